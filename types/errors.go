@@ -1,0 +1,52 @@
+package types
+
+import (
+	"errors"
+	"strconv"
+)
+
+// What a [*ValueError] wraps, for errors.Is.
+var (
+	// ErrSyntax means that the input is not an ID at all: not a number in the
+	// expected form, or of a type that cannot hold one.
+	ErrSyntax = errors.New("types: not a snowflake")
+	// ErrRange means that the input is a number, but not one of
+	// 0..9223372036854775807.
+	ErrRange = errors.New("types: snowflake out of range")
+	// ErrNull means SQL NULL where a [Snowflake] must be; [NullSnowflake] takes it.
+	ErrNull = errors.New("types: NULL is no snowflake")
+)
+
+// What the ValueErrors of this package ask for.
+const (
+	wantDecimal = "a decimal integer 0..9223372036854775807"
+	wantJSON    = "a JSON string or integer 0..9223372036854775807"
+)
+
+// maxQuoted is how many bytes of a rejected value an error repeats.
+const maxQuoted = 64
+
+// A ValueError says which value could not become, or be written as, an ID.
+type ValueError struct {
+	Op    string // what was tried: "parse", "scan", "unmarshal JSON", …
+	Type  string // the type that should have received or given it: "Snowflake"
+	Value string // the value as a reader would write it, cut to at most 64 bytes of the input
+	Want  string // the accepted form
+	Err   error  // ErrSyntax, ErrRange or ErrNull
+}
+
+func (e *ValueError) Error() string {
+	return "types: cannot " + e.Op + " " + e.Value + " into " + e.Type + ": want " + e.Want
+}
+
+// Unwrap returns ErrSyntax, ErrRange or ErrNull.
+func (e *ValueError) Unwrap() error { return e.Err }
+
+// quote renders rejected input. A megabyte of it must not become a megabyte of
+// log, so it is cut before it is quoted.
+func quote[S string | []byte](s S) string {
+	if len(s) > maxQuoted {
+		return strconv.Quote(string(s[:maxQuoted])) + "… (" + strconv.Itoa(len(s)) + " bytes)"
+	}
+	return strconv.Quote(string(s))
+}

@@ -1,0 +1,249 @@
+package types
+
+import (
+	"cmp"
+	"database/sql/driver"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// A Snowflake is a 64-bit primary key that is assigned before the insert. Its
+// bits mean nothing here: core.Layout takes them apart.
+//
+// Store it in a signed 64-bit column: BIGINT, or INTEGER on SQLite. The zero
+// value means "not assigned yet". For a column that may be NULL use
+// [NullSnowflake] or *Snowflake.
+//
+// In JSON it is a string, so that JavaScript keeps every digit. There is no
+// MarshalJSON: the encoders use [Snowflake.AppendText] (see the package comment).
+type Snowflake int64
+
+// Parse reads the canonical decimal form: digits only, no sign, no leading zero
+// but in "0" itself, 0..9223372036854775807. Anything else is a [*ValueError]
+// and 0.
+func Parse(s string) (Snowflake, error) {
+	n, err := parseDecimal(s)
+	if err != nil {
+		return 0, &ValueError{Op: "parse", Type: "Snowflake", Value: quote(s), Want: wantDecimal, Err: err}
+	}
+	return n, nil
+}
+
+// MustParse is [Parse] for values known to be good, such as constants in tests.
+// It panics on anything else.
+func MustParse(s string) Snowflake {
+	id, err := Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+// maxDigits is the length of 9223372036854775807.
+const maxDigits = 19
+
+// parseDecimal is the one judge of decimal text: Parse, Scan, UnmarshalText and
+// UnmarshalJSON all end here, so they cannot disagree. strconv.ParseInt would
+// accept "+5", "-0" and "007", and takes twice as long.
+func parseDecimal[S string | []byte](s S) (Snowflake, error) {
+	if len(s) == 0 {
+		return 0, ErrSyntax
+	}
+	var n uint64
+	for i := 0; i < len(s); i++ {
+		d := s[i] - '0' // wraps around for bytes below '0', and is then above 9
+		if d > 9 {
+			return 0, ErrSyntax
+		}
+		if i < maxDigits { // 19 digits fit a uint64; more are only looked at for syntax
+			n = n*10 + uint64(d)
+		}
+	}
+	if s[0] == '0' && len(s) > 1 {
+		return 0, ErrSyntax
+	}
+	if len(s) > maxDigits || n > math.MaxInt64 {
+		return 0, ErrRange
+	}
+	return Snowflake(n), nil
+}
+
+// Int64 returns s as the integer that it is.
+func (s Snowflake) Int64() int64 { return int64(s) }
+
+// String returns s in decimal.
+func (s Snowflake) String() string { return strconv.FormatInt(int64(s), 10) }
+
+// IsZero reports whether s is zero, which means "not assigned yet". The JSON
+// option omitzero and bun's nullzero call it.
+func (s Snowflake) IsZero() bool { return s == 0 }
+
+// Compare returns -1, 0 or +1 as s is smaller than, equal to or greater than o,
+// for slices.SortFunc and its like.
+func (s Snowflake) Compare(o Snowflake) int { return cmp.Compare(s, o) }
+
+// Add returns s + d. It is here because ent asks it of every integer type that
+// it is given by GoType; arithmetic on keys has no other use.
+func (s Snowflake) Add(d Snowflake) Snowflake { return s + d }
+
+// GormDataType makes the column a bigint without AUTO_INCREMENT, and so keeps
+// GORM from reading a key back over the one that was assigned.
+func (Snowflake) GormDataType() string { return "bigint" }
+
+// Value implements [driver.Valuer]: always an int64, never NULL, never an error.
+func (s Snowflake) Value() (driver.Value, error) { return int64(s), nil }
+
+// Scan implements [database/sql.Scanner]. It accepts int64, uint64, and decimal
+// text as string or []byte, each within 0..9223372036854775807; the bytes are
+// not kept. NULL is an error that matches [ErrNull] and sets s to zero. All else
+// is a [*ValueError] that leaves s as it was.
+func (s *Snowflake) Scan(src any) error {
+	return s.scan(src, "Snowflake")
+}
+
+// scan is Scan for s, which is the whole of, or a part of, the named type.
+func (s *Snowflake) scan(src any, into string) error {
+	if s == nil {
+		return fail("scan", into, fmt.Sprintf("%T", src), "a receiver that is not a nil pointer", ErrSyntax)
+	}
+	switch v := src.(type) {
+	case int64:
+		if v < 0 {
+			return fail("scan", into, strconv.FormatInt(v, 10), wantDecimal, ErrRange)
+		}
+		*s = Snowflake(v)
+	case uint64:
+		if v > math.MaxInt64 {
+			return fail("scan", into, strconv.FormatUint(v, 10), wantDecimal, ErrRange)
+		}
+		*s = Snowflake(v)
+	case []byte:
+		if v == nil { // a driver's way to say NULL, where it does not use nil itself
+			*s = 0
+			return fail("scan", into, "NULL", "a value that is not NULL, or a NullSnowflake to scan into", ErrNull)
+		}
+		return store(s, v, "scan", into, wantDecimal)
+	case string:
+		return store(s, v, "scan", into, wantDecimal)
+	case nil:
+		*s = 0
+		return fail("scan", into, "NULL", "a value that is not NULL, or a NullSnowflake to scan into", ErrNull)
+	default:
+		return fail("scan", into, describe(src), "int64, uint64, or decimal text, 0..9223372036854775807", ErrSyntax)
+	}
+	return nil
+}
+
+// AppendText appends s in decimal to b. It implements
+// [encoding.TextAppender], is the one encoder behind every decimal form, and
+// fails only for a negative s: [ErrRange], with b as it was.
+func (s Snowflake) AppendText(b []byte) ([]byte, error) {
+	if s < 0 {
+		return b, s.negative("text")
+	}
+	return strconv.AppendInt(b, int64(s), 10), nil
+}
+
+// MarshalText returns s in decimal, or [ErrRange] for a negative s. Map keys,
+// flags, XML and YAML use it, and so does JSON.
+func (s Snowflake) MarshalText() ([]byte, error) {
+	if s < 0 {
+		return nil, s.negative("text")
+	}
+	return strconv.AppendInt(make([]byte, 0, maxDigits), int64(s), 10), nil
+}
+
+// UnmarshalText accepts what [Parse] accepts; on error s stays as it was.
+func (s *Snowflake) UnmarshalText(text []byte) error {
+	return store(s, text, "unmarshal text", "Snowflake", wantDecimal)
+}
+
+// UnmarshalJSON accepts a string in the form that [Parse] accepts, or the same
+// digits as a number: no fraction, no exponent, no escapes. As everywhere in
+// encoding/json, null leaves s as it was. On error s stays as it was too.
+func (s *Snowflake) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	digits := data
+	if n := len(data); n >= 2 && data[0] == '"' && data[n-1] == '"' {
+		digits = data[1 : n-1]
+	}
+	n, err := parseDecimal(digits)
+	if err == nil && s != nil {
+		*s = n
+		return nil
+	}
+	if err == nil {
+		return fail("unmarshal JSON", "Snowflake", quote(data), "a receiver that is not a nil pointer", ErrSyntax)
+	}
+	return fail("unmarshal JSON", "Snowflake", quote(data), wantJSON, err)
+}
+
+// MarshalBinary returns s as 8 bytes, big-endian, so that the order of the bytes
+// is the order of the IDs. A negative s is an error that matches [ErrRange].
+// encoding/gob uses it.
+func (s Snowflake) MarshalBinary() ([]byte, error) { return s.AppendBinary(make([]byte, 0, 8)) }
+
+// AppendBinary appends what [Snowflake.MarshalBinary] returns to b. It
+// implements [encoding.BinaryAppender]; on error it returns b as it was.
+func (s Snowflake) AppendBinary(b []byte) ([]byte, error) {
+	if s < 0 {
+		return b, s.negative("binary")
+	}
+	return binary.BigEndian.AppendUint64(b, uint64(s)), nil
+}
+
+// UnmarshalBinary reads the 8 bytes of [Snowflake.MarshalBinary]; on error s
+// stays as it was.
+func (s *Snowflake) UnmarshalBinary(data []byte) error {
+	const want = "8 bytes, big-endian, first bit zero"
+	if len(data) != 8 || s == nil {
+		return fail("unmarshal binary", "Snowflake", quote(data), want, ErrSyntax)
+	}
+	n := binary.BigEndian.Uint64(data)
+	if n > math.MaxInt64 {
+		return fail("unmarshal binary", "Snowflake", quote(data), want, ErrRange)
+	}
+	*s = Snowflake(n)
+	return nil
+}
+
+// store parses src and only then writes s.
+func store[S string | []byte](s *Snowflake, src S, op, into, want string) error {
+	if s == nil {
+		return fail(op, into, quote(src), "a receiver that is not a nil pointer", ErrSyntax)
+	}
+	n, err := parseDecimal(src)
+	if err != nil {
+		return fail(op, into, quote(src), want, err)
+	}
+	*s = n
+	return nil
+}
+
+func fail(op, into, value, want string, err error) error {
+	return &ValueError{Op: op, Type: into, Value: value, Want: want, Err: err}
+}
+
+// negative is the error of every marshaler for a value that no parser would
+// take back.
+func (s Snowflake) negative(form string) error {
+	return &ValueError{Op: "marshal Snowflake", Type: form, Value: s.String(), Want: "0..9223372036854775807", Err: ErrRange}
+}
+
+// describe renders a value of a type that Scan does not take.
+func describe(src any) string {
+	switch v := src.(type) {
+	case float64:
+		return "float64 " + strconv.FormatFloat(v, 'g', -1, 64)
+	case bool:
+		return "bool " + strconv.FormatBool(v)
+	default:
+		// Not the value: its String method is not ours to trust with a
+		// bounded, panic-free answer.
+		return fmt.Sprintf("%T", src)
+	}
+}
