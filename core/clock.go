@@ -1,0 +1,56 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// A clock reads the two clocks of the machine: the wall clock, which says what
+// time it is and may step either way, and the monotonic one, which only says how
+// much time has passed. It also waits.
+type clock struct {
+	epoch time.Time // wall times are counted from here
+	start time.Time // monotonic times are counted from here
+
+	// step, set by tests of this package only, is added to the wall clock, which
+	// is how a test lets it jump.
+	step func() time.Duration
+}
+
+func newClock(epoch time.Time, step func() time.Duration) clock {
+	return clock{epoch: epoch, start: time.Now(), step: step}
+}
+
+// monotonic returns nanoseconds since start. time.Since reads one clock where
+// time.Now reads two, and so takes half the time: this is the call that Next
+// pays for.
+func (c *clock) monotonic() int64 { return int64(time.Since(c.start)) }
+
+// both returns nanoseconds of wall time since the epoch together with the
+// monotonic nanoseconds since start of the same moment.
+func (c *clock) both() (wall, monotonic int64) {
+	now := time.Now()
+	// epoch has no monotonic reading, so this Sub compares wall times.
+	wall, monotonic = int64(now.Sub(c.epoch)), int64(now.Sub(c.start))
+	if c.step != nil {
+		wall += int64(c.step())
+	}
+	return wall, monotonic
+}
+
+// sleep waits for d or until ctx ends, whichever is first, and returns ctx's
+// error in the second case.
+func sleep(ctx context.Context, d time.Duration) error {
+	if ctx.Done() == nil {
+		time.Sleep(d)
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

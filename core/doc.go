@@ -1,0 +1,54 @@
+// Package core makes the IDs: 64-bit numbers that carry their time of birth,
+// unique without asking anyone, known before the row is inserted.
+//
+//	gen, err := core.New(core.Config{Worker: core.StaticWorker(7)})
+//	…
+//	id, err := gen.Next(ctx)
+//
+// A [Layout] says what the bits mean, a [Generator] counts within it, a [Worker]
+// keeps the processes apart. [Generator.Fill] numbers a whole slice at once.
+//
+// # What is guaranteed
+//
+// For one Generator, and for generators that follow each other in one process
+// with the same layout, datacenter and worker:
+//
+//   - No two IDs are equal, whatever the clocks do. Uniqueness comes from one
+//     word of memory that only grows; the clock only moves it forward.
+//   - An ID is greater than every ID that was returned before its call began.
+//   - The time in an ID is not before its call, and at most Config.RunAhead
+//     (20 ms unless set) after it, as long as the wall clock does not step. After
+//     a step back IDs go on from where they were, at up to the full rate, until
+//     the wall clock catches up: no error, no pause.
+//   - Where this cannot be kept there is an error and the ID is 0: [ErrClosed]
+//     after Close, [ErrTimeExhausted] when the layout's time bits run out, and
+//     the context's error.
+//   - Next and Fill take no lock, allocate nothing, and wait only for the clock,
+//     asleep, until the context ends.
+//
+// # Under which conditions
+//
+//   - Across processes: no two live processes have the same datacenter and
+//     worker. New refuses a second generator in its own process, with
+//     [ErrWorkerInUse]; it cannot see other processes. If two processes share a
+//     number they return the same IDs, and nothing notices but the database.
+//   - Across a restart with the same static worker: the wall clock of the new
+//     process has passed the time in the last ID of the old one, less the
+//     run-ahead, and both have the same run-ahead. It has, unless it stepped back
+//     while the old process ran, or between the two, by more than has since gone
+//     by. If it has not, the new process repeats IDs of the old one. Nothing in
+//     memory can know; stop the clock from stepping back (slew it), or leave a
+//     worker number unused for as long as the step.
+//   - Across all writers of one table: the same Layout, for good.
+//
+// # Rates
+//
+// A layout has 1<<SequenceBits IDs per tick and worker: 4,096,000 per second for
+// [Default]. Callers that ask for more sleep until the next tick. A new generator
+// leaves the present tick and the run-ahead to whoever had its worker before, so
+// its first ID may take up to one tick.
+//
+// The package imports the standard library and package types, does no I/O,
+// starts no goroutine, and keeps one package variable: the list of this process's
+// generators.
+package core

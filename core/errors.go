@@ -1,0 +1,33 @@
+package core
+
+import "errors"
+
+var (
+	// ErrClosed is returned by Next and Fill once Close has been called.
+	ErrClosed = errors.New("core: generator is closed")
+
+	// ErrTimeExhausted is returned by Next and Fill when the clock has passed
+	// the last tick that the layout's time bits can hold (Layout.Exhausted).
+	// Numbers are never reused to go on.
+	ErrTimeExhausted = errors.New("core: the time bits of the layout are exhausted")
+
+	// ErrWorkerInUse is returned by New when this process already has a live
+	// generator for the same layout, datacenter and worker. Close that one
+	// first, or share it: a Generator is safe for concurrent use.
+	ErrWorkerInUse = errors.New("core: a live generator in this process has this worker")
+)
+
+// A ValueError says which setting or part of an ID is outside its range. It is
+// the error of Layout.Validate, Layout.Compose and New for such values.
+type ValueError struct {
+	Name  string // the field, as a Go reader writes it: "Config.Datacenter", "Layout.WorkerBits"
+	Value string // what it held
+	Want  string // the range or form that it must have
+}
+
+func (e *ValueError) Error() string {
+	if e.Value == "" {
+		return "core: " + e.Name + ": want " + e.Want
+	}
+	return "core: " + e.Name + " is " + e.Value + ": want " + e.Want
+}

@@ -1,0 +1,227 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"time"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// A Layout says what the bits of an ID mean. From the highest bit down:
+//
+//	 63 62                  …                                          0
+//	┌──┬───────────────┬────────────────┬────────────┬──────────────────┐
+//	│ 0│ TimeBits      │ DatacenterBits │ WorkerBits │ SequenceBits     │
+//	└──┴───────────────┴────────────────┴────────────┴──────────────────┘
+//	     ticks of Unit                                 counts within
+//	     since Epoch                                   one tick
+//
+// The sign bit is always 0, so IDs fit a signed BIGINT and sort by time. Widths
+// may sum to less than 63; the highest bits are then 0 too.
+//
+// Most programs use [Default]. All processes that share a key space must use
+// the same Layout for good: moving Epoch later, or the widths, makes new IDs
+// overlap old ones.
+//
+// A Layout is a plain value: copy and compare it freely, and use it from any
+// goroutine. The zero value is not valid; New takes it to mean Default(). On a
+// layout that Validate refuses, the other methods return zero values.
+type Layout struct {
+	// Epoch is the start of tick 0. It must not be the zero time. Its location
+	// and monotonic reading are ignored.
+	Epoch time.Time
+	// Unit is the length of a tick, 1 µs to 1 s.
+	Unit time.Duration
+
+	TimeBits       int // at least 1
+	DatacenterBits int // 0 for a layout without datacenters
+	WorkerBits     int // 0 for a layout with a single worker
+	SequenceBits   int // at least 1; one worker makes 1<<SequenceBits IDs per tick
+}
+
+// The bounds of Layout.Unit.
+const (
+	minUnit = time.Microsecond
+	maxUnit = time.Second
+)
+
+// Validate returns nil for a usable layout, else a [*ValueError] for the first
+// field that is not.
+func (l Layout) Validate() error {
+	for _, f := range [...]struct {
+		name string
+		n    int
+		min  int
+	}{
+		{"Layout.TimeBits", l.TimeBits, 1},
+		{"Layout.DatacenterBits", l.DatacenterBits, 0},
+		{"Layout.WorkerBits", l.WorkerBits, 0},
+		{"Layout.SequenceBits", l.SequenceBits, 1},
+	} {
+		if f.n < f.min || f.n > 62 {
+			return &ValueError{f.name, strconv.Itoa(f.n), strconv.Itoa(f.min) + "..62"}
+		}
+	}
+	if sum := l.TimeBits + l.DatacenterBits + l.WorkerBits + l.SequenceBits; sum > 63 {
+		return &ValueError{
+			"Layout.TimeBits + DatacenterBits + WorkerBits + SequenceBits",
+			fmt.Sprintf("%d+%d+%d+%d = %d", l.TimeBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits, sum),
+			"at most 63, so that the sign bit stays free",
+		}
+	}
+	if l.Unit < minUnit || l.Unit > maxUnit {
+		return &ValueError{"Layout.Unit", l.Unit.String(), minUnit.String() + ".." + maxUnit.String()}
+	}
+	if l.Epoch.IsZero() {
+		return &ValueError{"Layout.Epoch", "the zero time", "the moment of tick 0, such as 2025-01-01 00:00 UTC"}
+	}
+	return nil
+}
+
+// Parts is an ID taken apart.
+type Parts struct {
+	Time       time.Time // the start of the ID's tick, in UTC
+	Datacenter int64
+	Worker     int64
+	Sequence   int64
+}
+
+// Parts takes id apart. It does not judge: an ID of another layout gives parts
+// without meaning, and one with more time bits than the layout has, or a
+// negative one, gives a time that Compose refuses. For every ID of the layout,
+// Compose(Parts(id)) is id.
+func (l Layout) Parts(id types.Snowflake) Parts {
+	if l.Validate() != nil {
+		return Parts{}
+	}
+	n := int64(id)
+	return Parts{
+		Time:       l.tickTime(n >> l.timeShift()),
+		Datacenter: n >> (l.WorkerBits + l.SequenceBits) & ones(l.DatacenterBits),
+		Worker:     n >> l.SequenceBits & ones(l.WorkerBits),
+		Sequence:   n & ones(l.SequenceBits),
+	}
+}
+
+// Compose puts an ID together; a time within a tick counts as that tick. A part
+// outside its range, or an invalid layout, is a [*ValueError] and 0.
+//
+// Compose knows nothing of the IDs that a Generator returns: an ID composed with
+// the worker of a live generator can equal one of its IDs. Give composed IDs
+// (backfilled history, fixtures) a worker of their own.
+func (l Layout) Compose(p Parts) (types.Snowflake, error) {
+	if err := l.Validate(); err != nil {
+		return 0, err
+	}
+	tick, where := l.tick(p.Time)
+	if where != 0 {
+		return 0, &ValueError{"Parts.Time", p.Time.UTC().Format(time.RFC3339Nano),
+			"from " + l.Epoch.UTC().Format(time.RFC3339Nano) + " until before " + l.Exhausted().Format(time.RFC3339Nano)}
+	}
+	for _, f := range [...]struct {
+		name  string
+		value int64
+		bits  int
+	}{
+		{"Parts.Datacenter", p.Datacenter, l.DatacenterBits},
+		{"Parts.Worker", p.Worker, l.WorkerBits},
+		{"Parts.Sequence", p.Sequence, l.SequenceBits},
+	} {
+		if err := checkBits(f.name, f.value, f.bits); err != nil {
+			return 0, err
+		}
+	}
+	return types.Snowflake(tick<<l.timeShift() | p.Datacenter<<(l.WorkerBits+l.SequenceBits) | p.Worker<<l.SequenceBits | p.Sequence), nil
+}
+
+// Min returns the smallest ID of the tick that contains t. With [Layout.Max] it
+// turns a span of time into a span of keys, so the primary key serves as the
+// time index. A time outside the layout counts as its first or last tick.
+func (l Layout) Min(t time.Time) types.Snowflake {
+	if l.Validate() != nil {
+		return 0
+	}
+	tick, _ := l.tick(t)
+	return types.Snowflake(tick << l.timeShift())
+}
+
+// Max returns the largest ID of the tick that contains t. A time outside the
+// layout counts as its first or last tick.
+func (l Layout) Max(t time.Time) types.Snowflake {
+	if l.Validate() != nil {
+		return 0
+	}
+	tick, _ := l.tick(t)
+	return types.Snowflake(tick<<l.timeShift() | ones(l.timeShift()))
+}
+
+// Exhausted returns the first moment, in UTC, for which the layout has no tick.
+func (l Layout) Exhausted() time.Time {
+	if l.Validate() != nil {
+		return time.Time{}
+	}
+	return l.tickTime(1 << l.TimeBits)
+}
+
+// timeShift is the number of bits below the time bits.
+func (l Layout) timeShift() int { return l.DatacenterBits + l.WorkerBits + l.SequenceBits }
+
+// tick returns the tick of t and 0; for a time before or after the layout the
+// nearest tick and -1 or +1.
+//
+// Ticks times Unit outgrow a time.Duration (47 bits of milliseconds are 4,459
+// years, a Duration holds 292), so the product is kept in 128 bits.
+func (l Layout) tick(t time.Time) (tick int64, where int) {
+	if t.Before(l.Epoch) {
+		return 0, -1
+	}
+	// t >= Epoch: the difference fits 64 unsigned bits even where it does not
+	// fit a signed one, and borrowing a second keeps the nanoseconds positive.
+	sec, nsec := uint64(t.Unix())-uint64(l.Epoch.Unix()), int64(t.Nanosecond())-int64(l.Epoch.Nanosecond())
+	if nsec < 0 {
+		sec, nsec = sec-1, nsec+int64(time.Second)
+	}
+	hi, lo := bits.Mul64(sec, uint64(time.Second))
+	lo, carry := bits.Add64(lo, uint64(nsec), 0)
+	hi += carry
+	last := ones(l.TimeBits)
+	if hi >= uint64(l.Unit) {
+		return last, +1
+	}
+	n, _ := bits.Div64(hi, lo, uint64(l.Unit))
+	if n > uint64(last) {
+		return last, +1
+	}
+	return int64(n), 0
+}
+
+// tickTime returns the start of a tick, in UTC. Ticks below 0 and above the last
+// one are placed where they would be.
+func (l Layout) tickTime(tick int64) time.Time {
+	abs := uint64(tick)
+	if tick < 0 {
+		abs = -abs
+	}
+	hi, lo := bits.Mul64(abs, uint64(l.Unit))
+	// abs <= 2^63 and Unit <= 10^9, so hi < 10^9 and the quotient fits.
+	s, ns := bits.Div64(hi, lo, uint64(time.Second))
+	sec, nsec := int64(min(s, math.MaxInt64)), int64(ns)
+	if tick < 0 {
+		sec, nsec = -sec, -nsec
+	}
+	return time.Unix(l.Epoch.Unix()+sec, int64(l.Epoch.Nanosecond())+nsec).UTC()
+}
+
+// ones returns a mask of the n lowest bits, the greatest value that n bits hold.
+func ones(n int) int64 { return 1<<n - 1 }
+
+// checkBits returns a *ValueError unless 0 <= value < 1<<width.
+func checkBits(name string, value int64, width int) error {
+	if value < 0 || value > ones(width) {
+		return &ValueError{name, strconv.FormatInt(value, 10), fmt.Sprintf("0..%d (%d bits)", ones(width), width)}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package core
+
+import "time"
+
+// Default is our own layout, for new tables: 41 bits of milliseconds since
+// 2025-01-01 UTC, no datacenter, 10 bits of worker, 12 bits of sequence.
+//
+//   - Milliseconds, 41 bits: lasts until 2094-09-07. A recent epoch gives the
+//     years to come, not those that have gone.
+//   - One flat space of 1,024 workers instead of 32 datacenters of 32: workers
+//     are handed out, not typed in, and 33 pods in one datacenter are common.
+//     Whoever needs regions sets DatacenterBits.
+//   - 12 bits of sequence: 4,096,000 IDs per second and worker, more than one
+//     database takes inserts.
+func Default() Layout {
+	return Layout{
+		Epoch:    time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+		Unit:     time.Millisecond,
+		TimeBits: 41, WorkerBits: 10, SequenceBits: 12,
+	}
+}
+
+// Twitter is the layout of Twitter's snowflake (github.com/twitter-archive/snowflake,
+// 2010): 41 bits of milliseconds since 1288834974657 ms Unix time, 5 bits of
+// datacenter, 5 of worker, 12 of sequence. It ends on 2080-07-10.
+//
+// bwmarrin/snowflake has the same epoch and widths, with one 10-bit node: its
+// node is datacenter<<5 | worker.
+func Twitter() Layout {
+	return Layout{
+		Epoch:    time.UnixMilli(1288834974657).UTC(),
+		Unit:     time.Millisecond,
+		TimeBits: 41, DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12,
+	}
+}
+
+// Discord is the layout of Discord's IDs (discord.com/developers/docs/reference,
+// "Snowflakes"): milliseconds since 2015-01-01 UTC, 5 bits of worker ID, which
+// are our Datacenter, 5 of process ID, which are our Worker, and 12 of
+// increment. Discord's time has 42 bits and fills the sign bit from 2084-09-06;
+// ours has 41 and ends on that day. Until then the IDs are the same.
+func Discord() Layout {
+	return Layout{
+		Epoch:    time.UnixMilli(1420070400000).UTC(),
+		Unit:     time.Millisecond,
+		TimeBits: 41, DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12,
+	}
+}
+
+// Mastodon is the layout of Mastodon's IDs (lib/mastodon/snowflake.rb): Unix
+// milliseconds, then 16 bits, which Mastodon fills from a hash and a database
+// sequence and we count. There is no worker: only one process at a time may
+// make such IDs. Mastodon's time has 48 bits, ours 47, and ends in the year 6429.
+func Mastodon() Layout {
+	return Layout{
+		Epoch:    time.UnixMilli(0).UTC(),
+		Unit:     time.Millisecond,
+		TimeBits: 47, SequenceBits: 16,
+	}
+}
+
+// Instagram is the layout of Instagram's IDs ("Sharding & IDs at Instagram",
+// 2012): milliseconds since 1314220021721 ms Unix time, 13 bits of shard, which
+// are our Worker, and 10 of sequence. Instagram's time has 41 bits and fills the
+// sign bit from 2046-06-27; ours has 40 and ends on that day.
+func Instagram() Layout {
+	return Layout{
+		Epoch:    time.UnixMilli(1314220021721).UTC(),
+		Unit:     time.Millisecond,
+		TimeBits: 40, WorkerBits: 13, SequenceBits: 10,
+	}
+}
+
+// JavaScript is for IDs that must travel as JSON numbers: 53 bits, all of which
+// a double holds (Number.MAX_SAFE_INTEGER is 2^53-1). 38 bits of 10 ms since
+// 2025-01-01 UTC last until 2112-02-09; 6 bits of worker make 64 of them, and
+// 9 of sequence 51,200 IDs per second each.
+//
+// Prefer Default and JSON strings, which types.Snowflake writes anyway, where
+// the receiving side can be chosen.
+func JavaScript() Layout {
+	return Layout{
+		Epoch:    time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+		Unit:     10 * time.Millisecond,
+		TimeBits: 38, WorkerBits: 6, SequenceBits: 9,
+	}
+}

@@ -1,0 +1,298 @@
+package core
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// A term is one generator's hold on one worker number: a counter from which
+// every ID of that worker is taken.
+//
+// # The counter
+//
+// state is one word, tick<<sequenceBits | sequence, that holds the last number
+// taken. It is changed by two operations only: an atomic Add, and a
+// compare-and-swap to a greater value. (Close swaps in sealed, which is above
+// every number.) Hence:
+//
+//   - The word never decreases, and each Add or CAS takes numbers that no other
+//     has: those in (old, new]. So no number is taken twice, whatever the
+//     clocks do and however the goroutines interleave. Number to ID is one to
+//     one, so no ID is returned twice.
+//   - A call that begins after another has returned finds the other's number in
+//     the word, or a greater one, and gets one above that. So IDs increase along
+//     every happens-before chain.
+//   - A carry out of the sequence is a step to the next tick, which is what it
+//     should be.
+//
+// The well-known lock-free version that resets the sequence when a caller sees a
+// new millisecond, by a CAS to the time which that caller read, is not this one:
+// a caller that read the clock, was delayed, and resets later takes the word
+// back, and numbers repeat (ten steps with two goroutines; around one in a
+// hundred IDs when run). Time and sequence in two words repeat as well, because
+// a second caller's Add may fall between the two writes.
+//
+// # The clock
+//
+// Uniqueness does not need the clock; nearness to real time does. The logical
+// clock is offset + monotonic time. It bounds the numbers from both sides:
+//
+//   - floor: the first number of its current tick. A caller below it jumps up to
+//     it, so an ID's time is never before its call.
+//   - ceiling: run-ahead ticks above it. No number above it is returned, so a
+//     burst moves IDs ahead of real time by the run-ahead at most. The run-ahead
+//     is what lets waiters sleep: a sleep that ends a few milliseconds late finds
+//     the numbers of those milliseconds still there to be taken.
+//
+// The offset is re-read from the wall clock whenever a caller is about to leave
+// the tick of the word (see resync). When the wall clock has stepped back, the
+// logical clock does not follow below the last number, but goes on from there at
+// the pace of the monotonic clock: IDs go on, increasing, at the full rate,
+// however far the step, and the wall clock catches up when less than the full
+// rate is asked for.
+//
+// A caller that finds the word at the ceiling sleeps before it takes a number.
+// Only callers that race past the same check can take one beyond the ceiling, at
+// most one each; they keep it and wait until the ceiling is there. So cancelled
+// calls cannot push the word away from the clock.
+type term struct {
+	state atomic.Uint64
+	_     [56]byte // the word that all goroutines write has its cache line to itself
+
+	offset atomic.Int64 // logical time is offset + clock.monotonic(), in ns
+	waits  atomic.Uint64
+
+	clock        clock
+	unit         int64  // ns per tick
+	ahead        int64  // run-ahead, ns, whole ticks
+	sequenceBits int    // of the word, and of the ID
+	mask         uint64 // of the sequence
+	timeShift    int    // where the ticks are in the ID
+	worker       uint64 // datacenter and worker where they are in the ID
+	limit        uint64 // the first number that is not the term's: past the last tick
+}
+
+// sealed is the word of a closed term. Numbers are below 1<<63; the distance
+// leaves room for Adds past the last number, which must not look like a seal, and
+// for Adds past the seal, which must not overflow.
+const sealed = 3 << 62
+
+// newTerm returns a term that begins at the given reading of both clocks, and
+// whose first number is above all that this worker has
+// issued before: in this process, where the registry knows (stop), and in an
+// earlier process with the same run-ahead, provided that the wall clock has not
+// stepped back since. Such a process could have issued up to its ceiling, which
+// is the ceiling of now; so that much counts as taken, and the first number falls
+// due when the next tick begins.
+func newTerm(l Layout, datacenter, worker int64, runAhead time.Duration, c clock, wall, monotonic int64, stop checkpoint) *term {
+	t := &term{
+		clock:        c,
+		unit:         int64(l.Unit),
+		ahead:        int64(runAhead.Truncate(l.Unit)),
+		sequenceBits: l.SequenceBits,
+		mask:         uint64(ones(l.SequenceBits)),
+		timeShift:    l.timeShift(),
+		worker:       uint64(datacenter<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits),
+		limit:        1 << (l.TimeBits + l.SequenceBits),
+	}
+	t.offset.Store(wall - monotonic)
+	last := uint64((wall+t.ahead)/t.unit)<<t.sequenceBits | t.mask
+	if stop.last > last {
+		// The clock has stepped back since, or that generator had already gone on
+		// from a step: go on as it would have. Its logical clock has advanced by
+		// the time since; the rule is that of resync.
+		last = stop.last
+		passed := max(0, c.start.Sub(stop.at)) // a test's bubble has a clock of its own
+		t.offset.Store(max(wall-monotonic, min(stop.logical+int64(passed), t.start(last)-monotonic)))
+	}
+	t.state.Store(last)
+	return t
+}
+
+// start returns when the tick of number n begins, in ns since the epoch.
+func (t *term) start(n uint64) int64 { return int64(n>>t.sequenceBits) * t.unit }
+
+// next takes one number and returns its ID. Mostly that is look and take: one
+// clock reading, one Add, no wall clock, no division.
+func (t *term) next(ctx context.Context) (types.Snowflake, error) {
+	if last, ok := t.look(); ok {
+		return t.take(ctx, last)
+	}
+	n, _, err := t.reserve(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	return t.compose(n), nil
+}
+
+// look returns the last number, and whether one more may simply be added: it
+// would be in the same tick, which is the tick of the logical clock, or ahead of
+// it by no more than the run-ahead. (The tick is compared as a time; computing
+// the clock's tick would take a division.)
+func (t *term) look() (last uint64, ok bool) {
+	last = t.state.Load()
+	into := t.offset.Load() + t.clock.monotonic() - t.start(last)
+	return last, into < t.unit && into >= -t.ahead && last&t.mask != t.mask
+}
+
+// take adds one number after look has returned last and true. Others may have
+// added since, or sealed the term: in the tick of last the number is under the
+// ceiling as last was, else settle decides.
+func (t *term) take(ctx context.Context, last uint64) (types.Snowflake, error) {
+	n := t.state.Add(1)
+	if n < t.limit && n>>t.sequenceBits == last>>t.sequenceBits {
+		return t.compose(n), nil
+	}
+	return t.settle(ctx, n)
+}
+
+// settle waits until number n, which this caller has taken, is under the ceiling.
+// On an error n is lost, never reused.
+func (t *term) settle(ctx context.Context, n uint64) (types.Snowflake, error) {
+	now := t.offset.Load() + t.clock.monotonic()
+	for {
+		if err := t.ended(n); err != nil {
+			return 0, err
+		}
+		early := t.start(n) - t.ahead - now
+		if early <= 0 {
+			return t.compose(n), nil
+		}
+		if err := t.wait(ctx, early); err != nil {
+			return 0, err
+		}
+		now = t.resync()
+	}
+}
+
+// reserve takes up to want numbers, at least one, in one atomic operation, and
+// returns the first and how many; all are under the ceiling. Until there is one
+// it waits. On an error nothing is taken.
+func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err error) {
+	now := t.offset.Load() + t.clock.monotonic()
+	for synced := false; ; {
+		last := t.state.Load()
+		tick := uint64(max(now, 0) / t.unit)
+		if leaves := last&t.mask+want > t.mask; !synced && (leaves || tick > last>>t.sequenceBits) {
+			now, synced = t.resync(), true
+			continue
+		}
+		first = max(last+1, tick<<t.sequenceBits)
+		if err := t.ended(first); err != nil {
+			return 0, 0, err
+		}
+		ceiling := min((uint64(max(now+t.ahead, 0)/t.unit)+1)<<t.sequenceBits, t.limit)
+		if first < ceiling {
+			n = min(want, ceiling-first)
+			if t.state.CompareAndSwap(last, first+n-1) {
+				return first, n, nil
+			}
+			// Others were faster; what they took may be all there was, and time
+			// has passed.
+			now, synced = t.offset.Load()+t.clock.monotonic(), false
+			continue
+		}
+		if err := t.wait(ctx, t.start(first)-t.ahead-now); err != nil {
+			return 0, 0, err
+		}
+		now, synced = t.resync(), true
+	}
+}
+
+// ended returns the error of a number that is beyond the term.
+func (t *term) ended(n uint64) error {
+	switch {
+	case t.state.Load() >= sealed:
+		return ErrClosed
+	case n >= t.limit:
+		return ErrTimeExhausted
+	}
+	return nil
+}
+
+// maxWait bounds a single sleep in ns, so that a wall clock that steps forward
+// meanwhile is noticed.
+const maxWait = int64(100 * time.Millisecond)
+
+// wait sleeps until the logical clock has advanced by d ns, or nearly.
+func (t *term) wait(ctx context.Context, d int64) error {
+	t.waits.Add(1)
+	return sleep(ctx, time.Duration(min(d, maxWait)))
+}
+
+// resync reads the wall clock, sets the offset by it, and returns the logical
+// time in ns since the epoch.
+//
+// With w the offset at which the logical clock shows the wall clock's time, the
+// new offset is
+//
+//	max(w, min(offset, start of the last number's tick - monotonic))
+//
+// If the wall clock is where the logical one is or ahead of it, that is w: the
+// wall clock is followed at once. If it is behind, the logical clock drops to the
+// last number taken, but not below the wall clock; and if numbers have run ahead
+// of the logical clock, it stays. It is never raised above both the wall clock
+// and what it was: raising it to the last number, which may be the run-ahead
+// above it, would let each burst start from the end of the one before, away from
+// real time for good.
+//
+// w is too low when the goroutine is stopped between the two readings of
+// time.Now (the wall clock comes first), never too high. That costs the floor a
+// moment's accuracy, and is set right by the next resync.
+//
+// Callers race: one may have read the clock before another did and store after
+// it. The compare-and-swap drops the older reading.
+func (t *term) resync() int64 {
+	offset := t.offset.Load()
+	wall, monotonic := t.clock.both()
+	now := wall - monotonic
+	if now < offset {
+		if last := t.state.Load(); last < sealed {
+			now = max(now, min(offset, t.start(last)-monotonic))
+		}
+	}
+	if now != offset && !t.offset.CompareAndSwap(offset, now) {
+		now = t.offset.Load()
+	}
+	return now + monotonic
+}
+
+// seal ends the term: every later call fails, and no number above the returned
+// last one has been or will be returned.
+func (t *term) seal() checkpoint {
+	last := t.state.Swap(sealed)
+	at := time.Now()
+	return checkpoint{last: last, logical: t.offset.Load() + int64(at.Sub(t.clock.start)), at: at}
+}
+
+// compose returns the ID of number n.
+func (t *term) compose(n uint64) types.Snowflake {
+	return types.Snowflake(n>>t.sequenceBits<<t.timeShift | t.worker | n&t.mask)
+}
+
+// fill writes the IDs of the numbers from first on to ids. Within a tick they
+// are consecutive, so each run costs one composition and an increment per ID.
+func (t *term) fill(ids []types.Snowflake, first uint64) {
+	for len(ids) > 0 {
+		run := ids[:min(uint64(len(ids)), t.mask-first&t.mask+1)]
+		id := t.compose(first)
+		for i := range run {
+			run[i] = id
+			id++
+		}
+		ids, first = ids[len(run):], first+uint64(len(run))
+	}
+}
+
+// lead returns how far the tick of the last number is ahead of the wall clock.
+func (t *term) lead() time.Duration {
+	last := t.state.Load()
+	if last >= sealed {
+		return 0
+	}
+	wall, _ := t.clock.both()
+	return time.Duration(max(0, t.start(last)-wall))
+}
