@@ -168,16 +168,3 @@ func TestGobRefusesANegativeID(t *testing.T) {
 		}
 	}
 }
-
-// gob knows int64 and an 8-byte ID as two kinds: a column that changes its Go
-// type shows as an error, never as a wrong ID.
-func TestGobOfAnInt64IsNotReadAsAnID(t *testing.T) {
-	var buf bytes.Buffer
-	if err := gob.NewEncoder(&buf).Encode(struct{ ID int64 }{5}); err != nil {
-		t.Fatalf("Encode(int64) = %v; want nil", err)
-	}
-	out := struct{ ID types.Snowflake }{before}
-	if err := gob.NewDecoder(&buf).Decode(&out); err == nil || out.ID != before {
-		t.Errorf("Decode(int64) into Snowflake = %d, %v; want %d and an error", out.ID, err, before)
-	}
-}

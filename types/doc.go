@@ -16,7 +16,9 @@
 //   - The order of the decimal numbers, of the bytes of [Snowflake.MarshalBinary]
 //     and of the short forms ([Snowflake.Base62], [Snowflake.Base58],
 //     [Snowflake.Base32]) is the order of the IDs. Decimal text does not sort:
-//     "9" > "10".
+//     "9" > "10". Nor do base 62 and base 58 where case does not count: under
+//     MySQL's default collations two of their texts can even be equal. Store
+//     the number, or base 32.
 //   - A failed parse, scan or unmarshal leaves the destination as it was and
 //     returns a [*ValueError]. The exception is SQL NULL scanned into a
 //     Snowflake: that is an error too, and sets the destination to zero, so that
@@ -36,6 +38,9 @@
 // both use its text methods and write the same string; without MarshalJSON the
 // first is about twice as fast and the second allocates nothing. Only
 // UnmarshalJSON exists, to read a number as well as a string.
+//
+// To leave out an ID that is not assigned use the option omitzero. What omitempty
+// does differs between the two encoders.
 //
 // The package imports only the standard library, and values are plain data:
 // copy, compare and use them as map keys freely. Methods with a value receiver

@@ -8,9 +8,10 @@ import (
 // What a [*ValueError] wraps, for errors.Is.
 var (
 	// ErrSyntax means that the input is not an ID at all: not a number in the
-	// expected form, or of a type that cannot hold one.
+	// expected form, or of a type that cannot hold one. It is also the verdict
+	// on a nil pointer as the destination.
 	ErrSyntax = errors.New("types: not a snowflake")
-	// ErrRange means that the input is a number, but not one of
+	// ErrRange means that the input is a whole number, but not one of
 	// 0..9223372036854775807.
 	ErrRange = errors.New("types: snowflake out of range")
 	// ErrNull means SQL NULL where a [Snowflake] must be; [NullSnowflake] takes it.
@@ -21,6 +22,8 @@ var (
 const (
 	wantDecimal = "a decimal integer 0..9223372036854775807"
 	wantJSON    = "a JSON string or integer 0..9223372036854775807"
+
+	wantReceiver = "a receiver that is not a nil pointer"
 )
 
 // maxQuoted is how many bytes of a rejected value an error repeats.
@@ -29,7 +32,7 @@ const maxQuoted = 64
 // A ValueError says which value could not become, or be written as, an ID.
 type ValueError struct {
 	Op    string // what was tried: "parse", "scan", "unmarshal JSON", …
-	Type  string // the type that should have received or given it: "Snowflake"
+	Type  string // what should have received it: "Snowflake", "NullSnowflake"; "text" or "binary" for a marshaler
 	Value string // the value as a reader would write it, cut to at most 64 bytes of the input
 	Want  string // the accepted form
 	Err   error  // ErrSyntax, ErrRange or ErrNull

@@ -57,6 +57,11 @@ func FuzzParse(f *testing.F) {
 		if (err == nil) != ok || got != want {
 			t.Fatalf("Parse(%q) = %d, %v; want %d, accepted: %v", text, got, err, want, ok)
 		}
+		// ErrRange is for whole numbers outside the range in their one spelling.
+		n, number := new(big.Int).SetString(text, 10)
+		if outside := number && n.String() == text && !ok; errors.Is(err, types.ErrRange) != outside {
+			t.Fatalf("Parse(%q) = %v; matches ErrRange = %v; want %v", text, err, !outside, outside)
+		}
 		if err == nil && (strconv.FormatInt(got.Int64(), 10) != text || got.String() != text || got < 0) {
 			t.Fatalf("Parse(%q) = %d, whose text is %q; want the input", text, got, got.String())
 		}

@@ -122,8 +122,8 @@ func refusedJSON() map[string]error {
 		`1E3`:                          types.ErrSyntax,
 		`0e0`:                          types.ErrSyntax,
 		`-0`:                           types.ErrSyntax,
-		`-1`:                           types.ErrSyntax,
-		`-9223372036854775808`:         types.ErrSyntax,
+		`-1`:                           types.ErrRange,
+		`-9223372036854775808`:         types.ErrRange,
 		`9223372036854775808`:          types.ErrRange,
 		`18446744073709551616`:         types.ErrRange,
 		`18446744073709551621`:         types.ErrRange,
@@ -142,7 +142,7 @@ func refusedJSON() map[string]error {
 		`"5 "`:                         types.ErrSyntax,
 		`"+5"`:                         types.ErrSyntax,
 		`"-0"`:                         types.ErrSyntax,
-		`"-1"`:                         types.ErrSyntax,
+		`"-1"`:                         types.ErrRange,
 		`"007"`:                        types.ErrSyntax,
 		`"1.0"`:                        types.ErrSyntax,
 		`"1e3"`:                        types.ErrSyntax,
@@ -320,7 +320,7 @@ func TestJSONKeysOfMapsAreTheDecimalText(t *testing.T) {
 func TestJSONKeyThatIsNoIDIsAnError(t *testing.T) {
 	for _, c := range codecs() {
 		for key, sentinel := range map[string]error{
-			"": types.ErrSyntax, "x": types.ErrSyntax, "007": types.ErrSyntax, "-1": types.ErrSyntax, " 7": types.ErrSyntax,
+			"": types.ErrSyntax, "x": types.ErrSyntax, "007": types.ErrSyntax, "-1": types.ErrRange, " 7": types.ErrSyntax,
 			"1.0": types.ErrSyntax, "null": types.ErrSyntax, "9223372036854775808": types.ErrRange,
 		} {
 			var got map[types.Snowflake]int

@@ -7,8 +7,9 @@ import (
 // A NullSnowflake is a [Snowflake] that may be absent: SQL NULL, JSON null. The
 // zero value is absent. A present zero is {0, true}, and is another thing.
 //
-// A *Snowflake serves as well, and sql.Null[Snowflake] does in SQL; that one
-// turns into an object in JSON, which is why this type exists.
+// A *Snowflake serves as well, though the JSON option omitzero drops one that
+// points to zero. sql.Null[Snowflake] serves in SQL; in JSON it becomes an
+// object, which is why this type exists.
 type NullSnowflake struct {
 	Snowflake Snowflake // the ID; zero where Valid is false
 	Valid     bool      // whether there is one
@@ -72,14 +73,14 @@ func (n NullSnowflake) MarshalJSON() ([]byte, error) {
 // [Snowflake.UnmarshalJSON]. On error n stays as it was.
 func (n *NullSnowflake) UnmarshalJSON(data []byte) error {
 	if n == nil {
-		return (*Snowflake)(nil).UnmarshalJSON(data)
+		return (*Snowflake)(nil).unmarshalJSON(data, "NullSnowflake")
 	}
 	if string(data) == "null" {
 		*n = NullSnowflake{}
 		return nil
 	}
 	var s Snowflake
-	if err := s.UnmarshalJSON(data); err != nil {
+	if err := s.unmarshalJSON(data, "NullSnowflake"); err != nil {
 		return err
 	}
 	*n = NullSnowflake{Snowflake: s, Valid: true}
@@ -105,15 +106,15 @@ func (n NullSnowflake) MarshalText() ([]byte, error) {
 // parameter or an XML element says so; all else is as in [Parse]. On error n
 // stays as it was.
 func (n *NullSnowflake) UnmarshalText(text []byte) error {
-	var s Snowflake
 	if n == nil {
-		return (*Snowflake)(nil).UnmarshalText(text)
+		return store((*Snowflake)(nil), text, "unmarshal text", "NullSnowflake", wantDecimal)
 	}
 	if len(text) == 0 {
 		*n = NullSnowflake{}
 		return nil
 	}
-	if err := s.UnmarshalText(text); err != nil {
+	var s Snowflake
+	if err := store(&s, text, "unmarshal text", "NullSnowflake", wantDecimal); err != nil {
 		return err
 	}
 	*n = NullSnowflake{Snowflake: s, Valid: true}

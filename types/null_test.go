@@ -2,6 +2,7 @@ package types_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/snowkey/snowkey/types"
@@ -133,8 +134,11 @@ func TestReadingTextIntoANilReceiverIsAnError(t *testing.T) {
 		"NullSnowflake.UnmarshalJSON(\"\")": n.UnmarshalJSON([]byte(`""`)),
 	} {
 		var ve *types.ValueError
-		if !errors.As(err, &ve) {
-			t.Errorf("%s into nil = %v; want a *ValueError", name, err)
+		if !errors.As(err, &ve) || !strings.HasPrefix(name, ve.Type+".") {
+			t.Errorf("%s into nil = %v; want a *ValueError that names the type", name, err)
+		}
+		if well := strings.Contains(name, "(5)") || strings.Contains(name, "(8)"); well && !strings.Contains(err.Error(), "nil pointer") {
+			t.Errorf("%s into nil = %v; want an error that names the nil pointer", name, err)
 		}
 	}
 	// null stores nothing, so there is nothing to fail.

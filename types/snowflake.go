@@ -48,12 +48,14 @@ const maxDigits = 19
 // UnmarshalJSON all end here, so they cannot disagree. strconv.ParseInt would
 // accept "+5", "-0" and "007", and takes twice as long.
 func parseDecimal[S string | []byte](s S) (Snowflake, error) {
-	if len(s) == 0 {
-		return 0, ErrSyntax
+	digits := s
+	negative := len(s) > 1 && s[0] == '-' // a number after all, so the verdict is ErrRange
+	if negative {
+		digits = s[1:]
 	}
 	var n uint64
-	for i := 0; i < len(s); i++ {
-		d := s[i] - '0' // wraps around for bytes below '0', and is then above 9
+	for i := 0; i < len(digits); i++ {
+		d := digits[i] - '0' // wraps around for bytes below '0', and is then above 9
 		if d > 9 {
 			return 0, ErrSyntax
 		}
@@ -61,10 +63,10 @@ func parseDecimal[S string | []byte](s S) (Snowflake, error) {
 			n = n*10 + uint64(d)
 		}
 	}
-	if s[0] == '0' && len(s) > 1 {
+	switch {
+	case len(digits) == 0, digits[0] == '0' && (len(digits) > 1 || negative):
 		return 0, ErrSyntax
-	}
-	if len(s) > maxDigits || n > math.MaxInt64 {
+	case len(digits) > maxDigits, n > math.MaxInt64, negative:
 		return 0, ErrRange
 	}
 	return Snowflake(n), nil
@@ -106,7 +108,7 @@ func (s *Snowflake) Scan(src any) error {
 // scan is Scan for s, which is the whole of, or a part of, the named type.
 func (s *Snowflake) scan(src any, into string) error {
 	if s == nil {
-		return fail("scan", into, fmt.Sprintf("%T", src), "a receiver that is not a nil pointer", ErrSyntax)
+		return fail("scan", into, fmt.Sprintf("%T", src), wantReceiver, ErrSyntax)
 	}
 	switch v := src.(type) {
 	case int64:
@@ -149,10 +151,11 @@ func (s Snowflake) AppendText(b []byte) ([]byte, error) {
 // MarshalText returns s in decimal, or [ErrRange] for a negative s. Map keys,
 // flags, XML and YAML use it, and so does JSON.
 func (s Snowflake) MarshalText() ([]byte, error) {
-	if s < 0 {
-		return nil, s.negative("text")
+	b, err := s.AppendText(make([]byte, 0, maxDigits))
+	if err != nil {
+		return nil, err
 	}
-	return strconv.AppendInt(make([]byte, 0, maxDigits), int64(s), 10), nil
+	return b, nil
 }
 
 // UnmarshalText accepts what [Parse] accepts; on error s stays as it was.
@@ -164,6 +167,12 @@ func (s *Snowflake) UnmarshalText(text []byte) error {
 // digits as a number: no fraction, no exponent, no escapes. As everywhere in
 // encoding/json, null leaves s as it was. On error s stays as it was too.
 func (s *Snowflake) UnmarshalJSON(data []byte) error {
+	return s.unmarshalJSON(data, "Snowflake")
+}
+
+// unmarshalJSON is UnmarshalJSON for s, which is the whole of, or a part of, the
+// named type.
+func (s *Snowflake) unmarshalJSON(data []byte, into string) error {
 	if string(data) == "null" {
 		return nil
 	}
@@ -172,14 +181,14 @@ func (s *Snowflake) UnmarshalJSON(data []byte) error {
 		digits = data[1 : n-1]
 	}
 	n, err := parseDecimal(digits)
-	if err == nil && s != nil {
-		*s = n
-		return nil
+	if err != nil {
+		return fail("unmarshal JSON", into, quote(data), wantJSON, err)
 	}
-	if err == nil {
-		return fail("unmarshal JSON", "Snowflake", quote(data), "a receiver that is not a nil pointer", ErrSyntax)
+	if s == nil {
+		return fail("unmarshal JSON", into, quote(data), wantReceiver, ErrSyntax)
 	}
-	return fail("unmarshal JSON", "Snowflake", quote(data), wantJSON, err)
+	*s = n
+	return nil
 }
 
 // MarshalBinary returns s as 8 bytes, big-endian, so that the order of the bytes
@@ -200,7 +209,10 @@ func (s Snowflake) AppendBinary(b []byte) ([]byte, error) {
 // stays as it was.
 func (s *Snowflake) UnmarshalBinary(data []byte) error {
 	const want = "8 bytes, big-endian, first bit zero"
-	if len(data) != 8 || s == nil {
+	if s == nil {
+		return fail("unmarshal binary", "Snowflake", quote(data), wantReceiver, ErrSyntax)
+	}
+	if len(data) != 8 {
 		return fail("unmarshal binary", "Snowflake", quote(data), want, ErrSyntax)
 	}
 	n := binary.BigEndian.Uint64(data)
@@ -214,7 +226,7 @@ func (s *Snowflake) UnmarshalBinary(data []byte) error {
 // store parses src and only then writes s.
 func store[S string | []byte](s *Snowflake, src S, op, into, want string) error {
 	if s == nil {
-		return fail(op, into, quote(src), "a receiver that is not a nil pointer", ErrSyntax)
+		return fail(op, into, quote(src), wantReceiver, ErrSyntax)
 	}
 	n, err := parseDecimal(src)
 	if err != nil {
@@ -244,6 +256,6 @@ func describe(src any) string {
 	default:
 		// Not the value: its String method is not ours to trust with a
 		// bounded, panic-free answer.
-		return fmt.Sprintf("%T", src)
+		return fmt.Sprintf("%.*s", maxQuoted, fmt.Sprintf("%T", src))
 	}
 }
