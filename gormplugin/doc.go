@@ -1,0 +1,125 @@
+// Package gormplugin gives GORM models their keys before the insert, from any
+// [Source] of 64-bit keys.
+//
+//	err := db.Use(gormplugin.New(gen)) // gen: a core.Generator, or anything with its Next method
+//
+//	type Order struct {
+//		gormplugin.Model        // or types.Model, or any field ID types.Snowflake
+//		Number string           `gorm:"uniqueIndex"`
+//		Items  []Item
+//	}
+//
+// # What is guaranteed
+//
+//   - Every row that GORM creates for a model gets a key if it has none: structs,
+//     slices, arrays and maps, in batches, by Save, FirstOrCreate, Updates and
+//     Association, generics included, and every association down the graph. A
+//     key that is set is kept.
+//   - All missing keys of one statement come from the source before the statement
+//     takes a connection of its own, in one call of Fill where the source has
+//     one. They are assigned all or none. If the source fails, or ctx ends, the
+//     statement and the associations that it would have saved run no SQL, no row
+//     of it has a new key, and the error wraps that of the source. For an
+//     association this rolls back the statement that it belongs to, whose rows
+//     may keep their keys in memory.
+//   - After a create that returns no error, the key in memory is that of the
+//     stored row, or zero. This holds for upserts too: ON CONFLICT DO NOTHING and
+//     DO UPDATE, with a condition or without, INSERT IGNORE, the DO NOTHING with
+//     which GORM saves associations, and maps. Children are stored under the row
+//     that is really there. It is zero if the row was not inserted and the row
+//     that it met cannot be told; if rows of associations need the key, that is
+//     [ErrUnresolved] instead, and the transaction is rolled back.
+//   - After a failure the keys stay in memory, so that a retry writes the same
+//     rows.
+//
+// # Which columns
+//
+// The prioritized primary key of a model, which is the field ID or the only
+// primary key, if its type is types.Snowflake or a pointer to it. Of a composite
+// key (TenantID, ID) that is ID alone. Further columns, and keys of type int64,
+// uint64, string, types.NullSnowflake and sql.Null[types.Snowflake], by tag:
+//
+//	Public types.Snowflake `gorm:"snowflake;uniqueIndex;<-:create"`
+//
+// A string receives the decimal form. A nullable column without the tag is a
+// reference that may be absent, and is never filled; with it, NULL is filled and
+// a present zero is kept. Without <-:create an upsert with UpdateAll writes the
+// new value of such a column over the stored one. Add autoIncrement:false to an
+// int64 or uint64 key, or the database counts as well (see below).
+//
+// Never filled: a column that is a foreign key of a relation, that the database
+// fills (default:, autoIncrement), that GORM does not create (->, <-:update), or
+// that has the tag snowflake:-. GORM learns that the key of a has-one child is a
+// foreign key when it parses the parent. A program that creates such children
+// first needs snowflake:- on them, and so does a child of a relation that is
+// polymorphic or declared in an embedded struct.
+//
+// Select without the key still writes the key. Omit of the key is obeyed, and
+// leaves it zero in memory. Other tagged columns are filled only if they are
+// written.
+//
+// A foreign key that cannot hold 64 bits is a [ModelError] at first use, and so
+// is a string that refers to a number: GORM would truncate the one without a
+// word, and store a single character in the other.
+//
+// # Under which conditions
+//
+//   - The plugin is installed; see [Installed]. Without it GORM stores the key as
+//     it is, zero. GORM's own create callbacks are there, and nobody removes them
+//     later.
+//   - The source never gives a key twice, and needs no connection of the pool
+//     that it serves. A nested create holds one while it asks: with
+//     SetMaxOpenConns(1) such a source waits until ctx ends.
+//   - For upserts, the model declares every unique key of the table, as unique or
+//     uniqueIndex. Where a statement names its target in columns, that target is
+//     enough, but on MySQL, which goes by every unique key that there is. An
+//     upsert on the primary key of a model that declares no other unique key is
+//     taken to meet only rows of the same key, on MySQL as well. Unique indexes
+//     on expressions are not looked up. A row that is like two stored rows in
+//     different unique keys is resolved to neither. Only columns that the plugin
+//     fills are read back: of (TenantID, ID), the TenantID stays as it was sent.
+//   - A BEFORE INSERT trigger does not change what the row is unique by.
+//
+// Looking up what an upsert met takes RETURNING in the same statement, for DO
+// UPDATE without condition on PostgreSQL, SQLite and MariaDB; else one or more
+// SELECTs after it, on the same connection, for the rows that RowsAffected or the
+// target leave in doubt. On MySQL the rows that were met are read FOR UPDATE (LOCK IN
+// SHARE MODE after INSERT IGNORE), because a transaction may not see what it
+// collided with; the insert has locked them already.
+//
+// # What fails, and how
+//
+//   - A struct, or an array of structs, passed by value without a key, or to an
+//     upsert: gorm.ErrInvalidValue. So does a nil map.
+//   - A struct of another type than the model: gorm.ErrInvalidData, where GORM
+//     would panic. Nil elements, empty slices and interfaces: GORM's own errors.
+//   - DoUpdates of the primary key from the row that is sent: [ErrKeyRewrite].
+//     References to the stored row would break.
+//   - A source that gives a key below one: [ErrBadKey].
+//
+// # What the plugin cannot do
+//
+//   - It sees no raw SQL, no Exec, and no Table("orders").Create(map) without a
+//     Model: there is no model to tell the key.
+//   - Save of a new struct with a preset key and children runs an UPDATE first and
+//     saves the children before the parent: a foreign key error, on every
+//     database. Use Clauses(clause.OnConflict{UpdateAll: true}).Create, or save
+//     with Omit(clause.Associations).
+//   - A root of a tree needs a ParentID that can be NULL (*types.Snowflake or
+//     types.NullSnowflake): a plain one is stored as 0.
+//   - A join table with a key of its own needs a unique index on its two foreign
+//     keys, or appending an association again adds a row.
+//   - Each row binds one parameter more than with a counting database, and a
+//     statement takes 32,766 of them on SQLite and 65,535 elsewhere: set
+//     CreateBatchSize.
+//   - One pointer twice in a slice is a duplicate key, and one unique value twice
+//     in an upsert is an error on PostgreSQL. Cyclic graphs fail in GORM itself,
+//     as do nil elements in a slice of children, and generic types in many2many.
+//   - Keys that are set raise the counter of an AUTO_INCREMENT or AUTOINCREMENT
+//     column: let a table get its keys from one side only. GORM takes an int64 key
+//     for counted and reads it back by RETURNING, which breaks a create from a
+//     slice of maps.
+//   - Negative keys are stored, but types.Snowflake does not read them back.
+//   - DryRun and ToSQL take keys and assign them.
+//   - gorm.io/sharding decodes keys by a layout of its own and wants int64.
+package gormplugin

@@ -1,0 +1,207 @@
+package gormplugin
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"gorm.io/gorm/schema"
+	"gorm.io/gorm/utils"
+)
+
+// The setting in a gorm tag: `gorm:"snowflake"` asks for a key,
+// `gorm:"snowflake:-"` forbids it.
+const (
+	tagName = "SNOWFLAKE" // as schema.ParseTagSetting spells it
+	tagOff  = "-"
+)
+
+// An installation is the plugin on one database. What it learns of the models
+// lives as long as that database, not as long as the plugin.
+type installation struct {
+	src    Source
+	models sync.Map // *schema.Schema → *model
+}
+
+// A model is what is known of one schema.
+type model struct {
+	schema  *schema.Schema
+	current atomic.Pointer[plan]
+	indexes func() []unique // computed once, see uniques
+}
+
+func (in *installation) model(s *schema.Schema, namer schema.Namer) *model {
+	if m, ok := in.models.Load(s); ok {
+		return m.(*model) //nolint:errcheck // nothing else is stored
+	}
+	m, _ := in.models.LoadOrStore(s, &model{
+		schema:  s,
+		indexes: sync.OnceValue(func() []unique { return uniquesOf(s, namer) }),
+	})
+	return m.(*model) //nolint:errcheck // nothing else is stored
+}
+
+// A plan says which columns of a model get keys. It does not change.
+type plan struct {
+	columns   []column // the key itself first, where it is among them
+	err       error    // a *ModelError: what in the model cannot work
+	relations int      // how many the schema had when the plan was made
+}
+
+// plan returns the plan of m. GORM learns of a has-one or has-many relation
+// when it parses the model that has it, which may be after the model that holds
+// the foreign key was used. So a plan is good for one number of relations.
+func (m *model) plan() *plan {
+	rels := &m.schema.Relationships
+	rels.Mux.RLock()
+	defer rels.Mux.RUnlock()
+	if p := m.current.Load(); p != nil && p.relations == len(rels.Relations) {
+		return p
+	}
+	p := newPlan(m.schema)
+	m.current.Store(p)
+	return p
+}
+
+// newPlan requires that Relationships.Mux of s is held for reading.
+func newPlan(s *schema.Schema) *plan {
+	p := &plan{relations: len(s.Relationships.Relations)}
+	for _, rel := range s.Relationships.Relations {
+		if p.err = narrowForeignKey(rel); p.err != nil {
+			return p
+		}
+	}
+	for _, f := range s.Fields {
+		if f.DBName == "" || s.FieldsByDBName[f.DBName] != f {
+			continue // no column, or shadowed by a field further out
+		}
+		setting, tagged := f.TagSettings[tagName]
+		switch {
+		case tagged && setting == tagOff:
+			continue
+		case tagged && setting != tagName:
+			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake:%s is unknown; use snowflake or snowflake:-", setting)}
+			return p
+		case !tagged && (f != s.PrioritizedPrimaryField || f.IndirectFieldType != snowflakeType):
+			continue // never "whatever primary key is zero": it may be a foreign key as well
+		case !f.Creatable || filledByDatabase(f) || foreign(s, f):
+			continue
+		}
+		k, ok := kindOf(f.IndirectFieldType)
+		if !ok || f.Serializer != nil {
+			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake wants a types.Snowflake, types.NullSnowflake, sql.Null[types.Snowflake], int64, uint64 or string without serializer, not %s", f.FieldType)}
+			return p
+		}
+		c := newColumn(f, k)
+		if f.PrimaryKey && (len(p.columns) == 0 || !p.columns[0].field.PrimaryKey || f == s.PrioritizedPrimaryField) {
+			p.columns = append([]column{c}, p.columns...)
+		} else {
+			p.columns = append(p.columns, c)
+		}
+	}
+	return p
+}
+
+// filledByDatabase reports whether the model asks for a value of the database.
+// GORM takes every integer key for one that counts by itself unless told
+// otherwise, and sets HasDefaultValue; that is no wish of the model's.
+func filledByDatabase(f *schema.Field) bool {
+	_, ok := f.TagSettings["DEFAULT"]
+	return ok || utils.CheckTruth(f.TagSettings["AUTOINCREMENT"])
+}
+
+// foreign reports whether f refers to another row, in any relation that is
+// known by now: its value is then somebody else's, and a new one would refer to
+// nothing.
+func foreign(s *schema.Schema, f *schema.Field) bool {
+	for _, rel := range s.Relationships.Relations {
+		for _, ref := range rel.References {
+			if ref.ForeignKey == f {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// narrowForeignKey returns an error if a foreign key of rel cannot hold the key
+// that it refers to. GORM would not say so: it stores the key modulo 2^32 in an
+// int32, and in a string the one character with the key as its code point.
+func narrowForeignKey(rel *schema.Relationship) error {
+	for _, ref := range rel.References {
+		key, fk := ref.PrimaryKey, ref.ForeignKey
+		if key == nil || fk == nil || !wide(key) || holdsKey(fk.IndirectFieldType) {
+			continue
+		}
+		return &ModelError{fk.Schema.String(), fk.Name, fmt.Sprintf(
+			"%s cannot hold the 64-bit key %s.%s that it refers to; use %s", fk.FieldType, key.Schema.Name, key.Name, key.IndirectFieldType)}
+	}
+	return nil
+}
+
+// wide reports whether f is a key of ours that is a number.
+func wide(f *schema.Field) bool {
+	k, ok := kindOf(f.IndirectFieldType)
+	return f.IndirectFieldType == snowflakeType || ok && k != text && f.TagSettings[tagName] == tagName
+}
+
+func holdsKey(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Bool, reflect.Float32, reflect.Float64:
+		return false
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return t.Bits() == 64
+	default:
+		return true // a Scanner, which answers for itself
+	}
+}
+
+// A unique is a set of columns that no two rows share.
+type unique struct {
+	name    string
+	columns []uniqueColumn
+	where   string // SQL: the rows that it covers, if not all
+}
+
+type uniqueColumn struct {
+	field   *schema.Field
+	collate string // SQL, if not that of the column
+}
+
+// uniquesOf returns the unique keys that the tags of s declare, the primary key
+// apart. Indexes on expressions are left out: two rows may be alike in their
+// columns and not in the expression, which may read others as well.
+//
+// It reads them from a second parse of the model. Schema.ParseIndexes writes to
+// the fields, and those of s belong to everybody.
+func uniquesOf(s *schema.Schema, namer schema.Namer) []unique {
+	var list []unique
+	for _, name := range s.DBNames {
+		if f := s.FieldsByDBName[name]; f.Unique && (!f.PrimaryKey || len(s.PrimaryFields) > 1) {
+			list = append(list, unique{columns: []uniqueColumn{{field: f}}})
+		}
+	}
+	own, err := schema.ParseWithSpecialTableName(reflect.New(s.ModelType).Interface(), &sync.Map{}, namer, s.Table)
+	if err != nil {
+		return list
+	}
+indexes:
+	for _, index := range own.ParseIndexes() {
+		if !strings.EqualFold(index.Class, "UNIQUE") {
+			continue
+		}
+		u := unique{name: index.Name, where: index.Where}
+		for _, option := range index.Fields {
+			f := s.FieldsByDBName[option.DBName]
+			if f == nil || option.Expression != "" {
+				continue indexes
+			}
+			u.columns = append(u.columns, uniqueColumn{f, option.Collate})
+		}
+		list = append(list, u)
+	}
+	return list
+}

@@ -1,0 +1,151 @@
+package gormplugin_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+func open(t *testing.T) *gorm.DB {
+	t.Helper()
+	return openSQLite(t, filepath.Join(t.TempDir(), "test.db"), &gorm.Config{Logger: logger.Discard})
+}
+
+// one is a source of the key 1.
+var one = gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { return 1, nil })
+
+type pointerSource struct{ gormplugin.Source }
+
+func TestUseRefusesANilSource(t *testing.T) {
+	var pointer *pointerSource
+	var function gormplugin.SourceFunc
+	for name, plugin := range map[string]*gormplugin.Plugin{
+		"New(nil)":             gormplugin.New(nil),
+		"New((*source)(nil))":  gormplugin.New(pointer),
+		"New(SourceFunc(nil))": gormplugin.New(function),
+		"&Plugin{}":            {},
+		"(*Plugin)(nil)":       nil,
+	} {
+		db := open(t)
+		if err := db.Use(plugin); !errors.Is(err, gormplugin.ErrNoSource) {
+			t.Errorf("Use(%s) = %v; want ErrNoSource", name, err)
+		}
+		if gormplugin.Installed(db) || db.Callback().Create().Get("snowflake:assign") != nil {
+			t.Errorf("after Use(%s) something is registered; want nothing", name)
+		}
+	}
+}
+
+func TestUseTwiceIsErrRegistered(t *testing.T) {
+	db := open(t)
+	plugin := gormplugin.New(one)
+	if err := db.Use(plugin); err != nil {
+		t.Fatalf("Use = %v; want no error", err)
+	}
+	for _, again := range []*gormplugin.Plugin{plugin, gormplugin.New(one)} {
+		if err := db.Use(again); !errors.Is(err, gorm.ErrRegistered) {
+			t.Errorf("second Use = %v; want gorm.ErrRegistered", err)
+		}
+	}
+}
+
+func TestUseNamesTheCallbackThatIsMissing(t *testing.T) {
+	for _, anchor := range []string{"gorm:before_create", "gorm:create", "gorm:save_after_associations"} {
+		db := open(t)
+		if err := db.Callback().Create().Remove(anchor); err != nil {
+			t.Fatalf("Remove(%s) = %v; want no error", anchor, err)
+		}
+		err := db.Use(gormplugin.New(one))
+		if !errors.Is(err, gormplugin.ErrNoAnchor) || !strings.HasSuffix(err.Error(), ": "+anchor) {
+			t.Errorf("Use without %s = %v; want ErrNoAnchor that names it", anchor, err)
+		}
+		if gormplugin.Installed(db) || db.Callback().Create().Get("snowflake:assign") != nil {
+			t.Errorf("after Use without %s something is registered; want nothing", anchor)
+		}
+	}
+	db := open(t)
+	if err := db.Callback().Create().Replace("gorm:create", func(*gorm.DB) {}); err != nil {
+		t.Fatalf("Replace = %v; want no error", err)
+	}
+	if err := db.Use(gormplugin.New(one)); err != nil {
+		t.Errorf("Use with a replaced gorm:create = %v; want no error", err)
+	}
+}
+
+func TestInstalledTellsWhetherUseWasCalled(t *testing.T) {
+	db := open(t)
+	if gormplugin.Installed(db) {
+		t.Error("Installed before Use = true; want false")
+	}
+	if err := db.Use(gormplugin.New(one)); err != nil {
+		t.Fatalf("Use = %v; want no error", err)
+	}
+	for name, db := range map[string]*gorm.DB{"db": db, "a session": db.Session(&gorm.Session{}), "a chain": db.Where("1 = 1")} {
+		if !gormplugin.Installed(db) {
+			t.Errorf("Installed(%s) after Use = false; want true", name)
+		}
+	}
+	for _, db := range []*gorm.DB{nil, {}} {
+		if gormplugin.Installed(db) {
+			t.Errorf("Installed(%v) = true; want false", db)
+		}
+	}
+}
+
+// What is not installed cannot help: this is what Installed is for.
+func TestWithoutThePluginTheKeyIsZero(t *testing.T) {
+	db := open(t)
+	type Row struct{ gormplugin.Model }
+	if err := db.AutoMigrate(&Row{}); err != nil {
+		t.Fatalf("AutoMigrate = %v; want no error", err)
+	}
+	row := Row{}
+	if err := db.Create(&row).Error; err != nil || row.ID != 0 {
+		t.Errorf("Create = %v with key %d; want no error and 0", err, row.ID)
+	}
+	if err := db.Create(&Row{}).Error; err == nil {
+		t.Error("second Create = nil; want a duplicate key error")
+	}
+}
+
+func TestModelHasTheFieldsAndColumnsOfGORMsModel(t *testing.T) {
+	ours, theirs := reflect.TypeFor[gormplugin.Model](), reflect.TypeFor[gorm.Model]()
+	if ours.NumField() != theirs.NumField() {
+		t.Fatalf("Model has %d fields; want %d", ours.NumField(), theirs.NumField())
+	}
+	for i := range ours.NumField() {
+		got, want := ours.Field(i), theirs.Field(i)
+		sameTag := strings.EqualFold(string(got.Tag), string(want.Tag))
+		if got.Name != want.Name || !sameTag || i > 0 && got.Type != want.Type {
+			t.Errorf("field %d = %v; want %v", i, got, want)
+		}
+	}
+	if got := ours.Field(0).Type; got != reflect.TypeFor[types.Snowflake]() {
+		t.Errorf("type of ID = %v; want types.Snowflake", got)
+	}
+	parse := func(model any) *schema.Schema {
+		s, err := schema.Parse(model, &sync.Map{}, schema.NamingStrategy{})
+		if err != nil {
+			t.Fatalf("schema.Parse(%T) = %v; want no error", model, err)
+		}
+		return s
+	}
+	got, want := parse(&gormplugin.Model{}), parse(&gorm.Model{})
+	if !reflect.DeepEqual(got.DBNames, want.DBNames) || !reflect.DeepEqual(got.PrimaryFieldDBNames, want.PrimaryFieldDBNames) {
+		t.Errorf("columns %q with key %q; want %q with %q", got.DBNames, got.PrimaryFieldDBNames, want.DBNames, want.PrimaryFieldDBNames)
+	}
+	if got.PrioritizedPrimaryField.HasDefaultValue {
+		t.Error("GORM takes the key for one that the database fills; want not")
+	}
+}

@@ -1,0 +1,73 @@
+package gormplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// A Source gives out keys. core.Generator, a segment allocator, or anybody
+// else's node is one; [SourceFunc] makes one of a function.
+//
+// Next returns a key above zero that it never returned before, or an error and
+// no key. It must be safe for concurrent use, return when ctx ends, and must
+// not need a connection of the pool that it gives keys to: a nested create asks
+// while it holds one, so a pool of one connection would wait for itself.
+//
+// A source that also has
+//
+//	Fill(ctx context.Context, ids []types.Snowflake) error
+//
+// which sets all of ids or returns an error, is asked once per statement
+// instead of once per row.
+type Source interface {
+	Next(ctx context.Context) (types.Snowflake, error)
+}
+
+// A SourceFunc is a function that serves as [Source]. A nil one counts as no
+// source.
+type SourceFunc func(ctx context.Context) (types.Snowflake, error)
+
+// Next calls f.
+func (f SourceFunc) Next(ctx context.Context) (types.Snowflake, error) { return f(ctx) }
+
+// What a source can do wrong, for errors.Is.
+var (
+	// ErrNoSource means that the plugin was made without a source.
+	ErrNoSource = errors.New("gormplugin: no source of keys")
+	// ErrBadKey means that the source returned a key that is not above zero.
+	// Zero means "not assigned yet" and negative keys cannot be read back, so
+	// neither is stored.
+	ErrBadKey = errors.New("gormplugin: the source returned a key that is not above zero")
+)
+
+// filler is the optional second method of a Source.
+type filler interface {
+	Fill(ctx context.Context, ids []types.Snowflake) error
+}
+
+// reserve returns n keys of src, or an error and none.
+func reserve(ctx context.Context, src Source, n int) ([]types.Snowflake, error) {
+	ids := make([]types.Snowflake, n)
+	if f, ok := src.(filler); ok {
+		if err := f.Fill(ctx, ids); err != nil {
+			return nil, err
+		}
+	} else {
+		for i := range ids {
+			id, err := src.Next(ctx)
+			if err != nil {
+				return nil, err
+			}
+			ids[i] = id
+		}
+	}
+	for _, id := range ids {
+		if id <= 0 {
+			return nil, fmt.Errorf("%w: %d", ErrBadKey, id.Int64())
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,749 @@
+package gormcases
+
+import (
+	"fmt"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// columns makes columns of their names.
+func columns(names []string) []clause.Column {
+	var list []clause.Column
+	for _, name := range names {
+		list = append(list, clause.Column{Name: name})
+	}
+	return list
+}
+
+func doNothing(target ...string) clause.OnConflict {
+	return clause.OnConflict{Columns: columns(target), DoNothing: true}
+}
+
+func doUpdate(column string, target ...string) clause.OnConflict {
+	return clause.OnConflict{Columns: columns(target), DoUpdates: clause.AssignmentColumns([]string{column})}
+}
+
+func upsertAll() clause.OnConflict { return clause.OnConflict{UpdateAll: true} }
+
+func (e *env) mysql() bool { return e.db.Name() == "mysql" }
+
+// sameOrders fails the test unless each of list has the key of the row with its
+// number, and its items are stored under it.
+func (e *env) sameOrders(list []Order) {
+	e.Helper()
+	for _, o := range list {
+		e.stored("orders", "number", o.Number, o.ID)
+		for _, item := range o.Items {
+			equal(e, "OrderID of "+item.SKU, item.OrderID, o.ID)
+			e.stored("items", "sku", item.SKU, item.ID)
+			equal(e, "stored order of "+item.SKU, e.keys("items", "order_id", "sku", item.SKU)[0], o.ID.Int64())
+		}
+	}
+}
+
+// mixed returns orders of which some numbers are stored already.
+func mixed() []Order {
+	return []Order{
+		{Number: "new1", Note: "x", Items: []Item{{SKU: "i1"}}},
+		{Number: "old1", Note: "x", Items: []Item{{SKU: "i2"}}},
+		{Number: "new2", Note: "x", Items: []Item{{SKU: "i3"}}},
+		{Number: "old2", Note: "x", Items: []Item{{SKU: "i4"}, {SKU: "i5"}}},
+	}
+}
+
+// withOld stores the old ones of mixed.
+func (e *env) withOld() {
+	e.Helper()
+	e.migrate(orderModels...)
+	e.must(e.db.Create(&[]Order{{Number: "old0"}, {Number: "old2"}, {Number: "old1"}}))
+	e.log.reset()
+}
+
+var upsertCases = []testCase{
+	{"DoNothingGivesTheStoredKeyAndItsChildren", func(e *env) {
+		for i, conflict := range []clause.OnConflict{doNothing(), doNothing("number")} {
+			if i == 0 {
+				e.withOld()
+			}
+			o := Order{Number: "old1", Items: []Item{{SKU: fmt.Sprint("a", i)}}, Receipt: &Receipt{Text: fmt.Sprint("r", i)}, Labels: []Label{{Text: fmt.Sprint("l", i)}}}
+			e.must(e.db.Clauses(conflict).Create(&o))
+			e.sameOrders([]Order{o})
+			e.stored("receipts", "text", fmt.Sprint("r", i), o.Receipt.ID)
+			equal(e, "OrderID of the receipt", o.Receipt.OrderID, o.ID)
+			equal(e, "order of the label", e.keys("order_labels", "order_id", "label_id", o.Labels[0].ID)[0], o.ID.Int64())
+		}
+		e.count("orders", 3)
+	}},
+	{"DoNothingOnASliceGivesEachItsStoredKey", func(e *env) {
+		e.withOld()
+		list := mixed()
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		e.sameOrders(list)
+		again := mixed()
+		for i := range again {
+			again[i].Items = nil
+		}
+		e.must(e.db.Clauses(doNothing("number")).Create(&again))
+		e.sameOrders(again)
+		e.count("orders", 5)
+	}},
+	{"DoUpdateOfOneGivesTheStoredKeyAndItsChildren", func(e *env) {
+		e.withOld()
+		o := Order{Number: "old1", Note: "new note", Items: []Item{{SKU: "a"}}}
+		e.must(e.db.Clauses(doUpdate("note", "number")).Create(&o))
+		e.sameOrders([]Order{o})
+		e.stored("orders", "note", "new note", o.ID)
+		e.count("orders", 3)
+		equal(e, "re-reads", len(e.log.statements("SELECT 0")) == 0, e.target.Returning)
+	}},
+	{"DoUpdateOfASliceGivesEachItsStoredKey", func(e *env) {
+		e.withOld()
+		list := mixed()
+		e.must(e.db.Clauses(doUpdate("note", "number")).Create(&list))
+		e.sameOrders(list)
+		e.count("orders", 5)
+		equal(e, "orders with the note", len(e.keys("orders", "id", "note", "x")), 4)
+		pointers := []*Order{{Number: "old2"}, {Number: "new3"}}
+		e.must(e.db.Clauses(doUpdate("note", "number")).Create(&pointers))
+		e.stored("orders", "number", "old2", pointers[0].ID)
+		e.stored("orders", "number", "new3", pointers[1].ID)
+	}},
+	{"DoUpdateStillReturnsWhatTheDatabaseFills", func(e *env) {
+		type Stamped struct {
+			ID    types.Snowflake
+			Name  string `gorm:"size:40;uniqueIndex"`
+			Score int64  `gorm:"default:(3+4)"`
+		}
+		e.migrate(&Stamped{})
+		e.must(e.db.Create(&Stamped{Name: "A"}))
+		s := Stamped{Name: "A"}
+		e.must(e.db.Clauses(doUpdate("name", "name")).Create(&s))
+		e.stored("stampeds", "name", "A", s.ID)
+		if e.target.Returning {
+			equal(e, "Score", s.Score, 7)
+		}
+		asked := Stamped{Name: "A"}
+		e.must(e.db.Clauses(doUpdate("name", "name"), clause.Returning{Columns: columns([]string{"score"})}).Create(&asked))
+		equal(e, "ID", asked.ID, s.ID)
+		all := Stamped{Name: "A"}
+		e.log.reset()
+		e.must(e.db.Clauses(doUpdate("name", "name"), clause.Returning{}).Create(&all))
+		equal(e, "ID", all.ID, s.ID)
+		m := map[string]any{"name": "A"}
+		if e.target.Returning {
+			equal(e, "Score", asked.Score, 7)
+			equal(e, "Score", all.Score, 7)
+			equal(e, "re-reads", len(e.log.statements("SELECT 0")), 0)
+			e.must(e.db.Model(&s).Clauses(doUpdate("name", "name"), clause.Returning{Columns: columns([]string{"id"})}).Create(m))
+			equal[any](e, "m[id]", m["id"], s.ID)
+		}
+	}},
+	{"FilteredDoUpdateGivesNoRowTheKeyOfAnother", func(e *env) {
+		e.withOld()
+		list := mixed()
+		conflict := doUpdate("note", "number")
+		conflict.Where = clause.Where{Exprs: []clause.Expression{
+			clause.Neq{Column: clause.Column{Table: e.prefix + "orders", Name: "number"}, Value: "old1"},
+		}}
+		e.must(e.db.Clauses(conflict).Create(&list))
+		// What it returns is not one row for each.
+		for _, s := range e.log.statements("INSERT") {
+			if strings.Contains(s, e.prefix+"orders") && strings.Contains(s, "RETURNING") {
+				e.Errorf("statement = %s; want no RETURNING", s)
+			}
+		}
+		e.sameOrders(list)
+		e.count("orders", 5)
+	}},
+	{"FilteredDoUpdateIsRightForAKeyThatGORMReturns", func(e *env) {
+		type Counted struct {
+			ID   int64  `gorm:"primaryKey;snowflake"` // GORM adds RETURNING by itself
+			Name string `gorm:"size:40;uniqueIndex"`
+			Note string `gorm:"size:40"`
+		}
+		e.migrate(&Counted{})
+		old := Counted{Name: "old"}
+		e.must(e.db.Create(&old))
+		e.fresh("ID", types.Snowflake(old.ID))
+		for _, target := range []string{"name", "id"} {
+			conflict := doUpdate("note", target)
+			conflict.Where = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "1 = 0"}}}
+			list := []Counted{{Name: "a" + target}, {Name: "old"}, {Name: "b" + target}}
+			if target == "id" {
+				list[1].ID = old.ID
+			}
+			e.must(e.db.Clauses(conflict).Create(&list))
+			for _, c := range list {
+				e.stored("counteds", "name", c.Name, types.Snowflake(c.ID))
+			}
+		}
+		e.log.reset()
+		again := Counted{Name: "old"}
+		e.must(e.db.Clauses(doUpdate("note", "name")).Create(&again))
+		equal(e, "ID", again.ID, old.ID)
+		if _, returning, ok := strings.Cut(e.log.statements("INSERT")[0], "RETURNING"); ok {
+			equal(e, "id in RETURNING", strings.Count(returning, "id"), 1)
+		}
+	}},
+	{"UpsertOnTheKeyAloneNeedsNoReread", func(e *env) {
+		e.migrate(&Item{})
+		item := Item{SKU: "A"}
+		e.must(e.db.Create(&item))
+		e.log.reset()
+		list := []Item{{ID: item.ID, SKU: "A2"}, {SKU: "B"}}
+		e.must(e.db.Clauses(doUpdate("sku", "id")).Create(&list))
+		equal(e, "SELECTs", len(e.log.statements("SELECT")), 0)
+		equal(e, "RETURNING", strings.Contains(e.log.statements("INSERT")[0], "RETURNING"), false)
+		e.stored("items", "sku", "A2", item.ID)
+		e.stored("items", "sku", "B", list[1].ID)
+		e.log.reset()
+		list = []Item{{ID: item.ID, SKU: "A3"}, {SKU: "C"}}
+		e.must(e.db.Save(&list))
+		equal(e, "SELECTs", len(e.log.statements("SELECT")), 0)
+		equal(e, "RETURNING", strings.Contains(e.log.statements("INSERT")[0], "RETURNING"), false)
+		e.stored("items", "sku", "C", list[1].ID)
+	}},
+	{"InsertedRowsOfAnUpsertAreNotLookedUpOneByOne", func(e *env) {
+		e.migrate(orderModels...)
+		e.must(e.db.Create(&Label{Text: "7"}))
+		e.log.reset()
+		list := make([]Label, 50)
+		for i := range list {
+			list[i].Text = fmt.Sprint(i)
+		}
+		e.must(e.db.Clauses(doNothing("text")).Create(&list))
+		selects := e.log.statements("SELECT")
+		equal(e, "re-reads", len(selects), 2)
+		lookups := 1
+		if e.mysql() {
+			lookups = 2 // by the target, which it may not have gone by, and by the index
+		}
+		equal(e, "lookups", strings.Count(selects[1], "UNION")+1, lookups)
+		for _, l := range list {
+			e.stored("labels", "text", l.Text, l.ID)
+		}
+	}},
+	{"FailedUpsertLeavesTheKeys", func(e *env) {
+		if e.mysql() {
+			e.Skip("it goes by every unique key, and does not fail")
+		}
+		e.migrate(&Customer{})
+		e.must(e.db.Create(&Customer{Email: "a"}))
+		e.log.reset()
+		c := Customer{Email: "a"}
+		if e.db.Clauses(doNothing("phone")).Create(&c).Error == nil {
+			e.Error("Create = nil; want a unique error on email")
+		}
+		e.fresh("ID", c.ID)
+		equal(e, "re-reads", len(e.log.statements("SELECT")), 0)
+	}},
+	{"RowsThatReturningReplacesAreLeftAsTheyAre", func(e *env) {
+		if !e.target.Returning || e.mysql() {
+			e.Skip("MariaDB returns the rows that it met as well")
+		}
+		e.withOld()
+		list := []Order{{Number: "old1"}, {Number: "new1"}}
+		e.must(e.db.Clauses(doNothing(), clause.Returning{}).Create(&list))
+		equal(e, "re-reads", len(e.log.statements("SELECT")), 0)
+		for _, o := range list {
+			e.stored("orders", "number", o.Number, o.ID)
+		}
+	}},
+	{"RowThatATriggerDropsHasNoKey", func(e *env) {
+		if e.db.Name() != "sqlite" {
+			e.Skip("written for SQLite")
+		}
+		e.withOld()
+		e.must(e.db.Exec("CREATE TRIGGER drops BEFORE INSERT ON " + e.prefix + "orders WHEN NEW.number = 'drop' BEGIN SELECT RAISE(IGNORE); END"))
+		list := []Order{{Number: "drop"}, {Number: "new1"}, {Number: "old1"}}
+		e.must(e.db.Clauses(doUpdate("note", "number")).Create(&list))
+		equal(e, "ID", list[0].ID, 0)
+		e.stored("orders", "number", "new1", list[1].ID)
+		e.stored("orders", "number", "old1", list[2].ID)
+	}},
+	{"StoredRowWithoutAKeyIsUnresolved", func(e *env) {
+		if e.db.Name() != "sqlite" {
+			e.Skip("only SQLite stores NULL in a primary key")
+		}
+		e.withOld()
+		e.must(e.db.Exec("INSERT INTO " + e.prefix + "orders (number) VALUES ('null')"))
+		o := Order{Number: "null", Items: []Item{{SKU: "1"}}}
+		e.fails(e.db.Clauses(doNothing()).Create(&o), gormplugin.ErrUnresolved)
+		equal(e, "ID", o.ID, 0)
+	}},
+	{"OnlyWhatIsSentIsLookedUp", func(e *env) {
+		e.migrate(&Customer{})
+		one, two := "1", "2"
+		e.must(e.db.Create(&[]Customer{{Email: "a", Phone: &one}, {Email: "", Phone: &two}}))
+		c := Customer{Email: "", Phone: &one}
+		e.must(e.db.Omit("Email").Clauses(doNothing()).Create(&c))
+		e.stored("customers", "email", "a", c.ID)
+		c = Customer{Phone: &one}
+		m := map[string]any{"phone": "1", "email": nil}
+		if !e.mysql() { // which stores an empty text for one that is not sent
+			e.must(e.db.Model(&c).Clauses(doNothing()).Create(m))
+			id, _ := m["id"].(types.Snowflake)
+			e.stored("customers", "email", "a", id)
+		}
+
+		type Coded struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40;uniqueIndex"`
+			Code int64  `gorm:"uniqueIndex;default:(3+4)"`
+		}
+		e.migrate(&Coded{})
+		e.must(e.db.Model(&Coded{}).Create(map[string]any{"name": "zero", "code": 0}))
+		e.must(e.db.Create(&Coded{Name: "A"}))
+		coded := Coded{Name: "A"} // its code is the database's, not 0
+		e.must(e.db.Clauses(doNothing()).Create(&coded))
+		e.stored("codeds", "name", "A", coded.ID)
+	}},
+	{"KeyThatGORMDoesNotReadIsReconciled", func(e *env) {
+		type Hidden struct {
+			ID   types.Snowflake `gorm:"primaryKey;->:false;<-"`
+			Name string          `gorm:"size:40;uniqueIndex"`
+		}
+		e.migrate(&Hidden{})
+		first, again := Hidden{Name: "A"}, Hidden{Name: "A"}
+		e.must(e.db.Create(&first))
+		e.must(e.db.Clauses(doUpdate("name", "name")).Create(&again))
+		e.stored("hiddens", "name", "A", again.ID)
+		again.ID = 0
+		e.must(e.db.Clauses(doUpdate("name", "name"), clause.Returning{}).Create(&again))
+		e.stored("hiddens", "name", "A", again.ID)
+	}},
+	{"ModelWithoutAPrimaryKeyIsReconciled", func(e *env) {
+		type Entry struct {
+			Code types.Snowflake `gorm:"snowflake"`
+			Name string          `gorm:"size:40;uniqueIndex"`
+		}
+		e.migrate(&Entry{})
+		list := []Entry{{Name: "A"}, {Name: "B"}}
+		e.must(e.db.Create(&list))
+		again := Entry{Name: "B"}
+		e.must(e.db.Clauses(doNothing()).Create(&again))
+		equal(e, "Code", again.Code, list[1].Code)
+		again = Entry{Name: "B", Code: 42}
+		e.must(e.db.Clauses(doNothing()).Create(&again))
+		equal(e, "Code", again.Code, list[1].Code)
+	}},
+	{"TaggedColumnBesideTheDatabasesKeyIsReconciled", func(e *env) {
+		type Ticket struct {
+			ID     uint
+			Name   string              `gorm:"size:40;uniqueIndex"`
+			Public types.NullSnowflake `gorm:"snowflake;uniqueIndex"`
+		}
+		e.migrate(&Ticket{})
+		first := Ticket{Name: "A"}
+		e.must(e.db.Create(&first))
+		for _, again := range []Ticket{{Name: "A"}, {ID: first.ID, Name: "B"}, {ID: first.ID, Name: "C", Public: types.NullSnowflake{Snowflake: 42, Valid: true}}} {
+			e.must(e.db.Clauses(doNothing()).Create(&again))
+			equal(e, "Public", again.Public, first.Public)
+		}
+	}},
+	{"InsertedRowsAreReadBackByThePrimaryKey", func(e *env) {
+		type Late struct {
+			Public types.Snowflake `gorm:"snowflake"` // declared first, and without an index
+			ID     types.Snowflake
+			Name   string `gorm:"size:40;uniqueIndex"`
+		}
+		e.migrate(&Late{})
+		e.must(e.db.Create(&Late{Name: "A"}))
+		e.log.reset()
+		list := []Late{{Name: "A"}, {Name: "B"}}
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		before, _, _ := strings.Cut(e.log.statements("SELECT")[0], " IN (")
+		if !strings.HasSuffix(strings.Trim(before, "`\""), "id") {
+			e.Errorf("re-read = %s …; want one by id", before)
+		}
+		for _, l := range list {
+			e.stored("lates", "name", l.Name, l.ID)
+			equal(e, "stored Public", e.keys("lates", "public", "name", l.Name)[0], l.Public.Int64())
+		}
+	}},
+	{"NamedConstraintIsTheTarget", func(e *env) {
+		if e.db.Name() != "postgres" {
+			e.Skip("only PostgreSQL has ON CONFLICT ON CONSTRAINT")
+		}
+		type Pair struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40;uniqueIndex:pair_name"`
+			Code string `gorm:"size:40;uniqueIndex"`
+		}
+		e.migrate(&Pair{})
+		// GORM makes an index; a constraint of the same name takes it over.
+		e.must(e.db.Exec("ALTER TABLE " + e.prefix + "pairs ADD CONSTRAINT pair_name UNIQUE USING INDEX pair_name"))
+		first := Pair{Name: "A", Code: "1"}
+		e.must(e.db.Create(&first))
+		for _, again := range []Pair{{Name: "A", Code: "2"}, {ID: 42, Name: "A", Code: "3"}} {
+			e.must(e.db.Clauses(clause.OnConflict{OnConstraint: "pair_name", DoNothing: true}).Create(&again))
+			equal(e, "ID", again.ID, first.ID)
+		}
+		e.must(e.db.Create(&Pair{ID: 43, Name: "B", Code: "4"}))
+		other := Pair{ID: 43, Name: "A", Code: "5"} // the key is of another row
+		e.must(e.db.Clauses(clause.OnConflict{OnConstraint: "pair_name", DoNothing: true}).Create(&other))
+		equal(e, "ID", other.ID, first.ID)
+	}},
+	{"StoredKeyOfTheCallerWinsWhereNoTargetIsNamed", func(e *env) {
+		e.withOld()
+		o := Order{Number: "old1"}
+		o.ID = types.Snowflake(e.keys("orders", "id", "number", "old0")[0])
+		e.must(e.db.Clauses(doNothing()).Create(&o))
+		e.stored("orders", "number", "old0", o.ID)
+	}},
+	{"DoNothingWithoutConflictNeedsNoRereadWhereRowsAreCounted", func(e *env) {
+		e.migrate(orderModels...)
+		list := []Label{{Text: "a"}, {Text: "b"}}
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		equal(e, "re-reads", len(e.log.statements("SELECT 0")) > 0, e.mysql())
+		e.stored("labels", "text", "a", list[0].ID)
+	}},
+	{"BelongsToThatIsStoredAlreadyIsTheOneReferredTo", func(e *env) {
+		e.migrate(orderModels...)
+		c := Customer{Email: "a@x"}
+		e.must(e.db.Create(&c))
+		one := Order{Number: "1", Customer: &Customer{Email: "a@x"}}
+		e.must(e.db.Create(&one))
+		equal(e, "Customer.ID", one.Customer.ID, c.ID)
+		equal(e, "CustomerID", *one.CustomerID, c.ID)
+		list := []Order{{Number: "2", Customer: &Customer{Email: "b@x"}}, {Number: "3", Customer: &Customer{Email: "a@x"}}, {Number: "4", Customer: &Customer{Email: "b@x"}}}
+		e.must(e.db.Create(&list))
+		equal(e, "CustomerID", *list[1].CustomerID, c.ID)
+		for _, o := range append(list, one) {
+			e.stored("customers", "email", o.Customer.Email, *o.CustomerID)
+			equal(e, "stored CustomerID", e.keys("orders", "customer_id", "number", o.Number)[0], o.Customer.ID.Int64())
+		}
+		e.count("customers", 2)
+	}},
+	{"ManyToManyThatIsStoredAlreadyIsTheOneJoined", func(e *env) {
+		e.migrate(orderModels...)
+		l := Label{Text: "red"}
+		e.must(e.db.Create(&l))
+		o := Order{Number: "A", Labels: []Label{{Text: "blue"}, {Text: "red"}}}
+		e.must(e.db.Create(&o))
+		equal(e, "ID of the label", o.Labels[1].ID, l.ID)
+		equal(e, "joins of the label", len(e.keys("order_labels", "order_id", "label_id", l.ID)), 1)
+		e.count("labels", 2)
+		e.count("order_labels", 2)
+	}},
+	{"ChildThatIsStoredAlreadyIsRefusedOrRight", func(e *env) {
+		e.migrate(&Shipment{}, &Parcel{})
+		first := Shipment{Parcels: []Parcel{{Code: "A"}}}
+		e.must(e.db.Create(&first))
+		second := Shipment{Parcels: []Parcel{{Code: "B"}, {Code: "A"}}}
+		tx := e.db.Create(&second)
+		if !e.mysql() {
+			if tx.Error == nil {
+				e.Error("Create with a duplicate child = nil; want the database's error")
+			}
+			return
+		}
+		// MySQL updates the row that it meets, whatever the key: the parcel
+		// changes hands. Its key in memory has to be its own.
+		e.must(tx)
+		equal(e, "ID of the parcel", second.Parcels[1].ID, first.Parcels[0].ID)
+		for _, p := range second.Parcels {
+			e.stored("parcels", "code", p.Code, p.ID)
+			equal(e, "stored ShipmentID", e.keys("parcels", "shipment_id", "code", p.Code)[0], second.ID.Int64())
+		}
+	}},
+	{"IgnoringModifierGivesTheStoredKey", func(e *env) {
+		modifier := map[string]string{"sqlite": "OR IGNORE", "mysql": "IGNORE"}[e.db.Name()]
+		if modifier == "" {
+			e.Skip("this database has none")
+		}
+		e.withOld()
+		list := mixed()
+		e.must(e.db.Clauses(clause.Insert{Modifier: modifier}).Create(&list))
+		e.sameOrders(list)
+		e.count("orders", 5)
+	}},
+	{"MapsGetTheStoredKeys", func(e *env) {
+		e.withOld()
+		m := map[string]any{"number": "old1", "note": "m"}
+		e.must(e.db.Model(&Order{}).Clauses(doNothing()).Create(m))
+		id, _ := m["id"].(types.Snowflake)
+		e.stored("orders", "number", "old1", id)
+		m = map[string]any{"id": "42", "number": "old2"} // as from JSON
+		e.must(e.db.Model(&Order{}).Clauses(doNothing("number")).Create(m))
+		id, _ = m["id"].(types.Snowflake)
+		e.stored("orders", "number", "old2", id)
+		for i, conflict := range []clause.OnConflict{doNothing(), doUpdate("note", "number")} {
+			list := []map[string]any{{"Number": fmt.Sprint("n", i), "Note": "x"}, {"Number": "old2", "Note": "x", "ID": nil}, {"Number": fmt.Sprint("m", i), "Note": "x"}}
+			e.must(e.db.Model(&Order{}).Clauses(conflict).Create(&list))
+			equal(e, "len", len(list), 3)
+			for _, m := range list {
+				id, _ := m["id"].(types.Snowflake)
+				if m["Number"] == "old2" {
+					id, _ = m["ID"].(types.Snowflake)
+				}
+				e.stored("orders", "number", m["Number"], id)
+			}
+		}
+	}},
+	{"SoftDeletedRowIsTheStoredRow", func(e *env) {
+		e.withOld()
+		e.must(e.db.Where("number = ?", "old1").Delete(&Order{}))
+		for i, conflict := range []clause.OnConflict{doNothing("number"), doUpdate("note", "number")} {
+			o := Order{Number: "old1", Items: []Item{{SKU: fmt.Sprint(i)}}}
+			e.must(e.db.Clauses(conflict).Create(&o))
+			e.sameOrders([]Order{o})
+		}
+	}},
+	{"KeyOfTheCallerYieldsToThatOfTheStoredRow", func(e *env) {
+		e.withOld()
+		list := mixed()
+		list[0].ID, list[1].ID = 41, 42
+		// The row with this key is another one than the row with this number.
+		list[3].ID = types.Snowflake(e.keys("orders", "id", "number", "old0")[0])
+		if e.mysql() {
+			list[3].ID = 43 // MySQL would meet the row with the key
+		}
+		e.must(e.db.Clauses(doNothing("number")).Create(&list))
+		e.sameOrders(list)
+		e.stored("orders", "number", "new1", 41)
+		e.count("orders", 5)
+	}},
+	{"CallersKeysSurviveATargetThatIsNull", func(e *env) {
+		e.migrate(&Customer{})
+		phone := "1"
+		e.must(e.db.Create(&Customer{Email: "a", Phone: &phone}))
+		list := []Customer{{ID: 42, Email: "b"}, {ID: 43, Email: "c", Phone: &phone}, {Email: "d"}}
+		e.must(e.db.Clauses(doNothing("phone")).Create(&list))
+		e.stored("customers", "email", "b", list[0].ID)
+		equal(e, "list[0].ID", list[0].ID, 42)
+		e.stored("customers", "email", "a", list[1].ID)
+		e.stored("customers", "email", "d", list[2].ID)
+		e.count("customers", 3)
+	}},
+	{"DatabaseComparesWhatIsUnique", func(e *env) {
+		if !e.mysql() {
+			e.Skip("the default collation tells upper case from lower")
+		}
+		e.withOld()
+		o := Order{Number: "OLD1"}
+		e.must(e.db.Clauses(doNothing()).Create(&o))
+		e.stored("orders", "number", "old1", o.ID)
+	}},
+	{"CompositeAndPartialUniqueKeysAreSeen", func(e *env) {
+		type Seat struct {
+			ID   types.Snowflake
+			Row  string `gorm:"size:10;uniqueIndex:seat"`
+			Col  int    `gorm:"uniqueIndex:seat"`
+			Name string `gorm:"size:40"`
+		}
+		e.migrate(&Seat{})
+		e.must(e.db.Create(&[]Seat{{Row: "A", Col: 1, Name: "a1"}, {Row: "A", Col: 2, Name: "a2"}}))
+		list := []Seat{{Row: "A", Col: 2}, {Row: "B", Col: 2, Name: "b2"}, {Row: "A", Col: 1}}
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		e.stored("seats", "name", "a2", list[0].ID)
+		e.stored("seats", "name", "b2", list[1].ID)
+		e.stored("seats", "name", "a1", list[2].ID)
+		type Badge struct {
+			ID   types.Snowflake
+			Code string `gorm:"size:40;unique"`
+			Mail string `gorm:"size:40;uniqueIndex:mail,length:10"` // a prefix, on MySQL
+		}
+		e.migrate(&Badge{})
+		badge, byCode, byMail := Badge{Code: "1", Mail: "mail1"}, Badge{Code: "1", Mail: "mail2"}, Badge{Code: "2", Mail: "mail1"}
+		e.must(e.db.Create(&badge))
+		e.must(e.db.Clauses(doNothing()).Create(&byCode))
+		equal(e, "ID by code", byCode.ID, badge.ID)
+		e.must(e.db.Clauses(doNothing()).Create(&byMail))
+		equal(e, "ID by mail", byMail.ID, badge.ID)
+		if e.mysql() {
+			return // it has no indexes that are partial or have a collation
+		}
+		type Mixed struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40;uniqueIndex:both,expression:(name || note)"`
+			Note string `gorm:"size:40;index"`
+			Code string `gorm:"size:40;uniqueIndex"`
+		}
+		e.migrate(&Mixed{})
+		e.must(e.db.Create(&[]Mixed{{Name: "A", Note: "1", Code: "1"}, {Name: "B", Note: "1", Code: "2"}}))
+		mixed := Mixed{Name: "A", Note: "2", Code: "2"}
+		e.must(e.db.Clauses(doNothing()).Create(&mixed))
+		e.stored("mixeds", "code", "2", mixed.ID)
+		if e.db.Name() == "sqlite" {
+			type User struct {
+				ID   types.Snowflake
+				Name string `gorm:"size:40;uniqueIndex:,collate:nocase"`
+			}
+			e.migrate(&User{})
+			first, again := User{Name: "Ann"}, User{Name: "ANN"}
+			e.must(e.db.Create(&first))
+			e.must(e.db.Clauses(doNothing()).Create(&again))
+			equal(e, "ID", again.ID, first.ID)
+		}
+		type Account struct {
+			ID     types.Snowflake
+			Email  string `gorm:"size:40;uniqueIndex:live,where:closed = 0"`
+			Closed int
+			Name   string `gorm:"size:40"`
+		}
+		e.migrate(&Account{})
+		e.must(e.db.Create(&[]Account{{Email: "x", Closed: 1, Name: "closed"}, {Email: "x", Name: "live"}}))
+		target := doNothing("email")
+		target.TargetWhere = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "closed = 0"}}}
+		for _, conflict := range []clause.OnConflict{doNothing(), target} {
+			a := Account{Email: "x"}
+			e.must(e.db.Clauses(conflict).Create(&a))
+			e.stored("accounts", "name", "live", a.ID)
+		}
+	}},
+	{"RowLikeTwoStoredRowsIsNeither", func(e *env) {
+		e.migrate(orderModels...)
+		one, two := "1", "2"
+		e.must(e.db.Create(&[]Customer{{Email: "a", Phone: &one}, {Email: "b", Phone: &two}}))
+		c := Customer{Email: "a", Phone: &two}
+		e.must(e.db.Clauses(doNothing()).Create(&c))
+		equal(e, "ID", c.ID, 0)
+		o := Order{Number: "A", Customer: &Customer{Email: "a", Phone: &two}}
+		e.fails(e.db.Create(&o), gormplugin.ErrUnresolved)
+		e.count("orders", 0)
+	}},
+	{"UnresolvedKeyIsZeroAndAnErrorWhereAssociationsFollow", func(e *env) {
+		// A unique key that the model does not know of.
+		e.migrate(&Shipment{}, &Parcel{}, &Hooked{}, &HookedPart{})
+		e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + "part ON " + e.prefix + "hooked_parts (name)"))
+		h := Hooked{Name: "A", Parts: []HookedPart{{Name: "p"}}}
+		e.must(e.db.Create(&h))
+		part := HookedPart{Name: "p", HookedID: h.ID}
+		e.must(e.db.Clauses(doNothing()).Create(&part))
+		equal(e, "ID", part.ID, 0)
+		named := HookedPart{Name: "p", HookedID: h.ID}
+		e.must(e.db.Clauses(doNothing("name")).Create(&named))
+		equal(e, "ID where the target is named", named.ID, h.Parts[0].ID)
+		m := map[string]any{"name": "p", "hooked_id": h.ID}
+		e.must(e.db.Model(&HookedPart{}).Clauses(doNothing()).Create(m))
+		equal[any](e, "m[id]", m["id"], types.Snowflake(0))
+
+		type Tag struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40"`
+		}
+		type Post struct {
+			ID    types.Snowflake
+			Name  string `gorm:"size:40"`
+			TagID *types.Snowflake
+			Tag   *Tag
+			Tags  []Tag `gorm:"many2many:post_tags"`
+		}
+		e.migrate(&Tag{}, &Post{})
+		for _, table := range []string{"tags", "posts"} {
+			e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + table + "u ON " + e.prefix + table + " (name)"))
+		}
+		e.must(e.db.Create(&Post{Name: "a", Tag: &Tag{Name: "t"}}))
+		for _, p := range []Post{
+			{Name: "b", Tag: &Tag{Name: "t"}},     // a nested insert
+			{Name: "c", Tags: []Tag{{Name: "t"}}}, // likewise, after the parent's
+		} {
+			e.fails(e.db.Create(&p), gormplugin.ErrUnresolved)
+			e.count("posts", 1)
+		}
+		p := Post{Name: "a", Tags: []Tag{{Name: "u"}}}
+		e.fails(e.db.Clauses(doNothing()).Create(&p), gormplugin.ErrUnresolved)
+		equal(e, "ID", p.ID, 0)
+		e.count("tags", 1)
+		p = Post{Name: "a", Tags: []Tag{{Name: "u"}}}
+		e.must(e.db.Omit(clause.Associations).Clauses(doNothing()).Create(&p))
+		equal(e, "ID", p.ID, 0)
+		p = Post{Name: "a", Tags: []Tag{{Name: "u"}}}
+		e.must(e.db.Select("Name").Clauses(doNothing()).Create(&p))
+		equal(e, "ID", p.ID, 0)
+		p = Post{Name: "a", Tags: []Tag{{Name: "u"}}}
+		e.fails(e.db.Select("Name", "Tags").Clauses(doNothing()).Create(&p), gormplugin.ErrUnresolved)
+
+		type Leaf struct {
+			ID       types.Snowflake
+			BranchID types.Snowflake
+		}
+		type Bud struct {
+			ID       types.Snowflake
+			BranchID types.Snowflake
+		}
+		type Branch struct {
+			ID     types.Snowflake
+			Name   string `gorm:"size:40"`
+			Leaves []Leaf
+			Bud    *Bud
+		}
+		e.migrate(&Branch{}, &Leaf{}, &Bud{})
+		e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + "bu ON " + e.prefix + "branches (name)"))
+		e.must(e.db.Create(&Branch{Name: "a"}))
+		e.must(e.db.Clauses(doNothing()).Create(&Branch{Name: "a"}))
+		e.fails(e.db.Clauses(doNothing()).Create(&Branch{Name: "a", Leaves: []Leaf{{}}}), gormplugin.ErrUnresolved)
+		e.fails(e.db.Clauses(doNothing()).Create(&Branch{Name: "a", Bud: &Bud{}}), gormplugin.ErrUnresolved)
+	}},
+	{"FurtherColumnsAreThoseOfTheStoredRow", func(e *env) {
+		type Public struct {
+			ID     types.Snowflake
+			Name   string          `gorm:"size:40;uniqueIndex"`
+			Note   string          `gorm:"size:40"`
+			Public types.Snowflake `gorm:"snowflake;uniqueIndex;<-:create"`
+		}
+		e.migrate(&Public{})
+		old := Public{Name: "A"}
+		e.must(e.db.Create(&old))
+		for _, conflict := range []clause.OnConflict{doNothing(), doNothing("name"), doUpdate("note", "name"), {Columns: columns([]string{"name"}), UpdateAll: true}} {
+			p := Public{Name: "A"}
+			e.must(e.db.Clauses(conflict).Create(&p))
+			equal(e, "ID", p.ID, old.ID)
+			equal(e, "Public", p.Public, old.Public)
+		}
+		same := []Public{{ID: old.ID, Name: "A2"}, {Name: "B"}}
+		e.must(e.db.Save(&same))
+		equal(e, "Public", same[0].Public, old.Public)
+		equal(e, "stored Public", e.keys("publics", "public", "name", "B")[0], same[1].Public.Int64())
+	}},
+	{"UpsertThatRewritesTheKeyIsRefused", func(e *env) {
+		e.withOld()
+		e.fails(e.db.Clauses(clause.OnConflict{Columns: columns([]string{"number"}), DoUpdates: clause.AssignmentColumns([]string{"id", "note"})}).Create(&Order{Number: "old1"}), gormplugin.ErrKeyRewrite)
+		e.count("orders", 3)
+		equal(e, "statements", len(e.log.statements("INSERT")), 0)
+		// A key that is set to itself is none that is rewritten.
+		o := Order{Number: "old1"}
+		same := clause.Set{{Column: clause.Column{Name: "id"}, Value: clause.Column{Table: e.prefix + "orders", Name: "id"}}}
+		e.must(e.db.Clauses(clause.OnConflict{Columns: columns([]string{"number"}), DoUpdates: same}).Create(&o))
+		e.stored("orders", "number", "old1", o.ID)
+	}},
+	{"UpsertOfAStructByValueIsErrInvalidValue", func(e *env) {
+		e.migrate(&Item{})
+		e.fails(e.db.Clauses(doUpdate("sku", "id")).Create(Item{ID: 5, SKU: "A"}), gorm.ErrInvalidValue)
+		e.count("items", 0)
+	}},
+	{"LongUpsertsAreReadBackInParts", func(e *env) {
+		e.migrate(orderModels...)
+		const n = 1300
+		list := make([]Label, n)
+		for i := range list {
+			list[i].Text = fmt.Sprint(i)
+		}
+		e.must(e.db.CreateInBatches(list[:n/2], 500))
+		again := make([]Label, n)
+		for i := range again {
+			again[i].Text = fmt.Sprint(i)
+		}
+		e.log.reset()
+		e.must(e.db.Clauses(doNothing()).Create(&again))
+		byKey, lookups := 0, 0
+		for _, s := range e.log.statements("SELECT") {
+			byKey += strings.Count(s, " IN (")
+			lookups += min(1, strings.Count(s, " UNION "))
+		}
+		equal(e, "statements by key", byKey, 2)
+		equal(e, "statements of lookups", lookups, 7)
+		for i := range n / 2 {
+			equal(e, "ID", again[i].ID, list[i].ID)
+		}
+		for i := n / 2; i < n; i++ {
+			e.stored("labels", "text", again[i].Text, again[i].ID)
+		}
+	}},
+}
