@@ -1,0 +1,106 @@
+package sqlxcases
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A Database is where the cases run: an open pool whose tables of any name are
+// the cases' own, and the dialect that it speaks.
+type Database struct {
+	DB      *sqlx.DB
+	Dialect sqlxhelper.Dialect
+}
+
+// tables creates tables and drops them at the end of the test, last one first.
+// The column types bytes and moment stand for what the dialect calls them.
+func (d Database) tables(t *testing.T, ddl ...string) {
+	t.Helper()
+	kinds := map[sqlxhelper.Dialect]*strings.Replacer{
+		sqlxhelper.SQLite:     strings.NewReplacer(" bytes", " BLOB", " moment", " TIMESTAMP"),
+		sqlxhelper.PostgreSQL: strings.NewReplacer(" bytes", " BYTEA", " moment", " TIMESTAMPTZ"),
+		sqlxhelper.MySQL:      strings.NewReplacer(" bytes", " BLOB", " moment", " DATETIME(6)"),
+	}
+	for _, text := range ddl {
+		name, _, _ := strings.Cut(strings.TrimPrefix(text, "CREATE TABLE "), " ")
+		d.exec(t, kinds[d.Dialect].Replace(text))
+		t.Cleanup(func() { d.exec(t, "DROP TABLE "+name) })
+	}
+}
+
+func (d Database) exec(t *testing.T, text string) {
+	t.Helper()
+	if _, err := d.DB.ExecContext(context.Background(), text); err != nil {
+		t.Fatalf("Exec(%q) = %v", text, err)
+	}
+}
+
+// count returns the rows of a table that a new statement on the pool sees.
+func (d Database) count(t *testing.T, table string) int {
+	t.Helper()
+	var n int
+	if err := d.DB.Get(&n, "SELECT COUNT(*) FROM "+table); err != nil {
+		t.Fatalf("count of %s: %v", table, err)
+	}
+	return n
+}
+
+// wantCount fails the test if a table does not have n rows.
+func (d Database) wantCount(t *testing.T, table string, n int) {
+	t.Helper()
+	if got := d.count(t, table); got != n {
+		t.Errorf("rows in %s = %d; want %d", table, got, n)
+	}
+}
+
+// begin begins a transaction that is rolled back at the end of the test, if the
+// test has not ended it.
+func (d Database) begin(t *testing.T) *sqlx.Tx {
+	t.Helper()
+	tx, err := d.DB.Beginx()
+	if err != nil {
+		t.Fatalf("Beginx() = %v", err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+// A Counter is a source of the keys first+1, first+2, … that records how it was
+// asked. It is safe for concurrent use.
+type Counter struct {
+	mu    sync.Mutex
+	last  types.Snowflake
+	fills []int // the length of each Fill
+	err   error // what Fill returns, if not nil
+	after func()
+}
+
+// NewCounter returns a Counter whose first key is first+1.
+func NewCounter(first types.Snowflake) *Counter { return &Counter{last: first} }
+
+// Next implements sqlxhelper.Source. The helper has to prefer Fill.
+func (c *Counter) Next(context.Context) (types.Snowflake, error) {
+	return 0, errors.New("Next was called on a source that has Fill")
+}
+
+// Fill is the method that sqlxhelper looks for in a source.
+func (c *Counter) Fill(_ context.Context, ids []types.Snowflake) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fills = append(c.fills, len(ids))
+	for i := range ids {
+		c.last++
+		ids[i] = c.last
+	}
+	if c.after != nil {
+		c.after()
+	}
+	return c.err
+}

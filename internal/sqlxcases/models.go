@@ -1,0 +1,109 @@
+package sqlxcases
+
+import (
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// everything has a field of each kind, and names that need quotes.
+type everything struct {
+	types.Model
+	Order   string              `db:"order"`
+	Group   sql.NullString      `db:"group"`
+	Count   int32               `db:"n_count"`
+	Price   float64             `db:"price"`
+	Paid    bool                `db:"paid"`
+	Data    []byte              `db:"data"`
+	JSON    json.RawMessage     `db:"doc"`
+	At      time.Time           `db:"at"`
+	Maybe   *time.Time          `db:"maybe"`
+	Comment *string             `db:"comment"`
+	Parent  types.NullSnowflake `db:"parent_id"`
+	Other   *types.Snowflake    `db:"other_id"`
+	Status  status              `db:"status"`
+	Skipped string              `db:"-"`
+	Joined  joined              `db:"joined" snowkey:"-"`
+}
+
+type status string
+
+type joined struct{ Name string }
+
+const everythingTable = "CREATE TABLE everything (id BIGINT PRIMARY KEY, %sorder%s VARCHAR(100) NOT NULL, " +
+	"%sgroup%s VARCHAR(100), n_count BIGINT NOT NULL, price DOUBLE PRECISION NOT NULL, paid BOOLEAN NOT NULL, data bytes, " +
+	"doc bytes, at moment NOT NULL, maybe moment NULL, comment VARCHAR(100), parent_id BIGINT, other_id BIGINT, status VARCHAR(20))"
+
+// row is a narrow row; the CHECK makes one that fails.
+type row struct {
+	ID types.Snowflake `db:"id"`
+	N  int             `db:"n"`
+	A  string          `db:"a"`
+	B  string          `db:"b"`
+	C  string          `db:"c"`
+	D  string          `db:"d"`
+}
+
+const rowsTable = "CREATE TABLE many_rows (id BIGINT PRIMARY KEY, n BIGINT NOT NULL CHECK (n >= 0), " +
+	"a VARCHAR(20), b VARCHAR(20), c VARCHAR(20), d VARCHAR(20))"
+
+// order, item, note and invoice are three levels, with each kind of child field
+// and each kind of foreign key.
+type order struct {
+	types.Model
+	Number  string   `db:"number"`
+	Notes   []*note  `db:"-" snowkey:"notes,fk=order_id"`
+	Items   []item   `db:"-" snowkey:"order_items,fk=order_id"`
+	Invoice *invoice `db:"-" snowkey:"invoices,fk=order_id"`
+}
+
+type item struct {
+	types.Model
+	OrderID types.Snowflake `db:"order_id"`
+	SKU     string          `db:"sku"`
+	Notes   []*note         `db:"-" snowkey:"notes,fk=item_id"`
+}
+
+// note belongs to an order or to an item, so its table comes after both.
+type note struct {
+	types.Model
+	OrderID *types.Snowflake    `db:"order_id"`
+	ItemID  types.NullSnowflake `db:"item_id"`
+	Text    string              `db:"body"`
+}
+
+type invoice struct {
+	types.Model
+	OrderID types.Snowflake `db:"order_id"`
+}
+
+var orderTables = []string{
+	"CREATE TABLE orders (id BIGINT PRIMARY KEY, number VARCHAR(20) NOT NULL)",
+	"CREATE TABLE order_items (id BIGINT PRIMARY KEY, order_id BIGINT NOT NULL, sku VARCHAR(20) NOT NULL UNIQUE, FOREIGN KEY (order_id) REFERENCES orders (id))",
+	"CREATE TABLE notes (id BIGINT PRIMARY KEY, order_id BIGINT, item_id BIGINT, body VARCHAR(20), FOREIGN KEY (order_id) REFERENCES orders (id), FOREIGN KEY (item_id) REFERENCES order_items (id))",
+	"CREATE TABLE invoices (id BIGINT PRIMARY KEY, order_id BIGINT NOT NULL, FOREIGN KEY (order_id) REFERENCES orders (id))",
+}
+
+// tree refers to itself.
+type tree struct {
+	types.Model
+	ParentID types.NullSnowflake `db:"parent_id"`
+	Branches []tree              `db:"-" snowkey:"trees,fk=parent_id"`
+}
+
+const treesTable = "CREATE TABLE trees (id BIGINT PRIMARY KEY, parent_id BIGINT, FOREIGN KEY (parent_id) REFERENCES trees (id))"
+
+// folder and file refer to each other: an archive is a file that holds folders.
+type folder struct {
+	types.Model
+	FileID types.NullSnowflake `db:"file_id"`
+	Files  []*file             `db:"-" snowkey:"files,fk=folder_id"`
+}
+
+type file struct {
+	types.Model
+	FolderID types.Snowflake `db:"folder_id"`
+	Folders  []folder        `db:"-" snowkey:"folders,fk=file_id"`
+}

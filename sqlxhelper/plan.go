@@ -1,0 +1,364 @@
+package sqlxhelper
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/types"
+)
+
+var (
+	snowflakeType     = reflect.TypeFor[types.Snowflake]()
+	snowflakePtrType  = reflect.TypeFor[*types.Snowflake]()
+	nullSnowflakeType = reflect.TypeFor[types.NullSnowflake]()
+	timeType          = reflect.TypeFor[time.Time]()
+	valuerType        = reflect.TypeFor[driver.Valuer]()
+)
+
+// A plan is what a struct type means to a mapper: which fields are written to
+// which columns, which one is the key, and which are children. It is immutable
+// once built, and shared by all calls.
+type plan struct {
+	typ       reflect.Type
+	columns   []column
+	key       int        // the primary key, as an index into columns
+	embedded  []embedded // the pointers that must not be nil
+	relations []relation
+	// foreign are the columns, as indexes into columns, that some type in the
+	// same plan names as a foreign key to itself.
+	foreign []int
+}
+
+// A column is a field that is written.
+type column struct {
+	name  string       // in the database
+	field string       // in Go, with the embedded structs that lead to it
+	typ   reflect.Type // of the field
+	index []int        // for reflect's FieldByIndex
+	// byAddress: only the pointer to the field is a driver.Valuer.
+	byAddress bool
+}
+
+// An embedded is a pointer to an embedded struct.
+type embedded struct {
+	field string
+	index []int
+}
+
+// A relation is a field that holds children.
+type relation struct {
+	field   string
+	index   []int
+	table   string
+	fkName  string
+	many    bool // []T or []*T, not *T
+	pointer bool // *T or []*T, not []T
+	typ     reflect.Type
+	child   *plan
+	fk      int // as an index into child.columns
+}
+
+// find returns the index of a column, or -1.
+func (p *plan) find(name string) int {
+	return slices.IndexFunc(p.columns, func(c column) bool { return c.name == name })
+}
+
+// newPlan builds the plan of a struct type and, by way of its children, of all
+// types that are reached from it. They are not shared with the plans of other
+// types, because what is a foreign key depends on where one starts.
+func newPlan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
+	b := builder{mapper: m, plans: map[reflect.Type]*plan{}}
+	return b.plan(t)
+}
+
+// A builder builds one plan.
+type builder struct {
+	mapper *reflectx.Mapper
+	plans  map[reflect.Type]*plan
+}
+
+func (b *builder) plan(t reflect.Type) (*plan, error) {
+	if p, ok := b.plans[t]; ok {
+		// Maybe still being built, for a type that contains itself. Its columns
+		// are complete by then, and the caller needs no more.
+		return p, nil
+	}
+	p := &plan{typ: t, key: -1}
+	b.plans[t] = p
+	// sqlx's own map of the type, for its names: tags, the mapper's function for
+	// names and the one for tags. Its list of names is not used, because it
+	// descends into every struct and so invents columns such as note.string.
+	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, nil, ""); err != nil {
+		return nil, err
+	}
+	if err := p.findKey(); err != nil {
+		return nil, err
+	}
+	for i := range p.relations {
+		r := &p.relations[i]
+		child, err := b.plan(r.typ)
+		if err != nil {
+			return nil, err
+		}
+		r.child, r.fk = child, child.find(r.fkName)
+		problem := ""
+		switch {
+		case r.fk < 0:
+			problem = fmt.Sprintf("fk=%s: %v has no field for column %s", r.fkName, child.typ, r.fkName)
+		case r.fk == child.key:
+			problem = fmt.Sprintf("fk=%s: that is the primary key of %v, which needs one of its own", r.fkName, child.typ)
+		case !slices.Contains([]reflect.Type{snowflakeType, snowflakePtrType, nullSnowflakeType}, child.columns[r.fk].typ):
+			problem = fmt.Sprintf("fk=%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake",
+				r.fkName, child.typ, child.columns[r.fk].field, child.columns[r.fk].typ)
+		}
+		if problem != "" {
+			return nil, &PlanError{Type: t, Field: r.field, Problem: problem}
+		}
+		if !slices.Contains(child.foreign, r.fk) {
+			child.foreign = append(child.foreign, r.fk)
+		}
+	}
+	return p, nil
+}
+
+// addFields adds the fields of t, which is p.typ or a struct that it embeds at
+// index. infos is what sqlx knows about the same fields, by position; nil stands
+// for a field that it does not see.
+func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, index []int, path string) error {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		field := path + f.Name
+		fail := func(format string, args ...any) error {
+			return &PlanError{Type: p.typ, Field: field, Problem: fmt.Sprintf(format, args...)}
+		}
+		if !f.IsExported() && !f.Anonymous {
+			_, snow := f.Tag.Lookup(tagKey)
+			if name, db := f.Tag.Lookup("db"); snow || db && name != "-" {
+				return fail("the field has a tag but is not exported, so it would never be written")
+			}
+			continue
+		}
+		tag, problem := parseTag(f.Tag)
+		if problem != "" {
+			return fail("%s", problem)
+		}
+		if tag.skip {
+			continue
+		}
+		at := append(slices.Clone(index), i)
+		if tag.table != "" {
+			r, problem := newRelation(f, tag)
+			if problem != "" {
+				return fail("%s", problem)
+			}
+			r.field, r.index = field, at
+			p.relations = append(p.relations, r)
+			continue
+		}
+		var info *reflectx.FieldInfo
+		if i < len(infos) {
+			info = infos[i]
+		}
+		if info == nil {
+			if tag.key {
+				return fail("it is tagged as the primary key, and as no column")
+			}
+			continue
+		}
+		if f.Anonymous {
+			if tag.key {
+				return fail("an embedded struct cannot be the primary key")
+			}
+			if err := p.addEmbedded(f, info.Children, at, field); err != nil {
+				return err
+			}
+			continue
+		}
+		c, problem := newColumn(f, info)
+		if problem != "" {
+			return fail("%s", problem)
+		}
+		c.field, c.index = field, at
+		// Without regard to case, because SQLite and MySQL have none, and
+		// SQLite takes a column twice and drops one of the values.
+		if j := slices.IndexFunc(p.columns, func(o column) bool { return strings.EqualFold(o.name, c.name) }); j >= 0 {
+			return fail("column %s is already that of field %s; tag one of them `db:\"-\"`", c.name, p.columns[j].field)
+		}
+		if tag.key {
+			if p.key >= 0 {
+				return fail("a second primary key beside %s", p.columns[p.key].field)
+			}
+			p.key = len(p.columns)
+		}
+		p.columns = append(p.columns, c)
+	}
+	return nil
+}
+
+// addEmbedded adds the fields of an embedded struct. sqlx treats every embedded
+// field as a struct to flatten, so one that is a value would be lost.
+func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, at []int, field string) error {
+	t := f.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t == timeType || isValuer(t) {
+		if !f.IsExported() && t.Kind() != reflect.Struct {
+			return nil // unexported, like any other unexported field
+		}
+		return &PlanError{Type: p.typ, Field: field, Problem: "sqlx does not write an embedded value; give the field a name, or tag it `db:\"-\"`"}
+	}
+	nothing := len(p.columns) + len(p.relations)
+	before := len(p.embedded)
+	if f.Type.Kind() == reflect.Pointer {
+		p.embedded = append(p.embedded, embedded{field: field, index: at})
+	}
+	if err := p.addFields(t, infos, at, field+"."); err != nil {
+		return err
+	}
+	if len(p.columns)+len(p.relations) == nothing {
+		p.embedded = p.embedded[:before] // nothing is read through it: it may be nil
+	}
+	return nil
+}
+
+// newColumn returns the column of a field, or the reason why it cannot be one.
+func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, problem string) {
+	if info.Name == "" {
+		return c, fmt.Sprintf("the tag `%s` gives the column no name, and sqlx would leave it out", f.Tag)
+	}
+	if info.Path != info.Name {
+		return c, fmt.Sprintf("sqlx calls the column %q, because the struct that is embedded has a tag; remove that tag", info.Path)
+	}
+	if problem := nameProblem(info.Name); problem != "" {
+		return c, problem
+	}
+	c = column{name: info.Name, typ: f.Type}
+	if isValuer(f.Type) {
+		c.byAddress = !f.Type.Implements(valuerType)
+		return c, ""
+	}
+	t, list := f.Type, false
+	// Bounded, because a type may be a slice of itself.
+	for range 8 {
+		if t.Kind() != reflect.Pointer && t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
+			break
+		}
+		list = list || t.Kind() != reflect.Pointer
+		if t = t.Elem(); isValuer(t) {
+			return c, "" // an array of them, for a driver that takes arrays
+		}
+	}
+	switch {
+	case t.Kind() != reflect.Struct || !hasExported(t):
+		// A value, or for the driver to decide. A struct with no exported field
+		// is a value to sqlx too: time.Time, netip.Addr, big.Int.
+		return c, ""
+	case list:
+		return c, fmt.Sprintf("%v is no column; tag it `db:\"-\" snowkey:\"table,fk=column\"` if these are child rows, `snowkey:\"-\"` if they are not to be written", f.Type)
+	default:
+		return c, fmt.Sprintf("%v is no column; make it a driver.Valuer, embed it to have its fields as columns, or tag it `snowkey:\"-\"` if it is not to be written", f.Type)
+	}
+}
+
+// newRelation returns the relation of a field, or the reason why it cannot be
+// one.
+func newRelation(f reflect.StructField, tag tag) (r relation, problem string) {
+	if !f.IsExported() {
+		return r, "the field is not exported, so its rows could not be given keys"
+	}
+	r = relation{table: tag.table, fkName: tag.foreign}
+	t := f.Type
+	if t.Kind() == reflect.Slice {
+		r.many, t = true, t.Elem()
+	}
+	if t.Kind() == reflect.Pointer {
+		r.pointer, t = true, t.Elem()
+	}
+	if t.Kind() != reflect.Struct || !r.many && !r.pointer {
+		// A struct by value always has a child: nothing says that there is none.
+		return r, fmt.Sprintf("%v cannot hold child rows, want []T, []*T or *T with a struct T", f.Type)
+	}
+	r.typ = t
+	return r, ""
+}
+
+// findKey settles the primary key: the field with the tag, else column id.
+func (p *plan) findKey() error {
+	if p.key < 0 {
+		p.key = slices.IndexFunc(p.columns, func(c column) bool { return strings.EqualFold(c.name, "id") })
+	}
+	if p.key < 0 {
+		return &PlanError{Type: p.typ, Problem: "no primary key: want a field of type types.Snowflake for column id, or with the tag `snowkey:\"pk\"`"}
+	}
+	if c := p.columns[p.key]; c.typ != snowflakeType {
+		return &PlanError{Type: p.typ, Field: c.field, Problem: fmt.Sprintf("the primary key is %v, want types.Snowflake", c.typ)}
+	}
+	return nil
+}
+
+// isValuer reports whether t, or a pointer to one, is a driver.Valuer.
+func isValuer(t reflect.Type) bool {
+	return t.Implements(valuerType) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(valuerType)
+}
+
+// hasExported reports whether a struct has a field that sqlx would map.
+func hasExported(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() || f.Anonymous {
+			return true
+		}
+	}
+	return false
+}
+
+// argument returns what is bound for the column. row is addressable.
+func (c *column) argument(row reflect.Value) any {
+	f := row.FieldByIndex(c.index)
+	if c.byAddress {
+		f = f.Addr()
+	}
+	return f.Interface()
+}
+
+// id returns the primary key of a row, to read and to write. row is addressable.
+func (p *plan) id(row reflect.Value) *types.Snowflake {
+	return row.FieldByIndex(p.columns[p.key].index).Addr().Interface().(*types.Snowflake)
+}
+
+// foreignKey returns the foreign key in the column. null means that it would be
+// written as NULL; a key of zero that is not null would be written as 0.
+func (c *column) foreignKey(row reflect.Value) (id types.Snowflake, null bool) {
+	switch v := row.FieldByIndex(c.index).Addr().Interface().(type) {
+	case *types.Snowflake:
+		return *v, false
+	case **types.Snowflake:
+		if *v != nil {
+			return **v, false
+		}
+	case *types.NullSnowflake:
+		if v.Valid {
+			return v.Snowflake, false
+		}
+	}
+	return 0, true
+}
+
+// setForeignKey writes a foreign key into the column.
+func (c *column) setForeignKey(row reflect.Value, id types.Snowflake) {
+	switch v := row.FieldByIndex(c.index).Addr().Interface().(type) {
+	case *types.Snowflake:
+		*v = id
+	case **types.Snowflake:
+		// A pointer of its own: the one that is there may be shared, with other
+		// rows or with the parent's key.
+		*v = &id
+	case *types.NullSnowflake:
+		*v = types.NullSnowflake{Snowflake: id, Valid: true}
+	}
+}

@@ -1,0 +1,81 @@
+package sqlxhelper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// A Source makes primary keys. core.Generator is one, and so is a segment
+// allocator or a node of another library behind a [SourceFunc].
+//
+// A Source that also has the method
+//
+//	Fill(ctx context.Context, ids []types.Snowflake) error
+//
+// is asked once per call for all keys that are missing. Without it Next is
+// called once per key.
+//
+// Keys are 1 or larger, because zero means "not assigned yet". The Source must
+// be as safe for concurrent use as the [Helper] is used.
+type Source interface {
+	Next(ctx context.Context) (types.Snowflake, error)
+}
+
+// A SourceFunc is a function that serves as a [Source]. A nil SourceFunc
+// returns an error that matches [ErrSource].
+type SourceFunc func(ctx context.Context) (types.Snowflake, error)
+
+// Next calls f.
+func (f SourceFunc) Next(ctx context.Context) (types.Snowflake, error) {
+	if f == nil {
+		return 0, fmt.Errorf("%w: the SourceFunc is nil", ErrSource)
+	}
+	return f(ctx)
+}
+
+// A filler is the optional second method of a [Source].
+type filler interface {
+	Fill(ctx context.Context, ids []types.Snowflake) error
+}
+
+// take returns n new keys, or an error and none. They are collected here, apart
+// from the rows, so that a source that fails at the last key leaves no row with
+// a key.
+func take(ctx context.Context, src Source, n int) ([]types.Snowflake, error) {
+	if src == nil {
+		return nil, fmt.Errorf("%w: %d keys are missing, and New was given a nil Source", ErrSource, n)
+	}
+	ids := make([]types.Snowflake, n)
+	if f, ok := src.(filler); ok {
+		if err := f.Fill(ctx, ids); err != nil {
+			return nil, sourceError("Fill", n, err)
+		}
+	} else {
+		for i := range ids {
+			id, err := src.Next(ctx)
+			if err != nil {
+				return nil, sourceError("Next", n, err)
+			}
+			ids[i] = id
+		}
+	}
+	// The source is foreign code. A zero that slipped through would be stored by
+	// SQLite, and be replaced by a generated number in an AUTO_INCREMENT column.
+	for i, id := range ids {
+		if id <= 0 {
+			return nil, fmt.Errorf("%w: key %d of %d is %d, want 1 or larger", ErrSource, i+1, n, id)
+		}
+	}
+	return ids, nil
+}
+
+// sourceError wraps what the source said; the nil SourceFunc has said all.
+func sourceError(method string, n int, err error) error {
+	if errors.Is(err, ErrSource) {
+		return err
+	}
+	return fmt.Errorf("sqlxhelper: %d keys from the source: %s: %w", n, method, err)
+}

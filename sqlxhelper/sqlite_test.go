@@ -1,0 +1,155 @@
+package sqlxhelper_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	_ "github.com/mattn/go-sqlite3"
+	"github.com/snowkey/snowkey/internal/sqlxcases"
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
+)
+
+// openSQLite opens a database of the test's own, with foreign keys enforced.
+func openSQLite(t *testing.T) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "test.db")+"?_foreign_keys=on&_journal_mode=WAL&_synchronous=OFF&_busy_timeout=20000&_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return db
+}
+
+func TestCasesHoldOnSQLite(t *testing.T) {
+	sqlxcases.Run(t, sqlxcases.Database{DB: openSQLite(t), Dialect: sqlxhelper.SQLite})
+}
+
+// execAll runs statements that must succeed.
+func execAll(t *testing.T, db *sqlx.DB, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if _, err := db.Exec(text); err != nil {
+			t.Fatalf("Exec(%q) = %v", text, err)
+		}
+	}
+}
+
+const pairTable = "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)"
+
+// SQLite has three ways to keep a part of a statement's rows.
+func TestRowsOfAStatementThatSQLiteWouldKeepAreUndone(t *testing.T) {
+	for name, ddl := range map[string][]string{
+		"TriggerIgnores": {pairTable, "CREATE TRIGGER skip BEFORE INSERT ON t WHEN NEW.n < 0 BEGIN SELECT RAISE(IGNORE); END"},
+		"TriggerFails":   {pairTable, "CREATE TRIGGER skip BEFORE INSERT ON t WHEN NEW.n < 0 BEGIN SELECT RAISE(FAIL, 'no'); END"},
+		"Constraint":     {"CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER UNIQUE ON CONFLICT FAIL)", "INSERT INTO t VALUES (100, -1)"},
+		"Ignored":        {"CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER UNIQUE ON CONFLICT IGNORE)", "INSERT INTO t VALUES (100, -1)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openSQLite(t)
+			execAll(t, db, ddl...)
+			var before int
+			if err := db.Get(&before, "SELECT COUNT(*) FROM t"); err != nil {
+				t.Fatal(err)
+			}
+			h := newHelper(sqlxhelper.SQLite)
+			rows := []pair{{N: 1}, {N: -1}, {N: 2}}
+			if err := h.InsertMany(ctx, db, "t", rows); err == nil {
+				t.Error("InsertMany(pool) = nil; want an error")
+			}
+			wantRows(t, db, "t", before)
+			err := sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
+				if err := h.InsertMany(ctx, tx, "t", rows); err == nil || errors.Is(err, sqlxhelper.ErrTxBroken) {
+					t.Errorf("InsertMany(tx) = %v; want the error of the row", err)
+				}
+				return h.Insert(ctx, tx, "t", &pair{N: 9})
+			})
+			if err != nil {
+				t.Errorf("InTx() = %v; want nil", err)
+			}
+			wantRows(t, db, "t", before+1)
+		})
+	}
+}
+
+// An interrupted insert would take the whole transaction with it, and the rest
+// of the caller's work would be committed row by row.
+func TestContextThatEndsDuringAStatementLeavesTheTransactionOnSQLite(t *testing.T) {
+	db := openSQLite(t)
+	execAll(t, db, pairTable)
+	tx, err := db.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHelper(sqlxhelper.SQLite)
+	if err := h.Insert(ctx, tx, "t", &pair{}); err != nil {
+		t.Fatal(err)
+	}
+	ending, cancel := context.WithCancel(ctx)
+	rows := make([]effectRow, 400)
+	rows[100].N.do = cancel
+	if err := h.InsertMany(ending, tx, "t", rows); !errors.Is(err, context.Canceled) || errors.Is(err, sqlxhelper.ErrTxBroken) {
+		t.Errorf("InsertMany(context that ends) = %v; want context.Canceled", err)
+	}
+	if err := h.Insert(ctx, tx, "t", &pair{}); err != nil {
+		t.Errorf("Insert after = %v; want nil", err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Errorf("Commit() = %v; want nil", err)
+	}
+	wantRows(t, db, "t", 2)
+}
+
+// A number above the signed range is refused by the driver, in the row where it
+// is, after others were sent.
+func TestUnsignedNumberAboveTheRangeLeavesNothing(t *testing.T) {
+	type unsigned struct {
+		types.Model
+		N uint64 `db:"n"`
+	}
+	db := openSQLite(t)
+	execAll(t, db, pairTable)
+	rows := make([]unsigned, 400)
+	rows[399].N = 1 << 63
+	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "t", rows); err == nil {
+		t.Error("InsertMany() = nil; want an error")
+	}
+	wantRows(t, db, "t", 0)
+}
+
+// These texts, and names that look like parameters, are what sqlx's parsers
+// rewrite, miscount or refuse.
+func TestTextAndNamesAreNotParsed(t *testing.T) {
+	type odd struct {
+		types.Model
+		A string   `db:"why?"`
+		B string   `db:":b"`
+		C string   `db:"values (:x)"`
+		D jsonText `db:"j"`
+	}
+	db := openSQLite(t)
+	execAll(t, db, `CREATE TABLE odd (id INTEGER PRIMARY KEY, "why?" TEXT, ":b" TEXT, "values (:x)" TEXT, j TEXT)`)
+	rows := []odd{{A: "x)", B: "12:30", C: "'x'::jsonb", D: jsonText(`{"a":"?"}`)}, {A: "??", B: ":a::int", C: "why?", D: jsonText(`[]`)}, {}}
+	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "odd", rows); err != nil {
+		t.Fatalf("InsertMany() = %v; want nil", err)
+	}
+	for _, want := range rows {
+		var a, b, c, j string
+		if err := db.QueryRow(`SELECT "why?", ":b", "values (:x)", COALESCE(j, '') FROM odd WHERE id = `+want.ID.String()).Scan(&a, &b, &c, &j); err != nil {
+			t.Fatal(err)
+		}
+		if a != want.A || b != want.B || c != want.C || j != string(want.D) {
+			t.Errorf("row %d = %q, %q, %q, %q; want %+v", want.ID, a, b, c, j, want)
+		}
+	}
+}
+
+// jsonText is a list of bytes by another name, as json.RawMessage is.
+type jsonText []byte

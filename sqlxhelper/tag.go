@@ -1,0 +1,71 @@
+package sqlxhelper
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// tagKey is the key of this package in a struct tag.
+const tagKey = "snowkey"
+
+const wantTag = `want "pk", "-" or "table,fk=column"`
+
+// A tag is the parsed value of a snowkey tag. At most one of its parts is set.
+type tag struct {
+	present bool   // there is a tag
+	skip    bool   // "-"
+	key     bool   // "pk"
+	table   string // "table,fk=column"
+	foreign string
+}
+
+// parseTag reads the snowkey part of a struct tag. The rest is sqlx's to read;
+// only the form of the whole is checked, because where it is broken reflect and
+// sqlx stop reading, and the field changes its name or is lost without a word.
+func parseTag(t reflect.StructTag) (parsed tag, problem string) {
+	if !wellFormed(string(t)) {
+		return tag{}, fmt.Sprintf("malformed struct tag `%s`: want key:\"value\" pairs with a space between them", t)
+	}
+	text, ok := t.Lookup(tagKey)
+	switch {
+	case !ok:
+		return tag{}, ""
+	case text == "-":
+		return tag{present: true, skip: true}, ""
+	case text == "pk":
+		return tag{present: true, key: true}, ""
+	}
+	table, foreign, ok := strings.Cut(text, ",fk=")
+	if !ok || strings.Contains(foreign, ",") || strings.Contains(table, ",") {
+		return tag{}, fmt.Sprintf("snowkey tag %q: %s", text, wantTag)
+	}
+	for _, problem := range []string{tableProblem(table), nameProblem(foreign)} {
+		if problem != "" {
+			return tag{}, fmt.Sprintf("snowkey tag %q: %s", text, problem)
+		}
+	}
+	return tag{present: true, table: table, foreign: foreign}, ""
+}
+
+// wellFormed reports whether the whole of a tag is key:"value" pairs, as
+// reflect.StructTag describes them.
+func wellFormed(tag string) bool {
+	for {
+		tag = strings.TrimLeft(tag, " ")
+		if tag == "" {
+			return true
+		}
+		colon := strings.IndexByte(tag, ':')
+		if colon < 1 || strings.ContainsFunc(tag[:colon], func(r rune) bool { return r <= ' ' || r == '"' || r == 0x7f }) {
+			return false
+		}
+		tag = tag[colon+1:]
+		value, err := strconv.QuotedPrefix(tag)
+		if err != nil || value[0] != '"' {
+			return false
+		}
+		tag = tag[len(value):]
+	}
+}

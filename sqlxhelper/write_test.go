@@ -1,0 +1,236 @@
+package sqlxhelper_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
+)
+
+var errMine = errors.New("mine")
+
+func TestSingleStatementOnAPoolHasNoTransaction(t *testing.T) {
+	for d, text := range map[sqlxhelper.Dialect]string{
+		sqlxhelper.PostgreSQL: manyText(3),
+		sqlxhelper.MySQL:      "INSERT INTO `t` (`id`, `n`) VALUES (?, ?), (?, ?), (?, ?)",
+	} {
+		db, mock := newMock(t)
+		mock.ExpectExec(text).WithArgs(1, 4, 2, 5, 3, 6).WillReturnResult(done(3))
+		if err := newHelper(d).InsertMany(ctx, db, "t", []pair{{N: 4}, {N: 5}, {N: 6}}); err != nil {
+			t.Errorf("InsertMany(%v) = %v; want nil", d, err)
+		}
+	}
+	// SQLite may keep some rows of a failed statement, so it has one.
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "t" ("id", "n") VALUES (?, ?), (?, ?)`).WillReturnResult(done(2))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "t", make([]pair, 2)); err != nil {
+		t.Errorf("InsertMany(SQLite) = %v; want nil", err)
+	}
+}
+
+func TestSeveralFullChunksArePreparedOnce(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	prepared := mock.ExpectPrepare(manyText(1500)).WillBeClosed()
+	prepared.ExpectExec().WillReturnResult(done(1500))
+	prepared.ExpectExec().WillReturnResult(done(1500))
+	mock.ExpectExec(manyText(64)).WillReturnResult(done(64))
+	mock.ExpectExec(manyText(5)).WillReturnResult(done(5))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", make([]pair, 3069)); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+}
+
+func TestSingleFullChunkIsNotPrepared(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectExec(manyText(1500)).WillReturnResult(done(1500))
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", make([]pair, 1500)); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+}
+
+func TestFailedPrepareRollsBack(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectPrepare(manyText(1500)).WillReturnError(errMine)
+	mock.ExpectRollback()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", make([]pair, 3000)); !errors.Is(err, errMine) {
+		t.Errorf("InsertMany() = %v; want %v", err, errMine)
+	}
+}
+
+func TestErrorOfTheDatabaseNamesTableAndRows(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(manyText(32)).WillReturnResult(done(32))
+	mock.ExpectExec(manyText(8)).WillReturnError(errMine)
+	mock.ExpectRollback()
+	err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", make([]pair, 40))
+	if want := "sqlxhelper: insert into t, rows 33 to 40 of 40: mine"; !errors.Is(err, errMine) || err.Error() != want {
+		t.Errorf("InsertMany() = %v; want %q", err, want)
+	}
+}
+
+// Fewer rows than were given is how sqlx's own expansion loses rows.
+func TestRowsAffectedMustBeTheRowsGiven(t *testing.T) {
+	for _, affected := range []int64{0, 2, 4} {
+		db, mock := newMock(t)
+		tx := newTx(t, db, mock)
+		mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+		mock.ExpectExec(manyText(3)).WillReturnResult(sqlmock.NewResult(0, affected))
+		mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+		mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+		err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, tx, "t", make([]pair, 3))
+		var count *sqlxhelper.CountError
+		if !errors.As(err, &count) || *count != (sqlxhelper.CountError{Table: "t", Rows: 3, Affected: affected}) {
+			t.Errorf("InsertMany(3 rows, %d affected) = %#v; want a CountError with both", affected, err)
+		}
+	}
+}
+
+func TestDriverThatCannotCountIsAnError(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectExec(pairText).WillReturnResult(sqlmock.NewErrorResult(errMine))
+	if err := newHelper(sqlxhelper.PostgreSQL).Insert(ctx, db, "t", &pair{}); !errors.Is(err, errMine) {
+		t.Errorf("Insert() = %v; want %v", err, errMine)
+	}
+}
+
+func TestEveryStatementInATransactionIsUnderASavepoint(t *testing.T) {
+	for _, d := range []sqlxhelper.Dialect{sqlxhelper.SQLite, sqlxhelper.PostgreSQL, sqlxhelper.MySQL} {
+		db, mock := newMock(t)
+		tx := newTx(t, db, mock)
+		text := strings.ReplaceAll(oneRow[d], "`s`.", "")
+		text = strings.ReplaceAll(text, `"s".`, "")
+		for _, failing := range []error{errMine, nil} {
+			mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			if failing != nil {
+				mock.ExpectExec(text).WillReturnError(failing)
+				mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			} else {
+				mock.ExpectExec(text).WillReturnResult(done(1))
+			}
+			mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			if err := newHelper(d).Insert(ctx, tx, "t", &pair{}); !errors.Is(err, failing) {
+				t.Errorf("Insert(%v) = %v; want %v", d, err, failing)
+			}
+		}
+	}
+}
+
+func TestSavepointThatCannotBeRolledBackIsReported(t *testing.T) {
+	gone := errors.New("savepoint does not exist")
+	for name, expect := range map[string]func(sqlmock.Sqlmock){
+		"Rollback": func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec(pairText).WillReturnError(errMine)
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnError(gone)
+		},
+		"ReleaseAfterRollback": func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec(pairText).WillReturnError(errMine)
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnError(gone)
+		},
+		"Release": func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec(pairText).WillReturnResult(done(1))
+			mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnError(errMine)
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnError(gone)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, mock := newMock(t)
+			tx := newTx(t, db, mock)
+			mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			expect(mock)
+			err := newHelper(sqlxhelper.PostgreSQL).Insert(ctx, tx, "t", &pair{})
+			for _, want := range []error{errMine, sqlxhelper.ErrTxBroken, gone} {
+				if !errors.Is(err, want) {
+					t.Errorf("Insert() = %v; want %v in it", err, want)
+				}
+			}
+		})
+	}
+	db, mock := newMock(t)
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnError(errMine)
+	if err := newHelper(sqlxhelper.PostgreSQL).Insert(ctx, tx, "t", &pair{}); !errors.Is(err, errMine) {
+		t.Errorf("Insert(no savepoint) = %v; want %v", err, errMine)
+	}
+}
+
+// effect calls a function when it is bound.
+type effect struct{ do func() }
+
+func (e effect) Value() (driver.Value, error) {
+	if e.do != nil {
+		e.do()
+	}
+	return int64(1), nil
+}
+
+type effectRow struct {
+	ID types.Snowflake `db:"id"`
+	N  effect          `db:"n"`
+}
+
+func TestPanicOfAValueLeavesNothing(t *testing.T) {
+	insert := func(db sqlxhelper.DB) {
+		defer func() {
+			if got := recover(); got != errMine {
+				t.Errorf("InsertMany() panicked with %v; want %v", got, errMine)
+			}
+		}()
+		rows := make([]effectRow, 33)
+		rows[32].N.do = func() { panic(errMine) }
+		_ = newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", rows)
+	}
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(manyText(32)).WillReturnResult(done(32))
+	mock.ExpectRollback()
+	insert(db)
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec(manyText(32)).WillReturnResult(done(32))
+	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	insert(tx)
+}
+
+func TestEndedContextAssignsNothingAndSendsNothing(t *testing.T) {
+	db, _ := newMock(t)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	p := pair{}
+	if err := newHelper(sqlxhelper.PostgreSQL).Insert(ended, db, "t", &p); !errors.Is(err, context.Canceled) || p.ID != 0 {
+		t.Errorf("Insert(ended context) = %v, key %d; want context.Canceled, none", err, p.ID)
+	}
+}
+
+// The transaction began under another context and has to survive this one.
+func TestContextIsLookedAtBetweenChunks(t *testing.T) {
+	db, mock := newMock(t)
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec(sqliteText(150)).WillReturnResult(done(150))
+	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	ending, cancel := context.WithCancel(ctx)
+	rows := make([]effectRow, 151)
+	rows[149].N.do = cancel
+	err := newHelper(sqlxhelper.SQLite).InsertMany(ending, tx, "t", rows)
+	if !errors.Is(err, context.Canceled) || errors.Is(err, sqlxhelper.ErrTxBroken) || !strings.Contains(err.Error(), "rows 151 to 151 of 151") {
+		t.Errorf("InsertMany(context that ends in the first chunk) = %v; want context.Canceled before row 151", err)
+	}
+}
+
+func sqliteText(n int) string {
+	return `INSERT INTO "t" ("id", "n") VALUES ` + strings.Repeat("(?, ?), ", n-1) + "(?, ?)"
+}
