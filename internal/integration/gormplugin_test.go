@@ -1,0 +1,350 @@
+package integration
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/driver/mysql"
+	"gorm.io/driver/postgres"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
+	"gorm.io/plugin/dbresolver"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/internal/gormcases"
+	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A gormTarget is a database, and a way to reach it.
+type gormTarget struct {
+	name      string
+	returning bool
+	dialector func(t *testing.T) func() gorm.Dialector // called once per test, then once per pool
+}
+
+var gormTargets = []gormTarget{
+	{"SQLite", true, func(t *testing.T) func() gorm.Dialector {
+		t.Helper()
+		dir := t.TempDir()
+		return func() gorm.Dialector {
+			return sqlite.Open("file:" + filepath.Join(dir, "test.db") + "?_foreign_keys=on&_busy_timeout=10000&_txlock=immediate&_journal_mode=WAL&_sync=0")
+		}
+	}},
+	{"PostgreSQL", true, func(t *testing.T) func() gorm.Dialector {
+		t.Helper()
+		dsn := postgresSchema(t)
+		return func() gorm.Dialector { return postgres.Open(dsn) }
+	}},
+	{"MariaDB", true, func(t *testing.T) func() gorm.Dialector {
+		t.Helper()
+		dsn := mariaDatabase(t)
+		return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn}) }
+	}},
+	// It stands for MySQL, which cannot return anything from an INSERT.
+	{"MariaDBWithoutReturning", false, func(t *testing.T) func() gorm.Dialector {
+		t.Helper()
+		dsn := mariaDatabase(t)
+		return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn, DisableWithReturning: true}) }
+	}},
+	// RowsAffected then counts rows that were met like rows that were stored.
+	{"MariaDBThatCountsFoundRows", false, func(t *testing.T) func() gorm.Dialector {
+		t.Helper()
+		dsn := mariaDatabase(t) + "&clientFoundRows=true"
+		return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn, DisableWithReturning: true}) }
+	}},
+}
+
+func TestGormPluginCases(t *testing.T) {
+	for _, target := range gormTargets {
+		t.Run(target.name, func(t *testing.T) {
+			dialector := target.dialector(t)
+			gormcases.Run(t, gormcases.Target{
+				Returning: target.returning,
+				Database: func(t *testing.T) func(*gorm.Config) *gorm.DB {
+					t.Helper()
+					if target.name == "SQLite" {
+						dialector = target.dialector(t) // a file per case; the servers have a table prefix
+					}
+					return opener(t, dialector)
+				},
+			})
+		})
+	}
+}
+
+// onEveryTarget runs test on each database, with the plugin.
+func onEveryTarget(t *testing.T, test func(t *testing.T, db *gorm.DB)) {
+	t.Helper()
+	for _, target := range gormTargets {
+		t.Run(target.name, func(t *testing.T) {
+			test(t, withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard})))
+		})
+	}
+}
+
+// withPlugin installs the plugin on db and makes the tables of the tests here.
+func withPlugin(t *testing.T, db *gorm.DB) *gorm.DB {
+	t.Helper()
+	must(t, db.Use(newPlugin()))
+	must(t, db.AutoMigrate(&box{}, &thing{}))
+	return db
+}
+
+func newPlugin() *gormplugin.Plugin {
+	var last atomic.Int64
+	last.Store(1 << 60)
+	return gormplugin.New(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) {
+		return types.Snowflake(last.Add(4096)), nil
+	}))
+}
+
+type box struct {
+	ID     types.Snowflake
+	Name   string `gorm:"size:40;uniqueIndex"`
+	Note   string `gorm:"size:40"`
+	Things []thing
+}
+
+type thing struct {
+	ID    types.Snowflake
+	BoxID *types.Snowflake
+	Name  string `gorm:"size:40"`
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("error = %v; want none", err)
+	}
+}
+
+// wantBox fails the test unless the box of that name is stored under id.
+func wantBox(t *testing.T, db *gorm.DB, name string, id types.Snowflake) {
+	t.Helper()
+	var stored box
+	if err := db.Where("name = ?", name).Take(&stored).Error; err != nil || stored.ID != id || id == 0 {
+		t.Errorf("box %s is stored under %d (error %v); in memory it has %d, want the same and not 0", name, stored.ID, err, id)
+	}
+}
+
+func TestGormPluginFillsGenericSet(t *testing.T) {
+	onEveryTarget(t, func(t *testing.T, db *gorm.DB) {
+		must(t, gorm.G[box](db).Set(clause.Assignment{Column: clause.Column{Name: "name"}, Value: "A"}).Create(t.Context()))
+		var stored box
+		must(t, db.Take(&stored).Error)
+		if stored.ID <= 1<<60 {
+			t.Errorf("stored key = %d; want one of the source", stored.ID)
+		}
+		b := box{Name: "B"}
+		must(t, gorm.G[box](db).Select("name").Create(t.Context(), &b))
+		wantBox(t, db, "B", b.ID)
+	})
+}
+
+func TestGormPluginFillsMapsAppendedToAnAssociation(t *testing.T) {
+	onEveryTarget(t, func(t *testing.T, db *gorm.DB) {
+		b := box{Name: "A"}
+		must(t, db.Create(&b).Error)
+		must(t, db.Model(&b).Association("Things").Append(map[string]any{"name": "x"}, map[string]any{"name": "y"}))
+		var list []thing
+		must(t, db.Order("name").Find(&list).Error)
+		if len(list) != 2 {
+			t.Fatalf("stored things = %+v; want 2", list)
+		}
+		for _, stored := range list {
+			if stored.ID <= 1<<60 || stored.BoxID == nil || *stored.BoxID != b.ID {
+				t.Errorf("stored thing = %+v; want a key of the source and box %d", stored, b.ID)
+			}
+		}
+	})
+}
+
+// A transaction that has read before it writes sees the past, under MySQL's
+// default isolation; an upsert meets the present.
+func TestGormPluginFindsARowThatTheTransactionCannotSee(t *testing.T) {
+	for _, target := range gormTargets {
+		if !strings.HasPrefix(target.name, "MariaDB") {
+			continue
+		}
+		t.Run(target.name, func(t *testing.T) {
+			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+			for _, with := range []clause.Expression{clause.OnConflict{DoNothing: true}, clause.Insert{Modifier: "IGNORE"}} {
+				must(t, db.Where("1 = 1").Delete(&thing{}).Error)
+				must(t, db.Where("1 = 1").Delete(&box{}).Error)
+				tx := db.Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+				var n int64
+				must(t, tx.Model(&box{}).Count(&n).Error)
+				other := box{Name: "A"}
+				must(t, db.Create(&other).Error)
+				b := box{Name: "A", Things: []thing{{Name: "x"}}}
+				must(t, tx.Clauses(with).Create(&b).Error)
+				must(t, tx.Commit().Error)
+				if b.ID != other.ID || *b.Things[0].BoxID != other.ID {
+					t.Errorf("key after %#v = %d, of the child's box %d; want %d", with, b.ID, *b.Things[0].BoxID, other.ID)
+				}
+				tx = db.Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+				must(t, tx.Model(&box{}).Count(&n).Error)
+				must(t, db.Create(&box{ID: 77, Name: "B"}).Error)
+				preset := box{ID: 77, Name: "C"}
+				must(t, tx.Clauses(with).Create(&preset).Error)
+				must(t, tx.Commit().Error)
+				if preset.ID != 77 {
+					t.Errorf("preset key after %#v = %d; want 77, which is stored", with, preset.ID)
+				}
+			}
+		})
+	}
+}
+
+// GORM and PostgreSQL say it themselves: one INSERT cannot update a row twice.
+func TestGormPluginPassesPostgreSQLsCardinalityErrorOn(t *testing.T) {
+	for _, target := range gormTargets {
+		if target.name != "PostgreSQL" {
+			continue
+		}
+		db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+		conflict := clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"note"})}
+		err := db.Clauses(conflict).Create(&[]box{{Name: "A"}, {Name: "A"}}).Error
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "21000" {
+			t.Errorf("Create = %v; want SQLSTATE 21000", err)
+		}
+	}
+}
+
+// A replica that has nothing yet stands for one that lags.
+func TestGormPluginReadsBackFromTheSourceNotTheReplica(t *testing.T) {
+	for _, resolverFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("resolver first %v", resolverFirst), func(t *testing.T) {
+			source, replica := gormTargets[0].dialector(t), gormTargets[0].dialector(t)
+			for _, dialector := range []func() gorm.Dialector{source, replica} { // the tables
+				withPlugin(t, opener(t, dialector)(&gorm.Config{Logger: logger.Discard}))
+			}
+			db := opener(t, source)(&gorm.Config{Logger: logger.Discard, SkipDefaultTransaction: true})
+			resolver := dbresolver.Register(dbresolver.Config{Replicas: []gorm.Dialector{replica()}})
+			if resolverFirst {
+				must(t, db.Use(resolver))
+			}
+			must(t, db.Use(newPlugin()))
+			if !resolverFirst {
+				must(t, db.Use(resolver))
+			}
+			first := box{Name: "A"}
+			must(t, db.Create(&first).Error)
+			var n int64
+			must(t, db.Model(&box{}).Count(&n).Error)
+			if n != 0 {
+				t.Fatalf("boxes that a query sees = %d; want 0, since it asks the replica", n)
+			}
+			again := box{Name: "A", Things: []thing{{Name: "x"}}}
+			must(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&again).Error)
+			if again.ID != first.ID || *again.Things[0].BoxID != first.ID {
+				t.Errorf("key after DO NOTHING = %d; want %d", again.ID, first.ID)
+			}
+			must(t, resolver.Call(func(pool gorm.ConnPool) error { // Close in Cleanup reaches the source alone
+				if closer, ok := pool.(*sql.DB); ok && pool != db.Config.ConnPool {
+					return closer.Close()
+				}
+				return nil
+			}))
+		})
+	}
+}
+
+// opener returns a function that opens a new pool for t.
+func opener(t *testing.T, dialector func() gorm.Dialector) func(*gorm.Config) *gorm.DB {
+	t.Helper()
+	return func(config *gorm.Config) *gorm.DB {
+		t.Helper()
+		db, err := gorm.Open(dialector(), config)
+		if err != nil {
+			t.Fatalf("gorm.Open = %v; want no error", err)
+		}
+		pool, err := db.DB()
+		if err != nil {
+			t.Fatalf("DB() = %v; want no error", err)
+		}
+		pool.SetMaxOpenConns(8)
+		t.Cleanup(func() {
+			if err := pool.Close(); err != nil {
+				t.Errorf("Close() = %v; want no error", err)
+			}
+		})
+		return db
+	}
+}
+
+// spaceName returns a name that no other run has.
+func spaceName() string {
+	return fmt.Sprintf("snowkey_gorm_%d_%d", os.Getpid(), time.Now().UnixNano())
+}
+
+// postgresSchema makes a schema for the test and returns a DSN that uses it.
+func postgresSchema(t *testing.T) string {
+	t.Helper()
+	address := servertest.PostgreSQL(t)
+	name := spaceName()
+	space(t, "pgx", address, "CREATE SCHEMA "+name, "DROP SCHEMA "+name+" CASCADE")
+	dsn, err := url.Parse(address)
+	if err != nil {
+		t.Fatalf("url.Parse(%q) = %v; want no error", address, err)
+	}
+	query := dsn.Query()
+	query.Set("search_path", name)
+	dsn.RawQuery = query.Encode()
+	return dsn.String()
+}
+
+// mariaDatabase makes a database for the test and returns its DSN, which has
+// parameters.
+func mariaDatabase(t *testing.T) string {
+	t.Helper()
+	address := servertest.MariaDB(t)
+	name := spaceName()
+	space(t, "mysql", address, "CREATE DATABASE "+name, "DROP DATABASE "+name)
+	config, err := mysqldriver.ParseDSN(address)
+	if err != nil {
+		t.Fatalf("ParseDSN(%q) = %v; want no error", address, err)
+	}
+	config.DBName = name
+	config.ParseTime = true
+	dsn := config.FormatDSN()
+	if !strings.Contains(dsn, "?") {
+		t.Fatalf("FormatDSN() = %q; want parameters", dsn)
+	}
+	return dsn
+}
+
+// space runs create now and drop when t ends.
+func space(t *testing.T, driver, dsn, create, drop string) {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatalf("sql.Open(%q, …) = %v; want no error", driver, err)
+	}
+	if _, err = db.ExecContext(t.Context(), create); err != nil {
+		t.Fatalf("%s = %v; want no error", create, err)
+	}
+	t.Cleanup(func() {
+		if _, err := db.ExecContext(context.Background(), drop); err != nil {
+			t.Errorf("%s = %v; want no error", drop, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Errorf("Close() = %v; want no error", err)
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package integration
+
+import (
+	"database/sql"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/lib/pq"
+
+	"github.com/snowkey/snowkey/internal/servertest"
+)
+
+func TestPostgreSQLAnswersThroughBothDrivers(t *testing.T) {
+	dsn := servertest.PostgreSQL(t)
+	for _, driver := range []string{"pgx", "postgres"} {
+		t.Run(driver, func(t *testing.T) { answers(t, driver, dsn) })
+	}
+}
+
+func TestMariaDBAnswers(t *testing.T) {
+	answers(t, "mysql", servertest.MariaDB(t))
+}
+
+func TestRedisAnswers(t *testing.T) {
+	t.Logf("Redis at %s", servertest.Redis(t))
+}
+
+func TestZooKeeperAnswers(t *testing.T) {
+	t.Logf("ZooKeeper at %s", servertest.ZooKeeper(t))
+}
+
+// answers sends a statement through a driver: unlike servertest, this finds out
+// whether the server lets the user in. The log then says which version the
+// other tests of this module ran against.
+func answers(t *testing.T, driver, dsn string) {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatalf("sql.Open(%q, …) = %v; want no error", driver, err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("Close() = %v; want no error", err)
+		}
+	}()
+	var one int
+	if err := db.QueryRowContext(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
+		t.Fatalf("SELECT 1 = %d, %v; want 1", one, err)
+	}
+	var version string
+	if err := db.QueryRowContext(t.Context(), "SELECT version()").Scan(&version); err != nil {
+		t.Fatalf("SELECT version() = %v; want no error", err)
+	}
+	t.Logf("%s: %s", driver, version)
+}

@@ -1,0 +1,53 @@
+package servertest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+)
+
+// longestReply is more than a PONG or a srvr report takes. A stranger on the
+// port may send without end.
+const longestReply = 4096
+
+// ping succeeds when a Redis answers that lets us in without a password.
+func ping(conn net.Conn) error {
+	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+		return err
+	}
+	reply, err := bufio.NewReader(io.LimitReader(conn, longestReply)).ReadString('\n')
+	if reply != "+PONG\r\n" {
+		return unexpected("PING", reply, err)
+	}
+	return nil
+}
+
+// srvr succeeds when a ZooKeeper answers that serves requests. Of ZooKeeper's
+// four-letter words srvr is the one that is allowed unless somebody forbids it.
+// Opening a session would prove as much, but leaves it to expire in the server.
+func srvr(conn net.Conn) error {
+	if _, err := io.WriteString(conn, "srvr"); err != nil {
+		return err
+	}
+	// The server ends its report by closing; one without a quorum says so in
+	// place of the report.
+	reply, err := io.ReadAll(io.LimitReader(conn, longestReply))
+	if !strings.HasPrefix(string(reply), "Zookeeper version: ") {
+		return unexpected("srvr", string(reply), err)
+	}
+	return nil
+}
+
+// unexpected says what a stranger answered, or why nothing came.
+func unexpected(question, reply string, err error) error {
+	if reply == "" && err != nil {
+		return fmt.Errorf("no answer to %s: %w", question, err)
+	}
+	const enough = 64
+	if len(reply) > enough {
+		reply = reply[:enough] + "…"
+	}
+	return fmt.Errorf("%s is answered by %q", question, reply)
+}
