@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+
+	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+)
+
+// openDatabase opens or creates a SQLite file. GORM and sqlx share the one pool
+// that it returns: both are layers over database/sql.
+func openDatabase(ctx context.Context, path string) (*sql.DB, error) {
+	if path == "" {
+		return nil, errors.New("-db is empty, want the name of a file")
+	}
+	settings := url.Values{
+		// SQLite ignores REFERENCES unless it is told otherwise.
+		"_foreign_keys": {"on"},
+		// With a write-ahead log others can read the file while we write, and
+		// a crash leaves whole transactions only. NORMAL is made for it: a power
+		// cut may take the last of them, never a part of one.
+		"_journal_mode": {"WAL"},
+		"_synchronous":  {"NORMAL"},
+		// There is one writer at a time. Another process that holds the lock
+		// gets five seconds to finish before we give up.
+		"_busy_timeout": {"5000"},
+		// Take the write lock at BEGIN. A transaction that starts as a reader
+		// and then writes is refused at once, without that waiting time, if
+		// somebody else wrote in between.
+		"_txlock": {"immediate"},
+	}
+	// As a URL, so that a file name with ? or % in it is still a file name.
+	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + settings.Encode()
+	db, err := sql.Open("sqlite3", dsn)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	// One connection, because this program does one thing at a time: no
+	// transaction of ours can wait for another of ours, and ":memory:", which
+	// is a database per connection, is one database.
+	db.SetMaxOpenConns(1)
+	if err := db.PingContext(ctx); err != nil { // sql.Open does not touch the file
+		return nil, fmt.Errorf("opening %s: %w", path, errors.Join(err, db.Close()))
+	}
+	return db, nil
+}

@@ -1,0 +1,54 @@
+// Command orders shows snowkey at work: it reads customers, products, orders
+// and order lines from CSV files, writes them to a SQLite file once through
+// GORM and once through sqlx, reads everything back through both, and checks
+// that nothing was lost or changed on the way.
+//
+//	go run ./examples/orders                   # built-in sample, orders.db
+//	go run ./examples/orders -data DIR         # a folder of your own
+//	go run ./examples/orders -db other.db
+//
+// Every row has its key before any SQL is sent. So an order and its lines can
+// point at each other in memory, and no statement waits for a key that the
+// database made up for the one before it.
+//
+// Read the files in this order:
+//
+//	main.go         flags, and the way through the program
+//	gormstore.go    models and transactions with GORM
+//	sqlxstore.go    the same with sqlx
+//	database.go     one SQLite file for both, and the settings that matter
+//	verify.go       what is checked, and how
+//	csv.go data.go  from files to values, with errors that name file and line
+//	money.go        amounts without floating point
+//	report.go progress.go  what you see
+//
+// # What is guaranteed
+//
+// An order is in the file with all its lines or not at all, per library. The
+// program ends with exit code 0 only after the verification of everything that
+// it wrote. It never changes rows of an earlier run: each run is an import of its
+// own, with new keys, and checks the finished imports before it as well.
+//
+// A row that cannot be read ends the run with exit code 1 and an error that
+// names file and line. Orders before it stay, its own order is not written, and
+// the import stays marked as unfinished. Customers and products are read first:
+// a bad row there, or a file that is no CSV, ends the run before anything of it
+// is written. Ctrl-C ends the run in the same way, with the current order rolled
+// back. Bad flags are exit code 2.
+//
+// # Under which conditions
+//
+// Keys are distinct as long as every process that writes to the file at the
+// same time has a -worker number of its own, and the clock is not set back
+// between two runs. A real service gets both from a worker lease (core/lease).
+//
+// # Input
+//
+// The folder holds customers.csv, products.csv, orders.csv and
+// order-details.csv in the columns of the well-known Northwind sample. Columns
+// are found by their names in the first line, in any order; more columns than
+// the program reads do no harm. A field that is empty or says NULL is NULL.
+// Dates look like 1996-07-04 00:00:00.000 and are UTC. No field begins with a
+// space: Northwind leaves addresses such as "Rua do Paço, 67" without quotes, so
+// a comma before a space is text. The files are UTF-8.
+package main

@@ -1,0 +1,71 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestCtrlCEndsTheProgramWithExitCode1(t *testing.T) {
+	// The products come through a named pipe. Opening it waits for the program
+	// to open it too, so the signal finds the program at work, before the first
+	// order, and there are enough of them to notice.
+	files := sampleFiles(t)
+	delete(files, productsFile)
+	orders, details := &strings.Builder{}, &strings.Builder{}
+	header, _, _ := strings.Cut(files[ordersFile], "\n")
+	fmt.Fprintln(orders, header)
+	header, _, _ = strings.Cut(files[detailsFile], "\n")
+	fmt.Fprintln(details, header)
+	for n := 1; n <= 20000; n++ {
+		fmt.Fprintf(orders, "%d,AALTO,1,2024-02-19 00:00:00.000,NULL,NULL,1,1.00,a,b,c,d,e,f\n", n)
+		fmt.Fprintf(details, "%d,1,1.00,1,0\n", n)
+	}
+	files[ordersFile], files[detailsFile] = orders.String(), details.String()
+	dir, file := folder(t, files), dbFile(t)
+	fifo := filepath.Join(dir, productsFile)
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Skipf("this system has no named pipes here: %v", err)
+	}
+
+	cmd := program(t, "-db", file, "-data", dir)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pipe.WriteString(sampleFiles(t)[productsFile]); err != nil {
+		t.Fatal(err)
+	}
+	if err := pipe.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the exit code says it
+	if got := cmd.ProcessState.ExitCode(); got != 1 {
+		t.Errorf("exit code = %d; want 1", got)
+	}
+	if got := stderr.String(); !strings.Contains(got, "\norders: interrupted: ") || !strings.HasPrefix(got, "Stopped. ") {
+		t.Errorf("stderr = %q; want what stays and the word interrupted", got)
+	}
+	if stdout.Len() > 0 {
+		t.Errorf("stdout = %q; want nothing", &stdout)
+	}
+	db := raw(t, file)
+	wantNumber(t, db, 0, "SELECT count(*) FROM gorm_imports WHERE finished_at IS NOT NULL")
+	orphans := "SELECT count(*) FROM gorm_orders o WHERE (SELECT count(*) FROM gorm_order_items l WHERE l.order_id = o.id) <> 1"
+	wantNumber(t, db, 0, orphans)
+	wantNumber(t, db, 0, strings.ReplaceAll(orphans, "gorm_", "sqlx_"))
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+func TestHundredthsAreExact(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "0.0": 0, "14": 1400, "14.5": 1450, "14.00": 1400, "0.01": 1, "0.29": 29,
+		"0.15": 15, "0.1500": 15, "14.0000": 1400, "007": 700, "1000000.00": 100000000,
+		"92233720368547758.07": math.MaxInt64,
+	} {
+		if got, err := parseHundredths(text); got != want || err != nil {
+			t.Errorf("parseHundredths(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+}
+
+func TestWhatIsNoDecimalNumberIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "not a decimal number", ".": "not a decimal number", "1.": "not a decimal number", ".5": "not a decimal number",
+		"-1": "not a decimal number", "+1": "not a decimal number", "1e3": "not a decimal number", "0x10": "not a decimal number",
+		"1,5": "not a decimal number", "1.2.3": "not a decimal number", " 1": "not a decimal number", "1_000": "not a decimal number",
+		"NaN": "not a decimal number", "Inf": "not a decimal number", "٣": "not a decimal number",
+		"0.001": "more than two decimals", "0.1000001": "more than two decimals",
+		"92233720368547758.08": "too large", "99999999999999999999": "too large",
+	} {
+		if got, err := parseHundredths(text); got != 0 || err == nil || err.Error() != want {
+			t.Errorf("parseHundredths(%q) = %d, %v; want error %s", text, got, err, want)
+		}
+	}
+}
+
+func TestLineTotalIsExactUpToTheLimits(t *testing.T) {
+	check := func(cents, quantity, percent int64) {
+		t.Helper()
+		got := big.NewRat(int64(lineTotal(Money(cents)*cent, quantity, percent)), 10000)
+		want := big.NewRat(cents, 100)
+		want.Mul(want, big.NewRat(quantity, 1)).Mul(want, big.NewRat(100-percent, 100))
+		if got.Cmp(want) != 0 {
+			t.Errorf("lineTotal(%d cents, %d, %d%%) = %s; want %s", cents, quantity, percent, got, want)
+		}
+	}
+	check(int64(maxPrice/cent), maxQuantity, 0)
+	check(int64(maxPrice/cent), maxQuantity, 1)
+	check(1, 1, 99)
+	check(0, 1, 15)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		check(random.Int64N(int64(maxPrice/cent)+1), 1+random.Int64N(maxQuantity), random.Int64N(101))
+	}
+}
+
+func TestASumThatDoesNotFitIsSeen(t *testing.T) {
+	if sum, ok := Money(math.MaxInt64 - 5).plus(5); !ok || sum != math.MaxInt64 {
+		t.Errorf("plus at the limit = %d, %v; want %d, true", sum, ok, int64(math.MaxInt64))
+	}
+	if sum, ok := Money(math.MaxInt64 - 5).plus(6); ok || sum != 0 {
+		t.Errorf("plus above the limit = %d, %v; want 0, false", sum, ok)
+	}
+}
+
+func TestMoneyIsWrittenAsDecimalText(t *testing.T) {
+	for amount, want := range map[Money]string{
+		0: "0.00", 1: "0.0001", 100: "0.01", 140000: "14.00", 18634075: "1863.4075", 18634050: "1863.4050",
+		5000: "0.50", -150: "-0.0150", math.MaxInt64: "922337203685477.5807", math.MinInt64: "-922337203685477.5808",
+	} {
+		if got := amount.String(); got != want {
+			t.Errorf("Money(%d).String() = %s; want %s", amount, got, want)
+		}
+		got, err := json.Marshal(amount)
+		if err != nil || string(got) != `"`+want+`"` {
+			t.Errorf("json.Marshal(Money(%d)) = %s, %v; want %q", amount, got, err, want)
+		}
+	}
+}
+
+func TestNoModelHoldsAFloat(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		if seen[typ] {
+			return
+		}
+		seen[typ] = true
+		switch typ.Kind() {
+		case reflect.Float32, reflect.Float64:
+			t.Errorf("a model reaches %v; want integers only", typ)
+		case reflect.Pointer, reflect.Slice:
+			walk(typ.Elem())
+		case reflect.Struct:
+			for i := range typ.NumField() {
+				walk(typ.Field(i).Type)
+			}
+		}
+	}
+	for _, model := range []any{
+		gormImport{}, gormCustomer{}, gormProduct{}, gormOrder{}, gormItem{},
+		sqlxImport{}, sqlxCustomer{}, sqlxProduct{}, sqlxOrder{}, sqlxItem{},
+		customer{}, product{}, order{}, line{}, totals{},
+	} {
+		walk(reflect.TypeOf(model))
+	}
+	if !seen[reflect.TypeFor[Money]()] {
+		t.Error("the walk did not see Money; want it to")
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A report is what the program tells at its end.
+type report struct {
+	data    *dataset
+	file    string
+	total   totals
+	stores  []store
+	checked verified
+	example *gormOrder // nil: there are no orders
+	layout  core.Layout
+}
+
+// print writes the report in one go: the caller learns of a full disk or a
+// closed pipe by one error.
+func (r *report) print(out io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Wrote %s to %s, each order with its lines in one transaction:\n\n", r.data.source, r.file)
+
+	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', tabwriter.AlignRight)
+	row := func(name string, cells ...any) {
+		_, _ = fmt.Fprintf(table, "  %-5s\t%v\t%v\t%v\t%v\t%v\t%v\t\n", append([]any{name}, cells...)...)
+	}
+	customers, products := len(r.data.customers), len(r.data.products)
+	row("", "customers", "products", "orders", "lines", "total", "import")
+	row("input", customers, products, r.total.orders, r.total.lines, r.total.total, "")
+	for _, s := range r.stores {
+		// The same numbers again, because verification has just shown that.
+		row(s.name(), customers, products, r.total.orders, r.total.lines, r.total.total, s.importID())
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+
+	var finished []string
+	for i, s := range r.stores {
+		finished = append(finished, fmt.Sprintf("%s %d", s.name(), r.checked.finished[i]))
+	}
+	fmt.Fprint(&text, "\nRead back through both libraries and verified:\n\n")
+	for _, line := range []string{
+		"every customer, product, order and line is what the input says",
+		"every foreign key leads to the right row",
+		"totals are exact, in decimal arithmetic",
+		fmt.Sprintf("%d keys in the file, no two alike", r.checked.keys),
+		fmt.Sprintf("all finished imports in the file are complete (%s)", strings.Join(finished, ", ")),
+	} {
+		fmt.Fprintf(&text, "  ok  %s\n", line)
+	}
+
+	if r.example != nil {
+		fmt.Fprintf(&text, "\nOrder %d as JSON. Keys are strings, because JavaScript would round the numbers:\n\n", r.example.Number)
+		order, err := json.MarshalIndent(r.example, "  ", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "  %s\n\nIts key, taken apart:\n\n", order)
+		r.decode(&text, r.example.ID)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// decode shows what is in a key. Nothing is looked up for it: the bits say it
+// all. The time may be some milliseconds in the future: a generator starts
+// above everything that a run before it can have issued, and takes numbers of the
+// next milliseconds when many are asked for at once.
+func (r *report) decode(text *strings.Builder, id types.Snowflake) {
+	parts := r.layout.Parts(id)
+	fmt.Fprintf(text, "  key         %d\n", id)
+	fmt.Fprintf(text, "  time        %s\n", parts.Time.UTC().Format("2006-01-02 15:04:05.000 MST"))
+	fmt.Fprintf(text, "  datacenter  %d\n", parts.Datacenter)
+	fmt.Fprintf(text, "  worker      %d\n", parts.Worker)
+	fmt.Fprintf(text, "  sequence    %d\n", parts.Sequence)
+}

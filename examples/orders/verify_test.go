@@ -1,0 +1,196 @@
+package main
+
+import (
+	"database/sql"
+	"math/big"
+	"strings"
+	"testing"
+)
+
+// imported writes the sample through both stores, without verifying it.
+func imported(t *testing.T) (*sql.DB, []store, *dataset) {
+	t.Helper()
+	db, err := openDatabase(t.Context(), dbFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores, d := openStores(t, db), sampleData(t)
+	var stderr strings.Builder
+	if _, err := importAll(t.Context(), d, stores, newProgress(&stderr, 0), &stderr); err != nil {
+		t.Fatal(err)
+	}
+	return db, stores, d
+}
+
+// Each way to spoil what is stored, with P for the prefix of a store, and a part
+// of the error that must say so. One of the checks has to see it.
+var spoiled = []struct {
+	name, sql, want string
+}{
+	{"customer lost", "DELETE FROM Pcustomers WHERE code = 'AALTO'", "11 customers are stored, the input has 12"},
+	{"customer changed", "UPDATE Pcustomers SET company = 'Egger' WHERE code = 'EGGER'", "customer EGGER is stored as"},
+	{"customer's NULL lost", "UPDATE Pcustomers SET city = NULL WHERE code = 'EGGER'", "customer EGGER is stored as"},
+	{"customer recoded", "UPDATE Pcustomers SET code = 'X' WHERE code = 'EGGER'", "customer EGGER is stored as"},
+	{"product lost", "DELETE FROM Pproducts WHERE number = 3", "14 products are stored, the input has 15"},
+	{"product changed", "UPDATE Pproducts SET unit_price = unit_price + 1 WHERE number = 3", "product 3 is stored as"},
+	{"order lost with its lines", "DELETE FROM Porder_items WHERE order_id IN (SELECT id FROM Porders WHERE number = 5003); DELETE FROM Porders WHERE number = 5003", "24 orders are stored, the input has 25"},
+	{"line lost", "DELETE FROM Porder_items WHERE id = (SELECT max(id) FROM Porder_items)", "order 5025 is stored as"},
+	{"line of nobody", "INSERT INTO Porder_items SELECT 5, 6, product_id, unit_price, quantity, discount_percent, total FROM Porder_items LIMIT 1", "points at a row of Porders that is not there"},
+	{"line in the wrong order", "UPDATE Porder_items SET order_id = (SELECT id FROM Porders WHERE number = 5009) WHERE id = (SELECT min(id) FROM Porder_items)", "order 5001 is stored as"},
+	{"line with another product", "UPDATE Porder_items SET product_id = (SELECT id FROM Pproducts WHERE number = 2) WHERE id = (SELECT min(id) FROM Porder_items)", "order 5001 is stored as"},
+	{"line with no product", "UPDATE Porder_items SET product_id = 9 WHERE id = (SELECT min(id) FROM Porder_items)", "line 1 of order 5001 has product key 9, which is no product of the import"},
+	{"order with another customer", "UPDATE Porders SET customer_id = (SELECT id FROM Pcustomers WHERE code = 'AALTO') WHERE number = 5001", "order 5001 is stored as"},
+	{"order with no customer", "UPDATE Porders SET customer_id = 9 WHERE number = 5001", "order 5001 has customer key 9, which is no customer of the import"},
+	{"quantity changed", "UPDATE Porder_items SET quantity = quantity + 1 WHERE id = (SELECT min(id) FROM Porder_items)", "order 5001 is stored as"},
+	{"total off by 1/100 cent", "UPDATE Porders SET total = total + 1 WHERE number = 5001", "order 5001 is stored as"},
+	{"date changed", "UPDATE Porders SET ordered_at = '2024-02-20 00:00:00+00:00' WHERE number = 5001", "order 5001 is stored as"},
+	{"shipped after all", "UPDATE Porders SET shipped_at = '2024-05-20 00:00:00+00:00' WHERE number = 5025", "order 5025 is stored as"},
+	{"city lost its accents", "UPDATE Porders SET ship_city = 'Cordoba' WHERE number = 5004", "order 5004 is stored as"},
+	{"key there twice", "UPDATE Pimports SET id = (SELECT min(id) FROM Porder_items); UPDATE Pcustomers SET import_id = (SELECT id FROM Pimports); UPDATE Pproducts SET import_id = (SELECT id FROM Pimports); UPDATE Porders SET import_id = (SELECT id FROM Pimports)", "the file holds 226 rows, but 225 distinct keys"},
+	{"totals of the import changed", "UPDATE Pimports SET total = total + 1", "ended with 25 orders, 60 lines, total 28760.7371, and now has 25 orders, 60 lines, total 28760.7370"},
+}
+
+func TestVerificationSeesWhatIsSpoiled(t *testing.T) {
+	for _, tt := range spoiled {
+		for i, prefix := range []string{"gorm_", "sqlx_"} {
+			t.Run(prefix+" "+tt.name, func(t *testing.T) {
+				db, stores, d := imported(t)
+				if _, err := verifyAll(t.Context(), db, stores, d); err != nil {
+					t.Fatalf("before: %v; want nil", err)
+				}
+				spoil(t, db, strings.NewReplacer("Pi", prefix+"i", "Pc", prefix+"c", "Pp", prefix+"p", "Po", prefix+"o").Replace(tt.sql))
+				want := strings.ReplaceAll(tt.want, "Porders", prefix+"orders")
+				if tt.name == "key there twice" {
+					follow(t, db, stores[i])
+				}
+				if _, err := verifyAll(t.Context(), db, stores, d); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: verification = %v; want %s", stores[i].name(), err, want)
+				}
+			})
+		}
+	}
+}
+
+// spoil runs SQL that the foreign keys would refuse.
+func spoil(t *testing.T, db *sql.DB, query string) {
+	t.Helper()
+	for _, q := range []string{"PRAGMA foreign_keys = off", query} {
+		if _, err := db.ExecContext(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// follow tells a store that its import has another key now.
+func follow(t *testing.T, db *sql.DB, s store) {
+	t.Helper()
+	row := db.QueryRowContext(t.Context(), "SELECT id FROM "+s.prefix()+"imports")
+	var err error
+	switch s := s.(type) {
+	case *gormStore:
+		err = row.Scan(&s.imp.ID)
+	case *sqlxStore:
+		err = row.Scan(&s.imp.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASpoiledEarlierImportIsSeen(t *testing.T) {
+	for name, tt := range map[string]struct{ sql, want string }{
+		"order lost":        {"DELETE FROM Porder_items WHERE order_id = (SELECT min(id) FROM Porders); DELETE FROM Porders WHERE id = (SELECT min(id) FROM Porders)", "and now has 24 orders, 57 lines"},
+		"line lost":         {"DELETE FROM Porder_items WHERE id = (SELECT min(id) FROM Porder_items)", "and now has 25 orders, 59 lines"},
+		"line changed":      {"UPDATE Porder_items SET total = total + 1 WHERE id = (SELECT min(id) FROM Porder_items)", "and now has 25 orders, 60 lines, total 28760.7371"},
+		"order changed":     {"UPDATE Porders SET total = total + 1 WHERE id = (SELECT min(id) FROM Porders)", "add up to 28760.7371, their lines to 28760.7370"},
+		"order moved":       {"UPDATE Porders SET import_id = (SELECT max(id) FROM Pimports), number = 1 WHERE id = (SELECT min(id) FROM Porders)", "25 orders"},
+		"an end never come": {"UPDATE Pimports SET finished_at = NULL", ""},
+	} {
+		for i, prefix := range []string{"gorm_", "sqlx_"} {
+			t.Run(prefix+" "+name, func(t *testing.T) {
+				db, stores, d := imported(t)
+				var stderr strings.Builder
+				if _, err := importAll(t.Context(), d, stores, newProgress(&stderr, 0), &stderr); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := countFinished(t.Context(), db, stores[i]); got != 2 || err != nil {
+					t.Fatalf("countFinished before = %d, %v; want 2", got, err)
+				}
+				spoil(t, db, strings.ReplaceAll(strings.ReplaceAll(tt.sql, "Porder", prefix+"order"), "Pimport", prefix+"import"))
+				got, err := countFinished(t.Context(), db, stores[i])
+				if tt.want == "" && (got != 0 || err != nil) {
+					t.Errorf("countFinished = %d, %v; want 0", got, err)
+				}
+				if tt.want != "" && (got != 0 || err == nil || !strings.Contains(err.Error(), tt.want)) {
+					t.Errorf("countFinished = %d, %v; want 0 and %s", got, err, tt.want)
+				}
+			})
+		}
+	}
+}
+
+func TestTheExactTotalComesFromTheTextOfTheInput(t *testing.T) {
+	d := sampleData(t)
+	exact, err := d.exactTotal()
+	if err != nil || exact.FloatString(4) != "28760.7370" {
+		t.Errorf("exactTotal = %v, %v; want 28760.7370", exact, err)
+	}
+	price := d.orders[0].lines[0].columns["unitPrice"]
+	d.orders[0].lines[0].fields[price] = "118.7500001"
+	if got, err := d.exactTotal(); err != nil || got.Cmp(exact) <= 0 {
+		t.Errorf("exactTotal with a little more = %v, %v; want more than %v", got, err, exact)
+	}
+	d.orders[0].lines[0].fields[price] = "dear"
+	if got, err := d.exactTotal(); got != nil || err == nil || err.Error() != "order-details.csv:2: unitPrice is not a number" {
+		t.Errorf("exactTotal with a word = %v, %v; want an error", got, err)
+	}
+}
+
+func TestATotalThatIsOffBy1Of100CentIsSeen(t *testing.T) {
+	d := sampleData(t)
+	if err := verifyTotal(d, big.NewRat(287607370, 10000)); err != nil {
+		t.Errorf("verifyTotal(28760.7370) = %v; want nil", err)
+	}
+	want := "the orders add up to 28760.7371, the input to 28760.7370"
+	if err := verifyTotal(d, big.NewRat(287607371, 10000)); err == nil || err.Error() != want {
+		t.Errorf("verifyTotal(28760.7371) = %v; want %s", err, want)
+	}
+}
+
+func TestALineThatWasNeverReadIsMissed(t *testing.T) {
+	_, stores, d := imported(t)
+	stored, err := stores[0].read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.lines++
+	want := "60 order lines are stored, the input has 61"
+	if err := verifyImport(d, stored); err == nil || err.Error() != want {
+		t.Errorf("verifyImport = %v; want %s", err, want)
+	}
+}
+
+func TestMissingKeysAreCounted(t *testing.T) {
+	db, stores, _ := imported(t)
+	// A bigint primary key may be NULL in SQLite.
+	spoil(t, db, "INSERT INTO gorm_imports (id, source, orders, lines, total) VALUES (NULL, '', 0, 0, 0)")
+	want := "the file holds 227 rows, but 226 distinct keys"
+	if _, err := countKeys(t.Context(), db, stores); err == nil || err.Error() != want {
+		t.Errorf("countKeys = %v; want %s", err, want)
+	}
+}
+
+func TestAKeyInTheWrongOrderIsSeen(t *testing.T) {
+	_, stores, d := imported(t)
+	for _, s := range stores {
+		stored, err := s.read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored.orders[0].lines[1].orderID = 7
+		err = verifyImport(d, stored)
+		if want := "line 2 of order 5001 has order key 7"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: verifyImport = %v; want %s", s.name(), err, want)
+		}
+	}
+}
