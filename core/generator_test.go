@@ -464,28 +464,30 @@ func TestASuccessorStartsAboveEvenAfterAStepBack(t *testing.T) {
 // with the same worker and a clock that did not step back, is above all of them,
 // even if the first was at its ceiling in the last moment.
 func TestARestartedProcessStartsAboveACrashedOne(t *testing.T) {
-	for _, unit := range []time.Duration{time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			l := bubbleLayout(2)
-			l.Unit, l.TimeBits = unit, 56
-			if unit > time.Microsecond {
-				l.TimeBits = 46
-			}
-			random := rand.New(rand.NewPCG(uint64(unit), 6))
-			var last types.Snowflake
-			for life := range 200 {
-				g := newTest(t, Config{Layout: l}, nil)
-				time.Sleep(time.Duration(random.Int64N(int64(2 * unit))))
-				for range random.IntN(200) {
-					id := mustNext(t, g)
-					if id <= last {
-						t.Fatalf("unit %v, life %d: Next() = %d; want more than %d", unit, life, id, last)
-					}
-					last = id
+	for _, rollback := range []Rollback{Continue, Backfill} {
+		for _, unit := range []time.Duration{time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				l := bubbleLayout(2)
+				l.Unit, l.TimeBits = unit, 56
+				if unit > time.Microsecond {
+					l.TimeBits = 46
 				}
-				forget(g)
-			}
-		})
+				random := rand.New(rand.NewPCG(uint64(unit), 6))
+				var last types.Snowflake
+				for life := range 200 {
+					g := newTest(t, Config{Layout: l, Rollback: rollback}, nil)
+					time.Sleep(time.Duration(random.Int64N(int64(2 * unit))))
+					for range random.IntN(200) {
+						id := mustNext(t, g)
+						if id <= last {
+							t.Fatalf("%v, unit %v, life %d: Next() = %d; want more than %d", rollback, unit, life, id, last)
+						}
+						last = id
+					}
+					forget(g)
+				}
+			})
+		}
 	}
 }
 
@@ -556,24 +558,26 @@ func TestTheEpochLosesItsMonotonicReading(t *testing.T) {
 }
 
 func TestCloseEndsTheGenerator(t *testing.T) {
-	g := newTest(t, Config{}, nil)
-	mustNext(t, g)
-	for range 2 {
-		if err := g.Close(context.Background()); err != nil {
-			t.Errorf("Close() = %v; want nil, also the second time", err)
+	for _, rollback := range []Rollback{Continue, Refuse, Wait, Backfill} {
+		g := newTest(t, Config{Rollback: rollback}, nil)
+		mustNext(t, g)
+		for range 2 {
+			if err := g.Close(context.Background()); err != nil {
+				t.Errorf("%v: Close() = %v; want nil, also the second time", rollback, err)
+			}
 		}
-	}
-	for range 3 { // a sealed counter that is counted up stays sealed
-		if id, err := g.Next(context.Background()); id != 0 || !errors.Is(err, ErrClosed) {
-			t.Errorf("Next(closed) = %d, %v; want 0, ErrClosed", id, err)
+		for range 3 { // a sealed counter that is counted up stays sealed
+			if id, err := g.Next(context.Background()); id != 0 || !errors.Is(err, ErrClosed) {
+				t.Errorf("%v: Next(closed) = %d, %v; want 0, ErrClosed", rollback, id, err)
+			}
 		}
-	}
-	ids := []types.Snowflake{5}
-	if err := g.Fill(context.Background(), ids); ids[0] != 0 || !errors.Is(err, ErrClosed) {
-		t.Errorf("Fill(closed) = %v, %v; want zeros, ErrClosed", ids, err)
-	}
-	if s := g.Stats(); s.Ahead != 0 {
-		t.Errorf("Stats(closed).Ahead = %v; want 0", s.Ahead)
+		ids := []types.Snowflake{5}
+		if err := g.Fill(context.Background(), ids); ids[0] != 0 || !errors.Is(err, ErrClosed) {
+			t.Errorf("%v: Fill(closed) = %v, %v; want zeros, ErrClosed", rollback, ids, err)
+		}
+		if s := g.Stats(); s.Ahead != 0 {
+			t.Errorf("%v: Stats(closed).Ahead = %v; want 0", rollback, s.Ahead)
+		}
 	}
 }
 
@@ -599,36 +603,40 @@ func TestCloseWakesCallersThatWait(t *testing.T) {
 // from whichever is there: none repeats, and what a replaced one returns late was
 // its own.
 func TestCloseRacingNextNeverSharesAnID(t *testing.T) {
-	config := Config{Layout: Default(), Worker: StaticWorker(77)}
-	config.Layout.WorkerBits, config.Layout.SequenceBits = 7, 15
-	var current atomic.Pointer[Generator]
-	current.Store(newTest(t, config, nil))
-	var done atomic.Bool
-	got := make([][]types.Snowflake, 8)
-	var calls sync.WaitGroup
-	for i := range got {
-		calls.Go(func() {
-			ids := make([]types.Snowflake, 3)
-			for !done.Load() {
-				g := current.Load()
-				if id, err := g.Next(context.Background()); err == nil {
-					got[i] = append(got[i], id)
-				} else if !errors.Is(err, ErrClosed) {
-					t.Errorf("Next() = %v; want an ID or ErrClosed", err)
-				}
-				if g.Fill(context.Background(), ids) == nil {
-					got[i] = append(got[i], ids...)
-				}
-			}
-		})
-	}
-	for range 300 {
-		_ = current.Load().Close(context.Background())
+	for _, rollback := range []Rollback{Continue, Backfill} {
+		config := Config{Layout: Default(), Worker: StaticWorker(77), Rollback: rollback}
+		config.Layout.WorkerBits, config.Layout.SequenceBits = 7, 15
+		var current atomic.Pointer[Generator]
 		current.Store(newTest(t, config, nil))
+		var done atomic.Bool
+		got := make([][]types.Snowflake, 8)
+		var calls sync.WaitGroup
+		for i := range got {
+			calls.Go(func() {
+				ids := make([]types.Snowflake, 3)
+				for !done.Load() {
+					g := current.Load()
+					if id, err := g.Next(context.Background()); err == nil {
+						got[i] = append(got[i], id)
+					} else if !errors.Is(err, ErrClosed) {
+						t.Errorf("%v: Next() = %v; want an ID or ErrClosed", rollback, err)
+					}
+					if g.Fill(context.Background(), ids) == nil {
+						got[i] = append(got[i], ids...)
+					}
+				}
+			})
+		}
+		for range 50 {
+			time.Sleep(2 * time.Millisecond) // so that each has a first tick and more
+			_ = current.Load().Close(context.Background())
+			current.Store(newTest(t, config, nil))
+		}
+		done.Store(true)
+		calls.Wait()
+		_ = current.Load().Close(context.Background())
+		requireDistinct(t, config.Layout, got...)
 	}
-	done.Store(true)
-	calls.Wait()
-	requireDistinct(t, config.Layout, got...)
 }
 
 func TestNextAndFillDoNotAllocate(t *testing.T) {
@@ -683,6 +691,23 @@ func TestStatsShowTheLeadOverTheClockAndTheWaits(t *testing.T) {
 		mustNext(t, g)
 		if s := g.Stats(); s.Ahead < time.Hour {
 			t.Errorf("Stats(after a step back of 1h).Ahead = %v; want over 1h", s.Ahead)
+		}
+	})
+}
+
+func TestStatsRaiseTheAlarmFiveYearsBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := bubbleLayout(2)
+		l.TimeBits = 38 // ends in September 2007
+		g := newTest(t, Config{Layout: l}, nil)
+		alarm := l.Exhausted().AddDate(-5, 0, 0)
+		time.Sleep(time.Until(alarm) - time.Second)
+		if s := g.Stats(); s.ExhaustedSoon {
+			t.Errorf("Stats() at %v = %+v; want no alarm", time.Now(), s)
+		}
+		time.Sleep(time.Second)
+		if s := g.Stats(); !s.ExhaustedSoon || !s.Exhausted.Equal(l.Exhausted()) {
+			t.Errorf("Stats() at %v = %+v; want the alarm", time.Now(), s)
 		}
 	})
 }

@@ -110,8 +110,30 @@ func TestAStepThatTheRunAheadMakesUpForIsNone(t *testing.T) {
 			if took := time.Since(began); took != 0 {
 				t.Errorf("%v: a step back of 15ms cost %v; want nothing with 20ms of run-ahead", policy, took)
 			}
+			wall := time.Now().Add(clock.offset()).Sub(g.Layout().Epoch)
+			if logical := time.Duration(g.term.offset.Load() + g.term.clock.monotonic()); logical != wall {
+				t.Errorf("%v: the logical clock shows %v; want the wall clock's %v", policy, logical, wall)
+			}
 		})
 	}
+}
+
+// NTP slews small differences away; that is no step, even at the ceiling.
+func TestLessThanAMillisecondIsNoStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := new(stepper)
+		g := newTest(t, Config{Layout: bubbleLayout(2), Rollback: Refuse}, clock)
+		stall(t, g)
+		for range 100 {
+			clock.by(-10 * time.Microsecond)
+			mustNext(t, g)
+		}
+		stall(t, g)
+		clock.by(-900 * time.Microsecond)
+		for range 10 {
+			mustNext(t, g)
+		}
+	})
 }
 
 func TestWaitWaitsWithinItsBound(t *testing.T) {

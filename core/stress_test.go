@@ -142,11 +142,11 @@ func TestUniqueAndOrderedUnderConcurrency(t *testing.T) {
 		ids     int
 		ordered bool
 	}{
-		{"wide sequence", Config{Layout: wide}, total - total/8 - total/100*3, true},
+		{"wide sequence", Config{Layout: wide}, total - total/8 - total/100 - total/50*2, true},
 		{"overflowing sequence", Config{Layout: small}, total / 8, true},
 		{"Continue, random start", Config{Layout: small, SequenceStart: Random}, total / 100, true},
-		{"Wait", Config{Layout: small, Rollback: Wait}, total / 100, true},
-		{"Backfill", Config{Layout: small, Rollback: Backfill}, total / 100, false},
+		{"Wait", Config{Layout: small, Rollback: Wait}, total / 50, true},
+		{"Backfill", Config{Layout: small, Rollback: Backfill}, total / 50, false},
 	} {
 		t.Run(c.name, func(t *testing.T) { stress(t, c.config, c.ids, c.ordered) })
 	}

@@ -276,28 +276,27 @@ func (t *term) resync() int64 {
 	return now + monotonic
 }
 
-// tolerated is how far, in ns, the wall clock may seem to be behind before that
-// counts as a step back: what adjtime slews, and what a stop of the goroutine
-// between the two readings of one time.Now would have to exceed three times in a
-// row.
+// tolerated is how far, in ns, the wall clock may fall behind from one reading to
+// the next before that is a step back: what the system takes away to adjust the
+// clock smoothly is less.
 const tolerated = int64(time.Millisecond)
 
-// follow is resync for the policies that do not go on after a step back. The
-// logical clock is then the wall clock. While the wall clock has stepped back so
-// far that the last number is above the ceiling it would give, follow returns
-// how far that is, and leaves the offset: the step must be seen by every caller
-// until the clock has caught up.
+// follow is resync for the policies that do not go on after a step back: the
+// logical clock is the wall clock. While the wall clock has stepped back so far
+// that the last number is above the ceiling it would give, follow returns how far
+// that is, and leaves the offset: the step must be seen by every caller until the
+// clock has caught up.
+//
+// A goroutine that is stopped between the two readings of one time.Now sees a
+// step that is none, so a step is believed when it is read three times.
 func (t *term) follow() (now int64, back *ClockBackError) {
 	offset := t.offset.Load()
-	wall, monotonic := t.clock.both()
-	for range 2 {
-		if wall-monotonic >= offset-tolerated {
-			return t.resync(), nil
+	var wall, monotonic int64
+	for range 3 {
+		if wall, monotonic = t.clock.both(); wall-monotonic >= offset-tolerated {
+			t.offset.CompareAndSwap(offset, wall-monotonic)
+			return wall, nil
 		}
-		wall, monotonic = t.clock.both()
-	}
-	if wall-monotonic >= offset-tolerated {
-		return t.resync(), nil
 	}
 	last := t.state.Load()
 	if missing := t.start(last) - t.ahead - wall; missing > 0 && last < sealed {
