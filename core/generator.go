@@ -37,8 +37,82 @@ type Config struct {
 	// process with the same worker could have used it: let processes that share a
 	// worker number one after the other have the same RunAhead.
 	//
-	// Defaults to 20 ms.
+	// Defaults to 20 ms. Under Backfill at most 128 ticks, and no more by default.
 	RunAhead time.Duration
+
+	// Rollback says what to do when the wall clock has stepped back.
+	//
+	// Defaults to Continue.
+	Rollback Rollback
+
+	// RollbackWait is how long one call may wait for the clock under Wait, at most
+	// 1 min. With another policy it must be zero.
+	//
+	// Defaults to 5 ms.
+	RollbackWait time.Duration
+
+	// SequenceStart says where the sequence begins in a new tick. Random and
+	// Rotating spread id % n evenly at low rates.
+	//
+	// Defaults to Zero.
+	SequenceStart SequenceStart
+
+	// SequenceStartBelow bounds the beginnings of Random and Rotating:
+	// 1..1<<Layout.SequenceBits. With Zero it must be zero.
+	//
+	// Defaults to 1<<Layout.SequenceBits, which is best for every n.
+	SequenceStartBelow int64
+}
+
+// settings are what a counter takes from a Config, checked and with defaults.
+type settings struct {
+	ahead    int64 // run-ahead, ns, whole ticks
+	rollback rollback
+	begin    sequenceStart
+}
+
+func (c *Config) settings() (settings, error) {
+	unit := c.Layout.Unit
+	s := settings{rollback: rollback{c.Rollback, c.RollbackWait}}
+
+	ahead := c.RunAhead
+	switch {
+	case ahead > maxRunAhead:
+		return s, &ValueError{"Config.RunAhead", ahead.String(), "at most " + maxRunAhead.String()}
+	case ahead > maxRingAhead*unit && c.Rollback == Backfill:
+		return s, &ValueError{"Config.RunAhead", ahead.String(), "at most " + (maxRingAhead * unit).String() + " (128 ticks) under Backfill"}
+	case ahead == 0 && c.Rollback == Backfill:
+		ahead = min(defaultRunAhead, maxRingAhead*unit)
+	case ahead == 0:
+		ahead = defaultRunAhead
+	}
+	s.ahead = int64(max(ahead, 0).Truncate(unit))
+
+	switch {
+	case c.Rollback < Continue || c.Rollback > Backfill:
+		return s, &ValueError{"Config.Rollback", c.Rollback.String(), "Continue, Refuse, Wait or Backfill"}
+	case c.RollbackWait != 0 && c.Rollback != Wait:
+		return s, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0 unless Config.Rollback is Wait"}
+	case c.RollbackWait < 0 || c.RollbackWait > maxRollbackWait:
+		return s, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0.." + maxRollbackWait.String()}
+	case c.RollbackWait == 0:
+		s.rollback.wait = defaultRollbackWait
+	}
+
+	all := int64(1) << c.Layout.SequenceBits
+	below := c.SequenceStartBelow
+	switch {
+	case c.SequenceStart < Zero || c.SequenceStart > Rotating:
+		return s, &ValueError{"Config.SequenceStart", c.SequenceStart.String(), "Zero, Random or Rotating"}
+	case below != 0 && c.SequenceStart == Zero:
+		return s, &ValueError{"Config.SequenceStartBelow", strconv.FormatInt(below, 10), "0 unless Config.SequenceStart is Random or Rotating"}
+	case below < 0 || below > all:
+		return s, &ValueError{"Config.SequenceStartBelow", strconv.FormatInt(below, 10), fmt.Sprintf("1..%d, or 0 for %[1]d", all)}
+	case below == 0:
+		below = all
+	}
+	s.begin = newSequenceStart(c.SequenceStart, uint64(below))
+	return s, nil
 }
 
 // The default and the greatest Config.RunAhead. 20 ms is how long a sleeping
@@ -61,8 +135,19 @@ type Generator struct {
 	datacenter int64
 	worker     int64
 	identity   identity
-	term       *term
+	counter    counter
+	term       *term // the counter, if it is a term: spares Next the call through the interface
 	close      sync.Once
+}
+
+// A counter is where the numbers of a Generator come from: a term, or a ring
+// under Backfill.
+type counter interface {
+	next(ctx context.Context) (types.Snowflake, error)
+	reserve(ctx context.Context, want uint64) (first, n uint64, err error)
+	fill(ids []types.Snowflake, first uint64)
+	seal() checkpoint
+	lead() (wall int64, ahead time.Duration, waits uint64)
 }
 
 // New returns a Generator. It does no I/O and starts no goroutine. The first call
@@ -98,14 +183,10 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 	if err := checkBits("Config.Worker", worker, l.WorkerBits); err != nil {
 		return nil, err
 	}
-	runAhead := config.RunAhead
-	switch {
-	case runAhead == 0:
-		runAhead = defaultRunAhead
-	case runAhead < 0:
-		runAhead = 0
-	case runAhead > maxRunAhead:
-		return nil, &ValueError{"Config.RunAhead", runAhead.String(), "at most " + maxRunAhead.String()}
+	config.Layout = l
+	settings, err := config.settings()
+	if err != nil {
+		return nil, err
 	}
 
 	c := newClock(l.Epoch, step)
@@ -127,27 +208,39 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Generator{
+	g := &Generator{
 		layout:     l,
 		datacenter: config.Datacenter,
 		worker:     worker,
 		identity:   id,
-		term:       newTerm(l, config.Datacenter, worker, runAhead, c, wall, monotonic, stop),
-	}, nil
+	}
+	if n := newNumbering(l, config.Datacenter, worker); config.Rollback == Backfill {
+		g.counter = newRing(n, settings, c, wall, stop)
+	} else {
+		g.term = newTerm(n, settings, c, wall, monotonic, stop)
+		g.counter = g.term
+	}
+	return g, nil
 }
 
 // Next returns an ID that no call has returned before, greater than that of
-// every call that returned before this one began. It allocates nothing and takes
-// no lock.
+// every call that returned before this one began (but see Backfill). It allocates
+// nothing and takes no lock.
 //
 // It waits only when the sequence of the present tick and of the run-ahead is
 // used up: then until the clock allows the next tick, or ctx ends. On an error
-// the ID is 0: ctx's error, wrapped, [ErrClosed] or [ErrTimeExhausted].
+// the ID is 0: ctx's error, wrapped, [ErrClosed], [ErrTimeExhausted], or, under
+// another policy than Continue, a [*ClockBackError].
 func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 	err := ctx.Err()
 	if err == nil {
 		var id types.Snowflake
-		if id, err = g.term.next(ctx); err == nil {
+		if g.term != nil {
+			id, err = g.term.next(ctx)
+		} else {
+			id, err = g.counter.next(ctx)
+		}
+		if err == nil {
 			return id, nil
 		}
 	}
@@ -156,8 +249,8 @@ func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 
 // Fill sets every element of ids to a new ID, as Next would return them but at a
 // fraction of the cost: a whole slice is one atomic operation as long as the
-// clock allows it. The IDs increase along the slice. They need not be
-// consecutive.
+// clock allows it. The IDs increase along the slice (but see Backfill). They need
+// not be consecutive.
 //
 // All or nothing: on an error, which is one of Next's, every element is 0 and the
 // IDs that were taken are lost. An empty slice returns nil.
@@ -166,13 +259,13 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 		err := ctx.Err()
 		var first, n uint64
 		if err == nil {
-			first, n, err = g.term.reserve(ctx, uint64(len(rest)))
+			first, n, err = g.counter.reserve(ctx, uint64(len(rest)))
 		}
 		if err != nil {
 			clear(ids)
 			return fmt.Errorf("core: no IDs for a slice of %s: %w", strconv.Itoa(len(ids)), err)
 		}
-		g.term.fill(rest[:n], first)
+		g.counter.fill(rest[:n], first)
 		rest = rest[n:]
 	}
 	return nil
@@ -186,7 +279,7 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 // Closing twice is harmless. With a static worker Close does not wait, uses no
 // ctx, and returns nil.
 func (g *Generator) Close(context.Context) error {
-	g.close.Do(func() { leave(g.identity, g.term.seal()) })
+	g.close.Do(func() { leave(g.identity, g.counter.seal()) })
 	return nil
 }
 
@@ -213,17 +306,29 @@ type Stats struct {
 	// a measure of how much more is asked for than the layout has.
 	Waits uint64
 
-	// Exhausted is when the layout's time bits run out.
+	// Exhausted is when the layout's time bits run out. From then on Next and Fill
+	// return ErrTimeExhausted.
 	Exhausted time.Time
+
+	// ExhaustedSoon is the alarm for that: less than five years are left. Moving
+	// the keys of a running system to a new layout takes planning; wire it to
+	// your monitoring.
+	ExhaustedSoon bool
 }
+
+// alarmYears is how many years before the end Stats.ExhaustedSoon is raised.
+const alarmYears = 5
 
 // Stats returns the state of the generator. It does not disturb it.
 func (g *Generator) Stats() Stats {
-	return Stats{
+	s := Stats{
 		Datacenter: g.datacenter,
 		Worker:     g.worker,
-		Ahead:      g.term.lead(),
-		Waits:      g.term.waits.Load(),
 		Exhausted:  g.layout.Exhausted(),
 	}
+	var wall int64
+	wall, s.Ahead, s.Waits = g.counter.lead()
+	now := g.layout.Epoch.Add(time.Duration(wall))
+	s.ExhaustedSoon = !now.AddDate(alarmYears, 0, 0).Before(s.Exhausted)
+	return s
 }

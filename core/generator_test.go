@@ -464,28 +464,30 @@ func TestASuccessorStartsAboveEvenAfterAStepBack(t *testing.T) {
 // with the same worker and a clock that did not step back, is above all of them,
 // even if the first was at its ceiling in the last moment.
 func TestARestartedProcessStartsAboveACrashedOne(t *testing.T) {
-	for _, unit := range []time.Duration{time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			l := bubbleLayout(2)
-			l.Unit, l.TimeBits = unit, 56
-			if unit > time.Microsecond {
-				l.TimeBits = 46
-			}
-			random := rand.New(rand.NewPCG(uint64(unit), 6))
-			var last types.Snowflake
-			for life := range 200 {
-				g := newTest(t, Config{Layout: l}, nil)
-				time.Sleep(time.Duration(random.Int64N(int64(2 * unit))))
-				for range random.IntN(200) {
-					id := mustNext(t, g)
-					if id <= last {
-						t.Fatalf("unit %v, life %d: Next() = %d; want more than %d", unit, life, id, last)
-					}
-					last = id
+	for _, rollback := range []Rollback{Continue, Backfill} {
+		for _, unit := range []time.Duration{time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				l := bubbleLayout(2)
+				l.Unit, l.TimeBits = unit, 56
+				if unit > time.Microsecond {
+					l.TimeBits = 46
 				}
-				forget(g)
-			}
-		})
+				random := rand.New(rand.NewPCG(uint64(unit), 6))
+				var last types.Snowflake
+				for life := range 200 {
+					g := newTest(t, Config{Layout: l, Rollback: rollback}, nil)
+					time.Sleep(time.Duration(random.Int64N(int64(2 * unit))))
+					for range random.IntN(200) {
+						id := mustNext(t, g)
+						if id <= last {
+							t.Fatalf("%v, unit %v, life %d: Next() = %d; want more than %d", rollback, unit, life, id, last)
+						}
+						last = id
+					}
+					forget(g)
+				}
+			})
+		}
 	}
 }
 
@@ -556,24 +558,26 @@ func TestTheEpochLosesItsMonotonicReading(t *testing.T) {
 }
 
 func TestCloseEndsTheGenerator(t *testing.T) {
-	g := newTest(t, Config{}, nil)
-	mustNext(t, g)
-	for range 2 {
-		if err := g.Close(context.Background()); err != nil {
-			t.Errorf("Close() = %v; want nil, also the second time", err)
+	for _, rollback := range []Rollback{Continue, Refuse, Wait, Backfill} {
+		g := newTest(t, Config{Rollback: rollback}, nil)
+		mustNext(t, g)
+		for range 2 {
+			if err := g.Close(context.Background()); err != nil {
+				t.Errorf("%v: Close() = %v; want nil, also the second time", rollback, err)
+			}
 		}
-	}
-	for range 3 { // a sealed counter that is counted up stays sealed
-		if id, err := g.Next(context.Background()); id != 0 || !errors.Is(err, ErrClosed) {
-			t.Errorf("Next(closed) = %d, %v; want 0, ErrClosed", id, err)
+		for range 3 { // a sealed counter that is counted up stays sealed
+			if id, err := g.Next(context.Background()); id != 0 || !errors.Is(err, ErrClosed) {
+				t.Errorf("%v: Next(closed) = %d, %v; want 0, ErrClosed", rollback, id, err)
+			}
 		}
-	}
-	ids := []types.Snowflake{5}
-	if err := g.Fill(context.Background(), ids); ids[0] != 0 || !errors.Is(err, ErrClosed) {
-		t.Errorf("Fill(closed) = %v, %v; want zeros, ErrClosed", ids, err)
-	}
-	if s := g.Stats(); s.Ahead != 0 {
-		t.Errorf("Stats(closed).Ahead = %v; want 0", s.Ahead)
+		ids := []types.Snowflake{5}
+		if err := g.Fill(context.Background(), ids); ids[0] != 0 || !errors.Is(err, ErrClosed) {
+			t.Errorf("%v: Fill(closed) = %v, %v; want zeros, ErrClosed", rollback, ids, err)
+		}
+		if s := g.Stats(); s.Ahead != 0 {
+			t.Errorf("%v: Stats(closed).Ahead = %v; want 0", rollback, s.Ahead)
+		}
 	}
 }
 
@@ -599,155 +603,39 @@ func TestCloseWakesCallersThatWait(t *testing.T) {
 // from whichever is there: none repeats, and what a replaced one returns late was
 // its own.
 func TestCloseRacingNextNeverSharesAnID(t *testing.T) {
-	config := Config{Layout: Default(), Worker: StaticWorker(77)}
-	config.Layout.WorkerBits, config.Layout.SequenceBits = 7, 15
-	var current atomic.Pointer[Generator]
-	current.Store(newTest(t, config, nil))
-	var done atomic.Bool
-	got := make([][]types.Snowflake, 8)
-	var calls sync.WaitGroup
-	for i := range got {
-		calls.Go(func() {
-			ids := make([]types.Snowflake, 3)
-			for !done.Load() {
-				g := current.Load()
-				if id, err := g.Next(context.Background()); err == nil {
-					got[i] = append(got[i], id)
-				} else if !errors.Is(err, ErrClosed) {
-					t.Errorf("Next() = %v; want an ID or ErrClosed", err)
-				}
-				if g.Fill(context.Background(), ids) == nil {
-					got[i] = append(got[i], ids...)
-				}
-			}
-		})
-	}
-	for range 300 {
-		_ = current.Load().Close(context.Background())
+	for _, rollback := range []Rollback{Continue, Backfill} {
+		config := Config{Layout: Default(), Worker: StaticWorker(77), Rollback: rollback}
+		config.Layout.WorkerBits, config.Layout.SequenceBits = 7, 15
+		var current atomic.Pointer[Generator]
 		current.Store(newTest(t, config, nil))
-	}
-	done.Store(true)
-	calls.Wait()
-	requireDistinct(t, got)
-}
-
-// requireDistinct fails the test if two of all IDs are equal. It sorts, so it
-// checks every one in eight bytes of memory each.
-func requireDistinct(t *testing.T, runs [][]types.Snowflake) {
-	t.Helper()
-	all := slices.Concat(runs...)
-	slices.Sort(all)
-	duplicates := 0
-	for i := 1; i < len(all); i++ {
-		if all[i] == all[i-1] {
-			duplicates++
-		}
-	}
-	if duplicates > 0 {
-		t.Errorf("%d of %d IDs are duplicates; want 0", duplicates, len(all))
-	}
-	t.Logf("%d IDs, all distinct: %v", len(all), duplicates == 0)
-}
-
-// TestUniqueAndOrderedUnderConcurrency takes 20 million IDs (2 million under the
-// race detector) from 64 goroutines that mix Next and Fill, while the wall clock
-// steps by up to ±2 s, and ±1 h now and then, and the small sequence of the
-// second layout overflows all the time. Every ID is checked for uniqueness, and
-// every call for order: its IDs are above all that any goroutine had received
-// before the call began.
-func TestUniqueAndOrderedUnderConcurrency(t *testing.T) {
-	total := 20_000_000
-	switch {
-	case raceEnabled:
-		total = 2_000_000
-	case testing.Short():
-		total = 4_000_000
-	}
-	wide := Layout{time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), time.Millisecond, 41, 0, 4, 18}
-	small := wide
-	small.SequenceBits = 12
-	for _, c := range []struct {
-		name   string
-		layout Layout
-		ids    int
-	}{{"wide sequence", wide, total - total/8}, {"overflowing sequence", small, total / 8}} {
-		t.Run(c.name, func(t *testing.T) {
-			const goroutines = 64
-			clock := new(stepper)
-			g := newTest(t, Config{Layout: c.layout}, clock)
-			o := new(order)
-			got := make([][]types.Snowflake, goroutines)
-			var calls sync.WaitGroup
-			for i := range goroutines {
-				calls.Go(func() {
-					random := rand.New(rand.NewPCG(uint64(i), 8))
-					ids := make([]types.Snowflake, 0, c.ids/goroutines)
-					for len(ids) < cap(ids) {
-						n := 1
-						if random.IntN(8) == 0 {
-							n = min(1+random.IntN(200), cap(ids)-len(ids))
-						}
-						taken := ids[len(ids) : len(ids)+n]
-						floor := o.seen()
-						var err error
-						if n == 1 {
-							taken[0], err = g.Next(context.Background())
-						} else {
-							err = g.Fill(context.Background(), taken)
-						}
-						if err != nil {
-							t.Errorf("taking %d IDs: %v", n, err)
-							return
-						}
-						for _, id := range taken {
-							if id <= floor {
-								t.Errorf("got %d in a call that began after %d was returned; want more", id, floor)
-								return
-							}
-							floor = id
-						}
-						o.saw(floor)
-						ids = ids[:len(ids)+n]
+		var done atomic.Bool
+		got := make([][]types.Snowflake, 8)
+		var calls sync.WaitGroup
+		for i := range got {
+			calls.Go(func() {
+				ids := make([]types.Snowflake, 3)
+				for !done.Load() {
+					g := current.Load()
+					if id, err := g.Next(context.Background()); err == nil {
+						got[i] = append(got[i], id)
+					} else if !errors.Is(err, ErrClosed) {
+						t.Errorf("%v: Next() = %v; want an ID or ErrClosed", rollback, err)
 					}
-					got[i] = ids
-				})
-			}
-			stop, stopped := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(stopped)
-				random := rand.New(rand.NewPCG(9, 9))
-				for {
-					select {
-					case <-stop:
-						return
-					case <-time.After(2 * time.Millisecond):
-					}
-					if span := 2 * time.Second; random.IntN(20) > 0 {
-						clock.by(time.Duration(random.Int64N(int64(2*span))) - span)
-					} else {
-						clock.by([]time.Duration{time.Hour, -time.Hour}[random.IntN(2)])
+					if g.Fill(context.Background(), ids) == nil {
+						got[i] = append(got[i], ids...)
 					}
 				}
-			}()
-			calls.Wait()
-			close(stop)
-			<-stopped
-			requireDistinct(t, got)
-		})
-	}
-}
-
-// An order knows the greatest ID that any goroutine has received.
-type order struct{ max atomic.Int64 }
-
-func (o *order) seen() types.Snowflake { return types.Snowflake(o.max.Load()) }
-
-func (o *order) saw(id types.Snowflake) {
-	for {
-		old := o.max.Load()
-		if int64(id) <= old || o.max.CompareAndSwap(old, int64(id)) {
-			return
+			})
 		}
+		for range 50 {
+			time.Sleep(2 * time.Millisecond) // so that each has a first tick and more
+			_ = current.Load().Close(context.Background())
+			current.Store(newTest(t, config, nil))
+		}
+		done.Store(true)
+		calls.Wait()
+		_ = current.Load().Close(context.Background())
+		requireDistinct(t, config.Layout, got...)
 	}
 }
 
@@ -803,6 +691,23 @@ func TestStatsShowTheLeadOverTheClockAndTheWaits(t *testing.T) {
 		mustNext(t, g)
 		if s := g.Stats(); s.Ahead < time.Hour {
 			t.Errorf("Stats(after a step back of 1h).Ahead = %v; want over 1h", s.Ahead)
+		}
+	})
+}
+
+func TestStatsRaiseTheAlarmFiveYearsBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := bubbleLayout(2)
+		l.TimeBits = 38 // ends in September 2007
+		g := newTest(t, Config{Layout: l}, nil)
+		alarm := l.Exhausted().AddDate(-5, 0, 0)
+		time.Sleep(time.Until(alarm) - time.Second)
+		if s := g.Stats(); s.ExhaustedSoon {
+			t.Errorf("Stats() at %v = %+v; want no alarm", time.Now(), s)
+		}
+		time.Sleep(time.Second)
+		if s := g.Stats(); !s.ExhaustedSoon || !s.Exhausted.Equal(l.Exhausted()) {
+			t.Errorf("Stats() at %v = %+v; want the alarm", time.Now(), s)
 		}
 	})
 }

@@ -65,14 +65,11 @@ type term struct {
 	offset atomic.Int64 // logical time is offset + clock.monotonic(), in ns
 	waits  atomic.Uint64
 
-	clock        clock
-	unit         int64  // ns per tick
-	ahead        int64  // run-ahead, ns, whole ticks
-	sequenceBits int    // of the word, and of the ID
-	mask         uint64 // of the sequence
-	timeShift    int    // where the ticks are in the ID
-	worker       uint64 // datacenter and worker where they are in the ID
-	limit        uint64 // the first number that is not the term's: past the last tick
+	numbering
+	clock    clock
+	ahead    int64 // run-ahead, ns, whole ticks
+	rollback rollback
+	begin    sequenceStart
 }
 
 // sealed is the word of a closed term. Numbers are below 1<<63; the distance
@@ -81,23 +78,14 @@ type term struct {
 const sealed = 3 << 62
 
 // newTerm returns a term that begins at the given reading of both clocks, and
-// whose first number is above all that this worker has
-// issued before: in this process, where the registry knows (stop), and in an
-// earlier process with the same run-ahead, provided that the wall clock has not
-// stepped back since. Such a process could have issued up to its ceiling, which
-// is the ceiling of now; so that much counts as taken, and the first number falls
-// due when the next tick begins.
-func newTerm(l Layout, datacenter, worker int64, runAhead time.Duration, c clock, wall, monotonic int64, stop checkpoint) *term {
-	t := &term{
-		clock:        c,
-		unit:         int64(l.Unit),
-		ahead:        int64(runAhead.Truncate(l.Unit)),
-		sequenceBits: l.SequenceBits,
-		mask:         uint64(ones(l.SequenceBits)),
-		timeShift:    l.timeShift(),
-		worker:       uint64(datacenter<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits),
-		limit:        1 << (l.TimeBits + l.SequenceBits),
-	}
+// whose first number is above all that this worker has issued before: in this
+// process, where the registry knows (stop), and in an earlier process with the
+// same run-ahead, provided that the wall clock has not stepped back since. Such a
+// process could have issued up to its ceiling, which is the ceiling of now; so
+// that much counts as taken, and the first number falls due when the next tick
+// begins.
+func newTerm(n numbering, s settings, c clock, wall, monotonic int64, stop checkpoint) *term {
+	t := &term{numbering: n, clock: c, ahead: s.ahead, rollback: s.rollback, begin: s.begin}
 	t.offset.Store(wall - monotonic)
 	last := uint64((wall+t.ahead)/t.unit)<<t.sequenceBits | t.mask
 	if stop.last > last {
@@ -111,9 +99,6 @@ func newTerm(l Layout, datacenter, worker int64, runAhead time.Duration, c clock
 	t.state.Store(last)
 	return t
 }
-
-// start returns when the tick of number n begins, in ns since the epoch.
-func (t *term) start(n uint64) int64 { return int64(n>>t.sequenceBits) * t.unit }
 
 // next takes one number and returns its ID. Mostly that is look and take: one
 // clock reading, one Add, no wall clock, no division.
@@ -153,6 +138,7 @@ func (t *term) take(ctx context.Context, last uint64) (types.Snowflake, error) {
 // On an error n is lost, never reused.
 func (t *term) settle(ctx context.Context, n uint64) (types.Snowflake, error) {
 	now := t.offset.Load() + t.clock.monotonic()
+	var patience patience
 	for {
 		if err := t.ended(n); err != nil {
 			return 0, err
@@ -164,7 +150,10 @@ func (t *term) settle(ctx context.Context, n uint64) (types.Snowflake, error) {
 		if err := t.wait(ctx, early); err != nil {
 			return 0, err
 		}
-		now = t.resync()
+		var err error
+		if now, err = t.accept(ctx, &patience); err != nil {
+			return 0, err
+		}
 	}
 }
 
@@ -173,14 +162,21 @@ func (t *term) settle(ctx context.Context, n uint64) (types.Snowflake, error) {
 // it waits. On an error nothing is taken.
 func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err error) {
 	now := t.offset.Load() + t.clock.monotonic()
+	var patience patience
 	for synced := false; ; {
 		last := t.state.Load()
 		tick := uint64(max(now, 0) / t.unit)
 		if leaves := last&t.mask+want > t.mask; !synced && (leaves || tick > last>>t.sequenceBits) {
-			now, synced = t.resync(), true
+			if now, err = t.accept(ctx, &patience); err != nil {
+				return 0, 0, err
+			}
+			synced = true
 			continue
 		}
-		first = max(last+1, tick<<t.sequenceBits)
+		first = last + 1
+		if tick > last>>t.sequenceBits {
+			first = tick<<t.sequenceBits + t.begin.sequence()
+		}
 		if err := t.ended(first); err != nil {
 			return 0, 0, err
 		}
@@ -198,7 +194,27 @@ func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err e
 		if err := t.wait(ctx, t.start(first)-t.ahead-now); err != nil {
 			return 0, 0, err
 		}
-		now, synced = t.resync(), true
+		if now, err = t.accept(ctx, &patience); err != nil {
+			return 0, 0, err
+		}
+		synced = true
+	}
+}
+
+// accept returns the logical time after a look at the wall clock, or the error of
+// a policy that does not go on after a step back.
+func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
+	if t.rollback.policy == Continue {
+		return t.resync(), nil
+	}
+	for {
+		now, back := t.follow()
+		if back == nil {
+			return now, nil
+		}
+		if err := p.wait(ctx, t.rollback, back); err != nil {
+			return 0, err
+		}
 	}
 }
 
@@ -260,6 +276,36 @@ func (t *term) resync() int64 {
 	return now + monotonic
 }
 
+// tolerated is how far, in ns, the wall clock may fall behind from one reading to
+// the next before that is a step back: what the system takes away to adjust the
+// clock smoothly is less.
+const tolerated = int64(time.Millisecond)
+
+// follow is resync for the policies that do not go on after a step back: the
+// logical clock is the wall clock. While the wall clock has stepped back so far
+// that the last number is above the ceiling it would give, follow returns how far
+// that is, and leaves the offset: the step must be seen by every caller until the
+// clock has caught up.
+//
+// A goroutine that is stopped between the two readings of one time.Now sees a
+// step that is none, so a step is believed when it is read three times.
+func (t *term) follow() (now int64, back *ClockBackError) {
+	offset := t.offset.Load()
+	var wall, monotonic int64
+	for range 3 {
+		if wall, monotonic = t.clock.both(); wall-monotonic >= offset-tolerated {
+			t.offset.CompareAndSwap(offset, wall-monotonic)
+			return wall, nil
+		}
+	}
+	last := t.state.Load()
+	if missing := t.start(last) - t.ahead - wall; missing > 0 && last < sealed {
+		return 0, &ClockBackError{Behind: time.Duration(t.start(last) - wall), missing: time.Duration(missing)}
+	}
+	t.offset.CompareAndSwap(offset, wall-monotonic)
+	return wall, nil
+}
+
 // seal ends the term: every later call fails, and no number above the returned
 // last one has been or will be returned.
 func (t *term) seal() checkpoint {
@@ -268,31 +314,12 @@ func (t *term) seal() checkpoint {
 	return checkpoint{last: last, logical: t.offset.Load() + int64(at.Sub(t.clock.start)), at: at}
 }
 
-// compose returns the ID of number n.
-func (t *term) compose(n uint64) types.Snowflake {
-	return types.Snowflake(n>>t.sequenceBits<<t.timeShift | t.worker | n&t.mask)
-}
-
-// fill writes the IDs of the numbers from first on to ids. Within a tick they
-// are consecutive, so each run costs one composition and an increment per ID.
-func (t *term) fill(ids []types.Snowflake, first uint64) {
-	for len(ids) > 0 {
-		run := ids[:min(uint64(len(ids)), t.mask-first&t.mask+1)]
-		id := t.compose(first)
-		for i := range run {
-			run[i] = id
-			id++
-		}
-		ids, first = ids[len(run):], first+uint64(len(run))
+// lead returns the wall clock, in ns since the epoch, how far the tick of the
+// last number is ahead of it, and the count of waits.
+func (t *term) lead() (wall int64, ahead time.Duration, waits uint64) {
+	wall, _ = t.clock.both()
+	if last := t.state.Load(); last < sealed {
+		ahead = time.Duration(max(0, t.start(last)-wall))
 	}
-}
-
-// lead returns how far the tick of the last number is ahead of the wall clock.
-func (t *term) lead() time.Duration {
-	last := t.state.Load()
-	if last >= sealed {
-		return 0
-	}
-	wall, _ := t.clock.both()
-	return time.Duration(max(0, t.start(last)-wall))
+	return wall, ahead, t.waits.Load()
 }

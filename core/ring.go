@@ -1,0 +1,160 @@
+package core
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// ringSlots is how many ticks a ring remembers.
+const ringSlots = 256
+
+// maxRingAhead bounds the run-ahead under Backfill, in ticks. A call may be that
+// far ahead of the clock, and must not overwrite the ticks that the ring is for.
+const maxRingAhead = ringSlots / 2
+
+// A ring is the counter of the policy Backfill. Where a term has one word, a ring
+// has one for each of the last 256 ticks, in slot tick % 256: the last number,
+// tick<<sequenceBits | sequence, taken in that slot. A call goes to the slot of
+// the wall clock's tick.
+//
+//   - The slot has an earlier tick: the slot is taken over, from the sequence
+//     start on.
+//   - The slot has this tick: its sequence goes on. If it is full, the next tick
+//     is tried, up to the run-ahead; then the call waits.
+//   - The slot has a later tick: how far this tick's sequence had come is
+//     forgotten, and the call is refused.
+//
+// A slot is changed by a compare-and-swap to a greater number only, and a number
+// belongs to one slot. So each CAS takes numbers that no other has, as in a term,
+// and no number is taken twice. Rings are often published with one of two
+// mistakes. To count on in a full tick after a step back carries out of the
+// sequence, or, masked, starts the tick over: the clock readings 0, 0, 1, 0 with
+// two numbers per tick repeat one. To take the last tick back to the clock enters
+// the later tick anew when the clock is there again: 1, 0, 1. (The exhaustive test
+// finds both, and finds nothing wrong with this one.)
+//
+// Ticks before the generator was made are refused: what an earlier process did in
+// them is not in the ring.
+type ring struct {
+	slots []atomic.Uint64
+	waits atomic.Uint64
+
+	numbering
+	clock clock
+	ahead int64 // run-ahead, ns, whole ticks
+	begin sequenceStart
+
+	born  int64  // the wall clock's tick when the ring was made
+	first uint64 // the first tick whose numbers are the ring's
+}
+
+// newRing returns a ring that begins at the given wall time, above all that this
+// worker has issued before, as newTerm does. The first tick is never 0, which is
+// what an empty slot looks like.
+func newRing(n numbering, s settings, c clock, wall int64, stop checkpoint) *ring {
+	r := &ring{slots: make([]atomic.Uint64, ringSlots), numbering: n, clock: c, ahead: s.ahead, begin: s.begin, born: wall / n.unit}
+	r.first = uint64((wall+r.ahead)/r.unit) + 1
+	if stop.last>>r.sequenceBits >= r.first {
+		r.first = stop.last>>r.sequenceBits + 1
+	}
+	return r
+}
+
+// next takes one number and returns its ID.
+func (r *ring) next(ctx context.Context) (types.Snowflake, error) {
+	number, _, err := r.reserve(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	return r.compose(number), nil
+}
+
+// reserve takes up to want numbers of one tick, at least one, in one atomic
+// operation, and returns the first and how many. Until there is one it waits. On
+// an error nothing is taken.
+func (r *ring) reserve(ctx context.Context, want uint64) (first, n uint64, err error) {
+	for {
+		wall, _ := r.clock.both()
+		if first, n, err = r.at(wall, want); n > 0 || err != nil {
+			return first, n, err
+		}
+		r.waits.Add(1)
+		next := ((wall+r.ahead)/r.unit+1)*r.unit - r.ahead // when the ceiling rises
+		if err := sleep(ctx, time.Duration(min(next-wall, maxWait))); err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+// at takes up to want numbers at the given wall time; none if they are used up up
+// to the ceiling.
+func (r *ring) at(wall int64, want uint64) (first, n uint64, err error) {
+	ceiling := (wall + r.ahead) / r.unit
+	if missing := int64(r.first) - ceiling; missing > 0 && (missing > 1 || wall/r.unit < r.born) {
+		// Not the moment between New and the first tick, but a clock that has
+		// stepped back to before New, or since the generator before this one.
+		return 0, 0, &ClockBackError{Behind: time.Duration(r.start(r.first<<r.sequenceBits) - wall)}
+	}
+	for tick := max(wall/r.unit, int64(r.first)); tick <= ceiling; tick++ {
+		if first, n, err = r.take(uint64(tick), want); n > 0 || err != nil {
+			return first, n, err
+		}
+	}
+	return 0, 0, nil
+}
+
+// take takes up to want numbers of tick; none if they are used up.
+func (r *ring) take(tick, want uint64) (first, n uint64, err error) {
+	slot := &r.slots[tick%uint64(len(r.slots))]
+	for {
+		last := slot.Load()
+		switch had := last >> r.sequenceBits; {
+		case last >= sealed:
+			return 0, 0, ErrClosed
+		case had > tick:
+			return 0, 0, &ClockBackError{Behind: time.Duration((had - tick) * uint64(r.unit))}
+		case had == tick && last&r.mask == r.mask:
+			return 0, 0, nil
+		case had == tick:
+			first = last + 1
+		default:
+			first = tick<<r.sequenceBits + r.begin.sequence()
+		}
+		if first >= r.limit {
+			return 0, 0, ErrTimeExhausted
+		}
+		n = min(want, r.mask-first&r.mask+1)
+		if slot.CompareAndSwap(last, first+n-1) {
+			return first, n, nil
+		}
+	}
+}
+
+// seal ends the ring: every later call fails, and no number above the returned
+// last one has been or will be returned. Each slot is sealed by a swap that
+// returns its last number, so a number taken meanwhile is either in it or is
+// never taken.
+func (r *ring) seal() checkpoint {
+	last := r.first<<r.sequenceBits - 1
+	for i := range r.slots {
+		if n := r.slots[i].Swap(sealed); n < sealed {
+			last = max(last, n)
+		}
+	}
+	wall, _ := r.clock.both()
+	return checkpoint{last: last, logical: wall, at: time.Now()}
+}
+
+// lead returns what term.lead does.
+func (r *ring) lead() (wall int64, ahead time.Duration, waits uint64) {
+	wall, _ = r.clock.both()
+	for i := range r.slots {
+		if n := r.slots[i].Load(); n > 0 && n < sealed {
+			ahead = max(ahead, time.Duration(r.start(n)-wall))
+		}
+	}
+	return wall, ahead, r.waits.Load()
+}

@@ -1,0 +1,58 @@
+package core
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+)
+
+// A SequenceStart is the sequence number at which a Generator begins in a tick
+// that it enters because the clock is there. (A tick that it enters because the
+// one before was full begins at zero.)
+//
+// With fewer than one ID per tick every ID is the first of its tick. If that is
+// always number zero, all IDs are multiples of 1<<SequenceBits, and a table that
+// is sharded by id % n fills few of its shards, one for n = 2.
+type SequenceStart int
+
+const (
+	// Zero begins at zero. The default.
+	Zero SequenceStart = iota
+	// Random begins at a random number below Config.SequenceStartBelow.
+	Random
+	// Rotating begins one above the last beginning, below
+	// Config.SequenceStartBelow, and then at zero again.
+	Rotating
+)
+
+// String returns the name of the constant.
+func (s SequenceStart) String() string {
+	names := [...]string{"Zero", "Random", "Rotating"}
+	if s < 0 || int(s) >= len(names) {
+		return "SequenceStart(" + strconv.Itoa(int(s)) + ")"
+	}
+	return names[s]
+}
+
+// A sequenceStart gives the beginnings.
+type sequenceStart struct {
+	kind    SequenceStart
+	below   uint64 // 1..1<<SequenceBits
+	rotated *atomic.Uint64
+}
+
+func newSequenceStart(kind SequenceStart, below uint64) sequenceStart {
+	return sequenceStart{kind, below, new(atomic.Uint64)}
+}
+
+// sequence returns the next beginning.
+func (s sequenceStart) sequence() uint64 {
+	switch s.kind {
+	case Random:
+		return rand.Uint64N(s.below)
+	case Rotating:
+		return s.rotated.Add(1) % s.below
+	default:
+		return 0
+	}
+}
