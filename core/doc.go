@@ -19,10 +19,12 @@
 //   - The time in an ID is not before its call, and at most Config.RunAhead
 //     (20 ms unless set) after it, as long as the wall clock does not step. After
 //     a step back IDs go on from where they were, at up to the full rate, until
-//     the wall clock catches up: no error, no pause.
+//     the wall clock catches up: no error, no pause. Three other policies trade
+//     that for times near the wall clock; see [Rollback]. Under one of them,
+//     [Backfill], IDs are not in order.
 //   - Where this cannot be kept there is an error and the ID is 0: [ErrClosed]
-//     after Close, [ErrTimeExhausted] when the layout's time bits run out, and
-//     the context's error.
+//     after Close, [ErrTimeExhausted] when the layout's time bits run out, a
+//     [*ClockBackError] under a policy that refuses, and the context's error.
 //   - Next and Fill take no lock, allocate nothing, and wait only for the clock,
 //     asleep, until the context ends.
 //
@@ -47,6 +49,10 @@
 // [Default]. Callers that ask for more sleep until the next tick. A new generator
 // leaves the present tick and the run-ahead to whoever had its worker before, so
 // its first ID may take up to one tick.
+//
+// At less than one ID per tick all IDs are the first of their tick, and with the
+// sequence at zero they are multiples of 1<<SequenceBits. Where rows are sharded
+// by id % n, choose a [SequenceStart] that spreads them.
 //
 // The package imports the standard library and package types, does no I/O,
 // starts no goroutine, and keeps one package variable: the list of this process's

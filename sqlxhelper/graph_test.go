@@ -137,6 +137,9 @@ func TestArgumentsOfAnotherFormAreAnError(t *testing.T) {
 			t.Errorf("InsertGraph(%T) = %v; want ErrArgument", arg, err)
 		}
 	}
+	if err := h.InsertMany(ctx, db, "t", nilSlice); err == nil || !strings.Contains(err.Error(), "nil *[]") {
+		t.Errorf("InsertMany(nil *[]pair) = %v; want it to say nil", err)
+	}
 	if p.ID != 0 {
 		t.Errorf("key = %d; want none", p.ID)
 	}
@@ -218,6 +221,49 @@ func TestTableIsWrittenAfterAllThatReferToIt(t *testing.T) {
 		WithArgs(2, 1, nil, 5, nil, 3, 6, nil, 4).WillReturnResult(done(3))
 	mock.ExpectCommit()
 	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "tops", &tops); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+type branch struct {
+	types.Model
+	ParentID types.NullSnowflake `db:"parent_id"`
+	Branches []branch            `db:"-" snowkey:"branches,fk=parent_id"`
+}
+
+// The order of the rows is what MySQL needs, which checks row by row.
+func TestTreeIsOneStatementInLevelOrder(t *testing.T) {
+	db, mock := newMock(t)
+	tree := []branch{{Branches: []branch{{Branches: make([]branch, 1)}}}, {Branches: make([]branch, 1)}}
+	mock.ExpectExec("INSERT INTO `branches` (`id`, `parent_id`) VALUES (?, ?), (?, ?), (?, ?), (?, ?), (?, ?)").
+		WithArgs(1, nil, 2, nil, 3, 1, 4, 2, 5, 3).WillReturnResult(done(5))
+	if err := newHelper(sqlxhelper.MySQL).InsertGraph(ctx, db, "branches", tree); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+type folder struct {
+	types.Model
+	FileID types.NullSnowflake `db:"file_id"`
+	Files  []file              `db:"-" snowkey:"files,fk=folder_id"`
+}
+
+type file struct {
+	types.Model
+	FolderID types.Snowflake `db:"folder_id"`
+	Folders  []folder        `db:"-" snowkey:"folders,fk=file_id"`
+}
+
+func TestCircleIsOneStatementPerTableAndLevel(t *testing.T) {
+	db, mock := newMock(t)
+	folders := []folder{{Files: []file{{Folders: []folder{{Files: make([]file, 2)}}}}}, {Files: make([]file, 1)}}
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "folders" ("id", "file_id") VALUES ($1, $2), ($3, $4)`).WithArgs(1, nil, 2, nil).WillReturnResult(done(2))
+	mock.ExpectExec(`INSERT INTO "files" ("id", "folder_id") VALUES ($1, $2), ($3, $4)`).WithArgs(3, 1, 4, 2).WillReturnResult(done(2))
+	mock.ExpectExec(`INSERT INTO "folders" ("id", "file_id") VALUES ($1, $2)`).WithArgs(5, 3).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "files" ("id", "folder_id") VALUES ($1, $2), ($3, $4)`).WithArgs(6, 5, 7, 5).WillReturnResult(done(2))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "folders", folders); err != nil {
 		t.Errorf("InsertGraph() = %v; want nil", err)
 	}
 }

@@ -92,6 +92,7 @@ func TestMapperIsThatOfTheHandle(t *testing.T) {
 		OrderNumber string          `json:"order_no"`
 		ID          types.Snowflake `json:"id"`
 	}
+	h := newHelper(sqlxhelper.SQLite) // one, that keeps the plans of all mappers apart
 	for name, c := range map[string]struct {
 		mapper *reflectx.Mapper
 		want   string
@@ -103,7 +104,6 @@ func TestMapperIsThatOfTheHandle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, mock := newMock(t)
 			db.Mapper = c.mapper
-			h := newHelper(sqlxhelper.SQLite)
 			if c.want == "" { // no column is called id
 				var plan *sqlxhelper.PlanError
 				if err := h.Insert(ctx, db, "t", &named{}); !errors.As(err, &plan) {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -116,17 +117,18 @@ func TestInTxRespectsItsContext(t *testing.T) {
 	if err := sqlxhelper.InTx(ended, db, nil, func(*sqlx.Tx) error { called = true; return nil }); !errors.Is(err, context.Canceled) || called {
 		t.Errorf("InTx(ended context) = %v, called %v; want context.Canceled, not called", err, called)
 	}
+	// wait returns when database/sql has rolled back, with the error that says so.
+	wait := func(tx *sqlx.Tx) (err error) {
+		for err == nil {
+			_, err = tx.Exec("DELETE FROM t")
+		}
+		return err
+	}
 	for name, after := range map[string]func(tx *sqlx.Tx) error{
 		"ReturnsNil":   func(*sqlx.Tx) error { return nil },
 		"InsertsAgain": func(tx *sqlx.Tx) error { return h.InsertMany(context.Background(), tx, "t", make([]pair, 2)) },
-		"ReturnsError": func(tx *sqlx.Tx) error {
-			// By itself this says only that the transaction is done.
-			_, err := tx.Exec("DELETE FROM t")
-			for err == nil {
-				_, err = tx.Exec("DELETE FROM t")
-			}
-			return err
-		},
+		"ReturnsError": wait,
+		"CommitsLate":  func(tx *sqlx.Tx) error { _ = wait(tx); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ending, cancel := context.WithCancel(ctx)
@@ -140,6 +142,9 @@ func TestInTxRespectsItsContext(t *testing.T) {
 			})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("InTx(context that ends) = %v; want context.Canceled", err)
+			}
+			if strings.Contains(err.Error(), "then rollback") {
+				t.Errorf("InTx(context that ends) = %v; want no word of the rollback that it caused", err)
 			}
 			wantRows(t, db, "t", 0)
 		})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -219,7 +220,7 @@ func TestContextIsLookedAtBetweenChunks(t *testing.T) {
 	db, mock := newMock(t)
 	tx := newTx(t, db, mock)
 	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
-	mock.ExpectExec(sqliteText(150)).WillReturnResult(done(150))
+	mock.ExpectExec(sqliteText(150)).WillDelayFor(20 * time.Millisecond).WillReturnResult(done(150))
 	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
 	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
 	ending, cancel := context.WithCancel(ctx)
@@ -228,6 +229,46 @@ func TestContextIsLookedAtBetweenChunks(t *testing.T) {
 	err := newHelper(sqlxhelper.SQLite).InsertMany(ending, tx, "t", rows)
 	if !errors.Is(err, context.Canceled) || errors.Is(err, sqlxhelper.ErrTxBroken) || !strings.Contains(err.Error(), "rows 151 to 151 of 151") {
 		t.Errorf("InsertMany(context that ends in the first chunk) = %v; want context.Canceled before row 151", err)
+	}
+}
+
+// The mock looks at the context that it is given while it waits.
+func TestStatementIsGivenTheContextOutsideOfSQLiteTransactions(t *testing.T) {
+	insert := func(db sqlxhelper.DB, d sqlxhelper.Dialect) error {
+		ending, cancel := context.WithCancel(ctx)
+		defer cancel()
+		r := effectRow{N: effect{cancel}}
+		return newHelper(d).Insert(ending, db, "t", &r)
+	}
+	db, mock := newMock(t)
+	mock.ExpectExec(sqliteText(1)).WillDelayFor(200 * time.Millisecond).WillReturnResult(done(1))
+	if err := insert(db, sqlxhelper.SQLite); !errors.Is(err, sqlmock.ErrCancelled) {
+		t.Errorf("Insert(SQLite pool, context that ends) = %v; want it cancelled", err)
+	}
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec(pairText).WillDelayFor(200 * time.Millisecond).WillReturnResult(done(1))
+	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	if err := insert(tx, sqlxhelper.PostgreSQL); !errors.Is(err, sqlmock.ErrCancelled) {
+		t.Errorf("Insert(PostgreSQL, context that ends) = %v; want it cancelled", err)
+	}
+}
+
+// A caller's transaction may be long, and would hold the statement until its end.
+func TestPreparedStatementIsClosedWithinTheTransaction(t *testing.T) {
+	db, mock := newMock(t)
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	prepared := mock.ExpectPrepare(manyText(1500)).WillBeClosed()
+	prepared.ExpectExec().WillReturnResult(done(1500))
+	prepared.ExpectExec().WillReturnResult(done(1500))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, tx, "t", make([]pair, 3000)); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+	if err := mock.ExpectationsWereMet(); err != nil {
+		t.Error(err)
 	}
 }
 
