@@ -27,7 +27,6 @@ type seenSet struct {
 		sync.RWMutex
 		ticks map[int64]*page
 	}
-	count atomic.Int64
 }
 
 type page struct {

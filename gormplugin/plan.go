@@ -34,13 +34,13 @@ type model struct {
 
 func (in *installation) model(s *schema.Schema, namer schema.Namer) *model {
 	if m, ok := in.models.Load(s); ok {
-		return m.(*model) //nolint:errcheck // nothing else is stored
+		return m.(*model)
 	}
 	m, _ := in.models.LoadOrStore(s, &model{
 		schema:  s,
 		indexes: sync.OnceValue(func() []unique { return uniquesOf(s, namer) }),
 	})
-	return m.(*model) //nolint:errcheck // nothing else is stored
+	return m.(*model)
 }
 
 // A plan says which columns of a model get keys. It does not change.

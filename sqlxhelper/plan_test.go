@@ -30,7 +30,7 @@ type (
 	level3 struct{ L, M int }
 )
 
-type count int
+type count int //nolint:unused // embedded below, where reflection finds it
 
 // code is a driver.Valuer only behind a pointer.
 type code struct{ A, B string }
@@ -55,7 +55,7 @@ func TestColumnsAreThoseOfSqlx(t *testing.T) {
 		types.Model
 		base               // unexported, its exported field is a column
 		*embeddedByPointer // a pointer works while it is not nil
-		count              // unexported and no struct: as any unexported field
+		count              //nolint:unused // unexported and no struct: as any unexported field
 		level1
 		NoTag         string
 		Tagged        string         `db:"tagged,omitempty"`
@@ -157,7 +157,7 @@ func TestTypesThatCannotBeWrittenAreAPlanError(t *testing.T) {
 	type m = types.Model
 	type twoIDs struct{ ID types.Snowflake }
 	type selfEmbedding struct {
-		*selfEmbedding
+		*selfEmbedding //nolint:unused // it is what the test is about
 		ID types.Snowflake
 	}
 	for name, c := range map[string]struct {

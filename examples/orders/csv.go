@@ -57,9 +57,9 @@ func readRows(files fs.FS, name string, wanted ...string) ([]row, error) {
 		fields, err := reader.Read()
 		var syntax *csv.ParseError
 		switch {
-		case err == io.EOF && columns == nil:
+		case errors.Is(err, io.EOF) && columns == nil:
 			return nil, &rowError{name, 1, "the file is empty, want a line of column names"}
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return rows, nil
 		case errors.As(err, &syntax):
 			return nil, &rowError{name, syntax.Line, syntax.Err.Error()}

@@ -302,11 +302,6 @@ func replace(line int, old, new string) func([]string) []string {
 	}
 }
 
-// insert puts text before a line.
-func insert(line int, text string) func([]string) []string {
-	return func(lines []string) []string { return slices.Insert(lines, line-1, text) }
-}
-
 var badRows = []badRow{
 	// order-details.csv:17 is "5007,2,19.95,15,0.1", line 18 the second of that order.
 	{"unknown product", detailsFile, replace(17, "5007,2,", "5007,999,"), "order-details.csv:17: product 999 is not in products.csv", 6, 5007},
