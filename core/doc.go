@@ -17,7 +17,9 @@
 //     word of memory that only grows; the clock only moves it forward.
 //   - An ID is greater than every ID that was returned before its call began.
 //   - The time in an ID is not before its call, and at most Config.RunAhead
-//     (20 ms unless set) after it, as long as the wall clock does not step. After
+//     (20 ms unless set) after it, as long as the wall clock does not step. (It
+//     can be before its call by as long as the system keeps a goroutine from
+//     running between the two clock readings of one time.Now.) After
 //     a step back IDs go on from where they were, at up to the full rate, until
 //     the wall clock catches up: no error, no pause. Three other policies trade
 //     that for times near the wall clock; see [Rollback]. Under one of them,

@@ -86,9 +86,9 @@ func TestNoClockReadingsMakeTheRingRepeat(t *testing.T) {
 	}
 }
 
-// A twin is a ring as it is often published: the last tick, and beside it the last
+// A wrongRing is a ring as it is often published: the last tick, and beside it the last
 // sequence number of each recent tick.
-type twin struct {
+type wrongRing struct {
 	last int64    // the tick of the last ID, -1 for none
 	seqs [3]int64 // -1 for none
 }
@@ -96,7 +96,7 @@ type twin struct {
 // take is what such a ring does at a tick, with one of its two mistakes: after a
 // step back it does not see that the tick is full (masks), or takes the last tick
 // back to the clock (lowers).
-func (w *twin) take(tick int64, masks, lowers bool) (number uint64, ok bool) {
+func (w *wrongRing) take(tick int64, masks, lowers bool) (number uint64, ok bool) {
 	seq := &w.seqs[tick%3]
 	switch {
 	case tick > w.last:
@@ -122,7 +122,7 @@ func TestTheSearchFindsTheRingsWrongTwins(t *testing.T) {
 		{false, true, []uint64{1, 0, 1}},
 		{false, false, nil},
 	} {
-		w := twin{last: -1, seqs: [3]int64{-1, -1, -1}}
+		w := wrongRing{last: -1, seqs: [3]int64{-1, -1, -1}}
 		worst, _ := readings(5, 3, func(tick uint64) (uint64, bool, func()) {
 			before := w
 			number, ok := w.take(int64(tick), c.masks, c.lowers)

@@ -266,9 +266,13 @@ func (t *term) resync() int64 {
 	wall, monotonic := t.clock.both()
 	now := wall - monotonic
 	if now < offset {
-		if last := t.state.Load(); last < sealed {
-			now = max(now, min(offset, t.start(last)-monotonic))
+		last := t.state.Load()
+		if last >= sealed {
+			// seal has swapped, and is about to read the offset for a successor
+			// to go on from: without the last number nothing better is known.
+			return offset + monotonic
 		}
+		now = max(now, min(offset, t.start(last)-monotonic))
 	}
 	if now != offset && !t.offset.CompareAndSwap(offset, now) {
 		now = t.offset.Load()
@@ -299,7 +303,10 @@ func (t *term) follow() (now int64, back *ClockBackError) {
 		}
 	}
 	last := t.state.Load()
-	if missing := t.start(last) - t.ahead - wall; missing > 0 && last < sealed {
+	if last >= sealed {
+		return offset + monotonic, nil // as in resync
+	}
+	if missing := t.start(last) - t.ahead - wall; missing > 0 {
 		return 0, &ClockBackError{Behind: time.Duration(t.start(last) - wall), missing: time.Duration(missing)}
 	}
 	t.offset.CompareAndSwap(offset, wall-monotonic)

@@ -153,3 +153,40 @@ func TestAnOldClockReadingIsDropped(t *testing.T) {
 		}
 	})
 }
+
+// A resync between the swap of the seal and its reading of the offset must not
+// take the logical clock down to a wall clock that has stepped back: the successor
+// goes on from that reading, and would wait as long as the step.
+func TestASealThatMeetsAResyncKeepsTheLogicalClock(t *testing.T) {
+	for _, rollback := range []Rollback{Continue, Refuse} {
+		synctest.Test(t, func(t *testing.T) {
+			clock := new(stepper)
+			config := Config{Layout: bubbleLayout(2), Worker: StaticWorker(1), Rollback: rollback}
+			g := newTest(t, config, clock)
+			mustNext(t, g)
+			time.Sleep(time.Second)
+			mustNext(t, g)
+			clock.by(-time.Hour)
+			_, _ = g.Next(context.Background())
+			before := g.term.offset.Load()
+			stop := checkpoint{last: g.term.state.Swap(sealed)}
+			if _, err := g.term.accept(context.Background(), new(patience)); err != nil {
+				t.Errorf("%v: accept() with the seal = %v; want nil, the caller will see the seal", rollback, err)
+			}
+			stop.logical, stop.at = g.term.offset.Load()+g.term.clock.monotonic(), time.Now()
+			if after := g.term.offset.Load(); after != before {
+				t.Errorf("%v: the offset went from %v to %v; want it kept", rollback, time.Duration(before), time.Duration(after))
+			}
+			g.close.Do(func() { leave(g.identity, stop) }) // as Close would
+			if rollback != Continue {
+				return
+			}
+			began := time.Now()
+			successor := newTest(t, config, clock)
+			mustNext(t, successor)
+			if took := time.Since(began); took > 2*defaultRunAhead {
+				t.Errorf("Next() of the successor took %v; want at most 40ms", took)
+			}
+		})
+	}
+}

@@ -158,7 +158,7 @@ func TestTypesThatCannotBeWrittenAreAPlanError(t *testing.T) {
 	type twoIDs struct{ ID types.Snowflake }
 	type selfEmbedding struct {
 		*selfEmbedding //nolint:unused // it is what the test is about
-		ID types.Snowflake
+		ID             types.Snowflake
 	}
 	for name, c := range map[string]struct {
 		rows  any
