@@ -11,7 +11,7 @@ import (
 type mutant uint8
 
 const (
-	faithful mutant = iota
+	_ mutant = iota // none: the model is faithful
 	// take returns compose(last's tick, n's sequence): a carry is cut off.
 	takeWraps
 	// take leaves out n < t.limit.

@@ -34,8 +34,6 @@ func (s *creation) at(i, c int) any { return s.sent[i*len(s.active)+c] }
 // too, so the whole graph is covered without looking into it.
 func (in *installation) assign(db *gorm.DB) {
 	stmt := db.Statement
-	// GORM copies the settings of a statement to those of its associations.
-	stmt.Settings.Delete(creationSetting)
 	if db.Error != nil || stmt.Schema == nil {
 		return
 	}

@@ -1,15 +1,19 @@
 package gormplugin_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
 	"testing"
 
+	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 	"gorm.io/gorm/schema"
 
@@ -147,5 +151,84 @@ func TestModelHasTheFieldsAndColumnsOfGORMsModel(t *testing.T) {
 	}
 	if got.PrioritizedPrimaryField.HasDefaultValue {
 		t.Error("GORM takes the key for one that the database fills; want not")
+	}
+}
+
+// keyed is a row that an upsert can meet.
+type keyed struct {
+	ID   types.Snowflake
+	Name string `gorm:"uniqueIndex"`
+}
+
+// rereads returns what is logged while a row of that name is created twice, with
+// DO NOTHING.
+func rereads(t *testing.T, dialector func(path string) gorm.Dialector, hide bool) (text string, twice [2]keyed) {
+	t.Helper()
+	var out bytes.Buffer
+	config := logger.Config{LogLevel: logger.Info, ParameterizedQueries: hide}
+	db, err := gorm.Open(dialector(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.New(log.New(&out, "", 0), config)})
+	if err != nil {
+		t.Fatalf("gorm.Open = %v; want no error", err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatalf("DB() = %v; want no error", err)
+	}
+	defer func() { _ = pool.Close() }()
+	var last types.Snowflake
+	source := gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) {
+		last++
+		return last, nil
+	})
+	if err = errors.Join(db.AutoMigrate(&keyed{}), db.Use(gormplugin.New(source))); err != nil {
+		t.Fatalf("set up = %v; want no error", err)
+	}
+	out.Reset()
+	for i := range twice {
+		twice[i].Name = "secret"
+		if err = db.Clauses(clause.OnConflict{DoNothing: true}).Create(&twice[i]).Error; err != nil {
+			t.Fatalf("Create = %v; want no error", err)
+		}
+		if i == 0 {
+			out.WriteString("first ends\n")
+		}
+	}
+	return out.String(), twice
+}
+
+func TestRereadIsLoggedAndKeepsValuesOutOfALogThatHidesThem(t *testing.T) {
+	dialector := func(path string) gorm.Dialector { return sqlite.Open(path) }
+	text, _ := rereads(t, dialector, false)
+	if !strings.Contains(text, "SELECT 0") || !strings.Contains(text, "secret") {
+		t.Errorf("log = %s; want the re-read with its values", text)
+	}
+	text, _ = rereads(t, dialector, true)
+	if !strings.Contains(text, "SELECT 0") || strings.Contains(text, "secret") {
+		t.Errorf("log with ParameterizedQueries = %s; want the re-read without values", text)
+	}
+}
+
+// stranger is a dialect of which nothing is known.
+type stranger struct{ gorm.Dialector }
+
+func (stranger) Name() string { return "stranger" }
+
+func TestRowsAffectedIsTrustedOnlyOnKnownDialects(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		open   func(path string) gorm.Dialector
+		reread bool
+	}{
+		{"sqlite", func(path string) gorm.Dialector { return sqlite.Open(path) }, false},
+		{"stranger", func(path string) gorm.Dialector { return stranger{sqlite.Open(path)} }, true},
+	} {
+		text, twice := rereads(t, test.open, false)
+		first, _, _ := strings.Cut(text, "first ends")
+		if got := strings.Contains(first, "SELECT 0"); got != test.reread {
+			t.Errorf("re-read of an inserted row on %s = %v; want %v", test.name, got, test.reread)
+		}
+		if twice[1].ID != twice[0].ID || twice[0].ID == 0 {
+			t.Errorf("keys on %s = %d and %d; want the same and not 0", test.name, twice[0].ID, twice[1].ID)
+		}
 	}
 }

@@ -142,8 +142,5 @@ func mapperField(v reflect.Value) (*reflectx.Mapper, error) {
 	if field.IsNil() {
 		return nil, fmt.Errorf("%w: the Mapper of %v is nil; sqlx.Open and sqlx.NewDb set it", ErrDB, v.Type())
 	}
-	if !field.CanInterface() {
-		return nil, nil
-	}
 	return field.Interface().(*reflectx.Mapper), nil
 }

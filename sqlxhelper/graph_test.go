@@ -54,6 +54,7 @@ func TestRowsThatCannotBeWrittenAreARowErrorAndStayAsTheyAre(t *testing.T) {
 		"NilChild":            {rows: []parent{{inner: in}, {inner: in, Ptrs: []*line{{}, nil}}}, path: "sqlxhelper_test.parent[1].Ptrs[1]", has: "nil"},
 		"NilGrandchild":       {rows: &parent{inner: in, One: &line{Tags: []*tagged{nil}}}, path: "sqlxhelper_test.parent.One.Tags[0]", has: "nil"},
 		"NilEmbedded":         {rows: []parent{{inner: in}, {}}, many: true, path: "sqlxhelper_test.parent[1]", has: "inner is nil"},
+		"NilEmbeddedOfOne":    {rows: &parent{}, path: "sqlxhelper_test.parent", has: "inner is nil"},
 		"SamePointerTwice":    {rows: func() any { p := &pair{}; return []*pair{p, {}, p} }(), many: true, path: "sqlxhelper_test.pair[2]", has: "same struct as sqlxhelper_test.pair[0]"},
 		"SameChild":           {rows: []parent{{inner: in, Ptrs: []*line{same}}, {inner: in, One: same}}, path: "sqlxhelper_test.parent[1].One", has: "same struct as sqlxhelper_test.parent[0].Ptrs[0]"},
 		"SharedSlice":         {rows: []parent{{inner: in, Lines: shared}, {inner: in, Lines: shared}}, path: "sqlxhelper_test.parent[1].Lines[0]", has: "same struct"},

@@ -32,6 +32,9 @@ type (
 
 type count int //nolint:unused // embedded below, where reflection finds it
 
+// quiet has no field that is written, so a nil pointer to one is no matter.
+type quiet struct{ sync.Mutex }
+
 // code is a driver.Valuer only behind a pointer.
 type code struct{ A, B string }
 
@@ -57,6 +60,7 @@ func TestColumnsAreThoseOfSqlx(t *testing.T) {
 		*embeddedByPointer // a pointer works while it is not nil
 		count              //nolint:unused // unexported and no struct: as any unexported field
 		level1
+		*quiet        // nil
 		NoTag         string
 		Tagged        string         `db:"tagged,omitempty"`
 		Time          time.Time      `db:"at"`
@@ -68,6 +72,7 @@ func TestColumnsAreThoseOfSqlx(t *testing.T) {
 		Out           string         `db:"-"`
 		Read          address        `db:"addr" snowkey:"-"`
 		unseen        int
+		skipped       int `db:"-"`
 		mu            sync.Mutex
 		Children      []child  `db:"-" snowkey:"children,fk=order_id"`
 		OtherChildren []*child `snowkey:"children,fk=order_id"`
@@ -79,7 +84,7 @@ func TestColumnsAreThoseOfSqlx(t *testing.T) {
 		WithArgs(1, "me", 3, 21, 22, "n", "t", at, nil, nil, "a-b", "-").WillReturnResult(done(1))
 	r := everyRule{
 		base: base{"me"}, level1: level1{level2{level3{21, 22}}}, embeddedByPointer: &embeddedByPointer{3}, NoTag: "n", Tagged: "t", Time: at,
-		Code: code{"a", "b"}, Nil: &code{}, unseen: 1,
+		Code: code{"a", "b"}, Nil: &code{}, quiet: nil, unseen: 1, skipped: 1,
 	}
 	if err := newHelper(sqlxhelper.PostgreSQL).Insert(ctx, db, "shop.rows", &r); err != nil {
 		t.Errorf("Insert() = %v; want nil", err)

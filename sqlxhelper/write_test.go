@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,16 @@ func TestSingleFullChunkIsNotPrepared(t *testing.T) {
 	}
 }
 
+func TestFailedFullChunkEndsTheCall(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(manyText(1500)).WillReturnError(errMine)
+	mock.ExpectRollback()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", make([]pair, 1501)); !errors.Is(err, errMine) {
+		t.Errorf("InsertMany() = %v; want %v", err, errMine)
+	}
+}
+
 func TestFailedPrepareRollsBack(t *testing.T) {
 	db, mock := newMock(t)
 	mock.ExpectBegin()
@@ -92,7 +103,10 @@ func TestRowsAffectedMustBeTheRowsGiven(t *testing.T) {
 		err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, tx, "t", make([]pair, 3))
 		var count *sqlxhelper.CountError
 		if !errors.As(err, &count) || *count != (sqlxhelper.CountError{Table: "t", Rows: 3, Affected: affected}) {
-			t.Errorf("InsertMany(3 rows, %d affected) = %#v; want a CountError with both", affected, err)
+			t.Fatalf("InsertMany(3 rows, %d affected) = %#v; want a CountError with both", affected, err)
+		}
+		if want := fmt.Sprintf("sqlxhelper: insert into t: %d rows affected, 3 rows given", affected); err.Error() != want {
+			t.Errorf("InsertMany(3 rows) = %q; want %q", err, want)
 		}
 	}
 }

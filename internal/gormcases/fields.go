@@ -110,8 +110,8 @@ var fieldCases = []testCase{
 	}},
 	{"OnlyIDOfACompositeKeyIsFilled", func(e *env) {
 		type Tenanted struct {
+			ID       types.Snowflake `gorm:"primaryKey"` // first, as a key that is whole would be
 			TenantID types.Snowflake `gorm:"primaryKey"`
-			ID       types.Snowflake `gorm:"primaryKey"`
 			Name     string          `gorm:"size:40;uniqueIndex"`
 		}
 		e.migrate(&Tenanted{})
@@ -203,6 +203,10 @@ var fieldCases = []testCase{
 		own := Invoice{ID: "abc", Number: "A"}
 		e.must(e.db.Clauses(doNothing()).Create(&own))
 		equal(e, "ID of the stored row", own.ID, v.ID)
+		e.must(e.db.Create(&Invoice{ID: "abc", Number: "B"}))
+		own = Invoice{Number: "B"}
+		e.must(e.db.Clauses(doNothing()).Create(&own))
+		equal(e, "ID of the stored row", own.ID, "abc")
 	}},
 	{"TagMinusOptsOut", func(e *env) {
 		type Out struct {

@@ -247,10 +247,19 @@ var graphCases = []testCase{
 			ID     types.Snowflake
 			Things []Thing `gorm:"polymorphic:Owner"`
 		}
+		type CountedChild struct {
+			ID              types.Snowflake
+			CountedParentID uint32
+		}
+		type CountedParent struct {
+			ID       int64 `gorm:"primaryKey;autoIncrement:false;snowflake"`
+			Children []CountedChild
+		}
 		for _, test := range []struct {
 			value       any
 			field, says string
 		}{
+			{&CountedParent{}, "CountedParentID", "uint32"},
 			{&TextParent{Children: []TextChild{{}}}, "TextParentID", "string"},
 			{&SmallChild{SmallParent: &SmallParent{}}, "SmallParentID", "int32"},
 			{&Owner{Things: []Thing{{}}}, "OwnerID", "*string"},

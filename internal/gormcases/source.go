@@ -45,6 +45,15 @@ var sourceCases = []testCase{
 		}
 		e.count("items", 0)
 	}},
+	{"StatementThatHasFailedAlreadyTakesNoKeys", func(e *env) {
+		e.migrate(&Item{})
+		tx := e.db.Where("1 = 1")
+		_ = tx.AddError(errSource)
+		item := Item{SKU: "A"}
+		e.fails(tx.Create(&item), errSource)
+		equal(e, "ID", item.ID, 0)
+		equal(e, "keys asked for", e.src.given, 0)
+	}},
 	{"SourceErrorLeavesANilEmbeddedPointer", func(e *env) {
 		type Holder struct {
 			*Base

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/types"
 )
@@ -187,6 +188,22 @@ var statementCases = []testCase{
 		again := Label{Text: "A"}
 		e.must(e.db.Unscoped().Scopes(scope).Clauses(doNothing("text")).Create(&again))
 		equal(e, "ID of the stored row", again.ID, l.ID)
+		named := func(tx *gorm.DB) *gorm.DB {
+			tx.Statement.Table = e.prefix + "other"
+			return tx
+		}
+		again = Label{Text: "A"}
+		e.must(e.db.Scopes(named).Clauses(doNothing("text")).Create(&again))
+		equal(e, "ID of the stored row", again.ID, l.ID)
+		again = Label{Text: "A"}
+		into := clause.Insert{Table: clause.Table{Name: e.prefix + "other"}}
+		e.must(e.db.Clauses(into, doNothing("text")).Create(&again))
+		equal(e, "ID of the stored row", again.ID, l.ID)
+		if e.db.Name() == "postgres" { // the others do not take an alias here
+			again = Label{Text: "A"}
+			e.must(e.db.Table(e.prefix + "other AS o").Clauses(doNothing("text")).Create(&again))
+			equal(e, "ID of the stored row", again.ID, l.ID)
+		}
 		e.count("labels", 0)
 	}},
 }

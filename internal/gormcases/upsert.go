@@ -1,6 +1,7 @@
 package gormcases
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -366,6 +367,43 @@ var upsertCases = []testCase{
 			equal(e, "stored Public", e.keys("lates", "public", "name", l.Name)[0], l.Public.Int64())
 		}
 	}},
+	{"TargetWithAnExpressionIsNotTakenForItsColumns", func(e *env) {
+		if e.mysql() {
+			e.Skip("it ignores the target")
+		}
+		type Spot struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40"`
+			Code string `gorm:"size:40"`
+		}
+		e.migrate(&Spot{})
+		e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + "spot ON " + e.prefix + "spots (name, lower(code))"))
+		e.must(e.db.Create(&Spot{Name: "A", Code: "x"}))
+		conflict := clause.OnConflict{Columns: []clause.Column{{Name: "name"}, {Name: "lower(code)", Raw: true}}, DoNothing: true}
+		list := []Spot{{ID: 42, Name: "A", Code: "y"}, {Name: "A", Code: "X"}}
+		e.must(e.db.Clauses(conflict).Create(&list))
+		equal(e, "list[0].ID", list[0].ID, 42)
+		equal(e, "list[1].ID", list[1].ID, 0) // no unique key of the model tells
+	}},
+	{"ErrorOfTheRereadIsWrapped", func(e *env) {
+		e.migrate(&Customer{})
+		ctx, cancel := context.WithCancel(e.Context())
+		cancel()
+		create := e.db.Callback().Create()
+		err := create.After("gorm:create").Before("snowflake:reconcile").Register("test:cancel", func(tx *gorm.DB) {
+			tx.Statement.Context = ctx
+		})
+		if err != nil {
+			e.Fatalf("Register = %v; want no error", err)
+		}
+		phone := "1"
+		list := []Customer{{Email: "a", Phone: &phone}, {Email: "b", Phone: &phone}}
+		tx := e.db.Clauses(doNothing("phone")).Create(&list)
+		e.fails(tx, context.Canceled)
+		if !strings.HasPrefix(tx.Error.Error(), "gormplugin: read back") || !strings.Contains(tx.Error.Error(), "Customer") {
+			e.Errorf("error = %q; want one of gormplugin that names Customer", tx.Error)
+		}
+	}},
 	{"NamedConstraintIsTheTarget", func(e *env) {
 		if e.db.Name() != "postgres" {
 			e.Skip("only PostgreSQL has ON CONFLICT ON CONSTRAINT")
@@ -568,6 +606,9 @@ var upsertCases = []testCase{
 		e.migrate(&Mixed{})
 		e.must(e.db.Create(&[]Mixed{{Name: "A", Note: "1", Code: "1"}, {Name: "B", Note: "1", Code: "2"}}))
 		mixed := Mixed{Name: "A", Note: "2", Code: "2"}
+		e.must(e.db.Clauses(doNothing()).Create(&mixed))
+		e.stored("mixeds", "code", "2", mixed.ID)
+		mixed = Mixed{Name: "Z", Note: "1", Code: "2"} // the index on the note is none that is unique
 		e.must(e.db.Clauses(doNothing()).Create(&mixed))
 		e.stored("mixeds", "code", "2", mixed.ID)
 		if e.db.Name() == "sqlite" {

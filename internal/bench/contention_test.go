@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// perGoroutine is how many IDs each goroutine takes in one operation of
+// BenchmarkContention.
+const perGoroutine = 10_000
+
+// BenchmarkContention is goroutines that start together and take perGoroutine IDs
+// each: an operation is all of that, until the last has finished. Each operation's
+// IDs are compared with each other.
+func BenchmarkContention(b *testing.B) {
+	for _, goroutines := range []int{1, 2, 4, 8, 12, 64} {
+		for _, s := range sources() {
+			b.Run(fmt.Sprintf("c=%d/%s", goroutines, s.name), func(b *testing.B) { s.contend(b, goroutines) })
+		}
+	}
+}
+
+func benchmarkContention[ID any](b *testing.B, compare func(a, b ID) int, take func([]ID), goroutines int) {
+	ids := make([]ID, goroutines*perGoroutine)
+	take(ids[:batch])
+	dup := 0
+	b.ResetTimer()
+	b.StopTimer()
+	for range b.N {
+		start := make(chan struct{})
+		var ready, done sync.WaitGroup
+		for i := range goroutines {
+			own := ids[i*perGoroutine : (i+1)*perGoroutine]
+			ready.Add(1)
+			done.Go(func() {
+				ready.Done()
+				<-start
+				take(own)
+			})
+		}
+		ready.Wait()
+		b.StartTimer()
+		close(start)
+		done.Wait()
+		b.StopTimer()
+		dup += duplicates(ids, compare)
+	}
+	if dup > 0 && strings.HasSuffix(b.Name(), "/snowkey") {
+		b.Errorf("%d duplicates in %d operations; want 0", dup, b.N)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/ID")
+	b.ReportMetric(float64(dup)/float64(b.N), "dup/op")
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// A goal is a bound on something computed from medians.
+type goal struct {
+	text   string
+	atMost bool // else at least
+	limit  float64
+	format string
+	value  func(*medians) float64
+}
+
+// medians looks medians up and remembers whether one was missing, so that the
+// formulas of the goals stay formulas.
+type medians struct {
+	results
+	missing string
+}
+
+func (m *medians) of(name, unit string) float64 {
+	v, ok := m.median(name, unit)
+	if !ok && m.missing == "" {
+		m.missing = name + " " + unit
+	}
+	return v
+}
+
+// extreme returns pick (math.Min, math.Max) over the medians of
+// format applied to each value.
+func (m *medians) extreme(pick func(a, b float64) float64, unit, format string, values ...int) float64 {
+	out := m.of(fmt.Sprintf(format, values[0]), unit)
+	for _, v := range values[1:] {
+		out = pick(out, m.of(fmt.Sprintf(format, v), unit))
+	}
+	return out
+}
+
+func goals() []goal {
+	ratio := func(a, b, unit string) func(*medians) float64 {
+		return func(m *medians) float64 { return m.of(a, unit) / m.of(b, unit) }
+	}
+	return []goal{
+		{"`Next`, one goroutine, against the floor", true, 1.15, "%.2f ×",
+			ratio("Next/snowkey", "Next/floor=Since+Add", "ns/op")},
+		{"`Next`, one goroutine, against bwmarrin", true, 0.90, "%.2f ×",
+			ratio("Next/snowkey", "Next/bwmarrin", "ns/op")},
+		{"`Next`, allocations per ID", true, 0, "%.0f",
+			func(m *medians) float64 { return m.of("Next/snowkey", "allocs/op") }},
+		{"64 goroutines, against the floor", true, 1.10, "%.2f ×",
+			ratio("Contention/c=64/snowkey", "Contention/c=64/floor=Since+Add", "ns/ID")},
+		{"64 goroutines, rate against bwmarrin's", false, 3, "%.2f ×",
+			ratio("Contention/c=64/bwmarrin", "Contention/c=64/snowkey", "ns/ID")},
+		{"duplicates in any contention run", true, 0, "%.0f",
+			func(m *medians) float64 {
+				return m.extreme(math.Max, "dup/op", "Contention/c=%d/snowkey", 1, 2, 4, 8, 12, 64)
+			}},
+		{"12 bits saturated, share of 4,096 per ms, worst of 1, 2, 8, 64 goroutines", false, 99.9, "%.2f %%",
+			func(m *medians) float64 {
+				return m.extreme(math.Min, "%cap", "Saturation/alone/c=%d/snowkey", 1, 2, 8, 64)
+			}},
+		{"… CPU of one core, worst of 1, 2, 8 goroutines", true, 20, "%.1f %%",
+			func(m *medians) float64 {
+				return m.extreme(math.Max, "%core", "Saturation/alone/c=%d/snowkey", 1, 2, 8)
+			}},
+		{"… CPU of one core, 64 goroutines", true, 25, "%.1f %%",
+			func(m *medians) float64 { return m.of("Saturation/alone/c=64/snowkey", "%core") }},
+		{"… share with a spinning goroutine per CPU beside it, worst of 1, 2, 8, 64", false, 98, "%.1f %%",
+			func(m *medians) float64 {
+				return m.extreme(math.Min, "%cap", "Saturation/hogs/c=%d/snowkey", 1, 2, 8, 64)
+			}},
+		{"`Fill` of 100, ns per ID", true, 1.0, "%.2f",
+			func(m *medians) float64 { return m.of("Fill/n=100/snowkey", "ns/ID") }},
+		{"`Fill` of 1,000 and 10,000, ns per ID, worst", true, 0.5, "%.2f",
+			func(m *medians) float64 { return m.extreme(math.Max, "ns/ID", "Fill/n=%d/snowkey", 1000, 10000) }},
+		{"JSON, marshal a slice, against bwmarrin", true, 0.6, "%.2f ×",
+			ratio("JSON/Marshal/snowkey", "JSON/Marshal/bwmarrin", "ns/op")},
+		{"JSON v2, marshal a slice of 100, allocations more than for `[]int64`", true, 0, "%.0f",
+			func(m *medians) float64 {
+				return m.of("JSONv2/Marshal/snowkey", "allocs/op") - m.of("JSONv2/Marshal/int64", "allocs/op")
+			}},
+		{"parse decimal text, against bwmarrin", true, 0.5, "%.2f ×",
+			ratio("Text/Parse/snowkey", "Text/Parse/bwmarrin", "ns/op")},
+	}
+}
+
+// verdict computes the goal and says whether it was reached. What was not measured
+// was not reached.
+func (g goal) verdict(r results) (measured string, reached bool) {
+	m := &medians{results: r}
+	v := g.value(m)
+	if m.missing != "" {
+		return "not measured: " + m.missing, false
+	}
+	reached = v >= g.limit
+	if g.atMost {
+		reached = v <= g.limit
+	}
+	return fmt.Sprintf(g.format, v), reached
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A table is one marked section of the page.
+type table struct{ name, markdown string }
+
+// tablesOf returns all sections, each made of nothing but the results.
+func tablesOf(r results) []table {
+	return []table{
+		{"machine", machine(r)},
+		{"goals", goalTable(r)},
+		{"next", nextTable(r)},
+		{"contention", contentionTable(r)},
+		{"saturation", saturationTable(r)},
+		{"fill", fillTable(r)},
+		{"text", textTable(r)},
+		{"json", jsonTable(r)},
+	}
+}
+
+func machine(r results) string {
+	var b strings.Builder
+	for _, key := range []string{"date", "go", "cpu", "cores", "kernel", "commit", "peers", "rounds"} {
+		if v := r.config[key]; v != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", key, v)
+		}
+	}
+	if steps, most, over := disturbance(r.comment); steps > 0 {
+		fmt.Fprintf(&b, "- other programs on the machine: above 10 %% of the CPUs in %d of %d steps, at most %d %%\n", over, steps, most)
+	}
+	for _, c := range r.comment {
+		if strings.HasPrefix(c, "gate given up") {
+			fmt.Fprintf(&b, "- %s\n", c)
+		}
+	}
+	return b.String()
+}
+
+// disturbance reads the lines "round 1, …: others used 3 % of the CPUs".
+func disturbance(comments []string) (steps, most, over int) {
+	for _, c := range comments {
+		_, rest, ok := strings.Cut(c, "others used ")
+		if !ok {
+			continue
+		}
+		percent, err := strconv.Atoi(strings.Fields(rest)[0])
+		if err != nil {
+			continue
+		}
+		steps++
+		most = max(most, percent)
+		if percent > 10 {
+			over++
+		}
+	}
+	return steps, most, over
+}
+
+func goalTable(r results) string {
+	rows := [][]string{{"", "goal", "measured", ""}}
+	for _, g := range goals() {
+		measured, reached := g.verdict(r)
+		sign, mark := "≥ ", "**missed**"
+		if g.atMost {
+			sign = "≤ "
+		}
+		if reached {
+			mark = "reached"
+		}
+		rows = append(rows, []string{g.text, sign + fmt.Sprintf(g.format, g.limit), measured, mark})
+	}
+	return markdown(rows)
+}
+
+// names of the sources of Next and Contention, in the order of the tables.
+var names = []string{
+	"floor=Since+Add", "snowkey", "mutex+Since", "article-mutex", "article-lockfree", "bwmarrin", "sonyflake",
+	"xid", "ulid", "ksuid", "google-v4", "google-v7", "gofrs-v7",
+}
+
+// shown is how a name reads in a table.
+func shown(name string) string {
+	switch name {
+	case "floor=Since+Add":
+		return "floor: `time.Since` + atomic Add"
+	case "snowkey":
+		return "**snowkey**"
+	case "mutex+Since":
+		return "own mutex + `time.Since`"
+	case "article-mutex":
+		return "article, mutex"
+	case "article-lockfree":
+		return "article, lock-free: **duplicates**"
+	}
+	return name
+}
+
+func nextTable(r results) string {
+	rows := [][]string{{"one goroutine, no cap", "ns per ID", "allocations", "× floor"}}
+	floor, _ := r.median("Next/floor=Since+Add", "ns/op")
+	for _, name := range names {
+		ns, ok := r.median("Next/"+name, "ns/op")
+		if !ok {
+			continue
+		}
+		rows = append(rows, []string{shown(name), number(ns), r.cell("Next/"+name, "allocs/op"), fmt.Sprintf("%.2f", ns/floor)})
+	}
+	return markdown(rows)
+}
+
+// counts are the numbers of goroutines of the contention curve.
+var counts = []int{1, 2, 4, 8, 12, 64}
+
+func contentionTable(r results) string {
+	head := []string{"total ms for c × 10,000 IDs"}
+	for _, c := range counts {
+		head = append(head, "c = "+strconv.Itoa(c))
+	}
+	rows := [][]string{append(head, "ns per ID at 64", "duplicates at 64")}
+	for _, name := range names {
+		row := []string{shown(name)}
+		for _, c := range counts {
+			v, ok := r.median(fmt.Sprintf("Contention/c=%d/%s", c, name), "ns/op")
+			if !ok {
+				break
+			}
+			row = append(row, fmt.Sprintf("%.2f", v/1e6))
+		}
+		if len(row) <= len(counts) {
+			continue
+		}
+		last := "Contention/c=64/" + name
+		dup := "0"
+		if v, _ := r.median(last, "dup/op"); v > 0 {
+			dup = fmt.Sprintf("**%.0f (%.2f %%)**", v, 100*v/(64*10_000))
+		}
+		rows = append(rows, append(row, r.cell(last, "ns/ID"), dup))
+	}
+	return markdown(rows)
+}
+
+func saturationTable(r results) string {
+	goroutines := []int{1, 2, 8, 64}
+	head := []string{"share of 4,096 per ms / CPU of one core"}
+	for _, c := range goroutines {
+		head = append(head, "c = "+strconv.Itoa(c))
+	}
+	rows := [][]string{head}
+	for _, s := range []struct{ beside, name, shown string }{
+		{"alone", "snowkey", "**snowkey**"},
+		{"alone", "snowkey-Fill(100)", "**snowkey**, `Fill` of 100"},
+		{"alone", "bwmarrin", "bwmarrin"},
+		{"alone", "sonyflake", "sonyflake"},
+		{"hogs", "snowkey", "**snowkey**, with hogs"},
+		{"hogs", "bwmarrin", "bwmarrin, with hogs"},
+	} {
+		row := []string{s.shown}
+		for _, c := range goroutines {
+			name := fmt.Sprintf("Saturation/%s/c=%d/%s", s.beside, c, s.name)
+			share, ok := r.median(name, "%cap")
+			if !ok {
+				break
+			}
+			cell := fmt.Sprintf("%.2f %%", share)
+			if core, ok := r.median(name, "%core"); ok {
+				cell += fmt.Sprintf(" / %.1f %%", core)
+			}
+			row = append(row, cell)
+		}
+		if len(row) == len(head) {
+			rows = append(rows, row)
+		}
+	}
+	return markdown(rows)
+}
+
+func fillTable(r results) string {
+	sizes := []int{1, 10, 100, 1000, 10000}
+	head := []string{"ns per ID"}
+	for _, n := range sizes {
+		head = append(head, "n = "+strconv.Itoa(n))
+	}
+	rows := [][]string{head}
+	for _, s := range []struct{ name, shown string }{
+		{"floor=store", "floor: write n consecutive numbers"},
+		{"snowkey", "**snowkey**, `Fill`"},
+		{"bwmarrin", "bwmarrin, a loop"},
+	} {
+		row := []string{s.shown}
+		for _, n := range sizes {
+			row = append(row, r.cell(fmt.Sprintf("Fill/n=%d/%s", n, s.name), "ns/ID"))
+		}
+		rows = append(rows, row)
+	}
+	return markdown(rows)
+}
+
+func textTable(r results) string {
+	rows := [][]string{{"one ID of 19 digits", "ns", "allocations"}}
+	for _, op := range []string{"String", "Parse"} {
+		for _, name := range []string{"snowkey", "bwmarrin", "disgoorg"} {
+			key := "Text/" + op + "/" + name
+			rows = append(rows, []string{"`" + op + "`, " + shown(name), r.cell(key, "ns/op"), r.cell(key, "allocs/op")})
+		}
+	}
+	return markdown(rows)
+}
+
+func jsonTable(r results) string {
+	rows := [][]string{{"slice of 100: µs (allocations)", "v1 marshal", "v1 unmarshal", "v2 marshal", "v2 unmarshal"}}
+	for _, name := range []string{"snowkey", "bwmarrin", "disgoorg", "int64"} {
+		row := []string{shown(name)}
+		for _, bench := range []string{"JSON/Marshal/", "JSON/Unmarshal/", "JSONv2/Marshal/", "JSONv2/Unmarshal/"} {
+			v, ok := r.median(bench+name, "ns/op")
+			cell := "–"
+			if ok {
+				cell = fmt.Sprintf("%.1f (%s)", v/1e3, r.cell(bench+name, "allocs/op"))
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+	}
+	return markdown(rows)
+}
+
+// cell returns a median, or a dash where there is none.
+func (r results) cell(name, unit string) string {
+	v, ok := r.median(name, unit)
+	if !ok {
+		return "–"
+	}
+	if unit == "allocs/op" {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return number(v)
+}
+
+// number writes three digits or so: what was measured has no more.
+func number(v float64) string {
+	switch {
+	case v < 10:
+		return fmt.Sprintf("%.2f", v)
+	case v < 100:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// markdown writes rows, the first of which is the head. All columns but the first
+// are aligned right.
+func markdown(rows [][]string) string {
+	var b strings.Builder
+	for i, row := range rows {
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString("|---|" + strings.Repeat("---:|", len(row)-1) + "\n")
+		}
+	}
+	return b.String()
+}
+
+const (
+	markerStart = "<!-- measured: "
+	markerEnd   = "<!-- /measured -->"
+)
+
+// fill returns page with the text between its markers replaced by the tables that
+// they name. A name that there is no table for, and a marker without an end, are
+// errors; the page is then not to be used.
+func fill(page string, tables []table) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(page, markerStart)
+		b.WriteString(before)
+		if !found {
+			return b.String(), nil
+		}
+		name, rest, ok := strings.Cut(rest, " -->")
+		if !ok {
+			return "", fmt.Errorf("marker %q without -->", markerStart)
+		}
+		old, after, ok := strings.Cut(rest, markerEnd)
+		if !ok || strings.Contains(old, markerStart) {
+			return "", fmt.Errorf("marker %q without %s", name, markerEnd)
+		}
+		content, ok := "", false
+		for _, t := range tables {
+			if t.name == name {
+				content, ok = t.markdown, true
+			}
+		}
+		if !ok {
+			return "", fmt.Errorf("marker %q names no table", name)
+		}
+		b.WriteString(markerStart + name + " -->\n" + content + markerEnd)
+		page = after
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestFillReplacesTextBetweenMarkersOnly(t *testing.T) {
+	page := "before\n<!-- measured: a -->\nold\n<!-- /measured -->\nbetween\n<!-- measured: b --><!-- /measured -->\nafter\n"
+	tables := []table{{"a", "new a\n"}, {"b", "new b\n"}, {"c", "unused\n"}}
+	want := "before\n<!-- measured: a -->\nnew a\n<!-- /measured -->\nbetween\n<!-- measured: b -->\nnew b\n<!-- /measured -->\nafter\n"
+	for range 2 { // a second time there is nothing to change
+		got, err := fill(page, tables)
+		if err != nil || got != want {
+			t.Fatalf("fill(%q) = %q, %v; want %q", page, got, err, want)
+		}
+		page = got
+	}
+}
+
+func TestFillRefusesAMarkerWithoutTableOrEnd(t *testing.T) {
+	tables := []table{{"a", "new\n"}}
+	for _, page := range []string{
+		"<!-- measured: z --><!-- /measured -->",
+		"<!-- measured: a -->",
+		"<!-- measured: a",
+		"<!-- measured: a --> <!-- measured: a --> <!-- /measured -->",
+	} {
+		if got, err := fill(page, tables); err == nil || got != "" {
+			t.Errorf("fill(%q) = %q, %v; want an error", page, got, err)
+		}
+	}
+}
+
+func TestDuplicatesOfAPeerAreShown(t *testing.T) {
+	var raw strings.Builder
+	for _, c := range []string{"1", "2", "4", "8", "12", "64"} {
+		raw.WriteString("BenchmarkContention/c=" + c + "/article-lockfree-2 1 1000000 ns/op 6400 dup/op 50.0 ns/ID\n")
+		raw.WriteString("BenchmarkContention/c=" + c + "/snowkey-2 1 2000000 ns/op 0 dup/op 30.0 ns/ID\n")
+	}
+	got := contentionTable(mustParse(t, raw.String()))
+	for _, want := range []string{
+		"| article, lock-free: **duplicates** | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 | 50.0 | **6400 (1.00 %)** |\n",
+		"| **snowkey** | 2.00 | 2.00 | 2.00 | 2.00 | 2.00 | 2.00 | 30.0 | 0 |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("contentionTable = %s; want a line %s", got, want)
+		}
+	}
+}
+
+func TestTheMachineSectionTellsOfDisturbance(t *testing.T) {
+	got := machine(mustParse(t, sample+"# gate given up: 150 s were spent, others use 40 %\n"))
+	for _, want := range []string{
+		"- cpu: Some CPU @ 2.00GHz\n",
+		"above 10 % of the CPUs in 1 of 2 steps, at most 12 %\n",
+		"- gate given up: 150 s",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("machine = %s; want %q in it", got, want)
+		}
+	}
+}

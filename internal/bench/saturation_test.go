@@ -1,0 +1,157 @@
+//go:build unix
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	bwmarrin "github.com/bwmarrin/snowflake"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// capRate is the most that 12 bits of sequence allow, in IDs per nanosecond.
+const capRate = float64(1<<classicBits) / float64(time.Millisecond)
+
+// warmUp is 40 ms of IDs: twice the run-ahead.
+const warmUp = 40 << classicBits
+
+// BenchmarkSaturation has goroutines that ask for all that 12 bits of sequence
+// allow and more. An operation is an ID. Beside ns/op it gives
+//
+//	%cap   the rate that was reached, of 4,096 IDs per millisecond
+//	%core  the CPU time of the process, user and system, of one core
+//
+// With hogs, as many goroutines as there are CPUs spin beside it; %core is then
+// theirs as well, and not given.
+//
+// Let b.N be seconds of IDs (-benchtime 8192000x is 2 s): begin and end fall
+// anywhere in a tick, and with hogs anywhere in the run-ahead, so the share is off
+// by up to 1 ms, or 20 ms, of the time; hence also shares above 100.
+func BenchmarkSaturation(b *testing.B) {
+	fromNext := func(b *testing.B) func(n int) {
+		take := nextEach(b, newSnowkey(b, classicBits))
+		return inBatches(take)
+	}
+	fromFill := func(b *testing.B) func(n int) {
+		g, ctx := newSnowkey(b, classicBits), context.Background()
+		return inBatchesOf(100, func(ids []types.Snowflake) {
+			if err := g.Fill(ctx, ids); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	fromBwmarrin := func(b *testing.B) func(n int) {
+		return inBatches(bwmarrinEach(newBwmarrin(b, classicBits)))
+	}
+	fromSonyflake := func(b *testing.B) func(n int) {
+		return inBatches(sonyflakeEach(b, newSonyflake(b, classicBits)))
+	}
+	for _, s := range []struct {
+		name  string
+		hogs  bool
+		start func(*testing.B) func(n int)
+	}{
+		{"snowkey", false, fromNext},
+		{"snowkey-Fill(100)", false, fromFill},
+		{"bwmarrin", false, fromBwmarrin},
+		{"sonyflake", false, fromSonyflake},
+		{"snowkey", true, fromNext},
+		{"bwmarrin", true, fromBwmarrin},
+	} {
+		beside := "alone"
+		if s.hogs {
+			beside = "hogs"
+		}
+		for _, goroutines := range []int{1, 2, 8, 64} {
+			b.Run(fmt.Sprintf("%s/c=%d/%s", beside, goroutines, s.name), func(b *testing.B) {
+				benchmarkSaturation(b, s.start(b), goroutines, s.hogs)
+			})
+		}
+	}
+}
+
+func benchmarkSaturation(b *testing.B, take func(n int), goroutines int, hogs bool) {
+	if hogs {
+		defer hog(runtime.GOMAXPROCS(0))()
+	}
+	// Begin as it goes on: with the run-ahead used up, not with a stock of its
+	// numbers.
+	take(warmUp)
+	cpu := cpuTime(b)
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for i := range goroutines {
+		wg.Go(func() { take((b.N + i) / goroutines) }) // these sum to b.N
+	}
+	wg.Wait()
+	b.StopTimer()
+	cpu = cpuTime(b) - cpu
+	elapsed := float64(b.Elapsed())
+	b.ReportMetric(100*float64(b.N)/elapsed/capRate, "%cap")
+	if !hogs {
+		b.ReportMetric(100*float64(cpu)/elapsed, "%core")
+	}
+}
+
+func inBatches[ID any](take func([]ID)) func(n int) { return inBatchesOf(batch, take) }
+
+// inBatchesOf returns a function that takes n IDs by slices of the given size, and
+// drops them.
+func inBatchesOf[ID any](size int, take func([]ID)) func(n int) {
+	return func(n int) {
+		ids := make([]ID, size)
+		for left := n; left > 0; left -= size {
+			take(ids[:min(left, size)])
+		}
+	}
+}
+
+// hog starts n goroutines that spin, and returns the function that stops them.
+func hog(n int) (stop func()) {
+	var quit atomic.Bool
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			for spinning := true; spinning; {
+				spinning = !quit.Load()
+			}
+		})
+	}
+	return func() {
+		quit.Store(true)
+		wg.Wait()
+	}
+}
+
+// cpuTime returns what the process has used of all CPUs, user and system.
+func cpuTime(t testing.TB) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func TestSharesOfGoroutinesSumToAll(t *testing.T) {
+	for _, n := range []int{1, 7, 64, 8_192_000} {
+		for _, goroutines := range []int{1, 2, 8, 64} {
+			sum := 0
+			for i := range goroutines {
+				taken := 0
+				inBatchesOf(3000, func(ids []bwmarrin.ID) { taken += len(ids) })((n + i) / goroutines)
+				sum += taken
+			}
+			if sum != n {
+				t.Errorf("%d goroutines take %d IDs; want %d", goroutines, sum, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"encoding/json"
+	"testing"
+
+	bwmarrin "github.com/bwmarrin/snowflake"
+	disgoorg "github.com/disgoorg/snowflake/v2"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// textID has 19 digits, the most that there are.
+const textID = 1541815603606036480
+
+// BenchmarkText is the decimal form of one ID.
+func BenchmarkText(b *testing.B) {
+	b.Run("String/snowkey", func(b *testing.B) { benchmarkString(b, types.Snowflake(textID).String) })
+	b.Run("String/bwmarrin", func(b *testing.B) { benchmarkString(b, bwmarrin.ID(textID).String) })
+	b.Run("String/disgoorg", func(b *testing.B) { benchmarkString(b, disgoorg.ID(textID).String) })
+	b.Run("Parse/snowkey", func(b *testing.B) { benchmarkParse(b, types.Parse) })
+	b.Run("Parse/bwmarrin", func(b *testing.B) { benchmarkParse(b, bwmarrin.ParseString) })
+	b.Run("Parse/disgoorg", func(b *testing.B) { benchmarkParse(b, disgoorg.Parse) })
+}
+
+func benchmarkString(b *testing.B, text func() string) {
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = text()
+	}
+}
+
+func benchmarkParse[ID ~int64 | ~uint64](b *testing.B, parse func(string) (ID, error)) {
+	text := types.Snowflake(textID).String()
+	b.ReportAllocs()
+	for b.Loop() {
+		id, err := parse(text)
+		if err != nil || uint64(id) != textID {
+			b.Fatalf("parse(%q) = %d, %v; want %d", text, id, err, int64(textID))
+		}
+	}
+}
+
+// slice is how many IDs are in the JSON documents.
+const slice = 100
+
+// BenchmarkJSON is a slice of 100 IDs through encoding/json: an operation is the
+// slice. int64 is there for what the encoder itself costs and allocates.
+func BenchmarkJSON(b *testing.B) {
+	benchmarkCodec(b, json.Marshal, json.Unmarshal)
+}
+
+func benchmarkCodec(b *testing.B, marshal func(any) ([]byte, error), unmarshal func([]byte, any) error) {
+	benchmarkSlice[types.Snowflake](b, "snowkey", marshal, unmarshal)
+	benchmarkSlice[bwmarrin.ID](b, "bwmarrin", marshal, unmarshal)
+	benchmarkSlice[disgoorg.ID](b, "disgoorg", marshal, unmarshal)
+	benchmarkSlice[int64](b, "int64", marshal, unmarshal)
+}
+
+func benchmarkSlice[ID ~int64 | ~uint64](b *testing.B, name string, marshal func(any) ([]byte, error), unmarshal func([]byte, any) error) {
+	ids := make([]ID, slice)
+	for i := range ids {
+		ids[i] = textID + ID(i)
+	}
+	doc, err := marshal(ids)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("Marshal/"+name, func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := marshal(ids); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Unmarshal/"+name, func(b *testing.B) {
+		out := make([]ID, 0, slice)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := unmarshal(doc, &out); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if len(out) != slice || out[slice-1] != ids[slice-1] {
+			b.Fatalf("Unmarshal gave %d IDs that end with %d; want %d that end with %d", len(out), out[len(out)-1], slice, ids[slice-1])
+		}
+	})
+}

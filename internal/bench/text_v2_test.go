@@ -1,0 +1,15 @@
+//go:build goexperiment.jsonv2
+
+package bench
+
+import (
+	jsonv2 "encoding/json/v2"
+	"testing"
+)
+
+// BenchmarkJSONv2 is BenchmarkJSON with encoding/json/v2.
+func BenchmarkJSONv2(b *testing.B) {
+	benchmarkCodec(b,
+		func(v any) ([]byte, error) { return jsonv2.Marshal(v) },
+		func(data []byte, v any) error { return jsonv2.Unmarshal(data, v) })
+}
