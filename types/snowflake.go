@@ -48,28 +48,39 @@ const maxDigits = 19
 // UnmarshalJSON all end here, so they cannot disagree. strconv.ParseInt would
 // accept "+5", "-0" and "007", and takes twice as long.
 func parseDecimal[S string | []byte](s S) (Snowflake, error) {
-	digits := s
-	negative := len(s) > 1 && s[0] == '-' // a number after all, so the verdict is ErrRange
-	if negative {
-		digits = s[1:]
+	if len(s) == 0 || len(s) > maxDigits || s[0] == '0' && len(s) > 1 {
+		return 0, verdict(s)
 	}
-	var n uint64
-	for i := 0; i < len(digits); i++ {
-		d := digits[i] - '0' // wraps around for bytes below '0', and is then above 9
+	var n uint64 // 19 digits fit
+	for i := range len(s) {
+		d := s[i] - '0' // wraps around for bytes below '0', and is then above 9
 		if d > 9 {
-			return 0, ErrSyntax
+			return 0, verdict(s)
 		}
-		if i < maxDigits { // 19 digits fit a uint64; more are only looked at for syntax
-			n = n*10 + uint64(d)
-		}
+		n = n*10 + uint64(d)
 	}
-	switch {
-	case len(digits) == 0, digits[0] == '0' && (len(digits) > 1 || negative):
-		return 0, ErrSyntax
-	case len(digits) > maxDigits, n > math.MaxInt64, negative:
+	if n > math.MaxInt64 {
 		return 0, ErrRange
 	}
 	return Snowflake(n), nil
+}
+
+// verdict says why s is no ID: ErrRange for a whole number in its one spelling,
+// such as a negative one from a driver that speaks text, else ErrSyntax.
+func verdict[S string | []byte](s S) error {
+	digits := s
+	if len(s) > 0 && s[0] == '-' {
+		digits = s[1:]
+	}
+	if len(digits) == 0 || digits[0] == '0' {
+		return ErrSyntax
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return ErrSyntax
+		}
+	}
+	return ErrRange
 }
 
 // Int64 returns s as the integer that it is.
