@@ -98,9 +98,9 @@ type pc uint8
 
 const (
 	done pc = iota
+	nextOffset
+	nextMonotonic
 	lookState
-	lookOffset
-	lookMonotonic
 	takeAdd
 	settleOffset
 	settleMonotonic
@@ -125,9 +125,9 @@ const (
 // stepNames is how a schedule names the steps.
 var stepNames = [...]string{
 	done:             "done",
+	nextOffset:       "next: offset.Load()",
+	nextMonotonic:    "next: clock.monotonic()",
 	lookState:        "look: last = state.Load()",
-	lookOffset:       "look: offset.Load()",
-	lookMonotonic:    "look: clock.monotonic()",
 	takeAdd:          "take: n := state.Add(1)",
 	settleOffset:     "settle: offset.Load()",
 	settleMonotonic:  "settle: clock.monotonic()",
@@ -343,7 +343,7 @@ func (m *model) enter(w *world, i int, c uint8) {
 		g.began = -1
 		switch call := m.programs[i][c]; call {
 		case callNext:
-			g.pc = lookState
+			g.pc = nextOffset
 		case callClose:
 			g.pc = sealSwap
 			if m.mutant == closedFlag {
@@ -392,11 +392,11 @@ func (m *model) apply(w *world, v move) bool {
 		// The start of the seal's tick is beyond int64 in ns on many layouts, so
 		// what look makes of it is anything.
 		g := &w.goroutines[i]
-		if g.pc != lookMonotonic || g.last < modelSealed {
+		if g.pc != lookState || w.state < modelSealed {
 			return false
 		}
 		m.see(sealTakenForANumber)
-		g.pc = takeAdd
+		g.last, g.pc = w.state, takeAdd
 	}
 	w.goroutines[i].forget()
 	return true
@@ -416,44 +416,47 @@ func (m *model) step(w *world, i int) bool {
 	case done:
 		return false
 
-	// func (t *term) look() (last uint64, ok bool)
+	// func (t *term) next(ctx context.Context) (types.Snowflake, error)
+	case nextOffset: // t.offset.Load() of: now := t.now()
+		g.offset = w.offset
+		g.pc = nextMonotonic
+	case nextMonotonic: // t.clock.monotonic() of the same line
+		g.now = g.offset + w.monotonic
+		g.pc = lookState
+
+	// func (t *term) look(now int64) (last uint64, ok bool)
 	case lookState: // last = t.state.Load()
 		g.last = w.state
-		g.pc = lookOffset
-	case lookOffset: // t.offset.Load() of: into := t.offset.Load() + t.clock.monotonic() - t.start(last)
-		g.offset = w.offset
-		g.pc = lookMonotonic
-	case lookMonotonic: // t.clock.monotonic() of the same line
-		into := int(g.offset+w.monotonic) - m.startOf(g.last)
+		into := int(g.now) - m.startOf(g.last) // into := now - t.start(last)
 		// return last, into < t.unit && into >= -t.ahead && last&t.mask != t.mask
 		ok := into < int(m.unit) && into >= -int(m.ahead) && g.last&m.mask != m.mask
 		if g.last >= modelSealed || m.mutant == closedFlag && w.closed {
 			ok = false
 		}
-		// func (t *term) next: if last, ok := t.look(); ok { return t.take(ctx, last) }
+		// func (t *term) next: if last, ok := t.look(now); ok { n, ok := t.take(last)
 		if ok || m.mutant == nextTakesBeforeWaiting {
 			g.pc = takeAdd
 			break
 		}
 		g.want, g.pc = 1, reserveOffset // n, _, err := t.reserve(ctx, 1)
 
-	// func (t *term) take(ctx context.Context, last uint64) (types.Snowflake, error)
-	case takeAdd: // n := t.state.Add(1)
+	// func (t *term) take(last uint64) (n uint64, ok bool)
+	case takeAdd: // n = t.state.Add(1)
 		w.state++
 		g.n, g.taken = w.state, 1
 		if m.mutant == takeWraps {
 			g.n = g.last&^m.mask | g.n&m.mask
 		}
-		// if n < t.limit && n>>t.sequenceBits == last>>t.sequenceBits
+		// return n, n < t.limit && n|t.mask == last|t.mask
 		if (g.n < m.limit || m.mutant == takeIgnoresLimit) &&
-			(g.n>>m.sequenceBits == g.last>>m.sequenceBits || m.mutant == takeIgnoresCeiling) {
-			m.returns(w, i, g.n, 1) // return t.compose(n), nil
+			(g.n|m.mask == g.last|m.mask || m.mutant == takeIgnoresCeiling) {
+			m.returns(w, i, g.n, 1) // func (t *term) next: if ok { return t.compose(n), nil }
 			break
 		}
 		g.pc = settleOffset // return t.settle(ctx, n)
 
 	// func (t *term) settle(ctx context.Context, n uint64) (types.Snowflake, error)
-	case settleOffset: // t.offset.Load() of: now := t.offset.Load() + t.clock.monotonic()
+	case settleOffset: // t.offset.Load() of: now := t.now()
 		g.offset = w.offset
 		g.pc = settleMonotonic
 	case settleMonotonic: // t.clock.monotonic() of the same line
@@ -484,7 +487,7 @@ func (m *model) step(w *world, i int) bool {
 		}
 
 	// func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err error)
-	case reserveOffset: // t.offset.Load() of: now := t.offset.Load() + t.clock.monotonic()
+	case reserveOffset: // t.offset.Load() of: now := t.now()
 		g.offset = w.offset
 		g.pc = reserveMonotonic
 	case reserveMonotonic: // t.clock.monotonic() of the same line
@@ -766,10 +769,12 @@ func (g *goroutine) forget() {
 	switch g.pc {
 	case done:
 		*g = goroutine{call: was.call}
-	case lookOffset, takeAdd:
+	case nextMonotonic:
+		g.offset = was.offset
+	case lookState:
+		g.now = was.now
+	case takeAdd:
 		g.last = was.last
-	case lookMonotonic:
-		g.last, g.offset = was.last, was.offset
 	case settleOffset:
 		g.n = was.n
 	case settleMonotonic:
@@ -1171,7 +1176,7 @@ func TestModelHoldsInEveryInterleaving(t *testing.T) {
 		})
 	}
 	t.Logf("%d worlds", worlds)
-	for e := event(lookState); e < events; e++ {
+	for e := event(nextOffset); e < events; e++ {
 		if saw&(1<<e) == 0 {
 			t.Errorf("search() of all models never saw %q; want every step and outcome", e)
 		}
@@ -1284,10 +1289,10 @@ func (w *twin) real(o callOrder, interrupt func()) (outcome []string) {
 	case interrupt == nil:
 		ids[0], err = w.generator.Next(ctx)
 	default: // term.next
-		last, ok := term.look()
+		last, ok := term.look(term.now())
 		interrupt()
 		if ok {
-			ids[0], err = term.take(ctx, last)
+			ids[0], err = takeAfter(ctx, term, last)
 			break
 		}
 		var n uint64
@@ -1425,7 +1430,7 @@ func TestModelAndTermDoTheSame(t *testing.T) {
 					o.call = callNext
 					what += fmt.Sprintf(", interrupted after look by %+v", other)
 					got = w.real(o, really)
-					want = w.modelled(0, o, lookMonotonic, then)
+					want = w.modelled(0, o, lookState, then)
 				default:
 					got, want = w.real(o, nil), w.modelled(0, o, done, nil)
 				}
@@ -1435,7 +1440,7 @@ func TestModelAndTermDoTheSame(t *testing.T) {
 			saw |= w.model.saw
 		})
 	}
-	for e := event(lookState); e < events; e++ {
+	for e := event(nextOffset); e < events; e++ {
 		// The first takes a race: see TestReserveRaced. The second is not played.
 		if saw&(1<<e) == 0 && e != stateCASFailed && e != sealTakenForANumber {
 			t.Errorf("%d schedules never had %q; want every step and outcome", schedules, e)

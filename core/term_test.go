@@ -14,6 +14,15 @@ import (
 // These tests put one goroutine between look and take of another by calling the
 // steps one by one, which no schedule of real goroutines does on demand.
 
+// takeAfter is what next does after look has returned last and true.
+func takeAfter(ctx context.Context, t *term, last uint64) (types.Snowflake, error) {
+	n, ok := t.take(last)
+	if ok {
+		return t.compose(n), nil
+	}
+	return t.settle(ctx, n)
+}
+
 // Callers that looked while the last number of the ceiling's tick was free all
 // add: one gets it, the others are beyond the ceiling and return only when it is
 // there. Nobody else takes a number meanwhile.
@@ -27,13 +36,13 @@ func TestANumberBeyondTheCeilingWaitsForIt(t *testing.T) {
 		for ceiling := uint64(time.Now().Add(defaultRunAhead).Sub(l.Epoch)/l.Unit)<<l.SequenceBits | 3; number(g) < ceiling-1; {
 			mustNext(t, g)
 		}
-		last, ok := term.look()
+		last, ok := term.look(term.now())
 		if !ok {
 			t.Fatalf("look() below the ceiling = %d, false; want true", last)
 		}
 		began := time.Now()
 		for i, wait := range []time.Duration{0, time.Millisecond, time.Millisecond} {
-			id, err := term.take(context.Background(), last)
+			id, err := takeAfter(context.Background(), term, last)
 			if err != nil || time.Since(began) != wait {
 				t.Errorf("take(%d) by caller %d = %d, %v after %v; want an ID after %v", last, i, id, err, time.Since(began), wait)
 			}
@@ -68,15 +77,15 @@ func TestNobodyAddsWhileTheCounterIsBeyondTheCeiling(t *testing.T) {
 func TestATakeThatMeetsTheSealFails(t *testing.T) {
 	g := newTest(t, Config{}, nil)
 	mustNext(t, g)
-	last, _ := g.term.look()
+	last, _ := g.term.look(g.term.now())
 	_ = g.Close(context.Background())
 	for range 3 {
-		if id, err := g.term.take(context.Background(), last); id != 0 || !errors.Is(err, ErrClosed) {
+		if id, err := takeAfter(context.Background(), g.term, last); id != 0 || !errors.Is(err, ErrClosed) {
 			t.Errorf("take(sealed meanwhile) = %d, %v; want 0, ErrClosed", id, err)
 		}
 	}
-	sealedLast, _ := g.term.look()
-	if id, err := g.term.take(context.Background(), sealedLast); id != 0 || !errors.Is(err, ErrClosed) {
+	sealedLast, _ := g.term.look(g.term.now())
+	if id, err := takeAfter(context.Background(), g.term, sealedLast); id != 0 || !errors.Is(err, ErrClosed) {
 		t.Errorf("take(the seal itself) = %d, %v; want 0, ErrClosed", id, err)
 	}
 }
@@ -90,15 +99,15 @@ func TestTakesPastTheLastNumberFail(t *testing.T) {
 		time.Sleep(time.Until(l.Exhausted()) - time.Millisecond)
 		mustNext(t, g)
 		g.term.state.Store(g.term.limit - 2)
-		last, ok := g.term.look()
+		last, ok := g.term.look(g.term.now())
 		if !ok {
 			t.Fatalf("look() before the last number = %d, false; want true", last)
 		}
-		if id, err := g.term.take(context.Background(), last); id != 1<<63-1 || err != nil {
+		if id, err := takeAfter(context.Background(), g.term, last); id != 1<<63-1 || err != nil {
 			t.Errorf("take(the last number) = %d, %v; want all 63 bits", id, err)
 		}
 		for range 3 {
-			if id, err := g.term.take(context.Background(), last); id != 0 || !errors.Is(err, ErrTimeExhausted) {
+			if id, err := takeAfter(context.Background(), g.term, last); id != 0 || !errors.Is(err, ErrTimeExhausted) {
 				t.Errorf("take(past the last number) = %d, %v; want 0, ErrTimeExhausted", id, err)
 			}
 		}

@@ -244,8 +244,8 @@ func (r *reread) target() (unique, bool) {
 func (r *reread) has(i int, f *schema.Field) bool {
 	row := r.rows.at(i)
 	if row.values != nil {
-		v, ok := valueIn(row.values, f)
-		return ok && v != nil
+		_, ok := valueIn(row.values, f)
+		return ok
 	}
 	_, zero := f.ValueOf(r.db.Statement.Context, row.fields)
 	return !zero || !f.HasDefaultValue
