@@ -239,13 +239,13 @@ func (r *reread) target() (unique, bool) {
 	return u, len(u.columns) > 0
 }
 
-// has reports whether row i sends a value for f that is not left to the
-// database.
+// has reports whether row i says what it has in f: not where it is zero and the
+// database has a default. What a map leaves out is looked up as NULL, which
+// nothing is like.
 func (r *reread) has(i int, f *schema.Field) bool {
 	row := r.rows.at(i)
 	if row.values != nil {
-		_, ok := valueIn(row.values, f)
-		return ok
+		return true
 	}
 	_, zero := f.ValueOf(r.db.Statement.Context, row.fields)
 	return !zero || !f.HasDefaultValue
@@ -254,21 +254,16 @@ func (r *reread) has(i int, f *schema.Field) bool {
 // value returns what row i sends for f.
 func (r *reread) value(i int, f *schema.Field) any {
 	row := r.rows.at(i)
+	for k, v := range row.values {
+		if names(k, f) {
+			return v
+		}
+	}
 	if row.values != nil {
-		v, _ := valueIn(row.values, f)
-		return v
+		return nil
 	}
 	v, _ := f.ValueOf(r.db.Statement.Context, row.fields)
 	return v
-}
-
-func valueIn(m map[string]any, f *schema.Field) (any, bool) {
-	for k, v := range m {
-		if names(k, f) {
-			return v, true
-		}
-	}
-	return nil, false
 }
 
 // resolved stores the keys of the stored row in row i.

@@ -2,12 +2,15 @@
 # Runs the benchmarks round-robin on an idle machine, keeps the raw output, and
 # writes the tables and the picture of docs/generator.md from it.
 #
-#   ./run.sh                       7 rounds into docs/generator.txt, then the docs
+#   ./run.sh                       5 rounds into docs/generator.txt, then the docs
 #   ROUNDS=1 OUT=/tmp/x ./run.sh   one round, printed only
 #
-# ROUNDS   rounds, each of which runs every step once (7)
+# ROUNDS   rounds, each of which runs every step once (5)
 # OUT      raw output, for benchstat and the report; the docs are written only
 #          when it is docs/generator.txt
+# ADD      1: keep what OUT has, and run only the steps that it lacks; for a run
+#          that was interrupted, or for more rounds. The machine, the versions and
+#          the commit must be the same.
 # BUSY     percent of all CPUs that others may use (10)
 # PATIENCE seconds in all to spend on waiting for others and on repeating steps
 #          that they disturbed (240)
@@ -15,10 +18,11 @@ set -euo pipefail
 cd "$(dirname "$0")"
 docs=$(cd ../../docs && pwd)
 
-ROUNDS=${ROUNDS:-7}
+ROUNDS=${ROUNDS:-5}
 OUT=${OUT:-$docs/generator.txt}
 BUSY=${BUSY:-10}
 PATIENCE=${PATIENCE:-240}
+ADD=${ADD:-}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -96,18 +100,28 @@ run() {
 }
 
 {
-	echo "date: $(date -u +%Y-%m-%d)"
 	echo "go: $(go version | cut -d' ' -f3-)"
 	echo "cores: $(nproc)"
 	echo "kernel: $(uname -sr)"
 	echo "commit: $(git rev-parse --short HEAD)$(git diff --quiet HEAD -- ../../core ../../types || echo ' with changes in core or types')"
 	echo "peers: $(go list -m -f '{{if not (or .Main .Replace)}}{{.Path}} {{.Version}}{{end}}' all | grep -F -f <(sed -n 's/^\t\(github[^ ]*\) .*/\1/p' go.mod) | paste -sd, | sed 's/,/, /g')"
-	echo "rounds: $ROUNDS"
-} >"$OUT"
+} >"$work/header"
+if [[ $ADD && -s $OUT ]]; then
+	if ! grep -E '^(go|cores|kernel|commit|peers): ' "$OUT" | diff - "$work/header" >&2; then
+		echo "$OUT comes from another machine or other versions: run without ADD" >&2
+		exit 1
+	fi
+else
+	{
+		echo "date: $(date -u +%Y-%m-%d)"
+		cat "$work/header"
+	} >"$OUT"
+fi
 
 for round in $(seq "$ROUNDS"); do
 	for step in "${steps[@]}"; do
 		read -r binary pattern benchtime <<<"$step"
+		! grep -qF "# round $round, $pattern:" "$OUT" || continue
 		quiet
 		run "$binary" "$pattern" "$benchtime" "$work/step"
 		least=$used

@@ -7,6 +7,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
+// An Order has an association of every kind.
 type Order struct {
 	gormplugin.Model
 	Number     string `gorm:"size:40;uniqueIndex"`
@@ -18,18 +19,21 @@ type Order struct {
 	Labels     []Label `gorm:"many2many:order_labels"`
 }
 
+// An Item is one of many of an [Order].
 type Item struct {
 	ID      types.Snowflake
 	OrderID types.Snowflake
 	SKU     string `gorm:"size:40"`
 }
 
+// A Receipt is the only one of an [Order].
 type Receipt struct {
 	ID      types.Snowflake
 	OrderID types.Snowflake
 	Text    string `gorm:"size:40"`
 }
 
+// A Customer is what an [Order] belongs to, with two unique columns.
 type Customer struct {
 	ID    types.Snowflake
 	Email string  `gorm:"size:80;uniqueIndex"`
@@ -37,6 +41,7 @@ type Customer struct {
 	Name  string  `gorm:"size:40"`
 }
 
+// A Label is shared by orders.
 type Label struct {
 	ID   types.Snowflake
 	Text string `gorm:"size:40;uniqueIndex"`
@@ -50,12 +55,14 @@ type Shipment struct {
 	Parcels []Parcel
 }
 
+// A Parcel is a child of a [Shipment].
 type Parcel struct {
 	ID         types.Snowflake
 	ShipmentID types.Snowflake
 	Code       string `gorm:"size:40;uniqueIndex"`
 }
 
+// A Node is one of a tree.
 type Node struct {
 	ID       types.Snowflake
 	ParentID *types.Snowflake
@@ -63,16 +70,19 @@ type Node struct {
 	Children []Node `gorm:"foreignKey:ParentID"`
 }
 
+// A Cat has one [Toy].
 type Cat struct {
 	ID  types.Snowflake
 	Toy Toy `gorm:"polymorphic:Owner"`
 }
 
+// A Dog has many a [Toy].
 type Dog struct {
 	ID   types.Snowflake
 	Toys []Toy `gorm:"polymorphic:Owner"`
 }
 
+// A Toy is owned by a model of any kind.
 type Toy struct {
 	ID        types.Snowflake
 	Name      string `gorm:"size:40"`
@@ -97,6 +107,7 @@ func (h *Hooked) BeforeCreate(tx *gorm.DB) error {
 	return nil
 }
 
+// A HookedPart is a child of a [Hooked].
 type HookedPart struct {
 	ID       types.Snowflake
 	HookedID types.Snowflake

@@ -185,7 +185,7 @@ func TestGormPluginFindsARowThatTheTransactionCannotSee(t *testing.T) {
 			for _, with := range []clause.Expression{clause.OnConflict{DoNothing: true}, clause.Insert{Modifier: "IGNORE"}} {
 				must(t, db.Where("1 = 1").Delete(&thing{}).Error)
 				must(t, db.Where("1 = 1").Delete(&box{}).Error)
-				tx := db.Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+				tx := repeatable(t, db)
 				var n int64
 				must(t, tx.Model(&box{}).Count(&n).Error)
 				other := box{Name: "A"}
@@ -196,7 +196,7 @@ func TestGormPluginFindsARowThatTheTransactionCannotSee(t *testing.T) {
 				if b.ID != other.ID || *b.Things[0].BoxID != other.ID {
 					t.Errorf("key after %#v = %d, of the child's box %d; want %d", with, b.ID, *b.Things[0].BoxID, other.ID)
 				}
-				tx = db.Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+				tx = repeatable(t, db)
 				must(t, tx.Model(&box{}).Count(&n).Error)
 				must(t, db.Create(&box{ID: 77, Name: "B"}).Error)
 				preset := box{ID: 77, Name: "C"}
@@ -208,6 +208,16 @@ func TestGormPluginFindsARowThatTheTransactionCannotSee(t *testing.T) {
 			}
 		})
 	}
+}
+
+// repeatable begins a transaction. It ends with t, since a table that it has read
+// cannot be dropped before.
+func repeatable(t *testing.T, db *gorm.DB) *gorm.DB {
+	t.Helper()
+	tx := db.Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	must(t, tx.Error)
+	t.Cleanup(func() { tx.Rollback() })
+	return tx
 }
 
 // GORM and PostgreSQL say it themselves: one INSERT cannot update a row twice.
@@ -340,7 +350,7 @@ func space(t *testing.T, driver, dsn, create, drop string) {
 		t.Fatalf("%s = %v; want no error", create, err)
 	}
 	t.Cleanup(func() {
-		if _, err := db.ExecContext(context.Background(), drop); err != nil {
+		if _, err := db.ExecContext(context.WithoutCancel(t.Context()), drop); err != nil {
 			t.Errorf("%s = %v; want no error", drop, err)
 		}
 		if err := db.Close(); err != nil {

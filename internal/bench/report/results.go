@@ -75,3 +75,15 @@ func (r results) median(name, unit string) (float64, bool) {
 	}
 	return v[len(v)/2], true
 }
+
+// rounds returns the least and the greatest number of values that a benchmark has.
+func (r results) rounds() (low, high int) {
+	for _, units := range r.values {
+		n := len(units["ns/op"])
+		if low == 0 || n < low {
+			low = n
+		}
+		high = max(high, n)
+	}
+	return low, high
+}

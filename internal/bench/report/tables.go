@@ -25,10 +25,15 @@ func tablesOf(r results) []table {
 
 func machine(r results) string {
 	var b strings.Builder
-	for _, key := range []string{"date", "go", "cpu", "cores", "kernel", "commit", "peers", "rounds"} {
+	for _, key := range []string{"date", "go", "cpu", "cores", "kernel", "commit", "peers"} {
 		if v := r.config[key]; v != "" {
 			fmt.Fprintf(&b, "- %s: %s\n", key, v)
 		}
+	}
+	if low, high := r.rounds(); low == high {
+		fmt.Fprintf(&b, "- rounds: %d\n", low)
+	} else {
+		fmt.Fprintf(&b, "- rounds: %d to %d\n", low, high)
 	}
 	if steps, most, over := disturbance(r.comment); steps > 0 {
 		fmt.Fprintf(&b, "- other programs on the machine: above 10 %% of the CPUs in %d of %d steps, at most %d %%\n", over, steps, most)

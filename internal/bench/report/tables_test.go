@@ -55,6 +55,7 @@ func TestTheMachineSectionTellsOfDisturbance(t *testing.T) {
 		"- cpu: Some CPU @ 2.00GHz\n",
 		"above 10 % of the CPUs in 1 of 2 steps, at most 12 %\n",
 		"- gate given up: 150 s",
+		"- rounds: 1 to 3\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("machine = %s; want %q in it", got, want)
