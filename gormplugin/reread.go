@@ -120,9 +120,9 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 	return rest, nil
 }
 
-// byUnique looks list up by the unique keys that keys gives for each row. It returns the rows that are like no
-// stored row, and those that are torn between two: like one in one unique key
-// and like the other in another.
+// byUnique looks list up by the unique keys that keys gives for each row. It
+// returns the rows that are like no stored row, and those that are torn between
+// two: like one in one unique key and like the other in another.
 func (r *reread) byUnique(list []int, keys func(i int) []unique) (free, torn []int, err error) {
 	type lookup struct {
 		row int

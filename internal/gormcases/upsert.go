@@ -284,11 +284,14 @@ var upsertCases = []testCase{
 		c := Customer{Email: "", Phone: &one}
 		e.must(e.db.Omit("Email").Clauses(doNothing()).Create(&c))
 		e.stored("customers", "email", "a", c.ID)
-		c = Customer{Phone: &one}
-		m := map[string]any{"phone": "1", "email": nil}
+		m := map[string]any{"phone": "1"}
+		e.must(e.db.Model(&c).Clauses(doNothing()).Create(m))
+		id, _ := m["id"].(types.Snowflake)
+		e.stored("customers", "email", "a", id)
+		m = map[string]any{"phone": "1", "email": nil}
 		if !e.mysql() { // which stores an empty text for one that is not sent
 			e.must(e.db.Model(&c).Clauses(doNothing()).Create(m))
-			id, _ := m["id"].(types.Snowflake)
+			id, _ = m["id"].(types.Snowflake)
 			e.stored("customers", "email", "a", id)
 		}
 
