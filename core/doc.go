@@ -18,8 +18,9 @@
 //   - An ID is greater than every ID that was returned before its call began.
 //   - The time in an ID is not before its call, and at most Config.RunAhead
 //     (20 ms unless set) after it, as long as the wall clock does not step. (It
-//     can be before its call by as long as the system keeps a goroutine from
-//     running between the two clock readings of one time.Now.) After
+//     can be before its call by as long as the machine was suspended, or a
+//     goroutine kept from running between the two clock readings of one time.Now,
+//     just before.) After
 //     a step back IDs go on from where they were, at up to the full rate, until
 //     the wall clock catches up: no error, no pause. Three other policies trade
 //     that for times near the wall clock; see [Rollback]. Under one of them,
@@ -27,8 +28,8 @@
 //   - Where this cannot be kept there is an error and the ID is 0: [ErrClosed]
 //     after Close, [ErrTimeExhausted] when the layout's time bits run out, a
 //     [*ClockBackError] under a policy that refuses, and the context's error.
-//   - Next and Fill take no lock, allocate nothing, and wait only for the clock,
-//     asleep, until the context ends.
+//   - Next and Fill take no lock, allocate nothing unless they wait or fail, and
+//     wait only for the clock, asleep, until the context ends.
 //
 // # Under which conditions
 //
@@ -39,16 +40,18 @@
 //   - Across a restart with the same static worker: the wall clock of the new
 //     process has passed the time in the last ID of the old one, less the
 //     run-ahead, and both have the same run-ahead. It has, unless it stepped back
-//     while the old process ran, or between the two, by more than has since gone
-//     by. If it has not, the new process repeats IDs of the old one. Nothing in
-//     memory can know; stop the clock from stepping back (slew it), or leave a
-//     worker number unused for as long as the step.
+//     between the two by more than has since gone by, or stepped back before and
+//     the old process ended while it was still ahead (Stats.Ahead above the
+//     run-ahead): catching up takes as long as the step when idle, and longer
+//     under load. If it has not, the new process repeats IDs of the old one.
+//     Nothing in memory can know; stop the clock from stepping back (slew it), or
+//     leave a worker number unused for as long as the step.
 //   - Across all writers of one table: the same Layout, for good.
 //
 // # Rates
 //
 // A layout has 1<<SequenceBits IDs per tick and worker: 4,096,000 per second for
-// [Default]. Callers that ask for more sleep until the next tick. A new generator
+// [Default]. Callers beyond that rate wait, asleep, for the next tick. A new generator
 // leaves the present tick and the run-ahead to whoever had its worker before, so
 // its first ID may take up to one tick.
 //

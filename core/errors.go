@@ -6,14 +6,15 @@ var (
 	// ErrClosed is returned by Next and Fill once Close has been called.
 	ErrClosed = errors.New("core: generator is closed")
 
-	// ErrTimeExhausted is returned by Next and Fill when the clock has passed
-	// the last tick that the layout's time bits can hold (Layout.Exhausted).
-	// Numbers are never reused to go on.
+	// ErrTimeExhausted is returned by Next and Fill when the last number that
+	// the layout's time bits can hold has been taken, or the clock is past it
+	// (Layout.Exhausted). Numbers are never reused to go on.
 	ErrTimeExhausted = errors.New("core: the time bits of the layout are exhausted")
 
 	// ErrWorkerInUse is returned by New when this process already has a live
-	// generator for the same layout, datacenter and worker. Close that one
-	// first, or share it: a Generator is safe for concurrent use.
+	// generator for the same layout, datacenter and worker, or had one that was
+	// dropped without Close. Close that one first, or share it: a Generator is
+	// safe for concurrent use.
 	ErrWorkerInUse = errors.New("core: a live generator in this process has this worker")
 )
 

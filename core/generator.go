@@ -35,7 +35,9 @@ type Config struct {
 	//
 	// It is also how much time a new generator leaves free, because an earlier
 	// process with the same worker could have used it: let processes that share a
-	// worker number one after the other have the same RunAhead.
+	// worker number one after the other have the same RunAhead. After a generator
+	// of this process with a larger one, Continue begins that much ahead of the
+	// clock, and the other policies refuse until the clock is there.
 	//
 	// Defaults to 20 ms. Under Backfill at most 128 ticks, and no more by default.
 	RunAhead time.Duration
@@ -46,7 +48,8 @@ type Config struct {
 	Rollback Rollback
 
 	// RollbackWait is how long one call may wait for the clock under Wait, at most
-	// 1 min. With another policy it must be zero.
+	// 1 min; a Fill that the clock lets through in pieces may for each piece. With
+	// another policy it must be zero.
 	//
 	// Defaults to 5 ms.
 	RollbackWait time.Duration
@@ -127,9 +130,9 @@ const (
 // since the epoch fit an int64 (292 years) with room to go on.
 const maxAge = 250 * 365 * 24 * time.Hour
 
-// A Generator returns unique, increasing IDs. It is made by New, is safe for
-// concurrent use, and must not be copied. Use one per process and worker number,
-// and share it.
+// A Generator returns unique, increasing IDs. It is made by New (the zero value
+// is of no use), is safe for concurrent use, and must not be copied. Use one per
+// process and worker number, and share it.
 type Generator struct {
 	layout     Layout
 	datacenter int64
@@ -146,7 +149,7 @@ type counter interface {
 	next(ctx context.Context) (types.Snowflake, error)
 	reserve(ctx context.Context, want uint64) (first, n uint64, err error)
 	fill(ids []types.Snowflake, first uint64)
-	seal() checkpoint
+	seal() (last uint64)
 	lead() (wall int64, ahead time.Duration, waits uint64)
 }
 
@@ -156,7 +159,9 @@ type counter interface {
 //
 // It refuses a Config whose values are out of range with a [*ValueError], a
 // clock that is past the layout's last tick with [ErrTimeExhausted], and a worker
-// that another live Generator of this process has with [ErrWorkerInUse].
+// that another live Generator of this process has with [ErrWorkerInUse]. A
+// Generator that is dropped without Close keeps its worker for the life of the
+// process.
 func New(config Config) (*Generator, error) {
 	return newGenerator(config, nil)
 }
@@ -224,8 +229,8 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 }
 
 // Next returns an ID that no call has returned before, greater than that of
-// every call that returned before this one began (but see Backfill). It allocates
-// nothing and takes no lock.
+// every call that returned before this one began (but see Backfill). It takes no
+// lock, and allocates nothing unless it has to wait or fails.
 //
 // It waits only when the sequence of the present tick and of the run-ahead is
 // used up: then until the clock allows the next tick, or ctx ends. On an error
@@ -297,17 +302,18 @@ type Stats struct {
 	Datacenter int64
 	Worker     int64
 
-	// Ahead is how far the time of the next ID is ahead of the wall clock: up to
-	// the run-ahead after a burst, more after the wall clock has stepped back, 0
-	// when it is not.
+	// Ahead is how far the last number taken is ahead of the wall clock: up to the
+	// run-ahead after a burst, and in a new generator, which takes what an earlier
+	// one may have used; more after the wall clock has stepped back; 0 when it is
+	// not. Once it is back under the run-ahead, a restart is safe again.
 	Ahead time.Duration
 
 	// Waits counts the sleeps of callers that found no number below the ceiling:
 	// a measure of how much more is asked for than the layout has.
 	Waits uint64
 
-	// Exhausted is when the layout's time bits run out. From then on Next and Fill
-	// return ErrTimeExhausted.
+	// Exhausted is when the layout's time bits run out. Next and Fill return
+	// ErrTimeExhausted from then on, or from up to Ahead earlier.
 	Exhausted time.Time
 
 	// ExhaustedSoon is the alarm for that: less than five years are left. Moving

@@ -639,6 +639,7 @@ func TestCloseRacingNextNeverSharesAnID(t *testing.T) {
 	}
 }
 
+// Where they need not wait: waiting for a context that can end takes a timer.
 func TestNextAndFillDoNotAllocate(t *testing.T) {
 	l := Default()
 	l.WorkerBits, l.SequenceBits = 0, 22

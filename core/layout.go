@@ -84,9 +84,9 @@ func (l Layout) Validate() error {
 // Parts is an ID taken apart.
 type Parts struct {
 	Time       time.Time // the start of the ID's tick, in UTC
-	Datacenter int64
-	Worker     int64
-	Sequence   int64
+	Datacenter int64     // 0..1<<Layout.DatacenterBits-1
+	Worker     int64     // 0..1<<Layout.WorkerBits-1
+	Sequence   int64     // 0..1<<Layout.SequenceBits-1
 }
 
 // Parts takes id apart. It does not judge: an ID of another layout gives parts
@@ -175,7 +175,7 @@ func (l Layout) timeShift() int { return l.DatacenterBits + l.WorkerBits + l.Seq
 // Ticks times Unit outgrow a time.Duration (47 bits of milliseconds are 4,459
 // years, a Duration holds 292), so the product is kept in 128 bits.
 func (l Layout) tick(t time.Time) (tick int64, where int) {
-	if t.Before(l.Epoch) {
+	if t.Round(0).Before(l.Epoch) { // by the wall clock, though both may have another reading
 		return 0, -1
 	}
 	// t >= Epoch: the difference fits 64 unsigned bits even where it does not

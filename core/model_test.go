@@ -32,7 +32,7 @@ import (
 // Not in the model: the policies other than Continue, sequence starts other than
 // Zero; compose and fill, which are arithmetic on numbers that are
 // taken already; the bound of a single sleep (a sleep may end at any later
-// moment); the overflow of times in ns; what seal reads of the clocks, and the
+// moment); the overflow of times in ns, and floor's bound against it; the
 // term that goes on from there.
 
 // A word is the state of a model: 8 bits where a term has 64, in the same
@@ -323,7 +323,7 @@ func (m *model) begin() world {
 	// newTerm
 	w := world{
 		offset: m.wall,
-		state:  word((m.wall+m.ahead)/m.unit)<<m.sequenceBits | m.mask,
+		state:  m.floor(m.wall+m.ahead) | m.mask,
 	}
 	if m.start != 0 || m.blank {
 		w.state = m.start
@@ -400,6 +400,11 @@ func (m *model) apply(w *world, v move) bool {
 	}
 	w.goroutines[i].forget()
 	return true
+}
+
+// floor is numbering.floor.
+func (m *model) floor(now int8) word {
+	return min(word(max(now, 0)/m.unit), m.limit>>m.sequenceBits) << m.sequenceBits
 }
 
 // step makes one step of goroutine i and says whether it could.
@@ -495,16 +500,16 @@ func (m *model) step(w *world, i int) bool {
 		g.synced, g.pc = false, reserveState // for synced := false; ;
 	case reserveState: // last := t.state.Load()
 		g.last = w.state
-		tick := word(max(g.now, 0) / m.unit) // tick := uint64(max(now, 0) / t.unit)
-		// if leaves := last&t.mask+want > t.mask; !synced && (leaves || tick > last>>t.sequenceBits)
-		if leaves := g.last&m.mask+g.want > m.mask; !g.synced && (leaves || tick > g.last>>m.sequenceBits) {
+		floor := m.floor(g.now) // floor := t.floor(now)
+		// if leaves := last&t.mask+want > t.mask; !synced && (leaves || floor > last)
+		if leaves := g.last&m.mask+g.want > m.mask; !g.synced && (leaves || floor > g.last) {
 			g.back, g.pc = reserveState, resyncOffset // now, err = t.accept(…): resync; synced = true
 			break
 		}
-		// first = last + 1; if tick > last>>t.sequenceBits { first = tick<<t.sequenceBits + 0 }
-		g.first = max(g.last+1, tick<<m.sequenceBits)
+		// first = last + 1; if floor > last { first = floor + 0 }
+		g.first = max(g.last+1, floor)
 		if m.mutant == reserveIgnoresLast {
-			g.first = tick << m.sequenceBits
+			g.first = floor
 		}
 		if m.mutant == reserveIgnoresClock {
 			g.first = g.last + 1
@@ -515,8 +520,8 @@ func (m *model) step(w *world, i int) bool {
 			m.fails(w, i, closedInReserve, exhaustedInReserve)
 			break
 		}
-		// ceiling := min((uint64(max(now+t.ahead, 0)/t.unit)+1)<<t.sequenceBits, t.limit)
-		ceiling := min((word(max(g.now+m.ahead, 0)/m.unit)+1)<<m.sequenceBits, m.limit)
+		// ceiling := min(t.floor(now+t.ahead)+t.mask+1, t.limit)
+		ceiling := min(m.floor(g.now+m.ahead)+m.mask+1, m.limit)
 		if m.mutant == reserveIgnoresLimit {
 			ceiling = (word(max(g.now+m.ahead, 0)/m.unit) + 1) << m.sequenceBits
 		}
@@ -1242,7 +1247,7 @@ func newTwin(t *testing.T, random *rand.Rand) *twin {
 		return step
 	})
 	wall, monotonic := c.both()
-	term := newTerm(newNumbering(l, 0, 0), settings{ahead: int64(m.ahead) * int64(w.scale), begin: newSequenceStart(Zero, 1)}, c, wall, monotonic, checkpoint{})
+	term := newTerm(newNumbering(l, 0, 0), settings{ahead: int64(m.ahead) * int64(w.scale), begin: newSequenceStart(Zero, 1)}, c, wall, monotonic, 0)
 	w.generator = &Generator{layout: l, counter: term, term: term}
 	w.world = m.begin()
 	w.same("newTerm", nil, nil)
@@ -1282,7 +1287,7 @@ func (w *twin) real(o callOrder, interrupt func()) (outcome []string) {
 	var err error
 	switch term := w.generator.term; {
 	case o.call == callClose:
-		ids[0] = types.Snowflake(term.seal().last)
+		ids[0] = types.Snowflake(term.seal())
 	case o.call != callNext:
 		ids = make([]types.Snowflake, o.call)
 		err = w.generator.Fill(ctx, ids)

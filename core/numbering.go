@@ -31,6 +31,14 @@ func newNumbering(l Layout, datacenter, worker int64) numbering {
 // wider ones.
 func (n *numbering) start(number uint64) int64 { return int64(number>>(n.sequenceBits&63)) * n.unit }
 
+// floor returns the first number of the tick at ns since the epoch, at most limit.
+// Without the bound, ticks that need more bits than the layout's would be shifted
+// out at the top, and a time past the end would give numbers that were used at
+// the beginning.
+func (n *numbering) floor(ns int64) uint64 {
+	return min(uint64(max(ns, 0)/n.unit), n.limit>>n.sequenceBits) << n.sequenceBits
+}
+
 // compose returns the ID of a number.
 func (n *numbering) compose(number uint64) types.Snowflake {
 	return types.Snowflake(number>>(n.sequenceBits&63)<<(n.timeShift&63) | n.worker | number&n.mask)
@@ -42,8 +50,15 @@ func (n *numbering) fill(ids []types.Snowflake, first uint64) {
 	for len(ids) > 0 {
 		run := ids[:min(uint64(len(ids)), n.mask-first&n.mask+1)]
 		id := n.compose(first)
-		for i := range run {
-			run[i] = id
+		// By fours: how fast a loop of one store is depends, by a factor of two, on
+		// where the linker happens to put it.
+		rest := run
+		for ; len(rest) >= 4; rest = rest[4:] {
+			rest[0], rest[1], rest[2], rest[3] = id, id+1, id+2, id+3
+			id += 4
+		}
+		for i := range rest {
+			rest[i] = id
 			id++
 		}
 		ids, first = ids[len(run):], first+uint64(len(run))

@@ -39,37 +39,29 @@ func identityOf(l Layout, datacenter, worker int64) identity {
 // A record is what the registry keeps of one identity.
 type record struct {
 	live bool
-	stop checkpoint // of the generator that was closed last
+	stop uint64 // the last number of the generator that was closed last
 }
 
-// A checkpoint is where a generator stopped: what its successor must not go
-// below.
-type checkpoint struct {
-	last    uint64    // the last number taken
-	logical int64     // the logical clock, ns since the epoch,
-	at      time.Time // and the moment, with its monotonic reading, when it showed that
-}
-
-// enter marks id as live and returns where its last generator stopped: the zero
-// checkpoint when this is the first.
-func enter(id identity) (checkpoint, error) {
+// enter marks id as live and returns the last number of the generator before, 0
+// when this is the first.
+func enter(id identity) (stop uint64, err error) {
 	registry.Lock()
 	defer registry.Unlock()
 	r := registry.generators[id]
 	if r == nil {
 		registry.generators[id] = &record{live: true}
-		return checkpoint{}, nil
+		return 0, nil
 	}
 	if r.live {
-		return checkpoint{}, fmt.Errorf("%w: datacenter %d, worker %d; share that generator, or Close it first",
+		return 0, fmt.Errorf("%w: datacenter %d, worker %d; share that generator, or Close it first",
 			ErrWorkerInUse, id.datacenter, id.worker)
 	}
 	r.live = true
 	return r.stop, nil
 }
 
-// leave marks id as free, its generator having stopped at stop.
-func leave(id identity, stop checkpoint) {
+// leave marks id as free, stop being the last number of its generator.
+func leave(id identity, stop uint64) {
 	registry.Lock()
 	defer registry.Unlock()
 	*registry.generators[id] = record{stop: stop}

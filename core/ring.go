@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -33,8 +34,9 @@ const maxRingAhead = ringSlots / 2
 // mistakes. To count on in a full tick after a step back carries out of the
 // sequence, or, masked, starts the tick over: the clock readings 0, 0, 1, 0 with
 // two numbers per tick repeat one. To take the last tick back to the clock enters
-// the later tick anew when the clock is there again: 1, 0, 1. (The exhaustive test
-// finds both, and finds nothing wrong with this one.)
+// the later tick anew when the clock is there again: 1, 0, 1. (The exhaustive test,
+// of clock readings one after the other, finds both, and finds nothing wrong with
+// this one.)
 //
 // Ticks before the generator was made are refused: what an earlier process did in
 // them is not in the ring.
@@ -47,19 +49,22 @@ type ring struct {
 	ahead int64 // run-ahead, ns, whole ticks
 	begin sequenceStart
 
-	born  int64  // the wall clock's tick when the ring was made
-	first uint64 // the first tick whose numbers are the ring's
+	born    int64  // the wall clock's tick when the ring was made
+	first   uint64 // the first tick whose numbers are the ring's
+	startup int64  // how many ticks first was above the ceiling then, at most
 }
 
 // newRing returns a ring that begins at the given wall time, above all that this
-// worker has issued before, as newTerm does. The first tick is never 0, which is
+// worker has issued before, as newTerm does. What it leaves to an earlier process
+// is at least the default run-ahead, though its own may be less with short ticks:
+// that process may have had another policy. The first tick is never 0, which is
 // what an empty slot looks like.
-func newRing(n numbering, s settings, c clock, wall int64, stop checkpoint) *ring {
-	r := &ring{slots: make([]atomic.Uint64, ringSlots), numbering: n, clock: c, ahead: s.ahead, begin: s.begin, born: wall / n.unit}
-	r.first = uint64((wall+r.ahead)/r.unit) + 1
-	if stop.last>>r.sequenceBits >= r.first {
-		r.first = stop.last>>r.sequenceBits + 1
-	}
+func newRing(n numbering, s settings, c clock, wall int64, stop uint64) *ring {
+	r := &ring{slots: make([]atomic.Uint64, ringSlots), numbering: n, clock: c, ahead: s.ahead, begin: s.begin}
+	left := max(r.ahead, int64(defaultRunAhead))
+	r.born = wall / r.unit
+	r.startup = (left-r.ahead)/r.unit + 2
+	r.first = max(r.floor(wall+left), stop)>>r.sequenceBits + 1
 	return r
 }
 
@@ -75,15 +80,26 @@ func (r *ring) next(ctx context.Context) (types.Snowflake, error) {
 // reserve takes up to want numbers of one tick, at least one, in one atomic
 // operation, and returns the first and how many. Until there is one it waits. On
 // an error nothing is taken.
+//
+// A goroutine that is stopped after it has read the clock may find its tick
+// forgotten though the clock did not step, so a step is believed when it is met
+// three times.
 func (r *ring) reserve(ctx context.Context, want uint64) (first, n uint64, err error) {
-	for {
+	for met := 0; ; {
 		wall, _ := r.clock.both()
-		if first, n, err = r.at(wall, want); n > 0 || err != nil {
-			return first, n, err
+		first, n, err = r.at(wall, want)
+		switch {
+		case n > 0:
+			return first, n, nil
+		case err != nil && met < 2 && errors.Is(err, ErrClockBack):
+			met++
+			continue
+		case err != nil:
+			return 0, 0, err
 		}
 		r.waits.Add(1)
-		next := ((wall+r.ahead)/r.unit+1)*r.unit - r.ahead // when the ceiling rises
-		if err := sleep(ctx, time.Duration(min(next-wall, maxWait))); err != nil {
+		tick := max((wall+r.ahead)/r.unit+1, int64(r.first)) // the next that there can be numbers of
+		if err := sleep(ctx, time.Duration(min(tick*r.unit-r.ahead-wall, maxWait))); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -93,21 +109,38 @@ func (r *ring) reserve(ctx context.Context, want uint64) (first, n uint64, err e
 // to the ceiling.
 func (r *ring) at(wall int64, want uint64) (first, n uint64, err error) {
 	ceiling := (wall + r.ahead) / r.unit
-	if missing := int64(r.first) - ceiling; missing > 0 && (missing > 1 || wall/r.unit < r.born) {
+	if missing := int64(r.first) - ceiling; missing > 0 && (missing > r.startup || wall/r.unit < r.born) {
 		// Not the moment between New and the first tick, but a clock that has
 		// stepped back to before New, or since the generator before this one.
-		return 0, 0, &ClockBackError{Behind: time.Duration(r.start(r.first<<r.sequenceBits) - wall)}
+		return 0, 0, &ClockBackError{Behind: time.Duration(int64(r.first)*r.unit - wall)}
 	}
+	begin := r.begin.sequence() // of the clock's tick; the sequence of those after it begins at zero
 	for tick := max(wall/r.unit, int64(r.first)); tick <= ceiling; tick++ {
-		if first, n, err = r.take(uint64(tick), want); n > 0 || err != nil {
+		first, n, err = r.take(uint64(tick), want, begin)
+		if errors.Is(err, errForgotten) {
+			newest := int64(0)
+			for i := range r.slots {
+				newest = max(newest, int64(r.slots[i].Load()>>r.sequenceBits))
+			}
+			return 0, 0, &ClockBackError{Behind: time.Duration((newest-int64(len(r.slots))+1)*r.unit - wall)}
+		}
+		if n > 0 || err != nil {
 			return first, n, err
 		}
+		begin = 0
 	}
 	return 0, 0, nil
 }
 
-// take takes up to want numbers of tick; none if they are used up.
-func (r *ring) take(tick, want uint64) (first, n uint64, err error) {
+// errForgotten is the answer of take for a tick whose slot has a later one.
+var errForgotten = errors.New("core: tick overwritten")
+
+// take takes up to want numbers of tick, from begin on if it is the first time;
+// none if they are used up.
+func (r *ring) take(tick, want, begin uint64) (first, n uint64, err error) {
+	if tick >= r.limit>>r.sequenceBits {
+		return 0, 0, ErrTimeExhausted
+	}
 	slot := &r.slots[tick%uint64(len(r.slots))]
 	for {
 		last := slot.Load()
@@ -115,16 +148,13 @@ func (r *ring) take(tick, want uint64) (first, n uint64, err error) {
 		case last >= sealed:
 			return 0, 0, ErrClosed
 		case had > tick:
-			return 0, 0, &ClockBackError{Behind: time.Duration((had - tick) * uint64(r.unit))}
+			return 0, 0, errForgotten
 		case had == tick && last&r.mask == r.mask:
 			return 0, 0, nil
 		case had == tick:
 			first = last + 1
 		default:
-			first = tick<<r.sequenceBits + r.begin.sequence()
-		}
-		if first >= r.limit {
-			return 0, 0, ErrTimeExhausted
+			first = tick<<r.sequenceBits + begin
 		}
 		n = min(want, r.mask-first&r.mask+1)
 		if slot.CompareAndSwap(last, first+n-1) {
@@ -137,15 +167,14 @@ func (r *ring) take(tick, want uint64) (first, n uint64, err error) {
 // last one has been or will be returned. Each slot is sealed by a swap that
 // returns its last number, so a number taken meanwhile is either in it or is
 // never taken.
-func (r *ring) seal() checkpoint {
-	last := r.first<<r.sequenceBits - 1
+func (r *ring) seal() (last uint64) {
+	last = r.first<<r.sequenceBits - 1
 	for i := range r.slots {
 		if n := r.slots[i].Swap(sealed); n < sealed {
 			last = max(last, n)
 		}
 	}
-	wall, _ := r.clock.both()
-	return checkpoint{last: last, logical: wall, at: time.Now()}
+	return last
 }
 
 // lead returns what term.lead does.

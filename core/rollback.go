@@ -36,9 +36,9 @@ const (
 	// Backfill goes back with the wall clock, and uses what is left of the ticks
 	// that it has been in before. It remembers the last 256 ticks in a ring. So
 	// the time in an ID is that of the wall clock, without an outage for steps
-	// within the ring, but **IDs are not in order**: an ID that is taken after a
-	// step back is smaller than those from before it. Each call reads both clocks
-	// and costs about twice as much.
+	// within the ring as long as those ticks were not full, but IDs are NOT IN
+	// ORDER: one that is taken after a step back is smaller than those from before
+	// it. Each call reads both clocks and costs about twice as much.
 	//
 	// It returns a [*ClockBackError] for a tick that the ring has forgotten, and
 	// for one before the generator was made.
@@ -67,8 +67,9 @@ var ErrClockBack = errors.New("core: the wall clock has stepped back")
 // and of Backfill when it has forgotten. The call has taken no number, unless it
 // was racing past the ceiling; then that number is lost.
 type ClockBackError struct {
-	// Behind is how far the wall clock is behind the time of the last ID, or,
-	// under Backfill, behind the time from which on IDs can be had.
+	// Behind is how far the wall clock is behind the time of the last ID (IDs can
+	// be had again when less than the run-ahead is missing), or, under Backfill,
+	// behind the time from which on IDs can be had.
 	Behind time.Duration
 
 	missing time.Duration // until the policy can go on
@@ -96,6 +97,7 @@ func (p *patience) wait(ctx context.Context, r rollback, back *ClockBackError) e
 	if r.policy != Wait || p.used+back.missing > r.wait {
 		return back
 	}
-	p.used += back.missing
-	return sleep(ctx, back.missing)
+	d := min(back.missing, time.Duration(maxWait)) // to notice a clock that is set right
+	p.used += d
+	return sleep(ctx, d)
 }

@@ -210,6 +210,24 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
+func TestWaitNoticesAClockThatIsSetRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := new(stepper)
+		g := newTest(t, Config{Layout: bubbleLayout(4), Rollback: Wait, RollbackWait: time.Minute}, clock)
+		mustNext(t, g)
+		time.Sleep(time.Second)
+		mustNext(t, g)
+		clock.by(-30 * time.Second)
+		time.Sleep(time.Millisecond)
+		time.AfterFunc(10*time.Millisecond, func() { clock.by(30 * time.Second) })
+		began := time.Now()
+		mustNext(t, g)
+		if took := time.Since(began); took > time.Duration(maxWait) {
+			t.Errorf("Next() took %v though the clock was set right after 10ms; want at most %v", took, time.Duration(maxWait))
+		}
+	})
+}
+
 // What looks like a step, because the goroutine stood still between the two
 // readings of one time.Now, is read again.
 func TestOneBadReadingIsNoStep(t *testing.T) {
@@ -233,35 +251,118 @@ func TestOneBadReadingIsNoStep(t *testing.T) {
 	})
 }
 
-// A successor does not forget what its predecessor knew.
-func TestASuccessorRefusesAsItsPredecessorWould(t *testing.T) {
-	for _, policy := range []Rollback{Refuse, Wait, Backfill} {
-		synctest.Test(t, func(t *testing.T) {
-			clock := new(stepper)
-			config := Config{Layout: bubbleLayout(4), Rollback: policy}
-			first := newTest(t, config, clock)
-			last := mustNext(t, first)
-			_ = first.Close(context.Background())
-			clock.by(-time.Hour)
-			time.Sleep(time.Millisecond)
-			second := newTest(t, config, clock)
-			id, err := second.Next(context.Background())
-			for n := 1; err == nil && n < 16; n++ { // what was left of the last tick
-				if id <= last {
-					t.Errorf("%v: Next() of a successor = %d; want more than %d", policy, id, last)
-				}
-				last = id
-				id, err = second.Next(context.Background())
+// Whatever the policies of a generator and of the one before it, and whether the
+// clock steps back before or after the change: no ID repeats, Continue goes on at
+// once, and the others refuse at once and go on when the clock has caught up.
+func TestASuccessorKeepsItsOwnPolicyAfterAStepBack(t *testing.T) {
+	policies := []Rollback{Continue, Refuse, Wait, Backfill}
+	for _, before := range policies {
+		for _, after := range policies {
+			for _, closeFirst := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) {
+					name := fmt.Sprintf("%v, then %v, closed before the step %v", before, after, closeFirst)
+					clock := new(stepper)
+					l := bubbleLayout(4)
+					first := newTest(t, Config{Layout: l, Rollback: before}, clock)
+					mustNext(t, first)
+					time.Sleep(time.Second)
+					last := mustNext(t, first)
+					if closeFirst {
+						_ = first.Close(context.Background())
+					}
+					clock.by(-time.Hour)
+					if !closeFirst {
+						if id, err := first.Next(context.Background()); err == nil {
+							last = id
+						}
+						_ = first.Close(context.Background())
+					}
+					time.Sleep(time.Millisecond)
+					began := time.Now()
+					second := newTest(t, Config{Layout: l, Rollback: after}, clock)
+					var err error
+					var id types.Snowflake
+					for n := 0; err == nil && n < 400; n++ { // what may be left up to the ceiling, and one
+						if id, err = second.Next(context.Background()); err == nil && id <= last {
+							t.Errorf("%s: Next() = %d; want more than %d", name, id, last)
+						}
+					}
+					if took := time.Since(began); took > 2*defaultRunAhead {
+						t.Errorf("%s: the answer took %v; want it at once", name, took)
+					}
+					if after == Continue && err != nil || after != Continue && !errors.Is(err, ErrClockBack) {
+						t.Errorf("%s: Next() = %d, %v; want IDs from Continue, and ErrClockBack from the others", name, id, err)
+					}
+					time.Sleep(time.Hour + time.Second)
+					if id := mustNext(t, second); id <= last {
+						t.Errorf("%s: Next() when the clock has caught up = %d; want more than %d", name, id, last)
+					}
+				})
 			}
-			if id != 0 || !errors.Is(err, ErrClockBack) {
-				t.Errorf("%v: Next() of a successor after a step back = %d, %v; want ErrClockBack", policy, id, err)
-			}
-			time.Sleep(time.Hour)
-			if id := mustNext(t, second); id <= last {
-				t.Errorf("%v: Next() of a successor = %d; want more than %d", policy, id, last)
-			}
-		})
+		}
 	}
+}
+
+func TestASuccessorWithASmallerRunAheadIsNoOutageUnderContinue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := bubbleLayout(4)
+		first := newTest(t, Config{Layout: l, RunAhead: 10 * time.Second}, nil)
+		last := mustNext(t, first)
+		_ = first.Close(context.Background())
+		began := time.Now()
+		second := newTest(t, Config{Layout: l}, nil)
+		if id := mustNext(t, second); id <= last || time.Since(began) > time.Millisecond {
+			t.Errorf("Next() = %d after %v; want more than %d within a tick", id, time.Since(began), last)
+		}
+	})
+}
+
+// The default run-ahead under Backfill is smaller with short ticks. What it leaves
+// to an earlier process must not be.
+func TestARestartUnderAnotherPolicyStartsAboveToo(t *testing.T) {
+	policies := []Rollback{Continue, Refuse, Wait, Backfill}
+	for _, before := range policies {
+		for _, after := range policies {
+			synctest.Test(t, func(t *testing.T) {
+				l := bubbleLayout(2)
+				l.Unit, l.TimeBits = time.Microsecond, 56
+				first := newTest(t, Config{Layout: l, Rollback: before}, nil)
+				stall(t, first)
+				last := mustNext(t, first)
+				forget(first) // a crash
+				second := newTest(t, Config{Layout: l, Rollback: after}, nil)
+				began := time.Now()
+				if id := mustNext(t, second); id <= last || time.Since(began) > defaultRunAhead {
+					t.Errorf("%v, then %v: Next() after a crash = %d after %v; want more than %d, within 20ms", before, after, id, time.Since(began), last)
+				}
+			})
+		}
+	}
+}
+
+// A goroutine that reads the clock, is stopped for longer than the ring remembers,
+// and goes on, is not told that the clock stepped.
+func TestBackfillBelievesNoSingleOldReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := 0
+		g, err := newGenerator(Config{Layout: bubbleLayout(4), Worker: StaticWorker(1), Rollback: Backfill}, func() time.Duration {
+			if old > 0 {
+				old--
+				return -300 * time.Millisecond
+			}
+			return 0
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { forget(g) })
+		for range 600 {
+			mustNext(t, g)
+			time.Sleep(time.Millisecond)
+		}
+		old = 2
+		mustNext(t, g)
+	})
 }
 
 func TestNewRefusesPoliciesOutOfRange(t *testing.T) {

@@ -21,7 +21,8 @@ const (
 	// Random begins at a random number below Config.SequenceStartBelow.
 	Random
 	// Rotating begins one above the last beginning, below
-	// Config.SequenceStartBelow, and then at zero again.
+	// Config.SequenceStartBelow, and then at zero again. Goroutines that meet at
+	// the start of a tick may skip some.
 	Rotating
 )
 

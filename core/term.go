@@ -59,8 +59,9 @@ import (
 // most one each; they keep it and wait until the ceiling is there. So cancelled
 // calls cannot push the word away from the clock.
 type term struct {
-	state atomic.Uint64
-	_     [56]byte // the word that all goroutines write has its cache line to itself
+	_     [64]byte
+	state atomic.Uint64 // all goroutines write it: it has its cache line to itself
+	_     [56]byte
 
 	offset atomic.Int64 // logical time is offset + clock.monotonic(), in ns
 	waits  atomic.Uint64
@@ -84,17 +85,18 @@ const sealed = 3 << 62
 // process could have issued up to its ceiling, which is the ceiling of now; so
 // that much counts as taken, and the first number falls due when the next tick
 // begins.
-func newTerm(n numbering, s settings, c clock, wall, monotonic int64, stop checkpoint) *term {
+//
+// If stop is above that, the clock has stepped back since, or that generator had
+// already gone on from a step, or had a larger run-ahead. The logical clock then
+// begins where stop is at the ceiling: that is as late as lets the first number
+// out at once, and not ahead of the logical clock that let out stop.
+func newTerm(n numbering, s settings, c clock, wall, monotonic int64, stop uint64) *term {
 	t := &term{numbering: n, clock: c, ahead: s.ahead, rollback: s.rollback, begin: s.begin}
 	t.offset.Store(wall - monotonic)
-	last := uint64((wall+t.ahead)/t.unit)<<t.sequenceBits | t.mask
-	if stop.last > last {
-		// The clock has stepped back since, or that generator had already gone on
-		// from a step: go on as it would have. Its logical clock has advanced by
-		// the time since; the rule is that of resync.
-		last = stop.last
-		passed := max(0, c.start.Sub(stop.at)) // a test's bubble has a clock of its own
-		t.offset.Store(max(wall-monotonic, min(stop.logical+int64(passed), t.start(last)-monotonic)))
+	last := t.floor(wall+t.ahead) | t.mask
+	if stop > last {
+		last = stop
+		t.offset.Store(max(wall, t.start(last)-t.ahead) - monotonic)
 	}
 	t.state.Store(last)
 	return t
@@ -173,8 +175,8 @@ func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err e
 	var patience patience
 	for synced := false; ; {
 		last := t.state.Load()
-		tick := uint64(max(now, 0) / t.unit)
-		if leaves := last&t.mask+want > t.mask; !synced && (leaves || tick > last>>t.sequenceBits) {
+		floor := t.floor(now)
+		if leaves := last&t.mask+want > t.mask; !synced && (leaves || floor > last) {
 			if now, err = t.accept(ctx, &patience); err != nil {
 				return 0, 0, err
 			}
@@ -182,13 +184,13 @@ func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err e
 			continue
 		}
 		first = last + 1
-		if tick > last>>t.sequenceBits {
-			first = tick<<t.sequenceBits + t.begin.sequence()
+		if floor > last {
+			first = floor + t.begin.sequence()
 		}
 		if err := t.ended(first); err != nil {
 			return 0, 0, err
 		}
-		ceiling := min((uint64(max(now+t.ahead, 0)/t.unit)+1)<<t.sequenceBits, t.limit)
+		ceiling := min(t.floor(now+t.ahead)+t.mask+1, t.limit)
 		if first < ceiling {
 			n = min(want, ceiling-first)
 			if t.state.CompareAndSwap(last, first+n-1) {
@@ -196,6 +198,9 @@ func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err e
 			}
 			// Others were faster; what they took may be all there was, and time
 			// has passed.
+			if err := ctx.Err(); err != nil {
+				return 0, 0, err
+			}
 			now, synced = t.now(), false
 			continue
 		}
@@ -276,9 +281,7 @@ func (t *term) resync() int64 {
 	if now < offset {
 		last := t.state.Load()
 		if last >= sealed {
-			// seal has swapped, and is about to read the offset for a successor
-			// to go on from: without the last number nothing better is known.
-			return offset + monotonic
+			return offset + monotonic // nobody needs it any more
 		}
 		now = max(now, min(offset, t.start(last)-monotonic))
 	}
@@ -323,11 +326,7 @@ func (t *term) follow() (now int64, back *ClockBackError) {
 
 // seal ends the term: every later call fails, and no number above the returned
 // last one has been or will be returned.
-func (t *term) seal() checkpoint {
-	last := t.state.Swap(sealed)
-	at := time.Now()
-	return checkpoint{last: last, logical: t.offset.Load() + int64(at.Sub(t.clock.start)), at: at}
-}
+func (t *term) seal() (last uint64) { return t.state.Swap(sealed) }
 
 // lead returns the wall clock, in ns since the epoch, how far the tick of the
 // last number is ahead of it, and the count of waits.

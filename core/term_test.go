@@ -163,39 +163,86 @@ func TestAnOldClockReadingIsDropped(t *testing.T) {
 	})
 }
 
-// A resync between the swap of the seal and its reading of the offset must not
-// take the logical clock down to a wall clock that has stepped back: the successor
-// goes on from that reading, and would wait as long as the step.
-func TestASealThatMeetsAResyncKeepsTheLogicalClock(t *testing.T) {
-	for _, rollback := range []Rollback{Continue, Refuse} {
+// A caller that is looking at the clock when the term is sealed gets ErrClosed,
+// not a verdict on the clock.
+func TestASealDuringALookAtTheClockIsClosed(t *testing.T) {
+	for bits := 1; bits <= 18; bits++ { // where the seal's tick lies on the clock depends on them
 		synctest.Test(t, func(t *testing.T) {
-			clock := new(stepper)
-			config := Config{Layout: bubbleLayout(2), Worker: StaticWorker(1), Rollback: rollback}
-			g := newTest(t, config, clock)
+			var g *Generator
+			interrupt, step := false, new(stepper)
+			var err error
+			g, err = newGenerator(Config{Layout: bubbleLayout(bits), Worker: StaticWorker(1), Rollback: Refuse}, func() time.Duration {
+				if interrupt {
+					interrupt = false
+					_ = g.Close(context.Background())
+				}
+				return step.offset()
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { forget(g) })
 			mustNext(t, g)
 			time.Sleep(time.Second)
 			mustNext(t, g)
-			clock.by(-time.Hour)
-			_, _ = g.Next(context.Background())
-			before := g.term.offset.Load()
-			stop := checkpoint{last: g.term.state.Swap(sealed)}
-			if _, err := g.term.accept(context.Background(), new(patience)); err != nil {
-				t.Errorf("%v: accept() with the seal = %v; want nil, the caller will see the seal", rollback, err)
-			}
-			stop.logical, stop.at = g.term.offset.Load()+g.term.clock.monotonic(), time.Now()
-			if after := g.term.offset.Load(); after != before {
-				t.Errorf("%v: the offset went from %v to %v; want it kept", rollback, time.Duration(before), time.Duration(after))
-			}
-			g.close.Do(func() { leave(g.identity, stop) }) // as Close would
-			if rollback != Continue {
-				return
-			}
-			began := time.Now()
-			successor := newTest(t, config, clock)
-			mustNext(t, successor)
-			if took := time.Since(began); took > 2*defaultRunAhead {
-				t.Errorf("Next() of the successor took %v; want at most 40ms", took)
+			step.by(-time.Hour)
+			time.Sleep(time.Millisecond)
+			interrupt = true
+			if id, err := g.Next(context.Background()); id != 0 || !errors.Is(err, ErrClosed) {
+				t.Errorf("%d bits: Next(closed while it reads the clock) = %d, %v; want 0, ErrClosed", bits, id, err)
 			}
 		})
+	}
+}
+
+// A clock far past the end has ticks whose bits do not fit above the sequence.
+// Shifted out, they would look like early ticks, and the counter would go back.
+func TestAClockFarPastTheEndTakesNothingBack(t *testing.T) {
+	epoch := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, rollback := range []Rollback{Continue, Refuse, Wait, Backfill} {
+		for _, c := range []struct {
+			layout Layout
+			steps  []time.Duration // forward, one after the other
+		}{
+			{Layout{epoch, time.Millisecond, 41, 0, 0, 22}, []time.Duration{1 << 42 * time.Millisecond, time.Hour}},
+			{Layout{epoch, time.Millisecond, 41, 0, 0, 22}, []time.Duration{1<<42*time.Millisecond - time.Hour, time.Hour, time.Hour}},
+			{Layout{epoch, time.Second, 1, 0, 0, 62}, []time.Duration{time.Second, time.Second, time.Second, time.Second, time.Second}},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				l := c.layout
+				if l.Unit == time.Second { // one that lasts two seconds, from the beginning of the bubble
+					l.Epoch = time.Now()
+				}
+				clock := new(stepper)
+				g := newTest(t, Config{Layout: l, Worker: StaticWorker(0), Rollback: rollback}, clock)
+				var last types.Snowflake
+				take := func() error {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					defer cancel()
+					id, err := g.Next(ctx)
+					if err != nil && id != 0 || err == nil && id <= last {
+						t.Fatalf("%v, %+v: Next() = %d, %v after %d; want more, or 0 and an error", rollback, l, id, err, last)
+					}
+					if err == nil {
+						last = id
+					}
+					return err
+				}
+				if l.Unit == time.Millisecond {
+					if err := take(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var err error
+				for _, step := range c.steps {
+					clock.by(step)
+					time.Sleep(2 * l.Unit * 20) // out of the tick of the last number
+					err = take()
+				}
+				if !errors.Is(err, ErrTimeExhausted) {
+					t.Errorf("%v, %+v: Next() far past the end = %v; want ErrTimeExhausted", rollback, l, err)
+				}
+			})
+		}
 	}
 }
