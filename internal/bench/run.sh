@@ -3,7 +3,7 @@
 # writes the tables and the picture of docs/generator.md from it.
 #
 #   ./run.sh                       5 rounds into docs/generator.txt, then the docs
-#   ROUNDS=1 OUT=/tmp/x ./run.sh   one round, printed only
+#   ROUNDS=1 OUT=x.txt ./run.sh    one round, printed only
 #
 # ROUNDS   rounds, each of which runs every step once (5)
 # OUT      raw output, for benchstat and the report; the docs are written only
@@ -28,7 +28,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # The workspace is left out: what is measured is this module's own go.mod.
-export GOWORK=off
+export GOWORK=off GIT_OPTIONAL_LOCKS=0
 go test -c -o "$work/bench" .
 GOEXPERIMENT=jsonv2 go test -c -o "$work/benchv2" .
 

@@ -37,11 +37,11 @@ const warmUp = 40 << classicBits
 // by up to 1 ms, or 20 ms, of the time; hence also shares above 100.
 func BenchmarkSaturation(b *testing.B) {
 	fromNext := func(b *testing.B) func(n int) {
-		take := nextEach(b, newSnowkey(b, classicBits))
+		take := nextEach(b, newSnowkey(b, layout(classicBits)))
 		return inBatches(take)
 	}
 	fromFill := func(b *testing.B) func(n int) {
-		g, ctx := newSnowkey(b, classicBits), context.Background()
+		g, ctx := newSnowkey(b, layout(classicBits)), context.Background()
 		return inBatchesOf(100, func(ids []types.Snowflake) {
 			if err := g.Fill(ctx, ids); err != nil {
 				b.Error(err)
