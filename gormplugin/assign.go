@@ -222,5 +222,5 @@ func (r rows) settable(i int) bool {
 }
 
 func unaddressable(s *schema.Schema) error {
-	return fmt.Errorf("gormplugin: a %s passed by value cannot receive its key, pass a pointer: %w", s.Name, gorm.ErrInvalidValue)
+	return fmt.Errorf("gormplugin: %s passed by value cannot receive its key, pass a pointer: %w", s.Name, gorm.ErrInvalidValue)
 }

@@ -59,8 +59,8 @@
 // written.
 //
 // A foreign key that cannot hold 64 bits is a [ModelError] at first use, and so
-// is a string that refers to a number: GORM would truncate the one without a
-// word, and store a single character in the other.
+// is a string that refers to a number: GORM would silently truncate the key in
+// the first case, and store a single character in the second.
 //
 // # Under which conditions
 //
@@ -75,9 +75,10 @@
 //     enough, but on MySQL, which goes by every unique key that there is. An
 //     upsert on the primary key of a model that declares no other unique key is
 //     taken to meet only rows of the same key, on MySQL as well. Unique indexes
-//     on expressions are not looked up. A row that is like two stored rows in
-//     different unique keys is resolved to neither. Only columns that the plugin
-//     fills are read back: of (TenantID, ID), the TenantID stays as it was sent.
+//     on expressions are not looked up. A row that conflicts with two stored
+//     rows, on different unique keys, is resolved to neither. Only columns that
+//     the plugin fills are read back: of (TenantID, ID), the TenantID stays as it
+//     was sent.
 //   - A BEFORE INSERT trigger does not change what the row is unique by.
 //
 // Looking up what an upsert met takes RETURNING in the same statement, for DO

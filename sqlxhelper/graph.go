@@ -49,6 +49,13 @@ func manyRows(method string, rows any) (batch, error) {
 			return b, nil
 		}
 	}
+	if method == "InsertGraph" {
+		hint := ""
+		if v.Kind() == reflect.Struct {
+			hint = ": pass &row"
+		}
+		return batch{}, fmt.Errorf("%w: %s takes a *struct, a []struct or a []*struct; got %T%s", ErrArgument, method, rows, hint)
+	}
 	return batch{}, fmt.Errorf("%w: %s takes []T, []*T or a pointer to one of them, with a struct T, got %T", ErrArgument, method, rows)
 }
 

@@ -268,3 +268,16 @@ func TestCircleIsOneStatementPerTableAndLevel(t *testing.T) {
 		t.Errorf("InsertGraph() = %v; want nil", err)
 	}
 }
+
+func TestInsertGraphOfAValueSaysToPassAPointer(t *testing.T) {
+	h := sqlxhelper.New(newSource())
+	db, _ := newMock(t)
+	for want, arg := range map[string]any{
+		"InsertGraph takes a *struct, a []struct or a []*struct; got sqlxhelper_test.Order: pass &row": Order{},
+		"InsertGraph takes a *struct, a []struct or a []*struct; got []int":                            []int{1},
+	} {
+		if err := h.InsertGraph(ctx, db, "orders", arg); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("InsertGraph(%T) = %v; want it to end in %q", arg, err, want)
+		}
+	}
+}

@@ -7,9 +7,9 @@
 //	go run ./examples/orders -data DIR         # a folder of your own
 //	go run ./examples/orders -db other.db
 //
-// Every row has its key before any SQL is sent. So an order and its lines can
-// point at each other in memory, and no statement waits for a key that the
-// database made up for the one before it.
+// No row waits for a key from the database: sqlxhelper sets all keys and foreign
+// keys of an order before any SQL; GORM saves an order and then its items, and
+// the plugin sets the keys of each just before its INSERT.
 //
 // Read the files in this order:
 //
@@ -40,7 +40,8 @@
 //
 // Keys are distinct as long as every process that writes to the file at the
 // same time has a -worker number of its own, and the clock is not set back
-// between two runs. A real service gets both from a worker lease (core/lease).
+// between two runs. This version has no leases: give each process its number
+// yourself, as the README shows.
 //
 // # Input
 //

@@ -33,7 +33,7 @@ func (r *report) print(out io.Writer) error {
 		_, _ = fmt.Fprintf(table, "  %-5s\t%v\t%v\t%v\t%v\t%v\t%v\t\n", append([]any{name}, cells...)...)
 	}
 	customers, products := len(r.data.customers), len(r.data.products)
-	row("", "customers", "products", "orders", "lines", "total", "import")
+	row("", "customers", "products", "orders", "lines", "line total", "import")
 	row("input", customers, products, r.total.orders, r.total.lines, r.total.total, "")
 	for _, s := range r.stores {
 		// The same numbers again, because verification has just shown that.
@@ -52,19 +52,19 @@ func (r *report) print(out io.Writer) error {
 		"every customer, product, order and line is what the input says",
 		"every foreign key leads to the right row",
 		"totals are exact, in decimal arithmetic",
-		fmt.Sprintf("%d keys in the file, no two alike", r.checked.keys),
+		fmt.Sprintf("%d keys in the file, earlier runs included, no two alike", r.checked.keys),
 		fmt.Sprintf("all finished imports in the file are complete (%s)", strings.Join(finished, ", ")),
 	} {
 		fmt.Fprintf(&text, "  ok  %s\n", line)
 	}
 
 	if r.example != nil {
-		fmt.Fprintf(&text, "\nOrder %d as JSON. Keys are strings, because JavaScript would round the numbers:\n\n", r.example.Number)
+		fmt.Fprintf(&text, "\nOrder %d as JSON, read through GORM. Keys are strings, because JavaScript would\nround the numbers. The total is without freight:\n\n", r.example.Number)
 		order, err := json.MarshalIndent(r.example, "  ", "  ")
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "  %s\n\nIts key, taken apart:\n\n", order)
+		fmt.Fprintf(&text, "  %s\n\nIts key, taken apart. Its time may be some milliseconds ahead of the clock:\n\n", order)
 		r.decode(&text, r.example.ID)
 	}
 	_, err := io.WriteString(out, text.String())

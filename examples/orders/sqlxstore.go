@@ -165,8 +165,9 @@ func (s *sqlxStore) begin(ctx context.Context, d *dataset) error {
 		products = append(products, sqlxProduct{Number: p.Number, Name: p.Name, UnitPrice: p.UnitPrice})
 	}
 
-	// The rows live outside the function, since InTx may call it again: a row
-	// that has its key keeps it, and a second call writes the same rows.
+	// InTx runs the function once. The rows live outside it because their keys
+	// are needed after the commit. A row that has its key keeps it, so calling
+	// InTx again after an error would write the same rows.
 	err := sqlxhelper.InTx(ctx, s.db, nil, func(tx *sqlx.Tx) error {
 		if err := s.helper.Insert(ctx, tx, "sqlx_imports", &imp); err != nil {
 			return err
