@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/DATA-DOG/go-sqlmock v1.5.2
-	github.com/jmoiron/sqlx v1.4.0
+	github.com/jmoiron/sqlx v1.3.0
 	github.com/mattn/go-sqlite3 v1.14.22
 	gorm.io/driver/sqlite v1.6.0
 	gorm.io/gorm v1.30.0
