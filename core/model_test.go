@@ -29,11 +29,10 @@ import (
 // finds what there is to find: model_mutants_test.go, where a change of one line
 // breaks each claim.
 //
-// Not in the model: the policies other than Continue, sequence starts other than
-// Zero; compose and fill, which are arithmetic on numbers that are
-// taken already; the bound of a single sleep (a sleep may end at any later
-// moment); the overflow of times in ns, and floor's bound against it; the
-// term that goes on from there.
+// Not in the model: the policies other than Continue; sequence starts other than
+// Zero; compose and fill, which are arithmetic on numbers that are taken already;
+// the bound of a single sleep (a sleep may end at any later moment); the overflow
+// of times in ns; the term that follows on a seal.
 
 // A word is the state of a model: 8 bits where a term has 64, in the same
 // proportions. Numbers are below 1<<7, modelSealed is as sealed.
@@ -608,7 +607,7 @@ func (m *model) step(w *world, i int) bool {
 		g.now = w.offset
 		m.synced(g) // return now + monotonic
 
-	// func (t *term) seal() checkpoint
+	// func (t *term) seal() (last uint64)
 	case sealSwap: // last := t.state.Swap(sealed)
 		last := w.state
 		w.state = modelSealed
