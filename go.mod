@@ -7,7 +7,7 @@ require (
 	github.com/jmoiron/sqlx v1.3.0
 	github.com/mattn/go-sqlite3 v1.14.22
 	gorm.io/driver/sqlite v1.6.0
-	gorm.io/gorm v1.30.0
+	gorm.io/gorm v1.30.2
 )
 
 require (

@@ -22,8 +22,9 @@ const root = "github.com/snowkey/snowkey"
 var (
 	gorm      = []string{"gorm.io/gorm", "github.com/jinzhu/inflection", "github.com/jinzhu/now", "golang.org/x/text"}
 	sqlx      = []string{"github.com/jmoiron/sqlx"}
-	goRedis   = []string{"github.com/redis/go-redis/v9", "github.com/cespare/xxhash/v2", "github.com/dgryski/go-rendezvous", "go.uber.org/atomic"}
+	goRedis   = []string{"github.com/redis/go-redis/v9", "github.com/cespare/xxhash/v2", "github.com/dgryski/go-rendezvous"}
 	zooKeeper = []string{"github.com/go-zookeeper/zk"}
+	pgx       = []string{"github.com/jackc/pgx/v5", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "golang.org/x/text"}
 )
 
 // A rule says what a package may depend on, however indirectly, besides the
@@ -54,6 +55,8 @@ var rules = map[string]rule{
 	// Neither knows core: any source of keys serves.
 	"gormplugin": {packages: []string{"types"}, modules: gorm},
 	"sqlxhelper": {packages: []string{"types"}, modules: sqlx},
+	// A module of its own for the same reason as the leases'.
+	"sqlxhelper/pgxcopy": {packages: []string{"types", "sqlxhelper"}, modules: slices.Concat(sqlx, pgx)},
 }
 
 // private reports whether a package is for this repository alone.

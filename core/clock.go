@@ -12,6 +12,9 @@ type clock struct {
 	epoch time.Time // wall times are counted from here
 	start time.Time // monotonic times are counted from here
 
+	// now, if set, shows the wall clock's time instead: see Worker.
+	now func() time.Time
+
 	// step, set by tests of this package only, is added to the wall clock, which
 	// is how a test lets it jump.
 	step func() time.Duration
@@ -32,6 +35,9 @@ func (c *clock) both() (wall, monotonic int64) {
 	now := time.Now()
 	// epoch has no monotonic reading, so this Sub compares wall times.
 	wall, monotonic = int64(now.Sub(c.epoch)), int64(now.Sub(c.start))
+	if c.now != nil {
+		wall = int64(c.now().Sub(c.epoch))
+	}
 	if c.step != nil {
 		wall += int64(c.step())
 	}

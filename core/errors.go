@@ -11,6 +11,12 @@ var (
 	// (Layout.Exhausted). Numbers are never reused to go on.
 	ErrTimeExhausted = errors.New("core: the time bits of the layout are exhausted")
 
+	// ErrReservationExhausted is returned by Next and Fill when all the time that a
+	// leased worker number is reserved for is used up, or there is no worker number
+	// at the moment, and waiting for the lease did not help: its store has been away
+	// for long. They go on as soon as the lease is renewed or replaced.
+	ErrReservationExhausted = errors.New("core: the reserved time of the leased worker is used up")
+
 	// ErrWorkerInUse is returned by New when this process already has a live
 	// generator for the same layout, datacenter and worker, or had one that was
 	// dropped without Close. Close that one first, or share it: a Generator is

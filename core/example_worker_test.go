@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"strconv"
 
 	"github.com/snowkey/snowkey/core"
 )
 
-// The pods of a StatefulSet are numbered from 0, and Kubernetes tells each its
-// number when the manifest asks for it:
+// A fixed number from the deployment. The pods of a StatefulSet are numbered from
+// 0, and Kubernetes tells each its number when the manifest asks for it:
 //
 //	env:
 //	- name: SNOWKEY_WORKER
@@ -19,13 +18,13 @@ import (
 //	    fieldRef:
 //	      fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
 //
-// A missing or empty variable must stop the program: number 0 belongs to a pod.
-func ExampleStaticWorker() {
+// A missing or empty variable stops the program: number 0 belongs to a pod.
+func ExampleWorkerFromEnv() {
 	_ = os.Setenv("SNOWKEY_WORKER", "3") // what Kubernetes does
 
-	worker, err := strconv.ParseInt(os.Getenv("SNOWKEY_WORKER"), 10, 64)
+	worker, err := core.WorkerFromEnv("SNOWKEY_WORKER")
 	if err != nil {
-		log.Fatalf("SNOWKEY_WORKER: %v", err)
+		log.Fatal(err)
 	}
 	gen, err := core.New(core.Config{Worker: core.StaticWorker(worker)})
 	if err != nil {
@@ -33,5 +32,21 @@ func ExampleStaticWorker() {
 	}
 	defer gen.Close(context.Background())
 	fmt.Println(gen.Stats().Worker)
+
+	_ = os.Setenv("SNOWKEY_WORKER", "")
+	_, err = core.WorkerFromEnv("SNOWKEY_WORKER")
+	fmt.Println(err)
+	// Output:
+	// 3
+	// core: environment variable SNOWKEY_WORKER is "": want a worker number in decimal digits, such as 0 or 12
+}
+
+// The same without a variable: the ordinal is the end of the pod's host name.
+func ExampleWorkerFromHostname() {
+	worker, err := core.WorkerFromHostname("orders-3") // from os.Hostname
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(worker)
 	// Output: 3
 }

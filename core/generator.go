@@ -2,9 +2,11 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/snowkey/snowkey/types"
@@ -65,18 +67,31 @@ type Config struct {
 	//
 	// Defaults to 1<<Layout.SequenceBits, which is best for every n.
 	SequenceStartBelow int64
+
+	// MaxLeaseWait is how long one call may wait for a leased worker number: for
+	// its lease to be renewed when all the reserved time is used up, or replaced
+	// when it was lost. Then the call fails with ErrReservationExhausted. A Fill
+	// may wait that long for each piece that it takes. Negative means until the
+	// call's context ends. A StaticWorker has no use for it.
+	//
+	// Defaults to 5 s.
+	MaxLeaseWait time.Duration
 }
 
 // settings are what a counter takes from a Config, checked and with defaults.
 type settings struct {
-	ahead    int64 // run-ahead, ns, whole ticks
-	rollback rollback
-	begin    sequenceStart
+	ahead     int64 // run-ahead, ns, whole ticks
+	rollback  rollback
+	begin     sequenceStart
+	leaseWait time.Duration // negative: any time
 }
 
 func (c *Config) settings() (settings, error) {
 	unit := c.Layout.Unit
-	s := settings{rollback: rollback{c.Rollback, c.RollbackWait}}
+	s := settings{rollback: rollback{c.Rollback, c.RollbackWait}, leaseWait: c.MaxLeaseWait}
+	if s.leaseWait == 0 {
+		s.leaseWait = defaultLeaseWait
+	}
 
 	ahead := c.RunAhead
 	switch {
@@ -126,6 +141,10 @@ const (
 	maxRunAhead     = 10 * time.Second
 )
 
+// defaultLeaseWait is the default Config.MaxLeaseWait: enough for a lease that was
+// lost to be replaced, and less than most callers' patience.
+const defaultLeaseWait = 5 * time.Second
+
 // maxAge bounds the distance from a layout's epoch to now, so that nanoseconds
 // since the epoch fit an int64 (292 years) with room to go on.
 const maxAge = 250 * 365 * 24 * time.Hour
@@ -134,28 +153,57 @@ const maxAge = 250 * 365 * 24 * time.Hour
 // is of no use), is safe for concurrent use, and must not be copied. Use one per
 // process and worker number, and share it.
 type Generator struct {
+	// One of them is set, once there is a worker number: what the IDs are taken
+	// from at present. Worker number and count are always read through one load of
+	// it. (Apart from each other, a caller that has the number of one lease could
+	// take its count from the next, and repeat an ID of another process.)
+	term atomic.Pointer[term]
+	ring atomic.Pointer[ring] // under Backfill
+
 	layout     Layout
 	datacenter int64
-	worker     int64
-	identity   identity
-	counter    counter
-	term       *term // the counter, if it is a term: spares Next the call through the interface
-	close      sync.Once
+	settings   settings
+	clock      clock
+	owner      Worker
+	identity   *identity // in the registry; nil if the number is leased
+
+	installing sync.Mutex    // of held
+	held       *Reservation  // the present one
+	worker     atomic.Int64  // its number
+	waits      atomic.Uint64 // of the counters before the present one
+	changes    bell
+	closed     atomic.Bool
+	closing    atomic.Bool   // Close has been called
+	shut       chan struct{} // closed when the first Close is done
+	closeErr   error         // its result
 }
 
-// A counter is where the numbers of a Generator come from: a term, or a ring
-// under Backfill.
+// A counter is what a term and a ring are to their owner. (Next and Fill, which
+// must not allocate, call the methods of either type.)
 type counter interface {
-	next(ctx context.Context) (types.Snowflake, error)
-	reserve(ctx context.Context, want uint64) (first, n uint64, err error)
-	fill(ids []types.Snowflake, first uint64)
+	extend(limit uint64)
 	seal() (last uint64)
+	isSealed() bool
+	newest() uint64
+	reserved() (limit uint64)
 	lead() (wall int64, ahead time.Duration, waits uint64)
 }
 
-// New returns a Generator. It does no I/O and starts no goroutine. The first call
-// of Next or Fill may wait for up to one tick: the numbers of the present tick,
-// and of the run-ahead, may belong to an earlier process with the same worker.
+// counter returns the present counter, nil if there has been none.
+func (g *Generator) counter() counter {
+	if t := g.term.Load(); t != nil {
+		return t
+	}
+	if r := g.ring.Load(); r != nil {
+		return r
+	}
+	return nil
+}
+
+// New returns a Generator. It does no I/O and starts no goroutine. With a static
+// worker the first call of Next or Fill may wait for up to one tick: the numbers of
+// the present tick, and of the run-ahead, may belong to an earlier process with the
+// same worker.
 //
 // It refuses a Config whose values are out of range with a [*ValueError], a
 // clock that is past the layout's last tick with [ErrTimeExhausted], and a worker
@@ -178,14 +226,10 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 	l.Epoch = l.Epoch.UTC() // which drops the monotonic reading that Sub would prefer
 	if config.Worker == nil {
 		return nil, &ValueError{"Config.Worker", "missing",
-			"a number that no other process has at the same time, as StaticWorker(n) from a setting " +
-				"of the deployment: an environment variable, or the ordinal of a StatefulSet pod. There is no default"}
+			"a lease of package lease, which gives each process a number of its own, or a number that no other " +
+				"process has at the same time, as StaticWorker(n). There is no default"}
 	}
-	worker := config.Worker.number()
 	if err := checkBits("Config.Datacenter", config.Datacenter, l.DatacenterBits); err != nil {
-		return nil, err
-	}
-	if err := checkBits("Config.Worker", worker, l.WorkerBits); err != nil {
 		return nil, err
 	}
 	config.Layout = l
@@ -195,7 +239,10 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 	}
 
 	c := newClock(l.Epoch, step)
-	wall, monotonic := c.both()
+	if w, ok := config.Worker.(interface{ WallClock() func() time.Time }); ok {
+		c.now = w.WallClock()
+	}
+	wall, _ := c.both()
 	switch now := l.Epoch.Add(time.Duration(wall)); {
 	case wall < 0:
 		return nil, &ValueError{"Layout.Epoch", l.Epoch.Format(time.RFC3339Nano),
@@ -208,22 +255,16 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 			l.Exhausted().Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
 	}
 
-	id := identityOf(l, config.Datacenter, worker)
-	stop, err := enter(id)
-	if err != nil {
-		return nil, err
-	}
 	g := &Generator{
 		layout:     l,
 		datacenter: config.Datacenter,
-		worker:     worker,
-		identity:   id,
+		settings:   settings,
+		clock:      c,
+		owner:      config.Worker,
+		shut:       make(chan struct{}),
 	}
-	if n := newNumbering(l, config.Datacenter, worker); config.Rollback == Backfill {
-		g.counter = newRing(n, settings, c, wall, stop)
-	} else {
-		g.term = newTerm(n, settings, c, wall, monotonic, stop)
-		g.counter = g.term
+	if err := g.owner.Bind(&Binding{g}); err != nil {
+		return nil, err
 	}
 	return g, nil
 }
@@ -233,23 +274,48 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 // lock, and allocates nothing unless it has to wait or fails.
 //
 // It waits only when the sequence of the present tick and of the run-ahead is
-// used up: then until the clock allows the next tick, or ctx ends. On an error
-// the ID is 0: ctx's error, wrapped, [ErrClosed], [ErrTimeExhausted], or, under
-// another policy than Continue, a [*ClockBackError].
+// used up: then until the clock allows the next tick, or ctx ends. With a leased
+// worker number it also waits while there is none, or all the time that it is
+// reserved for is used up: for Config.MaxLeaseWait at most. On an error the ID is
+// 0: ctx's error, wrapped, [ErrClosed], [ErrTimeExhausted], with a leased number
+// [ErrReservationExhausted], or, under another policy than Continue, a
+// [*ClockBackError].
 func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
+	var p patience
 	err := ctx.Err()
-	if err == nil {
+	for err == nil {
 		var id types.Snowflake
-		if g.term != nil {
-			id, err = g.term.next(ctx)
+		if t := g.term.Load(); t != nil {
+			id, err = t.next(ctx, &p)
+		} else if r := g.ring.Load(); r != nil {
+			id, err = r.next(ctx, &p)
 		} else {
-			id, err = g.counter.next(ctx)
+			err = errSealed
 		}
 		if err == nil {
 			return id, nil
 		}
+		if errors.Is(err, errSealed) {
+			err = g.await(ctx, &p)
+		}
 	}
 	return 0, fmt.Errorf("core: no ID: %w", err)
+}
+
+// await waits for a counter that is not sealed, unless the generator is closed.
+func (g *Generator) await(ctx context.Context, p *patience) error {
+	for {
+		changed := g.changes.listen()
+		if g.closed.Load() {
+			return ErrClosed
+		}
+		if c := g.counter(); c != nil && !c.isSealed() {
+			return nil
+		}
+		if err := p.await(ctx, g.settings.leaseWait, ever, changed); err != nil {
+			return err
+		}
+	}
 }
 
 // Fill sets every element of ids to a new ID, as Next would return them but at a
@@ -261,31 +327,85 @@ func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 // IDs that were taken are lost. An empty slice returns nil.
 func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	for rest := ids; len(rest) > 0; {
-		err := ctx.Err()
-		var first, n uint64
-		if err == nil {
-			first, n, err = g.counter.reserve(ctx, uint64(len(rest)))
-		}
+		n, err := g.piece(ctx, rest)
 		if err != nil {
 			clear(ids)
 			return fmt.Errorf("core: no IDs for a slice of %s: %w", strconv.Itoa(len(ids)), err)
 		}
-		g.counter.fill(rest[:n], first)
 		rest = rest[n:]
 	}
 	return nil
 }
 
+// piece fills the first n elements of ids, at least one.
+func (g *Generator) piece(ctx context.Context, ids []types.Snowflake) (n uint64, err error) {
+	var p patience
+	err = ctx.Err()
+	for err == nil {
+		var first uint64
+		if t := g.term.Load(); t != nil {
+			if first, n, err = t.reserve(ctx, uint64(len(ids)), &p); err == nil {
+				t.fill(ids[:n], first)
+				return n, nil
+			}
+		} else if r := g.ring.Load(); r != nil {
+			if first, n, err = r.reserve(ctx, uint64(len(ids)), &p); err == nil {
+				r.fill(ids[:n], first)
+				return n, nil
+			}
+		} else {
+			err = errSealed
+		}
+		if errors.Is(err, errSealed) {
+			err = g.await(ctx, &p)
+		}
+	}
+	return 0, err
+}
+
 // Close ends the generator: later calls of Next and Fill fail with [ErrClosed],
 // and calls that race with it return either an ID that nobody else has or that
-// error. Its worker number is then free for another generator of this process,
-// which starts above every ID of this one.
+// error. Then it closes its worker. A static number is free for another generator
+// of this process from then on, which starts above every ID of this one; a leased
+// one is given back to its store, which takes until ctx ends at most; if ctx has
+// ended already it is not given back, and busy until the reserved time is over.
 //
-// Closing twice is harmless. With a static worker Close does not wait, uses no
-// ctx, and returns nil.
-func (g *Generator) Close(context.Context) error {
-	g.close.Do(func() { leave(g.identity, g.counter.seal()) })
-	return nil
+// Closing twice is harmless: the second call waits for the first, or for its own
+// ctx, and returns the same. With a static worker that is nil, at once.
+func (g *Generator) Close(ctx context.Context) error {
+	if g.closing.CompareAndSwap(false, true) {
+		g.closeErr = g.end(ctx)
+		close(g.shut)
+		return g.closeErr
+	}
+	select {
+	case <-g.shut:
+		return g.closeErr
+	default:
+	}
+	select {
+	case <-g.shut:
+		return g.closeErr
+	case <-ctx.Done():
+		return fmt.Errorf("core: another Close is not done yet: %w", ctx.Err())
+	}
+}
+
+// end seals before it gives the number back: in the other order, the next owner of
+// the number could begin at the last ID before this one has stopped.
+func (g *Generator) end(ctx context.Context) error {
+	g.installing.Lock()
+	g.closed.Store(true)
+	last := uint64(0)
+	if g.held != nil {
+		last = g.held.seal()
+	}
+	g.installing.Unlock()
+	g.changes.ring()
+	if g.identity != nil {
+		leave(*g.identity, last)
+	}
+	return g.owner.Close(ctx)
 }
 
 // Layout returns the layout, which takes the generator's IDs apart.
@@ -300,13 +420,17 @@ func (g *Generator) Max(t time.Time) types.Snowflake { return g.layout.Max(t) }
 // Stats is the state of a Generator at one moment.
 type Stats struct {
 	Datacenter int64
-	Worker     int64
+	Worker     int64 // between two leases, that of the last
 
 	// Ahead is how far the last number taken is ahead of the wall clock: up to the
 	// run-ahead after a burst, and in a new generator, which takes what an earlier
 	// one may have used; more after the wall clock has stepped back; 0 when it is
 	// not. Once it is back under the run-ahead, a restart is safe again.
 	Ahead time.Duration
+
+	// Reserved is the time that no ID reaches before the lease of the worker number
+	// is renewed; zero if the number is not leased.
+	Reserved time.Time
 
 	// Waits counts the sleeps of callers that found no number below the ceiling:
 	// a measure of how much more is asked for than the layout has.
@@ -329,11 +453,18 @@ const alarmYears = 5
 func (g *Generator) Stats() Stats {
 	s := Stats{
 		Datacenter: g.datacenter,
-		Worker:     g.worker,
+		Worker:     g.worker.Load(),
 		Exhausted:  g.layout.Exhausted(),
 	}
-	var wall int64
-	wall, s.Ahead, s.Waits = g.counter.lead()
+	wall, _ := g.clock.both()
+	if c := g.counter(); c != nil {
+		wall, s.Ahead, s.Waits = c.lead()
+		s.Waits += g.waits.Load()
+		if g.identity == nil {
+			limit := c.reserved() >> g.layout.SequenceBits
+			s.Reserved = g.layout.Epoch.Add(time.Duration(limit) * g.layout.Unit)
+		}
+	}
 	now := g.layout.Epoch.Add(time.Duration(wall))
 	s.ExhaustedSoon = !now.AddDate(alarmYears, 0, 0).Before(s.Exhausted)
 	return s

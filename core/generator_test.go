@@ -56,8 +56,11 @@ func forget(g *Generator) {
 	_ = g.Close(context.Background())
 	registry.Lock()
 	defer registry.Unlock()
-	if r := registry.generators[g.identity]; r != nil && !r.live {
-		delete(registry.generators, g.identity)
+	if g.identity == nil {
+		return
+	}
+	if r := registry.generators[*g.identity]; r != nil && !r.live {
+		delete(registry.generators, *g.identity)
 	}
 }
 
@@ -229,7 +232,7 @@ func TestSaturationLeavesNoGaps(t *testing.T) {
 }
 
 // number returns the last number taken, as an ID's bits less the worker.
-func number(g *Generator) uint64 { return g.term.state.Load() }
+func number(g *Generator) uint64 { return g.term.Load().state.Load() }
 
 func TestADoneContextTakesNoNumber(t *testing.T) {
 	g := newTest(t, Config{}, nil)
@@ -389,7 +392,7 @@ func TestNewRefusesWhatIsOutOfRange(t *testing.T) {
 		want   string
 		is     error
 	}{
-		{func(c *Config) { c.Worker = nil }, "core: Config.Worker is missing: want a number that no other process has", nil},
+		{func(c *Config) { c.Worker = nil }, "core: Config.Worker is missing: want a lease of package lease", nil},
 		{func(c *Config) { c.Worker = StaticWorker(32) }, "core: Config.Worker is 32: want 0..31 (5 bits)", nil},
 		{func(c *Config) { c.Worker = StaticWorker(-1) }, "core: Config.Worker is -1: want 0..31 (5 bits)", nil},
 		{func(c *Config) { c.Layout, c.Worker = Mastodon(), StaticWorker(1) }, "core: Config.Worker is 1: want 0..0 (0 bits)", nil},
@@ -662,8 +665,8 @@ func TestEveryBitOfTheIDIsWhereTheLayoutSays(t *testing.T) {
 		before := time.Now().Truncate(l.Unit)
 		id := mustNext(t, g)
 		p := g.Layout().Parts(id)
-		if p.Datacenter != config.Datacenter || p.Worker != config.Worker.number() || p.Time.Before(before) || p.Time.After(time.Now().Add(defaultRunAhead)) {
-			t.Errorf("%s: Parts(Next()) = %+v; want datacenter %d, worker %d and the present", name, p, config.Datacenter, config.Worker.number())
+		if p.Datacenter != config.Datacenter || p.Worker != ones(l.WorkerBits) || p.Time.Before(before) || p.Time.After(time.Now().Add(defaultRunAhead)) {
+			t.Errorf("%s: Parts(Next()) = %+v; want datacenter %d, worker %d and the present", name, p, config.Datacenter, ones(l.WorkerBits))
 		}
 		if id < g.Min(p.Time) || id > g.Max(p.Time) {
 			t.Errorf("%s: Next() = %d; want within Min..Max of its time, %d..%d", name, id, g.Min(p.Time), g.Max(p.Time))

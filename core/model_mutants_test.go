@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -14,20 +15,28 @@ const (
 	_ mutant = iota // none: the model is faithful
 	// take returns compose(last's tick, n's sequence): a carry is cut off.
 	takeWraps
-	// take leaves out n < t.limit.
-	takeIgnoresLimit
+	// look leaves out last < t.limit.
+	lookIgnoresLimit
 	// take leaves out the comparison of the ticks, and so settle.
-	takeIgnoresCeiling
+	takeIgnoresTick
 	// next takes a number and then waits for it, where it should reserve.
 	nextTakesBeforeWaiting
 	// settle does not read the clocks again after it has waited.
 	settleTrustsOldTime
+	// settle returns a number beyond the limit that is under the ceiling.
+	settleIgnoresLimit
+	// settle returns its number when await does.
+	settleTrustsAwait
 	// reserve: first = tick<<bits, without max(last+1, …).
 	reserveIgnoresLast
 	// reserve: first = last+1, without max(…, tick<<bits).
 	reserveIgnoresClock
 	// reserve: the ceiling is not bounded by the limit.
 	reserveIgnoresLimit
+	// reserve: a floor at the limit is obeyed.
+	reserveObeysClock
+	// reserve: a floor at the end of the layout is ignored, as one at the limit is.
+	reserveIgnoresEnd
 	// reserve takes a number before it waits, to keep its place.
 	reserveKeepsAPlace
 	// reserve: state.Store where CompareAndSwap should be.
@@ -36,6 +45,25 @@ const (
 	offsetRatchets
 	// resync returns to reserve with synced unset.
 	resyncForever
+	// resync obeys a clock beyond the limit.
+	resyncObeysClock
+	// newReservedTerm obeys a clock beyond the limit.
+	beginningObeysClock
+	// newReservedTerm is given a limit that is not the first number of a tick.
+	limitWithinATick
+	// ended loads the limit after the state, not before it: the two steps change
+	// places.
+	endedLoadsStateFirst
+	// await does not look at the seal.
+	awaitIgnoresSeal
+	// await listens after it has looked.
+	awaitListensLate
+	// Extend rings the bell before it raises the limit.
+	extendRingsFirst
+	// extend stores the limit, be it lower.
+	extendStores
+	// Seal does not ring the bell.
+	sealForgetsToRing
 	// seal sets a flag, which look and ended read, and reads the last number. The
 	// word stays a number.
 	closedFlag
@@ -239,10 +267,38 @@ func TestModelFindsEveryMutant(t *testing.T) {
 	waiting.programs, waiting.cancel = [][]call{next(1), next(1)}, true
 	// The last two numbers are left of all.
 	end := pause
-	end.start, end.limit = 7, 10
+	end.start, end.end = 7, 10
 	fill := end
 	fill.ahead, fill.programs = 2, [][]call{{3}}
+	past := end
+	past.start, past.wall = 6, 6
+	// Tick 3 is reserved, and then tick 4. One number is left in tick 3,
+	lease := pause
+	lease.start, lease.reserved, lease.first, lease.limit, lease.raises = 6, true, 6, 8, []word{10}
+	lease.programs, lease.until = [][]call{next(2), next(1)}, 0
+	late := lease
+	late.ahead, late.raises = 0, []word{12}
+	leaseFill := lease
+	leaseFill.start, leaseFill.programs = 0, [][]call{{3}}
+	lowering := lease
+	lowering.raises = []word{10, 8}
+	// or none, and one waits for more.
+	used := lease
+	used.programs, used.start = [][]call{next(1), {callClose}}, 7
+	wanting := lease
+	wanting.programs, wanting.start, wanting.cancel = [][]call{next(2)}, 7, true
+	// Two take the last number, and one of them gets the first of tick 4.
+	race := lease
+	race.programs = [][]call{next(1), next(1), {callClose}}
+	// The clock comes, or steps, or is from the beginning, beyond the limit.
+	beyond := lease
+	beyond.wall, beyond.until, beyond.programs = 5, 1, [][]call{next(1)}
+	far := leaseFill
+	far.limit, far.raises, far.programs, far.steps = 12, nil, [][]call{{6}}, []int8{4}
+	farFromTheBeginning := far
+	farFromTheBeginning.wall, farFromTheBeginning.steps = 7, nil
 
+	sound := map[string]bool{} // worlds that were searched without their mistake
 	for _, c := range []struct {
 		name   string
 		world  model
@@ -256,24 +312,45 @@ func TestModelFindsEveryMutant(t *testing.T) {
 		{"a reserve that lowers the state to the clock: growth", pauseOfOne, reserveIgnoresLast, growing, 26},
 		{"a reserve that lowers the state to the clock: order", pauseOfOne, reserveIgnoresLast, ordered, 26},
 		{"a take that cuts off the carry", pause, takeWraps, unique, 19},
-		{"a take that does not look at the limit", end, takeIgnoresLimit, limited, 24},
+		{"a look that does not look at the limit", end, lookIgnoresLimit, limited, 24},
 		{"a reserve that does not look at the limit", fill, reserveIgnoresLimit, limited, 8},
 		{"a seal beside the word", closing, closedFlag, ended, 13},
-		{"a take that does not look at the ceiling", burst, takeIgnoresCeiling, capped, 8},
+		{"a take that does not look at the ceiling", burst, takeIgnoresTick, capped, 8},
 		{"an offset raised to the last number", back, offsetRatchets, capped, 14},
 		{"a reserve that does not look at the clock", pauseOfOne, reserveIgnoresClock, floored, 11},
 		{"a next that takes before it waits", cancelling, nextTakesBeforeWaiting, frugal, 8},
 		{"a reserve that keeps a place while it waits", waiting, reserveKeepsAPlace, frugal, 11},
 		{"a settle that does not read the clock again", burst, settleTrustsOldTime, live, 7},
 		{"a reserve that re-reads the wall clock for ever", pauseOfOne, resyncForever, live, 0},
+		{"a reserve that goes on after the end", past, reserveIgnoresEnd, floored, 8},
+
+		{"a look that does not look at the limit of a lease", lease, lookIgnoresLimit, limited, 15},
+		{"a take that does not compare the tick", lease, takeIgnoresTick, limited, 10},
+		{"a settle that does not look at the limit", lease, settleIgnoresLimit, limited, 14},
+		{"a reserve that does not look at the limit of a lease", leaseFill, reserveIgnoresLimit, limited, 12},
+		{"a limit that is not the first number of a tick", lease, limitWithinATick, limited, 5},
+		{"a next that takes before it waits for a lease", wanting, nextTakesBeforeWaiting, frugal, 4},
+		{"an extend that stores", lowering, extendStores, growing, 3},
+		{"a settle that trusts a raise", late, settleTrustsAwait, capped, 17},
+		{"a settle that trusts a seal", race, settleTrustsAwait, ended, 20},
+		{"an ended that looks at the seal first", race, endedLoadsStateFirst, ended, 18},
+		{"a clock beyond the limit that is obeyed by reserve", beyond, reserveObeysClock, serving, 17},
+		{"a clock beyond the limit that is obeyed by resync", far, resyncObeysClock, capped, 10},
+		{"a clock beyond the limit that is obeyed at the beginning", farFromTheBeginning, beginningObeysClock, capped, 8},
+		{"an await that does not look at the seal", used, awaitIgnoresSeal, live, 16},
+		{"an await that listens after it has looked", used, awaitListensLate, live, 17},
+		{"an extend that rings before the raise", used, extendRingsFirst, live, 18},
+		{"a seal that does not ring", used, sealForgetsToRing, live, 18},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := c.world
-			m.name = c.name
-			if f := m.search(); f.broken != "" {
-				t.Errorf("search(the world of %s, without it) = %v; want nothing broken", c.name, f)
+			if world := fmt.Sprintf("%+v", m); !sound[world] {
+				if f := m.search(); f.broken != "" {
+					t.Errorf("search(the world of %s, without it) = %v; want nothing broken", c.name, f)
+				}
+				sound[world] = true
 			}
-			m.mutant = c.mutant
+			m.name, m.mutant = c.name, c.mutant
 			mustBreak(t, m, c.breaks, c.moves)
 		})
 	}

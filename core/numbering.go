@@ -10,7 +10,7 @@ type numbering struct {
 	timeShift    uint8  // where the ticks are in the ID
 	mask         uint64 // of the sequence
 	worker       uint64 // datacenter and worker where they are in the ID
-	limit        uint64 // the first number past the last tick
+	end          uint64 // the first number past the last tick
 }
 
 func newNumbering(l Layout, datacenter, worker int64) numbering {
@@ -20,7 +20,7 @@ func newNumbering(l Layout, datacenter, worker int64) numbering {
 		timeShift:    uint8(l.timeShift()),
 		mask:         uint64(ones(l.SequenceBits)),
 		worker:       uint64(datacenter<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits),
-		limit:        1 << (l.TimeBits + l.SequenceBits),
+		end:          1 << (l.TimeBits + l.SequenceBits),
 	}
 }
 
@@ -31,12 +31,12 @@ func newNumbering(l Layout, datacenter, worker int64) numbering {
 // wider ones.
 func (n *numbering) start(number uint64) int64 { return int64(number>>(n.sequenceBits&63)) * n.unit }
 
-// floor returns the first number of the tick at ns since the epoch, at most limit.
+// floor returns the first number of the tick at ns since the epoch, at most end.
 // Without the bound, ticks that need more bits than the layout's would be shifted
 // out at the top, and a time past the end would give numbers that were used at
 // the beginning.
 func (n *numbering) floor(ns int64) uint64 {
-	return min(uint64(max(ns, 0)/n.unit), n.limit>>n.sequenceBits) << n.sequenceBits
+	return min(uint64(max(ns, 0)/n.unit), n.end>>n.sequenceBits) << n.sequenceBits
 }
 
 // compose returns the ID of a number.

@@ -28,7 +28,7 @@ type oracle struct {
 func newOracle(config Config, step func() time.Duration) *oracle {
 	o := &oracle{
 		layout:   config.Layout,
-		worker:   config.Worker.number(),
+		worker:   int64(config.Worker.(staticWorker)),
 		clock:    newClock(config.Layout.Epoch, step),
 		runAhead: int64(defaultRunAhead / config.Layout.Unit),
 	}
@@ -44,7 +44,11 @@ func (o *oracle) ticks(ns int64) int64 { return ns / int64(o.layout.Unit) }
 // do not go below the last number, nor above what the offset was.
 func (o *oracle) sync() {
 	wall, monotonic := o.clock.both()
-	hold := min(o.logical, o.tick*int64(o.layout.Unit)-monotonic)
+	next := o.tick
+	if o.seq == ones(o.layout.SequenceBits) {
+		next++
+	}
+	hold := min(o.logical, next*int64(o.layout.Unit)-monotonic)
 	o.logical = max(wall-monotonic, hold)
 }
 

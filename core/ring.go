@@ -44,33 +44,48 @@ type ring struct {
 	slots []atomic.Uint64
 	waits atomic.Uint64
 
+	limit atomic.Uint64 // no number from here on is taken; as that of a term
+
 	numbering
 	clock clock
-	ahead int64 // run-ahead, ns, whole ticks
-	begin sequenceStart
+	settings
+	changes *bell // as that of a term
 
 	born    int64  // the wall clock's tick when the ring was made
 	first   uint64 // the first tick whose numbers are the ring's
 	startup int64  // how many ticks first was above the ceiling then, at most
+	leased  bool   // the wait for the first tick is one for the lease
 }
 
 // newRing returns a ring that begins at the given wall time, above all that this
 // worker has issued before, as newTerm does. What it leaves to an earlier process
 // is at least the default run-ahead, though its own may be less with short ticks:
-// that process may have had another policy. The first tick is never 0, which is
-// what an empty slot looks like.
-func newRing(n numbering, s settings, c clock, wall int64, stop uint64) *ring {
-	r := &ring{slots: make([]atomic.Uint64, ringSlots), numbering: n, clock: c, ahead: s.ahead, begin: s.begin}
-	left := max(r.ahead, int64(defaultRunAhead))
+// that process may have had another policy.
+func newRing(n numbering, s settings, c clock, b *bell, wall int64, stop uint64) *ring {
+	left := max(s.ahead, int64(defaultRunAhead))
+	first := (max(n.floor(wall+left), stop)>>n.sequenceBits + 1) << n.sequenceBits
+	r := newReservedRing(n, s, c, b, wall, first, first, n.end)
+	r.leased = false
+	r.startup = (left-r.ahead)/r.unit + 2 // not for what stop adds
+	return r
+}
+
+// newReservedRing returns a ring whose numbers are those in [first, limit), both
+// the first of a tick; from is where the lease begins, as for a term. The first tick
+// is never 0, which is what an empty slot looks like.
+func newReservedRing(n numbering, s settings, c clock, b *bell, wall int64, from, first, limit uint64) *ring {
+	r := &ring{slots: make([]atomic.Uint64, ringSlots), numbering: n, clock: c, settings: s, changes: b}
+	r.limit.Store(limit)
+	r.first = max(1, first>>r.sequenceBits)
 	r.born = wall / r.unit
-	r.startup = (left-r.ahead)/r.unit + 2
-	r.first = max(r.floor(wall+left), stop)>>r.sequenceBits + 1
+	r.startup = max(0, int64(from>>r.sequenceBits)-(wall+r.ahead)/r.unit) + 1
+	r.leased = true
 	return r
 }
 
 // next takes one number and returns its ID.
-func (r *ring) next(ctx context.Context) (types.Snowflake, error) {
-	number, _, err := r.reserve(ctx, 1)
+func (r *ring) next(ctx context.Context, p *patience) (types.Snowflake, error) {
+	number, _, err := r.reserve(ctx, 1, p)
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +99,7 @@ func (r *ring) next(ctx context.Context) (types.Snowflake, error) {
 // A goroutine that is stopped after it has read the clock may find its tick
 // forgotten though the clock did not step, so a step is believed when it is met
 // three times.
-func (r *ring) reserve(ctx context.Context, want uint64) (first, n uint64, err error) {
+func (r *ring) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
 	for met := 0; ; {
 		wall, _ := r.clock.both()
 		first, n, err = r.at(wall, want)
@@ -93,6 +108,17 @@ func (r *ring) reserve(ctx context.Context, want uint64) (first, n uint64, err e
 			return first, n, nil
 		case err != nil && met < 2 && errors.Is(err, ErrClockBack):
 			met++
+			continue
+		case errors.Is(err, errBeyond):
+			// first is beyond the limit, or before the beginning of the lease. Not
+			// for long without another look at the clock, which may have been wrong.
+			d := maxWait
+			if early := int64(r.first)*r.unit - r.ahead - wall; early > 0 {
+				d = min(d, early)
+			}
+			if err := r.await(ctx, first, time.Duration(d), p); err != nil {
+				return 0, 0, err
+			}
 			continue
 		case err != nil:
 			return 0, 0, err
@@ -109,23 +135,30 @@ func (r *ring) reserve(ctx context.Context, want uint64) (first, n uint64, err e
 // to the ceiling.
 func (r *ring) at(wall int64, want uint64) (first, n uint64, err error) {
 	ceiling := (wall + r.ahead) / r.unit
-	if missing := int64(r.first) - ceiling; missing > 0 && (missing > r.startup || wall/r.unit < r.born) {
-		// Not the moment between New and the first tick, but a clock that has
-		// stepped back to before New, or since the generator before this one.
+	if first = r.first << r.sequenceBits; first >= r.limit.Load() {
+		return first, 0, r.ended(first)
+	}
+	switch missing := int64(r.first) - ceiling; {
+	case missing <= 0:
+	case missing > r.startup || wall/r.unit < r.born:
+		// Not the moment between New and the first tick, nor a lease that begins in
+		// the future, but a clock that has stepped back to before that, or since the
+		// generator or the lease before this one.
 		return 0, 0, &ClockBackError{Behind: time.Duration(int64(r.first)*r.unit - wall)}
+	case r.isSealed():
+		return 0, 0, errSealed
+	case r.leased:
+		return first, 0, errBeyond
 	}
 	begin := r.begin.sequence() // of the clock's tick; the sequence of those after it begins at zero
 	for tick := max(wall/r.unit, int64(r.first)); tick <= ceiling; tick++ {
 		first, n, err = r.take(uint64(tick), want, begin)
 		if errors.Is(err, errForgotten) {
-			newest := int64(0)
-			for i := range r.slots {
-				newest = max(newest, int64(r.slots[i].Load()>>r.sequenceBits))
-			}
+			newest := int64(r.newest() >> r.sequenceBits)
 			return 0, 0, &ClockBackError{Behind: time.Duration((newest-int64(len(r.slots))+1)*r.unit - wall)}
 		}
 		if n > 0 || err != nil {
-			return first, n, err
+			return first, n, err // first also with errBeyond
 		}
 		begin = 0
 	}
@@ -138,15 +171,16 @@ var errForgotten = errors.New("core: tick overwritten")
 // take takes up to want numbers of tick, from begin on if it is the first time;
 // none if they are used up.
 func (r *ring) take(tick, want, begin uint64) (first, n uint64, err error) {
-	if tick >= r.limit>>r.sequenceBits {
-		return 0, 0, ErrTimeExhausted
+	number := min(tick, r.end>>r.sequenceBits) << r.sequenceBits // as in floor
+	if err := r.ended(number); err != nil {
+		return number, 0, err
 	}
 	slot := &r.slots[tick%uint64(len(r.slots))]
 	for {
 		last := slot.Load()
 		switch had := last >> r.sequenceBits; {
 		case last >= sealed:
-			return 0, 0, ErrClosed
+			return 0, 0, errSealed
 		case had > tick:
 			return 0, 0, errForgotten
 		case had == tick && last&r.mask == r.mask:
@@ -175,6 +209,48 @@ func (r *ring) seal() (last uint64) {
 		}
 	}
 	return last
+}
+
+func (r *ring) isSealed() bool { return r.slots[0].Load() >= sealed }
+
+// newest returns the greatest number taken, or the one before the first.
+func (r *ring) newest() uint64 {
+	newest := r.first<<r.sequenceBits - 1
+	for i := range r.slots {
+		if n := r.slots[i].Load(); n < sealed {
+			newest = max(newest, n)
+		}
+	}
+	return newest
+}
+
+// extend raises the limit to the given one, the first number of a tick.
+func (r *ring) extend(limit uint64) { raise(&r.limit, limit) }
+
+// ended returns why number n may not be taken, if it may not.
+func (r *ring) ended(n uint64) error {
+	switch {
+	case r.isSealed():
+		return errSealed
+	case n >= r.end:
+		return ErrTimeExhausted
+	case n >= r.limit.Load():
+		return errBeyond
+	}
+	return nil
+}
+
+// reserved returns the limit.
+func (r *ring) reserved() uint64 { return r.limit.Load() }
+
+// await waits until number n is below the limit, the ring is sealed, or d has
+// passed.
+func (r *ring) await(ctx context.Context, n uint64, d time.Duration, p *patience) error {
+	changed := r.changes.listen()
+	if r.limit.Load() > n && n>>r.sequenceBits > r.first || r.isSealed() {
+		return nil
+	}
+	return p.await(ctx, r.leaseWait, d, changed)
 }
 
 // lead returns what term.lead does.

@@ -9,6 +9,11 @@ import (
 
 // A Rollback is what a Generator does when the wall clock has stepped back. Under
 // each of them no ID is returned twice; they differ in what they give up instead.
+//
+// A lease may begin ahead of the clock: by up to the skew that it permits, and with
+// the loss guard by its window. Continue begins there at once. The others wait for
+// the clock to get there, for Config.MaxLeaseWait at most: choose Continue with the
+// loss guard.
 type Rollback int
 
 const (
@@ -21,7 +26,8 @@ const (
 	// Refuse returns a [*ClockBackError] until the wall clock, plus the run-ahead,
 	// has reached the last ID again. So the time in an ID is never further from
 	// the wall clock than the run-ahead, at the price of an outage as long as the
-	// step. Twitter's snowflake does this.
+	// step. (A clock that is beyond the reserved time of a leased worker number is
+	// ignored; IDs are then behind it.) Twitter's snowflake does this.
 	//
 	// A step is seen when a call leaves the tick of the last ID; IDs of that tick
 	// may be returned after it. A step that the run-ahead makes up for is none.
@@ -88,8 +94,11 @@ type rollback struct {
 	wait   time.Duration
 }
 
-// A patience is how much of the bound one call has used.
-type patience struct{ used time.Duration }
+// A patience is how much of its bounds one call has used.
+type patience struct {
+	used   time.Duration // waiting for the wall clock
+	leased time.Duration // waiting for the lease
+}
 
 // wait waits until back may be over, if the policy is Wait and the bound allows
 // it, else it returns back.

@@ -111,7 +111,7 @@ func TestAStepThatTheRunAheadMakesUpForIsNone(t *testing.T) {
 				t.Errorf("%v: a step back of 15ms cost %v; want nothing with 20ms of run-ahead", policy, took)
 			}
 			wall := time.Now().Add(clock.offset()).Sub(g.Layout().Epoch)
-			if logical := time.Duration(g.term.offset.Load() + g.term.clock.monotonic()); logical != wall {
+			if logical := time.Duration(g.term.Load().offset.Load() + g.term.Load().clock.monotonic()); logical != wall {
 				t.Errorf("%v: the logical clock shows %v; want the wall clock's %v", policy, logical, wall)
 			}
 		})
@@ -398,6 +398,30 @@ func TestPoliciesAndStartsHaveNames(t *testing.T) {
 	} {
 		if got.String() != want {
 			t.Errorf("String() = %q; want %q", got.String(), want)
+		}
+	}
+}
+
+// Without a run-ahead, or with one shorter than a tick, the logical clock after a
+// step back must not be held in the tick of the last number.
+func TestContinueGoesOnAfterAStepBackWithoutRunAhead(t *testing.T) {
+	for _, unit := range []time.Duration{time.Millisecond, time.Second} {
+		for _, ahead := range []time.Duration{-1, unit / 2, unit} {
+			synctest.Test(t, func(t *testing.T) {
+				clock := new(stepper)
+				l := bubbleLayout(2)
+				l.Unit, l.TimeBits = unit, 41
+				g := newTest(t, Config{Layout: l, RunAhead: ahead}, clock)
+				mustNext(t, g)
+				clock.by(-time.Hour)
+				began := time.Now()
+				for range 40 { // ten ticks
+					mustNext(t, g)
+				}
+				if took := time.Since(began); took > 11*unit {
+					t.Errorf("40 IDs at 4 per %v with RunAhead %v took %v after a step back; want 10 ticks", unit, ahead, took)
+				}
+			})
 		}
 	}
 }

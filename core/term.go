@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -58,19 +59,42 @@ import (
 // Only callers that race past the same check can take one beyond the ceiling, at
 // most one each; they keep it and wait until the ceiling is there. So cancelled
 // calls cannot push the word away from the clock.
+//
+// # The limit
+//
+// A worker number that is leased is reserved up to some time, and no number of
+// that time or later may be returned, however late the caller is. The limit is
+// the first such number. It is the first of a tick, and is only ever raised. With
+// a number that is not leased it is the end of the layout.
+//
+// Every number is checked against it: through its tick, if look and take have it
+// (look finds the last number below the limit, so all of its tick is, and take
+// returns a number of that tick only), by the number itself otherwise. Who finds
+// the word at the limit waits without taking a number; who has raced past it keeps
+// the number until the limit is above it, as at the ceiling.
+//
+// A wall clock at the limit or beyond is ignored and not obeyed: it is wrong, or
+// else the lease could not be renewed for so long that its last numbers are better
+// than none. Numbers then go on from the last one, at the pace of the monotonic
+// clock. Obeyed, a clock that is a day fast would take the word to the limit, and
+// every call would wait there.
 type term struct {
 	_     [64]byte
 	state atomic.Uint64 // all goroutines write it: it has its cache line to itself
 	_     [56]byte
 
-	offset atomic.Int64 // logical time is offset + clock.monotonic(), in ns
+	offset atomic.Int64  // logical time is offset + clock.monotonic(), in ns
+	limit  atomic.Uint64 // no number from here on is returned; see "The limit"
 	waits  atomic.Uint64
 
 	numbering
-	clock    clock
-	ahead    int64 // run-ahead, ns, whole ticks
-	rollback rollback
-	begin    sequenceStart
+	clock clock
+	settings
+	changes *bell // rings when the limit is raised and when the term is sealed
+
+	// opening is the state at the beginning, if the lease has the worker number
+	// from a time that the clock may not have reached; 0 otherwise.
+	opening uint64
 }
 
 // sealed is the word of a closed term. Numbers are below 1<<63; the distance
@@ -78,21 +102,22 @@ type term struct {
 // for Adds past the seal, which must not overflow.
 const sealed = 3 << 62
 
-// newTerm returns a term that begins at the given reading of both clocks, and
-// whose first number is above all that this worker has issued before: in this
-// process, where the registry knows (stop), and in an earlier process with the
-// same run-ahead, provided that the wall clock has not stepped back since. Such a
-// process could have issued up to its ceiling, which is the ceiling of now; so
-// that much counts as taken, and the first number falls due when the next tick
-// begins.
+// newTerm returns a term that begins at the given reading of both clocks, for a
+// worker number that is not leased. Its first number is above all that this worker
+// has issued before: in this process, where the registry knows (stop), and in an
+// earlier process with the same run-ahead, provided that the wall clock has not
+// stepped back since. Such a process could have issued up to its ceiling, which is
+// the ceiling of now; so that much counts as taken, and the first number falls due
+// when the next tick begins.
 //
 // If stop is above that, the clock has stepped back since, or that generator had
 // already gone on from a step, or had a larger run-ahead. The logical clock then
 // begins where stop is at the ceiling: that is as late as lets the first number
 // out at once, and not ahead of the logical clock that let out stop.
-func newTerm(n numbering, s settings, c clock, wall, monotonic int64, stop uint64) *term {
-	t := &term{numbering: n, clock: c, ahead: s.ahead, rollback: s.rollback, begin: s.begin}
+func newTerm(n numbering, s settings, c clock, b *bell, wall, monotonic int64, stop uint64) *term {
+	t := &term{numbering: n, clock: c, settings: s, changes: b}
 	t.offset.Store(wall - monotonic)
+	t.limit.Store(t.end)
 	last := t.floor(wall+t.ahead) | t.mask
 	if stop > last {
 		last = stop
@@ -102,10 +127,30 @@ func newTerm(n numbering, s settings, c clock, wall, monotonic int64, stop uint6
 	return t
 }
 
+// newReservedTerm returns a term whose numbers are those in [first, limit), both
+// the first of a tick. Nobody else has or had them, so under Continue the first is
+// out at once, however far ahead of the clock it is: the logical clock begins there.
+// The other policies wait until the clock is there, if it is the lease that begins
+// then. If first is above from, where the lease begins, because the generator has
+// been there, it is as after any step back.
+func newReservedTerm(n numbering, s settings, c clock, b *bell, wall, monotonic int64, from, first, limit uint64) *term {
+	t := &term{numbering: n, clock: c, settings: s, changes: b}
+	if first == from {
+		t.opening = max(first, 1) - 1
+	}
+	t.limit.Store(limit)
+	if t.ignores(wall) {
+		wall = t.start(first)
+	}
+	t.offset.Store(max(wall, t.start(first)-t.ahead) - monotonic)
+	t.state.Store(max(first, 1) - 1)
+	return t
+}
+
 // next takes one number and returns its ID. Mostly that is now, look and take: one
 // clock reading, one Add, no wall clock, no division. Everything else is reserve
 // and settle.
-func (t *term) next(ctx context.Context) (types.Snowflake, error) {
+func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
 	// The clock first: the word is then loaded right before it is added to, and
 	// its cache line, which all goroutines want, is fetched once and not twice.
 	now := t.now()
@@ -114,9 +159,9 @@ func (t *term) next(ctx context.Context) (types.Snowflake, error) {
 		if ok {
 			return t.compose(n), nil
 		}
-		return t.settle(ctx, n)
+		return t.settle(ctx, n, p)
 	}
-	n, _, err := t.reserve(ctx, 1)
+	n, _, err := t.reserve(ctx, 1, p)
 	if err != nil {
 		return 0, err
 	}
@@ -133,51 +178,56 @@ func (t *term) now() int64 { return t.offset.Load() + t.clock.monotonic() }
 func (t *term) look(now int64) (last uint64, ok bool) {
 	last = t.state.Load()
 	into := now - t.start(last)
-	return last, into < t.unit && into >= -t.ahead && last&t.mask != t.mask
+	return last, into < t.unit && into >= -t.ahead && last&t.mask != t.mask && last < t.limit.Load()
 }
 
 // take adds one number after look has returned last and true. Others may have
 // added since, or sealed the term: in the tick of last the number is under the
-// ceiling as last was, else settle decides.
+// ceiling and the limit as last was, else settle decides.
 func (t *term) take(last uint64) (n uint64, ok bool) {
 	n = t.state.Add(1)
-	return n, n < t.limit && n|t.mask == last|t.mask
+	return n, n|t.mask == last|t.mask
 }
 
-// settle waits until number n, which this caller has taken, is under the ceiling.
-// On an error n is lost, never reused.
-func (t *term) settle(ctx context.Context, n uint64) (types.Snowflake, error) {
+// settle waits until number n, which this caller has taken, is under the ceiling
+// and the limit. On an error n is lost, never reused.
+func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowflake, error) {
 	now := t.now()
-	var patience patience
 	for {
-		if err := t.ended(n); err != nil {
-			return 0, err
-		}
+		err := t.ended(n)
 		early := t.start(n) - t.ahead - now
-		if early <= 0 {
+		switch {
+		case errors.Is(err, errBeyond):
+			err = t.await(ctx, n, p)
+		case err != nil:
+		case early <= 0:
 			return t.compose(n), nil
+		default:
+			err = t.wait(ctx, early)
 		}
-		if err := t.wait(ctx, early); err != nil {
-			return 0, err
+		if err == nil {
+			now, err = t.accept(ctx, p)
 		}
-		var err error
-		if now, err = t.accept(ctx, &patience); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}
 }
 
 // reserve takes up to want numbers, at least one, in one atomic operation, and
-// returns the first and how many; all are under the ceiling. Until there is one
-// it waits. On an error nothing is taken.
-func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err error) {
+// returns the first and how many; all are under the ceiling and the limit. Until
+// there is one it waits. On an error nothing is taken.
+func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
 	now := t.now()
-	var patience patience
 	for synced := false; ; {
 		last := t.state.Load()
+		limit := t.limit.Load()
 		floor := t.floor(now)
+		if floor >= limit && limit < t.end {
+			floor = 0 // ignored
+		}
 		if leaves := last&t.mask+want > t.mask; !synced && (leaves || floor > last) {
-			if now, err = t.accept(ctx, &patience); err != nil {
+			if now, err = t.accept(ctx, p); err != nil {
 				return 0, 0, err
 			}
 			synced = true
@@ -187,11 +237,13 @@ func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err e
 		if floor > last {
 			first = floor + t.begin.sequence()
 		}
-		if err := t.ended(first); err != nil {
-			return 0, 0, err
-		}
-		ceiling := min(t.floor(now+t.ahead)+t.mask+1, t.limit)
-		if first < ceiling {
+		ceiling := min(t.floor(now+t.ahead)+t.mask+1, limit)
+		err = t.ended(first)
+		switch {
+		case errors.Is(err, errBeyond):
+			err = t.await(ctx, first, p)
+		case err != nil:
+		case first < ceiling:
 			n = min(want, ceiling-first)
 			if t.state.CompareAndSwap(last, first+n-1) {
 				return first, n, nil
@@ -203,11 +255,13 @@ func (t *term) reserve(ctx context.Context, want uint64) (first, n uint64, err e
 			}
 			now, synced = t.now(), false
 			continue
+		default:
+			err = t.wait(ctx, t.start(first)-t.ahead-now)
 		}
-		if err := t.wait(ctx, t.start(first)-t.ahead-now); err != nil {
-			return 0, 0, err
+		if err == nil {
+			now, err = t.accept(ctx, p)
 		}
-		if now, err = t.accept(ctx, &patience); err != nil {
+		if err != nil {
 			return 0, 0, err
 		}
 		synced = true
@@ -225,21 +279,75 @@ func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 		if back == nil {
 			return now, nil
 		}
-		if err := p.wait(ctx, t.rollback, back); err != nil {
+		if last := t.state.Load(); last == t.opening && last > 0 {
+			// No ID was returned, so no clock has stepped back behind one: the
+			// reservation begins in the future, as under the loss guard.
+			err = p.await(ctx, t.leaseWait, min(back.missing, time.Duration(maxWait)), nil)
+		} else {
+			err = p.wait(ctx, t.rollback, back)
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
 }
 
-// ended returns the error of a number that is beyond the term.
+// What ended says besides ErrTimeExhausted. Both are for this package: a caller is
+// told of them after it has waited in vain, and in other words.
+var (
+	errSealed = errors.New("core: term is sealed")
+	errBeyond = errors.New("core: number is not reserved yet")
+)
+
+// ended returns why number n, which has been taken, may not be returned, if it may
+// not.
+//
+// The limit first, and the seal after it. Whoever seals reads the limit after that,
+// and gives back what is above it or above the last number. So a number that is seen
+// below the limit, and then not sealed, is not given back. The other way round, the
+// term could be sealed and the limit raised between the two loads, and a number
+// returned that the next owner of the worker number has too.
 func (t *term) ended(n uint64) error {
+	limit := t.limit.Load()
 	switch {
 	case t.state.Load() >= sealed:
-		return ErrClosed
-	case n >= t.limit:
+		return errSealed
+	case n >= t.end:
 		return ErrTimeExhausted
+	case n >= limit:
+		return errBeyond
 	}
 	return nil
+}
+
+// await waits until number n is below the limit or the term is sealed.
+func (t *term) await(ctx context.Context, n uint64, p *patience) error {
+	for {
+		changed := t.changes.listen()
+		if t.limit.Load() > n || t.isSealed() {
+			return nil
+		}
+		if err := p.await(ctx, t.leaseWait, ever, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// extend raises the limit to the given one, the first number of a tick.
+func (t *term) extend(limit uint64) { raise(&t.limit, limit) }
+
+// raise sets v to n unless it is more already.
+func raise(v *atomic.Uint64, n uint64) {
+	for was := v.Load(); was < n && !v.CompareAndSwap(was, n); was = v.Load() {
+	}
+}
+
+// ignores reports whether a wall clock that shows ns since the epoch is to be
+// ignored, because that is not below the limit. (At the end of the layout it is
+// not: then the time is over.)
+func (t *term) ignores(ns int64) bool {
+	limit := t.limit.Load()
+	return limit < t.end && t.floor(ns) >= limit
 }
 
 // maxWait bounds a single sleep in ns, so that a wall clock that steps forward
@@ -253,17 +361,20 @@ func (t *term) wait(ctx context.Context, d int64) error {
 }
 
 // resync reads the wall clock, sets the offset by it, and returns the logical
-// time in ns since the epoch.
+// time in ns since the epoch. (If the wall clock is beyond the limit, the offset
+// stays.)
 //
 // With w the offset at which the logical clock shows the wall clock's time, the
 // new offset is
 //
-//	max(w, min(offset, start of the last number's tick - monotonic))
+//	max(w, min(offset, start of the next number's tick - monotonic))
 //
 // If the wall clock is where the logical one is or ahead of it, that is w: the
 // wall clock is followed at once. If it is behind, the logical clock drops to the
-// last number taken, but not below the wall clock; and if numbers have run ahead
-// of the logical clock, it stays. It is never raised above both the wall clock
+// next number to take, but not below the wall clock; and if numbers have run ahead
+// of the logical clock, it stays. (The next number, and not the last: with a
+// run-ahead of less than a tick, a logical clock that was taken back to the last
+// one's tick each time would never let out the next one's.) It is never raised above both the wall clock
 // and what it was: raising it to the last number, which may be the run-ahead
 // above it, would let each burst start from the end of the one before, away from
 // real time for good.
@@ -277,13 +388,16 @@ func (t *term) wait(ctx context.Context, d int64) error {
 func (t *term) resync() int64 {
 	offset := t.offset.Load()
 	wall, monotonic := t.clock.both()
+	if t.ignores(wall) {
+		return offset + monotonic
+	}
 	now := wall - monotonic
 	if now < offset {
 		last := t.state.Load()
 		if last >= sealed {
 			return offset + monotonic // nobody needs it any more
 		}
-		now = max(now, min(offset, t.start(last)-monotonic))
+		now = max(now, min(offset, t.start(last+1)-monotonic))
 	}
 	if now != offset && !t.offset.CompareAndSwap(offset, now) {
 		now = t.offset.Load()
@@ -309,6 +423,9 @@ func (t *term) follow() (now int64, back *ClockBackError) {
 	var wall, monotonic int64
 	for range 3 {
 		if wall, monotonic = t.clock.both(); wall-monotonic >= offset-tolerated {
+			if t.ignores(wall) {
+				return offset + monotonic, nil
+			}
 			t.offset.CompareAndSwap(offset, wall-monotonic)
 			return wall, nil
 		}
@@ -327,6 +444,14 @@ func (t *term) follow() (now int64, back *ClockBackError) {
 // seal ends the term: every later call fails, and no number above the returned
 // last one has been or will be returned.
 func (t *term) seal() (last uint64) { return t.state.Swap(sealed) }
+
+func (t *term) isSealed() bool { return t.state.Load() >= sealed }
+
+// newest returns the last number taken.
+func (t *term) newest() uint64 { return t.state.Load() }
+
+// reserved returns the limit.
+func (t *term) reserved() uint64 { return t.limit.Load() }
 
 // lead returns the wall clock, in ns since the epoch, how far the tick of the
 // last number is ahead of it, and the count of waits.

@@ -20,7 +20,7 @@ func takeAfter(ctx context.Context, t *term, last uint64) (types.Snowflake, erro
 	if ok {
 		return t.compose(n), nil
 	}
-	return t.settle(ctx, n)
+	return t.settle(ctx, n, new(patience))
 }
 
 // Callers that looked while the last number of the ceiling's tick was free all
@@ -30,7 +30,7 @@ func TestANumberBeyondTheCeilingWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bubbleLayout(2)
 		g := newTest(t, Config{Layout: l}, nil)
-		term := g.term
+		term := g.term.Load()
 		mustNext(t, g)
 		// Up to the last tick of the ceiling, with one number left in it.
 		for ceiling := uint64(time.Now().Add(defaultRunAhead).Sub(l.Epoch)/l.Unit)<<l.SequenceBits | 3; number(g) < ceiling-1; {
@@ -57,7 +57,7 @@ func TestNobodyAddsWhileTheCounterIsBeyondTheCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTest(t, Config{Layout: bubbleLayout(2)}, nil)
 		stall(t, g)
-		g.term.state.Add(40) // 40 callers that passed the same look
+		g.term.Load().state.Add(40) // 40 callers that passed the same look
 		before := number(g)
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Millisecond)
 		defer cancel()
@@ -77,16 +77,15 @@ func TestNobodyAddsWhileTheCounterIsBeyondTheCeiling(t *testing.T) {
 func TestATakeThatMeetsTheSealFails(t *testing.T) {
 	g := newTest(t, Config{}, nil)
 	mustNext(t, g)
-	last, _ := g.term.look(g.term.now())
+	last, _ := g.term.Load().look(g.term.Load().now())
 	_ = g.Close(context.Background())
 	for range 3 {
-		if id, err := takeAfter(context.Background(), g.term, last); id != 0 || !errors.Is(err, ErrClosed) {
-			t.Errorf("take(sealed meanwhile) = %d, %v; want 0, ErrClosed", id, err)
+		if id, err := takeAfter(context.Background(), g.term.Load(), last); id != 0 || !errors.Is(err, errSealed) {
+			t.Errorf("take(sealed meanwhile) = %d, %v; want 0, errSealed", id, err)
 		}
 	}
-	sealedLast, _ := g.term.look(g.term.now())
-	if id, err := takeAfter(context.Background(), g.term, sealedLast); id != 0 || !errors.Is(err, ErrClosed) {
-		t.Errorf("take(the seal itself) = %d, %v; want 0, ErrClosed", id, err)
+	if last, ok := g.term.Load().look(g.term.Load().now()); ok {
+		t.Errorf("look(sealed) = %d, true; want false", last)
 	}
 }
 
@@ -98,16 +97,16 @@ func TestTakesPastTheLastNumberFail(t *testing.T) {
 		g := newTest(t, Config{Layout: l, Worker: StaticWorker(0)}, nil)
 		time.Sleep(time.Until(l.Exhausted()) - time.Millisecond)
 		mustNext(t, g)
-		g.term.state.Store(g.term.limit - 2)
-		last, ok := g.term.look(g.term.now())
+		g.term.Load().state.Store(g.term.Load().end - 2)
+		last, ok := g.term.Load().look(g.term.Load().now())
 		if !ok {
 			t.Fatalf("look() before the last number = %d, false; want true", last)
 		}
-		if id, err := takeAfter(context.Background(), g.term, last); id != 1<<63-1 || err != nil {
+		if id, err := takeAfter(context.Background(), g.term.Load(), last); id != 1<<63-1 || err != nil {
 			t.Errorf("take(the last number) = %d, %v; want all 63 bits", id, err)
 		}
 		for range 3 {
-			if id, err := takeAfter(context.Background(), g.term, last); id != 0 || !errors.Is(err, ErrTimeExhausted) {
+			if id, err := takeAfter(context.Background(), g.term.Load(), last); id != 0 || !errors.Is(err, ErrTimeExhausted) {
 				t.Errorf("take(past the last number) = %d, %v; want 0, ErrTimeExhausted", id, err)
 			}
 		}
@@ -144,7 +143,7 @@ func TestAnOldClockReadingIsDropped(t *testing.T) {
 			if interrupt { // after the reading, before it is stored
 				interrupt = false
 				step.by(-time.Hour)
-				g.term.resync()
+				g.term.Load().resync()
 			}
 			return d
 		}
@@ -155,9 +154,9 @@ func TestAnOldClockReadingIsDropped(t *testing.T) {
 		t.Cleanup(func() { forget(g) })
 		step.by(3 * time.Hour)
 		interrupt = true
-		g.term.resync() // reads 3 h, and meanwhile another reads 2 h
+		g.term.Load().resync() // reads 3 h, and meanwhile another reads 2 h
 		want := time.Now().Add(2 * time.Hour).Sub(l.Epoch)
-		if got := time.Duration(g.term.offset.Load() + g.term.clock.monotonic()); got != want {
+		if got := time.Duration(g.term.Load().offset.Load() + g.term.Load().clock.monotonic()); got != want {
 			t.Errorf("the logical clock shows %v; want %v, the later reading", got, want)
 		}
 	})

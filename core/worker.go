@@ -1,16 +1,33 @@
 package core
 
-// A Worker gives a Generator its worker number: the bits that keep the IDs of
-// two processes apart. Two live processes must never have the same number in the
-// same datacenter; everything that this package guarantees between processes
-// rests on that.
+import (
+	"context"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A Worker gives a Generator its worker number: the bits that keep the IDs of two
+// processes apart. There is [StaticWorker], a number that the operator guarantees,
+// and a lease of package lease, which gets one from a store that all processes
+// share and needs no such guarantee.
 //
 // There is no default, and no number is derived from a MAC or IP address, a
 // process ID or a hash of the host name: such numbers repeat, and with them the
-// keys. The interface is implemented by this module only.
+// keys.
+//
+// A Worker serves one Generator; only a static one may be used again. One that has
+// a method WallClock() func() time.Time, with a result other than nil, also gives
+// the generator its wall clock.
 type Worker interface {
-	// number returns the worker number; New checks it against the layout.
-	number() int64
+	// Bind is called by New. From then on, until Close is called, the Worker may
+	// give the generator numbers by b.Reserve. An error fails New.
+	Bind(b *Binding) error
+
+	// Close is called by Generator.Close, once, after the generator has returned
+	// its last ID. Its error is that of Generator.Close.
+	Close(ctx context.Context) error
 }
 
 // StaticWorker is a fixed worker number, 0..1<<Layout.WorkerBits-1, that the
@@ -20,4 +37,49 @@ func StaticWorker(n int64) Worker { return staticWorker(n) }
 
 type staticWorker int64
 
-func (n staticWorker) number() int64 { return int64(n) }
+func (n staticWorker) Bind(b *Binding) error { return b.g.fix(int64(n)) }
+
+func (n staticWorker) Close(context.Context) error { return nil }
+
+// WorkerFromEnv returns the worker number that the environment variable name holds,
+// for StaticWorker or for a lease that may claim no other: decimal digits without a
+// sign or leading zeros. A variable that is not set or empty is a [*ValueError] and
+// not number 0, which is some other process's.
+func WorkerFromEnv(name string) (int64, error) {
+	value, set := os.LookupEnv(name)
+	if !set {
+		return 0, &ValueError{"environment variable " + name, "not set", wantNumber}
+	}
+	n, err := strconv.ParseUint(value, 10, 31)
+	if err != nil || strconv.FormatUint(n, 10) != value {
+		return 0, &ValueError{"environment variable " + name, strconv.Quote(cut(value)), wantNumber}
+	}
+	return int64(n), nil
+}
+
+const wantNumber = "a worker number in decimal digits, such as 0 or 12"
+
+// cut returns at most 64 bytes of s, for error messages.
+func cut(s string) string { return s[:min(len(s), 64)] }
+
+// ordinal is the host name of a pod of a StatefulSet.
+var ordinal = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?-(0|[1-9][0-9]{0,3})$`)
+
+// WorkerFromHostname returns the number that Kubernetes gives the pods of a
+// StatefulSet: the ordinal at the end of the host name, 3 in "orders-3", which is
+// what [os.Hostname] returns there. A domain after it is left out. Any other form is
+// a [*ValueError]: pods of a Deployment end in random letters and digits, which are
+// no ordinal. For that reason one of more than four digits is refused too.
+//
+// Kubernetes does not run two pods of one ordinal at a time, unless one is deleted
+// by force, or its node is cut off and then declared gone. To be safe then too, let
+// a lease claim that one number, rather than give it to StaticWorker.
+func WorkerFromHostname(hostname string) (int64, error) {
+	host, _, _ := strings.Cut(hostname, ".")
+	match := ordinal.FindStringSubmatch(host)
+	if match == nil {
+		return 0, &ValueError{"host name", strconv.Quote(cut(hostname)),
+			"the name of a StatefulSet's pod, which ends in - and its ordinal, 0..9999"}
+	}
+	return strconv.ParseInt(match[2], 10, 64) // four digits at most: no error
+}

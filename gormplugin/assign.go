@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"fmt"
 	"reflect"
+	"unsafe"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -37,20 +38,58 @@ func (in *installation) assign(db *gorm.DB) {
 	if db.Error != nil || stmt.Schema == nil {
 		return
 	}
-	_, nested := stmt.Settings.Load(savedAssociations)
 	fresh, err := in.fill(stmt)
 	if err != nil {
 		_ = db.AddError(err)
 		return
 	}
-	if _, ok := upsertOf(stmt); ok {
-		stmt.Settings.Store(creationSetting, &creation{fresh: fresh, nested: nested})
+	if nested(stmt) {
+		in.once(stmt, len(fresh))
 	}
+	if _, ok := upsertOf(stmt); ok {
+		stmt.Settings.Store(creationSetting, &creation{fresh: fresh, nested: nested(stmt)})
+	}
+}
+
+// once leaves a pointer that stands at several places of an association's slice at
+// the first alone. GORM makes that slice, and tells rows apart by their keys if at
+// all: one row to which several others point, and which has no key yet, is in it
+// several times over. So would be, in the statement after that, each child of it, in
+// an upsert that PostgreSQL refuses, for it may not update a row twice.
+//
+// The slice of a caller stays as it is: what is in it twice is to be created twice,
+// and the database says what is wrong with that. fresh is how many keys the statement
+// has assigned.
+func (in *installation) once(stmt *gorm.Statement, fresh int) {
+	v := stmt.ReflectValue
+	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Pointer {
+		return
+	}
+	if fresh == v.Len()*len(in.model(stmt).plan().columns) {
+		return // each got its keys just now, at its first place: it has no second
+	}
+	// A new slice and not a shorter one: that of GORM may yet be read.
+	list, seen := reflect.MakeSlice(v.Type(), 0, v.Len()), make(map[uintptr]bool, v.Len())
+	for i := range v.Len() {
+		if p := v.Index(i); !seen[p.Pointer()] {
+			seen[p.Pointer()] = true
+			list = reflect.Append(list, p)
+		}
+	}
+	if list.Len() < v.Len() {
+		stmt.Dest, stmt.ReflectValue = list.Interface(), list
+	}
+}
+
+// nested reports whether stmt saves an association of another statement.
+func nested(stmt *gorm.Statement) bool {
+	_, ok := stmt.Settings.Load(savedAssociations)
+	return ok
 }
 
 // fill assigns the keys that are missing, all or none, and returns them.
 func (in *installation) fill(stmt *gorm.Statement) ([]types.Snowflake, error) {
-	p := in.model(stmt.Schema, stmt.DB.NamingStrategy).plan()
+	p := in.model(stmt).plan()
 	if p.err != nil || len(p.columns) == 0 {
 		return nil, p.err
 	}
@@ -59,36 +98,121 @@ func (in *installation) fill(stmt *gorm.Statement) ([]types.Snowflake, error) {
 		return nil, err
 	}
 	columns := written(stmt, p.columns)
+	if len(columns) == 1 && columns[0].plain && all.regular() {
+		return in.fillPlain(stmt, all, &columns[0])
+	}
 	missing := 0
 	for i := range all.len() {
+		r := all.at(i)
 		for c := range columns {
-			if !columns[c].empty(stmt.Context, all.at(i)) {
-				continue
+			if columns[c].empty(stmt.Context, r) {
+				missing++
 			}
-			if !all.settable(i) {
-				return nil, unaddressable(stmt.Schema)
-			}
-			missing++
 		}
 	}
 	if missing == 0 {
 		return nil, nil
 	}
-	ids, err := reserve(stmt.Context, in.src, missing)
+	if !all.settable(0) { // nor is any other
+		return nil, unaddressable(stmt.Schema)
+	}
+	ids, err := in.reserve(stmt, missing)
 	if err != nil {
-		return nil, fmt.Errorf("gormplugin: %d keys for %s: %w", missing, stmt.Schema.Name, err)
+		return nil, err
 	}
 	next := 0
 	for i := range all.len() {
+		r := all.at(i)
 		for c := range columns {
 			// Asked again: one pointer may stand at two places, and is one row.
-			if r := all.at(i); columns[c].empty(stmt.Context, r) {
+			if columns[c].empty(stmt.Context, r) {
 				columns[c].assign(stmt.Context, r, ids[next])
 				next++
 			}
 		}
 	}
 	return ids[:next], nil
+}
+
+// fillPlain does the same for what nearly every model has: a single column of type
+// types.Snowflake that lies in the row itself. It takes a tenth of the time of the
+// way above, which asks reflection for each place, twice.
+func (in *installation) fillPlain(stmt *gorm.Statement, all rows, c *column) ([]types.Snowflake, error) {
+	keys := all.keys(c)
+	missing := 0
+	for i := range keys.n {
+		if *keys.at(i) == 0 {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return nil, nil
+	}
+	ids, err := in.reserve(stmt, missing)
+	if err != nil {
+		return nil, err
+	}
+	next := 0
+	for i := range keys.n {
+		if key := keys.at(i); *key == 0 { // asked again, as above
+			*key = ids[next]
+			next++
+		}
+	}
+	return ids[:next], nil
+}
+
+// plainKeys are the places of a plain column in rows that can be set.
+//
+// The addresses are computed, not asked for. That is safe: layoutOf has compared
+// the type of the rows with that of the model, whose offset it is; rowsOf has seen
+// that no pointer is nil; and first keeps the rows alive.
+type plainKeys struct {
+	first    unsafe.Pointer // of the first row, or of the first pointer to one
+	stride   uintptr        // from one to the next
+	offset   uintptr        // of the key in a row
+	pointers bool
+	n        int
+}
+
+// regular reports whether keys can tell the places: those of structs that can be
+// set, at an address that is known. An array of pointers that was passed by value
+// has settable rows and no address.
+func (r rows) regular() bool {
+	return r.maps == nil && r.settable(0) && (r.structs.Kind() == reflect.Slice || r.structs.CanAddr())
+}
+
+// keys returns the places of a plain column, of rows that are regular.
+func (r rows) keys(c *column) plainKeys {
+	v := r.structs
+	k := plainKeys{offset: c.offset, n: r.len()}
+	switch v.Kind() {
+	case reflect.Slice:
+		k.first = v.UnsafePointer()
+	default: // a struct, or an array of structs or pointers
+		k.first = v.Addr().UnsafePointer()
+	}
+	if v.Kind() != reflect.Struct {
+		elem := v.Type().Elem()
+		k.stride, k.pointers = elem.Size(), elem.Kind() == reflect.Pointer
+	}
+	return k
+}
+
+func (k *plainKeys) at(i int) *types.Snowflake {
+	row := unsafe.Add(k.first, uintptr(i)*k.stride)
+	if k.pointers {
+		row = *(*unsafe.Pointer)(row)
+	}
+	return (*types.Snowflake)(unsafe.Add(row, k.offset))
+}
+
+func (in *installation) reserve(stmt *gorm.Statement, n int) ([]types.Snowflake, error) {
+	ids, err := reserve(stmt.Context, in.src, n)
+	if err != nil {
+		return nil, fmt.Errorf("gormplugin: %d keys for %s: %w", n, stmt.Schema.Name, err)
+	}
+	return ids, nil
 }
 
 // written returns those of columns that stmt writes. A key that was neither

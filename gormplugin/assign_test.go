@@ -66,3 +66,69 @@ func TestAssigningAllocatesNothingPerRow(t *testing.T) {
 		t.Errorf("allocations for 1000 rows = %v; want no more than %v, those for 2", many, few)
 	}
 }
+
+// placed has its key behind other fields, in a struct that is embedded twice over.
+type placed struct {
+	Note string
+	Placement
+}
+
+// Placement is embedded, and so exported: GORM does not look into others.
+type Placement struct {
+	Flag byte
+	Base struct {
+		Small uint16
+		ID    types.Snowflake
+	} `gorm:"embedded"`
+}
+
+// The places of plain keys are computed, for every form in which GORM takes rows.
+func TestKeysAreStoredWhereTheyAreInEveryFormOfRows(t *testing.T) {
+	db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		t.Fatalf("gorm.Open = %v; want no error", err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatalf("DB = %v; want no error", err)
+	}
+	defer func() { _ = pool.Close() }()
+	like := struct { // the same fields under another name
+		Note string
+		Placement
+	}{}
+	one, rows, array := placed{}, make([]placed, 3), [3]placed{}
+	byPointer, pointers := [2]*placed{{}, {}}, []*placed{{}, {}, {}}
+	byValue := [2]*placed{{}, {}}
+	rows[1].Base.ID, pointers[2].Base.ID = 99, 99
+	for name, form := range map[string]struct {
+		dest any
+		rows func() []*placed
+	}{
+		"a struct":                    {&one, func() []*placed { return []*placed{&one} }},
+		"structs":                     {&rows, func() []*placed { return []*placed{&rows[0], &rows[2]} }},
+		"pointers":                    {&pointers, func() []*placed { return pointers[:2] }},
+		"an array":                    {&array, func() []*placed { return []*placed{&array[0], &array[1], &array[2]} }},
+		"an array of pointers":        {&byPointer, func() []*placed { return byPointer[:] }},
+		"an array of pointers itself": {byValue, func() []*placed { return byValue[:] }},
+		"a struct of another name":    {&like, func() []*placed { p := placed(like); return []*placed{&p} }},
+	} {
+		tx := db.Model(&placed{}).Session(&gorm.Session{DryRun: true}).Create(form.dest)
+		if tx.Error != nil {
+			t.Fatalf("Create(%s) = %v; want no error", name, tx.Error)
+		}
+		in := &installation{src: &slab{}}
+		ids, err := in.fill(tx.Statement)
+		if err != nil || len(ids) != len(form.rows()) {
+			t.Fatalf("fill(%s) = %v, %v; want %d keys", name, ids, err, len(form.rows()))
+		}
+		for i, row := range form.rows() {
+			if row.Base.ID != ids[i] || row.Note != "" || row.Flag != 0 || row.Base.Small != 0 {
+				t.Errorf("fill(%s) left row %d = %+v; want the key %d and nothing else", name, i, *row, ids[i])
+			}
+		}
+	}
+	if rows[1].Base.ID != 99 || pointers[2].Base.ID != 99 {
+		t.Errorf("keys of the caller = %d, %d; want 99", rows[1].Base.ID, pointers[2].Base.ID)
+	}
+}

@@ -14,7 +14,8 @@
 //   - Every row that GORM creates for a model gets a key if it has none: structs,
 //     slices, arrays and maps, in batches, by Save, FirstOrCreate, Updates and
 //     Association, generics included, and every association down the graph. A
-//     key that is set is kept.
+//     key that is set is kept. A struct to which several rows of the graph point is
+//     one row with one key, and is saved once, with its associations.
 //   - All missing keys of one statement come from the source before the statement
 //     takes a connection of its own, in one call of Fill where the source has
 //     one. They are assigned all or none. If the source fails, or ctx ends, the
@@ -31,6 +32,9 @@
 //     [ErrUnresolved] instead, and the transaction is rolled back.
 //   - After a failure the keys stay in memory, so that a retry writes the same
 //     rows.
+//
+// [Plugin.Assign] does the first two for a whole graph before any SQL, foreign keys
+// included, for those who insert table by table.
 //
 // # Which columns
 //
@@ -88,9 +92,29 @@
 // SHARE MODE after INSERT IGNORE), because a transaction may not see what it
 // collided with; the insert has locked them already.
 //
-// It is tested with gorm 1.30.0 and 1.31.2 on SQLite, PostgreSQL and MariaDB, the
-// latter also without RETURNING, which stands for MySQL. On other dialects the
-// re-read is a plain SELECT after every upsert but one on the key.
+// It is tested with gorm 1.30.2 and 1.31.2 on SQLite, PostgreSQL and MariaDB, the
+// latter also without RETURNING, which stands for MySQL. Older ones of gorm may end
+// the program when two goroutines are the first to use models that refer to one
+// another. On other dialects the re-read is a plain SELECT after every upsert but one
+// on the key.
+//
+// # The key as index of time
+//
+// Where the source is a [Layout], as core.Generator is, or [WithLayout] gives one,
+// the primary key also tells when a row was created: [CreatedBetween],
+// [CreatedBefore] and [CreatedAfter] are conditions for Where, in both APIs, that
+// need no other index. [NewerThan] and [OlderThan] compare keys, and [PageAfter]
+// and [PageBefore] read page by page:
+//
+//	db.Where(gormplugin.CreatedBetween(from, to)).Find(&orders)
+//	gorm.G[Order](db, gormplugin.PageBefore(last, 50)).Find(ctx)
+//
+// # Before it hurts
+//
+// [Check] compares models with the tables that are there: columns that keys do not
+// fit, a database that still counts, models that nobody gives a key. It needs
+// PostgreSQL 12 or later. AutoMigrate makes the right columns everywhere; on SQLite,
+// [UseRowIDs] makes better ones.
 //
 // # What fails, and how
 //
@@ -117,9 +141,14 @@
 //   - Each row binds one parameter more than with a counting database, and a
 //     statement takes 32,766 of them on SQLite and 65,535 elsewhere: set
 //     CreateBatchSize.
-//   - One pointer twice in a slice is a duplicate key, and one unique value twice
-//     in an upsert is an error on PostgreSQL. Cyclic graphs fail in GORM itself,
-//     as do nil elements in a slice of children, and generic types in many2many.
+//   - One pointer twice in the slice that Create is given is a duplicate key, and
+//     one unique value twice in an upsert is an error on PostgreSQL. Cyclic graphs
+//     fail in GORM itself, as do nil elements in a slice of children, and generic
+//     types in many2many.
+//   - If an upsert has found two structs of one graph to be the same row, they have
+//     the same key. When that is rolled back and tried again, GORM takes them for one
+//     and saves only the first, without the children of the second.
+//   - CreateInBatches and CreateBatchSize panic in GORM for a pointer to an array.
 //   - Keys that are set raise the counter of an AUTO_INCREMENT or AUTOINCREMENT
 //     column: let a table get its keys from one side only. GORM takes an int64 key
 //     for counted and reads it back by RETURNING, which breaks a create from a

@@ -1,12 +1,15 @@
 package gormplugin
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 	"gorm.io/gorm/utils"
 )
@@ -32,15 +35,51 @@ type model struct {
 	indexes func() []unique // computed once, see uniques
 }
 
-func (in *installation) model(s *schema.Schema, namer schema.Namer) *model {
+// model returns what is known of the model of stmt. The first to ask settles it;
+// those who find it in the map know that this was done.
+func (in *installation) model(stmt *gorm.Statement) *model {
+	s, namer := stmt.Schema, stmt.DB.NamingStrategy
 	if m, ok := in.models.Load(s); ok {
 		return m.(*model)
 	}
+	// A model that cannot be parsed is no reason to refuse this one: GORM refuses the
+	// rows of it, if there are any.
+	_ = settle(stmt.DB, s, map[*schema.Schema]bool{})
 	m, _ := in.models.LoadOrStore(s, &model{
 		schema:  s,
 		indexes: sync.OnceValue(func() []unique { return uniquesOf(s, namer) }),
 	})
 	return m.(*model)
+}
+
+// settle waits until the models to which s leads are parsed, those in settled apart,
+// to which it adds them. It returns the errors of those that cannot be.
+//
+// GORM's Parse waits for the model that it is asked for, and not for those in its
+// relations. While another goroutine parses one of these, GORM hands out what it has
+// of it, and a key that is a foreign key of a relation that is not there yet looks
+// like one to be filled. Nobody parses again, so this is done once for a model.
+//
+// It must not be called with a Relationships.Mux held, which a parser may need that
+// is waited for.
+func settle(db *gorm.DB, s *schema.Schema, settled map[*schema.Schema]bool) (err error) {
+	for list := []*schema.Schema{s}; len(list) > 0; {
+		s, list = list[0], list[1:]
+		if settled[s] {
+			continue
+		}
+		settled[s] = true
+		stmt := &gorm.Statement{DB: db}
+		if failure := stmt.Parse(reflect.New(s.ModelType).Interface()); failure != nil {
+			err = errors.Join(err, failure)
+			continue
+		}
+		rels := &s.Relationships
+		for _, rel := range slices.Concat(rels.BelongsTo, rels.HasOne, rels.HasMany, rels.Many2Many) {
+			list = append(list, rel.FieldSchema)
+		}
+	}
+	return err
 }
 
 // A plan says which columns of a model get keys. It does not change.
@@ -69,6 +108,12 @@ func (m *model) plan() *plan {
 func newPlan(s *schema.Schema) *plan {
 	p := &plan{relations: len(s.Relationships.Relations)}
 	for _, rel := range s.Relationships.Relations {
+		if p.err = narrowForeignKey(rel); p.err != nil {
+			return p
+		}
+	}
+	rels := &s.Relationships
+	for _, rel := range slices.Concat(rels.BelongsTo, rels.HasOne, rels.HasMany, rels.Many2Many) {
 		if p.err = narrowForeignKey(rel); p.err != nil {
 			return p
 		}

@@ -27,8 +27,7 @@ const (
 // stand, is missing or was removed.
 var ErrNoAnchor = errors.New("gormplugin: create callback is missing")
 
-// An Option changes a [Plugin] that is being made. The package has none yet;
-// the type fixes the signature of [New].
+// An Option changes a [Plugin] that is being made; see [WithLayout].
 type Option interface{ apply(*Plugin) }
 
 // A Plugin assigns keys from a source to what GORM creates. Make it with [New]
@@ -36,7 +35,8 @@ type Option interface{ apply(*Plugin) }
 // serve several. Safe for concurrent use, as its source is. The zero Plugin has
 // no source, and Use refuses it.
 type Plugin struct {
-	src Source
+	src    Source
+	layout Layout // if not that of src
 }
 
 var _ gorm.Plugin = (*Plugin)(nil)
@@ -60,11 +60,14 @@ func New(src Source, opts ...Option) *Plugin {
 func (*Plugin) Name() string { return pluginName }
 
 // Initialize registers the callbacks. db.Use calls it. It returns
-// [ErrNoSource], or [ErrNoAnchor] with the name of the callback that is missing;
-// then nothing is registered.
+// [ErrNoSource], the error of a layout that is not valid, or [ErrNoAnchor] with
+// the name of the callback that is missing; then nothing is registered.
 func (p *Plugin) Initialize(db *gorm.DB) error {
 	if p == nil || isNil(p.src) {
 		return ErrNoSource
+	}
+	if err := validate(p.layout); err != nil {
+		return err
 	}
 	create := db.Callback().Create()
 	// GORM does not complain about an anchor that it does not know: it puts the
@@ -95,13 +98,13 @@ func Installed(db *gorm.DB) bool {
 	return ok
 }
 
-// isNil reports whether src is nil, or holds something nil that would panic
-// only at the first create.
-func isNil(src Source) bool {
-	if src == nil {
+// isNil reports whether v, an interface, is nil, or holds something nil that
+// would panic only when it is used.
+func isNil(value any) bool {
+	if value == nil {
 		return true
 	}
-	switch v := reflect.ValueOf(src); v.Kind() {
+	switch v := reflect.ValueOf(value); v.Kind() {
 	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan, reflect.Slice:
 		return v.IsNil()
 	default:

@@ -69,7 +69,7 @@ func (in *installation) ensure(db *gorm.DB) {
 		_ = db.AddError(err)
 		return
 	}
-	m := in.model(stmt.Schema, stmt.DB.NamingStrategy)
+	m := in.model(stmt)
 	columns := written(stmt, m.plan().columns)
 	if len(columns) == 0 {
 		return
@@ -229,7 +229,7 @@ func (in *installation) reconcile(db *gorm.DB) {
 			}
 		}
 	}
-	m := in.model(stmt.Schema, stmt.DB.NamingStrategy)
+	m := in.model(stmt)
 	if !isUpsert || state.keyKnown(stmt, m, u) || complete && countsInserts(stmt, u) {
 		return
 	}

@@ -39,15 +39,21 @@ type traits struct {
 	// texts of their own; a larger remainder is cut to a multiple of ladder and
 	// what is left. That is two statements at most, and the small texts are
 	// cheap. The drivers of the other databases keep no texts.
-	ladder   int
+	ladder int
+	// bytes bounds what a chunk holds, unless it is a single row. On MySQL a
+	// statement above max_allowed_packet costs the connection and with it the
+	// caller's transaction: 16 MiB where nobody has set it, 4 MiB on servers of
+	// old. A driver that writes the values into the text may double them by
+	// escaping. Elsewhere it bounds memory. Rows of six columns come nowhere near.
+	bytes    int
 	maxBytes int // of an identifier; PostgreSQL cuts longer ones and goes on
 	maxRunes int // of an identifier
 }
 
 var dialects = [...]traits{
-	SQLite:     {name: "SQLite", quote: '"', maxBinds: 32766, binds: 300},
-	PostgreSQL: {name: "PostgreSQL", quote: '"', numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, maxBytes: 63},
-	MySQL:      {name: "MySQL", quote: '`', maxBinds: 65535, binds: 3000, maxRunes: 64},
+	SQLite:     {name: "SQLite", quote: '"', maxBinds: 32766, binds: 300, bytes: 1 << 20},
+	PostgreSQL: {name: "PostgreSQL", quote: '"', numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63},
+	MySQL:      {name: "MySQL", quote: '`', maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64},
 }
 
 func (d Dialect) valid() bool { return d > 0 && int(d) < len(dialects) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
 )
 
 func ExampleHelper_InsertGraph() {
@@ -32,17 +33,61 @@ func ExampleHelper_InsertGraph() {
 	// A-2 1002 plum true
 }
 
+type Author struct {
+	types.Model
+	Name string `db:"name"`
+}
+
+type Post struct {
+	types.Model
+	Title    string          `db:"title"`
+	AuthorID types.Snowflake `db:"author_id"`
+	Author   *Author         `db:"-" snowkey:"authors,belongs_to=author_id"`
+}
+
+func ExampleHelper_InsertGraph_belongsTo() {
+	db := newDatabase()
+	db.MustExec(`
+		CREATE TABLE authors (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+		CREATE TABLE posts (id INTEGER PRIMARY KEY, title TEXT NOT NULL, author_id INTEGER NOT NULL REFERENCES authors (id))`)
+	h := sqlxhelper.New(newSource())
+	ctx := context.Background()
+
+	ada := &Author{Name: "Ada"}
+	posts := []Post{{Title: "Loops", Author: ada}, {Title: "Notes", Author: ada}}
+	if err := h.InsertGraph(ctx, db, "posts", posts); err != nil {
+		log.Fatal(err)
+	}
+	// Ada is stored now: refer to her by the key, for the pointer would insert her
+	// again.
+	later := Post{Title: "Letters", AuthorID: ada.ID}
+	if err := h.InsertGraph(ctx, db, "posts", &later); err != nil {
+		log.Fatal(err)
+	}
+	var titles []string
+	if err := db.Select(&titles, "SELECT title || ' by ' || name FROM posts JOIN authors ON authors.id = author_id ORDER BY posts.id"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(titles, posts[0].AuthorID == ada.ID)
+	// Output: [Loops by Ada Notes by Ada Letters by Ada] true
+}
+
 func ExampleInTx() {
 	db := newDatabase()
 	h := sqlxhelper.New(newSource())
 	ctx := context.Background()
 
+	// The function may run again, after a deadlock or a lost connection. Rows that
+	// are made outside of it keep their keys, and are the same rows then.
+	order := Order{Number: "A-1"}
+	items := []Item{{SKU: "apple"}, {SKU: "pear"}}
 	err := sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
-		order := Order{Number: "A-1"}
 		if err := h.Insert(ctx, tx, "orders", &order); err != nil {
 			return err
 		}
-		items := []Item{{OrderID: order.ID, SKU: "apple"}, {OrderID: order.ID, SKU: "pear"}}
+		for i := range items {
+			items[i].OrderID = order.ID
+		}
 		return h.InsertMany(ctx, tx, "order_items", items)
 	})
 	var n int

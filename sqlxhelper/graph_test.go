@@ -2,10 +2,13 @@ package sqlxhelper_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )
@@ -33,6 +36,109 @@ type tagged struct {
 	LineID *types.Snowflake `db:"line_id"`
 }
 
+// customer, sale, position and product have each way to belong to a row: first
+// of all, back to the parent, shared, and to a row of the same table.
+type customer struct {
+	types.Model
+	InviterID types.NullSnowflake `db:"inviter_id"`
+	Inviter   *customer           `db:"-" snowkey:"customers,belongs_to=inviter_id"`
+}
+
+type sale struct {
+	types.Model
+	CustomerID types.Snowflake `db:"customer_id"`
+	Customer   *customer       `db:"-" snowkey:"customers,belongs_to=customer_id"`
+	Positions  []position      `db:"-" snowkey:"positions,fk=sale_id"`
+}
+
+type position struct {
+	types.Model
+	SaleID    types.Snowflake  `db:"sale_id"`
+	ProductID *types.Snowflake `db:"product_id"`
+	Sale      *sale            `db:"-" snowkey:"sales,belongs_to=sale_id"`
+	Product   *product         `db:"-" snowkey:"products,belongs_to=product_id"`
+}
+
+type product struct {
+	types.Model
+	Labels []label `db:"-" snowkey:"labels,fk=product_id"`
+}
+
+type label struct {
+	types.Model
+	ProductID types.Snowflake `db:"product_id"`
+}
+
+type ownedByParent struct {
+	types.Model
+	OwnerID types.NullSnowflake `db:"owner_id"`
+	Owner   *parent             `db:"-" snowkey:"parents,belongs_to=owner_id"`
+}
+
+// chicken and egg come out of each other.
+type chicken struct {
+	types.Model
+	EggID types.NullSnowflake `db:"egg_id"`
+	Egg   *egg                `db:"-" snowkey:"eggs,belongs_to=egg_id"`
+	Laid  []*egg              `db:"-" snowkey:"eggs,fk=chicken_id"`
+}
+
+type egg struct {
+	types.Model
+	ChickenID types.NullSnowflake `db:"chicken_id"`
+	Chicken   *chicken            `db:"-" snowkey:"chickens,belongs_to=chicken_id"`
+}
+
+// guild and mate refer to each other, and a mate to another one.
+type guild struct {
+	types.Model
+	LeadID types.NullSnowflake `db:"lead_id"`
+	Lead   *mate               `db:"-" snowkey:"mates,belongs_to=lead_id"`
+	Mates  []mate              `db:"-" snowkey:"mates,fk=guild_id"`
+}
+
+type mate struct {
+	types.Model
+	GuildID types.NullSnowflake `db:"guild_id"`
+	ByID    types.NullSnowflake `db:"by_id"`
+	By      *mate               `db:"-" snowkey:"mates,belongs_to=by_id"`
+}
+
+// twig has its foreign key, and keyless its key, behind an embedded pointer, which
+// two rows may share.
+type twig struct {
+	types.Model
+	*twigKeys
+	Twigs  []*twig `db:"-" snowkey:"twigs,fk=parent_id"`
+	Others []twig  `db:"-" snowkey:"twigs,fk=other_id"`
+}
+
+type twigKeys struct {
+	ParentID types.NullSnowflake `db:"parent_id"`
+	OtherID  types.NullSnowflake `db:"other_id"`
+	Bird     *product            `db:"-" snowkey:"products,belongs_to=bird_id"`
+	BirdID   *types.Snowflake    `db:"bird_id"`
+}
+
+type keyless struct {
+	*types.Model
+	N int
+}
+
+// invited returns a customer in a circle of n, each invited by the next.
+func invited(n int) *customer {
+	circle := make([]customer, n)
+	for i := range circle {
+		circle[i].Inviter = &circle[(i+1)%n]
+	}
+	return &circle[0]
+}
+
+// newTwig returns a twig with another one, which has k.
+func newTwig(k *twigKeys) *twig {
+	return &twig{twigKeys: &twigKeys{}, Twigs: []*twig{{twigKeys: k}}}
+}
+
 func key(id types.Snowflake) types.Model { return types.Model{ID: id} }
 
 func TestRowsThatCannotBeWrittenAreARowErrorAndStayAsTheyAre(t *testing.T) {
@@ -49,22 +155,48 @@ func TestRowsThatCannotBeWrittenAreARowErrorAndStayAsTheyAre(t *testing.T) {
 		has  string
 		is   error
 	}{
-		"NilElement":          {rows: []*parent{{inner: in}, nil}, many: true, path: "sqlxhelper_test.parent[1]", has: "nil"},
-		"NilElementOfGraph":   {rows: []*parent{{inner: in}, nil}, path: "sqlxhelper_test.parent[1]", has: "nil"},
-		"NilChild":            {rows: []parent{{inner: in}, {inner: in, Ptrs: []*line{{}, nil}}}, path: "sqlxhelper_test.parent[1].Ptrs[1]", has: "nil"},
-		"NilGrandchild":       {rows: &parent{inner: in, One: &line{Tags: []*tagged{nil}}}, path: "sqlxhelper_test.parent.One.Tags[0]", has: "nil"},
-		"NilEmbedded":         {rows: []parent{{inner: in}, {}}, many: true, path: "sqlxhelper_test.parent[1]", has: "inner is nil"},
-		"NilEmbeddedOfOne":    {rows: &parent{}, path: "sqlxhelper_test.parent", has: "inner is nil"},
-		"SamePointerTwice":    {rows: func() any { p := &pair{}; return []*pair{p, {}, p} }(), many: true, path: "sqlxhelper_test.pair[2]", has: "same struct as sqlxhelper_test.pair[0]"},
-		"SameChild":           {rows: []parent{{inner: in, Ptrs: []*line{same}}, {inner: in, One: same}}, path: "sqlxhelper_test.parent[1].One", has: "same struct as sqlxhelper_test.parent[0].Ptrs[0]"},
-		"SharedSlice":         {rows: []parent{{inner: in, Lines: shared}, {inner: in, Lines: shared}}, path: "sqlxhelper_test.parent[1].Lines[0]", has: "same struct"},
-		"Loop":                {rows: loop, path: "sqlxhelper_test.line.Next[0]", has: "same struct as sqlxhelper_test.line,"},
-		"OtherParent":         {rows: &parent{Model: key(7), inner: in, Lines: []line{{}, {ParentID: 8}}}, path: "sqlxhelper_test.parent.Lines[1]", has: "ParentID is 8, and the parent that holds it has key 7", is: sqlxhelper.ErrForeignKey},
-		"ParentWithoutKey":    {rows: &parent{inner: in, Lines: []line{{ParentID: 8}}}, path: "sqlxhelper_test.parent.Lines[0]", has: "has no key yet", is: sqlxhelper.ErrForeignKey},
-		"OtherParentPointer":  {rows: &line{Model: key(3), ParentID: 1, Tags: []*tagged{{LineID: id(4)}}}, path: "sqlxhelper_test.line.Tags[0]", has: "LineID is 4", is: sqlxhelper.ErrForeignKey},
-		"OtherParentNull":     {rows: &line{Model: key(3), ParentID: 1, Next: []*line{{AfterID: types.NullSnowflake{Snowflake: 4, Valid: true}}}}, path: "sqlxhelper_test.line.Next[0]", has: "AfterID is 4", is: sqlxhelper.ErrForeignKey},
-		"ZeroThatIsNotNull":   {rows: []line{{ParentID: 1, AfterID: types.NullSnowflake{Valid: true}}}, many: true, path: "sqlxhelper_test.line[0]", has: "AfterID is a foreign key and zero", is: sqlxhelper.ErrForeignKey},
-		"ZeroOfOtherRelation": {rows: &parent{inner: in, One: &line{Next: []*line{{}}}}, path: "sqlxhelper_test.parent.One.Next[0]", has: "ParentID is a foreign key and zero", is: sqlxhelper.ErrForeignKey},
+		"NilElement":         {rows: []*parent{{inner: in}, nil}, many: true, path: "sqlxhelper_test.parent[1]", has: "nil"},
+		"NilElementOfGraph":  {rows: []*parent{{inner: in}, nil}, path: "sqlxhelper_test.parent[1]", has: "nil"},
+		"NilChild":           {rows: []parent{{inner: in}, {inner: in, Ptrs: []*line{{}, nil}}}, path: "sqlxhelper_test.parent[1].Ptrs[1]", has: "nil"},
+		"NilGrandchild":      {rows: &parent{inner: in, One: &line{Tags: []*tagged{nil}}}, path: "sqlxhelper_test.parent.One.Tags[0]", has: "nil"},
+		"NilEmbedded":        {rows: []parent{{inner: in}, {}}, many: true, path: "sqlxhelper_test.parent[1]", has: "inner is nil"},
+		"NilEmbeddedOfOne":   {rows: &parent{}, path: "sqlxhelper_test.parent", has: "inner is nil"},
+		"SamePointerTwice":   {rows: func() any { p := &pair{}; return []*pair{p, {}, p} }(), many: true, path: "sqlxhelper_test.pair[2]", has: "same struct as sqlxhelper_test.pair[0]"},
+		"SameChild":          {rows: []parent{{inner: in, Ptrs: []*line{same}}, {inner: in, One: same}}, path: "sqlxhelper_test.parent[1].One", has: "same struct as sqlxhelper_test.parent[0].Ptrs[0]"},
+		"SharedSlice":        {rows: []parent{{inner: in, Lines: shared}, {inner: in, Lines: shared}}, path: "sqlxhelper_test.parent[1].Lines[0]", has: "same struct"},
+		"Loop":               {rows: loop, path: "sqlxhelper_test.line.Next[0]", has: "same struct as sqlxhelper_test.line,"},
+		"OtherParent":        {rows: &parent{Model: key(7), inner: in, Lines: []line{{}, {ParentID: 8}}}, path: "sqlxhelper_test.parent.Lines[1]", has: "ParentID is 8, and the parent that holds it has key 7", is: sqlxhelper.ErrForeignKey},
+		"ParentWithoutKey":   {rows: &parent{inner: in, Lines: []line{{ParentID: 8}}}, path: "sqlxhelper_test.parent.Lines[0]", has: "has no key yet", is: sqlxhelper.ErrForeignKey},
+		"OtherParentPointer": {rows: &line{Model: key(3), ParentID: 1, Tags: []*tagged{{LineID: id(4)}}}, path: "sqlxhelper_test.line.Tags[0]", has: "LineID is 4", is: sqlxhelper.ErrForeignKey},
+		"OtherParentNull":    {rows: &line{Model: key(3), ParentID: 1, Next: []*line{{AfterID: types.NullSnowflake{Snowflake: 4, Valid: true}}}}, path: "sqlxhelper_test.line.Next[0]", has: "AfterID is 4", is: sqlxhelper.ErrForeignKey},
+		"ZeroThatIsNotNull":  {rows: []line{{ParentID: 1, AfterID: types.NullSnowflake{Valid: true}}}, many: true, path: "sqlxhelper_test.line[0]", has: "AfterID is a foreign key and zero", is: sqlxhelper.ErrForeignKey},
+		"PartOfASharedSlice": {rows: func() any { all := make([]label, 4); return []product{{Labels: all[2:]}, {Labels: all[:3]}} }(), path: "sqlxhelper_test.product[1].Labels[2]", has: "same struct as sqlxhelper_test.product[0].Labels[0]"},
+		"SliceInItself":      {rows: func() any { s := make([]branch, 2); s[1].Branches = s[1:]; return s }(), path: "sqlxhelper_test.branch[1].Branches[0]", has: "same struct as sqlxhelper_test.branch[1]"},
+		"RootAndChild":       {rows: func() any { c := &line{ParentID: 1}; return []*line{{ParentID: 1, Next: []*line{c}}, c} }(), path: "sqlxhelper_test.line[0].Next[0]", has: "same struct as sqlxhelper_test.line[1]"},
+		"ToAnotherKey":       {rows: &sale{CustomerID: 3, Customer: &customer{Model: key(4)}}, path: "sqlxhelper_test.sale", has: "CustomerID is 3, and Customer has key 4", is: sqlxhelper.ErrForeignKey},
+		"ToRowWithoutKey":    {rows: &sale{CustomerID: 3, Customer: &customer{}}, path: "sqlxhelper_test.sale", has: "CustomerID is 3, and Customer has no key yet", is: sqlxhelper.ErrForeignKey},
+		"ToNothing":          {rows: []*sale{{CustomerID: 3}, {}}, path: "sqlxhelper_test.sale[1]", has: "CustomerID is a foreign key and zero; make it", is: sqlxhelper.ErrForeignKey},
+		"NotFollowed":        {rows: []*sale{{Customer: &customer{}}}, many: true, path: "sqlxhelper_test.sale[0]", has: "zero; only InsertGraph takes it from Customer", is: sqlxhelper.ErrForeignKey},
+		"BackToAnother":      {rows: []sale{{CustomerID: 3, Positions: []position{{Sale: &sale{CustomerID: 3}}}}}, path: "sqlxhelper_test.sale[0].Positions[0]", has: "SaleID is for the key of the parent that holds it, and Sale is another row", is: sqlxhelper.ErrForeignKey},
+		"NotHeld":            {rows: &position{Sale: &sale{CustomerID: 1, Positions: make([]position, 1)}, Product: &product{}, SaleID: 2}, path: "sqlxhelper_test.position", has: "SaleID is 2, and Sale has no key yet", is: sqlxhelper.ErrForeignKey},
+		"InTwoTables":        {rows: func() any { s := &sale{CustomerID: 1}; s.Positions = []position{{Sale: s}}; return s }(), path: "sqlxhelper_test.sale.Positions[0].Sale", has: "same struct as sqlxhelper_test.sale, which goes into table t and not into sales"},
+		"NilEmbeddedOfOwner": {rows: &ownedByParent{Owner: &parent{}}, path: "sqlxhelper_test.ownedByParent.Owner", has: "inner is nil"},
+		"FoundThenHeldTwice": {rows: func() any { e := &egg{}; return []*chicken{{Egg: e}, {Laid: []*egg{e}}, {Laid: []*egg{e}}} }(), path: "sqlxhelper_test.chicken[2].Laid[0]", has: "same struct as sqlxhelper_test.chicken[0].Egg"},
+		"CircleOfOne":        {rows: &sale{Customer: invited(1)}, path: "sqlxhelper_test.sale.Customer", has: "InviterID refers to the row itself"},
+		"CircleOfTwo":        {rows: &sale{Customer: invited(2)}, path: "sqlxhelper_test.sale.Customer", has: "InviterID refers to sqlxhelper_test.sale.Customer.Inviter, and that one back to it"},
+		"CircleOfThree":      {rows: []*sale{{CustomerID: 1}, {Customer: &customer{Inviter: invited(3)}}}, path: "sqlxhelper_test.sale[1].Customer.Inviter", has: "InviterID refers to sqlxhelper_test.sale[1].Customer.Inviter.Inviter, and that one, by way of others, back to it"},
+		"CircleOfTables":     {rows: func() any { a := &chicken{}; a.Egg = &egg{Chicken: a}; return []*egg{{Chicken: a}} }(), path: "sqlxhelper_test.egg[0].Chicken", has: "EggID refers to sqlxhelper_test.egg[0].Chicken.Egg, and that one back to it"},
+		"ChildAndOwner": {rows: func() any {
+			a := &chicken{}
+			e := &egg{Chicken: a}
+			a.Laid, a.Egg = []*egg{e}, e
+			return []*egg{{Chicken: a}}
+		}(), path: "sqlxhelper_test.egg[0].Chicken", has: "EggID refers to"},
+		"SharedKey":              {rows: func() any { m := &types.Model{}; return []keyless{{m, 1}, {&types.Model{}, 2}, {m, 3}} }(), many: true, path: "sqlxhelper_test.keyless[2]", has: "shares Model.ID with sqlxhelper_test.keyless[0]"},
+		"SharedForeignKey":       {rows: func() any { k := &twigKeys{}; return []*twig{newTwig(k), newTwig(k)} }(), path: "sqlxhelper_test.twig[1].Twigs[0]", has: "shares twigKeys.ParentID with sqlxhelper_test.twig[0].Twigs[0], which refers to another row", is: sqlxhelper.ErrForeignKey},
+		"SharedForeignKeyOfRoot": {rows: func() any { k := &twigKeys{}; r := newTwig(k); r.twigKeys = k; return r }(), path: "sqlxhelper_test.twig", has: "shares twigKeys.ParentID with sqlxhelper_test.twig.Twigs[0], which refers to another row", is: sqlxhelper.ErrForeignKey},
+		"SharedForeignKeyBoth":   {rows: func() any { k := &twigKeys{}; r := newTwig(k); r.Others = []twig{{twigKeys: k}}; return r }(), path: "sqlxhelper_test.twig.Twigs[0]", has: "shares twigKeys.OtherID with sqlxhelper_test.twig.Others[0]", is: sqlxhelper.ErrForeignKey},
+		"ZeroOfOtherRelation":    {rows: &parent{inner: in, One: &line{Next: []*line{{}}}}, path: "sqlxhelper_test.parent.One.Next[0]", has: "ParentID is a foreign key and zero", is: sqlxhelper.ErrForeignKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, _ := newMock(t)
@@ -100,6 +232,13 @@ func keys(v reflect.Value, seen map[any]bool) []types.Snowflake {
 		return keys(v.Elem(), seen)
 	case reflect.Slice:
 		var all []types.Snowflake
+		if v.Len() > 0 {
+			first := v.Index(0).Addr().Interface()
+			if seen[first] {
+				return nil // a slice in itself
+			}
+			seen[first] = true
+		}
 		for i := range v.Len() {
 			all = append(all, keys(v.Index(i), seen)...)
 		}
@@ -266,6 +405,168 @@ func TestCircleIsOneStatementPerTableAndLevel(t *testing.T) {
 	mock.ExpectCommit()
 	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "folders", folders); err != nil {
 		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+func TestRowsToWhichOthersBelongAreWrittenFirst(t *testing.T) {
+	db, mock := newMock(t)
+	shared, apple := &customer{Inviter: &customer{Model: key(700)}}, &product{Labels: make([]label, 1)}
+	sales := []*sale{
+		{Customer: shared, Positions: []position{{Product: apple}, {}}},
+		{Customer: shared, CustomerID: 0, Positions: []position{{Product: apple}}},
+		{CustomerID: 800}, // stored before
+	}
+	for _, s := range sales[:2] {
+		for i := range s.Positions {
+			s.Positions[i].Sale = s
+		}
+	}
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "customers" ("id", "inviter_id") VALUES ($1, $2), ($3, $4)`).WithArgs(700, nil, 4, 700).WillReturnResult(done(2))
+	mock.ExpectExec(`INSERT INTO "sales" ("id", "customer_id") VALUES ($1, $2), ($3, $4), ($5, $6)`).WithArgs(1, 4, 2, 4, 3, 800).WillReturnResult(done(3))
+	mock.ExpectExec(`INSERT INTO "products" ("id") VALUES ($1)`).WithArgs(8).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "positions" ("id", "sale_id", "product_id") VALUES ($1, $2, $3), ($4, $5, $6), ($7, $8, $9)`).
+		WithArgs(5, 1, 8, 6, 1, nil, 7, 2, 8).WillReturnResult(done(3))
+	mock.ExpectExec(`INSERT INTO "labels" ("id", "product_id") VALUES ($1, $2)`).WithArgs(9, 8).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "sales", sales); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+	if p := sales[0].Positions[0]; p.ProductID == &apple.ID {
+		t.Error("the foreign key is the product's own key; want a copy")
+	}
+}
+
+func TestStatementsGrowWithTheTablesAndNotWithTheRows(t *testing.T) {
+	begins := sqlmock.QueryMatcherFunc(func(want, got string) error {
+		if !strings.HasPrefix(got, want) {
+			return fmt.Errorf("%.60q; want %q", got, want)
+		}
+		return nil
+	})
+	for _, n := range []int{1, 10, 60} {
+		conn, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(begins))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sales := make([]sale, n)
+		for i := range sales {
+			sales[i].Customer = &customer{Inviter: &customer{}}
+			for range 2 {
+				sales[i].Positions = append(sales[i].Positions, position{Sale: &sales[i], Product: &product{Labels: make([]label, 1)}})
+			}
+		}
+		mock.ExpectBegin()
+		for _, table := range []struct {
+			name string
+			rows int
+		}{{"customers", 2 * n}, {"sales", n}, {"products", 2 * n}, {"positions", 2 * n}, {"labels", 2 * n}} {
+			mock.ExpectExec("INSERT INTO `" + table.name + "`").WillReturnResult(done(int64(table.rows)))
+		}
+		mock.ExpectCommit()
+		if err := newHelper(sqlxhelper.MySQL).InsertGraph(ctx, sqlx.NewDb(conn, "sqlmock"), "sales", sales); err != nil {
+			t.Errorf("InsertGraph(%d sales) = %v; want nil", n, err)
+		}
+		if err := mock.ExpectationsWereMet(); err != nil {
+			t.Errorf("InsertGraph(%d sales): %v", n, err)
+		}
+	}
+}
+
+// What rows share by an embedded pointer may be a foreign key, if it is the same.
+func TestRowsMayShareWhatTheyReferTo(t *testing.T) {
+	db, mock := newMock(t)
+	shared := &twigKeys{Bird: &product{}}
+	root := twig{twigKeys: &twigKeys{}, Twigs: []*twig{{twigKeys: shared}, {twigKeys: shared}}}
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "products" ("id") VALUES ($1)`).WithArgs(4).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "twigs" ("id", "parent_id", "other_id", "bird_id") VALUES ($1, $2, $3, $4), ($5, $6, $7, $8), ($9, $10, $11, $12)`).
+		WithArgs(1, nil, nil, nil, 2, 1, nil, 4, 3, 1, nil, 4).WillReturnResult(done(3))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "twigs", &root); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+// The list may hold both ends of a reference, in any order.
+func TestRowsOfOneTableAreWrittenAfterThoseToWhichTheyBelong(t *testing.T) {
+	db, mock := newMock(t)
+	a, b, c := &customer{}, &customer{}, &customer{}
+	a.Inviter, b.Inviter = b, c
+	mock.ExpectExec("INSERT INTO `customers` (`id`, `inviter_id`) VALUES (?, ?), (?, ?), (?, ?), (?, ?)").
+		WithArgs(3, nil, 4, nil, 2, 3, 1, 2).WillReturnResult(done(4))
+	if err := newHelper(sqlxhelper.MySQL).InsertGraph(ctx, db, "customers", []*customer{a, b, c, {}}); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+// The rows are in no circle, but their tables are.
+func TestCircleOfTablesIsWrittenByLevels(t *testing.T) {
+	db, mock := newMock(t)
+	first := &egg{}
+	old := &chicken{Egg: first, Laid: make([]*egg, 2)}
+	old.Laid[0], old.Laid[1] = &egg{}, &egg{Chicken: old}
+	young := &chicken{Egg: old.Laid[0]}
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "eggs" ("id", "chicken_id") VALUES ($1, $2)`).WithArgs(4, nil).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "chickens" ("id", "egg_id") VALUES ($1, $2)`).WithArgs(2, 4).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "eggs" ("id", "chicken_id") VALUES ($1, $2), ($3, $4)`).WithArgs(3, 2, 5, 2).WillReturnResult(done(2))
+	mock.ExpectExec(`INSERT INTO "chickens" ("id", "egg_id") VALUES ($1, $2)`).WithArgs(1, 3).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "chickens", []*chicken{young, old}); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+// References within a table need no statement of their own, in a circle of tables
+// neither.
+func TestLevelsCountTheTablesAndNotTheRows(t *testing.T) {
+	db, mock := newMock(t)
+	a := &mate{}
+	b := &mate{By: a}
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "mates" ("id", "guild_id", "by_id") VALUES ($1, $2, $3), ($4, $5, $6)`).WithArgs(3, nil, nil, 4, nil, 3).WillReturnResult(done(2))
+	mock.ExpectExec(`INSERT INTO "guilds" ("id", "lead_id") VALUES ($1, $2), ($3, $4)`).WithArgs(1, 3, 2, 4).WillReturnResult(done(2))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "guilds", []guild{{Lead: a}, {Lead: b}}); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+func TestLevelsOfATableWithNothingBetweenAreOneStatement(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "guilds" ("id", "lead_id") VALUES ($1, $2)`).WithArgs(1, nil).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "mates" ("id", "guild_id", "by_id") VALUES ($1, $2, $3), ($4, $5, $6)`).WithArgs(3, nil, nil, 2, 1, 3).WillReturnResult(done(2))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "guilds", []guild{{Mates: []mate{{By: &mate{}}}}}); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+func TestListOfAHundredThousandRowsIsWritten(t *testing.T) {
+	const n = 100_000
+	list := make([]customer, n)
+	for i := range n - 1 {
+		list[i].Inviter = &list[i+1]
+	}
+	db := openSQLite(t)
+	execAll(t, db, "CREATE TABLE customers (id INTEGER PRIMARY KEY, inviter_id INTEGER REFERENCES customers (id))")
+	h := newHelper(sqlxhelper.SQLite)
+	if err := h.InsertGraph(ctx, db, "customers", &list[0]); err != nil {
+		t.Fatalf("InsertGraph() = %v; want nil", err)
+	}
+	wantRows(t, db, "customers a JOIN customers b ON b.id = a.inviter_id", n-1)
+
+	list[n-1].Inviter = &list[0]
+	var row *sqlxhelper.RowError
+	if err := h.InsertGraph(ctx, db, "customers", &list[n/2]); !errors.As(err, &row) || len(err.Error()) > 2000 {
+		t.Errorf("InsertGraph(circle) = %.2000v; want a RowError that can be read", err)
+	}
+	list[n-1].Inviter, list[n-1].InviterID = nil, types.NullSnowflake{Valid: true}
+	want := "sqlxhelper_test.customer" + strings.Repeat(".Inviter", 16) + ".(99967 more)" + strings.Repeat(".Inviter", 16)
+	if err := h.InsertGraph(ctx, db, "customers", &list[0]); !errors.As(err, &row) || row.Path != want {
+		t.Errorf("InsertGraph(zero at the end) = %v; want a RowError at %s", err, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/jmoiron/sqlx/reflectx"
 	"github.com/snowkey/snowkey/types"
@@ -21,7 +22,7 @@ var (
 )
 
 // A plan is what a struct type means to a mapper: which fields are written to
-// which columns, which one is the key, and which are children. It is immutable
+// which columns, which one is the key, and which hold other rows. It is immutable
 // once built, and shared by all calls.
 type plan struct {
 	typ       reflect.Type
@@ -29,17 +30,24 @@ type plan struct {
 	key       int        // the primary key, as an index into columns
 	embedded  []embedded // the pointers that must not be nil
 	relations []relation
-	// foreign are the columns, as indexes into columns, that some type in the
-	// same plan names as a foreign key to itself.
+	// foreign are the columns, as indexes into columns, that a relation of this
+	// type or of another one in the same plan sets, once for each.
 	foreign []int
+	// ways counts the fields in the same plan that lead to rows of this type, a
+	// field twice if it does so by pointers, two of which may be equal. Up to one,
+	// only slices that overlap can make two rows one struct.
+	ways int
 }
 
 // A column is a field that is written.
 type column struct {
-	name  string       // in the database
-	field string       // in Go, with the embedded structs that lead to it
-	typ   reflect.Type // of the field
-	index []int        // for reflect's FieldByIndex
+	name   string       // in the database
+	field  string       // in Go, with the embedded structs that lead to it
+	typ    reflect.Type // of the field
+	index  []int        // for reflect's FieldByIndex
+	at     offsets
+	basic  basic
+	valuer bool // the field is a driver.Valuer, or the pointer to it is
 	// byAddress: only the pointer to the field is a driver.Valuer.
 	byAddress bool
 }
@@ -50,29 +58,67 @@ type embedded struct {
 	index []int
 }
 
-// A relation is a field that holds children.
+// A relation is a field that holds rows of another table: children, which refer
+// to the row with the field, or the one row to which that row belongs.
 type relation struct {
 	field   string
 	index   []int
 	table   string
-	fkName  string
+	belongs bool // the row with the field refers to the one in it
 	many    bool // []T or []*T, not *T
 	pointer bool // *T or []*T, not []T
 	typ     reflect.Type
-	child   *plan
-	fk      int // as an index into child.columns
+	plan    *plan // of typ
+	fkName  string
+	fk      *column // of the row that refers
 }
+
+// tag is the part of the field's tag that names the foreign key.
+func (r *relation) tag() string {
+	if r.belongs {
+		return "belongs_to=" + r.fkName
+	}
+	return "fk=" + r.fkName
+}
+
+// The offsets of a field say where it lies in a row: so many bytes from its
+// start, or from what the pointer there points at, once for each embedded pointer
+// that leads to the field. They are for keys and foreign keys, which are looked
+// at several times per row, and for which reflect's FieldByIndex takes the better
+// part of the time of a walk.
+type offsets []uintptr
+
+// of returns the offsets of field f of the struct at o.
+func (o offsets) of(f reflect.StructField) offsets {
+	o = slices.Clone(o)
+	o[len(o)-1] += f.Offset
+	return o
+}
+
+// in returns the address of the field. row is an addressable struct of the type
+// for which the offsets were made, and none of the embedded pointers is nil.
+func (o offsets) in(row reflect.Value) unsafe.Pointer {
+	at := unsafe.Add(unsafe.Pointer(row.UnsafeAddr()), o[0])
+	for _, offset := range o[1:] {
+		at = unsafe.Add(*(*unsafe.Pointer)(at), offset)
+	}
+	return at
+}
+
+// indirect reports whether an embedded pointer leads to the field, so that two
+// rows may have one.
+func (o offsets) indirect() bool { return len(o) > 1 }
 
 // find returns the index of a column, or -1.
 func (p *plan) find(name string) int {
 	return slices.IndexFunc(p.columns, func(c column) bool { return c.name == name })
 }
 
-// newPlan builds the plan of a struct type and, by way of its children, of all
+// newPlan builds the plan of a struct type and, by way of its relations, of all
 // types that are reached from it. They are not shared with the plans of other
 // types, because what is a foreign key depends on where one starts.
 func newPlan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
-	b := builder{mapper: m, plans: map[reflect.Type]*plan{}}
+	b := builder{mapper: m, plans: map[reflect.Type]*plan{}, keys: map[string]*plan{}}
 	return b.plan(t)
 }
 
@@ -80,12 +126,14 @@ func newPlan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
 type builder struct {
 	mapper *reflectx.Mapper
 	plans  map[reflect.Type]*plan
+	keys   map[string]*plan // by table, the first plan with a row for it
 }
 
 func (b *builder) plan(t reflect.Type) (*plan, error) {
 	if p, ok := b.plans[t]; ok {
 		// Maybe still being built, for a type that contains itself. Its columns
-		// are complete by then, and the caller needs no more.
+		// and the fields of its relations are complete by then, and the caller
+		// needs no more.
 		return p, nil
 	}
 	p := &plan{typ: t, key: -1}
@@ -93,7 +141,7 @@ func (b *builder) plan(t reflect.Type) (*plan, error) {
 	// sqlx's own map of the type, for its names: tags, the mapper's function for
 	// names and the one for tags. Its list of names is not used, because it
 	// descends into every struct and so invents columns such as note.string.
-	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, nil, ""); err != nil {
+	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, nil, offsets{0}, ""); err != nil {
 		return nil, err
 	}
 	if err := p.findKey(); err != nil {
@@ -101,35 +149,72 @@ func (b *builder) plan(t reflect.Type) (*plan, error) {
 	}
 	for i := range p.relations {
 		r := &p.relations[i]
-		child, err := b.plan(r.typ)
+		other, err := b.plan(r.typ)
 		if err != nil {
 			return nil, err
 		}
-		r.child, r.fk = child, child.find(r.fkName)
-		problem := ""
-		switch {
-		case r.fk < 0:
-			problem = fmt.Sprintf("fk=%s: %v has no field for column %s", r.fkName, child.typ, r.fkName)
-		case r.fk == child.key:
-			problem = fmt.Sprintf("fk=%s: that is the primary key of %v, which needs one of its own", r.fkName, child.typ)
-		case !slices.Contains([]reflect.Type{snowflakeType, snowflakePtrType, nullSnowflakeType}, child.columns[r.fk].typ):
-			problem = fmt.Sprintf("fk=%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake",
-				r.fkName, child.typ, child.columns[r.fk].field, child.columns[r.fk].typ)
-		}
-		if problem != "" {
+		if problem := b.relate(p, r, other); problem != "" {
 			return nil, &PlanError{Type: t, Field: r.field, Problem: problem}
-		}
-		if !slices.Contains(child.foreign, r.fk) {
-			child.foreign = append(child.foreign, r.fk)
 		}
 	}
 	return p, nil
 }
 
+// relate completes a relation of p to rows with the plan other, or returns the
+// reason why it cannot be one.
+func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
+	from, to := other, p // which refers to which
+	if r.belongs {
+		from, to = p, other
+	}
+	fk := from.find(r.fkName)
+	switch {
+	case fk < 0:
+		return fmt.Sprintf("%s: %v has no field for column %s", r.tag(), from.typ, r.fkName)
+	case fk == from.key:
+		return fmt.Sprintf("%s: that is the primary key of %v, which needs one of its own", r.tag(), from.typ)
+	case !from.columns[fk].holdsKey():
+		return fmt.Sprintf("%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake",
+			r.tag(), from.typ, from.columns[fk].field, from.columns[fk].typ)
+	}
+	// One column is set by one belongs_to, and besides by the fields that hold
+	// its row as a child: a row is in one of those only, and then the pointer
+	// leads back to its parent.
+	for i := range from.relations {
+		o := &from.relations[i]
+		if !o.belongs || o.fkName != r.fkName {
+			continue
+		}
+		if o == r {
+			break // the fields after it will find it
+		}
+		if r.belongs {
+			return fmt.Sprintf("%s: field %s sets that column too", r.tag(), o.field)
+		}
+		if o.typ != to.typ {
+			return fmt.Sprintf("%s: by the field %v.%s that column refers to %v", r.tag(), from.typ, o.field, o.typ)
+		}
+	}
+	// What refers to a row of the table refers to its primary key.
+	first, ok := b.keys[r.table]
+	if !ok {
+		b.keys[r.table] = other
+	} else if was, is := first.columns[first.key].name, other.columns[other.key].name; was != is {
+		return fmt.Sprintf("table %s has the primary key %s in %v and %s in %v", r.table, was, first.typ, is, other.typ)
+	}
+	r.plan, r.fk = other, &from.columns[fk]
+	from.foreign = append(from.foreign, fk)
+	other.ways++
+	if r.pointer {
+		other.ways++
+	}
+	return ""
+}
+
 // addFields adds the fields of t, which is p.typ or a struct that it embeds at
-// index. infos is what sqlx knows about the same fields, by position; nil stands
+// index and base. infos is what sqlx knows about the same fields, by position; nil stands
 // for a field that it does not see.
-func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, index []int, path string) error {
+func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, index []int, base offsets, path string) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		field := path + f.Name
@@ -174,7 +259,7 @@ func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, index []in
 			if tag.key {
 				return fail("an embedded struct cannot be the primary key")
 			}
-			if err := p.addEmbedded(f, info.Children, at, field); err != nil {
+			if err := p.addEmbedded(f, info.Children, at, base.of(f), field); err != nil {
 				return err
 			}
 			continue
@@ -183,7 +268,7 @@ func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, index []in
 		if problem != "" {
 			return fail("%s", problem)
 		}
-		c.field, c.index = field, at
+		c.field, c.index, c.at = field, at, base.of(f)
 		// Without regard to case, because SQLite and MySQL have none, and
 		// SQLite takes a column twice and drops one of the values.
 		if j := slices.IndexFunc(p.columns, func(o column) bool { return strings.EqualFold(o.name, c.name) }); j >= 0 {
@@ -202,7 +287,7 @@ func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, index []in
 
 // addEmbedded adds the fields of an embedded struct. sqlx treats every embedded
 // field as a struct to flatten, so one that is a value would be lost.
-func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, at []int, field string) error {
+func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, at []int, base offsets, field string) error {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -217,8 +302,9 @@ func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, a
 	before := len(p.embedded)
 	if f.Type.Kind() == reflect.Pointer {
 		p.embedded = append(p.embedded, embedded{field: field, index: at})
+		base = append(base, 0)
 	}
-	if err := p.addFields(t, infos, at, field+"."); err != nil {
+	if err := p.addFields(t, infos, at, base, field+"."); err != nil {
 		return err
 	}
 	if len(p.columns)+len(p.relations) == nothing {
@@ -238,9 +324,9 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 	if problem := nameProblem(info.Name); problem != "" {
 		return c, problem
 	}
-	c = column{name: info.Name, typ: f.Type}
+	c = column{name: info.Name, typ: f.Type, basic: basics[f.Type]}
 	if isValuer(f.Type) {
-		c.byAddress = !f.Type.Implements(valuerType)
+		c.valuer, c.byAddress = true, !f.Type.Implements(valuerType)
 		return c, ""
 	}
 	t, list := f.Type, false
@@ -261,6 +347,8 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 		return c, ""
 	case list:
 		return c, fmt.Sprintf("%v is no column; tag it `db:\"-\" snowkey:\"table,fk=column\"` if these are child rows, `snowkey:\"-\"` if they are not to be written", f.Type)
+	case f.Type.Kind() == reflect.Pointer:
+		return c, fmt.Sprintf("%v is no column; tag it `db:\"-\" snowkey:\"table,fk=column\"` if it is a child row, `snowkey:\"table,belongs_to=column\"` if it is the row to which this one refers, `snowkey:\"-\"` if it is not to be written", f.Type)
 	default:
 		return c, fmt.Sprintf("%v is no column; make it a driver.Valuer, embed it to have its fields as columns, or tag it `snowkey:\"-\"` if it is not to be written", f.Type)
 	}
@@ -272,13 +360,16 @@ func newRelation(f reflect.StructField, tag tag) (r relation, problem string) {
 	if !f.IsExported() {
 		return r, "the field is not exported, so its rows could not be given keys"
 	}
-	r = relation{table: tag.table, fkName: tag.foreign}
+	r = relation{table: tag.table, fkName: tag.foreign, belongs: tag.belongs}
 	t := f.Type
 	if t.Kind() == reflect.Slice {
 		r.many, t = true, t.Elem()
 	}
 	if t.Kind() == reflect.Pointer {
 		r.pointer, t = true, t.Elem()
+	}
+	if r.belongs && (t.Kind() != reflect.Struct || r.many || !r.pointer) {
+		return r, fmt.Sprintf("%v cannot hold the row that %s refers to, want *T with a struct T", f.Type, tag.foreign)
 	}
 	if t.Kind() != reflect.Struct || !r.many && !r.pointer {
 		// A struct by value always has a child: nothing says that there is none.
@@ -317,32 +408,28 @@ func hasExported(t reflect.Type) bool {
 	return false
 }
 
-// argument returns what is bound for the column. row is addressable.
-func (c *column) argument(row reflect.Value) any {
-	f := row.FieldByIndex(c.index)
-	if c.byAddress {
-		f = f.Addr()
-	}
-	return f.Interface()
-}
-
 // id returns the primary key of a row, to read and to write. row is addressable.
 func (p *plan) id(row reflect.Value) *types.Snowflake {
-	return row.FieldByIndex(p.columns[p.key].index).Addr().Interface().(*types.Snowflake)
+	return (*types.Snowflake)(p.columns[p.key].at.in(row))
+}
+
+// holdsKey reports whether the column may be a foreign key.
+func (c *column) holdsKey() bool {
+	return c.typ == snowflakeType || c.typ == snowflakePtrType || c.typ == nullSnowflakeType
 }
 
 // foreignKey returns the foreign key in the column. null means that it would be
 // written as NULL; a key of zero that is not null would be written as 0.
 func (c *column) foreignKey(row reflect.Value) (id types.Snowflake, null bool) {
-	switch v := row.FieldByIndex(c.index).Addr().Interface().(type) {
-	case *types.Snowflake:
-		return *v, false
-	case **types.Snowflake:
-		if *v != nil {
-			return **v, false
+	switch at := c.at.in(row); c.typ {
+	case snowflakeType:
+		return *(*types.Snowflake)(at), false
+	case snowflakePtrType:
+		if v := *(**types.Snowflake)(at); v != nil {
+			return *v, false
 		}
-	case *types.NullSnowflake:
-		if v.Valid {
+	case nullSnowflakeType:
+		if v := (*types.NullSnowflake)(at); v.Valid {
 			return v.Snowflake, false
 		}
 	}
@@ -351,14 +438,15 @@ func (c *column) foreignKey(row reflect.Value) (id types.Snowflake, null bool) {
 
 // setForeignKey writes a foreign key into the column.
 func (c *column) setForeignKey(row reflect.Value, id types.Snowflake) {
-	switch v := row.FieldByIndex(c.index).Addr().Interface().(type) {
-	case *types.Snowflake:
-		*v = id
-	case **types.Snowflake:
+	switch at := c.at.in(row); c.typ {
+	case snowflakeType:
+		*(*types.Snowflake)(at) = id
+	case snowflakePtrType:
 		// A pointer of its own: the one that is there may be shared, with other
 		// rows or with the parent's key.
-		*v = &id
-	case *types.NullSnowflake:
-		*v = types.NullSnowflake{Snowflake: id, Valid: true}
+		own := id
+		*(**types.Snowflake)(at) = &own
+	case nullSnowflakeType:
+		*(*types.NullSnowflake)(at) = types.NullSnowflake{Snowflake: id, Valid: true}
 	}
 }

@@ -46,6 +46,26 @@ type noKey struct {
 	Name string `db:"name"`
 }
 
+type numbered struct {
+	Number types.Snowflake `db:"number" snowkey:"pk"`
+}
+
+type page struct {
+	types.Model
+	BookID types.Snowflake `db:"book_id"`
+	Book   *book           `db:"-" snowkey:"books,belongs_to=book_id"`
+}
+
+type book struct{ types.Model }
+
+// shoot says of one column that it refers to shoots, and to books.
+type shoot struct {
+	types.Model
+	ParentID types.NullSnowflake `db:"parent_id"`
+	Shoots   []shoot             `db:"-" snowkey:"shoots,fk=parent_id"`
+	Book     *book               `db:"-" snowkey:"books,belongs_to=parent_id"`
+}
+
 type child struct {
 	types.Model
 	OrderID types.Snowflake `db:"order_id"`
@@ -79,7 +99,7 @@ func TestColumnsAreThoseOfSqlx(t *testing.T) {
 		OneChild      *child   `json:"x" db:"-" snowkey:"shop.children,fk=order_id"`
 	}
 	db, mock := newMock(t)
-	at := time.Now()
+	at := time.Now().Truncate(time.Microsecond)
 	mock.ExpectExec(`INSERT INTO "shop"."rows" ("id", "createdby", "deep", "l", "m", "notag", "tagged", "at", "note", "maybe", "code", "nil_code") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`).
 		WithArgs(1, "me", 3, 21, 22, "n", "t", at, nil, nil, "a-b", "-").WillReturnResult(done(1))
 	r := everyRule{
@@ -237,6 +257,10 @@ func TestTypesThatCannotBeWrittenAreAPlanError(t *testing.T) {
 			m
 			sql.NullString
 		}{}, "NullString", "embedded value"},
+		"EmbeddedUnexportedValuer": {[]struct {
+			m
+			code
+		}{}, "code", "embedded value"},
 		"UnexportedWithTag": {[]struct {
 			m
 			a int `db:"a"`
@@ -297,6 +321,61 @@ func TestTypesThatCannotBeWrittenAreAPlanError(t *testing.T) {
 			m
 			Items []noKey `snowkey:"items,fk=name"`
 		}{}, "", "no primary key"},
+		"BelongsToMissing": {[]struct {
+			m
+			Owner *m `db:"-" snowkey:"owners,belongs_to=owner_id"`
+		}{}, "Owner", "belongs_to=owner_id: struct"},
+		"BelongsToOfOtherType": {[]struct {
+			m
+			OwnerID int64 `db:"owner_id"`
+			Owner   *m    `db:"-" snowkey:"owners,belongs_to=owner_id"`
+		}{}, "Owner", "OwnerID is int64, want types.Snowflake"},
+		"BelongsToIsKey": {[]struct {
+			m
+			Owner *m `db:"-" snowkey:"owners,belongs_to=id"`
+		}{}, "Owner", "primary key of"},
+		"BelongsToTwice": {[]struct {
+			m
+			OwnerID types.Snowflake `db:"owner_id"`
+			Owner   *m              `db:"-" snowkey:"owners,belongs_to=owner_id"`
+			Seller  *m              `db:"-" snowkey:"owners,belongs_to=owner_id"`
+		}{}, "Seller", "belongs_to=owner_id: field Owner sets that column too"},
+		"BelongsToByValue": {[]struct {
+			m
+			OwnerID types.Snowflake `db:"owner_id"`
+			Owner   twoIDs          `db:"-" snowkey:"owners,belongs_to=owner_id"`
+		}{}, "Owner", "cannot hold the row that owner_id refers to, want *T"},
+		"BelongsToSlice": {[]struct {
+			m
+			OwnerID types.Snowflake `db:"owner_id"`
+			Owners  []*m            `db:"-" snowkey:"owners,belongs_to=owner_id"`
+		}{}, "Owners", "want *T"},
+		"BelongsToUnexported": {[]struct {
+			m
+			OwnerID types.Snowflake `db:"owner_id"`
+			owner   *m              `snowkey:"owners,belongs_to=owner_id"`
+		}{}, "owner", "not exported"},
+		"BelongsToWithoutKey": {[]struct {
+			m
+			OwnerID types.Snowflake `db:"owner_id"`
+			Owner   *noKey          `snowkey:"owners,belongs_to=owner_id"`
+		}{}, "", "no primary key"},
+		"BelongsToWithoutColumn": {[]struct {
+			m
+			Owner *m `snowkey:"owners,belongs_to="`
+		}{}, "Owner", "empty"},
+		"ColumnOfParentAndOfAnother": {[]struct {
+			m
+			Pages []page `db:"-" snowkey:"pages,fk=book_id"`
+		}{}, "Pages", "fk=book_id: by the field sqlxhelper_test.page.Book that column refers to sqlxhelper_test.book"},
+		"ColumnOfItsOwnAndOfAnother": {[]shoot{}, "Shoots", "fk=parent_id: by the field sqlxhelper_test.shoot.Book that column refers to sqlxhelper_test.book"},
+		"TwoKeysOfOneTable": {[]struct {
+			m
+			OwnerID  types.Snowflake `db:"owner_id"`
+			SellerID types.Snowflake `db:"seller_id"`
+			Owner    *m              `db:"-" snowkey:"owners,belongs_to=owner_id"`
+			Seller   *numbered       `db:"-" snowkey:"owners,belongs_to=seller_id"`
+		}{}, "Seller", "table owners has the primary key id in types.Model and number in sqlxhelper_test.numbered"},
 		"UnknownOption": {[]struct {
 			m
 			Items []child `snowkey:"items,key=order_id"`
@@ -344,7 +423,7 @@ func TestTypesThatCannotBeWrittenAreAPlanError(t *testing.T) {
 	}
 }
 
-const wantTag = `want "pk", "-" or "table,fk=column"`
+const wantTag = `want "pk", "-", "table,fk=column" or "table,belongs_to=column"`
 
 // Values that are structs inside, and lists of values, are for the driver.
 func TestValuesAreColumns(t *testing.T) {

@@ -79,6 +79,61 @@ func TestRowsOfAStatementThatSQLiteWouldKeepAreUndone(t *testing.T) {
 	}
 }
 
+// Rows that SQLite keeps are in the way of those that look for the bad one.
+func TestRowThatSQLiteHasKeptIsNotBlamed(t *testing.T) {
+	db := openSQLite(t)
+	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY ON CONFLICT FAIL, n INTEGER)", "INSERT INTO t VALUES (7, 0)")
+	rows := make([]pair, 9)
+	for i := range rows {
+		rows[i].ID = types.Snowflake(i + 1)
+	}
+	for _, rows := range [][]pair{rows, rows[5:]} {
+		err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "t", rows)
+		var e *sqlxhelper.InsertError
+		if !errors.As(err, &e) || e.Row >= 0 && rows[e.Row].ID != 7 || !errors.Is(err, sqlxhelper.ErrDuplicateKey) {
+			t.Errorf("InsertMany(7 is stored) = %v; want a duplicate key, and no other row than 7 to blame", err)
+		}
+		wantRows(t, db, "t", 1)
+	}
+}
+
+// Such a constraint ends the transaction, and what looks for the bad row is then
+// outside of it.
+func TestNothingIsStoredAfterSQLiteHasRolledBack(t *testing.T) {
+	db := openSQLite(t)
+	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER UNIQUE ON CONFLICT ROLLBACK)", "INSERT INTO t VALUES (100, 3)")
+	rows := []pair{{N: 1}, {N: 2}, {N: 4}, {N: 3}}
+	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "t", rows); !errors.Is(err, sqlxhelper.ErrDuplicateKey) {
+		t.Errorf("InsertMany() = %v; want ErrDuplicateKey", err)
+	}
+	wantRows(t, db, "t", 1)
+}
+
+// SQLite looks at foreign keys when the statement ends, so that a row may refer
+// to one that comes after it; sent alone it fails as the bad one does.
+func TestRowThatRefersToALaterOneIsNotBlamedOnSQLite(t *testing.T) {
+	type linked struct {
+		types.Model
+		ParentID types.NullSnowflake `db:"parent_id"`
+	}
+	to := func(id types.Snowflake) types.NullSnowflake { return types.NullSnowflake{Snowflake: id, Valid: true} }
+	db := openSQLite(t)
+	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, parent_id INTEGER REFERENCES t (id))")
+	h := newHelper(sqlxhelper.SQLite)
+	rows := []linked{{types.Model{ID: 1}, to(3)}, {Model: types.Model{ID: 2}}, {Model: types.Model{ID: 3}}, {types.Model{ID: 4}, to(99)}}
+	var e *sqlxhelper.InsertError
+	if err := h.InsertMany(ctx, db, "t", rows); !errors.As(err, &e) || e.Row == 0 {
+		t.Errorf("InsertMany(4 refers to nothing) = %v; want an error that does not blame 1", err)
+	}
+	if err := h.InsertMany(ctx, db, "t", rows[1:]); !errors.As(err, &e) || e.Row != 2 {
+		t.Errorf("InsertMany(4 refers to nothing) = %v; want it blamed", err)
+	}
+	wantRows(t, db, "t", 0)
+	if err := h.InsertMany(ctx, db, "t", rows[:3]); err != nil {
+		t.Errorf("InsertMany(1 refers to 3) = %v; want nil", err)
+	}
+}
+
 // An interrupted insert would take the whole transaction with it, and the rest
 // of the caller's work would be committed row by row.
 func TestContextThatEndsDuringAStatementLeavesTheTransactionOnSQLite(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // mark or a closing parenthesis inside quotes for theirs, and for some texts
 // insert the first of many rows and report success.
 
-// insertHead returns `INSERT INTO "table" ("a", "b") VALUES `. The names have
+// insertHead returns `INSERT INTO "table" ("a", "b")`. The names have
 // passed tableProblem and nameProblem.
 func (d Dialect) insertHead(table string, columns []column) (string, error) {
 	t := d.traits()
@@ -38,18 +38,18 @@ func (d Dialect) insertHead(table string, columns []column) (string, error) {
 			return "", err
 		}
 	}
-	return string(append(b, ") VALUES "...)), nil
+	return string(append(b, ')')), nil
 }
 
-// insertText appends the placeholders of so many rows to a head.
+// insertText appends VALUES with the placeholders of so many rows to a head.
 func (d Dialect) insertText(head string, columns, rows int) string {
 	t := d.traits()
 	width := len("?, ")
 	if t.numbered {
 		width = len("$65535, ")
 	}
-	b := make([]byte, 0, len(head)+rows*(columns*width+len("(), ")))
-	b = append(b, head...)
+	b := make([]byte, 0, len(head)+len(" VALUES ")+rows*(columns*width+len("(), ")))
+	b = append(append(b, head...), " VALUES "...)
 	bind := int64(0)
 	for row := range rows {
 		if row > 0 {
@@ -72,29 +72,16 @@ func (d Dialect) insertText(head string, columns, rows int) string {
 	return string(b)
 }
 
-// A division says how many rows go into each statement: full statements of
-// chunk rows, then one for each number in tail.
-type division struct {
-	chunk, full int
-	tail        []int
-}
+// chunk returns how many rows of so many columns a full statement has. It binds
+// no more than traits.binds values, or it is a single row, of which insertHead
+// has seen that it is within maxBinds.
+func (d Dialect) chunk(columns int) int { return max(1, d.traits().binds/columns) }
 
-func (v division) statements() int { return v.full + len(v.tail) }
-
-// divide cuts rows of so many columns into statements. A chunk binds no more
-// than traits.binds values, or it is a single row, of which insertHead has seen
-// that it is within maxBinds.
-func (d Dialect) divide(columns, rows int) division {
-	t := d.traits()
-	chunk := max(1, t.binds/columns)
-	v := division{chunk: chunk, full: rows / chunk}
-	rest := rows % chunk
-	if t.ladder > 0 && rest > t.ladder {
-		v.tail = append(v.tail, rest-rest%t.ladder)
-		rest %= t.ladder
+// step returns how many of the rows that fit into one statement are sent with
+// it, so that there are few texts.
+func (d Dialect) step(fit, chunk int) int {
+	if ladder := d.traits().ladder; fit < chunk && ladder > 0 && fit > ladder {
+		return fit - fit%ladder
 	}
-	if rest > 0 {
-		v.tail = append(v.tail, rest)
-	}
-	return v
+	return fit
 }

@@ -16,50 +16,31 @@ func TestChunksGrowAsColumnsShrink(t *testing.T) {
 		{PostgreSQL, 1, 3000}, {PostgreSQL, 6, 500}, {PostgreSQL, 1600, 1}, {PostgreSQL, 65535, 1},
 		{MySQL, 6, 500}, {MySQL, 4096, 1},
 	} {
-		if got := c.d.divide(c.columns, 1).chunk; got != c.chunk {
-			t.Errorf("%v.divide(%d columns).chunk = %d; want %d", c.d, c.columns, got, c.chunk)
+		if got := c.d.chunk(c.columns); got != c.chunk {
+			t.Errorf("%v.chunk(%d columns) = %d; want %d", c.d, c.columns, got, c.chunk)
 		}
 	}
 }
 
-// The law of divide: all rows, none twice, no statement above the bind limit.
-func TestStatementsCoverAllRowsWithinTheBindLimit(t *testing.T) {
-	for _, d := range []Dialect{SQLite, PostgreSQL, MySQL} {
-		for _, columns := range []int{1, 2, 6, 17, 299, 301, 1600} {
-			for rows := range 1300 {
-				v := d.divide(columns, rows)
-				got := v.full * v.chunk
-				for _, n := range v.tail {
-					got += n
-					if n < 1 || n >= v.chunk {
-						t.Fatalf("%v.divide(%d, %d) has a tail of %d rows; want 1 to %d", d, columns, rows, n, v.chunk-1)
-					}
-				}
-				if got != rows || v.chunk*columns > max(d.traits().binds, columns) || len(v.tail) > 2 {
-					t.Fatalf("%v.divide(%d, %d) = %+v; want all rows, at most %d values, a tail of at most 2", d, columns, rows, v, d.traits().binds)
-				}
-			}
-		}
-	}
-}
-
-// pgx keeps each text prepared in the server.
+// Whatever number of rows is left: a statement takes some of them, at least half
+// of those that fit, and pgx keeps few texts prepared in the server.
 func TestPostgresHasFewStatementTexts(t *testing.T) {
 	texts := map[int]bool{}
-	for rows := 1; rows <= 2000; rows++ {
-		v := PostgreSQL.divide(6, rows)
-		if v.full > 0 {
-			texts[v.chunk] = true
+	for fit := 1; fit <= 500; fit++ {
+		n := PostgreSQL.step(fit, 500)
+		if n > fit || 2*n < fit {
+			t.Errorf("step(%d) = %d; want at least half of it", fit, n)
 		}
-		for _, n := range v.tail {
-			texts[n] = true
-		}
+		texts[n] = true
 	}
 	if len(texts) > 48 {
-		t.Errorf("2000 row counts make %d statement texts; want at most 48", len(texts))
+		t.Errorf("500 row counts make %d statement texts; want at most 48", len(texts))
 	}
-	if n := PostgreSQL.divide(6, 32).statements(); n != 1 {
-		t.Errorf("32 rows take %d statements; want 1", n)
+	if n := PostgreSQL.step(32, 500); n != 32 {
+		t.Errorf("step(32) = %d; want all", n)
+	}
+	if n := SQLite.step(49, 50); n != 49 {
+		t.Errorf("step(49) on SQLite = %d; want all: it keeps no texts", n)
 	}
 }
 

@@ -10,15 +10,16 @@ import (
 // tagKey is the key of this package in a struct tag.
 const tagKey = "snowkey"
 
-const wantTag = `want "pk", "-" or "table,fk=column"`
+const wantTag = `want "pk", "-", "table,fk=column" or "table,belongs_to=column"`
 
 // A tag is the parsed value of a snowkey tag. At most one of its parts is set.
 type tag struct {
 	present bool   // there is a tag
 	skip    bool   // "-"
 	key     bool   // "pk"
-	table   string // "table,fk=column"
-	foreign string
+	table   string // "table,fk=column" or "table,belongs_to=column"
+	foreign string // the column
+	belongs bool   // it is that of the struct with the tag, not of the children
 }
 
 // parseTag reads the snowkey part of a struct tag. The rest is sqlx's to read;
@@ -37,8 +38,9 @@ func parseTag(t reflect.StructTag) (parsed tag, problem string) {
 	case text == "pk":
 		return tag{present: true, key: true}, ""
 	}
-	table, foreign, ok := strings.Cut(text, ",fk=")
-	if !ok || strings.Contains(foreign, ",") || strings.Contains(table, ",") {
+	table, option, _ := strings.Cut(text, ",")
+	kind, foreign, _ := strings.Cut(option, "=")
+	if kind != "fk" && kind != "belongs_to" || strings.Contains(foreign, ",") {
 		return tag{}, fmt.Sprintf("snowkey tag %q: %s", text, wantTag)
 	}
 	for _, problem := range []string{tableProblem(table), nameProblem(foreign)} {
@@ -46,7 +48,7 @@ func parseTag(t reflect.StructTag) (parsed tag, problem string) {
 			return tag{}, fmt.Sprintf("snowkey tag %q: %s", text, problem)
 		}
 	}
-	return tag{present: true, table: table, foreign: foreign}, ""
+	return tag{present: true, table: table, foreign: foreign, belongs: kind == "belongs_to"}, ""
 }
 
 // wellFormed reports whether the whole of a tag is key:"value" pairs, as

@@ -5,11 +5,13 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
@@ -45,8 +47,8 @@ func TestInTxWrapsTheErrorsOfBeginAndCommit(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectCommit().WillReturnError(errMine)
 	err = sqlxhelper.InTx(ctx, db, nil, func(*sqlx.Tx) error { return nil })
-	if !errors.Is(err, errMine) || err.Error() != "sqlxhelper: commit: mine" {
-		t.Errorf("InTx(commit fails) = %v; want %v", err, errMine)
+	if !errors.Is(err, errMine) || !errors.Is(err, sqlxhelper.ErrCommitUnknown) || !strings.Contains(err.Error(), "sqlxhelper: commit: mine") {
+		t.Errorf("InTx(commit fails) = %v; want ErrCommitUnknown and %v", err, errMine)
 	}
 }
 
@@ -148,5 +150,85 @@ func TestInTxRespectsItsContext(t *testing.T) {
 			}
 			wantRows(t, db, "t", 0)
 		})
+	}
+}
+
+// MySQLError is an error of go-sql-driver/mysql as far as it is looked at.
+type MySQLError struct{ Number uint16 }
+
+func (e *MySQLError) Error() string { return fmt.Sprintf("Error %d", e.Number) }
+
+// On MySQL a deadlock ends the transaction, and what is sent after it is
+// committed by itself: a function that goes on all the same must not lose the
+// rows before it, nor store those after it twice.
+func TestInTxDoesNotGoOnWithABrokenTransaction(t *testing.T) {
+	deadlock, gone := &MySQLError{1213}, &MySQLError{1305}
+	for _, c := range []struct {
+		name   string
+		insert error // what the first statement says; nil if it is the savepoint that is gone
+		end    func(first error) error
+		runs   int
+	}{
+		{"DeadlockSwallowed", deadlock, func(error) error { return nil }, 1},
+		{"DeadlockReturnedLate", deadlock, func(first error) error { return first }, 2},
+		{"EndedBefore", nil, func(error) error { return nil }, 1},
+		// The row has been committed by itself.
+		{"EndedBeforeByADeadlock", nil, func(first error) error { return errors.Join(deadlock, first) }, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db, mock := newMock(t)
+			h := newHelper(sqlxhelper.MySQL)
+			expect := func(text string) *sqlmock.ExpectedExec { return mock.ExpectExec(text).WillReturnResult(done(1)) }
+			mock.ExpectBegin()
+			expect("SAVEPOINT snowkey_insert")
+			if insert := expect("INSERT INTO `t` (`id`, `n`) VALUES (?, ?)"); c.insert != nil {
+				insert.WillReturnError(c.insert)
+			} else {
+				expect("RELEASE SAVEPOINT snowkey_insert").WillReturnError(gone)
+			}
+			expect("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnError(gone)
+			mock.ExpectRollback()
+			if c.runs == 2 {
+				mock.ExpectBegin()
+				mock.ExpectCommit()
+			}
+			runs := 0
+			err := sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
+				if runs++; runs == 2 {
+					return nil
+				}
+				first := h.Insert(ctx, tx, "t", &pair{})
+				for _, handle := range []sqlxhelper.DB{tx, tx.Unsafe()} {
+					if err := h.Insert(ctx, handle, "t", &pair{}); !errors.Is(err, sqlxhelper.ErrTxBroken) {
+						t.Errorf("Insert(broken transaction) = %v; want ErrTxBroken", err)
+					}
+				}
+				return c.end(first)
+			})
+			if runs != c.runs || (err == nil) != (c.runs == 2) || err != nil && !errors.Is(err, sqlxhelper.ErrTxBroken) {
+				t.Errorf("InTx() = %v after %d runs; want %d, and ErrTxBroken after a single one", err, runs, c.runs)
+			}
+		})
+	}
+}
+
+// Only the rollback that the end of the context has caused needs no word.
+func TestInTxSaysThatItsFunctionHasEndedTheTransaction(t *testing.T) {
+	for name, end := range map[string]func(*sqlx.Tx) error{"Rollback": (*sqlx.Tx).Rollback, "Commit": (*sqlx.Tx).Commit} {
+		for _, fails := range []error{nil, errMine} {
+			t.Run(fmt.Sprint(name, fails), func(t *testing.T) {
+				runs := 0
+				err := sqlxhelper.InTx(ctx, openSQLite(t), nil, func(tx *sqlx.Tx) error {
+					runs++
+					if err := end(tx); err != nil {
+						t.Error(err)
+					}
+					return fails
+				})
+				if !errors.Is(err, sql.ErrTxDone) || fails != nil && !errors.Is(err, fails) || errors.Is(err, sqlxhelper.ErrCommitUnknown) || runs != 1 {
+					t.Errorf("InTx() = %v after %d runs; want %v and %v after 1", err, runs, fails, sql.ErrTxDone)
+				}
+			})
+		}
 	}
 }

@@ -3,142 +3,143 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql"
-	"fmt"
-	"reflect"
+	"errors"
 
 	"github.com/jmoiron/sqlx"
 )
 
-// A writer writes the groups of one call.
+// A writer writes the rows of one call.
 type writer struct {
-	dialect Dialect
-	groups  []group
-	heads   []string // by group
+	dialect  Dialect
+	config   *config
+	rows     *walk
+	loads    []load
+	replaced []replacedKey           // by settle
+	readings []reading               // of Returning
+	memory   *memory                 // of the Helper, nil for none
+	tables   map[string]*description // what describe has found
+	done     int                     // rows that were sent
+}
+
+// A load is a group on its way into its table.
+type load struct {
+	group
+	columns  []column // those that are written
+	head     string   // INSERT INTO table (columns)
+	tail     string   // what follows the values: ON CONFLICT …, or nothing
+	upsert   *upsert  // what tail says, or nil
+	fresh    []bool   // of an upsert, by row: the call assigns the key
+	affected int64    // of all statements together
+	read     []destination
 }
 
 // newWriter puts together what can fail without a database.
-func newWriter(d Dialect, groups []group) (*writer, error) {
-	w := &writer{dialect: d, groups: groups, heads: make([]string, len(groups))}
-	for i, g := range groups {
-		head, err := d.insertHead(g.table, g.plan.columns)
-		if err != nil {
+func newWriter(d Dialect, c *config, rows *walk, s *selection) (*writer, error) {
+	w := &writer{dialect: d, config: c, rows: rows}
+	for _, g := range rows.groups() {
+		l := load{group: g, columns: s.written(target{g.table, g.plan})}
+		var err error
+		if l.head, err = d.insertHead(l.table, l.columns); err != nil {
 			return nil, err
 		}
-		w.heads[i] = head
+		w.loads = append(w.loads, l)
 	}
-	return w, nil
+	return w, s.apply(w)
 }
 
-// write sends all rows, or leaves none.
+// errSeveral says that the rows need more than one statement, where only one was
+// allowed. Nothing was sent.
+var errSeveral = errors.New("several statements")
+
+// write sends all rows, or leaves none. What it has changed in memory by then,
+// it changes back.
 func (w *writer) write(ctx context.Context, c conn) error {
+	written := false
+	defer func() {
+		if !written { // also by a panic
+			w.restoreKeys()
+		}
+	}()
+	if err := w.transact(ctx, c); err != nil {
+		return err
+	}
+	written = true
+	w.fill()
+	return nil
+}
+
+// transact sends all rows under a savepoint or in a transaction.
+func (w *writer) transact(ctx context.Context, c conn) error {
 	if c.pool == nil {
-		return inSavepoint(ctx, c.db, func() error { return w.insertAll(ctx, c.db, true) })
+		return inSavepoint(ctx, c.db, func() error {
+			w.describe(ctx, c)
+			return w.insertAll(ctx, session{c.db, true})
+		})
 	}
-	rows, statements := 0, 0
-	for _, g := range w.groups {
-		rows += len(g.rows)
-		statements += w.dialect.divide(len(g.plan.columns), len(g.rows)).statements()
-	}
+	w.describe(ctx, c)
 	// One statement is a transaction by itself, and a transaction around it
 	// would cost two more round trips. SQLite has no round trips, and a
 	// statement there is not always all or nothing: a constraint that is declared
-	// ON CONFLICT FAIL, or RAISE(FAIL) in a trigger, keeps the rows before.
-	if statements == 1 && (rows == 1 || w.dialect != SQLite) {
-		return w.insertAll(ctx, c.db, false)
+	// ON CONFLICT FAIL, or RAISE(FAIL) in a trigger, keeps the rows before. And
+	// what looks for stored rows has to see them as the statement left them.
+	if len(w.loads) == 1 && !w.looks() && (w.dialect != SQLite || len(w.loads[0].rows) == 1) {
+		if err := w.insertAll(ctx, session{c.db, false}); !errors.Is(err, errSeveral) {
+			return w.narrowAlone(ctx, c.pool, err)
+		}
 	}
-	return inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return w.insertAll(ctx, tx, true) })
+	return inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true}) })
 }
 
 // A statementer is the part of a [DB] that a writer needs.
 type statementer interface {
 	sqlx.ExecerContext
 	sqlx.PreparerContext
+	sqlx.QueryerContext
 }
 
-// insertAll writes group by group.
-func (w *writer) insertAll(ctx context.Context, db statementer, inTx bool) error {
-	for i := range w.groups {
-		if err := w.insert(ctx, db, inTx, w.groups[i], w.heads[i]); err != nil {
+// A session is where statements go. Outside of a transaction there is room for
+// one, and a second would be errSeveral.
+type session struct {
+	db   statementer
+	inTx bool
+}
+
+// insertAll writes load by load.
+func (w *writer) insertAll(ctx context.Context, s session) error {
+	w.done = 0
+	for i := range w.loads {
+		l := &w.loads[i]
+		first, err := w.insertBulk(ctx, s, l)
+		if err == nil && first < len(l.rows) {
+			err = w.insertValues(ctx, s, l, first)
+		}
+		if err = l.upsert.explained(err); err == nil {
+			err = w.settle(ctx, s, l)
+		}
+		if err != nil {
 			return err
 		}
+	}
+	return w.readAll(ctx, s)
+}
+
+// sent checks and counts what a statement has done with n rows of l, the first
+// of which is l.rows[first].
+func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error {
+	var affected int64
+	if err == nil {
+		affected, err = result.RowsAffected()
+	}
+	if err != nil {
+		return w.located(l, first, n, err)
+	}
+	l.affected += affected
+	if l.upsert == nil && affected != int64(n) {
+		return &CountError{Table: l.table, Rows: int64(n), Affected: affected}
+	}
+	w.done += n
+	if w.config.progress != nil {
+		w.config.progress(w.done, len(w.rows.nodes))
 	}
 	return nil
-}
-
-// insert writes one group. It looks at ctx before every statement.
-func (w *writer) insert(ctx context.Context, db statementer, inTx bool, g group, head string) error {
-	columns := g.plan.columns
-	v := w.dialect.divide(len(columns), len(g.rows))
-	during := ctx
-	if w.dialect == SQLite && inTx {
-		// SQLite rolls back the whole transaction, and not the statement, when
-		// an insert is interrupted, and the transaction may be the caller's. A
-		// statement of one chunk is short, and waits for a lock no longer than
-		// busy_timeout. mattn/go-sqlite3 also saves a goroutine per statement.
-		during = context.WithoutCancel(ctx)
-	}
-	rest := g.rows
-	args := make([]any, 0, min(v.chunk, len(rest))*len(columns))
-	send := func(n int, exec func(args ...any) (sql.Result, error)) error {
-		done := len(g.rows) - len(rest)
-		fail := func(err error) error {
-			return fmt.Errorf("sqlxhelper: insert into %s, rows %d to %d of %d: %w", g.table, done+1, done+n, len(g.rows), err)
-		}
-		if err := ctx.Err(); err != nil {
-			return fail(err)
-		}
-		args = appendArguments(args[:0], columns, rest[:n])
-		result, err := exec(args...)
-		if err != nil {
-			return fail(err)
-		}
-		affected, err := result.RowsAffected()
-		if err != nil {
-			return fail(err)
-		}
-		if affected != int64(n) {
-			return &CountError{Table: g.table, Rows: int64(n), Affected: affected}
-		}
-		rest = rest[n:]
-		return nil
-	}
-	exec := func(n int) error {
-		text := w.dialect.insertText(head, len(columns), n)
-		return send(n, func(args ...any) (sql.Result, error) { return db.ExecContext(during, text, args...) })
-	}
-	if v.full == 1 {
-		if err := exec(v.chunk); err != nil {
-			return err
-		}
-	}
-	if v.full > 1 {
-		stmt, err := db.PrepareContext(during, w.dialect.insertText(head, len(columns), v.chunk))
-		if err != nil {
-			return fmt.Errorf("sqlxhelper: insert into %s: prepare %d rows: %w", g.table, v.chunk, err)
-		}
-		// What it could report is that the connection is gone, which the next
-		// statement or the commit reports.
-		defer func() { _ = stmt.Close() }()
-		for range v.full {
-			if err := send(v.chunk, func(args ...any) (sql.Result, error) { return stmt.ExecContext(during, args...) }); err != nil {
-				return err
-			}
-		}
-	}
-	for _, n := range v.tail {
-		if err := exec(n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// appendArguments appends the values of the rows, row by row.
-func appendArguments(args []any, columns []column, rows []reflect.Value) []any {
-	for _, row := range rows {
-		for i := range columns {
-			args = append(args, columns[i].argument(row))
-		}
-	}
-	return args
 }

@@ -195,16 +195,19 @@ type effectRow struct {
 	N  effect          `db:"n"`
 }
 
-func TestPanicOfAValueLeavesNothing(t *testing.T) {
+func TestPanicOfAValueIsAnErrorThatNamesIt(t *testing.T) {
 	insert := func(db sqlxhelper.DB) {
-		defer func() {
-			if got := recover(); got != errMine {
-				t.Errorf("InsertMany() panicked with %v; want %v", got, errMine)
-			}
-		}()
+		t.Helper()
 		rows := make([]effectRow, 33)
 		rows[32].N.do = func() { panic(errMine) }
-		_ = newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", rows)
+		err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", rows)
+		var in *sqlxhelper.InsertError
+		if !errors.As(err, &in) || in.Row != 32 || in.Field != "N" || in.Key != rows[32].ID {
+			t.Fatalf("InsertMany() = %#v; want an InsertError about N of row 32", err)
+		}
+		if want := "sqlxhelper: insert into t, sqlxhelper_test.effectRow[32].N (id " + in.Key.String() + "): panic in Value: mine"; err.Error() != want {
+			t.Errorf("InsertMany() = %q; want %q", err, want)
+		}
 	}
 	db, mock := newMock(t)
 	mock.ExpectBegin()
@@ -246,25 +249,30 @@ func TestContextIsLookedAtBetweenChunks(t *testing.T) {
 	}
 }
 
+// during calls a function while a statement is looked at.
+type during func()
+
+func (d during) Match(driver.Value) bool {
+	d()
+	return true
+}
+
 // The mock looks at the context that it is given while it waits.
 func TestStatementIsGivenTheContextOutsideOfSQLiteTransactions(t *testing.T) {
-	insert := func(db sqlxhelper.DB, d sqlxhelper.Dialect) error {
-		ending, cancel := context.WithCancel(ctx)
-		defer cancel()
-		r := effectRow{N: effect{cancel}}
-		return newHelper(d).Insert(ending, db, "t", &r)
-	}
+	const long = time.Hour
 	db, mock := newMock(t)
-	mock.ExpectExec(sqliteText(1)).WillDelayFor(200 * time.Millisecond).WillReturnResult(done(1))
-	if err := insert(db, sqlxhelper.SQLite); !errors.Is(err, sqlmock.ErrCancelled) {
+	ending, cancel := context.WithCancel(ctx)
+	mock.ExpectExec(sqliteText(1)).WithArgs(1, during(cancel)).WillDelayFor(long).WillReturnResult(done(1))
+	if err := newHelper(sqlxhelper.SQLite).Insert(ending, db, "t", &pair{}); !errors.Is(err, sqlmock.ErrCancelled) {
 		t.Errorf("Insert(SQLite pool, context that ends) = %v; want it cancelled", err)
 	}
 	tx := newTx(t, db, mock)
+	ending, cancel = context.WithCancel(ctx)
 	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
-	mock.ExpectExec(pairText).WillDelayFor(200 * time.Millisecond).WillReturnResult(done(1))
+	mock.ExpectExec(pairText).WithArgs(1, during(cancel)).WillDelayFor(long).WillReturnResult(done(1))
 	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
 	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
-	if err := insert(tx, sqlxhelper.PostgreSQL); !errors.Is(err, sqlmock.ErrCancelled) {
+	if err := newHelper(sqlxhelper.PostgreSQL).Insert(ending, tx, "t", &pair{}); !errors.Is(err, sqlmock.ErrCancelled) {
 		t.Errorf("Insert(PostgreSQL, context that ends) = %v; want it cancelled", err)
 	}
 }

@@ -40,8 +40,8 @@
 //
 // Keys are distinct as long as every process that writes to the file at the
 // same time has a -worker number of its own, and the clock is not set back
-// between two runs. This version has no leases: give each process its number
-// yourself, as the README shows.
+// between two runs. A program with several processes takes its numbers from a
+// lease, as examples/replicas does.
 //
 // # Input
 //

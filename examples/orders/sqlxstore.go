@@ -165,9 +165,9 @@ func (s *sqlxStore) begin(ctx context.Context, d *dataset) error {
 		products = append(products, sqlxProduct{Number: p.Number, Name: p.Name, UnitPrice: p.UnitPrice})
 	}
 
-	// InTx runs the function once. The rows live outside it because their keys
-	// are needed after the commit. A row that has its key keeps it, so calling
-	// InTx again after an error would write the same rows.
+	// The rows live outside the function because their keys are needed after the
+	// commit, and because InTx may run it again: a row that has its key keeps it,
+	// so every run writes the same rows.
 	err := sqlxhelper.InTx(ctx, s.db, nil, func(tx *sqlx.Tx) error {
 		if err := s.helper.Insert(ctx, tx, "sqlx_imports", &imp); err != nil {
 			return err

@@ -36,7 +36,7 @@ func BenchmarkFill(b *testing.B) {
 			})
 		})
 		b.Run("n="+strconv.Itoa(n)+"/snowkey", func(b *testing.B) {
-			g, ids := newSnowkey(b, fillLayout()), make([]types.Snowflake, n)
+			g, ids := newSnowkey(b, fillLayout(), core.StaticWorker(0)), make([]types.Snowflake, n)
 			benchmarkFill(b, ids, func() {
 				if err := g.Fill(ctx, ids); err != nil {
 					b.Error(err)

@@ -55,16 +55,7 @@ func sources() []source {
 		// reading, one number that nobody else has.
 		makeSource("floor=Since+Add", cmp.Compare[int64], startFloor),
 		makeSource("snowkey", types.Snowflake.Compare, func(t testing.TB) func([]types.Snowflake) {
-			g := newSnowkey(t, layout(wideBits))
-			// A new generator begins the run-ahead above the clock. What is measured
-			// is what comes after: numbers in the tick of the clock.
-			if _, err := g.Next(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			for g.Stats().Ahead > 0 {
-				time.Sleep(time.Millisecond)
-			}
-			return nextEach(t, g)
+			return nextEach(t, settled(t, newSnowkey(t, layout(wideBits), core.StaticWorker(0))))
 		}),
 		makeSource("mutex+Since", cmp.Compare[int64], func(testing.TB) func([]int64) {
 			g := newMutexSince(wideBits)
@@ -185,8 +176,8 @@ func layout(sequenceBits int) core.Layout {
 	return l
 }
 
-func newSnowkey(t testing.TB, l core.Layout) *core.Generator {
-	g, err := core.New(core.Config{Layout: l, Worker: core.StaticWorker(0)})
+func newSnowkey(t testing.TB, l core.Layout, worker core.Worker) *core.Generator {
+	g, err := core.New(core.Config{Layout: l, Worker: worker})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,6 +186,18 @@ func newSnowkey(t testing.TB, l core.Layout) *core.Generator {
 			t.Error(err)
 		}
 	})
+	return g
+}
+
+// settled returns g when its numbers are in the tick of the clock, which is what is
+// measured: a new generator with a fixed worker begins the run-ahead above.
+func settled(t testing.TB, g *core.Generator) *core.Generator {
+	if _, err := g.Next(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for g.Stats().Ahead > 0 {
+		time.Sleep(time.Millisecond)
+	}
 	return g
 }
 

@@ -48,6 +48,7 @@ for c in 1 2 8 64; do
 	)
 done
 steps+=(
+	"bench ^BenchmarkLease\$ 100ms"
 	"bench ^BenchmarkFill\$ 100ms"
 	"bench ^Benchmark(Text|JSON)\$ 100ms"
 	"benchv2 ^BenchmarkJSONv2\$ 100ms"

@@ -14,6 +14,7 @@ import (
 
 	bwmarrin "github.com/bwmarrin/snowflake"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -37,11 +38,11 @@ const warmUp = 40 << classicBits
 // by up to 1 ms, or 20 ms, of the time; hence also shares above 100.
 func BenchmarkSaturation(b *testing.B) {
 	fromNext := func(b *testing.B) func(n int) {
-		take := nextEach(b, newSnowkey(b, layout(classicBits)))
+		take := nextEach(b, newSnowkey(b, layout(classicBits), core.StaticWorker(0)))
 		return inBatches(take)
 	}
 	fromFill := func(b *testing.B) func(n int) {
-		g, ctx := newSnowkey(b, layout(classicBits)), context.Background()
+		g, ctx := newSnowkey(b, layout(classicBits), core.StaticWorker(0)), context.Background()
 		return inBatchesOf(100, func(ids []types.Snowflake) {
 			if err := g.Fill(ctx, ids); err != nil {
 				b.Error(err)

@@ -2,6 +2,9 @@ package gormcases
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -55,6 +58,77 @@ var graphCases = []testCase{
 				e.stored("items", "sku", item.SKU, item.ID)
 				equal(e, "OrderID", item.OrderID, o.ID)
 			}
+		}
+	}},
+	{"RowThatSeveralPointToIsSavedOnceWithItsAssociations", func(e *env) {
+		type Walk struct {
+			ID    types.Snowflake
+			DogID *types.Snowflake
+			Dog   *Dog
+		}
+		type Kennel struct {
+			ID   types.Snowflake
+			Dogs []*Dog `gorm:"many2many:kennel_dogs"`
+		}
+		type Visit struct {
+			ID       types.Snowflake
+			HookedID *types.Snowflake
+			Hooked   *Hooked
+		}
+		type Owner struct {
+			ID   types.Snowflake
+			Cats []*Pet
+		}
+		type Collar struct {
+			ID       types.Snowflake
+			Text     string `gorm:"size:40"`
+			KeeperID types.Snowflake
+		}
+		type Keeper struct {
+			ID     types.Snowflake
+			Collar *Collar
+		}
+		e.migrate(&Dog{}, &Toy{}, &Walk{}, &Kennel{}, &Hooked{}, &HookedPart{}, &Visit{}, &Owner{}, &Pet{}, &Keeper{}, &Collar{})
+		dog := func() *Dog { return &Dog{Toys: []Toy{{Name: "ball"}, {Name: "bone"}}} }
+		for i, config := range []gorm.Session{{}, {CreateBatchSize: 2}, {FullSaveAssociations: true}} {
+			db := e.db.Session(&config)
+			n := int64(i + 1)
+			shared := dog()
+			walks := []Walk{{Dog: shared}, {Dog: &Dog{}}, {Dog: shared}, {}, {Dog: shared}}
+			e.must(db.Create(&walks))
+			e.count("dogs", 3*n-1)
+			e.count("toys", 4*n-2)
+			for _, w := range []Walk{walks[0], walks[2], walks[4]} {
+				equal(e, "DogID", *w.DogID, shared.ID)
+			}
+			if got := e.keys("toys", "id", "owner_id", shared.ID); !slices.Equal(got, []int64{shared.Toys[0].ID.Int64(), shared.Toys[1].ID.Int64()}) {
+				e.Errorf("toys of the dog are stored as %d; want %+v", got, shared.Toys)
+			}
+			pooled := dog()
+			e.must(db.Create([]*Kennel{{Dogs: []*Dog{pooled}}, {Dogs: []*Dog{pooled}}}))
+			e.count("dogs", 3*n)
+			e.count("toys", 4*n)
+			equal(e, "kennels of the dog", len(e.keys("kennel_dogs", "kennel_id", "dog_id", pooled.ID)), 2)
+			calls, rows := 0, 0
+			hooked := &Hooked{Name: fmt.Sprint(n), Before: func(_ *Hooked, tx *gorm.DB) {
+				calls++
+				rows = reflect.ValueOf(tx.Statement.Dest).Len()
+			}, Parts: []HookedPart{{}}}
+			e.must(db.Create(&[]Visit{{Hooked: hooked}, {Hooked: hooked}}))
+			equal(e, "calls of the hook of one row", calls, 1)
+			equal(e, "rows of its statement", rows, 1)
+			e.count("hooked_parts", n)
+			cat := &Pet{Name: fmt.Sprint(n)}
+			owners := []Owner{{Cats: []*Pet{cat}}, {Cats: []*Pet{cat}}}
+			e.must(db.Create(&owners))
+			e.stored("pets", "owner_id", owners[1].ID, cat.ID) // the last has the last word
+			e.count("pets", n)
+			// GORM does not look at the keys of a has-one.
+			collar := &Collar{ID: types.Snowflake(n), Text: fmt.Sprint(n)}
+			keepers := []Keeper{{Collar: collar}, {Collar: collar}}
+			e.must(db.Create(&keepers))
+			e.stored("collars", "keeper_id", keepers[1].ID, collar.ID)
+			e.count("collars", n)
 		}
 	}},
 	{"TreeGetsKeys", func(e *env) {

@@ -90,6 +90,13 @@ type Toy struct {
 	OwnerType string `gorm:"size:40"`
 }
 
+// A Pet is one of many of an owner.
+type Pet struct {
+	ID      types.Snowflake
+	Name    string `gorm:"size:40"`
+	OwnerID types.Snowflake
+}
+
 // A Hooked is what its hooks do to it.
 type Hooked struct {
 	ID     types.Snowflake

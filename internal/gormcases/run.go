@@ -33,7 +33,7 @@ type Target struct {
 // Run runs all cases on target.
 func Run(t *testing.T, target Target) {
 	t.Helper()
-	for i, c := range slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, schemaCases) {
+	for i, c := range cases() {
 		t.Run(c.claim, func(t *testing.T) {
 			e := &env{T: t, target: target, prefix: fmt.Sprintf("c%d_", i), src: &counter{}, database: target.Database(t)}
 			e.db = e.open(&gorm.Config{})
@@ -43,6 +43,13 @@ func Run(t *testing.T, target Target) {
 			c.run(e)
 		})
 	}
+}
+
+// cases returns all cases.
+func cases() []testCase {
+	return slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, scopeCases, checkCases, schemaCases,
+		limitCases, transactionCases, migratingCases, propertyCases, graphAssignCases,
+	)
 }
 
 type testCase struct {

@@ -20,13 +20,15 @@ type Database struct {
 }
 
 // tables creates tables and drops them at the end of the test, last one first.
-// The column types bytes and moment stand for what the dialect calls them.
+// The column types bytes, moment, document, amount, level (an enum of low and
+// high) and list (an array where there are arrays) stand for what the dialect
+// has for them.
 func (d Database) tables(t *testing.T, ddl ...string) {
 	t.Helper()
 	kinds := map[sqlxhelper.Dialect]*strings.Replacer{
-		sqlxhelper.SQLite:     strings.NewReplacer(" bytes", " BLOB", " moment", " TIMESTAMP"),
-		sqlxhelper.PostgreSQL: strings.NewReplacer(" bytes", " BYTEA", " moment", " TIMESTAMPTZ"),
-		sqlxhelper.MySQL:      strings.NewReplacer(" bytes", " BLOB", " moment", " DATETIME(6)"),
+		sqlxhelper.SQLite:     strings.NewReplacer(" bytes", " BLOB", " moment", " TIMESTAMP", " document", " TEXT", " amount", " TEXT", " level", " VARCHAR(10)", " list", " TEXT"),
+		sqlxhelper.PostgreSQL: strings.NewReplacer(" bytes", " BYTEA", " moment", " TIMESTAMPTZ", " document", " JSON", " amount", " NUMERIC(30,10)", " level", " level", " list", " TEXT[]"),
+		sqlxhelper.MySQL:      strings.NewReplacer(" bytes", " BLOB", " moment", " DATETIME(6)", " document", " JSON", " amount", " DECIMAL(30,10)", " level", " ENUM('low', 'high')", " list", " TEXT"),
 	}
 	for _, text := range ddl {
 		name, _, _ := strings.Cut(strings.TrimPrefix(text, "CREATE TABLE "), " ")

@@ -3,6 +3,7 @@ package sqlxcases
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -186,4 +187,115 @@ func (d Database) circle(t *testing.T) {
 	d.wantCount(t, "folders", 3)
 	d.wantCount(t, "files", 5)
 	d.wantCount(t, "folders a JOIN files b ON b.folder_id = a.id JOIN folders c ON c.file_id = b.id JOIN files d ON d.folder_id = c.id", 2)
+}
+
+// newPurchases returns n purchases of two entries each. One buyer, one maker and
+// one of the goods are shared by all; every purchase has goods of its own too,
+// and every entry points back to it.
+func newPurchases(n int) []*purchase {
+	purchases := make([]*purchase, n)
+	shared, all := &buyer{By: &buyer{By: &buyer{}}}, &maker{}
+	common := &goods{Maker: all}
+	for i := range purchases {
+		p := &purchase{Buyer: shared}
+		if i%2 == 1 {
+			p.Buyer = &buyer{By: shared}
+		}
+		own := &goods{Maker: all}
+		p.Entries = []entry{
+			{Purchase: p, Goods: own, Remarks: []*remark{{Goods: common}, {}}},
+			{Goods: common, Remarks: []*remark{{Goods: own}}},
+		}
+		purchases[i] = p
+	}
+	return purchases
+}
+
+func (d Database) belongsTo(t *testing.T) {
+	d.tables(t, purchaseTables...)
+	h := sqlxhelper.New(NewCounter(0))
+	purchases := newPurchases(40)
+	purchases[0].Buyer.ID = 9000 // larger than the keys of those that refer to it
+	if err := h.InsertGraph(ctx, d.DB, "purchases", purchases); err != nil {
+		t.Fatalf("InsertGraph() = %v; want nil", err)
+	}
+	for name, n := range map[string]int{"buyers": 3 + 20, "makers": 1, "goods": 41, "purchases": 40, "entries": 80, "remarks": 120} {
+		d.wantCount(t, name, n)
+	}
+	for i, p := range purchases {
+		own, common := p.Entries[0].Goods, p.Entries[1].Goods
+		if p.BuyerID != p.Buyer.ID || p.Entries[0].PurchaseID != p.ID || p.Entries[1].GoodsID.Snowflake != common.ID || own.MakerID != own.Maker.ID {
+			t.Errorf("foreign keys of purchase %d = %d, %d, %d, %d; want %d, %d, %d, %d", i,
+				p.BuyerID, p.Entries[0].PurchaseID, p.Entries[1].GoodsID.Snowflake, own.MakerID, p.Buyer.ID, p.ID, common.ID, own.Maker.ID)
+		}
+		d.wantCount(t, fmt.Sprintf("purchases p JOIN entries e ON e.purchase_id = p.id JOIN remarks r ON r.entry_id = e.id "+
+			"WHERE p.id = %d AND p.buyer_id = %d AND (e.goods_id = %d AND r.goods_id = %d OR e.goods_id = %d AND (r.goods_id = %d OR r.goods_id IS NULL))",
+			p.ID, p.Buyer.ID, common.ID, own.ID, own.ID, common.ID), 3)
+	}
+	d.wantCount(t, "buyers a JOIN buyers b ON b.by_id = a.id JOIN buyers c ON c.by_id = b.id WHERE a.by_id IS NULL AND c.id = 9000", 1)
+	d.wantCount(t, "buyers WHERE by_id = 9000", 20)
+
+	// A buyer that is stored is named by its key, and is not inserted again.
+	later := purchase{BuyerID: 9000, Entries: []entry{{}}}
+	if err := h.InsertGraph(ctx, d.DB, "purchases", &later); err != nil {
+		t.Errorf("InsertGraph(purchase of a stored buyer) = %v; want nil", err)
+	}
+	d.wantCount(t, "buyers", 23)
+	d.wantCount(t, "purchases WHERE buyer_id = 9000", 21)
+	// The pointer says to insert it.
+	again := purchase{Buyer: &buyer{Model: types.Model{ID: 9000}}}
+	if err := h.InsertGraph(ctx, d.DB, "purchases", &again); err == nil {
+		t.Error("InsertGraph(purchase with a stored buyer) = nil; want the error of a duplicate key")
+	}
+	d.wantCount(t, "purchases", 41)
+}
+
+func (d Database) belongsToStatements(t *testing.T) {
+	d.tables(t, purchaseTables...)
+	for _, n := range []int{1, 3} {
+		statements := 0
+		tx := d.begin(t)
+		if err := sqlxhelper.New(NewCounter(0)).InsertGraph(ctx, counting{tx, &statements}, "purchases", newPurchases(n)); err != nil {
+			t.Fatalf("InsertGraph(%d purchases) = %v; want nil", n, err)
+		}
+		// Six tables, SAVEPOINT and RELEASE.
+		if statements != 8 {
+			t.Errorf("InsertGraph(%d purchases) sent %d statements; want 8", n, statements)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (d Database) circleOfOwners(t *testing.T) {
+	d.tables(t,
+		"CREATE TABLE clubs (id BIGINT PRIMARY KEY, leader_id BIGINT)",
+		"CREATE TABLE members (id BIGINT PRIMARY KEY, club_id BIGINT, by_id BIGINT, FOREIGN KEY (club_id) REFERENCES clubs (id), FOREIGN KEY (by_id) REFERENCES members (id))")
+	if d.Dialect != sqlxhelper.SQLite { // which cannot add one, and has the other direction
+		d.exec(t, "ALTER TABLE clubs ADD CONSTRAINT clubs_leader FOREIGN KEY (leader_id) REFERENCES members (id)")
+		drop := "ALTER TABLE clubs DROP CONSTRAINT clubs_leader"
+		t.Cleanup(func() { d.exec(t, "UPDATE clubs SET leader_id = NULL"); d.exec(t, drop) })
+	}
+	first := &member{By: &member{}}
+	old := &club{Leader: first, Members: []*member{{By: first}, {}}}
+	old.Members[1].Club, old.Members[1].By = old, old.Members[0]
+	young := &club{Leader: old.Members[1], Members: []*member{{By: old.Members[1]}}}
+	h := sqlxhelper.New(NewCounter(0))
+	if err := h.InsertGraph(ctx, d.DB, "clubs", []*club{young, old}); err != nil {
+		t.Fatalf("InsertGraph() = %v; want nil", err)
+	}
+	d.wantCount(t, "clubs", 2)
+	d.wantCount(t, "members", 5)
+	d.wantCount(t, fmt.Sprintf("clubs young JOIN members l ON l.id = young.leader_id JOIN members b ON b.id = l.by_id JOIN clubs old ON old.id = l.club_id "+
+		"WHERE young.id = %d AND old.id = %d AND b.club_id = old.id AND old.leader_id = %d AND b.by_id = old.leader_id", young.ID, old.ID, first.ID), 1)
+
+	// Nobody can be the first of these.
+	none := &club{Leader: &member{}}
+	none.Members = []*member{none.Leader}
+	var row *sqlxhelper.RowError
+	if err := h.InsertGraph(ctx, d.DB, "clubs", none); !errors.As(err, &row) || none.ID != 0 {
+		t.Errorf("InsertGraph(club led by its own member) = %v, key %d; want a RowError, 0", err, none.ID)
+	}
+	d.wantCount(t, "clubs", 2)
 }

@@ -107,3 +107,70 @@ type file struct {
 	FolderID types.Snowflake `db:"folder_id"`
 	Folders  []folder        `db:"-" snowkey:"folders,fk=file_id"`
 }
+
+// purchase belongs to a buyer and has entries, which belong to it and to goods;
+// goods belong to a maker, and a buyer to the one who brought them. So there are
+// rows to be written first at each of three levels, and one of the levels is in
+// the middle.
+type purchase struct {
+	types.Model
+	BuyerID types.Snowflake `db:"buyer_id"`
+	Buyer   *buyer          `db:"-" snowkey:"buyers,belongs_to=buyer_id"`
+	Entries []entry         `db:"-" snowkey:"entries,fk=purchase_id"`
+}
+
+type buyer struct {
+	types.Model
+	ByID *types.Snowflake `db:"by_id"`
+	By   *buyer           `db:"-" snowkey:"buyers,belongs_to=by_id"`
+}
+
+type entry struct {
+	types.Model
+	PurchaseID types.Snowflake     `db:"purchase_id"`
+	GoodsID    types.NullSnowflake `db:"goods_id"`
+	Purchase   *purchase           `db:"-" snowkey:"purchases,belongs_to=purchase_id"`
+	Goods      *goods              `db:"-" snowkey:"goods,belongs_to=goods_id"`
+	Remarks    []*remark           `db:"-" snowkey:"remarks,fk=entry_id"`
+}
+
+type goods struct {
+	types.Model
+	MakerID types.Snowflake `db:"maker_id"`
+	Maker   *maker          `db:"-" snowkey:"makers,belongs_to=maker_id"`
+}
+
+type maker struct{ types.Model }
+
+type remark struct {
+	types.Model
+	EntryID types.Snowflake  `db:"entry_id"`
+	GoodsID *types.Snowflake `db:"goods_id"`
+	Goods   *goods           `db:"-" snowkey:"goods,belongs_to=goods_id"`
+}
+
+var purchaseTables = []string{
+	"CREATE TABLE buyers (id BIGINT PRIMARY KEY, by_id BIGINT, FOREIGN KEY (by_id) REFERENCES buyers (id))",
+	"CREATE TABLE makers (id BIGINT PRIMARY KEY)",
+	"CREATE TABLE goods (id BIGINT PRIMARY KEY, maker_id BIGINT NOT NULL, FOREIGN KEY (maker_id) REFERENCES makers (id))",
+	"CREATE TABLE purchases (id BIGINT PRIMARY KEY, buyer_id BIGINT NOT NULL, FOREIGN KEY (buyer_id) REFERENCES buyers (id))",
+	"CREATE TABLE entries (id BIGINT PRIMARY KEY, purchase_id BIGINT NOT NULL, goods_id BIGINT, FOREIGN KEY (purchase_id) REFERENCES purchases (id), FOREIGN KEY (goods_id) REFERENCES goods (id))",
+	"CREATE TABLE remarks (id BIGINT PRIMARY KEY, entry_id BIGINT NOT NULL, goods_id BIGINT, FOREIGN KEY (entry_id) REFERENCES entries (id), FOREIGN KEY (goods_id) REFERENCES goods (id))",
+}
+
+// club and member refer to each other: a club is led by a member, and a member
+// may be one of a club and have been brought by another member.
+type club struct {
+	types.Model
+	LeaderID types.NullSnowflake `db:"leader_id"`
+	Leader   *member             `db:"-" snowkey:"members,belongs_to=leader_id"`
+	Members  []*member           `db:"-" snowkey:"members,fk=club_id"`
+}
+
+type member struct {
+	types.Model
+	ClubID types.NullSnowflake `db:"club_id"`
+	ByID   types.NullSnowflake `db:"by_id"`
+	Club   *club               `db:"-" snowkey:"clubs,belongs_to=club_id"`
+	By     *member             `db:"-" snowkey:"members,belongs_to=by_id"`
+}

@@ -38,8 +38,48 @@ func Run(t *testing.T, d Database) {
 	t.Run("FailureInTheLastTableOfAGraphLeavesNothing", d.graphFailure)
 	t.Run("TreeIsInsertedParentsFirst", d.tree)
 	t.Run("TablesInACircleAreInsertedLevelByLevel", d.circle)
+	t.Run("RowsToWhichOthersBelongAreInsertedFirstAndOnce", d.belongsTo)
+	t.Run("RowsToWhichOthersBelongTakeOneStatementPerTable", d.belongsToStatements)
+	t.Run("TablesInACircleOfOwnersAreInsertedLevelByLevel", d.circleOfOwners)
+	t.Run("EveryTypeOfColumnIsReadBackEqual", d.everyType)
+	t.Run("ValueThatFailsIsAnErrorThatNamesIt", d.troubledValue)
+	t.Run("NumberAboveTheColumnIsAnErrorThatNamesIt", d.unsignedValue)
+	t.Run("GeneratedAndDefaultedColumnsAreLeftToTheDatabase", d.generatedColumns)
+	t.Run("NamesAreThoseOfTheMapperOfTheHandle", d.customMapper)
+	t.Run("ErrorNamesTheRowThatViolatesAConstraint", d.faultyRow)
+	t.Run("ErrorNamesOneOfTwoRowsThatAreAlike", d.twins)
+	t.Run("ErrorNamesTheChildByItsPlaceInTheGraph", d.faultyChild)
+	t.Run("RowsLargerTogetherThanAStatementAreAllInserted", d.largeRows)
+	t.Run("ContextThatEndsBetweenChunksLeavesNothing", d.endedBetween)
+	t.Run("UpsertGivesEveryRowTheKeyOfTheStoredOne", d.upsertMix)
+	t.Run("UpsertOfManyRowsGivesEachItsKey", d.upsertMany)
+	t.Run("RowsOfOneCallMayBeTheSameRow", d.upsertTwice)
+	t.Run("DatabaseDecidesWhatIsTheSame", d.upsertCollation)
+	t.Run("RowWithNullInTheTargetIsInserted", d.upsertNull)
+	t.Run("TargetMayBeThePrimaryKey", d.upsertByKey)
+	t.Run("ChildrenOfAnUpsertFollowTheStoredParent", d.upsertGraph)
+	t.Run("UpsertComesAfterWhatItsRowsBelongTo", d.upsertBelonging)
+	t.Run("FailureAfterAnUpsertRestoresTheKeys", d.upsertFailure)
+	t.Run("UpsertRefusesRowsThatAreStoredInAnotherIndex", d.upsertOtherIndex)
+	if d.Dialect != sqlxhelper.SQLite { // which lets nobody else write meanwhile
+		t.Run("UpsertFindsRowsThatAreYoungerThanTheTransaction", d.upsertAfterSnapshot)
+	}
+	t.Run("UpsertFindsTimesInThePrecisionOfTheColumn", d.upsertByTime)
+	t.Run("UpsertsInATransactionSeeEachOther", d.upsertInTx)
+	t.Run("ColumnsThatAreLeftOutAreReadBack", d.omitAndReturn)
+	t.Run("ReturningWithoutNamesReadsAllColumns", d.returnAll)
+	t.Run("ReturningReadsTheStoredRowOfAnUpsert", d.returnUpserted)
+	t.Run("NullForAPlainFieldUndoesTheCall", d.returnNull)
+	t.Run("ProgressCountsUpToAllRows", d.progress)
 	t.Run("InTxCommits", d.inTxCommits)
 	t.Run("InTxRollsBackOnErrorAndOnPanic", d.inTxRollsBack)
+	t.Run("InTxRunsAgainWithTheSameKeys", d.runsAgain)
+	if d.Dialect != sqlxhelper.SQLite { // which has one writer at a time
+		t.Run("DeadlockIsRunAgain", d.deadlock)
+	}
+	if d.Dialect == sqlxhelper.PostgreSQL { // the others wait for locks instead
+		t.Run("SerializationFailureIsRunAgain", d.serialization)
+	}
 	if d.Dialect != sqlxhelper.MySQL { // which has no constraint that is checked at the commit
 		t.Run("CommitThatFailsIsAnErrorAndLeavesNothing", d.failedCommit)
 	}

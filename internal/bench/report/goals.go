@@ -54,6 +54,10 @@ func goals() []goal {
 			ratio("Contention/c=64/snowkey", "Contention/c=64/floor=Since+Add", "ns/ID")},
 		{"64 goroutines, rate against bwmarrin's", false, 3, "%.2f ×",
 			ratio("Contention/c=64/bwmarrin", "Contention/c=64/snowkey", "ns/ID")},
+		{"a leased worker against a fixed one, one goroutine", true, 1.05, "%.2f ×",
+			ratio("Lease/c=1/leased", "Lease/c=1/fixed", "ns/ID")},
+		{"… 64 goroutines", true, 1.05, "%.2f ×",
+			ratio("Lease/c=64/leased", "Lease/c=64/fixed", "ns/ID")},
 		{"duplicates in any contention run", true, 0, "%.0f",
 			func(m *medians) float64 {
 				return m.extreme(math.Max, "dup/op", "Contention/c=%d/snowkey", 1, 2, 4, 8, 12, 64)

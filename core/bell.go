@@ -1,0 +1,65 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// A bell wakes the callers that wait for a lease: it rings when a limit is raised,
+// when a term begins, and when one is sealed. Its zero value is ready for use. The
+// mutex is taken by waiters and by the lease, never by a call that gets its ID
+// without waiting.
+type bell struct {
+	mu   sync.Mutex
+	next chan struct{} // closed by the next ring; nil if nobody listens
+}
+
+// listen returns a channel that the next ring closes. Who waits for a condition
+// listens first and looks at the condition then: a ring between the two is heard.
+func (b *bell) listen() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == nil {
+		b.next = make(chan struct{})
+	}
+	return b.next
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next != nil {
+		close(b.next)
+		b.next = nil
+	}
+}
+
+// await waits for d at most, or until changed is closed. It returns
+// ErrReservationExhausted when ctx has ended or the call has waited for leases for
+// as long as bound allows; a negative bound allows any time.
+func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-chan struct{}) error {
+	if bound >= 0 {
+		left := bound - p.leased
+		if left <= 0 {
+			return fmt.Errorf("%w; waited %v for it", ErrReservationExhausted, bound)
+		}
+		d = min(d, left)
+	}
+	began := time.Now()
+	defer func() { p.leased += time.Since(began) }()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrReservationExhausted, ctx.Err())
+	}
+	return nil
+}
+
+// ever is how long a wait is that only changed can end.
+const ever = time.Duration(math.MaxInt64)

@@ -1,0 +1,91 @@
+//go:build cgo && (darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd)
+
+package lease_test
+
+import (
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/filelease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/internal/leasechaos"
+)
+
+// Not TestMain: there is one for all tests of this folder, and nobody should have
+// to know of this one to write it.
+func init() {
+	leasechaos.Main(map[string]leasechaos.Open{
+		"SQLite": func(path string) (lease.Store, error) { return openSQLite(path) },
+		"files":  func(dir string) (lease.Store, error) { return openFiles(dir) },
+	})
+}
+
+func openSQLite(path string) (*sqllease.Store, error) {
+	db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL")
+	if err != nil {
+		return nil, err
+	}
+	return sqllease.New(db, sqllease.Config{Dialect: sqllease.SQLite, Logger: slog.New(slog.DiscardHandler)})
+}
+
+func openFiles(dir string) (*filelease.Store, error) {
+	return filelease.New(dir, filelease.Config{Logger: slog.New(slog.DiscardHandler)})
+}
+
+// Six processes on three rows, in a world where everything fails, repeat no ID; and
+// would without the fence.
+func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
+	long, short := 5*time.Second, 3*time.Second
+	if testing.Short() {
+		long, short = 2*time.Second, time.Second
+	}
+	var mu sync.Mutex
+	var results []leasechaos.Result
+	run := func(t *testing.T, c leasechaos.Chaos) {
+		for _, rules := range []leasechaos.Rules{leasechaos.Fence, leasechaos.FenceStolen, leasechaos.TTL} {
+			c.For = short
+			if rules == leasechaos.Fence {
+				c.For = long
+			}
+			result := c.Run(t, rules)
+			mu.Lock()
+			results = append(results, result)
+			mu.Unlock()
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	t.Run("stores", func(t *testing.T) {
+		t.Run("SQLite", func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "leases.db")
+			s, err := openSQLite(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.CreateTables(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			run(t, leasechaos.Chaos{Store: "SQLite", DSN: path, Rows: s})
+		})
+		t.Run("files", func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s, err := openFiles(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			run(t, leasechaos.Chaos{Store: "files", DSN: dir, Rows: s})
+		})
+	})
+	t.Log("\n" + leasechaos.Table(results))
+}

@@ -1,0 +1,237 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+)
+
+// Config says which worker numbers a lease is to choose from, and how. Only
+// Namespace has no default.
+type Config struct {
+	// Namespace names a set of IDs in which no two may be equal: mostly one per
+	// database, or one per system. 1..64 of the characters a-z A-Z 0-9 . _ -
+	// Required. Processes with different namespaces know nothing of each other
+	// and do repeat each other's IDs.
+	Namespace string
+
+	// Layout is that of the generator, which must have the same. The store keeps
+	// it with the namespace, and refuses every other. At most 16 WorkerBits: each
+	// worker number is a row.
+	//
+	// Defaults to core.Default().
+	Layout core.Layout
+
+	// Datacenter is that of the generator, which must have the same.
+	//
+	// Defaults to 0.
+	Datacenter int64
+
+	// Workers restricts the lease to these worker numbers, where others are used
+	// without leases: 0..1<<Layout.WorkerBits-1 each.
+	//
+	// Defaults to all.
+	Workers []int64
+
+	// Window is how much time is reserved ahead. A longer one survives a longer
+	// absence of the store (three quarters of it at least), and writes less often
+	// (every quarter); but the worker number of a process that crashed is free
+	// only after a window, so there must be numbers for all processes and for
+	// those that crash within one. It counts in whole milliseconds, rounded down;
+	// 3 s to 10 min, and at least 4 ticks of the layout.
+	//
+	// Defaults to 60 s; to 10 s with 5 worker bits or fewer; to 5 s with the loss
+	// guard, which makes IDs begin a window ahead of the clock.
+	Window time.Duration
+
+	// MaxClockSkew is how far the clocks of this process and the store may be
+	// apart for a claim; it is refused with a [*ClockSkewError] otherwise. No ID
+	// is ever repeated because of a clock, but IDs could get far from the time.
+	// 1 ms to 1 h. With the loss guard, it is no more than that, and no more than
+	// half of Window less LossGuard and a sixteenth of Window.
+	//
+	// Defaults to 5 s.
+	MaxClockSkew time.Duration
+
+	// LossGuard protects against a store that forgets what it has acknowledged:
+	// see the package comment. It is how far apart the clocks of the store and of
+	// all processes may ever be, then a condition of uniqueness. 10 ms to a
+	// quarter of Window; negative turns it off.
+	//
+	// Defaults to 500 ms if the store is [Lossy], and to off otherwise.
+	LossGuard time.Duration
+
+	// AcquireWait is how long Acquire waits for a worker number if none is free;
+	// negative: until its ctx ends.
+	//
+	// Defaults to 0: it does not.
+	AcquireWait time.Duration
+
+	// OnLost is called, if not nil, each time the worker number is lost. The lease
+	// claims another by itself. It runs in a goroutine of its own, so it may take
+	// its time, and may close the generator.
+	OnLost func(*LostError)
+
+	// Logger is where the lease reports what happens to it.
+	//
+	// Defaults to slog.Default().
+	Logger *slog.Logger
+
+	// Now is the wall clock, of the lease and of its generator. For tests.
+	//
+	// Defaults to the system's.
+	Now func() time.Time
+}
+
+const (
+	maxWorkerBits = 16
+	maxNamespace  = 64
+
+	minWindow      = 3 * time.Second
+	maxWindow      = 10 * time.Minute
+	minWindowTicks = 4
+
+	defaultSkew = 5 * time.Second
+	maxSkew     = time.Hour
+
+	defaultGuard = 500 * time.Millisecond
+	minGuard     = 10 * time.Millisecond
+)
+
+// resolve returns c with its defaults filled in, and the claims it stands for.
+func (c Config) resolve(lossy bool) (Config, Claim, error) {
+	fail := func(name, value, want string) (Config, Claim, error) {
+		return Config{}, Claim{}, &ValueError{Name: name, Value: value, Want: want}
+	}
+
+	if !plain(c.Namespace) {
+		return fail("Config.Namespace", cut(c.Namespace), "1..64 of the characters a-z A-Z 0-9 . _ -")
+	}
+
+	if c.Layout == (core.Layout{}) {
+		c.Layout = core.Default()
+	}
+	if err := c.Layout.Validate(); err != nil {
+		if v := (*core.ValueError)(nil); errors.As(err, &v) {
+			return fail("Config."+v.Name, v.Value, v.Want)
+		}
+		return Config{}, Claim{}, err
+	}
+	if c.Layout.WorkerBits > maxWorkerBits {
+		return fail("Config.Layout.WorkerBits", strconv.Itoa(c.Layout.WorkerBits), "at most "+strconv.Itoa(maxWorkerBits)+": each worker number is a row in the store")
+	}
+	if last := int64(1)<<c.Layout.DatacenterBits - 1; c.Datacenter < 0 || c.Datacenter > last {
+		return fail("Config.Datacenter", strconv.FormatInt(c.Datacenter, 10), fmt.Sprintf("0..%d", last))
+	}
+	// A generator would refuse these too, but only after the claim, and a namespace
+	// keeps the layout of its first claim.
+	now := time.Now()
+	if c.Now != nil {
+		now = c.Now()
+	}
+	if epoch, end := c.Layout.Epoch, c.Layout.Exhausted(); now.Before(epoch) || !now.Before(end) {
+		return fail("Config.Layout", fmt.Sprintf("for times from %s to %s", epoch.UTC().Format(time.RFC3339Nano), end.Format(time.RFC3339Nano)),
+			"one that has begun and has not ended; the clock shows "+now.UTC().Format(time.RFC3339Nano))
+	}
+	workers := int64(1) << c.Layout.WorkerBits
+	if c.Workers != nil && len(c.Workers) == 0 {
+		return fail("Config.Workers", "empty", "at least one worker number, or nil for all")
+	}
+	for i, w := range c.Workers {
+		if w < 0 || w >= workers {
+			return fail(fmt.Sprintf("Config.Workers[%d]", i), strconv.FormatInt(w, 10), fmt.Sprintf("0..%d", workers-1))
+		}
+	}
+	c.Workers = slices.Clone(c.Workers)
+
+	if c.LossGuard == 0 && lossy {
+		c.LossGuard = defaultGuard
+	}
+	c.LossGuard = max(c.LossGuard, 0)
+
+	shortest := max(minWindow, minWindowTicks*c.Layout.Unit)
+	switch {
+	case c.Window != 0:
+	case c.LossGuard > 0 || lossy:
+		c.Window = 5 * time.Second
+	case c.Layout.WorkerBits <= 5:
+		c.Window = 10 * time.Second
+	default:
+		c.Window = time.Minute
+	}
+	if c.Window < shortest || c.Window > maxWindow {
+		return fail("Config.Window", c.Window.String(), fmt.Sprintf("%s..%s", shortest, maxWindow))
+	}
+	if c.LossGuard > 0 && (c.LossGuard < minGuard || c.LossGuard > c.Window/renewPart) {
+		return fail("Config.LossGuard", c.LossGuard.String(), fmt.Sprintf("%s..%s, a quarter of the window, or negative for none", minGuard, c.Window/renewPart))
+	}
+
+	if c.MaxClockSkew == 0 {
+		c.MaxClockSkew = defaultSkew
+	}
+	if c.MaxClockSkew < time.Millisecond || c.MaxClockSkew > maxSkew {
+		return fail("Config.MaxClockSkew", c.MaxClockSkew.String(), fmt.Sprintf("%s..%s", time.Millisecond, maxSkew))
+	}
+	if c.LossGuard > 0 {
+		// With the clocks further apart, the guard does not hold. And a lease could
+		// lapse before it began: its first renewal is due when the clock behind has
+		// come to where the clock ahead was, plus the guard; by then the clock ahead
+		// must not have come to the limit, less the guard, that the clock behind has
+		// set. A sixteenth of the window on each side is for the requests' way.
+		c.MaxClockSkew = min(c.MaxClockSkew, c.LossGuard, c.Window/2-c.LossGuard-c.Window/16)
+	}
+
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.Logger = c.Logger.With("namespace", c.Namespace, "datacenter", c.Datacenter)
+	return c, Claim{
+		Space: Space{
+			Namespace:  c.Namespace,
+			Datacenter: c.Datacenter,
+			Workers:    workers,
+			Layout:     fingerprint(c.Layout),
+		},
+		Only:   c.Workers,
+		Window: Millis(c.Window / time.Millisecond),
+		Skew:   Millis(c.MaxClockSkew / time.Millisecond),
+		Guard:  Millis(c.LossGuard / time.Millisecond),
+	}, nil
+}
+
+// plain reports whether s is a name that every store can hold as it is: part of a
+// key, a path, or the name of a file.
+func plain(s string) bool {
+	if s == "" || s == "." || s == ".." || len(s) > maxNamespace {
+		return false
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// cut returns s quoted, and no longer than an error message should be.
+func cut(s string) string {
+	if len(s) > maxNamespace {
+		return fmt.Sprintf("%q… (%d bytes)", s[:maxNamespace], len(s))
+	}
+	return strconv.Quote(s)
+}
+
+// fingerprint returns the form in which a store keeps a layout: two layouts have
+// the same if and only if their IDs mean the same. People read it in errors.
+func fingerprint(l core.Layout) string {
+	return fmt.Sprintf("epoch %s, unit %s, bits %d/%d/%d/%d",
+		l.Epoch.UTC().Format(time.RFC3339Nano), l.Unit,
+		l.TimeBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits)
+}

@@ -1,0 +1,135 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrNoFreeWorker is matched by every [*NoFreeWorkerError].
+	ErrNoFreeWorker = errors.New("lease: no worker number is free")
+
+	// ErrLost is matched by every [*LostError].
+	ErrLost = errors.New("lease: the worker number is lost")
+
+	// ErrLayout is matched by every [*LayoutError].
+	ErrLayout = errors.New("lease: the layout differs from the stored one")
+
+	// ErrClockSkew is matched by every [*ClockSkewError].
+	ErrClockSkew = errors.New("lease: the clocks are too far apart")
+
+	// ErrClosed is returned by core.New for a lease that is closed.
+	ErrClosed = errors.New("lease: the lease is closed")
+
+	// ErrBound is returned by core.New for a lease that another generator has or
+	// had: acquire one for each.
+	ErrBound = errors.New("lease: the lease has a generator already")
+)
+
+// A ValueError says which setting is outside its range.
+type ValueError struct {
+	Package string // that has the setting; empty: lease
+	Name    string // as a Go reader writes it: "Config.Window"
+	Value   string // what it held, passwords left out
+	Want    string // the range or form that it must have
+}
+
+func (e *ValueError) Error() string {
+	pkg := e.Package
+	if pkg == "" {
+		pkg = "lease"
+	}
+	if e.Value == "" {
+		return pkg + ": " + e.Name + ": want " + e.Want
+	}
+	return pkg + ": " + e.Name + " is " + e.Value + ": want " + e.Want
+}
+
+// A NoFreeWorkerError is the answer to a claim when every row is reserved.
+type NoFreeWorkerError struct {
+	Namespace  string
+	Datacenter int64
+	Rows       int           // how many there are that would do
+	Earliest   time.Time     // when the first of them is free, by the store's clock, if nobody renews it
+	Wait       time.Duration // until then
+
+	// Ahead are the workers whose rows are reserved more than an hour beyond any
+	// window: the clock of a store or of a holder must have been wrong.
+	Ahead []int64
+}
+
+func (e *NoFreeWorkerError) Error() string {
+	where := fmt.Sprintf("namespace %q, datacenter %d", e.Namespace, e.Datacenter)
+	if e.Rows == 0 {
+		return "lease: no worker number is free: there is none to choose from in " + where
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "lease: no worker number is free: all %d of %s are reserved; the earliest is free at %s, in %s, unless it is renewed",
+		e.Rows, where, e.Earliest.Format(time.RFC3339Nano), e.Wait)
+	if len(e.Ahead) > 0 {
+		shown := e.Ahead[:min(len(e.Ahead), 8)]
+		fmt.Fprintf(&b, "; reserved more than an hour ahead, as by a wrong clock: %d rows, among them workers %d", len(e.Ahead), shown)
+	}
+	return b.String()
+}
+
+// Unwrap returns ErrNoFreeWorker.
+func (e *NoFreeWorkerError) Unwrap() error { return ErrNoFreeWorker }
+
+// A Reason is why a row was lost.
+type Reason string
+
+// The reasons that this package gives. A store may give others.
+const (
+	TakenOver Reason = "another lease has claimed its row"
+	Copied    Reason = "a copy of this process has renewed its row"
+	Gone      Reason = "its row is gone; rows must never be deleted"
+	Lapsed    Reason = "it was not renewed in time for the loss guard"
+)
+
+// A LostError says that a lease does not have its row any more. The store is sure
+// of it, and has not done what it was asked.
+type LostError struct {
+	Worker int64
+	Epoch  int64
+	Reason Reason
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("lease: worker %d, epoch %d, is lost: %s", e.Worker, e.Epoch, string(e.Reason))
+}
+
+// Unwrap returns ErrLost.
+func (e *LostError) Unwrap() error { return ErrLost }
+
+// A LayoutError says that a namespace belongs to another layout. Two layouts in
+// one table would repeat IDs, and none could be taken apart.
+type LayoutError struct {
+	Namespace string
+	Stored    string // the fingerprint in the store
+	Own       string // that of the claimant
+}
+
+func (e *LayoutError) Error() string {
+	return fmt.Sprintf("lease: the layout differs from the stored one: namespace %q has %q, this process %q", e.Namespace, e.Stored, e.Own)
+}
+
+// Unwrap returns ErrLayout.
+func (e *LayoutError) Unwrap() error { return ErrLayout }
+
+// A ClockSkewError refuses a claim because the clocks of store and claimant are
+// further apart than is permitted. Nothing was written.
+type ClockSkewError struct {
+	Store, Local time.Time
+	Max          time.Duration
+}
+
+func (e *ClockSkewError) Error() string {
+	return fmt.Sprintf("lease: the clocks are too far apart: the store shows %s, this process %s: want at most %s between them",
+		e.Store.Format(time.RFC3339Nano), e.Local.Format(time.RFC3339Nano), e.Max)
+}
+
+// Unwrap returns ErrClockSkew.
+func (e *ClockSkewError) Unwrap() error { return ErrClockSkew }

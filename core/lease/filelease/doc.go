@@ -1,0 +1,80 @@
+// Package filelease keeps leases in files: for the processes of one host, without
+// a server. It also makes a fixed worker number safe across restarts; see the
+// example.
+//
+//	store, err := filelease.New("/var/lib/orders", filelease.Config{})
+//	…
+//	l, err := lease.Acquire(ctx, store, lease.Config{Namespace: "orders", Window: 4 * time.Second})
+//
+// # What is guaranteed
+//
+//   - All that [lease.Store] asks for. An operation that has returned nil is on the
+//     disk; it survives any kill of the process, and any failure of the power.
+//   - A power failure during an operation leaves the row as it was before or as it
+//     is after, and the slot in use. So does a kill.
+//   - What is not known is refused. A slot file that is cut off, has no valid
+//     record, or was copied from another place is an error that matches
+//     [ErrDamaged]. After a write or a sync that failed no process uses the slot
+//     any more: [ErrPoisoned]. But a disk that is full, and takes nothing of a
+//     write, is an error that passes.
+//   - An operation ends soon after its context has, even if the disk hangs. Like
+//     every error that is not one of the refusals of package lease it then says
+//     nothing about the outcome.
+//   - The row of a process that was killed is free at once if its limit is no
+//     further ahead than the permitted skew (5 s unless set), as it always is with
+//     a Window shorter than that. Otherwise it is free as soon as the limit has
+//     come that near. No ID repeats: the next range begins at the limit.
+//
+// # Under which conditions
+//
+//   - One host, one kernel. Containers of one host may share a directory by a bind
+//     mount. A network or cluster file system is refused, on Linux; elsewhere nothing
+//     tells. Virtual machines that share a directory of their host are several
+//     hosts: what they lock, others do not see. If hosts share a directory
+//     nonetheless, IDs may repeat.
+//   - The directory lasts, and nobody puts back an older copy of it. An empty
+//     directory is a store in which nothing was ever reserved: if it is emptied, or
+//     is in memory, or in the layer of a container that is made anew, IDs may
+//     repeat if the clock has stepped back meanwhile, or processes still run. New
+//     warns of tmpfs, overlay and FUSE.
+//   - A slot file, or a whole space, that is missing though it was made does less
+//     harm. It is made again with a limit of now + window + the permitted skew, or
+//     the guard: later than all that was forgotten, provided that no window was
+//     longer, no clock has stepped back by more than the skew, and no generator ran
+//     ahead of its clock by more than the skew. If one of these fails, IDs may repeat.
+//     See [Store.Claim].
+//   - The disk keeps what it has said it has written (fsync), and a power failure
+//     spoils no other block than those that were being written.
+//   - A process is not killed in the moment between a sync that has failed and the
+//     note of that, with a power failure to follow: the next one may take for
+//     written what is not.
+//   - The file system has flock: Linux, macOS, the BSDs and illumos. On others New
+//     returns an error that matches [errors.ErrUnsupported].
+//
+// The store's clock is the clock of the host, so there is no skew to speak of.
+// Nothing but nearness to the time depends on it.
+//
+// # Files
+//
+// Each row is a file of its own, of 8 KiB, which is never renamed or removed once
+// it can be claimed. An operation locks it (flock), reads it, writes one record
+// and syncs, twice: that the record before is on the disk is made sure first. Two
+// records, each with a number, a checksum and the names of its space and worker,
+// are written in turn; the newest valid one counts. So processes are in each
+// other's way only at the same row, and one that is stopped in the middle of an
+// operation blocks no other's row.
+//
+// The files of a space are made by its first claim, and appear all at once. Each
+// needs a sync: 1,024 take a fraction of a second on an SSD, more on other disks,
+// and 65,536 accordingly; a claim that is given up meanwhile makes none. Layouts
+// with fewer worker bits need fewer files. Who may read and write them is
+// up to the umask, and to the mode of the directory: processes of several users
+// need a umask that lets all of them write.
+//
+// Beside them, a file "made-…" for each space says that it was made, so that one
+// that is gone is not taken for a new one. If it is removed together with its space,
+// or the whole directory is emptied, nothing can tell.
+//
+// To have a worker number start anew, stop what uses the directory and use another
+// one, or see [Store.Claim] and Config.AllowFreshState for a single file.
+package filelease

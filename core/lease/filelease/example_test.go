@@ -1,0 +1,69 @@
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filelease_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/filelease"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A fixed worker number, given to one process by the operator, is safe only as
+// long as the clock does not step back across a restart. With its limit in a file
+// it is safe whatever the clock does, and should two processes be given the number
+// by mistake, the second does not start.
+//
+// The window is shorter than the permitted clock skew, 5 s unless set. So a
+// process that has crashed starts again at once.
+func Example_staticWorker() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "worker-state") // one that lasts, such as /var/lib/orders
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	// Each run of the program:
+	run := func() types.Snowflake {
+		store, err := filelease.New(dir, filelease.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer store.Close()
+		l, err := lease.Acquire(ctx, store, lease.Config{
+			Namespace: "orders",
+			Workers:   []int64{7},
+			Window:    4 * time.Second,
+			Logger:    slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		gen, err := core.New(core.Config{Worker: l})
+		if err != nil {
+			log.Fatal(err)
+		}
+		id, err := gen.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := gen.Close(ctx); err != nil { // which gives the number back
+			log.Print(err)
+		}
+		return id
+	}
+	first, second := run(), run()
+	fmt.Println("worker", core.Default().Parts(second).Worker)
+	fmt.Println("later:", second > first)
+	// Output:
+	// worker 7
+	// later: true
+}

@@ -1,0 +1,40 @@
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filelease
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// errUnsupported is nil where there is a lock that dies with its holder.
+var errUnsupported error
+
+// tryLock locks f for this open file, and reports whether it could: false if
+// another open file has the lock, of this process or another. The lock ends when
+// f is closed, at the latest when the process ends.
+func tryLock(f *os.File) (bool, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	var lockErr error
+	err = conn.Control(func(fd uintptr) {
+		for {
+			lockErr = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB)
+			if !errors.Is(lockErr, syscall.EINTR) {
+				return
+			}
+		}
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case errors.Is(lockErr, syscall.EWOULDBLOCK):
+		return false, nil
+	case lockErr != nil:
+		return false, &os.PathError{Op: "flock", Path: f.Name(), Err: lockErr}
+	}
+	return true, nil
+}

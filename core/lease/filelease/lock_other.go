@@ -1,0 +1,17 @@
+//go:build !(darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd)
+
+package filelease
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// Windows has LockFileEx, but its locks keep others from reading, its directories
+// cannot be synced, and what happens at a power failure is not written down
+// anywhere: nothing here could be promised.
+var errUnsupported = fmt.Errorf("filelease: not supported on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+
+func tryLock(*os.File) (bool, error) { return false, errUnsupported }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package filelease
+
+const raceEnabled = false

@@ -1,0 +1,252 @@
+package filelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// A file is what this package needs of an open file; tests have one that fails.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Sync() error
+	size() (int64, error)
+	tryLock() (bool, error)
+	linked() error // an error if the file is not the one at its path any more
+}
+
+// An osFile is a file of the operating system.
+type osFile struct{ *os.File }
+
+// openFile opens a file for reading and writing, and makes it if create is set.
+func openFile(path string, create bool) (file, error) {
+	flag := os.O_RDWR
+	if create {
+		flag |= os.O_CREATE
+	}
+	f, err := os.OpenFile(path, flag, 0o666) // less the umask: who may share the rows is the operator's choice
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (f osFile) tryLock() (bool, error) { return tryLock(f.File) }
+
+func (f osFile) size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f osFile) linked() error {
+	own, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := os.Lstat(f.Name())
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(own, now) {
+		return fmt.Errorf("%s is another file now: %w", f.Name(), fs.ErrNotExist)
+	}
+	return nil
+}
+
+// lockWait locks f, or returns the error of ctx if that ends before. It asks
+// again and again, because a flock that waits cannot be given up.
+func lockWait(ctx context.Context, f file) error {
+	for pause := time.Millisecond; ; pause = min(2*pause, 16*time.Millisecond) {
+		if ok, err := f.tryLock(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// errBusy says that another operation has the slot at this moment.
+var errBusy = errors.New("filelease: slot is in use")
+
+// A slot is the open, locked file of one worker. The lock makes an operation
+// atomic, between processes and between the goroutines of one: it belongs to the
+// open file, and each operation opens the file for itself.
+type slot struct {
+	store *Store
+	space *space
+	path  string
+	file  file
+}
+
+// lock opens and locks the slot of worker. Without wait it returns errBusy if
+// another has the lock. The error matches fs.ErrNotExist if there is no such
+// file.
+func (s *Store) lock(ctx context.Context, sp *space, worker int64, wait bool) (*slot, error) {
+	if err := ctx.Err(); err != nil { // between the slots of a large space
+		return nil, fmt.Errorf("filelease: %w", err)
+	}
+	path := sp.slotPath(worker)
+	f, err := s.open(path, false)
+	if err != nil {
+		return nil, fmt.Errorf("filelease: worker %d: %w", worker, err)
+	}
+	if wait {
+		err = lockWait(ctx, f)
+	} else {
+		var ok bool
+		if ok, err = f.tryLock(); err == nil && !ok {
+			err = errBusy
+		}
+	}
+	if err == nil { // under the lock: it may have been poisoned while this was waiting
+		err = s.poisonOf(path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("filelease: worker %d: %w", worker, err)
+	}
+	return &slot{store: s, space: sp, path: path, file: f}, nil
+}
+
+// close unlocks the slot. What was to be kept has been synced, so that an error
+// says nothing.
+func (sl *slot) close() { _ = sl.file.Close() }
+
+// read returns the newest record of the slot, or an error if that is not to be
+// known.
+func (sl *slot) read(worker int64) (record, error) {
+	b := make([]byte, slotSize)
+	size, err := sl.file.size()
+	if err != nil {
+		return record{}, fmt.Errorf("filelease: worker %d: %w", worker, err)
+	}
+	if size != slotSize { // the record that was cut off may have been the newest
+		return record{}, fmt.Errorf("%w: %s has %d bytes; want %d", ErrDamaged, sl.path, size, slotSize)
+	}
+	if n, err := sl.file.ReadAt(b, 0); n < slotSize {
+		return record{}, fmt.Errorf("filelease: worker %d: read %d of %d bytes: %w", worker, n, slotSize, err)
+	}
+	r, ok := newest(b)
+	if !ok {
+		return record{}, fmt.Errorf("%w: %s has no valid record", ErrDamaged, sl.path)
+	}
+	m := sl.space.meta
+	if r.identity != m.Identity || r.namespace != m.Namespace || r.datacenter != m.Datacenter || r.row.Worker != worker {
+		return record{}, fmt.Errorf("%w: %s was copied there: it belongs to namespace %q, datacenter %d, worker %d, directory %x; want %q, %d, %d, %x",
+			ErrDamaged, sl.path, r.namespace, r.datacenter, r.row.Worker, r.identity, m.Namespace, m.Datacenter, worker, m.Identity)
+	}
+	return r, nil
+}
+
+// write puts row into the slot, as what follows last, which read has returned.
+//
+// At any moment a power failure may spoil the block that is being written, and
+// lose or spoil every block that was written and not synced. What is read
+// afterwards must be the last row that was acknowledged, or a later one.
+//
+// The record before last is overwritten, so last has to be on the disk by then.
+// That it could be read does not say so: whoever wrote it may have been killed
+// before the sync. So there is a sync before the write as well as after it. (To
+// write last again, to be sure, would be worse: a power failure could then spoil
+// it when it was safe.)
+//
+// A write or sync that fails leaves the file in a state that nobody knows: the
+// kernel may take the page for clean, still show what was written, and have the
+// next sync succeed and do nothing. The slot is then poisoned. Not so if the disk
+// is full and not a byte was written: what is in the file was made sure of just
+// before, and there is nothing new.
+//
+// Nothing is written once ctx has ended, however long the sync before has taken:
+// nobody waits for it any more.
+func (sl *slot) write(ctx context.Context, last record, row lease.Row, held bool) error {
+	next := last
+	next.sequence++
+	next.row, next.held = row, held
+	b, err := next.encode()
+	if err != nil {
+		return err
+	}
+	if err := sl.file.Sync(); err != nil {
+		return sl.store.poison(sl.path, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("filelease: worker %d: %w", row.Worker, err)
+	}
+	n, err := sl.file.WriteAt(b, next.place())
+	if n == 0 && diskFull(err) {
+		return fmt.Errorf("filelease: worker %d: nothing was written: %w", row.Worker, err)
+	}
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err == nil {
+		err = sl.file.Sync()
+	}
+	if err != nil {
+		return sl.store.poison(sl.path, err)
+	}
+	if err := sl.file.linked(); err != nil { // written, into a file that nobody will read
+		return fmt.Errorf("filelease: worker %d: %w", row.Worker, err)
+	}
+	return nil
+}
+
+// poisonPath returns the path of the file that marks the slot at path as poisoned.
+func poisonPath(path string) string { return path + ".poisoned" }
+
+// poison notes that a write to the slot at path has failed with err, and returns
+// the error of this and all later operations on it. Requires the lock of the slot.
+//
+// The other processes read through the same kernel, which may show them what is
+// not on the disk. So they must not go on either, and an empty file tells them. It
+// need not be durable to do so: the kernel forgets it, at the earliest, together
+// with what it wrongly shows. If it cannot be made, nothing else is likely to be
+// written on this file system either, and this Store refuses in any case.
+func (s *Store) poison(path string, err error) error {
+	err = fmt.Errorf("%w: %s: %w", ErrPoisoned, path, err)
+	f, markErr := s.open(poisonPath(path), true)
+	if markErr == nil {
+		markErr = f.Close()
+	}
+	if markErr != nil {
+		err = fmt.Errorf("%w; other processes do not know: %w", err, markErr)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.poisoned[path] = err
+	return err
+}
+
+// poisonOf returns the error of all operations on the slot at path if a write to
+// it has failed, in this process or another.
+func (s *Store) poisonOf(path string) error {
+	s.mu.Lock()
+	err := s.poisoned[path]
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	f, err := s.open(poisonPath(path), false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("filelease: %w", err)
+	}
+	_ = f.Close()
+	return fmt.Errorf("%w: %s, by another process or before this one began; see %s", ErrPoisoned, path, poisonPath(path))
+}

@@ -1,0 +1,477 @@
+package filelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+var (
+	// ErrDamaged is matched by the errors of operations on files that are not what
+	// this package has written there: cut off, overwritten, copied from elsewhere.
+	// They are not repaired. Restore them, or remove the slot file: see [Store.Claim].
+	ErrDamaged = errors.New("filelease: damaged file")
+
+	// ErrMissing is matched by the errors of claims for which no other slot would do
+	// than one whose file is missing. Name its number in Claim.Only to have it made
+	// again with a first ID that is later than what the file may have reserved: that
+	// is so if no window was longer than the claimant's, no clock has stepped back by
+	// more than the skew, and no generator ran ahead of its clock by more than the
+	// skew. Where that is not sure wait first, for as long as it may have been; a
+	// limit is never more than an hour, a window and the skew ahead of the clock. Or set
+	// Config.AllowFreshState. See [Store.Claim].
+	ErrMissing = errors.New("filelease: a slot file is missing")
+
+	// ErrPoisoned is matched by the errors of operations on a slot to which a
+	// process could not write, or that it could not sync; but not because the disk was
+	// full, which is an error that passes. No process tries again,
+	// because a sync that succeeds after one has failed may have done nothing. The
+	// mark is an empty file beside the slot, whose name ends in ".poisoned". Once
+	// the disk is well, restart the host, or unmount the file system, so that what
+	// can be read is what is on the disk; then remove the mark.
+	ErrPoisoned = errors.New("filelease: a write has failed, and the file is not used any more")
+
+	// ErrClosed is matched by the errors of operations after Close.
+	ErrClosed = errors.New("filelease: the store is closed")
+)
+
+// Config has the settings of a [Store]. The zero Config is good.
+type Config struct {
+	// AllowFreshState lets a slot file, or the directory of a space, that has gone
+	// missing start anew at once, as if its worker numbers had never been used. Set it
+	// if you know that they have not been used, or not for a while. Defaults to false:
+	// the first ID is later than what was lost may have reserved; see [Store.Claim].
+	AllowFreshState bool
+
+	// Logger gets warnings: about a directory that may not last, and about slot
+	// files that are missing or damaged. Defaults to [slog.Default].
+	Logger *slog.Logger
+
+	// Now is the clock. All processes that share the directory must have the same
+	// one. Defaults to [time.Now]; others are for tests.
+	Now func() time.Time
+}
+
+// A Store is a [lease.Store] in a directory, for the processes of one host. Make
+// it with [New]; the zero Store is of no use. It is safe for concurrent use, and
+// must not be copied.
+type Store struct {
+	dir   string
+	info  fs.FileInfo // of dir, to notice when another is in its place
+	log   *slog.Logger
+	now   func() time.Time
+	fresh bool
+	open  func(path string, create bool) (file, error) // openFile, but for tests
+	sync  func(dir string) error                       // syncDir, but for tests
+
+	mu       sync.Mutex // guards what follows; not held during I/O, for that may hang
+	closed   bool
+	left     int                // operations under way that nobody waits for
+	poisoned map[string]error   // by path
+	held     map[string]holding // by path of the slot
+}
+
+var (
+	_ lease.Store  = (*Store)(nil)
+	_ lease.Lister = (*Store)(nil)
+)
+
+// New opens the store in the directory dir. The directory must be there: New does
+// not make it, because the mount point of a volume that is missing would look like
+// a store in which nothing has been reserved yet. It must be writable, and on a
+// file system of this host alone; where Linux says that it is on NFS or its like,
+// New returns an error. On tmpfs, an overlay or FUSE it logs a warning.
+//
+// On systems without flock, Windows among them, the error matches
+// [errors.ErrUnsupported].
+func New(dir string, c Config) (*Store, error) {
+	if errUnsupported != nil {
+		return nil, errUnsupported
+	}
+	if dir == "" {
+		return nil, &lease.ValueError{Package: "filelease", Name: "dir", Value: `""`, Want: "a directory that lasts"}
+	}
+	s := &Store{
+		log:      c.Logger,
+		now:      c.Now,
+		fresh:    c.AllowFreshState,
+		open:     openFile,
+		sync:     syncDir,
+		poisoned: map[string]error{},
+		held:     map[string]holding{},
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	var err error
+	if s.dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("filelease: %w", err)
+	}
+	if s.info, err = os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("filelease: %w: make the directory first, or mount the volume that it is on", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("filelease: %w", err)
+	}
+	if !s.info.IsDir() {
+		return nil, &lease.ValueError{Package: "filelease", Name: "dir", Value: strconv.Quote(s.dir) + ", a file", Want: "a directory"}
+	}
+	kind, err := filesystem(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("filelease: %w", err)
+	}
+	warning, err := suits(kind)
+	if err != nil {
+		return nil, fmt.Errorf("filelease: the directory %s does not do: %w", s.dir, err)
+	}
+	if warning != "" {
+		s.log.Warn("filelease: "+warning, "dir", s.dir)
+	}
+	if err := tryWriting(s.dir); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// tryWriting returns an error if no file can be made in dir: better when the
+// program starts than when it claims.
+func tryWriting(dir string) error {
+	f, err := os.CreateTemp(dir, "probe-*")
+	if err != nil {
+		return fmt.Errorf("filelease: the directory is not writable: %w", err)
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		return fmt.Errorf("filelease: %w", err)
+	}
+	return nil
+}
+
+// Close lets go of the rows whose leases have not been released; the next claim
+// finds them as after a crash. Close the leases first. Operations that begin
+// afterwards return ErrClosed; Close does not wait for those under way, and those
+// hold nothing when they end. Close twice is harmless.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	held := s.held
+	s.held = map[string]holding{}
+	s.mu.Unlock()
+	var errs []error
+	for _, h := range held {
+		errs = append(errs, h.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// begin is the beginning of every operation.
+func (s *Store) begin(ctx context.Context, sp lease.Space) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("filelease: %w", err)
+	}
+	s.mu.Lock()
+	closed, left := s.closed, s.left
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return ErrClosed
+	case left >= maxLeft:
+		return fmt.Errorf("filelease: no answer from the file system to %d operations before this one, which is not tried", left)
+	}
+	return checkSpace(sp)
+}
+
+func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
+
+// Claim implements [lease.Store]. The first claim in a space makes its files, all
+// at once, 8 KiB for each worker number.
+//
+// A row whose holder is dead, by its lock, counts as released: it is free if its
+// limit is no further ahead than the skew, and its next range begins there.
+//
+// A slot file that has since gone missing is not made again for a claim that any
+// number will do. A claim that names the number, in Claim.Only, makes it. What it
+// had reserved is forgotten, so its limit is then now + window + the skew, or the
+// guard if that is more. It can be claimed when the clock has come near, about a
+// window later, and no ID of it is before that limit. This is later than what was
+// lost if
+//
+//   - no holder had a window longer than the claimant's,
+//   - no clock was stepped back by more than the skew meanwhile,
+//   - and no generator ran ahead of its clock by more than the skew, as one does
+//     that goes on issuing IDs while its clock is behind: a limit may be up to an
+//     hour and a window beyond the clock.
+//
+// The same becomes of all the rows when the directory of a space is missing that
+// was once made, whatever the claim asks for; a file beside the directories of the
+// namespaces tells it from a new one, which begins at once. Config.AllowFreshState
+// does without the wait in both cases.
+//
+// Slots that are missing, damaged or poisoned are passed over, with a warning, as
+// long as another will do. If none does the error names them: [ErrMissing],
+// [ErrDamaged], [ErrPoisoned].
+func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	if err := s.begin(ctx, c.Space); err != nil {
+		return lease.Reply{}, err
+	}
+	now := s.clock() // at once: what is spent waiting for locks is no skew
+	if err := c.Check(now); err != nil {
+		return lease.Reply{}, err
+	}
+	return within(ctx, s, func() (lease.Reply, error) { return s.claim(ctx, c, now) }, func(r lease.Reply) {
+		// Nobody knows of this lease: its row is free as if its holder were dead.
+		s.letGo(slotPath(s.spaceDir(c.Space), r.Row.Worker), c.Owner)
+	})
+}
+
+func (s *Store) claim(ctx context.Context, c lease.Claim, now lease.Millis) (lease.Reply, error) {
+	sp, err := s.spaceOf(ctx, c)
+	if err != nil {
+		return lease.Reply{}, err
+	}
+
+	// One slot after the other, in random order: the first that is free is a random
+	// one of the free. First those that nobody is at.
+	cl := claiming{Claim: c, store: s, space: sp, earliest: now}
+	todo := candidates(c)
+	for _, wait := range []bool{false, true} {
+		var busy []int64
+		for _, worker := range todo {
+			reply, err := cl.try(ctx, worker, wait)
+			switch {
+			case err == nil:
+				if len(cl.bad) > 0 {
+					s.log.Warn("filelease: slots were passed over", "error", errors.Join(cl.bad...))
+				}
+				return reply, nil
+			case errors.Is(err, errTaken):
+			case errors.Is(err, errBusy):
+				busy = append(busy, worker)
+			case errors.Is(err, ErrMissing), errors.Is(err, ErrDamaged), errors.Is(err, ErrPoisoned) && !cl.wrote:
+				cl.bad = append(cl.bad, err)
+			default:
+				return lease.Reply{}, err
+			}
+		}
+		todo = busy
+	}
+	// None is free now, so none was earlier: this returns the error that says so.
+	_, err = c.Choose(cl.rows, cl.earliest, rand.IntN)
+	if len(cl.bad) > 0 {
+		err = fmt.Errorf("%w; passed over: %w", err, errors.Join(cl.bad...))
+	}
+	return lease.Reply{}, err
+}
+
+// candidates returns the worker numbers that will do for c, in random order.
+func candidates(c lease.Claim) []int64 {
+	var all []int64
+	if c.Only == nil {
+		for worker := range c.Space.Workers {
+			all = append(all, worker)
+		}
+	} else {
+		for _, worker := range c.Only {
+			if worker >= 0 && worker < c.Space.Workers && !slices.Contains(all, worker) {
+				all = append(all, worker)
+			}
+		}
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// errTaken says that a row is not free.
+var errTaken = errors.New("filelease: the row is taken")
+
+// A claiming is a claim under way.
+type claiming struct {
+	lease.Claim
+
+	store    *Store
+	space    *space
+	earliest lease.Millis // of the readings of the clock
+	rows     []lease.Row  // that are not free
+	bad      []error      // of slots that are passed over
+	wrote    bool         // or tried to: whether the claim is done is not known
+}
+
+// try claims the row of worker, if that is free.
+func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Reply, error) {
+	s := cl.store
+	sl, err := s.lock(ctx, cl.space, worker, wait)
+	if errors.Is(err, fs.ErrNotExist) {
+		if cl.Only == nil && !s.fresh {
+			return lease.Reply{}, fmt.Errorf("%w: %w", ErrMissing, err)
+		}
+		var until lease.Millis
+		if !s.fresh {
+			until = s.afterLoss(cl.Claim)
+		}
+		if err = s.remake(ctx, cl.space, worker, until); err == nil {
+			sl, err = s.lock(ctx, cl.space, worker, wait)
+		}
+	}
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	defer sl.close()
+	last, err := sl.read(worker)
+	if err != nil {
+		return lease.Reply{}, err
+	}
+
+	now := s.clock()
+	cl.earliest = min(cl.earliest, now)
+	row := last.row
+	if last.held && !cl.Free(row, now) && s.abandoned(sl.path) {
+		row.Owner = "" // nobody issues IDs of it any more
+	}
+	next, ok := cl.Apply(row, now)
+	if !ok {
+		cl.rows = append(cl.rows, last.row)
+		return lease.Reply{}, errTaken
+	}
+	if last.sequence == 0 {
+		if err := s.settle(sl.space); err != nil {
+			return lease.Reply{}, err
+		}
+	}
+	cl.wrote = true
+	if err := sl.write(ctx, last, next, s.hold(sl.path, cl.Owner)); err != nil {
+		s.letGo(sl.path, cl.Owner)
+		return lease.Reply{}, err
+	}
+	return lease.Reply{Row: next, Before: last.row.Until, Now: now}, nil
+}
+
+// Renew implements [lease.Store].
+func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	if err := s.begin(ctx, r.Space); err != nil {
+		return lease.Reply{}, err
+	}
+	return within(ctx, s, func() (lease.Reply, error) { return s.renew(ctx, r) }, nil)
+}
+
+func (s *Store) renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	sl, last, err := s.row(ctx, r.Space, r.Worker)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lease.Reply{}, r.Lost(lease.Gone)
+	}
+	if errors.Is(err, ErrPoisoned) {
+		// Unlike the write that failed this one was not tried, and none will be: the
+		// lease had better have another row.
+		return lease.Reply{}, fmt.Errorf("%w: %w", r.Lost("its file takes no writes any more"), err)
+	}
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	defer sl.close()
+	now := s.clock()
+	row, err := r.Apply(last.row, now)
+	if err != nil {
+		s.lost(sl.path, r.Owner, last.row)
+		return lease.Reply{}, err
+	}
+	if err := sl.write(ctx, last, row, s.hold(sl.path, r.Owner)); err != nil {
+		return lease.Reply{}, err
+	}
+	return lease.Reply{Row: row, Before: last.row.Until, Now: now}, nil
+}
+
+// Release implements [lease.Store].
+func (s *Store) Release(ctx context.Context, r lease.Release) error {
+	if err := s.begin(ctx, r.Space); err != nil {
+		return err
+	}
+	_, err := within(ctx, s, func() (struct{}, error) { return struct{}{}, s.release(ctx, r) }, nil)
+	return err
+}
+
+func (s *Store) release(ctx context.Context, r lease.Release) error {
+	sl, last, err := s.row(ctx, r.Space, r.Worker)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.Lost(lease.Gone)
+	}
+	if err != nil {
+		return err
+	}
+	defer sl.close()
+	row, err := r.Apply(last.row)
+	if err != nil {
+		s.lost(sl.path, r.Owner, last.row)
+		return err
+	}
+	defer s.letGo(sl.path, r.Owner) // its lease is over, even if the write fails
+	return sl.write(ctx, last, row, false)
+}
+
+// row locks and reads one row, for an operation that begins with that.
+func (s *Store) row(ctx context.Context, space lease.Space, worker int64) (*slot, record, error) {
+	sp, err := s.space(space)
+	if err != nil {
+		return nil, record{}, err
+	}
+	return s.lockAndRead(ctx, sp, worker)
+}
+
+func (s *Store) lockAndRead(ctx context.Context, sp *space, worker int64) (*slot, record, error) {
+	sl, err := s.lock(ctx, sp, worker, true)
+	if err != nil {
+		return nil, record{}, err
+	}
+	last, err := sl.read(worker)
+	if err != nil {
+		sl.close()
+		return nil, record{}, err
+	}
+	return sl, last, nil
+}
+
+// Rows implements [lease.Lister]. A slot file that is missing is left out; one
+// that is damaged or poisoned is an error.
+func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease.Millis, error) {
+	if err := s.begin(ctx, space); err != nil {
+		return nil, 0, err
+	}
+	rows, err := within(ctx, s, func() ([]lease.Row, error) { return s.rows(ctx, space) }, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	return rows, s.clock(), nil
+}
+
+func (s *Store) rows(ctx context.Context, space lease.Space) ([]lease.Row, error) {
+	sp, err := s.space(space)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var rows []lease.Row
+	for worker := range sp.meta.Workers {
+		sl, last, err := s.lockAndRead(ctx, sp, worker)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		sl.close()
+		rows = append(rows, last.row)
+	}
+	return rows, nil
+}

@@ -1,0 +1,548 @@
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filelease
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+func token() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// newClaim returns a claim in a space of a few workers, with the restart at once
+// that a window within the skew allows.
+func newClaim(workers int64) lease.Claim {
+	return lease.Claim{
+		Space: lease.Space{Namespace: "orders", Workers: workers, Layout: "bits 41/5/5/12"},
+		Owner: token(), Nonce: token(),
+		Window: 4000, Skew: 5000, Now: lease.MillisOf(time.Now()),
+	}
+}
+
+func newStore(t *testing.T, dir string, c Config) *Store {
+	t.Helper()
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	s, err := New(dir, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func mustClaim(t *testing.T, s *Store, c lease.Claim) lease.Reply {
+	t.Helper()
+	reply, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Claim(%+v) = error %v; want a row", c, err)
+	}
+	return reply
+}
+
+func renewalOf(c lease.Claim, r lease.Reply) lease.Renewal {
+	return lease.Renewal{
+		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner, Known: []string{r.Row.Nonce}, Nonce: token(),
+		Until: r.Row.Until, Window: c.Window, Skew: c.Skew, Now: lease.MillisOf(time.Now()),
+	}
+}
+
+func releaseOf(c lease.Claim, r lease.Reply) lease.Release {
+	return lease.Release{
+		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner, Known: []string{r.Row.Nonce}, Nonce: token(),
+		End: r.Row.Until,
+	}
+}
+
+func slotFile(s *Store, worker int64) string {
+	return filepath.Join(s.dir, "ns-orders", "dc-0", strconv.FormatInt(worker, 10))
+}
+
+// logged returns a logger and what it was given.
+func logged() (*slog.Logger, *bytes.Buffer) {
+	var b bytes.Buffer
+	return slog.New(slog.NewTextHandler(&b, nil)), &b
+}
+
+func TestNewRefusesWhatIsNoDirectory(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, dir, want string
+	}{
+		{"no name", "", "want a directory"},
+		{"missing", filepath.Join(dir, "missing"), "make the directory first"},
+		{"a file", file, "want a directory"},
+		{"below a file", filepath.Join(file, "x"), "not a directory"},
+	} {
+		if s, err := New(tt.dir, Config{}); s != nil || err == nil || !strings.HasPrefix(err.Error(), "filelease: ") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: New(%q) = %v, error %v; want one that contains %q", tt.name, tt.dir, s, err, tt.want)
+		}
+	}
+}
+
+func TestNewRefusesADirectoryThatIsNotWritable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("SKIPPED: root may write everywhere")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(dir, Config{}); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("New of a directory of mode 0555 = error %v; want %v", err, fs.ErrPermission)
+	}
+}
+
+func TestASlotThatMayNotBeOpenedIsAnErrorThatSaysNothing(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	c := newClaim(1)
+	reply := mustClaim(t, s, c)
+	s.open = func(path string, _ bool) (file, error) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission}
+	}
+	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); !errors.Is(err, fs.ErrPermission) || definite(err) {
+		t.Errorf("Renew = error %v; want %v", err, fs.ErrPermission)
+	}
+	if _, err := s.Claim(t.Context(), newClaim(1)); !errors.Is(err, fs.ErrPermission) || definite(err) {
+		t.Errorf("Claim = error %v; want %v", err, fs.ErrPermission)
+	}
+}
+
+func TestFileSystemsOfOtherHostsAreRefusedAndFleetingOnesWarnedOf(t *testing.T) {
+	for _, tt := range []struct {
+		kind    uint32
+		warning string
+		refused string
+	}{
+		{0x6969, "", "NFS"},
+		{0xff534d42, "", "CIFS"},
+		{0x01021994, "tmpfs", ""},
+		{0x794c7630, "overlay", ""},
+		{0xef53, "", ""}, // ext4
+		{0, "", ""},      // not known
+	} {
+		warning, err := suits(tt.kind)
+		if !strings.Contains(warning, tt.warning) || (warning == "") != (tt.warning == "") ||
+			(err == nil) != (tt.refused == "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
+			t.Errorf("suits(%#x) = %q, error %v; want %q, %q", tt.kind, warning, err, tt.warning, tt.refused)
+		}
+	}
+}
+
+func TestTmpfsIsWarnedOf(t *testing.T) {
+	const shm = "/dev/shm"
+	if kind, err := filesystem(shm); err != nil || kind != 0x01021994 {
+		t.Skipf("SKIPPED: %s is not a tmpfs", shm)
+	}
+	dir, err := os.MkdirTemp(shm, "filelease-*") //nolint:usetesting // a directory there is the point
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	log, text := logged()
+	newStore(t, dir, Config{Logger: log})
+	if !strings.Contains(text.String(), "tmpfs") {
+		t.Errorf("New on a tmpfs logged %q; want a warning", text)
+	}
+}
+
+func TestDirectoryNamesAreSafeAndDistinct(t *testing.T) {
+	seen := map[string]string{}
+	for _, namespace := range []string{".", "..", "a", "A", "+a", "aA", "Aa", "a.", "a..", "con", "CON", "nul.txt", "-", "_", "-rf", strings.Repeat("Z", 64)} {
+		name := namespaceDir(namespace)
+		if filepath.Base(name) != name || !filepath.IsLocal(name) || strings.HasSuffix(name, ".") || len(name) > 200 || name != strings.ToLower(name) {
+			t.Errorf("namespaceDir(%q) = %q; want a plain name", namespace, name)
+		}
+		if other, ok := seen[name]; ok && namespace != "+a" && other != "+a" { // + is not in a namespace
+			t.Errorf("namespaceDir(%q) = namespaceDir(%q) = %q; want two", namespace, other, name)
+		}
+		seen[name] = namespace
+	}
+}
+
+func TestASpaceThatIsNoneIsRefused(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	for _, tt := range []struct {
+		name string
+		set  func(*lease.Space)
+		want string
+	}{
+		{"no namespace", func(s *lease.Space) { s.Namespace = "" }, `Space.Namespace is ""`},
+		{"a slash", func(s *lease.Space) { s.Namespace = "../x" }, `Space.Namespace is "../x"`},
+		{"a NUL", func(s *lease.Space) { s.Namespace = "a\x00" }, `Space.Namespace is "a\x00"`},
+		{"too long", func(s *lease.Space) { s.Namespace = strings.Repeat("n", 65) }, "1..64"},
+		{"datacenter", func(s *lease.Space) { s.Datacenter = -1 }, "Space.Datacenter is -1"},
+		{"no workers", func(s *lease.Space) { s.Workers = 0 }, "Space.Workers is 0"},
+		{"too many workers", func(s *lease.Space) { s.Workers = 65537 }, "Space.Workers is 65537"},
+	} {
+		c := newClaim(2)
+		tt.set(&c.Space)
+		var value *lease.ValueError
+		if _, err := s.Claim(t.Context(), c); !errors.As(err, &value) || !strings.HasPrefix(err.Error(), "filelease: ") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: Claim(%+v) = error %v; want a *lease.ValueError that contains %q", tt.name, c.Space, err, tt.want)
+		}
+	}
+	if names, _ := filepath.Glob(filepath.Join(s.dir, "*", "dc-*")); len(names) != 0 {
+		t.Errorf("spaces after refused claims = %q; want none", names)
+	}
+}
+
+func TestANumberOfWorkersThatDiffersIsRefused(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	mustClaim(t, s, newClaim(2))
+	if _, err := s.Claim(t.Context(), newClaim(4)); err == nil || !strings.Contains(err.Error(), "Space.Workers is 4: want 2") {
+		t.Errorf("Claim in a space of 2 workers that asks for 4 = error %v; want one that says so", err)
+	}
+}
+
+func TestASpaceIsMadeWholeAfterItsMakerWasKilled(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	draft := filepath.Join(s.dir, "ns-orders", "dc-0"+making)
+	if err := os.MkdirAll(draft, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(draft, "0"), []byte("half"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if rows, _, err := s.Rows(t.Context(), newClaim(2).Space); len(rows) != 0 || err != nil {
+		t.Errorf("Rows of a space that is being made = %v, error %v; want none", rows, err)
+	}
+	mustClaim(t, s, newClaim(2))
+	if rows, _, err := s.Rows(t.Context(), newClaim(2).Space); len(rows) != 2 || err != nil {
+		t.Errorf("Rows = %v, error %v; want 2", rows, err)
+	}
+}
+
+// TestDamageIsRefused: every way in which a slot can be wrong is an error, and no
+// operation changes the file.
+func TestDamageIsRefused(t *testing.T) {
+	overwrite := func(path string, at int64, b []byte) error {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = f.WriteAt(b, at)
+		return err
+	}
+	copyFile := func(to, from string) error {
+		b, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		return overwrite(to, 0, b)
+	}
+	for _, tt := range []struct {
+		name   string
+		damage func(s *Store, path string) error
+	}{
+		{"empty", func(_ *Store, path string) error { return os.Truncate(path, 0) }},
+		{"cut in the second place", func(_ *Store, path string) error { return os.Truncate(path, placeSize+recordSize) }},
+		{"cut by one byte", func(_ *Store, path string) error { return os.Truncate(path, slotSize-1) }},
+		{"longer", func(_ *Store, path string) error { return os.Truncate(path, slotSize+1) }},
+		{"both records bad", func(_ *Store, path string) error {
+			return errors.Join(overwrite(path, 100, []byte("x")), overwrite(path, placeSize+100, []byte("x")))
+		}},
+		{"all zero", func(_ *Store, path string) error { return overwrite(path, 0, make([]byte, slotSize)) }},
+		{"copied from another slot", func(s *Store, path string) error { return copyFile(path, slotFile(s, 1)) }},
+		{"copied from another datacenter", func(s *Store, path string) error {
+			c := newClaim(2)
+			c.Space.Datacenter = 1
+			_, err := s.Claim(context.Background(), c)
+			return errors.Join(err, copyFile(path, filepath.Join(s.dir, "ns-orders", "dc-1", "0")))
+		}},
+		{"copied from another directory", func(_ *Store, path string) error {
+			other := newStore(t, t.TempDir(), Config{})
+			mustClaim(t, other, newClaim(2))
+			return copyFile(path, slotFile(other, 0))
+		}},
+		{"a meta file that is missing", func(_ *Store, path string) error { return os.Remove(filepath.Join(filepath.Dir(path), metaName)) }},
+		{"a meta file that was cut off", func(_ *Store, path string) error {
+			return os.Truncate(filepath.Join(filepath.Dir(path), metaName), 20)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStore(t, t.TempDir(), Config{})
+			c := newClaim(2)
+			c.Only = []int64{0}
+			reply := mustClaim(t, s, c)
+			if err := tt.damage(s, slotFile(s, 0)); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.ReadFile(slotFile(s, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := newClaim(2)
+			again.Only = []int64{0}
+			_, claimErr := s.Claim(t.Context(), again)
+			_, renewErr := s.Renew(t.Context(), renewalOf(c, reply))
+			_, _, rowsErr := s.Rows(t.Context(), c.Space)
+			for name, err := range map[string]error{
+				"Claim": claimErr, "Renew": renewErr, "Release": s.Release(t.Context(), releaseOf(c, reply)), "Rows": rowsErr,
+			} {
+				if !errors.Is(err, ErrDamaged) || errors.Is(err, lease.ErrLost) {
+					t.Errorf("%s = error %v; want %v", name, err, ErrDamaged)
+				}
+			}
+			if after, _ := os.ReadFile(slotFile(s, 0)); !bytes.Equal(before, after) {
+				t.Error("the damaged file was changed; want it left as it is")
+			}
+			if !strings.Contains(tt.name, "meta") {
+				if got, err := s.Claim(t.Context(), newClaim(2)); err != nil || got.Row.Worker != 1 {
+					t.Errorf("Claim of any row = worker %d, error %v; want 1, which is in order", got.Row.Worker, err)
+				}
+			}
+		})
+	}
+}
+
+func TestASchemaOfAnotherVersionIsRefused(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	mustClaim(t, s, newClaim(2))
+	path := filepath.Join(s.dir, "ns-orders", "dc-0", metaName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(b, []byte(`"schema": 1`), []byte(`"schema": 2`), 1), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), newClaim(2)); err == nil || !strings.Contains(err.Error(), "schema version 2: want 1") {
+		t.Errorf("Claim = error %v; want one that names version 2", err)
+	}
+}
+
+func TestADirectoryPutInThePlaceOfTheStoresIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(t, dir, Config{})
+	c := newClaim(2)
+	reply := mustClaim(t, s, c)
+	if err := errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), newClaim(2)); err == nil || definite(err) {
+		t.Errorf("Claim = error %v; want one: the rows are elsewhere", err)
+	}
+	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); err == nil || definite(err) {
+		t.Errorf("Renew = error %v; want one that says nothing", err)
+	}
+}
+
+func TestAMissingSlotStartsLaterThanItCanHaveReserved(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	log, text := logged()
+	s := newStore(t, t.TempDir(), Config{Now: func() time.Time { return now }, Logger: log})
+	claim := func() lease.Claim {
+		c := newClaim(2)
+		c.Only, c.Now, c.Window, c.Skew = []int64{0}, lease.MillisOf(now), 60_000, 5_000
+		return c
+	}
+	c := claim()
+	reply := mustClaim(t, s, c)
+	if err := os.Remove(slotFile(s, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); !errors.Is(err, lease.ErrLost) {
+		t.Errorf("Renew of a missing row = error %v; want %v", err, lease.ErrLost)
+	}
+	limit := lease.MillisOf(now) + 60_000 + 5_000
+	_, err := s.Claim(t.Context(), claim())
+	var full *lease.NoFreeWorkerError
+	if !errors.As(err, &full) || full.Earliest != limit.Time() {
+		t.Fatalf("Claim of a missing row = error %v; want none free before %s", err, limit.Time())
+	}
+	if !strings.Contains(text.String(), "missing") {
+		t.Errorf("log = %q; want a warning", text)
+	}
+	now = now.Add(30 * time.Second)
+	if _, err := s.Claim(t.Context(), claim()); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim half a window later = error %v; want %v: the limit stays", err, lease.ErrNoFreeWorker)
+	}
+	now = now.Add(30 * time.Second)
+	again := claim()
+	if got := mustClaim(t, s, again); again.From(got) != limit {
+		t.Errorf("first moment of the row = %d; want %d", again.From(got), limit)
+	}
+}
+
+func TestAllowFreshStateMakesAMissingSlotAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	mustClaim(t, newStore(t, dir, Config{}), newClaim(1))
+	s := newStore(t, dir, Config{AllowFreshState: true})
+	if err := os.Remove(slotFile(s, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustClaim(t, s, newClaim(1)); got.Before != 0 {
+		t.Errorf("Claim of a missing row with AllowFreshState: Before = %d; want 0", got.Before)
+	}
+}
+
+func TestAMissingSlotIsNamedWhenAnyWouldDo(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	mustClaim(t, s, newClaim(1))
+	if err := os.Remove(slotFile(s, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), newClaim(1)); !errors.Is(err, ErrMissing) || !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim = error %v; want %v", err, ErrMissing)
+	}
+}
+
+func TestAWriteIntoASlotThatWasDeletedMeanwhileIsAnError(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	c := newClaim(1)
+	reply := mustClaim(t, s, c)
+	open := s.open
+	s.open = func(path string, create bool) (file, error) {
+		f, err := open(path, create)
+		if err == nil && path == slotFile(s, 0) {
+			err = os.Remove(path)
+		}
+		return f, err
+	}
+	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); err == nil || definite(err) {
+		t.Errorf("Renew = error %v; want one that says nothing", err)
+	}
+}
+
+func TestALiveHoldersRowIsNotTakenBeforeItsLimit(t *testing.T) {
+	dir := t.TempDir()
+	a, b := newStore(t, dir, Config{}), newStore(t, dir, Config{})
+	c := newClaim(1)
+	reply := mustClaim(t, a, c)
+	for name, s := range map[string]*Store{"the same": a, "another": b} {
+		if _, err := s.Claim(t.Context(), newClaim(1)); !errors.Is(err, lease.ErrNoFreeWorker) {
+			t.Errorf("Claim by %s process = error %v; want %v", name, err, lease.ErrNoFreeWorker)
+		}
+	}
+	// Nor after a request of the holder that was overtaken is refused.
+	first := renewalOf(c, reply)
+	next, err := a.Renew(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Renew(t.Context(), first); !errors.Is(err, lease.ErrLost) {
+		t.Fatalf("Renew with an old nonce = error %v; want %v", err, lease.ErrLost)
+	}
+	if err := a.Release(t.Context(), releaseOf(c, reply)); !errors.Is(err, lease.ErrLost) {
+		t.Fatalf("Release with an old nonce = error %v; want %v", err, lease.ErrLost)
+	}
+	if _, err := b.Claim(t.Context(), newClaim(1)); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim after refused requests of the holder = error %v; want %v", err, lease.ErrNoFreeWorker)
+	}
+	_ = next
+}
+
+func TestADeadHoldersRowIsTakenAtOnceAndBeginsAtItsLimit(t *testing.T) {
+	dir := t.TempDir()
+	a, b := newStore(t, dir, Config{}), newStore(t, dir, Config{})
+	before := mustClaim(t, a, newClaim(1))
+	if err := a.Close(); err != nil { // as when the process ends
+		t.Fatal(err)
+	}
+	c := newClaim(1)
+	got := mustClaim(t, b, c)
+	if c.From(got) != before.Row.Until || got.Row.Until < before.Row.Until || got.Row.Epoch != before.Row.Epoch+1 {
+		t.Errorf("Claim after %+v = %+v; want it to begin at the limit before", before.Row, got)
+	}
+
+	// But no further ahead than the skew.
+	far := newClaim(1)
+	far.Window, far.Space.Datacenter = 60_000, 1
+	a = newStore(t, dir, Config{})
+	mustClaim(t, a, far)
+	_ = a.Close()
+	far.Owner = token()
+	if _, err := b.Claim(t.Context(), far); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim of a dead holder's row, a minute ahead = error %v; want %v", err, lease.ErrNoFreeWorker)
+	}
+}
+
+func TestATakerOfAStoppedHoldersRowIsNotTakenForDead(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	clock := Config{Now: func() time.Time { return now }}
+	dir := t.TempDir()
+	a, b, third := newStore(t, dir, clock), newStore(t, dir, clock), newStore(t, dir, clock)
+	claim := func() lease.Claim {
+		c := newClaim(1)
+		c.Now = lease.MillisOf(now)
+		return c
+	}
+	stopped := claim()
+	old := mustClaim(t, a, stopped)
+	now = old.Row.Until.Time() // a does nothing, and has its lock still
+	taker := claim()
+	mine := mustClaim(t, b, taker)
+	_, err := a.Renew(t.Context(), renewalOf(stopped, old)) // and lets go
+	if !errors.Is(err, lease.ErrLost) {
+		t.Fatalf("Renew of the row that was taken = error %v; want %v", err, lease.ErrLost)
+	}
+	if _, err := third.Claim(t.Context(), claim()); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim of the taker's row = error %v; want %v: it lives", err, lease.ErrNoFreeWorker)
+	}
+	// A renewal gets the lock, and the taker's death is seen.
+	r := renewalOf(taker, mine)
+	r.Now = lease.MillisOf(now)
+	if _, err := b.Renew(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	_ = b.Close()
+	mustClaim(t, third, claim())
+}
+
+func TestReleaseLetsGo(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	c := newClaim(1)
+	reply := mustClaim(t, s, c)
+	if err := s.Release(t.Context(), releaseOf(c, reply)); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.held) != 0 {
+		t.Errorf("holder's locks after Release = %d; want 0", len(s.held))
+	}
+}
+
+func TestCloseEndsTheStore(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	c := newClaim(1)
+	reply := mustClaim(t, s, c)
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close() = error %v; want nil", err)
+		}
+	}
+	_, claimErr := s.Claim(t.Context(), c)
+	_, renewErr := s.Renew(t.Context(), renewalOf(c, reply))
+	_, _, rowsErr := s.Rows(t.Context(), c.Space)
+	for _, err := range []error{claimErr, renewErr, s.Release(t.Context(), releaseOf(c, reply)), rowsErr} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("operation after Close = error %v; want %v", err, ErrClosed)
+		}
+	}
+}

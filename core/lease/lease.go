@@ -1,0 +1,447 @@
+package lease
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+)
+
+// A Lease is a worker number that no other lease of its namespace and datacenter
+// uses for the same time. It is the [core.Worker] of one generator, for which it
+// keeps the number in the background, and gets another when that is lost. It is
+// made by Acquire (the zero value is of no use), is safe for concurrent use, and
+// must not be copied.
+//
+// Close the generator, which closes its lease. Only a lease that no generator was
+// made with, as when core.New has failed, must be closed by Lease.Close.
+type Lease struct {
+	store  Store
+	config Config
+	begin  time.Time // monotonic time is counted from here
+
+	protocol *protocol     // belongs to Acquire, then to run, then to Close
+	stop     func()        // ends run
+	stopped  chan struct{} // closed when it has ended
+
+	closed   chan struct{} // closed when closeErr is set
+	closeErr error
+
+	mu      sync.Mutex // guards what follows; never held during a call of the store
+	closing bool
+	binding *core.Binding     // nil: no generator yet
+	term    *core.Reservation // the generator's, nil: none
+	end     Millis            // of the term that Close has sealed; 0: there was none
+	from    Millis            // of the row, if held
+	status  Status
+}
+
+var _ core.Worker = (*Lease)(nil)
+
+// A Status is what a lease knows about itself at one moment.
+type Status struct {
+	// Held says that the lease has a worker number; if not, it is claiming one.
+	Held   bool
+	Worker int64
+	Epoch  int64     // the fencing number: it is greater for each later holder of the worker number
+	Limit  time.Time // every ID so far has a time before this; Next waits if it gets there
+
+	// Renewed is when the last claim or renewal was confirmed, by the clock of
+	// this process.
+	Renewed time.Time
+
+	// Err is why the last request failed; nil if it did not.
+	Err error
+
+	// Claims and Renewals count the confirmed ones, Failures the requests that
+	// failed or whose outcome is unknown, Losses the worker numbers lost.
+	Claims, Renewals, Failures, Losses uint64
+}
+
+// firstAttempts is how often Acquire tries before it returns an error that may
+// pass, such as a broken connection.
+const firstAttempts = 4
+
+// Acquire claims a worker number from store and starts to keep it, until Close.
+// Put the lease into core.Config.Worker.
+//
+// If none is free it returns a [*NoFreeWorkerError], after Config.AcquireWait. If
+// the store cannot be reached, or the clocks are too far apart
+// ([*ClockSkewError]), it tries a few times. A namespace that belongs to another
+// layout is a [*LayoutError], a setting out of range a [*ValueError]. If ctx ends,
+// the error matches ctx.Err(), and the last error of the store. Acquire uses ctx
+// no longer once it has returned.
+func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
+	if store == nil {
+		return nil, &ValueError{Name: "store", Value: "nil", Want: "a Store"}
+	}
+	s, ok := store.(Lossy)
+	lossy := ok && s.LosesWrites()
+	config, settings, err := config.resolve(lossy)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lease{
+		store:    store,
+		config:   config,
+		begin:    time.Now(),
+		protocol: newProtocol(settings, token, rand.Float64),
+		stopped:  make(chan struct{}),
+		closed:   make(chan struct{}),
+	}
+	if lossy && config.LossGuard == 0 {
+		config.Logger.Warn("lease: the loss guard is off, and the store may forget what it has acknowledged: IDs may then repeat")
+	}
+	if err := l.acquire(ctx); err != nil {
+		return nil, fmt.Errorf("lease: no worker number claimed: %w", err)
+	}
+	running, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	go l.run(running)
+	return l, nil
+}
+
+// token returns 128 random bits as 32 hexadecimal digits.
+func token() string {
+	var b [16]byte
+	_, _ = crand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
+// acquire makes the first claim.
+func (l *Lease) acquire(ctx context.Context) error {
+	var last error
+	giveUp := l.monotonic() + l.config.AcquireWait // unless AcquireWait is negative
+	for attempts := 0; ; {
+		if err := ctx.Err(); err != nil {
+			return join(err, last)
+		}
+		a := l.next()
+		if a.wait > 0 {
+			sleep(ctx, a.wait)
+			continue
+		}
+		o := l.request(ctx, a)
+		if o.failed == nil {
+			l.heed(o)
+			return nil
+		}
+		last = o.failed
+		switch wait := l.config.AcquireWait; {
+		case errors.Is(last, ErrLayout):
+			return last
+		case errors.Is(last, ErrNoFreeWorker):
+			attempts = 0 // the store is there
+			if wait >= 0 {
+				if l.monotonic() >= giveUp {
+					return last
+				}
+				l.protocol.hurry(giveUp)
+			}
+		default:
+			if attempts++; attempts == firstAttempts {
+				return last
+			}
+		}
+		l.heed(o)
+	}
+}
+
+// join returns the error of a context, and, if there is one, what failed before.
+func join(ended, last error) error {
+	if last == nil || errors.Is(last, ended) {
+		return ended
+	}
+	return fmt.Errorf("%w; before that: %w", ended, last)
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// run keeps the row until ctx ends. Acquire starts it, Close ends it.
+func (l *Lease) run(ctx context.Context) {
+	defer close(l.stopped)
+	warned := false
+	for ctx.Err() == nil {
+		a := l.next()
+		switch p := l.protocol; {
+		case a.lost != nil:
+			l.heed(outcome{seal: true, lost: a.lost})
+		case a.wait > 0:
+			low := p.held && p.failures > 0 && p.limit-MillisOf(l.now()) < p.settings.Window/renewPart
+			if low && !warned {
+				l.config.Logger.Warn("lease: the reserved time is nearly used up, and the store has not confirmed more: no IDs after the limit",
+					"worker", p.row.Worker, "limit", p.limit.Time())
+			}
+			warned = low
+			sleep(ctx, a.wait)
+		default:
+			o := l.request(ctx, a)
+			if o.failed != nil && ctx.Err() != nil {
+				return // it is Close that has ended the request
+			}
+			l.heed(o)
+		}
+	}
+}
+
+// next asks the protocol what to do now.
+func (l *Lease) next() action {
+	l.mu.Lock()
+	var id Millis
+	if l.term != nil {
+		id = MillisOf(l.term.Next())
+	}
+	l.mu.Unlock()
+	return l.protocol.next(MillisOf(l.now()), l.monotonic(), id)
+}
+
+// request sends the request of a and returns what follows from the answer.
+func (l *Lease) request(ctx context.Context, a action) outcome {
+	ctx, cancel := context.WithTimeout(ctx, l.protocol.deadline())
+	defer cancel()
+	var reply Reply
+	var err error
+	if a.claim != nil {
+		reply, err = l.store.Claim(ctx, *a.claim)
+	} else {
+		reply, err = l.store.Renew(ctx, *a.renewal)
+	}
+	return l.protocol.done(reply, err, l.monotonic())
+}
+
+// heed tells the generator, the status and the log what follows from an answer.
+func (l *Lease) heed(o outcome) {
+	l.mu.Lock()
+	err := l.tell(o)
+	l.note(o)
+	l.mu.Unlock()
+	l.report(o)
+	if err != nil && !errors.Is(err, core.ErrClosed) { // a closed one is about to call Close
+		l.config.Logger.Error("lease: the generator refuses the worker number of the store", "worker", o.worker, "error", err)
+	}
+}
+
+// tell tells the generator. It requires mu.
+func (l *Lease) tell(o outcome) error {
+	switch {
+	case o.install:
+		l.term, l.from = nil, o.from
+		if l.binding == nil || l.closing {
+			return nil
+		}
+		return l.reserve(l.binding, o.worker, o.from, o.until)
+	case o.extend && l.term != nil && !l.closing:
+		l.term.Extend(o.until.Time())
+	case o.seal:
+		if l.term != nil {
+			l.term.Seal()
+		}
+		l.term = nil
+	}
+	return nil
+}
+
+// reserve installs a term in the generator of b. It requires mu.
+func (l *Lease) reserve(b *core.Binding, worker int64, from, until Millis) (err error) {
+	l.term, err = b.Reserve(worker, from.Time(), until.Time())
+	return err
+}
+
+// note keeps the status. It requires mu.
+func (l *Lease) note(o outcome) {
+	s := &l.status
+	s.Err = o.failed
+	switch {
+	case o.failed != nil:
+		s.Failures++
+		return
+	case o.lost != nil:
+		s.Held, s.Err = false, o.lost
+		s.Losses++
+		return
+	case o.install:
+		s.Held, s.Worker, s.Epoch = true, o.worker, l.protocol.row.Epoch
+		s.Claims++
+	case o.extend:
+		s.Renewals++
+	}
+	s.Limit, s.Renewed = o.until.Time(), l.now()
+}
+
+// report writes to the log, and calls Config.OnLost.
+func (l *Lease) report(o outcome) {
+	log := l.config.Logger
+	if worker := l.protocol.row.Worker; o.lowered > 0 {
+		log.Error("lease: the store has reserved less than it had confirmed: somebody has lowered the row, or the store has lost writes; it is set right",
+			"worker", worker, "missing", o.lowered.Duration())
+	} else if o.extend && o.recovered > 0 {
+		log.Info("lease: renewed again", "worker", worker, "failures", o.recovered, "until", o.until.Time())
+	}
+	switch n := l.protocol.failures; {
+	case o.install:
+		log.Info("lease: claimed a worker number", "worker", o.worker, "epoch", l.protocol.row.Epoch,
+			"from", o.from.Time(), "until", o.until.Time(), "failures", o.recovered)
+	case o.lost != nil:
+		log.Error("lease: lost the worker number; claiming another", "worker", o.lost.Worker, "epoch", o.lost.Epoch, "reason", string(o.lost.Reason))
+		if f := l.config.OnLost; f != nil {
+			// Not in this goroutine, which has a row to claim: a callback that
+			// waits, as one that closes the generator, would wait for itself.
+			go f(o.lost)
+		}
+	case o.failed == nil || n&(n-1) != 0:
+		// One failure is like the next: the first, the second, the fourth are
+		// written, and so on.
+	case errors.Is(o.failed, ErrLayout):
+		log.Error("lease: cannot claim a worker number", "failures", n, "error", o.failed)
+	case l.protocol.held:
+		log.Warn("lease: not renewed", "worker", l.protocol.row.Worker, "limit", l.protocol.limit.Time(), "failures", n, "error", o.failed)
+	default:
+		log.Warn("lease: cannot claim a worker number", "failures", n, "error", o.failed)
+	}
+}
+
+// Bind installs the worker number in the generator of b. It is called by core.New.
+// One lease serves one generator; and that must have the lease's layout and
+// datacenter, or the IDs of two processes would not be kept apart.
+func (l *Lease) Bind(b *core.Binding) error {
+	if got, own := fingerprint(b.Layout()), fingerprint(l.config.Layout); got != own {
+		return &ValueError{Name: "core.Config.Layout", Value: got, Want: own + ", as Config.Layout of the lease"}
+	}
+	if got, own := b.Datacenter(), l.config.Datacenter; got != own {
+		return &ValueError{Name: "core.Config.Datacenter", Value: fmt.Sprint(got), Want: fmt.Sprintf("%d, as Config.Datacenter of the lease", own)}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closing:
+		return ErrClosed
+	case l.binding != nil:
+		return ErrBound
+	}
+	if l.status.Held {
+		if err := l.reserve(b, l.status.Worker, l.from, MillisOf(l.status.Limit)); err != nil {
+			return err
+		}
+	}
+	l.binding = b
+	return nil
+}
+
+// Close ends the lease: its generator returns no more IDs, and the worker number
+// is given back, to be claimed by anyone at once. It is called by Generator.Close,
+// which is what to call: a generator whose lease was closed alone waits for another,
+// and fails with [core.ErrReservationExhausted]. If ctx has ended already, nothing is
+// sent.
+//
+// It takes until ctx ends, and a quarter of the window, at most. If it fails, the
+// number is simply not free before Status.Limit.
+//
+// A number that was lost is nothing to give back, and no error. Closing twice is
+// harmless: the second call returns what the first did, when that is done.
+func (l *Lease) Close(ctx context.Context) error {
+	l.mu.Lock()
+	first := !l.closing
+	l.closing = true
+	if first && l.term != nil {
+		// Before anything else, and without waiting for run: the row may only be
+		// given back once no ID of it can come.
+		l.end = MillisOf(l.term.Seal())
+	}
+	l.mu.Unlock()
+	if first {
+		l.closeErr = l.giveBack(ctx)
+		close(l.closed)
+		return l.closeErr
+	}
+	select {
+	case <-l.closed:
+	case <-ctx.Done():
+		select {
+		case <-l.closed: // a result is better than none, and not left to chance
+		default:
+			return l.notGivenBack(ctx.Err())
+		}
+	}
+	return l.closeErr
+}
+
+// giveBack ends run and releases the row.
+func (l *Lease) giveBack(ctx context.Context) error {
+	l.stop()
+	select {
+	case <-l.stopped:
+	case <-ctx.Done():
+	}
+	if err := ctx.Err(); err != nil {
+		return l.notGivenBack(err)
+	}
+	l.mu.Lock()
+	end := l.end
+	l.mu.Unlock()
+	r, held := l.protocol.release(end)
+	if !held {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.protocol.deadline())
+	defer cancel()
+	err := l.store.Release(ctx, r)
+	log := l.config.Logger.With("worker", r.Worker, "epoch", r.Epoch)
+	switch {
+	case errors.Is(err, ErrLost):
+		log.Warn("lease: the worker number was lost already when it was to be given back", "error", err)
+	case err != nil:
+		err = l.notGivenBack(err)
+		log.Warn("lease: the worker number was perhaps not given back", "error", err)
+		return err
+	default:
+		log.Info("lease: gave the worker number back", "end", r.End.Time())
+	}
+	l.mu.Lock()
+	l.status.Held = false
+	l.mu.Unlock()
+	return nil
+}
+
+// notGivenBack returns the error of Close.
+func (l *Lease) notGivenBack(err error) error {
+	s := l.Status()
+	if !s.Held {
+		return fmt.Errorf("lease: closed while claiming: %w", err)
+	}
+	return fmt.Errorf("lease: worker %d was perhaps not given back; it is free at %s then: %w", s.Worker, s.Limit.Format(time.RFC3339Nano), err)
+}
+
+// Status returns the state of the lease, for health checks and metrics.
+func (l *Lease) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.status
+}
+
+// WallClock returns Config.Now: the generator reads the same clock.
+func (l *Lease) WallClock() func() time.Time { return l.config.Now }
+
+// now returns the wall clock.
+func (l *Lease) now() time.Time {
+	if l.config.Now != nil {
+		return l.config.Now()
+	}
+	return time.Now()
+}
+
+// monotonic returns how much time has passed since the lease was made.
+func (l *Lease) monotonic() time.Duration { return time.Since(l.begin) }

@@ -1,0 +1,808 @@
+package lease_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/types"
+)
+
+var errAway = errors.New("the store is away")
+
+// now is the clock of the tests in a bubble, which begins in the year 2000, before
+// the epochs of the layouts.
+func now() time.Time { return time.Now().AddDate(30, 0, 0) }
+
+// A store is a Memory between whose caller and itself something may go wrong.
+type store struct {
+	*leasetest.Memory
+	lossy bool
+
+	mu     sync.Mutex
+	fault  fault
+	calls  []string
+	tokens []string // of all requests, which must never be seen in a log
+}
+
+// A fault does a request by do, or does not, or does more.
+type fault func(ctx context.Context, op string, do func() error) error
+
+func newStore() *store { return &store{Memory: leasetest.NewMemory(now)} }
+
+func (s *store) LosesWrites() bool { return s.lossy }
+
+// set makes f the fault of all later requests; nil: none.
+func (s *store) set(f fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+}
+
+// count returns the number of requests so far, by name.
+func (s *store) count(op string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		if c == op {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *store) call(ctx context.Context, op string, tokens []string, do func() error) error {
+	s.mu.Lock()
+	f := s.fault
+	s.calls = append(s.calls, op)
+	s.tokens = append(s.tokens, tokens...)
+	s.mu.Unlock()
+	if f == nil {
+		return do()
+	}
+	return f(ctx, op, do)
+}
+
+func (s *store) Claim(ctx context.Context, c lease.Claim) (r lease.Reply, err error) {
+	err = s.call(ctx, "claim", []string{c.Owner, c.Nonce}, func() error { r, err = s.Memory.Claim(context.WithoutCancel(ctx), c); return err })
+	return r, err
+}
+
+func (s *store) Renew(ctx context.Context, q lease.Renewal) (r lease.Reply, err error) {
+	err = s.call(ctx, "renew", []string{q.Nonce}, func() error { r, err = s.Memory.Renew(context.WithoutCancel(ctx), q); return err })
+	return r, err
+}
+
+func (s *store) Release(ctx context.Context, r lease.Release) error {
+	return s.call(ctx, "release", []string{r.Nonce}, func() error { return s.Memory.Release(ctx, r) })
+}
+
+// The faults.
+func away(context.Context, string, func() error) error { return errAway }
+
+func hangs(ctx context.Context, _ string, _ func() error) error { <-ctx.Done(); return ctx.Err() }
+
+func losesReplies(_ context.Context, _ string, do func() error) error { _ = do(); return errAway }
+
+// only returns f for one kind of request.
+func only(op string, f fault) fault {
+	return func(ctx context.Context, got string, do func() error) error {
+		if got == op {
+			return f(ctx, got, do)
+		}
+		return do()
+	}
+}
+
+// space is that of the tests' leases.
+func space() lease.Space { return lease.Space{Namespace: "shop", Workers: 1024} }
+
+// row returns the row of a worker.
+func (s *store) row(t *testing.T, worker int64) lease.Row {
+	t.Helper()
+	rows, _, err := s.Rows(t.Context(), space())
+	if err != nil || int64(len(rows)) <= worker {
+		t.Fatalf("Rows() = %d rows, %v; want one for worker %d", len(rows), err, worker)
+	}
+	return rows[worker]
+}
+
+// A logbook keeps what is written to it.
+type logbook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// count returns how many records have all of the words.
+func (l *logbook) count(words ...string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.buf.String()) {
+		all := true
+		for _, w := range words {
+			all = all && strings.Contains(line, w)
+		}
+		if all {
+			n++
+		}
+	}
+	return n
+}
+
+// A holder is a process with a lease and a generator.
+type holder struct {
+	*testing.T
+	*lease.Lease
+	gen  *core.Generator
+	log  *logbook
+	last types.Snowflake
+}
+
+// hold acquires a lease and makes a generator with it.
+func hold(t *testing.T, s lease.Store, c lease.Config) *holder {
+	t.Helper()
+	h := &holder{T: t, log: new(logbook)}
+	c.Namespace, c.Now, c.Logger = "shop", now, slog.New(slog.NewTextHandler(h.log, nil))
+	l, err := lease.Acquire(t.Context(), s, c)
+	if err != nil {
+		t.Fatalf("Acquire() = %v; want a lease", err)
+	}
+	h.Lease = l
+	if h.gen, err = core.New(core.Config{Worker: l}); err != nil {
+		t.Fatalf("New() = %v; want a generator", err)
+	}
+	return h
+}
+
+// id returns the next ID, which must be larger than the last.
+func (h *holder) id() types.Snowflake {
+	h.Helper()
+	id, err := h.gen.Next(h.Context())
+	if err != nil {
+		h.Fatalf("Next() = %v; status %+v", err, h.Status())
+	}
+	if id <= h.last {
+		h.Fatalf("Next() = %d after %d; want a larger one", id, h.last)
+	}
+	h.last = id
+	return id
+}
+
+// close closes the generator, and with it the lease.
+func (h *holder) close() {
+	h.Helper()
+	if err := h.gen.Close(h.Context()); err != nil {
+		h.Errorf("Close() = %v; want nil", err)
+	}
+}
+
+func TestGeneratorHasTheWorkerOfItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		a, b := hold(t, s, lease.Config{}), hold(t, s, lease.Config{})
+		for range 100 {
+			for _, h := range []*holder{a, b} {
+				p := core.Default().Parts(h.id())
+				if st := h.Status(); p.Worker != st.Worker || !p.Time.Before(st.Limit) || !st.Held || st.Err != nil {
+					t.Fatalf("Next() = an ID of %+v; status %+v", p, st)
+				}
+			}
+			time.Sleep(7 * time.Second)
+		}
+		if a.Status().Worker == b.Status().Worker {
+			t.Error("two leases have one worker number")
+		}
+		st := a.Status()
+		if st.Claims != 1 || st.Renewals != 700/15 || st.Failures != 0 || st.Losses != 0 {
+			t.Errorf("Status() = %+v after 700 s; want 1 claim and 46 renewals: one every 15 s", st)
+		}
+		if got := now().Sub(st.Renewed); got < 0 || got >= 15*time.Second {
+			t.Errorf("Status().Renewed is %v ago; want less than 15s", got)
+		}
+		a.close()
+		b.close()
+		if st := a.Status(); st.Held {
+			t.Errorf("Status() after Close = %+v; want nothing held", st)
+		}
+		if n := a.log.count("level=INFO", "claimed a worker number", "namespace=shop"); n != 1 {
+			t.Errorf("%d records of the claim; want 1", n)
+		}
+	})
+}
+
+func TestCloseGivesTheRowBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		var last types.Snowflake
+		for i := range 20 {
+			h := hold(t, s, lease.Config{Workers: []int64{5}})
+			h.last = last // a new lease goes on above the one before
+			for range 10 {
+				last = h.id()
+			}
+			if i%2 == 0 { // the lease alone: the generator is of no use then, but does no harm
+				if err := h.Close(t.Context()); err != nil {
+					t.Errorf("Close() = %v; want nil", err)
+				}
+				if _, err := h.gen.Next(t.Context()); !errors.Is(err, core.ErrReservationExhausted) {
+					t.Errorf("Next() after the lease is closed = %v; want ErrReservationExhausted", err)
+				}
+			}
+			h.close()
+			row, at := s.row(t, 5), core.Default().Parts(last).Time
+			if row.Owner != "" || row.Until.Time() != at.Add(time.Millisecond) {
+				t.Fatalf("row after Close: %+v, until %v; want it free just after the last ID, %v", row, row.Until.Time(), at)
+			}
+		}
+	})
+}
+
+func TestCloseWithoutAGeneratorGivesTheRowBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		l, err := lease.Acquire(t.Context(), s, lease.Config{Namespace: "shop", Workers: []int64{5}, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := now()
+		time.Sleep(time.Minute)
+		if err := l.Close(t.Context()); err != nil {
+			t.Errorf("Close() = %v; want nil", err)
+		}
+		if row := s.row(t, 5); row.Owner != "" || row.Until.Time() != from.UTC() {
+			t.Errorf("row = %+v, until %v; want it free from %v, as it was found", row, row.Until.Time(), from)
+		}
+		if _, err := core.New(core.Config{Worker: l}); !errors.Is(err, lease.ErrClosed) {
+			t.Errorf("New(closed lease) = %v; want ErrClosed", err)
+		}
+	})
+}
+
+func TestClosingTwiceReturnsTheSame(t *testing.T) {
+	for _, fault := range []fault{nil, only("release", away)} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			h := hold(t, s, lease.Config{})
+			s.set(fault)
+			errs := make([]error, 20)
+			var all sync.WaitGroup
+			for i := range errs {
+				all.Go(func() { errs[i] = h.Close(t.Context()) })
+			}
+			all.Wait()
+			errs = append(errs, h.Close(t.Context()), h.gen.Close(t.Context()))
+			for _, err := range errs {
+				if errors.Is(err, errAway) != (fault != nil) || !errors.Is(err, errs[0]) {
+					t.Fatalf("Close() = %v, another %v; want the same, the store's error if it has one", errs[0], err)
+				}
+			}
+			if n := s.count("release"); n != 1 {
+				t.Errorf("%d releases; want 1", n)
+			}
+			if fault != nil && !strings.Contains(errs[0].Error(), "is free at 20") {
+				t.Errorf("Close() = %v; want it to say when the worker is free", errs[0])
+			}
+		})
+	}
+}
+
+// A store keeps to its word to give up when ctx ends.
+func TestCloseEndsACallUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{})
+		s.set(only("renew", hangs))
+		time.Sleep(16 * time.Second)
+		began := time.Now()
+		h.close()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Close() with a renewal under way took %v; want no time", took)
+		}
+		if n := h.log.count("not renewed"); n != 0 {
+			t.Errorf("%d records of a failed renewal; want none: it was Close that ended it", n)
+		}
+	})
+}
+
+func TestCloseReturnsWhenItsContextEnds(t *testing.T) {
+	for name, fault := range map[string]func(stuck chan struct{}) fault{
+		"release hangs": func(chan struct{}) fault { return only("release", hangs) },
+		"the store ignores the context": func(stuck chan struct{}) fault {
+			return only("renew", func(context.Context, string, func() error) error { <-stuck; return errAway })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				h := hold(t, s, lease.Config{})
+				id := h.id()
+				stuck := make(chan struct{})
+				s.set(fault(stuck))
+				time.Sleep(16 * time.Second)
+				if st := h.Status(); !st.Held { // no lock is held by the call
+					t.Errorf("Status() = %+v; want it held", st)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				began := time.Now()
+				err := h.gen.Close(ctx)
+				if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 2*time.Second {
+					t.Errorf("Close(2s) = %v after %v; want the context's error after 2s", err, took)
+				}
+				if again := h.Close(t.Context()); !errors.Is(again, err) {
+					t.Errorf("second Close() = %v; want %v", again, err)
+				}
+				if _, err := h.gen.Next(t.Context()); !errors.Is(err, core.ErrClosed) {
+					t.Errorf("Next() = %v; want ErrClosed", err)
+				}
+				close(stuck)
+				worker := h.Status().Worker
+				if row := s.row(t, worker); row.Until.Time().Before(core.Default().Parts(id).Time) || row.Owner == "" {
+					t.Errorf("row = %+v; want it busy until its limit", row)
+				}
+			})
+		})
+	}
+}
+
+func TestCloseWithAnEndedContextStillEndsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := h.gen.Close(ctx); !errors.Is(err, context.Canceled) || s.count("release") != 0 {
+			t.Errorf("Close(ended) = %v, %d releases; want the context's error and none", err, s.count("release"))
+		}
+	})
+}
+
+func TestCloseOfALostRowIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{})
+		row := s.row(t, h.Status().Worker)
+		row.Epoch++
+		row.Owner = "another"
+		s.Set(space(), row)
+		h.close()
+		if got := s.row(t, row.Worker); got != row {
+			t.Errorf("row = %+v; want the other's, %+v", got, row)
+		}
+		if n := h.log.count("level=WARN", "was lost already"); n != 1 {
+			t.Errorf("%d records; want 1 that says the row was lost", n)
+		}
+	})
+}
+
+// A claim that Close interrupts may have been done; if its answer comes all the
+// same, the row is given back, and the generator does not get it.
+func TestCloseGivesBackARowThatItsClaimHasJustWon(t *testing.T) {
+	for _, leaseFirst := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			h := hold(t, s, lease.Config{Workers: []int64{5, 6}})
+			at := core.Default().Parts(h.id()).Time
+			lost := h.Status().Worker
+			row := s.row(t, lost)
+			row.Epoch++
+			row.Owner = "another"
+			s.Set(space(), row)
+			s.set(only("claim", func(ctx context.Context, _ string, do func() error) error {
+				<-ctx.Done()
+				return do()
+			}))
+			time.Sleep(16 * time.Second)
+			if leaseFirst {
+				if err := h.Close(t.Context()); err != nil {
+					t.Errorf("Close() = %v; want nil", err)
+				}
+				if id, err := h.gen.Next(t.Context()); err == nil {
+					t.Errorf("Next() = %d of a row that was given back", id)
+				}
+			}
+			h.close()
+			if won := s.row(t, 11-lost); won.Epoch != 2 || won.Owner != "" || won.Until.Time().Before(at.Add(16*time.Second)) {
+				t.Errorf("row = %+v; want it claimed and given back, from its claim on", won)
+			}
+		})
+	}
+}
+
+// No ID has a time that the released row gives to the next owner.
+func TestCloseRacingNext(t *testing.T) {
+	s := &store{Memory: leasetest.NewMemory(nil)}
+	var mu sync.Mutex
+	seen := map[types.Snowflake]bool{}
+	var last types.Snowflake
+	for range 20 {
+		l, err := lease.Acquire(t.Context(), s, lease.Config{Namespace: "shop", Workers: []int64{5}, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := core.New(core.Config{Worker: l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				var ids []types.Snowflake
+				for {
+					id, err := g.Next(t.Context())
+					if err != nil {
+						if !errors.Is(err, core.ErrClosed) {
+							t.Errorf("Next() = %v; want ErrClosed", err)
+						}
+						break
+					}
+					if ids = append(ids, id); i == 0 && len(ids) == 100 {
+						all.Go(func() {
+							if err := g.Close(t.Context()); err != nil {
+								t.Errorf("Close() = %v", err)
+							}
+						})
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for _, id := range ids {
+					if seen[id] {
+						t.Errorf("Next() = %d twice", id)
+					}
+					seen[id] = true
+					last = max(last, id)
+				}
+			})
+		}
+		all.Wait()
+		until := s.row(t, 5).Until.Time()
+		if at := core.Default().Parts(last).Time; !at.Before(until) {
+			t.Fatalf("an ID has time %v; the row was given back from %v", at, until)
+		}
+	}
+}
+
+func TestStoreAwayForThreeQuartersOfAWindowIsNotNoticed(t *testing.T) {
+	const outage = 44 * time.Second // of a window of 60
+	for phase := time.Duration(0); phase < 15*time.Second; phase += 700 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			h := hold(t, s, lease.Config{})
+			time.Sleep(phase)
+			s.set(away)
+			for range outage / (100 * time.Millisecond) {
+				began := time.Now()
+				h.id()
+				if took := time.Since(began); took != 0 {
+					t.Fatalf("phase %v: Next() took %v; want no time", phase, took)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			s.set(nil)
+			for range 300 {
+				began := time.Now()
+				h.id()
+				if took := time.Since(began); took != 0 {
+					t.Fatalf("phase %v: Next() after the store is back took %v; want no time", phase, took)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			if st := h.Status(); st.Losses != 0 || st.Claims != 1 || st.Failures == 0 || st.Err != nil {
+				t.Errorf("phase %v: Status() = %+v; want failures that are over, and the same row", phase, st)
+			}
+			if n := h.log.count("level=INFO", "renewed again"); n != 1 {
+				t.Errorf("phase %v: %d records of the recovery; want 1", phase, n)
+			}
+			h.close()
+		})
+	}
+}
+
+func TestStoreAwayForLongerThanAWindow(t *testing.T) {
+	for name, fault := range map[string]fault{"refuses": away, "hangs": hangs, "loses replies": losesReplies} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				h := hold(t, s, lease.Config{})
+				s.set(fault)
+				limit := h.Status().Limit
+				for now().Before(limit) {
+					h.id()
+					time.Sleep(100 * time.Millisecond)
+				}
+				// A caller gets what is left under the limit, and then waits.
+				ids := make([]types.Snowflake, 4096*101)
+				err := h.gen.Fill(t.Context(), ids)
+				if waited := now().Sub(limit); !errors.Is(err, core.ErrReservationExhausted) || waited < 5*time.Second {
+					t.Fatalf("Fill(more than is left) = %v, %v after the limit; want ErrReservationExhausted after 5s", err, waited)
+				}
+				st := h.Status()
+				if st.Err == nil || st.Limit != limit || !st.Held || st.Failures < 2 {
+					t.Errorf("Status() = %+v; want the store's error, and the limit still %v", st, limit)
+				}
+				if n := h.log.count("level=WARN", "nearly used up"); n != 1 {
+					t.Errorf("%d records that the limit is near; want 1", n)
+				}
+
+				s.set(nil)
+				time.Sleep(30 * time.Second)
+				id := h.id()
+				if p := core.Default().Parts(id); p.Time.Before(now().Add(-time.Second)) || p.Worker != st.Worker {
+					t.Errorf("Next() = an ID of %+v; want the present time, and the worker as before", p)
+				}
+				if st := h.Status(); st.Losses != 0 || st.Err != nil {
+					t.Errorf("Status() = %+v; want it as new", st)
+				}
+				h.close()
+			})
+		})
+	}
+}
+
+// Failures are logged the first time, the second, the fourth and so on; and what a
+// lease writes is never a secret of its row.
+func TestLogIsShortAndHasNoTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{})
+		s.set(only("renew", losesReplies))
+		time.Sleep(10 * time.Minute)
+		failures := h.Status().Failures
+		if n := h.log.count("level=WARN", "not renewed"); failures < 100 || n != 8 {
+			t.Errorf("%d records of %d failed renewals; want 8", n, failures)
+		}
+		h.close()
+		for _, token := range s.tokens {
+			if h.log.count(token) != 0 {
+				t.Fatalf("a token is in the log:\n%s", h.log.buf.String())
+			}
+		}
+	})
+}
+
+func TestLostRowIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		lost := make(chan *lease.LostError, 1)
+		h := hold(t, s, lease.Config{OnLost: func(e *lease.LostError) { lost <- e }})
+		before := core.Default().Parts(h.id())
+		row := s.row(t, before.Worker)
+		row.Epoch += 2
+		row.Owner, row.Nonce = "another", "another"
+		row.Until += 1000_000
+		s.Set(space(), row)
+
+		e := <-lost
+		if e.Worker != before.Worker || e.Epoch != 1 || e.Reason != lease.TakenOver {
+			t.Errorf("OnLost(%+v); want worker %d, epoch 1, taken over", e, before.Worker)
+		}
+		synctest.Wait()
+		after := core.Default().Parts(h.id()) // larger, which id checks
+		if after.Worker == before.Worker {
+			t.Errorf("Next() = an ID of worker %d; want another", after.Worker)
+		}
+		if st := h.Status(); st.Losses != 1 || st.Claims != 2 || !st.Held || st.Worker != after.Worker || st.Err != nil {
+			t.Errorf("Status() = %+v; want 1 loss, 2 claims", st)
+		}
+		if n := h.log.count("level=ERROR", "lost the worker number", "another lease"); n != 1 {
+			t.Errorf("%d records of the loss; want 1", n)
+		}
+		h.close()
+		if got := s.row(t, before.Worker); got != row {
+			t.Errorf("row = %+v; want the other's untouched, %+v", got, row)
+		}
+	})
+}
+
+// Between two rows callers wait, as they do at the limit, and go on by themselves.
+func TestCallersWaitWhileARowIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		workers := []int64{5}
+		h := hold(t, s, lease.Config{Workers: workers})
+		workers[0] = 6 // the lease has its own copy
+		h.id()
+		row := s.row(t, 5)
+		row.Epoch, row.Owner, row.Until = row.Epoch+1, "another", lease.MillisOf(now().Add(20*time.Second))
+		s.Set(space(), row)
+		time.Sleep(16 * time.Second)
+		if st := h.Status(); st.Held || !errors.Is(st.Err, lease.ErrNoFreeWorker) {
+			t.Errorf("Status() = %+v; want none held, and no free worker", st)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := h.gen.Next(ctx); !errors.Is(err, core.ErrReservationExhausted) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Next(1s) = %v; want both errors", err)
+		}
+		h.id()
+		if row := s.row(t, 5); row.Epoch != 3 {
+			t.Errorf("row = %+v; want it claimed again", row)
+		}
+		if n := h.log.count("level=WARN", "cannot claim"); n == 0 {
+			t.Error("no record of the failed claims")
+		}
+		h.close()
+	})
+}
+
+// A row may be lost before there is a generator.
+func TestGeneratorMadeBetweenTwoRowsGetsTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		l, err := lease.Acquire(t.Context(), s, quiet(lease.Config{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost := l.Status().Worker
+		s.Delete(space(), lost)
+		s.set(only("claim", away))
+		time.Sleep(16 * time.Second)
+		g, err := core.New(core.Config{Worker: l})
+		if err != nil {
+			t.Fatalf("New() = %v; want a generator that waits", err)
+		}
+		s.set(nil)
+		id, err := g.Next(t.Context())
+		if p := core.Default().Parts(id); err != nil || p.Worker == lost || p.Worker != l.Status().Worker {
+			t.Errorf("Next() = an ID of %+v, %v; want one of worker %d", p, err, l.Status().Worker)
+		}
+		_ = g.Close(t.Context())
+	})
+}
+
+// The store's clock steps while a row is held: the lease goes by its own, and the
+// row is not pushed after the wrong one.
+func TestStepOfTheStoresClockIsSurvived(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 24 * 365 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			var by time.Duration
+			s := &store{Memory: leasetest.NewMemory(func() time.Time { return now().Add(by) })}
+			h := hold(t, s, lease.Config{})
+			by = step
+			for range 300 {
+				h.id()
+				time.Sleep(time.Second)
+			}
+			if st := h.Status(); st.Losses != 0 || st.Failures != 0 || st.Limit.Before(now()) || st.Limit.After(now().Add(time.Minute)) {
+				t.Errorf("step %v: Status() = %+v; want a limit within a window of %v", step, st, now())
+			}
+			h.close()
+		})
+	}
+}
+
+func TestOnLostMayCloseTheGenerator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		ready, done := make(chan *holder, 1), make(chan error)
+		h := hold(t, s, lease.Config{OnLost: func(*lease.LostError) {
+			h := <-ready
+			done <- h.gen.Close(h.Context())
+		}})
+		ready <- h
+		s.Delete(space(), h.Status().Worker)
+		if err := <-done; err != nil {
+			t.Errorf("Close() in OnLost = %v; want nil", err)
+		}
+	})
+}
+
+// A process is stopped for longer than its window: another takes its worker number,
+// and then it goes on. All IDs are different.
+func TestPausedHolderRepeatsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		paused := hold(t, s, lease.Config{Workers: []int64{5}, Window: 10 * time.Second})
+		seen := map[types.Snowflake]string{}
+		take := func(who string, h *holder) {
+			if was, ok := seen[h.id()]; ok {
+				t.Fatalf("ID %d of %s was returned to %s before", h.last, who, was)
+			}
+			seen[h.last] = who
+		}
+		take("the paused", paused)
+		stuck := make(chan struct{})
+		s.set(only("renew", func(_ context.Context, _ string, do func() error) error { <-stuck; return do() }))
+		time.Sleep(11 * time.Second)
+
+		other := hold(t, s, lease.Config{Workers: []int64{5}, Window: 10 * time.Second})
+		for range 2000 {
+			take("the paused", paused) // still below its limit
+			take("the other", other)
+		}
+		if limit := paused.Status().Limit; !core.Default().Parts(paused.last).Time.Before(limit) ||
+			core.Default().Parts(other.last).Time.Before(limit) {
+			t.Errorf("the paused is at %v, the other at %v; want them on both sides of %v",
+				core.Default().Parts(paused.last).Time, core.Default().Parts(other.last).Time, limit)
+		}
+		s.set(nil)
+		close(stuck)
+		synctest.Wait()
+		if st := paused.Status(); st.Held || st.Losses != 1 {
+			t.Errorf("Status() of the paused = %+v; want its row lost", st)
+		}
+		other.close()
+		time.Sleep(3 * time.Second)
+		for range 2000 {
+			take("the paused", paused)
+		}
+		paused.close()
+	})
+}
+
+func TestLateRenewalOfALostRowHasNoEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{Workers: []int64{5}})
+		var late []func() error
+		s.set(only("renew", func(_ context.Context, _ string, do func() error) error {
+			late = append(late, do)
+			return errAway
+		}))
+		time.Sleep(30 * time.Second)
+		s.set(nil)
+		h.close()
+		row := s.row(t, 5)
+		for _, do := range late {
+			if err := do(); err == nil {
+				t.Error("a renewal after the release was done; want it refused")
+			}
+		}
+		if got := s.row(t, 5); got != row || len(late) == 0 {
+			t.Errorf("row after %d late renewals = %+v; want %+v", len(late), got, row)
+		}
+	})
+}
+
+func TestLoweredRowIsSetRightAndLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{})
+		limit := h.Status().Limit
+		row := s.row(t, h.Status().Worker)
+		row.Until -= 50_000
+		s.Set(space(), row)
+		time.Sleep(16 * time.Second)
+		if st := h.Status(); st.Limit.Before(limit) || st.Losses != 0 {
+			t.Errorf("Status() = %+v; want the row kept and a limit after %v", st, limit)
+		}
+		if n := h.log.count("level=ERROR", "reserved less", "missing=50s"); n != 1 {
+			t.Errorf("%d records of it; want 1", n)
+		}
+		h.close()
+	})
+}
+
+// Someone else's layout in the namespace appears while a row is being replaced.
+func TestLayoutErrorOfALaterClaimIsLoud(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{})
+		s.set(only("claim", func(context.Context, string, func() error) error { return &lease.LayoutError{Namespace: "shop"} }))
+		s.Delete(space(), h.Status().Worker)
+		time.Sleep(10 * time.Minute)
+		if n := h.log.count("level=ERROR", "cannot claim", "layout"); n < 2 || s.count("claim") > 25 {
+			t.Errorf("%d records of %d claims in 10 min; want a few", n, s.count("claim"))
+		}
+		s.set(nil)
+		time.Sleep(2 * time.Minute)
+		h.id()
+		h.close()
+	})
+}

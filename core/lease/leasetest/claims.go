@@ -1,0 +1,56 @@
+package leasetest
+
+// claims are what the suite checks, in the order in which one would want to read
+// the failures: a store that fails the first will fail most others too.
+var claims = []struct {
+	name  string
+	check func(s *suite)
+}{
+	// space.go
+	{"FirstClaimMakesTheRows", firstClaimMakesTheRows},
+	{"RowsMakesNone", rowsMakesNone},
+	{"SimultaneousFirstClaimsGetDistinctRowsOfOneSpace", simultaneousFirstClaims},
+	{"SpacesDoNotSeeEachOther", spacesDoNotSeeEachOther},
+	{"NamespaceKeepsItsLayout", namespaceKeepsItsLayout},
+	{"LargeSpaceWorks", largeSpaceWorks},
+
+	// claim.go
+	{"ClaimsTakeEachFreeRowOnce", claimsTakeEachFreeRowOnce},
+	{"ClaimsChooseAtRandom", claimsChooseAtRandom},
+	{"ClaimTakesOnlyWhatItMay", claimTakesOnlyWhatItMay},
+	{"ClaimTakesOverAnExpiredRow", claimTakesOverAnExpiredRow},
+	{"GuardDelaysTakeover", guardDelaysTakeover},
+	{"ClaimIsRefusedWhenClocksAreApart", claimIsRefusedWhenClocksAreApart},
+	{"NoFreeWorkerErrorNamesTheEarliest", noFreeWorkerErrorNamesTheEarliest},
+	{"NoFreeWorkerErrorNamesRowsFarAhead", noFreeWorkerErrorNamesRowsFarAhead},
+
+	// renew.go
+	{"RenewalRaisesTheLimit", renewalRaisesTheLimit},
+	{"RenewalNeverLowersTheLimit", renewalNeverLowersTheLimit},
+	{"UnchangedRenewalSucceeds", unchangedRenewalSucceeds},
+	{"RenewalByAnotherIsRefused", renewalByAnotherIsRefused},
+	{"LapsedRenewalIsRefused", lapsedRenewalIsRefused},
+
+	// release.go
+	{"ReleaseFreesTheRowAtOnce", releaseFreesTheRowAtOnce},
+	{"ReleaseByAnotherIsRefused", releaseByAnotherIsRefused},
+	{"StaleHolderHasNoEffect", staleHolderHasNoEffect},
+	{"RequestDeliveredTwiceIsDoneOnce", requestDeliveredTwiceIsDoneOnce},
+
+	// model.go
+	{"RandomOperationsDoWhatThePureFunctionsSay", randomOperations},
+
+	// race.go
+	{"OneOfSimultaneousRenewalsWins", oneOfSimultaneousRenewalsWins},
+	{"OneOfSimultaneousClaimsWins", oneOfSimultaneousClaimsWins},
+	{"ConcurrentOperationsAreLinearizable", concurrentOperationsAreLinearizable},
+
+	// fault.go
+	{"DoneContextWritesNothing", doneContextWritesNothing},
+	{"EndingContextEndsTheCall", endingContextEndsTheCall},
+	{"LostReplyIsUnknown", lostReplyIsUnknown},
+	{"DeletedRowStaysGone", deletedRowStaysGone},
+	{"LoweredLimitIsShownAndRaised", loweredLimitIsShownAndRaised},
+	{"RowsSurviveARestart", rowsSurviveARestart},
+	{"UnreachableStoreKeepsItsSecret", unreachableStoreKeepsItsSecret},
+}

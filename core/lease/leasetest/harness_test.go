@@ -1,0 +1,229 @@
+package leasetest_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasetest"
+)
+
+const secret = "hunter2"
+
+// A world is a Memory as if it were on a server: calls reach it through handles,
+// which may stall, lose replies, or not get there.
+type world struct {
+	mem atomic.Pointer[leasetest.Memory]
+
+	mu      sync.Mutex // guards what follows
+	clock   time.Time  // zero: the system's
+	stalled chan struct{}
+}
+
+func newWorld() *world {
+	w := &world{}
+	w.mem.Store(leasetest.NewMemory(w.now))
+	return w
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.clock.IsZero() {
+		return time.Now()
+	}
+	return w.clock
+}
+
+func (w *world) setClock(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clock = now
+}
+
+// pass returns when the world goes on, or ctx ends.
+func (w *world) pass(ctx context.Context) error {
+	w.mu.Lock()
+	gate := w.stalled
+	w.mu.Unlock()
+	if gate == nil {
+		return nil
+	}
+	select {
+	case <-gate:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *world) stall(*testing.T) (resume func()) {
+	gate := make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stalled = gate
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.stalled = nil
+		close(gate)
+	}
+}
+
+func (w *world) setUntil(t *testing.T, s lease.Space, worker int64, until lease.Millis) {
+	rows, _, err := w.mem.Load().Rows(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := rows[worker]
+	row.Until = until
+	w.mem.Load().Set(s, row)
+}
+
+// harness returns one with every hook. wrap makes the store of a handle out of
+// the right one.
+func (w *world) harness(wrap func(w *world, right leasetest.Store) leasetest.Store) leasetest.Harness {
+	open := func() leasetest.Store {
+		if wrap == nil {
+			return handle{w: w}
+		}
+		return wrap(w, handle{w: w})
+	}
+	return leasetest.Harness{
+		Open:     func(*testing.T) leasetest.Store { return open() },
+		SetUntil: w.setUntil,
+		Delete: func(_ *testing.T, s lease.Space, worker int64) {
+			w.mem.Load().Delete(s, worker)
+		},
+		SetClock: func(_ *testing.T, now time.Time) { w.setClock(now) },
+		Restart: func(*testing.T) {
+			m := leasetest.NewMemory(w.now)
+			m.Restore(w.mem.Load().Snapshot())
+			w.mem.Store(m)
+		},
+		Stall:        w.stall,
+		LosesReplies: func(*testing.T) leasetest.Store { return deaf{open()} },
+		Unreachable:  func(*testing.T) leasetest.Store { return nowhere{} },
+		Secret:       secret,
+	}
+}
+
+// A handle reaches the memory of its world.
+type handle struct{ w *world }
+
+func (h handle) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	if err := h.w.pass(ctx); err != nil {
+		return lease.Reply{}, err
+	}
+	return h.w.mem.Load().Claim(ctx, c)
+}
+
+func (h handle) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	if err := h.w.pass(ctx); err != nil {
+		return lease.Reply{}, err
+	}
+	return h.w.mem.Load().Renew(ctx, r)
+}
+
+func (h handle) Release(ctx context.Context, r lease.Release) error {
+	if err := h.w.pass(ctx); err != nil {
+		return err
+	}
+	return h.w.mem.Load().Release(ctx, r)
+}
+
+func (h handle) Rows(ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+	if err := h.w.pass(ctx); err != nil {
+		return nil, 0, err
+	}
+	return h.w.mem.Load().Rows(ctx, s)
+}
+
+// errReply is what a caller gets who gets no reply.
+var errReply = errors.New("connection lost")
+
+// deaf does what it is asked and loses the reply.
+type deaf struct{ leasetest.Store }
+
+func (d deaf) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	_, _ = d.Store.Claim(ctx, c)
+	return lease.Reply{}, errReply
+}
+
+func (d deaf) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	_, _ = d.Store.Renew(ctx, r)
+	return lease.Reply{}, errReply
+}
+
+func (d deaf) Release(ctx context.Context, r lease.Release) error {
+	_ = d.Store.Release(ctx, r)
+	return errReply
+}
+
+// nowhere never gets to the store.
+type nowhere struct{}
+
+func (nowhere) Claim(context.Context, lease.Claim) (lease.Reply, error) {
+	return lease.Reply{}, errReply
+}
+func (nowhere) Renew(context.Context, lease.Renewal) (lease.Reply, error) {
+	return lease.Reply{}, errReply
+}
+func (nowhere) Release(context.Context, lease.Release) error { return errReply }
+func (nowhere) Rows(context.Context, lease.Space) ([]lease.Row, lease.Millis, error) {
+	return nil, 0, errReply
+}
+
+// flaky gives up calls with a near deadline in each way that a network has: not
+// done, done but the reply lost, and done later.
+type flaky struct{ leasetest.Store }
+
+// near reports whether ctx ends soon, and chooses what becomes of the call.
+func near(ctx context.Context) (fate int, ok bool) {
+	deadline, ok := ctx.Deadline()
+	return rand.IntN(3), ok && time.Until(deadline) < time.Second
+}
+
+func lose(ctx context.Context, do func(ctx context.Context)) (lost bool) {
+	fate, ok := near(ctx)
+	if !ok {
+		return false
+	}
+	ctx = context.WithoutCancel(ctx)
+	switch fate {
+	case 0:
+		do(ctx)
+	case 1:
+		go func() {
+			time.Sleep(rand.N(time.Millisecond))
+			do(ctx)
+		}()
+	}
+	return true
+}
+
+func (f flaky) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	if lose(ctx, func(ctx context.Context) { _, _ = f.Store.Claim(ctx, c) }) {
+		return lease.Reply{}, errReply
+	}
+	return f.Store.Claim(ctx, c)
+}
+
+func (f flaky) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	if lose(ctx, func(ctx context.Context) { _, _ = f.Store.Renew(ctx, r) }) {
+		return lease.Reply{}, errReply
+	}
+	return f.Store.Renew(ctx, r)
+}
+
+func (f flaky) Release(ctx context.Context, r lease.Release) error {
+	if lose(ctx, func(ctx context.Context) { _ = f.Store.Release(ctx, r) }) {
+		return errReply
+	}
+	return f.Store.Release(ctx, r)
+}

@@ -1,0 +1,688 @@
+package leasetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasetest"
+)
+
+// A variant is a store that is wrong in one way. A method that is nil is right.
+type variant struct {
+	claim   func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error)
+	renew   func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error)
+	release func(v broken, ctx context.Context, r lease.Release) error
+	rows    func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error)
+	harness func(w *world, h *leasetest.Harness)
+
+	caught []string // some of the subtests that fail, those made for it
+}
+
+// broken is a handle on a store of that variant.
+type broken struct {
+	handle
+	variant
+	*memory
+}
+
+// memory is what a handle remembers, though it must not.
+type memory struct {
+	mu  sync.Mutex
+	rng *rand.Rand
+	row map[int64]lease.Row
+}
+
+func (v broken) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	if v.claim == nil {
+		return v.handle.Claim(ctx, c)
+	}
+	return v.claim(v, ctx, c)
+}
+
+func (v broken) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	if v.renew == nil {
+		return v.handle.Renew(ctx, r)
+	}
+	return v.renew(v, ctx, r)
+}
+
+func (v broken) Release(ctx context.Context, r lease.Release) error {
+	if v.release == nil {
+		return v.handle.Release(ctx, r)
+	}
+	return v.release(v, ctx, r)
+}
+
+func (v broken) Rows(ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+	if v.rows == nil {
+		return v.handle.Rows(ctx, s)
+	}
+	return v.rows(v, ctx, s)
+}
+
+func (v broken) mem() *leasetest.Memory { return v.w.mem.Load() }
+
+// stored returns the row of a worker.
+func (v broken) stored(s lease.Space, worker int64) (lease.Row, bool) {
+	rows, _, _ := v.mem().Rows(context.Background(), s)
+	i := slices.IndexFunc(rows, func(r lease.Row) bool { return r.Worker == worker })
+	if i < 0 {
+		return lease.Row{}, false
+	}
+	return rows[i], true
+}
+
+func (v broken) millis() lease.Millis { return lease.MillisOf(v.w.now()) }
+
+// renewAs renews with another idea of what Apply does.
+func (v broken) renewAs(ctx context.Context, r lease.Renewal, apply func(row lease.Row, now lease.Millis) (lease.Row, error)) (lease.Reply, error) {
+	before, ok := v.stored(r.Space, r.Worker)
+	if !ok || ctx.Err() != nil {
+		return v.handle.Renew(ctx, r)
+	}
+	now := v.millis()
+	row, err := apply(before, now)
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	v.mem().Set(r.Space, row)
+	return lease.Reply{Row: row, Before: before.Until, Now: now}, nil
+}
+
+// after changes the row that a claim or renewal has written, and tells of it.
+func (v broken) after(s lease.Space, r lease.Reply, err error, edit func(row *lease.Row)) (lease.Reply, error) {
+	if err == nil {
+		edit(&r.Row)
+		v.mem().Set(s, r.Row)
+	}
+	return r, err
+}
+
+var variants = map[string]variant{
+	"right": {},
+
+	// -- compare and set
+	"renews without compare-and-set": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			return v.renewAs(ctx, r, func(row lease.Row, now lease.Millis) (lease.Row, error) {
+				r.Epoch, r.Owner, r.Known = row.Epoch, row.Owner, []string{row.Nonce}
+				return r.Apply(row, now)
+			})
+		},
+		caught: []string{"RenewalByAnotherIsRefused", "StaleHolderHasNoEffect", "OneOfSimultaneousRenewalsWins", "RandomOperationsDoWhatThePureFunctionsSay", "ConcurrentOperationsAreLinearizable"},
+	},
+	"renews whoever knows the owner": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			return v.renewAs(ctx, r, func(row lease.Row, now lease.Millis) (lease.Row, error) {
+				r.Known = []string{row.Nonce}
+				return r.Apply(row, now)
+			})
+		},
+		caught: []string{"RenewalByAnotherIsRefused", "OneOfSimultaneousRenewalsWins", "RandomOperationsDoWhatThePureFunctionsSay"},
+	},
+	"renews whoever knows the epoch": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			return v.renewAs(ctx, r, func(row lease.Row, now lease.Millis) (lease.Row, error) {
+				r.Owner = row.Owner
+				return r.Apply(row, now)
+			})
+		},
+		caught: []string{"RenewalByAnotherIsRefused"},
+	},
+	"reads and writes a renewal apart": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			return v.renewAs(ctx, r, func(row lease.Row, now lease.Millis) (lease.Row, error) {
+				time.Sleep(time.Millisecond) // for another to come between
+				return r.Apply(row, now)
+			})
+		},
+		caught: []string{"OneOfSimultaneousRenewalsWins"},
+	},
+	"reads and writes a claim apart": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			rows, now, err := v.handle.Rows(ctx, c.Space)
+			if err != nil || len(rows) == 0 || c.Check(now) != nil {
+				return v.handle.Claim(ctx, c)
+			}
+			before, err := c.Choose(rows, now, rand.IntN)
+			if err != nil {
+				return lease.Reply{}, err
+			}
+			time.Sleep(time.Millisecond) // for another to come between
+			row, _ := c.Apply(before, now)
+			v.mem().Set(c.Space, row)
+			return lease.Reply{Row: row, Before: before.Until, Now: now}, nil
+		},
+		caught: []string{"OneOfSimultaneousClaimsWins"},
+	},
+	"takes nonces without case": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			for i, n := range r.Known {
+				r.Known[i] = strings.ToLower(n)
+			}
+			return v.handle.Renew(ctx, r)
+		},
+		caught: []string{"RenewalByAnotherIsRefused"},
+	},
+	"knows the last nonce only": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			r.Known = r.Known[max(0, len(r.Known)-1):]
+			return v.handle.Renew(ctx, r)
+		},
+		caught: []string{"RenewalRaisesTheLimit", "RandomOperationsDoWhatThePureFunctionsSay"},
+	},
+	"renews from memory": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			r, err := v.handle.Claim(ctx, c)
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.row[r.Row.Worker] = r.Row
+			return r, err
+		},
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			if row, ok := v.row[r.Worker]; ok && row.Owner == r.Owner {
+				return v.renewAs(ctx, r, func(_ lease.Row, now lease.Millis) (lease.Row, error) {
+					row, err := r.Apply(row, now)
+					if err == nil {
+						v.row[r.Worker] = row
+					}
+					return row, err
+				})
+			}
+			return v.handle.Renew(ctx, r)
+		},
+		caught: []string{"StaleHolderHasNoEffect", "RandomOperationsDoWhatThePureFunctionsSay"},
+	},
+
+	// -- limits
+	"lowers Until on renewal": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			reply, err := v.handle.Renew(ctx, r)
+			return v.after(r.Space, reply, err, func(row *lease.Row) { row.Until = reply.Now + r.Window })
+		},
+		caught: []string{"RenewalNeverLowersTheLimit", "RandomOperationsDoWhatThePureFunctionsSay", "LoweredLimitIsShownAndRaised"},
+	},
+	"believes a lowered Until": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			r.Until = min(r.Until, 0)
+			return v.handle.Renew(ctx, r)
+		},
+		caught: []string{"LoweredLimitIsShownAndRaised"},
+	},
+	"shows the new limit as Before": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			reply, err := v.handle.Renew(ctx, r)
+			reply.Before = reply.Row.Until
+			return reply, err
+		},
+		caught: []string{"RenewalRaisesTheLimit", "LoweredLimitIsShownAndRaised"},
+	},
+	"refuses an unchanged renewal": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			before, _ := v.stored(r.Space, r.Worker)
+			reply, err := v.handle.Renew(ctx, r)
+			if err == nil && reply.Row.Until == before.Until {
+				return lease.Reply{}, r.Lost(lease.TakenOver)
+			}
+			return reply, err
+		},
+		caught: []string{"UnchangedRenewalSucceeds"},
+	},
+	"does not count renewals": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			reply, err := v.handle.Renew(ctx, r)
+			return v.after(r.Space, reply, err, func(row *lease.Row) { row.Renewals-- })
+		},
+		caught: []string{"UnchangedRenewalSucceeds", "RenewalRaisesTheLimit"},
+	},
+	"renews a lapsed row": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			r.Guard = 0
+			return v.handle.Renew(ctx, r)
+		},
+		caught: []string{"LapsedRenewalIsRefused"},
+	},
+	"takes over a guarded row": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			c.Guard = 0
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"GuardDelaysTakeover", "RandomOperationsDoWhatThePureFunctionsSay"},
+	},
+	"follows a clock that is wrong": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			r.Skew = 24 * 60 * 60_000
+			return v.handle.Renew(ctx, r)
+		},
+		caught: []string{"RenewalRaisesTheLimit"},
+	},
+	"keeps time in seconds": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			r, err := v.handle.Claim(ctx, c)
+			return v.after(c.Space, r, err, func(row *lease.Row) { row.Until = row.Until / 1000 * 1000 })
+		},
+		caught: []string{"FirstClaimMakesTheRows", "ClaimTakesOverAnExpiredRow"},
+	},
+
+	// -- claims
+	"chooses in a fixed order": {
+		harness: func(w *world, _ *leasetest.Harness) { w.mem.Load().IntN = func(int) int { return 0 } },
+		caught:  []string{"ClaimsChooseAtRandom"},
+	},
+	"chooses with a fixed seed": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			rows, now, err := v.handle.Rows(ctx, c.Space)
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			if row, none := c.Choose(rows, now, v.rng.IntN); err == nil && none == nil {
+				c.Only = []int64{row.Worker}
+			}
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"ClaimsChooseAtRandom"},
+	},
+	"ignores Only": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			c.Only = nil
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"ClaimTakesOnlyWhatItMay", "LargeSpaceWorks", "RandomOperationsDoWhatThePureFunctionsSay"},
+	},
+	"takes an empty Only for nil": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			if len(c.Only) == 0 {
+				c.Only = nil
+			}
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"ClaimTakesOnlyWhatItMay"},
+	},
+	"writes despite skew": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			c.Now = v.millis()
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"ClaimIsRefusedWhenClocksAreApart"},
+	},
+	"makes the space before it looks at the clock": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			if c.Check(v.millis()) != nil {
+				right := c
+				right.Now, right.Only = v.millis(), nil
+				if r, err := v.handle.Claim(ctx, right); err == nil {
+					_ = v.handle.Release(ctx, lease.Release{
+						Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: r.Row.Owner,
+						Known: []string{r.Row.Nonce}, Nonce: r.Row.Nonce, End: r.Before,
+					})
+				}
+			}
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"ClaimIsRefusedWhenClocksAreApart"},
+	},
+	"keeps the epoch of a claim": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			r, err := v.handle.Claim(ctx, c)
+			return v.after(c.Space, r, err, func(row *lease.Row) { row.Epoch = max(1, row.Epoch-1) })
+		},
+		caught: []string{"ClaimTakesOverAnExpiredRow"},
+	},
+	"names no earliest time": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			r, err := v.handle.Claim(ctx, c)
+			if errors.Is(err, lease.ErrNoFreeWorker) {
+				err = lease.ErrNoFreeWorker
+			}
+			return r, err
+		},
+		caught: []string{"NoFreeWorkerErrorNamesTheEarliest"},
+	},
+	"counts all rows, not those of Only": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			r, err := v.handle.Claim(ctx, c)
+			if errors.Is(err, lease.ErrNoFreeWorker) {
+				c.Only = nil
+				if _, all := v.handle.Claim(ctx, c); all != nil {
+					err = all
+				}
+			}
+			return r, err
+		},
+		caught: []string{"NoFreeWorkerErrorNamesTheEarliest", "ClaimTakesOnlyWhatItMay"},
+	},
+
+	// -- releases
+	"deletes rows on release": {
+		release: func(v broken, ctx context.Context, r lease.Release) error {
+			err := v.handle.Release(ctx, r)
+			if err == nil {
+				v.mem().Delete(r.Space, r.Worker)
+			}
+			return err
+		},
+		caught: []string{"ReleaseFreesTheRowAtOnce", "RandomOperationsDoWhatThePureFunctionsSay"},
+	},
+	"keeps the limit on release": {
+		release: func(v broken, ctx context.Context, r lease.Release) error {
+			row, _ := v.stored(r.Space, r.Worker)
+			r.End = max(r.End, row.Until)
+			return v.handle.Release(ctx, r)
+		},
+		caught: []string{"ReleaseFreesTheRowAtOnce"},
+	},
+	"releases for anybody": {
+		release: func(v broken, ctx context.Context, r lease.Release) error {
+			if row, ok := v.stored(r.Space, r.Worker); ok && ctx.Err() == nil {
+				r.Epoch, r.Owner, r.Known = row.Epoch, row.Owner, []string{row.Nonce}
+			}
+			return v.handle.Release(ctx, r)
+		},
+		caught: []string{"ReleaseByAnotherIsRefused", "StaleHolderHasNoEffect", "RequestDeliveredTwiceIsDoneOnce"},
+	},
+	"keeps the epoch on release": {
+		release: func(v broken, ctx context.Context, r lease.Release) error {
+			err := v.handle.Release(ctx, r)
+			if row, ok := v.stored(r.Space, r.Worker); ok && err == nil {
+				row.Epoch--
+				v.mem().Set(r.Space, row)
+			}
+			return err
+		},
+		caught: []string{"ReleaseFreesTheRowAtOnce", "RandomOperationsDoWhatThePureFunctionsSay"},
+	},
+	"lets a released row wait": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			rows, now, _ := v.handle.Rows(ctx, c.Space)
+			for _, row := range rows {
+				if row.Owner == "" && row.Until > now {
+					row.Owner = "nobody"
+					v.mem().Set(c.Space, row)
+				}
+			}
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"ReleaseFreesTheRowAtOnce"},
+	},
+
+	// -- answers
+	"answers success on unknown": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			reply, err := v.handle.Renew(ctx, r)
+			if errors.Is(err, lease.ErrLost) {
+				err = nil
+			}
+			return reply, err
+		},
+		release: func(v broken, ctx context.Context, r lease.Release) error {
+			if err := v.handle.Release(ctx, r); !errors.Is(err, lease.ErrLost) {
+				return err
+			}
+			return nil
+		},
+		caught: []string{"RenewalByAnotherIsRefused", "ReleaseByAnotherIsRefused", "StaleHolderHasNoEffect", "LapsedRenewalIsRefused", "DeletedRowStaysGone"},
+	},
+	"gives every loss one reason": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			reply, err := v.handle.Renew(ctx, r)
+			if errors.Is(err, lease.ErrLost) {
+				err = r.Lost(lease.TakenOver)
+			}
+			return reply, err
+		},
+		caught: []string{"RenewalByAnotherIsRefused", "LapsedRenewalIsRefused", "DeletedRowStaysGone"},
+	},
+	"takes no reply for a refusal": {
+		harness: func(_ *world, h *leasetest.Harness) {
+			lossy := h.LosesReplies
+			h.LosesReplies = func(t *testing.T) leasetest.Store { return refuses{lossy(t)} }
+		},
+		caught: []string{"LostReplyIsUnknown"},
+	},
+	"takes no reply for success": {
+		harness: func(_ *world, h *leasetest.Harness) {
+			lossy := h.LosesReplies
+			h.LosesReplies = func(t *testing.T) leasetest.Store { return succeeds{lossy(t)} }
+		},
+		caught: []string{"LostReplyIsUnknown"},
+	},
+	"answers success when the context ends": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			reply, err := v.handle.Renew(ctx, r)
+			if ctx.Err() != nil {
+				err = nil
+			}
+			return reply, err
+		},
+		caught: []string{"DoneContextWritesNothing", "EndingContextEndsTheCall"},
+	},
+	"ignores a context that is done": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			if ctx.Err() != nil {
+				ctx = context.WithoutCancel(ctx)
+			}
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"DoneContextWritesNothing"},
+	},
+	"shows its password": {
+		harness: func(_ *world, h *leasetest.Harness) {
+			h.Unreachable = func(*testing.T) leasetest.Store { return talks{nowhere{}} }
+		},
+		caught: []string{"UnreachableStoreKeepsItsSecret"},
+	},
+
+	// -- rows and spaces
+	"makes missing rows anew": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			if rows, now, err := v.handle.Rows(ctx, c.Space); err == nil && c.Check(now) == nil && len(rows) > 0 {
+				for worker := range c.Space.Workers {
+					if !slices.ContainsFunc(rows, func(r lease.Row) bool { return r.Worker == worker }) {
+						v.mem().Set(c.Space, lease.Row{Worker: worker})
+					}
+				}
+			}
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"DeletedRowStaysGone"},
+	},
+	"makes a row when it is asked for": {
+		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+			rows, now, err := v.handle.Rows(ctx, s)
+			return slices.DeleteFunc(rows, func(r lease.Row) bool { return r.Epoch == 0 }), now, err
+		},
+		caught: []string{"FirstClaimMakesTheRows", "LargeSpaceWorks"},
+	},
+	"makes rows to show them": {
+		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+			if rows, now, err := v.handle.Rows(ctx, s); err != nil || len(rows) > 0 {
+				return rows, now, err
+			}
+			v.mem().Set(s, lease.Row{})
+			return v.handle.Rows(ctx, s)
+		},
+		caught: []string{"RowsMakesNone"},
+	},
+	"makes the space twice": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			rows, _, _ := v.handle.Rows(ctx, c.Space)
+			time.Sleep(time.Millisecond) // for another to come between
+			if len(rows) == 0 {
+				if now := v.millis(); ctx.Err() == nil && c.Check(now) == nil {
+					v.mem().Restore(leasetest.Snapshot{})
+				}
+			}
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"SimultaneousFirstClaimsGetDistinctRowsOfOneSpace"},
+	},
+	"forgets the fingerprint": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			c.Space.Layout = ""
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"NamespaceKeepsItsLayout"},
+	},
+	"keeps a fingerprint per datacenter": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			c.Space = perDatacenter(c.Space)
+			return v.handle.Claim(ctx, c)
+		},
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			r.Space = perDatacenter(r.Space)
+			return v.handle.Renew(ctx, r)
+		},
+		release: func(v broken, ctx context.Context, r lease.Release) error {
+			r.Space = perDatacenter(r.Space)
+			return v.handle.Release(ctx, r)
+		},
+		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+			return v.handle.Rows(ctx, perDatacenter(s))
+		},
+		caught: []string{"NamespaceKeepsItsLayout"},
+	},
+	"takes namespaces without case": named(strings.ToLower, "SpacesDoNotSeeEachOther"),
+	"takes _ in namespaces for any": named(func(n string) string { return strings.ReplaceAll(n, "_", ".") }, "SpacesDoNotSeeEachOther"),
+	"cuts namespaces at 63 bytes":   named(func(n string) string { return n[:min(len(n), 63)] }, "SpacesDoNotSeeEachOther"),
+	"joins namespace and datacenter": spaced(func(s lease.Space) lease.Space {
+		s.Namespace, s.Datacenter = fmt.Sprint(s.Namespace, s.Datacenter), 0
+		return s
+	}, "SpacesDoNotSeeEachOther"),
+	"forgets on restart": {
+		harness: func(w *world, h *leasetest.Harness) {
+			h.Restart = func(*testing.T) { w.mem.Store(leasetest.NewMemory(w.now)) }
+		},
+		caught: []string{"RowsSurviveARestart"},
+	},
+}
+
+func perDatacenter(s lease.Space) lease.Space {
+	s.Namespace = fmt.Sprintf("%s %d", s.Namespace, s.Datacenter)
+	return s
+}
+
+func named(name func(string) string, caught string) variant {
+	return spaced(func(s lease.Space) lease.Space {
+		s.Namespace = name(s.Namespace)
+		return s
+	}, caught)
+}
+
+// spaced is a store that takes some spaces for others.
+func spaced(as func(lease.Space) lease.Space, caught string) variant {
+	return variant{
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			c.Space = as(c.Space)
+			return v.handle.Claim(ctx, c)
+		},
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			r.Space = as(r.Space)
+			return v.handle.Renew(ctx, r)
+		},
+		release: func(v broken, ctx context.Context, r lease.Release) error {
+			r.Space = as(r.Space)
+			return v.handle.Release(ctx, r)
+		},
+		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+			return v.handle.Rows(ctx, as(s))
+		},
+		caught: []string{caught},
+	}
+}
+
+// refuses takes each unknown outcome for a loss.
+type refuses struct{ leasetest.Store }
+
+func (s refuses) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	reply, err := s.Store.Renew(ctx, r)
+	if err != nil {
+		err = r.Lost(lease.TakenOver)
+	}
+	return reply, err
+}
+
+// succeeds takes each unknown outcome for success.
+type succeeds struct{ leasetest.Store }
+
+func (s succeeds) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	reply, _ := s.Store.Renew(ctx, r)
+	return reply, nil
+}
+
+// talks puts the password into its errors.
+type talks struct{ leasetest.Store }
+
+func (s talks) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	reply, err := s.Store.Renew(ctx, r)
+	return reply, fmt.Errorf("dial user:%s@host: %w", secret, err)
+}
+
+// variantEnv names the variant that a child process tests.
+const variantEnv = "LEASETEST_VARIANT"
+
+// TestVariant is what the child processes of the tests below run.
+func TestVariant(t *testing.T) {
+	name := os.Getenv(variantEnv)
+	if name == "" {
+		t.Skip("for child processes of other tests only")
+	}
+	v := variants[name]
+	leasetest.Run(t, func(*testing.T) leasetest.Harness {
+		w := newWorld()
+		h := w.harness(func(w *world, _ leasetest.Store) leasetest.Store {
+			return broken{handle{w}, v, &memory{rng: rand.New(rand.NewPCG(1, 2)), row: map[int64]lease.Row{}}}
+		})
+		h.Seed = 1 // so that what it catches by chance it catches each time
+		if v.harness != nil {
+			v.harness(w, &h)
+		}
+		return h
+	})
+}
+
+var failed = regexp.MustCompile(`(?m)^ +--- FAIL: TestVariant/(\w+)`)
+
+// Each variant runs in a process of its own, since a test cannot fail without
+// failing its parents.
+func TestSuiteCatchesBrokenStores(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a process per broken store")
+	}
+	for _, name := range slices.Sorted(maps.Keys(variants)) {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVariant$", "-test.timeout=2m")
+			cmd.Env = append(os.Environ(), variantEnv+"="+name)
+			out, err := cmd.CombinedOutput()
+			var got []string
+			for _, m := range failed.FindAllSubmatch(out, -1) {
+				got = append(got, string(m[1]))
+			}
+			want := variants[name].caught
+			if (err != nil) != (len(want) > 0) {
+				t.Errorf("suite on a store that %s = error %v; want it to fail: %t\n%s", name, err, len(want) > 0, out)
+			}
+			for _, claim := range want {
+				if !slices.Contains(got, claim) {
+					t.Errorf("suite on a store that %s fails %q; want %s among them", name, got, claim)
+				}
+			}
+			if len(want) == 0 && len(got) > 0 {
+				t.Errorf("suite on a right store fails %q; want none", got)
+			}
+		})
+	}
+}

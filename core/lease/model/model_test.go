@@ -1,0 +1,737 @@
+// Package model_test explores the protocol of package lease, with the functions
+// that define it: Claim.Apply, Claim.From, Renewal.Apply and Release.Apply of
+// store.go are called, not transcribed. README.md says what it shares with the
+// Promela models beside it.
+package model_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+const (
+	processes = 2
+	underWay  = 3 // requests under way, of all processes; one more takes the place of any
+)
+
+// A world is one moment of everything: the store, the processes, the requests
+// under way, and what the invariants remember. It is comparable and small, since
+// every world that was seen is kept.
+//
+// A token, of an owner or a write, is a small number; 0 is none. Tokens can only be
+// compared, so worlds that differ by their names are one world: see rename.
+type world struct {
+	row    row
+	backup row  // to which the store will go back
+	lost   bool // the store has gone back, or the row was deleted
+	now    int8 // true time, where the model has one
+
+	processes [processes]process
+	requests  [underWay]request
+
+	issued int8 // the first timestamp issued, and one; 0: none yet
+	copied bool // a process was copied while it ran
+	held   int8 // the limit it held then, or that a request under way got it
+}
+
+// A row is a lease.Row.
+type row struct{ epoch, owner, nonce, until int8 }
+
+// A process is what one knows. A crash forgets it.
+type process struct {
+	epoch, owner int8  // epoch 0: it has no lease
+	known        uint8 // a bit for each nonce: Renewal.Known
+	next, limit  int8  // its timestamps to come are in [next, limit)
+	waits        int8  // for the reply to the request with this nonce
+}
+
+// A request is a lease.Claim, a lease.Renewal or a lease.Release.
+type request struct {
+	kind                             kind
+	early                            bool // sent before the copy, and awaited then
+	epoch, owner, nonce, next, until int8
+	now                              int8
+	known                            uint8
+}
+
+type kind int8
+
+const (
+	claim kind = 1 + iota
+	renew
+	release
+)
+
+// A protocol is the functions of store.go, or a mutant of them.
+type protocol struct {
+	claim   func(c lease.Claim, row lease.Row, now lease.Millis) (lease.Row, bool)
+	from    func(c lease.Claim, r lease.Reply) lease.Millis
+	renew   func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error)
+	release func(r lease.Release, row lease.Row) (lease.Row, error)
+}
+
+func ours() protocol {
+	return protocol{
+		claim:   func(c lease.Claim, row lease.Row, now lease.Millis) (lease.Row, bool) { return c.Apply(row, now) },
+		from:    func(c lease.Claim, r lease.Reply) lease.Millis { return c.From(r) },
+		renew:   func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) { return r.Apply(row, now) },
+		release: func(r lease.Release, row lease.Row) (lease.Row, error) { return r.Apply(row) },
+	}
+}
+
+// A model says what may happen, and within which bounds.
+type model struct {
+	name   string
+	window int8
+	guard  int8 // D; clocks then show true time to D later. 0: off, and clocks show anything
+	times  int8 // without the guard the last limit, with it the last true time
+	epochs int8 // claims and releases that are done
+
+	underWay int // requests; 0: as many as a world has room for
+
+	loses   bool // the store goes back once, to any earlier state
+	deletes bool // the row is deleted once, and made anew
+	copies  bool // a process is copied once
+
+	large          bool // not for short runs
+	duplicatesOnly bool // not a word about what the store has reserved
+
+	// Mistakes of a process; those of the store are in the protocol.
+	timeoutIsSuccess  bool
+	releaseBeforeSeal bool
+
+	protocol protocol
+
+	broken string // the invariant that does not hold, and how
+
+	telling bool   // moves are wanted in words
+	said    string // the last one
+}
+
+// say puts a move in words.
+func (m *model) say(format string, args ...any) {
+	if m.telling {
+		m.said = fmt.Sprintf(format, args...)
+	}
+}
+
+// breaks notes that an invariant is broken.
+func (m *model) breaks(format string, args ...any) {
+	if m.broken == "" {
+		m.broken = fmt.Sprintf(format, args...)
+	}
+}
+
+// Names of tokens as the store has them, and each set of them.
+var (
+	names [16]string
+	sets  [1 << 8][]string
+)
+
+func init() {
+	for k := 1; k < len(names); k++ {
+		names[k] = string(rune('a' + k))
+	}
+	for set := range sets {
+		for k := range 8 {
+			if set&(1<<k) != 0 {
+				sets[set] = append(sets[set], names[k])
+			}
+		}
+	}
+}
+
+func token(name string) int8 {
+	if name == "" {
+		return 0
+	}
+	return int8(name[0] - 'a')
+}
+
+func (r row) lease() lease.Row {
+	return lease.Row{Epoch: int64(r.epoch), Owner: names[r.owner], Nonce: names[r.nonce], Until: lease.Millis(r.until)}
+}
+
+func rowOf(r lease.Row) row {
+	return row{epoch: int8(r.Epoch), owner: token(r.Owner), nonce: token(r.Nonce), until: int8(r.Until)}
+}
+
+// steps tells yield every world that may come after w.
+func (m *model) steps(w *world, yield func(next world)) {
+	for p := range w.processes {
+		m.process(w, p, yield)
+	}
+	for q := range w.requests {
+		if w.requests[q].kind != 0 {
+			m.serve(w, q, yield)
+		}
+	}
+	if m.guard > 0 && w.now < m.times {
+		v := *w
+		v.now++
+		m.say("time is %d", v.now)
+		yield(v)
+	}
+	if m.loses && !w.lost {
+		v := *w
+		v.backup = v.row
+		m.say("the store will come back to this state")
+		yield(v)
+		v = *w
+		v.row, v.backup, v.lost = v.backup, row{}, true
+		m.say("the store goes back to its earlier state")
+		yield(v)
+	}
+	if m.deletes && !w.lost {
+		v := *w
+		v.row, v.lost = row{}, true
+		m.say("the row is deleted, and made anew")
+		yield(v)
+	}
+	if m.copies && !w.copied {
+		for a := range w.processes {
+			if p := w.processes[a]; p != (process{}) {
+				v := *w
+				v.processes = [processes]process{p, p}
+				v.copied, v.held = true, p.limit
+				for q := range v.requests {
+					r := &v.requests[q]
+					r.early = p.waits != 0 && r.nonce == p.waits
+				}
+				m.say("%c is copied, and its copy takes the place of the other", 'A'+a)
+				yield(v)
+			}
+		}
+	}
+}
+
+// clocks returns what a clock may show.
+func (m *model) clocks(w *world) (first, last int8) {
+	if m.guard > 0 {
+		return w.now, w.now + m.guard
+	}
+	return 0, m.times
+}
+
+// process makes the moves of process p.
+func (m *model) process(w *world, p int, yield func(next world)) {
+	now := w.processes[p]
+	who := 'A' + p
+	if now.waits == 0 {
+		// Without the guard the clock of a sender decides nothing.
+		first, last := m.clocks(w)
+		if m.guard == 0 {
+			last = first
+		}
+		for clock := first; clock <= last; clock++ {
+			if now.epoch == 0 {
+				m.send(w, p, request{kind: claim, owner: fresh(w.owners()), now: clock}, yield)
+			} else {
+				m.send(w, p, request{kind: renew, epoch: now.epoch, owner: now.owner, known: now.known,
+					next: now.next, until: now.limit, now: clock}, yield)
+			}
+		}
+		if now.epoch != 0 {
+			// After any timestamps that may be issued.
+			for end := now.next; end == now.next || end <= now.limit; end++ {
+				m.send(w, p, request{kind: release, epoch: now.epoch, owner: now.owner, known: now.known, until: end}, yield)
+			}
+		}
+	}
+
+	// Issue. A clock that is at the limit or beyond is ignored.
+	if now.next < now.limit {
+		if m.guard == 0 && !m.duplicatesOnly && !w.lost && !w.copied && now.limit > w.row.until {
+			m.breaks("reserved: %c may issue %d; want less than %d, which the store has", who, now.limit-1, w.row.until)
+		}
+		if x := w.issued - 1; x < 0 {
+			for x := now.next; x < now.limit; x++ {
+				v := *w
+				v.issued, v.processes[p].next = x+1, x+1
+				m.say("%c issues %d", who, x)
+				yield(v)
+			}
+		} else if now.next <= x && x < now.limit && x >= w.held {
+			m.breaks("unique: %c issues %d, which was issued before", who, x)
+		}
+	}
+
+	if now.waits != 0 {
+		v := *w
+		v.processes[p].waits = 0
+		if m.timeoutIsSuccess && now.epoch != 0 {
+			v.processes[p].limit += m.window
+		}
+		m.say("%c waits no longer", who)
+		yield(v)
+	}
+	// A refusal by the store makes a process do the same, or nothing.
+	if now != (process{}) {
+		v := *w
+		v.processes[p] = process{}
+		m.say("%c crashes", who)
+		yield(v)
+	}
+}
+
+// send puts a request of process p under way, with a fresh nonce.
+func (m *model) send(w *world, p int, r request, yield func(next world)) {
+	r.nonce = fresh(w.nonces())
+	v := *w
+	switch sender := &v.processes[p]; {
+	case r.kind == release && !m.releaseBeforeSeal:
+		*sender = process{} // sealed, and nothing to wait for
+	default:
+		sender.waits = r.nonce
+		if sender.epoch != 0 {
+			sender.known |= 1 << r.nonce // until a reply confirms a write
+		}
+	}
+	room := v.requests[:cmp.Or(m.underWay, underWay)]
+	full := !slices.ContainsFunc(room, func(r request) bool { return r.kind == 0 })
+	for q := range room {
+		if full || v.requests[q].kind == 0 {
+			u := v
+			u.requests[q] = r
+			if m.telling {
+				m.say("%c sends %v", 'A'+p, r)
+			}
+			yield(u)
+			if !full {
+				return
+			}
+		}
+	}
+}
+
+// serve does request q, which stays under way and may be done again: a request
+// that is done once is one that is never done again, a lost one is never done.
+//
+// The reply reaches whoever waits for it, or nobody. That it may come late is in
+// the model too: what a process is now permitted, it may do later.
+func (m *model) serve(w *world, q int, yield func(next world)) {
+	r := w.requests[q]
+	first, last := m.clocks(w)
+	if r.kind == release {
+		last = first // no clock is asked
+	}
+	var before row
+	var begun int8
+	for clock := first; clock <= last; clock++ {
+		after, from, ok := m.do(w.row, r, lease.Millis(clock))
+		if !ok || after == before && from == begun || after.epoch > m.epochs || m.guard == 0 && after.until > m.times {
+			continue
+		}
+		for replies := range uint(1) << processes {
+			v := *w
+			v.row = after
+			if !v.receive(r, from, replies) {
+				continue
+			}
+			if m.telling {
+				m.say("the store, its clock at %d, does %v: row %+v, replies reach %02b", clock, r, after, replies)
+			}
+			yield(v)
+		}
+		before, begun = after, from
+	}
+}
+
+// receive gives the reply to r to a set of processes; false if one of them does
+// not wait for it. The row is as r has left it.
+func (w *world) receive(r request, from int8, processes uint) bool {
+	for ; processes != 0; processes &= processes - 1 {
+		p := &w.processes[bits.TrailingZeros(processes)]
+		if p.waits != r.nonce {
+			return false
+		}
+		switch r.kind {
+		case claim:
+			*p = process{epoch: w.row.epoch, owner: w.row.owner, known: 1 << r.nonce, next: from, limit: w.row.until}
+		case renew:
+			p.limit, p.known, p.waits = max(p.limit, w.row.until), 1<<r.nonce, 0
+		case release:
+			*p = process{}
+		}
+		if r.early {
+			w.held = max(w.held, p.limit)
+		}
+	}
+	return true
+}
+
+// do calls the function of store.go that a request is for.
+func (m *model) do(row row, r request, now lease.Millis) (after row, from int8, ok bool) {
+	old := row.lease()
+	switch r.kind {
+	case claim:
+		c := lease.Claim{
+			Space: lease.Space{Workers: 1},
+			Owner: names[r.owner], Nonce: names[r.nonce],
+			Window: lease.Millis(m.window), Guard: lease.Millis(m.guard),
+			Now: lease.Millis(r.now), Skew: lease.Millis(m.guard),
+		}
+		found := old
+		if m.guard == 0 {
+			// Nothing may rest on when a row is free: any row is.
+			found.Owner, c.Skew = "", math.MaxInt32
+		}
+		row, ok := m.protocol.claim(c, found, now)
+		if !ok {
+			return after, 0, false
+		}
+		return rowOf(row), int8(m.protocol.from(c, lease.Reply{Row: row, Before: old.Until, Now: now})), true
+	case renew:
+		row, err := m.protocol.renew(lease.Renewal{
+			Epoch: int64(r.epoch), Owner: names[r.owner], Known: sets[r.known], Nonce: names[r.nonce],
+			Next: lease.Millis(r.next), Until: lease.Millis(r.until),
+			Window: lease.Millis(m.window), Guard: lease.Millis(m.guard),
+			Now: lease.Millis(r.now), Skew: math.MaxInt32,
+		}, old, now)
+		return rowOf(row), 0, err == nil
+	default:
+		row, err := m.protocol.release(lease.Release{
+			Epoch: int64(r.epoch), Owner: names[r.owner], Known: sets[r.known], Nonce: names[r.nonce],
+			End: lease.Millis(r.until),
+		}, old)
+		return rowOf(row), 0, err == nil
+	}
+}
+
+func (r request) String() string {
+	switch r.kind {
+	case claim:
+		return fmt.Sprintf("claim(owner %d, nonce %d, clock %d)", r.owner, r.nonce, r.now)
+	case renew:
+		return fmt.Sprintf("renewal(epoch %d, owner %d, known %b, nonce %d, limit %d, clock %d)", r.epoch, r.owner, r.known, r.nonce, r.until, r.now)
+	default:
+		return fmt.Sprintf("release(epoch %d, owner %d, known %b, nonce %d, end %d)", r.epoch, r.owner, r.known, r.nonce, r.until)
+	}
+}
+
+// nonces returns the nonces that can still be met, as bits: those in the store,
+// under way, and awaited.
+func (w *world) nonces() (set uint16) {
+	set = 1<<w.row.nonce | 1<<w.backup.nonce
+	for _, p := range w.processes {
+		set |= 1 << p.waits
+	}
+	for _, r := range w.requests {
+		set |= 1 << r.nonce
+	}
+	return set
+}
+
+func (w *world) owners() (set uint16) {
+	set = 1<<w.row.owner | 1<<w.backup.owner
+	for _, p := range w.processes {
+		set |= 1 << p.owner
+	}
+	for _, r := range w.requests {
+		set |= 1 << r.owner
+	}
+	return set
+}
+
+// fresh returns a token that nobody has.
+func fresh(set uint16) int8 { return int8(bits.TrailingZeros16(^(set | 1))) }
+
+// rename brings a world into a form that all worlds have which differ by the names
+// of tokens, the order of requests, or which process is which.
+func (w *world) rename() {
+	slices.SortStableFunc(w.processes[:], func(a, b process) int {
+		return cmp.Or(cmp.Compare(b.epoch, a.epoch), cmp.Compare(b.limit, a.limit), cmp.Compare(b.next, a.next), cmp.Compare(b.waits, a.waits))
+	})
+	slices.SortStableFunc(w.requests[:], func(a, b request) int {
+		return cmp.Or(cmp.Compare(b.kind, a.kind), cmp.Compare(b.epoch, a.epoch), cmp.Compare(b.until, a.until), cmp.Compare(b.now, a.now),
+			cmp.Compare(b.next, a.next))
+	})
+	var nonce, owner [16]int8
+	nonces, owners := int8(0), int8(0)
+	name := func(names *[16]int8, n *int8, token *int8) {
+		if *token != 0 && names[*token] == 0 {
+			*n++
+			names[*token] = *n
+		}
+		*token = names[*token]
+	}
+	for _, r := range []*row{&w.row, &w.backup} {
+		name(&nonce, &nonces, &r.nonce)
+		name(&owner, &owners, &r.owner)
+	}
+	for p := range w.processes {
+		name(&nonce, &nonces, &w.processes[p].waits)
+		name(&owner, &owners, &w.processes[p].owner)
+	}
+	for q := range w.requests {
+		name(&nonce, &nonces, &w.requests[q].nonce)
+		name(&owner, &owners, &w.requests[q].owner)
+	}
+	// A known nonce that cannot be met any more matters to nobody.
+	known := func(set uint8) (to uint8) {
+		for ; set != 0; set &= set - 1 {
+			to |= 1 << nonce[bits.TrailingZeros8(set)]
+		}
+		return to &^ 1
+	}
+	for p := range w.processes {
+		w.processes[p].known = known(w.processes[p].known)
+	}
+	for q := range w.requests {
+		w.requests[q].known = known(w.requests[q].known)
+	}
+}
+
+// A finding is what a search has found.
+type finding struct {
+	worlds int
+	issued int // of these, with a timestamp that was issued
+	taken  int // and with two processes that have a lease, each a different one
+	broken string
+	moves  []string // the shortest way there
+}
+
+func (f finding) String() string {
+	return fmt.Sprintf("%s, after %d moves:\n%s", f.broken, len(f.moves), strings.Join(f.moves, "\n"))
+}
+
+// search visits every world that can be reached, the nearest first.
+func (m *model) search() (f finding) {
+	seen := newIndex(world{})
+	parents := []int32{-1}
+	for k := 0; k < len(seen.worlds); k++ {
+		w := seen.worlds[k]
+		if w.issued != 0 {
+			f.issued++
+		}
+		if a, b := w.processes[0].epoch, w.processes[1].epoch; a != 0 && b != 0 && a != b {
+			f.taken++
+		}
+		m.steps(&w, func(next world) {
+			next.rename()
+			if _, added := seen.add(next); added {
+				parents = append(parents, int32(k))
+			}
+		})
+		if m.broken == "" {
+			continue
+		}
+		var path []int32
+		for at := int32(k); at >= 0; at = parents[at] {
+			path = append(path, at)
+		}
+		slices.Reverse(path)
+		f.worlds, f.broken = len(seen.worlds), m.broken
+		m.telling = true
+		for i := range path[1:] {
+			m.steps(&seen.worlds[path[i]], func(next world) {
+				next.rename()
+				if next == seen.worlds[path[i+1]] && len(f.moves) == i {
+					f.moves = append(f.moves, fmt.Sprintf("%2d %s", i+1, m.said))
+				}
+			})
+		}
+		return f
+	}
+	f.worlds = len(seen.worlds)
+	return f
+}
+
+// An index is a list of different worlds. It is what map[world]int32 would be if
+// that did not keep each world a second time.
+type index struct {
+	worlds []world
+	slots  []slot // a power of two, at most half full
+	seed   maphash.Seed
+}
+
+type slot struct {
+	hash uint32 // some bits of it
+	at   int32  // in worlds, plus one
+}
+
+func newIndex(first world) *index {
+	x := &index{slots: make([]slot, 1<<10), seed: maphash.MakeSeed()}
+	x.add(first)
+	return x
+}
+
+// add returns where w is in the list, after adding it if it is not there yet.
+func (x *index) add(w world) (at int32, added bool) {
+	if len(x.worlds) > len(x.slots)/2 {
+		old := x.slots
+		x.slots = make([]slot, 2*len(old))
+		for _, s := range old {
+			if s.at > 0 {
+				*x.find(s.hash, nil) = s
+			}
+		}
+	}
+	hash := uint32(maphash.Comparable(x.seed, w))
+	s := x.find(hash, &w)
+	if s.at > 0 {
+		return s.at - 1, false
+	}
+	x.worlds = append(x.worlds, w)
+	*s = slot{hash, int32(len(x.worlds))}
+	return s.at - 1, true
+}
+
+// find returns the slot of w, or the empty one where it belongs.
+func (x *index) find(hash uint32, w *world) *slot {
+	for k := hash; ; k++ {
+		s := &x.slots[k&uint32(len(x.slots)-1)]
+		if s.at == 0 || w != nil && s.hash == hash && x.worlds[s.at-1] == *w {
+			return s
+		}
+	}
+}
+
+// worldsWithoutMistake are the models of the protocol as it is.
+func worldsWithoutMistake() []model {
+	return []model{
+		{name: "fence: requests lost, late and twice, takeover at any moment", window: 2, times: 4, epochs: 3},
+		{name: "guard: the store goes back once", window: 2, guard: 1, times: 2, epochs: 2, underWay: 2, loses: true},
+		{name: "guard: the store goes back once, later", window: 2, guard: 1, times: 5, epochs: 2, underWay: 1, loses: true, large: true},
+		{name: "nonces: a process is copied", window: 1, times: 3, epochs: 2, underWay: 2, copies: true},
+	}
+}
+
+// No timestamp is issued twice, and none that the store has not reserved, in every
+// order of everything that may happen.
+func TestNoTimestampIsIssuedTwice(t *testing.T) {
+	skipUnderRace(t)
+	for _, m := range worldsWithoutMistake() {
+		if m.large && testing.Short() {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			m.protocol = ours()
+			f := m.search()
+			if f.broken != "" {
+				t.Fatalf("search() = %v; want nothing broken", f)
+			}
+			if f.issued == 0 || f.taken == 0 {
+				t.Errorf("search() has seen %d worlds with an ID and %d with two leases; want some", f.issued, f.taken)
+			}
+			t.Logf("%d worlds", f.worlds)
+		})
+	}
+}
+
+// skipUnderRace skips a search under the race detector: it has one goroutine, and
+// would take minutes.
+func skipUnderRace(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine: nothing to race")
+	}
+}
+
+// Without any one of the rules there is a duplicate, and the search finds it. Or
+// its silence about the protocol would mean nothing.
+func TestEachMistakeIssuesATimestampTwice(t *testing.T) {
+	skipUnderRace(t)
+	fence := model{window: 2, times: 4, epochs: 3, underWay: 2, duplicatesOnly: true}
+	guard := model{window: 2, guard: 1, times: 5, epochs: 2, underWay: 1, loses: true}
+	for _, test := range []struct {
+		name   string
+		model  model
+		mutate func(m *model)
+	}{
+		{"a claim starts at its own clock", fence, func(m *model) {
+			m.protocol.from = func(c lease.Claim, _ lease.Reply) lease.Millis { return c.Now }
+		}},
+		{"a renewal without compare-and-set", fence, func(m *model) {
+			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+				r.Epoch, r.Owner, r.Known = row.Epoch, row.Owner, []string{row.Nonce}
+				return r.Apply(row, now)
+			}
+		}},
+		{"a renewal that lowers the limit", fence, func(m *model) {
+			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+				after, err := r.Apply(row, now)
+				after.Until = max(now, r.Next) + r.Window
+				return after, err
+			}
+		}},
+		{"a claim that lowers the limit", fence, func(m *model) {
+			m.protocol.claim = func(c lease.Claim, row lease.Row, now lease.Millis) (lease.Row, bool) {
+				after, ok := c.Apply(row, now)
+				after.Until = now + c.Window
+				return after, ok
+			}
+			m.protocol.from = func(_ lease.Claim, r lease.Reply) lease.Millis { return r.Now }
+		}},
+		{"a release without compare-and-set", fence, func(m *model) {
+			m.epochs = 4
+			m.protocol.release = func(r lease.Release, row lease.Row) (lease.Row, error) {
+				r.Epoch, r.Owner, r.Known = row.Epoch, row.Owner, []string{row.Nonce}
+				return r.Apply(row)
+			}
+		}},
+		{"a timeout taken as success", fence, func(m *model) { m.timeoutIsSuccess = true }},
+		{"a release before the seal", fence, func(m *model) { m.releaseBeforeSeal = true }},
+		{"a row that is deleted", fence, func(m *model) { m.deletes = true }},
+		{"a store that loses writes, without the guard", fence, func(m *model) { m.loses = true }},
+		{"a guard that is one too short", guard, func(m *model) {
+			m.times = 3
+			m.protocol.from = func(c lease.Claim, r lease.Reply) lease.Millis { return c.From(r) - 1 }
+		}},
+		{"a guard by the clock that a late claim was sent at", guard, func(m *model) {
+			m.times, m.underWay = 2, 2
+			m.protocol.from = func(c lease.Claim, r lease.Reply) lease.Millis {
+				r.Now = c.Now
+				return c.From(r)
+			}
+		}},
+		{"a holder that renews after it has lapsed", guard, func(m *model) {
+			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+				after, err := r.Apply(row, now)
+				if lost := (*lease.LostError)(nil); errors.As(err, &lost) && lost.Reason == lease.Lapsed {
+					after, err = row, nil
+					after.Until = max(row.Until, r.Until, min(now, r.Now)+r.Window)
+					after.Nonce = r.Nonce
+				}
+				return after, err
+			}
+		}},
+		// The nonce alone would save this one, so it is left out as well.
+		{"an epoch without an owner", guard, func(m *model) {
+			m.times = 3
+			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+				if row.Owner != "" {
+					r.Owner, r.Known = row.Owner, []string{row.Nonce}
+				}
+				return r.Apply(row, now)
+			}
+		}},
+		{"no nonce", model{window: 1, times: 4, epochs: 2, underWay: 2, copies: true}, func(m *model) {
+			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+				r.Known = []string{row.Nonce}
+				return r.Apply(row, now)
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m := test.model
+			m.protocol = ours()
+			test.mutate(&m)
+			f := m.search()
+			if !strings.HasPrefix(f.broken, "unique: ") {
+				t.Fatalf("search() of %d worlds = %q; want a duplicate", f.worlds, f.broken)
+			}
+			t.Logf("%d worlds: %v", f.worlds, f)
+		})
+	}
+}

@@ -1,0 +1,297 @@
+package lease
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// A protocol is one lease's side of the protocol: what to ask of the store, when,
+// and what follows from each answer. It reads no clock, does no I/O, starts no
+// goroutine and makes no random number of its own, so that what drives a lease in
+// production can also be driven through millions of schedules by a simulator.
+//
+// Its driver repeats: ask next what to do; if that is a request, send it and hand
+// the outcome to done, which says what the generator must be told. One request is
+// in flight at a time. At the end, release says how to give the row back. Not for
+// concurrent use.
+type protocol struct {
+	settings Claim          // Owner, Nonce and Now are set for each attempt
+	token    func() string  // a fresh one, 32 hexadecimal digits
+	random   func() float64 // in [0, 1)
+
+	// The row, if held.
+	held  bool
+	row   Row      // as the claim has written it
+	known []string // the nonces it may have: see Renewal.Known; the confirmed one first
+	from  Millis   // IDs begin here
+	limit Millis   // the last confirmed one; it never falls
+
+	// The request in flight, if any: its time of departure, and what it said.
+	claiming *Claim
+	renewing *Renewal
+	sent     time.Duration
+
+	due      time.Duration // when to send the next request
+	soon     time.Duration // the same if the room under the limit has become small
+	failures int           // since the last confirmed request
+}
+
+// newProtocol returns the protocol of a lease that claims as settings say.
+func newProtocol(settings Claim, token func() string, random func() float64) *protocol {
+	return &protocol{settings: settings, token: token, random: random}
+}
+
+// The parts of a window at which things happen: a renewal after a quarter leaves
+// three quarters for a store that is away; an attempt that gets no answer in a
+// quarter has failed; about a dozen attempts fit into the rest.
+const (
+	renewPart = 4  // of the window passes from one renewal to the next
+	retryPart = 16 // from a failed one to the next, and between two looks at the clock
+	claimPart = 8  // at most from a failed claim to the next
+	delayPart = 64 // what the first renewal under the guard is later than it must be
+
+	// firstBackoff is how long the first failed claim is waited after, at least.
+	firstBackoff = 100 * time.Millisecond
+
+	// mostKnown bounds Renewal.Known.
+	mostKnown = 16
+)
+
+func (p *protocol) part(n int) time.Duration {
+	return p.settings.Window.Duration() / time.Duration(n)
+}
+
+// deadline returns how long a request may take before its outcome counts as
+// unknown.
+func (p *protocol) deadline() time.Duration { return p.part(renewPart) }
+
+// An action is what to do now. Exactly one field is set; if none is, ask again at
+// once.
+type action struct {
+	claim   *Claim
+	renewal *Renewal
+	wait    time.Duration // nothing to do for so long; ask again then
+
+	// lost is set when the lease gives up its row by itself: seal the generator's
+	// term, and ask again.
+	lost *LostError
+}
+
+// next returns what to do when the wall clock shows now, the monotonic clock
+// mono, and the generator has no ID to come before id. Where there is no
+// generator yet, id may be anything.
+func (p *protocol) next(now Millis, mono time.Duration, id Millis) action {
+	if !p.held {
+		if mono < p.due {
+			return action{wait: p.due - mono}
+		}
+		c := p.settings
+		c.Owner, c.Nonce, c.Now = p.token(), p.token(), now
+		p.claiming, p.sent = &c, mono
+		return action{claim: &c}
+	}
+
+	// The lapse rule. Under the guard, whoever claims the row next goes by the
+	// clock alone, since the store may have forgotten the limit. So may a renewal
+	// that is late: it would revive a lease that others count as over. The store
+	// checks this as well; here it also ends the wait for a store that is away.
+	if d := p.settings.Guard; d > 0 && now > p.limit-d {
+		lost := &LostError{Worker: p.row.Worker, Epoch: p.row.Epoch, Reason: Lapsed}
+		p.drop(mono)
+		return action{lost: lost}
+	}
+
+	// Normally the limit is a window beyond both the clock and the next ID. It is
+	// not after the machine was suspended, which stops the monotonic clock; nor
+	// while IDs run ahead of the clock under the guard, which ties the limit to
+	// the clock. The next renewal is then due sooner, and next wants to be asked
+	// often enough to notice.
+	due := p.due
+	if p.limit-max(now, id) < p.settings.Window/renewPart {
+		due = p.soon
+	}
+	if mono < due {
+		return action{wait: min(due-mono, p.part(retryPart))}
+	}
+	r := Renewal{
+		Space:  p.settings.Space,
+		Worker: p.row.Worker,
+		Epoch:  p.row.Epoch,
+		Owner:  p.row.Owner,
+		Known:  slices.Clone(p.known),
+		Nonce:  p.token(),
+		Next:   max(id, p.from),
+		Until:  p.limit,
+		Window: p.settings.Window,
+		Now:    now,
+		Skew:   p.settings.Skew,
+		Guard:  p.settings.Guard,
+	}
+	p.renewing, p.sent = &r, mono
+	return action{renewal: &r}
+}
+
+// An outcome is what follows from an answer. First what the generator must be
+// told, at most one of install, extend and seal; then what there is to report.
+type outcome struct {
+	install bool // a term of worker's IDs with times in [from, until), in place of the one before
+	extend  bool // the term, to until
+	seal    bool // the term
+	worker  int64
+	from    Millis
+	until   Millis
+
+	failed    error      // the request failed, or nobody knows whether it was done
+	lost      *LostError // the row is lost
+	recovered int        // this many requests had failed before this one was done
+	lowered   Millis     // how far below the confirmed limit the row was found
+}
+
+// done takes the outcome of the request in flight: a reply, or an error. Each
+// error but the definite ones of this package means that the request may have
+// been done, or may be done later.
+func (p *protocol) done(reply Reply, err error, mono time.Duration) outcome {
+	c, r := p.claiming, p.renewing
+	p.claiming, p.renewing = nil, nil
+	switch {
+	case c != nil && err == nil:
+		return p.claimed(c, reply, mono)
+	case c != nil:
+		return p.claimFailed(err, mono)
+	case r != nil && err == nil:
+		return p.renewed(r, reply)
+	case r != nil:
+		return p.renewFailed(r, err, mono)
+	}
+	return outcome{}
+}
+
+func (p *protocol) claimed(c *Claim, reply Reply, mono time.Duration) outcome {
+	p.held = true
+	p.row = reply.Row
+	p.known = []string{c.Nonce}
+	p.from, p.limit = c.From(reply), reply.Row.Until
+	p.schedule()
+	if c.Guard > 0 {
+		// IDs begin at from, which the limit passes once the later of both clocks
+		// has reached from less a window. Counting from now, and not from when the
+		// request was sent, makes up for not knowing when the store read its clock.
+		p.due = mono + max(0, p.from-c.Window-min(reply.Now, c.Now)).Duration() + p.part(delayPart)
+		p.soon = p.due
+	}
+	return outcome{
+		install:   true,
+		worker:    p.row.Worker,
+		from:      p.from,
+		until:     p.limit,
+		recovered: p.succeeded(),
+	}
+}
+
+// claimFailed: the attempt is forgotten, whether or not the store has done it. Its
+// token is never used again, so nobody holds a row that it may have taken; that
+// row is free again after a window.
+func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
+	p.failures++
+	most := p.part(claimPart)
+	if d := firstBackoff << min(p.failures, 10); d < most {
+		most = d
+	}
+	if errors.Is(err, ErrLayout) { // only people can change that
+		p.due = mono + p.jitter(p.part(1))
+		return outcome{failed: err}
+	}
+	if none := (*NoFreeWorkerError)(nil); errors.As(err, &none) && none.Rows > 0 {
+		most = min(most, none.Wait) // not simply that: a row may be given back before
+	}
+	p.due = mono + firstBackoff + time.Duration(p.random()*float64(max(0, most-firstBackoff)))
+	return outcome{failed: err}
+}
+
+func (p *protocol) renewed(r *Renewal, reply Reply) outcome {
+	o := outcome{extend: true, recovered: p.succeeded()}
+	if reply.Before < p.limit {
+		// Somebody has lowered the row, or the store has forgotten a write. This
+		// write has set it right, if nobody has claimed the row in between, which
+		// the fencing number would show.
+		o.lowered = p.limit - reply.Before
+	}
+	p.known = []string{r.Nonce}
+	p.limit = max(p.limit, reply.Row.Until)
+	o.until = p.limit
+	p.schedule()
+	return o
+}
+
+func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcome {
+	if lost := (*LostError)(nil); errors.As(err, &lost) {
+		p.drop(mono)
+		return outcome{seal: true, lost: lost}
+	}
+	p.failures++
+	// The row may have this nonce now or later. Known only ever makes the store
+	// accept more, so it is always safe to leave one out: at worst the lease
+	// refuses its own row, and claims another. The one most likely to be wanted
+	// after a long outage is among the first or the last: one was under way when
+	// the store went, another when it came back. So the middle goes.
+	p.known = append(p.known, r.Nonce)
+	if len(p.known) > mostKnown {
+		p.known = slices.Delete(p.known, mostKnown/2, mostKnown/2+1)
+	}
+	p.due = mono + p.jitter(p.part(retryPart))
+	p.soon = p.due
+	return outcome{failed: err}
+}
+
+// release gives up the row: end is the end of the generator's term, sealed
+// before, or anything if there is none. The answer is not handed to done. It
+// returns false if there is no row to give back.
+//
+// An outcome that is unknown must be handed to done first, since the row may have
+// its nonce.
+func (p *protocol) release(end Millis) (Release, bool) {
+	if !p.held {
+		return Release{}, false
+	}
+	p.held = false
+	return Release{
+		Space:  p.settings.Space,
+		Worker: p.row.Worker,
+		Epoch:  p.row.Epoch,
+		Owner:  p.row.Owner,
+		Known:  slices.Clone(p.known),
+		Nonce:  p.token(),
+		End:    max(end, p.from), // what is before from is not ours to give back
+	}, true
+}
+
+// hurry makes the next request due at mono, unless it is due before.
+func (p *protocol) hurry(mono time.Duration) { p.due = min(p.due, mono) }
+
+// drop forgets the row, to claim another at once.
+func (p *protocol) drop(mono time.Duration) {
+	p.held = false
+	p.due = mono
+}
+
+// schedule sets when to renew after a confirmed request. Counting from when it
+// was sent, the next is never later than it should be, however long the answer
+// took.
+func (p *protocol) schedule() {
+	p.due = p.sent + p.part(renewPart)
+	p.soon = p.sent + p.part(retryPart)
+}
+
+// succeeded returns the number of failures before this success.
+func (p *protocol) succeeded() int {
+	n := p.failures
+	p.failures = 0
+	return n
+}
+
+// jitter returns a random length around d, from half of it to one and a half: the
+// processes that a store has dropped at one moment do not all come back at one.
+func (p *protocol) jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(p.random()*float64(d))
+}

@@ -1,0 +1,508 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+)
+
+var errAway = errors.New("the store is away")
+
+// A bench drives a protocol by hand, against one row in memory.
+type bench struct {
+	t *testing.T
+	*protocol
+	row    Row
+	wall   Millis // of the lease
+	ahead  Millis // of the store's clock before wall
+	mono   time.Duration
+	id     Millis // no ID to come is before
+	tokens int
+}
+
+const benchWindow = Millis(16_000) // so that its parts are round: 4 s, 2 s, 1 s
+
+func newBench(t *testing.T, guard Millis) *bench {
+	b := &bench{t: t, wall: 1_000_000_000, mono: time.Hour, row: Row{Worker: 3, Epoch: 6, Until: 999_999_000}}
+	settings := Claim{Space: Space{Namespace: "n", Workers: 8, Layout: "l"}, Window: benchWindow, Skew: 5000, Guard: guard}
+	if guard > 0 {
+		settings.Skew = min(guard, benchWindow/2-guard-benchWindow/16) // as Config has it
+	}
+	b.protocol = newProtocol(settings, func() string { b.tokens++; return fmt.Sprintf("%032x", b.tokens) }, func() float64 { return 0.5 })
+	return b
+}
+
+// pass lets time go by, on all clocks.
+func (b *bench) pass(d time.Duration) {
+	b.mono += d
+	b.wall += Millis(d / time.Millisecond)
+}
+
+func (b *bench) next() action { return b.protocol.next(b.wall, b.mono, b.id) }
+
+// request passes the time until next asks for a request.
+func (b *bench) request() action {
+	b.t.Helper()
+	for range 1000 {
+		a := b.next()
+		if a.wait == 0 {
+			return a
+		}
+		b.pass(a.wait)
+	}
+	b.t.Fatal("next() only waits; want a request")
+	return action{}
+}
+
+// store does what a asks for.
+func (b *bench) store(a action) (Reply, error) {
+	b.t.Helper()
+	r := Reply{Before: b.row.Until, Now: b.wall + b.ahead}
+	switch {
+	case a.claim != nil:
+		row, ok := a.claim.Apply(b.row, r.Now)
+		if !ok {
+			return Reply{}, &NoFreeWorkerError{Rows: 1, Wait: time.Minute}
+		}
+		b.row = row
+	case a.renewal != nil:
+		row, err := a.renewal.Apply(b.row, r.Now)
+		if err != nil {
+			return Reply{}, err
+		}
+		b.row = row
+	default:
+		b.t.Fatalf("next() = %+v; want a request", a)
+	}
+	r.Row = b.row
+	return r, nil
+}
+
+// confirm has the next request done and confirmed.
+func (b *bench) confirm() outcome {
+	b.t.Helper()
+	reply, err := b.store(b.request())
+	return b.done(reply, err, b.mono)
+}
+
+func TestEachClaimAttemptHasAFreshOwnerAndNonce(t *testing.T) {
+	b := newBench(t, 0)
+	seen := map[string]bool{}
+	for range 50 {
+		c := b.request().claim
+		if c == nil {
+			t.Fatal("next() = no claim; want one until it is confirmed")
+		}
+		if c.Now != b.wall || c.Window != benchWindow || c.Skew != 5000 || c.Space.Namespace != "n" {
+			t.Fatalf("claim = %+v; want the settings, and the clock %d", c, b.wall)
+		}
+		for _, s := range []string{c.Owner, c.Nonce} {
+			if seen[s] {
+				t.Fatalf("claim = %+v; %s was used before", c, s)
+			}
+			seen[s] = true
+		}
+		if o := b.done(Reply{}, errAway, b.mono); !errors.Is(o.failed, errAway) || o.install || o.seal {
+			t.Fatalf("done(error) = %+v; want failed only", o)
+		}
+	}
+}
+
+func TestTokenIs32RandomHexDigits(t *testing.T) {
+	form := regexp.MustCompile(`^[0-9a-f]{32}$`)
+	seen := map[string]bool{}
+	for range 1000 {
+		s := token()
+		if !form.MatchString(s) || seen[s] {
+			t.Fatalf("token() = %q; want 32 hexadecimal digits, never the same twice", s)
+		}
+		seen[s] = true
+	}
+}
+
+func TestClaimInstallsWhatItHasWon(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		before    Millis
+		ahead     Millis
+		from, end Millis
+	}{
+		{"an old row begins at the store's clock", 999_999_000, 200, 1_000_000_200, 1_000_000_200 + benchWindow},
+		{"a row given back ahead of the clock begins at its limit", 1_000_004_000, 0, 1_000_004_000, 1_000_004_000 + benchWindow},
+	} {
+		b := newBench(t, 0)
+		b.row.Until, b.ahead = test.before, test.ahead
+		o := b.confirm()
+		if want := (outcome{install: true, worker: 3, from: test.from, until: test.end}); o != want {
+			t.Errorf("%s: done(claim) = %+v; want %+v", test.name, o, want)
+		}
+	}
+}
+
+func TestRenewalIsDueAQuarterWindowAfterTheLastRequestWasSent(t *testing.T) {
+	b := newBench(t, 0)
+	for i := range 3 {
+		a := b.request()
+		sent := b.mono
+		b.pass(1500 * time.Millisecond) // the answer takes its time
+		reply, err := b.store(a)
+		b.done(reply, err, b.mono)
+		if a := b.request(); a.renewal == nil || b.mono != sent+4*time.Second {
+			t.Fatalf("request %d: the renewal after it is %+v, %v after it was sent; want 4s", i, a.renewal, b.mono-sent)
+		}
+		b.done(Reply{}, errAway, b.mono)
+	}
+}
+
+func TestRenewalAsksForWhatIsHeld(t *testing.T) {
+	b := newBench(t, 0)
+	b.confirm()
+	b.id = b.wall + 5
+	r := b.request().renewal
+	want := Renewal{
+		Space: b.settings.Space, Worker: 3, Epoch: 7, Owner: b.row.Owner,
+		Known: []string{b.row.Nonce}, Nonce: r.Nonce,
+		Next: b.id, Until: b.row.Until, Window: benchWindow, Now: b.wall, Skew: 5000,
+	}
+	if fmt.Sprint(*r) != fmt.Sprint(want) || r.Nonce == b.row.Nonce {
+		t.Errorf("renewal = %+v; want %+v with a fresh nonce", *r, want)
+	}
+}
+
+func TestOnlyAConfirmedReplyRaisesTheLimit(t *testing.T) {
+	b := newBench(t, 0)
+	limit := b.confirm().until
+	for i := range 5 {
+		a := b.request()
+		if a.renewal.Until != limit {
+			t.Fatalf("attempt %d: Renewal.Until = %d; want %d, the last that was confirmed", i, a.renewal.Until, limit)
+		}
+		if _, err := b.store(a); err != nil { // done, but the reply is lost
+			t.Fatal(err)
+		}
+		if o := b.done(Reply{}, errAway, b.mono); o.extend || o.seal || o.failed == nil || b.limit != limit {
+			t.Fatalf("attempt %d: done(unknown) = %+v, limit %d; want failed only, limit %d", i, o, b.limit, limit)
+		}
+		failed := b.mono
+		b.pass(b.next().wait)
+		if wait := b.mono - failed; wait != time.Second { // at the middle of the jitter
+			t.Fatalf("attempt %d: retried after %v; want 1s", i, wait)
+		}
+	}
+	o := b.confirm()
+	if !o.extend || o.until != b.wall+benchWindow || o.recovered != 5 || o.lowered != 0 {
+		t.Errorf("done(confirmed) = %+v; want extended to %d, recovered 5", o, b.wall+benchWindow)
+	}
+}
+
+func TestRetriesAreSpread(t *testing.T) {
+	for _, random := range []float64{0, 0.999} {
+		b := newBench(t, 0)
+		b.confirm()
+		b.random = func() float64 { return random }
+		b.request()
+		b.done(Reply{}, errAway, b.mono)
+		failed := b.mono
+		b.request()
+		wait, want := b.mono-failed, time.Duration((0.5+random)*float64(time.Second))
+		if d := wait - want; d < -time.Millisecond || d > time.Millisecond {
+			t.Errorf("random %v: retried after %v; want %v", random, wait, want)
+		}
+	}
+}
+
+func TestKnownHasTheConfirmedNonceAndThoseOfUnknownOutcome(t *testing.T) {
+	b := newBench(t, 0)
+	b.confirm()
+	want := []string{b.row.Nonce}
+	var first *Renewal
+	sent := map[*Renewal]string{}
+	for range 100 {
+		r := b.request().renewal
+		if first == nil {
+			first = r
+		}
+		sent[r] = fmt.Sprint(r.Known)
+		if !slices.Equal(r.Known, want) {
+			t.Fatalf("Renewal.Known = %v; want %v", r.Known, want)
+		}
+		b.done(Reply{}, errAway, b.mono)
+		want = append(want, r.Nonce)
+		if len(want) > 16 { // the middle is dropped: the first and the last stay
+			want = append(want[:8:8], want[9:]...)
+		}
+	}
+	for r, known := range sent {
+		if fmt.Sprint(r.Known) != known {
+			t.Fatalf("Renewal.Known has become %v; want %s still, since the request may be under way", r.Known, known)
+		}
+	}
+	// The very first of them was done, and nothing since.
+	row, err := first.Apply(b.row, b.wall)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.row = row
+	if o := b.confirm(); !o.extend {
+		t.Fatalf("done = %+v; want the row kept after 100 unknown outcomes", o)
+	}
+	if r := b.request().renewal; !slices.Equal(r.Known, []string{b.row.Nonce}) {
+		t.Errorf("Renewal.Known = %v; want the confirmed nonce %s alone", r.Known, b.row.Nonce)
+	}
+}
+
+func TestLostRowIsSealedAndAnotherClaimedAtOnce(t *testing.T) {
+	for _, test := range []struct {
+		reason Reason
+		change func(*Row)
+	}{
+		{TakenOver, func(r *Row) { r.Epoch++; r.Owner = "other" }},
+		{TakenOver, func(r *Row) { r.Owner = "other" }}, // the epoch of a lost history
+		{Copied, func(r *Row) { r.Nonce = "other" }},
+	} {
+		b := newBench(t, 0)
+		b.confirm()
+		owner := b.row.Owner
+		test.change(&b.row)
+		o := b.confirm()
+		if !o.seal || o.lost == nil || o.lost.Reason != test.reason || o.lost.Worker != 3 || o.lost.Epoch != 7 {
+			t.Errorf("done(%s) = %+v; want sealed and lost", test.reason, o)
+		}
+		if a := b.next(); a.claim == nil || a.claim.Owner == owner {
+			t.Errorf("next() after a loss = %+v; want a claim at once, with a fresh owner", a)
+		}
+		if _, held := b.release(0); held {
+			t.Errorf("release() after a loss = a release; want none")
+		}
+	}
+}
+
+func TestLoweredRowIsReportedAndTheLimitDoesNotFall(t *testing.T) {
+	b := newBench(t, 0)
+	limit := b.confirm().until
+	b.row.Until = limit - 12_345
+	b.wall -= 3600_000 // and the clock has stepped back
+	b.mono += time.Hour
+	o := b.confirm()
+	if !o.extend || o.seal || o.lowered != 12_345 || o.until != limit || b.row.Until != limit {
+		t.Errorf("done = %+v, row at %d; want lowered by 12345 and the limit still %d", o, b.row.Until, limit)
+	}
+	// Whatever a store answers, a limit that was confirmed stays.
+	b.request()
+	if o := b.done(Reply{Row: Row{Until: 5}, Before: limit}, nil, b.mono); o.until != limit || b.limit != limit {
+		t.Errorf("done(Until 5) = %+v; want the limit still %d", o, limit)
+	}
+}
+
+func TestSuspendedMachineRenewsSoonAfterItWakes(t *testing.T) {
+	b := newBench(t, 0)
+	b.confirm()
+	a := b.next()
+	if a.wait != time.Second {
+		t.Fatalf("next() = %+v; want to be asked again after 1s, to see the clock", a)
+	}
+	b.pass(time.Second)
+	b.wall += 3_600_000 // the monotonic clock stood still
+	if a := b.next(); a.renewal == nil {
+		t.Errorf("next() after an hour asleep = %+v; want a renewal", a)
+	}
+}
+
+func TestFailedClaimsBackOff(t *testing.T) {
+	none := &NoFreeWorkerError{Rows: 8, Wait: time.Hour}
+	skew := &ClockSkewError{}
+	for _, test := range []struct {
+		err         error
+		random      float64
+		first, last time.Duration
+	}{
+		{errAway, 0, 100 * time.Millisecond, 100 * time.Millisecond},
+		{errAway, 1, 200 * time.Millisecond, 2 * time.Second},
+		{skew, 1, 200 * time.Millisecond, 2 * time.Second},
+		{none, 1, 200 * time.Millisecond, 2 * time.Second},
+		{&NoFreeWorkerError{Rows: 8, Wait: 700 * time.Millisecond}, 1, 200 * time.Millisecond, 700 * time.Millisecond},
+		{&NoFreeWorkerError{Rows: 8}, 1, 100 * time.Millisecond, 100 * time.Millisecond},
+		{&NoFreeWorkerError{}, 1, 200 * time.Millisecond, 2 * time.Second},
+		{&LayoutError{}, 0, 8 * time.Second, 8 * time.Second},
+		{&LayoutError{}, 1, 24 * time.Second, 24 * time.Second},
+	} {
+		b := newBench(t, 0)
+		b.random = func() float64 { return test.random }
+		var waits []time.Duration
+		for range 100 {
+			if a := b.request(); a.claim == nil {
+				t.Fatalf("next() = %+v; want a claim for as long as the lease lives", a)
+			}
+			b.done(Reply{}, test.err, b.mono)
+			waits = append(waits, b.next().wait)
+		}
+		if !slices.IsSorted(waits) || waits[0] != test.first || waits[99] != test.last {
+			t.Errorf("waits after %T, random %v: %v … %v; want %v … %v", test.err, test.random, waits[0], waits[99], test.first, test.last)
+		}
+	}
+}
+
+func TestHurryOnlyBringsForward(t *testing.T) {
+	b := newBench(t, 0)
+	b.request()
+	b.done(Reply{}, errAway, b.mono)
+	wait := b.next().wait
+	b.hurry(b.mono + time.Hour)
+	if got := b.next().wait; got != wait {
+		t.Errorf("wait after hurry(1h) = %v; want %v", got, wait)
+	}
+	b.hurry(b.mono + 7)
+	if got := b.next().wait; got != 7 {
+		t.Errorf("wait after hurry(7ns) = %v; want 7ns", got)
+	}
+}
+
+// Under the guard IDs begin with the first renewal, which raises the limit above
+// the beginning, for all clocks that are no further apart than is permitted, and
+// all rows that may be claimed. No write goes further than a window beyond either
+// clock.
+func TestGuardBeginsWithTheFirstRenewal(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 10_000 {
+		guard := 10 + Millis(random.IntN(int(benchWindow/4)-9))
+		if i%4 == 0 {
+			guard = benchWindow / 4
+		}
+		b := newBench(t, guard)
+		skew := b.settings.Skew
+		b.ahead = Millis(random.IntN(2*int(skew)+1)) - skew
+		switch random.IntN(3) {
+		case 0: // given back, far ahead
+			b.row.Until = b.wall + b.ahead + benchWindow + skew + guard - Millis(random.IntN(20_000))
+		case 1: // not given back
+			b.row.Owner, b.row.Until = "crashed", b.wall+b.ahead-guard-Millis(random.IntN(3))
+		}
+		a := b.request()
+		reply, err := b.store(a)
+		claimed := b.mono
+		took := time.Duration(random.IntN(300)) * time.Millisecond
+		b.pass(took)
+		o := b.done(reply, err, b.mono)
+		if !o.install || o.from < o.until {
+			t.Fatalf("run %d: done(claim) = %+v, %v; want a term with nothing in it yet", i, o, err)
+		}
+		if o.from < a.claim.Now+benchWindow+guard || o.from < reply.Now+benchWindow+guard {
+			t.Fatalf("run %d: a lease from %d, clocks %d and %d; want a window and the guard beyond both", i, o.from, a.claim.Now, reply.Now)
+		}
+		b.id = o.from
+		r := b.confirm()
+		if !r.extend || r.until <= o.from {
+			t.Fatalf("run %d: first renewal = %+v; want a limit above %d", i, r, o.from)
+		}
+		if r.until > max(b.wall+benchWindow, o.until) || r.until > max(b.wall+b.ahead+benchWindow, o.until) {
+			t.Fatalf("run %d: limit %d, clocks %d and %d; want at most a window beyond both", i, r.until, b.wall, b.wall+b.ahead)
+		}
+		after := b.mono - claimed - took
+		if want := guard.Duration(); after <= want {
+			t.Fatalf("run %d: first renewal after %v; want more than %v", i, after, want)
+		} else if b.ahead == 0 && b.row.Owner == "" && after > want+time.Second {
+			t.Fatalf("run %d: first renewal after %v; want little more than %v", i, after, want)
+		}
+	}
+}
+
+// Just after its start a guarded lease has little room, for its limit is tied to
+// the clock and its IDs are ahead of that. It renews more often until it has more.
+func TestGuardRenewsSoonerWhileThereIsLittleRoom(t *testing.T) {
+	b := newBench(t, 1000)
+	b.id = b.confirm().from
+	b.confirm()
+	sent := b.mono
+	b.request()
+	if got := b.mono - sent; got != time.Second {
+		t.Errorf("second renewal after %v; want a 16th of the window, 1s", got)
+	}
+	b.done(Reply{}, errAway, b.mono)
+	for range 6 {
+		b.confirm()
+	}
+	sent = b.mono
+	b.request()
+	if got := b.mono - sent; got != 4*time.Second {
+		t.Errorf("eighth renewal after %v; want a quarter of the window, 4s", got)
+	}
+}
+
+func TestGuardedLeaseThatLapsedIsGivenUp(t *testing.T) {
+	const guard = 1000
+	for _, test := range []struct {
+		after  Millis // the limit less the guard
+		lapsed bool
+	}{{0, false}, {1, true}, {3_600_000, true}} {
+		b := newBench(t, guard)
+		b.confirm()
+		limit := b.confirm().until
+		b.wall = limit - guard + test.after
+		b.mono += time.Duration(benchWindow) * time.Millisecond
+		a := b.next()
+		if !test.lapsed {
+			if a.renewal == nil {
+				t.Errorf("next() at the limit less the guard = %+v; want a renewal", a)
+			}
+			continue
+		}
+		if a.lost == nil || a.lost.Reason != Lapsed || a.lost.Worker != 3 || a.lost.Epoch != 7 {
+			t.Errorf("next() %d ms past the limit less the guard = %+v; want the row lost: lapsed", test.after, a)
+		}
+		if a := b.next(); a.claim == nil {
+			t.Errorf("next() after that = %+v; want a claim at once", a)
+		}
+	}
+	b := newBench(t, 0)
+	limit := b.confirm().until
+	b.pass((limit - b.wall).Duration() + time.Hour)
+	if a := b.next(); a.renewal == nil {
+		t.Errorf("next() an hour past the limit, no guard = %+v; want a renewal: nobody may have taken the row", a)
+	}
+}
+
+func TestReleaseGivesBackWhatWasNotUsed(t *testing.T) {
+	b := newBench(t, 0)
+	if _, held := b.release(5); held {
+		t.Error("release() before a claim = a release; want none")
+	}
+	from := b.confirm().from
+	if _, err := b.store(b.request()); err != nil { // done, and its reply lost
+		t.Fatal(err)
+	}
+	b.done(Reply{}, errAway, b.mono)
+	r, held := b.release(from + 77)
+	if !held || r.End != from+77 || r.Worker != 3 || r.Epoch != 7 || len(r.Known) != 2 {
+		t.Fatalf("release() = %+v, %v; want the end %d and both nonces known", r, held, from+77)
+	}
+	row, err := r.Apply(b.row)
+	if err != nil || row.Until != from+77 || row.Owner != "" || row.Epoch != 8 {
+		t.Errorf("Apply(release) = %+v, %v; want the row free from %d", row, err, from+77)
+	}
+	if _, held := b.release(5); held {
+		t.Error("second release() = a release; want none")
+	}
+}
+
+// Times before the lease belong to earlier ones: a release must not give them away.
+func TestReleaseNeverGivesBackTimeBeforeTheLease(t *testing.T) {
+	for _, guard := range []Millis{0, 1000} {
+		b := newBench(t, guard)
+		from := b.confirm().from
+		if r, held := b.release(0); !held || r.End != from {
+			t.Errorf("guard %d: release(0) = %+v; want End %d, where the lease begins", guard, r, from)
+		}
+	}
+}
+
+func TestDoneWithoutARequestDoesNothing(t *testing.T) {
+	b := newBench(t, 0)
+	b.confirm()
+	if o := b.done(Reply{Row: Row{Until: 1 << 60}}, nil, b.mono); o != (outcome{}) {
+		t.Errorf("done() without a request = %+v; want nothing", o)
+	}
+}

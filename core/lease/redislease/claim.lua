@@ -1,0 +1,111 @@
+local layout, workers, datacenter, owner, nonce = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local window, asked, skew, guard = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local maxAhead = tonumber(ARGV[10])
+local waited = tonumber(ARGV[11]) -- how long before this was sent the claimant read its clock
+local random = tonumber(ARGV[12])
+local probes = tonumber(ARGV[13]) -- so many random workers follow
+local all = ARGV[14 + probes] == 'all' -- otherwise the workers that will do follow
+local only = 14 + probes
+
+local stored = redis.call('HGET', settings, 'layout')
+if stored and stored ~= layout then return {'layout', stored} end
+if math.abs(now - asked - waited) > skew then return {'skew', now, waited} end
+
+-- INFO may be forbidden. Whoever may run it learns the policy of this very
+-- server, which in a cluster is not the one that a command of its own would ask.
+local info = redis.pcall('INFO', 'memory')
+local policy = type(info) == 'string' and string.match(info, 'maxmemory_policy:(%S+)') or ''
+if policy ~= '' and policy ~= 'noeviction' and not string.match(policy, '^volatile%-') then
+  return {'evicts', policy}
+end
+
+-- The settings remember that the rows were made. Rows without the memory, or the
+-- memory of some rows without the layout, are the rest of something else.
+local made = 'rows:' .. datacenter
+if not stored and redis.call('EXISTS', settings) == 1 then return {'foreign', settings} end
+if redis.call('HEXISTS', settings, made) == 0 then
+  if redis.call('EXISTS', rows) == 1 then return {'foreign', rows} end
+  for first = 0, workers - 1, 1000 do
+    local fields = {}
+    for worker = first, math.min(first + 1000, workers) - 1 do
+      fields[#fields + 1] = worker
+      fields[#fields + 1] = '0,,,0,0,0'
+    end
+    redis.call('HSET', rows, unpack(fields))
+  end
+  redis.call('HSET', settings, 'layout', layout, made, workers)
+end
+
+local function isFree(holder, limit)
+  if holder ~= '' then return limit + guard <= now end
+  local ahead = skew
+  if guard > 0 then ahead = ahead + window + guard end
+  return limit <= now + ahead
+end
+
+-- What was seen of the rows: the workers and texts of the free ones, and what the
+-- error needs if there is none.
+local free, total, earliest, ahead = {}, 0, nil, {}
+
+-- look reads the rows of some workers. It returns a reply if there is no more to
+-- look for: because the claim was done before, when its first reply was lost. Of a
+-- row it reads no more than it must: there may be 65,536.
+local function look(list)
+  for i, text in ipairs(redis.call('HMGET', rows, unpack(list))) do
+    if text then
+      local worker = tonumber(list[i])
+      local holder, limit = string.match(text, '^%d+,([^,]*),[^,]*,(%-?%d+),')
+      limit = number(limit)
+      if not limit then return {'damaged', worker, text} end
+      if holder == owner then
+        local row = parse(text)
+        if row and row.nonce == nonce then return {'done', worker, text, now, policy} end
+      end
+      if isFree(holder, limit) then free[#free + 1] = {worker, text} end
+      total = total + 1
+      local at = limit + guard
+      if at > now + window + maxAhead + guard then ahead[#ahead + 1] = worker end
+      if not earliest or at < earliest then earliest = at end
+    end
+  end
+end
+
+local function take(worker, text)
+  local row = parse(text)
+  if not row then return {'damaged', worker, text} end
+  local from = math.max(row.limit, now)
+  if guard > 0 then from = math.min(now, asked) end
+  local reply = write(worker, {
+    epoch = row.epoch + 1,
+    owner = owner,
+    nonce = nonce,
+    limit = math.max(row.limit, from + window),
+    renewals = row.renewals + 1,
+    before = row.limit,
+  })
+  if reply[1] == 'done' then reply[5] = policy end
+  return reply
+end
+
+-- Most of the time some of a few random workers are free: the first of them is as
+-- random among the free ones as one chosen after looking at all.
+if probes > 0 then
+  local list = {}
+  for i = 14, 13 + probes do list[#list + 1] = ARGV[i] end
+  local reply = look(list)
+  if reply then return reply end
+  if #free > 0 then return take(unpack(free[1])) end
+end
+
+free, total, earliest, ahead = {}, 0, nil, {}
+local candidates = all and workers or #ARGV - only
+for first = 1, candidates, 1000 do
+  local list = {}
+  for i = first, math.min(first + 999, candidates) do
+    list[#list + 1] = all and i - 1 or ARGV[only + i]
+  end
+  local reply = look(list)
+  if reply then return reply end
+end
+if #free > 0 then return take(unpack(free[random % #free + 1])) end
+return {'none', total, earliest or 0, now, ahead}

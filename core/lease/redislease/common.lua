@@ -1,0 +1,54 @@
+-- The beginning of every script. KEYS[1] has the settings of the namespace,
+-- KEYS[2] the rows of the space, one field per worker:
+--
+--     epoch,owner,nonce,until,renewals,before
+--
+-- "before" is the limit as the last write found it. With it a script that finds
+-- its own write done can answer a second time as it did the first.
+local settings, rows = KEYS[1], KEYS[2]
+
+-- Lua counts in doubles, which are exact up to 2^53. No number here is beyond
+-- 2^51, nor is one let in by Go, so any sum of four is exact.
+local most = 2251799813685248
+
+local function number(text)
+  local n = text and tonumber(text)
+  if n and n >= -most and n <= most then return n end
+end
+
+-- parse returns the row that a text says, or nil. The keyword "until" is taken:
+-- the limit it is.
+local function parse(text)
+  local epoch, owner, nonce, limit, renewals, before =
+    string.match(text, '^(%d+),([^,]*),([^,]*),(%-?%d+),(%d+),(%-?%d+)$')
+  epoch, limit, renewals, before = number(epoch), number(limit), number(renewals), number(before)
+  if epoch and limit and renewals and before then
+    return {epoch = epoch, owner = owner, nonce = nonce, limit = limit, renewals = renewals, before = before}
+  end
+end
+
+-- known reports whether a nonce is among the arguments from the given one on.
+local function known(nonce, first)
+  for i = first, #ARGV do
+    if ARGV[i] == nonce then return true end
+  end
+  return false
+end
+
+-- A write that changes nothing. A server that takes no writes fails here: a
+-- replica, above all, whose rows may be old, and which must refuse nobody his row.
+redis.call('HDEL', settings, '')
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+-- write stores a row and returns the reply that says so. It stores nothing that
+-- could not be read again. %d would pass through a C long, of 32 bits on some
+-- servers, and tostring would round to 14 digits.
+local function write(worker, row)
+  local text = string.format('%.0f,%s,%s,%.0f,%.0f,%.0f',
+    row.epoch, row.owner, row.nonce, row.limit, row.renewals, row.before)
+  if not parse(text) then return {'damaged', worker, text} end
+  redis.call('HSET', rows, worker, text)
+  return {'done', worker, text, now}
+end

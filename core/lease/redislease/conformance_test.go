@@ -1,0 +1,52 @@
+package redislease_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease/leasetest"
+)
+
+func TestStoreConforms(t *testing.T) {
+	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+		p := shared(t)
+		return leasetest.Harness{
+			Open:     func(t *testing.T) leasetest.Store { return p.store(t) },
+			SetUntil: p.setUntil,
+			Delete:   p.delete,
+		}
+	})
+}
+
+// TestDurableStoreConforms has a server of its own: it can be stopped.
+func TestDurableStoreConforms(t *testing.T) {
+	const secret = "correct horse"
+	s := ownServer(t, "--requirepass", secret, "--appendonly", "yes", "--appendfsync", "always")
+	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+		p := s.place
+		p.prefix += "-" + token()
+		return leasetest.Harness{
+			Open:     func(t *testing.T) leasetest.Store { return p.store(t) },
+			SetUntil: p.setUntil,
+			Delete:   p.delete,
+			Restart: func(t *testing.T) {
+				s.kill()
+				s.start(t)
+			},
+			Stall: s.stall,
+			LosesReplies: func(t *testing.T) leasetest.Store {
+				silent := p
+				silent.options.Addr = muteProxy(t, p.options.Addr)
+				silent.options.ReadTimeout = 300 * time.Millisecond
+				silent.options.MaxRetries = -1
+				return silent.store(t)
+			},
+			Unreachable: func(t *testing.T) leasetest.Store {
+				wrong := p
+				wrong.options.Password = secret + " battery"
+				return wrong.store(t)
+			},
+			Secret: secret,
+		}
+	})
+}

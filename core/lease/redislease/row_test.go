@@ -1,0 +1,50 @@
+package redislease
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+func TestRowIsReadAsWritten(t *testing.T) {
+	for _, test := range []struct {
+		text   string
+		row    lease.Row
+		before lease.Millis
+	}{
+		{"0,,,0,0,0", lease.Row{Worker: 7}, 0},
+		{"3,ab,cd,1732182000000,9,-5", lease.Row{Worker: 7, Epoch: 3, Owner: "ab", Nonce: "cd", Until: 1732182000000, Renewals: 9}, -5},
+		{"2251799813685248,,,-2251799813685248,0,2251799813685248", lease.Row{Worker: 7, Epoch: most, Until: -most}, most},
+	} {
+		row, before, err := parseRow(7, test.text)
+		if row != test.row || before != test.before || err != nil {
+			t.Errorf("parseRow(7, %q) = %+v, %d, %v; want %+v, %d, nil", test.text, row, before, err, test.row, test.before)
+		}
+	}
+}
+
+// FuzzParseRow states the law of rows: what is read can be told from what it says.
+func FuzzParseRow(f *testing.F) {
+	for _, text := range []string{
+		"0,,,0,0,0", "3,ab,cd,1732182000000,9,-5", "", ",,,,,", "1,2,3,4,5", "1,2,3,4,5,6,7", "-1,,,0,0,0", "0,,,0,-1,0",
+		"+1,,,0,0,0", "1e3,,,0,0,0", "2251799813685249,,,0,0,0", "99999999999999999999,,,0,0,0", "1,\xff\n,é,0,0,0",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		row, before, err := parseRow(1, text)
+		if err != nil {
+			if row != (lease.Row{}) || before != 0 || !errors.Is(err, ErrDamaged) {
+				t.Errorf("parseRow(1, %q) = %+v, %d, %v; want a zero row and an error that matches ErrDamaged", text, row, before, err)
+			}
+			return
+		}
+		again := fmt.Sprintf("%d,%s,%s,%d,%d,%d", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, before)
+		same, sameBefore, err := parseRow(1, again)
+		if same != row || sameBefore != before || err != nil {
+			t.Errorf("parseRow(1, %q) = %+v, %d; but parseRow(1, %q) = %+v, %d, %v", text, row, before, again, same, sameBefore, err)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package redislease
+
+import (
+	"context"
+	"crypto/sha1"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed common.lua
+	commonText string
+	//go:embed claim.lua
+	claimText string
+	//go:embed renew.lua
+	renewText string
+	//go:embed release.lua
+	releaseText string
+	//go:embed rows.lua
+	rowsText string
+
+	claimScript   = newScript(commonText + claimText)
+	renewScript   = newScript(commonText + renewText)
+	releaseScript = newScript(commonText + releaseText)
+	rowsScript    = newScript(rowsText)
+)
+
+// A script is what a server runs in one go: no other command comes between its
+// reads and its writes. Redis knows it by the SHA-1 of its text.
+type script struct{ text, sha string }
+
+func newScript(text string) script {
+	sum := sha1.Sum([]byte(text))
+	return script{text, hex.EncodeToString(sum[:])}
+}
+
+// A stamp is an argument whose text is made anew each time go-redis sends the
+// command, which it may do several times within one call: it is how long ago, in
+// milliseconds, the caller's clock was read. That time grows while a call waits
+// for a connection or is sent again, and must not pass for a difference between
+// the clocks.
+type stamp struct {
+	read  time.Time
+	count atomic.Int64 // how often the command was sent, less the times that the server did not know it
+}
+
+// MarshalBinary is how go-redis asks for the text.
+func (s *stamp) MarshalBinary() ([]byte, error) {
+	s.count.Add(1)
+	return strconv.AppendInt(nil, time.Since(s.read).Milliseconds(), 10), nil
+}
+
+// refused returns the error of an operation that the server refused: err, which
+// says that it was not done, if that is certain. It is not if the command was sent
+// more than once. Then an earlier one may have been done, and its effect be gone:
+// a released row, say, that another has claimed since.
+func (s *stamp) refused(operation string, err error) error {
+	if n := s.count.Load(); n > 1 {
+		return fmt.Errorf("redislease: %s: sent %d times for want of a reply, so it may have been done; the last reply was: %s", operation, n, err.Error())
+	}
+	return err
+}
+
+// run runs a script and returns its reply. Of its errors only that the script
+// refused the arguments, or that ctx had ended before, tells what happened.
+//
+// go-redis looks at ctx between its steps, and not while it waits for a reply,
+// unless told otherwise. So run waits on its own. The goroutine that it leaves
+// behind when ctx ends, ends with the timeouts of the client.
+func (s *Store) run(ctx context.Context, which script, keys []string, sent *stamp, args []any) ([]any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	type answer struct {
+		reply any
+		err   error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		reply, err := s.client.EvalSha(ctx, which.sha, keys, args...).Result()
+		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			sent.count.Add(-1) // this one was not run
+			reply, err = s.client.Eval(ctx, which.text, keys, args...).Result()
+		}
+		answered <- answer{reply, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case a := <-answered:
+		if a.err != nil {
+			return nil, plain(a.err)
+		}
+		fields, ok := a.reply.([]any)
+		if !ok {
+			return nil, fmt.Errorf("the reply is a %T: want the array that the script returns", a.reply)
+		}
+		return fields, nil
+	}
+}
+
+// plain returns an error of go-redis in the words of this package.
+func plain(err error) error {
+	text := err.Error()
+	// A server, or a proxy before it, that does not know AUTH or HELLO quotes the
+	// arguments, the password among them. The error is then not wrapped either:
+	// whoever unwrapped it would read on.
+	if known, _, found := strings.Cut(text, "with args beginning with"); found {
+		return errors.New(strings.TrimRight(known, ", "))
+	}
+	// Before version 7, Redis puts the error of a command in a script after words
+	// of its own.
+	if strings.Contains(text, "READONLY ") {
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	return err
+}

@@ -1,0 +1,427 @@
+package redislease_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/redislease"
+)
+
+func space(namespace string, workers int64) lease.Space {
+	return lease.Space{Namespace: namespace, Datacenter: 1, Workers: workers, Layout: "a layout"}
+}
+
+func newClaim(s lease.Space) lease.Claim {
+	return lease.Claim{Space: s, Owner: token(), Nonce: token(), Window: 3000, Now: lease.MillisOf(time.Now()), Skew: 60_000, Guard: 100}
+}
+
+// renewal returns the one that the claim's holder sends next.
+func renewal(c lease.Claim, held lease.Reply) lease.Renewal {
+	now := lease.MillisOf(time.Now())
+	return lease.Renewal{
+		Space: c.Space, Worker: held.Row.Worker, Epoch: held.Row.Epoch, Owner: c.Owner,
+		Known: []string{held.Row.Nonce}, Nonce: token(),
+		Next: now, Until: held.Row.Until, Window: c.Window, Now: now, Skew: c.Skew, Guard: c.Guard,
+	}
+}
+
+func release(c lease.Claim, held lease.Reply) lease.Release {
+	return lease.Release{
+		Space: c.Space, Worker: held.Row.Worker, Epoch: held.Row.Epoch, Owner: c.Owner,
+		Known: []string{held.Row.Nonce}, Nonce: token(), End: c.From(held),
+	}
+}
+
+func mustClaim(t *testing.T, s *redislease.Store, c lease.Claim) lease.Reply {
+	t.Helper()
+	reply, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Claim(%+v) = %v; want a row", c, err)
+	}
+	return reply
+}
+
+func mustRenew(t *testing.T, s *redislease.Store, r lease.Renewal) lease.Reply {
+	t.Helper()
+	reply, err := s.Renew(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Renew(%+v) = %v; want it renewed", r, err)
+	}
+	return reply
+}
+
+func rowsOf(t *testing.T, s *redislease.Store, in lease.Space) []lease.Row {
+	t.Helper()
+	rows, _, err := s.Rows(t.Context(), in)
+	if err != nil {
+		t.Fatalf("Rows(%+v) = %v; want rows", in, err)
+	}
+	return rows
+}
+
+// put writes a row by hand.
+func (p place) put(t *testing.T, client *redis.Client, s lease.Space, row lease.Row) {
+	t.Helper()
+	text := fmt.Sprintf("%d,%s,%s,%d,%d,0", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals)
+	if err := client.HSet(t.Context(), p.rowKey(s), row.Worker, text).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The scripts say in Lua what package lease says in Go. Random rows, such as no
+// sequence of operations would lead to, and random requests find where they do
+// not. Values are chosen to meet often, at the edges of each comparison, and
+// beyond what a C long of 32 bits or 14 digits can hold.
+func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
+	p := shared(t)
+	client := p.client(t)
+	s := p.storeOn(t, client)
+	in := space("n", 3)
+	mustClaim(t, s, newClaim(in))
+	var now lease.Millis
+
+	rng := rand.New(rand.NewPCG(1, 0)) // the same in every run: a release must not depend on luck
+	pick := func(texts ...string) string { return texts[rng.IntN(len(texts))] }
+	// The store's clock cannot be set, and may tick between two lines. So no sum of
+	// the lengths is near to a moment's distance from now.
+	length := func() lease.Millis { return []lease.Millis{0, 1, 1000, 5000, 4_000_000}[rng.IntN(5)] }
+	moment := func() lease.Millis {
+		far := []lease.Millis{0, 1000, 4000, 6000, 10_000, 3_600_000, 7_300_000, 1 << 42, 1 << 48}[rng.IntN(9)]
+		if rng.IntN(2) == 0 {
+			far = -far
+		}
+		return now + far + []lease.Millis{-300, 200, 300}[rng.IntN(3)]
+	}
+	epoch := func() int64 { return []int64{0, 1, 2, 1 << 31, 1 << 50}[rng.IntN(5)] }
+	const rounds = 3000
+	seen := map[string]int{} // how often which outcome
+	for range rounds {
+		now = lease.MillisOf(time.Now())
+		rows := make([]lease.Row, in.Workers)
+		for i := range rows {
+			rows[i] = lease.Row{
+				Worker: int64(i), Epoch: epoch(), Owner: pick("", "a", "b"), Nonce: pick("", "m", "n"),
+				Until: moment(), Renewals: epoch(),
+			}
+			p.put(t, client, in, rows[i])
+		}
+		row := rows[rng.IntN(len(rows))]
+		var want, got string
+		switch rng.IntN(3) {
+		case 0:
+			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Window: 1000 + length(), Now: now, Skew: 500 + length(), Guard: length()}
+			if rng.IntN(3) == 0 {
+				c.Only = []int64{row.Worker, row.Worker, 99, -1}[rng.IntN(2):]
+			}
+			reply, err := s.Claim(t.Context(), c)
+			if err == nil {
+				found := rows[reply.Row.Worker]
+				row, ok := c.Apply(found, reply.Now)
+				want, got = fmt.Sprint(row, found.Until, ok), fmt.Sprint(reply.Row, reply.Before, true)
+				seen["claimed"]++
+				break
+			}
+			_, wantErr := c.Choose(rows, lease.MillisOf(time.Now()), rng.IntN)
+			want, got = describe(wantErr), describe(err)
+			seen["full"]++
+		case 1:
+			r := lease.Renewal{
+				Space: in, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{"x", row.Nonce}, Nonce: token(),
+				Next: moment(), Until: moment(), Window: length(), Now: now + length()*lease.Millis(rng.IntN(3)-1), Skew: length() + 500, Guard: length(),
+			}
+			stale(rng, &r.Epoch, &r.Owner, &r.Known)
+			reply, err := s.Renew(t.Context(), r)
+			at := reply.Now
+			if err != nil {
+				at = now
+			}
+			row, wantErr := r.Apply(row, at)
+			want, got = fmt.Sprint(row, describe(wantErr)), fmt.Sprint(reply.Row, describe(err))
+			seen["renewal: "+reasonOf(err)]++
+			if err == nil && reply.Before != rows[r.Worker].Until {
+				t.Errorf("Renew(%+v).Before = %d; want %d", r, reply.Before, rows[r.Worker].Until)
+			}
+		case 2:
+			r := lease.Release{
+				Space: in, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{"x", row.Nonce}, Nonce: token(), End: moment(),
+			}
+			stale(rng, &r.Epoch, &r.Owner, &r.Known)
+			err := s.Release(t.Context(), r)
+			after, wantErr := r.Apply(row)
+			if wantErr != nil {
+				after = row
+			}
+			seen["release: "+reasonOf(err)]++
+			want, got = fmt.Sprint(after, describe(wantErr)), fmt.Sprint(rowsOf(t, s, in)[row.Worker], describe(err))
+		}
+		if got != want {
+			t.Fatalf("rows %+v: got %s; want %s", rows, got, want)
+		}
+	}
+	for _, outcome := range []string{
+		"claimed", "full", "renewal: done", "renewal: " + string(lease.TakenOver), "renewal: " + string(lease.Copied),
+		"renewal: " + string(lease.Lapsed), "release: done", "release: " + string(lease.TakenOver), "release: " + string(lease.Copied),
+	} {
+		if seen[outcome] == 0 {
+			t.Errorf("%d rounds had no outcome %q; want some of each: %v", rounds, outcome, seen)
+		}
+	}
+}
+
+func reasonOf(err error) string {
+	var lost *lease.LostError
+	if errors.As(err, &lost) {
+		return string(lost.Reason)
+	}
+	return "done"
+}
+
+// stale makes a request one of somebody who does not have the row, now and then.
+func stale(rng *rand.Rand, epoch *int64, owner *string, known *[]string) {
+	switch rng.IntN(9) {
+	case 0:
+		*epoch++
+	case 1:
+		*owner += "x"
+	case 2:
+		*known = (*known)[:1]
+	case 3:
+		*known = nil
+	}
+}
+
+// describe tells of an error what does not depend on the store's clock.
+func describe(err error) string {
+	var full *lease.NoFreeWorkerError
+	if errors.As(err, &full) {
+		return fmt.Sprintf("full:%s/%d/%d/%v/%v", full.Namespace, full.Datacenter, full.Rows, full.Earliest, full.Ahead)
+	}
+	return fmt.Sprint(err)
+}
+
+func TestNumbersThatLuaWouldRoundAreRefused(t *testing.T) {
+	p := shared(t)
+	s := p.store(t)
+	in := space("n", 2)
+	c := newClaim(in)
+	held := mustClaim(t, s, c)
+	const most = 1 << 51
+	var invalid *lease.ValueError
+
+	for name, edit := range map[string]func(*lease.Claim){
+		"Claim.Window": func(c *lease.Claim) { c.Window = most + 1 },
+		"Claim.Now":    func(c *lease.Claim) { c.Now = -most - 1 },
+		"Claim.Skew":   func(c *lease.Claim) { c.Skew = 1<<63 - 1 },
+		"Claim.Guard":  func(c *lease.Claim) { c.Guard = most + 1 },
+	} {
+		c := newClaim(in)
+		edit(&c)
+		if _, err := s.Claim(t.Context(), c); !errors.As(err, &invalid) || invalid.Name != name {
+			t.Errorf("Claim(%+v) = %v; want a *lease.ValueError about %s", c, err, name)
+		}
+	}
+	for name, edit := range map[string]func(*lease.Renewal){
+		"Renewal.Epoch":  func(r *lease.Renewal) { r.Epoch = most + 1 },
+		"Renewal.Worker": func(r *lease.Renewal) { r.Worker = most + 1 },
+		"Renewal.Next":   func(r *lease.Renewal) { r.Next = most + 1 },
+		"Renewal.Until":  func(r *lease.Renewal) { r.Until = most + 1 },
+		"Renewal.Window": func(r *lease.Renewal) { r.Window = most + 1 },
+		"Renewal.Now":    func(r *lease.Renewal) { r.Now = most + 1 },
+		"Renewal.Skew":   func(r *lease.Renewal) { r.Skew = most + 1 },
+		"Renewal.Guard":  func(r *lease.Renewal) { r.Guard = most + 1 },
+	} {
+		r := renewal(c, held)
+		edit(&r)
+		if _, err := s.Renew(t.Context(), r); !errors.As(err, &invalid) || invalid.Name != name {
+			t.Errorf("Renew(%+v) = %v; want a *lease.ValueError about %s", r, err, name)
+		}
+	}
+	r := release(c, held)
+	r.End = most + 1
+	if err := s.Release(t.Context(), r); !errors.As(err, &invalid) || invalid.Name != "Release.End" {
+		t.Errorf("Release(%+v) = %v; want a *lease.ValueError about Release.End", r, err)
+	}
+
+	// What would be written must be in range too.
+	long := renewal(c, held)
+	long.Window, long.Guard = most, 0
+	before := rowsOf(t, s, in)
+	if _, err := s.Renew(t.Context(), long); !errors.Is(err, redislease.ErrDamaged) {
+		t.Errorf("Renew(%+v) = %v; want an error that matches ErrDamaged", long, err)
+	}
+	if after := rowsOf(t, s, in); !slices.Equal(after, before) {
+		t.Errorf("rows = %+v; want them as before, %+v", after, before)
+	}
+}
+
+func TestDamagedRowIsRefusedByGoAndLuaAlike(t *testing.T) {
+	p := shared(t)
+	client := p.client(t)
+	s := p.storeOn(t, client)
+	in := space("n", 1)
+	c := newClaim(in)
+	held := mustClaim(t, s, c)
+	for _, text := range []string{
+		"", "x", ",,,,,", "1,a,b,2,3", "1,a,b,2,3,4,5", "-1,a,b,2,3,4", "1,a,b,2,-3,4", "+1,a,b,2,3,4", " 1,a,b,2,3,4", "1,a,b,2,3,4 ",
+		"1,a,b,2.0,3,4", "1,a,b,1e3,3,4", "0x1,a,b,2,3,4", "1,a,b,,3,4", "1,a,b,nan,3,4", "2251799813685249,a,b,2,3,4",
+		"1,a,b,-2251799813685249,3,4", "1,a,b,99999999999999999999,3,4", "1,a,b,2,3,9007199254740993", "1,a,b,2,3,4\n",
+	} {
+		if err := client.HSet(t.Context(), p.rowKey(in), 0, text).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, claimErr := s.Claim(t.Context(), newClaim(in))
+		_, renewErr := s.Renew(t.Context(), renewal(c, held))
+		releaseErr := s.Release(t.Context(), release(c, held))
+		_, _, rowsErr := s.Rows(t.Context(), in)
+		for call, err := range map[string]error{"Claim": claimErr, "Renew": renewErr, "Release": releaseErr, "Rows": rowsErr} {
+			if !errors.Is(err, redislease.ErrDamaged) || !strings.Contains(err.Error(), strconv.Quote(text)) {
+				t.Errorf("%s with row %q = %v; want an error that matches ErrDamaged and quotes it", call, text, err)
+			}
+		}
+		if got := client.HGet(t.Context(), p.rowKey(in), "0").Val(); got != text {
+			t.Errorf("row = %q; want it left as it was, %q", got, text)
+		}
+	}
+}
+
+// A key that has gone takes its memory with it: what remains must not be taken for
+// a new space.
+func TestRestOfASpaceIsNotMadeAnew(t *testing.T) {
+	p := shared(t)
+	client := p.client(t)
+	s := p.storeOn(t, client)
+	for name, remove := range map[string]func(in lease.Space) error{
+		"settings": func(in lease.Space) error { return client.Del(t.Context(), p.settingsKey(in)).Err() },
+		"layout":   func(in lease.Space) error { return client.HDel(t.Context(), p.settingsKey(in), "layout").Err() },
+		"marker":   func(in lease.Space) error { return client.HDel(t.Context(), p.settingsKey(in), "rows:1").Err() },
+	} {
+		in := space(name, 2)
+		mustClaim(t, s, newClaim(in))
+		before := rowsOf(t, s, in)
+		if err := remove(in); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, redislease.ErrDamaged) {
+			t.Errorf("Claim without the %s = %v; want an error that matches ErrDamaged", name, err)
+		}
+		if after := rowsOf(t, s, in); !slices.Equal(after, before) {
+			t.Errorf("rows without the %s = %+v; want them as before, %+v", name, after, before)
+		}
+	}
+
+	in := space("rows", 2)
+	mustClaim(t, s, newClaim(in))
+	if err := client.Del(t.Context(), p.rowKey(in)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim after all rows were deleted = %v; want an error that matches lease.ErrNoFreeWorker", err)
+	}
+	if rows := rowsOf(t, s, in); len(rows) != 0 {
+		t.Errorf("rows = %+v; want none", rows)
+	}
+}
+
+func TestClaimFindsTheLastFreeRowOfMany(t *testing.T) {
+	p := shared(t)
+	client := p.client(t)
+	s := p.storeOn(t, client)
+	in := space("n", 3000) // more than the script reads at once
+	mustClaim(t, s, newClaim(in))
+	later := lease.MillisOf(time.Now()) + 60_000
+	for _, free := range []int64{0, 999, 1000, 1001, 2999} {
+		pipe := client.Pipeline()
+		for worker := range in.Workers {
+			pipe.HSet(t.Context(), p.rowKey(in), worker, fmt.Sprintf("1,a,b,%d,1,0", later+lease.Millis(worker)))
+		}
+		pipe.HSet(t.Context(), p.rowKey(in), free, "0,,,0,0,0")
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c := newClaim(in)
+		if free%2 == 0 {
+			for worker := range in.Workers {
+				c.Only = append(c.Only, worker)
+			}
+		}
+		if reply := mustClaim(t, s, c); reply.Row.Worker != free {
+			t.Errorf("Claim when only %d is free = worker %d", free, reply.Row.Worker)
+		}
+		_, err := s.Claim(t.Context(), newClaim(in))
+		var full *lease.NoFreeWorkerError
+		if !errors.As(err, &full) || full.Rows != 3000 {
+			t.Errorf("Claim when none is free = %v; want a *lease.NoFreeWorkerError about 3000 rows", err)
+		}
+	}
+}
+
+// With most rows free the script chooses one of a few that it looks at, with few
+// free one of all: both must be at random.
+func TestClaimChoosesAllFreeRowsAlike(t *testing.T) {
+	p := shared(t)
+	client := p.client(t)
+	s := p.storeOn(t, client)
+	for _, test := range []struct{ workers, free int64 }{{4, 4}, {2000, 4}} {
+		in := space(fmt.Sprint("n", test.workers), test.workers)
+		mustClaim(t, s, newClaim(in))
+		fill := map[string]string{}
+		later := lease.MillisOf(time.Now()) + 600_000
+		for worker := range test.workers {
+			fill[fmt.Sprint(worker)] = fmt.Sprintf("1,a,b,%d,1,0", later)
+			if worker < test.free {
+				fill[fmt.Sprint(worker)] = "0,,,0,0,0"
+			}
+		}
+		const rounds = 400
+		counts := make([]float64, test.free)
+		if err := client.HSet(t.Context(), p.rowKey(in), fill).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for range rounds {
+			worker := mustClaim(t, s, newClaim(in)).Row.Worker
+			p.put(t, client, in, lease.Row{Worker: worker}) // free again
+			counts[worker]++
+		}
+		chi := 0.0
+		expected := rounds / float64(test.free)
+		for _, n := range counts {
+			chi += (n - expected) * (n - expected) / expected
+		}
+		// 3 degrees of freedom: exceeded once in ten million runs.
+		if chi > 35 {
+			t.Errorf("%d claims of %d free rows among %d: workers were chosen %v times; want about %.0f each", rounds, test.free, test.workers, counts, expected)
+		}
+	}
+}
+
+func TestKeysLiveForeverInOneSlot(t *testing.T) {
+	p := shared(t)
+	client := p.client(t)
+	s := p.storeOn(t, client)
+	in := space("a.b", 2)
+	other := in
+	other.Datacenter = -5
+	c := newClaim(in)
+	mustRenew(t, s, renewal(c, mustClaim(t, s, c)))
+	mustClaim(t, s, newClaim(other))
+	keys, err := client.Keys(t.Context(), p.prefix+":*").Result()
+	slices.Sort(keys)
+	want := []string{p.prefix + ":{a.b}", p.prefix + ":{a.b}:-5", p.prefix + ":{a.b}:1"}
+	if err != nil || !slices.Equal(keys, want) {
+		t.Errorf("keys = %q, %v; want %q", keys, err, want)
+	}
+	for _, key := range keys {
+		if ttl := client.TTL(t.Context(), key).Val(); ttl != -1 {
+			t.Errorf("TTL %s = %v; want none", key, ttl)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// Package sqllease keeps the leases of worker numbers in a SQL database: SQLite,
+// PostgreSQL, MySQL or MariaDB, through the *sql.DB that a program has already.
+//
+//	store, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.PostgreSQL})
+//	…
+//	err = store.CreateTables(ctx) // or run store.Statements() as a migration
+//
+// # What is guaranteed
+//
+// A [Store] keeps the contract of [lease.Store]. In particular:
+//
+//   - Each operation is one short transaction of its own, on a connection that it
+//     borrows from the pool and gives back. There is no way to put it into a
+//     transaction of the caller's, whose rollback would take back a reservation
+//     after IDs were issued under it.
+//   - A row is changed only if it still is what was read: the UPDATE compares every
+//     column. So no isolation level, and no statement sent twice, can lose a write.
+//   - What is acknowledged is on disk, as far as one connection can see to that:
+//     synchronous_commit is raised on PostgreSQL and synchronous on SQLite, for the
+//     operation alone. What was changed on the connection is set back; if that
+//     fails the connection is closed and not given back.
+//   - A call gives up when ctx ends. Where the outcome of a COMMIT is not known the
+//     error is none of the four that mean "not done".
+//
+// # Under which conditions
+//
+//   - The database keeps what it has acknowledged. With fsync=off on PostgreSQL, or
+//     innodb_flush_log_at_trx_commit other than 1 on MySQL, a crash of the machine
+//     loses writes; the Store logs a warning. An asynchronous replica that is
+//     promoted, or a backup that is restored, has lost writes too: turn on the loss
+//     guard if that can happen.
+//   - The tables are changed by this package only, and rows are never deleted.
+//   - The handle leads to the primary. A server that says it is read-only is
+//     refused with [ErrReadOnly]; one that is a replica and does not say so cannot
+//     be told from a primary.
+//   - On SQLite: the database is a file on a local disk, with a journal. A database
+//     in memory, or with journal_mode OFF or MEMORY, is refused. All processes are
+//     on one machine and share its clock, which is the store's clock: SQLite has no
+//     other. On macOS, PRAGMA fullfsync is the program's choice. Not cache=shared:
+//     there the connections of a process share one setting of synchronous, so that
+//     another may lower it in the middle of an operation, and a Store cannot tell.
+//
+// # The pool
+//
+// An operation needs one connection for some round trips, a few times a minute. It
+// waits for one no longer than ctx allows. With a pool of one connection it works,
+// but every transaction of the program that is longer than the reserved window
+// stops the IDs; a Store says so in the log. Give it a pool of its own, and on
+// SQLite best a file of its own: SQLite has one writer at a time in each file.
+package sqllease

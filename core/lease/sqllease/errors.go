@@ -1,0 +1,75 @@
+package sqllease
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// What the errors of this package match, for errors.Is. Those of package lease
+// come as they are; those of the driver and the context are wrapped.
+var (
+	// ErrReadOnly means that the database takes no writes: a replica, a file
+	// without write permission, or a connection that was made read-only. Leases
+	// need the primary.
+	ErrReadOnly = errors.New("the database is read-only; leases need the primary, writable")
+
+	// ErrNoTable means that a table is missing. The error is a *TableError, which
+	// has the statements to create it.
+	ErrNoTable = errors.New("table missing")
+
+	// ErrSchema means that a table is there and is not of this version of the
+	// package, or somebody else's. The error is a *TableError.
+	ErrSchema = errors.New("table of another form")
+
+	// ErrNotDurable means that the SQLite database would forget leases: it is in
+	// memory, or has no journal on disk.
+	ErrNotDurable = errors.New("the database does not keep what it acknowledges")
+)
+
+// A TableError says that the tables are not those that this package needs.
+// Nothing was written.
+type TableError struct {
+	Table      string   // as in Config.Table
+	Problem    string   // what is wrong, in words or those of the database
+	Statements []string // that create the tables
+	Kind       error    // ErrNoTable or ErrSchema
+}
+
+func (e *TableError) Error() string {
+	if errors.Is(e.Kind, ErrNoTable) {
+		return fmt.Sprintf("sqllease: table %s or %s%s is missing (%s): call CreateTables, or run: %s;",
+			e.Table, e.Table, metaSuffix, e.Problem, strings.Join(e.Statements, "; "))
+	}
+	return fmt.Sprintf("sqllease: table %s or %s%s is not of this version, or not a table of leases: %s: want that of: %s;",
+		e.Table, e.Table, metaSuffix, e.Problem, strings.Join(e.Statements, "; "))
+}
+
+// Unwrap returns e.Kind.
+func (e *TableError) Unwrap() error { return e.Kind }
+
+// credentials are the places where drivers and their wrappers put a password into
+// an error: a URL, a key with a value, and the DSN of the MySQL driver.
+var credentials = regexp.MustCompile(`(?i)` +
+	`(://[^\s/:@]*:)\S*@|` +
+	`((?:pass(?:word|wd)?|pwd)["']?\s*[=:]\s*)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s&;,]+)|` +
+	`([^\s:"'` + "`" + `]+:)\S*@(?:tcp|unix)`)
+
+// A redacted error has the text of another without the passwords in it. The Store
+// never sees the DSN, so it knows them by where they stand.
+type redacted struct {
+	text string
+	err  error
+}
+
+func (e *redacted) Error() string { return e.text }
+func (e *redacted) Unwrap() error { return e.err }
+
+func redact(err error) error {
+	text := err.Error()
+	if clean := credentials.ReplaceAllString(text, "$1$2$3***"); clean != text {
+		return &redacted{clean, err}
+	}
+	return err
+}

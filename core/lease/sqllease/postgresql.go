@@ -1,0 +1,56 @@
+package sqllease
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// openPostgreSQL reads what has to be known of the server, and sets what is to
+// hold for this transaction; set_config(…, true) is SET LOCAL. "local" and
+// "remote_write" are raised too: they do not wait until the synchronous replica, to
+// which a failover would go, has the commit on its disk. A stronger setting than
+// "on" stays.
+//
+// The limits are for a process that is stopped or cut off in the middle: its row
+// must not stay locked. clock_timestamp() is the clock now, and not, as now(), when
+// the transaction began.
+const openPostgreSQL = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
+	current_setting('fsync'),
+	CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN set_config('synchronous_commit', 'on', true) END,
+	CASE WHEN CAST($1 AS TEXT) <> '' THEN set_config('lock_timeout', CAST($1 AS TEXT), true) END,
+	CASE WHEN CAST($1 AS TEXT) <> '' THEN set_config('statement_timeout', CAST($1 AS TEXT), true) END,
+	CASE WHEN CAST($1 AS TEXT) <> '' THEN set_config('idle_in_transaction_session_timeout', CAST($1 AS TEXT), true) END,
+	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)`
+
+func (t *transaction) beginPostgreSQL(ctx context.Context) error {
+	if err := t.beginTx(ctx, sql.LevelReadCommitted); err != nil {
+		return err
+	}
+	limit := ""
+	if d, limited := remaining(ctx); limited {
+		// Above what a setting holds, 24 days, it is as good as none.
+		if ms := (d + time.Millisecond - 1).Milliseconds(); ms < 1<<31 {
+			limit = strconv.FormatInt(ms, 10)
+		}
+	}
+	var (
+		refuses bool
+		fsync   string
+	)
+	err := t.timed(func() error {
+		return scan(ctx, t.executor, []any{&refuses, &fsync, new(any), new(any), new(any), new(any), &t.now}, openPostgreSQL, limit)
+	})
+	if err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	if refuses {
+		return fmt.Errorf("%w: in recovery, or default_transaction_read_only is on", ErrReadOnly)
+	}
+	if fsync != "on" {
+		t.s.warnOfServer(ctx, "fsync", fsync, "on")
+	}
+	return nil
+}

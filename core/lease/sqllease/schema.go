@@ -1,0 +1,206 @@
+package sqllease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+const (
+	// schemaVersion is in every meta row. It grows when a version of this package
+	// could harm, or be harmed by, one that does not know its tables.
+	schemaVersion = 1
+
+	// wholeNamespace is the datacenter of the meta row that stands for the
+	// namespace. Two first claims in two datacenters both insert it, so the second
+	// waits for the first and then sees its layout; with the rows of the two
+	// datacenters alone neither would see the other's.
+	wholeNamespace = -1
+
+	// maxWorkers bounds a space, all of whose rows are made at once.
+	maxWorkers = 1 << 16
+
+	maxLayout = 255
+)
+
+// rowColumns are those of lease.Row in the order in which they are scanned.
+const rowColumns = "worker, epoch, owner, nonce, reserved_until, renewals"
+
+// texts are the statements of one Store. None depends on anything but the dialect
+// and the table, so drivers that keep prepared statements keep a dozen.
+type texts struct {
+	create []string
+
+	probeRows, probeMeta string
+	meta                 string // of a namespace
+	insertMeta           string
+	rows, row            string // of a space; of a worker, locked
+	only                 string // rows of a space; a list of workers is to follow
+	free                 string // candidates
+	update               string
+	table                string // quoted
+}
+
+func (d Dialect) texts(name string) texts {
+	if d == SQLite && !strings.Contains(name, ".") {
+		// Else an attached or temporary table of that name could come first, and
+		// what is looked at before is the file of main.
+		name = "main." + name
+	}
+	table, meta := d.quote(name), d.quote(name+metaSuffix)
+
+	// Names are compared byte by byte, as Go does: MySQL's default collation takes
+	// "Shop" and "shop" for one. MyISAM has no transactions.
+	integer, text, end := "BIGINT", "VARCHAR", ""
+	switch d {
+	case SQLite:
+		integer = "INTEGER"
+	case MySQL:
+		end = " ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin"
+	}
+	column := func(name, kind string) string { return name + " " + kind + " NOT NULL, " }
+	create := []string{
+		"CREATE TABLE IF NOT EXISTS " + meta + " (" +
+			column("namespace", text+"(64)") +
+			column("datacenter", integer) +
+			column("layout", text+"("+strconv.Itoa(maxLayout)+")") +
+			column("schema_version", integer) +
+			"PRIMARY KEY (namespace, datacenter))" + end,
+		"CREATE TABLE IF NOT EXISTS " + table + " (" +
+			column("namespace", text+"(64)") +
+			column("datacenter", integer) +
+			column("worker", integer) +
+			column("epoch", integer) +
+			column("owner", text+"(64)") +
+			column("nonce", text+"(64)") +
+			column("reserved_until", integer) +
+			column("renewals", integer) +
+			"PRIMARY KEY (namespace, datacenter, worker))" + end,
+	}
+
+	random, lock := "RANDOM()", " FOR UPDATE"
+	switch d {
+	case SQLite:
+		lock = "" // BEGIN IMMEDIATE has locked the file
+	case MySQL:
+		random = "RAND()"
+	}
+	const space = " WHERE namespace = ? AND datacenter = ?"
+	rows := "SELECT " + rowColumns + " FROM " + table + space
+	return texts{
+		create:     create,
+		probeRows:  "SELECT namespace, datacenter, " + rowColumns + " FROM " + table + " WHERE 1 = 0",
+		probeMeta:  "SELECT namespace, datacenter, layout, schema_version FROM " + meta + " WHERE schema_version <> " + strconv.Itoa(schemaVersion),
+		meta:       d.bind("SELECT datacenter, layout, schema_version FROM " + meta + " WHERE namespace = ?"),
+		insertMeta: d.bind("INSERT INTO " + meta + " (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, " + strconv.Itoa(schemaVersion) + ")"),
+		rows:       d.bind(rows + " ORDER BY worker"),
+		row:        d.bind(rows + " AND worker = ?" + lock),
+		only:       d.bind(rows + " AND worker IN "),
+		free: d.bind(rows + " AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ?)" +
+			" ORDER BY " + random + " LIMIT " + strconv.Itoa(candidates)),
+		// The values are computed here, not by the database: MySQL assigns from left
+		// to right, and a later assignment would see the new value of an earlier one.
+		update: d.bind("UPDATE " + table + " SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?" + space +
+			" AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?"),
+		table: table,
+	}
+}
+
+// insertRows returns the statement that makes the rows of a space: one statement
+// for up to 65,536 rows, from the digits of the worker numbers to base 16.
+// Recursive queries would be shorter, but MySQL stops them after 1,000 rounds.
+func (s *Store) insertRows(space lease.Space) string {
+	digits := make([]string, 16)
+	for i := range digits {
+		digits[i] = "SELECT " + strconv.Itoa(i) + " AS n"
+	}
+	worker, from, join, reach := "", "", "", int64(1)
+	for digit := 'a'; reach < space.Workers || from == ""; digit++ {
+		worker += fmt.Sprintf("%s%d * %c.n", join, reach, digit)
+		if from != "" {
+			from += " CROSS JOIN "
+		}
+		from += "(" + strings.Join(digits, " UNION ALL ") + ") " + string(digit)
+		join, reach = " + ", reach*16
+	}
+	// The namespace is of the few characters that checkSpace allows. As a parameter
+	// in a list of results it would have no type on PostgreSQL.
+	return fmt.Sprintf("INSERT INTO %s (namespace, datacenter, %s) SELECT '%s', %d, %s, 0, '', '', 0, 0 FROM %s WHERE %s < %d",
+		s.text.table, rowColumns, space.Namespace, space.Datacenter, worker, from, worker, space.Workers)
+}
+
+// Statements returns the statements that create the tables, for those who run
+// their migrations themselves. None ends in a semicolon.
+func (s *Store) Statements() []string { return append([]string(nil), s.text.create...) }
+
+// CreateTables creates the tables unless they are there. Any number of processes
+// may do so at the same time. If the tables are there it needs no right to create
+// tables, and checks their columns and version: a [*TableError] says what is wrong.
+func (s *Store) CreateTables(ctx context.Context) error {
+	err := s.probe(ctx)
+	if !errors.Is(err, ErrNoTable) {
+		return err
+	}
+	if err := s.transact(ctx, "create tables", func(t *transaction) error {
+		for _, text := range s.text.create {
+			if err := t.exec(ctx, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return s.probe(ctx)
+}
+
+// probe returns nil if the tables are there and of this version.
+func (s *Store) probe(ctx context.Context) error {
+	return s.transact(ctx, "check tables", func(t *transaction) error {
+		if err := t.each(ctx, func(func(...any) error) error { return nil }, s.text.probeRows); err != nil {
+			return err
+		}
+		return t.each(ctx, func(scan func(...any) error) error {
+			var version int64
+			if err := scan(new(any), new(any), new(any), &version); err != nil {
+				return err
+			}
+			return s.wrongVersion(version)
+		}, s.text.probeMeta)
+	})
+}
+
+func (s *Store) wrongVersion(version int64) error {
+	return s.tableError(ErrSchema, fmt.Sprintf("schema_version is %d, want %d", version, schemaVersion))
+}
+
+func (s *Store) tableError(kind error, problem string) error {
+	return &TableError{Table: s.table, Problem: problem, Statements: s.Statements(), Kind: kind}
+}
+
+// checkSpace refuses what the columns cannot hold. The characters of a namespace
+// are also those that insertRows may put into a statement.
+func checkSpace(s lease.Space) error {
+	wrong := func(name, value, want string) error {
+		return &lease.ValueError{Package: "sqllease", Name: "Space." + name, Value: value, Want: want}
+	}
+	foreign := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+	}
+	unprintable := func(r rune) bool { return r < ' ' || r > '~' }
+	switch {
+	case s.Namespace == "" || len(s.Namespace) > 64 || strings.ContainsFunc(s.Namespace, foreign):
+		return wrong("Namespace", strconv.Quote(s.Namespace[:min(len(s.Namespace), 65)]), "1..64 of a-z A-Z 0-9 . _ -")
+	case s.Datacenter < 0:
+		return wrong("Datacenter", strconv.FormatInt(s.Datacenter, 10), "0 or more")
+	case s.Workers < 1 || s.Workers > maxWorkers:
+		return wrong("Workers", strconv.FormatInt(s.Workers, 10), fmt.Sprintf("1..%d", maxWorkers))
+	case len(s.Layout) > maxLayout || strings.ContainsFunc(s.Layout, unprintable):
+		return wrong("Layout", strconv.Quote(s.Layout[:min(len(s.Layout), 65)]), fmt.Sprintf("at most %d printable characters of ASCII", maxLayout))
+	}
+	return nil
+}

@@ -1,0 +1,575 @@
+package sqllease
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// newMock returns a pool that takes exactly the statements that are expected, in
+// their order.
+func newMock(t *testing.T) (*sql.DB, sqlmock.Sqlmock) {
+	t.Helper()
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := mock.ExpectationsWereMet(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db, mock
+}
+
+func mockStore(t *testing.T, db *sql.DB, d Dialect) *Store {
+	t.Helper()
+	s, err := New(db, Config{Dialect: d, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	db, _ := newMock(t)
+	for _, test := range []struct {
+		db     *sql.DB
+		config Config
+		want   string
+	}{
+		{nil, Config{Dialect: SQLite}, "sqllease: New(db) is nil"},
+		{db, Config{}, "sqllease: Config.Dialect is Dialect(0): want SQLite, PostgreSQL or MySQL"},
+		{db, Config{Dialect: 4}, "sqllease: Config.Dialect is Dialect(4)"},
+		{db, Config{Dialect: MySQL, Table: "a b"}, `sqllease: Config.Table is "a b": want 1..58 letters`},
+	} {
+		s, err := New(test.db, test.config)
+		if s != nil || !errors.As(err, new(*lease.ValueError)) || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("New(%v, %+v) = %v, %v; want nil, %q", test.db != nil, test.config, s, err, test.want)
+		}
+	}
+	for _, d := range []Dialect{SQLite, PostgreSQL, MySQL} {
+		if s, err := New(db, Config{Dialect: d}); err != nil || s.table != DefaultTable {
+			t.Errorf("New(db, %v) = %+v, %v; want table %s", d, s, err, DefaultTable)
+		}
+	}
+}
+
+func TestTableNameIsPlain(t *testing.T) {
+	for _, name := range []string{"a", "_", "Leases2", "app.leases", "ORDER", strings.Repeat("x", 58), strings.Repeat("s", 63) + "." + strings.Repeat("x", 58)} {
+		if err := checkTable(name); err != nil {
+			t.Errorf("checkTable(%q) = %v; want nil", name, err)
+		}
+	}
+	for _, name := range []string{"", " ", "a b", `a"b`, "a`b", "a'b", "a;b", "a;DROP TABLE x", "a--", "1a", "a.", ".a", "a.b.c", "a$", "a?", "ä", "a\x00", "a\n", strings.Repeat("x", 59), strings.Repeat("s", 64) + ".x", strings.Repeat("x", 1<<20)} {
+		err := checkTable(name)
+		if !errors.As(err, new(*lease.ValueError)) || len(err.Error()) > 600 {
+			t.Errorf("checkTable(%.70q) = %v; want a short *lease.ValueError", name, err)
+		}
+	}
+}
+
+// The law: a name that is accepted appears in the statements in quotes and cannot
+// end them.
+func FuzzTableName(f *testing.F) {
+	for _, seed := range []string{"snowkey_leases", "app.leases", `x" (y) --`, "`", "a.b.c", "", "Ünïcode", "a\x00b", "x;DROP TABLE orders", "?", "$1"} {
+		f.Add(seed)
+	}
+	plain := regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,57}$`)
+	f.Fuzz(func(t *testing.T, name string) {
+		err := checkTable(name)
+		if accepted := err == nil; accepted != plain.MatchString(name) || strings.HasSuffix(name, "\n") && accepted {
+			t.Fatalf("checkTable(%q) = %v; want %v", name, err, plain)
+		}
+		if err != nil {
+			return
+		}
+		for _, d := range []Dialect{SQLite, PostgreSQL, MySQL} {
+			mark := `"`
+			if d == MySQL {
+				mark = "`"
+			}
+			for _, text := range d.texts(name).create {
+				quoted := 1 + strings.Count(name, ".")
+				if d == SQLite {
+					quoted = 2 // always with its schema
+				}
+				if marks := strings.Count(text, mark); marks != 2*quoted {
+					t.Errorf("%v: %d quotes in %q; want those around the name", d, marks, text)
+				}
+			}
+		}
+	})
+}
+
+func TestSpaceThatTheTablesCannotHoldIsRefused(t *testing.T) {
+	good := lease.Space{Namespace: "a.b-C_9", Workers: 1 << 16, Layout: strings.Repeat("x", 255)}
+	if err := checkSpace(good); err != nil {
+		t.Errorf("checkSpace(%+v) = %v; want nil", good, err)
+	}
+	for name, change := range map[string]func(*lease.Space){
+		"Namespace empty":         func(s *lease.Space) { s.Namespace = "" },
+		"Namespace quote":         func(s *lease.Space) { s.Namespace = "a'b" },
+		"Namespace space":         func(s *lease.Space) { s.Namespace = "a " },
+		"Namespace question mark": func(s *lease.Space) { s.Namespace = "a?" },
+		"Namespace long":          func(s *lease.Space) { s.Namespace = strings.Repeat("a", 65) },
+		"Datacenter":              func(s *lease.Space) { s.Datacenter = -1 },
+		"Workers none":            func(s *lease.Space) { s.Workers = 0 },
+		"Workers many":            func(s *lease.Space) { s.Workers++ },
+		"Layout long":             func(s *lease.Space) { s.Layout += "x" },
+		"Layout newline":          func(s *lease.Space) { s.Layout = "\n" },
+		"Layout not ASCII":        func(s *lease.Space) { s.Layout = "µ" },
+	} {
+		space := good
+		change(&space)
+		db, _ := newMock(t) // takes no statement
+		_, err := mockStore(t, db, MySQL).Claim(t.Context(), lease.Claim{Space: space})
+		field, _, _ := strings.Cut(name, " ")
+		var value *lease.ValueError
+		if !errors.As(err, &value) || value.Name != "Space."+field {
+			t.Errorf("%s: Claim() = %v; want a *lease.ValueError about Space.%s", name, err, field)
+		}
+	}
+}
+
+// What is sent to the server, word by word.
+const (
+	mysqlRow    = "SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ? AND worker = ? FOR UPDATE"
+	mysqlUpdate = "UPDATE `snowkey_leases` SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ? WHERE namespace = ? AND datacenter = ?" +
+		" AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?"
+	postgresRow    = `SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM "snowkey_leases" WHERE namespace = $1 AND datacenter = $2 AND worker = $3 FOR UPDATE`
+	postgresUpdate = `UPDATE "snowkey_leases" SET epoch = $1, owner = $2, nonce = $3, reserved_until = $4, renewals = $5 WHERE namespace = $6 AND datacenter = $7` +
+		` AND worker = $8 AND epoch = $9 AND owner = $10 AND nonce = $11 AND reserved_until = $12 AND renewals = $13`
+)
+
+// heldRenewal is a renewal at 1,000,000 ms of the row that heldRow returns.
+func heldRenewal() lease.Renewal {
+	return lease.Renewal{
+		Space: lease.Space{Namespace: "shop", Datacenter: 2, Workers: 4, Layout: "l"}, Worker: 3, Epoch: 7, Owner: "me",
+		Known: []string{"old"}, Nonce: "new", Next: 1_000_000, Until: 1_040_000, Window: 60_000, Now: 1_000_000, Skew: 5_000,
+	}
+}
+
+var rowNames = []string{"worker", "epoch", "owner", "nonce", "reserved_until", "renewals"}
+
+func heldRow() *sqlmock.Rows {
+	return sqlmock.NewRows(rowNames).AddRow(3, 7, "me", "old", 1_040_000, 9)
+}
+
+func mysqlSettings(wait int) *sqlmock.Rows {
+	return sqlmock.NewRows([]string{"wait", "read_only", "flush", "now"}).AddRow(wait, 0, 1, 1_000_010)
+}
+
+func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {
+	return sqlmock.NewRows([]string{"1", "2", "3", "4", "5", "6", "7"}).AddRow(refuses, fsync, nil, nil, nil, nil, 1_000_010)
+}
+
+var heldUpdate = []driver.Value{7, "me", "new", 1_060_010, 10, "shop", 2, 3, 7, "me", "old", 1_040_000, 9}
+
+// expectMySQL expects a renewal up to its UPDATE, with a deadline.
+func expectMySQL(mock sqlmock.Sqlmock) {
+	mock.ExpectBegin()
+	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
+	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 15").WillReturnResult(driver.ResultNoRows)
+	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(heldRow())
+}
+
+func fifteenSeconds(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestRenewalOnMySQLSendsThisAndSetsTheSettingBack(t *testing.T) {
+	db, mock := newMock(t)
+	expectMySQL(mock)
+	mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectCommit()
+	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
+
+	want := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: "me", Nonce: "new", Until: 1_060_010, Renewals: 10}, Before: 1_040_000, Now: 1_000_010}
+	if got, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err != nil || got != want {
+		t.Errorf("Renew() = %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestRenewalOnPostgreSQLSendsThis(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectQuery(openPostgreSQL).WithArgs("15000").WillReturnRows(postgresSettings(false, "on"))
+	mock.ExpectQuery(postgresRow).WithArgs("shop", 2, 3).WillReturnRows(heldRow())
+	mock.ExpectExec(postgresUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectCommit()
+	if _, err := mockStore(t, db, PostgreSQL).Renew(fifteenSeconds(t), heldRenewal()); err != nil {
+		t.Errorf("Renew() = %v; want nil", err)
+	}
+}
+
+func TestWithoutDeadlineTheServersLimitsStay(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
+	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames))
+	mock.ExpectRollback()
+	_, err := mockStore(t, db, MySQL).Renew(t.Context(), heldRenewal())
+	renewal := heldRenewal()
+	if want := renewal.Lost(lease.Gone); err == nil || err.Error() != want.Error() {
+		t.Errorf("Renew() without the row = %v; want %v", err, want)
+	}
+	db, mock = newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(false, "on"))
+	mock.ExpectQuery(postgresRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames))
+	mock.ExpectRollback()
+	if _, err := mockStore(t, db, PostgreSQL).Renew(t.Context(), heldRenewal()); !errors.Is(err, lease.ErrLost) {
+		t.Errorf("Renew() without the row = %v; want ErrLost", err)
+	}
+}
+
+func definiteError(err error) bool {
+	return errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
+}
+
+// Not even a deadlock or a broken connection: at the COMMIT it comes too late to
+// mean "not done", and the operation must not be begun anew.
+func TestErrorOfTheCommitIsUnknownAndEndsTheConnection(t *testing.T) {
+	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, &numbered{1213}, context.DeadlineExceeded} {
+		db, mock := newMock(t)
+		expectMySQL(mock)
+		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectCommit().WillReturnError(failure)
+		mock.ExpectClose()
+		_, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal())
+		if !errors.Is(err, failure) || definiteError(err) || !strings.Contains(err.Error(), "outcome unknown") {
+			t.Errorf("Renew() with COMMIT = %v: %v; want it in an error that says the outcome is unknown", failure, err)
+		}
+		if open := db.Stats().OpenConnections; open != 0 {
+			t.Errorf("after COMMIT = %v: %d connections open; want 0", failure, open)
+		}
+	}
+}
+
+func TestConnectionWhoseSettingsCannotBeSetBackIsClosed(t *testing.T) {
+	db, mock := newMock(t)
+	expectMySQL(mock)
+	mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectCommit()
+	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnError(errors.New("no"))
+	mock.ExpectClose()
+	if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err != nil {
+		t.Errorf("Renew() = %v; want nil, it is done", err)
+	}
+	if open := db.Stats().OpenConnections; open != 0 {
+		t.Errorf("%d connections open; want 0", open)
+	}
+}
+
+func TestConnectionThatCannotRollBackIsClosed(t *testing.T) {
+	db, mock := newMock(t)
+	expectMySQL(mock)
+	mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnError(errors.New("disk full"))
+	mock.ExpectRollback().WillReturnError(errors.New("no"))
+	mock.ExpectClose()
+	if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err == nil || !strings.Contains(err.Error(), "disk full") || definiteError(err) {
+		t.Errorf("Renew() = %v; want disk full", err)
+	}
+	if open := db.Stats().OpenConnections; open != 0 {
+		t.Errorf("%d connections open; want 0", open)
+	}
+}
+
+// numbered and stated are errors as the drivers of MySQL and PostgreSQL have them.
+type numbered struct{ Number uint16 }
+
+func (e *numbered) Error() string { return fmt.Sprintf("Error %d", e.Number) }
+
+type stated string
+
+func (e stated) Error() string    { return "ERROR: " + string(e) }
+func (e stated) SQLState() string { return string(e) }
+
+// Before the COMMIT nothing is done, and the operation begins anew.
+func TestFaultBeforeTheCommitIsTriedAgain(t *testing.T) {
+	for _, failure := range []error{&numbered{1213}, &numbered{1205}, &numbered{1020}, fmt.Errorf("wrapped: %w", &numbered{1213})} {
+		db, mock := newMock(t)
+		expectMySQL(mock)
+		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnError(failure)
+		mock.ExpectRollback()
+		mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
+		expectMySQL(mock)
+		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectCommit()
+		mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
+		if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err != nil {
+			t.Errorf("Renew() after %v = %v; want nil", failure, err)
+		}
+	}
+}
+
+func TestFaultsAreToldApart(t *testing.T) {
+	for _, test := range []struct {
+		dialect Dialect
+		err     error
+		want    fault
+	}{
+		{MySQL, driver.ErrBadConn, broken},
+		{MySQL, errors.New("invalid connection"), broken},
+		{MySQL, &numbered{1927}, broken},
+		{MySQL, &numbered{1062}, duplicate},
+		{MySQL, &numbered{1290}, readOnly},
+		{MySQL, &numbered{1792}, readOnly},
+		{MySQL, &numbered{1146}, noTable},
+		{MySQL, &numbered{1054}, noColumn},
+		{MySQL, &numbered{1021}, other}, // disk full
+		{MySQL, stated("40001"), other}, // of another database
+		{PostgreSQL, io.ErrUnexpectedEOF, broken},
+		{PostgreSQL, &net.OpError{Op: "read", Err: errors.New("reset")}, broken},
+		{PostgreSQL, stated("57P01"), broken},
+		{PostgreSQL, stated("08006"), broken},
+		{PostgreSQL, stated("40001"), busy},
+		{PostgreSQL, fmt.Errorf("wrapped: %w", stated("40P01")), busy},
+		{PostgreSQL, stated("55P03"), busy},
+		{PostgreSQL, stated("23505"), duplicate},
+		{PostgreSQL, stated("42710"), duplicate}, // the type of the row of a table that another is making
+		{PostgreSQL, stated("25006"), readOnly},
+		{PostgreSQL, stated("42P01"), noTable},
+		{PostgreSQL, stated("42703"), noColumn},
+		{PostgreSQL, stated("57014"), other}, // statement timeout
+		{PostgreSQL, stated("53100"), other}, // disk full
+		{PostgreSQL, errors.New("database is locked"), other},
+		{SQLite, errors.New("database is locked (5) (SQLITE_BUSY)"), busy},
+		{SQLite, errors.New("attempt to write a readonly database"), readOnly},
+		{SQLite, errors.New("no such table: x"), noTable},
+		{SQLite, errors.New("no such column: nonce"), noColumn},
+		{SQLite, errors.New("database or disk is full"), other},
+		{SQLite, context.Canceled, other},
+	} {
+		if got := test.dialect.faultOf(test.err); got != test.want {
+			t.Errorf("%v.faultOf(%v) = %d; want %d", test.dialect, test.err, got, test.want)
+		}
+	}
+}
+
+func TestRowThatWasChangedMeanwhileIsReadAgain(t *testing.T) {
+	db, mock := newMock(t)
+	expectMySQL(mock)
+	mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 0))
+	mock.ExpectRollback()
+	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
+	mock.ExpectBegin()
+	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
+	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 15").WillReturnResult(driver.ResultNoRows)
+	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 8, "other", "x", 2_000_000, 10))
+	mock.ExpectRollback()
+	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
+	_, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal())
+	renewal := heldRenewal()
+	if want := renewal.Lost(lease.TakenOver); err == nil || err.Error() != want.Error() {
+		t.Errorf("Renew() = %v; want %v", err, want)
+	}
+}
+
+func TestMoreThanOneRowAffectedIsRolledBack(t *testing.T) {
+	for _, result := range []driver.Result{sqlmock.NewResult(0, 2), sqlmock.NewErrorResult(errors.New("unknown"))} {
+		db, mock := newMock(t)
+		expectMySQL(mock)
+		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(result)
+		mock.ExpectRollback()
+		mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
+		if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err == nil || definiteError(err) {
+			t.Errorf("Renew() = %v; want an error that is none of the four", err)
+		}
+	}
+}
+
+func TestReplicaIsRefused(t *testing.T) {
+	t.Run("MySQL", func(t *testing.T) {
+		db, mock := newMock(t)
+		mock.ExpectBegin()
+		mock.ExpectQuery(openMySQL).WillReturnRows(sqlmock.NewRows([]string{"1", "2", "3", "4"}).AddRow(50, 1, 1, 0))
+		mock.ExpectRollback()
+		if _, err := mockStore(t, db, MySQL).Renew(t.Context(), heldRenewal()); !errors.Is(err, ErrReadOnly) || definiteError(err) {
+			t.Errorf("Renew() = %v; want ErrReadOnly", err)
+		}
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		db, mock := newMock(t)
+		mock.ExpectBegin()
+		mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(true, "on"))
+		mock.ExpectRollback()
+		if _, err := mockStore(t, db, PostgreSQL).Renew(t.Context(), heldRenewal()); !errors.Is(err, ErrReadOnly) || definiteError(err) {
+			t.Errorf("Renew() = %v; want ErrReadOnly", err)
+		}
+	})
+	t.Run("lib/pq", func(t *testing.T) {
+		db, mock := newMock(t)
+		mock.ExpectBegin().WillReturnError(stated("0A000"))
+		if _, err := mockStore(t, db, PostgreSQL).Renew(t.Context(), heldRenewal()); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("Renew() = %v; want ErrReadOnly", err)
+		}
+	})
+}
+
+func TestServerThatMayForgetIsWarnedOfOnce(t *testing.T) {
+	var log bytes.Buffer
+	db, mock := newMock(t)
+	s, err := New(db, Config{Dialect: PostgreSQL, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		mock.ExpectBegin()
+		mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(false, "off"))
+		mock.ExpectQuery(postgresRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames))
+		mock.ExpectRollback()
+		if _, err := s.Renew(t.Context(), heldRenewal()); !errors.Is(err, lease.ErrLost) {
+			t.Errorf("Renew() = %v; want ErrLost", err)
+		}
+	}
+	if n := strings.Count(log.String(), "setting=fsync value=off"); n != 1 {
+		t.Errorf("log = %q; want one warning about fsync", log.String())
+	}
+}
+
+func TestPasswordIsNotInErrors(t *testing.T) {
+	for _, text := range []string{
+		"cannot connect to postgres://joe:sesame@db/x?sslmode=disable",
+		"cannot connect to postgres://joe:se/sa:me@sesame@db:5432/x",
+		"cannot parse `host=db password=sesame user=joe`",
+		"cannot parse host=db password = 'ses\\'sesame' user=joe",
+		"dial root:sesame@tcp(127.0.0.1:3306)/test",
+		"dial root:se@sesame@unix(/tmp/mysql.sock)/test",
+		"file:x.db?_auth_user=joe&_auth_pass=sesame",
+		`config {"Password":"sesame","User":"joe"}`,
+		"PGPASSWORD=sesame",
+	} {
+		failure := errors.New(text)
+		db := sql.OpenDB(unreachable{failure})
+		s := mockStore(t, db, PostgreSQL)
+		_, err := s.Renew(t.Context(), heldRenewal())
+		if !errors.Is(err, failure) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("Renew(), connecting fails with %q = %v; want the password left out", text, err)
+		}
+	}
+}
+
+type unreachable struct{ err error }
+
+func (u unreachable) Connect(context.Context) (driver.Conn, error) { return nil, u.err }
+func (unreachable) Driver() driver.Driver                          { return nil }
+
+// A driver that does not heed ctx does not keep the caller.
+func TestDriverThatHangsIsLeft(t *testing.T) {
+	resume := make(chan struct{})
+	defer close(resume)
+	db := sql.OpenDB(hanging{resume})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := mockStore(t, db, PostgreSQL).Renew(ctx, heldRenewal()); !errors.Is(err, context.DeadlineExceeded) || definiteError(err) {
+		t.Errorf("Renew() = %v; want DeadlineExceeded", err)
+	}
+}
+
+type hanging struct{ resume chan struct{} }
+
+func (h hanging) Connect(context.Context) (driver.Conn, error) {
+	<-h.resume
+	return nil, errors.New("too late")
+}
+func (hanging) Driver() driver.Driver { return nil }
+
+// The clocks are compared at the moment when the store's was read.
+func TestWaitingIsNoClockSkew(t *testing.T) {
+	began := time.Now()
+	for _, test := range []struct {
+		asked, answered time.Duration
+		store           lease.Millis // relative to the claimant's
+		refused         bool
+	}{
+		{0, 0, 0, false},
+		{0, 0, 5_000, false},
+		{0, 0, 5_002, true},
+		{0, 0, -5_001, true},
+		{20 * time.Second, 20 * time.Second, 20_000, false},
+		{20 * time.Second, 20 * time.Second, 0, true},
+		{20 * time.Second, 30 * time.Second, 20_000, false},
+		{20 * time.Second, 30 * time.Second, 35_000, false},
+		{20 * time.Second, 30 * time.Second, 35_002, true},
+		{20 * time.Second, 30 * time.Second, 14_999, true},
+	} {
+		x := &transaction{now: 1_000_000 + test.store, asked: began.Add(test.asked), answered: began.Add(test.answered)}
+		err := x.checkClock(lease.Claim{Now: 1_000_000, Skew: 5_000}, began)
+		if refused := errors.Is(err, lease.ErrClockSkew); refused != test.refused {
+			t.Errorf("checkClock(asked after %v, answered after %v, store %+d ms) = %v; want refused %v", test.asked, test.answered, test.store, err, test.refused)
+		}
+	}
+}
+
+func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
+	db, _ := newMock(t)
+	s := mockStore(t, db, MySQL)
+	want := []string{
+		"CREATE TABLE IF NOT EXISTS `snowkey_leases_meta` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, layout VARCHAR(255) NOT NULL, schema_version BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+		"CREATE TABLE IF NOT EXISTS `snowkey_leases` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, epoch BIGINT NOT NULL, owner VARCHAR(64) NOT NULL, nonce VARCHAR(64) NOT NULL, reserved_until BIGINT NOT NULL, renewals BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+	}
+	got := s.Statements()
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("Statements() = %q; want %q", got, want)
+	}
+	got[0] = ""
+	if s.Statements()[0] != want[0] {
+		t.Error("Statements() returns the Store's own slice; want a copy")
+	}
+}
+
+// Of two who make a space, the second finds it made.
+func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
+	const (
+		meta   = "SELECT datacenter, layout, schema_version FROM `snowkey_leases_meta` WHERE namespace = ?"
+		insert = "INSERT INTO `snowkey_leases_meta` (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, 1)"
+		free   = "SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ?" +
+			" AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ?) ORDER BY RAND() LIMIT 16"
+	)
+	db, mock := newMock(t)
+	names := []string{"datacenter", "layout", "schema_version"}
+	mock.ExpectBegin()
+	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
+	mock.ExpectQuery(meta).WithArgs("shop").WillReturnRows(sqlmock.NewRows(names))
+	mock.ExpectExec(insert).WithArgs("shop", -1, "l").WillReturnError(&numbered{1062})
+	mock.ExpectRollback()
+	mock.ExpectBegin()
+	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
+	mock.ExpectQuery(meta).WithArgs("shop").WillReturnRows(sqlmock.NewRows(names).AddRow(-1, "l", 1).AddRow(2, "l", 1))
+	mock.ExpectQuery(free).WithArgs("shop", 2, 4, 1_005_010, 1_000_010).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 0, "", "", 0, 0))
+	mock.ExpectExec(mysqlUpdate).WithArgs(1, "me", "new", 1_060_010, 1, "shop", 2, 3, 0, "", "", 0, 0).WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectCommit()
+	c := lease.Claim{Space: heldRenewal().Space, Owner: "me", Nonce: "new", Window: 60_000, Now: 1_000_000, Skew: 5_000}
+	if r, err := mockStore(t, db, MySQL).Claim(t.Context(), c); err != nil || r.Row.Worker != 3 {
+		t.Errorf("Claim() = %+v, %v; want worker 3", r, err)
+	}
+}
+
+// A claim that the clocks forbid makes no rows either.
+func TestClocksAreComparedBeforeAnythingIsWritten(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
+	mock.ExpectRollback()
+	c := lease.Claim{Space: heldRenewal().Space, Window: 60_000, Now: 900_000, Skew: 5_000}
+	if _, err := mockStore(t, db, MySQL).Claim(t.Context(), c); !errors.Is(err, lease.ErrClockSkew) {
+		t.Errorf("Claim() = %v; want ErrClockSkew", err)
+	}
+}

@@ -1,0 +1,334 @@
+package lease
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// A Store keeps the rows of the leases, one per worker number, and changes them
+// by three operations. It decides nothing: what each operation does to a row is
+// written down once, in [Claim.Choose] and [Claim.Apply], [Renewal.Apply] and
+// [Release.Apply], and a Store either calls these or does exactly the same.
+//
+// What a Store must guarantee, and package leasetest checks:
+//
+//   - Each operation is atomic. It reads a row, applies the operation to it, and
+//     writes the result only if the row is still what was read.
+//   - What an operation has written when it returns nil survives a crash of the
+//     store. A store that cannot promise that has a method LosesWrites.
+//   - An error other than [*NoFreeWorkerError], [*LostError], [*LayoutError] and
+//     [*ClockSkewError] says nothing: the operation may have been done, or may
+//     yet be done at any later time. Where the reply is lost a Store returns such
+//     an error, never one of the four.
+//   - Nothing else changes rows, and rows are never deleted. The rows of a space
+//     are made all at once, before the first claim in it, and never again: a row
+//     that has gone missing is not made anew, since what it reserved is forgotten.
+//   - It keeps no row in memory from one call to the next, and may be used by any
+//     number of goroutines.
+//   - A first claim that is refused makes neither rows nor layout. The number of
+//     rows of a space is that of the claim that made it.
+//   - A request may reach a store twice, where a client sends it again. The second
+//     is answered as the first was, or refused, but writes nothing.
+//
+// A Store gives up when ctx ends. Its errors never contain a password.
+type Store interface {
+	// Claim takes a free row for its caller.
+	Claim(ctx context.Context, c Claim) (Reply, error)
+
+	// Renew raises the reserved limit of the caller's row.
+	Renew(ctx context.Context, r Renewal) (Reply, error)
+
+	// Release gives the caller's row back.
+	Release(ctx context.Context, r Release) error
+}
+
+// A Store may have further methods. Those of this package have both.
+type (
+	// A Lossy store says that it may forget what it has acknowledged, as Redis
+	// does. The loss guard is then on unless it is turned off.
+	Lossy interface {
+		LosesWrites() bool
+	}
+
+	// A Lister shows the rows of a space, in the order of the workers, and the
+	// store's clock: for operators, and for tests. It makes no rows.
+	Lister interface {
+		Rows(ctx context.Context, s Space) (rows []Row, now Millis, err error)
+	}
+)
+
+// A Millis is a moment in Unix time, or a length of time, in milliseconds: the
+// unit in which stores keep time.
+type Millis int64
+
+// MillisOf returns the millisecond in which t is.
+func MillisOf(t time.Time) Millis { return Millis(t.UnixMilli()) }
+
+// Time returns the moment m as a time.Time in UTC.
+func (m Millis) Time() time.Time { return time.UnixMilli(int64(m)).UTC() }
+
+// Duration returns the length of time m.
+func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
+
+// A Space is a set of rows: the worker numbers of one datacenter in one namespace.
+// IDs are unique within a namespace.
+type Space struct {
+	Namespace  string // 1..64 of a-z A-Z 0-9 . _ -
+	Datacenter int64
+	Workers    int64 // the rows are 0..Workers-1
+
+	// Layout is the fingerprint of the layout: its epoch, unit and widths. The
+	// store keeps that of the first claim in the namespace and refuses every other
+	// with a *LayoutError.
+	Layout string
+}
+
+// A Row is what a store knows about one worker number. A row that has never been
+// claimed is zero but for Worker.
+type Row struct {
+	Worker   int64
+	Epoch    int64  // fencing number: grows by one with each claim and each release
+	Owner    string // the token of the lease that has it; empty: nobody
+	Nonce    string // of the last write
+	Until    Millis // reserved_until: no ID of this worker has this time or a later one
+	Renewals int64  // grows with each write, so that a write always changes the row
+}
+
+// A Reply is the answer of a store to a claim or a renewal that it has done.
+type Reply struct {
+	Row    Row    // as written
+	Before Millis // Until as it was found
+	Now    Millis // the store's clock
+}
+
+// A Claim asks for a free row.
+type Claim struct {
+	Space Space
+	Only  []int64 // the worker numbers that will do; nil: all, empty: none
+
+	Owner string // a fresh token, 32 hexadecimal digits
+	Nonce string // likewise
+
+	Window Millis // how much time to reserve
+	Now    Millis // the clock of the claimant when it asked
+	Skew   Millis // how far the clocks of claimant and store may be apart
+	Guard  Millis // D of the loss guard; 0: off
+}
+
+// Check returns a *ClockSkewError if the store's clock, now, is too far from the
+// claimant's, and a *NoFreeWorkerError if no worker number of the space will do. A
+// store calls it before it writes anything.
+func (c *Claim) Check(now Millis) error {
+	inSpace := func(worker int64) bool { return worker >= 0 && worker < c.Space.Workers }
+	if c.Only != nil && !slices.ContainsFunc(c.Only, inSpace) {
+		return c.noFreeWorker(nil, now)
+	}
+	if apart := now - c.Now; apart > c.Skew || apart < -c.Skew {
+		return &ClockSkewError{Store: now.Time(), Local: c.Now.Time(), Max: c.Skew.Duration()}
+	}
+	return nil
+}
+
+// Free reports whether row may be claimed when the store's clock shows now.
+//
+// A row that was released is free at once, though its last ID may be ahead of the
+// clock: by the skew, and under the guard by what From adds. Nobody issues IDs of
+// it any more, and the next range begins where it ends.
+func (c *Claim) Free(row Row, now Millis) bool {
+	if c.Only != nil && !slices.Contains(c.Only, row.Worker) || row.Worker < 0 || row.Worker >= c.Space.Workers {
+		return false
+	}
+	if row.Owner != "" {
+		return row.Until+c.Guard <= now
+	}
+	ahead := c.Skew
+	if c.Guard > 0 {
+		ahead += c.Window + c.Guard
+	}
+	return row.Until <= now+ahead
+}
+
+// Choose returns one of the free rows among rows, at random: in a fixed order,
+// all claimants would meet at the same row. intN returns a random number below n,
+// as [math/rand/v2.IntN]. If none is free Choose returns a *NoFreeWorkerError.
+func (c *Claim) Choose(rows []Row, now Millis, intN func(n int) int) (Row, error) {
+	var chosen Row
+	free := 0
+	for _, row := range rows {
+		if c.Free(row, now) {
+			if free++; intN(free) == 0 {
+				chosen = row
+			}
+		}
+	}
+	if free == 0 {
+		return Row{}, c.noFreeWorker(rows, now)
+	}
+	return chosen, nil
+}
+
+// noFreeWorker returns the error that says why none of rows is free.
+func (c *Claim) noFreeWorker(rows []Row, now Millis) *NoFreeWorkerError {
+	e := &NoFreeWorkerError{Namespace: c.Space.Namespace, Datacenter: c.Space.Datacenter}
+	var earliest Millis
+	for _, row := range rows {
+		if c.Only != nil && !slices.Contains(c.Only, row.Worker) || row.Worker < 0 || row.Worker >= c.Space.Workers {
+			continue
+		}
+		e.Rows++
+		at := row.Until + c.Guard
+		if at > now+c.Window+maxAhead+c.Guard {
+			e.Ahead = append(e.Ahead, row.Worker)
+		}
+		if e.Rows == 1 || at < earliest {
+			earliest = at
+		}
+	}
+	if e.Rows > 0 {
+		e.Earliest = earliest.Time()
+		e.Wait = max(0, earliest-now).Duration()
+	}
+	return e
+}
+
+// Apply returns row as it is after the claim; false if the row is not free.
+func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
+	if !c.Free(row, now) {
+		return Row{}, false
+	}
+	from := max(row.Until, now)
+	if c.Guard > 0 {
+		from = min(now, c.Now) // never further than a window beyond either clock
+	}
+	return Row{
+		Worker:   row.Worker,
+		Epoch:    row.Epoch + 1,
+		Owner:    c.Owner,
+		Nonce:    c.Nonce,
+		Until:    max(row.Until, from+c.Window),
+		Renewals: row.Renewals + 1,
+	}, true
+}
+
+// From returns the first moment that the claim has won, from the store's reply.
+// Everything before it may have been used by an earlier holder of the row.
+//
+// Under the guard that is more than any earlier holder can have reserved, even if
+// the store has forgotten that it did. It is then later than the limit that the
+// claim has written: IDs begin after a renewal, a little more than Guard later.
+func (c *Claim) From(r Reply) Millis {
+	if c.Guard > 0 {
+		return max(r.Before, max(r.Now, c.Now)+c.Window+c.Guard)
+	}
+	return max(r.Before, r.Now)
+}
+
+// maxAhead is how far a reserved limit may be beyond the clock and the window.
+const maxAhead = Millis(time.Hour / time.Millisecond)
+
+// A Renewal asks to raise the limit of the row that a lease has.
+type Renewal struct {
+	Space Space
+
+	Worker int64
+	Epoch  int64
+	Owner  string
+
+	// Known are the nonces that the row may have: that of the last confirmed
+	// write, and those of writes since whose outcome is unknown. A copy of the
+	// process, made while it ran, does not know the nonce of the other's next
+	// write, and loses the row.
+	Known []string
+	Nonce string // a fresh one
+
+	Next   Millis // no ID to come has a time before this
+	Until  Millis // the last confirmed limit
+	Window Millis
+	Now    Millis // the clock of the holder when it asked
+	Skew   Millis
+	Guard  Millis
+}
+
+// Apply returns row as it is after the renewal, or a *LostError if the row is not
+// the holder's any more, or if the guard forbids to renew it.
+//
+// The limit is never lowered, even if the stored one was.
+func (r *Renewal) Apply(row Row, now Millis) (Row, error) {
+	switch {
+	case row.Epoch != r.Epoch || row.Owner != r.Owner:
+		return Row{}, r.Lost(TakenOver)
+	case !slices.Contains(r.Known, row.Nonce):
+		return Row{}, r.Lost(Copied)
+	case r.Guard > 0 && max(now, r.Now) > r.Until-r.Guard:
+		return Row{}, r.Lost(Lapsed)
+	}
+	row.Until = max(row.Until, r.Until, r.limit(now))
+	row.Nonce = r.Nonce
+	row.Renewals++
+	return row, nil
+}
+
+// limit returns the limit to ask for.
+func (r *Renewal) limit(now Millis) Millis {
+	if r.Guard > 0 {
+		return min(now, r.Now) + r.Window
+	}
+	if apart := now - r.Now; apart <= r.Skew && apart >= -r.Skew {
+		// Both are good. The later, or else a holder whose clock is ahead by more
+		// than a window would be at its limit always.
+		now = max(now, r.Now)
+	} else if at := r.Until - r.Window; distance(r.Now, at) < distance(now, at) {
+		// One of them has stepped. The row must follow neither a year ahead, from
+		// where nothing takes it back, nor away from the other holders' time; and the
+		// one that is nearer to where the last renewal was is likely to be right.
+		now = r.Now
+	}
+	return min(max(now, r.Next), now+maxAhead) + r.Window
+}
+
+func distance(a, b Millis) Millis { return max(a-b, b-a) }
+
+// Lost returns the error of a renewal that the store has refused.
+func (r *Renewal) Lost(reason Reason) *LostError {
+	return &LostError{Worker: r.Worker, Epoch: r.Epoch, Reason: reason}
+}
+
+// A Release gives a row back.
+type Release struct {
+	Space Space
+
+	Worker int64
+	Epoch  int64
+	Owner  string
+	Known  []string // as in a Renewal
+	Nonce  string
+
+	// End is what the limit goes back to: every ID of the lease has a time before
+	// it. Nor is it before the first moment that the claim has won, From: what lies
+	// before that may be an earlier holder's.
+	End Millis
+}
+
+// Apply returns row as it is after the release, or a *LostError if the row is not
+// the holder's any more. This is the one write that may lower the limit.
+func (r *Release) Apply(row Row) (Row, error) {
+	switch {
+	case row.Epoch != r.Epoch || row.Owner != r.Owner:
+		return Row{}, r.Lost(TakenOver)
+	case !slices.Contains(r.Known, row.Nonce):
+		return Row{}, r.Lost(Copied)
+	}
+	return Row{
+		Worker:   row.Worker,
+		Epoch:    row.Epoch + 1,
+		Nonce:    r.Nonce,
+		Until:    r.End,
+		Renewals: row.Renewals + 1,
+	}, nil
+}
+
+// Lost returns the error of a release that the store has refused.
+func (r *Release) Lost(reason Reason) *LostError {
+	return &LostError{Worker: r.Worker, Epoch: r.Epoch, Reason: reason}
+}

@@ -1,0 +1,146 @@
+package zklease
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// A Config says where a [Store] keeps its znodes, and who may touch them.
+type Config struct {
+	// Base is the path of the znode below which all others are made: absolute, at
+	// most 256 bytes, not / itself and not in /zookeeper, which is the server's.
+	// It is made when it is missing, as are its parents. Defaults to "/snowkey".
+	Base string
+
+	// ACL is given to every znode that is made, those of Base and its missing
+	// parents among them. The store needs to read, write and create.
+	// Defaults to zk.WorldACL(zk.PermAll), as nil does: everybody may do anything.
+	// An empty list that is not nil is refused: it was meant to hold something.
+	ACL []zk.ACL
+}
+
+const defaultBase = "/snowkey"
+
+// With the longest path and the largest ACL, a transaction that makes a batch of
+// rows must stay below the 1 MB that a server accepts (jute.maxbuffer): 128 times
+// (256 + 64 + 40 bytes of path, 4096 of ACL, less than 200 of the rest).
+const (
+	batch   = 128
+	maxBase = 256
+	maxACL  = 4096
+)
+
+// maxWorkers keeps the reply to a listing of the rows, 9 bytes each, below the
+// same limit, which clients may have as well.
+const maxWorkers = 1 << 16
+
+// complete fills in the defaults and validates.
+func (c Config) complete() (Config, error) {
+	if c.Base == "" {
+		c.Base = defaultBase
+	}
+	if want := wrongPath(c.Base); want != "" {
+		return Config{}, invalid("Config.Base", quote(c.Base), want)
+	}
+	switch size := sizeOf(c.ACL); {
+	case c.ACL == nil:
+		c.ACL = zk.WorldACL(zk.PermAll)
+	case len(c.ACL) == 0:
+		return Config{}, invalid("Config.ACL", "empty", "at least one entry, or nil for zk.WorldACL(zk.PermAll)")
+	case size > maxACL:
+		// Not what it holds: the entries of digest are hashes of passwords.
+		return Config{}, invalid("Config.ACL", fmt.Sprintf("%d bytes long", size), fmt.Sprintf("at most %d", maxACL))
+	}
+	c.ACL = append([]zk.ACL(nil), c.ACL...)
+	return c, nil
+}
+
+// sizeOf returns how many bytes an ACL takes in a request.
+func sizeOf(acl []zk.ACL) int {
+	size := 4
+	for _, a := range acl {
+		size += 12 + len(a.Scheme) + len(a.ID)
+	}
+	return size
+}
+
+// wrongPath returns what a base path would have to be, if it is not that. The
+// client checks paths as well, but with each call, and says no more than that a
+// path is invalid.
+func wrongPath(path string) string {
+	switch {
+	case len(path) > maxBase:
+		return fmt.Sprintf("at most %d bytes", maxBase)
+	case path[0] != '/':
+		return "an absolute path, as /snowkey"
+	case path == "/":
+		return "a path below /"
+	case strings.HasSuffix(path, "/"):
+		return "a path that does not end in /"
+	case path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/"):
+		return "a path outside /zookeeper, which is the server's own"
+	case !utf8.ValidString(path):
+		return "valid UTF-8"
+	}
+	for name := range strings.SplitSeq(path[1:], "/") {
+		if name == "" || name == "." || name == ".." {
+			return `a path without empty names, "." and ".."`
+		}
+	}
+	for _, r := range path {
+		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xf000 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff {
+			return "a path of printable characters"
+		}
+	}
+	return ""
+}
+
+// checkSpace refuses a space whose names would not be safe in a path.
+func checkSpace(s lease.Space) error {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
+	}
+	switch unsafe := strings.TrimFunc(s.Namespace, safe); {
+	case s.Namespace == "" || len(s.Namespace) > 64 || unsafe != "":
+		return invalid("Space.Namespace", quote(s.Namespace), "1..64 of a-z A-Z 0-9 . _ -")
+	case s.Datacenter < 0:
+		return invalid("Space.Datacenter", strconv.FormatInt(s.Datacenter, 10), "0 or more")
+	case s.Workers < 1 || s.Workers > maxWorkers:
+		return invalid("Space.Workers", strconv.FormatInt(s.Workers, 10), fmt.Sprintf("1..%d", maxWorkers))
+	}
+	return nil
+}
+
+func invalid(name, value, want string) error {
+	return &lease.ValueError{Package: "zklease", Name: name, Value: value, Want: want}
+}
+
+// quote shows a value that somebody else has written, cut at 64 bytes.
+func quote(value string) string {
+	const enough = 64
+	if len(value) > enough {
+		return strconv.Quote(value[:enough]) + "…"
+	}
+	return strconv.Quote(value)
+}
+
+// errNilConn is the error of New without a connection.
+var errNilConn = errors.New("zklease: New needs a connection, not nil")
+
+// isNil also sees the nil *zk.Conn that is left when the error of zk.Connect was
+// not looked at. Every call would panic, in a goroutine that nobody can recover.
+func isNil(conn Conn) bool {
+	if conn == nil {
+		return true
+	}
+	v := reflect.ValueOf(conn)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}

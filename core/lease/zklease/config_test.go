@@ -1,0 +1,127 @@
+package zklease
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+func TestNewRefusesBadSettings(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		config Config
+		want   string
+	}{
+		{"relative", Config{Base: "snowkey"}, `Config.Base is "snowkey"`},
+		{"root", Config{Base: "/"}, `Config.Base is "/"`},
+		{"slash at the end", Config{Base: "/snowkey/"}, `Config.Base is "/snowkey/"`},
+		{"empty name", Config{Base: "/a//b"}, `Config.Base is "/a//b"`},
+		{"dot", Config{Base: "/a/./b"}, `Config.Base is "/a/./b"`},
+		{"dots", Config{Base: "/a/.."}, `Config.Base is "/a/.."`},
+		{"the server's own", Config{Base: "/zookeeper"}, `Config.Base is "/zookeeper"`},
+		{"in the server's own", Config{Base: "/zookeeper/x"}, `Config.Base is "/zookeeper/x"`},
+		{"control character", Config{Base: "/a\x00"}, `Config.Base is "/a\x00"`},
+		{"private use", Config{Base: "/a\uf000"}, `Config.Base is "/a\uf000"`},
+		{"no UTF-8", Config{Base: "/a\xff"}, `Config.Base is "/a\xff"`},
+		{"too long", Config{Base: "/" + strings.Repeat("a", 256)}, `want at most 256 bytes`},
+		{"empty ACL", Config{ACL: []zk.ACL{}}, `Config.ACL is empty`},
+		{"large ACL", Config{ACL: zk.DigestACL(zk.PermAll, strings.Repeat("user", 1024), "sesame")}, `want at most 4096`},
+	} {
+		_, err := New(&session{}, test.config)
+		var bad *lease.ValueError
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "zklease: ") {
+			t.Errorf("%s: New = error %v; want a *lease.ValueError with %s", test.name, err, test.want)
+		}
+		if strings.Contains(err.Error(), "useruser") {
+			t.Errorf("%s: New = error %v; want none of the ACL in it", test.name, err)
+		}
+	}
+	for name, conn := range map[string]Conn{"nil": nil, "nil *zk.Conn": (*zk.Conn)(nil)} {
+		if _, err := New(conn, Config{}); !errors.Is(err, errNilConn) {
+			t.Errorf("New(%s) = error %v; want %v", name, err, errNilConn)
+		}
+	}
+}
+
+func TestNewAcceptsWhatZooKeeperDoes(t *testing.T) {
+	for _, base := range []string{"", "/a", "/zookeepers", "/services/snow key/.hidden/ü", "/" + strings.Repeat("a", 255)} {
+		if _, err := New(&session{}, Config{Base: base}); err != nil {
+			t.Errorf("New(conn, Config{Base: %q}) = error %v; want a store", base, err)
+		}
+	}
+}
+
+func TestEveryZnodeHasTheACL(t *testing.T) {
+	for name, test := range map[string]struct{ acl, want []zk.ACL }{
+		"default": {nil, zk.WorldACL(zk.PermAll)},
+		"digest":  {zk.DigestACL(zk.PermAll, "user", "sesame"), zk.DigestACL(zk.PermAll, "user", "sesame")},
+	} {
+		sv := newServer()
+		s := newStore(t, &session{server: sv}, Config{Base: "/a/b", ACL: test.acl})
+		if test.acl != nil {
+			test.acl[0].Perms = 0 // the store has a copy
+		}
+		hold(t, s, claimOf(four, "me"))
+		for path, n := range sv.nodes {
+			if path != "/" && (len(n.acl) != 1 || n.acl[0] != test.want[0]) {
+				t.Errorf("%s: the ACL of %s = %v; want %v", name, path, n.acl, test.want)
+			}
+		}
+		if want := 2 + 1 + 2 + 4; len(sv.nodes)-1 != want {
+			t.Errorf("%s: %d znodes; want %d", name, len(sv.nodes)-1, want)
+		}
+	}
+}
+
+func TestSpacesThatWouldEscapeAreRefused(t *testing.T) {
+	s, conn := newServer().open(t)
+	for _, change := range []func(*lease.Space){
+		func(sp *lease.Space) { sp.Namespace = "" },
+		func(sp *lease.Space) { sp.Namespace = "a/b" },
+		func(sp *lease.Space) { sp.Namespace = "../x" },
+		func(sp *lease.Space) { sp.Namespace = "@clock" },
+		func(sp *lease.Space) { sp.Namespace = "%2E" },
+		func(sp *lease.Space) { sp.Namespace = "a\x00b" },
+		func(sp *lease.Space) { sp.Namespace = "ünder" },
+		func(sp *lease.Space) { sp.Namespace = "aüa" },
+		func(sp *lease.Space) { sp.Namespace = strings.Repeat("a", 65) },
+		func(sp *lease.Space) { sp.Datacenter = -1 },
+		func(sp *lease.Space) { sp.Workers = 0 },
+		func(sp *lease.Space) { sp.Workers = maxWorkers + 1 },
+	} {
+		sp := four
+		change(&sp)
+		_, claim := s.Claim(t.Context(), claimOf(sp, "me"))
+		_, renew := s.Renew(t.Context(), lease.Renewal{Space: sp})
+		release := s.Release(t.Context(), lease.Release{Space: sp})
+		_, _, rows := s.Rows(t.Context(), sp)
+		for call, err := range map[string]error{"Claim": claim, "Renew": renew, "Release": release, "Rows": rows} {
+			var bad *lease.ValueError
+			if !errors.As(err, &bad) {
+				t.Errorf("%s in %+v = error %v; want a *lease.ValueError", call, sp, err)
+			}
+		}
+	}
+	if calls := conn.log(); len(calls) != 0 {
+		t.Errorf("calls = %q; want none", calls)
+	}
+}
+
+func TestNamespacesOfDotsHaveTheirOwnPlaces(t *testing.T) {
+	sv := newServer()
+	s, _ := sv.open(t)
+	for namespace, path := range map[string]string{
+		".": "/s/%2E/3", "..": "/s/%2E%2E/3", "...": "/s/.../3", ".a": "/s/.a/3", strings.Repeat("a", 64): "/s/" + strings.Repeat("a", 64) + "/3",
+	} {
+		sp := four
+		sp.Namespace = namespace
+		hold(t, s, claimOf(sp, "me"))
+		if got, _ := sv.peek(path); got != "v1 workers=4 state=complete" {
+			t.Errorf("%s after Claim in namespace %q = %q; want it to be complete", path, namespace, got)
+		}
+	}
+}

@@ -1,0 +1,342 @@
+package zklease
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// A server is a ZooKeeper in memory, as far as the store uses one.
+type server struct {
+	mu    sync.Mutex // guards what follows
+	nodes map[string]znode
+	clock func() time.Time
+}
+
+type znode struct {
+	data    string
+	version int32
+	mtime   int64
+	acl     []zk.ACL
+}
+
+func newServer() *server { return &server{nodes: map[string]znode{"/": {}}, clock: time.Now} }
+
+// peek returns what a path holds.
+func (sv *server) peek(path string) (string, bool) {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	n, ok := sv.nodes[path]
+	return n.data, ok
+}
+
+// poke does something to the znodes by hand.
+func (sv *server) poke(change func(nodes map[string]znode)) {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	change(sv.nodes)
+}
+
+// A session is a Conn to a server, with faults.
+type session struct {
+	*server
+
+	// fault is called before each call, by its goroutine, unless it is nil.
+	fault func(op, path string) fault
+
+	mu    sync.Mutex // guards what follows
+	calls []string   // "set /a"
+
+	// lagging, if not nil, is what a follower that is behind shows. With the first
+	// write of the session it catches up; but not with that of the clock, as if the
+	// session was replaced right after it.
+	lagging map[string]znode
+}
+
+var _ Conn = (*session)(nil)
+
+// A fault is what goes wrong with one call; the zero fault is nothing.
+type fault struct {
+	lost  error           // the call is not done, and returns this
+	reply error           // the call is done, but returns this
+	until <-chan struct{} // the call is done once this is closed
+}
+
+// inject has happen decide what goes wrong with the calls from now on. A call that
+// nobody waits for any more may still run.
+func (s *session) inject(happen func(op, name string) fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = happen
+}
+
+// do runs a call with its faults. op and name are for the log.
+func (s *session) do(op, name string, call func() error) error {
+	s.mu.Lock()
+	s.calls = append(s.calls, op+" "+name)
+	happen := s.fault
+	s.mu.Unlock()
+	var f fault
+	if happen != nil {
+		f = happen(op, name)
+	}
+	if f.until != nil {
+		<-f.until
+	}
+	if f.lost != nil {
+		return f.lost
+	}
+	write := op == "set" || op == "create" || op == "multi"
+	s.server.mu.Lock()
+	err := call()
+	s.server.mu.Unlock()
+	s.mu.Lock()
+	if write && path.Base(name) != clockName {
+		s.lagging = nil
+	}
+	s.mu.Unlock()
+	if f.reply != nil {
+		return f.reply
+	}
+	return err
+}
+
+// log returns the calls so far, and forgets them.
+func (s *session) log() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := s.calls
+	s.calls = nil
+	return calls
+}
+
+// lag makes the session one at a follower that has seen nothing after now.
+func (s *session) lag() {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lagging = maps.Clone(s.nodes)
+}
+
+func (s *session) read() map[string]znode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lagging != nil {
+		return s.lagging
+	}
+	return s.nodes
+}
+
+func (s *session) Get(name string) (data []byte, stat *zk.Stat, err error) {
+	err = s.do("get", name, func() error {
+		n, ok := s.read()[name]
+		if !ok {
+			return zk.ErrNoNode
+		}
+		data, stat = []byte(n.data), &zk.Stat{Version: n.version, Mtime: n.mtime}
+		return nil
+	})
+	return data, stat, err
+}
+
+func (s *session) Children(name string) (names []string, stat *zk.Stat, err error) {
+	err = s.do("list", name, func() error {
+		if _, ok := s.read()[name]; !ok {
+			return zk.ErrNoNode
+		}
+		for child := range s.read() {
+			if child != "/" && path.Dir(child) == name {
+				names = append(names, path.Base(child))
+			}
+		}
+		return nil
+	})
+	return names, nil, err
+}
+
+func (s *session) Set(name string, data []byte, version int32) (stat *zk.Stat, err error) {
+	err = s.do("set", name, func() error {
+		if err := check(s.nodes, name, version); err != nil {
+			return err
+		}
+		n := s.nodes[name]
+		n.data, n.version, n.mtime = string(data), n.version+1, s.clock().UnixMilli()
+		s.nodes[name] = n
+		stat = &zk.Stat{Version: n.version, Mtime: n.mtime}
+		return nil
+	})
+	return stat, err
+}
+
+func (s *session) Create(name string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+	return name, s.do("create", name, func() error {
+		return create(s.nodes, &zk.CreateRequest{Path: name, Data: data, Flags: flags, Acl: acl})
+	})
+}
+
+func (s *session) Multi(ops ...any) (results []zk.MultiResponse, err error) {
+	var names []string
+	err = s.do("multi", fmt.Sprint(len(ops)), func() error {
+		trial := maps.Clone(s.nodes)
+		for _, op := range ops {
+			var err error
+			switch op := op.(type) {
+			case *zk.CheckVersionRequest:
+				err = check(trial, op.Path, op.Version)
+				names = append(names, op.Path)
+			case *zk.CreateRequest:
+				err = create(trial, op)
+			default:
+				err = fmt.Errorf("unknown operation type %T", op)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		s.nodes = trial
+		return nil
+	})
+	return results, err
+}
+
+func check(nodes map[string]znode, name string, version int32) error {
+	n, ok := nodes[name]
+	switch {
+	case !ok:
+		return zk.ErrNoNode
+	case version != -1 && version != n.version:
+		return zk.ErrBadVersion
+	}
+	return nil
+}
+
+func create(nodes map[string]znode, r *zk.CreateRequest) error {
+	if r.Flags != zk.FlagPersistent {
+		return zk.ErrInvalidFlags
+	}
+	if _, ok := nodes[path.Dir(r.Path)]; !ok {
+		return zk.ErrNoNode
+	}
+	if _, ok := nodes[r.Path]; ok {
+		return zk.ErrNodeExists
+	}
+	nodes[r.Path] = znode{data: string(r.Data), acl: r.Acl}
+	return nil
+}
+
+// nth lets the n-th call, from 0, of those that match go wrong, and counts them.
+func nth(n int, f fault, match func(op, name string) bool) (hook func(op, name string) fault, count func() int) {
+	var mu sync.Mutex
+	seen := 0
+	return func(op, name string) fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if !match(op, name) {
+				return fault{}
+			}
+			seen++
+			if seen-1 == n {
+				return f
+			}
+			return fault{}
+		}, func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return seen
+		}
+}
+
+// once lets the first call of an operation whose path ends in suffix go wrong.
+func once(op, suffix string, f fault) func(op, name string) fault {
+	hook, _ := nth(0, f, func(o, name string) bool { return o == op && strings.HasSuffix(name, suffix) })
+	return hook
+}
+
+// unsure are errors that say nothing about the outcome.
+var unsure = []error{
+	zk.ErrConnectionClosed, zk.ErrSessionExpired, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionMoved,
+	zk.ErrNoAuth, errors.New("write tcp: broken pipe"),
+}
+
+func definite(err error) bool {
+	return errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
+		errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
+}
+
+// open returns a store on a session of its own, with the base /s.
+func (sv *server) open(t *testing.T) (*Store, *session) {
+	t.Helper()
+	conn := &session{server: sv}
+	return newStore(t, conn, Config{Base: "/s"}), conn
+}
+
+func newStore(t *testing.T, conn Conn, c Config) *Store {
+	t.Helper()
+	s, err := New(conn, c)
+	if err != nil {
+		t.Fatalf("New(conn, %+v) = error %v; want a store", c, err)
+	}
+	return s
+}
+
+var four = lease.Space{Namespace: "shop", Datacenter: 3, Workers: 4, Layout: "41/5/5/12"}
+
+const (
+	window = lease.Millis(60_000)
+	skew   = lease.Millis(5_000)
+)
+
+func claimOf(sp lease.Space, owner string, only ...int64) lease.Claim {
+	return lease.Claim{
+		Space: sp, Only: only, Owner: owner, Nonce: owner + "-n0", Window: window, Now: lease.MillisOf(time.Now()), Skew: skew,
+	}
+}
+
+func renewalOf(c lease.Claim, r lease.Reply, nonce string, known ...string) lease.Renewal {
+	now := lease.MillisOf(time.Now())
+	return lease.Renewal{
+		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner,
+		Known: append([]string{c.Nonce}, known...), Nonce: nonce,
+		Next: now, Until: r.Row.Until, Window: window, Now: now, Skew: skew,
+	}
+}
+
+func releaseOf(c lease.Claim, r lease.Reply, nonce string, known ...string) lease.Release {
+	return lease.Release{
+		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner,
+		Known: append([]string{c.Nonce}, known...), Nonce: nonce, End: r.Now + 1,
+	}
+}
+
+func hold(t *testing.T, s *Store, c lease.Claim) lease.Reply {
+	t.Helper()
+	r, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Claim(%+v) = error %v; want a row", c, err)
+	}
+	return r
+}
+
+func rowOf(t *testing.T, s *Store, sp lease.Space, worker int64) (lease.Row, bool) {
+	t.Helper()
+	rows, _, err := s.Rows(t.Context(), sp)
+	if err != nil {
+		t.Fatalf("Rows(%+v) = error %v; want rows", sp, err)
+	}
+	i := slices.IndexFunc(rows, func(r lease.Row) bool { return r.Worker == worker })
+	if i < 0 {
+		return lease.Row{}, false
+	}
+	return rows[i], true
+}

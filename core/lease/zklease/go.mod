@@ -1,0 +1,10 @@
+module github.com/snowkey/snowkey/core/lease/zklease
+
+go 1.25.0
+
+replace github.com/snowkey/snowkey => ../../..
+
+require (
+	github.com/go-zookeeper/zk v1.0.4
+	github.com/snowkey/snowkey v0.0.0-00010101000000-000000000000
+)

@@ -1,0 +1,65 @@
+package zklease
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// ErrPayload is matched by the error for a znode that does not hold what this
+// package writes: somebody else wrote it, or a later version of this package.
+var ErrPayload = errors.New("zklease: a znode holds something else")
+
+// What the znodes hold is text, for whoever looks at them with zkCli. Each form
+// begins with its version, and has exactly one spelling: what is read is written
+// again and must come out the same, byte for byte. That settles all questions
+// about spaces, signs, leading zeros, escapes and trailing bytes at once, and makes
+// it safe to leave the reading to fmt, which is lenient about them.
+const (
+	layoutForm = "v1 layout=%q"
+	metaForm   = "v1 workers=%d state=%s"
+	rowForm    = "v1 worker=%d epoch=%d owner=%q nonce=%q until=%d renewals=%d"
+)
+
+func encodeLayout(layout string) []byte { return fmt.Appendf(nil, layoutForm, layout) }
+
+func decodeLayout(data []byte) (layout string, ok bool) {
+	_, err := fmt.Sscanf(string(data), layoutForm, &layout)
+	return layout, err == nil && bytes.Equal(encodeLayout(layout), data)
+}
+
+// A meta is what the znode of a datacenter holds.
+type meta struct {
+	workers int64 // how many rows there are, or will be
+	state   string
+}
+
+// The states of a datacenter. It never goes back from complete to filling.
+const (
+	filling  = "filling"  // rows are being made, none has been claimed
+	complete = "complete" // rows may be claimed, none is ever made
+)
+
+func (m meta) encode() []byte { return fmt.Appendf(nil, metaForm, m.workers, m.state) }
+
+func decodeMeta(data []byte) (m meta, ok bool) {
+	_, err := fmt.Sscanf(string(data), metaForm, &m.workers, &m.state)
+	return m, err == nil && bytes.Equal(m.encode(), data) &&
+		m.workers >= 1 && m.workers <= maxWorkers && (m.state == filling || m.state == complete)
+}
+
+func encodeRow(r lease.Row) []byte {
+	return fmt.Appendf(nil, rowForm, r.Worker, r.Epoch, r.Owner, r.Nonce, r.Until, r.Renewals)
+}
+
+func decodeRow(data []byte) (r lease.Row, ok bool) {
+	_, err := fmt.Sscanf(string(data), rowForm, &r.Worker, &r.Epoch, &r.Owner, &r.Nonce, &r.Until, &r.Renewals)
+	return r, err == nil && bytes.Equal(encodeRow(r), data) && r.Worker >= 0 && r.Epoch >= 0 && r.Renewals >= 0
+}
+
+// alien returns the error for a znode that could not be decoded.
+func alien(path string, data []byte, form string) error {
+	return fmt.Errorf("%w: %s has %s; want the form %s", ErrPayload, path, quote(string(data)), form)
+}

@@ -1,0 +1,271 @@
+package zklease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/internal/servertest"
+)
+
+// An ownServer is a ZooKeeper that the test may stop, kill and start again.
+type ownServer struct {
+	addr, config string
+	process      *os.Process
+	ended        chan struct{}
+}
+
+// debianJar is where Debian's package zookeeper puts it.
+const debianJar = "/usr/share/java/zookeeper.jar"
+
+// startServer starts one on a free port, or skips the test if there is none on
+// this machine. It ends with the test.
+func startServer(t *testing.T) *ownServer {
+	t.Helper()
+	if _, err := os.Stat(debianJar); err != nil {
+		servertest.Missing(t, "SKIPPED: no ZooKeeper to start and stop: there is no "+debianJar+", install Debian's package zookeeper")
+	}
+	if _, err := exec.LookPath("java"); err != nil {
+		servertest.Missing(t, "SKIPPED: no ZooKeeper to start and stop: there is no java")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("net.Listen = error %v; want a free port", err)
+	}
+	addr := listener.Addr().(*net.TCPAddr)
+	if err := listener.Close(); err != nil {
+		t.Fatalf("Close = error %v; want none", err)
+	}
+	dir := t.TempDir()
+	s := &ownServer{addr: addr.String(), config: filepath.Join(dir, "zoo.cfg")}
+	config := fmt.Sprintf("dataDir=%s\nclientPortAddress=127.0.0.1\nclientPort=%d\nmaxClientCnxns=0\n"+
+		"tickTime=500\nminSessionTimeout=500\nmaxSessionTimeout=60000\nadmin.enableServer=false\n", dir, addr.Port)
+	if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
+		t.Fatalf("os.WriteFile = error %v; want none", err)
+	}
+	t.Cleanup(s.kill)
+	s.start(t)
+	return s
+}
+
+func (s *ownServer) start(t *testing.T) {
+	t.Helper()
+	// The test ends the server itself; its context has ended before that.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "java", "-Xmx256m", "-Dzookeeper.log.dir="+filepath.Dir(s.config),
+		"-cp", "/etc/zookeeper/conf_example:"+debianJar, "org.apache.zookeeper.server.ZooKeeperServerMain", s.config)
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("java = error %v; want a server", err)
+	}
+	ended := make(chan struct{})
+	s.process, s.ended = cmd.Process, ended
+	go func() {
+		_ = cmd.Wait() // killed, that is an error
+		close(ended)
+	}()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if serves(s.addr) {
+			return
+		}
+		select {
+		case <-ended:
+			t.Fatalf("ZooKeeper on %s has ended by itself", s.addr)
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("ZooKeeper on %s does not answer for a minute", s.addr)
+		}
+	}
+}
+
+// serves reports whether a ZooKeeper answers srvr.
+func serves(addr string) bool {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	reply := make([]byte, 64)
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	_, _ = conn.Write([]byte("srvr"))
+	n, _ := conn.Read(reply)
+	return strings.HasPrefix(string(reply[:n]), "Zookeeper version")
+}
+
+// kill ends the server as a crash does.
+func (s *ownServer) kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Kill() // it may have ended
+	<-s.ended
+	s.process = nil
+}
+
+func (s *ownServer) signal(t *testing.T, signal os.Signal) {
+	t.Helper()
+	if err := s.process.Signal(signal); err != nil {
+		t.Fatalf("signal %v = error %v; want none", signal, err)
+	}
+}
+
+// The suite on a server that is stopped and killed, which the shared one must not
+// be. What it skips for want of a hook runs in TestStorePassesTheSuite.
+func TestStorePassesTheSuiteWhileItsServerFails(t *testing.T) {
+	server := startServer(t)
+	bases := 0
+	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+		bases++
+		config := Config{Base: fmt.Sprintf("/suite-%d", bases)}
+		return leasetest.Harness{
+			Open: func(t *testing.T) leasetest.Store { return newStore(t, connect(t, server.addr), config) },
+			Stall: func(t *testing.T) func() {
+				server.signal(t, syscall.SIGSTOP)
+				return func() { server.signal(t, syscall.SIGCONT) }
+			},
+			Restart: func(t *testing.T) {
+				server.kill()
+				server.start(t)
+			},
+		}
+	})
+}
+
+// The server stands still for longer than the session lives, in the middle of a
+// lease.
+func TestLeaseOutlivesItsSession(t *testing.T) {
+	server := startServer(t)
+	conn, events, err := zk.Connect([]string{server.addr}, time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatalf("zk.Connect = error %v; want a connection", err)
+	}
+	t.Cleanup(conn.Close)
+	go func() { // the client drops events that nobody takes, but has them in its way
+		for range events {
+		}
+	}()
+	s := newStore(t, conn, Config{})
+	c := claimOf(four, "me")
+	r := hold(t, s, c)
+	session := conn.SessionID()
+
+	server.signal(t, syscall.SIGSTOP)
+	var known []string
+	for i := range 5 {
+		nonce := fmt.Sprintf("n%d", i)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		_, err := s.Renew(ctx, renewalOf(c, r, nonce, known...))
+		cancel()
+		if err == nil || definite(err) {
+			t.Errorf("Renew while the server stands still = error %v; want one that says nothing of the row", err)
+		}
+		known = append(known, nonce)
+	}
+	server.signal(t, syscall.SIGCONT)
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		nonce := fmt.Sprintf("n%d", len(known))
+		reply, err := s.Renew(ctx, renewalOf(c, r, nonce, known...))
+		cancel()
+		if err == nil {
+			if reply.Row.Owner != c.Owner || reply.Row.Until < r.Row.Until {
+				t.Errorf("Renew = %+v; want the row of %q with no lower limit than %d", reply, c.Owner, r.Row.Until)
+			}
+			break
+		}
+		if definite(err) || time.Now().After(deadline) {
+			t.Fatalf("Renew when the server goes on = error %v; want it renewed within 30 s", err)
+		}
+		known = append(known, nonce)
+		time.Sleep(50 * time.Millisecond)
+	}
+	if now := conn.SessionID(); now == session {
+		t.Logf("the session has survived: the server did not see it expire")
+	}
+}
+
+// The largest configuration that New accepts fits into what a server accepts.
+func TestLargestTransactionFits(t *testing.T) {
+	addr := servertest.ZooKeeper(t)
+	base := freshBase(t, addr)
+	base += "/" + strings.Repeat("b", maxBase-len(base)-1)
+	acl := zk.WorldACL(zk.PermAll)
+	for i := 0; ; i++ {
+		more := zk.DigestACL(zk.PermAll, fmt.Sprintf("user%03d", i), "sesame")
+		if sizeOf(append(acl, more...)) > maxACL {
+			break
+		}
+		acl = append(acl, more...)
+	}
+	s := newStore(t, connect(t, addr), Config{Base: base, ACL: acl})
+	sp := lease.Space{Namespace: strings.Repeat("n", 64), Datacenter: 1<<62 - 1, Workers: 2 * batch, Layout: "x"}
+	hold(t, s, claimOf(sp, "me"))
+	rows, _, err := s.Rows(t.Context(), sp)
+	if err != nil || len(rows) != 2*batch {
+		t.Errorf("Rows = %d rows, %v; want %d", len(rows), err, 2*batch)
+	}
+}
+
+// A hundred processes start for the first time, each with its own connection.
+func TestHundredFirstStartsShareASpace(t *testing.T) {
+	addr := servertest.ZooKeeper(t)
+	config := Config{Base: freshBase(t, addr) + "/deep/base"}
+	sp := four
+	sp.Workers = 300
+	const processes = 100
+	stores := make([]*Store, processes)
+	for i := range stores {
+		stores[i] = newStore(t, connect(t, addr), config)
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	owners := map[int64]string{}
+	for i, s := range stores {
+		wg.Go(func() {
+			c := claimOf(sp, fmt.Sprintf("p%d", i))
+			c.Skew = window
+			r, err := s.Claim(t.Context(), c)
+			mu.Lock()
+			defer mu.Unlock()
+			if other, taken := owners[r.Row.Worker]; err != nil || taken {
+				t.Errorf("Claim by p%d = %+v, %v; want a row that %q has not", i, r, err, other)
+			}
+			owners[r.Row.Worker] = c.Owner
+		})
+	}
+	wg.Wait()
+	rows, _, err := stores[0].Rows(t.Context(), sp)
+	if err != nil || len(rows) != 300 {
+		t.Errorf("Rows = %d rows, %v; want 300", len(rows), err)
+	}
+}
+
+func TestForbiddenByTheServerIsUnsure(t *testing.T) {
+	addr := servertest.ZooKeeper(t)
+	base := freshBase(t, addr)
+	admin := connect(t, addr, func(c *zk.Conn) {
+		if err := c.AddAuth("digest", []byte("user:sesame")); err != nil {
+			t.Fatalf("AddAuth = error %v; want none", err)
+		}
+	})
+	c := claimOf(four, "me")
+	r := hold(t, newStore(t, admin, Config{Base: base, ACL: append(zk.DigestACL(zk.PermAll, "user", "sesame"), zk.WorldACL(zk.PermRead|zk.PermDelete)...)}), c)
+	stranger := newStore(t, connect(t, addr), Config{Base: base})
+	for _, op := range operations(c, r) {
+		if err := op.do(t.Context(), stranger); !errors.Is(err, zk.ErrNoAuth) || definite(err) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s by a stranger = error %v; want zk.ErrNoAuth", op.name, err)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package zklease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// A Store is a [lease.Store] in ZooKeeper. Make it with [New]; the zero Store is
+// not usable. It holds nothing but the connection, starts no goroutine that
+// outlives the calls of the connection, and is safe for concurrent use.
+type Store struct {
+	conn  Conn
+	acl   []zk.ACL
+	base  string
+	clock string
+}
+
+var (
+	_ lease.Store  = (*Store)(nil)
+	_ lease.Lister = (*Store)(nil)
+)
+
+// New returns a store on a connection, mostly a [*zk.Conn]. It sends nothing. The
+// connection stays the caller's, who closes it after the last lease.
+//
+// The error is a [*lease.ValueError], or says that conn is nil.
+func New(conn Conn, c Config) (*Store, error) {
+	if isNil(conn) {
+		return nil, errNilConn
+	}
+	c, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Store{conn: conn, acl: c.ACL, base: c.Base, clock: c.Base + "/" + clockName}, nil
+}
+
+// probes is how many rows a claim looks at, chosen at random, while it asks for
+// the rest: enough to find a free one nearly always, even if two of three are held
+// (0.67⁸ is 4 %), and few enough to come along in the same round trip.
+const probes = 8
+
+// Claim implements [lease.Store]. The first claim in a space makes its rows.
+//
+// The errors are those of lease.Store, [*lease.ValueError] for a space that is
+// none, [ErrPayload], those of the connection, and that of ctx.
+func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	if err := checkSpace(c.Space); err != nil {
+		return lease.Reply{}, err
+	}
+	p := s.place(c.Space)
+	workers := candidates(&c)
+	began := time.Now() // as soon after c.Now as can be
+	for {
+		// All on their way at once: one round trip.
+		asked := time.Now()
+		tick := s.tick(ctx)
+		namespace, datacenter := s.get(ctx, p.namespace), s.get(ctx, p.datacenter)
+		var probed []reading
+		for _, worker := range workers[:min(probes, len(workers))] {
+			probed = append(probed, s.readRow(ctx, p, worker))
+		}
+
+		now, err := tick.wait(ctx)
+		if err != nil {
+			return lease.Reply{}, err
+		}
+		if err := checkClock(c, now, asked.Sub(began), time.Since(began)); err != nil {
+			return lease.Reply{}, err
+		}
+		n, err := namespace.wait(ctx)
+		if err != nil {
+			return lease.Reply{}, err
+		}
+		d, err := datacenter.wait(ctx)
+		if err != nil {
+			return lease.Reply{}, err
+		}
+		ready, err := s.prepare(ctx, c.Space, p, n, d)
+		if err != nil {
+			return lease.Reply{}, err
+		}
+		if !ready {
+			continue
+		}
+		var t table
+		for _, r := range probed {
+			if err := t.add(ctx, r); err != nil {
+				return lease.Reply{}, err
+			}
+		}
+		return s.take(ctx, &c, p, now, t, workers)
+	}
+}
+
+// checkClock is Claim.Check for a claim that began some time ago. The store's
+// clock showed now at some moment between asked and answered, counted from the
+// beginning, and is compared with what the claimant's showed at that moment between
+// them that suits it best: waiting, for a connection, for an answer, or for rows to
+// be made, is no difference between clocks. The claim itself goes on with the clock
+// that the claimant read, an earlier one: under the guard it then reserves less,
+// never more.
+func checkClock(c lease.Claim, now lease.Millis, asked, answered time.Duration) error {
+	earliest := c.Now + lease.Millis(asked.Milliseconds())
+	latest := c.Now + lease.Millis(answered.Milliseconds()) + 1 // rounded up
+	c.Now = min(max(now, earliest), latest)
+	return c.Check(now)
+}
+
+// candidates returns the workers that will do, in random order.
+func candidates(c *lease.Claim) []int64 {
+	var all []int64
+	for worker := range c.Space.Workers {
+		if c.Only == nil || slices.Contains(c.Only, worker) {
+			all = append(all, worker)
+		}
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// take claims a row of those that were probed, else of all.
+//
+// Reads may be old. If that makes a held row look free, the write is refused and
+// the row read again. If it makes a free row look held, the claim passes it by.
+// The rows are all read again before a claim fails, and those reads are newer than
+// the tick. (In a session that is replaced in between they may be older; then the
+// claim finds no row though there is one, which does no more harm than a claim that
+// comes a moment too early.)
+func (s *Store) take(ctx context.Context, c *lease.Claim, p place, now lease.Millis, t table, workers []int64) (lease.Reply, error) {
+	for all := false; ; {
+		row, err := c.Choose(t.rows, now, rand.IntN)
+		if err != nil {
+			if all && t.alien != nil {
+				return lease.Reply{}, fmt.Errorf("%w; %w", err, t.alien)
+			}
+			if all {
+				return lease.Reply{}, err
+			}
+			all = true
+			if t, err = s.read(ctx, p, workers); err != nil {
+				return lease.Reply{}, err
+			}
+			continue
+		}
+		next, _ := c.Apply(row, now) // which Choose has found free at the same now
+		err = s.set(ctx, p.row(row.Worker), encodeRow(next), t.versions[row.Worker])
+		switch {
+		case err == nil:
+			return lease.Reply{Row: next, Before: row.Until, Now: now}, nil
+		case !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode):
+			return lease.Reply{}, err
+		}
+		// Another claim was faster. Each turn of this loop is the success of
+		// somebody else, so together they come to an end.
+		t.drop(row.Worker)
+		if err := t.add(ctx, s.readRow(ctx, p, row.Worker)); err != nil {
+			return lease.Reply{}, err
+		}
+	}
+}
+
+// Renew implements [lease.Store]. Errors as for Claim.
+func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	if err := checkSpace(r.Space); err != nil {
+		return lease.Reply{}, err
+	}
+	path := s.place(r.Space).row(r.Worker)
+	tick, first := s.tick(ctx), s.get(ctx, path)
+	now, err := tick.wait(ctx)
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	before, after, err := s.change(ctx, path, r.Worker, first, func(row *lease.Row) (lease.Row, error) {
+		if row == nil {
+			return lease.Row{}, r.Lost(lease.Gone)
+		}
+		return r.Apply(*row, now)
+	})
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	return lease.Reply{Row: after, Before: before.Until, Now: now}, nil
+}
+
+// Release implements [lease.Store]. Errors as for Claim.
+func (s *Store) Release(ctx context.Context, r lease.Release) error {
+	if err := checkSpace(r.Space); err != nil {
+		return err
+	}
+	path := s.place(r.Space).row(r.Worker)
+	_, _, err := s.change(ctx, path, r.Worker, s.get(ctx, path), func(row *lease.Row) (lease.Row, error) {
+		if row == nil {
+			return lease.Row{}, r.Lost(lease.Gone)
+		}
+		return r.Apply(*row)
+	})
+	return err
+}
+
+// change applies an operation to the row of its holder, nil if there is none, and
+// writes the result.
+//
+// The row may have been read from a server that is behind: a holder whose session
+// was replaced since its last write may find that write missing, or even its row.
+// A refusal on such grounds would end a lease that is well. So what led to a
+// refusal is confirmed first; where it is not so, the row is read again, and that
+// read, in the session of the confirmation, is newer.
+func (s *Store) change(
+	ctx context.Context, path string, worker int64, read pending[node], apply func(*lease.Row) (lease.Row, error),
+) (before, after lease.Row, err error) {
+	for ; ; read = s.get(ctx, path) {
+		n, err := read.wait(ctx)
+		if err != nil {
+			return lease.Row{}, lease.Row{}, err
+		}
+		var row *lease.Row
+		version := int32(-1)
+		if n.exists {
+			decoded, ok := decodeRow(n.data)
+			if !ok || decoded.Worker != worker {
+				return lease.Row{}, lease.Row{}, alien(path, n.data, rowForm)
+			}
+			row, version = &decoded, n.version
+		}
+		next, refusal := apply(row)
+		if refusal != nil {
+			err = s.confirm(ctx, path, version)
+			if n.exists && err == nil || !n.exists && errors.Is(err, zk.ErrNoNode) {
+				return lease.Row{}, lease.Row{}, refusal
+			}
+		} else {
+			err = s.set(ctx, path, encodeRow(next), version)
+			if err == nil {
+				return *row, next, nil
+			}
+		}
+		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
+			return lease.Row{}, lease.Row{}, err
+		}
+	}
+}
+
+// Rows implements [lease.Lister]. It writes nothing but the znode of the clock.
+//
+// It shows each write that was acknowledged before the call, unless the session of
+// its connection is replaced during the call.
+func (s *Store) Rows(ctx context.Context, sp lease.Space) ([]lease.Row, lease.Millis, error) {
+	if err := checkSpace(sp); err != nil {
+		return nil, 0, err
+	}
+	now, err := s.tick(ctx).wait(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	p := s.place(sp)
+	// Before there is a datacenter, a read for each row would be in vain.
+	if d, err := s.get(ctx, p.datacenter).wait(ctx); err != nil || !d.exists {
+		return nil, now, err
+	}
+	workers := make([]int64, sp.Workers)
+	for i := range workers {
+		workers[i] = int64(i)
+	}
+	t, err := s.read(ctx, p, workers)
+	if err == nil {
+		err = t.alien
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return t.rows, now, nil
+}

@@ -1,0 +1,162 @@
+package core
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A Binding is how a Worker reaches its Generator. It is safe for concurrent use.
+type Binding struct{ g *Generator }
+
+// Layout returns the layout of the generator.
+func (b *Binding) Layout() Layout { return b.g.layout }
+
+// Datacenter returns the datacenter of the generator.
+func (b *Binding) Datacenter() int64 { return b.g.datacenter }
+
+// Reserve gives the generator a worker number and a stretch of time: the generator
+// returns IDs of that worker whose ticks lie wholly in it, from (inclusive) until
+// (exclusive), and none of the reservation before, which is sealed. The caller
+// guarantees that nobody else has, had or will have an ID of this worker with a
+// time in it.
+//
+// If the generator has already returned an ID with a later time than from, it
+// begins above that: its IDs increase across reservations. until may be at or
+// before from; there is nothing to return then until it is extended.
+//
+// Reserve refuses a worker outside the layout with a [*ValueError], and a
+// generator that is closed with [ErrClosed].
+func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, error) {
+	return b.g.reserve(worker, from, until)
+}
+
+// A Reservation is a worker number and the time for which a Generator has it. It
+// is made by [Binding.Reserve], and is safe for concurrent use.
+type Reservation struct {
+	epoch   time.Time
+	unit    time.Duration
+	counter counter
+	numbering
+	changes *bell
+
+	sealing sync.Once
+	last    uint64 // the last number, once it is sealed
+}
+
+// Extend moves the end of the reservation, to a later time only: an earlier one is
+// ignored. The caller guarantees for the time up to there what it did for Reserve.
+// It has no effect once the reservation is sealed.
+func (r *Reservation) Extend(until time.Time) {
+	r.counter.extend(r.before(until))
+	r.changes.ring()
+}
+
+// Seal ends the reservation: no ID of it is returned any more. Every ID that was
+// has a time before end, a whole millisecond. Sealing twice is harmless.
+func (r *Reservation) Seal() (end time.Time) {
+	r.seal()
+	// A number at the limit or above was taken by a caller that got an error.
+	last := min(r.last, r.counter.reserved()-1)
+	return r.millisecond(last+r.mask+1, time.Millisecond-1)
+}
+
+// seal returns the last number that was taken.
+func (r *Reservation) seal() (last uint64) {
+	r.sealing.Do(func() {
+		r.last = r.counter.seal()
+		r.changes.ring()
+	})
+	return r.last
+}
+
+// Next returns the time of the next ID if the clock were to stand still, in whole
+// milliseconds, rounded down: under every policy but Backfill no ID to come has an
+// earlier one.
+func (r *Reservation) Next() time.Time {
+	newest := r.counter.newest()
+	if newest >= sealed {
+		return r.Seal()
+	}
+	return r.millisecond(newest+1, 0)
+}
+
+// millisecond returns the start of the tick of a number, plus up, in whole
+// milliseconds rounded down.
+func (r *Reservation) millisecond(number uint64, up time.Duration) time.Time {
+	at := r.epoch.Add(time.Duration(r.start(min(number, r.end)))).Add(up)
+	return time.UnixMilli(at.UnixMilli()).UTC()
+}
+
+// from returns the first number that is at t or later.
+func (r *Reservation) from(t time.Time) uint64 {
+	return r.floor(int64(t.Add(r.unit - 1).Sub(r.epoch)))
+}
+
+// before returns the first number that is not wholly before t.
+func (r *Reservation) before(t time.Time) uint64 { return r.floor(int64(t.Sub(r.epoch))) }
+
+// fix gives g a worker number that is not leased.
+func (g *Generator) fix(worker int64) error {
+	if err := checkBits("Config.Worker", worker, g.layout.WorkerBits); err != nil {
+		return err
+	}
+	id := identityOf(g.layout, g.datacenter, worker)
+	stop, err := enter(id)
+	if err != nil {
+		return err
+	}
+	g.identity = &id
+	n := newNumbering(g.layout, g.datacenter, worker)
+	wall, monotonic := g.clock.both()
+	if g.settings.rollback.policy == Backfill {
+		g.install(worker, n, newRing(n, g.settings, g.clock, &g.changes, wall, stop))
+	} else {
+		g.install(worker, n, newTerm(n, g.settings, g.clock, &g.changes, wall, monotonic, stop))
+	}
+	return nil
+}
+
+// reserve is Binding.Reserve.
+func (g *Generator) reserve(worker int64, from, until time.Time) (*Reservation, error) {
+	if err := checkBits("worker", worker, g.layout.WorkerBits); err != nil {
+		return nil, err
+	}
+	g.installing.Lock()
+	defer g.installing.Unlock()
+	if g.closed.Load() {
+		return nil, fmt.Errorf("%w: it takes no more worker numbers", ErrClosed)
+	}
+	n := newNumbering(g.layout, g.datacenter, worker)
+	r := Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, numbering: n}
+	begin, limit := r.from(from), r.before(until)
+	first := begin
+	if g.held != nil {
+		// One tick on, since in the same tick the worker number decides the order.
+		first = max(first, g.held.seal()|n.mask+1)
+	}
+	wall, monotonic := g.clock.both()
+	if g.settings.rollback.policy == Backfill {
+		return g.install(worker, n, newReservedRing(n, g.settings, g.clock, &g.changes, wall, begin, first, limit)), nil
+	}
+	return g.install(worker, n, newReservedTerm(n, g.settings, g.clock, &g.changes, wall, monotonic, begin, first, limit)), nil
+}
+
+// install makes c the counter of g. The numbering in c has the worker number: who
+// has loaded one pointer has both.
+func (g *Generator) install(worker int64, n numbering, c counter) *Reservation {
+	if old := g.counter(); old != nil {
+		_, _, waits := old.lead()
+		g.waits.Add(waits)
+	}
+	g.held = &Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, counter: c, numbering: n, changes: &g.changes}
+	g.worker.Store(worker)
+	switch c := c.(type) {
+	case *term:
+		g.term.Store(c)
+	case *ring:
+		g.ring.Store(c)
+	}
+	g.changes.ring()
+	return g.held
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// A bar shows how far a load is. On a terminal it is one line that is drawn over
+// and over; anywhere else, as in the log of a nightly job, it is a plain line
+// for every tenth of the work.
+type bar struct {
+	out      io.Writer
+	terminal bool
+	now      func() time.Time
+
+	total int64 // bytes of all files
+	start time.Time
+	drawn time.Time // the last time; zero, long ago, if there is nothing to clear
+	tenth int64     // the last that had its line
+	rows  int       // since start
+}
+
+func newBar(out io.Writer, now func() time.Time) *bar {
+	return &bar{out: out, terminal: isTerminal(out), now: now}
+}
+
+// isTerminal reports whether out is a character device: a terminal, and not a
+// pipe or a file. (/dev/null is one too, but nobody looks.)
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(interface{ Stat() (os.FileInfo, error) })
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// begin starts from nothing. total is how many bytes there are to read.
+func (b *bar) begin(total int64) {
+	b.clear()
+	b.total, b.start, b.tenth, b.rows = total, b.now(), 0, 0
+}
+
+const (
+	barWidth = 30
+	// redraw is how long a drawn bar stays. Ten times a second looks smooth, and
+	// costs nothing beside the work.
+	redraw = 100 * time.Millisecond
+)
+
+// advance says that so many more rows are in the table, and that the files are
+// read up to this byte of all.
+func (b *bar) advance(table string, rows int, read int64) {
+	b.rows += rows
+	done := int64(100)
+	if read < b.total { // not for a file that grows, or has no size, as a pipe
+		done = read * 100 / b.total
+	}
+	now := b.now()
+	text := fmt.Sprintf("%3d %%  %s rows  %s rows/s", done, thousands(int64(b.rows)), perSecond(b.rows, now.Sub(b.start)))
+	switch {
+	case b.terminal && (now.Sub(b.drawn) >= redraw || done == 100):
+		b.drawn = now
+		full := strings.Repeat("#", int(done*barWidth/100))
+		b.write("\r%-11s  [%-*s]  %s\x1b[K", table, barWidth, full, text)
+	case !b.terminal && done/10 > b.tenth:
+		b.tenth = done / 10
+		b.write("%-11s  %s\n", table, text)
+	}
+}
+
+// note says what is going on when no rows are.
+func (b *bar) note(what string) {
+	if b.terminal {
+		b.drawn = b.now()
+		b.write("\r%s …\x1b[K", what)
+	}
+}
+
+// clear removes the bar, so that what follows starts on an empty line.
+func (b *bar) clear() {
+	if !b.drawn.IsZero() {
+		b.drawn = time.Time{}
+		b.write("\r\x1b[K") // return, erase to the end of the line
+	}
+}
+
+// write ignores errors: a load does not fail because nobody can watch it.
+func (b *bar) write(format string, args ...any) { _, _ = fmt.Fprintf(b.out, format, args...) }
+
+// perSecond is a rate as text, "-" where the clock has not moved.
+func perSecond(rows int, took time.Duration) string {
+	if took <= 0 {
+		return "-"
+	}
+	return thousands(int64(float64(rows) / took.Seconds()))
+}
+
+// thousands writes 1234567 as 1,234,567.
+func thousands(n int64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

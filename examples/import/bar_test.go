@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A terminal is a writer that says it is one.
+type terminal struct{ io.Writer }
+
+func (terminal) Stat() (os.FileInfo, error) { return charDevice{}, nil }
+
+type charDevice struct{ os.FileInfo }
+
+func (charDevice) Mode() os.FileMode { return os.ModeDevice | os.ModeCharDevice }
+
+type noStat struct{ io.Writer }
+
+func (noStat) Stat() (os.FileInfo, error) { return nil, errors.New("no") }
+
+func TestOnlyACharacterDeviceIsATerminal(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for _, tt := range []struct {
+		name string
+		out  io.Writer
+		want bool
+	}{
+		{"buffer", &bytes.Buffer{}, false},
+		{"file", file, false},
+		{"a writer whose Stat fails", noStat{}, false},
+		{"character device", terminal{}, true},
+	} {
+		if got := isTerminal(tt.out); got != tt.want {
+			t.Errorf("isTerminal(%s) = %v; want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// show lets a load pass by: a batch of 1000 rows every 60 ms, which is faster
+// than the bar is drawn, and a new begin in the middle, as after a busy database.
+func show(b *bar, clock *time.Time) {
+	wait := func(d time.Duration) { *clock = clock.Add(d) }
+	b.begin(8000)
+	wait(60 * time.Millisecond)
+	b.advance("orders", 1000, 1000)
+	wait(60 * time.Millisecond)
+	b.advance("orders", 1000, 2000)
+	b.begin(8000)
+	for read := int64(1000); read <= 8000; read += 1000 {
+		wait(60 * time.Millisecond)
+		table := "orders"
+		if read > 3000 {
+			table = "order_lines"
+		}
+		b.advance(table, 1000, read)
+	}
+	b.note("indexes")
+	b.clear()
+	b.clear()
+}
+
+func TestTheBarIsDrawnOverAndOverOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	clock := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
+	show(newBar(terminal{&out}, func() time.Time { return clock }), &clock)
+	golden := strings.Join([]string{
+		"",
+		"orders       [###                           ]   12 %  1,000 rows  16,666 rows/s\x1b[K",
+		"\x1b[K", // begins anew
+		"orders       [###                           ]   12 %  1,000 rows  16,666 rows/s\x1b[K",
+		"orders       [###########                   ]   37 %  3,000 rows  16,666 rows/s\x1b[K",
+		"order_lines  [##################            ]   62 %  5,000 rows  16,666 rows/s\x1b[K",
+		"order_lines  [##########################    ]   87 %  7,000 rows  16,666 rows/s\x1b[K",
+		"order_lines  [##############################]  100 %  8,000 rows  16,666 rows/s\x1b[K",
+		"indexes …\x1b[K",
+		"\x1b[K",
+	}, "\r")
+	if got := out.String(); got != golden {
+		t.Errorf("bar =\n%s\nwant\n%s", lines(got), lines(golden))
+	}
+}
+
+func lines(drawn string) string { return strings.ReplaceAll(drawn, "\r", "\n") }
+
+func TestALogGetsALineForEveryTenth(t *testing.T) {
+	var out bytes.Buffer
+	clock := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
+	show(newBar(&out, func() time.Time { return clock }), &clock)
+	const golden = `orders        12 %  1,000 rows  16,666 rows/s
+orders        25 %  2,000 rows  16,666 rows/s
+orders        12 %  1,000 rows  16,666 rows/s
+orders        25 %  2,000 rows  16,666 rows/s
+orders        37 %  3,000 rows  16,666 rows/s
+order_lines   50 %  4,000 rows  16,666 rows/s
+order_lines   62 %  5,000 rows  16,666 rows/s
+order_lines   75 %  6,000 rows  16,666 rows/s
+order_lines   87 %  7,000 rows  16,666 rows/s
+order_lines  100 %  8,000 rows  16,666 rows/s
+`
+	if got := out.String(); got != golden {
+		t.Errorf("lines =\n%s\nwant\n%s", got, golden)
+	}
+	out.Reset()
+	b := newBar(&out, func() time.Time { return clock })
+	b.begin(1000)
+	for read := range int64(1000) {
+		b.advance("orders", 1, read+1)
+	}
+	if got := strings.Count(out.String(), "\n"); got != 10 {
+		t.Errorf("lines for 1000 batches = %d; want 10", got)
+	}
+}
+
+func TestFilesWithoutASizeAreNoProblem(t *testing.T) {
+	var out bytes.Buffer
+	clock := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
+	b := newBar(terminal{&out}, func() time.Time { return clock })
+	b.begin(0)
+	b.advance("orders", 1234567, 10)
+	want := "\rorders       [##############################]  100 %  1,234,567 rows  - rows/s\x1b[K"
+	if got := out.String(); got != want {
+		t.Errorf("bar = %q; want %q", got, want)
+	}
+}
+
+func TestTheReportSaysRowsPerSecondPerTableAndInAll(t *testing.T) {
+	var out bytes.Buffer
+	err := printReport(&out, "data", "import.db", []step{
+		{"customers", 1000, 0},
+		{"order_lines", 1234567, 2500 * time.Millisecond},
+		{"indexes", 0, 400 * time.Millisecond},
+	}, 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = `Loaded data into import.db, in one transaction:
+
+                      rows   seconds    rows/s
+     customers       1,000      0.00         -
+   order_lines   1,234,567      2.50   493,826
+       indexes                  0.40          
+        in all   1,235,567      3.00   411,855
+`
+	if got := out.String(); got != golden {
+		t.Errorf("report =\n%s\nwant\n%s", got, golden)
+	}
+}

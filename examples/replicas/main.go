@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// roleVariable is set for the processes that the program starts from itself.
+const roleVariable = "SNOWKEY_REPLICAS_ROLE"
+
+func main() {
+	if os.Getenv(roleVariable) == "replica" {
+		if err := replica(os.Stdin, os.Stdout); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+
+	// Ctrl-C ends the story early, and the rest goes on as ever: the replicas end,
+	// and what they wrote is checked. From then on Ctrl-C means what it always
+	// does, should that take too long.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage): // has been said, with the usage
+		os.Exit(2)
+	default:
+		_, _ = fmt.Fprintln(os.Stderr, "replicas:", err)
+		os.Exit(1)
+	}
+}
+
+// errUsage stands for flags that are wrong. What is wrong is on stderr already.
+var errUsage = errors.New("bad usage")
+
+// errInterrupted is the outcome if ctx ended before the story did.
+var errInterrupted = errors.New("interrupted")
+
+// run is the parent: the whole program but for the replicas, with everything
+// that a test wants to hand in.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	s, task, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	task.Run = rand.Text()
+	if task.Place == (place{}) {
+		folder, err := os.MkdirTemp("", "snowkey-replicas-")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+		task.Place.File = filepath.Join(folder, "replicas.db")
+	}
+
+	// Open until the end: SQLite tidies up when the last one closes a file, which
+	// would be in the way of a replica that opens it just then.
+	db, err := openDatabase(task.Place)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	if err := db.create(ctx); err != nil {
+		return err
+	}
+
+	began := time.Now()
+	processes, told := perform(ctx, s, task, newScreen(stdout))
+	took := time.Since(began)
+	if ctx.Err() != nil && errors.Is(told, ctx.Err()) {
+		told = errInterrupted // and yet the replicas have ended in order
+	} else if told != nil {
+		return told
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	rows, err := db.read(ctx, task.Run)
+	if err != nil {
+		return errors.Join(told, fmt.Errorf("reading the rows back: %w", err))
+	}
+	proof, err := verify(processes, rows)
+	if err != nil {
+		return errors.Join(told, fmt.Errorf("NOT PROVED: %w", err))
+	}
+	return errors.Join(told, proof.print(stdout, took))
+}
+
+// perform plays the story and returns the processes of it, all of which have
+// ended.
+func perform(ctx context.Context, s story, task assignment, screen *screen) ([]*process, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	living, end := context.WithCancel(context.WithoutCancel(ctx))
+	c := &cluster{ctx: living, end: end, stop: stop, task: task, say: screen.say}
+
+	every := beat
+	if !screen.terminal {
+		every = s.length * 2 / 9 // four times, and not just when something happens
+	}
+	showing, hide := context.WithCancel(context.Background())
+	var shown sync.WaitGroup
+	shown.Go(func() { screen.keep(showing, c, every) })
+
+	err := s.tell(ctx, c)
+	screen.say("The replicas end, and give their worker numbers back")
+	c.end()
+	c.wait()
+	hide()
+	shown.Wait()
+	if c.failure != nil {
+		err = c.failure // the story had to end because of it
+	}
+	return c.processes, errors.Join(err, screen.leave())
+}
+
+// parse reads the flags.
+func parse(args []string, stderr io.Writer) (s story, task assignment, err error) {
+	flags := flag.NewFlagSet("replicas", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&s.replicas, "replicas", 4, "start this `many` replicas, 1 to 16")
+	flags.DurationVar(&s.length, "for", 12*time.Second, "run for this `long`: 2 s at least, and two windows with -stop")
+	flags.DurationVar(&s.window, "window", 3*time.Second, "the `time` that a lease reserves ahead, 3 s to 10 min")
+	flags.BoolVar(&s.kill, "kill", true, "kill a replica and start it again")
+	flags.BoolVar(&s.pause, "stop", canPause, "stop a replica for longer than its window, and let it go on")
+	flags.IntVar(&task.Batch, "batch", 20, "rows `per` transaction, of which each replica makes ten a second; 1 to 1000")
+	flags.StringVar(&task.Place.File, "db", "", "use this SQLite `file`, and another with -leases after its name, and keep both; without it, files in a temporary folder are used and deleted")
+	flags.StringVar(&task.Place.Postgres, "postgres", "", "use the PostgreSQL server at this `URL` instead, and keep the tables "+eventsTable+", "+leasesTable+" and "+leasesTable+"_meta there")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return s, task, err
+		}
+		return s, task, errUsage
+	}
+	wrong := ""
+	switch {
+	case flags.NArg() > 0:
+		wrong = "unexpected argument: " + strings.Join(flags.Args(), " ")
+	case s.replicas < 1 || s.replicas > 16:
+		wrong = fmt.Sprintf("-replicas is %d, want 1 to 16", s.replicas)
+	case s.window < 3*time.Second || s.window > 10*time.Minute:
+		wrong = fmt.Sprintf("-window is %s, want 3s to 10m", s.window)
+	case s.length < 2*time.Second:
+		wrong = fmt.Sprintf("-for is %s, want at least 2s", s.length)
+	case s.pause && s.length < 2*s.window:
+		wrong = fmt.Sprintf("-for is %s, want at least %s, two windows, or -stop=false", s.length, 2*s.window)
+	case s.pause && !canPause:
+		wrong = "-stop: this system cannot stop a process"
+	case task.Batch < 1 || task.Batch > 1000:
+		wrong = fmt.Sprintf("-batch is %d, want 1 to 1000", task.Batch)
+	case task.Place.File != "" && task.Place.Postgres != "":
+		wrong = "-db and -postgres are both given, want one of them"
+	}
+	if wrong != "" {
+		_, _ = fmt.Fprintln(stderr, wrong)
+		flags.Usage()
+		return s, task, errUsage
+	}
+	task.Window = s.window
+	return s, task, nil
+}

@@ -1,0 +1,134 @@
+package gormplugin
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/types"
+)
+
+type benchOrder struct {
+	Model
+	Number string
+	Items  []benchItem `gorm:"foreignKey:OrderID"`
+}
+
+type benchItem struct {
+	ID       types.Snowflake
+	OrderID  types.Snowflake
+	SKU      string
+	Quantity int
+}
+
+// benchSources returns a source that costs next to nothing, and the one that
+// people use, with a layout whose ticks do not run out of numbers: what is
+// measured is the plugin, not how many keys a millisecond has.
+func benchSources(b *testing.B) map[string]Source {
+	b.Helper()
+	gen, err := core.New(core.Config{
+		Layout: core.Layout{Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond, TimeBits: 41, SequenceBits: 22},
+		Worker: core.StaticWorker(0),
+	})
+	if err != nil {
+		b.Fatalf("core.New = %v; want no error", err)
+	}
+	b.Cleanup(func() {
+		if err := gen.Close(context.Background()); err != nil {
+			b.Errorf("Close = %v; want no error", err)
+		}
+	})
+	return map[string]Source{"free": &slab{}, "generator": gen}
+}
+
+// benchDB opens a database that is only asked what the models are.
+func benchDB(b *testing.B) *gorm.DB {
+	b.Helper()
+	db, err := gorm.Open(sqlite.Open(filepath.Join(b.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		b.Fatalf("gorm.Open = %v; want no error", err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		b.Fatalf("DB = %v; want no error", err)
+	}
+	b.Cleanup(func() { _ = pool.Close() })
+	return db
+}
+
+// reportRows divides what was measured by the rows of one operation.
+func reportRows(b *testing.B, rows int) {
+	b.Helper()
+	n := float64(b.N) * float64(rows)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/n, "ns/row")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkAssignment is what the first callback adds to a Create of n rows.
+func BenchmarkAssignment(b *testing.B) {
+	db := benchDB(b)
+	for name, src := range benchSources(b) {
+		for _, n := range []int{1, 100, 5000} {
+			list := make([]benchItem, n)
+			pointers := make([]*benchItem, n)
+			for i := range list {
+				pointers[i] = &list[i]
+			}
+			for shape, value := range map[string]any{"structs": &list, "pointers": &pointers} {
+				tx := db.Session(&gorm.Session{DryRun: true}).Create(value) // sets up a statement; the plugin is not installed
+				if tx.Error != nil {
+					b.Fatalf("Create = %v; want no error", tx.Error)
+				}
+				in := &installation{src: src}
+				b.Run(fmt.Sprintf("%s/%s/n=%d", name, shape, n), func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						for i := range list {
+							list[i].ID = 0
+						}
+						if _, err := in.fill(tx.Statement); err != nil {
+							b.Fatalf("fill = %v; want no error", err)
+						}
+					}
+					reportRows(b, n)
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkAssignGraph is Assign of n orders with 5 items each.
+func BenchmarkAssignGraph(b *testing.B) {
+	db := benchDB(b)
+	for name, src := range benchSources(b) {
+		for _, n := range []int{1, 1000} {
+			orders := make([]benchOrder, n)
+			for i := range orders {
+				orders[i].Items = make([]benchItem, 5)
+			}
+			plugin := New(src)
+			b.Run(fmt.Sprintf("%s/orders=%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					for i := range orders {
+						orders[i].ID = 0
+						for j := range orders[i].Items {
+							orders[i].Items[j].ID, orders[i].Items[j].OrderID = 0, 0
+						}
+					}
+					if err := plugin.Assign(b.Context(), db, &orders); err != nil {
+						b.Fatalf("Assign = %v; want no error", err)
+					}
+				}
+				reportRows(b, 6*n)
+			})
+		}
+	}
+}

@@ -1,0 +1,484 @@
+package gormplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// A Problem is a kind of [Finding].
+type Problem string
+
+// What Check finds.
+const (
+	// NotInstalled: GORM would store the zero key, see [Installed].
+	NotInstalled Problem = "plugin not installed"
+	// BadModel: every create of the model is a [ModelError].
+	BadModel Problem = "model cannot work"
+	// NoKey: the plugin fills no column of the model, and the model does not say
+	// that this is meant: its key is no foreign key, has no snowflake:-, no
+	// default and no autoIncrement. A key of several fields, none of them called
+	// ID, is taken for that of a join table.
+	NoKey Problem = "no key that the plugin fills"
+	// SharedTable: two models of one table disagree on the columns that are
+	// filled, so one of them stores rows that lack a key.
+	SharedTable Problem = "models of one table differ in their keys"
+	// MissingTable and MissingColumn: the models are ahead of the database, or
+	// it is another database than meant.
+	MissingTable  Problem = "table is missing"
+	MissingColumn Problem = "column is missing"
+	// NarrowColumn: keys do not fit, and an int column may hold them for as long
+	// as they are small, or be full at the worst moment.
+	NarrowColumn Problem = "column is too narrow"
+	// WrongType: the field is a number and the column is none, so that keys sort
+	// as text, 10 before 9, and no index serves to compare them. Or the field is a
+	// string and the column takes no digits as they are, such as a uuid. Or keys
+	// are to be written to a generated column, which refuses them.
+	WrongType Problem = "column is of the wrong type"
+	// Sign: MySQL refuses a foreign key between a signed and an unsigned column,
+	// and GORM makes the columns of new ones like the model says.
+	Sign Problem = "signed and unsigned columns do not match"
+	// Counted: the database still counts. A row that is stored without a key, by
+	// SQL of another program, gets one of the database's. On MySQL and SQLite that
+	// is one more than the largest, which the plugin is about to store.
+	Counted Problem = "database counts as well"
+	// NoRowID: on SQLite the key is an index beside the table instead of the
+	// table itself. Only the very words INTEGER PRIMARY KEY make it the table, not
+	// INT or BIGINT, and not with DESC. Inserts are slower and the file is larger,
+	// and a key may be NULL. Nothing breaks; see [UseRowIDs].
+	NoRowID Problem = "key is not the rowid"
+)
+
+// A Finding says what in a schema hurts, or is going to. It is an error, for
+// programs that end on one.
+type Finding struct { //nolint:errname // most programs print it; that it is an error is the exception
+	Problem Problem
+	Model   string // the Go type; empty if it concerns the database
+	Field   string // the field of Model, if it concerns one
+	Table   string // as the model names it
+	Column  string // as the model names it
+	Is      string // what was found
+	Want    string // what should be there
+	Fix     string // the way out, in words
+	// The way out in statements, if there is one. Read them before you run them,
+	// one finding at a time: what another one says of the same table may have
+	// changed after it, and Check tells anew. Run them on one connection and stop at
+	// the first error; on SQLite, then run ROLLBACK, PRAGMA legacy_alter_table = OFF
+	// and PRAGMA foreign_keys = ON. They convert every value or fail and leave the
+	// table as it was: where the column is no number, text that is none stops them.
+	SQL []string
+}
+
+// Error returns all of the Finding but SQL in one line.
+func (f Finding) Error() string {
+	var b strings.Builder
+	b.WriteString("gormplugin: " + string(f.Problem))
+	if f.Model != "" {
+		b.WriteString(": " + f.Model)
+		if f.Field != "" {
+			b.WriteString("." + f.Field)
+		}
+	}
+	if f.Table != "" {
+		b.WriteString(", table " + f.Table)
+		if f.Column != "" {
+			b.WriteString(", column " + f.Column)
+		}
+	}
+	if f.Is != "" {
+		b.WriteString(": is " + f.Is)
+	}
+	if f.Want != "" {
+		b.WriteString(", want " + f.Want)
+	}
+	if f.Fix != "" {
+		b.WriteString("; " + f.Fix)
+	}
+	return b.String()
+}
+
+// Check compares models with the database and returns what does not fit the keys
+// of this package: in the models, and in the columns of their keys, of the foreign
+// keys that refer to them and of all other fields of type types.Snowflake and its
+// nullable forms. Call it in a test, or when a service starts:
+//
+//	findings, err := gormplugin.Check(ctx, db, &Order{}, &Item{})
+//	for _, f := range findings {
+//		log.Print(f) // and f.SQL is a way out
+//	}
+//
+// The columns of a has-many child or a join table are looked at with the model
+// that declares the relation. Fresh tables of AutoMigrate give no finding on
+// PostgreSQL and MySQL, unless a model asks for a counted key, as one of type int64
+// without autoIncrement:false does. On SQLite they give [NoRowID], unless
+// [UseRowIDs] was called before.
+//
+// It reads the catalog and writes nothing. With dbresolver it asks the source of
+// each table, not a replica. Findings come in the order of the models.
+//
+// It needs PostgreSQL 12 or SQLite 3.26, or later ones: what it asks for is not in the
+// catalogs of older ones, which say so with an error.
+//
+// The error is that of a model that GORM cannot parse, of the database,
+// gorm.ErrInvalidDB or gorm.ErrDryRunModeUnsupported. Other dialects than SQLite,
+// PostgreSQL and MySQL (MariaDB) are an error too, which comes with the findings
+// that need no database. Safe for concurrent use.
+func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
+	if db == nil || db.Config == nil || db.Dialector == nil {
+		return nil, fmt.Errorf("gormplugin: Check: %w", gorm.ErrInvalidDB)
+	}
+	if db.DryRun {
+		return nil, fmt.Errorf("gormplugin: Check: %w", gorm.ErrDryRunModeUnsupported)
+	}
+	c := checker{db: db.Session(&gorm.Session{NewDB: true, Context: ctx}), tables: map[string]*table{}, missing: map[string]bool{}}
+	if !Installed(db) {
+		c.findings = append(c.findings, Finding{Problem: NotInstalled, Fix: "call db.Use(gormplugin.New(source))"})
+	}
+	var schemas []*schema.Schema
+	for _, m := range models {
+		stmt := &gorm.Statement{DB: c.db}
+		if err := stmt.Parse(m); err != nil {
+			return nil, fmt.Errorf("gormplugin: Check: %T: %w", m, err)
+		}
+		if !slices.Contains(schemas, stmt.Schema) {
+			schemas = append(schemas, stmt.Schema)
+		}
+	}
+	// All are parsed by now, so every has-one and has-many is known.
+	for _, s := range schemas {
+		c.model(s)
+	}
+	read, ok := catalogs[c.db.Name()]
+	if !ok {
+		return c.findings, fmt.Errorf("gormplugin: Check knows the dialects sqlite, postgres and mysql, not %q", c.db.Name())
+	}
+	c.catalog = read
+	for _, w := range c.wanted {
+		if err := c.column(w); err != nil {
+			return nil, fmt.Errorf("gormplugin: Check: table %s: %w", w.table(), err)
+		}
+	}
+	return c.findings, nil
+}
+
+// A checker is one call of Check.
+type checker struct {
+	db       *gorm.DB
+	findings []Finding
+	seen     []*seenModel
+	wanted   []*wantedColumn
+	catalog  func(c *checker, name string) (*table, error)
+	tables   map[string]*table // by name; nil: the database has none
+	missing  map[string]bool   // by name: reported
+}
+
+type seenModel struct {
+	schema *schema.Schema
+	filled []string
+}
+
+// A wantedColumn is a column that holds keys.
+type wantedColumn struct {
+	field  *schema.Field
+	text   bool          // the field is a string
+	filled bool          // by the plugin
+	refers *schema.Field // the key to which a constraint binds it
+}
+
+func (w *wantedColumn) table() string { return w.field.Schema.Table }
+
+// finding begins a finding on w.
+func (w *wantedColumn) finding(p Problem) Finding {
+	return Finding{Problem: p, Model: modelName(w.field.Schema), Field: w.field.Name, Table: w.table(), Column: w.field.DBName}
+}
+
+// modelName returns the Go type of s, or the name of a join table, whose type
+// GORM made.
+func modelName(s *schema.Schema) string {
+	if s.ModelType.Name() == "" {
+		return s.Name
+	}
+	return s.String()
+}
+
+// model finds what is wrong with s itself, and notes its columns.
+func (c *checker) model(s *schema.Schema) {
+	m := model{schema: s}
+	p := m.plan()
+	about := Finding{Model: modelName(s), Table: s.Table}
+	if p.err != nil {
+		about.Problem, about.Is = BadModel, p.err.Error()
+		if e := (*ModelError)(nil); errors.As(p.err, &e) {
+			about.Model, about.Field, about.Is = e.Model, e.Field, e.Reason
+			about.Table = ""
+		}
+		c.findings = append(c.findings, about)
+		return
+	}
+	seen := &seenModel{schema: s}
+	for i := range p.columns {
+		seen.filled = append(seen.filled, p.columns[i].field.DBName)
+	}
+	slices.Sort(seen.filled)
+	if len(p.columns) == 0 && !meant(s) {
+		about.Problem, about.Is = NoKey, "no primary key"
+		if f := s.PrioritizedPrimaryField; f != nil {
+			about.Field, about.Column, about.Is = f.Name, f.DBName, "of type "+f.FieldType.String()
+		}
+		about.Want = "a key of type types.Snowflake or with the tag snowflake"
+		about.Fix = "give it one, or say snowflake:- or autoIncrement in the tag if it is meant"
+		c.findings = append(c.findings, about)
+	}
+	for _, other := range c.seen {
+		if other.schema.Table == s.Table && !slices.Equal(other.filled, seen.filled) {
+			c.findings = append(c.findings, Finding{
+				Problem: SharedTable, Model: modelName(s), Table: s.Table,
+				Is:   fmt.Sprintf("filled in %s, but in %s for %s", columnList(seen.filled), columnList(other.filled), modelName(other.schema)),
+				Want: "the same columns in both",
+				Fix:  "give both models the same key fields and tags",
+			})
+		}
+	}
+	c.seen = append(c.seen, seen)
+	for _, f := range s.Fields {
+		if f.DBName == "" || s.FieldsByDBName[f.DBName] != f {
+			continue
+		}
+		if filled := slices.Contains(seen.filled, f.DBName); filled || ours(f) {
+			c.want(f, filled, nil, false)
+		}
+	}
+	c.relations(&s.Relationships)
+}
+
+// meant reports whether the model itself says why it has no key of ours: all of
+// its key is foreign keys, or filled by somebody else on purpose.
+func meant(s *schema.Schema) bool {
+	if len(s.PrimaryFields) > 1 && s.PrioritizedPrimaryField == nil {
+		return true
+	}
+	s.Relationships.Mux.RLock()
+	defer s.Relationships.Mux.RUnlock()
+	for _, f := range s.PrimaryFields {
+		if f.Creatable && !filledByDatabase(f) && f.TagSettings[tagName] != tagOff && !foreign(s, f) {
+			return false
+		}
+	}
+	return len(s.PrimaryFields) > 0
+}
+
+func columnList(names []string) string {
+	if len(names) == 0 {
+		return "no column"
+	}
+	return strings.Join(names, " and ")
+}
+
+// relations notes the foreign keys that refer to keys of ours, or are of our
+// type, wherever their table is.
+func (c *checker) relations(rels *schema.Relationships) {
+	rels.Mux.RLock()
+	defer rels.Mux.RUnlock()
+	names := make([]string, 0, len(rels.Relations))
+	for name := range rels.Relations {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		rel := rels.Relations[name]
+		for _, ref := range rel.References {
+			key, fk := ref.PrimaryKey, ref.ForeignKey
+			if key != nil && fk != nil && fk.DBName != "" && (wide(key) || tagged(key) || ours(fk)) {
+				c.want(fk, false, key, bound(rel))
+			}
+		}
+	}
+	embedded := make([]string, 0, len(rels.EmbeddedRelations))
+	for name := range rels.EmbeddedRelations {
+		embedded = append(embedded, name)
+	}
+	slices.Sort(embedded)
+	for _, name := range embedded {
+		c.relations(rels.EmbeddedRelations[name])
+	}
+}
+
+// bound reports whether a constraint of the database holds what rel says. None does
+// for a polymorphic relation, whose rows refer to several tables.
+func bound(rel *schema.Relationship) bool {
+	return rel.Polymorphic == nil && !rel.Field.IgnoreMigration && rel.Field.TagSettings["CONSTRAINT"] != "-"
+}
+
+// want notes a column. It may be a key in one place and a reference in another.
+// One that the model keeps out of migrations may be no column at all.
+func (c *checker) want(f *schema.Field, filled bool, refers *schema.Field, bound bool) {
+	if f.IgnoreMigration {
+		return
+	}
+	for _, w := range c.wanted {
+		if w.table() == f.Schema.Table && w.field.DBName == f.DBName {
+			w.filled = w.filled || filled
+			if bound && w.refers == nil {
+				w.refers = refers
+			}
+			return
+		}
+	}
+	k, ok := kindOf(f.IndirectFieldType)
+	if !ok && refers != nil { // such as a sql.NullString
+		k, ok = kindOf(refers.IndirectFieldType)
+	}
+	w := &wantedColumn{field: f, text: ok && k == text, filled: filled}
+	if bound {
+		w.refers = refers
+	}
+	c.wanted = append(c.wanted, w)
+}
+
+// column compares w with the database.
+func (c *checker) column(w *wantedColumn) error {
+	t, err := c.load(w.table())
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		// Not when it is loaded: that may be for the key that another table refers to.
+		if !c.missing[w.table()] {
+			c.missing[w.table()] = true
+			f := w.finding(MissingTable)
+			f.Field, f.Column = "", ""
+			f.Fix = "create it, for example with AutoMigrate"
+			c.findings = append(c.findings, f)
+		}
+		return nil
+	}
+	// What the column should be, all in one, since MySQL's statement says it all.
+	target := t.dialect.wide
+	without, with, err := c.sign(w)
+	if err != nil {
+		return err
+	}
+	switch {
+	case w.text:
+		target = t.dialect.text
+	case without:
+		target += " unsigned"
+	}
+	add := func(p Problem, is, want, fix string, sql []string) {
+		f := w.finding(p)
+		f.Is, f.Want, f.Fix, f.SQL = is, want, fix, sql
+		c.findings = append(c.findings, f)
+	}
+	col := t.column(w.field.DBName)
+	if col == nil {
+		fix, sql := "add it, for example with AutoMigrate", []string(nil)
+		switch {
+		case t.fixed != "":
+			fix = t.fixed
+		case !w.text && !w.field.PrimaryKey: // a key wants more than a column: values, and a constraint
+			sql = []string{"ALTER TABLE " + t.quoted + " ADD COLUMN " + c.db.Statement.Quote(clause.Column{Name: w.field.DBName}) + " " + target}
+		}
+		add(MissingColumn, "", "a column of "+target, fix, sql)
+		return nil
+	}
+	retype := func(target string) (string, []string) {
+		switch {
+		case t.fixed != "":
+			return t.fixed, nil
+		case col.fixed != "":
+			return col.fixed, nil
+		case t.dialect == onMySQL && col.counted != "" && !w.filled:
+			target += " " + col.counted // somebody relies on it
+		}
+		return t.dialect.retype(t, col, target)
+	}
+	switch {
+	case w.filled && col.generated:
+		add(WrongType, col.typ+", generated", target+" that can be written", "drop its expression: every create fails", nil)
+	case w.text && col.class == classText && col.length > 0 && col.length < decimals, col.class == classNarrow:
+		fix, sql := retype(target)
+		add(NarrowColumn, col.typ, target, fix, sql)
+	case col.class == classOther, !w.text && col.class == classText:
+		fix, sql := retype(target)
+		add(WrongType, col.typ, target, fix, sql)
+	case col.class == classWide && (with && col.unsigned || without && !col.unsigned):
+		fix, sql := retype(target)
+		add(Sign, col.typ, target, fix, sql)
+	}
+	if w.filled && col.counted != "" {
+		fix, sql := t.dialect.uncount(t, col, target)
+		if w.field.AutoIncrement {
+			fix += "; and add autoIncrement:false to the tag, or GORM makes it count again"
+		}
+		add(Counted, col.counted, "no counting", fix, sql)
+	} else if t.beside(w.field) {
+		fix, sql := retype("integer")
+		fix = "call gormplugin.UseRowIDs before AutoMigrate makes the table; for this one, " + fix
+		add(NoRowID, col.typ+", with an index of its own", "INTEGER PRIMARY KEY, in these words and without DESC", fix, sql)
+	}
+	return nil
+}
+
+// decimals is the number of digits of the largest key.
+const decimals = 19
+
+// sign returns whether w has to be without a sign, or with one: as the field of the
+// key is that it is or is bound to, or, where the plugin does not fill that, as its
+// column is. Such a key was made by somebody else, from whatever type. Only MySQL
+// has unsigned columns, and only foreign keys mind.
+func (c *checker) sign(w *wantedColumn) (without, with bool, err error) {
+	key := w.refers
+	if key == nil && w.filled {
+		key = w.field
+	}
+	if w.text || key == nil || c.db.Name() != mysqlName {
+		return false, false, nil
+	}
+	if wide(key) && fills(key) {
+		k, _ := kindOf(key.IndirectFieldType)
+		return k == unsigned, k != unsigned, nil
+	}
+	t, err := c.load(key.Schema.Table)
+	if err != nil || t == nil {
+		return false, false, err
+	}
+	col := t.column(key.DBName)
+	if col == nil || col.class != classWide {
+		return false, false, nil
+	}
+	return col.unsigned, !col.unsigned, nil
+}
+
+// fills reports whether the plugin fills f.
+func fills(f *schema.Field) bool {
+	m := model{schema: f.Schema}
+	return slices.ContainsFunc(m.plan().columns, func(c column) bool { return c.field == f })
+}
+
+// load returns a table of the database, or nil if there is none.
+func (c *checker) load(name string) (*table, error) {
+	if t, ok := c.tables[name]; ok {
+		return t, nil
+	}
+	t, err := c.catalog(c, name)
+	if err != nil {
+		return nil, err
+	}
+	if t != nil && len(t.columns) == 0 {
+		t = nil
+	}
+	c.tables[name] = t
+	return t, nil
+}
+
+// query asks the database that writes of a table go to.
+func (c *checker) query(name, sql string, args ...any) *gorm.DB {
+	// dbresolver's setting, which would otherwise take a replica for a SELECT.
+	return c.db.Session(&gorm.Session{NewDB: true}).Set("gorm:db_resolver:write", true).Table(name).Raw(sql, args...)
+}

@@ -1,0 +1,129 @@
+package gormplugin
+
+import (
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// The key of a settleDetail is a foreign key, which is known once settleDoc is
+// parsed. The way from settleDetail leads there.
+type (
+	settleDoc struct {
+		ID     types.Snowflake
+		Gate   *settleGate
+		Detail *settleDetail
+	}
+	settleGate struct {
+		ID          types.Snowflake
+		SettleDocID types.Snowflake
+	}
+	settleDetail struct {
+		SettleDocID types.Snowflake `gorm:"primaryKey"`
+		Notes       []settleNote    `gorm:"foreignKey:DetailID"`
+	}
+	settleNote struct {
+		ID          types.Snowflake
+		DetailID    types.Snowflake
+		SettleDocID types.Snowflake
+		SettleDoc   *settleDoc
+	}
+)
+
+// settleWait is what a goroutine that parses settleGate waits for, if there is
+// something.
+var settleWait atomic.Pointer[chan struct{}]
+
+// TableName is called by a parser that is in the middle of settleDoc.
+func (settleGate) TableName() string {
+	if wait := settleWait.Load(); wait != nil {
+		<-*wait
+	}
+	return "gates"
+}
+
+// settleDB returns a function that opens a database on which nobody has used a model
+// yet, and whose statements are not run.
+func settleDB(t *testing.T) func() *gorm.DB {
+	t.Helper()
+	first, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		t.Fatalf("gorm.Open = %v; want no error", err)
+	}
+	pool, err := first.DB()
+	if err != nil {
+		t.Fatalf("DB = %v; want no error", err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	return func() *gorm.DB {
+		db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard, DryRun: true, SkipDefaultTransaction: true})
+		if err != nil {
+			t.Fatalf("gorm.Open = %v; want no error", err)
+		}
+		if err := db.Use(New(&slab{})); err != nil {
+			t.Fatalf("Use = %v; want no error", err)
+		}
+		return db
+	}
+}
+
+func TestCreateWaitsForModelsThatAnotherGoroutineParses(t *testing.T) {
+	db := settleDB(t)()
+	synctest.Test(t, func(t *testing.T) {
+		wait := make(chan struct{})
+		settleWait.Store(&wait)
+		defer settleWait.Store(nil)
+		var doc settleDoc
+		var detail settleDetail
+		var group sync.WaitGroup
+		group.Go(func() {
+			if err := db.Create(&doc).Error; err != nil {
+				t.Errorf("Create(doc) = %v; want no error", err)
+			}
+		})
+		synctest.Wait() // settleDoc is being parsed
+		group.Go(func() {
+			if err := db.Create(&detail).Error; err != nil {
+				t.Errorf("Create(detail) = %v; want no error", err)
+			}
+		})
+		synctest.Wait()
+		close(wait)
+		group.Wait()
+		if detail.SettleDocID != 0 || doc.ID == 0 {
+			t.Errorf("keys of detail and doc = %d and %d; want 0, which is a foreign key, and one of the source", detail.SettleDocID, doc.ID)
+		}
+	})
+}
+
+func TestFirstUseByTwoGoroutinesInventsNoForeignKey(t *testing.T) {
+	open := settleDB(t)
+	for range 500 {
+		db := open()
+		var doc settleDoc
+		var detail settleDetail
+		begin := make(chan struct{})
+		var group sync.WaitGroup
+		for _, value := range []any{&doc, &detail} {
+			group.Go(func() {
+				<-begin
+				if err := db.Session(&gorm.Session{}).Create(value).Error; err != nil {
+					t.Errorf("Create(%T) = %v; want no error", value, err)
+				}
+			})
+		}
+		close(begin)
+		group.Wait()
+		if detail.SettleDocID != 0 || doc.ID == 0 {
+			t.Fatalf("keys of detail and doc = %d and %d; want 0, which is a foreign key, and one of the source", detail.SettleDocID, doc.ID)
+		}
+	}
+}

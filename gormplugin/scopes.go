@@ -1,0 +1,331 @@
+package gormplugin
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// A Layout tells what keys a moment has, so that the primary key serves as the
+// index of the time at which rows were created. core.Generator and core.Layout
+// are layouts. A source that is one needs no [WithLayout].
+//
+// Min and Max return the smallest and the largest key of the tick that contains
+// t, or of the first or the last tick if t is outside the layout. They must be
+// safe for concurrent use.
+type Layout interface {
+	Min(t time.Time) types.Snowflake
+	Max(t time.Time) types.Snowflake
+}
+
+// WithLayout gives the plugin the layout of keys whose source does not tell it,
+// or tells another one: that of a [SourceFunc], or of a service that only reads.
+// db.Use returns the error of the layout's Validate method, if it has one.
+func WithLayout(l Layout) Option { return withLayout{l} }
+
+type withLayout struct{ Layout }
+
+func (o withLayout) apply(p *Plugin) {
+	if !isNil(o.Layout) {
+		p.layout = o.Layout
+	}
+}
+
+// validate returns what is wrong with l, as far as l can tell. A layout that is
+// not valid has no time, and would select no row without a word.
+func validate(l Layout) error {
+	if v, ok := l.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return fmt.Errorf("gormplugin: WithLayout: %w", err)
+		}
+	}
+	return nil
+}
+
+// What can be wrong with a condition or a page, for errors.Is.
+var (
+	// ErrNotInstalled means that the database has no plugin; see [Installed].
+	ErrNotInstalled = errors.New("gormplugin: the plugin is not installed on this database")
+	// ErrNoLayout means that a condition in times was used where neither the
+	// source is a [Layout] nor an option gave one.
+	ErrNoLayout = errors.New("gormplugin: the source of keys has no Min and Max; give the plugin a layout with WithLayout")
+	// ErrPage means that a statement cannot be a page.
+	ErrPage = errors.New("gormplugin: not a page")
+)
+
+// A Condition selects rows by their key: by the time at which they were created,
+// or from a key on. It is an expression of GORM's, for Where, Not, Or and inline
+// conditions, of both APIs, and of updates and deletes:
+//
+//	db.Where(gormplugin.CreatedBetween(from, to)).Find(&orders)
+//	gorm.G[Order](db).Where(gormplugin.CreatedBefore(t)).Delete(ctx)
+//	db.Preload("Items", gormplugin.CreatedAfter(t)).Find(&orders)
+//
+// It compares one column and no function of it, so the index of the key serves.
+// Of a composite key (TenantID, ID) that takes a condition on the tenant as well.
+// An optimizer may still prefer the index of another condition, such as that on
+// deleted_at, which in InnoDB ends in the key too.
+//
+// The column is the primary key of the model, as it is found in the package
+// comment; else the only column with the tag snowflake; else what [Condition.On]
+// says. It is quoted and has the name or the alias of the table before it. A
+// column of text is refused, since it does not sort as a number.
+//
+// What is wrong is an error of the statement, which then runs no SQL:
+// [ErrNotInstalled] and [ErrNoLayout] for conditions in times,
+// gorm.ErrModelValueRequired without a model, and [ModelError] where the model
+// has no such column.
+//
+// A Condition does not change and is safe for concurrent use. The zero Condition
+// is true of every row.
+type Condition struct {
+	span   func(Layout) keySpan // nil: every key
+	timed  bool                 // whether span needs a layout
+	column string               // "": that of the model
+}
+
+// A keySpan is a span of keys that leaves its lower end out. The smallest and
+// the largest number are no limits.
+type keySpan struct{ above, upTo int64 }
+
+var _ clause.Expression = Condition{}
+
+// CreatedBetween is true of the rows that were created at or after from, and
+// before to.
+//
+// The time of a row is that of its key, which is the beginning of a tick: with
+// ticks of a millisecond, the row of 12:00:00.0015 was created at 12:00:00.001.
+// It is the same time that core.Layout.Parts returns. So of a tick in the
+// middle of which from lies nothing is included, and of one in the middle of
+// which to lies everything. Truncate both to the unit of the layout to have
+// whole ticks. Spans that meet, [a, b) and [b, c), have no row in common and
+// miss none.
+//
+// A time before the layout, the zero Time included, and one in its first tick
+// are before every key. A time after the layout is after every key. If to is not
+// after from, no row is included.
+func CreatedBetween(from, to time.Time) Condition {
+	return Condition{timed: true, span: func(l Layout) keySpan {
+		return keySpan{lastBefore(l, from), lastBefore(l, to)}
+	}}
+}
+
+// CreatedBefore is true of the rows that were created before t, in the sense of
+// [CreatedBetween]. These include rows with small keys, from before the layout
+// was used: keys that a database counted.
+func CreatedBefore(t time.Time) Condition {
+	return Condition{timed: true, span: func(l Layout) keySpan {
+		return keySpan{math.MinInt64, lastBefore(l, t)}
+	}}
+}
+
+// CreatedAfter is true of the rows that were created after t, in the sense of
+// [CreatedBetween]: not in the tick of t, but in a later one. To go on from a
+// row, use [NewerThan] or [PageAfter], which miss no row of the same tick.
+func CreatedAfter(t time.Time) Condition {
+	return Condition{timed: true, span: func(l Layout) keySpan {
+		if outset(l, t) {
+			return keySpan{math.MinInt64, math.MaxInt64}
+		}
+		return keySpan{l.Max(t).Int64(), math.MaxInt64}
+	}}
+}
+
+// NewerThan is true of the rows with a larger key than id. It needs no layout.
+func NewerThan(id types.Snowflake) Condition {
+	return Condition{span: func(Layout) keySpan { return keySpan{id.Int64(), math.MaxInt64} }}
+}
+
+// OlderThan is true of the rows with a smaller key than id. It needs no layout.
+func OlderThan(id types.Snowflake) Condition {
+	return Condition{span: func(Layout) keySpan {
+		return keySpan{math.MinInt64, max(id.Int64(), math.MinInt64+1) - 1}
+	}}
+}
+
+// lastBefore returns the largest key of a time before t. The tick that contains
+// the nanosecond before t is the last that begins before t, whether t is the
+// beginning of a tick or not.
+func lastBefore(l Layout, t time.Time) int64 {
+	if outset(l, t) {
+		return math.MinInt64
+	}
+	return l.Max(t.Add(-1)).Int64()
+}
+
+// outset reports whether t is before the layout or in its first tick. Min cannot
+// tell the two apart.
+func outset(l Layout, t time.Time) bool { return l.Min(t) <= 0 }
+
+// On returns c for another column than the key of the model: a reference, so
+// that items are selected by when their order was created, or the key of a
+// joined table. It is needed where there is no model, as in Table("orders") with
+// maps, and in the conditions of Joins, where GORM does not tell the model.
+//
+//	db.Where(gormplugin.CreatedAfter(t).On("order_id")).Find(&items)
+//	db.Joins("Customer", db.Where(gormplugin.CreatedAfter(t).On("id"))).Find(&orders)
+//
+// The name of a column or of a field of the model gets the table before it. A
+// name with a dot, "customers.id", is taken as it is, and quoted. A field of the model
+// must be a number of 64 bits, nullable or not. The condition on which a subquery is
+// joined belongs to the statement around it, so the table has to be named:
+//
+//	customers := clause.LeftJoin.AssociationFrom("Customer", gorm.G[Customer](db))
+//	gorm.G[Order](db).Joins(customers, func(on gorm.JoinBuilder, join, _ clause.Table) error {
+//		on.Where(gormplugin.CreatedAfter(t).On(join.Name + ".id"))
+//		return nil
+//	})
+func (c Condition) On(column string) Condition {
+	c.column = column
+	return c
+}
+
+// Scope adds c to a statement, for db.Scopes:
+//
+//	db.Scopes(gormplugin.CreatedBefore(t).Scope).Find(&orders)
+func (c Condition) Scope(db *gorm.DB) *gorm.DB { return db.Where(c) }
+
+// Build writes c. GORM calls it.
+//
+// After an error it writes nothing. The statement is then broken SQL as well, so
+// that it fails even where GORM loses errors, as it does in subqueries: a DELETE
+// must not go on without its condition.
+func (c Condition) Build(b clause.Builder) {
+	stmt, ok := b.(*gorm.Statement)
+	if !ok {
+		_ = b.AddError(fmt.Errorf("gormplugin: a condition in a %T, which has no model", b))
+		return
+	}
+	limits := keySpan{math.MinInt64, math.MaxInt64}
+	if c.span != nil {
+		var layout Layout
+		if c.timed {
+			var err error
+			if layout, err = layoutOn(stmt.DB); err != nil {
+				_ = stmt.AddError(err)
+				return
+			}
+		}
+		limits = c.span(layout)
+	}
+	column, err := keyColumn(stmt, c.column)
+	if err != nil {
+		_ = stmt.AddError(err)
+		return
+	}
+	above, upTo := limits.above > math.MinInt64, limits.upTo < math.MaxInt64
+	switch {
+	case above && upTo:
+		// In parentheses, or a NOT before it would mean the first half.
+		_ = stmt.WriteByte('(')
+		compare(stmt, column, " > ", limits.above)
+		_, _ = stmt.WriteString(" AND ")
+		compare(stmt, column, " <= ", limits.upTo)
+		_ = stmt.WriteByte(')')
+	case above:
+		compare(stmt, column, " > ", limits.above)
+	default:
+		compare(stmt, column, " <= ", limits.upTo)
+	}
+}
+
+func compare(stmt *gorm.Statement, column any, operator string, limit int64) {
+	stmt.WriteQuoted(column)
+	_, _ = stmt.WriteString(operator)
+	stmt.AddVar(stmt, limit)
+}
+
+// layoutOn returns the layout of the plugin on db.
+func layoutOn(db *gorm.DB) (Layout, error) {
+	if !Installed(db) {
+		return nil, ErrNotInstalled
+	}
+	p := db.Plugins[pluginName].(*Plugin)
+	if p.layout != nil {
+		return p.layout, nil
+	}
+	if l, ok := p.src.(Layout); ok {
+		return l, nil
+	}
+	return nil, fmt.Errorf("%w: %T", ErrNoLayout, p.src)
+}
+
+// keyColumn returns what to compare in stmt: the column of that name, or of the
+// model's key.
+func keyColumn(stmt *gorm.Statement, name string) (column any, err error) {
+	var field *schema.Field
+	switch {
+	case name == "" && stmt.Schema == nil:
+		return nil, fmt.Errorf("gormplugin: a condition on the key of no model, name the column with On: %w", gorm.ErrModelValueRequired)
+	case name == "":
+		if field, err = keyOf(stmt.Schema); err != nil {
+			return nil, err
+		}
+	case stmt.Schema != nil:
+		field = stmt.Schema.LookUpField(name)
+	}
+	if field != nil {
+		if !sorts(field) {
+			return nil, &ModelError{stmt.Schema.String(), field.Name, fmt.Sprintf("%s does not sort as keys do", field.FieldType)}
+		}
+		name = field.DBName
+	}
+	if stmt.Table == "" || strings.Contains(name, ".") {
+		return clause.Column{Name: name}, nil
+	}
+	return clause.Column{Table: clause.CurrentTable, Name: name}, nil
+}
+
+// sorts reports whether the column of f holds a key as a number, whoever fills it: a
+// reference may also be of a type that the plugin fills nowhere, such as uint or
+// sql.NullInt64.
+func sorts(f *schema.Field) bool {
+	if k, ok := kindOf(f.IndirectFieldType); ok {
+		return k != text
+	}
+	return (f.GORMDataType == schema.Int || f.GORMDataType == schema.Uint) && f.Size == 64 && f.Serializer == nil
+}
+
+// keyOf returns the field of s that holds the key: the prioritized primary key,
+// if it is one of ours, or the only field with the tag. It does not matter
+// whether the plugin fills it: a shared primary key sorts as well.
+func keyOf(s *schema.Schema) (*schema.Field, error) {
+	if f := s.PrioritizedPrimaryField; f != nil {
+		if k, ok := kindOf(f.IndirectFieldType); ok && k != text && (ours(f) || tagged(f)) {
+			return f, nil
+		}
+	}
+	var found []*schema.Field
+	for _, name := range s.DBNames {
+		f := s.FieldsByDBName[name]
+		if k, ok := kindOf(f.IndirectFieldType); ok && k != text && tagged(f) {
+			found = append(found, f)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	name, reason := "", "no key that is a number, of type types.Snowflake or with the tag snowflake; name a column with On"
+	if len(found) > 1 {
+		name, reason = found[1].Name, "one key of several, and none is the primary key; name the column with On"
+	} else if f := s.PrioritizedPrimaryField; f != nil {
+		name = f.Name
+	}
+	return nil, &ModelError{s.String(), name, reason}
+}
+
+// ours reports whether f has a type of package types, or a nullable form of it.
+func ours(f *schema.Field) bool {
+	return f.IndirectFieldType == snowflakeType || isNullType(f.IndirectFieldType)
+}
+
+// tagged reports whether f has the tag snowflake.
+func tagged(f *schema.Field) bool { return f.TagSettings[tagName] == tagName }

@@ -1,0 +1,39 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/types"
+)
+
+// BenchmarkLease is BenchmarkContention with a worker number that is fixed, and with
+// one that is leased: what the check of the reserved limit costs. The store is in
+// memory; its calls, one every 2.5 s, are not what is measured.
+func BenchmarkLease(b *testing.B) {
+	l := layout(wideBits)
+	sources := []source{
+		makeSource("fixed", types.Snowflake.Compare, func(t testing.TB) func([]types.Snowflake) {
+			return nextEach(t, settled(t, newSnowkey(t, l, core.StaticWorker(0))))
+		}),
+		makeSource("leased", types.Snowflake.Compare, func(t testing.TB) func([]types.Snowflake) {
+			worker, err := lease.Acquire(context.Background(), leasetest.NewMemory(nil), lease.Config{
+				Namespace: "bench", Layout: l, Logger: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return nextEach(t, settled(t, newSnowkey(t, l, worker)))
+		}),
+	}
+	for _, goroutines := range []int{1, 64} {
+		for _, s := range sources {
+			b.Run(fmt.Sprintf("c=%d/%s", goroutines, s.name), func(b *testing.B) { s.contend(b, goroutines) })
+		}
+	}
+}

@@ -1,0 +1,1073 @@
+package gormcases
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// check returns what Check finds, without the findings that are so by design on
+// SQLite.
+func (e *env) check(db *gorm.DB, models ...any) []gormplugin.Finding {
+	e.Helper()
+	findings, err := gormplugin.Check(e.Context(), db, models...)
+	if err != nil {
+		e.Fatalf("Check = %v; want no error", err)
+	}
+	return slices.DeleteFunc(findings, func(f gormplugin.Finding) bool { return f.Problem == gormplugin.NoRowID })
+}
+
+// finds fails the test unless Check finds exactly want, each written as
+// "problem field".
+func (e *env) finds(models []any, want ...string) []gormplugin.Finding {
+	e.Helper()
+	findings := e.check(e.db, models...)
+	var got []string
+	for _, f := range findings {
+		got = append(got, strings.TrimSpace(string(f.Problem)+" "+f.Field))
+		if text := f.Error(); !strings.HasPrefix(text, "gormplugin: ") || strings.Contains(text, "\n") {
+			e.Errorf("Error() = %q; want one line of gormplugin's", text)
+		}
+	}
+	if !slices.Equal(got, want) {
+		e.Fatalf("Check found %q (%v); want %q", got, findings, want)
+	}
+	return findings
+}
+
+// ddl makes a table of the case by hand. Names in backquotes are quoted as the
+// database does it.
+func (e *env) ddl(text string) {
+	e.Helper()
+	if !e.mysql() {
+		text = strings.ReplaceAll(text, "`", `"`)
+	}
+	e.must(e.db.Exec(strings.ReplaceAll(text, "PRE_", e.prefix)))
+}
+
+// repair runs the statements of a finding on one connection.
+func (e *env) repair(f gormplugin.Finding) {
+	e.Helper()
+	if err := e.tryRepair(f); err != nil {
+		e.Errorf("way out of %v = %v; want no error", f, err)
+	}
+}
+
+// tryRepair does so up to the first error, and then what Finding.SQL says.
+func (e *env) tryRepair(f gormplugin.Finding) error {
+	e.Helper()
+	if len(f.SQL) == 0 {
+		e.Errorf("finding %v has no SQL; want some", f)
+	}
+	return e.db.Connection(func(tx *gorm.DB) error {
+		tx = tx.Session(&gorm.Session{SkipDefaultTransaction: true})
+		for _, text := range f.SQL {
+			if err := tx.Exec(text).Error; err != nil {
+				if e.sqlite() {
+					for _, undo := range []string{"ROLLBACK", "PRAGMA legacy_alter_table = OFF", "PRAGMA foreign_keys = ON"} {
+						e.must(tx.Exec(undo))
+					}
+				}
+				return fmt.Errorf("%s: %w", text, err)
+			}
+		}
+		return nil
+	})
+}
+
+// refuses fails the test unless the way out of f, a finding on model, is an error
+// and leaves the table and these columns as they are.
+func (e *env) refuses(f gormplugin.Finding, model any, columns ...string) {
+	e.Helper()
+	rows := func() (list [][]string) {
+		for _, column := range columns {
+			var values []string // a type that PostgreSQL's driver may remember
+			e.must(e.db.Table(f.Table).Select("COALESCE(CAST(" + column + " AS char(60)), 'NULL')").Scan(&values))
+			slices.Sort(values)
+			list = append(list, values)
+		}
+		return list
+	}
+	before := rows()
+	if err := e.tryRepair(f); err == nil {
+		e.Errorf("way out of %v = nil; want an error", f)
+	}
+	if after := rows(); !reflect.DeepEqual(before, after) {
+		e.Errorf("%v after an error = %v; want %v", columns, after, before)
+	}
+	again, err := gormplugin.Check(e.Context(), e.db, model)
+	if err != nil || !slices.ContainsFunc(again, func(g gormplugin.Finding) bool { return reflect.DeepEqual(f, g) }) {
+		e.Errorf("Check after an error = %v, %v; want %v in it as before", again, err, f)
+	}
+}
+
+// repairs does so one finding after another until nothing is found.
+func (e *env) repairs(models ...any) {
+	e.Helper()
+	for range 10 {
+		findings := e.check(e.db, models...)
+		if len(findings) == 0 {
+			return
+		}
+		e.repair(findings[0])
+	}
+	e.Errorf("after ten repairs Check finds %v; want nothing", e.check(e.db, models...))
+}
+
+func (e *env) sqlite() bool   { return e.db.Name() == "sqlite" }
+func (e *env) postgres() bool { return e.db.Name() == "postgres" }
+
+var checkCases = []testCase{
+	{"CheckFindsNothingInFreshTables", func(e *env) {
+		type Hub struct{ ID types.Snowflake }
+		type Spoke struct {
+			ID    types.Snowflake
+			AID   types.Snowflake
+			A     *Hub
+			BID   *types.Snowflake
+			B     *Hub
+			CID   types.NullSnowflake
+			C     *Hub
+			DID   int64
+			D     *Hub
+			OldID types.Snowflake
+			Old   *gormOld
+			Loose types.NullSnowflake
+		}
+		type Profile struct { // its key is its parent's
+			HubID types.Snowflake `gorm:"primaryKey"`
+			Hub   *Hub
+		}
+		type Tenant struct {
+			TenantID types.Snowflake `gorm:"primaryKey"`
+			ID       types.Snowflake `gorm:"primaryKey"`
+		}
+		type Tagged struct {
+			ID     uint64           `gorm:"primaryKey;autoIncrement:false;snowflake"`
+			Public *types.Snowflake `gorm:"snowflake"`
+		}
+		type OptOut struct {
+			ID types.Snowflake `gorm:"snowflake:-"`
+		}
+		models := append(slices.Clone(orderModels), &Shipment{}, &Parcel{}, &Node{}, &Cat{}, &Dog{}, &Toy{}, &Hooked{}, &HookedPart{}, &Event{},
+			&Hub{}, &gormOld{}, &Spoke{}, &Profile{}, &Text{}, &TextPart{}, &TextNote{}, &Tenant{}, &Tagged{}, &OptOut{})
+		e.migrate(&gormOld{})
+		e.migrate(models...)
+		models = slices.DeleteFunc(models, func(m any) bool { _, old := m.(*gormOld); return old })
+		e.finds(models)
+	}},
+	{"CheckFindsWhatIsMissing", func(e *env) {
+		e.finds([]any{&Order{}},
+			"table is missing", "table is missing", "table is missing", "table is missing")
+		e.migrate(orderModels...)
+		e.finds([]any{&Order{}})
+		type Order struct {
+			ID    types.Snowflake
+			Other *types.Snowflake
+		}
+		f := e.finds([]any{&Order{}}, "column is missing Other")[0]
+		equal(e, "Table", f.Table, e.prefix+"orders")
+		equal(e, "Column", f.Column, "other")
+		e.repairs(&Order{})
+	}},
+	{"CheckFindsThatThePluginIsMissing", func(e *env) {
+		e.migrate(&Item{})
+		findings := e.check(e.open(&gorm.Config{}), &Item{})
+		if len(findings) != 1 || findings[0].Problem != gormplugin.NotInstalled {
+			e.Errorf("Check = %v; want NotInstalled", findings)
+		}
+	}},
+	{"CheckFindsModelsWithoutAKey", func(e *env) {
+		type Counting struct{ ID uint }
+		type Typed struct{ ID int64 }
+		type Keyless struct{ Name string }
+		type Several struct {
+			A types.Snowflake `gorm:"primaryKey"`
+			B types.Snowflake `gorm:"primaryKey"`
+		}
+		type Meant struct {
+			ID int64 `gorm:"primaryKey;autoIncrement"`
+		}
+		type Out struct {
+			ID int64 `gorm:"snowflake:-"`
+		}
+		models := []any{&Counting{}, &Typed{}, &Keyless{}, &Several{}, &Meant{}, &Out{}}
+		e.migrate(models...)
+		const none = "no key that the plugin fills"
+		e.finds(models, none+" ID", none+" ID", none)
+	}},
+	{"CheckFindsAModelThatCannotWork", func(e *env) {
+		type Wrong struct {
+			ID types.Snowflake `gorm:"snowflake:sometimes"`
+		}
+		f := e.finds([]any{&Wrong{}, &Wrong{}}, "model cannot work ID")[0]
+		if !strings.Contains(f.Is, "sometimes") {
+			e.Errorf("Is = %q; want the tag", f.Is)
+		}
+	}},
+	{"CheckFindsModelsOfOneTableThatDiffer", func(e *env) {
+		e.migrate(&Item{})
+		type Items struct {
+			ID  int64
+			SKU string
+		}
+		f := e.finds([]any{&Item{}, &Items{}}, "no key that the plugin fills ID", "models of one table differ in their keys")[1]
+		if !strings.HasSuffix(f.Model, ".Items") || !strings.Contains(f.Is, ".Item") {
+			e.Errorf("finding = %v; want it to name both models", f)
+		}
+	}},
+	{"CheckFindsColumnsThatAreTooNarrow", func(e *env) {
+		type Part struct {
+			ID     types.Snowflake
+			BoxID  *types.Snowflake
+			Amount types.NullSnowflake
+		}
+		type Box struct {
+			ID    types.Snowflake
+			Parts []Part
+		}
+		narrow := "int"
+		if e.sqlite() {
+			narrow = "real" // any integer is wide there
+		}
+		e.ddl("CREATE TABLE `PRE_boxes` (`id` " + narrow + " NOT NULL, PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_parts` (`id` bigint NOT NULL, `box_id` " + narrow + ", `amount` decimal(10,0), PRIMARY KEY (`id`))")
+		e.ddl("INSERT INTO `PRE_parts` (`id`, `box_id`) VALUES (1, 2)")
+		want := []string{"column is too narrow ID", "column is too narrow BoxID"}
+		if !e.sqlite() {
+			want = append(want, "column is too narrow Amount")
+		}
+		findings := e.finds([]any{&Box{}, &Part{}}, want...)
+		f := findings[1]
+		equal(e, "Table", f.Table, e.prefix+"parts")
+		equal(e, "Column", f.Column, "box_id")
+		equal(e, "Want", f.Want, "bigint")
+		e.repairs(&Box{}, &Part{})
+		equal(e, "box_id after the repair", e.keys("parts", "box_id", "id", 1)[0], 2)
+		e.must(e.db.Create(&Box{Parts: []Part{{}}}))
+	}},
+	{"CheckFindsColumnsOfText", func(e *env) {
+		type Page struct {
+			ID     types.Snowflake
+			BookID types.Snowflake
+		}
+		type Label struct {
+			ID string `gorm:"primaryKey;snowflake"`
+		}
+		e.ddl("CREATE TABLE `PRE_pages` (`id` varchar(20) NOT NULL, `book_id` varchar(40) NOT NULL, PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_labels` (`id` varchar(10) NOT NULL, PRIMARY KEY (`id`))")
+		e.ddl("INSERT INTO `PRE_pages` VALUES ('9', '10')")
+		want := []string{"column is of the wrong type ID", "column is of the wrong type BookID"}
+		if !e.sqlite() { // which does not look at lengths
+			want = append(want, "column is too narrow ID")
+		}
+		e.finds([]any{&Page{}, &Label{}}, want...)
+		e.repairs(&Page{}, &Label{})
+		equal(e, "id after the repair", e.keys("pages", "id", "book_id", 10)[0], 9)
+		if e.db.Exec("INSERT INTO "+e.prefix+"pages (id) VALUES (11)").Error == nil {
+			e.Error("INSERT without book_id = nil; want NOT NULL kept")
+		}
+		e.must(e.db.Create(&Label{}))
+	}},
+	{"CheckFindsThatTheDatabaseCountsAsWell", func(e *env) {
+		e.migrateOld()
+		e.must(e.db.Exec("INSERT INTO " + e.prefix + "counters (name) VALUES ('old')"))
+		type Counter struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40;index"`
+		}
+		type Counters struct {
+			ID   types.Snowflake `gorm:"primaryKey;autoIncrement"`
+			Name string          `gorm:"size:40"`
+		}
+		e.finds([]any{&Counters{}}) // it wants that
+		e.migrate(&Counter{})       // and makes an index, which a repair must keep
+		findings := e.check(e.db, &Counter{})
+		if !slices.ContainsFunc(findings, func(f gormplugin.Finding) bool {
+			return f.Problem == gormplugin.Counted && f.Field == "ID" && f.Is != ""
+		}) {
+			e.Errorf("Check = %v; want Counted", findings)
+		}
+		e.repairs(&Counter{})
+		equal(e, "index after the repair", e.db.Migrator().HasIndex(&Counter{}, "Name"), true)
+		equal(e, "id after the repair", e.keys("counters", "id", "name", "old")[0], 1)
+		if !e.sqlite() && e.db.Exec("INSERT INTO "+e.prefix+"counters (name) VALUES ('keyless')").Error == nil {
+			e.Error("INSERT without a key = nil; want an error, since nothing counts any more")
+		}
+		e.must(e.db.Create(&Counter{Name: "new"}))
+		if e.postgres() {
+			var left bool
+			e.must(e.db.Raw("SELECT to_regclass(?) IS NOT NULL", e.prefix+"counters_id_seq").Scan(&left))
+			equal(e, "sequence left over", left, false)
+		}
+	}},
+	{"CheckKeepsTheCountingThatAModelWants", func(e *env) {
+		if !e.mysql() {
+			e.Skip("MySQL's statement says all of a column")
+		}
+		type Part struct {
+			ID    types.Snowflake
+			BoxID types.Snowflake
+		}
+		type Box struct {
+			ID    types.Snowflake `gorm:"primaryKey;autoIncrement"`
+			Parts []Part
+		}
+		e.ddl("CREATE TABLE `PRE_boxes` (`id` int NOT NULL AUTO_INCREMENT, PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_parts` (`id` bigint NOT NULL, `box_id` bigint, PRIMARY KEY (`id`))")
+		e.repair(e.finds([]any{&Box{}, &Part{}}, "column is too narrow ID")[0])
+		e.ddl("INSERT INTO `PRE_boxes` () VALUES ()")
+		e.finds([]any{&Box{}, &Part{}})
+	}},
+	{"CheckReadsWithAnyNamingStrategy", func(e *env) {
+		e.ddl("CREATE TABLE `PRE_widgets` (`COL_ID` " + map[bool]string{true: "integer", false: "bigint"}[e.sqlite()] + " NOT NULL, PRIMARY KEY (`COL_ID`))")
+		type Widget struct {
+			ID      types.Snowflake
+			Virtual types.Snowflake `gorm:"->;-:migration"`
+		}
+		e.finds([]any{&Widget{}}, "column is missing ID")
+		db := e.use(e.database(&gorm.Config{NamingStrategy: prefixedColumns{schema.NamingStrategy{TablePrefix: e.prefix}}, Logger: &e.log}))
+		if findings := e.check(db, &Widget{}); len(findings) != 0 {
+			e.Errorf("Check = %v; want nothing", findings)
+		}
+	}},
+	{"CheckFindsAnIdentity", func(e *env) {
+		if !e.postgres() {
+			e.Skip("only PostgreSQL has identities")
+		}
+		type Row struct{ ID types.Snowflake }
+		for _, kind := range []string{"ALWAYS", "BY DEFAULT"} {
+			e.ddl("CREATE TABLE `PRE_rows` (`id` bigint GENERATED " + kind + " AS IDENTITY PRIMARY KEY)")
+			f := e.finds([]any{&Row{}}, "database counts as well ID")[0]
+			equal(e, "Is", f.Is, "GENERATED "+kind+" AS IDENTITY")
+			e.repairs(&Row{})
+			e.must(e.db.Create(&Row{}))
+			e.ddl("DROP TABLE `PRE_rows`")
+		}
+	}},
+	{"CheckFindsATaggedKeyThatGORMMakesCount", func(e *env) {
+		type Half struct {
+			ID int64 `gorm:"primaryKey;snowflake"`
+		}
+		e.migrate(&Half{})
+		f := e.finds([]any{&Half{}}, "database counts as well ID")[0]
+		if !strings.Contains(f.Fix, "autoIncrement:false") {
+			e.Errorf("Fix = %q; want it to say autoIncrement:false", f.Fix)
+		}
+	}},
+	{"CheckFindsSignsThatDoNotMatch", func(e *env) {
+		if !e.mysql() {
+			e.Skip("only MySQL has unsigned columns")
+		}
+		type Part struct {
+			ID    types.Snowflake
+			BoxID types.Snowflake
+		}
+		type Box struct {
+			ID    types.Snowflake
+			Parts []Part
+		}
+		e.ddl("CREATE TABLE `PRE_boxes` (`id` bigint unsigned NOT NULL, PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_parts` (`id` bigint NOT NULL, `box_id` bigint, PRIMARY KEY (`id`))")
+		const differ = "signed and unsigned columns do not match"
+		e.finds([]any{&Box{}, &Part{}}, differ+" ID")
+		e.repairs(&Box{}, &Part{})
+		e.ddl("ALTER TABLE `PRE_parts` MODIFY `box_id` bigint unsigned")
+		e.finds([]any{&Box{}, &Part{}}, differ+" BoxID")
+		e.repairs(&Box{}, &Part{})
+		e.ddl("ALTER TABLE `PRE_parts` ADD FOREIGN KEY (`box_id`) REFERENCES `PRE_boxes` (`id`)")
+	}},
+	{"CheckComparesAReferenceWithTheColumnOfAnotherKey", func(e *env) {
+		if !e.mysql() {
+			e.Skip("only MySQL has unsigned columns")
+		}
+		type Leaf struct {
+			ID        types.Snowflake
+			GormOldID types.Snowflake
+			GormOld   *gormOld
+		}
+		e.ddl("CREATE TABLE `PRE_gorm_olds` (`id` bigint unsigned NOT NULL AUTO_INCREMENT, PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_leafs` (`id` bigint NOT NULL, `gorm_old_id` bigint, PRIMARY KEY (`id`))")
+		f := e.finds([]any{&Leaf{}}, "signed and unsigned columns do not match GormOldID")[0]
+		equal(e, "Want", f.Want, "bigint unsigned")
+		e.repairs(&Leaf{})
+		e.ddl("ALTER TABLE `PRE_leafs` ADD FOREIGN KEY (`gorm_old_id`) REFERENCES `PRE_gorm_olds` (`id`)")
+	}},
+	{"CheckAndUseRowIDsMakeTheKeyTheRowid", func(e *env) {
+		if !e.sqlite() {
+			before := len(e.log.statements(""))
+			if err := gormplugin.UseRowIDs(e.db, &Order{}, "nothing"); err != nil {
+				e.Errorf("UseRowIDs = %v; want no error, and nothing done", err)
+			}
+			equal(e, "statements", len(e.log.statements("")), before)
+			e.migrate(orderModels...)
+			for _, text := range e.log.statements("CREATE TABLE") {
+				if strings.Contains(text, "integer") {
+					e.Errorf("%s; want bigint", text)
+				}
+			}
+			return
+		}
+		type Tenant struct {
+			TenantID types.Snowflake `gorm:"primaryKey"`
+			ID       types.Snowflake `gorm:"primaryKey"`
+		}
+		models := append(slices.Clone(orderModels), &Tenant{}, &Node{})
+		e.migrate(models...)
+		o := Order{Number: "A", Items: []Item{{SKU: "1"}}, Customer: &Customer{Email: "a"}, Labels: []Label{{Text: "x"}}}
+		e.must(e.db.Create(&o))
+		all := func() []gormplugin.Finding {
+			findings, err := gormplugin.Check(e.Context(), e.db, models...)
+			if err != nil {
+				e.Fatalf("Check = %v; want no error", err)
+			}
+			return findings
+		}
+		findings := all()
+		equal(e, "findings of fresh tables", len(findings), len(models)-1) // not the composite key
+		for _, f := range findings {
+			if f.Problem != gormplugin.NoRowID || !strings.Contains(f.Error(), "UseRowIDs") {
+				e.Errorf("finding = %v; want NoRowID, which says UseRowIDs", f)
+			}
+			e.repair(f)
+		}
+		if again := all(); len(again) != 0 {
+			e.Errorf("Check after the repairs = %v; want nothing", again)
+		}
+		e.stored("orders", "number", "A", o.ID)
+		e.stored("items", "order_id", o.ID, o.Items[0].ID)
+		equal(e, "the key is the rowid", e.keys("orders", "rowid", "number", "A")[0], o.ID.Int64())
+		var broken []map[string]any
+		e.must(e.db.Raw("PRAGMA foreign_key_check").Scan(&broken))
+		equal(e, "broken foreign keys", len(broken), 0)
+		if e.db.Omit(clause.Associations).Create(&Order{Number: "A"}).Error == nil {
+			e.Error("Create of the same number = nil; want the unique index kept")
+		}
+		if e.db.Exec("INSERT INTO "+e.prefix+"items (id, order_id) VALUES (1, 2)").Error == nil {
+			e.Error("INSERT of an orphan = nil; want the foreign key kept")
+		}
+		fresh := e.withPlugin(&gorm.Config{}) // has learnt nothing of the models
+		e.log.reset()
+		if err := fresh.AutoMigrate(models...); err != nil {
+			e.Errorf("AutoMigrate after the repair = %v; want no error", err)
+		}
+		equal(e, "DDL after the repair", len(slices.Concat(e.log.statements("CREATE"), e.log.statements("ALTER"), e.log.statements("DROP"))), 0)
+		if err := errors.Join(fresh.Migrator().DropTable(append(slices.Clone(models), "order_labels")...), gormplugin.UseRowIDs(fresh, models...), fresh.AutoMigrate(models...)); err != nil {
+			e.Fatalf("UseRowIDs and AutoMigrate = %v; want no error", err)
+		}
+		if findings = all(); len(findings) != 0 {
+			e.Errorf("Check after UseRowIDs = %v; want nothing", findings)
+		}
+		again := Order{Number: "B", Items: []Item{{SKU: "1"}}}
+		e.must(fresh.Create(&again))
+		equal(e, "the key is the rowid", e.keys("orders", "rowid", "number", "B")[0], again.ID.Int64())
+		e.log.reset()
+		if err := fresh.AutoMigrate(models...); err != nil {
+			e.Errorf("second AutoMigrate = %v; want no error", err)
+		}
+		equal(e, "DDL of the second AutoMigrate", len(slices.Concat(e.log.statements("CREATE"), e.log.statements("ALTER"), e.log.statements("DROP"))), 0)
+		if err := gormplugin.UseRowIDs(fresh, "nothing"); err == nil {
+			e.Error(`UseRowIDs("nothing") = nil; want an error`)
+		}
+	}},
+	{"CheckReadsOddTablesOfSQLite", func(e *env) {
+		if !e.sqlite() {
+			e.Skip("SQLite's own ways")
+		}
+		type Odd struct{ ID types.Snowflake }
+		check := func(ddl string, repaired bool, want ...gormplugin.Problem) {
+			e.Helper()
+			e.ddl(ddl)
+			defer e.ddl("DROP TABLE `PRE_odds`")
+			findings, err := gormplugin.Check(e.Context(), e.db, &Odd{})
+			var got []gormplugin.Problem
+			for _, f := range findings {
+				got = append(got, f.Problem)
+			}
+			if err != nil || !slices.Equal(got, want) {
+				e.Errorf("Check of %s = %v, %v; want %v", ddl, findings, err, want)
+			}
+			if repaired && len(findings) > 0 {
+				e.repair(findings[0])
+				if findings, err = gormplugin.Check(e.Context(), e.db, &Odd{}); len(findings) != 0 || err != nil {
+					e.Errorf("Check of %s after its repair = %v, %v; want nothing", ddl, findings, err)
+				}
+			}
+		}
+		check("CREATE TABLE PRE_odds (id INTEGER PRIMARY KEY)", false)
+		check("CREATE TABLE PRE_odds (id bigint PRIMARY KEY) WITHOUT ROWID", false)
+		check("CREATE TABLE PRE_odds (id INTEGER PRIMARY KEY, note text DEFAULT 'AUTOINCREMENT' /* AUTOINCREMENT */)", false)
+		check("CREATE TABLE PRE_odds (Id integer primary key autoincrement, `a(b` text, x TEXT DEFAULT ')''')", true, gormplugin.Counted)
+		check("CREATE TABLE PRE_odds (note text, [id] BIGINT ( 20 ) -- ,id\n NOT NULL, PRIMARY KEY ([id]))", true, gormplugin.NoRowID)
+		check("CREATE TABLE `PRE_odds` (`id` unsigned big int PRIMARY KEY)", true, gormplugin.NoRowID)
+		check("CREATE TABLE PRE_odds(id int primary key, n int)", true, gormplugin.NoRowID)
+		check("CREATE TABLE PRE_odds (id bigint PRIMARY KEY, a int, twice int GENERATED ALWAYS AS (a * 2) STORED, b int)", true, gormplugin.NoRowID)
+		e.ddl("CREATE VIEW PRE_seen AS SELECT id FROM PRE_odds") // of a table that a repair drops
+		check("CREATE TABLE PRE_odds (id bigint PRIMARY KEY)", true, gormplugin.NoRowID)
+		e.ddl("DROP VIEW PRE_seen")
+		check("CREATE TABLE PRE_odds (id int PRIMARY KEY) STRICT", true, gormplugin.NoRowID)
+		check("CREATE TABLE PRE_odds (id TEXT PRIMARY KEY) STRICT", true, gormplugin.WrongType)
+		check("CREATE TABLE PRE_odds (id bigint PRIMARY KEY, strict int, without int)", true, gormplugin.NoRowID)
+		check("CREATE TABLE PRE_odds (id INTEGER PRIMARY KEY /* not */ DESC, n int)", true, gormplugin.NoRowID)
+		check("CREATE TABLE PRE_odds (id INTEGER NOT NULL, PRIMARY KEY (id DESC))", false)
+		check("CREATE TABLE PRE_odds (n int, id INTEGER PRIMARY KEY DESC) WITHOUT ROWID", false)
+		check("CREATE TABLE PRE_odds (id INTEGER, n int, PRIMARY KEY (n, id))", false)
+		for _, ddl := range []string{"TABLE PRE_odds (id PRIMARY KEY)", "TABLE PRE_odds (id bigint AS (n + 1), n int)", "VIEW PRE_odds AS SELECT CAST('1' AS text) AS id", "VIRTUAL TABLE PRE_odds USING rtree(n, low, high)"} {
+			e.ddl("CREATE " + ddl)
+			findings, err := gormplugin.Check(e.Context(), e.db, &Odd{})
+			if err != nil || len(findings) != 1 || len(findings[0].SQL) != 0 || findings[0].Fix == "" {
+				e.Errorf("Check of %s = %v, %v; want one finding without SQL, and words", ddl, findings, err)
+			}
+			e.ddl("DROP " + strings.Fields(strings.TrimPrefix(ddl, "VIRTUAL "))[0] + " PRE_odds")
+		}
+		check("CREATE VIEW PRE_odd_view AS SELECT 1 AS id; CREATE TABLE PRE_odds (id text primary key)", false, gormplugin.WrongType)
+	}},
+	{"RebuildRefusesAKeyThatIsNull", func(e *env) {
+		if !e.sqlite() {
+			e.Skip("only SQLite has keys that are NULL")
+		}
+		type Loose struct{ ID types.Snowflake }
+		for _, ddl := range []string{"id bigint PRIMARY KEY, n int", "id INTEGER PRIMARY KEY DESC, n int"} {
+			e.ddl("CREATE TABLE PRE_looses (" + ddl + ")")
+			e.ddl("INSERT INTO PRE_looses (id, n) VALUES (7, 1), (NULL, 2)")
+			findings, err := gormplugin.Check(e.Context(), e.db, &Loose{})
+			if err != nil || len(findings) != 1 || findings[0].Problem != gormplugin.NoRowID {
+				e.Fatalf("Check of (%s) = %v, %v; want NoRowID", ddl, findings, err)
+			}
+			e.refuses(findings[0], &Loose{}, "id", "n")
+			e.ddl("UPDATE PRE_looses SET id = 8 WHERE id IS NULL")
+			e.repair(findings[0])
+			equal(e, "rowid of the second row", e.keys("looses", "rowid", "n", 2)[0], 8)
+			e.ddl("DROP TABLE PRE_looses")
+		}
+	}},
+	{"RepairRefusesTextThatIsNoNumber", func(e *env) {
+		type Memo struct {
+			ID     types.Snowflake
+			PostID *types.Snowflake
+		}
+		strict := []string{""}
+		if e.sqlite() {
+			strict = append(strict, " STRICT")
+		}
+		for _, options := range strict {
+			for _, bad := range []string{"12a", "", "x", "1e3", "1.5", "9223372036854775808", "99999999999999999999"} {
+				for _, column := range []string{"id", "post_id"} {
+					typ := map[string]string{"id": "bigint", "post_id": "bigint", column: "varchar(40)"}
+					if options != "" {
+						typ = map[string]string{"id": "integer", "post_id": "integer", column: "text"}
+					}
+					e.ddl("CREATE TABLE `PRE_memos` (`id` " + typ["id"] + " NOT NULL PRIMARY KEY, `post_id` " + typ["post_id"] + ")" + options)
+					e.ddl("INSERT INTO `PRE_memos` (`id`, `post_id`) VALUES (1, NULL)")
+					if column == "id" {
+						e.ddl("INSERT INTO `PRE_memos` (`id`) VALUES ('" + bad + "')")
+					} else {
+						e.ddl("INSERT INTO `PRE_memos` (`id`, `post_id`) VALUES (2, '" + bad + "')")
+					}
+					findings := e.check(e.db, &Memo{})
+					if len(findings) != 1 || findings[0].Problem != gormplugin.WrongType || findings[0].Column != column {
+						e.Fatalf("Check with %s as text = %v; want WrongType of it", column, findings)
+					}
+					e.refuses(findings[0], &Memo{}, "id", "post_id")
+					e.ddl("DELETE FROM `PRE_memos` WHERE `" + column + "` = '" + bad + "'")
+					e.ddl("INSERT INTO `PRE_memos` (`id`, `post_id`) VALUES ('9223372036854775807', '9223372036854775807')")
+					e.repair(findings[0])
+					equal(e, "the largest key after the repair", e.keys("memos", column, column, int64(math.MaxInt64))[0], math.MaxInt64)
+					e.count("memos", 2)
+					var without int64
+					e.must(e.db.Table(e.prefix + "memos").Where("post_id IS NULL").Count(&without))
+					equal(e, "rows without a post", without, 1)
+					e.ddl("DROP TABLE `PRE_memos`")
+				}
+			}
+		}
+	}},
+	{"RepairNeedsNoStrictSessionAndLeavesItAsItWas", func(e *env) {
+		if !e.mysql() {
+			e.Skip("MySQL's modes")
+		}
+		type Page struct{ ID types.Snowflake }
+		type Mark struct {
+			ID        types.Snowflake
+			GormOldID types.Snowflake
+			GormOld   *gormOld
+		}
+		e.migrate(&gormOld{})
+		for _, test := range []struct {
+			model              any
+			ddl, value, column string
+		}{
+			{&Page{}, "`PRE_pages` (`id` varchar(20) NOT NULL, PRIMARY KEY (`id`))", "12a", "id"},
+			{&Page{}, "`PRE_pages` (`id` bigint unsigned NOT NULL, PRIMARY KEY (`id`))", "9223372036854775808", "id"},
+			{&Page{}, "`PRE_pages` (`id` bigint unsigned NOT NULL AUTO_INCREMENT, PRIMARY KEY (`id`))", "9223372036854775808", "id"},
+			{&Mark{}, "`PRE_marks` (`gorm_old_id` bigint NOT NULL, `id` bigint DEFAULT 0)", "-1", "gorm_old_id"},
+			{&Mark{}, "`PRE_marks` (`gorm_old_id` int NOT NULL, `id` bigint DEFAULT 0)", "-1", "gorm_old_id"},
+			{&TextPart{}, "`PRE_text_parts` (`text_id` varchar(10) CHARACTER SET utf8mb4, `id` bigint DEFAULT 0) CHARACTER SET latin1", "\u2655", "text_id"},
+		} {
+			e.ddl("CREATE TABLE " + test.ddl)
+			findings := e.check(e.db, test.model, &Text{})
+			findings = slices.DeleteFunc(findings, func(f gormplugin.Finding) bool { return f.Column != test.column })
+			err := e.db.Connection(func(tx *gorm.DB) error {
+				tx = tx.Session(&gorm.Session{})
+				for _, f := range findings {
+					// A server that lets everything pass, in the words of MySQL.
+					e.must(tx.Exec("SET SESSION sql_mode = ''"))
+					e.must(tx.Exec("INSERT INTO "+f.Table+" ("+f.Column+") VALUES (?)", test.value))
+					failed := false
+					for _, text := range f.SQL {
+						if failed = tx.Exec(text).Error != nil; failed {
+							break
+						}
+					}
+					var left string
+					e.must(tx.Raw("SELECT " + f.Column + " FROM " + f.Table).Scan(&left))
+					if !failed || left != test.value {
+						e.Errorf("%v with the value %s: failed %v, and left %s; want an error and the value", f, test.value, failed, left)
+					}
+					e.must(tx.Exec("SET SESSION sql_mode = ''"))
+					e.must(tx.Exec("DELETE FROM " + f.Table))
+				}
+				if len(findings) == 0 {
+					e.Errorf("Check of %s found nothing", test.ddl)
+					return nil
+				}
+				for _, text := range findings[0].SQL {
+					e.must(tx.Exec(text))
+				}
+				var mode string
+				e.must(tx.Raw("SELECT @@sql_mode").Scan(&mode))
+				equal(e, "sql_mode after the statements", mode, "")
+				return nil
+			})
+			if err != nil {
+				e.Fatalf("Connection = %v; want no error", err)
+			}
+			if left := e.check(e.db, test.model); slices.ContainsFunc(left, func(f gormplugin.Finding) bool { return f.Column == test.column }) {
+				e.Errorf("Check after the repair of %s = %v; want nothing on %s", test.ddl, left, test.column)
+			}
+			table, _, _ := strings.Cut(test.ddl, " ")
+			e.ddl("DROP TABLE " + table)
+		}
+	}},
+	{"RebuildStopsWhereForeignKeysAreSwitchedOn", func(e *env) {
+		if !e.sqlite() {
+			e.Skip("others rebuild no table")
+		}
+		type Barn struct{ ID types.Snowflake }
+		e.ddl("CREATE TABLE PRE_barns (id bigint PRIMARY KEY)")
+		e.ddl("CREATE TABLE PRE_cows (barn_id bigint REFERENCES PRE_barns ON DELETE CASCADE)")
+		e.ddl("INSERT INTO PRE_barns VALUES (1)")
+		e.ddl("INSERT INTO PRE_cows VALUES (1)")
+		findings, err := gormplugin.Check(e.Context(), e.db, &Barn{})
+		if err != nil || len(findings) != 1 {
+			e.Fatalf("Check = %v, %v; want NoRowID", findings, err)
+		}
+		f := findings[0]
+		f.SQL = f.SQL[1:] // PRAGMA foreign_keys = OFF went to another connection of the pool
+		if err := e.tryRepair(f); err == nil || !strings.Contains(err.Error(), "pragma_foreign_keys") {
+			e.Errorf("way out with foreign keys = %v; want an error of the statement that asks for them", err)
+		}
+		e.count("barns", 1)
+		e.count("cows", 1)
+		e.repair(findings[0])
+		e.count("barns", 1)
+		e.count("cows", 1)
+	}},
+	{"RebuildKeepsWhatATableHasCounted", func(e *env) {
+		if !e.sqlite() {
+			e.Skip("SQLite's counter is a table")
+		}
+		type Step struct {
+			ID     types.Snowflake `gorm:"primaryKey;autoIncrement"`
+			PartID types.Snowflake
+		}
+		e.ddl("CREATE TABLE PRE_steps (id integer PRIMARY KEY AUTOINCREMENT, part_id real)")
+		e.ddl("INSERT INTO PRE_steps (id, part_id) VALUES (1, 5), (70, 4611686018427387904)")
+		e.ddl("DELETE FROM PRE_steps WHERE id = 70")
+		e.repair(e.finds([]any{&Step{}}, "column is too narrow PartID")[0])
+		e.ddl("INSERT INTO PRE_steps (part_id) VALUES (6)")
+		equal(e, "the next number", e.keys("steps", "id", "part_id", 6)[0], 71)
+	}},
+	{"RebuildRefusesAFloatThatIsNoKey", func(e *env) {
+		if !e.sqlite() {
+			e.Skip("elsewhere there are no statements for it")
+		}
+		type Gauge struct {
+			ID string `gorm:"primaryKey;snowflake"`
+		}
+		e.ddl("CREATE TABLE PRE_gauges (id real PRIMARY KEY, n int)")
+		e.ddl("INSERT INTO PRE_gauges VALUES (9007199254740992, 1)")
+		f := e.finds([]any{&Gauge{}}, "column is too narrow ID")[0]
+		for _, bad := range []string{"1.5", "4611686018427387905", "1e19"} {
+			e.ddl("INSERT INTO PRE_gauges VALUES (" + bad + ", 2)")
+			e.refuses(f, &Gauge{}, "id", "n")
+			e.ddl("DELETE FROM PRE_gauges WHERE n = 2")
+		}
+		e.repair(f)
+		var id string
+		e.must(e.db.Table(e.prefix + "gauges").Select("id").Scan(&id))
+		equal(e, "id after the repair", id, "9007199254740992")
+	}},
+	{"CheckGivesNoStatementForAFloat", func(e *env) {
+		if e.sqlite() {
+			e.Skip("a REAL that is whole is converted as it is")
+		}
+		type Gauge struct{ ID types.Snowflake }
+		e.ddl("CREATE TABLE `PRE_gauges` (`id` " + map[bool]string{true: "double", false: "double precision"}[e.mysql()] + " PRIMARY KEY)")
+		f := e.finds([]any{&Gauge{}}, "column is too narrow ID")[0]
+		if len(f.SQL) != 0 || !strings.Contains(f.Fix, "rounds") {
+			e.Errorf("finding = %v, SQL %q; want no SQL, since it has rounded already", f, f.SQL)
+		}
+	}},
+	{"CheckFindsTextKeysInColumnsOfOtherTypes", func(e *env) {
+		list := []string{"uuid", "bytea", "json", "jsonb", "date", "boolean"}
+		good := []string{"text", "varchar(20)", "varchar", "bpchar", "name", "bigint", "numeric(20)"}
+		switch {
+		case e.sqlite():
+			e.Skip("SQLite stores text in a column of any type")
+		case e.mysql():
+			list = []string{"uuid", "varbinary(20)", "binary(16)", "enum('1','2')", "date", "decimal(22,2)"}
+			good = []string{"varchar(20)", "char(20)", "bigint", "decimal(20)"}
+		}
+		type Ticket struct {
+			ID    string `gorm:"primaryKey;snowflake"`
+			Stubs []Stub
+		}
+		for _, typ := range list {
+			e.ddl("CREATE TABLE `PRE_tickets` (`id` " + typ + " NOT NULL)")
+			e.ddl("CREATE TABLE `PRE_stubs` (`id` bigint NOT NULL, `ticket_id` " + typ + ")")
+			for _, f := range e.finds([]any{&Ticket{}}, "column is of the wrong type ID", "column is of the wrong type TicketID") {
+				if !strings.HasPrefix(f.Want, "text") && !strings.HasPrefix(f.Want, "varchar") || len(f.SQL) != 0 || f.Fix == "" {
+					e.Errorf("finding = %v, SQL %q; want text and words, since nothing converts the values", f, f.SQL)
+				}
+			}
+			e.ddl("DROP TABLE `PRE_tickets`")
+			e.ddl("DROP TABLE `PRE_stubs`")
+		}
+		for _, typ := range good {
+			e.ddl("CREATE TABLE `PRE_tickets` (`id` " + typ + " NOT NULL)")
+			e.ddl("CREATE TABLE `PRE_stubs` (`id` bigint NOT NULL, `ticket_id` " + typ + ")")
+			e.finds([]any{&Ticket{}})
+			e.ddl("DROP TABLE `PRE_tickets`")
+			e.ddl("DROP TABLE `PRE_stubs`")
+		}
+	}},
+	{"CheckFindsNumbersInColumnsThatNothingConverts", func(e *env) {
+		list := []string{"uuid", "bytea", "json", "numeric(20,2)", "bigint[]"}
+		switch {
+		case e.sqlite():
+			e.Skip("SQLite stores a number in a column of any type")
+		case e.mysql(): // MODIFY would take the place in the list for the value
+			list = []string{"uuid", "binary(16)", "enum('7','9')", "decimal(22,2)"}
+		}
+		type Badge struct{ ID types.Snowflake }
+		for _, typ := range list {
+			e.ddl("CREATE TABLE `PRE_badges` (`id` " + typ + " NOT NULL)")
+			f := e.finds([]any{&Badge{}}, "column is of the wrong type ID")[0]
+			if len(f.SQL) != 0 || f.Fix == "" {
+				e.Errorf("finding = %v, SQL %q; want words and no SQL", f, f.SQL)
+			}
+			e.ddl("DROP TABLE `PRE_badges`")
+		}
+	}},
+	{"CheckFindsAParentThatIsMissingAfterItsChild", func(e *env) {
+		type Leaf struct {
+			ID     types.Snowflake
+			StemID types.Snowflake
+		}
+		type Stem struct {
+			ID    uint `gorm:"primaryKey;autoIncrement"`
+			Other types.Snowflake
+			Leafs []Leaf
+		}
+		e.migrate(&Leaf{})
+		e.finds([]any{&Leaf{}, &Stem{}}, "table is missing")
+		e.finds([]any{&Stem{}, &Leaf{}}, "table is missing")
+	}},
+	{"CheckReadsTheTypeBelowDomains", func(e *env) {
+		if !e.postgres() {
+			e.Skip("only PostgreSQL has domains")
+		}
+		for _, ddl := range []string{"key AS bigint", "order_key AS PRE_key NOT NULL", "paid_key AS PRE_order_key CHECK (VALUE > 0)",
+			"short AS numeric(10)", "shorter AS PRE_short", "name AS varchar(30)", "title AS PRE_name"} {
+			e.ddl("CREATE DOMAIN PRE_" + ddl)
+		}
+		type Deep struct {
+			ID     types.Snowflake
+			Number types.NullSnowflake
+			Text   string `gorm:"snowflake"`
+		}
+		e.ddl("CREATE TABLE `PRE_deeps` (`id` PRE_paid_key PRIMARY KEY, `number` PRE_shorter, `text` PRE_title)")
+		f := e.finds([]any{&Deep{}}, "column is too narrow Number")[0]
+		equal(e, "Is", f.Is, "numeric(10,0)")
+		e.repairs(&Deep{})
+	}},
+	{"CheckLeavesTheSignOfACountedKeyToItsColumn", func(e *env) {
+		if !e.mysql() {
+			e.Skip("only MySQL has unsigned columns")
+		}
+		type Leaf struct {
+			ID      types.Snowflake
+			RootID  types.Snowflake
+			TrunkID types.Snowflake
+		}
+		type Root struct {
+			ID    types.Snowflake `gorm:"primaryKey;autoIncrement"`
+			Leafs []Leaf
+		}
+		type Trunk struct {
+			ID    types.Snowflake `gorm:"snowflake:-"`
+			Leafs []Leaf
+		}
+		for _, sign := range []string{" unsigned", ""} {
+			e.ddl("CREATE TABLE `PRE_roots` (`id` bigint" + sign + " NOT NULL AUTO_INCREMENT, PRIMARY KEY (`id`))")
+			e.ddl("CREATE TABLE `PRE_trunks` (`id` bigint" + sign + " NOT NULL AUTO_INCREMENT, PRIMARY KEY (`id`))")
+			e.ddl("CREATE TABLE `PRE_leafs` (`id` bigint NOT NULL PRIMARY KEY, `root_id` bigint" + sign + ", `trunk_id` bigint" + sign + "," +
+				" FOREIGN KEY (`root_id`) REFERENCES `PRE_roots` (`id`), FOREIGN KEY (`trunk_id`) REFERENCES `PRE_trunks` (`id`))")
+			e.finds([]any{&Leaf{}, &Root{}, &Trunk{}})
+			for _, table := range []string{"leafs", "trunks", "roots"} {
+				e.ddl("DROP TABLE `PRE_" + table + "`")
+			}
+		}
+		e.ddl("CREATE TABLE `PRE_roots` (`id` bigint unsigned NOT NULL AUTO_INCREMENT, PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_trunks` (`id` bigint NOT NULL AUTO_INCREMENT, PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_leafs` (`id` bigint NOT NULL PRIMARY KEY, `root_id` bigint, `trunk_id` bigint unsigned)")
+		const differ = "signed and unsigned columns do not match "
+		models := []any{&Leaf{}, &Root{}, &Trunk{}}
+		e.finds(models, differ+"RootID", differ+"TrunkID")
+		e.repairs(models...)
+		e.ddl("ALTER TABLE `PRE_leafs` ADD FOREIGN KEY (`root_id`) REFERENCES `PRE_roots` (`id`), ADD FOREIGN KEY (`trunk_id`) REFERENCES `PRE_trunks` (`id`)")
+	}},
+	{"CheckLeavesTheSignWhereNoForeignKeyIs", func(e *env) {
+		type Remark struct {
+			ID        types.Snowflake
+			OwnerID   types.Snowflake
+			OwnerType string `gorm:"size:40"`
+		}
+		type Counting struct {
+			ID      uint     `gorm:"primaryKey;autoIncrement"`
+			Remarks []Remark `gorm:"polymorphic:Owner"`
+		}
+		type Keyed struct {
+			ID      types.Snowflake
+			Remarks []Remark `gorm:"polymorphic:Owner"`
+		}
+		type Loose struct {
+			ID         types.Snowflake
+			CountingID int64
+			Counting   *Counting `gorm:"constraint:-"`
+			KeyedID    uint64
+			Keyed      *Keyed `gorm:"constraint:-"`
+			GhostID    types.Snowflake
+			Ghost      *Keyed `gorm:"-:migration"`
+		}
+		for _, models := range [][]any{{&Counting{}, &Keyed{}, &Remark{}, &Loose{}}, {&Keyed{}, &Counting{}, &Remark{}, &Loose{}}} {
+			e.migrate(models...)
+			e.finds(models)
+			if e.mysql() {
+				e.ddl("ALTER TABLE PRE_looses MODIFY counting_id bigint, MODIFY keyed_id bigint unsigned, MODIFY ghost_id bigint unsigned")
+				e.finds(models)
+			}
+			e.must(e.db.Create(&Keyed{Remarks: []Remark{{}}}))
+			for _, table := range []string{"countings", "remarks", "keyeds", "looses"} {
+				e.ddl("DROP TABLE `PRE_" + table + "`")
+			}
+		}
+	}},
+	{"CheckAddsAReferenceOfTheRightSignAndNoKey", func(e *env) {
+		type Leaf struct {
+			ID        types.Snowflake
+			GormOldID types.Snowflake
+			GormOld   *gormOld
+		}
+		sign := ""
+		if e.mysql() {
+			sign = " unsigned"
+		}
+		e.ddl("CREATE TABLE `PRE_gorm_olds` (`id` bigint" + sign + " NOT NULL PRIMARY KEY)")
+		e.ddl("CREATE TABLE `PRE_leafs` (`n` int)")
+		findings := e.finds([]any{&Leaf{}}, "column is missing ID", "column is missing GormOldID")
+		if len(findings[0].SQL) != 0 { // the rows would have none, and nothing would keep them apart
+			e.Errorf("SQL for a missing key = %q; want none", findings[0].SQL)
+		}
+		e.repair(findings[1])
+		e.finds([]any{&Leaf{}}, "column is missing ID")
+	}},
+	{"CheckFindsSequencesOfMariaDB", func(e *env) {
+		if !e.mysql() {
+			e.Skip("MariaDB's sequences")
+		}
+		type Row struct{ ID types.Snowflake }
+		e.ddl("CREATE SEQUENCE PRE_numbers")
+		e.ddl("CREATE TABLE `PRE_rows` (`id` bigint NOT NULL DEFAULT nextval(`PRE_numbers`), PRIMARY KEY (`id`))")
+		f := e.finds([]any{&Row{}}, "database counts as well ID")[0]
+		if !strings.Contains(f.Is, "nextval") {
+			e.Errorf("Is = %q; want the default", f.Is)
+		}
+		e.repairs(&Row{})
+		if e.db.Exec("INSERT INTO "+e.prefix+"rows () VALUES ()").Error == nil {
+			e.Error("INSERT without a key = nil; want an error, since nothing counts any more")
+		}
+	}},
+	{"CheckGivesNoStatementForAView", func(e *env) {
+		type Seen struct {
+			ID    types.Snowflake
+			Other types.NullSnowflake
+		}
+		e.ddl("CREATE TABLE `PRE_bases` (`id` varchar(40))")
+		for _, view := range []string{"VIEW", "MATERIALIZED VIEW"} {
+			if view != "VIEW" && !e.postgres() {
+				continue
+			}
+			e.ddl("CREATE " + view + " `PRE_seens` AS SELECT `id` FROM `PRE_bases`")
+			for _, f := range e.finds([]any{&Seen{}}, "column is of the wrong type ID", "column is missing Other") {
+				if len(f.SQL) != 0 || !strings.Contains(f.Fix, "view") {
+					e.Errorf("finding = %v, SQL %q; want no SQL, and that it is a view", f, f.SQL)
+				}
+			}
+			e.ddl("DROP " + view + " `PRE_seens`")
+		}
+	}},
+	{"CheckReadsPartitionedTables", func(e *env) {
+		if !e.postgres() {
+			e.Skip("others change all partitions with the table")
+		}
+		type Reading struct {
+			ID     types.Snowflake
+			UnitID types.Snowflake
+		}
+		e.ddl("CREATE TABLE `PRE_readings` (`id` serial PRIMARY KEY, `unit_id` int) PARTITION BY RANGE (`id`)")
+		e.ddl("CREATE TABLE `PRE_readings_1` PARTITION OF `PRE_readings` FOR VALUES FROM (0) TO (1000)")
+		const narrow, counts = "column is too narrow ", "database counts as well ID"
+		findings := e.finds([]any{&Reading{}}, narrow+"ID", counts, narrow+"UnitID")
+		if f := findings[0]; len(f.SQL) != 0 || !strings.Contains(f.Fix, "partitioned") {
+			e.Errorf("finding = %v, SQL %q; want no SQL, since PostgreSQL refuses it", f, f.SQL)
+		}
+		for _, f := range e.check(e.db, &partition{}) {
+			if f.Problem == gormplugin.NarrowColumn && (len(f.SQL) != 0 || !strings.Contains(f.Fix, "parent")) {
+				e.Errorf("finding on a partition = %v, SQL %q; want no SQL, since PostgreSQL refuses it", f, f.SQL)
+			}
+		}
+		e.repair(findings[1])
+		e.repair(findings[2])
+		e.finds([]any{&Reading{}}, narrow+"ID")
+		if e.db.Exec("INSERT INTO "+e.prefix+"readings (unit_id) VALUES (1)").Error == nil {
+			e.Error("INSERT without a key = nil; want an error, since nothing counts any more")
+		}
+	}},
+	{"CheckFindsAKeyThatIsGenerated", func(e *env) {
+		type Made struct {
+			ID    types.Snowflake
+			Copy  types.NullSnowflake `gorm:"->"`
+			Short types.NullSnowflake `gorm:"->"`
+		}
+		short := "int"
+		if e.sqlite() {
+			short = "real"
+		}
+		e.ddl("CREATE TABLE `PRE_mades` (`n` int, `id` bigint GENERATED ALWAYS AS (`n` + 1) STORED," +
+			" `copy` bigint GENERATED ALWAYS AS (`n` + 2) STORED, `short` " + short + " GENERATED ALWAYS AS (`n` + 3) STORED)")
+		for _, f := range e.finds([]any{&Made{}}, "column is of the wrong type ID", "column is too narrow Short") {
+			if len(f.SQL) != 0 || f.Fix == "" {
+				e.Errorf("finding = %v, SQL %q; want no SQL", f, f.SQL)
+			}
+		}
+	}},
+	{"CheckTellsNamesApartByCase", func(e *env) {
+		type Shelf struct {
+			ID     types.Snowflake `gorm:"column:Id"`
+			BookID types.Snowflake `gorm:"column:Book Id"`
+		}
+		e.ddl("CREATE TABLE `PRE_shelves` (`Id` varchar(20) PRIMARY KEY, `Book Id` varchar(20))")
+		findings := e.finds([]any{&Shelf{}}, "column is of the wrong type ID", "column is of the wrong type BookID")
+		equal(e, "Column", findings[1].Column, "Book Id")
+		e.repairs(&Shelf{})
+		type Mixed struct{ ID types.Snowflake }
+		e.ddl("CREATE TABLE `PRE_Mixeds` (`ID` " + map[bool]string{true: "integer", false: "bigint"}[e.sqlite()] + " PRIMARY KEY)")
+		switch {
+		case e.sqlite():
+			e.finds([]any{&Mixed{}})
+		default:
+			e.finds([]any{&Mixed{}}, "table is missing")
+		}
+	}},
+	{"CheckSaysWhatItCannotDo", func(e *env) {
+		if _, err := gormplugin.Check(e.Context(), nil, &Item{}); !errors.Is(err, gorm.ErrInvalidDB) {
+			e.Errorf("Check(nil) = %v; want gorm.ErrInvalidDB", err)
+		}
+		if _, err := gormplugin.Check(e.Context(), &gorm.DB{}, &Item{}); !errors.Is(err, gorm.ErrInvalidDB) {
+			e.Errorf("Check(&DB{}) = %v; want gorm.ErrInvalidDB", err)
+		}
+		for _, db := range []*gorm.DB{nil, {}} {
+			if err := gormplugin.UseRowIDs(db, &Item{}); !errors.Is(err, gorm.ErrInvalidDB) {
+				e.Errorf("UseRowIDs(%v) = %v; want gorm.ErrInvalidDB", db, err)
+			}
+		}
+		if _, err := gormplugin.Check(e.Context(), e.db.Session(&gorm.Session{DryRun: true}), &Item{}); !errors.Is(err, gorm.ErrDryRunModeUnsupported) {
+			e.Errorf("Check with DryRun = %v; want gorm.ErrDryRunModeUnsupported", err)
+		}
+		if _, err := gormplugin.Check(e.Context(), e.db, "item"); err == nil {
+			e.Error(`Check("item") = nil; want an error`)
+		}
+		ctx, cancel := context.WithCancel(e.Context())
+		cancel()
+		if _, err := gormplugin.Check(ctx, e.db, &Item{}); !errors.Is(err, context.Canceled) {
+			e.Errorf("Check with a context that has ended = %v; want context.Canceled", err)
+		}
+	}},
+}
+
+// prefixedColumns is a naming strategy that is not GORM's own.
+type prefixedColumns struct{ schema.NamingStrategy }
+
+func (n prefixedColumns) ColumnName(table, column string) string {
+	return "COL_" + strings.ToUpper(n.NamingStrategy.ColumnName(table, column))
+}
+
+// A Stub refers to a key of text.
+type Stub struct {
+	ID       types.Snowflake
+	TicketID string `gorm:"size:20"`
+}
+
+// partition is a model of one partition.
+type partition struct {
+	ID     types.Snowflake
+	UnitID types.Snowflake
+}
+
+func (partition) TableName(namer schema.Namer) string { return namer.TableName("reading") + "_1" }
+
+// gormOld is a model with a key of the database.
+type gormOld struct{ ID uint }
+
+// A Text has a key of text.
+type Text struct {
+	ID    string `gorm:"primaryKey;size:20;snowflake"`
+	Parts []TextPart
+	Notes []TextNote
+}
+
+// A TextPart refers to a key of text.
+type TextPart struct {
+	ID     types.Snowflake
+	TextID string `gorm:"size:20"`
+}
+
+// A TextNote may refer to a key of text.
+type TextNote struct {
+	ID     types.Snowflake
+	TextID sql.NullString `gorm:"size:20"`
+}

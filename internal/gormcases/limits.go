@@ -1,0 +1,131 @@
+package gormcases
+
+import (
+	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// What GORM itself makes impossible: that it fails with a clear error, or does
+// the known thing, and the way out.
+var limitCases = []testCase{
+	{"SaveAfterAFailedCreateNeedsAnUpsert", func(e *env) {
+		e.migrate(orderModels...)
+		e.must(e.db.Create(&Order{Number: "A"}))
+		o := Order{Number: "A", Items: []Item{{SKU: "1"}}}
+		if e.db.Create(&o).Error == nil {
+			e.Fatal("Create of a duplicate = nil; want an error")
+		}
+		o.Number = "B"
+		id := o.ID
+		// It has a key now, so Save tries to update, and saves children of no order.
+		if e.db.Save(&o).Error == nil {
+			e.Error("Save = nil; want the error of the foreign key")
+		}
+		e.count("orders", 1)
+		e.must(e.db.Clauses(upsertAll()).Create(&o))
+		e.stored("orders", "number", "B", id)
+		e.stored("items", "order_id", id, o.Items[0].ID)
+	}},
+	{"RootOfATreeNeedsAParentThatCanBeNull", func(e *env) {
+		type Branch struct {
+			ID       types.Snowflake
+			ParentID types.Snowflake
+			Branches []Branch `gorm:"foreignKey:ParentID"`
+		}
+		e.migrate(&Branch{}, &Node{})
+		if e.db.Create(&Branch{}).Error == nil {
+			e.Error("Create of a root with a plain ParentID = nil; want the error of the foreign key")
+		}
+		e.count("branches", 0)
+		n := Node{Name: "root", Children: []Node{{Name: "a"}}}
+		e.must(e.db.Create(&n))
+		e.stored("nodes", "parent_id", n.ID, n.Children[0].ID)
+	}},
+	{"MoreRowsThanParametersAreAnErrorAndRolledBack", func(e *env) {
+		e.migrate(orderModels...)
+		o := Order{Number: "A", Items: make([]Item, 22_000)}
+		if e.db.Create(&o).Error == nil {
+			e.Error("Create with 66,000 parameters = nil; want the database's error")
+		}
+		e.count("orders", 0)
+		e.count("items", 0)
+		// The way out, with the structs of the failure and their keys.
+		id, last := o.ID, o.Items[21_999].ID
+		e.must(e.db.Session(&gorm.Session{CreateBatchSize: 5000}).Create(&o))
+		e.stored("orders", "number", "A", id)
+		equal(e, "ID of the last item", o.Items[21_999].ID, last)
+		e.count("items", 22_000)
+	}},
+	{"JoinTableWithAKeyNeedsAUniquePair", func(e *env) {
+		type Group struct{ ID types.Snowflake }
+		type Human struct {
+			ID     types.Snowflake
+			Groups []Group `gorm:"many2many:belongings"`
+		}
+		type Belonging struct {
+			ID      types.Snowflake `gorm:"primaryKey"`
+			HumanID types.Snowflake
+			GroupID types.Snowflake
+		}
+		if err := e.db.SetupJoinTable(&Human{}, "Groups", &Belonging{}); err != nil {
+			e.Fatalf("SetupJoinTable = %v; want no error", err)
+		}
+		e.migrate(&Group{}, &Human{}, &Belonging{})
+		h := Human{Groups: []Group{{}}}
+		e.must(e.db.Create(&h))
+		if err := e.db.Model(&h).Association("Groups").Append(&h.Groups[0]); err != nil {
+			e.Fatalf("Append = %v; want no error", err)
+		}
+		// One row too many; with a uniqueIndex on the pair there would be one.
+		if n := len(e.keys("belongings", "id", "human_id", h.ID)); n < 2 {
+			e.Errorf("rows of the pair = %d; want more than one, as documented", n)
+		}
+	}},
+	{"KeysRaiseACounterThatIsLeftOver", func(e *env) {
+		e.migrateOld()
+		insert := "INSERT INTO " + e.prefix + "counters (name) VALUES (?)"
+		e.must(e.db.Exec(insert, "first"))
+		type Counter struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40"`
+		}
+		c := Counter{Name: "ours"}
+		e.must(e.db.Create(&c))
+		e.must(e.db.Exec(insert, "counted"))
+		want := c.ID + 1 // which a source may give out next
+		if e.db.Name() == "postgres" {
+			want = 2
+		}
+		e.stored("counters", "name", "counted", want)
+	}},
+	{"KeyInATextConditionIsNotTakenByFirstOrCreate", func(e *env) {
+		e.migrate(&Item{})
+		var item Item
+		e.must(e.db.Where("id = ?", 42).FirstOrCreate(&item))
+		e.fresh("ID", item.ID)
+		var kept Item
+		e.must(e.db.Where(Item{ID: 42}).Assign(Item{SKU: "A"}).FirstOrCreate(&kept))
+		e.stored("items", "sku", "A", 42)
+		var again Item
+		e.must(e.db.Where(Item{ID: 42}).Assign(Item{SKU: "B"}).FirstOrCreate(&again))
+		e.stored("items", "sku", "B", 42)
+	}},
+	{"CallbackThatIsRemovedLaterLeavesTheKeysRight", func(e *env) {
+		e.withOld()
+		if err := e.db.Callback().Create().Remove("gorm:save_after_associations"); err != nil {
+			e.Fatalf("Remove = %v; want no error", err)
+		}
+		list := []Order{{Number: "new"}, {Number: "old1"}}
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		for _, o := range list {
+			e.stored("orders", "number", o.Number, o.ID)
+		}
+		if err := e.db.Callback().Create().Remove("gorm:before_create"); err != nil {
+			e.Fatalf("Remove = %v; want no error", err)
+		}
+		o := Order{Number: "without hooks"}
+		e.must(e.db.Create(&o))
+		e.stored("orders", "number", o.Number, o.ID)
+	}},
+}

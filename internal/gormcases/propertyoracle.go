@@ -1,0 +1,505 @@
+package gormcases
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/gormplugin"
+)
+
+// A stored row has its columns as text. One that is NULL is not there.
+type storedRow map[string]string
+
+// A snapshot is all rows, by table.
+type snapshot map[string][]storedRow
+
+func (w *world) snapshot() (snapshot, error) {
+	tables := slices.Clone(w.joins)
+	for _, s := range w.schemas {
+		tables = append(tables, s.Table)
+	}
+	all := snapshot{}
+	for _, table := range tables {
+		list, err := w.rows(table)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", table, err)
+		}
+		all[table] = list
+	}
+	return all, nil
+}
+
+func (w *world) rows(table string) (list []storedRow, err error) {
+	found, err := w.db.Raw("SELECT * FROM " + table).Rows()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, found.Close()) }()
+	names, err := found.Columns()
+	if err != nil {
+		return nil, err
+	}
+	texts, into := make([]sql.NullString, len(names)), make([]any, len(names))
+	for i := range texts {
+		into[i] = &texts[i]
+	}
+	for found.Next() {
+		if err = found.Scan(into...); err != nil {
+			return nil, err
+		}
+		row := storedRow{}
+		for i, text := range texts {
+			if text.Valid {
+				row[names[i]] = text.String
+			}
+		}
+		list = append(list, row)
+	}
+	slices.SortFunc(list, func(a, b storedRow) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return list, found.Err()
+}
+
+// A node is one struct or map of what an operation is given.
+type node struct {
+	schema  *schema.Schema
+	value   reflect.Value  // the struct
+	values  map[string]any // the map
+	preset  string         // the key that it came with
+	target  []string       // the columns that the operation recognizes its row by, if it says so
+	partial bool           // not all columns are written
+}
+
+// text returns what the node has in f, or nothing where that is zero or NULL.
+func (n *node) text(f *schema.Field) string {
+	var v any
+	if n.values != nil {
+		if v = n.values[f.DBName]; v == nil {
+			v = n.values[f.Name]
+		}
+	} else {
+		v, _ = f.ValueOf(context.Background(), n.value)
+	}
+	for r := reflect.ValueOf(v); r.Kind() == reflect.Pointer; r = reflect.ValueOf(v) {
+		if r.IsNil() {
+			return ""
+		}
+		v = r.Elem().Interface()
+	}
+	if valuer, ok := v.(driver.Valuer); ok {
+		v, _ = valuer.Value()
+	}
+	if v == nil || reflect.ValueOf(v).IsZero() {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+func (n *node) id() *schema.Field { return n.schema.LookUpField("ID") }
+
+// key returns the primary key of the node as [keyOf] does, and whether it is
+// whole.
+func (n *node) key() (string, bool) {
+	var parts []string
+	whole := true
+	for _, f := range n.schema.PrimaryFields {
+		text := n.text(f)
+		whole = whole && text != ""
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "/"), whole
+}
+
+func (n *node) String() string {
+	if n.values != nil {
+		return fmt.Sprintf("%s %v", n.schema.Name, n.values)
+	}
+	return fmt.Sprintf("%+v", n.value.Interface())
+}
+
+func keyOf(s *schema.Schema, row storedRow) string {
+	var parts []string
+	for _, name := range s.PrimaryFieldDBNames {
+		parts = append(parts, row[name])
+	}
+	return strings.Join(parts, "/")
+}
+
+func (n *node) like(row storedRow, columns []string) bool {
+	for _, name := range columns {
+		if text := n.text(n.schema.FieldsByDBName[name]); text == "" || row[name] != text {
+			return false
+		}
+	}
+	return len(columns) > 0
+}
+
+// uniques returns the columns of the unique indexes of s.
+func uniques(s *schema.Schema) (list [][]string) {
+	for _, index := range s.ParseIndexes() {
+		if index.Class == "UNIQUE" {
+			var columns []string
+			for _, option := range index.Fields {
+				columns = append(columns, option.DBName)
+			}
+			list = append(list, columns)
+		}
+	}
+	return list
+}
+
+// met returns the keys of the rows that n is like in a unique column, or in the
+// key that it came with.
+func (n *node) met(all snapshot) map[string]bool {
+	keys := map[string]bool{}
+	for _, row := range all[n.schema.Table] {
+		alike := n.preset != "" && keyOf(n.schema, row) == n.preset
+		for _, columns := range uniques(n.schema) {
+			alike = alike || n.like(row, columns)
+		}
+		if alike {
+			keys[keyOf(n.schema, row)] = true
+		}
+	}
+	return keys
+}
+
+// A link is a relation of one node with another.
+type link struct {
+	rel          *schema.Relationship
+	owner, child *node
+}
+
+// A graph is what an operation is given.
+type graph struct {
+	nodes []*node
+	links []link
+	seen  map[any]*node
+}
+
+func (w *world) schemaOf(t reflect.Type) *schema.Schema {
+	for _, s := range w.schemas {
+		if s.ModelType == t {
+			return s
+		}
+	}
+	panic(fmt.Sprint("no schema of ", t))
+}
+
+// graph collects roots, which are pointers to structs, and what is below, where
+// follow allows it for an association of a root.
+func (w *world) graph(follow func(name string) bool, roots ...any) *graph {
+	g := &graph{seen: map[any]*node{}}
+	for _, root := range roots {
+		g.add(w, reflect.ValueOf(root).Elem(), follow)
+	}
+	return g
+}
+
+func everywhere(string) bool { return true }
+func nowhere(string) bool    { return false }
+
+func (g *graph) add(w *world, v reflect.Value, follow func(string) bool) *node {
+	s := w.schemaOf(v.Type())
+	place := v.Addr().Interface()
+	if n := g.seen[place]; n != nil {
+		return n
+	}
+	n := &node{schema: s, value: v}
+	g.seen[place] = n
+	if key, whole := n.key(); whole {
+		n.preset = key
+	}
+	g.nodes = append(g.nodes, n)
+	for name, rel := range s.Relationships.Relations {
+		if !follow(name) || rel.Field == nil {
+			continue
+		}
+		field := v.FieldByName(name)
+		if !field.IsValid() {
+			continue
+		}
+		for field.Kind() == reflect.Pointer && !field.IsNil() {
+			field = field.Elem()
+		}
+		switch field.Kind() {
+		case reflect.Struct:
+			g.links = append(g.links, link{rel, n, g.add(w, field, everywhere)})
+		case reflect.Slice:
+			for i := range field.Len() {
+				g.links = append(g.links, link{rel, n, g.add(w, reflect.Indirect(field.Index(i)), everywhere)})
+			}
+		}
+	}
+	return n
+}
+
+// conflicts returns the most rows, stored or of the graph itself, that one node
+// of the graph is like, and whether any two of the graph are alike.
+func (g *graph) conflicts(before snapshot) (most int, alike bool) {
+	for _, n := range g.nodes {
+		count := len(n.met(before))
+		for _, other := range g.nodes {
+			if other == n || other.schema != n.schema {
+				continue
+			}
+			row := storedRow{}
+			for _, f := range n.schema.Fields {
+				if f.DBName != "" {
+					if text := other.text(f); text != "" {
+						row[f.DBName] = text
+					}
+				}
+			}
+			for _, columns := range uniques(n.schema) {
+				if n.like(row, columns) {
+					count++
+					alike = true
+				}
+			}
+		}
+		most = max(most, count)
+	}
+	return most, alike
+}
+
+// reject says what is wrong with an operation that returned err.
+//
+// The database is as it was. There was a conflict, and the error is that of the
+// conflict: never of a foreign key, which would mean that a child was stored
+// under a key that is none. PostgreSQL says that a statement cannot update a row
+// twice (21000) only where the operation was given that row twice.
+func (w *world) reject(g *graph, err error, before, after snapshot) error {
+	switch most, alike := g.conflicts(before); {
+	case !reflect.DeepEqual(before, after):
+		return fmt.Errorf("after %w the database has changed", err)
+	case most == 0:
+		return fmt.Errorf("error without a conflict: %w", err)
+	case errors.Is(err, gormplugin.ErrUnresolved):
+		if most < 2 {
+			return fmt.Errorf("no row is like two others: %w", err)
+		}
+	default:
+		for _, text := range []string{"UNIQUE constraint failed", "duplicate key", "Duplicate entry", "SQLSTATE 21000"} {
+			if strings.Contains(err.Error(), text) && (alike || text != "SQLSTATE 21000") {
+				return nil
+			}
+		}
+		return fmt.Errorf("unexpected error: %w", err)
+	}
+	return nil
+}
+
+// accept says what is wrong after an operation that returned no error.
+//
+// The key of a row in memory is that of a stored row which it is like in a
+// unique column; the one of the target, if the operation names it. It is zero
+// only if the row is like two. No row was made but those in memory, and none has
+// lost its key. What is related in memory is related in the database.
+func (w *world) accept(g *graph, before, after snapshot) error {
+	made := map[string]map[string]bool{}
+	for _, n := range g.nodes {
+		key, whole := n.key()
+		if n.id() == nil {
+			n.preset = key // the key of another
+		}
+		met := n.met(after)
+		switch {
+		case len(met) == 0:
+			return fmt.Errorf("%v is not stored", n)
+		case !whole && len(met) < 2:
+			return fmt.Errorf("%v has no key; it is stored as %v", n, met)
+		case !whole:
+			continue
+		case !met[key]:
+			return fmt.Errorf("%v has the key %s; it is stored as %v", n, key, met)
+		case len(met) > 1 && w.torn(n, before): // else an earlier row of the operation has changed the other one
+			return fmt.Errorf("%v has the key %s; it is like two rows and met neither for sure: %v", n, key, met)
+		}
+		for _, row := range after[n.schema.Table] {
+			if !w.e.mysql() && n.like(row, n.target) && keyOf(n.schema, row) != key {
+				return fmt.Errorf("%v has the key %s; the one that it met is %v", n, key, row)
+			}
+			if keyOf(n.schema, row) != key {
+				continue
+			}
+			for _, f := range n.schema.Fields {
+				if _, tagged := f.TagSettings["SNOWFLAKE"]; tagged && !n.partial && n.text(f) != row[f.DBName] {
+					return fmt.Errorf("%v has %s %s; stored is %s", n, f.Name, n.text(f), row[f.DBName])
+				}
+			}
+		}
+		if made[n.schema.Table] == nil {
+			made[n.schema.Table] = map[string]bool{}
+		}
+		made[n.schema.Table][key] = true
+	}
+	for _, s := range w.schemas {
+		if s.Name == "DocTeam" {
+			continue // nobody has its rows in memory
+		}
+		was, is := keysOf(s, before), keysOf(s, after)
+		for key := range was {
+			if !is[key] {
+				return fmt.Errorf("%s %s is gone", s.Name, key)
+			}
+		}
+		for key := range is {
+			if !was[key] && !made[s.Table][key] {
+				return fmt.Errorf("%s %s was made, and is not in memory", s.Name, key)
+			}
+		}
+	}
+	if err := g.related(before, after); err != nil {
+		return err
+	}
+	return w.orphans(after)
+}
+
+// torn reports whether n was like two rows before, and nothing tells which one
+// the operation met: no key that it came with, no target, and no database that
+// says what it has updated.
+func (w *world) torn(n *node, before snapshot) bool {
+	met := n.met(before)
+	decides := n.target != nil && !w.e.mysql() || w.e.mysql() && w.e.target.Returning
+	return len(met) > 1 && !met[n.preset] && !decides
+}
+
+func keysOf(s *schema.Schema, all snapshot) map[string]bool {
+	keys := map[string]bool{}
+	for _, row := range all[s.Table] {
+		keys[keyOf(s, row)] = true
+	}
+	return keys
+}
+
+// find returns the stored row of n.
+func (n *node) find(all snapshot) storedRow {
+	key, _ := n.key()
+	for _, row := range all[n.schema.Table] {
+		if keyOf(n.schema, row) == key {
+			return row
+		}
+	}
+	return nil
+}
+
+// related compares the links with the foreign keys, in memory and stored.
+func (g *graph) related(before, after snapshot) error {
+	possible := map[string]map[string]bool{} // of a child, the foreign keys that one of its parents asks for
+	stored := map[string]string{}
+	for _, l := range g.links {
+		if l.rel.Type == schema.Many2Many {
+			want := storedRow{}
+			for _, ref := range l.rel.References {
+				from := l.child
+				if ref.OwnPrimaryKey {
+					from = l.owner
+				}
+				want[ref.ForeignKey.DBName] = from.text(ref.PrimaryKey)
+			}
+			if !slices.ContainsFunc(after[l.rel.JoinTable.Table], func(row storedRow) bool { return row.has(want) }) {
+				return fmt.Errorf("no row of %s is %v", l.rel.JoinTable.Table, want)
+			}
+			continue
+		}
+		from, to := l.child, l.owner // the one that refers, the one that is referred to
+		if l.rel.Type == schema.BelongsTo {
+			from, to = l.owner, l.child
+		}
+		want := storedRow{}
+		for _, ref := range l.rel.References {
+			want[ref.ForeignKey.DBName] = ref.PrimaryValue
+			if ref.PrimaryValue == "" {
+				want[ref.ForeignKey.DBName] = to.text(ref.PrimaryKey)
+			}
+			if got := from.text(ref.ForeignKey); got != want[ref.ForeignKey.DBName] {
+				return fmt.Errorf("%v has %s %s in memory; want %s", from, ref.ForeignKey.Name, got, want[ref.ForeignKey.DBName])
+			}
+		}
+		row := from.find(after)
+		if l.rel.Type == schema.BelongsTo && (row == nil || from.find(before) != nil || g.twice(from)) {
+			continue // an upsert that met a row need not write it
+		}
+		key := from.schema.Table + " " + keyOf(from.schema, row) + " " + l.rel.Name
+		if possible[key] == nil {
+			possible[key] = map[string]bool{}
+		}
+		possible[key][fmt.Sprint(want)] = true
+		got := storedRow{}
+		for name := range want {
+			got[name] = row[name]
+		}
+		stored[key] = fmt.Sprint(got)
+	}
+	for key, got := range stored {
+		if !possible[key][got] {
+			return fmt.Errorf("%s is stored with %s; want one of %v", key, got, slices.Collect(maps.Keys(possible[key])))
+		}
+	}
+	return nil
+}
+
+// twice reports whether another node of g is the same row.
+func (g *graph) twice(n *node) bool {
+	key, _ := n.key()
+	return slices.ContainsFunc(g.nodes, func(other *node) bool {
+		same, _ := other.key()
+		return other != n && other.schema == n.schema && same == key
+	})
+}
+
+func (r storedRow) has(want storedRow) bool {
+	for name, text := range want {
+		if r[name] != text {
+			return false
+		}
+	}
+	return true
+}
+
+// orphans looks for rows that refer to nothing.
+func (w *world) orphans(all snapshot) error {
+	for _, s := range w.schemas {
+		for _, rel := range s.Relationships.Relations {
+			child, parent := rel.FieldSchema, rel.Schema // not s: a has-many is among the relations of both
+			if rel.Type == schema.BelongsTo {
+				child, parent = parent, child
+			}
+			if rel.JoinTable != nil {
+				child = rel.JoinTable
+			}
+			for _, row := range all[child.Table] {
+				want, refers := storedRow{}, true
+				for _, ref := range rel.References {
+					text, there := row[ref.ForeignKey.DBName]
+					switch {
+					case ref.PrimaryValue != "":
+						refers = refers && text == ref.PrimaryValue
+					case rel.JoinTable != nil && !ref.OwnPrimaryKey:
+						other := storedRow{ref.PrimaryKey.DBName: text}
+						if !slices.ContainsFunc(all[rel.FieldSchema.Table], func(row storedRow) bool { return row.has(other) }) {
+							return fmt.Errorf("%s %v is an orphan: no %s is %v", child.Table, row, rel.FieldSchema.Table, other)
+						}
+					case !there:
+						refers = false
+					default:
+						want[ref.PrimaryKey.DBName] = text
+					}
+				}
+				if refers && !slices.ContainsFunc(all[parent.Table], func(row storedRow) bool { return row.has(want) }) {
+					return fmt.Errorf("%s %v is an orphan: no %s is %v", child.Table, row, parent.Table, want)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,614 @@
+package gormcases
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// An Event is a row of which only the key matters.
+type Event struct {
+	gormplugin.Model
+	Name string `gorm:"size:40"`
+}
+
+// seconds is a layout with ticks that are longer than the times of the tests.
+var seconds = core.Layout{
+	Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Second,
+	TimeBits: 33, WorkerBits: 10, SequenceBits: 20,
+}
+
+// inTime opens the target again, with a plugin that knows layout.
+func (e *env) inTime(layout gormplugin.Layout) *gorm.DB {
+	e.Helper()
+	db := e.open(&gorm.Config{})
+	if err := db.Use(gormplugin.New(e.src, gormplugin.WithLayout(layout))); err != nil {
+		e.Fatalf("Use = %v; want no error", err)
+	}
+	return db
+}
+
+// events stores rows with these keys.
+func (e *env) events(ids ...types.Snowflake) {
+	e.Helper()
+	e.migrate(&Event{})
+	list := make([]Event, len(ids))
+	for i, id := range ids {
+		list[i] = Event{Model: gormplugin.Model{ID: id}, Name: id.String()}
+	}
+	e.must(e.db.CreateInBatches(&list, 500))
+	e.log.reset()
+}
+
+// found fails the test unless the events that tx finds, in the order in which it
+// finds them, have the ids want.
+func (e *env) found(what string, tx *gorm.DB, want ...types.Snowflake) {
+	e.Helper()
+	var list []Event
+	e.must(tx.Find(&list))
+	e.same(what, list, want...)
+}
+
+func (e *env) same(what string, list []Event, want ...types.Snowflake) {
+	e.Helper()
+	got := make([]types.Snowflake, len(list))
+	for i := range list {
+		got[i] = list[i].ID
+	}
+	if !slices.Equal(got, want) {
+		e.Errorf("%s found %d; want %d", what, got, want)
+	}
+}
+
+var scopeCases = []testCase{
+	{"RowsAreSelectedByTheTimeOfTheirKey", func(e *env) {
+		const seed = 20260101
+		random := rand.New(rand.NewPCG(seed, 1))
+		e.migrate(&Event{})
+		for _, layout := range []core.Layout{core.Twitter(), seconds} {
+			e.must(e.db.Where("1 = 1").Unscoped().Delete(&Event{}))
+			db := e.inTime(layout)
+			start := layout.Epoch.Add(50_000 * time.Hour).Truncate(layout.Unit)
+			var ids []types.Snowflake
+			for range 120 {
+				id, err := layout.Compose(core.Parts{
+					Time:     start.Add(time.Duration(random.IntN(40)) * layout.Unit),
+					Worker:   random.Int64N(1 << layout.WorkerBits),
+					Sequence: random.Int64N(1 << layout.SequenceBits),
+				})
+				if err != nil {
+					e.Fatalf("Compose = %v; want no error", err)
+				}
+				ids = append(ids, id)
+			}
+			slices.Sort(ids)
+			ids = slices.Compact(ids)
+			e.events(ids...)
+			moment := func() time.Time { // in every third case on a tick
+				t := start.Add(time.Duration(random.IntN(44)-2) * layout.Unit)
+				return t.Add([...]time.Duration{0, 1, layout.Unit - 1}[random.IntN(3)])
+			}
+			for range 40 {
+				a, b := moment(), moment() // a may be after b, or the same
+				for _, test := range []struct {
+					what string
+					by   gormplugin.Condition
+					in   func(t time.Time) bool
+				}{
+					{"CreatedBetween", gormplugin.CreatedBetween(a, b), func(t time.Time) bool { return !t.Before(a) && t.Before(b) }},
+					{"CreatedBefore", gormplugin.CreatedBefore(a), func(t time.Time) bool { return t.Before(a) }},
+					{"CreatedAfter", gormplugin.CreatedAfter(a), func(t time.Time) bool { return t.After(a) }},
+				} {
+					var want []types.Snowflake
+					for _, id := range ids {
+						if test.in(layout.Parts(id).Time) {
+							want = append(want, id)
+						}
+					}
+					e.found(fmt.Sprintf("%s(%v, %v) with unit %v", test.what, a, b, layout.Unit), db.Where(test.by).Order("id"), want...)
+				}
+			}
+		}
+	}},
+	{"TickInTheMiddleOfATimeIsLeftOutAtTheStartAndTakenInAtTheEnd", func(e *env) {
+		db := e.inTime(seconds)
+		noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		id := seconds.Min(noon) + 5 // the tick from 12:00:00 to 12:00:01
+		e.events(id)
+		at := func(tenths int) time.Time { return noon.Add(time.Duration(tenths) * time.Second / 10) }
+		for _, test := range []struct {
+			what string
+			by   gormplugin.Condition
+			in   bool
+		}{
+			{"from its beginning to its end", gormplugin.CreatedBetween(at(0), at(10)), true},
+			{"from before it to its beginning", gormplugin.CreatedBetween(at(-10), at(0)), false},
+			{"from its middle", gormplugin.CreatedBetween(at(5), at(60)), false},
+			{"to its middle", gormplugin.CreatedBetween(at(-60), at(5)), true},
+			{"from its beginning to a nanosecond later", gormplugin.CreatedBetween(at(0), at(0).Add(1)), true},
+			{"of no length", gormplugin.CreatedBetween(at(0), at(0)), false},
+			{"the wrong way round", gormplugin.CreatedBetween(at(60), at(-60)), false},
+			{"before its beginning", gormplugin.CreatedBefore(at(0)), false},
+			{"before its middle", gormplugin.CreatedBefore(at(5)), true},
+			{"after its beginning", gormplugin.CreatedAfter(at(0)), false},
+			{"after its middle", gormplugin.CreatedAfter(at(5)), false},
+			{"after what is before it", gormplugin.CreatedAfter(at(0).Add(-1)), true},
+			{"in another time zone", gormplugin.CreatedBetween(at(0).In(time.FixedZone("", 3600)), at(1).In(time.FixedZone("", -3600))), true},
+		} {
+			var want []types.Snowflake
+			if test.in {
+				want = append(want, id)
+			}
+			e.found(test.what, db.Where(test.by), want...)
+		}
+	}},
+	{"TimesOutsideTheLayoutAreBeforeAndAfterEveryKey", func(e *env) {
+		layout := seconds
+		db := e.inTime(layout)
+		first, last := layout.Min(layout.Epoch)+7, layout.Max(layout.Exhausted())
+		counted := types.Snowflake(1) // by a database, before there was a layout
+		e.events(counted, first, last)
+		all := []types.Snowflake{counted, first, last}
+		early, late := layout.Epoch.Add(-time.Hour), layout.Exhausted().Add(time.Hour)
+		for _, t := range []time.Time{{}, early, layout.Epoch, layout.Epoch.Add(layout.Unit - 1), time.Unix(math.MinInt64, 0)} {
+			e.found(fmt.Sprintf("CreatedBefore(%v)", t), db.Where(gormplugin.CreatedBefore(t)).Order("id"))
+			e.found(fmt.Sprintf("CreatedAfter(%v)", t), db.Where(gormplugin.CreatedAfter(t)).Order("id"), all...)
+			e.found(fmt.Sprintf("CreatedBetween(%v, late)", t), db.Where(gormplugin.CreatedBetween(t, late)).Order("id"), all...)
+			e.found(fmt.Sprintf("CreatedBetween(late, %v)", t), db.Where(gormplugin.CreatedBetween(late, t)).Order("id"))
+		}
+		for _, t := range []time.Time{layout.Exhausted(), late, layout.Exhausted().AddDate(1000, 0, 0)} {
+			e.found(fmt.Sprintf("CreatedBefore(%v)", t), db.Where(gormplugin.CreatedBefore(t)).Order("id"), all...)
+			e.found(fmt.Sprintf("CreatedAfter(%v)", t), db.Where(gormplugin.CreatedAfter(t)).Order("id"))
+			e.found(fmt.Sprintf("CreatedBetween(%v, late)", t), db.Where(gormplugin.CreatedBetween(t, late)).Order("id"))
+		}
+	}},
+	{"LayoutIsThatOfTheSourceUnlessAnOptionGivesOne", func(e *env) {
+		e.events(seconds.Min(seconds.Epoch.Add(time.Hour)))
+		own := struct {
+			gormplugin.Source
+			core.Layout
+		}{e.src, seconds}
+		db := e.open(&gorm.Config{})
+		if err := db.Use(gormplugin.New(own)); err != nil {
+			e.Fatalf("Use = %v; want no error", err)
+		}
+		t := seconds.Epoch.Add(time.Hour)
+		e.found("the source's layout", db.Where(gormplugin.CreatedBetween(t, t.Add(1))), seconds.Min(t))
+		db = e.open(&gorm.Config{})
+		if err := db.Use(gormplugin.New(own, gormplugin.WithLayout(core.Twitter()))); err != nil {
+			e.Fatalf("Use = %v; want no error", err)
+		}
+		e.found("the option's layout", db.Where(gormplugin.CreatedBetween(t, t.Add(1))))
+	}},
+	{"ConditionsCombineWithNotAndOr", func(e *env) {
+		db := e.inTime(core.Twitter())
+		between := func(a, b types.Snowflake) gormplugin.Condition {
+			return gormplugin.CreatedBetween(keyTime(a), keyTime(b))
+		}
+		e.events(keyAt(1), keyAt(2), keyAt(3), keyAt(4))
+		q := func() *gorm.DB { return db.Order("id") }
+		e.found("Where", q().Where(between(2, 4)), keyAt(2), keyAt(3))
+		e.found("Not", q().Not(between(2, 4)), keyAt(1), keyAt(4))
+		e.found("Not of two", q().Not(gormplugin.NewerThan(keyAt(1)), gormplugin.OlderThan(keyAt(4))), keyAt(1), keyAt(4))
+		e.found("Where Or", q().Where("name = ?", keyAt(1).String()).Or(between(3, 5)), keyAt(1), keyAt(3), keyAt(4))
+		e.found("Where group", q().Where(db.Where(between(1, 2)).Or(between(4, 5))).Where("name <> ?", keyAt(1).String()), keyAt(4))
+		e.found("Where and Where", q().Where(gormplugin.NewerThan(keyAt(1))).Where(gormplugin.OlderThan(keyAt(3))), keyAt(2))
+		e.found("Clauses", q().Clauses(between(2, 3)), keyAt(2))
+		e.found("Scopes", q().Scopes(between(2, 3).Scope, gormplugin.NewerThan(0).Scope), keyAt(2))
+		e.found("Or of scopes", q().Where(clause.Or(between(1, 2), between(3, 4))), keyAt(1), keyAt(3))
+		e.found("the zero Condition", q().Where(gormplugin.Condition{}), keyAt(1), keyAt(2), keyAt(3), keyAt(4))
+		e.found("NewerThan the smallest", q().Where(gormplugin.NewerThan(math.MinInt64)), keyAt(1), keyAt(2), keyAt(3), keyAt(4))
+		e.found("OlderThan the smallest", q().Where(gormplugin.OlderThan(math.MinInt64)))
+		e.found("OlderThan the largest", q().Where(gormplugin.OlderThan(math.MaxInt64)), keyAt(1), keyAt(2), keyAt(3), keyAt(4))
+		var inline []Event
+		e.must(q().Find(&inline, between(2, 3)))
+		e.same("inline", inline, keyAt(2))
+		var ids []types.Snowflake
+		e.must(q().Model(&Event{}).Where("id IN (?)", db.Model(&Event{}).Select("id").Where(between(2, 3))).Pluck("id", &ids))
+		equal(e, "ids by a subquery", fmt.Sprint(ids), fmt.Sprint([]types.Snowflake{keyAt(2)}))
+	}},
+	{"ConditionsCountUpdateAndDelete", func(e *env) {
+		db := e.inTime(core.Twitter())
+		e.events(keyAt(1), keyAt(2), keyAt(3))
+		old, rest := gormplugin.CreatedBefore(keyTime(3)), gormplugin.CreatedAfter(keyTime(2))
+		var n int64
+		e.must(db.Model(&Event{}).Where(old).Count(&n))
+		equal(e, "Count", n, 2)
+		e.must(db.Model(&Event{}).Where(old).Update("name", "old"))
+		e.found("updated rows", db.Where("name = ?", "old").Order("id"), keyAt(1), keyAt(2))
+		e.must(db.Where(gormplugin.OlderThan(keyAt(2))).Delete(&Event{})) // softly
+		e.found("rows that are left", db.Where(old), keyAt(2))
+		e.found("rows with the deleted", db.Unscoped().Where(old).Order("id"), keyAt(1), keyAt(2))
+		e.must(db.Unscoped().Where(old).Delete(&Event{}))
+		e.found("rows after a real delete", db.Unscoped().Order("id"), keyAt(3))
+		deleted, err := gorm.G[Event](db).Where(rest).Delete(e.Context())
+		if err != nil || deleted != 1 {
+			e.Errorf("G.Delete = %d, %v; want 1 and no error", deleted, err)
+		}
+	}},
+	{"ConditionsAndPagesServeTheGenericAPI", func(e *env) {
+		db := e.inTime(core.Twitter())
+		e.events(keyAt(1), keyAt(2), keyAt(3), keyAt(4))
+		ctx := e.Context()
+		get := func(what string, q gorm.ExecInterface[Event], want ...types.Snowflake) {
+			e.Helper()
+			list, err := q.Find(ctx)
+			if err != nil {
+				e.Fatalf("%s = %v; want no error", what, err)
+			}
+			e.same(what, list, want...)
+		}
+		between := gormplugin.CreatedBetween(keyTime(2), keyTime(4))
+		get("Where", gorm.G[Event](db).Where(between).Order("id"), keyAt(2), keyAt(3))
+		get("Not", gorm.G[Event](db).Not(between).Order("id"), keyAt(1), keyAt(4))
+		get("Or", gorm.G[Event](db).Where("name = ?", keyAt(1).String()).Or(between).Order("id"), keyAt(1), keyAt(2), keyAt(3))
+		get("G with a page", gorm.G[Event](db, gormplugin.PageBefore(keyAt(4), 2)), keyAt(3), keyAt(2))
+		get("Scopes", gorm.G[Event](db).Where(between).Scopes(gormplugin.PageAfter(keyAt(2), 2).ModifyStatement), keyAt(3))
+		n, err := gorm.G[Event](db).Where(between).Count(ctx, "*")
+		if err != nil || n != 2 {
+			e.Errorf("Count = %d, %v; want 2 and no error", n, err)
+		}
+		one, err := gorm.G[Event](db).Where(between).First(ctx)
+		if err != nil || one.ID != keyAt(2) {
+			e.Errorf("First = %d, %v; want %d and no error", one.ID, err, keyAt(2))
+		}
+	}},
+	{"ColumnOfAConditionIsQualified", func(e *env) {
+		db := e.inTime(core.Twitter())
+		e.migrate(orderModels...)
+		for i := types.Snowflake(1); i <= 3; i++ {
+			id := keyAt(i)
+			o := Order{Model: gormplugin.Model{ID: id}, Number: id.String(), Customer: &Customer{ID: keyAt(4 - i), Email: id.String()}}
+			o.Items = []Item{{SKU: fmt.Sprint("a", i)}, {SKU: fmt.Sprint("b", i)}}
+			e.must(db.Create(&o))
+		}
+		numbers := func(what string, tx *gorm.DB, want ...types.Snowflake) {
+			e.Helper()
+			var list []Order
+			e.must(tx.Find(&list))
+			var got []types.Snowflake
+			for _, o := range list {
+				got = append(got, o.ID)
+			}
+			if !slices.Equal(got, want) {
+				e.Errorf("%s found %d; want %d", what, got, want)
+			}
+		}
+		newer := gormplugin.CreatedAfter(keyTime(2))
+		orders, customers := e.prefix+"orders", e.prefix+"customers"
+		raw := "JOIN " + customers + " ON " + customers + ".id = " + orders + ".customer_id"
+		numbers("a raw join", db.Joins(raw).Where(newer), keyAt(3))
+		numbers("a join on the other table", db.Joins(raw).Where(newer.On(customers+".id")), keyAt(1))
+		numbers("a join of an association", db.Joins("Customer").Where(newer), keyAt(3))
+		numbers("a join with a condition", db.InnerJoins("Customer", db.Where(newer.On("id"))), keyAt(1))
+		numbers("an alias", db.Table(orders+" AS o").Where(newer), keyAt(3))
+		numbers("a derived table", db.Table("(?) AS u", db.Model(&Order{})).Where(newer), keyAt(3))
+		numbers("another column", db.Where(newer.On("customer_id")), keyAt(1))
+		numbers("another field", db.Where(newer.On("CustomerID")), keyAt(1))
+		type Mention struct {
+			ID       types.Snowflake
+			Nullable sql.NullInt64
+			Any      sql.Null[uint64]
+			Pointer  *int64
+			Unsigned uint
+		}
+		e.migrate(&Mention{})
+		for i := types.Snowflake(1); i <= 3; i++ {
+			n := keyAt(i).Int64()
+			e.must(db.Create(&Mention{
+				ID: keyAt(4 - i), Pointer: &n, Nullable: sql.NullInt64{Int64: n, Valid: true}, Any: sql.Null[uint64]{V: uint64(n), Valid: true},
+			}))
+		}
+		e.must(db.Model(&Mention{}).Where("1 = 1").Update("unsigned", gorm.Expr("pointer"))) // in Go it may have 32 bits
+		for _, name := range []string{"Nullable", "any", "Pointer", "unsigned"} {
+			var ids []types.Snowflake
+			e.must(db.Model(&Mention{}).Where(newer.On(name)).Pluck("id", &ids))
+			if !slices.Equal(ids, []types.Snowflake{keyAt(1)}) {
+				e.Errorf("a reference in %s found %d; want %d", name, ids, keyAt(1))
+			}
+		}
+		for _, target := range []clause.JoinTarget{
+			clause.InnerJoin.Association("Customer"),
+			clause.InnerJoin.AssociationFrom("Customer", gorm.G[Customer](db)).As("t"),
+		} {
+			found, err := gorm.G[Order](db).Joins(target, func(on gorm.JoinBuilder, join, _ clause.Table) error {
+				on.Where(newer.On(join.Name + ".id"))
+				if target.Subquery != nil { // GORM leaves the whole condition to the caller
+					on.Where(join.Name+".id = ?", clause.Column{Table: orders, Name: "customer_id"})
+				}
+				return nil
+			}).Find(context.Background())
+			if err != nil || len(found) != 1 || found[0].ID != keyAt(1) {
+				e.Errorf("a generic join of %+v found %+v, %v; want the order %d", target, found, err, keyAt(1))
+			}
+		}
+		numbers("a page with a join", db.Joins("Customer").Clauses(gormplugin.PageAfter(keyAt(1), 5)), keyAt(2), keyAt(3))
+		numbers("a page by another column", db.Clauses(gormplugin.PageAfter(keyAt(1), 5).On("customer_id")), keyAt(2), keyAt(1))
+		var list []Order
+		e.must(db.Preload("Items", gormplugin.OlderThan(keyAt(3)).On("order_id")).Order("id").Find(&list))
+		equal(e, "preloaded items", fmt.Sprint(len(list[0].Items), len(list[1].Items), len(list[2].Items)), "2 2 0")
+		var maps []map[string]any
+		e.must(db.Table(orders).Where(newer.On("id")).Find(&maps))
+		equal(e, "rows as maps", len(maps), 1)
+		text := db.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Where(newer).Find(&list) })
+		if quoted := db.Statement.Quote(clause.Column{Table: orders, Name: "id"}); !strings.Contains(text, quoted+" > ") {
+			e.Errorf("SQL = %s; want %s compared", text, quoted)
+		}
+	}},
+	{"ConditionTakesTheKeyOfTheModel", func(e *env) {
+		type Tenant struct {
+			TenantID types.Snowflake `gorm:"primaryKey"`
+			ID       types.Snowflake `gorm:"primaryKey"`
+		}
+		type Ticket struct { // the database's key, and one of ours
+			ID     uint
+			Public types.Snowflake `gorm:"snowflake;column:open_id"`
+		}
+		type Coded struct {
+			Code int64 `gorm:"primaryKey;autoIncrement:false;snowflake"`
+		}
+		e.migrate(&Tenant{}, &Ticket{}, &Coded{})
+		e.must(e.db.Create(&[]Tenant{{1, 5}, {1, 7}, {2, 6}, {9, 1}}))
+		e.must(e.db.Create(&[]Ticket{{Public: 50}, {Public: 40}}))
+		e.must(e.db.Create(&[]Coded{{50}, {40}}))
+		var tenants []Tenant
+		e.must(e.db.Where(gormplugin.NewerThan(5)).Order("id").Find(&tenants))
+		equal(e, "tenants", fmt.Sprint(tenants), "[{2 6} {1 7}]")
+		e.must(e.db.Where("tenant_id = ?", 1).Clauses(gormplugin.PageBefore(0, 2)).Find(&tenants))
+		equal(e, "page of a tenant", fmt.Sprint(tenants), "[{1 7} {1 5}]")
+		var tickets []Ticket
+		e.must(e.db.Where(gormplugin.NewerThan(45)).Find(&tickets))
+		equal(e, "tickets", fmt.Sprint(tickets), "[{1 50}]")
+		var codes []Coded
+		e.must(e.db.Clauses(gormplugin.PageAfter(0, 2)).Find(&codes))
+		equal(e, "codes", fmt.Sprint(codes), "[{40} {50}]")
+	}},
+	{"ConditionThatCannotWorkIsAnErrorOfTheStatement", func(e *env) {
+		type Counted struct{ ID int64 }
+		type Text struct {
+			ID string `gorm:"primaryKey;size:40;snowflake"`
+		}
+		type Twice struct {
+			ID   uint
+			A, B types.Snowflake `gorm:"snowflake"`
+		}
+		e.migrate(&Counted{}, &Text{}, &Twice{})
+		e.events(keyAt(1))
+		without := e.open(&gorm.Config{})
+		e.log.reset()
+		old := gormplugin.CreatedBefore(time.Now())
+		e.fails(without.Where(old).Find(&[]Event{}), gormplugin.ErrNotInstalled)
+		e.fails(e.db.Where(old).Find(&[]Event{}), gormplugin.ErrNoLayout)
+		e.fails(e.db.Where(old).Delete(&Event{}), gormplugin.ErrNoLayout)
+		e.fails(e.db.Unscoped().Where("1 = 1").Where(old).Delete(&Event{}), gormplugin.ErrNoLayout)
+		e.fails(e.db.Model(&Event{}).Not(old).Update("name", "x"), gormplugin.ErrNoLayout)
+		e.fails(e.db.Table(e.prefix+"events").Where(gormplugin.NewerThan(1)).Find(&[]map[string]any{}), gorm.ErrModelValueRequired)
+		for _, test := range []struct {
+			into  any
+			field string
+		}{{&[]Counted{}, "ID"}, {&[]Text{}, "ID"}, {&[]Twice{}, "B"}} {
+			for _, tx := range []*gorm.DB{e.db.Where(gormplugin.NewerThan(1)), e.db.Clauses(gormplugin.PageAfter(0, 1))} {
+				var model *gormplugin.ModelError
+				if err := tx.Find(test.into).Error; !errors.As(err, &model) || model.Field != test.field {
+					e.Errorf("Find(%T) = %v; want a *ModelError of %s", test.into, err, test.field)
+				}
+			}
+		}
+		var model *gormplugin.ModelError
+		if err := e.db.Where(gormplugin.NewerThan(1).On("name")).Find(&[]Event{}).Error; !errors.As(err, &model) || model.Field != "Name" {
+			e.Errorf("Find by a text = %v; want a *ModelError of Name", err)
+		}
+		e.must(e.db.Where(gormplugin.NewerThan(1).On("a")).Find(&[]Twice{})) // named, it works
+		// GORM loses the error of a subquery. The statement fails all the same.
+		for _, lost := range []*gorm.DB{
+			e.db.Model(&Event{}).Select("id").Where(old),
+			e.db.Model(&Event{}).Select("id").Where(gormplugin.NewerThan(1).On("name")),
+		} {
+			if err := e.db.Unscoped().Where("id IN (?)", lost).Delete(&Event{}).Error; err == nil {
+				e.Error("Delete with a subquery that fails = nil; want an error")
+			}
+		}
+		e.count("events", 1)
+	}},
+	{"PagesWalkThroughAllRows", func(e *env) {
+		var ids []types.Snowflake
+		for i := range types.Snowflake(11) {
+			ids = append(ids, 100+7*i)
+		}
+		e.events(ids...)
+		e.must(e.db.Delete(&Event{}, ids[4])) // softly
+		ids = slices.Delete(ids, 4, 5)
+		for _, limit := range []int{1, 3, 5, 10, 100} {
+			var up, down []types.Snowflake
+			for cursor, full := types.Snowflake(0), true; full; {
+				var list []Event
+				e.must(e.db.Clauses(gormplugin.PageAfter(cursor, limit)).Find(&list))
+				for _, row := range list {
+					cursor = row.ID
+					up = append(up, cursor)
+				}
+				full = len(list) == limit
+			}
+			for cursor, full := types.Snowflake(0), true; full; {
+				var list []Event
+				e.must(e.db.Scopes(gormplugin.PageBefore(cursor, limit).Scope).Find(&list))
+				for _, row := range list {
+					cursor = row.ID
+					down = append(down, cursor)
+				}
+				full = len(list) == limit
+			}
+			slices.Reverse(down)
+			if !slices.Equal(up, ids) || !slices.Equal(down, ids) {
+				e.Errorf("pages of %d upwards = %d, downwards and reversed = %d; want %d", limit, up, down, ids)
+			}
+		}
+		e.found("page after a key that is gone", e.db.Clauses(gormplugin.PageAfter(101, 2)), 107, 114)
+		e.found("page before a key that is gone", e.db.Clauses(gormplugin.PageBefore(113, 2)), 107, 100)
+		e.found("page before the first", e.db.Clauses(gormplugin.PageBefore(100, 2)))
+		e.found("page after the last", e.db.Clauses(gormplugin.PageAfter(170, 2)))
+	}},
+	{"PageKeepsWhatStandsBeforeItTogether", func(e *env) {
+		e.events(1, 2, 3, 4, 5)
+		either := func() *gorm.DB { return e.db.Where("name = ?", "1").Or("name = ?", "2").Or("name > ?", "3") }
+		page := gormplugin.PageAfter(1, 2)
+		e.found("Or before", either().Clauses(page), 2, 4)
+		e.found("Or before, unscoped", either().Unscoped().Clauses(page), 2, 4)
+		e.found("an Or alone before", e.db.Or("name > ?", "3").Clauses(page), 4, 5)
+		e.found("a condition behind", e.db.Clauses(page).Where("name <> ?", "2"), 3, 4)
+		e.found("a scope before an Or", e.db.Scopes(page.Scope).Where("name = ?", "1").Or("name = ?", "4"), 4)
+		e.found("a group behind", e.db.Clauses(page).Where(e.db.Where("name = ?", "3").Or("name = ?", "5")), 3, 5)
+		e.found("an Or first before", e.db.Or("name = ?", "2").Where("name <> ?", "3").Clauses(page), 2, 4)
+		e.found("one row of a page", e.db.Clauses(page).Limit(1), 2)
+		var n int64
+		e.must(e.db.Model(&Event{}).Clauses(page).Count(&n))
+		equal(e, "Count, which is of all that is left", n, 4)
+		var one Event
+		e.must(e.db.Clauses(page).Take(&one))
+		equal(e, "Take", one.ID, 2)
+	}},
+	{"WhatIsNoPageIsAnError", func(e *env) {
+		e.events(1, 2, 3)
+		page := gormplugin.PageAfter(1, 2)
+		var list []Event
+		e.fails(e.db.Clauses(gormplugin.PageAfter(1, 0)).Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Clauses(gormplugin.PageBefore(1, -1)).Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Clauses(gormplugin.Page{}).Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Order("name").Clauses(page).Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Clauses(page).Order("name").Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Clauses(page).First(&list), gormplugin.ErrPage)
+		e.fails(e.db.Clauses(page).FindInBatches(&list, 1, func(*gorm.DB, int) error { return nil }), gormplugin.ErrPage)
+		e.fails(e.db.Clauses(page).Or("name = ?", "1").Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Unscoped().Clauses(page).Or("name = ?", "1").Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Where(page).Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Clauses(page).Or("name = ?", "1").Clauses(page).Find(&list), gormplugin.ErrPage)
+		// GORM loses the error of a subquery. The statement fails all the same.
+		lost := e.db.Model(&Event{}).Select("id").Clauses(gormplugin.PageAfter(1, 0))
+		if e.db.Unscoped().Where("id NOT IN (?)", lost).Delete(&Event{}).Error == nil {
+			e.Error("Delete with a subquery of a page without a limit = nil; want an error")
+		}
+		e.count("events", 3)
+		if e.mysql() { // takes ORDER BY and LIMIT
+			e.must(e.db.Unscoped().Clauses(gormplugin.PageAfter(1, 1)).Delete(&Event{}))
+			e.found("rows after a delete of a page", e.db.Order("id"), 1, 3)
+			return
+		}
+		e.fails(e.db.Clauses(page).Delete(&Event{}), gormplugin.ErrPage)
+		e.fails(e.db.Unscoped().Clauses(page).Delete(&Event{}), gormplugin.ErrPage)
+		e.fails(e.db.Model(&Event{}).Clauses(page).Update("name", "x"), gormplugin.ErrPage)
+		e.count("events", 3)
+	}},
+	{"ConditionsAndPagesUseThePrimaryKey", func(e *env) {
+		type Tenant struct {
+			TenantID types.Snowflake `gorm:"primaryKey"`
+			ID       types.Snowflake `gorm:"primaryKey"`
+		}
+		db := e.inTime(core.Twitter())
+		e.migrate(&Tenant{})
+		var ids []types.Snowflake
+		var tenants []Tenant
+		for i := range types.Snowflake(4000) {
+			ids = append(ids, keyAt(i+1))
+			tenants = append(tenants, Tenant{1 + i%20, keyAt(i + 1)})
+		}
+		e.events(ids...)
+		e.must(db.CreateInBatches(&tenants, 1000))
+		if e.db.Name() != "mysql" {
+			e.must(db.Exec("ANALYZE"))
+		} else {
+			e.must(db.Exec("ANALYZE TABLE " + e.prefix + "events, " + e.prefix + "tenants"))
+		}
+		between := gormplugin.CreatedBetween(keyTime(2000), keyTime(2010))
+		for what, query := range map[string]func(tx *gorm.DB) *gorm.DB{
+			"CreatedBetween": func(tx *gorm.DB) *gorm.DB { return tx.Unscoped().Where(between).Find(&[]Event{}) },
+			"CreatedAfter":   func(tx *gorm.DB) *gorm.DB { return tx.Where(gormplugin.CreatedAfter(keyTime(3990))).Find(&[]Event{}) },
+			"CreatedBefore":  func(tx *gorm.DB) *gorm.DB { return tx.Where(gormplugin.CreatedBefore(keyTime(10))).Find(&[]Event{}) },
+			"PageAfter": func(tx *gorm.DB) *gorm.DB {
+				return tx.Unscoped().Clauses(gormplugin.PageAfter(keyAt(2000), 20)).Find(&[]Event{})
+			},
+			"PageBefore": func(tx *gorm.DB) *gorm.DB {
+				return tx.Unscoped().Clauses(gormplugin.PageBefore(keyAt(2000), 20)).Find(&[]Event{})
+			},
+			"CreatedBetween of a tenant": func(tx *gorm.DB) *gorm.DB {
+				return tx.Where("tenant_id = ?", 3).Where(between).Find(&[]Tenant{})
+			},
+			"PageBefore of a tenant": func(tx *gorm.DB) *gorm.DB {
+				return tx.Where("tenant_id = ?", 3).Clauses(gormplugin.PageBefore(keyAt(2000), 20)).Find(&[]Tenant{})
+			},
+		} {
+			plan, want := e.explain(db, query)
+			for _, part := range want {
+				if !strings.Contains(plan, part) {
+					e.Errorf("plan of %s = %s; want it to say %q", what, plan, part)
+				}
+			}
+			if strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "Sort") || strings.Contains(plan, "filesort") {
+				e.Errorf("plan of %s = %s; want no sort", what, plan)
+			}
+		}
+	}},
+}
+
+// explain returns the plan of a query, and what it says of one that goes by the
+// primary key.
+func (e *env) explain(db *gorm.DB, query func(tx *gorm.DB) *gorm.DB) (plan string, want []string) {
+	e.Helper()
+	verb := "EXPLAIN "
+	switch db.Name() {
+	case "sqlite":
+		verb, want = "EXPLAIN QUERY PLAN ", []string{"SEARCH", "PRIMARY KEY", "id"}
+	case "postgres":
+		want = []string{"_pkey", "Index Cond"}
+	case "mysql":
+		want = []string{"range", "PRIMARY"}
+	}
+	rows, err := db.Raw(verb + db.ToSQL(query)).Rows()
+	if err != nil {
+		e.Fatalf("EXPLAIN = %v; want no error", err)
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		e.Fatalf("Columns = %v; want no error", err)
+	}
+	var text strings.Builder
+	for rows.Next() {
+		cells, into := make([][]byte, len(columns)), make([]any, len(columns))
+		for i := range cells {
+			into[i] = &cells[i]
+		}
+		if err = rows.Scan(into...); err != nil {
+			e.Fatalf("Scan = %v; want no error", err)
+		}
+		for _, cell := range cells {
+			text.WriteString(string(cell) + " ")
+		}
+		text.WriteByte('\n')
+	}
+	plan = text.String()
+	if db.Name() == "sqlite" { // an index of its own, or the rowid
+		plan = strings.ReplaceAll(plan, "sqlite_autoindex", "PRIMARY KEY")
+	}
+	return plan, want
+}
+
+// keyTime returns a time of the layout core.Twitter that is n seconds behind
+// another, and keyAt a key of it.
+func keyTime(n types.Snowflake) time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Second)
+}
+
+func keyAt(n types.Snowflake) types.Snowflake { return core.Twitter().Min(keyTime(n)) + 77 }

@@ -1,0 +1,199 @@
+package integration
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	"gorm.io/plugin/dbresolver"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// elsewhere is a model of a table in another schema, under a name that has to be
+// quoted.
+type elsewhere struct {
+	ID     types.Snowflake `gorm:"column:Id"`
+	Parent *types.Snowflake
+}
+
+func TestGormCheckFindsTablesOfOtherSchemas(t *testing.T) {
+	for _, target := range gormTargets {
+		t.Run(target.name, func(t *testing.T) {
+			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+			name := "main.Odd Table"
+			quote := func(text string) string { return strings.ReplaceAll(text, `"`, "`") }
+			switch db.Name() {
+			case "postgres":
+				schema := spaceName()
+				must(t, db.Exec("CREATE SCHEMA "+schema).Error)
+				t.Cleanup(func() { must(t, db.Exec("DROP SCHEMA "+schema+" CASCADE").Error) })
+				name, quote = schema+".Odd Table", func(text string) string { return text }
+			case "mysql":
+				var space string
+				must(t, db.Raw("SELECT DATABASE()").Scan(&space).Error)
+				name = space + ".Odd Table"
+			}
+			space, _, _ := strings.Cut(name, ".")
+			must(t, db.Exec(quote(`CREATE TABLE `+space+`."Odd Table" ("Id" varchar(40) NOT NULL PRIMARY KEY, "parent" bigint)`)).Error)
+			oddTable = name
+			findings, err := gormplugin.Check(t.Context(), db, &elsewhere{})
+			if err != nil || len(findings) != 1 || findings[0].Problem != gormplugin.WrongType || findings[0].Table != name {
+				t.Fatalf("Check = %v, %v; want WrongType of %s alone", findings, err, name)
+			}
+			must(t, db.Connection(func(tx *gorm.DB) error {
+				for _, text := range findings[0].SQL {
+					if err := tx.Exec(text).Error; err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			findings, err = gormplugin.Check(t.Context(), db, &elsewhere{})
+			for _, f := range findings {
+				if f.Problem != gormplugin.NoRowID {
+					t.Errorf("Check after the repair found %v; want nothing", f)
+				}
+			}
+			must(t, err)
+		})
+	}
+}
+
+// shopOrder is a model of a table in the schema or database shopSpace. There is
+// one of the same name in the default one.
+type shopOrder struct{ ID types.Snowflake }
+
+var shopSpace string
+
+func (shopOrder) TableName() string { return shopSpace + ".orders" }
+
+// plainOrder is a model of that.
+type plainOrder struct{ ID types.Snowflake }
+
+func (plainOrder) TableName() string { return "orders" }
+
+func TestGormCheckKeepsTablesOfOneNameApart(t *testing.T) {
+	for _, target := range gormTargets {
+		t.Run(target.name, func(t *testing.T) {
+			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+			shopSpace = spaceName()
+			create, drop := "CREATE DATABASE "+shopSpace, "DROP DATABASE "+shopSpace
+			switch db.Name() {
+			case "sqlite":
+				pool, err := db.DB()
+				must(t, err)
+				pool.SetMaxOpenConns(1) // a schema is of one connection
+				create, drop = "ATTACH ':memory:' AS "+shopSpace, "DETACH "+shopSpace
+			case "postgres":
+				create, drop = "CREATE SCHEMA "+shopSpace, "DROP SCHEMA "+shopSpace+" CASCADE"
+			}
+			must(t, db.Exec(create).Error)
+			t.Cleanup(func() { must(t, db.Exec(drop).Error) })
+			key := "bigint PRIMARY KEY"
+			if db.Name() == "sqlite" {
+				key = "integer PRIMARY KEY"
+			}
+			must(t, db.Exec("CREATE TABLE orders (id "+key+", number varchar(40))").Error)
+			must(t, db.Exec("CREATE TABLE "+shopSpace+".orders (id varchar(20) PRIMARY KEY, number varchar(40))").Error)
+			if db.Name() == "sqlite" {
+				must(t, db.Exec("CREATE UNIQUE INDEX "+shopSpace+".shop_numbers ON orders (number)").Error)
+				must(t, db.Exec("CREATE TRIGGER "+shopSpace+".shop_trigger AFTER INSERT ON orders BEGIN SELECT 1; END").Error)
+			}
+			findings, err := gormplugin.Check(t.Context(), db, &plainOrder{}, &shopOrder{})
+			if err != nil || len(findings) != 1 || findings[0].Problem != gormplugin.WrongType || findings[0].Table != shopSpace+".orders" {
+				t.Fatalf("Check = %v, %v; want WrongType of %s.orders alone", findings, err, shopSpace)
+			}
+			for range 2 { // on SQLite, then NoRowID
+				for _, f := range findings {
+					must(t, db.Connection(func(tx *gorm.DB) error {
+						for _, text := range f.SQL {
+							if err := tx.Exec(text).Error; err != nil {
+								return err
+							}
+						}
+						return nil
+					}))
+				}
+				findings, err = gormplugin.Check(t.Context(), db, &plainOrder{}, &shopOrder{})
+				must(t, err)
+			}
+			if len(findings) != 0 {
+				t.Errorf("Check after the repair found %v; want nothing", findings)
+			}
+			if db.Name() != "sqlite" {
+				return
+			}
+			var here, there int
+			must(t, db.Raw("SELECT COUNT(*) FROM main.sqlite_master WHERE name LIKE 'shop%'").Scan(&here).Error)
+			must(t, db.Raw("SELECT COUNT(*) FROM "+shopSpace+".sqlite_master WHERE name LIKE 'shop%'").Scan(&there).Error)
+			if here != 0 || there != 2 {
+				t.Errorf("index and trigger after the repair: %d in main, %d where they were; want 0 and 2", here, there)
+			}
+		})
+	}
+}
+
+func TestGormCheckGoesByTheSearchPath(t *testing.T) {
+	db := withPlugin(t, opener(t, gormTargets[1].dialector(t))(&gorm.Config{Logger: logger.Discard}))
+	first, second := "First "+spaceName(), spaceName()
+	for _, space := range []string{first, second} {
+		must(t, db.Exec(`CREATE SCHEMA "`+space+`"`).Error)
+		t.Cleanup(func() { must(t, db.Exec(`DROP SCHEMA "`+space+`" CASCADE`).Error) })
+	}
+	must(t, db.Exec("CREATE TABLE "+second+".orders (id serial PRIMARY KEY)").Error)
+	must(t, db.Connection(func(tx *gorm.DB) error {
+		tx = tx.Session(&gorm.Session{})
+		must(t, tx.Exec(`SET search_path = "`+first+`", `+second).Error)
+		findings, err := gormplugin.Check(t.Context(), tx, &plainOrder{})
+		if err != nil || len(findings) != 2 || findings[0].Problem != gormplugin.NarrowColumn || findings[1].Problem != gormplugin.Counted {
+			t.Errorf("Check = %v, %v; want what is wrong with the table of the second schema", findings, err)
+		}
+		must(t, tx.Exec(`CREATE TABLE "`+first+`".orders (id bigserial PRIMARY KEY)`).Error)
+		findings, err = gormplugin.Check(t.Context(), tx, &plainOrder{})
+		if err != nil || len(findings) != 1 || findings[0].Problem != gormplugin.Counted {
+			t.Fatalf("Check = %v, %v; want what is wrong with the table of the first schema", findings, err)
+		}
+		for _, text := range findings[0].SQL {
+			must(t, tx.Exec(text).Error)
+		}
+		findings, err = gormplugin.Check(t.Context(), tx, &plainOrder{})
+		if err != nil || len(findings) != 0 {
+			t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
+		}
+		return nil
+	}))
+}
+
+// oddTable is the table of elsewhere. Each target has a cache of schemas of its
+// own.
+var oddTable string
+
+func (elsewhere) TableName() string { return oddTable }
+
+// A replica without tables stands for one that lags.
+func TestGormCheckAsksTheSourceNotTheReplica(t *testing.T) {
+	source, replica := gormTargets[0].dialector(t), gormTargets[0].dialector(t)
+	db := withPlugin(t, opener(t, source)(&gorm.Config{Logger: logger.Discard}))
+	resolver := dbresolver.Register(dbresolver.Config{Replicas: []gorm.Dialector{replica()}})
+	must(t, db.Use(resolver))
+	if err := db.Take(&box{}).Error; err == nil || !strings.Contains(err.Error(), "no such table") {
+		t.Fatalf("Take = %v; want the replica's error, that it has no table", err)
+	}
+	findings, err := gormplugin.Check(t.Context(), db, &box{}, &thing{})
+	must(t, err)
+	for _, f := range findings {
+		if f.Problem != gormplugin.NoRowID {
+			t.Errorf("Check found %v; want nothing but NoRowID", f)
+		}
+	}
+	must(t, resolver.Call(func(pool gorm.ConnPool) error { // Close in Cleanup reaches the source alone
+		if closer, ok := pool.(*sql.DB); ok && pool != db.Config.ConnPool {
+			return closer.Close()
+		}
+		return nil
+	}))
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// results are the output of the benchmarks.
+type results struct {
+	config map[string]string               // of the lines "key: value"
+	values map[string]map[string][]float64 // by benchmark, then by unit: one value per round
+}
+
+var (
+	configLine = regexp.MustCompile(`^(date|go|cores|commit|modules|rounds|cpu|goos|goarch): (.+)$`)
+	logLine    = regexp.MustCompile(`^\s+gorm_bench_test\.go:\d+: (\w+): (.+)$`) // the version of a database
+	procs      = regexp.MustCompile(`-\d+$`)
+)
+
+func parse(text string) (*results, error) {
+	r := &results{config: map[string]string{}, values: map[string]map[string][]float64{}}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if m := configLine.FindStringSubmatch(line); m != nil {
+			r.config[m[1]] = m[2]
+			continue
+		}
+		if m := logLine.FindStringSubmatch(line); m != nil {
+			r.config[m[1]] = m[2]
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") || len(fields)%2 != 0 {
+			continue
+		}
+		name := procs.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
+		if r.values[name] == nil {
+			r.values[name] = map[string][]float64{}
+		}
+		for i := 2; i < len(fields); i += 2 {
+			v, err := strconv.ParseFloat(fields[i], 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			r.values[name][fields[i+1]] = append(r.values[name][fields[i+1]], v)
+		}
+	}
+	if len(r.values) == 0 {
+		return nil, errors.New("no benchmark in it")
+	}
+	return r, nil
+}
+
+func median(list []float64) (float64, bool) {
+	if len(list) == 0 {
+		return 0, false
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2, true
+}
+
+func (r *results) median(name, unit string) (float64, bool) { return median(r.values[name][unit]) }
+
+// ratio returns the median of the ratios of each round: what disturbs a round
+// disturbs both sides of it.
+func (r *results) ratio(a, b string) (float64, bool) {
+	x, y := r.values[a]["ns/op"], r.values[b]["ns/op"]
+	if len(x) != len(y) {
+		return 0, false
+	}
+	var list []float64
+	for i := range x {
+		list = append(list, x[i]/y[i])
+	}
+	return median(list)
+}
+
+// The databases, and whether GORM reads counted keys back from them.
+var databases = []struct {
+	name, title string
+	reads       bool
+}{
+	{"SQLite", "SQLite", true},
+	{"PostgreSQL", "PostgreSQL", true},
+	{"MariaDB", "MariaDB", true},
+	{"MariaDBWithoutReturning", "MariaDB without RETURNING, as MySQL", false},
+}
+
+var shapes = []struct {
+	name, title string
+	variants    []string
+}{
+	{"one", "one Create", []string{"auto-increment", "snowkey", "uuid-v7", "snowkey-assign"}},
+	{"each", "1,000 Creates in one transaction", []string{"auto-increment", "snowkey", "uuid-v7"}},
+}
+
+var titles = map[string]string{
+	"auto-increment": "auto-increment",
+	"snowkey":        "snowkey",
+	"uuid-v7":        "UUIDv7",
+	"snowkey-assign": "snowkey, `Assign` and one statement per table",
+}
+
+// page returns docs/gorm-benchmarks.md.
+func (r *results) page() string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p(`# What keys cost with GORM
+
+This page is written by a program from the output of benchmarks, which is in
+[gorm-benchmarks.txt](gorm-benchmarks.txt). To repeat it, in internal/integration:
+
+    go run ./gormreport -rounds %s
+
+One operation stores 1,000 orders of 5 items each, 6,000 rows: in one `+"`Create`"+` of
+a slice, or in 1,000 `+"`Create`"+`s of one order each in one transaction. The models
+are the same but for the key: `+"`uint`"+`, counted by the database; `+"`types.Snowflake`"+` with
+the plugin and a `+"`core.Generator`"+`; a UUID of version 7 from a `+"`BeforeCreate`"+` hook,
+in the column type that suits the database (`+"`uuid`, `binary(16)`, `blob`"+`).
+
+Every benchmark takes its turn in every round. The times are medians of the rounds.
+The ratios compare with auto-increment within a round, and are medians of that.
+`, r.config["rounds"])
+	p("| | |\n|---|---|")
+	for _, key := range []string{"date", "cpu", "cores", "go", "modules", "SQLite", "PostgreSQL", "MariaDB", "commit", "rounds"} {
+		p("| %s | %s |", key, r.config[key])
+	}
+	p("\n## Goals\n\n| goal | | measured | |\n|---|---:|---:|---|")
+	for _, g := range r.goals() {
+		p("| %s | ≤ %s | %s | %s |", g.title, g.limit, g.measured, map[bool]string{true: "reached", false: "**missed**"}[g.reached])
+	}
+	p(`
+The CPU of the client is a small part of these times, and the plugin a small part of
+that. A key that is assigned is one more parameter per row than one that is counted;
+a key that is counted has to come back.`)
+	for _, s := range shapes {
+		p("\n## %s\n\n| | | ms | rows/s | against auto-increment | allocations |\n|---|---|---:|---:|---:|---:|", strings.ToUpper(s.title[:1])+s.title[1:])
+		for _, d := range databases {
+			title := d.title
+			for _, v := range s.variants {
+				name := "GORM/" + d.name + "/" + s.name + "/" + v
+				ns, ok := r.median(name, "ns/op")
+				if !ok {
+					p("| %s | %s | not measured | | | |", title, titles[v])
+				} else {
+					rate, _ := r.median(name, "rows/s")
+					allocs, _ := r.median(name, "allocs/op")
+					compared := ""
+					if x, ok := r.ratio(name, "GORM/"+d.name+"/"+s.name+"/auto-increment"); ok && v != "auto-increment" {
+						compared = fmt.Sprintf("%.2f ×", x)
+					}
+					p("| %s | %s | %.1f | %s | %s | %s |", title, titles[v], ns/1e6, thousands(rate), compared, thousands(allocs))
+				}
+				title = ""
+			}
+		}
+	}
+	p(`
+## The assignment alone
+
+Without a database: what the plugin does in a ` + "`Create`" + ` of n rows before GORM goes on,
+and ` + "`Assign`" + ` of orders with 5 items each. "free" is a source that only counts,
+"generator" a ` + "`core.Generator`" + `.
+
+| | ns per row | allocations in all |
+|---|---:|---:|`)
+	for _, name := range slices.Sorted(maps.Keys(r.values)) {
+		if ns, ok := r.median(name, "ns/row"); ok {
+			allocs, _ := r.median(name, "allocs/op")
+			p("| %s | %.1f | %s |", name, ns, thousands(allocs))
+		}
+	}
+	return b.String()
+}
+
+// A goal is a bound, and what was measured.
+type goal struct {
+	title, limit, measured string
+	reached                bool
+}
+
+// goals returns the goals. What was not measured was not reached.
+func (r *results) goals() []goal {
+	var list []goal
+	add := func(title, format string, limit, v float64, ok bool) {
+		g := goal{title: title, limit: fmt.Sprintf(format, limit), measured: "not measured"}
+		if ok {
+			g.measured, g.reached = fmt.Sprintf(format, v), v <= limit
+		}
+		list = append(list, g)
+	}
+	for _, s := range shapes {
+		for _, d := range databases {
+			base := "GORM/" + d.name + "/" + s.name + "/"
+			v, ok := r.ratio(base+"snowkey", base+"auto-increment")
+			title, limit := "never slower than auto-increment, but for noise", 1.03
+			if d.reads {
+				title, limit = "ahead of auto-increment, whose keys are read back", 1
+			}
+			add(fmt.Sprintf("%s: %s, %s", d.title, s.title, title), "%.2f ×", limit, v, ok)
+		}
+	}
+	for _, source := range []string{"free", "generator"} {
+		name := "Assignment/" + source + "/structs/n=5000"
+		v, ok := r.median(name, "ns/row")
+		add("assignment of 5,000 rows, source "+source+", ns per row", "%.1f", 25, v, ok)
+		v, ok = r.median(name, "allocs/op")
+		add("assignment of 5,000 rows, source "+source+", allocations per row", "%.4f", 0.001, v/5000, ok)
+	}
+	return list
+}
+
+// thousands writes n without decimals, in groups of three.
+func thousands(n float64) string {
+	digits := strconv.FormatFloat(n, 'f', 0, 64)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

@@ -1,0 +1,7 @@
+//go:build race
+
+package integration
+
+// bulkPairsByDefault: the race detector is slow, and looks at the code and not at
+// the values.
+const bulkPairsByDefault = 25

@@ -1,0 +1,148 @@
+//go:build unix
+
+package leasechaos
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// A Chaos is a store and what a run needs to know of it. Its runs use the store one
+// after the other or at the same time, each a namespace of its own.
+type Chaos struct {
+	Store string // for the table, and in the map of Main
+	DSN   string // for the Open of that map; in no error and no log
+
+	// Rows shows the rows of the store to the test. Nil: what the processes know of
+	// them will do.
+	Rows lease.Lister
+
+	// Forget makes the store forget all that it has acknowledged in a namespace, at
+	// one moment. Guard and NoGuard need it.
+	Forget func(ctx context.Context, namespace string) error
+
+	// For is how long a run takes at least. It goes on, up to a minute, until it has
+	// seen enough takeovers, losses and restarts.
+	For time.Duration
+
+	// Seed fixes what happens when, though not what comes of it. 0: a different one
+	// each time. The log names it.
+	Seed uint64
+}
+
+// A Result is what came of a run.
+type Result struct {
+	Store string
+	Rules Rules
+
+	IDs        int
+	Duplicates int
+
+	Takeovers int // claims of rows that nobody had given back, forgotten ones included
+	Losses    int // leases that noticed it
+	Restarts  int
+	Stops     int
+	Forgotten int // times that the store was made to forget
+}
+
+// longest is how long a run may go on.
+const longest = time.Minute
+
+// Run runs the processes under rules and checks their IDs. It fails the test if
+// these are not unique although the rules promise it, or unique for a minute although
+// the rules lack what it takes.
+func (c Chaos) Run(t *testing.T, rules Rules) Result {
+	t.Helper()
+	if rules.forgets() && c.Forget == nil {
+		t.Fatalf("leasechaos: Run(%s) on %s: Chaos.Forget is missing", rules, c.Store)
+	}
+	seed := c.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	r := &run{
+		chaos:     c,
+		rules:     rules,
+		t:         t,
+		dir:       t.TempDir(),
+		namespace: "chaos-" + strings.ToLower(crand.Text()),
+		random:    rand.New(rand.NewPCG(seed, 0)),
+	}
+	t.Logf("%s, %s: seed %d", c.Store, rules, seed)
+	r.conduct()
+
+	e, err := readJournals(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := readIDs(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ascend(); err != nil {
+		r.errorf("%v", err)
+	}
+	ids, duplicates := f.duplicates()
+	switch {
+	case !rules.unique() && len(duplicates) == 0:
+		r.errorf("none of %d IDs was repeated; want some, or the chaos proves nothing", ids)
+	case rules.unique():
+		if len(duplicates) > 0 {
+			r.errorf("%d of %d IDs were repeated; want none. The first is %s", len(duplicates), ids, f.describe(duplicates[0]))
+		}
+		if err := errors.Join(e.disjoint(), e.reserved(f)); err != nil {
+			r.errorf("%v", err)
+		}
+		if c.Rows != nil && !rules.forgets() {
+			r.checkRows(f)
+		}
+	}
+	return Result{
+		Store: c.Store, Rules: rules,
+		IDs: ids, Duplicates: len(duplicates),
+		Takeovers: e.takeovers(), Losses: e.losses,
+		Restarts: r.restarts, Stops: r.stops, Forgotten: r.forgotten,
+	}
+}
+
+// checkRows fails the test if an ID has a time that the store does not say was
+// reserved. The processes are dead; a request of theirs that is still under way
+// can raise a limit, or be a release, whose limit is after all IDs.
+func (r *run) checkRows(f idFiles) {
+	r.t.Helper()
+	space := lease.Space{Namespace: r.namespace, Workers: rows}
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	got, _, err := r.chaos.Rows.Rows(ctx, space)
+	if err != nil || len(got) != rows {
+		r.errorf("Rows = %d rows, error %v; want %d", len(got), err, rows)
+		return
+	}
+	for worker, newest := range f.newest() {
+		if worker >= rows || timeOf(newest) >= got[worker].Until {
+			r.errorf("%s; want a row that reserves more than that, of %+v", f.describe(newest), got)
+		}
+	}
+}
+
+// enough reports whether so much has happened that the run means something: IDs are
+// repeated, if they should be, else what makes a lease without a fence repeat them.
+func (r *run) enough() bool {
+	if !r.rules.unique() {
+		f, err := readIDs(r.dir)
+		if err != nil {
+			return false
+		}
+		_, duplicates := f.duplicates()
+		return len(duplicates) > 0
+	}
+	e, err := readJournals(r.dir)
+	return err == nil && e.takeovers() >= 4 && e.losses >= 1 && r.restarts >= 2 && r.stops >= 2 && (!r.rules.forgets() || r.forgotten >= 3)
+}

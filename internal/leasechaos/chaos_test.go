@@ -1,0 +1,335 @@
+//go:build unix
+
+package leasechaos
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/types"
+)
+
+func init() { Main(nil) }
+
+// writeIDs writes what a goroutine of a process would.
+func writeIDs(t *testing.T, dir, name string, ids ...types.Snowflake) {
+	t.Helper()
+	var b []byte
+	for _, id := range ids {
+		b = binary.LittleEndian.AppendUint64(b, uint64(id))
+	}
+	write(t, dir, name+idsEnd, string(b))
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRepeatedIDsAreFoundAcrossFiles(t *testing.T) {
+	dir := t.TempDir()
+	writeIDs(t, dir, "1-next", 10, 20, 30)
+	writeIDs(t, dir, "1-fill", 11, 20, 31)
+	writeIDs(t, dir, "2-next", 12, 20, 31, 40)
+	write(t, dir, "3-next"+idsEnd, "half")
+	f, err := readIDs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, repeated := f.duplicates()
+	if want := []types.Snowflake{20, 20, 31}; n != 10 || !slices.Equal(repeated, want) {
+		t.Errorf("duplicates() = %d, %v; want 10, %v", n, repeated, want)
+	}
+	if got, want := f.describe(31), "from 1-fill.ids and 2-next.ids"; !strings.HasSuffix(got, want) {
+		t.Errorf("describe(31) = %q; want %q at its end", got, want)
+	}
+	if err := f.ascend(); err != nil {
+		t.Errorf("ascend() = %v; want no error", err)
+	}
+}
+
+func TestIDsThatDoNotIncreaseAreFound(t *testing.T) {
+	for _, ids := range [][]types.Snowflake{{1, 3, 2}, {1, 1}} {
+		f := idFiles{"1-next.ids": ids}
+		if err := f.ascend(); !errors.Is(err, errNotAscending) {
+			t.Errorf("ascend() of %v = %v; want %v", ids, err, errNotAscending)
+		}
+	}
+}
+
+func TestNewestIDOfEachWorkerIsFound(t *testing.T) {
+	f := idFiles{"a": {newID(1, 0), newID(5, 2)}, "b": {newID(2, 0), newID(4, 2)}}
+	got := f.newest()
+	if len(got) != 2 || got[0] != newID(2, 0) || got[2] != newID(5, 2) {
+		t.Errorf("newest() = %v; want %d of worker 0 and %d of worker 2", got, newID(2, 0), newID(5, 2))
+	}
+}
+
+// read reads journals by the name of the process.
+func read(t *testing.T, journals map[string]string) events {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range journals {
+		write(t, dir, name+journalEnd, text)
+	}
+	e, err := readJournals(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestJournalsTellTakeoversAndLosses(t *testing.T) {
+	for _, test := range []struct {
+		name, one, two    string
+		takeovers, losses int
+	}{
+		{"first claims", "claim 0 1 10 20\n", "claim 1 1 10 20\n", 0, 0},
+		{"given back", "claim 0 1 10 20\nrelease 0 1 0 12\n", "claim 0 3 12 22\n", 0, 0},
+		{"taken over", "claim 0 1 10 20\nlost 0 1 0 0\n", "claim 0 2 20 30\n", 1, 1},
+		{"reply of the first claim lost", "claim 0 2 20 30\n", "", 1, 0},
+		{"forgotten", "claim 0 1 10 20\n", "claim 0 1 30 40\n", 1, 0},
+		{"half a line", "claim 0 1 10 20\n", "claim 0 2 20 3", 0, 0},
+	} {
+		e := read(t, map[string]string{"1": test.one, "2": test.two})
+		if got := e.takeovers(); got != test.takeovers || e.losses != test.losses {
+			t.Errorf("%s: takeovers, losses = %d, %d; want %d, %d", test.name, got, e.losses, test.takeovers, test.losses)
+		}
+	}
+}
+
+func TestHoldsThatOverlapAreFound(t *testing.T) {
+	for _, test := range []struct {
+		name, one, two string
+		want           error
+	}{
+		{"one after the other", "claim 0 1 10 20\n", "claim 0 2 20 30\n", nil},
+		{"of two rows", "claim 0 1 10 20\n", "claim 1 1 10 20\n", nil},
+		{"begun too early", "claim 0 1 10 20\n", "claim 0 2 19 30\n", errOverlap},
+		{"renewed in spite of a takeover", "claim 0 1 10 20\nrenew 0 1 0 25\n", "claim 0 2 20 30\n", errOverlap},
+		{"given back", "claim 0 1 10 20\nrenew 0 1 0 40\nrelease 0 1 0 12\n", "claim 0 3 12 30\n", nil},
+		{"given back too much", "claim 0 1 10 20\nrelease 0 1 0 14\n", "claim 0 3 13 30\n", errOverlap},
+		{"not begun, as under the guard", "claim 0 1 30 20\n", "claim 0 2 25 40\n", nil},
+	} {
+		if err := read(t, map[string]string{"1": test.one, "2": test.two}).disjoint(); !errors.Is(err, test.want) {
+			t.Errorf("%s: disjoint() = %v; want %v", test.name, err, test.want)
+		}
+	}
+}
+
+func TestIDsOfTimesThatAreNotReservedAreFound(t *testing.T) {
+	e := read(t, map[string]string{
+		"1": fmt.Sprintf("claim 0 1 %d %d\nrenew 0 1 0 %d\n", epoch+10, epoch+20, epoch+30),
+		"2": fmt.Sprintf("claim 0 2 %d %d\n", epoch+30, epoch+40),
+	})
+	for _, test := range []struct {
+		file         string
+		tick, worker types.Snowflake
+		want         error
+	}{
+		{"1-next.ids", 10, 0, nil},
+		{"1-fill.ids", 29, 0, nil},
+		{"1-next.ids", 9, 0, errUnreserved},
+		{"1-next.ids", 30, 0, errUnreserved}, // it is the other's
+		{"1-next.ids", 20, 1, errUnreserved},
+		{"3-next.ids", 20, 0, errUnreserved},
+	} {
+		f := idFiles{test.file: {newID(test.tick, test.worker)}}
+		if err := e.reserved(f); !errors.Is(err, test.want) {
+			t.Errorf("reserved() of tick %d, worker %d in %s = %v; want %v", test.tick, test.worker, test.file, err, test.want)
+		}
+	}
+}
+
+func newID(tick, worker types.Snowflake) types.Snowflake {
+	return tick<<(workerBits+sequenceBits) | worker<<sequenceBits | 7
+}
+
+func TestTimeAndWorkerAreThoseOfTheLayout(t *testing.T) {
+	id := newID(61_000_000_000, 2)
+	p := layout().Parts(id)
+	if got, want := timeOf(id), lease.MillisOf(p.Time); got != want || workerOf(id) != p.Worker {
+		t.Errorf("timeOf, workerOf(%d) = %d, %d; want %d, %d", id, got, workerOf(id), want, p.Worker)
+	}
+}
+
+// newStore returns a store under rules; what it draws is draw, or less where
+// it must be.
+func newStore(t *testing.T, beneath lease.Store, rules Rules, draw int) *store {
+	t.Helper()
+	j, err := openJournal(filepath.Join(t.TempDir(), "1"+journalEnd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.file.Close() })
+	return &store{Store: beneath, rules: rules, journal: j, intN: func(n int) int { return min(draw, n-1) }}
+}
+
+// healthy is a draw with which no call has a fault.
+const healthy = oneIn - 1
+
+func newClaim(owner string) lease.Claim {
+	return lease.Claim{
+		Space: lease.Space{Namespace: "n", Workers: 4, Layout: "l"},
+		Owner: owner, Nonce: owner, Window: 3000, Now: lease.MillisOf(time.Now()), Skew: 5000,
+	}
+}
+
+func TestClaimsAreOfFewerRowsAndAShorterWindow(t *testing.T) {
+	m := leasetest.NewMemory(nil)
+	s := newStore(t, m, Fence, healthy)
+	reply, err := s.Claim(t.Context(), newClaim("me"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _, err := m.Rows(t.Context(), newClaim("me").Space)
+	if got := reply.Row.Until - reply.Now; got != 1000 || len(all) != rows || err != nil {
+		t.Errorf("Claim reserves %d ms of %d rows, %v; want 1000 of %d", got, len(all), err, rows)
+	}
+}
+
+func TestLeaseWithoutFenceBeginsAtItsOwnClockAndHasNoLimit(t *testing.T) {
+	m := leasetest.NewMemory(nil)
+	c := newClaim("me")
+	c.Now -= 2000
+	for worker := range int64(rows) { // all were used up to a moment that the store has not come to
+		m.Set(lease.Space{Namespace: "n", Workers: rows, Layout: "l"}, lease.Row{Worker: worker, Until: c.Now + 4000})
+	}
+	s := newStore(t, m, TTL, healthy)
+	reply, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.From(reply); got != c.Now {
+		t.Errorf("Claim begins at %d; want the claimant's clock, %d", got, c.Now)
+	}
+	if got := reply.Row.Until - c.Now; got < forever {
+		t.Errorf("Claim reserves %d ms; want a year", got)
+	}
+	r := lease.Renewal{Space: c.Space, Worker: reply.Row.Worker, Epoch: reply.Row.Epoch, Owner: "me", Known: []string{"me"},
+		Nonce: "n1", Next: c.Now + 5000, Until: reply.Row.Until, Window: c.Window, Now: c.Now, Skew: c.Skew}
+	renewed, err := s.Renew(t.Context(), r)
+	if err != nil || renewed.Row.Until != r.Until || renewed.Before != r.Until {
+		t.Errorf("Renew = %+v, %v; want the limit %d", renewed, err, r.Until)
+	}
+	all, now, err := m.Rows(t.Context(), c.Space)
+	if got := all[r.Worker].Until; err != nil || got > now+4000 {
+		t.Errorf("the row is reserved until %d, %v; want no more than it was, or a window from %d", got, err, now)
+	}
+}
+
+func TestStolenRowsAreHeldByOthers(t *testing.T) {
+	m := leasetest.NewMemory(nil)
+	s := newStore(t, m, FenceStolen, healthy)
+	for i := range rows {
+		c := newClaim(fmt.Sprint("holder", i))
+		c.Space.Workers = rows
+		if _, err := m.Claim(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.intN = func(n int) int {
+		if n == oneIn {
+			return healthy
+		}
+		return 0 // it steals
+	}
+	c := newClaim("thief")
+	reply, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply.Row.Epoch != 2 || c.From(reply) < reply.Before || reply.Before <= reply.Now {
+		t.Errorf("Claim = %+v, from %d; want a row of another's time, and nothing of that time", reply, c.From(reply))
+	}
+}
+
+// What becomes of a claim, at once and in the end, under each fault.
+func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
+	for _, test := range []struct {
+		fault       int
+		err         error
+		done, later bool          // whether the row is claimed when the call returns; in the end
+		least       time.Duration // that the call takes
+	}{
+		{requestLost, errInjected, false, false, 0},
+		{replyLost, errInjected, true, true, 0},
+		{replyLate, nil, true, true, time.Second},
+		{zombie, errInjected, false, true, 0},
+		{healthy, nil, true, true, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := leasetest.NewMemory(nil)
+			s := newStore(t, m, Fence, test.fault)
+			claimed := func() bool {
+				all, _, err := m.Rows(t.Context(), newClaim("me").Space)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return slices.ContainsFunc(all, func(r lease.Row) bool { return r.Owner == "me" })
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			_, err := s.Claim(ctx, newClaim("me"))
+			took, done := time.Since(began), claimed()
+			time.Sleep(time.Minute)
+			if later := claimed(); !errors.Is(err, test.err) || done != test.done || later != test.later || took < test.least {
+				t.Errorf("fault %d: Claim = %v after %v; claimed: %t, later %t; want %v after %v; %t, %t",
+					test.fault, err, took, done, later, test.err, test.least, test.done, test.later)
+			}
+		})
+	}
+}
+
+// The test that a run belongs to may end without a chance to do anything, and a
+// worker that is stopped can do nothing either.
+func TestKeeperKillsItsGroupWhenItsInputEnds(t *testing.T) {
+	r := &run{t: t, dir: t.TempDir()}
+	input := r.keep()
+	sleeper := exec.CommandContext(context.WithoutCancel(t.Context()), "sleep", "600")
+	sleeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: r.keeper.Process.Pid}
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := sleeper.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range []*exec.Cmd{r.keeper, sleeper} {
+		_ = cmd.Wait()
+		status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if !ok || status.Signal() != syscall.SIGKILL {
+			t.Errorf("%s ended with %v; want it killed", cmd.Path, cmd.ProcessState)
+		}
+	}
+}
+
+func TestWorkerWithoutAStoreSaysSo(t *testing.T) {
+	r := &run{t: t, dir: t.TempDir()}
+	input := r.keep()
+	defer r.end(input)
+	cmd := r.command(order{Store: "nowhere", DSN: "secret"}, r.keeper.Process.Pid)
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), `"nowhere"`) || strings.Contains(said.String(), "secret") {
+		t.Errorf("a worker for a store that Main has not ends with %v and says %q; want a failure that names the store and not where it is", err, said.String())
+	}
+}

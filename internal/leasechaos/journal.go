@@ -1,0 +1,165 @@
+//go:build unix
+
+package leasechaos
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// The files of a process begin with the same name and end in one of these.
+const (
+	journalEnd = ".journal" // what happened to its lease
+	idsEnd     = ".ids"     // its IDs, 8 bytes each; one file for each goroutine
+	errorsEnd  = ".err"     // its standard error
+)
+
+// A journal is what a process writes down about its lease. Each line is one write,
+// so none is lost when the process is killed.
+type journal struct{ file *os.File }
+
+func openJournal(path string) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	return &journal{f}, err
+}
+
+// A journal has the confirmed requests before the lease knows of them, and releases
+// before the store does. Errors of the writes are left alone: what is missing then
+// fails the run.
+
+func (j *journal) claimed(row lease.Row, from lease.Millis) {
+	_, _ = fmt.Fprintf(j.file, "claim %d %d %d %d\n", row.Worker, row.Epoch, from, row.Until)
+}
+
+func (j *journal) renewed(row lease.Row) {
+	_, _ = fmt.Fprintf(j.file, "renew %d %d 0 %d\n", row.Worker, row.Epoch, row.Until)
+}
+
+func (j *journal) released(r lease.Release) {
+	_, _ = fmt.Fprintf(j.file, "release %d %d 0 %d\n", r.Worker, r.Epoch, r.End)
+}
+
+func (j *journal) lost(e *lease.LostError) {
+	_, _ = fmt.Fprintf(j.file, "lost %d %d 0 0\n", e.Worker, e.Epoch)
+}
+
+// A hold is one lease's hold on a row: all its IDs have a time in [from, until).
+type hold struct {
+	process       string
+	worker, epoch int64
+	from, until   lease.Millis
+	released      bool // or tried to
+}
+
+func (h hold) String() string {
+	return fmt.Sprintf("process %s, worker %d, epoch %d, from %d until %d", h.process, h.worker, h.epoch, h.from, h.until)
+}
+
+// Events are what the journals of a run say.
+type events struct {
+	holds  []*hold
+	losses int
+}
+
+// readJournals reads all journals in dir.
+func readJournals(dir string) (e events, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+journalEnd))
+	if err != nil {
+		return events{}, err
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return events{}, err
+		}
+		process := strings.TrimSuffix(filepath.Base(path), journalEnd)
+		var now *hold
+		for line := range strings.Lines(string(text)) {
+			var what string
+			h := hold{process: process}
+			if n, _ := fmt.Sscanf(line, "%s %d %d %d %d\n", &what, &h.worker, &h.epoch, &h.from, &h.until); n < 5 || !strings.HasSuffix(line, "\n") {
+				continue // it is being written
+			}
+			switch {
+			case what == "claim":
+				now = &h
+				e.holds = append(e.holds, now)
+			case what == "lost":
+				e.losses++
+			case now == nil || now.worker != h.worker || now.epoch != h.epoch:
+				return events{}, fmt.Errorf("leasechaos: %s of a row that was not claimed: %s", what, h)
+			case what == "renew":
+				now.until = max(now.until, h.until)
+			case what == "release":
+				now.until, now.released = min(now.until, h.until), true
+			}
+		}
+	}
+	return e, nil
+}
+
+// takeovers returns how many claims were of rows that nobody had given back,
+// forgotten ones included.
+func (e events) takeovers() (n int) {
+	type place struct{ worker, epoch int64 }
+	claimed, released := map[place]bool{}, map[place]bool{}
+	for _, h := range e.holds {
+		released[place{h.worker, h.epoch}] = released[place{h.worker, h.epoch}] || h.released
+	}
+	for _, h := range e.holds {
+		// A claim adds one to the epoch, and so does a release. If the holder before
+		// has tried to give the row back, its epoch was the one before the last. An
+		// epoch that comes again is that of a row that was forgotten.
+		at := place{h.worker, h.epoch}
+		if claimed[at] || h.epoch > 1 && !released[place{h.worker, h.epoch - 2}] {
+			n++
+		}
+		claimed[at] = true
+	}
+	return n
+}
+
+var (
+	errOverlap    = errors.New("leasechaos: two leases have the same time of a row")
+	errUnreserved = errors.New("leasechaos: an ID has a time that is not reserved for its lease")
+)
+
+// disjoint returns an error if two holds on a row have a time in common, even one
+// for which neither has returned an ID.
+func (e events) disjoint() error {
+	holds := slices.DeleteFunc(slices.Clone(e.holds), func(h *hold) bool { return h.until <= h.from })
+	slices.SortFunc(holds, func(a, b *hold) int { return cmp.Or(cmp.Compare(a.worker, b.worker), cmp.Compare(a.from, b.from)) })
+	for i := 1; i < len(holds); i++ {
+		if a, b := holds[i-1], holds[i]; a.worker == b.worker && a.until > b.from {
+			return fmt.Errorf("%w: %s; %s", errOverlap, a, b)
+		}
+	}
+	return nil
+}
+
+// reserved returns an error unless each ID is in a hold that its process had.
+func (e events) reserved(f idFiles) error {
+	holds := map[string][]*hold{}
+	for _, h := range e.holds {
+		holds[h.process] = append(holds[h.process], h)
+	}
+	for name, ids := range f {
+		process, _, _ := strings.Cut(name, "-")
+		for _, id := range ids {
+			worker, at := workerOf(id), timeOf(id)
+			if !slices.ContainsFunc(holds[process], func(h *hold) bool {
+				return h.worker == worker && h.from <= at && at < h.until
+			}) {
+				return fmt.Errorf("%w: in %s, %s, at %d; it had %v", errUnreserved, name, parts(id), at, holds[process])
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+//go:build unix
+
+package leasechaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// An Open opens a store at an address. It is called in a process of its own, which
+// never closes the store: it is mostly killed.
+type Open func(dsn string) (lease.Store, error)
+
+// variable is the environment variable by which a test binary knows that it is a
+// process of a run. It holds an order.
+const variable = "SNOWKEY_LEASECHAOS_ORDER"
+
+// An order says what a process is to do.
+type order struct {
+	Keep bool // be the keeper, and nothing of what follows
+
+	Store     string // in the map of Main
+	DSN       string
+	Namespace string
+	Rules     Rules
+	Seed      uint64
+	Files     string // begins the path of every file that the process writes
+}
+
+// Main returns at once in a test binary that was started to run tests. In one that
+// a run has started as one of its processes, it does as that and does not return.
+// Call it in an init function, or at the beginning of TestMain. stores has a way to
+// open every store that a test of the binary has chaos for.
+func Main(stores map[string]Open) {
+	text, ok := os.LookupEnv(variable)
+	if !ok {
+		return
+	}
+	var o order
+	err := json.Unmarshal([]byte(text), &o)
+	switch {
+	case err != nil:
+	case o.Keep:
+		err = keep()
+	default:
+		err = work(o, stores[o.Store])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// keep waits for the end of the process that has started this one, which is when
+// standard input ends, and kills the process group of which this is the leader. A
+// worker could not do that for itself: it may be stopped.
+func keep() error {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return syscall.Kill(-os.Getpid(), syscall.SIGKILL)
+}

@@ -1,0 +1,108 @@
+//go:build unix
+
+package leasechaos
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// Rules say what a run leaves to the leases to prevent duplicates with, and what
+// it does to them.
+type Rules int
+
+const (
+	// Fence is the protocol as it is.
+	Fence Rules = iota
+
+	// FenceStolen is Fence, and rows are also taken over at any time, from holders
+	// that are alive and well.
+	FenceStolen
+
+	// TTL is a lease as many have it: the row is the holder's until its time is
+	// over, and IDs go by the clock. There is no fence. IDs repeat.
+	TTL
+
+	// Guard is the protocol on a store that forgets what it has acknowledged, with
+	// the loss guard, which asks for clocks that agree.
+	Guard
+
+	// NoGuard is Guard without the loss guard. IDs repeat.
+	NoGuard
+)
+
+var names = [...]string{"fence", "fence, rows stolen", "none (TTL)", "fence and loss guard, rows forgotten", "fence, rows forgotten"}
+
+func (r Rules) String() string {
+	if r < 0 || int(r) >= len(names) {
+		return fmt.Sprintf("Rules(%d)", int(r))
+	}
+	return names[r]
+}
+
+// unique reports whether the rules promise that no ID is repeated.
+func (r Rules) unique() bool { return r == Fence || r == FenceStolen || r == Guard }
+
+// forgets reports whether the store is made to forget its rows.
+func (r Rules) forgets() bool { return r == Guard || r == NoGuard }
+
+// lossGuard returns Config.LossGuard of the leases: its default, or off.
+func (r Rules) lossGuard() time.Duration {
+	if r == Guard {
+		return 0
+	}
+	return -1
+}
+
+// window returns how much time the leases reserve in truth. The shortest that a
+// lease can be asked for lets few rows expire in the seconds that a test has; a
+// third of it, put into the requests on their way, shows no more to the lease than
+// a store that is slow or whose clock is late. Not with the guard: the lease
+// computes with its window there.
+func (r Rules) window() time.Duration {
+	if r.forgets() {
+		return leaseWindow
+	}
+	return leaseWindow / 3
+}
+
+// jump returns how far clocks are from the truth at most. The guard's condition is
+// that they agree within its default of half a second.
+func (r Rules) jump() time.Duration {
+	if r.forgets() {
+		return 200 * time.Millisecond
+	}
+	return 3 * time.Second
+}
+
+// stop returns for how long processes are stopped at most: so long that the rows of
+// most of them expire meanwhile.
+func (r Rules) stop() time.Duration { return leaseWindow/2 + 2*r.window() }
+
+// leaseWindow is Config.Window of the leases.
+const leaseWindow = 3 * time.Second
+
+// There are twice as many processes as rows, so that each row that expires finds
+// its next owner at once.
+const (
+	processes = 6
+	rows      = 3
+)
+
+// layout has few numbers in a millisecond: a process uses most of them, so two
+// that use one millisecond repeat each other's.
+func layout() core.Layout {
+	return core.Layout{
+		Epoch: epoch.Time(), Unit: time.Millisecond,
+		TimeBits: 41, WorkerBits: workerBits, SequenceBits: sequenceBits,
+	}
+}
+
+const (
+	epoch        = lease.Millis(1735689600000) // 2025-01-01 UTC
+	workerBits   = 2
+	sequenceBits = 8
+)

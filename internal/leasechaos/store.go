@@ -1,0 +1,144 @@
+//go:build unix
+
+package leasechaos
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// A store is a lease.Store as a run shows it to a lease: faults are injected, the
+// window is that of the rules, and where the rules have no fence it lies.
+type store struct {
+	lease.Store
+	rules   Rules
+	journal *journal
+	intN    func(n int) int // a random number below n; it may be called at any time
+}
+
+// LosesWrites implements [lease.Lossy] as the store beneath does.
+func (s *store) LosesWrites() bool {
+	l, ok := s.Store.(lease.Lossy)
+	return ok && l.LosesWrites()
+}
+
+// Claim implements [lease.Store].
+func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	asked := c
+	s.change(&c.Space, &c.Window)
+	if s.rules == FenceStolen && s.intN(2) == 0 {
+		// A row is free when its limit plus the guard has passed. So this takes any
+		// row, in every store, by its own rules; and the lease, which has not asked
+		// for it, begins where every lease begins that has no guard.
+		c.Guard, c.Skew = -lease.Millis(time.Hour/time.Millisecond), lease.Millis(time.Hour/time.Millisecond)
+	}
+	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) { return s.Store.Claim(ctx, c) })
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	s.journal.claimed(reply.Row, asked.From(reply))
+	if s.rules == TTL {
+		// It begins at its own clock, as if nobody had had the row before, and stops
+		// when it is told that the row is lost, and not before.
+		reply.Before, reply.Now, reply.Row.Until = 0, asked.Now, asked.Now+forever
+	}
+	return reply, nil
+}
+
+// Renew implements [lease.Store].
+func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	until := r.Until
+	s.change(&r.Space, &r.Window)
+	if s.rules == TTL {
+		r.Next, r.Until = 0, 0 // the row is reserved by the store's clock alone
+	}
+	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) { return s.Store.Renew(ctx, r) })
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	s.journal.renewed(reply.Row)
+	if s.rules == TTL {
+		reply.Before, reply.Row.Until = until, until
+	}
+	return reply, nil
+}
+
+// Release implements [lease.Store].
+func (s *store) Release(ctx context.Context, r lease.Release) error {
+	s.change(&r.Space, nil)
+	s.journal.released(r)
+	_, err := call(ctx, s, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Store.Release(ctx, r) })
+	return err
+}
+
+// forever is a year, in milliseconds: a limit that no lease reaches.
+const forever = lease.Millis(365 * 24 * time.Hour / time.Millisecond)
+
+// change makes a request one for fewer rows than a layout can have, and for a
+// shorter window.
+func (s *store) change(space *lease.Space, window *lease.Millis) {
+	space.Workers = rows
+	if window != nil {
+		*window = lease.Millis(s.rules.window() / time.Millisecond)
+	}
+}
+
+// delay returns a random length of time up to most.
+func (s *store) delay(most time.Duration) time.Duration {
+	return time.Duration(s.intN(int(most/time.Millisecond)+1)) * time.Millisecond
+}
+
+// shared returns a source of random numbers for several goroutines.
+func shared(r *rand.Rand) (intN func(n int) int) {
+	var mu sync.Mutex
+	return func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return r.IntN(n)
+	}
+}
+
+// The faults, each of which a call in twenty has.
+const (
+	requestLost = iota
+	replyLost
+	replyLate
+	zombie
+	oneIn = 20
+)
+
+// errInjected is all that a lease learns of a request that was lost.
+var errInjected = errors.New("leasechaos: injected: no reply")
+
+// call makes one request, and one of five goes wrong.
+func call[T any](ctx context.Context, s *store, do func(context.Context) (T, error)) (T, error) {
+	var none T
+	switch s.intN(oneIn) {
+	case requestLost:
+		return none, errInjected
+	case replyLost:
+		_, _ = do(ctx)
+		return none, errInjected
+	case replyLate: // after the deadline, and it is believed, as by a process that was stopped
+		reply, err := do(ctx)
+		<-ctx.Done()
+		time.Sleep(s.delay(s.rules.window()))
+		return reply, err
+	case zombie: // done when nobody expects it any more
+		later := s.delay(2 * s.rules.window())
+		go func() {
+			time.Sleep(later)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseWindow)
+			defer cancel()
+			_, _ = do(ctx)
+		}()
+		return none, errInjected
+	default:
+		return do(ctx)
+	}
+}

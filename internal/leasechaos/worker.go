@@ -1,0 +1,151 @@
+//go:build unix
+
+package leasechaos
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/types"
+)
+
+// work returns IDs of one generator, with one lease, until the process is killed
+// or asked to end by SIGTERM, which makes it close the generator.
+func work(o order, open Open) error {
+	if open == nil {
+		return fmt.Errorf("leasechaos: no store %q in the map of Main", o.Store)
+	}
+	asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	beneath, err := open(o.DSN)
+	if err != nil {
+		return err
+	}
+	j, err := openJournal(o.Files + journalEnd)
+	if err != nil {
+		return err
+	}
+	source := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, n)) }
+	var c clock
+	go c.jump(source(0), o.Rules.jump())
+	s := &store{Store: beneath, rules: o.Rules, journal: j, intN: shared(source(1))}
+
+	l, err := acquire(asked, s, lease.Config{
+		Namespace:   o.Namespace,
+		Layout:      layout(),
+		Window:      leaseWindow,
+		LossGuard:   o.Rules.lossGuard(),
+		AcquireWait: -1,
+		OnLost:      j.lost,
+		Logger:      slog.New(slog.DiscardHandler),
+		Now:         c.now,
+	})
+	if asked.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	g, err := core.New(core.Config{Layout: layout(), Worker: l, MaxLeaseWait: leaseWindow / 8})
+	if err != nil {
+		return err
+	}
+
+	// Two goroutines of one generator, which both race with its end.
+	ended := make(chan error, 2)
+	go func() { ended <- issue(o.Files+"-next"+idsEnd, source(2), one(g)) }()
+	go func() { ended <- issue(o.Files+"-fill"+idsEnd, source(3), all(g)) }()
+	for range cap(ended) {
+		select {
+		case err = <-ended:
+		case <-asked.Done():
+			ctx, cancel := context.WithTimeout(context.Background(), leaseWindow/2)
+			_ = g.Close(ctx) // the store has faults, so it may fail
+			cancel()
+			err = <-ended
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// acquire tries until there is a row, or ctx ends.
+func acquire(ctx context.Context, s lease.Store, c lease.Config) (*lease.Lease, error) {
+	for {
+		l, err := lease.Acquire(ctx, s, c)
+		var wrong *lease.ValueError
+		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) || errors.Is(err, lease.ErrLayout) {
+			return l, err
+		}
+		time.Sleep(leaseWindow / 16)
+	}
+}
+
+// A source sets as many elements of ids to new IDs as it can, from the first, and
+// returns how many.
+type source func(ids []types.Snowflake) (int, error)
+
+// one takes one ID after the other.
+func one(g *core.Generator) source {
+	return func(ids []types.Snowflake) (int, error) {
+		for i := range ids {
+			var err error
+			if ids[i], err = g.Next(context.Background()); err != nil {
+				return i, err
+			}
+		}
+		return len(ids), nil
+	}
+}
+
+// all takes all IDs at once.
+func all(g *core.Generator) source {
+	return func(ids []types.Snowflake) (int, error) {
+		if err := g.Fill(context.Background(), ids); err != nil {
+			return 0, err
+		}
+		return len(ids), nil
+	}
+}
+
+// issue writes bursts of IDs to a file until the generator is closed. An ID counts
+// as returned when it is in the file. Each burst is one write, right after the IDs
+// were returned: a process that is killed takes the last one with it at most,
+// which can only hide a duplicate, never show one that is none.
+func issue(path string, r *rand.Rand, from source) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	ids := make([]types.Snowflake, 200)
+	var bytes []byte
+	for {
+		n, failed := from(ids[:1+r.IntN(len(ids))])
+		bytes = bytes[:0]
+		for _, id := range ids[:n] {
+			bytes = binary.LittleEndian.AppendUint64(bytes, uint64(id))
+		}
+		if _, err := f.Write(bytes); err != nil {
+			return err
+		}
+		switch {
+		case errors.Is(failed, core.ErrClosed):
+			return nil
+		case failed != nil && !errors.Is(failed, core.ErrReservationExhausted):
+			return failed
+		}
+		time.Sleep(between(r, 0, 5*time.Millisecond))
+	}
+}

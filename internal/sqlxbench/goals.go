@@ -1,0 +1,67 @@
+package main
+
+import "fmt"
+
+// A goal is a bound, and what was measured.
+type goal struct {
+	title, limit, measured string
+	reached                bool
+}
+
+// atLeast makes a goal that something is so many times as fast as something else.
+func (r *results) atLeast(title string, limit float64, a, b string) goal {
+	v, ok := r.speed(a, b)
+	return newGoal(title, "≥", limit, v, ok, v.median >= limit)
+}
+
+// inTime makes a goal that something takes at most so many times as long.
+func (r *results) inTime(title string, limit float64, a, b string) goal {
+	v, ok := r.speed(b, a)
+	return newGoal(title, "≤", limit, v, ok, v.median <= limit)
+}
+
+// newGoal makes a goal. What was not measured was not reached. Three digits behind
+// the point, so that none looks like its limit and misses it.
+func newGoal(title, sign string, limit float64, v spread, measured, reached bool) goal {
+	g := goal{title: title, limit: fmt.Sprintf("%s %.2f ×", sign, limit), measured: "not measured"}
+	if measured {
+		g.measured = fmt.Sprintf("%.3f × (%.3f to %.3f)", v.median, v.low, v.high)
+		g.reached = reached
+	}
+	return g
+}
+
+// limitGoals says how much of the limit is to be reached, and limitTitles of what.
+var (
+	limitGoals  = map[string]float64{"SQLite": 0.85, "PostgreSQL-pgx": 0.62, "PostgreSQL-pq": 0.62, "MariaDB": 0.95}
+	limitTitles = map[string]string{"SQLite": "the driver alone", "PostgreSQL-pgx": "`CopyFrom`", "PostgreSQL-pq": "`COPY`", "MariaDB": "`LOAD DATA`"}
+)
+
+// goals returns all goals, whether they were measured or not.
+func (r *results) goals() []goal {
+	var list []goal
+	for _, t := range targets {
+		ours, limit := t.name+"/"+lines+"/snowkey", r.limitOf(t, lines)
+		list = append(list, r.atLeast(t.title+": 20,000 rows against "+limitTitles[t.name], limitGoals[t.name], ours, limit))
+		if t.name == "PostgreSQL-pgx" {
+			list = append(list, r.atLeast(t.title+": 20,000 rows with pgxcopy, against `CopyFrom`", 0.97, ours+"-copy", limit))
+		}
+	}
+	for _, t := range targets {
+		for _, load := range []string{lines, graph} {
+			what := map[string]string{lines: "20,000 rows", graph: "the graph"}[load]
+			base := t.name + "/" + load + "/"
+			list = append(list,
+				r.atLeast(t.title+": "+what+" against `NamedExec`", 1.5, base+"snowkey", base+"NamedExec"),
+				r.atLeast(t.title+": "+what+" against GORM", 1.5, base+"snowkey", base+"GORM"))
+		}
+	}
+	for _, t := range targets {
+		base := t.name + "/" + graph + "/"
+		list = append(list, r.inTime(t.title+": time of the graph against two bulk loads", 1.05, base+"snowkey", base+"snowkey-two"))
+		if t.name == "PostgreSQL-pgx" {
+			list = append(list, r.inTime(t.title+": time of the graph against two bulk loads, with pgxcopy", 1.05, base+"snowkey-copy", base+"snowkey-two-copy"))
+		}
+	}
+	return list
+}

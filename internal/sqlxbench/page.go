@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// page returns docs/sqlx-benchmarks.md.
+func (r *results) page() string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p(`# How fast sqlxhelper inserts
+
+This page is written by a program from what it measured, which is in
+[sqlx-benchmarks.txt](sqlx-benchmarks.txt). To repeat it, in internal/sqlxbench:
+
+    %s
+
+"Lines" are 20,000 rows of six columns into a table with a primary key and an index;
+"graph" is 1,000 orders of five items each, under a foreign key. Each is one
+transaction, begin and commit included, on an open connection and into empty tables.
+After every run all rows are read back and compared. Keys are `+"`int64`"+` and ascend.
+sqlxhelper assigns them, and in the graph the foreign keys, within the measured time,
+from a source that only counts; the others get rows that have them.
+
+Every variant takes its turn in every round, in random order. Rates, CPU and
+allocations are medians of the rounds. The ratios are of rates, taken within a round,
+and medians of that: above 1, a row of the table is faster than what it is compared with.
+At the goals, the middle half of the rounds lies within the bounds in parentheses.
+`, r.config["command"])
+	if most := r.disturbed(); most > busyLimit {
+		p("**A draft: other programs used up to %d %% of the CPUs before a round.**\n", most)
+	}
+	p("| | |\n|---|---|")
+	for _, key := range []string{"date", "cpu", "cores", "go", "modules"} {
+		p("| %s | %s |", key, r.config[key])
+	}
+	for _, t := range targets {
+		if version, ok := r.config[t.name]; ok {
+			p("| %s | %s |", t.title, version)
+		}
+	}
+	p("| commit | %s |\n| rounds | %s |", r.config["commit"], r.config["rounds"])
+	p("| other programs before a round | at most %d %% of the CPUs |", r.disturbed())
+	p("\n## Goals\n\n| goal | | measured | |\n|---|---:|---:|---|")
+	for _, g := range r.goals() {
+		p("| %s | %s | %s | %s |", g.title, g.limit, g.measured, map[bool]string{true: "reached", false: "**missed**"}[g.reached])
+	}
+	for _, load := range []string{lines, graph} {
+		p("\n## %s", map[string]string{lines: "Lines: 20,000 rows", graph: "Graph: 1,000 orders of five items"}[load])
+		for _, t := range targets {
+			p("\n### %s\n\n%s", t.title, r.table(t, load))
+		}
+	}
+	p(`
+CPU is client + server. The client is all of this program; the server is the process
+or thread of the connection, without what others write to disk for it. SQLite is in
+the client.
+
+` + "`LOAD DATA`" + ` is a limit and no way to store rows: it takes duplicates, texts that are
+too long and numbers that are none without an error.`)
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// disturbed returns the most that other programs used before a round.
+func (r *results) disturbed() int {
+	if len(r.others) == 0 {
+		return 0
+	}
+	return slices.Max(r.others)
+}
+
+// table returns the table of a target.
+func (r *results) table(t target, load string) string {
+	var b strings.Builder
+	b.WriteString("| | k rows/s | ÷ limit | ÷ NamedExec | ÷ GORM | CPU, µs per row | allocations per row |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	limit, base := r.limitOf(t, load), t.name+"/"+load+"/"
+	for _, v := range variants() {
+		if v.load != load || !v.on(t) {
+			continue
+		}
+		name := nameOf(t, v)
+		rate, ok := r.median(name, "rows/s")
+		if !ok {
+			fmt.Fprintf(&b, "| %s | not measured | | | | | |\n", v.title)
+			continue
+		}
+		allocs, _ := r.median(name, "allocs/row")
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", v.title, number(rate/1e3),
+			r.ratio(name, limit), r.ratio(name, base+"NamedExec"), r.ratio(name, base+"GORM"), r.cpu(name), number(allocs))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// ratio writes how many times as fast a is as b.
+func (r *results) ratio(a, b string) string {
+	v, ok := r.speed(a, b)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", v.median)
+}
+
+// cpu writes the CPU time of a row, of the client and of the server if it is known.
+func (r *results) cpu(name string) string {
+	client, ok := r.median(name, "client-us/row")
+	if !ok {
+		return ""
+	}
+	if server, ok := r.median(name, "server-us/row"); ok {
+		return number(client) + " + " + number(server)
+	}
+	return number(client)
+}
+
+// number writes three digits or so: what was measured has no more.
+func number(v float64) string {
+	switch {
+	case v < 10:
+		return fmt.Sprintf("%.2f", v)
+	case v < 100:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}

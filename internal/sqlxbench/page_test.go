@@ -1,0 +1,122 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// ideal returns results in which every variant takes its share of 1 s.
+func ideal() *results {
+	rounds := map[string][3]float64{}
+	for _, target := range targets {
+		for _, v := range variants() {
+			share := 1.0
+			switch {
+			case !v.on(target):
+				continue
+			case v.limit:
+				share = 0.25
+			case strings.HasPrefix(v.name, "snowkey"):
+				share = 0.25
+			}
+			rounds[nameOf(target, v)] = [3]float64{share * 1e9, share * 2e9, share * 3e9}
+		}
+	}
+	return fake(rounds)
+}
+
+func TestGoalsAreReachedAtTheirLimits(t *testing.T) {
+	for _, g := range ideal().goals() {
+		if !g.reached {
+			t.Errorf("goal %q = %s; want it reached", g.title, g.measured)
+		}
+	}
+	for _, test := range []struct {
+		slower string // takes so many times as long as the limit, or as what it is compared with
+		factor float64
+		goal   string
+		want   bool
+	}{
+		{"SQLite/lines/snowkey", 1 / 0.851, "SQLite, mattn: 20,000 rows against the driver alone", true},
+		{"SQLite/lines/snowkey", 1 / 0.849, "SQLite, mattn: 20,000 rows against the driver alone", false},
+		{"PostgreSQL-pgx/lines/snowkey", 1 / 0.621, "PostgreSQL, pgx: 20,000 rows against `CopyFrom`", true},
+		{"PostgreSQL-pgx/lines/snowkey", 1 / 0.619, "PostgreSQL, pgx: 20,000 rows against `CopyFrom`", false},
+		{"PostgreSQL-pgx/lines/snowkey-copy", 1 / 0.969, "PostgreSQL, pgx: 20,000 rows with pgxcopy, against `CopyFrom`", false},
+		{"PostgreSQL-pq/lines/snowkey", 1 / 0.619, "PostgreSQL, lib/pq: 20,000 rows against `COPY`", false},
+		{"MariaDB/lines/snowkey", 1 / 0.949, "MariaDB: 20,000 rows against `LOAD DATA`", false},
+		{"MariaDB/lines/snowkey", 4 / 1.49, "MariaDB: 20,000 rows against GORM", false},
+		{"MariaDB/lines/snowkey", 4 / 1.51, "MariaDB: 20,000 rows against GORM", true},
+		{"SQLite/graph/snowkey", 4 / 1.49, "SQLite, mattn: the graph against `NamedExec`", false},
+		{"SQLite/graph/snowkey", 1.049, "SQLite, mattn: time of the graph against two bulk loads", true},
+		{"SQLite/graph/snowkey", 1.051, "SQLite, mattn: time of the graph against two bulk loads", false},
+		{"PostgreSQL-pgx/graph/snowkey-copy", 1.051, "PostgreSQL, pgx: time of the graph against two bulk loads, with pgxcopy", false},
+	} {
+		r := ideal()
+		ns := r.values[test.slower]["ns/op"]
+		for i := range ns {
+			ns[i] *= test.factor
+		}
+		found := false
+		for _, g := range r.goals() {
+			if g.title == test.goal {
+				found = true
+				if g.reached != test.want {
+					t.Errorf("%s at %.3f of the time: goal %q, %s = %v; want %v", test.slower, test.factor, g.title, g.measured, g.reached, test.want)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("there is no goal %q", test.goal)
+		}
+	}
+}
+
+func TestWhatWasNotMeasuredIsNoGoalReached(t *testing.T) {
+	r := fake(map[string][3]float64{"SQLite/lines/snowkey": {1, 1, 1}})
+	for _, g := range r.goals() {
+		if g.reached || g.measured != "not measured" {
+			t.Errorf("goal %q = %q, %v; want it not measured", g.title, g.measured, g.reached)
+		}
+	}
+}
+
+func TestPageHasMediansAndRatios(t *testing.T) {
+	r := fake(map[string][3]float64{
+		"SQLite/lines/limit-1":   {20e6, 25e6, 40e6},
+		"SQLite/lines/limit-50":  {16e6, 20e6, 32e6},
+		"SQLite/lines/snowkey":   {20e6, 25e6, 40e6},
+		"SQLite/lines/NamedExec": {40e6, 40e6, 80e6},
+		"SQLite/lines/GORM":      {60e6, 60e6, 60e6},
+	})
+	r.values["SQLite/lines/GORM"]["server-us/row"] = []float64{1, 7, 3}
+	r.config = map[string]string{"command": "go run . -rounds 3", "SQLite": "3.54.1", "cpu": "Some CPU"}
+	r.others = []int{2, 10, 4}
+	page := r.page()
+	for _, want := range []string{
+		"    go run . -rounds 3\n",
+		"| SQLite, mattn | 3.54.1 |",
+		"| cpu | Some CPU |",
+		"| other programs before a round | at most 10 % of the CPUs |",
+		"| **limit**: mattn's driver, prepared for 50 rows | 1000 | 1.00 | 2.50 | 3.00 | 2.25 | 1.50 |",
+		"| **snowkey** `InsertMany` | 800 | 0.80 | 2.00 | 2.40 | 2.25 | 1.50 |",
+		"| GORM `CreateInBatches` of 1,000 | 333 | 0.33 | 0.67 | 1.00 | 2.25 + 3.00 | 1.50 |",
+		"| ent `CreateBulk` of 1,000 | not measured | | | | | |",
+		"| SQLite, mattn: 20,000 rows against the driver alone | ≥ 0.85 × | 0.800 × (0.800 to 0.800) | **missed** |",
+		"| SQLite, mattn: 20,000 rows against `NamedExec` | ≥ 1.50 × | 2.000 × (1.600 to 2.000) | reached |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "draft") {
+		t.Error("page of a quiet machine calls itself a draft")
+	}
+}
+
+func TestPageOfADisturbedMachineIsADraft(t *testing.T) {
+	r := ideal()
+	r.others = []int{0, 11, 0}
+	if page := r.page(); !strings.Contains(page, "**A draft: other programs used up to 11 % of the CPUs before a round.**") {
+		t.Errorf("page does not call itself a draft:\n%s", page)
+	}
+}

@@ -1,0 +1,133 @@
+package sqlxcases
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/sqlxhelper"
+)
+
+// conflict is an error that says of any database what makes InTx run again.
+type conflict struct{}
+
+func (conflict) Error() string    { return "could not serialize access" }
+func (conflict) SQLState() string { return "40001" }
+
+func (d Database) runsAgain(t *testing.T) {
+	d.tables(t, orderTables...)
+	h := sqlxhelper.New(NewCounter(0))
+	orders := newOrders(4) // outside of the function: the same rows in every run
+	var first []order
+	runs := 0
+	err := sqlxhelper.InTx(ctx, d.DB, nil, func(tx *sqlx.Tx) error {
+		runs++
+		if err := h.InsertGraph(ctx, tx, "orders", orders); err != nil {
+			return err
+		}
+		if runs == 1 {
+			first = append(first, orders...)
+			return fmt.Errorf("mine: %w", conflict{})
+		}
+		return nil
+	})
+	if err != nil || runs != 2 {
+		t.Errorf("InTx() = %v after %d runs; want nil after 2", err, runs)
+	}
+	for i := range orders {
+		if orders[i].ID != first[i].ID {
+			t.Errorf("key of order %d = %d in the first run, %d in the second", i, first[i].ID, orders[i].ID)
+		}
+		d.wantCount(t, fmt.Sprintf("orders WHERE id = %d", orders[i].ID), 1)
+	}
+	d.wantCount(t, "orders", 4)
+	d.wantCount(t, "order_items", 12)
+}
+
+// Two transactions update two rows in opposite order. The one that the server
+// ends is run again, when nobody is in its way any more.
+func (d Database) deadlock(t *testing.T) {
+	d.tables(t, rowsTable)
+	h := sqlxhelper.New(NewCounter(100))
+	stock := newRows(2)
+	stock[0].ID, stock[1].ID = 1, 2
+	if err := h.InsertMany(ctx, d.DB, "many_rows", stock); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var both sync.WaitGroup // has its first row in the first run
+	both.Add(2)
+	var mu sync.Mutex
+	runs := 0
+	for i := range 2 {
+		made := row{N: 7}
+		wg.Go(func() {
+			here := sync.OnceFunc(both.Done)
+			defer here() // lets the other one go on if this one fails
+			err := sqlxhelper.InTx(ctx, d.DB, nil, func(tx *sqlx.Tx) error {
+				mu.Lock()
+				runs++
+				mu.Unlock()
+				for _, id := range []int{1 + i, 2 - i} {
+					if _, err := tx.Exec(fmt.Sprintf("UPDATE many_rows SET n = n + 10 WHERE id = %d", id)); err != nil {
+						return err
+					}
+					here()
+					both.Wait()
+				}
+				return h.Insert(ctx, tx, "many_rows", &made)
+			})
+			if err != nil {
+				t.Errorf("InTx() = %v; want nil", err)
+			}
+		})
+	}
+	wg.Wait()
+	if runs != 3 {
+		t.Errorf("%d runs; want 3, one of them for the one that lost", runs)
+	}
+	d.wantCount(t, "many_rows WHERE n = 7", 2)
+	d.wantCount(t, "many_rows WHERE id = 1 AND n = 20", 1)
+	d.wantCount(t, "many_rows WHERE id = 2 AND n = 21", 1)
+}
+
+// The row that a transaction has read is changed before it writes what follows
+// from it. It is run again, and reads what the other one has written.
+func (d Database) serialization(t *testing.T) {
+	d.tables(t, rowsTable)
+	h := sqlxhelper.New(NewCounter(100))
+	d.exec(t, "INSERT INTO many_rows (id, n) VALUES (1, 10)")
+	made := row{}
+	runs := 0
+	err := sqlxhelper.InTx(ctx, d.DB, &sql.TxOptions{Isolation: sql.LevelSerializable}, func(tx *sqlx.Tx) error {
+		runs++
+		var n int
+		if err := tx.Get(&n, "SELECT n FROM many_rows WHERE id = 1"); err != nil {
+			return err
+		}
+		if runs == 1 {
+			other := sqlxhelper.InTx(ctx, d.DB, &sql.TxOptions{Isolation: sql.LevelSerializable}, func(tx *sqlx.Tx) error {
+				_, err := tx.Exec("UPDATE many_rows SET n = n + 1 WHERE id = 1")
+				return err
+			})
+			if other != nil {
+				return errors.Join(errors.New("the other transaction"), other)
+			}
+		}
+		made.N = n
+		if err := h.Insert(ctx, tx, "many_rows", &made); err != nil {
+			return err
+		}
+		_, err := tx.Exec(fmt.Sprintf("UPDATE many_rows SET n = %d WHERE id = 1", n*2))
+		return err
+	})
+	if err != nil || runs != 2 {
+		t.Errorf("InTx() = %v after %d runs; want nil after 2", err, runs)
+	}
+	d.wantCount(t, "many_rows WHERE id = 1 AND n = 22", 1)
+	d.wantCount(t, "many_rows WHERE id = 101 AND n = 11", 1)
+	d.wantCount(t, "many_rows", 2)
+}

@@ -1,0 +1,299 @@
+package sqlxhelper_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/snowkey/snowkey/internal/sqlxcases"
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
+)
+
+// pairUnnest is the only statement for many rows of pair.
+const pairUnnest = `INSERT INTO "t" ("id", "n") SELECT unnest($1::bigint[]), unnest($2::integer[])`
+
+// expectDescribe expects that table t is asked for, and says that it has the
+// columns of pair.
+func expectDescribe(mock sqlmock.Sqlmock) {
+	mock.ExpectQuery(sqlxhelper.DescribeText).WithArgs(`"t"`).WillReturnRows(
+		sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"}).AddRow("id", "bigint", 20, false, true, true).AddRow("n", "integer", 23, false, true, true))
+}
+
+func TestManyRowsOnPostgresAreArrays(t *testing.T) {
+	db, mock := newMock(t)
+	h := newHelper(sqlxhelper.PostgreSQL)
+	expectDescribe(mock)
+	mock.ExpectExec(pairUnnest).WithArgs("{1,2,3,4,5,6,7,8,9,10,11}", "{0,1,2,3,4,5,6,7,8,9,10}").WillReturnResult(done(11))
+	rows := make([]pair, 11)
+	for i := range rows {
+		rows[i].N = i
+	}
+	if err := h.InsertMany(ctx, db, "t", rows); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+	// The types are known now, and few rows do not need them.
+	mock.ExpectExec(manyText(10)).WillReturnResult(done(10))
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(12))
+	if err := errors.Join(h.InsertMany(ctx, db, "t", make([]pair, 10)), h.InsertMany(ctx, db, "t", make([]pair, 12))); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+}
+
+func TestTypesAreReadAgainAfterAnError(t *testing.T) {
+	db, mock := newMock(t)
+	h := newHelper(sqlxhelper.PostgreSQL)
+	expectDescribe(mock)
+	for i, result := range []error{nil, errMine, nil} {
+		if i == 2 {
+			expectDescribe(mock)
+		}
+		if result != nil {
+			mock.ExpectExec(pairUnnest).WillReturnError(result)
+		} else {
+			mock.ExpectExec(pairUnnest).WillReturnResult(done(11))
+		}
+		if err := h.InsertMany(ctx, db, "t", make([]pair, 11)); !errors.Is(err, result) {
+			t.Errorf("InsertMany() = %v; want %v", err, result)
+		}
+	}
+}
+
+func TestTypesAreReadUnderTheSavepointOfTheCall(t *testing.T) {
+	db, mock := newMock(t)
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnError(errMine)
+	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec(manyText(11)).WillReturnResult(done(11))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, tx, "t", make([]pair, 11)); err != nil {
+		t.Errorf("InsertMany(types cannot be read) = %v; want nil", err)
+	}
+}
+
+// The rows before go as arrays, and in the order in which they were given.
+func TestRowThatDoesNotFitGoesByValuesWithThoseAfterIt(t *testing.T) {
+	rows := make([]pair, 6050)
+	rows[6010].N = 1 << 40 // not an integer
+	db, mock := newMock(t)
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	expectDescribe(mock)
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(6000))
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(10))
+	mock.ExpectExec(manyText(32)).WillReturnResult(done(32))
+	mock.ExpectExec(manyText(8)).WillReturnResult(done(8))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, tx, "t", rows); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+}
+
+func TestSeveralChunksOfArraysRunInATransaction(t *testing.T) {
+	db, mock := newMock(t)
+	expectDescribe(mock)
+	mock.ExpectBegin()
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(6000))
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", make([]pair, 6001)); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+	// One statement needs none, and a row that does not fit sends all by VALUES.
+	rows := make([]pair, 20)
+	rows[19].N = 1 << 40
+	h := newHelper(sqlxhelper.PostgreSQL)
+	expectDescribe(mock)
+	mock.ExpectExec(manyText(20)).WillReturnResult(done(20))
+	if err := h.InsertMany(ctx, db, "t", rows); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+}
+
+type wideText struct {
+	ID types.Snowflake `db:"id"`
+	N  string          `db:"n"`
+}
+
+func TestChunksOfArraysAreBoundedInBytes(t *testing.T) {
+	db, mock := newMock(t)
+	rows := make([]wideText, 50)
+	for i := range rows {
+		rows[i].N = strings.Repeat("x", 1<<18)
+	}
+	mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(
+		sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"}).AddRow("id", "bigint", 20, false, true, true).AddRow("n", "text", 25, false, true, true))
+	mock.ExpectBegin()
+	for n := 50; n > 0; n -= 8 {
+		mock.ExpectExec(`INSERT INTO "t" ("id", "n") SELECT unnest($1::bigint[]), unnest($2::text[])`).WillReturnResult(done(int64(min(n, 8))))
+	}
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", rows); err != nil {
+		t.Errorf("InsertMany(50 rows of 256 KiB) = %v; want nil", err)
+	}
+}
+
+func TestContextIsLookedAtBetweenArrays(t *testing.T) {
+	// A transaction of another context: database/sql would roll back its own in a
+	// goroutine, which nothing waits for.
+	db, mock := newMock(t)
+	tx := newTx(t, db, mock)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	expectDescribe(mock)
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(6000))
+	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.OnProgress(func(int, int) { cancel() }))
+	if err := h.InsertMany(ctx, tx, "t", make([]pair, 6001)); !errors.Is(err, context.Canceled) {
+		t.Errorf("InsertMany(context that ends) = %v; want context.Canceled", err)
+	}
+}
+
+// fakeCopier takes what it is given.
+type fakeCopier struct {
+	statements []string
+	data       []string
+	err        error
+}
+
+func (c *fakeCopier) Copy(_ context.Context, _ sqlx.ExecerContext, statement string, rows io.Reader) (int64, error) {
+	c.statements = append(c.statements, statement)
+	b, err := io.ReadAll(rows)
+	c.data = append(c.data, string(b))
+	n := strings.Count(string(b), "\n")
+	if strings.HasSuffix(statement, "binary)") {
+		n = (len(b) - 19 - 2) / 22 // 2 columns: 2 + 4+8 + 4+4
+	}
+	return int64(n), errors.Join(err, c.err)
+}
+
+func TestCopyIsUsedFromItsNumberOfRowsOnInATransaction(t *testing.T) {
+	db, mock := newMock(t)
+	c := &fakeCopier{}
+	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(c, 20))
+	expectDescribe(mock)
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(19))
+	mock.ExpectBegin()
+	expectDescribe(mock)
+	mock.ExpectCommit()
+	if err := errors.Join(h.InsertMany(ctx, db, "t", make([]pair, 19)), h.InsertMany(ctx, db, "t", make([]pair, 20))); err != nil {
+		t.Fatalf("InsertMany() = %v; want nil", err)
+	}
+	if want := `COPY "t" ("id", "n") FROM STDIN (FORMAT binary)`; len(c.statements) != 1 || c.statements[0] != want {
+		t.Errorf("COPY statements = %q; want %q", c.statements, want)
+	}
+	if want := 19 + 20*22 + 2; len(c.data[0]) != want || !strings.HasPrefix(c.data[0], "PGCOPY\n\xff\r\n\x00") || !strings.HasSuffix(c.data[0], "\xff\xff") {
+		t.Errorf("COPY data = %q; want %d bytes, from the header to the trailer", c.data[0], want)
+	}
+}
+
+type textPair struct {
+	ID types.Snowflake `db:"id"`
+	N  any             `db:"n"`
+}
+
+// Each way ends well where it can go no further, and the next one goes on.
+func TestCopyGoesFromBinaryToTextToValues(t *testing.T) {
+	db, mock := newMock(t)
+	c := &fakeCopier{}
+	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(c, 20))
+	rows := make([]textPair, 30)
+	for i := range rows {
+		rows[i].N = int64(i)
+	}
+	rows[10].N = "10" // the server reads it, as text
+	rows[25].N = 25.0 // the driver knows what that means
+	expectDescribe(mock)
+	mock.ExpectBegin()
+	expectDescribe(mock)
+	mock.ExpectExec(manyText(5)).WillReturnResult(done(5))
+	mock.ExpectCommit()
+	var progress []int
+	h = h.With(sqlxhelper.OnProgress(func(done, _ int) { progress = append(progress, done) }))
+	if err := h.InsertMany(ctx, db, "t", rows); err != nil {
+		t.Fatalf("InsertMany() = %v; want nil", err)
+	}
+	if len(c.data) != 2 || !strings.HasPrefix(c.data[1], "11\t10\n12\t11\n") || !strings.HasSuffix(c.data[1], "25\t24\n") {
+		t.Errorf("COPY data = %q; want rows 11 to 25 as text after those before", c.data)
+	}
+	if len(progress) != 3 || progress[0] != 10 || progress[1] != 25 || progress[2] != 30 {
+		t.Errorf("progress = %v; want 10, 25, 30", progress)
+	}
+}
+
+func TestCopyIntoATableThatWasAlteredIsUndone(t *testing.T) {
+	db, mock := newMock(t)
+	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(&fakeCopier{}, 20))
+	now := sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"}).AddRow("id", "bigint", 20, false, true, true)
+	for _, now := range []*sqlmock.Rows{now.AddRow("n", "real", 700, false, true, true), sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"})} {
+		expectDescribe(mock)
+		mock.ExpectBegin()
+		mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(now)
+		mock.ExpectRollback()
+		if err := h.InsertMany(ctx, db, "t", make([]pair, 20)); !errors.Is(err, sqlxhelper.ErrTableChanged) {
+			t.Errorf("InsertMany() = %v; want ErrTableChanged", err)
+		}
+	}
+}
+
+func TestTypesThatOthersDoNotSeeAreReadInEveryCall(t *testing.T) {
+	db, mock := newMock(t)
+	h := newHelper(sqlxhelper.PostgreSQL)
+	for range 2 {
+		mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"}).
+			AddRow("id", "bigint", 20, false, true, true).AddRow("n", "integer", 23, false, true, false))
+		mock.ExpectExec(pairUnnest).WillReturnResult(done(11))
+		if err := h.InsertMany(ctx, db, "t", make([]pair, 11)); err != nil {
+			t.Errorf("InsertMany() = %v; want nil", err)
+		}
+	}
+}
+
+func TestCopyThatLosesRowsIsACountError(t *testing.T) {
+	db, mock := newMock(t)
+	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(emptyCopier{}, 20))
+	expectDescribe(mock)
+	mock.ExpectBegin()
+	mock.ExpectRollback()
+	var count *sqlxhelper.CountError
+	if err := h.InsertMany(ctx, db, "t", make([]pair, 20)); !errors.As(err, &count) || count.Rows != 20 || count.Affected != 0 {
+		t.Errorf("InsertMany() = %v; want a CountError with 20 rows, 0 affected", err)
+	}
+}
+
+type emptyCopier struct{}
+
+func (emptyCopier) Copy(_ context.Context, _ sqlx.ExecerContext, _ string, rows io.Reader) (int64, error) {
+	_, err := io.Copy(io.Discard, rows)
+	return 0, err
+}
+
+func TestDescribePreloadsTypesAndFindsNoTable(t *testing.T) {
+	db, mock := newMock(t)
+	h := newHelper(sqlxhelper.PostgreSQL)
+	const exists = "SELECT pg_catalog.to_regclass($1) IS NOT NULL"
+	mock.ExpectQuery(exists).WithArgs(`"shop"."t"`).WillReturnRows(sqlmock.NewRows([]string{"exists"}).AddRow(false))
+	if err := h.Describe(ctx, db, "shop.t"); !errors.Is(err, sqlxhelper.ErrArgument) {
+		t.Errorf("Describe(no table) = %v; want ErrArgument", err)
+	}
+	mock.ExpectQuery(exists).WillReturnRows(sqlmock.NewRows([]string{"exists"}).AddRow(true))
+	expectDescribe(mock)
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(11))
+	if err := errors.Join(h.Describe(ctx, db, "t"), h.InsertMany(ctx, db, "t", make([]pair, 11))); err != nil {
+		t.Errorf("Describe(), InsertMany() = %v; want nil", err)
+	}
+	if err := sqlxhelper.New(sqlxcases.NewCounter(0), sqlxhelper.WithDialect(sqlxhelper.MySQL)).Describe(ctx, db, "t"); err != nil {
+		t.Errorf("Describe(MySQL) = %v; want nil, without a query", err)
+	}
+	if err := h.Describe(ctx, db, `"t"`); !errors.Is(err, sqlxhelper.ErrName) {
+		t.Errorf("Describe(quoted name) = %v; want ErrName", err)
+	}
+}

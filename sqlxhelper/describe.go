@@ -1,0 +1,275 @@
+package sqlxhelper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// A description is what has to be known of a table of PostgreSQL to send rows
+// there otherwise than by VALUES. To a table with the zero description all rows
+// go by VALUES.
+type description struct {
+	columns map[string]columnType
+	// copies: COPY does what INSERT would do. It does not with row level
+	// security, which it refuses, nor where a session has the server take what
+	// is sent for another encoding: it may be one in which a character ends in
+	// what is a backslash or a tab otherwise.
+	copies bool
+	// lasts: others see the table so too, now and later.
+	lasts bool
+}
+
+// A columnType is the type of a column, as far as rows can be sent to it
+// otherwise than by VALUES.
+type columnType struct {
+	name  string // for a cast
+	class class
+}
+
+// A class is what types have in common that take the same Go values.
+type class uint8
+
+const (
+	// otherClass takes text, and hands it to the input function of the type as
+	// VALUES does: uuid, inet, interval, citext and so on.
+	otherClass class = iota + 1
+	textClass        // text, varchar, char and enums
+	jsonClass
+	jsonbClass
+	byteaClass
+	boolClass
+	int2Class
+	int4Class
+	int8Class
+	numericClass
+	float4Class
+	float8Class
+	timestamptzClass
+	timestampClass
+	dateClass
+)
+
+// The types that take more than text, by their OIDs, which never change. OIDs
+// and not names: anybody can make a type of the name int4.
+var classes = map[int64]class{
+	16: boolClass, 17: byteaClass, 20: int8Class, 21: int2Class, 23: int4Class,
+	700: float4Class, 701: float8Class, 1700: numericClass,
+	1082: dateClass, 1114: timestampClass, 1184: timestamptzClass,
+	25: textClass, 1042: textClass, 1043: textClass,
+	114: jsonClass, 3802: jsonbClass,
+}
+
+// describeText reads all about a table at once. The result has no rows if there
+// is no such table, or none that rows can be sent to but by VALUES:
+//
+//   - A view, a foreign table and a table with rules do with an INSERT what they
+//     like, and a rule may run its own statements with the rows.
+//   - A transaction with a snapshot may see what a table was before somebody has
+//     altered it, while COPY and INSERT meet the table of now. The file of a
+//     table is another one after most changes of a type, and pg_relation_filenode
+//     looks at the one of now.
+//   - With array_nulls off, a NULL in an array is a text of four letters.
+//
+// Nor has it a column that is none of these:
+//
+//   - A domain and a composite type look like their parts to some drivers and
+//     not to others; a range is rare.
+//   - unnest would take an array apart to its elements.
+//   - The elements of a box[] are separated by semicolons.
+//   - Of a type with a length or the like, as bit(3), the text is read by its
+//     function for input without it in VALUES and unnest, and with it by COPY;
+//     the errors are others then, and interval minute to second reads '1:30'
+//     otherwise than interval does. For the character types, numeric and
+//     timestamps it makes no difference.
+//   - A generated column refuses values from INSERT; so does GENERATED ALWAYS AS
+//     IDENTITY, and COPY would fill it. VALUES brings the error.
+//
+// format_type has two ways to leave out the length. With NULL for it, char(3)
+// becomes "character", and a cast to character[] cuts all strings to one byte,
+// silently. With -1 it becomes bpchar, which has no length; the assignment to
+// the column then complains of long strings as it does with VALUES.
+//
+// The last column, lasts, is false for a temporary table, and for a column that
+// the transaction itself has created or altered, which may be rolled back. Before
+// it has a number it has done neither; from then on all that it writes bears that
+// number, or a later one under a savepoint, and age counts back from it.
+const describeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), t.oid::bigint, t.typtype = 'e', ` +
+	`NOT c.relrowsecurity AND pg_catalog.current_setting('client_encoding') IN ('UTF8', 'SQL_ASCII'), ` +
+	`c.relpersistence <> 't' AND (pg_catalog.txid_current_if_assigned() IS NULL OR pg_catalog.age(a.xmin) > 0) ` +
+	`FROM pg_catalog.pg_class c ` +
+	`JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid ` +
+	`JOIN pg_catalog.pg_type t ON t.oid = a.atttypid ` +
+	`WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r', 'p') AND NOT c.relhasrules ` +
+	`AND pg_catalog.pg_relation_filenode(c.oid) IS NOT DISTINCT FROM NULLIF(c.relfilenode, 0) ` +
+	`AND pg_catalog.current_setting('array_nulls') = 'on' ` +
+	`AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' AND a.attidentity <> 'a' ` +
+	`AND t.typtype IN ('b', 'e') AND t.typcategory <> 'A' AND t.typarray <> 0 AND t.typdelim = ',' ` +
+	`AND (a.atttypmod = -1 OR t.oid IN (1042, 1043, 1114, 1184, 1700))`
+
+// describe reads a table. The error is that of the database; a table that does
+// not exist is the zero table.
+func describe(ctx context.Context, db sqlx.QueryerContext, name string) (*description, error) {
+	rows, err := db.QueryContext(ctx, describeText, quoted(name))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // where Next has not come to the end
+	t := &description{columns: map[string]columnType{}, lasts: true}
+	for rows.Next() {
+		var column, typ string
+		var oid int64
+		var enum, lasts bool
+		if err := rows.Scan(&column, &typ, &oid, &enum, &t.copies, &lasts); err != nil {
+			return nil, err
+		}
+		t.lasts = t.lasts && lasts
+		c := columnType{name: typ, class: classes[oid]}
+		switch {
+		case c.class != 0:
+		case enum:
+			c.class = textClass
+		default:
+			c.class = otherClass
+		}
+		t.columns[column] = c
+	}
+	return t, rows.Err()
+}
+
+// quoted returns a table's name as to_regclass reads it: exact.
+func quoted(name string) string {
+	return `"` + strings.ReplaceAll(name, ".", `"."`) + `"`
+}
+
+// describe finds out about those tables of w that get many rows. It is called
+// before anything is sent: on a pool before a transaction is begun, because there
+// may be no second connection then; in a transaction under the savepoint of the
+// call, which takes back a failure. A table that cannot be read is no error: its
+// rows go by VALUES.
+func (w *writer) describe(ctx context.Context, c conn) {
+	if w.dialect != PostgreSQL || w.memory == nil {
+		return
+	}
+	for i := range w.loads {
+		l := &w.loads[i]
+		if len(l.rows) < bulkRows || w.tables[l.table] != nil {
+			continue
+		}
+		var t *description
+		if known, ok := w.memory.tables.Load(l.table); ok {
+			t = known.(*description)
+		} else {
+			var err error
+			if t, err = describe(ctx, c.db, l.table); err != nil {
+				t = &description{lasts: true}
+				if c.pool == nil {
+					// If this fails the connection is gone, as the next
+					// statement will say.
+					_, _ = c.db.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepointName)
+				}
+			}
+		}
+		if w.tables == nil {
+			w.tables = map[string]*description{}
+		}
+		w.tables[l.table] = t
+	}
+}
+
+// learn remembers the tables of a call that has ended with err. After an error
+// they are forgotten instead: it may be that a table has changed, and the next
+// call looks.
+func (w *writer) learn(err error) {
+	for name, t := range w.tables {
+		w.memory.learn(name, t, err)
+	}
+}
+
+func (m *memory) learn(name string, t *description, err error) {
+	if err == nil && t.lasts {
+		m.tables.Store(name, t)
+	} else {
+		m.tables.Delete(name)
+	}
+}
+
+// ErrTableChanged means that rows have gone to PostgreSQL by COPY in the form of
+// column types that the table has no longer. Nothing of the call is stored, and
+// its next run reads the types anew.
+var ErrTableChanged = errors.New("sqlxhelper: table was altered")
+
+// unchanged makes sure that a COPY has met the table that it was made for. In the
+// binary form a bigint and a double precision are both eight bytes, which the
+// server would take for each other; in an array they are texts under a type, and
+// it converts or refuses them. It is asked afterwards: the lock of the COPY keeps
+// the table as it is from then to the end of the transaction.
+func (w *writer) unchanged(ctx context.Context, s session, l *load, t *description) error {
+	now, err := describe(ctx, s.db, l.table)
+	if err != nil {
+		return fmt.Errorf("sqlxhelper: insert into %s: read its columns again: %w", l.table, err)
+	}
+	for _, c := range l.columns {
+		if now.columns[c.name] != t.columns[c.name] || !now.copies {
+			return fmt.Errorf("%w: column %s of %s was %s when the types were read; they are read again in the next call", ErrTableChanged, c.name, l.table, t.columns[c.name].name)
+		}
+	}
+	return nil
+}
+
+// Describe reads the column types of a table, which some ways to send rows to
+// PostgreSQL need, so that no later call has to: else the first call with more
+// than a few rows for a table does it, by one query more. On other databases
+// Describe does nothing.
+//
+// What is known of a table is kept for the life of the Helper, or until a call
+// with that table fails; not if the table is temporary, or created or altered in
+// the same transaction. So one Helper serves one database and one search_path,
+// and where the type of a column is altered while a program runs, or rules or
+// row level security are added to a table, it calls Describe afterwards, or makes
+// another Helper. Without it PostgreSQL takes the values as of the old type and
+// converts them, as it does in statements that a driver keeps prepared; COPY,
+// which would not, is an error that matches [ErrTableChanged].
+//
+// table is written as in [Helper.Insert]. Errors match [ErrDB], [ErrDriver],
+// [ErrName] or [ErrArgument], the latter if there is no such table, or wrap what
+// the database said. A transaction is usable after them.
+func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
+	c, err := connect(db)
+	if err != nil {
+		return err
+	}
+	d, err := h.dialectFor(db)
+	if err != nil {
+		return err
+	}
+	if problem := tableProblem(table); problem != "" {
+		return fmt.Errorf("%w: %s", ErrName, problem)
+	}
+	if d != PostgreSQL {
+		return nil
+	}
+	read := func() error {
+		var exists bool
+		err := db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", quoted(table)).Scan(&exists)
+		if err != nil {
+			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
+		}
+		if !exists {
+			return fmt.Errorf("%w: Describe: there is no table %s", ErrArgument, table)
+		}
+		t, err := describe(ctx, db, table)
+		if err != nil {
+			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
+		}
+		h.memory.learn(table, t, nil)
+		return nil
+	}
+	if c.pool != nil {
+		return read()
+	}
+	return inSavepoint(ctx, db, read)
+}

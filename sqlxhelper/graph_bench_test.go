@@ -1,0 +1,74 @@
+package sqlxhelper
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/types"
+)
+
+type benchOrder struct {
+	types.Model
+	Number string      `db:"number"`
+	Items  []benchItem `db:"-" snowkey:"order_items,fk=order_id"`
+}
+
+type benchItem struct {
+	types.Model
+	OrderID types.Snowflake `db:"order_id"`
+	SKU     string          `db:"sku"`
+}
+
+// ascending is a source that costs nothing.
+type ascending struct{ last types.Snowflake }
+
+func (a *ascending) Next(context.Context) (types.Snowflake, error) { a.last++; return a.last, nil }
+
+func (a *ascending) Fill(_ context.Context, ids []types.Snowflake) error {
+	for i := range ids {
+		a.last++
+		ids[i] = a.last
+	}
+	return nil
+}
+
+// BenchmarkGraphAssign is what InsertGraph does before it writes: find and check
+// the rows, set their keys and foreign keys, sort them by table.
+func BenchmarkGraphAssign(b *testing.B) {
+	const parents, children = 1000, 5
+	p, err := newPlan(reflect.TypeFor[benchOrder](), sqlx.NewDb(nil, "").Mapper)
+	if err != nil {
+		b.Fatal(err)
+	}
+	src := &ascending{}
+	orders := make([]benchOrder, parents)
+	for i := range orders {
+		orders[i].Items = make([]benchItem, children)
+	}
+	roots, err := manyRows("InsertGraph", orders)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range orders {
+			orders[i].ID = 0
+			for j := range orders[i].Items {
+				orders[i].Items[j].ID, orders[i].Items[j].OrderID = 0, 0
+			}
+		}
+		w, err := newWalk(roots, p, "orders", true)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if groups := w.groups(); len(groups) != 2 {
+			b.Fatalf("groups = %d; want 2", len(groups))
+		}
+		if err := w.assign(b.Context(), src); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(parents*(1+children)), "ns/row")
+}

@@ -1,0 +1,205 @@
+package sqlxhelper
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/types"
+)
+
+// said is an error of PostgreSQL, with the fields of pgx and lib/pq.
+type said struct{ Code, Message, Detail, Where string }
+
+func (s *said) Error() string    { return s.Message }
+func (s *said) SQLState() string { return s.Code }
+
+type located struct {
+	ID    types.Snowflake     `db:"id"`
+	Owner types.NullSnowflake `db:"owner_id"`
+	Name  string              `db:"name"`
+	Size  float64             `db:"size"`
+}
+
+// newLocated returns a writer of rows with the keys 101, 102, …, the owners 7, 8,
+// 7, 8, … and the names n0, n1, n1, n3.
+func newLocated(t *testing.T, n int) (*writer, *load) {
+	t.Helper()
+	rows := make([]located, n)
+	for i := range rows {
+		rows[i] = located{ID: types.Snowflake(101 + i), Owner: types.NullSnowflake{Snowflake: types.Snowflake(7 + i%2), Valid: true}, Name: fmt.Sprint("n", i)}
+	}
+	if n > 2 {
+		rows[2].Name = "n1"
+	}
+	b, err := manyRows("InsertMany", rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPlan(b.typ, sqlx.NewDb(nil, "").Mapper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	walked, err := newWalk(b, p, "t", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWriter(PostgreSQL, &config{}, walked, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, &w.loads[0]
+}
+
+func TestRowThatPostgresSpeaksOfIsFound(t *testing.T) {
+	for _, c := range []struct {
+		said said
+		row  int
+	}{
+		{said{Code: "23505", Detail: "Key (id)=(103) already exists."}, 2},
+		{said{Code: "23505", Detail: "Schlüssel »(id)=(103)« existiert bereits."}, 2},
+		{said{Code: "23505", Detail: `Key (name)=(n3) already exists.`}, 3},
+		{said{Code: "23505", Detail: `Key (name, id)=(n3, 104) already exists.`}, 3},
+		{said{Code: "23505", Detail: `Key (name)=(n1) already exists.`}, -1},        // two rows have it, one of them may be right
+		{said{Code: "23505", Detail: `Key (lower(name))=(n3) already exists.`}, -1}, // an expression
+		{said{Code: "23505", Detail: `Key (size)=(0) already exists.`}, -1},         // how it looks is PostgreSQL's choice
+		{said{Code: "23505", Detail: `Key (name)=(nobody) already exists.`}, -1},    // a trigger's row
+		{said{Code: "23505", Detail: `Key (other)=(103) already exists.`}, -1},      // no column of the type
+		{said{Code: "23505"}, -1}, // nothing said
+		{said{Code: "23503", Detail: `Key (owner_id)=(8) is not present in "o".`}, 1}, // each that has it is wrong
+		{said{Code: "23514", Detail: "Failing row contains (104, 8, n3, 0)."}, 3},
+		{said{Code: "23502", Detail: "Failing row contains (n3, 8, null, 104)."}, 3},
+		{said{Code: "23514", Detail: "Failing row contains (n3)."}, -1},
+		{said{Code: "23514", Detail: "Failing row contains (101, 8, n1, 102, 0)."}, 1},  // a column before the key has another row's
+		{said{Code: "23514", Detail: "Failing row contains (101, 102, 7, 8, n3)."}, -1}, // either
+		{said{Code: "22001", Where: "COPY t, line 3, column name: \"x\""}, 2},
+		{said{Code: "23505", Detail: `Key (name)=(n1) already exists.`, Where: "COPY t, Zeile 3"}, 2},
+		{said{Code: "22001", Where: "COPY t, line 9"}, -1}, // there are four
+		{said{Code: "22001", Where: "SQL function \"f\" statement 1"}, -1},
+		{said{Code: "22001", Detail: "Key (id)=(103) already exists."}, -1},
+	} {
+		w, l := newLocated(t, 4)
+		var e *InsertError
+		if err := w.located(l, 0, 4, fmt.Errorf("wrapped: %w", &c.said)); !errors.As(err, &e) {
+			t.Fatalf("located(%+v) = %v; want an InsertError", c.said, err)
+		}
+		path, key := "", types.Snowflake(0)
+		if c.row >= 0 {
+			path, key = fmt.Sprintf("sqlxhelper.located[%d]", c.row), types.Snowflake(101+c.row)
+		}
+		if e.Row != c.row || e.Path != path || e.Key != key {
+			t.Errorf("located(%+v) = row %d, %q, key %d; want %d, %q, %d", c.said, e.Row, e.Path, e.Key, c.row, path, key)
+		}
+		if got, want := errors.Is(e, ErrDuplicateKey), c.said.Code == "23505"; got != want {
+			t.Errorf("errors.Is(%+v, ErrDuplicateKey) = %v; want %v", c.said, got, want)
+		}
+	}
+}
+
+// The rows of a statement are a part of those of the table.
+func TestRowIsCountedFromTheFirstOfTheTable(t *testing.T) {
+	w, l := newLocated(t, 40)
+	var e *InsertError
+	err := w.located(l, 32, 8, &said{Code: "22001", Where: "COPY t, line 3", Message: "mine"})
+	if !errors.As(err, &e) || e.First != 32 || e.Last != 39 || e.Rows != 40 || e.Row != 34 {
+		t.Errorf("located(row 3 of 33 to 40) = %#v; want row 34 of 32 to 39", err)
+	}
+	if want := "sqlxhelper: insert into t, sqlxhelper.located[34] (id 135): mine"; err.Error() != want {
+		t.Errorf("located() = %q; want %q", err, want)
+	}
+	if !strings.Contains(w.located(l, 32, 8, errors.New("x")).Error(), "rows 33 to 40 of 40: x") {
+		t.Errorf("located(unknown row) = %v; want rows 33 to 40", w.located(l, 32, 8, errors.New("x")))
+	}
+}
+
+func TestRowThatMySQLSpeaksOfIsFound(t *testing.T) {
+	for text, row := range map[string]int{
+		"Data too long for column 'name' at row 3":                        2,
+		"Incorrect integer value: 'see at row 2' for column 'n' at row 4": 3,
+		"Data too long for column 'name' at row 5":                        -1, // there are four
+		"Data too long for column 'name' at row 0":                        -1,
+		"Duplicate entry 'n at row 2' for key 't.name'":                   -1,
+		"Column 'name' cannot be null":                                    -1,
+	} {
+		w, l := newLocated(t, 4)
+		var e *InsertError
+		if err := w.located(l, 0, 4, &MySQLError{Number: 1366, Message: text}); !errors.As(err, &e) || e.Row != row {
+			t.Errorf("located(%q) = %#v; want row %d", text, e, row)
+		}
+	}
+}
+
+// What is in the struct says nothing of a column that the database fills.
+func TestColumnThatIsNotWrittenTellsNoRow(t *testing.T) {
+	w, l := newLocated(t, 4)
+	l.columns = l.columns[:2] // id and owner_id
+	var e *InsertError
+	if err := w.located(l, 0, 4, &said{Code: "23505", Detail: "Key (name)=(n3) already exists."}); !errors.As(err, &e) || e.Row != -1 {
+		t.Errorf("located(name, which is not written) = row %d; want -1", e.Row)
+	}
+}
+
+type (
+	whole struct {
+		part
+		PartID types.Snowflake `db:"part_id"`
+		Part   *part           `db:"-" snowkey:"parts,belongs_to=part_id"`
+	}
+	part struct{ types.Model }
+)
+
+func TestRowsAtOneAddressAreToldApart(t *testing.T) {
+	row := &whole{}
+	row.Part = &row.part
+	b, err := oneRow("InsertGraph", row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPlan(b.typ, sqlx.NewDb(nil, "").Mapper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	walked, err := newWalk(b, p, "wholes", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWriter(MySQL, &config{}, walked, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"sqlxhelper.whole.Part", "sqlxhelper.whole"} {
+		if got := w.path(&w.loads[i], 0); got != want {
+			t.Errorf("path(%s) = %q; want %q", w.loads[i].table, got, want)
+		}
+	}
+}
+
+func TestRowWithNullIsPassedBy(t *testing.T) {
+	w, l := newLocated(t, 4)
+	*l.rows[0].FieldByName("Owner").Addr().Interface().(*types.NullSnowflake) = types.NullSnowflake{}
+	var e *InsertError
+	if err := w.located(l, 0, 4, &said{Code: "23503", Detail: `Key (owner_id)=(8) is not present in "o".`}); !errors.As(err, &e) || e.Row != 1 {
+		t.Errorf("located(owner 8, after a row with NULL) = %v; want row 1", err)
+	}
+}
+
+// Drivers count values, from 0 or from 1.
+func TestValueThatADriverCountsIsFound(t *testing.T) {
+	for text, want := range map[string]string{
+		"failed to encode args[6]: no":          "1 Name",
+		"sql: converting argument $7 type: no":  "1 Name",
+		"sql: converting argument $17 type: no": "-1 ",
+		"sql: converting argument $0 type: no":  "-1 ",
+		"failed to encode args[16]: no":         "-1 ",
+		"failed to encode args: no":             "-1 ",
+	} {
+		w, l := newLocated(t, 4)
+		err := w.bound(l, w.located(l, 0, 4, errors.New(text)))
+		var e *InsertError
+		if !errors.As(err, &e) || fmt.Sprint(e.Row, " ", e.Field) != want {
+			t.Errorf("bound(%q) = %d %s; want %s", text, e.Row, e.Field, want)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package sqlxhelper
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// narrow finds the row for which the database refused a statement of several, on
+// SQLite and MySQL. There the statement is undone and the transaction goes on,
+// so that parts of it can be sent again, half of it first: the half that fails
+// is undone and cut in two, the half that does not stays, because the row may
+// have failed for one before it in the same statement. That takes two statements
+// for each doubling of the rows. All of it is rolled back with the call.
+//
+// A savepoint is around it because SQLite rolls back the whole transaction for a
+// constraint that is declared ON CONFLICT ROLLBACK, and what was sent then would
+// be stored. A constraint ON CONFLICT FAIL keeps the rows before the bad one,
+// and they would be duplicates of themselves, so then nothing is sent again. And
+// a row counts only if it fails as the statement did, to the letter.
+//
+// The error of the statement is returned, whatever happens here.
+func (w *writer) narrow(ctx context.Context, s session, l *load, err error) error {
+	var e *InsertError
+	if !s.inTx || !errors.As(err, &e) || e.Row >= 0 || !rowFault(err) || ctx.Err() != nil {
+		return err
+	}
+	if w.dialect == SQLite && !w.undone(ctx, s, l) {
+		return err
+	}
+	const savepoint = "snowkey_locate"
+	if _, sp := s.db.ExecContext(ctx, "SAVEPOINT "+savepoint); sp != nil {
+		return err
+	}
+	defer func() {
+		_, _ = s.db.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
+		_, _ = s.db.ExecContext(ctx, "RELEASE SAVEPOINT "+savepoint)
+	}()
+	send := func(first, n int) error {
+		args := arguments{writer: w, load: l, next: first}
+		if fit, err := args.fit(n); err != nil || fit < n {
+			return errSeveral // cannot be, for these rows were sent together
+		}
+		_, err := s.db.ExecContext(ctx, w.dialect.insertText(l.head, len(l.columns), n)+l.tail, args.of(n)...)
+		return err
+	}
+	first, n := e.First, e.Last-e.First+1
+	for n > 1 {
+		half := n / 2
+		switch failed := send(first, half); {
+		case failed == nil:
+			first, n = first+half, n-half
+		case rowFault(failed):
+			n = half
+		default:
+			return err
+		}
+	}
+	if w.dialect == SQLite && refersAhead(l, first, e.Last) {
+		return err
+	}
+	if last := send(first, 1); last != nil && last.Error() == e.Err.Error() {
+		w.blame(e, l, first)
+	}
+	return err
+}
+
+// undone reports whether SQLite has kept no row of the statement that has just
+// failed.
+func (w *writer) undone(ctx context.Context, s session, l *load) bool {
+	kept := 1
+	err := w.query(ctx, s, l, "SELECT changes()", nil, func(rows *sql.Rows) error { return rows.Scan(&kept) })
+	return err == nil && kept == 0
+}
+
+// refersAhead reports whether a row may refer to one of those after it, up to
+// last. SQLite looks at foreign keys when a statement ends, so that it could, and
+// without them fails where it was not to blame.
+func refersAhead(l *load, row, last int) bool {
+	keys := map[string]bool{}
+	for _, after := range l.rows[row+1 : last+1] {
+		keys[l.plan.id(after).String()] = true
+	}
+	return slices.ContainsFunc(l.columns, func(c column) bool {
+		text, known := c.text(l.rows[row])
+		return known && keys[text]
+	})
+}
+
+// narrowAlone does the same after a statement that was alone and so had no
+// transaction, in one that is rolled back.
+func (w *writer) narrowAlone(ctx context.Context, pool beginner, err error) error {
+	var e *InsertError
+	if w.dialect != MySQL || !errors.As(err, &e) || e.Row >= 0 || !rowFault(err) || ctx.Err() != nil {
+		return err
+	}
+	_ = inTx(ctx, pool, nil, func(tx *sqlx.Tx) error {
+		return w.narrow(ctx, session{tx, true}, &w.loads[0], err)
+	})
+	return err
+}
+
+// rowFault tells whether err is what a database says of a row, after which the
+// statement is undone and its transaction goes on: that of SQLite and MySQL.
+func rowFault(err error) bool {
+	for a := range answers(err) {
+		switch a.primary() {
+		case sqliteConstraint, sqliteMismatch:
+			return true
+		}
+		switch a.number {
+		case 1048, 1364, // NULL, no default
+			1062, 1586, // duplicate key
+			1264, 1265, 1292, 1366, 1367, 1406, 1411, 1690, // out of range, truncated, incorrect, too long
+			1216, 1452, // no parent row
+			3140, 3819, 4025: // JSON, CHECK of MySQL and of MariaDB
+			return true
+		}
+	}
+	return false
+}

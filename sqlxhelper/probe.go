@@ -1,0 +1,106 @@
+package sqlxhelper
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// probeTimeout bounds the look for a row after a commit in doubt. It runs when
+// the caller's context may have ended, and lasts long enough for a server that
+// restarts.
+const probeTimeout = 10 * time.Second
+
+// errNoProof is why nothing can be looked for.
+var errNoProof = errors.New("no row was inserted by a Helper that could tell")
+
+// stored tells whether the transaction of r is committed, by the rows that it
+// has inserted: with the transaction they are all there or none. One row per
+// table is looked for, the last one, since a function may have rolled back a
+// part of its work by a savepoint of its own.
+//
+// False means that it was not committed at that moment. It may be later.
+func (r *record) stored(ctx context.Context, db beginner) (bool, error) {
+	proofs := r.proofs()
+	if len(proofs) == 0 {
+		return false, errNoProof
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	defer cancel()
+	for n := 1; ; n++ {
+		found, err := look(ctx, db, proofs)
+		if err == nil {
+			return found, nil
+		}
+		if refused(err) || sleep(ctx, delay(n)) != nil {
+			return false, fmt.Errorf("looking for the row: %w", err)
+		}
+	}
+}
+
+// refused tells whether there is no use in looking again: the database has
+// answered, and its answer is not that it is busy or about to end.
+func refused(err error) bool {
+	if retryable(err) {
+		return false
+	}
+	for a := range answers(err) {
+		switch {
+		case a.state != "":
+			return a.postgresRolledBack()
+		case a.number == 1040, a.number == 1053, a.number == 1927:
+			return false // too many connections; the server ends; it has ended this connection
+		}
+		return true
+	}
+	return false
+}
+
+// look tells whether one of the rows is there.
+//
+// It asks in a transaction. The broken connection is not used again, as its
+// driver has reported it, and a proxy that sends reading statements to replicas
+// sends those of a transaction that may write to the primary. A replica that
+// answers all the same does no harm: what it has is committed, and what it lacks
+// the next attempt finds as a duplicate key.
+func look(ctx context.Context, db beginner, proofs []proof) (found bool, err error) {
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = tx.Rollback() }() // it has only read
+	for _, p := range proofs {
+		var one int
+		switch err := tx.QueryRowContext(ctx, p.text(), p.key).Scan(&one); {
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, sql.ErrNoRows):
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// A proof is a row that is there if and only if its transaction is committed.
+type proof struct {
+	place
+	key types.Snowflake
+}
+
+// text returns the statement that looks for the row. The names have passed the
+// checks of insertHead.
+func (p place) text() string {
+	text := "SELECT 1 FROM " + p.dialect.quotedTable(p.table) + " WHERE " + p.dialect.quoted(p.column) + " = " + p.dialect.placeholder(1)
+	if p.dialect == MySQL {
+		// A session may be set to READ UNCOMMITTED and see a row that is rolled
+		// back a moment later. This waits for the transaction that has inserted
+		// it, and needs no privilege but SELECT. PostgreSQL shows committed rows
+		// only, and so does SQLite.
+		text += " LOCK IN SHARE MODE"
+	}
+	return text
+}

@@ -1,0 +1,201 @@
+package sqlxhelper
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/types"
+)
+
+// watched holds the transactions of all running InTx: *sql.Tx to *record. It is
+// shared by the process because InTx and a Helper have nothing in common but the
+// transaction, and nothing can be put into that. It is the *sql.Tx and not the
+// *sqlx.Tx around it, of which Unsafe makes another one.
+var watched sync.Map
+
+// A record is what helpers have written in one attempt of InTx. It takes the
+// same memory for a row as for an import of millions. It is safe for concurrent
+// use, although calls on one transaction do not overlap.
+type record struct {
+	mu     sync.Mutex
+	places []place           // in the order in which they were first written to
+	last   []types.Snowflake // the last fresh key by place, or zero
+	// keys is the SHA-256 of all keys in their order, each with the index of its
+	// place and whether it was fresh. It is nil as long as there is none.
+	keys hash.Hash
+	// broken is why the savepoint of a call could not be rolled back, or nil, and
+	// stray says that the call may have sent statements when the transaction had
+	// ended already.
+	broken error
+	stray  bool
+}
+
+// A place is where a key is.
+type place struct {
+	dialect Dialect
+	table   string // as in a call or a tag, bare
+	column  string // of the primary key, bare
+}
+
+// recordOf returns the record of the InTx in whose transaction db inserts, or
+// nil if there is none.
+func recordOf(db DB) *record {
+	for _, layer := range layers(db) {
+		tx, ok := layer.(*sqlx.Tx)
+		if !ok {
+			tx = txField(reflect.ValueOf(layer))
+		}
+		if tx == nil {
+			continue
+		}
+		if r, ok := watched.Load(tx.Tx); ok {
+			return r.(*record)
+		}
+	}
+	return nil
+}
+
+// txField returns the *sqlx.Tx that a struct embeds, as Go's selector v.Tx finds
+// it, or nil. The field Tx of *sqlx.Tx itself is of another type.
+func txField(v reflect.Value) *sqlx.Tx {
+	if v = reflect.Indirect(v); v.Kind() != reflect.Struct {
+		return nil
+	}
+	f, ok := v.Type().FieldByName("Tx")
+	if !ok || f.Type != reflect.TypeFor[*sqlx.Tx]() {
+		return nil
+	}
+	field, err := v.FieldByIndexErr(f.Index)
+	if err != nil {
+		return nil
+	}
+	return field.Interface().(*sqlx.Tx)
+}
+
+// addCall notes the keys of a call that has succeeded, whose savepoint is
+// released. r may be nil.
+func (r *record) addCall(w *writer) {
+	if r == nil {
+		return
+	}
+	for i := range w.loads {
+		l := &w.loads[i]
+		keys := make([]types.Snowflake, len(l.rows))
+		for j, row := range l.rows {
+			keys[j] = *l.plan.id(row)
+		}
+		// A row that is there after an upsert may have been there before.
+		r.add(place{w.dialect, l.table, l.plan.columns[l.plan.key].name}, l.upsert == nil, keys...)
+	}
+}
+
+// add notes keys that were written to a place, in their order. fresh says that
+// each of them was inserted, which would have failed if it had been there.
+func (r *record) add(p place, fresh bool, keys ...types.Snowflake) {
+	if len(keys) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.Index(r.places, p)
+	if i < 0 {
+		i = len(r.places)
+		r.places, r.last = append(r.places, p), append(r.last, 0)
+	}
+	origin := uint64(i) << 1
+	if fresh {
+		r.last[i] = keys[len(keys)-1]
+		origin |= 1
+	}
+	if r.keys == nil {
+		r.keys = sha256.New()
+	}
+	text := make([]byte, 0, 16*len(keys))
+	for _, k := range keys {
+		text = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(text, origin), uint64(k))
+	}
+	_, _ = r.keys.Write(text) // which never fails
+}
+
+// breaks notes that a call has left the transaction unusable: it has failed with
+// err, which is nil for a panic, and the rollback of its savepoint as well. r may
+// be nil.
+//
+// If err is a deadlock, that has ended the transaction. Otherwise it may have
+// ended before, with an error that was not from a Helper, and on MySQL what the
+// call has sent is then committed by itself.
+func (r *record) breaks(err, rollback error) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken, r.stray = rollback, !retryable(err)
+}
+
+// usable returns ErrTxBroken after a call that has broken the transaction. What
+// was wrong is not wrapped: to run the function again for it is up to the one
+// that met it. r may be nil.
+func (r *record) usable() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: a call before this has failed: %s", ErrTxBroken, r.broken.Error())
+}
+
+// strayed tells whether something may be stored although the transaction is
+// rolled back.
+func (r *record) strayed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stray
+}
+
+// empty tells whether nothing was noted.
+func (r *record) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keys == nil
+}
+
+// equal tells whether both have the same keys in the same places and order,
+// however they were divided into calls.
+func (r *record) equal(other *record) bool {
+	places, sum := r.all()
+	otherPlaces, otherSum := other.all()
+	return slices.Equal(places, otherPlaces) && bytes.Equal(sum, otherSum)
+}
+
+func (r *record) all() (places []place, sum []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys != nil {
+		sum = r.keys.Sum(nil)
+	}
+	return r.places, sum
+}
+
+// proofs returns the last fresh key of each place.
+func (r *record) proofs() []proof {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []proof
+	for i, p := range r.places {
+		if r.last[i] != 0 {
+			found = append(found, proof{p, r.last[i]})
+		}
+	}
+	return found
+}

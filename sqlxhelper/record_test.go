@@ -1,0 +1,137 @@
+package sqlxhelper
+
+import (
+	"database/sql"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/types"
+)
+
+// Handles of a program, around a transaction.
+type (
+	embedding    struct{ *sqlx.Tx }
+	embeddingTwo struct{ *embedding }
+	holding      struct{ DB }
+	naming       struct {
+		wrapped
+		Tx string
+	}
+	wrapped interface{ DB }
+)
+
+func TestRecordIsFoundThroughTheLayersOfAHandle(t *testing.T) {
+	tx, want := &sqlx.Tx{Tx: &sql.Tx{}}, &record{}
+	watched.Store(tx.Tx, want)
+	defer watched.Delete(tx.Tx)
+	for _, db := range []DB{tx, tx.Unsafe(), embedding{tx}, &embedding{tx}, embeddingTwo{&embedding{tx}}, holding{tx}, holding{holding{embedding{tx}}}} {
+		if got := recordOf(db); got != want {
+			t.Errorf("recordOf(%T) = %p; want %p", db, got, want)
+		}
+	}
+	for _, db := range []DB{nil, &sqlx.DB{}, &sqlx.Tx{}, embedding{}, embeddingTwo{}, embedding{&sqlx.Tx{}}, naming{tx, "tx"}, holding{&sqlx.DB{}}} {
+		if got := recordOf(db); got != nil {
+			t.Errorf("recordOf(%T) = %p; want nil", db, got)
+		}
+	}
+}
+
+func TestRecordTellsWhetherKeysAreTheSame(t *testing.T) {
+	orders, items := place{PostgreSQL, "orders", "id"}, place{PostgreSQL, "items", "id"}
+	first := func(r *record) { r.add(orders, true, 1, 2); r.add(items, true, 3) }
+	for _, c := range []struct {
+		name string
+		fill func(r *record)
+		want bool
+	}{
+		{"Same", first, true},
+		{"SameInSmallerCalls", func(r *record) { r.add(orders, true, 1); r.add(orders, true, 2); r.add(items, true, 3) }, true},
+		{"Nothing", func(*record) {}, false},
+		{"AnotherKey", func(r *record) { r.add(orders, true, 1, 4); r.add(items, true, 3) }, false},
+		{"AnotherOrder", func(r *record) { r.add(orders, true, 2, 1); r.add(items, true, 3) }, false},
+		{"AnotherTable", func(r *record) { r.add(orders, true, 1); r.add(items, true, 2, 3) }, false},
+		{"OtherTables", func(r *record) { r.add(items, true, 1, 2); r.add(orders, true, 3) }, false},
+		{"OneMore", func(r *record) { first(r); r.add(items, true, 4) }, false},
+		{"OneLess", func(r *record) { r.add(orders, true, 1, 2) }, false},
+		{"Upserted", func(r *record) { r.add(orders, false, 1, 2); r.add(items, true, 3) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			one, other := &record{}, &record{}
+			first(one)
+			c.fill(other)
+			if got, back := one.equal(other), other.equal(one); got != c.want || back != c.want {
+				t.Errorf("equal() = %v, and %v the other way round; want %v", got, back, c.want)
+			}
+		})
+	}
+}
+
+func TestLastInsertedKeyOfATableIsTheProof(t *testing.T) {
+	orders, items := place{PostgreSQL, "orders", "id"}, place{PostgreSQL, "items", "id"}
+	r := &record{}
+	if got := r.proofs(); got != nil {
+		t.Errorf("proofs() of nothing = %v; want nil", got)
+	}
+	if r.add(orders, true); !r.empty() {
+		t.Error("a record of no keys is not empty")
+	}
+	r.add(orders, true, 1, 2)
+	r.add(items, true, 3, 4)
+	if r.empty() {
+		t.Error("a record of keys is empty")
+	}
+	r.add(orders, true, 5)
+	r.add(orders, false, 6) // upserted, it may be older than the transaction
+	want := []proof{{orders, 5}, {items, 4}}
+	if got := r.proofs(); !reflect.DeepEqual(got, want) {
+		t.Errorf("proofs() = %v; want %v", got, want)
+	}
+}
+
+// The keys of an upsert may be those of rows that were stored long before. Its
+// children are inserted.
+func TestHelperNotesWhatItHasInserted(t *testing.T) {
+	type child struct {
+		ID  types.Snowflake `db:"id"`
+		Row types.Snowflake `db:"row_id"`
+	}
+	type parent struct {
+		ID       types.Snowflake `db:"id"`
+		Name     string          `db:"name"`
+		Children []child         `db:"-" snowkey:"children,fk=row_id"`
+	}
+	db, _ := openTwice(t, "")
+	exec(t, db, "CREATE TABLE parents (id INTEGER PRIMARY KEY, name TEXT UNIQUE)")
+	exec(t, db, "CREATE TABLE children (id INTEGER PRIMARY KEY, row_id INTEGER)")
+	exec(t, db, "INSERT INTO parents VALUES (1, 'stored')")
+	parents, children := place{SQLite, "parents", "id"}, place{SQLite, "children", "id"}
+	err := InTx(t.Context(), db, nil, func(tx *sqlx.Tx) error {
+		check := func(what string, err error, want ...proof) {
+			t.Helper()
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			if got := recordOf(tx).proofs(); !slices.Equal(got, want) {
+				t.Errorf("after %s proofs() = %v; want %v", what, got, want)
+			}
+		}
+		h := New(nil)
+		upsert := h.With(OnConflictDoNothing("name"))
+		check("upsert", upsert.Insert(t.Context(), tx, "parents", &parent{ID: 2, Name: "stored"}))
+		check("upsert of a graph", upsert.InsertGraph(t.Context(), tx, "parents", &parent{ID: 3, Name: "stored", Children: []child{{ID: 4}}}), proof{children, 4})
+		check("insert", h.Insert(t.Context(), tx, "parents", &parent{ID: 5}), proof{parents, 5}, proof{children, 4})
+		if err := h.Insert(t.Context(), tx, "parents", &parent{ID: 5}); err == nil {
+			t.Error("Insert(again) = nil; want an error")
+		}
+		if err := h.Insert(t.Context(), db, "rows", &types.Model{ID: 6}); err == nil {
+			t.Error("Insert(pool) = nil; want the error of a locked database")
+		}
+		check("calls that failed", nil, proof{parents, 5}, proof{children, 4})
+		return nil
+	})
+	if err != nil {
+		t.Errorf("InTx() = %v; want nil", err)
+	}
+}

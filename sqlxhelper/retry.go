@@ -1,0 +1,169 @@
+package sqlxhelper
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+const (
+	// maxAttempts bounds the runs of one InTx. The delays between them add up to
+	// three seconds at most, and a conflict that lasts longer is an error that
+	// somebody should see.
+	maxAttempts = 10
+	// firstDelay is about how long a transaction of a few statements lasts, which
+	// is what the loser waits for.
+	firstDelay = 10 * time.Millisecond
+	maxDelay   = time.Second
+)
+
+// attempts runs a function in one transaction after the other until one is
+// committed.
+//
+// The rule is that at most one of them is ever committed. As long as every
+// attempt is known to be rolled back, the next one is free to do anything. After
+// one in doubt it is not: that commit may be late, still on its way through a
+// network or waiting for a disk, and be done at any time, also after a look at
+// the table has found nothing. What keeps the next attempt from being the second
+// one that is committed is the primary key: it has to insert the same keys. If
+// the transaction in doubt is committed by then, that is a duplicate key. If it
+// is open, the insert waits until it is not. If the insert succeeds, the one in
+// doubt is rolled back and stays so.
+type attempts struct {
+	db   beginner
+	opts *sql.TxOptions
+	fn   func(*sqlx.Tx) error
+
+	// Of the last attempt in doubt. There may be several; all those after the
+	// first have inserted the same keys, so a row proves that one of them is
+	// committed.
+	doubt    *record // nil if there was none
+	doubtErr error
+}
+
+func (a *attempts) run(ctx context.Context) error {
+	for n := 1; ; n++ {
+		o, rec, err := a.try(ctx)
+		switch {
+		case o == committed:
+			return nil
+		case o == inDoubt:
+			if a.harmless(rec) {
+				return err
+			}
+			a.doubt, a.doubtErr = rec, err
+			stored, problem := rec.stored(ctx, a.db)
+			if stored {
+				return nil
+			}
+			if problem != nil { // not wrapped: a timeout of the look is not the caller's
+				return fmt.Errorf("%w: %w; %s", ErrCommitUnknown, err, problem.Error())
+			}
+		case o != rolledBack || !retryable(err) || gaveUp(err):
+			return a.resolve(ctx, err)
+		}
+		if n == maxAttempts {
+			return a.resolve(ctx, &attemptsError{n, err})
+		}
+		if ended := sleep(ctx, delay(n)); ended != nil {
+			return a.resolve(ctx, fmt.Errorf("sqlxhelper: %w; before that, in attempt %d: %w", ended, n, err))
+		}
+	}
+}
+
+// errOtherKeys is what an attempt ends with that would not have met the one in
+// doubt in the database.
+var errOtherKeys = errors.New("the next attempt has other keys and is rolled back; rows that are made outside of the function keep theirs")
+
+// try is one attempt, with what its helpers have inserted.
+func (a *attempts) try(ctx context.Context) (outcome, *record, error) {
+	rec := &record{}
+	o, err := attempt(ctx, a.db, a.opts, func(tx *sqlx.Tx) error {
+		watched.Store(tx.Tx, rec)
+		defer watched.Delete(tx.Tx) // also after a panic
+		if err := a.fn(tx); err != nil {
+			return err
+		}
+		if err := rec.usable(); err != nil {
+			return err // which fn has swallowed, and rows with it
+		}
+		if a.doubt != nil && !a.doubt.equal(rec) {
+			return errOtherKeys
+		}
+		return nil
+	})
+	if o == rolledBack && rec.strayed() {
+		o = abandoned // not to do again what may be stored
+	}
+	return o, rec, err
+}
+
+// harmless tells whether it does not matter if an attempt is committed: it was
+// to read only, and no helper has written, which some drivers allow even then.
+func (a *attempts) harmless(rec *record) bool {
+	return a.opts != nil && a.opts.ReadOnly && rec.empty()
+}
+
+// resolve ends the attempts with err. If one was in doubt, it is looked for
+// again: a duplicate key says that its commit was only late, but so may any
+// other error, as that of a function that finds the goods of its own order sold.
+func (a *attempts) resolve(ctx context.Context, err error) error {
+	if a.doubt == nil {
+		return err
+	}
+	stored, problem := a.doubt.stored(ctx, a.db)
+	if stored {
+		return nil
+	}
+	if problem != nil {
+		err = fmt.Errorf("%w; %s", err, problem.Error())
+	}
+	if errors.Is(err, a.doubtErr) { // no attempt since
+		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+	}
+	return fmt.Errorf("%w: %w; after that %w", ErrCommitUnknown, a.doubtErr, err)
+}
+
+// An attemptsError is the error after the last attempt. It has a type so that an
+// InTx around it does not multiply the attempts.
+type attemptsError struct {
+	n   int
+	err error
+}
+
+func (e *attemptsError) Error() string {
+	return fmt.Sprintf("sqlxhelper: %d attempts: %v", e.n, e.err)
+}
+
+func (e *attemptsError) Unwrap() error { return e.err }
+
+// gaveUp tells whether err is from an InTx inside of the function that has tried
+// long enough, or that must not be run again at all: to begin it anew would
+// forget which keys are in doubt.
+func gaveUp(err error) bool {
+	var inner *attemptsError
+	return errors.As(err, &inner) || errors.Is(err, ErrCommitUnknown)
+}
+
+// delay returns how long to wait after the nth attempt: anything up to a limit
+// that doubles, because two transactions that have met once and wait for the
+// same time meet again. n may be large, as there can be many looks for a row.
+func delay(n int) time.Duration {
+	return rand.N(min(firstDelay<<min(n-1, 10), maxDelay))
+}
+
+// sleep returns after d, or with the error of ctx as soon as that has ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,186 @@
+package sqlxhelper
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/types"
+)
+
+// Returning reads these columns back into the structs after the insert, for
+// what the database computes, has a default for, rounds, or had stored before an
+// upsert. Names are as for [Columns], and may be those of fields with the tag
+// snowkey:"-". No names are all columns of the rows that are given to the call:
+// those that are written, and those of fields with that tag which hold a single
+// value. A sql.RawBytes cannot be read back: it shows memory of the driver.
+//
+// The rows are selected by their primary keys, in the transaction of the call,
+// some hundreds at a time. That is one way for all databases: MySQL has no
+// RETURNING; PostgreSQL promises no order for it, nor has COPY one; and what a
+// trigger changes after the insert, or a row that DO NOTHING has met, is in none.
+//
+// Scanning is database/sql's, so a NULL needs a field that can be NULL, and its
+// error names the column. That, and a row that is not found, which is an error
+// that matches [ErrUnresolved], undo the call. Fields change only when it has
+// succeeded.
+func Returning(names ...string) Option {
+	return func(c *config) { c.returning = list(names) }
+}
+
+// rawBytesType is a field that shows the driver's own bytes, until the next row.
+var rawBytesType = reflect.TypeFor[sql.RawBytes]()
+
+// A destination is a column that is read back and the field that it goes to.
+type destination struct {
+	name  string
+	typ   reflect.Type
+	index []int // for reflectx.FieldByIndexes
+}
+
+// readBack applies Returning.
+func (s *selection) readBack(names []string, d Dialect, m *reflectx.Mapper) error {
+	if names == nil {
+		return nil
+	}
+	readable := map[target][]destination{}
+	for _, t := range s.stations {
+		readable[t.target] = t.plan.readable(m)
+	}
+	if len(names) == 0 {
+		root := s.stations[0].target
+		s.readings[root] = readable[root]
+	}
+	err := s.each("Returning", names, func(t target, column string) bool {
+		named := func(f destination) bool { return f.name == column }
+		i := slices.IndexFunc(readable[t], named)
+		if i >= 0 && !slices.ContainsFunc(s.readings[t], named) {
+			s.readings[t] = append(s.readings[t], readable[t][i])
+		}
+		return i >= 0
+	})
+	if err != nil {
+		return err
+	}
+	for _, list := range s.readings {
+		for _, f := range list {
+			if problem := nameProblem(f.name); problem != "" {
+				return fmt.Errorf("%w: Returning: %s", ErrName, problem)
+			}
+			if _, err := d.traits().appendQuoted(nil, f.name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readable returns the columns that can be scanned into rows of p: those that
+// are written, and the fields that are left to sqlx for reading.
+func (p *plan) readable(m *reflectx.Mapper) []destination {
+	fields := make([]destination, 0, len(p.columns))
+	for _, c := range p.columns {
+		fields = append(fields, destination{c.name, c.typ, c.index})
+	}
+	for _, info := range m.TypeMap(p.typ).Index {
+		tag, problem := parseTag(info.Field.Tag)
+		if problem != "" || !tag.skip || info.Embedded || info.Field.Type == rawBytesType || !settable(p.typ, info.Index) {
+			continue
+		}
+		_, problem = newColumn(info.Field, info)
+		taken := slices.ContainsFunc(fields, func(f destination) bool { return f.name == info.Name })
+		if problem == "" && !taken {
+			fields = append(fields, destination{info.Name, info.Field.Type, info.Index})
+		}
+	}
+	return fields
+}
+
+// settable reports whether a field can be reached whatever the row holds: an
+// embedded pointer that is nil is allocated, and one that is not exported cannot
+// be.
+func settable(t reflect.Type, index []int) bool {
+	for _, i := range index {
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		f := t.Field(i)
+		if t = f.Type; !f.IsExported() && t.Kind() == reflect.Pointer {
+			return false
+		}
+	}
+	return true
+}
+
+// A reading is what was read for a row, and is not in it yet.
+type reading struct {
+	row    reflect.Value
+	fields []destination
+	values []reflect.Value // pointers
+}
+
+// readAll reads the columns of Returning. It is the last that a call does in its
+// transaction, for triggers on one table may change another.
+func (w *writer) readAll(ctx context.Context, s session) error {
+	for i := range w.loads {
+		l := &w.loads[i]
+		if l.read == nil {
+			continue
+		}
+		at := make(map[types.Snowflake][]int, len(l.rows))
+		for i, row := range l.rows {
+			id := *l.plan.id(row)
+			at[id] = append(at[id], i)
+		}
+		err := w.byKeys(ctx, s, l, at, l.read, l.upsert != nil, func(rows *sql.Rows) error {
+			var id types.Snowflake
+			into := []any{&id}
+			for _, f := range l.read {
+				into = append(into, reflect.New(f.typ).Interface())
+			}
+			if err := rows.Scan(into...); err != nil {
+				return fmt.Errorf("row with key %d: %w", id, err)
+			}
+			for n, i := range at[id] {
+				if n > 0 {
+					// Two rows of an upsert that are one in the database. What
+					// they point to must not be one in memory.
+					for c := range l.read {
+						into[c+1] = reflect.New(l.read[c].typ).Interface()
+					}
+					if err := rows.Scan(into...); err != nil {
+						return fmt.Errorf("row with key %d: %w", id, err)
+					}
+				}
+				r := reading{row: l.rows[i], fields: l.read}
+				for _, v := range into[1:] {
+					r.values = append(r.values, reflect.ValueOf(v))
+				}
+				w.readings = append(w.readings, r)
+			}
+			delete(at, id)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i, row := range l.rows {
+			if _, missing := at[*l.plan.id(row)]; missing {
+				return w.unresolved(l, i, "its row is not there to be read back")
+			}
+		}
+	}
+	return nil
+}
+
+// fill puts what was read into the rows.
+func (w *writer) fill() {
+	for _, r := range w.readings {
+		for i, f := range r.fields {
+			reflectx.FieldByIndexes(r.row, f.index).Set(r.values[i].Elem())
+		}
+	}
+}

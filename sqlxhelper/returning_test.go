@@ -1,0 +1,138 @@
+package sqlxhelper_test
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/jmoiron/sqlx"
+	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
+)
+
+func TestReturningMatchesRowsByKey(t *testing.T) {
+	for d, texts := range map[sqlxhelper.Dialect][2]string{
+		sqlxhelper.PostgreSQL: {manyText(3), `SELECT "id", "n" FROM "t" WHERE "id" IN ($1, $2, $3, $4)`},
+		sqlxhelper.MySQL:      {"INSERT INTO `t` (`id`, `n`) VALUES (?, ?), (?, ?), (?, ?)", "SELECT `id`, `n` FROM `t` WHERE `id` IN (?, ?, ?, ?)"},
+	} {
+		db, mock := newMock(t)
+		mock.ExpectBegin()
+		mock.ExpectExec(texts[0]).WillReturnResult(done(3))
+		mock.ExpectQuery(texts[1]).WithArgs(1, 2, 3, 3).
+			WillReturnRows(sqlmock.NewRows([]string{"id", "n"}).AddRow(3, 30).AddRow(1, 10).AddRow(2, 20))
+		mock.ExpectCommit()
+		rows := make([]pair, 3)
+		err := newHelper(d).With(sqlxhelper.Returning("n")).InsertMany(ctx, db, "t", rows)
+		if want := [3]pair{{1, 10}, {2, 20}, {3, 30}}; err != nil || [3]pair(rows) != want {
+			t.Errorf("InsertMany(%v) = %v, %v; want nil, %v", d, err, rows, want)
+		}
+	}
+}
+
+func TestRowThatIsNotThereToBeReadBackUndoesTheCall(t *testing.T) {
+	db := openSQLite(t)
+	execAll(t, db, pairTable, "CREATE TRIGGER gone AFTER INSERT ON t WHEN NEW.n < 0 BEGIN DELETE FROM t WHERE id = NEW.id; END")
+	rows := []pair{{N: 1}, {N: -1}}
+	err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.Returning()).InsertMany(ctx, db, "t", rows)
+	var at *sqlxhelper.InsertError
+	if !errors.Is(err, sqlxhelper.ErrUnresolved) || !errors.As(err, &at) || at.Row != 1 {
+		t.Errorf("InsertMany() = %v; want ErrUnresolved for row 1", err)
+	}
+	wantRows(t, db, "t", 0)
+}
+
+// hidden is embedded by a pointer that reflection cannot set.
+type hidden struct {
+	Seen int `db:"seen" snowkey:"-"`
+}
+
+type Shown struct {
+	Double int `db:"double" snowkey:"-"`
+}
+
+func TestReturningReachesWhatIsEmbedded(t *testing.T) {
+	type row struct {
+		pair
+		*hidden
+		*Shown
+		Raw   sql.RawBytes `db:"raw" snowkey:"-"`
+		Other struct {
+			Name string `db:"name"`
+		} `db:"other" snowkey:"-"`
+	}
+	db := openSQLite(t)
+	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, seen INTEGER DEFAULT 1, raw BLOB, double INTEGER GENERATED ALWAYS AS (n * 2))")
+	rows := []row{{pair: pair{N: 4}}, {pair: pair{N: 5}, Shown: &Shown{}}}
+	if err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.Returning()).InsertMany(ctx, db, "t", rows); err != nil {
+		t.Fatalf("InsertMany() = %v; want nil", err)
+	}
+	if rows[0].Shown == nil || rows[0].Double != 8 || rows[1].Double != 10 || rows[0].hidden != nil {
+		t.Errorf("rows = %+v; want doubles 8 and 10", rows)
+	}
+	// Bytes that the driver takes back are no field to be filled.
+	for _, name := range []string{"seen", "raw", "other", "name", "other.name"} {
+		if err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.Returning(name)).InsertMany(ctx, db, "t", rows); !errors.Is(err, sqlxhelper.ErrArgument) {
+			t.Errorf("InsertMany(Returning(%q)) = %v; want ErrArgument", name, err)
+		}
+	}
+}
+
+func TestReturningGoesByTheMapperOfTheHandle(t *testing.T) {
+	type row struct {
+		ID   types.Snowflake
+		Size int
+		Sum  int `snowkey:"-"`
+	}
+	db := openSQLite(t)
+	db.Mapper = reflectx.NewMapperFunc("json", func(name string) string { return name + "_" })
+	execAll(t, db, "CREATE TABLE t (ID_ INTEGER PRIMARY KEY, Size_ INTEGER, Sum_ INTEGER DEFAULT 7)")
+	r := row{ID: 3}
+	type keyed struct {
+		Key types.Snowflake `json:"ID_" snowkey:"pk"`
+		row `db:"-" json:"-"`
+		Sum int `snowkey:"-"`
+	}
+	k := keyed{Key: r.ID}
+	if err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.Returning("Sum_")).Insert(ctx, db, "t", &k); err != nil || k.Sum != 7 {
+		t.Errorf("Insert() = %v, sum %d; want nil, 7", err, k.Sum)
+	}
+}
+
+// Two structs that became one row do not share what their fields point to.
+func TestRowsThatAreOneAreReadApart(t *testing.T) {
+	type row struct {
+		types.Model
+		K string  `db:"k"`
+		N *int    `db:"n"`
+		B *string `db:"b" snowkey:"-"`
+	}
+	db := openSQLite(t)
+	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, k TEXT UNIQUE, n INTEGER, b TEXT DEFAULT 'b')")
+	rows := []row{{K: "a", N: new(int)}, {K: "a"}}
+	if err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.OnConflictDoNothing("k"), sqlxhelper.Returning()).InsertMany(ctx, db, "t", rows); err != nil {
+		t.Fatalf("InsertMany() = %v; want nil", err)
+	}
+	if rows[0].ID != rows[1].ID || rows[1].N == nil || rows[0].N == rows[1].N || *rows[1].B != "b" || rows[0].B == rows[1].B {
+		t.Errorf("rows = %+v; want the same values at different places", rows)
+	}
+}
+
+// The statement of a call that reads back is not alone.
+func TestReturningIsInTheTransactionOfTheCall(t *testing.T) {
+	db := openSQLite(t)
+	execAll(t, db, pairTable)
+	mine := errors.New("mine")
+	err := sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
+		p := pair{N: 3}
+		if err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.Returning()).Insert(ctx, tx, "t", &p); err != nil || p.N != 3 {
+			t.Errorf("Insert(tx) = %v, %+v; want nil", err, p)
+		}
+		return mine
+	})
+	if !errors.Is(err, mine) {
+		t.Error(err)
+	}
+	wantRows(t, db, "t", 0)
+}

@@ -1,0 +1,399 @@
+package sqlxhelper
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// OnConflictDoNothing leaves a row that is stored already as it is, instead of
+// failing, and gives the struct its key. Stored is what has the same values in
+// the target columns, as the database compares them; there has to be a unique
+// index on exactly these columns. The rows that are not stored are inserted.
+//
+// The target may be left to [ConflictTarget], and one of them has to name it,
+// for it is what the stored row is found by. On MySQL, whose statement cannot
+// name it, a row that is like a stored one in another unique index is an error
+// that matches [ErrUnresolved]; the other databases call it a duplicate key.
+//
+// Rows of one call with the same target are one row: all get the key of the first.
+// Only the key is set: other fields may differ from what is stored, unless
+// [Returning] reads them back.
+//
+// It applies to the table of the call. In [Helper.InsertGraph] all other rows are
+// inserted plainly, children under the key of the stored row. Two rows of one
+// tree, which refer to each other within the table, are a [*RowError]: both would
+// be sent before it is known whose child the one is.
+//
+// A row that is stored and of which no stored row can be found, or several, is
+// an error that matches [ErrUnresolved]: a trigger has dropped it, its value is
+// changed as it is stored, its index takes two NULLs for the same. With a NULL in
+// the target under any other index it is like no row, and inserted. Columns that are unknown or
+// not written are errors that match [ErrArgument], before keys are assigned and
+// before any SQL. After any error the keys are those that the structs had when
+// the first statement was sent.
+func OnConflictDoNothing(target ...string) Option {
+	return func(c *config) {
+		c.conflict.action, c.conflict.update = doNothing, nil
+		if len(target) > 0 {
+			c.conflict.target = list(target)
+		}
+	}
+}
+
+// OnConflictUpdate writes these columns of a row over those of a row that is
+// stored already, instead of failing, and gives the struct the key of the stored
+// row. [ConflictTarget] says what stored means, and all else is as with
+// [OnConflictDoNothing]. Neither the primary key nor a target column can be
+// updated: the one would change the key of a row that others refer to, the other
+// is equal by definition.
+//
+// Several rows of a call with the same target update each other in their order
+// on SQLite and MySQL. PostgreSQL calls that an error if they are in one
+// statement.
+func OnConflictUpdate(columns ...string) Option {
+	return func(c *config) { c.conflict.action, c.conflict.update = doUpdate, list(columns) }
+}
+
+// ConflictTarget names the columns by which [OnConflictUpdate], or
+// [OnConflictDoNothing] without columns of its own, recognizes a stored row:
+// those of one unique index, or the primary key. It is an error without either
+// of them.
+func ConflictTarget(columns ...string) Option {
+	return func(c *config) { c.conflict.target = list(columns) }
+}
+
+// A conflict is what the options say about rows that are stored already.
+type conflict struct {
+	action conflictAction
+	target []string
+	update []string
+}
+
+type conflictAction uint8
+
+const (
+	fail conflictAction = iota
+	doNothing
+	doUpdate
+)
+
+// given reports whether there is anything to look at.
+func (c *conflict) given() bool { return c.action != fail || c.target != nil }
+
+// An upsert is a conflict that fits a table.
+type upsert struct {
+	on      target
+	target  []column
+	nothing bool // DO NOTHING
+	tail    string
+}
+
+// upsert looks the columns up among those that are written.
+func (c *conflict) upsert(d Dialect, t target, written []column) (*upsert, error) {
+	option := "OnConflictUpdate"
+	switch c.action {
+	case fail:
+		if c.target != nil {
+			return nil, fmt.Errorf("%w: ConflictTarget without OnConflictDoNothing or OnConflictUpdate", ErrArgument)
+		}
+		return nil, nil
+	case doNothing:
+		option = "OnConflictDoNothing"
+	}
+	if len(c.target) == 0 {
+		return nil, fmt.Errorf("%w: %s without a target; name the columns of a unique index of table %q, by ConflictTarget", ErrArgument, option, t.table)
+	}
+	find := func(option string, names []string) ([]column, error) {
+		found := make([]column, len(names))
+		for i, name := range names {
+			j := slices.IndexFunc(written, func(c column) bool { return c.name == name })
+			switch {
+			case t.plan.find(name) < 0:
+				return nil, fmt.Errorf("%w: %s: %v has no field for column %q", ErrArgument, option, t.plan.typ, name)
+			case j < 0:
+				return nil, fmt.Errorf("%w: %s: column %q of %v is not written", ErrArgument, option, name, t.plan.typ)
+			case slices.Contains(names[:i], name):
+				return nil, fmt.Errorf("%w: %s: column %q twice", ErrArgument, option, name)
+			}
+			found[i] = written[j]
+		}
+		return found, nil
+	}
+	u := &upsert{on: t, nothing: c.action == doNothing}
+	var err error
+	if u.target, err = find("conflict target", c.target); err != nil {
+		return nil, err
+	}
+	update, err := find(option, c.update)
+	if err != nil {
+		return nil, err
+	}
+	if !u.nothing && len(update) == 0 {
+		return nil, fmt.Errorf("%w: OnConflictUpdate names no column", ErrArgument)
+	}
+	key := t.plan.columns[t.plan.key].name
+	for _, c := range update {
+		switch {
+		case c.name == key:
+			return nil, fmt.Errorf("%w: OnConflictUpdate: %q is the primary key of %v, to which other rows refer", ErrArgument, key, t.plan.typ)
+		case slices.ContainsFunc(u.target, func(o column) bool { return o.name == c.name }):
+			return nil, fmt.Errorf("%w: OnConflictUpdate: %q is in the conflict target", ErrArgument, c.name)
+		}
+	}
+	u.tail = d.conflictText(key, u.target, update)
+	return u, nil
+}
+
+// conflictText returns what follows the values; without columns to update it is
+// DO NOTHING. The names have passed the checks of insertHead.
+func (d Dialect) conflictText(key string, target, update []column) string {
+	var b strings.Builder
+	if d != MySQL {
+		b.WriteString(" ON CONFLICT (")
+		for i, c := range target {
+			b.WriteString([...]string{"", ", "}[min(i, 1)] + d.quoted(c.name))
+		}
+		if len(update) == 0 {
+			return b.String() + ") DO NOTHING"
+		}
+		b.WriteString(") DO UPDATE SET ")
+		for i, c := range update {
+			name := d.quoted(c.name)
+			b.WriteString([...]string{"", ", "}[min(i, 1)] + name + " = excluded." + name)
+		}
+		return b.String()
+	}
+	// Not INSERT IGNORE for DO NOTHING: that also swallows what is cut off, NULLs
+	// and missing parents. And VALUES(c), which MySQL 8 would rather see as an
+	// alias of the row, because neither MySQL 5.7 nor MariaDB has the alias.
+	//
+	// MySQL takes every unique index for a conflict, and would update, or leave
+	// out the row for, a stored row that has nothing to do with the target; the
+	// row that is found by the target afterwards could even be a third one. So
+	// the first assignment compares the row that was met with the row that was
+	// sent, by the collation and in the precision of the columns. If they differ,
+	// ~0 + 1 is an error in any SQL mode, 1690, and the statement is undone;
+	// ~0 + 0 lets the key be what it is. It is not a constant, so that no
+	// optimizer computes it ahead. IS NOT TRUE holds for NULL as well.
+	b.WriteString(" ON DUPLICATE KEY UPDATE ")
+	k := d.quoted(key)
+	b.WriteString(k + " = IF(~0 + ((")
+	for i, c := range target {
+		name := d.quoted(c.name)
+		b.WriteString([...]string{"", " AND "}[min(i, 1)] + name + " = VALUES(" + name + ")")
+	}
+	b.WriteString(") IS NOT TRUE), " + k + ", " + k + ")")
+	for _, c := range update {
+		name := d.quoted(c.name)
+		b.WriteString(", " + name + " = VALUES(" + name + ")")
+	}
+	return b.String()
+}
+
+// outOfRange is MySQL's ER_DATA_OUT_OF_RANGE, see conflictText.
+const outOfRange = 1690
+
+// explained says what an error of the statement means in an upsert.
+func (u *upsert) explained(err error) error {
+	if u == nil {
+		return err
+	}
+	for a := range answers(err) {
+		if a.number == outOfRange {
+			return fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), err)
+		}
+	}
+	return err
+}
+
+func (u *upsert) names() string {
+	names := make([]string, len(u.target))
+	for i, c := range u.target {
+		names[i] = c.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// upserts reports whether rows of the call may have been stored before it: then
+// that they are stored does not prove that the call was.
+func (w *writer) upserts() bool {
+	return slices.ContainsFunc(w.loads, func(l load) bool { return l.upsert != nil })
+}
+
+// looks reports whether the call selects rows after it has sent them.
+func (w *writer) looks() bool {
+	return w.upserts() || slices.ContainsFunc(w.loads, func(l load) bool { return l.read != nil })
+}
+
+// settle gives every row of an upsert the key of the stored row, and its
+// children after it.
+//
+// What the statement answers is of little use: MySQL counts two for an update,
+// and counts rows that were met or not as the connection is set; RETURNING has no
+// order on PostgreSQL, no rows for DO NOTHING, and does not exist on MySQL. So
+// the rows are looked for.
+//
+// First by the keys that this call assigned: nobody else has them, so a row with
+// one is the row that was inserted. A key that the caller had set proves nothing:
+// the row that was met by the target may have another. These, and the rows that
+// were not inserted, are looked up by the target, and the database compares,
+// because only it knows its collations and the precision of its columns. What
+// then is left and had a key is looked up by it: it has been inserted, because
+// otherwise there would be a row like it in the target. A row may be like none
+// although it was inserted, if it has NULL there.
+func (w *writer) settle(ctx context.Context, s session, l *load) error {
+	if l.upsert == nil {
+		return nil
+	}
+	if l.upsert.nothing && w.dialect != MySQL && l.affected == int64(len(l.rows)) {
+		return nil // all of them were inserted
+	}
+	stored := make([]types.Snowflake, len(l.rows)) // 0: not found
+	var fresh, set, others []int
+	for i := range l.rows {
+		if l.fresh[i] {
+			fresh = append(fresh, i)
+		} else {
+			set = append(set, i)
+		}
+	}
+	if err := w.findByKey(ctx, s, l, fresh, stored); err != nil {
+		return err
+	}
+	for i := range l.rows {
+		if stored[i] == 0 {
+			others = append(others, i)
+		}
+	}
+	if err := w.findByTarget(ctx, s, l, others, stored); err != nil {
+		return err
+	}
+	set = slices.DeleteFunc(set, func(i int) bool { return stored[i] != 0 })
+	if err := w.findByKey(ctx, s, l, set, stored); err != nil {
+		return err
+	}
+	for _, i := range others {
+		if stored[i] == 0 {
+			return w.unresolved(l, i, "no stored row has its "+l.upsert.names())
+		}
+	}
+	changed := false
+	for i, row := range l.rows {
+		if id := l.plan.id(row); *id != stored[i] {
+			w.replaced = append(w.replaced, replacedKey{id, *id})
+			*id, changed = stored[i], true
+		}
+	}
+	if changed {
+		w.rows.relink()
+	}
+	return nil
+}
+
+// A replacedKey is a key in memory and what it was before settle.
+type replacedKey struct {
+	id  *types.Snowflake
+	was types.Snowflake
+}
+
+// restoreKeys undoes what settle has done: the keys are those of rows that were
+// rolled back, or that others may delete before the next attempt.
+func (w *writer) restoreKeys() {
+	for _, r := range w.replaced {
+		*r.id = r.was
+	}
+	if w.replaced != nil {
+		w.replaced = nil
+		w.rows.relink()
+	}
+}
+
+func (w *writer) unresolved(l *load, row int, problem string) error {
+	e := &InsertError{Table: l.table, First: row, Last: row, Rows: len(l.rows), Err: fmt.Errorf("%w: %s", ErrUnresolved, problem)}
+	w.blame(e, l, row)
+	return e
+}
+
+// findByKey sets the stored key of those rows in list whose key is stored.
+func (w *writer) findByKey(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
+	at := make(map[types.Snowflake][]int, len(list))
+	for _, i := range list {
+		id := *l.plan.id(l.rows[i])
+		at[id] = append(at[id], i)
+	}
+	var id types.Snowflake
+	return w.byKeys(ctx, s, l, at, nil, false, func(rows *sql.Rows) error {
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		for _, i := range at[id] {
+			stored[i] = id
+		}
+		return nil
+	})
+}
+
+// lookupsPerQuery is how many rows one statement looks up, at most, and divided
+// by the columns of the target. SQLite takes 500 parts of a UNION.
+const lookupsPerQuery = 128
+
+// findByTarget sets the stored key of the rows in list that are like a stored one
+// in the target. It is an error if one is like several, which there are if the
+// index is not there that MySQL is not asked for.
+func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
+	key := w.dialect.quoted(l.plan.columns[l.plan.key].name)
+	open, end := "", w.dialect.locking()
+	if end != "" {
+		open, end = "(", end+")"
+	}
+	width := len(l.upsert.target)
+	for chunk := range slices.Chunk(list, max(1, lookupsPerQuery/width)) {
+		args := make([]any, 0, len(chunk)*width)
+		n := fewSizes(len(chunk), max(1, lookupsPerQuery/width))
+		var b strings.Builder
+		for i := range n {
+			// The last row fills up the number. Asking twice does not hurt.
+			row := chunk[min(i, len(chunk)-1)]
+			if i > 0 {
+				b.WriteString(" UNION ALL ")
+			}
+			b.WriteString(open + "SELECT " + strconv.Itoa(i) + ", " + key + " FROM " + w.dialect.quotedTable(l.table))
+			for j := range l.upsert.target {
+				c := &l.upsert.target[j]
+				value, err := c.argument(l.rows[row])
+				if err != nil {
+					return w.valueError(l, row, c, err)
+				}
+				if w.dialect == PostgreSQL {
+					value = cut(value) // as it was sent
+				}
+				args = append(args, value)
+				b.WriteString([...]string{" WHERE ", " AND "}[min(j, 1)] + w.dialect.quoted(c.name) + " = " + w.dialect.placeholder(len(args)))
+			}
+			b.WriteString(end)
+		}
+		var i int
+		var id types.Snowflake
+		err := w.query(ctx, s, l, b.String(), args, func(rows *sql.Rows) error {
+			if err := rows.Scan(&i, &id); err != nil {
+				return err
+			}
+			row := chunk[min(i, len(chunk)-1)]
+			if stored[row] != 0 && stored[row] != id {
+				return w.unresolved(l, row, fmt.Sprintf("the stored rows %d and %d both have its %s", stored[row], id, l.upsert.names()))
+			}
+			stored[row] = id
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

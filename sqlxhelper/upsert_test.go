@@ -1,0 +1,346 @@
+package sqlxhelper_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/snowkey/snowkey/internal/sqlxcases"
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
+)
+
+// triple is a row that may be stored: k is its unique column.
+type triple struct {
+	ID types.Snowflake `db:"id"`
+	K  string          `db:"k"`
+	N  int             `db:"n"`
+}
+
+// upsertTexts are the statements of an upsert of two rows: the second has a key.
+type upsertTexts struct{ insert, nothing, update, byKey, byTarget string }
+
+var upsertText = map[sqlxhelper.Dialect]upsertTexts{
+	sqlxhelper.SQLite: {
+		`INSERT INTO "t" ("id", "k", "n") VALUES (?, ?, ?), (?, ?, ?)`,
+		` ON CONFLICT ("k") DO NOTHING`,
+		` ON CONFLICT ("k") DO UPDATE SET "n" = excluded."n"`,
+		`SELECT "id" FROM "t" WHERE "id" IN (?)`,
+		`SELECT 0, "id" FROM "t" WHERE "k" = ? UNION ALL SELECT 1, "id" FROM "t" WHERE "k" = ?`,
+	},
+	sqlxhelper.PostgreSQL: {
+		`INSERT INTO "t" ("id", "k", "n") VALUES ($1, $2, $3), ($4, $5, $6)`,
+		` ON CONFLICT ("k") DO NOTHING`,
+		` ON CONFLICT ("k") DO UPDATE SET "n" = excluded."n"`,
+		`SELECT "id" FROM "t" WHERE "id" IN ($1)`,
+		`SELECT 0, "id" FROM "t" WHERE "k" = $1 UNION ALL SELECT 1, "id" FROM "t" WHERE "k" = $2`,
+	},
+	sqlxhelper.MySQL: {
+		"INSERT INTO `t` (`id`, `k`, `n`) VALUES (?, ?, ?), (?, ?, ?)",
+		" ON DUPLICATE KEY UPDATE `id` = IF(~0 + ((`k` = VALUES(`k`)) IS NOT TRUE), `id`, `id`)",
+		" ON DUPLICATE KEY UPDATE `id` = IF(~0 + ((`k` = VALUES(`k`)) IS NOT TRUE), `id`, `id`), `n` = VALUES(`n`)",
+		"SELECT `id` FROM `t` WHERE `id` IN (?)",
+		"(SELECT 0, `id` FROM `t` WHERE `k` = ? FOR UPDATE) UNION ALL (SELECT 1, `id` FROM `t` WHERE `k` = ? FOR UPDATE)",
+	},
+}
+
+func ids(rows ...[]driver.Value) *sqlmock.Rows {
+	columns := []string{"id"}
+	if len(rows) > 0 && len(rows[0]) == 2 {
+		columns = []string{"i", "id"}
+	}
+	return sqlmock.NewRows(columns).AddRows(rows...)
+}
+
+func TestUpsertAsksForTheStoredRows(t *testing.T) {
+	for d, text := range upsertText {
+		for _, tail := range []string{text.nothing, text.update} {
+			option := sqlxhelper.OnConflictDoNothing()
+			if tail == text.update {
+				option = sqlxhelper.OnConflictUpdate("n")
+			}
+			db, mock := newMock(t)
+			mock.ExpectBegin()
+			// More affected than there are rows, as MySQL counts updates.
+			mock.ExpectExec(text.insert+tail).WithArgs(1, "a", 4, 50, "b", 5).WillReturnResult(done(3))
+			mock.ExpectQuery(text.byKey).WithArgs(1).WillReturnRows(ids())
+			mock.ExpectQuery(text.byTarget).WithArgs("a", "b").WillReturnRows(ids([]driver.Value{1, 50}, []driver.Value{0, 70}))
+			mock.ExpectCommit()
+			rows := []triple{{K: "a", N: 4}, {ID: 50, K: "b", N: 5}}
+			err := newHelper(d).With(sqlxhelper.ConflictTarget("k"), option).InsertMany(ctx, db, "t", rows)
+			if err != nil || rows[0].ID != 70 || rows[1].ID != 50 {
+				t.Errorf("InsertMany(%v) = %v, keys %d, %d; want nil, 70, 50", d, err, rows[0].ID, rows[1].ID)
+			}
+		}
+	}
+}
+
+func TestUpsertBelievesACountOnlyOfIgnoredRowsAndNeverOnMySQL(t *testing.T) {
+	for d, text := range upsertText {
+		db, mock := newMock(t)
+		mock.ExpectBegin()
+		mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(2))
+		if d == sqlxhelper.MySQL {
+			mock.ExpectQuery(text.byKey).WillReturnRows(ids([]driver.Value{1}))
+			mock.ExpectQuery("(SELECT 0, `id` FROM `t` WHERE `k` = ? FOR UPDATE)").WithArgs("b").WillReturnRows(ids([]driver.Value{0, 50}))
+		}
+		mock.ExpectCommit()
+		rows := []triple{{K: "a"}, {ID: 50, K: "b"}}
+		err := newHelper(d).With(sqlxhelper.OnConflictDoNothing("k")).InsertMany(ctx, db, "t", rows)
+		if err != nil || rows[0].ID != 1 || rows[1].ID != 50 {
+			t.Errorf("InsertMany(%v) = %v, keys %d, %d; want nil, 1, 50", d, err, rows[0].ID, rows[1].ID)
+		}
+	}
+}
+
+// A key of the caller's is found by the target first: the row that has this key
+// may be another one.
+func TestKeyOfTheCallerIsLookedUpLast(t *testing.T) {
+	text := upsertText[sqlxhelper.PostgreSQL]
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
+	mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 51}))
+	mock.ExpectQuery(text.byKey).WithArgs(51).WillReturnRows(ids([]driver.Value{51}))
+	mock.ExpectCommit()
+	rows := []triple{{ID: 50, K: "a"}, {ID: 51, K: "b"}}
+	err := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.OnConflictDoNothing("k")).InsertMany(ctx, db, "t", rows)
+	if err != nil || rows[0].ID != 51 || rows[1].ID != 51 {
+		t.Errorf("InsertMany() = %v, keys %d, %d; want nil, 51, 51", err, rows[0].ID, rows[1].ID)
+	}
+}
+
+// lookup is the statement that looks n rows up by k on SQLite.
+func lookup(n int) string {
+	var parts []string
+	for i := range n {
+		parts = append(parts, `SELECT `+types.Snowflake(i).String()+`, "id" FROM "t" WHERE "k" = ?`)
+	}
+	return strings.Join(parts, " UNION ALL ")
+}
+
+// 148 keys are filled up to 256; 148 lookups are 128, and 20 filled up to 32.
+func TestLookupsHaveFewTexts(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	for _, n := range []int{100, 48} {
+		insert := `INSERT INTO "t" ("id", "k", "n") VALUES ` + strings.Repeat("(?, ?, ?), ", n-1) + "(?, ?, ?)"
+		mock.ExpectExec(insert + upsertText[sqlxhelper.SQLite].nothing).WillReturnResult(done(0))
+	}
+	mock.ExpectQuery(`SELECT "id" FROM "t" WHERE "id" IN (?` + strings.Repeat(", ?", 255) + ")").WillReturnRows(ids())
+	for _, n := range []int{128, 32} {
+		first, last := 7000, 7127
+		if n == 32 {
+			first, last = 5000, 5019
+		}
+		found := ids([]driver.Value{0, first})
+		for i := 1; i < n; i++ {
+			found.AddRow(i, min(first+i, last)) // the last row is asked for again
+		}
+		mock.ExpectQuery(lookup(n)).WillReturnRows(found)
+	}
+	mock.ExpectCommit()
+	rows := make([]triple, 148)
+	err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.OnConflictDoNothing("k")).InsertMany(ctx, db, "t", rows)
+	if err != nil || rows[0].ID != 7000 || rows[127].ID != 7127 || rows[128].ID != 5000 || rows[147].ID != 5019 {
+		t.Errorf("InsertMany() = %v, keys %d … %d, %d … %d; want nil, 7000 … 7127, 5000 … 5019", err, rows[0].ID, rows[127].ID, rows[128].ID, rows[147].ID)
+	}
+}
+
+func TestUpsertThatIsNotResolvedIsUndone(t *testing.T) {
+	text := upsertText[sqlxhelper.MySQL]
+	for name, expect := range map[string]func(sqlmock.Sqlmock){
+		"NotFound": func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(2))
+			mock.ExpectQuery(text.byKey).WillReturnRows(ids())
+			mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 70}))
+			mock.ExpectQuery(text.byKey).WithArgs(50).WillReturnRows(ids())
+		},
+		"Several": func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(2))
+			mock.ExpectQuery(text.byKey).WillReturnRows(ids())
+			mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 70}, []driver.Value{1, 71}, []driver.Value{1, 72}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, mock := newMock(t)
+			tx := newTx(t, db, mock)
+			mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			expect(mock)
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			rows := []triple{{K: "a"}, {ID: 50, K: "b"}}
+			err := newHelper(sqlxhelper.MySQL).With(sqlxhelper.OnConflictDoNothing("k")).InsertMany(ctx, tx, "t", rows)
+			var at *sqlxhelper.InsertError
+			if !errors.Is(err, sqlxhelper.ErrUnresolved) || !errors.As(err, &at) || at.Row != 1 || at.Key != 50 {
+				t.Errorf("InsertMany() = %v; want ErrUnresolved for row 1 with key 50", err)
+			}
+			if rows[0].ID != 1 || rows[1].ID != 50 {
+				t.Errorf("keys = %d, %d; want 1, 50 as before", rows[0].ID, rows[1].ID)
+			}
+		})
+	}
+}
+
+func TestKeysAreThoseOfBeforeIfTheCommitFails(t *testing.T) {
+	text := upsertText[sqlxhelper.PostgreSQL]
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
+	mock.ExpectQuery(text.byKey).WillReturnRows(ids())
+	mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 70}, []driver.Value{1, 71}))
+	mock.ExpectQuery(`SELECT "id", "n" FROM "t" WHERE "id" IN ($1, $2)`).WithArgs(70, 71).
+		WillReturnRows(sqlmock.NewRows([]string{"id", "n"}).AddRow(71, 8).AddRow(70, 9))
+	mock.ExpectCommit().WillReturnError(errMine)
+	rows := []triple{{K: "a", N: 4}, {ID: 50, K: "b", N: 5}}
+	err := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.OnConflictDoNothing("k"), sqlxhelper.Returning("n")).InsertMany(ctx, db, "t", rows)
+	if want := (triple{1, "a", 4}); !errors.Is(err, errMine) || rows[0] != want || rows[1].ID != 50 || rows[1].N != 5 {
+		t.Errorf("InsertMany() = %v, rows %+v; want the error of the commit, and the rows as before", err, rows)
+	}
+}
+
+// A panic leaves by another way than an error.
+func TestKeysAreThoseOfBeforeIfAReportPanics(t *testing.T) {
+	type kid struct {
+		types.Model
+		Of types.Snowflake `db:"t_id"`
+	}
+	type parent struct {
+		triple
+		Kids []kid `db:"-" snowkey:"kids,fk=t_id"`
+	}
+	db := openSQLite(t)
+	execAll(t, db, tripleTable, "CREATE TABLE kids (id INTEGER PRIMARY KEY, t_id INTEGER)", "INSERT INTO t VALUES (70, 'a', 0)")
+	p := parent{triple: triple{K: "a"}, Kids: []kid{{}}}
+	func() {
+		defer func() { _ = recover() }()
+		_ = newHelper(sqlxhelper.SQLite).With(sqlxhelper.OnConflictDoNothing("k"), sqlxhelper.OnProgress(func(sent, total int) {
+			if sent == total {
+				if p.ID != 70 {
+					t.Errorf("key when the child is sent = %d; want 70", p.ID)
+				}
+				panic(errMine)
+			}
+		})).InsertGraph(ctx, db, "t", &p)
+	}()
+	if p.ID != 1 || p.Kids[0].Of != 1 {
+		t.Errorf("keys = %d, %d; want 1, 1", p.ID, p.Kids[0].Of)
+	}
+}
+
+const tripleTable = "CREATE TABLE t (id INTEGER PRIMARY KEY, k TEXT UNIQUE, n INTEGER)"
+
+func TestRowThatATriggerDropsIsUnresolved(t *testing.T) {
+	db := openSQLite(t)
+	execAll(t, db, tripleTable, "CREATE TRIGGER skip BEFORE INSERT ON t WHEN NEW.n < 0 BEGIN SELECT RAISE(IGNORE); END")
+	for _, option := range []sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("k"), sqlxhelper.OnConflictUpdate("n")} {
+		for _, id := range []types.Snowflake{0, 60} {
+			rows := []triple{{K: "a", N: 1}, {ID: id, K: "b", N: -1}}
+			h := sqlxhelper.New(sqlxcases.NewCounter(0), sqlxhelper.ConflictTarget("k"), option)
+			if err := h.InsertMany(ctx, db, "t", rows); !errors.Is(err, sqlxhelper.ErrUnresolved) {
+				t.Errorf("InsertMany(row that is dropped) = %v; want ErrUnresolved", err)
+			}
+			wantRows(t, db, "t", 0)
+		}
+	}
+}
+
+func TestOptionsThatDoNotFitChangeAndSendNothing(t *testing.T) {
+	type kid struct {
+		types.Model
+		Of   types.Snowflake `db:"t_id"`
+		Name string          `db:"name"`
+		Raw  string          `db:"raw" snowkey:"-"`
+	}
+	type parent struct {
+		triple
+		Kids []kid `db:"-" snowkey:"kids,fk=t_id"`
+	}
+	target := sqlxhelper.ConflictTarget("k")
+	for name, c := range map[string]struct {
+		options []sqlxhelper.Option
+		want    string
+	}{
+		"no target":                  {[]sqlxhelper.Option{sqlxhelper.OnConflictDoNothing()}, "target"},
+		"no target to update":        {[]sqlxhelper.Option{sqlxhelper.OnConflictUpdate("n")}, "target"},
+		"target alone":               {[]sqlxhelper.Option{target}, "ConflictTarget"},
+		"unknown target":             {[]sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("no")}, `"no"`},
+		"target twice":               {[]sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("k", "k")}, `"k" twice`},
+		"omitted target":             {[]sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("k"), sqlxhelper.Omit("k")}, `"k"`},
+		"unknown update":             {[]sqlxhelper.Option{target, sqlxhelper.OnConflictUpdate("no")}, `"no"`},
+		"omitted update":             {[]sqlxhelper.Option{target, sqlxhelper.OnConflictUpdate("n"), sqlxhelper.Omit("n")}, `"n"`},
+		"no update":                  {[]sqlxhelper.Option{target, sqlxhelper.OnConflictUpdate()}, "OnConflictUpdate"},
+		"update of the key":          {[]sqlxhelper.Option{target, sqlxhelper.OnConflictUpdate("id")}, `"id"`},
+		"update of the target":       {[]sqlxhelper.Option{target, sqlxhelper.OnConflictUpdate("n", "k")}, `"k"`},
+		"no columns":                 {[]sqlxhelper.Option{sqlxhelper.Columns()}, "Columns"},
+		"unknown column":             {[]sqlxhelper.Option{sqlxhelper.Columns("k", "no")}, `"no"`},
+		"column in another case":     {[]sqlxhelper.Option{sqlxhelper.Columns("K")}, `"K"`},
+		"unknown omitted column":     {[]sqlxhelper.Option{sqlxhelper.Omit("no")}, `"no"`},
+		"unknown table":              {[]sqlxhelper.Option{sqlxhelper.Omit("other.k")}, `"other"`},
+		"unknown column of children": {[]sqlxhelper.Option{sqlxhelper.Omit("kids.k")}, `"k"`},
+		"column that is only read":   {[]sqlxhelper.Option{sqlxhelper.Omit("kids.raw")}, `"raw"`},
+		"omitted key":                {[]sqlxhelper.Option{sqlxhelper.Omit("id")}, "id"},
+		"omitted foreign key":        {[]sqlxhelper.Option{sqlxhelper.Omit("kids.t_id")}, "t_id"},
+		"foreign key left out":       {[]sqlxhelper.Option{sqlxhelper.Columns("kids.name")}, "t_id"},
+		"unknown returned column":    {[]sqlxhelper.Option{sqlxhelper.Returning("no")}, `"no"`},
+		"children returned":          {[]sqlxhelper.Option{sqlxhelper.Returning("Kids")}, `"Kids"`},
+	} {
+		for _, n := range []int{0, 2} {
+			db, _ := newMock(t)
+			rows := make([]parent, n)
+			err := newHelper(sqlxhelper.PostgreSQL).With(c.options...).InsertGraph(ctx, db, "t", rows)
+			if !errors.Is(err, sqlxhelper.ErrArgument) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("InsertGraph(%d rows, %s) = %v; want ErrArgument with %s", n, name, err, c.want)
+			}
+			if n > 0 && rows[0].ID != 0 {
+				t.Errorf("InsertGraph(%s) assigned a key", name)
+			}
+		}
+	}
+	// The tables of children are none of InsertMany.
+	db, _ := newMock(t)
+	if err := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.Omit("kids.name")).InsertMany(ctx, db, "t", []parent{{}}); !errors.Is(err, sqlxhelper.ErrArgument) {
+		t.Errorf("InsertMany(Omit of a child's column) = %v; want ErrArgument", err)
+	}
+}
+
+func TestUpsertOfRowsThatReferToEachOtherIsRefused(t *testing.T) {
+	type leaf struct {
+		types.Model
+		K      string              `db:"k"`
+		Of     types.NullSnowflake `db:"of_id"`
+		Leaves []leaf              `db:"-" snowkey:"t,fk=of_id"`
+	}
+	db, mock := newMock(t)
+	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.OnConflictDoNothing("k"))
+	rows := []leaf{{}, {Leaves: []leaf{{}}}}
+	var row *sqlxhelper.RowError
+	if err := h.InsertGraph(ctx, db, "t", rows); !errors.As(err, &row) || !strings.Contains(row.Path, "leaf[1].Leaves[0]") || rows[0].ID != 0 {
+		t.Errorf("InsertGraph(tree) = %v, key %d; want a RowError for leaf[1].Leaves[0], no key", err, rows[0].ID)
+	}
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "t" ("id", "k", "of_id") VALUES ($1, $2, $3) ON CONFLICT ("k") DO NOTHING`).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	if err := h.InsertGraph(ctx, db, "t", rows[:1]); err != nil {
+		t.Errorf("InsertGraph(rows without branches) = %v; want nil", err)
+	}
+}
+
+func TestContextIsLookedAtBeforeStoredRowsAreLookedFor(t *testing.T) {
+	text := upsertText[sqlxhelper.SQLite]
+	db, mock := newMock(t)
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
+	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	ending, cancel := context.WithCancel(ctx)
+	h := newHelper(sqlxhelper.SQLite).With(sqlxhelper.OnConflictDoNothing("k"), sqlxhelper.OnProgress(func(int, int) { cancel() }))
+	rows := []triple{{K: "a"}, {ID: 50, K: "b"}}
+	if err := h.InsertMany(ending, tx, "t", rows); !errors.Is(err, context.Canceled) || rows[0].ID != 1 || rows[1].ID != 50 {
+		t.Errorf("InsertMany(context that ends) = %v, keys %d, %d; want context.Canceled, 1, 50", err, rows[0].ID, rows[1].ID)
+	}
+}

@@ -1,0 +1,124 @@
+package sqlxhelper
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// insertValues writes the rows of a load from first on by INSERT … VALUES, in
+// chunks. It looks at ctx before every statement.
+func (w *writer) insertValues(ctx context.Context, s session, l *load, first int) error {
+	during := ctx
+	if w.dialect == SQLite && s.inTx {
+		// SQLite rolls back the whole transaction, and not the statement, when
+		// an insert is interrupted, and the transaction may be the caller's. A
+		// statement of one chunk is short, and waits for a lock no longer than
+		// busy_timeout. mattn/go-sqlite3 also saves a goroutine per statement.
+		during = context.WithoutCancel(ctx)
+	}
+	chunk := w.dialect.chunk(len(l.columns))
+	if !s.inTx && len(l.rows) > chunk {
+		return errSeveral
+	}
+	text := func(n int) string { return w.dialect.insertText(l.head, len(l.columns), n) + l.tail }
+	var stmt *sql.Stmt // for full chunks, once there is a second one
+	defer func() {
+		if stmt != nil {
+			// What it could report is that the connection is gone, which the
+			// next statement or the commit reports.
+			_ = stmt.Close()
+		}
+	}()
+	args := arguments{writer: w, load: l, next: first}
+	for first < len(l.rows) {
+		rest := len(l.rows) - first
+		if err := ctx.Err(); err != nil {
+			return w.sent(l, first, min(rest, chunk), nil, err)
+		}
+		fit, err := args.fit(w.dialect.step(min(rest, chunk), chunk))
+		if err != nil {
+			return err
+		}
+		n := w.dialect.step(fit, chunk)
+		if !s.inTx && n < rest {
+			return errSeveral
+		}
+		var result sql.Result
+		switch {
+		case n == chunk && stmt == nil && rest >= 2*chunk:
+			if stmt, err = s.db.PrepareContext(during, text(n)); err != nil {
+				return fmt.Errorf("sqlxhelper: insert into %s: prepare %d rows: %w", l.table, n, err)
+			}
+			fallthrough
+		case n == chunk && stmt != nil:
+			result, err = stmt.ExecContext(during, args.of(n)...)
+		default:
+			result, err = s.db.ExecContext(during, text(n), args.of(n)...)
+		}
+		if err = w.sent(l, first, n, result, err); err != nil {
+			return w.narrow(during, s, l, w.bound(l, err))
+		}
+		args.drop(n)
+		first += n
+	}
+	return nil
+}
+
+// arguments are the values of the rows of a load that come next, row by row.
+// Each row is asked once.
+type arguments struct {
+	*writer
+	*load
+	values []any
+	sizes  []int // by row: estimated bytes
+	next   int   // the row that comes after those in values
+}
+
+// fit collects the values of up to n rows, and returns how many of them make a
+// statement that is not too large: one at least.
+func (a *arguments) fit(n int) (int, error) {
+	if a.values == nil {
+		a.values = make([]any, 0, n*len(a.columns))
+		a.sizes = make([]int, 0, n)
+	}
+	total, limit := 0, a.dialect.traits().bytes
+	for i := range n {
+		if i == len(a.sizes) {
+			size := 0
+			for c := range a.columns {
+				value, err := a.columns[c].argument(a.load.rows[a.next])
+				if err != nil {
+					return 0, a.valueError(a.load, a.next, &a.columns[c], err)
+				}
+				if a.dialect == PostgreSQL {
+					value = cut(value)
+				}
+				a.values = append(a.values, value)
+				size += sizeOf(value)
+			}
+			a.sizes = append(a.sizes, size)
+			a.next++
+		}
+		if total += a.sizes[i]; i > 0 && total > limit {
+			return i, nil
+		}
+	}
+	return n, nil
+}
+
+// of returns the values of the first n rows.
+func (a *arguments) of(n int) []any { return a.values[:n*len(a.columns)] }
+
+// drop forgets the first n rows.
+func (a *arguments) drop(n int) {
+	a.values = a.values[:copy(a.values, a.values[n*len(a.columns):])]
+	a.sizes = a.sizes[:copy(a.sizes, a.sizes[n:])]
+}
+
+// valueError says of which row and field a value could not be had.
+func (w *writer) valueError(l *load, row int, c *column, err error) error {
+	e := &InsertError{Table: l.table, First: row, Last: row, Rows: len(l.rows), Field: c.field, Err: err}
+	w.blame(e, l, row)
+	return e
+}
