@@ -93,8 +93,12 @@ func (s story) crash(ctx context.Context, c *cluster) error {
 	if err := s.allWork(ctx, c); err != nil {
 		return err
 	}
-	if now, ok := c.reservationOf(p); ok && held && now.Worker != old.Worker {
+	switch now, ok := c.reservationOf(p); {
+	case !ok || !held:
+	case now.Worker != old.Worker:
 		c.say("RESTARTED %s as pid %d, with worker number %d: %d was still reserved", p.name, p.pid, now.Worker, old.Worker)
+	default:
+		c.say("RESTARTED %s as pid %d, with worker number %d again: the time reserved before was over", p.name, p.pid, now.Worker)
 	}
 	return nil
 }
@@ -130,7 +134,7 @@ func (s story) sleepOver(ctx context.Context, c *cluster) error {
 	if err != nil {
 		return err
 	}
-	taken, err := c.await(ctx, 2*s.window, func() bool { return heir.state != starting })
+	taken, err := c.await(ctx, patience, func() bool { return heir.state != starting })
 	if err != nil {
 		return err
 	}
@@ -148,7 +152,7 @@ func (s story) sleepOver(ctx context.Context, c *cluster) error {
 	if err := c.resume(p); err != nil {
 		return err
 	}
-	if _, err := c.await(ctx, 2*s.window, func() bool { return p.losses > losses && p.holds }); err != nil {
+	if _, err := c.await(ctx, patience, func() bool { return p.losses > losses && p.holds }); err != nil {
 		return err
 	}
 	// What it wrote with the old number may be reported after the new one.
