@@ -19,6 +19,9 @@
 // No message of this package holds a DSN: it may have a password in it. Messages
 // name the variable and the address.
 //
+// A test that needs a server of its own, to stop it or to take its data away, starts
+// one on a [Port].
+//
 // The package imports only the standard library, so that it adds nothing to any
 // go.mod. Its functions keep no state and may be called concurrently, each from
 // the goroutine of its test, as [testing.TB] demands.

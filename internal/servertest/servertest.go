@@ -11,9 +11,10 @@ import (
 )
 
 // patience is how long a server may take to accept a connection, and again to
-// answer on it. A server on this machine needs a millisecond; without one, the
-// connection is refused at once. Only a firewall that drops packets uses it up.
-const patience = 3 * time.Second
+// answer on it. A server on this machine needs a millisecond, or some seconds when
+// everything else here wants the processors too; without one, the connection is
+// refused at once. Only a firewall that drops packets uses it up.
+const patience = 30 * time.Second
 
 // PostgreSQL returns the URL for lib/pq or pgx of a PostgreSQL server that
 // accepts connections: SNOWKEY_POSTGRES_DSN, or

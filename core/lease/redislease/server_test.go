@@ -5,7 +5,6 @@ import (
 	"context"
 	crand "crypto/rand"
 	"encoding/hex"
-	"net"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -111,23 +110,18 @@ type server struct {
 	cmd  *exec.Cmd
 }
 
-// ownServer starts a redis-server on a free port with more arguments, or skips
+// ownServer starts a redis-server on a port of its own with more arguments, or skips
 // the test aloud.
 func ownServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		servertest.Missing(t, "SKIPPED: no redis-server to start: ", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	listener.Close()
+	port := servertest.Port(t)
 	s := &server{
-		place: place{redis.Options{Addr: addr}, "snowkey-test"},
+		place: place{redis.Options{Addr: "127.0.0.1:" + port}, "snowkey-test"},
 		dir:   t.TempDir(),
-		args:  append([]string{"--save", "", "--repl-diskless-sync-delay", "0", "--bind", "127.0.0.1", "--port", addr[strings.LastIndex(addr, ":")+1:]}, args...),
+		args:  append([]string{"--save", "", "--repl-diskless-sync-delay", "0", "--bind", "127.0.0.1", "--port", port}, args...),
 	}
 	for i, arg := range args {
 		if arg == "--requirepass" {
@@ -149,15 +143,18 @@ func (s *server) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := s.client(t)
-	for range 500 {
+	giveUp := time.Now().Add(time.Minute)
+	for {
 		err := client.Ping(t.Context()).Err()
 		if err == nil || redis.HasErrorPrefix(err, "NOAUTH") {
 			return
 		}
+		if time.Now().After(giveUp) {
+			s.kill()
+			t.Fatalf("redis-server on %s does not answer for a minute: %v\n%s", s.options.Addr, err, output.String())
+		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	s.kill()
-	t.Fatalf("redis-server does not answer:\n%s", output.String())
 }
 
 // kill ends the server as a crash does.
