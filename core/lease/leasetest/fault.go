@@ -3,7 +3,6 @@ package leasetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -105,50 +104,59 @@ func endingContextEndsTheCall(s *suite) {
 func lostReplyIsUnknown(s *suite) {
 	s.needs("LosesReplies", s.h.LosesReplies != nil)
 	deaf := handle{s, s.h.LosesReplies(s.T)}
-	brief := func() context.Context {
-		ctx, cancel := context.WithTimeout(s.Context(), 300*time.Millisecond)
-		s.Cleanup(cancel)
-		return ctx
-	}
 	s.space.Workers = 3
 	s.a.hold(s.newClaim())
 
 	// A claim whose reply is lost burns a row; the next takes another.
 	c := s.newClaim()
-	_, err := deaf.claimCtx(brief(), c)
-	s.wantUnknown("Claim whose reply is lost", err)
-	s.inTheEnd(s.space, fmt.Sprintf("a Claim whose reply was lost, one of owner %q", c.Owner), func(r lease.Row) bool { return r.Owner == c.Owner })
+	s.unheard("Claim whose reply is lost", func(ctx context.Context) error {
+		_, err := deaf.claimCtx(ctx, c)
+		return err
+	}, func(r lease.Row) bool { return r.Owner == c.Owner })
 	l := s.a.hold(s.newClaim())
 
 	r := s.renewal(l)
-	_, err = deaf.renewCtx(brief(), r)
-	s.wantUnknown("Renew whose reply is lost", err)
-	s.inTheEnd(s.space, fmt.Sprintf("a Renew whose reply was lost, one of nonce %q", r.Nonce), func(row lease.Row) bool { return row.Nonce == r.Nonce })
-	_, err = s.a.renew(s.renewal(l))
+	s.unheard("Renew whose reply is lost", func(ctx context.Context) error {
+		_, err := deaf.renewCtx(ctx, r)
+		return err
+	}, func(row lease.Row) bool { return row.Nonce == r.Nonce })
+	_, err := s.a.renew(s.renewal(l))
 	s.wantLost("Renew that does not know the nonce of the lost one", err, l.worker, l.epoch, lease.Copied)
 	l.known = append(l.known, r.Nonce)
 	s.a.keep(l, s.renewal(l))
 
 	release := l.giveBack(s.now())
-	s.wantUnknown("Release whose reply is lost", deaf.releaseCtx(brief(), release))
-	s.inTheEnd(s.space, fmt.Sprintf("a Release whose reply was lost, one free at %d", release.End), func(r lease.Row) bool {
-		return r.Worker == l.worker && r.Owner == "" && r.Until == release.End
-	})
+	s.unheard("Release whose reply is lost", func(ctx context.Context) error {
+		return deaf.releaseCtx(ctx, release)
+	}, func(r lease.Row) bool { return r.Worker == l.worker && r.Owner == "" && r.Until == release.End })
 }
 
-// inTheEnd fails unless there is such a row, in a while: what nobody waits for may
-// take its time.
-func (s *suite) inTheEnd(space lease.Space, what string, is func(lease.Row) bool) {
+// unheard does an operation whose reply never comes: it must be done, which is when
+// there is such a row, and the caller must not know. The context of the operation
+// ends when it is done and no earlier, however long that takes.
+func (s *suite) unheard(call string, do func(ctx context.Context) error, is func(lease.Row) bool) {
 	s.Helper()
-	for pause := time.Millisecond; ; pause *= 2 {
-		rows, _ := s.b.rows(space)
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	returned := make(chan error, 1)
+	go func() { returned <- do(ctx) }()
+	giveUp := time.Now().Add(patience)
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		rows, _ := s.b.rows(s.space)
 		if slices.ContainsFunc(rows, is) {
-			return
+			break
 		}
-		if pause > time.Second {
-			s.Fatalf("Rows = %+v; want, after %s", rows, what)
+		if time.Now().After(giveUp) {
+			s.Fatalf("Rows %v after a %s = %+v; want it done", patience, call, rows)
 		}
 		time.Sleep(pause)
+	}
+	cancel()
+	select {
+	case err := <-returned:
+		s.wantUnknown(call, err)
+	case <-time.After(patience):
+		s.Fatalf("%s and whose context has ended does not return in %v", call, patience)
 	}
 }
 

@@ -664,7 +664,7 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(variants)) {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVariant$", "-test.timeout=2m")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVariant$", "-test.timeout=10m")
 			cmd.Env = append(os.Environ(), variantEnv+"="+name)
 			out, err := cmd.CombinedOutput()
 			var got []string
