@@ -139,7 +139,7 @@ func (r *run) strike(p *process, now time.Time) {
 
 // forget makes the store forget.
 func (r *run) forget() {
-	ctx, cancel := context.WithTimeout(r.t.Context(), leaseWindow)
+	ctx, cancel := context.WithTimeout(r.t.Context(), longest)
 	defer cancel()
 	if err := r.chaos.Forget(ctx, r.namespace); err != nil {
 		r.errorf("Forget = %v; want no error", err)
