@@ -37,7 +37,7 @@ func TestDurableStoreConforms(t *testing.T) {
 			LosesReplies: func(t *testing.T) leasetest.Store {
 				silent := p
 				silent.options.Addr = muteProxy(t, p.options.Addr)
-				silent.options.ReadTimeout = 300 * time.Millisecond
+				silent.options.ReadTimeout = time.Minute // the context ends before
 				silent.options.MaxRetries = -1
 				return silent.store(t)
 			},

@@ -20,8 +20,9 @@ func space(namespace string, workers int64) lease.Space {
 	return lease.Space{Namespace: namespace, Datacenter: 1, Workers: workers, Layout: "a layout"}
 }
 
+// newClaim returns a claim of a row for longer than any test takes.
 func newClaim(s lease.Space) lease.Claim {
-	return lease.Claim{Space: s, Owner: token(), Nonce: token(), Window: 3000, Now: lease.MillisOf(time.Now()), Skew: 60_000, Guard: 100}
+	return lease.Claim{Space: s, Owner: token(), Nonce: token(), Window: 600_000, Now: lease.MillisOf(time.Now()), Skew: 600_000, Guard: 100}
 }
 
 // renewal returns the one that the claim's holder sends next.
@@ -91,15 +92,15 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 
 	rng := rand.New(rand.NewPCG(1, 0)) // the same in every run: a release must not depend on luck
 	pick := func(texts ...string) string { return texts[rng.IntN(len(texts))] }
-	// The store's clock cannot be set, and may tick between two lines. So no sum of
-	// the lengths is near to a moment's distance from now.
-	length := func() lease.Millis { return []lease.Millis{0, 1, 1000, 5000, 4_000_000}[rng.IntN(5)] }
+	// The store's clock cannot be set, and goes on between two lines. So no sum of the
+	// lengths is within 20 s of a moment's distance from now: no machine is so slow.
+	length := func() lease.Millis { return []lease.Millis{0, 1, 100_000, 500_000, 4_000_000}[rng.IntN(5)] }
 	moment := func() lease.Millis {
-		far := []lease.Millis{0, 1000, 4000, 6000, 10_000, 3_600_000, 7_300_000, 1 << 42, 1 << 48}[rng.IntN(9)]
+		far := []lease.Millis{0, 100_000, 400_000, 600_000, 1_000_000, 3_600_000, 7_300_000, 1 << 42, 1 << 48}[rng.IntN(9)]
 		if rng.IntN(2) == 0 {
 			far = -far
 		}
-		return now + far + []lease.Millis{-300, 200, 300}[rng.IntN(3)]
+		return now + far + []lease.Millis{-30_000, 20_000, 30_000}[rng.IntN(3)]
 	}
 	epoch := func() int64 { return []int64{0, 1, 2, 1 << 31, 1 << 50}[rng.IntN(5)] }
 	const rounds = 3000
@@ -118,7 +119,7 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 		var want, got string
 		switch rng.IntN(3) {
 		case 0:
-			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Window: 1000 + length(), Now: now, Skew: 500 + length(), Guard: length()}
+			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Window: 100_000 + length(), Now: now, Skew: 50_000 + length(), Guard: length()}
 			if rng.IntN(3) == 0 {
 				c.Only = []int64{row.Worker, row.Worker, 99, -1}[rng.IntN(2):]
 			}
@@ -136,7 +137,7 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 		case 1:
 			r := lease.Renewal{
 				Space: in, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{"x", row.Nonce}, Nonce: token(),
-				Next: moment(), Until: moment(), Window: length(), Now: now + length()*lease.Millis(rng.IntN(3)-1), Skew: length() + 500, Guard: length(),
+				Next: moment(), Until: moment(), Window: length(), Now: now + length()*lease.Millis(rng.IntN(3)-1), Skew: length() + 50_000, Guard: length(),
 			}
 			stale(rng, &r.Epoch, &r.Owner, &r.Known)
 			reply, err := s.Renew(t.Context(), r)
@@ -337,7 +338,7 @@ func TestClaimFindsTheLastFreeRowOfMany(t *testing.T) {
 	s := p.storeOn(t, client)
 	in := space("n", 3000) // more than the script reads at once
 	mustClaim(t, s, newClaim(in))
-	later := lease.MillisOf(time.Now()) + 60_000
+	later := lease.MillisOf(time.Now()) + 600_000
 	for _, free := range []int64{0, 999, 1000, 1001, 2999} {
 		pipe := client.Pipeline()
 		for worker := range in.Workers {
