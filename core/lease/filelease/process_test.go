@@ -89,7 +89,7 @@ func mustOpen(dir string) *Store {
 func holdARow(dir string) {
 	reply, err := mustOpen(dir).Claim(context.Background(), newClaim(1))
 	fmt.Println(int64(reply.Row.Until), err)
-	select {}
+	time.Sleep(time.Hour) // not select {}: Go ends a process in which nothing can happen any more
 }
 
 func TestARowIsFreeAtOnceWhenItsProcessIsKilled(t *testing.T) {
@@ -106,6 +106,9 @@ func TestARowIsFreeAtOnceWhenItsProcessIsKilled(t *testing.T) {
 		t.Fatalf("Claim while the process lives = error %v; want %v", err, lease.ErrNoFreeWorker)
 	}
 	kill(t, cmd)
+	if got := cmd.ProcessState.String(); got != "signal: killed" {
+		t.Fatalf("the process has ended by itself: %s", got)
+	}
 	c := newClaim(1)
 	if got := mustClaim(t, s, c); c.From(got) < until {
 		t.Errorf("Claim after the kill begins at %d; want %d or later", c.From(got), until)
