@@ -9,7 +9,7 @@ import (
 func TestMemoryPassesTheSuite(t *testing.T) {
 	leasetest.Run(t, func(*testing.T) leasetest.Harness {
 		m := leasetest.NewMemory(nil)
-		return leasetest.Harness{Open: func(*testing.T) leasetest.Store { return m }, Delete: nil}
+		return leasetest.Harness{Seed: 1, Open: func(*testing.T) leasetest.Store { return m }, Delete: nil}
 	})
 }
 

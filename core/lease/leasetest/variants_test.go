@@ -645,7 +645,6 @@ func TestVariant(t *testing.T) {
 		h := w.harness(func(w *world, _ leasetest.Store) leasetest.Store {
 			return broken{handle{w}, v, &memory{rng: rand.New(rand.NewPCG(1, 2)), row: map[int64]lease.Row{}}}
 		})
-		h.Seed = 1 // so that what it catches by chance it catches each time
 		if v.harness != nil {
 			v.harness(w, &h)
 		}
@@ -664,21 +663,31 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(variants)) {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVariant$", "-test.timeout=10m")
-			cmd.Env = append(os.Environ(), variantEnv+"="+name)
-			out, err := cmd.CombinedOutput()
-			var got []string
-			for _, m := range failed.FindAllSubmatch(out, -1) {
-				got = append(got, string(m[1]))
-			}
 			want := variants[name].caught
-			if (err != nil) != (len(want) > 0) {
-				t.Errorf("suite on a store that %s = error %v; want it to fail: %t\n%s", name, err, len(want) > 0, out)
-			}
-			for _, claim := range want {
-				if !slices.Contains(got, claim) {
-					t.Errorf("suite on a store that %s fails %q; want %s among them", name, got, claim)
+			missed := func(got []string) (claims []string) {
+				for _, claim := range want {
+					if !slices.Contains(got, claim) {
+						claims = append(claims, claim)
+					}
 				}
+				return claims
+			}
+			// Some are wrong only if one call comes between two steps of another, which a
+			// machine that stands still at the right moment prevents: they get a few runs.
+			var got []string
+			for run := 1; run == 1 || run <= 5 && len(missed(got)) > 0; run++ {
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVariant$", "-test.timeout=10m")
+				cmd.Env = append(os.Environ(), variantEnv+"="+name)
+				out, err := cmd.CombinedOutput()
+				for _, m := range failed.FindAllSubmatch(out, -1) {
+					got = append(got, string(m[1]))
+				}
+				if err != nil && len(want) == 0 {
+					t.Errorf("suite on a right store = error %v; want none\n%s", err, out)
+				}
+			}
+			for _, claim := range missed(got) {
+				t.Errorf("suite on a store that %s fails %q; want %s among them", name, got, claim)
 			}
 			if len(want) == 0 && len(got) > 0 {
 				t.Errorf("suite on a right store fails %q; want none", got)
