@@ -49,7 +49,7 @@ type database struct {
 }
 
 // writePatience is how long a batch may take, mostly waiting for other writers.
-const writePatience = 10 * time.Second
+const writePatience = 30 * time.Second
 
 // openDatabase opens the pools and touches neither server nor file.
 func openDatabase(p place) (*database, error) {

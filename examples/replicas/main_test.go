@@ -119,8 +119,10 @@ func proves(t *testing.T, r ran, db *sql.DB) {
 	if err := db.QueryRowContext(t.Context(), "SELECT count(*), count(DISTINCT id) FROM "+eventsTable).Scan(&rows, &distinct); err != nil {
 		t.Fatal(err)
 	}
-	if fmt.Sprint(rows) != found[2] || distinct != rows || rows < 500 {
-		t.Errorf("the database has %d rows and %d IDs; the summary says %s; want the same, and at least 500", rows, distinct, found[2])
+	// The story waits for the first 20 rows of each replica, and of the one that takes
+	// the place of another.
+	if fmt.Sprint(rows) != found[2] || distinct != rows || rows < 100 {
+		t.Errorf("the database has %d rows and %d IDs; the summary says %s; want the same, and at least 100", rows, distinct, found[2])
 	}
 }
 
@@ -176,7 +178,7 @@ func TestASecondRunOnTheSameFileRepeatsNothingOfTheFirst(t *testing.T) {
 func TestRunFailsIfTheDatabaseDoesNotHoldWhatWasWritten(t *testing.T) {
 	for name, test := range map[string]struct{ trigger, want string }{
 		"rows that vanish": {
-			"AFTER INSERT ON " + eventsTable + " WHEN new.id / 4096 % 7 = 0 BEGIN DELETE FROM " + eventsTable + " WHERE id = new.id; END",
+			"AFTER INSERT ON " + eventsTable + " BEGIN DELETE FROM " + eventsTable + " WHERE id = new.id; END",
 			`^replicas: NOT PROVED: ID \d+, which r\d \(pid \d+\) reported, is not in the database\n$`,
 		},
 		"rows that are refused": {

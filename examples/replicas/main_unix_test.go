@@ -46,7 +46,9 @@ func (w *watched) until(t *testing.T, match string, times int) {
 	t.Helper()
 	for times > 0 {
 		if !w.lines.Scan() {
-			t.Fatalf("the program has ended; want %d more lines with %q; output: %s", times, match, &w.text)
+			_ = w.Wait() // the exit code says it
+			t.Fatalf("the program has ended with exit code %d, stderr %q; want %d more lines with %q; output: %s",
+				w.ProcessState.ExitCode(), &w.stderr, times, match, &w.text)
 		}
 		fmt.Fprintln(&w.text, w.lines.Text())
 		if strings.Contains(w.lines.Text(), match) {
@@ -141,7 +143,7 @@ func TestCtrlCWhileAReplicaIsStoppedEndsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := w.rest(); code != 1 || !strings.Contains(w.text.String(), "No ID repeats") {
-		t.Errorf("exit code %d, output %s; want 1 and No ID repeats", code, &w.text)
+		t.Errorf("exit code %d, stderr %q, output %s; want 1 and No ID repeats", code, &w.stderr, &w.text)
 	}
 	wantGone(t, w.pids(t))
 }

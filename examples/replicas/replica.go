@@ -30,7 +30,7 @@ type assignment struct {
 const beat = 100 * time.Millisecond
 
 // closePatience is how long a replica tries to give its worker number back.
-const closePatience = 2 * time.Second
+const closePatience = 10 * time.Second
 
 // replica is the whole of a replica: it writes rows until in ends, as it does
 // when the parent wants it to end, and when the parent is no more.
@@ -68,7 +68,7 @@ func work(ctx context.Context, a assignment, to *reporter) (err error) {
 	}
 
 	// The worker number comes from the database that all replicas share.
-	worker, err := lease.Acquire(ctx, journal{Store: store, to: to}, lease.Config{
+	config := lease.Config{
 		Namespace:   "replicas", // all who write to one table have the same
 		Window:      a.Window,
 		Workers:     a.Only,
@@ -77,7 +77,12 @@ func work(ctx context.Context, a assignment, to *reporter) (err error) {
 			_ = to.send(report{What: lost, reservation: reservation{Worker: e.Worker, Epoch: e.Epoch}, Why: string(e.Reason)})
 		},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	}
+	worker, err := lease.Acquire(ctx, journal{Store: store, to: to}, config)
+	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		// The store is too slow just now, and there is nothing else to do.
+		worker, err = lease.Acquire(ctx, journal{Store: store, to: to}, config)
+	}
 	if err != nil {
 		return unlessEnded(ctx, err)
 	}
@@ -85,11 +90,12 @@ func work(ctx context.Context, a assignment, to *reporter) (err error) {
 	if err != nil {
 		return errors.Join(err, worker.Close(ctx))
 	}
-	// Closing gives the number back, so that another has it at once.
+	// Closing gives the number back, so that another has it at once. If that fails,
+	// the lease has logged it, and the number is free when its time is over.
 	defer func() {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
 		defer stop()
-		err = errors.Join(err, keys.Close(ctx))
+		_ = keys.Close(ctx)
 	}()
 
 	tick := time.NewTicker(beat)

@@ -15,15 +15,13 @@ type story struct {
 	pause    bool
 }
 
-// patience is how long a replica may take to get a worker number, on a machine
-// that has other things to do.
-const patience = 30 * time.Second
+// patience is how long a replica may take to get a worker number and to write its
+// first rows, on a machine that has other things to do.
+const patience = 2 * time.Minute
 
-// tell plays the story with c, until its end or that of ctx.
+// tell plays the story with c, until its end or that of ctx. Its times count from
+// when all replicas work: a machine may take longer to start them than the story is.
 func (s story) tell(ctx context.Context, c *cluster) error {
-	begin := time.Now()
-	until := func(part time.Duration) error { return sleep(ctx, time.Until(begin.Add(part))) }
-
 	for i := range s.replicas {
 		if _, err := c.start(fmt.Sprint("r", i+1), false, -1); err != nil {
 			return err
@@ -32,6 +30,8 @@ func (s story) tell(ctx context.Context, c *cluster) error {
 	if err := s.allWork(ctx, c); err != nil {
 		return err
 	}
+	begin := time.Now()
+	until := func(part time.Duration) error { return sleep(ctx, time.Until(begin.Add(part))) }
 	if s.kill {
 		if err := until(s.length / 6); err != nil {
 			return err
@@ -54,18 +54,18 @@ func (s story) tell(ctx context.Context, c *cluster) error {
 	return until(s.length)
 }
 
-// allWork waits until every process has a worker number.
+// allWork waits until every process has written rows.
 func (s story) allWork(ctx context.Context, c *cluster) error {
 	ok, err := c.await(ctx, patience, func() bool {
 		for _, p := range c.processes {
-			if p.state == starting {
+			if p.state == starting || p.lives() && len(p.ids) == 0 {
 				return false
 			}
 		}
 		return true
 	})
 	if err == nil && !ok {
-		err = fmt.Errorf("not every replica has a worker number after %s", patience)
+		err = fmt.Errorf("not every replica has written rows after %s", patience)
 	}
 	return err
 }
