@@ -86,8 +86,10 @@ func (d Database) deadlock(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if runs != 3 {
-		t.Errorf("%d runs; want 3, one of them for the one that lost", runs)
+	// There may be more: PostgreSQL lets the loser, if it is quick, lock its first row
+	// again before the winner has noticed that it may, and the two meet once more.
+	if runs < 3 {
+		t.Errorf("%d runs; want 3 or more, one of them for the one that lost", runs)
 	}
 	d.wantCount(t, "many_rows WHERE n = 7", 2)
 	d.wantCount(t, "many_rows WHERE id = 1 AND n = 20", 1)
