@@ -27,7 +27,7 @@ func TestPluginOnSQLite(t *testing.T) {
 // openSQLite opens the database in a file.
 func openSQLite(t *testing.T, path string, config *gorm.Config) *gorm.DB {
 	t.Helper()
-	dsn := "file:" + path + "?_foreign_keys=on&_busy_timeout=10000&_txlock=immediate&_journal_mode=WAL&_sync=0"
+	dsn := "file:" + path + "?_foreign_keys=on&_busy_timeout=60000&_txlock=immediate&_journal_mode=WAL&_sync=0"
 	db, err := gorm.Open(sqlite.Open(dsn), config)
 	if err != nil {
 		t.Fatalf("gorm.Open(%q) = %v; want no error", dsn, err)

@@ -16,7 +16,7 @@ import (
 // openSQLite opens a database of the test's own, with foreign keys enforced.
 func openSQLite(t *testing.T) *sqlx.DB {
 	t.Helper()
-	db, err := sqlx.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "test.db")+"?_foreign_keys=on&_journal_mode=WAL&_synchronous=OFF&_busy_timeout=20000&_txlock=immediate")
+	db, err := sqlx.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "test.db")+"?_foreign_keys=on&_journal_mode=WAL&_synchronous=OFF&_busy_timeout=60000&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ var sourceCases = []testCase{
 			return types.Snowflake(n), pool.PingContext(ctx)
 		})
 		// The deadline only ends a test that would hang.
-		ctx, cancel := context.WithTimeout(e.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(e.Context(), time.Minute)
 		defer cancel()
 		db = db.WithContext(ctx)
 		if err = db.Use(gormplugin.New(source)); err != nil {

@@ -40,7 +40,7 @@ var gormTargets = []gormTarget{
 		t.Helper()
 		dir := t.TempDir()
 		return func() gorm.Dialector {
-			return sqlite.Open("file:" + filepath.Join(dir, "test.db") + "?_foreign_keys=on&_busy_timeout=10000&_txlock=immediate&_journal_mode=WAL&_sync=0")
+			return sqlite.Open("file:" + filepath.Join(dir, "test.db") + "?_foreign_keys=on&_busy_timeout=60000&_txlock=immediate&_journal_mode=WAL&_sync=0")
 		}
 	}},
 	{"PostgreSQL", true, func(t testing.TB) func() gorm.Dialector {

@@ -80,7 +80,7 @@ func sqlxMariaDB(t *testing.T, change func(*mysql.Config)) sqlxcases.Database {
 }
 
 func TestSqlxCasesHoldOnSQLite(t *testing.T) {
-	db := openSqlx(t, "sqlite3", "file:"+t.TempDir()+"/test.db?_foreign_keys=on&_journal_mode=WAL&_synchronous=OFF&_busy_timeout=20000&_txlock=immediate")
+	db := openSqlx(t, "sqlite3", "file:"+t.TempDir()+"/test.db?_foreign_keys=on&_journal_mode=WAL&_synchronous=OFF&_busy_timeout=60000&_txlock=immediate")
 	sqlxcases.Run(t, sqlxcases.Database{DB: db, Dialect: sqlxhelper.SQLite})
 }
 
