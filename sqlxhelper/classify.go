@@ -148,6 +148,26 @@ func duplicateKey(err error) bool {
 	return false
 }
 
+// rowFault tells whether err is what a database says of a row, after which the
+// statement is undone and its transaction goes on: that of SQLite and MySQL.
+func rowFault(err error) bool {
+	for a := range answers(err) {
+		switch a.primary() {
+		case sqliteConstraint, sqliteMismatch:
+			return true
+		}
+		switch a.number {
+		case 1048, 1364, // NULL, no default
+			1062, 1586, // duplicate key
+			1264, 1265, 1292, 1366, 1367, 1406, 1411, 1690, // out of range, truncated, incorrect, too long
+			1216, 1452, // no parent row
+			3140, 3819, 4025: // JSON, CHECK of MySQL and of MariaDB
+			return true
+		}
+	}
+	return false
+}
+
 // notCommitted tells whether err, of a commit that was sent, says that the
 // transaction is rolled back. Anything that it does not know is no proof, and
 // false: the connection broke, it was closed because ctx ended, or the server
