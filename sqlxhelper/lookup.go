@@ -27,8 +27,12 @@ func (w *writer) byKeys(ctx context.Context, s session, l *load, at map[types.Sn
 	key := w.dialect.quoted(l.plan.columns[l.plan.key].name)
 	var b strings.Builder
 	b.WriteString("SELECT " + key)
+	of := "" // the table, on SQLite, which takes a name that is no column for a text
+	if w.dialect == SQLite {
+		of = w.dialect.quotedTable(l.table) + "."
+	}
 	for _, f := range fields {
-		b.WriteString(", " + w.dialect.quoted(f.name))
+		b.WriteString(", " + of + w.dialect.quoted(f.name))
 	}
 	b.WriteString(" FROM " + w.dialect.quotedTable(l.table) + " WHERE " + key + " IN (")
 	head := b.String()

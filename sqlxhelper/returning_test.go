@@ -3,6 +3,7 @@ package sqlxhelper_test
 import (
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
@@ -41,6 +42,32 @@ func TestRowThatIsNotThereToBeReadBackUndoesTheCall(t *testing.T) {
 		t.Errorf("InsertMany() = %v; want ErrUnresolved for row 1", err)
 	}
 	wantRows(t, db, "t", 0)
+}
+
+// SQLite takes a name in quotes for a text if there is no such column.
+func TestColumnThatIsNotThereIsNotReadAsItsNameOnSQLite(t *testing.T) {
+	type row struct {
+		pair
+		Left string `db:"n_left"`
+		Read string `db:"n_read" snowkey:"-"`
+	}
+	db := openSQLite(t)
+	execAll(t, db, pairTable)
+	for _, table := range []string{"t", "main.t"} {
+		for _, column := range []string{"n_left", "n_read"} {
+			r := row{Left: "mine", Read: "mine"}
+			h := newHelper(sqlxhelper.SQLite).With(sqlxhelper.Omit("n_left"), sqlxhelper.Returning(column))
+			err := h.Insert(ctx, db, table, &r)
+			if err == nil || !strings.Contains(err.Error(), column) || r.Left != "mine" || r.Read != "mine" {
+				t.Errorf("Insert(%s, Returning(%s)) = %v, row %+v; want an error that names the column, and no change", table, column, err, r)
+			}
+		}
+	}
+	wantRows(t, db, "t", 0)
+	r := row{}
+	if err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.Omit("n_left"), sqlxhelper.Returning("n")).Insert(ctx, db, "main.t", &r); err != nil {
+		t.Errorf("Insert(main.t, Returning(n)) = %v; want nil", err)
+	}
 }
 
 // hidden is embedded by a pointer that reflection cannot set.
