@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -20,6 +21,15 @@ var oneRow = map[sqlxhelper.Dialect]string{
 	sqlxhelper.MySQL:      "INSERT INTO `s`.`t` (`id`, `n`) VALUES (?, ?)",
 }
 
+// expectOneRow expects what Insert sends on a pool.
+func expectOneRow(mock sqlmock.Sqlmock, d sqlxhelper.Dialect) {
+	if d == sqlxhelper.SQLite {
+		mock.ExpectBegin()
+		defer mock.ExpectCommit()
+	}
+	mock.ExpectExec(oneRow[d]).WithArgs(5, 6).WillReturnResult(done(1))
+}
+
 func TestKnownDriverNamesHaveTheirDialect(t *testing.T) {
 	for d, names := range map[sqlxhelper.Dialect][]string{
 		sqlxhelper.SQLite:     {"sqlite3", "sqlite", "libsql", "nrsqlite3"},
@@ -28,7 +38,7 @@ func TestKnownDriverNamesHaveTheirDialect(t *testing.T) {
 	} {
 		for _, name := range names {
 			db, mock := newMock(t)
-			mock.ExpectExec(oneRow[d]).WithArgs(5, 6).WillReturnResult(done(1))
+			expectOneRow(mock, d)
 			if err := sqlxhelper.New(nil).Insert(ctx, under(db, name), "s.t", &pair{5, 6}); err != nil {
 				t.Errorf("Insert(driver %q) = %v; want nil", name, err)
 			}
@@ -81,9 +91,9 @@ func TestRegisterDriverPanicsOnMisuse(t *testing.T) {
 }
 
 func TestOptionBeatsTheDriverName(t *testing.T) {
-	for d, text := range oneRow {
+	for d := range oneRow {
 		db, mock := newMock(t)
-		mock.ExpectExec(text).WillReturnResult(done(1))
+		expectOneRow(mock, d)
 		if err := sqlxhelper.New(nil, sqlxhelper.WithDialect(d)).Insert(ctx, under(db, "pgx"), "s.t", &pair{5, 6}); err != nil {
 			t.Errorf("Insert(WithDialect(%v)) = %v; want nil", d, err)
 		}

@@ -117,14 +117,14 @@ func TestMapperIsThatOfTheHandle(t *testing.T) {
 		OrderNumber string          `json:"order_no"`
 		ID          types.Snowflake `json:"id"`
 	}
-	h := newHelper(sqlxhelper.SQLite) // one, that keeps the plans of all mappers apart
+	h := newHelper(sqlxhelper.PostgreSQL) // one, that keeps the plans of all mappers apart
 	for name, c := range map[string]struct {
 		mapper *reflectx.Mapper
 		want   string
 	}{
 		"Function": {reflectx.NewMapperFunc("db", func(s string) string { return "x_" + strings.ToUpper(s) }), ""},
-		"Tag":      {reflectx.NewMapperFunc("json", strings.ToLower), `INSERT INTO "t" ("order_no", "id") VALUES (?, ?)`},
-		"Upper":    {reflectx.NewMapperFunc("db", strings.ToUpper), `INSERT INTO "t" ("ORDERNUMBER", "ID") VALUES (?, ?)`},
+		"Tag":      {reflectx.NewMapperFunc("json", strings.ToLower), `INSERT INTO "t" ("order_no", "id") VALUES ($1, $2)`},
+		"Upper":    {reflectx.NewMapperFunc("db", strings.ToUpper), `INSERT INTO "t" ("ORDERNUMBER", "ID") VALUES ($1, $2)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, mock := newMock(t)
@@ -160,9 +160,9 @@ func TestPrimaryKeyMayBeNamedByTag(t *testing.T) {
 		Number types.Snowflake `db:"number" snowkey:"pk"`
 	}
 	db, mock := newMock(t)
-	mock.ExpectExec(`INSERT INTO "t" ("id", "number") VALUES (?, ?)`).WithArgs(7, 1).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "t" ("id", "number") VALUES ($1, $2)`).WithArgs(7, 1).WillReturnResult(done(1))
 	r := tagged{ID: 7}
-	if err := newHelper(sqlxhelper.SQLite).Insert(ctx, db, "t", &r); err != nil || r.Number != 1 {
+	if err := newHelper(sqlxhelper.PostgreSQL).Insert(ctx, db, "t", &r); err != nil || r.Number != 1 {
 		t.Errorf("Insert() = %v, key %d; want nil, 1", err, r.Number)
 	}
 }

@@ -44,11 +44,12 @@ func execAll(t *testing.T, db *sqlx.DB, texts ...string) {
 
 const pairTable = "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)"
 
-// SQLite has three ways to keep a part of a statement's rows.
+// SQLite has ways to keep rows of a statement that fails.
 func TestRowsOfAStatementThatSQLiteWouldKeepAreUndone(t *testing.T) {
 	for name, ddl := range map[string][]string{
 		"TriggerIgnores": {pairTable, "CREATE TRIGGER skip BEFORE INSERT ON t WHEN NEW.n < 0 BEGIN SELECT RAISE(IGNORE); END"},
 		"TriggerFails":   {pairTable, "CREATE TRIGGER skip BEFORE INSERT ON t WHEN NEW.n < 0 BEGIN SELECT RAISE(FAIL, 'no'); END"},
+		"TriggerAfter":   {pairTable, "CREATE TRIGGER skip AFTER INSERT ON t WHEN NEW.n < 0 BEGIN SELECT RAISE(FAIL, 'no'); END"},
 		"Constraint":     {"CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER UNIQUE ON CONFLICT FAIL)", "INSERT INTO t VALUES (100, -1)"},
 		"Ignored":        {"CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER UNIQUE ON CONFLICT IGNORE)", "INSERT INTO t VALUES (100, -1)"},
 	} {
@@ -63,6 +64,10 @@ func TestRowsOfAStatementThatSQLiteWouldKeepAreUndone(t *testing.T) {
 			rows := []pair{{N: 1}, {N: -1}, {N: 2}}
 			if err := h.InsertMany(ctx, db, "t", rows); err == nil {
 				t.Error("InsertMany(pool) = nil; want an error")
+			}
+			wantRows(t, db, "t", before)
+			if err := h.Insert(ctx, db, "t", &pair{N: -1}); err == nil {
+				t.Error("Insert(pool) = nil; want an error")
 			}
 			wantRows(t, db, "t", before)
 			err := sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {

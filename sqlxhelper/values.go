@@ -10,7 +10,7 @@ import (
 // chunks. It looks at ctx before every statement.
 func (w *writer) insertValues(ctx context.Context, s session, l *load, first int) error {
 	during := ctx
-	if w.dialect == SQLite && s.inTx {
+	if w.dialect == SQLite {
 		// SQLite rolls back the whole transaction, and not the statement, when
 		// an insert is interrupted, and the transaction may be the caller's. A
 		// statement of one chunk is short, and waits for a lock no longer than

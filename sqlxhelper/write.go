@@ -80,9 +80,10 @@ func (w *writer) transact(ctx context.Context, c conn) error {
 	// One statement is a transaction by itself, and a transaction around it
 	// would cost two more round trips. SQLite has no round trips, and a
 	// statement there is not always all or nothing: a constraint that is declared
-	// ON CONFLICT FAIL, or RAISE(FAIL) in a trigger, keeps the rows before. And
-	// what looks for stored rows has to see them as the statement left them.
-	if len(w.loads) == 1 && !w.looks() && (w.dialect != SQLite || len(w.loads[0].rows) == 1) {
+	// ON CONFLICT FAIL keeps the rows before, and RAISE(FAIL) in a trigger that
+	// runs after the insert keeps the row itself. And what looks for stored rows
+	// has to see them as the statement left them.
+	if len(w.loads) == 1 && !w.looks() && w.dialect != SQLite {
 		if err := w.insertAll(ctx, session{c.db, false}); !errors.Is(err, errSeveral) {
 			return w.narrowAlone(ctx, c.pool, err)
 		}
