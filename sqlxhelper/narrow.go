@@ -16,29 +16,18 @@ import (
 // have failed for one before it in the same statement. That takes two statements
 // for each doubling of the rows. All of it is rolled back with the call.
 //
-// A savepoint is around it because SQLite rolls back the whole transaction for a
-// constraint that is declared ON CONFLICT ROLLBACK, and what was sent then would
-// be stored. A constraint ON CONFLICT FAIL keeps the rows before the bad one,
-// and they would be duplicates of themselves, so then nothing is sent again. And
-// a row counts only if it fails as the statement did, to the letter.
+// SQLite has constraints that make an exception, and after these nothing is sent
+// again. One that is declared ON CONFLICT ROLLBACK ends the whole transaction, and
+// what was sent then would be stored; ON CONFLICT FAIL keeps the rows before the
+// bad one, and they would be duplicates of themselves. And a row counts only if
+// it fails as the statement did, to the letter.
 //
 // The error of the statement is returned, whatever happens here.
 func (w *writer) narrow(ctx context.Context, s session, l *load, err error) error {
 	var e *InsertError
-	if !s.inTx || !errors.As(err, &e) || e.Row >= 0 || !rowFault(err) || ctx.Err() != nil {
+	if !s.inTx || !errors.As(err, &e) || e.Row >= 0 || !rowFault(err) || ctx.Err() != nil || !w.undone(ctx, s, l) {
 		return err
 	}
-	if w.dialect == SQLite && !w.undone(ctx, s, l) {
-		return err
-	}
-	const savepoint = "snowkey_locate"
-	if _, sp := s.db.ExecContext(ctx, "SAVEPOINT "+savepoint); sp != nil {
-		return err
-	}
-	defer func() {
-		_, _ = s.db.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
-		_, _ = s.db.ExecContext(ctx, "RELEASE SAVEPOINT "+savepoint)
-	}()
 	send := func(first, n int) error {
 		args := arguments{writer: w, load: l, next: first}
 		if fit, err := args.fit(n); err != nil || fit < n {
@@ -53,7 +42,7 @@ func (w *writer) narrow(ctx context.Context, s session, l *load, err error) erro
 		switch failed := send(first, half); {
 		case failed == nil:
 			first, n = first+half, n-half
-		case rowFault(failed):
+		case rowFault(failed) && w.undone(ctx, s, l):
 			n = half
 		default:
 			return err
@@ -68,12 +57,22 @@ func (w *writer) narrow(ctx context.Context, s session, l *load, err error) erro
 	return err
 }
 
-// undone reports whether SQLite has kept no row of the statement that has just
-// failed.
+// undone reports whether the statement that has just failed is undone, and nothing
+// else with it.
 func (w *writer) undone(ctx context.Context, s session, l *load) bool {
+	if w.dialect != SQLite {
+		return true
+	}
 	kept := 1
 	err := w.query(ctx, s, l, "SELECT changes()", nil, func(rows *sql.Rows) error { return rows.Scan(&kept) })
-	return err == nil && kept == 0
+	if err != nil || kept > 0 {
+		return false
+	}
+	if _, err := s.db.ExecContext(ctx, "BEGIN"); err != nil {
+		return true // there is a transaction
+	}
+	_, _ = s.db.ExecContext(ctx, "ROLLBACK")
+	return false
 }
 
 // refersAhead reports whether a row may refer to one of those after it, up to

@@ -107,11 +107,23 @@ func TestRowThatSQLiteHasKeptIsNotBlamed(t *testing.T) {
 func TestNothingIsStoredAfterSQLiteHasRolledBack(t *testing.T) {
 	db := openSQLite(t)
 	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER UNIQUE ON CONFLICT ROLLBACK)", "INSERT INTO t VALUES (100, 3)")
-	rows := []pair{{N: 1}, {N: 2}, {N: 4}, {N: 3}}
-	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "t", rows); !errors.Is(err, sqlxhelper.ErrDuplicateKey) {
-		t.Errorf("InsertMany() = %v; want ErrDuplicateKey", err)
+	h := newHelper(sqlxhelper.SQLite)
+	for bad := range 9 {
+		rows := make([]pair, 9)
+		for i := range rows {
+			rows[i].N = 10 + i
+		}
+		rows[bad].N = 3
+		if err := h.InsertMany(ctx, db, "t", rows); !errors.Is(err, sqlxhelper.ErrDuplicateKey) {
+			t.Errorf("InsertMany(bad row %d) = %v; want ErrDuplicateKey", bad, err)
+		}
+		wantRows(t, db, "t", 1)
+		err := sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error { return h.InsertMany(ctx, tx, "t", rows) })
+		if !errors.Is(err, sqlxhelper.ErrDuplicateKey) || !errors.Is(err, sqlxhelper.ErrTxBroken) {
+			t.Errorf("InTx(InsertMany(bad row %d)) = %v; want ErrDuplicateKey and ErrTxBroken", bad, err)
+		}
+		wantRows(t, db, "t", 1)
 	}
-	wantRows(t, db, "t", 1)
 }
 
 // SQLite looks at foreign keys when the statement ends, so that a row may refer
