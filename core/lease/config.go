@@ -90,7 +90,6 @@ type Config struct {
 
 const (
 	maxWorkerBits = 16
-	maxNamespace  = 64
 
 	minWindow      = 3 * time.Second
 	maxWindow      = 10 * time.Minute
@@ -109,8 +108,8 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 		return Config{}, Claim{}, &ValueError{Name: name, Value: value, Want: want}
 	}
 
-	if !plain(c.Namespace) {
-		return fail("Config.Namespace", cut(c.Namespace), "1..64 of the characters a-z A-Z 0-9 . _ -")
+	if !plain(c.Namespace) || c.Namespace == "." || c.Namespace == ".." { // a store may make it a path
+		return fail("Config.Namespace", cut(c.Namespace), wantNamespace+`, not "." or ".."`)
 	}
 
 	if c.Layout == (core.Layout{}) {
@@ -202,22 +201,6 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 		Skew:   Millis(c.MaxClockSkew / time.Millisecond),
 		Guard:  Millis(c.LossGuard / time.Millisecond),
 	}, nil
-}
-
-// plain reports whether s is a name that every store can hold as it is: part of a
-// key, a path, or the name of a file.
-func plain(s string) bool {
-	if s == "" || s == "." || s == ".." || len(s) > maxNamespace {
-		return false
-	}
-	for _, c := range []byte(s) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // cut returns s quoted, and no longer than an error message should be.

@@ -2,7 +2,10 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -26,6 +29,8 @@ import (
 //     that has gone missing is not made anew, since what it reserved is forgotten.
 //   - It keeps no row in memory from one call to the next, and may be used by any
 //     number of goroutines.
+//   - A space that [Space.Check] refuses is refused by each operation, with that
+//     error, before anything is asked of what keeps the rows.
 //   - A first claim that is refused makes neither rows nor layout. The number of
 //     rows of a space is that of the claim that made it.
 //   - A request may reach a store twice, where a client sends it again. The second
@@ -75,13 +80,52 @@ func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millis
 // IDs are unique within a namespace.
 type Space struct {
 	Namespace  string // 1..64 of a-z A-Z 0-9 . _ -
-	Datacenter int64
-	Workers    int64 // the rows are 0..Workers-1
+	Datacenter int64  // 0 or more
+	Workers    int64  // the rows are 0..Workers-1; 1..65536
 
-	// Layout is the fingerprint of the layout: its epoch, unit and widths. The
-	// store keeps that of the first claim in the namespace and refuses every other
-	// with a *LayoutError.
+	// Layout is the fingerprint of the layout: its epoch, unit and widths, in at
+	// most 255 printable characters of ASCII. The store keeps that of the first claim
+	// in the namespace and refuses every other with a *LayoutError.
 	Layout string
+}
+
+const (
+	maxNamespace = 64
+	maxWorkers   = 1 << maxWorkerBits
+	maxLayout    = 255
+)
+
+// Check returns a *ValueError if s is not a space. A Store calls it first in every
+// operation, and may then rely on it: a namespace can be a part of a key, a path or
+// a statement as it is, but for "." and "..", which are names; all rows can be made
+// at once; and a column for the layout need not be longer.
+func (s Space) Check() error {
+	switch {
+	case !plain(s.Namespace):
+		return &ValueError{Name: "Space.Namespace", Value: cut(s.Namespace), Want: wantNamespace}
+	case s.Datacenter < 0:
+		return &ValueError{Name: "Space.Datacenter", Value: strconv.FormatInt(s.Datacenter, 10), Want: "0 or more"}
+	case s.Workers < 1 || s.Workers > maxWorkers:
+		return &ValueError{Name: "Space.Workers", Value: strconv.FormatInt(s.Workers, 10), Want: fmt.Sprintf("1..%d", maxWorkers)}
+	case len(s.Layout) > maxLayout || strings.ContainsFunc(s.Layout, func(r rune) bool { return r < ' ' || r > '~' }):
+		return &ValueError{Name: "Space.Layout", Value: cut(s.Layout), Want: fmt.Sprintf("at most %d printable characters of ASCII", maxLayout)}
+	}
+	return nil
+}
+
+// wantNamespace is what plain asks for.
+const wantNamespace = "1..64 of the characters a-z A-Z 0-9 . _ -"
+
+// plain reports whether s is a name of a namespace.
+func plain(s string) bool {
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return 1 <= len(s) && len(s) <= maxNamespace
 }
 
 // A Row is what a store knows about one worker number. A row that has never been

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -592,4 +593,49 @@ func abs(n int64) int64 {
 		return -(n + 1)
 	}
 	return n
+}
+
+func TestWhatIsNoSpaceIsRefusedWithValueAndRange(t *testing.T) {
+	const names = "1..64 of the characters a-z A-Z 0-9 . _ -"
+	for _, good := range []lease.Space{
+		{Namespace: "a", Workers: 1},
+		{Namespace: "..", Workers: 1},
+		{Namespace: "azAZ09._-" + strings.Repeat("n", 55), Datacenter: math.MaxInt64, Workers: 1 << 16, Layout: strings.Repeat(" ~", 127) + "x"},
+	} {
+		if err := good.Check(); err != nil {
+			t.Errorf("Check of %+v = %v; want nil", good, err)
+		}
+		for _, test := range []struct {
+			name, value, want string
+			change            func(*lease.Space)
+		}{
+			{"Namespace", `""`, names, func(s *lease.Space) { s.Namespace = "" }},
+			{"Namespace", `"a/b"`, names, func(s *lease.Space) { s.Namespace = "a/b" }},
+			{"Namespace", `"a'b"`, names, func(s *lease.Space) { s.Namespace = "a'b" }},
+			{"Namespace", `"a "`, names, func(s *lease.Space) { s.Namespace = "a " }},
+			{"Namespace", `"a?"`, names, func(s *lease.Space) { s.Namespace = "a?" }},
+			{"Namespace", `"a:b"`, names, func(s *lease.Space) { s.Namespace = "a:b" }},
+			{"Namespace", `"{a}"`, names, func(s *lease.Space) { s.Namespace = "{a}" }},
+			{"Namespace", `"@a"`, names, func(s *lease.Space) { s.Namespace = "@a" }},
+			{"Namespace", `"a\x00"`, names, func(s *lease.Space) { s.Namespace = "a\x00" }},
+			{"Namespace", `"aüa"`, names, func(s *lease.Space) { s.Namespace = "aüa" }},
+			{"Namespace", `"` + strings.Repeat("n", 64) + `"… (65 bytes)`, names, func(s *lease.Space) { s.Namespace = strings.Repeat("n", 65) }},
+			{"Datacenter", "-1", "0 or more", func(s *lease.Space) { s.Datacenter = -1 }},
+			{"Workers", "-1", "1..65536", func(s *lease.Space) { s.Workers = -1 }},
+			{"Workers", "0", "1..65536", func(s *lease.Space) { s.Workers = 0 }},
+			{"Workers", "65537", "1..65536", func(s *lease.Space) { s.Workers = 1<<16 + 1 }},
+			{"Layout", `"\n"`, "at most 255 printable characters of ASCII", func(s *lease.Space) { s.Layout = "\n" }},
+			{"Layout", `"\x7f"`, "at most 255 printable characters of ASCII", func(s *lease.Space) { s.Layout = "\x7f" }},
+			{"Layout", `"µ"`, "at most 255 printable characters of ASCII", func(s *lease.Space) { s.Layout = "µ" }},
+			{"Layout", `"` + strings.Repeat("x", 64) + `"… (256 bytes)`, "at most 255 printable characters of ASCII", func(s *lease.Space) { s.Layout = strings.Repeat("x", 256) }},
+		} {
+			s := good
+			test.change(&s)
+			want := lease.ValueError{Name: "Space." + test.name, Value: test.value, Want: test.want}
+			var got *lease.ValueError
+			if err := s.Check(); !errors.As(err, &got) || *got != want {
+				t.Errorf("Check of %+v = %v; want %v", s, err, &want)
+			}
+		}
+	}
 }

@@ -71,23 +71,6 @@ func slotPath(dir string, worker int64) string {
 	return filepath.Join(dir, strconv.FormatInt(worker, 10))
 }
 
-// checkSpace returns an error if s is not a space.
-func checkSpace(s lease.Space) error {
-	if n := len(s.Namespace); n == 0 || n > maxNamespace || strings.ContainsFunc(s.Namespace, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
-	}) {
-		shown := s.Namespace
-		if len(shown) > maxNamespace {
-			shown = shown[:maxNamespace] + "…"
-		}
-		return &lease.ValueError{Package: "filelease", Name: "Space.Namespace", Value: strconv.Quote(shown), Want: "1..64 of a-z A-Z 0-9 . _ -"}
-	}
-	if s.Datacenter < 0 {
-		return &lease.ValueError{Package: "filelease", Name: "Space.Datacenter", Value: strconv.FormatInt(s.Datacenter, 10), Want: "0 or more"}
-	}
-	return nil
-}
-
 // namespaceDir returns the name of the directory of a namespace. Names that differ
 // in case only would be one name on some disks, so capitals get a mark; the prefix
 // makes ".", ".." and device names harmless, the suffix a dot at the end.
@@ -195,9 +178,6 @@ func (s *Store) spaceOf(ctx context.Context, c lease.Claim) (*space, error) {
 // crash between the two; then the rows are later than they need be, once.
 func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 	want := c.Space
-	if want.Workers < 1 || want.Workers > maxWorker {
-		return nil, &lease.ValueError{Package: "filelease", Name: "Space.Workers", Value: strconv.FormatInt(want.Workers, 10), Want: "1..65536"}
-	}
 	parent := filepath.Join(s.dir, namespaceDir(want.Namespace))
 	if err := os.Mkdir(parent, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("filelease: %w", err)

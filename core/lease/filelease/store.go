@@ -190,7 +190,7 @@ func (s *Store) begin(ctx context.Context, sp lease.Space) error {
 	case left >= maxLeft:
 		return fmt.Errorf("filelease: no answer from the file system to %d operations before this one, which is not tried", left)
 	}
-	return checkSpace(sp)
+	return sp.Check()
 }
 
 func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }

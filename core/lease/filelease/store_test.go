@@ -183,33 +183,6 @@ func TestDirectoryNamesAreSafeAndDistinct(t *testing.T) {
 	}
 }
 
-func TestASpaceThatIsNoneIsRefused(t *testing.T) {
-	s := newStore(t, t.TempDir(), Config{})
-	for _, tt := range []struct {
-		name string
-		set  func(*lease.Space)
-		want string
-	}{
-		{"no namespace", func(s *lease.Space) { s.Namespace = "" }, `Space.Namespace is ""`},
-		{"a slash", func(s *lease.Space) { s.Namespace = "../x" }, `Space.Namespace is "../x"`},
-		{"a NUL", func(s *lease.Space) { s.Namespace = "a\x00" }, `Space.Namespace is "a\x00"`},
-		{"too long", func(s *lease.Space) { s.Namespace = strings.Repeat("n", 65) }, "1..64"},
-		{"datacenter", func(s *lease.Space) { s.Datacenter = -1 }, "Space.Datacenter is -1"},
-		{"no workers", func(s *lease.Space) { s.Workers = 0 }, "Space.Workers is 0"},
-		{"too many workers", func(s *lease.Space) { s.Workers = 65537 }, "Space.Workers is 65537"},
-	} {
-		c := newClaim(2)
-		tt.set(&c.Space)
-		var value *lease.ValueError
-		if _, err := s.Claim(t.Context(), c); !errors.As(err, &value) || !strings.HasPrefix(err.Error(), "filelease: ") || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: Claim(%+v) = error %v; want a *lease.ValueError that contains %q", tt.name, c.Space, err, tt.want)
-		}
-	}
-	if names, _ := filepath.Glob(filepath.Join(s.dir, "*", "dc-*")); len(names) != 0 {
-		t.Errorf("spaces after refused claims = %q; want none", names)
-	}
-}
-
 func TestANumberOfWorkersThatDiffersIsRefused(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
 	mustClaim(t, s, newClaim(2))

@@ -13,6 +13,7 @@ var claims = []struct {
 	{"SpacesDoNotSeeEachOther", spacesDoNotSeeEachOther},
 	{"NamespaceKeepsItsLayout", namespaceKeepsItsLayout},
 	{"LargeSpaceWorks", largeSpaceWorks},
+	{"WhatIsNoSpaceIsRefused", whatIsNoSpaceIsRefused},
 
 	// claim.go
 	{"ClaimsTakeEachFreeRowOnce", claimsTakeEachFreeRowOnce},

@@ -63,6 +63,9 @@ func NewMemory(now func() time.Time) *Memory { return &Memory{now: now} }
 
 // Claim implements [lease.Store].
 func (m *Memory) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	if err := c.Space.Check(); err != nil {
+		return lease.Reply{}, err
+	}
 	if err := ctx.Err(); err != nil {
 		return lease.Reply{}, fmt.Errorf("leasetest: claim: %w", err)
 	}
@@ -93,6 +96,9 @@ func (m *Memory) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) 
 
 // Renew implements [lease.Store].
 func (m *Memory) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	if err := r.Space.Check(); err != nil {
+		return lease.Reply{}, err
+	}
 	if err := ctx.Err(); err != nil {
 		return lease.Reply{}, fmt.Errorf("leasetest: renew: %w", err)
 	}
@@ -114,6 +120,9 @@ func (m *Memory) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error
 
 // Release implements [lease.Store].
 func (m *Memory) Release(ctx context.Context, r lease.Release) error {
+	if err := r.Space.Check(); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("leasetest: release: %w", err)
 	}
@@ -134,6 +143,9 @@ func (m *Memory) Release(ctx context.Context, r lease.Release) error {
 
 // Rows implements [lease.Lister]. A space in which nobody has claimed has none.
 func (m *Memory) Rows(ctx context.Context, s lease.Space) (rows []lease.Row, now lease.Millis, err error) {
+	if err := s.Check(); err != nil {
+		return nil, 0, err
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, 0, fmt.Errorf("leasetest: rows: %w", err)
 	}

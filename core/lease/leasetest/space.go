@@ -237,3 +237,38 @@ func largeSpaceWorks(s *suite) {
 		}
 	}
 }
+
+// whatIsNoSpaceIsRefused by each operation, with the error of Check and so before
+// the store is asked: to a holder, a space without rows would be a row that is lost.
+func whatIsNoSpaceIsRefused(s *suite) {
+	l := s.a.hold(s.newClaim())
+	check := s.unchanged(s.space)
+	for _, change := range []func(*lease.Space){
+		func(sp *lease.Space) { sp.Namespace = "" },
+		func(sp *lease.Space) { sp.Namespace += "/../x" },
+		func(sp *lease.Space) { sp.Namespace += "'" },
+		func(sp *lease.Space) { sp.Namespace += "{}" },
+		func(sp *lease.Space) { sp.Datacenter = -1 },
+		func(sp *lease.Space) { sp.Workers = 0 },
+		func(sp *lease.Space) { sp.Workers = 1<<16 + 1 },
+		func(sp *lease.Space) { sp.Layout = strings.Repeat("x", 256) },
+	} {
+		c := s.newClaim()
+		change(&c.Space)
+		r, g := s.renewal(l), l.giveBack(l.from)
+		r.Space, g.Space = c.Space, c.Space
+		ctx := s.Context()
+		_, claim := s.b.claimCtx(ctx, c)
+		_, renew := s.b.renewCtx(ctx, r)
+		release := s.b.releaseCtx(ctx, g)
+		_, _, rows := s.b.store.Rows(ctx, c.Space)
+		want := c.Space.Check()
+		for call, err := range map[string]error{"Claim": claim, "Renew": renew, "Release": release, "Rows": rows} {
+			var value *lease.ValueError
+			if !errors.As(err, &value) || value.Error() != want.Error() {
+				s.Errorf("%s in %+v = error %v; want %v", call, c.Space, err, want)
+			}
+		}
+	}
+	check("operations in what is no space")
+}

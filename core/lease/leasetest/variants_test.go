@@ -554,6 +554,42 @@ var variants = map[string]variant{
 		},
 		caught: []string{"NamespaceKeepsItsLayout"},
 	},
+	"has no free row in what is no space": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			if c.Space.Check() != nil {
+				return lease.Reply{}, &lease.NoFreeWorkerError{Namespace: c.Space.Namespace}
+			}
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"WhatIsNoSpaceIsRefused"},
+	},
+	"finds a row lost in what is no space": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			if r.Space.Check() != nil {
+				return lease.Reply{}, r.Lost(lease.Gone)
+			}
+			return v.handle.Renew(ctx, r)
+		},
+		caught: []string{"WhatIsNoSpaceIsRefused"},
+	},
+	"finds a released row lost in what is no space": {
+		release: func(v broken, ctx context.Context, r lease.Release) error {
+			if r.Space.Check() != nil {
+				return r.Lost(lease.Gone)
+			}
+			return v.handle.Release(ctx, r)
+		},
+		caught: []string{"WhatIsNoSpaceIsRefused"},
+	},
+	"lists no rows in what is no space": {
+		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+			if s.Check() != nil {
+				return nil, 0, nil
+			}
+			return v.handle.Rows(ctx, s)
+		},
+		caught: []string{"WhatIsNoSpaceIsRefused"},
+	},
 	"takes namespaces without case": named(strings.ToLower, "SpacesDoNotSeeEachOther"),
 	"takes _ in namespaces for any": named(func(n string) string { return strings.ReplaceAll(n, "_", ".") }, "SpacesDoNotSeeEachOther"),
 	"cuts namespaces at 63 bytes":   named(func(n string) string { return n[:min(len(n), 63)] }, "SpacesDoNotSeeEachOther"),
@@ -570,7 +606,7 @@ var variants = map[string]variant{
 }
 
 func perDatacenter(s lease.Space) lease.Space {
-	s.Namespace = fmt.Sprintf("%s %d", s.Namespace, s.Datacenter)
+	s.Namespace = fmt.Sprintf("%s.%d", s.Namespace, s.Datacenter)
 	return s
 }
 

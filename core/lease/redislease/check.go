@@ -12,27 +12,16 @@ func invalid(name, value, want string) *lease.ValueError {
 	return &lease.ValueError{Package: "redislease", Name: name, Value: value, Want: want}
 }
 
-// made reports whether a name is 1..64 letters, digits and characters of others.
-func made(name, others string) bool {
-	for _, c := range []byte(name) {
+// plainPrefix reports whether a prefix is one. Braces would send the keys of a
+// namespace to several servers of a cluster.
+func plainPrefix(prefix string) bool {
+	for _, c := range []byte(prefix) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && strings.IndexByte(others, c) < 0 {
+		if !letter && strings.IndexByte("._-:/", c) < 0 {
 			return false
 		}
 	}
-	return 1 <= len(name) && len(name) <= 64
-}
-
-// checkSpace also keeps braces out of the key, which would send a namespace's keys
-// to several servers of a cluster.
-func checkSpace(space lease.Space) error {
-	if !made(space.Namespace, "._-") {
-		return invalid("Space.Namespace", strconv.Quote(cut(space.Namespace)), "1..64 of a-z A-Z 0-9 . _ -")
-	}
-	if space.Workers < 1 || space.Workers > MaxWorkers {
-		return invalid("Space.Workers", strconv.FormatInt(space.Workers, 10), "1.."+strconv.Itoa(MaxWorkers))
-	}
-	return nil
+	return 1 <= len(prefix) && len(prefix) <= 64
 }
 
 // A named value of a request, for checkNumbers and checkTokens.
@@ -62,7 +51,7 @@ func checkTokens(request string, tokens ...named[string]) error {
 }
 
 func checkClaim(c *lease.Claim) error {
-	if err := checkSpace(c.Space); err != nil {
+	if err := c.Space.Check(); err != nil {
 		return err
 	}
 	if err := checkTokens("Claim", named[string]{"Owner", c.Owner}, named[string]{"Nonce", c.Nonce}); err != nil {
@@ -74,7 +63,7 @@ func checkClaim(c *lease.Claim) error {
 }
 
 func checkRenewal(r *lease.Renewal) error {
-	if err := checkSpace(r.Space); err != nil {
+	if err := r.Space.Check(); err != nil {
 		return err
 	}
 	if err := checkTokens("Renewal", named[string]{"Nonce", r.Nonce}); err != nil {
@@ -88,7 +77,7 @@ func checkRenewal(r *lease.Renewal) error {
 }
 
 func checkRelease(r *lease.Release) error {
-	if err := checkSpace(r.Space); err != nil {
+	if err := r.Space.Check(); err != nil {
 		return err
 	}
 	if err := checkTokens("Release", named[string]{"Nonce", r.Nonce}); err != nil {

@@ -410,13 +410,13 @@ func TestKeysLiveForeverInOneSlot(t *testing.T) {
 	s := p.storeOn(t, client)
 	in := space("a.b", 2)
 	other := in
-	other.Datacenter = -5
+	other.Datacenter = 5
 	c := newClaim(in)
 	mustRenew(t, s, renewal(c, mustClaim(t, s, c)))
 	mustClaim(t, s, newClaim(other))
 	keys, err := client.Keys(t.Context(), p.prefix+":*").Result()
 	slices.Sort(keys)
-	want := []string{p.prefix + ":{a.b}", p.prefix + ":{a.b}:-5", p.prefix + ":{a.b}:1"}
+	want := []string{p.prefix + ":{a.b}", p.prefix + ":{a.b}:1", p.prefix + ":{a.b}:5"}
 	if err != nil || !slices.Equal(keys, want) {
 		t.Errorf("keys = %q, %v; want %q", keys, err, want)
 	}

@@ -17,11 +17,6 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// MaxWorkers is the largest number of rows that a space may have here. The first
-// claim makes them in one script, and a claim in a full space reads them in one,
-// while the server does nothing else.
-const MaxWorkers = 1 << 16
-
 // A Client runs scripts. *redis.Client, also one for failover, *redis.ClusterClient,
 // *redis.Ring and redis.UniversalClient are Clients; but New refuses a Ring of more
 // than one server.
@@ -78,7 +73,7 @@ func New(client Client, config Config) (*Store, error) {
 	if s.prefix == "" {
 		s.prefix = "snowkey"
 	}
-	if !made(s.prefix, "._-:/") {
+	if !plainPrefix(s.prefix) {
 		return nil, invalid("Config.Prefix", strconv.Quote(cut(s.prefix)), "1..64 of a-z A-Z 0-9 . _ - : /")
 	}
 	if s.logger == nil {
@@ -233,7 +228,7 @@ var reasons = map[string]lease.Reason{
 // answer, with rows that are not the newest. It returns an error that matches
 // [ErrDamaged] for a row that this package has not written.
 func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease.Millis, error) {
-	if err := checkSpace(space); err != nil {
+	if err := space.Check(); err != nil {
 		return nil, 0, err
 	}
 	fields, err := s.run(ctx, rowsScript, s.keys(space), &stamp{}, nil)

@@ -19,7 +19,7 @@ const candidates = 16
 // [ErrReadOnly], [ErrNotDurable] and, for a space that the tables cannot hold,
 // [*lease.ValueError]; after these, too, nothing was claimed.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
-	if err := checkSpace(c.Space); err != nil {
+	if err := c.Space.Check(); err != nil {
 		return lease.Reply{}, err
 	}
 	s.warnOfPool(ctx)
@@ -164,6 +164,9 @@ func (t *transaction) only(ctx context.Context, c lease.Claim) ([]lease.Row, err
 
 // Renew raises the reserved limit of the caller's row.
 func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	if err := r.Space.Check(); err != nil {
+		return lease.Reply{}, err
+	}
 	var reply lease.Reply
 	err := s.transact(ctx, "renew", func(t *transaction) error {
 		before, ok, err := t.row(ctx, r.Space, r.Worker)
@@ -188,6 +191,9 @@ func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 
 // Release gives the caller's row back.
 func (s *Store) Release(ctx context.Context, r lease.Release) error {
+	if err := r.Space.Check(); err != nil {
+		return err
+	}
 	return s.transact(ctx, "release", func(t *transaction) error {
 		before, ok, err := t.row(ctx, r.Space, r.Worker)
 		if err != nil {
@@ -217,6 +223,9 @@ func (t *transaction) row(ctx context.Context, s lease.Space, worker int64) (row
 // clock. A space in which nobody has claimed has none. Like every operation it
 // refuses a read-only database: the rows of a replica are those of some time ago.
 func (s *Store) Rows(ctx context.Context, space lease.Space) (rows []lease.Row, now lease.Millis, err error) {
+	if err := space.Check(); err != nil {
+		return nil, 0, err
+	}
 	// Not into the results, which belong to the caller even if transact has left an
 	// attempt behind that still writes.
 	var (

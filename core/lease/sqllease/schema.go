@@ -21,10 +21,7 @@ const (
 	// datacenters alone neither would see the other's.
 	wholeNamespace = -1
 
-	// maxWorkers bounds a space, all of whose rows are made at once.
-	maxWorkers = 1 << 16
-
-	maxLayout = 255
+	maxLayout = 255 // what lease.Space.Check lets in
 )
 
 // rowColumns are those of lease.Row in the order in which they are scanned.
@@ -127,7 +124,7 @@ func (s *Store) insertRows(space lease.Space) string {
 		from += "(" + strings.Join(digits, " UNION ALL ") + ") " + string(digit)
 		join, reach = " + ", reach*16
 	}
-	// The namespace is of the few characters that checkSpace allows. As a parameter
+	// The namespace is of the few characters that lease.Space.Check allows. As a parameter
 	// in a list of results it would have no type on PostgreSQL.
 	return fmt.Sprintf("INSERT INTO %s (namespace, datacenter, %s) SELECT '%s', %d, %s, 0, '', '', 0, 0 FROM %s WHERE %s < %d",
 		s.text.table, rowColumns, space.Namespace, space.Datacenter, worker, from, worker, space.Workers)
@@ -180,27 +177,4 @@ func (s *Store) wrongVersion(version int64) error {
 
 func (s *Store) tableError(kind error, problem string) error {
 	return &TableError{Table: s.table, Problem: problem, Statements: s.Statements(), Kind: kind}
-}
-
-// checkSpace refuses what the columns cannot hold. The characters of a namespace
-// are also those that insertRows may put into a statement.
-func checkSpace(s lease.Space) error {
-	wrong := func(name, value, want string) error {
-		return &lease.ValueError{Package: "sqllease", Name: "Space." + name, Value: value, Want: want}
-	}
-	foreign := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
-	}
-	unprintable := func(r rune) bool { return r < ' ' || r > '~' }
-	switch {
-	case s.Namespace == "" || len(s.Namespace) > 64 || strings.ContainsFunc(s.Namespace, foreign):
-		return wrong("Namespace", strconv.Quote(s.Namespace[:min(len(s.Namespace), 65)]), "1..64 of a-z A-Z 0-9 . _ -")
-	case s.Datacenter < 0:
-		return wrong("Datacenter", strconv.FormatInt(s.Datacenter, 10), "0 or more")
-	case s.Workers < 1 || s.Workers > maxWorkers:
-		return wrong("Workers", strconv.FormatInt(s.Workers, 10), fmt.Sprintf("1..%d", maxWorkers))
-	case len(s.Layout) > maxLayout || strings.ContainsFunc(s.Layout, unprintable):
-		return wrong("Layout", strconv.Quote(s.Layout[:min(len(s.Layout), 65)]), fmt.Sprintf("at most %d printable characters of ASCII", maxLayout))
-	}
-	return nil
 }

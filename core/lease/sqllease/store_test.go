@@ -115,36 +115,6 @@ func FuzzTableName(f *testing.F) {
 	})
 }
 
-func TestSpaceThatTheTablesCannotHoldIsRefused(t *testing.T) {
-	good := lease.Space{Namespace: "a.b-C_9", Workers: 1 << 16, Layout: strings.Repeat("x", 255)}
-	if err := checkSpace(good); err != nil {
-		t.Errorf("checkSpace(%+v) = %v; want nil", good, err)
-	}
-	for name, change := range map[string]func(*lease.Space){
-		"Namespace empty":         func(s *lease.Space) { s.Namespace = "" },
-		"Namespace quote":         func(s *lease.Space) { s.Namespace = "a'b" },
-		"Namespace space":         func(s *lease.Space) { s.Namespace = "a " },
-		"Namespace question mark": func(s *lease.Space) { s.Namespace = "a?" },
-		"Namespace long":          func(s *lease.Space) { s.Namespace = strings.Repeat("a", 65) },
-		"Datacenter":              func(s *lease.Space) { s.Datacenter = -1 },
-		"Workers none":            func(s *lease.Space) { s.Workers = 0 },
-		"Workers many":            func(s *lease.Space) { s.Workers++ },
-		"Layout long":             func(s *lease.Space) { s.Layout += "x" },
-		"Layout newline":          func(s *lease.Space) { s.Layout = "\n" },
-		"Layout not ASCII":        func(s *lease.Space) { s.Layout = "µ" },
-	} {
-		space := good
-		change(&space)
-		db, _ := newMock(t) // takes no statement
-		_, err := mockStore(t, db, MySQL).Claim(t.Context(), lease.Claim{Space: space})
-		field, _, _ := strings.Cut(name, " ")
-		var value *lease.ValueError
-		if !errors.As(err, &value) || value.Name != "Space."+field {
-			t.Errorf("%s: Claim() = %v; want a *lease.ValueError about Space.%s", name, err, field)
-		}
-	}
-}
-
 // What is sent to the server, word by word.
 const (
 	mysqlRow    = "SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ? AND worker = ? FOR UPDATE"

@@ -103,22 +103,6 @@ func wrongPath(path string) string {
 	return ""
 }
 
-// checkSpace refuses a space whose names would not be safe in a path.
-func checkSpace(s lease.Space) error {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
-	}
-	switch unsafe := strings.TrimFunc(s.Namespace, safe); {
-	case s.Namespace == "" || len(s.Namespace) > 64 || unsafe != "":
-		return invalid("Space.Namespace", quote(s.Namespace), "1..64 of a-z A-Z 0-9 . _ -")
-	case s.Datacenter < 0:
-		return invalid("Space.Datacenter", strconv.FormatInt(s.Datacenter, 10), "0 or more")
-	case s.Workers < 1 || s.Workers > maxWorkers:
-		return invalid("Space.Workers", strconv.FormatInt(s.Workers, 10), fmt.Sprintf("1..%d", maxWorkers))
-	}
-	return nil
-}
-
 func invalid(name, value, want string) error {
 	return &lease.ValueError{Package: "zklease", Name: name, Value: value, Want: want}
 }

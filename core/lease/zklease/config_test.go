@@ -77,40 +77,6 @@ func TestEveryZnodeHasTheACL(t *testing.T) {
 	}
 }
 
-func TestSpacesThatWouldEscapeAreRefused(t *testing.T) {
-	s, conn := newServer().open(t)
-	for _, change := range []func(*lease.Space){
-		func(sp *lease.Space) { sp.Namespace = "" },
-		func(sp *lease.Space) { sp.Namespace = "a/b" },
-		func(sp *lease.Space) { sp.Namespace = "../x" },
-		func(sp *lease.Space) { sp.Namespace = "@clock" },
-		func(sp *lease.Space) { sp.Namespace = "%2E" },
-		func(sp *lease.Space) { sp.Namespace = "a\x00b" },
-		func(sp *lease.Space) { sp.Namespace = "ünder" },
-		func(sp *lease.Space) { sp.Namespace = "aüa" },
-		func(sp *lease.Space) { sp.Namespace = strings.Repeat("a", 65) },
-		func(sp *lease.Space) { sp.Datacenter = -1 },
-		func(sp *lease.Space) { sp.Workers = 0 },
-		func(sp *lease.Space) { sp.Workers = maxWorkers + 1 },
-	} {
-		sp := four
-		change(&sp)
-		_, claim := s.Claim(t.Context(), claimOf(sp, "me"))
-		_, renew := s.Renew(t.Context(), lease.Renewal{Space: sp})
-		release := s.Release(t.Context(), lease.Release{Space: sp})
-		_, _, rows := s.Rows(t.Context(), sp)
-		for call, err := range map[string]error{"Claim": claim, "Renew": renew, "Release": release, "Rows": rows} {
-			var bad *lease.ValueError
-			if !errors.As(err, &bad) {
-				t.Errorf("%s in %+v = error %v; want a *lease.ValueError", call, sp, err)
-			}
-		}
-	}
-	if calls := conn.log(); len(calls) != 0 {
-		t.Errorf("calls = %q; want none", calls)
-	}
-}
-
 func TestNamespacesOfDotsHaveTheirOwnPlaces(t *testing.T) {
 	sv := newServer()
 	s, _ := sv.open(t)

@@ -53,7 +53,7 @@ const probes = 8
 // The errors are those of lease.Store, [*lease.ValueError] for a space that is
 // none, [ErrPayload], those of the connection, and that of ctx.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
-	if err := checkSpace(c.Space); err != nil {
+	if err := c.Space.Check(); err != nil {
 		return lease.Reply{}, err
 	}
 	p := s.place(c.Space)
@@ -170,7 +170,7 @@ func (s *Store) take(ctx context.Context, c *lease.Claim, p place, now lease.Mil
 
 // Renew implements [lease.Store]. Errors as for Claim.
 func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-	if err := checkSpace(r.Space); err != nil {
+	if err := r.Space.Check(); err != nil {
 		return lease.Reply{}, err
 	}
 	path := s.place(r.Space).row(r.Worker)
@@ -193,7 +193,7 @@ func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 
 // Release implements [lease.Store]. Errors as for Claim.
 func (s *Store) Release(ctx context.Context, r lease.Release) error {
-	if err := checkSpace(r.Space); err != nil {
+	if err := r.Space.Check(); err != nil {
 		return err
 	}
 	path := s.place(r.Space).row(r.Worker)
@@ -254,7 +254,7 @@ func (s *Store) change(
 // It shows each write that was acknowledged before the call, unless the session of
 // its connection is replaced during the call.
 func (s *Store) Rows(ctx context.Context, sp lease.Space) ([]lease.Row, lease.Millis, error) {
-	if err := checkSpace(sp); err != nil {
+	if err := sp.Check(); err != nil {
 		return nil, 0, err
 	}
 	now, err := s.tick(ctx).wait(ctx)
