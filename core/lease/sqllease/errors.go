@@ -50,8 +50,13 @@ func (e *TableError) Error() string {
 func (e *TableError) Unwrap() error { return e.Kind }
 
 // credentials are the places where drivers and their wrappers put a password into
-// an error: a URL, a key with a value, and the DSN of the MySQL driver.
+// an error: a URL, a key with a value, and the DSN of the MySQL driver. A password
+// that was not escaped is torn: net/url quotes all of a URL with a space in it, and
+// takes what is before a slash for a port, lib/pq what is after a space for a key.
 var credentials = regexp.MustCompile(`(?i)` +
+	`(parse "[^\s/:@"]*://[^\s/:@"]*:)(?:[^"\\]|\\.)*@|` +
+	`(invalid port )"(?:[^"\\]|\\.)*"|` +
+	`(missing "=" after )"(?:[^"\\]|\\.)*"|` +
 	`(://[^\s/:@]*:)\S*@|` +
 	`((?:pass(?:word|wd)?|pwd)["']?\s*[=:]\s*)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s&;,]+)|` +
 	`([^\s:"'` + "`" + `]+:)\S*@(?:tcp|unix)`)
@@ -68,7 +73,13 @@ func (e *redacted) Unwrap() error { return e.err }
 
 func redact(err error) error {
 	text := err.Error()
-	if clean := credentials.ReplaceAllString(text, "$1$2$3***"); clean != text {
+	clean := credentials.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "password: YES)" || found == "password: NO)" { // MySQL: whether one was sent
+			return found
+		}
+		return credentials.ReplaceAllString(found, "$1$2$3$4$5$6***")
+	})
+	if clean != text {
 		return &redacted{clean, err}
 	}
 	return err
