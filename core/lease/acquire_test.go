@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -159,6 +160,30 @@ func TestAcquireWhenNoWorkerIsFree(t *testing.T) {
 				_ = holder.Close(t.Context())
 			})
 		})
+	}
+}
+
+// Not in a bubble, where no time passes before the wait is added to it.
+func TestAcquireMayWaitForTheLongestDuration(t *testing.T) {
+	s := newStore()
+	holder, err := lease.Acquire(t.Context(), s, quiet(lease.Config{Workers: []int64{5}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Close(t.Context()) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	s.set(func(_ context.Context, _ string, do func() error) error {
+		if asked++; asked == 2 {
+			cancel()
+		}
+		return do()
+	})
+	_, err = lease.Acquire(ctx, s, quiet(lease.Config{Workers: []int64{5}, AcquireWait: math.MaxInt64}))
+	s.set(nil)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Acquire() = %v; want it to wait until its context ends", err)
 	}
 }
 

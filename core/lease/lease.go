@@ -117,7 +117,7 @@ func token() string {
 // acquire makes the first claim.
 func (l *Lease) acquire(ctx context.Context) error {
 	var last error
-	giveUp := l.monotonic() + l.config.AcquireWait // unless AcquireWait is negative
+	giveUp := l.config.AcquireWait // after the lease was made; unless it is negative
 	for attempts := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return join(err, last)
