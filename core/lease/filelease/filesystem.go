@@ -18,6 +18,15 @@ var shared = map[uint32]string{
 	0x01161970: "GFS2",
 	0x7461636f: "OCFS2",
 	0x5346414f: "AFS",
+	0x6b414653: "AFS", // the kernel's own
+	0x19830326: "BeeGFS",
+	0x20030528: "OrangeFS",
+	0xaad7aaea: "PanFS",
+	0xbeefdead: "StorNext",
+	0x61636673: "ACFS",
+	0x786f4256: "a shared folder of VirtualBox",
+	0xbacbacbc: "a shared folder of VMware",
+	0x7c7c6673: "a shared folder of Parallels",
 	0x73757245: "Coda",
 	0x0000564c: "NCP",
 }
@@ -28,6 +37,7 @@ var fleeting = map[uint32]string{
 	0x01021994: "tmpfs",
 	0x858458f6: "ramfs",
 	0x794c7630: "overlay",
+	0x61756673: "aufs",
 	0x65735546: "FUSE",
 }
 

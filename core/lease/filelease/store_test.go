@@ -139,8 +139,11 @@ func TestFileSystemsOfOtherHostsAreRefusedAndFleetingOnesWarnedOf(t *testing.T) 
 	}{
 		{0x6969, "", "NFS"},
 		{0xff534d42, "", "CIFS"},
+		{0x6b414653, "", "AFS"},
+		{0x786f4256, "", "VirtualBox"},
 		{0x01021994, "tmpfs", ""},
 		{0x794c7630, "overlay", ""},
+		{0x61756673, "aufs", ""},
 		{0xef53, "", ""}, // ext4
 		{0, "", ""},      // not known
 	} {
