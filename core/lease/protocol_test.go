@@ -171,6 +171,15 @@ func TestRenewalAsksForWhatIsHeld(t *testing.T) {
 	if fmt.Sprint(*r) != fmt.Sprint(want) || r.Nonce == b.row.Nonce {
 		t.Errorf("renewal = %+v; want %+v with a fresh nonce", *r, want)
 	}
+
+	// Without a generator there is no next ID; but none will be before the lease.
+	b = newBench(t, 0)
+	b.row.Until = b.wall + 4000 // given back by one whose clock was ahead
+	begin := b.row.Until
+	b.confirm()
+	if r := b.request().renewal; r.Next != begin {
+		t.Errorf("renewal = %+v; want Next %d, where the lease begins", *r, begin)
+	}
 }
 
 func TestOnlyAConfirmedReplyRaisesTheLimit(t *testing.T) {
