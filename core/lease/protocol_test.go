@@ -319,6 +319,13 @@ func TestSuspendedMachineRenewsSoonAfterItWakes(t *testing.T) {
 	if a := b.next(); a.renewal == nil {
 		t.Errorf("next() after an hour asleep = %+v; want a renewal", a)
 	}
+	// Which is early: the one that would have been due is still to come, but not to
+	// be waited for if the row was lost meanwhile.
+	b.row.Owner = "other"
+	b.confirm()
+	if a := b.next(); a.claim == nil {
+		t.Errorf("next() after an hour asleep and a loss = %+v; want a claim at once", a)
+	}
 }
 
 func TestFailedClaimsBackOff(t *testing.T) {
