@@ -43,7 +43,8 @@ type Config struct {
 	// (every quarter); but the worker number of a process that crashed is free
 	// only after a window, so there must be numbers for all processes and for
 	// those that crash within one. It counts in whole milliseconds, rounded down;
-	// 3 s to 10 min, and at least 4 ticks of the layout.
+	// 3 s to 10 min, and at least 4 ticks of the layout. With the loss guard, all
+	// processes of a namespace must have the same: see the package comment.
 	//
 	// Defaults to 60 s; to 10 s with 5 worker bits or fewer; to 5 s with the loss
 	// guard, which makes IDs begin a window ahead of the clock.

@@ -15,7 +15,7 @@
 // If the store never loses a write that it has acknowledged, no two IDs of a
 // namespace are equal, whatever clocks, pauses, crashes, networks and takeovers
 // do. If it may lose such writes, the same holds with the loss guard, as long as
-// the clocks agree within Config.LossGuard.
+// the clocks agree within Config.LossGuard and all processes have one Config.Window.
 //
 // This is not mutual exclusion. A process that was stopped for a minute may return
 // an ID while another already has its worker number: nothing can rule that out,
@@ -90,8 +90,11 @@
 //
 // A store that forgets writes may forget a claim, and give a range away twice. The
 // loss guard, D for short, is on by default for stores that are [Lossy]. It asks
-// for one condition: no clock of the processes and of the store ever shows a time
-// more than D before one that any of them has shown earlier. What is lost must be
+// for two conditions. No clock of the processes and of the store ever shows a time
+// more than D before one that any of them has shown earlier. And all leases of the
+// namespace have the same W, which is how a claim knows what another may have
+// reserved: to change it, close them all, and let the longer of the two windows pass
+// before the first claim with the other. What is lost must be
 // the latest writes: the store goes back to an earlier state of its own, and what it
 // has forgotten it does not remember again, as it would if a failover to a replica
 // were followed by a return to the old server with its old data. Then:
@@ -110,7 +113,7 @@
 //
 // Take a claim at a moment when the store's clock shows T, and an ID of an earlier
 // holder. The renewal that made room for the ID was done before the claim, or after
-// it. If before, at a clock of at most T + D by the condition, the ID is before
+// it. If before, at a clock of at most T + D by the first condition, the ID is before
 // T + D + W, where the new lease begins, whether or not the store still knew of the
 // renewal. If after, the store must have forgotten the claim and gone back to a
 // state in which the row had the earlier holder's token and a nonce that it knew.
