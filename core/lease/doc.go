@@ -145,7 +145,9 @@
 //
 // IDs go on until the limit: for three quarters of W to a whole W. (Under the guard
 // for D less, and only once IDs are back near the clock: in the first seconds after
-// a claim, and under a load that keeps them ahead, they stop sooner.) Then Next and
+// a claim, and under a load that keeps them ahead, they stop sooner.)
+// A program that takes few goes on for longer, with what is left under the limit and
+// times that stay just before it. Then Next and
 // Fill wait, for core.Config.MaxLeaseWait at most, and return an error that matches
 // [core.ErrReservationExhausted]; [Lease.Status] has the store's error. The lease
 // keeps trying, about every W/16, and when the store is back IDs go on by

@@ -183,7 +183,7 @@ func (l *Lease) run(ctx context.Context) {
 		case a.wait > 0:
 			low := p.held && p.failures > 0 && p.limit-MillisOf(l.now()) < p.settings.Window/renewPart
 			if low && !warned {
-				l.config.Logger.Warn("lease: the reserved time is nearly used up, and the store has not confirmed more: no IDs after the limit",
+				l.config.Logger.Warn("lease: the reserved time is nearly used up, and the store has not confirmed more: no ID will have a time at the limit or after it",
 					"worker", p.row.Worker, "limit", p.limit.Time())
 			}
 			warned = low
