@@ -259,7 +259,7 @@ func TestRenewalIsRefusedToAnyButTheHolder(t *testing.T) {
 		{"its own nonce, not yet known", func(row *lease.Row, _ *lease.Renewal) { row.Nonce = "n2" }, lease.Copied},
 		{"no nonce known", func(_ *lease.Row, r *lease.Renewal) { r.Known = nil }, lease.Copied},
 		{"guard lapsed by the holder's clock", func(_ *lease.Row, r *lease.Renewal) { r.Guard, r.Now = 100, r.Until-99 }, lease.Lapsed},
-		{"guard lapsed by the store's clock", func(_ *lease.Row, r *lease.Renewal) { r.Guard, r.Until = 100, storeT+99 }, lease.Lapsed},
+		{"guard lapsed by the store's clock", func(_ *lease.Row, r *lease.Renewal) { r.Guard, r.Until, r.Now = 100, storeT+99, storeT-500 }, lease.Lapsed},
 		{"guard lapsed, though the stored limit is higher", func(row *lease.Row, r *lease.Renewal) {
 			row.Until, r.Guard, r.Until = storeT+hourMS, 100, storeT+99
 		}, lease.Lapsed},
