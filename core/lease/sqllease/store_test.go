@@ -261,6 +261,62 @@ func TestConnectionThatCannotRollBackIsClosed(t *testing.T) {
 	}
 }
 
+// A row that could not be read is not a row that is gone.
+func TestAnswerThatBreaksOffLosesNoRow(t *testing.T) {
+	failure := errors.New("cut off")
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(false, "on"))
+	mock.ExpectQuery(postgresRow).WithArgs("shop", 2, 3).WillReturnRows(heldRow().RowError(0, failure))
+	mock.ExpectRollback()
+	if _, err := mockStore(t, db, PostgreSQL).Renew(t.Context(), heldRenewal()); !errors.Is(err, failure) || definiteError(err) {
+		t.Errorf("Renew(), the row breaks off = %v; want %v", err, failure)
+	}
+}
+
+// A commit that returns because ctx has ended may not have waited for the replicas.
+func TestCommitDuringWhichTheContextEndsIsUnknown(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	x := transaction{wrote: true, rollback: func() error { return nil }, commit: func() error { cancel(); return nil }}
+	err, clean := x.end(ctx, nil)
+	if !errors.As(err, new(*commitError)) || !errors.Is(err, context.Canceled) || clean {
+		t.Errorf("end() = %v, %t; want a commit of unknown outcome, and the connection closed", err, clean)
+	}
+}
+
+func TestConnectionThatCannotBeginIsClosed(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin().WillReturnError(errors.New("no")) // after the statement that sets the level
+	mock.ExpectClose()
+	if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err == nil || definiteError(err) {
+		t.Errorf("Renew() = %v; want an error that says nothing", err)
+	}
+	if open := db.Stats().OpenConnections; open != 0 {
+		t.Errorf("%d connections open; want 0", open)
+	}
+}
+
+// A driver may have words of its own for the end of ctx.
+func TestErrorMatchesThatOfTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	failure := errors.New("canceling statement due to user request")
+	db := sql.OpenDB(ending{cancel, failure})
+	if _, err := mockStore(t, db, PostgreSQL).Renew(ctx, heldRenewal()); !errors.Is(err, context.Canceled) {
+		t.Errorf("Renew(), ctx ends and the driver says %q = %v; want it to match Canceled", failure, err)
+	}
+}
+
+type ending struct {
+	end func()
+	err error
+}
+
+func (e ending) Connect(context.Context) (driver.Conn, error) {
+	e.end()
+	return nil, e.err
+}
+func (ending) Driver() driver.Driver { return nil }
+
 // numbered and stated are errors as the drivers of MySQL and PostgreSQL have them.
 type numbered struct{ Number uint16 }
 
