@@ -258,10 +258,12 @@ func mysqlTable(c *checker, name string) (*table, error) {
 		Value    string `gorm:"column:value"`
 		Nullable string `gorm:"column:nullable"`
 	}
+	// Not joined by the names, or MariaDB no longer sees that both sides are of one
+	// table: it opens those of all databases, and waits for whoever changes one.
 	err := c.query(name, `SELECT t.table_type AS kind, c.column_name AS name, c.column_type AS full, c.data_type AS base,
 		c.extra AS extra, COALESCE(c.column_default, '') AS value, c.is_nullable AS nullable
 		FROM information_schema.columns c
-		JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
+		CROSS JOIN information_schema.tables t
 		WHERE c.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND c.table_name = ?
 		AND t.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.table_name = ?
 		ORDER BY c.ordinal_position`, space, bare, space, bare).Scan(&list).Error

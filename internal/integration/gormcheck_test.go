@@ -1,9 +1,11 @@
 package integration
 
 import (
+	"context"
 	"database/sql"
 	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -196,4 +198,45 @@ func TestGormCheckAsksTheSourceNotTheReplica(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// traced keeps the statements.
+type traced struct {
+	logger.Interface
+	statements []string
+}
+
+func (l *traced) LogMode(logger.LogLevel) logger.Interface { return l }
+
+func (l *traced) Trace(_ context.Context, _ time.Time, statement func() (string, int64), _ error) {
+	text, _ := statement()
+	l.statements = append(l.statements, text)
+}
+
+// MariaDB's catalog is no table: what is not looked up by name it puts together
+// from all tables of the server, and waits for those that somebody is changing.
+func TestGormCheckLooksAtNoOtherTablesOnMariaDB(t *testing.T) {
+	log := &traced{Interface: logger.Discard}
+	db := withPlugin(t, opener(t, gormTargets[2].dialector(t))(&gorm.Config{Logger: log}))
+	log.statements = nil
+	_, err := gormplugin.Check(t.Context(), db, &box{})
+	must(t, err)
+	var asked []string
+	for _, text := range log.statements {
+		if strings.Contains(text, "information_schema") {
+			asked = append(asked, text)
+		}
+	}
+	if len(asked) == 0 {
+		t.Fatalf("Check sent %q; want a look at information_schema", log.statements)
+	}
+	for _, text := range asked {
+		var plan []map[string]any
+		must(t, db.Raw("EXPLAIN "+text).Scan(&plan).Error)
+		for _, step := range plan {
+			if extra, _ := step["Extra"].(string); strings.Contains(extra, "Scanned") && !strings.Contains(extra, "Scanned 0 databases") {
+				t.Errorf("Check scans all tables: %v, for %s", step, text)
+			}
+		}
+	}
 }
