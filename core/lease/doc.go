@@ -77,8 +77,8 @@
 // clock: the later one of store and holder, or, if they have come to be further apart
 // than is permitted, the one that is nearer to where R was set last. (If both are
 // one clock, as on SQLite and with files, and it steps ahead by a year, R follows,
-// and the worker number is of no use until then. Release it by hand, as below, or
-// take another.)
+// and the worker number is of no use until then. Leave it and take another: to lower
+// R by hand would be to give times away again that IDs may have.)
 //
 // The nonce is for memory that is copied while it runs (a snapshot of a virtual
 // machine, CRIU). Both copies have the same token. As soon as one has renewed, the

@@ -180,9 +180,29 @@ func (c *Claim) Check(now Millis) error {
 // clock: by the skew, and under the guard by what From adds. Nobody issues IDs of
 // it any more, and the next range begins where it ends.
 func (c *Claim) Free(row Row, now Millis) bool {
-	if c.Only != nil && !slices.Contains(c.Only, row.Worker) || row.Worker < 0 || row.Worker >= c.Space.Workers {
-		return false
+	return len(c.eligible([]Row{row})) > 0 && c.over(row, now)
+}
+
+// eligible returns those of rows whose numbers are in the space and will do. Both
+// lists may have 65,536 entries, and a store may hold a lock meanwhile: one pass over
+// each, not one over Only for each row.
+func (c *Claim) eligible(rows []Row) []Row {
+	only := map[int64]bool{}
+	for _, worker := range c.Only {
+		only[worker] = true
 	}
+	var eligible []Row
+	for _, row := range rows {
+		if 0 <= row.Worker && row.Worker < c.Space.Workers && (c.Only == nil || only[row.Worker]) {
+			eligible = append(eligible, row)
+		}
+	}
+	return eligible
+}
+
+// over reports whether the time reserved in row is over when the store's clock
+// shows now.
+func (c *Claim) over(row Row, now Millis) bool {
 	if row.Owner != "" {
 		return row.Until+c.Guard <= now
 	}
@@ -199,8 +219,8 @@ func (c *Claim) Free(row Row, now Millis) bool {
 func (c *Claim) Choose(rows []Row, now Millis, intN func(n int) int) (Row, error) {
 	var chosen Row
 	free := 0
-	for _, row := range rows {
-		if c.Free(row, now) {
+	for _, row := range c.eligible(rows) {
+		if c.over(row, now) {
 			if free++; intN(free) == 0 {
 				chosen = row
 			}
@@ -216,10 +236,7 @@ func (c *Claim) Choose(rows []Row, now Millis, intN func(n int) int) (Row, error
 func (c *Claim) noFreeWorker(rows []Row, now Millis) *NoFreeWorkerError {
 	e := &NoFreeWorkerError{Namespace: c.Space.Namespace, Datacenter: c.Space.Datacenter}
 	var earliest Millis
-	for _, row := range rows {
-		if c.Only != nil && !slices.Contains(c.Only, row.Worker) || row.Worker < 0 || row.Worker >= c.Space.Workers {
-			continue
-		}
+	for _, row := range c.eligible(rows) {
 		e.Rows++
 		at := row.Until + c.Guard
 		if at > now+c.Window+maxAhead+c.Guard {
