@@ -1,6 +1,7 @@
 package sqlxhelper_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -65,5 +66,30 @@ func TestColumnsAndOmitGoTogether(t *testing.T) {
 	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.Columns("n", "k", "t.k"), sqlxhelper.Omit("n"))
 	if err := h.Insert(ctx, db, "t", &triple{K: "a", N: 3}); err != nil {
 		t.Errorf("Insert() = %v; want nil", err)
+	}
+}
+
+// A column may be left out that is called as a foreign key of another type is.
+func TestOmitKnowsAForeignKeyByItsType(t *testing.T) {
+	type child struct {
+		types.Model
+		OwnerID types.Snowflake `db:"owner_id"`
+	}
+	type owner struct {
+		types.Model
+		OwnerID  *types.Snowflake `db:"owner_id"`
+		Children []child          `db:"-" snowkey:"children,fk=owner_id"`
+	}
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "owners" ("id") VALUES ($1)`).WithArgs(1).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "children" ("id", "owner_id") VALUES ($1, $2)`).WithArgs(2, 1).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.Omit("owner_id"))
+	if err := h.InsertGraph(ctx, db, "owners", &owner{Children: make([]child, 1)}); err != nil {
+		t.Errorf("InsertGraph(Omit(owner_id)) = %v; want nil", err)
+	}
+	if err := h.With(sqlxhelper.Omit("children.owner_id")).InsertGraph(ctx, db, "owners", &owner{}); !errors.Is(err, sqlxhelper.ErrArgument) {
+		t.Errorf("InsertGraph(Omit(children.owner_id)) = %v; want ErrArgument", err)
 	}
 }

@@ -67,9 +67,6 @@ func (s *selection) readBack(names []string, d Dialect, m *reflectx.Mapper) erro
 	}
 	for _, list := range s.readings {
 		for _, f := range list {
-			if problem := nameProblem(f.name); problem != "" {
-				return fmt.Errorf("%w: Returning: %s", ErrName, problem)
-			}
 			if _, err := d.traits().appendQuoted(nil, f.name); err != nil {
 				return err
 			}

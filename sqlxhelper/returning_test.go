@@ -70,6 +70,19 @@ func TestColumnThatIsNotThereIsNotReadAsItsNameOnSQLite(t *testing.T) {
 	}
 }
 
+// PostgreSQL cuts long names, and would read another column.
+func TestNameThatIsTooLongIsNotReadBack(t *testing.T) {
+	type row struct {
+		pair
+		A int `db:"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" snowkey:"-"`
+	}
+	db, _ := newMock(t)
+	r := row{}
+	if err := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.Returning()).Insert(ctx, db, "t", &r); !errors.Is(err, sqlxhelper.ErrName) || r.ID != 0 {
+		t.Errorf("Insert(Returning(name of 64 bytes)) = %v, key %d; want ErrName, 0", err, r.ID)
+	}
+}
+
 // hidden is embedded by a pointer that reflection cannot set.
 type hidden struct {
 	Seen int `db:"seen" snowkey:"-"`

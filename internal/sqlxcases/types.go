@@ -248,8 +248,8 @@ func (d Database) troubledValue(t *testing.T) {
 					return sqlxhelper.New(NewCounter(0)).InsertMany(ctx, db, "troubled", rows)
 				})
 				var e *sqlxhelper.InsertError
-				if !errors.As(err, &e) || e.Row != n-1 || e.Field != "Name" || errors.Is(err, errTrouble) != (kind == "error") {
-					t.Errorf("InsertMany(%d rows, %s in the last) = %v; want an InsertError about its Name", n, kind, err)
+				if !errors.As(err, &e) || e.First != n-1 || e.Last != n-1 || e.Rows != n || e.Row != n-1 || e.Field != "Name" || errors.Is(err, errTrouble) != (kind == "error") {
+					t.Errorf("InsertMany(%d rows, %s in the last) = %+v; want an InsertError about its Name", n, kind, e)
 				}
 				d.wantCount(t, "troubled", 0)
 			}
