@@ -232,8 +232,15 @@ func TestCopyGoesFromBinaryToTextToValues(t *testing.T) {
 func TestCopyIntoATableThatWasAlteredIsUndone(t *testing.T) {
 	db, mock := newMock(t)
 	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(&fakeCopier{}, 20))
-	now := sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"}).AddRow("id", "bigint", 20, false, true, true)
-	for _, now := range []*sqlmock.Rows{now.AddRow("n", "real", 700, false, true, true), sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"})} {
+	described := func() *sqlmock.Rows {
+		return sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"})
+	}
+	for _, now := range []*sqlmock.Rows{
+		described().AddRow("id", "bigint", 20, false, true, true).AddRow("n", "real", 700, false, true, true),
+		described(),
+		// It has row level security now.
+		described().AddRow("id", "bigint", 20, false, false, true).AddRow("n", "integer", 23, false, false, true),
+	} {
 		expectDescribe(mock)
 		mock.ExpectBegin()
 		mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(now)
@@ -247,9 +254,9 @@ func TestCopyIntoATableThatWasAlteredIsUndone(t *testing.T) {
 func TestTypesThatOthersDoNotSeeAreReadInEveryCall(t *testing.T) {
 	db, mock := newMock(t)
 	h := newHelper(sqlxhelper.PostgreSQL)
-	for range 2 {
+	for _, lasts := range [][2]bool{{true, false}, {false, true}, {true, false}} {
 		mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"}).
-			AddRow("id", "bigint", 20, false, true, true).AddRow("n", "integer", 23, false, true, false))
+			AddRow("id", "bigint", 20, false, true, lasts[0]).AddRow("n", "integer", 23, false, true, lasts[1]))
 		mock.ExpectExec(pairUnnest).WillReturnResult(done(11))
 		if err := h.InsertMany(ctx, db, "t", make([]pair, 11)); err != nil {
 			t.Errorf("InsertMany() = %v; want nil", err)
@@ -295,5 +302,17 @@ func TestDescribePreloadsTypesAndFindsNoTable(t *testing.T) {
 	}
 	if err := h.Describe(ctx, db, `"t"`); !errors.Is(err, sqlxhelper.ErrName) {
 		t.Errorf("Describe(quoted name) = %v; want ErrName", err)
+	}
+}
+
+func TestDescribeLeavesTheTransactionUsable(t *testing.T) {
+	db, mock := newMock(t)
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectQuery("SELECT pg_catalog.to_regclass($1) IS NOT NULL").WillReturnError(errMine)
+	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	if err := newHelper(sqlxhelper.PostgreSQL).Describe(ctx, tx, "t"); !errors.Is(err, errMine) {
+		t.Errorf("Describe(tx) = %v; want %v", err, errMine)
 	}
 }

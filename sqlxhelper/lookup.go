@@ -76,11 +76,7 @@ func (w *writer) query(ctx context.Context, s session, l *load, text string, arg
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closed := rows.Close(); err == nil {
-			err = closed
-		}
-	}()
+	defer func() { _ = rows.Close() }() // where Next has not come to the end
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err

@@ -70,6 +70,21 @@ func TestColumnThatIsNotThereIsNotReadAsItsNameOnSQLite(t *testing.T) {
 	}
 }
 
+// A server may fail between two rows, as by a deadlock, and that is not to be
+// taken for rows that are not there.
+func TestErrorBetweenRowsThatAreReadBackIsReported(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(manyText(2)).WillReturnResult(done(2))
+	mock.ExpectQuery(`SELECT "id", "n" FROM "t" WHERE "id" IN ($1, $2)`).
+		WillReturnRows(sqlmock.NewRows([]string{"id", "n"}).AddRow(1, 0).AddRow(2, 0).RowError(1, errMine))
+	mock.ExpectRollback()
+	err := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.Returning("n")).InsertMany(ctx, db, "t", make([]pair, 2))
+	if !errors.Is(err, errMine) {
+		t.Errorf("InsertMany() = %v; want %v", err, errMine)
+	}
+}
+
 // PostgreSQL cuts long names, and would read another column.
 func TestNameThatIsTooLongIsNotReadBack(t *testing.T) {
 	type row struct {
