@@ -62,15 +62,14 @@ func manyRows(method string, rows any) (batch, error) {
 	return batch{}, fmt.Errorf("%w: %s takes []T, []*T or a pointer to one of them, with a struct T, got %T", ErrArgument, method, rows)
 }
 
-// A node is a row in a walk.
+// A node is the place of a row in a walk.
 type node struct {
 	*station
-	row   reflect.Value // an addressable struct
-	from  int           // the node through which it was found, -1 for a root
-	via   *relation     // of from, nil for a root
-	place int           // in the slice in which it was found, -1 if in none
-	held  int           // the link to its parent; isRoot or isLoose if it has none
-	level int           // see setLevels
+	from  int       // the row through which it was found, -1 for a root
+	via   *relation // of from, nil for a root
+	place int       // in the slice in which it was found, -1 if in none
+	held  int       // the link to its parent; isRoot or isLoose if it has none
+	level int       // see setLevels
 }
 
 // What a node is held by, if not by a link.
@@ -91,27 +90,50 @@ type link struct {
 // from anywhere. A walk is built and checked first, then given keys, then
 // written.
 type walk struct {
-	stations []*station   // that of the roots first
-	circles  [][]*station // see sortStations
-	nodes    []node
+	stations []*station      // that of the roots first
+	circles  [][]*station    // see sortStations
+	structs  []reflect.Value // the rows, addressable
+	nodes    []node          // by row; nil if flat
 	links    []link
-	sorted   []int // the nodes, see setLevels; nil if they are in order
+	sorted   []int // the rows, see setLevels; nil if they are in order
 	deep     bool  // relations too
+	// flat: the rows are the elements of one slice, which says their places. A
+	// node for each would be a fifth of what InsertMany costs beside the driver,
+	// most of it in the garbage collector.
+	flat bool
 }
+
+// node returns the place of a row.
+func (w *walk) node(row int) node {
+	if w.flat {
+		return node{station: w.stations[0], from: -1, place: row, held: isRoot}
+	}
+	return w.nodes[row]
+}
+
+// plan returns the plan of a row.
+func (w *walk) plan(row int) *plan {
+	if w.flat {
+		return w.stations[0].plan
+	}
+	return w.nodes[row].plan
+}
+
+// id returns the primary key of a row, to read and to write.
+func (w *walk) id(row int) *types.Snowflake { return w.plan(row).id(w.structs[row]) }
 
 // newWalk finds all rows and refuses those that cannot be inserted. It changes
 // none.
 func newWalk(b batch, p *plan, table string, deep bool) (*walk, error) {
-	w := &walk{deep: deep}
+	w := &walk{deep: deep, flat: b.many && !deep}
 	w.findStations(b, target{table, p})
 	root := node{station: w.stations[0], from: -1, place: -1, held: isRoot}
 	if !b.many {
-		root.row = b.value
-		if err := w.add(root); err != nil {
+		if err := w.add(root, b.value); err != nil {
 			return nil, err
 		}
 	} else {
-		w.nodes = make([]node, 0, b.value.Len())
+		w.reserve(b.value.Len())
 		if err := w.addAll(root, b.value, b.pointer); err != nil {
 			return nil, err
 		}
@@ -119,9 +141,11 @@ func newWalk(b batch, p *plan, table string, deep bool) (*walk, error) {
 	if deep {
 		// Level by level and not by recursion: data may be a list of a million
 		// rows, each of which holds the next.
-		for done := 0; done < len(w.nodes); {
-			end := len(w.nodes)
-			w.reserve(w.nodes[done:end])
+		for done := 0; done < len(w.structs); {
+			end := len(w.structs)
+			n := w.children(done, end)
+			w.reserve(n)
+			w.links = slices.Grow(w.links, n)
 			for ; done < end; done++ {
 				if err := w.expand(done); err != nil {
 					return nil, err
@@ -141,25 +165,32 @@ func newWalk(b batch, p *plan, table string, deep bool) (*walk, error) {
 	return w, w.setLevels()
 }
 
-// reserve makes room for the children of the nodes of a level. What they belong
-// to is not counted, because that is often the same row.
-func (w *walk) reserve(level []node) {
+// reserve makes room for n rows.
+func (w *walk) reserve(n int) {
+	w.structs = slices.Grow(w.structs, n)
+	if !w.flat {
+		w.nodes = slices.Grow(w.nodes, n)
+	}
+}
+
+// children counts the children of the rows from first to end. What they belong to
+// is not counted, because that is often the same row.
+func (w *walk) children(first, end int) int {
 	n := 0
-	for i := range level {
-		relations := level[i].plan.relations
+	for i := first; i < end; i++ {
+		relations := w.nodes[i].plan.relations
 		for j := range relations {
 			if r := &relations[j]; r.many {
-				n += level[i].row.FieldByIndex(r.index).Len()
+				n += w.structs[i].FieldByIndex(r.index).Len()
 			}
 		}
 	}
-	w.nodes = slices.Grow(w.nodes, n)
-	w.links = slices.Grow(w.links, n)
+	return n
 }
 
-// expand adds the rows to which the relations of a node lead.
+// expand adds the rows to which the relations of a row lead.
 func (w *walk) expand(i int) error {
-	t, row := w.nodes[i].station, w.nodes[i].row
+	t, row := w.nodes[i].station, w.structs[i]
 	for j := range t.plan.relations {
 		r := &t.plan.relations[j]
 		n := node{station: t.leads[j], from: i, via: r, place: -1}
@@ -172,8 +203,7 @@ func (w *walk) expand(i int) error {
 				return err
 			}
 		} else if !f.IsNil() {
-			n.row = f.Elem()
-			if err := w.add(n); err != nil {
+			if err := w.add(n, f.Elem()); err != nil {
 				return err
 			}
 		}
@@ -185,17 +215,18 @@ func (w *walk) expand(i int) error {
 func (w *walk) addAll(n node, slice reflect.Value, pointers bool) error {
 	count := slice.Len()
 	if count > 0 && n.seen == nil {
-		n.slices = append(n.slices, span{first: len(w.nodes), count: count})
+		n.slices = append(n.slices, span{first: len(w.structs), count: count})
 	}
 	for i := range count {
-		n.place, n.row = i, slice.Index(i)
+		row := slice.Index(i)
+		n.place = i
 		if pointers {
-			if n.row.IsNil() {
+			if row.IsNil() {
 				return w.fail(n, nil, "it is nil")
 			}
-			n.row = n.row.Elem()
+			row = row.Elem()
 		}
-		if err := w.add(n); err != nil {
+		if err := w.add(n, row); err != nil {
 			return err
 		}
 	}
@@ -203,10 +234,10 @@ func (w *walk) addAll(n node, slice reflect.Value, pointers bool) error {
 }
 
 // add adds a row, unless it is there already, and links it to n.from.
-func (w *walk) add(n node) error {
-	at := len(w.nodes)
+func (w *walk) add(n node, row reflect.Value) error {
+	at := len(w.structs)
 	if n.seen != nil {
-		ptr := unsafe.Pointer(n.row.UnsafeAddr())
+		ptr := unsafe.Pointer(row.UnsafeAddr())
 		if first, ok := n.seen[ptr]; ok {
 			at = first
 		} else {
@@ -216,17 +247,20 @@ func (w *walk) add(n node) error {
 	if n.via != nil && !n.via.belongs {
 		n.held = len(w.links)
 	}
-	if at < len(w.nodes) {
-		if err := w.meet(&w.nodes[at], n); err != nil {
+	if at < len(w.structs) {
+		if err := w.meet(at, n); err != nil {
 			return err
 		}
 	} else {
 		for _, e := range n.plan.embedded {
-			if n.row.FieldByIndex(e.index).IsNil() {
+			if row.FieldByIndex(e.index).IsNil() {
 				return w.fail(n, nil, "the embedded pointer %s is nil", e.field)
 			}
 		}
-		w.nodes = append(w.nodes, n)
+		w.structs = append(w.structs, row)
+		if !w.flat {
+			w.nodes = append(w.nodes, n)
+		}
 	}
 	switch {
 	case n.via == nil:
@@ -238,38 +272,39 @@ func (w *walk) add(n node) error {
 	return nil
 }
 
-// meet lets again be one more way to a row that is known, or refuses it.
-func (w *walk) meet(known *node, again node) error {
+// meet lets again be one more way to a row that was found, or refuses it.
+func (w *walk) meet(row int, again node) error {
+	known := w.node(row)
 	if known.held != isLoose && again.held != isLoose {
-		return w.fail(again, nil, "it is the same struct as %s, and one row cannot be inserted twice", w.path(*known))
+		return w.fail(again, nil, "it is the same struct as %s, and one row cannot be inserted twice", w.path(known))
 	}
 	if known.station != again.station {
-		return w.fail(again, nil, "it is the same struct as %s, which goes into table %s and not into %s", w.path(*known), known.table, again.table)
+		return w.fail(again, nil, "it is the same struct as %s, which goes into table %s and not into %s", w.path(known), known.table, again.table)
 	}
 	if known.held == isLoose {
-		known.held = again.held
+		w.nodes[row].held = again.held
 	}
 	return nil
 }
 
-// A span is the nodes of one slice of structs.
+// A span is the rows of one slice of structs.
 type span struct{ first, count int }
 
 // checkSlices refuses slices that share elements, of the types to which nothing
 // but the slices of one field leads. All other types have their rows in a map.
 func (w *walk) checkSlices() error {
 	for _, t := range w.stations {
-		start := func(s span) uintptr { return w.nodes[s.first].row.UnsafeAddr() }
+		start := func(s span) uintptr { return w.structs[s.first].UnsafeAddr() }
 		slices.SortStableFunc(t.slices, func(a, b span) int { return cmp.Compare(start(a), start(b)) })
 		size := t.plan.typ.Size()
 		for i := range max(len(t.slices), 1) - 1 {
 			a, b := t.slices[i], t.slices[i+1]
 			if apart := (start(b) - start(a)) / size; apart < uintptr(a.count) {
-				first, again := w.nodes[a.first+int(apart)], w.nodes[b.first]
+				first, again := a.first+int(apart), b.first
 				if a.first > b.first {
 					first, again = again, first
 				}
-				return w.meet(&first, again)
+				return w.meet(first, w.nodes[again])
 			}
 		}
 	}
@@ -279,19 +314,19 @@ func (w *walk) checkSlices() error {
 // checkForeignKeys refuses foreign keys that contradict what they refer to, and
 // those that would be written as zero.
 func (w *walk) checkForeignKeys() error {
-	for i := range w.nodes {
-		n := &w.nodes[i]
-		for _, j := range n.plan.foreign {
-			fk := &n.plan.columns[j]
-			if id, null := fk.foreignKey(n.row); id == 0 && !null {
-				if problem := w.unset(n, fk); problem != "" {
-					return w.fail(*n, ErrForeignKey, "%s is a foreign key and zero; %s", fk.field, problem)
+	for i, row := range w.structs {
+		p := w.plan(i)
+		for _, j := range p.foreign {
+			fk := &p.columns[j]
+			if id, null := fk.foreignKey(row); id == 0 && !null {
+				if problem := w.unset(i, fk); problem != "" {
+					return w.fail(w.node(i), ErrForeignKey, "%s is a foreign key and zero; %s", fk.field, problem)
 				}
 			}
 		}
 	}
 	for _, l := range w.links {
-		from, to := &w.nodes[l.from], &w.nodes[l.to]
+		from := &w.nodes[l.from]
 		name := "the parent that holds it"
 		if l.via.belongs {
 			name = l.via.field
@@ -301,11 +336,11 @@ func (w *walk) checkForeignKeys() error {
 				}
 			}
 		}
-		id, _ := l.via.fk.foreignKey(from.row)
+		id, _ := l.via.fk.foreignKey(w.structs[l.from])
 		if id == 0 {
 			continue
 		}
-		if key := *to.plan.id(to.row); key != id {
+		if key := *w.id(l.to); key != id {
 			has := "has key " + key.String()
 			if key == 0 {
 				has = "has no key yet"
@@ -330,38 +365,38 @@ func (w *walk) checkShared() error {
 	}
 	set := map[slot]bool{}
 	links := map[unsafe.Pointer]link{} // by foreign key, the first one
-	shared := func(n *node, fk *column, first link) error {
-		return w.fail(*n, ErrForeignKey, "it shares %s with %s, which refers to another row", fk.field, w.path(w.nodes[first.from]))
+	shared := func(row int, fk *column, first link) error {
+		return w.fail(w.node(row), ErrForeignKey, "it shares %s with %s, which refers to another row", fk.field, w.path(w.node(first.from)))
 	}
 	for _, l := range w.links {
-		from, fk := &w.nodes[l.from], l.via.fk
+		row, fk := w.structs[l.from], l.via.fk
 		if !fk.at.indirect() {
 			continue
 		}
 		set[slot{l.from, fk}] = true
-		if first, ok := links[fk.at.in(from.row)]; !ok {
-			links[fk.at.in(from.row)] = l
+		if first, ok := links[fk.at.in(row)]; !ok {
+			links[fk.at.in(row)] = l
 		} else if first.to != l.to {
-			return shared(from, fk, first)
+			return shared(l.from, fk, first)
 		}
 	}
 	keys := map[key]int{} // the first row with the key
-	for i := range w.nodes {
-		n := &w.nodes[i]
-		if c := &n.plan.columns[n.plan.key]; c.at.indirect() {
-			k := key{n.station, c.at.in(n.row)}
+	for i, row := range w.structs {
+		p := w.plan(i)
+		if c := &p.columns[p.key]; c.at.indirect() {
+			k := key{w.node(i).station, c.at.in(row)}
 			if first, ok := keys[k]; ok {
-				return w.fail(*n, nil, "it shares %s with %s, and one key cannot be that of two rows", c.field, w.path(w.nodes[first]))
+				return w.fail(w.node(i), nil, "it shares %s with %s, and one key cannot be that of two rows", c.field, w.path(w.node(first)))
 			}
 			keys[k] = i
 		}
-		for _, j := range n.plan.foreign {
-			fk := &n.plan.columns[j]
+		for _, j := range p.foreign {
+			fk := &p.columns[j]
 			if !fk.at.indirect() || set[slot{i, fk}] {
 				continue
 			}
-			if first, ok := links[fk.at.in(n.row)]; ok {
-				return shared(n, fk, first)
+			if first, ok := links[fk.at.in(row)]; ok {
+				return shared(i, fk, first)
 			}
 		}
 	}
@@ -369,13 +404,14 @@ func (w *walk) checkShared() error {
 }
 
 // unset returns what to do about a foreign key of zero, or "" if it will be set.
-func (w *walk) unset(n *node, fk *column) string {
+func (w *walk) unset(row int, fk *column) string {
+	n := w.node(row)
 	if n.held >= 0 && w.links[n.held].via.fk == fk {
 		return ""
 	}
 	for i := range n.plan.relations {
 		r := &n.plan.relations[i]
-		if !r.belongs || r.fk != fk || n.row.FieldByIndex(r.index).IsNil() {
+		if !r.belongs || r.fk != fk || w.structs[row].FieldByIndex(r.index).IsNil() {
 			continue
 		}
 		if w.deep {
@@ -393,8 +429,8 @@ func (w *walk) fail(n node, err error, format string, args ...any) error {
 // pathSteps is how many fields of a path are named at either end of it.
 const pathSteps = 16
 
-// path names a node: "shop.Order[3].Items[0]". A path of very many fields is
-// shortened in the middle.
+// path names the row in a place: "shop.Order[3].Items[0]". A path of very many
+// fields is shortened in the middle.
 func (w *walk) path(n node) string {
 	depth := 0
 	for at := n; at.via != nil; at = w.nodes[at.from] {
@@ -427,9 +463,9 @@ func (w *walk) path(n node) string {
 // assign gives a key to every row that lacks one, and then the foreign keys to
 // all that refer to others. If the source fails, nothing was assigned.
 func (w *walk) assign(ctx context.Context, src Source) error {
-	missing := make([]*types.Snowflake, 0, len(w.nodes))
-	for i := range w.nodes {
-		if id := w.nodes[i].plan.id(w.nodes[i].row); *id == 0 {
+	missing := make([]*types.Snowflake, 0, len(w.structs))
+	for i := range w.structs {
+		if id := w.id(i); *id == 0 {
 			missing = append(missing, id)
 		}
 	}
@@ -450,10 +486,9 @@ func (w *walk) assign(ctx context.Context, src Source) error {
 // changes keys to those of the rows that it found.
 func (w *walk) relink() {
 	for _, l := range w.links {
-		from, to := &w.nodes[l.from], &w.nodes[l.to]
-		key := *to.plan.id(to.row)
-		if id, _ := l.via.fk.foreignKey(from.row); id != key {
-			l.via.fk.setForeignKey(from.row, key)
+		row, key := w.structs[l.from], *w.id(l.to)
+		if id, _ := l.via.fk.foreignKey(row); id != key {
+			l.via.fk.setForeignKey(row, key)
 		}
 	}
 }

@@ -72,3 +72,34 @@ func BenchmarkGraphAssign(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(parents*(1+children)), "ns/row")
 }
+
+// BenchmarkManyAssign is what InsertMany does before it writes.
+func BenchmarkManyAssign(b *testing.B) {
+	p, err := newPlan(reflect.TypeFor[benchItem](), sqlx.NewDb(nil, "").Mapper)
+	if err != nil {
+		b.Fatal(err)
+	}
+	src := &ascending{}
+	items := make([]benchItem, 5000)
+	rows, err := manyRows("InsertMany", items)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range items {
+			items[i].ID = 0
+		}
+		w, err := newWalk(rows, p, "order_items", false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if groups := w.groups(); len(groups) != 1 {
+			b.Fatalf("groups = %d; want 1", len(groups))
+		}
+		if err := w.assign(b.Context(), src); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(items)), "ns/row")
+}

@@ -240,9 +240,9 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 			}
 		}
 		check("assigned")
-		for i := range walk.nodes {
+		for i := range walk.structs {
 			if r.IntN(2) == 0 {
-				*walk.nodes[i].plan.id(walk.nodes[i].row) += 10_000_000
+				*walk.id(i) += 10_000_000
 			}
 		}
 		walk.relink()

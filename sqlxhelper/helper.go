@@ -156,7 +156,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 		return err
 	}
 	w, err := newWriter(d, &h.config, rows, s)
-	if err != nil || len(rows.nodes) == 0 {
+	if err != nil || len(rows.structs) == 0 {
 		return err
 	}
 	if err := rows.assign(ctx, h.src); err != nil {

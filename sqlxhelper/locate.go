@@ -35,8 +35,8 @@ func (w *writer) blame(e *InsertError, l *load, row int) {
 // one address, if one is a struct in the other, but not two of one type.
 func (w *writer) path(l *load, row int) string {
 	at := l.rows[row].Addr().Pointer()
-	for _, n := range w.rows.nodes {
-		if n.plan == l.plan && n.row.Addr().Pointer() == at {
+	for i, row := range w.rows.structs {
+		if n := w.rows.node(i); n.plan == l.plan && row.Addr().Pointer() == at {
 			return w.rows.path(n)
 		}
 	}

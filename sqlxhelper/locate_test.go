@@ -3,6 +3,7 @@ package sqlxhelper
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -172,6 +173,33 @@ func TestRowsAtOneAddressAreToldApart(t *testing.T) {
 	for i, want := range []string{"sqlxhelper.whole.Part", "sqlxhelper.whole"} {
 		if got := w.path(&w.loads[i], 0); got != want {
 			t.Errorf("path(%s) = %q; want %q", w.loads[i].table, got, want)
+		}
+	}
+}
+
+func TestOneRowIsNamedWithoutAPlaceInASlice(t *testing.T) {
+	p, err := newPlan(reflect.TypeFor[benchItem](), sqlx.NewDb(nil, "").Mapper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := oneRow("Insert", &benchItem{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, err := manyRows("InsertMany", make([]benchItem, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, c := range []struct {
+		batch
+		want string
+	}{{one, "sqlxhelper.benchItem"}, {many, "sqlxhelper.benchItem[1]"}} {
+		w, err := newWalk(c.batch, p, "t", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.path(w.node(row)); got != c.want {
+			t.Errorf("path(row %d) = %q; want %q", row, got, c.want)
 		}
 	}
 }

@@ -224,16 +224,13 @@ func (w *walk) circleError(stuck func(i int) bool, within func(l link) bool) err
 // it refers. But where several stations refer to each other in a circle, there
 // is a group per level and station.
 func (w *walk) groups() []group {
-	if len(w.nodes) == 0 {
+	if len(w.structs) == 0 {
 		return nil
 	}
-	rows := make([]reflect.Value, len(w.nodes))
 	if !w.deep {
-		for i := range w.nodes {
-			rows[i] = w.nodes[i].row
-		}
-		return []group{{w.stations[0].table, w.stations[0].plan, rows}}
+		return []group{{w.stations[0].table, w.stations[0].plan, w.structs}}
 	}
+	rows := make([]reflect.Value, len(w.structs))
 	// A counting sort with a bucket per circle, level and station, in the order
 	// in which they are written.
 	levels := make([]int, len(w.circles))
@@ -262,7 +259,7 @@ func (w *walk) groups() []group {
 			i = w.sorted[i]
 		}
 		b := bucket(&w.nodes[i])
-		rows[ends[b]] = w.nodes[i].row
+		rows[ends[b]] = w.structs[i]
 		ends[b]++
 	}
 	var groups []group

@@ -140,7 +140,7 @@ func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error
 	}
 	w.done += n
 	if w.config.progress != nil {
-		w.config.progress(w.done, len(w.rows.nodes))
+		w.config.progress(w.done, len(w.rows.structs))
 	}
 	return nil
 }
