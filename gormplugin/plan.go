@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 	"gorm.io/gorm/utils"
 )
@@ -208,7 +209,7 @@ func holdsKey(t reflect.Type) bool {
 type unique struct {
 	name    string
 	columns []uniqueColumn
-	where   string // SQL: the rows that it covers, if not all
+	where   clause.Expression // the rows that it covers; nil: all
 }
 
 type uniqueColumn struct {
@@ -238,7 +239,10 @@ indexes:
 		if !strings.EqualFold(index.Class, "UNIQUE") {
 			continue
 		}
-		u := unique{name: index.Name, where: index.Where}
+		u := unique{name: index.Name}
+		if index.Where != "" {
+			u.where = clause.Expr{SQL: index.Where}
+		}
 		for _, option := range index.Fields {
 			f := s.FieldsByDBName[option.DBName]
 			if f == nil || option.Expression != "" {

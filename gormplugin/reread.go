@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -229,6 +230,9 @@ func (r *reread) target() (unique, bool) {
 		return unique{}, false
 	}
 	var u unique
+	if len(conflict.TargetWhere.Exprs) > 0 {
+		u.where = conflict.TargetWhere
+	}
 	for _, name := range r.upsert.target(s) {
 		f := s.LookUpField(name)
 		if f == nil {
@@ -240,15 +244,26 @@ func (r *reread) target() (unique, bool) {
 }
 
 // has reports whether row i says what it has in f: not where it is zero and the
-// database has a default. What a map leaves out is looked up as NULL, which
-// nothing is like.
+// database has a default that GORM did not put there. What a map leaves out is looked
+// up as NULL, which nothing is like.
 func (r *reread) has(i int, f *schema.Field) bool {
 	row := r.rows.at(i)
 	if row.values != nil {
 		return true
 	}
 	_, zero := f.ValueOf(r.db.Statement.Context, row.fields)
-	return !zero || !f.HasDefaultValue
+	return !zero || !f.HasDefaultValue || f.DefaultValueInterface != nil
+}
+
+// names reports whether row i names f, as all structs do.
+func (r *reread) names(i int, f *schema.Field) bool {
+	row := r.rows.at(i)
+	for k := range row.values {
+		if names(k, f) {
+			return true
+		}
+	}
+	return row.values == nil
 }
 
 // value returns what row i sends for f.
@@ -349,14 +364,17 @@ func (q *query) selectFrom(i int) {
 	for _, c := range q.reread.creation.active {
 		q.write(",", clause.Column{Name: c.field.DBName})
 	}
-	q.write(" FROM ")
-	table := clause.Table{Name: clause.CurrentTable}
+	q.write(" FROM ", q.table())
+}
+
+// table returns the table of the insert.
+func (q *query) table() clause.Table {
 	if c, ok := q.reread.db.Statement.Clauses["INSERT"]; ok {
 		if insert, known := c.Expression.(clause.Insert); known && insert.Table.Name != "" {
-			table = insert.Table
+			return insert.Table
 		}
 	}
-	q.write(table)
+	return clause.Table{Name: clause.CurrentTable}
 }
 
 // lookup writes the SELECT of what row i met in u.
@@ -381,17 +399,47 @@ func (q *query) lookup(i int, u unique) {
 		q.write(" = ")
 		q.AddVar(q, q.reread.value(i, c.field))
 	}
-	if u.where != "" {
-		q.write(" AND (", u.where, ")")
-	}
-	if where := q.reread.upsert.conflict.TargetWhere; len(where.Exprs) > 0 {
-		q.write(" AND (")
-		where.Build(q.Statement)
-		q.write(")")
-	}
 	if lock != "" {
 		q.write(lock, ")")
+		return // MySQL has no unique keys of some rows alone: it makes them of all
 	}
+	if u.where != nil {
+		q.within(i, u.where)
+	}
+}
+
+// within writes that a unique key covers the stored row, and row i, which else met
+// nothing there: a closed account is not the open one of the same address. For the
+// second, row i stands in the place of the table, from whose columns its values have
+// their types. Where the database fills what is asked for, row i counts as covered.
+func (q *query) within(i int, where clause.Expression) {
+	q.write(" AND (")
+	start := q.SQL.Len()
+	where.Build(q.Statement)
+	asked := parseSQL(q.SQL.String()[start:])
+	q.write(")")
+	var columns, values []any
+	for _, name := range q.Schema.DBNames {
+		if asked.find(0, func(token string) bool { return strings.EqualFold(unquote(token), name) }) < 0 {
+			continue
+		}
+		f := q.Schema.FieldsByDBName[name]
+		if !q.reread.known(i, unique{columns: []uniqueColumn{{field: f}}}) || !q.reread.names(i, f) {
+			return
+		}
+		columns = append(columns, ",", clause.Column{Name: name})
+		values = append(values, q.reread.value(i, f))
+	}
+	if len(columns) == 0 {
+		return
+	}
+	q.write(" AND EXISTS (SELECT 1 FROM (SELECT ")
+	q.write(columns[1:]...)
+	q.write(" FROM ", q.table(), " WHERE 1 = 0 UNION ALL SELECT ")
+	q.AddVar(q, values...)
+	q.write(") AS ", clause.Table{Name: q.Table}, " WHERE ")
+	where.Build(q.Statement)
+	q.write(")")
 }
 
 // each runs the query and calls f with the number of each row and its columns,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -640,6 +641,46 @@ var upsertCases = []testCase{
 			e.must(e.db.Clauses(conflict).Create(&a))
 			e.stored("accounts", "name", "live", a.ID)
 		}
+	}},
+	{"RowThatAPartialUniqueKeyDoesNotCoverMeetsNothingThere", func(e *env) {
+		type Account struct {
+			ID     types.Snowflake
+			Email  string         `gorm:"size:40;uniqueIndex:opened,where:closed = 0 AND deleted_at IS NULL"`
+			Code   string         `gorm:"size:40;uniqueIndex"`
+			Closed int            `gorm:"default:0"`
+			Gone   gorm.DeletedAt `gorm:"column:deleted_at"`
+		}
+		e.migrate(&Account{})
+		live, other := Account{Email: "x", Code: "live"}, Account{Email: "y", Code: "other"}
+		e.must(e.db.Create(&[]*Account{&live, &other}))
+		target := doNothing("email")
+		target.TargetWhere = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "closed = 0 AND deleted_at IS NULL"}}}
+		if e.mysql() { // which makes the key of all rows
+			closed := Account{ID: 77, Email: "x", Code: "closed", Closed: 1}
+			e.must(e.db.Clauses(target).Create(&closed))
+			equal(e, "ID", closed.ID, live.ID)
+			return
+		}
+		gone := gorm.DeletedAt{Time: time.Now(), Valid: true}
+		list := []Account{
+			{ID: 77, Email: "x", Code: "closed", Closed: 1}, // a key of the caller, which is no proof
+			{ID: 78, Email: "x", Code: "gone", Gone: gone},
+			{ID: 79, Email: "x", Code: "again"},
+		}
+		e.must(e.db.Clauses(target).Create(&list))
+		e.stored("accounts", "code", "closed", list[0].ID)
+		e.stored("accounts", "code", "gone", list[1].ID)
+		e.stored("accounts", "code", "live", list[2].ID)
+		e.count("accounts", 4)
+		torn := Account{Email: "x", Code: "other", Closed: 1}
+		e.must(e.db.Clauses(doNothing()).Create(&torn))
+		e.stored("accounts", "code", "other", torn.ID)
+		unsaid := map[string]any{"email": "x", "code": "map"} // the database says that it is open
+		e.must(e.db.Model(&Account{}).Clauses(target).Create(unsaid))
+		equal(e, "id", unsaid["id"], any(live.ID))
+		said := map[string]any{"email": "x", "code": "other", "Closed": 1, "deleted_at": nil}
+		e.must(e.db.Model(&Account{}).Clauses(doNothing()).Create(said))
+		equal(e, "id", said["id"], any(other.ID))
 	}},
 	{"RowLikeTwoStoredRowsIsNeither", func(e *env) {
 		e.migrate(orderModels...)
