@@ -228,29 +228,41 @@ var checkCases = []testCase{
 			e.Errorf("finding = %v; want it to name both models", f)
 		}
 	}},
+	{"CheckFindsForAnyModelOfATableThatTheDatabaseCounts", func(e *env) {
+		key := map[string]string{"sqlite": "integer PRIMARY KEY AUTOINCREMENT", "postgres": "bigserial PRIMARY KEY", "mysql": "bigint AUTO_INCREMENT PRIMARY KEY"}
+		e.ddl("CREATE TABLE `PRE_shareds` (`id` " + key[e.db.Name()] + ")")
+		type Shared struct{ ID types.Snowflake }
+		type Shareds struct {
+			ID types.Snowflake `gorm:"snowflake:-"` // whose rows come from elsewhere
+		}
+		e.finds([]any{&Shared{}, &Shareds{}}, "models of one table differ in their keys", "database counts as well ID")
+		e.finds([]any{&Shareds{}, &Shared{}}, "models of one table differ in their keys", "database counts as well ID")
+	}},
 	{"CheckFindsColumnsThatAreTooNarrow", func(e *env) {
 		type Part struct {
 			ID     types.Snowflake
 			BoxID  *types.Snowflake
+			LidID  int64 // of no type of ours, but of a key that is
 			Amount types.NullSnowflake
 		}
 		type Box struct {
 			ID    types.Snowflake
 			Parts []Part
+			Lids  []Part `gorm:"foreignKey:LidID"`
 		}
 		narrow := "int"
 		if e.sqlite() {
 			narrow = "real" // any integer is wide there
 		}
 		e.ddl("CREATE TABLE `PRE_boxes` (`id` " + narrow + " NOT NULL, PRIMARY KEY (`id`))")
-		e.ddl("CREATE TABLE `PRE_parts` (`id` bigint NOT NULL, `box_id` " + narrow + ", `amount` decimal(10,0), PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_parts` (`id` bigint NOT NULL, `box_id` " + narrow + ", `lid_id` " + narrow + ", `amount` decimal(10,0), PRIMARY KEY (`id`))")
 		e.ddl("INSERT INTO `PRE_parts` (`id`, `box_id`) VALUES (1, 2)")
-		want := []string{"column is too narrow ID", "column is too narrow BoxID"}
+		want := []string{"column is too narrow ID", "column is too narrow LidID", "column is too narrow BoxID"}
 		if !e.sqlite() {
 			want = append(want, "column is too narrow Amount")
 		}
 		findings := e.finds([]any{&Box{}, &Part{}}, want...)
-		f := findings[1]
+		f := findings[2]
 		equal(e, "Table", f.Table, e.prefix+"parts")
 		equal(e, "Column", f.Column, "box_id")
 		equal(e, "Want", f.Want, "bigint")
@@ -264,10 +276,12 @@ var checkCases = []testCase{
 			BookID types.Snowflake
 		}
 		type Label struct {
-			ID string `gorm:"primaryKey;snowflake"`
+			ID      string `gorm:"primaryKey;snowflake"`
+			Exact   string `gorm:"snowflake"`
+			Endless string `gorm:"snowflake"`
 		}
-		e.ddl("CREATE TABLE `PRE_pages` (`id` varchar(20) NOT NULL, `book_id` varchar(40) NOT NULL, PRIMARY KEY (`id`))")
-		e.ddl("CREATE TABLE `PRE_labels` (`id` varchar(10) NOT NULL, PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_pages` (`id` varchar(10) NOT NULL, `book_id` varchar(40) NOT NULL, PRIMARY KEY (`id`))")
+		e.ddl("CREATE TABLE `PRE_labels` (`id` varchar(10) NOT NULL, `exact` varchar(19), `endless` text, PRIMARY KEY (`id`))")
 		e.ddl("INSERT INTO `PRE_pages` VALUES ('9', '10')")
 		want := []string{"column is of the wrong type ID", "column is of the wrong type BookID"}
 		if !e.sqlite() { // which does not look at lengths
@@ -388,6 +402,12 @@ var checkCases = []testCase{
 		e.finds([]any{&Box{}, &Part{}}, differ+" BoxID")
 		e.repairs(&Box{}, &Part{})
 		e.ddl("ALTER TABLE `PRE_parts` ADD FOREIGN KEY (`box_id`) REFERENCES `PRE_boxes` (`id`)")
+		type Crate struct {
+			ID uint64 `gorm:"primaryKey;autoIncrement:false;snowflake"`
+		}
+		e.ddl("CREATE TABLE `PRE_crates` (`id` bigint NOT NULL PRIMARY KEY)")
+		equal(e, "Want", e.finds([]any{&Crate{}}, differ+" ID")[0].Want, "bigint unsigned")
+		e.repairs(&Crate{})
 	}},
 	{"CheckComparesAReferenceWithTheColumnOfAnotherKey", func(e *env) {
 		if !e.mysql() {
@@ -891,6 +911,7 @@ var checkCases = []testCase{
 			ID        types.Snowflake
 			GormOldID types.Snowflake
 			GormOld   *gormOld
+			Public    string `gorm:"snowflake"`
 		}
 		sign := ""
 		if e.mysql() {
@@ -898,12 +919,14 @@ var checkCases = []testCase{
 		}
 		e.ddl("CREATE TABLE `PRE_gorm_olds` (`id` bigint" + sign + " NOT NULL PRIMARY KEY)")
 		e.ddl("CREATE TABLE `PRE_leafs` (`n` int)")
-		findings := e.finds([]any{&Leaf{}}, "column is missing ID", "column is missing GormOldID")
-		if len(findings[0].SQL) != 0 { // the rows would have none, and nothing would keep them apart
-			e.Errorf("SQL for a missing key = %q; want none", findings[0].SQL)
+		findings := e.finds([]any{&Leaf{}}, "column is missing ID", "column is missing GormOldID", "column is missing Public")
+		for _, f := range []gormplugin.Finding{findings[0], findings[2]} { // the rows would have none, and nothing would keep them apart
+			if len(f.SQL) != 0 {
+				e.Errorf("SQL for %s, a missing key, = %q; want none", f.Field, f.SQL)
+			}
 		}
 		e.repair(findings[1])
-		e.finds([]any{&Leaf{}}, "column is missing ID")
+		e.finds([]any{&Leaf{}}, "column is missing ID", "column is missing Public")
 	}},
 	{"CheckFindsSequencesOfMariaDB", func(e *env) {
 		if !e.mysql() {
