@@ -990,19 +990,46 @@ var checkCases = []testCase{
 			e.Error("INSERT without a key = nil; want an error, since nothing counts any more")
 		}
 	}},
+	{"CheckTellsTheTypesOfMySQLApart", func(e *env) {
+		if !e.mysql() {
+			e.Skip("MySQL's types")
+		}
+		type Typed struct {
+			ID    types.Snowflake
+			Value types.NullSnowflake
+		}
+		const narrow, wrong = "column is too narrow Value", "column is of the wrong type Value"
+		for problem, list := range map[string][]string{
+			"":     {"bigint", "decimal(19)", "numeric(20,0)"},
+			narrow: {"tinyint", "smallint", "mediumint", "integer", "year", "bit(60)", "float", "double", "decimal(18)"},
+			wrong:  {"decimal(22,2)", "char(20)", "varchar(20)", "tinytext", "text", "mediumtext", "longtext", "date", "blob"},
+		} {
+			for _, typ := range list {
+				e.ddl("CREATE TABLE `PRE_typeds` (`id` bigint PRIMARY KEY, `value` " + typ + ")")
+				if findings := e.check(e.db, &Typed{}); len(findings) != min(len(problem), 1) || len(findings) > 0 && string(findings[0].Problem)+" Value" != problem {
+					e.Errorf("Check of a column of %s = %v; want %q", typ, findings, problem)
+				}
+				e.ddl("DROP TABLE `PRE_typeds`")
+			}
+		}
+	}},
 	{"CheckFindsAKeyThatIsGenerated", func(e *env) {
 		type Made struct {
 			ID    types.Snowflake
 			Copy  types.NullSnowflake `gorm:"->"`
 			Short types.NullSnowflake `gorm:"->"`
+			Late  types.NullSnowflake `gorm:"snowflake"`
 		}
-		short := "int"
+		short, late := "int", "VIRTUAL"
 		if e.sqlite() {
 			short = "real"
 		}
+		if e.postgres() { // older than 18
+			late = "STORED"
+		}
 		e.ddl("CREATE TABLE `PRE_mades` (`n` int, `id` bigint GENERATED ALWAYS AS (`n` + 1) STORED," +
-			" `copy` bigint GENERATED ALWAYS AS (`n` + 2) STORED, `short` " + short + " GENERATED ALWAYS AS (`n` + 3) STORED)")
-		for _, f := range e.finds([]any{&Made{}}, "column is of the wrong type ID", "column is too narrow Short") {
+			" `copy` bigint GENERATED ALWAYS AS (`n` + 2) STORED, `short` " + short + " GENERATED ALWAYS AS (`n` + 3) STORED, `late` bigint GENERATED ALWAYS AS (`n` + 4) " + late + ")")
+		for _, f := range e.finds([]any{&Made{}}, "column is of the wrong type ID", "column is too narrow Short", "column is of the wrong type Late") {
 			if len(f.SQL) != 0 || f.Fix == "" {
 				e.Errorf("finding = %v, SQL %q; want no SQL", f, f.SQL)
 			}
