@@ -472,6 +472,7 @@ var scopeCases = []testCase{
 		e.found("a scope before an Or", e.db.Scopes(page.Scope).Where("name = ?", "1").Or("name = ?", "4"), 4)
 		e.found("a group behind", e.db.Clauses(page).Where(e.db.Where("name = ?", "3").Or("name = ?", "5")), 3, 5)
 		e.found("an Or first before", e.db.Or("name = ?", "2").Where("name <> ?", "3").Clauses(page), 2, 4)
+		e.found("alternatives in one behind", e.db.Clauses(page).Where(clause.Or(clause.Eq{Column: "name", Value: "3"}, clause.Eq{Column: "name", Value: "5"})), 3, 5)
 		e.found("one row of a page", e.db.Clauses(page).Limit(1), 2)
 		var n int64
 		e.must(e.db.Model(&Event{}).Clauses(page).Count(&n))
@@ -489,6 +490,7 @@ var scopeCases = []testCase{
 		e.fails(e.db.Clauses(gormplugin.Page{}).Find(&list), gormplugin.ErrPage)
 		e.fails(e.db.Order("name").Clauses(page).Find(&list), gormplugin.ErrPage)
 		e.fails(e.db.Clauses(page).Order("name").Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Clauses(page, clause.OrderBy{Expression: clause.Expr{SQL: "name"}}).Find(&list), gormplugin.ErrPage)
 		e.fails(e.db.Clauses(page).First(&list), gormplugin.ErrPage)
 		e.fails(e.db.Clauses(page).FindInBatches(&list, 1, func(*gorm.DB, int) error { return nil }), gormplugin.ErrPage)
 		e.fails(e.db.Clauses(page).Or("name = ?", "1").Find(&list), gormplugin.ErrPage)
