@@ -342,6 +342,7 @@ func TestDoneContextSendsNothing(t *testing.T) {
 		s, conn := newServer().open(t)
 		c := claimOf(four, "me")
 		r := hold(t, s, c)
+		synctest.Wait() // until what the claim asked in vain, before there were rows, is answered
 		conn.log()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
