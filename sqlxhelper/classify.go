@@ -161,6 +161,7 @@ func rowFault(err error) bool {
 			1062, 1586, // duplicate key
 			1264, 1265, 1292, 1366, 1367, 1406, 1411, 1690, // out of range, truncated, incorrect, too long
 			1216, 1452, // no parent row
+			1369, 1526, 1644, // CHECK OPTION of a view, no partition, SIGNAL in a trigger
 			3140, 3819, 4025: // JSON, CHECK of MySQL and of MariaDB
 			return true
 		}

@@ -147,6 +147,43 @@ func TestLongNameIsNotCutOnPostgres(t *testing.T) {
 	}
 }
 
+// Not only constraints refuse rows. What does so names no row on MariaDB.
+func TestRowThatATriggerAViewOrPartitionsRefuseIsNamedOnMariaDB(t *testing.T) {
+	d := sqlxMariaDB(t, func(*mysql.Config) {})
+	execSqlx(t, d.DB, "CREATE TABLE triggered (id BIGINT PRIMARY KEY, n BIGINT)")
+	execSqlx(t, d.DB, "CREATE TRIGGER refuse BEFORE INSERT ON triggered FOR EACH ROW IF NEW.n < 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF")
+	execSqlx(t, d.DB, "CREATE TABLE viewed_from (id BIGINT PRIMARY KEY, n BIGINT)")
+	execSqlx(t, d.DB, "CREATE VIEW viewed AS SELECT id, n FROM viewed_from WHERE n >= 0 WITH CHECK OPTION")
+	execSqlx(t, d.DB, "CREATE TABLE parted (id BIGINT, n BIGINT, PRIMARY KEY (id, n)) PARTITION BY LIST (n) (PARTITION p VALUES IN (0, 1))")
+	for table, number := range map[string]uint16{"triggered": 1644, "viewed": 1369, "parted": 1526} {
+		for _, inTx := range []bool{false, true} {
+			rows := make([]suppressed, 1100)
+			rows[777].N = -1
+			tx, err := d.DB.Beginx()
+			if err != nil {
+				t.Fatal(err)
+			}
+			db := sqlxhelper.DB(d.DB)
+			if inTx {
+				db = tx
+			}
+			err = sqlxhelper.New(sqlxcases.NewCounter(0)).InsertMany(context.Background(), db, table, rows)
+			if commit := tx.Commit(); commit != nil {
+				t.Errorf("%s: Commit() = %v; want nil", table, commit)
+			}
+			var said *mysql.MySQLError
+			var in *sqlxhelper.InsertError
+			if !errors.As(err, &said) || said.Number != number || !errors.As(err, &in) || in.Row != 777 {
+				t.Errorf("InsertMany(%s, in a transaction: %v) = %v; want error %d about row 777", table, inTx, err, number)
+			}
+			var n int
+			if err := d.DB.Get(&n, "SELECT COUNT(*) FROM "+table); err != nil || n != 0 {
+				t.Errorf("rows in %s = %d, %v; want 0", table, n, err)
+			}
+		}
+	}
+}
+
 // A transaction that the server has ended by itself has no savepoint left. What
 // is sent next on it would be committed at once.
 func TestTransactionThatTheServerEndedIsReportedAsBrokenOnMariaDB(t *testing.T) {
