@@ -125,6 +125,12 @@ type keyless struct {
 	N int
 }
 
+// halved has its columns behind two embedded pointers.
+type halved struct {
+	*types.Model
+	*inner
+}
+
 // invited returns a customer in a circle of n, each invited by the next.
 func invited(n int) *customer {
 	circle := make([]customer, n)
@@ -160,6 +166,7 @@ func TestRowsThatCannotBeWrittenAreARowErrorAndStayAsTheyAre(t *testing.T) {
 		"NilChild":           {rows: []parent{{inner: in}, {inner: in, Ptrs: []*line{{}, nil}}}, path: "sqlxhelper_test.parent[1].Ptrs[1]", has: "nil"},
 		"NilGrandchild":      {rows: &parent{inner: in, One: &line{Tags: []*tagged{nil}}}, path: "sqlxhelper_test.parent.One.Tags[0]", has: "nil"},
 		"NilEmbedded":        {rows: []parent{{inner: in}, {}}, many: true, path: "sqlxhelper_test.parent[1]", has: "inner is nil"},
+		"NilEmbeddedSecond":  {rows: []halved{{Model: &types.Model{}, inner: in}, {Model: &types.Model{}}}, many: true, path: "sqlxhelper_test.halved[1]", has: "inner is nil"},
 		"NilEmbeddedOfOne":   {rows: &parent{}, path: "sqlxhelper_test.parent", has: "inner is nil"},
 		"SamePointerTwice":   {rows: func() any { p := &pair{}; return []*pair{p, {}, p} }(), many: true, path: "sqlxhelper_test.pair[2]", has: "same struct as sqlxhelper_test.pair[0]"},
 		"SameChild":          {rows: []parent{{inner: in, Ptrs: []*line{same}}, {inner: in, One: same}}, path: "sqlxhelper_test.parent[1].One", has: "same struct as sqlxhelper_test.parent[0].Ptrs[0]"},
@@ -171,11 +178,13 @@ func TestRowsThatCannotBeWrittenAreARowErrorAndStayAsTheyAre(t *testing.T) {
 		"OtherParentNull":    {rows: &line{Model: key(3), ParentID: 1, Next: []*line{{AfterID: types.NullSnowflake{Snowflake: 4, Valid: true}}}}, path: "sqlxhelper_test.line.Next[0]", has: "AfterID is 4", is: sqlxhelper.ErrForeignKey},
 		"ZeroThatIsNotNull":  {rows: []line{{ParentID: 1, AfterID: types.NullSnowflake{Valid: true}}}, many: true, path: "sqlxhelper_test.line[0]", has: "AfterID is a foreign key and zero", is: sqlxhelper.ErrForeignKey},
 		"PartOfASharedSlice": {rows: func() any { all := make([]label, 4); return []product{{Labels: all[2:]}, {Labels: all[:3]}} }(), path: "sqlxhelper_test.product[1].Labels[2]", has: "same struct as sqlxhelper_test.product[0].Labels[0]"},
+		"SharedSliceOfOne":   {rows: func() any { one := make([]label, 1); return []product{{Labels: one}, {}, {Labels: one}} }(), path: "sqlxhelper_test.product[2].Labels[0]", has: "same struct as sqlxhelper_test.product[0].Labels[0]"},
 		"SliceInItself":      {rows: func() any { s := make([]branch, 2); s[1].Branches = s[1:]; return s }(), path: "sqlxhelper_test.branch[1].Branches[0]", has: "same struct as sqlxhelper_test.branch[1]"},
 		"RootAndChild":       {rows: func() any { c := &line{ParentID: 1}; return []*line{{ParentID: 1, Next: []*line{c}}, c} }(), path: "sqlxhelper_test.line[0].Next[0]", has: "same struct as sqlxhelper_test.line[1]"},
 		"ToAnotherKey":       {rows: &sale{CustomerID: 3, Customer: &customer{Model: key(4)}}, path: "sqlxhelper_test.sale", has: "CustomerID is 3, and Customer has key 4", is: sqlxhelper.ErrForeignKey},
 		"ToRowWithoutKey":    {rows: &sale{CustomerID: 3, Customer: &customer{}}, path: "sqlxhelper_test.sale", has: "CustomerID is 3, and Customer has no key yet", is: sqlxhelper.ErrForeignKey},
 		"ToNothing":          {rows: []*sale{{CustomerID: 3}, {}}, path: "sqlxhelper_test.sale[1]", has: "CustomerID is a foreign key and zero; make it", is: sqlxhelper.ErrForeignKey},
+		"ToAnotherOnly":      {rows: &position{Product: &product{}}, path: "sqlxhelper_test.position", has: "SaleID is a foreign key and zero; make it", is: sqlxhelper.ErrForeignKey},
 		"NotFollowed":        {rows: []*sale{{Customer: &customer{}}}, many: true, path: "sqlxhelper_test.sale[0]", has: "zero; only InsertGraph takes it from Customer", is: sqlxhelper.ErrForeignKey},
 		"BackToAnother":      {rows: []sale{{CustomerID: 3, Positions: []position{{Sale: &sale{CustomerID: 3}}}}}, path: "sqlxhelper_test.sale[0].Positions[0]", has: "SaleID is for the key of the parent that holds it, and Sale is another row", is: sqlxhelper.ErrForeignKey},
 		"NotHeld":            {rows: &position{Sale: &sale{CustomerID: 1, Positions: make([]position, 1)}, Product: &product{}, SaleID: 2}, path: "sqlxhelper_test.position", has: "SaleID is 2, and Sale has no key yet", is: sqlxhelper.ErrForeignKey},
@@ -330,6 +339,69 @@ func TestGraphIsWrittenTableByTableParentsFirst(t *testing.T) {
 	}
 	if zero != 0 {
 		t.Errorf("a shared foreign key was written through its pointer: %d", zero)
+	}
+}
+
+// Where nobody lacks a key, foreign keys may be lacking all the same.
+func TestForeignKeysAreSetWhereAllKeysAre(t *testing.T) {
+	db, mock := newMock(t)
+	labeled := product{Model: key(7), Labels: []label{{Model: key(8)}}}
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "products" ("id") VALUES ($1)`).WithArgs(7).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "labels" ("id", "product_id") VALUES ($1, $2)`).WithArgs(8, 7).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "products", &labeled); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+// Each has its own columns, and so a statement.
+func TestTwoTypesMayShareATable(t *testing.T) {
+	type note struct {
+		types.Model
+		AboutID types.Snowflake `db:"about_id"`
+		Text    string          `db:"body"`
+	}
+	type mark struct {
+		types.Model
+		AboutID types.Snowflake `db:"about_id"`
+	}
+	type about struct {
+		types.Model
+		Notes []note `db:"-" snowkey:"remarks,fk=about_id"`
+		Marks []mark `db:"-" snowkey:"remarks,fk=about_id"`
+	}
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "abouts" ("id") VALUES ($1)`).WithArgs(1).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "remarks" ("id", "about_id", "body") VALUES ($1, $2, $3)`).WithArgs(2, 1, "x").WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "remarks" ("id", "about_id") VALUES ($1, $2)`).WithArgs(3, 1).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	row := about{Notes: []note{{Text: "x"}}, Marks: make([]mark, 1)}
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "abouts", &row); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+// One key is that of one row, in each table.
+func TestRowsOfTwoTablesMayShareAKey(t *testing.T) {
+	type half struct {
+		*types.Model
+		OtherID types.Snowflake `db:"other_id"`
+	}
+	type whole struct {
+		*types.Model
+		Half *half `db:"-" snowkey:"halves,fk=other_id"`
+	}
+	db, mock := newMock(t)
+	shared := &types.Model{}
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "wholes" ("id") VALUES ($1)`).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "halves" ("id", "other_id") VALUES ($1, $2)`).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	row := whole{shared, &half{Model: shared}}
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "wholes", &row); err != nil || row.ID == 0 || row.Half.OtherID != row.ID {
+		t.Errorf("InsertGraph() = %v, and %d in %+v; want nil, and one key", err, row.ID, row.Half)
 	}
 }
 
