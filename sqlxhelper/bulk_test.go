@@ -86,9 +86,24 @@ func TestRowThatDoesNotFitGoesByValuesWithThoseAfterIt(t *testing.T) {
 	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
 	expectDescribe(mock)
 	mock.ExpectExec(pairUnnest).WillReturnResult(done(6000))
-	mock.ExpectExec(pairUnnest).WillReturnResult(done(10))
+	mock.ExpectExec(pairUnnest).WithArgs("{6001,6002,6003,6004,6005,6006,6007,6008,6009,6010}", "{0,0,0,0,0,0,0,0,0,0}").WillReturnResult(done(10))
 	mock.ExpectExec(manyText(32)).WillReturnResult(done(32))
 	mock.ExpectExec(manyText(8)).WillReturnResult(done(8))
+	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, tx, "t", rows); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+}
+
+// Without an array of nothing before it.
+func TestFirstRowThatDoesNotFitGoesByValues(t *testing.T) {
+	rows := make([]pair, 20)
+	rows[0].N = 1 << 40
+	db, mock := newMock(t)
+	tx := newTx(t, db, mock)
+	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+	expectDescribe(mock)
+	mock.ExpectExec(manyText(20)).WillReturnResult(done(20))
 	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
 	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, tx, "t", rows); err != nil {
 		t.Errorf("InsertMany() = %v; want nil", err)
@@ -189,6 +204,10 @@ func TestCopyIsUsedFromItsNumberOfRowsOnInATransaction(t *testing.T) {
 	}
 	if want := `COPY "t" ("id", "n") FROM STDIN (FORMAT binary)`; len(c.statements) != 1 || c.statements[0] != want {
 		t.Errorf("COPY statements = %q; want %q", c.statements, want)
+	}
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(20))
+	if err := h.With(sqlxhelper.WithCopy(c, 0)).InsertMany(ctx, db, "t", make([]pair, 20)); err != nil || len(c.statements) != 1 {
+		t.Errorf("InsertMany(20 rows, COPY from the default on) = %v, and COPY %q; want nil, and no other COPY", err, c.statements)
 	}
 	if want := 19 + 20*22 + 2; len(c.data[0]) != want || !strings.HasPrefix(c.data[0], "PGCOPY\n\xff\r\n\x00") || !strings.HasSuffix(c.data[0], "\xff\xff") {
 		t.Errorf("COPY data = %q; want %d bytes, from the header to the trailer", c.data[0], want)

@@ -159,15 +159,25 @@ type numbers struct {
 	A  any
 	W  worded
 	AA []string
+	WP wordedPointer
+	PV pgValuer
+	IS interface{ String() string }
+	NB []namedByte
 }
 
 type (
 	named  string
 	worded int
 	valuer struct{ value driver.Value }
+
+	wordedPointer int
+	pgValuer      int
+	namedByte     byte
 )
 
 func (worded) String() string                 { return "a word" }
+func (*wordedPointer) String() string         { return "a word" }
+func (pgValuer) Int64Value() (int64, error)   { return 1, nil }
 func (v valuer) Value() (driver.Value, error) { return v.value, nil }
 
 func TestValuesHaveTheirForms(t *testing.T) {
@@ -196,6 +206,7 @@ func TestValuesHaveTheirForms(t *testing.T) {
 		{"D", float8Class, numbers{D: 1e300}, "1e+300", "7e37e43c8800759c"},
 		{"D", float4Class, numbers{D: 0.5}, "0.5", "3f000000"},
 		{"D", float4Class, numbers{D: 0.1}, "", ""},
+		{"D", float4Class, numbers{D: math.Inf(-1)}, "-Inf", "ff800000"},
 		{"D", numericClass, numbers{D: 1e21}, "1000000000000000000000", "-"},
 		{"D", numericClass, numbers{D: math.NaN()}, "", "-"},
 		{"B", boolClass, numbers{B: true}, "t", "01"},
@@ -213,6 +224,8 @@ func TestValuesHaveTheirForms(t *testing.T) {
 		{"T", timestampClass, numbers{T: moment.UTC()}, "2024-02-29 17:34:05.006007", "0002b5876f3e94b7"},
 		{"T", dateClass, numbers{T: moment.UTC()}, "2024-02-29", "00002279"},
 		{"T", dateClass, numbers{T: time.Date(1999, 12, 31, 1, 0, 0, 0, time.UTC)}, "1999-12-31", "ffffffff"},
+		{"T", dateClass, numbers{T: time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)}, "1999-12-31", "ffffffff"},
+		{"T", timestampClass, numbers{T: time.Date(1999, 12, 31, 23, 59, 59, 1_999, time.UTC)}, "1999-12-31 23:59:59.000001", "fffffffffff0bdc1"},
 		{"T", timestamptzClass, numbers{}, "0001-01-01 00:00:00+00", "ff1fe2ffc59c6000"},
 		{"T", timestamptzClass, numbers{T: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, "", ""},
 		{"T", timestamptzClass, numbers{T: time.Date(0, 12, 31, 0, 0, 0, 0, time.UTC)}, "", ""},
@@ -254,6 +267,19 @@ func TestValuesHaveTheirForms(t *testing.T) {
 	}
 }
 
+// In VALUES a time loses what it loses in the other forms.
+func TestTimesAreCutToMicroseconds(t *testing.T) {
+	for _, year := range []int{-43, 1969, 2024} {
+		at, want := time.Date(year, 2, 3, 4, 5, 6, 7_999, time.UTC), time.Date(year, 2, 3, 4, 5, 6, 7_000, time.UTC)
+		if got := []any{cut(at), cut(&at)}; got[0] != want || got[1] != want {
+			t.Errorf("cut(%v, by value and by address) = %v; want %v", at, got, want)
+		}
+	}
+	if got := cut((*time.Time)(nil)); got != (*time.Time)(nil) {
+		t.Errorf("cut(nil) = %v; want nil", got)
+	}
+}
+
 // Each of these means something else to one driver or mode than to another.
 func TestPairsThatDriversTreatDifferentlyAreNotOnTheList(t *testing.T) {
 	for field, classes := range map[string][]class{
@@ -265,6 +291,10 @@ func TestPairsThatDriversTreatDifferentlyAreNotOnTheList(t *testing.T) {
 		"T":  {textClass, otherClass},
 		"W":  {int8Class, textClass},
 		"AA": {textClass, otherClass},
+		"WP": {int8Class, textClass},
+		"PV": {int8Class, textClass},
+		"IS": {int8Class, textClass, otherClass},
+		"NB": {byteaClass, textClass},
 	} {
 		f, _ := reflect.TypeFor[numbers]().FieldByName(field)
 		k, _ := kindOf(&column{typ: f.Type, index: f.Index})
