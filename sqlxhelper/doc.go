@@ -61,6 +61,11 @@
 //     SQLite has the transaction in that case as well.
 //   - The key is the primary key in the database too, or unique: nothing else
 //     keeps a row from being stored twice.
+//   - No constraint of an SQLite table is declared ON CONFLICT REPLACE. Such a
+//     one deletes every row that is like the new one, also of the same call and
+//     also the parent of rows in it, and SQLite does not count what it deletes:
+//     the call succeeds. With ON CONFLICT IGNORE it does not; what was left out
+//     is a [*CountError], or [ErrUnresolved] in an upsert.
 //   - A lost connection while a commit is on its way leaves open whether the
 //     rows are stored. [InTx] finds it out by a key, or runs again with the same
 //     keys, or says that it cannot with [ErrCommitUnknown]. After a call on a

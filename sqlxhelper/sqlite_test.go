@@ -84,6 +84,34 @@ func TestRowsOfAStatementThatSQLiteWouldKeepAreUndone(t *testing.T) {
 	}
 }
 
+// A constraint may leave a row out without an error of its own, and an upsert
+// then looks for a row that was met.
+func TestRowThatSQLiteLeavesOutOfAnUpsertIsAnError(t *testing.T) {
+	for name, option := range map[string]sqlxhelper.Option{
+		"DoNothing": sqlxhelper.OnConflictDoNothing("id"),
+		"Update":    sqlxhelper.OnConflictUpdate("n"),
+	} {
+		db := openSQLite(t)
+		execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER UNIQUE ON CONFLICT IGNORE)", "INSERT INTO t VALUES (100, 1)")
+		h := newHelper(sqlxhelper.SQLite).With(sqlxhelper.ConflictTarget("id"), option)
+		rows := []pair{{ID: 7, N: 1}, {ID: 8, N: 2}, {ID: 9, N: 2}}
+		if err := h.InsertMany(ctx, db, "t", rows); !errors.Is(err, sqlxhelper.ErrUnresolved) || rows[0].ID != 7 || rows[2].ID != 9 {
+			t.Errorf("%s: InsertMany() = %v, keys %d and %d; want ErrUnresolved, 7 and 9", name, err, rows[0].ID, rows[2].ID)
+		}
+		wantRows(t, db, "t", 1)
+	}
+}
+
+// This is not what anybody wants, and what the package documentation says.
+func TestRowThatSQLiteReplacesIsNotSeen(t *testing.T) {
+	db := openSQLite(t)
+	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER UNIQUE ON CONFLICT REPLACE)", "INSERT INTO t VALUES (100, 1)")
+	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "t", []pair{{N: 1}, {N: 2}, {N: 2}}); err != nil {
+		t.Errorf("InsertMany(rows that replace others) = %v; want nil", err)
+	}
+	wantRows(t, db, "t", 2)
+}
+
 // Rows that SQLite keeps are in the way of those that look for the bad one.
 func TestRowThatSQLiteHasKeptIsNotBlamed(t *testing.T) {
 	db := openSQLite(t)
