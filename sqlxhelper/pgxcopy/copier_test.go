@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
@@ -185,6 +186,65 @@ func TestErrorOfTheRowsIsReportedAndNotThatOfTheServer(t *testing.T) {
 	}
 	tx.MustExec("ROLLBACK TO before")
 	wantRows(t, tx, name, 0)
+}
+
+// Neither what pgx says around it, nor what database/sql does.
+func TestErrorOfTheServerIsReportedAsItIs(t *testing.T) {
+	db, name := table(t, "pgx")
+	_, err := pgxcopy.Copier{}.Copy(limited(t), db, "COPY "+name+" FROM STDIN", strings.NewReader("1\t-1\n"))
+	if err == nil || !strings.HasPrefix(err.Error(), "pgxcopy: ERROR: ") {
+		t.Errorf("Copy(a row that is refused) = %v; want the error of the server", err)
+	}
+}
+
+// keeping is a database that keeps what it is to run, and runs nothing.
+type keeping struct {
+	sqlx.ExecerContext
+	kept *pgx.QueryRewriter
+	do   func()
+}
+
+func (k keeping) ExecContext(_ context.Context, _ string, args ...any) (sql.Result, error) {
+	*k.kept = args[0].(pgx.QueryRewriter)
+	k.do()
+	return nil, errMine
+}
+
+// The rows are the caller's again then, whatever the database has left running.
+func TestRowsAreNotReadAfterCopyHasReturned(t *testing.T) {
+	db, name := table(t, "pgx")
+	conn, err := db.Connx(limited(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for how, do := range map[string]func(){"error": func() {}, "panic": func() { panic(errMine) }} {
+		var late pgx.QueryRewriter
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = pgxcopy.Copier{}.Copy(limited(t), keeping{nil, &late, do}, "COPY "+name+" FROM STDIN", readerFunc(func([]byte) (int, error) {
+				t.Errorf("%s: the rows are read after Copy has returned", how)
+				return 0, io.EOF
+			}))
+		}()
+		if err := conn.Raw(func(c any) error {
+			_, _, err := late.RewriteQuery(limited(t), c.(*stdlib.Conn).Conn(), "", nil)
+			return err
+		}); err == nil || !strings.Contains(err.Error(), io.ErrClosedPipe.Error()) {
+			t.Errorf("%s: RewriteQuery(after Copy has returned) = %v; want %v", how, err, io.ErrClosedPipe)
+		}
+	}
+}
+
+// It would leave through the locks of database/sql.
+func TestPanicOfTheDriverIsAnError(t *testing.T) {
+	var late pgx.QueryRewriter
+	if _, err := (pgxcopy.Copier{}).Copy(limited(t), keeping{nil, &late, func() {}}, "", strings.NewReader("")); !errors.Is(err, errMine) {
+		t.Errorf("Copy() = %v; want %v", err, errMine)
+	}
+	if _, _, err := late.RewriteQuery(limited(t), nil, "", nil); err == nil || !strings.Contains(err.Error(), "panic: ") {
+		t.Errorf("RewriteQuery(no connection) = %v; want the panic", err)
+	}
 }
 
 func TestContextThatEndsWhileCopyingLeavesNothing(t *testing.T) {
