@@ -104,6 +104,38 @@ type mate struct {
 	By      *mate               `db:"-" snowkey:"mates,belongs_to=by_id"`
 }
 
+// rock, paper and scissors are a circle of three tables.
+type rock struct {
+	types.Model
+	PaperID types.NullSnowflake `db:"paper_id"`
+	Paper   *paper              `db:"-" snowkey:"papers,belongs_to=paper_id"`
+}
+
+type paper struct {
+	types.Model
+	ScissorsID types.NullSnowflake `db:"scissors_id"`
+	Scissors   *scissors           `db:"-" snowkey:"scissors,belongs_to=scissors_id"`
+}
+
+type scissors struct {
+	types.Model
+	RockID types.NullSnowflake `db:"rock_id"`
+	Rock   *rock               `db:"-" snowkey:"rocks,belongs_to=rock_id"`
+}
+
+// worker and boss are rows of one table, with different columns.
+type worker struct {
+	types.Model
+	BossID types.NullSnowflake `db:"boss_id"`
+	Boss   *boss               `db:"-" snowkey:"people,belongs_to=boss_id"`
+}
+
+type boss struct {
+	types.Model
+	DeputyID types.NullSnowflake `db:"deputy_id"`
+	Deputy   *worker             `db:"-" snowkey:"people,belongs_to=deputy_id"`
+}
+
 // twig has its foreign key, and keyless its key, behind an embedded pointer, which
 // two rows may share.
 type twig struct {
@@ -195,6 +227,12 @@ func TestRowsThatCannotBeWrittenAreARowErrorAndStayAsTheyAre(t *testing.T) {
 		"CircleOfTwo":        {rows: &sale{Customer: invited(2)}, path: "sqlxhelper_test.sale.Customer", has: "InviterID refers to sqlxhelper_test.sale.Customer.Inviter, and that one back to it"},
 		"CircleOfThree":      {rows: []*sale{{CustomerID: 1}, {Customer: &customer{Inviter: invited(3)}}}, path: "sqlxhelper_test.sale[1].Customer.Inviter", has: "InviterID refers to sqlxhelper_test.sale[1].Customer.Inviter.Inviter, and that one, by way of others, back to it"},
 		"CircleOfTables":     {rows: func() any { a := &chicken{}; a.Egg = &egg{Chicken: a}; return []*egg{{Chicken: a}} }(), path: "sqlxhelper_test.egg[0].Chicken", has: "EggID refers to sqlxhelper_test.egg[0].Chicken.Egg, and that one back to it"},
+		"CircleBesideAnotherRow": {rows: func() any {
+			a := mate{By: &mate{}}
+			g := &guild{Mates: []mate{a}}
+			a.By.By = &g.Mates[0]
+			return g
+		}(), path: "sqlxhelper_test.guild.Mates[0]", has: "ByID refers to sqlxhelper_test.guild.Mates[0].By, and that one back to it"},
 		"ChildAndOwner": {rows: func() any {
 			a := &chicken{}
 			e := &egg{Chicken: a}
@@ -586,6 +624,35 @@ func TestCircleOfTablesIsWrittenByLevels(t *testing.T) {
 	mock.ExpectExec(`INSERT INTO "chickens" ("id", "egg_id") VALUES ($1, $2)`).WithArgs(1, 3).WillReturnResult(done(1))
 	mock.ExpectCommit()
 	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "chickens", []*chicken{young, old}); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+func TestCircleOfThreeTablesIsWrittenByLevels(t *testing.T) {
+	db, mock := newMock(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(`INSERT INTO "rocks" ("id", "paper_id") VALUES ($1, $2)`).WithArgs(4, nil).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "scissors" ("id", "rock_id") VALUES ($1, $2)`).WithArgs(3, 4).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "papers" ("id", "scissors_id") VALUES ($1, $2)`).WithArgs(2, 3).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "rocks" ("id", "paper_id") VALUES ($1, $2)`).WithArgs(1, 2).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	first := &rock{Paper: &paper{Scissors: &scissors{Rock: &rock{}}}}
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "rocks", first); err != nil {
+		t.Errorf("InsertGraph() = %v; want nil", err)
+	}
+}
+
+func TestTwoTypesInATableMayReferToEachOther(t *testing.T) {
+	db, mock := newMock(t)
+	workers, bosses := `INSERT INTO "people" ("id", "boss_id") VALUES ($1, $2)`, `INSERT INTO "people" ("id", "deputy_id") VALUES ($1, $2)`
+	mock.ExpectBegin()
+	mock.ExpectExec(bosses).WithArgs(4, nil).WillReturnResult(done(1))
+	mock.ExpectExec(workers).WithArgs(3, 4).WillReturnResult(done(1))
+	mock.ExpectExec(bosses).WithArgs(2, 3).WillReturnResult(done(1))
+	mock.ExpectExec(workers).WithArgs(1, 2).WillReturnResult(done(1))
+	mock.ExpectCommit()
+	last := &worker{Boss: &boss{Deputy: &worker{Boss: &boss{}}}}
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertGraph(ctx, db, "people", last); err != nil {
 		t.Errorf("InsertGraph() = %v; want nil", err)
 	}
 }
