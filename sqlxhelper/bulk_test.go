@@ -167,8 +167,9 @@ func TestContextIsLookedAtBetweenArrays(t *testing.T) {
 	mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
 	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
 	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.OnProgress(func(int, int) { cancel() }))
-	if err := h.InsertMany(ctx, tx, "t", make([]pair, 6001)); !errors.Is(err, context.Canceled) {
-		t.Errorf("InsertMany(context that ends) = %v; want context.Canceled", err)
+	var e *sqlxhelper.InsertError
+	if err := h.InsertMany(ctx, tx, "t", make([]pair, 6001)); !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.First != 6000 || e.Last != 6000 {
+		t.Errorf("InsertMany(context that ends) = %v; want context.Canceled, before row 6000", err)
 	}
 }
 
@@ -176,10 +177,13 @@ func TestContextIsLookedAtBetweenArrays(t *testing.T) {
 type fakeCopier struct {
 	statements []string
 	data       []string
-	err        error
+	err        error // instead
 }
 
 func (c *fakeCopier) Copy(_ context.Context, _ sqlx.ExecerContext, statement string, rows io.Reader) (int64, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
 	c.statements = append(c.statements, statement)
 	b, err := io.ReadAll(rows)
 	c.data = append(c.data, string(b))
@@ -187,7 +191,7 @@ func (c *fakeCopier) Copy(_ context.Context, _ sqlx.ExecerContext, statement str
 	if strings.HasSuffix(statement, "binary)") {
 		n = (len(b) - 19 - 2) / 22 // 2 columns: 2 + 4+8 + 4+4
 	}
-	return int64(n), errors.Join(err, c.err)
+	return int64(n), err
 }
 
 func TestCopyIsUsedFromItsNumberOfRowsOnInATransaction(t *testing.T) {
@@ -280,6 +284,20 @@ func TestTypesThatOthersDoNotSeeAreReadInEveryCall(t *testing.T) {
 		if err := h.InsertMany(ctx, db, "t", make([]pair, 11)); err != nil {
 			t.Errorf("InsertMany() = %v; want nil", err)
 		}
+	}
+}
+
+// It may be any of them, read by then or not.
+func TestCopyThatFailsNamesAllItsRows(t *testing.T) {
+	db, mock := newMock(t)
+	refused := errors.New("refused")
+	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(&fakeCopier{err: refused}, 20))
+	expectDescribe(mock)
+	mock.ExpectBegin()
+	mock.ExpectRollback()
+	var e *sqlxhelper.InsertError
+	if err := h.InsertMany(ctx, db, "t", make([]pair, 20)); !errors.Is(err, refused) || !errors.As(err, &e) || e.First != 0 || e.Last != 19 || e.Row != -1 {
+		t.Errorf("InsertMany() = %v; want an InsertError of rows 0 to 19, and of no row", err)
 	}
 }
 
