@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/internal/servertest"
 )
 
 func TestStoreConforms(t *testing.T) {
@@ -35,7 +36,7 @@ func TestDurableStoreConforms(t *testing.T) {
 				s.kill()
 				s.start(t)
 			},
-			Stall: s.stall,
+			Stall: func(t *testing.T) func() { return servertest.Stall(t, s.cmd.Process) },
 			LosesReplies: func(t *testing.T) leasetest.Store {
 				silent := p
 				silent.options.Addr = muteProxy(t, p.options.Addr)

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -164,15 +163,6 @@ func (s *server) kill() {
 		s.cmd.Wait()         //nolint:errcheck // it was killed
 		s.cmd = nil
 	}
-}
-
-// stall stops the server's process, until resume is called.
-func (s *server) stall(t *testing.T) (resume func()) {
-	t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	return func() { s.cmd.Process.Signal(syscall.SIGCONT) } //nolint:errcheck // it may have ended
 }
 
 // do runs a command that must succeed.

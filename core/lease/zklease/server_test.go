@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -113,13 +112,6 @@ func (s *ownServer) kill() {
 	s.process = nil
 }
 
-func (s *ownServer) signal(t *testing.T, signal os.Signal) {
-	t.Helper()
-	if err := s.process.Signal(signal); err != nil {
-		t.Fatalf("signal %v = error %v; want none", signal, err)
-	}
-}
-
 // The suite on a server that is stopped and killed, which the shared one must not
 // be. What it skips for want of a hook runs in TestStorePassesTheSuite.
 func TestStorePassesTheSuiteWhileItsServerFails(t *testing.T) {
@@ -129,12 +121,9 @@ func TestStorePassesTheSuiteWhileItsServerFails(t *testing.T) {
 		bases++
 		config := Config{Base: fmt.Sprintf("/suite-%d", bases)}
 		return leasetest.Harness{
-			Seed: 1, // the same in every run: a release must not depend on luck
-			Open: func(t *testing.T) leasetest.Store { return newStore(t, connect(t, server.addr), config) },
-			Stall: func(t *testing.T) func() {
-				server.signal(t, syscall.SIGSTOP)
-				return func() { server.signal(t, syscall.SIGCONT) }
-			},
+			Seed:  1, // the same in every run: a release must not depend on luck
+			Open:  func(t *testing.T) leasetest.Store { return newStore(t, connect(t, server.addr), config) },
+			Stall: func(t *testing.T) func() { return servertest.Stall(t, server.process) },
 			Restart: func(t *testing.T) {
 				server.kill()
 				server.start(t)
@@ -188,13 +177,13 @@ func TestLeaseOutlivesItsSession(t *testing.T) {
 	renewed("before the server stands still")
 	session := conn.SessionID()
 
-	server.signal(t, syscall.SIGSTOP)
+	resume := servertest.Stall(t, server.process)
 	for stopped := time.Now(); time.Since(stopped) < 2*lifetime; time.Sleep(50 * time.Millisecond) {
 		if _, err := renew(lifetime / 2); err == nil || definite(err) {
 			t.Errorf("Renew while the server stands still = error %v; want one that says nothing of the row", err)
 		}
 	}
-	server.signal(t, syscall.SIGCONT)
+	resume()
 	renewed("when the server goes on")
 	if now := conn.SessionID(); now == session {
 		t.Logf("the session has survived: the server did not see it expire")
