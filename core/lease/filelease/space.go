@@ -115,7 +115,7 @@ func (s *Store) space(sp lease.Space) (*space, error) {
 	m, err := readMeta(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, dirErr := os.Lstat(dir); dirErr == nil || !errors.Is(dirErr, fs.ErrNotExist) {
+		if _, dirErr := os.Lstat(dir); !errors.Is(dirErr, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName)
 		}
 		return nil, fmt.Errorf("filelease: no rows have been made: %w", err)

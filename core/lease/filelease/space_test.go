@@ -206,3 +206,40 @@ func TestAFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 		}
 	}
 }
+
+// Someone who copies a space to have another one like it also copies what names it;
+// and if he edits its meta file so that it fits, the slots still say where they
+// belong.
+func TestASpaceThatWasCopiedIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		to   lease.Space
+		edit *strings.Replacer
+	}{
+		{"to another namespace", lease.Space{Namespace: "shop"}, strings.NewReplacer()},
+		{"to another datacenter", lease.Space{Namespace: "orders", Datacenter: 1}, strings.NewReplacer()},
+		{"to another namespace, its meta file edited", lease.Space{Namespace: "shop"}, strings.NewReplacer(`"orders"`, `"shop"`)},
+		{"to another datacenter, its meta file edited", lease.Space{Namespace: "orders", Datacenter: 1}, strings.NewReplacer(`"datacenter": 0`, `"datacenter": 1`)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStore(t, t.TempDir(), Config{})
+			from, c := newClaim(2), newClaim(2)
+			mustClaim(t, s, from)
+			c.Space.Namespace, c.Space.Datacenter = tt.to.Namespace, tt.to.Datacenter
+			dir := s.spaceDir(c.Space)
+			if err := os.CopyFS(dir, os.DirFS(s.spaceDir(from.Space))); err != nil {
+				t.Fatal(err)
+			}
+			meta, err := os.ReadFile(filepath.Join(dir, metaName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, metaName), []byte(tt.edit.Replace(string(meta))), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if reply, err := s.Claim(t.Context(), c); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "was copied there") {
+				t.Errorf("Claim in a space that was copied = %+v, error %v; want %v, that it was copied there", reply, err, ErrDamaged)
+			}
+		})
+	}
+}
