@@ -19,8 +19,8 @@ if policy ~= '' and policy ~= 'noeviction' and not string.match(policy, '^volati
   return {'evicts', policy}
 end
 
--- The settings remember that the rows were made. Rows without the memory, or the
--- memory of some rows without the layout, are the rest of something else.
+-- The settings remember that the rows were made. Rows without the memory, the memory
+-- without any rows, or without the layout, are the rest of something else.
 local made = 'rows:' .. datacenter
 if not stored and redis.call('EXISTS', settings) == 1 then return {'foreign', settings} end
 if redis.call('HEXISTS', settings, made) == 0 then
@@ -34,6 +34,8 @@ if redis.call('HEXISTS', settings, made) == 0 then
     redis.call('HSET', rows, unpack(fields))
   end
   redis.call('HSET', settings, 'layout', layout, made, workers)
+elseif redis.call('EXISTS', rows) == 0 then
+  return {'foreign', settings}
 end
 
 local function isFree(holder, limit)

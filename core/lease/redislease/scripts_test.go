@@ -119,7 +119,7 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 		var want, got string
 		switch rng.IntN(3) {
 		case 0:
-			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Window: 100_000 + length(), Now: now, Skew: 50_000 + length(), Guard: length()}
+			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Window: 100_000 + length(), Now: now + 30_000*lease.Millis(rng.IntN(3)-1), Skew: 50_000 + length(), Guard: length()}
 			if rng.IntN(3) == 0 {
 				c.Only = []int64{row.Worker, row.Worker, 99, -1}[rng.IntN(2):]
 			}
@@ -320,12 +320,16 @@ func TestRestOfASpaceIsNotMadeAnew(t *testing.T) {
 	}
 
 	in := space("rows", 2)
-	mustClaim(t, s, newClaim(in))
+	held := newClaim(in)
+	reply := mustClaim(t, s, held)
 	if err := client.Del(t.Context(), p.rowKey(in)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Errorf("Claim after all rows were deleted = %v; want an error that matches lease.ErrNoFreeWorker", err)
+	if _, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, redislease.ErrDamaged) || !strings.Contains(err.Error(), p.settingsKey(in)) {
+		t.Errorf("Claim after all rows were deleted = %v; want an error that matches ErrDamaged and names %s, the key that is left", err, p.settingsKey(in))
+	}
+	if _, err := s.Renew(t.Context(), renewal(held, reply)); reasonOf(err) != string(lease.Gone) {
+		t.Errorf("Renew after all rows were deleted = %v; want it lost: %s", err, lease.Gone)
 	}
 	if rows := rowsOf(t, s, in); len(rows) != 0 {
 		t.Errorf("rows = %+v; want none", rows)
