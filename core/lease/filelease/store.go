@@ -368,9 +368,11 @@ func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 func (s *Store) renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
 	sl, last, err := s.row(ctx, r.Space, r.Worker)
 	if errors.Is(err, fs.ErrNotExist) {
+		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
 		return lease.Reply{}, r.Lost(lease.Gone)
 	}
 	if errors.Is(err, ErrPoisoned) {
+		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
 		// Unlike the write that failed this one was not tried, and none will be: the
 		// lease had better have another row.
 		return lease.Reply{}, fmt.Errorf("%w: %w", r.Lost("its file takes no writes any more"), err)
@@ -402,6 +404,9 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 
 func (s *Store) release(ctx context.Context, r lease.Release) error {
 	sl, last, err := s.row(ctx, r.Space, r.Worker)
+	if err != nil {
+		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner) // its lease is over
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.Lost(lease.Gone)
 	}
@@ -414,7 +419,7 @@ func (s *Store) release(ctx context.Context, r lease.Release) error {
 		s.lost(sl.path, r.Owner, last.row)
 		return err
 	}
-	defer s.letGo(sl.path, r.Owner) // its lease is over, even if the write fails
+	defer s.letGo(sl.path, r.Owner) // even if the write fails
 	return sl.write(ctx, last, row, false)
 }
 

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -492,6 +493,78 @@ func TestATakerOfAStoppedHoldersRowIsNotTakenForDead(t *testing.T) {
 	_ = b.Close()
 	mustClaim(t, third, claim())
 }
+
+// Its lock would be in the way of whoever has the slot after it was made again.
+func TestALeaseThatIsOverHoldsNoLock(t *testing.T) {
+	renew := func(s *Store, c lease.Claim, r lease.Reply) error {
+		_, err := s.Renew(t.Context(), renewalOf(c, r))
+		return err
+	}
+	release := func(s *Store, c lease.Claim, r lease.Reply) error {
+		return s.Release(t.Context(), releaseOf(c, r))
+	}
+	remove := func(s *Store) error { return os.Remove(slotFile(s, 0)) }
+	removeAll := func(s *Store) error { return os.RemoveAll(filepath.Join(s.dir, "ns-orders")) }
+	mark := func(s *Store) error { return os.WriteFile(poisonPath(slotFile(s, 0)), nil, 0o666) }
+	cut := func(s *Store) error { return os.Truncate(slotFile(s, 0), 0) }
+	for _, tt := range []struct {
+		name   string
+		damage func(*Store) error
+		call   func(*Store, lease.Claim, lease.Reply) error
+		want   error
+	}{
+		{"renewal without its slot", remove, renew, lease.ErrLost},
+		{"renewal without its space", removeAll, renew, lease.ErrLost},
+		{"renewal in a poisoned slot", mark, renew, lease.ErrLost},
+		{"release without its slot", remove, release, lease.ErrLost},
+		{"release in a poisoned slot", mark, release, ErrPoisoned},
+		{"release in a damaged slot", cut, release, ErrDamaged},
+	} {
+		s := newStore(t, t.TempDir(), Config{})
+		c := newClaim(1)
+		reply := mustClaim(t, s, c)
+		if err := tt.damage(s); err != nil {
+			t.Fatal(err)
+		}
+		if err := tt.call(s, c, reply); !errors.Is(err, tt.want) {
+			t.Errorf("%s = error %v; want %v", tt.name, err, tt.want)
+		}
+		if len(s.held) != 0 {
+			t.Errorf("after a %s the store holds %d locks; want none", tt.name, len(s.held))
+		}
+	}
+}
+
+// A file system may refuse the lock of the holder though it gave that of the slot,
+// one on a network above all. The holder then goes without, and is not dead.
+func TestAHolderWithoutALockIsNotTakenForDead(t *testing.T) {
+	dir := t.TempDir()
+	a, b := newStore(t, dir, Config{}), newStore(t, dir, Config{})
+	open := a.open
+	a.open = func(path string, create bool) (file, error) {
+		f, err := open(path, create)
+		if err == nil && path == lockPath(slotFile(a, 0)) {
+			f = unlockable{f}
+		}
+		return f, err
+	}
+	c := newClaim(1)
+	reply := mustClaim(t, a, c)
+	if len(a.held) != 0 {
+		t.Errorf("a store that was refused the lock holds %d; want none", len(a.held))
+	}
+	if got, err := b.Claim(t.Context(), newClaim(1)); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim of the row of %+v = %+v, error %v; want %v", reply.Row, got.Row, err, lease.ErrNoFreeWorker)
+	}
+	if _, err := a.Renew(t.Context(), renewalOf(c, reply)); err != nil {
+		t.Errorf("Renew by the holder = error %v; want none", err)
+	}
+}
+
+// An unlockable file is on a file system that has run out of locks.
+type unlockable struct{ file }
+
+func (unlockable) tryLock() (bool, error) { return false, syscall.ENOLCK }
 
 func TestReleaseLetsGo(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
