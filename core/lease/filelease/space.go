@@ -215,6 +215,9 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 	if err := draft.fill(ctx, until); err != nil {
 		return nil, err
 	}
+	if err := s.sync(draft.dir); err != nil {
+		return nil, err
+	}
 	// The longest part is over: a claim that was given up meanwhile has not begun to
 	// make anything that counts.
 	if err := ctx.Err(); err != nil {
@@ -286,8 +289,8 @@ func checkLayouts(parent string, want lease.Space) error {
 	return nil
 }
 
-// fill makes the directory of sp with its slots and its meta file, all synced. The
-// rows have the limit until.
+// fill makes the directory of sp with its slots and its meta file, all synced but
+// for the names in it. The rows have the limit until.
 func (sp *space) fill(ctx context.Context, until lease.Millis) error {
 	if err := os.Mkdir(sp.dir, 0o777); err != nil {
 		return fmt.Errorf("filelease: %w", err)
@@ -312,10 +315,7 @@ func (sp *space) fill(ctx context.Context, until lease.Millis) error {
 	if err != nil {
 		return fmt.Errorf("filelease: %w", err)
 	}
-	if err := writeSynced(filepath.Join(sp.dir, metaName), append(b, '\n')); err != nil {
-		return err
-	}
-	return syncDir(sp.dir)
+	return writeSynced(filepath.Join(sp.dir, metaName), append(b, '\n'))
 }
 
 // writeSlot writes a slot file with one record, that of row.
