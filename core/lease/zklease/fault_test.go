@@ -180,25 +180,29 @@ func TestClaimThatIsTooLateTakesAnotherRow(t *testing.T) {
 	hold(t, s, claimOf(four, "first", 0))
 	var mu sync.Mutex
 	stolen := map[string]bool{}
-	conn.inject(func(op, name string) fault { // every row is taken when it is about to be
+	conn.inject(func(op, name string) fault { // a row is taken when it is about to be, and one deleted
 		mu.Lock()
 		defer mu.Unlock()
 		if op == "set" && !strings.HasSuffix(name, clockName) && len(stolen) < 2 {
+			if len(stolen) == 0 {
+				takeOver(sv, name, func(row *lease.Row) {
+					row.Owner, row.Until = "thief", lease.MillisOf(time.Now())+window
+				})
+			} else {
+				sv.poke(func(nodes map[string]znode) { delete(nodes, name) })
+			}
 			stolen[name] = true
-			takeOver(sv, name, func(row *lease.Row) {
-				row.Owner, row.Until = "thief", lease.MillisOf(time.Now())+window
-			})
 		}
 		return fault{}
 	})
 	r := hold(t, s, claimOf(four, "me"))
 	if got := fmt.Sprintf("/s/shop/3/%d", r.Row.Worker); stolen[got] || len(stolen) != 2 {
-		t.Errorf("Claim = %+v after %v were taken; want the one that is left", r, stolen)
+		t.Errorf("Claim = %+v after %v were taken or deleted; want the one that is left", r, stolen)
 	}
 	_, err := s.Claim(t.Context(), claimOf(four, "late"))
 	var full *lease.NoFreeWorkerError
-	if !errors.As(err, &full) || full.Rows != 4 {
-		t.Errorf("Claim when all are taken = error %v; want a *lease.NoFreeWorkerError for 4 rows", err)
+	if !errors.As(err, &full) || full.Rows != 3 {
+		t.Errorf("Claim when all are taken = error %v; want a *lease.NoFreeWorkerError for the 3 rows that are there", err)
 	}
 }
 
@@ -597,6 +601,25 @@ func TestRowsOfAnotherMakerAreKept(t *testing.T) {
 	hold(t, s, claimOf(four, "me"))
 	if rows, _, err := s.Rows(t.Context(), four); err != nil || len(rows) != 4 {
 		t.Errorf("Rows = %+v, %v; want 4", rows, err)
+	}
+}
+
+// A process whose layout was given more workers finds the rows that there are: one
+// that was deleted would be made anew without what it had reserved.
+func TestClaimOfMoreWorkersMakesNoRow(t *testing.T) {
+	sv := newServer()
+	s, _ := sv.open(t)
+	r := hold(t, s, claimOf(four, "me"))
+	sv.poke(func(nodes map[string]znode) { delete(nodes, fmt.Sprintf("/s/shop/3/%d", r.Row.Worker)) })
+	more := four
+	more.Workers = 8
+	c := claimOf(more, "more")
+	c.Only = []int64{r.Row.Worker, 5}
+	if got, err := s.Claim(t.Context(), c); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim(%+v) = %+v, %v; want a *lease.NoFreeWorkerError: worker %d was deleted, and 5 never made", c, got, err, r.Row.Worker)
+	}
+	if rows, _, err := s.Rows(t.Context(), more); len(rows) != 3 || err != nil {
+		t.Errorf("Rows = %+v, %v; want the 3 that are left", rows, err)
 	}
 }
 
