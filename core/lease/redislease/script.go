@@ -97,7 +97,7 @@ func (s *Store) run(ctx context.Context, which script, keys []string, sent *stam
 		return nil, ctx.Err()
 	case a := <-answered:
 		if a.err != nil {
-			return nil, plain(a.err)
+			return nil, plain(a.err, keys)
 		}
 		fields, ok := a.reply.([]any)
 		if !ok {
@@ -107,8 +107,9 @@ func (s *Store) run(ctx context.Context, which script, keys []string, sent *stam
 	}
 }
 
-// plain returns an error of go-redis in the words of this package.
-func plain(err error) error {
+// plain returns an error of go-redis, to a script with these keys, in the words of
+// this package.
+func plain(err error, keys []string) error {
 	text := err.Error()
 	// A server, or a proxy before it, that does not know AUTH or HELLO quotes the
 	// arguments, the password among them. The error is then not wrapped either:
@@ -120,6 +121,9 @@ func plain(err error) error {
 	// of its own.
 	if strings.Contains(text, "READONLY ") {
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	if strings.Contains(text, "WRONGTYPE ") {
+		return fmt.Errorf("%w: not all of the keys %q are hashes: %w", ErrDamaged, keys, err)
 	}
 	return err
 }

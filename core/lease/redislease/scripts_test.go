@@ -336,6 +336,37 @@ func TestRestOfASpaceIsNotMadeAnew(t *testing.T) {
 	}
 }
 
+func TestKeyThatIsNoHashIsNamed(t *testing.T) {
+	p := shared(t)
+	client := p.client(t)
+	s := p.storeOn(t, client)
+	for _, keyOf := range []func(lease.Space) string{p.settingsKey, p.rowKey} {
+		in := space("n", 2)
+		c := newClaim(in)
+		held := mustClaim(t, s, c)
+		key := keyOf(in)
+		if err := client.Set(t.Context(), key, "mine", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, claim := s.Claim(t.Context(), newClaim(in))
+		_, renew := s.Renew(t.Context(), renewal(c, held))
+		_, _, rows := s.Rows(t.Context(), in)
+		calls := map[string]error{"Claim": claim, "Renew": renew, "Release": s.Release(t.Context(), release(c, held))}
+		if key == p.rowKey(in) {
+			calls["Rows"] = rows
+		}
+		for call, err := range calls {
+			if !errors.Is(err, redislease.ErrDamaged) || definite(err) || !strings.Contains(err.Error(), strconv.Quote(key)) {
+				t.Errorf("%s with a string at %q = %v; want an error that matches ErrDamaged and names the key", call, key, err)
+			}
+		}
+		if text, err := client.Get(t.Context(), key).Result(); text != "mine" || err != nil {
+			t.Errorf("GET %s = %q, %v; want what was there", key, text, err)
+		}
+		p.clear(t)
+	}
+}
+
 func TestClaimFindsTheLastFreeRowOfMany(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
