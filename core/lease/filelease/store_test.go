@@ -393,19 +393,27 @@ func TestAMissingSlotIsNamedWhenAnyWouldDo(t *testing.T) {
 }
 
 func TestAWriteIntoASlotThatWasDeletedMeanwhileIsAnError(t *testing.T) {
-	s := newStore(t, t.TempDir(), Config{})
-	c := newClaim(1)
-	reply := mustClaim(t, s, c)
-	open := s.open
-	s.open = func(path string, create bool) (file, error) {
-		f, err := open(path, create)
-		if err == nil && path == slotFile(s, 0) {
-			err = os.Remove(path)
+	for name, away := range map[string]func(path string) error{
+		"deleted": os.Remove,
+		"replaced by a copy": func(path string) error {
+			b, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(path+".copy", b, 0o666), os.Rename(path+".copy", path))
+		},
+	} {
+		s := newStore(t, t.TempDir(), Config{})
+		c := newClaim(1)
+		reply := mustClaim(t, s, c)
+		open := s.open
+		s.open = func(path string, create bool) (file, error) {
+			f, err := open(path, create)
+			if err == nil && path == slotFile(s, 0) {
+				err = away(path)
+			}
+			return f, err
 		}
-		return f, err
-	}
-	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); err == nil || definite(err) {
-		t.Errorf("Renew = error %v; want one that says nothing", err)
+		if _, err := s.Renew(t.Context(), renewalOf(c, reply)); err == nil || definite(err) {
+			t.Errorf("Renew in a slot that was %s = error %v; want one that says nothing", name, err)
+		}
 	}
 }
 
@@ -540,14 +548,7 @@ func TestALeaseThatIsOverHoldsNoLock(t *testing.T) {
 func TestAHolderWithoutALockIsNotTakenForDead(t *testing.T) {
 	dir := t.TempDir()
 	a, b := newStore(t, dir, Config{}), newStore(t, dir, Config{})
-	open := a.open
-	a.open = func(path string, create bool) (file, error) {
-		f, err := open(path, create)
-		if err == nil && path == lockPath(slotFile(a, 0)) {
-			f = unlockable{f}
-		}
-		return f, err
-	}
+	refuseHolders(a)
 	c := newClaim(1)
 	reply := mustClaim(t, a, c)
 	if len(a.held) != 0 {
@@ -561,10 +562,33 @@ func TestAHolderWithoutALockIsNotTakenForDead(t *testing.T) {
 	}
 }
 
+// Nor is one that has the lock, if it is the other that is refused it.
+func TestAHolderIsNotTakenForDeadIfItsLockCannotBeTried(t *testing.T) {
+	dir := t.TempDir()
+	a, b := newStore(t, dir, Config{}), newStore(t, dir, Config{})
+	reply := mustClaim(t, a, newClaim(1))
+	refuseHolders(b)
+	if got, err := b.Claim(t.Context(), newClaim(1)); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim of the row of %+v = %+v, error %v; want %v", reply.Row, got.Row, err, lease.ErrNoFreeWorker)
+	}
+}
+
 // An unlockable file is on a file system that has run out of locks.
 type unlockable struct{ file }
 
 func (unlockable) tryLock() (bool, error) { return false, syscall.ENOLCK }
+
+// refuseHolders has s not get the locks of holders.
+func refuseHolders(s *Store) {
+	open := s.open
+	s.open = func(path string, create bool) (file, error) {
+		f, err := open(path, create)
+		if err == nil && path == lockPath(slotFile(s, 0)) {
+			f = unlockable{f}
+		}
+		return f, err
+	}
+}
 
 func TestReleaseLetsGo(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
