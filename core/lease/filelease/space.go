@@ -213,6 +213,7 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 		return nil, fmt.Errorf("filelease: %w", err)
 	}
 	if err := draft.fill(ctx, until); err != nil {
+		_ = os.RemoveAll(draft.dir) // what a full disk lacks may be all in there
 		return nil, err
 	}
 	if err := s.sync(draft.dir); err != nil {
@@ -308,8 +309,10 @@ func (sp *space) fill(ctx context.Context, until lease.Millis) error {
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("filelease: make the rows: %w", err)
+	for _, err := range errs {
+		if err != nil { // one will do: on a full disk they are all alike
+			return fmt.Errorf("filelease: make the rows: %w", err)
+		}
 	}
 	b, err := json.MarshalIndent(sp.meta, "", "\t")
 	if err != nil {

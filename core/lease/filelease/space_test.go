@@ -3,11 +3,13 @@
 package filelease
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,4 +255,35 @@ func TestASpaceThatWasCopiedIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was made of a space in vain would be in everybody's way on a disk that is full.
+func TestASpaceThatCannotBeMadeLeavesNothing(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	c := newClaim(64)
+	_, err := s.Claim(&ending{Context: t.Context(), after: 30}, c)
+	if !errors.Is(err, context.Canceled) || definite(err) || !strings.Contains(err.Error(), "make the rows") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("Claim = error %v; want %v, in one line", err, context.Canceled)
+	}
+	left, err := os.ReadDir(filepath.Dir(s.spaceDir(c.Space)))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left in the directory of the namespace: %v, error %v; want nothing", left, err)
+	}
+	if got := mustClaim(t, s, c); got.Before != 0 {
+		t.Errorf("Claim afterwards: Before = %d; want 0, as in a new space", got.Before)
+	}
+}
+
+// An ending context has ended when it has been asked so many times.
+type ending struct {
+	context.Context
+	after int64
+	asked atomic.Int64
+}
+
+func (e *ending) Err() error {
+	if e.asked.Add(1) > e.after {
+		return context.Canceled
+	}
+	return nil
 }
