@@ -257,6 +257,11 @@ func TestDamageIsRefused(t *testing.T) {
 			return copyFile(path, slotFile(other, 0))
 		}},
 		{"a meta file that is missing", func(_ *Store, path string) error { return os.Remove(filepath.Join(filepath.Dir(path), metaName)) }},
+		{"a meta file of no workers", func(_ *Store, path string) error {
+			name := filepath.Join(filepath.Dir(path), metaName)
+			b, err := os.ReadFile(name)
+			return errors.Join(err, os.WriteFile(name, bytes.Replace(b, []byte(`"workers": 2`), []byte(`"workers": 0`), 1), 0o666))
+		}},
 		{"a meta file that was cut off", func(_ *Store, path string) error {
 			return os.Truncate(filepath.Join(filepath.Dir(path), metaName), 20)
 		}},
