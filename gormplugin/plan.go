@@ -135,9 +135,13 @@ func newPlan(s *schema.Schema) *plan {
 		case !f.Creatable || filledByDatabase(f) || foreign(s, f):
 			continue
 		}
+		if f.Serializer != nil {
+			p.err = &ModelError{s.String(), f.Name, "a key with a serializer cannot be assigned, since what is stored may not be the key; remove the serializer, or opt out with snowflake:-"}
+			return p
+		}
 		k, ok := kindOf(f.IndirectFieldType)
-		if !ok || f.Serializer != nil {
-			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake wants a types.Snowflake, types.NullSnowflake, sql.Null[types.Snowflake], int64, uint64 or string without serializer, not %s", f.FieldType)}
+		if !ok {
+			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake wants a types.Snowflake, types.NullSnowflake, sql.Null[types.Snowflake], int64, uint64 or string, not %s", f.FieldType)}
 			return p
 		}
 		c := newColumn(f, k)

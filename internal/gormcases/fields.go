@@ -219,7 +219,7 @@ var fieldCases = []testCase{
 		equal(e, "ID", o.ID, 0)
 		equal(e, "keys asked for", e.src.given, 0)
 	}},
-	{"UnknownTagIsAModelError", func(e *env) {
+	{"KeyThatCannotBeAssignedIsAModelError", func(e *env) {
 		type Typo struct {
 			ID types.Snowflake `gorm:"primaryKey;snowflake:false"`
 		}
@@ -231,10 +231,16 @@ var fieldCases = []testCase{
 			ID   types.Snowflake
 			Code int64 `gorm:"snowflake;serializer:json"`
 		}
-		for value, says := range map[any]string{&Typo{}: "snowflake:false", &Timed{}: "bool", &Coded{}: "serializer"} {
+		type Untagged struct {
+			ID types.Snowflake `gorm:"serializer:json"`
+		}
+		for value, says := range map[any]string{
+			&Typo{}: "the tag snowflake:false is unknown", &Timed{}: "the tag snowflake wants a types.Snowflake",
+			&Coded{}: "a key with a serializer", &Untagged{}: "a key with a serializer",
+		} {
 			err := e.db.Create(value).Error
 			var model *gormplugin.ModelError
-			if !errors.As(err, &model) || !strings.Contains(err.Error(), says) {
+			if !errors.As(err, &model) || !strings.HasPrefix(model.Reason, says) {
 				e.Errorf("Create(%T) = %v; want a *ModelError that says %q", value, err, says)
 			}
 		}
