@@ -480,6 +480,12 @@ func (g *graph) order() []int {
 		settle(i)
 	}
 	order := make([]int, 0, len(g.rows))
+	// What the oldest row waits for, what that waits for, and so on. It is kept from one
+	// circle to the next: a list that is linked both ways has one at each of its rows.
+	var path []int
+	on := make([]bool, len(g.rows)) // the path
+	push := func(i int) { path, on[i] = append(path, i), true }
+	pop := func() { path, on[path[len(path)-1]] = path[:len(path)-1], false }
 	for oldest := 0; len(order) < len(g.rows); {
 		for len(ready) == 0 { // all that are left wait for one another
 			i := oldest
@@ -491,14 +497,27 @@ func (g *graph) order() []int {
 			} else {
 				// Only circles are left. Not every row that waits is in one: back along
 				// what the oldest waits for, until a row comes again.
-				for seen := map[int]bool{}; !seen[i]; {
-					seen[i] = true
-					for _, n := range inedges[instarts[i]:instarts[i+1]] {
-						if e := &g.edges[n]; e.by != nil && e.first != i && !waits[e.first].placed {
+				for len(path) > 0 && waits[path[len(path)-1]].placed {
+					pop()
+				}
+				if len(path) == 0 {
+					push(oldest)
+				}
+				for {
+					last := path[len(path)-1]
+					for _, n := range inedges[instarts[last]:instarts[last+1]] {
+						if e := &g.edges[n]; e.by != nil && e.first != last && !waits[e.first].placed {
 							i = e.first
 							break
 						}
 					}
+					if on[i] {
+						break
+					}
+					push(i)
+				}
+				for on[i] {
+					pop()
 				}
 			}
 			if w := &waits[i]; !w.placed {

@@ -437,6 +437,28 @@ func TestAssignFollowsAListOf100000Links(t *testing.T) {
 	equal(t, "links that were left", i, 0)
 }
 
+// Every two neighbours are a circle. To look for each from the beginning of the list
+// would take hours.
+func TestAssignFollowsAListOf100000LinksBothWays(t *testing.T) {
+	type Link struct {
+		ID     types.Snowflake
+		NextID types.Snowflake
+		Next   *Link
+		PrevID types.Snowflake
+		Prev   *Link
+	}
+	list := make([]Link, 100_000)
+	for i := range len(list) - 1 {
+		list[i].Next, list[i+1].Prev = &list[i+1], &list[i]
+	}
+	assign(t, &list[0])
+	for i := range len(list) - 1 {
+		if a, b := list[i], list[i+1]; a.ID == 0 || b.ID == 0 || a.NextID != b.ID || b.PrevID != a.ID {
+			t.Fatalf("links %d and %d = %+v, %+v; want keys, and each the key of the other", i, i+1, a, b)
+		}
+	}
+}
+
 func TestAssignedKeysIncreaseAlongRelationsAndSlices(t *testing.T) {
 	// a belongs to a company that nobody has found before; b, behind it, to none.
 	a, b := &gUser{Company: &gCompany{}}, &gUser{}
