@@ -300,8 +300,12 @@ func (g *graph) addAll(list reflect.Value, r graphRow) error {
 		for r.fields.Kind() == reflect.Pointer {
 			r.fields = r.fields.Elem()
 		}
-		if !r.fields.IsValid() {
+		switch r.fields.Kind() {
+		case reflect.Struct:
+		case reflect.Invalid:
 			return fmt.Errorf("gormplugin: Assign: %s is nil: %w", g.path(r), gorm.ErrInvalidData)
+		default: // a slice of slices, which GORM takes for a relation
+			return fmt.Errorf("gormplugin: Assign: %s is a %s, and no struct: %w", g.path(r), r.fields.Type(), gorm.ErrInvalidData)
 		}
 		i, err := g.add(r)
 		if err != nil {

@@ -188,6 +188,10 @@ func TestAssignRefusesWhatIsNoGraphAndChangesNothing(t *testing.T) {
 			NarrowID int32
 		} `gorm:"foreignKey:NarrowID"`
 	}
+	type Nested struct {
+		ID    types.Snowflake
+		Notes [][]gNote `gorm:"foreignKey:OwnerID"`
+	}
 	var null *gUser
 	var nullList *[]gUser
 	user := &gUser{}
@@ -206,6 +210,7 @@ func TestAssignRefusesWhatIsNoGraphAndChangesNothing(t *testing.T) {
 		{&[]map[string]any{{}}, gorm.ErrInvalidData, "map[string]interface"},
 		{[]any{user}, gorm.ErrInvalidData, "[]interface"},
 		{5, gorm.ErrInvalidData, "int"},
+		{&Nested{Notes: [][]gNote{{{}}}}, gorm.ErrInvalidData, "Nested.Notes[0] is a []gormplugin_test.gNote"},
 		{[]*gUser{user, nil}, gorm.ErrInvalidData, "gUser[1] is nil"},
 		{&gUser{Boss: user, Phones: []*gPhone{{}, nil}}, gorm.ErrInvalidData, "gUser.Phones[1] is nil"},
 		{[]gUser{{}, {}, {Company: &gCompany{Members: []*gUser{user, nil}}}}, gorm.ErrInvalidData, "gUser[2].Company.Members[1] is nil"},
