@@ -473,6 +473,8 @@ var scopeCases = []testCase{
 		e.found("a group behind", e.db.Clauses(page).Where(e.db.Where("name = ?", "3").Or("name = ?", "5")), 3, 5)
 		e.found("an Or first before", e.db.Or("name = ?", "2").Where("name <> ?", "3").Clauses(page), 2, 4)
 		e.found("alternatives in one behind", e.db.Clauses(page).Where(clause.Or(clause.Eq{Column: "name", Value: "3"}, clause.Eq{Column: "name", Value: "5"})), 3, 5)
+		either3or5 := clause.Where{Exprs: []clause.Expression{clause.Or(clause.Eq{Column: "name", Value: "3"}, clause.Eq{Column: "name", Value: "5"})}}
+		e.found("alternatives in a clause behind", e.db.Clauses(page, either3or5), 3, 5)
 		e.found("one row of a page", e.db.Clauses(page).Limit(1), 2)
 		var n int64
 		e.must(e.db.Model(&Event{}).Clauses(page).Count(&n))
