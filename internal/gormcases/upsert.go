@@ -598,6 +598,15 @@ var upsertCases = []testCase{
 		equal(e, "ID by code", byCode.ID, badge.ID)
 		e.must(e.db.Clauses(doNothing()).Create(&byMail))
 		equal(e, "ID by mail", byMail.ID, badge.ID)
+		type Half struct {
+			ID   types.Snowflake `gorm:"primaryKey"`
+			Code string          `gorm:"primaryKey;size:40;unique"` // as well as a part of the key
+		}
+		e.migrate(&Half{})
+		half, same := Half{Code: "1"}, Half{Code: "1"}
+		e.must(e.db.Create(&half))
+		e.must(e.db.Clauses(doNothing()).Create(&same))
+		equal(e, "ID by a part of the key", same.ID, half.ID)
 		if e.mysql() {
 			return // it has no indexes that are partial or have a collation
 		}
@@ -681,6 +690,18 @@ var upsertCases = []testCase{
 		said := map[string]any{"email": "x", "code": "other", "Closed": 1, "deleted_at": nil}
 		e.must(e.db.Model(&Account{}).Clauses(doNothing()).Create(said))
 		equal(e, "id", said["id"], any(other.ID))
+		type Shop struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40;uniqueIndex:running,where:open = 1"`
+			Open int    `gorm:"default:(2 - 1)"` // by the database, and not zero
+		}
+		e.migrate(&Shop{})
+		first, again, shut := Shop{Name: "x"}, Shop{Name: "x"}, Shop{Name: "x", Open: 2}
+		e.must(e.db.Create(&first))
+		e.must(e.db.Clauses(doNothing()).Create(&again))
+		equal(e, "ID", again.ID, first.ID)
+		e.must(e.db.Clauses(doNothing()).Create(&shut))
+		e.stored("shops", "open", 2, shut.ID)
 	}},
 	{"RowLikeTwoStoredRowsIsNeither", func(e *env) {
 		e.migrate(orderModels...)
