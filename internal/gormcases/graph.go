@@ -131,6 +131,55 @@ var graphCases = []testCase{
 			e.count("collars", n)
 		}
 	}},
+	{"RowThatSeveralPointToGetsOneKeyInEachColumn", func(e *env) {
+		type Bone struct {
+			ID    types.Snowflake
+			PupID types.Snowflake
+		}
+		type Pup struct {
+			ID    *types.Snowflake
+			Bones []Bone
+		}
+		type Stroll struct {
+			ID    types.Snowflake
+			PupID *types.Snowflake
+			Pup   *Pup
+		}
+		type Leaf struct {
+			ID      types.Snowflake
+			PlantID types.Snowflake
+		}
+		type Plant struct {
+			ID     types.Snowflake
+			Public types.Snowflake `gorm:"snowflake"`
+			Leaves []Leaf
+		}
+		type Bed struct {
+			ID      types.Snowflake
+			PlantID *types.Snowflake
+			Plant   *Plant
+		}
+		e.migrate(&Pup{}, &Bone{}, &Stroll{}, &Plant{}, &Leaf{}, &Bed{})
+		pup := &Pup{Bones: []Bone{{}}}
+		strolls := []Stroll{{Pup: pup}, {Pup: pup}}
+		e.must(e.db.Create(&strolls))
+		equal(e, "PupID", *strolls[1].PupID, *pup.ID)
+		e.count("pups", 1)
+		e.stored("bones", "pup_id", *pup.ID, pup.Bones[0].ID)
+		plant := &Plant{Leaves: []Leaf{{}}}
+		beds := []Bed{{Plant: plant}, {Plant: plant}}
+		e.must(e.db.Create(&beds))
+		e.stored("plants", "public", plant.Public, plant.ID)
+		e.count("plants", 1)
+		e.stored("leafs", "plant_id", plant.ID, plant.Leaves[0].ID)
+		for _, table := range []string{"pups", "bones", "plants", "leafs"} {
+			for _, s := range e.log.statements("INSERT") {
+				if strings.Contains(s, e.prefix+table) && strings.Contains(s, "),(") {
+					e.Errorf("%s; want one row, for there is one", s)
+				}
+			}
+		}
+	}},
 	{"TreeGetsKeys", func(e *env) {
 		e.migrate(&Node{})
 		n := Node{Name: "root", Children: []Node{{Name: "a", Children: []Node{{Name: "b"}}}, {Name: "c"}}}
@@ -329,11 +378,26 @@ var graphCases = []testCase{
 			ID       int64 `gorm:"primaryKey;autoIncrement:false;snowflake"`
 			Children []CountedChild
 		}
+		type Wide struct {
+			ToID types.Snowflake
+			To   *SmallParent
+		}
+		type Narrow struct {
+			ToID int32
+			To   *SmallParent
+		}
+		type Both struct {
+			ID     types.Snowflake
+			Narrow Narrow `gorm:"embedded;embeddedPrefix:narrow_"`
+			Wide   Wide   `gorm:"embedded;embeddedPrefix:wide_"` // has the last word on what To is
+		}
 		for _, test := range []struct {
 			value       any
 			field, says string
 		}{
+			{&Both{}, "ToID", "int32"},
 			{&CountedParent{}, "CountedParentID", "uint32"},
+			{&CountedChild{}, "CountedParentID", "uint32"}, // now that its parent is known
 			{&TextParent{Children: []TextChild{{}}}, "TextParentID", "string"},
 			{&SmallChild{SmallParent: &SmallParent{}}, "SmallParentID", "int32"},
 			{&Owner{Things: []Thing{{}}}, "OwnerID", "*string"},
