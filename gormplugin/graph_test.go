@@ -319,6 +319,16 @@ func (p *picky) Scan(v any) error {
 
 func (p picky) Value() (driver.Value, error) { return p.n, nil }
 
+// A word is a text that is no string.
+type word struct{ text string }
+
+func (w *word) Scan(v any) error {
+	w.text = fmt.Sprint(v)
+	return nil
+}
+
+func (w word) Value() (driver.Value, error) { return w.text, nil }
+
 type GBase struct{ ID types.Snowflake }
 
 type gPicky struct {
@@ -350,6 +360,30 @@ func TestAssignTakesBackWhatItHasSetBeforeAForeignKeyIsRefused(t *testing.T) {
 		if i > 0 && c.ParentID != nil || c.GEmbedded != nil || c.PickedID != nil || c.Picked.ID != 0 {
 			t.Errorf("Children[%d] = %+v of %+v; want it without keys", i, c, c.Picked)
 		}
+	}
+}
+
+// A foreign key that two rows claim is set twice, and the association that may fail is
+// found before others that cannot.
+func TestAssignTakesBackAForeignKeyThatWasSetTwice(t *testing.T) {
+	type Child struct {
+		ID     types.Snowflake
+		RootID types.Snowflake
+	}
+	type Root struct {
+		ID       types.Snowflake
+		PickedID *picky
+		Picked   *gUser
+		Children []*Child
+	}
+	child := &Child{RootID: 77}
+	list := []Root{{ID: 2, Picked: &gUser{ID: 3}, Children: []*Child{child}}, {ID: 3, Children: []*Child{child}}, {Picked: &gUser{ID: 5}}}
+	err := gormplugin.New(&counting{}).Assign(t.Context(), open(t), list)
+	if !errors.Is(err, errEmpty) {
+		t.Fatalf("Assign = %v; want the error of the type of PickedID", err)
+	}
+	if *child != (Child{RootID: 77}) || list[0].PickedID != nil || list[2].ID != 0 {
+		t.Errorf("Assign = %v left %+v of %+v; want nothing changed", err, *child, list)
 	}
 }
 
@@ -692,6 +726,46 @@ func TestAssignLeavesForeignKeysToKeysThatAreNotKnownYet(t *testing.T) {
 	equal(t, "Note of a crate with one", *crate.Note, gNote{ID: 1, OwnerID: 7, OwnerType: "crates"})
 }
 
+type GCode struct{ Inner string }
+
+// What is no key may well be empty: then who refers to it refers to that, unless the
+// database is going to fill it.
+func TestAssignCopiesEmptyReferences(t *testing.T) {
+	type Child struct {
+		ID      types.Snowflake
+		Empty   string
+		Pointer *string
+		Null    *types.Snowflake
+		Inner   string
+		Default string
+	}
+	type Parent struct {
+		ID      types.Snowflake
+		Empty   string
+		Pointer *string
+		Null    types.NullSnowflake
+		*GCode
+		Default  string  `gorm:"default:(lower('X'))"`
+		Empties  []Child `gorm:"foreignKey:Empty;references:Empty"`
+		Pointers []Child `gorm:"foreignKey:Pointer;references:Pointer"`
+		Nulls    []Child `gorm:"foreignKey:Null;references:Null"`
+		Inners   []Child `gorm:"foreignKey:Inner;references:Inner"`
+		Defaults []Child `gorm:"foreignKey:Default;references:Default"`
+		Notes    []gNote `gorm:"polymorphic:Owner;foreignKey:Null"`
+	}
+	word, old := "old", types.Snowflake(5)
+	children := func() []Child { return []Child{{Empty: word, Pointer: &word, Null: &old, Inner: word, Default: word}} }
+	p := &Parent{Empties: children(), Pointers: children(), Nulls: children(), Inners: children(), Defaults: children(), Notes: []gNote{{OwnerID: 5}}}
+	assign(t, p)
+	equal(t, "Empty", p.Empties[0].Empty, "")
+	equal(t, "Pointer", p.Pointers[0].Pointer, nil)
+	equal(t, "Null", p.Nulls[0].Null, nil)
+	equal(t, "Inner", p.Inners[0].Inner, "")
+	equal(t, "GCode", p.GCode, nil)
+	equal(t, "Default", p.Defaults[0].Default, "old")
+	equal(t, "Notes[0]", p.Notes[0], gNote{p.Notes[0].ID, 0, "parents"})
+}
+
 // As in a Create.
 func TestAssignTakesAnEmptyPolymorphicTypeForNone(t *testing.T) {
 	type Nameless struct {
@@ -754,6 +828,20 @@ func TestAssignedKeysGoByOwner(t *testing.T) {
 	assign(t, list)
 	got := fmt.Sprint(list[0].ID, list[1].Company.ID, list[1].ID, list[0].Notes[0].ID, list[0].Notes[1].ID, list[1].Notes[0].ID)
 	equal(t, "user, company, user, notes of the first, note of the second", got, "1 4 5 2 3 6")
+	phone := &gPhone{}
+	list = []gUser{{Phones: []*gPhone{phone, phone}}, {Phones: []*gPhone{{}}}} // one row, twice
+	assign(t, list)
+	equal(t, "users, phones", fmt.Sprint(list[0].ID, list[1].ID, phone.ID, list[1].Phones[0].ID), "1 2 3 4")
+	list = make([]gUser, 20)
+	for i := range list {
+		list[i].Phones = []*gPhone{{}}
+	}
+	assign(t, list)
+	for i, u := range list {
+		if u.Phones[0].ID != types.Snowflake(20+i+1) {
+			t.Errorf("key of the phone of user %d = %d; want %d", i, u.Phones[0].ID, 20+i+1)
+		}
+	}
 }
 
 // The post is found before the user, and the user before the tenant whose key it
@@ -827,6 +915,58 @@ func TestAssignOrdersRowsThatReferToACircle(t *testing.T) {
 	}
 }
 
+type cLink struct {
+	ID     types.Snowflake
+	NextID *types.Snowflake
+	Next   *cLink
+	PrevID *types.Snowflake
+	Prev   *cLink
+}
+
+// A row that refers to itself waits for nothing, and a slice gives way before a circle
+// is broken up at a row that refers to one outside of it.
+func TestAssignLetsGoOfNoMoreThanACircle(t *testing.T) {
+	self := &cLink{}
+	self.Next = self
+	list := []*cLink{self, {}}
+	assign(t, list)
+	equal(t, "keys of one that refers to itself and the next", fmt.Sprint(self.ID, list[1].ID, *self.NextID), "1 2 1")
+	a, b := &cLink{}, &cLink{}
+	a.Next, b.Next = b, a
+	x := &cLink{Prev: a}
+	x.Next = x
+	assign(t, x)
+	if x.ID < a.ID {
+		t.Errorf("key of a row that refers to itself and to a circle = %d; want more than %d, to which it refers", x.ID, a.ID)
+	}
+	a, b = &cLink{}, &cLink{}
+	a.Next, b.Next = b, a
+	list = []*cLink{{Next: a}, {}}
+	a.Prev = list[1]
+	assign(t, list)
+	if list[1].ID > a.ID {
+		t.Errorf("key of a row of a circle = %d; want more than %d, which it refers to", a.ID, list[1].ID)
+	}
+}
+
+// The first of the circle has its tenant from the second, which comes later.
+func TestAssignInACircleHandsOnWhatComesFromOutside(t *testing.T) {
+	type Tenant struct{ ID types.Snowflake }
+	type User struct {
+		TenantID  types.Snowflake `gorm:"primaryKey"`
+		ID        types.Snowflake `gorm:"primaryKey"`
+		PartnerID *types.Snowflake
+		Partner   *User `gorm:"foreignKey:TenantID,PartnerID;references:TenantID,ID"`
+		Tenant    *Tenant
+	}
+	a, b := &User{}, &User{Tenant: &Tenant{}}
+	a.Partner, b.Partner = b, a
+	assign(t, a)
+	if x := b.Tenant.ID; a.TenantID != x || b.TenantID != x || *a.PartnerID != b.ID || *b.PartnerID != a.ID {
+		t.Errorf("Assign = %+v, %+v; want the tenant %d and the partner in both", *a, *b, x)
+	}
+}
+
 // What GORM only reads is not part of the graph: a row that was loaded with its
 // customer keeps its foreign key.
 func TestAssignLeavesReadOnlyAssociationsAlone(t *testing.T) {
@@ -857,5 +997,47 @@ func TestAssignDoesNotWriteThroughPointers(t *testing.T) {
 	assign(t, x)
 	if other.ID != 3 || *x.OwnerID != 7 || x.OwnerID == &x.Owner.ID {
 		t.Errorf("Assign: the other row's key = %d, OwnerID = %d; want 3 and 7, in a place of its own", other.ID, *x.OwnerID)
+	}
+	type qOwner struct{ ID *uint }
+	type qChild struct {
+		ID      types.Snowflake
+		OwnerID *uint
+		Owner   *qOwner
+	}
+	key := uint(7)
+	y := &qChild{Owner: &qOwner{ID: &key}}
+	assign(t, y)
+	if *y.OwnerID != 7 || y.OwnerID == y.Owner.ID {
+		t.Errorf("Assign: OwnerID = %d at %p; want 7, and not at %p, where the owner has it", *y.OwnerID, y.OwnerID, y.Owner.ID)
+	}
+	type qToy struct {
+		ID        types.Snowflake
+		OwnerID   types.Snowflake
+		OwnerType *string
+	}
+	type qCat struct {
+		ID   types.Snowflake
+		Toys []qToy `gorm:"polymorphic:Owner"`
+	}
+	kind := "dogs"
+	cat := &qCat{Toys: []qToy{{OwnerType: &kind}}}
+	assign(t, cat)
+	if kind != "dogs" || *cat.Toys[0].OwnerType != "q_cats" {
+		t.Errorf("Assign: OwnerType = %q, and %q where it was; want q_cats and dogs", *cat.Toys[0].OwnerType, kind)
+	}
+	type rToy struct {
+		ID        types.Snowflake
+		OwnerID   types.Snowflake
+		OwnerType *word
+	}
+	type rCat struct {
+		ID   types.Snowflake
+		Toys []rToy `gorm:"polymorphic:Owner"`
+	}
+	own := word{"dogs"}
+	stray := &rCat{Toys: []rToy{{OwnerType: &own}}}
+	assign(t, stray)
+	if own.text != "dogs" || stray.Toys[0].OwnerType.text != "r_cats" {
+		t.Errorf("Assign: OwnerType = %v, and %v where it was; want r_cats and dogs", *stray.Toys[0].OwnerType, own)
 	}
 }

@@ -172,6 +172,28 @@ var graphAssignCases = []testCase{
 			equal(e, o.Number+".Receipt.OrderID", o.Receipt.OrderID, o.ID)
 		}
 	}},
+	// What is stored of such a key is not what is in memory, and a foreign key is what is
+	// stored of it.
+	{"AssignAgreesWithCreateOnKeysWithASerializer", func(e *env) {
+		type Lock struct {
+			ID string `gorm:"primaryKey;size:40;serializer:json"`
+		}
+		type Door struct {
+			ID      types.Snowflake
+			PlainID string `gorm:"size:40"`
+			Plain   *Lock  `gorm:"constraint:-"`
+			SameID  string `gorm:"size:40;serializer:json"`
+			Same    *Lock  `gorm:"constraint:-"`
+		}
+		e.migrate(&Lock{}, &Door{})
+		door := func() *Door { return &Door{Plain: &Lock{ID: "a"}, Same: &Lock{ID: "b"}} }
+		assigned, created := door(), door()
+		e.assign(assigned)
+		e.must(e.db.Create(created))
+		equal(e, "PlainID", assigned.PlainID, created.PlainID)
+		equal(e, "SameID", assigned.SameID, created.SameID)
+		equal(e, "locks of the door", len(e.keys("doors", "id", "plain_id", `"a"`)), 1)
+	}},
 	{"EachStatementAsksTheSourceOnce", func(e *env) {
 		e.migrate(orderModels...)
 		order := func(number string) Order {
