@@ -355,6 +355,9 @@ func (w *walk) checkForeignKeys() error {
 // for both, because an embedded pointer is the same in them. The last one would
 // win, and the first ones be stored with what is the other's.
 func (w *walk) checkShared() error {
+	if !slices.ContainsFunc(w.stations, func(s *station) bool { return len(s.plan.embedded) > 0 }) {
+		return nil
+	}
 	type slot struct {
 		row int
 		fk  *column

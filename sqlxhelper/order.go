@@ -230,7 +230,6 @@ func (w *walk) groups() []group {
 	if !w.deep {
 		return []group{{w.stations[0].table, w.stations[0].plan, w.structs}}
 	}
-	rows := make([]reflect.Value, len(w.structs))
 	// A counting sort with a bucket per circle, level and station, in the order
 	// in which they are written.
 	levels := make([]int, len(w.circles))
@@ -247,20 +246,30 @@ func (w *walk) groups() []group {
 	}
 	bucket := func(n *node) int { return n.first + n.level*len(w.circles[n.circle]) }
 	ends := make([]int, buckets+1)
+	before, inOrder := 0, w.sorted == nil
 	for i := range w.nodes {
-		ends[bucket(&w.nodes[i])+1]++
+		b := bucket(&w.nodes[i])
+		inOrder = inOrder && before <= b
+		before = b
+		ends[b+1]++
 	}
 	for b := range buckets {
 		ends[b+1] += ends[b]
 	}
-	// What is the start of a bucket becomes its end while it is filled.
-	for i := range w.nodes {
-		if w.sorted != nil {
-			i = w.sorted[i]
+	rows := w.structs // as most graphs are found: all parents, then all children
+	if inOrder {
+		ends = ends[1:]
+	} else {
+		rows = make([]reflect.Value, len(w.structs))
+		// What is the start of a bucket becomes its end while it is filled.
+		for i := range w.nodes {
+			if w.sorted != nil {
+				i = w.sorted[i]
+			}
+			b := bucket(&w.nodes[i])
+			rows[ends[b]] = w.structs[i]
+			ends[b]++
 		}
-		b := bucket(&w.nodes[i])
-		rows[ends[b]] = w.structs[i]
-		ends[b]++
 	}
 	var groups []group
 	var last *station
