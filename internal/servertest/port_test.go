@@ -3,6 +3,7 @@ package servertest
 import (
 	"bufio"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -58,22 +59,31 @@ func TestAPortIsOneTestsAlone(t *testing.T) {
 }
 
 func TestAPortWhereAServerIsLeftIsPassedOver(t *testing.T) {
-	var port string
-	t.Run("first", func(t *testing.T) { port = Port(t) })
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, at := range []int{n, n + busDistance} {
-		l, err := listenOn(t.Context(), at)
-		if err != nil {
-			t.Skipf("SKIPPED: somebody else was quicker: %v", err)
-		}
-		t.Run("second", func(t *testing.T) {
+	for _, above := range []int{0, busDistance} {
+		port, left := leaveAServer(t, above)
+		t.Run("next", func(t *testing.T) {
 			if got := Port(t); got == port {
-				t.Errorf("Port(t) while a server listens on %d = %s; want another", at, got)
+				t.Errorf("Port(t) while a server listens %d above %s = %s; want another", above, port, got)
 			}
 		})
-		_ = l.Close()
+		_ = left.Close()
 	}
+}
+
+// leaveAServer returns a port that a test has had, and what listens that far above it
+// since then. Another test may be quicker to take the port, and then it is the next.
+func leaveAServer(t *testing.T, above int) (port string, left net.Listener) {
+	t.Helper()
+	for range 100 {
+		t.Run("first", func(t *testing.T) { port = Port(t) })
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left, err = listenOn(t.Context(), n+above); err == nil {
+			return port, left
+		}
+	}
+	t.Fatalf("a hundred ports were taken by others; want one")
+	return "", nil // not reached
 }
