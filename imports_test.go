@@ -53,8 +53,9 @@ var rules = map[string]rule{
 	"core/segment":          {packages: []string{"types"}},
 	"core/serial":           {packages: []string{"types", "core"}},
 	// Neither knows core: any source of keys serves.
-	"gormplugin": {packages: []string{"types"}, modules: gorm},
-	"sqlxhelper": {packages: []string{"types"}, modules: sqlx},
+	"gormplugin":             {packages: []string{"types"}, modules: gorm},
+	"gormplugin/schemacheck": {packages: []string{"types", "gormplugin"}, modules: gorm},
+	"sqlxhelper":             {packages: []string{"types"}, modules: sqlx},
 	// A module of its own for the same reason as the leases'.
 	"sqlxhelper/pgxcopy": {packages: []string{"types", "sqlxhelper"}, modules: slices.Concat(sqlx, pgx)},
 }

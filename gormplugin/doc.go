@@ -109,12 +109,10 @@
 //	db.Where(gormplugin.CreatedBetween(from, to)).Find(&orders)
 //	gorm.G[Order](db, gormplugin.PageBefore(last, 50)).Find(ctx)
 //
-// # Before it hurts
+// # Checking the schema
 //
-// [Check] compares models with the tables that are there: columns that keys do not
-// fit, a database that still counts, models that nobody gives a key. It needs
-// PostgreSQL 12 or later. AutoMigrate makes the right columns everywhere; on SQLite,
-// [UseRowIDs] makes better ones.
+// Package schemacheck compares models with the tables that are there. AutoMigrate
+// makes the right columns everywhere; on SQLite, [UseRowIDs] makes better ones.
 //
 // # What fails, and how
 //

@@ -15,8 +15,9 @@ func TestCodeOnThePagesIsThatOfTheExamples(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("Glob = %v, %v; want the examples", files, err)
 	}
+	files = append(files, filepath.Join("schemacheck", "example_test.go"), filepath.Join("..", "internal", "gormcases", "migrating.go"))
 	var sources []string
-	for _, file := range append(files, filepath.Join("..", "internal", "gormcases", "migrating.go")) {
+	for _, file := range files {
 		sources = append(sources, flush(t, file))
 	}
 	for _, page := range []string{"gorm.md", "migrating.md"} {

@@ -3,6 +3,7 @@ package gormcases
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -137,7 +138,7 @@ var acceptance = map[string]string{
 
 func TestEveryRequirementHasItsCase(t *testing.T) {
 	claims := map[string]bool{}
-	for _, c := range cases() {
+	for _, c := range slices.Concat(cases(), checks()) {
 		if claims[c.claim] {
 			t.Errorf("two cases are called %s", c.claim)
 		}

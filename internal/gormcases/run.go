@@ -1,5 +1,5 @@
-// Package gormcases holds what gormplugin does on a database, as tests that run
-// on any: the package runs them on SQLite, the integration module on servers.
+// Package gormcases holds what gormplugin and schemacheck do on a database, as tests
+// that run on any: the packages run them on SQLite, the integration module on servers.
 package gormcases
 
 import (
@@ -30,12 +30,23 @@ type Target struct {
 	Returning bool
 }
 
-// Run runs all cases on target.
+// Run runs the cases of the plugin on target.
 func Run(t *testing.T, target Target) {
 	t.Helper()
-	for i, c := range cases() {
+	run(t, target, "c", cases())
+}
+
+// RunChecks runs those of schemacheck and of docs/migrating.md.
+func RunChecks(t *testing.T, target Target) {
+	t.Helper()
+	run(t, target, "k", checks())
+}
+
+func run(t *testing.T, target Target, prefix string, list []testCase) {
+	t.Helper()
+	for i, c := range list {
 		t.Run(c.claim, func(t *testing.T) {
-			e := &env{T: t, target: target, prefix: fmt.Sprintf("c%d_", i), src: &counter{}, database: target.Database(t)}
+			e := &env{T: t, target: target, prefix: fmt.Sprintf("%s%d_", prefix, i), src: &counter{}, database: target.Database(t)}
 			e.db = e.open(&gorm.Config{})
 			if err := e.db.Use(gormplugin.New(e.src)); err != nil {
 				t.Fatalf("Use(New(source)) = %v; want no error", err)
@@ -45,10 +56,13 @@ func Run(t *testing.T, target Target) {
 	}
 }
 
-// cases returns all cases.
+// checks returns the cases of schemacheck and of docs/migrating.md.
+func checks() []testCase { return slices.Concat(checkCases, migratingCases) }
+
+// cases returns the cases of the plugin.
 func cases() []testCase {
-	return slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, scopeCases, checkCases, schemaCases,
-		limitCases, transactionCases, migratingCases, propertyCases, graphAssignCases,
+	return slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, scopeCases, schemaCases,
+		limitCases, transactionCases, propertyCases, graphAssignCases,
 	)
 }
 

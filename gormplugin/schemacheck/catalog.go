@@ -1,11 +1,10 @@
-package gormplugin
+package schemacheck
 
 import (
 	"fmt"
 	"strings"
 
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 )
 
 // A class is what of a type matters for keys.
@@ -25,8 +24,9 @@ type table struct {
 	columns []tableColumn
 	fixed   string   // what to do instead of altering the table, if it cannot be
 	rowid   bool     // SQLite: there is a rowid, and the primary key is not it
-	sql     string   // SQLite: the statement that made it
-	more    []string // SQLite: those that made its indexes and triggers
+	counts  bool     // SQLite: by AUTOINCREMENT
+	beside  []string // SQLite: its indexes and triggers
+	views   []string // SQLite: those that may read it
 }
 
 // A tableColumn is a column of the database.
@@ -83,28 +83,23 @@ func (t *table) alone(c *tableColumn) bool {
 	return c.key > 0
 }
 
-// beside reports whether f is the primary key of a table of SQLite's, could be
+// canBeRowID reports whether w is the primary key of a table of SQLite's, could be
 // the rowid, and is not.
-func (t *table) beside(f *schema.Field) bool {
-	if !t.rowid || !canBeRowID(f) {
+func (t *table) canBeRowID(w *wantedColumn) bool {
+	f := w.field
+	if !t.rowid || w.text || !f.PrimaryKey || len(f.Schema.PrimaryFields) != 1 || !w.filled && !ours(f) {
 		return false
 	}
 	c := t.column(f.DBName)
 	return c != nil && c.class == classWide && t.alone(c)
 }
 
-// canBeRowID reports whether f is a key of ours, alone, and a number.
-func canBeRowID(f *schema.Field) bool {
-	k, ok := kindOf(f.IndirectFieldType)
-	return ok && k != text && f.PrimaryKey && len(f.Schema.PrimaryFields) == 1 && (ours(f) || tagged(f))
-}
-
 // catalogs read a table by the name of the dialect. A table without columns is
 // none.
 var catalogs = map[string]func(c *checker, name string) (*table, error){
-	sqliteName:   sqliteTable,
-	postgresName: postgresTable,
-	mysqlName:    mysqlTable,
+	"sqlite":   sqliteTable,
+	"postgres": postgresTable,
+	"mysql":    mysqlTable,
 }
 
 // PostgreSQL.

@@ -1,15 +1,22 @@
-package gormplugin
+package schemacheck
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+	"gorm.io/gorm/utils"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
 )
 
 // A Problem is a kind of [Finding].
@@ -17,9 +24,9 @@ type Problem string
 
 // What Check finds.
 const (
-	// NotInstalled: GORM would store the zero key, see [Installed].
+	// NotInstalled: GORM would store the zero key, see [gormplugin.Installed].
 	NotInstalled Problem = "plugin not installed"
-	// BadModel: every create of the model is a [ModelError].
+	// BadModel: every create of the model is a [gormplugin.ModelError].
 	BadModel Problem = "model cannot work"
 	// NoKey: the plugin fills no column of the model, and the model does not say
 	// that this is meant: its key is no foreign key, has no snowflake:-, no
@@ -51,7 +58,7 @@ const (
 	// NoRowID: on SQLite the key is an index beside the table instead of the
 	// table itself. Only the very words INTEGER PRIMARY KEY make it the table, not
 	// INT or BIGINT, and not with DESC. Inserts are slower and the file is larger,
-	// and a key may be NULL. Nothing breaks; see [UseRowIDs].
+	// and a key may be NULL. Nothing breaks; see [gormplugin.UseRowIDs].
 	NoRowID Problem = "key is not the rowid"
 )
 
@@ -66,19 +73,17 @@ type Finding struct { //nolint:errname // most programs print it; that it is an 
 	Is      string // what was found
 	Want    string // what should be there
 	Fix     string // the way out, in words
-	// The way out in statements, if there is one. Read them before you run them,
-	// one finding at a time: what another one says of the same table may have
-	// changed after it, and Check tells anew. Run them on one connection and stop at
-	// the first error; on SQLite, then run ROLLBACK, PRAGMA legacy_alter_table = OFF
-	// and PRAGMA foreign_keys = ON. They convert every value or fail and leave the
-	// table as it was: where the column is no number, text that is none stops them.
+	// The way out in statements, if there is one. Read them before you run them, on
+	// one connection, up to the first error. Run those of one finding, then call Check
+	// anew: another finding may have changed. They convert every value, or fail and
+	// leave the table as it was. On SQLite only a column is added so.
 	SQL []string
 }
 
 // Error returns all of the Finding but SQL in one line.
 func (f Finding) Error() string {
 	var b strings.Builder
-	b.WriteString("gormplugin: " + string(f.Problem))
+	b.WriteString("schemacheck: " + string(f.Problem))
 	if f.Model != "" {
 		b.WriteString(": " + f.Model)
 		if f.Field != "" {
@@ -103,12 +108,10 @@ func (f Finding) Error() string {
 	return b.String()
 }
 
-// Check compares models with the database and returns what does not fit the keys
-// of this package: in the models, and in the columns of their keys, of the foreign
-// keys that refer to them and of all other fields of type types.Snowflake and its
-// nullable forms. Call it in a test, or when a service starts:
+// Check compares models with the database and returns what does not fit the keys of
+// package gormplugin. Call it in a test, or when a service starts:
 //
-//	findings, err := gormplugin.Check(ctx, db, &Order{}, &Item{})
+//	findings, err := schemacheck.Check(ctx, db, &Order{}, &Item{})
 //	for _, f := range findings {
 //		log.Print(f) // and f.SQL is a way out
 //	}
@@ -117,13 +120,10 @@ func (f Finding) Error() string {
 // that declares the relation. Fresh tables of AutoMigrate give no finding on
 // PostgreSQL and MySQL, unless a model asks for a counted key, as one of type int64
 // without autoIncrement:false does. On SQLite they give [NoRowID], unless
-// [UseRowIDs] was called before.
+// [gormplugin.UseRowIDs] was called before.
 //
 // It reads the catalog and writes nothing. With dbresolver it asks the source of
 // each table, not a replica. Findings come in the order of the models.
-//
-// It needs PostgreSQL 12 or SQLite 3.26, or later ones: what it asks for is not in the
-// catalogs of older ones, which say so with an error.
 //
 // The error is that of a model that GORM cannot parse, of the database,
 // gorm.ErrInvalidDB or gorm.ErrDryRunModeUnsupported. Other dialects than SQLite,
@@ -131,20 +131,20 @@ func (f Finding) Error() string {
 // that need no database. Safe for concurrent use.
 func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
 	if db == nil || db.Config == nil || db.Dialector == nil {
-		return nil, fmt.Errorf("gormplugin: Check: %w", gorm.ErrInvalidDB)
+		return nil, fmt.Errorf("schemacheck: %w", gorm.ErrInvalidDB)
 	}
 	if db.DryRun {
-		return nil, fmt.Errorf("gormplugin: Check: %w", gorm.ErrDryRunModeUnsupported)
+		return nil, fmt.Errorf("schemacheck: %w", gorm.ErrDryRunModeUnsupported)
 	}
 	c := checker{db: db.Session(&gorm.Session{NewDB: true, Context: ctx}), tables: map[string]*table{}, missing: map[string]bool{}}
-	if !Installed(db) {
+	if !gormplugin.Installed(db) {
 		c.findings = append(c.findings, Finding{Problem: NotInstalled, Fix: "call db.Use(gormplugin.New(source))"})
 	}
 	var schemas []*schema.Schema
 	for _, m := range models {
 		stmt := &gorm.Statement{DB: c.db}
 		if err := stmt.Parse(m); err != nil {
-			return nil, fmt.Errorf("gormplugin: Check: %T: %w", m, err)
+			return nil, fmt.Errorf("schemacheck: %T: %w", m, err)
 		}
 		if !slices.Contains(schemas, stmt.Schema) {
 			schemas = append(schemas, stmt.Schema)
@@ -156,12 +156,12 @@ func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
 	}
 	read, ok := catalogs[c.db.Name()]
 	if !ok {
-		return c.findings, fmt.Errorf("gormplugin: Check knows the dialects sqlite, postgres and mysql, not %q", c.db.Name())
+		return c.findings, fmt.Errorf("schemacheck: Check knows the dialects sqlite, postgres and mysql, not %q", c.db.Name())
 	}
 	c.catalog = read
 	for _, w := range c.wanted {
 		if err := c.column(w); err != nil {
-			return nil, fmt.Errorf("gormplugin: Check: table %s: %w", w.table(), err)
+			return nil, fmt.Errorf("schemacheck: table %s: %w", w.table(), err)
 		}
 	}
 	return c.findings, nil
@@ -209,12 +209,11 @@ func modelName(s *schema.Schema) string {
 
 // model finds what is wrong with s itself, and notes its columns.
 func (c *checker) model(s *schema.Schema) {
-	m := model{schema: s}
-	p := m.plan()
+	fields, err := gormplugin.Filled(s)
 	about := Finding{Model: modelName(s), Table: s.Table}
-	if p.err != nil {
-		about.Problem, about.Is = BadModel, p.err.Error()
-		if e := (*ModelError)(nil); errors.As(p.err, &e) {
+	if err != nil {
+		about.Problem, about.Is = BadModel, err.Error()
+		if e := (*gormplugin.ModelError)(nil); errors.As(err, &e) {
 			about.Model, about.Field, about.Is = e.Model, e.Field, e.Reason
 			about.Table = ""
 		}
@@ -222,11 +221,11 @@ func (c *checker) model(s *schema.Schema) {
 		return
 	}
 	seen := &seenModel{schema: s}
-	for i := range p.columns {
-		seen.filled = append(seen.filled, p.columns[i].field.DBName)
+	for _, f := range fields {
+		seen.filled = append(seen.filled, f.DBName)
 	}
 	slices.Sort(seen.filled)
-	if len(p.columns) == 0 && !meant(s) {
+	if len(fields) == 0 && !meant(s) {
 		about.Problem, about.Is = NoKey, "no primary key"
 		if f := s.PrioritizedPrimaryField; f != nil {
 			about.Field, about.Column, about.Is = f.Name, f.DBName, "of type "+f.FieldType.String()
@@ -266,11 +265,40 @@ func meant(s *schema.Schema) bool {
 	s.Relationships.Mux.RLock()
 	defer s.Relationships.Mux.RUnlock()
 	for _, f := range s.PrimaryFields {
-		if f.Creatable && !filledByDatabase(f) && f.TagSettings[tagName] != tagOff && !foreign(s, f) {
+		_, value := f.TagSettings["DEFAULT"]
+		said := value || utils.CheckTruth(f.TagSettings["AUTOINCREMENT"]) || f.TagSettings["SNOWFLAKE"] == "-"
+		if f.Creatable && !said && !foreign(s, f) {
 			return false
 		}
 	}
 	return len(s.PrimaryFields) > 0
+}
+
+// foreign reports whether f refers to another row.
+func foreign(s *schema.Schema, f *schema.Field) bool {
+	for _, rel := range s.Relationships.Relations {
+		for _, ref := range rel.References {
+			if ref.ForeignKey == f {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ours reports whether f has a type of package types, or a nullable form of it.
+func ours(f *schema.Field) bool {
+	switch f.IndirectFieldType {
+	case reflect.TypeFor[types.Snowflake](), reflect.TypeFor[types.NullSnowflake](), reflect.TypeFor[sql.Null[types.Snowflake]]():
+		return true
+	}
+	return false
+}
+
+// fills reports whether the plugin fills f.
+func fills(f *schema.Field) bool {
+	fields, err := gormplugin.Filled(f.Schema)
+	return err == nil && slices.Contains(fields, f)
 }
 
 func columnList(names []string) string {
@@ -284,28 +312,25 @@ func columnList(names []string) string {
 // type, wherever their table is.
 func (c *checker) relations(rels *schema.Relationships) {
 	rels.Mux.RLock()
-	defer rels.Mux.RUnlock()
-	names := make([]string, 0, len(rels.Relations))
-	for name := range rels.Relations {
-		names = append(names, name)
+	var list []*schema.Relationship
+	for _, name := range slices.Sorted(maps.Keys(rels.Relations)) {
+		list = append(list, rels.Relations[name])
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		rel := rels.Relations[name]
+	var embedded []*schema.Relationships
+	for _, name := range slices.Sorted(maps.Keys(rels.EmbeddedRelations)) {
+		embedded = append(embedded, rels.EmbeddedRelations[name])
+	}
+	rels.Mux.RUnlock() // fills locks it as well
+	for _, rel := range list {
 		for _, ref := range rel.References {
 			key, fk := ref.PrimaryKey, ref.ForeignKey
-			if key != nil && fk != nil && fk.DBName != "" && (wide(key) || tagged(key) || ours(fk)) {
+			if key != nil && fk != nil && fk.DBName != "" && (ours(key) || fills(key) || ours(fk)) {
 				c.want(fk, false, key, bound(rel))
 			}
 		}
 	}
-	embedded := make([]string, 0, len(rels.EmbeddedRelations))
-	for name := range rels.EmbeddedRelations {
-		embedded = append(embedded, name)
-	}
-	slices.Sort(embedded)
-	for _, name := range embedded {
-		c.relations(rels.EmbeddedRelations[name])
+	for _, rels := range embedded {
+		c.relations(rels)
 	}
 }
 
@@ -330,11 +355,11 @@ func (c *checker) want(f *schema.Field, filled bool, refers *schema.Field, bound
 			return
 		}
 	}
-	k, ok := kindOf(f.IndirectFieldType)
-	if !ok && refers != nil { // such as a sql.NullString
-		k, ok = kindOf(refers.IndirectFieldType)
+	typ := f.IndirectFieldType
+	if typ.Kind() == reflect.Struct && !ours(f) && refers != nil { // such as a sql.NullString
+		typ = refers.IndirectFieldType
 	}
-	w := &wantedColumn{field: f, text: ok && k == text, filled: filled}
+	w := &wantedColumn{field: f, text: typ.Kind() == reflect.String, filled: filled}
 	if bound {
 		w.refers = refers
 	}
@@ -417,7 +442,7 @@ func (c *checker) column(w *wantedColumn) error {
 			fix += "; and add autoIncrement:false to the tag, or GORM makes it count again"
 		}
 		add(Counted, col.counted, "no counting", fix, sql)
-	} else if t.beside(w.field) {
+	} else if t.canBeRowID(w) {
 		fix, sql := retype("integer")
 		fix = "call gormplugin.UseRowIDs before AutoMigrate makes the table; for this one, " + fix
 		add(NoRowID, col.typ+", with an index of its own", "INTEGER PRIMARY KEY, in these words and without DESC", fix, sql)
@@ -437,12 +462,11 @@ func (c *checker) sign(w *wantedColumn) (without, with bool, err error) {
 	if key == nil && w.filled {
 		key = w.field
 	}
-	if w.text || key == nil || c.db.Name() != mysqlName {
+	if w.text || key == nil || c.db.Name() != "mysql" {
 		return false, false, nil
 	}
-	if wide(key) && fills(key) {
-		k, _ := kindOf(key.IndirectFieldType)
-		return k == unsigned, k != unsigned, nil
+	if kind := key.IndirectFieldType.Kind(); kind != reflect.String && fills(key) {
+		return kind == reflect.Uint64, kind != reflect.Uint64, nil
 	}
 	t, err := c.load(key.Schema.Table)
 	if err != nil || t == nil {
@@ -453,12 +477,6 @@ func (c *checker) sign(w *wantedColumn) (without, with bool, err error) {
 		return false, false, nil
 	}
 	return col.unsigned, !col.unsigned, nil
-}
-
-// fills reports whether the plugin fills f.
-func fills(f *schema.Field) bool {
-	m := model{schema: f.Schema}
-	return slices.ContainsFunc(m.plan().columns, func(c column) bool { return c.field == f })
 }
 
 // load returns a table of the database, or nil if there is none.

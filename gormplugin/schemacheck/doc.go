@@ -1,0 +1,43 @@
+// Package schemacheck compares GORM models with the tables of a database, and
+// reports what does not fit the keys of package gormplugin.
+//
+//	findings, err := schemacheck.Check(ctx, db, &Order{}, &Item{})
+//	for _, f := range findings {
+//		log.Print(f)
+//	}
+//
+// Call it in a test, when a service starts, or before a migration. A service does
+// not need it to run.
+//
+// # What it finds
+//
+//   - in models: no plugin, no key, a key that cannot work, two models of one table
+//     that differ;
+//   - in tables: columns that are missing, too narrow, of text, or of another sign
+//     than the key that they refer to, and a database that still counts. It looks at
+//     keys, at foreign keys that refer to them, and at all other fields of the types
+//     of package types.
+//
+// Each [Problem] says what happens if nothing is done.
+//
+// # What is guaranteed
+//
+// Check reads the catalog and writes nothing. It runs no statement of a finding. It
+// looks only at the tables of the models.
+//
+// [Finding.Fix] is the way out in words. [Finding.SQL] has it in statements, where the
+// database can alter a table in place. They convert every value to the key that it
+// stands for, or fail. Read them, and try them on a copy.
+//
+// SQLite alters no column. There a finding describes the steps that SQLite's
+// documentation gives, for the table at hand, and has no statements.
+//
+// # Under which conditions
+//
+//   - PostgreSQL 12, SQLite 3.37, MySQL 8 or MariaDB 10.6, or later ones. An older
+//     catalog is an error.
+//   - All models that share relations are given to one call: a has-many child is
+//     looked at with the model that declares the relation.
+//   - The statements of one finding run on one connection, in their order, up to the
+//     first error, while no program writes to the tables. Then call Check anew.
+package schemacheck
