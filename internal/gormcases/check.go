@@ -130,6 +130,16 @@ func (e *env) repairs(models ...any) {
 	e.Errorf("after ten repairs Check finds %v; want nothing", e.check(e.db, models...))
 }
 
+// mariadb reports whether the database is MariaDB, and not MySQL.
+func (e *env) mariadb() bool {
+	e.Helper()
+	var version string
+	if e.mysql() {
+		e.must(e.db.Raw("SELECT version()").Scan(&version))
+	}
+	return strings.Contains(version, "MariaDB")
+}
+
 func (e *env) sqlite() bool   { return e.db.Name() == "sqlite" }
 func (e *env) postgres() bool { return e.db.Name() == "postgres" }
 
@@ -751,8 +761,11 @@ var checkCases = []testCase{
 		case e.sqlite():
 			e.Skip("SQLite stores text in a column of any type")
 		case e.mysql():
-			list = []string{"uuid", "varbinary(20)", "binary(16)", "enum('1','2')", "date", "decimal(22,2)"}
+			list = []string{"varbinary(20)", "binary(16)", "enum('1','2')", "date", "decimal(22,2)"}
 			good = []string{"varchar(20)", "char(20)", "bigint", "decimal(20)"}
+		}
+		if e.mariadb() {
+			list = append(list, "uuid")
 		}
 		type Ticket struct {
 			ID    string `gorm:"primaryKey;snowflake"`
@@ -783,7 +796,10 @@ var checkCases = []testCase{
 		case e.sqlite():
 			e.Skip("SQLite stores a number in a column of any type")
 		case e.mysql(): // MODIFY would take the place in the list for the value
-			list = []string{"uuid", "binary(16)", "enum('7','9')", "decimal(22,2)"}
+			list = []string{"binary(16)", "enum('7','9')", "decimal(22,2)"}
+		}
+		if e.mariadb() {
+			list = append(list, "uuid")
 		}
 		type Badge struct{ ID types.Snowflake }
 		for _, typ := range list {
@@ -922,7 +938,7 @@ var checkCases = []testCase{
 		e.finds([]any{&Leaf{}}, "column is missing ID", "column is missing Public")
 	}},
 	{"CheckFindsSequencesOfMariaDB", func(e *env) {
-		if !e.mysql() {
+		if !e.mariadb() {
 			e.Skip("MariaDB's sequences")
 		}
 		type Row struct{ ID types.Snowflake }

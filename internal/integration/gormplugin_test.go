@@ -283,7 +283,12 @@ func postgresSchema(t testing.TB) string {
 // parameters.
 func mariaDatabase(t testing.TB) string {
 	t.Helper()
-	address := servertest.MariaDB(t)
+	return mysqlDatabase(t, servertest.MariaDB(t))
+}
+
+// mysqlDatabase does so on the server of address.
+func mysqlDatabase(t testing.TB, address string) string {
+	t.Helper()
 	name := spaceName()
 	space(t, "mysql", address, "CREATE DATABASE "+name, "DROP DATABASE "+name)
 	config, err := mysqldriver.ParseDSN(address)

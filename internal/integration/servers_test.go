@@ -22,6 +22,10 @@ func TestMariaDBAnswers(t *testing.T) {
 	answers(t, "mysql", servertest.MariaDB(t))
 }
 
+func TestMySQLAnswers(t *testing.T) {
+	answers(t, "mysql", servertest.MySQL(t))
+}
+
 func TestRedisAnswers(t *testing.T) {
 	t.Logf("Redis at %s", servertest.Redis(t))
 }

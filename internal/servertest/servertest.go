@@ -34,6 +34,17 @@ func MariaDB(t testing.TB) string {
 	return find(t, mariaDB)
 }
 
+// MySQL returns the DSN for go-sql-driver/mysql of a MySQL server that accepts
+// connections: SNOWKEY_MYSQL_DSN, which has no default. Without it the test is
+// skipped, in CI as well; with it, a missing server is treated as in [MariaDB].
+func MySQL(t testing.TB) string {
+	t.Helper()
+	if os.Getenv(mySQL.variable) == "" {
+		t.Skip("servertest: no " + mySQL.name + " is named: set " + mySQL.variable + ", or start one: " + mySQL.start)
+	}
+	return find(t, mySQL)
+}
+
 // Redis returns the host:port of a Redis server that answers PING without a
 // password: SNOWKEY_REDIS_ADDR, or 127.0.0.1:6379. Without a server it ends the
 // test: see the package comment.
@@ -54,7 +65,7 @@ func ZooKeeper(t testing.TB) string {
 type server struct {
 	name     string                               // as a reader knows it
 	variable string                               // the environment variable that says where it is
-	fallback string                               // what the variable defaults to
+	fallback string                               // what the variable defaults to; MySQL has no default
 	form     string                               // an accepted value of the variable, for errors
 	address  func(value string) (net.Addr, error) // where to dial; the error must not repeat value
 	exchange func(net.Conn) error                 // proves that it is the server; nil: the connection will do
@@ -79,6 +90,14 @@ var mariaDB = server{
 	address:  mariaAddress,
 	start: "docker run --rm -d -p 127.0.0.1:3306:3306 -e MARIADB_ALLOW_EMPTY_ROOT_PASSWORD=1" +
 		" -e MARIADB_DATABASE=test mariadb:11.4",
+}
+
+var mySQL = server{
+	name:     "MySQL",
+	variable: "SNOWKEY_MYSQL_DSN",
+	form:     "user:password@tcp(host:3307)/database?parseTime=true",
+	address:  mariaAddress,
+	start:    "docker run --rm -d -p 127.0.0.1:3307:3306 -e MYSQL_ALLOW_EMPTY_PASSWORD=1 -e MYSQL_DATABASE=test mysql:9",
 }
 
 var redis = server{

@@ -25,6 +25,7 @@ var all = []struct {
 }{
 	{postgreSQL, PostgreSQL, func(addr string) string { return "postgres://joe:sesame@" + addr + "/test" }},
 	{mariaDB, MariaDB, func(addr string) string { return "joe:sesame@tcp(" + addr + ")/test" }},
+	{mySQL, MySQL, func(addr string) string { return "joe:sesame@tcp(" + addr + ")/test" }},
 	{redis, Redis, func(addr string) string { return addr }},
 	{zooKeeper, ZooKeeper, func(addr string) string { return addr }},
 }
@@ -129,7 +130,7 @@ func TestMessageNamesServerAddressVariableAndStart(t *testing.T) {
 
 func TestAnsweringServerReturnsTheVariableAsItIs(t *testing.T) {
 	replies := map[string][2]string{
-		"PostgreSQL": {}, "MariaDB": {},
+		"PostgreSQL": {}, "MariaDB": {}, "MySQL": {},
 		"Redis":     {"PING\r\n", "+PONG\r\n"},
 		"ZooKeeper": {"srvr", "Zookeeper version: 3.8.0\nMode: standalone\n"},
 	}
@@ -138,6 +139,16 @@ func TestAnsweringServerReturnsTheVariableAsItIs(t *testing.T) {
 		t.Setenv(s.server.variable, want)
 		if value, r := run(s.find); value != want || r.outcome != "" {
 			t.Errorf("%s(t) = %q, outcome %q %s; want %q, no outcome", s.server.name, value, r.outcome, r.message, want)
+		}
+	}
+}
+
+func TestMySQLIsSkippedAloudUnlessItIsNamed(t *testing.T) {
+	for _, ci := range []string{"", "true"} {
+		t.Setenv("CI", ci)
+		t.Setenv(mySQL.variable, "")
+		if _, r := run(MySQL); r.outcome != "skip" || !strings.Contains(r.message, mySQL.variable) || !strings.Contains(r.message, mySQL.start) {
+			t.Errorf("MySQL(t) with CI=%q and no %s: outcome %q %s; want a skip that says how to have one", ci, mySQL.variable, r.outcome, r.message)
 		}
 	}
 }
@@ -263,6 +274,9 @@ func TestNoMessageHoldsThePassword(t *testing.T) {
 
 func TestEmptyVariableMeansTheDefault(t *testing.T) {
 	for _, s := range all {
+		if s.server.fallback == "" {
+			continue
+		}
 		t.Setenv(s.server.variable, "")
 		if value, err := s.server.find(t.Context()); err == nil && value != s.server.fallback {
 			t.Errorf("%s: find() = %q; want %q", s.server.name, value, s.server.fallback)
