@@ -17,14 +17,17 @@ const (
 
 // A table is a table of the database, as its catalog describes it.
 type table struct {
-	dialect *dialect
-	quoted  string
-	columns []tableColumn
-	fixed   string   // what to do instead of altering the table, if it cannot be
-	rowid   bool     // SQLite: there is a rowid, and the primary key is not it
-	counts  bool     // SQLite: by AUTOINCREMENT
-	beside  []string // SQLite: its indexes and triggers
-	views   []string // SQLite: those that may read it
+	name         string // as a model has it
+	id           string // as the database has it, the schema included where that is needed
+	quoted       string
+	number, text string // the types that columns of keys should have
+	folds        bool   // names of columns are the same in any case
+	columns      []tableColumn
+	fixed        string   // what to do instead of altering the table, if it cannot be
+	rowid        bool     // SQLite: there is a rowid, and the primary key is not it
+	counts       bool     // SQLite: by AUTOINCREMENT
+	beside       []string // SQLite: its indexes and triggers
+	views        []string // SQLite: those that may read it
 }
 
 // A tableColumn is a column of the database.
@@ -36,6 +39,8 @@ type tableColumn struct {
 	unsigned  bool
 	length    int    // of a text; 0: not limited
 	counted   string // how the database counts, if it does
+	uncount   bool   // and should no longer, once the type is changed
+	value     bool   // has a default that is not NULL
 	sequence  string // PostgreSQL: the sequence that the column owns, quoted
 	notNull   bool
 	generated bool   // from other columns
@@ -54,17 +59,32 @@ const (
 	fixOther     = "no change of type converts its values: add a column beside it, fill that, and exchange the two, as docs/migrating.md does with UUIDs"
 )
 
-// A dialect is how the findings of a database are repaired.
-type dialect struct {
-	wide, text string
-	folds      bool // names of columns are the same in any case
-	retype     func(t *table, c *tableColumn, target string) (fix string, sql []string)
-	uncount    func(t *table, c *tableColumn, target string) (fix string, sql []string)
+// A dialect reads the catalog of a database, and knows how its tables are altered.
+type dialect interface {
+	// read returns a table by the name that a model has for it; open, by its id. One
+	// without columns is none.
+	read(c *checker, name string) (*table, error)
+	open(c *checker, id string) (*table, error)
+	// foreignKeys returns those of t, and those to t.
+	foreignKeys(c *checker, t *table) ([]*foreignKey, error)
+	// expressions returns the names of the unique indexes of t on expressions.
+	expressions(c *checker, t *table) ([]string, error)
+	// binds reports whether columns that a foreign key binds to col change with it.
+	binds(col *tableColumn, target string) bool
+	// is reports whether col is of type target already.
+	is(col *tableColumn, target string) bool
+	// statements returns how to change places to target. Foreign keys are in their way.
+	statements(c *checker, places []place, keys []*foreignKey, target string) (fix string, sql []string, err error)
+	// uncount returns how to make p, which should be of type target, count no more.
+	uncount(c *checker, p place, target string) (fix string, sql []string, err error)
 }
+
+// dialects has them by the names of GORM's dialectors.
+var dialects = map[string]dialect{"sqlite": sqlite{}, "postgres": postgres{}, "mysql": mysql{}}
 
 func (t *table) column(name string) *tableColumn {
 	for i := range t.columns {
-		if c := &t.columns[i]; c.name == name || t.dialect.folds && strings.EqualFold(c.name, name) {
+		if c := &t.columns[i]; c.name == name || t.folds && strings.EqualFold(c.name, name) {
 			return c
 		}
 	}
@@ -90,14 +110,6 @@ func (t *table) canBeRowID(w *wantedColumn) bool {
 	}
 	c := t.column(f.DBName)
 	return c != nil && c.class == classWide && t.alone(c)
-}
-
-// catalogs read a table by the name of the dialect. A table without columns is
-// none.
-var catalogs = map[string]func(c *checker, name string) (*table, error){
-	"sqlite":   sqliteTable,
-	"postgres": postgresTable,
-	"mysql":    mysqlTable,
 }
 
 // typeParts takes "numeric(20,0)" apart.

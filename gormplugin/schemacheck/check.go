@@ -55,6 +55,17 @@ const (
 	// SQL of another program, gets one of the database's. On MySQL and SQLite that
 	// is one more than the largest, which the plugin is about to store.
 	Counted Problem = "database counts as well"
+	// PointerReference: GORM leaves such a pointer in memory after
+	// Association.Delete, and writes it back at the next Save. It panics in Preload
+	// where a tree has a key of several columns.
+	PointerReference Problem = "foreign key is a pointer"
+	// NotStrict: on MySQL, the connection has no strict mode. What does not fit a
+	// column is cut and stored, without an error: text that is no number becomes 0.
+	NotStrict Problem = "connection is not in strict mode"
+	// ExpressionIndex: an upsert that meets a row by such an index cannot tell which
+	// row it was. The key in memory becomes zero, or the create is
+	// [gormplugin.ErrUnresolved].
+	ExpressionIndex Problem = "unique index on an expression"
 	// NoRowID: on SQLite the key is an index beside the table instead of the
 	// table itself. Only the very words INTEGER PRIMARY KEY make it the table, not
 	// INT or BIGINT, and not with DESC. Inserts are slower and the file is larger,
@@ -136,7 +147,8 @@ func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
 	if db.DryRun {
 		return nil, fmt.Errorf("schemacheck: %w", gorm.ErrDryRunModeUnsupported)
 	}
-	c := checker{db: db.Session(&gorm.Session{NewDB: true, Context: ctx}), tables: map[string]*table{}, missing: map[string]bool{}}
+	c := checker{db: db.Session(&gorm.Session{NewDB: true, Context: ctx}), tables: map[string]*table{}, byID: map[string]*table{},
+		missing: map[string]bool{}, indexed: map[*table]bool{}, mended: map[place]place{}}
 	if !gormplugin.Installed(db) {
 		c.findings = append(c.findings, Finding{Problem: NotInstalled, Fix: "call db.Use(gormplugin.New(source))"})
 	}
@@ -154,11 +166,14 @@ func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
 	for _, s := range schemas {
 		c.model(s)
 	}
-	read, ok := catalogs[c.db.Name()]
-	if !ok {
+	if c.dialect = dialects[c.db.Name()]; c.dialect == nil {
 		return c.findings, fmt.Errorf("schemacheck: Check knows the dialects sqlite, postgres and mysql, not %q", c.db.Name())
 	}
-	c.catalog = read
+	if c.db.Name() == "mysql" && len(c.wanted) > 0 {
+		if err := c.strict(); err != nil {
+			return nil, fmt.Errorf("schemacheck: read sql_mode: %w", err)
+		}
+	}
 	for _, w := range c.wanted {
 		if err := c.column(w); err != nil {
 			return nil, fmt.Errorf("schemacheck: table %s: %w", w.table(), err)
@@ -173,9 +188,14 @@ type checker struct {
 	findings []Finding
 	seen     []*seenModel
 	wanted   []*wantedColumn
-	catalog  func(c *checker, name string) (*table, error)
+	pointers []*schema.Field // reported
+	dialect  dialect
 	tables   map[string]*table // by name; nil: the database has none
-	missing  map[string]bool   // by name: reported
+	byID     map[string]*table
+	missing  map[string]bool // by name: reported
+	indexed  map[*table]bool // its unique indexes were looked at
+	mended   map[place]place // by the statements of the finding on another
+	keys     []*foreignKey   // MySQL: of all schemas that matter, once read
 }
 
 type seenModel struct {
@@ -325,6 +345,7 @@ func (c *checker) relations(rels *schema.Relationships) {
 		for _, ref := range rel.References {
 			key, fk := ref.PrimaryKey, ref.ForeignKey
 			if key != nil && fk != nil && fk.DBName != "" && (ours(key) || fills(key) || ours(fk)) {
+				c.pointer(fk)
 				c.want(fk, false, key, bound(rel))
 			}
 		}
@@ -384,14 +405,14 @@ func (c *checker) column(w *wantedColumn) error {
 		return nil
 	}
 	// What the column should be, all in one, since MySQL's statement says it all.
-	target := t.dialect.wide
+	target := t.number
 	without, with, err := c.sign(w)
 	if err != nil {
 		return err
 	}
 	switch {
 	case w.text:
-		target = t.dialect.text
+		target = t.text
 	case without:
 		target += " unsigned"
 	}
@@ -412,42 +433,86 @@ func (c *checker) column(w *wantedColumn) error {
 		add(MissingColumn, "", "a column of "+target, fix, sql)
 		return nil
 	}
-	retype := func(target string) (string, []string) {
-		switch {
-		case t.fixed != "":
-			return t.fixed, nil
-		case col.fixed != "":
-			return col.fixed, nil
-		case t.dialect == onMySQL && col.counted != "" && !w.filled:
-			target += " " + col.counted // somebody relies on it
-		}
-		return t.dialect.retype(t, col, target)
+	at := place{t, col}
+	report := func(p Problem, is string) error {
+		fix, sql, err := c.change(at, target)
+		add(p, is, target, fix, sql)
+		return err
 	}
 	switch {
 	case w.filled && col.generated:
 		add(WrongType, col.typ+", generated", target+" that can be written", "drop its expression: every create fails", nil)
 	case w.text && col.class == classText && col.length > 0 && col.length < decimals, col.class == classNarrow:
-		fix, sql := retype(target)
-		add(NarrowColumn, col.typ, target, fix, sql)
+		err = report(NarrowColumn, col.typ)
 	case col.class == classOther, !w.text && col.class == classText:
-		fix, sql := retype(target)
-		add(WrongType, col.typ, target, fix, sql)
+		err = report(WrongType, col.typ)
 	case col.class == classWide && (with && col.unsigned || without && !col.unsigned):
-		fix, sql := retype(target)
-		add(Sign, col.typ, target, fix, sql)
+		err = report(Sign, col.typ)
+	}
+	if err != nil {
+		return err
 	}
 	if w.filled && col.counted != "" {
-		fix, sql := t.dialect.uncount(t, col, target)
+		fix, sql, err := c.dialect.uncount(c, at, target)
+		if err != nil {
+			return err
+		}
 		if w.field.AutoIncrement {
 			fix += "; and add autoIncrement:false to the tag, or GORM makes it count again"
 		}
 		add(Counted, col.counted, "no counting", fix, sql)
 	} else if t.canBeRowID(w) {
-		fix, sql := retype("integer")
+		fix, _, err := c.dialect.statements(c, []place{at}, nil, "integer")
+		if err != nil {
+			return err
+		}
 		fix = "call gormplugin.UseRowIDs before AutoMigrate makes the table; for this one, " + fix
-		add(NoRowID, col.typ+", with an index of its own", "INTEGER PRIMARY KEY, in these words and without DESC", fix, sql)
+		add(NoRowID, col.typ+", with an index of its own", "INTEGER PRIMARY KEY, in these words and without DESC", fix, nil)
+	}
+	if w.filled && !c.indexed[t] {
+		c.indexed[t] = true
+		return c.indexes(w, t)
 	}
 	return nil
+}
+
+// indexes finds unique indexes of t, which the plugin fills, on expressions.
+func (c *checker) indexes(w *wantedColumn, t *table) error {
+	names, err := c.dialect.expressions(c, t)
+	for _, name := range names {
+		f := w.finding(ExpressionIndex)
+		f.Field, f.Column = "", ""
+		f.Is = "unique index " + name
+		f.Want = "unique indexes on columns, which the model declares"
+		f.Fix = "look the row up yourself before the upsert, or store what the expression says in a column of its own, with uniqueIndex"
+		c.findings = append(c.findings, f)
+	}
+	return err
+}
+
+// strict finds a connection of MySQL that stores what does not fit.
+func (c *checker) strict() error {
+	var mode string
+	err := c.query(c.wanted[0].table(), "SELECT @@sql_mode").Scan(&mode).Error
+	if err == nil && !strings.Contains(mode, "STRICT_TRANS_TABLES") && !strings.Contains(mode, "STRICT_ALL_TABLES") {
+		c.findings = append(c.findings, Finding{
+			Problem: NotStrict, Is: fmt.Sprintf("sql_mode %q", mode), Want: "STRICT_TRANS_TABLES or STRICT_ALL_TABLES in it",
+			Fix: "add sql_mode='TRADITIONAL' to the parameters of the DSN, or set it on the server",
+		})
+	}
+	return err
+}
+
+// pointer reports a foreign key that is a pointer.
+func (c *checker) pointer(f *schema.Field) {
+	if f.FieldType != reflect.TypeFor[*types.Snowflake]() || slices.Contains(c.pointers, f) {
+		return
+	}
+	c.pointers = append(c.pointers, f)
+	c.findings = append(c.findings, Finding{
+		Problem: PointerReference, Model: modelName(f.Schema), Field: f.Name, Table: f.Schema.Table, Column: f.DBName,
+		Is: "*types.Snowflake", Want: "types.NullSnowflake", Fix: "change the type of the field; the column stays as it is",
+	})
 }
 
 // decimals is the number of digits of the largest key.
@@ -484,12 +549,17 @@ func (c *checker) load(name string) (*table, error) {
 	if t, ok := c.tables[name]; ok {
 		return t, nil
 	}
-	t, err := c.catalog(c, name)
+	t, err := c.dialect.read(c, name)
 	if err != nil {
 		return nil, err
 	}
-	if t != nil && len(t.columns) == 0 {
+	switch same := c.byID[t.id]; {
+	case len(t.columns) == 0:
 		t = nil
+	case same != nil: // by another name
+		t = same
+	default:
+		c.byID[t.id] = t
 	}
 	c.tables[name] = t
 	return t, nil

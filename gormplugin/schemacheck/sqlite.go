@@ -7,23 +7,40 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// A STRICT table takes few types, and bigint is none of them.
-var onSQLite, onStrictSQLite = sqliteDialect("bigint"), sqliteDialect("integer")
+type sqlite struct{}
 
-func sqliteDialect(wide string) *dialect {
-	return &dialect{
-		wide: wide, text: "text", folds: true,
-		retype: func(t *table, c *tableColumn, target string) (string, []string) {
-			rowid := target != "text" && t.alone(c)
-			if rowid {
-				target = "INTEGER PRIMARY KEY"
-			}
-			return anew(t, "with the column "+c.quoted+" as "+target, unfit(c, target, rowid)), nil
-		},
-		uncount: func(t *table, c *tableColumn, _ string) (string, []string) {
-			return anew(t, "without the word AUTOINCREMENT", ""), nil
-		},
+func (sqlite) open(*checker, string) (*table, error)               { return nil, nil } // foreignKeys has none
+func (sqlite) foreignKeys(*checker, *table) ([]*foreignKey, error) { return nil, nil }
+func (sqlite) binds(*tableColumn, string) bool                     { return false }
+func (sqlite) is(*tableColumn, string) bool                        { return false }
+
+func (sqlite) statements(_ *checker, places []place, _ []*foreignKey, target string) (string, []string, error) {
+	t, c := places[0].table, places[0].col
+	rowid := target != t.text && t.alone(c)
+	if rowid {
+		target = "INTEGER PRIMARY KEY"
 	}
+	return anew(t, "with the column "+c.quoted+" as "+target, unfit(c, target, rowid)), nil, nil
+}
+
+func (sqlite) uncount(_ *checker, p place, _ string) (string, []string, error) {
+	return anew(p.table, "without the word AUTOINCREMENT", ""), nil, nil
+}
+
+func (sqlite) expressions(c *checker, t *table) (names []string, err error) {
+	space, bare := sqliteName(t.name)
+	err = c.query(t.name, `SELECT l.name FROM pragma_index_list(?, ?) l
+		WHERE l."unique" AND EXISTS (SELECT 1 FROM pragma_index_xinfo(l.name, ?) x WHERE x.cid = -2)`, bare, space, space).Scan(&names).Error
+	return names, err
+}
+
+// sqliteName takes the name of a table apart.
+func sqliteName(name string) (space, bare string) {
+	space, bare, qualified := strings.Cut(name, ".")
+	if !qualified {
+		return "main", name
+	}
+	return space, bare
 }
 
 // anew returns how to change t in words: SQLite alters no column. These are the steps
@@ -81,12 +98,9 @@ func unfit(c *tableColumn, target string, rowid bool) string {
 // default.
 var autoincrement = regexp.MustCompile(`(?i)\bPRIMARY\s+KEY\b[\s\w]*\bAUTOINCREMENT\b`)
 
-func sqliteTable(c *checker, name string) (*table, error) {
-	t := &table{dialect: onSQLite, quoted: c.db.Statement.Quote(clause.Table{Name: name})}
-	space, bare, qualified := strings.Cut(name, ".")
-	if !qualified {
-		space, bare = "main", name
-	}
+func (sqlite) read(c *checker, name string) (*table, error) {
+	space, bare := sqliteName(name)
+	t := &table{name: name, id: space + "." + bare, quoted: c.db.Statement.Quote(clause.Table{Name: name}), number: "bigint", text: "text", folds: true}
 	var list []struct {
 		Name    string `gorm:"column:name"`
 		Type    string `gorm:"column:type"`
@@ -117,7 +131,7 @@ func sqliteTable(c *checker, name string) (*table, error) {
 		t.fixed = "it is a virtual table: make it anew"
 	}
 	if kind.Strict != 0 {
-		t.dialect = onStrictSQLite
+		t.number = "integer" // it takes few types, and bigint is none of them
 	}
 	t.rowid = kind.Type == "table" && kind.Wr == 0 && kind.Beside != 0
 	var made []struct {

@@ -1,0 +1,339 @@
+package gormcases
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/gormplugin/schemacheck"
+	"github.com/snowkey/snowkey/types"
+)
+
+// constraints returns what the database says of the foreign keys of the case, in
+// order: name, columns, table, rules. The types of columns are not in it.
+func (e *env) constraints() (list []string) {
+	e.Helper()
+	text := `SELECT CONCAT_WS(' ', k.constraint_name, k.table_name, k.column_name, k.referenced_table_name, k.referenced_column_name, r.delete_rule, r.update_rule)
+		FROM information_schema.key_column_usage k
+		JOIN information_schema.referential_constraints r ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name
+		WHERE k.constraint_schema = DATABASE() AND k.table_name LIKE ? AND k.referenced_table_name IS NOT NULL`
+	if e.postgres() {
+		text = `SELECT concat_ws(' ', conname, conrelid::regclass::text, pg_get_constraintdef(oid)) FROM pg_constraint
+			WHERE contype = 'f' AND conrelid::regclass::text LIKE ?`
+	}
+	e.must(e.db.Raw(text, e.prefix+"%").Scan(&list))
+	slices.Sort(list)
+	return list
+}
+
+// rest returns what the database says of the columns of the case, their types apart.
+func (e *env) rest() (list []string) {
+	e.Helper()
+	comment := "column_comment"
+	if e.postgres() {
+		comment = "col_description(to_regclass(table_name), ordinal_position)"
+	}
+	e.must(e.db.Raw(`SELECT CONCAT_WS(' ', table_name, column_name, is_nullable, COALESCE(column_default, 'none'), ` + comment + `)
+		FROM information_schema.columns WHERE table_schema = ` + map[bool]string{true: "current_schema()", false: "DATABASE()"}[e.postgres()] +
+		` AND table_name LIKE '` + e.prefix + `%'`).Scan(&list))
+	slices.Sort(list)
+	return list
+}
+
+// mends fails the test unless the statements of the findings on models, one finding
+// after another, lead to none, and leave foreign keys and columns as they were, but
+// for types and counters.
+func (e *env) mends(models ...any) {
+	e.Helper()
+	constraints, rest := e.constraints(), e.rest()
+	e.repairs(models...)
+	if got := e.constraints(); !slices.Equal(got, constraints) {
+		e.Errorf("foreign keys after the repair = %q; want %q", got, constraints)
+	}
+	if got := e.rest(); !slices.Equal(got, rest) {
+		e.Errorf("columns after the repair = %q; want %q", got, rest)
+	}
+}
+
+// table makes a table whose keys are of the type key, and counts where counted.
+func (e *env) table(name, key, columns string, counted bool) {
+	e.Helper()
+	count := ""
+	if counted && e.mysql() {
+		count = " AUTO_INCREMENT"
+	}
+	e.ddl(strings.ReplaceAll("CREATE TABLE `PRE_"+name+"` (`id` KEY NOT NULL"+count+", PRIMARY KEY (`id`)"+columns+")", "KEY NOT", key+" NOT"))
+}
+
+var repairCases = []testCase{
+	{"RepairKeepsForeignKeysAsTheyWere", func(e *env) {
+		if e.sqlite() {
+			e.Skip("it has no statements")
+		}
+		type Item struct {
+			ID      types.Snowflake
+			OrderID types.Snowflake
+		}
+		type Order struct {
+			ID         types.Snowflake
+			CustomerID types.NullSnowflake
+			ParentID   types.NullSnowflake
+			Parent     *Order
+			Items      []Item
+		}
+		type Customer struct {
+			ID     types.Snowflake
+			Orders []Order
+		}
+		kinds := map[string]bool{"varchar(40)": false, "varchar(19)": false}
+		if e.mysql() {
+			kinds = map[string]bool{"int unsigned": true, "bigint unsigned": true, "int": true, "varchar(40)": false}
+		}
+		for key, counted := range kinds {
+			e.table("customers", key, "", counted)
+			e.table("orders", key, ", `customer_id` "+key+" NULL, `parent_id` "+key+" NULL"+
+				", CONSTRAINT PRE_a FOREIGN KEY (`customer_id`) REFERENCES `PRE_customers` (`id`) ON DELETE SET NULL ON UPDATE CASCADE"+
+				", CONSTRAINT PRE_b FOREIGN KEY (`parent_id`) REFERENCES `PRE_orders` (`id`) ON DELETE CASCADE", counted)
+			e.table("items", key, ", `order_id` "+key+" NOT NULL, CONSTRAINT PRE_c FOREIGN KEY (`order_id`) REFERENCES `PRE_orders` (`id`) ON DELETE CASCADE ON UPDATE RESTRICT", counted)
+			// Of no model, and it has to follow.
+			e.table("notes", key, ", `item_id` "+key+" NOT NULL, CONSTRAINT PRE_d FOREIGN KEY (`item_id`) REFERENCES `PRE_items` (`id`)", false)
+			if e.mysql() {
+				e.ddl("ALTER TABLE `PRE_notes` MODIFY `item_id` " + key + " NOT NULL COMMENT 'it''s AUTO_INCREMENT, no'")
+			} else {
+				e.ddl("COMMENT ON COLUMN PRE_notes.item_id IS 'a note'")
+			}
+			e.ddl("INSERT INTO `PRE_customers` (`id`) VALUES ('1')")
+			e.ddl("INSERT INTO `PRE_orders` VALUES ('2', '1', NULL), ('3', NULL, '2')")
+			e.ddl("INSERT INTO `PRE_items` VALUES ('4', '3')")
+			e.ddl("INSERT INTO `PRE_notes` VALUES ('5', '4')")
+			models := []any{&Customer{}, &Order{}, &Item{}}
+			e.mends(models...)
+			equal(e, "customer of order 2", e.keys("orders", "customer_id", "id", 2)[0], 1)
+			equal(e, "parent of order 3", e.keys("orders", "parent_id", "id", 3)[0], 2)
+			equal(e, "order of item 4", e.keys("items", "order_id", "id", 4)[0], 3)
+			e.must(e.db.Create(&Customer{Orders: []Order{{Items: []Item{{}}}}}))
+			if e.db.Create(&Item{OrderID: 99}).Error == nil {
+				e.Error("Create of an item of no order = nil; want the error of the foreign key")
+			}
+			if e.mysql() && e.db.Exec("INSERT INTO "+e.prefix+"customers () VALUES ()").Error == nil {
+				e.Error("INSERT without a key = nil; want an error, since nothing counts any more")
+			}
+			e.ddl("DELETE FROM `PRE_notes`")
+			e.ddl("DELETE FROM `PRE_orders` WHERE `id` = '2'") // and order 3 with it, and its item
+			e.must(e.db.Exec("DELETE FROM " + e.prefix + "customers WHERE id = 1"))
+			equal(e, "items of order 3", len(e.keys("items", "id", "order_id", 3)), 0)
+			for _, table := range []string{"notes", "items", "orders", "customers"} {
+				e.ddl("DROP TABLE `PRE_" + table + "`")
+			}
+		}
+	}},
+	{"RepairKeepsForeignKeysOfSeveralColumns", func(e *env) {
+		if e.sqlite() {
+			e.Skip("it has no statements")
+		}
+		type Item struct {
+			ID       types.Snowflake
+			TenantID types.Snowflake
+			OrderID  types.Snowflake
+		}
+		type Order struct {
+			TenantID types.Snowflake `gorm:"primaryKey"`
+			ID       types.Snowflake `gorm:"primaryKey"`
+			Items    []Item          `gorm:"foreignKey:TenantID,OrderID;references:TenantID,ID"`
+		}
+		key := "varchar(40)"
+		if e.mysql() {
+			key = "int unsigned"
+		}
+		e.ddl("CREATE TABLE `PRE_orders` (`tenant_id` " + key + " NOT NULL, `id` " + key + " NOT NULL, PRIMARY KEY (`tenant_id`, `id`))")
+		e.table("items", key, ", `tenant_id` "+key+" NOT NULL, `order_id` "+key+" NOT NULL"+
+			", CONSTRAINT PRE_a FOREIGN KEY (`tenant_id`, `order_id`) REFERENCES `PRE_orders` (`tenant_id`, `id`) ON DELETE CASCADE", false)
+		e.ddl("INSERT INTO `PRE_orders` VALUES ('1', '2')")
+		e.ddl("INSERT INTO `PRE_items` VALUES ('3', '1', '2')")
+		e.mends(&Order{}, &Item{})
+		equal(e, "order of item 3", e.keys("items", "order_id", "id", 3)[0], 2)
+	}},
+	{"RepairNamesTheFindingsThatItMendsToo", func(e *env) {
+		if !e.mysql() {
+			e.Skip("elsewhere a number refers to one of another width")
+		}
+		type Part struct {
+			ID    types.Snowflake
+			BoxID types.Snowflake
+		}
+		type Box struct {
+			ID    types.Snowflake
+			Parts []Part
+		}
+		e.table("boxes", "int unsigned", "", true)
+		e.table("parts", "bigint", ", `box_id` int unsigned NOT NULL, CONSTRAINT PRE_a FOREIGN KEY (`box_id`) REFERENCES `PRE_boxes` (`id`)", false)
+		const narrow = "column is too narrow "
+		findings := e.finds([]any{&Box{}, &Part{}}, narrow+"ID", "database counts as well ID", narrow+"BoxID")
+		for _, f := range findings[1:] {
+			if len(f.SQL) != 0 || !strings.Contains(f.Fix, e.prefix+"boxes.id") {
+				e.Errorf("finding = %v, SQL %q; want no SQL, and the first finding named", f, f.SQL)
+			}
+		}
+		e.repair(findings[0])
+		e.finds([]any{&Box{}, &Part{}})
+	}},
+	{"RepairRefusesBeforeAForeignKeyIsDropped", func(e *env) {
+		if e.sqlite() {
+			e.Skip("it has no statements")
+		}
+		type Part struct {
+			ID    types.Snowflake
+			BoxID types.Snowflake
+		}
+		type Box struct {
+			ID    types.Snowflake
+			Parts []Part
+		}
+		tests := []struct{ key, no string }{{"varchar(40)", "1e3"}, {"varchar(40)", "1.5"}, {"varchar(40)", "007"}, {"varchar(40)", "-5"}, {"varchar(40)", " 5"}, {"varchar(40)", "9223372036854775808"}}
+		if e.mysql() {
+			tests = append(tests, struct{ key, no string }{"bigint unsigned", "9223372036854775808"})
+		}
+		for _, test := range tests {
+			e.table("boxes", test.key, "", false)
+			e.table("parts", "bigint", ", `box_id` "+test.key+" NOT NULL, CONSTRAINT PRE_a FOREIGN KEY (`box_id`) REFERENCES `PRE_boxes` (`id`)", false)
+			e.ddl("INSERT INTO `PRE_boxes` VALUES ('1'), ('" + test.no + "')")
+			e.ddl("INSERT INTO `PRE_parts` VALUES (1, '" + test.no + "')")
+			constraints := e.constraints()
+			f := e.check(e.db, &Box{}, &Part{})[0]
+			err := e.tryRepair(f)
+			if err == nil || !strings.Contains(err.Error(), "out of range") || !strings.Contains(err.Error(), "COUNT(*)") {
+				e.Errorf("way out with the key %q = %v; want the check to be out of range", test.no, err)
+			}
+			if got := e.constraints(); !slices.Equal(got, constraints) {
+				e.Errorf("foreign keys after the refusal = %q; want %q", got, constraints)
+			}
+			var left string
+			e.must(e.db.Table(e.prefix + "parts").Select("box_id").Scan(&left))
+			equal(e, "box_id after the refusal", left, test.no)
+			e.ddl("DROP TABLE `PRE_parts`")
+			e.ddl("DROP TABLE `PRE_boxes`")
+		}
+	}},
+	{"RepairKeepsTheRestOfAColumn", func(e *env) {
+		if !e.mysql() {
+			e.Skip("elsewhere a type is changed alone")
+		}
+		type Part struct {
+			ID    types.Snowflake
+			BoxID types.Snowflake
+			Code  string `gorm:"snowflake"`
+		}
+		e.ddl("CREATE TABLE `PRE_parts` (`id` bigint NOT NULL PRIMARY KEY, `box_id` int unsigned NOT NULL DEFAULT '0' COMMENT 'a, b) `c`'," +
+			" `code` varchar(10) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL DEFAULT 'x' COMMENT 'AUTO_INCREMENT')")
+		e.ddl("INSERT INTO `PRE_parts` VALUES (1, 2, '\u00e9')")
+		e.mends(&Part{})
+		var code string
+		e.must(e.db.Table(e.prefix + "parts").Select("code").Scan(&code))
+		equal(e, "code after the repair", code, "\u00e9")
+		var collation string
+		e.must(e.db.Raw("SELECT collation_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_name = 'code'", e.prefix+"parts").Scan(&collation))
+		equal(e, "collation after the repair", collation, "latin1_bin")
+	}},
+	{"CheckNamesTheViewsThatReadAColumn", func(e *env) {
+		if !e.postgres() {
+			e.Skip("others change a column below a view")
+		}
+		type Box struct{ ID types.Snowflake }
+		e.ddl("CREATE TABLE `PRE_boxes` (`id` integer PRIMARY KEY, `n` int)")
+		e.ddl("CREATE VIEW `PRE_Seen` AS SELECT `id` FROM `PRE_boxes`")
+		e.ddl("CREATE VIEW `PRE_other` AS SELECT `n` FROM `PRE_boxes`")
+		e.ddl("CREATE MATERIALIZED VIEW `PRE_kept` AS SELECT max(`id`) FROM `PRE_boxes`")
+		f := e.finds([]any{&Box{}}, "column is too narrow ID")[0]
+		if len(f.SQL) != 0 || !strings.Contains(f.Fix, `materialized view `+e.prefix+`kept, view "`+e.prefix+`Seen"`) || strings.Contains(f.Fix, "other") {
+			e.Errorf("finding = %v, SQL %q; want no SQL, and the names of the two views that read the column", f, f.SQL)
+		}
+		e.ddl("DROP VIEW `PRE_Seen`")
+		e.ddl("DROP MATERIALIZED VIEW `PRE_kept`")
+		e.repairs(&Box{})
+		e.must(e.db.Create(&Box{}))
+	}},
+	{"CheckGivesNoStatementForTextWithADefault", func(e *env) {
+		if e.sqlite() {
+			e.Skip("it has no statements")
+		}
+		type Part struct {
+			ID    types.Snowflake
+			BoxID types.Snowflake
+		}
+		e.ddl("CREATE TABLE `PRE_parts` (`id` bigint NOT NULL PRIMARY KEY, `box_id` varchar(40) NOT NULL DEFAULT '')")
+		f := e.finds([]any{&Part{}}, "column is of the wrong type BoxID")[0]
+		if len(f.SQL) != 0 || !strings.Contains(f.Fix, "default") {
+			e.Errorf("finding = %v, SQL %q; want no SQL, and that the default has to go", f, f.SQL)
+		}
+		e.ddl("ALTER TABLE `PRE_parts` ALTER COLUMN `box_id` DROP DEFAULT")
+		e.mends(&Part{})
+	}},
+	{"CheckFindsAConnectionThatCutsValues", func(e *env) {
+		if !e.mysql() {
+			e.Skip("MySQL's modes")
+		}
+		e.migrate(&Event{})
+		err := e.db.Connection(func(tx *gorm.DB) error {
+			tx = tx.Session(&gorm.Session{})
+			for mode, strict := range map[string]bool{"": false, "NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO": false, "STRICT_TRANS_TABLES": true, "ANSI,STRICT_ALL_TABLES": true} {
+				e.must(tx.Exec("SET SESSION sql_mode = ?", mode))
+				findings := e.check(tx, &Event{})
+				found := slices.ContainsFunc(findings, func(f schemacheck.Finding) bool { return f.Problem == schemacheck.NotStrict })
+				if found == strict || len(findings) > 1 {
+					e.Errorf("Check with sql_mode %q = %v; want NotStrict to be %v", mode, findings, !strict)
+				}
+			}
+			return tx.Exec("SET SESSION sql_mode = DEFAULT").Error
+		})
+		if err != nil {
+			e.Fatalf("Connection = %v; want no error", err)
+		}
+	}},
+	{"CheckFindsForeignKeysThatArePointers", func(e *env) {
+		type Leaf struct {
+			ID     types.Snowflake
+			TreeID *types.Snowflake
+			Loose  *types.Snowflake // no reference
+		}
+		type Tree struct {
+			ID       types.Snowflake
+			ParentID *types.Snowflake
+			Children []Tree `gorm:"foreignKey:ParentID"`
+			Leafs    []Leaf
+			OtherID  types.NullSnowflake
+			Other    *Tree
+		}
+		e.migrate(&Tree{}, &Leaf{})
+		var got []string
+		for _, f := range e.allFindings(&Tree{}, &Leaf{}) {
+			if f.Problem == schemacheck.PointerReference {
+				got = append(got, f.Table+"."+f.Column)
+				if !strings.Contains(f.Want, "types.NullSnowflake") {
+					e.Errorf("Want = %q; want types.NullSnowflake", f.Want)
+				}
+			}
+		}
+		if want := []string{e.prefix + "trees.parent_id", e.prefix + "leafs.tree_id"}; !slices.Equal(got, want) {
+			e.Errorf("pointers found: %q; want %q", got, want)
+		}
+	}},
+	{"CheckFindsUniqueIndexesOnExpressions", func(e *env) {
+		if e.mariadb() {
+			e.Skip("MariaDB has none")
+		}
+		type User struct {
+			ID    types.Snowflake
+			Email string `gorm:"size:40"`
+		}
+		e.migrate(&User{})
+		e.ddl("CREATE UNIQUE INDEX PRE_plain ON `PRE_users` (`email`)")
+		e.ddl("CREATE INDEX PRE_slow ON `PRE_users` ((lower(`email`)))")
+		e.finds([]any{&User{}})
+		e.ddl("CREATE UNIQUE INDEX PRE_folded ON `PRE_users` (" + map[bool]string{true: "lower(`email`)", false: "(lower(`email`))"}[e.sqlite()] + ", `id`)")
+		f := e.finds([]any{&User{}}, "unique index on an expression")[0]
+		equal(e, "Is", f.Is, fmt.Sprintf("unique index %sfolded", e.prefix))
+		equal(e, "Table", f.Table, e.prefix+"users")
+	}},
+}
