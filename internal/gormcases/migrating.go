@@ -20,24 +20,21 @@ import (
 // The SQL of docs/migrating.md, run as it stands there on tables with rows.
 var migratingCases = []testCase{
 	{"GuideFromACounterWorks", func(e *env) {
-		old := e.open(&gorm.Config{}) // without the plugin
-		func() {
-			type OrderItem struct {
-				ID      uint
-				OrderID uint
-				SKU     string `gorm:"size:40"`
-			}
-			type Order struct {
-				ID     uint
-				Number string `gorm:"size:40;uniqueIndex"`
-				Items  []OrderItem
-			}
-			if err := old.AutoMigrate(&Order{}, &OrderItem{}); err != nil {
-				e.Fatalf("AutoMigrate = %v; want no error", err)
-			}
-			e.must(old.Create(&[]Order{{Number: "1", Items: []OrderItem{{SKU: "a"}}}, {Number: "2", Items: []OrderItem{{SKU: "b"}}}}))
-		}()
-		e.guide("From a counter", "Remove the counter")
+		const section = "From a counter"
+		e.guide(section, "The tables")
+		constraints, rest := e.constraints(), e.rest()
+		e.ddl("INSERT INTO PRE_orders (number) VALUES ('1'), ('2')")
+		e.ddl("INSERT INTO PRE_order_items (order_id, sku) VALUES (1, 'a'), (2, 'b')")
+		e.guide(section, "Columns of 64 bits")
+		e.ddl("INSERT INTO PRE_orders (number) VALUES ('still counted')")
+		e.guide(section, "Remove the counter")
+		e.guided(section)
+		if got := e.constraints(); !slices.Equal(got, constraints) {
+			e.Errorf("foreign keys after the guide = %q; want %q", got, constraints)
+		}
+		if got := e.rest(); e.mysql() && !slices.Equal(got, rest) { // elsewhere the counter is a default
+			e.Errorf("columns after the guide = %q; want %q", got, rest)
+		}
 		type OrderItem struct {
 			ID      types.Snowflake
 			OrderID types.Snowflake
@@ -47,6 +44,9 @@ var migratingCases = []testCase{
 			ID     types.Snowflake
 			Number string `gorm:"size:40;uniqueIndex"`
 			Items  []OrderItem
+		}
+		if findings := e.check(e.db, &Order{}, &OrderItem{}); !e.sqlite() && len(findings) > 0 {
+			e.Errorf("Check after the guide = %v; want nothing", findings)
 		}
 		e.migrate(&Order{}, &OrderItem{})
 		e.stored("orders", "number", "2", 2)
@@ -69,7 +69,8 @@ var migratingCases = []testCase{
 		equal(e, "ID of the old order", again.ID, 2)
 	}},
 	{"GuideFromUUIDsWorks", func(e *env) {
-		old := e.open(&gorm.Config{})
+		const uuids = "From UUIDs"
+		old := e.open(&gorm.Config{}) // without the plugin
 		begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		func() {
 			type OrderItem struct {
@@ -84,9 +85,7 @@ var migratingCases = []testCase{
 				CreatedAt time.Time
 				Items     []OrderItem
 			}
-			if err := old.AutoMigrate(&Order{}, &OrderItem{}); err != nil {
-				e.Fatalf("AutoMigrate = %v; want no error", err)
-			}
+			e.guide(uuids, "The tables to begin with")
 			for i := range 25 { // UUIDs in any order, and several rows in a millisecond
 				at := begin.Add(time.Duration(i/3) * time.Millisecond)
 				o := Order{ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", i*7%25), Number: fmt.Sprint(i), CreatedAt: at}
@@ -94,7 +93,7 @@ var migratingCases = []testCase{
 				e.must(old.Create(&o))
 			}
 		}()
-		e.guide("From UUIDs", "Add columns")
+		e.guide(uuids, "Add columns")
 		dual := dualOrder{
 			ID: "ffffffff-0000-4000-8000-000000000000", Number: "dual",
 			Items: []dualOrderItem{{ID: "ffffffff-0000-4000-8000-000000000001", SKU: "dual"}},
@@ -120,8 +119,8 @@ var migratingCases = []testCase{
 				e.Fatalf("backfill(%s) = %v; want no error", table, err)
 			}
 		}
-		e.guide("From UUIDs", "Fill the foreign keys")
-		e.guide("From UUIDs", "Switch")
+		e.guide(uuids, "Fill the foreign keys")
+		e.guide(uuids, "Switch")
 		type OrderItem struct {
 			ID        types.Snowflake
 			OrderID   types.Snowflake
@@ -164,7 +163,8 @@ var migratingCases = []testCase{
 		if e.db.Create(&OrderItem{SKU: "x", OrderID: 99}).Error == nil {
 			e.Error("Create of an item of no order = nil; want the error of the foreign key, which is to be there again")
 		}
-		e.guide("From UUIDs", "Drop what is left")
+		e.guide(uuids, "Drop what is left")
+		e.guided(uuids)
 		e.must(e.db.Create(&[]OrderItem{{SKU: "last", OrderID: o.ID}}))
 	}},
 }
@@ -240,38 +240,80 @@ func backfill(ctx context.Context, db *gorm.DB, layout core.Layout, table string
 
 var tableName = regexp.MustCompile(`\b(fk_)?(orders|order_items)`)
 
-// guide runs the SQL for the database from a step in docs/migrating.md.
-func (e *env) guide(section, step string) {
+// A guideBlock is a block of SQL in docs/migrating.md.
+type guideBlock struct{ section, step, title, statements string }
+
+// mine reports whether the block is for the database of e.
+func (b guideBlock) mine(e *env) bool {
+	e.Helper()
+	for _, name := range []string{"sqlite", "postgres", "mysql", ""} {
+		title := map[string]string{"sqlite": "-- SQLite", "postgres": "-- PostgreSQL", "mysql": "-- MySQL, MariaDB", "": "-- every database"}[name]
+		if strings.HasPrefix(b.title, title) {
+			return name == "" || name == e.db.Name()
+		}
+	}
+	e.Fatalf("a block of the guide is for no database: %q", b.title)
+	return false
+}
+
+// guideBlocks returns all blocks of SQL in the guide.
+func guideBlocks(e *env) (list []guideBlock) {
 	e.Helper()
 	text, err := os.ReadFile(filepath.Join(repository(e), "docs", "migrating.md"))
 	if err != nil {
 		e.Fatalf("read the guide: %v", err)
 	}
-	_, rest, ok := strings.Cut(string(text), "\n## "+section+"\n")
-	rest, _, _ = strings.Cut(rest, "\n## ")
-	_, rest, found := strings.Cut(rest, "\n### "+step+"\n")
-	rest, _, _ = strings.Cut(rest, "\n### ")
-	if !ok || !found {
-		e.Fatalf("the guide has no step %q in %q", step, section)
+	for part := range strings.SplitSeq("\n"+string(text), "\n## ") {
+		section, part, _ := strings.Cut(part, "\n")
+		for part := range strings.SplitSeq("\n"+part, "\n### ") {
+			step, part, _ := strings.Cut(part, "\n")
+			for _, block := range strings.Split(part, "```sql\n")[1:] {
+				block, _, _ = strings.Cut(block, "```")
+				title, statements, _ := strings.Cut(block, "\n")
+				list = append(list, guideBlock{section, step, title, statements})
+			}
+		}
 	}
-	name := map[string]string{"sqlite": "-- SQLite", "postgres": "-- PostgreSQL", "mysql": "-- MySQL, MariaDB"}[e.db.Name()]
-	blocks := strings.Split(rest, "```sql\n")[1:]
-	if len(blocks) == 0 {
-		e.Fatalf("the step %q in %q has no SQL", step, section)
-	}
-	for _, block := range blocks {
-		block, _, _ = strings.Cut(block, "```")
-		title, statements, _ := strings.Cut(block, "\n")
-		if !strings.HasPrefix(title, name) && title != "-- every database" {
+	return list
+}
+
+// guide runs the SQL for the database from a step in docs/migrating.md.
+func (e *env) guide(section, step string) {
+	e.Helper()
+	found := false
+	for _, block := range guideBlocks(e) {
+		if block.section != section || block.step != step {
 			continue
 		}
-		for statement := range strings.SplitSeq(statements, ";\n") {
+		found = true
+		if !block.mine(e) {
+			continue
+		}
+		e.ran = append(e.ran, block)
+		for statement := range strings.SplitSeq(block.statements, ";\n") {
 			if statement = strings.TrimSpace(statement); statement == "" {
 				continue
 			}
 			if tx := e.db.Exec(tableName.ReplaceAllString(statement, "${1}"+e.prefix+"${2}")); tx.Error != nil {
 				e.Fatalf("%s, %s: %s = %v; want no error", section, step, statement, tx.Error)
 			}
+		}
+	}
+	if !found {
+		e.Fatalf("the guide has no SQL in the step %q of %q", step, section)
+	}
+}
+
+// guided fails the test if a block of a section, or of one that no case runs, was not
+// run.
+func (e *env) guided(section string) {
+	e.Helper()
+	for _, block := range guideBlocks(e) {
+		if block.section != "From a counter" && block.section != "From UUIDs" {
+			e.Errorf("the guide has SQL in %q, which no test runs: %s", block.section, block.statements)
+		}
+		if block.section == section && block.mine(e) && !slices.Contains(e.ran, block) {
+			e.Errorf("SQL of the guide was not run: %s, %s, %s", section, block.step, block.statements)
 		}
 	}
 }

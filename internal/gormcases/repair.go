@@ -15,6 +15,9 @@ import (
 // order: name, columns, table, rules. The types of columns are not in it.
 func (e *env) constraints() (list []string) {
 	e.Helper()
+	if e.sqlite() {
+		return nil
+	}
 	text := `SELECT CONCAT_WS(' ', k.constraint_name, k.table_name, k.column_name, k.referenced_table_name, k.referenced_column_name, r.delete_rule, r.update_rule)
 		FROM information_schema.key_column_usage k
 		JOIN information_schema.referential_constraints r ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name
@@ -31,6 +34,9 @@ func (e *env) constraints() (list []string) {
 // rest returns what the database says of the columns of the case, their types apart.
 func (e *env) rest() (list []string) {
 	e.Helper()
+	if e.sqlite() {
+		return nil
+	}
 	comment := "column_comment"
 	if e.postgres() {
 		comment = "col_description(to_regclass(table_name), ordinal_position)"

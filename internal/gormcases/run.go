@@ -80,6 +80,7 @@ type env struct {
 	src      *counter
 	db       *gorm.DB // with the plugin
 	log      recorder
+	ran      []guideBlock // of docs/migrating.md
 }
 
 // open opens the target with config, its tables named for the case and its SQL
