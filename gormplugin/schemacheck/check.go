@@ -85,9 +85,19 @@ type Finding struct { //nolint:errname // most programs print it; that it is an 
 	Want    string // what should be there
 	Fix     string // the way out, in words
 	// The way out in statements, if there is one. Read them before you run them, on
-	// one connection, up to the first error. Run those of one finding, then call Check
-	// anew: another finding may have changed. They convert every value, or fail and
-	// leave the table as it was. On SQLite only a column is added so.
+	// one connection, up to the first error, while nothing writes to the tables. Run
+	// those of one finding, then call Check anew: another finding may have changed.
+	//
+	// Where a value might be no key, a SELECT comes first, and fails if there is one:
+	// text that is not the decimal form of a key, or a number out of range. Nothing is
+	// changed by then.
+	//
+	// Columns that foreign keys bind change together. The foreign keys are dropped
+	// before and restored after, as they were. On PostgreSQL that is one transaction:
+	// after an error run ROLLBACK. MySQL has none for it: after an error past a DROP,
+	// mend what the error says, and run that statement and the rest.
+	//
+	// On SQLite only a column is added so.
 	SQL []string
 }
 

@@ -1,6 +1,7 @@
 package schemacheck
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,11 @@ type foreignKey struct {
 	name, table, other string
 	columns, refers    []string // of table, of other
 	definition         string   // FOREIGN KEY (…) REFERENCES …, as the database writes it
+}
+
+// uses reports whether p is a column of k, on either side.
+func (k *foreignKey) uses(p place) bool {
+	return k.table == p.id && slices.Contains(k.columns, p.col.name) || k.other == p.id && slices.Contains(k.refers, p.col.name)
 }
 
 // together returns the columns of which foreign keys want that they are of one type,
@@ -41,6 +47,9 @@ func (c *checker) together(at place) (places []place, keys []*foreignKey, err er
 				}
 				if from != places[i] && to != places[i] {
 					continue
+				}
+				if from.col == nil || to.col == nil {
+					return nil, nil, fmt.Errorf("the catalog does not show all columns of the foreign key %s of %s; grant the right to see them", key.name, key.table)
 				}
 				if !slices.ContainsFunc(keys, func(k *foreignKey) bool { return k.name == key.name && k.table == key.table }) {
 					keys = append(keys, key)
@@ -123,6 +132,9 @@ func (c *checker) change(at place, target string) (fix string, sql []string, err
 		}
 		return fix, nil, nil
 	}
+	keys = slices.DeleteFunc(keys, func(k *foreignKey) bool {
+		return !slices.ContainsFunc(changes, func(p place) bool { return k.uses(p) })
+	})
 	fix, sql, err = c.dialect.statements(c, changes, keys, target)
 	if len(sql) > 0 {
 		for _, p := range changes {

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,60 @@ func TestGormCheckKeepsTablesOfOneNameApart(t *testing.T) {
 			findings, err = schemacheck.Check(t.Context(), db, &plainOrder{}, &shopOrder{})
 			if err != nil || len(findings) != 0 {
 				t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
+			}
+		})
+	}
+}
+
+// shopLine refers to an order of the other schema.
+type shopLine struct {
+	ID          types.Snowflake
+	ShopOrderID types.NullSnowflake
+	ShopOrder   *shopOrder
+}
+
+func (shopLine) TableName() string { return "lines" }
+
+func TestGormCheckMendsAForeignKeyBetweenSchemas(t *testing.T) {
+	for _, target := range checkTargets[1:] { // SQLite has no such keys
+		t.Run(target.name, func(t *testing.T) {
+			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+			shopSpace = spaceName()
+			create, drop, key := "CREATE DATABASE "+shopSpace, "DROP DATABASE "+shopSpace, "int unsigned"
+			if db.Name() == "postgres" {
+				create, drop, key = "CREATE SCHEMA "+shopSpace, "DROP SCHEMA "+shopSpace+" CASCADE", "varchar(40)"
+			}
+			for _, text := range []string{create,
+				"CREATE TABLE " + shopSpace + ".orders (id " + key + " NOT NULL PRIMARY KEY)",
+				"CREATE TABLE lines (id bigint NOT NULL PRIMARY KEY, shop_order_id " + key + ", CONSTRAINT fk_shop FOREIGN KEY (shop_order_id) REFERENCES " + shopSpace + ".orders (id) ON DELETE SET NULL)",
+				"INSERT INTO " + shopSpace + ".orders VALUES ('7')", "INSERT INTO lines VALUES (1, '7')",
+			} {
+				if db.Name() == "mysql" {
+					text = strings.ReplaceAll(text, " lines ", " `lines` ")
+				}
+				must(t, db.Exec(text).Error)
+			}
+			t.Cleanup(func() { must(t, errors.Join(db.Migrator().DropTable("lines"), db.Exec(drop).Error)) })
+			findings, err := schemacheck.Check(t.Context(), db, &shopLine{}, &shopOrder{})
+			if err != nil || len(findings) != 2 || len(findings[0].SQL) == 0 || len(findings[1].SQL) != 0 {
+				t.Fatalf("Check = %v, %v; want two findings, and statements for both with the first", findings, err)
+			}
+			must(t, db.Connection(func(tx *gorm.DB) error {
+				for _, text := range findings[0].SQL {
+					if err := tx.Exec(text).Error; err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			findings, err = schemacheck.Check(t.Context(), db, &shopLine{}, &shopOrder{})
+			if err != nil || len(findings) != 0 {
+				t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
+			}
+			must(t, db.Delete(&shopOrder{ID: 7}).Error)
+			var line shopLine
+			if err := db.Take(&line).Error; err != nil || line.ShopOrderID.Valid {
+				t.Errorf("line of a deleted order = %+v, %v; want NULL, by ON DELETE", line, err)
 			}
 		})
 	}
