@@ -29,9 +29,9 @@ const (
 	// BadModel: every create of the model is a [gormplugin.ModelError].
 	BadModel Problem = "model cannot work"
 	// NoKey: the plugin fills no column of the model, and the model does not say
-	// that this is meant: its key is no foreign key, has no snowflake:-, no
-	// default and no autoIncrement. A key of several fields, none of them called
-	// ID, is taken for that of a join table.
+	// that this is meant. It says so where its key is a foreign key, or has
+	// snowflake:-, a default or autoIncrement. A key of several fields, none of them
+	// called ID, is taken for that of a join table.
 	NoKey Problem = "no key that the plugin fills"
 	// SharedTable: two models of one table disagree on the columns that are
 	// filled, so one of them stores rows that lack a key.
@@ -88,9 +88,9 @@ type Finding struct { //nolint:errname // most programs print it; that it is an 
 	// one connection, up to the first error, while nothing writes to the tables. Run
 	// those of one finding, then call Check anew: another finding may have changed.
 	//
-	// Where a value might be no key, a SELECT comes first, and fails if there is one:
-	// text that is not the decimal form of a key, or a number out of range. Nothing is
-	// changed by then.
+	// Where a value might be no key, a SELECT comes first, and fails if there is one.
+	// Text has to be the decimal form of a key, and a number to be in its range.
+	// Nothing is changed by then.
 	//
 	// Columns that foreign keys bind change together. The foreign keys are dropped
 	// before and restored after, as they were. On PostgreSQL that is one transaction:
@@ -528,10 +528,10 @@ func (c *checker) pointer(f *schema.Field) {
 // decimals is the number of digits of the largest key.
 const decimals = 19
 
-// sign returns whether w has to be without a sign, or with one: as the field of the
-// key is that it is or is bound to, or, where the plugin does not fill that, as its
-// column is. Such a key was made by somebody else, from whatever type. Only MySQL
-// has unsigned columns, and only foreign keys mind.
+// sign returns whether w has to be without a sign, or with one. The field of the key
+// that w is, or is bound to, says so. Where the plugin does not fill that, its column
+// does: such a key was made by somebody else, from whatever type. Only MySQL has
+// unsigned columns, and only foreign keys mind.
 func (c *checker) sign(w *wantedColumn) (without, with bool, err error) {
 	key := w.refers
 	if key == nil && w.filled {

@@ -106,10 +106,16 @@ func (mysql) uncount(c *checker, p place, target string) (string, []string, erro
 // foreignKeys looks at the databases in which the models have tables.
 func (mysql) foreignKeys(c *checker, t *table) (keys []*foreignKey, err error) {
 	if c.keys == nil {
-		spaces := []string{}
-		for _, t := range c.byID {
-			space, _, _ := strings.Cut(t.id, ".")
-			spaces = append(spaces, space)
+		var spaces []string
+		for _, w := range c.wanted {
+			t, err := c.load(w.table())
+			if err != nil {
+				return nil, err
+			}
+			if t != nil {
+				space, _, _ := strings.Cut(t.id, ".")
+				spaces = append(spaces, space)
+			}
 		}
 		var list []struct {
 			Name   string `gorm:"column:name"`

@@ -191,7 +191,7 @@ func TestGormCheckMendsAForeignKeyBetweenSchemas(t *testing.T) {
 				must(t, db.Exec(text).Error)
 			}
 			t.Cleanup(func() { must(t, errors.Join(db.Migrator().DropTable("lines"), db.Exec(drop).Error)) })
-			findings, err := schemacheck.Check(t.Context(), db, &shopLine{}, &shopOrder{})
+			findings, err := schemacheck.Check(t.Context(), db, &shopOrder{}, &shopLine{})
 			if err != nil || len(findings) != 2 || len(findings[0].SQL) == 0 || len(findings[1].SQL) != 0 {
 				t.Fatalf("Check = %v, %v; want two findings, and statements for both with the first", findings, err)
 			}
@@ -203,7 +203,7 @@ func TestGormCheckMendsAForeignKeyBetweenSchemas(t *testing.T) {
 				}
 				return nil
 			}))
-			findings, err = schemacheck.Check(t.Context(), db, &shopLine{}, &shopOrder{})
+			findings, err = schemacheck.Check(t.Context(), db, &shopOrder{}, &shopLine{})
 			if err != nil || len(findings) != 0 {
 				t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
 			}
