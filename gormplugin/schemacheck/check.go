@@ -138,9 +138,9 @@ func (f Finding) Error() string {
 //	}
 //
 // The columns of a has-many child or a join table are looked at with the model
-// that declares the relation. Fresh tables of AutoMigrate give no finding on
-// PostgreSQL and MySQL, unless a model asks for a counted key, as one of type int64
-// without autoIncrement:false does. On SQLite they give [NoRowID], unless
+// that declares the relation. The columns of fresh tables of AutoMigrate give no
+// finding on PostgreSQL and MySQL, unless a model asks for a counted key. One of type
+// int64 does, without autoIncrement:false. On SQLite they give [NoRowID], unless
 // [gormplugin.UseRowIDs] was called before.
 //
 // It reads the catalog and writes nothing. With dbresolver it asks the source of

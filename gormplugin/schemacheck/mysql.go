@@ -25,15 +25,18 @@ var charset = regexp.MustCompile(`^( CHARACTER SET \w+)?( COLLATE \w+)?`)
 
 func (mysql) statements(c *checker, places []place, keys []*foreignKey, target string) (fix string, sql []string, err error) {
 	fix = "modify the column, and drop the foreign keys of it and to it before and add them after"
-	lines := map[string][]string{}
+	lines := map[string][]string{} // of SHOW CREATE TABLE: a column or a constraint each
 	quote := func(id string) string { return c.db.Statement.Quote(clause.Table{Name: id}) }
+	// line returns what follows prefix, where a line begins with it.
 	line := func(id, prefix string) (rest string, ok bool, err error) {
 		if lines[id] == nil {
-			var name, text string
-			if err := c.query(id, "SHOW CREATE TABLE "+quote(id)).Row().Scan(&name, &text); err != nil {
+			var made struct {
+				SQL string `gorm:"column:Create Table"`
+			}
+			if err := c.query(id, "SHOW CREATE TABLE "+quote(id)).Scan(&made).Error; err != nil {
 				return "", false, err
 			}
-			lines[id] = strings.Split(text, "\n")
+			lines[id] = strings.Split(made.SQL, "\n")
 		}
 		for _, l := range lines[id] {
 			if rest, ok := strings.CutPrefix(strings.TrimSpace(l), prefix); ok {
