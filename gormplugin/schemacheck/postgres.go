@@ -38,7 +38,7 @@ func (postgres) statements(c *checker, places []place, keys []*foreignKey, targe
 		}
 		readers = append(readers, list...)
 		change := "ALTER COLUMN " + p.col.quoted + " TYPE " + target
-		if p.col.class == classText {
+		if p.col.class == classText && target != p.text {
 			change += " USING " + p.col.quoted + "::" + target
 			checks = append(checks, refuse(p, strings.ReplaceAll(noKey, "?", p.col.quoted+"::text")))
 		}

@@ -93,7 +93,7 @@ var repairCases = []testCase{
 			ID     types.Snowflake
 			Orders []Order
 		}
-		kinds := map[string]bool{"varchar(40)": false, "varchar(19)": false}
+		kinds := map[string]bool{"varchar(40)": false, "varchar(19)": false, "integer": false}
 		if e.mysql() {
 			kinds = map[string]bool{"int unsigned": true, "bigint unsigned": true, "int": true, "varchar(40)": false}
 		}
@@ -160,6 +160,21 @@ var repairCases = []testCase{
 		e.ddl("INSERT INTO `PRE_items` VALUES ('3', '1', '2')")
 		e.mends(&Order{}, &Item{})
 		equal(e, "order of item 3", e.keys("items", "order_id", "id", 3)[0], 2)
+	}},
+	{"RepairWidensTextThatAForeignKeyBinds", func(e *env) {
+		if e.sqlite() {
+			e.Skip("it has no lengths")
+		}
+		e.table("texts", "varchar(10)", "", false)
+		e.table("text_parts", "bigint", ", `text_id` varchar(12) NOT NULL, CONSTRAINT PRE_a FOREIGN KEY (`text_id`) REFERENCES `PRE_texts` (`id`) ON DELETE CASCADE", false)
+		e.table("text_notes", "bigint", ", `text_id` varchar(40), CONSTRAINT PRE_b FOREIGN KEY (`text_id`) REFERENCES `PRE_texts` (`id`)", false)
+		e.ddl("INSERT INTO `PRE_texts` VALUES ('007'), ('x')") // of another making, and not touched
+		e.ddl("INSERT INTO `PRE_text_parts` VALUES (1, '007')")
+		e.mends(&Text{}, &TextPart{}, &TextNote{})
+		var left string
+		e.must(e.db.Table(e.prefix + "text_parts").Select("text_id").Scan(&left))
+		equal(e, "text_id after the repair", left, "007")
+		e.must(e.db.Create(&Text{Parts: []TextPart{{}}}))
 	}},
 	{"RepairNamesTheFindingsThatItMendsToo", func(e *env) {
 		if !e.mysql() {
@@ -251,12 +266,15 @@ var repairCases = []testCase{
 		e.ddl("CREATE VIEW `PRE_Seen` AS SELECT `id` FROM `PRE_boxes`")
 		e.ddl("CREATE VIEW `PRE_other` AS SELECT `n` FROM `PRE_boxes`")
 		e.ddl("CREATE MATERIALIZED VIEW `PRE_kept` AS SELECT max(`id`) FROM `PRE_boxes`")
+		e.ddl("CREATE FUNCTION PRE_f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'")
+		e.ddl("CREATE TRIGGER PRE_t BEFORE UPDATE OF `id` ON `PRE_boxes` FOR EACH ROW EXECUTE FUNCTION PRE_f()")
 		f := e.finds([]any{&Box{}}, "column is too narrow ID")[0]
-		if len(f.SQL) != 0 || !strings.Contains(f.Fix, `materialized view `+e.prefix+`kept, view "`+e.prefix+`Seen"`) || strings.Contains(f.Fix, "other") {
-			e.Errorf("finding = %v, SQL %q; want no SQL, and the names of the two views that read the column", f, f.SQL)
+		if len(f.SQL) != 0 || !strings.Contains(f.Fix, `materialized view `+e.prefix+`kept, trigger `+e.prefix+`t on table `+e.prefix+`boxes, view "`+e.prefix+`Seen"`) || strings.Contains(f.Fix, "other") {
+			e.Errorf("finding = %v, SQL %q; want no SQL, and the names of the two views and the trigger that read the column", f, f.SQL)
 		}
 		e.ddl("DROP VIEW `PRE_Seen`")
 		e.ddl("DROP MATERIALIZED VIEW `PRE_kept`")
+		e.ddl("DROP TRIGGER PRE_t ON `PRE_boxes`")
 		e.repairs(&Box{})
 		e.must(e.db.Create(&Box{}))
 	}},
