@@ -70,7 +70,7 @@ func (e *env) table(name, key, columns string, counted bool) {
 	if counted && e.mysql() {
 		count = " AUTO_INCREMENT"
 	}
-	e.ddl(strings.ReplaceAll("CREATE TABLE `PRE_"+name+"` (`id` KEY NOT NULL"+count+", PRIMARY KEY (`id`)"+columns+")", "KEY NOT", key+" NOT"))
+	e.ddl("CREATE TABLE `PRE_" + name + "` (`id` " + key + " NOT NULL" + count + ", PRIMARY KEY (`id`)" + columns + ")")
 }
 
 var repairCases = []testCase{
