@@ -11,6 +11,12 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
+// A binder is what gin, echo and mapstructure look for by these names.
+type binder interface {
+	UnmarshalParam(param string) error
+	UnmarshalMapstructure(input any) error
+}
+
 // What writes has value receivers, so that it works on map values and copies.
 var (
 	_ fmt.Stringer             = types.Snowflake(0)
@@ -31,6 +37,7 @@ var (
 	_ json.Unmarshaler           = (*types.Snowflake)(nil)
 	_ encoding.TextUnmarshaler   = (*types.Snowflake)(nil)
 	_ encoding.BinaryUnmarshaler = (*types.Snowflake)(nil)
+	_ binder                     = (*types.Snowflake)(nil)
 
 	_ fmt.Stringer           = types.NullSnowflake{}
 	_ driver.Valuer          = types.NullSnowflake{}
@@ -45,6 +52,7 @@ var (
 	_ sql.Scanner              = (*types.NullSnowflake)(nil)
 	_ json.Unmarshaler         = (*types.NullSnowflake)(nil)
 	_ encoding.TextUnmarshaler = (*types.NullSnowflake)(nil)
+	_ binder                   = (*types.NullSnowflake)(nil)
 
 	_ error                       = (*types.ValueError)(nil)
 	_ interface{ Unwrap() error } = (*types.ValueError)(nil)
