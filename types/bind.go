@@ -5,9 +5,10 @@ import (
 	"strconv"
 )
 
-// gin and mapstructure look for a method before they look at the kind. Without
-// one they take a Snowflake for an int64: gin then reads "+5", "007" and "-1",
-// and mapstructure rounds a JSON number above 2^53.
+// Some libraries look for a method of a certain name before they look at the
+// kind. Without one they take a Snowflake for an int64: gin then reads "+5",
+// "007" and "-1", mapstructure rounds a JSON number above 2^53, and jsonschema
+// describes an integer where encoding/json writes a string.
 
 // UnmarshalParam accepts what [Parse] accepts; on error s stays as it was. gin
 // and echo call it for parameters of the path, the query and forms.
@@ -73,3 +74,11 @@ func (s *Snowflake) unmarshalMapstructure(v reflect.Value, into string) error {
 		return fail(op, into, describe(v.Interface()), wantMapstructure, ErrSyntax)
 	}
 }
+
+// JSONSchemaAlias makes github.com/invopop/jsonschema describe s as what it is
+// in JSON: a string.
+func (Snowflake) JSONSchemaAlias() any { return "" }
+
+// JSONSchemaAlias is as for [Snowflake.JSONSchemaAlias]. That null is possible,
+// the tag jsonschema:"nullable" of the field has to say.
+func (NullSnowflake) JSONSchemaAlias() any { return "" }

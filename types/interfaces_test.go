@@ -11,6 +11,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
+// What github.com/invopop/jsonschema looks for.
+type schemaAlias interface{ JSONSchemaAlias() any }
+
 // A binder is what gin, echo and mapstructure look for by these names.
 type binder interface {
 	UnmarshalParam(param string) error
@@ -32,6 +35,7 @@ var (
 		Add(types.Snowflake) types.Snowflake
 		GormDataType() string
 	} = types.Snowflake(0)
+	_ schemaAlias = types.Snowflake(0)
 
 	_ sql.Scanner                = (*types.Snowflake)(nil)
 	_ json.Unmarshaler           = (*types.Snowflake)(nil)
@@ -48,6 +52,7 @@ var (
 		IsZero() bool
 		GormDataType() string
 	} = types.NullSnowflake{}
+	_ schemaAlias = types.NullSnowflake{}
 
 	_ sql.Scanner              = (*types.NullSnowflake)(nil)
 	_ json.Unmarshaler         = (*types.NullSnowflake)(nil)
