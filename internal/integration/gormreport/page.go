@@ -67,18 +67,30 @@ func median(list []float64) (float64, bool) {
 
 func (r *results) median(name, unit string) (float64, bool) { return median(r.values[name][unit]) }
 
-// ratio returns the median of the ratios of each round: what disturbs a round
-// disturbs both sides of it.
+// ratio returns the ratio of two medians: the one of the two times that the page
+// shows.
 func (r *results) ratio(a, b string) (float64, bool) {
+	x, okX := r.median(a, "ns/op")
+	y, okY := r.median(b, "ns/op")
+	return x / y, okX && okY
+}
+
+// rounds returns the ratios of the single rounds: their median, and in brackets
+// the lowest and the highest.
+func (r *results) rounds(a, b string) string {
 	x, y := r.values[a]["ns/op"], r.values[b]["ns/op"]
 	if len(x) != len(y) {
-		return 0, false
+		return ""
 	}
 	var list []float64
 	for i := range x {
 		list = append(list, x[i]/y[i])
 	}
-	return median(list)
+	middle, ok := median(list)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", middle, slices.Min(list), slices.Max(list))
 }
 
 // The databases, and whether GORM reads counted keys back from them.
@@ -125,7 +137,11 @@ the plugin and a `+"`core.Generator`"+`; a UUID of version 7 from a `+"`BeforeCr
 in the column type that suits the database (`+"`uuid`, `binary(16)`, `blob`"+`).
 
 Every benchmark takes its turn in every round. The times are medians of the rounds.
-The ratios compare with auto-increment within a round, and are medians of that.
+"against auto-increment" divides the two medians. "in single rounds" divides the two
+times of each round, and shows the median of these ratios, the lowest and the highest.
+The two medians need not agree: the machine is faster in some rounds than in others.
+Where they lie on different sides of 1, the benchmark does not tell who is ahead. The
+goals are about the medians of the times.
 `, r.config["rounds"])
 	p("| | |\n|---|---|")
 	for _, key := range []string{"date", "cpu", "cores", "go", "modules", "SQLite", "PostgreSQL", "MariaDB", "commit", "rounds"} {
@@ -140,22 +156,23 @@ The CPU of the client is a small part of these times, and the plugin a small par
 that. A key that is assigned is one more parameter per row than one that is counted;
 a key that is counted has to come back.`)
 	for _, s := range shapes {
-		p("\n## %s\n\n| | | ms | rows/s | against auto-increment | allocations |\n|---|---|---:|---:|---:|---:|", strings.ToUpper(s.title[:1])+s.title[1:])
+		p("\n## %s\n\n| | | ms | rows/s | against auto-increment | in single rounds | allocations |\n|---|---|---:|---:|---:|---:|---:|", strings.ToUpper(s.title[:1])+s.title[1:])
 		for _, d := range databases {
 			title := d.title
 			for _, v := range s.variants {
 				name := "GORM/" + d.name + "/" + s.name + "/" + v
 				ns, ok := r.median(name, "ns/op")
 				if !ok {
-					p("| %s | %s | not measured | | | |", title, titles[v])
+					p("| %s | %s | not measured | | | | |", title, titles[v])
 				} else {
 					rate, _ := r.median(name, "rows/s")
 					allocs, _ := r.median(name, "allocs/op")
-					compared := ""
-					if x, ok := r.ratio(name, "GORM/"+d.name+"/"+s.name+"/auto-increment"); ok && v != "auto-increment" {
-						compared = fmt.Sprintf("%.2f ×", x)
+					compared, rounds := "", ""
+					base := "GORM/" + d.name + "/" + s.name + "/auto-increment"
+					if x, ok := r.ratio(name, base); ok && v != "auto-increment" {
+						compared, rounds = fmt.Sprintf("%.2f ×", x), r.rounds(name, base)
 					}
-					p("| %s | %s | %.1f | %s | %s | %s |", title, titles[v], ns/1e6, thousands(rate), compared, thousands(allocs))
+					p("| %s | %s | %.1f | %s | %s | %s | %s |", title, titles[v], ns/1e6, thousands(rate), compared, rounds, thousands(allocs))
 				}
 				title = ""
 			}
