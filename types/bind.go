@@ -6,9 +6,9 @@ import (
 )
 
 // Some libraries look for a method of a certain name before they look at the
-// kind. Without one they take a Snowflake for an int64: gin then reads "+5",
-// "007" and "-1", mapstructure rounds a JSON number above 2^53, and jsonschema
-// describes an integer where encoding/json writes a string.
+// kind. Without one they take a Snowflake for an int64. gin then reads "+5",
+// "007" and "-1". mapstructure rounds a JSON number above 2^53. jsonschema
+// describes an integer, though the JSON is a string.
 
 // UnmarshalParam accepts what [Parse] accepts; on error s stays as it was. gin
 // and echo call it for parameters of the path, the query and forms.
@@ -31,7 +31,7 @@ func (s *Snowflake) UnmarshalMapstructure(input any) error {
 }
 
 // UnmarshalMapstructure makes n absent for nil and for an empty text, and copies
-// a NullSnowflake; all else is as in [Snowflake.UnmarshalMapstructure]. On error
+// a NullSnowflake. All else is as in [Snowflake.UnmarshalMapstructure]. On error
 // n stays as it was.
 func (n *NullSnowflake) UnmarshalMapstructure(input any) error {
 	if n == nil {

@@ -42,6 +42,11 @@
 // To leave out an ID that is not assigned use the option omitzero. What omitempty
 // does differs between the two encoders.
 //
+// # Other libraries
+//
+// docs/types.md lists what web frameworks, encoders, ORMs and others do with the
+// types: gin, echo, bun, go-redis, CBOR, MessagePack, viper, JSON schemas.
+//
 // The package imports only the standard library, and values are plain data:
 // copy, compare and use them as map keys freely. Methods with a value receiver
 // are safe for concurrent use; methods that store into their receiver are as

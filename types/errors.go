@@ -15,7 +15,7 @@ var (
 	// 0..9223372036854775807.
 	ErrRange = errors.New("types: snowflake out of range")
 	// ErrNull means SQL NULL where a [Snowflake] must be; [NullSnowflake] takes it.
-	ErrNull = errors.New("types: NULL is no snowflake")
+	ErrNull = errors.New("types: NULL is not a Snowflake")
 )
 
 // What the ValueErrors of this package ask for.

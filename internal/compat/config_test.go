@@ -11,8 +11,10 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-var _ mapstructure.Unmarshaler = (*types.Snowflake)(nil)
-var _ mapstructure.Unmarshaler = (*types.NullSnowflake)(nil)
+var (
+	_ mapstructure.Unmarshaler = (*types.Snowflake)(nil)
+	_ mapstructure.Unmarshaler = (*types.NullSnowflake)(nil)
+)
 
 // configured reads the settings id and parent of a file in the format.
 func configured(t *testing.T, format, text string, options ...viper.DecoderConfigOption) (order, error) {
@@ -64,5 +66,14 @@ func TestViperLeavesNullAndEmptyParentAbsent(t *testing.T) {
 		if got, err := configured(t, "json", text); got != (order{ID: 5}) || err != nil {
 			t.Errorf("Unmarshal(%s) = %+v, %v; want an absent parent, nil", text, got, err)
 		}
+	}
+}
+
+// Versions before 2.5 do not look for the method, and round: docs/types.md warns
+// of them.
+func TestMapstructureWithoutTheMethodRounds(t *testing.T) {
+	got, err := configured(t, "json", `{"id": 175928847299117063}`, func(c *mapstructure.DecoderConfig) { c.DisableUnmarshaler = true })
+	if got.ID != 175928847299117056 || err != nil {
+		t.Errorf("Unmarshal without the method = %+v, %v; want 175928847299117056, nil", got, err)
 	}
 }

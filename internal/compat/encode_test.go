@@ -78,27 +78,50 @@ func TestNegativeIDIsNotEncoded(t *testing.T) {
 	}
 }
 
-// Other programs may write the number itself.
-func TestCBORReadsIntegersAndMessagePackDoesNot(t *testing.T) {
-	data, err := cbor.Marshal(id.Int64())
-	if err != nil {
-		t.Fatal(err)
+// Other programs may write the number itself, or text.
+func TestCBORReadsIntegers(t *testing.T) {
+	for _, c := range []struct {
+		written any
+		want    types.Snowflake
+		ok      bool
+	}{
+		{id.Int64(), id, true},
+		{-1, -1, true}, // fxamacker/cbor stores integers itself
+		{5.0, 42, false},
+		{"5", 42, false},
+		{uint64(1 << 63), 42, false},
+	} {
+		data, err := cbor.Marshal(c.written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := types.Snowflake(42)
+		if err := cbor.Unmarshal(data, &got); got != c.want || (err == nil) != c.ok {
+			t.Errorf("cbor.Unmarshal(%T %v) = %d, %v; want %d, accepted: %v", c.written, c.written, got, err, c.want, c.ok)
+		}
 	}
-	var got types.Snowflake
-	if err := cbor.Unmarshal(data, &got); got != id || err != nil {
-		t.Errorf("cbor.Unmarshal(the integer %d) = %d, %v; want it, nil", id, got, err)
-	}
-	if data, err = cbor.Marshal(float64(5)); err != nil {
-		t.Fatal(err)
-	}
-	if err := cbor.Unmarshal(data, &got); got != id || err == nil {
-		t.Errorf("cbor.Unmarshal(the float 5) = %d, %v; want no change and an error", got, err)
-	}
-	if data, err = msgpack.Marshal(id.Int64()); err != nil {
-		t.Fatal(err)
-	}
-	got = 0
-	if err := msgpack.Unmarshal(data, &got); got != 0 || err == nil {
-		t.Errorf("msgpack.Unmarshal(the integer %d) = %d, %v; want 0 and an error", id, got, err)
+}
+
+func TestMessagePackReadsEightBytesAlone(t *testing.T) {
+	for _, c := range []struct {
+		written any
+		want    types.Snowflake
+		ok      bool
+	}{
+		{id.Int64(), 42, false},
+		{5.0, 42, false},
+		{id.String(), 42, false},
+		{nil, 0, true},
+		// The trap that docs/types.md names: 8 characters are 8 bytes.
+		{"12345678", 0x3132333435363738, true},
+	} {
+		data, err := msgpack.Marshal(c.written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := types.Snowflake(42)
+		if err := msgpack.Unmarshal(data, &got); got != c.want || (err == nil) != c.ok {
+			t.Errorf("msgpack.Unmarshal(%T %v) = %d, %v; want %d, accepted: %v", c.written, c.written, got, err, c.want, c.ok)
+		}
 	}
 }
