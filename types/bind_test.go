@@ -96,3 +96,24 @@ func TestMapstructureCopiesANullSnowflake(t *testing.T) {
 		}
 	}
 }
+
+// Law: a float64 is accepted if and only if it is a whole number of 0..2^53-1,
+// and is then that number. -0 is refused, as in text. The oracle is the conversion
+// to uint64 and back.
+func FuzzUnmarshalMapstructureFloat(f *testing.F) {
+	for _, x := range []float64{0, 5, 5.5, -1, 1<<53 - 1, 1 << 53, 175928847299117063, 1e300, math.Inf(1), math.NaN()} {
+		f.Add(x)
+	}
+	f.Fuzz(func(t *testing.T, x float64) {
+		want, ok := before, x >= 0 && x < 1<<53 && float64(uint64(x)) == x && !(x == 0 && math.Signbit(x))
+		if ok {
+			want = types.Snowflake(uint64(x))
+		}
+		id := before
+		err := id.UnmarshalMapstructure(x)
+		checkError(t, "UnmarshalMapstructure", err)
+		if (err == nil) != ok || id != want {
+			t.Fatalf("UnmarshalMapstructure(%v) = %d, %v; want %d, accepted: %v", x, id, err, want, ok)
+		}
+	})
+}
