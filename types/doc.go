@@ -9,8 +9,9 @@
 //
 //   - A value that leaves as text, JSON, SQL or bytes comes back equal, or not
 //     at all. Every form has one spelling: what the package would not write, it
-//     does not read. The one leniency is JSON, where an integer number is read
-//     as well as a string, because other systems write it.
+//     does not read. There are two exceptions. JSON may have an integer number
+//     instead of a string, because other systems write it. mapstructure may hand
+//     over any type of integer, and a whole float64 below 2^53.
 //   - JSON is a string. JavaScript keeps numbers as doubles, which hold 53 bits;
 //     an ID has 63.
 //   - The order of the decimal numbers, of the bytes of [Snowflake.MarshalBinary]
