@@ -13,7 +13,7 @@ func (r *results) page() string {
 	p(`# How fast sqlxhelper inserts
 
 This page is written by a program from what it measured, which is in
-[sqlx-benchmarks.txt](sqlx-benchmarks.txt). To repeat it, in internal/sqlxbench:
+[results.txt](../internal/sqlxbench/results.txt). To repeat it, in internal/sqlxbench:
 
     %s
 
