@@ -129,10 +129,17 @@ func newPlan(s *schema.Schema) *plan {
 		case tagged && setting != tagName:
 			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake:%s is unknown; use snowflake or snowflake:-", setting)}
 			return p
-		case !tagged && (f != s.PrioritizedPrimaryField || f.IndirectFieldType != snowflakeType):
+		case !tagged && (f != s.PrioritizedPrimaryField || f.IndirectFieldType != snowflakeType && !derived(f.IndirectFieldType)):
 			continue // never "whatever primary key is zero": it may be a foreign key as well
 		case !f.Creatable || filledByDatabase(f) || foreign(s, f):
 			continue
+		case !tagged && f.IndirectFieldType != snowflakeType:
+			way := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
+			if f.IndirectFieldType.Kind() == reflect.Struct {
+				way = "use types.Snowflake, or tag it snowflake:- for keys of your own"
+			}
+			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
+			return p
 		}
 		if f.Serializer != nil {
 			p.err = &ModelError{s.String(), f.Name, "a key with a serializer cannot be assigned, since what is stored may not be the key; remove the serializer, or opt out with snowflake:-"}
@@ -151,6 +158,19 @@ func newPlan(s *schema.Schema) *plan {
 		}
 	}
 	return p
+}
+
+// derived reports whether t may be made of types.Snowflake. Of type OrderID
+// types.Snowflake nothing but int64 is left, and GORM lets the database count it.
+func derived(t reflect.Type) bool {
+	switch {
+	case t.PkgPath() == "":
+		return false
+	case t.Kind() == reflect.Struct:
+		return t.NumField() > 0 && t.Field(0).Anonymous && t.Field(0).Type == snowflakeType
+	default:
+		return t.Kind() == reflect.Int64
+	}
 }
 
 // filledByDatabase reports whether the model asks for a value of the database.

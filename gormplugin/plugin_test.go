@@ -110,7 +110,7 @@ func TestInstalledTellsWhetherUseWasCalled(t *testing.T) {
 func TestInstalledTellsWhetherACallbackWasTakenAway(t *testing.T) {
 	for _, name := range []string{"snowflake:assign", "snowflake:ensure", "snowflake:reconcile"} {
 		for what, change := range map[string]func(*gorm.DB) error{
-			"Remove":  func(db *gorm.DB) error { return db.Callback().Create().Remove(name) },
+			"Remove": func(db *gorm.DB) error { return db.Callback().Create().Remove(name) },
 			"Replace": func(db *gorm.DB) error {
 				create := db.Callback().Create()
 				if name == "snowflake:assign" { // else GORM goes on to call the first one
