@@ -127,9 +127,10 @@ var uniqueCatalogs = map[string]struct {
 		}},
 }
 
-// storedUniques returns the unique keys that the table of the statement has, whatever
-// the model says; those of the model, where the database does not tell, as of a view.
-// They are read once for each table: what is changed later is seen by the next process.
+// storedUniques returns the unique keys that the table of the statement has, the
+// primary key among them. They are those of the database, whatever the model says. Where
+// the database does not tell, as of a view, they are those of the model. They are read
+// once for each table: what is changed later is seen by the next process.
 func (r *reread) storedUniques() ([]unique, error) {
 	q := r.query()
 	q.write(q.table())
