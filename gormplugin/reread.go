@@ -28,7 +28,7 @@ const (
 // set this says nothing yet: the row with that key may be another one than the
 // row that was met, and as a part of a composite key it may be of many rows. The
 // rest is looked up by what the statement recognizes a row by, or by all unique
-// keys of the model. The database compares, because only it knows its collations
+// keys of the table. The database compares, because only it knows its collations
 // and the precision of its columns.
 type reread struct {
 	db       *gorm.DB
