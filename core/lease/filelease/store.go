@@ -195,8 +195,8 @@ func (s *Store) begin(ctx context.Context, sp lease.Space) error {
 
 func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
 
-// Claim implements [lease.Store]. The first claim in a space makes its files, all
-// at once, 8 KiB for each worker number.
+// Claim implements [lease.Store]. The first claim of a row makes its slot file, of
+// 8 KiB. If the disk has no room for that, a row that has its file will do.
 //
 // A row whose holder is dead, by its lock, counts as released: it is free if its
 // limit is no further ahead than the skew, and its next range begins there.
@@ -215,7 +215,7 @@ func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
 //     hour and a window beyond the clock.
 //
 // The same becomes of all the rows when the directory of a space is missing that
-// was once made, whatever the claim asks for; a file beside the directories of the
+// was once claimed in, whatever the claim asks for; a file beside the directories of the
 // namespaces tells it from a new one, which begins at once. Config.AllowFreshState
 // does without the wait in both cases.
 //
@@ -267,6 +267,9 @@ func (s *Store) claim(ctx context.Context, c lease.Claim, now lease.Millis) (lea
 		}
 		todo = busy
 	}
+	if cl.full != nil { // else there would be a free one
+		return lease.Reply{}, cl.full
+	}
 	// None is free now, so none was earlier: this returns the error that says so.
 	_, err = c.Choose(cl.rows, cl.earliest, rand.IntN)
 	if len(cl.bad) > 0 {
@@ -305,6 +308,7 @@ type claiming struct {
 	earliest lease.Millis // of the readings of the clock
 	rows     []lease.Row  // that are not free
 	bad      []error      // of slots that are passed over
+	full     error        // why the disk has no room for a further slot
 	wrote    bool         // or tried to: whether the claim is done is not known
 }
 
@@ -313,15 +317,14 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Rep
 	s := cl.store
 	sl, err := s.lock(ctx, cl.space, worker, wait)
 	if errors.Is(err, fs.ErrNotExist) {
-		if cl.Only == nil && !s.fresh {
-			return lease.Reply{}, fmt.Errorf("%w: %w", ErrMissing, err)
+		if cl.full != nil {
+			return lease.Reply{}, errTaken // but not so full that a slot that is there would not do
 		}
-		var until lease.Millis
-		if !s.fresh {
-			until = s.afterLoss(cl.Claim)
-		}
-		if err = s.remake(ctx, cl.space, worker, until); err == nil {
+		if err = s.makeSlot(ctx, cl.Claim, cl.space, worker, wait); err == nil {
 			sl, err = s.lock(ctx, cl.space, worker, wait)
+		} else if diskFull(err) {
+			cl.full = err
+			return lease.Reply{}, errTaken
 		}
 	}
 	if err != nil {
@@ -345,7 +348,7 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Rep
 		return lease.Reply{}, errTaken
 	}
 	if last.sequence == 0 {
-		if err := s.settle(sl.space); err != nil {
+		if err := s.settle(sl); err != nil {
 			return lease.Reply{}, err
 		}
 	}
@@ -445,8 +448,8 @@ func (s *Store) lockAndRead(ctx context.Context, sp *space, worker int64) (*slot
 	return sl, last, nil
 }
 
-// Rows implements [lease.Lister]. A slot file that is missing is left out; one
-// that is damaged or poisoned is an error.
+// Rows implements [lease.Lister]. A row whose slot file has gone missing is left out;
+// one whose file is damaged or poisoned is an error.
 func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease.Millis, error) {
 	if err := s.begin(ctx, space); err != nil {
 		return nil, 0, err
@@ -470,6 +473,13 @@ func (s *Store) rows(ctx context.Context, space lease.Space) ([]lease.Row, error
 	for worker := range sp.meta.Workers {
 		sl, last, err := s.lockAndRead(ctx, sp, worker)
 		if errors.Is(err, fs.ErrNotExist) {
+			lost, err := exists(claimedPath(sp.slotPath(worker)))
+			if err != nil {
+				return nil, err
+			}
+			if !lost {
+				rows = append(rows, lease.Row{Worker: worker, Until: sp.meta.Until})
+			}
 			continue
 		}
 		if err != nil {
