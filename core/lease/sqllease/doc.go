@@ -39,6 +39,16 @@
 //     other. On macOS, PRAGMA fullfsync is the program's choice. Not cache=shared:
 //     there the connections of a process share one setting of synchronous, so that
 //     another may lower it in the middle of an operation, and a Store cannot tell.
+//   - On SQLite: the file stays where it is, and nobody puts back an older copy of it.
+//     Each operation compares the file with that of the first one. If it was removed
+//     or replaced the lease is lost, and [ErrReplaced] is the error from then on:
+//     restart the process. A copy that is written into the file itself takes the row
+//     back to a nonce that the holder does not know, and the next renewal loses it. In
+//     both cases what the copy has forgotten may repeat: at most what was reserved
+//     up to the next renewal, a window. Three things are not noticed: a file that is
+//     replaced after the pool has opened it and before the first operation; a symbolic
+//     link that is changed while no new connection is opened; and a process that is
+//     started on the old copy when no other lives.
 //
 // # The pool
 //

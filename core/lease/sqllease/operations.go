@@ -16,7 +16,7 @@ const candidates = 16
 
 // Claim takes a free row for its caller. The first claim in a space makes its
 // rows. The errors of [lease.Store] apply; besides them there are [*TableError],
-// [ErrReadOnly], [ErrNotDurable] and, for a space that the tables cannot hold,
+// [ErrReadOnly], [ErrNotDurable], [ErrReplaced] and, for a space that the tables cannot hold,
 // [*lease.ValueError]; after these, too, nothing was claimed.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := c.Space.Check(); err != nil {
@@ -184,7 +184,7 @@ func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 		return t.replace(ctx, r.Space, before, row)
 	})
 	if err != nil {
-		return lease.Reply{}, err
+		return lease.Reply{}, ifReplaced(err, r.Lost(replaced))
 	}
 	return reply, nil
 }
@@ -194,7 +194,7 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	if err := r.Space.Check(); err != nil {
 		return err
 	}
-	return s.transact(ctx, "release", func(t *transaction) error {
+	err := s.transact(ctx, "release", func(t *transaction) error {
 		before, ok, err := t.row(ctx, r.Space, r.Worker)
 		if err != nil {
 			return err
@@ -208,6 +208,7 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 		}
 		return t.replace(ctx, r.Space, before, row)
 	})
+	return ifReplaced(err, r.Lost(replaced))
 }
 
 // row reads the row of a worker and locks it, where the database has row locks.

@@ -40,6 +40,7 @@ type Store struct {
 	log     *slog.Logger
 	text    texts
 	now     func() time.Time // the clock of SQLite
+	file    databaseFile     // of SQLite
 
 	poolWarning, serverWarning sync.Once
 }
