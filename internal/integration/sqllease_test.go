@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -720,7 +721,11 @@ func newProxy(t *testing.T, server string) *proxy {
 				return
 			}
 			t.Cleanup(func() { _ = client.Close() })
-			go p.forward(client, server)
+			select {
+			case <-p.silent: // not even a goroutine of its own
+			default:
+				go p.forward(client, server)
+			}
 		}
 	}()
 	return p
@@ -792,6 +797,32 @@ func TestSilentNetworkIsGivenUpWithTheContext(t *testing.T) {
 		defer cancel()
 		if _, err := s.Renew(ctx, leaseRenewal(c, r)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lease.ErrLost) {
 			t.Errorf("Renew() over a silent network = %v; want DeadlineExceeded", err)
+		}
+	})
+}
+
+// lib/pq waits for ever for a server that does not answer, with some goroutines for
+// each call; and a lease asks again several times in each window.
+func TestServerThatNeverAnswersLeavesFewGoroutines(t *testing.T) {
+	const calls, most = 60, 36
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		g, p := g.through(t)
+		db := g.open(t)
+		db.SetMaxOpenConns(0) // a limit of the pool would be one of this
+		s := g.store(t, db)
+		c := newLease()
+		r := mustClaim(t, s, c)
+		close(p.silent)
+		before := runtime.NumGoroutine()
+		for range calls {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			if _, err := s.Renew(ctx, leaseRenewal(c, r)); err == nil || errors.Is(err, lease.ErrLost) {
+				t.Errorf("Renew() = %v; want an error that says nothing about the outcome", err)
+			}
+			cancel()
+		}
+		if got := runtime.NumGoroutine() - before; got > most {
+			t.Errorf("goroutines after %d calls = %d more than before; want at most %d", calls, got, most)
 		}
 	})
 }

@@ -19,8 +19,10 @@
 //     synchronous_commit is raised on PostgreSQL and synchronous on SQLite, for the
 //     operation alone. What was changed on the connection is set back; if that
 //     fails the connection is closed and not given back.
-//   - A call gives up when ctx ends. Where the outcome of a COMMIT is not known the
-//     error is none of the four that mean "not done".
+//   - A call gives up when ctx ends, even if the driver hangs, as lib/pq does for a
+//     server that does not answer. What hangs keeps its connection. After 16 such calls
+//     no other is tried until one of them ends. Where the outcome of a COMMIT is not
+//     known the error is none of the four that mean "not done".
 //
 // # Under which conditions
 //

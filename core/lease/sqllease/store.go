@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
@@ -41,6 +42,7 @@ type Store struct {
 	text    texts
 	now     func() time.Time // the clock of SQLite
 	file    databaseFile     // of SQLite
+	left    atomic.Int32     // calls under way that nobody waits for
 
 	poolWarning, serverWarning sync.Once
 }
