@@ -29,14 +29,14 @@
 //
 //   - One host, one kernel. Containers of one host may share a directory by a bind
 //     mount. A network or cluster file system is refused, on Linux; elsewhere nothing
-//     tells. Virtual machines that share a directory of their host are several
+//     tells. So is FUSE, which may be one, unless Config.AllowFUSE is set. Virtual machines that share a directory of their host are several
 //     hosts: what they lock, others do not see. If hosts share a directory
 //     nonetheless, IDs may repeat.
 //   - The directory lasts, and nobody puts back an older copy of it. An empty
 //     directory is a store in which nothing was ever reserved: if it is emptied, or
 //     is in memory, or in the layer of a container that is made anew, IDs may
 //     repeat if the clock has stepped back meanwhile, or processes still run. New
-//     warns of tmpfs, overlay and FUSE.
+//     warns of tmpfs and overlay.
 //   - A slot file, or a whole space, that is missing though it was claimed does less
 //     harm. It is made again with a limit of now + window + the permitted skew, or
 //     the guard: later than all that was forgotten, provided that no window was

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 var (
@@ -54,6 +55,11 @@ type Config struct {
 	// the first ID is later than what was lost may have reserved; see [Store.Claim].
 	AllowFreshState bool
 
+	// AllowFUSE lets the directory be on FUSE. Set it if you know that no other host
+	// shares that file system, that flock works there, and that it keeps what it has
+	// synced. Defaults to false: sshfs and many others are FUSE, and IDs would repeat.
+	AllowFUSE bool
+
 	// Logger gets warnings: about a directory that may not last, and about slot
 	// files that are missing or damaged. Defaults to [slog.Default].
 	Logger *slog.Logger
@@ -91,7 +97,8 @@ var (
 // not make it, because the mount point of a volume that is missing would look like
 // a store in which nothing has been reserved yet. It must be writable, and on a
 // file system of this host alone; where Linux says that it is on NFS or its like,
-// New returns an error. On tmpfs, an overlay or FUSE it logs a warning.
+// New returns an error, and on FUSE unless Config.AllowFUSE is set. On tmpfs or an
+// overlay it logs a warning.
 //
 // On systems without flock, Windows among them, the error matches
 // [errors.ErrUnsupported].
@@ -129,16 +136,12 @@ func New(dir string, c Config) (*Store, error) {
 	if !s.info.IsDir() {
 		return nil, &lease.ValueError{Package: "filelease", Name: "dir", Value: strconv.Quote(s.dir) + ", a file", Want: "a directory"}
 	}
-	kind, err := filesystem(s.dir)
+	warning, err := filesystem.Check(s.dir, c.AllowFUSE)
 	if err != nil {
-		return nil, fmt.Errorf("filelease: %w", err)
-	}
-	warning, err := suits(kind)
-	if err != nil {
-		return nil, fmt.Errorf("filelease: the directory %s does not do: %w", s.dir, err)
+		return nil, fmt.Errorf("filelease: unusable directory %s: %w", s.dir, err)
 	}
 	if warning != "" {
-		s.log.Warn("filelease: "+warning, "dir", s.dir)
+		s.log.Warn("filelease: the directory may lose leases: "+warning, "dir", s.dir)
 	}
 	if err := tryWriting(s.dir); err != nil {
 		return nil, err

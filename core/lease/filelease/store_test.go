@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 func token() string {
@@ -133,33 +134,9 @@ func TestASlotThatMayNotBeOpenedIsAnErrorThatSaysNothing(t *testing.T) {
 	}
 }
 
-func TestFileSystemsOfOtherHostsAreRefusedAndFleetingOnesWarnedOf(t *testing.T) {
-	for _, tt := range []struct {
-		kind    uint32
-		warning string
-		refused string
-	}{
-		{0x6969, "", "NFS"},
-		{0xff534d42, "", "CIFS"},
-		{0x6b414653, "", "AFS"},
-		{0x786f4256, "", "VirtualBox"},
-		{0x01021994, "tmpfs", ""},
-		{0x794c7630, "overlay", ""},
-		{0x61756673, "aufs", ""},
-		{0xef53, "", ""}, // ext4
-		{0, "", ""},      // not known
-	} {
-		warning, err := suits(tt.kind)
-		if !strings.Contains(warning, tt.warning) || (warning == "") != (tt.warning == "") ||
-			(err == nil) != (tt.refused == "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
-			t.Errorf("suits(%#x) = %q, error %v; want %q, %q", tt.kind, warning, err, tt.warning, tt.refused)
-		}
-	}
-}
-
 func TestTmpfsIsWarnedOf(t *testing.T) {
 	const shm = "/dev/shm"
-	if kind, err := filesystem(shm); err != nil || kind != 0x01021994 {
+	if warning, err := filesystem.Check(shm, false); err != nil || !strings.Contains(warning, "tmpfs") {
 		t.Skipf("SKIPPED: %s is not a tmpfs", shm)
 	}
 	dir, err := os.MkdirTemp(shm, "filelease-*") //nolint:usetesting // a directory there is the point

@@ -36,7 +36,8 @@
 //     refused with [ErrReadOnly]; one that is a replica and does not say so cannot
 //     be told from a primary.
 //   - On SQLite: the database is a file on a local disk, with a journal. A database
-//     in memory, or with journal_mode OFF or MEMORY, is refused. All processes are
+//     in memory, or with journal_mode OFF or MEMORY, is refused. On Linux so is one on
+//     a network file system, and one on FUSE unless Config.AllowFUSE is set. All processes are
 //     on one machine and share its clock, which is the store's clock: SQLite has no
 //     other. On macOS, PRAGMA fullfsync is the program's choice. Not cache=shared:
 //     there the connections of a process share one setting of synchronous, so that

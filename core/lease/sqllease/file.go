@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"sync"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 // ErrReplaced means that the SQLite file is not the one of the first operation any
@@ -28,6 +30,9 @@ const replaced lease.Reason = "the database file was removed or replaced while t
 // once they differ no connection of the pool is trusted: there is no telling which of
 // them are old.
 type databaseFile struct {
+	allowFUSE bool
+	log       *slog.Logger
+
 	mu   sync.Mutex // guards what follows
 	path string
 	info fs.FileInfo // nil: no operation yet
@@ -51,6 +56,13 @@ func (f *databaseFile) check(path string) error {
 	case f.info == nil && err != nil:
 		return fmt.Errorf("%w: %w; use a file of the operating system", ErrNotDurable, err)
 	case f.info == nil:
+		warning, err := filesystem.Check(path, f.allowFUSE)
+		if err != nil {
+			return fmt.Errorf("%w: unusable file %s: %w", ErrNotDurable, path, err)
+		}
+		if warning != "" {
+			f.log.Warn("sqllease: the SQLite file may lose leases: "+warning, "file", path)
+		}
 		f.path, f.info = path, info
 	case err != nil || path != f.path || !os.SameFile(info, f.info):
 		f.err = fmt.Errorf("%w: %s; restart the process", ErrReplaced, f.path)

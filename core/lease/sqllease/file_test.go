@@ -3,6 +3,7 @@
 package sqllease
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 // A fileStore is a Store on a file that has a row, with several connections open.
@@ -262,5 +264,24 @@ func TestADatabaseWithoutAFileIsRefused(t *testing.T) {
 	var f databaseFile
 	if err := f.check(filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrNotDurable) {
 		t.Errorf("check of a path without a file = %v; want ErrNotDurable", err)
+	}
+}
+
+// The file systems that package filesystem knows are asked for: of the ones that it
+// has a word about, this is the one that can be had everywhere on Linux.
+func TestAFileOnTmpfsIsWarnedOfOnce(t *testing.T) {
+	const shm = "/dev/shm"
+	if warning, err := filesystem.Check(shm, false); err != nil || !strings.Contains(warning, "tmpfs") {
+		t.Skipf("SKIPPED: %s is not a tmpfs", shm)
+	}
+	dir, err := os.MkdirTemp(shm, "sqllease-*") //nolint:usetesting // a directory there is the point
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	var log bytes.Buffer
+	s := newStore(t, openSQLite(t, filepath.Join(dir, "leases.db"), "_journal_mode=WAL"), Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if _, err := s.Claim(t.Context(), testClaim(time.Now())); err != nil || strings.Count(log.String(), "it is on tmpfs") != 1 {
+		t.Errorf("Claim() in a file on a tmpfs = %v, log %q; want one warning", err, log.String())
 	}
 }

@@ -25,8 +25,13 @@ type Config struct {
 	// lets it. Defaults to DefaultTable.
 	Table string
 
-	// Logger gets warnings about settings of the pool and the server that put
-	// leases at risk, each once per Store. Defaults to slog.Default().
+	// AllowFUSE lets an SQLite file be on FUSE. Set it if you know that no other host
+	// shares that file system, that its locks work, and that it keeps what it has
+	// synced. Defaults to false: sshfs and many others are FUSE, and IDs would repeat.
+	AllowFUSE bool
+
+	// Logger gets warnings about settings of the pool and the server, and about a file
+	// system, that put leases at risk, each once per Store. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -80,6 +85,7 @@ func New(db *sql.DB, c Config) (*Store, error) {
 		log:     c.Logger,
 		text:    c.Dialect.texts(c.Table),
 		now:     time.Now,
+		file:    databaseFile{allowFUSE: c.AllowFUSE, log: c.Logger},
 	}, nil
 }
 
