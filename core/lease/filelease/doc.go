@@ -36,7 +36,8 @@
 //     directory is a store in which nothing was ever reserved: if it is emptied, or
 //     is in memory, or in the layer of a container that is made anew, IDs may
 //     repeat if the clock has stepped back meanwhile, or processes still run. New
-//     warns of tmpfs and overlay.
+//     warns of tmpfs and overlay. If the directory itself is replaced while a process
+//     runs, its lease is lost: [ErrReplaced].
 //   - A slot file, or a whole space, that is missing though it was claimed does less
 //     harm. It is made again with a limit of now + window + the permitted skew, or
 //     the guard: later than all that was forgotten, provided that no window was

@@ -119,8 +119,11 @@ func datacenterDir(datacenter int64) string { return "dc-" + strconv.FormatInt(d
 func (s *Store) space(sp lease.Space) (*space, error) {
 	// A file system that was mounted or unmounted at the path shows other rows, or
 	// none: those that this process and others go by are elsewhere.
-	if info, err := os.Stat(s.dir); err != nil || !os.SameFile(info, s.info) {
-		return nil, fmt.Errorf("filelease: the directory %s is not the one that was there when the store was opened", s.dir)
+	switch info, err := os.Stat(s.dir); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("filelease: %w", err)
+	case err != nil || !os.SameFile(info, s.info):
+		return nil, fmt.Errorf("%w: %s; restart the process", ErrReplaced, s.dir)
 	}
 	dir := s.spaceDir(sp)
 	m, err := readMeta(dir)

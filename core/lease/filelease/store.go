@@ -43,9 +43,18 @@ var (
 	// can be read is what is on the disk; then remove the mark.
 	ErrPoisoned = errors.New("filelease: a write has failed, and the file is not used any more")
 
+	// ErrReplaced is matched by the errors of operations once the directory is not the
+	// one that was there when the store was opened: it was removed or moved, or
+	// something was mounted over it. The rows that other processes go by are elsewhere.
+	// A renewal or release gets a [*lease.LostError] as well. Restart the process.
+	ErrReplaced = errors.New("filelease: the directory was removed or replaced while the process ran")
+
 	// ErrClosed is matched by the errors of operations after Close.
 	ErrClosed = errors.New("filelease: the store is closed")
 )
+
+// replaced is the reason of a lease that is lost because of ErrReplaced.
+const replaced lease.Reason = "the directory of its files was removed or replaced while the process ran"
 
 // Config has the settings of a [Store]. The zero Config is good.
 type Config struct {
@@ -377,6 +386,10 @@ func (s *Store) renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
 		return lease.Reply{}, r.Lost(lease.Gone)
 	}
+	if errors.Is(err, ErrReplaced) {
+		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
+		return lease.Reply{}, fmt.Errorf("%w: %w", r.Lost(replaced), err)
+	}
 	if errors.Is(err, ErrPoisoned) {
 		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
 		// Unlike the write that failed this one was not tried, and none will be: the
@@ -415,6 +428,9 @@ func (s *Store) release(ctx context.Context, r lease.Release) error {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.Lost(lease.Gone)
+	}
+	if errors.Is(err, ErrReplaced) {
+		return fmt.Errorf("%w: %w", r.Lost(replaced), err)
 	}
 	if err != nil {
 		return err

@@ -304,7 +304,7 @@ func TestASchemaOfAnotherVersionIsRefused(t *testing.T) {
 	}
 }
 
-func TestADirectoryPutInThePlaceOfTheStoresIsRefused(t *testing.T) {
+func TestADirectoryPutInThePlaceOfTheStoresEndsTheLease(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)
@@ -315,11 +315,24 @@ func TestADirectoryPutInThePlaceOfTheStoresIsRefused(t *testing.T) {
 	if err := errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Claim(t.Context(), newClaim(2)); err == nil || definite(err) {
-		t.Errorf("Claim = error %v; want one: the rows are elsewhere", err)
+	if _, err := s.Claim(t.Context(), newClaim(2)); !errors.Is(err, ErrReplaced) || definite(err) {
+		t.Errorf("Claim = error %v; want %v: the rows are elsewhere", err, ErrReplaced)
 	}
-	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); err == nil || definite(err) {
-		t.Errorf("Renew = error %v; want one that says nothing", err)
+	var lost *lease.LostError
+	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); !errors.Is(err, ErrReplaced) || !errors.As(err, &lost) || lost.Reason != replaced {
+		t.Errorf("Renew = error %v; want it lost, because of %v", err, ErrReplaced)
+	}
+	if len(s.held) != 0 {
+		t.Errorf("holder's locks after that = %d; want 0", len(s.held))
+	}
+	if err := s.Release(t.Context(), releaseOf(c, reply)); !errors.Is(err, ErrReplaced) || !errors.Is(err, lease.ErrLost) {
+		t.Errorf("Release = error %v; want it lost, because of %v", err, ErrReplaced)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".old")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); !errors.Is(err, ErrReplaced) {
+		t.Errorf("Renew without a directory = error %v; want %v", err, ErrReplaced)
 	}
 }
 
