@@ -226,8 +226,8 @@ func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
 //     that goes on issuing IDs while its clock is behind: a limit may be up to an
 //     hour and a window beyond the clock.
 //
-// The same becomes of all the rows when the directory of a space is missing that
-// was once claimed in, whatever the claim asks for; a file beside the directories of the
+// The same becomes of all the rows, whatever the claim asks for, when the directory of
+// a space is missing in which there was a claim. A file beside the directories of the
 // namespaces tells it from a new one, which begins at once. Config.AllowFreshState
 // does without the wait in both cases.
 //

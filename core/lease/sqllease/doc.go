@@ -23,6 +23,9 @@
 //     server that does not answer. What hangs keeps its connection. After 16 such calls
 //     no other is tried until one of them ends. Where the outcome of a COMMIT is not
 //     known the error is none of the four that mean "not done".
+//   - A claim whose COMMIT fails looks for its row, as long as ctx allows. If the row
+//     is there the claim has succeeded. Where that cannot be found out, as when ctx
+//     has ended, the row may be reserved for a window, for nobody.
 //
 // # Under which conditions
 //

@@ -98,9 +98,9 @@ const maxLeft = 16
 
 // within calls f, and stops waiting for it soon after ctx has ended. Most drivers
 // return by themselves then. But lib/pq connects and begins a transaction without
-// ctx, and waits for a server that is cut off until TCP gives up, a quarter of an
-// hour; for one that is there and does not answer it waits for ever. The call that
-// was left ends in its own time, and what it does is unknown.
+// ctx. It waits for a server that is cut off until TCP gives up, a quarter of an
+// hour, and for one that is there and does not answer for ever. The call that was
+// left ends in its own time, and what it does is unknown.
 func (s *Store) within(ctx context.Context, f func() error) error {
 	if n := s.left.Load(); n >= maxLeft {
 		return fmt.Errorf("%d operations before this one still hang in the driver, so it is not tried: the server does not answer", n)
