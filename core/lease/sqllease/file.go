@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 // ErrReplaced means that the SQLite file is not the one of the first operation any
@@ -30,8 +29,8 @@ const replaced lease.Reason = "the database file was removed or replaced while t
 // once they differ no connection of the pool is trusted: there is no telling which of
 // them are old.
 type databaseFile struct {
-	allowFUSE bool
-	log       *slog.Logger
+	suits func(path string) (warning string, err error) // see filesystem.Check
+	log   *slog.Logger
 
 	mu   sync.Mutex // guards what follows
 	path string
@@ -56,7 +55,7 @@ func (f *databaseFile) check(path string) error {
 	case f.info == nil && err != nil:
 		return fmt.Errorf("%w: %w; use a file of the operating system", ErrNotDurable, err)
 	case f.info == nil:
-		warning, err := filesystem.Check(path, f.allowFUSE)
+		warning, err := f.suits(path)
 		if err != nil {
 			return fmt.Errorf("%w: unusable file %s: %w", ErrNotDurable, path, err)
 		}

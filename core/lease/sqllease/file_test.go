@@ -267,6 +267,28 @@ func TestADatabaseWithoutAFileIsRefused(t *testing.T) {
 	}
 }
 
+// SQLite's locks do not work between hosts.
+func TestAFileOnASharedFileSystemIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	s, err := New(openSQLite(t, path, "_journal_mode=WAL"), Config{Dialect: SQLite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := ""
+	s.file.suits = func(path string) (string, error) {
+		asked = path
+		return "", errors.New("it is on NFS")
+	}
+	for range 2 {
+		if err := s.CreateTables(t.Context()); !errors.Is(err, ErrNotDurable) || !strings.Contains(err.Error(), path+": it is on NFS") || asked != path {
+			t.Errorf("CreateTables() on NFS = %v, asked about %q; want ErrNotDurable, and the file", err, asked)
+		}
+		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, ErrNotDurable) || definiteError(err) {
+			t.Errorf("Claim() on NFS = %v; want ErrNotDurable", err)
+		}
+	}
+}
+
 // The file systems that package filesystem knows are asked for: of the ones that it
 // has a word about, this is the one that can be had everywhere on Linux.
 func TestAFileOnTmpfsIsWarnedOfOnce(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 // DefaultTable is where leases are kept if Config.Table is empty.
@@ -85,7 +86,9 @@ func New(db *sql.DB, c Config) (*Store, error) {
 		log:     c.Logger,
 		text:    c.Dialect.texts(c.Table),
 		now:     time.Now,
-		file:    databaseFile{allowFUSE: c.AllowFUSE, log: c.Logger},
+		file: databaseFile{log: c.Logger, suits: func(path string) (string, error) {
+			return filesystem.Check(path, c.AllowFUSE)
+		}},
 	}, nil
 }
 
