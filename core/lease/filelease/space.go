@@ -126,13 +126,19 @@ func (s *Store) space(sp lease.Space) (*space, error) {
 		return nil, fmt.Errorf("%w: %s; restart the process", ErrReplaced, s.dir)
 	}
 	dir := s.spaceDir(sp)
+	// The directory first: once it is there its meta file is, too. The other way round
+	// another process could make it between the two.
+	made, err := exists(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !made {
+		return nil, fmt.Errorf("filelease: no rows have been made in %s: %w", dir, fs.ErrNotExist)
+	}
 	m, err := readMeta(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, dirErr := os.Lstat(dir); !errors.Is(dirErr, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName)
-		}
-		return nil, fmt.Errorf("filelease: no rows have been made: %w", err)
+		return nil, fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName)
 	case err != nil:
 		return nil, err
 	case m.Namespace != sp.Namespace || m.Datacenter != sp.Datacenter:

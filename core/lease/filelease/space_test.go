@@ -5,6 +5,7 @@ package filelease
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -363,4 +364,29 @@ func TestASpaceThatCannotBeMadeLeavesNothing(t *testing.T) {
 			t.Errorf("Claim afterwards: Before = %d; want 0, as in a new space", got.Before)
 		}
 	})
+}
+
+// A space that another process makes at this moment is not there yet, or whole.
+func TestASpaceThatAppearsIsNotTakenForADamagedOne(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	c := newClaim(1)
+	mustClaim(t, s, c)
+	dir := s.spaceDir(c.Space)
+	for range 200 {
+		if err := os.Rename(dir, dir+making); err != nil {
+			t.Fatal(err)
+		}
+		appears := make(chan error, 1)
+		go func() { appears <- os.Rename(dir+making, dir) }()
+		_, err := s.space(c.Space)
+		for errors.Is(err, fs.ErrNotExist) {
+			_, err = s.space(c.Space)
+		}
+		if err != nil {
+			t.Errorf("space that appears = error %v; want it, or %v", err, fs.ErrNotExist)
+		}
+		if err := <-appears; err != nil {
+			t.Fatal(err)
+		}
+	}
 }
