@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 )
@@ -15,6 +17,10 @@ import (
 func openDatabase(ctx context.Context, path string) (*sql.DB, error) {
 	if path == "" {
 		return nil, errors.New("-db is empty, want the name of a file")
+	}
+	created, err := createFile(path)
+	if err != nil {
+		return nil, err
 	}
 	settings := url.Values{
 		// SQLite ignores REFERENCES unless it is told otherwise.
@@ -43,7 +49,29 @@ func openDatabase(ctx context.Context, path string) (*sql.DB, error) {
 	// is a database per connection, is one database.
 	db.SetMaxOpenConns(1)
 	if err := db.PingContext(ctx); err != nil { // sql.Open does not touch the file
-		return nil, fmt.Errorf("opening %s: %w", path, errors.Join(err, db.Close()))
+		err = errors.Join(err, db.Close())
+		if created {
+			err = errors.Join(err, os.Remove(path))
+		}
+		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
 	return db, nil
+}
+
+// createFile creates the file if it is not there. Here the system says why a file
+// cannot be written. SQLite says less.
+func createFile(path string) (created bool, err error) {
+	if path == ":memory:" {
+		return false, nil
+	}
+	verb := "create"
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		verb = "write to"
+		file, err = os.OpenFile(path, os.O_RDWR, 0)
+	}
+	if system := (*fs.PathError)(nil); errors.As(err, &system) {
+		return false, fmt.Errorf("cannot %s %s: %w; choose a file that you may write with -db", verb, path, system.Err)
+	}
+	return verb == "create", file.Close()
 }
