@@ -534,7 +534,7 @@ func TestBadFlagsPrintTheUsage(t *testing.T) {
 // wantNarrow checks that a text fits in a terminal of 80 columns.
 func wantNarrow(t *testing.T, text string) {
 	t.Helper()
-	for line := range strings.Lines(strings.ReplaceAll(text, "\t", "        ")) {
+	for line := range strings.Lines(strings.ReplaceAll(text, "    \t", "        ")) {
 		if utf8.RuneCountInString(line) > 80 { // and the newline is one
 			t.Errorf("the line %q is wider than 79 columns", line)
 		}
