@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,6 +61,63 @@ func TestRaiseChangesWhatTheModulesRequireOfEachOtherAndNothingElse(t *testing.T
 	}
 	if got, err = os.ReadFile(filepath.Join(dir, "go.mod")); err != nil || string(got) != rootFile {
 		t.Errorf("go.mod of the root after raise = %s, %v; want it unchanged", got, err)
+	}
+}
+
+// A module that go.work does not list is tested by nobody: `go test work` and the
+// checks take their modules from there.
+func TestTheWorkspaceListsEveryModule(t *testing.T) {
+	all, err := modules(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed, found []string
+	for _, m := range all {
+		listed = append(listed, m.folder)
+		if want := path.Join(root, m.folder); m.path() != want {
+			t.Errorf("%s/go.mod has module %s; want %s", m.folder, m.path(), want)
+		}
+	}
+	err = filepath.WalkDir(tree, func(name string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "testdata"):
+			return filepath.SkipDir
+		case entry.Name() == "go.mod":
+			folder, err := filepath.Rel(tree, filepath.Dir(name))
+			found = append(found, filepath.ToSlash(folder))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(listed)
+	slices.Sort(found)
+	if !slices.Equal(listed, found) {
+		t.Errorf("go.work lists %q; want every folder that has a go.mod: %q", listed, found)
+	}
+}
+
+// Without the lines, GOWORK=off would fetch a published version, and the checks would be
+// of something else than the tree.
+func TestModulesReplaceWhatTheyRequireOfUs(t *testing.T) {
+	all, err := modules(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		lines := map[string]string{}
+		for _, r := range m.file.Replace {
+			lines[r.Old.Path] = path.Join(root, m.folder, r.New.Path)
+		}
+		for _, r := range m.file.Require {
+			if ours(r.Mod.Path) && lines[r.Mod.Path] != r.Mod.Path {
+				t.Errorf("%s/go.mod requires %s without a relative replace line to its folder", m.folder, r.Mod.Path)
+			}
+		}
 	}
 }
 
