@@ -11,7 +11,7 @@ import (
 	"runtime"
 
 	"github.com/jmoiron/sqlx"
-	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+	"github.com/mattn/go-sqlite3" // and it is the driver "sqlite3"
 )
 
 // inDatabase runs load on the SQLite file at path. load does all that it does in
@@ -28,7 +28,11 @@ func inDatabase(ctx context.Context, path string, load func(*sqlx.DB) error) (er
 	}
 	// Here the system says why a file cannot be written. SQLite says less.
 	if file, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
-		return errors.Join(file.Close(), withFile(ctx, path, load))
+		err := errors.Join(file.Close(), withFile(ctx, path, load))
+		if refused := (sqlite3.Error{}); errors.As(err, &refused) && (refused.Code == sqlite3.ErrCantOpen || refused.Code == sqlite3.ErrReadonly) {
+			return unusable("write beside", path, err)
+		}
+		return err
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return unusable("write to", path, err)
 	}
@@ -55,7 +59,7 @@ func unusable(verb, path string, err error) error {
 	if system := (*fs.PathError)(nil); errors.As(err, &system) {
 		err = system.Err
 	}
-	return fmt.Errorf("cannot %s %s: %w; choose a file that you may write with -db", verb, path, err)
+	return fmt.Errorf("cannot %s %s: %w; choose a file in a folder that you may write to, with -db", verb, path, err)
 }
 
 // syncFolder makes the names in a folder survive a power cut. SQLite has done so

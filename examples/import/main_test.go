@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/mattn/go-sqlite3"
 )
 
 // With IMPORT_MAIN set the test binary is the program itself, so that exit codes
@@ -420,8 +421,8 @@ func TestWhatIsNoRowsFaultNamesTheFolderOrTheTable(t *testing.T) {
 		{"no folder", dbFile(t), filepath.Join(t.TempDir(), "nowhere"), "nowhere: stat customers.csv"},
 		{"a table of other columns", notOurs, "testdata", "creating the indexes: no such column: number"},
 		{"a file that is no database", text, "testdata", "file is not a database"},
-		{"a folder for a database that is not there", filepath.Join(t.TempDir(), "x", "import.db"), "testdata", "import.db: no such file or directory; choose a file that you may write with -db"},
-		{"a folder for a database", t.TempDir(), "testdata", "; choose a file that you may write with -db"},
+		{"a folder for a database that is not there", filepath.Join(t.TempDir(), "x", "import.db"), "testdata", "import.db: no such file or directory; choose a file in a folder that you may write to, with -db"},
+		{"a folder for a database", t.TempDir(), "testdata", "; choose a file in a folder that you may write to, with -db"},
 		{"no name", "", "testdata", "-db is empty"},
 	} {
 		var before map[string]string
@@ -435,6 +436,34 @@ func TestWhatIsNoRowsFaultNamesTheFolderOrTheTable(t *testing.T) {
 		}
 		if before != nil {
 			wantUnchanged(t, tt.file, before)
+		}
+	}
+}
+
+func TestAFolderThatCannotBeWrittenIsNoRowsFault(t *testing.T) {
+	file := prepare(t, tables+indexes)
+	folder := filepath.Dir(file)
+	if err := os.Chmod(folder, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(folder, 0o700) })
+	if os.WriteFile(filepath.Join(folder, "probe"), nil, 0o600) == nil {
+		t.Skip("this user may write to every folder")
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"-db", file, "-data", "testdata"}, &out, &out)
+	if err == nil || !strings.HasPrefix(err.Error(), "cannot write beside "+file+": ") || strings.Contains(out.String(), "bad row") {
+		t.Errorf("run = %v, output %q; want that it cannot write beside %s, and no row", err, &out, file)
+	}
+}
+
+func TestOnlyWhatIsInARowIsItsFault(t *testing.T) {
+	for code, want := range map[sqlite3.ErrNo]bool{
+		sqlite3.ErrConstraint: true, sqlite3.ErrMismatch: true, sqlite3.ErrTooBig: true,
+		sqlite3.ErrReadonly: false, sqlite3.ErrCantOpen: false, sqlite3.ErrFull: false, sqlite3.ErrIoErr: false,
+	} {
+		if got := ofRow(sqlite3.Error{Code: code}); got != want {
+			t.Errorf("ofRow(%v) = %v; want %v", code, got, want)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"os"
 
-	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+	"github.com/mattn/go-sqlite3" // and it is the driver "sqlite3"
 )
 
 // openDatabase opens or creates a SQLite file. GORM and sqlx share the one pool
@@ -53,9 +53,17 @@ func openDatabase(ctx context.Context, path string) (*sql.DB, error) {
 		if created {
 			err = errors.Join(err, os.Remove(path))
 		}
+		if refused := (sqlite3.Error{}); errors.As(err, &refused) && (refused.Code == sqlite3.ErrCantOpen || refused.Code == sqlite3.ErrReadonly) {
+			return nil, unusable("write beside", path, err)
+		}
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
 	return db, nil
+}
+
+// unusable says what is wrong with the file that the user has named, and what to do.
+func unusable(verb, path string, err error) error {
+	return fmt.Errorf("cannot %s %s: %w; choose a file in a folder that you may write to, with -db", verb, path, err)
 }
 
 // createFile creates the file if it is not there. Here the system says why a file
@@ -71,7 +79,7 @@ func createFile(path string) (created bool, err error) {
 		file, err = os.OpenFile(path, os.O_RDWR, 0)
 	}
 	if system := (*fs.PathError)(nil); errors.As(err, &system) {
-		return false, fmt.Errorf("cannot %s %s: %w; choose a file that you may write with -db", verb, path, system.Err)
+		return false, unusable(verb, path, system.Err)
 	}
 	return verb == "create", file.Close()
 }

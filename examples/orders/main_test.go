@@ -668,9 +668,24 @@ func TestAFileThatCannotBeWrittenIsNamedWithWhatToDo(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		err := run(t.Context(), []string{"-db", file}, &out, &out)
-		if err == nil || !strings.HasPrefix(err.Error(), want+file+": ") || !strings.HasSuffix(err.Error(), "; choose a file that you may write with -db") {
+		if err == nil || !strings.HasPrefix(err.Error(), want+file+": ") || !strings.HasSuffix(err.Error(), "; choose a file in a folder that you may write to, with -db") {
 			t.Errorf("run -db %s = %v; want an error that begins with %q and says what to do", file, err, want+file)
 		}
+	}
+}
+
+func TestAFolderThatCannotBeWrittenIsNamedWithWhatToDo(t *testing.T) {
+	file := dbFile(t)
+	runOK(t, file)
+	// A folder where SQLite's log belongs stands for one that cannot be written, which
+	// root can.
+	if err := os.Mkdir(file+"-wal", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"-db", file}, &out, &out)
+	if err == nil || !strings.HasPrefix(err.Error(), "cannot write beside "+file+": ") {
+		t.Errorf("run = %v; want that it cannot write beside %s", err, file)
 	}
 }
 

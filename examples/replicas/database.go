@@ -89,7 +89,7 @@ func (p place) createFiles() error {
 	for _, name := range []string{p.File, p.leasesFile()} {
 		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 		if system := (*fs.PathError)(nil); errors.As(err, &system) {
-			return fmt.Errorf("cannot create or write to %s: %w; choose a file that you may write with -db", name, system.Err)
+			return fmt.Errorf("cannot create or write to %s: %w; choose a file in a folder that you may write to, with -db", name, system.Err)
 		}
 		if err := file.Close(); err != nil {
 			return err

@@ -267,7 +267,7 @@ func TestAFileThatCannotBeWrittenIsNamedWithWhatToDo(t *testing.T) {
 	for _, file := range []string{filepath.Join(t.TempDir(), "x", "replicas.db"), t.TempDir()} {
 		var out bytes.Buffer
 		err := run(t.Context(), append([]string{"-db", file}, short...), &out, &out)
-		if err == nil || !strings.HasPrefix(err.Error(), "cannot create or write to "+file+": ") || !strings.HasSuffix(err.Error(), "; choose a file that you may write with -db") {
+		if err == nil || !strings.HasPrefix(err.Error(), "cannot create or write to "+file+": ") || !strings.HasSuffix(err.Error(), "; choose a file in a folder that you may write to, with -db") {
 			t.Errorf("run -db %s = %v; want an error that names it and says what to do", file, err)
 		}
 	}
