@@ -40,8 +40,8 @@
 //   - Across processes, with leases: what package lease says, instead of the next
 //     two.
 //   - Across processes with static workers: no two live processes have the same
-//     datacenter and worker. New refuses a second generator in its own process, with
-//     [ErrWorkerInUse]; it cannot see other processes. If two processes share a
+//     datacenter and worker. New refuses a second generator in its own process, be its
+//     number fixed or leased, with [ErrWorkerInUse]; it cannot see other processes. If two processes share a
 //     number they return the same IDs, and nothing notices but the database.
 //   - Across a restart with the same static worker: the wall clock of the new
 //     process has passed the time in the last ID of the old one, less the

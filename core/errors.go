@@ -20,7 +20,8 @@ var (
 	// ErrWorkerInUse is returned by New when this process already has a live
 	// generator for the same layout, datacenter and worker, or had one that was
 	// dropped without Close. Close that one first, or share it: a Generator is
-	// safe for concurrent use.
+	// safe for concurrent use. Leases of one namespace meet it when two stores are
+	// used for it; lease.Config.Workers keeps fixed and leased numbers apart.
 	ErrWorkerInUse = errors.New("core: a live generator in this process has this worker")
 )
 

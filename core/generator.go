@@ -165,7 +165,8 @@ type Generator struct {
 	settings   settings
 	clock      clock
 	owner      Worker
-	identity   *identity // in the registry; nil if the number is leased
+	namespace  string // of the worker numbers, if they are leased
+	fixed      bool   // the worker number is not leased
 
 	installing sync.Mutex    // of held
 	held       *Reservation  // the present one
@@ -207,9 +208,9 @@ func (g *Generator) counter() counter {
 //
 // It refuses a Config whose values are out of range with a [*ValueError], a
 // clock that is past the layout's last tick with [ErrTimeExhausted], and a worker
-// that another live Generator of this process has with [ErrWorkerInUse]. A
-// Generator that is dropped without Close keeps its worker for the life of the
-// process.
+// that another live Generator of this process has with [ErrWorkerInUse], be their
+// numbers fixed or leased. A Generator that is dropped without Close keeps its
+// worker for the life of the process.
 func New(config Config) (*Generator, error) {
 	return newGenerator(config, nil)
 }
@@ -262,6 +263,9 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 		clock:      c,
 		owner:      config.Worker,
 		shut:       make(chan struct{}),
+	}
+	if w, ok := config.Worker.(interface{ Namespace() string }); ok {
+		g.namespace = w.Namespace()
 	}
 	if err := g.owner.Bind(&Binding{g}); err != nil {
 		return nil, err
@@ -391,21 +395,23 @@ func (g *Generator) Close(ctx context.Context) error {
 	}
 }
 
-// end seals before it gives the number back: in the other order, the next owner of
-// the number could begin at the last ID before this one has stopped.
+// end stops g before the worker gives its number back: in the other order, the next
+// owner of the number could begin at the last ID before this one has stopped.
 func (g *Generator) end(ctx context.Context) error {
-	g.installing.Lock()
-	g.closed.Store(true)
-	last := uint64(0)
-	if g.held != nil {
-		last = g.held.seal()
-	}
-	g.installing.Unlock()
-	g.changes.ring()
-	if g.identity != nil {
-		leave(*g.identity, last)
-	}
+	g.stop()
 	return g.owner.Close(ctx)
+}
+
+// stop ends the IDs of g. closed is set first: a caller that finds the seal is not to
+// wait for another number.
+func (g *Generator) stop() {
+	g.installing.Lock()
+	defer g.installing.Unlock()
+	g.closed.Store(true)
+	if g.held != nil {
+		g.held.seal()
+	}
+	g.changes.ring()
 }
 
 // Layout returns the layout, which takes the generator's IDs apart.
@@ -460,7 +466,7 @@ func (g *Generator) Stats() Stats {
 	if c := g.counter(); c != nil {
 		wall, s.Ahead, s.Waits = c.lead()
 		s.Waits += g.waits.Load()
-		if g.identity == nil {
+		if !g.fixed {
 			limit := c.reserved() >> g.layout.SequenceBits
 			s.Reserved = g.layout.Epoch.Add(time.Duration(limit) * g.layout.Unit)
 		}

@@ -245,7 +245,7 @@ func (l *Lease) tell(o outcome) error {
 		}
 		return l.reserve(l.binding, o.worker, o.from, o.until)
 	case o.extend && l.term != nil && !l.closing:
-		l.term.Extend(o.until.Time())
+		return l.term.Extend(o.until.Time())
 	case o.seal:
 		if l.term != nil {
 			l.term.Seal()
@@ -431,6 +431,9 @@ func (l *Lease) Status() Status {
 	defer l.mu.Unlock()
 	return l.status
 }
+
+// Namespace returns Config.Namespace.
+func (l *Lease) Namespace() string { return l.config.Namespace }
 
 // WallClock returns Config.Now: the generator reads the same clock.
 func (l *Lease) WallClock() func() time.Time { return l.config.Now }

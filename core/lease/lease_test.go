@@ -397,7 +397,8 @@ func TestCloseGivesBackARowThatItsClaimHasJustWon(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore()
 			h := hold(t, s, lease.Config{Workers: []int64{5, 6}})
-			at := core.Default().Parts(h.id()).Time
+			at := now()
+			h.id()
 			lost := h.Status().Worker
 			row := s.row(t, lost)
 			row.Epoch++
@@ -431,7 +432,7 @@ func TestCloseRacingNext(t *testing.T) {
 	seen := map[types.Snowflake]bool{}
 	var last types.Snowflake
 	for range 20 {
-		l, err := lease.Acquire(t.Context(), s, lease.Config{Namespace: "shop", Workers: []int64{5}, Logger: slog.New(slog.DiscardHandler)})
+		l, err := lease.Acquire(t.Context(), s, lease.Config{Namespace: "shop", Workers: []int64{8}, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -471,7 +472,7 @@ func TestCloseRacingNext(t *testing.T) {
 			})
 		}
 		all.Wait()
-		until := s.row(t, 5).Until.Time()
+		until := s.row(t, 8).Until.Time()
 		if at := core.Default().Parts(last).Time; !at.Before(until) {
 			t.Fatalf("an ID has time %v; the row was given back from %v", at, until)
 		}

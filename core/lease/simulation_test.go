@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -673,10 +674,16 @@ func (h *host) newProcess() *process {
 	return p
 }
 
+// elsewhere returns a namespace that no other process has: the processes of a
+// simulation are in one process, whose registry must not see more than a real one.
+func elsewhere() string { return fmt.Sprintf("simulated-%d", simulated.Add(1)) }
+
+var simulated atomic.Int64
+
 func (p *process) newLease(protocol *protocol) *Lease {
 	return &Lease{
 		store:    capture{p: p},
-		config:   Config{Layout: p.s.layout, Now: p.clock.now, Logger: discard},
+		config:   Config{Namespace: elsewhere(), Layout: p.s.layout, Now: p.clock.now, Logger: discard},
 		begin:    time.Now(),
 		protocol: protocol,
 		stop:     func() {},
