@@ -3,7 +3,8 @@ package core
 import "errors"
 
 var (
-	// ErrClosed is returned by Next and Fill once Close has been called.
+	// ErrClosed is returned by Next and Fill once the generator, or its lease, has
+	// been closed.
 	ErrClosed = errors.New("core: generator is closed")
 
 	// ErrTimeExhausted is returned by Next and Fill when the last number that

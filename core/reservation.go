@@ -35,6 +35,12 @@ func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, er
 	return b.g.reserve(worker, from, until)
 }
 
+// Close ends the generator's IDs: calls of Next and Fill return [ErrClosed], those
+// that wait for a worker number at once. A Worker calls it when it will have no more
+// numbers. The generator must still be closed; that, and a second Close, are
+// harmless.
+func (b *Binding) Close() { b.g.stop() }
+
 // A Reservation is a worker number and the time for which a Generator has it. It
 // is made by [Binding.Reserve], and is safe for concurrent use.
 type Reservation struct {

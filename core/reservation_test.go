@@ -319,6 +319,31 @@ func TestCloseWakesWhoWaitsForTheLease(t *testing.T) {
 	})
 }
 
+func TestAWorkerThatClosesItsBindingEndsEveryWait(t *testing.T) {
+	for _, rollback := range []Rollback{Continue, Backfill} {
+		synctest.Test(t, func(t *testing.T) {
+			g, w := leased(t, Config{Rollback: rollback})
+			wantClosed := func(state string, took time.Duration) {
+				began := time.Now()
+				if id, err := g.Next(t.Context()); id != 0 || !errors.Is(err, ErrClosed) || time.Since(began) != took {
+					t.Errorf("%v, %s: Next() = %d, %v after %v; want 0, ErrClosed after %v", rollback, state, id, err, time.Since(began), took)
+				}
+			}
+			w.mustReserve(t, 1, time.Now(), time.Now())
+			time.AfterFunc(time.Second, w.binding.Close)
+			wantClosed("at the limit", time.Second)
+			wantClosed("later", 0)
+			if r, err := w.binding.Reserve(1, time.Now(), time.Now().Add(time.Hour)); r != nil || !errors.Is(err, ErrClosed) {
+				t.Errorf("%v: Reserve(closed) = %v, %v; want ErrClosed", rollback, r, err)
+			}
+			w.binding.Close()
+			if err := g.Close(t.Context()); err != errReleased || w.closes != 1 {
+				t.Errorf("%v: Close() = %v, the worker closed %d times; want its error, once", rollback, err, w.closes)
+			}
+		})
+	}
+}
+
 func TestABindErrorFailsNew(t *testing.T) {
 	w := &tenant{refuse: errReleased}
 	if g, err := New(Config{Worker: w}); g != nil || !errors.Is(err, errReleased) || w.closes != 0 {

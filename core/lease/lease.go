@@ -341,11 +341,9 @@ func (l *Lease) Bind(b *core.Binding) error {
 	return nil
 }
 
-// Close ends the lease: its generator returns no more IDs, and the worker number
-// is given back, to be claimed by anyone at once. It is called by Generator.Close,
-// which is what to call: a generator whose lease was closed alone waits for another,
-// and fails with [core.ErrReservationExhausted]. If ctx has ended already, nothing is
-// sent.
+// Close ends the lease: its generator returns [core.ErrClosed] from then on, and the
+// worker number is given back, to be claimed by anyone at once. It is called by
+// Generator.Close, which is what to call. If ctx has ended already, nothing is sent.
 //
 // It takes until ctx ends, and a quarter of the window, at most. If it fails, the
 // number is simply not free before Status.Limit.
@@ -356,9 +354,12 @@ func (l *Lease) Close(ctx context.Context) error {
 	l.mu.Lock()
 	first := !l.closing
 	l.closing = true
+	// Before anything else, and without waiting for run: the row may only be given
+	// back once no ID of it can come.
+	if first && l.binding != nil {
+		l.binding.Close()
+	}
 	if first && l.term != nil {
-		// Before anything else, and without waiting for run: the row may only be
-		// given back once no ID of it can come.
 		l.end = MillisOf(l.term.Seal())
 	}
 	l.mu.Unlock()

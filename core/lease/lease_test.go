@@ -239,8 +239,8 @@ func TestCloseGivesTheRowBackAtOnce(t *testing.T) {
 				if err := h.Close(t.Context()); err != nil {
 					t.Errorf("Close() = %v; want nil", err)
 				}
-				if _, err := h.gen.Next(t.Context()); !errors.Is(err, core.ErrReservationExhausted) {
-					t.Errorf("Next() after the lease is closed = %v; want ErrReservationExhausted", err)
+				if id, err := h.gen.Next(t.Context()); id != 0 || !errors.Is(err, core.ErrClosed) {
+					t.Errorf("Next() after the lease is closed = %d, %v; want 0, core.ErrClosed", id, err)
 				}
 			}
 			h.close()
@@ -248,6 +248,33 @@ func TestCloseGivesTheRowBackAtOnce(t *testing.T) {
 			if row.Owner != "" || row.Until.Time() != at.Add(time.Millisecond) {
 				t.Fatalf("row after Close: %+v, until %v; want it free just after the last ID, %v", row, row.Until.Time(), at)
 			}
+		}
+	})
+}
+
+// A closed lease gives no more numbers, and nobody is left to wait for one.
+func TestCloseOfALeaseEndsTheWaitOfItsGenerator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{Workers: []int64{7}})
+		h.id()
+		s.Set(space(), lease.Row{Worker: 7, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(time.Hour))})
+		time.Sleep(16 * time.Second) // the lease is lost
+		began := time.Now()
+		done := make(chan error)
+		go func() {
+			_, err := h.gen.Next(context.Background())
+			done <- err
+		}()
+		synctest.Wait()
+		if err := h.Close(t.Context()); err != nil {
+			t.Errorf("Close() = %v; want nil", err)
+		}
+		if err := <-done; !errors.Is(err, core.ErrClosed) || time.Since(began) > 0 {
+			t.Errorf("Next() = %v after %v; want ErrClosed as soon as the lease is closed", err, time.Since(began))
+		}
+		if err := h.gen.Close(t.Context()); err != nil {
+			t.Errorf("Generator.Close() = %v; want nil", err)
 		}
 	})
 }
