@@ -761,7 +761,9 @@ func (p *process) done(reply Reply, err error) {
 
 func (p *process) heed(o outcome) {
 	s := p.s
-	p.lease.heed(o)
+	if err := p.lease.heed(o); err != nil {
+		s.violate(refused, "process %d refuses worker %d: %v", p.id, o.worker, err)
+	}
 	if s.tracing {
 		s.tracef("process %d: %+v", p.id, o)
 	}
