@@ -15,7 +15,9 @@ var (
 	// ErrReservationExhausted is returned by Next and Fill when all the time that a
 	// leased worker number is reserved for is used up, or there is no worker number
 	// at the moment, and waiting for the lease did not help: its store has been away
-	// for long. They go on as soon as the lease is renewed or replaced.
+	// for long. What is left of the time counts as used up when it is further behind
+	// the clock than Config.MaxBehind. They go on as soon as the lease is renewed or
+	// replaced.
 	ErrReservationExhausted = errors.New("core: the reserved time of the leased worker is used up")
 
 	// ErrWorkerInUse is returned by New when this process already has a live

@@ -23,6 +23,10 @@ const (
 	nextTakesBeforeWaiting
 	// settle does not read the clocks again after it has waited.
 	settleTrustsOldTime
+	// settle returns a number that has fallen too far behind.
+	settleKeepsOld
+	// reserve ignores a floor at the limit, however far it is behind.
+	reserveFreezes
 	// settle returns a number beyond the limit that is under the ceiling.
 	settleIgnoresLimit
 	// settle returns its number when await does.
@@ -290,6 +294,11 @@ func TestModelFindsEveryMutant(t *testing.T) {
 	// Two take the last number, and one of them gets the first of tick 4.
 	race := lease
 	race.programs = [][]call{next(1), next(1), {callClose}}
+	// And the lease is renewed late.
+	lateRace := race
+	lateRace.programs, lateRace.until, lateRace.behind, lateRace.raises = race.programs[:2], 3, 2, []word{14}
+	lateNext := lease
+	lateNext.programs, lateNext.until, lateNext.behind, lateNext.raises = [][]call{next(1)}, 3, 2, nil
 	// The clock comes, or steps, or is from the beginning, beyond the limit.
 	beyond := lease
 	beyond.wall, beyond.until, beyond.programs = 5, 1, [][]call{next(1)}
@@ -333,6 +342,8 @@ func TestModelFindsEveryMutant(t *testing.T) {
 		{"an extend that stores", lowering, extendStores, growing, 3},
 		{"a settle that trusts a raise", late, settleTrustsAwait, capped, 17},
 		{"a settle that trusts a seal", race, settleTrustsAwait, ended, 20},
+		{"a settle that returns a number however far it is behind", lateRace, settleKeepsOld, near, 18},
+		{"a reserve that uses up what is left", lateNext, reserveFreezes, near, 10},
 		{"an ended that looks at the seal first", race, endedLoadsStateFirst, ended, 18},
 		{"a clock beyond the limit that is obeyed by reserve", beyond, reserveObeysClock, serving, 17},
 		{"a clock beyond the limit that is obeyed by resync", far, resyncObeysClock, capped, 10},

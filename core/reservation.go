@@ -179,7 +179,7 @@ func (g *Generator) reserve(worker int64, from, until time.Time) (*Reservation, 
 // has loaded one pointer has both.
 func (g *Generator) install(e *entry, n numbering, c counter) *Reservation {
 	if old := g.counter(); old != nil {
-		_, _, waits := old.lead()
+		_, _, _, waits := old.lead()
 		g.waits.Add(waits)
 	}
 	g.held = &Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, counter: c, numbering: n, changes: &g.changes, entry: e}

@@ -253,13 +253,24 @@ func (r *ring) await(ctx context.Context, n uint64, d time.Duration, p *patience
 	return p.await(ctx, r.leaseWait, d, changed)
 }
 
+// outdated is what term.outdated is. A ring takes no other numbers than of the wall
+// clock's tick, or ahead of it, so only those that it took before can be outdated.
+func (r *ring) outdated(id types.Snowflake) bool {
+	wall, _ := r.clock.both()
+	return r.number(id) < r.floor(max(wall, 0)-r.behind)
+}
+
 // lead returns what term.lead does.
-func (r *ring) lead() (wall int64, ahead time.Duration, waits uint64) {
+func (r *ring) lead() (wall int64, ahead, behind time.Duration, waits uint64) {
 	wall, _ = r.clock.both()
+	newest := uint64(0)
 	for i := range r.slots {
-		if n := r.slots[i].Load(); n > 0 && n < sealed {
-			ahead = max(ahead, time.Duration(r.start(n)-wall))
+		if n := r.slots[i].Load(); n < sealed {
+			newest = max(newest, n)
 		}
 	}
-	return wall, ahead, r.waits.Load()
+	if newest > 0 {
+		ahead, behind = r.distance(newest, wall)
+	}
+	return wall, ahead, behind, r.waits.Load()
 }

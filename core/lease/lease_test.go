@@ -506,6 +506,7 @@ func TestCloseRacingNext(t *testing.T) {
 	}
 }
 
+// Once it is back, there may be a wait for the next attempt to renew, and no error.
 func TestStoreAwayForThreeQuartersOfAWindowIsNotNoticed(t *testing.T) {
 	const outage = 44 * time.Second // of a window of 60
 	for phase := time.Duration(0); phase < 15*time.Second; phase += 700 * time.Millisecond {
@@ -526,8 +527,8 @@ func TestStoreAwayForThreeQuartersOfAWindowIsNotNoticed(t *testing.T) {
 			for range 300 {
 				began := time.Now()
 				h.id()
-				if took := time.Since(began); took != 0 {
-					t.Fatalf("phase %v: Next() after the store is back took %v; want no time", phase, took)
+				if took := time.Since(began); took > 60*time.Second*3/32 {
+					t.Fatalf("phase %v: Next() after the store is back took %v; want at most the time to the next attempt", phase, took)
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
@@ -747,7 +748,7 @@ func TestPausedHolderRepeatsNothing(t *testing.T) {
 		take("the paused", paused)
 		stuck := make(chan struct{})
 		s.set(only("renew", func(_ context.Context, _ string, do func() error) error { <-stuck; return do() }))
-		time.Sleep(11 * time.Second)
+		time.Sleep(10*time.Second + 500*time.Millisecond) // past its limit, by less than MaxBehind
 
 		other := hold(t, s, lease.Config{Workers: []int64{5}, Window: 10 * time.Second})
 		for range 2000 {

@@ -43,6 +43,9 @@ func guarding(x *setting) { x.guard, x.skew, x.faithful = 200, 200, false }
 func single(x *setting) { x.only = []int64{2} }
 func greedy(x *setting) { x.runAhead = 10 * time.Second }
 
+// late lets a process return IDs of times that are long over.
+func late(x *setting) { x.maxBehind = -1 }
+
 func both(a, b func(*setting)) func(*setting) { return func(x *setting) { a(x); b(x) } }
 
 // What the scenarios are made of.
@@ -311,7 +314,7 @@ var scenarios = []scenario{
 		s.working(p, 0)
 	}, also: []string{"core TestFillAcrossTheEndGivesNothing"}},
 
-	{name: "13 SIGSTOP past expiry, takeover, SIGCONT", world: single, play: func(s *simulation) {
+	{name: "13 SIGSTOP past expiry, takeover, SIGCONT", world: both(single, late), play: func(s *simulation) {
 		a := s.begin()
 		a.pause()
 		s.run(2 * s.part(1))

@@ -60,8 +60,9 @@ type setting struct {
 	// the store has at that moment.
 	faithful bool
 
-	rollback core.Rollback
-	runAhead time.Duration
+	rollback  core.Rollback
+	runAhead  time.Duration
+	maxBehind time.Duration
 }
 
 // newLayout returns a layout for a bubble, which begins in the year 2000.
@@ -696,7 +697,7 @@ func (p *process) newLease(protocol *protocol) *Lease {
 func (p *process) bind() {
 	p.gen, p.made = core.New(core.Config{
 		Layout: p.s.layout, Worker: p.lease,
-		Rollback: p.s.rollback, RunAhead: p.s.runAhead, MaxLeaseWait: time.Nanosecond,
+		Rollback: p.s.rollback, RunAhead: p.s.runAhead, MaxBehind: p.s.maxBehind, MaxLeaseWait: time.Nanosecond,
 	})
 }
 
