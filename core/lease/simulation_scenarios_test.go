@@ -470,10 +470,17 @@ var scenarios = []scenario{
 		p := s.begin()
 		for _, refuses := range []bool{false, true} {
 			s.store.down, s.store.refuses = true, refuses
-			s.run(s.part(1) + s.part(8))
-			s.exhausts(p)
-			s.run(5 * s.part(1))
-			s.exhausts(p)
+			for end := p.limit() + 1000; p.take(1) == 1; s.run(s.part(40)) {
+				if now := MillisOf(p.clock.now()); now > end || p.lastEnd() < now-1000 {
+					s.fatalf("an ID of %v; want none more than 1s behind, and none 1s after %v", p.lastEnd().Time(), p.limit().Time())
+				}
+			}
+			for range 5 {
+				if p.take(1) != 0 || !errors.Is(p.err, core.ErrReservationExhausted) || MillisOf(p.clock.now()) < p.limit() {
+					s.fatalf("ID %d, %v; want %v after %v", p.last, p.err, core.ErrReservationExhausted, p.limit().Time())
+				}
+				s.run(s.part(1))
+			}
 			s.store.down = false
 			s.run(s.part(2))
 			s.keepsWorking(2*s.part(1), p)
