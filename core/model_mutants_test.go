@@ -55,9 +55,9 @@ const (
 	beginningObeysClock
 	// newReservedTerm is given a limit that is not the first number of a tick.
 	limitWithinATick
-	// ended loads the limit after the state, not before it: the two steps change
+	// refusal loads the limit after the state, not before it: the two steps change
 	// places.
-	endedLoadsStateFirst
+	refusalLoadsStateFirst
 	// await does not look at the seal.
 	awaitIgnoresSeal
 	// await listens after it has looked.
@@ -68,7 +68,7 @@ const (
 	extendStores
 	// Seal does not ring the bell.
 	sealForgetsToRing
-	// seal sets a flag, which look and ended read, and reads the last number. The
+	// seal sets a flag, which look and refusal read, and reads the last number. The
 	// word stays a number.
 	closedFlag
 	// Not a mistake of the code: floored is claimed for torn readings too.
@@ -344,7 +344,7 @@ func TestModelFindsEveryMutant(t *testing.T) {
 		{"a settle that trusts a seal", race, settleTrustsAwait, ended, 20},
 		{"a settle that returns a number however far it is behind", lateRace, settleKeepsOld, near, 18},
 		{"a reserve that uses up what is left", lateNext, reserveFreezes, near, 10},
-		{"an ended that looks at the seal first", race, endedLoadsStateFirst, ended, 18},
+		{"a refusal that looks at the seal first", race, refusalLoadsStateFirst, ended, 18},
 		{"a clock beyond the limit that is obeyed by reserve", beyond, reserveObeysClock, serving, 17},
 		{"a clock beyond the limit that is obeyed by resync", far, resyncObeysClock, capped, 10},
 		{"a clock beyond the limit that is obeyed at the beginning", farFromTheBeginning, beginningObeysClock, capped, 8},

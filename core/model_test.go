@@ -93,7 +93,7 @@ type goroutine struct {
 	last, first, n, want, limit  word
 	now, offset, wall, monotonic int8
 	synced                       bool
-	beyond                       bool // ended: n >= limit
+	beyond                       bool // refusal: n >= limit
 	asleep                       int8 // wait: the monotonic time when it began
 	rung                         bool // await: changed is closed
 
@@ -157,15 +157,15 @@ var stepNames = [...]string{
 	takeAdd:          "take: n := state.Add(1)",
 	settleOffset:     "settle: offset.Load()",
 	settleMonotonic:  "settle: clock.monotonic()",
-	settleLimit:      "settle: ended(n): limit := limit.Load()",
-	settleEnded:      "settle: ended(n): state.Load()",
+	settleLimit:      "settle: refusal(n): limit := limit.Load()",
+	settleEnded:      "settle: refusal(n): state.Load()",
 	settleWait:       "settle: wait",
 	reserveOffset:    "reserve: offset.Load()",
 	reserveMonotonic: "reserve: clock.monotonic()",
 	reserveState:     "reserve: last := state.Load()",
 	reserveLimit:     "reserve: limit := limit.Load()",
-	reserveBeyond:    "reserve: ended(first): limit := limit.Load()",
-	reserveEnded:     "reserve: ended(first): state.Load()",
+	reserveBeyond:    "reserve: refusal(first): limit := limit.Load()",
+	reserveEnded:     "reserve: refusal(first): state.Load()",
 	reserveCAS:       "reserve: state.CompareAndSwap(last, first+n-1)",
 	reserveWait:      "reserve: wait",
 	resyncOffset:     "resync: offset := offset.Load()",
@@ -323,7 +323,7 @@ const (
 	behindInSettle
 	behindInReserve
 	reservedAfterARaise
-	raisedMeanwhile // between the loads of the limit by reserve and by ended
+	raisedMeanwhile // between the loads of the limit by reserve and by refusal
 	fillSplit
 	cancelledInSettle
 	cancelledInReserve
@@ -612,13 +612,13 @@ func (m *model) step(w *world, i int) bool {
 		g.now = g.offset + w.monotonic
 		m.reads(g)
 		g.pc = settleLimit
-	case settleLimit: // err := t.ended(n): t.limit.Load()
-		m.endedLimit(w, g, g.n)
+	case settleLimit: // err := refusal(t, n, t.end): limit := c.reserved()
+		m.refusalLimit(w, g, g.n)
 		if g.pc = settleEnded; !m.loads() {
 			return m.step(w, i)
 		}
-	case settleEnded: // the rest of the same line: t.state.Load()
-		err := m.endedState(w, g, g.n)
+	case settleEnded: // the rest of the same line: c.isSealed()
+		err := m.refusalState(w, g, g.n)
 		if err == errBeyond && m.mutant == settleIgnoresLimit {
 			err = nil
 		}
@@ -687,18 +687,18 @@ func (m *model) step(w *world, i int) bool {
 			g.first = g.last + 1
 		}
 		g.pc = reserveBeyond
-	case reserveBeyond: // err = t.ended(first): t.limit.Load()
-		m.endedLimit(w, g, g.first)
+	case reserveBeyond: // err = refusal(t, first, t.end): limit := c.reserved()
+		m.refusalLimit(w, g, g.first)
 		if g.pc = reserveEnded; !m.loads() {
 			return m.step(w, i)
 		}
-	case reserveEnded: // the rest of the same line: t.state.Load()
+	case reserveEnded: // the rest of the same line: c.isSealed()
 		// ceiling := min(t.floor(now+t.ahead)+t.mask+1, limit)
 		ceiling := min(m.floor(g.now+m.ahead)+m.mask+1, g.limit)
 		if m.mutant == reserveIgnoresLimit {
 			ceiling = m.floor(g.now+m.ahead) + m.mask + 1
 		}
-		switch err := m.endedState(w, g, g.first); {
+		switch err := m.refusalState(w, g, g.first); {
 		case err == errBeyond: // case err == errBeyond
 			g.n = g.first
 			g.back, g.pc = reserveState, m.await() // err = t.await(ctx, first, p)
@@ -880,27 +880,27 @@ func (m *model) step(w *world, i int) bool {
 // loads says whether each load of the limit is a step of its own.
 func (m *model) loads() bool { return m.raises != nil }
 
-// endedLimit and endedState are term.ended(n).
-func (m *model) endedLimit(w *world, g *goroutine, n word) {
-	if m.mutant == endedLoadsStateFirst {
+// refusalLimit and refusalState are refusal.
+func (m *model) refusalLimit(w *world, g *goroutine, n word) {
+	if m.mutant == refusalLoadsStateFirst {
 		g.beyond = w.state >= modelSealed
 		return
 	}
 	g.beyond = n >= w.limit // limit := t.limit.Load()
 }
 
-func (m *model) endedState(w *world, g *goroutine, n word) error {
+func (m *model) refusalState(w *world, g *goroutine, n word) error {
 	closed, beyond := w.state >= modelSealed, g.beyond
 	switch m.mutant {
-	case endedLoadsStateFirst:
+	case refusalLoadsStateFirst:
 		closed, beyond = g.beyond, n >= w.limit
 	case closedFlag:
 		closed = w.closed
 	}
 	switch {
-	case closed: // case t.state.Load() >= sealed
+	case closed: // case c.isSealed()
 		return errSealed
-	case n >= m.end: // case n >= t.end
+	case n >= m.end: // case n >= end
 		return ErrTimeExhausted
 	case beyond: // case n >= limit
 		return errBeyond
@@ -971,7 +971,7 @@ func (m *model) returns(w *world, i int, first, n word) {
 	m.enter(w, i, g.call+1)
 }
 
-// fails ends a call with an error of ended: errSealed or ErrTimeExhausted.
+// fails ends a call with an error of refusal: errSealed or ErrTimeExhausted.
 func (m *model) fails(w *world, i int, err error, e, exhausted event) {
 	if err == ErrTimeExhausted {
 		e = exhausted

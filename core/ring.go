@@ -136,7 +136,7 @@ func (r *ring) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 func (r *ring) at(wall int64, want uint64) (first, n uint64, err error) {
 	ceiling := (wall + r.ahead) / r.unit
 	if first = r.first << r.sequenceBits; first >= r.limit.Load() {
-		return first, 0, r.ended(first)
+		return first, 0, refusal(r, first, r.end)
 	}
 	switch missing := int64(r.first) - ceiling; {
 	case missing <= 0:
@@ -172,7 +172,7 @@ var errForgotten = errors.New("core: tick overwritten")
 // none if they are used up.
 func (r *ring) take(tick, want, begin uint64) (first, n uint64, err error) {
 	number := min(tick, r.end>>r.sequenceBits) << r.sequenceBits // as in floor
-	if err := r.ended(number); err != nil {
+	if err := refusal(r, number, r.end); err != nil {
 		return number, 0, err
 	}
 	slot := &r.slots[tick%uint64(len(r.slots))]
@@ -226,19 +226,6 @@ func (r *ring) newest() uint64 {
 
 // extend raises the limit to the given one, the first number of a tick.
 func (r *ring) extend(limit uint64) { raise(&r.limit, limit) }
-
-// ended returns why number n may not be taken, if it may not.
-func (r *ring) ended(n uint64) error {
-	switch {
-	case r.isSealed():
-		return errSealed
-	case n >= r.end:
-		return ErrTimeExhausted
-	case n >= r.limit.Load():
-		return errBeyond
-	}
-	return nil
-}
 
 // reserved returns the limit.
 func (r *ring) reserved() uint64 { return r.limit.Load() }

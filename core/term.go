@@ -206,7 +206,7 @@ func (t *term) take(last uint64) (n uint64, ok bool) {
 func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowflake, error) {
 	now := t.now()
 	for {
-		err := t.ended(n)
+		err := refusal(t, n, t.end)
 		early := t.start(n) - t.ahead - now
 		switch {
 		case errors.Is(err, errBeyond):
@@ -252,7 +252,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 			first = floor + t.begin.sequence()
 		}
 		ceiling := min(t.floor(now+t.ahead)+t.mask+1, limit)
-		err = t.ended(first)
+		err = refusal(t, first, t.end)
 		switch {
 		case errors.Is(err, errBeyond):
 			err = t.await(ctx, first, p)
@@ -313,27 +313,29 @@ func (t *term) oldest(now int64) uint64 { return t.floor(max(now, 0) - t.behind)
 // outdated reports whether an ID is too far behind the logical clock by now.
 func (t *term) outdated(id types.Snowflake) bool { return t.number(id) < t.oldest(t.now()) }
 
-// What ended says besides ErrTimeExhausted. Both are for this package: a caller is
+// What refusal says besides ErrTimeExhausted. Both are for this package: a caller is
 // told of them after it has waited in vain, and in other words.
 var (
 	errSealed = errors.New("core: term is sealed")
 	errBeyond = errors.New("core: number is not reserved yet")
 )
 
-// ended returns why number n, which has been taken, may not be returned, if it may
-// not.
+// refusal returns why number n of c may not be taken, or returned if it has been taken
+// already, if it may not. The layout has no number from end on.
 //
 // The limit first, and the seal after it. Whoever seals reads the limit after that,
 // and gives back what is above it or above the last number. So a number that is seen
 // below the limit, and then not sealed, is not given back. The other way round, the
 // term could be sealed and the limit raised between the two loads, and a number
 // returned that the next owner of the worker number has too.
-func (t *term) ended(n uint64) error {
-	limit := t.limit.Load()
+//
+// It loads them by methods of c, so that a test can act between the two.
+func refusal(c counter, n, end uint64) error {
+	limit := c.reserved()
 	switch {
-	case t.state.Load() >= sealed:
+	case c.isSealed():
 		return errSealed
-	case n >= t.end:
+	case n >= end:
 		return ErrTimeExhausted
 	case n >= limit:
 		return errBeyond
