@@ -57,8 +57,9 @@ type Config struct {
 	// Defaults to 5 ms.
 	RollbackWait time.Duration
 
-	// SequenceStart says where the sequence begins in a new tick. Random and
-	// Rotating spread id % n evenly at low rates.
+	// SequenceStart says where the sequence begins in a new tick. Choose Random if
+	// anything shards by id % n: with Zero, at low rates, nearly all IDs are
+	// multiples of 1<<Layout.SequenceBits.
 	//
 	// Defaults to Zero.
 	SequenceStart SequenceStart
