@@ -39,10 +39,11 @@ var (
 	// that is stored instead cannot be told, or that a row is not there to be read
 	// back. The error is an [*InsertError], as a rule.
 	ErrUnresolved = errors.New("sqlxhelper: stored row not found")
-	// ErrTxBroken means that the savepoint of a failed call could not be rolled
-	// back, because the transaction has ended or its connection is gone. Roll
-	// the transaction back: on MySQL and SQLite a server that has ended it by
-	// itself would commit whatever is sent on it next.
+	// ErrTxBroken means that the transaction in which a call was made cannot go on:
+	// it has ended, or its connection is gone, as after a context that has ended
+	// during a statement. Roll the transaction back: on MySQL and SQLite a server
+	// that has ended it by itself would commit whatever is sent on it next. The
+	// error of the context is wrapped too, if it has ended.
 	ErrTxBroken = errors.New("sqlxhelper: transaction no longer usable, roll it back")
 	// ErrCommitUnknown means that [InTx] cannot tell whether its transaction is
 	// committed: the connection broke while the commit was on its way, and the
