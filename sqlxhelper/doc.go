@@ -44,6 +44,9 @@
 //
 //   - The tables are transactional. MyISAM and Aria keep what was inserted
 //     before an error.
+//   - On MySQL and MariaDB sql_mode is strict, as it is by default. Without
+//     STRICT_TRANS_TABLES the server cuts a value that does not fit, or stores 0
+//     for it, and reports no error.
 //   - Calls on one transaction do not overlap, because savepoints nest and
 //     overlapping ones undo each other. A Helper and a pool are free to be used
 //     by many goroutines.
@@ -151,8 +154,9 @@
 // or that it is refused. That is so for integers in text and float columns,
 // bytes in json and text columns, times outside of UTC in columns without time
 // zone, values out of range, types that pgx asks by a method what they are (as
-// String), and whatever is not a basic type, a time, []byte, a pointer to one, a
-// driver.Valuer that returns one, or any. All rows do for arrays, ranges, domains,
+// String, and all types of its package pgtype), and whatever is not a basic type,
+// a time, []byte, a pointer to one, a driver.Valuer that returns one, or any. All
+// rows do for arrays, ranges, domains,
 // composite types, box, types with a length other than the character types',
 // numeric's and timestamps' (as bit(3)), generated columns, and tables with
 // rules, views and foreign tables. A table with row level security gets no COPY,
@@ -163,8 +167,9 @@
 // driver; pgx does so anyway, and lib/pq by itself would have it rounded.
 //
 // On SQLite a statement has about 300 values, 50 rows of six columns, and on
-// MySQL and MariaDB about 3,000, 500 such rows; a statement that comes more than
-// once is prepared. No statement of several rows is larger than 1 MiB of values,
+// MySQL and MariaDB about 3,000, 500 such rows. A statement that comes more than
+// once is prepared, unless the driver writes values into the text, as MySQL's
+// does with interpolateParams: then all go so. No statement of several rows is larger than 1 MiB of values,
 // so that it stays under max_allowed_packet. A single row above that limit is the
 // server's error, or the loss of the connection.
 //
