@@ -156,12 +156,11 @@
 // zone, values out of range, types that pgx asks by a method what they are (as
 // String, and all types of its package pgtype), and whatever is not a basic type,
 // a time, []byte, a pointer to one, a driver.Valuer that returns one, or any. All
-// rows do for arrays, ranges, domains,
-// composite types, box, types with a length other than the character types',
-// numeric's and timestamps' (as bit(3)), generated columns, and tables with
-// rules, views and foreign tables. A table with row level security gets no COPY,
-// nor does a session whose client_encoding is not UTF8; one with array_nulls off
-// gets VALUES alone.
+// rows do for arrays, ranges, domains, composite types, box, types with a length
+// other than the character types', numeric's and timestamps' (as bit(3)),
+// generated columns, and tables with rules, views and foreign tables. A table
+// with row level security gets no COPY, nor does a session whose client_encoding
+// is not UTF8; one with array_nulls off gets VALUES alone.
 //
 // PostgreSQL stores microseconds. Of a time what is below is cut off, with every
 // driver; pgx does so anyway, and lib/pq by itself would have it rounded.
@@ -198,10 +197,15 @@
 //	sqlxhelper: insert into order_items, shop.Order[17].Items[1] (id 175939308748828672): UNIQUE constraint failed: order_items.sku
 //
 // A duplicate key matches [ErrDuplicateKey] on every database. A Value method
-// that panics is such an error too. On SQLite and MySQL the row is found by
-// sending parts of the statement again, about twice the logarithm of its rows.
-// On PostgreSQL it is what the server says; of two rows of one call that are
-// alike it says nothing.
+// that panics is such an error too. A row is named only where it is proved to be
+// the one. On SQLite and MySQL it is found by sending parts of the statement
+// again, about twice the logarithm of its rows. On PostgreSQL the row whose values
+// the server names is sent again by itself; if that is not refused in the same
+// words, no row is named. Of a COPY the server says the line.
+//
+// A Value method, [OnProgress], or the function of [InTx] may end its goroutine,
+// as testing's FailNow does: the call is undone. Under package pgxcopy a Value
+// method runs in another goroutine, and the call returns an error instead.
 //
 // # Databases
 //

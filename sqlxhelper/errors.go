@@ -91,11 +91,10 @@ func (e *RowError) Unwrap() error { return e.Err }
 // then and stay, and the rows are not stored. Err is what the database, its
 // driver, the context or the Value method of a field said.
 //
-// The row is known if the statement had no other, or if the database tells:
-// PostgreSQL names the values of a key that is violated, and the whole row that
-// a CHECK or NOT NULL refuses; from SQLite and MySQL it is learned by sending
-// parts of the statement again, in what is rolled back. If the
-// answer may mean several rows, none is named.
+// The row is known if the statement had no other, or if it is proved: parts of
+// the statement are sent again, in what is rolled back, and that row is refused
+// by itself; or PostgreSQL says the line of a COPY, or which value could not be
+// bound. Otherwise none is named.
 type InsertError struct {
 	Table       string          // the table, as it was named in the call or in the tag
 	First, Last int             // the rows of the statement, counted from 0 among those of the table

@@ -86,7 +86,7 @@ func (w *writer) prepares(ctx context.Context, s session) bool {
 			return false // the next statement fails as well
 		}
 		defer func() { _ = rows.Close() }() // where Scan has failed
-		return rows.Next() && rows.Scan(&decimal) == nil && rows.Close() == nil && !decimal
+		return rows.Next() && rows.Scan(&decimal) == nil && rows.Err() == nil && !decimal
 	}
 	return false
 }
