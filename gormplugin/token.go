@@ -6,6 +6,8 @@ import "strings"
 // names and strings, spaces and comments, and single characters.
 type sqlScript struct{ tokens []string }
 
+func (s *sqlScript) String() string { return strings.Join(s.tokens, "") }
+
 func parseSQL(sql string) *sqlScript {
 	s := &sqlScript{}
 	for len(sql) > 0 {
@@ -65,6 +67,29 @@ func (s *sqlScript) find(i int, wanted func(token string) bool) int {
 	for ; i < len(s.tokens); i++ {
 		if wanted(s.tokens[i]) {
 			return i
+		}
+	}
+	return -1
+}
+
+// blank reports whether a token is a space or a comment.
+func blank(token string) bool {
+	return isSpace(token[0]) || strings.HasPrefix(token, "--") || strings.HasPrefix(token, "/*")
+}
+
+// seek returns the place of the last of words where they first follow one another,
+// outside of quotes and comments, or -1.
+func (s *sqlScript) seek(words ...string) int {
+	run := 0
+	for i, token := range s.tokens {
+		switch {
+		case blank(token):
+		case strings.EqualFold(token, words[run]):
+			if run++; run == len(words) {
+				return i
+			}
+		default:
+			run = 0
 		}
 	}
 	return -1

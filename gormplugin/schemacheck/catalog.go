@@ -1,7 +1,6 @@
 package schemacheck
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -110,18 +109,6 @@ func (t *table) canBeRowID(w *wantedColumn) bool {
 	}
 	c := t.column(f.DBName)
 	return c != nil && c.class == classWide && t.alone(c)
-}
-
-// typeParts takes "numeric(20,0)" apart.
-func typeParts(typ string) (base string, precision, scale int) {
-	base, rest, ok := strings.Cut(typ, "(")
-	if ok {
-		inside, _, _ := strings.Cut(rest, ")")
-		if n, _ := fmt.Sscanf(inside, "%d,%d", &precision, &scale); n == 0 {
-			precision = 0
-		}
-	}
-	return strings.TrimSpace(base), precision, scale
 }
 
 // decimalClass returns the class of a decimal number; a precision of 0 is not

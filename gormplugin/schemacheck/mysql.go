@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"gorm.io/gorm/clause"
+
+	"github.com/snowkey/snowkey/internal/sqltype"
 )
 
 // mysql is MySQL and MariaDB.
@@ -200,7 +202,7 @@ func (mysql) read(c *checker, name string) (*table, error) {
 			// Not DEFAULT_GENERATED, which is a default that is an expression.
 			generated: strings.Contains(extra, "virtual generated") || strings.Contains(extra, "stored generated"),
 		}
-		_, precision, scale := typeParts(full)
+		_, precision, scale := sqltype.Parts(full)
 		switch strings.ToLower(l.Base) {
 		case "bigint":
 			col.class = classWide

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"gorm.io/gorm/clause"
+
+	"github.com/snowkey/snowkey/internal/sqltype"
 )
 
 type postgres struct{}
@@ -169,7 +171,7 @@ func postgresTable(c *checker, name, quoted string) (*table, error) {
 			name: l.Name, quoted: c.db.Statement.Quote(clause.Column{Name: l.Name}), typ: l.Type,
 			sequence: l.Sequence, notNull: l.NotNull, generated: l.Generated, value: l.Value != "",
 		}
-		base, precision, scale := typeParts(l.Type)
+		base, precision, scale := sqltype.Parts(l.Type)
 		switch base {
 		case "bigint":
 			col.class = classWide
