@@ -65,6 +65,11 @@ func rehearse(ctx context.Context, tree string, out io.Writer) (err error) {
 				return err
 			}
 		}
+		if m.folder == "." {
+			if err := runDocuments(ctx, temp, copied, m, env, out); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -152,22 +157,17 @@ func fileURL(name string) string {
 // consumer is the program that uses the module.
 func (m module) consumer() string { return "testdata/consumers/" + path.Base(m.path()) + ".go" }
 
-// consume builds the public packages of a published module in a module of a user,
-// and runs a program with them.
-func consume(ctx context.Context, temp, tree string, m module, env []string, out io.Writer) error {
-	folder, err := os.MkdirTemp(temp, "consumer-")
+// userModule makes a module of a user that requires m and holds one program.
+func userModule(temp, tree string, m module, program []byte) (folder string, err error) {
+	folder, err = os.MkdirTemp(temp, "consumer-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	// The sums of what others have published are those of the tree, so they need not be
 	// asked for again.
 	sums, err := os.ReadFile(filepath.Join(tree, m.folder, "go.sum"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	program, err := os.ReadFile(filepath.Join(tree, "internal", "release", filepath.FromSlash(m.consumer())))
-	if err != nil {
-		return err
+		return "", err
 	}
 	for name, text := range map[string]string{
 		"go.mod":  "module example.com/consumer\n\ngo 1.25.0\n\nrequire " + m.path() + " " + rehearsed + "\n",
@@ -175,8 +175,22 @@ func consume(ctx context.Context, temp, tree string, m module, env []string, out
 		"main.go": string(program),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-			return err
+			return "", err
 		}
+	}
+	return folder, nil
+}
+
+// consume builds the public packages of a published module in a module of a user,
+// and runs a program with them.
+func consume(ctx context.Context, temp, tree string, m module, env []string, out io.Writer) error {
+	program, err := os.ReadFile(filepath.Join(tree, "internal", "release", filepath.FromSlash(m.consumer())))
+	if err != nil {
+		return err
+	}
+	folder, err := userModule(temp, tree, m, program)
+	if err != nil {
+		return err
 	}
 	printed, err := command(ctx, folder, env, "go", "run", ".")
 	if err != nil {
