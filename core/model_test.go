@@ -1624,21 +1624,19 @@ func newTwin(t *testing.T, random *rand.Rand) *twin {
 		}
 		return step
 	})
-	wall, monotonic := c.both()
-	n := newNumbering(l, 0, 0)
 	settings := settings{
 		ahead:     int64(m.ahead) * int64(w.scale),
-		begin:     newSequenceStart(Zero, 1),
 		leaseWait: time.Duration(w.leaseWait) * w.scale,
 		behind:    math.MaxInt64,
 	}
 	if m.behind > 0 {
 		settings.behind = int64(m.behind-1) * int64(w.scale)
 	}
+	config := termConfig{newNumbering(l, 0, 0), c, settings, new(bell)}
 	if m.reserved {
-		w.term = newReservedTerm(n, settings, c, new(bell), wall, monotonic, uint64(m.first), uint64(m.first), uint64(m.limit))
+		w.term = newReservedTerm(config, uint64(m.first), uint64(m.first), uint64(m.limit))
 	} else {
-		w.term = newTerm(n, settings, c, new(bell), wall, monotonic, 0)
+		w.term = newTerm(config, 0)
 	}
 	w.generator = &Generator{layout: l}
 	w.generator.term.Store(w.term)
