@@ -296,7 +296,7 @@ type model struct {
 	// torn lets a goroutine be stopped between the two readings of clock.both.
 	torn  bool
 	alike bool // all programs are the same
-	large bool // not for short runs
+	large bool // only with the flag -large
 	// aim, if set, is the one claim to look at.
 	aim *claim
 
@@ -1531,7 +1531,7 @@ func TestModelHoldsInEveryInterleaving(t *testing.T) {
 	var saw uint64
 	worlds := 0
 	for _, m := range worldsWithoutMistake() {
-		if m.large && (raceEnabled || testing.Short()) {
+		if m.large && !*large {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
@@ -1825,9 +1825,9 @@ func (w *twin) modelled(i int, o *callOrder, at pc, interrupt func()) []string {
 // goroutine after look or after the readings of resync. Half of the terms are
 // reserved.
 func TestModelAndTermDoTheSame(t *testing.T) {
-	schedules := uint64(4000)
-	if raceEnabled || testing.Short() {
-		schedules = 1500
+	schedules := uint64(1500)
+	if *large {
+		schedules = 4000
 	}
 	var saw uint64
 	for seed := range schedules {

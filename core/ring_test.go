@@ -61,9 +61,9 @@ func small(ahead int64) *term {
 }
 
 func TestNoClockReadingsMakeTheRingRepeat(t *testing.T) {
-	length := 8
-	if testing.Short() || raceEnabled {
-		length = 5
+	length := 6
+	if *large {
+		length = 8
 	}
 	for _, ahead := range []int64{0, 1} {
 		term := small(ahead)
