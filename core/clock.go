@@ -1,9 +1,6 @@
 package core
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // A clock reads the two clocks of the machine: the wall clock, which says what
 // time it is and may step either way, and the monotonic one, which only says how
@@ -42,21 +39,4 @@ func (c *clock) both() (wall, monotonic int64) {
 		wall += int64(c.step())
 	}
 	return wall, monotonic
-}
-
-// sleep waits for d or until ctx ends, whichever is first, and returns ctx's
-// error in the second case.
-func sleep(ctx context.Context, d time.Duration) error {
-	if ctx.Done() == nil {
-		time.Sleep(d)
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,12 +65,6 @@ type Config struct {
 	// Defaults to Zero.
 	SequenceStart SequenceStart
 
-	// SequenceStartBelow bounds the beginnings of Random and Rotating:
-	// 1..1<<Layout.SequenceBits. With Zero it must be zero.
-	//
-	// Defaults to 1<<Layout.SequenceBits, which is best for every n.
-	SequenceStartBelow int64
-
 	// MaxLeaseWait is how long one call may wait for a leased worker number: for
 	// its lease to be renewed when all the reserved time is used up, or replaced
 	// when it was lost. Then the call fails with ErrReservationExhausted. A Fill
@@ -94,66 +89,61 @@ type Config struct {
 	MaxBehind time.Duration
 }
 
-// settings are what a counter takes from a Config, checked and with defaults.
+// settings are what a term takes from a Config, checked and with defaults.
 type settings struct {
-	ahead     int64 // run-ahead, ns, whole ticks
-	rollback  rollback
-	begin     sequenceStart
-	leaseWait time.Duration // negative: any time
-	behind    int64         // MaxBehind, ns
+	ahead        int64 // run-ahead, ns, whole ticks
+	rollback     Rollback
+	rollbackWait time.Duration // 0 unless the policy is Wait
+	begin        sequenceStart
+	leaseWait    time.Duration // negative: any time
+	behind       int64         // MaxBehind, ns
 }
 
-func (c *Config) settings() (settings, error) {
-	unit := c.Layout.Unit
-	s := settings{rollback: rollback{c.Rollback, c.RollbackWait}, leaseWait: c.MaxLeaseWait}
-	if s.leaseWait == 0 {
-		s.leaseWait = defaultLeaseWait
+func (c *Config) settings() (s settings, err error) {
+	if c.Rollback < Continue || c.Rollback > Backfill {
+		return s, &ValueError{"Config.Rollback", c.Rollback.String(), "Continue, Refuse, Wait or Backfill"}
 	}
-	switch s.behind = int64(c.MaxBehind); {
-	case s.behind == 0:
-		s.behind = int64(defaultMaxBehind)
-	case s.behind < 0:
+	if c.SequenceStart < Zero || c.SequenceStart > Rotating {
+		return s, &ValueError{"Config.SequenceStart", c.SequenceStart.String(), "Zero, Random or Rotating"}
+	}
+	s = settings{
+		rollback:  c.Rollback,
+		begin:     sequenceStart{c.SequenceStart, new(atomic.Uint64)},
+		leaseWait: cmp.Or(c.MaxLeaseWait, defaultLeaseWait),
+		behind:    int64(cmp.Or(c.MaxBehind, defaultMaxBehind)),
+	}
+	if s.behind < 0 {
 		s.behind = math.MaxInt64
 	}
-
-	ahead := c.RunAhead
-	switch {
-	case ahead > maxRunAhead:
-		return s, &ValueError{"Config.RunAhead", ahead.String(), "at most " + maxRunAhead.String()}
-	case ahead > maxRingAhead*unit && c.Rollback == Backfill:
-		return s, &ValueError{"Config.RunAhead", ahead.String(), "at most " + (maxRingAhead * unit).String() + " (128 ticks) under Backfill"}
-	case ahead == 0 && c.Rollback == Backfill:
-		ahead = min(defaultRunAhead, maxRingAhead*unit)
-	case ahead == 0:
-		ahead = defaultRunAhead
+	if s.ahead, err = c.runAhead(); err == nil {
+		s.rollbackWait, err = c.rollbackWait()
 	}
-	s.ahead = int64(max(ahead, 0).Truncate(unit))
+	return s, err
+}
 
+// runAhead returns the run-ahead in ns, whole ticks.
+func (c *Config) runAhead() (int64, error) {
+	greatest, note := maxRunAhead, ""
+	if ring := maxRingAhead * c.Layout.Unit; c.Rollback == Backfill && ring < greatest {
+		greatest, note = ring, " (128 ticks) under Backfill"
+	}
+	if c.RunAhead > greatest {
+		return 0, &ValueError{"Config.RunAhead", c.RunAhead.String(), "at most " + greatest.String() + note}
+	}
+	ahead := max(0, cmp.Or(c.RunAhead, min(defaultRunAhead, greatest)))
+	return int64(ahead.Truncate(c.Layout.Unit)), nil
+}
+
+func (c *Config) rollbackWait() (time.Duration, error) {
 	switch {
-	case c.Rollback < Continue || c.Rollback > Backfill:
-		return s, &ValueError{"Config.Rollback", c.Rollback.String(), "Continue, Refuse, Wait or Backfill"}
-	case c.RollbackWait != 0 && c.Rollback != Wait:
-		return s, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0 unless Config.Rollback is Wait"}
+	case c.Rollback != Wait && c.RollbackWait != 0:
+		return 0, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0 unless Config.Rollback is Wait"}
+	case c.Rollback != Wait:
+		return 0, nil
 	case c.RollbackWait < 0 || c.RollbackWait > maxRollbackWait:
-		return s, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0.." + maxRollbackWait.String()}
-	case c.RollbackWait == 0:
-		s.rollback.wait = defaultRollbackWait
+		return 0, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0.." + maxRollbackWait.String()}
 	}
-
-	all := int64(1) << c.Layout.SequenceBits
-	below := c.SequenceStartBelow
-	switch {
-	case c.SequenceStart < Zero || c.SequenceStart > Rotating:
-		return s, &ValueError{"Config.SequenceStart", c.SequenceStart.String(), "Zero, Random or Rotating"}
-	case below != 0 && c.SequenceStart == Zero:
-		return s, &ValueError{"Config.SequenceStartBelow", strconv.FormatInt(below, 10), "0 unless Config.SequenceStart is Random or Rotating"}
-	case below < 0 || below > all:
-		return s, &ValueError{"Config.SequenceStartBelow", strconv.FormatInt(below, 10), fmt.Sprintf("1..%d, or 0 for %[1]d", all)}
-	case below == 0:
-		below = all
-	}
-	s.begin = newSequenceStart(c.SequenceStart, uint64(below))
-	return s, nil
+	return cmp.Or(c.RollbackWait, defaultRollbackWait), nil
 }
 
 // The default and the greatest Config.RunAhead. 20 ms is how long a sleeping
@@ -180,12 +170,11 @@ const maxAge = 250 * 365 * 24 * time.Hour
 // is of no use), is safe for concurrent use, and must not be copied. Use one per
 // process and worker number, and share it.
 type Generator struct {
-	// One of them is set, once there is a worker number: what the IDs are taken
-	// from at present. Worker number and count are always read through one load of
-	// it. (Apart from each other, a caller that has the number of one lease could
-	// take its count from the next, and repeat an ID of another process.)
+	// term is where the IDs are taken from at present; until there is a worker
+	// number, a sealed one. It has the worker number and the count, and callers load
+	// it once for both. (If they were apart, a caller could combine the number of one
+	// lease with the count of the next, and repeat an ID of another process.)
 	term atomic.Pointer[term]
-	ring atomic.Pointer[ring] // under Backfill
 
 	layout     Layout
 	datacenter int64
@@ -204,29 +193,6 @@ type Generator struct {
 	closing    atomic.Bool   // Close has been called
 	shut       chan struct{} // closed when the first Close is done
 	closeErr   error         // its result
-}
-
-// A counter is what a term and a ring are to their owner. (Next and Fill, which
-// must not allocate, call the methods of either type.)
-type counter interface {
-	extend(limit uint64)
-	seal() (last uint64)
-	isSealed() bool
-	newest() uint64
-	reserved() (limit uint64)
-	outdated(id types.Snowflake) bool
-	lead() (wall int64, ahead, behind time.Duration, waits uint64)
-}
-
-// counter returns the present counter, nil if there has been none.
-func (g *Generator) counter() counter {
-	if t := g.term.Load(); t != nil {
-		return t
-	}
-	if r := g.ring.Load(); r != nil {
-		return r
-	}
-	return nil
 }
 
 // New returns a Generator. It does no I/O and starts no goroutine. With a static
@@ -295,6 +261,9 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 	if w, ok := config.Worker.(interface{ Namespace() string }); ok {
 		g.namespace = w.Namespace()
 	}
+	none := &term{termConfig: g.termConfig(0)}
+	none.state.Store(sealed)
+	g.term.Store(none)
 	if err := g.owner.Bind(&Binding{g}); err != nil {
 		return nil, err
 	}
@@ -317,14 +286,7 @@ func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 	err := ctx.Err()
 	for err == nil {
 		var id types.Snowflake
-		if t := g.term.Load(); t != nil {
-			id, err = t.next(ctx, &p)
-		} else if r := g.ring.Load(); r != nil {
-			id, err = r.next(ctx, &p)
-		} else {
-			err = errSealed
-		}
-		if err == nil {
+		if id, err = g.term.Load().next(ctx, &p); err == nil {
 			return id, nil
 		}
 		if errors.Is(err, errSealed) {
@@ -334,14 +296,14 @@ func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 	return 0, fmt.Errorf("core: no ID: %w", err)
 }
 
-// await waits for a counter that is not sealed, unless the generator is closed.
+// await waits for a term that is not sealed, unless the generator is closed.
 func (g *Generator) await(ctx context.Context, p *patience) error {
 	for {
 		changed := g.changes.listen()
 		if g.closed.Load() {
 			return ErrClosed
 		}
-		if c := g.counter(); c != nil && !c.isSealed() {
+		if !g.term.Load().isSealed() {
 			return nil
 		}
 		if err := p.await(ctx, g.settings.leaseWait, ever, changed); err != nil {
@@ -369,7 +331,7 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 			return fmt.Errorf("core: no IDs for a slice of %s: %w", strconv.Itoa(len(ids)), err)
 		}
 		rest = rest[n:]
-		if p.leased > 0 && g.counter().outdated(ids[0]) {
+		if p.leased > 0 && g.term.Load().outdated(ids[0]) {
 			rest = ids
 		}
 	}
@@ -380,19 +342,11 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 func (g *Generator) piece(ctx context.Context, ids []types.Snowflake, p *patience) (n uint64, err error) {
 	err = ctx.Err()
 	for err == nil {
+		t := g.term.Load()
 		var first uint64
-		if t := g.term.Load(); t != nil {
-			if first, n, err = t.reserve(ctx, uint64(len(ids)), p); err == nil {
-				t.fill(ids[:n], first)
-				return n, nil
-			}
-		} else if r := g.ring.Load(); r != nil {
-			if first, n, err = r.reserve(ctx, uint64(len(ids)), p); err == nil {
-				r.fill(ids[:n], first)
-				return n, nil
-			}
-		} else {
-			err = errSealed
+		if first, n, err = t.reserve(ctx, uint64(len(ids)), p); err == nil {
+			t.fill(ids[:n], first)
+			return n, nil
 		}
 		if errors.Is(err, errSealed) {
 			err = g.await(ctx, p)
@@ -502,14 +456,11 @@ func (g *Generator) Stats() Stats {
 		Worker:     g.worker.Load(),
 		Exhausted:  g.layout.Exhausted(),
 	}
-	wall, _ := g.clock.both()
-	if c := g.counter(); c != nil {
-		wall, s.Ahead, s.Behind, s.Waits = c.lead()
-		s.Waits += g.waits.Load()
-		if !g.fixed {
-			limit := c.reserved() >> g.layout.SequenceBits
-			s.Reserved = g.layout.Epoch.Add(time.Duration(limit) * g.layout.Unit)
-		}
+	t := g.term.Load()
+	wall, ahead, behind, waits := t.lead()
+	s.Ahead, s.Behind, s.Waits = ahead, behind, waits+g.waits.Load()
+	if limit := t.reserved() >> g.layout.SequenceBits; limit > 0 && !g.fixed {
+		s.Reserved = g.layout.Epoch.Add(time.Duration(limit) * g.layout.Unit)
 	}
 	now := g.layout.Epoch.Add(time.Duration(wall))
 	s.ExhaustedSoon = !now.AddDate(alarmYears, 0, 0).Before(s.Exhausted)

@@ -142,12 +142,12 @@ func TestStepBackIsNeitherAnOutageNorADisorder(t *testing.T) {
 		{-time.Second, time.Second},
 	} {
 		t.Run(fmt.Sprint(steps), func(t *testing.T) {
-			bothSources(t, Config{Layout: bubbleLayout(12)}, func(t *testing.T, s source, clock *stepper) {
+			bothSources(t, Config{Layout: bubbleLayout(9)}, func(t *testing.T, s source, clock *stepper) {
 				last := mustNext(t, s)
 				for _, step := range steps {
 					clock.by(step)
 					began := time.Now()
-					const n = 100 * 4096 // 100 ms at the full rate
+					const n = 100 * 512 // 100 ms at the full rate
 					for range n {
 						id := mustNext(t, s)
 						if id <= last {
@@ -628,7 +628,11 @@ func TestCloseRacingNextNeverSharesAnID(t *testing.T) {
 				}
 			})
 		}
-		for range 50 {
+		rounds := 15
+		if *large {
+			rounds = 50
+		}
+		for range rounds {
 			time.Sleep(2 * time.Millisecond) // so that each has a first tick and more
 			_ = current.Load().Close(context.Background())
 			current.Store(newTest(t, config, nil))

@@ -296,7 +296,7 @@ type model struct {
 	// torn lets a goroutine be stopped between the two readings of clock.both.
 	torn  bool
 	alike bool // all programs are the same
-	large bool // not for short runs
+	large bool // only with the flag -large
 	// aim, if set, is the one claim to look at.
 	aim *claim
 
@@ -1531,7 +1531,7 @@ func TestModelHoldsInEveryInterleaving(t *testing.T) {
 	var saw uint64
 	worlds := 0
 	for _, m := range worldsWithoutMistake() {
-		if m.large && (raceEnabled || testing.Short()) {
+		if m.large && !*large {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
@@ -1624,21 +1624,19 @@ func newTwin(t *testing.T, random *rand.Rand) *twin {
 		}
 		return step
 	})
-	wall, monotonic := c.both()
-	n := newNumbering(l, 0, 0)
 	settings := settings{
 		ahead:     int64(m.ahead) * int64(w.scale),
-		begin:     newSequenceStart(Zero, 1),
 		leaseWait: time.Duration(w.leaseWait) * w.scale,
 		behind:    math.MaxInt64,
 	}
 	if m.behind > 0 {
 		settings.behind = int64(m.behind-1) * int64(w.scale)
 	}
+	config := termConfig{newNumbering(l, 0, 0), c, settings, new(bell)}
 	if m.reserved {
-		w.term = newReservedTerm(n, settings, c, new(bell), wall, monotonic, uint64(m.first), uint64(m.first), uint64(m.limit))
+		w.term = newReservedTerm(config, uint64(m.first), uint64(m.first), uint64(m.limit))
 	} else {
-		w.term = newTerm(n, settings, c, new(bell), wall, monotonic, 0)
+		w.term = newTerm(config, 0)
 	}
 	w.generator = &Generator{layout: l}
 	w.generator.term.Store(w.term)
@@ -1827,9 +1825,9 @@ func (w *twin) modelled(i int, o *callOrder, at pc, interrupt func()) []string {
 // goroutine after look or after the readings of resync. Half of the terms are
 // reserved.
 func TestModelAndTermDoTheSame(t *testing.T) {
-	schedules := uint64(4000)
-	if raceEnabled || testing.Short() {
-		schedules = 1500
+	schedules := uint64(1500)
+	if *large {
+		schedules = 4000
 	}
 	var saw uint64
 	for seed := range schedules {

@@ -55,6 +55,15 @@ type Reservation struct {
 	last    uint64 // the last number, once it is sealed
 }
 
+// A counter is what a Reservation needs of its term.
+type counter interface {
+	extend(limit uint64)
+	seal() (last uint64)
+	isSealed() bool
+	newest() uint64
+	reserved() (limit uint64)
+}
+
 // Extend moves the end of the reservation, to a later time only: an earlier one is
 // ignored. The caller guarantees for the time up to there what it did for Reserve.
 // It has no effect once the reservation is sealed.
@@ -125,19 +134,14 @@ func (g *Generator) fix(worker int64) error {
 	if err := checkBits("Config.Worker", worker, g.layout.WorkerBits); err != nil {
 		return err
 	}
-	n := newNumbering(g.layout, g.datacenter, worker)
-	e := &entry{identity: identityOf(g.layout, g.datacenter, worker), limit: n.end}
+	c := g.termConfig(worker)
+	e := &entry{identity: identityOf(g.layout, g.datacenter, worker), limit: c.end}
 	stop, err := e.enter()
 	if err != nil {
 		return err
 	}
 	g.fixed = true
-	wall, monotonic := g.clock.both()
-	if g.settings.rollback.policy == Backfill {
-		g.install(e, n, newRing(n, g.settings, g.clock, &g.changes, wall, stop))
-	} else {
-		g.install(e, n, newTerm(n, g.settings, g.clock, &g.changes, wall, monotonic, stop))
-	}
+	g.install(e, newTerm(c, stop))
 	return nil
 }
 
@@ -151,8 +155,8 @@ func (g *Generator) reserve(worker int64, from, until time.Time) (*Reservation, 
 	if g.closed.Load() {
 		return nil, fmt.Errorf("%w: it takes no more worker numbers", ErrClosed)
 	}
-	n := newNumbering(g.layout, g.datacenter, worker)
-	r := Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, numbering: n}
+	c := g.termConfig(worker)
+	r := Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, numbering: c.numbering}
 	begin, limit := r.from(from), r.before(until)
 	var last uint64
 	if g.held != nil {
@@ -166,30 +170,22 @@ func (g *Generator) reserve(worker int64, from, until time.Time) (*Reservation, 
 	first := begin
 	if last = max(last, stop); last > 0 {
 		// One tick on, since in the same tick the worker number decides the order.
-		first = max(first, last|n.mask+1)
+		first = max(first, last|c.mask+1)
 	}
-	wall, monotonic := g.clock.both()
-	if g.settings.rollback.policy == Backfill {
-		return g.install(e, n, newReservedRing(n, g.settings, g.clock, &g.changes, wall, begin, first, limit)), nil
-	}
-	return g.install(e, n, newReservedTerm(n, g.settings, g.clock, &g.changes, wall, monotonic, begin, first, limit)), nil
+	return g.install(e, newReservedTerm(c, begin, first, limit)), nil
 }
 
-// install makes c the counter of g. The numbering in c has the worker number: who
-// has loaded one pointer has both.
-func (g *Generator) install(e *entry, n numbering, c counter) *Reservation {
-	if old := g.counter(); old != nil {
-		_, _, _, waits := old.lead()
-		g.waits.Add(waits)
-	}
-	g.held = &Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, counter: c, numbering: n, changes: &g.changes, entry: e}
+// termConfig returns what a term of the worker number has.
+func (g *Generator) termConfig(worker int64) termConfig {
+	return termConfig{newNumbering(g.layout, g.datacenter, worker), g.clock, g.settings, &g.changes}
+}
+
+// install makes t the term of g.
+func (g *Generator) install(e *entry, t *term) *Reservation {
+	g.waits.Add(g.term.Load().waits.Load())
+	g.held = &Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, counter: t, numbering: t.numbering, changes: &g.changes, entry: e}
 	g.worker.Store(e.worker)
-	switch c := c.(type) {
-	case *term:
-		g.term.Store(c)
-	case *ring:
-		g.ring.Store(c)
-	}
+	g.term.Store(t)
 	g.changes.ring()
 	return g.held
 }

@@ -408,7 +408,11 @@ func TestWorkerAndRangeAlwaysMatch(t *testing.T) {
 			})
 		}
 		from := time.Now()
-		for k := range 300 {
+		reservations := 100
+		if *large {
+			reservations = 300
+		}
+		for k := range reservations {
 			worker := int64(k % 16)
 			until := from.Add(2 * ms)
 			r := w.mustReserve(t, worker, from, until)

@@ -49,33 +49,34 @@ func readings(length, ticks int, take func(tick uint64) (number uint64, ok bool,
 	return worst, tried
 }
 
-// small is a ring of three slots with two numbers per tick and no run-ahead, so
+// small is a term with a ring of three slots with two numbers per tick and no run-ahead, so
 // that every way to fill, overtake and forget it fits into a search.
-func small(ahead int64) *ring {
+func small(ahead int64) *term {
 	l := Layout{Epoch: time.Unix(0, 0), Unit: time.Millisecond, TimeBits: 20, SequenceBits: 1}
-	s := settings{ahead: ahead * int64(l.Unit), begin: newSequenceStart(Zero, 2)}
-	r := newRing(newNumbering(l, 0, 0), s, newClock(l.Epoch, nil), new(bell), 0, 0)
-	r.slots = r.slots[:3]
-	r.first, r.born = 1, 0 // the ticks of the search are 1, 2, …
-	return r
+	s := settings{ahead: ahead * int64(l.Unit), rollback: Backfill}
+	t := newTerm(termConfig{newNumbering(l, 0, 0), newClock(l.Epoch, nil), s, new(bell)}, 0)
+	t.ring.slots = t.ring.slots[:3]
+	t.ring.first, t.ring.born = 1, 0 // the ticks of the search are 1, 2, …
+	return t
 }
 
 func TestNoClockReadingsMakeTheRingRepeat(t *testing.T) {
-	length := 8
-	if testing.Short() || raceEnabled {
-		length = 5
+	length := 6
+	if *large {
+		length = 8
 	}
 	for _, ahead := range []int64{0, 1} {
-		r := small(ahead)
+		term := small(ahead)
+		slots := term.ring.slots
 		worst, tried := readings(length, 7, func(tick uint64) (uint64, bool, func()) {
 			var before [3]uint64
-			for i := range r.slots {
-				before[i] = r.slots[i].Load()
+			for i := range slots {
+				before[i] = slots[i].Load()
 			}
-			number, n, _ := r.at(int64(tick+1)*r.unit, 1)
+			number, n, _ := term.backfillAt(int64(tick+1)*term.unit, 1)
 			return number, n > 0, func() {
-				for i := range r.slots {
-					r.slots[i].Store(before[i])
+				for i := range slots {
+					slots[i].Store(before[i])
 				}
 			}
 		})

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"strconv"
 	"time"
@@ -87,26 +86,3 @@ func (e *ClockBackError) Error() string {
 
 // Unwrap returns ErrClockBack.
 func (e *ClockBackError) Unwrap() error { return ErrClockBack }
-
-// A rollback is a policy with its bound.
-type rollback struct {
-	policy Rollback
-	wait   time.Duration
-}
-
-// A patience is how much of its bounds one call has used.
-type patience struct {
-	used   time.Duration // waiting for the wall clock
-	leased time.Duration // waiting for the lease
-}
-
-// wait waits until back may be over, if the policy is Wait and the bound allows
-// it, else it returns back.
-func (p *patience) wait(ctx context.Context, r rollback, back *ClockBackError) error {
-	if r.policy != Wait || p.used+back.missing > r.wait {
-		return back
-	}
-	d := min(back.missing, time.Duration(maxWait)) // to notice a clock that is set right
-	p.used += d
-	return sleep(ctx, d)
-}

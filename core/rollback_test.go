@@ -378,9 +378,6 @@ func TestNewRefusesPoliciesOutOfRange(t *testing.T) {
 		{Config{Rollback: Backfill, RunAhead: 129 * time.Millisecond}, "core: Config.RunAhead is 129ms: want at most 128ms (128 ticks) under Backfill"},
 		{Config{SequenceStart: -1}, "core: Config.SequenceStart is SequenceStart(-1): want Zero, Random or Rotating"},
 		{Config{SequenceStart: 3}, "core: Config.SequenceStart is SequenceStart(3)"},
-		{Config{SequenceStartBelow: 5}, "core: Config.SequenceStartBelow is 5: want 0 unless Config.SequenceStart is Random or Rotating"},
-		{Config{SequenceStart: Random, SequenceStartBelow: 4097}, "core: Config.SequenceStartBelow is 4097: want 1..4096, or 0 for 4096"},
-		{Config{SequenceStart: Rotating, SequenceStartBelow: -1}, "core: Config.SequenceStartBelow is -1"},
 	} {
 		c.config.Worker = StaticWorker(1)
 		g, err := New(c.config)

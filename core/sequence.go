@@ -22,11 +22,10 @@ const (
 	// then left for a burst. From any other beginning, a burst comes to the next tick
 	// sooner, and so runs further ahead of the clock.
 	Zero SequenceStart = iota
-	// Random begins at a random number below Config.SequenceStartBelow.
+	// Random begins at a random sequence number.
 	Random
-	// Rotating begins one above the last beginning, below
-	// Config.SequenceStartBelow, and then at zero again. Goroutines that meet at
-	// the start of a tick may skip some.
+	// Rotating begins one above the last beginning, and after the greatest sequence
+	// number at zero again. Goroutines that meet at the start of a tick may skip some.
 	Rotating
 )
 
@@ -42,21 +41,16 @@ func (s SequenceStart) String() string {
 // A sequenceStart gives the beginnings.
 type sequenceStart struct {
 	kind    SequenceStart
-	below   uint64 // 1..1<<SequenceBits
 	rotated *atomic.Uint64
 }
 
-func newSequenceStart(kind SequenceStart, below uint64) sequenceStart {
-	return sequenceStart{kind, below, new(atomic.Uint64)}
-}
-
-// sequence returns the next beginning.
-func (s sequenceStart) sequence() uint64 {
+// sequence returns the next beginning, mask being the greatest.
+func (s sequenceStart) sequence(mask uint64) uint64 {
 	switch s.kind {
 	case Random:
-		return rand.Uint64N(s.below)
+		return rand.Uint64() & mask
 	case Rotating:
-		return s.rotated.Add(1) % s.below
+		return s.rotated.Add(1) & mask
 	default:
 		return 0
 	}

@@ -74,22 +74,24 @@ func TestFromZeroEveryIDOfASlowGeneratorIsEven(t *testing.T) {
 	})
 }
 
-func TestSequenceStartsStayBelowTheirBound(t *testing.T) {
+func TestASequenceGoesOnFromItsStart(t *testing.T) {
 	for _, start := range []SequenceStart{Random, Rotating} {
 		synctest.Test(t, func(t *testing.T) {
-			g := newTest(t, Config{Layout: bubbleLayout(12), SequenceStart: start, SequenceStartBelow: 3}, nil)
+			g := newTest(t, Config{Layout: bubbleLayout(2), SequenceStart: start}, nil)
 			mustNext(t, g)
 			time.Sleep(time.Second)
-			var count [3]int
-			for range 300 {
+			var count [4]int
+			for range 400 {
 				time.Sleep(time.Millisecond)
-				count[mustNext(t, g)%4096]++ // panics at 3
-				if id := mustNext(t, g); id%4096 < 1 || id%4096 > 3 {
-					t.Fatalf("%v: the second ID of a tick has sequence %d; want one above the first", start, id%4096)
+				id := mustNext(t, g)
+				count[id%4]++
+				if next := mustNext(t, g); id%4 < 3 && next != id+1 {
+					t.Fatalf("%v: the second ID of a tick = %d after %d; want one more", start, next, id)
 				}
+				time.Sleep(time.Millisecond) // out of the tick that the second ID may have gone on to
 			}
-			if count[0] == 0 || count[1] == 0 || count[2] == 0 || start == Rotating && count != [3]int{100, 100, 100} {
-				t.Errorf("%v below 3: beginnings %v; want all three used", start, count)
+			if count[0] == 0 || count[1] == 0 || count[2] == 0 || count[3] == 0 || start == Rotating && count != [4]int{100, 100, 100, 100} {
+				t.Errorf("%v: beginnings %v; want all four used", start, count)
 			}
 		})
 	}

@@ -14,10 +14,14 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// stressIDs is how many IDs TestUniqueAndOrderedUnderConcurrency takes:
+// The flags make this package's tests long:
 //
+//	go test ./core -large
 //	go test ./core -run TestUniqueAndOrderedUnderConcurrency -ids 1000000000 -timeout 1h
-var stressIDs = flag.Int("ids", 0, "IDs that the stress test takes; 0 for 100 million, 4 million under -race or -short")
+var (
+	large     = flag.Bool("large", false, "search large models, and take 100 million IDs in the stress test")
+	stressIDs = flag.Int("ids", 0, "IDs that the stress test takes; 0 for 2 million, 100 million with -large")
+)
 
 // A seenSet knows every ID of a layout that was added to it: one bit each, in
 // pages of one tick. It is safe for concurrent use.
@@ -127,10 +131,10 @@ func TestUniqueAndOrderedUnderConcurrency(t *testing.T) {
 	total := *stressIDs
 	switch {
 	case total > 0:
-	case raceEnabled, testing.Short():
-		total = 4_000_000
-	default:
+	case *large:
 		total = 100_000_000
+	default:
+		total = 2_000_000
 	}
 	wide := Layout{time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), time.Millisecond, 41, 0, 4, 16}
 	small := wide

@@ -93,14 +93,21 @@ type term struct {
 	limit  atomic.Uint64 // no number from here on is returned; see "The limit"
 	waits  atomic.Uint64
 
-	numbering
-	clock clock
-	settings
-	changes *bell // rings when the limit is raised and when the term is sealed
+	termConfig
 
 	// opening is the state at the beginning, if the lease has the worker number
 	// from a time that the clock may not have reached; 0 otherwise.
 	opening uint64
+
+	ring ring // under Backfill
+}
+
+// A termConfig is what the terms of one worker number have in common.
+type termConfig struct {
+	numbering
+	clock clock
+	settings
+	changes *bell // rings when the limit is raised and when the term is sealed
 }
 
 // sealed is the word of a closed term. Numbers are below 1<<63; the distance
@@ -120,16 +127,27 @@ const sealed = 3 << 62
 // already gone on from a step, or had a larger run-ahead. The logical clock then
 // begins where stop is at the ceiling: that is as late as lets the first number
 // out at once, and not ahead of the logical clock that let out stop.
-func newTerm(n numbering, s settings, c clock, b *bell, wall, monotonic int64, stop uint64) *term {
-	t := &term{numbering: n, clock: c, settings: s, changes: b}
+//
+// A ring leaves at least the default run-ahead to an earlier process, though its own
+// may be less with short ticks: that process may have had another policy.
+func newTerm(c termConfig, stop uint64) *term {
+	t := &term{termConfig: c}
+	wall, monotonic := t.clock.both()
+	left := t.ahead
+	if t.rollback == Backfill {
+		left = max(left, int64(defaultRunAhead))
+	}
 	t.offset.Store(wall - monotonic)
 	t.limit.Store(t.end)
-	last := t.floor(wall+t.ahead) | t.mask
+	last := t.floor(wall+left) | t.mask
 	if stop > last {
 		last = stop
 		t.offset.Store(max(wall, t.start(last)-t.ahead) - monotonic)
 	}
 	t.state.Store(last)
+	if t.rollback == Backfill {
+		t.addRing(wall, (left-t.ahead)/t.unit+2, false) // startup does not include what stop adds
+	}
 	return t
 }
 
@@ -139,17 +157,21 @@ func newTerm(n numbering, s settings, c clock, b *bell, wall, monotonic int64, s
 // The other policies wait until the clock is there, if it is the lease that begins
 // then. If first is above from, where the lease begins, because the generator has
 // been there, it is as after any step back.
-func newReservedTerm(n numbering, s settings, c clock, b *bell, wall, monotonic int64, from, first, limit uint64) *term {
-	t := &term{numbering: n, clock: c, settings: s, changes: b}
+func newReservedTerm(c termConfig, from, first, limit uint64) *term {
+	t := &term{termConfig: c}
+	wall, monotonic := t.clock.both()
 	if first == from {
 		t.opening = max(first, 1) - 1
 	}
 	t.limit.Store(limit)
+	t.state.Store(max(first, 1) - 1)
+	if t.rollback == Backfill {
+		t.addRing(wall, max(0, int64(from>>t.sequenceBits)-(wall+t.ahead)/t.unit)+1, true)
+	}
 	if t.ignores(wall) {
 		wall = t.start(first)
 	}
 	t.offset.Store(max(wall, t.start(first)-t.ahead) - monotonic)
-	t.state.Store(max(first, 1) - 1)
 	return t
 }
 
@@ -157,6 +179,9 @@ func newReservedTerm(n numbering, s settings, c clock, b *bell, wall, monotonic 
 // clock reading, one Add, no wall clock, no division. Everything else is reserve
 // and settle.
 func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
+	if t.rollback == Backfill {
+		return t.one(ctx, p)
+	}
 	// The clock first: the word is then loaded right before it is added to, and
 	// its cache line, which all goroutines want, is fetched once and not twice.
 	now := t.now()
@@ -232,6 +257,9 @@ func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowfla
 // returns the first and how many; all are under the ceiling and the limit. Until
 // there is one it waits. On an error nothing is taken.
 func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
+	if t.rollback == Backfill {
+		return t.backfill(ctx, want, p)
+	}
 	now := t.now()
 	for synced := false; ; {
 		last := t.state.Load()
@@ -249,7 +277,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 		}
 		first = last + 1
 		if floor > last {
-			first = floor + t.begin.sequence()
+			first = floor + t.begin.sequence(t.mask)
 		}
 		ceiling := min(t.floor(now+t.ahead)+t.mask+1, limit)
 		err = refusal(t, first, t.end)
@@ -285,7 +313,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 // accept returns the logical time after a look at the wall clock, or the error of
 // a policy that does not go on after a step back.
 func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
-	if t.rollback.policy == Continue {
+	if t.rollback == Continue {
 		return t.resync(), nil
 	}
 	for {
@@ -298,7 +326,7 @@ func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 			// reservation begins in the future, as under the loss guard.
 			err = p.await(ctx, t.leaseWait, min(back.missing, time.Duration(maxWait)), nil)
 		} else {
-			err = p.wait(ctx, t.rollback, back)
+			err = p.wait(ctx, t.rollbackWait, back)
 		}
 		if err != nil {
 			return 0, err
@@ -311,7 +339,13 @@ func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 func (t *term) oldest(now int64) uint64 { return t.floor(max(now, 0) - t.behind) }
 
 // outdated reports whether an ID is too far behind the logical clock by now.
-func (t *term) outdated(id types.Snowflake) bool { return t.number(id) < t.oldest(t.now()) }
+func (t *term) outdated(id types.Snowflake) bool {
+	now := t.now()
+	if t.rollback == Backfill { // which has no logical clock
+		now, _ = t.clock.both()
+	}
+	return t.number(id) < t.oldest(now)
+}
 
 // What refusal says besides ErrTimeExhausted. Both are for this package: a caller is
 // told of them after it has waited in vain, and in other words.
@@ -466,12 +500,12 @@ func (t *term) follow() (now int64, back *ClockBackError) {
 
 // seal ends the term: every later call fails, and no number above the returned
 // last one has been or will be returned.
-func (t *term) seal() (last uint64) { return t.state.Swap(sealed) }
+func (t *term) seal() (last uint64) { return max(t.state.Swap(sealed), t.ring.seal()) }
 
 func (t *term) isSealed() bool { return t.state.Load() >= sealed }
 
 // newest returns the last number taken.
-func (t *term) newest() uint64 { return t.state.Load() }
+func (t *term) newest() uint64 { return max(t.state.Load(), t.ring.newest()) }
 
 // reserved returns the limit.
 func (t *term) reserved() uint64 { return t.limit.Load() }
@@ -480,7 +514,7 @@ func (t *term) reserved() uint64 { return t.limit.Load() }
 // last number is ahead of it or behind, and the count of waits.
 func (t *term) lead() (wall int64, ahead, behind time.Duration, waits uint64) {
 	wall, _ = t.clock.both()
-	if last := t.state.Load(); last < sealed {
+	if last := t.newest(); last < sealed {
 		ahead, behind = t.distance(last, wall)
 	}
 	return wall, ahead, behind, t.waits.Load()

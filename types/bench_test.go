@@ -13,9 +13,9 @@ import (
 // 19 digits, the longest that there are.
 const benchID = types.Snowflake(1541815603606036480)
 
-// BenchmarkString compares String with strconv.FormatInt in turns of 100 calls,
-// so that both get the same memory and the same share of a busy machine. ratio is
-// that of the medians: String takes as long as FormatInt where it is 1.
+// BenchmarkString compares String with strconv.FormatInt in turns of 100 calls, so
+// that both run under the same load. ratio is the median of String divided by that
+// of FormatInt.
 func BenchmarkString(b *testing.B) {
 	turn := func(text func() string) time.Duration {
 		start := time.Now()

@@ -10,8 +10,8 @@ import (
 // "007" and "-1". mapstructure rounds a JSON number above 2^53. jsonschema
 // describes an integer, though the JSON is a string.
 
-// UnmarshalParam accepts what [Parse] accepts; on error s stays as it was. gin
-// and echo call it for parameters of the path, the query and forms.
+// UnmarshalParam accepts what [Parse] accepts. On error s stays as it was. gin and
+// echo call it for parameters of the path, the query and forms.
 func (s *Snowflake) UnmarshalParam(param string) error {
 	return store(s, param, "unmarshal parameter", "Snowflake", wantDecimal)
 }

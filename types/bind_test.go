@@ -97,9 +97,8 @@ func TestMapstructureCopiesANullSnowflake(t *testing.T) {
 	}
 }
 
-// Law: a float64 is accepted if and only if it is a whole number of 0..2^53-1,
-// and is then that number. -0 is refused, as in text. The oracle is the conversion
-// to uint64 and back.
+// Law: a float64 is accepted if and only if it is a whole number of 0..2^53-1. -0
+// is refused, as in text. The oracle is the conversion to uint64 and back.
 func FuzzUnmarshalMapstructureFloat(f *testing.F) {
 	for _, x := range []float64{0, 5, 5.5, -1, 1<<53 - 1, 1 << 53, 175928847299117063, 1e300, math.Inf(1), math.NaN()} {
 		f.Add(x)

@@ -1,17 +1,17 @@
-// Package types holds the ID itself: [Snowflake], a 64-bit primary key, and
-// [NullSnowflake], the same for a column that may be NULL.
+// Package types defines the ID: [Snowflake], a 64-bit primary key, and
+// [NullSnowflake] for columns that may be NULL.
 //
-// Most programs embed [Model] or declare a field of type Snowflake, and never
-// call anything here: database/sql, encoding/json, GORM and sqlx find the
-// methods they need.
+// Most programs embed [Model] or declare a field of type Snowflake, and call
+// nothing here. database/sql, encoding/json, GORM and sqlx find the methods that
+// they need.
 //
 // # What is guaranteed
 //
-//   - A value that leaves as text, JSON, SQL or bytes comes back equal, or not
-//     at all. Every form has one spelling: what the package would not write, it
-//     does not read. There are two exceptions. JSON may have an integer number
-//     instead of a string, because other systems write it. mapstructure may hand
-//     over any type of integer, and a whole float64 below 2^53.
+//   - A value that is written as text, JSON, SQL or bytes is read back equal, or
+//     with an error. Every form has one spelling, and no other is read. There are
+//     two exceptions. JSON may have an integer number instead of a string, because
+//     other systems write it. mapstructure may hand over any type of integer, and a
+//     whole float64 below 2^53.
 //   - JSON is a string. JavaScript keeps numbers as doubles, which hold 53 bits;
 //     an ID has 63.
 //   - The order of the decimal numbers, of the bytes of [Snowflake.MarshalBinary]
@@ -21,35 +21,35 @@
 //     MySQL's default collations two of their texts can even be equal. Store
 //     the number, or base 32.
 //   - A failed parse, scan or unmarshal leaves the destination as it was and
-//     returns a [*ValueError]. The exception is SQL NULL scanned into a
-//     Snowflake: that is an error too, and sets the destination to zero, so that
-//     the key of the previous row cannot pass for this row's.
+//     returns a [*ValueError]. SQL NULL scanned into a Snowflake is the exception:
+//     the error also sets the destination to zero. So the previous row's key does
+//     not stay in it.
 //   - Nothing panics but [MustParse].
 //
 // # Under which conditions
 //
-// IDs are 0..9223372036854775807. Zero is a valid value that means "not
-// assigned yet" to gormplugin and sqlxhelper. A negative Snowflake can be made
-// by a conversion; it is written to SQL as it is, prints as it is, and is
-// refused by every marshaler, because no parser would take it back.
+// IDs are 0..9223372036854775807. Zero is a valid value that means "not assigned
+// yet" to gormplugin and sqlxhelper. A conversion can make a negative Snowflake.
+// SQL and String write it as it is. Every marshaler refuses it, because no parser
+// accepts it.
 //
 // # Encoding and JSON
 //
-// Snowflake has no MarshalJSON, on purpose. encoding/json and encoding/json/v2
-// both use its text methods and write the same string; without MarshalJSON the
-// first is about twice as fast and the second allocates nothing. Only
-// UnmarshalJSON exists, to read a number as well as a string.
+// Snowflake has no MarshalJSON, on purpose. encoding/json and encoding/json/v2 use
+// its text methods and write the same string. Without MarshalJSON the first is
+// about twice as fast, and the second allocates nothing. Only UnmarshalJSON exists,
+// to read a number as well as a string.
 //
 // To leave out an ID that is not assigned use the option omitzero. What omitempty
 // does differs between the two encoders.
 //
 // # Other libraries
 //
-// docs/types.md lists what web frameworks, encoders, ORMs and others do with the
-// types: gin, echo, bun, go-redis, CBOR, MessagePack, viper, JSON schemas.
+// docs/types.md lists what gin, echo, bun, go-redis, CBOR, MessagePack, viper and
+// JSON schemas do with the types.
 //
-// The package imports only the standard library, and values are plain data:
-// copy, compare and use them as map keys freely. Methods with a value receiver
-// are safe for concurrent use; methods that store into their receiver are as
-// safe as an assignment to it.
+// The package imports only the standard library, and values are plain data: copy,
+// compare and use them as map keys freely. Methods with a value receiver are safe
+// for concurrent use. Methods that store into their receiver are as safe as an
+// assignment.
 package types

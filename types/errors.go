@@ -7,9 +7,9 @@ import (
 
 // What a [*ValueError] wraps, for errors.Is.
 var (
-	// ErrSyntax means that the input is not an ID at all: not a number in the
-	// expected form, or of a type that cannot hold one. It is also the verdict
-	// on a nil pointer as the destination.
+	// ErrSyntax means that the input is not a number in the expected form, or of a
+	// type that cannot hold one. It is also the verdict on a nil pointer as the
+	// destination.
 	ErrSyntax = errors.New("types: not a snowflake")
 	// ErrRange means that the input is a whole number, but not one of
 	// 0..9223372036854775807.

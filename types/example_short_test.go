@@ -6,8 +6,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// The short forms have a fixed width, sort as the IDs do when compared byte by
-// byte, and have one spelling each.
+// The short forms have a fixed width and one spelling each. Compared byte by byte,
+// they sort as the IDs do.
 func Example_shortForms() {
 	const id = types.Snowflake(175928847299117063)
 	fmt.Println(id.Base62())

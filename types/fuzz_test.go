@@ -18,9 +18,8 @@ import (
 //
 //	go test ./types -run '^$' -fuzz '^FuzzParse$' -fuzztime 60s
 
-// canonical says, without strconv and without this package, whether text is the
-// one decimal spelling of 0..2^63-1: math/big must read it, write it back the
-// same, and find it in range.
+// canonical reports whether text is the canonical decimal of 0..2^63-1. It asks
+// math/big, and uses neither strconv nor this package.
 func canonical(text string) (types.Snowflake, bool) {
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || n.String() != text || n.Sign() < 0 || n.BitLen() > 63 {
@@ -29,8 +28,8 @@ func canonical(text string) (types.Snowflake, bool) {
 	return types.Snowflake(n.Int64()), true
 }
 
-// checkError fails the test unless err is nil, or is a *ValueError that matches one
-// sentinel of this package and has a short message.
+// checkError fails the test unless err is nil, or a short *ValueError that matches
+// one sentinel.
 func checkError(t *testing.T, call string, err error) {
 	t.Helper()
 	if err == nil {
@@ -46,8 +45,8 @@ func checkError(t *testing.T, call string, err error) {
 	}
 }
 
-// Law: text is accepted if and only if it is the decimal that FormatInt writes
-// for an ID in range; and every way in gives the same answer.
+// Law: text is accepted if and only if FormatInt writes it for an ID in range. All
+// readers agree.
 func FuzzParse(f *testing.F) {
 	paths := textPaths()
 	f.Fuzz(func(t *testing.T, text string) {
@@ -96,10 +95,10 @@ func canonicalJSON(data string) (id types.Snowflake, null, ok bool) {
 	return id, false, ok
 }
 
-// Laws: UnmarshalJSON agrees with the oracle; json.Unmarshal agrees with it on
-// the value without white space around; an error writes nothing; what
-// is accepted is written back as a string that reads the same; a number is
-// accepted only if int64 accepts it, and as the same number.
+// Laws: UnmarshalJSON agrees with the oracle. json.Unmarshal agrees with it on the
+// value without surrounding white space. An error writes nothing. An accepted value
+// is written back as a string that reads the same. A number is accepted only if
+// int64 accepts it as the same number.
 func FuzzUnmarshalJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		input := string(data)
@@ -186,9 +185,9 @@ func scanSource(kind byte, n int64, x float64, text string) any {
 	}
 }
 
-// Laws: int64, uint64 and text are accepted if and only if they are an ID, NULL
-// zeroes a Snowflake with ErrNull and empties a NullSnowflake, all else is
-// refused; a refused value stores nothing; the bytes are not kept.
+// Laws: int64, uint64 and text are accepted if and only if they are an ID. NULL
+// zeroes a Snowflake with ErrNull, and empties a NullSnowflake. All else is refused
+// and stores nothing. The bytes are not kept.
 func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind byte, n int64, x float64, text string) {
 		src := scanSource(kind, n, x, text)
@@ -242,9 +241,9 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// Laws: every ID comes back from its text; the texts sort as the IDs; the text
-// of a negative ID is refused; and a text is accepted only if it is the text of
-// what it is read as, which math/big agrees with.
+// Laws: every ID is read back from its text. The texts sort as the IDs. The text of
+// a negative ID is refused. An accepted text is the only text of its ID, and
+// math/big agrees.
 func FuzzShortForms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, x, y int64, text string) {
 		for _, s := range shortForms() {
@@ -292,8 +291,8 @@ func (f shortForm) value(text string) (types.Snowflake, bool) {
 	return types.Snowflake(n.Int64()), true
 }
 
-// Law: 8 bytes that, as a big-endian number, are below 2^63 are accepted and
-// written back the same; all else is refused and stores nothing.
+// Law: 8 bytes whose big-endian number is below 2^63 are accepted and written back
+// the same. All else is refused and stores nothing.
 func FuzzUnmarshalBinary(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		n := new(big.Int).SetBytes(data)

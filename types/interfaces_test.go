@@ -84,8 +84,8 @@ func TestSnowflakeIsNoJSONMarshaler(t *testing.T) {
 	}
 }
 
-// A method of an embedded type becomes a method of the whole: with MarshalText
-// on Model, every model would be written as its ID and nothing else.
+// Methods of an embedded type are promoted. With MarshalText on Model, every model
+// would be written as its ID only.
 func TestModelPromotesNoMethods(t *testing.T) {
 	type order struct {
 		types.Model

@@ -202,8 +202,8 @@ func TestTruncatedOrMalformedJSONIsAnErrorAndStoresNothing(t *testing.T) {
 				t.Errorf("%s: Unmarshal(%q) = %d, %v and %+v, %v; want two errors and nothing stored", c.name, doc, id, errID, null, errNull)
 			}
 		}
-		// encoding/json looks at the whole document first; v2 reads as it goes,
-		// and has stored the ID when it meets what follows.
+		// encoding/json checks the whole document first. v2 stores the ID before it
+		// reads what follows.
 		for _, doc := range []string{
 			`12"`, `nulll`, `007`, `00`, `0x10`, `1_000`, `5 5`, `"5" "5"`, `"5",`, "5\x00",
 		} {
@@ -394,8 +394,7 @@ func TestOmitzeroLeavesOutWhatIsNotAssignedAndKeepsAPresentZero(t *testing.T) {
 	}
 }
 
-// The decimal in a string within a string that ",string" makes of an int64 must
-// not appear: the ID is a string already.
+// The option ",string" must not put a second pair of quotes around the ID.
 func TestStringOptionChangesNothing(t *testing.T) {
 	type doc struct {
 		ID types.Snowflake `json:"id,string"`
@@ -418,8 +417,8 @@ func TestStringOptionChangesNothing(t *testing.T) {
 	}
 }
 
-// Why JSON is a string: whoever reads a number into any, as JavaScript does,
-// holds a float64, and that is another row.
+// JSON is a string because a number read into any, as in JavaScript, is a float64.
+// That can be the ID of another row.
 func TestNumberThroughAnyLosesDigitsAndStringDoesNot(t *testing.T) {
 	const id = types.Snowflake(1234567890123456789)
 	for _, c := range codecs() {
@@ -476,8 +475,8 @@ func TestJSONv1TakesTheLastOfDuplicateNames(t *testing.T) {
 	}
 }
 
-// omitempty goes by the kind of the Go value here, so a zero ID disappears and
-// a NullSnowflake, a struct, never does. omitzero is the option to use.
+// omitempty goes by the kind of the Go value here. A zero ID disappears; a
+// NullSnowflake, a struct, never does. Use omitzero.
 func TestJSONv1OmitemptyLeavesOutAZeroIDOnly(t *testing.T) {
 	type doc struct {
 		ID   types.Snowflake     `json:"id,omitempty"`

@@ -37,8 +37,8 @@ func TestJSONv2RefusesDuplicateNamesUnlessToldOtherwise(t *testing.T) {
 	}
 }
 
-// omitempty goes by the JSON here: "0" is not empty and null is. encoding/json
-// does the opposite in both. omitzero is the option to use.
+// omitempty goes by the JSON here: "0" is not empty, null is. encoding/json does
+// the opposite in both. Use omitzero.
 func TestJSONv2OmitemptyLeavesOutNullOnly(t *testing.T) {
 	type doc struct {
 		ID   types.Snowflake     `json:"id,omitempty"`

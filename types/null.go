@@ -4,12 +4,13 @@ import (
 	"database/sql/driver"
 )
 
-// A NullSnowflake is a [Snowflake] that may be absent: SQL NULL, JSON null. The
-// zero value is absent. A present zero is {0, true}, and is another thing.
+// A NullSnowflake is a [Snowflake] that may be absent: SQL NULL, JSON null. Use it
+// for every column that may be NULL. The zero value is absent. A present zero is
+// {0, true}, and is another thing.
 //
-// A *Snowflake serves as well, though the JSON option omitzero drops one that
-// points to zero. sql.Null[Snowflake] serves in SQL; in JSON it becomes an
-// object, which is why this type exists.
+// Two other types also hold a key that may be NULL. With *Snowflake, the JSON
+// option omitzero drops a key that points to zero. sql.Null[Snowflake] becomes an
+// object in JSON.
 type NullSnowflake struct {
 	Snowflake Snowflake // the ID; zero where Valid is false
 	Valid     bool      // whether there is one
@@ -102,9 +103,8 @@ func (n NullSnowflake) MarshalText() ([]byte, error) {
 	return n.AppendText(make([]byte, 0, maxDigits))
 }
 
-// UnmarshalText makes n absent for an empty text, which is how a query
-// parameter or an XML element says so; all else is as in [Parse]. On error n
-// stays as it was.
+// UnmarshalText makes n absent for an empty text, as in an empty query parameter or
+// XML element. It reads all else as [Parse] does. On error n stays as it was.
 func (n *NullSnowflake) UnmarshalText(text []byte) error {
 	return storeNull(n, text, "unmarshal text")
 }

@@ -109,8 +109,8 @@ func verdicts() []verdict {
 	}
 }
 
-// A textPath is one way for text to become an ID. read presets its destination
-// to before, and returns what the destination holds after the call.
+// A textPath is one way for text to become an ID. read sets its destination to
+// before, and returns its value after the call.
 type textPath struct {
 	name  string
 	read  func(text string) (types.Snowflake, error)

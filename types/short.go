@@ -2,10 +2,9 @@ package types
 
 import "math"
 
-// The short forms are for URLs, file names and people. Each has a fixed width
-// and an alphabet in ASCII order, so that the texts sort as the IDs do, and one
-// spelling per ID: a parser takes nothing that the encoder does not write, so
-// no two URLs name one row.
+// The short forms are for URLs, file names and people. Each has a fixed width and
+// an alphabet in ASCII order, so the texts sort as the IDs do. Each ID has one
+// spelling, and the parser accepts no other: no two URLs name one row.
 var (
 	// base62 is 0-9, A-Z, a-z: 11 characters, letters and digits only.
 	base62 = newAlphabet("base62", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 11)
@@ -37,8 +36,8 @@ func newAlphabet(name, digits string, width int) *alphabet {
 	return a
 }
 
-// append writes the bits of s as an unsigned number: every width above has room
-// for 64 bits, so a negative s gives a text (that no parser takes) and no panic.
+// append writes the bits of s as an unsigned number. Every width has room for 64
+// bits, so a negative s does not panic; the parser refuses its text.
 func (a *alphabet) append(b []byte, s Snowflake) []byte {
 	var buf [13]byte
 	base, n := uint64(len(a.digits)), uint64(s)

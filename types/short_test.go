@@ -10,8 +10,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A shortForm is one of the forms, with what it should be: the alphabet and the
-// width are written out here again, so that a change of either is a failure.
+// A shortForm is one of the forms. Its alphabet and width are repeated here, so
+// that a change of either fails.
 type shortForm struct {
 	name   string
 	digits string
@@ -38,8 +38,8 @@ func shortForms() []shortForm {
 	}
 }
 
-// spell writes n in the form's alphabet without the package: big.Int.Text
-// counts in 0-9a-zA-Z, and each of its digits is replaced by the form's.
+// spell writes n in the form's alphabet with math/big. It replaces each digit of
+// big.Int.Text, which uses 0-9a-zA-Z.
 func (f shortForm) spell(n *big.Int) string {
 	const bigDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	s := strings.Map(func(r rune) rune {

@@ -12,9 +12,8 @@ import (
 // A Snowflake is a 64-bit primary key that is assigned before the insert. Its
 // bits mean nothing here: core.Layout takes them apart.
 //
-// Store it in a signed 64-bit column: BIGINT, or INTEGER on SQLite. The zero
-// value means "not assigned yet". For a column that may be NULL use
-// [NullSnowflake] or *Snowflake.
+// Store it in a signed 64-bit column: BIGINT, or INTEGER on SQLite. The zero value
+// means "not assigned yet". For a column that may be NULL use [NullSnowflake].
 //
 // In JSON it is a string, so that JavaScript keeps every digit. There is no
 // MarshalJSON: the encoders use [Snowflake.AppendText] (see the package comment).
@@ -44,9 +43,9 @@ func MustParse(s string) Snowflake {
 // maxDigits is the length of 9223372036854775807.
 const maxDigits = 19
 
-// parseDecimal is the one judge of decimal text: Parse, Scan, UnmarshalText and
-// UnmarshalJSON all end here, so they cannot disagree. strconv.ParseInt would
-// accept "+5", "-0" and "007", and takes twice as long.
+// parseDecimal parses decimal text for Parse, Scan, UnmarshalText and
+// UnmarshalJSON, so they cannot disagree. strconv.ParseInt would accept "+5", "-0"
+// and "007", and takes twice as long.
 func parseDecimal[S string | []byte](s S) (Snowflake, error) {
 	if len(s) == 0 || len(s) > maxDigits || s[0] == '0' && len(s) > 1 {
 		return 0, verdict(s)
@@ -65,8 +64,8 @@ func parseDecimal[S string | []byte](s S) (Snowflake, error) {
 	return Snowflake(n), nil
 }
 
-// verdict says why s is no ID: ErrRange for a whole number in its one spelling,
-// such as a negative one from a driver that speaks text, else ErrSyntax.
+// verdict returns why s is not an ID. It is ErrRange for a whole number in
+// canonical form, such as a negative one, and ErrSyntax otherwise.
 func verdict[S string | []byte](s S) error {
 	digits := s
 	if len(s) > 0 && s[0] == '-' {
@@ -98,12 +97,11 @@ func (s Snowflake) IsZero() bool { return s == 0 }
 // for slices.SortFunc and its like.
 func (s Snowflake) Compare(o Snowflake) int { return cmp.Compare(s, o) }
 
-// Add returns s + d. It is here because ent asks it of every integer type that
-// it is given by GoType; arithmetic on keys has no other use.
+// Add returns s + d. ent requires it of every integer type in GoType.
 func (s Snowflake) Add(d Snowflake) Snowflake { return s + d }
 
-// GormDataType makes the column a bigint without AUTO_INCREMENT, and so keeps
-// GORM from reading a key back over the one that was assigned.
+// GormDataType makes the column a bigint without AUTO_INCREMENT. So GORM does not
+// overwrite the assigned key with one from the database.
 func (Snowflake) GormDataType() string { return "bigint" }
 
 // Value implements [driver.Valuer]: always an int64, never NULL, never an error.
@@ -150,9 +148,9 @@ func (s *Snowflake) scan(src any, into string) error {
 	return nil
 }
 
-// AppendText appends s in decimal to b. It implements
-// [encoding.TextAppender], is the one encoder behind every decimal form, and
-// fails only for a negative s: [ErrRange], with b as it was.
+// AppendText appends s in decimal to b. It implements [encoding.TextAppender].
+// Every decimal form uses it. A negative s is [ErrRange], and b is returned as it
+// was.
 func (s Snowflake) AppendText(b []byte) ([]byte, error) {
 	if s < 0 {
 		return b, s.negative("text")

@@ -37,6 +37,23 @@ func (b *bell) ring() {
 	}
 }
 
+// A patience is how much of its bounds one call has used.
+type patience struct {
+	used   time.Duration // waiting for the wall clock
+	leased time.Duration // waiting for the lease
+}
+
+// wait waits until back may be over, or returns back if that takes longer than bound
+// allows.
+func (p *patience) wait(ctx context.Context, bound time.Duration, back *ClockBackError) error {
+	if p.used+back.missing > bound {
+		return back
+	}
+	d := min(back.missing, time.Duration(maxWait)) // to notice a clock that is set right
+	p.used += d
+	return sleep(ctx, d)
+}
+
 // await waits for d at most, or until changed is closed. It returns
 // ErrReservationExhausted when ctx has ended or the call has waited for leases for
 // as long as bound allows; a negative bound allows any time.
@@ -63,3 +80,20 @@ func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-
 
 // ever is how long a wait is that only changed can end.
 const ever = time.Duration(math.MaxInt64)
+
+// sleep waits for d or until ctx ends, whichever is first, and returns ctx's
+// error in the second case.
+func sleep(ctx context.Context, d time.Duration) error {
+	if ctx.Done() == nil {
+		time.Sleep(d)
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
