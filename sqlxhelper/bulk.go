@@ -17,7 +17,7 @@ const bulkRows = 11
 //
 // Outside of a transaction it is all or none.
 func (w *writer) insertBulk(ctx context.Context, s session, l *load) (int, error) {
-	if w.dialect != PostgreSQL || len(l.rows) < bulkRows {
+	if !w.dialect.arrays || len(l.rows) < bulkRows {
 		return 0, nil
 	}
 	t := w.tables[l.table]

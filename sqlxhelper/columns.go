@@ -45,7 +45,7 @@ type selection struct {
 
 // selection works out the options for a call, or says why they do not fit. It
 // needs no rows.
-func (c *config) selection(d Dialect, m *reflectx.Mapper, w *walk) (*selection, error) {
+func (c *config) selection(d *traits, m *reflectx.Mapper, w *walk) (*selection, error) {
 	if c.columns == nil && c.omit == nil && c.returning == nil && !c.conflict.given() {
 		return nil, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -113,7 +112,7 @@ const describeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), 
 // describe reads a table. The error is that of the database; a table that does
 // not exist is the zero table.
 func describe(ctx context.Context, db sqlx.QueryerContext, name string) (*description, error) {
-	rows, err := db.QueryContext(ctx, describeText, quoted(name))
+	rows, err := db.QueryContext(ctx, describeText, PostgreSQL.Quote(name))
 	if err != nil {
 		return nil, err
 	}
@@ -140,18 +139,13 @@ func describe(ctx context.Context, db sqlx.QueryerContext, name string) (*descri
 	return t, rows.Err()
 }
 
-// quoted returns a table's name as to_regclass reads it: exact.
-func quoted(name string) string {
-	return `"` + strings.ReplaceAll(name, ".", `"."`) + `"`
-}
-
 // describe finds out about those tables of w that get many rows. It is called
 // before anything is sent: on a pool before a transaction is begun, because there
 // may be no second connection then; in a transaction under the savepoint of the
 // call, which takes back a failure. A table that cannot be read is no error: its
 // rows go by VALUES.
 func (w *writer) describe(ctx context.Context, c conn) {
-	if w.dialect != PostgreSQL || w.memory == nil {
+	if !w.dialect.arrays || w.memory == nil {
 		return
 	}
 	for i := range w.loads {
@@ -249,12 +243,12 @@ func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 	if problem := tableProblem(table); problem != "" {
 		return fmt.Errorf("%w: %s", ErrName, problem)
 	}
-	if d != PostgreSQL {
+	if !d.arrays {
 		return nil
 	}
 	read := func() error {
 		var exists bool
-		err := db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", quoted(table)).Scan(&exists)
+		err := db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", PostgreSQL.Quote(table)).Scan(&exists)
 		if err != nil {
 			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -91,10 +92,11 @@ func (e *RowError) Unwrap() error { return e.Err }
 // then and stay, and the rows are not stored. Err is what the database, its
 // driver, the context or the Value method of a field said.
 //
-// The row is known if the statement had no other, or if it is proved: parts of
-// the statement are sent again, in what is rolled back, and that row is refused
-// by itself; or PostgreSQL says the line of a COPY, or which value could not be
-// bound. Otherwise none is named.
+// The row is known in three cases. The database refuses a row and the statement
+// had no other. Or parts of the statement are sent again, in what is rolled back,
+// and that row is refused by itself. Or PostgreSQL says the line of a COPY, or
+// which value could not be bound. Otherwise none is named: a full disk, a
+// database that takes no writes and a lost connection are no row's fault.
 type InsertError struct {
 	Table       string          // the table, as it was named in the call or in the tag
 	First, Last int             // the rows of the statement, counted from 0 among those of the table
@@ -123,7 +125,7 @@ func (e *InsertError) Unwrap() error { return e.Err }
 
 // Is matches [ErrDuplicateKey].
 func (e *InsertError) Is(target error) bool {
-	return target == ErrDuplicateKey && duplicateKey(e.Err)
+	return target == ErrDuplicateKey && sqlerror.DuplicateKey(e.Err)
 }
 
 // A CountError says that a statement succeeded and yet did not insert the rows

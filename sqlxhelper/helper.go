@@ -171,15 +171,19 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	return err
 }
 
-// dialectFor returns the dialect of db, or ErrDriver.
-func (h *Helper) dialectFor(db DB) (Dialect, error) {
+// dialectFor returns what the dialect of db does, or ErrDriver.
+func (h *Helper) dialectFor(db DB) (*traits, error) {
 	if h.config.dialect == nil {
-		return dialectOf(db.DriverName())
+		d, err := dialectOf(db.DriverName())
+		if err != nil {
+			return nil, err
+		}
+		return traitsOf(d), nil
 	}
-	if !h.config.dialect.valid() {
-		return 0, fmt.Errorf("%w: WithDialect was given %v, want SQLite, PostgreSQL or MySQL", ErrDriver, *h.config.dialect)
+	if !h.config.dialect.Valid() {
+		return nil, fmt.Errorf("%w: WithDialect was given %v, want SQLite, PostgreSQL or MySQL", ErrDriver, *h.config.dialect)
 	}
-	return *h.config.dialect, nil
+	return traitsOf(*h.config.dialect), nil
 }
 
 // plan returns the plan of a struct type. Two goroutines may both build it; the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -36,28 +37,10 @@ func (r *record) stored(ctx context.Context, db beginner) (bool, error) {
 		if err == nil {
 			return found, nil
 		}
-		if refused(err) || sleep(ctx, delay(n)) != nil {
+		if sqlerror.Refused(err) || sleep(ctx, delay(n)) != nil {
 			return false, fmt.Errorf("looking for the row: %w", err)
 		}
 	}
-}
-
-// refused tells whether there is no use in looking again: the database has
-// answered, and its answer is not that it is busy or about to end.
-func refused(err error) bool {
-	if retryable(err) {
-		return false
-	}
-	for a := range answers(err) {
-		switch {
-		case a.state != "":
-			return a.postgresRolledBack()
-		case a.number == 1040, a.number == 1053, a.number == 1927:
-			return false // too many connections; the server ends; it has ended this connection
-		}
-		return true
-	}
-	return false
 }
 
 // look tells whether one of the rows is there.
@@ -94,13 +77,6 @@ type proof struct {
 // text returns the statement that looks for the row. The names have passed the
 // checks of insertHead.
 func (p place) text() string {
-	text := "SELECT 1 FROM " + p.dialect.quotedTable(p.table) + " WHERE " + p.dialect.quoted(p.column) + " = " + p.dialect.placeholder(1)
-	if p.dialect == MySQL {
-		// A session may be set to READ UNCOMMITTED and see a row that is rolled
-		// back a moment later. This waits for the transaction that has inserted
-		// it, and needs no privilege but SELECT. PostgreSQL shows committed rows
-		// only, and so does SQLite.
-		text += " LOCK IN SHARE MODE"
-	}
-	return text
+	d := p.dialect
+	return "SELECT 1 FROM " + d.Quote(p.table) + " WHERE " + d.Quote(p.column) + " = " + d.Placeholder(1) + traitsOf(d).forShare
 }

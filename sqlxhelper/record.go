@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -92,7 +93,7 @@ func (r *record) addCall(w *writer) {
 			keys[j] = *l.plan.id(row)
 		}
 		// A row that is there after an upsert may have been there before.
-		r.add(place{w.dialect, l.table, l.plan.columns[l.plan.key].name}, l.upsert == nil, keys...)
+		r.add(place{w.dialect.Dialect, l.table, l.plan.columns[l.plan.key].name}, l.upsert == nil, keys...)
 	}
 }
 
@@ -137,7 +138,7 @@ func (r *record) breaks(err, rollback error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.broken, r.stray = rollback, !retryable(err)
+	r.broken, r.stray = rollback, !sqlerror.Retryable(err)
 }
 
 // usable returns ErrTxBroken after a call that has broken the transaction. What

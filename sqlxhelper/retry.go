@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 const (
@@ -64,7 +65,7 @@ func (a *attempts) run(ctx context.Context) error {
 			if problem != nil { // not wrapped: a timeout of the look is not the caller's
 				return fmt.Errorf("%w: %w; %s", ErrCommitUnknown, err, problem.Error())
 			}
-		case o != rolledBack || !retryable(err) || gaveUp(err):
+		case o != rolledBack || !sqlerror.Retryable(err) || gaveUp(err):
 			return a.resolve(ctx, err)
 		}
 		if n == maxAttempts {

@@ -44,7 +44,7 @@ type destination struct {
 }
 
 // readBack applies Returning.
-func (s *selection) readBack(names []string, d Dialect, m *reflectx.Mapper) error {
+func (s *selection) readBack(names []string, d *traits, m *reflectx.Mapper) error {
 	if names == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (s *selection) readBack(names []string, d Dialect, m *reflectx.Mapper) erro
 	}
 	for _, list := range s.readings {
 		for _, f := range list {
-			if _, err := d.traits().appendQuoted(nil, f.name); err != nil {
+			if _, err := d.appendQuoted(nil, f.name); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 // InTx runs fn in a transaction: it begins one with opts (nil for the driver's
@@ -144,7 +145,7 @@ func attempt(ctx context.Context, db beginner, opts *sql.TxOptions, fn func(*sql
 		// database/sql sent nothing: it has rolled back because ctx ended, or fn
 		// has ended the transaction, which it must not.
 		o = abandoned
-	case notCommitted(err):
+	case sqlerror.NotCommitted(err):
 		o = rolledBack
 	default:
 		o = inDoubt

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -95,7 +96,7 @@ type upsert struct {
 }
 
 // upsert looks the columns up among those that are written.
-func (c *conflict) upsert(d Dialect, t target, written []column) (*upsert, error) {
+func (c *conflict) upsert(d *traits, t target, written []column) (*upsert, error) {
 	option := "OnConflictUpdate"
 	switch c.action {
 	case fail:
@@ -152,19 +153,19 @@ func (c *conflict) upsert(d Dialect, t target, written []column) (*upsert, error
 
 // conflictText returns what follows the values; without columns to update it is
 // DO NOTHING. The names have passed the checks of insertHead.
-func (d Dialect) conflictText(key string, target, update []column) string {
+func (t *traits) conflictText(key string, target, update []column) string {
 	var b strings.Builder
-	if d != MySQL {
+	if !t.onDuplicateKey {
 		b.WriteString(" ON CONFLICT (")
 		for i, c := range target {
-			b.WriteString([...]string{"", ", "}[min(i, 1)] + d.quoted(c.name))
+			b.WriteString([...]string{"", ", "}[min(i, 1)] + t.Quote(c.name))
 		}
 		if len(update) == 0 {
 			return b.String() + ") DO NOTHING"
 		}
 		b.WriteString(") DO UPDATE SET ")
 		for i, c := range update {
-			name := d.quoted(c.name)
+			name := t.Quote(c.name)
 			b.WriteString([...]string{"", ", "}[min(i, 1)] + name + " = excluded." + name)
 		}
 		return b.String()
@@ -182,32 +183,24 @@ func (d Dialect) conflictText(key string, target, update []column) string {
 	// ~0 + 0 lets the key be what it is. It is not a constant, so that no
 	// optimizer computes it ahead. IS NOT TRUE holds for NULL as well.
 	b.WriteString(" ON DUPLICATE KEY UPDATE ")
-	k := d.quoted(key)
+	k := t.Quote(key)
 	b.WriteString(k + " = IF(~0 + ((")
 	for i, c := range target {
-		name := d.quoted(c.name)
+		name := t.Quote(c.name)
 		b.WriteString([...]string{"", " AND "}[min(i, 1)] + name + " = VALUES(" + name + ")")
 	}
 	b.WriteString(") IS NOT TRUE), " + k + ", " + k + ")")
 	for _, c := range update {
-		name := d.quoted(c.name)
+		name := t.Quote(c.name)
 		b.WriteString(", " + name + " = VALUES(" + name + ")")
 	}
 	return b.String()
 }
 
-// outOfRange is MySQL's ER_DATA_OUT_OF_RANGE, see conflictText.
-const outOfRange = 1690
-
 // explained says what an error of the statement means in an upsert.
 func (u *upsert) explained(err error) error {
-	if u == nil {
-		return err
-	}
-	for a := range answers(err) {
-		if a.number == outOfRange {
-			return fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), err)
-		}
+	if u != nil && sqlerror.OutOfRange(err) { // see conflictText
+		return fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), err)
 	}
 	return err
 }
@@ -251,7 +244,7 @@ func (w *writer) settle(ctx context.Context, s session, l *load) error {
 	if l.upsert == nil {
 		return nil
 	}
-	if l.upsert.nothing && w.dialect != MySQL && l.affected == int64(len(l.rows)) {
+	if l.upsert.nothing && !w.dialect.onDuplicateKey && l.affected == int64(len(l.rows)) {
 		return nil // all of them were inserted
 	}
 	stored := make([]types.Snowflake, len(l.rows)) // 0: not found
@@ -347,8 +340,8 @@ const lookupsPerQuery = 128
 // in the target. It is an error if one is like several, which there are if the
 // index is not there that MySQL is not asked for.
 func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
-	key := w.dialect.quoted(l.plan.columns[l.plan.key].name)
-	open, end := "", w.dialect.locking()
+	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
+	open, end := "", w.dialect.forUpdate
 	if end != "" {
 		open, end = "(", end+")"
 	}
@@ -363,18 +356,18 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 			if i > 0 {
 				b.WriteString(" UNION ALL ")
 			}
-			b.WriteString(open + "SELECT " + strconv.Itoa(i) + ", " + key + " FROM " + w.dialect.quotedTable(l.table))
+			b.WriteString(open + "SELECT " + strconv.Itoa(i) + ", " + key + " FROM " + w.dialect.Quote(l.table))
 			for j := range l.upsert.target {
 				c := &l.upsert.target[j]
 				value, err := c.argument(l.rows[row])
 				if err != nil {
 					return w.valueError(l, row, c, err)
 				}
-				if w.dialect == PostgreSQL {
+				if w.dialect.micros {
 					value = cut(value) // as it was sent
 				}
 				args = append(args, value)
-				b.WriteString([...]string{" WHERE ", " AND "}[min(j, 1)] + w.dialect.quoted(c.name) + " = " + w.dialect.placeholder(len(args)))
+				b.WriteString([...]string{" WHERE ", " AND "}[min(j, 1)] + w.dialect.Quote(c.name) + " = " + w.dialect.Placeholder(len(args)))
 			}
 			b.WriteString(end)
 		}

@@ -9,14 +9,7 @@ import (
 // insertValues writes the rows of a load from first on by INSERT … VALUES, in
 // chunks. It looks at ctx before every statement.
 func (w *writer) insertValues(ctx context.Context, s session, l *load, first int) error {
-	during := ctx
-	if w.dialect == SQLite {
-		// SQLite rolls back the whole transaction, and not the statement, when
-		// an insert is interrupted, and the transaction may be the caller's. A
-		// statement of one chunk is short, and waits for a lock no longer than
-		// busy_timeout. mattn/go-sqlite3 also saves a goroutine per statement.
-		during = context.WithoutCancel(ctx)
-	}
+	during := w.dialect.sends(ctx)
 	chunk := w.dialect.chunk(len(l.columns))
 	if !s.inTx && len(l.rows) > chunk {
 		return errSeveral
@@ -76,7 +69,7 @@ func (w *writer) insertValues(ctx context.Context, s session, l *load, first int
 //     server then takes 2.5 for a decimal, and for a double otherwise. So it
 //     tells which it was: 0.1 + 0.2 is 0.3 in decimals, and not in doubles.
 func (w *writer) prepares(ctx context.Context, s session) bool {
-	switch w.dialect {
+	switch w.dialect.Dialect {
 	case SQLite:
 		return true
 	case MySQL:
@@ -108,7 +101,7 @@ func (a *arguments) fit(n int) (int, error) {
 		a.values = make([]any, 0, n*len(a.columns))
 		a.sizes = make([]int, 0, n)
 	}
-	total, limit := 0, a.dialect.traits().bytes
+	total, limit := 0, a.dialect.bytes
 	for i := range n {
 		if i == len(a.sizes) {
 			size := 0
@@ -117,7 +110,7 @@ func (a *arguments) fit(n int) (int, error) {
 				if err != nil {
 					return 0, a.valueError(a.load, a.next, &a.columns[c], err)
 				}
-				if a.dialect == PostgreSQL {
+				if a.dialect.micros {
 					value = cut(value)
 				}
 				a.values = append(a.values, value)

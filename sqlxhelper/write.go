@@ -10,7 +10,7 @@ import (
 
 // A writer writes the rows of one call.
 type writer struct {
-	dialect  Dialect
+	dialect  *traits
 	config   *config
 	rows     *walk
 	loads    []load
@@ -35,7 +35,7 @@ type load struct {
 }
 
 // newWriter puts together what can fail without a database.
-func newWriter(d Dialect, c *config, rows *walk, s *selection) (*writer, error) {
+func newWriter(d *traits, c *config, rows *walk, s *selection) (*writer, error) {
 	w := &writer{dialect: d, config: c, rows: rows}
 	for _, g := range rows.groups() {
 		l := load{group: g, columns: s.written(target{g.table, g.plan})}
@@ -84,7 +84,7 @@ func (w *writer) transact(ctx context.Context, c conn) error {
 	// ON CONFLICT FAIL keeps the rows before, and RAISE(FAIL) in a trigger that
 	// runs after the insert keeps the row itself. And what looks for stored rows
 	// has to see them as the statement left them.
-	if len(w.loads) == 1 && !w.looks() && w.dialect != SQLite {
+	if len(w.loads) == 1 && !w.looks() && !w.dialect.partial {
 		if err := w.insertAll(ctx, session{c.db, false}); !errors.Is(err, errSeveral) {
 			return w.prove(ctx, c, w.narrowAlone(ctx, c.pool, err))
 		}

@@ -2,6 +2,7 @@ package sqlxhelper
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -9,16 +10,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 // located makes an [*InsertError] of what the database said to a statement with
 // n rows of l, from l.rows[first] on.
 func (w *writer) located(l *load, first, n int, err error) error {
 	e := &InsertError{Table: l.table, First: first, Last: first + n - 1, Rows: len(l.rows), Row: -1, Err: err}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return e // no row's fault
-	}
-	if n == 1 {
+	if n == 1 && sqlerror.RowFault(err) {
 		w.blame(e, l, first)
 	}
 	w.failed = l
@@ -46,9 +47,9 @@ func (w *writer) path(l *load, row int) string {
 // of a violated key, or the whole row. It proves nothing: the values may be those
 // of another table, or of what a trigger has made of another row.
 func candidate(l *load, first, n int, err error) (row int, ok bool) {
-	for e := range tree(err) {
-		detail := stringField(e, "Detail")
-		switch state := answerOf(e).state; state {
+	for e := range sqlerror.Tree(err) {
+		detail := sqlerror.Text(e, "Detail")
+		switch state := sqlerror.Of(e).State; state {
 		case "23505", "23503": // unique_violation, foreign_key_violation
 			return byValues(l, first, n, detail, state == "23503")
 		case "23502", "23514": // not_null_violation, check_violation
@@ -66,21 +67,13 @@ func (w *writer) copied(l *load, err error) error {
 		return err
 	}
 	table := l.table[strings.LastIndexByte(l.table, '.')+1:]
-	for said := range tree(e.Err) {
-		where := stringField(said, "Where")
+	for said := range sqlerror.Tree(e.Err) {
+		where := sqlerror.Text(said, "Where")
 		if line, found := copyLine(where, table); found && line <= e.Last-e.First+1 && strings.Count(where, "COPY ") == 1 {
 			w.blame(e, l, e.First+line-1)
 		}
 	}
 	return err
-}
-
-// stringField returns a field of the struct that err is, or "".
-func stringField(err error, name string) string {
-	if f := field(reflect.Indirect(reflect.ValueOf(err)), name); f.IsValid() && f.Kind() == reflect.String {
-		return f.String()
-	}
-	return ""
 }
 
 // copyLine reads the number in "COPY orders, line 17, column sku: …", whatever
@@ -207,7 +200,7 @@ func (w *writer) bound(l *load, err error) error {
 		return err
 	}
 	at, found := 0, false
-	for said := range tree(e.Err) {
+	for said := range sqlerror.Tree(e.Err) {
 		if found {
 			break // what is within may be anybody's text
 		}
@@ -216,9 +209,9 @@ func (w *writer) bound(l *load, err error) error {
 		}{
 			{said.Error(), "failed to encode args["}, // pgx, counting from 0
 			{said.Error(), "sql: converting argument $"},
-			{stringField(said, "Where"), "unnamed portal parameter $"}, // for values that were sent as text
+			{sqlerror.Text(said, "Where"), "unnamed portal parameter $"}, // for values that were sent as text
 		} {
-			if server := answerOf(said) != (answer{}); server != (i == 2) || i == 2 && !strings.HasPrefix(place.text, place.lead) {
+			if server := sqlerror.Of(said) != (sqlerror.Answer{}); server != (i == 2) || i == 2 && !strings.HasPrefix(place.text, place.lead) {
 				continue // the text of a server may be that of a trigger
 			}
 			_, rest, ok := strings.Cut(place.text, place.lead)
@@ -235,4 +228,162 @@ func (w *writer) bound(l *load, err error) error {
 		w.blame(e, l, e.First+at/len(l.columns))
 	}
 	return err
+}
+
+// narrow finds the row for which the database refused a statement of several, on
+// SQLite and MySQL. There the statement is undone and the transaction goes on,
+// so that parts of it can be sent again, half of it first: the half that fails
+// is undone and cut in two, the half that does not stays, because the row may
+// have failed for one before it in the same statement. That takes two statements
+// for each doubling of the rows. All of it is rolled back with the call.
+//
+// SQLite has constraints that make an exception, and after these nothing is sent
+// again. One that is declared ON CONFLICT ROLLBACK ends the whole transaction, and
+// what was sent then would be stored; ON CONFLICT FAIL keeps the rows before the
+// bad one, and they would be duplicates of themselves. And a row counts only if
+// it fails by itself as the statement did, to the letter.
+//
+// The error of the statement is returned, whatever happens here.
+func (w *writer) narrow(ctx context.Context, s session, l *load, err error) error {
+	var e *InsertError
+	if !s.inTx || !w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || !sqlerror.RowFault(err) || ctx.Err() != nil || !w.undone(ctx, s, l) {
+		return err
+	}
+	send := func(first, n int) error {
+		args := arguments{writer: w, load: l, next: first}
+		if fit, err := args.fit(n); err != nil || fit < n {
+			return errSeveral // cannot be, for these rows were sent together
+		}
+		_, err := s.db.ExecContext(ctx, w.dialect.insertText(l.head, len(l.columns), n)+l.tail, args.of(n)...)
+		return err
+	}
+	first, n := e.First, e.Last-e.First+1
+	for n > 1 {
+		half := n / 2
+		switch failed := send(first, half); {
+		case failed == nil:
+			first, n = first+half, n-half
+		case sqlerror.RowFault(failed) && w.undone(ctx, s, l):
+			n = half
+		default:
+			return err
+		}
+	}
+	last := send(first, 1)
+	if last == nil || withoutRow(last) != withoutRow(e.Err) || !w.undone(ctx, s, l) {
+		return err
+	}
+	if foreignKey(last) && first < e.Last && send(first+1, e.Last-first) != nil {
+		return err
+	}
+	w.blame(e, l, first)
+	return err
+}
+
+// withoutRow returns the text of an error without the row that MySQL counts, at
+// its end. That is one of the statement, or of one that a trigger runs.
+func withoutRow(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, " at row "); i >= 0 {
+		if _, failed := strconv.Atoi(text[i+len(" at row "):]); failed == nil {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// foreignKey reports whether SQLite says that a parent is missing. It looks when
+// a statement ends, and says it of all foreign keys alike: a row may refer to one
+// after it, and then fails without being to blame. It is if the rest goes without
+// it.
+func foreignKey(err error) bool {
+	const code = 19 | 3<<8 // SQLITE_CONSTRAINT_FOREIGNKEY
+	for a := range sqlerror.Answers(err) {
+		if a.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// undone reports whether the statement that has just failed is undone, and nothing
+// else with it.
+func (w *writer) undone(ctx context.Context, s session, l *load) bool {
+	if !w.dialect.partial {
+		return true
+	}
+	kept := 1
+	err := w.query(ctx, s, l, "SELECT changes()", nil, func(rows *sql.Rows) error { return rows.Scan(&kept) })
+	if err != nil || kept > 0 {
+		return false
+	}
+	if _, err := s.db.ExecContext(ctx, "BEGIN"); err != nil {
+		return true // there is a transaction
+	}
+	_, _ = s.db.ExecContext(ctx, "ROLLBACK")
+	return false
+}
+
+// narrowAlone does the same after a statement that was alone and so had no
+// transaction, in one that is rolled back.
+func (w *writer) narrowAlone(ctx context.Context, pool beginner, err error) error {
+	var e *InsertError
+	if !w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || !sqlerror.RowFault(err) || ctx.Err() != nil {
+		return err
+	}
+	_ = inTx(ctx, pool, nil, func(tx *sqlx.Tx) error {
+		return w.narrow(ctx, session{tx, true}, &w.loads[0], err)
+	})
+	return err
+}
+
+// errUndo undoes what prove has sent.
+var errUndo = errors.New("undo")
+
+// prove finds the row for which PostgreSQL refused a statement, when the call is
+// undone. The server names the values of a key or of a row. Which row has them is
+// a guess until that row is sent by itself, and refused in the same words.
+//
+// The error of the call is returned, whatever happens here, with ErrTxBroken if it
+// has cost the transaction.
+func (w *writer) prove(ctx context.Context, c conn, err error) error {
+	var e *InsertError
+	if w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || w.failed == nil || ctx.Err() != nil || errors.Is(err, ErrTxBroken) {
+		return err
+	}
+	l := w.failed
+	row, ok := candidate(l, e.First, e.Last-e.First+1, e.Err)
+	if !ok {
+		return err
+	}
+	send := func(db statementer) error {
+		args := arguments{writer: w, load: l, next: row}
+		if _, err := args.fit(1); err != nil {
+			return err
+		}
+		_, refused := db.ExecContext(ctx, w.dialect.insertText(l.head, len(l.columns), 1)+l.tail, args.of(1)...)
+		if refused != nil && words(refused) == words(e.Err) {
+			w.blame(e, l, row)
+		}
+		return errUndo
+	}
+	if c.pool != nil {
+		_ = inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return send(tx) })
+		return err
+	}
+	if again := inSavepoint(ctx, c.db, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
+		return fmt.Errorf("%w; then %w", err, again)
+	}
+	return err
+}
+
+// words returns what PostgreSQL has said: the message, the values, and where it
+// happened.
+func words(err error) [3]string {
+	for e := range sqlerror.Tree(err) {
+		if sqlerror.Of(e).State != "" {
+			return [3]string{e.Error(), sqlerror.Text(e, "Detail"), sqlerror.Text(e, "Where")}
+		}
+	}
+	return [3]string{}
 }
