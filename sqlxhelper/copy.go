@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // A Copier runs a COPY of PostgreSQL, of which database/sql knows nothing. It
@@ -61,10 +62,10 @@ const copyRows = 50000
 // insertCopy writes rows by COPY, in its binary format as far as that can carry
 // them, which is most rows, and from there on in its text format.
 func (w *writer) insertCopy(ctx context.Context, s session, l *load, encoders []encoder) (int, error) {
-	in := inBinary
+	in := pgtext.Binary
 	for i := range encoders {
-		if e := &encoders[i]; !e.class.binary(e.kind) {
-			in = inCopy
+		if e := &encoders[i]; !e.typ.Binary(e.kind) {
+			in = pgtext.Copy
 		}
 	}
 	text := "COPY " + strings.TrimPrefix(l.head, "INSERT INTO ") + " FROM STDIN (FORMAT "
@@ -75,7 +76,7 @@ func (w *writer) insertCopy(ctx context.Context, s session, l *load, encoders []
 		rows := l.rows[first:min(first+copyRows, len(l.rows))]
 		r := &copyReader{encoders: encoders, in: in, rows: rows}
 		if r.fill(1); r.done > 0 { // else there is no need to ask the server
-			affected, err := w.config.copy.copier.Copy(ctx, s.db, text+in.copyFormat(), r)
+			affected, err := w.config.copy.copier.Copy(ctx, s.db, text+copyFormat(in), r)
 			n := r.done
 			if err != nil {
 				n = len(rows) // it may have failed for any of them
@@ -86,17 +87,17 @@ func (w *writer) insertCopy(ctx context.Context, s session, l *load, encoders []
 			first += n
 		}
 		if r.stopped {
-			if in == inCopy {
+			if in == pgtext.Copy {
 				return first, nil
 			}
-			in = inCopy
+			in = pgtext.Copy
 		}
 	}
 	return len(l.rows), nil
 }
 
-func (in form) copyFormat() string {
-	if in == inBinary {
+func copyFormat(in pgtext.Format) string {
+	if in == pgtext.Binary {
 		return "binary)"
 	}
 	return "text)"
@@ -111,7 +112,7 @@ func (in form) copyFormat() string {
 // theirs.
 type copyReader struct {
 	encoders []encoder
-	in       form
+	in       pgtext.Format
 	rows     []reflect.Value
 	done     int    // rows that are in buf, or were
 	buf      []byte // what is not read yet begins at off
@@ -144,7 +145,7 @@ func (r *copyReader) fill(n int) {
 	r.off = 0
 	if !r.framed {
 		r.framed = true
-		if r.in == inBinary {
+		if r.in == pgtext.Binary {
 			r.buf = append(r.buf, binaryHeader...)
 			n += len(binaryHeader)
 		}
@@ -156,7 +157,7 @@ func (r *copyReader) fill(n int) {
 		}
 		r.done++
 	}
-	if r.in == inBinary && !r.closed && (r.stopped || r.done == len(r.rows)) {
+	if r.in == pgtext.Binary && !r.closed && (r.stopped || r.done == len(r.rows)) {
 		r.closed = true
 		r.buf = append(r.buf, 0xff, 0xff)
 	}
@@ -165,11 +166,11 @@ func (r *copyReader) fill(n int) {
 // row appends a row, or nothing.
 func (r *copyReader) row(row reflect.Value) bool {
 	b := r.buf
-	if r.in == inBinary {
+	if r.in == pgtext.Binary {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(r.encoders)))
 	}
 	for i := range r.encoders {
-		if i > 0 && r.in == inCopy {
+		if i > 0 && r.in == pgtext.Copy {
 			b = append(b, '\t')
 		}
 		var fits bool
@@ -177,7 +178,7 @@ func (r *copyReader) row(row reflect.Value) bool {
 			return false
 		}
 	}
-	if r.in == inCopy {
+	if r.in == pgtext.Copy {
 		b = append(b, '\n')
 	}
 	r.buf = b

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // A description is what has to be known of a table of PostgreSQL to send rows
@@ -25,41 +26,8 @@ type description struct {
 // A columnType is the type of a column, as far as rows can be sent to it
 // otherwise than by VALUES.
 type columnType struct {
-	name  string // for a cast
-	class class
-}
-
-// A class is what types have in common that take the same Go values.
-type class uint8
-
-const (
-	// otherClass takes text, and hands it to the input function of the type as
-	// VALUES does: uuid, inet, interval, citext and so on.
-	otherClass class = iota + 1
-	textClass        // text, varchar, char and enums
-	jsonClass
-	jsonbClass
-	byteaClass
-	boolClass
-	int2Class
-	int4Class
-	int8Class
-	numericClass
-	float4Class
-	float8Class
-	timestamptzClass
-	timestampClass
-	dateClass
-)
-
-// The types that take more than text, by their OIDs, which never change. OIDs
-// and not names: anybody can make a type of the name int4.
-var classes = map[int64]class{
-	16: boolClass, 17: byteaClass, 20: int8Class, 21: int2Class, 23: int4Class,
-	700: float4Class, 701: float8Class, 1700: numericClass,
-	1082: dateClass, 1114: timestampClass, 1184: timestamptzClass,
-	25: textClass, 1042: textClass, 1043: textClass,
-	114: jsonClass, 3802: jsonbClass,
+	name string // for a cast
+	typ  pgtext.Type
 }
 
 // describeText reads all about a table at once. The result has no rows if there
@@ -126,15 +94,7 @@ func describe(ctx context.Context, db sqlx.QueryerContext, name string) (*descri
 			return nil, err
 		}
 		t.lasts = t.lasts && lasts
-		c := columnType{name: typ, class: classes[oid]}
-		switch {
-		case c.class != 0:
-		case enum:
-			c.class = textClass
-		default:
-			c.class = otherClass
-		}
-		t.columns[column] = c
+		t.columns[column] = columnType{typ, pgtext.TypeOf(oid, enum)}
 	}
 	return t, rows.Err()
 }

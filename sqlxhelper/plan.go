@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/internal/pgtext"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -50,7 +51,9 @@ type column struct {
 	valuer bool // the field is a driver.Valuer, or the pointer to it is
 	// byAddress: only the pointer to the field is a driver.Valuer.
 	byAddress bool
-	native    bool // see isNative
+	native    bool        // see pgtext.IsNative
+	kind      pgtext.Kind // of what it holds, for PostgreSQL
+	pointer   bool        // it holds that behind a pointer
 }
 
 // An embedded is a pointer to an embedded struct.
@@ -293,7 +296,7 @@ func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, a
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || t == timeType || isValuer(t) {
+	if t.Kind() != reflect.Struct || t == timeType || pgtext.IsValuer(t) {
 		if !f.IsExported() && t.Kind() != reflect.Struct {
 			return nil // unexported, like any other unexported field
 		}
@@ -326,9 +329,10 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 		return c, problem
 	}
 	c = column{name: info.Name, typ: f.Type, basic: basics[f.Type]}
-	if isValuer(f.Type) {
+	c.kind, c.pointer = pgtext.KindOf(f.Type)
+	if pgtext.IsValuer(f.Type) {
 		c.valuer, c.byAddress = true, !f.Type.Implements(valuerType)
-		c.native = isNative(f.Type) || c.byAddress && isNative(reflect.PointerTo(f.Type))
+		c.native = pgtext.IsNative(f.Type)
 		return c, ""
 	}
 	t, list := f.Type, false
@@ -338,7 +342,7 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 			break
 		}
 		list = list || t.Kind() != reflect.Pointer
-		if t = t.Elem(); isValuer(t) {
+		if t = t.Elem(); pgtext.IsValuer(t) {
 			return c, "" // an array of them, for a driver that takes arrays
 		}
 	}
@@ -393,11 +397,6 @@ func (p *plan) findKey() error {
 		return &PlanError{Type: p.typ, Field: c.field, Problem: fmt.Sprintf("the primary key is %v, want types.Snowflake", c.typ)}
 	}
 	return nil
-}
-
-// isValuer reports whether t, or a pointer to one, is a driver.Valuer.
-func isValuer(t reflect.Type) bool {
-	return t.Implements(valuerType) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(valuerType)
 }
 
 // hasExported reports whether a struct has a field that sqlx would map.

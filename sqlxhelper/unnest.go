@@ -4,6 +4,8 @@ import (
 	"context"
 	"reflect"
 	"strconv"
+
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // What a chunk holds at most, the first row apart. Values, because rows have
@@ -94,7 +96,7 @@ func (a *arrays) fill(rows []reflect.Value) (n int, fits bool) {
 			if n > 0 {
 				b = append(b, ',')
 			}
-			if b, fits = a.encoders[i].append(b, rows[n], inArray); !fits {
+			if b, fits = a.encoders[i].append(b, rows[n], pgtext.Array); !fits {
 				// The columns before have this row already.
 				for j := range i {
 					a.texts[j] = a.texts[j][:ends[j]]

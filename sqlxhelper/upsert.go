@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/snowkey/snowkey/internal/pgtext"
 	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
@@ -364,7 +365,7 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 					return w.valueError(l, row, c, err)
 				}
 				if w.dialect.micros {
-					value = cut(value) // as it was sent
+					value = pgtext.Truncate(value) // as it was sent
 				}
 				args = append(args, value)
 				b.WriteString([...]string{" WHERE ", " AND "}[min(j, 1)] + w.dialect.Quote(c.name) + " = " + w.dialect.Placeholder(len(args)))

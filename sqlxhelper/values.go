@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // insertValues writes the rows of a load from first on by INSERT … VALUES, in
@@ -111,7 +113,7 @@ func (a *arguments) fit(n int) (int, error) {
 					return 0, a.valueError(a.load, a.next, &a.columns[c], err)
 				}
 				if a.dialect.micros {
-					value = cut(value)
+					value = pgtext.Truncate(value)
 				}
 				a.values = append(a.values, value)
 				size += sizeOf(value)
