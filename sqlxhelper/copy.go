@@ -26,35 +26,6 @@ type Copier interface {
 	Copy(ctx context.Context, db sqlx.ExecerContext, statement string, rows io.Reader) (int64, error)
 }
 
-// DefaultCopyRows is from how many rows on COPY is used, if [WithCopy] is not
-// told otherwise. It needs round trips that other ways do not: at 2.4 ms each it
-// took 2,000 rows to make up for them, on loopback 200, before there was one more
-// to look at the types again.
-const DefaultCopyRows = 2000
-
-// copying is what WithCopy says.
-type copying struct {
-	copier Copier
-	rows   int
-}
-
-// WithCopy sends rows to PostgreSQL by COPY where a table gets at least minRows
-// in a call, or [DefaultCopyRows] if minRows is not positive. A nil Copier means
-// none. Other databases, and rows that COPY would not store as INSERT does, are
-// served as without it.
-//
-// On a pool such a call runs in a transaction of its own, and the COPY is part
-// of it, as it is part of the caller's transaction otherwise. A Copier whose
-// driver is not that of the database makes the calls that need it fail. After
-// the COPY the types of the columns are looked at once more, and if they are not
-// those that the rows were sent in, the error matches [ErrTableChanged].
-func WithCopy(c Copier, minRows int) Option {
-	if minRows <= 0 {
-		minRows = DefaultCopyRows
-	}
-	return func(config *config) { config.copy = copying{c, minRows} }
-}
-
 // copyRows bounds the rows of one COPY, so that a long load reports progress. A
 // statement more for so many rows is not measurable.
 const copyRows = 50000

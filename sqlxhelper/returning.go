@@ -11,26 +11,6 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// Returning reads these columns back into the structs after the insert, for
-// what the database computes, has a default for, rounds, or had stored before an
-// upsert. Names are as for [Columns], and may be those of fields with the tag
-// snowkey:"-". No names are all columns of the rows that are given to the call:
-// those that are written, and those of fields with that tag which hold a single
-// value. A sql.RawBytes cannot be read back: it shows memory of the driver.
-//
-// The rows are selected by their primary keys, in the transaction of the call,
-// some hundreds at a time. That is one way for all databases: MySQL has no
-// RETURNING; PostgreSQL promises no order for it, nor has COPY one; and what a
-// trigger changes after the insert, or a row that DO NOTHING has met, is in none.
-//
-// Scanning is database/sql's, so a NULL needs a field that can be NULL, and its
-// error names the column. That, and a row that is not found, which is an error
-// that matches [ErrUnresolved], undo the call. Fields change only when it has
-// succeeded.
-func Returning(names ...string) Option {
-	return func(c *config) { c.returning = list(names) }
-}
-
 // rawBytesType is a field that shows the driver's own bytes, until the next row.
 var rawBytesType = reflect.TypeFor[sql.RawBytes]()
 
@@ -212,7 +192,7 @@ func hasScanner(t reflect.Type) bool {
 // callScanner hands value to the sql.Scanner that p is, or that a pointer in p
 // leads to, as Rows.Scan does: such a pointer is nil for NULL, and new otherwise.
 func callScanner(p reflect.Value, value any) error {
-	if s, ok := p.Interface().(sql.Scanner); ok {
+	if s, ok := reflect.TypeAssert[sql.Scanner](p); ok {
 		return s.Scan(value)
 	}
 	if value == nil {
