@@ -166,7 +166,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	err = w.write(ctx, c)
 	w.learn(err)
 	if err == nil {
-		recordOf(db).addCall(w)
+		w.note(recordOf(db))
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -46,55 +45,19 @@ type place struct {
 }
 
 // recordOf returns the record of the InTx in whose transaction db inserts, or
-// nil if there is none.
+// nil if there is none. db has passed connect.
 func recordOf(db DB) *record {
 	for _, layer := range layers(db) {
-		tx, ok := layer.(*sqlx.Tx)
+		// *sqlx.Tx has the method, and so has a type that embeds it.
+		tx, ok := layer.(interface{ Unsafe() *sqlx.Tx })
 		if !ok {
-			tx = txField(reflect.ValueOf(layer))
-		}
-		if tx == nil {
 			continue
 		}
-		if r, ok := watched.Load(tx.Tx); ok {
+		if r, ok := watched.Load(tx.Unsafe().Tx); ok {
 			return r.(*record)
 		}
 	}
 	return nil
-}
-
-// txField returns the *sqlx.Tx that a struct embeds, as Go's selector v.Tx finds
-// it, or nil. The field Tx of *sqlx.Tx itself is of another type.
-func txField(v reflect.Value) *sqlx.Tx {
-	if v = reflect.Indirect(v); v.Kind() != reflect.Struct {
-		return nil
-	}
-	f, ok := v.Type().FieldByName("Tx")
-	if !ok || f.Type != reflect.TypeFor[*sqlx.Tx]() {
-		return nil
-	}
-	field, err := v.FieldByIndexErr(f.Index)
-	if err != nil {
-		return nil
-	}
-	return field.Interface().(*sqlx.Tx)
-}
-
-// addCall notes the keys of a call that has succeeded, whose savepoint is
-// released. r may be nil.
-func (r *record) addCall(w *writer) {
-	if r == nil {
-		return
-	}
-	for i := range w.loads {
-		l := &w.loads[i]
-		keys := make([]types.Snowflake, len(l.rows))
-		for j, row := range l.rows {
-			keys[j] = *l.plan.id(row)
-		}
-		// A row that is there after an upsert may have been there before.
-		r.add(place{w.dialect.Dialect, l.table, l.plan.columns[l.plan.key].name}, l.upsert == nil, keys...)
-	}
 }
 
 // add notes keys that were written to a place, in their order. fresh says that

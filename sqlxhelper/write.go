@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/types"
 )
 
 // A writer writes the rows of one call.
@@ -144,4 +145,21 @@ func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error
 		w.config.progress(w.done, len(w.rows.structs))
 	}
 	return nil
+}
+
+// note adds the keys of a call that has succeeded to the record of its InTx,
+// which is nil if there is none.
+func (w *writer) note(r *record) {
+	if r == nil {
+		return
+	}
+	for i := range w.loads {
+		l := &w.loads[i]
+		keys := make([]types.Snowflake, len(l.rows))
+		for j, row := range l.rows {
+			keys[j] = *l.plan.id(row)
+		}
+		// A row that is there after an upsert may have been there before.
+		r.add(place{w.dialect.Dialect, l.table, l.plan.columns[l.plan.key].name}, l.upsert == nil, keys...)
+	}
 }
