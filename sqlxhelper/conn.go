@@ -10,21 +10,21 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// DB is what rows are inserted through: a *sqlx.DB, a *sqlx.Tx, or a type of
-// the program's own around one of them.
+// DB is what rows are inserted through: a *sqlx.DB, a *sqlx.Tx, or a type of the
+// program's own around one of them.
 //
-// Which of the two it is decides how a call is undone after an error:
+// It is either a pool or a transaction, which decides how a call is undone:
 //
 //   - A type with the method BeginTxx of *sqlx.DB is a pool. One with the methods
 //     Commit and Rollback of *sqlx.Tx is a transaction. Embedding *sqlx.DB or
 //     *sqlx.Tx gives them. A type with the methods of both, or of neither, is
 //     refused with [ErrDB].
-//   - A type around another DB, as struct{ sqlxhelper.DB } is, says what it holds
-//     by a method Unwrap() sqlxhelper.DB.
-//   - The mapper is the field Mapper that embedding brings along. A type without
-//     it uses the mapper of package sqlx, as sqlx's own functions do.
-//   - Statements go through the type's own methods, except in a transaction that
-//     a call begins on a pool: BeginTxx returns a *sqlx.Tx, and that is used.
+//   - A type that holds another DB in an interface needs a method Unwrap()
+//     sqlxhelper.DB that returns it.
+//   - The mapper is the field Mapper that embedding brings along. A type without it
+//     uses the mapper of package sqlx, as sqlx's own functions do.
+//   - Statements go through the type's own methods. In a transaction that a call
+//     begins on a pool, they go through the *sqlx.Tx that BeginTxx returned.
 type DB interface {
 	sqlx.ExtContext
 	sqlx.PreparerContext

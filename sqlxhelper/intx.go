@@ -17,61 +17,58 @@ import (
 //
 // # When fn runs again
 //
-// fn may run several times, up to ten, and must therefore have no effects but
-// those on its transaction, nor collect in variables outside what a run before
-// has left there. It runs again only if the run before is rolled back for
-// certain: if what fn, the beginning or the commit returned is or wraps a
-// serialization failure or a deadlock (PostgreSQL 40001 and 40P01, MySQL and
-// MariaDB 1213, 1205 and 1020, SQLite busy), and the rollback succeeded. So an
-// error of the database has to be returned at once, wrapped with %w, and not
-// swallowed. If it came from a [Helper] and matches [ErrTxBroken], calls of
-// Helpers on the transaction fail from then on, and nothing is committed.
-// Between two runs InTx waits a random time, of up to 10 ms after the first run
-// and up to 1 s after the last ones, and no longer than ctx. Rows that are made
-// outside of fn keep their keys and are the same rows in every run; rows that
-// are made inside get new ones.
+// fn may run up to ten times. It must have no effects but those on its transaction,
+// and must not collect in outside variables. It runs again only if the run before is
+// certainly rolled back: fn, the beginning or the commit returned a serialization
+// failure or a deadlock, and the rollback succeeded. Those errors are 40001 and 40P01
+// of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, and busy of SQLite.
+//
+// So fn has to return an error of the database at once, wrapped with %w. If it came
+// from a [Helper] and matches [ErrTxBroken], calls of Helpers on the transaction fail
+// from then on, and nothing is committed.
+//
+// InTx waits a random time between two runs: up to 10 ms after the first run, up to
+// 1 s after the last ones, and no longer than ctx. Rows that are made outside of fn
+// keep their keys in every run. Rows that are made inside get new ones.
 //
 // # When the answer to the commit is lost
 //
-// If the connection breaks while the commit is on its way, or ctx ends then and
-// the driver closes the connection, the rows may be stored or not. InTx looks
-// for a row whose key a [Helper] has inserted in fn, in a transaction of its own
-// on another connection of db, for up to 10 s even if ctx has ended. If it is
-// there, the commit has taken place, and InTx returns nil. If it is not, fn runs
-// again, provided that ctx has not ended; that run is committed only if its
-// Helpers have inserted the very same keys in the same order, which the database
-// accepts only while the first rows are not there. In all other cases the error
-// matches [ErrCommitUnknown]: if no Helper has inserted anything, if the keys
-// are not the same, if the row cannot be looked for. Build the rows outside of
-// fn, and a lost answer is no error. If opts says ReadOnly and no Helper has
-// inserted anything, there is nothing to find out, and what the commit returned
-// is the error.
+// If the connection breaks during the commit, or the driver closes it because ctx
+// ends, the rows may be stored or not. InTx then looks for a row whose key a [Helper]
+// has inserted in fn. It does so in a transaction on another connection of db, for up
+// to 10 s even if ctx has ended.
 //
-// A Helper's rows count if it was given the *sqlx.Tx of fn, or a type around it
-// as [DB] describes, and if they were inserted and not upserted. A row proves the
-// commit only if it cannot be there without it, nor be gone in spite of it: fn
-// must not delete rows and insert them anew under the same keys, nor delete what
-// it has inserted, nor roll the last row of a table back to a savepoint of its
-// own.
+//   - If the row is there, the commit has taken place, and InTx returns nil.
+//   - If it is not, fn runs again, unless ctx has ended. That run is committed only if
+//     its Helpers have inserted the same keys in the same order. The database accepts
+//     these only while the first rows are not there.
+//   - Otherwise the error matches [ErrCommitUnknown]: if no Helper has inserted
+//     anything, if the keys differ, or if the row cannot be looked for.
 //
-// The run after a lost commit waits where the first transaction is still open in
-// the server, as any insert of the same key does, and no longer than the ctx that
-// fn passes on.
+// Build the rows outside of fn, and a lost answer is no error. If opts says ReadOnly
+// and no Helper has inserted anything, the error of the commit is returned.
+//
+// A Helper's rows count if it was given the *sqlx.Tx of fn, or a type around it as
+// [DB] describes, and if they were inserted and not upserted. fn must not delete such
+// rows, even to insert them anew. Nor may it roll back the last row of a table to a
+// savepoint of its own.
+//
+// The run after a lost commit may wait for the first transaction, as any insert of
+// the same key does. It waits no longer than the ctx that fn passes on.
 //
 // # Errors
 //
-// If fn returns an error that does not make it run again, the transaction is
-// rolled back and the error returned; an error of the rollback is joined to it.
-// After the tenth run the error says so and wraps that of the last one. If fn
-// panics, or ends its goroutine as testing's FailNow does, the transaction is
-// rolled back, the panic goes on with its own stack, and fn does not run again.
-// If ctx ends, database/sql rolls back, and what fn and InTx do next on the
-// transaction is an error; the one that InTx returns for its own part matches
-// ctx.Err(). An InTx inside of fn has a transaction of its own; when it has given
-// up, the one around it does not start over.
+// If fn returns an error that does not make it run again, the transaction is rolled
+// back and the error is returned. An error of the rollback is joined to it. After the
+// tenth run the error says so and wraps the last one. If fn panics, or ends its
+// goroutine as testing's FailNow does, the transaction is rolled back and the panic
+// goes on. If ctx ends, the error matches ctx.Err().
 //
-// fn must not use the transaction after it has returned, nor commit or roll back
-// by itself, which on MySQL a statement that changes a table's schema does too.
+// An InTx inside of fn has a transaction of its own. When it has given up, the one
+// around it does not start over.
+//
+// fn must not use the transaction after it has returned, nor commit or roll back by
+// itself. On MySQL a statement that changes a table's schema commits too.
 func InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(*sqlx.Tx) error) error {
 	if db == nil || db.DB == nil {
 		return fmt.Errorf("%w: InTx got a nil *sqlx.DB", ErrDB)
