@@ -109,8 +109,8 @@ func valueOf(v driver.Valuer) (value any, err error) {
 	return v.Value()
 }
 
-// fixedSize is how many bytes a value is taken for, besides those that it has of
-// its own: a number, or the escapes, the length and the type of a text.
+// fixedSize is the estimated size of a number in bytes, or of the escapes, the
+// length and the type of a text.
 const fixedSize = 16
 
 // sizeOf estimates how many bytes a value takes in a statement.

@@ -137,9 +137,9 @@ func byValues(l *load, first, n int, detail string, each bool) (row int, ok bool
 	return row, ok
 }
 
-// byKey finds the row of "Failing row contains (1, x, …).", whose values come in
-// the order of the table: by its key, and as another column may have the key of
-// another row, by its foreign keys too. If it may be several, it is none.
+// byKey finds the row of "Failing row contains (1, x, …)." by its key. Another
+// column may have the key of another row, so the foreign keys have to be there too.
+// If it may be several, it is none.
 func byKey(l *load, first, n int, detail string) (row int, ok bool) {
 	_, values, found := strings.Cut(detail, "(")
 	if !found {
@@ -193,7 +193,7 @@ func (c *column) text(row reflect.Value) (text string, known bool) {
 }
 
 // bound finds the row and the field of a value that could not be bound in a
-// statement of VALUES: the driver or PostgreSQL says which of all the values.
+// statement of VALUES. The driver or PostgreSQL says its number.
 func (w *writer) bound(l *load, err error) error {
 	var e *InsertError
 	if !errors.As(err, &e) {
@@ -231,16 +231,16 @@ func (w *writer) bound(l *load, err error) error {
 }
 
 // narrow finds the row for which the database refused a statement of several, on
-// SQLite and MySQL. There the statement is undone and the transaction goes on,
-// so that parts of it can be sent again, half of it first: the half that fails
-// is undone and cut in two, the half that does not stays, because the row may
-// have failed for one before it in the same statement. That takes two statements
-// for each doubling of the rows. All of it is rolled back with the call.
+// SQLite and MySQL. There the statement is undone and the transaction goes on, so
+// parts of it can be sent again. The first half goes first. A half that fails is
+// undone and cut in two. A half that does not fail stays, because the row may have
+// failed for one before it in the same statement. That takes two statements for
+// each doubling of the rows. All of it is rolled back with the call.
 //
 // SQLite has constraints that make an exception, and after these nothing is sent
 // again. One that is declared ON CONFLICT ROLLBACK ends the whole transaction, and
-// what was sent then would be stored; ON CONFLICT FAIL keeps the rows before the
-// bad one, and they would be duplicates of themselves. And a row counts only if
+// what was sent then would be stored. ON CONFLICT FAIL keeps the rows before the
+// bad one, which would then be duplicates of themselves. And a row counts only if
 // it fails by itself as the statement did, to the letter.
 //
 // The error of the statement is returned, whatever happens here.

@@ -7,16 +7,15 @@ import (
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
-// bulkRows is from how many rows on PostgreSQL gets them otherwise than by
-// VALUES. Measured on loopback, statements of 10 rows cost the same either way;
-// further away the round trip counts, and is one in both.
+// bulkRows is from how many rows on PostgreSQL gets them otherwise than by VALUES.
+// Measured on loopback, statements of 10 rows cost the same either way. Over a
+// network the round trip counts, and is one in both.
 const bulkRows = 11
 
-// insertBulk writes the first rows of a load by a path that is faster than
-// VALUES, and returns how many: all of them as a rule, none if there is no such
-// path, and those before the first row that no such path can carry. The rest
-// goes by VALUES. That is not seen in the result: what package pgtext
-// writes is stored alike on every path.
+// insertBulk writes the first rows of a load by a path that is faster than VALUES,
+// and returns how many. It stops before the first row that no such path can carry,
+// and writes none if there is no such path. The rest goes by VALUES. That is not
+// seen in the result: what package pgtext writes is stored alike on every path.
 //
 // Outside of a transaction it is all or none.
 func (w *writer) insertBulk(ctx context.Context, s session, l *load) (int, error) {

@@ -14,13 +14,13 @@ import (
 
 // A Copier runs a COPY of PostgreSQL, of which database/sql knows nothing. It
 // belongs to a driver: github.com/snowkey/snowkey/sqlxhelper/pgxcopy has one for
-// pgx. [WithCopy] gives it to a [Helper], which calls it from one goroutine per
-// call; it must be safe for concurrent use if the Helper is used so.
+// pgx. [WithCopy] gives it to a [Helper]. It must be as safe for concurrent use as
+// the Helper is used.
 type Copier interface {
 	// Copy runs statement, a COPY … FROM STDIN, on the connection and in the
-	// transaction of db, sends it all that rows has, and returns how many rows
-	// the server says it has copied. If it cannot, because the driver is not the
-	// one that it is for, nothing is sent and the transaction stays usable.
+	// transaction of db. It sends all that rows has, and returns how many rows the
+	// server has copied. If it cannot, because the driver is not the one that it is
+	// for, nothing is sent and the transaction stays usable.
 	//
 	// It does not read rows after it has returned.
 	Copy(ctx context.Context, db sqlx.ExecerContext, statement string, rows io.Reader) (int64, error)
@@ -74,9 +74,9 @@ func copyFormat(in pgtext.Format) string {
 	return "text)"
 }
 
-// A copyReader makes the text or the binary format of COPY of rows, as it is
-// read. At a row that it cannot carry it ends, as if there were no more, and so
-// COPY ends well; an error here would be the end of the transaction.
+// A copyReader makes the text or the binary format of COPY of rows, as it is read.
+// At a row that it cannot carry it ends, as if there were no more, so COPY ends
+// well. An error would end the transaction.
 //
 // Drivers read in a goroutine of their own, where a panic could not be caught by
 // anybody. No code of others runs here but Value methods, and argument catches

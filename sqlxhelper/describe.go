@@ -14,10 +14,9 @@ import (
 // go by VALUES.
 type description struct {
 	columns map[string]columnType
-	// copies: COPY does what INSERT would do. It does not with row level
-	// security, which it refuses, nor where a session has the server take what
-	// is sent for another encoding: it may be one in which a character ends in
-	// what is a backslash or a tab otherwise.
+	// copies: COPY does what INSERT would do. It refuses row level security. Nor
+	// does it where the session has another encoding: a character may then end in
+	// the byte of a backslash or a tab.
 	copies bool
 	// lasts: others see the table so too, now and later.
 	lasts bool
@@ -60,9 +59,9 @@ type columnType struct {
 // silently. With -1 it becomes bpchar, which has no length; the assignment to
 // the column then complains of long strings as it does with VALUES.
 //
-// The last column, lasts, is false for a temporary table, and for a column that
-// the transaction itself has created or altered, which may be rolled back. Before
-// it has a number it has done neither; from then on all that it writes bears that
+// The last column, lasts, is false for a temporary table, and for a column that the
+// transaction itself has created or altered, which may be rolled back. A
+// transaction without a number has done neither. All that it writes later has that
 // number, or a later one under a savepoint, and age counts back from it.
 const describeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), t.oid::bigint, t.typtype = 'e', ` +
 	`NOT c.relrowsecurity AND pg_catalog.current_setting('client_encoding') IN ('UTF8', 'SQL_ASCII'), ` +
@@ -100,10 +99,10 @@ func describe(ctx context.Context, db sqlx.QueryerContext, name string) (*descri
 }
 
 // describe finds out about those tables of w that get many rows. It is called
-// before anything is sent: on a pool before a transaction is begun, because there
-// may be no second connection then; in a transaction under the savepoint of the
-// call, which takes back a failure. A table that cannot be read is no error: its
-// rows go by VALUES.
+// before anything is sent. On a pool that is before a transaction is begun, because
+// there may be no second connection then. In a transaction it is under the
+// savepoint of the call, which takes back a failure. A table that cannot be read is
+// no error: its rows go by VALUES.
 func (w *writer) describe(ctx context.Context, c conn) {
 	if !w.dialect.arrays || w.memory == nil {
 		return
@@ -158,9 +157,9 @@ var ErrTableChanged = errors.New("sqlxhelper: table was altered")
 
 // unchanged makes sure that a COPY has met the table that it was made for. In the
 // binary form a bigint and a double precision are both eight bytes, which the
-// server would take for each other; in an array they are texts under a type, and
-// it converts or refuses them. It is asked afterwards: the lock of the COPY keeps
-// the table as it is from then to the end of the transaction.
+// server would take for each other. In an array they are texts under a type, which
+// it converts or refuses. It is asked afterwards, because the lock of the COPY
+// keeps the table as it is to the end of the transaction.
 func (w *writer) unchanged(ctx context.Context, s session, l *load, t *description) error {
 	now, err := describe(ctx, s.db, l.table)
 	if err != nil {
@@ -174,19 +173,17 @@ func (w *writer) unchanged(ctx context.Context, s session, l *load, t *descripti
 	return nil
 }
 
-// Describe reads the column types of a table, which some ways to send rows to
-// PostgreSQL need, so that no later call has to: else the first call with more
-// than a few rows for a table does it, by one query more. On other databases
-// Describe does nothing.
+// Describe reads the column types of a table, which unnest and COPY need on
+// PostgreSQL. Otherwise the first call with many rows for a table does it, by one
+// query more. On other databases Describe does nothing.
 //
-// What is known of a table is kept for the life of the Helper, or until a call
-// with that table fails; not if the table is temporary, or created or altered in
-// the same transaction. So one Helper serves one database and one search_path,
-// and where the type of a column is altered while a program runs, or rules or
-// row level security are added to a table, it calls Describe afterwards, or makes
-// another Helper. Without it PostgreSQL takes the values as of the old type and
-// converts them, as it does in statements that a driver keeps prepared; COPY,
-// which would not, is an error that matches [ErrTableChanged].
+// What is known of a table is kept for the life of the Helper, or until a call with
+// that table fails. It is not kept if the table is temporary, or created or altered
+// in the same transaction. So one Helper serves one database and one search_path.
+// If a column gets another type while a program runs, or a table gets rules or row
+// level security, call Describe afterwards. Without it PostgreSQL takes the values
+// as of the old type and converts them. COPY would not, and is an error that
+// matches [ErrTableChanged].
 //
 // table is written as in [Helper.Insert]. Errors match [ErrDB], [ErrDriver],
 // [ErrName] or [ErrArgument], the latter if there is no such table, or wrap what

@@ -54,9 +54,9 @@ type traits struct {
 
 	// arrays: rows may go by unnest and COPY.
 	arrays bool
-	// micros: a time goes with microseconds. pgx cuts it, and lib/pq has the
-	// server round it; what is stored must not depend on the driver, nor on the
-	// number of rows.
+	// micros: a time goes with microseconds. pgx cuts it, and lib/pq has the server
+	// round it. What is stored must depend neither on the driver nor on the number
+	// of rows.
 	micros bool
 	// uninterrupted: a statement that ctx interrupts rolls back the whole
 	// transaction, which may be the caller's. So ctx is looked at between the

@@ -93,15 +93,14 @@ const (
 // attempts runs a function in one transaction after the other until one is
 // committed.
 //
-// The rule is that at most one of them is ever committed. As long as every
-// attempt is known to be rolled back, the next one is free to do anything. After
-// one in doubt it is not: that commit may be late, still on its way through a
-// network or waiting for a disk, and be done at any time, also after a look at
-// the table has found nothing. What keeps the next attempt from being the second
-// one that is committed is the primary key: it has to insert the same keys. If
-// the transaction in doubt is committed by then, that is a duplicate key. If it
-// is open, the insert waits until it is not. If the insert succeeds, the one in
-// doubt is rolled back and stays so.
+// The rule is that at most one of them is ever committed. As long as every attempt
+// is known to be rolled back, the next one is free to do anything. After one in
+// doubt it is not. That commit may be late, on its way through a network or waiting
+// for a disk. It may be done at any time, even after a look at the table has found
+// nothing. The primary key keeps the next attempt from being committed as well: it
+// has to insert the same keys. If the transaction in doubt is committed by then,
+// that is a duplicate key. If it is open, the insert waits until it is not. If the
+// insert succeeds, the one in doubt is rolled back and stays so.
 type attempts struct {
 	db   beginner
 	opts *sql.TxOptions
@@ -177,9 +176,9 @@ func (a *attempts) harmless(rec *record) bool {
 	return a.opts != nil && a.opts.ReadOnly && rec.empty()
 }
 
-// resolve ends the attempts with err. If one was in doubt, it is looked for
-// again: a duplicate key says that its commit was only late, but so may any
-// other error, as that of a function that finds the goods of its own order sold.
+// resolve ends the attempts with err. If one was in doubt, its rows are looked for
+// again. A duplicate key says that its commit was only late. So may any other
+// error, for instance of a function that finds the goods of its own order sold.
 func (a *attempts) resolve(ctx context.Context, err error) error {
 	if a.doubt == nil {
 		return err
@@ -210,17 +209,17 @@ func (e *attemptsError) Error() string {
 
 func (e *attemptsError) Unwrap() error { return e.err }
 
-// gaveUp tells whether err is from an InTx inside of the function that has tried
-// long enough, or that must not be run again at all: to begin it anew would
-// forget which keys are in doubt.
+// gaveUp reports whether err is from an InTx inside of the function that has tried
+// long enough, or that must not run again: a new start would forget which keys are
+// in doubt.
 func gaveUp(err error) bool {
 	var inner *attemptsError
 	return errors.As(err, &inner) || errors.Is(err, ErrCommitUnknown)
 }
 
-// delay returns how long to wait after the nth attempt: anything up to a limit
-// that doubles, because two transactions that have met once and wait for the
-// same time meet again. n may be large, as there can be many looks for a row.
+// delay returns how long to wait after the nth attempt: a random time, up to a
+// limit that doubles. Two transactions that wait for the same time would meet
+// again. n may be large, as there can be many looks for a row.
 func delay(n int) time.Duration {
 	return rand.N(min(firstDelay<<min(n-1, 10), maxDelay))
 }

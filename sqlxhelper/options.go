@@ -42,9 +42,10 @@ func OnProgress(report func(done, total int)) Option {
 // one of all rows that go into the table, for the relations of
 // [Helper.InsertGraph]. Rows of a table that is not named are written whole.
 //
-// These are errors that match [ErrArgument], before keys are assigned and before any
-// SQL: a name that is no column of the rows, no name at all, and a list that lacks a
-// foreign key that the call sets or a column of the conflict target.
+// A name that is no column of the rows, and no name at all, are errors that match
+// [ErrArgument]. So is a list that lacks a foreign key that the call sets, or a
+// column of the conflict target. They come before keys are assigned and before any
+// SQL.
 func Columns(names ...string) Option {
 	return func(c *config) { c.columns = list(names) }
 }
@@ -131,8 +132,8 @@ const (
 // Returning reads these columns back into the structs after the insert. Use it for
 // what the database computes, has a default for, rounds, or had stored before an
 // upsert. Names are as for [Columns], and may be those of fields with the tag
-// snowkey:"-". No names are all columns of the rows that are given to the call: those
-// that are written, and those of fields with that tag that hold a single value. A
+// snowkey:"-". No names are all columns of the rows of the call: those that are
+// written, and those of fields with that tag that hold a single value. A
 // sql.RawBytes cannot be read back, because it shows memory of the driver.
 //
 // The rows are selected by their primary keys, in the transaction of the call, some

@@ -132,10 +132,10 @@ func (w *walk) sortStations() {
 	}
 }
 
-// setLevels sorts the rows, so that each comes after those of its circle of
-// tables to which it refers, and sets their levels: how often a way from the row
-// along such references goes from one table to another, at most. It refuses rows
-// that refer to each other in a circle, none of which can be the first.
+// setLevels sorts the rows, so that each comes after those of its circle of tables
+// to which it refers. It also sets their levels: how often a path of such
+// references goes from one table to another, at most. It refuses rows that refer to
+// each other in a circle.
 //
 // A row is ready when all to which it refers are.
 func (w *walk) setLevels() error {
@@ -221,9 +221,8 @@ func (w *walk) circleError(stuck func(i int) bool, within func(l link) bool) err
 //
 // There is one group per station, with one exception: where several stations refer
 // to each other in a circle, there is one per level and station. A station that
-// refers to itself needs one group only, because its rows are sorted: MySQL
-// checks foreign keys row by row, and finds each row after those to which it
-// refers.
+// refers to itself needs one group only, because its rows are sorted. MySQL checks
+// foreign keys row by row.
 func (w *walk) groups() []group {
 	if len(w.structs) == 0 {
 		return nil

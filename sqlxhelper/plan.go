@@ -34,8 +34,8 @@ type plan struct {
 	// foreign are the columns, as indexes into columns, that a relation of this
 	// type or of another one in the same plan sets, once for each.
 	foreign []int
-	// ways counts the fields in the same plan that lead to rows of this type, a
-	// field twice if it does so by pointers, two of which may be equal. Up to one,
+	// ways counts the fields in the same plan that lead to rows of this type. A
+	// field of pointers counts twice, because two of them may be equal. Up to one,
 	// only slices that overlap can make two rows one struct.
 	ways int
 }
@@ -85,11 +85,10 @@ func (r *relation) tag() string {
 	return "fk=" + r.fkName
 }
 
-// The offsets of a field say where it lies in a row: so many bytes from its
-// start, or from what the pointer there points at, once for each embedded pointer
-// that leads to the field. They are for keys and foreign keys, which are looked
-// at several times per row, and for which reflect's FieldByIndex takes the better
-// part of the time of a walk.
+// The offsets of a field say where it lies in a row: so many bytes from its start.
+// Each embedded pointer that leads to the field adds an offset, from what it points
+// at. They are for keys and foreign keys, which are read several times per row.
+// reflect's FieldByIndex took most of the time of a walk.
 type offsets []uintptr
 
 // of returns the offsets of field f of the struct at o.
@@ -181,9 +180,9 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 		return fmt.Sprintf("%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake",
 			r.tag(), from.typ, from.columns[fk].field, from.columns[fk].typ)
 	}
-	// One column is set by one belongs_to, and besides by the fields that hold
-	// its row as a child: a row is in one of those only, and then the pointer
-	// leads back to its parent.
+	// One column is set by one belongs_to, and by the fields that hold its row as a
+	// child. A row is in one of those only, and then the pointer leads back to its
+	// parent.
 	for i := range from.relations {
 		o := &from.relations[i]
 		if !o.belongs || o.fkName != r.fkName {
@@ -216,8 +215,8 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 }
 
 // addFields adds the fields of t, which is p.typ or a struct that it embeds at
-// index and base. infos is what sqlx knows about the same fields, by position; nil stands
-// for a field that it does not see.
+// index and base. infos is what sqlx knows about the same fields, by position. It
+// has nil for a field that sqlx does not see.
 func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, index []int, base offsets, path string) error {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -45,11 +45,11 @@ func (r *record) stored(ctx context.Context, db beginner) (bool, error) {
 
 // look tells whether one of the rows is there.
 //
-// It asks in a transaction. The broken connection is not used again, as its
-// driver has reported it, and a proxy that sends reading statements to replicas
-// sends those of a transaction that may write to the primary. A replica that
-// answers all the same does no harm: what it has is committed, and what it lacks
-// the next attempt finds as a duplicate key.
+// It asks in a transaction. The broken connection is not used again, because its
+// driver has reported it. A proxy that sends reads to replicas sends a transaction
+// that may write to the primary. A replica that answers all the same does no harm:
+// what it has is committed, and what it lacks the next attempt finds as a duplicate
+// key.
 func look(ctx context.Context, db beginner, proofs []proof) (found bool, err error) {
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {

@@ -30,9 +30,8 @@ type record struct {
 	// keys is the SHA-256 of all keys in their order, each with the index of its
 	// place and whether it was fresh. It is nil as long as there is none.
 	keys hash.Hash
-	// broken is why the savepoint of a call could not be rolled back, or nil, and
-	// stray says that the call may have sent statements when the transaction had
-	// ended already.
+	// broken is why the savepoint of a call could not be rolled back, or nil. stray
+	// says that the call may have sent statements after the transaction had ended.
 	broken error
 	stray  bool
 }
@@ -89,8 +88,7 @@ func (r *record) add(p place, fresh bool, keys ...types.Snowflake) {
 }
 
 // breaks notes that a call has left the transaction unusable: it has failed with
-// err, which is nil for a panic, and the rollback of its savepoint as well. r may
-// be nil.
+// err, and the rollback of its savepoint too. err is nil for a panic. r may be nil.
 //
 // If err is a deadlock, that has ended the transaction. Otherwise it may have
 // ended before, with an error that was not from a Helper, and on MySQL what the

@@ -190,7 +190,7 @@ func hasScanner(t reflect.Type) bool {
 }
 
 // callScanner hands value to the sql.Scanner that p is, or that a pointer in p
-// leads to, as Rows.Scan does: such a pointer is nil for NULL, and new otherwise.
+// leads to. As with Rows.Scan such a pointer is nil for NULL, and new otherwise.
 func callScanner(p reflect.Value, value any) error {
 	if s, ok := reflect.TypeAssert[sql.Scanner](p); ok {
 		return s.Scan(value)

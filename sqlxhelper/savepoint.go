@@ -19,10 +19,10 @@ const (
 // inSavepoint runs fn under a savepoint of tx. If fn fails or panics, tx is as
 // if fn had not run, or the error says ErrTxBroken.
 //
-// Single statements are no exception. PostgreSQL refuses everything after an
-// error; in SQLite a constraint can be declared so that it keeps the rows
-// before the bad one; and after a deadlock MySQL has rolled back all of the
-// transaction, which only the missing savepoint tells.
+// Single statements are no exception. PostgreSQL refuses everything after an error.
+// A constraint of SQLite can keep the rows before the bad one. After a deadlock
+// MySQL has rolled back the whole transaction, which only the missing savepoint
+// tells.
 func inSavepoint(ctx context.Context, tx DB, fn func() error) (err error) {
 	r := recordOf(tx)
 	if err := r.usable(); err != nil {

@@ -7,9 +7,9 @@ import (
 )
 
 // The texts are put together here and go to the driver as they are. None passes
-// through sqlx's Named, In or Rebind: their parsers take a colon, a question
-// mark or a closing parenthesis inside quotes for theirs, and for some texts
-// insert the first of many rows and report success.
+// through sqlx's Named, In or Rebind. Their parsers misread a colon, a question
+// mark or a closing parenthesis inside quotes. For some texts they insert the first
+// of many rows and report success.
 
 // insertHead returns `INSERT INTO "table" ("a", "b")`. The names have
 // passed tableProblem and nameProblem.

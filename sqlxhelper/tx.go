@@ -59,9 +59,9 @@ func attempt(ctx context.Context, db beginner, opts *sql.TxOptions, fn func(*sql
 	if err := fn(tx); err != nil {
 		return abandoned, withCause(ctx, err)
 	}
-	// Commit looks at ctx itself before it sends anything, but with the error
-	// that it returns then, ctx.Err(), a driver may also report that ctx has
-	// ended during the commit. Here it is certain that nothing was sent.
+	// Commit checks ctx before it sends anything, and returns ctx.Err(). A driver
+	// may return the same error when ctx has ended during the commit. Here it is
+	// certain that nothing was sent.
 	if err := ctx.Err(); err != nil {
 		return abandoned, fmt.Errorf("sqlxhelper: commit: %w", err)
 	}
@@ -83,8 +83,8 @@ func attempt(ctx context.Context, db beginner, opts *sql.TxOptions, fn func(*sql
 }
 
 // withCause adds the context's error where database/sql only says that the
-// transaction has ended: the rollback that a context starts runs beside the
-// statement, and either of them may be first.
+// transaction has ended. The rollback that a context starts runs beside the
+// statement, and either may be first.
 func withCause(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil && errors.Is(err, sql.ErrTxDone) && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", err, cause)

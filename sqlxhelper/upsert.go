@@ -103,14 +103,14 @@ func (t *traits) conflictText(key string, target, update []column) string {
 	// and missing parents. And VALUES(c), which MySQL 8 would rather see as an
 	// alias of the row, because neither MySQL 5.7 nor MariaDB has the alias.
 	//
-	// MySQL takes every unique index for a conflict, and would update, or leave
-	// out the row for, a stored row that has nothing to do with the target; the
-	// row that is found by the target afterwards could even be a third one. So
-	// the first assignment compares the row that was met with the row that was
-	// sent, by the collation and in the precision of the columns. If they differ,
-	// ~0 + 1 is an error in any SQL mode, 1690, and the statement is undone;
-	// ~0 + 0 lets the key be what it is. It is not a constant, so that no
-	// optimizer computes it ahead. IS NOT TRUE holds for NULL as well.
+	// MySQL takes every unique index for a conflict. It would update a stored row
+	// that has nothing to do with the target, or leave out the new one for it. The
+	// row that is found by the target afterwards could even be a third one. So the
+	// first assignment compares the row that was met with the row that was sent, by
+	// the collation and in the precision of the columns. If they differ, ~0 + 1 is
+	// error 1690 in any SQL mode, and the statement is undone. Otherwise ~0 + 0
+	// lets the key be what it is. It is not a constant, so no optimizer computes it
+	// ahead. IS NOT TRUE holds for NULL as well.
 	b.WriteString(" ON DUPLICATE KEY UPDATE ")
 	k := t.Quote(key)
 	b.WriteString(k + " = IF(~0 + ((")
@@ -156,19 +156,19 @@ func (w *writer) looks() bool {
 // settle gives every row of an upsert the key of the stored row, and its
 // children after it.
 //
-// What the statement answers is of little use: MySQL counts two for an update,
-// and counts rows that were met or not as the connection is set; RETURNING has no
-// order on PostgreSQL, no rows for DO NOTHING, and does not exist on MySQL. So
-// the rows are looked for.
+// The answer to the statement is of little use. MySQL counts two for an update, and
+// its count of other rows depends on the connection. RETURNING has no order on
+// PostgreSQL, no rows for DO NOTHING, and does not exist on MySQL. So the rows are
+// looked for.
 //
 // First by the keys that this call assigned: nobody else has them, so a row with
 // one is the row that was inserted. A key that the caller had set proves nothing:
 // the row that was met by the target may have another. These, and the rows that
-// were not inserted, are looked up by the target, and the database compares,
-// because only it knows its collations and the precision of its columns. What
-// then is left and had a key is looked up by it: it has been inserted, because
-// otherwise there would be a row like it in the target. A row may be like none
-// although it was inserted, if it has NULL there.
+// were not inserted, are looked up by the target. The database compares, because
+// only it knows its collations and the precision of its columns. A row that is not
+// found and had a key is looked up by that key. It has been inserted, because
+// otherwise there would be a row like it in the target. That happens if it has NULL
+// there.
 func (w *writer) settle(ctx context.Context, s session, l *load) error {
 	if l.upsert == nil {
 		return nil

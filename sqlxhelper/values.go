@@ -60,9 +60,9 @@ func (w *writer) insertValues(ctx context.Context, s session, l *load, first int
 	return nil
 }
 
-// prepares reports whether to prepare a statement that is sent more than once.
-// It must not change how values are sent: all rows of a call go as a single one
-// does, which is how the driver sends a statement that nobody has prepared.
+// prepares reports whether to prepare a statement that is sent more than once. It
+// must not change how values are sent: all rows go as the driver sends a single
+// one, by a statement that nobody has prepared.
 //
 //   - Drivers for SQLite have one way.
 //   - On PostgreSQL pgx has several modes, and keeps by itself prepared what the

@@ -79,11 +79,9 @@ func (w *writer) transact(ctx context.Context, c conn) error {
 		}))
 	}
 	w.describe(ctx, c)
-	// One statement is a transaction by itself, and a transaction around it
-	// would cost two more round trips. SQLite has no round trips, and a
-	// statement there is not always all or nothing: a constraint that is declared
-	// ON CONFLICT FAIL keeps the rows before, and RAISE(FAIL) in a trigger that
-	// runs after the insert keeps the row itself. And what looks for stored rows
+	// One statement is a transaction by itself, and a transaction around it would
+	// cost two more round trips. SQLite has no round trips, and its statements are
+	// not always all or nothing, see traits.partial. And what looks for stored rows
 	// has to see them as the statement left them.
 	if len(w.loads) == 1 && !w.looks() && !w.dialect.partial {
 		if err := w.insertAll(ctx, session{c.db, false}); !errors.Is(err, errSeveral) {
