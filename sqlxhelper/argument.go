@@ -4,10 +4,10 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"reflect"
-	"strings"
-	"sync"
 	"time"
 	"unsafe"
+
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // maxNesting is how far a value is looked into. Pointers may point to themselves,
@@ -39,7 +39,7 @@ func (c *column) argument(row reflect.Value) (any, error) {
 			return nil, fmt.Errorf("%v with more than %d pointers to a value, or none", c.typ, maxNesting)
 		}
 		f = f.Elem()
-		valuer, native = f.Type().Implements(valuerType), isNative(f.Type())
+		valuer, native = f.Type().Implements(valuerType), pgtext.IsNative(f.Type())
 	}
 	if !valuer || native {
 		return f.Interface(), nil
@@ -48,39 +48,6 @@ func (c *column) argument(row reflect.Value) (any, error) {
 		return nil, nil // a method of the pointee, which is not there; database/sql does the same
 	}
 	return valueOf(f.Interface().(driver.Valuer))
-}
-
-// isNative reports whether a type has a method that speaks of a package pgtype,
-// as all types of such a package have that are a driver.Valuer, and types that
-// embed one. pgx asks them by these methods, in all its versions, and not by
-// Value, which loses something: a date becomes an instant in its time zone.
-func isNative(t reflect.Type) bool {
-	if known, ok := natives.Load(t); ok {
-		return known.(bool)
-	}
-	native := false
-	for i := range t.NumMethod() {
-		method := t.Method(i).Type
-		for j := range method.NumIn() {
-			native = native || ofPgtype(method.In(j))
-		}
-		for j := range method.NumOut() {
-			native = native || ofPgtype(method.Out(j))
-		}
-	}
-	natives.Store(t, native)
-	return native
-}
-
-// natives holds what isNative has found, because it is asked of the values in
-// fields of interface types: reflect.Type to bool.
-var natives sync.Map
-
-func ofPgtype(t reflect.Type) bool {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return strings.HasSuffix(t.PkgPath(), "/pgtype")
 }
 
 // A basic is a type that most fields have. They are read without reflection,
@@ -142,8 +109,8 @@ func valueOf(v driver.Valuer) (value any, err error) {
 	return v.Value()
 }
 
-// fixedSize is how many bytes a value is taken for, besides those that it has of
-// its own: a number, or the escapes, the length and the type of a text.
+// fixedSize is the estimated size of a number in bytes, or of the escapes, the
+// length and the type of a text.
 const fixedSize = 16
 
 // sizeOf estimates how many bytes a value takes in a statement.

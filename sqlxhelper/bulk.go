@@ -2,22 +2,24 @@ package sqlxhelper
 
 import (
 	"context"
+	"reflect"
+
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
-// bulkRows is from how many rows on PostgreSQL gets them otherwise than by
-// VALUES. Measured on loopback, statements of 10 rows cost the same either way;
-// further away the round trip counts, and is one in both.
+// bulkRows is from how many rows on PostgreSQL gets them otherwise than by VALUES.
+// Measured on loopback, statements of 10 rows cost the same either way. Over a
+// network the round trip counts, and is one in both.
 const bulkRows = 11
 
-// insertBulk writes the first rows of a load by a path that is faster than
-// VALUES, and returns how many: all of them as a rule, none if there is no such
-// path, and those before the first row that no such path can carry. The rest
-// goes by VALUES. That is not seen in the result: what is on the list in
-// literal.go is stored alike on every path.
+// insertBulk writes the first rows of a load by a path that is faster than VALUES,
+// and returns how many. It stops before the first row that no such path can carry,
+// and writes none if there is no such path. The rest goes by VALUES. That is not
+// seen in the result: what package pgtext writes is stored alike on every path.
 //
 // Outside of a transaction it is all or none.
 func (w *writer) insertBulk(ctx context.Context, s session, l *load) (int, error) {
-	if w.dialect != PostgreSQL || len(l.rows) < bulkRows {
+	if !w.dialect.arrays || len(l.rows) < bulkRows {
 		return 0, nil
 	}
 	t := w.tables[l.table]
@@ -38,20 +40,51 @@ func (w *writer) insertBulk(ctx context.Context, s session, l *load) (int, error
 	return w.insertUnnest(ctx, s, l, encoders, t)
 }
 
-// encoders returns the columns with what is to be known of the table's, or nil if
-// there is one whose values can only go by VALUES.
+// An encoder is a column on its way to a column of PostgreSQL.
+type encoder struct {
+	*column
+	typ pgtext.Type
+}
+
+// encoders returns the columns with their types in the table, or nil if the
+// values of one of them can only go by VALUES.
 func (t *description) encoders(columns []column) []encoder {
 	if t == nil {
 		return nil
 	}
 	encoders := make([]encoder, len(columns))
 	for i := range columns {
-		c := t.columns[columns[i].name].class
-		k, pointer := kindOf(&columns[i])
-		if c == 0 || !c.takes(k) {
+		c := &columns[i]
+		typ := t.columns[c.name].typ
+		if typ == 0 || !typ.Takes(c.kind) {
 			return nil
 		}
-		encoders[i] = encoder{column: &columns[i], kind: k, pointer: pointer, class: c}
+		encoders[i] = encoder{c, typ}
 	}
 	return encoders
+}
+
+// append appends the value that a row has for the column. If it is to go by
+// VALUES, ok is false, and b may have grown.
+func (e *encoder) append(b []byte, row reflect.Value, f pgtext.Format) (_ []byte, ok bool) {
+	if e.kind == pgtext.ValueKind {
+		v, err := e.argument(row)
+		if err != nil {
+			return b, false // VALUES has the same error, and says whose it is
+		}
+		return e.typ.AppendValue(b, v, f)
+	}
+	var v reflect.Value
+	if len(e.index) == 1 {
+		v = row.Field(e.index[0])
+	} else {
+		v = row.FieldByIndex(e.index)
+	}
+	if e.pointer {
+		if v.IsNil() {
+			return pgtext.AppendNull(b, f), true
+		}
+		v = v.Elem()
+	}
+	return e.typ.AppendField(b, e.kind, v, f)
 }

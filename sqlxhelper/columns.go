@@ -8,32 +8,6 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// Columns has only these columns written, and the primary key. What is left out
-// gets the default of the database, and the field stays as it is: [Returning]
-// reads it back.
-//
-// A bare name is a column of the rows that are given to the call; "table.column"
-// is one of all rows that go into the table, for the relations of
-// [Helper.InsertGraph]. Rows of a table that is not named are written whole. A
-// name that is no column of the rows, no name at all, and a list without a
-// foreign key that the call sets or without a column of the conflict target are
-// errors that match [ErrArgument], before keys are assigned and before any SQL.
-func Columns(names ...string) Option {
-	return func(c *config) { c.columns = list(names) }
-}
-
-// Omit has these columns not written, named as for [Columns], and of those that
-// [Columns] names, if it is given too. It is for columns that the database
-// computes or has a default for. The primary key, a foreign key that the call
-// sets and a column of the conflict target cannot be omitted. No names omit
-// nothing.
-func Omit(names ...string) Option {
-	return func(c *config) { c.omit = list(names) }
-}
-
-// list returns a copy that is not nil.
-func list(names []string) []string { return append([]string{}, names...) }
-
 // A selection is what the options of a call say for its tables. A nil selection
 // says nothing.
 type selection struct {
@@ -45,7 +19,7 @@ type selection struct {
 
 // selection works out the options for a call, or says why they do not fit. It
 // needs no rows.
-func (c *config) selection(d Dialect, m *reflectx.Mapper, w *walk) (*selection, error) {
+func (c *config) selection(d *traits, m *reflectx.Mapper, w *walk) (*selection, error) {
 	if c.columns == nil && c.omit == nil && c.returning == nil && !c.conflict.given() {
 		return nil, nil
 	}

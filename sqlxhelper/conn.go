@@ -10,21 +10,21 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// DB is what rows are inserted through: a *sqlx.DB, a *sqlx.Tx, or a type of
-// the program's own around one of them.
+// DB is what rows are inserted through: a *sqlx.DB, a *sqlx.Tx, or a type of the
+// program's own around one of them.
 //
-// Which of the two it is decides how a call is undone after an error, so a type
-// for which it cannot be told is refused with [ErrDB]:
+// It is either a pool or a transaction, which decides how a call is undone:
 //
-//   - A type with the method BeginTxx of *sqlx.DB is a pool, and one with the
-//     methods Commit and Rollback of *sqlx.Tx is a transaction. Embedding
-//     *sqlx.DB or *sqlx.Tx gives them, and so does embedding an interface, as
-//     in struct{ sqlxhelper.DB }, that holds one. A type with the methods of
-//     both, or of neither, is refused.
-//   - The mapper is the field Mapper that embedding brings along. A type without
-//     it uses the mapper of package sqlx, as sqlx's own functions do.
-//   - Statements go through the type's own methods, except in a transaction that
-//     a call begins on a pool: BeginTxx returns a *sqlx.Tx, and that is used.
+//   - A type with the method BeginTxx of *sqlx.DB is a pool. One with the methods
+//     Commit and Rollback of *sqlx.Tx is a transaction. Embedding *sqlx.DB or
+//     *sqlx.Tx gives them. A type with the methods of both, or of neither, is
+//     refused with [ErrDB].
+//   - A type that holds another DB in an interface needs a method Unwrap()
+//     sqlxhelper.DB that returns it.
+//   - The mapper is the field Mapper that embedding brings along. A type without it
+//     uses the mapper of package sqlx, as sqlx's own functions do.
+//   - Statements go through the type's own methods. In a transaction that a call
+//     begins on a pool, they go through the *sqlx.Tx that BeginTxx returned.
 type DB interface {
 	sqlx.ExtContext
 	sqlx.PreparerContext
@@ -41,6 +41,11 @@ type ender interface {
 	Rollback() error
 }
 
+// A wrapper is a [DB] around another one.
+type wrapper interface {
+	Unwrap() DB
+}
+
 // A conn is a [DB] of which all is known that a call needs.
 type conn struct {
 	db     DB
@@ -53,8 +58,7 @@ func connect(db DB) (conn, error) {
 	c := conn{db: db}
 	var tx bool
 	for _, layer := range layers(db) {
-		v := reflect.ValueOf(layer)
-		if v.Kind() == reflect.Pointer && v.IsNil() {
+		if isNil(layer) {
 			return conn{}, fmt.Errorf("%w: nil %T", ErrDB, layer)
 		}
 		if b, ok := layer.(beginner); ok && c.pool == nil {
@@ -63,7 +67,7 @@ func connect(db DB) (conn, error) {
 		if _, ok := layer.(ender); ok {
 			tx = true
 		}
-		m, err := mapperField(v)
+		m, err := mapperField(reflect.ValueOf(layer))
 		if err != nil {
 			return conn{}, err
 		}
@@ -75,7 +79,7 @@ func connect(db DB) (conn, error) {
 	case c.pool != nil && tx:
 		return conn{}, fmt.Errorf("%w: %T has BeginTxx like a pool, and Commit and Rollback like a transaction", ErrDB, db)
 	case c.pool == nil && !tx:
-		return conn{}, fmt.Errorf("%w: %T is neither a pool nor a transaction; embed *sqlx.DB or *sqlx.Tx, or add the method BeginTxx, or Commit and Rollback", ErrDB, db)
+		return conn{}, fmt.Errorf("%w: %T is neither a pool nor a transaction; embed *sqlx.DB or *sqlx.Tx, or add the method BeginTxx, or Commit and Rollback, or Unwrap() sqlxhelper.DB", ErrDB, db)
 	}
 	if c.mapper == nil {
 		// The default of package sqlx, which has no other door. It is made anew
@@ -85,43 +89,26 @@ func connect(db DB) (conn, error) {
 	return c, nil
 }
 
-// maxDepth bounds how far a handle is looked into. Nothing keeps a struct from
-// embedding itself, and nobody wraps a handle ten times on purpose.
-const maxDepth = 10
+// maxLayers bounds how far a handle is looked into: it may wrap itself.
+const maxLayers = 10
 
-// layers returns db and, where it embeds interfaces, the handles that they hold.
-func layers(db DB) []any {
-	if db == nil {
-		return nil
-	}
-	found := []any{db}
-	for i := 0; i < len(found) && i < maxDepth; i++ {
-		found = appendEmbedded(found, reflect.ValueOf(found[i]), 0)
+// layers returns db and the handles that it wraps, from the outside in.
+func layers(db DB) []DB {
+	var found []DB
+	for db != nil && len(found) < maxLayers {
+		found = append(found, db)
+		w, ok := db.(wrapper)
+		if !ok || isNil(db) {
+			break
+		}
+		db = w.Unwrap()
 	}
 	return found
 }
 
-// appendEmbedded appends the handles in the interfaces that a struct embeds,
-// itself or by way of other structs that it embeds. What cannot execute or
-// prepare a statement is no handle, and may be nil or have a Commit as it likes.
-func appendEmbedded(found []any, v reflect.Value, depth int) []any {
-	if v = reflect.Indirect(v); v.Kind() != reflect.Struct || depth == maxDepth {
-		return found
-	}
-	for i := range v.NumField() {
-		field := v.Field(i)
-		switch {
-		case !v.Type().Field(i).Anonymous:
-		case field.Kind() != reflect.Interface:
-			found = appendEmbedded(found, field, depth+1)
-		case !field.IsNil() && field.CanInterface():
-			switch held := field.Interface().(type) {
-			case sqlx.ExecerContext, sqlx.PreparerContext:
-				found = append(found, held)
-			}
-		}
-	}
-	return found
+func isNil(db DB) bool {
+	v := reflect.ValueOf(db)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // mapperField returns the field Mapper as Go's selector v.Mapper would, or nil

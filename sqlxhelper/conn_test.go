@@ -60,8 +60,10 @@ func (forwardTx) Rollback() error { return errors.New("not for the helper to cal
 
 type loop struct{ sqlxhelper.DB }
 
-// chained embeds what is of no concern: itself, and a Label whose value has the
-// methods of a transaction without being one.
+func (l loop) Unwrap() sqlxhelper.DB { return l.DB }
+
+// chained embeds itself, and a Label whose value has the methods of a transaction
+// without being one.
 type chained struct {
 	*chained
 	*sqlx.DB
@@ -81,6 +83,14 @@ func newChained(db *sqlx.DB) *chained {
 	c.chained = c
 	return c
 }
+
+// poolAround is a pool that says that it is around a transaction.
+type poolAround struct {
+	*sqlx.DB
+	tx *sqlx.Tx
+}
+
+func (p poolAround) Unwrap() sqlxhelper.DB { return p.tx }
 
 // both is a pool to one part of a program and a transaction to another.
 type both struct {
@@ -103,21 +113,20 @@ func TestHandlesThatCannotBeToldApartAreAnError(t *testing.T) {
 		db  sqlxhelper.DB
 		has string
 	}{
-		"Nil":             {nil, "neither"},
-		"NilPool":         {nilDB, "nil *sqlx.DB"},
-		"NilTx":           {nilTx, "nil *sqlx.Tx"},
-		"EmbeddedNilTx":   {struct{ *sqlx.Tx }{}, "embeds a nil pointer"},
-		"EmbeddedNilPool": {&struct{ *sqlx.DB }{}, "embeds a nil pointer"},
-		"HeldNil":         {struct{ sqlxhelper.DB }{nilTx}, "nil *sqlx.Tx"},
-		"HoldsNothing":    {struct{ sqlxhelper.DB }{}, "neither"},
-		"HoldsItself":     {itself, "neither"},
-		"NilMapper":       {&sqlx.DB{DB: db.DB}, "Mapper"},
-		"Neither":         {forward{db}, "neither a pool nor a transaction"},
-		"Both":            {both{db, tx}, "has BeginTxx like a pool, and Commit"},
-		"PoolAndTx": {struct {
-			sqlx.ExtContext
-			sqlx.PreparerContext
-		}{tx, db}, "has BeginTxx like a pool, and Commit"},
+		"Nil":                  {nil, "neither"},
+		"NilPool":              {nilDB, "nil *sqlx.DB"},
+		"NilTx":                {nilTx, "nil *sqlx.Tx"},
+		"EmbeddedNilTx":        {struct{ *sqlx.Tx }{}, "embeds a nil pointer"},
+		"EmbeddedNilPool":      {&struct{ *sqlx.DB }{}, "embeds a nil pointer"},
+		"HeldNil":              {loop{nilTx}, "nil *sqlx.Tx"},
+		"HoldsNothing":         {loop{}, "neither"},
+		"HoldsWithoutSayingIt": {struct{ sqlxhelper.DB }{db}, "Unwrap"},
+		"NilWrapper":           {(*loop)(nil), "nil *sqlxhelper_test.loop"},
+		"HoldsItself":          {itself, "neither"},
+		"NilMapper":            {&sqlx.DB{DB: db.DB}, "Mapper"},
+		"Neither":              {forward{db}, "neither a pool nor a transaction"},
+		"Both":                 {both{db, tx}, "has BeginTxx like a pool, and Commit"},
+		"PoolAndTx":            {poolAround{db, tx}, "has BeginTxx like a pool, and Commit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pair{}
@@ -168,13 +177,7 @@ func TestWrapperOfATransactionIsATransaction(t *testing.T) {
 		"Tx":        func(tx *sqlx.Tx) sqlxhelper.DB { return tx },
 		"Pointer":   func(tx *sqlx.Tx) sqlxhelper.DB { return struct{ *sqlx.Tx }{tx} },
 		"Interface": func(tx *sqlx.Tx) sqlxhelper.DB { return loop{tx} },
-		"Interfaces": func(tx *sqlx.Tx) sqlxhelper.DB {
-			return struct {
-				sqlx.ExtContext
-				sqlx.PreparerContext
-			}{tx, tx}
-		},
-		"Methods": func(tx *sqlx.Tx) sqlxhelper.DB { return forwardTx{forward{tx}} },
+		"Methods":   func(tx *sqlx.Tx) sqlxhelper.DB { return forwardTx{forward{tx}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, mock := newMock(t)

@@ -9,49 +9,21 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // A Copier runs a COPY of PostgreSQL, of which database/sql knows nothing. It
 // belongs to a driver: github.com/snowkey/snowkey/sqlxhelper/pgxcopy has one for
-// pgx. [WithCopy] gives it to a [Helper], which calls it from one goroutine per
-// call; it must be safe for concurrent use if the Helper is used so.
+// pgx. [WithCopy] gives it to a [Helper]. It must be as safe for concurrent use as
+// the Helper is used.
 type Copier interface {
 	// Copy runs statement, a COPY … FROM STDIN, on the connection and in the
-	// transaction of db, sends it all that rows has, and returns how many rows
-	// the server says it has copied. If it cannot, because the driver is not the
-	// one that it is for, nothing is sent and the transaction stays usable.
+	// transaction of db. It sends all that rows has, and returns how many rows the
+	// server has copied. If it cannot, because the driver is not the one that it is
+	// for, nothing is sent and the transaction stays usable.
 	//
 	// It does not read rows after it has returned.
 	Copy(ctx context.Context, db sqlx.ExecerContext, statement string, rows io.Reader) (int64, error)
-}
-
-// DefaultCopyRows is from how many rows on COPY is used, if [WithCopy] is not
-// told otherwise. It needs round trips that other ways do not: at 2.4 ms each it
-// took 2,000 rows to make up for them, on loopback 200, before there was one more
-// to look at the types again.
-const DefaultCopyRows = 2000
-
-// copying is what WithCopy says.
-type copying struct {
-	copier Copier
-	rows   int
-}
-
-// WithCopy sends rows to PostgreSQL by COPY where a table gets at least minRows
-// in a call, or [DefaultCopyRows] if minRows is not positive. A nil Copier means
-// none. Other databases, and rows that COPY would not store as INSERT does, are
-// served as without it.
-//
-// On a pool such a call runs in a transaction of its own, and the COPY is part
-// of it, as it is part of the caller's transaction otherwise. A Copier whose
-// driver is not that of the database makes the calls that need it fail. After
-// the COPY the types of the columns are looked at once more, and if they are not
-// those that the rows were sent in, the error matches [ErrTableChanged].
-func WithCopy(c Copier, minRows int) Option {
-	if minRows <= 0 {
-		minRows = DefaultCopyRows
-	}
-	return func(config *config) { config.copy = copying{c, minRows} }
 }
 
 // copyRows bounds the rows of one COPY, so that a long load reports progress. A
@@ -61,10 +33,10 @@ const copyRows = 50000
 // insertCopy writes rows by COPY, in its binary format as far as that can carry
 // them, which is most rows, and from there on in its text format.
 func (w *writer) insertCopy(ctx context.Context, s session, l *load, encoders []encoder) (int, error) {
-	in := inBinary
+	in := pgtext.Binary
 	for i := range encoders {
-		if e := &encoders[i]; !e.class.binary(e.kind) {
-			in = inCopy
+		if e := &encoders[i]; !e.typ.Binary(e.kind) {
+			in = pgtext.Copy
 		}
 	}
 	text := "COPY " + strings.TrimPrefix(l.head, "INSERT INTO ") + " FROM STDIN (FORMAT "
@@ -75,7 +47,7 @@ func (w *writer) insertCopy(ctx context.Context, s session, l *load, encoders []
 		rows := l.rows[first:min(first+copyRows, len(l.rows))]
 		r := &copyReader{encoders: encoders, in: in, rows: rows}
 		if r.fill(1); r.done > 0 { // else there is no need to ask the server
-			affected, err := w.config.copy.copier.Copy(ctx, s.db, text+in.copyFormat(), r)
+			affected, err := w.config.copy.copier.Copy(ctx, s.db, text+copyFormat(in), r)
 			n := r.done
 			if err != nil {
 				n = len(rows) // it may have failed for any of them
@@ -86,32 +58,32 @@ func (w *writer) insertCopy(ctx context.Context, s session, l *load, encoders []
 			first += n
 		}
 		if r.stopped {
-			if in == inCopy {
+			if in == pgtext.Copy {
 				return first, nil
 			}
-			in = inCopy
+			in = pgtext.Copy
 		}
 	}
 	return len(l.rows), nil
 }
 
-func (in form) copyFormat() string {
-	if in == inBinary {
+func copyFormat(in pgtext.Format) string {
+	if in == pgtext.Binary {
 		return "binary)"
 	}
 	return "text)"
 }
 
-// A copyReader makes the text or the binary format of COPY of rows, as it is
-// read. At a row that it cannot carry it ends, as if there were no more, and so
-// COPY ends well; an error here would be the end of the transaction.
+// A copyReader makes the text or the binary format of COPY of rows, as it is read.
+// At a row that it cannot carry it ends, as if there were no more, so COPY ends
+// well. An error would end the transaction.
 //
 // Drivers read in a goroutine of their own, where a panic could not be caught by
 // anybody. No code of others runs here but Value methods, and argument catches
 // theirs.
 type copyReader struct {
 	encoders []encoder
-	in       form
+	in       pgtext.Format
 	rows     []reflect.Value
 	done     int    // rows that are in buf, or were
 	buf      []byte // what is not read yet begins at off
@@ -144,7 +116,7 @@ func (r *copyReader) fill(n int) {
 	r.off = 0
 	if !r.framed {
 		r.framed = true
-		if r.in == inBinary {
+		if r.in == pgtext.Binary {
 			r.buf = append(r.buf, binaryHeader...)
 			n += len(binaryHeader)
 		}
@@ -156,7 +128,7 @@ func (r *copyReader) fill(n int) {
 		}
 		r.done++
 	}
-	if r.in == inBinary && !r.closed && (r.stopped || r.done == len(r.rows)) {
+	if r.in == pgtext.Binary && !r.closed && (r.stopped || r.done == len(r.rows)) {
 		r.closed = true
 		r.buf = append(r.buf, 0xff, 0xff)
 	}
@@ -165,11 +137,11 @@ func (r *copyReader) fill(n int) {
 // row appends a row, or nothing.
 func (r *copyReader) row(row reflect.Value) bool {
 	b := r.buf
-	if r.in == inBinary {
+	if r.in == pgtext.Binary {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(r.encoders)))
 	}
 	for i := range r.encoders {
-		if i > 0 && r.in == inCopy {
+		if i > 0 && r.in == pgtext.Copy {
 			b = append(b, '\t')
 		}
 		var fits bool
@@ -177,7 +149,7 @@ func (r *copyReader) row(row reflect.Value) bool {
 			return false
 		}
 	}
-	if r.in == inCopy {
+	if r.in == pgtext.Copy {
 		b = append(b, '\n')
 	}
 	r.buf = b

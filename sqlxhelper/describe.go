@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // A description is what has to be known of a table of PostgreSQL to send rows
@@ -14,10 +14,9 @@ import (
 // go by VALUES.
 type description struct {
 	columns map[string]columnType
-	// copies: COPY does what INSERT would do. It does not with row level
-	// security, which it refuses, nor where a session has the server take what
-	// is sent for another encoding: it may be one in which a character ends in
-	// what is a backslash or a tab otherwise.
+	// copies: COPY does what INSERT would do. It refuses row level security. Nor
+	// does it where the session has another encoding: a character may then end in
+	// the byte of a backslash or a tab.
 	copies bool
 	// lasts: others see the table so too, now and later.
 	lasts bool
@@ -26,41 +25,8 @@ type description struct {
 // A columnType is the type of a column, as far as rows can be sent to it
 // otherwise than by VALUES.
 type columnType struct {
-	name  string // for a cast
-	class class
-}
-
-// A class is what types have in common that take the same Go values.
-type class uint8
-
-const (
-	// otherClass takes text, and hands it to the input function of the type as
-	// VALUES does: uuid, inet, interval, citext and so on.
-	otherClass class = iota + 1
-	textClass        // text, varchar, char and enums
-	jsonClass
-	jsonbClass
-	byteaClass
-	boolClass
-	int2Class
-	int4Class
-	int8Class
-	numericClass
-	float4Class
-	float8Class
-	timestamptzClass
-	timestampClass
-	dateClass
-)
-
-// The types that take more than text, by their OIDs, which never change. OIDs
-// and not names: anybody can make a type of the name int4.
-var classes = map[int64]class{
-	16: boolClass, 17: byteaClass, 20: int8Class, 21: int2Class, 23: int4Class,
-	700: float4Class, 701: float8Class, 1700: numericClass,
-	1082: dateClass, 1114: timestampClass, 1184: timestamptzClass,
-	25: textClass, 1042: textClass, 1043: textClass,
-	114: jsonClass, 3802: jsonbClass,
+	name string // for a cast
+	typ  pgtext.Type
 }
 
 // describeText reads all about a table at once. The result has no rows if there
@@ -93,9 +59,9 @@ var classes = map[int64]class{
 // silently. With -1 it becomes bpchar, which has no length; the assignment to
 // the column then complains of long strings as it does with VALUES.
 //
-// The last column, lasts, is false for a temporary table, and for a column that
-// the transaction itself has created or altered, which may be rolled back. Before
-// it has a number it has done neither; from then on all that it writes bears that
+// The last column, lasts, is false for a temporary table, and for a column that the
+// transaction itself has created or altered, which may be rolled back. A
+// transaction without a number has done neither. All that it writes later has that
 // number, or a later one under a savepoint, and age counts back from it.
 const describeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), t.oid::bigint, t.typtype = 'e', ` +
 	`NOT c.relrowsecurity AND pg_catalog.current_setting('client_encoding') IN ('UTF8', 'SQL_ASCII'), ` +
@@ -113,7 +79,7 @@ const describeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), 
 // describe reads a table. The error is that of the database; a table that does
 // not exist is the zero table.
 func describe(ctx context.Context, db sqlx.QueryerContext, name string) (*description, error) {
-	rows, err := db.QueryContext(ctx, describeText, quoted(name))
+	rows, err := db.QueryContext(ctx, describeText, PostgreSQL.Quote(name))
 	if err != nil {
 		return nil, err
 	}
@@ -127,31 +93,18 @@ func describe(ctx context.Context, db sqlx.QueryerContext, name string) (*descri
 			return nil, err
 		}
 		t.lasts = t.lasts && lasts
-		c := columnType{name: typ, class: classes[oid]}
-		switch {
-		case c.class != 0:
-		case enum:
-			c.class = textClass
-		default:
-			c.class = otherClass
-		}
-		t.columns[column] = c
+		t.columns[column] = columnType{typ, pgtext.TypeOf(oid, enum)}
 	}
 	return t, rows.Err()
 }
 
-// quoted returns a table's name as to_regclass reads it: exact.
-func quoted(name string) string {
-	return `"` + strings.ReplaceAll(name, ".", `"."`) + `"`
-}
-
 // describe finds out about those tables of w that get many rows. It is called
-// before anything is sent: on a pool before a transaction is begun, because there
-// may be no second connection then; in a transaction under the savepoint of the
-// call, which takes back a failure. A table that cannot be read is no error: its
-// rows go by VALUES.
+// before anything is sent. On a pool that is before a transaction is begun, because
+// there may be no second connection then. In a transaction it is under the
+// savepoint of the call, which takes back a failure. A table that cannot be read is
+// no error: its rows go by VALUES.
 func (w *writer) describe(ctx context.Context, c conn) {
-	if w.dialect != PostgreSQL || w.memory == nil {
+	if !w.dialect.arrays || w.memory == nil {
 		return
 	}
 	for i := range w.loads {
@@ -204,9 +157,9 @@ var ErrTableChanged = errors.New("sqlxhelper: table was altered")
 
 // unchanged makes sure that a COPY has met the table that it was made for. In the
 // binary form a bigint and a double precision are both eight bytes, which the
-// server would take for each other; in an array they are texts under a type, and
-// it converts or refuses them. It is asked afterwards: the lock of the COPY keeps
-// the table as it is from then to the end of the transaction.
+// server would take for each other. In an array they are texts under a type, which
+// it converts or refuses. It is asked afterwards, because the lock of the COPY
+// keeps the table as it is to the end of the transaction.
 func (w *writer) unchanged(ctx context.Context, s session, l *load, t *description) error {
 	now, err := describe(ctx, s.db, l.table)
 	if err != nil {
@@ -220,19 +173,17 @@ func (w *writer) unchanged(ctx context.Context, s session, l *load, t *descripti
 	return nil
 }
 
-// Describe reads the column types of a table, which some ways to send rows to
-// PostgreSQL need, so that no later call has to: else the first call with more
-// than a few rows for a table does it, by one query more. On other databases
-// Describe does nothing.
+// Describe reads the column types of a table, which unnest and COPY need on
+// PostgreSQL. Otherwise the first call with many rows for a table does it, by one
+// query more. On other databases Describe does nothing.
 //
-// What is known of a table is kept for the life of the Helper, or until a call
-// with that table fails; not if the table is temporary, or created or altered in
-// the same transaction. So one Helper serves one database and one search_path,
-// and where the type of a column is altered while a program runs, or rules or
-// row level security are added to a table, it calls Describe afterwards, or makes
-// another Helper. Without it PostgreSQL takes the values as of the old type and
-// converts them, as it does in statements that a driver keeps prepared; COPY,
-// which would not, is an error that matches [ErrTableChanged].
+// What is known of a table is kept for the life of the Helper, or until a call with
+// that table fails. It is not kept if the table is temporary, or created or altered
+// in the same transaction. So one Helper serves one database and one search_path.
+// If a column gets another type while a program runs, or a table gets rules or row
+// level security, call Describe afterwards. Without it PostgreSQL takes the values
+// as of the old type and converts them. COPY would not, and is an error that
+// matches [ErrTableChanged].
 //
 // table is written as in [Helper.Insert]. Errors match [ErrDB], [ErrDriver],
 // [ErrName] or [ErrArgument], the latter if there is no such table, or wrap what
@@ -249,12 +200,12 @@ func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 	if problem := tableProblem(table); problem != "" {
 		return fmt.Errorf("%w: %s", ErrName, problem)
 	}
-	if d != PostgreSQL {
+	if !d.arrays {
 		return nil
 	}
 	read := func() error {
 		var exists bool
-		err := db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", quoted(table)).Scan(&exists)
+		err := db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", PostgreSQL.Quote(table)).Scan(&exists)
 		if err != nil {
 			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
 		}

@@ -1,71 +1,115 @@
 package sqlxhelper
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/snowkey/snowkey/internal/dialect"
 )
 
 // A Dialect is the SQL that a database speaks. The zero value is none of them.
-type Dialect uint8
+type Dialect = dialect.Dialect
 
 // The dialects.
 const (
-	// SQLite is SQLite 3 and libSQL.
-	SQLite Dialect = iota + 1
+	// SQLite is SQLite 3 and what speaks its SQL, such as libSQL.
+	SQLite = dialect.SQLite
 	// PostgreSQL is PostgreSQL, by any driver.
-	PostgreSQL
+	PostgreSQL = dialect.PostgreSQL
 	// MySQL is MySQL and MariaDB.
-	MySQL
+	MySQL = dialect.MySQL
 )
 
 // traits are what a dialect does differently.
-//
-// Chunks are counted in bound values, because rows have different widths. The
-// numbers were measured on rows of six columns, as 50 rows for SQLite and 500
-// for the servers; statements at the bind limit ran at half that speed on
-// PostgreSQL and at three quarters on SQLite.
 type traits struct {
-	name     string
-	quote    byte // around identifiers
-	numbered bool // $1, $2 instead of ?
-	maxBinds int  // values in one statement, by the protocol or the driver's build
-	binds    int  // values in one chunk
+	Dialect
+	numbered bool // placeholders are $1, $2 instead of ?
+	// maxBinds bounds the values in one statement, by the protocol or the
+	// driver's build. binds bounds those in one chunk. Chunks are counted in
+	// values, because rows have different widths. The numbers were measured on
+	// rows of six columns, as 50 rows for SQLite and 500 for the servers.
+	// Statements at the bind limit ran at half that speed on PostgreSQL and at
+	// three quarters on SQLite.
+	maxBinds, binds int
 	// ladder bounds how many statement texts there are. pgx keeps every text
 	// that it has seen prepared on the server, 512 per connection: 300 different
-	// row counts cost 25 MB in one backend. So only small row counts have
-	// texts of their own; a larger remainder is cut to a multiple of ladder and
-	// what is left. That is two statements at most, and the small texts are
-	// cheap. The drivers of the other databases keep no texts.
+	// row counts cost 25 MB in one backend. So only small row counts have texts of
+	// their own. A larger remainder is cut to a multiple of ladder and what is
+	// left, which is two statements at most. The drivers of the other databases
+	// keep no texts.
 	ladder int
 	// bytes bounds what a chunk holds, unless it is a single row. On MySQL a
 	// statement above max_allowed_packet costs the connection and with it the
-	// caller's transaction: 16 MiB where nobody has set it, 4 MiB on servers of
-	// old. A driver that writes the values into the text may double them by
-	// escaping. Elsewhere it bounds memory. Rows of six columns come nowhere near.
-	bytes    int
-	maxBytes int // of an identifier; PostgreSQL cuts longer ones and goes on
-	maxRunes int // of an identifier
+	// caller's transaction: 16 MiB by default, 4 MiB on old servers. A driver that
+	// writes the values into the text may double them by escaping. Elsewhere it
+	// bounds memory.
+	bytes int
+	// An identifier has at most so many bytes and characters; 0 is no limit.
+	// PostgreSQL cuts longer ones and goes on.
+	maxBytes, maxRunes int
+
+	// arrays: rows may go by unnest and COPY.
+	arrays bool
+	// micros: a time goes with microseconds. pgx cuts it, and lib/pq has the server
+	// round it. What is stored must depend neither on the driver nor on the number
+	// of rows.
+	micros bool
+	// uninterrupted: a statement that ctx interrupts rolls back the whole
+	// transaction, which may be the caller's. So ctx is looked at between the
+	// statements only. One of a chunk is short, and waits for a lock no longer than
+	// busy_timeout. mattn/go-sqlite3 also saves a goroutine per statement.
+	uninterrupted bool
+	// partial: a statement that failed may have kept rows, or ended the
+	// transaction: a constraint can be declared ON CONFLICT FAIL or ROLLBACK, and
+	// a trigger can RAISE(FAIL).
+	partial bool
+	// nameIsText: a quoted name that is no column is taken for a text.
+	nameIsText bool
+	// continues: after an error in a statement the transaction goes on.
+	continues bool
+	// onDuplicateKey: an upsert is ON DUPLICATE KEY UPDATE, which takes every
+	// unique index for a conflict and does not count the rows that were inserted.
+	onDuplicateKey bool
+	// forUpdate makes a SELECT see a row that another transaction has stored after
+	// this one began. On MySQL a plain one under REPEATABLE READ sees the past.
+	// The insert has locked that row already, so nobody waits. A key that is not
+	// stored must not be asked for so: that locks the gap where it would be.
+	forUpdate string
+	// forShare makes a SELECT wait for the transaction that has inserted a row,
+	// and needs no privilege but SELECT. A session of MySQL may be set to READ
+	// UNCOMMITTED and see a row that is rolled back a moment later. The others show
+	// committed rows only.
+	forShare string
 }
 
-var dialects = [...]traits{
-	SQLite:     {name: "SQLite", quote: '"', maxBinds: 32766, binds: 300, bytes: 1 << 20},
-	PostgreSQL: {name: "PostgreSQL", quote: '"', numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63},
-	MySQL:      {name: "MySQL", quote: '`', maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64},
+var allTraits = [...]traits{
+	{
+		Dialect: SQLite, maxBinds: 32766, binds: 300, bytes: 1 << 20,
+		uninterrupted: true, partial: true, nameIsText: true, continues: true,
+	},
+	{
+		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
+		arrays: true, micros: true,
+	},
+	{
+		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,
+		continues: true, onDuplicateKey: true, forUpdate: " FOR UPDATE", forShare: " LOCK IN SHARE MODE",
+	},
 }
 
-func (d Dialect) valid() bool { return d > 0 && int(d) < len(dialects) }
+// traitsOf returns the traits of a valid dialect.
+func traitsOf(d Dialect) *traits { return &allTraits[d-SQLite] }
 
-func (d Dialect) traits() *traits { return &dialects[d] }
-
-// String returns the name of d, or "Dialect(n)" for a number that is none.
-func (d Dialect) String() string {
-	if !d.valid() {
-		return fmt.Sprintf("Dialect(%d)", uint8(d))
+// sends returns the context for a statement.
+func (t *traits) sends(ctx context.Context) context.Context {
+	if t.uninterrupted {
+		return context.WithoutCancel(ctx)
 	}
-	return d.traits().name
+	return ctx
 }
 
 // registered holds what [RegisterDriver] was told: driver name to Dialect. It
@@ -81,7 +125,7 @@ var registered sync.Map
 // sql.Register it panics on misuse: an empty name or a dialect that is none of
 // the constants.
 func RegisterDriver(name string, d Dialect) {
-	if name == "" || !d.valid() {
+	if name == "" || !d.Valid() {
 		panic(fmt.Sprintf("sqlxhelper: RegisterDriver(%q, %v): want a driver name, and SQLite, PostgreSQL or MySQL", name, d))
 	}
 	registered.Store(name, d)
@@ -149,12 +193,13 @@ func tableProblem(table string) string {
 // would silently use another name than this one.
 func (t *traits) appendQuoted(b []byte, name string) ([]byte, error) {
 	if n := len(name); t.maxBytes > 0 && n > t.maxBytes {
-		return nil, fmt.Errorf("%w: %q has %d bytes, %s takes %d", ErrName, name, n, t.name, t.maxBytes)
+		return nil, fmt.Errorf("%w: %q has %d bytes, %v takes %d", ErrName, name, n, t, t.maxBytes)
 	}
 	if n := utf8.RuneCountInString(name); t.maxRunes > 0 && n > t.maxRunes {
-		return nil, fmt.Errorf("%w: %q has %d characters, %s takes %d", ErrName, name, n, t.name, t.maxRunes)
+		return nil, fmt.Errorf("%w: %q has %d characters, %v takes %d", ErrName, name, n, t, t.maxRunes)
 	}
-	b = append(b, t.quote)
+	mark := t.QuoteMark()
+	b = append(b, mark...)
 	b = append(b, name...)
-	return append(b, t.quote), nil
+	return append(b, mark...), nil
 }

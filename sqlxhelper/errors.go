@@ -5,58 +5,57 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
 // What the errors of this package match, for errors.Is. Errors of the database,
 // of the source and of the context are wrapped and match as themselves.
 var (
-	// ErrArgument means that the rows of a call are not of a form that the
-	// method takes, for instance a struct that is not behind a pointer, or that
-	// an option names what the rows do not have.
+	// ErrArgument means that the method does not take such rows, for instance a
+	// struct that is not behind a pointer. Or an option names what the rows do not
+	// have.
 	ErrArgument = errors.New("sqlxhelper: argument not usable")
-	// ErrDB means that a [DB] is nil, or that it cannot be told whether it is a
-	// pool or a transaction.
+	// ErrDB means that a [DB] is nil, or that it is neither a pool nor a
+	// transaction, or both.
 	ErrDB = errors.New("sqlxhelper: database handle not usable")
-	// ErrDriver means that nobody has said which SQL the driver name stands for;
-	// [RegisterDriver] and [WithDialect] do.
+	// ErrDriver means that the driver name is unknown. Use [RegisterDriver] or
+	// [WithDialect].
 	ErrDriver = errors.New("sqlxhelper: dialect not known")
 	// ErrName means a table or column name that is not sent to a database.
 	ErrName = errors.New("sqlxhelper: name not usable")
-	// ErrSource means that a key was missing and the source gave none: there is
-	// no source, or it returned a number below 1 without an error.
+	// ErrSource means that a key was missing and the source gave none. There is no
+	// source, or it returned a number below 1 without an error.
 	ErrSource = errors.New("sqlxhelper: no key from the source")
-	// ErrForeignKey means a foreign key that contradicts the row that it refers
-	// to, which is the parent that holds the row or the one that a belongs_to
-	// field holds; that is shared with a row for which it would be another one; or
-	// that would be sent as zero. The error is a [*RowError].
+	// ErrForeignKey means a foreign key that is not the key of the parent that
+	// holds the row, or of the row in a belongs_to field. Or it would be sent as
+	// zero, or is shared with a row that needs another one. The error is a
+	// [*RowError].
 	ErrForeignKey = errors.New("sqlxhelper: foreign key not usable")
-	// ErrDuplicateKey means that the database has refused a row because another
-	// one has its key, or its value in another unique index. The error is an
-	// [*InsertError].
+	// ErrDuplicateKey means that another row has the same key, or the same value in
+	// another unique index. The error is an [*InsertError].
 	ErrDuplicateKey = errors.New("sqlxhelper: duplicate key")
-	// ErrUnresolved means that a row of an upsert was not inserted and the row
-	// that is stored instead cannot be told, or that a row is not there to be read
-	// back. The error is an [*InsertError], as a rule.
+	// ErrUnresolved means that a row of an upsert was not inserted and the stored
+	// row cannot be identified. Or a row is not there to be read back. The error is
+	// an [*InsertError], as a rule.
 	ErrUnresolved = errors.New("sqlxhelper: stored row not found")
-	// ErrTxBroken means that the transaction in which a call was made cannot go on:
-	// it has ended, or its connection is gone, as after a context that has ended
-	// during a statement. Roll the transaction back: on MySQL and SQLite a server
-	// that has ended it by itself would commit whatever is sent on it next. The
+	// ErrTxBroken means that the transaction in which a call was made cannot go on.
+	// It has ended, or its connection is gone, for instance because the context
+	// ended during a statement. Roll the transaction back. If MySQL or SQLite has
+	// ended it by itself, whatever is sent on it next is committed at once. The
 	// error of the context is wrapped too, if it has ended.
 	ErrTxBroken = errors.New("sqlxhelper: transaction no longer usable, roll it back")
-	// ErrCommitUnknown means that [InTx] cannot tell whether its transaction is
-	// committed: the connection broke while the commit was on its way, and the
-	// rows that could tell were not there, or there were none. What the commit
-	// said is wrapped. Look for the rows by the keys in the structs before
-	// anything is done again with new ones.
+	// ErrCommitUnknown means that [InTx] does not know whether its transaction is
+	// committed. The connection broke during the commit, and no stored row proves
+	// it. What the commit said is wrapped. Look for the rows by the keys in the
+	// structs before you do anything again with new keys.
 	ErrCommitUnknown = errors.New("sqlxhelper: not known whether the transaction is committed")
 )
 
-// A PlanError says why no row of a struct type can be inserted. It depends on
-// the type and the mapper of sqlx alone, so the first call with that type finds
-// it, even for an empty slice, and nothing was assigned or sent. The types to
-// which relations lead are looked at too, also by calls that do not follow them.
+// A PlanError says why no row of a struct type can be inserted. It depends on the
+// type and the mapper of sqlx alone. So the first call with that type finds it,
+// even for an empty slice. Nothing was assigned or sent. The types to which
+// relations lead are looked at too, also by calls that do not follow them.
 type PlanError struct {
 	Type    reflect.Type // the struct type at fault: that of the rows, or one to which their relations lead
 	Field   string       // the field, with the embedded structs that lead to it: "Base.ID"; "" if it is the type as a whole
@@ -72,9 +71,9 @@ func (e *PlanError) Error() string {
 }
 
 // A RowError says which row of a call cannot be inserted, as far as that can be
-// seen without a database: it is found before keys are assigned and before any
-// SQL, and all rows are as they were. What the database or the Value method of a
-// field refuses later is an [InsertError].
+// seen without a database. It is found before keys are assigned and before any SQL,
+// and no row is changed. What the database or the Value method of a field refuses
+// later is an [InsertError].
 type RowError struct {
 	Path    string // the row, by type, index and field: "shop.Order[3].Items[0]"
 	Problem string // what is wrong
@@ -86,15 +85,16 @@ func (e *RowError) Error() string { return "sqlxhelper: " + e.Path + ": " + e.Pr
 // Unwrap returns e.Err.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// An InsertError says which rows a statement had that failed, and which of them
-// it failed for, as far as that is known. Keys and foreign keys are assigned by
-// then and stay, and the rows are not stored. Err is what the database, its
-// driver, the context or the Value method of a field said.
+// An InsertError says which rows the failed statement had, and which of them it
+// failed for, if that is known. Keys and foreign keys are assigned by then and
+// stay. The rows are not stored. Err is what the database, its driver, the context
+// or the Value method of a field said.
 //
-// The row is known if the statement had no other, or if it is proved: parts of
-// the statement are sent again, in what is rolled back, and that row is refused
-// by itself; or PostgreSQL says the line of a COPY, or which value could not be
-// bound. Otherwise none is named.
+// The row is known in three cases. The database refuses a row and the statement
+// had no other. Or parts of the statement are sent again, in what is rolled back,
+// and that row is refused by itself. Or PostgreSQL says the line of a COPY, or
+// which value could not be bound. Otherwise none is named: a full disk, a
+// database that takes no writes and a lost connection are no row's fault.
 type InsertError struct {
 	Table       string          // the table, as it was named in the call or in the tag
 	First, Last int             // the rows of the statement, counted from 0 among those of the table
@@ -123,14 +123,14 @@ func (e *InsertError) Unwrap() error { return e.Err }
 
 // Is matches [ErrDuplicateKey].
 func (e *InsertError) Is(target error) bool {
-	return target == ErrDuplicateKey && duplicateKey(e.Err)
+	return target == ErrDuplicateKey && sqlerror.DuplicateKey(e.Err)
 }
 
-// A CountError says that a statement succeeded and yet did not insert the rows
-// that it was given, as when a trigger suppresses some. The call is undone like
-// after any other error, with one exception: several rows that went to a pool
-// as a single statement, on PostgreSQL and MySQL, had no transaction around
-// them, and the rows that were counted are stored.
+// A CountError says that a statement succeeded and yet did not insert the rows that
+// it was given, as when a trigger suppresses some. The call is undone, with one
+// exception. Several rows that went to a pool as a single statement, on PostgreSQL
+// and MySQL, had no transaction around them. The rows that were counted are stored
+// then.
 type CountError struct {
 	Table    string // the table, as it was named in the call or in the tag
 	Rows     int64  // how many rows the statement was given

@@ -85,10 +85,9 @@ type link struct {
 	via      *relation // through which it was found
 }
 
-// A walk is all rows of a call. Each is in it once: it is held once, as a root
-// or by the field that makes it a child, and besides belongs_to may lead to it
-// from anywhere. A walk is built and checked first, then given keys, then
-// written.
+// A walk is all rows of a call. Each is in it once. It is held once, as a root or
+// by the field that makes it a child. belongs_to may also lead to it from anywhere.
+// A walk is built and checked first, then given keys, then written.
 type walk struct {
 	stations []*station      // that of the roots first
 	circles  [][]*station    // see sortStations

@@ -10,9 +10,9 @@ import (
 )
 
 // A Helper inserts structs through sqlx. It is safe for concurrent use if its
-// [Source] is, and its zero value is not usable: [New] makes one. It keeps one
-// plan per struct type and sqlx mapper, and what it has learned of the tables of
-// a database, so a program should have one Helper for each database.
+// [Source] is. Its zero value is not usable: call [New]. It keeps one plan per struct
+// type and sqlx mapper, and what it has learned of the tables of a database. So a
+// program should have one Helper for each database.
 type Helper struct {
 	src    Source
 	config config
@@ -30,21 +30,21 @@ type planKey struct {
 	mapper *reflectx.Mapper
 }
 
-// New returns a Helper that takes missing keys from src. With a nil src all rows
-// must have keys, and one that has none is an error that matches [ErrSource].
+// New returns a Helper that takes missing keys from src. With a nil src all rows must
+// have keys. A row without one is then an error that matches [ErrSource].
 func New(src Source, opts ...Option) *Helper {
 	h := &Helper{src: src, memory: &memory{}}
 	return h.With(opts...)
 }
 
-// With returns a Helper with more options and the same source, which shares what
-// h has learned. An option replaces the one that h has. It is cheap, made to be
-// used for a single call:
+// With returns a Helper with more options and the same source, which shares what h
+// has learned. An option replaces the one that h has. With is cheap enough for a
+// single call:
 //
 //	err := h.With(sqlxhelper.OnConflictDoNothing("number")).InsertMany(ctx, db, "orders", orders)
 //
-// h stays as it is, and may be in use by others meanwhile. An option that does
-// not fit the rows is an error of each call, not of With.
+// h does not change, and others may use it meanwhile. An option that does not fit the
+// rows is an error of each call, not of With.
 func (h *Helper) With(opts ...Option) *Helper {
 	changed := *h
 	for _, o := range opts {
@@ -53,25 +53,29 @@ func (h *Helper) With(opts ...Option) *Helper {
 	return &changed
 }
 
-// Insert inserts one row, given as a pointer to a struct, into table ("orders"
-// or "shop.orders", bare: it is quoted here). Relations are not followed:
-// [Helper.InsertGraph] does that. The options of the Helper, see [Helper.With],
-// say which columns are written or read back, and what becomes of a row that is
-// stored already.
+// Insert inserts one row, given as a pointer to a struct, into table ("orders" or
+// "shop.orders", without quotes). It does not follow relations: [Helper.InsertGraph]
+// does. The options of the Helper, see [Helper.With], say which columns are written
+// or read back, and what happens if the row is stored already.
 //
-// If the key is zero, one is taken from the source and set in the struct, and it
-// stays set if the insert fails; after an upsert it is that of the stored row.
+// If the key is zero, one is taken from the source and set in the struct. It stays
+// set if the insert fails. After an upsert it is that of the stored row.
 //
-// What is refused before the key is set and before any SQL is an error that
-// matches [ErrArgument], [ErrDB], [ErrDriver] or [ErrName], a [*PlanError] or a
-// [*RowError], of which some match [ErrForeignKey]; a missing key is [ErrSource],
-// or wraps what the source said. What the database refuses, a Value method, or
-// ctx that ends between statements, is an [*InsertError], as a rule, and matches
-// [ErrDuplicateKey] or [ErrUnresolved] where it is that; a row that the database
-// dropped without a word is a [*CountError]. Others wrap what the database, its
-// driver or ctx said. After any of them the row is not stored, except where the
-// connection broke before the database could answer, and a transaction in which
-// the call was made is usable as before, unless the error matches [ErrTxBroken].
+// Before the key is set and before any SQL, these errors can occur:
+//
+//   - one that matches [ErrArgument], [ErrDB], [ErrDriver] or [ErrName]
+//   - a [*PlanError], or a [*RowError], which may match [ErrForeignKey]
+//   - a missing key: [ErrSource], or what the source said, wrapped
+//
+// Later errors are an [*InsertError] as a rule, for what the database or a Value
+// method refuses, or for a ctx that ends between statements. It matches
+// [ErrDuplicateKey] or [ErrUnresolved] where it is that. A row that the database
+// dropped silently is a [*CountError]. Others wrap what the database, its driver or
+// ctx said.
+//
+// After any error the row is not stored, except where the connection broke before the
+// database could answer. A transaction in which the call was made is usable as
+// before, unless the error matches [ErrTxBroken].
 func (h *Helper) Insert(ctx context.Context, db DB, table string, row any) error {
 	b, err := oneRow("Insert", row)
 	if err != nil {
@@ -80,15 +84,15 @@ func (h *Helper) Insert(ctx context.Context, db DB, table string, row any) error
 	return h.insert(ctx, db, table, b, false)
 }
 
-// InsertMany inserts rows, given as []T, []*T or a pointer to either with a
-// struct T, into table, as [Helper.Insert] does one, with the same errors. No
-// rows is no error and no SQL, if their type and the options can be used at all.
-// All missing keys are taken from the source at once, before the first statement;
-// if the source fails, no row was given one.
+// InsertMany inserts rows into table, given as []T, []*T or a pointer to either with
+// a struct T. It does so as [Helper.Insert] does, with the same errors. No rows is no
+// error and no SQL, if their type and the options can be used at all. All missing
+// keys are taken from the source at once, before the first statement. If the source
+// fails, no row was given a key.
 //
-// As many statements are sent as the rows need, and ctx is looked at before each
-// of them. After an error none of the rows is stored; the package comment says
-// under which conditions. The error names the row, as far as that is known.
+// It sends as many statements as the rows need, and checks ctx before each. After an
+// error none of the rows is stored. The package comment says under which conditions.
+// The error names the row, if that is known.
 func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) error {
 	b, err := manyRows("InsertMany", rows)
 	if err != nil {
@@ -98,21 +102,25 @@ func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) 
 }
 
 // InsertGraph inserts roots, given as a *struct or like the rows of
-// [Helper.InsertMany], into table, and with them all rows to which their
-// relations lead, and the relations of these, and so on, into the tables that the
-// tags name: children, which refer to the row with the field, and the rows to
-// which that one belongs. The package comment shows the tags.
+// [Helper.InsertMany], into table. With them it inserts all rows to which their
+// relations lead, and the relations of these, into the tables that the tags name.
+// Relations are children, which refer to the row with the field, and the rows to
+// which that row belongs. The package comment shows the tags.
 //
-// All keys and foreign keys are set before the first statement. Then each table
-// is written once, those first to which others refer, in one transaction or
-// under one savepoint: round trips grow with the tables, not with the rows. Only
-// tables that refer to each other in a circle are written once per level.
+// All keys and foreign keys are set before the first statement. Then each table is
+// written once, those first to which others refer, in one transaction or under one
+// savepoint. Round trips grow with the tables, not with the rows. Only tables that
+// refer to each other in a circle are written once per level.
 //
-// A foreign key must be unset or the key that it is going to be; any other is a
-// [*RowError] that matches [ErrForeignKey], for moving a row to another parent is
-// not what an insert should do. A struct in two places, rows that refer to each
-// other in a circle, and rows that share a key, or a foreign key to different
-// rows, by an embedded pointer that is the same in both, are a [*RowError] too.
+// These are a [*RowError]:
+//
+//   - A foreign key that is neither unset nor the key that it is going to be. It
+//     matches [ErrForeignKey]: an insert does not move a row to another parent.
+//   - A struct in two places.
+//   - Rows that refer to each other in a circle.
+//   - Rows that share a key, or a foreign key to different rows, because an embedded
+//     pointer is the same in both.
+//
 // The other errors are those of [Helper.Insert].
 func (h *Helper) InsertGraph(ctx context.Context, db DB, table string, roots any) error {
 	load := manyRows
@@ -166,20 +174,24 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	err = w.write(ctx, c)
 	w.learn(err)
 	if err == nil {
-		recordOf(db).addCall(w)
+		w.note(recordOf(db))
 	}
 	return err
 }
 
-// dialectFor returns the dialect of db, or ErrDriver.
-func (h *Helper) dialectFor(db DB) (Dialect, error) {
+// dialectFor returns what the dialect of db does, or ErrDriver.
+func (h *Helper) dialectFor(db DB) (*traits, error) {
 	if h.config.dialect == nil {
-		return dialectOf(db.DriverName())
+		d, err := dialectOf(db.DriverName())
+		if err != nil {
+			return nil, err
+		}
+		return traitsOf(d), nil
 	}
-	if !h.config.dialect.valid() {
-		return 0, fmt.Errorf("%w: WithDialect was given %v, want SQLite, PostgreSQL or MySQL", ErrDriver, *h.config.dialect)
+	if !h.config.dialect.Valid() {
+		return nil, fmt.Errorf("%w: WithDialect was given %v, want SQLite, PostgreSQL or MySQL", ErrDriver, *h.config.dialect)
 	}
-	return *h.config.dialect, nil
+	return traitsOf(*h.config.dialect), nil
 }
 
 // plan returns the plan of a struct type. Two goroutines may both build it; the

@@ -1,6 +1,7 @@
 package sqlxhelper
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"unsafe"
@@ -19,7 +20,7 @@ type station struct {
 	leads  []*station // by relation of the plan, where the rows in its field go
 	circle int        // in walk.circles
 	turns  bool       // its rows may refer to each other, in a circle of tables or within it
-	first  int        // its first bucket, see groups
+	rank   int        // in the order of writing, see groups
 
 	// seen has the rows that were found, by their addresses. Stations of one
 	// type share it. It is nil, and slices takes its place, if nothing leads to
@@ -131,10 +132,10 @@ func (w *walk) sortStations() {
 	}
 }
 
-// setLevels sorts the rows, so that each comes after those of its circle of
-// tables to which it refers, and sets their levels: how often a way from the row
-// along such references goes from one table to another, at most. It refuses rows
-// that refer to each other in a circle, none of which can be the first.
+// setLevels sorts the rows, so that each comes after those of its circle of tables
+// to which it refers. It also sets their levels: how often a path of such
+// references goes from one table to another, at most. It refuses rows that refer to
+// each other in a circle.
 //
 // A row is ready when all to which it refers are.
 func (w *walk) setLevels() error {
@@ -218,11 +219,10 @@ func (w *walk) circleError(stuck func(i int) bool, within func(l link) bool) err
 
 // groups divides the rows by table, those first to which others refer.
 //
-// There is one group per station, with one exception. One that refers to itself
-// needs none: its rows are sorted, and MySQL, which checks foreign keys row by
-// row and not at the end of the statement, finds each row after those to which
-// it refers. But where several stations refer to each other in a circle, there
-// is a group per level and station.
+// There is one group per station, with one exception: where several stations refer
+// to each other in a circle, there is one per level and station. A station that
+// refers to itself needs one group only, because its rows are sorted. MySQL checks
+// foreign keys row by row.
 func (w *walk) groups() []group {
 	if len(w.structs) == 0 {
 		return nil
@@ -230,67 +230,41 @@ func (w *walk) groups() []group {
 	if !w.deep {
 		return []group{{w.stations[0].table, w.stations[0].plan, w.structs}}
 	}
-	// A counting sort with a bucket per circle, level and station, in the order
-	// in which they are written.
-	levels := make([]int, len(w.circles))
-	for i := range w.nodes {
-		n := &w.nodes[i]
-		levels[n.circle] = max(levels[n.circle], n.level+1)
-	}
-	buckets := 0
-	for c, circle := range w.circles {
-		for i, s := range circle {
-			s.first = buckets + i
+	rank := 0
+	for _, circle := range w.circles {
+		for _, s := range circle {
+			s.rank = rank
+			rank++
 		}
-		buckets += levels[c] * len(circle)
 	}
-	bucket := func(n *node) int { return n.first + n.level*len(w.circles[n.circle]) }
-	ends := make([]int, buckets+1)
-	before, inOrder := 0, w.sorted == nil
-	for i := range w.nodes {
-		b := bucket(&w.nodes[i])
-		inOrder = inOrder && before <= b
-		before = b
-		ends[b+1]++
+	rows, order := w.structs, w.sorted
+	if order == nil {
+		order = make([]int, len(rows))
+		for i := range order {
+			order[i] = i
+		}
 	}
-	for b := range buckets {
-		ends[b+1] += ends[b]
-	}
-	rows := w.structs // as most graphs are found: all parents, then all children
-	if inOrder {
-		ends = ends[1:]
-	} else {
-		rows = make([]reflect.Value, len(w.structs))
-		// What is the start of a bucket becomes its end while it is filled.
-		for i := range w.nodes {
-			if w.sorted != nil {
-				i = w.sorted[i]
-			}
-			b := bucket(&w.nodes[i])
-			rows[ends[b]] = w.structs[i]
-			ends[b]++
+	turn := func(a, b int) int { return compareTurns(&w.nodes[a], &w.nodes[b]) }
+	// Most graphs are found in order: all parents, then all children.
+	if w.sorted != nil || !slices.IsSortedFunc(order, turn) {
+		slices.SortStableFunc(order, turn)
+		rows = make([]reflect.Value, len(order))
+		for i, row := range order {
+			rows[i] = w.structs[row]
 		}
 	}
 	var groups []group
-	var last *station
-	start, b := 0, 0
-	for c, circle := range w.circles {
-		for range levels[c] {
-			for _, s := range circle {
-				end := ends[b]
-				b++
-				if end == start {
-					continue
-				}
-				if s == last { // the next level, with nothing in between
-					g := &groups[len(groups)-1]
-					g.rows = rows[start-len(g.rows) : end]
-				} else {
-					groups = append(groups, group{s.table, s.plan, rows[start:end]})
-				}
-				last, start = s, end
-			}
+	for start, end := 0, 1; end <= len(rows); end++ {
+		s := w.nodes[order[start]].station
+		if end == len(rows) || w.nodes[order[end]].station != s {
+			groups = append(groups, group{s.table, s.plan, rows[start:end]})
+			start = end
 		}
 	}
 	return groups
+}
+
+// compareTurns compares the turns at which two rows are written.
+func compareTurns(a, b *node) int {
+	return cmp.Or(a.circle-b.circle, a.level-b.level, a.rank-b.rank)
 }

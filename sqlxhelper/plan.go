@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/internal/pgtext"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -33,8 +34,8 @@ type plan struct {
 	// foreign are the columns, as indexes into columns, that a relation of this
 	// type or of another one in the same plan sets, once for each.
 	foreign []int
-	// ways counts the fields in the same plan that lead to rows of this type, a
-	// field twice if it does so by pointers, two of which may be equal. Up to one,
+	// ways counts the fields in the same plan that lead to rows of this type. A
+	// field of pointers counts twice, because two of them may be equal. Up to one,
 	// only slices that overlap can make two rows one struct.
 	ways int
 }
@@ -50,7 +51,9 @@ type column struct {
 	valuer bool // the field is a driver.Valuer, or the pointer to it is
 	// byAddress: only the pointer to the field is a driver.Valuer.
 	byAddress bool
-	native    bool // see isNative
+	native    bool        // see pgtext.IsNative
+	kind      pgtext.Kind // of what it holds, for PostgreSQL
+	pointer   bool        // it holds that behind a pointer
 }
 
 // An embedded is a pointer to an embedded struct.
@@ -82,11 +85,10 @@ func (r *relation) tag() string {
 	return "fk=" + r.fkName
 }
 
-// The offsets of a field say where it lies in a row: so many bytes from its
-// start, or from what the pointer there points at, once for each embedded pointer
-// that leads to the field. They are for keys and foreign keys, which are looked
-// at several times per row, and for which reflect's FieldByIndex takes the better
-// part of the time of a walk.
+// The offsets of a field say where it lies in a row: so many bytes from its start.
+// Each embedded pointer that leads to the field adds an offset, from what it points
+// at. They are for keys and foreign keys, which are read several times per row.
+// reflect's FieldByIndex took most of the time of a walk.
 type offsets []uintptr
 
 // of returns the offsets of field f of the struct at o.
@@ -178,9 +180,9 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 		return fmt.Sprintf("%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake",
 			r.tag(), from.typ, from.columns[fk].field, from.columns[fk].typ)
 	}
-	// One column is set by one belongs_to, and besides by the fields that hold
-	// its row as a child: a row is in one of those only, and then the pointer
-	// leads back to its parent.
+	// One column is set by one belongs_to, and by the fields that hold its row as a
+	// child. A row is in one of those only, and then the pointer leads back to its
+	// parent.
 	for i := range from.relations {
 		o := &from.relations[i]
 		if !o.belongs || o.fkName != r.fkName {
@@ -213,8 +215,8 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 }
 
 // addFields adds the fields of t, which is p.typ or a struct that it embeds at
-// index and base. infos is what sqlx knows about the same fields, by position; nil stands
-// for a field that it does not see.
+// index and base. infos is what sqlx knows about the same fields, by position. It
+// has nil for a field that sqlx does not see.
 func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, index []int, base offsets, path string) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -293,7 +295,7 @@ func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, a
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || t == timeType || isValuer(t) {
+	if t.Kind() != reflect.Struct || t == timeType || pgtext.IsValuer(t) {
 		if !f.IsExported() && t.Kind() != reflect.Struct {
 			return nil // unexported, like any other unexported field
 		}
@@ -326,9 +328,10 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 		return c, problem
 	}
 	c = column{name: info.Name, typ: f.Type, basic: basics[f.Type]}
-	if isValuer(f.Type) {
+	c.kind, c.pointer = pgtext.KindOf(f.Type)
+	if pgtext.IsValuer(f.Type) {
 		c.valuer, c.byAddress = true, !f.Type.Implements(valuerType)
-		c.native = isNative(f.Type) || c.byAddress && isNative(reflect.PointerTo(f.Type))
+		c.native = pgtext.IsNative(f.Type)
 		return c, ""
 	}
 	t, list := f.Type, false
@@ -338,7 +341,7 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 			break
 		}
 		list = list || t.Kind() != reflect.Pointer
-		if t = t.Elem(); isValuer(t) {
+		if t = t.Elem(); pgtext.IsValuer(t) {
 			return c, "" // an array of them, for a driver that takes arrays
 		}
 	}
@@ -393,11 +396,6 @@ func (p *plan) findKey() error {
 		return &PlanError{Type: p.typ, Field: c.field, Problem: fmt.Sprintf("the primary key is %v, want types.Snowflake", c.typ)}
 	}
 	return nil
-}
-
-// isValuer reports whether t, or a pointer to one, is a driver.Valuer.
-func isValuer(t reflect.Type) bool {
-	return t.Implements(valuerType) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(valuerType)
 }
 
 // hasExported reports whether a struct has a field that sqlx would map.

@@ -142,7 +142,7 @@ func TestMapperIsThatOfTheHandle(t *testing.T) {
 			}
 			tx := newTx(t, db, mock)
 			wrapped := struct{ *sqlx.Tx }{tx}
-			for _, handle := range []sqlxhelper.DB{tx, wrapped, struct{ sqlxhelper.DB }{wrapped}} {
+			for _, handle := range []sqlxhelper.DB{tx, wrapped, loop{wrapped}} {
 				mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
 				mock.ExpectExec(c.want).WillReturnResult(done(1))
 				mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))

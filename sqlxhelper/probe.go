@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -36,37 +37,19 @@ func (r *record) stored(ctx context.Context, db beginner) (bool, error) {
 		if err == nil {
 			return found, nil
 		}
-		if refused(err) || sleep(ctx, delay(n)) != nil {
+		if sqlerror.Refused(err) || sleep(ctx, delay(n)) != nil {
 			return false, fmt.Errorf("looking for the row: %w", err)
 		}
 	}
 }
 
-// refused tells whether there is no use in looking again: the database has
-// answered, and its answer is not that it is busy or about to end.
-func refused(err error) bool {
-	if retryable(err) {
-		return false
-	}
-	for a := range answers(err) {
-		switch {
-		case a.state != "":
-			return a.postgresRolledBack()
-		case a.number == 1040, a.number == 1053, a.number == 1927:
-			return false // too many connections; the server ends; it has ended this connection
-		}
-		return true
-	}
-	return false
-}
-
 // look tells whether one of the rows is there.
 //
-// It asks in a transaction. The broken connection is not used again, as its
-// driver has reported it, and a proxy that sends reading statements to replicas
-// sends those of a transaction that may write to the primary. A replica that
-// answers all the same does no harm: what it has is committed, and what it lacks
-// the next attempt finds as a duplicate key.
+// It asks in a transaction. The broken connection is not used again, because its
+// driver has reported it. A proxy that sends reads to replicas sends a transaction
+// that may write to the primary. A replica that answers all the same does no harm:
+// what it has is committed, and what it lacks the next attempt finds as a duplicate
+// key.
 func look(ctx context.Context, db beginner, proofs []proof) (found bool, err error) {
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -94,13 +77,6 @@ type proof struct {
 // text returns the statement that looks for the row. The names have passed the
 // checks of insertHead.
 func (p place) text() string {
-	text := "SELECT 1 FROM " + p.dialect.quotedTable(p.table) + " WHERE " + p.dialect.quoted(p.column) + " = " + p.dialect.placeholder(1)
-	if p.dialect == MySQL {
-		// A session may be set to READ UNCOMMITTED and see a row that is rolled
-		// back a moment later. This waits for the transaction that has inserted
-		// it, and needs no privilege but SELECT. PostgreSQL shows committed rows
-		// only, and so does SQLite.
-		text += " LOCK IN SHARE MODE"
-	}
-	return text
+	d := p.dialect
+	return "SELECT 1 FROM " + d.Quote(p.table) + " WHERE " + d.Quote(p.column) + " = " + d.Placeholder(1) + traitsOf(d).forShare
 }

@@ -6,11 +6,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash"
-	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -30,9 +30,8 @@ type record struct {
 	// keys is the SHA-256 of all keys in their order, each with the index of its
 	// place and whether it was fresh. It is nil as long as there is none.
 	keys hash.Hash
-	// broken is why the savepoint of a call could not be rolled back, or nil, and
-	// stray says that the call may have sent statements when the transaction had
-	// ended already.
+	// broken is why the savepoint of a call could not be rolled back, or nil. stray
+	// says that the call may have sent statements after the transaction had ended.
 	broken error
 	stray  bool
 }
@@ -45,55 +44,19 @@ type place struct {
 }
 
 // recordOf returns the record of the InTx in whose transaction db inserts, or
-// nil if there is none.
+// nil if there is none. db has passed connect.
 func recordOf(db DB) *record {
 	for _, layer := range layers(db) {
-		tx, ok := layer.(*sqlx.Tx)
+		// *sqlx.Tx has the method, and so has a type that embeds it.
+		tx, ok := layer.(interface{ Unsafe() *sqlx.Tx })
 		if !ok {
-			tx = txField(reflect.ValueOf(layer))
-		}
-		if tx == nil {
 			continue
 		}
-		if r, ok := watched.Load(tx.Tx); ok {
+		if r, ok := watched.Load(tx.Unsafe().Tx); ok {
 			return r.(*record)
 		}
 	}
 	return nil
-}
-
-// txField returns the *sqlx.Tx that a struct embeds, as Go's selector v.Tx finds
-// it, or nil. The field Tx of *sqlx.Tx itself is of another type.
-func txField(v reflect.Value) *sqlx.Tx {
-	if v = reflect.Indirect(v); v.Kind() != reflect.Struct {
-		return nil
-	}
-	f, ok := v.Type().FieldByName("Tx")
-	if !ok || f.Type != reflect.TypeFor[*sqlx.Tx]() {
-		return nil
-	}
-	field, err := v.FieldByIndexErr(f.Index)
-	if err != nil {
-		return nil
-	}
-	return field.Interface().(*sqlx.Tx)
-}
-
-// addCall notes the keys of a call that has succeeded, whose savepoint is
-// released. r may be nil.
-func (r *record) addCall(w *writer) {
-	if r == nil {
-		return
-	}
-	for i := range w.loads {
-		l := &w.loads[i]
-		keys := make([]types.Snowflake, len(l.rows))
-		for j, row := range l.rows {
-			keys[j] = *l.plan.id(row)
-		}
-		// A row that is there after an upsert may have been there before.
-		r.add(place{w.dialect, l.table, l.plan.columns[l.plan.key].name}, l.upsert == nil, keys...)
-	}
 }
 
 // add notes keys that were written to a place, in their order. fresh says that
@@ -125,8 +88,7 @@ func (r *record) add(p place, fresh bool, keys ...types.Snowflake) {
 }
 
 // breaks notes that a call has left the transaction unusable: it has failed with
-// err, which is nil for a panic, and the rollback of its savepoint as well. r may
-// be nil.
+// err, and the rollback of its savepoint too. err is nil for a panic. r may be nil.
 //
 // If err is a deadlock, that has ended the transaction. Otherwise it may have
 // ended before, with an error that was not from a Helper, and on MySQL what the
@@ -137,7 +99,7 @@ func (r *record) breaks(err, rollback error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.broken, r.stray = rollback, !retryable(err)
+	r.broken, r.stray = rollback, !sqlerror.Retryable(err)
 }
 
 // usable returns ErrTxBroken after a call that has broken the transaction. What

@@ -15,12 +15,9 @@ type (
 	embedding    struct{ *sqlx.Tx }
 	embeddingTwo struct{ *embedding }
 	holding      struct{ DB }
-	naming       struct {
-		wrapped
-		Tx string
-	}
-	wrapped interface{ DB }
 )
+
+func (h holding) Unwrap() DB { return h.DB }
 
 func TestRecordIsFoundThroughTheLayersOfAHandle(t *testing.T) {
 	tx, want := &sqlx.Tx{Tx: &sql.Tx{}}, &record{}
@@ -31,7 +28,7 @@ func TestRecordIsFoundThroughTheLayersOfAHandle(t *testing.T) {
 			t.Errorf("recordOf(%T) = %p; want %p", db, got, want)
 		}
 	}
-	for _, db := range []DB{nil, &sqlx.DB{}, &sqlx.Tx{}, embedding{}, embeddingTwo{}, embedding{&sqlx.Tx{}}, naming{tx, "tx"}, holding{&sqlx.DB{}}} {
+	for _, db := range []DB{&sqlx.DB{}, &sqlx.Tx{}, embedding{&sqlx.Tx{}}, holding{&sqlx.DB{}}, holding{}} {
 		if got := recordOf(db); got != nil {
 			t.Errorf("recordOf(%T) = %p; want nil", db, got)
 		}

@@ -11,28 +11,10 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// Returning reads these columns back into the structs after the insert, for
-// what the database computes, has a default for, rounds, or had stored before an
-// upsert. Names are as for [Columns], and may be those of fields with the tag
-// snowkey:"-". No names are all columns of the rows that are given to the call:
-// those that are written, and those of fields with that tag which hold a single
-// value. A sql.RawBytes cannot be read back: it shows memory of the driver.
-//
-// The rows are selected by their primary keys, in the transaction of the call,
-// some hundreds at a time. That is one way for all databases: MySQL has no
-// RETURNING; PostgreSQL promises no order for it, nor has COPY one; and what a
-// trigger changes after the insert, or a row that DO NOTHING has met, is in none.
-//
-// Scanning is database/sql's, so a NULL needs a field that can be NULL, and its
-// error names the column. That, and a row that is not found, which is an error
-// that matches [ErrUnresolved], undo the call. Fields change only when it has
-// succeeded.
-func Returning(names ...string) Option {
-	return func(c *config) { c.returning = list(names) }
-}
-
 // rawBytesType is a field that shows the driver's own bytes, until the next row.
 var rawBytesType = reflect.TypeFor[sql.RawBytes]()
+
+var scannerType = reflect.TypeFor[sql.Scanner]()
 
 // A destination is a column that is read back and the field that it goes to.
 type destination struct {
@@ -42,7 +24,7 @@ type destination struct {
 }
 
 // readBack applies Returning.
-func (s *selection) readBack(names []string, d Dialect, m *reflectx.Mapper) error {
+func (s *selection) readBack(names []string, d *traits, m *reflectx.Mapper) error {
 	if names == nil {
 		return nil
 	}
@@ -67,7 +49,7 @@ func (s *selection) readBack(names []string, d Dialect, m *reflectx.Mapper) erro
 	}
 	for _, list := range s.readings {
 		for _, f := range list {
-			if _, err := d.traits().appendQuoted(nil, f.name); err != nil {
+			if _, err := d.appendQuoted(nil, f.name); err != nil {
 				return err
 			}
 		}
@@ -132,33 +114,24 @@ func (w *writer) readAll(ctx context.Context, s session) error {
 			id := *l.plan.id(row)
 			at[id] = append(at[id], i)
 		}
+		var id types.Snowflake
 		err := w.byKeys(ctx, s, l, at, l.read, l.upsert != nil, func(rows *sql.Rows) error {
-			var id types.Snowflake
-			into := []any{&id}
-			for _, f := range l.read {
-				into = append(into, reflect.New(f.typ).Interface())
-			}
-			if err := rows.Scan(into...); err != nil {
-				return fmt.Errorf("row with key %d: %w", id, err)
-			}
+			values, err := scanRow(rows, &id, l.read)
 			for n, i := range at[id] {
 				if n > 0 {
 					// Two rows of an upsert that are one in the database. What
 					// they point to must not be one in memory.
-					for c := range l.read {
-						into[c+1] = reflect.New(l.read[c].typ).Interface()
-					}
-					if err := rows.Scan(into...); err != nil {
-						return fmt.Errorf("row with key %d: %w", id, err)
-					}
+					values, err = scanRow(rows, &id, l.read)
 				}
-				r := reading{row: l.rows[i], fields: l.read}
-				for _, v := range into[1:] {
-					r.values = append(r.values, reflect.ValueOf(v))
+				if err != nil {
+					break
 				}
-				w.readings = append(w.readings, r)
+				w.readings = append(w.readings, reading{l.rows[i], l.read, values})
 			}
 			delete(at, id)
+			if err != nil {
+				return fmt.Errorf("row with key %d: %w", id, err)
+			}
 			return nil
 		})
 		if err != nil {
@@ -171,6 +144,62 @@ func (w *writer) readAll(ctx context.Context, s session) error {
 		}
 	}
 	return nil
+}
+
+// scanRow scans the key and the fields of a stored row, and returns pointers to
+// the values of the fields.
+//
+// A sql.Scanner is code of the program's own. If it panics or ends its goroutine
+// within Rows.Scan, since Go 1.26 Rows.Close waits forever for a lock that
+// nobody releases. So it is called afterwards.
+func scanRow(rows *sql.Rows, id *types.Snowflake, fields []destination) ([]reflect.Value, error) {
+	values, raw := make([]reflect.Value, len(fields)), make([]any, len(fields))
+	into := append(make([]any, 0, len(fields)+1), id)
+	for i, f := range fields {
+		values[i] = reflect.New(f.typ)
+		if hasScanner(f.typ) {
+			into = append(into, &raw[i])
+		} else {
+			into = append(into, values[i].Interface())
+		}
+	}
+	if err := rows.Scan(into...); err != nil {
+		return nil, err
+	}
+	for i, f := range fields {
+		if !hasScanner(f.typ) {
+			continue
+		}
+		if err := callScanner(values[i], raw[i]); err != nil {
+			return nil, fmt.Errorf("column %q: %w", f.name, err)
+		}
+	}
+	return values, nil
+}
+
+// hasScanner reports whether Rows.Scan would call a sql.Scanner for a field of
+// type t.
+func hasScanner(t reflect.Type) bool {
+	for !reflect.PointerTo(t).Implements(scannerType) {
+		if t.Kind() != reflect.Pointer {
+			return false
+		}
+		t = t.Elem()
+	}
+	return true
+}
+
+// callScanner hands value to the sql.Scanner that p is, or that a pointer in p
+// leads to. As with Rows.Scan such a pointer is nil for NULL, and new otherwise.
+func callScanner(p reflect.Value, value any) error {
+	if s, ok := reflect.TypeAssert[sql.Scanner](p); ok {
+		return s.Scan(value)
+	}
+	if value == nil {
+		return nil
+	}
+	p.Elem().Set(reflect.New(p.Type().Elem().Elem()))
+	return callScanner(p.Elem(), value)
 }
 
 // fill puts what was read into the rows.

@@ -3,8 +3,10 @@ package sqlxhelper_test
 import (
 	"database/sql"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
@@ -190,4 +192,85 @@ func TestReturningIsInTheTransactionOfTheCall(t *testing.T) {
 		t.Error(err)
 	}
 	wantRows(t, db, "t", 0)
+}
+
+// interrupting is a sql.Scanner that panics or ends its goroutine.
+type interrupting struct{ goexit bool }
+
+func (i *interrupting) Scan(any) error {
+	if i.goexit = goexitInScan; i.goexit {
+		runtime.Goexit()
+	}
+	panic(errMine)
+}
+
+var goexitInScan bool
+
+func TestScannerThatPanicsOrEndsItsGoroutineUndoesTheCall(t *testing.T) {
+	type row struct {
+		pair
+		S  interrupting  `db:"n" snowkey:"-"`
+		At *interrupting `db:"at" snowkey:"-"`
+	}
+	type plain struct {
+		types.Model
+		At *interrupting `db:"at" snowkey:"-"`
+	}
+	for _, goexitInScan = range []bool{false, true} {
+		for _, rows := range []any{[]row{{}}, []plain{{}}} {
+			db := openSQLite(t)
+			execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, at INTEGER DEFAULT 1)")
+			ended := make(chan any)
+			go func() {
+				defer func() { ended <- recover() }()
+				_ = newHelper(sqlxhelper.SQLite).With(sqlxhelper.Returning()).InsertMany(ctx, db, "t", rows)
+			}()
+			select {
+			case p := <-ended:
+				if goexitInScan != (p == nil) || p != nil && p != errMine {
+					t.Errorf("InsertMany(%T) panicked with %v; want what Scan did, Goexit: %v", rows, p, goexitInScan)
+				}
+				wantRows(t, db, "t", 0)
+			case <-time.After(20 * time.Second):
+				t.Fatalf("InsertMany(%T), Goexit: %v, does not end", rows, goexitInScan)
+			}
+		}
+	}
+}
+
+// wrapped is a sql.Scanner by pointer.
+type wrapped struct{ value any }
+
+func (w *wrapped) Scan(value any) error {
+	if value == "bad" {
+		return errMine
+	}
+	w.value = value
+	return nil
+}
+
+func TestScannerGetsWhatScanWouldGiveIt(t *testing.T) {
+	type row struct {
+		types.Model
+		Value   wrapped   `db:"v" snowkey:"-"`
+		Null    wrapped   `db:"w" snowkey:"-"`
+		Pointer **wrapped `db:"p" snowkey:"-"`
+		Nil     *wrapped  `db:"q" snowkey:"-"`
+	}
+	db := openSQLite(t)
+	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER DEFAULT 7, w INTEGER, p TEXT DEFAULT 'x', q TEXT)")
+	h := newHelper(sqlxhelper.SQLite).With(sqlxhelper.Returning())
+	r := row{Null: wrapped{1}, Nil: &wrapped{}}
+	if err := h.Insert(ctx, db, "t", &r); err != nil {
+		t.Fatalf("Insert() = %v; want nil", err)
+	}
+	if r.Value.value != int64(7) || r.Null.value != nil || (*r.Pointer).value != "x" || r.Nil != nil {
+		t.Errorf("row = %+v; want 7, nil, x and a nil pointer", r)
+	}
+	execAll(t, db, "CREATE TRIGGER spoil AFTER INSERT ON t BEGIN UPDATE t SET q = 'bad'; END")
+	bad := row{}
+	if err := h.Insert(ctx, db, "t", &bad); !errors.Is(err, errMine) || !strings.Contains(err.Error(), `"q"`) {
+		t.Errorf("Insert() = %v; want the Scanner's error and column q", err)
+	}
+	wantRows(t, db, "t", 1)
 }

@@ -7,16 +7,15 @@ import (
 )
 
 // The texts are put together here and go to the driver as they are. None passes
-// through sqlx's Named, In or Rebind: their parsers take a colon, a question
-// mark or a closing parenthesis inside quotes for theirs, and for some texts
-// insert the first of many rows and report success.
+// through sqlx's Named, In or Rebind. Their parsers misread a colon, a question
+// mark or a closing parenthesis inside quotes. For some texts they insert the first
+// of many rows and report success.
 
 // insertHead returns `INSERT INTO "table" ("a", "b")`. The names have
 // passed tableProblem and nameProblem.
-func (d Dialect) insertHead(table string, columns []column) (string, error) {
-	t := d.traits()
+func (t *traits) insertHead(table string, columns []column) (string, error) {
 	if len(columns) > t.maxBinds {
-		return "", fmt.Errorf("%w: %d columns for table %q, %s binds at most %d values", ErrArgument, len(columns), table, t.name, t.maxBinds)
+		return "", fmt.Errorf("%w: %d columns for table %q, %v binds at most %d values", ErrArgument, len(columns), table, t, t.maxBinds)
 	}
 	b := []byte("INSERT INTO ")
 	var err error
@@ -42,8 +41,7 @@ func (d Dialect) insertHead(table string, columns []column) (string, error) {
 }
 
 // insertText appends VALUES with the placeholders of so many rows to a head.
-func (d Dialect) insertText(head string, columns, rows int) string {
-	t := d.traits()
+func (t *traits) insertText(head string, columns, rows int) string {
 	width := len("?, ")
 	if t.numbered {
 		width = len("$65535, ")
@@ -75,12 +73,12 @@ func (d Dialect) insertText(head string, columns, rows int) string {
 // chunk returns how many rows of so many columns a full statement has. It binds
 // no more than traits.binds values, or it is a single row, of which insertHead
 // has seen that it is within maxBinds.
-func (d Dialect) chunk(columns int) int { return max(1, d.traits().binds/columns) }
+func (t *traits) chunk(columns int) int { return max(1, t.binds/columns) }
 
 // step returns how many of the rows that fit into one statement are sent with
 // it, so that there are few texts.
-func (d Dialect) step(fit, chunk int) int {
-	if ladder := d.traits().ladder; fit < chunk && ladder > 0 && fit > ladder {
+func (t *traits) step(fit, chunk int) int {
+	if ladder := t.ladder; fit < chunk && ladder > 0 && fit > ladder {
 		return fit - fit%ladder
 	}
 	return fit

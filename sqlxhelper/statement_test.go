@@ -16,7 +16,7 @@ func TestChunksGrowAsColumnsShrink(t *testing.T) {
 		{PostgreSQL, 1, 3000}, {PostgreSQL, 6, 500}, {PostgreSQL, 1600, 1}, {PostgreSQL, 65535, 1},
 		{MySQL, 6, 500}, {MySQL, 4096, 1},
 	} {
-		if got := c.d.chunk(c.columns); got != c.chunk {
+		if got := traitsOf(c.d).chunk(c.columns); got != c.chunk {
 			t.Errorf("%v.chunk(%d columns) = %d; want %d", c.d, c.columns, got, c.chunk)
 		}
 	}
@@ -27,7 +27,7 @@ func TestChunksGrowAsColumnsShrink(t *testing.T) {
 func TestPostgresHasFewStatementTexts(t *testing.T) {
 	texts := map[int]bool{}
 	for fit := 1; fit <= 500; fit++ {
-		n := PostgreSQL.step(fit, 500)
+		n := traitsOf(PostgreSQL).step(fit, 500)
 		if n > fit || 2*n < fit {
 			t.Errorf("step(%d) = %d; want at least half of it", fit, n)
 		}
@@ -36,10 +36,10 @@ func TestPostgresHasFewStatementTexts(t *testing.T) {
 	if len(texts) > 48 {
 		t.Errorf("500 row counts make %d statement texts; want at most 48", len(texts))
 	}
-	if n := PostgreSQL.step(32, 500); n != 32 {
+	if n := traitsOf(PostgreSQL).step(32, 500); n != 32 {
 		t.Errorf("step(32) = %d; want all", n)
 	}
-	if n := SQLite.step(49, 50); n != 49 {
+	if n := traitsOf(SQLite).step(49, 50); n != 49 {
 		t.Errorf("step(49) on SQLite = %d; want all: it keeps no texts", n)
 	}
 }
@@ -50,10 +50,10 @@ func TestMoreColumnsThanBindsAreAnError(t *testing.T) {
 		for i := range columns {
 			columns[i].name = "c"
 		}
-		if _, err := d.insertHead("t", columns[:limit]); err != nil {
+		if _, err := traitsOf(d).insertHead("t", columns[:limit]); err != nil {
 			t.Errorf("%v.insertHead(%d columns) = %v; want nil", d, limit, err)
 		}
-		if _, err := d.insertHead("t", columns); !errors.Is(err, ErrArgument) || !strings.Contains(err.Error(), fmt.Sprint(limit)) {
+		if _, err := traitsOf(d).insertHead("t", columns); !errors.Is(err, ErrArgument) || !strings.Contains(err.Error(), fmt.Sprint(limit)) {
 			t.Errorf("%v.insertHead(%d columns) = %v; want ErrArgument that names %d", d, limit+1, err, limit)
 		}
 	}
@@ -62,7 +62,7 @@ func TestMoreColumnsThanBindsAreAnError(t *testing.T) {
 // The room is reserved once, for the widest placeholders.
 func TestStatementTextFitsItsBuffer(t *testing.T) {
 	for _, d := range []Dialect{SQLite, PostgreSQL} {
-		if n := testing.AllocsPerRun(5, func() { _ = d.insertText("", 6, 500) }); n > 2 {
+		if n := testing.AllocsPerRun(5, func() { _ = traitsOf(d).insertText("", 6, 500) }); n > 2 {
 			t.Errorf("%v.insertText(500 rows) makes %v allocations; want the buffer and the string", d, n)
 		}
 	}

@@ -22,9 +22,9 @@ type tag struct {
 	belongs bool   // it is that of the struct with the tag, not of the children
 }
 
-// parseTag reads the snowkey part of a struct tag. The rest is sqlx's to read;
-// only the form of the whole is checked, because where it is broken reflect and
-// sqlx stop reading, and the field changes its name or is lost without a word.
+// parseTag reads the snowkey part of a struct tag. The form of the whole tag is
+// checked too. Where it is broken, reflect and sqlx stop reading, and the field
+// silently changes its name or is lost.
 func parseTag(t reflect.StructTag) (parsed tag, problem string) {
 	if !wellFormed(string(t)) {
 		return tag{}, fmt.Sprintf("malformed struct tag `%s`: want key:\"value\" pairs with a space between them", t)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"reflect"
 	"strconv"
+
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // What a chunk holds at most, the first row apart. Values, because rows have
@@ -13,10 +15,9 @@ const (
 	unnestBytes  = 2 << 20
 )
 
-// insertUnnest writes rows by INSERT … SELECT unnest($1), unnest($2), …, with
-// one array for each column. So there is one text whatever the number of rows; the
-// server plans it in no time, where VALUES has a node for each value; and the
-// rows keep their order.
+// insertUnnest writes rows by INSERT … SELECT unnest($1), unnest($2), …, with one
+// array for each column. So there is one text for any number of rows. The server
+// plans it fast, while VALUES has a node for each value. The rows keep their order.
 //
 // The arrays are text literals. Slices of Go would do for pgx in some modes, and
 // text does in all of them, for lib/pq, for enums, and for NULLs.
@@ -53,10 +54,10 @@ func (w *writer) insertUnnest(ctx context.Context, s session, l *load, encoders 
 }
 
 // unnestText returns the statement. The calls stand in the list of what is
-// selected, where they advance together, row by row; after FROM each of them
-// would first be written out to a table of its own, at the price of a fifth more
-// time. Arrays of different lengths would be filled up with NULLs, silently;
-// arrays.fill makes them equal.
+// selected, where they advance together, row by row. After FROM each of them would
+// first be written to a table of its own, which takes a fifth more time. Arrays of
+// different lengths would be filled up with NULLs, silently; arrays.fill makes them
+// equal.
 func unnestText(l *load, encoders []encoder, t *description) string {
 	b := append([]byte(l.head), " SELECT "...)
 	for i := range encoders {
@@ -77,8 +78,8 @@ type arrays struct {
 	texts    [][]byte
 }
 
-// fill puts rows into the arrays, as many as a chunk may have, and returns how
-// many. fits is false if it stopped at a row that has to go by VALUES.
+// fill puts as many rows into the arrays as a chunk may have, and returns how many.
+// If fits is false, it stopped at a row that has to go by VALUES.
 func (a *arrays) fill(rows []reflect.Value) (n int, fits bool) {
 	for i := range a.texts {
 		a.texts[i] = append(a.texts[i][:0], '{')
@@ -94,7 +95,7 @@ func (a *arrays) fill(rows []reflect.Value) (n int, fits bool) {
 			if n > 0 {
 				b = append(b, ',')
 			}
-			if b, fits = a.encoders[i].append(b, rows[n], inArray); !fits {
+			if b, fits = a.encoders[i].append(b, rows[n], pgtext.Array); !fits {
 				// The columns before have this row already.
 				for j := range i {
 					a.texts[j] = a.texts[j][:ends[j]]

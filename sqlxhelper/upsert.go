@@ -8,79 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
-)
-
-// OnConflictDoNothing leaves a row that is stored already as it is, instead of
-// failing, and gives the struct its key. Stored is what has the same values in
-// the target columns, as the database compares them; there has to be a unique
-// index on exactly these columns. The rows that are not stored are inserted.
-//
-// The target may be left to [ConflictTarget], and one of them has to name it,
-// for it is what the stored row is found by. On MySQL, whose statement cannot
-// name it, a row that is like a stored one in another unique index is an error
-// that matches [ErrUnresolved]; the other databases call it a duplicate key.
-//
-// Rows of one call with the same target are one row: all get the key of the first.
-// Only the key is set: other fields may differ from what is stored, unless
-// [Returning] reads them back.
-//
-// It applies to the table of the call. In [Helper.InsertGraph] all other rows are
-// inserted plainly, children under the key of the stored row. Two rows of one
-// tree, which refer to each other within the table, are a [*RowError]: both would
-// be sent before it is known whose child the one is.
-//
-// A row that is stored and of which no stored row can be found, or several, is
-// an error that matches [ErrUnresolved]: a trigger has dropped it, its value is
-// changed as it is stored, its index takes two NULLs for the same. With a NULL in
-// the target under any other index it is like no row, and inserted. Columns that are unknown or
-// not written are errors that match [ErrArgument], before keys are assigned and
-// before any SQL. After any error the keys are those that the structs had when
-// the first statement was sent.
-func OnConflictDoNothing(target ...string) Option {
-	return func(c *config) {
-		c.conflict.action, c.conflict.update = doNothing, nil
-		if len(target) > 0 {
-			c.conflict.target = list(target)
-		}
-	}
-}
-
-// OnConflictUpdate writes these columns of a row over those of a row that is
-// stored already, instead of failing, and gives the struct the key of the stored
-// row. [ConflictTarget] says what stored means, and all else is as with
-// [OnConflictDoNothing]. Neither the primary key nor a target column can be
-// updated: the one would change the key of a row that others refer to, the other
-// is equal by definition.
-//
-// Several rows of a call with the same target update each other in their order
-// on SQLite and MySQL. PostgreSQL calls that an error if they are in one
-// statement.
-func OnConflictUpdate(columns ...string) Option {
-	return func(c *config) { c.conflict.action, c.conflict.update = doUpdate, list(columns) }
-}
-
-// ConflictTarget names the columns by which [OnConflictUpdate], or
-// [OnConflictDoNothing] without columns of its own, recognizes a stored row:
-// those of one unique index, or the primary key. It is an error without either
-// of them.
-func ConflictTarget(columns ...string) Option {
-	return func(c *config) { c.conflict.target = list(columns) }
-}
-
-// A conflict is what the options say about rows that are stored already.
-type conflict struct {
-	action conflictAction
-	target []string
-	update []string
-}
-
-type conflictAction uint8
-
-const (
-	fail conflictAction = iota
-	doNothing
-	doUpdate
 )
 
 // given reports whether there is anything to look at.
@@ -95,7 +25,7 @@ type upsert struct {
 }
 
 // upsert looks the columns up among those that are written.
-func (c *conflict) upsert(d Dialect, t target, written []column) (*upsert, error) {
+func (c *conflict) upsert(d *traits, t target, written []column) (*upsert, error) {
 	option := "OnConflictUpdate"
 	switch c.action {
 	case fail:
@@ -152,19 +82,19 @@ func (c *conflict) upsert(d Dialect, t target, written []column) (*upsert, error
 
 // conflictText returns what follows the values; without columns to update it is
 // DO NOTHING. The names have passed the checks of insertHead.
-func (d Dialect) conflictText(key string, target, update []column) string {
+func (t *traits) conflictText(key string, target, update []column) string {
 	var b strings.Builder
-	if d != MySQL {
+	if !t.onDuplicateKey {
 		b.WriteString(" ON CONFLICT (")
 		for i, c := range target {
-			b.WriteString([...]string{"", ", "}[min(i, 1)] + d.quoted(c.name))
+			b.WriteString([...]string{"", ", "}[min(i, 1)] + t.Quote(c.name))
 		}
 		if len(update) == 0 {
 			return b.String() + ") DO NOTHING"
 		}
 		b.WriteString(") DO UPDATE SET ")
 		for i, c := range update {
-			name := d.quoted(c.name)
+			name := t.Quote(c.name)
 			b.WriteString([...]string{"", ", "}[min(i, 1)] + name + " = excluded." + name)
 		}
 		return b.String()
@@ -173,41 +103,33 @@ func (d Dialect) conflictText(key string, target, update []column) string {
 	// and missing parents. And VALUES(c), which MySQL 8 would rather see as an
 	// alias of the row, because neither MySQL 5.7 nor MariaDB has the alias.
 	//
-	// MySQL takes every unique index for a conflict, and would update, or leave
-	// out the row for, a stored row that has nothing to do with the target; the
-	// row that is found by the target afterwards could even be a third one. So
-	// the first assignment compares the row that was met with the row that was
-	// sent, by the collation and in the precision of the columns. If they differ,
-	// ~0 + 1 is an error in any SQL mode, 1690, and the statement is undone;
-	// ~0 + 0 lets the key be what it is. It is not a constant, so that no
-	// optimizer computes it ahead. IS NOT TRUE holds for NULL as well.
+	// MySQL takes every unique index for a conflict. It would update a stored row
+	// that has nothing to do with the target, or leave out the new one for it. The
+	// row that is found by the target afterwards could even be a third one. So the
+	// first assignment compares the row that was met with the row that was sent, by
+	// the collation and in the precision of the columns. If they differ, ~0 + 1 is
+	// error 1690 in any SQL mode, and the statement is undone. Otherwise ~0 + 0
+	// lets the key be what it is. It is not a constant, so no optimizer computes it
+	// ahead. IS NOT TRUE holds for NULL as well.
 	b.WriteString(" ON DUPLICATE KEY UPDATE ")
-	k := d.quoted(key)
+	k := t.Quote(key)
 	b.WriteString(k + " = IF(~0 + ((")
 	for i, c := range target {
-		name := d.quoted(c.name)
+		name := t.Quote(c.name)
 		b.WriteString([...]string{"", " AND "}[min(i, 1)] + name + " = VALUES(" + name + ")")
 	}
 	b.WriteString(") IS NOT TRUE), " + k + ", " + k + ")")
 	for _, c := range update {
-		name := d.quoted(c.name)
+		name := t.Quote(c.name)
 		b.WriteString(", " + name + " = VALUES(" + name + ")")
 	}
 	return b.String()
 }
 
-// outOfRange is MySQL's ER_DATA_OUT_OF_RANGE, see conflictText.
-const outOfRange = 1690
-
 // explained says what an error of the statement means in an upsert.
 func (u *upsert) explained(err error) error {
-	if u == nil {
-		return err
-	}
-	for a := range answers(err) {
-		if a.number == outOfRange {
-			return fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), err)
-		}
+	if u != nil && sqlerror.OutOfRange(err) { // see conflictText
+		return fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), err)
 	}
 	return err
 }
@@ -234,24 +156,24 @@ func (w *writer) looks() bool {
 // settle gives every row of an upsert the key of the stored row, and its
 // children after it.
 //
-// What the statement answers is of little use: MySQL counts two for an update,
-// and counts rows that were met or not as the connection is set; RETURNING has no
-// order on PostgreSQL, no rows for DO NOTHING, and does not exist on MySQL. So
-// the rows are looked for.
+// The answer to the statement is of little use. MySQL counts two for an update, and
+// its count of other rows depends on the connection. RETURNING has no order on
+// PostgreSQL, no rows for DO NOTHING, and does not exist on MySQL. So the rows are
+// looked for.
 //
 // First by the keys that this call assigned: nobody else has them, so a row with
 // one is the row that was inserted. A key that the caller had set proves nothing:
 // the row that was met by the target may have another. These, and the rows that
-// were not inserted, are looked up by the target, and the database compares,
-// because only it knows its collations and the precision of its columns. What
-// then is left and had a key is looked up by it: it has been inserted, because
-// otherwise there would be a row like it in the target. A row may be like none
-// although it was inserted, if it has NULL there.
+// were not inserted, are looked up by the target. The database compares, because
+// only it knows its collations and the precision of its columns. A row that is not
+// found and had a key is looked up by that key. It has been inserted, because
+// otherwise there would be a row like it in the target. That happens if it has NULL
+// there.
 func (w *writer) settle(ctx context.Context, s session, l *load) error {
 	if l.upsert == nil {
 		return nil
 	}
-	if l.upsert.nothing && w.dialect != MySQL && l.affected == int64(len(l.rows)) {
+	if l.upsert.nothing && !w.dialect.onDuplicateKey && l.affected == int64(len(l.rows)) {
 		return nil // all of them were inserted
 	}
 	stored := make([]types.Snowflake, len(l.rows)) // 0: not found
@@ -347,8 +269,8 @@ const lookupsPerQuery = 128
 // in the target. It is an error if one is like several, which there are if the
 // index is not there that MySQL is not asked for.
 func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
-	key := w.dialect.quoted(l.plan.columns[l.plan.key].name)
-	open, end := "", w.dialect.locking()
+	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
+	open, end := "", w.dialect.forUpdate
 	if end != "" {
 		open, end = "(", end+")"
 	}
@@ -363,18 +285,18 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 			if i > 0 {
 				b.WriteString(" UNION ALL ")
 			}
-			b.WriteString(open + "SELECT " + strconv.Itoa(i) + ", " + key + " FROM " + w.dialect.quotedTable(l.table))
+			b.WriteString(open + "SELECT " + strconv.Itoa(i) + ", " + key + " FROM " + w.dialect.Quote(l.table))
 			for j := range l.upsert.target {
 				c := &l.upsert.target[j]
 				value, err := c.argument(l.rows[row])
 				if err != nil {
 					return w.valueError(l, row, c, err)
 				}
-				if w.dialect == PostgreSQL {
-					value = cut(value) // as it was sent
+				if w.dialect.micros {
+					value = pgtext.Truncate(value) // as it was sent
 				}
 				args = append(args, value)
-				b.WriteString([...]string{" WHERE ", " AND "}[min(j, 1)] + w.dialect.quoted(c.name) + " = " + w.dialect.placeholder(len(args)))
+				b.WriteString([...]string{" WHERE ", " AND "}[min(j, 1)] + w.dialect.Quote(c.name) + " = " + w.dialect.Placeholder(len(args)))
 			}
 			b.WriteString(end)
 		}

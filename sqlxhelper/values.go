@@ -4,19 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // insertValues writes the rows of a load from first on by INSERT … VALUES, in
 // chunks. It looks at ctx before every statement.
 func (w *writer) insertValues(ctx context.Context, s session, l *load, first int) error {
-	during := ctx
-	if w.dialect == SQLite {
-		// SQLite rolls back the whole transaction, and not the statement, when
-		// an insert is interrupted, and the transaction may be the caller's. A
-		// statement of one chunk is short, and waits for a lock no longer than
-		// busy_timeout. mattn/go-sqlite3 also saves a goroutine per statement.
-		during = context.WithoutCancel(ctx)
-	}
+	during := w.dialect.sends(ctx)
 	chunk := w.dialect.chunk(len(l.columns))
 	if !s.inTx && len(l.rows) > chunk {
 		return errSeveral
@@ -65,9 +60,9 @@ func (w *writer) insertValues(ctx context.Context, s session, l *load, first int
 	return nil
 }
 
-// prepares reports whether to prepare a statement that is sent more than once.
-// It must not change how values are sent: all rows of a call go as a single one
-// does, which is how the driver sends a statement that nobody has prepared.
+// prepares reports whether to prepare a statement that is sent more than once. It
+// must not change how values are sent: all rows go as the driver sends a single
+// one, by a statement that nobody has prepared.
 //
 //   - Drivers for SQLite have one way.
 //   - On PostgreSQL pgx has several modes, and keeps by itself prepared what the
@@ -76,7 +71,7 @@ func (w *writer) insertValues(ctx context.Context, s session, l *load, first int
 //     server then takes 2.5 for a decimal, and for a double otherwise. So it
 //     tells which it was: 0.1 + 0.2 is 0.3 in decimals, and not in doubles.
 func (w *writer) prepares(ctx context.Context, s session) bool {
-	switch w.dialect {
+	switch w.dialect.Dialect {
 	case SQLite:
 		return true
 	case MySQL:
@@ -108,7 +103,7 @@ func (a *arguments) fit(n int) (int, error) {
 		a.values = make([]any, 0, n*len(a.columns))
 		a.sizes = make([]int, 0, n)
 	}
-	total, limit := 0, a.dialect.traits().bytes
+	total, limit := 0, a.dialect.bytes
 	for i := range n {
 		if i == len(a.sizes) {
 			size := 0
@@ -117,8 +112,8 @@ func (a *arguments) fit(n int) (int, error) {
 				if err != nil {
 					return 0, a.valueError(a.load, a.next, &a.columns[c], err)
 				}
-				if a.dialect == PostgreSQL {
-					value = cut(value)
+				if a.dialect.micros {
+					value = pgtext.Truncate(value)
 				}
 				a.values = append(a.values, value)
 				size += sizeOf(value)

@@ -26,13 +26,13 @@ func TestChunkHoldsNoMoreThanItsBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit := large(MySQL.traits().bytes)
+	limit := large(traitsOf(MySQL).bytes)
 	rows := []sized{{A: limit + 1}, {A: 1}, {B: limit / 2}, {A: limit / 2}, {A: limit / 4}, {B: limit / 4}, {A: limit / 4}, {B: limit / 4}}
 	l := &load{group: group{"t", p, nil}, columns: p.columns}
 	for i := range rows {
 		l.rows = append(l.rows, reflect.ValueOf(rows).Index(i))
 	}
-	a := arguments{writer: &writer{dialect: MySQL}, load: l}
+	a := arguments{writer: &writer{dialect: traitsOf(MySQL)}, load: l}
 	var got []int
 	for left := len(rows); left > 0; {
 		n, err := a.fit(left)

@@ -6,11 +6,12 @@ import (
 	"errors"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/types"
 )
 
 // A writer writes the rows of one call.
 type writer struct {
-	dialect  Dialect
+	dialect  *traits
 	config   *config
 	rows     *walk
 	loads    []load
@@ -35,7 +36,7 @@ type load struct {
 }
 
 // newWriter puts together what can fail without a database.
-func newWriter(d Dialect, c *config, rows *walk, s *selection) (*writer, error) {
+func newWriter(d *traits, c *config, rows *walk, s *selection) (*writer, error) {
 	w := &writer{dialect: d, config: c, rows: rows}
 	for _, g := range rows.groups() {
 		l := load{group: g, columns: s.written(target{g.table, g.plan})}
@@ -78,13 +79,11 @@ func (w *writer) transact(ctx context.Context, c conn) error {
 		}))
 	}
 	w.describe(ctx, c)
-	// One statement is a transaction by itself, and a transaction around it
-	// would cost two more round trips. SQLite has no round trips, and a
-	// statement there is not always all or nothing: a constraint that is declared
-	// ON CONFLICT FAIL keeps the rows before, and RAISE(FAIL) in a trigger that
-	// runs after the insert keeps the row itself. And what looks for stored rows
+	// One statement is a transaction by itself, and a transaction around it would
+	// cost two more round trips. SQLite has no round trips, and its statements are
+	// not always all or nothing, see traits.partial. And what looks for stored rows
 	// has to see them as the statement left them.
-	if len(w.loads) == 1 && !w.looks() && w.dialect != SQLite {
+	if len(w.loads) == 1 && !w.looks() && !w.dialect.partial {
 		if err := w.insertAll(ctx, session{c.db, false}); !errors.Is(err, errSeveral) {
 			return w.prove(ctx, c, w.narrowAlone(ctx, c.pool, err))
 		}
@@ -144,4 +143,21 @@ func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error
 		w.config.progress(w.done, len(w.rows.structs))
 	}
 	return nil
+}
+
+// note adds the keys of a call that has succeeded to the record of its InTx,
+// which is nil if there is none.
+func (w *writer) note(r *record) {
+	if r == nil {
+		return
+	}
+	for i := range w.loads {
+		l := &w.loads[i]
+		keys := make([]types.Snowflake, len(l.rows))
+		for j, row := range l.rows {
+			keys[j] = *l.plan.id(row)
+		}
+		// A row that is there after an upsert may have been there before.
+		r.add(place{w.dialect.Dialect, l.table, l.plan.columns[l.plan.key].name}, l.upsert == nil, keys...)
+	}
 }

@@ -19,7 +19,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/mattn/go-sqlite3"
 )
 
 // With IMPORT_MAIN set the test binary is the program itself, so that exit codes
@@ -454,17 +453,6 @@ func TestAFolderThatCannotBeWrittenIsNoRowsFault(t *testing.T) {
 	err := run(t.Context(), []string{"-db", file, "-data", "testdata"}, &out, &out)
 	if err == nil || !strings.HasPrefix(err.Error(), "cannot write beside "+file+": ") || strings.Contains(out.String(), "bad row") {
 		t.Errorf("run = %v, output %q; want that it cannot write beside %s, and no row", err, &out, file)
-	}
-}
-
-func TestOnlyWhatIsInARowIsItsFault(t *testing.T) {
-	for code, want := range map[sqlite3.ErrNo]bool{
-		sqlite3.ErrConstraint: true, sqlite3.ErrMismatch: true, sqlite3.ErrTooBig: true,
-		sqlite3.ErrReadonly: false, sqlite3.ErrCantOpen: false, sqlite3.ErrFull: false, sqlite3.ErrIoErr: false,
-	} {
-		if got := ofRow(sqlite3.Error{Code: code}); got != want {
-			t.Errorf("ofRow(%v) = %v; want %v", code, got, want)
-		}
 	}
 }
 

@@ -2,4 +2,4 @@
 
 package integration
 
-const bulkPairsByDefault = 250
+const bulkPairsByDefault = 40

@@ -4,4 +4,4 @@ package integration
 
 // bulkPairsByDefault: the race detector is slow, and looks at the code and not at
 // the values.
-const bulkPairsByDefault = 25
+const bulkPairsByDefault = 10

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -30,7 +31,7 @@ import (
 // VALUES, many by unnest, or by COPY. The tests here send the same values all
 // ways, through all drivers and modes, and have the database tell what it has.
 var (
-	bulkPairs = flag.Int("sqlxbulk.pairs", bulkPairsByDefault, "how many pairs of a Go type and a column type per driver; 0 for all")
+	bulkPairs = flag.Int("sqlxbulk.pairs", bulkPairsByDefault, "about how many pairs of a value and a column type per driver and mode; 0 for all")
 	bulkSeed  = flag.Uint64("sqlxbulk.seed", 20261121, "which pairs and which rows")
 )
 
@@ -48,6 +49,14 @@ var bulkModes = map[string]bulkMode{
 	"pgx cache describe":  {"pgx", []string{"default_query_exec_mode", "cache_describe"}},
 	"pq":                  {"postgres", nil},
 	"pq binary":           {"postgres", []string{"binary_parameters", "yes"}},
+}
+
+// bulkRandom returns the random numbers for a database: each tries other pairs and
+// rows.
+func bulkRandom(name string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // which never fails
+	return rand.New(rand.NewPCG(*bulkSeed, h.Sum64()))
 }
 
 // ways returns the Helpers that send eleven rows and more differently.
@@ -255,13 +264,14 @@ func TestValuesAreStoredAlikeByAllWaysToPostgres(t *testing.T) {
 	}, func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) })
 	for name, mode := range bulkModes {
 		t.Run(name, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(*bulkSeed, 1))
+			t.Parallel()
+			random := bulkRandom(name)
 			d := sqlxPostgres(t, mode.driver, mode.parameters...)
 			bulkTable(t, d.DB)
 			pairs := random.Perm(len(list) * len(bulkColumns))
 			if *bulkPairs > 0 {
 				pairs = pairs[:min(*bulkPairs, len(pairs))]
-				// A chance of one in seven is too little for what differs most.
+				// A small chance is too little for what differs most.
 				for typ, columns := range map[reflect.Type][]string{
 					reflect.TypeFor[time.Time](): {"timestamptz", "timestamp", "date"},
 					reflect.TypeFor[string]():    {"text[]", "box", "bit(3)", "char(3)", "bytea"},
@@ -407,8 +417,9 @@ func TestRandomStructsAreStoredAlikeByAllWaysOnAllDatabases(t *testing.T) {
 	}
 	for name, open := range databases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := open(t)
-			random := rand.New(rand.NewPCG(*bulkSeed, 2))
+			random := bulkRandom(name)
 			for range 4 {
 				bulkStruct(t, d, bulkModes[name], random)
 			}
@@ -507,6 +518,7 @@ func TestEveryCharacterIsStoredByAllWaysToPostgres(t *testing.T) {
 	}
 	for name, mode := range bulkModes {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := sqlxPostgres(t, mode.driver, mode.parameters...)
 			execSqlx(t, d.DB, "CREATE TABLE notes (id bigint PRIMARY KEY, note text NOT NULL)")
 			for way, h := range mode.ways() {

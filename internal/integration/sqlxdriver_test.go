@@ -89,6 +89,7 @@ func TestManyRowsAreStoredAsTheDriverStoresOneOnMariaDB(t *testing.T) {
 		"not strict":           func(c *mysql.Config) { c.Params = map[string]string{"sql_mode": "''"} },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := sqlxMariaDB(t, change)
 			for i, s := range []sending{
 				{2.5, "INT"}, {0.1, "DECIMAL(40,30)"}, {1e-20, "VARCHAR(40)"}, {float32(0.1), "DOUBLE"}, {-3.5, "VARBINARY(40)"},
@@ -115,6 +116,7 @@ func TestManyRowsAreStoredAsTheDriverStoresOneOnMariaDB(t *testing.T) {
 func TestManyRowsByValuesAreStoredAsTheDriverStoresOneOnPostgres(t *testing.T) {
 	for name, mode := range bulkModes {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := sqlxPostgres(t, mode.driver, mode.parameters...)
 			for i, s := range []sending{
 				{2.5, "int4"}, {"{a,b}", "text[]"}, {time.Date(2024, 1, 1, 0, 0, 0, 0, time.FixedZone("", 5*3600+1800)), "date"}, {float32(0.1), "float8"},
@@ -170,7 +172,9 @@ func TestValuesOfTheDriverAreStoredAsTheDriverStoresThem(t *testing.T) {
 	}
 	for name, mode := range bulkModes {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := sqlxPostgres(t, mode.driver, mode.parameters...)
+			random := bulkRandom(name)
 			stored := 0
 			for i, column := range columns {
 				table := fmt.Sprint("sent", i) // drivers keep what they know of one
@@ -179,6 +183,10 @@ func TestValuesOfTheDriverAreStoredAsTheDriverStoresThem(t *testing.T) {
 				const shown = "COALESCE('=' || v::text, 'NULL')"
 				ways := mode.ways()
 				for _, value := range values {
+					// Dates are what Value methods spoil.
+					if *bulkPairs > 0 && column != "date" && random.IntN(len(values)*len(columns)) >= *bulkPairs {
+						continue
+					}
 					want, refused := single(t, tx, table, value, shown)
 					if refused == nil {
 						stored++
@@ -197,7 +205,7 @@ func TestValuesOfTheDriverAreStoredAsTheDriverStoresThem(t *testing.T) {
 				}
 				_ = tx.Rollback()
 			}
-			t.Logf("%d values stored", stored)
+			t.Logf("seed %d: %d values stored", *bulkSeed, stored)
 			if !slices.Contains([]string{"pgx", "postgres"}, mode.driver) || stored == 0 {
 				t.Errorf("%d values stored by %s; want some", stored, mode.driver)
 			}

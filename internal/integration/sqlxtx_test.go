@@ -213,6 +213,7 @@ func lostCommits(t *testing.T, open behind, lateRuns int) {
 		{"CommitLate", &losing{what: commitLate, until: late}, outside, false, 3, lateRuns},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			through, around := open(t, c.proxy)
 			execSqlx(t, around.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
 			fn, runs := c.fn(), 0
@@ -283,13 +284,14 @@ func TestCallThatIsCanceledSaysWhetherTheTransactionGoesOn(t *testing.T) {
 	}
 	for name, open := range databases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := open(t)
 			execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
 			h := sqlxhelper.New(sqlxcases.NewCounter(0))
 			outcomes := map[string]int{}
-			for i := range 50 {
+			for i := range 20 {
 				tx := d.DB.MustBegin()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*40*time.Microsecond)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Microsecond)
 				err := h.InsertMany(ctx, tx, "suppressed", make([]suppressed, 3))
 				cancel()
 				_, next := tx.Exec("SELECT 1")

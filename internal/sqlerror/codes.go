@@ -33,6 +33,7 @@ const (
 	sqliteBusy             = 5
 	sqliteReadOnly         = 8
 	sqliteFull             = 13
+	sqliteTooBig           = 18
 	sqliteConstraint       = 19
 	sqliteMismatch         = 20
 	sqliteLockedShared     = 6 | 1<<8  // SQLITE_LOCKED_SHAREDCACHE

@@ -64,19 +64,25 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{context.Canceled, nil},
 		{noPostgres, nil},
 		{coded{1213}, nil},
+		{errors.New("connection refused"), nil},
 
 		{postgres("40001"), []string{"Retryable", "NotCommitted"}},
 		{postgres("40P01"), []string{"Retryable", "NotCommitted"}},
 		{postgres("55P03"), []string{"LockNotAvailable", "NotCommitted", "Refused"}},
-		{postgres("23505"), []string{"DuplicateKey", "NotCommitted", "Refused"}},
-		{postgres("23503"), []string{"NotCommitted", "Refused"}},
+		{postgres("23505"), []string{"DuplicateKey", "RowFault", "NotCommitted", "Refused"}},
+		{postgres("23503"), []string{"RowFault", "NotCommitted", "Refused"}},
 		{postgres("42P07"), []string{"Exists", "NotCommitted", "Refused"}},
 		{postgres("42710"), []string{"Exists", "NotCommitted", "Refused"}}, // the row type of a table that another is making
 		{postgres("42P01"), []string{"NoTable", "NotCommitted", "Refused"}},
 		{postgres("42703"), []string{"NoColumn", "NotCommitted", "Refused"}},
 		{postgres("25006"), []string{"ReadOnly", "NotCommitted", "Refused"}},
 		{postgres("57014"), []string{"NotCommitted", "Refused"}}, // a deferred trigger was cancelled
-		{postgres("P0001"), []string{"NotCommitted", "Refused"}},
+		{postgres("P0001"), []string{"RowFault", "NotCommitted", "Refused"}},
+		{postgres("22001"), []string{"RowFault", "NotCommitted", "Refused"}},
+		{postgres("44000"), []string{"RowFault", "NotCommitted", "Refused"}},
+		{postgres("54000"), []string{"RowFault", "NotCommitted", "Refused"}},
+		{postgres("54001"), []string{"NotCommitted", "Refused"}}, // the statement is too complex
+		{postgres("42501"), []string{"NotCommitted", "Refused"}}, // no privilege
 		{postgres("40003"), nil}, // CockroachDB: the result is ambiguous
 		{postgres("08006"), []string{"BadConnection"}},
 		{postgres("53100"), nil},
@@ -109,6 +115,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(1021), []string{"Refused"}}, // disk full
 		{mysql(1040), nil},
 		{mysql(1053), []string{"BadConnection"}},
+		{mysql(1142), []string{"Refused"}}, // no privilege
 		{mysql(1180), []string{"Refused"}},
 		{mysql(1927), []string{"BadConnection"}},
 		{errors.New("invalid connection"), []string{"BadConnection"}},
@@ -118,6 +125,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mattn(sqlite3.ErrLockedSharedCache), []string{"Retryable", "NotCommitted"}},
 		{mattn(1), []string{"NotCommitted", "Refused"}}, // no transaction is active
 		{mattn(6), []string{"Refused"}},
+		{mattn(18), []string{"RowFault", "Refused"}},
 		{mattn(8), []string{"ReadOnly", "Refused"}},
 		{mattn(sqlite3.ErrConstraintPrimaryKey), []string{"DuplicateKey", "RowFault", "NotCommitted", "Refused"}},
 		{mattn(sqlite3.ErrConstraintUnique), []string{"DuplicateKey", "RowFault", "NotCommitted", "Refused"}},

@@ -134,14 +134,20 @@ func BadConnection(err error) bool {
 	return false
 }
 
-// RowFault reports whether a database says that a row cannot be stored, after
-// which the statement is undone and its transaction goes on. That is so on
-// SQLite and MySQL; PostgreSQL's transaction is lost.
+// RowFault reports whether a database says that a row cannot be stored. The
+// statement is undone then. On SQLite and MySQL its transaction goes on, on
+// PostgreSQL it is lost.
 func RowFault(err error) bool {
 	return said(err, func(a Answer) bool {
 		switch a.primary() {
-		case sqliteConstraint, sqliteMismatch:
+		case sqliteConstraint, sqliteMismatch, sqliteTooBig:
 			return true
+		}
+		switch {
+		case a.State == "P0001", a.State == "54000": // RAISE in a trigger; too large for an index
+			return true
+		case len(a.State) == 5 && (a.State[:2] == "22" || a.State[:2] == "23" || a.State[:2] == "44"):
+			return true // data exception, integrity constraint, CHECK OPTION of a view
 		}
 		switch a.Number {
 		case columnCannotBeNull, noDefault,

@@ -106,3 +106,8 @@ func (c *Counter) Fill(_ context.Context, ids []types.Snowflake) error {
 	}
 	return c.err
 }
+
+// around is a handle around another one.
+type around struct{ sqlxhelper.DB }
+
+func (a around) Unwrap() sqlxhelper.DB { return a.DB }

@@ -151,14 +151,14 @@ func (d Database) wideTable(t *testing.T) {
 func (d Database) largeRows(t *testing.T) {
 	d.wideTable(t)
 	text, data := strings.Repeat("'\\x", 200_000), make([]byte, 500_000)
-	rows := make([]wide, 40)
+	rows := make([]wide, 26)
 	for i := range rows {
 		if rows[i] = (wide{N: i}); i%3 > 0 {
 			rows[i].Text, rows[i].Data = text, data
 		}
 	}
 	if err := sqlxhelper.New(NewCounter(0)).InsertMany(ctx, d.DB, "wide", rows); err != nil {
-		t.Fatalf("InsertMany(40 rows of 1.1 MB) = %v; want nil", err)
+		t.Fatalf("InsertMany(26 rows of 1.1 MB) = %v; want nil", err)
 	}
 	var got []struct {
 		N, Texts, Bytes int

@@ -257,13 +257,7 @@ func (d Database) singleStatementInTx(t *testing.T) {
 func (d Database) wrappedTx(t *testing.T) {
 	for name, wrap := range map[string]func(*sqlx.Tx) sqlxhelper.DB{
 		"Pointer": func(tx *sqlx.Tx) sqlxhelper.DB { return struct{ *sqlx.Tx }{tx} },
-		"DB":      func(tx *sqlx.Tx) sqlxhelper.DB { return &struct{ sqlxhelper.DB }{tx} },
-		"Interfaces": func(tx *sqlx.Tx) sqlxhelper.DB {
-			return struct {
-				sqlx.ExtContext
-				sqlx.PreparerContext
-			}{tx, tx}
-		},
+		"DB":      func(tx *sqlx.Tx) sqlxhelper.DB { return &around{tx} },
 	} {
 		t.Run(name, func(t *testing.T) { d.usableAfter(t, wrap, badRows(badInPrepared)) })
 	}
@@ -275,7 +269,7 @@ func (d Database) wrappedPool(t *testing.T) {
 	d.DB.SetMaxOpenConns(1)
 	defer d.DB.SetMaxOpenConns(0)
 	h := sqlxhelper.New(NewCounter(0))
-	for i, db := range []sqlxhelper.DB{d.DB, struct{ *sqlx.DB }{d.DB}, struct{ sqlxhelper.DB }{d.DB}} {
+	for i, db := range []sqlxhelper.DB{d.DB, struct{ *sqlx.DB }{d.DB}, around{d.DB}} {
 		if err := h.InsertMany(ctx, db, "many_rows", badRows(badInLast)); err == nil {
 			t.Errorf("InsertMany(%T, rows with a bad one) = nil; want an error", db)
 		}

@@ -1,4 +1,4 @@
-package sqlxhelper
+package pgtext
 
 import (
 	"database/sql/driver"
@@ -120,9 +120,9 @@ func FuzzStringsAreReadAsTheyWere(f *testing.F) {
 				array, line = append(array, ','), append(line, '\t')
 			}
 			var fits, also, binary bool
-			array, fits = appendString(array, textClass, s, inArray)
-			line, also = appendString(line, textClass, s, inCopy)
-			_, binary = appendString(nil, textClass, s, inBinary)
+			array, fits = appendString(array, Text, s, Array)
+			line, also = appendString(line, Text, s, Copy)
+			_, binary = appendString(nil, Text, s, Binary)
 			if want := utf8.ValidString(s) && !strings.Contains(s, "\x00"); fits != want || also != want || binary != want {
 				t.Fatalf("appendString(%q) = %v, %v, %v; want %v", s, fits, also, binary, want)
 			}
@@ -131,7 +131,7 @@ func FuzzStringsAreReadAsTheyWere(f *testing.F) {
 		if !valid {
 			return
 		}
-		array, line = append(appendNull(append(array, ','), inArray), '}'), append(appendNull(append(line, '\t'), inCopy), '\n')
+		array, line = append(AppendNull(append(array, ','), Array), '}'), append(AppendNull(append(line, '\t'), Copy), '\n')
 		for name, parse := range map[string]func() ([]*string, error){
 			string(array): func() ([]*string, error) { return parseArray(string(array)) },
 			string(line):  func() ([]*string, error) { return parseCopy(string(line)) },
@@ -180,83 +180,100 @@ func (*wordedPointer) String() string         { return "a word" }
 func (pgValuer) Int64Value() (int64, error)   { return 1, nil }
 func (v valuer) Value() (driver.Value, error) { return v.value, nil }
 
+// appendTo appends a field of a struct, as a caller does.
+func appendTo(b []byte, v reflect.Value, typ Type, f Format) ([]byte, bool) {
+	k, pointer := KindOf(v.Type())
+	if k == ValueKind {
+		value := v.Interface()
+		if asked, ok := value.(driver.Valuer); ok {
+			value, _ = asked.Value()
+		}
+		return typ.AppendValue(b, value, f)
+	}
+	if pointer {
+		if v.IsNil() {
+			return AppendNull(b, f), true
+		}
+		v = v.Elem()
+	}
+	return typ.AppendField(b, k, v, f)
+}
+
 func TestValuesHaveTheirForms(t *testing.T) {
 	small := int32(-7)
 	india := time.FixedZone("", 19800)
 	moment := time.Date(2024, 2, 29, 23, 4, 5, 6_007_999, india)
 	for _, test := range []struct {
 		field  string
-		class  class
+		typ    Type
 		row    numbers
 		text   string // in COPY; "" if it goes by VALUES
 		binary string // its bytes in hexadecimal, after their length; "-" for none
 	}{
-		{"I", int8Class, numbers{I: math.MinInt64}, "-9223372036854775808", "8000000000000000"},
-		{"I", int4Class, numbers{I: -2}, "-2", "fffffffe"},
-		{"I", int4Class, numbers{I: math.MaxInt32 + 1}, "", ""},
-		{"I", int2Class, numbers{I: 32767}, "32767", "7fff"},
-		{"I", int2Class, numbers{I: 32768}, "", ""},
-		{"I", numericClass, numbers{I: 0}, "0", "0000000000000000"},
-		{"I", numericClass, numbers{I: -123450000}, "-123450000", "0003000240000000000109290000"},
-		{"I", numericClass, numbers{I: math.MinInt64}, "-9223372036854775808", "0005000440000000039a0d2c0170156516b0"},
-		{"U", int8Class, numbers{U: math.MaxInt64 + 1}, "", ""},
-		{"U", int8Class, numbers{U: 5}, "5", "0000000000000005"},
-		{"F", float4Class, numbers{F: 0.1}, "0.1", "3dcccccd"},
-		{"D", float8Class, numbers{D: math.Inf(1)}, "+Inf", "7ff0000000000000"},
-		{"D", float8Class, numbers{D: 1e300}, "1e+300", "7e37e43c8800759c"},
-		{"D", float4Class, numbers{D: 0.5}, "0.5", "3f000000"},
-		{"D", float4Class, numbers{D: 0.1}, "", ""},
-		{"D", float4Class, numbers{D: math.Inf(-1)}, "-Inf", "ff800000"},
-		{"D", numericClass, numbers{D: 1e21}, "1000000000000000000000", "-"},
-		{"D", numericClass, numbers{D: math.NaN()}, "", "-"},
-		{"B", boolClass, numbers{B: true}, "t", "01"},
-		{"S", textClass, numbers{S: "a\\b\t"}, `a\\b\t`, "615c6209"},
-		{"S", jsonbClass, numbers{S: "{}"}, "{}", "017b7d"},
-		{"S", int8Class, numbers{S: "12"}, "12", "-"},
-		{"N", textClass, numbers{N: "x"}, "x", "78"},
-		{"P", int8Class, numbers{P: &small}, "-7", "fffffffffffffff9"},
-		{"P", int8Class, numbers{}, `\N`, "ffffffff"},
-		{"X", byteaClass, numbers{X: []byte{0, 255}}, `\\x00ff`, "00ff"},
-		{"X", byteaClass, numbers{X: []byte{}}, `\\x`, ""},
-		{"X", byteaClass, numbers{}, `\N`, "ffffffff"},
-		{"T", timestamptzClass, numbers{T: moment}, "2024-02-29 17:34:05.006007+00", "0002b5876f3e94b7"},
-		{"T", timestampClass, numbers{T: moment}, "", ""},
-		{"T", timestampClass, numbers{T: moment.UTC()}, "2024-02-29 17:34:05.006007", "0002b5876f3e94b7"},
-		{"T", dateClass, numbers{T: moment.UTC()}, "2024-02-29", "00002279"},
-		{"T", dateClass, numbers{T: time.Date(1999, 12, 31, 1, 0, 0, 0, time.UTC)}, "1999-12-31", "ffffffff"},
-		{"T", dateClass, numbers{T: time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)}, "1999-12-31", "ffffffff"},
-		{"T", timestampClass, numbers{T: time.Date(1999, 12, 31, 23, 59, 59, 1_999, time.UTC)}, "1999-12-31 23:59:59.000001", "fffffffffff0bdc1"},
-		{"T", timestamptzClass, numbers{}, "0001-01-01 00:00:00+00", "ff1fe2ffc59c6000"},
-		{"T", timestamptzClass, numbers{T: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, "", ""},
-		{"T", timestamptzClass, numbers{T: time.Date(0, 12, 31, 0, 0, 0, 0, time.UTC)}, "", ""},
-		{"V", int8Class, numbers{V: valuer{int64(3)}}, "3", "0000000000000003"},
-		{"V", int8Class, numbers{V: valuer{"3"}}, "3", ""},
-		{"V", int8Class, numbers{V: valuer{3.0}}, "", ""},
-		{"V", int8Class, numbers{V: valuer{struct{}{}}}, "", ""},
-		{"A", textClass, numbers{A: "x"}, "x", "78"},
-		{"A", textClass, numbers{A: named("x")}, "", ""},
-		{"A", textClass, numbers{}, `\N`, "ffffffff"},
+		{"I", Int8, numbers{I: math.MinInt64}, "-9223372036854775808", "8000000000000000"},
+		{"I", Int4, numbers{I: -2}, "-2", "fffffffe"},
+		{"I", Int4, numbers{I: math.MaxInt32 + 1}, "", ""},
+		{"I", Int2, numbers{I: 32767}, "32767", "7fff"},
+		{"I", Int2, numbers{I: 32768}, "", ""},
+		{"I", Numeric, numbers{I: 0}, "0", "0000000000000000"},
+		{"I", Numeric, numbers{I: -123450000}, "-123450000", "0003000240000000000109290000"},
+		{"I", Numeric, numbers{I: math.MinInt64}, "-9223372036854775808", "0005000440000000039a0d2c0170156516b0"},
+		{"U", Int8, numbers{U: math.MaxInt64 + 1}, "", ""},
+		{"U", Int8, numbers{U: 5}, "5", "0000000000000005"},
+		{"F", Float4, numbers{F: 0.1}, "0.1", "3dcccccd"},
+		{"D", Float8, numbers{D: math.Inf(1)}, "+Inf", "7ff0000000000000"},
+		{"D", Float8, numbers{D: 1e300}, "1e+300", "7e37e43c8800759c"},
+		{"D", Float4, numbers{D: 0.5}, "0.5", "3f000000"},
+		{"D", Float4, numbers{D: 0.1}, "", ""},
+		{"D", Float4, numbers{D: math.Inf(-1)}, "-Inf", "ff800000"},
+		{"D", Numeric, numbers{D: 1e21}, "1000000000000000000000", "-"},
+		{"D", Numeric, numbers{D: math.NaN()}, "", "-"},
+		{"B", Bool, numbers{B: true}, "t", "01"},
+		{"S", Text, numbers{S: "a\\b\t"}, `a\\b\t`, "615c6209"},
+		{"S", JSONB, numbers{S: "{}"}, "{}", "017b7d"},
+		{"S", Int8, numbers{S: "12"}, "12", "-"},
+		{"N", Text, numbers{N: "x"}, "x", "78"},
+		{"P", Int8, numbers{P: &small}, "-7", "fffffffffffffff9"},
+		{"P", Int8, numbers{}, `\N`, "ffffffff"},
+		{"X", Bytea, numbers{X: []byte{0, 255}}, `\\x00ff`, "00ff"},
+		{"X", Bytea, numbers{X: []byte{}}, `\\x`, ""},
+		{"X", Bytea, numbers{}, `\N`, "ffffffff"},
+		{"T", TimestampTZ, numbers{T: moment}, "2024-02-29 17:34:05.006007+00", "0002b5876f3e94b7"},
+		{"T", Timestamp, numbers{T: moment}, "", ""},
+		{"T", Timestamp, numbers{T: moment.UTC()}, "2024-02-29 17:34:05.006007", "0002b5876f3e94b7"},
+		{"T", Date, numbers{T: moment.UTC()}, "2024-02-29", "00002279"},
+		{"T", Date, numbers{T: time.Date(1999, 12, 31, 1, 0, 0, 0, time.UTC)}, "1999-12-31", "ffffffff"},
+		{"T", Date, numbers{T: time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)}, "1999-12-31", "ffffffff"},
+		{"T", Timestamp, numbers{T: time.Date(1999, 12, 31, 23, 59, 59, 1_999, time.UTC)}, "1999-12-31 23:59:59.000001", "fffffffffff0bdc1"},
+		{"T", TimestampTZ, numbers{}, "0001-01-01 00:00:00+00", "ff1fe2ffc59c6000"},
+		{"T", TimestampTZ, numbers{T: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, "", ""},
+		{"T", TimestampTZ, numbers{T: time.Date(0, 12, 31, 0, 0, 0, 0, time.UTC)}, "", ""},
+		{"V", Int8, numbers{V: valuer{int64(3)}}, "3", "0000000000000003"},
+		{"V", Int8, numbers{V: valuer{"3"}}, "3", ""},
+		{"V", Int8, numbers{V: valuer{3.0}}, "", ""},
+		{"V", Int8, numbers{V: valuer{struct{}{}}}, "", ""},
+		{"A", Text, numbers{A: "x"}, "x", "78"},
+		{"A", Text, numbers{A: named("x")}, "", ""},
+		{"A", Text, numbers{}, `\N`, "ffffffff"},
 	} {
 		v := reflect.ValueOf(&test.row).Elem()
 		f, _ := v.Type().FieldByName(test.field)
-		c := &column{name: "c", typ: f.Type, index: f.Index, valuer: isValuer(f.Type)}
-		k, pointer := kindOf(c)
-		if !test.class.takes(k) {
-			t.Errorf("class %d takes %s: false; want true", test.class, test.field)
+		k, _ := KindOf(f.Type)
+		if !test.typ.Takes(k) {
+			t.Errorf("Type(%d).Takes(%s) = false; want true", test.typ, test.field)
 			continue
 		}
-		e := encoder{column: c, kind: k, pointer: pointer, class: test.class}
-		got, ok := e.append(nil, v, inCopy)
+		got, ok := appendTo(nil, v.FieldByIndex(f.Index), test.typ, Copy)
 		if ok != (test.text != "") || ok && string(got) != test.text {
 			t.Errorf("append(%s of %+v, text) = %q, %v; want %q", test.field, test.row, got, ok, test.text)
 		}
-		if test.class.binary(k) != (test.binary != "-") {
-			t.Errorf("class %d has a binary form of %s: %v", test.class, test.field, test.class.binary(k))
+		if test.typ.Binary(k) != (test.binary != "-") {
+			t.Errorf("Type(%d).Binary(%s) = %v", test.typ, test.field, test.typ.Binary(k))
 		}
 		if test.binary == "-" {
 			continue
 		}
-		got, ok = e.append(nil, v, inBinary)
+		got, ok = appendTo(nil, v.FieldByIndex(f.Index), test.typ, Binary)
 		want := test.binary
 		if want != "ffffffff" || test.text != `\N` {
 			want = hex.EncodeToString([]byte{0, 0, 0, byte(len(test.binary) / 2)}) + want
@@ -268,64 +285,59 @@ func TestValuesHaveTheirForms(t *testing.T) {
 }
 
 // In VALUES a time loses what it loses in the other forms.
-func TestTimesAreCutToMicroseconds(t *testing.T) {
+func TestTruncateCutsTimesToMicroseconds(t *testing.T) {
 	for _, year := range []int{-43, 1969, 2024} {
 		at, want := time.Date(year, 2, 3, 4, 5, 6, 7_999, time.UTC), time.Date(year, 2, 3, 4, 5, 6, 7_000, time.UTC)
-		if got := []any{cut(at), cut(&at)}; got[0] != want || got[1] != want {
-			t.Errorf("cut(%v, by value and by address) = %v; want %v", at, got, want)
+		if got := []any{Truncate(at), Truncate(&at)}; got[0] != want || got[1] != want {
+			t.Errorf("Truncate(%v, by value and by address) = %v; want %v", at, got, want)
 		}
 	}
-	if got := cut((*time.Time)(nil)); got != (*time.Time)(nil) {
-		t.Errorf("cut(nil) = %v; want nil", got)
+	if got := Truncate((*time.Time)(nil)); got != (*time.Time)(nil) {
+		t.Errorf("Truncate(nil) = %v; want nil", got)
 	}
 }
 
 // Each of these means something else to one driver or mode than to another.
 func TestPairsThatDriversTreatDifferentlyAreNotOnTheList(t *testing.T) {
-	for field, classes := range map[string][]class{
-		"I":  {textClass, float8Class, boolClass, jsonClass, otherClass},
-		"F":  {float8Class, numericClass},
-		"S":  {byteaClass},
-		"N":  {jsonClass, jsonbClass, int8Class, otherClass},
-		"X":  {textClass, jsonClass, jsonbClass, otherClass},
-		"T":  {textClass, otherClass},
-		"W":  {int8Class, textClass},
-		"AA": {textClass, otherClass},
-		"WP": {int8Class, textClass},
-		"PV": {int8Class, textClass},
-		"IS": {int8Class, textClass, otherClass},
-		"NB": {byteaClass, textClass},
+	for field, list := range map[string][]Type{
+		"I":  {Text, Float8, Bool, JSON, Other},
+		"F":  {Float8, Numeric},
+		"S":  {Bytea},
+		"N":  {JSON, JSONB, Int8, Other},
+		"X":  {Text, JSON, JSONB, Other},
+		"T":  {Text, Other},
+		"W":  {Int8, Text},
+		"AA": {Text, Other},
+		"WP": {Int8, Text},
+		"PV": {Int8, Text},
+		"IS": {Int8, Text, Other},
+		"NB": {Bytea, Text},
 	} {
 		f, _ := reflect.TypeFor[numbers]().FieldByName(field)
-		k, _ := kindOf(&column{typ: f.Type, index: f.Index})
-		for _, class := range classes {
-			if class.takes(k) {
-				t.Errorf("class %d takes %v: true; want false", class, f.Type)
+		k, _ := KindOf(f.Type)
+		for _, typ := range list {
+			if typ.Takes(k) {
+				t.Errorf("Type(%d).Takes(%v) = true; want false", typ, f.Type)
 			}
 		}
 	}
 }
 
-func TestEncodingARowNeedsNoMemory(t *testing.T) {
-	row := numbers{S: "text", T: time.Now()}
+func TestAppendFieldNeedsNoMemory(t *testing.T) {
+	row := numbers{S: "text", T: time.Now(), P: new(int32)}
 	v := reflect.ValueOf(&row).Elem()
-	var encoders []encoder
-	for name, class := range map[string]class{"I": int8Class, "D": float8Class, "B": boolClass, "S": textClass, "P": int4Class, "X": byteaClass, "T": timestamptzClass} {
-		f, _ := v.Type().FieldByName(name)
-		c := &column{name: name, typ: f.Type, index: f.Index}
-		k, pointer := kindOf(c)
-		encoders = append(encoders, encoder{column: c, kind: k, pointer: pointer, class: class})
-	}
 	b := make([]byte, 0, 1024)
-	for _, in := range []form{inArray, inCopy, inBinary} {
-		if n := testing.AllocsPerRun(100, func() {
-			for i := range encoders {
-				if _, ok := encoders[i].append(b, v, in); !ok {
-					t.Fatalf("append(%s) does not fit", encoders[i].name)
+	for _, f := range []Format{Array, Copy, Binary} {
+		for name, typ := range map[string]Type{"I": Int8, "D": Float8, "B": Bool, "S": Text, "P": Int4, "X": Bytea, "T": TimestampTZ} {
+			field := v.FieldByName(name)
+			k, _ := KindOf(field.Type())
+			if n := testing.AllocsPerRun(100, func() {
+				if _, ok := typ.AppendField(b, k, reflect.Indirect(field), f); !ok {
+					t.Fatalf("AppendField(%s) does not fit", name)
 				}
+			}); n != 0 {
+				t.Errorf("AppendField(%s, format %d) makes %v allocations; want 0", name, f, n)
 			}
-		}); n != 0 {
-			t.Errorf("form %d: %v allocations per row; want 0", in, n)
 		}
 	}
 }

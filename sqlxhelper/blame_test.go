@@ -1,13 +1,17 @@
 package sqlxhelper
 
 import (
+	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/mattn/go-sqlite3"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -47,7 +51,7 @@ func newLocated(t *testing.T, n int) (*writer, *load) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWriter(PostgreSQL, &config{}, walked, nil)
+	w, err := newWriter(traitsOf(PostgreSQL), &config{}, walked, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +185,7 @@ func TestRowsAtOneAddressAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWriter(MySQL, &config{}, walked, nil)
+	w, err := newWriter(traitsOf(MySQL), &config{}, walked, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,6 +262,39 @@ func TestTextOfAServerIsNotTakenForThatOfADriver(t *testing.T) {
 		var e *InsertError
 		if bound := w.bound(l, w.located(l, 0, 4, err)); !errors.As(bound, &e) || e.Row != -1 {
 			t.Errorf("bound(%v) = row %d; want -1", err, e.Row)
+		}
+	}
+}
+
+// A statement of one row has no other row to blame, but it may fail for reasons
+// that are no row's.
+func TestOneRowIsNamedOnlyForItsOwnFault(t *testing.T) {
+	w, l := newLocated(t, 1)
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{mattn(sqlite3.ErrConstraintUnique), 0},
+		{mattn(18), 0}, // too big
+		{mysql(1406), 0},
+		{postgres("23505"), 0},
+		{postgres("22001"), 0},
+		{mattn(8), -1}, // a readonly database
+		{mattn(13), -1},
+		{mattn(5), -1},
+		{mattn(1), -1}, // no such table
+		{mysql(1146), -1},
+		{mysql(1213), -1},
+		{postgres("42P01"), -1},
+		{postgres("57014"), -1},
+		{driver.ErrBadConn, -1},
+		{io.ErrUnexpectedEOF, -1},
+		{errors.New("invalid connection"), -1},
+		{context.Canceled, -1},
+	} {
+		var e *InsertError
+		if !errors.As(w.located(l, 0, 1, c.err), &e) || e.Row != c.want {
+			t.Errorf("located(%v) = row %d; want %d", c.err, e.Row, c.want)
 		}
 	}
 }

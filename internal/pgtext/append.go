@@ -1,0 +1,371 @@
+package pgtext
+
+import (
+	"database/sql/driver"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A Format is how a value is written.
+type Format uint8
+
+// The formats.
+const (
+	// Array is an element of the text of an array: {1,NULL,"a \"quoted\" element"}.
+	Array Format = iota
+	// Copy is a field in the text format of COPY, with \N for NULL.
+	Copy
+	// Binary is a field in the binary format of COPY: its length, and what the
+	// receive function of the type reads. The server takes four fifths of the time
+	// of Copy for it.
+	Binary
+)
+
+// AppendField appends what a field holds whose kind t takes. Nothing is behind a
+// pointer any more. v is addressable. If ok is false, b may have grown.
+func (t Type) AppendField(b []byte, k Kind, v reflect.Value, f Format) (_ []byte, ok bool) {
+	switch k {
+	case intKind:
+		return appendInt(b, t, v.Int(), f)
+	case uintKind:
+		n := v.Uint()
+		if n > math.MaxInt64 {
+			return b, false
+		}
+		return appendInt(b, t, int64(n), f)
+	case float32Kind, float64Kind:
+		return appendFloat(b, t, v.Float(), f)
+	case boolKind:
+		return appendBool(b, v.Bool(), f), true
+	case stringKind, namedStringKind:
+		return appendString(b, t, v.String(), f)
+	case bytesKind:
+		return appendBytes(b, v.Bytes(), f), true
+	case timeKind:
+		// By way of the pointer, which needs no memory, as the struct would.
+		return appendTime(b, t, *v.Addr().Interface().(*time.Time), f)
+	}
+	return b, false
+}
+
+// AppendValue appends one of the types of driver.Value, or an int. ok is false
+// for other types, and for those that t does not take; b may have grown then.
+func (t Type) AppendValue(b []byte, value driver.Value, f Format) (_ []byte, ok bool) {
+	if bytes, is := value.([]byte); value == nil || is && bytes == nil {
+		return AppendNull(b, f), true
+	}
+	if !t.Takes(kindOfValue(value)) {
+		return b, false
+	}
+	switch v := value.(type) {
+	case int64:
+		return appendInt(b, t, v, f)
+	case int:
+		return appendInt(b, t, int64(v), f)
+	case float64:
+		return appendFloat(b, t, v, f)
+	case bool:
+		return appendBool(b, v, f), true
+	case string:
+		return appendString(b, t, v, f)
+	case []byte:
+		return appendBytes(b, v, f), true
+	default:
+		return appendTime(b, t, v.(time.Time), f)
+	}
+}
+
+func kindOfValue(value driver.Value) Kind {
+	switch value.(type) {
+	case int64, int:
+		return intKind
+	case float64:
+		return float64Kind
+	case bool:
+		return boolKind
+	case string:
+		return stringKind
+	case []byte:
+		return bytesKind
+	case time.Time:
+		return timeKind
+	}
+	return 0
+}
+
+// AppendNull appends NULL.
+func AppendNull(b []byte, f Format) []byte {
+	switch f {
+	case Array:
+		return append(b, "NULL"...)
+	case Copy:
+		return append(b, `\N`...)
+	default:
+		return binary.BigEndian.AppendUint32(b, math.MaxUint32)
+	}
+}
+
+// appendInt appends n if it fits into the column.
+func appendInt(b []byte, t Type, n int64, f Format) (_ []byte, ok bool) {
+	switch t {
+	case Int2:
+		ok = int64(int16(n)) == n
+	case Int4:
+		ok = int64(int32(n)) == n
+	default:
+		ok = true
+	}
+	if f != Binary {
+		return strconv.AppendInt(b, n, 10), ok
+	}
+	switch t {
+	case Int2:
+		return append16(b, uint16(n)), ok
+	case Int4:
+		return append32(b, uint32(n)), ok
+	case Int8:
+		return append64(b, uint64(n)), ok
+	default:
+		return appendNumeric(b, n), ok
+	}
+}
+
+// appendNumeric appends the binary form of a numeric: how many digits to the
+// base of 10,000, the exponent of the first one, the sign, how many decimals
+// behind the point, and the digits.
+func appendNumeric(b []byte, n int64) []byte {
+	sign, rest := uint16(0), uint64(n)
+	if n < 0 {
+		sign, rest = 0x4000, -rest
+	}
+	var digits [5]uint16 // of 2^63
+	first := len(digits)
+	for ; rest > 0; rest /= 10000 {
+		first--
+		digits[first] = uint16(rest % 10000)
+	}
+	count := len(digits) - first
+	b = binary.BigEndian.AppendUint32(b, uint32(8+2*count))
+	b = binary.BigEndian.AppendUint16(b, uint16(count))
+	b = binary.BigEndian.AppendUint16(b, uint16(max(count-1, 0)))
+	b = binary.BigEndian.AppendUint16(b, sign)
+	b = binary.BigEndian.AppendUint16(b, 0)
+	for _, d := range digits[first:] {
+		b = binary.BigEndian.AppendUint16(b, d)
+	}
+	return b
+}
+
+// append16, append32 and append64 append a field of the binary form.
+func append16(b []byte, n uint16) []byte {
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, 2), n)
+}
+
+func append32(b []byte, n uint32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, 4), n)
+}
+
+func append64(b []byte, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), n)
+}
+
+// appendFloat appends the same number, as text the shortest from which it is
+// read. A float4 has to be one already: a driver rounds to it from the number,
+// and the server from the text, which may be a half that the number is not.
+func appendFloat(b []byte, t Type, x float64, f Format) (_ []byte, ok bool) {
+	finite := !math.IsNaN(x) && !math.IsInf(x, 0)
+	if f == Binary {
+		switch t {
+		case Float4:
+			return append32(b, math.Float32bits(float32(x))), !finite || float64(float32(x)) == x
+		case Float8:
+			return append64(b, math.Float64bits(x)), true
+		}
+		return b, false
+	}
+	switch t {
+	case Float4:
+		return strconv.AppendFloat(b, x, 'g', -1, 32), !finite || float64(float32(x)) == x
+	case Numeric:
+		// Before PostgreSQL 14 it has no infinity. It keeps the zeros that an
+		// exponent would stand for.
+		return strconv.AppendFloat(b, x, 'f', -1, 64), finite
+	default:
+		return strconv.AppendFloat(b, x, 'g', -1, 64), true
+	}
+}
+
+func appendBool(b []byte, v bool, f Format) []byte {
+	if f == Binary {
+		b = binary.BigEndian.AppendUint32(b, 1)
+		if v {
+			return append(b, 1)
+		}
+		return append(b, 0)
+	}
+	if v {
+		return append(b, 't')
+	}
+	return append(b, 'f')
+}
+
+// appendString appends s, unless PostgreSQL would refuse it: it takes no NUL, and
+// only UTF-8 here.
+func appendString(b []byte, t Type, s string, f Format) (_ []byte, ok bool) {
+	switch f {
+	case Array:
+		// Between quotes only the quote and the backslash have a meaning. Braces,
+		// commas, spaces and NULL have none.
+		b, ok = appendEscaped(append(b, '"'), s, &arrayEscapes)
+		return append(b, '"'), ok
+	case Copy:
+		// COPY also gives a meaning to \. at the start of a line. A string cannot
+		// form that, because its backslash is doubled.
+		return appendEscaped(b, s, &copyEscapes)
+	}
+	if !t.Binary(stringKind) {
+		return b, false
+	}
+	n := len(s)
+	if t == JSONB {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(n+1)), 1) // its version
+	} else {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	}
+	return append(b, s...), strings.IndexByte(s, 0) < 0 && utf8.ValidString(s)
+}
+
+// escapes has the byte that is written after a backslash for another one, or 0
+// for a byte that is written as it is.
+type escapes [utf8.RuneSelf]byte
+
+var (
+	arrayEscapes = escapes{0: '0', '"': '"', '\\': '\\'}
+	copyEscapes  = escapes{0: '0', '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r'}
+)
+
+// appendEscaped appends s with its escapes. ok is false if s holds a NUL, or is
+// not UTF-8.
+func appendEscaped(b []byte, s string, e *escapes) (_ []byte, ok bool) {
+	start, ascii := 0, true
+	for i := range len(s) {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			ascii = false
+			continue
+		}
+		if e[c] == 0 {
+			continue
+		}
+		if c == 0 {
+			return b, false
+		}
+		b = append(append(b, s[start:i]...), '\\', e[c])
+		start = i + 1
+	}
+	return append(b, s[start:]...), ascii || utf8.ValidString(s)
+}
+
+// appendBytes appends a bytea, as text \x and hexadecimal digits; its backslash
+// is doubled in both forms. A nil slice is NULL to every driver.
+func appendBytes(b []byte, v []byte, f Format) []byte {
+	if v == nil {
+		return AppendNull(b, f)
+	}
+	if f == Binary {
+		return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+	}
+	if f == Array {
+		b = append(b, '"')
+	}
+	b = hex.AppendEncode(append(b, `\\x`...), v)
+	if f == Array {
+		b = append(b, '"')
+	}
+	return b
+}
+
+// appendTime appends a time with microseconds, which is what the database has.
+// Columns without a time zone get the clock of the time's own zone from drivers
+// that ask for the column's type and that of UTC from those that do not, so only
+// times for which both are the same are on the list. So are the years from 1 to
+// 9999: outside of them the forms of the drivers differ, or fail.
+//
+// A lib/pq that was told to take some time of that range for infinity
+// (EnableInfinityTs) is not asked.
+func appendTime(b []byte, t Type, at time.Time, f Format) (_ []byte, ok bool) {
+	if t != TimestampTZ {
+		if _, offset := at.Zone(); offset != 0 {
+			return b, false
+		}
+	}
+	at = at.UTC()
+	year, month, day := at.Date()
+	if year < 1 || year > 9999 {
+		return b, false
+	}
+	if f == Binary {
+		// Seconds since 2000, and a nanosecond is never negative.
+		seconds := at.Unix() - 946684800
+		if t == Date {
+			days := seconds / 86400
+			if seconds%86400 < 0 {
+				days--
+			}
+			return append32(b, uint32(days)), true
+		}
+		return append64(b, uint64(seconds*1_000_000+int64(at.Nanosecond()/1000))), true
+	}
+	if f == Array {
+		b = append(b, '"')
+	}
+	b = appendDigits(b, year, 4)
+	b = appendDigits(append(b, '-'), int(month), 2)
+	b = appendDigits(append(b, '-'), day, 2)
+	if t != Date {
+		hour, minute, second := at.Clock()
+		b = appendDigits(append(b, ' '), hour, 2)
+		b = appendDigits(append(b, ':'), minute, 2)
+		b = appendDigits(append(b, ':'), second, 2)
+		if micros := at.Nanosecond() / 1000; micros > 0 {
+			b = appendDigits(append(b, '.'), micros, 6)
+		}
+	}
+	if t == TimestampTZ {
+		b = append(b, "+00"...)
+	}
+	if f == Array {
+		b = append(b, '"')
+	}
+	return b, true
+}
+
+// Truncate cuts a time, or the one behind a pointer, to the microseconds that
+// PostgreSQL stores. Any other value is returned as it is.
+func Truncate(value any) any {
+	switch t := value.(type) {
+	case time.Time:
+		return t.Truncate(time.Microsecond)
+	case *time.Time:
+		if t != nil {
+			return t.Truncate(time.Microsecond)
+		}
+	}
+	return value
+}
+
+// appendDigits appends n with leading zeros.
+func appendDigits(b []byte, n, width int) []byte {
+	b = append(b, "000000"[:width]...)
+	for i := len(b) - 1; n > 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return b
+}

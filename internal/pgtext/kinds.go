@@ -1,0 +1,133 @@
+package pgtext
+
+import (
+	"database/sql/driver"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// A Kind is what a Go type holds. The zero value is a type whose values are not
+// written here.
+type Kind uint8
+
+const (
+	intKind Kind = iota + 1
+	uintKind
+	float32Kind
+	float64Kind
+	boolKind
+	stringKind
+	namedStringKind // of a type that is not string itself
+	bytesKind
+	timeKind
+	// ValueKind is a driver.Valuer or an any: each value decides.
+	ValueKind
+)
+
+var (
+	valuerType = reflect.TypeFor[driver.Valuer]()
+	timeType   = reflect.TypeFor[time.Time]()
+)
+
+// kinds are those of the kinds of reflect, for types without methods that matter.
+var kinds = map[reflect.Kind]Kind{
+	reflect.Int: intKind, reflect.Int8: intKind, reflect.Int16: intKind, reflect.Int32: intKind, reflect.Int64: intKind,
+	reflect.Uint: uintKind, reflect.Uint8: uintKind, reflect.Uint16: uintKind, reflect.Uint32: uintKind, reflect.Uint64: uintKind,
+	reflect.Float32: float32Kind, reflect.Float64: float64Kind, reflect.Bool: boolKind,
+	reflect.String: namedStringKind,
+}
+
+// KindOf returns what a type holds. pointer reports that it does so behind a
+// pointer, which may be nil.
+func KindOf(t reflect.Type) (k Kind, pointer bool) {
+	switch {
+	case t == reflect.TypeFor[types.Snowflake]():
+		return intKind, false
+	case IsValuer(t):
+		if IsNative(t) {
+			return 0, false
+		}
+		return ValueKind, false
+	case t.Kind() == reflect.Interface:
+		// With a method it may be that of a Valuer, or one that pgx looks for.
+		if t.NumMethod() == 0 {
+			return ValueKind, false
+		}
+		return 0, false
+	case t.Kind() == reflect.Pointer:
+		if t = t.Elem(); IsValuer(t) {
+			return 0, false
+		}
+		pointer = true
+	}
+	switch {
+	case t == timeType:
+		return timeKind, pointer
+	case namesItself(t) || namesItself(reflect.PointerTo(t)):
+		return 0, false
+	case t == reflect.TypeFor[string]():
+		return stringKind, pointer
+	case t == reflect.TypeFor[[]byte]():
+		// Other slices may be json.RawMessage, which is text to pgx in some modes.
+		return bytesKind, pointer
+	}
+	return kinds[t.Kind()], pointer
+}
+
+// IsValuer reports whether t, or a pointer to one, is a driver.Valuer.
+func IsValuer(t reflect.Type) bool {
+	return t.Implements(valuerType) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(valuerType)
+}
+
+// IsNative reports whether a driver.Valuer, or a type that becomes one behind a
+// pointer, has a method that speaks of a package pgtype. All types of such a
+// package that are a driver.Valuer have one, and so have types that embed one.
+// pgx asks them by these methods, in all its versions, and not by Value, which
+// loses something: a date becomes an instant in its time zone.
+func IsNative(t reflect.Type) bool {
+	if !t.Implements(valuerType) && t.Kind() != reflect.Pointer {
+		t = reflect.PointerTo(t)
+	}
+	if known, ok := natives.Load(t); ok {
+		return known.(bool)
+	}
+	native := false
+	for i := range t.NumMethod() {
+		method := t.Method(i).Type
+		for j := range method.NumIn() {
+			native = native || ofPgtype(method.In(j))
+		}
+		for j := range method.NumOut() {
+			native = native || ofPgtype(method.Out(j))
+		}
+	}
+	natives.Store(t, native)
+	return native
+}
+
+// natives holds what IsNative has found, by reflect.Type: it is asked about each
+// value in fields of interface types.
+var natives sync.Map
+
+func ofPgtype(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return strings.HasSuffix(t.PkgPath(), "/pgtype")
+}
+
+// namesItself reports whether a type has a method by which pgx, in some mode or
+// version, asks a value what it is, instead of looking at its kind: String, or
+// one of the interfaces in pgtype such as Int64Valuer.
+func namesItself(t reflect.Type) bool {
+	for i := range t.NumMethod() {
+		if name := t.Method(i).Name; name == "String" || strings.HasSuffix(name, "Value") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package pgtext
+
+// A Type is what column types have in common that take the same Go values. The
+// zero value is none.
+type Type uint8
+
+// The types.
+const (
+	// Other takes text, and hands it to the input function of the column's type
+	// as INSERT does: uuid, inet, interval, citext and so on.
+	Other Type = iota + 1
+	Text       // text, varchar, char and enums
+	JSON
+	JSONB
+	Bytea
+	Bool
+	Int2
+	Int4
+	Int8
+	Numeric
+	Float4
+	Float8
+	TimestampTZ
+	Timestamp
+	Date
+)
+
+// The types that take more than text, by their OIDs, which never change. They
+// are not known by name, because anybody can make a type of the name int4.
+var byOID = map[int64]Type{
+	16: Bool, 17: Bytea, 20: Int8, 21: Int2, 23: Int4,
+	700: Float4, 701: Float8, 1700: Numeric,
+	1082: Date, 1114: Timestamp, 1184: TimestampTZ,
+	25: Text, 1042: Text, 1043: Text,
+	114: JSON, 3802: JSONB,
+}
+
+// TypeOf returns the type of a column by the OID of its type. enum reports
+// whether that is an enum.
+func TypeOf(oid int64, enum bool) Type {
+	if t := byOID[oid]; t != 0 {
+		return t
+	}
+	if enum {
+		return Text
+	}
+	return Other
+}
+
+// A set is a set of types.
+type set uint16
+
+func setOf(list ...Type) (s set) {
+	for _, t := range list {
+		s |= 1 << t
+	}
+	return s
+}
+
+// taken has the types that take a kind in at least some rows.
+var taken = [...]set{
+	// Not text and not floats: lib/pq sends any text, pgx wants numbers there.
+	intKind:  setOf(Int2, Int4, Int8, Numeric),
+	uintKind: setOf(Int2, Int4, Int8, Numeric),
+	// As a float8 it is 0.1 in the modes of pgx that send text, and
+	// 0.10000000149011612 in the others.
+	float32Kind: setOf(Float4),
+	float64Kind: setOf(Float4, Float8, Numeric),
+	boolKind:    setOf(Bool),
+	// In a bytea, pgx has the server read escapes and lib/pq does not.
+	stringKind: ^setOf(Bytea),
+	// In other types some versions of pgx change it: in json to a JSON string.
+	namedStringKind: setOf(Text),
+	// In json and text, two modes of pgx write \x…, the others the bytes.
+	bytesKind: setOf(Bytea),
+	timeKind:  setOf(TimestampTZ, Timestamp, Date),
+	ValueKind: ^set(0),
+}
+
+// Takes reports whether t takes a kind in at least some rows.
+func (t Type) Takes(k Kind) bool { return taken[k]&(1<<t) != 0 }
+
+// Binary reports whether t has a binary form for a kind, in at least some rows.
+// Text that the server would have to parse has none.
+func (t Type) Binary(k Kind) bool {
+	switch k {
+	case stringKind, namedStringKind:
+		return t == Text || t == JSON || t == JSONB
+	case float64Kind:
+		return t != Numeric
+	}
+	return t != Other
+}

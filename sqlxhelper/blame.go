@@ -1,0 +1,389 @@
+package sqlxhelper
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/sqlerror"
+)
+
+// located makes an [*InsertError] of what the database said to a statement with
+// n rows of l, from l.rows[first] on.
+func (w *writer) located(l *load, first, n int, err error) error {
+	e := &InsertError{Table: l.table, First: first, Last: first + n - 1, Rows: len(l.rows), Row: -1, Err: err}
+	if n == 1 && sqlerror.RowFault(err) {
+		w.blame(e, l, first)
+	}
+	w.failed = l
+	return e
+}
+
+// blame sets the row of e.
+func (w *writer) blame(e *InsertError, l *load, row int) {
+	e.Row, e.Path, e.Key = row, w.path(l, row), *l.plan.id(l.rows[row])
+}
+
+// path names a row of a load. It is for errors: it looks at all rows. Two may have
+// one address, if one is a struct in the other, but not two of one type.
+func (w *writer) path(l *load, row int) string {
+	at := l.rows[row].Addr().Pointer()
+	for i, row := range w.rows.structs {
+		if n := w.rows.node(i); n.plan == l.plan && row.Addr().Pointer() == at {
+			return w.rows.path(n)
+		}
+	}
+	return fmt.Sprintf("%v[%d]", l.plan.typ, row)
+}
+
+// candidate returns the row that PostgreSQL may speak of, when it says the values
+// of a violated key, or the whole row. It proves nothing: the values may be those
+// of another table, or of what a trigger has made of another row.
+func candidate(l *load, first, n int, err error) (row int, ok bool) {
+	for e := range sqlerror.Tree(err) {
+		detail := sqlerror.Text(e, "Detail")
+		switch state := sqlerror.Of(e).State; state {
+		case "23505", "23503": // unique_violation, foreign_key_violation
+			return byValues(l, first, n, detail, state == "23503")
+		case "23502", "23514": // not_null_violation, check_violation
+			return byKey(l, first, n, detail)
+		}
+	}
+	return 0, false
+}
+
+// copied finds the row of a COPY that failed: PostgreSQL says the line. If it
+// says more than one, the others are of what a trigger does, or of a value.
+func (w *writer) copied(l *load, err error) error {
+	var e *InsertError
+	if !errors.As(err, &e) || e.Row >= 0 {
+		return err
+	}
+	table := l.table[strings.LastIndexByte(l.table, '.')+1:]
+	for said := range sqlerror.Tree(e.Err) {
+		where := sqlerror.Text(said, "Where")
+		if line, found := copyLine(where, table); found && line <= e.Last-e.First+1 && strings.Count(where, "COPY ") == 1 {
+			w.blame(e, l, e.First+line-1)
+		}
+	}
+	return err
+}
+
+// copyLine reads the number in "COPY orders, line 17, column sku: …", whatever
+// the language of the server calls a line.
+func copyLine(where, table string) (line int, found bool) {
+	rest, found := strings.CutPrefix(where, "COPY "+table+", ")
+	if !found {
+		return 0, false
+	}
+	_, rest, _ = strings.Cut(rest, " ")
+	end := 0
+	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
+		end++
+	}
+	line, err := strconv.Atoi(rest[:end])
+	return line, err == nil && line > 0
+}
+
+// byValues finds the row with the values in "Key (a, b)=(1, x) already exists.".
+// If several have them, it may be any, unless each of them is wrong: then it is
+// the first.
+func byValues(l *load, first, n int, detail string, each bool) (row int, ok bool) {
+	_, rest, found := strings.Cut(detail, "(")
+	names, values, also := strings.Cut(rest, ")=(")
+	end := strings.LastIndexByte(values, ')')
+	if !found || !also || end < 0 {
+		return 0, false
+	}
+	values = values[:end]
+	var columns []*column
+	for name := range strings.SplitSeq(names, ", ") {
+		i := slices.IndexFunc(l.columns, func(c column) bool { return c.name == strings.Trim(name, `"`) })
+		if i < 0 {
+			return 0, false // an expression, or what the database has filled in
+		}
+		columns = append(columns, &l.columns[i])
+	}
+	for i := first; i < first+n; i++ {
+		var have strings.Builder
+		for c, column := range columns {
+			text, known := column.text(l.rows[i])
+			if !known {
+				return 0, false
+			}
+			if c > 0 {
+				have.WriteString(", ")
+			}
+			have.WriteString(text)
+		}
+		if have.String() != values {
+			continue
+		}
+		if ok {
+			return 0, false
+		}
+		row, ok = i, true
+		if each {
+			break
+		}
+	}
+	return row, ok
+}
+
+// byKey finds the row of "Failing row contains (1, x, …)." by its key. Another
+// column may have the key of another row, so the foreign keys have to be there too.
+// If it may be several, it is none.
+func byKey(l *load, first, n int, detail string) (row int, ok bool) {
+	_, values, found := strings.Cut(detail, "(")
+	if !found {
+		return 0, false
+	}
+	said := map[string]bool{}
+	for value := range strings.SplitSeq(strings.TrimRight(values, ")."), ", ") {
+		said[value] = true
+	}
+	for i := first; i < first+n; i++ {
+		if !said[l.plan.id(l.rows[i]).String()] {
+			continue
+		}
+		other := slices.ContainsFunc(l.columns, func(c column) bool {
+			if !c.holdsKey() {
+				return false
+			}
+			id, null := c.foreignKey(l.rows[i])
+			return !null && !said[id.String()]
+		})
+		if other {
+			continue
+		}
+		if ok {
+			return 0, false
+		}
+		row, ok = i, true
+	}
+	return row, ok
+}
+
+// text returns what the column of a row looks like in a message. It is not known
+// of types whose looks are the database's choice.
+func (c *column) text(row reflect.Value) (text string, known bool) {
+	v, err := c.argument(row)
+	if err != nil {
+		return "", false
+	}
+	if v, err = driver.DefaultParameterConverter.ConvertValue(v); err != nil {
+		return "", false
+	}
+	switch v := v.(type) {
+	case nil:
+		return "\x00", true // like no text that PostgreSQL says: NULL violates no key
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case string:
+		return v, true
+	}
+	return "", false
+}
+
+// bound finds the row and the field of a value that could not be bound in a
+// statement of VALUES. The driver or PostgreSQL says its number.
+func (w *writer) bound(l *load, err error) error {
+	var e *InsertError
+	if !errors.As(err, &e) {
+		return err
+	}
+	at, found := 0, false
+	for said := range sqlerror.Tree(e.Err) {
+		if found {
+			break // what is within may be anybody's text
+		}
+		for i, place := range []struct {
+			text, lead string
+		}{
+			{said.Error(), "failed to encode args["}, // pgx, counting from 0
+			{said.Error(), "sql: converting argument $"},
+			{sqlerror.Text(said, "Where"), "unnamed portal parameter $"}, // for values that were sent as text
+		} {
+			if server := sqlerror.Of(said) != (sqlerror.Answer{}); server != (i == 2) || i == 2 && !strings.HasPrefix(place.text, place.lead) {
+				continue // the text of a server may be that of a trigger
+			}
+			_, rest, ok := strings.Cut(place.text, place.lead)
+			if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+				rest = rest[:end]
+			}
+			if n, failed := strconv.Atoi(rest); ok && failed == nil {
+				at, found = n-min(i, 1), true
+			}
+		}
+	}
+	if found && at >= 0 && at < (e.Last-e.First+1)*len(l.columns) {
+		e.Field = l.columns[at%len(l.columns)].field
+		w.blame(e, l, e.First+at/len(l.columns))
+	}
+	return err
+}
+
+// narrow finds the row for which the database refused a statement of several, on
+// SQLite and MySQL. There the statement is undone and the transaction goes on, so
+// parts of it can be sent again. The first half goes first. A half that fails is
+// undone and cut in two. A half that does not fail stays, because the row may have
+// failed for one before it in the same statement. That takes two statements for
+// each doubling of the rows. All of it is rolled back with the call.
+//
+// SQLite has constraints that make an exception, and after these nothing is sent
+// again. One that is declared ON CONFLICT ROLLBACK ends the whole transaction, and
+// what was sent then would be stored. ON CONFLICT FAIL keeps the rows before the
+// bad one, which would then be duplicates of themselves. And a row counts only if
+// it fails by itself as the statement did, to the letter.
+//
+// The error of the statement is returned, whatever happens here.
+func (w *writer) narrow(ctx context.Context, s session, l *load, err error) error {
+	var e *InsertError
+	if !s.inTx || !w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || !sqlerror.RowFault(err) || ctx.Err() != nil || !w.undone(ctx, s, l) {
+		return err
+	}
+	send := func(first, n int) error {
+		args := arguments{writer: w, load: l, next: first}
+		if fit, err := args.fit(n); err != nil || fit < n {
+			return errSeveral // cannot be, for these rows were sent together
+		}
+		_, err := s.db.ExecContext(ctx, w.dialect.insertText(l.head, len(l.columns), n)+l.tail, args.of(n)...)
+		return err
+	}
+	first, n := e.First, e.Last-e.First+1
+	for n > 1 {
+		half := n / 2
+		switch failed := send(first, half); {
+		case failed == nil:
+			first, n = first+half, n-half
+		case sqlerror.RowFault(failed) && w.undone(ctx, s, l):
+			n = half
+		default:
+			return err
+		}
+	}
+	last := send(first, 1)
+	if last == nil || withoutRow(last) != withoutRow(e.Err) || !w.undone(ctx, s, l) {
+		return err
+	}
+	if foreignKey(last) && first < e.Last && send(first+1, e.Last-first) != nil {
+		return err
+	}
+	w.blame(e, l, first)
+	return err
+}
+
+// withoutRow returns the text of an error without the row that MySQL counts, at
+// its end. That is one of the statement, or of one that a trigger runs.
+func withoutRow(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, " at row "); i >= 0 {
+		if _, failed := strconv.Atoi(text[i+len(" at row "):]); failed == nil {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// foreignKey reports whether SQLite says that a parent is missing. It looks when
+// a statement ends, and says it of all foreign keys alike: a row may refer to one
+// after it, and then fails without being to blame. It is if the rest goes without
+// it.
+func foreignKey(err error) bool {
+	const code = 19 | 3<<8 // SQLITE_CONSTRAINT_FOREIGNKEY
+	for a := range sqlerror.Answers(err) {
+		if a.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// undone reports whether the statement that has just failed is undone, and nothing
+// else with it.
+func (w *writer) undone(ctx context.Context, s session, l *load) bool {
+	if !w.dialect.partial {
+		return true
+	}
+	kept := 1
+	err := w.query(ctx, s, l, "SELECT changes()", nil, func(rows *sql.Rows) error { return rows.Scan(&kept) })
+	if err != nil || kept > 0 {
+		return false
+	}
+	if _, err := s.db.ExecContext(ctx, "BEGIN"); err != nil {
+		return true // there is a transaction
+	}
+	_, _ = s.db.ExecContext(ctx, "ROLLBACK")
+	return false
+}
+
+// narrowAlone does the same after a statement that was alone and so had no
+// transaction, in one that is rolled back.
+func (w *writer) narrowAlone(ctx context.Context, pool beginner, err error) error {
+	var e *InsertError
+	if !w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || !sqlerror.RowFault(err) || ctx.Err() != nil {
+		return err
+	}
+	_ = inTx(ctx, pool, nil, func(tx *sqlx.Tx) error {
+		return w.narrow(ctx, session{tx, true}, &w.loads[0], err)
+	})
+	return err
+}
+
+// errUndo undoes what prove has sent.
+var errUndo = errors.New("undo")
+
+// prove finds the row for which PostgreSQL refused a statement, when the call is
+// undone. The server names the values of a key or of a row. Which row has them is
+// a guess until that row is sent by itself, and refused in the same words.
+//
+// The error of the call is returned, whatever happens here, with ErrTxBroken if it
+// has cost the transaction.
+func (w *writer) prove(ctx context.Context, c conn, err error) error {
+	var e *InsertError
+	if w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || w.failed == nil || ctx.Err() != nil || errors.Is(err, ErrTxBroken) {
+		return err
+	}
+	l := w.failed
+	row, ok := candidate(l, e.First, e.Last-e.First+1, e.Err)
+	if !ok {
+		return err
+	}
+	send := func(db statementer) error {
+		args := arguments{writer: w, load: l, next: row}
+		if _, err := args.fit(1); err != nil {
+			return err
+		}
+		_, refused := db.ExecContext(ctx, w.dialect.insertText(l.head, len(l.columns), 1)+l.tail, args.of(1)...)
+		if refused != nil && words(refused) == words(e.Err) {
+			w.blame(e, l, row)
+		}
+		return errUndo
+	}
+	if c.pool != nil {
+		_ = inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return send(tx) })
+		return err
+	}
+	if again := inSavepoint(ctx, c.db, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
+		return fmt.Errorf("%w; then %w", err, again)
+	}
+	return err
+}
+
+// words returns what PostgreSQL has said: the message, the values, and where it
+// happened.
+func words(err error) [3]string {
+	for e := range sqlerror.Tree(err) {
+		if sqlerror.Of(e).State != "" {
+			return [3]string{e.Error(), sqlerror.Text(e, "Detail"), sqlerror.Text(e, "Where")}
+		}
+	}
+	return [3]string{}
+}
