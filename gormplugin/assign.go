@@ -3,7 +3,6 @@ package gormplugin
 import (
 	"fmt"
 	"reflect"
-	"unsafe"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -98,9 +97,6 @@ func (in *installation) fill(stmt *gorm.Statement) ([]types.Snowflake, error) {
 		return nil, err
 	}
 	columns := written(stmt, p.columns)
-	if len(columns) == 1 && columns[0].plain && all.regular() {
-		return in.fillPlain(stmt, all, &columns[0])
-	}
 	missing := 0
 	for i := range all.len() {
 		r := all.at(i)
@@ -132,79 +128,6 @@ func (in *installation) fill(stmt *gorm.Statement) ([]types.Snowflake, error) {
 		}
 	}
 	return ids[:next], nil
-}
-
-// fillPlain does the same for what nearly every model has: a single column of type
-// types.Snowflake that lies in the row itself. It takes a tenth of the time of the
-// way above, which asks reflection for each place, twice.
-func (in *installation) fillPlain(stmt *gorm.Statement, all rows, c *column) ([]types.Snowflake, error) {
-	keys := all.keys(c)
-	missing := 0
-	for i := range keys.n {
-		if *keys.at(i) == 0 {
-			missing++
-		}
-	}
-	if missing == 0 {
-		return nil, nil
-	}
-	ids, err := in.reserve(stmt, missing)
-	if err != nil {
-		return nil, err
-	}
-	next := 0
-	for i := range keys.n {
-		if key := keys.at(i); *key == 0 { // asked again, as above
-			*key = ids[next]
-			next++
-		}
-	}
-	return ids[:next], nil
-}
-
-// plainKeys are the places of a plain column in rows that can be set.
-//
-// The addresses are computed, not asked for. That is safe: layoutOf has compared
-// the type of the rows with that of the model, whose offset it is; rowsOf has seen
-// that no pointer is nil; and first keeps the rows alive.
-type plainKeys struct {
-	first    unsafe.Pointer // of the first row, or of the first pointer to one
-	stride   uintptr        // from one to the next
-	offset   uintptr        // of the key in a row
-	pointers bool
-	n        int
-}
-
-// regular reports whether keys can tell the places: those of structs that can be
-// set, at an address that is known. An array of pointers that was passed by value
-// has settable rows and no address.
-func (r rows) regular() bool {
-	return r.maps == nil && r.settable(0) && (r.structs.Kind() == reflect.Slice || r.structs.CanAddr())
-}
-
-// keys returns the places of a plain column, of rows that are regular.
-func (r rows) keys(c *column) plainKeys {
-	v := r.structs
-	k := plainKeys{offset: c.offset, n: r.len()}
-	switch v.Kind() {
-	case reflect.Slice:
-		k.first = v.UnsafePointer()
-	default: // a struct, or an array of structs or pointers
-		k.first = v.Addr().UnsafePointer()
-	}
-	if v.Kind() != reflect.Struct {
-		elem := v.Type().Elem()
-		k.stride, k.pointers = elem.Size(), elem.Kind() == reflect.Pointer
-	}
-	return k
-}
-
-func (k *plainKeys) at(i int) *types.Snowflake {
-	row := unsafe.Add(k.first, uintptr(i)*k.stride)
-	if k.pointers {
-		row = *(*unsafe.Pointer)(row)
-	}
-	return (*types.Snowflake)(unsafe.Add(row, k.offset))
 }
 
 func (in *installation) reserve(stmt *gorm.Statement, n int) ([]types.Snowflake, error) {

@@ -82,7 +82,6 @@ type Placement struct {
 	} `gorm:"embedded"`
 }
 
-// The places of plain keys are computed, for every form in which GORM takes rows.
 func TestKeysAreStoredWhereTheyAreInEveryFormOfRows(t *testing.T) {
 	db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
