@@ -1,7 +1,6 @@
 package gormplugin
 
 import (
-	"fmt"
 	"strings"
 
 	"gorm.io/gorm/clause"
@@ -310,18 +309,6 @@ func mysqlTable(c *checker, name string) (*table, error) {
 		t.columns = append(t.columns, col)
 	}
 	return t, err
-}
-
-// typeParts takes "numeric(20,0)" apart.
-func typeParts(typ string) (base string, precision, scale int) {
-	base, rest, ok := strings.Cut(typ, "(")
-	if ok {
-		inside, _, _ := strings.Cut(rest, ")")
-		if n, _ := fmt.Sscanf(inside, "%d,%d", &precision, &scale); n == 0 {
-			precision = 0
-		}
-	}
-	return strings.TrimSpace(base), precision, scale
 }
 
 // decimalClass returns the class of a decimal number; a precision of 0 is not

@@ -66,8 +66,7 @@ func (g *graph) vertexOf(t reflect.Type) (*vertex, error) {
 		return nil, p.err
 	}
 	m := &vertex{schema: s, columns: p.columns}
-	rels := &s.Relationships
-	for _, rel := range slices.Concat(rels.BelongsTo, rels.HasOne, rels.HasMany, rels.Many2Many) {
+	for _, rel := range relationships(s) {
 		if !rel.Field.Creatable {
 			continue // GORM does not store it with the row either
 		}
