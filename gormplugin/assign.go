@@ -2,349 +2,68 @@ package gormplugin
 
 import (
 	"fmt"
-	"reflect"
-	"unsafe"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/schema"
-
-	"github.com/snowkey/snowkey/types"
 )
 
-// Where GORM remembers, in the settings of a statement and of all that it saves
-// along the way, what it saved already. It is there when an association is
-// created, and not when a caller creates.
-const savedAssociations = "gorm:saved_association_map"
-
-// Where a [creation] waits in the settings of its statement.
-const creationSetting = "snowkey:creation"
-
-// A creation is what the callbacks of one statement tell each other.
-type creation struct {
-	fresh  []types.Snowflake // the keys assigned by this statement
-	nested bool              // an association of another statement
-	active []column          // the columns that the statement writes; set by ensure
-	sent   []any             // what it writes there, row by row; set by ensure
-}
-
-// at returns what is sent for row i in active column c.
-func (s *creation) at(i, c int) any { return s.sent[i*len(s.active)+c] }
-
-// assign is the first create callback: it gives a key to every row that lacks
-// one. Associations are created by statements of their own, which come by here
-// too, so the whole graph is covered without looking into it.
+// assign is the first create callback. It assigns a key to every row that lacks one.
+// GORM creates associations with statements of their own, which have this callback
+// too, so it does not look into the graph.
 func (in *installation) assign(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil {
 		return
 	}
-	fresh, err := in.fill(stmt)
-	if err != nil {
+	c, err := in.newCreation(stmt)
+	if c == nil {
 		_ = db.AddError(err)
 		return
 	}
-	if nested(stmt) {
-		in.once(stmt, len(fresh))
-	}
-	if _, ok := upsertOf(stmt); ok {
-		stmt.Settings.Store(creationSetting, &creation{fresh: fresh, nested: nested(stmt)})
-	}
-}
-
-// once leaves a pointer that stands at several places of an association's slice at
-// the first alone. GORM makes that slice, and tells rows apart by their keys if at
-// all: one row to which several others point, and which has no key yet, is in it
-// several times over. So would be, in the statement after that, each child of it, in
-// an upsert that PostgreSQL refuses, for it may not update a row twice.
-//
-// The slice of a caller stays as it is: what is in it twice is to be created twice,
-// and the database says what is wrong with that. fresh is how many keys the statement
-// has assigned.
-func (in *installation) once(stmt *gorm.Statement, fresh int) {
-	v := stmt.ReflectValue
-	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Pointer {
+	if err = c.fill(in.src); err != nil {
+		_ = db.AddError(err)
 		return
 	}
-	if fresh == v.Len()*len(in.model(stmt).plan().columns) {
-		return // each got its keys just now, at its first place: it has no second
+	if c.nested {
+		c.dedupe()
 	}
-	// A new slice and not a shorter one: that of GORM may yet be read.
-	list, seen := reflect.MakeSlice(v.Type(), 0, v.Len()), make(map[uintptr]bool, v.Len())
-	for i := range v.Len() {
-		if p := v.Index(i); !seen[p.Pointer()] {
-			seen[p.Pointer()] = true
-			list = reflect.Append(list, p)
-		}
-	}
-	if list.Len() < v.Len() {
-		stmt.Dest, stmt.ReflectValue = list.Interface(), list
-	}
+	stmt.Settings.Store(creationSetting, c)
 }
 
-// nested reports whether stmt saves an association of another statement.
-func nested(stmt *gorm.Statement) bool {
-	_, ok := stmt.Settings.Load(savedAssociations)
-	return ok
-}
-
-// fill assigns the keys that are missing, all or none, and returns them.
-func (in *installation) fill(stmt *gorm.Statement) ([]types.Snowflake, error) {
-	p := in.model(stmt).plan()
-	if p.err != nil || len(p.columns) == 0 {
-		return nil, p.err
+// fill assigns the missing keys, all or none.
+func (c *creation) fill(src Source) error {
+	if err := c.read(); err != nil {
+		return err
 	}
-	all, err := rowsOf(stmt)
-	if err != nil || all.len() == 0 {
-		return nil, err
-	}
-	columns := written(stmt, p.columns)
-	if len(columns) == 1 && columns[0].plain && all.regular() {
-		return in.fillPlain(stmt, all, &columns[0])
-	}
-	missing := 0
-	for i := range all.len() {
-		r := all.at(i)
-		for c := range columns {
-			if columns[c].empty(stmt.Context, r) {
+	ctx, missing := c.stmt.Context, 0
+	for i := range c.rows.len() {
+		r := c.rows.at(i)
+		for k := range c.columns {
+			if c.columns[k].empty(ctx, r) {
 				missing++
 			}
 		}
 	}
 	if missing == 0 {
-		return nil, nil
+		return nil
 	}
-	if !all.settable(0) { // nor is any other
-		return nil, unaddressable(stmt.Schema)
+	if !c.rows.settable(0) { // then no row is
+		return unaddressable(c.stmt.Schema)
 	}
-	ids, err := in.reserve(stmt, missing)
+	ids, err := reserve(ctx, src, missing)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("gormplugin: %d keys for %s: %w", missing, c.stmt.Schema.Name, err)
 	}
 	next := 0
-	for i := range all.len() {
-		r := all.at(i)
-		for c := range columns {
-			// Asked again: one pointer may stand at two places, and is one row.
-			if columns[c].empty(stmt.Context, r) {
-				columns[c].assign(stmt.Context, r, ids[next])
+	for i := range c.rows.len() {
+		r := c.rows.at(i)
+		for k := range c.columns {
+			// Checked again, because one pointer may be in the slice twice.
+			if c.columns[k].empty(ctx, r) {
+				c.columns[k].assign(ctx, r, ids[next])
 				next++
 			}
 		}
 	}
-	return ids[:next], nil
-}
-
-// fillPlain does the same for what nearly every model has: a single column of type
-// types.Snowflake that lies in the row itself. It takes a tenth of the time of the
-// way above, which asks reflection for each place, twice.
-func (in *installation) fillPlain(stmt *gorm.Statement, all rows, c *column) ([]types.Snowflake, error) {
-	keys := all.keys(c)
-	missing := 0
-	for i := range keys.n {
-		if *keys.at(i) == 0 {
-			missing++
-		}
-	}
-	if missing == 0 {
-		return nil, nil
-	}
-	ids, err := in.reserve(stmt, missing)
-	if err != nil {
-		return nil, err
-	}
-	next := 0
-	for i := range keys.n {
-		if key := keys.at(i); *key == 0 { // asked again, as above
-			*key = ids[next]
-			next++
-		}
-	}
-	return ids[:next], nil
-}
-
-// plainKeys are the places of a plain column in rows that can be set.
-//
-// The addresses are computed, not asked for. That is safe: layoutOf has compared
-// the type of the rows with that of the model, whose offset it is; rowsOf has seen
-// that no pointer is nil; and first keeps the rows alive.
-type plainKeys struct {
-	first    unsafe.Pointer // of the first row, or of the first pointer to one
-	stride   uintptr        // from one to the next
-	offset   uintptr        // of the key in a row
-	pointers bool
-	n        int
-}
-
-// regular reports whether keys can tell the places: those of structs that can be
-// set, at an address that is known. An array of pointers that was passed by value
-// has settable rows and no address.
-func (r rows) regular() bool {
-	return r.maps == nil && r.settable(0) && (r.structs.Kind() == reflect.Slice || r.structs.CanAddr())
-}
-
-// keys returns the places of a plain column, of rows that are regular.
-func (r rows) keys(c *column) plainKeys {
-	v := r.structs
-	k := plainKeys{offset: c.offset, n: r.len()}
-	switch v.Kind() {
-	case reflect.Slice:
-		k.first = v.UnsafePointer()
-	default: // a struct, or an array of structs or pointers
-		k.first = v.Addr().UnsafePointer()
-	}
-	if v.Kind() != reflect.Struct {
-		elem := v.Type().Elem()
-		k.stride, k.pointers = elem.Size(), elem.Kind() == reflect.Pointer
-	}
-	return k
-}
-
-func (k *plainKeys) at(i int) *types.Snowflake {
-	row := unsafe.Add(k.first, uintptr(i)*k.stride)
-	if k.pointers {
-		row = *(*unsafe.Pointer)(row)
-	}
-	return (*types.Snowflake)(unsafe.Add(row, k.offset))
-}
-
-func (in *installation) reserve(stmt *gorm.Statement, n int) ([]types.Snowflake, error) {
-	ids, err := reserve(stmt.Context, in.src, n)
-	if err != nil {
-		return nil, fmt.Errorf("gormplugin: %d keys for %s: %w", n, stmt.Schema.Name, err)
-	}
-	return ids, nil
-}
-
-// written returns those of columns that stmt writes. A key that was neither
-// selected nor omitted is selected: a row without it could not be stored, or,
-// on SQLite, would be stored without the key that the caller then has in hand.
-// Other columns, and an omitted key, stay as they are, since what is not written
-// must not be assigned either.
-func written(stmt *gorm.Statement, columns []column) []column {
-	if len(stmt.Selects)+len(stmt.Omits) == 0 {
-		return columns
-	}
-	selected, restricted := stmt.SelectAndOmitColumns(true, false)
-	var list []column
-	for _, c := range columns {
-		on, named := selected[c.field.DBName]
-		if !named && restricted && c.field.PrimaryKey {
-			// A copy: the array behind Selects may be shared with the session
-			// that the statement was made from.
-			stmt.Selects = append(stmt.Selects[:len(stmt.Selects):len(stmt.Selects)], c.field.DBName)
-			on, named = true, true
-		}
-		if on || !named && !restricted {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
-// rows are what one statement creates.
-type rows struct {
-	maps    []map[string]any
-	structs reflect.Value // a struct, or a slice or an array of them or of pointers to them
-}
-
-// rowsOf returns the rows of stmt. It returns none where GORM has an error for
-// what it is given, so that the caller reads GORM's; it returns an error where
-// GORM would panic.
-func rowsOf(stmt *gorm.Statement) (rows, error) {
-	switch dest := stmt.Dest.(type) {
-	case map[string]any:
-		if dest == nil {
-			return rows{}, fmt.Errorf("gormplugin: a nil map cannot receive a key for %s: %w", stmt.Schema.Name, gorm.ErrInvalidValue)
-		}
-		return rows{maps: []map[string]any{dest}}, nil
-	case *map[string]any:
-		if *dest == nil {
-			*dest = map[string]any{}
-		}
-		return rows{maps: []map[string]any{*dest}}, nil
-	case []map[string]any:
-		return rows{maps: makeNil(dest)}, nil
-	case *[]map[string]any:
-		return rows{maps: makeNil(*dest)}, nil
-	}
-	v := stmt.ReflectValue
-	switch v.Kind() {
-	case reflect.Struct:
-		if err := layoutOf(v.Type(), stmt.Schema); err != nil {
-			return rows{}, err
-		}
-		return rows{structs: v}, nil
-	case reflect.Slice, reflect.Array:
-		elem := v.Type().Elem()
-		pointers := elem.Kind() == reflect.Pointer
-		if pointers {
-			elem = elem.Elem()
-		}
-		if err := layoutOf(elem, stmt.Schema); err != nil {
-			return rows{}, err
-		}
-		for i := 0; pointers && i < v.Len(); i++ {
-			if v.Index(i).IsNil() {
-				return rows{}, nil // gorm.ErrInvalidData, with the index
-			}
-		}
-		return rows{structs: v}, nil
-	default:
-		return rows{}, nil
-	}
-}
-
-// makeNil replaces the nil maps of list, to which nothing can be assigned.
-// GORM takes them for rows of NULLs.
-func makeNil(list []map[string]any) []map[string]any {
-	for i := range list {
-		if list[i] == nil {
-			list[i] = map[string]any{}
-		}
-	}
-	return list
-}
-
-// layoutOf returns an error unless the fields of s can be found in t, which is
-// so for the model and for types of the same fields. GORM would look for them
-// in any struct, by position.
-func layoutOf(t reflect.Type, s *schema.Schema) error {
-	if t == s.ModelType || t.Kind() == reflect.Struct && t.ConvertibleTo(s.ModelType) {
-		return nil
-	}
-	return fmt.Errorf("gormplugin: cannot create %s from %s: %w", s.ModelType, t, gorm.ErrInvalidData)
-}
-
-func (r rows) len() int {
-	switch {
-	case r.maps != nil:
-		return len(r.maps)
-	case !r.structs.IsValid():
-		return 0
-	case r.structs.Kind() == reflect.Struct:
-		return 1
-	default:
-		return r.structs.Len()
-	}
-}
-
-func (r rows) at(i int) row {
-	switch {
-	case r.maps != nil:
-		return row{values: r.maps[i]}
-	case r.structs.Kind() == reflect.Struct:
-		return row{fields: r.structs}
-	default:
-		return row{fields: reflect.Indirect(r.structs.Index(i))}
-	}
-}
-
-// settable reports whether row i can be written to: not if it is a struct, or in
-// an array, that was passed by value.
-func (r rows) settable(i int) bool {
-	return r.maps != nil || r.at(i).fields.CanAddr()
-}
-
-func unaddressable(s *schema.Schema) error {
-	return fmt.Errorf("gormplugin: %s passed by value cannot receive its key, pass a pointer: %w", s.Name, gorm.ErrInvalidValue)
+	c.fresh = append(ids[:next], c.fresh...)
+	return nil
 }

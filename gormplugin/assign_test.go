@@ -28,6 +28,15 @@ func (s *slab) Fill(_ context.Context, ids []types.Snowflake) error {
 	return nil
 }
 
+// fill assigns the missing keys of a statement and returns them.
+func fill(in *installation, stmt *gorm.Statement) ([]types.Snowflake, error) {
+	c, err := in.newCreation(stmt)
+	if err == nil {
+		err = c.fill(in.src)
+	}
+	return c.fresh, err
+}
+
 func TestAssigningAllocatesNothingPerRow(t *testing.T) {
 	db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
@@ -53,7 +62,7 @@ func TestAssigningAllocatesNothingPerRow(t *testing.T) {
 			for i := range list {
 				list[i].ID = 0
 			}
-			if _, err := in.fill(tx.Statement); err != nil {
+			if _, err := fill(in, tx.Statement); err != nil {
 				t.Fatalf("fill = %v; want no error", err)
 			}
 		})
@@ -82,7 +91,6 @@ type Placement struct {
 	} `gorm:"embedded"`
 }
 
-// The places of plain keys are computed, for every form in which GORM takes rows.
 func TestKeysAreStoredWhereTheyAreInEveryFormOfRows(t *testing.T) {
 	db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
@@ -118,7 +126,7 @@ func TestKeysAreStoredWhereTheyAreInEveryFormOfRows(t *testing.T) {
 			t.Fatalf("Create(%s) = %v; want no error", name, tx.Error)
 		}
 		in := &installation{src: &slab{}}
-		ids, err := in.fill(tx.Statement)
+		ids, err := fill(in, tx.Statement)
 		if err != nil || len(ids) != len(form.rows()) {
 			t.Fatalf("fill(%s) = %v, %v; want %d keys", name, ids, err, len(form.rows()))
 		}

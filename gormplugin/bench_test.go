@@ -93,7 +93,7 @@ func BenchmarkAssignment(b *testing.B) {
 						for i := range list {
 							list[i].ID = 0
 						}
-						if _, err := in.fill(tx.Statement); err != nil {
+						if _, err := fill(in, tx.Statement); err != nil {
 							b.Fatalf("fill = %v; want no error", err)
 						}
 					}

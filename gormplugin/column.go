@@ -55,10 +55,7 @@ type column struct {
 	kind  kind
 	deep  bool // below an embedded pointer, which may be nil
 	flat  bool // neither that nor a pointer itself
-	plain bool // and of type types.Snowflake
 	index []int
-	// offset is where a plain column begins in the row.
-	offset uintptr
 }
 
 func newColumn(f *schema.Field, k kind) column {
@@ -67,14 +64,6 @@ func newColumn(f *schema.Field, k kind) column {
 		c.deep = c.deep || i < 0 // GORM's mark for an embedded pointer
 	}
 	c.flat = !c.deep && f.FieldType.Kind() != reflect.Pointer
-	c.plain = c.flat && f.FieldType == snowflakeType
-	if c.plain {
-		t := f.Schema.ModelType
-		for _, i := range c.index {
-			c.offset += t.Field(i).Offset
-			t = t.Field(i).Type
-		}
-	}
 	return c
 }
 

@@ -20,8 +20,8 @@ const (
 	tagOff  = "-"
 )
 
-// An installation is the plugin on one database. What it learns of the models
-// lives as long as that database, not as long as the plugin.
+// An installation is the plugin on one database. It keeps what it learns of the models
+// as long as that database lives.
 type installation struct {
 	src    Source
 	models sync.Map // *schema.Schema → *model
@@ -35,15 +35,13 @@ type model struct {
 	stored  sync.Map        // table, as SQL → []unique, see storedUniques
 }
 
-// model returns what is known of the model of stmt. The first to ask settles it;
-// those who find it in the map know that this was done.
+// model returns what is known of the model of stmt. A model in the map is settled.
 func (in *installation) model(stmt *gorm.Statement) *model {
 	s, namer := stmt.Schema, stmt.DB.NamingStrategy
 	if m, ok := in.models.Load(s); ok {
 		return m.(*model)
 	}
-	// A model that cannot be parsed is no reason to refuse this one: GORM refuses the
-	// rows of it, if there are any.
+	// An error of another model is ignored here. GORM refuses the rows of that model.
 	_ = settle(stmt.DB, s, map[*schema.Schema]bool{})
 	m, _ := in.models.LoadOrStore(s, &model{
 		schema:  s,
@@ -52,16 +50,14 @@ func (in *installation) model(stmt *gorm.Statement) *model {
 	return m.(*model)
 }
 
-// settle waits until the models to which s leads are parsed, those in settled apart,
-// to which it adds them. It returns the errors of those that cannot be.
+// settle waits until the models that s leads to are parsed, and returns the errors of
+// those that cannot be. It skips those in settled and adds the others to it.
 //
-// GORM's Parse waits for the model that it is asked for, and not for those in its
-// relations. While another goroutine parses one of these, GORM hands out what it has
-// of it, and a key that is a foreign key of a relation that is not there yet looks
-// like one to be filled. Nobody parses again, so this is done once for a model.
+// GORM's Parse waits for the model that it is given and not for those in its relations.
+// If another goroutine is parsing one of these, GORM returns it incomplete. A key may
+// then look like one to fill, though it is a foreign key. This is done once per model.
 //
-// It must not be called with a Relationships.Mux held, which a parser may need that
-// is waited for.
+// The caller must not hold a Relationships.Mux, because a parser may need it.
 func settle(db *gorm.DB, s *schema.Schema, settled map[*schema.Schema]bool) (err error) {
 	for list := []*schema.Schema{s}; len(list) > 0; {
 		s, list = list[0], list[1:]
@@ -74,24 +70,23 @@ func settle(db *gorm.DB, s *schema.Schema, settled map[*schema.Schema]bool) (err
 			err = errors.Join(err, failure)
 			continue
 		}
-		rels := &s.Relationships
-		for _, rel := range slices.Concat(rels.BelongsTo, rels.HasOne, rels.HasMany, rels.Many2Many) {
+		for _, rel := range relationships(s) {
 			list = append(list, rel.FieldSchema)
 		}
 	}
 	return err
 }
 
-// A plan says which columns of a model get keys. It does not change.
+// A plan says which columns of a model get keys. It is immutable.
 type plan struct {
 	columns   []column // the key itself first, where it is among them
-	err       error    // a *ModelError: what in the model cannot work
+	err       error    // a *ModelError, if the model cannot work
 	relations int      // how many the schema had when the plan was made
 }
 
-// plan returns the plan of m. GORM learns of a has-one or has-many relation
-// when it parses the model that has it, which may be after the model that holds
-// the foreign key was used. So a plan is good for one number of relations.
+// plan returns the plan of m. GORM learns of a has-one or has-many relation when it
+// parses the model that declares it. That may be after the model with the foreign key
+// was used, so a plan is made again when the number of relations has changed.
 func (m *model) plan() *plan {
 	rels := &m.schema.Relationships
 	rels.Mux.RLock()
@@ -112,8 +107,7 @@ func newPlan(s *schema.Schema) *plan {
 			return p
 		}
 	}
-	rels := &s.Relationships
-	for _, rel := range slices.Concat(rels.BelongsTo, rels.HasOne, rels.HasMany, rels.Many2Many) {
+	for _, rel := range relationships(s) {
 		if p.err = narrowForeignKey(rel); p.err != nil {
 			return p
 		}
@@ -122,34 +116,15 @@ func newPlan(s *schema.Schema) *plan {
 		if f.DBName == "" || s.FieldsByDBName[f.DBName] != f {
 			continue // no column, or shadowed by a field further out
 		}
-		setting, tagged := f.TagSettings[tagName]
-		switch {
-		case tagged && setting == tagOff:
+		filled, err := fillable(s, f)
+		if err != nil {
+			p.err = err
+			return p
+		}
+		if !filled {
 			continue
-		case tagged && setting != tagName:
-			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake:%s is unknown; use snowflake or snowflake:-", setting)}
-			return p
-		case !tagged && (f != s.PrioritizedPrimaryField || f.IndirectFieldType != snowflakeType && !derived(f.IndirectFieldType)):
-			continue // never "whatever primary key is zero": it may be a foreign key as well
-		case !f.Creatable || filledByDatabase(f) || foreign(s, f):
-			continue
-		case !tagged && f.IndirectFieldType != snowflakeType:
-			way := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
-			if f.IndirectFieldType.Kind() == reflect.Struct {
-				way = "use types.Snowflake, or tag it snowflake:- for keys of your own"
-			}
-			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
-			return p
 		}
-		if f.Serializer != nil {
-			p.err = &ModelError{s.String(), f.Name, "a key with a serializer cannot be assigned, since what is stored may not be the key; remove the serializer, or opt out with snowflake:-"}
-			return p
-		}
-		k, ok := kindOf(f.IndirectFieldType)
-		if !ok {
-			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake wants a types.Snowflake, types.NullSnowflake, sql.Null[types.Snowflake], int64, uint64 or string, not %s", f.FieldType)}
-			return p
-		}
+		k, _ := kindOf(f.IndirectFieldType)
 		c := newColumn(f, k)
 		if f.PrimaryKey && (len(p.columns) == 0 || !p.columns[0].field.PrimaryKey || f == s.PrioritizedPrimaryField) {
 			p.columns = append([]column{c}, p.columns...)
@@ -160,8 +135,44 @@ func newPlan(s *schema.Schema) *plan {
 	return p
 }
 
-// derived reports whether t may be made of types.Snowflake. Of type OrderID
-// types.Snowflake nothing but int64 is left, and GORM lets the database count it.
+// relationships returns the relations that s declares, embedded ones included.
+func relationships(s *schema.Schema) []*schema.Relationship {
+	rels := &s.Relationships
+	return slices.Concat(rels.BelongsTo, rels.HasOne, rels.HasMany, rels.Many2Many)
+}
+
+// fillable reports whether the plugin fills f, a column of s. The error is a [*ModelError].
+// It goes by the tag and the type. A zero primary key alone proves nothing: it may be a
+// foreign key as well.
+func fillable(s *schema.Schema, f *schema.Field) (bool, error) {
+	setting, tagged := f.TagSettings[tagName]
+	ours := f.IndirectFieldType == snowflakeType
+	switch {
+	case tagged && setting == tagOff:
+		return false, nil
+	case tagged && setting != tagName:
+		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake:%s is unknown; use snowflake or snowflake:-", setting)}
+	case !tagged && (f != s.PrioritizedPrimaryField || !ours && !derived(f.IndirectFieldType)):
+		return false, nil
+	case !f.Creatable || filledByDatabase(f) || foreign(s, f):
+		return false, nil
+	case !tagged && !ours:
+		way := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
+		if f.IndirectFieldType.Kind() == reflect.Struct {
+			way = "use types.Snowflake, or tag it snowflake:- for keys of your own"
+		}
+		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
+	case f.Serializer != nil:
+		return false, &ModelError{s.String(), f.Name, "the plugin cannot fill a key with a serializer, because the stored value may differ; remove the serializer, or tag the field snowflake:-"}
+	}
+	if _, ok := kindOf(f.IndirectFieldType); !ok {
+		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake does not accept the type %s; use types.Snowflake, types.NullSnowflake, sql.Null[types.Snowflake], int64, uint64 or string", f.FieldType)}
+	}
+	return true, nil
+}
+
+// derived reports whether t may be defined as types.Snowflake. Reflection sees int64 in
+// "type OrderID types.Snowflake", and GORM lets the database count such a key.
 func derived(t reflect.Type) bool {
 	switch {
 	case t.PkgPath() == "":
@@ -173,17 +184,15 @@ func derived(t reflect.Type) bool {
 	}
 }
 
-// filledByDatabase reports whether the model asks for a value of the database.
-// GORM takes every integer key for one that counts by itself unless told
-// otherwise, and sets HasDefaultValue; that is no wish of the model's.
+// filledByDatabase reports whether the tags ask for a value of the database. GORM also
+// sets HasDefaultValue on every integer key, which does not count.
 func filledByDatabase(f *schema.Field) bool {
 	_, ok := f.TagSettings["DEFAULT"]
 	return ok || utils.CheckTruth(f.TagSettings["AUTOINCREMENT"])
 }
 
-// foreign reports whether f refers to another row, in any relation that is
-// known by now: its value is then somebody else's, and a new one would refer to
-// nothing.
+// foreign reports whether f is a foreign key of any relation that is known by now. A
+// new key would refer to nothing.
 func foreign(s *schema.Schema, f *schema.Field) bool {
 	for _, rel := range s.Relationships.Relations {
 		for _, ref := range rel.References {
@@ -195,9 +204,9 @@ func foreign(s *schema.Schema, f *schema.Field) bool {
 	return false
 }
 
-// narrowForeignKey returns an error if a foreign key of rel cannot hold the key
-// that it refers to. GORM would not say so: it stores the key modulo 2^32 in an
-// int32, and in a string the one character with the key as its code point.
+// narrowForeignKey returns an error if a foreign key of rel cannot hold the key that it
+// refers to. GORM returns none: it stores the key modulo 2^32 in an int32, and the
+// character with that code point in a string.
 func narrowForeignKey(rel *schema.Relationship) error {
 	for _, ref := range rel.References {
 		key, fk := ref.PrimaryKey, ref.ForeignKey
@@ -210,7 +219,7 @@ func narrowForeignKey(rel *schema.Relationship) error {
 	return nil
 }
 
-// wide reports whether f is a key of ours that is a number.
+// wide reports whether f is a number that the plugin may fill.
 func wide(f *schema.Field) bool {
 	k, ok := kindOf(f.IndirectFieldType)
 	return f.IndirectFieldType == snowflakeType || ok && k != text && f.TagSettings[tagName] == tagName
@@ -224,6 +233,6 @@ func holdsKey(t reflect.Type) bool {
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return t.Bits() == 64
 	default:
-		return true // a Scanner, which answers for itself
+		return true // a Scanner, which checks its values itself
 	}
 }

@@ -1,21 +1,16 @@
 package gormplugin
 
 import (
-	"cmp"
-	"database/sql"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 )
 
-// How much one statement of a re-read asks for. Old versions of SQLite take 999
-// parameters, and 500 parts of a UNION; SQL Server takes 2,100 parameters.
+// The limits of one statement of a reread. Old versions of SQLite take 999 parameters
+// and 500 parts of a UNION. SQL Server takes 2,100 parameters.
 const (
 	keysPerQuery    = 900
 	lookupsPerQuery = 100
@@ -23,44 +18,29 @@ const (
 
 // A reread finds the stored rows of an upsert.
 //
-// First by the keys that the statement assigned itself: nobody else has them,
-// so a row with one is the row that was inserted. For a key that the caller had
-// set this says nothing yet: the row with that key may be another one than the
-// row that was met, and as a part of a composite key it may be of many rows. The
-// rest is looked up by what the statement recognizes a row by, or by all unique
-// keys of the table. The database compares, because only it knows its collations
-// and the precision of its columns.
+// It first looks for the keys that the statement assigned. Nobody else has them, so
+// such a row is the one that was inserted. A key that the caller had set proves
+// nothing yet. Its row may not be the one that was met, and part of a composite key
+// may be in many rows.
+//
+// The other rows are looked up by what the statement recognizes a row by, or by all
+// unique keys of the table. The database compares the values, because only it knows
+// its collations and the precision of its columns.
 type reread struct {
+	*creation
 	db       *gorm.DB
-	model    *model
 	upsert   upsert
-	creation *creation
-	rows     rows
-
-	fresh      map[any]bool    // the keys that the statement assigned, as active[0] has them
-	selected   map[string]bool // what Statement.SelectAndOmitColumns says
-	restricted bool
+	assigned map[any]bool // the fresh keys, in the form of columns[0]
 }
 
 func (r *reread) run() error {
-	stmt := r.db.Statement
-	r.selected, r.restricted = stmt.SelectAndOmitColumns(true, false)
-	r.fresh = make(map[any]bool, len(r.creation.fresh))
-	for _, id := range r.creation.fresh {
-		r.fresh[r.creation.active[0].of(id)] = true
+	r.selected, r.restricted = r.stmt.SelectAndOmitColumns(true, false)
+	r.assigned = make(map[any]bool, len(r.fresh))
+	for _, id := range r.fresh {
+		r.assigned[r.columns[0].of(id)] = true
 	}
-	named := r.named()
-	var own, others []int
-	for i := range r.rows.len() {
-		switch sent := r.creation.at(i, 0); {
-		case sent == nil: // an expression in a map: what it gave is not ours to know
-		case r.fresh[sent] || !named && r.alone(): // without a target, the row with the key is the row
-			own = append(own, i)
-		default:
-			others = append(others, i)
-		}
-	}
-	unmet, err := r.byKey(own)
+	byKey, others := r.split()
+	unmet, err := r.byKey(byKey)
 	if err != nil {
 		return err
 	}
@@ -72,48 +52,75 @@ func (r *reread) run() error {
 	if err != nil {
 		return err
 	}
-	target := r.target(uniques)
-	primary := []unique{uniqueOf(uniques, stmt.Schema.PrimaryFields)}
-	keys := uniques
-	switch {
-	case named && target.hidden:
-		keys = nil
-	case named:
-		keys = []unique{target}
-	case slices.ContainsFunc(uniques, func(u unique) bool { return u.hidden }):
-		keys = primary // any other row may not be the one that was met
+	var lost []int
+	if r.named() {
+		lost, err = r.byTarget(rest, uniques, len(byKey)+len(others))
+	} else {
+		lost, err = r.byAny(rest, uniques)
 	}
-	free, torn, err := r.byUnique(rest, keys)
 	if err != nil {
 		return err
 	}
-	if named {
-		// None of these is like a stored row in the one way that counts. So
-		// they were inserted, also under a key that the caller had set.
-		var more []int
-		if free, more, err = r.byUnique(free, primary); err != nil {
-			return err
-		}
-		torn = append(torn, more...)
-		// Behind a hidden target they may have met a row as well. They have not if as
-		// many rows are stored under their keys as were inserted.
-		stored := len(own) + len(others) - len(free) - len(torn)
-		if target.hidden && !(countsInserts(stmt, r.upsert) && r.db.RowsAffected == int64(stored)) {
-			free, torn = rest, nil
-		}
-	}
-	for _, i := range append(free, torn...) {
-		if lost := r.unresolved(i); lost != nil {
-			err = lost
+	for _, i := range lost {
+		if unresolved := r.unresolved(i); unresolved != nil {
+			err = unresolved
 		}
 	}
 	return err
 }
 
-// alone reports whether the key that the plugin fills is the whole primary key.
-func (r *reread) alone() bool {
-	primary := r.db.Statement.Schema.PrimaryFields
-	return len(primary) == 1 && primary[0] == r.creation.active[0].field
+// split returns the rows that can be found by their key, and the others. It leaves
+// out rows whose key is an expression.
+func (r *reread) split() (byKey, others []int) {
+	// Without a target, a stored row with the whole primary key is the one that was met.
+	primary := r.stmt.Schema.PrimaryFields
+	whole := !r.named() && len(primary) == 1 && primary[0] == r.columns[0].field
+	for i := range r.rows.len() {
+		switch sent := r.sentAt(i, 0); {
+		case sent == nil:
+		case whole || r.assigned[sent]:
+			byKey = append(byKey, i)
+		default:
+			others = append(others, i)
+		}
+	}
+	return byKey, others
+}
+
+// byAny looks rest up by every unique key and returns the rows that are not resolved.
+// If one of the keys cannot be compared, any row may have met that one. Then only the
+// primary key counts.
+func (r *reread) byAny(rest []int, uniques []unique) (lost []int, err error) {
+	if slices.ContainsFunc(uniques, func(u unique) bool { return u.hidden }) {
+		uniques = []unique{uniqueOf(uniques, r.stmt.Schema.PrimaryFields)}
+	}
+	free, torn, err := r.byUnique(rest, uniques)
+	return append(free, torn...), err
+}
+
+// byTarget looks rest up by what the statement names and returns the rows that are
+// not resolved. all is the number of rows whose key is known.
+func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, err error) {
+	target := r.target(uniques)
+	free, torn := rest, []int(nil)
+	if !target.hidden {
+		if free, torn, err = r.byUnique(rest, []unique{target}); err != nil {
+			return nil, err
+		}
+	}
+	// The free rows equal no stored row in the target. So they were inserted, even
+	// under a key that the caller had set.
+	free, more, err := r.byUnique(free, []unique{uniqueOf(uniques, r.stmt.Schema.PrimaryFields)})
+	if err != nil {
+		return nil, err
+	}
+	lost = slices.Concat(free, torn, more)
+	// With a hidden target they may have met a row. They have not if as many rows are
+	// stored under their keys as were inserted.
+	if target.hidden && !(r.upsert.countsInserts(r.stmt) && r.db.RowsAffected == int64(all-len(lost))) {
+		return rest, nil
+	}
+	return lost, nil
 }
 
 // byKey finds the rows that are stored under the key in memory, and returns the
@@ -122,14 +129,14 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 	var ask []any
 	at := map[any][]int{}
 	for _, i := range list {
-		sent := r.creation.at(i, 0)
+		sent := r.sentAt(i, 0)
 		ask = append(ask, sent)
 		at[sent] = append(at[sent], i)
 	}
 	for chunk := range slices.Chunk(ask, keysPerQuery) {
 		q := r.query()
 		q.selectFrom(0)
-		q.write(" WHERE ", clause.Column{Name: r.creation.active[0].field.DBName}, " IN ")
+		q.write(" WHERE ", clause.Column{Name: r.columns[0].field.DBName}, " IN ")
 		q.AddVar(q, chunk)
 		err = q.each(func(_ int, values []any) {
 			for _, i := range at[values[0]] {
@@ -142,7 +149,7 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 		}
 	}
 	for _, i := range list {
-		if at[r.creation.at(i, 0)] != nil {
+		if at[r.sentAt(i, 0)] != nil {
 			rest = append(rest, i)
 		}
 	}
@@ -200,8 +207,8 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 // usable reports whether row i can be found by u: not by a key that nobody had
 // before, which is like no stored one.
 func (r *reread) usable(i int, u unique) bool {
-	key := r.creation.active[0].field
-	return r.known(i, u) && !(key.PrimaryKey && r.fresh[r.creation.at(i, 0)] && u.covers(r.db.Statement.Schema.PrimaryFields))
+	key := r.columns[0].field
+	return r.known(i, u) && !(key.PrimaryKey && r.assigned[r.sentAt(i, 0)] && u.covers(r.stmt.Schema.PrimaryFields))
 }
 
 // known reports whether it is known what row i has in u: not where the database
@@ -218,13 +225,13 @@ func (r *reread) known(i int, u unique) bool {
 // named reports whether the statement names what a stored row is recognized by. MySQL
 // goes by every unique key, whatever is named.
 func (r *reread) named() bool {
-	return r.db.Name() != mysqlName && (r.upsert.conflict.OnConstraint != "" || len(r.upsert.target(r.db.Statement.Schema)) > 0)
+	return r.db.Name() != mysqlName && (r.upsert.conflict.OnConstraint != "" || len(r.upsert.target(r.stmt.Schema)) > 0)
 }
 
 // target returns what the statement names, which is hidden if it is more than columns
 // of the model.
 func (r *reread) target(uniques []unique) unique {
-	s, conflict := r.db.Statement.Schema, r.upsert.conflict
+	s, conflict := r.stmt.Schema, r.upsert.conflict
 	if conflict.OnConstraint != "" {
 		for _, u := range uniques {
 			if u.name == conflict.OnConstraint {
@@ -256,7 +263,7 @@ func (r *reread) has(i int, f *schema.Field) bool {
 	if row.values != nil {
 		return true
 	}
-	_, zero := f.ValueOf(r.db.Statement.Context, row.fields)
+	_, zero := f.ValueOf(r.stmt.Context, row.fields)
 	return !zero || !f.HasDefaultValue || f.DefaultValueInterface != nil
 }
 
@@ -282,29 +289,28 @@ func (r *reread) value(i int, f *schema.Field) any {
 	if row.values != nil {
 		return nil
 	}
-	v, _ := f.ValueOf(r.db.Statement.Context, row.fields)
+	v, _ := f.ValueOf(r.stmt.Context, row.fields)
 	return v
 }
 
 // resolved stores the keys of the stored row in row i.
 func (r *reread) resolved(i int, values []any) {
 	for c, v := range values {
-		r.creation.active[c].put(r.db.Statement.Context, r.rows.at(i), v)
+		r.columns[c].put(r.stmt.Context, r.rows.at(i), v)
 	}
 }
 
 // unresolved empties the keys of row i, of which no stored row was found. It
 // returns an error if rows of associations need the key.
 func (r *reread) unresolved(i int) error {
-	stmt := r.db.Statement
 	row := r.rows.at(i)
-	for c := range r.creation.active {
-		r.creation.active[c].put(stmt.Context, row, nil)
+	for c := range r.columns {
+		r.columns[c].put(r.stmt.Context, row, nil)
 	}
-	if !r.creation.nested && !r.associationsFollow(row) {
+	if !r.nested && !r.associationsFollow(row) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s at index %d was not inserted, and its key is needed for associations", ErrUnresolved, stmt.Schema.Name, i)
+	return fmt.Errorf("%w: %s at index %d was not inserted, and its key is needed for associations", ErrUnresolved, r.stmt.Schema.Name, i)
 }
 
 // associationsFollow reports whether GORM is going to create rows that refer to
@@ -313,232 +319,14 @@ func (r *reread) associationsFollow(row row) bool {
 	if row.values != nil {
 		return false // GORM takes no associations from maps
 	}
-	stmt := r.db.Statement
-	rels := &stmt.Schema.Relationships
+	rels := &r.stmt.Schema.Relationships
 	for _, rel := range slices.Concat(rels.HasOne, rels.HasMany, rels.Many2Many) {
 		if !r.writes(rel.Name) {
 			continue
 		}
-		if _, zero := rel.Field.ValueOf(stmt.Context, row.fields); !zero {
+		if _, zero := rel.Field.ValueOf(r.stmt.Context, row.fields); !zero {
 			return true
 		}
 	}
 	return false
-}
-
-// writes reports whether the statement writes the column or the association of
-// that name: selected, or nothing was, and not omitted.
-func (r *reread) writes(name string) bool {
-	on, named := r.selected[name]
-	return on || !named && !r.restricted
-}
-
-// A query is a SELECT that is being written, of the active columns.
-type query struct {
-	*gorm.Statement
-	reread *reread
-}
-
-func (r *reread) query() *query {
-	from := r.db.Statement
-	tx := r.db.Session(&gorm.Session{NewDB: true})
-	return &query{reread: r, Statement: &gorm.Statement{
-		DB:        tx,
-		Table:     from.Table,
-		TableExpr: from.TableExpr,
-		Schema:    from.Schema,
-		Context:   from.Context,
-		Clauses:   map[string]clause.Clause{},
-	}}
-}
-
-// write writes strings as they are and names in quotes.
-func (q *query) write(parts ...any) {
-	for _, part := range parts {
-		if s, ok := part.(string); ok {
-			q.SQL.WriteString(s)
-		} else {
-			q.WriteQuoted(part)
-		}
-	}
-}
-
-// selectFrom writes "SELECT i, columns FROM table".
-func (q *query) selectFrom(i int) {
-	q.write("SELECT ", strconv.Itoa(i))
-	for _, c := range q.reread.creation.active {
-		q.write(",", clause.Column{Name: c.field.DBName})
-	}
-	q.write(" FROM ", q.table())
-}
-
-// table returns the table of the insert.
-func (q *query) table() clause.Table {
-	if c, ok := q.reread.db.Statement.Clauses["INSERT"]; ok {
-		if insert, known := c.Expression.(clause.Insert); known && insert.Table.Name != "" {
-			return insert.Table
-		}
-	}
-	return clause.Table{Name: clause.CurrentTable}
-}
-
-// lookup writes the SELECT of what row i met in u.
-func (q *query) lookup(i int, u unique) {
-	lock := ""
-	if q.Dialector.Name() == mysqlName {
-		// Under REPEATABLE READ a plain SELECT sees the past, in which the row
-		// that was met may not exist. The insert has locked that row already:
-		// to share where it ignores, else to write.
-		lock = " FOR UPDATE"
-		if q.reread.upsert.ignores {
-			lock = " LOCK IN SHARE MODE"
-		}
-		q.write("(")
-	}
-	q.selectFrom(i)
-	for n, c := range u.columns {
-		q.write([...]string{" WHERE ", " AND "}[min(n, 1)])
-		q.compare(c, q.reread.value(i, c.field))
-	}
-	if lock != "" {
-		q.write(lock, ")")
-		return // MySQL has no unique keys of some rows alone: it makes them of all
-	}
-	if u.where != nil {
-		q.within(i, u.where)
-	}
-}
-
-// compare writes that a column of a unique key is like value, of which it compares
-// what the column has stored.
-func (q *query) compare(c uniqueColumn, value any) {
-	column := clause.Column{Name: c.field.DBName}
-	before, after, _ := strings.Cut(cmp.Or(c.as, "?"), "?")
-	stored := func() {
-		q.write(before)
-		q.AddVar(q, value)
-		q.write(after)
-	}
-	if c.prefix > 0 && q.Dialector.Name() == mysqlName {
-		length := ", " + strconv.Itoa(c.prefix) + ")"
-		q.write("LEFT(", column, length, " = LEFT(")
-		stored()
-		// LEFT alone reads, and locks, the whole table.
-		q.write(length, " AND ", column, " LIKE CONCAT(REPLACE(REPLACE(REPLACE(RTRIM(LEFT(")
-		stored()
-		q.write(length, "), '|', '||'), '%', '|%'), '_', '|_'), '%') ESCAPE '|'")
-		return
-	}
-	q.write(column)
-	if c.collate != "" {
-		q.write(" COLLATE ", c.collate)
-	}
-	q.write(" = ")
-	stored()
-}
-
-// within writes that a unique key covers the stored row, and row i, which else met
-// nothing there: a closed account is not the open one of the same address. For the
-// second, row i stands in the place of the table, from whose columns its values have
-// their types. Where the database fills what is asked for, row i counts as covered.
-func (q *query) within(i int, where clause.Expression) {
-	q.write(" AND (")
-	start := q.SQL.Len()
-	where.Build(q.Statement)
-	asked := parseSQL(q.SQL.String()[start:])
-	q.write(")")
-	var columns, values []any
-	for _, name := range q.Schema.DBNames {
-		if asked.find(0, func(token string) bool { return strings.EqualFold(unquote(token), name) }) < 0 {
-			continue
-		}
-		f := q.Schema.FieldsByDBName[name]
-		if !q.reread.known(i, unique{columns: []uniqueColumn{{field: f}}}) || !q.reread.names(i, f) {
-			return
-		}
-		columns = append(columns, ",", clause.Column{Name: name})
-		values = append(values, q.reread.value(i, f))
-	}
-	if len(columns) == 0 {
-		return
-	}
-	q.write(" AND EXISTS (SELECT 1 FROM (SELECT ")
-	q.write(columns[1:]...)
-	q.write(" FROM ", q.table(), " WHERE 1 = 0 UNION ALL SELECT ")
-	q.AddVar(q, values...)
-	q.write(") AS ", clause.Table{Name: q.Table}, " WHERE ")
-	where.Build(q.Statement)
-	q.write(")")
-}
-
-// each runs the query and calls f with the number of each row and its columns,
-// in the form described at column.
-func (q *query) each(f func(i int, values []any)) error {
-	var i int
-	columns := q.reread.creation.active
-	numbers, texts := make([]sql.NullInt64, len(columns)), make([]sql.NullString, len(columns))
-	into := []any{&i}
-	for c := range columns {
-		if columns[c].kind == text {
-			into = append(into, &texts[c])
-		} else {
-			into = append(into, &numbers[c])
-		}
-	}
-	return q.rows(func(found *sql.Rows) error {
-		if err := found.Scan(into...); err != nil {
-			return err
-		}
-		values := make([]any, len(columns))
-		for c := range columns {
-			switch {
-			case texts[c].Valid:
-				values[c] = texts[c].String
-			case numbers[c].Valid:
-				values[c] = numbers[c].Int64
-			}
-		}
-		f(i, values)
-		return nil
-	})
-}
-
-// rows runs the query and calls f for each row.
-//
-// It runs on the very connection or pool that ran the insert, not through
-// GORM's callbacks: with dbresolver those might take another server, which does
-// not have the row yet.
-func (q *query) rows(f func(*sql.Rows) error) (err error) {
-	begin, count := time.Now(), int64(0)
-	asked, vars := q.SQL.String(), q.Vars
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("gormplugin: read back the keys of %s: %w", q.Schema.Name, err)
-		}
-		q.Logger.Trace(q.Context, begin, func() (string, int64) {
-			if filter, ok := q.Logger.(gorm.ParamsFilter); ok {
-				asked, vars = filter.ParamsFilter(q.Context, asked, vars...)
-			}
-			return q.Dialector.Explain(asked, vars...), count
-		}, err)
-	}()
-	if q.Error != nil {
-		return q.Error
-	}
-	found, err := q.reread.db.Statement.ConnPool.QueryContext(q.Context, asked, vars...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closed := found.Close(); err == nil {
-			err = closed
-		}
-	}()
-	for found.Next() {
-		if err = f(found); err != nil {
-			return err
-		}
-		count++
-	}
-	return found.Err()
 }

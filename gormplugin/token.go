@@ -1,9 +1,11 @@
 package gormplugin
 
-import "strings"
+import (
+	"strings"
+)
 
-// A sqlScript is a piece of SQL in tokens, which joined together are it: words, quoted
-// names and strings, spaces and comments, and single characters.
+// A sqlScript is a statement in tokens, which joined together are the statement:
+// words, quoted names and strings, spaces and comments, and single characters.
 type sqlScript struct{ tokens []string }
 
 func (s *sqlScript) String() string { return strings.Join(s.tokens, "") }
@@ -62,6 +64,11 @@ func isWord(c byte) bool {
 	return c == '_' || c == '$' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
+// blank reports whether a token is a space or a comment, or was taken out.
+func blank(token string) bool {
+	return token == "" || isSpace(token[0]) || strings.HasPrefix(token, "--") || strings.HasPrefix(token, "/*")
+}
+
 // find returns the place of the first token from i on that is as wanted, or -1.
 func (s *sqlScript) find(i int, wanted func(token string) bool) int {
 	for ; i < len(s.tokens); i++ {
@@ -70,11 +77,6 @@ func (s *sqlScript) find(i int, wanted func(token string) bool) int {
 		}
 	}
 	return -1
-}
-
-// blank reports whether a token is a space or a comment.
-func blank(token string) bool {
-	return isSpace(token[0]) || strings.HasPrefix(token, "--") || strings.HasPrefix(token, "/*")
 }
 
 // seek returns the place of the last of words where they first follow one another,

@@ -277,7 +277,7 @@ var fieldCases = []testCase{
 			ID types.Snowflake `gorm:"serializer:json"`
 		}
 		for value, says := range map[any]string{
-			&Typo{}: "the tag snowflake:false is unknown", &Timed{}: "the tag snowflake wants a types.Snowflake",
+			&Typo{}: "the tag snowflake:false is unknown", &Timed{}: "the tag snowflake does not accept the type",
 			&Coded{}: "a key with a serializer", &Untagged{}: "a key with a serializer",
 		} {
 			err := e.db.Create(value).Error

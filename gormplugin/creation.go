@@ -1,0 +1,156 @@
+package gormplugin
+
+import (
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+const (
+	// The setting in which GORM keeps what a statement has saved already. It is set
+	// when GORM creates an association, and not when a caller creates.
+	savedAssociations = "gorm:saved_association_map"
+	// The setting in which a statement keeps its creation.
+	creationSetting = "snowkey:creation"
+)
+
+// A creation is what the plugin knows of one create statement. The first callback
+// makes it and the others reuse it.
+type creation struct {
+	stmt   *gorm.Statement // the owner: GORM copies settings to the statements of associations
+	model  *model
+	keys   []column          // the columns that the plugin fills, at least one
+	nested bool              // the statement saves an association of another
+	fresh  []types.Snowflake // the keys that were assigned
+
+	// Hooks may change these. See read.
+	rows       rows
+	columns    []column        // those of keys that the statement writes
+	selected   map[string]bool // the result of Statement.SelectAndOmitColumns
+	restricted bool
+
+	// sent holds what the statement writes to columns, row by row. It is nil where
+	// the database cannot change the keys.
+	sent []any
+}
+
+// newCreation returns the creation of stmt, or nil if the plugin fills nothing in
+// its model.
+func (in *installation) newCreation(stmt *gorm.Statement) (*creation, error) {
+	m := in.model(stmt)
+	p := m.plan()
+	if p.err != nil || len(p.columns) == 0 {
+		return nil, p.err
+	}
+	_, nested := stmt.Settings.Load(savedAssociations)
+	return &creation{stmt: stmt, model: m, keys: p.columns, nested: nested}, nil
+}
+
+// creationOf returns what the first callback has made for stmt. It makes a new one
+// if that callback was removed.
+func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
+	if v, ok := stmt.Settings.Load(creationSetting); ok {
+		if c, _ := v.(*creation); c.stmt == stmt {
+			return c, nil
+		}
+	}
+	c, err := in.newCreation(stmt)
+	if c != nil {
+		stmt.Settings.Store(creationSetting, c)
+	}
+	return c, err
+}
+
+// read reads the rows and the written columns from the statement.
+//
+// It selects the primary key if that was neither selected nor omitted. A row without
+// a key cannot be stored, and SQLite would store it under a key that the caller does
+// not see. Other columns are filled only if they are written.
+func (c *creation) read() (err error) {
+	if c.rows, err = rowsOf(c.stmt); err != nil || c.rows.len() == 0 {
+		return err
+	}
+	c.columns = c.keys
+	if len(c.stmt.Selects)+len(c.stmt.Omits) == 0 {
+		return nil
+	}
+	c.selected, c.restricted = c.stmt.SelectAndOmitColumns(true, false)
+	c.columns = nil
+	for _, key := range c.keys {
+		name := key.field.DBName
+		if _, named := c.selected[name]; !named && c.restricted && key.field.PrimaryKey {
+			// Clipped, because the session of the statement may share the array.
+			c.stmt.Selects = append(slices.Clip(c.stmt.Selects), name)
+			c.selected[name] = true
+		}
+		if c.writes(name) {
+			c.columns = append(c.columns, key)
+		}
+	}
+	return nil
+}
+
+// writes reports whether the statement writes the column or association of that name.
+func (c *creation) writes(name string) bool {
+	on, named := c.selected[name]
+	return on || !named && !c.restricted
+}
+
+// record keeps what the statement is going to write.
+func (c *creation) record() error {
+	c.sent = make([]any, 0, c.rows.len()*len(c.columns))
+	for i := range c.rows.len() {
+		if !c.rows.settable(i) {
+			return unaddressable(c.stmt.Schema) // GORM's RETURNING would panic as well
+		}
+		for k := range c.columns {
+			c.sent = append(c.sent, c.columns[k].get(c.stmt.Context, c.rows.at(i)))
+		}
+	}
+	return nil
+}
+
+// sentAt returns what was sent for row i in the column at place k. It is nil for an
+// expression in a map.
+func (c *creation) sentAt(i, k int) any { return c.sent[i*len(c.columns)+k] }
+
+// restore sets the keys in memory to those that were sent. GORM fills rows by
+// position from RETURNING and LastInsertId, even where the database left rows out.
+func (c *creation) restore() {
+	for i := range c.rows.len() {
+		for k := range c.columns {
+			if v := c.sentAt(i, k); v != nil {
+				c.columns[k].put(c.stmt.Context, c.rows.at(i), v)
+			}
+		}
+	}
+}
+
+// dedupe removes repeated pointers from the slice of an association. GORM makes that
+// slice, and repeats a row without a key to which several others point. An upsert of
+// its children would then update one row twice, which PostgreSQL refuses.
+//
+// The slice of a caller is left alone. If it repeats a row, the database refuses it.
+func (c *creation) dedupe() {
+	v := c.stmt.ReflectValue
+	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Pointer {
+		return
+	}
+	if len(c.fresh) == v.Len()*len(c.keys) {
+		return // each row got its keys just now, so none is repeated
+	}
+	// A new slice, because GORM may still read its own.
+	list, seen := reflect.MakeSlice(v.Type(), 0, v.Len()), make(map[uintptr]bool, v.Len())
+	for i := range v.Len() {
+		if p := v.Index(i); !seen[p.Pointer()] {
+			seen[p.Pointer()] = true
+			list = reflect.Append(list, p)
+		}
+	}
+	if list.Len() < v.Len() {
+		c.stmt.Dest, c.stmt.ReflectValue = list.Interface(), list
+	}
+}

@@ -1,0 +1,184 @@
+package gormplugin
+
+// order returns the numbers of the rows so that every edge is obeyed, and else as they
+// were found. If the edges form a circle, it ignores those of slices first. Then it
+// takes the circle apart at a row found late.
+func (g *graph) order() []int {
+	o := &ordering{
+		graph: g,
+		out:   g.edgesBy(func(e edge) int { return e.first }),
+		in:    g.edgesBy(func(e edge) int { return e.second }),
+		waits: make([]wait, len(g.rows)),
+		on:    make([]bool, len(g.rows)),
+	}
+	for i := range g.edges {
+		o.count(&g.edges[i], 1)
+	}
+	for i := range o.waits {
+		o.settle(i)
+	}
+	order := make([]int, 0, len(g.rows))
+	for len(order) < len(g.rows) {
+		for len(o.ready) == 0 { // all that are left wait for one another
+			o.place(o.release())
+		}
+		i := o.ready.pop()
+		order = append(order, i)
+		for _, n := range o.out.of(i) {
+			e := &g.edges[n]
+			o.count(e, -1)
+			o.settle(e.second)
+		}
+	}
+	return order
+}
+
+// An ordering is the state of [graph.order].
+type ordering struct {
+	graph   *graph
+	out, in edgeGroups // by the first and by the second row
+	waits   []wait
+	ready   queue // placed rows that are not in the order yet
+	free    queue // rows that wait for neighbours alone; some are placed by now
+	oldest  int   // no row before it is left
+
+	// path holds a row that waits, a row that this one waits for, and so on. It is kept
+	// from one circle to the next: a list that is linked both ways has one at each row.
+	path []int
+	on   []bool // whether a row is on path
+}
+
+// A wait says what a row waits for.
+type wait struct {
+	rows, neighbours int // to come before it: by reference, and in a slice
+	placed           bool
+}
+
+// count adds n to what the second row of e waits for.
+func (o *ordering) count(e *edge, n int) {
+	switch w := &o.waits[e.second]; {
+	case e.by == nil:
+		w.neighbours += n
+	case e.first != e.second:
+		w.rows += n
+	}
+}
+
+// settle places row i if it waits for nothing.
+func (o *ordering) settle(i int) {
+	switch w := &o.waits[i]; {
+	case w.placed || w.rows > 0:
+	case w.neighbours > 0:
+		o.free.push(i)
+	default:
+		o.place(i)
+	}
+}
+
+func (o *ordering) place(i int) {
+	if w := &o.waits[i]; !w.placed {
+		w.placed = true
+		o.ready.push(i)
+	}
+}
+
+// release returns a row that need not wait any longer, though no row is ready.
+func (o *ordering) release() int {
+	if len(o.free) > 0 {
+		return o.free.pop()
+	}
+	for o.waits[o.oldest].placed {
+		o.oldest++
+	}
+	return o.inCircle()
+}
+
+// inCircle returns a row of a circle of references. A row that waits need not be in a
+// circle itself, so it goes back along what the oldest row waits for, until it meets a
+// row again.
+func (o *ordering) inCircle() int {
+	pop := func() {
+		last := len(o.path) - 1
+		o.on[o.path[last]] = false
+		o.path = o.path[:last]
+	}
+	for len(o.path) > 0 && o.waits[o.path[len(o.path)-1]].placed {
+		pop()
+	}
+	i := o.oldest
+	if len(o.path) > 0 {
+		i = o.awaited(o.path[len(o.path)-1])
+	}
+	for !o.on[i] {
+		o.path, o.on[i] = append(o.path, i), true
+		i = o.awaited(i)
+	}
+	for o.on[i] {
+		pop()
+	}
+	return i
+}
+
+// awaited returns the first row that row i, which is in or behind a circle, waits for.
+func (o *ordering) awaited(i int) int {
+	for _, n := range o.in.of(i) {
+		if e := &o.graph.edges[n]; e.by != nil && e.first != i && !o.waits[e.first].placed {
+			return e.first
+		}
+	}
+	return i
+}
+
+// An edgeGroups holds the numbers of edges, in order, grouped by the row at one end.
+type edgeGroups struct{ starts, list []int }
+
+// of returns the edges of row i.
+func (e edgeGroups) of(i int) []int { return e.list[e.starts[i]:e.starts[i+1]] }
+
+func (g *graph) edgesBy(end func(edge) int) edgeGroups {
+	starts := make([]int, len(g.rows)+2)
+	for _, e := range g.edges {
+		starts[end(e)+2]++
+	}
+	for i := 2; i < len(starts); i++ {
+		starts[i] += starts[i-1]
+	}
+	list := make([]int, len(g.edges))
+	for n, e := range g.edges {
+		at := &starts[end(e)+1]
+		list[*at] = n
+		*at++
+	}
+	return edgeGroups{starts[:len(g.rows)+1], list}
+}
+
+// A queue is a heap of numbers, the smallest first.
+type queue []int
+
+func (q *queue) push(n int) {
+	list := append(*q, n)
+	for i := len(list) - 1; i > 0 && list[(i-1)/2] > list[i]; i = (i - 1) / 2 {
+		list[(i-1)/2], list[i] = list[i], list[(i-1)/2]
+	}
+	*q = list
+}
+
+func (q *queue) pop() int {
+	list := *q
+	first, last := list[0], len(list)-1
+	list[0] = list[last]
+	list = list[:last]
+	for i := 0; ; {
+		next := 2*i + 1
+		if next+1 < len(list) && list[next+1] < list[next] {
+			next++
+		}
+		if next >= len(list) || list[i] <= list[next] {
+			break
+		}
+		list[i], list[next] = list[next], list[i]
+		i = next
+	}
+	*q = list
+	return first
+}

@@ -1,0 +1,223 @@
+package gormplugin
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// A query is a SELECT that is being written, of the active columns.
+type query struct {
+	*gorm.Statement
+	reread *reread
+}
+
+func (r *reread) query() *query {
+	from := r.stmt
+	tx := r.db.Session(&gorm.Session{NewDB: true})
+	return &query{reread: r, Statement: &gorm.Statement{
+		DB:        tx,
+		Table:     from.Table,
+		TableExpr: from.TableExpr,
+		Schema:    from.Schema,
+		Context:   from.Context,
+		Clauses:   map[string]clause.Clause{},
+	}}
+}
+
+// write writes strings as they are and names in quotes.
+func (q *query) write(parts ...any) {
+	for _, part := range parts {
+		if s, ok := part.(string); ok {
+			q.SQL.WriteString(s)
+		} else {
+			q.WriteQuoted(part)
+		}
+	}
+}
+
+// selectFrom writes "SELECT i, columns FROM table".
+func (q *query) selectFrom(i int) {
+	q.write("SELECT ", strconv.Itoa(i))
+	for _, c := range q.reread.columns {
+		q.write(",", clause.Column{Name: c.field.DBName})
+	}
+	q.write(" FROM ", q.table())
+}
+
+// table returns the table of the insert.
+func (q *query) table() clause.Table {
+	if c, ok := q.reread.stmt.Clauses["INSERT"]; ok {
+		if insert, known := c.Expression.(clause.Insert); known && insert.Table.Name != "" {
+			return insert.Table
+		}
+	}
+	return clause.Table{Name: clause.CurrentTable}
+}
+
+// lookup writes the SELECT of what row i met in u.
+func (q *query) lookup(i int, u unique) {
+	lock := ""
+	if q.Dialector.Name() == mysqlName {
+		// Under REPEATABLE READ a plain SELECT sees the past, in which the row
+		// that was met may not exist. The insert has locked that row already:
+		// to share where it ignores, else to write.
+		lock = " FOR UPDATE"
+		if q.reread.upsert.ignores {
+			lock = " LOCK IN SHARE MODE"
+		}
+		q.write("(")
+	}
+	q.selectFrom(i)
+	for n, c := range u.columns {
+		q.write([...]string{" WHERE ", " AND "}[min(n, 1)])
+		q.compare(c, q.reread.value(i, c.field))
+	}
+	if lock != "" {
+		q.write(lock, ")")
+		return // MySQL has no unique keys of some rows alone: it makes them of all
+	}
+	if u.where != nil {
+		q.within(i, u.where)
+	}
+}
+
+// compare writes that a column of a unique key is like value, of which it compares
+// what the column has stored.
+func (q *query) compare(c uniqueColumn, value any) {
+	column := clause.Column{Name: c.field.DBName}
+	before, after, _ := strings.Cut(cmp.Or(c.as, "?"), "?")
+	stored := func() {
+		q.write(before)
+		q.AddVar(q, value)
+		q.write(after)
+	}
+	if c.prefix > 0 && q.Dialector.Name() == mysqlName {
+		length := ", " + strconv.Itoa(c.prefix) + ")"
+		q.write("LEFT(", column, length, " = LEFT(")
+		stored()
+		// LEFT alone reads, and locks, the whole table.
+		q.write(length, " AND ", column, " LIKE CONCAT(REPLACE(REPLACE(REPLACE(RTRIM(LEFT(")
+		stored()
+		q.write(length, "), '|', '||'), '%', '|%'), '_', '|_'), '%') ESCAPE '|'")
+		return
+	}
+	q.write(column)
+	if c.collate != "" {
+		q.write(" COLLATE ", c.collate)
+	}
+	q.write(" = ")
+	stored()
+}
+
+// within writes that a unique key covers the stored row, and row i, which else met
+// nothing there: a closed account is not the open one of the same address. For the
+// second, row i stands in the place of the table, from whose columns its values have
+// their types. Where the database fills what is asked for, row i counts as covered.
+func (q *query) within(i int, where clause.Expression) {
+	q.write(" AND (")
+	start := q.SQL.Len()
+	where.Build(q.Statement)
+	asked := parseSQL(q.SQL.String()[start:])
+	q.write(")")
+	var columns, values []any
+	for _, name := range q.Schema.DBNames {
+		if asked.find(0, func(token string) bool { return strings.EqualFold(unquote(token), name) }) < 0 {
+			continue
+		}
+		f := q.Schema.FieldsByDBName[name]
+		if !q.reread.known(i, unique{columns: []uniqueColumn{{field: f}}}) || !q.reread.names(i, f) {
+			return
+		}
+		columns = append(columns, ",", clause.Column{Name: name})
+		values = append(values, q.reread.value(i, f))
+	}
+	if len(columns) == 0 {
+		return
+	}
+	q.write(" AND EXISTS (SELECT 1 FROM (SELECT ")
+	q.write(columns[1:]...)
+	q.write(" FROM ", q.table(), " WHERE 1 = 0 UNION ALL SELECT ")
+	q.AddVar(q, values...)
+	q.write(") AS ", clause.Table{Name: q.Table}, " WHERE ")
+	where.Build(q.Statement)
+	q.write(")")
+}
+
+// each runs the query and calls f with the number of each row and its columns,
+// in the form described at column.
+func (q *query) each(f func(i int, values []any)) error {
+	var i int
+	columns := q.reread.columns
+	numbers, texts := make([]sql.NullInt64, len(columns)), make([]sql.NullString, len(columns))
+	into := []any{&i}
+	for c := range columns {
+		if columns[c].kind == text {
+			into = append(into, &texts[c])
+		} else {
+			into = append(into, &numbers[c])
+		}
+	}
+	return q.rows(func(found *sql.Rows) error {
+		if err := found.Scan(into...); err != nil {
+			return err
+		}
+		values := make([]any, len(columns))
+		for c := range columns {
+			switch {
+			case texts[c].Valid:
+				values[c] = texts[c].String
+			case numbers[c].Valid:
+				values[c] = numbers[c].Int64
+			}
+		}
+		f(i, values)
+		return nil
+	})
+}
+
+// rows runs the query and calls f for each row.
+//
+// It runs on the very connection or pool that ran the insert, not through
+// GORM's callbacks: with dbresolver those might take another server, which does
+// not have the row yet.
+func (q *query) rows(f func(*sql.Rows) error) (err error) {
+	begin, count := time.Now(), int64(0)
+	asked, vars := q.SQL.String(), q.Vars
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("gormplugin: read back the keys of %s: %w", q.Schema.Name, err)
+		}
+		q.Logger.Trace(q.Context, begin, func() (string, int64) {
+			if filter, ok := q.Logger.(gorm.ParamsFilter); ok {
+				asked, vars = filter.ParamsFilter(q.Context, asked, vars...)
+			}
+			return q.Dialector.Explain(asked, vars...), count
+		}, err)
+	}()
+	if q.Error != nil {
+		return q.Error
+	}
+	found, err := q.reread.stmt.ConnPool.QueryContext(q.Context, asked, vars...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := found.Close(); err == nil {
+			err = closed
+		}
+	}()
+	for found.Next() {
+		if err = f(found); err != nil {
+			return err
+		}
+		count++
+	}
+	return found.Err()
+}

@@ -1,0 +1,123 @@
+package gormplugin
+
+import (
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// The names of the GORM dialectors that differ in upserts.
+const (
+	mysqlName    = "mysql"
+	postgresName = "postgres"
+	sqliteName   = "sqlite"
+)
+
+// An upsert is what a statement does to stored rows that conflict with its own.
+type upsert struct {
+	conflict clause.OnConflict
+	plain    bool // conflict says all; the clause is GORM's own type
+	ignores  bool // there is no such clause but a modifier, as in INSERT IGNORE
+}
+
+// upsertOf returns the upsert of stmt, if it is one.
+func upsertOf(stmt *gorm.Statement) (upsert, bool) {
+	if c, ok := stmt.Clauses["ON CONFLICT"]; ok && c.Expression != nil {
+		conflict, known := c.Expression.(clause.OnConflict)
+		return upsert{conflict: conflict, plain: known}, true
+	}
+	if c, ok := stmt.Clauses["INSERT"]; ok {
+		if insert, known := c.Expression.(clause.Insert); known && insert.Modifier != "" {
+			return upsert{ignores: true}, true
+		}
+	}
+	return upsert{}, false
+}
+
+// updates reports whether every row that is sent becomes or updates exactly one
+// stored row. RETURNING then gives one row for each, in order.
+func (u upsert) updates() bool {
+	return u.plain && !u.conflict.DoNothing && len(u.conflict.Where.Exprs) == 0 &&
+		(u.conflict.UpdateAll || len(u.conflict.DoUpdates) > 0)
+}
+
+// target returns the columns by which the upsert recognizes a stored row, as far as
+// it names them. GORM adds the primary key to UpdateAll just before the insert.
+func (u upsert) target(s *schema.Schema) []string {
+	if len(u.conflict.Columns) == 0 && u.conflict.UpdateAll && u.conflict.OnConstraint == "" {
+		return s.PrimaryFieldDBNames
+	}
+	names := make([]string, 0, len(u.conflict.Columns))
+	for _, c := range u.conflict.Columns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// countsInserts reports whether RowsAffected is the number of inserted rows. On MySQL
+// it depends on a setting of the connection. With RETURNING and a slice GORM counts
+// the slice.
+func (u upsert) countsInserts(stmt *gorm.Statement) bool {
+	_, returning := returningOf(stmt)
+	name := stmt.Dialector.Name()
+	return (u.ignores || u.plain && u.conflict.DoNothing) && !returning && (name == sqliteName || name == postgresName)
+}
+
+// returnColumns makes stmt return columns. A dialect without RETURNING leaves the
+// clause out. GORM asks for the columns that the database fills only if the clause is
+// absent, so it names these too.
+func returnColumns(stmt *gorm.Statement, columns []column) {
+	c, asked := stmt.Clauses["RETURNING"]
+	returning, known := c.Expression.(clause.Returning)
+	if asked && (!known || everything(returning)) {
+		return
+	}
+	list := slices.Clone(returning.Columns)
+	if !asked {
+		for _, f := range stmt.Schema.FieldsWithDefaultDBValue {
+			if f.Readable {
+				list = append(list, clause.Column{Name: f.DBName})
+			}
+		}
+	}
+	for _, column := range columns {
+		if !returns(list, column.field.DBName) {
+			list = append(list, clause.Column{Name: column.field.DBName})
+		}
+	}
+	c.Name, c.Expression = "RETURNING", clause.Returning{Columns: list}
+	stmt.Clauses["RETURNING"] = c
+}
+
+// returned reports whether the insert of stmt returned columns.
+func returned(stmt *gorm.Statement, columns []column) bool {
+	r, ok := returningOf(stmt)
+	if !ok {
+		return false
+	}
+	for _, c := range columns {
+		if !c.field.Readable || !everything(r) && !returns(r.Columns, c.field.DBName) {
+			return false
+		}
+	}
+	return true
+}
+
+func returningOf(stmt *gorm.Statement) (clause.Returning, bool) {
+	c, ok := stmt.Clauses["RETURNING"]
+	if !ok || !slices.Contains(stmt.BuildClauses, "RETURNING") {
+		return clause.Returning{}, false
+	}
+	r, ok := c.Expression.(clause.Returning)
+	return r, ok
+}
+
+func everything(r clause.Returning) bool {
+	return len(r.Columns) == 0 || returns(r.Columns, "*")
+}
+
+func returns(list []clause.Column, name string) bool {
+	return slices.ContainsFunc(list, func(c clause.Column) bool { return c.Name == name })
+}
