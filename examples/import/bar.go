@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/snowkey/snowkey/examples/internal/csvload"
 )
 
 // A bar shows how far a load is. On a terminal it is one line that is drawn over
@@ -24,18 +25,7 @@ type bar struct {
 }
 
 func newBar(out io.Writer, now func() time.Time) *bar {
-	return &bar{out: out, terminal: isTerminal(out), now: now}
-}
-
-// isTerminal reports whether out is a character device: a terminal, and not a
-// pipe or a file. (/dev/null is one too, but nobody looks.)
-func isTerminal(out io.Writer) bool {
-	file, ok := out.(interface{ Stat() (os.FileInfo, error) })
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return &bar{out: out, terminal: csvload.IsTerminal(out), now: now}
 }
 
 // begin starts from nothing. total is how many bytes there are to read.

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,32 +18,6 @@ func (terminal) Stat() (os.FileInfo, error) { return charDevice{}, nil }
 type charDevice struct{ os.FileInfo }
 
 func (charDevice) Mode() os.FileMode { return os.ModeDevice | os.ModeCharDevice }
-
-type noStat struct{ io.Writer }
-
-func (noStat) Stat() (os.FileInfo, error) { return nil, errors.New("no") }
-
-func TestOnlyACharacterDeviceIsATerminal(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	for _, tt := range []struct {
-		name string
-		out  io.Writer
-		want bool
-	}{
-		{"buffer", &bytes.Buffer{}, false},
-		{"file", file, false},
-		{"a writer whose Stat fails", noStat{}, false},
-		{"character device", terminal{}, true},
-	} {
-		if got := isTerminal(tt.out); got != tt.want {
-			t.Errorf("isTerminal(%s) = %v; want %v", tt.name, got, tt.want)
-		}
-	}
-}
 
 // show lets a load pass by: a batch of 1000 rows every 60 ms, which is faster
 // than the bar is drawn, and a new begin in the middle, as after a busy database.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/snowkey/snowkey/examples/internal/csvload"
 )
 
 // How many order lines there are for each row of the other made-up files.
@@ -44,18 +46,18 @@ func makeFolder(ctx context.Context, lines int, lastOrder, lastProduct int64) (f
 		rows         int
 		row          func(w io.Writer, i int)
 	}{
-		{customersFile, "customerID,companyName,city,country", customers, func(w io.Writer, i int) {
+		{csvload.CustomersFile, "customerID,companyName,city,country", customers, func(w io.Writer, i int) {
 			_, _ = fmt.Fprintf(w, "%s,\"Company %d, Ltd.\",City %d,NULL\n", code(i), i, i%97)
 		}},
-		{productsFile, "productID,productName,unitPrice", madeProducts, func(w io.Writer, i int) {
+		{csvload.ProductsFile, "productID,productName,unitPrice", madeProducts, func(w io.Writer, i int) {
 			_, _ = fmt.Fprintf(w, "%d,Product %d,%d.%02d\n", lastProduct+int64(i)+1, i+1, 1+i%40, i)
 		}},
-		{ordersFile, "orderID,customerID,orderDate,shippedDate,freight,shipCity,shipCountry", orders, func(w io.Writer, i int) {
+		{csvload.OrdersFile, "orderID,customerID,orderDate,shippedDate,freight,shipCity,shipCountry", orders, func(w io.Writer, i int) {
 			at := first.Add(time.Duration(i) * time.Minute).Format(time.DateTime)
 			// 7919 is a prime: the customers come in no order.
 			_, _ = fmt.Fprintf(w, "%d,%s,%s,NULL,%d.50,City %d,NULL\n", lastOrder+int64(i)+1, code(i*7919%customers), at, i%60, i%97)
 		}},
-		{linesFile, "orderID,productID,unitPrice,quantity,discount", lines, func(w io.Writer, i int) {
+		{csvload.LinesFile, "orderID,productID,unitPrice,quantity,discount", lines, func(w io.Writer, i int) {
 			product := i * 37 % madeProducts
 			_, _ = fmt.Fprintf(w, "%d,%d,%d.%02d,%d,0.%02d\n", lastOrder+int64(i/linesPerOrder)+1, lastProduct+int64(product)+1, 1+product%40, product, 1+i%20, i%4*5)
 		}},

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/examples/internal/csvload"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
@@ -28,6 +30,22 @@ type step struct {
 	name string // a table, or what was done
 	rows int    // 0 for what is not about rows
 	took time.Duration
+}
+
+// loadFolder loads the folder of the flags, or one of made-up rows.
+func (l *loader) loadFolder(ctx context.Context, db *sqlx.DB, o options) (steps []step, err error) {
+	if o.folder == "" {
+		order, product, failed := lastNumbers(ctx, db)
+		if failed != nil {
+			return nil, failed
+		}
+		if o.folder, err = makeFolder(ctx, o.rows, order, product); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.folder)) }()
+	}
+	l.files = os.DirFS(o.folder)
+	return l.load(ctx, db)
 }
 
 // load writes everything in one transaction.
@@ -117,7 +135,7 @@ func (l *loader) insert(ctx context.Context, tx *sqlx.Tx, b batch) error {
 	var failed *sqlxhelper.InsertError
 	var refused sqlite3.Error
 	if errors.As(err, &failed) && failed.Row >= 0 && errors.As(err, &refused) {
-		return &rowError{b.file, b.lines[failed.Row], reason(refused), err}
+		return &csvload.RowError{File: b.file, Line: b.lines[failed.Row], Reason: reason(refused), Err: err}
 	}
 	return fmt.Errorf("%s, the rows of lines %d to %d: %w", b.file, b.lines[0], b.lines[len(b.lines)-1], err)
 }

@@ -19,6 +19,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/snowkey/snowkey/examples/internal/csvload"
 )
 
 // With IMPORT_MAIN set the test binary is the program itself, so that exit codes
@@ -159,22 +161,22 @@ func TestEveryRowIsStoredAsTheFilesSay(t *testing.T) {
 			}
 			db := raw(t, file)
 			for query, column := range map[string]struct{ file, name string }{
-				"SELECT code FROM customers ORDER BY id":                                                {customersFile, "customerID"},
-				"SELECT company FROM customers ORDER BY id":                                             {customersFile, "companyName"},
-				"SELECT coalesce(city, 'NULL') FROM customers ORDER BY id":                              {customersFile, "city"},
-				"SELECT number FROM products ORDER BY id":                                               {productsFile, "productID"},
-				"SELECT unit_price_cents FROM products ORDER BY id":                                     {productsFile, "unitPrice"},
-				"SELECT number FROM orders ORDER BY id":                                                 {ordersFile, "orderID"},
-				"SELECT code FROM orders o JOIN customers c ON c.id = customer_id ORDER BY o.id":        {ordersFile, "customerID"},
-				"SELECT freight_cents FROM orders ORDER BY id":                                          {ordersFile, "freight"},
-				"SELECT strftime('%F %T', ordered_at) FROM orders ORDER BY id":                          {ordersFile, "orderDate"},
-				"SELECT coalesce(strftime('%F %T', shipped_at), 'NULL') FROM orders ORDER BY id":        {ordersFile, "shippedDate"},
-				"SELECT coalesce(ship_country, 'NULL') FROM orders ORDER BY id":                         {ordersFile, "shipCountry"},
-				"SELECT o.number FROM order_lines l JOIN orders o ON o.id = order_id ORDER BY l.id":     {linesFile, "orderID"},
-				"SELECT p.number FROM order_lines l JOIN products p ON p.id = product_id ORDER BY l.id": {linesFile, "productID"},
-				"SELECT unit_price_cents FROM order_lines ORDER BY id":                                  {linesFile, "unitPrice"},
-				"SELECT quantity FROM order_lines ORDER BY id":                                          {linesFile, "quantity"},
-				"SELECT discount_percent FROM order_lines ORDER BY id":                                  {linesFile, "discount"},
+				"SELECT code FROM customers ORDER BY id":                                                {csvload.CustomersFile, "customerID"},
+				"SELECT company FROM customers ORDER BY id":                                             {csvload.CustomersFile, "companyName"},
+				"SELECT coalesce(city, 'NULL') FROM customers ORDER BY id":                              {csvload.CustomersFile, "city"},
+				"SELECT number FROM products ORDER BY id":                                               {csvload.ProductsFile, "productID"},
+				"SELECT unit_price_cents FROM products ORDER BY id":                                     {csvload.ProductsFile, "unitPrice"},
+				"SELECT number FROM orders ORDER BY id":                                                 {csvload.OrdersFile, "orderID"},
+				"SELECT code FROM orders o JOIN customers c ON c.id = customer_id ORDER BY o.id":        {csvload.OrdersFile, "customerID"},
+				"SELECT freight_cents FROM orders ORDER BY id":                                          {csvload.OrdersFile, "freight"},
+				"SELECT strftime('%F %T', ordered_at) FROM orders ORDER BY id":                          {csvload.OrdersFile, "orderDate"},
+				"SELECT coalesce(strftime('%F %T', shipped_at), 'NULL') FROM orders ORDER BY id":        {csvload.OrdersFile, "shippedDate"},
+				"SELECT coalesce(ship_country, 'NULL') FROM orders ORDER BY id":                         {csvload.OrdersFile, "shipCountry"},
+				"SELECT o.number FROM order_lines l JOIN orders o ON o.id = order_id ORDER BY l.id":     {csvload.LinesFile, "orderID"},
+				"SELECT p.number FROM order_lines l JOIN products p ON p.id = product_id ORDER BY l.id": {csvload.LinesFile, "productID"},
+				"SELECT unit_price_cents FROM order_lines ORDER BY id":                                  {csvload.LinesFile, "unitPrice"},
+				"SELECT quantity FROM order_lines ORDER BY id":                                          {csvload.LinesFile, "quantity"},
+				"SELECT discount_percent FROM order_lines ORDER BY id":                                  {csvload.LinesFile, "discount"},
 			} {
 				var got []string
 				if err := db.SelectContext(t.Context(), &got, query); err != nil {
@@ -284,11 +286,11 @@ func TestAnotherFolderIsAddedToADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	path := filepath.Join(folder, productsFile)
+	path := filepath.Join(folder, csvload.ProductsFile)
 	if err := os.WriteFile(path, []byte("productID,productName,unitPrice\n38,Lamp,1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	path = filepath.Join(folder, linesFile)
+	path = filepath.Join(folder, csvload.LinesFile)
 	if err := os.WriteFile(path, []byte("orderID,productID,unitPrice,quantity,discount\n1,38,1,1,0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -304,44 +306,44 @@ var badRows = []struct {
 	old, new   string
 	want       string
 }{
-	{"too few fields", linesFile, 5, ",100,0.25", ",100", "order-details.csv:5: 4 fields, the header has 5 columns"},
-	{"too many fields", linesFile, 5, ",100,0.25", ",100,0.25,1", "order-details.csv:5: 6 fields, the header has 5 columns"},
-	{"torn address and too few fields", ordersFile, 2, ",Argentina", "", "orders.csv:2: 13 fields, the header has 14 columns"},
-	{"quantity is no number", linesFile, 5, ",100,", ",x,", `order-details.csv:5: quantity "x": want a whole number from 1 to 100000`},
-	{"quantity is a fraction", linesFile, 5, ",100,", ",1.5,", `order-details.csv:5: quantity "1.5": want a whole number from 1 to 100000`},
-	{"quantity has a sign", linesFile, 5, ",100,", ",+1,", `order-details.csv:5: quantity "+1": want a whole number from 1 to 100000`},
-	{"quantity is zero", linesFile, 5, ",100,", ",0,", `order-details.csv:5: quantity "0": want a whole number from 1 to 100000`},
-	{"quantity is too large", linesFile, 5, ",100,", ",100001,", `order-details.csv:5: quantity "100001": want a whole number from 1 to 100000`},
-	{"quantity does not fit 64 bits", linesFile, 5, ",100,", ",99999999999999999999,", `order-details.csv:5: quantity "99999999999999999999": want a whole number from 1 to 100000`},
-	{"quantity is NULL", linesFile, 5, ",100,", ",NULL,", "order-details.csv:5: quantity is NULL"},
-	{"price is no number", linesFile, 5, "6.50", "dear", `order-details.csv:5: unitPrice "dear": want a number from 0 to 1000000 with at most two decimals`},
-	{"price ends with the point", linesFile, 5, "6.50", "6.", `order-details.csv:5: unitPrice "6.": want a number from 0 to 1000000 with at most two decimals`},
-	{"price has three decimals", linesFile, 5, "6.50", "6.505", `order-details.csv:5: unitPrice "6.505": want a number from 0 to 1000000 with at most two decimals`},
-	{"price is negative", linesFile, 5, "6.50", "-6.50", `order-details.csv:5: unitPrice "-6.50": want a number from 0 to 1000000 with at most two decimals`},
-	{"price is too large", linesFile, 5, "6.50", "1000000.01", `order-details.csv:5: unitPrice "1000000.01": want a number from 0 to 1000000 with at most two decimals`},
-	{"price does not fit 64 bits", linesFile, 5, "6.50", "99999999999999999999", `order-details.csv:5: unitPrice "99999999999999999999": want a number from 0 to 1000000 with at most two decimals`},
-	{"discount is more than one", linesFile, 5, "0.25", "1.01", `order-details.csv:5: discount "1.01": want a number from 0 to 1 with at most two decimals`},
-	{"the last line of the last file", linesFile, 8, "0.1", "ten", `order-details.csv:8: discount "ten": want a number from 0 to 1 with at most two decimals`},
-	{"unknown order", linesFile, 5, "5002", "5999", "order-details.csv:5: order 5999 is not in orders.csv"},
-	{"unknown product", linesFile, 5, ",7,", ",999,", "order-details.csv:5: product 999 is not in products.csv"},
-	{"quote in a field", linesFile, 5, "6.50", `6.50"`, `order-details.csv:5: bare " in non-quoted-field`},
-	{"quote that is not closed", linesFile, 5, "6.50", `"6.50`, `order-details.csv:5: extraneous or missing " in quoted-field`},
-	{"not UTF-8", linesFile, 5, "6.50", "6.50\xff", `order-details.csv:5: "6.50\xff" is not UTF-8`},
+	{"too few fields", csvload.LinesFile, 5, ",100,0.25", ",100", "order-details.csv:5: 4 fields, the header has 5 columns"},
+	{"too many fields", csvload.LinesFile, 5, ",100,0.25", ",100,0.25,1", "order-details.csv:5: 6 fields, the header has 5 columns"},
+	{"torn address and too few fields", csvload.OrdersFile, 2, ",Argentina", "", "orders.csv:2: 13 fields, the header has 14 columns"},
+	{"quantity is no number", csvload.LinesFile, 5, ",100,", ",x,", `order-details.csv:5: quantity "x": want a whole number from 1 to 100000`},
+	{"quantity is a fraction", csvload.LinesFile, 5, ",100,", ",1.5,", `order-details.csv:5: quantity "1.5": want a whole number from 1 to 100000`},
+	{"quantity has a sign", csvload.LinesFile, 5, ",100,", ",+1,", `order-details.csv:5: quantity "+1": want a whole number from 1 to 100000`},
+	{"quantity is zero", csvload.LinesFile, 5, ",100,", ",0,", `order-details.csv:5: quantity "0": want a whole number from 1 to 100000`},
+	{"quantity is too large", csvload.LinesFile, 5, ",100,", ",100001,", `order-details.csv:5: quantity "100001": want a whole number from 1 to 100000`},
+	{"quantity does not fit 64 bits", csvload.LinesFile, 5, ",100,", ",99999999999999999999,", `order-details.csv:5: quantity "99999999999999999999": want a whole number from 1 to 100000`},
+	{"quantity is NULL", csvload.LinesFile, 5, ",100,", ",NULL,", "order-details.csv:5: quantity is NULL"},
+	{"price is no number", csvload.LinesFile, 5, "6.50", "dear", `order-details.csv:5: unitPrice "dear": want a number from 0 to 1000000 with at most two decimals`},
+	{"price ends with the point", csvload.LinesFile, 5, "6.50", "6.", `order-details.csv:5: unitPrice "6.": want a number from 0 to 1000000 with at most two decimals`},
+	{"price has three decimals", csvload.LinesFile, 5, "6.50", "6.505", `order-details.csv:5: unitPrice "6.505": want a number from 0 to 1000000 with at most two decimals`},
+	{"price is negative", csvload.LinesFile, 5, "6.50", "-6.50", `order-details.csv:5: unitPrice "-6.50": want a number from 0 to 1000000 with at most two decimals`},
+	{"price is too large", csvload.LinesFile, 5, "6.50", "1000000.01", `order-details.csv:5: unitPrice "1000000.01": want a number from 0 to 1000000 with at most two decimals`},
+	{"price does not fit 64 bits", csvload.LinesFile, 5, "6.50", "99999999999999999999", `order-details.csv:5: unitPrice "99999999999999999999": want a number from 0 to 1000000 with at most two decimals`},
+	{"discount is more than one", csvload.LinesFile, 5, "0.25", "1.01", `order-details.csv:5: discount "1.01": want a number from 0 to 1 with at most two decimals`},
+	{"the last line of the last file", csvload.LinesFile, 8, "0.1", "ten", `order-details.csv:8: discount "ten": want a number from 0 to 1 with at most two decimals`},
+	{"unknown order", csvload.LinesFile, 5, "5002", "5999", "order-details.csv:5: order 5999 is not in orders.csv"},
+	{"unknown product", csvload.LinesFile, 5, ",7,", ",999,", "order-details.csv:5: product 999 is not in products.csv"},
+	{"quote in a field", csvload.LinesFile, 5, "6.50", `6.50"`, `order-details.csv:5: bare " in non-quoted-field`},
+	{"quote that is not closed", csvload.LinesFile, 5, "6.50", `"6.50`, `order-details.csv:5: extraneous or missing " in quoted-field`},
+	{"not UTF-8", csvload.LinesFile, 5, "6.50", "6.50\xff", `order-details.csv:5: "6.50\xff" is not UTF-8`},
 
-	{"unknown customer", ordersFile, 3, "HOSHI", "HOSHO", "orders.csv:3: customer HOSHO is not in customers.csv"},
-	{"order number is no number", ordersFile, 3, "5002", "5OO2", `orders.csv:3: orderID "5OO2": want a whole number from 1 to 9223372036854775807`},
-	{"order number twice", ordersFile, 5, "5004", "5001", "orders.csv:5: order 5001 is in line 2 already"},
-	{"bad date", ordersFile, 3, "2024-02-22", "2024-02-30", `orders.csv:3: orderDate "2024-02-30 00:00:00.000": want a date like 1996-07-04 00:00:00.000`},
-	{"bad optional date", ordersFile, 3, "2024-02-26", "soon", `orders.csv:3: shippedDate "soon 12:30:00.250": want a date like 1996-07-04 00:00:00.000`},
-	{"date is NULL", ordersFile, 3, "2024-02-22 00:00:00.000", "NULL", "orders.csv:3: orderDate is NULL"},
-	{"two things wrong", ordersFile, 3, "5002,HOSHI", "x,y", `orders.csv:3: orderID "x": want a whole number from 1 to 9223372036854775807`},
+	{"unknown customer", csvload.OrdersFile, 3, "HOSHI", "HOSHO", "orders.csv:3: customer HOSHO is not in customers.csv"},
+	{"order number is no number", csvload.OrdersFile, 3, "5002", "5OO2", `orders.csv:3: orderID "5OO2": want a whole number from 1 to 9223372036854775807`},
+	{"order number twice", csvload.OrdersFile, 5, "5004", "5001", "orders.csv:5: order 5001 is in line 2 already"},
+	{"bad date", csvload.OrdersFile, 3, "2024-02-22", "2024-02-30", `orders.csv:3: orderDate "2024-02-30 00:00:00.000": want a date like 1996-07-04 00:00:00.000`},
+	{"bad optional date", csvload.OrdersFile, 3, "2024-02-26", "soon", `orders.csv:3: shippedDate "soon 12:30:00.250": want a date like 1996-07-04 00:00:00.000`},
+	{"date is NULL", csvload.OrdersFile, 3, "2024-02-22 00:00:00.000", "NULL", "orders.csv:3: orderDate is NULL"},
+	{"two things wrong", csvload.OrdersFile, 3, "5002,HOSHI", "x,y", `orders.csv:3: orderID "x": want a whole number from 1 to 9223372036854775807`},
 
-	{"product twice", productsFile, 3, "2,", "1,", "products.csv:3: product 1 is in line 2 already"},
-	{"customer twice", customersFile, 4, "HOSHI", "AALTO", "customers.csv:4: customer AALTO is in line 2 already"},
-	{"customer without a code", customersFile, 4, "HOSHI", "", "customers.csv:4: customerID is NULL"},
-	{"column missing", linesFile, 1, "discount", "rebate", "order-details.csv:1: column discount is missing"},
-	{"column twice", linesFile, 1, "discount", "quantity", "order-details.csv:1: column quantity is there twice"},
-	{"a row that is too long", linesFile, 5, "6.50", `"` + strings.Repeat("x", maxRow+1<<16), "order-details.csv:4: the row after this one is longer than 1048576 bytes: is a quote not closed?"},
+	{"product twice", csvload.ProductsFile, 3, "2,", "1,", "products.csv:3: product 1 is in line 2 already"},
+	{"customer twice", csvload.CustomersFile, 4, "HOSHI", "AALTO", "customers.csv:4: customer AALTO is in line 2 already"},
+	{"customer without a code", csvload.CustomersFile, 4, "HOSHI", "", "customers.csv:4: customerID is NULL"},
+	{"column missing", csvload.LinesFile, 1, "discount", "rebate", "order-details.csv:1: column discount is missing"},
+	{"column twice", csvload.LinesFile, 1, "discount", "quantity", "order-details.csv:1: column quantity is there twice"},
+	{"a row that is too long", csvload.LinesFile, 5, "6.50", `"` + strings.Repeat("x", csvload.MaxRow+1<<16), "order-details.csv:4: the row after this one is longer than 1048576 bytes: is a quote not closed?"},
 }
 
 func TestABadRowIsNamedAndLeavesNothingBehind(t *testing.T) {
@@ -532,8 +534,8 @@ func TestBadFlagsPrintTheUsage(t *testing.T) {
 		{[]string{"-rows", "5", "-data", "testdata"}, "want one of them"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if err := run(t.Context(), tt.args, &stdout, &stderr); !errors.Is(err, errUsage) {
-			t.Errorf("run(%q) = %v; want %v", tt.args, err, errUsage)
+		if err := run(t.Context(), tt.args, &stdout, &stderr); !errors.Is(err, csvload.ErrUsage) {
+			t.Errorf("run(%q) = %v; want %v", tt.args, err, csvload.ErrUsage)
 		}
 		for _, want := range []string{tt.want, "Usage of import", "-data folder", "-rows number", "-db file", "-worker number"} {
 			if !strings.Contains(stderr.String(), want) {
@@ -559,7 +561,7 @@ func wantNarrow(t *testing.T, text string) {
 }
 
 func TestExitCodes(t *testing.T) {
-	bad := edited(t, linesFile, 5, ",100,", ",x,")
+	bad := edited(t, csvload.LinesFile, 5, ",100,", ",x,")
 	for _, tt := range []struct {
 		args   []string
 		code   int

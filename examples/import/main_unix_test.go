@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/snowkey/snowkey/examples/internal/csvload"
 )
 
 func TestCtrlCEndsTheProgramInPlainWordsWithExitCode130(t *testing.T) {
 	// The last file comes through a named pipe. Opening it waits for the program to
 	// open it too, so the signal finds the program in the middle of the load.
-	folder := edited(t, linesFile, 1, "", "")
-	fifo := filepath.Join(folder, linesFile)
+	folder := edited(t, csvload.LinesFile, 1, "", "")
+	fifo := filepath.Join(folder, csvload.LinesFile)
 	lines, err := os.ReadFile(fifo)
 	if err != nil {
 		t.Fatal(err)
