@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -77,6 +79,12 @@ type Config struct {
 	// claims another by itself. It runs in a goroutine of its own, so it may take
 	// its time, and may close the generator.
 	OnLost func(*LostError)
+
+	// Holder is who has the row, for people who look at the store: at most 64
+	// printable characters of ASCII. Nothing depends on it.
+	//
+	// Defaults to the host name, cut to that.
+	Holder string
 
 	// Logger is where the lease reports what happens to it.
 	//
@@ -186,6 +194,13 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 		c.MaxClockSkew = min(c.MaxClockSkew, c.LossGuard, c.Window/2-c.LossGuard-c.Window/16)
 	}
 
+	if c.Holder == "" {
+		c.Holder = hostname()
+	}
+	if !printable(c.Holder, maxHolder) {
+		return fail("Config.Holder", cut(c.Holder), wantHolder)
+	}
+
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -198,10 +213,23 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 			Layout:     fingerprint(c.Layout),
 		},
 		Only:   c.Workers,
+		Holder: c.Holder,
 		Window: Millis(c.Window / time.Millisecond),
 		Skew:   Millis(c.MaxClockSkew / time.Millisecond),
 		Guard:  Millis(c.LossGuard / time.Millisecond),
 	}, nil
+}
+
+// hostname returns the name of this host as a Holder, or nothing.
+func hostname() string {
+	name, _ := os.Hostname() // without one a row has no name for people, and is as good
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, name)
+	return name[:min(len(name), maxHolder)]
 }
 
 // cut returns s quoted, and no longer than an error message should be.

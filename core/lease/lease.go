@@ -81,8 +81,7 @@ func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 	if store == nil {
 		return nil, &ValueError{Name: "store", Value: "nil", Want: "a Store"}
 	}
-	s, ok := store.(Lossy)
-	lossy := ok && s.LosesWrites()
+	lossy := losesWrites(store)
 	config, settings, err := config.resolve(lossy)
 	if err != nil {
 		return nil, err

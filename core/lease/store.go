@@ -48,7 +48,7 @@ type Store interface {
 	Release(ctx context.Context, r Release) error
 }
 
-// A Store may have further methods. Those of this package have both.
+// A Store may have further methods. Those of this module have all that apply.
 type (
 	// A Lossy store says that it may forget what it has acknowledged, as Redis
 	// does. The loss guard is then on unless it is turned off.
@@ -60,6 +60,13 @@ type (
 	// store's clock: for operators, and for tests. It makes no rows.
 	Lister interface {
 		Rows(ctx context.Context, s Space) (rows []Row, now Millis, err error)
+	}
+
+	// A Fencer ends all leases of a space and raises their limits: see [Fence]. It
+	// makes the rows if there are none. Each row is changed atomically, as by the
+	// other operations; after an error some may have been changed and others not.
+	Fencer interface {
+		Fence(ctx context.Context, f Fencing) error
 	}
 )
 
@@ -107,11 +114,21 @@ func (s Space) Check() error {
 		return &ValueError{Name: "Space.Datacenter", Value: strconv.FormatInt(s.Datacenter, 10), Want: "0 or more"}
 	case s.Workers < 1 || s.Workers > maxWorkers:
 		return &ValueError{Name: "Space.Workers", Value: strconv.FormatInt(s.Workers, 10), Want: fmt.Sprintf("1..%d", maxWorkers)}
-	case len(s.Layout) > maxLayout || strings.ContainsFunc(s.Layout, func(r rune) bool { return r < ' ' || r > '~' }):
+	case !printable(s.Layout, maxLayout):
 		return &ValueError{Name: "Space.Layout", Value: cut(s.Layout), Want: fmt.Sprintf("at most %d printable characters of ASCII", maxLayout)}
 	}
 	return nil
 }
+
+// printable reports whether s has at most most characters, all printable ASCII.
+func printable(s string, most int) bool {
+	return len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+const (
+	maxHolder  = 64
+	wantHolder = "at most 64 printable characters of ASCII"
+)
 
 // wantNamespace is what plain asks for.
 const wantNamespace = "1..64 of the characters a-z A-Z 0-9 . _ -"
@@ -137,6 +154,7 @@ type Row struct {
 	Nonce    string // of the last write
 	Until    Millis // reserved_until: no ID of this worker has this time or a later one
 	Renewals int64  // grows with each write, so that a write always changes the row
+	Holder   string // the name of who has it, for people: Claim.Holder
 }
 
 // A Reply is the answer of a store to a claim or a renewal that it has done.
@@ -154,6 +172,10 @@ type Claim struct {
 	Owner string // a fresh token, 32 hexadecimal digits
 	Nonce string // likewise
 
+	// Holder is a name for people, kept in the row for as long as it is held: at
+	// most 64 printable characters of ASCII.
+	Holder string
+
 	Window Millis // how much time to reserve
 	Now    Millis // the clock of the claimant when it asked
 	Skew   Millis // how far the clocks of claimant and store may be apart
@@ -161,9 +183,13 @@ type Claim struct {
 }
 
 // Check returns a *ClockSkewError if the store's clock, now, is too far from the
-// claimant's, and a *NoFreeWorkerError if no worker number of the space will do. A
-// store calls it before it writes anything.
+// claimant's, a *NoFreeWorkerError if no worker number of the space will do, and a
+// *ValueError for a Holder that is no name. A store calls it before it writes
+// anything.
 func (c *Claim) Check(now Millis) error {
+	if !printable(c.Holder, maxHolder) {
+		return &ValueError{Name: "Claim.Holder", Value: cut(c.Holder), Want: wantHolder}
+	}
 	inSpace := func(worker int64) bool { return worker >= 0 && worker < c.Space.Workers }
 	if c.Only != nil && !slices.ContainsFunc(c.Only, inSpace) {
 		return c.noFreeWorker(nil, now)
@@ -269,6 +295,7 @@ func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
 		Nonce:    c.Nonce,
 		Until:    max(row.Until, from+c.Window),
 		Renewals: row.Renewals + 1,
+		Holder:   c.Holder,
 	}, true
 }
 
@@ -392,4 +419,28 @@ func (r *Release) Apply(row Row) (Row, error) {
 // Lost returns the error of a release that the store has refused.
 func (r *Release) Lost(reason Reason) *LostError {
 	return &LostError{Worker: r.Worker, Epoch: r.Epoch, Reason: reason}
+}
+
+// A Fencing asks to end all leases of a space, and to raise the limits of its rows.
+type Fencing struct {
+	Space Space
+	Nonce string // a fresh token, 32 hexadecimal digits
+	Until Millis
+}
+
+// Apply returns row as it is after the fencing: given back, with a limit of at least
+// Until.
+//
+// The limit alone would not do. After a restore a holder from before may find its
+// token in the row. Its renewal would raise its limit beyond Until, and its next IDs
+// have times before Until, which the writes that were lost may have given to others.
+// The epoch refuses it, and it claims anew.
+func (f *Fencing) Apply(row Row) Row {
+	return Row{
+		Worker:   row.Worker,
+		Epoch:    row.Epoch + 1,
+		Nonce:    f.Nonce,
+		Until:    max(row.Until, f.Until),
+		Renewals: row.Renewals + 1,
+	}
 }

@@ -85,6 +85,7 @@ type Store struct {
 var (
 	_ lease.Store  = (*Store)(nil)
 	_ lease.Lister = (*Store)(nil)
+	_ lease.Fencer = (*Store)(nil)
 )
 
 // New opens the store in the directory dir. The directory must be there: New does
@@ -421,6 +422,46 @@ func (s *Store) release(ctx context.Context, r lease.Release) error {
 	}
 	defer s.letGo(sl.path, r.Owner) // even if the write fails
 	return sl.write(ctx, last, row, false)
+}
+
+// Fence implements [lease.Fencer]. A slot file that is missing is left out, and one
+// that is damaged or poisoned is an error, after the others have been fenced.
+func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+	if err := s.begin(ctx, f.Space); err != nil {
+		return err
+	}
+	_, err := within(ctx, s, func() (struct{}, error) { return struct{}{}, s.fence(ctx, f) }, nil)
+	return err
+}
+
+func (s *Store) fence(ctx context.Context, f lease.Fencing) error {
+	sp, err := s.spaceOf(ctx, lease.Claim{Space: f.Space})
+	if err != nil {
+		return err
+	}
+	if err := s.settle(sp); err != nil {
+		return err
+	}
+	var errs []error
+	for worker := range sp.meta.Workers {
+		err := s.fenceSlot(ctx, sp, worker, f)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f lease.Fencing) error {
+	sl, last, err := s.lockAndRead(ctx, sp, worker)
+	if err != nil {
+		return err
+	}
+	defer sl.close()
+	return sl.write(ctx, last, f.Apply(last.row), false)
 }
 
 // row locks and reads one row, for an operation that begins with that.

@@ -21,6 +21,7 @@ var claims = []struct {
 	{"ClaimTakesOnlyWhatItMay", claimTakesOnlyWhatItMay},
 	{"ClaimTakesOverAnExpiredRow", claimTakesOverAnExpiredRow},
 	{"GuardDelaysTakeover", guardDelaysTakeover},
+	{"HoldersAreListed", holdersAreListed},
 	{"ClaimIsRefusedWhenClocksAreApart", claimIsRefusedWhenClocksAreApart},
 	{"NoFreeWorkerErrorNamesTheEarliest", noFreeWorkerErrorNamesTheEarliest},
 	{"NoFreeWorkerErrorNamesRowsFarAhead", noFreeWorkerErrorNamesRowsFarAhead},
@@ -37,6 +38,12 @@ var claims = []struct {
 	{"ReleaseByAnotherIsRefused", releaseByAnotherIsRefused},
 	{"StaleHolderHasNoEffect", staleHolderHasNoEffect},
 	{"RequestDeliveredTwiceIsDoneOnce", requestDeliveredTwiceIsDoneOnce},
+
+	// fence.go
+	{"FenceRaisesEveryRow", fenceRaisesEveryRow},
+	{"FenceEndsLeases", fenceEndsLeases},
+	{"FenceMakesTheRows", fenceMakesTheRows},
+	{"FenceIsRefused", fenceIsRefused},
 
 	// model.go
 	{"RandomOperationsDoWhatThePureFunctionsSay", randomOperations},

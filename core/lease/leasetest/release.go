@@ -29,7 +29,7 @@ func releaseFreesTheRowAtOnce(s *suite) {
 		}
 		after := lease.Row{
 			Worker: l.worker, Epoch: l.epoch + 2, Owner: c.Owner, Nonce: c.Nonce,
-			Until: max(end, reply.Now) + c.Window, Renewals: want.Renewals + 1,
+			Until: max(end, reply.Now) + c.Window, Renewals: want.Renewals + 1, Holder: c.Holder,
 		}
 		if reply.Row != after || reply.Before != end {
 			s.Errorf("Claim(%+v) of %+v = %+v; want %+v, Before %d", c, want, reply, after, end)

@@ -197,6 +197,7 @@ func (s *suite) newClaim() lease.Claim {
 		Space:  s.space,
 		Owner:  token(),
 		Nonce:  token(),
+		Holder: "host-7",
 		Window: minute,
 		Now:    s.now(),
 		Skew:   minute,

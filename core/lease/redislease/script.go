@@ -24,12 +24,15 @@ var (
 	renewText string
 	//go:embed release.lua
 	releaseText string
+	//go:embed fence.lua
+	fenceText string
 	//go:embed rows.lua
 	rowsText string
 
 	claimScript   = newScript(commonText + claimText)
 	renewScript   = newScript(commonText + renewText)
 	releaseScript = newScript(commonText + releaseText)
+	fenceScript   = newScript(commonText + fenceText)
 	rowsScript    = newScript(rowsText)
 )
 

@@ -36,8 +36,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister] and a
-// [lease.Lossy]. Use [New]; the zero value is not usable. Safe for concurrent use;
+// A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister], a
+// [lease.Fencer] and a [lease.Lossy]. Use [New]; the zero value is not usable. Safe for concurrent use;
 // not to be copied.
 type Store struct {
 	client Client
@@ -49,6 +49,7 @@ type Store struct {
 var (
 	_ lease.Store  = (*Store)(nil)
 	_ lease.Lister = (*Store)(nil)
+	_ lease.Fencer = (*Store)(nil)
 	_ lease.Lossy  = (*Store)(nil)
 )
 
@@ -216,6 +217,34 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	return fmt.Errorf("redislease: release: %w", answer.err)
 }
 
+// Fence ends all leases of a space and raises its limits, in one script. Besides the
+// errors of [lease.Store] it returns one that matches [ErrReadOnly] or [ErrDamaged],
+// or a *lease.ValueError.
+func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+	sent := &stamp{read: time.Now()}
+	if err := checkFencing(&f); err != nil {
+		return err
+	}
+	args := []any{f.Space.Layout, f.Space.Workers, f.Space.Datacenter, f.Nonce, int64(f.Until), sent}
+	fields, err := s.run(ctx, fenceScript, s.keys(f.Space), sent, args)
+	if err != nil {
+		return fmt.Errorf("redislease: fence: %w", err)
+	}
+	answer := reader{fields: fields}
+	switch verdict := answer.text(); verdict {
+	case "done":
+		return nil
+	case "layout":
+		stored := answer.text()
+		if answer.err == nil {
+			return &lease.LayoutError{Namespace: f.Space.Namespace, Stored: stored, Own: f.Space.Layout}
+		}
+	default:
+		answer.other(verdict)
+	}
+	return fmt.Errorf("redislease: fence: %w", answer.err)
+}
+
 // reasons has the words of renew.lua and release.lua.
 var reasons = map[string]lease.Reason{
 	"taken":  lease.TakenOver,
@@ -280,7 +309,7 @@ func claimArgs(c *lease.Claim, sent *stamp) []any {
 	args := []any{
 		c.Space.Layout, c.Space.Workers, c.Space.Datacenter, c.Owner, c.Nonce,
 		int64(c.Window), int64(c.Now), int64(c.Skew), int64(c.Guard), int64(maxAhead),
-		sent, rand.Int64N(1 << 40), 0,
+		sent, rand.Int64N(1 << 40), c.Holder, 0,
 	}
 	count := len(args) - 1 // where the number of probes goes
 	if c.Only == nil {

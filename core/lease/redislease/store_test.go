@@ -540,7 +540,7 @@ func BenchmarkClaim(b *testing.B) {
 				later := lease.MillisOf(time.Now()) + 3_600_000
 				pipe := client.Pipeline()
 				for worker := range workers {
-					text := "0,,,0,0,0"
+					text := "0,,,0,0,0,"
 					if worker < taken {
 						text = fmt.Sprintf("1,%s,%s,%d,1,0", token(), token(), later)
 					}

@@ -210,6 +210,32 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	})
 }
 
+// Fence ends all leases of a space and raises their limits, in one transaction. The
+// errors are those of Claim.
+func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+	if err := f.Space.Check(); err != nil {
+		return err
+	}
+	for {
+		fenced := false
+		err := s.transact(ctx, "fence", func(t *transaction) error {
+			made, whole, err := t.made(ctx, f.Space)
+			if err != nil {
+				return err
+			}
+			if !made {
+				return t.make(ctx, f.Space, whole)
+			}
+			fenced = true
+			// What Fencing.Apply says, of all rows at once.
+			return t.exec(ctx, t.s.text.fence, f.Nonce, int64(f.Until), int64(f.Until), f.Space.Namespace, f.Space.Datacenter)
+		})
+		if err != nil || fenced {
+			return err
+		}
+	}
+}
+
 // row reads the row of a worker and locks it, where the database has row locks.
 func (t *transaction) row(ctx context.Context, s lease.Space, worker int64) (row lease.Row, ok bool, err error) {
 	rows, err := t.rows(ctx, t.s.text.row, s.Namespace, s.Datacenter, worker)

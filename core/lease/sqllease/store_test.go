@@ -117,12 +117,12 @@ func FuzzTableName(f *testing.F) {
 
 // What is sent to the server, word by word.
 const (
-	mysqlRow    = "SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ? AND worker = ? FOR UPDATE"
-	mysqlUpdate = "UPDATE `snowkey_leases` SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ? WHERE namespace = ? AND datacenter = ?" +
+	mysqlRow    = "SELECT worker, epoch, owner, nonce, reserved_until, renewals, holder FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ? AND worker = ? FOR UPDATE"
+	mysqlUpdate = "UPDATE `snowkey_leases` SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?, holder = ? WHERE namespace = ? AND datacenter = ?" +
 		" AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?"
-	postgresRow    = `SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM "snowkey_leases" WHERE namespace = $1 AND datacenter = $2 AND worker = $3 FOR UPDATE`
-	postgresUpdate = `UPDATE "snowkey_leases" SET epoch = $1, owner = $2, nonce = $3, reserved_until = $4, renewals = $5 WHERE namespace = $6 AND datacenter = $7` +
-		` AND worker = $8 AND epoch = $9 AND owner = $10 AND nonce = $11 AND reserved_until = $12 AND renewals = $13`
+	postgresRow    = `SELECT worker, epoch, owner, nonce, reserved_until, renewals, holder FROM "snowkey_leases" WHERE namespace = $1 AND datacenter = $2 AND worker = $3 FOR UPDATE`
+	postgresUpdate = `UPDATE "snowkey_leases" SET epoch = $1, owner = $2, nonce = $3, reserved_until = $4, renewals = $5, holder = $6 WHERE namespace = $7 AND datacenter = $8` +
+		` AND worker = $9 AND epoch = $10 AND owner = $11 AND nonce = $12 AND reserved_until = $13 AND renewals = $14`
 )
 
 // heldRenewal is a renewal at 1,000,000 ms of the row that heldRow returns.
@@ -133,10 +133,10 @@ func heldRenewal() lease.Renewal {
 	}
 }
 
-var rowNames = []string{"worker", "epoch", "owner", "nonce", "reserved_until", "renewals"}
+var rowNames = []string{"worker", "epoch", "owner", "nonce", "reserved_until", "renewals", "holder"}
 
 func heldRow() *sqlmock.Rows {
-	return sqlmock.NewRows(rowNames).AddRow(3, 7, "me", "old", 1_040_000, 9)
+	return sqlmock.NewRows(rowNames).AddRow(3, 7, "me", "old", 1_040_000, 9, "host")
 }
 
 func mysqlSettings(wait int) *sqlmock.Rows {
@@ -147,7 +147,7 @@ func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {
 	return sqlmock.NewRows([]string{"1", "2", "3", "4", "5", "6", "7"}).AddRow(refuses, fsync, nil, nil, nil, nil, 1_000_010)
 }
 
-var heldUpdate = []driver.Value{7, "me", "new", 1_060_010, 10, "shop", 2, 3, 7, "me", "old", 1_040_000, 9}
+var heldUpdate = []driver.Value{7, "me", "new", 1_060_010, 10, "host", "shop", 2, 3, 7, "me", "old", 1_040_000, 9}
 
 // expectMySQL expects a renewal up to its UPDATE, with a deadline.
 func expectMySQL(mock sqlmock.Sqlmock) {
@@ -170,7 +170,7 @@ func TestRenewalOnMySQLSendsThisAndSetsTheSettingBack(t *testing.T) {
 	mock.ExpectCommit()
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
 
-	want := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: "me", Nonce: "new", Until: 1_060_010, Renewals: 10}, Before: 1_040_000, Now: 1_000_010}
+	want := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: "me", Nonce: "new", Until: 1_060_010, Renewals: 10, Holder: "host"}, Before: 1_040_000, Now: 1_000_010}
 	if got, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err != nil || got != want {
 		t.Errorf("Renew() = %+v, %v; want %+v", got, err, want)
 	}
@@ -398,7 +398,7 @@ func TestRowThatWasChangedMeanwhileIsReadAgain(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 15").WillReturnResult(driver.ResultNoRows)
-	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 8, "other", "x", 2_000_000, 10))
+	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 8, "other", "x", 2_000_000, 10, "host"))
 	mock.ExpectRollback()
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
 	_, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal())
@@ -565,7 +565,7 @@ func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
 	s := mockStore(t, db, MySQL)
 	want := []string{
 		"CREATE TABLE IF NOT EXISTS `snowkey_leases_meta` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, layout VARCHAR(255) NOT NULL, schema_version BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
-		"CREATE TABLE IF NOT EXISTS `snowkey_leases` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, epoch BIGINT NOT NULL, owner VARCHAR(64) NOT NULL, nonce VARCHAR(64) NOT NULL, reserved_until BIGINT NOT NULL, renewals BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+		"CREATE TABLE IF NOT EXISTS `snowkey_leases` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, epoch BIGINT NOT NULL, owner VARCHAR(64) NOT NULL, nonce VARCHAR(64) NOT NULL, reserved_until BIGINT NOT NULL, renewals BIGINT NOT NULL, holder VARCHAR(64) NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
 	}
 	got := s.Statements()
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -582,7 +582,7 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	const (
 		meta   = "SELECT datacenter, layout, schema_version FROM `snowkey_leases_meta` WHERE namespace = ?"
 		insert = "INSERT INTO `snowkey_leases_meta` (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, 1)"
-		free   = "SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ?" +
+		free   = "SELECT worker, epoch, owner, nonce, reserved_until, renewals, holder FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ?" +
 			" AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ?) ORDER BY RAND() LIMIT 16"
 	)
 	db, mock := newMock(t)
@@ -595,8 +595,8 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectQuery(meta).WithArgs("shop").WillReturnRows(sqlmock.NewRows(names).AddRow(-1, "l", 1).AddRow(2, "l", 1))
-	mock.ExpectQuery(free).WithArgs("shop", 2, 4, 1_005_010, 1_000_010).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 0, "", "", 0, 0))
-	mock.ExpectExec(mysqlUpdate).WithArgs(1, "me", "new", 1_060_010, 1, "shop", 2, 3, 0, "", "", 0, 0).WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectQuery(free).WithArgs("shop", 2, 4, 1_005_010, 1_000_010).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 0, "", "", 0, 0, ""))
+	mock.ExpectExec(mysqlUpdate).WithArgs(1, "me", "new", 1_060_010, 1, "", "shop", 2, 3, 0, "", "", 0, 0).WillReturnResult(sqlmock.NewResult(0, 1))
 	mock.ExpectCommit()
 	c := lease.Claim{Space: heldRenewal().Space, Owner: "me", Nonce: "new", Window: 60_000, Now: 1_000_000, Skew: 5_000}
 	if r, err := mockStore(t, db, MySQL).Claim(t.Context(), c); err != nil || r.Row.Worker != 3 {

@@ -293,7 +293,7 @@ func scan(ctx context.Context, e executor, dest []any, text string, args ...any)
 func (t *transaction) rows(ctx context.Context, text string, args ...any) (rows []lease.Row, err error) {
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var r lease.Row
-		err := scan(&r.Worker, &r.Epoch, &r.Owner, &r.Nonce, &r.Until, &r.Renewals)
+		err := scan(&r.Worker, &r.Epoch, &r.Owner, &r.Nonce, &r.Until, &r.Renewals, &r.Holder)
 		rows = append(rows, r)
 		return err
 	}, text, args...)
@@ -304,7 +304,7 @@ func (t *transaction) rows(ctx context.Context, text string, args ...any) (rows 
 func (t *transaction) replace(ctx context.Context, s lease.Space, before, row lease.Row) error {
 	t.wrote = true
 	result, err := t.ExecContext(ctx, t.s.text.update,
-		row.Epoch, row.Owner, row.Nonce, int64(row.Until), row.Renewals,
+		row.Epoch, row.Owner, row.Nonce, int64(row.Until), row.Renewals, row.Holder,
 		s.Namespace, s.Datacenter, before.Worker, before.Epoch, before.Owner, before.Nonce, int64(before.Until), before.Renewals)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type Store struct {
 var (
 	_ lease.Store  = (*Store)(nil)
 	_ lease.Lister = (*Store)(nil)
+	_ lease.Fencer = (*Store)(nil)
 )
 
 // New returns a store on a connection, mostly a [*zk.Conn]. It sends nothing. The
@@ -204,6 +205,54 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 		return r.Apply(*row)
 	})
 	return err
+}
+
+// Fence implements [lease.Fencer], row by row. A row that is missing is left out, and
+// one that cannot be decoded is an error, after the others have been fenced. Errors
+// as for Claim.
+func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+	if err := f.Space.Check(); err != nil {
+		return err
+	}
+	p := s.place(f.Space)
+	var m meta
+	for {
+		namespace, datacenter := s.get(ctx, p.namespace), s.get(ctx, p.datacenter)
+		n, err := namespace.wait(ctx)
+		if err != nil {
+			return err
+		}
+		d, err := datacenter.wait(ctx)
+		if err != nil {
+			return err
+		}
+		ready, err := s.prepare(ctx, f.Space, p, n, d)
+		if err != nil {
+			return err
+		}
+		if ready {
+			m, _ = decodeMeta(d.data) // as prepare has
+			break
+		}
+	}
+	var errs []error
+	gone := errors.New("gone")
+	for worker := range m.workers {
+		path := p.row(worker)
+		_, _, err := s.change(ctx, path, worker, s.get(ctx, path), func(row *lease.Row) (lease.Row, error) {
+			if row == nil {
+				return lease.Row{}, gone
+			}
+			return f.Apply(*row), nil
+		})
+		if err != nil && !errors.Is(err, gone) {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // change applies an operation to the row of its holder, nil if there is none, and
