@@ -284,8 +284,9 @@ func TestEveryConfigErrorNamesOptionValueAndRange(t *testing.T) {
 		{lease.Config{Namespace: "n", MaxClockSkew: -1}, "Config.MaxClockSkew is -1ns|1ms..1h"},
 		{lease.Config{Namespace: "n", MaxClockSkew: 1}, "Config.MaxClockSkew is 1ns|1ms..1h"},
 		{lease.Config{Namespace: "n", MaxClockSkew: time.Hour + 1}, "Config.MaxClockSkew is 1h0m0.000000001s|1ms..1h"},
-		{lease.Config{Namespace: "n", LossGuard: 9 * time.Millisecond}, "Config.LossGuard is 9ms|10ms..1.25s"},
-		{lease.Config{Namespace: "n", LossGuard: 16 * time.Second, Window: time.Minute}, "Config.LossGuard is 16s|10ms..15s"},
+		{lease.Config{Namespace: "n", LossGuard: 9 * time.Millisecond}, "Config.LossGuard is 9ms|10ms..2.5s"},
+		{lease.Config{Namespace: "n", LossGuard: 16 * time.Second, Window: 8 * time.Second}, "Config.LossGuard is 16s|10ms..2s"},
+		{lease.Config{Namespace: "n", LossGuard: time.Second, Window: 10*time.Second + 1}, "Config.Window is 10.000000001s|3s..10s|longest window that another process may have"},
 	} {
 		s := newStore()
 		_, err := lease.Acquire(t.Context(), s, test.config)
@@ -338,12 +339,12 @@ func TestDefaults(t *testing.T) {
 	}{
 		{"10 worker bits", false, lease.Config{}, lease.Claim{Window: 60_000, Skew: 5000}},
 		{"5 worker bits", false, lease.Config{Layout: core.Twitter(), Datacenter: 2}, lease.Claim{Window: 10_000, Skew: 5000}},
-		{"lossy", true, lease.Config{}, lease.Claim{Window: 5000, Skew: 500, Guard: 500}},
-		{"lossy, guard off", true, lease.Config{LossGuard: -1}, lease.Claim{Window: 5000, Skew: 5000}},
-		{"guard", false, lease.Config{LossGuard: 100 * time.Millisecond}, lease.Claim{Window: 5000, Skew: 100, Guard: 100}},
+		{"lossy", true, lease.Config{}, lease.Claim{Window: 10_000, Skew: 500, Guard: 500}},
+		{"lossy, guard off", true, lease.Config{LossGuard: -1}, lease.Claim{Window: 10_000, Skew: 5000}},
+		{"guard", false, lease.Config{LossGuard: 100 * time.Millisecond}, lease.Claim{Window: 10_000, Skew: 100, Guard: 100}},
 		{"guard off", false, lease.Config{LossGuard: -1}, lease.Claim{Window: 60_000, Skew: 5000}},
-		{"greatest guard", false, lease.Config{LossGuard: 4 * time.Second, Window: 16 * time.Second}, lease.Claim{Window: 16_000, Skew: 3000, Guard: 4000}},
-		{"a stricter skew", true, lease.Config{MaxClockSkew: 50 * time.Millisecond}, lease.Claim{Window: 5000, Skew: 50, Guard: 500}},
+		{"greatest guard", false, lease.Config{LossGuard: 2 * time.Second, Window: 8 * time.Second}, lease.Claim{Window: 8000, Skew: 1500, Guard: 2000}},
+		{"a stricter skew", true, lease.Config{MaxClockSkew: 50 * time.Millisecond}, lease.Claim{Window: 10_000, Skew: 50, Guard: 500}},
 		{"the least", false, lease.Config{Window: 3 * time.Second, MaxClockSkew: time.Millisecond}, lease.Claim{Window: 3000, Skew: 1}},
 		{"four ticks", false, lease.Config{Layout: fourTicks, Window: 4 * time.Second}, lease.Claim{Window: 4000, Skew: 5000}},
 		{"the most", false, lease.Config{Window: 10 * time.Minute, MaxClockSkew: time.Hour, Workers: []int64{0, 1023}},
@@ -353,7 +354,7 @@ func TestDefaults(t *testing.T) {
 			s := newStore()
 			s.lossy = test.lossy
 			got := asked(t, s, test.config)
-			if got.Window != test.want.Window || got.Skew != test.want.Skew || got.Guard != test.want.Guard || !slices.Equal(got.Only, test.want.Only) {
+			if got.Window != test.want.Window || got.Skew != test.want.Skew || got.Guard != test.want.Guard || got.Longest != 10_000 || !slices.Equal(got.Only, test.want.Only) {
 				t.Errorf("%s: claim = %+v; want %+v", test.name, got, test.want)
 			}
 			layout := test.config.Layout
@@ -403,14 +404,16 @@ func TestGuardTurnedOffForALossyStoreIsAWarning(t *testing.T) {
 }
 
 // A store that forgets writes, again and again. Under the guard each lease finds
-// its beginning after everything that was issued.
+// its beginning after everything that was issued, whatever the windows of the others.
 func TestGuardedLeasesRepeatNothingWhenTheStoreForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		s.lossy = true
 		seen := map[types.Snowflake]bool{}
 		config := lease.Config{Workers: []int64{5, 6}}
-		holders := []*holder{hold(t, s, config), hold(t, s, config)}
+		short := config
+		short.Window = 3 * time.Second
+		holders := []*holder{hold(t, s, config), hold(t, s, short)}
 		lost := uint64(0)
 		for round := range 40 {
 			var empty leasetest.Snapshot
@@ -458,8 +461,8 @@ func TestGuardDelaysTheStartByLittle(t *testing.T) {
 			t.Errorf("first ID after %v; want little more than 500ms", took)
 		}
 		ahead := core.Default().Parts(id).Time.Sub(began.AddDate(30, 0, 0))
-		if ahead < 5500*time.Millisecond || ahead > 5600*time.Millisecond {
-			t.Errorf("first ID is %v ahead of the start; want a window and the guard, 5.5s", ahead)
+		if ahead < 10_500*time.Millisecond || ahead > 10_600*time.Millisecond {
+			t.Errorf("first ID is %v ahead of the start; want the longest window and the guard, 10.5s", ahead)
 		}
 		for range 10_000 { // at this rate it never waits again
 			began := time.Now()
@@ -471,6 +474,57 @@ func TestGuardDelaysTheStartByLittle(t *testing.T) {
 		}
 		h.close()
 	})
+}
+
+// With a window that is shorter than the longest, the limit takes as much longer to
+// come to where IDs begin. The row is kept meanwhile.
+func TestGuardWithAShortWindowDelaysTheStartByTheDifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.lossy = true
+		began := time.Now()
+		h := hold(t, s, lease.Config{Window: 3 * time.Second})
+		for h.Status().Losses == 0 && time.Since(began) < 10*time.Second {
+			if _, err := h.gen.Next(t.Context()); err == nil {
+				break
+			}
+		}
+		if took := time.Since(began); took <= 7500*time.Millisecond || took > 7700*time.Millisecond {
+			t.Errorf("first ID after %v, %+v; want it after little more than 10 s - 3 s + 500 ms", took, h.Status())
+		}
+		if n := s.count("renew"); n > 12 {
+			t.Errorf("%d renewals until then; want about one in a quarter of the window", n)
+		}
+		h.close()
+	})
+}
+
+// A process without the guard would raise limits beyond what a guarded claim counts
+// on, and one with it would count on what the others do not keep.
+func TestGuardIsOnForAllOfANamespaceOrForNone(t *testing.T) {
+	for _, first := range []time.Duration{time.Second, -time.Second} {
+		s := newStore()
+		l, err := lease.Acquire(t.Context(), s, quiet(lease.Config{LossGuard: first}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = lease.Acquire(t.Context(), s, quiet(lease.Config{LossGuard: -first}))
+		want := "Config.LossGuard on"
+		if first < 0 {
+			want = "Config.LossGuard off"
+		}
+		var differs *lease.LayoutError
+		if !errors.As(err, &differs) || !strings.Contains(err.Error(), want) || differs.Own == differs.Stored || s.count("claim") != 2 {
+			t.Errorf("guard %v, then Acquire(%v) = %v, %d claims; want a LayoutError with %q, at once", first, -first, err, s.count("claim"), want)
+		}
+		other, err := lease.Acquire(t.Context(), s, quiet(lease.Config{LossGuard: first / 2}))
+		if err != nil {
+			t.Errorf("guard %v, then Acquire(%v) = %v; want no error: how long it is may differ", first, first/2, err)
+		} else {
+			_ = other.Close(t.Context())
+		}
+		_ = l.Close(t.Context())
+	}
 }
 
 func TestGeneratorReadsTheClockOfItsLease(t *testing.T) {

@@ -45,11 +45,14 @@ type Config struct {
 	// (every quarter); but the worker number of a process that crashed is free
 	// only after a window, so there must be numbers for all processes and for
 	// those that crash within one. It counts in whole milliseconds, rounded down;
-	// 3 s to 10 min, and at least 4 ticks of the layout. With the loss guard, all
-	// processes of a namespace must have the same: see the package comment.
+	// 3 s to 10 min, and at least 4 ticks of the layout. Processes of one namespace
+	// may have different ones.
 	//
-	// Defaults to 60 s; to 10 s with 5 worker bits or fewer; to 5 s with the loss
-	// guard, which makes IDs begin a window ahead of the clock.
+	// With the loss guard it is at most 10 s, since a claim begins beyond the longest
+	// window that another may have. A shorter one than 10 s makes the first ID come
+	// later, by the difference.
+	//
+	// Defaults to 60 s; to 10 s with 5 worker bits or fewer, or with the loss guard.
 	Window time.Duration
 
 	// MaxClockSkew is how far the clocks of this process and the store may be
@@ -64,7 +67,11 @@ type Config struct {
 	// LossGuard protects against a store that forgets what it has acknowledged:
 	// see the package comment. It is how far apart the clocks of the store and of
 	// all processes may ever be, then a condition of uniqueness. 10 ms to a
-	// quarter of Window; negative turns it off.
+	// quarter of Window; negative turns it off. IDs begin up to 10 s, and this, ahead
+	// of the clock.
+	//
+	// The store keeps with the namespace whether it is on, and refuses a process that
+	// disagrees with a [*LayoutError]. How long it is may differ.
 	//
 	// Defaults to 500 ms if the store is [Lossy], and to off otherwise.
 	LossGuard time.Duration
@@ -109,6 +116,13 @@ const (
 
 	defaultGuard = 500 * time.Millisecond
 	minGuard     = 10 * time.Millisecond
+
+	// guardWindow is the longest window with the loss guard. It must never grow: a
+	// process of an older version counts on it.
+	guardWindow = 10 * time.Second
+
+	// guardMark ends the fingerprint of a namespace with the loss guard.
+	guardMark = ", loss guard"
 )
 
 // resolve returns c with its defaults filled in, and the claims it stands for.
@@ -162,18 +176,19 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 	}
 	c.LossGuard = max(c.LossGuard, 0)
 
-	shortest := max(minWindow, minWindowTicks*c.Layout.Unit)
+	shortest, longest, why := max(minWindow, minWindowTicks*c.Layout.Unit), maxWindow, ""
+	if c.LossGuard > 0 {
+		longest, why = guardWindow, " with the loss guard: a claim must begin beyond the longest window that another process may have"
+	}
 	switch {
 	case c.Window != 0:
-	case c.LossGuard > 0 || lossy:
-		c.Window = 5 * time.Second
-	case c.Layout.WorkerBits <= 5:
+	case c.LossGuard > 0 || lossy || c.Layout.WorkerBits <= 5:
 		c.Window = 10 * time.Second
 	default:
 		c.Window = time.Minute
 	}
-	if c.Window < shortest || c.Window > maxWindow {
-		return fail("Config.Window", c.Window.String(), fmt.Sprintf("%s..%s", shortest, maxWindow))
+	if c.Window < shortest || c.Window > longest {
+		return fail("Config.Window", c.Window.String(), fmt.Sprintf("%s..%s%s", shortest, longest, why))
 	}
 	if c.LossGuard > 0 && (c.LossGuard < minGuard || c.LossGuard > c.Window/renewPart) {
 		return fail("Config.LossGuard", c.LossGuard.String(), fmt.Sprintf("%s..%s, a quarter of the window, or negative for none", minGuard, c.Window/renewPart))
@@ -187,10 +202,10 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 	}
 	if c.LossGuard > 0 {
 		// With the clocks further apart, the guard does not hold. And a lease could
-		// lapse before it began: its first renewal is due when the clock behind has
-		// come to where the clock ahead was, plus the guard; by then the clock ahead
-		// must not have come to the limit, less the guard, that the clock behind has
-		// set. A sixteenth of the window on each side is for the requests' way.
+		// lapse before its first renewal, which is due after half of the window at
+		// most: by then the clock ahead must not have come to the limit, less the
+		// guard, that the clock behind has set. A sixteenth of the window is for the
+		// requests' way.
 		c.MaxClockSkew = min(c.MaxClockSkew, c.LossGuard, c.Window/2-c.LossGuard-c.Window/16)
 	}
 
@@ -205,18 +220,24 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 		c.Logger = slog.Default()
 	}
 	c.Logger = c.Logger.With("namespace", c.Namespace, "datacenter", c.Datacenter)
+	stored := fingerprint(c.Layout)
+	if c.LossGuard > 0 {
+		stored += guardMark
+	}
 	return c, Claim{
 		Space: Space{
 			Namespace:  c.Namespace,
 			Datacenter: c.Datacenter,
 			Workers:    workers,
-			Layout:     fingerprint(c.Layout),
+			Layout:     stored,
 		},
 		Only:   c.Workers,
 		Holder: c.Holder,
 		Window: Millis(c.Window / time.Millisecond),
 		Skew:   Millis(c.MaxClockSkew / time.Millisecond),
 		Guard:  Millis(c.LossGuard / time.Millisecond),
+
+		Longest: Millis(guardWindow / time.Millisecond),
 	}, nil
 }
 

@@ -15,7 +15,7 @@
 // If the store never loses a write that it has acknowledged, no two IDs of a
 // namespace are equal, whatever clocks, pauses, crashes, networks and takeovers
 // do. If it may lose such writes, the same holds with the loss guard, as long as
-// the clocks agree within Config.LossGuard and all processes have one Config.Window.
+// the clocks agree within Config.LossGuard.
 //
 // This is not mutual exclusion. A process that was stopped for a minute may return
 // an ID while another already has its worker number: nothing can rule that out,
@@ -89,48 +89,52 @@
 // # The loss guard
 //
 // A store that forgets writes may forget a claim, and give a range away twice. The
-// loss guard, D for short, is on by default for stores that are [Lossy]. It asks
-// for two conditions. No clock of the processes and of the store ever shows a time
-// more than D before one that any of them has shown earlier. And all leases of the
-// namespace have the same W, which is how a claim knows what another may have
-// reserved: to change it, close them all, and let the longer of the two windows pass
-// before the first claim with the other. What is lost must be
-// the latest writes: the store goes back to an earlier state of its own, and what it
-// has forgotten it does not remember again, as it would if a failover to a replica
-// were followed by a return to the old server with its old data. Then:
+// loss guard, Config.LossGuard or D for short, is on by default for stores that are
+// [Lossy]. It has two conditions. No clock of the processes and of the store ever
+// shows a time more than D before one that any of them has shown earlier. And what is
+// lost must be the latest writes: the store goes back to an earlier state of its own.
+// What it has forgotten it does not remember again, as it would if a failover to a
+// replica were followed by a return to the old server with its old data. Then:
 //
+//   - A window W is at most C, 10 s. C is a constant, and is stored nowhere: a store
+//     that forgets rows would forget it with them.
 //   - No claim and no renewal raises R beyond the clocks of store and holder, plus W.
 //     (A release may: to where its lease began, without an ID there.)
-//   - A lease begins at max(R, both clocks + W + D), which is at or beyond the R
-//     of its own claim. Its IDs begin once a renewal has raised R further, a little more
-//     than D after the claim. They are ahead of the clock by W + D at first, so the
-//     window is short by default: 5 s.
+//   - A lease begins at max(R, both clocks + C + D), which is at or beyond the R of
+//     its own claim. Its IDs begin once a renewal has raised R further, a little more
+//     than C - W + D after the claim. They are ahead of the clock by C + D at first.
+//     So W is C by default.
 //   - A row with an owner is taken over only at R + D.
 //   - No claim is done later than the permitted skew after it was asked for, since
 //     the store compares the clocks; so an old one does not come true after a loss.
 //   - The lapse rule: a holder does not renew when either clock has passed its
 //     limit less D. It claims anew.
+//   - The store keeps whether the guard is on, and refuses who disagrees.
 //
 // Take a claim at a moment when the store's clock shows T, and an ID of an earlier
 // holder. The renewal that made room for the ID was done before the claim, or after
-// it. If before, at a clock of at most T + D by the first condition, the ID is before
-// T + D + W, where the new lease begins, whether or not the store still knew of the
-// renewal. If after, the store must have forgotten the claim and gone back to a
+// it. If before, it was at a clock of at most T + D, by the first condition. The ID is
+// before T + D + C, where the new lease begins, whether or not the store still knew
+// of the renewal. If after, the store must have forgotten the claim and gone back to a
 // state in which the row had the earlier holder's token and a nonce that it knew.
-// Take the first claim after the holder's that the store did in that history. It
-// found the holder's token, an R that was at least the holder's limit, and R + D at
-// or before its clock, which was T at most. So the renewal was done at a clock of at
-// least T - D, at or beyond the holder's limit, and the lapse rule forbids it.
+// Take the first claim after that state which the store did then and has forgotten.
+// It found the holder's token, and an R that was at least the holder's limit, since
+// the nonce was of the confirmed write or of a later one. It also found R + D at or
+// before its clock. The renewal was done later, so at a clock that was not more than D
+// before that one. That is at or beyond the holder's limit, and the lapse rule forbids
+// it.
 //
-// With less than W + D, or without the lapse rule, there are schedules with
-// duplicates; the models in the folder model find them.
+// No step compares the W or the D of two processes. So both may differ, and change in
+// a rolling deployment, as long as each D is at least as much as clocks are apart.
+//
+// With less than C + D, with W in place of C, or without the lapse rule, there are
+// schedules with duplicates; the models in the folder model find them.
 //
 // # What is not covered
 //
 //   - A store that loses acknowledged writes without the guard: Redis without it, a
 //     database that fails over to a replica that lags, one restored from a backup.
-//     After a restore, raise R of all rows beyond the present time by hand before
-//     any process starts.
+//     After that, stop all processes and call [Fence].
 //   - A store that two servers keep at the same time, each taking writes and neither
 //     hearing of the other's. Each gives the same numbers away, and goes on doing so,
 //     which no guard can make up for.

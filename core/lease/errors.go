@@ -104,16 +104,27 @@ func (e *LostError) Error() string {
 // Unwrap returns ErrLost.
 func (e *LostError) Unwrap() error { return ErrLost }
 
-// A LayoutError says that a namespace belongs to another layout. Two layouts in
-// one table would repeat IDs, and none could be taken apart.
+// A LayoutError says that a namespace belongs to another layout, or that the loss
+// guard is on there and off here, or the other way. Two layouts in one table would
+// repeat IDs, and none could be taken apart; and the guard protects nobody from a
+// process that is without it.
 type LayoutError struct {
 	Namespace string
-	Stored    string // the fingerprint in the store
+	Stored    string // the fingerprint in the store: see Space.Layout
 	Own       string // that of the claimant
 }
 
 func (e *LayoutError) Error() string {
-	return fmt.Sprintf("lease: the layout differs from the stored one: namespace %q has %q, this process %q", e.Namespace, e.Stored, e.Own)
+	stored, guarded := strings.CutSuffix(e.Stored, guardMark)
+	own, guards := strings.CutSuffix(e.Own, guardMark)
+	want := "the stored one, or a namespace of its own"
+	switch {
+	case stored == own && guarded && !guards:
+		want = "Config.LossGuard on, as in the other processes"
+	case stored == own && guards && !guarded:
+		want = "Config.LossGuard off (negative), as in the other processes"
+	}
+	return fmt.Sprintf("%v: namespace %q has %q, this process %q: want %s", ErrLayout, e.Namespace, e.Stored, e.Own, want)
 }
 
 // Unwrap returns ErrLayout.

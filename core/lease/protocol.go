@@ -160,7 +160,7 @@ func (p *protocol) done(reply Reply, err error, mono time.Duration) outcome {
 	case c != nil:
 		return p.claimFailed(err, mono)
 	case r != nil && err == nil:
-		return p.renewed(r, reply)
+		return p.renewed(r, reply, mono)
 	case r != nil:
 		return p.renewFailed(r, err, mono)
 	}
@@ -172,14 +172,7 @@ func (p *protocol) claimed(c *Claim, reply Reply, mono time.Duration) outcome {
 	p.row = reply.Row
 	p.known = []string{c.Nonce}
 	p.from, p.limit = c.From(reply), reply.Row.Until
-	p.schedule()
-	if c.Guard > 0 {
-		// IDs begin at from, which the limit passes once the later of both clocks
-		// has reached from less a window. Counting from now, and not from when the
-		// request was sent, makes up for not knowing when the store read its clock.
-		p.due = mono + max(0, p.from-c.Window-min(reply.Now, c.Now)).Duration() + p.part(delayPart)
-		p.soon = p.due
-	}
+	p.schedule(mono, min(reply.Now, c.Now))
 	return outcome{
 		install:   true,
 		worker:    p.row.Worker,
@@ -209,7 +202,7 @@ func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
 	return outcome{failed: err}
 }
 
-func (p *protocol) renewed(r *Renewal, reply Reply) outcome {
+func (p *protocol) renewed(r *Renewal, reply Reply, mono time.Duration) outcome {
 	o := outcome{extend: true, recovered: p.succeeded()}
 	if reply.Before < p.limit {
 		// Somebody has lowered the row, or the store has forgotten a write. This
@@ -220,7 +213,7 @@ func (p *protocol) renewed(r *Renewal, reply Reply) outcome {
 	p.known = []string{r.Nonce}
 	p.limit = max(p.limit, reply.Row.Until)
 	o.until = p.limit
-	p.schedule()
+	p.schedule(mono, min(reply.Now, r.Now))
 	return o
 }
 
@@ -277,10 +270,21 @@ func (p *protocol) drop(mono time.Duration) {
 
 // schedule sets when to renew after a confirmed request. Counting from when it
 // was sent, the next is never later than it should be, however long the answer
-// took.
-func (p *protocol) schedule() {
+// took. clock is the earlier of those of store and holder.
+func (p *protocol) schedule(mono time.Duration, clock Millis) {
 	p.due = p.sent + p.part(renewPart)
 	p.soon = p.sent + p.part(retryPart)
+	if p.settings.Guard > 0 && p.limit <= p.from {
+		// IDs begin at from, which the limit passes once both clocks have reached
+		// from less a window. If that is in the first half of what is reserved, the next
+		// renewal is due then. Counting from now, and not from when the request was
+		// sent, makes up for not knowing when the store read its clock.
+		wait := max(0, p.from-p.settings.Window-clock).Duration() + p.part(delayPart)
+		if wait <= (p.limit-clock).Duration()/2 {
+			p.due = mono + wait
+		}
+		p.soon = p.due
+	}
 }
 
 // succeeded returns the number of failures before this success.

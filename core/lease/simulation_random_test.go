@@ -82,6 +82,13 @@ func (s *simulation) draw(m mode) {
 	if s.rollback == core.Backfill {
 		s.runAhead = 0
 	}
+	switch {
+	case m != guarded:
+		s.windows = pick(s, nil, []Millis{s.window, s.window / 2, s.window / 4})
+	case s.mutant != noGuard:
+		// Guards are at most a quarter of each.
+		s.windows = pick(s, nil, []Millis{s.window, max(4*s.guard, s.window/2), max(4*s.guard, s.window/4)})
+	}
 	s.only = pick(s, nil, nil, nil, nil, []int64{0}, []int64{1, 3}, []int64{0, 1, 2})
 }
 

@@ -55,6 +55,10 @@ type setting struct {
 	only   []int64
 	mutant mutant
 
+	// windows are those of the processes, which draw one each. Nil: all have window.
+	// None is longer than window, which is also the longest that the guard counts on.
+	windows []Millis
+
 	// faithful: the store forgets nothing. Each ID is then below the limit that
 	// the store has at that moment.
 	faithful bool
@@ -76,9 +80,17 @@ func (x *setting) space() Space {
 	return Space{Namespace: "simulation", Workers: 1 << x.layout.WorkerBits, Layout: fingerprint(x.layout)}
 }
 
-// claim returns the settings of each protocol.
-func (x *setting) claim() Claim {
-	return Claim{Space: x.space(), Only: x.only, Window: x.window, Skew: x.skew, Guard: x.guard}
+// claim returns the settings of a protocol.
+func (s *simulation) claim() Claim {
+	c := Claim{Space: s.space(), Only: s.only, Window: s.window, Skew: s.skew, Guard: s.guard, Longest: s.window}
+	if s.windows != nil {
+		c.Window = pick(s, s.windows...)
+	}
+	if s.guard > 0 && s.windows != nil {
+		c.Guard = pick(s, s.guard, max(s.guard, c.Window/4)) // no less than clocks are apart
+		c.Skew = min(s.skew, c.Guard, c.Window/2-c.Guard-c.Window/16)
+	}
+	return c
 }
 
 // An issue is what is known of an ID.

@@ -90,9 +90,10 @@ type Space struct {
 	Datacenter int64  // 0 or more
 	Workers    int64  // the rows are 0..Workers-1; 1..65536
 
-	// Layout is the fingerprint of the layout: its epoch, unit and widths, in at
-	// most 255 printable characters of ASCII. The store keeps that of the first claim
-	// in the namespace and refuses every other with a *LayoutError.
+	// Layout is what all leases of a namespace must agree on, in at most 255 printable
+	// characters of ASCII: the epoch, unit and widths of the layout, and whether the
+	// loss guard is on. The store keeps that of the first claim in the namespace and
+	// refuses every other with a *LayoutError.
 	Layout string
 }
 
@@ -180,6 +181,11 @@ type Claim struct {
 	Now    Millis // the clock of the claimant when it asked
 	Skew   Millis // how far the clocks of claimant and store may be apart
 	Guard  Millis // D of the loss guard; 0: off
+
+	// Longest is the longest window that any lease of the namespace can ever have had:
+	// a constant. It counts under the guard only, where the store may have forgotten
+	// what another has reserved, its window included.
+	Longest Millis
 }
 
 // Check returns a *ClockSkewError if the store's clock, now, is too far from the
@@ -234,7 +240,7 @@ func (c *Claim) over(row Row, now Millis) bool {
 	}
 	ahead := c.Skew
 	if c.Guard > 0 {
-		ahead += c.Window + c.Guard
+		ahead += c.Longest + c.Guard
 	}
 	return row.Until <= now+ahead
 }
@@ -307,7 +313,7 @@ func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
 // claim has written: IDs begin after a renewal, a little more than Guard later.
 func (c *Claim) From(r Reply) Millis {
 	if c.Guard > 0 {
-		return max(r.Before, max(r.Now, c.Now)+c.Window+c.Guard)
+		return max(r.Before, max(r.Now, c.Now)+c.Longest+c.Guard)
 	}
 	return max(r.Before, r.Now)
 }

@@ -25,6 +25,7 @@ func plainClaim() lease.Claim {
 		Space: lease.Space{Namespace: "shop", Datacenter: 2, Workers: 8, Layout: "ours"},
 		Owner: "claimant", Nonce: "n1",
 		Window: 10_000, Now: storeT, Skew: 500,
+		Longest: 12_000,
 	}
 }
 
@@ -71,8 +72,8 @@ func TestFreeRowsAreThoseWhoseLimitHasPassed(t *testing.T) {
 		{"held, within the skew", lease.Row{Owner: "o", Until: storeT + 500}, nil, false},
 		{"expired less than the guard ago", lease.Row{Owner: "o", Until: storeT - 99}, func(c *lease.Claim) { c.Guard = 100 }, false},
 		{"expired the guard ago", lease.Row{Owner: "o", Until: storeT - 100}, func(c *lease.Claim) { c.Guard = 100 }, true},
-		{"released under the guard", lease.Row{Until: storeT + 500 + 10_000 + 100}, func(c *lease.Claim) { c.Guard = 100 }, true},
-		{"released beyond all that", lease.Row{Until: storeT + 500 + 10_000 + 101}, func(c *lease.Claim) { c.Guard = 100 }, false},
+		{"released under the guard", lease.Row{Until: storeT + 500 + 12_000 + 100}, func(c *lease.Claim) { c.Guard = 100 }, true},
+		{"released beyond all that", lease.Row{Until: storeT + 500 + 12_000 + 101}, func(c *lease.Claim) { c.Guard = 100 }, false},
 		{"among those that will do", lease.Row{Worker: 3}, func(c *lease.Claim) { c.Only = []int64{5, 3} }, true},
 		{"not among them", lease.Row{Worker: 4}, func(c *lease.Claim) { c.Only = []int64{5, 3} }, false},
 		{"none will do", lease.Row{}, func(c *lease.Claim) { c.Only = []int64{} }, false},
@@ -180,10 +181,10 @@ func TestClaimReservesAWindowFromWhereTheLastEnds(t *testing.T) {
 		{"ahead of the clock", storeT + 400, nil, storeT + 10_400, storeT + 400},
 		{"the claimant's clock does not count", 0, func(c *lease.Claim) { c.Now += 300 }, storeT + 10_000, storeT},
 		{"guard: the limit by the slower clock, the start by the faster", 0, func(c *lease.Claim) { c.Guard, c.Now = 100, storeT+300 },
-			storeT + 10_000, storeT + 300 + 10_000 + 100},
+			storeT + 10_000, storeT + 300 + 12_000 + 100},
 		{"guard: the other is slower", 0, func(c *lease.Claim) { c.Guard, c.Now = 100, storeT-300 },
-			storeT - 300 + 10_000, storeT + 10_000 + 100},
-		{"guard: released far ahead", storeT + 10_500, func(c *lease.Claim) { c.Guard = 100 }, storeT + 10_500, storeT + 10_500},
+			storeT - 300 + 10_000, storeT + 12_000 + 100},
+		{"guard: released far ahead", storeT + 12_500, func(c *lease.Claim) { c.Guard = 100 }, storeT + 12_500, storeT + 12_500},
 	} {
 		claim := plainClaim()
 		if c.edit != nil {
@@ -323,7 +324,7 @@ func TestStoreErrorsSayWhatAndHowMuch(t *testing.T) {
 		{&lease.LostError{Worker: 3, Epoch: 7, Reason: lease.Copied}, lease.ErrLost, `lease: worker 3, epoch 7, is lost: a copy of this process has renewed its row`},
 		{&lease.LostError{Worker: 3, Epoch: 7, Reason: lease.Gone}, lease.ErrLost, `lease: worker 3, epoch 7, is lost: its row is gone; rows must never be deleted`},
 		{&lease.LostError{Worker: 3, Epoch: 7, Reason: lease.Lapsed}, lease.ErrLost, `lease: worker 3, epoch 7, is lost: it was not renewed in time for the loss guard`},
-		{&lease.LayoutError{Namespace: "shop", Stored: "theirs", Own: "ours"}, lease.ErrLayout, `lease: the layout differs from the stored one: namespace "shop" has "theirs", this process "ours"`},
+		{&lease.LayoutError{Namespace: "shop", Stored: "theirs", Own: "ours"}, lease.ErrLayout, `lease: the layout differs from the stored one: namespace "shop" has "theirs", this process "ours": want the stored one, or a namespace of its own`},
 		{&lease.ClockSkewError{Store: at.Add(time.Hour), Local: at, Max: 5 * time.Second}, lease.ErrClockSkew, `lease: the clocks are too far apart: the store shows 2025-06-01T13:00:00.005Z, this process 2025-06-01T12:00:00.005Z: want at most 5s between them`},
 		{&lease.ValueError{Name: "Config.Window", Value: "1s", Want: "3s..10m0s"}, nil, `lease: Config.Window is 1s: want 3s..10m0s`},
 		{&lease.ValueError{Package: "sqllease", Name: "db", Want: "an open database"}, nil, `sqllease: db: want an open database`},

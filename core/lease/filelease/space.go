@@ -247,7 +247,11 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 // afterLoss returns a limit that is later than any that may have been forgotten:
 // see [Store.Claim] for the conditions.
 func (s *Store) afterLoss(c lease.Claim) lease.Millis {
-	return s.clock() + c.Window + max(c.Skew, c.Guard)
+	window := c.Window
+	if c.Guard > 0 {
+		window = c.Longest
+	}
+	return s.clock() + window + max(c.Skew, c.Guard)
 }
 
 // settle makes durable that the slots of sp are where they are. Whoever has renamed

@@ -201,6 +201,8 @@ func (s *suite) newClaim() lease.Claim {
 		Window: minute,
 		Now:    s.now(),
 		Skew:   minute,
+
+		Longest: 2 * minute,
 	}
 }
 

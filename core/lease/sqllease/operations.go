@@ -124,7 +124,7 @@ func (t *transaction) choose(ctx context.Context, c lease.Claim) (lease.Row, err
 	// row, and if none is left the query below has them all.
 	released := t.now + c.Skew
 	if c.Guard > 0 {
-		released += c.Window + c.Guard
+		released += c.Longest + c.Guard
 	}
 	rows, err := t.rows(ctx, t.s.text.free, c.Space.Namespace, c.Space.Datacenter, c.Space.Workers, int64(released), int64(t.now-c.Guard))
 	if err != nil {
