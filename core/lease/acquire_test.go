@@ -44,6 +44,7 @@ func TestAcquireTriesAFewTimes(t *testing.T) {
 		{errAway, 4},
 		{&lease.ClockSkewError{}, 4},
 		{&lease.LayoutError{}, 1},
+		{lease.Permanent(errAway), 1},
 		{&lease.NoFreeWorkerError{}, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -52,6 +53,40 @@ func TestAcquireTriesAFewTimes(t *testing.T) {
 			l, err := lease.Acquire(t.Context(), s, quiet(lease.Config{}))
 			if l != nil || !errors.Is(err, test.err) || s.count("claim") != test.claims || !strings.HasPrefix(err.Error(), "lease: ") {
 				t.Errorf("Acquire() = %v, %v after %d claims; want %v after %d", l, err, s.count("claim"), test.err, test.claims)
+			}
+		})
+	}
+}
+
+// A store that starts later than the program is waited for; one that says that it will
+// never do is not.
+func TestAcquireWaitsForAStoreThatIsNotUpYet(t *testing.T) {
+	for _, down := range []fault{away, hangs} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			s.set(down)
+			go func() {
+				time.Sleep(3 * time.Minute)
+				s.set(nil)
+			}()
+			l, err := lease.Acquire(t.Context(), s, quiet(lease.Config{AcquireWait: 4 * time.Minute}))
+			if err != nil {
+				t.Fatalf("Acquire() = %v; want a lease", err)
+			}
+			_ = l.Close(t.Context())
+
+			s.set(down)
+			began := time.Now()
+			_, err = lease.Acquire(t.Context(), s, quiet(lease.Config{AcquireWait: 4 * time.Minute}))
+			if took := time.Since(began); err == nil || took < 4*time.Minute || took > 4*time.Minute+15*time.Second {
+				t.Errorf("Acquire() = %v after %v; want the store's error when AcquireWait is over", err, took)
+			}
+
+			s.set(func(context.Context, string, func() error) error { return lease.Permanent(errAway) })
+			began = time.Now()
+			_, err = lease.Acquire(t.Context(), s, quiet(lease.Config{AcquireWait: -1}))
+			if took := time.Since(began); !errors.Is(err, lease.ErrPermanent) || !errors.Is(err, errAway) || took > 0 {
+				t.Errorf("Acquire() = %v after %v; want the permanent error at once", err, took)
 			}
 		})
 	}

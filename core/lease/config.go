@@ -76,10 +76,12 @@ type Config struct {
 	// Defaults to 500 ms if the store is [Lossy], and to off otherwise.
 	LossGuard time.Duration
 
-	// AcquireWait is how long Acquire waits for a worker number if none is free;
-	// negative: until its ctx ends.
+	// AcquireWait is how long Acquire waits for a worker number if none is free, or
+	// for a store that cannot be reached yet; negative: until its ctx ends. An attempt
+	// that is under way then may take a quarter of Window longer.
 	//
-	// Defaults to 0: it does not.
+	// Defaults to 0: it does not wait for a number, and tries four times to reach the
+	// store.
 	AcquireWait time.Duration
 
 	// OnLost is called, if not nil, each time the worker number is lost. The lease

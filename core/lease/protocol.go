@@ -142,7 +142,7 @@ type outcome struct {
 	from    Millis
 	until   Millis
 
-	failed    error      // the request failed, or nobody knows whether it was done
+	failed    error      // the request failed, or nobody knows whether it was done; with extend: it was of no use
 	lost      *LostError // the row is lost
 	recovered int        // this many requests had failed before this one was done
 	lowered   Millis     // how far below the confirmed limit the row was found
@@ -214,7 +214,27 @@ func (p *protocol) renewed(r *Renewal, reply Reply, mono time.Duration) outcome 
 	p.limit = max(p.limit, reply.Row.Until)
 	o.until = p.limit
 	p.schedule(mono, min(reply.Now, r.Now))
+	if err := p.ahead(r, reply.Now); err != nil {
+		p.failures = o.recovered + 1
+		o.failed, o.recovered = err, 0
+	}
 	return o
+}
+
+// ahead returns an *AheadError if the clock is so far behind the IDs that renewals do
+// not make room for more. Under the guard IDs begin ahead of the clock, by no more than
+// Longest and the guard; clocks, and the clock of whoever gave the row back, may be
+// apart by another guard each.
+func (p *protocol) ahead(r *Renewal, now Millis) error {
+	most := maxAhead
+	if d := p.settings.Guard; d > 0 {
+		most = p.settings.Longest + 3*d
+	}
+	clock := r.clock(now)
+	if r.Next <= clock+most {
+		return nil
+	}
+	return &AheadError{Next: r.Next.Time(), Clock: clock.Time(), Max: most.Duration()}
 }
 
 func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcome {

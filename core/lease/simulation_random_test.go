@@ -213,6 +213,20 @@ var troubles = []trouble{
 		s.counts[slownesses]++
 		s.after(s.while(), func() { s.store.slow = 0 })
 	}},
+	{2, []mode{fence}, func(s *simulation, _ mode, _ *host) {
+		// All of them have one clock, which goes back further than time is reserved
+		// ahead of it.
+		set := func(by time.Duration) {
+			s.store.clock.set(by, 0)
+			for _, h := range s.hosts {
+				h.clock.set(by, 0)
+			}
+		}
+		set(-s.between(time.Hour, 3*time.Hour))
+		s.counts[farSteps]++
+		s.tracef("all clocks step to %v", s.store.clock.offset)
+		s.after(s.while(), func() { set(0) })
+	}},
 	{1, nil, func(s *simulation, _ mode, _ *host) { s.store.remove(s.rng.Int64N(1 << s.layout.WorkerBits)) }},
 
 	// What only the guard covers.

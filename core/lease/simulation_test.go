@@ -167,6 +167,7 @@ const (
 	outages
 	slownesses
 	storeSteps
+	farSteps
 	rollbacks
 	wipes
 	deletions
@@ -181,7 +182,7 @@ const (
 var kindNames = [kinds]string{
 	"IDs", "claims", "takeovers", "re-claims", "renewals", "releases", "losses", "lapses", "exhaustions", "refusals of a rollback policy",
 	"pauses", "suspensions", "crashes", "restarts", "clean closes", "clock steps", "clock slews", "lost requests", "lost replies",
-	"duplicated requests", "zombies", "partitions", "timeouts", "late replies", "outages", "slow stores", "steps of the store's clock", "rollbacks",
+	"duplicated requests", "zombies", "partitions", "timeouts", "late replies", "outages", "slow stores", "steps of the store's clock", "steps far back of all clocks", "rollbacks",
 	"wipes", "deleted rows", "lowered rows", "clones", "IDs of copies", "processes without a free row",
 }
 

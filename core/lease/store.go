@@ -365,20 +365,30 @@ func (r *Renewal) Apply(row Row, now Millis) (Row, error) {
 
 // limit returns the limit to ask for.
 func (r *Renewal) limit(now Millis) Millis {
+	clock := r.clock(now)
 	if r.Guard > 0 {
-		return min(now, r.Now) + r.Window
+		return clock + r.Window
+	}
+	return min(max(clock, r.Next), clock+maxAhead) + r.Window
+}
+
+// clock returns which of the two clocks counts.
+func (r *Renewal) clock(now Millis) Millis {
+	if r.Guard > 0 {
+		return min(now, r.Now)
 	}
 	if apart := now - r.Now; apart <= r.Skew && apart >= -r.Skew {
 		// Both are good. The later, or else a holder whose clock is ahead by more
 		// than a window would be at its limit always.
-		now = max(now, r.Now)
-	} else if at := r.Until - r.Window; distance(r.Now, at) < distance(now, at) {
-		// One of them has stepped. The row must follow neither a year ahead, from
-		// where nothing takes it back, nor away from the other holders' time; and the
-		// one that is nearer to where the last renewal was is likely to be right.
-		now = r.Now
+		return max(now, r.Now)
 	}
-	return min(max(now, r.Next), now+maxAhead) + r.Window
+	// One of them has stepped. The row must follow neither a year ahead, from where
+	// nothing takes it back, nor away from the other holders' time; and the one that is
+	// nearer to where the last renewal was is likely to be right.
+	if at := r.Until - r.Window; distance(r.Now, at) < distance(now, at) {
+		return r.Now
+	}
+	return now
 }
 
 func distance(a, b Millis) Millis { return max(a-b, b-a) }
