@@ -116,7 +116,7 @@ func (s *Store) space(sp lease.Space) (*space, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, dirErr := os.Lstat(dir); !errors.Is(dirErr, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName)
+			return nil, lease.Permanent(fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName))
 		}
 		return nil, fmt.Errorf("filelease: no rows have been made: %w", err)
 	case err != nil:
@@ -137,7 +137,7 @@ func readMeta(dir string) (meta, error) {
 	}
 	var version struct{ Schema int }
 	if err := json.Unmarshal(b, &version); err == nil && version.Schema != schema {
-		return meta{}, fmt.Errorf("filelease: %s has schema version %d: want %d", path, version.Schema, schema)
+		return meta{}, lease.Permanent(fmt.Errorf("filelease: %s has schema version %d: want %d", path, version.Schema, schema))
 	}
 	var m meta
 	if err := json.Unmarshal(b, &m); err != nil {

@@ -187,7 +187,7 @@ func (s *Store) begin(ctx context.Context, sp lease.Space) error {
 	s.mu.Unlock()
 	switch {
 	case closed:
-		return ErrClosed
+		return lease.Permanent(ErrClosed)
 	case left >= maxLeft:
 		return fmt.Errorf("filelease: no answer from the file system to %d operations before this one, which is not tried", left)
 	}

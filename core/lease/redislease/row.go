@@ -45,6 +45,6 @@ func damagedRow(worker int64, text string) error {
 	if len(text) > enough {
 		text = text[:enough] + "…"
 	}
-	return fmt.Errorf("%w: the row of worker %d is %q: want epoch,owner,nonce,until,renewals,before,holder with numbers up to %d",
-		ErrDamaged, worker, text, int64(most))
+	return lease.Permanent(fmt.Errorf("%w: the row of worker %d is %q: want epoch,owner,nonce,until,renewals,before,holder with numbers up to %d",
+		ErrDamaged, worker, text, int64(most)))
 }

@@ -149,7 +149,7 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		}
 	case "evicts":
 		if policy := r.text(); r.err == nil {
-			return lease.Reply{}, fmt.Errorf("redislease: claim: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy)
+			return lease.Reply{}, lease.Permanent(fmt.Errorf("redislease: claim: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy))
 		}
 	default:
 		r.other(verdict)

@@ -362,10 +362,10 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.CreateTables(t.Context()); !errors.Is(err, ErrNotDurable) {
-			t.Errorf("%s: CreateTables() = %v; want ErrNotDurable", dsn, err)
+			t.Errorf("%s: CreateTables() = %v; want ErrNotDurable, for good", dsn, err)
 		}
-		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, ErrNotDurable) {
-			t.Errorf("%s: Claim() = %v; want ErrNotDurable", dsn, err)
+		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, ErrNotDurable) || !errors.Is(err, lease.ErrPermanent) {
+			t.Errorf("%s: Claim() = %v; want ErrNotDurable, for good", dsn, err)
 		}
 	}
 }
@@ -453,7 +453,7 @@ func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 	}
 	_, err = s.Claim(t.Context(), testClaim(time.Now()))
 	var table *TableError
-	if !errors.Is(err, ErrNoTable) || !errors.As(err, &table) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
+	if !errors.Is(err, ErrNoTable) || !errors.Is(err, lease.ErrPermanent) || !errors.As(err, &table) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
 		t.Errorf("Claim() without tables = %v; want ErrNoTable and the statements", err)
 	}
 	execAll(t, db, table.Statements...)

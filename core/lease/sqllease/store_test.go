@@ -359,6 +359,8 @@ func TestFaultsAreToldApart(t *testing.T) {
 		{MySQL, &numbered{1792}, readOnly},
 		{MySQL, &numbered{1146}, noTable},
 		{MySQL, &numbered{1054}, noColumn},
+		{MySQL, &numbered{1142}, denied},
+		{MySQL, &numbered{1044}, denied},
 		{MySQL, &numbered{1021}, other}, // disk full
 		{MySQL, stated("40001"), other}, // of another database
 		{PostgreSQL, io.ErrUnexpectedEOF, broken},
@@ -372,6 +374,7 @@ func TestFaultsAreToldApart(t *testing.T) {
 		{PostgreSQL, stated("42710"), duplicate}, // the type of the row of a table that another is making
 		{PostgreSQL, stated("25006"), readOnly},
 		{PostgreSQL, stated("42P01"), noTable},
+		{PostgreSQL, stated("42501"), denied},
 		{PostgreSQL, stated("42703"), noColumn},
 		{PostgreSQL, stated("57014"), other}, // statement timeout
 		{PostgreSQL, stated("53100"), other}, // disk full

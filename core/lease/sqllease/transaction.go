@@ -82,6 +82,8 @@ func (s *Store) transact(ctx context.Context, name string, body func(*transactio
 			return s.tableError(ErrNoTable, redact(err).Error())
 		case fault == noColumn:
 			return s.tableError(ErrSchema, redact(err).Error())
+		case fault == denied:
+			err = lease.Permanent(err)
 		}
 		return fmt.Errorf("sqllease: %s: %w", name, redact(withCause(ctx, err)))
 	}

@@ -61,5 +61,5 @@ func decodeRow(data []byte) (r lease.Row, ok bool) {
 
 // alien returns the error for a znode that could not be decoded.
 func alien(path string, data []byte, form string) error {
-	return fmt.Errorf("%w: %s has %s; want the form %s", ErrPayload, path, quote(string(data)), form)
+	return lease.Permanent(fmt.Errorf("%w: %s has %s; want the form %s", ErrPayload, path, quote(string(data)), form))
 }
