@@ -248,10 +248,16 @@ func (c *Claim) over(row Row, now Millis) bool {
 // Choose returns one of the free rows among rows, at random: in a fixed order,
 // all claimants would meet at the same row. intN returns a random number below n,
 // as [math/rand/v2.IntN]. If none is free Choose returns a *NoFreeWorkerError.
+//
+// If one of rows has the claim's token, the claim was done before and has reached the
+// store again. Choose then returns an error that says so: it must not take a second.
 func (c *Claim) Choose(rows []Row, now Millis, intN func(n int) int) (Row, error) {
 	var chosen Row
 	free := 0
 	for _, row := range c.eligible(rows) {
+		if row.Owner != "" && row.Owner == c.Owner {
+			return Row{}, fmt.Errorf("lease: this claim was done before, of worker %d: claim with a fresh token", row.Worker)
+		}
 		if c.over(row, now) {
 			if free++; intN(free) == 0 {
 				chosen = row

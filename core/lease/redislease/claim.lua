@@ -47,7 +47,9 @@ local function look(list)
       if not limit then return {'damaged', worker, text} end
       if holder == owner then
         local row = parse(text)
-        if row and row.nonce == nonce then return {'done', worker, text, now, policy} end
+        if not row then return {'damaged', worker, text} end
+        if row.nonce == nonce then return {'done', worker, text, now, policy} end
+        return {'renewed', worker} -- whose holder has the first reply
       end
       if isFree(holder, limit) then free[#free + 1] = {worker, text} end
       total = total + 1

@@ -3,6 +3,7 @@ package redislease
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
@@ -121,6 +122,11 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 				" make sure that it is noeviction or begins with volatile-, or rows will vanish when memory is full")
 		}
 		return reply, nil
+	case "renewed":
+		worker := r.number()
+		if r.err == nil {
+			r.err = fmt.Errorf("this claim was done before, of worker %d, and renewed since: claim with a fresh token", worker)
+		}
 	case "none":
 		e := &lease.NoFreeWorkerError{Namespace: c.Space.Namespace, Datacenter: c.Space.Datacenter, Rows: int(r.number())}
 		earliest, now := lease.Millis(r.number()), lease.Millis(r.number())
@@ -303,18 +309,21 @@ const maxAhead = lease.Millis(time.Hour / time.Millisecond)
 const probes = 32
 
 // claimArgs returns the arguments of claim.lua. The random numbers are made here,
-// since Lua's generator begins each script alike. A claim that is sent again looks
-// at the same rows, and finds itself.
+// since Lua's generator begins each script alike, and from the claim's token: one that
+// is sent again, by whomever, looks at the same rows, and finds itself.
 func claimArgs(c *lease.Claim, sent *stamp) []any {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(c.Owner)) // it never fails
+	random := rand.New(rand.NewPCG(sum.Sum64(), 0))
 	args := []any{
 		c.Space.Layout, c.Space.Workers, c.Space.Datacenter, c.Owner, c.Nonce,
 		int64(c.Window), int64(c.Now), int64(c.Skew), int64(c.Guard), int64(maxAhead),
-		sent, rand.Int64N(1 << 40), c.Holder, int64(c.Longest), 0,
+		sent, random.Int64N(1 << 40), c.Holder, int64(c.Longest), 0,
 	}
 	count := len(args) - 1 // where the number of probes goes
 	if c.Only == nil {
 		for range probes {
-			args = append(args, rand.Int64N(c.Space.Workers))
+			args = append(args, random.Int64N(c.Space.Workers))
 		}
 		args[count] = probes
 		return append(args, "all")
@@ -326,7 +335,7 @@ func claimArgs(c *lease.Claim, sent *stamp) []any {
 	only = slices.Compact(only)
 	if len(only) > probes {
 		for range probes {
-			args = append(args, only[rand.IntN(len(only))])
+			args = append(args, only[random.IntN(len(only))])
 		}
 		args[count] = probes
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -116,7 +117,9 @@ func checkClock(c lease.Claim, now lease.Millis, asked, answered time.Duration) 
 	return c.Check(now)
 }
 
-// candidates returns the workers that will do, in random order.
+// candidates returns the workers that will do, in random order. A claim that is made
+// again looks at them in the same order, and so finds the row that it has taken, unless
+// one before it has become free meanwhile.
 func candidates(c *lease.Claim) []int64 {
 	var all []int64
 	for worker := range c.Space.Workers {
@@ -124,7 +127,9 @@ func candidates(c *lease.Claim) []int64 {
 			all = append(all, worker)
 		}
 	}
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(c.Owner)) // it never fails
+	rand.New(rand.NewPCG(sum.Sum64(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 
