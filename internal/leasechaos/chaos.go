@@ -37,6 +37,9 @@ type Chaos struct {
 // seed is the same in every run of the tests, for a release must not depend on luck.
 var seed = flag.Uint64("leasechaos.seed", 1, "fixes what happens when in a run of leasechaos, though not what comes of it")
 
+// lasts overrides Chaos.For, for those who have the time.
+var lasts = flag.Duration("leasechaos.for", 0, "how long each run of leasechaos takes at least; 0: as the test has it")
+
 // A Result is what came of a run.
 type Result struct {
 	Store string
