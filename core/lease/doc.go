@@ -24,11 +24,11 @@
 //
 // # The row
 //
-// For each worker number the store keeps a row: an epoch, which grows with each
-// claim and release; the owner, a random token of 128 bits made for each attempt
-// to claim; the nonce of the last write, another such token; and R, the reserved
-// limit. R says: no ID of this worker has this time or a later one, yet. W is the
-// window (Config.Window).
+// For each worker number the store keeps a row. Its epoch grows with each claim and
+// release. Its owner is a random token of 128 bits, made for each attempt to claim.
+// Its nonce is that of the last write, another such token. R is the reserved limit: no
+// ID of this worker has this time or a later one, yet. W is the window
+// (Config.Window). The holder's name is for people.
 //
 //   - Claim: of a row that has R at or before the store's clock, or has been given
 //     back: epoch + 1, own token, R := max(R, clock) + W. The lease may use the
@@ -64,21 +64,22 @@
 //   - The beginning of a lease is at or after R, so it is after the ranges of all
 //     earlier leases and not only of the last.
 //
-// Requests that arrive late or twice change nothing in this: a renewal or release
-// counts only while its lease has the row, and a claim that nobody knows to have
+// Requests that arrive late or twice change nothing in this. A renewal or release
+// counts only while its lease has the row. A claim that nobody knows to have
 // succeeded belongs to a token that nobody uses; its row is free again after W. A
 // request without an answer may have been done or may be done later. The lease
 // counts on neither: it keeps its limit, and remembers the nonce.
 //
-// The clocks appear in none of these arguments. They decide who may take which row
-// (R has passed), which costs availability if it goes wrong, and keep the times in
-// the IDs near the real time: a claim is refused where the clocks are further apart
-// than Config.MaxClockSkew, and R is never pushed more than an hour and W beyond the
-// clock: the later one of store and holder, or, if they have come to be further apart
-// than is permitted, the one that is nearer to where R was set last. (If both are
-// one clock, as on SQLite and with files, and it steps ahead by a year, R follows,
-// and the worker number is of no use until then. Leave it and take another: to lower
-// R by hand would be to give times away again that IDs may have.)
+// The clocks appear in none of these arguments. They decide who may take which row,
+// and keep the times in the IDs near the real time. A claim is refused where the
+// clocks of store and claimant are further apart than Config.MaxClockSkew. R is never
+// pushed more than an hour and W beyond the clock. That is the later one of store and
+// holder; if they are too far apart, the one nearer to where R was set last.
+//
+// On SQLite and with files both are one clock. If it goes back by more than an hour,
+// IDs end with the window, and [Lease.Check] and Status say why: see [AheadError]. If
+// it steps ahead by a year, R follows, and the worker number is of no use until then.
+// Never lower R by hand: that gives times away again that IDs may have.
 //
 // The nonce is for memory that is copied while it runs (a snapshot of a virtual
 // machine, CRIU). Both copies have the same token. As soon as one has renewed, the
@@ -147,16 +148,17 @@
 //
 // # When the store is away
 //
-// IDs go on until the limit: for three quarters of W to a whole W. (Under the guard
-// for D less, and only once IDs are back near the clock: in the first seconds after
-// a claim, and under a load that keeps them ahead, they stop sooner.)
+// IDs go on until the limit: for three quarters of W to a whole W. Under the guard it
+// is D less, and less still in the first seconds after a claim, and under a load that
+// keeps IDs ahead of the clock.
 // A program that takes few goes on for longer, with what is left under the limit and
 // times that stay just before it. Then Next and
 // Fill wait, for core.Config.MaxLeaseWait at most, and return an error that matches
-// [core.ErrReservationExhausted]; [Lease.Status] has the store's error. The lease
-// keeps trying, about every W/16, and when the store is back IDs go on by
-// themselves: with the same worker number, or, if another has taken it meanwhile, or
-// the guard's lapse rule has ended the lease, with a new one. IDs of one generator increase across that.
+// [core.ErrReservationExhausted]; [Lease.Status] has the store's error, [Lease.Check]
+// is for readiness probes, and the log says it again each minute. The lease
+// keeps trying, about every W/16. When the store is back IDs go on by themselves, with
+// the same worker number or, if that was lost meanwhile, with a new one. IDs of one
+// generator increase across that.
 //
 // A lease that loses its row seals the generator, logs an error, calls
 // Config.OnLost, and claims another at once. If none is free it tries again, with
@@ -186,10 +188,9 @@
 //
 // # Prior art
 //
-// Reserving time durably before it is used is an old idea: RFC 9562, section 6.3,
-// lets a UUID generator write a time ahead to stable storage; PostgreSQL logs
-// sequence values ahead of handing them out; the timestamp oracle of TiDB saves the
-// end of a window before it allocates from it, and CockroachDB can bound its clock
-// by a persisted limit. New here is only the use for worker numbers: what a fencing
-// token is to a lock, the time in the ID is to the number.
+// Reserving time durably before it is used is an old idea. RFC 9562, section 6.3,
+// lets a UUID generator write a time ahead to stable storage. PostgreSQL logs sequence
+// values ahead of handing them out. The timestamp oracle of TiDB saves the end of a
+// window before it allocates from it. New here is only the use for worker numbers:
+// what a fencing token is to a lock, the time in the ID is to the number.
 package lease
