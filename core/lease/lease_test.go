@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -620,8 +621,8 @@ func TestLogOfAGuardedClaimIsNoEmptyRange(t *testing.T) {
 // may not be reserved so far ahead of it, so IDs end; which everything must tell.
 func TestStepFarBackOfTheOneClockIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var back time.Duration
-		clock := func() time.Time { return now().Add(-back) }
+		var back atomic.Int64 // a Duration
+		clock := func() time.Time { return now().Add(-time.Duration(back.Load())) }
 		log := new(logbook)
 		s := leasetest.NewMemory(clock)
 		few := core.Layout{Epoch: now().AddDate(-1, 0, 0), Unit: time.Millisecond, TimeBits: 41, WorkerBits: 8, SequenceBits: 1}
@@ -640,7 +641,7 @@ func TestStepFarBackOfTheOneClockIsTold(t *testing.T) {
 		}
 
 		synctest.Wait()
-		back = 59 * time.Minute
+		back.Store(int64(59 * time.Minute))
 		for range 500 {
 			time.Sleep(time.Second)
 			if !works() || l.Check(t.Context()) != nil || l.Status().Failures != 0 {
@@ -648,7 +649,7 @@ func TestStepFarBackOfTheOneClockIsTold(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		back = 3 * time.Hour
+		back.Store(int64(3 * time.Hour))
 		for n := 0; works(); n++ {
 			if n > 10_000 {
 				t.Fatalf("%d IDs, 3 h back; want no more than fit into a window", n)
@@ -676,7 +677,7 @@ func TestStepFarBackOfTheOneClockIsTold(t *testing.T) {
 		}
 
 		synctest.Wait()
-		back = 0
+		back.Store(0)
 		time.Sleep(time.Minute)
 		if st := l.Status(); !works() || l.Check(t.Context()) != nil || st.Err != nil {
 			t.Errorf("clock right again: Check() = %v, Status() = %+v; want it well", l.Check(t.Context()), st)
