@@ -37,6 +37,7 @@ var claims = []struct {
 	{"ReleaseFreesTheRowAtOnce", releaseFreesTheRowAtOnce},
 	{"ReleaseByAnotherIsRefused", releaseByAnotherIsRefused},
 	{"StaleHolderHasNoEffect", staleHolderHasNoEffect},
+	{"ClaimDeliveredTwiceHoldsOneRow", claimDeliveredTwiceHoldsOneRow},
 	{"RequestDeliveredTwiceIsDoneOnce", requestDeliveredTwiceIsDoneOnce},
 
 	// fence.go

@@ -128,6 +128,35 @@ func staleHolderHasNoEffect(s *suite) {
 	}
 }
 
+// claimDeliveredTwiceHoldsOneRow: a second row would be nobody's for a window, in which
+// its number is missing to others; and an answer that is about that row would be taken
+// for the first. Nor may the answer say that the claim was not done.
+func claimDeliveredTwiceHoldsOneRow(s *suite) {
+	for range 6 {
+		c := s.newClaim()
+		first, err := s.a.claim(c)
+		if err != nil {
+			s.Fatalf("Claim(%+v) = error %v; want a row", c, err)
+		}
+		again := func(when string) {
+			s.Helper()
+			check := s.unchanged(s.space)
+			second, err := s.b.claim(c)
+			switch {
+			case err == nil && (second.Row != first.Row || c.From(second) < c.From(first)):
+				s.Errorf("Claim delivered twice%s = %+v, then %+v; want the same row, and no earlier beginning", when, first, second)
+			case err != nil && definite(err):
+				s.Errorf("Claim delivered twice%s = %+v, then error %v; want none of those that say that it was not done", when, first, err)
+			}
+			check("a claim that was delivered twice" + when)
+		}
+		again("")
+		l := won(c, first)
+		first.Row = s.a.keep(l, s.renewal(l)).Row
+		again(", the second time after a renewal")
+	}
+}
+
 // requestDeliveredTwiceIsDoneOnce: a client may repeat a request whose reply was
 // lost. The answer may be the first one again, or that the row is lost; what must
 // not be is a second write.

@@ -133,6 +133,16 @@ func (v broken) after(s lease.Space, r lease.Reply, err error, edit func(row *le
 var variants = map[string]variant{
 	"right": {},
 
+	"claims a second row for a claim that comes twice": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			owner := c.Owner
+			c.Owner = fmt.Sprintf("%032x", rand.Uint64())
+			r, err := v.handle.Claim(ctx, c)
+			return v.after(c.Space, r, err, func(row *lease.Row) { row.Owner = owner })
+		},
+		caught: []string{"ClaimDeliveredTwiceHoldsOneRow"},
+	},
+
 	// -- holders and fences
 	"forgets the holder at a renewal": {
 		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
