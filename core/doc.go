@@ -19,12 +19,15 @@
 //     word of memory that only grows; the clock only moves it forward.
 //   - An ID is greater than every ID that was returned before its call began.
 //   - The time in an ID is not before its call, and at most Config.RunAhead
-//     (20 ms unless set) after it, as long as the wall clock does not step. (It
+//     (20 ms unless set) after it, as long as the wall clock does not step. It
 //     can be before its call by as long as the machine was suspended, or a
 //     goroutine kept from running between the two clock readings of one time.Now,
-//     just before; or, with a lease that cannot be renewed, once the clock has
-//     passed the reserved time.) After
-//     a step back IDs go on from where they were, at up to the full rate, until
+//     just before.
+//   - With a lease that cannot be renewed, once the clock has passed the reserved
+//     time, it is at most Config.MaxBehind (1 s unless set) before the last reading
+//     of the clock in its call. Then there is an error. A goroutine that is stopped
+//     after that reading returns its ID as late as it goes on.
+//   - After a step back IDs go on from where they were, at up to the full rate, until
 //     the wall clock catches up: no error, no pause. Three other policies trade
 //     that for times near the wall clock; see [Rollback]. Under one of them,
 //     [Backfill], IDs are not in order.
@@ -40,8 +43,8 @@
 //   - Across processes, with leases: what package lease says, instead of the next
 //     two.
 //   - Across processes with static workers: no two live processes have the same
-//     datacenter and worker. New refuses a second generator in its own process, with
-//     [ErrWorkerInUse]; it cannot see other processes. If two processes share a
+//     datacenter and worker. New refuses a second generator in its own process, be its
+//     number fixed or leased, with [ErrWorkerInUse]; it cannot see other processes. If two processes share a
 //     number they return the same IDs, and nothing notices but the database.
 //   - Across a restart with the same static worker: the wall clock of the new
 //     process has passed the time in the last ID of the old one, less the

@@ -3,7 +3,8 @@ package core
 import "errors"
 
 var (
-	// ErrClosed is returned by Next and Fill once Close has been called.
+	// ErrClosed is returned by Next and Fill once the generator, or its lease, has
+	// been closed.
 	ErrClosed = errors.New("core: generator is closed")
 
 	// ErrTimeExhausted is returned by Next and Fill when the last number that
@@ -14,13 +15,16 @@ var (
 	// ErrReservationExhausted is returned by Next and Fill when all the time that a
 	// leased worker number is reserved for is used up, or there is no worker number
 	// at the moment, and waiting for the lease did not help: its store has been away
-	// for long. They go on as soon as the lease is renewed or replaced.
+	// for long. What is left of the time counts as used up when it is further behind
+	// the clock than Config.MaxBehind. They go on as soon as the lease is renewed or
+	// replaced.
 	ErrReservationExhausted = errors.New("core: the reserved time of the leased worker is used up")
 
 	// ErrWorkerInUse is returned by New when this process already has a live
 	// generator for the same layout, datacenter and worker, or had one that was
 	// dropped without Close. Close that one first, or share it: a Generator is
-	// safe for concurrent use.
+	// safe for concurrent use. Leases of one namespace meet it when two stores are
+	// used for it; lease.Config.Workers keeps fixed and leased numbers apart.
 	ErrWorkerInUse = errors.New("core: a live generator in this process has this worker")
 )
 

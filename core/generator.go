@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -56,8 +57,9 @@ type Config struct {
 	// Defaults to 5 ms.
 	RollbackWait time.Duration
 
-	// SequenceStart says where the sequence begins in a new tick. Random and
-	// Rotating spread id % n evenly at low rates.
+	// SequenceStart says where the sequence begins in a new tick. Choose Random if
+	// anything shards by id % n: with Zero, at low rates, nearly all IDs are
+	// multiples of 1<<Layout.SequenceBits.
 	//
 	// Defaults to Zero.
 	SequenceStart SequenceStart
@@ -76,6 +78,20 @@ type Config struct {
 	//
 	// Defaults to 5 s.
 	MaxLeaseWait time.Duration
+
+	// MaxBehind bounds how far the time in an ID may be behind the clock, counted
+	// from the end of the ID's tick. IDs fall behind when the clock has passed the
+	// time that a leased worker number is reserved for, because its store is away.
+	// Calls then wait for the lease, and fail with ErrReservationExhausted, instead
+	// of using up what is left of that time. Negative means any distance. A
+	// StaticWorker has no use for it.
+	//
+	// The clock is the generator's own. It follows the wall clock, but not to beyond
+	// the reserved time in one step: then the wall clock is wrong, or the machine was
+	// suspended, and IDs are behind the wall clock until the lease is renewed.
+	//
+	// Defaults to 1 s.
+	MaxBehind time.Duration
 }
 
 // settings are what a counter takes from a Config, checked and with defaults.
@@ -84,6 +100,7 @@ type settings struct {
 	rollback  rollback
 	begin     sequenceStart
 	leaseWait time.Duration // negative: any time
+	behind    int64         // MaxBehind, ns
 }
 
 func (c *Config) settings() (settings, error) {
@@ -91,6 +108,12 @@ func (c *Config) settings() (settings, error) {
 	s := settings{rollback: rollback{c.Rollback, c.RollbackWait}, leaseWait: c.MaxLeaseWait}
 	if s.leaseWait == 0 {
 		s.leaseWait = defaultLeaseWait
+	}
+	switch s.behind = int64(c.MaxBehind); {
+	case s.behind == 0:
+		s.behind = int64(defaultMaxBehind)
+	case s.behind < 0:
+		s.behind = math.MaxInt64
 	}
 
 	ahead := c.RunAhead
@@ -145,6 +168,10 @@ const (
 // lost to be replaced, and less than most callers' patience.
 const defaultLeaseWait = 5 * time.Second
 
+// defaultMaxBehind is the default Config.MaxBehind: what a reader of new rows, by
+// id > last seen, would wait for late ones.
+const defaultMaxBehind = time.Second
+
 // maxAge bounds the distance from a layout's epoch to now, so that nanoseconds
 // since the epoch fit an int64 (292 years) with room to go on.
 const maxAge = 250 * 365 * 24 * time.Hour
@@ -165,7 +192,8 @@ type Generator struct {
 	settings   settings
 	clock      clock
 	owner      Worker
-	identity   *identity // in the registry; nil if the number is leased
+	namespace  string // of the worker numbers, if they are leased
+	fixed      bool   // the worker number is not leased
 
 	installing sync.Mutex    // of held
 	held       *Reservation  // the present one
@@ -186,7 +214,8 @@ type counter interface {
 	isSealed() bool
 	newest() uint64
 	reserved() (limit uint64)
-	lead() (wall int64, ahead time.Duration, waits uint64)
+	outdated(id types.Snowflake) bool
+	lead() (wall int64, ahead, behind time.Duration, waits uint64)
 }
 
 // counter returns the present counter, nil if there has been none.
@@ -207,9 +236,9 @@ func (g *Generator) counter() counter {
 //
 // It refuses a Config whose values are out of range with a [*ValueError], a
 // clock that is past the layout's last tick with [ErrTimeExhausted], and a worker
-// that another live Generator of this process has with [ErrWorkerInUse]. A
-// Generator that is dropped without Close keeps its worker for the life of the
-// process.
+// that another live Generator of this process has with [ErrWorkerInUse], be their
+// numbers fixed or leased. A Generator that is dropped without Close keeps its
+// worker for the life of the process.
 func New(config Config) (*Generator, error) {
 	return newGenerator(config, nil)
 }
@@ -262,6 +291,9 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 		clock:      c,
 		owner:      config.Worker,
 		shut:       make(chan struct{}),
+	}
+	if w, ok := config.Worker.(interface{ Namespace() string }); ok {
+		g.namespace = w.Namespace()
 	}
 	if err := g.owner.Bind(&Binding{g}); err != nil {
 		return nil, err
@@ -323,33 +355,39 @@ func (g *Generator) await(ctx context.Context, p *patience) error {
 // clock allows it. The IDs increase along the slice (but see Backfill). They need
 // not be consecutive.
 //
+// A slice for which the clock must go on is taken in pieces. If a piece has to wait
+// for the lease, and the first one is too far behind then, Fill starts over.
+//
 // All or nothing: on an error, which is one of Next's, every element is 0 and the
 // IDs that were taken are lost. An empty slice returns nil.
 func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	for rest := ids; len(rest) > 0; {
-		n, err := g.piece(ctx, rest)
+		var p patience
+		n, err := g.piece(ctx, rest, &p)
 		if err != nil {
 			clear(ids)
 			return fmt.Errorf("core: no IDs for a slice of %s: %w", strconv.Itoa(len(ids)), err)
 		}
 		rest = rest[n:]
+		if p.leased > 0 && g.counter().outdated(ids[0]) {
+			rest = ids
+		}
 	}
 	return nil
 }
 
 // piece fills the first n elements of ids, at least one.
-func (g *Generator) piece(ctx context.Context, ids []types.Snowflake) (n uint64, err error) {
-	var p patience
+func (g *Generator) piece(ctx context.Context, ids []types.Snowflake, p *patience) (n uint64, err error) {
 	err = ctx.Err()
 	for err == nil {
 		var first uint64
 		if t := g.term.Load(); t != nil {
-			if first, n, err = t.reserve(ctx, uint64(len(ids)), &p); err == nil {
+			if first, n, err = t.reserve(ctx, uint64(len(ids)), p); err == nil {
 				t.fill(ids[:n], first)
 				return n, nil
 			}
 		} else if r := g.ring.Load(); r != nil {
-			if first, n, err = r.reserve(ctx, uint64(len(ids)), &p); err == nil {
+			if first, n, err = r.reserve(ctx, uint64(len(ids)), p); err == nil {
 				r.fill(ids[:n], first)
 				return n, nil
 			}
@@ -357,7 +395,7 @@ func (g *Generator) piece(ctx context.Context, ids []types.Snowflake) (n uint64,
 			err = errSealed
 		}
 		if errors.Is(err, errSealed) {
-			err = g.await(ctx, &p)
+			err = g.await(ctx, p)
 		}
 	}
 	return 0, err
@@ -391,21 +429,23 @@ func (g *Generator) Close(ctx context.Context) error {
 	}
 }
 
-// end seals before it gives the number back: in the other order, the next owner of
-// the number could begin at the last ID before this one has stopped.
+// end stops g before the worker gives its number back: in the other order, the next
+// owner of the number could begin at the last ID before this one has stopped.
 func (g *Generator) end(ctx context.Context) error {
-	g.installing.Lock()
-	g.closed.Store(true)
-	last := uint64(0)
-	if g.held != nil {
-		last = g.held.seal()
-	}
-	g.installing.Unlock()
-	g.changes.ring()
-	if g.identity != nil {
-		leave(*g.identity, last)
-	}
+	g.stop()
 	return g.owner.Close(ctx)
+}
+
+// stop ends the IDs of g. closed is set first: a caller that finds the seal is not to
+// wait for another number.
+func (g *Generator) stop() {
+	g.installing.Lock()
+	defer g.installing.Unlock()
+	g.closed.Store(true)
+	if g.held != nil {
+		g.held.seal()
+	}
+	g.changes.ring()
 }
 
 // Layout returns the layout, which takes the generator's IDs apart.
@@ -427,6 +467,12 @@ type Stats struct {
 	// one may have used; more after the wall clock has stepped back; 0 when it is
 	// not. Once it is back under the run-ahead, a restart is safe again.
 	Ahead time.Duration
+
+	// Behind is how far the tick of the last number taken is behind the wall clock;
+	// 0 when it is not. In a generator that is not asked for IDs it grows. In one
+	// that is, it stays within a tick, unless the reserved time is over: see
+	// Config.MaxBehind.
+	Behind time.Duration
 
 	// Reserved is the time that no ID reaches before the lease of the worker number
 	// is renewed; zero if the number is not leased.
@@ -458,9 +504,9 @@ func (g *Generator) Stats() Stats {
 	}
 	wall, _ := g.clock.both()
 	if c := g.counter(); c != nil {
-		wall, s.Ahead, s.Waits = c.lead()
+		wall, s.Ahead, s.Behind, s.Waits = c.lead()
 		s.Waits += g.waits.Load()
-		if g.identity == nil {
+		if !g.fixed {
 			limit := c.reserved() >> g.layout.SequenceBits
 			s.Reserved = g.layout.Epoch.Add(time.Duration(limit) * g.layout.Unit)
 		}

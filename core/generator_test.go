@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -56,12 +57,9 @@ func forget(g *Generator) {
 	_ = g.Close(context.Background())
 	registry.Lock()
 	defer registry.Unlock()
-	if g.identity == nil {
-		return
-	}
-	if r := registry.generators[*g.identity]; r != nil && !r.live {
-		delete(registry.generators, *g.identity)
-	}
+	maps.DeleteFunc(registry.records, func(id identity, r *record) bool {
+		return id == identityOf(g.layout, g.datacenter, id.worker) && len(r.live) == 0
+	})
 }
 
 func mustNext(t testing.TB, s source) types.Snowflake {

@@ -23,6 +23,10 @@ const (
 	nextTakesBeforeWaiting
 	// settle does not read the clocks again after it has waited.
 	settleTrustsOldTime
+	// settle returns a number that has fallen too far behind.
+	settleKeepsOld
+	// reserve ignores a floor at the limit, however far it is behind.
+	reserveFreezes
 	// settle returns a number beyond the limit that is under the ceiling.
 	settleIgnoresLimit
 	// settle returns its number when await does.
@@ -51,9 +55,9 @@ const (
 	beginningObeysClock
 	// newReservedTerm is given a limit that is not the first number of a tick.
 	limitWithinATick
-	// ended loads the limit after the state, not before it: the two steps change
+	// refusal loads the limit after the state, not before it: the two steps change
 	// places.
-	endedLoadsStateFirst
+	refusalLoadsStateFirst
 	// await does not look at the seal.
 	awaitIgnoresSeal
 	// await listens after it has looked.
@@ -64,7 +68,7 @@ const (
 	extendStores
 	// Seal does not ring the bell.
 	sealForgetsToRing
-	// seal sets a flag, which look and ended read, and reads the last number. The
+	// seal sets a flag, which look and refusal read, and reads the last number. The
 	// word stays a number.
 	closedFlag
 	// Not a mistake of the code: floored is claimed for torn readings too.
@@ -290,6 +294,11 @@ func TestModelFindsEveryMutant(t *testing.T) {
 	// Two take the last number, and one of them gets the first of tick 4.
 	race := lease
 	race.programs = [][]call{next(1), next(1), {callClose}}
+	// And the lease is renewed late.
+	lateRace := race
+	lateRace.programs, lateRace.until, lateRace.behind, lateRace.raises = race.programs[:2], 3, 2, []word{14}
+	lateNext := lease
+	lateNext.programs, lateNext.until, lateNext.behind, lateNext.raises = [][]call{next(1)}, 3, 2, nil
 	// The clock comes, or steps, or is from the beginning, beyond the limit.
 	beyond := lease
 	beyond.wall, beyond.until, beyond.programs = 5, 1, [][]call{next(1)}
@@ -333,7 +342,9 @@ func TestModelFindsEveryMutant(t *testing.T) {
 		{"an extend that stores", lowering, extendStores, growing, 3},
 		{"a settle that trusts a raise", late, settleTrustsAwait, capped, 17},
 		{"a settle that trusts a seal", race, settleTrustsAwait, ended, 20},
-		{"an ended that looks at the seal first", race, endedLoadsStateFirst, ended, 18},
+		{"a settle that returns a number however far it is behind", lateRace, settleKeepsOld, near, 18},
+		{"a reserve that uses up what is left", lateNext, reserveFreezes, near, 10},
+		{"a refusal that looks at the seal first", race, refusalLoadsStateFirst, ended, 18},
 		{"a clock beyond the limit that is obeyed by reserve", beyond, reserveObeysClock, serving, 17},
 		{"a clock beyond the limit that is obeyed by resync", far, resyncObeysClock, capped, 10},
 		{"a clock beyond the limit that is obeyed at the beginning", farFromTheBeginning, beginningObeysClock, capped, 8},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -34,7 +35,8 @@ import (
 // context that ends.
 //
 // Not in the model: the policies other than Continue; sequence starts other than
-// Zero; compose and fill, which are arithmetic on numbers that are taken already;
+// Zero; compose and fill, which are arithmetic on numbers that are taken already; a
+// Fill that starts over because its first piece is too far behind;
 // the bound of a single sleep (a sleep may end at any later moment); the overflow
 // of times in ns (look may find the time of a seal to be anything, but a seal is
 // not below a limit, so it takes none for a number); the term that follows on a
@@ -91,7 +93,7 @@ type goroutine struct {
 	last, first, n, want, limit  word
 	now, offset, wall, monotonic int8
 	synced                       bool
-	beyond                       bool // ended: n >= limit
+	beyond                       bool // refusal: n >= limit
 	asleep                       int8 // wait: the monotonic time when it began
 	rung                         bool // await: changed is closed
 
@@ -99,7 +101,8 @@ type goroutine struct {
 	began int8 // monotonic time of the call's first step
 	after word // greatest at that time
 	reach word // limit at that time
-	taken word // numbers that the call has taken and not returned
+	taken word // numbers that the call has taken and not returned, nor given up as too far behind
+	read  int8 // the logical clock, when the call read it last, if model.behind is set
 	high  word // the last number that a Fill has so far
 }
 
@@ -154,15 +157,15 @@ var stepNames = [...]string{
 	takeAdd:          "take: n := state.Add(1)",
 	settleOffset:     "settle: offset.Load()",
 	settleMonotonic:  "settle: clock.monotonic()",
-	settleLimit:      "settle: ended(n): limit := limit.Load()",
-	settleEnded:      "settle: ended(n): state.Load()",
+	settleLimit:      "settle: refusal(n): limit := limit.Load()",
+	settleEnded:      "settle: refusal(n): state.Load()",
 	settleWait:       "settle: wait",
 	reserveOffset:    "reserve: offset.Load()",
 	reserveMonotonic: "reserve: clock.monotonic()",
 	reserveState:     "reserve: last := state.Load()",
 	reserveLimit:     "reserve: limit := limit.Load()",
-	reserveBeyond:    "reserve: ended(first): limit := limit.Load()",
-	reserveEnded:     "reserve: ended(first): state.Load()",
+	reserveBeyond:    "reserve: refusal(first): limit := limit.Load()",
+	reserveEnded:     "reserve: refusal(first): state.Load()",
 	reserveCAS:       "reserve: state.CompareAndSwap(last, first+n-1)",
 	reserveWait:      "reserve: wait",
 	resyncOffset:     "resync: offset := offset.Load()",
@@ -239,13 +242,16 @@ const (
 	floored
 	// growing: neither the state nor the limit ever decreases.
 	growing
-	// frugal: a call that fails while it waits to reserve has taken nothing, one
-	// that fails later one number; and the state is never beyond the last number
+	// near: no number is returned that is more than model.behind behind the logical
+	// clock, as the call has read it last.
+	near
+	// frugal: a call that fails while it waits to reserve has taken nothing but what
+	// it has given up as too far behind, one that fails later one number; and the state is never beyond the last number
 	// under the ceiling (that of capped), nor that under the limit, by more than
 	// the callers of Next, less one. So calls that are cancelled cannot push it on.
 	frugal
 	// serving: a call waits for the lease only when no number below the limit is
-	// left.
+	// left, or those that are left are too far behind.
 	serving
 	// live: a call that runs alone while all others are stopped where they are,
 	// and the clocks go on, finishes or waits for the lease; every schedule ends;
@@ -256,7 +262,7 @@ const (
 	claims
 )
 
-var claimNames = [claims]string{"unique", "ordered", "limited", "ended", "capped", "floored", "growing", "frugal", "serving", "live"}
+var claimNames = [claims]string{"unique", "ordered", "limited", "ended", "capped", "floored", "growing", "near", "frugal", "serving", "live"}
 
 func (c claim) String() string { return claimNames[c] }
 
@@ -265,6 +271,7 @@ func (c claim) String() string { return claimNames[c] }
 type model struct {
 	name         string
 	unit, ahead  int8 // of a term, in the time of the model
+	behind       int8 // likewise, less one; 0: any
 	sequenceBits word
 	end          word // of the layout; 0: none that is within reach
 	programs     [][]call
@@ -313,8 +320,10 @@ const (
 	floorIgnored // by reserve
 	settledAfterWaiting
 	settledAfterARaise
+	behindInSettle
+	behindInReserve
 	reservedAfterARaise
-	raisedMeanwhile // between the loads of the limit by reserve and by ended
+	raisedMeanwhile // between the loads of the limit by reserve and by refusal
 	fillSplit
 	cancelledInSettle
 	cancelledInReserve
@@ -336,6 +345,8 @@ var eventNames = map[event]string{
 	floorIgnored:        "a logical clock beyond the limit",
 	settledAfterWaiting: "a number beyond the ceiling, returned later",
 	settledAfterARaise:  "a number beyond the limit, returned later",
+	behindInSettle:      "a number that falls too far behind while it waits",
+	behindInReserve:     "a wait for the lease with numbers left that are too far behind",
 	reservedAfterARaise: "a reserve that goes on after a raise",
 	raisedMeanwhile:     "a raise between two loads of one reserve",
 	fillSplit:           "a Fill in parts",
@@ -513,6 +524,21 @@ func (m *model) floor(now int8) word {
 	return min(word(max(now, 0)/m.unit), m.end>>m.sequenceBits) << m.sequenceBits
 }
 
+// oldest is term.oldest.
+func (m *model) oldest(now int8) word {
+	if m.behind == 0 {
+		return 0
+	}
+	return m.floor(max(now, 0) - (m.behind - 1))
+}
+
+// reads notes that g has read the logical clock.
+func (m *model) reads(g *goroutine) {
+	if m.behind > 0 {
+		g.read = g.now
+	}
+}
+
 // beyond says whether a clock that shows the given time is to be ignored.
 func (m *model) beyond(w *world, now int8) bool {
 	return w.limit < m.end && m.floor(now) >= w.limit
@@ -538,6 +564,7 @@ func (m *model) step(w *world, i int) bool {
 		g.pc = nextMonotonic
 	case nextMonotonic: // t.clock.monotonic() of the same line
 		g.now = g.offset + w.monotonic
+		m.reads(g)
 		g.pc = lookState
 
 	// func (t *term) look(now int64) (last uint64, ok bool)
@@ -555,14 +582,14 @@ func (m *model) step(w *world, i int) bool {
 		if ok || m.mutant == nextTakesBeforeWaiting {
 			return m.step(w, i)
 		}
-		g.want, g.pc = 1, reserveOffset // func (t *term) next: n, _, err := t.reserve(ctx, 1, p)
+		g.want, g.pc = 1, reserveOffset // func (t *term) one: n, _, err := t.reserve(ctx, 1, p)
 	case lookLimit: // last < t.limit.Load()
 		// func (t *term) next: if last, ok := t.look(now); ok { n, ok := t.take(last)
 		if g.last < w.limit || m.mutant == lookIgnoresLimit || m.mutant == nextTakesBeforeWaiting {
 			g.pc = takeAdd
 			break
 		}
-		g.want, g.pc = 1, reserveOffset // n, _, err := t.reserve(ctx, 1, p)
+		g.want, g.pc = 1, reserveOffset // func (t *term) one: n, _, err := t.reserve(ctx, 1, p)
 
 	// func (t *term) take(last uint64) (n uint64, ok bool)
 	case takeAdd: // n = t.state.Add(1)
@@ -583,14 +610,15 @@ func (m *model) step(w *world, i int) bool {
 		g.pc = settleMonotonic
 	case settleMonotonic: // t.clock.monotonic() of the same line
 		g.now = g.offset + w.monotonic
+		m.reads(g)
 		g.pc = settleLimit
-	case settleLimit: // err := t.ended(n): t.limit.Load()
-		m.endedLimit(w, g, g.n)
+	case settleLimit: // err := refusal(t, n, t.end): limit := c.reserved()
+		m.refusalLimit(w, g, g.n)
 		if g.pc = settleEnded; !m.loads() {
 			return m.step(w, i)
 		}
-	case settleEnded: // the rest of the same line: t.state.Load()
-		err := m.endedState(w, g, g.n)
+	case settleEnded: // the rest of the same line: c.isSealed()
+		err := m.refusalState(w, g, g.n)
 		if err == errBeyond && m.mutant == settleIgnoresLimit {
 			err = nil
 		}
@@ -600,6 +628,9 @@ func (m *model) step(w *world, i int) bool {
 			g.back, g.pc = settleLimit, m.await() // err = t.await(ctx, n, p)
 		case err != nil: // case err != nil
 			m.fails(w, i, err, sealedInSettle, exhaustedInSettle)
+		case g.n < m.oldest(g.now) && m.mutant != settleKeepsOld: // case n < t.oldest(now)
+			m.see(behindInSettle)
+			g.taken, g.want, g.pc = 0, 1, reserveOffset // return t.one(ctx, p): n, _, err := t.reserve(ctx, 1, p)
 		case early <= 0: // case early <= 0
 			if g.back == settleLimit {
 				m.see(settledAfterWaiting)
@@ -624,6 +655,7 @@ func (m *model) step(w *world, i int) bool {
 		g.pc = reserveMonotonic
 	case reserveMonotonic: // t.clock.monotonic() of the same line
 		g.now = g.offset + w.monotonic
+		m.reads(g)
 		g.synced, g.pc = false, reserveState // for synced := false; ;
 	case reserveState: // last := t.state.Load()
 		g.last = w.state
@@ -636,7 +668,10 @@ func (m *model) step(w *world, i int) bool {
 		// if floor >= limit && limit < t.end
 		if floor >= g.limit && (g.limit < m.end || m.mutant == reserveIgnoresEnd) && m.mutant != reserveObeysClock {
 			m.see(floorIgnored)
-			floor = 0
+			floor = m.oldest(g.now) // floor = t.oldest(now)
+			if m.mutant == reserveFreezes {
+				floor = 0
+			}
 		}
 		// if leaves := last&t.mask+want > t.mask; !synced && (leaves || floor > last)
 		if leaves := g.last&m.mask+g.want > m.mask; !g.synced && (leaves || floor > g.last) {
@@ -652,18 +687,18 @@ func (m *model) step(w *world, i int) bool {
 			g.first = g.last + 1
 		}
 		g.pc = reserveBeyond
-	case reserveBeyond: // err = t.ended(first): t.limit.Load()
-		m.endedLimit(w, g, g.first)
+	case reserveBeyond: // err = refusal(t, first, t.end): limit := c.reserved()
+		m.refusalLimit(w, g, g.first)
 		if g.pc = reserveEnded; !m.loads() {
 			return m.step(w, i)
 		}
-	case reserveEnded: // the rest of the same line: t.state.Load()
+	case reserveEnded: // the rest of the same line: c.isSealed()
 		// ceiling := min(t.floor(now+t.ahead)+t.mask+1, limit)
 		ceiling := min(m.floor(g.now+m.ahead)+m.mask+1, g.limit)
 		if m.mutant == reserveIgnoresLimit {
 			ceiling = m.floor(g.now+m.ahead) + m.mask + 1
 		}
-		switch err := m.endedState(w, g, g.first); {
+		switch err := m.refusalState(w, g, g.first); {
 		case err == errBeyond: // case err == errBeyond
 			g.n = g.first
 			g.back, g.pc = reserveState, m.await() // err = t.await(ctx, first, p)
@@ -776,7 +811,9 @@ func (m *model) step(w *world, i int) bool {
 			g.pc = awaitRing
 		}
 	case awaitLimit: // if t.limit.Load() > n
-		if w.limit <= g.n && w.state+1 < w.limit {
+		if left := w.limit <= g.n && w.state+1 < w.limit; left && m.oldest(g.read) >= w.limit {
+			m.see(behindInReserve)
+		} else if left {
 			m.breaks(serving, "%c waits for the lease to get %s; the state is %s, the limit %s", 'A'+i, m.text(g.n), m.text(w.state), m.text(w.limit))
 		}
 		switch {
@@ -843,27 +880,27 @@ func (m *model) step(w *world, i int) bool {
 // loads says whether each load of the limit is a step of its own.
 func (m *model) loads() bool { return m.raises != nil }
 
-// endedLimit and endedState are term.ended(n).
-func (m *model) endedLimit(w *world, g *goroutine, n word) {
-	if m.mutant == endedLoadsStateFirst {
+// refusalLimit and refusalState are refusal.
+func (m *model) refusalLimit(w *world, g *goroutine, n word) {
+	if m.mutant == refusalLoadsStateFirst {
 		g.beyond = w.state >= modelSealed
 		return
 	}
 	g.beyond = n >= w.limit // limit := t.limit.Load()
 }
 
-func (m *model) endedState(w *world, g *goroutine, n word) error {
+func (m *model) refusalState(w *world, g *goroutine, n word) error {
 	closed, beyond := w.state >= modelSealed, g.beyond
 	switch m.mutant {
-	case endedLoadsStateFirst:
+	case refusalLoadsStateFirst:
 		closed, beyond = g.beyond, n >= w.limit
 	case closedFlag:
 		closed = w.closed
 	}
 	switch {
-	case closed: // case t.state.Load() >= sealed
+	case closed: // case c.isSealed()
 		return errSealed
-	case n >= m.end: // case n >= t.end
+	case n >= m.end: // case n >= end
 		return ErrTimeExhausted
 	case beyond: // case n >= limit
 		return errBeyond
@@ -882,6 +919,7 @@ func (m *model) await() pc {
 // synced is the return from resync.
 func (m *model) synced(g *goroutine) {
 	g.now += g.monotonic
+	m.reads(g)
 	g.synced, g.pc = m.mutant != resyncForever, g.back
 }
 
@@ -917,6 +955,9 @@ func (m *model) returns(w *world, i int, first, n word) {
 	if floor := max(g.began+w.lowest, 0); first>>m.sequenceBits < word(floor/m.unit) && !met {
 		m.breaks(floored, "%s is returned by a call that began at %d", m.text(first), floor)
 	}
+	if oldest := m.oldest(g.read); first < oldest {
+		m.breaks(near, "%s is returned; the oldest that may be is %s", m.text(first), m.text(oldest))
+	}
 	if m.numbers != nil {
 		m.numbers(first, n)
 	}
@@ -930,7 +971,7 @@ func (m *model) returns(w *world, i int, first, n word) {
 	m.enter(w, i, g.call+1)
 }
 
-// fails ends a call with an error of ended: errSealed or ErrTimeExhausted.
+// fails ends a call with an error of refusal: errSealed or ErrTimeExhausted.
 func (m *model) fails(w *world, i int, err error, e, exhausted event) {
 	if err == ErrTimeExhausted {
 		e = exhausted
@@ -1014,7 +1055,7 @@ func (g *goroutine) forget() {
 	const nonsense = 85
 	was := *g
 	*g = goroutine{
-		pc: was.pc, call: was.call, began: was.began, after: was.after, reach: was.reach, taken: was.taken, high: was.high,
+		pc: was.pc, call: was.call, began: was.began, after: was.after, reach: was.reach, taken: was.taken, high: was.high, read: was.read,
 		last: nonsense, first: nonsense, n: nonsense, want: nonsense, limit: nonsense,
 		now: nonsense, offset: nonsense, wall: nonsense, monotonic: nonsense,
 		asleep: nonsense,
@@ -1470,6 +1511,15 @@ func worldsWithoutMistake() []model {
 		{name: "reserved for nothing, limit rises", unit: 1, ahead: 1, sequenceBits: 1,
 			reserved: true, first: 8, limit: 6, raises: []word{10},
 			programs: [][]call{two, {3}}, wall: 4, until: 0, cancel: true},
+		{name: "limit rises late, Next and Fill", unit: 1, ahead: 1, sequenceBits: 1, behind: 2,
+			reserved: true, first: 6, limit: 8, start: 6, raises: []word{14},
+			programs: [][]call{two, {2}}, wall: 3, until: 3, cancel: true, large: true},
+		{name: "limit rises late, half ticks", unit: 2, ahead: 2, sequenceBits: 1, behind: 1,
+			reserved: true, first: 6, limit: 8, start: 6, raises: []word{12},
+			programs: [][]call{one, one}, alike: true, wall: 6, until: 4},
+		{name: "limit rises late, and not far enough at first", unit: 1, ahead: 1, sequenceBits: 1, behind: 1,
+			reserved: true, first: 6, limit: 8, start: 6, raises: []word{10, 16},
+			programs: [][]call{one, one}, alike: true, wall: 3, until: 4, large: true},
 		{name: "seal, end and step back", unit: 1, ahead: 0, sequenceBits: 1, end: 8,
 			programs: [][]call{{callNext, 2}, {callNext, callClose}}, wall: 2, until: 2, steps: []int8{-1}, cancel: true},
 	}
@@ -1546,6 +1596,7 @@ func newTwin(t *testing.T, random *rand.Rand) *twin {
 		m.first, m.limit = first<<m.sequenceBits, min(word(max(0, int(first)+random.IntN(5)-1)), ticks)<<m.sequenceBits
 	}
 	w.leaseWait = int8(1 + random.IntN(5))
+	m.behind = int8(random.IntN(5))
 	m.numbers = func(first, n word) {
 		for k := range n {
 			w.outcome = append(w.outcome, fmt.Sprint(first+k))
@@ -1579,6 +1630,10 @@ func newTwin(t *testing.T, random *rand.Rand) *twin {
 		ahead:     int64(m.ahead) * int64(w.scale),
 		begin:     newSequenceStart(Zero, 1),
 		leaseWait: time.Duration(w.leaseWait) * w.scale,
+		behind:    math.MaxInt64,
+	}
+	if m.behind > 0 {
+		settings.behind = int64(m.behind-1) * int64(w.scale)
 	}
 	if m.reserved {
 		w.term = newReservedTerm(n, settings, c, new(bell), wall, monotonic, uint64(m.first), uint64(m.first), uint64(m.limit))
@@ -1637,7 +1692,11 @@ func (w *twin) real(o callOrder, interrupt func()) (outcome []string) {
 		ids[0] = w.seal()
 	case o.call != callNext:
 		ids = make([]types.Snowflake, o.call)
-		err = w.generator.Fill(ctx, ids)
+		for rest := ids; err == nil && len(rest) > 0; { // Fill, but for starting over
+			var n uint64
+			n, err = w.generator.piece(ctx, rest, new(patience))
+			rest = rest[n:]
+		}
 	case interrupt == nil:
 		ids[0], err = w.generator.Next(ctx)
 	default: // term.next

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/snowkey/snowkey/types"
+import (
+	"time"
+
+	"github.com/snowkey/snowkey/types"
+)
 
 // A numbering is how numbers, tick<<sequenceBits | sequence, and the IDs of one
 // worker stand for each other. It does not change.
@@ -30,6 +34,18 @@ func newNumbering(l Layout, datacenter, worker int64) numbering {
 // are below 64, but only so does the compiler know, and leave out the code for
 // wider ones.
 func (n *numbering) start(number uint64) int64 { return int64(number>>(n.sequenceBits&63)) * n.unit }
+
+// number returns the number of an ID.
+func (n *numbering) number(id types.Snowflake) uint64 {
+	return uint64(id)>>n.timeShift<<n.sequenceBits | uint64(id)&n.mask
+}
+
+// distance returns how far the tick of a number is ahead of the given time, or
+// behind it.
+func (n *numbering) distance(number uint64, ns int64) (ahead, behind time.Duration) {
+	start := n.start(number)
+	return time.Duration(max(0, start-ns)), time.Duration(max(0, ns-start-n.unit))
+}
 
 // floor returns the first number of the tick at ns since the epoch, at most end.
 // Without the bound, ticks that need more bits than the layout's would be shifted

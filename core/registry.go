@@ -2,23 +2,25 @@ package core
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
-// The registry knows every generator of this process: two that share a layout,
-// datacenter and worker would return the same IDs, and the mistake (a new
-// generator per request, per test, per package) is the most common one in this
-// field. It is the only mutable package variable here, because the process is
-// what must not have two.
+// The registry knows every generator of this process. Two that share a layout,
+// datacenter and worker would return the same IDs, and the mistake (a new generator
+// per request, per test, per package) is the most common one in this field. It is
+// the only mutable package variable here, because the process is what must not have
+// two.
 //
-// After Close it remembers where a generator stopped, so that the next one for
-// the same identity starts above it even if the wall clock has stepped back
-// meanwhile. That is a few words per identity, for good.
+// It also remembers where a generator stopped. The next one for the same worker
+// starts above that, even if the wall clock has stepped back meanwhile. That is a
+// few words per worker and namespace, for good.
 var registry = struct {
 	sync.Mutex
-	generators map[identity]*record
-}{generators: map[identity]*record{}}
+	records map[identity]*record
+}{records: map[identity]*record{}}
 
 // An identity is what two generators must not share.
 type identity struct {
@@ -38,31 +40,106 @@ func identityOf(l Layout, datacenter, worker int64) identity {
 
 // A record is what the registry keeps of one identity.
 type record struct {
-	live bool
-	stop uint64 // the last number of the generator that was closed last
+	live  []*entry        // of the reservations that are not sealed
+	stops map[string]stop // of those that are, by namespace
 }
 
-// enter marks id as live and returns the last number of the generator before, 0
-// when this is the first.
-func enter(id identity) (stop uint64, err error) {
+// A stop is where a generator stopped.
+type stop struct {
+	last uint64 // its last number
+	at   time.Time
+}
+
+// An entry stands for a reservation: no other generator of its namespace may have a
+// number in [first, limit). A number that is not leased has the whole layout.
+//
+// Ranges are compared, and not only workers, because a lease may go from one
+// generator of a process to another. The store keeps their ranges apart. The first
+// one learns of its loss later, and may use up its own range until then.
+type entry struct {
+	identity
+	namespace    string
+	first, limit uint64
+}
+
+// collides reports whether e and another entry of its identity could return the same
+// IDs. The empty namespace, that of a number that is not leased, is in all of them.
+func (e *entry) collides(other *entry) bool {
+	return sameIDs(e.namespace, other.namespace) && e.first < other.limit && other.first < e.limit
+}
+
+func sameIDs(a, b string) bool { return a == b || a == "" || b == "" }
+
+// check returns ErrWorkerInUse if a live entry collides with e. It requires the lock.
+func (e *entry) check(r *record) error {
+	for _, other := range r.live {
+		if other != e && e.collides(other) {
+			return fmt.Errorf("%w: datacenter %d, worker %d; share that generator, Close it first, or keep fixed and leased numbers apart",
+				ErrWorkerInUse, e.datacenter, e.worker)
+		}
+	}
+	return nil
+}
+
+// enter makes e live. It returns the last number of the generators before, 0 if
+// there was none, or ErrWorkerInUse.
+func (e *entry) enter() (last uint64, err error) {
 	registry.Lock()
 	defer registry.Unlock()
-	r := registry.generators[id]
+	r := registry.records[e.identity]
 	if r == nil {
-		registry.generators[id] = &record{live: true}
-		return 0, nil
+		r = &record{stops: map[string]stop{}}
+		registry.records[e.identity] = r
 	}
-	if r.live {
-		return 0, fmt.Errorf("%w: datacenter %d, worker %d; share that generator, or Close it first",
-			ErrWorkerInUse, id.datacenter, id.worker)
+	if err := e.check(r); err != nil {
+		return 0, err
 	}
-	r.live = true
-	return r.stop, nil
+	r.live = append(r.live, e)
+	now := time.Now()
+	for namespace, s := range r.stops {
+		if sameIDs(namespace, e.namespace) && !e.forgets(s, now) {
+			last = max(last, s.last)
+		}
+	}
+	return last, nil
 }
 
-// leave marks id as free, stop being the last number of its generator.
-func leave(id identity, stop uint64) {
+// forgets reports whether s was in another bubble of testing/synctest: each begins in
+// the year 2000 anew. A lease that began above such a stop would have no number below
+// its limit. A fixed number has no limit, so it does no harm to begin there.
+func (e *entry) forgets(s stop, now time.Time) bool {
+	return e.namespace != "" && inBubble(s.at) && (!inBubble(now) || now.Before(s.at))
+}
+
+// inBubble reports whether t, which is of time.Now, has no monotonic reading.
+func inBubble(t time.Time) bool { return !strings.Contains(t.String(), " m=") }
+
+// extend raises the limit of e, or returns ErrWorkerInUse.
+func (e *entry) extend(limit uint64) error {
 	registry.Lock()
 	defer registry.Unlock()
-	*registry.generators[id] = record{stop: stop}
+	r := registry.records[e.identity]
+	if !slices.Contains(r.live, e) {
+		return nil // it is sealed
+	}
+	before := e.limit
+	e.limit = max(e.limit, limit)
+	if err := e.check(r); err != nil {
+		e.limit = before
+		return err
+	}
+	return nil
+}
+
+// leave ends e, last being the last number that was taken.
+func (e *entry) leave(last uint64) {
+	registry.Lock()
+	defer registry.Unlock()
+	r := registry.records[e.identity]
+	r.live = slices.DeleteFunc(r.live, func(other *entry) bool { return other == e })
+	now := time.Now()
+	if before := r.stops[e.namespace]; !e.forgets(before, now) {
+		last = max(last, before.last)
+	}
+	r.stops[e.namespace] = stop{last, now}
 }

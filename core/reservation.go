@@ -26,10 +26,20 @@ func (b *Binding) Datacenter() int64 { return b.g.datacenter }
 // before from; there is nothing to return then until it is extended.
 //
 // Reserve refuses a worker outside the layout with a [*ValueError], and a
-// generator that is closed with [ErrClosed].
+// generator that is closed with [ErrClosed]. It refuses with [ErrWorkerInUse] if
+// another live generator of this process has a part of that time: by a fixed
+// number, or by a reservation of the same namespace (see [Worker]). The reservation
+// before is sealed then too. If a generator that was closed has already returned an
+// ID with a later time than from, this one begins above that.
 func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, error) {
 	return b.g.reserve(worker, from, until)
 }
+
+// Close ends the generator's IDs: calls of Next and Fill return [ErrClosed], those
+// that wait for a worker number at once. A Worker calls it when it will have no more
+// numbers. The generator must still be closed; that, and a second Close, are
+// harmless.
+func (b *Binding) Close() { b.g.stop() }
 
 // A Reservation is a worker number and the time for which a Generator has it. It
 // is made by [Binding.Reserve], and is safe for concurrent use.
@@ -39,6 +49,7 @@ type Reservation struct {
 	counter counter
 	numbering
 	changes *bell
+	entry   *entry // in the registry
 
 	sealing sync.Once
 	last    uint64 // the last number, once it is sealed
@@ -47,24 +58,37 @@ type Reservation struct {
 // Extend moves the end of the reservation, to a later time only: an earlier one is
 // ignored. The caller guarantees for the time up to there what it did for Reserve.
 // It has no effect once the reservation is sealed.
-func (r *Reservation) Extend(until time.Time) {
-	r.counter.extend(r.before(until))
+//
+// If another live generator of this process has a part of that time, the end stays
+// where it is and Extend returns [ErrWorkerInUse]: seal the reservation then.
+func (r *Reservation) Extend(until time.Time) error {
+	limit := r.before(until)
+	if err := r.entry.extend(limit); err != nil {
+		return err
+	}
+	r.counter.extend(limit)
 	r.changes.ring()
+	return nil
 }
 
 // Seal ends the reservation: no ID of it is returned any more. Every ID that was
 // has a time before end, a whole millisecond. Sealing twice is harmless.
 func (r *Reservation) Seal() (end time.Time) {
 	r.seal()
-	// A number at the limit or above was taken by a caller that got an error.
-	last := min(r.last, r.counter.reserved()-1)
-	return r.millisecond(last+r.mask+1, time.Millisecond-1)
+	return r.millisecond(r.lastReturned()+r.mask+1, time.Millisecond-1)
 }
 
-// seal returns the last number that was taken.
+// lastReturned returns the last number that a caller can have, once r is sealed. One
+// at the limit or above was taken by a caller that got an error.
+func (r *Reservation) lastReturned() uint64 { return min(r.last, r.counter.reserved()-1) }
+
+// seal returns the last number that was taken. It seals before it leaves the
+// registry: in the other order, another generator could begin at the last number
+// before this one has stopped.
 func (r *Reservation) seal() (last uint64) {
 	r.sealing.Do(func() {
 		r.last = r.counter.seal()
+		r.entry.leave(r.lastReturned())
 		r.changes.ring()
 	})
 	return r.last
@@ -101,18 +125,18 @@ func (g *Generator) fix(worker int64) error {
 	if err := checkBits("Config.Worker", worker, g.layout.WorkerBits); err != nil {
 		return err
 	}
-	id := identityOf(g.layout, g.datacenter, worker)
-	stop, err := enter(id)
+	n := newNumbering(g.layout, g.datacenter, worker)
+	e := &entry{identity: identityOf(g.layout, g.datacenter, worker), limit: n.end}
+	stop, err := e.enter()
 	if err != nil {
 		return err
 	}
-	g.identity = &id
-	n := newNumbering(g.layout, g.datacenter, worker)
+	g.fixed = true
 	wall, monotonic := g.clock.both()
 	if g.settings.rollback.policy == Backfill {
-		g.install(worker, n, newRing(n, g.settings, g.clock, &g.changes, wall, stop))
+		g.install(e, n, newRing(n, g.settings, g.clock, &g.changes, wall, stop))
 	} else {
-		g.install(worker, n, newTerm(n, g.settings, g.clock, &g.changes, wall, monotonic, stop))
+		g.install(e, n, newTerm(n, g.settings, g.clock, &g.changes, wall, monotonic, stop))
 	}
 	return nil
 }
@@ -130,27 +154,36 @@ func (g *Generator) reserve(worker int64, from, until time.Time) (*Reservation, 
 	n := newNumbering(g.layout, g.datacenter, worker)
 	r := Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, numbering: n}
 	begin, limit := r.from(from), r.before(until)
-	first := begin
+	var last uint64
 	if g.held != nil {
+		last = g.held.seal()
+	}
+	e := &entry{identityOf(g.layout, g.datacenter, worker), g.namespace, begin, limit}
+	stop, err := e.enter()
+	if err != nil {
+		return nil, err
+	}
+	first := begin
+	if last = max(last, stop); last > 0 {
 		// One tick on, since in the same tick the worker number decides the order.
-		first = max(first, g.held.seal()|n.mask+1)
+		first = max(first, last|n.mask+1)
 	}
 	wall, monotonic := g.clock.both()
 	if g.settings.rollback.policy == Backfill {
-		return g.install(worker, n, newReservedRing(n, g.settings, g.clock, &g.changes, wall, begin, first, limit)), nil
+		return g.install(e, n, newReservedRing(n, g.settings, g.clock, &g.changes, wall, begin, first, limit)), nil
 	}
-	return g.install(worker, n, newReservedTerm(n, g.settings, g.clock, &g.changes, wall, monotonic, begin, first, limit)), nil
+	return g.install(e, n, newReservedTerm(n, g.settings, g.clock, &g.changes, wall, monotonic, begin, first, limit)), nil
 }
 
 // install makes c the counter of g. The numbering in c has the worker number: who
 // has loaded one pointer has both.
-func (g *Generator) install(worker int64, n numbering, c counter) *Reservation {
+func (g *Generator) install(e *entry, n numbering, c counter) *Reservation {
 	if old := g.counter(); old != nil {
-		_, _, waits := old.lead()
+		_, _, _, waits := old.lead()
 		g.waits.Add(waits)
 	}
-	g.held = &Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, counter: c, numbering: n, changes: &g.changes}
-	g.worker.Store(worker)
+	g.held = &Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, counter: c, numbering: n, changes: &g.changes, entry: e}
+	g.worker.Store(e.worker)
 	switch c := c.(type) {
 	case *term:
 		g.term.Store(c)

@@ -17,6 +17,7 @@ type tenant struct {
 	binding *Binding
 	refuse  error
 	clock   func() time.Time
+	space   string
 
 	closes int
 	live   bool // whether IDs could still be had when Close was called
@@ -32,6 +33,8 @@ func (w *tenant) Close(ctx context.Context) error {
 }
 
 func (w *tenant) WallClock() func() time.Time { return w.clock }
+
+func (w *tenant) Namespace() string { return w.space }
 
 var errReleased = errors.New("released")
 
@@ -54,6 +57,13 @@ func (w *tenant) mustReserve(t *testing.T, worker int64, from, until time.Time) 
 		t.Fatalf("Reserve(%d, %v, %v) = %v", worker, from, until, err)
 	}
 	return r
+}
+
+func mustExtend(t *testing.T, r *Reservation, until time.Time) {
+	t.Helper()
+	if err := r.Extend(until); err != nil {
+		t.Fatalf("Extend(%v) = %v", until, err)
+	}
 }
 
 const ms = time.Millisecond
@@ -118,11 +128,11 @@ func TestExtendLetsWaitersGoOn(t *testing.T) {
 				})
 			}
 			time.Sleep(4 * time.Second)
-			r.Extend(now.Add(ms)) // earlier: ignored
+			mustExtend(t, r, now.Add(ms)) // earlier: ignored
 			if got, want := g.Stats().Reserved, now.Add(2*ms); !got.Equal(want) {
 				t.Errorf("%v: Stats().Reserved = %v; want %v", rollback, got, want)
 			}
-			r.Extend(time.Now().Add(time.Second))
+			mustExtend(t, r, time.Now().Add(time.Second))
 			began := time.Now()
 			waiting.Wait()
 			if took := time.Since(began); took > 50*ms {
@@ -246,7 +256,7 @@ func TestIDsIncreaseAcrossReservations(t *testing.T) {
 				t.Errorf("Next() after a new reservation from %v = %+v; want worker 2, more than %+v", from, p, g.Layout().Parts(last))
 			}
 			// The old one is over, whatever its owner still does with it.
-			old.Extend(until.Add(time.Hour))
+			mustExtend(t, old, until.Add(time.Hour))
 			if end := old.Seal(); end.Before(g.Layout().Parts(last).Time.Add(ms)) || end.After(until) {
 				t.Errorf("Seal() = %v; want the end of the last tick, %v", end, g.Layout().Parts(last).Time.Add(ms))
 			}
@@ -307,6 +317,31 @@ func TestCloseWakesWhoWaitsForTheLease(t *testing.T) {
 		_ = g.Close(t.Context())
 		waiting.Wait()
 	})
+}
+
+func TestAWorkerThatClosesItsBindingEndsEveryWait(t *testing.T) {
+	for _, rollback := range []Rollback{Continue, Backfill} {
+		synctest.Test(t, func(t *testing.T) {
+			g, w := leased(t, Config{Rollback: rollback})
+			wantClosed := func(state string, took time.Duration) {
+				began := time.Now()
+				if id, err := g.Next(t.Context()); id != 0 || !errors.Is(err, ErrClosed) || time.Since(began) != took {
+					t.Errorf("%v, %s: Next() = %d, %v after %v; want 0, ErrClosed after %v", rollback, state, id, err, time.Since(began), took)
+				}
+			}
+			w.mustReserve(t, 1, time.Now(), time.Now())
+			time.AfterFunc(time.Second, w.binding.Close)
+			wantClosed("at the limit", time.Second)
+			wantClosed("later", 0)
+			if r, err := w.binding.Reserve(1, time.Now(), time.Now().Add(time.Hour)); r != nil || !errors.Is(err, ErrClosed) {
+				t.Errorf("%v: Reserve(closed) = %v, %v; want ErrClosed", rollback, r, err)
+			}
+			w.binding.Close()
+			if err := g.Close(t.Context()); err != errReleased || w.closes != 1 {
+				t.Errorf("%v: Close() = %v, the worker closed %d times; want its error, once", rollback, err, w.closes)
+			}
+		})
+	}
 }
 
 func TestABindErrorFailsNew(t *testing.T) {
@@ -379,7 +414,7 @@ func TestWorkerAndRangeAlwaysMatch(t *testing.T) {
 			r := w.mustReserve(t, worker, from, until)
 			for range k % 3 {
 				until = until.Add(2 * ms)
-				r.Extend(until)
+				mustExtend(t, r, until)
 			}
 			for time.Now().Before(from.Add(ms)) {
 				time.Sleep(100 * time.Microsecond)

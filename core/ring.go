@@ -136,7 +136,7 @@ func (r *ring) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 func (r *ring) at(wall int64, want uint64) (first, n uint64, err error) {
 	ceiling := (wall + r.ahead) / r.unit
 	if first = r.first << r.sequenceBits; first >= r.limit.Load() {
-		return first, 0, r.ended(first)
+		return first, 0, refusal(r, first, r.end)
 	}
 	switch missing := int64(r.first) - ceiling; {
 	case missing <= 0:
@@ -172,7 +172,7 @@ var errForgotten = errors.New("core: tick overwritten")
 // none if they are used up.
 func (r *ring) take(tick, want, begin uint64) (first, n uint64, err error) {
 	number := min(tick, r.end>>r.sequenceBits) << r.sequenceBits // as in floor
-	if err := r.ended(number); err != nil {
+	if err := refusal(r, number, r.end); err != nil {
 		return number, 0, err
 	}
 	slot := &r.slots[tick%uint64(len(r.slots))]
@@ -227,19 +227,6 @@ func (r *ring) newest() uint64 {
 // extend raises the limit to the given one, the first number of a tick.
 func (r *ring) extend(limit uint64) { raise(&r.limit, limit) }
 
-// ended returns why number n may not be taken, if it may not.
-func (r *ring) ended(n uint64) error {
-	switch {
-	case r.isSealed():
-		return errSealed
-	case n >= r.end:
-		return ErrTimeExhausted
-	case n >= r.limit.Load():
-		return errBeyond
-	}
-	return nil
-}
-
 // reserved returns the limit.
 func (r *ring) reserved() uint64 { return r.limit.Load() }
 
@@ -253,13 +240,24 @@ func (r *ring) await(ctx context.Context, n uint64, d time.Duration, p *patience
 	return p.await(ctx, r.leaseWait, d, changed)
 }
 
+// outdated is what term.outdated is. A ring takes no other numbers than of the wall
+// clock's tick, or ahead of it, so only those that it took before can be outdated.
+func (r *ring) outdated(id types.Snowflake) bool {
+	wall, _ := r.clock.both()
+	return r.number(id) < r.floor(max(wall, 0)-r.behind)
+}
+
 // lead returns what term.lead does.
-func (r *ring) lead() (wall int64, ahead time.Duration, waits uint64) {
+func (r *ring) lead() (wall int64, ahead, behind time.Duration, waits uint64) {
 	wall, _ = r.clock.both()
+	newest := uint64(0)
 	for i := range r.slots {
-		if n := r.slots[i].Load(); n > 0 && n < sealed {
-			ahead = max(ahead, time.Duration(r.start(n)-wall))
+		if n := r.slots[i].Load(); n < sealed {
+			newest = max(newest, n)
 		}
 	}
-	return wall, ahead, r.waits.Load()
+	if newest > 0 {
+		ahead, behind = r.distance(newest, wall)
+	}
+	return wall, ahead, behind, r.waits.Load()
 }

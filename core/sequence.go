@@ -12,11 +12,15 @@ import (
 //
 // With fewer than one ID per tick every ID is the first of its tick. If that is
 // always number zero, all IDs are multiples of 1<<SequenceBits, and a table that
-// is sharded by id % n fills few of its shards, one for n = 2.
+// is sharded by id % n fills few of its shards, one for n = 2. At 180 IDs per second
+// that is 98 % of them. Such a table wants Random.
 type SequenceStart int
 
 const (
-	// Zero begins at zero. The default.
+	// Zero begins at zero, as Twitter's generator does. The default, because most
+	// databases shard by ranges or hashes of the key, and all numbers of a tick are
+	// then left for a burst. From any other beginning, a burst comes to the next tick
+	// sooner, and so runs further ahead of the clock.
 	Zero SequenceStart = iota
 	// Random begins at a random number below Config.SequenceStartBelow.
 	Random

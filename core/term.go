@@ -73,11 +73,17 @@ import (
 // the word at the limit waits without taking a number; who has raced past it keeps
 // the number until the limit is above it, as at the ceiling.
 //
-// A wall clock at the limit or beyond is ignored and not obeyed: it is wrong, or
-// else the lease could not be renewed for so long that its last numbers are better
-// than none. Numbers then go on from the last one, at the pace of the monotonic
-// clock. Obeyed, a clock that is a day fast would take the word to the limit, and
-// every call would wait there.
+// A wall clock at the limit or beyond is ignored and not obeyed, since it may be
+// wrong. Numbers then go on from the last one, at the pace of the monotonic clock.
+// Obeyed, a clock that is a day fast would take the word to the limit, and every
+// call would wait there.
+//
+// When the logical clock itself has come to the limit, the lease was not renewed in
+// time. The numbers that are left below the limit then fall behind. Config.MaxBehind
+// bounds how far: the floor is by so much below the clock. Once that is at the limit,
+// calls wait for the lease. The bound is checked against the last reading of the
+// clock that a call has made. A number that a caller has held while it waited may
+// have fallen behind; then it is lost, and the caller takes another.
 type term struct {
 	_     [64]byte
 	state atomic.Uint64 // all goroutines write it: it has its cache line to itself
@@ -161,6 +167,11 @@ func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
 		}
 		return t.settle(ctx, n, p)
 	}
+	return t.one(ctx, p)
+}
+
+// one is reserve of one number.
+func (t *term) one(ctx context.Context, p *patience) (types.Snowflake, error) {
 	n, _, err := t.reserve(ctx, 1, p)
 	if err != nil {
 		return 0, err
@@ -190,16 +201,19 @@ func (t *term) take(last uint64) (n uint64, ok bool) {
 }
 
 // settle waits until number n, which this caller has taken, is under the ceiling
-// and the limit. On an error n is lost, never reused.
+// and the limit. If it has fallen too far behind meanwhile it takes another. On an
+// error n is lost, never reused.
 func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowflake, error) {
 	now := t.now()
 	for {
-		err := t.ended(n)
+		err := refusal(t, n, t.end)
 		early := t.start(n) - t.ahead - now
 		switch {
 		case errors.Is(err, errBeyond):
 			err = t.await(ctx, n, p)
 		case err != nil:
+		case n < t.oldest(now):
+			return t.one(ctx, p)
 		case early <= 0:
 			return t.compose(n), nil
 		default:
@@ -224,7 +238,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 		limit := t.limit.Load()
 		floor := t.floor(now)
 		if floor >= limit && limit < t.end {
-			floor = 0 // ignored
+			floor = t.oldest(now) // else ignored
 		}
 		if leaves := last&t.mask+want > t.mask; !synced && (leaves || floor > last) {
 			if now, err = t.accept(ctx, p); err != nil {
@@ -238,7 +252,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 			first = floor + t.begin.sequence()
 		}
 		ceiling := min(t.floor(now+t.ahead)+t.mask+1, limit)
-		err = t.ended(first)
+		err = refusal(t, first, t.end)
 		switch {
 		case errors.Is(err, errBeyond):
 			err = t.await(ctx, first, p)
@@ -292,27 +306,36 @@ func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 	}
 }
 
-// What ended says besides ErrTimeExhausted. Both are for this package: a caller is
+// oldest returns the first number that may be returned when the logical clock shows
+// now: see Config.MaxBehind.
+func (t *term) oldest(now int64) uint64 { return t.floor(max(now, 0) - t.behind) }
+
+// outdated reports whether an ID is too far behind the logical clock by now.
+func (t *term) outdated(id types.Snowflake) bool { return t.number(id) < t.oldest(t.now()) }
+
+// What refusal says besides ErrTimeExhausted. Both are for this package: a caller is
 // told of them after it has waited in vain, and in other words.
 var (
 	errSealed = errors.New("core: term is sealed")
 	errBeyond = errors.New("core: number is not reserved yet")
 )
 
-// ended returns why number n, which has been taken, may not be returned, if it may
-// not.
+// refusal returns why number n of c may not be taken, or returned if it has been taken
+// already, if it may not. The layout has no number from end on.
 //
 // The limit first, and the seal after it. Whoever seals reads the limit after that,
 // and gives back what is above it or above the last number. So a number that is seen
 // below the limit, and then not sealed, is not given back. The other way round, the
 // term could be sealed and the limit raised between the two loads, and a number
 // returned that the next owner of the worker number has too.
-func (t *term) ended(n uint64) error {
-	limit := t.limit.Load()
+//
+// It loads them by methods of c, so that a test can act between the two.
+func refusal(c counter, n, end uint64) error {
+	limit := c.reserved()
 	switch {
-	case t.state.Load() >= sealed:
+	case c.isSealed():
 		return errSealed
-	case n >= t.end:
+	case n >= end:
 		return ErrTimeExhausted
 	case n >= limit:
 		return errBeyond
@@ -454,11 +477,11 @@ func (t *term) newest() uint64 { return t.state.Load() }
 func (t *term) reserved() uint64 { return t.limit.Load() }
 
 // lead returns the wall clock, in ns since the epoch, how far the tick of the
-// last number is ahead of it, and the count of waits.
-func (t *term) lead() (wall int64, ahead time.Duration, waits uint64) {
+// last number is ahead of it or behind, and the count of waits.
+func (t *term) lead() (wall int64, ahead, behind time.Duration, waits uint64) {
 	wall, _ = t.clock.both()
 	if last := t.state.Load(); last < sealed {
-		ahead = time.Duration(max(0, t.start(last)-wall))
+		ahead, behind = t.distance(last, wall)
 	}
-	return wall, ahead, t.waits.Load()
+	return wall, ahead, behind, t.waits.Load()
 }

@@ -245,3 +245,79 @@ func TestAClockFarPastTheEndTakesNothingBack(t *testing.T) {
 		}
 	}
 }
+
+// An interrupted counter lets something happen right after the first load of its
+// limit or its seal, or right before it is sealed.
+type interrupted struct {
+	counter
+	then func()
+}
+
+func (c *interrupted) happen() {
+	if then := c.then; then != nil {
+		c.then = nil
+		then()
+	}
+}
+
+func (c *interrupted) reserved() uint64 {
+	defer c.happen()
+	return c.counter.reserved()
+}
+
+func (c *interrupted) isSealed() bool {
+	defer c.happen()
+	return c.counter.isSealed()
+}
+
+func (c *interrupted) seal() uint64 {
+	c.happen()
+	return c.counter.seal()
+}
+
+// A number above the limit is not given back to the lease by the seal: the next
+// owner has it. So it must not be returned, though the limit is raised after that.
+func TestANumberAboveTheLimitAtTheSealIsNotReturned(t *testing.T) {
+	for _, rollback := range []Rollback{Continue, Backfill} {
+		synctest.Test(t, func(t *testing.T) {
+			g, w := leased(t, Config{Rollback: rollback})
+			until := time.Now().Add(ms)
+			r := w.mustReserve(t, 1, time.Now(), until)
+			for range 16 {
+				mustNext(t, g)
+			}
+			n := r.before(until) // what the next caller takes, if it races past the limit
+			var end time.Time
+			c := &interrupted{counter: r.counter, then: func() {
+				end = r.Seal()
+				r.counter.extend(n + 16)
+			}}
+			if err := refusal(c, n, r.end); err == nil || end.After(until) {
+				t.Errorf("%v: refusal() of a number at %v = %v, sealed meanwhile with end %v; want an error", rollback, until, err, end)
+			}
+		})
+	}
+}
+
+// The limit may be raised, and a number above the old one returned, until the very
+// moment of the seal.
+func TestTheEndOfASealIsAboveTheLastIDWheneverTheLimitWasRaised(t *testing.T) {
+	for _, rollback := range []Rollback{Continue, Backfill} {
+		synctest.Test(t, func(t *testing.T) {
+			g, w := leased(t, Config{Rollback: rollback})
+			until := time.Now().Add(ms)
+			r := w.mustReserve(t, 1, time.Now(), until)
+			for range 16 {
+				mustNext(t, g)
+			}
+			var at time.Time
+			r.counter = &interrupted{counter: r.counter, then: func() {
+				mustExtend(t, r, until.Add(time.Minute))
+				at = g.Layout().Parts(mustNext(t, g)).Time
+			}}
+			if end := r.Seal(); end.Before(at.Add(ms)) || at.Before(until) {
+				t.Errorf("%v: Seal() = %v after an ID of %v; want the end of its tick", rollback, end, at)
+			}
+		})
+	}
+}

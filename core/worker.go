@@ -17,9 +17,14 @@ import (
 // process ID or a hash of the host name: such numbers repeat, and with them the
 // keys.
 //
-// A Worker serves one Generator; only a static one may be used again. One that has
-// a method WallClock() func() time.Time, with a result other than nil, also gives
-// the generator its wall clock.
+// A Worker serves one Generator; only a static one may be used again. It may have
+// further methods:
+//
+//   - WallClock() func() time.Time gives the generator its wall clock, unless the
+//     result is nil.
+//   - Namespace() string names the set of IDs in which no two may be equal. Two
+//     generators of one process may have the same worker number at the same time
+//     only in different namespaces. The empty one, and a static number, are in all.
 type Worker interface {
 	// Bind is called by New. From then on, until Close is called, the Worker may
 	// give the generator numbers by b.Reserve. An error fails New.

@@ -62,6 +62,11 @@
 // leaves it zero in memory. Other tagged columns are filled only if they are
 // written.
 //
+// A primary key of a type of your own, such as type OrderID types.Snowflake, is a
+// [ModelError] until its tag says who gives it. To Go and to GORM it is any int64, which
+// the database may count. Say snowflake;autoIncrement:false for keys of the plugin,
+// autoIncrement for those of the database, snowflake:- for your own.
+//
 // A foreign key that cannot hold 64 bits is a [ModelError] at first use, and so
 // is a string that refers to a number: GORM would silently truncate the key in
 // the first case, and store a single character in the second.
@@ -74,16 +79,18 @@
 //   - The source never gives a key twice, and needs no connection of the pool
 //     that it serves. A nested create holds one while it asks: with
 //     SetMaxOpenConns(1) such a source waits until ctx ends.
-//   - For upserts, the model declares every unique key of the table, as unique or
-//     uniqueIndex. Where a statement names its target in columns, that target is
-//     enough, but on MySQL, which goes by every unique key that there is. An
-//     upsert on the primary key of a model that declares no other unique key is
-//     taken to meet only rows of the same key, on MySQL as well. Unique indexes
-//     on expressions are not looked up. A row that conflicts with two stored
-//     rows, on different unique keys, is resolved to neither. Only columns that
-//     the plugin fills are read back: of (TenantID, ID), the TenantID stays as it
-//     was sent.
+//   - For upserts, the plugin may read the catalog of the database: which unique
+//     keys a table has, and of which type their columns are. It reads that once per
+//     table, when an upsert first meets a stored row. Only columns that the plugin
+//     fills are read back: of (TenantID, ID), the TenantID stays as it was sent.
 //   - A BEFORE INSERT trigger does not change what the row is unique by.
+//
+// What cannot be told apart is unresolved, never guessed. A row that conflicts with two
+// stored rows, on different unique keys, is resolved to neither. Nothing is resolved
+// behind a conflict target that is an expression. The same holds for a table with a
+// unique index on an expression, unless the statement names other columns as its target.
+// MySQL does not go by the target. A stored row is found by what its column made of
+// the value: a time without its last digits, the beginning of a text.
 //
 // Looking up what an upsert met takes RETURNING in the same statement, for DO
 // UPDATE without condition on PostgreSQL, SQLite and MariaDB; else one or more
@@ -122,8 +129,8 @@
 //     upsert: gorm.ErrInvalidValue. So does a nil map.
 //   - A struct of another type than the model: gorm.ErrInvalidData, where GORM
 //     would panic. Nil elements, empty slices and interfaces: GORM's own errors.
-//   - DoUpdates of the primary key from the row that is sent: [ErrKeyRewrite].
-//     References to the stored row would break.
+//   - DoUpdates of the primary key from the row that is sent, unless the key is the
+//     conflict target: [ErrKeyRewrite]. References to the stored row would break.
 //   - A source that gives a key below one: [ErrBadKey].
 //
 // # What the plugin cannot do
@@ -134,8 +141,14 @@
 //     saves the children before the parent: a foreign key error, on every
 //     database. Use Clauses(clause.OnConflict{UpdateAll: true}).Create, or save
 //     with Omit(clause.Associations).
-//   - A root of a tree needs a ParentID that can be NULL (*types.Snowflake or
-//     types.NullSnowflake): a plain one is stored as 0.
+//   - A reference that may be absent, such as the ParentID of a root, is a
+//     types.NullSnowflake. A plain types.Snowflake is stored as 0. A pointer works as
+//     well, but GORM does not empty a pointer to a Scanner, of which *types.Snowflake is
+//     one: after Association.Delete it stays, and the next Save writes it back. And
+//     Preload panics at a nil one in a key of several columns.
+//   - Where NULL is read into a struct that holds a reference already, GORM keeps the old
+//     one. It does so to every Scanner, types.NullSnowflake and sql.NullInt64 included.
+//     Read into a new struct.
 //   - A join table with a key of its own needs a unique index on its two foreign
 //     keys, or appending an association again adds a row.
 //   - Each row binds one parameter more than with a counting database, and a

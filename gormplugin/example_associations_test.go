@@ -31,7 +31,7 @@ func Example_belongsTo() {
 	}
 	type Ticket struct {
 		ID         types.Snowflake
-		CustomerID *types.Snowflake
+		CustomerID types.NullSnowflake
 		Customer   *Customer
 	}
 	db := memory("belongsto")
@@ -43,7 +43,7 @@ func Example_belongsTo() {
 		if err := db.Create(&ticket).Error; err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println("ticket", ticket.ID, "of customer", *ticket.CustomerID)
+		fmt.Println("ticket", ticket.ID, "of customer", ticket.CustomerID)
 	}
 	// Output:
 	// ticket 1001 of customer 1002
@@ -103,11 +103,11 @@ func Example_polymorphic() {
 	// Output: 1002 of products 1001
 }
 
-// A parent that can be absent is a pointer, or a types.NullSnowflake.
+// A parent that can be absent is a types.NullSnowflake.
 func Example_tree() {
 	type Category struct {
 		ID       types.Snowflake
-		ParentID *types.Snowflake
+		ParentID types.NullSnowflake
 		Name     string
 		Children []Category `gorm:"foreignKey:ParentID"`
 	}
@@ -119,8 +119,8 @@ func Example_tree() {
 	if err := db.Create(&root).Error; err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(root.ID, root.ParentID, root.Children[0].ID, *root.Children[0].ParentID)
-	// Output: 1001 <nil> 1002 1001
+	fmt.Println(root.ID, root.ParentID, root.Children[0].ID, root.Children[0].ParentID)
+	// Output: 1001 NULL 1002 1001
 }
 
 // Of a key of several columns the one that is called ID is filled.

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 	"gorm.io/gorm/utils"
 )
@@ -33,7 +31,8 @@ type installation struct {
 type model struct {
 	schema  *schema.Schema
 	current atomic.Pointer[plan]
-	indexes func() []unique // computed once, see uniques
+	indexes func() []unique // computed once, see declaredUniques
+	stored  sync.Map        // table, as SQL → []unique, see storedUniques
 }
 
 // model returns what is known of the model of stmt. The first to ask settles it;
@@ -48,7 +47,7 @@ func (in *installation) model(stmt *gorm.Statement) *model {
 	_ = settle(stmt.DB, s, map[*schema.Schema]bool{})
 	m, _ := in.models.LoadOrStore(s, &model{
 		schema:  s,
-		indexes: sync.OnceValue(func() []unique { return uniquesOf(s, namer) }),
+		indexes: sync.OnceValue(func() []unique { return declaredUniques(s, namer) }),
 	})
 	return m.(*model)
 }
@@ -130,10 +129,17 @@ func newPlan(s *schema.Schema) *plan {
 		case tagged && setting != tagName:
 			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake:%s is unknown; use snowflake or snowflake:-", setting)}
 			return p
-		case !tagged && (f != s.PrioritizedPrimaryField || f.IndirectFieldType != snowflakeType):
+		case !tagged && (f != s.PrioritizedPrimaryField || f.IndirectFieldType != snowflakeType && !derived(f.IndirectFieldType)):
 			continue // never "whatever primary key is zero": it may be a foreign key as well
 		case !f.Creatable || filledByDatabase(f) || foreign(s, f):
 			continue
+		case !tagged && f.IndirectFieldType != snowflakeType:
+			way := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
+			if f.IndirectFieldType.Kind() == reflect.Struct {
+				way = "use types.Snowflake, or tag it snowflake:- for keys of your own"
+			}
+			p.err = &ModelError{s.String(), f.Name, fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
+			return p
 		}
 		if f.Serializer != nil {
 			p.err = &ModelError{s.String(), f.Name, "a key with a serializer cannot be assigned, since what is stored may not be the key; remove the serializer, or opt out with snowflake:-"}
@@ -152,6 +158,19 @@ func newPlan(s *schema.Schema) *plan {
 		}
 	}
 	return p
+}
+
+// derived reports whether t may be made of types.Snowflake. Of type OrderID
+// types.Snowflake nothing but int64 is left, and GORM lets the database count it.
+func derived(t reflect.Type) bool {
+	switch {
+	case t.PkgPath() == "":
+		return false
+	case t.Kind() == reflect.Struct:
+		return t.NumField() > 0 && t.Field(0).Anonymous && t.Field(0).Type == snowflakeType
+	default:
+		return t.Kind() == reflect.Int64
+	}
 }
 
 // filledByDatabase reports whether the model asks for a value of the database.
@@ -207,54 +226,4 @@ func holdsKey(t reflect.Type) bool {
 	default:
 		return true // a Scanner, which answers for itself
 	}
-}
-
-// A unique is a set of columns that no two rows share.
-type unique struct {
-	name    string
-	columns []uniqueColumn
-	where   clause.Expression // the rows that it covers; nil: all
-}
-
-type uniqueColumn struct {
-	field   *schema.Field
-	collate string // SQL, if not that of the column
-}
-
-// uniquesOf returns the unique keys that the tags of s declare, the primary key
-// apart. Indexes on expressions are left out: two rows may be alike in their
-// columns and not in the expression, which may read others as well.
-//
-// It reads them from a second parse of the model. Schema.ParseIndexes writes to
-// the fields, and those of s belong to everybody.
-func uniquesOf(s *schema.Schema, namer schema.Namer) []unique {
-	var list []unique
-	for _, name := range s.DBNames {
-		if f := s.FieldsByDBName[name]; f.Unique && (!f.PrimaryKey || len(s.PrimaryFields) > 1) {
-			list = append(list, unique{columns: []uniqueColumn{{field: f}}})
-		}
-	}
-	own, err := schema.ParseWithSpecialTableName(reflect.New(s.ModelType).Interface(), &sync.Map{}, namer, s.Table)
-	if err != nil {
-		return list
-	}
-indexes:
-	for _, index := range own.ParseIndexes() {
-		if !strings.EqualFold(index.Class, "UNIQUE") {
-			continue
-		}
-		u := unique{name: index.Name}
-		if index.Where != "" {
-			u.where = clause.Expr{SQL: index.Where}
-		}
-		for _, option := range index.Fields {
-			f := s.FieldsByDBName[option.DBName]
-			if f == nil || option.Expression != "" {
-				continue indexes
-			}
-			u.columns = append(u.columns, uniqueColumn{f, option.Collate})
-		}
-		list = append(list, u)
-	}
-	return list
 }

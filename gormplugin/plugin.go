@@ -88,14 +88,24 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	)
 }
 
-// Installed reports whether a [Plugin] was installed on db with db.Use. Without
-// one, GORM stores the key that it finds: zero, for the first row.
+// Installed reports whether a [Plugin] works on db: it was installed with db.Use, and
+// none of its create callbacks was removed or replaced since. Without them GORM stores
+// the key that it finds: zero, for the first row.
 func Installed(db *gorm.DB) bool {
 	if db == nil || db.Config == nil {
 		return false
 	}
-	_, ok := db.Plugins[pluginName].(*Plugin)
-	return ok
+	if _, ok := db.Plugins[pluginName].(*Plugin); !ok {
+		return false
+	}
+	var in *installation
+	for name, own := range map[string]func(*gorm.DB){assignName: in.assign, ensureName: in.ensure, reconcileName: in.reconcile} {
+		// The code alone is compared: each installation has a func of its own.
+		if reflect.ValueOf(db.Callback().Create().Get(name)).Pointer() != reflect.ValueOf(own).Pointer() {
+			return false
+		}
+	}
+	return true
 }
 
 // isNil reports whether v, an interface, is nil, or holds something nil that

@@ -85,7 +85,7 @@ func (in *installation) ensure(db *gorm.DB) {
 	if !ok && len(stmt.Schema.CreateClauses) == 0 && (all.maps == nil || !columns[0].field.HasDefaultValue) {
 		return
 	}
-	if err = rewritesKey(u, columns); err != nil {
+	if err = rewritesKey(db, m, u, columns); err != nil {
 		_ = db.AddError(err)
 		return
 	}
@@ -115,20 +115,40 @@ func (in *installation) ensure(db *gorm.DB) {
 }
 
 // rewritesKey returns an error if u writes the key of the row that is sent over
-// that of the row that is stored.
-func rewritesKey(u upsert, columns []column) error {
+// that of the row that is stored. It does not if the row is recognized by that key.
+func rewritesKey(db *gorm.DB, m *model, u upsert, columns []column) error {
 	for _, set := range u.conflict.DoUpdates {
 		value, ok := set.Value.(clause.Column)
 		if !ok || value.Table != "excluded" {
 			continue
 		}
 		for _, c := range columns {
-			if c.field.PrimaryKey && set.Column.Name == c.field.DBName {
+			if !c.field.PrimaryKey || set.Column.Name != c.field.DBName {
+				continue
+			}
+			same := slices.Contains(u.target(m.schema), c.field.DBName)
+			if same && db.Name() == mysqlName {
+				var err error
+				if same, err = m.uniqueByKeyAlone(db); err != nil {
+					return err
+				}
+			}
+			if !same {
 				return fmt.Errorf("%w: %s.%s", ErrKeyRewrite, c.field.Schema.Name, c.field.Name)
 			}
 		}
 	}
 	return nil
+}
+
+// uniqueByKeyAlone reports whether the table has no unique key but the primary one. A
+// dry run, which asks the database nothing, believes the model.
+func (m *model) uniqueByKeyAlone(db *gorm.DB) (bool, error) {
+	if db.DryRun {
+		return len(m.indexes()) == 0, nil
+	}
+	uniques, err := (&reread{db: db, model: m}).storedUniques()
+	return len(uniques) == 1, err
 }
 
 // keyKnown reports whether a stored row that the upsert meets can only be one
@@ -229,9 +249,20 @@ func (in *installation) reconcile(db *gorm.DB) {
 			}
 		}
 	}
-	m := in.model(stmt)
-	if !isUpsert || state.keyKnown(stmt, m, u) || complete && countsInserts(stmt, u) {
+	if !isUpsert || complete && countsInserts(stmt, u) {
 		return
+	}
+	m := in.model(stmt)
+	if state.keyKnown(stmt, m, u) {
+		alone := true
+		if db.Name() == mysqlName {
+			if alone, err = m.uniqueByKeyAlone(db); err != nil {
+				_ = db.AddError(err)
+			}
+		}
+		if alone || err != nil {
+			return
+		}
 	}
 	r := reread{db: db, model: m, upsert: u, creation: state, rows: all}
 	if err = r.run(); err != nil {

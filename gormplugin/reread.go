@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"slices"
@@ -27,7 +28,7 @@ const (
 // set this says nothing yet: the row with that key may be another one than the
 // row that was met, and as a part of a composite key it may be of many rows. The
 // rest is looked up by what the statement recognizes a row by, or by all unique
-// keys of the model. The database compares, because only it knows its collations
+// keys of the table. The database compares, because only it knows its collations
 // and the precision of its columns.
 type reread struct {
 	db       *gorm.DB
@@ -42,19 +43,18 @@ type reread struct {
 }
 
 func (r *reread) run() error {
-	r.selected, r.restricted = r.db.Statement.SelectAndOmitColumns(true, false)
+	stmt := r.db.Statement
+	r.selected, r.restricted = stmt.SelectAndOmitColumns(true, false)
 	r.fresh = make(map[any]bool, len(r.creation.fresh))
 	for _, id := range r.creation.fresh {
 		r.fresh[r.creation.active[0].of(id)] = true
 	}
-	_, exact := r.keys(0)
-	primary := r.db.Statement.Schema.PrimaryFields
-	whole := len(primary) == 1 && primary[0] == r.creation.active[0].field
+	named := r.named()
 	var own, others []int
 	for i := range r.rows.len() {
 		switch sent := r.creation.at(i, 0); {
 		case sent == nil: // an expression in a map: what it gave is not ours to know
-		case r.fresh[sent] || whole && !exact: // without a target, the row with the key is the row
+		case r.fresh[sent] || !named && r.alone(): // without a target, the row with the key is the row
 			own = append(own, i)
 		default:
 			others = append(others, i)
@@ -64,21 +64,43 @@ func (r *reread) run() error {
 	if err != nil {
 		return err
 	}
-	free, torn, err := r.byUnique(append(unmet, others...), func(i int) []unique {
-		keys, _ := r.keys(i)
-		return keys
-	})
+	rest := append(unmet, others...)
+	if len(rest) == 0 {
+		return nil
+	}
+	uniques, err := r.storedUniques()
 	if err != nil {
 		return err
 	}
-	if exact {
+	target := r.target(uniques)
+	primary := []unique{uniqueOf(uniques, stmt.Schema.PrimaryFields)}
+	keys := uniques
+	switch {
+	case named && target.hidden:
+		keys = nil
+	case named:
+		keys = []unique{target}
+	case slices.ContainsFunc(uniques, func(u unique) bool { return u.hidden }):
+		keys = primary // any other row may not be the one that was met
+	}
+	free, torn, err := r.byUnique(rest, keys)
+	if err != nil {
+		return err
+	}
+	if named {
 		// None of these is like a stored row in the one way that counts. So
 		// they were inserted, also under a key that the caller had set.
 		var more []int
-		if free, more, err = r.byUnique(free, r.primary); err != nil {
+		if free, more, err = r.byUnique(free, primary); err != nil {
 			return err
 		}
 		torn = append(torn, more...)
+		// Behind a hidden target they may have met a row as well. They have not if as
+		// many rows are stored under their keys as were inserted.
+		stored := len(own) + len(others) - len(free) - len(torn)
+		if target.hidden && !(countsInserts(stmt, r.upsert) && r.db.RowsAffected == int64(stored)) {
+			free, torn = rest, nil
+		}
 	}
 	for _, i := range append(free, torn...) {
 		if lost := r.unresolved(i); lost != nil {
@@ -86,6 +108,12 @@ func (r *reread) run() error {
 		}
 	}
 	return err
+}
+
+// alone reports whether the key that the plugin fills is the whole primary key.
+func (r *reread) alone() bool {
+	primary := r.db.Statement.Schema.PrimaryFields
+	return len(primary) == 1 && primary[0] == r.creation.active[0].field
 }
 
 // byKey finds the rows that are stored under the key in memory, and returns the
@@ -121,18 +149,20 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 	return rest, nil
 }
 
-// byUnique looks list up by the unique keys that keys gives for each row. It
-// returns the rows that are like no stored row, and those that are torn between
-// two: like one in one unique key and like the other in another.
-func (r *reread) byUnique(list []int, keys func(i int) []unique) (free, torn []int, err error) {
+// byUnique looks list up by keys. It returns the rows that are like no stored row,
+// and those that are torn between two: like one in one unique key and like the other
+// in another.
+func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err error) {
 	type lookup struct {
 		row int
 		key unique
 	}
 	var ask []lookup
 	for _, i := range list {
-		for _, key := range keys(i) {
-			ask = append(ask, lookup{i, key})
+		for _, key := range keys {
+			if r.usable(i, key) {
+				ask = append(ask, lookup{i, key})
+			}
 		}
 	}
 	found := map[int][][]any{}
@@ -167,80 +197,55 @@ func (r *reread) byUnique(list []int, keys func(i int) []unique) (free, torn []i
 	return free, torn, nil
 }
 
-// keys returns the unique keys by which the row that i met can be found, and
-// whether they are exactly what the statement goes by: then one of them is the
-// target that it names.
-func (r *reread) keys(i int) (usable []unique, exact bool) {
-	stmt := r.db.Statement
-	add := func(u unique) {
-		if r.known(i, u) {
-			usable = append(usable, u)
-		}
-	}
-	if target, ok := r.target(); ok && stmt.Dialector.Name() != mysqlName {
-		add(target)
-		return usable, true
-	} else if ok {
-		add(target)
-	}
-	usable = append(usable, r.primary(i)...)
-	for _, u := range r.model.indexes() {
-		add(u)
-	}
-	return usable, false
-}
-
-// primary returns the primary key as the one by which row i can be found, or
-// nothing: a key that nobody had before is like no stored one.
-func (r *reread) primary(i int) []unique {
-	if r.creation.active[0].field.PrimaryKey && r.fresh[r.creation.at(i, 0)] {
-		return nil
-	}
-	var u unique
-	for _, f := range r.db.Statement.Schema.PrimaryFields {
-		u.columns = append(u.columns, uniqueColumn{field: f})
-	}
-	if !r.known(i, u) {
-		return nil
-	}
-	return []unique{u}
+// usable reports whether row i can be found by u: not by a key that nobody had
+// before, which is like no stored one.
+func (r *reread) usable(i int, u unique) bool {
+	key := r.creation.active[0].field
+	return r.known(i, u) && !(key.PrimaryKey && r.fresh[r.creation.at(i, 0)] && u.covers(r.db.Statement.Schema.PrimaryFields))
 }
 
 // known reports whether it is known what row i has in u: not where the database
 // decides. Nothing is known of no columns, in which all rows would be alike.
 func (r *reread) known(i int, u unique) bool {
 	for _, c := range u.columns {
-		if !r.writes(c.field.DBName) || !r.has(i, c.field) {
+		if c.field == nil || !r.writes(c.field.DBName) || !r.has(i, c.field) {
 			return false
 		}
 	}
 	return len(u.columns) > 0
 }
 
-// target returns what the statement names to recognize a stored row by, if it
-// does so in columns.
-func (r *reread) target() (unique, bool) {
+// named reports whether the statement names what a stored row is recognized by. MySQL
+// goes by every unique key, whatever is named.
+func (r *reread) named() bool {
+	return r.db.Name() != mysqlName && (r.upsert.conflict.OnConstraint != "" || len(r.upsert.target(r.db.Statement.Schema)) > 0)
+}
+
+// target returns what the statement names, which is hidden if it is more than columns
+// of the model.
+func (r *reread) target(uniques []unique) unique {
 	s, conflict := r.db.Statement.Schema, r.upsert.conflict
 	if conflict.OnConstraint != "" {
-		for _, u := range r.model.indexes() {
+		for _, u := range uniques {
 			if u.name == conflict.OnConstraint {
-				return u, true
+				return u
 			}
 		}
-		return unique{}, false
+		return unique{hidden: true}
 	}
-	var u unique
-	if len(conflict.TargetWhere.Exprs) > 0 {
-		u.where = conflict.TargetWhere
-	}
+	var fields []*schema.Field
 	for _, name := range r.upsert.target(s) {
 		f := s.LookUpField(name)
 		if f == nil {
-			return unique{}, false
+			return unique{hidden: true}
 		}
-		u.columns = append(u.columns, uniqueColumn{field: f})
+		fields = append(fields, f)
 	}
-	return u, len(u.columns) > 0
+	u := uniqueOf(uniques, fields)
+	if len(conflict.TargetWhere.Exprs) > 0 {
+		u.where = conflict.TargetWhere
+	}
+	return u
 }
 
 // has reports whether row i says what it has in f: not where it is zero and the
@@ -392,12 +397,8 @@ func (q *query) lookup(i int, u unique) {
 	}
 	q.selectFrom(i)
 	for n, c := range u.columns {
-		q.write([...]string{" WHERE ", " AND "}[min(n, 1)], clause.Column{Name: c.field.DBName})
-		if c.collate != "" {
-			q.write(" COLLATE ", c.collate)
-		}
-		q.write(" = ")
-		q.AddVar(q, q.reread.value(i, c.field))
+		q.write([...]string{" WHERE ", " AND "}[min(n, 1)])
+		q.compare(c, q.reread.value(i, c.field))
 	}
 	if lock != "" {
 		q.write(lock, ")")
@@ -406,6 +407,34 @@ func (q *query) lookup(i int, u unique) {
 	if u.where != nil {
 		q.within(i, u.where)
 	}
+}
+
+// compare writes that a column of a unique key is like value, of which it compares
+// what the column has stored.
+func (q *query) compare(c uniqueColumn, value any) {
+	column := clause.Column{Name: c.field.DBName}
+	before, after, _ := strings.Cut(cmp.Or(c.as, "?"), "?")
+	stored := func() {
+		q.write(before)
+		q.AddVar(q, value)
+		q.write(after)
+	}
+	if c.prefix > 0 && q.Dialector.Name() == mysqlName {
+		length := ", " + strconv.Itoa(c.prefix) + ")"
+		q.write("LEFT(", column, length, " = LEFT(")
+		stored()
+		// LEFT alone reads, and locks, the whole table.
+		q.write(length, " AND ", column, " LIKE CONCAT(REPLACE(REPLACE(REPLACE(RTRIM(LEFT(")
+		stored()
+		q.write(length, "), '|', '||'), '%', '|%'), '_', '|_'), '%') ESCAPE '|'")
+		return
+	}
+	q.write(column)
+	if c.collate != "" {
+		q.write(" COLLATE ", c.collate)
+	}
+	q.write(" = ")
+	stored()
 }
 
 // within writes that a unique key covers the stored row, and row i, which else met
@@ -444,11 +473,42 @@ func (q *query) within(i int, where clause.Expression) {
 
 // each runs the query and calls f with the number of each row and its columns,
 // in the form described at column.
+func (q *query) each(f func(i int, values []any)) error {
+	var i int
+	columns := q.reread.creation.active
+	numbers, texts := make([]sql.NullInt64, len(columns)), make([]sql.NullString, len(columns))
+	into := []any{&i}
+	for c := range columns {
+		if columns[c].kind == text {
+			into = append(into, &texts[c])
+		} else {
+			into = append(into, &numbers[c])
+		}
+	}
+	return q.rows(func(found *sql.Rows) error {
+		if err := found.Scan(into...); err != nil {
+			return err
+		}
+		values := make([]any, len(columns))
+		for c := range columns {
+			switch {
+			case texts[c].Valid:
+				values[c] = texts[c].String
+			case numbers[c].Valid:
+				values[c] = numbers[c].Int64
+			}
+		}
+		f(i, values)
+		return nil
+	})
+}
+
+// rows runs the query and calls f for each row.
 //
 // It runs on the very connection or pool that ran the insert, not through
 // GORM's callbacks: with dbresolver those might take another server, which does
 // not have the row yet.
-func (q *query) each(f func(i int, values []any)) (err error) {
+func (q *query) rows(f func(*sql.Rows) error) (err error) {
 	begin, count := time.Now(), int64(0)
 	asked, vars := q.SQL.String(), q.Vars
 	defer func() {
@@ -474,31 +534,10 @@ func (q *query) each(f func(i int, values []any)) (err error) {
 			err = closed
 		}
 	}()
-	var i int
-	columns := q.reread.creation.active
-	numbers, texts := make([]sql.NullInt64, len(columns)), make([]sql.NullString, len(columns))
-	into := []any{&i}
-	for c := range columns {
-		if columns[c].kind == text {
-			into = append(into, &texts[c])
-		} else {
-			into = append(into, &numbers[c])
-		}
-	}
 	for found.Next() {
-		if err = found.Scan(into...); err != nil {
+		if err = f(found); err != nil {
 			return err
 		}
-		values := make([]any, len(columns))
-		for c := range columns {
-			switch {
-			case texts[c].Valid:
-				values[c] = texts[c].String
-			case numbers[c].Valid:
-				values[c] = numbers[c].Int64
-			}
-		}
-		f(i, values)
 		count++
 	}
 	return found.Err()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 	"strings"
 	"time"
 
@@ -109,9 +110,9 @@ var _ clause.Expression = Condition{}
 // whole ticks. Spans that meet, [a, b) and [b, c), have no row in common and
 // miss none.
 //
-// A time before the layout, the zero Time included, and one in its first tick
-// are before every key. A time after the layout is after every key. If to is not
-// after from, no row is included.
+// A time before the layout, the zero Time included, is before every key. A time
+// after the layout is after every key. If to is not after from, no row is
+// included.
 func CreatedBetween(from, to time.Time) Condition {
 	return Condition{timed: true, span: func(l Layout) keySpan {
 		return keySpan{lastBefore(l, from), lastBefore(l, to)}
@@ -155,15 +156,35 @@ func OlderThan(id types.Snowflake) Condition {
 // the nanosecond before t is the last that begins before t, whether t is the
 // beginning of a tick or not.
 func lastBefore(l Layout, t time.Time) int64 {
-	if outset(l, t) {
+	if t = t.Add(-1); outset(l, t) {
 		return math.MinInt64
 	}
-	return l.Max(t.Add(-1)).Int64()
+	return l.Max(t).Int64()
 }
 
-// outset reports whether t is before the layout or in its first tick. Min cannot
-// tell the two apart.
-func outset(l Layout, t time.Time) bool { return l.Min(t) <= 0 }
+// outset reports whether t is before the layout. Min does not tell that from a time
+// in the first tick. That tick is as long as the second.
+func outset(l Layout, t time.Time) bool {
+	if l.Min(t) > 0 {
+		return false
+	}
+	second := tickAbove(l, 0)
+	third := tickAbove(l, l.Min(second))
+	return t.Before(second.Add(-third.Sub(second)))
+}
+
+// tickAbove returns the beginning of the first tick with a larger Min than id.
+func tickAbove(l Layout, id types.Snowflake) time.Time {
+	below, above := int64(-1<<40), int64(1<<40) // in seconds: 35,000 years from 1970
+	for below+1 < above {
+		if middle := (below + above) / 2; l.Min(time.Unix(middle, 0)) > id {
+			above = middle
+		} else {
+			below = middle
+		}
+	}
+	return time.Unix(below, int64(sort.Search(int(time.Second), func(n int) bool { return l.Min(time.Unix(below, int64(n))) > id })))
+}
 
 // On returns c for another column than the key of the model: a reference, so
 // that items are selected by when their order was created, or the key of a
@@ -245,10 +266,10 @@ func compare(stmt *gorm.Statement, column any, operator string, limit int64) {
 
 // layoutOn returns the layout of the plugin on db.
 func layoutOn(db *gorm.DB) (Layout, error) {
-	if !Installed(db) {
+	p, ok := db.Plugins[pluginName].(*Plugin)
+	if !ok {
 		return nil, ErrNotInstalled
 	}
-	p := db.Plugins[pluginName].(*Plugin)
 	if p.layout != nil {
 		return p.layout, nil
 	}

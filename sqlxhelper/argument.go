@@ -4,6 +4,8 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"reflect"
+	"strings"
+	"sync"
 	"time"
 	"unsafe"
 )
@@ -17,7 +19,7 @@ const maxNesting = 8
 // A driver.Valuer is asked here and not left to database/sql: that one would
 // pass its panic on, and could not say of which row and field its error is. The
 // other values go as they are, because drivers take more types than database/sql
-// knows.
+// knows. So do the types of pgx, which have a Value method and more to say.
 func (c *column) argument(row reflect.Value) (any, error) {
 	if c.basic != notBasic {
 		return c.basic.in(c.at.in(row)), nil
@@ -26,7 +28,7 @@ func (c *column) argument(row reflect.Value) (any, error) {
 	if c.byAddress {
 		f = f.Addr()
 	}
-	valuer := c.valuer
+	valuer, native := c.valuer, c.native
 	// A pointer to a pointer and an interface are nothing themselves, and may
 	// hide a Valuer; and lib/pq panics for a nil pointer to a pointer.
 	for depth := 0; f.Kind() == reflect.Interface || f.Kind() == reflect.Pointer && hides(f.Type().Elem().Kind()); depth++ {
@@ -37,15 +39,48 @@ func (c *column) argument(row reflect.Value) (any, error) {
 			return nil, fmt.Errorf("%v with more than %d pointers to a value, or none", c.typ, maxNesting)
 		}
 		f = f.Elem()
-		valuer = f.Type().Implements(valuerType)
+		valuer, native = f.Type().Implements(valuerType), isNative(f.Type())
 	}
-	if !valuer {
+	if !valuer || native {
 		return f.Interface(), nil
 	}
 	if f.Kind() == reflect.Pointer && f.IsNil() && f.Type().Elem().Implements(valuerType) {
 		return nil, nil // a method of the pointee, which is not there; database/sql does the same
 	}
 	return valueOf(f.Interface().(driver.Valuer))
+}
+
+// isNative reports whether a type has a method that speaks of a package pgtype,
+// as all types of such a package have that are a driver.Valuer, and types that
+// embed one. pgx asks them by these methods, in all its versions, and not by
+// Value, which loses something: a date becomes an instant in its time zone.
+func isNative(t reflect.Type) bool {
+	if known, ok := natives.Load(t); ok {
+		return known.(bool)
+	}
+	native := false
+	for i := range t.NumMethod() {
+		method := t.Method(i).Type
+		for j := range method.NumIn() {
+			native = native || ofPgtype(method.In(j))
+		}
+		for j := range method.NumOut() {
+			native = native || ofPgtype(method.Out(j))
+		}
+	}
+	natives.Store(t, native)
+	return native
+}
+
+// natives holds what isNative has found, because it is asked of the values in
+// fields of interface types: reflect.Type to bool.
+var natives sync.Map
+
+func ofPgtype(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return strings.HasSuffix(t.PkgPath(), "/pgtype")
 }
 
 // A basic is a type that most fields have. They are read without reflection,
@@ -139,12 +174,20 @@ func sizeIn(v reflect.Value, depth int) int {
 		}
 	case reflect.Slice, reflect.Array:
 		switch elem := v.Type().Elem(); elem.Kind() {
-		case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Array, reflect.Map:
+		case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
 			for i := range v.Len() {
 				size += sizeIn(v.Index(i), depth+1)
 			}
 		default:
 			size += v.Len() * int(elem.Size())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			// What a struct points to is its own affair, as a time's location.
+			switch f := v.Field(i); f.Kind() {
+			case reflect.String, reflect.Slice, reflect.Struct:
+				size += sizeIn(f, depth+1)
+			}
 		}
 	case reflect.Map:
 		for entries := v.MapRange(); entries.Next(); {

@@ -94,6 +94,7 @@ func TestSizesAreNotUnderestimated(t *testing.T) {
 		long, []byte(long), text(long), &long, [1000]byte{}, make([]int64, 125),
 		[]string{half, half}, []*string{&half, nil, &half}, [2]string{half, half}, [][]byte{[]byte(half), []byte(half)}, []any{half, half},
 		map[string]string{"k": long}, map[string]any{long: nil},
+		struct{ text string }{long}, []struct{ text []byte }{{[]byte(half)}, {[]byte(half)}},
 	} {
 		if got := sizeOf(v); got < 1000 {
 			t.Errorf("sizeOf(%T of 1000 bytes) = %d; want at least 1000", v, got)

@@ -107,6 +107,7 @@ const (
 	sqliteLockedShared     = 6 | 1<<8  // SQLITE_LOCKED_SHAREDCACHE
 	sqliteDuplicateKey     = 19 | 6<<8 // SQLITE_CONSTRAINT_PRIMARYKEY
 	sqliteDuplicateInIndex = 19 | 8<<8 // SQLITE_CONSTRAINT_UNIQUE
+	sqliteForeignKey       = 19 | 3<<8 // SQLITE_CONSTRAINT_FOREIGNKEY
 )
 
 // retryable tells whether err says that the transaction has lost against

@@ -81,7 +81,7 @@ func (w *writer) insertCopy(ctx context.Context, s session, l *load, encoders []
 				n = len(rows) // it may have failed for any of them
 			}
 			if err := w.sent(l, first, n, driver.RowsAffected(affected), err); err != nil {
-				return first, err
+				return first, w.copied(l, err)
 			}
 			first += n
 		}

@@ -44,6 +44,9 @@
 //
 //   - The tables are transactional. MyISAM and Aria keep what was inserted
 //     before an error.
+//   - On MySQL and MariaDB sql_mode is strict, as it is by default. Without
+//     STRICT_TRANS_TABLES the server cuts a value that does not fit, or stores 0
+//     for it, and reports no error.
 //   - Calls on one transaction do not overlap, because savepoints nest and
 //     overlapping ones undo each other. A Helper and a pool are free to be used
 //     by many goroutines.
@@ -151,20 +154,21 @@
 // or that it is refused. That is so for integers in text and float columns,
 // bytes in json and text columns, times outside of UTC in columns without time
 // zone, values out of range, types that pgx asks by a method what they are (as
-// String), and whatever is not a basic type, a time, []byte, a pointer to one, a
-// driver.Valuer that returns one, or any. All rows do for arrays, ranges, domains,
-// composite types, box, types with a length other than the character types',
-// numeric's and timestamps' (as bit(3)), generated columns, and tables with
-// rules, views and foreign tables. A table with row level security gets no COPY,
-// nor does a session whose client_encoding is not UTF8; one with array_nulls off
-// gets VALUES alone.
+// String, and all types of its package pgtype), and whatever is not a basic type,
+// a time, []byte, a pointer to one, a driver.Valuer that returns one, or any. All
+// rows do for arrays, ranges, domains, composite types, box, types with a length
+// other than the character types', numeric's and timestamps' (as bit(3)),
+// generated columns, and tables with rules, views and foreign tables. A table
+// with row level security gets no COPY, nor does a session whose client_encoding
+// is not UTF8; one with array_nulls off gets VALUES alone.
 //
 // PostgreSQL stores microseconds. Of a time what is below is cut off, with every
 // driver; pgx does so anyway, and lib/pq by itself would have it rounded.
 //
 // On SQLite a statement has about 300 values, 50 rows of six columns, and on
-// MySQL and MariaDB about 3,000, 500 such rows; a statement that comes more than
-// once is prepared. No statement of several rows is larger than 1 MiB of values,
+// MySQL and MariaDB about 3,000, 500 such rows. A statement that comes more than
+// once is prepared, unless the driver writes values into the text, as MySQL's
+// does with interpolateParams: then all go so. No statement of several rows is larger than 1 MiB of values,
 // so that it stays under max_allowed_packet. A single row above that limit is the
 // server's error, or the loss of the connection.
 //
@@ -193,10 +197,15 @@
 //	sqlxhelper: insert into order_items, shop.Order[17].Items[1] (id 175939308748828672): UNIQUE constraint failed: order_items.sku
 //
 // A duplicate key matches [ErrDuplicateKey] on every database. A Value method
-// that panics is such an error too. On SQLite and MySQL the row is found by
-// sending parts of the statement again, about twice the logarithm of its rows.
-// On PostgreSQL it is what the server says; of two rows of one call that are
-// alike it says nothing.
+// that panics is such an error too. A row is named only where it is proved to be
+// the one. On SQLite and MySQL it is found by sending parts of the statement
+// again, about twice the logarithm of its rows. On PostgreSQL the row whose values
+// the server names is sent again by itself; if that is not refused in the same
+// words, no row is named. Of a COPY the server says the line.
+//
+// A Value method, [OnProgress], or the function of [InTx] may end its goroutine,
+// as testing's FailNow does: the call is undone. Under package pgxcopy a Value
+// method runs in another goroutine, and the call returns an error instead.
 //
 // # Databases
 //

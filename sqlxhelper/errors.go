@@ -39,10 +39,11 @@ var (
 	// that is stored instead cannot be told, or that a row is not there to be read
 	// back. The error is an [*InsertError], as a rule.
 	ErrUnresolved = errors.New("sqlxhelper: stored row not found")
-	// ErrTxBroken means that the savepoint of a failed call could not be rolled
-	// back, because the transaction has ended or its connection is gone. Roll
-	// the transaction back: on MySQL and SQLite a server that has ended it by
-	// itself would commit whatever is sent on it next.
+	// ErrTxBroken means that the transaction in which a call was made cannot go on:
+	// it has ended, or its connection is gone, as after a context that has ended
+	// during a statement. Roll the transaction back: on MySQL and SQLite a server
+	// that has ended it by itself would commit whatever is sent on it next. The
+	// error of the context is wrapped too, if it has ended.
 	ErrTxBroken = errors.New("sqlxhelper: transaction no longer usable, roll it back")
 	// ErrCommitUnknown means that [InTx] cannot tell whether its transaction is
 	// committed: the connection broke while the commit was on its way, and the
@@ -90,11 +91,10 @@ func (e *RowError) Unwrap() error { return e.Err }
 // then and stay, and the rows are not stored. Err is what the database, its
 // driver, the context or the Value method of a field said.
 //
-// The row is known if the statement had no other, or if the database tells:
-// PostgreSQL names the values of a key that is violated, and the whole row that
-// a CHECK or NOT NULL refuses; from SQLite and MySQL it is learned by sending
-// parts of the statement again, in what is rolled back. If the
-// answer may mean several rows, none is named.
+// The row is known if the statement had no other, or if it is proved: parts of
+// the statement are sent again, in what is rolled back, and that row is refused
+// by itself; or PostgreSQL says the line of a COPY, or which value could not be
+// bound. Otherwise none is named.
 type InsertError struct {
 	Table       string          // the table, as it was named in the call or in the tag
 	First, Last int             // the rows of the statement, counted from 0 among those of the table

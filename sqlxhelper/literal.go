@@ -58,6 +58,8 @@ func kindOf(c *column) (k kind, pointer bool) {
 	switch {
 	case t == snowflakeType:
 		return intKind, false
+	case c.native:
+		return 0, false
 	case c.valuer:
 		return valueKind, false
 	case t.Kind() == reflect.Interface:
@@ -95,7 +97,8 @@ func kindOf(c *column) (k kind, pointer bool) {
 			k = stringKind
 		}
 	case reflect.Slice:
-		if t.Elem() == reflect.TypeFor[byte]() {
+		// Others may be json.RawMessage, which is text to pgx in some modes.
+		if t == reflect.TypeFor[[]byte]() {
 			k = bytesKind
 		}
 	}

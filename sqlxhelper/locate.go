@@ -18,11 +18,10 @@ func (w *writer) located(l *load, first, n int, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return e // no row's fault
 	}
-	if row, ok := rowSaid(l, first, n, err); ok {
-		w.blame(e, l, row)
-	} else if n == 1 {
+	if n == 1 {
 		w.blame(e, l, first)
 	}
+	w.failed = l
 	return e
 }
 
@@ -43,36 +42,37 @@ func (w *writer) path(l *load, row int) string {
 	return fmt.Sprintf("%v[%d]", l.plan.typ, row)
 }
 
-// rowSaid returns the row that the database speaks of. PostgreSQL says the values
-// of a violated key, or the whole row, or while it copies the line; MySQL says
-// which row has a value that does not fit.
-func rowSaid(l *load, first, n int, err error) (row int, ok bool) {
+// candidate returns the row that PostgreSQL may speak of, when it says the values
+// of a violated key, or the whole row. It proves nothing: the values may be those
+// of another table, or of what a trigger has made of another row.
+func candidate(l *load, first, n int, err error) (row int, ok bool) {
 	for e := range tree(err) {
-		a := answerOf(e)
-		if a.number != 0 {
-			// At the end: before it there may be a value, with any text.
-			const lead = " at row "
-			text := e.Error()
-			if i := strings.LastIndex(text, lead); i >= 0 {
-				if at, failed := strconv.Atoi(text[i+len(lead):]); failed == nil && at > 0 && at <= n {
-					return first + at - 1, true
-				}
-			}
-		}
-		if a.state == "" {
-			continue
-		}
-		if line, found := copyLine(stringField(e, "Where")); found && line <= n {
-			return first + line - 1, true
-		}
-		switch detail := stringField(e, "Detail"); a.state {
+		detail := stringField(e, "Detail")
+		switch state := answerOf(e).state; state {
 		case "23505", "23503": // unique_violation, foreign_key_violation
-			return byValues(l, first, n, detail, a.state == "23503")
+			return byValues(l, first, n, detail, state == "23503")
 		case "23502", "23514": // not_null_violation, check_violation
 			return byKey(l, first, n, detail)
 		}
 	}
 	return 0, false
+}
+
+// copied finds the row of a COPY that failed: PostgreSQL says the line. If it
+// says more than one, the others are of what a trigger does, or of a value.
+func (w *writer) copied(l *load, err error) error {
+	var e *InsertError
+	if !errors.As(err, &e) || e.Row >= 0 {
+		return err
+	}
+	table := l.table[strings.LastIndexByte(l.table, '.')+1:]
+	for said := range tree(e.Err) {
+		where := stringField(said, "Where")
+		if line, found := copyLine(where, table); found && line <= e.Last-e.First+1 && strings.Count(where, "COPY ") == 1 {
+			w.blame(e, l, e.First+line-1)
+		}
+	}
+	return err
 }
 
 // stringField returns a field of the struct that err is, or "".
@@ -85,12 +85,11 @@ func stringField(err error, name string) string {
 
 // copyLine reads the number in "COPY orders, line 17, column sku: …", whatever
 // the language of the server calls a line.
-func copyLine(where string) (line int, found bool) {
-	rest, found := strings.CutPrefix(where, "COPY ")
+func copyLine(where, table string) (line int, found bool) {
+	rest, found := strings.CutPrefix(where, "COPY "+table+", ")
 	if !found {
 		return 0, false
 	}
-	_, rest, _ = strings.Cut(rest, ", ")
 	_, rest, _ = strings.Cut(rest, " ")
 	end := 0
 	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
@@ -209,13 +208,19 @@ func (w *writer) bound(l *load, err error) error {
 	}
 	at, found := 0, false
 	for said := range tree(e.Err) {
+		if found {
+			break // what is within may be anybody's text
+		}
 		for i, place := range []struct {
 			text, lead string
 		}{
 			{said.Error(), "failed to encode args["}, // pgx, counting from 0
 			{said.Error(), "sql: converting argument $"},
-			{stringField(said, "Where"), "portal parameter $"}, // for values that were sent as text
+			{stringField(said, "Where"), "unnamed portal parameter $"}, // for values that were sent as text
 		} {
+			if server := answerOf(said) != (answer{}); server != (i == 2) || i == 2 && !strings.HasPrefix(place.text, place.lead) {
+				continue // the text of a server may be that of a trigger
+			}
 			_, rest, ok := strings.Cut(place.text, place.lead)
 			if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
 				rest = rest[:end]

@@ -54,7 +54,7 @@ func newLocated(t *testing.T, n int) (*writer, *load) {
 	return w, &w.loads[0]
 }
 
-func TestRowThatPostgresSpeaksOfIsFound(t *testing.T) {
+func TestRowThatPostgresMaySpeakOfIsTheCandidate(t *testing.T) {
 	for _, c := range []struct {
 		said said
 		row  int
@@ -75,10 +75,6 @@ func TestRowThatPostgresSpeaksOfIsFound(t *testing.T) {
 		{said{Code: "23514", Detail: "Failing row contains (n3)."}, -1},
 		{said{Code: "23514", Detail: "Failing row contains (101, 8, n1, 102, 0)."}, 1},  // a column before the key has another row's
 		{said{Code: "23514", Detail: "Failing row contains (101, 102, 7, 8, n3)."}, -1}, // either
-		{said{Code: "22001", Where: "COPY t, line 3, column name: \"x\""}, 2},
-		{said{Code: "23505", Detail: `Key (name)=(n1) already exists.`, Where: "COPY t, Zeile 3"}, 2},
-		{said{Code: "22001", Where: "COPY t, line 9"}, -1}, // there are four
-		{said{Code: "22001", Where: "SQL function \"f\" statement 1"}, -1},
 		{said{Code: "22001", Detail: "Key (id)=(103) already exists."}, -1},
 	} {
 		w, l := newLocated(t, 4)
@@ -86,15 +82,34 @@ func TestRowThatPostgresSpeaksOfIsFound(t *testing.T) {
 		if err := w.located(l, 0, 4, fmt.Errorf("wrapped: %w", &c.said)); !errors.As(err, &e) {
 			t.Fatalf("located(%+v) = %v; want an InsertError", c.said, err)
 		}
-		path, key := "", types.Snowflake(0)
-		if c.row >= 0 {
-			path, key = fmt.Sprintf("sqlxhelper.located[%d]", c.row), types.Snowflake(101+c.row)
+		if e.Row != -1 {
+			t.Errorf("located(%+v) = row %d; want -1, before it is proved", c.said, e.Row)
 		}
-		if e.Row != c.row || e.Path != path || e.Key != key {
-			t.Errorf("located(%+v) = row %d, %q, key %d; want %d, %q, %d", c.said, e.Row, e.Path, e.Key, c.row, path, key)
+		if row, ok := candidate(l, 0, 4, e); ok != (c.row >= 0) || ok && row != c.row {
+			t.Errorf("candidate(%+v) = row %d, %v; want %d", c.said, row, ok, c.row)
 		}
 		if got, want := errors.Is(e, ErrDuplicateKey), c.said.Code == "23505"; got != want {
 			t.Errorf("errors.Is(%+v, ErrDuplicateKey) = %v; want %v", c.said, got, want)
+		}
+	}
+}
+
+// The line is that of the COPY if there is no other, and it names the table.
+func TestLineOfACopyIsItsRow(t *testing.T) {
+	for where, row := range map[string]int{
+		"COPY t, line 3":                                     2,
+		"COPY t, line 3, column name: \"x\"":                 2,
+		"COPY t, Zeile 3":                                    2,
+		"COPY t, line 9":                                     -1, // there are four
+		"COPY audit, line 3":                                 -1,
+		"SQL function \"f\" statement 1\nCOPY t, line 3":     -1, // of a trigger
+		"COPY t, line 2\nSQL statement\nCOPY t, line 3":      -1,
+		"COPY t, line 2, column name: \"x\nCOPY t, line 3\"": -1,
+	} {
+		w, l := newLocated(t, 4)
+		var e *InsertError
+		if err := w.copied(l, w.located(l, 0, 4, &said{Code: "22001", Where: where})); !errors.As(err, &e) || e.Row != row {
+			t.Errorf("copied(%q) = row %d; want %d", where, e.Row, row)
 		}
 	}
 }
@@ -103,7 +118,7 @@ func TestRowThatPostgresSpeaksOfIsFound(t *testing.T) {
 func TestRowIsCountedFromTheFirstOfTheTable(t *testing.T) {
 	w, l := newLocated(t, 40)
 	var e *InsertError
-	err := w.located(l, 32, 8, &said{Code: "22001", Where: "COPY t, line 3", Message: "mine"})
+	err := w.copied(l, w.located(l, 32, 8, &said{Code: "22001", Where: "COPY t, line 3", Message: "mine"}))
 	if !errors.As(err, &e) || e.First != 32 || e.Last != 39 || e.Rows != 40 || e.Row != 34 {
 		t.Errorf("located(row 3 of 33 to 40) = %#v; want row 34 of 32 to 39", err)
 	}
@@ -115,30 +130,30 @@ func TestRowIsCountedFromTheFirstOfTheTable(t *testing.T) {
 	}
 }
 
-func TestRowThatMySQLSpeaksOfIsFound(t *testing.T) {
-	for text, row := range map[string]int{
-		"Data too long for column 'name' at row 3":                        2,
-		"Incorrect integer value: 'see at row 2' for column 'n' at row 4": 3,
-		"Data too long for column 'name' at row 5":                        -1, // there are four
-		"Data too long for column 'name' at row 0":                        -1,
-		"Duplicate entry 'n at row 2' for key 't.name'":                   -1,
-		"Column 'name' cannot be null":                                    -1,
+// Which statement the row is of it does not say: it may be one of a trigger.
+func TestRowThatMySQLSpeaksOfIsNotTaken(t *testing.T) {
+	for text, without := range map[string]string{
+		"Data too long for column 'name' at row 3":                        "Data too long for column 'name'",
+		"Incorrect integer value: 'see at row 2' for column 'n' at row 4": "Incorrect integer value: 'see at row 2' for column 'n'",
+		"Duplicate entry 'n at row 2' for key 't.name'":                   "Duplicate entry 'n at row 2' for key 't.name'",
 	} {
 		w, l := newLocated(t, 4)
 		var e *InsertError
-		if err := w.located(l, 0, 4, &MySQLError{Number: 1366, Message: text}); !errors.As(err, &e) || e.Row != row {
-			t.Errorf("located(%q) = %#v; want row %d", text, e, row)
+		if err := w.located(l, 0, 4, &MySQLError{Number: 1366, Message: text}); !errors.As(err, &e) || e.Row != -1 {
+			t.Errorf("located(%q) = %#v; want row -1", text, e)
+		}
+		if got := withoutRow(errors.New(text)); got != without {
+			t.Errorf("withoutRow(%q) = %q; want %q", text, got, without)
 		}
 	}
 }
 
 // What is in the struct says nothing of a column that the database fills.
 func TestColumnThatIsNotWrittenTellsNoRow(t *testing.T) {
-	w, l := newLocated(t, 4)
+	_, l := newLocated(t, 4)
 	l.columns = l.columns[:2] // id and owner_id
-	var e *InsertError
-	if err := w.located(l, 0, 4, &said{Code: "23505", Detail: "Key (name)=(n3) already exists."}); !errors.As(err, &e) || e.Row != -1 {
-		t.Errorf("located(name, which is not written) = row %d; want -1", e.Row)
+	if row, ok := candidate(l, 0, 4, &said{Code: "23505", Detail: "Key (name)=(n3) already exists."}); ok {
+		t.Errorf("candidate(name, which is not written) = row %d; want none", row)
 	}
 }
 
@@ -205,11 +220,10 @@ func TestOneRowIsNamedWithoutAPlaceInASlice(t *testing.T) {
 }
 
 func TestRowWithNullIsPassedBy(t *testing.T) {
-	w, l := newLocated(t, 4)
+	_, l := newLocated(t, 4)
 	*l.rows[0].FieldByName("Owner").Addr().Interface().(*types.NullSnowflake) = types.NullSnowflake{}
-	var e *InsertError
-	if err := w.located(l, 0, 4, &said{Code: "23503", Detail: `Key (owner_id)=(8) is not present in "o".`}); !errors.As(err, &e) || e.Row != 1 {
-		t.Errorf("located(owner 8, after a row with NULL) = %v; want row 1", err)
+	if row, ok := candidate(l, 0, 4, &said{Code: "23503", Detail: `Key (owner_id)=(8) is not present in "o".`}); !ok || row != 1 {
+		t.Errorf("candidate(owner 8, after a row with NULL) = %d, %v; want row 1", row, ok)
 	}
 }
 
@@ -228,6 +242,22 @@ func TestValueThatADriverCountsIsFound(t *testing.T) {
 		var e *InsertError
 		if !errors.As(err, &e) || fmt.Sprint(e.Row, " ", e.Field) != want {
 			t.Errorf("bound(%q) = %d %s; want %s", text, e.Row, e.Field, want)
+		}
+	}
+}
+
+// A trigger may say anything, and so may what a driver wraps.
+func TestTextOfAServerIsNotTakenForThatOfADriver(t *testing.T) {
+	for _, err := range []error{
+		&said{Code: "P0001", Message: "failed to encode args[6]: no"},
+		&said{Code: "P0001", Where: "PL/pgSQL function f() line 3 at RAISE, portal parameter $7"},
+		&MySQLError{Number: 1644, Message: "sql: converting argument $7 type: no"},
+		fmt.Errorf("failed to encode args[99]: %w", errors.New("failed to encode args[6]: no")),
+	} {
+		w, l := newLocated(t, 4)
+		var e *InsertError
+		if bound := w.bound(l, w.located(l, 0, 4, err)); !errors.As(bound, &e) || e.Row != -1 {
+			t.Errorf("bound(%v) = row %d; want -1", err, e.Row)
 		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -20,7 +22,7 @@ import (
 // again. One that is declared ON CONFLICT ROLLBACK ends the whole transaction, and
 // what was sent then would be stored; ON CONFLICT FAIL keeps the rows before the
 // bad one, and they would be duplicates of themselves. And a row counts only if
-// it fails as the statement did, to the letter.
+// it fails by itself as the statement did, to the letter.
 //
 // The error of the statement is returned, whatever happens here.
 func (w *writer) narrow(ctx context.Context, s session, l *load, err error) error {
@@ -48,13 +50,40 @@ func (w *writer) narrow(ctx context.Context, s session, l *load, err error) erro
 			return err
 		}
 	}
-	if w.dialect == SQLite && refersAhead(l, first, e.Last) {
+	last := send(first, 1)
+	if last == nil || withoutRow(last) != withoutRow(e.Err) || !w.undone(ctx, s, l) {
 		return err
 	}
-	if last := send(first, 1); last != nil && last.Error() == e.Err.Error() {
-		w.blame(e, l, first)
+	if foreignKey(last) && first < e.Last && send(first+1, e.Last-first) != nil {
+		return err
 	}
+	w.blame(e, l, first)
 	return err
+}
+
+// withoutRow returns the text of an error without the row that MySQL counts, at
+// its end. That is one of the statement, or of one that a trigger runs.
+func withoutRow(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, " at row "); i >= 0 {
+		if _, failed := strconv.Atoi(text[i+len(" at row "):]); failed == nil {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// foreignKey reports whether SQLite says that a parent is missing. It looks when
+// a statement ends, and says it of all foreign keys alike: a row may refer to one
+// after it, and then fails without being to blame. It is if the rest goes without
+// it.
+func foreignKey(err error) bool {
+	for a := range answers(err) {
+		if a.code == sqliteForeignKey {
+			return true
+		}
+	}
+	return false
 }
 
 // undone reports whether the statement that has just failed is undone, and nothing
@@ -75,20 +104,6 @@ func (w *writer) undone(ctx context.Context, s session, l *load) bool {
 	return false
 }
 
-// refersAhead reports whether a row may refer to one of those after it, up to
-// last. SQLite looks at foreign keys when a statement ends, so that it could, and
-// without them fails where it was not to blame.
-func refersAhead(l *load, row, last int) bool {
-	keys := map[string]bool{}
-	for _, after := range l.rows[row+1 : last+1] {
-		keys[l.plan.id(after).String()] = true
-	}
-	return slices.ContainsFunc(l.columns, func(c column) bool {
-		text, known := c.text(l.rows[row])
-		return known && keys[text]
-	})
-}
-
 // narrowAlone does the same after a statement that was alone and so had no
 // transaction, in one that is rolled back.
 func (w *writer) narrowAlone(ctx context.Context, pool beginner, err error) error {
@@ -100,4 +115,55 @@ func (w *writer) narrowAlone(ctx context.Context, pool beginner, err error) erro
 		return w.narrow(ctx, session{tx, true}, &w.loads[0], err)
 	})
 	return err
+}
+
+// errUndo undoes what prove has sent.
+var errUndo = errors.New("undo")
+
+// prove finds the row for which PostgreSQL refused a statement, when the call is
+// undone. The server names the values of a key or of a row. Which row has them is
+// a guess until that row is sent by itself, and refused in the same words.
+//
+// The error of the call is returned, whatever happens here, with ErrTxBroken if it
+// has cost the transaction.
+func (w *writer) prove(ctx context.Context, c conn, err error) error {
+	var e *InsertError
+	if w.dialect != PostgreSQL || !errors.As(err, &e) || e.Row >= 0 || w.failed == nil || ctx.Err() != nil || errors.Is(err, ErrTxBroken) {
+		return err
+	}
+	l := w.failed
+	row, ok := candidate(l, e.First, e.Last-e.First+1, e.Err)
+	if !ok {
+		return err
+	}
+	send := func(db statementer) error {
+		args := arguments{writer: w, load: l, next: row}
+		if _, err := args.fit(1); err != nil {
+			return err
+		}
+		_, refused := db.ExecContext(ctx, w.dialect.insertText(l.head, len(l.columns), 1)+l.tail, args.of(1)...)
+		if refused != nil && words(refused) == words(e.Err) {
+			w.blame(e, l, row)
+		}
+		return errUndo
+	}
+	if c.pool != nil {
+		_ = inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return send(tx) })
+		return err
+	}
+	if again := inSavepoint(ctx, c.db, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
+		return fmt.Errorf("%w; then %w", err, again)
+	}
+	return err
+}
+
+// words returns what PostgreSQL has said: the message, the values, and where it
+// happened.
+func words(err error) [3]string {
+	for e := range tree(err) {
+		if answerOf(e).state != "" {
+			return [3]string{e.Error(), stringField(e, "Detail"), stringField(e, "Where")}
+		}
+	}
+	return [3]string{}
 }

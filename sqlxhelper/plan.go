@@ -50,6 +50,7 @@ type column struct {
 	valuer bool // the field is a driver.Valuer, or the pointer to it is
 	// byAddress: only the pointer to the field is a driver.Valuer.
 	byAddress bool
+	native    bool // see isNative
 }
 
 // An embedded is a pointer to an embedded struct.
@@ -327,6 +328,7 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 	c = column{name: info.Name, typ: f.Type, basic: basics[f.Type]}
 	if isValuer(f.Type) {
 		c.valuer, c.byAddress = true, !f.Type.Implements(valuerType)
+		c.native = isNative(f.Type) || c.byAddress && isNative(reflect.PointerTo(f.Type))
 		return c, ""
 	}
 	t, list := f.Type, false

@@ -166,8 +166,9 @@ const (
 	// One name suffices: a savepoint is gone when its call returns, and calls on
 	// one transaction do not overlap.
 	savepointName = "snowkey_insert"
-	// rollbackTimeout bounds what runs after the caller's context has ended.
-	rollbackTimeout = 10 * time.Second
+	// savepointTimeout bounds what runs whether or not the caller's context has
+	// ended.
+	savepointTimeout = 10 * time.Second
 )
 
 // inSavepoint runs fn under a savepoint of tx. If fn fails or panics, tx is as
@@ -183,32 +184,58 @@ func inSavepoint(ctx context.Context, tx DB, fn func() error) (err error) {
 		return err // for MySQL would commit by itself what is sent now
 	}
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+savepointName); err != nil {
-		return fmt.Errorf("sqlxhelper: savepoint: %w", withCause(ctx, err))
+		err = fmt.Errorf("sqlxhelper: savepoint: %w", withCause(ctx, err))
+		// ctx may have ended before anything was sent, or have cost the connection.
+		// Only the transaction can tell which.
+		if unusable := uninterrupted(ctx, tx, "SAVEPOINT ", "RELEASE SAVEPOINT "); unusable != nil {
+			return broken(ctx, r, err, unusable)
+		}
+		return err
 	}
 	released := false
 	defer func() {
 		if released {
 			return
 		}
-		// Of two contexts only the caller's may have ended, and the rows have to
-		// go all the same.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-		defer cancel()
-		_, rollback := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepointName)
-		if rollback == nil {
-			_, rollback = tx.ExecContext(ctx, "RELEASE SAVEPOINT "+savepointName)
-		}
-		if rollback != nil {
-			r.breaks(err, rollback)
-			err = fmt.Errorf("%w; then %w: %w", err, ErrTxBroken, rollback)
+		if rollback := uninterrupted(ctx, tx, "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT "); rollback != nil {
+			err = broken(ctx, r, err, rollback)
 		}
 	}()
 	if err := fn(); err != nil {
 		return withCause(ctx, err)
 	}
-	if _, err := tx.ExecContext(ctx, "RELEASE SAVEPOINT "+savepointName); err != nil {
-		return fmt.Errorf("sqlxhelper: release savepoint: %w", withCause(ctx, err))
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("sqlxhelper: release savepoint: %w", err)
+	}
+	if err := uninterrupted(ctx, tx, "RELEASE SAVEPOINT "); err != nil {
+		return fmt.Errorf("sqlxhelper: release savepoint: %w", err)
 	}
 	released = true
 	return nil
+}
+
+// uninterrupted sends statements about the savepoint, until one fails. The end
+// of ctx does not interrupt them: on PostgreSQL and MySQL that costs the
+// connection, and with it the transaction.
+func uninterrupted(ctx context.Context, tx DB, statements ...string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), savepointTimeout)
+	defer cancel()
+	for _, text := range statements {
+		if _, err := tx.ExecContext(ctx, text+savepointName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broken adds to the error of a call, which is nil for a panic, that the
+// transaction cannot go on and why. It adds the error of ctx too: of a connection
+// that was closed for it, drivers say no more than that it is closed.
+func broken(ctx context.Context, r *record, err, why error) error {
+	r.breaks(err, why)
+	err = fmt.Errorf("%w; then %w: %w", err, ErrTxBroken, why)
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
 }

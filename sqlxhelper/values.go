@@ -22,7 +22,13 @@ func (w *writer) insertValues(ctx context.Context, s session, l *load, first int
 		return errSeveral
 	}
 	text := func(n int) string { return w.dialect.insertText(l.head, len(l.columns), n) + l.tail }
-	var stmt *sql.Stmt // for full chunks, once there is a second one
+	var stmt *sql.Stmt // for full chunks, if there are two of them
+	if len(l.rows)-first >= 2*chunk && w.prepares(during, s) {
+		var err error
+		if stmt, err = s.db.PrepareContext(during, text(chunk)); err != nil {
+			return fmt.Errorf("sqlxhelper: insert into %s: prepare %d rows: %w", l.table, chunk, err)
+		}
+	}
 	defer func() {
 		if stmt != nil {
 			// What it could report is that the connection is gone, which the
@@ -45,15 +51,9 @@ func (w *writer) insertValues(ctx context.Context, s session, l *load, first int
 			return errSeveral
 		}
 		var result sql.Result
-		switch {
-		case n == chunk && stmt == nil && rest >= 2*chunk:
-			if stmt, err = s.db.PrepareContext(during, text(n)); err != nil {
-				return fmt.Errorf("sqlxhelper: insert into %s: prepare %d rows: %w", l.table, n, err)
-			}
-			fallthrough
-		case n == chunk && stmt != nil:
+		if n == chunk && stmt != nil {
 			result, err = stmt.ExecContext(during, args.of(n)...)
-		default:
+		} else {
 			result, err = s.db.ExecContext(during, text(n), args.of(n)...)
 		}
 		if err = w.sent(l, first, n, result, err); err != nil {
@@ -63,6 +63,32 @@ func (w *writer) insertValues(ctx context.Context, s session, l *load, first int
 		first += n
 	}
 	return nil
+}
+
+// prepares reports whether to prepare a statement that is sent more than once.
+// It must not change how values are sent: all rows of a call go as a single one
+// does, which is how the driver sends a statement that nobody has prepared.
+//
+//   - Drivers for SQLite have one way.
+//   - On PostgreSQL pgx has several modes, and keeps by itself prepared what the
+//     mode allows.
+//   - On MySQL a driver may write values into the text (interpolateParams). The
+//     server then takes 2.5 for a decimal, and for a double otherwise. So it
+//     tells which it was: 0.1 + 0.2 is 0.3 in decimals, and not in doubles.
+func (w *writer) prepares(ctx context.Context, s session) bool {
+	switch w.dialect {
+	case SQLite:
+		return true
+	case MySQL:
+		var decimal bool
+		rows, err := s.db.QueryContext(ctx, "SELECT ? + 0.2 = 0.3", 0.1)
+		if err != nil {
+			return false // the next statement fails as well
+		}
+		defer func() { _ = rows.Close() }() // where Scan has failed
+		return rows.Next() && rows.Scan(&decimal) == nil && rows.Err() == nil && !decimal
+	}
+	return false
 }
 
 // arguments are the values of the rows of a load that come next, row by row.

@@ -19,6 +19,7 @@ type writer struct {
 	memory   *memory                 // of the Helper, nil for none
 	tables   map[string]*description // what describe has found
 	done     int                     // rows that were sent
+	failed   *load                   // the one of the statement that failed, or nil
 }
 
 // A load is a group on its way into its table.
@@ -71,10 +72,10 @@ func (w *writer) write(ctx context.Context, c conn) error {
 // transact sends all rows under a savepoint or in a transaction.
 func (w *writer) transact(ctx context.Context, c conn) error {
 	if c.pool == nil {
-		return inSavepoint(ctx, c.db, func() error {
+		return w.prove(ctx, c, inSavepoint(ctx, c.db, func() error {
 			w.describe(ctx, c)
 			return w.insertAll(ctx, session{c.db, true})
-		})
+		}))
 	}
 	w.describe(ctx, c)
 	// One statement is a transaction by itself, and a transaction around it
@@ -85,10 +86,10 @@ func (w *writer) transact(ctx context.Context, c conn) error {
 	// has to see them as the statement left them.
 	if len(w.loads) == 1 && !w.looks() && w.dialect != SQLite {
 		if err := w.insertAll(ctx, session{c.db, false}); !errors.Is(err, errSeveral) {
-			return w.narrowAlone(ctx, c.pool, err)
+			return w.prove(ctx, c, w.narrowAlone(ctx, c.pool, err))
 		}
 	}
-	return inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true}) })
+	return w.prove(ctx, c, inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true}) }))
 }
 
 // A statementer is the part of a [DB] that a writer needs.

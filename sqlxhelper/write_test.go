@@ -42,14 +42,57 @@ func TestSingleStatementOnAPoolHasNoTransaction(t *testing.T) {
 func TestSeveralFullChunksArePreparedOnce(t *testing.T) {
 	db, mock := newMock(t)
 	mock.ExpectBegin()
-	prepared := mock.ExpectPrepare(manyText(1500)).WillBeClosed()
-	prepared.ExpectExec().WillReturnResult(done(1500))
-	prepared.ExpectExec().WillReturnResult(done(1500))
-	mock.ExpectExec(manyText(64)).WillReturnResult(done(64))
-	mock.ExpectExec(manyText(5)).WillReturnResult(done(5))
+	prepared := mock.ExpectPrepare(sqliteText(150)).WillBeClosed()
+	prepared.ExpectExec().WillReturnResult(done(150))
+	prepared.ExpectExec().WillReturnResult(done(150))
+	mock.ExpectExec(sqliteText(19)).WillReturnResult(done(19))
 	mock.ExpectCommit()
-	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", make([]pair, 3069)); err != nil {
+	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "t", make([]pair, 319)); err != nil {
 		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+}
+
+// How the driver sends what nobody has prepared is how all rows go.
+func TestStatementIsPreparedOnlyWhereThatChangesNoValue(t *testing.T) {
+	const question = "SELECT ? + 0.2 = 0.3"
+	for _, c := range []struct {
+		name     string
+		dialect  sqlxhelper.Dialect
+		decimal  any // what MySQL answers, or an error
+		prepares bool
+	}{
+		{"PostgreSQL", sqlxhelper.PostgreSQL, nil, false},
+		{"MySQL", sqlxhelper.MySQL, int64(0), true},
+		{"MySQL, values in the text", sqlxhelper.MySQL, int64(1), false},
+		{"MySQL, no number", sqlxhelper.MySQL, "x", false},
+		{"MySQL, no answer", sqlxhelper.MySQL, errMine, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db, mock := newMock(t)
+			full, tail := manyText(1500), manyText(1)
+			mock.ExpectBegin()
+			if c.dialect == sqlxhelper.MySQL {
+				full, tail = mysqlText(1500), mysqlText(1)
+				if asked := mock.ExpectQuery(question).WithArgs(0.1); c.decimal == errMine {
+					asked.WillReturnError(errMine)
+				} else {
+					asked.WillReturnRows(sqlmock.NewRows([]string{"decimal"}).AddRow(c.decimal))
+				}
+			}
+			if c.prepares {
+				prepared := mock.ExpectPrepare(full).WillBeClosed()
+				prepared.ExpectExec().WillReturnResult(done(1500))
+				prepared.ExpectExec().WillReturnResult(done(1500))
+			} else {
+				mock.ExpectExec(full).WillReturnResult(done(1500))
+				mock.ExpectExec(full).WillReturnResult(done(1500))
+			}
+			mock.ExpectExec(tail).WillReturnResult(done(1))
+			mock.ExpectCommit()
+			if err := newHelper(c.dialect).InsertMany(ctx, db, "t", make([]pair, 3001)); err != nil {
+				t.Errorf("InsertMany() = %.200v; want nil", err)
+			}
+		})
 	}
 }
 
@@ -74,9 +117,9 @@ func TestFailedFullChunkEndsTheCall(t *testing.T) {
 func TestFailedPrepareRollsBack(t *testing.T) {
 	db, mock := newMock(t)
 	mock.ExpectBegin()
-	mock.ExpectPrepare(manyText(1500)).WillReturnError(errMine)
+	mock.ExpectPrepare(sqliteText(150)).WillReturnError(errMine)
 	mock.ExpectRollback()
-	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", make([]pair, 3000)); !errors.Is(err, errMine) {
+	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "t", make([]pair, 300)); !errors.Is(err, errMine) {
 		t.Errorf("InsertMany() = %v; want %v", err, errMine)
 	}
 }
@@ -279,17 +322,19 @@ func TestPreparedStatementIsClosedWithinTheTransaction(t *testing.T) {
 	db, mock := newMock(t)
 	tx := newTx(t, db, mock)
 	mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
-	prepared := mock.ExpectPrepare(manyText(1500)).WillBeClosed()
-	prepared.ExpectExec().WillReturnResult(done(1500))
-	prepared.ExpectExec().WillReturnResult(done(1500))
+	prepared := mock.ExpectPrepare(sqliteText(150)).WillBeClosed()
+	prepared.ExpectExec().WillReturnResult(done(150))
+	prepared.ExpectExec().WillReturnResult(done(150))
 	mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
-	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, tx, "t", make([]pair, 3000)); err != nil {
+	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, tx, "t", make([]pair, 300)); err != nil {
 		t.Errorf("InsertMany() = %v; want nil", err)
 	}
 	if err := mock.ExpectationsWereMet(); err != nil {
 		t.Error(err)
 	}
 }
+
+func mysqlText(n int) string { return strings.ReplaceAll(sqliteText(n), `"`, "`") }
 
 func sqliteText(n int) string {
 	return `INSERT INTO "t" ("id", "n") VALUES ` + strings.Repeat("(?, ?), ", n-1) + "(?, ?)"

@@ -9,8 +9,9 @@
 //
 //   - A value that leaves as text, JSON, SQL or bytes comes back equal, or not
 //     at all. Every form has one spelling: what the package would not write, it
-//     does not read. The one leniency is JSON, where an integer number is read
-//     as well as a string, because other systems write it.
+//     does not read. There are two exceptions. JSON may have an integer number
+//     instead of a string, because other systems write it. mapstructure may hand
+//     over any type of integer, and a whole float64 below 2^53.
 //   - JSON is a string. JavaScript keeps numbers as doubles, which hold 53 bits;
 //     an ID has 63.
 //   - The order of the decimal numbers, of the bytes of [Snowflake.MarshalBinary]
@@ -41,6 +42,11 @@
 //
 // To leave out an ID that is not assigned use the option omitzero. What omitempty
 // does differs between the two encoders.
+//
+// # Other libraries
+//
+// docs/types.md lists what web frameworks, encoders, ORMs and others do with the
+// types: gin, echo, bun, go-redis, CBOR, MessagePack, viper, JSON schemas.
 //
 // The package imports only the standard library, and values are plain data:
 // copy, compare and use them as map keys freely. Methods with a value receiver

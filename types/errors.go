@@ -15,13 +15,15 @@ var (
 	// 0..9223372036854775807.
 	ErrRange = errors.New("types: snowflake out of range")
 	// ErrNull means SQL NULL where a [Snowflake] must be; [NullSnowflake] takes it.
-	ErrNull = errors.New("types: NULL is no snowflake")
+	ErrNull = errors.New("types: NULL is not a Snowflake")
 )
 
 // What the ValueErrors of this package ask for.
 const (
 	wantDecimal = "a decimal integer 0..9223372036854775807"
 	wantJSON    = "a JSON string or integer 0..9223372036854775807"
+
+	wantMapstructure = "an integer or decimal text 0..9223372036854775807, or a whole float64 below 9007199254740992"
 
 	wantReceiver = "a receiver that is not a nil pointer"
 )
@@ -31,7 +33,7 @@ const maxQuoted = 64
 
 // A ValueError says which value could not become, or be written as, an ID.
 type ValueError struct {
-	Op    string // what was tried: "parse", "scan", "unmarshal JSON", …
+	Op    string // what was tried: "parse", "scan", "decode", …
 	Type  string // what should have received it: "Snowflake", "NullSnowflake"; "text" or "binary" for a marshaler
 	Value string // the value as a reader would write it, cut to at most 64 bytes of the input
 	Want  string // the accepted form

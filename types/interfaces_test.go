@@ -11,6 +11,15 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
+// What github.com/invopop/jsonschema looks for.
+type schemaAlias interface{ JSONSchemaAlias() any }
+
+// A binder is what gin, echo and mapstructure look for by these names.
+type binder interface {
+	UnmarshalParam(param string) error
+	UnmarshalMapstructure(input any) error
+}
+
 // What writes has value receivers, so that it works on map values and copies.
 var (
 	_ fmt.Stringer             = types.Snowflake(0)
@@ -26,11 +35,13 @@ var (
 		Add(types.Snowflake) types.Snowflake
 		GormDataType() string
 	} = types.Snowflake(0)
+	_ schemaAlias = types.Snowflake(0)
 
 	_ sql.Scanner                = (*types.Snowflake)(nil)
 	_ json.Unmarshaler           = (*types.Snowflake)(nil)
 	_ encoding.TextUnmarshaler   = (*types.Snowflake)(nil)
 	_ encoding.BinaryUnmarshaler = (*types.Snowflake)(nil)
+	_ binder                     = (*types.Snowflake)(nil)
 
 	_ fmt.Stringer           = types.NullSnowflake{}
 	_ driver.Valuer          = types.NullSnowflake{}
@@ -41,10 +52,12 @@ var (
 		IsZero() bool
 		GormDataType() string
 	} = types.NullSnowflake{}
+	_ schemaAlias = types.NullSnowflake{}
 
 	_ sql.Scanner              = (*types.NullSnowflake)(nil)
 	_ json.Unmarshaler         = (*types.NullSnowflake)(nil)
 	_ encoding.TextUnmarshaler = (*types.NullSnowflake)(nil)
+	_ binder                   = (*types.NullSnowflake)(nil)
 
 	_ error                       = (*types.ValueError)(nil)
 	_ interface{ Unwrap() error } = (*types.ValueError)(nil)

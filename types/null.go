@@ -106,15 +106,20 @@ func (n NullSnowflake) MarshalText() ([]byte, error) {
 // parameter or an XML element says so; all else is as in [Parse]. On error n
 // stays as it was.
 func (n *NullSnowflake) UnmarshalText(text []byte) error {
+	return storeNull(n, text, "unmarshal text")
+}
+
+// storeNull makes n absent for an empty src, and else parses it as store does.
+func storeNull[S string | []byte](n *NullSnowflake, src S, op string) error {
 	if n == nil {
-		return store((*Snowflake)(nil), text, "unmarshal text", "NullSnowflake", wantDecimal)
+		return store((*Snowflake)(nil), src, op, "NullSnowflake", wantDecimal)
 	}
-	if len(text) == 0 {
+	if len(src) == 0 {
 		*n = NullSnowflake{}
 		return nil
 	}
 	var s Snowflake
-	if err := store(&s, text, "unmarshal text", "NullSnowflake", wantDecimal); err != nil {
+	if err := store(&s, src, op, "NullSnowflake", wantDecimal); err != nil {
 		return err
 	}
 	*n = NullSnowflake{Snowflake: s, Valid: true}

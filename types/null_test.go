@@ -71,6 +71,10 @@ func TestEmptyTextAndJSONNullMakeItAbsent(t *testing.T) {
 			if err := n.UnmarshalText(empty); n != absent || err != nil {
 				t.Errorf("%#v.UnmarshalText(%#v) = %+v, %v; want absent, nil", was, empty, n, err)
 			}
+			n = was
+			if err := n.UnmarshalParam(string(empty)); n != absent || err != nil {
+				t.Errorf("%#v.UnmarshalParam(%q) = %+v, %v; want absent, nil", was, empty, n, err)
+			}
 		}
 		n := was
 		if err := n.UnmarshalJSON([]byte("null")); n != absent || err != nil {
@@ -82,14 +86,16 @@ func TestEmptyTextAndJSONNullMakeItAbsent(t *testing.T) {
 func TestFailedReadLeavesPresenceAsItWas(t *testing.T) {
 	for _, was := range []types.NullSnowflake{absent, presentZero, presentFive, stale} {
 		for name, read := range map[string]func(*types.NullSnowflake) error{
-			"UnmarshalText(x)":       func(n *types.NullSnowflake) error { return n.UnmarshalText([]byte("x")) },
-			"UnmarshalText(NULL)":    func(n *types.NullSnowflake) error { return n.UnmarshalText([]byte("NULL")) },
-			`UnmarshalJSON("")`:      func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte(`""`)) },
-			`UnmarshalJSON("null")`:  func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte(`"null"`)) },
-			"UnmarshalJSON(nothing)": func(n *types.NullSnowflake) error { return n.UnmarshalJSON(nil) },
-			"UnmarshalJSON(false)":   func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte("false")) },
-			"Scan(empty string)":     func(n *types.NullSnowflake) error { return n.Scan("") },
-			"Scan(7.0)":              func(n *types.NullSnowflake) error { return n.Scan(7.0) },
+			"UnmarshalParam(x)":            func(n *types.NullSnowflake) error { return n.UnmarshalParam("x") },
+			"UnmarshalMapstructure(false)": func(n *types.NullSnowflake) error { return n.UnmarshalMapstructure(false) },
+			"UnmarshalText(x)":             func(n *types.NullSnowflake) error { return n.UnmarshalText([]byte("x")) },
+			"UnmarshalText(NULL)":          func(n *types.NullSnowflake) error { return n.UnmarshalText([]byte("NULL")) },
+			`UnmarshalJSON("")`:            func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte(`""`)) },
+			`UnmarshalJSON("null")`:        func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte(`"null"`)) },
+			"UnmarshalJSON(nothing)":       func(n *types.NullSnowflake) error { return n.UnmarshalJSON(nil) },
+			"UnmarshalJSON(false)":         func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte("false")) },
+			"Scan(empty string)":           func(n *types.NullSnowflake) error { return n.Scan("") },
+			"Scan(7.0)":                    func(n *types.NullSnowflake) error { return n.Scan(7.0) },
 		} {
 			n := was
 			if err := read(&n); n != was || !errors.Is(err, types.ErrSyntax) {
@@ -102,10 +108,12 @@ func TestFailedReadLeavesPresenceAsItWas(t *testing.T) {
 func TestSuccessfulReadMakesItPresent(t *testing.T) {
 	for _, was := range []types.NullSnowflake{absent, presentZero, stale} {
 		for name, read := range map[string]func(*types.NullSnowflake) error{
-			"UnmarshalText(5)":   func(n *types.NullSnowflake) error { return n.UnmarshalText([]byte("5")) },
-			"UnmarshalJSON(5)":   func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte("5")) },
-			`UnmarshalJSON("5")`: func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte(`"5"`)) },
-			"Scan(int64(5))":     func(n *types.NullSnowflake) error { return n.Scan(int64(5)) },
+			"UnmarshalText(5)":         func(n *types.NullSnowflake) error { return n.UnmarshalText([]byte("5")) },
+			"UnmarshalParam(5)":        func(n *types.NullSnowflake) error { return n.UnmarshalParam("5") },
+			"UnmarshalMapstructure(5)": func(n *types.NullSnowflake) error { return n.UnmarshalMapstructure(5) },
+			"UnmarshalJSON(5)":         func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte("5")) },
+			`UnmarshalJSON("5")`:       func(n *types.NullSnowflake) error { return n.UnmarshalJSON([]byte(`"5"`)) },
+			"Scan(int64(5))":           func(n *types.NullSnowflake) error { return n.Scan(int64(5)) },
 		} {
 			n := was
 			if err := read(&n); n != presentFive || err != nil {
@@ -121,17 +129,24 @@ func TestReadingTextIntoANilReceiverIsAnError(t *testing.T) {
 		n  *types.NullSnowflake
 	)
 	for name, err := range map[string]error{
-		"Snowflake.UnmarshalText(5)":        id.UnmarshalText([]byte("5")),
-		"Snowflake.UnmarshalText(x)":        id.UnmarshalText([]byte("x")),
-		"Snowflake.UnmarshalJSON(5)":        id.UnmarshalJSON([]byte("5")),
-		"Snowflake.UnmarshalJSON(x)":        id.UnmarshalJSON([]byte("x")),
-		"Snowflake.UnmarshalBinary(8)":      id.UnmarshalBinary(make([]byte, 8)),
-		"Snowflake.UnmarshalBinary(0)":      id.UnmarshalBinary(nil),
-		"NullSnowflake.UnmarshalText(5)":    n.UnmarshalText([]byte("5")),
-		"NullSnowflake.UnmarshalText()":     n.UnmarshalText(nil),
-		"NullSnowflake.UnmarshalJSON(5)":    n.UnmarshalJSON([]byte("5")),
-		"NullSnowflake.UnmarshalJSON(x)":    n.UnmarshalJSON([]byte("x")),
-		"NullSnowflake.UnmarshalJSON(\"\")": n.UnmarshalJSON([]byte(`""`)),
+		"Snowflake.UnmarshalText(5)":             id.UnmarshalText([]byte("5")),
+		"Snowflake.UnmarshalText(x)":             id.UnmarshalText([]byte("x")),
+		"Snowflake.UnmarshalJSON(5)":             id.UnmarshalJSON([]byte("5")),
+		"Snowflake.UnmarshalJSON(x)":             id.UnmarshalJSON([]byte("x")),
+		"Snowflake.UnmarshalBinary(8)":           id.UnmarshalBinary(make([]byte, 8)),
+		"Snowflake.UnmarshalBinary(0)":           id.UnmarshalBinary(nil),
+		"Snowflake.UnmarshalParam(5)":            id.UnmarshalParam("5"),
+		"Snowflake.UnmarshalMapstructure(5)":     id.UnmarshalMapstructure(5),
+		"Snowflake.UnmarshalMapstructure()":      id.UnmarshalMapstructure(nil),
+		"NullSnowflake.UnmarshalParam(5)":        n.UnmarshalParam("5"),
+		"NullSnowflake.UnmarshalParam()":         n.UnmarshalParam(""),
+		"NullSnowflake.UnmarshalMapstructure(5)": n.UnmarshalMapstructure(5),
+		"NullSnowflake.UnmarshalMapstructure()":  n.UnmarshalMapstructure(""),
+		"NullSnowflake.UnmarshalText(5)":         n.UnmarshalText([]byte("5")),
+		"NullSnowflake.UnmarshalText()":          n.UnmarshalText(nil),
+		"NullSnowflake.UnmarshalJSON(5)":         n.UnmarshalJSON([]byte("5")),
+		"NullSnowflake.UnmarshalJSON(x)":         n.UnmarshalJSON([]byte("x")),
+		"NullSnowflake.UnmarshalJSON(\"\")":      n.UnmarshalJSON([]byte(`""`)),
 	} {
 		var ve *types.ValueError
 		if !errors.As(err, &ve) || !strings.HasPrefix(name, ve.Type+".") {

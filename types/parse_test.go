@@ -125,6 +125,8 @@ type textPath struct {
 const (
 	wantDecimal = "a decimal integer 0..9223372036854775807"
 	wantJSON    = "a JSON string or integer 0..9223372036854775807"
+
+	wantMapstructure = "an integer or decimal text 0..9223372036854775807, or a whole float64 below 9007199254740992"
 )
 
 func textPaths() []textPath {
@@ -141,6 +143,36 @@ func textPaths() []textPath {
 		return n.Snowflake, err
 	}
 	return []textPath{
+		{
+			name: "UnmarshalParam", fails: before, shown: plain, op: "unmarshal parameter", want: wantDecimal,
+			read: func(text string) (types.Snowflake, error) {
+				id := before
+				err := id.UnmarshalParam(text)
+				return id, err
+			},
+		},
+		{
+			name: "NullSnowflake.UnmarshalParam", fails: before, shown: plain, op: "unmarshal parameter", want: wantDecimal,
+			emptyIsAbsent: true,
+			read: func(text string) (types.Snowflake, error) {
+				return asNull(func(n *types.NullSnowflake) error { return n.UnmarshalParam(text) })
+			},
+		},
+		{
+			name: "UnmarshalMapstructure(string)", fails: before, shown: plain, op: "decode", want: wantMapstructure,
+			read: func(text string) (types.Snowflake, error) {
+				id := before
+				err := id.UnmarshalMapstructure(text)
+				return id, err
+			},
+		},
+		{
+			name: "NullSnowflake.UnmarshalMapstructure(string)", fails: before, shown: plain, op: "decode", want: wantMapstructure,
+			emptyIsAbsent: true,
+			read: func(text string) (types.Snowflake, error) {
+				return asNull(func(n *types.NullSnowflake) error { return n.UnmarshalMapstructure(text) })
+			},
+		},
 		{
 			name: "Parse", fails: 0, shown: plain, op: "parse", want: wantDecimal,
 			read: types.Parse,
@@ -356,15 +388,16 @@ func TestReadingAndWritingDecimalsAllocatesNothing(t *testing.T) {
 	var id types.Snowflake
 	var src any = text
 	for name, f := range map[string]func() error{
-		"Parse":         func() (err error) { id, err = types.Parse("9223372036854775807"); return },
-		"UnmarshalText": func() error { return id.UnmarshalText(text) },
-		"UnmarshalJSON": func() error { return id.UnmarshalJSON(quoted) },
-		"Scan([]byte)":  func() error { return id.Scan(src) },
-		"AppendText":    func() (err error) { _, err = id.AppendText(buf); return },
-		"AppendBinary":  func() (err error) { _, err = id.AppendBinary(buf); return },
-		"AppendBase62":  func() error { id.AppendBase62(buf); return nil },
-		"AppendBase58":  func() error { id.AppendBase58(buf); return nil },
-		"AppendBase32":  func() error { id.AppendBase32(buf); return nil },
+		"Parse":          func() (err error) { id, err = types.Parse("9223372036854775807"); return },
+		"UnmarshalText":  func() error { return id.UnmarshalText(text) },
+		"UnmarshalJSON":  func() error { return id.UnmarshalJSON(quoted) },
+		"UnmarshalParam": func() error { return id.UnmarshalParam("9223372036854775807") },
+		"Scan([]byte)":   func() error { return id.Scan(src) },
+		"AppendText":     func() (err error) { _, err = id.AppendText(buf); return },
+		"AppendBinary":   func() (err error) { _, err = id.AppendBinary(buf); return },
+		"AppendBase62":   func() error { id.AppendBase62(buf); return nil },
+		"AppendBase58":   func() error { id.AppendBase58(buf); return nil },
+		"AppendBase32":   func() error { id.AppendBase32(buf); return nil },
 	} {
 		var err error
 		if got := testing.AllocsPerRun(100, func() { err = f() }); got != 0 || err != nil {

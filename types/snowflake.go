@@ -90,7 +90,8 @@ func (s Snowflake) Int64() int64 { return int64(s) }
 func (s Snowflake) String() string { return strconv.FormatInt(int64(s), 10) }
 
 // IsZero reports whether s is zero, which means "not assigned yet". The JSON
-// option omitzero and bun's nullzero call it.
+// option omitzero and bun's nullzero call it; docs/types.md says where nullzero
+// fits.
 func (s Snowflake) IsZero() bool { return s == 0 }
 
 // Compare returns -1, 0 or +1 as s is smaller than, equal to or greater than o,

@@ -138,8 +138,7 @@ func (l *Lease) acquire(ctx context.Context) error {
 		}
 		o := l.request(ctx, a)
 		if o.failed == nil {
-			l.heed(o)
-			return nil
+			return l.heed(o)
 		}
 		last = o.failed
 		switch wait := l.config.AcquireWait; {
@@ -161,7 +160,7 @@ func (l *Lease) acquire(ctx context.Context) error {
 				l.protocol.hurry(giveUp)
 			}
 		}
-		l.heed(o)
+		_ = l.heed(o) // the failure: nothing to refuse
 	}
 }
 
@@ -191,7 +190,7 @@ func (l *Lease) run(ctx context.Context) {
 		a := l.next()
 		switch p := l.protocol; {
 		case a.lost != nil:
-			l.heed(outcome{seal: true, lost: a.lost})
+			_ = l.heed(outcome{seal: true, lost: a.lost}) // nothing to refuse
 		case a.wait > 0:
 			low := p.held && p.failures > 0 && p.limit-MillisOf(l.now()) < p.settings.Window/renewPart
 			if low && !warned {
@@ -205,7 +204,9 @@ func (l *Lease) run(ctx context.Context) {
 			if o.failed != nil && ctx.Err() != nil {
 				return // it is Close that has ended the request
 			}
-			l.heed(o)
+			if err := l.heed(o); err != nil {
+				l.refuse(ctx, o, err)
+			}
 		}
 	}
 }
@@ -235,16 +236,44 @@ func (l *Lease) request(ctx context.Context, a action) outcome {
 	return l.protocol.done(reply, err, l.monotonic())
 }
 
-// heed tells the generator, the status and the log what follows from an answer.
-func (l *Lease) heed(o outcome) {
+// heed tells the generator, the status and the log what follows from an answer. It
+// returns why the generator refuses the worker number, if it does.
+func (l *Lease) heed(o outcome) error {
 	l.mu.Lock()
 	err := l.tell(o)
 	l.note(o)
 	l.mu.Unlock()
 	l.report(o)
-	if err != nil && !errors.Is(err, core.ErrClosed) { // a closed one is about to call Close
-		l.config.Logger.Error("lease: the generator refuses the worker number of the store", "worker", o.worker, "error", err)
+	if errors.Is(err, core.ErrClosed) { // it is about to call Close
+		return nil
 	}
+	return err
+}
+
+// refuse gives back a row whose worker number the generator has refused, because
+// another generator of this process has it. It is then claimed again or, most
+// likely, another is, but not at once.
+func (l *Lease) refuse(ctx context.Context, o outcome, reason error) {
+	l.mu.Lock()
+	if l.closing {
+		l.mu.Unlock()
+		return // Close gives it back
+	}
+	var end Millis
+	if l.term != nil {
+		end = MillisOf(l.term.Seal())
+	}
+	l.term = nil
+	l.status.Held, l.status.Err = false, reason
+	l.mu.Unlock()
+	r, _ := l.protocol.release(end)
+	ctx, cancel := context.WithTimeout(ctx, l.protocol.deadline())
+	defer cancel()
+	err := l.store.Release(ctx, r)
+	l.protocol.failures = o.recovered // the claim was no success after all
+	l.protocol.claimFailed(reason, l.monotonic())
+	l.config.Logger.Error("lease: gave a worker number back that this process has already; claiming another",
+		"worker", r.Worker, "epoch", r.Epoch, "reason", reason, "error", err)
 }
 
 // tell tells the generator. It requires mu.
@@ -257,7 +286,7 @@ func (l *Lease) tell(o outcome) error {
 		}
 		return l.reserve(l.binding, o.worker, o.from, o.until)
 	case o.extend && l.term != nil && !l.closing:
-		l.term.Extend(o.until.Time())
+		return l.term.Extend(o.until.Time())
 	case o.seal:
 		if l.term != nil {
 			l.term.Seal()
@@ -379,11 +408,9 @@ func (l *Lease) Bind(b *core.Binding) error {
 	return nil
 }
 
-// Close ends the lease: its generator returns no more IDs, and the worker number
-// is given back, to be claimed by anyone at once. It is called by Generator.Close,
-// which is what to call: a generator whose lease was closed alone waits for another,
-// and fails with [core.ErrReservationExhausted]. If ctx has ended already, nothing is
-// sent.
+// Close ends the lease: its generator returns [core.ErrClosed] from then on, and the
+// worker number is given back, to be claimed by anyone at once. It is called by
+// Generator.Close, which is what to call. If ctx has ended already, nothing is sent.
 //
 // It takes until ctx ends, and a quarter of the window, at most. If it fails, the
 // number is simply not free before Status.Limit.
@@ -394,9 +421,12 @@ func (l *Lease) Close(ctx context.Context) error {
 	l.mu.Lock()
 	first := !l.closing
 	l.closing = true
+	// Before anything else, and without waiting for run: the row may only be given
+	// back once no ID of it can come.
+	if first && l.binding != nil {
+		l.binding.Close()
+	}
 	if first && l.term != nil {
-		// Before anything else, and without waiting for run: the row may only be
-		// given back once no ID of it can come.
 		l.end = MillisOf(l.term.Seal())
 	}
 	l.mu.Unlock()
@@ -513,6 +543,9 @@ func (l *Lease) Check(ctx context.Context) error {
 	}
 	return errors.New("lease: " + problem)
 }
+
+// Namespace returns Config.Namespace.
+func (l *Lease) Namespace() string { return l.config.Namespace }
 
 // WallClock returns Config.Now: the generator reads the same clock.
 func (l *Lease) WallClock() func() time.Time { return l.config.Now }

@@ -44,6 +44,9 @@ func guarding(x *setting) { x.guard, x.skew, x.faithful = 200, 200, false }
 func single(x *setting) { x.only = []int64{2} }
 func greedy(x *setting) { x.runAhead = 10 * time.Second }
 
+// late lets a process return IDs of times that are long over.
+func late(x *setting) { x.maxBehind = -1 }
+
 func both(a, b func(*setting)) func(*setting) { return func(x *setting) { a(x); b(x) } }
 
 // What the scenarios are made of.
@@ -312,7 +315,7 @@ var scenarios = []scenario{
 		s.working(p, 0)
 	}, also: []string{"core TestFillAcrossTheEndGivesNothing"}},
 
-	{name: "13 SIGSTOP past expiry, takeover, SIGCONT", world: single, play: func(s *simulation) {
+	{name: "13 SIGSTOP past expiry, takeover, SIGCONT", world: both(single, late), play: func(s *simulation) {
 		a := s.begin()
 		a.pause()
 		s.run(2 * s.part(1))
@@ -468,10 +471,17 @@ var scenarios = []scenario{
 		p := s.begin()
 		for _, refuses := range []bool{false, true} {
 			s.store.down, s.store.refuses = true, refuses
-			s.run(s.part(1) + s.part(8))
-			s.exhausts(p)
-			s.run(5 * s.part(1))
-			s.exhausts(p)
+			for end := p.limit() + 1000; p.take(1) == 1; s.run(s.part(40)) {
+				if now := MillisOf(p.clock.now()); now > end || p.lastEnd() < now-1000 {
+					s.fatalf("an ID of %v; want none more than 1s behind, and none 1s after %v", p.lastEnd().Time(), p.limit().Time())
+				}
+			}
+			for range 5 {
+				if p.take(1) != 0 || !errors.Is(p.err, core.ErrReservationExhausted) || MillisOf(p.clock.now()) < p.limit() {
+					s.fatalf("ID %d, %v; want %v after %v", p.last, p.err, core.ErrReservationExhausted, p.limit().Time())
+				}
+				s.run(s.part(1))
+			}
 			s.store.down = false
 			s.run(s.part(2))
 			s.keepsWorking(2*s.part(1), p)

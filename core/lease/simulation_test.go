@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,8 +64,9 @@ type setting struct {
 	// the store has at that moment.
 	faithful bool
 
-	rollback core.Rollback
-	runAhead time.Duration
+	rollback  core.Rollback
+	runAhead  time.Duration
+	maxBehind time.Duration
 }
 
 // newLayout returns a layout for a bubble, which begins in the year 2000.
@@ -686,10 +688,16 @@ func (h *host) newProcess() *process {
 	return p
 }
 
+// elsewhere returns a namespace that no other process has: the processes of a
+// simulation are in one process, whose registry must not see more than a real one.
+func elsewhere() string { return fmt.Sprintf("simulated-%d", simulated.Add(1)) }
+
+var simulated atomic.Int64
+
 func (p *process) newLease(protocol *protocol) *Lease {
 	return &Lease{
 		store:    capture{p: p},
-		config:   Config{Layout: p.s.layout, Now: p.clock.now, Logger: discard},
+		config:   Config{Namespace: elsewhere(), Layout: p.s.layout, Now: p.clock.now, Logger: discard},
 		begin:    time.Now(),
 		protocol: protocol,
 		stop:     func() {},
@@ -702,7 +710,7 @@ func (p *process) newLease(protocol *protocol) *Lease {
 func (p *process) bind() {
 	p.gen, p.made = core.New(core.Config{
 		Layout: p.s.layout, Worker: p.lease,
-		Rollback: p.s.rollback, RunAhead: p.s.runAhead, MaxLeaseWait: time.Nanosecond,
+		Rollback: p.s.rollback, RunAhead: p.s.runAhead, MaxBehind: p.s.maxBehind, MaxLeaseWait: time.Nanosecond,
 	})
 }
 
@@ -767,7 +775,9 @@ func (p *process) done(reply Reply, err error) {
 
 func (p *process) heed(o outcome) {
 	s := p.s
-	p.lease.heed(o)
+	if err := p.lease.heed(o); err != nil {
+		s.violate(refused, "process %d refuses worker %d: %v", p.id, o.worker, err)
+	}
 	if s.tracing {
 		s.tracef("process %d: %+v", p.id, o)
 	}

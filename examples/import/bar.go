@@ -45,10 +45,15 @@ func (b *bar) begin(total int64) {
 }
 
 const (
-	barWidth = 30
+	// A line of 80 columns has room for a bar of 20, a thousand million rows and a
+	// million of them per second.
+	barWidth = 20
 	// redraw is how long a drawn bar stays. Ten times a second looks smooth, and
 	// costs nothing beside the work.
 	redraw = 100 * time.Millisecond
+
+	noWrap = "\x1b[?7l" // a narrow terminal cuts the line, and can still draw over it
+	wrap   = "\x1b[?7h"
 )
 
 // advance says that so many more rows are in the table, and that the files are
@@ -65,7 +70,7 @@ func (b *bar) advance(table string, rows int, read int64) {
 	case b.terminal && (now.Sub(b.drawn) >= redraw || done == 100):
 		b.drawn = now
 		full := strings.Repeat("#", int(done*barWidth/100))
-		b.write("\r%-11s  [%-*s]  %s\x1b[K", table, barWidth, full, text)
+		b.write(noWrap+"\r%-11s  [%-*s]  %s\x1b[K"+wrap, table, barWidth, full, text)
 	case !b.terminal && done/10 > b.tenth:
 		b.tenth = done / 10
 		b.write("%-11s  %s\n", table, text)
@@ -76,7 +81,7 @@ func (b *bar) advance(table string, rows int, read int64) {
 func (b *bar) note(what string) {
 	if b.terminal {
 		b.drawn = b.now()
-		b.write("\r%s …\x1b[K", what)
+		b.write(noWrap+"\r%s …\x1b[K"+wrap, what)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -73,24 +74,37 @@ func TestTheBarIsDrawnOverAndOverOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	clock := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
 	show(newBar(terminal{&out}, func() time.Time { return clock }), &clock)
+	const on, off = "\x1b[?7l", "\x1b[?7h" // cut what is too wide
 	golden := strings.Join([]string{
-		"",
-		"orders       [###                           ]   12 %  1,000 rows  16,666 rows/s\x1b[K",
-		"\x1b[K", // begins anew
-		"orders       [###                           ]   12 %  1,000 rows  16,666 rows/s\x1b[K",
-		"orders       [###########                   ]   37 %  3,000 rows  16,666 rows/s\x1b[K",
-		"order_lines  [##################            ]   62 %  5,000 rows  16,666 rows/s\x1b[K",
-		"order_lines  [##########################    ]   87 %  7,000 rows  16,666 rows/s\x1b[K",
-		"order_lines  [##############################]  100 %  8,000 rows  16,666 rows/s\x1b[K",
-		"indexes …\x1b[K",
-		"\x1b[K",
-	}, "\r")
+		on + "\rorders       [##                  ]   12 %  1,000 rows  16,666 rows/s\x1b[K" + off,
+		"\r\x1b[K", // begins anew
+		on + "\rorders       [##                  ]   12 %  1,000 rows  16,666 rows/s\x1b[K" + off,
+		on + "\rorders       [#######             ]   37 %  3,000 rows  16,666 rows/s\x1b[K" + off,
+		on + "\rorder_lines  [############        ]   62 %  5,000 rows  16,666 rows/s\x1b[K" + off,
+		on + "\rorder_lines  [#################   ]   87 %  7,000 rows  16,666 rows/s\x1b[K" + off,
+		on + "\rorder_lines  [####################]  100 %  8,000 rows  16,666 rows/s\x1b[K" + off,
+		on + "\rindexes …\x1b[K" + off,
+		"\r\x1b[K",
+	}, "")
 	if got := out.String(); got != golden {
 		t.Errorf("bar =\n%s\nwant\n%s", lines(got), lines(golden))
 	}
 }
 
 func lines(drawn string) string { return strings.ReplaceAll(drawn, "\r", "\n") }
+
+func TestTheBarFitsInATerminalOf80Columns(t *testing.T) {
+	var out bytes.Buffer
+	clock := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
+	b := newBar(terminal{&out}, func() time.Time { return clock })
+	b.begin(1)
+	clock = clock.Add(1000 * time.Second)
+	b.advance("order_lines", 999_999_999, 1)
+	line := regexp.MustCompile(`\x1b\[[0-9?]*[a-zA-Z]|\r`).ReplaceAllString(out.String(), "")
+	if want := "999,999,999 rows  999,999 rows/s"; !strings.HasSuffix(line, want) || len(line) > 79 {
+		t.Errorf("bar = %q of %d columns; want one that ends with %q and has 79 at most", line, len(line), want)
+	}
+}
 
 func TestALogGetsALineForEveryTenth(t *testing.T) {
 	var out bytes.Buffer
@@ -127,8 +141,8 @@ func TestFilesWithoutASizeAreNoProblem(t *testing.T) {
 	b := newBar(terminal{&out}, func() time.Time { return clock })
 	b.begin(0)
 	b.advance("orders", 1234567, 10)
-	want := "\rorders       [##############################]  100 %  1,234,567 rows  - rows/s\x1b[K"
-	if got := out.String(); got != want {
+	want := "\rorders       [####################]  100 %  1,234,567 rows  - rows/s\x1b[K"
+	if got := out.String(); !strings.Contains(got, want) {
 		t.Errorf("bar = %q; want %q", got, want)
 	}
 }

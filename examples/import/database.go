@@ -11,7 +11,7 @@ import (
 	"runtime"
 
 	"github.com/jmoiron/sqlx"
-	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+	"github.com/mattn/go-sqlite3" // and it is the driver "sqlite3"
 )
 
 // inDatabase runs load on the SQLite file at path. load does all that it does in
@@ -26,14 +26,19 @@ func inDatabase(ctx context.Context, path string, load func(*sqlx.DB) error) (er
 	if path == "" {
 		return errors.New("-db is empty, want the name of a file")
 	}
-	if _, err := os.Stat(path); err == nil {
-		return withFile(ctx, path, load)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	// Here the system says why a file cannot be written. SQLite says less.
+	if file, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
+		err := errors.Join(file.Close(), withFile(ctx, path, load))
+		if refused := (sqlite3.Error{}); errors.As(err, &refused) && (refused.Code == sqlite3.ErrCantOpen || refused.Code == sqlite3.ErrReadonly) {
+			return unusable("write beside", path, err)
+		}
 		return err
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return unusable("write to", path, err)
 	}
 	folder, err := os.MkdirTemp(filepath.Dir(path), ".import-*")
 	if err != nil {
-		return err
+		return unusable("create", path, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	draft := filepath.Join(folder, "draft.db")
@@ -46,6 +51,15 @@ func inDatabase(ctx context.Context, path string, load func(*sqlx.DB) error) (er
 		return fmt.Errorf("giving the new database its name: %w", err)
 	}
 	return syncFolder(filepath.Dir(path))
+}
+
+// unusable says what is wrong with the file that the user has named, and what to
+// do. err may name another file, which the user does not know.
+func unusable(verb, path string, err error) error {
+	if system := (*fs.PathError)(nil); errors.As(err, &system) {
+		err = system.Err
+	}
+	return fmt.Errorf("cannot %s %s: %w; choose a file in a folder that you may write to, with -db", verb, path, err)
 }
 
 // syncFolder makes the names in a folder survive a power cut. SQLite has done so

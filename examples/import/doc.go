@@ -44,9 +44,12 @@
 //	customers.csv:2: the row is in the database already (UNIQUE constraint failed: customers.code)
 //
 // The second is what a second load of the same folder says, and it changes
-// nothing. Ctrl-C ends a load like a bad row does. A process that is killed
-// leaves a folder .import-* beside a database that would have been new, to be
-// deleted, or a journal beside one that was there, with which SQLite undoes the
+// nothing. Made-up rows get numbers above those in the database. So a second run
+// without -data adds more of them.
+//
+// Ctrl-C ends a load like a bad row does, with exit code 130. A process that is
+// killed leaves a folder .import-* beside a database that would have been new, to
+// be deleted, or a journal beside one that was there, with which SQLite undoes the
 // load when the file is next opened.
 //
 // # Under which conditions

@@ -116,10 +116,16 @@ func (l *loader) insert(ctx context.Context, tx *sqlx.Tx, b batch) error {
 	}
 	var failed *sqlxhelper.InsertError
 	var refused sqlite3.Error
-	if errors.As(err, &failed) && failed.Row >= 0 && errors.As(err, &refused) {
+	if errors.As(err, &failed) && failed.Row >= 0 && errors.As(err, &refused) && ofRow(refused) {
 		return &rowError{b.file, b.lines[failed.Row], reason(refused), err}
 	}
 	return fmt.Errorf("%s, the rows of lines %d to %d: %w", b.file, b.lines[0], b.lines[len(b.lines)-1], err)
+}
+
+// ofRow reports whether the database refuses what is in the row. A full disk or a folder
+// that cannot be written is no row's fault.
+func ofRow(err sqlite3.Error) bool {
+	return err.Code == sqlite3.ErrConstraint || err.Code == sqlite3.ErrMismatch || err.Code == sqlite3.ErrTooBig
 }
 
 // reason says in words why the database refuses a row.

@@ -29,6 +29,9 @@ func main() {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage): // has been said, with the usage
 		os.Exit(2)
+	case errors.Is(err, errInterrupted):
+		_, _ = fmt.Fprintln(os.Stderr, "import:", err)
+		os.Exit(130) // what a shell reports for a program that Ctrl-C has ended
 	default:
 		_, _ = fmt.Fprintln(os.Stderr, "import:", err)
 		os.Exit(1)
@@ -38,14 +41,23 @@ func main() {
 // errUsage stands for flags that are wrong. What is wrong is on stderr already.
 var errUsage = errors.New("bad usage")
 
+// errInterrupted is the outcome after Ctrl-C, whatever the database said to it.
+var errInterrupted = errors.New("interrupted, nothing was loaded")
+
 // run is the whole program, with everything that a test wants to hand in.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("import", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	folder := flags.String("data", "", "load customers.csv, products.csv, orders.csv and order-details.csv from `folder` (default: files that are made up for the run)")
-	rows := flags.Int("rows", 500_000, "make up so many order lines, and some orders, where there is no -data; the `number` is 1 to 100000000")
-	path := flags.String("db", "import.db", "load into this SQLite `file`; created if it is not there, added to if it is")
-	worker := flags.Int64("worker", 1, "worker `number` in the keys; processes that write to one database need different ones")
+	folder := flags.String("data", "", `load customers.csv, products.csv, orders.csv and
+order-details.csv from this `+"`folder`"+` (default: made-up rows, with
+numbers above those in the database)`)
+	rows := flags.Int("rows", 500_000, `without -data, make up this `+"`number`"+` of order lines, and
+what belongs to them; 1 to 100000000`)
+	path := flags.String("db", "import.db", `load into this SQLite `+"`file`"+`; it is created if it is not
+there. Rows are added to those in it, and a row of -data
+that is there already ends the load`)
+	worker := flags.Int64("worker", 1, `worker `+"`number`"+` in the keys; processes that write to one
+database need different ones`)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
@@ -70,6 +82,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return errUsage
 	}
 
+	if *folder != "" { // not after a minute's wait for the database
+		if _, err := size(os.DirFS(*folder)); err != nil {
+			return fmt.Errorf("-data %s: %w", *folder, err)
+		}
+	}
+
 	// One generator for the whole program. It needs a worker number that no other
 	// running process has; nothing is guessed from the host.
 	keys, err := core.New(core.Config{Worker: core.StaticWorker(*worker)})
@@ -81,45 +99,40 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 
 	source := *folder
 	if *folder == "" {
-		if *folder, err = makeFolder(*rows); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(*folder)) }()
 		source = thousands(int64(*rows)) + " made-up order lines"
 	}
-
 	start, steps := time.Now(), []step(nil)
-	l := &loader{
-		files:  os.DirFS(*folder),
-		keys:   keys,
-		helper: sqlxhelper.New(keys),
-		bar:    newBar(stderr, time.Now),
-		now:    time.Now,
-	}
 	err = inDatabase(ctx, *path, func(db *sqlx.DB) (err error) {
+		if *folder == "" {
+			order, product, err := lastNumbers(ctx, db)
+			if err != nil {
+				return err
+			}
+			if *folder, err = makeFolder(ctx, *rows, order, product); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, os.RemoveAll(*folder)) }()
+		}
+		l := &loader{
+			files:  os.DirFS(*folder),
+			keys:   keys,
+			helper: sqlxhelper.New(keys),
+			bar:    newBar(stderr, time.Now),
+			now:    time.Now,
+		}
 		steps, err = l.load(ctx, db)
 		return err
 	})
+	// ErrCommitUnknown: the load may be there after all, and its error says so.
+	if err != nil && ctx.Err() != nil && !errors.Is(err, sqlxhelper.ErrCommitUnknown) {
+		return errInterrupted
+	}
 	if err != nil {
 		// A row is refused before the commit, so there is no doubt.
 		if bad := (*rowError)(nil); errors.As(err, &bad) {
 			_, _ = fmt.Fprintln(stderr, "Stopped at a bad row. Nothing was loaded.")
 		}
-		return interrupted(ctx, err)
-	}
-	return printReport(stdout, source, *path, steps, time.Since(start))
-}
-
-// interrupted makes an error that came from the end of ctx say so. The drivers
-// do not always: a statement after the rollback only knows that the transaction
-// is over.
-func interrupted(ctx context.Context, err error) error {
-	cause := ctx.Err()
-	if err == nil || cause == nil {
 		return err
 	}
-	if errors.Is(err, cause) {
-		return fmt.Errorf("interrupted: %w", err)
-	}
-	return fmt.Errorf("interrupted: %w: %w", cause, err)
+	return printReport(stdout, source, *path, steps, time.Since(start))
 }

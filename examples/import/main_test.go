@@ -16,8 +16,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/mattn/go-sqlite3"
 )
 
 // With IMPORT_MAIN set the test binary is the program itself, so that exit codes
@@ -143,7 +145,7 @@ func TestEveryRowIsStoredAsTheFilesSay(t *testing.T) {
 	if dir := os.Getenv("SNOWKEY_NORTHWIND"); dir != "" {
 		folders["Northwind"] = dir
 	}
-	made, err := makeFolder(3*batchRows + 1)
+	made, err := makeFolder(t.Context(), 3*batchRows+1, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,10 +264,23 @@ func TestASecondLoadOfTheSameRowsIsRefusedAndChangesNothing(t *testing.T) {
 	wantUnchanged(t, file, before)
 }
 
+func TestASecondRunAddsMoreMadeUpRows(t *testing.T) {
+	file := dbFile(t)
+	runOK(t, "-db", file, "-data", "testdata")
+	runOK(t, "-db", file, "-rows", "5000")
+	runOK(t, "-db", file, "-rows", "1") // fewer orders than products
+	runOK(t, "-db", file, "-rows", "5000")
+	db := raw(t, file)
+	want(t, db, "10008", "SELECT count(*) FROM order_lines")
+	want(t, db, "2505", "SELECT count(DISTINCT number) FROM orders")
+	want(t, db, "25", "SELECT count(DISTINCT code) FROM customers")
+	want(t, db, "303", "SELECT count(DISTINCT number) FROM products")
+}
+
 func TestAnotherFolderIsAddedToADatabase(t *testing.T) {
 	file := dbFile(t)
 	runOK(t, "-db", file, "-data", "testdata")
-	folder, err := makeFolder(1)
+	folder, err := makeFolder(t.Context(), 1, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,10 +418,11 @@ func TestWhatIsNoRowsFaultNamesTheFolderOrTheTable(t *testing.T) {
 	for _, tt := range []struct {
 		name, file, folder, want string
 	}{
-		{"no folder", dbFile(t), filepath.Join(t.TempDir(), "nowhere"), "customers.csv"},
+		{"no folder", dbFile(t), filepath.Join(t.TempDir(), "nowhere"), "nowhere: stat customers.csv"},
 		{"a table of other columns", notOurs, "testdata", "creating the indexes: no such column: number"},
 		{"a file that is no database", text, "testdata", "file is not a database"},
-		{"a folder for a database that is not there", filepath.Join(t.TempDir(), "x", "import.db"), "testdata", "no such file"},
+		{"a folder for a database that is not there", filepath.Join(t.TempDir(), "x", "import.db"), "testdata", "import.db: no such file or directory; choose a file in a folder that you may write to, with -db"},
+		{"a folder for a database", t.TempDir(), "testdata", "; choose a file in a folder that you may write to, with -db"},
 		{"no name", "", "testdata", "-db is empty"},
 	} {
 		var before map[string]string
@@ -424,6 +440,34 @@ func TestWhatIsNoRowsFaultNamesTheFolderOrTheTable(t *testing.T) {
 	}
 }
 
+func TestAFolderThatCannotBeWrittenIsNoRowsFault(t *testing.T) {
+	file := prepare(t, tables+indexes)
+	folder := filepath.Dir(file)
+	if err := os.Chmod(folder, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(folder, 0o700) })
+	if os.WriteFile(filepath.Join(folder, "probe"), nil, 0o600) == nil {
+		t.Skip("this user may write to every folder")
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"-db", file, "-data", "testdata"}, &out, &out)
+	if err == nil || !strings.HasPrefix(err.Error(), "cannot write beside "+file+": ") || strings.Contains(out.String(), "bad row") {
+		t.Errorf("run = %v, output %q; want that it cannot write beside %s, and no row", err, &out, file)
+	}
+}
+
+func TestOnlyWhatIsInARowIsItsFault(t *testing.T) {
+	for code, want := range map[sqlite3.ErrNo]bool{
+		sqlite3.ErrConstraint: true, sqlite3.ErrMismatch: true, sqlite3.ErrTooBig: true,
+		sqlite3.ErrReadonly: false, sqlite3.ErrCantOpen: false, sqlite3.ErrFull: false, sqlite3.ErrIoErr: false,
+	} {
+		if got := ofRow(sqlite3.Error{Code: code}); got != want {
+			t.Errorf("ofRow(%v) = %v; want %v", code, got, want)
+		}
+	}
+}
+
 func TestCtrlCLeavesNothingBehind(t *testing.T) {
 	for name, file := range map[string]string{
 		"new database":      dbFile(t),
@@ -437,8 +481,8 @@ func TestCtrlCLeavesNothingBehind(t *testing.T) {
 			// The first line of progress in order lines is the interrupt.
 			stderr := &stopper{at: "order_lines", stop: stop}
 			err := run(ctx, []string{"-db", file, "-rows", "30000"}, &stdout, stderr)
-			if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "interrupted: ") {
-				t.Errorf("run = %v; want an error that begins with interrupted and matches %v", err, context.Canceled)
+			if !errors.Is(err, errInterrupted) {
+				t.Errorf("run = %v; want %v", err, errInterrupted)
 			}
 			if stdout.Len() > 0 {
 				t.Errorf("run prints %q; want nothing", &stdout)
@@ -509,8 +553,20 @@ func TestBadFlagsPrintTheUsage(t *testing.T) {
 			}
 		}
 	}
-	if err := run(t.Context(), []string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
+	var usage bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &usage); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("run(-h) = %v; want %v", err, flag.ErrHelp)
+	}
+	wantNarrow(t, usage.String())
+}
+
+// wantNarrow checks that a text fits in a terminal of 80 columns.
+func wantNarrow(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(strings.ReplaceAll(text, "    \t", "        ")) {
+		if utf8.RuneCountInString(line) > 80 { // and the newline is one
+			t.Errorf("the line %q is wider than 79 columns", line)
+		}
 	}
 }
 

@@ -59,8 +59,8 @@ type (
 	}
 )
 
-// A dataset is one folder of input. Customers and products are read and
-// checked; orders are turned into values one by one, when their turn comes.
+// A dataset is one folder of input. Customers and products are read and checked;
+// orders are turned into values one by one, by order.
 type dataset struct {
 	source    string // for people
 	customers []customer
@@ -228,6 +228,23 @@ func orderNumber(r row) (int64, bool) {
 	}
 	number, err := strconv.ParseInt(r.fields[i], 10, 64)
 	return number, err == nil && isDigits(r.fields[i])
+}
+
+// check turns the rows of all orders into values once, and returns their sums. So
+// every mistake in the files is found before anything is written.
+func (d *dataset) check() (sum totals, err error) {
+	for i, rows := range d.orders {
+		o, err := d.order(i)
+		if err != nil {
+			return totals{}, err
+		}
+		total, fits := sum.total.plus(o.Total)
+		if !fits {
+			return totals{}, rows.order.errorf("with order %d the total of all orders is too large", o.Number)
+		}
+		sum = totals{orders: sum.orders + 1, lines: sum.lines + int64(len(o.Lines)), total: total}
+	}
+	return sum, nil
 }
 
 // order turns the rows of order i into values. The error names file and line.

@@ -29,12 +29,13 @@
 // it wrote. It never changes rows of an earlier run: each run is an import of its
 // own, with new keys, and checks the finished imports before it as well.
 //
-// A row that cannot be read ends the run with exit code 1 and an error that
-// names file and line. Orders before it stay, its own order is not written, and
-// the import stays marked as unfinished. Customers and products are read first:
-// a bad row there, or a file that is no CSV, ends the run before anything of it
-// is written. Ctrl-C ends the run in the same way, with the current order rolled
-// back. Bad flags are exit code 2.
+// All files are read and checked first. A row that cannot be read ends the run with
+// exit code 1 and an error that names file and line. Then nothing is written, and a
+// database that was not there before is not there.
+//
+// Ctrl-C ends the run with exit code 130. Orders before it stay, the current one is
+// rolled back, and the import stays marked as unfinished. An error of the database
+// does the same, with exit code 1. Bad flags are exit code 2.
 //
 // # Under which conditions
 //

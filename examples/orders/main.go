@@ -25,6 +25,9 @@ func main() {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage): // has been said, with the usage
 		os.Exit(2)
+	case errors.Is(err, errInterrupted):
+		_, _ = fmt.Fprintln(os.Stderr, "orders:", err)
+		os.Exit(130) // what a shell reports for a program that Ctrl-C has ended
 	default:
 		_, _ = fmt.Fprintln(os.Stderr, "orders:", err)
 		os.Exit(1)
@@ -34,13 +37,21 @@ func main() {
 // errUsage stands for flags that are wrong. What is wrong is on stderr already.
 var errUsage = errors.New("bad usage")
 
+// errInterrupted is the outcome after Ctrl-C, whatever the drivers said to it. What
+// stays in the file is on stderr already.
+var errInterrupted = errors.New("interrupted")
+
 // run is the whole program, with everything that a test wants to hand in.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("orders", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	folder := flags.String("data", "", "read customers.csv, products.csv, orders.csv and order-details.csv from `folder` (default: a built-in sample)")
-	path := flags.String("db", "orders.db", "write to this SQLite `file`; created if it is not there, added to if it is")
-	worker := flags.Int64("worker", 1, "worker `number` in the keys; processes that write at the same time need different ones")
+	folder := flags.String("data", "", `read customers.csv, products.csv, orders.csv and
+order-details.csv from this `+"`folder`"+` (default: a built-in
+sample)`)
+	path := flags.String("db", "orders.db", `write to this SQLite `+"`file`"+`; it is created if it is not there,
+and a run adds an import to those in it`)
+	worker := flags.Int64("worker", 1, `worker `+"`number`"+` in the keys; processes that write at the same
+time need different ones`)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
@@ -53,7 +64,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return errUsage
 	}
 
-	defer func() { err = interrupted(ctx, err) }()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = errInterrupted
+		}
+	}()
+
+	// All input is checked before the database is touched: a bad row leaves nothing
+	// behind.
+	data, err := openData(*folder)
+	if err != nil {
+		return err
+	}
+	sum, err := data.check()
+	if err != nil {
+		return err
+	}
 
 	// One generator for the whole program, made once at the start. It needs a
 	// worker number that no other running process has; nothing is guessed from
@@ -80,16 +106,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	stores := []store{viaGORM, viaSqlx}
 
-	data, err := openData(*folder)
-	if err != nil {
-		return err
-	}
-	sum, err := importAll(ctx, data, stores, newProgress(stdout, len(data.orders)), stderr)
+	err = importAll(ctx, data, sum, stores, newProgress(stdout, len(data.orders)), stderr)
 	if err != nil {
 		return err
 	}
 
 	checked, err := verifyAll(ctx, db, stores, data)
+	if ctx.Err() != nil {
+		_, _ = fmt.Fprintln(stderr, "Stopped. All orders are written and stay. They are not verified.")
+	}
 	if err != nil {
 		return fmt.Errorf("verifying %s: %w", *path, err)
 	}
@@ -102,24 +127,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return result.print(stdout)
 }
 
-// interrupted makes an error that came from the end of ctx say so. The drivers
-// do not always: a statement after the rollback only knows that the transaction
-// is over.
-func interrupted(ctx context.Context, err error) error {
-	cause := ctx.Err()
-	if err == nil || cause == nil {
-		return err
-	}
-	if errors.Is(err, cause) {
-		return fmt.Errorf("interrupted: %w", err)
-	}
-	return fmt.Errorf("interrupted: %w: %w", cause, err)
-}
-
 // importAll writes the data through every store, order by order, so that at any
-// time they are at most one order apart. The first error ends it; stderr is
-// then told what stays.
-func importAll(ctx context.Context, d *dataset, stores []store, p *progress, stderr io.Writer) (sum totals, err error) {
+// time they are at most one order apart. sum is what check has returned. The first
+// error ends it; stderr is then told what stays.
+func importAll(ctx context.Context, d *dataset, sum totals, stores []store, p *progress, stderr io.Writer) (err error) {
 	written := make([]int, len(stores))
 	defer func() {
 		p.clear()
@@ -136,33 +147,28 @@ func importAll(ctx context.Context, d *dataset, stores []store, p *progress, std
 
 	for _, s := range stores {
 		if err := s.begin(ctx, d); err != nil {
-			return totals{}, fmt.Errorf("%s: %w", s.name(), err)
+			return fmt.Errorf("%s: %w", s.name(), err)
 		}
 	}
 	for i := range d.orders {
-		// The row is read before its transaction begins: nothing of a bad order
-		// is ever sent, and a transaction lasts no longer than its SQL.
+		// Read before the transaction begins, so that a transaction lasts no longer
+		// than its SQL.
 		o, err := d.order(i)
 		if err != nil {
-			return totals{}, err
-		}
-		total, fits := sum.total.plus(o.Total)
-		if !fits {
-			return totals{}, d.orders[i].order.errorf("with order %d the total of all orders is too large", o.Number)
+			return err
 		}
 		for j, s := range stores {
 			if err := s.write(ctx, o); err != nil {
-				return totals{}, fmt.Errorf("%s: order %d: %w", s.name(), o.Number, err)
+				return fmt.Errorf("%s: order %d: %w", s.name(), o.Number, err)
 			}
 			written[j]++
 		}
-		sum = totals{orders: sum.orders + 1, lines: sum.lines + int64(len(o.Lines)), total: total}
 		p.show(i + 1)
 	}
 	for _, s := range stores {
 		if err := s.finish(ctx, sum); err != nil {
-			return totals{}, fmt.Errorf("%s: %w", s.name(), err)
+			return fmt.Errorf("%s: %w", s.name(), err)
 		}
 	}
-	return sum, nil
+	return nil
 }

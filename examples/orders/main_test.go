@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/types"
@@ -277,18 +278,13 @@ func TestNorthwindIsStoredWhole(t *testing.T) {
 	}
 }
 
-// A bad row, and what may be left of the import that met it.
+// A bad row, and the error that it leads to.
 type badRow struct {
 	name string
 	// edit changes the sample.
 	file string
 	edit func(lines []string) []string
 	want string // error
-	// written is how many orders are before the bad one, -1 where the import
-	// does not even begin.
-	written int
-	// order is the number that must not be found.
-	order int
 }
 
 // replace edits one line (1 is the header) by replacing text that is in it.
@@ -304,142 +300,129 @@ func replace(line int, old, new string) func([]string) []string {
 
 var badRows = []badRow{
 	// order-details.csv:17 is "5007,2,19.95,15,0.1", line 18 the second of that order.
-	{"unknown product", detailsFile, replace(17, "5007,2,", "5007,999,"), "order-details.csv:17: product 999 is not in products.csv", 6, 5007},
-	{"unknown product in the last line of an order", detailsFile, replace(18, "5007,9,", "5007,999,"), "order-details.csv:18: product 999 is not in products.csv", 6, 5007},
-	{"product is no number", detailsFile, replace(17, "5007,2,", "5007,two,"), `order-details.csv:17: productID "two" is not a whole number from 1 to 2147483647`, 6, 5007},
-	{"product is NULL", detailsFile, replace(17, "5007,2,", "5007,NULL,"), "order-details.csv:17: productID is NULL", 6, 5007},
-	{"quantity is no number", detailsFile, replace(17, ",15,", ",many,"), `order-details.csv:17: quantity "many" is not a whole number from 1 to 100000`, 6, 5007},
-	{"quantity is a fraction", detailsFile, replace(17, ",15,", ",1.5,"), `order-details.csv:17: quantity "1.5" is not a whole number from 1 to 100000`, 6, 5007},
-	{"quantity is zero", detailsFile, replace(17, ",15,", ",0,"), `order-details.csv:17: quantity "0" is not a whole number from 1 to 100000`, 6, 5007},
-	{"quantity is negative", detailsFile, replace(17, ",15,", ",-15,"), `order-details.csv:17: quantity "-15" is not a whole number from 1 to 100000`, 6, 5007},
-	{"quantity has a sign", detailsFile, replace(17, ",15,", ",+15,"), `order-details.csv:17: quantity "+15" is not a whole number from 1 to 100000`, 6, 5007},
-	{"quantity is too large", detailsFile, replace(17, ",15,", ",100001,"), `order-details.csv:17: quantity "100001" is not a whole number from 1 to 100000`, 6, 5007},
-	{"quantity does not fit 64 bits", detailsFile, replace(17, ",15,", ",99999999999999999999,"), `order-details.csv:17: quantity "99999999999999999999" is not a whole number from 1 to 100000`, 6, 5007},
-	{"price is no number", detailsFile, replace(17, "19.95", "dear"), `order-details.csv:17: unitPrice "dear" is not an amount from 0.00 to 1000000.00: not a decimal number`, 6, 5007},
-	{"price has three decimals", detailsFile, replace(17, "19.95", "19.955"), `order-details.csv:17: unitPrice "19.955" is not an amount from 0.00 to 1000000.00: more than two decimals`, 6, 5007},
-	{"price has an exponent", detailsFile, replace(17, "19.95", "1e3"), `order-details.csv:17: unitPrice "1e3" is not an amount from 0.00 to 1000000.00: not a decimal number`, 6, 5007},
-	{"price is too large", detailsFile, replace(17, "19.95", "1000000.01"), `order-details.csv:17: unitPrice "1000000.01" is not an amount from 0.00 to 1000000.00: too large`, 6, 5007},
-	{"discount is no number", detailsFile, replace(17, "0.1", "10%"), `order-details.csv:17: discount "10%" is not a fraction from 0 to 1: not a decimal number`, 6, 5007},
-	{"discount is more than one", detailsFile, replace(17, "0.1", "1.01"), `order-details.csv:17: discount "1.01" is not a fraction from 0 to 1: too large`, 6, 5007},
-	{"discount is finer than a percent", detailsFile, replace(17, "0.1", "0.125"), `order-details.csv:17: discount "0.125" is not a fraction from 0 to 1: more than two decimals`, 6, 5007},
-	{"line with too few fields", detailsFile, replace(18, ",1,0", ",1"), "order-details.csv:18: 4 fields, the header has 5 columns", 6, 5007},
-	{"first line of an order with too few fields", detailsFile, replace(17, ",15,0.1", ",15"), "order-details.csv:17: 4 fields, the header has 5 columns", 6, 5007},
-	{"line with too many fields", detailsFile, replace(18, ",1,0", ",1,0,0"), "order-details.csv:18: 6 fields, the header has 5 columns", 6, 5007},
-	{"line with an unknown order", detailsFile, replace(18, "5007,", "5999,"), "order-details.csv:18: order 5999 is not in orders.csv", 6, 5007},
-	{"line whose order is no number", detailsFile, replace(18, "5007,", "5OO7,"), `order-details.csv:18: orderID "5OO7" is not a whole number from 1 to 9223372036854775807`, 6, 5007},
-	{"line whose order has a sign", detailsFile, replace(18, "5007,", "+5007,"), `order-details.csv:18: orderID "+5007" is not a whole number from 1 to 9223372036854775807`, 6, 5007},
-	{"line of order zero", detailsFile, replace(18, "5007,", "0,"), `order-details.csv:18: orderID "0" is not a whole number from 1 to 9223372036854775807`, 6, 5007},
-	{"line without its order", detailsFile, replace(18, "5007,", ""), "order-details.csv:18: 4 fields, the header has 5 columns", 6, 5007},
-	{"line that is not UTF-8", detailsFile, replace(18, ",1,0", ",1,\xff"), "order-details.csv:18: text is not UTF-8", 6, 5007},
+	{"unknown product", detailsFile, replace(17, "5007,2,", "5007,999,"), "order-details.csv:17: product 999 is not in products.csv"},
+	{"unknown product in the last line of an order", detailsFile, replace(18, "5007,9,", "5007,999,"), "order-details.csv:18: product 999 is not in products.csv"},
+	{"product is no number", detailsFile, replace(17, "5007,2,", "5007,two,"), `order-details.csv:17: productID "two" is not a whole number from 1 to 2147483647`},
+	{"product is NULL", detailsFile, replace(17, "5007,2,", "5007,NULL,"), "order-details.csv:17: productID is NULL"},
+	{"quantity is no number", detailsFile, replace(17, ",15,", ",many,"), `order-details.csv:17: quantity "many" is not a whole number from 1 to 100000`},
+	{"quantity is a fraction", detailsFile, replace(17, ",15,", ",1.5,"), `order-details.csv:17: quantity "1.5" is not a whole number from 1 to 100000`},
+	{"quantity is zero", detailsFile, replace(17, ",15,", ",0,"), `order-details.csv:17: quantity "0" is not a whole number from 1 to 100000`},
+	{"quantity is negative", detailsFile, replace(17, ",15,", ",-15,"), `order-details.csv:17: quantity "-15" is not a whole number from 1 to 100000`},
+	{"quantity has a sign", detailsFile, replace(17, ",15,", ",+15,"), `order-details.csv:17: quantity "+15" is not a whole number from 1 to 100000`},
+	{"quantity is too large", detailsFile, replace(17, ",15,", ",100001,"), `order-details.csv:17: quantity "100001" is not a whole number from 1 to 100000`},
+	{"quantity does not fit 64 bits", detailsFile, replace(17, ",15,", ",99999999999999999999,"), `order-details.csv:17: quantity "99999999999999999999" is not a whole number from 1 to 100000`},
+	{"price is no number", detailsFile, replace(17, "19.95", "dear"), `order-details.csv:17: unitPrice "dear" is not an amount from 0.00 to 1000000.00: not a decimal number`},
+	{"price has three decimals", detailsFile, replace(17, "19.95", "19.955"), `order-details.csv:17: unitPrice "19.955" is not an amount from 0.00 to 1000000.00: more than two decimals`},
+	{"price has an exponent", detailsFile, replace(17, "19.95", "1e3"), `order-details.csv:17: unitPrice "1e3" is not an amount from 0.00 to 1000000.00: not a decimal number`},
+	{"price is too large", detailsFile, replace(17, "19.95", "1000000.01"), `order-details.csv:17: unitPrice "1000000.01" is not an amount from 0.00 to 1000000.00: too large`},
+	{"discount is no number", detailsFile, replace(17, "0.1", "10%"), `order-details.csv:17: discount "10%" is not a fraction from 0 to 1: not a decimal number`},
+	{"discount is more than one", detailsFile, replace(17, "0.1", "1.01"), `order-details.csv:17: discount "1.01" is not a fraction from 0 to 1: too large`},
+	{"discount is finer than a percent", detailsFile, replace(17, "0.1", "0.125"), `order-details.csv:17: discount "0.125" is not a fraction from 0 to 1: more than two decimals`},
+	{"line with too few fields", detailsFile, replace(18, ",1,0", ",1"), "order-details.csv:18: 4 fields, the header has 5 columns"},
+	{"first line of an order with too few fields", detailsFile, replace(17, ",15,0.1", ",15"), "order-details.csv:17: 4 fields, the header has 5 columns"},
+	{"line with too many fields", detailsFile, replace(18, ",1,0", ",1,0,0"), "order-details.csv:18: 6 fields, the header has 5 columns"},
+	{"line with an unknown order", detailsFile, replace(18, "5007,", "5999,"), "order-details.csv:18: order 5999 is not in orders.csv"},
+	{"line whose order is no number", detailsFile, replace(18, "5007,", "5OO7,"), `order-details.csv:18: orderID "5OO7" is not a whole number from 1 to 9223372036854775807`},
+	{"line whose order has a sign", detailsFile, replace(18, "5007,", "+5007,"), `order-details.csv:18: orderID "+5007" is not a whole number from 1 to 9223372036854775807`},
+	{"line of order zero", detailsFile, replace(18, "5007,", "0,"), `order-details.csv:18: orderID "0" is not a whole number from 1 to 9223372036854775807`},
+	{"line without its order", detailsFile, replace(18, "5007,", ""), "order-details.csv:18: 4 fields, the header has 5 columns"},
+	{"line that is not UTF-8", detailsFile, replace(18, ",1,0", ",1,\xff"), "order-details.csv:18: text is not UTF-8"},
 
 	// orders.csv:8 is order 5007.
-	{"unknown customer", ordersFile, replace(8, "FJORD", "FJARD"), "orders.csv:8: customer FJARD is not in customers.csv", 6, 5007},
-	{"customer is NULL", ordersFile, replace(8, "FJORD", "NULL"), "orders.csv:8: customerID is NULL", 6, 5007},
-	{"order number is no number", ordersFile, replace(8, "5007", "5OO7"), `orders.csv:8: orderID "5OO7" is not a whole number from 1 to 9223372036854775807`, 6, 5007},
-	{"order with too few fields", ordersFile, replace(8, ",Norway", ""), "orders.csv:8: 13 fields, the header has 14 columns", 6, 5007},
-	{"order with a torn address and too few fields", ordersFile, replace(2, ",France", ""), "orders.csv:2: 13 fields, the header has 14 columns", 0, 5001},
-	{"order with too many fields", ordersFile, replace(8, ",Norway", ",Norway,Norway"), "orders.csv:8: 15 fields, the header has 14 columns", 6, 5007},
-	{"bad date", ordersFile, replace(8, "2024-03-07", "2024-02-30"), `orders.csv:8: orderDate "2024-02-30 00:00:00.000" is not a date like 1996-07-04 00:00:00.000`, 6, 5007},
-	{"bad optional date", ordersFile, replace(8, "2024-03-17", "soon"), `orders.csv:8: shippedDate "soon 00:00:00.000" is not a date like 1996-07-04 00:00:00.000`, 6, 5007},
-	{"date is NULL", ordersFile, replace(8, "2024-03-07 00:00:00.000", "NULL"), "orders.csv:8: orderDate is NULL", 6, 5007},
-	{"freight is no number", ordersFile, replace(8, "56.87", "heavy"), `orders.csv:8: freight "heavy" is not an amount from 0.00 to 1000000.00: not a decimal number`, 6, 5007},
-	{"order number there twice", ordersFile, replace(20, "5019,", "5007,"), "orders.csv:20: order 5007 is in line 8 already", 6, 5007},
+	{"unknown customer", ordersFile, replace(8, "FJORD", "FJARD"), "orders.csv:8: customer FJARD is not in customers.csv"},
+	{"customer is NULL", ordersFile, replace(8, "FJORD", "NULL"), "orders.csv:8: customerID is NULL"},
+	{"order number is no number", ordersFile, replace(8, "5007", "5OO7"), `orders.csv:8: orderID "5OO7" is not a whole number from 1 to 9223372036854775807`},
+	{"order with too few fields", ordersFile, replace(8, ",Norway", ""), "orders.csv:8: 13 fields, the header has 14 columns"},
+	{"order with a torn address and too few fields", ordersFile, replace(2, ",France", ""), "orders.csv:2: 13 fields, the header has 14 columns"},
+	{"order with too many fields", ordersFile, replace(8, ",Norway", ",Norway,Norway"), "orders.csv:8: 15 fields, the header has 14 columns"},
+	{"bad date", ordersFile, replace(8, "2024-03-07", "2024-02-30"), `orders.csv:8: orderDate "2024-02-30 00:00:00.000" is not a date like 1996-07-04 00:00:00.000`},
+	{"bad optional date", ordersFile, replace(8, "2024-03-17", "soon"), `orders.csv:8: shippedDate "soon 00:00:00.000" is not a date like 1996-07-04 00:00:00.000`},
+	{"date is NULL", ordersFile, replace(8, "2024-03-07 00:00:00.000", "NULL"), "orders.csv:8: orderDate is NULL"},
+	{"freight is no number", ordersFile, replace(8, "56.87", "heavy"), `orders.csv:8: freight "heavy" is not an amount from 0.00 to 1000000.00: not a decimal number`},
+	{"order number there twice", ordersFile, replace(20, "5019,", "5007,"), "orders.csv:20: order 5007 is in line 8 already"},
 
-	// Customers and products come first: nothing is written.
-	{"column missing", detailsFile, replace(1, "discount", "rebate"), "order-details.csv:1: column discount is missing", -1, 0},
-	{"column there twice", ordersFile, replace(1, "shipVia", "freight"), "orders.csv:1: column freight is there twice", -1, 0},
-	{"file is empty", ordersFile, func([]string) []string { return nil }, "orders.csv:1: the file is empty, want a line of column names", -1, 0},
-	{"lines but no orders", ordersFile, func(l []string) []string { return l[:1] }, "order-details.csv:2: its order is not in orders.csv, which has no orders", -1, 0},
-	{"quote in a field", detailsFile, replace(18, ",1,0", `,1,0"`), `order-details.csv:18: bare " in non-quoted-field`, -1, 0},
-	{"customer with too few fields", customersFile, replace(3, ",France", ""), "customers.csv:3: 10 fields, the header has 11 columns", -1, 0},
-	{"customer twice", customersFile, replace(3, "BRICO", "AALTO"), "customers.csv:3: customer AALTO is in line 2 already", -1, 0},
-	{"customer without code", customersFile, replace(3, "BRICO", ""), "customers.csv:3: customerID is NULL", -1, 0},
-	{"product twice", productsFile, replace(3, "2,", "1,"), "products.csv:3: product 1 is in line 2 already", -1, 0},
-	{"product price is no number", productsFile, replace(3, "19.95", "NaN"), `products.csv:3: unitPrice "NaN" is not an amount from 0.00 to 1000000.00: not a decimal number`, -1, 0},
+	{"column missing", detailsFile, replace(1, "discount", "rebate"), "order-details.csv:1: column discount is missing"},
+	{"column there twice", ordersFile, replace(1, "shipVia", "freight"), "orders.csv:1: column freight is there twice"},
+	{"file is empty", ordersFile, func([]string) []string { return nil }, "orders.csv:1: the file is empty, want a line of column names"},
+	{"lines but no orders", ordersFile, func(l []string) []string { return l[:1] }, "order-details.csv:2: its order is not in orders.csv, which has no orders"},
+	{"quote in a field", detailsFile, replace(18, ",1,0", `,1,0"`), `order-details.csv:18: bare " in non-quoted-field`},
+	{"customer with too few fields", customersFile, replace(3, ",France", ""), "customers.csv:3: 10 fields, the header has 11 columns"},
+	{"customer twice", customersFile, replace(3, "BRICO", "AALTO"), "customers.csv:3: customer AALTO is in line 2 already"},
+	{"customer without code", customersFile, replace(3, "BRICO", ""), "customers.csv:3: customerID is NULL"},
+	{"product twice", productsFile, replace(3, "2,", "1,"), "products.csv:3: product 1 is in line 2 already"},
+	{"product price is no number", productsFile, replace(3, "19.95", "NaN"), `products.csv:3: unitPrice "NaN" is not an amount from 0.00 to 1000000.00: not a decimal number`},
 }
 
-func TestABadRowIsNamedAndNothingOfItsOrderIsWritten(t *testing.T) {
+func TestABadRowIsNamedAndNothingIsWritten(t *testing.T) {
+	used := dbFile(t)
+	runOK(t, used)
 	for _, bad := range badRows {
 		t.Run(bad.name, func(t *testing.T) {
 			files := sampleFiles(t)
 			lines := bad.edit(strings.Split(files[bad.file], "\n"))
 			files[bad.file] = strings.Join(lines, "\n")
-			dir, file := folder(t, files), dbFile(t)
-			var stdout, stderr bytes.Buffer
-			err := run(t.Context(), []string{"-db", file, "-data", dir}, &stdout, &stderr)
-			if err == nil || err.Error() != bad.want {
-				t.Fatalf("run = %v; want %s", err, bad.want)
-			}
-			if stdout.Len() > 0 {
-				t.Errorf("run prints %q; want nothing", &stdout)
-			}
-
-			db := raw(t, file)
-			imports, orders := int64(1), int64(bad.written)
-			note := fmt.Sprintf("Stopped. Of 25 orders, %d through GORM and %d through sqlx are written and stay.", orders, orders)
-			if bad.written < 0 {
-				imports, orders, note = 0, 0, ""
-			}
-			if got := stderr.String(); !strings.HasPrefix(got, note) || (note == "") != (got == "") {
-				t.Errorf("stderr = %q; want %q", got, note)
-			}
-			for _, p := range []string{"gorm_", "sqlx_"} {
-				wantNumber(t, db, imports, "SELECT count(*) FROM "+p+"imports")
-				wantNumber(t, db, imports, "SELECT count(*) FROM "+p+"imports WHERE finished_at IS NULL")
-				wantNumber(t, db, orders, "SELECT count(*) FROM "+p+"orders")
-				wantNumber(t, db, 0, "SELECT count(*) FROM "+p+"orders WHERE number = ?", bad.order)
-				// Lines 2 to 16 of order-details.csv belong to the six orders
-				// before 5007.
-				want := int64(0)
-				if orders == 6 {
-					want = 15
-				}
-				wantNumber(t, db, want, "SELECT count(*) FROM "+p+"order_items")
-			}
+			wantRefused(t, used, files, bad.want)
 		})
+	}
+}
+
+// wantRefused runs the program on files that it must not import, with a database
+// that is not there and with one that is, used.
+func wantRefused(t *testing.T, used string, files map[string]string, want string) {
+	t.Helper()
+	dir, fresh := folder(t, files), dbFile(t)
+	before := dump(t, raw(t, used))
+	for _, file := range []string{fresh, used} {
+		var stdout, stderr bytes.Buffer
+		err := run(t.Context(), []string{"-db", file, "-data", dir}, &stdout, &stderr)
+		if err == nil || err.Error() != want {
+			t.Errorf("run = %v; want %s", err, want)
+		}
+		if stdout.Len()+stderr.Len() > 0 {
+			t.Errorf("run prints %q and %q; want nothing", &stdout, &stderr)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(fresh)); err != nil || len(left) > 0 {
+		t.Errorf("beside the database that was not there are %v, %v; want nothing", left, err)
+	}
+	if after := dump(t, raw(t, used)); !slices.Equal(after, before) {
+		t.Errorf("the database that was there has %d rows; want the %d of before", len(after), len(before))
 	}
 }
 
 func TestALineThatMayHaveLostItsOrderStopsBothNeighbours(t *testing.T) {
-	// The first line of 5007 says 5999: it stands between 5006 and 5007. Each
-	// of them comes first in one of two inputs.
-	for _, tt := range []struct {
-		name     string
-		backward bool
-		written  int64
-	}{
-		{"the order above comes first", false, 5},          // 5001..5005
-		{"the order below comes first", true, 5025 - 5007}, // 5025..5008
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			files := sampleFiles(t)
-			files[detailsFile] = strings.Replace(files[detailsFile], "5007,2,", "5999,2,", 1)
-			if tt.backward {
-				lines := strings.Split(strings.TrimSpace(files[ordersFile]), "\n")
-				slices.Reverse(lines[1:])
-				files[ordersFile] = strings.Join(lines, "\n")
-			}
-			file := dbFile(t)
-			var out bytes.Buffer
-			err := run(t.Context(), []string{"-db", file, "-data", folder(t, files)}, &out, &out)
-			if want := "order-details.csv:17: order 5999 is not in orders.csv"; err == nil || err.Error() != want {
-				t.Fatalf("run = %v; want %s", err, want)
-			}
-			for _, p := range []string{"gorm_", "sqlx_"} {
-				wantNumber(t, raw(t, file), tt.written, "SELECT count(*) FROM "+p+"orders")
-				wantNumber(t, raw(t, file), 0, "SELECT count(*) FROM "+p+"orders WHERE number IN (5006, 5007)")
-			}
-		})
+	used := dbFile(t)
+	runOK(t, used)
+	// The first line of 5007 says 5999: it stands between 5006 and 5007.
+	d := sampleData(t)
+	index := slices.IndexFunc(d.orders, func(o orderRows) bool { return o.order.fields[0] == "5007" })
+	files := sampleFiles(t)
+	files[detailsFile] = strings.Replace(files[detailsFile], "5007,2,", "5999,2,", 1)
+	d, err := openData(folder(t, files))
+	if err != nil {
+		t.Fatal(err)
 	}
+	for i := range d.orders {
+		_, err := d.order(i)
+		if i != index-1 && i != index {
+			if err != nil {
+				t.Errorf("order(%d) = %v; want nil", i, err)
+			}
+		} else if want := "order-details.csv:17: order 5999 is not in orders.csv"; err == nil || err.Error() != want {
+			t.Errorf("order(%d) = %v; want %s", i, err, want)
+		}
+	}
+	wantRefused(t, used, files, "order-details.csv:17: order 5999 is not in orders.csv")
 }
 
 func TestARunAfterAFailedOneIsVerifiedAndTheFailedOneStaysUnfinished(t *testing.T) {
 	file := dbFile(t)
-	files := sampleFiles(t)
-	files[detailsFile] = strings.Replace(files[detailsFile], "5007,2,", "5007,999,", 1)
-	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-db", file, "-data", folder(t, files)}, &out, &out); err == nil {
-		t.Fatal("run on bad data = nil; want an error")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var stderr bytes.Buffer
+	out := terminal{&stopper{Buffer: &bytes.Buffer{}, at: "order 6 of", stop: stop}}
+	if err := run(ctx, []string{"-db", file}, out, &stderr); !errors.Is(err, errInterrupted) {
+		t.Fatalf("run = %v; want %v", err, errInterrupted)
 	}
 	if got, want := runOK(t, file), "(GORM 1, sqlx 1)"; !strings.Contains(got, want) {
 		t.Errorf("run prints %q; want it to contain %q", got, want)
@@ -567,6 +550,7 @@ func TestBadFlagsPrintTheUsage(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, &stdout, &stderr); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("run(-h) = %v; want %v", err, flag.ErrHelp)
 	}
+	wantNarrow(t, stderr.String())
 }
 
 func TestExitCodes(t *testing.T) {
@@ -581,7 +565,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"-db", dbFile(t)}, 0, ""},
 		{[]string{"-h"}, 0, "Usage of orders"},
 		{[]string{"-nonsense"}, 2, "Usage of orders"},
-		{[]string{"-db", dbFile(t), "-data", bad}, 1, "\norders: order-details.csv:17: product 999 is not in products.csv\n"},
+		{[]string{"-db", dbFile(t), "-data", bad}, 1, "orders: order-details.csv:17: product 999 is not in products.csv\n"},
 		{[]string{"-db", dbFile(t), "-data", filepath.Join(bad, "nowhere")}, 1, "orders: "},
 		{[]string{"-db", t.TempDir()}, 1, "orders: "},
 		{[]string{"-db", ""}, 1, "orders: -db is empty"},
@@ -654,55 +638,87 @@ func TestOrdersAndLinesNeedNotBeSorted(t *testing.T) {
 // swap exchanges two texts that are in s.
 func swap(s, a, b string) string { return strings.NewReplacer(a, b, b, a).Replace(s) }
 
-func TestATotalThatDoesNotFitIsAnErrorBeforeTheOrderIsWritten(t *testing.T) {
+func TestATotalThatDoesNotFitIsAnErrorBeforeAnythingIsWritten(t *testing.T) {
+	used := dbFile(t)
+	runOK(t, used)
 	// One line is at most 10^15 of Money, and 9,223 of them fit.
 	line := "%d,1,1000000.00,100000,0\n"
 	for _, tt := range []struct {
 		name          string
 		first, second int // lines of 5001 and 5002
 		want          string
-		written       int64
 	}{
-		{"of one order", 1, 9224, "order-details.csv:9226: the total of order 5002 is too large", 1},
-		{"of all", 9223, 1, "orders.csv:3: with order 5002 the total of all orders is too large", 1},
+		{"of one order", 1, 9224, "order-details.csv:9226: the total of order 5002 is too large"},
+		{"of all", 9223, 1, "orders.csv:3: with order 5002 the total of all orders is too large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files := sampleFiles(t)
 			details, _, _ := strings.Cut(files[detailsFile], "\n")
 			files[detailsFile] = details + "\n" + strings.Repeat(fmt.Sprintf(line, 5001), tt.first) +
 				strings.Repeat(fmt.Sprintf(line, 5002), tt.second)
-			file := dbFile(t)
-			var out bytes.Buffer
-			err := run(t.Context(), []string{"-db", file, "-data", folder(t, files)}, &out, &out)
-			if err == nil || err.Error() != tt.want {
-				t.Errorf("run = %v; want %s", err, tt.want)
-			}
-			wantNumber(t, raw(t, file), tt.written, "SELECT count(*) FROM gorm_orders")
-			wantNumber(t, raw(t, file), tt.written, "SELECT count(*) FROM sqlx_orders")
+			wantRefused(t, used, files, tt.want)
 		})
 	}
 }
 
-func TestAnInterruptIsNamedWhateverTheDriverSays(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	if err := interrupted(ctx, sql.ErrTxDone); err == nil || err.Error() != sql.ErrTxDone.Error() {
-		t.Errorf("interrupted before the end of ctx = %v; want %v", err, sql.ErrTxDone)
-	}
-	stop()
-	for _, tt := range []struct {
-		err  error
-		want string
-	}{
-		{sql.ErrTxDone, "interrupted: context canceled: " + sql.ErrTxDone.Error()},
-		{fmt.Errorf("GORM: %w", context.Canceled), "interrupted: GORM: context canceled"},
+func TestAFileThatCannotBeWrittenIsNamedWithWhatToDo(t *testing.T) {
+	for file, want := range map[string]string{
+		filepath.Join(t.TempDir(), "x", "orders.db"): "cannot create ",
+		t.TempDir(): "cannot write to ",
 	} {
-		err := interrupted(ctx, tt.err)
-		if err == nil || err.Error() != tt.want || !errors.Is(err, context.Canceled) || !errors.Is(err, tt.err) {
-			t.Errorf("interrupted(%v) = %v; want %s", tt.err, err, tt.want)
+		var out bytes.Buffer
+		err := run(t.Context(), []string{"-db", file}, &out, &out)
+		if err == nil || !strings.HasPrefix(err.Error(), want+file+": ") || !strings.HasSuffix(err.Error(), "; choose a file in a folder that you may write to, with -db") {
+			t.Errorf("run -db %s = %v; want an error that begins with %q and says what to do", file, err, want+file)
 		}
 	}
-	if err := interrupted(ctx, nil); err != nil {
-		t.Errorf("interrupted(nil) = %v; want nil: the work was done", err)
+}
+
+func TestAFolderThatCannotBeWrittenIsNamedWithWhatToDo(t *testing.T) {
+	file := dbFile(t)
+	runOK(t, file)
+	// A folder where SQLite's log belongs stands for one that cannot be written, which
+	// root can.
+	if err := os.Mkdir(file+"-wal", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"-db", file}, &out, &out)
+	if err == nil || !strings.HasPrefix(err.Error(), "cannot write beside "+file+": ") {
+		t.Errorf("run = %v; want that it cannot write beside %s", err, file)
+	}
+}
+
+func TestAnInterruptBeforeTheFirstStatementLeavesNoFile(t *testing.T) {
+	file := dbFile(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var out bytes.Buffer
+	if err := run(ctx, []string{"-db", file}, &out, &out); !errors.Is(err, errInterrupted) {
+		t.Errorf("run = %v; want %v", err, errInterrupted)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("os.Stat(%s) = %v; want %v", file, err, fs.ErrNotExist)
+	}
+}
+
+func TestTheOutputFitsInATerminalOf80Columns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	wantNarrow(t, runOK(t, "orders.db"))
+	if dir := os.Getenv("SNOWKEY_NORTHWIND"); dir != "" {
+		out := runOK(t, "orders.db", "-data", dir)
+		_, report, _ := strings.Cut(out, "\n") // the first line has the name of the folder
+		wantNarrow(t, report)
+	}
+}
+
+// wantNarrow checks that a text fits in a terminal of 80 columns.
+func wantNarrow(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(strings.ReplaceAll(text, "    \t", "        ")) {
+		if utf8.RuneCountInString(line) > 80 { // and the newline is one
+			t.Errorf("the line %q is wider than 79 columns", line)
+		}
 	}
 }
 
@@ -726,8 +742,8 @@ func TestInterruptedRunKeepsWholeOrdersOnly(t *testing.T) {
 	// The progress line of order 9 is the interrupt.
 	out := terminal{&stopper{Buffer: &term, at: "order 9 of", stop: stop}}
 	err := run(ctx, []string{"-db", file}, out, &stderr)
-	if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "interrupted: ") {
-		t.Fatalf("run = %v; want an error that begins with interrupted and matches %v", err, context.Canceled)
+	if !errors.Is(err, errInterrupted) {
+		t.Fatalf("run = %v; want %v", err, errInterrupted)
 	}
 	if want := "Of 25 orders, 9 through GORM and 9 through sqlx are written and stay"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("stderr = %q; want it to contain %q", &stderr, want)

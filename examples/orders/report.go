@@ -26,9 +26,9 @@ type report struct {
 // closed pipe by one error.
 func (r *report) print(out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Wrote %s to %s, each order with its lines in one transaction:\n\n", r.data.source, r.file)
+	fmt.Fprintf(&text, "Wrote %s to %s,\neach order with its lines in one transaction:\n\n", r.data.source, r.file)
 
-	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', tabwriter.AlignRight)
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(name string, cells ...any) {
 		_, _ = fmt.Fprintf(table, "  %-5s\t%v\t%v\t%v\t%v\t%v\t%v\t\n", append([]any{name}, cells...)...)
 	}
@@ -59,7 +59,7 @@ func (r *report) print(out io.Writer) error {
 	}
 
 	if r.example != nil {
-		fmt.Fprintf(&text, "\nOrder %d as JSON, read through GORM. Keys are strings, because JavaScript would\nround the numbers. The total is without freight:\n\n", r.example.Number)
+		fmt.Fprintf(&text, "\nOrder %d as JSON, read through GORM. Keys are strings, because JavaScript\nwould round the numbers. The total is without freight:\n\n", r.example.Number)
 		order, err := json.MarshalIndent(r.example, "  ", "  ")
 		if err != nil {
 			return err

@@ -16,7 +16,11 @@ func imported(t *testing.T) (*sql.DB, []store, *dataset) {
 	}
 	stores, d := openStores(t, db), sampleData(t)
 	var stderr strings.Builder
-	if _, err := importAll(t.Context(), d, stores, newProgress(&stderr, 0), &stderr); err != nil {
+	sum, err := d.check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := importAll(t.Context(), d, sum, stores, newProgress(&stderr, 0), &stderr); err != nil {
 		t.Fatal(err)
 	}
 	return db, stores, d
@@ -110,7 +114,11 @@ func TestASpoiledEarlierImportIsSeen(t *testing.T) {
 			t.Run(prefix+" "+name, func(t *testing.T) {
 				db, stores, d := imported(t)
 				var stderr strings.Builder
-				if _, err := importAll(t.Context(), d, stores, newProgress(&stderr, 0), &stderr); err != nil {
+				sum, err := d.check()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := importAll(t.Context(), d, sum, stores, newProgress(&stderr, 0), &stderr); err != nil {
 					t.Fatal(err)
 				}
 				if got, err := countFinished(t.Context(), db, stores[i]); got != 2 || err != nil {

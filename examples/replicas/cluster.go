@@ -188,7 +188,7 @@ func (c *cluster) take(p *process, r report) {
 		if now, ok := p.now(); ok && now.Worker == r.Worker && now.Epoch == r.Epoch {
 			p.holds = false
 		}
-		c.say("%s (pid %d) has lost worker number %d: %s", p.name, p.pid, r.Worker, r.Why)
+		c.say("%s (pid %d) has lost worker number %d:\n%s", p.name, p.pid, r.Worker, r.Why)
 	case waiting:
 		c.say("%s (pid %d) waits: no time is reserved", p.name, p.pid)
 	case wrote:

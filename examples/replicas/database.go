@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -77,6 +79,24 @@ func openDatabase(p place) (*database, error) {
 
 // leasesFile is the SQLite file of the leases.
 func (p place) leasesFile() string { return p.File + "-leases" }
+
+// createFiles creates the SQLite files that are not there. Here the system says why a
+// file cannot be written. SQLite says less.
+func (p place) createFiles() error {
+	if p.Postgres != "" {
+		return nil
+	}
+	for _, name := range []string{p.File, p.leasesFile()} {
+		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+		if system := (*fs.PathError)(nil); errors.As(err, &system) {
+			return fmt.Errorf("cannot create or write to %s: %w; choose a file in a folder that you may write to, with -db", name, system.Err)
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // openSQLite opens a file. patience is how long a statement waits while another
 // process writes; sqllease needs none, it does its own waiting.

@@ -56,7 +56,7 @@
 // -db names, are not repeated either. Bad flags are exit code 2.
 //
 // Ctrl-C ends the run early: the replicas end in order, what they wrote is
-// checked, and the exit code is 1. No process is left behind: a replica ends when
+// checked, and the exit code is 130. No process is left behind: a replica ends when
 // its standard input does, as it does when the parent dies of whatever cause.
 //
 // # Under which conditions

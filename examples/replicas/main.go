@@ -39,6 +39,9 @@ func main() {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage): // has been said, with the usage
 		os.Exit(2)
+	case errors.Is(err, errInterrupted):
+		_, _ = fmt.Fprintln(os.Stderr, "replicas:", err)
+		os.Exit(130) // what a shell reports for a program that Ctrl-C has ended
 	default:
 		_, _ = fmt.Fprintln(os.Stderr, "replicas:", err)
 		os.Exit(1)
@@ -48,7 +51,8 @@ func main() {
 // errUsage stands for flags that are wrong. What is wrong is on stderr already.
 var errUsage = errors.New("bad usage")
 
-// errInterrupted is the outcome if ctx ended before the story did.
+// errInterrupted is the outcome if ctx ended before the story did, and all else was
+// well.
 var errInterrupted = errors.New("interrupted")
 
 // run is the parent: the whole program but for the replicas, with everything
@@ -68,6 +72,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		task.Place.File = filepath.Join(folder, "replicas.db")
 	}
 
+	if err := task.Place.createFiles(); err != nil {
+		return err
+	}
 	// Open until the end: SQLite tidies up when the last one closes a file, which
 	// would be in the way of a replica that opens it just then.
 	db, err := openDatabase(task.Place)
@@ -92,13 +99,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer cancel()
 	rows, err := db.read(ctx, task.Run)
 	if err != nil {
-		return errors.Join(told, fmt.Errorf("reading the rows back: %w", err))
+		return fmt.Errorf("reading the rows back: %w", err)
 	}
 	proof, err := verify(processes, rows)
 	if err != nil {
-		return errors.Join(told, fmt.Errorf("NOT PROVED: %w", err))
+		return fmt.Errorf("NOT PROVED: %w", err)
 	}
-	return errors.Join(told, proof.print(stdout, took))
+	if err := proof.print(stdout, took); err != nil {
+		return err
+	}
+	return told
 }
 
 // perform plays the story and returns the processes of it, all of which have
@@ -133,14 +143,19 @@ func perform(ctx context.Context, s story, task assignment, screen *screen) ([]*
 func parse(args []string, stderr io.Writer) (s story, task assignment, err error) {
 	flags := flag.NewFlagSet("replicas", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.IntVar(&s.replicas, "replicas", 4, "start this `many` replicas, 1 to 16")
-	flags.DurationVar(&s.length, "for", 12*time.Second, "run for this `long`: 2 s at least, and two windows with -stop")
-	flags.DurationVar(&s.window, "window", 3*time.Second, "the `time` that a lease reserves ahead, 3 s to 10 min")
+	flags.IntVar(&s.replicas, "replicas", 4, "the `number` of replicas, 1 to 16")
+	flags.DurationVar(&s.length, "for", 12*time.Second, "the `duration` of the run: at least 2s,\nand two windows with -stop")
+	flags.DurationVar(&s.window, "window", 3*time.Second, "the `duration` that a lease reserves ahead, 3s to 10m")
 	flags.BoolVar(&s.kill, "kill", true, "kill a replica and start it again")
-	flags.BoolVar(&s.pause, "stop", canPause, "stop a replica for longer than its window, and let it go on")
-	flags.IntVar(&task.Batch, "batch", 20, "rows `per` transaction, of which each replica makes ten a second; 1 to 1000")
-	flags.StringVar(&task.Place.File, "db", "", "use this SQLite `file`, and another with -leases after its name, and keep both; without it, files in a temporary folder are used and deleted")
-	flags.StringVar(&task.Place.Postgres, "postgres", "", "use the PostgreSQL server at this `URL` instead, and keep the tables "+eventsTable+", "+leasesTable+" and "+leasesTable+"_meta there")
+	flags.BoolVar(&s.pause, "stop", canPause, "stop a replica for longer than a window, and continue it")
+	flags.IntVar(&task.Batch, "batch", 20, `the number of `+"`rows`"+` per transaction, 1 to 1000; each replica makes
+ten transactions a second`)
+	flags.StringVar(&task.Place.File, "db", "", `use this SQLite `+"`file`"+`, and another with -leases after its name,
+and keep both; without it, files in a temporary folder are used
+and deleted`)
+	flags.StringVar(&task.Place.Postgres, "postgres", "", `use the PostgreSQL server at this `+"`URL`"+` instead, and keep the
+tables `+eventsTable+", "+leasesTable+` and
+`+leasesTable+"_meta there")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return s, task, err

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -82,19 +83,19 @@ func proves(t *testing.T, r ran, db *sql.DB) {
 	wanted := []string{
 		`\d s  KILLED r2 \(pid \d+, SIGKILL\)`,
 		// On a machine that starts no process within a window, it may have its own again.
-		`\d s  RESTARTED r2 as pid \d+, with worker number \d+(: \d+ was still reserved| again: the time reserved before was over)\n`,
+		`\d s  RESTARTED r2 as pid \d+, with worker number \d+(:\n +\d+ was still reserved| again:\n +the time reserved before was over)\n`,
 		`\n  No ID repeats: the processes reported \d+ IDs, and no two are equal.\n`,
 		`\n  Each ID has a worker number and a time that its process had reserved.\n`,
-		`\nreplica +pid +state +worker +epoch +reserved +IDs +last ID .*\nr1 +\d+ +running +\d+ +\d+ +\d\.\d s +\d+ +\d+ `,
+		`\nreplica +pid +state +worker +epoch +reserved +IDs +last ID\nr1 +\d+ +running +\d+ +\d+ +\d\.\d s +\d+ +\d+\n`,
 	}
 	processes := 5
 	if canPause {
 		processes++
 		wanted = append(wanted,
 			`\d s  STOPPED r3 \(pid \d+, SIGSTOP\)`,
-			`\d s  The time is over. r5, which is new, has asked for just this number and has it`,
-			`\d s  r3 \(pid \d+\) has lost worker number \d+: another lease has claimed its row.*\n`,
-			`\n  Worker number \d+: r3 had it for times before [\d:.]+ UTC, r5 for times from then on.\n`,
+			`\d s  The time is over. r5, which is new, has asked for just this number\n +and has it`,
+			`\d s  r3 \(pid \d+\) has lost worker number \d+:\n +another lease has claimed its\s+row.*\n`,
+			`\n  Worker number \d+: r3 had it for times before [\d:.]+ UTC,\n  r5 for times from then on.\n`,
 		)
 	}
 	for _, want := range wanted {
@@ -102,6 +103,7 @@ func proves(t *testing.T, r ran, db *sql.DB) {
 			t.Errorf("the program prints %s\nwant a match of %s", r.stdout, want)
 		}
 	}
+	wantNarrow(t, r.stdout)
 	found := regexp.MustCompile(`\n(\d+) processes wrote (\d+) rows in .*, with (\d+) worker numbers\.\n`).FindStringSubmatch(r.stdout)
 	if found == nil {
 		t.Fatalf("the program prints %s\nwant a summary", r.stdout)
@@ -236,11 +238,38 @@ func TestBadFlagsPrintTheUsage(t *testing.T) {
 			t.Errorf("run(%q) = %v, stderr %q; want %v, and %q with the usage", test.args, err, &stderr, errUsage, test.want)
 		}
 	}
-	if err := run(t.Context(), []string{"-h"}, new(bytes.Buffer), new(bytes.Buffer)); !errors.Is(err, flag.ErrHelp) {
+	var usage bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, new(bytes.Buffer), &usage); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("run(-h) = %v; want %v", err, flag.ErrHelp)
+	}
+	wantNarrow(t, usage.String())
+	for _, want := range []string{"-replicas number", "-for duration", "-window duration", "-batch rows", "-db file", "-postgres URL"} {
+		if !strings.Contains(usage.String(), want+"\n") {
+			t.Errorf("run(-h) prints %s; want %q in it", &usage, want)
+		}
 	}
 	if r := runProgram(t, "-nonsense"); r.code != 2 {
 		t.Errorf("replicas -nonsense exits with %d; want 2", r.code)
+	}
+}
+
+// wantNarrow checks that a text fits in a terminal of 80 columns.
+func wantNarrow(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(strings.ReplaceAll(text, "    \t", "        ")) {
+		if utf8.RuneCountInString(line) > 80 { // and the newline is one
+			t.Errorf("the line %q is wider than 79 columns", line)
+		}
+	}
+}
+
+func TestAFileThatCannotBeWrittenIsNamedWithWhatToDo(t *testing.T) {
+	for _, file := range []string{filepath.Join(t.TempDir(), "x", "replicas.db"), t.TempDir()} {
+		var out bytes.Buffer
+		err := run(t.Context(), append([]string{"-db", file}, short...), &out, &out)
+		if err == nil || !strings.HasPrefix(err.Error(), "cannot create or write to "+file+": ") || !strings.HasSuffix(err.Error(), "; choose a file in a folder that you may write to, with -db") {
+			t.Errorf("run -db %s = %v; want an error that names it and says what to do", file, err)
+		}
 	}
 }
 

@@ -115,8 +115,8 @@ func TestCtrlCEndsEveryReplicaAndStillChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := w.rest()
-	if got := w.stderr.String(); code != 1 || got != "replicas: interrupted\n" {
-		t.Errorf("exit code %d, stderr %q; want 1 and the word interrupted", code, got)
+	if got := w.stderr.String(); code != 130 || got != "replicas: interrupted\n" {
+		t.Errorf("exit code %d, stderr %q; want 130 and the word interrupted", code, got)
 	}
 	if want := "No ID repeats"; !strings.Contains(w.text.String(), want) {
 		t.Errorf("output = %s; want %q in it", &w.text, want)
@@ -142,8 +142,8 @@ func TestCtrlCWhileAReplicaIsStoppedEndsIt(t *testing.T) {
 	if err := w.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := w.rest(); code != 1 || !strings.Contains(w.text.String(), "No ID repeats") {
-		t.Errorf("exit code %d, stderr %q, output %s; want 1 and No ID repeats", code, &w.stderr, &w.text)
+	if code := w.rest(); code != 130 || !strings.Contains(w.text.String(), "No ID repeats") {
+		t.Errorf("exit code %d, stderr %q, output %s; want 130 and No ID repeats", code, &w.stderr, &w.text)
 	}
 	wantGone(t, w.pids(t))
 }

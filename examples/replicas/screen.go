@@ -48,11 +48,12 @@ const (
 	wrap       = "\x1b[?7h"
 )
 
-// say writes a line above the table.
+// say writes a line above the table. Further lines of the text stand below its first.
 func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.write(s.home() + fmt.Sprintf("%5.1f s  ", time.Since(s.begin).Seconds()) + fmt.Sprintf(format, args...) + "\n" + s.draw())
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\n         ")
+	s.write(s.home() + fmt.Sprintf("%5.1f s  %s\n", time.Since(s.begin).Seconds(), text) + s.draw())
 }
 
 // show replaces the table.
@@ -112,11 +113,12 @@ func (s *screen) keep(ctx context.Context, c *cluster, every time.Duration) {
 	}
 }
 
-// table returns the lines as text.
+// table returns the lines as text, and below them what the greatest ID says.
 func table(lines []line, now time.Time) string {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "replica\tpid\tstate\tworker\tepoch\treserved\tIDs\tlast ID\t= time, worker, sequence")
+	_, _ = fmt.Fprintln(w, "replica\tpid\tstate\tworker\tepoch\treserved\tIDs\tlast ID")
+	var greatest types.Snowflake
 	for _, l := range lines {
 		worker, epoch, ahead := "-", "-", "-"
 		if l.holds {
@@ -126,18 +128,22 @@ func table(lines []line, now time.Time) string {
 				ahead = seconds(d)
 			}
 		}
-		id, parts := "-", "-"
+		id := "-"
 		if l.last != 0 {
-			id, parts = l.last.String(), decoded(l.last)
+			id = l.last.String()
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.name, l.pid, l.state, worker, epoch, ahead, l.count, id, parts)
+		greatest = max(greatest, l.last)
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.name, l.pid, l.state, worker, epoch, ahead, l.count, id)
 	}
 	_ = w.Flush() // neither it nor what is written to it fails
+	if greatest != 0 {
+		fmt.Fprintf(&b, "%d = %s\n", greatest, decoded(greatest))
+	}
 	return b.String()
 }
 
 // decoded returns what an ID says.
 func decoded(id types.Snowflake) string {
 	p := layout.Parts(id)
-	return fmt.Sprintf("%s, %d, %d", p.Time.UTC().Format("15:04:05.000"), p.Worker, p.Sequence)
+	return fmt.Sprintf("%s UTC, worker %d, sequence %d", p.Time.UTC().Format("15:04:05.000"), p.Worker, p.Sequence)
 }

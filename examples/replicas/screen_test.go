@@ -34,6 +34,22 @@ func TestTableIsDrawnInPlaceOnATerminal(t *testing.T) {
 	}
 }
 
+func TestTheTableFitsInATerminalOf80Columns(t *testing.T) {
+	last := id(t, 1023, 42) + 4095
+	for _, s := range []state{restarted, resumed} {
+		wantNarrow(t, table([]line{{name: "r17", pid: 4194304, state: s, holds: true,
+			now: reservation{Worker: 1023, Epoch: 10, Until: ms(599_900)}, count: 12_000, last: last}}, noon))
+	}
+}
+
+func TestALongLineGoesOnBelowItsBegin(t *testing.T) {
+	var out bytes.Buffer
+	newScreen(&out).say("r1\nand r2")
+	if want := "  0.0 s  r1\n         and r2\n"; out.String() != want {
+		t.Errorf("written: %q; want %q", &out, want)
+	}
+}
+
 func TestTableLeavesNoControlCharactersElsewhere(t *testing.T) {
 	var out bytes.Buffer
 	s := newScreen(&out)
@@ -68,9 +84,10 @@ func TestTableShowsAReservationThatIsOver(t *testing.T) {
 	}
 	got := strings.Split(table(lines, noon), "\n")
 	for i, want := range []string{
-		"r1 1 running 7 3 2.5 s 20 " + last.String() + " 12:00:00.042, 7, 0",
-		"r2 2 killed 8 1 over 0 - -",
-		"r3 3 starting - - - 0 - -",
+		"r1 1 running 7 3 2.5 s 20 " + last.String(),
+		"r2 2 killed 8 1 over 0 -",
+		"r3 3 starting - - - 0 -",
+		last.String() + " = 12:00:00.042 UTC, worker 7, sequence 0",
 	} {
 		if line := strings.Join(strings.Fields(got[i+1]), " "); line != want {
 			t.Errorf("table() has the line %q; want %q", line, want)

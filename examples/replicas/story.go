@@ -81,7 +81,7 @@ func (s story) crash(ctx context.Context, c *cluster) error {
 	}
 	old, held := c.reservationOf(p)
 	if held {
-		c.say("KILLED %s (pid %d, SIGKILL). It could not give worker number %d back, which stays reserved for %s", p.name, p.pid, old.Worker, seconds(left(old.Until)))
+		c.say("KILLED %s (pid %d, SIGKILL).\nIt could not give worker number %d back: reserved for %s more", p.name, p.pid, old.Worker, seconds(left(old.Until)))
 	}
 	if err := sleep(ctx, s.length/24); err != nil {
 		return err
@@ -96,9 +96,9 @@ func (s story) crash(ctx context.Context, c *cluster) error {
 	switch now, ok := c.reservationOf(p); {
 	case !ok || !held:
 	case now.Worker != old.Worker:
-		c.say("RESTARTED %s as pid %d, with worker number %d: %d was still reserved", p.name, p.pid, now.Worker, old.Worker)
+		c.say("RESTARTED %s as pid %d, with worker number %d:\n%d was still reserved", p.name, p.pid, now.Worker, old.Worker)
 	default:
-		c.say("RESTARTED %s as pid %d, with worker number %d again: the time reserved before was over", p.name, p.pid, now.Worker)
+		c.say("RESTARTED %s as pid %d, with worker number %d again:\nthe time reserved before was over", p.name, p.pid, now.Worker)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (s story) sleepOver(ctx context.Context, c *cluster) error {
 	if !ok {
 		return fmt.Errorf("%s has no worker number", p.name)
 	}
-	c.say("STOPPED %s (pid %d, SIGSTOP). Worker number %d is reserved for %s more", p.name, p.pid, old.Worker, seconds(left(old.Until)))
+	c.say("STOPPED %s (pid %d, SIGSTOP).\nWorker number %d is reserved for %s more", p.name, p.pid, old.Worker, seconds(left(old.Until)))
 	for began := time.Now(); left(old.Until) > 0; {
 		if time.Since(began) > 2*s.window {
 			return fmt.Errorf("%s (pid %d) was stopped, and yet it renews its lease", p.name, p.pid)
@@ -139,7 +139,7 @@ func (s story) sleepOver(ctx context.Context, c *cluster) error {
 		return err
 	}
 	if taken {
-		c.say("The time is over. %s, which is new, has asked for just this number and has it: %s is still stopped and does not know", heir.name, p.name)
+		c.say("The time is over. %s, which is new, has asked for just this number\nand has it: %s is still stopped and does not know", heir.name, p.name)
 	}
 	if err := sleep(ctx, s.length/12); err != nil {
 		return err
@@ -169,9 +169,9 @@ func (s story) sleepOver(ctx context.Context, c *cluster) error {
 	c.mu.Unlock()
 	switch {
 	case noticed && late > 0:
-		c.say("%s found out at its next renewal. Before that it made %d IDs with worker number %d, as %s does: theirs are from different times", p.name, late, old.Worker, heir.name)
+		c.say("%s found out at its next renewal. Before that it made %d IDs\nwith worker number %d, as %s does: theirs are from different times", p.name, late, old.Worker, heir.name)
 	case noticed:
-		c.say("%s found out at its next renewal, before it made another ID with worker number %d", p.name, old.Worker)
+		c.say("%s found out at its next renewal,\nbefore it made another ID with worker number %d", p.name, old.Worker)
 	}
 	return nil
 }

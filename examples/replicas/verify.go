@@ -141,7 +141,7 @@ func (r *proof) print(out io.Writer, took time.Duration) error {
 	}
 	for _, s := range r.shared {
 		if err == nil {
-			_, err = fmt.Fprintf(out, "  Worker number %d: %s had it for times before %s UTC, %s for times from then on.\n", s.worker, s.before, clock(s.at), s.after)
+			_, err = fmt.Fprintf(out, "  Worker number %d: %s had it for times before %s UTC,\n  %s for times from then on.\n", s.worker, s.before, clock(s.at), s.after)
 		}
 	}
 	return err

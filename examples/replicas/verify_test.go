@@ -103,15 +103,15 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 		{"an ID at the limit", func(first, _ *process, rows []row) []row {
 			first.reservations[0].Until = ms(99)
 			return rows
-		}, "(12:00:00.099, 7, 0) of r1 (pid 11) is in none of its reservations"},
+		}, "(12:00:00.099 UTC, worker 7, sequence 0) of r1 (pid 11) is in none of its reservations"},
 		{"an ID before the beginning", func(_, second *process, rows []row) []row {
 			second.reservations[1].From = ms(101)
 			return rows
-		}, "(12:00:00.100, 7, 0) of r2 (pid 12) is in none of its reservations"},
+		}, "(12:00:00.100 UTC, worker 7, sequence 0) of r2 (pid 12) is in none of its reservations"},
 		{"an ID of a worker number that the process did not have", func(_, second *process, rows []row) []row {
 			second.reservations[0].Worker = 4
 			return rows
-		}, "(12:00:00.049, 3, 0) of r2 (pid 12) is in none of its reservations"},
+		}, "(12:00:00.049 UTC, worker 3, sequence 0) of r2 (pid 12) is in none of its reservations"},
 		{"reservations that overlap", func(_, second *process, rows []row) []row {
 			second.reservations[1].From = ms(99)
 			return rows

@@ -2,12 +2,12 @@
 # Runs the benchmarks round-robin on an idle machine, keeps the raw output, and
 # writes the tables and the picture of docs/generator.md from it.
 #
-#   ./run.sh                       5 rounds into docs/generator.txt, then the docs
+#   ./run.sh                       5 rounds into results.txt, then the docs
 #   ROUNDS=1 OUT=x.txt ./run.sh    one round, printed only
 #
 # ROUNDS   rounds, each of which runs every step once (5)
 # OUT      raw output, for benchstat and the report; the docs are written only
-#          when it is docs/generator.txt
+#          when it is results.txt
 # ADD      1: keep what OUT has, and run only the steps that it lacks; for a run
 #          that was interrupted, or for more rounds. The machine, the versions and
 #          the commit must be the same.
@@ -19,7 +19,7 @@ cd "$(dirname "$0")"
 docs=$(cd ../../docs && pwd)
 
 ROUNDS=${ROUNDS:-5}
-OUT=${OUT:-$docs/generator.txt}
+OUT=${OUT:-results.txt}
 BUSY=${BUSY:-10}
 PATIENCE=${PATIENCE:-240}
 ADD=${ADD:-}
@@ -143,7 +143,7 @@ for round in $(seq "$ROUNDS"); do
 	echo "round $round of $ROUNDS done" >&2
 done
 
-if [[ $OUT == "$docs/generator.txt" ]]; then
+if [[ $OUT == results.txt ]]; then
 	go run ./report -doc "$docs/generator.md" -svg "$docs/generator.svg" "$OUT"
 else
 	go run ./report "$OUT"

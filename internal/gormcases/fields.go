@@ -93,6 +93,48 @@ var fieldCases = []testCase{
 		e.stored("pointeds", "name", "B", *zero)
 		e.stored("pointeds", "name", "C", 42)
 	}},
+	{"KeyOfATypeOfItsOwnIsRefusedUntilItsTagSaysWhoGivesIt", func(e *env) {
+		type OrderID types.Snowflake
+		type WrappedID struct{ types.Snowflake }
+		type Unsaid struct{ ID OrderID }
+		type Uncounted struct {
+			ID *OrderID `gorm:"primaryKey;autoIncrement:false"`
+		}
+		type Wrapped struct{ ID WrappedID }
+		type Holder struct {
+			ID      types.Snowflake
+			Unsaids []Unsaid `gorm:"foreignKey:ID"` // there it is a foreign key
+		}
+		for _, row := range []any{&Unsaid{}, &Unsaid{ID: 5}, &Uncounted{}, &Wrapped{}, []Unsaid{{}}} {
+			var refused *gormplugin.ModelError
+			if err := e.db.Create(row).Error; !errors.As(err, &refused) || refused.Field != "ID" {
+				e.Errorf("Create(%T) = %v; want a ModelError for ID", row, err)
+			}
+		}
+		equal(e, "statements", len(e.log.statements("INSERT")), 0)
+		type Ours struct {
+			ID   OrderID `gorm:"snowflake;autoIncrement:false"`
+			Name string  `gorm:"size:40"`
+		}
+		type Counted struct {
+			ID OrderID `gorm:"autoIncrement"`
+		}
+		type Own struct {
+			ID OrderID `gorm:"autoIncrement:false;snowflake:-"`
+		}
+		e.migrate(&Ours{}, &Counted{}, &Own{}, &Holder{}, &Unsaid{})
+		ours, counted, own := Ours{Name: "A"}, Counted{}, Own{ID: 5}
+		e.must(e.db.Create(&ours))
+		e.fresh("ID", types.Snowflake(ours.ID))
+		e.stored("ours", "name", "A", types.Snowflake(ours.ID))
+		e.must(e.db.Create(&counted))
+		equal(e, "ID", counted.ID, 1)
+		e.must(e.db.Create(&own))
+		equal(e, "ID", own.ID, 5)
+		holder := Holder{Unsaids: []Unsaid{{}}}
+		e.must(e.db.Create(&holder))
+		equal(e, "ID", types.Snowflake(holder.Unsaids[0].ID), holder.ID)
+	}},
 	{"KeyOfAnotherNameIsFilled", func(e *env) {
 		type Named struct {
 			Code types.Snowflake `gorm:"primaryKey;column:the_code"`

@@ -48,7 +48,7 @@ func Run(t *testing.T, target Target) {
 // cases returns all cases.
 func cases() []testCase {
 	return slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, scopeCases, checkCases, schemaCases,
-		limitCases, transactionCases, migratingCases, propertyCases, graphAssignCases,
+		limitCases, transactionCases, migratingCases, propertyCases, graphAssignCases, referenceCases,
 	)
 }
 

@@ -163,7 +163,7 @@ var scopeCases = []testCase{
 		e.events(counted, first, last)
 		all := []types.Snowflake{counted, first, last}
 		early, late := layout.Epoch.Add(-time.Hour), layout.Exhausted().Add(time.Hour)
-		for _, t := range []time.Time{{}, early, layout.Epoch, layout.Epoch.Add(layout.Unit - 1), time.Unix(math.MinInt64, 0)} {
+		for _, t := range []time.Time{{}, early, layout.Epoch.Add(-1), time.Unix(math.MinInt64, 0)} {
 			e.found(fmt.Sprintf("CreatedBefore(%v)", t), db.Where(gormplugin.CreatedBefore(t)).Order("id"))
 			e.found(fmt.Sprintf("CreatedAfter(%v)", t), db.Where(gormplugin.CreatedAfter(t)).Order("id"), all...)
 			e.found(fmt.Sprintf("CreatedBetween(%v, late)", t), db.Where(gormplugin.CreatedBetween(t, late)).Order("id"), all...)
@@ -173,6 +173,40 @@ var scopeCases = []testCase{
 			e.found(fmt.Sprintf("CreatedBefore(%v)", t), db.Where(gormplugin.CreatedBefore(t)).Order("id"), all...)
 			e.found(fmt.Sprintf("CreatedAfter(%v)", t), db.Where(gormplugin.CreatedAfter(t)).Order("id"))
 			e.found(fmt.Sprintf("CreatedBetween(%v, late)", t), db.Where(gormplugin.CreatedBetween(t, late)).Order("id"))
+		}
+	}},
+	{"FirstAndLastTickAreLikeOthers", func(e *env) {
+		odd := core.Layout{Epoch: time.Date(2020, 1, 1, 0, 0, 0, 123_456_789, time.UTC), Unit: 10 * time.Millisecond, TimeBits: 33, WorkerBits: 10, SequenceBits: 20}
+		e.migrate(&Event{})
+		for _, layout := range []core.Layout{seconds, odd, core.Twitter()} {
+			e.must(e.db.Where("1 = 1").Unscoped().Delete(&Event{}))
+			db := e.inTime(layout)
+			end := layout.Exhausted()
+			var ids []types.Snowflake
+			for _, t := range []time.Time{layout.Epoch, layout.Epoch.Add(layout.Unit), end.Add(-2 * layout.Unit), end.Add(-layout.Unit)} {
+				ids = append(ids, layout.Min(t)+1, layout.Max(t))
+			}
+			e.events(ids...)
+			for _, at := range []time.Time{layout.Epoch, layout.Epoch.Add(layout.Unit), end.Add(-layout.Unit), end} {
+				for _, t := range []time.Time{at.Add(-1), at, at.Add(1), at.Add(layout.Unit / 2), at.Add(layout.Unit - 1)} {
+					var before, notBefore, after []types.Snowflake
+					for _, id := range ids {
+						switch made := layout.Parts(id).Time; {
+						case made.Before(t):
+							before = append(before, id)
+						case made.After(t):
+							after = append(after, id)
+							fallthrough
+						default:
+							notBefore = append(notBefore, id)
+						}
+					}
+					e.found(fmt.Sprintf("CreatedBefore(%v)", t), db.Where(gormplugin.CreatedBefore(t)).Order("id"), before...)
+					e.found(fmt.Sprintf("CreatedAfter(%v)", t), db.Where(gormplugin.CreatedAfter(t)).Order("id"), after...)
+					e.found(fmt.Sprintf("CreatedBetween(%v, end)", t), db.Where(gormplugin.CreatedBetween(t, end)).Order("id"), notBefore...)
+					e.found(fmt.Sprintf("CreatedBetween(epoch, %v)", t), db.Where(gormplugin.CreatedBetween(layout.Epoch, t)).Order("id"), before...)
+				}
+			}
 		}
 	}},
 	{"LayoutIsThatOfTheSourceUnlessAnOptionGivesOne", func(e *env) {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,27 +218,61 @@ func (g leaseTarget) losingCommits(t *testing.T) *sql.DB {
 	if err != nil {
 		t.Fatalf("no connector for %s", g.driver)
 	}
-	return g.pool(t, losingConnector{c})
+	return g.pool(t, losingConnector{c, func() bool { return true }})
+}
+
+// The answer to the COMMIT of a claim is lost, and the connection with it.
+func TestClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		mustClaim(t, g.store(t, g.open(t)), newLease()) // makes the rows
+		connector, err := g.connect(g.dsn)
+		if err != nil {
+			t.Fatalf("no connector for %s", g.driver)
+		}
+		var commits atomic.Int64
+		s := g.store(t, g.pool(t, losingConnector{connector, func() bool { return commits.Add(1) == 1 }}))
+		c := newLease()
+		r := mustClaim(t, s, c)
+		rows, _, err := s.Rows(t.Context(), c.Space)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			if (row.Owner == c.Owner) != (row == r.Row) {
+				t.Errorf("Claim() = %+v, and there is %+v; want this row alone", r.Row, row)
+			}
+		}
+		if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil || commits.Load() != 3 {
+			t.Errorf("Renew() = %v, after %d commits; want it renewed by the third", err, commits.Load())
+		}
+	})
 }
 
 var errLost = errors.New("the answer is lost")
 
-type losingConnector struct{ driver.Connector }
+// A losingConnector makes connections that lose the answer to a COMMIT if lose says so.
+type losingConnector struct {
+	driver.Connector
+	lose func() bool
+}
 
 func (c losingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return losingConn{conn}, nil
+	return losingConn{conn, c.lose}, nil
 }
 
 // losingConn has the methods that all three drivers have.
-type losingConn struct{ driver.Conn }
+type losingConn struct {
+	driver.Conn
+	lose func() bool
+}
 
 func (c losingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
-	return losingTx{tx}, err
+	return losingTx{tx, c.lose}, err
 }
 
 func (c losingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
@@ -259,10 +294,13 @@ func (c losingConn) CheckNamedValue(v *driver.NamedValue) error {
 	return driver.ErrSkip
 }
 
-type losingTx struct{ driver.Tx }
+type losingTx struct {
+	driver.Tx
+	lose func() bool
+}
 
 func (tx losingTx) Commit() error {
-	if err := tx.Tx.Commit(); err != nil {
+	if err := tx.Tx.Commit(); err != nil || !tx.lose() {
 		return err
 	}
 	return errLost
@@ -720,7 +758,11 @@ func newProxy(t *testing.T, server string) *proxy {
 				return
 			}
 			t.Cleanup(func() { _ = client.Close() })
-			go p.forward(client, server)
+			select {
+			case <-p.silent: // not even a goroutine of its own
+			default:
+				go p.forward(client, server)
+			}
 		}
 	}()
 	return p
@@ -792,6 +834,32 @@ func TestSilentNetworkIsGivenUpWithTheContext(t *testing.T) {
 		defer cancel()
 		if _, err := s.Renew(ctx, leaseRenewal(c, r)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lease.ErrLost) {
 			t.Errorf("Renew() over a silent network = %v; want DeadlineExceeded", err)
+		}
+	})
+}
+
+// lib/pq waits for ever for a server that does not answer, with some goroutines for
+// each call; and a lease asks again several times in each window.
+func TestServerThatNeverAnswersLeavesFewGoroutines(t *testing.T) {
+	const calls, most = 60, 36
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		g, p := g.through(t)
+		db := g.open(t)
+		db.SetMaxOpenConns(0) // a limit of the pool would be one of this
+		s := g.store(t, db)
+		c := newLease()
+		r := mustClaim(t, s, c)
+		close(p.silent)
+		before := runtime.NumGoroutine()
+		for range calls {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			if _, err := s.Renew(ctx, leaseRenewal(c, r)); err == nil || errors.Is(err, lease.ErrLost) {
+				t.Errorf("Renew() = %v; want an error that says nothing about the outcome", err)
+			}
+			cancel()
+		}
+		if got := runtime.NumGoroutine() - before; got > most {
+			t.Errorf("goroutines after %d calls = %d more than before; want at most %d", calls, got, most)
 		}
 	})
 }

@@ -45,6 +45,7 @@ var bulkModes = map[string]bulkMode{
 	"pgx exec":            {"pgx", []string{"default_query_exec_mode", "exec"}},
 	"pgx simple protocol": {"pgx", []string{"default_query_exec_mode", "simple_protocol"}},
 	"pgx describe exec":   {"pgx", []string{"default_query_exec_mode", "describe_exec"}},
+	"pgx cache describe":  {"pgx", []string{"default_query_exec_mode", "cache_describe"}},
 	"pq":                  {"postgres", nil},
 	"pq binary":           {"postgres", []string{"binary_parameters", "yes"}},
 }

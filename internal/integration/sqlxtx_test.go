@@ -2,12 +2,14 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
@@ -261,6 +263,55 @@ func TestInTxDoesNotGoOnWithATransactionThatTheServerEndedOnMariaDB(t *testing.T
 			if err := d.DB.Select(&stored, "SELECT id FROM suppressed"); err != nil || len(stored) != 1 || stored[0] != 2 {
 				t.Errorf("rows = %v, %v; want 2 alone, which the server has committed by itself", stored, err)
 			}
+		})
+	}
+}
+
+// Whenever the context of a call ends: if the transaction is lost with it, the
+// error says so. Which statement it hits is chance, and the claim holds for all.
+func TestCallThatIsCanceledSaysWhetherTheTransactionGoesOn(t *testing.T) {
+	databases := map[string]func(t *testing.T) sqlxcases.Database{
+		"PostgresByPgx": func(t *testing.T) sqlxcases.Database { return sqlxPostgres(t, "pgx") },
+		"PostgresByPgxSimple": func(t *testing.T) sqlxcases.Database {
+			return sqlxPostgres(t, "pgx", "default_query_exec_mode", "simple_protocol")
+		},
+		"PostgresByPq": func(t *testing.T) sqlxcases.Database { return sqlxPostgres(t, "postgres") },
+		"MariaDB":      func(t *testing.T) sqlxcases.Database { return sqlxMariaDB(t, func(*mysql.Config) {}) },
+		"MariaDBInterpolating": func(t *testing.T) sqlxcases.Database {
+			return sqlxMariaDB(t, func(c *mysql.Config) { c.InterpolateParams = true })
+		},
+	}
+	for name, open := range databases {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+			h := sqlxhelper.New(sqlxcases.NewCounter(0))
+			outcomes := map[string]int{}
+			for i := range 50 {
+				tx := d.DB.MustBegin()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*40*time.Microsecond)
+				err := h.InsertMany(ctx, tx, "suppressed", make([]suppressed, 3))
+				cancel()
+				_, next := tx.Exec("SELECT 1")
+				switch {
+				case errors.Is(err, sqlxhelper.ErrTxBroken):
+					outcomes["broken"]++
+					if next == nil || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("InsertMany() = %v, and the next statement %v; want context.DeadlineExceeded and an error", err, next)
+					}
+				case next != nil:
+					t.Errorf("InsertMany() = %v, and the next statement %v; want ErrTxBroken", err, next)
+				case err != nil:
+					outcomes["failed"]++
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("InsertMany() = %v; want context.DeadlineExceeded", err)
+					}
+				default:
+					outcomes["inserted"]++
+				}
+				_ = tx.Rollback() // which fails on a connection that is gone
+			}
+			t.Logf("%v", outcomes)
 		})
 	}
 }

@@ -6,7 +6,7 @@
 //
 //	go run . -rounds 11
 //
-// It keeps what it measured in docs/sqlx-benchmarks.txt, in the format that
+// It keeps what it measured in results.txt, in the format that
 // benchstat reads. With -rounds 0 it measures nothing and writes the page from
 // what is there. With -only it runs what matches, prints it, and writes nothing.
 //

@@ -1,32 +1,30 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
 
-// A goal is a bound, and what was measured.
-type goal struct {
-	title, limit, measured string
-	reached                bool
-}
+	"github.com/snowkey/snowkey/internal/benchmark"
+)
 
 // atLeast makes a goal that something is so many times as fast as something else.
-func (r *results) atLeast(title string, limit float64, a, b string) goal {
+func (r results) atLeast(title string, limit float64, a, b string) benchmark.Goal {
 	v, ok := r.speed(a, b)
-	return newGoal(title, "≥", limit, v, ok, v.median >= limit)
+	return newGoal(title, "≥", limit, v, ok, v.Median >= limit)
 }
 
 // inTime makes a goal that something takes at most so many times as long.
-func (r *results) inTime(title string, limit float64, a, b string) goal {
+func (r results) inTime(title string, limit float64, a, b string) benchmark.Goal {
 	v, ok := r.speed(b, a)
-	return newGoal(title, "≤", limit, v, ok, v.median <= limit)
+	return newGoal(title, "≤", limit, v, ok, v.Median <= limit)
 }
 
 // newGoal makes a goal. What was not measured was not reached. Three digits behind
 // the point, so that none looks like its limit and misses it.
-func newGoal(title, sign string, limit float64, v spread, measured, reached bool) goal {
-	g := goal{title: title, limit: fmt.Sprintf("%s %.2f ×", sign, limit), measured: "not measured"}
+func newGoal(title, sign string, limit float64, v benchmark.Spread, measured, reached bool) benchmark.Goal {
+	g := benchmark.Goal{Title: title, Limit: fmt.Sprintf("%s %.2f ×", sign, limit), Measured: "not measured"}
 	if measured {
-		g.measured = fmt.Sprintf("%.3f × (%.3f to %.3f)", v.median, v.low, v.high)
-		g.reached = reached
+		g.Measured = fmt.Sprintf("%.3f × (%.3f to %.3f)", v.Median, v.Low, v.High)
+		g.Reached = reached
 	}
 	return g
 }
@@ -38,8 +36,8 @@ var (
 )
 
 // goals returns all goals, whether they were measured or not.
-func (r *results) goals() []goal {
-	var list []goal
+func (r results) goals() []benchmark.Goal {
+	var list []benchmark.Goal
 	for _, t := range targets {
 		ours, limit := t.name+"/"+lines+"/snowkey", r.limitOf(t, lines)
 		list = append(list, r.atLeast(t.title+": 20,000 rows against "+limitTitles[t.name], limitGoals[t.name], ours, limit))

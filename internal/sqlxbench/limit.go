@@ -21,13 +21,13 @@ func limits() []variant {
 	pgxOnly, pqOnly := []string{"PostgreSQL-pgx"}, []string{"PostgreSQL-pq"}
 	sqliteOnly, mariaOnly := []string{"SQLite"}, []string{"MariaDB"}
 	return []variant{
-		{lines, "limit-50", "**limit**: mattn's driver, prepared for 50 rows", sqliteOnly, true, sqliteLimit(50)},
-		{lines, "limit-1", "**limit**: mattn's driver, prepared for one row", sqliteOnly, true, sqliteLimit(1)},
+		{lines, "limit=50", "**limit**: mattn's driver, prepared for 50 rows", sqliteOnly, true, sqliteLimit(50)},
+		{lines, "limit=1", "**limit**: mattn's driver, prepared for one row", sqliteOnly, true, sqliteLimit(1)},
 		{lines, "limit", "**limit**: pgx `CopyFrom`", pgxOnly, true, copyFromLimit},
 		{lines, "limit", "**limit**: `COPY` of lib/pq", pqOnly, true, copyInLimit},
 		{lines, "limit", "**limit**: `LOAD DATA LOCAL`", mariaOnly, true, loadDataLimit},
-		{graph, "limit-50", "**limit**: mattn's driver, prepared for 50 rows, twice", sqliteOnly, true, sqliteLimit(50)},
-		{graph, "limit-1", "**limit**: mattn's driver, prepared for one row, twice", sqliteOnly, true, sqliteLimit(1)},
+		{graph, "limit=50", "**limit**: mattn's driver, prepared for 50 rows, twice", sqliteOnly, true, sqliteLimit(50)},
+		{graph, "limit=1", "**limit**: mattn's driver, prepared for one row, twice", sqliteOnly, true, sqliteLimit(1)},
 		{graph, "limit", "**limit**: two pgx `CopyFrom`", pgxOnly, true, copyFromLimit},
 		{graph, "limit", "**limit**: two `COPY` of lib/pq", pqOnly, true, copyInLimit},
 		{graph, "limit", "**limit**: two `LOAD DATA LOCAL`", mariaOnly, true, loadDataLimit},

@@ -21,7 +21,7 @@ func main() {
 	where := defaultAddresses()
 	flag.IntVar(&o.rounds, "rounds", 11, "rounds that count, after one that does not; 0: only write the page")
 	flag.StringVar(&o.only, "only", "", "run only what matches the `regexp`, as in SQLite/lines/snowkey; print it, write nothing")
-	flag.StringVar(&o.raw, "raw", "../../docs/sqlx-benchmarks.txt", "`file` of what was measured")
+	flag.StringVar(&o.raw, "raw", "results.txt", "`file` of what was measured")
 	flag.StringVar(&o.page, "page", "../../docs/sqlx-benchmarks.md", "`file` of the page")
 	flag.DurationVar(&o.patience, "patience", 20*time.Second, "how long to wait, before each round, for other programs to become quiet")
 	flag.StringVar(&o.where.postgres, "postgres", where.postgres, "`URL` of PostgreSQL")
@@ -220,7 +220,7 @@ func commit(ctx context.Context) string {
 
 // measured are the modules whose versions matter.
 var measured = []string{
-	"github.com/jmoiron/sqlx", "gorm.io/gorm", "github.com/uptrace/bun", "entgo.io/ent", "github.com/mattn/go-sqlite3",
+	"github.com/jmoiron/sqlx", "gorm.io/gorm", "github.com/uptrace/bun", "github.com/mattn/go-sqlite3",
 	"github.com/jackc/pgx/v5", "github.com/lib/pq", "github.com/go-sql-driver/mysql",
 }
 

@@ -2,18 +2,20 @@ package main
 
 import (
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 // page returns docs/sqlx-benchmarks.md.
-func (r *results) page() string {
+func (r results) page() string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p(`# How fast sqlxhelper inserts
 
 This page is written by a program from what it measured, which is in
-[sqlx-benchmarks.txt](sqlx-benchmarks.txt). To repeat it, in internal/sqlxbench:
+[results.txt](../internal/sqlxbench/results.txt). To repeat it, in internal/sqlxbench:
 
     %s
 
@@ -28,25 +30,22 @@ Every variant takes its turn in every round, in random order. Rates, CPU and
 allocations are medians of the rounds. The ratios are of rates, taken within a round,
 and medians of that: above 1, a row of the table is faster than what it is compared with.
 At the goals, the middle half of the rounds lies within the bounds in parentheses.
-`, r.config["command"])
+`, r.Config["command"])
 	if most := r.disturbed(); most > busyLimit {
 		p("**A draft: other programs used up to %d %% of the CPUs before a round.**\n", most)
 	}
 	p("| | |\n|---|---|")
 	for _, key := range []string{"date", "cpu", "cores", "go", "modules"} {
-		p("| %s | %s |", key, r.config[key])
+		p("| %s | %s |", key, r.Config[key])
 	}
 	for _, t := range targets {
-		if version, ok := r.config[t.name]; ok {
+		if version, ok := r.Config[t.name]; ok {
 			p("| %s | %s |", t.title, version)
 		}
 	}
-	p("| commit | %s |\n| rounds | %s |", r.config["commit"], r.config["rounds"])
+	p("| commit | %s |\n| rounds | %s |", r.Config["commit"], r.Config["rounds"])
 	p("| other programs before a round | at most %d %% of the CPUs |", r.disturbed())
-	p("\n## Goals\n\n| goal | | measured | |\n|---|---:|---:|---|")
-	for _, g := range r.goals() {
-		p("| %s | %s | %s | %s |", g.title, g.limit, g.measured, map[bool]string{true: "reached", false: "**missed**"}[g.reached])
-	}
+	p("\n## Goals\n\n%s", strings.TrimRight(benchmark.Goals(r.goals()), "\n"))
 	for _, load := range []string{lines, graph} {
 		p("\n## %s", map[string]string{lines: "Lines: 20,000 rows", graph: "Graph: 1,000 orders of five items"}[load])
 		for _, t := range targets {
@@ -63,16 +62,21 @@ too long and numbers that are none without an error.`)
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// disturbed returns the most that other programs used before a round.
-func (r *results) disturbed() int {
-	if len(r.others) == 0 {
-		return 0
+// disturbed returns the percentage of the CPUs that other programs used before a
+// round, at most.
+func (r results) disturbed() int {
+	most := 0
+	for _, comment := range r.Comments {
+		_, used, _ := strings.Cut(comment, "other programs used ")
+		if percent, err := strconv.Atoi(strings.TrimSuffix(used, " % of the CPUs")); err == nil {
+			most = max(most, percent)
+		}
 	}
-	return slices.Max(r.others)
+	return most
 }
 
 // table returns the table of a target.
-func (r *results) table(t target, load string) string {
+func (r results) table(t target, load string) string {
 	var b strings.Builder
 	b.WriteString("| | k rows/s | ÷ limit | ÷ NamedExec | ÷ GORM | CPU, µs per row | allocations per row |\n|---|---:|---:|---:|---:|---:|---:|\n")
 	limit, base := r.limitOf(t, load), t.name+"/"+load+"/"
@@ -81,46 +85,35 @@ func (r *results) table(t target, load string) string {
 			continue
 		}
 		name := nameOf(t, v)
-		rate, ok := r.median(name, "rows/s")
+		rate, ok := r.Median(name, "rows/s")
 		if !ok {
 			fmt.Fprintf(&b, "| %s | not measured | | | | | |\n", v.title)
 			continue
 		}
-		allocs, _ := r.median(name, "allocs/row")
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", v.title, number(rate/1e3),
-			r.ratio(name, limit), r.ratio(name, base+"NamedExec"), r.ratio(name, base+"GORM"), r.cpu(name), number(allocs))
+		allocs, _ := r.Median(name, "allocs/row")
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", v.title, benchmark.Number(rate/1e3),
+			r.ratio(name, limit), r.ratio(name, base+"NamedExec"), r.ratio(name, base+"GORM"), r.cpu(name), benchmark.Number(allocs))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
 // ratio writes how many times as fast a is as b.
-func (r *results) ratio(a, b string) string {
+func (r results) ratio(a, b string) string {
 	v, ok := r.speed(a, b)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%.2f", v.median)
+	return fmt.Sprintf("%.2f", v.Median)
 }
 
 // cpu writes the CPU time of a row, of the client and of the server if it is known.
-func (r *results) cpu(name string) string {
-	client, ok := r.median(name, "client-us/row")
+func (r results) cpu(name string) string {
+	client, ok := r.Median(name, "client-us/row")
 	if !ok {
 		return ""
 	}
-	if server, ok := r.median(name, "server-us/row"); ok {
-		return number(client) + " + " + number(server)
+	if server, ok := r.Median(name, "server-us/row"); ok {
+		return benchmark.Number(client) + " + " + benchmark.Number(server)
 	}
-	return number(client)
-}
-
-// number writes three digits or so: what was measured has no more.
-func number(v float64) string {
-	switch {
-	case v < 10:
-		return fmt.Sprintf("%.2f", v)
-	case v < 100:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.0f", v)
+	return benchmark.Number(client)
 }

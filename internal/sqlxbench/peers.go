@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 
-	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
 	"github.com/jmoiron/sqlx"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/mysqldialect"
@@ -19,8 +16,6 @@ import (
 	gormsqlite "gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
-
-	"github.com/snowkey/snowkey/internal/sqlxbench/ent"
 )
 
 // The peers get the same pool, and use it as their documentation shows.
@@ -128,66 +123,6 @@ func bunGraph(ctx context.Context, j *job) (load, error) {
 func bunInsert[T any](ctx context.Context, tx bun.Tx, table string, rows []T) error {
 	for chunk := range slices.Chunk(rows, batch) {
 		if _, err := tx.NewInsert().Model(&chunk).ModelTableExpr(table).Exec(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// openEnt gives ent the pool.
-func openEnt(j *job) *ent.Client {
-	name := map[family]string{sqlite: dialect.SQLite, postgres: dialect.Postgres, mariaDB: dialect.MySQL}[j.family]
-	return ent.NewClient(ent.Driver(entsql.OpenDB(name, j.db.DB)))
-}
-
-// entTx is what ent's documentation calls WithTx.
-func entTx(ctx context.Context, client *ent.Client, store func(*ent.Tx) error) error {
-	tx, err := client.Tx(ctx)
-	if err != nil {
-		return err
-	}
-	if err := store(tx); err != nil {
-		if rollback := tx.Rollback(); !errors.Is(rollback, sql.ErrTxDone) {
-			err = errors.Join(err, rollback)
-		}
-		return err
-	}
-	return tx.Commit()
-}
-
-func entLines(ctx context.Context, j *job) (load, error) {
-	client := openEnt(j)
-	return load{run: func() error {
-		return entTx(ctx, client, func(tx *ent.Tx) error { return entItems(ctx, tx, j.items) })
-	}}, nil
-}
-
-func entGraph(ctx context.Context, j *job) (load, error) {
-	client := openEnt(j)
-	return load{run: func() error {
-		return entTx(ctx, client, func(tx *ent.Tx) error {
-			for chunk := range slices.Chunk(j.orders, batch) {
-				builders := make([]*ent.OrderCreate, len(chunk))
-				for i, o := range chunk {
-					builders[i] = tx.Order.Create().SetID(o.ID).SetNumber(o.Number).SetTotal(o.Total).SetCreatedAt(o.CreatedAt)
-				}
-				if err := tx.Order.CreateBulk(builders...).Exec(ctx); err != nil {
-					return err
-				}
-			}
-			return entItems(ctx, tx, j.items)
-		})
-	}}, nil
-}
-
-func entItems(ctx context.Context, tx *ent.Tx, items []item) error {
-	for chunk := range slices.Chunk(items, batch) {
-		builders := make([]*ent.ItemCreate, len(chunk))
-		for i, it := range chunk {
-			builders[i] = tx.Item.Create().SetID(it.ID).SetOrderID(it.OrderID).SetSku(it.SKU).
-				SetQuantity(it.Quantity).SetPrice(it.Price).SetCreatedAt(it.CreatedAt)
-		}
-		if err := tx.Item.CreateBulk(builders...).Exec(ctx); err != nil {
 			return err
 		}
 	}

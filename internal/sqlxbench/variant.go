@@ -50,11 +50,9 @@ func variants() []variant {
 		variant{lines, "NamedExec", "sqlx `NamedExec`, slices of 1,000", nil, false, namedLines},
 		variant{lines, "GORM", "GORM `CreateInBatches` of 1,000", nil, false, gormLines},
 		variant{lines, "bun", "bun, slices of 1,000", nil, false, bunLines},
-		variant{lines, "ent", "ent `CreateBulk` of 1,000", nil, false, entLines},
 		variant{graph, "NamedExec", "sqlx `NamedExec`, each order and the slice of its items", nil, false, namedGraph},
 		variant{graph, "GORM", "GORM, one `Create` in batches of 1,000", nil, false, gormGraph},
 		variant{graph, "bun", "bun, both tables in slices of 1,000", nil, false, bunGraph},
-		variant{graph, "ent", "ent, both tables by `CreateBulk` of 1,000", nil, false, entGraph},
 	)
 }
 

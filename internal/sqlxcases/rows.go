@@ -73,6 +73,7 @@ func Run(t *testing.T, d Database) {
 	t.Run("ProgressCountsUpToAllRows", d.progress)
 	t.Run("InTxCommits", d.inTxCommits)
 	t.Run("InTxRollsBackOnErrorAndOnPanic", d.inTxRollsBack)
+	t.Run("CallbackThatDoesNotReturnLeavesNothing", d.departures)
 	t.Run("InTxRunsAgainWithTheSameKeys", d.runsAgain)
 	if d.Dialect != sqlxhelper.SQLite { // which has one writer at a time
 		t.Run("DeadlockIsRunAgain", d.deadlock)

@@ -32,8 +32,9 @@ var _ sqlxhelper.Copier = Copier{}
 // transaction, or a pool, where the COPY is a transaction by itself; if the
 // connection breaks then, rows may be stored in spite of the error.
 //
-// Errors match [ErrDriver], or wrap what rows or pgx said. If rows fails or
-// panics, the COPY fails, nothing of it is stored, and the panic is an error.
+// Errors match [ErrDriver], or wrap what rows or pgx said. If rows fails, panics
+// or ends its goroutine (runtime.Goexit, as testing's FailNow does), the COPY
+// fails, nothing of it is stored, and the error says so.
 // After an error of rows or of the server a transaction goes on from its last
 // savepoint. If ctx ends while the COPY runs, pgx closes the connection.
 //
@@ -104,8 +105,9 @@ func (w *rewriter) RewriteQuery(ctx context.Context, conn *pgx.Conn, _ string, _
 func (w *rewriter) Value() (driver.Value, error) { return nil, ErrDriver }
 
 // A reader keeps what happens to another reader from pgx, which reads in a
-// goroutine of its own: a panic there would end the process. And where pgx gives
-// up a connection, it leaves the goroutine to itself.
+// goroutine of its own: a panic there would end the process, and runtime.Goexit
+// would leave the COPY waiting. And where pgx gives up a connection, it leaves
+// the goroutine to itself.
 type reader struct {
 	mu    sync.Mutex // guards what follows
 	from  io.Reader
@@ -122,16 +124,27 @@ func (r *reader) Read(b []byte) (n int, err error) {
 		return 0, io.ErrClosedPipe
 	}
 	r.read = true
-	defer func() {
-		if p := recover(); p != nil {
-			n, err = 0, fmt.Errorf("read rows: panic: %v", p)
-		}
-		if err != nil && err != io.EOF { //nolint:errorlint // as io.Reader has it
-			r.err = err
-		}
+	// In a goroutine of its own, because that of pgx must not end: the COPY would
+	// wait for it forever. This one may, by runtime.Goexit, and leaves errExit.
+	n, err = 0, errExit
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				n, err = 0, fmt.Errorf("read rows: panic: %v", p)
+			}
+		}()
+		n, err = r.from.Read(b)
 	}()
-	return r.from.Read(b)
+	<-done
+	if err != nil && err != io.EOF { //nolint:errorlint // as io.Reader has it
+		r.err = err
+	}
+	return n, err
 }
+
+var errExit = errors.New("read rows: runtime.Goexit was called")
 
 // begun reports whether anything was read, or tried to.
 func (r *reader) begun() bool {

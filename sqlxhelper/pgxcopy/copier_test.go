@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,34 @@ func TestPanicWhileCopyingIsAnError(t *testing.T) {
 	}
 	tx.MustExec("ROLLBACK TO before")
 	wantRows(t, tx, name, 0)
+}
+
+// A Value method that ends its goroutine, as testing's FailNow does, ends one of
+// pgx, which the COPY would wait for.
+func TestGoroutineThatEndsWhileCopyingIsAnError(t *testing.T) {
+	db, name := table(t, "pgx")
+	tx := db.MustBegin()
+	defer func() { _ = tx.Rollback() }()
+	rows := numbered(60000)
+	rows[59000].N.do = runtime.Goexit
+	for range 2 { // the transaction goes on
+		err := helper().InsertMany(limited(t), tx, name, rows)
+		var insert *sqlxhelper.InsertError
+		if !errors.As(err, &insert) || insert.Last < 59000 || errors.Is(err, sqlxhelper.ErrTxBroken) || !strings.Contains(err.Error(), "Goexit") {
+			t.Fatalf("InsertMany(a Value ends its goroutine) = %v; want an InsertError that says so", err)
+		}
+		wantRows(t, tx, name, 0)
+	}
+	if err := helper().InsertMany(limited(t), db, name, rows); err == nil {
+		t.Error("InsertMany(a Value ends its goroutine, on a pool) = nil; want an error")
+	}
+	if used := db.Stats().InUse; used != 1 {
+		t.Errorf("connections in use = %d; want 1, of the transaction", used)
+	}
+	rows[59000].N.do = nil
+	if err := helper().InsertMany(limited(t), db, name, rows); err != nil {
+		t.Errorf("InsertMany(the same keys) = %v; want nil", err)
+	}
 }
 
 type readerFunc func([]byte) (int, error)

@@ -29,15 +29,16 @@
 //
 //   - One host, one kernel. Containers of one host may share a directory by a bind
 //     mount. A network or cluster file system is refused, on Linux; elsewhere nothing
-//     tells. Virtual machines that share a directory of their host are several
+//     tells. So is FUSE, which may be one, unless Config.AllowFUSE is set. Virtual machines that share a directory of their host are several
 //     hosts: what they lock, others do not see. If hosts share a directory
 //     nonetheless, IDs may repeat.
 //   - The directory lasts, and nobody puts back an older copy of it. An empty
 //     directory is a store in which nothing was ever reserved: if it is emptied, or
 //     is in memory, or in the layer of a container that is made anew, IDs may
 //     repeat if the clock has stepped back meanwhile, or processes still run. New
-//     warns of tmpfs, overlay and FUSE.
-//   - A slot file, or a whole space, that is missing though it was made does less
+//     warns of tmpfs and overlay. If the directory itself is replaced while a process
+//     runs, its lease is lost: [ErrReplaced].
+//   - A slot file, or a whole space, that is missing though it was claimed does less
 //     harm. It is made again with a limit of now + window + the permitted skew, or
 //     the guard: later than all that was forgotten, provided that no window was
 //     longer, no clock has stepped back by more than the skew, and no generator ran
@@ -56,24 +57,25 @@
 //
 // # Files
 //
-// Each row is a file of its own, of 8 KiB, which is never renamed or removed once
-// it can be claimed. An operation locks it (flock), reads it, writes one record
+// Each row has a file of its own, of 8 KiB: a slot. It is never renamed or removed
+// once it can be claimed. An operation locks it (flock), reads it, writes one record
 // and syncs, twice: that the record before is on the disk is made sure first. Two
 // records, each with a number, a checksum and the names of its space and worker,
 // are written in turn; the newest valid one counts. So processes are in each
 // other's way only at the same row, and one that is stopped in the middle of an
 // operation blocks no other's row.
 //
-// The files of a space are made by its first claim, and appear all at once. Each
-// needs a sync: 1,024 take a fraction of a second on an SSD, more on other disks,
-// and 65,536 accordingly; a claim that is given up meanwhile makes none. Layouts
-// with fewer worker bits need fewer files. Who may read and write them is
-// up to the umask, and to the mode of the directory: processes of several users
-// need a umask that lets all of them write.
+// The first claim of a row makes its file. So a first start takes 8 syncs, and each
+// later claim of a row that was never claimed 6. With a window of 4 s a disk may take
+// 100 ms for each. An attempt that was given up leaves what it has made, and the next
+// goes on from there. Who may read and write the files is up to the umask, and to the
+// mode of the directory: processes of several users need a umask that lets all of them
+// write.
 //
-// Beside them, a file "made-…" for each space says that it was made, so that one
-// that is gone is not taken for a new one. If it is removed together with its space,
-// or the whole directory is emptied, nothing can tell.
+// An empty file beside the slot, "7.claimed", says that row 7 was claimed. If the slot
+// is gone it is missing, and not new. Another, "made-…" in the directory of the Store,
+// says the same of each space. If such a file is removed together with its slot or
+// space, or the whole directory is emptied, nothing can tell.
 //
 // To have a worker number start anew, stop what uses the directory and use another
 // one, or see [Store.Claim] and Config.AllowFreshState for a single file.

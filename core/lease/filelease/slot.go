@@ -79,6 +79,18 @@ func lockWait(ctx context.Context, f file) error {
 	}
 }
 
+// lock locks f. Without wait it returns errBusy if another has the lock.
+func lock(ctx context.Context, f file, wait bool) error {
+	if wait {
+		return lockWait(ctx, f)
+	}
+	ok, err := f.tryLock()
+	if err == nil && !ok {
+		err = errBusy
+	}
+	return err
+}
+
 // errBusy says that another operation has the slot at this moment.
 var errBusy = errors.New("filelease: slot is in use")
 
@@ -104,14 +116,7 @@ func (s *Store) lock(ctx context.Context, sp *space, worker int64, wait bool) (*
 	if err != nil {
 		return nil, fmt.Errorf("filelease: worker %d: %w", worker, err)
 	}
-	if wait {
-		err = lockWait(ctx, f)
-	} else {
-		var ok bool
-		if ok, err = f.tryLock(); err == nil && !ok {
-			err = errBusy
-		}
-	}
+	err = lock(ctx, f, wait)
 	if err == nil { // under the lock: it may have been poisoned while this was waiting
 		err = s.poisonOf(path)
 	}
@@ -218,11 +223,7 @@ func poisonPath(path string) string { return path + ".poisoned" }
 // written on this file system either, and this Store refuses in any case.
 func (s *Store) poison(path string, err error) error {
 	err = fmt.Errorf("%w: %s: %w", ErrPoisoned, path, err)
-	f, markErr := s.open(poisonPath(path), true)
-	if markErr == nil {
-		markErr = f.Close()
-	}
-	if markErr != nil {
+	if markErr := s.mark(poisonPath(path)); markErr != nil {
 		err = fmt.Errorf("%w; other processes do not know: %w", err, markErr)
 	}
 	s.mu.Lock()

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/snowkey/snowkey/core/lease"
 )
@@ -20,21 +19,26 @@ import (
 // On the disk:
 //
 //	dir/
-//	    made-ns-orders-dc-0  this space was made once; see Store.makeSpace
-//	    ns-orders/       one per namespace; locked while anything is made in it
+//	    made-ns-orders-dc-0  this space was claimed in; see Store.settle
+//	    ns-orders/       one per namespace; locked while a space is made in it
 //	        dc-0/        one per datacenter: a space
-//	            meta     what the space is; its presence says that all slots were made
-//	            0 … 1023 the slots
-//	            7.held   the holder's lock of slot 7, made at its first claim
+//	            meta     what the space is
+//	            0 … 1023 the slots, each made at the first claim of its row
+//	            7.claimed   slot 7 was claimed; see Store.settle
+//	            7.held      the holder's lock of slot 7
 //	            7.poisoned  a write to slot 7 has failed
 //
-// A space is made in a directory of another name, synced, and renamed, so that it
-// appears whole or not at all.
+// A space is made under another name, synced, and renamed, so that it appears whole
+// or not at all. So is a slot.
+//
+// All rows exist as soon as the space does. A row that was never claimed is what the
+// meta file says, and needs no file of its own: to sync 1,024 files takes longer on
+// a slow disk than a claim may take.
 
 const (
 	metaName  = "meta"
 	making    = ".making" // the end of the name of what is not complete
-	schema    = 1
+	schema    = 2
 	maxWorker = 1 << 16
 )
 
@@ -46,6 +50,9 @@ type meta struct {
 	Datacenter int64    `json:"datacenter"`
 	Workers    int64    `json:"workers"`
 	Layout     string   `json:"layout"`
+
+	// Until is the limit of each row that was never claimed.
+	Until lease.Millis `json:"until"`
 }
 
 // MarshalText and UnmarshalText make an identity readable in the meta file.
@@ -95,11 +102,15 @@ func (s *Store) spaceDir(sp lease.Space) string {
 	return filepath.Join(s.dir, namespaceDir(sp.Namespace), datacenterDir(sp.Datacenter))
 }
 
-// madePath returns the path of the file that says that a space was made. A number
-// follows the last "-dc-", so that no two spaces share a name.
-func (s *Store) madePath(sp lease.Space) string {
-	return filepath.Join(s.dir, "made-"+namespaceDir(sp.Namespace)+"-"+datacenterDir(sp.Datacenter))
+// madePath returns the path of the file that says that a space was claimed in. A
+// number follows the last "-dc-", so that no two spaces share a name.
+func (s *Store) madePath(namespace string, datacenter int64) string {
+	return filepath.Join(s.dir, "made-"+namespaceDir(namespace)+"-"+datacenterDir(datacenter))
 }
+
+// claimedPath returns the path of the file that says that the slot at path was
+// claimed.
+func claimedPath(path string) string { return path + ".claimed" }
 
 func datacenterDir(datacenter int64) string { return "dc-" + strconv.FormatInt(datacenter, 10) }
 
@@ -108,17 +119,26 @@ func datacenterDir(datacenter int64) string { return "dc-" + strconv.FormatInt(d
 func (s *Store) space(sp lease.Space) (*space, error) {
 	// A file system that was mounted or unmounted at the path shows other rows, or
 	// none: those that this process and others go by are elsewhere.
-	if info, err := os.Stat(s.dir); err != nil || !os.SameFile(info, s.info) {
-		return nil, fmt.Errorf("filelease: the directory %s is not the one that was there when the store was opened", s.dir)
+	switch info, err := os.Stat(s.dir); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("filelease: %w", err)
+	case err != nil || !os.SameFile(info, s.info):
+		return nil, fmt.Errorf("%w: %s; restart the process", ErrReplaced, s.dir)
 	}
 	dir := s.spaceDir(sp)
+	// The directory first: once it is there its meta file is, too. The other way round
+	// another process could make it between the two.
+	made, err := exists(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !made {
+		return nil, fmt.Errorf("filelease: no rows have been made in %s: %w", dir, fs.ErrNotExist)
+	}
 	m, err := readMeta(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, dirErr := os.Lstat(dir); !errors.Is(dirErr, fs.ErrNotExist) {
-			return nil, lease.Permanent(fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName))
-		}
-		return nil, fmt.Errorf("filelease: no rows have been made: %w", err)
+		return nil, lease.Permanent(fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName))
 	case err != nil:
 		return nil, err
 	case m.Namespace != sp.Namespace || m.Datacenter != sp.Datacenter:
@@ -172,10 +192,7 @@ func (s *Store) spaceOf(ctx context.Context, c lease.Claim) (*space, error) {
 // makeSpace makes the space of c, unless another process has done so meanwhile.
 //
 // A namespace or a datacenter that is new begins at once; one that is gone must not.
-// So that the two can be told apart, a file in the directory of the Store, outside
-// of the space, says that the space was made. It is on the disk before the space
-// appears, let alone before anything is reserved there. It says so wrongly after a
-// crash between the two; then the rows are later than they need be, once.
+// The note that settle leaves tells them apart.
 func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 	want := c.Space
 	parent := filepath.Join(s.dir, namespaceDir(want.Namespace))
@@ -194,52 +211,37 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 		return nil, err
 	}
 
-	made := s.madePath(want)
-	var until lease.Millis
-	switch _, err := os.Lstat(made); {
-	case err == nil && !s.fresh:
-		until = s.afterLoss(c)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("filelease: %w", err)
-	}
-
 	m := meta{Schema: schema, Namespace: want.Namespace, Datacenter: want.Datacenter, Workers: want.Workers, Layout: want.Layout}
+	made := s.madePath(want.Namespace, want.Datacenter)
+	gone, err := exists(made)
+	if err != nil {
+		return nil, err
+	}
+	if gone && !s.fresh {
+		m.Until = s.afterLoss(c)
+	}
 	if _, err := rand.Read(m.Identity[:]); err != nil {
 		return nil, fmt.Errorf("filelease: %w", err)
 	}
 	dir := filepath.Join(parent, datacenterDir(want.Datacenter))
-	draft := &space{dir: dir + making, meta: m}
-	if err := os.RemoveAll(draft.dir); err != nil { // of a maker that was killed; nobody has ever claimed there
+	draft := dir + making
+	if err := os.RemoveAll(draft); err != nil { // of a maker that was killed; nobody has ever claimed there
 		return nil, fmt.Errorf("filelease: %w", err)
 	}
-	if err := draft.fill(ctx, until); err != nil {
-		_ = os.RemoveAll(draft.dir) // what a full disk lacks may be all in there
+	err = s.writeMeta(draft, m)
+	if err == nil && ctx.Err() != nil { // nobody waits for this claim any more
+		err = fmt.Errorf("filelease: make the rows: %w", ctx.Err())
+	}
+	if err != nil {
+		_ = os.RemoveAll(draft)
 		return nil, err
 	}
-	if err := s.sync(draft.dir); err != nil {
-		return nil, err
-	}
-	// The longest part is over: a claim that was given up meanwhile has not begun to
-	// make anything that counts.
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("filelease: make the rows: %w", err)
-	}
-	note := fmt.Sprintf("The rows of namespace %q, datacenter %d, were made in %s.\n", want.Namespace, want.Datacenter, dir)
-	if err := writeSynced(made, []byte(note)); err != nil {
-		return nil, err
-	}
-	if err := s.sync(s.dir); err != nil { // parent is in there, too
-		return nil, err
-	}
-	if err := os.Rename(draft.dir, dir); err != nil {
+	if err := os.Rename(draft, dir); err != nil { // whether that is durable is for settle
 		return nil, fmt.Errorf("filelease: %w", err)
 	}
-	if err := s.sync(parent); err != nil {
-		return nil, err
-	}
-	if until > 0 {
+	if m.Until > 0 {
 		s.log.Warn("filelease: the files of a space were missing: what they had reserved is forgotten",
-			"dir", dir, "made", made, "no_id_before", until.Time())
+			"dir", dir, "made", made, "no_id_before", m.Until.Time())
 	}
 	return &space{dir: dir, meta: m}, nil
 }
@@ -254,22 +256,58 @@ func (s *Store) afterLoss(c lease.Claim) lease.Millis {
 	return s.clock() + window + max(c.Skew, c.Guard)
 }
 
-// settle makes durable that the slots of sp are where they are. Whoever has renamed
-// the space, or a slot that was made again, into its place may have been killed, or
-// may be waiting, before it has synced that; and what is acknowledged must not be in
-// a file that a power failure takes away.
+// settle is called before the first write to a slot. It makes two things durable.
 //
-// It is called before the first write to a slot. So a slot that has been written to
-// is known to stay, and no later operation needs to look. That also holds for a slot
-// that was made again in a space known for long, which a note of the spaces that
-// this Store has settled would miss.
-func (s *Store) settle(sp *space) error {
-	for _, dir := range []string{sp.dir, filepath.Dir(sp.dir), s.dir} {
+// First, that the slot is where it is: whoever has renamed the slot or its space into
+// place may have been killed before a sync. What is acknowledged must not be in a
+// file that a power failure takes away.
+//
+// Second, two notes that the row was claimed: one beside the slot, and one outside of
+// the space. If the slot or the space is missing later it is lost, and not new. The
+// notes come after the names, so that a process that is killed in between leaves a
+// row that is as good as new.
+//
+// A slot that has been written to is known to stay, and no later operation needs to
+// look.
+func (s *Store) settle(sl *slot) error {
+	parent, m := filepath.Dir(sl.space.dir), sl.space.meta
+	if err := s.mark(claimedPath(sl.path)); err != nil {
+		return err
+	}
+	for _, dir := range []string{sl.space.dir, parent} {
 		if err := s.sync(dir); err != nil {
 			return err
 		}
 	}
+	if err := s.mark(s.madePath(m.Namespace, m.Datacenter)); err != nil {
+		return err
+	}
+	return s.sync(s.dir) // parent is in there, too
+}
+
+// mark makes an empty file, unless it is there. A sync of the directory makes it
+// durable.
+func (s *Store) mark(path string) error {
+	f, err := s.open(path, true)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("filelease: %w", err)
+	}
 	return nil
+}
+
+// exists reports whether there is a file at path.
+func exists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("filelease: %w", err)
+	}
+	return true, nil
 }
 
 // checkLayouts returns an error if a space in the namespace directory parent has
@@ -294,93 +332,106 @@ func checkLayouts(parent string, want lease.Space) error {
 	return nil
 }
 
-// fill makes the directory of sp with its slots and its meta file, all synced but
-// for the names in it. The rows have the limit until.
-func (sp *space) fill(ctx context.Context, until lease.Millis) error {
-	if err := os.Mkdir(sp.dir, 0o777); err != nil {
-		return fmt.Errorf("filelease: %w", err)
-	}
-	const makers = 16 // each waits for the disk nearly all the time, and syncs share journal commits
-	var wg sync.WaitGroup
-	errs := make([]error, makers)
-	for i := range int64(makers) {
-		wg.Go(func() {
-			for worker := i; worker < sp.meta.Workers && errs[i] == nil; worker += makers {
-				if errs[i] = ctx.Err(); errs[i] == nil {
-					errs[i] = sp.writeSlot(sp.slotPath(worker), lease.Row{Worker: worker, Until: until})
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil { // one will do: on a full disk they are all alike
-			return fmt.Errorf("filelease: make the rows: %w", err)
-		}
-	}
-	b, err := json.MarshalIndent(sp.meta, "", "\t")
+// writeMeta makes the directory dir with the meta file m, synced.
+func (s *Store) writeMeta(dir string, m meta) error {
+	b, err := json.MarshalIndent(m, "", "\t")
 	if err != nil {
 		return fmt.Errorf("filelease: %w", err)
 	}
-	return writeSynced(filepath.Join(sp.dir, metaName), append(b, '\n'))
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return fmt.Errorf("filelease: %w", err)
+	}
+	f, err := s.open(filepath.Join(dir, metaName), true)
+	if err == nil {
+		err = errors.Join(write(f, append(b, '\n')), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("filelease: make the rows: %w", err)
+	}
+	return s.sync(dir)
 }
 
-// writeSlot writes a slot file with one record, that of row.
-func (sp *space) writeSlot(path string, row lease.Row) error {
+// write writes b to the beginning of a new file and syncs it.
+func write(f file, b []byte) error {
+	if _, err := f.WriteAt(b, 0); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// makeSlot makes the slot of worker for the claim c, unless another process does.
+// Without wait it returns errBusy if one is at it.
+//
+// A slot that was never claimed is made as the space says. One that was claimed has
+// gone missing: see [Store.Claim]. Its epoch is then 0, which no lease has, so that
+// whoever held the row has lost it.
+func (s *Store) makeSlot(ctx context.Context, c lease.Claim, sp *space, worker int64, wait bool) (err error) {
+	path := sp.slotPath(worker)
+	draft, err := s.lockDraft(ctx, path+making, wait)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil { // what a full disk lacks may be all in there
+			_ = os.Remove(path + making)
+		}
+		_ = draft.Close()
+	}()
+	if made, err := exists(path); made || err != nil {
+		return errors.Join(err, os.Remove(path+making))
+	}
+	lost, err := exists(claimedPath(path))
+	if err != nil {
+		return err
+	}
+	row := lease.Row{Worker: worker, Until: sp.meta.Until}
+	switch {
+	case lost && s.fresh:
+		row.Until = 0
+	case lost && c.Only == nil:
+		return fmt.Errorf("%w: %s", ErrMissing, path)
+	case lost:
+		row.Until = s.afterLoss(c)
+	}
 	r := record{identity: sp.meta.Identity, namespace: sp.meta.Namespace, datacenter: sp.meta.Datacenter, row: row}
 	b, err := r.encode()
 	if err != nil {
 		return err
 	}
-	return writeSynced(path, append(b, make([]byte, slotSize-recordSize)...)) // all of it, so that a full disk is no matter later
-}
-
-// remake makes the slot of worker anew, which has gone missing, with the limit
-// until. Its epoch is 0, which no lease has: whoever held the row has lost it.
-func (s *Store) remake(ctx context.Context, sp *space, worker int64, until lease.Millis) error {
-	unlock, err := lockDir(ctx, filepath.Dir(sp.dir))
+	err = write(draft, append(b, make([]byte, slotSize-recordSize)...)) // all of it, so that a full disk is no matter later
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = os.Rename(path+making, path) // whether that is durable is for settle
+	}
 	if err != nil {
-		return err
-	}
-	defer unlock()
-	path := sp.slotPath(worker)
-	switch _, err := os.Lstat(path); {
-	case err == nil:
-		return nil // another has made it meanwhile; whether that is durable is for settle
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("filelease: %w", err)
-	}
-	if err := sp.writeSlot(path+making, lease.Row{Worker: worker, Until: until}); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("filelease: make the row of worker %d: %w", worker, err)
 	}
-	if err := os.Rename(path+making, path); err != nil {
-		return fmt.Errorf("filelease: %w", err)
+	if lost {
+		s.log.Warn("filelease: a slot file was missing: what it had reserved is forgotten",
+			"file", path, "worker", worker, "no_id_before", row.Until.Time())
 	}
-	if err := s.sync(sp.dir); err != nil {
-		return err
-	}
-	s.log.Warn("filelease: a slot file was missing: what it had reserved is forgotten",
-		"file", path, "worker", worker, "no_id_before", until.Time())
 	return nil
 }
 
-// writeSynced writes a file.
-func writeSynced(path string, b []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("filelease: %w", err)
+// lockDraft opens and locks the file at path, which is not yet a slot. Whoever had
+// the lock before has renamed or removed the file: then there is a new one to lock.
+func (s *Store) lockDraft(ctx context.Context, path string, wait bool) (file, error) {
+	for {
+		f, err := s.open(path, true)
+		if err != nil {
+			return nil, fmt.Errorf("filelease: %w", err)
+		}
+		if err := lock(ctx, f, wait); err != nil {
+			_ = f.Close()
+			return nil, fmt.Errorf("filelease: %w", err)
+		}
+		if f.linked() == nil {
+			return f, nil
+		}
+		_ = f.Close()
 	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("filelease: %w", err)
-	}
-	return nil
 }
 
 // syncDir makes the names in a directory durable.

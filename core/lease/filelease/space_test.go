@@ -5,12 +5,13 @@ package filelease
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
@@ -87,81 +88,164 @@ func TestAllowFreshStateMakesASpaceThatIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-// The note that a space was made is on the disk before the space appears; and a
-// maker that is stopped before that has not used up the quick start.
-func TestTheNoteOfASpaceIsOlderThanTheSpace(t *testing.T) {
+// What says that a row was claimed is on the disk before the claim is, and not before
+// the row: a maker that is stopped has not used up the quick start.
+func TestANoteIsYoungerThanItsRowAndOlderThanItsClaim(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
-	c := newClaim(2)
-	draft := s.spaceDir(c.Space) + making
-	drafted := false
-	s.sync = func(dir string) error {
-		_, noteErr := os.Stat(s.madePath(c.Space))
-		_, spaceErr := os.Stat(s.spaceDir(c.Space))
-		if !drafted { // or a power failure could leave the space without its slots
-			drafted = true
-			files, err := os.ReadDir(draft)
-			if dir != draft || len(files) != 3 || noteErr == nil || spaceErr == nil {
-				t.Errorf("first sync is of %s with %v, %v, note: %v, space: %v; want one of %s, with its slots and its meta file, and without note and space",
-					dir, files, err, noteErr, spaceErr, draft)
-			}
-			return syncDir(dir)
-		}
-		if dir != s.dir || noteErr != nil || spaceErr == nil {
-			t.Errorf("second sync is of %s, note: %v, space: %v; want one of %s, with the note and without the space", dir, noteErr, spaceErr, s.dir)
-		}
-		return errDisk
+	steps := events(s)
+	c := newClaim(1024)
+	c.Only = []int64{7}
+	mustClaim(t, s, c)
+	want := []string{
+		"write meta", "fsync meta", "sync dc-0.making", // then the space is renamed
+		"write 7.making", "fsync 7.making", // and the slot
+		"make 7.claimed", "sync dc-0", "sync ns-orders",
+		"make made-ns-orders-dc-0", "sync " + filepath.Base(s.dir),
+		"make 7.held", "fsync 7", "write 7", "fsync 7",
 	}
-	if _, err := s.Claim(t.Context(), c); !errors.Is(err, errDisk) {
-		t.Errorf("Claim = error %v; want %v", err, errDisk)
-	}
-	if _, err := os.Stat(s.spaceDir(c.Space)); err == nil {
-		t.Error("the space was made though its note is not durable")
-	}
-
-	stopped := newStore(t, t.TempDir(), Config{})
-	draft = stopped.spaceDir(c.Space) + making
-	if err := os.MkdirAll(draft, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if got := mustClaim(t, stopped, c); got.Before != 0 {
-		t.Errorf("Claim after a maker was stopped: Before = %d; want 0", got.Before)
+	if !slices.Equal(*steps, want) {
+		t.Errorf("steps of a first claim = %q; want %q", *steps, want)
 	}
 }
 
-// events makes s note what it syncs and writes, by the names of the files.
-func events(s *Store) *[]string {
-	var list []string
+// A first claim makes one slot, not 1,024: a disk that takes 50 ms for each sync would
+// need longer for those than the claim may take, a quarter of the window.
+func TestAFirstClaimOnASlowDiskIsDoneAtTheFirstTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, t.TempDir(), Config{})
+		slow(s, 50*time.Millisecond)
+		for _, only := range [][]int64{nil, {7}} {
+			c := newClaim(1024)
+			c.Window, c.Skew, c.Only = 4_000, 5_000, only
+			ctx, cancel := context.WithTimeout(t.Context(), c.Window.Duration()/4)
+			defer cancel()
+			if reply, err := s.Claim(ctx, c); err != nil {
+				t.Errorf("Claim(Only %v) with 50 ms for each sync = %+v, error %v; want a row", only, reply, err)
+			}
+		}
+	})
+}
+
+// slow makes each sync of s take d.
+func slow(s *Store, d time.Duration) {
+	sync, open := s.sync, s.open
 	s.sync = func(dir string) error {
-		list = append(list, "sync "+filepath.Base(dir))
-		return syncDir(dir)
+		time.Sleep(d)
+		return sync(dir)
 	}
-	open := s.open
 	s.open = func(path string, create bool) (file, error) {
 		f, err := open(path, create)
-		return &noting{f, &list, filepath.Base(path)}, err
+		return slowFile{f, d}, err
 	}
+}
+
+type slowFile struct {
+	file
+	d time.Duration
+}
+
+func (f slowFile) Sync() error {
+	time.Sleep(f.d)
+	return f.file.Sync()
+}
+
+// An attempt that is given up leaves what the next goes on from.
+func TestClaimsOnADiskTooSlowForOneComeToAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, t.TempDir(), Config{})
+		slow(s, 150*time.Millisecond)
+		var err error
+		for range 3 {
+			c := newClaim(1024)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err = s.Claim(ctx, c); err == nil {
+				return
+			}
+		}
+		t.Errorf("third Claim of 1 s with 150 ms for each sync = error %v; want a row", err)
+	})
+}
+
+// TestAKillInAFirstClaimLeavesNothingInTheWay looks at the directory as it is at each
+// step of a first claim: the next process claims there at once, any row.
+func TestAKillInAFirstClaimLeavesNothingInTheWay(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	var left []string
+	onStep(s, func(string) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(s.dir)); err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, dir)
+	})
+	c := newClaim(2)
+	c.Only = []int64{1}
+	mustClaim(t, s, c)
+	if len(left) != 14 {
+		t.Errorf("steps of a first claim = %d; want 14", len(left))
+	}
+	for i, dir := range left[:len(left)-1] { // the last sync is after the write
+		log, text := logged()
+		next := newStore(t, dir, Config{Logger: log})
+		for range 2 {
+			if got := mustClaim(t, next, newClaim(2)); got.Before != 0 {
+				t.Errorf("Claim after a kill before step %d: %+v; want a row that begins at once", i, got)
+			}
+		}
+		if text.Len() > 0 {
+			t.Errorf("Claim after a kill before step %d logs %q; want nothing", i, text)
+		}
+	}
+}
+
+// events makes s note what it makes, writes and syncs, by the names of the files.
+func events(s *Store) *[]string {
+	var list []string
+	onStep(s, func(step string) { list = append(list, step) })
 	return &list
+}
+
+// onStep has f called before each step of an operation that changes something.
+func onStep(s *Store, f func(step string)) {
+	sync, open := s.sync, s.open
+	s.sync = func(dir string) error {
+		f("sync " + filepath.Base(dir))
+		return sync(dir)
+	}
+	s.open = func(path string, create bool) (file, error) {
+		name := filepath.Base(path)
+		if _, err := os.Lstat(path); create && err != nil && name != metaName && filepath.Ext(name) != making {
+			f("make " + name)
+		}
+		opened, err := open(path, create)
+		return noting{opened, f, name}, err
+	}
 }
 
 type noting struct {
 	file
-	list *[]string
+	step func(string)
 	name string
 }
 
-func (n *noting) WriteAt(b []byte, at int64) (int, error) {
-	*n.list = append(*n.list, "write "+n.name)
+func (n noting) WriteAt(b []byte, at int64) (int, error) {
+	n.step("write " + n.name)
 	return n.file.WriteAt(b, at)
 }
 
-// Whoever made a space, or a slot again, may not have come to sync its name. What
-// others acknowledge there must not be lost with it.
+func (n noting) Sync() error {
+	n.step("fsync " + n.name)
+	return n.file.Sync()
+}
+
+// Whoever made a space, or a slot, may have been killed before it synced the name.
+// What others acknowledge there must not be lost with it.
 func TestNothingIsAcknowledgedInAFileThatMayVanish(t *testing.T) {
 	dir := t.TempDir()
 	maker := newStore(t, dir, Config{AllowFreshState: true})
-	fail := "ns-orders"
 	maker.sync = func(dir string) error {
-		if filepath.Base(dir) == fail {
+		if filepath.Base(dir) == "dc-0" {
 			return errDisk
 		}
 		return syncDir(dir)
@@ -171,8 +255,7 @@ func TestNothingIsAcknowledgedInAFileThatMayVanish(t *testing.T) {
 		t.Fatalf("Claim = error %v; want %v", err, errDisk)
 	}
 	root := "sync " + filepath.Base(dir)
-	settled := []string{"sync dc-0", "sync ns-orders", root, "write 0"}
-	expect := func(what string, got *[]string, want []string) {
+	expect := func(what string, got *[]string, want ...string) {
 		t.Helper()
 		if !slices.Equal(*got, want) {
 			t.Errorf("%s: steps = %q; want %q", what, *got, want)
@@ -183,26 +266,26 @@ func TestNothingIsAcknowledgedInAFileThatMayVanish(t *testing.T) {
 	s := newStore(t, dir, Config{AllowFreshState: true})
 	steps := events(s)
 	reply := mustClaim(t, s, c)
-	expect("Claim in a space that was found", steps, settled)
+	expect("Claim in a space that was found", steps,
+		"sync dc-0", "sync ns-orders", "make made-ns-orders-dc-0", root, "make 0.held", "fsync 0", "write 0", "fsync 0")
 	if err := s.Release(t.Context(), releaseOf(c, reply)); err != nil {
 		t.Fatal(err)
 	}
 	mustClaim(t, s, newClaim(1))
-	expect("Release, and a second Claim of the row", steps, []string{"write 0", "write 0"})
+	expect("Release, and a second Claim of the row", steps, "fsync 0", "write 0", "fsync 0", "fsync 0", "write 0", "fsync 0")
 
 	// The slot goes missing; the maker makes it again and is stopped.
 	if err := os.Remove(slotFile(s, 0)); err != nil {
 		t.Fatal(err)
 	}
-	fail = "dc-0"
-	if _, err := maker.Claim(t.Context(), newClaim(1)); !errors.Is(err, errDisk) {
-		t.Fatalf("Claim of a missing row = error %v; want %v", err, errDisk)
-	}
-	if _, err := maker.Claim(t.Context(), newClaim(1)); !errors.Is(err, errDisk) {
-		t.Fatalf("Claim of a row that was made again = error %v; want %v", err, errDisk)
+	for range 2 {
+		if _, err := maker.Claim(t.Context(), newClaim(1)); !errors.Is(err, errDisk) {
+			t.Fatalf("Claim of a missing row = error %v; want %v", err, errDisk)
+		}
 	}
 	mustClaim(t, s, newClaim(1))
-	expect("Claim of a row that another has made again", steps, settled)
+	expect("Claim of a row that another has made again", steps,
+		"sync dc-0", "sync ns-orders", root, "fsync 0", "write 0", "fsync 0")
 }
 
 func TestAFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
@@ -238,6 +321,7 @@ func TestASpaceThatWasCopiedIsRefused(t *testing.T) {
 			s := newStore(t, t.TempDir(), Config{})
 			from, c := newClaim(2), newClaim(2)
 			mustClaim(t, s, from)
+			mustClaim(t, s, newClaim(2)) // so that both rows have a slot
 			c.Space.Namespace, c.Space.Datacenter = tt.to.Namespace, tt.to.Datacenter
 			dir := s.spaceDir(c.Space)
 			if err := os.CopyFS(dir, os.DirFS(s.spaceDir(from.Space))); err != nil {
@@ -259,31 +343,50 @@ func TestASpaceThatWasCopiedIsRefused(t *testing.T) {
 
 // What was made of a space in vain would be in everybody's way on a disk that is full.
 func TestASpaceThatCannotBeMadeLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // or the grace would end on a machine that is busy
+		s := newStore(t, t.TempDir(), Config{})
+		c := newClaim(64)
+		ctx, cancel := context.WithCancel(t.Context())
+		onStep(s, func(step string) {
+			if step == "sync dc-0"+making {
+				cancel()
+			}
+		})
+		_, err := s.Claim(ctx, c)
+		if !errors.Is(err, context.Canceled) || definite(err) || !strings.Contains(err.Error(), "make the rows") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("Claim = error %v; want %v, in one line", err, context.Canceled)
+		}
+		left, err := os.ReadDir(filepath.Dir(s.spaceDir(c.Space)))
+		if err != nil || len(left) > 0 {
+			t.Errorf("left in the directory of the namespace: %v, error %v; want nothing", left, err)
+		}
+		if got := mustClaim(t, s, c); got.Before != 0 {
+			t.Errorf("Claim afterwards: Before = %d; want 0, as in a new space", got.Before)
+		}
+	})
+}
+
+// A space that another process makes at this moment is not there yet, or whole.
+func TestASpaceThatAppearsIsNotTakenForADamagedOne(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
-	c := newClaim(64)
-	_, err := s.Claim(&ending{Context: t.Context(), after: 30}, c)
-	if !errors.Is(err, context.Canceled) || definite(err) || !strings.Contains(err.Error(), "make the rows") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("Claim = error %v; want %v, in one line", err, context.Canceled)
+	c := newClaim(1)
+	mustClaim(t, s, c)
+	dir := s.spaceDir(c.Space)
+	for range 200 {
+		if err := os.Rename(dir, dir+making); err != nil {
+			t.Fatal(err)
+		}
+		appears := make(chan error, 1)
+		go func() { appears <- os.Rename(dir+making, dir) }()
+		_, err := s.space(c.Space)
+		for errors.Is(err, fs.ErrNotExist) {
+			_, err = s.space(c.Space)
+		}
+		if err != nil {
+			t.Errorf("space that appears = error %v; want it, or %v", err, fs.ErrNotExist)
+		}
+		if err := <-appears; err != nil {
+			t.Fatal(err)
+		}
 	}
-	left, err := os.ReadDir(filepath.Dir(s.spaceDir(c.Space)))
-	if err != nil || len(left) > 0 {
-		t.Errorf("left in the directory of the namespace: %v, error %v; want nothing", left, err)
-	}
-	if got := mustClaim(t, s, c); got.Before != 0 {
-		t.Errorf("Claim afterwards: Before = %d; want 0, as in a new space", got.Before)
-	}
-}
-
-// An ending context has ended when it has been asked so many times.
-type ending struct {
-	context.Context
-	after int64
-	asked atomic.Int64
-}
-
-func (e *ending) Err() error {
-	if e.asked.Add(1) > e.after {
-		return context.Canceled
-	}
-	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 var (
@@ -42,9 +43,18 @@ var (
 	// can be read is what is on the disk; then remove the mark.
 	ErrPoisoned = errors.New("filelease: a write has failed, and the file is not used any more")
 
+	// ErrReplaced is matched by the errors of operations once the directory is not the
+	// one that was there when the store was opened: it was removed or moved, or
+	// something was mounted over it. The rows that other processes go by are elsewhere.
+	// A renewal or release gets a [*lease.LostError] as well. Restart the process.
+	ErrReplaced = errors.New("filelease: the directory was removed or replaced while the process ran")
+
 	// ErrClosed is matched by the errors of operations after Close.
 	ErrClosed = errors.New("filelease: the store is closed")
 )
+
+// replaced is the reason of a lease that is lost because of ErrReplaced.
+const replaced lease.Reason = "the directory of its files was removed or replaced while the process ran"
 
 // Config has the settings of a [Store]. The zero Config is good.
 type Config struct {
@@ -53,6 +63,11 @@ type Config struct {
 	// if you know that they have not been used, or not for a while. Defaults to false:
 	// the first ID is later than what was lost may have reserved; see [Store.Claim].
 	AllowFreshState bool
+
+	// AllowFUSE lets the directory be on FUSE. Set it if you know that no other host
+	// shares that file system, that flock works there, and that it keeps what it has
+	// synced. Defaults to false: sshfs and many others are FUSE, and IDs would repeat.
+	AllowFUSE bool
 
 	// Logger gets warnings: about a directory that may not last, and about slot
 	// files that are missing or damaged. Defaults to [slog.Default].
@@ -92,7 +107,8 @@ var (
 // not make it, because the mount point of a volume that is missing would look like
 // a store in which nothing has been reserved yet. It must be writable, and on a
 // file system of this host alone; where Linux says that it is on NFS or its like,
-// New returns an error. On tmpfs, an overlay or FUSE it logs a warning.
+// New returns an error, and on FUSE unless Config.AllowFUSE is set. On tmpfs or an
+// overlay it logs a warning.
 //
 // On systems without flock, Windows among them, the error matches
 // [errors.ErrUnsupported].
@@ -130,16 +146,12 @@ func New(dir string, c Config) (*Store, error) {
 	if !s.info.IsDir() {
 		return nil, &lease.ValueError{Package: "filelease", Name: "dir", Value: strconv.Quote(s.dir) + ", a file", Want: "a directory"}
 	}
-	kind, err := filesystem(s.dir)
+	warning, err := filesystem.Check(s.dir, c.AllowFUSE)
 	if err != nil {
-		return nil, fmt.Errorf("filelease: %w", err)
-	}
-	warning, err := suits(kind)
-	if err != nil {
-		return nil, fmt.Errorf("filelease: the directory %s does not do: %w", s.dir, err)
+		return nil, fmt.Errorf("filelease: unusable directory %s: %w", s.dir, err)
 	}
 	if warning != "" {
-		s.log.Warn("filelease: "+warning, "dir", s.dir)
+		s.log.Warn("filelease: the directory may lose leases: "+warning, "dir", s.dir)
 	}
 	if err := tryWriting(s.dir); err != nil {
 		return nil, err
@@ -196,8 +208,8 @@ func (s *Store) begin(ctx context.Context, sp lease.Space) error {
 
 func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
 
-// Claim implements [lease.Store]. The first claim in a space makes its files, all
-// at once, 8 KiB for each worker number.
+// Claim implements [lease.Store]. The first claim of a row makes its slot file, of
+// 8 KiB. If the disk has no room for that, a row that has its file will do.
 //
 // A row whose holder is dead, by its lock, counts as released: it is free if its
 // limit is no further ahead than the skew, and its next range begins there.
@@ -215,8 +227,8 @@ func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
 //     that goes on issuing IDs while its clock is behind: a limit may be up to an
 //     hour and a window beyond the clock.
 //
-// The same becomes of all the rows when the directory of a space is missing that
-// was once made, whatever the claim asks for; a file beside the directories of the
+// The same becomes of all the rows, whatever the claim asks for, when the directory of
+// a space is missing in which there was a claim. A file beside the directories of the
 // namespaces tells it from a new one, which begins at once. Config.AllowFreshState
 // does without the wait in both cases.
 //
@@ -268,6 +280,9 @@ func (s *Store) claim(ctx context.Context, c lease.Claim, now lease.Millis) (lea
 		}
 		todo = busy
 	}
+	if cl.full != nil { // else there would be a free one
+		return lease.Reply{}, cl.full
+	}
 	// None is free now, so none was earlier: this returns the error that says so.
 	_, err = c.Choose(cl.rows, cl.earliest, rand.IntN)
 	if len(cl.bad) > 0 {
@@ -306,6 +321,7 @@ type claiming struct {
 	earliest lease.Millis // of the readings of the clock
 	rows     []lease.Row  // that are not free
 	bad      []error      // of slots that are passed over
+	full     error        // why the disk has no room for a further slot
 	wrote    bool         // or tried to: whether the claim is done is not known
 }
 
@@ -314,15 +330,14 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Rep
 	s := cl.store
 	sl, err := s.lock(ctx, cl.space, worker, wait)
 	if errors.Is(err, fs.ErrNotExist) {
-		if cl.Only == nil && !s.fresh {
-			return lease.Reply{}, fmt.Errorf("%w: %w", ErrMissing, err)
+		if cl.full != nil {
+			return lease.Reply{}, errTaken // but not so full that a slot that is there would not do
 		}
-		var until lease.Millis
-		if !s.fresh {
-			until = s.afterLoss(cl.Claim)
-		}
-		if err = s.remake(ctx, cl.space, worker, until); err == nil {
+		if err = s.makeSlot(ctx, cl.Claim, cl.space, worker, wait); err == nil {
 			sl, err = s.lock(ctx, cl.space, worker, wait)
+		} else if diskFull(err) {
+			cl.full = err
+			return lease.Reply{}, errTaken
 		}
 	}
 	if err != nil {
@@ -346,7 +361,7 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Rep
 		return lease.Reply{}, errTaken
 	}
 	if last.sequence == 0 {
-		if err := s.settle(sl.space); err != nil {
+		if err := s.settle(sl); err != nil {
 			return lease.Reply{}, err
 		}
 	}
@@ -371,6 +386,10 @@ func (s *Store) renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
 		return lease.Reply{}, r.Lost(lease.Gone)
+	}
+	if errors.Is(err, ErrReplaced) {
+		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
+		return lease.Reply{}, fmt.Errorf("%w: %w", r.Lost(replaced), err)
 	}
 	if errors.Is(err, ErrPoisoned) {
 		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
@@ -411,6 +430,9 @@ func (s *Store) release(ctx context.Context, r lease.Release) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.Lost(lease.Gone)
 	}
+	if errors.Is(err, ErrReplaced) {
+		return fmt.Errorf("%w: %w", r.Lost(replaced), err)
+	}
 	if err != nil {
 		return err
 	}
@@ -424,8 +446,10 @@ func (s *Store) release(ctx context.Context, r lease.Release) error {
 	return sl.write(ctx, last, row, false)
 }
 
-// Fence implements [lease.Fencer]. A slot file that is missing is left out, and one
-// that is damaged or poisoned is an error, after the others have been fenced.
+// Fence implements [lease.Fencer]. It makes the slot files of rows that were never
+// claimed. A slot file that has gone missing is left out: its row begins later in any
+// case, see [Store.Claim]. One that is damaged or poisoned is an error, after the
+// others have been fenced.
 func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 	if err := s.begin(ctx, f.Space); err != nil {
 		return err
@@ -439,13 +463,10 @@ func (s *Store) fence(ctx context.Context, f lease.Fencing) error {
 	if err != nil {
 		return err
 	}
-	if err := s.settle(sp); err != nil {
-		return err
-	}
 	var errs []error
 	for worker := range sp.meta.Workers {
 		err := s.fenceSlot(ctx, sp, worker, f)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, ErrMissing) {
 			errs = append(errs, err)
 		}
 		if ctx.Err() != nil {
@@ -457,10 +478,21 @@ func (s *Store) fence(ctx context.Context, f lease.Fencing) error {
 
 func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f lease.Fencing) error {
 	sl, last, err := s.lockAndRead(ctx, sp, worker)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.makeSlot(ctx, lease.Claim{Space: f.Space}, sp, worker, true); err != nil {
+			return err
+		}
+		sl, last, err = s.lockAndRead(ctx, sp, worker)
+	}
 	if err != nil {
 		return err
 	}
 	defer sl.close()
+	if last.sequence == 0 {
+		if err := s.settle(sl); err != nil {
+			return err
+		}
+	}
 	return sl.write(ctx, last, f.Apply(last.row), false)
 }
 
@@ -486,8 +518,8 @@ func (s *Store) lockAndRead(ctx context.Context, sp *space, worker int64) (*slot
 	return sl, last, nil
 }
 
-// Rows implements [lease.Lister]. A slot file that is missing is left out; one
-// that is damaged or poisoned is an error.
+// Rows implements [lease.Lister]. A row whose slot file has gone missing is left out;
+// one whose file is damaged or poisoned is an error.
 func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease.Millis, error) {
 	if err := s.begin(ctx, space); err != nil {
 		return nil, 0, err
@@ -511,6 +543,13 @@ func (s *Store) rows(ctx context.Context, space lease.Space) ([]lease.Row, error
 	for worker := range sp.meta.Workers {
 		sl, last, err := s.lockAndRead(ctx, sp, worker)
 		if errors.Is(err, fs.ErrNotExist) {
+			lost, err := exists(claimedPath(sp.slotPath(worker)))
+			if err != nil {
+				return nil, err
+			}
+			if !lost {
+				rows = append(rows, lease.Row{Worker: worker, Until: sp.meta.Until})
+			}
 			continue
 		}
 		if err != nil {

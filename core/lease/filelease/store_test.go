@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 func token() string {
@@ -132,33 +134,9 @@ func TestASlotThatMayNotBeOpenedIsAnErrorThatSaysNothing(t *testing.T) {
 	}
 }
 
-func TestFileSystemsOfOtherHostsAreRefusedAndFleetingOnesWarnedOf(t *testing.T) {
-	for _, tt := range []struct {
-		kind    uint32
-		warning string
-		refused string
-	}{
-		{0x6969, "", "NFS"},
-		{0xff534d42, "", "CIFS"},
-		{0x6b414653, "", "AFS"},
-		{0x786f4256, "", "VirtualBox"},
-		{0x01021994, "tmpfs", ""},
-		{0x794c7630, "overlay", ""},
-		{0x61756673, "aufs", ""},
-		{0xef53, "", ""}, // ext4
-		{0, "", ""},      // not known
-	} {
-		warning, err := suits(tt.kind)
-		if !strings.Contains(warning, tt.warning) || (warning == "") != (tt.warning == "") ||
-			(err == nil) != (tt.refused == "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
-			t.Errorf("suits(%#x) = %q, error %v; want %q, %q", tt.kind, warning, err, tt.warning, tt.refused)
-		}
-	}
-}
-
 func TestTmpfsIsWarnedOf(t *testing.T) {
 	const shm = "/dev/shm"
-	if kind, err := filesystem(shm); err != nil || kind != 0x01021994 {
+	if warning, err := filesystem.Check(shm, false); err != nil || !strings.Contains(warning, "tmpfs") {
 		t.Skipf("SKIPPED: %s is not a tmpfs", shm)
 	}
 	dir, err := os.MkdirTemp(shm, "filelease-*") //nolint:usetesting // a directory there is the point
@@ -201,7 +179,7 @@ func TestASpaceIsMadeWholeAfterItsMakerWasKilled(t *testing.T) {
 	if err := os.MkdirAll(draft, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(draft, "0"), []byte("half"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(draft, metaName), []byte("half"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if rows, _, err := s.Rows(t.Context(), newClaim(2).Space); len(rows) != 0 || err != nil {
@@ -244,16 +222,24 @@ func TestDamageIsRefused(t *testing.T) {
 			return errors.Join(overwrite(path, 100, []byte("x")), overwrite(path, placeSize+100, []byte("x")))
 		}},
 		{"all zero", func(_ *Store, path string) error { return overwrite(path, 0, make([]byte, slotSize)) }},
-		{"copied from another slot", func(s *Store, path string) error { return copyFile(path, slotFile(s, 1)) }},
+		{"copied from another slot", func(s *Store, path string) error {
+			c := newClaim(2)
+			c.Only = []int64{1}
+			reply, err := s.Claim(context.Background(), c)
+			return errors.Join(err, copyFile(path, slotFile(s, 1)), s.Release(context.Background(), releaseOf(c, reply)))
+		}},
 		{"copied from another datacenter", func(s *Store, path string) error {
 			c := newClaim(2)
 			c.Space.Datacenter = 1
+			c.Only = []int64{0}
 			_, err := s.Claim(context.Background(), c)
 			return errors.Join(err, copyFile(path, filepath.Join(s.dir, "ns-orders", "dc-1", "0")))
 		}},
 		{"copied from another directory", func(_ *Store, path string) error {
 			other := newStore(t, t.TempDir(), Config{})
-			mustClaim(t, other, newClaim(2))
+			c := newClaim(2)
+			c.Only = []int64{0}
+			mustClaim(t, other, c)
 			return copyFile(path, slotFile(other, 0))
 		}},
 		{"a meta file that is missing", func(_ *Store, path string) error { return os.Remove(filepath.Join(filepath.Dir(path), metaName)) }},
@@ -310,15 +296,15 @@ func TestASchemaOfAnotherVersionIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, bytes.Replace(b, []byte(`"schema": 1`), []byte(`"schema": 2`), 1), 0o666); err != nil {
+	if err := os.WriteFile(path, bytes.Replace(b, []byte(`"schema": 2`), []byte(`"schema": 3`), 1), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Claim(t.Context(), newClaim(2)); err == nil || !strings.Contains(err.Error(), "schema version 2: want 1") {
-		t.Errorf("Claim = error %v; want one that names version 2", err)
+	if _, err := s.Claim(t.Context(), newClaim(2)); err == nil || !strings.Contains(err.Error(), "schema version 3: want 2") {
+		t.Errorf("Claim = error %v; want one that names version 3", err)
 	}
 }
 
-func TestADirectoryPutInThePlaceOfTheStoresIsRefused(t *testing.T) {
+func TestADirectoryPutInThePlaceOfTheStoresEndsTheLease(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)
@@ -329,11 +315,24 @@ func TestADirectoryPutInThePlaceOfTheStoresIsRefused(t *testing.T) {
 	if err := errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Claim(t.Context(), newClaim(2)); err == nil || definite(err) {
-		t.Errorf("Claim = error %v; want one: the rows are elsewhere", err)
+	if _, err := s.Claim(t.Context(), newClaim(2)); !errors.Is(err, ErrReplaced) || definite(err) {
+		t.Errorf("Claim = error %v; want %v: the rows are elsewhere", err, ErrReplaced)
 	}
-	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); err == nil || definite(err) {
-		t.Errorf("Renew = error %v; want one that says nothing", err)
+	var lost *lease.LostError
+	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); !errors.Is(err, ErrReplaced) || !errors.As(err, &lost) || lost.Reason != replaced {
+		t.Errorf("Renew = error %v; want it lost, because of %v", err, ErrReplaced)
+	}
+	if len(s.held) != 0 {
+		t.Errorf("holder's locks after that = %d; want 0", len(s.held))
+	}
+	if err := s.Release(t.Context(), releaseOf(c, reply)); !errors.Is(err, ErrReplaced) || !errors.Is(err, lease.ErrLost) {
+		t.Errorf("Release = error %v; want it lost, because of %v", err, ErrReplaced)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".old")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); !errors.Is(err, ErrReplaced) {
+		t.Errorf("Renew without a directory = error %v; want %v", err, ErrReplaced)
 	}
 }
 
@@ -384,6 +383,62 @@ func TestAllowFreshStateMakesAMissingSlotAtOnce(t *testing.T) {
 	if got := mustClaim(t, s, newClaim(1)); got.Before != 0 {
 		t.Errorf("Claim of a missing row with AllowFreshState: Before = %d; want 0", got.Before)
 	}
+}
+
+// A row that was never claimed has no file either, and is not lost.
+func TestARowWithoutAFileIsMissingOnlyIfItWasClaimed(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	c := newClaim(2)
+	c.Only = []int64{1}
+	mustClaim(t, s, c)
+	want := func(workers ...int64) {
+		t.Helper()
+		rows, _, err := s.Rows(t.Context(), c.Space)
+		var got []int64
+		for _, row := range rows {
+			got = append(got, row.Worker)
+		}
+		if err != nil || !slices.Equal(got, workers) {
+			t.Errorf("Rows = workers %d, error %v; want %d", got, err, workers)
+		}
+	}
+	want(0, 1)
+	if err := os.Remove(slotFile(s, 1)); err != nil {
+		t.Fatal(err)
+	}
+	want(0)
+	if got := mustClaim(t, s, newClaim(2)); got.Row.Worker != 0 || got.Before != 0 {
+		t.Errorf("Claim beside a missing row = %+v; want worker 0, at once", got)
+	}
+}
+
+// A slot that is there takes no room.
+func TestARowThatHasItsFileWillDoOnAFullDisk(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	c := newClaim(64)
+	first := mustClaim(t, s, c)
+	if err := s.Release(t.Context(), releaseOf(c, first)); err != nil {
+		t.Fatal(err)
+	}
+	open := s.open
+	s.open = func(path string, create bool) (file, error) {
+		if filepath.Ext(path) == making {
+			f, err := open(path, create)
+			return &fault{file: f, write: syscall.ENOSPC}, err
+		}
+		return open(path, create)
+	}
+	if got := mustClaim(t, s, newClaim(64)); got.Row.Worker != first.Row.Worker {
+		t.Errorf("Claim on a full disk = worker %d; want %d, whose slot is there", got.Row.Worker, first.Row.Worker)
+	}
+	if _, err := s.Claim(t.Context(), newClaim(64)); !errors.Is(err, syscall.ENOSPC) || definite(err) {
+		t.Errorf("Claim of a further row on a full disk = error %v; want %v", err, syscall.ENOSPC)
+	}
+	if left, err := filepath.Glob(filepath.Join(s.dir, "ns-orders", "dc-0", "*"+making)); len(left) > 0 || err != nil {
+		t.Errorf("left after that: %q, error %v; want nothing", left, err)
+	}
+	s.open = open
+	mustClaim(t, s, newClaim(64))
 }
 
 func TestAMissingSlotIsNamedWhenAnyWouldDo(t *testing.T) {

@@ -4,6 +4,9 @@ package filelease_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -59,19 +62,29 @@ func slotPath(t *testing.T, dir string, worker int64) string {
 	return found[0]
 }
 
-// stall locks every slot, as a process does that is stopped in the middle.
+// stall locks every slot, as a process does that is stopped in the middle; also of
+// those that are still to be made.
 func stall(t *testing.T, dir string) (resume func()) {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "ns-*", "dc-*", "[0-9]*"))
-	if err != nil || len(found) == 0 {
-		t.Fatalf("slot files = %q, error %v; want some", found, err)
+	meta, err := filepath.Glob(filepath.Join(dir, "ns-*", "dc-*", "meta"))
+	if err != nil || len(meta) != 1 {
+		t.Fatalf("meta files = %q, error %v; want one", meta, err)
+	}
+	b, err := os.ReadFile(meta[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var space struct{ Workers int64 }
+	if err := json.Unmarshal(b, &space); err != nil {
+		t.Fatal(err)
 	}
 	var files []*os.File
-	for _, path := range found {
-		if filepath.Ext(path) != "" {
-			continue
-		}
+	for worker := range space.Workers {
+		path := filepath.Join(filepath.Dir(meta[0]), strconv.FormatInt(worker, 10))
 		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			f, err = os.Create(path + ".making")
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -171,7 +171,7 @@ func TestOperationsOnADiskThatHangsDoNotPileUp(t *testing.T) {
 // A first claim that hangs in the making of the rows leaves nothing in the way of
 // the next.
 func TestAFirstClaimOnADiskThatHangsEndsWithItsContext(t *testing.T) {
-	for hangAt := range 5 {
+	for hangAt := range 4 {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, t.TempDir(), Config{})
 			other := newStore(t, s.dir, Config{})

@@ -19,8 +19,13 @@
 //     synchronous_commit is raised on PostgreSQL and synchronous on SQLite, for the
 //     operation alone. What was changed on the connection is set back; if that
 //     fails the connection is closed and not given back.
-//   - A call gives up when ctx ends. Where the outcome of a COMMIT is not known the
-//     error is none of the four that mean "not done".
+//   - A call gives up when ctx ends, even if the driver hangs, as lib/pq does for a
+//     server that does not answer. What hangs keeps its connection. After 16 such calls
+//     no other is tried until one of them ends. Where the outcome of a COMMIT is not
+//     known the error is none of the four that mean "not done".
+//   - A claim whose COMMIT fails looks for its row, as long as ctx allows. If the row
+//     is there the claim has succeeded. Where that cannot be found out, as when ctx
+//     has ended, the row may be reserved for a window, for nobody.
 //
 // # Under which conditions
 //
@@ -34,11 +39,22 @@
 //     refused with [ErrReadOnly]; one that is a replica and does not say so cannot
 //     be told from a primary.
 //   - On SQLite: the database is a file on a local disk, with a journal. A database
-//     in memory, or with journal_mode OFF or MEMORY, is refused. All processes are
+//     in memory, or with journal_mode OFF or MEMORY, is refused. On Linux so is one on
+//     a network file system, and one on FUSE unless Config.AllowFUSE is set. All processes are
 //     on one machine and share its clock, which is the store's clock: SQLite has no
 //     other. On macOS, PRAGMA fullfsync is the program's choice. Not cache=shared:
 //     there the connections of a process share one setting of synchronous, so that
 //     another may lower it in the middle of an operation, and a Store cannot tell.
+//   - On SQLite: the file stays where it is, and nobody puts back an older copy of it.
+//     Each operation compares the file with that of the first one. If it was removed
+//     or replaced the lease is lost, and [ErrReplaced] is the error from then on:
+//     restart the process. A copy that is written into the file itself takes the row
+//     back to a nonce that the holder does not know, and the next renewal loses it. In
+//     both cases what the copy has forgotten may repeat: at most what was reserved
+//     up to the next renewal, a window. Three things are not noticed: a file that is
+//     replaced after the pool has opened it and before the first operation; a symbolic
+//     link that is changed while no new connection is opened; and a process that is
+//     started on the old copy when no other lives.
 //
 // # The pool
 //

@@ -26,7 +26,8 @@ var (
 	ErrSchema = errors.New("table of another form")
 
 	// ErrNotDurable means that the SQLite database would forget leases: it is in
-	// memory, or has no journal on disk.
+	// memory, has no journal on disk, or is on a file system that other hosts may
+	// share, where SQLite's locks do not work.
 	ErrNotDurable = errors.New("the database does not keep what it acknowledges")
 )
 

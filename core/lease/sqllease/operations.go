@@ -2,6 +2,7 @@ package sqllease
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ const candidates = 16
 
 // Claim takes a free row for its caller. The first claim in a space makes its
 // rows. The errors of [lease.Store] apply; besides them there are [*TableError],
-// [ErrReadOnly], [ErrNotDurable] and, for a space that the tables cannot hold,
+// [ErrReadOnly], [ErrNotDurable], [ErrReplaced] and, for a space that the tables cannot hold,
 // [*lease.ValueError]; after these, too, nothing was claimed.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := c.Space.Check(); err != nil {
@@ -44,6 +45,10 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 			claimed = err == nil
 			return err
 		})
+		if errors.As(err, new(*commitError)) && claimed {
+			// Or the row would be reserved for a window, for nobody.
+			reply.Row, err = s.confirm(ctx, c.Space, reply.Row, err)
+		}
 		if err != nil {
 			return lease.Reply{}, err
 		}
@@ -51,6 +56,36 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 			return reply, nil
 		}
 	}
+}
+
+// confirm is called when a claim has written row, and its COMMIT has failed with err,
+// so that nobody knows whether it was done. It returns the row if it was, and err if
+// that is not to be found out.
+//
+// The row is locked, which waits for the COMMIT if the server is still at it. It is
+// written again, since to read it says too little: a COMMIT that was cut off can be
+// seen before the synchronous replica has it. The second COMMIT comes after the first,
+// and promises the same.
+//
+// What follows is the same as after a reply to the claim that came late. The row still
+// has the token, the nonce and the limit of the claim.
+func (s *Store) confirm(ctx context.Context, space lease.Space, row lease.Row, err error) (lease.Row, error) {
+	again := row
+	again.Renewals++
+	confirmErr := s.transact(ctx, "confirm claim", func(t *transaction) error {
+		found, _, err := t.row(ctx, space, row.Worker)
+		if err != nil {
+			return err
+		}
+		if found != row {
+			return errors.New("the row is not as it was written")
+		}
+		return t.replace(ctx, space, found, again)
+	})
+	if confirmErr != nil {
+		return lease.Row{}, err
+	}
+	return again, nil
 }
 
 // made reports whether the space of s has its rows, and whether its namespace is
@@ -184,7 +219,7 @@ func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 		return t.replace(ctx, r.Space, before, row)
 	})
 	if err != nil {
-		return lease.Reply{}, err
+		return lease.Reply{}, ifReplaced(err, r.Lost(replaced))
 	}
 	return reply, nil
 }
@@ -194,7 +229,7 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	if err := r.Space.Check(); err != nil {
 		return err
 	}
-	return s.transact(ctx, "release", func(t *transaction) error {
+	err := s.transact(ctx, "release", func(t *transaction) error {
 		before, ok, err := t.row(ctx, r.Space, r.Worker)
 		if err != nil {
 			return err
@@ -208,6 +243,7 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 		}
 		return t.replace(ctx, r.Space, before, row)
 	})
+	return ifReplaced(err, r.Lost(replaced))
 }
 
 // Fence ends all leases of a space and raises their limits, in one transaction. The

@@ -33,7 +33,8 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := t.checkFile(ctx, schema, of); err != nil {
+	file, err := t.checkFile(ctx, schema, of)
+	if err != nil {
 		return err
 	}
 	if err := t.pragma(ctx, of+"synchronous", &safety); err != nil {
@@ -63,9 +64,12 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 	t.commit = func() error {
 		for {
 			_, err := t.conn.ExecContext(ctx, "COMMIT")
+			if err == nil {
+				return t.s.file.check(file) // or it is written where nobody will read it
+			}
 			// With a rollback journal, readers are in the way of a commit. The
 			// transaction is then as before, and can be committed again.
-			if err == nil || t.s.dialect.faultOf(err) != busy || !pause(ctx) {
+			if t.s.dialect.faultOf(err) != busy || !pause(ctx) {
 				return err
 			}
 		}
@@ -76,10 +80,10 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 	})
 }
 
-// checkFile refuses a database that would forget, or cannot be written.
-func (t *transaction) checkFile(ctx context.Context, schema, of string) error {
-	var file, mode string
-	err := each(ctx, t.conn, func(scan func(...any) error) error {
+// checkFile returns the path of the database, and refuses one that would forget,
+// cannot be written, or is not the one of before.
+func (t *transaction) checkFile(ctx context.Context, schema, of string) (file string, err error) {
+	err = each(ctx, t.conn, func(scan func(...any) error) error {
 		var (
 			name string
 			path sql.NullString
@@ -91,25 +95,29 @@ func (t *transaction) checkFile(ctx context.Context, schema, of string) error {
 		return err
 	}, "PRAGMA database_list")
 	if err != nil {
-		return fmt.Errorf("PRAGMA database_list: %w", err)
+		return "", fmt.Errorf("PRAGMA database_list: %w", err)
 	}
 	if file == "" {
-		return lease.Permanent(fmt.Errorf("%w: %s is in memory, or not attached; use a file, best one for the leases alone", ErrNotDurable, schema))
+		return "", lease.Permanent(fmt.Errorf("%w: %s is in memory, or not attached; use a file, best one for the leases alone", ErrNotDurable, schema))
 	}
+	if err := t.s.file.check(file); err != nil {
+		return "", err
+	}
+	var mode string
 	if err := t.pragma(ctx, of+"journal_mode", &mode); err != nil {
-		return err
+		return "", err
 	}
 	if mode == "off" || mode == "memory" {
-		return lease.Permanent(fmt.Errorf("%w: journal_mode is %s; want wal, delete, truncate or persist", ErrNotDurable, mode))
+		return "", lease.Permanent(fmt.Errorf("%w: journal_mode is %s; want wal, delete, truncate or persist", ErrNotDurable, mode))
 	}
 	var refuses bool
 	if err := t.pragma(ctx, "query_only", &refuses); err != nil {
-		return err
+		return "", err
 	}
 	if refuses {
-		return fmt.Errorf("%w: query_only is on", ErrReadOnly)
+		return "", fmt.Errorf("%w: query_only is on", ErrReadOnly)
 	}
-	return nil
+	return file, nil
 }
 
 // pragma reads a setting.

@@ -508,6 +508,78 @@ func TestPoolOfOneWorksAndIsWarnedOfOnce(t *testing.T) {
 	}
 }
 
+// A claim whose COMMIT was done, though its answer is lost, would hold a row for a
+// window, for nobody.
+func TestAClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
+	lost := errors.New("the answer is lost")
+	for _, test := range []struct {
+		name    string
+		commits func(n int) (before, after error) // of the COMMIT that is number n
+		granted bool
+		held    int // rows
+	}{
+		{"done", func(n int) (_, after error) {
+			if n == 1 {
+				after = lost
+			}
+			return nil, after
+		}, true, 1},
+		{"not done", func(n int) (before, _ error) {
+			if n == 1 {
+				before = lost
+			}
+			return before, nil
+		}, false, 0},
+		{"done, and unknown again", func(int) (_, after error) { return nil, lost }, false, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, h := newHooked(t, "_journal_mode=WAL")
+			c := testClaim(time.Now())
+			if _, err := s.Claim(t.Context(), c); err != nil { // makes the rows
+				t.Fatal(err)
+			}
+			c.Owner = "00000000000000000000000000000009"
+			n := 0
+			var after error
+			h.before = func(query string) (before error) {
+				after = nil
+				if query == "COMMIT" {
+					n++
+					before, after = test.commits(n)
+				}
+				return before
+			}
+			h.after = func(string) error { return after }
+			r, err := s.Claim(t.Context(), c)
+			h.before, h.after = nil, nil
+			if (err == nil) != test.granted || definiteError(err) || err != nil && !errors.Is(err, lost) {
+				t.Errorf("Claim() = %+v, %v; want it granted: %v", r, err, test.granted)
+			}
+			rows, _, err := s.Rows(t.Context(), c.Space)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := 0
+			for _, row := range rows {
+				if row.Owner == c.Owner {
+					held++
+				}
+			}
+			if held != test.held {
+				t.Errorf("rows of the claimant = %d; want %d", held, test.held)
+			}
+			if test.granted {
+				if rows[r.Row.Worker] != r.Row || r.Row.Nonce != c.Nonce {
+					t.Errorf("Claim() = %+v; want the row as it is stored, %+v", r, rows[r.Row.Worker])
+				}
+				if _, err := s.Renew(t.Context(), testRenewal(c, r)); err != nil {
+					t.Errorf("Renew() = %v; want it renewed", err)
+				}
+			}
+		})
+	}
+}
+
 // With a rollback journal a reader stops the COMMIT, not the transaction.
 func TestReaderDelaysTheCommit(t *testing.T) {
 	s, h := newHooked(t, "_journal_mode=DELETE&_busy_timeout=0")

@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 // DefaultTable is where leases are kept if Config.Table is empty.
@@ -24,8 +26,13 @@ type Config struct {
 	// lets it. Defaults to DefaultTable.
 	Table string
 
-	// Logger gets warnings about settings of the pool and the server that put
-	// leases at risk, each once per Store. Defaults to slog.Default().
+	// AllowFUSE lets an SQLite file be on FUSE. Set it if you know that no other host
+	// shares that file system, that its locks work, and that it keeps what it has
+	// synced. Defaults to false: sshfs and many others are FUSE, and IDs would repeat.
+	AllowFUSE bool
+
+	// Logger gets warnings about settings of the pool and the server, and about a file
+	// system, that put leases at risk, each once per Store. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -40,6 +47,8 @@ type Store struct {
 	log     *slog.Logger
 	text    texts
 	now     func() time.Time // the clock of SQLite
+	file    databaseFile     // of SQLite
+	left    atomic.Int32     // calls under way that nobody waits for
 
 	poolWarning, serverWarning sync.Once
 }
@@ -78,6 +87,9 @@ func New(db *sql.DB, c Config) (*Store, error) {
 		log:     c.Logger,
 		text:    c.Dialect.texts(c.Table),
 		now:     time.Now,
+		file: databaseFile{log: c.Logger, suits: func(path string) (string, error) {
+			return filesystem.Check(path, c.AllowFUSE)
+		}},
 	}, nil
 }
 

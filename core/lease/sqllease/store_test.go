@@ -12,7 +12,9 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
@@ -520,7 +522,7 @@ func (unreachable) Driver() driver.Driver                          { return nil 
 func TestDriverThatHangsIsLeft(t *testing.T) {
 	resume := make(chan struct{})
 	defer close(resume)
-	db := sql.OpenDB(hanging{resume})
+	db := sql.OpenDB(hanging{resume, new(atomic.Int64)})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := mockStore(t, db, PostgreSQL).Renew(ctx, heldRenewal()); !errors.Is(err, context.DeadlineExceeded) || definiteError(err) {
@@ -528,9 +530,43 @@ func TestDriverThatHangsIsLeft(t *testing.T) {
 	}
 }
 
-type hanging struct{ resume chan struct{} }
+// Each call that hangs keeps a connection and goroutines. There must be an end to that.
+func TestCallsThatHangInTheDriverDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hanging{make(chan struct{}), new(atomic.Int64)}
+		db := sql.OpenDB(h)
+		defer db.Close()
+		s := mockStore(t, db, PostgreSQL)
+		for range 2 * maxLeft {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := s.Renew(ctx, heldRenewal()); err == nil || definiteError(err) {
+				t.Errorf("Renew() = %v; want an error that says nothing about the outcome", err)
+			}
+		}
+		if got := h.calls.Load(); got != maxLeft {
+			t.Errorf("calls of the driver = %d; want %d, and no more while they hang", got, maxLeft)
+		}
+		begun := time.Now()
+		_, err := s.Renew(t.Context(), heldRenewal())
+		if err == nil || !strings.Contains(err.Error(), "still hang in the driver") || time.Since(begun) > 0 {
+			t.Errorf("Renew() after %v = %v; want at once that others hang", time.Since(begun), err)
+		}
+		close(h.resume)
+		synctest.Wait()
+		if _, err := s.Renew(t.Context(), heldRenewal()); err == nil || h.calls.Load() == maxLeft {
+			t.Errorf("Renew() when the driver has come back = %v, after %d calls; want it tried", err, h.calls.Load())
+		}
+	})
+}
+
+type hanging struct {
+	resume chan struct{}
+	calls  *atomic.Int64
+}
 
 func (h hanging) Connect(context.Context) (driver.Conn, error) {
+	h.calls.Add(1)
 	<-h.resume
 	return nil, errors.New("too late")
 }

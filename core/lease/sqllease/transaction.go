@@ -61,7 +61,7 @@ func (s *Store) transact(ctx context.Context, name string, body func(*transactio
 	for attempt := 1; ; attempt++ {
 		err := ctx.Err()
 		if err == nil {
-			err = within(ctx, func() error { return s.attempt(ctx, body) })
+			err = s.within(ctx, func() error { return s.attempt(ctx, body) })
 		}
 		if err == nil || definite(err) {
 			return err
@@ -93,13 +93,29 @@ func (s *Store) transact(ctx context.Context, name string, body func(*transactio
 // heeds it has given its connection back when the call returns.
 const grace = 100 * time.Millisecond
 
+// maxLeft is how many calls of one Store may be under way that nobody waits for any
+// more. Each keeps a connection and some goroutines. One would be too few: after a
+// failover the calls that hang on old connections must not stop those on new ones.
+const maxLeft = 16
+
 // within calls f, and stops waiting for it soon after ctx has ended. Most drivers
-// return by themselves then, but lib/pq begins a transaction without ctx, and
-// waits for a server that is cut off until TCP gives up, a quarter of an hour. The
-// call that was left ends in its own time, and what it does is unknown.
-func within(ctx context.Context, f func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
+// return by themselves then. But lib/pq connects and begins a transaction without
+// ctx. It waits for a server that is cut off until TCP gives up, a quarter of an
+// hour, and for one that is there and does not answer for ever. The call that was
+// left ends in its own time, and what it does is unknown.
+func (s *Store) within(ctx context.Context, f func() error) error {
+	if n := s.left.Load(); n >= maxLeft {
+		return fmt.Errorf("%d operations before this one still hang in the driver, so it is not tried: the server does not answer", n)
+	}
+	done, left := make(chan error), make(chan struct{})
+	go func() {
+		err := f()
+		select {
+		case done <- err:
+		case <-left:
+			s.left.Add(-1)
+		}
+	}()
 	select {
 	case err := <-done:
 		return err
@@ -111,8 +127,10 @@ func within(ctx context.Context, f func() error) error {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		return fmt.Errorf("no answer, outcome unknown: %w", ctx.Err())
 	}
+	s.left.Add(1)
+	close(left)
+	return fmt.Errorf("no answer, outcome unknown: %w", ctx.Err())
 }
 
 // definite reports whether err was decided here, from what was read, and not by

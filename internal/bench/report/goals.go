@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"math"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 // A goal is a bound on something computed from medians.
@@ -17,12 +19,12 @@ type goal struct {
 // medians looks medians up and remembers whether one was missing, so that the
 // formulas of the goals stay formulas.
 type medians struct {
-	results
+	*benchmark.Results
 	missing string
 }
 
 func (m *medians) of(name, unit string) float64 {
-	v, ok := m.median(name, unit)
+	v, ok := m.Median(name, unit)
 	if !ok && m.missing == "" {
 		m.missing = name + " " + unit
 	}
@@ -91,17 +93,18 @@ func goals() []goal {
 	}
 }
 
-// verdict computes the goal and says whether it was reached. What was not measured
-// was not reached.
-func (g goal) verdict(r results) (measured string, reached bool) {
-	m := &medians{results: r}
+// verdict compares the goal with what was measured. What was not measured was not
+// reached.
+func (g goal) verdict(r *benchmark.Results) benchmark.Goal {
+	m := &medians{Results: r}
 	v := g.value(m)
-	if m.missing != "" {
-		return "not measured: " + m.missing, false
-	}
-	reached = v >= g.limit
+	sign, reached := "≥ ", v >= g.limit
 	if g.atMost {
-		reached = v <= g.limit
+		sign, reached = "≤ ", v <= g.limit
 	}
-	return fmt.Sprintf(g.format, v), reached
+	out := benchmark.Goal{Title: g.text, Limit: sign + fmt.Sprintf(g.format, g.limit), Measured: fmt.Sprintf(g.format, v), Reached: reached}
+	if m.missing != "" {
+		out.Measured, out.Reached = "not measured: "+m.missing, false
+	}
+	return out
 }

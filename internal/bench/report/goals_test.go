@@ -3,7 +3,31 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
+
+const sample = `date: 2026-01-02
+# round 1, ^BenchmarkNext$: others used 3 % of the CPUs
+goos: linux
+cpu: Some CPU @ 2.00GHz
+BenchmarkNext/snowkey-2         	 100	        35.0 ns/op	         0 dup/op	       0 B/op	       0 allocs/op
+PASS
+# round 2, ^BenchmarkNext$: others used 12 % of the CPUs
+BenchmarkNext/snowkey-2         	 100	        39.0 ns/op	         0 dup/op	       0 B/op	       0 allocs/op
+BenchmarkNext/snowkey-2         	 100	        34.0 ns/op	         0 dup/op	       0 B/op	       0 allocs/op
+BenchmarkNext/google-v7         	 100	        95.0 ns/op
+PASS
+`
+
+func mustParse(t *testing.T, raw string) *benchmark.Results {
+	t.Helper()
+	r, err := benchmark.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
 
 // goalNamed returns the goal whose text contains part.
 func goalNamed(t *testing.T, part string) goal {
@@ -31,9 +55,9 @@ func TestVerdictsCompareMediansWithTheLimit(t *testing.T) {
 		{"rate against bwmarrin's", "BenchmarkContention/c=64/snowkey-2 1 1 ns/op 30.0 ns/ID", "3.00 ×", true},
 		{"rate against bwmarrin's", "BenchmarkContention/c=64/snowkey-2 1 1 ns/op 31.0 ns/ID", "2.90 ×", false},
 	} {
-		measured, reached := goalNamed(t, c.goal).verdict(mustParse(t, base+c.line+"\n"))
-		if measured != c.measured || reached != c.reached {
-			t.Errorf("%s with %q = %q, %v; want %q, %v", c.goal, c.line, measured, reached, c.measured, c.reached)
+		got := goalNamed(t, c.goal).verdict(mustParse(t, base+c.line+"\n"))
+		if got.Measured != c.measured || got.Reached != c.reached {
+			t.Errorf("%s with %q = %q, %v; want %q, %v", c.goal, c.line, got.Measured, got.Reached, c.measured, c.reached)
 		}
 	}
 }
@@ -51,8 +75,8 @@ func TestTheWorstCountOfGoroutinesDecides(t *testing.T) {
 		"share of 4,096 per ms, worst": "99.80 %",
 		"worst of 1, 2, 8 goroutines":  "20.5 %",
 	} {
-		if measured, reached := goalNamed(t, text).verdict(r); measured != want || reached {
-			t.Errorf("%s = %q, %v; want %q, false", text, measured, reached, want)
+		if got := goalNamed(t, text).verdict(r); got.Measured != want || got.Reached {
+			t.Errorf("%s = %q, %v; want %q, false", text, got.Measured, got.Reached, want)
 		}
 	}
 }
@@ -63,8 +87,8 @@ func TestWhatWasNotMeasuredIsNotReached(t *testing.T) {
 		if strings.Contains(g.text, "allocations per ID") {
 			continue // the one that the sample has
 		}
-		if measured, reached := g.verdict(r); reached || !strings.HasPrefix(measured, "not measured: ") {
-			t.Errorf("%s = %q, %v; want not measured, false", g.text, measured, reached)
+		if got := g.verdict(r); got.Reached || !strings.HasPrefix(got.Measured, "not measured: ") {
+			t.Errorf("%s = %q, %v; want not measured, false", g.text, got.Measured, got.Reached)
 		}
 	}
 }

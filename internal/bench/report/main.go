@@ -16,6 +16,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 func main() {
@@ -32,12 +34,11 @@ func run(args []string, doc, svg string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("want one file of benchmark output, got %d arguments", len(args))
 	}
-	raw, err := os.Open(args[0])
+	raw, err := os.ReadFile(args[0])
 	if err != nil {
 		return err
 	}
-	defer func() { _ = raw.Close() }() // it was only read
-	r, err := parse(raw)
+	r, err := benchmark.Parse(string(raw))
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 // A curve is one line of the picture.
@@ -39,13 +41,13 @@ const (
 // plot draws ns per ID over the number of goroutines, the latter on a logarithmic
 // axis since it doubles mostly. A source or a count that was not measured is an
 // error: a picture with a curve missing would look complete.
-func plot(r results) ([]byte, error) {
+func plot(r *benchmark.Results) ([]byte, error) {
 	most := 0.0
 	values := map[string][]float64{}
 	for _, c := range curves {
 		for _, n := range counts {
 			name := fmt.Sprintf("Contention/c=%d/%s", n, c.name)
-			v, ok := r.median(name, "ns/ID")
+			v, ok := r.Median(name, "ns/ID")
 			if !ok {
 				return nil, fmt.Errorf("the picture needs %s ns/ID", name)
 			}
@@ -68,7 +70,7 @@ func plot(r results) ([]byte, error) {
 	p(`<rect width="%d" height="%d" fill="#fff"/>`, width, height)
 	p(`<text x="%d" y="26" font-size="16" font-weight="bold">Time per ID, goroutines × 10,000 IDs each</text>`, left)
 	p(`<text x="%d" y="46" fill="#555">lower is better; 22 sequence bits, so no layout cap; %s, %s cores, %s</text>`,
-		left, html.EscapeString(r.config["cpu"]), html.EscapeString(r.config["cores"]), html.EscapeString(strings.Fields(r.config["go"] + " Go")[0]))
+		left, html.EscapeString(r.Config["cpu"]), html.EscapeString(r.Config["cores"]), html.EscapeString(strings.Fields(r.Config["go"] + " Go")[0]))
 
 	for ns := 0.0; ns <= axisEnd+step/2; ns += step {
 		p(`<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>`, left, y(ns), left+plotWidth, y(ns))

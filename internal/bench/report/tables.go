@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 // A table is one marked section of the page.
 type table struct{ name, markdown string }
 
 // tablesOf returns all sections, each made of nothing but the results.
-func tablesOf(r results) []table {
+func tablesOf(r *benchmark.Results) []table {
 	return []table{
 		{"machine", machine(r)},
 		{"goals", goalTable(r)},
@@ -23,27 +25,39 @@ func tablesOf(r results) []table {
 	}
 }
 
-func machine(r results) string {
+func machine(r *benchmark.Results) string {
 	var b strings.Builder
 	for _, key := range []string{"date", "go", "cpu", "cores", "kernel", "commit", "peers"} {
-		if v := r.config[key]; v != "" {
+		if v := r.Config[key]; v != "" {
 			fmt.Fprintf(&b, "- %s: %s\n", key, v)
 		}
 	}
-	if low, high := r.rounds(); low == high {
+	if low, high := rounds(r); low == high {
 		fmt.Fprintf(&b, "- rounds: %d\n", low)
 	} else {
 		fmt.Fprintf(&b, "- rounds: %d to %d\n", low, high)
 	}
-	if steps, most, over := disturbance(r.comment); steps > 0 {
+	if steps, most, over := disturbance(r.Comments); steps > 0 {
 		fmt.Fprintf(&b, "- other programs on the machine: above 10 %% of the CPUs in %d of %d steps, at most %d %%\n", over, steps, most)
 	}
-	for _, c := range r.comment {
+	for _, c := range r.Comments {
 		if strings.HasPrefix(c, "gate given up") {
 			fmt.Fprintf(&b, "- %s\n", c)
 		}
 	}
 	return b.String()
+}
+
+// rounds returns the least and the greatest number of values that a benchmark has.
+func rounds(r *benchmark.Results) (low, high int) {
+	for _, units := range r.Values {
+		n := len(units["ns/op"])
+		if low == 0 || n < low {
+			low = n
+		}
+		high = max(high, n)
+	}
+	return low, high
 }
 
 // disturbance reads the lines "round 1, …: others used 3 % of the CPUs".
@@ -66,20 +80,12 @@ func disturbance(comments []string) (steps, most, over int) {
 	return steps, most, over
 }
 
-func goalTable(r results) string {
-	rows := [][]string{{"", "goal", "measured", ""}}
+func goalTable(r *benchmark.Results) string {
+	var list []benchmark.Goal
 	for _, g := range goals() {
-		measured, reached := g.verdict(r)
-		sign, mark := "≥ ", "**missed**"
-		if g.atMost {
-			sign = "≤ "
-		}
-		if reached {
-			mark = "reached"
-		}
-		rows = append(rows, []string{g.text, sign + fmt.Sprintf(g.format, g.limit), measured, mark})
+		list = append(list, g.verdict(r))
 	}
-	return markdown(rows)
+	return benchmark.Goals(list)
 }
 
 // names of the sources of Next and Contention, in the order of the tables.
@@ -105,23 +111,23 @@ func shown(name string) string {
 	return name
 }
 
-func nextTable(r results) string {
+func nextTable(r *benchmark.Results) string {
 	rows := [][]string{{"one goroutine, no cap", "ns per ID", "allocations", "× floor"}}
-	floor, _ := r.median("Next/floor=Since+Add", "ns/op")
+	floor, _ := r.Median("Next/floor=Since+Add", "ns/op")
 	for _, name := range names {
-		ns, ok := r.median("Next/"+name, "ns/op")
+		ns, ok := r.Median("Next/"+name, "ns/op")
 		if !ok {
 			continue
 		}
-		rows = append(rows, []string{shown(name), number(ns), r.cell("Next/"+name, "allocs/op"), fmt.Sprintf("%.2f", ns/floor)})
+		rows = append(rows, []string{shown(name), benchmark.Number(ns), cell(r, "Next/"+name, "allocs/op"), fmt.Sprintf("%.2f", ns/floor)})
 	}
-	return markdown(rows)
+	return benchmark.Table(rows)
 }
 
 // counts are the numbers of goroutines of the contention curve.
 var counts = []int{1, 2, 4, 8, 12, 64}
 
-func contentionTable(r results) string {
+func contentionTable(r *benchmark.Results) string {
 	head := []string{"total ms for c × 10,000 IDs"}
 	for _, c := range counts {
 		head = append(head, "c = "+strconv.Itoa(c))
@@ -130,7 +136,7 @@ func contentionTable(r results) string {
 	for _, name := range names {
 		row := []string{shown(name)}
 		for _, c := range counts {
-			v, ok := r.median(fmt.Sprintf("Contention/c=%d/%s", c, name), "ns/op")
+			v, ok := r.Median(fmt.Sprintf("Contention/c=%d/%s", c, name), "ns/op")
 			if !ok {
 				break
 			}
@@ -141,15 +147,15 @@ func contentionTable(r results) string {
 		}
 		last := "Contention/c=64/" + name
 		dup := "0"
-		if v, _ := r.median(last, "dup/op"); v > 0 {
+		if v, _ := r.Median(last, "dup/op"); v > 0 {
 			dup = fmt.Sprintf("**%.0f (%.2f %%)**", v, 100*v/(64*10_000))
 		}
-		rows = append(rows, append(row, r.cell(last, "ns/ID"), dup))
+		rows = append(rows, append(row, cell(r, last, "ns/ID"), dup))
 	}
-	return markdown(rows)
+	return benchmark.Table(rows)
 }
 
-func saturationTable(r results) string {
+func saturationTable(r *benchmark.Results) string {
 	goroutines := []int{1, 2, 8, 64}
 	head := []string{"share of 4,096 per ms / CPU of one core"}
 	for _, c := range goroutines {
@@ -167,12 +173,12 @@ func saturationTable(r results) string {
 		row := []string{s.shown}
 		for _, c := range goroutines {
 			name := fmt.Sprintf("Saturation/%s/c=%d/%s", s.beside, c, s.name)
-			share, ok := r.median(name, "%cap")
+			share, ok := r.Median(name, "%cap")
 			if !ok {
 				break
 			}
 			cell := fmt.Sprintf("%.2f %%", share)
-			if core, ok := r.median(name, "%core"); ok {
+			if core, ok := r.Median(name, "%core"); ok {
 				cell += fmt.Sprintf(" / %.1f %%", core)
 			}
 			row = append(row, cell)
@@ -181,10 +187,10 @@ func saturationTable(r results) string {
 			rows = append(rows, row)
 		}
 	}
-	return markdown(rows)
+	return benchmark.Table(rows)
 }
 
-func fillTable(r results) string {
+func fillTable(r *benchmark.Results) string {
 	sizes := []int{1, 10, 100, 1000, 10000}
 	head := []string{"ns per ID"}
 	for _, n := range sizes {
@@ -198,75 +204,51 @@ func fillTable(r results) string {
 	} {
 		row := []string{s.shown}
 		for _, n := range sizes {
-			row = append(row, r.cell(fmt.Sprintf("Fill/n=%d/%s", n, s.name), "ns/ID"))
+			row = append(row, cell(r, fmt.Sprintf("Fill/n=%d/%s", n, s.name), "ns/ID"))
 		}
 		rows = append(rows, row)
 	}
-	return markdown(rows)
+	return benchmark.Table(rows)
 }
 
-func textTable(r results) string {
+func textTable(r *benchmark.Results) string {
 	rows := [][]string{{"one ID of 19 digits", "ns", "allocations"}}
 	for _, op := range []string{"String", "Parse"} {
 		for _, name := range []string{"snowkey", "bwmarrin", "disgoorg"} {
 			key := "Text/" + op + "/" + name
-			rows = append(rows, []string{"`" + op + "`, " + shown(name), r.cell(key, "ns/op"), r.cell(key, "allocs/op")})
+			rows = append(rows, []string{"`" + op + "`, " + shown(name), cell(r, key, "ns/op"), cell(r, key, "allocs/op")})
 		}
 	}
-	return markdown(rows)
+	return benchmark.Table(rows)
 }
 
-func jsonTable(r results) string {
+func jsonTable(r *benchmark.Results) string {
 	rows := [][]string{{"slice of 100: µs (allocations)", "v1 marshal", "v1 unmarshal", "v2 marshal", "v2 unmarshal"}}
 	for _, name := range []string{"snowkey", "bwmarrin", "disgoorg", "int64"} {
 		row := []string{shown(name)}
 		for _, bench := range []string{"JSON/Marshal/", "JSON/Unmarshal/", "JSONv2/Marshal/", "JSONv2/Unmarshal/"} {
-			v, ok := r.median(bench+name, "ns/op")
-			cell := "–"
+			v, ok := r.Median(bench+name, "ns/op")
+			shown := "–"
 			if ok {
-				cell = fmt.Sprintf("%.1f (%s)", v/1e3, r.cell(bench+name, "allocs/op"))
+				shown = fmt.Sprintf("%.1f (%s)", v/1e3, cell(r, bench+name, "allocs/op"))
 			}
-			row = append(row, cell)
+			row = append(row, shown)
 		}
 		rows = append(rows, row)
 	}
-	return markdown(rows)
+	return benchmark.Table(rows)
 }
 
 // cell returns a median, or a dash where there is none.
-func (r results) cell(name, unit string) string {
-	v, ok := r.median(name, unit)
+func cell(r *benchmark.Results, name, unit string) string {
+	v, ok := r.Median(name, unit)
 	if !ok {
 		return "–"
 	}
 	if unit == "allocs/op" {
 		return fmt.Sprintf("%.0f", v)
 	}
-	return number(v)
-}
-
-// number writes three digits or so: what was measured has no more.
-func number(v float64) string {
-	switch {
-	case v < 10:
-		return fmt.Sprintf("%.2f", v)
-	case v < 100:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.0f", v)
-}
-
-// markdown writes rows, the first of which is the head. All columns but the first
-// are aligned right.
-func markdown(rows [][]string) string {
-	var b strings.Builder
-	for i, row := range rows {
-		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
-		if i == 0 {
-			b.WriteString("|---|" + strings.Repeat("---:|", len(row)-1) + "\n")
-		}
-	}
-	return b.String()
+	return benchmark.Number(v)
 }
 
 const (

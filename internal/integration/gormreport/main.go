@@ -4,7 +4,7 @@
 //
 //	go run ./gormreport -rounds 11
 //
-// It keeps the output of the benchmarks in docs/gorm-benchmarks.txt, in the format
+// It keeps the output of the benchmarks in gormreport/results.txt, in the format
 // that benchstat reads. With -rounds 0 it measures nothing and writes the page from
 // what is there.
 package main
@@ -21,11 +21,13 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 func main() {
 	rounds := flag.Int("rounds", 11, "rounds, in each of which every benchmark takes its turn; 0: only write the page")
-	raw := flag.String("raw", "../../docs/gorm-benchmarks.txt", "`file` of the output of the benchmarks")
+	raw := flag.String("raw", "gormreport/results.txt", "`file` of the output of the benchmarks")
 	page := flag.String("page", "../../docs/gorm-benchmarks.md", "`file` of the page")
 	flag.Parse()
 	if err := run(context.Background(), *rounds, *raw, *page); err != nil {
@@ -44,11 +46,11 @@ func run(ctx context.Context, rounds int, raw, page string) error {
 	if err != nil {
 		return err
 	}
-	r, err := parse(string(text))
+	r, err := benchmark.Parse(string(text))
 	if err != nil {
 		return fmt.Errorf("%s: %w", raw, err)
 	}
-	return os.WriteFile(page, []byte(r.page()), 0o644)
+	return os.WriteFile(page, []byte(results{r}.page()), 0o644)
 }
 
 // measure writes the output of all rounds to a file.

@@ -1,84 +1,31 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 // results are the output of the benchmarks.
-type results struct {
-	config map[string]string               // of the lines "key: value"
-	values map[string]map[string][]float64 // by benchmark, then by unit: one value per round
+type results struct{ *benchmark.Results }
+
+// ratio returns the ratio of two medians: the one of the two times that the page
+// shows.
+func (r results) ratio(a, b string) (float64, bool) {
+	x, okX := r.Median(a, "ns/op")
+	y, okY := r.Median(b, "ns/op")
+	return x / y, okX && okY
 }
 
-var (
-	configLine = regexp.MustCompile(`^(date|go|cores|commit|modules|rounds|cpu|goos|goarch): (.+)$`)
-	logLine    = regexp.MustCompile(`^\s+gorm_bench_test\.go:\d+: (\w+): (.+)$`) // the version of a database
-	procs      = regexp.MustCompile(`-\d+$`)
-)
-
-func parse(text string) (*results, error) {
-	r := &results{config: map[string]string{}, values: map[string]map[string][]float64{}}
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if m := configLine.FindStringSubmatch(line); m != nil {
-			r.config[m[1]] = m[2]
-			continue
-		}
-		if m := logLine.FindStringSubmatch(line); m != nil {
-			r.config[m[1]] = m[2]
-			continue
-		}
-		fields := strings.Fields(line)
-		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") || len(fields)%2 != 0 {
-			continue
-		}
-		name := procs.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
-		if r.values[name] == nil {
-			r.values[name] = map[string][]float64{}
-		}
-		for i := 2; i < len(fields); i += 2 {
-			v, err := strconv.ParseFloat(fields[i], 64)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-			r.values[name][fields[i+1]] = append(r.values[name][fields[i+1]], v)
-		}
+// rounds returns the ratios of the single rounds: their median, and in brackets
+// the bounds of the middle half.
+func (r results) rounds(a, b string) string {
+	s, ok := r.Ratio(a, b, "ns/op")
+	if !ok {
+		return ""
 	}
-	if len(r.values) == 0 {
-		return nil, errors.New("no benchmark in it")
-	}
-	return r, nil
-}
-
-func median(list []float64) (float64, bool) {
-	if len(list) == 0 {
-		return 0, false
-	}
-	sorted := slices.Sorted(slices.Values(list))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2, true
-}
-
-func (r *results) median(name, unit string) (float64, bool) { return median(r.values[name][unit]) }
-
-// ratio returns the median of the ratios of each round: what disturbs a round
-// disturbs both sides of it.
-func (r *results) ratio(a, b string) (float64, bool) {
-	x, y := r.values[a]["ns/op"], r.values[b]["ns/op"]
-	if len(x) != len(y) {
-		return 0, false
-	}
-	var list []float64
-	for i := range x {
-		list = append(list, x[i]/y[i])
-	}
-	return median(list)
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Low, s.High)
 }
 
 // The databases, and whether GORM reads counted keys back from them.
@@ -108,13 +55,13 @@ var titles = map[string]string{
 }
 
 // page returns docs/gorm-benchmarks.md.
-func (r *results) page() string {
+func (r results) page() string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p(`# What keys cost with GORM
 
 This page is written by a program from the output of benchmarks, which is in
-[gorm-benchmarks.txt](gorm-benchmarks.txt). To repeat it, in internal/integration:
+[results.txt](../internal/integration/gormreport/results.txt). To repeat it, in internal/integration:
 
     go run ./gormreport -rounds %s
 
@@ -125,37 +72,39 @@ the plugin and a `+"`core.Generator`"+`; a UUID of version 7 from a `+"`BeforeCr
 in the column type that suits the database (`+"`uuid`, `binary(16)`, `blob`"+`).
 
 Every benchmark takes its turn in every round. The times are medians of the rounds.
-The ratios compare with auto-increment within a round, and are medians of that.
-`, r.config["rounds"])
+"against auto-increment" divides the two medians. "in single rounds" divides the two
+times of each round, and shows the median of these ratios and where the middle half lies.
+The two medians need not agree: the machine is faster in some rounds than in others.
+Where they lie on different sides of 1, the benchmark does not tell who is ahead. The
+goals are about the medians of the times.
+`, r.Config["rounds"])
 	p("| | |\n|---|---|")
 	for _, key := range []string{"date", "cpu", "cores", "go", "modules", "SQLite", "PostgreSQL", "MariaDB", "commit", "rounds"} {
-		p("| %s | %s |", key, r.config[key])
+		p("| %s | %s |", key, r.Config[key])
 	}
-	p("\n## Goals\n\n| goal | | measured | |\n|---|---:|---:|---|")
-	for _, g := range r.goals() {
-		p("| %s | ≤ %s | %s | %s |", g.title, g.limit, g.measured, map[bool]string{true: "reached", false: "**missed**"}[g.reached])
-	}
+	p("\n## Goals\n\n%s", strings.TrimRight(benchmark.Goals(r.goals()), "\n"))
 	p(`
 The CPU of the client is a small part of these times, and the plugin a small part of
 that. A key that is assigned is one more parameter per row than one that is counted;
 a key that is counted has to come back.`)
 	for _, s := range shapes {
-		p("\n## %s\n\n| | | ms | rows/s | against auto-increment | allocations |\n|---|---|---:|---:|---:|---:|", strings.ToUpper(s.title[:1])+s.title[1:])
+		p("\n## %s\n\n| | | ms | rows/s | against auto-increment | in single rounds | allocations |\n|---|---|---:|---:|---:|---:|---:|", strings.ToUpper(s.title[:1])+s.title[1:])
 		for _, d := range databases {
 			title := d.title
 			for _, v := range s.variants {
 				name := "GORM/" + d.name + "/" + s.name + "/" + v
-				ns, ok := r.median(name, "ns/op")
+				ns, ok := r.Median(name, "ns/op")
 				if !ok {
-					p("| %s | %s | not measured | | | |", title, titles[v])
+					p("| %s | %s | not measured | | | | |", title, titles[v])
 				} else {
-					rate, _ := r.median(name, "rows/s")
-					allocs, _ := r.median(name, "allocs/op")
-					compared := ""
-					if x, ok := r.ratio(name, "GORM/"+d.name+"/"+s.name+"/auto-increment"); ok && v != "auto-increment" {
-						compared = fmt.Sprintf("%.2f ×", x)
+					rate, _ := r.Median(name, "rows/s")
+					allocs, _ := r.Median(name, "allocs/op")
+					compared, rounds := "", ""
+					base := "GORM/" + d.name + "/" + s.name + "/auto-increment"
+					if x, ok := r.ratio(name, base); ok && v != "auto-increment" {
+						compared, rounds = fmt.Sprintf("%.2f ×", x), r.rounds(name, base)
 					}
-					p("| %s | %s | %.1f | %s | %s | %s |", title, titles[v], ns/1e6, thousands(rate), compared, thousands(allocs))
+					p("| %s | %s | %.1f | %s | %s | %s | %s |", title, titles[v], ns/1e6, benchmark.Thousands(rate), compared, rounds, benchmark.Thousands(allocs))
 				}
 				title = ""
 			}
@@ -170,28 +119,22 @@ and ` + "`Assign`" + ` of orders with 5 items each. "free" is a source that only
 
 | | ns per row | allocations in all |
 |---|---:|---:|`)
-	for _, name := range slices.Sorted(maps.Keys(r.values)) {
-		if ns, ok := r.median(name, "ns/row"); ok {
-			allocs, _ := r.median(name, "allocs/op")
-			p("| %s | %.1f | %s |", name, ns, thousands(allocs))
+	for _, name := range r.Names() {
+		if ns, ok := r.Median(name, "ns/row"); ok {
+			allocs, _ := r.Median(name, "allocs/op")
+			p("| %s | %.1f | %s |", name, ns, benchmark.Thousands(allocs))
 		}
 	}
 	return b.String()
 }
 
-// A goal is a bound, and what was measured.
-type goal struct {
-	title, limit, measured string
-	reached                bool
-}
-
 // goals returns the goals. What was not measured was not reached.
-func (r *results) goals() []goal {
-	var list []goal
+func (r results) goals() []benchmark.Goal {
+	var list []benchmark.Goal
 	add := func(title, format string, limit, v float64, ok bool) {
-		g := goal{title: title, limit: fmt.Sprintf(format, limit), measured: "not measured"}
+		g := benchmark.Goal{Title: title, Limit: "≤ " + fmt.Sprintf(format, limit), Measured: "not measured"}
 		if ok {
-			g.measured, g.reached = fmt.Sprintf(format, v), v <= limit
+			g.Measured, g.Reached = fmt.Sprintf(format, v), v <= limit
 		}
 		list = append(list, g)
 	}
@@ -208,19 +151,10 @@ func (r *results) goals() []goal {
 	}
 	for _, source := range []string{"free", "generator"} {
 		name := "Assignment/" + source + "/structs/n=5000"
-		v, ok := r.median(name, "ns/row")
+		v, ok := r.Median(name, "ns/row")
 		add("assignment of 5,000 rows, source "+source+", ns per row", "%.1f", 25, v, ok)
-		v, ok = r.median(name, "allocs/op")
+		v, ok = r.Median(name, "allocs/op")
 		add("assignment of 5,000 rows, source "+source+", allocations per row", "%.4f", 0.001, v/5000, ok)
 	}
 	return list
-}
-
-// thousands writes n without decimals, in groups of three.
-func thousands(n float64) string {
-	digits := strconv.FormatFloat(n, 'f', 0, 64)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }

@@ -1,0 +1,121 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// fixed returns a generator with a fixed worker number, in the layout of the leases.
+func fixed(t *testing.T, worker int64) *core.Generator {
+	t.Helper()
+	g, err := core.New(core.Config{Worker: shown{core.StaticWorker(worker)}})
+	if err != nil {
+		t.Fatalf("New(StaticWorker(%d)) = %v", worker, err)
+	}
+	return g
+}
+
+// shown is a Worker that shows the clock of the tests.
+type shown struct{ core.Worker }
+
+func (shown) WallClock() func() time.Time { return now }
+
+// A number that a generator of this process has already, fixed or from another
+// store, is given back. The lease claims another.
+func TestAWorkerNumberInUseIsGivenBackForAnother(t *testing.T) {
+	for _, other := range []string{"fixed", "of another store"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			h := hold(t, s, lease.Config{Workers: []int64{1, 2, 3}})
+			lost := h.Status().Worker
+			h.id()
+			for worker := int64(1); worker <= 3; worker++ {
+				switch {
+				case worker == lost:
+					s.Set(space(), lease.Row{Worker: worker, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(24 * time.Hour))})
+				case worker == lost%3+1 && other == "fixed":
+					g := fixed(t, worker)
+					defer g.Close(t.Context())
+				case worker == (lost+1)%3+1: // free when the lease has been refused the other
+					s.Set(space(), lease.Row{Worker: worker, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(time.Minute))})
+				default:
+					g := hold(t, newStore(), lease.Config{Workers: []int64{worker}, Window: 10 * time.Minute})
+					defer g.close()
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			h.id()
+			if got := h.Status(); !got.Held || got.Worker != (lost+1)%3+1 {
+				t.Errorf("%s: Status() = %+v; want worker %d, as %d is in use", other, got, (lost+1)%3+1, lost%3+1)
+			}
+			if row := s.row(t, lost%3+1); row.Owner != "" {
+				t.Errorf("%s: row %+v; want it given back", other, row)
+			} else if row.Epoch < 2 {
+				t.Errorf("%s: row %+v; want it claimed, and given back", other, row)
+			}
+			h.close()
+		})
+	}
+}
+
+// With no other number to claim, the lease tries again and again, but not all the
+// time, until the number is free.
+func TestAWorkerNumberInUseIsTriedAgainNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{Workers: []int64{4}, Window: 16 * time.Second})
+		h.id()
+		s.Set(space(), lease.Row{Worker: 4, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(10 * time.Second))})
+		time.Sleep(8 * time.Second) // the lease is lost
+		g := fixed(t, 4)
+		time.Sleep(time.Minute)
+		if claims := s.count("claim"); claims < 10 || claims > 200 {
+			t.Errorf("%d claims in a minute; want some, and a pause after each", claims)
+		}
+		if st := h.Status(); st.Held || !errors.Is(st.Err, core.ErrWorkerInUse) {
+			t.Errorf("Status() = %+v; want nothing held, and ErrWorkerInUse", st)
+		}
+		if n := h.log.count("level=ERROR", core.ErrWorkerInUse.Error()); n == 0 {
+			t.Error("no record of it")
+		}
+		if err := g.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		h.id()
+		h.close()
+	})
+}
+
+// Two stores for one namespace are a mistake: they give two generators one number.
+func TestTwoStoresOfOneNamespaceAreRefusedInOneProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hold(t, newStore(), lease.Config{Workers: []int64{6}})
+		defer h.close()
+		again := func(namespace string) (*core.Generator, error) {
+			l, err := lease.Acquire(t.Context(), newStore(), lease.Config{Namespace: namespace, Workers: []int64{6}, Now: now, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = l.Close(t.Context()) })
+			defer func() {
+				if err := l.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+			return core.New(core.Config{Worker: l})
+		}
+		if g, err := again("shop"); g != nil || !errors.Is(err, core.ErrWorkerInUse) {
+			t.Errorf("New(the same namespace) = %v, %v; want ErrWorkerInUse", g, err)
+		}
+		if _, err := again("elsewhere"); err != nil {
+			t.Errorf("New(another namespace) = %v; want a generator: its IDs are another set", err)
+		}
+	})
+}

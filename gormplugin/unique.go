@@ -1,0 +1,242 @@
+package gormplugin
+
+import (
+	"database/sql"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// A unique is a set of columns that no two rows share.
+type unique struct {
+	name    string
+	columns []uniqueColumn
+	where   clause.Expression // the rows that it covers; nil: all
+	// hidden says that the columns do not tell which rows are alike: an index on an
+	// expression. A row that it met cannot be found.
+	hidden bool
+}
+
+type uniqueColumn struct {
+	field   *schema.Field
+	collate string // SQL, if not that of the column
+	prefix  int    // how many characters count; 0: all
+	// as is SQL that makes of a value, "?", what the column stores of it: a time
+	// without its last digits. Empty: the value itself.
+	as string
+}
+
+// covers reports whether u is made of the columns of list, in any order.
+func (u *unique) covers(list []*schema.Field) bool {
+	return !u.hidden && len(u.columns) == len(list) &&
+		!slices.ContainsFunc(u.columns, func(c uniqueColumn) bool { return !slices.Contains(list, c.field) })
+}
+
+// uniqueOf returns the unique key of fields, of all rows. It compares them as the one
+// in list does, if there is one.
+func uniqueOf(list []unique, fields []*schema.Field) unique {
+	for _, u := range list {
+		if u.covers(fields) {
+			return unique{columns: u.columns}
+		}
+	}
+	var u unique
+	for _, f := range fields {
+		u.columns = append(u.columns, uniqueColumn{field: f})
+	}
+	return u
+}
+
+// declaredUniques returns the unique keys that the tags of s declare, the primary key
+// apart.
+//
+// It reads them from a second parse of the model. Schema.ParseIndexes writes to
+// the fields, and those of s belong to everybody.
+func declaredUniques(s *schema.Schema, namer schema.Namer) []unique {
+	var list []unique
+	for _, name := range s.DBNames {
+		if f := s.FieldsByDBName[name]; f.Unique && (!f.PrimaryKey || len(s.PrimaryFields) > 1) {
+			list = append(list, unique{columns: []uniqueColumn{{field: f}}})
+		}
+	}
+	own, err := schema.ParseWithSpecialTableName(reflect.New(s.ModelType).Interface(), &sync.Map{}, namer, s.Table)
+	if err != nil {
+		return list
+	}
+	for _, index := range own.ParseIndexes() {
+		if !strings.EqualFold(index.Class, "UNIQUE") {
+			continue
+		}
+		u := unique{name: index.Name}
+		if index.Where != "" {
+			u.where = clause.Expr{SQL: index.Where}
+		}
+		for _, option := range index.Fields {
+			f := s.FieldsByDBName[option.DBName]
+			u.hidden = u.hidden || f == nil || option.Expression != ""
+			u.columns = append(u.columns, uniqueColumn{field: f, collate: option.Collate, prefix: option.Length})
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
+// uniqueCatalogs ask a database for the unique keys of a table, one row for each
+// column. The parameters are the table as SQL has it, and the schema, or
+// nothing, and the name.
+var uniqueCatalogs = map[string]struct {
+	sql  string
+	args func(quoted, space, name string) []any
+}{
+	// An exclusion constraint is met by DO NOTHING as well. One that is deferred is not.
+	postgresName: {`SELECT c.relname, COALESCE(a.attname, ''),
+		COALESCE((SELECT quote_ident(n.nspname) || '.' || quote_ident(o.collname) FROM pg_catalog.pg_collation o
+			JOIN pg_catalog.pg_namespace n ON n.oid = o.collnamespace WHERE o.oid = k.coll AND k.coll <> a.attcollation), ''),
+		0, COALESCE(format_type(a.atttypid, a.atttypmod), ''), COALESCE(pg_get_expr(i.indpred, i.indrelid), ''),
+		a.attname IS NULL OR a.attgenerated <> '' OR i.indisexclusion OR COALESCE(to_jsonb(i)->>'indnullsnotdistinct' = 'true', false)
+		FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+		CROSS JOIN LATERAL unnest(CAST(i.indkey AS int2[]), CAST(i.indcollation AS oid[])) WITH ORDINALITY AS k (num, coll, place)
+		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num AND k.num <> 0
+		WHERE i.indrelid = to_regclass($1) AND (i.indisunique OR i.indisexclusion) AND i.indimmediate AND k.place <= i.indnkeyatts
+		ORDER BY c.oid, k.place`,
+		func(quoted, _, _ string) []any { return []any{quoted} }},
+	// Not joined by the names, see mysqlTable.
+	mysqlName: {`SELECT s.index_name, COALESCE(s.column_name, ''), '', COALESCE(s.sub_part, 0), LOWER(c.column_type), '',
+		s.column_name IS NULL OR COALESCE(c.generation_expression, '') <> ''
+		FROM information_schema.statistics s CROSS JOIN information_schema.columns c
+		WHERE s.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND s.table_name = ? AND s.non_unique = 0
+		AND c.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND c.table_name = ?
+		AND (c.column_name = s.column_name OR s.column_name IS NULL AND c.ordinal_position = 1)
+		ORDER BY s.index_name, s.seq_in_index`,
+		func(_, space, name string) []any { return []any{space, name, space, name} }},
+	sqliteName: {`SELECT l.name, COALESCE(k.name, ''), '"' || k.coll || '"', 0, '',
+		CASE WHEN l.partial THEN (SELECT m.sql FROM sqlite_master m WHERE m.type = 'index' AND m.name = l.name) ELSE '' END,
+		k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1)
+		FROM pragma_index_list(?, ?) l CROSS JOIN pragma_index_xinfo(l.name, ?) k WHERE l."unique" AND k.key
+		ORDER BY l.seq, k.seqno`,
+		func(_, space, name string) []any {
+			if space == "" {
+				space = "main"
+			}
+			return []any{name, space, name, space, space}
+		}},
+}
+
+// storedUniques returns the unique keys that the table of the statement has, the
+// primary key among them. They are those of the database, whatever the model says. Where
+// the database does not tell, as of a view, they are those of the model. They are read
+// once for each table: what is changed later is seen by the next process.
+func (r *reread) storedUniques() ([]unique, error) {
+	q := r.query()
+	q.write(q.table())
+	quoted := q.SQL.String()
+	if list, ok := r.model.stored.Load(quoted); ok {
+		return list.([]unique), nil
+	}
+	list, err := q.catalogUniques(quoted)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		list = r.model.indexes()
+	}
+	// That of SQLite may be the rowid, which is no index.
+	primary := r.model.schema.PrimaryFields
+	if !slices.ContainsFunc(list, func(u unique) bool { return u.where == nil && u.covers(primary) }) {
+		list = append([]unique{uniqueOf(nil, primary)}, list...)
+	}
+	r.model.stored.Store(quoted, list)
+	return list, nil
+}
+
+// catalogUniques returns the unique keys that the catalog of the database has for a
+// table.
+func (q *query) catalogUniques(table string) (list []unique, err error) {
+	dialect := q.Dialector.Name()
+	catalog, ok := uniqueCatalogs[dialect]
+	if !ok {
+		return nil, nil
+	}
+	tokens := parseSQL(table).tokens
+	if i := slices.IndexFunc(tokens, blank); i >= 0 {
+		tokens = tokens[:i] // an alias follows
+	}
+	name, space := unquote(tokens[len(tokens)-1]), ""
+	if len(tokens) > 2 {
+		space = unquote(tokens[len(tokens)-3])
+	}
+	q.SQL.Reset()
+	q.write(catalog.sql)
+	q.Vars = catalog.args(strings.Join(tokens, ""), space, name)
+	err = q.rows(func(found *sql.Rows) error {
+		var index, column, where, typ string
+		var c uniqueColumn
+		var hidden bool
+		if err := found.Scan(&index, &column, &c.collate, &c.prefix, &typ, &where, &hidden); err != nil {
+			return err
+		}
+		if len(list) == 0 || list[len(list)-1].name != index {
+			list = append(list, unique{name: index})
+		}
+		u := &list[len(list)-1]
+		u.hidden = u.hidden || hidden
+		if where != "" {
+			if dialect == sqliteName { // the whole statement
+				script := parseSQL(where)
+				where = (&sqlScript{script.tokens[script.seek("WHERE")+1:]}).String()
+			}
+			u.where = clause.Expr{SQL: where}
+		}
+		c.field, c.as = fieldOf(q.Schema, column), storedForm(dialect, typ)
+		u.columns = append(u.columns, c)
+		return nil
+	})
+	return list, err
+}
+
+// fieldOf returns the field of a column, or nil if the model has none.
+func fieldOf(s *schema.Schema, column string) *schema.Field {
+	if f := s.FieldsByDBName[column]; f != nil {
+		return f
+	}
+	for name, f := range s.FieldsByDBName { // SQLite and MySQL take upper case for lower
+		if strings.EqualFold(name, column) {
+			return f
+		}
+	}
+	return nil
+}
+
+// storedForm returns SQL that makes of a value, "?", what a column of the type typ
+// stores of it. What it does not shorten compares with what was sent as it is.
+func storedForm(dialect, typ string) string {
+	if dialect == postgresName && typ != "" {
+		return "CAST(? AS " + typ + ")"
+	}
+	base, precision, scale := typeParts(typ)
+	switch base {
+	case "date": // a cast alone cuts the hours off, where MySQL rounds the seconds first
+		return "CAST(CAST(? AS DATETIME) AS DATE)"
+	case "datetime", "timestamp":
+		return fmt.Sprintf("CAST(? AS DATETIME(%d))", precision)
+	case "time":
+		return fmt.Sprintf("CAST(? AS TIME(%d))", precision)
+	case "decimal":
+		return fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", precision, scale)
+	case "float":
+		return "CAST(? AS FLOAT)"
+	case "binary":
+		return fmt.Sprintf("CAST(? AS BINARY(%d))", precision)
+	case "char":
+		return fmt.Sprintf("RTRIM(LEFT(?, %d))", precision)
+	case "varchar", "varbinary": // INSERT IGNORE cuts off what is too long
+		return fmt.Sprintf("LEFT(?, %d)", precision)
+	default:
+		return ""
+	}
+}

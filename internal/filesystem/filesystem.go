@@ -1,0 +1,72 @@
+// Package filesystem tells whether the state of leases may be kept on a file system.
+package filesystem
+
+import "fmt"
+
+// Check returns an error if state must not be kept at path, and a warning if it may be
+// lost there. FUSE may be anything, a network among them: it is refused unless
+// allowFUSE is set, and warned of then. Kinds are known on Linux only.
+func Check(path string, allowFUSE bool) (warning string, err error) {
+	k, err := kind(path)
+	if err != nil {
+		return "", err
+	}
+	return suits(k, allowFUSE)
+}
+
+const fuse = 0x65735546
+
+// shared are file systems that several hosts may have mounted at once. On these
+// flock is a matter between processes of one host, or is passed on to a server
+// that drops it when the connection breaks, or is ignored; and what one host has
+// synced another may not see.
+var shared = map[uint32]string{
+	0x00006969: "NFS",
+	0x0000517b: "SMB",
+	0xff534d42: "CIFS",
+	0xfe534d42: "SMB2",
+	0x01021997: "9P",
+	0x00c36400: "Ceph",
+	0x0bd00bd0: "Lustre",
+	0x47504653: "GPFS",
+	0x01161970: "GFS2",
+	0x7461636f: "OCFS2",
+	0x5346414f: "AFS",
+	0x6b414653: "AFS", // the kernel's own
+	0x19830326: "BeeGFS",
+	0x20030528: "OrangeFS",
+	0xaad7aaea: "PanFS",
+	0xbeefdead: "StorNext",
+	0x61636673: "ACFS",
+	0x786f4256: "a shared folder of VirtualBox",
+	0xbacbacbc: "a shared folder of VMware",
+	0x7c7c6673: "a shared folder of Parallels",
+	0x73757245: "Coda",
+	0x0000564c: "NCP",
+}
+
+// fleeting are file systems that may not outlive what they keep: memory, and the
+// layer of one container.
+var fleeting = map[uint32]string{
+	0x01021994: "tmpfs",
+	0x858458f6: "ramfs",
+	0x794c7630: "overlay",
+	0x61756673: "aufs",
+}
+
+// suits is Check for a kind of file system.
+func suits(kind uint32, allowFUSE bool) (warning string, err error) {
+	name, isShared := shared[kind]
+	switch {
+	case isShared:
+		return "", fmt.Errorf("it is on %s, which other hosts may share: want a file system of this host alone", name)
+	case kind == fuse && !allowFUSE:
+		return "", fmt.Errorf("it is on FUSE, which may be shared with other hosts, as sshfs is: want a file system of this host alone, or Config.AllowFUSE if this is one")
+	case kind == fuse:
+		return "it is on FUSE; if other hosts share it, or it forgets what it has synced, IDs may repeat", nil
+	}
+	if name, ok := fleeting[kind]; ok {
+		return "it is on " + name + "; if it is emptied, by a reboot or with its container, IDs may repeat", nil
+	}
+	return "", nil
+}

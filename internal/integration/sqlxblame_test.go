@@ -1,0 +1,134 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/snowkey/snowkey/internal/sqlxcases"
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/sqlxhelper/pgxcopy"
+	"github.com/snowkey/snowkey/types"
+)
+
+// An accused is a row that an error must not name unless it is to blame.
+type accused struct {
+	types.Model
+	Code string `db:"code"`
+	N    int    `db:"n"`
+}
+
+// blames inserts rows, of which bad is to blame, or none if it is negative, and
+// fails the test if the error names another one.
+func blames(t *testing.T, d sqlxcases.Database, h *sqlxhelper.Helper, what string, rows []accused, bad int) {
+	t.Helper()
+	for _, inTx := range []bool{false, true} {
+		db := sqlxhelper.DB(d.DB)
+		if inTx {
+			tx := d.DB.MustBegin()
+			defer func() { _ = tx.Rollback() }()
+			db = tx
+		}
+		var e *sqlxhelper.InsertError
+		if err := h.InsertMany(t.Context(), db, "accused", rows); !errors.As(err, &e) || e.Row != bad && e.Row != -1 {
+			t.Errorf("%s: InsertMany(%d rows, in a transaction: %v) = %v; want row %d or none", what, len(rows), inTx, err, bad)
+		} else if e.Row == -1 {
+			t.Logf("%s: %d rows: none is named", what, len(rows))
+		}
+	}
+}
+
+// newAccused returns rows with the numbers 0, 1, … and the codes 100, 101, ….
+func newAccused(n int) []accused {
+	rows := make([]accused, n)
+	for i := range rows {
+		rows[i] = accused{Code: fmt.Sprint(100 + i), N: i}
+	}
+	return rows
+}
+
+func TestErrorOfATriggerNamesNoInnocentRowOnPostgres(t *testing.T) {
+	for _, driver := range []string{"pgx", "postgres"} {
+		d := sqlxPostgres(t, driver)
+		for _, text := range []string{
+			"CREATE TABLE accused (id bigint PRIMARY KEY, code int UNIQUE, n int)",
+			// The audit has the columns of the table, and in them values of other rows.
+			"CREATE TABLE log (id bigint PRIMARY KEY, code int UNIQUE CHECK (code <> 3000), n int)",
+			"INSERT INTO log VALUES (1, 101, 0)",
+			`CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				IF NEW.n = 4 THEN INSERT INTO log VALUES (-NEW.id, 101, 0); END IF;
+				IF NEW.n = 1000 THEN INSERT INTO log VALUES (2, 3000, 0); END IF;
+				IF NEW.n = 2000 THEN RAISE EXCEPTION 'failed to encode args[3], at row 3'; END IF;
+				RETURN NEW; END $$`,
+			"CREATE TRIGGER note BEFORE INSERT ON accused FOR EACH ROW EXECUTE FUNCTION note()",
+		} {
+			execSqlx(t, d.DB, text)
+		}
+		helpers := []*sqlxhelper.Helper{sqlxhelper.New(sqlxcases.NewCounter(0))}
+		if driver == "pgx" {
+			helpers = append(helpers, helpers[0].With(sqlxhelper.WithCopy(pgxcopy.Copier{}, 11)))
+		}
+		for _, h := range helpers {
+			for _, n := range []int{6, 40} {
+				blames(t, d, h, "a key of the audit", newAccused(n), 4)
+				rows := newAccused(n)
+				rows[4].N, rows[5].N = 5, 1000
+				blames(t, d, h, "a check of the audit", rows, 5)
+				rows = newAccused(n)
+				rows[4].N, rows[5].N = 5, 2000
+				blames(t, d, h, "a text of the trigger", rows, 5)
+				rows = newAccused(n)
+				rows[4].N, rows[1].Code, rows[5].Code = 5, "7", "007"
+				blames(t, d, h, "7 and 007", rows, 5)
+			}
+		}
+	}
+}
+
+func TestErrorOfATriggerNamesNoInnocentRowOnMariaDB(t *testing.T) {
+	d := sqlxMariaDB(t, func(*mysql.Config) {})
+	blamesOnMySQL(t, d)
+}
+
+func blamesOnMySQL(t *testing.T, d sqlxcases.Database) {
+	t.Helper()
+	for _, text := range []string{
+		"CREATE TABLE accused (id BIGINT PRIMARY KEY, code INT UNIQUE, n INT)",
+		"CREATE TABLE log (id BIGINT PRIMARY KEY AUTO_INCREMENT, code INT UNIQUE, note VARCHAR(3))",
+		"INSERT INTO log (code) VALUES (101)",
+		`CREATE TRIGGER note BEFORE INSERT ON accused FOR EACH ROW BEGIN
+			IF NEW.n = 4 THEN INSERT INTO log (code) VALUES (101); END IF;
+			IF NEW.n = 1000 THEN INSERT INTO log (note) VALUES ('abc'), ('abcd'); END IF;
+			IF NEW.n = 2000 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'see the text at row 3'; END IF; END`,
+	} {
+		execSqlx(t, d.DB, text)
+	}
+	h := sqlxhelper.New(sqlxcases.NewCounter(0))
+	for _, n := range []int{6, 40} {
+		blames(t, d, h, "a key of the audit", newAccused(n), 4)
+		for number, what := range map[int]string{1000: "a row of the audit", 2000: "a text of the trigger"} {
+			rows := newAccused(n)
+			rows[4].N, rows[5].N = 5, number
+			blames(t, d, h, what, rows, 5)
+		}
+		rows := newAccused(n)
+		rows[4].N, rows[1].Code, rows[5].Code = 5, "7", "007"
+		blames(t, d, h, "7 and 007", rows, 5)
+	}
+}
+
+// SQLite says of all foreign keys the same, when the statement ends.
+func TestRowThatRefersToALaterOneIsInnocentOnSQLite(t *testing.T) {
+	d := sqlxcases.Database{DB: openSqlx(t, "sqlite3", "file:"+t.TempDir()+"/test.db?_foreign_keys=on"), Dialect: sqlxhelper.SQLite}
+	execSqlx(t, d.DB, "CREATE TABLE accused (id INTEGER PRIMARY KEY, code TEXT UNIQUE, n INT REFERENCES accused (code))")
+	for _, n := range []int{6, 40} {
+		rows := newAccused(n)
+		for i := range rows {
+			rows[i].N = 100 + i
+		}
+		rows[1].N, rows[4].N = 102, 7 // a later row, and none
+		blames(t, d, sqlxhelper.New(sqlxcases.NewCounter(0)), "a row refers to a later one", rows, 4)
+	}
+}

@@ -1,0 +1,122 @@
+package sqlerror
+
+import (
+	"iter"
+	"reflect"
+	"strings"
+)
+
+// An Answer is what the database itself has said in an error. One of its fields
+// is set; none in the zero value.
+type Answer struct {
+	State  string // SQLSTATE of PostgreSQL
+	Number uint16 // error number of MySQL and MariaDB
+	Code   int    // extended result code of SQLite
+}
+
+// Answers returns what the database has said in err and in all that it wraps.
+// They come in the order in which their texts stand in the text of err.
+func Answers(err error) iter.Seq[Answer] {
+	return func(yield func(Answer) bool) {
+		for e := range Tree(err) {
+			if a := Of(e); a != (Answer{}) && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// said reports whether one of the answers in err is what is asked for.
+func said(err error, is func(Answer) bool) bool {
+	for a := range Answers(err) {
+		if is(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// Tree returns err and what it wraps, as errors.Is walks it. (errors.As needs
+// the type that it looks for, and the types are the drivers'.)
+func Tree(err error) iter.Seq[error] {
+	return func(yield func(error) bool) { visit(err, yield) }
+}
+
+// visit is the recursion of Tree; it returns false to end it.
+func visit(err error, yield func(error) bool) bool {
+	if v := reflect.ValueOf(err); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return true // a nil pointer says nothing, and its methods may panic
+	}
+	if !yield(err) {
+		return false
+	}
+	if e, ok := err.(interface{ Unwrap() error }); ok {
+		return visit(e.Unwrap(), yield)
+	}
+	if e, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, wrapped := range e.Unwrap() {
+			if !visit(wrapped, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Of looks at one error, and not at what it wraps. A method or a field alone
+// decides nothing: programs have errors with a Code of their own.
+func Of(err error) Answer {
+	// *pgconn.PgError of pgx since 4, and *pq.Error of lib/pq since 1.10.6. Both
+	// call the method so for the sake of code like this.
+	if e, ok := err.(interface{ SQLState() string }); ok {
+		return Answer{State: e.SQLState()}
+	}
+	v := reflect.Indirect(reflect.ValueOf(err))
+	if !v.IsValid() {
+		return Answer{}
+	}
+	switch t := v.Type(); {
+	case t.Name() == "MySQLError":
+		if f := field(v, "Number"); f.IsValid() && f.Kind() == reflect.Uint16 {
+			return Answer{Number: uint16(f.Uint())}
+		}
+	case t.Name() == "Error" && strings.Contains(t.PkgPath(), "sqlite"):
+		return Answer{Code: sqliteCode(err, v)}
+	}
+	return Answer{}
+}
+
+// sqliteCode returns the extended result code of a driver's error, or 0.
+func sqliteCode(err error, v reflect.Value) int {
+	// modernc.org/sqlite and its relatives: the code is the extended one.
+	if e, ok := err.(interface{ Code() int }); ok {
+		return e.Code()
+	}
+	// mattn/go-sqlite3: the extended code is 0 where there is only the other.
+	for _, name := range []string{"ExtendedCode", "Code"} {
+		if f := field(v, name); f.IsValid() && f.CanInt() && f.Int() != 0 {
+			return int(f.Int())
+		}
+	}
+	return 0
+}
+
+// Text returns a field of the struct that err is, such as the Detail of a
+// PostgreSQL error, or "".
+func Text(err error, name string) string {
+	if f := field(reflect.Indirect(reflect.ValueOf(err)), name); f.IsValid() && f.Kind() == reflect.String {
+		return f.String()
+	}
+	return ""
+}
+
+// field returns a field of a struct, or the zero Value.
+func field(v reflect.Value, name string) reflect.Value {
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	return v.FieldByName(name)
+}
+
+// primary returns the result code without what the extended one adds to it.
+func (a Answer) primary() int { return a.Code & 0xff }

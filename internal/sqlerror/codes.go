@@ -1,0 +1,41 @@
+package sqlerror
+
+// Error numbers of MySQL and MariaDB, by the names in their manuals.
+const (
+	tooManyConnections   = 1040
+	serverShutdown       = 1053
+	connectionKilled     = 1927
+	recordHasChanged     = 1020 // MariaDB with innodb_snapshot_isolation
+	lockWaitTimeout      = 1205
+	deadlock             = 1213
+	duplicateEntry       = 1062
+	duplicateEntryIn     = 1586 // names the index
+	tableExists          = 1050
+	noSuchTable          = 1146
+	noSuchColumn         = 1054
+	outOfRange           = 1690
+	serverReadOnly       = 1290
+	transactionReadOnly  = 1792
+	readOnlyMode         = 1836
+	pluginRefused        = 3100 // a hook of the group replication refused the commit
+	transactionRollback  = 3101 // the group replication has rolled it back
+	columnCannotBeNull   = 1048
+	noDefault            = 1364
+	noParentRow          = 1216
+	noParentRowIn        = 1452 // names the constraint
+	checkViolatedMariaDB = 4025
+	checkViolatedMySQL   = 3819
+)
+
+// Result codes of SQLite.
+const (
+	sqliteError            = 1
+	sqliteBusy             = 5
+	sqliteReadOnly         = 8
+	sqliteFull             = 13
+	sqliteConstraint       = 19
+	sqliteMismatch         = 20
+	sqliteLockedShared     = 6 | 1<<8  // SQLITE_LOCKED_SHAREDCACHE
+	sqliteDuplicateKey     = 19 | 6<<8 // SQLITE_CONSTRAINT_PRIMARYKEY
+	sqliteDuplicateInIndex = 19 | 8<<8 // SQLITE_CONSTRAINT_UNIQUE
+)

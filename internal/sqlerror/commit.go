@@ -1,0 +1,85 @@
+package sqlerror
+
+import "strings"
+
+// NotCommitted reports whether an error of a COMMIT that was sent says that the
+// transaction is rolled back. False is no proof of the contrary: the connection
+// broke, it was closed because ctx ended, or the server said something that it
+// can also say after the commit record was written.
+func NotCommitted(err error) bool {
+	for e := range Tree(err) {
+		// pgx and lib/pq have errors of their own for a COMMIT that the server
+		// answered with ROLLBACK, because a statement before it had failed and
+		// nobody looked. Their values are out of reach, and their texts are as old
+		// as the drivers. A text that is changed one day makes the outcome unknown,
+		// which is the careful error.
+		switch e.Error() {
+		case "commit unexpectedly resulted in rollback",
+			"pq: could not complete operation in a failed transaction",
+			"pq: Could not complete operation in a failed transaction":
+			return true
+		}
+		if Of(e).notCommitted() {
+			return true
+		}
+	}
+	return false
+}
+
+// notCommitted reports whether a, said to a COMMIT, means that it was rolled back.
+func (a Answer) notCommitted() bool {
+	switch {
+	case a.State != "":
+		return a.postgresRolledBack()
+	case a.Number != 0:
+		// MySQL writes the binary log before the engine commits, and has errors
+		// from in between. So nothing can be said about errors in general, such as
+		// 1180 (error during commit), 1317 (interrupted), 1053 and 1927 (shutdown,
+		// killed). These are said after a rollback: deadlock, which is how Galera
+		// reports a lost certification too; lock wait timeout, on the global read
+		// lock of a backup; a record that has changed; a refusal by a hook or by
+		// the group replication; a server or a transaction that is read only.
+		switch a.Number {
+		case deadlock, lockWaitTimeout, recordHasChanged, pluginRefused, transactionRollback,
+			serverReadOnly, transactionReadOnly, readOnlyMode:
+			return true
+		}
+		return false
+	default:
+		// A COMMIT that is busy or violates a deferred constraint leaves the
+		// transaction open. mattn/go-sqlite3 and modernc.org/sqlite send ROLLBACK
+		// after it, since database/sql will not. Older versions of the latter leave
+		// their connection inside the transaction. That one is not committed later
+		// either: database/sql sends COMMIT only after a BEGIN, and BEGIN fails
+		// there. A full disk is found before the commit point, and code 1 is "no
+		// transaction is active". An I/O error is not here: it may have hit the
+		// very write that commits.
+		switch a.primary() {
+		case sqliteError, sqliteBusy, sqliteFull, sqliteConstraint:
+			return true
+		}
+		return a.Code == sqliteLockedShared
+	}
+}
+
+// postgresRolledBack is notCommitted for SQLSTATEs. An ERROR of PostgreSQL at
+// COMMIT comes from before the commit record. What can be said after it is that
+// the connection or the server ends (FATAL, PANIC). The classes for that are left
+// out, though some of them have other uses. So is 40003 in the class of
+// rollbacks, "statement completion unknown", which CockroachDB means literally.
+func (a Answer) postgresRolledBack() bool {
+	if len(a.State) != 5 || a.State == "40003" {
+		return false
+	}
+	switch a.State[:2] {
+	case "08", // connection exception, also of poolers whose server is gone
+		"53", // insufficient resources: no space for the log is a PANIC
+		"58", // system error, of poolers as well
+		"XX": // internal error
+		return false
+	}
+	// 57P01 to 57P05: the server shuts down, has crashed, does not accept
+	// connections yet, or has ended an idle session. The first is also said to
+	// those who wait for a synchronous standby, when all is committed here.
+	return !strings.HasPrefix(a.State, "57P")
+}

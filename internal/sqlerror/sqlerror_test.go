@@ -1,0 +1,191 @@
+package sqlerror
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"reflect"
+	"testing"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/snowkey/snowkey/internal/sqlxcases/sqlite"
+)
+
+// postgresError has what the errors of pgx and lib/pq have in common.
+type postgresError struct{ state string }
+
+func (e *postgresError) Error() string    { return "SQLSTATE " + e.state }
+func (e *postgresError) SQLState() string { return e.state }
+
+func postgres(state string) error { return &postgresError{state} }
+
+// MySQLError is what go-sql-driver/mysql calls its errors, and what tells them.
+type MySQLError struct {
+	Number   uint16
+	SQLState [5]byte
+	Message  string
+}
+
+func (e *MySQLError) Error() string { return fmt.Sprintf("Error %d: %s", e.Number, e.Message) }
+
+func mysql(number uint16) error { return &MySQLError{Number: number} }
+
+func mattn(extended sqlite3.ErrNoExtended) error {
+	return sqlite3.Error{Code: sqlite3.ErrNo(extended & 0xff), ExtendedCode: extended}
+}
+
+// coded is an error of a program, whose numbers mean something else.
+type coded struct{ Number uint16 }
+
+func (coded) Error() string { return "busy" }
+func (coded) Code() int     { return 5 }
+
+// questions are the predicates of this package by name.
+var questions = map[string]func(error) bool{
+	"Retryable": Retryable, "LockNotAvailable": LockNotAvailable, "DuplicateKey": DuplicateKey, "Exists": Exists,
+	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection,
+	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "NotCommitted": NotCommitted,
+}
+
+func TestErrorsOfDriversAreRecognised(t *testing.T) {
+	var noPostgres *postgresError
+	for _, c := range []struct {
+		err  error
+		want []string
+	}{
+		{nil, nil},
+		{io.ErrUnexpectedEOF, []string{"BadConnection"}},
+		{driver.ErrBadConn, []string{"BadConnection"}},
+		{&net.OpError{Op: "read", Err: errors.New("reset")}, []string{"BadConnection"}},
+		{context.Canceled, nil},
+		{noPostgres, nil},
+		{coded{1213}, nil},
+
+		{postgres("40001"), []string{"Retryable", "NotCommitted"}},
+		{postgres("40P01"), []string{"Retryable", "NotCommitted"}},
+		{postgres("55P03"), []string{"LockNotAvailable", "NotCommitted", "Refused"}},
+		{postgres("23505"), []string{"DuplicateKey", "NotCommitted", "Refused"}},
+		{postgres("23503"), []string{"NotCommitted", "Refused"}},
+		{postgres("42P07"), []string{"Exists", "NotCommitted", "Refused"}},
+		{postgres("42710"), []string{"Exists", "NotCommitted", "Refused"}}, // the row type of a table that another is making
+		{postgres("42P01"), []string{"NoTable", "NotCommitted", "Refused"}},
+		{postgres("42703"), []string{"NoColumn", "NotCommitted", "Refused"}},
+		{postgres("25006"), []string{"ReadOnly", "NotCommitted", "Refused"}},
+		{postgres("57014"), []string{"NotCommitted", "Refused"}}, // a deferred trigger was cancelled
+		{postgres("P0001"), []string{"NotCommitted", "Refused"}},
+		{postgres("40003"), nil}, // CockroachDB: the result is ambiguous
+		{postgres("08006"), []string{"BadConnection"}},
+		{postgres("53100"), nil},
+		{postgres("57P01"), []string{"BadConnection"}},
+		{postgres("57P02"), []string{"BadConnection"}},
+		{postgres("57P03"), []string{"BadConnection"}},
+		{postgres("58000"), nil},
+		{postgres("XX000"), nil},
+		{postgres(""), nil},
+		{postgres("4"), nil},
+		{postgres("23"), nil},
+		{errors.New("commit unexpectedly resulted in rollback"), []string{"NotCommitted"}},
+		{errors.New("pq: could not complete operation in a failed transaction"), []string{"NotCommitted"}},
+		{errors.New("pq: Could not complete operation in a failed transaction"), []string{"NotCommitted"}},
+
+		{mysql(1213), []string{"Retryable", "NotCommitted"}},
+		{mysql(1205), []string{"Retryable", "NotCommitted"}},
+		{mysql(1020), []string{"Retryable", "NotCommitted"}},
+		{mysql(1062), []string{"DuplicateKey", "RowFault", "Refused"}},
+		{mysql(1586), []string{"DuplicateKey", "RowFault", "Refused"}},
+		{mysql(1050), []string{"Exists", "Refused"}},
+		{mysql(1146), []string{"NoTable", "Refused"}},
+		{mysql(1054), []string{"NoColumn", "Refused"}},
+		{mysql(1290), []string{"ReadOnly", "NotCommitted", "Refused"}},
+		{mysql(1792), []string{"ReadOnly", "NotCommitted", "Refused"}},
+		{mysql(1836), []string{"ReadOnly", "NotCommitted", "Refused"}},
+		{mysql(1690), []string{"OutOfRange", "RowFault", "Refused"}},
+		{mysql(3100), []string{"NotCommitted", "Refused"}},
+		{mysql(3101), []string{"NotCommitted", "Refused"}},
+		{mysql(1021), []string{"Refused"}}, // disk full
+		{mysql(1040), nil},
+		{mysql(1053), []string{"BadConnection"}},
+		{mysql(1180), []string{"Refused"}},
+		{mysql(1927), []string{"BadConnection"}},
+		{errors.New("invalid connection"), []string{"BadConnection"}},
+
+		{mattn(5), []string{"Retryable", "NotCommitted"}},
+		{mattn(sqlite3.ErrBusySnapshot), []string{"Retryable", "NotCommitted"}},
+		{mattn(sqlite3.ErrLockedSharedCache), []string{"Retryable", "NotCommitted"}},
+		{mattn(1), []string{"NotCommitted", "Refused"}}, // no transaction is active
+		{mattn(6), []string{"Refused"}},
+		{mattn(8), []string{"ReadOnly", "Refused"}},
+		{mattn(sqlite3.ErrConstraintPrimaryKey), []string{"DuplicateKey", "RowFault", "NotCommitted", "Refused"}},
+		{mattn(sqlite3.ErrConstraintUnique), []string{"DuplicateKey", "RowFault", "NotCommitted", "Refused"}},
+		{mattn(sqlite3.ErrConstraintForeignKey), []string{"RowFault", "NotCommitted", "Refused"}},
+		{sqlite3.Error{Code: sqlite3.ErrBusy}, []string{"Retryable", "NotCommitted"}},
+		{mattn(sqlite3.ErrIoErrFsync), []string{"Refused"}},
+		{&sqlite.Error{Result: 517}, []string{"Retryable", "NotCommitted"}},
+		{&sqlite.Error{Result: 2067}, []string{"DuplicateKey", "RowFault", "NotCommitted", "Refused"}},
+		{&sqlite.Error{Result: 13}, []string{"NotCommitted", "Refused"}},
+	} {
+		wrapped := fmt.Errorf("insert: %w; then %w: %w", fmt.Errorf("rows 1 to 2: %w", c.err), errors.New("x"), errors.New("y"))
+		if c.err == nil {
+			wrapped = nil
+		}
+		for _, err := range []error{c.err, wrapped, errors.Join(errors.New("before"), wrapped)} {
+			got := map[string]bool{}
+			for name, ask := range questions {
+				if ask(err) {
+					got[name] = true
+				}
+			}
+			want := map[string]bool{}
+			for _, name := range c.want {
+				want[name] = true
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%v is %v; want %v", err, got, want)
+			}
+		}
+	}
+}
+
+// One result code of SQLite stands for many mistakes: its text tells them apart.
+func TestMistakesInStatementsOfSQLiteAreToldByTheirText(t *testing.T) {
+	db := memory(t)
+	if _, err := db.Exec("CREATE TABLE a (b)"); err != nil {
+		t.Fatal(err)
+	}
+	for text, ask := range map[string]func(error) bool{
+		"SELECT 1 FROM nowhere":        NoTable,
+		"SELECT 1 FROM nowhere.x":      NoTable,
+		"CREATE TABLE nowhere.x (y)":   NoTable,
+		"SELECT c FROM a":              NoColumn,
+		"INSERT INTO a (c) VALUES (1)": NoColumn,
+		"CREATE TABLE a (b)":           Exists,
+	} {
+		_, err := db.Exec(text)
+		for name, other := range questions {
+			if want := reflect.ValueOf(other).Pointer() == reflect.ValueOf(ask).Pointer() || name == "NotCommitted" || name == "Refused"; other(err) != want {
+				t.Errorf("%s(%v) after %s = %v; want %v", name, err, text, !want, want)
+			}
+		}
+	}
+}
+
+// The errors of drivers are told by names, and programs have some that are alike.
+func TestErrorsThatLookLikeThoseOfDriversAreNotTaken(t *testing.T) {
+	type MySQLError struct {
+		error
+		Number string
+	}
+	type Error struct{ coded }
+	for _, err := range []error{MySQLError{errors.New("1213"), "1213"}, Error{coded{1213}}, sqlite.RefusedError(5), coded{1213}} {
+		if got := Of(err); got != (Answer{}) {
+			t.Errorf("Of(%#v) = %+v; want none", err, got)
+		}
+	}
+	if f := field(reflect.ValueOf(1213), "Number"); f.IsValid() {
+		t.Errorf("field(1213) = %v; want none", f)
+	}
+}

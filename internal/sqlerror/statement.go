@@ -1,0 +1,181 @@
+package sqlerror
+
+import (
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"strings"
+)
+
+// Retryable reports whether a transaction has lost against another one, so that
+// it may succeed if all of it is run again.
+//
+// A lock that was not granted in time is among them on MySQL and SQLite, which
+// detect some deadlocks in no other way. SQLITE_LOCKED is not, except where a
+// connection with a shared cache holds the lock: otherwise it is an unfinished
+// query of the same connection, and waiting ends nothing.
+func Retryable(err error) bool {
+	return said(err, func(a Answer) bool {
+		switch {
+		case a.State == "40001", a.State == "40P01": // serialization_failure, deadlock_detected
+			return true
+		case a.Number == deadlock, a.Number == lockWaitTimeout, a.Number == recordHasChanged:
+			return true
+		}
+		return a.primary() == sqliteBusy || a.Code == sqliteLockedShared
+	})
+}
+
+// LockNotAvailable reports whether PostgreSQL gave up waiting for a lock, because
+// of lock_timeout or NOWAIT. It is not [Retryable]: the caller has asked for it.
+func LockNotAvailable(err error) bool {
+	return said(err, func(a Answer) bool { return a.State == "55P03" })
+}
+
+// DuplicateKey reports whether a row has the key of another one, or its value in
+// another unique index.
+func DuplicateKey(err error) bool {
+	return said(err, func(a Answer) bool {
+		return a.State == "23505" || // unique_violation
+			a.Number == duplicateEntry || a.Number == duplicateEntryIn ||
+			a.Code == sqliteDuplicateKey || a.Code == sqliteDuplicateInIndex
+	})
+}
+
+// Exists reports whether a table or schema that was to be made is there already.
+func Exists(err error) bool {
+	for e := range Tree(err) {
+		switch a := Of(e); a.State {
+		case "42P07", "42710", "42P06": // the table, its row type, the schema
+			return true
+		case "":
+			if a.Number == tableExists || a.Code == sqliteError && strings.Contains(e.Error(), "already exists") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// NoTable reports whether a statement names a table or schema that is not there.
+func NoTable(err error) bool {
+	for e := range Tree(err) {
+		switch a := Of(e); a.State {
+		case "42P01", "3F000":
+			return true
+		case "":
+			if a.Number == noSuchTable || a.Code == sqliteError && containsAny(e, "no such table", "unknown database") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// NoColumn reports whether a statement names a column that is not there.
+func NoColumn(err error) bool {
+	for e := range Tree(err) {
+		a := Of(e)
+		if a.State == "42703" || a.Number == noSuchColumn ||
+			a.Code == sqliteError && containsAny(e, "no such column", "has no column named") {
+			return true
+		}
+	}
+	return false
+}
+
+// containsAny looks into the text of an error of SQLite: one result code stands
+// for many mistakes, and the texts are SQLite's own, the same from every driver.
+func containsAny(err error, parts ...string) bool {
+	text := err.Error()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadOnly reports whether the server, the database or the transaction takes no
+// writes.
+func ReadOnly(err error) bool {
+	return said(err, func(a Answer) bool {
+		switch {
+		// In a read-only transaction; asking for another in recovery, as lib/pq does.
+		case a.State == "25006", a.State == "0A000":
+			return true
+		case a.Number == serverReadOnly, a.Number == transactionReadOnly, a.Number == readOnlyMode:
+			return true
+		}
+		return a.primary() == sqliteReadOnly
+	})
+}
+
+// BadConnection reports whether the connection is of no use any more, or the
+// server is about to end or not up yet: another connection may be.
+func BadConnection(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.As(err, new(*net.OpError)) {
+		return true
+	}
+	for e := range Tree(err) {
+		switch a := Of(e); {
+		case strings.HasPrefix(a.State, "08"): // connection exception
+			return true
+		case a.State == "57P01", a.State == "57P02", a.State == "57P03", a.State == "25P03":
+			return true // shutdown, crash, starting up, idle in transaction for too long
+		case a.Number == serverShutdown, a.Number == connectionKilled:
+			return true
+		case e.Error() == "invalid connection": // mysql.ErrInvalidConn
+			return true
+		}
+	}
+	return false
+}
+
+// RowFault reports whether a database says that a row cannot be stored, after
+// which the statement is undone and its transaction goes on. That is so on
+// SQLite and MySQL; PostgreSQL's transaction is lost.
+func RowFault(err error) bool {
+	return said(err, func(a Answer) bool {
+		switch a.primary() {
+		case sqliteConstraint, sqliteMismatch:
+			return true
+		}
+		switch a.Number {
+		case columnCannotBeNull, noDefault,
+			duplicateEntry, duplicateEntryIn,
+			1264, 1265, 1292, 1366, 1367, 1406, 1411, outOfRange, // out of range, truncated, incorrect, too long
+			noParentRow, noParentRowIn,
+			1369, 1526, 1644, // CHECK OPTION of a view, no partition, SIGNAL in a trigger
+			3140, checkViolatedMySQL, checkViolatedMariaDB: // the first: no JSON
+			return true
+		}
+		return false
+	})
+}
+
+// Refused reports whether the database has answered and means it: its answer is
+// not that it is busy or about to end, so asking again is of no use.
+func Refused(err error) bool {
+	if Retryable(err) {
+		return false
+	}
+	for a := range Answers(err) {
+		switch {
+		case a.State != "":
+			return a.postgresRolledBack()
+		case a.Number == tooManyConnections, a.Number == serverShutdown, a.Number == connectionKilled:
+			return false
+		}
+		return true
+	}
+	return false
+}
+
+// OutOfRange reports whether MySQL has computed a number that its type cannot
+// hold.
+func OutOfRange(err error) bool {
+	return said(err, func(a Answer) bool { return a.Number == outOfRange })
+}

@@ -1,0 +1,84 @@
+package types
+
+import (
+	"reflect"
+	"strconv"
+)
+
+// Some libraries look for a method of a certain name before they look at the
+// kind. Without one they take a Snowflake for an int64. gin then reads "+5",
+// "007" and "-1". mapstructure rounds a JSON number above 2^53. jsonschema
+// describes an integer, though the JSON is a string.
+
+// UnmarshalParam accepts what [Parse] accepts; on error s stays as it was. gin
+// and echo call it for parameters of the path, the query and forms.
+func (s *Snowflake) UnmarshalParam(param string) error {
+	return store(s, param, "unmarshal parameter", "Snowflake", wantDecimal)
+}
+
+// UnmarshalParam makes n absent for an empty parameter; all else is as in
+// [Parse]. On error n stays as it was.
+func (n *NullSnowflake) UnmarshalParam(param string) error {
+	return storeNull(n, param, "unmarshal parameter")
+}
+
+// UnmarshalMapstructure accepts decimal text in the form that [Parse] accepts,
+// every integer type, and a whole float64 below 2^53. A larger float64 is an
+// error that matches [ErrSyntax], for it may have been rounded. On error s stays
+// as it was. mapstructure calls it from version 2.5 on, and so does viper.
+func (s *Snowflake) UnmarshalMapstructure(input any) error {
+	return s.unmarshalMapstructure(reflect.ValueOf(input), "Snowflake")
+}
+
+// UnmarshalMapstructure makes n absent for nil and for an empty text, and copies
+// a NullSnowflake. All else is as in [Snowflake.UnmarshalMapstructure]. On error
+// n stays as it was.
+func (n *NullSnowflake) UnmarshalMapstructure(input any) error {
+	if n == nil {
+		return (*Snowflake)(nil).unmarshalMapstructure(reflect.ValueOf(input), "NullSnowflake")
+	}
+	v := reflect.Indirect(reflect.ValueOf(input))
+	if !v.IsValid() || v.Kind() == reflect.String && v.Len() == 0 {
+		*n = NullSnowflake{}
+		return nil
+	}
+	if null, ok := reflect.TypeAssert[NullSnowflake](v); ok {
+		*n = null
+		return nil
+	}
+	var s Snowflake
+	if err := s.unmarshalMapstructure(v, "NullSnowflake"); err != nil {
+		return err
+	}
+	*n = NullSnowflake{Snowflake: s, Valid: true}
+	return nil
+}
+
+// unmarshalMapstructure is UnmarshalMapstructure for s, which is the whole of, or
+// a part of, the named type. A decode hook may have made v a pointer.
+func (s *Snowflake) unmarshalMapstructure(v reflect.Value, into string) error {
+	const op = "decode"
+	v = reflect.Indirect(v)
+	switch {
+	case v.CanInt():
+		return store(s, strconv.FormatInt(v.Int(), 10), op, into, wantMapstructure)
+	case v.CanUint():
+		return store(s, strconv.FormatUint(v.Uint(), 10), op, into, wantMapstructure)
+	case v.Kind() == reflect.Float64 && v.Float() < 1<<53:
+		return store(s, strconv.FormatFloat(v.Float(), 'f', -1, 64), op, into, wantMapstructure)
+	case v.Kind() == reflect.String:
+		return store(s, v.String(), op, into, wantMapstructure)
+	case !v.IsValid():
+		return fail(op, into, "nil", wantMapstructure, ErrSyntax)
+	default:
+		return fail(op, into, describe(v.Interface()), wantMapstructure, ErrSyntax)
+	}
+}
+
+// JSONSchemaAlias makes github.com/invopop/jsonschema describe s as what it is
+// in JSON: a string.
+func (Snowflake) JSONSchemaAlias() any { return "" }
+
+// JSONSchemaAlias is as for [Snowflake.JSONSchemaAlias]. That null is possible,
+// the tag jsonschema:"nullable" of the field has to say.
+func (NullSnowflake) JSONSchemaAlias() any { return "" }
