@@ -48,9 +48,9 @@ type Config struct {
 	// 3 s to 10 min, and at least 4 ticks of the layout. Processes of one namespace
 	// may have different ones.
 	//
-	// With the loss guard it is at most 10 s, since a claim begins beyond the longest
-	// window that another may have. A shorter one than 10 s makes the first ID come
-	// later, by the difference.
+	// With the loss guard every lease reserves 10 s, since a claim begins beyond what
+	// another may have reserved. A shorter Window is then taken as 10 s, and a longer one
+	// is refused.
 	//
 	// Defaults to 60 s; to 10 s with 5 worker bits or fewer, or with the loss guard.
 	Window time.Duration
@@ -119,8 +119,8 @@ const (
 	defaultGuard = 500 * time.Millisecond
 	minGuard     = 10 * time.Millisecond
 
-	// guardWindow is the longest window with the loss guard. It must never grow: a
-	// process of an older version counts on it.
+	// guardWindow is the window with the loss guard. It must never change: a process of
+	// another version counts on it.
 	guardWindow = 10 * time.Second
 
 	// guardMark ends the fingerprint of a namespace with the loss guard.
@@ -180,7 +180,7 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 
 	shortest, longest, why := max(minWindow, minWindowTicks*c.Layout.Unit), maxWindow, ""
 	if c.LossGuard > 0 {
-		longest, why = guardWindow, " with the loss guard: a claim must begin beyond the longest window that another process may have"
+		longest, why = guardWindow, " with the loss guard: a claim must begin beyond what another process may have reserved"
 	}
 	switch {
 	case c.Window != 0:
@@ -191,6 +191,9 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 	}
 	if c.Window < shortest || c.Window > longest {
 		return fail("Config.Window", c.Window.String(), fmt.Sprintf("%s..%s%s", shortest, longest, why))
+	}
+	if c.LossGuard > 0 {
+		c.Window = guardWindow
 	}
 	if c.LossGuard > 0 && (c.LossGuard < minGuard || c.LossGuard > c.Window/renewPart) {
 		return fail("Config.LossGuard", c.LossGuard.String(), fmt.Sprintf("%s..%s, a quarter of the window, or negative for none", minGuard, c.Window/renewPart))
@@ -238,8 +241,6 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 		Window: Millis(c.Window / time.Millisecond),
 		Skew:   Millis(c.MaxClockSkew / time.Millisecond),
 		Guard:  Millis(c.LossGuard / time.Millisecond),
-
-		Longest: Millis(guardWindow / time.Millisecond),
 	}, nil
 }
 

@@ -97,14 +97,13 @@
 // What it has forgotten it does not remember again, as it would if a failover to a
 // replica were followed by a return to the old server with its old data. Then:
 //
-//   - A window W is at most C, 10 s. C is a constant, and is stored nowhere: a store
-//     that forgets rows would forget it with them.
-//   - No claim and no renewal raises R beyond the clocks of store and holder, plus W.
+//   - Every window W is C, 10 s. C is a constant, and is stored nowhere: a store that
+//     forgets rows would forget it with them.
+//   - No claim and no renewal raises R beyond the clocks of store and holder, plus C.
 //     (A release may: to where its lease began, without an ID there.)
 //   - A lease begins at max(R, both clocks + C + D), which is at or beyond the R of
 //     its own claim. Its IDs begin once a renewal has raised R further, a little more
-//     than C - W + D after the claim. They are ahead of the clock by C + D at first.
-//     So W is C by default.
+//     than D after the claim. They are ahead of the clock by C + D at first.
 //   - A row with an owner is taken over only at R + D.
 //   - No claim is done later than the permitted skew after it was asked for, since
 //     the store compares the clocks; so an old one does not come true after a loss.
@@ -125,10 +124,10 @@
 // before that one. That is at or beyond the holder's limit, and the lapse rule forbids
 // it.
 //
-// No step compares the W or the D of two processes. So both may differ, and change in
-// a rolling deployment, as long as each D is at least as much as clocks are apart.
+// No step compares the D of two processes. So it may differ, and change in a rolling
+// deployment, as long as each D is at least as much as clocks are apart.
 //
-// With less than C + D, with W in place of C, or without the lapse rule, there are
+// With less than C + D, with a W of its own for each lease in place of C, or without the lapse rule, there are
 // schedules with duplicates; the models in the folder model find them.
 //
 // # What is not covered
@@ -156,7 +155,7 @@
 // Fill wait, for core.Config.MaxLeaseWait at most, and return an error that matches
 // [core.ErrReservationExhausted]; [Lease.Status] has the store's error, [Lease.Check]
 // is for readiness probes, and the log says it again each minute. The lease
-// keeps trying, about every W/16. When the store is back IDs go on by themselves, with
+// keeps trying, about every W/16 and more often near the limit. When the store is back IDs go on by themselves, with
 // the same worker number or, if that was lost meanwhile, with a new one. IDs of one
 // generator increase across that.
 //

@@ -15,7 +15,7 @@ import (
 // both it and the lease of after the restore would use the same times.
 func TestFenceKeepsLeasesAfterARestoreApart(t *testing.T) {
 	s := newStore()
-	one := quiet(lease.Config{Workers: []int64{7}, MaxClockSkew: time.Hour})
+	one := quiet(t, lease.Config{Workers: []int64{7}, MaxClockSkew: time.Hour})
 	before, err := lease.Acquire(t.Context(), s, one)
 	if err != nil {
 		t.Fatal(err)
@@ -25,10 +25,10 @@ func TestFenceKeepsLeasesAfterARestoreApart(t *testing.T) {
 	s.Restore(backup)
 
 	until := now().Add(30*time.Minute + time.Microsecond)
-	if err := lease.Fence(t.Context(), s, quiet(lease.Config{Workers: []int64{1}}), until); err != nil {
+	if err := lease.Fence(t.Context(), s, quiet(t, lease.Config{Workers: []int64{1}}), until); err != nil {
 		t.Fatalf("Fence() = %v; want no error", err)
 	}
-	rows, _, err := s.Rows(t.Context(), space())
+	rows, _, err := s.Rows(t.Context(), space(t))
 	if err != nil || len(rows) != 1024 {
 		t.Fatalf("Rows() = %d rows, %v; want 1024", len(rows), err)
 	}
@@ -66,19 +66,19 @@ func TestFenceRefusesWhatItCannotDo(t *testing.T) {
 		{s, lease.Config{Namespace: "/"}, now(), "Config.Namespace"},
 		{s, lease.Config{}, now().Add(71 * time.Minute), "ten minutes"},
 	} {
-		err := lease.Fence(t.Context(), test.store, quiet(test.c), test.until)
+		err := lease.Fence(t.Context(), test.store, quiet(t, test.c), test.until)
 		var value *lease.ValueError
 		if !errors.As(err, &value) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("Fence(%T, %v) = %v; want a ValueError about %q", test.store, test.until, err, test.want)
 		}
 	}
-	if rows, _, _ := s.Rows(t.Context(), space()); len(rows) != 0 {
+	if rows, _, _ := s.Rows(t.Context(), space(t)); len(rows) != 0 {
 		t.Errorf("%d rows after what was refused; want none", len(rows))
 	}
-	if err := lease.Fence(t.Context(), s, quiet(lease.Config{}), now()); err != nil {
+	if err := lease.Fence(t.Context(), s, quiet(t, lease.Config{}), now()); err != nil {
 		t.Fatal(err)
 	}
-	other := quiet(lease.Config{Layout: core.Twitter()})
+	other := quiet(t, lease.Config{Layout: core.Twitter()})
 	if err := lease.Fence(t.Context(), s, other, now()); !errors.Is(err, lease.ErrLayout) {
 		t.Errorf("Fence() with another layout = %v; want %v", err, lease.ErrLayout)
 	}
@@ -88,7 +88,7 @@ func TestRowsHaveTheNameOfTheHolder(t *testing.T) {
 	host, _ := os.Hostname()
 	for _, test := range []struct{ holder, want string }{{"", host}, {"web, 1", "web, 1"}} {
 		s := newStore()
-		l, err := lease.Acquire(t.Context(), s, quiet(lease.Config{Holder: test.holder}))
+		l, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{Holder: test.holder}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestRowsHaveTheNameOfTheHolder(t *testing.T) {
 	}
 	for _, holder := range []string{strings.Repeat("h", 65), "a\nb"} {
 		var value *lease.ValueError
-		_, err := lease.Acquire(t.Context(), newStore(), quiet(lease.Config{Holder: holder}))
+		_, err := lease.Acquire(t.Context(), newStore(), quiet(t, lease.Config{Holder: holder}))
 		if !errors.As(err, &value) || value.Name != "Config.Holder" {
 			t.Errorf("Acquire(Holder: %q) = %v; want a ValueError", holder, err)
 		}

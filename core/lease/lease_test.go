@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"strings"
 	"sync"
@@ -105,12 +107,20 @@ func only(op string, f fault) fault {
 }
 
 // space is that of the tests' leases.
-func space() lease.Space { return lease.Space{Namespace: "shop", Workers: 1024} }
+func space(t *testing.T) lease.Space {
+	return lease.Space{Namespace: namespace(t), Workers: 1024}
+}
+
+// namespace returns that of a test. Package core remembers where the generators of a
+// namespace stopped, for as long as the process lives.
+func namespace(t *testing.T) string {
+	return fmt.Sprintf("test-%08x", crc32.ChecksumIEEE([]byte(t.Name())))
+}
 
 // row returns the row of a worker.
 func (s *store) row(t *testing.T, worker int64) lease.Row {
 	t.Helper()
-	rows, _, err := s.Rows(t.Context(), space())
+	rows, _, err := s.Rows(t.Context(), space(t))
 	if err != nil || int64(len(rows)) <= worker {
 		t.Fatalf("Rows() = %d rows, %v; want one for worker %d", len(rows), err, worker)
 	}
@@ -158,7 +168,7 @@ type holder struct {
 func hold(t *testing.T, s lease.Store, c lease.Config) *holder {
 	t.Helper()
 	h := &holder{T: t, log: new(logbook)}
-	c.Namespace, c.Now, c.Logger = "shop", now, slog.New(slog.NewTextHandler(h.log, nil))
+	c.Namespace, c.Now, c.Logger = namespace(t), now, slog.New(slog.NewTextHandler(h.log, nil))
 	l, err := lease.Acquire(t.Context(), s, c)
 	if err != nil {
 		t.Fatalf("Acquire() = %v; want a lease", err)
@@ -220,7 +230,7 @@ func TestGeneratorHasTheWorkerOfItsLease(t *testing.T) {
 		if st := a.Status(); st.Held {
 			t.Errorf("Status() after Close = %+v; want nothing held", st)
 		}
-		if n := a.log.count("level=INFO", "claimed a worker number", "namespace=shop"); n != 1 {
+		if n := a.log.count("level=INFO", "claimed a worker number", "namespace="+namespace(t)); n != 1 {
 			t.Errorf("%d records of the claim; want 1", n)
 		}
 	})
@@ -259,7 +269,7 @@ func TestCloseOfALeaseEndsTheWaitOfItsGenerator(t *testing.T) {
 		s := newStore()
 		h := hold(t, s, lease.Config{Workers: []int64{7}})
 		h.id()
-		s.Set(space(), lease.Row{Worker: 7, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(time.Hour))})
+		s.Set(space(t), lease.Row{Worker: 7, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(time.Hour))})
 		time.Sleep(16 * time.Second) // the lease is lost
 		began := time.Now()
 		done := make(chan error)
@@ -283,7 +293,7 @@ func TestCloseOfALeaseEndsTheWaitOfItsGenerator(t *testing.T) {
 func TestCloseWithoutAGeneratorGivesTheRowBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		l, err := lease.Acquire(t.Context(), s, lease.Config{Namespace: "shop", Workers: []int64{5}, Now: now})
+		l, err := lease.Acquire(t.Context(), s, lease.Config{Namespace: namespace(t), Workers: []int64{5}, Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,7 +417,7 @@ func TestCloseOfALostRowIsNoError(t *testing.T) {
 		row := s.row(t, h.Status().Worker)
 		row.Epoch++
 		row.Owner = "another"
-		s.Set(space(), row)
+		s.Set(space(t), row)
 		h.close()
 		if got := s.row(t, row.Worker); got != row {
 			t.Errorf("row = %+v; want the other's, %+v", got, row)
@@ -431,7 +441,7 @@ func TestCloseGivesBackARowThatItsClaimHasJustWon(t *testing.T) {
 			row := s.row(t, lost)
 			row.Epoch++
 			row.Owner = "another"
-			s.Set(space(), row)
+			s.Set(space(t), row)
 			s.set(only("claim", func(ctx context.Context, _ string, do func() error) error {
 				<-ctx.Done()
 				return do()
@@ -460,7 +470,7 @@ func TestCloseRacingNext(t *testing.T) {
 	seen := map[types.Snowflake]bool{}
 	var last types.Snowflake
 	for range 20 {
-		l, err := lease.Acquire(t.Context(), s, lease.Config{Namespace: "shop", Workers: []int64{8}, Logger: slog.New(slog.DiscardHandler)})
+		l, err := lease.Acquire(t.Context(), s, lease.Config{Namespace: namespace(t), Workers: []int64{8}, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -528,8 +538,8 @@ func TestStoreAwayForThreeQuartersOfAWindowIsNotNoticed(t *testing.T) {
 			for range 300 {
 				began := time.Now()
 				h.id()
-				if took := time.Since(began); took > 60*time.Second*3/32 {
-					t.Fatalf("phase %v: Next() after the store is back took %v; want at most the time to the next attempt", phase, took)
+				if took := time.Since(began); took != 0 {
+					t.Fatalf("phase %v: Next() after the store is back took %v; want no time", phase, took)
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
@@ -655,7 +665,7 @@ func TestStepFarBackOfTheOneClockIsTold(t *testing.T) {
 		log := new(logbook)
 		s := leasetest.NewMemory(clock)
 		few := core.Layout{Epoch: now().AddDate(-1, 0, 0), Unit: time.Millisecond, TimeBits: 41, WorkerBits: 8, SequenceBits: 1}
-		config := lease.Config{Namespace: "shop", Layout: few, Window: 4 * time.Second, Now: clock, Logger: slog.New(slog.NewTextHandler(log, nil))}
+		config := lease.Config{Namespace: namespace(t), Layout: few, Window: 4 * time.Second, Now: clock, Logger: slog.New(slog.NewTextHandler(log, nil))}
 		l, err := lease.Acquire(t.Context(), s, config)
 		if err != nil {
 			t.Fatal(err)
@@ -773,7 +783,7 @@ func TestLostRowIsReplaced(t *testing.T) {
 		row.Epoch += 2
 		row.Owner, row.Nonce = "another", "another"
 		row.Until += 1000_000
-		s.Set(space(), row)
+		s.Set(space(t), row)
 
 		e := <-lost
 		if e.Worker != before.Worker || e.Epoch != 1 || e.Reason != lease.TakenOver {
@@ -807,7 +817,7 @@ func TestCallersWaitWhileARowIsReplaced(t *testing.T) {
 		h.id()
 		row := s.row(t, 5)
 		row.Epoch, row.Owner, row.Until = row.Epoch+1, "another", lease.MillisOf(now().Add(20*time.Second))
-		s.Set(space(), row)
+		s.Set(space(t), row)
 		time.Sleep(16 * time.Second)
 		if st := h.Status(); st.Held || !errors.Is(st.Err, lease.ErrNoFreeWorker) {
 			t.Errorf("Status() = %+v; want none held, and no free worker", st)
@@ -832,12 +842,12 @@ func TestCallersWaitWhileARowIsReplaced(t *testing.T) {
 func TestGeneratorMadeBetweenTwoRowsGetsTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		l, err := lease.Acquire(t.Context(), s, quiet(lease.Config{}))
+		l, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		lost := l.Status().Worker
-		s.Delete(space(), lost)
+		s.Delete(space(t), lost)
 		s.set(only("claim", away))
 		time.Sleep(16 * time.Second)
 		g, err := core.New(core.Config{Worker: l})
@@ -883,7 +893,7 @@ func TestOnLostMayCloseTheGenerator(t *testing.T) {
 			done <- h.gen.Close(h.Context())
 		}})
 		ready <- h
-		s.Delete(space(), h.Status().Worker)
+		s.Delete(space(t), h.Status().Worker)
 		if err := <-done; err != nil {
 			t.Errorf("Close() in OnLost = %v; want nil", err)
 		}
@@ -964,7 +974,7 @@ func TestLoweredRowIsSetRightAndLogged(t *testing.T) {
 		limit := h.Status().Limit
 		row := s.row(t, h.Status().Worker)
 		row.Until -= 50_000
-		s.Set(space(), row)
+		s.Set(space(t), row)
 		time.Sleep(16 * time.Second)
 		if st := h.Status(); st.Limit.Before(limit) || st.Losses != 0 {
 			t.Errorf("Status() = %+v; want the row kept and a limit after %v", st, limit)
@@ -982,7 +992,7 @@ func TestLayoutErrorOfALaterClaimIsLoud(t *testing.T) {
 		s := newStore()
 		h := hold(t, s, lease.Config{})
 		s.set(only("claim", func(context.Context, string, func() error) error { return &lease.LayoutError{Namespace: "shop"} }))
-		s.Delete(space(), h.Status().Worker)
+		s.Delete(space(t), h.Status().Worker)
 		time.Sleep(10 * time.Minute)
 		if n := h.log.count("level=ERROR", "cannot claim", "layout"); n < 2 || s.count("claim") > 25 {
 			t.Errorf("%d records of %d claims in 10 min; want a few", n, s.count("claim"))

@@ -47,11 +47,12 @@ func newProtocol(settings Claim, token func() string, random func() float64) *pr
 // quarter has failed; about a dozen attempts fit into the rest.
 const (
 	renewPart = 4  // of the window passes from one renewal to the next
-	retryPart = 16 // from a failed one to the next, and between two looks at the clock
+	retryPart = 16 // from a failed one to the next at most, and between two looks at the clock
 	claimPart = 8  // at most from a failed claim to the next
 	delayPart = 64 // what the first renewal under the guard is later than it must be
 
-	// firstBackoff is how long the first failed claim is waited after, at least.
+	// firstBackoff is the pause after the first failed claim, and the shortest one near
+	// the limit.
 	firstBackoff = 100 * time.Millisecond
 
 	// mostKnown bounds Renewal.Known.
@@ -223,12 +224,12 @@ func (p *protocol) renewed(r *Renewal, reply Reply, mono time.Duration) outcome 
 
 // ahead returns an *AheadError if the clock is so far behind the IDs that renewals do
 // not make room for more. Under the guard IDs begin ahead of the clock, by no more than
-// Longest and the guard; clocks, and the clock of whoever gave the row back, may be
+// the window and the guard; clocks, and the clock of whoever gave the row back, may be
 // apart by another guard each.
 func (p *protocol) ahead(r *Renewal, now Millis) error {
 	most := maxAhead
 	if d := p.settings.Guard; d > 0 {
-		most = p.settings.Longest + 3*d
+		most = p.settings.Window + 3*d
 	}
 	clock := r.clock(now)
 	if r.Next <= clock+most {
@@ -252,7 +253,9 @@ func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcom
 	if len(p.known) > mostKnown {
 		p.known = slices.Delete(p.known, mostKnown/2, mostKnown/2+1)
 	}
-	p.due = mono + p.jitter(p.part(retryPart))
+	// The nearer the limit, the sooner, so that a store that is back in time is found.
+	left := (r.Until - r.Guard - r.Now).Duration() - (mono - p.sent)
+	p.due = mono + p.jitter(min(p.part(retryPart), max(left.Abs()/4, firstBackoff)))
 	p.soon = p.due
 	return outcome{failed: err}
 }

@@ -28,7 +28,7 @@ const benchWindow = Millis(16_000) // so that its parts are round: 4 s, 2 s, 1 s
 
 func newBench(t *testing.T, guard Millis) *bench {
 	b := &bench{t: t, wall: 1_000_000_000, mono: time.Hour, row: Row{Worker: 3, Epoch: 6, Until: 999_999_000}}
-	settings := Claim{Space: Space{Namespace: "n", Workers: 8, Layout: "l"}, Window: benchWindow, Skew: 5000, Guard: guard, Longest: benchWindow}
+	settings := Claim{Space: Space{Namespace: "n", Workers: 8, Layout: "l"}, Window: benchWindow, Skew: 5000, Guard: guard}
 	if guard > 0 {
 		settings.Skew = min(guard, benchWindow/2-guard-benchWindow/16) // as Config has it
 	}

@@ -38,7 +38,7 @@ var mutants = []struct {
 	{releaseBeforeSeal, "a row is given back before the generator is sealed", fence, false},
 	{rowMadeAnew, "a row that is gone is made anew", fence, false},
 	{guardShortByOne, "the loss guard is a millisecond short", guarded, true},
-	{ownWindow, "a lease begins beyond its own window, not the longest", guarded, false},
+	{ownWindow, "each lease has a window of its own, and not the constant", guarded, false},
 	{noLapseRule, "there is no lapse rule", guarded, false},
 	{epochWithoutOwner, "the epoch alone identifies a holder", guarded, false},
 	{noNonce, "there is no nonce", cloned, false},
@@ -90,10 +90,6 @@ func (m mutant) distort(p *protocol, reply *Reply) {
 	case guardShortByOne:
 		c := *p.claiming
 		c.Guard--
-		p.claiming = &c
-	case ownWindow:
-		c := *p.claiming
-		c.Longest = c.Window
 		p.claiming = &c
 	}
 }

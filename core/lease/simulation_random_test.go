@@ -85,7 +85,7 @@ func (s *simulation) draw(m mode) {
 	switch {
 	case m != guarded:
 		s.windows = pick(s, nil, []Millis{s.window, s.window / 2, s.window / 4})
-	case s.mutant != noGuard:
+	case s.mutant == ownWindow:
 		// Guards are at most a quarter of each.
 		s.windows = pick(s, nil, []Millis{s.window, max(4*s.guard, s.window/2), max(4*s.guard, s.window/4)})
 	}

@@ -57,7 +57,6 @@ type setting struct {
 	mutant mutant
 
 	// windows are those of the processes, which draw one each. Nil: all have window.
-	// None is longer than window, which is also the longest that the guard counts on.
 	windows []Millis
 
 	// faithful: the store forgets nothing. Each ID is then below the limit that
@@ -84,11 +83,11 @@ func (x *setting) space() Space {
 
 // claim returns the settings of a protocol.
 func (s *simulation) claim() Claim {
-	c := Claim{Space: s.space(), Only: s.only, Window: s.window, Skew: s.skew, Guard: s.guard, Longest: s.window}
+	c := Claim{Space: s.space(), Only: s.only, Window: s.window, Skew: s.skew, Guard: s.guard}
 	if s.windows != nil {
 		c.Window = pick(s, s.windows...)
 	}
-	if s.guard > 0 && s.windows != nil {
+	if s.guard > 0 {
 		c.Guard = pick(s, s.guard, max(s.guard, c.Window/4)) // no less than clocks are apart
 		c.Skew = min(s.skew, c.Guard, c.Window/2-c.Guard-c.Window/16)
 	}

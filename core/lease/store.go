@@ -177,15 +177,10 @@ type Claim struct {
 	// most 64 printable characters of ASCII.
 	Holder string
 
-	Window Millis // how much time to reserve
+	Window Millis // how much time to reserve; with Guard, the same for all leases of a namespace
 	Now    Millis // the clock of the claimant when it asked
 	Skew   Millis // how far the clocks of claimant and store may be apart
 	Guard  Millis // D of the loss guard; 0: off
-
-	// Longest is the longest window that any lease of the namespace can ever have had:
-	// a constant. It counts under the guard only, where the store may have forgotten
-	// what another has reserved, its window included.
-	Longest Millis
 }
 
 // Check returns a *ClockSkewError if the store's clock, now, is too far from the
@@ -240,7 +235,7 @@ func (c *Claim) over(row Row, now Millis) bool {
 	}
 	ahead := c.Skew
 	if c.Guard > 0 {
-		ahead += c.Longest + c.Guard
+		ahead += c.Window + c.Guard
 	}
 	return row.Until <= now+ahead
 }
@@ -319,7 +314,7 @@ func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
 // claim has written: IDs begin after a renewal, a little more than Guard later.
 func (c *Claim) From(r Reply) Millis {
 	if c.Guard > 0 {
-		return max(r.Before, max(r.Now, c.Now)+c.Longest+c.Guard)
+		return max(r.Before, max(r.Now, c.Now)+c.Window+c.Guard)
 	}
 	return max(r.Before, r.Now)
 }

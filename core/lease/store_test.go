@@ -25,7 +25,6 @@ func plainClaim() lease.Claim {
 		Space: lease.Space{Namespace: "shop", Datacenter: 2, Workers: 8, Layout: "ours"},
 		Owner: "claimant", Nonce: "n1",
 		Window: 10_000, Now: storeT, Skew: 500,
-		Longest: 12_000,
 	}
 }
 
@@ -72,8 +71,8 @@ func TestFreeRowsAreThoseWhoseLimitHasPassed(t *testing.T) {
 		{"held, within the skew", lease.Row{Owner: "o", Until: storeT + 500}, nil, false},
 		{"expired less than the guard ago", lease.Row{Owner: "o", Until: storeT - 99}, func(c *lease.Claim) { c.Guard = 100 }, false},
 		{"expired the guard ago", lease.Row{Owner: "o", Until: storeT - 100}, func(c *lease.Claim) { c.Guard = 100 }, true},
-		{"released under the guard", lease.Row{Until: storeT + 500 + 12_000 + 100}, func(c *lease.Claim) { c.Guard = 100 }, true},
-		{"released beyond all that", lease.Row{Until: storeT + 500 + 12_000 + 101}, func(c *lease.Claim) { c.Guard = 100 }, false},
+		{"released under the guard", lease.Row{Until: storeT + 500 + 10_000 + 100}, func(c *lease.Claim) { c.Guard = 100 }, true},
+		{"released beyond all that", lease.Row{Until: storeT + 500 + 10_000 + 101}, func(c *lease.Claim) { c.Guard = 100 }, false},
 		{"among those that will do", lease.Row{Worker: 3}, func(c *lease.Claim) { c.Only = []int64{5, 3} }, true},
 		{"not among them", lease.Row{Worker: 4}, func(c *lease.Claim) { c.Only = []int64{5, 3} }, false},
 		{"none will do", lease.Row{}, func(c *lease.Claim) { c.Only = []int64{} }, false},
@@ -181,10 +180,10 @@ func TestClaimReservesAWindowFromWhereTheLastEnds(t *testing.T) {
 		{"ahead of the clock", storeT + 400, nil, storeT + 10_400, storeT + 400},
 		{"the claimant's clock does not count", 0, func(c *lease.Claim) { c.Now += 300 }, storeT + 10_000, storeT},
 		{"guard: the limit by the slower clock, the start by the faster", 0, func(c *lease.Claim) { c.Guard, c.Now = 100, storeT+300 },
-			storeT + 10_000, storeT + 300 + 12_000 + 100},
+			storeT + 10_000, storeT + 300 + 10_000 + 100},
 		{"guard: the other is slower", 0, func(c *lease.Claim) { c.Guard, c.Now = 100, storeT-300 },
-			storeT - 300 + 10_000, storeT + 12_000 + 100},
-		{"guard: released far ahead", storeT + 12_500, func(c *lease.Claim) { c.Guard = 100 }, storeT + 12_500, storeT + 12_500},
+			storeT - 300 + 10_000, storeT + 10_000 + 100},
+		{"guard: released far ahead", storeT + 10_500, func(c *lease.Claim) { c.Guard = 100 }, storeT + 10_500, storeT + 10_500},
 	} {
 		claim := plainClaim()
 		if c.edit != nil {

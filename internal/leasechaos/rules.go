@@ -82,21 +82,9 @@ func (r Rules) jump() time.Duration {
 // most of them expire meanwhile.
 func (r Rules) stop() time.Duration { return leaseWindow/2 + 2*r.window() }
 
-// leaseWindow is Config.Window of the leases, the shortest that there is.
+// leaseWindow is Config.Window of the leases, the shortest that there is. With the loss
+// guard they take it as 10 s.
 const leaseWindow = 3 * time.Second
-
-// guardWindow is the longest window with the loss guard, with which IDs begin soonest.
-const guardWindow = 10 * time.Second
-
-// configWindow returns Config.Window of a process. Where the store forgets, that of one
-// in three is shorter: so the window goes up and down as processes take the places of
-// others, and a claim meets what a longer one than its own has reserved.
-func (r Rules) configWindow(seed uint64) time.Duration {
-	if r.forgets() && seed%3 != 0 {
-		return guardWindow
-	}
-	return leaseWindow
-}
 
 // There are twice as many processes as rows, so that each row that expires finds
 // its next owner at once.

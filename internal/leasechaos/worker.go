@@ -43,7 +43,7 @@ func work(o order, open Open) error {
 	l, err := acquire(asked, s, lease.Config{
 		Namespace:   o.Namespace,
 		Layout:      layout(),
-		Window:      o.Rules.configWindow(o.Seed),
+		Window:      leaseWindow,
 		LossGuard:   o.Rules.lossGuard(),
 		AcquireWait: -1,
 		OnLost:      j.lost,

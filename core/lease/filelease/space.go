@@ -246,14 +246,12 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 	return &space{dir: dir, meta: m}, nil
 }
 
-// afterLoss returns a limit that is later than any that may have been forgotten:
-// see [Store.Claim] for the conditions.
+// afterLoss returns a limit that is later than any that may have been forgotten.
+// Without the guard that is so on the conditions of [Store.Claim]. With it no limit is
+// more than a window beyond the clocks, which are no further apart than the guard; a
+// row that was given back may have a later one, of which no ID was made.
 func (s *Store) afterLoss(c lease.Claim) lease.Millis {
-	window := c.Window
-	if c.Guard > 0 {
-		window = c.Longest
-	}
-	return s.clock() + window + max(c.Skew, c.Guard)
+	return s.clock() + c.Window + max(c.Skew, c.Guard)
 }
 
 // settle is called before the first write to a slot. It makes two things durable.

@@ -28,7 +28,7 @@ func TestASpaceThatIsGoneStartsLaterThanItCanHaveReserved(t *testing.T) {
 			s := newStore(t, dir, config)
 			claim := func() lease.Claim {
 				c := newClaim(2)
-				c.Now, c.Window, c.Skew, c.Guard, c.Longest = lease.MillisOf(now), 60_000, 5_000, guard, 60_000
+				c.Now, c.Window, c.Skew, c.Guard = lease.MillisOf(now), 60_000, 5_000, guard
 				return c
 			}
 			c := claim()

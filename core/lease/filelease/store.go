@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
@@ -291,7 +292,8 @@ func (s *Store) claim(ctx context.Context, c lease.Claim, now lease.Millis) (lea
 	return lease.Reply{}, err
 }
 
-// candidates returns the worker numbers that will do for c, in random order.
+// candidates returns the worker numbers that will do for c, in an order that is random
+// but the same for each claim with this token: one that comes twice meets its own row.
 func candidates(c lease.Claim) []int64 {
 	var all []int64
 	if c.Only == nil {
@@ -305,7 +307,10 @@ func candidates(c lease.Claim) []int64 {
 			}
 		}
 	}
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(c.Owner)) // it never fails
+	random := rand.New(rand.NewPCG(sum.Sum64(), 0))
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 
@@ -357,6 +362,10 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Rep
 	}
 	next, ok := cl.Apply(row, now)
 	if !ok {
+		if last.row.Owner == cl.Owner { // this claim was done before
+			_, err := cl.Choose([]lease.Row{last.row}, now, rand.IntN)
+			return lease.Reply{}, err
+		}
 		cl.rows = append(cl.rows, last.row)
 		return lease.Reply{}, errTaken
 	}

@@ -201,8 +201,6 @@ func (s *suite) newClaim() lease.Claim {
 		Window: minute,
 		Now:    s.now(),
 		Skew:   minute,
-
-		Longest: 2 * minute,
 	}
 }
 

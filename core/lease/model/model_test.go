@@ -379,7 +379,6 @@ func (m *model) do(row row, r request, now lease.Millis) (after row, from int8, 
 			Owner: names[r.owner], Nonce: names[r.nonce],
 			Window: lease.Millis(m.window), Guard: lease.Millis(m.guard),
 			Now: lease.Millis(r.now), Skew: lease.Millis(m.guard),
-			Longest: lease.Millis(m.window),
 		}
 		found := old
 		if m.guard == 0 {

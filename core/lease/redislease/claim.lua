@@ -4,10 +4,9 @@ local maxAhead = tonumber(ARGV[10])
 local waited = tonumber(ARGV[11]) -- how long before this was sent the claimant read its clock
 local random = tonumber(ARGV[12])
 local name = ARGV[13] -- of the holder, for people
-local longest = tonumber(ARGV[14])
-local probes = tonumber(ARGV[15]) -- so many random workers follow
-local all = ARGV[16 + probes] == 'all' -- otherwise the workers that will do follow
-local only = 16 + probes
+local probes = tonumber(ARGV[14]) -- so many random workers follow
+local all = ARGV[15 + probes] == 'all' -- otherwise the workers that will do follow
+local only = 15 + probes
 
 local stored = redis.call('HGET', settings, 'layout')
 if stored and stored ~= layout then return {'layout', stored} end
@@ -27,7 +26,7 @@ if wrong then return wrong end
 local function isFree(holder, limit)
   if holder ~= '' then return limit + guard <= now end
   local ahead = skew
-  if guard > 0 then ahead = ahead + longest + guard end
+  if guard > 0 then ahead = ahead + window + guard end
   return limit <= now + ahead
 end
 
@@ -82,7 +81,7 @@ end
 -- random among the free ones as one chosen after looking at all.
 if probes > 0 then
   local list = {}
-  for i = 16, 15 + probes do list[#list + 1] = ARGV[i] end
+  for i = 15, 14 + probes do list[#list + 1] = ARGV[i] end
   local reply = look(list)
   if reply then return reply end
   if #free > 0 then return take(unpack(free[1])) end

@@ -17,7 +17,7 @@ import (
 // for.
 func guarded(in lease.Space) lease.Claim {
 	c := newClaim(in)
-	c.Window, c.Guard, c.Longest = 300, 50, 300
+	c.Window, c.Guard = 300, 50
 	return c
 }
 

@@ -22,7 +22,7 @@ func space(namespace string, workers int64) lease.Space {
 
 // newClaim returns a claim of a row for longer than any test takes.
 func newClaim(s lease.Space) lease.Claim {
-	return lease.Claim{Space: s, Owner: token(), Nonce: token(), Window: 600_000, Now: lease.MillisOf(time.Now()), Skew: 600_000, Guard: 100, Longest: 600_000}
+	return lease.Claim{Space: s, Owner: token(), Nonce: token(), Window: 600_000, Now: lease.MillisOf(time.Now()), Skew: 600_000, Guard: 100}
 }
 
 // renewal returns the one that the claim's holder sends next.
@@ -119,7 +119,7 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 		var want, got string
 		switch rng.IntN(3) {
 		case 0:
-			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Holder: pick("", "web-1"), Window: 100_000 + length(), Now: now + 30_000*lease.Millis(rng.IntN(3)-1), Skew: 50_000 + length(), Guard: length(), Longest: 100_000 + length()}
+			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Holder: pick("", "web-1"), Window: 100_000 + length(), Now: now + 30_000*lease.Millis(rng.IntN(3)-1), Skew: 50_000 + length(), Guard: length()}
 			if rng.IntN(3) == 0 {
 				c.Only = []int64{row.Worker, row.Worker, 99, -1}[rng.IntN(2):]
 			}

@@ -318,7 +318,7 @@ func claimArgs(c *lease.Claim, sent *stamp) []any {
 	args := []any{
 		c.Space.Layout, c.Space.Workers, c.Space.Datacenter, c.Owner, c.Nonce,
 		int64(c.Window), int64(c.Now), int64(c.Skew), int64(c.Guard), int64(maxAhead),
-		sent, random.Int64N(1 << 40), c.Holder, int64(c.Longest), 0,
+		sent, random.Int64N(1 << 40), c.Holder, 0,
 	}
 	count := len(args) - 1 // where the number of probes goes
 	if c.Only == nil {

@@ -156,12 +156,13 @@ func (t *transaction) choose(ctx context.Context, c lease.Claim) (lease.Row, err
 
 	// A few rows that seem to be free, at random, instead of up to 65,536. This says
 	// again what Claim.Free says, but decides nothing: Choose asks Free about each
-	// row, and if none is left the query below has them all.
+	// row, and if none is left the query below has them all. A row with the claim's own
+	// token comes first, by which Choose knows a claim that was done before.
 	released := t.now + c.Skew
 	if c.Guard > 0 {
-		released += c.Longest + c.Guard
+		released += c.Window + c.Guard
 	}
-	rows, err := t.rows(ctx, t.s.text.free, c.Space.Namespace, c.Space.Datacenter, c.Space.Workers, int64(released), int64(t.now-c.Guard))
+	rows, err := t.rows(ctx, t.s.text.free, c.Space.Namespace, c.Space.Datacenter, c.Space.Workers, int64(released), int64(t.now-c.Guard), c.Owner, c.Owner)
 	if err != nil {
 		return lease.Row{}, err
 	}

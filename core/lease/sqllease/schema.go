@@ -99,8 +99,8 @@ func (d Dialect) texts(name string) texts {
 		rows:       d.bind(rows + " ORDER BY worker"),
 		row:        d.bind(rows + " AND worker = ?" + lock),
 		only:       d.bind(rows + " AND worker IN "),
-		free: d.bind(rows + " AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ?)" +
-			" ORDER BY " + random + " LIMIT " + strconv.Itoa(candidates)),
+		free: d.bind(rows + " AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)" +
+			" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, " + random + " LIMIT " + strconv.Itoa(candidates)),
 		// The values are computed here, not by the database: MySQL assigns from left
 		// to right, and a later assignment would see the new value of an earlier one.
 		update: d.bind("UPDATE " + table + " SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?, holder = ?" + space +

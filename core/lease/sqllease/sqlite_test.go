@@ -5,6 +5,7 @@ package sqllease
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -75,7 +76,7 @@ func newStore(t *testing.T, db *sql.DB, c Config) *Store {
 func testClaim(now time.Time) lease.Claim {
 	return lease.Claim{
 		Space: lease.Space{Namespace: "shop", Datacenter: 2, Workers: 4, Layout: "41/5/5/12"},
-		Owner: "00000000000000000000000000000001", Nonce: "00000000000000000000000000000002",
+		Owner: rand.Text(), Nonce: "00000000000000000000000000000002",
 		Window: 60_000, Now: lease.MillisOf(now), Skew: 5_000,
 	}
 }
