@@ -2,8 +2,8 @@
  * A store that loses acknowledged writes, and the loss guard.
  *
  * Once, at any moment, the store goes back to any state that it had before. Clocks
- * differ by at most GUARD; a reading may even be lower than the one before. Windows
- * may differ. With the guard no timestamp is issued twice.
+ * differ by at most GUARD; a reading may even be lower than the one before. With the
+ * guard no timestamp is issued twice.
  *
  * Not every timestamp is recorded, as in fence.pml, but the first only: if any can
  * be issued twice, then it can be the first, since the clocks may skip all others.
@@ -13,10 +13,10 @@
 #define PROCESSES 2
 #endif
 #ifndef WINDOW
-#define WINDOW 4	/* of process 0, and the longest */
+#define WINDOW 4	/* a constant, but for OWN_WINDOW */
 #endif
 #ifndef SHORT
-#define SHORT WINDOW	/* of the others */
+#define SHORT WINDOW	/* with OWN_WINDOW, that of the others than process 0 */
 #endif
 #ifndef GUARD
 #define GUARD 1

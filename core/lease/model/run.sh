@@ -89,7 +89,6 @@ start holds fence PROCESSES=3 WINDOW=2 TIMES=4 EPOCHS=2
 start holds fence PROCESSES=2 ROWS=2 WINDOW=2 TIMES=2 EPOCHS=2
 start holds guard WINDOW=4 GUARD=1 TIMES=4 CLAIMS=2 EPOCHS=3
 start holds guard WINDOW=2 GUARD=1 TIMES=5 CLAIMS=2 EPOCHS=2
-start holds guard WINDOW=3 SHORT=2 GUARD=1 TIMES=4 CLAIMS=2 EPOCHS=2
 start holds clone WINDOW=2 TIMES=3 WRITES=4 EPOCHS=2
 start holds generator THREADS=2 CALLS=2
 start holds generator THREADS=3 CALLS=1

@@ -56,8 +56,6 @@
 //
 // # Recommended settings
 //
-//   - The default window of 10 s, the longest under the guard. With a shorter one the
-//     row of a process that crashed is free sooner, and the first ID comes later.
 //   - maxmemory-policy noeviction, or volatile-…, which spares keys without a time to
 //     live. Each claim reads it by INFO, and under any other fails with
 //     [ErrEvicts]. Where INFO is forbidden the Store logs a warning once.
