@@ -62,7 +62,7 @@ func (r *run) conduct() {
 		r.slots[i] = r.start()
 	}
 	began := time.Now()
-	forget, look := began.Add(r.rules.window()), began.Add(max(r.chaos.For, *lasts))
+	forget, look := began.Add(r.rules.window()), began.Add(*lasts)
 	for !r.t.Failed() {
 		time.Sleep(between(r.random, 20*time.Millisecond, 200*time.Millisecond))
 		now := time.Now()

@@ -95,6 +95,7 @@ func TestSQLitePassesTheSuite(t *testing.T) {
 		"AttachedFile": "_journal_mode=WAL",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			leasetest.Run(t, func(t *testing.T) leasetest.Harness {
 				return sqliteHarness(t, name, options)
 			})
