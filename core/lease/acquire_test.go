@@ -18,10 +18,10 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-func quiet(c lease.Config) lease.Config {
+func quiet(t *testing.T, c lease.Config) lease.Config {
 	c.Now, c.Logger = now, slog.New(slog.DiscardHandler)
 	if c.Namespace == "" {
-		c.Namespace = "shop"
+		c.Namespace = namespace(t)
 	}
 	return c
 }
@@ -30,7 +30,7 @@ func TestAcquireWithAnEndedContextDoesNoIO(t *testing.T) {
 	s := newStore()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	l, err := lease.Acquire(ctx, s, quiet(lease.Config{}))
+	l, err := lease.Acquire(ctx, s, quiet(t, lease.Config{}))
 	if l != nil || !errors.Is(err, context.Canceled) || s.count("claim") != 0 {
 		t.Errorf("Acquire(ended) = %v, %v, %d claims; want the context's error and none", l, err, s.count("claim"))
 	}
@@ -44,14 +44,49 @@ func TestAcquireTriesAFewTimes(t *testing.T) {
 		{errAway, 4},
 		{&lease.ClockSkewError{}, 4},
 		{&lease.LayoutError{}, 1},
+		{lease.Permanent(errAway), 1},
 		{&lease.NoFreeWorkerError{}, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore()
 			s.set(func(context.Context, string, func() error) error { return test.err })
-			l, err := lease.Acquire(t.Context(), s, quiet(lease.Config{}))
+			l, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{}))
 			if l != nil || !errors.Is(err, test.err) || s.count("claim") != test.claims || !strings.HasPrefix(err.Error(), "lease: ") {
 				t.Errorf("Acquire() = %v, %v after %d claims; want %v after %d", l, err, s.count("claim"), test.err, test.claims)
+			}
+		})
+	}
+}
+
+// A store that starts later than the program is waited for; one that says that it will
+// never do is not.
+func TestAcquireWaitsForAStoreThatIsNotUpYet(t *testing.T) {
+	for _, down := range []fault{away, hangs} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			s.set(down)
+			go func() {
+				time.Sleep(3 * time.Minute)
+				s.set(nil)
+			}()
+			l, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{AcquireWait: 4 * time.Minute}))
+			if err != nil {
+				t.Fatalf("Acquire() = %v; want a lease", err)
+			}
+			_ = l.Close(t.Context())
+
+			s.set(down)
+			began := time.Now()
+			_, err = lease.Acquire(t.Context(), s, quiet(t, lease.Config{AcquireWait: 4 * time.Minute}))
+			if took := time.Since(began); err == nil || took < 4*time.Minute || took > 4*time.Minute+15*time.Second {
+				t.Errorf("Acquire() = %v after %v; want the store's error when AcquireWait is over", err, took)
+			}
+
+			s.set(func(context.Context, string, func() error) error { return lease.Permanent(errAway) })
+			began = time.Now()
+			_, err = lease.Acquire(t.Context(), s, quiet(t, lease.Config{AcquireWait: -1}))
+			if took := time.Since(began); !errors.Is(err, lease.ErrPermanent) || !errors.Is(err, errAway) || took > 0 {
+				t.Errorf("Acquire() = %v after %v; want the permanent error at once", err, took)
 			}
 		})
 	}
@@ -68,12 +103,12 @@ func TestAcquireSurvivesAShortFault(t *testing.T) {
 			}
 			return do()
 		})
-		l, err := lease.Acquire(t.Context(), s, quiet(lease.Config{}))
+		l, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{}))
 		if err != nil {
 			t.Fatalf("Acquire() = %v; want a lease at the fourth attempt", err)
 		}
 		s.set(nil)
-		rows, _, _ := s.Rows(t.Context(), space())
+		rows, _, _ := s.Rows(t.Context(), space(t))
 		taken := 0
 		for _, r := range rows {
 			if r.Owner != "" {
@@ -94,7 +129,7 @@ func TestAcquireReturnsWhenItsContextEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err := lease.Acquire(ctx, s, quiet(lease.Config{}))
+		_, err := lease.Acquire(ctx, s, quiet(t, lease.Config{}))
 		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 20*time.Second || s.count("claim") != 2 {
 			t.Errorf("Acquire(20s) = %v after %v, %d claims; want the context's error after 20s and 2: each has a quarter of the window", err, took, s.count("claim"))
 		}
@@ -106,7 +141,7 @@ func TestContextOfAcquireDoesNotEndTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		ctx, cancel := context.WithCancel(t.Context())
-		l, err := lease.Acquire(ctx, s, quiet(lease.Config{}))
+		l, err := lease.Acquire(ctx, s, quiet(t, lease.Config{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +172,7 @@ func TestAcquireWhenNoWorkerIsFree(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore()
-				holder, err := lease.Acquire(t.Context(), s, quiet(lease.Config{Workers: []int64{5}}))
+				holder, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{Workers: []int64{5}}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -145,7 +180,7 @@ func TestAcquireWhenNoWorkerIsFree(t *testing.T) {
 				defer cancel()
 				stop := time.AfterFunc(test.released, func() { _ = holder.Close(t.Context()) })
 				began := time.Now()
-				l, err := lease.Acquire(ctx, s, quiet(lease.Config{Workers: []int64{5}, AcquireWait: test.wait}))
+				l, err := lease.Acquire(ctx, s, quiet(t, lease.Config{Workers: []int64{5}, AcquireWait: test.wait}))
 				took := time.Since(began)
 				if !errors.Is(err, test.err) || took > test.took || err != nil && took != test.took {
 					t.Errorf("Acquire() = %v after %v; want %v after %v", err, took, test.err, test.took)
@@ -166,7 +201,7 @@ func TestAcquireWhenNoWorkerIsFree(t *testing.T) {
 // Not in a bubble, where no time passes before the wait is added to it.
 func TestAcquireMayWaitForTheLongestDuration(t *testing.T) {
 	s := newStore()
-	holder, err := lease.Acquire(t.Context(), s, quiet(lease.Config{Workers: []int64{5}}))
+	holder, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{Workers: []int64{5}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +215,7 @@ func TestAcquireMayWaitForTheLongestDuration(t *testing.T) {
 		}
 		return do()
 	})
-	_, err = lease.Acquire(ctx, s, quiet(lease.Config{Workers: []int64{5}, AcquireWait: math.MaxInt64}))
+	_, err = lease.Acquire(ctx, s, quiet(t, lease.Config{Workers: []int64{5}, AcquireWait: math.MaxInt64}))
 	s.set(nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Acquire() = %v; want it to wait until its context ends", err)
@@ -191,13 +226,13 @@ func TestAcquireWaitEndsWithARowThatExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		s.set(losesReplies) // of a claimant that then crashed
-		_, err := lease.Acquire(t.Context(), s, quiet(lease.Config{Workers: []int64{5}}))
+		_, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{Workers: []int64{5}}))
 		if err == nil {
 			t.Fatal("Acquire() = nil; want an error")
 		}
 		s.set(nil)
 		until := s.row(t, 5).Until.Time()
-		l, err := lease.Acquire(t.Context(), s, quiet(lease.Config{Workers: []int64{5}, AcquireWait: 2 * time.Minute}))
+		l, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{Workers: []int64{5}, AcquireWait: 2 * time.Minute}))
 		if late := now().Sub(until); err != nil || late < 0 || late > 200*time.Millisecond {
 			t.Errorf("Acquire() = %v, %v after the row was free; want it then", err, late)
 		}
@@ -208,7 +243,7 @@ func TestAcquireWaitEndsWithARowThatExpires(t *testing.T) {
 func TestOneLeaseHasOneGenerator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		twitter := core.Twitter()
-		l, err := lease.Acquire(t.Context(), newStore(), quiet(lease.Config{Layout: twitter, Datacenter: 3}))
+		l, err := lease.Acquire(t.Context(), newStore(), quiet(t, lease.Config{Layout: twitter, Datacenter: 3}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,8 +319,9 @@ func TestEveryConfigErrorNamesOptionValueAndRange(t *testing.T) {
 		{lease.Config{Namespace: "n", MaxClockSkew: -1}, "Config.MaxClockSkew is -1ns|1ms..1h"},
 		{lease.Config{Namespace: "n", MaxClockSkew: 1}, "Config.MaxClockSkew is 1ns|1ms..1h"},
 		{lease.Config{Namespace: "n", MaxClockSkew: time.Hour + 1}, "Config.MaxClockSkew is 1h0m0.000000001s|1ms..1h"},
-		{lease.Config{Namespace: "n", LossGuard: 9 * time.Millisecond}, "Config.LossGuard is 9ms|10ms..1.25s"},
-		{lease.Config{Namespace: "n", LossGuard: 16 * time.Second, Window: time.Minute}, "Config.LossGuard is 16s|10ms..15s"},
+		{lease.Config{Namespace: "n", LossGuard: 9 * time.Millisecond}, "Config.LossGuard is 9ms|10ms..2.5s"},
+		{lease.Config{Namespace: "n", LossGuard: 16 * time.Second, Window: 8 * time.Second}, "Config.LossGuard is 16s|10ms..2.5s"},
+		{lease.Config{Namespace: "n", LossGuard: time.Second, Window: 10*time.Second + 1}, "Config.Window is 10.000000001s|3s..10s|what another process may have reserved"},
 	} {
 		s := newStore()
 		_, err := lease.Acquire(t.Context(), s, test.config)
@@ -309,7 +345,7 @@ func TestEveryConfigErrorNamesOptionValueAndRange(t *testing.T) {
 func asked(t *testing.T, s *store, config lease.Config) (c lease.Claim) {
 	t.Helper()
 	caught := &catcher{store: s}
-	l, err := lease.Acquire(t.Context(), caught, quiet(config))
+	l, err := lease.Acquire(t.Context(), caught, quiet(t, config))
 	if err != nil {
 		t.Fatalf("Acquire() = %v", err)
 	}
@@ -338,12 +374,12 @@ func TestDefaults(t *testing.T) {
 	}{
 		{"10 worker bits", false, lease.Config{}, lease.Claim{Window: 60_000, Skew: 5000}},
 		{"5 worker bits", false, lease.Config{Layout: core.Twitter(), Datacenter: 2}, lease.Claim{Window: 10_000, Skew: 5000}},
-		{"lossy", true, lease.Config{}, lease.Claim{Window: 5000, Skew: 500, Guard: 500}},
-		{"lossy, guard off", true, lease.Config{LossGuard: -1}, lease.Claim{Window: 5000, Skew: 5000}},
-		{"guard", false, lease.Config{LossGuard: 100 * time.Millisecond}, lease.Claim{Window: 5000, Skew: 100, Guard: 100}},
+		{"lossy", true, lease.Config{}, lease.Claim{Window: 10_000, Skew: 500, Guard: 500}},
+		{"lossy, guard off", true, lease.Config{LossGuard: -1}, lease.Claim{Window: 10_000, Skew: 5000}},
+		{"guard", false, lease.Config{LossGuard: 100 * time.Millisecond}, lease.Claim{Window: 10_000, Skew: 100, Guard: 100}},
 		{"guard off", false, lease.Config{LossGuard: -1}, lease.Claim{Window: 60_000, Skew: 5000}},
-		{"greatest guard", false, lease.Config{LossGuard: 4 * time.Second, Window: 16 * time.Second}, lease.Claim{Window: 16_000, Skew: 3000, Guard: 4000}},
-		{"a stricter skew", true, lease.Config{MaxClockSkew: 50 * time.Millisecond}, lease.Claim{Window: 5000, Skew: 50, Guard: 500}},
+		{"greatest guard", false, lease.Config{LossGuard: 2 * time.Second, Window: 8 * time.Second}, lease.Claim{Window: 10_000, Skew: 2000, Guard: 2000}},
+		{"a stricter skew", true, lease.Config{MaxClockSkew: 50 * time.Millisecond}, lease.Claim{Window: 10_000, Skew: 50, Guard: 500}},
 		{"the least", false, lease.Config{Window: 3 * time.Second, MaxClockSkew: time.Millisecond}, lease.Claim{Window: 3000, Skew: 1}},
 		{"four ticks", false, lease.Config{Layout: fourTicks, Window: 4 * time.Second}, lease.Claim{Window: 4000, Skew: 5000}},
 		{"the most", false, lease.Config{Window: 10 * time.Minute, MaxClockSkew: time.Hour, Workers: []int64{0, 1023}},
@@ -360,7 +396,7 @@ func TestDefaults(t *testing.T) {
 			if layout == (core.Layout{}) {
 				layout = core.Default()
 			}
-			if got.Space.Workers != 1<<layout.WorkerBits || got.Space.Datacenter != test.config.Datacenter || got.Space.Namespace != "shop" {
+			if got.Space.Workers != 1<<layout.WorkerBits || got.Space.Datacenter != test.config.Datacenter || got.Space.Namespace != namespace(t) {
 				t.Errorf("%s: space = %+v; want that of the layout", test.name, got.Space)
 			}
 		})
@@ -376,7 +412,7 @@ func TestLayoutIsKeptInReadableForm(t *testing.T) {
 		elsewhere := core.Twitter()
 		elsewhere.Epoch = elsewhere.Epoch.In(time.FixedZone("", 3600)) // which means the same
 		asked(t, s, lease.Config{Layout: elsewhere})
-		_, err := lease.Acquire(t.Context(), s, quiet(lease.Config{}))
+		_, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{}))
 		var bad *lease.LayoutError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "bits 41/5/5/12") || !strings.Contains(err.Error(), "bits 41/0/10/12") {
 			t.Errorf("Acquire(another layout) = %v; want a *LayoutError with both", err)
@@ -403,14 +439,16 @@ func TestGuardTurnedOffForALossyStoreIsAWarning(t *testing.T) {
 }
 
 // A store that forgets writes, again and again. Under the guard each lease finds
-// its beginning after everything that was issued.
+// its beginning after everything that was issued, whatever the windows of the others.
 func TestGuardedLeasesRepeatNothingWhenTheStoreForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		s.lossy = true
 		seen := map[types.Snowflake]bool{}
 		config := lease.Config{Workers: []int64{5, 6}}
-		holders := []*holder{hold(t, s, config), hold(t, s, config)}
+		short := config
+		short.Window = 3 * time.Second
+		holders := []*holder{hold(t, s, config), hold(t, s, short)}
 		lost := uint64(0)
 		for round := range 40 {
 			var empty leasetest.Snapshot
@@ -445,32 +483,64 @@ func TestGuardedLeasesRepeatNothingWhenTheStoreForgets(t *testing.T) {
 	})
 }
 
-// Under the guard the first ID comes a little more than the guard after the start,
-// not a window after it.
+// Under the guard the first ID comes a little more than the guard after the start, not
+// a window after it, whatever Config.Window says.
 func TestGuardDelaysTheStartByLittle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		s.lossy = true
+	for _, window := range []time.Duration{0, 3 * time.Second, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) { guardDelaysTheStartByLittle(t, window) })
+	}
+}
+
+func guardDelaysTheStartByLittle(t *testing.T, window time.Duration) {
+	s := newStore()
+	s.lossy = true
+	began := time.Now()
+	h := hold(t, s, lease.Config{Window: window})
+	id := h.id()
+	if took := time.Since(began); took <= 500*time.Millisecond || took > 700*time.Millisecond {
+		t.Errorf("first ID after %v; want little more than 500ms", took)
+	}
+	ahead := core.Default().Parts(id).Time.Sub(began.AddDate(30, 0, 0))
+	if ahead < 10_500*time.Millisecond || ahead > 10_600*time.Millisecond {
+		t.Errorf("first ID is %v ahead of the start; want a window and the guard, 10.5s", ahead)
+	}
+	for range 10_000 { // at this rate it never waits again
 		began := time.Now()
-		h := hold(t, s, lease.Config{})
-		id := h.id()
-		if took := time.Since(began); took <= 500*time.Millisecond || took > 700*time.Millisecond {
-			t.Errorf("first ID after %v; want little more than 500ms", took)
+		h.id()
+		if took := time.Since(began); took > 0 {
+			t.Fatalf("Next() took %v; want no time", took)
 		}
-		ahead := core.Default().Parts(id).Time.Sub(began.AddDate(30, 0, 0))
-		if ahead < 5500*time.Millisecond || ahead > 5600*time.Millisecond {
-			t.Errorf("first ID is %v ahead of the start; want a window and the guard, 5.5s", ahead)
+		time.Sleep(time.Millisecond)
+	}
+	h.close()
+}
+
+// A process without the guard would raise limits beyond what a guarded claim counts
+// on, and one with it would count on what the others do not keep.
+func TestGuardIsOnForAllOfANamespaceOrForNone(t *testing.T) {
+	for _, first := range []time.Duration{time.Second, -time.Second} {
+		s := newStore()
+		l, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{LossGuard: first}))
+		if err != nil {
+			t.Fatal(err)
 		}
-		for range 10_000 { // at this rate it never waits again
-			began := time.Now()
-			h.id()
-			if took := time.Since(began); took > 0 {
-				t.Fatalf("Next() took %v; want no time", took)
-			}
-			time.Sleep(time.Millisecond)
+		_, err = lease.Acquire(t.Context(), s, quiet(t, lease.Config{LossGuard: -first}))
+		want := "Config.LossGuard on"
+		if first < 0 {
+			want = "Config.LossGuard off"
 		}
-		h.close()
-	})
+		var differs *lease.LayoutError
+		if !errors.As(err, &differs) || !strings.Contains(err.Error(), want) || differs.Own == differs.Stored || s.count("claim") != 2 {
+			t.Errorf("guard %v, then Acquire(%v) = %v, %d claims; want a LayoutError with %q, at once", first, -first, err, s.count("claim"), want)
+		}
+		other, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{LossGuard: first / 2}))
+		if err != nil {
+			t.Errorf("guard %v, then Acquire(%v) = %v; want no error: how long it is may differ", first, first/2, err)
+		} else {
+			_ = other.Close(t.Context())
+		}
+		_ = l.Close(t.Context())
+	}
 }
 
 func TestGeneratorReadsTheClockOfItsLease(t *testing.T) {
@@ -493,7 +563,7 @@ func TestErrorsOfAcquireAreReadable(t *testing.T) {
 		s.set(away)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		_, err := lease.Acquire(ctx, s, quiet(lease.Config{}))
+		_, err := lease.Acquire(ctx, s, quiet(t, lease.Config{}))
 		const want = "lease: no worker number claimed: context deadline exceeded; before that: the store is away"
 		if fmt.Sprint(err) != want || !errors.Is(err, errAway) {
 			t.Errorf("Acquire() = %v; want %s", err, want)

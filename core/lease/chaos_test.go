@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	_ "github.com/mattn/go-sqlite3"
 
@@ -42,18 +41,10 @@ func openFiles(dir string) (*filelease.Store, error) {
 // Six processes on three rows, in a world where everything fails, repeat no ID; and
 // would without the fence.
 func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
-	long, short := 5*time.Second, 3*time.Second
-	if testing.Short() {
-		long, short = 2*time.Second, time.Second
-	}
 	var mu sync.Mutex
 	var results []leasechaos.Result
 	run := func(t *testing.T, c leasechaos.Chaos) {
 		for _, rules := range []leasechaos.Rules{leasechaos.Fence, leasechaos.FenceStolen, leasechaos.TTL} {
-			c.For = short
-			if rules == leasechaos.Fence {
-				c.For = long
-			}
 			result := c.Run(t, rules)
 			mu.Lock()
 			results = append(results, result)

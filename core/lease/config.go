@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -43,11 +45,14 @@ type Config struct {
 	// (every quarter); but the worker number of a process that crashed is free
 	// only after a window, so there must be numbers for all processes and for
 	// those that crash within one. It counts in whole milliseconds, rounded down;
-	// 3 s to 10 min, and at least 4 ticks of the layout. With the loss guard, all
-	// processes of a namespace must have the same: see the package comment.
+	// 3 s to 10 min, and at least 4 ticks of the layout. Processes of one namespace
+	// may have different ones.
 	//
-	// Defaults to 60 s; to 10 s with 5 worker bits or fewer; to 5 s with the loss
-	// guard, which makes IDs begin a window ahead of the clock.
+	// With the loss guard every lease reserves 10 s, since a claim begins beyond what
+	// another may have reserved. A shorter Window is then taken as 10 s, and a longer one
+	// is refused.
+	//
+	// Defaults to 60 s; to 10 s with 5 worker bits or fewer, or with the loss guard.
 	Window time.Duration
 
 	// MaxClockSkew is how far the clocks of this process and the store may be
@@ -62,21 +67,33 @@ type Config struct {
 	// LossGuard protects against a store that forgets what it has acknowledged:
 	// see the package comment. It is how far apart the clocks of the store and of
 	// all processes may ever be, then a condition of uniqueness. 10 ms to a
-	// quarter of Window; negative turns it off.
+	// quarter of Window; negative turns it off. IDs begin up to 10 s, and this, ahead
+	// of the clock.
+	//
+	// The store keeps with the namespace whether it is on, and refuses a process that
+	// disagrees with a [*LayoutError]. How long it is may differ.
 	//
 	// Defaults to 500 ms if the store is [Lossy], and to off otherwise.
 	LossGuard time.Duration
 
-	// AcquireWait is how long Acquire waits for a worker number if none is free;
-	// negative: until its ctx ends.
+	// AcquireWait is how long Acquire waits for a worker number if none is free, or
+	// for a store that cannot be reached yet; negative: until its ctx ends. An attempt
+	// that is under way then may take a quarter of Window longer.
 	//
-	// Defaults to 0: it does not.
+	// Defaults to 0: it does not wait for a number, and tries four times to reach the
+	// store.
 	AcquireWait time.Duration
 
 	// OnLost is called, if not nil, each time the worker number is lost. The lease
 	// claims another by itself. It runs in a goroutine of its own, so it may take
 	// its time, and may close the generator.
 	OnLost func(*LostError)
+
+	// Holder is who has the row, for people who look at the store: at most 64
+	// printable characters of ASCII. Nothing depends on it.
+	//
+	// Defaults to the host name, cut to that.
+	Holder string
 
 	// Logger is where the lease reports what happens to it.
 	//
@@ -101,6 +118,13 @@ const (
 
 	defaultGuard = 500 * time.Millisecond
 	minGuard     = 10 * time.Millisecond
+
+	// guardWindow is the window with the loss guard. It must never change: a process of
+	// another version counts on it.
+	guardWindow = 10 * time.Second
+
+	// guardMark ends the fingerprint of a namespace with the loss guard.
+	guardMark = ", loss guard"
 )
 
 // resolve returns c with its defaults filled in, and the claims it stands for.
@@ -154,18 +178,22 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 	}
 	c.LossGuard = max(c.LossGuard, 0)
 
-	shortest := max(minWindow, minWindowTicks*c.Layout.Unit)
+	shortest, longest, why := max(minWindow, minWindowTicks*c.Layout.Unit), maxWindow, ""
+	if c.LossGuard > 0 {
+		longest, why = guardWindow, " with the loss guard: a claim must begin beyond what another process may have reserved"
+	}
 	switch {
 	case c.Window != 0:
-	case c.LossGuard > 0 || lossy:
-		c.Window = 5 * time.Second
-	case c.Layout.WorkerBits <= 5:
+	case c.LossGuard > 0 || lossy || c.Layout.WorkerBits <= 5:
 		c.Window = 10 * time.Second
 	default:
 		c.Window = time.Minute
 	}
-	if c.Window < shortest || c.Window > maxWindow {
-		return fail("Config.Window", c.Window.String(), fmt.Sprintf("%s..%s", shortest, maxWindow))
+	if c.Window < shortest || c.Window > longest {
+		return fail("Config.Window", c.Window.String(), fmt.Sprintf("%s..%s%s", shortest, longest, why))
+	}
+	if c.LossGuard > 0 {
+		c.Window = guardWindow
 	}
 	if c.LossGuard > 0 && (c.LossGuard < minGuard || c.LossGuard > c.Window/renewPart) {
 		return fail("Config.LossGuard", c.LossGuard.String(), fmt.Sprintf("%s..%s, a quarter of the window, or negative for none", minGuard, c.Window/renewPart))
@@ -179,29 +207,53 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 	}
 	if c.LossGuard > 0 {
 		// With the clocks further apart, the guard does not hold. And a lease could
-		// lapse before it began: its first renewal is due when the clock behind has
-		// come to where the clock ahead was, plus the guard; by then the clock ahead
-		// must not have come to the limit, less the guard, that the clock behind has
-		// set. A sixteenth of the window on each side is for the requests' way.
+		// lapse before its first renewal, which is due after half of the window at
+		// most: by then the clock ahead must not have come to the limit, less the
+		// guard, that the clock behind has set. A sixteenth of the window is for the
+		// requests' way.
 		c.MaxClockSkew = min(c.MaxClockSkew, c.LossGuard, c.Window/2-c.LossGuard-c.Window/16)
+	}
+
+	if c.Holder == "" {
+		c.Holder = hostname()
+	}
+	if !printable(c.Holder, maxHolder) {
+		return fail("Config.Holder", cut(c.Holder), wantHolder)
 	}
 
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	c.Logger = c.Logger.With("namespace", c.Namespace, "datacenter", c.Datacenter)
+	stored := fingerprint(c.Layout)
+	if c.LossGuard > 0 {
+		stored += guardMark
+	}
 	return c, Claim{
 		Space: Space{
 			Namespace:  c.Namespace,
 			Datacenter: c.Datacenter,
 			Workers:    workers,
-			Layout:     fingerprint(c.Layout),
+			Layout:     stored,
 		},
 		Only:   c.Workers,
+		Holder: c.Holder,
 		Window: Millis(c.Window / time.Millisecond),
 		Skew:   Millis(c.MaxClockSkew / time.Millisecond),
 		Guard:  Millis(c.LossGuard / time.Millisecond),
 	}, nil
+}
+
+// hostname returns the name of this host as a Holder, or nothing.
+func hostname() string {
+	name, _ := os.Hostname() // without one a row has no name for people, and is as good
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, name)
+	return name[:min(len(name), maxHolder)]
 }
 
 // cut returns s quoted, and no longer than an error message should be.

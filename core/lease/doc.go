@@ -15,7 +15,7 @@
 // If the store never loses a write that it has acknowledged, no two IDs of a
 // namespace are equal, whatever clocks, pauses, crashes, networks and takeovers
 // do. If it may lose such writes, the same holds with the loss guard, as long as
-// the clocks agree within Config.LossGuard and all processes have one Config.Window.
+// the clocks agree within Config.LossGuard.
 //
 // This is not mutual exclusion. A process that was stopped for a minute may return
 // an ID while another already has its worker number: nothing can rule that out,
@@ -24,11 +24,11 @@
 //
 // # The row
 //
-// For each worker number the store keeps a row: an epoch, which grows with each
-// claim and release; the owner, a random token of 128 bits made for each attempt
-// to claim; the nonce of the last write, another such token; and R, the reserved
-// limit. R says: no ID of this worker has this time or a later one, yet. W is the
-// window (Config.Window).
+// For each worker number the store keeps a row. Its epoch grows with each claim and
+// release. Its owner is a random token of 128 bits, made for each attempt to claim.
+// Its nonce is that of the last write, another such token. R is the reserved limit: no
+// ID of this worker has this time or a later one, yet. W is the window
+// (Config.Window). The holder's name is for people.
 //
 //   - Claim: of a row that has R at or before the store's clock, or has been given
 //     back: epoch + 1, own token, R := max(R, clock) + W. The lease may use the
@@ -64,21 +64,22 @@
 //   - The beginning of a lease is at or after R, so it is after the ranges of all
 //     earlier leases and not only of the last.
 //
-// Requests that arrive late or twice change nothing in this: a renewal or release
-// counts only while its lease has the row, and a claim that nobody knows to have
+// Requests that arrive late or twice change nothing in this. A renewal or release
+// counts only while its lease has the row. A claim that nobody knows to have
 // succeeded belongs to a token that nobody uses; its row is free again after W. A
 // request without an answer may have been done or may be done later. The lease
 // counts on neither: it keeps its limit, and remembers the nonce.
 //
-// The clocks appear in none of these arguments. They decide who may take which row
-// (R has passed), which costs availability if it goes wrong, and keep the times in
-// the IDs near the real time: a claim is refused where the clocks are further apart
-// than Config.MaxClockSkew, and R is never pushed more than an hour and W beyond the
-// clock: the later one of store and holder, or, if they have come to be further apart
-// than is permitted, the one that is nearer to where R was set last. (If both are
-// one clock, as on SQLite and with files, and it steps ahead by a year, R follows,
-// and the worker number is of no use until then. Leave it and take another: to lower
-// R by hand would be to give times away again that IDs may have.)
+// The clocks appear in none of these arguments. They decide who may take which row,
+// and keep the times in the IDs near the real time. A claim is refused where the
+// clocks of store and claimant are further apart than Config.MaxClockSkew. R is never
+// pushed more than an hour and W beyond the clock. That is the later one of store and
+// holder; if they are too far apart, the one nearer to where R was set last.
+//
+// On SQLite and with files both are one clock. If it goes back by more than an hour,
+// IDs end with the window, and [Lease.Check] and Status say why: see [AheadError]. If
+// it steps ahead by a year, R follows, and the worker number is of no use until then.
+// Never lower R by hand: that gives times away again that IDs may have.
 //
 // The nonce is for memory that is copied while it runs (a snapshot of a virtual
 // machine, CRIU). Both copies have the same token. As soon as one has renewed, the
@@ -89,48 +90,51 @@
 // # The loss guard
 //
 // A store that forgets writes may forget a claim, and give a range away twice. The
-// loss guard, D for short, is on by default for stores that are [Lossy]. It asks
-// for two conditions. No clock of the processes and of the store ever shows a time
-// more than D before one that any of them has shown earlier. And all leases of the
-// namespace have the same W, which is how a claim knows what another may have
-// reserved: to change it, close them all, and let the longer of the two windows pass
-// before the first claim with the other. What is lost must be
-// the latest writes: the store goes back to an earlier state of its own, and what it
-// has forgotten it does not remember again, as it would if a failover to a replica
-// were followed by a return to the old server with its old data. Then:
+// loss guard, Config.LossGuard or D for short, is on by default for stores that are
+// [Lossy]. It has two conditions. No clock of the processes and of the store ever
+// shows a time more than D before one that any of them has shown earlier. And what is
+// lost must be the latest writes: the store goes back to an earlier state of its own.
+// What it has forgotten it does not remember again, as it would if a failover to a
+// replica were followed by a return to the old server with its old data. Then:
 //
-//   - No claim and no renewal raises R beyond the clocks of store and holder, plus W.
+//   - Every window W is C, 10 s. C is a constant, and is stored nowhere: a store that
+//     forgets rows would forget it with them.
+//   - No claim and no renewal raises R beyond the clocks of store and holder, plus C.
 //     (A release may: to where its lease began, without an ID there.)
-//   - A lease begins at max(R, both clocks + W + D), which is at or beyond the R
-//     of its own claim. Its IDs begin once a renewal has raised R further, a little more
-//     than D after the claim. They are ahead of the clock by W + D at first, so the
-//     window is short by default: 5 s.
+//   - A lease begins at max(R, both clocks + C + D), which is at or beyond the R of
+//     its own claim. Its IDs begin once a renewal has raised R further, a little more
+//     than D after the claim. They are ahead of the clock by C + D at first.
 //   - A row with an owner is taken over only at R + D.
 //   - No claim is done later than the permitted skew after it was asked for, since
 //     the store compares the clocks; so an old one does not come true after a loss.
 //   - The lapse rule: a holder does not renew when either clock has passed its
 //     limit less D. It claims anew.
+//   - The store keeps whether the guard is on, and refuses who disagrees.
 //
 // Take a claim at a moment when the store's clock shows T, and an ID of an earlier
 // holder. The renewal that made room for the ID was done before the claim, or after
-// it. If before, at a clock of at most T + D by the first condition, the ID is before
-// T + D + W, where the new lease begins, whether or not the store still knew of the
-// renewal. If after, the store must have forgotten the claim and gone back to a
+// it. If before, it was at a clock of at most T + D, by the first condition. The ID is
+// before T + D + C, where the new lease begins, whether or not the store still knew
+// of the renewal. If after, the store must have forgotten the claim and gone back to a
 // state in which the row had the earlier holder's token and a nonce that it knew.
-// Take the first claim after the holder's that the store did in that history. It
-// found the holder's token, an R that was at least the holder's limit, and R + D at
-// or before its clock, which was T at most. So the renewal was done at a clock of at
-// least T - D, at or beyond the holder's limit, and the lapse rule forbids it.
+// Take the first claim after that state which the store did then and has forgotten.
+// It found the holder's token, and an R that was at least the holder's limit, since
+// the nonce was of the confirmed write or of a later one. It also found R + D at or
+// before its clock. The renewal was done later, so at a clock that was not more than D
+// before that one. That is at or beyond the holder's limit, and the lapse rule forbids
+// it.
 //
-// With less than W + D, or without the lapse rule, there are schedules with
-// duplicates; the models in the folder model find them.
+// No step compares the D of two processes. So it may differ, and change in a rolling
+// deployment, as long as each D is at least as much as clocks are apart.
+//
+// With less than C + D, with a W of its own for each lease in place of C, or without the lapse rule, there are
+// schedules with duplicates; the models in the folder model find them.
 //
 // # What is not covered
 //
 //   - A store that loses acknowledged writes without the guard: Redis without it, a
 //     database that fails over to a replica that lags, one restored from a backup.
-//     After a restore, raise R of all rows beyond the present time by hand before
-//     any process starts.
+//     After that, stop all processes and call [Fence].
 //   - A store that two servers keep at the same time, each taking writes and neither
 //     hearing of the other's. Each gives the same numbers away, and goes on doing so,
 //     which no guard can make up for.
@@ -143,16 +147,17 @@
 //
 // # When the store is away
 //
-// IDs go on until the limit: for three quarters of W to a whole W. (Under the guard
-// for D less, and only once IDs are back near the clock: in the first seconds after
-// a claim, and under a load that keeps them ahead, they stop sooner.)
+// IDs go on until the limit: for three quarters of W to a whole W. Under the guard it
+// is D less, and less still in the first seconds after a claim, and under a load that
+// keeps IDs ahead of the clock.
 // A program that takes few goes on for longer, with what is left under the limit and
 // times that stay just before it. Then Next and
 // Fill wait, for core.Config.MaxLeaseWait at most, and return an error that matches
-// [core.ErrReservationExhausted]; [Lease.Status] has the store's error. The lease
-// keeps trying, about every W/16, and when the store is back IDs go on by
-// themselves: with the same worker number, or, if another has taken it meanwhile, or
-// the guard's lapse rule has ended the lease, with a new one. IDs of one generator increase across that.
+// [core.ErrReservationExhausted]; [Lease.Status] has the store's error, [Lease.Check]
+// is for readiness probes, and the log says it again each minute. The lease
+// keeps trying, about every W/16 and more often near the limit. When the store is back IDs go on by themselves, with
+// the same worker number or, if that was lost meanwhile, with a new one. IDs of one
+// generator increase across that.
 //
 // A lease that loses its row seals the generator, logs an error, calls
 // Config.OnLost, and claims another at once. If none is free it tries again, with
@@ -182,10 +187,9 @@
 //
 // # Prior art
 //
-// Reserving time durably before it is used is an old idea: RFC 9562, section 6.3,
-// lets a UUID generator write a time ahead to stable storage; PostgreSQL logs
-// sequence values ahead of handing them out; the timestamp oracle of TiDB saves the
-// end of a window before it allocates from it, and CockroachDB can bound its clock
-// by a persisted limit. New here is only the use for worker numbers: what a fencing
-// token is to a lock, the time in the ID is to the number.
+// Reserving time durably before it is used is an old idea. RFC 9562, section 6.3,
+// lets a UUID generator write a time ahead to stable storage. PostgreSQL logs sequence
+// values ahead of handing them out. The timestamp oracle of TiDB saves the end of a
+// window before it allocates from it. New here is only the use for worker numbers:
+// what a fencing token is to a lock, the time in the ID is to the number.
 package lease

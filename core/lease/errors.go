@@ -20,6 +20,14 @@ var (
 	// ErrClockSkew is matched by every [*ClockSkewError].
 	ErrClockSkew = errors.New("lease: the clocks are too far apart")
 
+	// ErrAhead is matched by every [*AheadError].
+	ErrAhead = errors.New("lease: the clock is too far behind the IDs")
+
+	// ErrPermanent is matched by errors that do not pass by themselves: somebody has to
+	// change a setting, a right or a table. Acquire does not try again after one.
+	// [Permanent] makes them; each [*ValueError] and [*LayoutError] matches too.
+	ErrPermanent = errors.New("lease: trying again does not help")
+
 	// ErrClosed is returned by core.New for a lease that is closed.
 	ErrClosed = errors.New("lease: the lease is closed")
 
@@ -46,6 +54,19 @@ func (e *ValueError) Error() string {
 	}
 	return pkg + ": " + e.Name + " is " + e.Value + ": want " + e.Want
 }
+
+// Is reports whether target is ErrPermanent.
+func (e *ValueError) Is(target error) bool { return target == ErrPermanent }
+
+// Permanent returns an error that matches ErrPermanent, and is err in all else. A
+// store marks with it what it is certain that trying again does not help against.
+func Permanent(err error) error { return &permanentError{err} }
+
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string        { return e.err.Error() }
+func (e *permanentError) Unwrap() error        { return e.err }
+func (e *permanentError) Is(target error) bool { return target == ErrPermanent }
 
 // A NoFreeWorkerError is the answer to a claim when every row is reserved.
 type NoFreeWorkerError struct {
@@ -83,10 +104,12 @@ type Reason string
 
 // The reasons that this package gives. A store may give others.
 const (
-	TakenOver Reason = "another lease has claimed its row"
-	Copied    Reason = "a copy of this process has renewed its row"
-	Gone      Reason = "its row is gone; rows must never be deleted"
+	TakenOver Reason = "another lease has claimed its row, or an operator has fenced it" + orForgotten
+	Copied    Reason = "a copy of this process has renewed its row" + orForgotten
+	Gone      Reason = "its row is gone: somebody has deleted it, which must never be done" + orForgotten
 	Lapsed    Reason = "it was not renewed in time for the loss guard"
+
+	orForgotten = ", or the store has lost a write (failover to a replica that lagged, restore)"
 )
 
 // A LostError says that a lease does not have its row any more. The store is sure
@@ -104,20 +127,52 @@ func (e *LostError) Error() string {
 // Unwrap returns ErrLost.
 func (e *LostError) Unwrap() error { return ErrLost }
 
-// A LayoutError says that a namespace belongs to another layout. Two layouts in
-// one table would repeat IDs, and none could be taken apart.
+// A LayoutError says that a namespace belongs to another layout, or that the loss
+// guard is on there and off here, or the other way. Two layouts in one table would
+// repeat IDs, and none could be taken apart; and the guard protects nobody from a
+// process that is without it.
 type LayoutError struct {
 	Namespace string
-	Stored    string // the fingerprint in the store
+	Stored    string // the fingerprint in the store: see Space.Layout
 	Own       string // that of the claimant
 }
 
 func (e *LayoutError) Error() string {
-	return fmt.Sprintf("lease: the layout differs from the stored one: namespace %q has %q, this process %q", e.Namespace, e.Stored, e.Own)
+	stored, guarded := strings.CutSuffix(e.Stored, guardMark)
+	own, guards := strings.CutSuffix(e.Own, guardMark)
+	want := "the stored one, or a namespace of its own"
+	switch {
+	case stored == own && guarded && !guards:
+		want = "Config.LossGuard on, as in the other processes"
+	case stored == own && guards && !guarded:
+		want = "Config.LossGuard off (negative), as in the other processes"
+	}
+	return fmt.Sprintf("%v: namespace %q has %q, this process %q: want %s", ErrLayout, e.Namespace, e.Stored, e.Own, want)
 }
 
 // Unwrap returns ErrLayout.
 func (e *LayoutError) Unwrap() error { return ErrLayout }
+
+// Is reports whether target is ErrPermanent.
+func (e *LayoutError) Is(target error) bool { return target == ErrPermanent }
+
+// An AheadError says that no further time is reserved for a lease, since its IDs are
+// too far ahead of the clock: that was set back, or was wrong before. The lease has its
+// worker number, and IDs go on to its limit. They go on again when the clock comes near.
+// A process that is started anew need not wait: it takes another worker number.
+type AheadError struct {
+	Next  time.Time // no ID to come has a time before this
+	Clock time.Time
+	Max   time.Duration
+}
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("%v: the next has the time %s, the clock shows %s: want at most %s between them: wait for the clock, or start the process anew",
+		ErrAhead, e.Next.Format(time.RFC3339Nano), e.Clock.Format(time.RFC3339Nano), e.Max)
+}
+
+// Unwrap returns ErrAhead.
+func (e *AheadError) Unwrap() error { return ErrAhead }
 
 // A ClockSkewError refuses a claim because the clocks of store and claimant are
 // further apart than is permitted. Nothing was written.

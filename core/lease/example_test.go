@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"time"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
@@ -43,4 +44,38 @@ func Example() {
 	// Output:
 	// worker 7
 	// held false
+}
+
+// A backup was restored, and all processes are stopped. The greatest key in the
+// tables says how far the IDs had come: the next lease must begin after it.
+func ExampleFence() {
+	ctx := context.Background()
+	store := leasetest.NewMemory(nil)
+	config := lease.Config{Namespace: "shop", Logger: slog.New(slog.DiscardHandler)}
+
+	layout := core.Default()
+	greatest := layout.Min(time.Now().Add(2 * time.Second)) // SELECT max(id) of every table
+	until := layout.Parts(greatest).Time.Add(time.Second)
+	if err := lease.Fence(ctx, store, config, until); err != nil {
+		log.Fatal(err)
+	}
+
+	l, err := lease.Acquire(ctx, store, config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := core.New(core.Config{Worker: l})
+	if err != nil {
+		log.Fatal(err)
+	}
+	id, err := gen.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("after the greatest:", id > greatest)
+	if err := gen.Close(ctx); err != nil {
+		log.Print(err)
+	}
+	// Output:
+	// after the greatest: true
 }

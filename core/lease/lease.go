@@ -39,7 +39,13 @@ type Lease struct {
 	term    *core.Reservation // the generator's, nil: none
 	end     Millis            // of the term that Close has sealed; 0: there was none
 	from    Millis            // of the row, if held
+	renewed time.Duration     // Status.Renewed, by the monotonic clock
 	status  Status
+
+	// What report remembers; it belongs to who has protocol.
+	failing time.Duration // when the first of the failures in a row was
+	logged  time.Duration // when one was last logged
+	begun   bool          // the limit has passed from
 }
 
 var _ core.Worker = (*Lease)(nil)
@@ -56,16 +62,18 @@ type Status struct {
 	// this process.
 	Renewed time.Time
 
-	// Err is why the last request failed; nil if it did not.
+	// Err is why the last request failed; nil if it did not. It is a [*AheadError] if
+	// the store has renewed the lease, but no more time can be reserved.
 	Err error
 
 	// Claims and Renewals count the confirmed ones, Failures the requests that
-	// failed or whose outcome is unknown, Losses the worker numbers lost.
+	// failed, whose outcome is unknown, or that were of no use; Losses the worker
+	// numbers lost.
 	Claims, Renewals, Failures, Losses uint64
 }
 
-// firstAttempts is how often Acquire tries before it returns an error that may
-// pass, such as a broken connection.
+// firstAttempts is how often Acquire tries at least before it returns an error that
+// may pass, such as a broken connection.
 const firstAttempts = 4
 
 // Acquire claims a worker number from store and starts to keep it, until Close.
@@ -73,16 +81,17 @@ const firstAttempts = 4
 //
 // If none is free it returns a [*NoFreeWorkerError], after Config.AcquireWait. If
 // the store cannot be reached, or the clocks are too far apart
-// ([*ClockSkewError]), it tries a few times. A namespace that belongs to another
-// layout is a [*LayoutError], a setting out of range a [*ValueError]. If ctx ends,
+// ([*ClockSkewError]), it tries a few times, and until Config.AcquireWait is over. An
+// error that matches [ErrPermanent] is returned at once: a [*LayoutError] for a
+// namespace that belongs to another layout, a [*ValueError] for a setting out of
+// range, and what the store says will not pass, such as missing tables. If ctx ends,
 // the error matches ctx.Err(), and the last error of the store. Acquire uses ctx
 // no longer once it has returned.
 func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 	if store == nil {
 		return nil, &ValueError{Name: "store", Value: "nil", Want: "a Store"}
 	}
-	s, ok := store.(Lossy)
-	lossy := ok && s.LosesWrites()
+	lossy := losesWrites(store)
 	config, settings, err := config.resolve(lossy)
 	if err != nil {
 		return nil, err
@@ -133,7 +142,7 @@ func (l *Lease) acquire(ctx context.Context) error {
 		}
 		last = o.failed
 		switch wait := l.config.AcquireWait; {
-		case errors.Is(last, ErrLayout):
+		case errors.Is(last, ErrPermanent):
 			return last
 		case errors.Is(last, ErrNoFreeWorker):
 			attempts = 0 // the store is there
@@ -144,8 +153,11 @@ func (l *Lease) acquire(ctx context.Context) error {
 				l.protocol.hurry(giveUp)
 			}
 		default:
-			if attempts++; attempts == firstAttempts {
-				return last
+			if attempts++; attempts >= firstAttempts && wait >= 0 {
+				if l.monotonic() >= giveUp {
+					return last
+				}
+				l.protocol.hurry(giveUp)
 			}
 		}
 		_ = l.heed(o) // the failure: nothing to refuse
@@ -294,10 +306,10 @@ func (l *Lease) reserve(b *core.Binding, worker int64, from, until Millis) (err 
 func (l *Lease) note(o outcome) {
 	s := &l.status
 	s.Err = o.failed
-	switch {
-	case o.failed != nil:
+	if o.failed != nil {
 		s.Failures++
-		return
+	}
+	switch {
 	case o.lost != nil:
 		s.Held, s.Err = false, o.lost
 		s.Losses++
@@ -307,9 +319,16 @@ func (l *Lease) note(o outcome) {
 		s.Claims++
 	case o.extend:
 		s.Renewals++
+	default:
+		return
 	}
 	s.Limit, s.Renewed = o.until.Time(), l.now()
+	l.renewed = l.monotonic()
 }
+
+// logEvery is how long a failure may follow a logged one without being logged. With
+// windows of up to a minute, attempts are less than half a minute apart.
+const logEvery = 30 * time.Second
 
 // report writes to the log, and calls Config.OnLost.
 func (l *Lease) report(o outcome) {
@@ -320,10 +339,22 @@ func (l *Lease) report(o outcome) {
 	} else if o.extend && o.recovered > 0 {
 		log.Info("lease: renewed again", "worker", worker, "failures", o.recovered, "until", o.until.Time())
 	}
-	switch n := l.protocol.failures; {
+	if o.extend && !l.begun && o.until > l.protocol.from {
+		l.begun = true
+		log.Info("lease: IDs may begin", "worker", l.protocol.row.Worker, "from", l.protocol.from.Time(), "until", o.until.Time())
+	}
+	n := l.protocol.failures
+	if o.failed != nil && n == 1 {
+		l.failing = l.monotonic()
+	}
+	switch since := l.monotonic() - l.failing; {
 	case o.install:
-		log.Info("lease: claimed a worker number", "worker", o.worker, "epoch", l.protocol.row.Epoch,
-			"from", o.from.Time(), "until", o.until.Time(), "failures", o.recovered)
+		log := log.With("worker", o.worker, "epoch", l.protocol.row.Epoch, "failures", o.recovered)
+		if l.begun = o.from < o.until; l.begun {
+			log.Info("lease: claimed a worker number", "from", o.from.Time(), "until", o.until.Time())
+		} else {
+			log.Info("lease: claimed a worker number; IDs begin when a renewal has reserved time for them", "from", o.from.Time())
+		}
 	case o.lost != nil:
 		log.Error("lease: lost the worker number; claiming another", "worker", o.lost.Worker, "epoch", o.lost.Epoch, "reason", string(o.lost.Reason))
 		if f := l.config.OnLost; f != nil {
@@ -331,15 +362,22 @@ func (l *Lease) report(o outcome) {
 			// waits, as one that closes the generator, would wait for itself.
 			go f(o.lost)
 		}
-	case o.failed == nil || n&(n-1) != 0:
+	case o.failed == nil || n&(n-1) != 0 && l.monotonic()-l.logged < logEvery:
 		// One failure is like the next: the first, the second, the fourth are
-		// written, and so on.
-	case errors.Is(o.failed, ErrLayout):
-		log.Error("lease: cannot claim a worker number", "failures", n, "error", o.failed)
-	case l.protocol.held:
-		log.Warn("lease: not renewed", "worker", l.protocol.row.Worker, "limit", l.protocol.limit.Time(), "failures", n, "error", o.failed)
+		// written, and so on, and one from time to time.
 	default:
-		log.Warn("lease: cannot claim a worker number", "failures", n, "error", o.failed)
+		l.logged = l.monotonic()
+		log := log.With("failures", n, "for", since, "error", o.failed)
+		switch held := log.With("worker", l.protocol.row.Worker, "limit", l.protocol.limit.Time()); {
+		case o.extend:
+			held.Error("lease: renewed, but no more time can be reserved: no ID will have a time at the limit or after it")
+		case l.protocol.held:
+			held.Warn("lease: not renewed")
+		case errors.Is(o.failed, ErrPermanent):
+			log.Error("lease: cannot claim a worker number")
+		default:
+			log.Warn("lease: cannot claim a worker number")
+		}
 	}
 }
 
@@ -460,6 +498,50 @@ func (l *Lease) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.status
+}
+
+// Check returns nil if the lease has a worker number, IDs that are reserved, and a
+// store that renews it: for readiness probes. The error says which of them it lacks,
+// with values, and wraps Status.Err. It is ErrClosed after Close.
+//
+// A renewal is due after a quarter of the window. The lease counts as not renewed
+// after three quarters, when IDs may end within the last one. With the loss guard it
+// also has no reserved IDs in the first moments after a claim.
+//
+// Check does no I/O, and is safe for concurrent use. If ctx has ended, the error
+// matches ctx.Err().
+func (l *Lease) Check(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("lease: not checked: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, window := l.status, l.protocol.settings.Window.Duration()
+	if l.closing {
+		return ErrClosed
+	}
+	var problem string
+	next := l.now()
+	if from := l.from.Time(); from.After(next) {
+		next = from
+	}
+	switch age := l.monotonic() - l.renewed; {
+	case !s.Held:
+		problem = "no worker number is held"
+	case !s.Limit.After(next):
+		problem = fmt.Sprintf("worker %d: no ID is reserved: the next would have the time %s, the limit is %s",
+			s.Worker, next.UTC().Format(time.RFC3339Nano), s.Limit.Format(time.RFC3339Nano))
+	case errors.Is(s.Err, ErrAhead):
+		problem = fmt.Sprintf("worker %d: no more IDs than to %s", s.Worker, s.Limit.Format(time.RFC3339Nano))
+	case age > window*3/4:
+		problem = fmt.Sprintf("worker %d: last renewed %s ago: want at most %s, three quarters of the window", s.Worker, age, window*3/4)
+	default:
+		return nil
+	}
+	if s.Err != nil {
+		return fmt.Errorf("lease: %s: %w", problem, s.Err)
+	}
+	return errors.New("lease: " + problem)
 }
 
 // Namespace returns Config.Namespace.

@@ -47,11 +47,12 @@ func newProtocol(settings Claim, token func() string, random func() float64) *pr
 // quarter has failed; about a dozen attempts fit into the rest.
 const (
 	renewPart = 4  // of the window passes from one renewal to the next
-	retryPart = 16 // from a failed one to the next, and between two looks at the clock
+	retryPart = 16 // from a failed one to the next at most, and between two looks at the clock
 	claimPart = 8  // at most from a failed claim to the next
 	delayPart = 64 // what the first renewal under the guard is later than it must be
 
-	// firstBackoff is how long the first failed claim is waited after, at least.
+	// firstBackoff is the pause after the first failed claim, and the shortest one near
+	// the limit.
 	firstBackoff = 100 * time.Millisecond
 
 	// mostKnown bounds Renewal.Known.
@@ -142,7 +143,7 @@ type outcome struct {
 	from    Millis
 	until   Millis
 
-	failed    error      // the request failed, or nobody knows whether it was done
+	failed    error      // the request failed, or nobody knows whether it was done; with extend: it was of no use
 	lost      *LostError // the row is lost
 	recovered int        // this many requests had failed before this one was done
 	lowered   Millis     // how far below the confirmed limit the row was found
@@ -160,7 +161,7 @@ func (p *protocol) done(reply Reply, err error, mono time.Duration) outcome {
 	case c != nil:
 		return p.claimFailed(err, mono)
 	case r != nil && err == nil:
-		return p.renewed(r, reply)
+		return p.renewed(r, reply, mono)
 	case r != nil:
 		return p.renewFailed(r, err, mono)
 	}
@@ -172,14 +173,7 @@ func (p *protocol) claimed(c *Claim, reply Reply, mono time.Duration) outcome {
 	p.row = reply.Row
 	p.known = []string{c.Nonce}
 	p.from, p.limit = c.From(reply), reply.Row.Until
-	p.schedule()
-	if c.Guard > 0 {
-		// IDs begin at from, which the limit passes once the later of both clocks
-		// has reached from less a window. Counting from now, and not from when the
-		// request was sent, makes up for not knowing when the store read its clock.
-		p.due = mono + max(0, p.from-c.Window-min(reply.Now, c.Now)).Duration() + p.part(delayPart)
-		p.soon = p.due
-	}
+	p.schedule(mono, min(reply.Now, c.Now))
 	return outcome{
 		install:   true,
 		worker:    p.row.Worker,
@@ -209,7 +203,7 @@ func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
 	return outcome{failed: err}
 }
 
-func (p *protocol) renewed(r *Renewal, reply Reply) outcome {
+func (p *protocol) renewed(r *Renewal, reply Reply, mono time.Duration) outcome {
 	o := outcome{extend: true, recovered: p.succeeded()}
 	if reply.Before < p.limit {
 		// Somebody has lowered the row, or the store has forgotten a write. This
@@ -220,8 +214,28 @@ func (p *protocol) renewed(r *Renewal, reply Reply) outcome {
 	p.known = []string{r.Nonce}
 	p.limit = max(p.limit, reply.Row.Until)
 	o.until = p.limit
-	p.schedule()
+	p.schedule(mono, min(reply.Now, r.Now))
+	if err := p.ahead(r, reply.Now); err != nil {
+		p.failures = o.recovered + 1
+		o.failed, o.recovered = err, 0
+	}
 	return o
+}
+
+// ahead returns an *AheadError if the clock is so far behind the IDs that renewals do
+// not make room for more. Under the guard IDs begin ahead of the clock, by no more than
+// the window and the guard; clocks, and the clock of whoever gave the row back, may be
+// apart by another guard each.
+func (p *protocol) ahead(r *Renewal, now Millis) error {
+	most := maxAhead
+	if d := p.settings.Guard; d > 0 {
+		most = p.settings.Window + 3*d
+	}
+	clock := r.clock(now)
+	if r.Next <= clock+most {
+		return nil
+	}
+	return &AheadError{Next: r.Next.Time(), Clock: clock.Time(), Max: most.Duration()}
 }
 
 func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcome {
@@ -239,7 +253,9 @@ func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcom
 	if len(p.known) > mostKnown {
 		p.known = slices.Delete(p.known, mostKnown/2, mostKnown/2+1)
 	}
-	p.due = mono + p.jitter(p.part(retryPart))
+	// The nearer the limit, the sooner, so that a store that is back in time is found.
+	left := (r.Until - r.Guard - r.Now).Duration() - (mono - p.sent)
+	p.due = mono + p.jitter(min(p.part(retryPart), max(left.Abs()/4, firstBackoff)))
 	p.soon = p.due
 	return outcome{failed: err}
 }
@@ -277,10 +293,21 @@ func (p *protocol) drop(mono time.Duration) {
 
 // schedule sets when to renew after a confirmed request. Counting from when it
 // was sent, the next is never later than it should be, however long the answer
-// took.
-func (p *protocol) schedule() {
+// took. clock is the earlier of those of store and holder.
+func (p *protocol) schedule(mono time.Duration, clock Millis) {
 	p.due = p.sent + p.part(renewPart)
 	p.soon = p.sent + p.part(retryPart)
+	if p.settings.Guard > 0 && p.limit <= p.from {
+		// IDs begin at from, which the limit passes once both clocks have reached
+		// from less a window. If that is in the first half of what is reserved, the next
+		// renewal is due then. Counting from now, and not from when the request was
+		// sent, makes up for not knowing when the store read its clock.
+		wait := max(0, p.from-p.settings.Window-clock).Duration() + p.part(delayPart)
+		if wait <= (p.limit-clock).Duration()/2 {
+			p.due = mono + wait
+		}
+		p.soon = p.due
+	}
 }
 
 // succeeded returns the number of failures before this success.

@@ -39,12 +39,12 @@ func TestAWorkerNumberInUseIsGivenBackForAnother(t *testing.T) {
 			for worker := int64(1); worker <= 3; worker++ {
 				switch {
 				case worker == lost:
-					s.Set(space(), lease.Row{Worker: worker, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(24 * time.Hour))})
+					s.Set(space(t), lease.Row{Worker: worker, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(24 * time.Hour))})
 				case worker == lost%3+1 && other == "fixed":
 					g := fixed(t, worker)
 					defer g.Close(t.Context())
 				case worker == (lost+1)%3+1: // free when the lease has been refused the other
-					s.Set(space(), lease.Row{Worker: worker, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(time.Minute))})
+					s.Set(space(t), lease.Row{Worker: worker, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(time.Minute))})
 				default:
 					g := hold(t, newStore(), lease.Config{Workers: []int64{worker}, Window: 10 * time.Minute})
 					defer g.close()
@@ -72,7 +72,7 @@ func TestAWorkerNumberInUseIsTriedAgainNowAndThen(t *testing.T) {
 		s := newStore()
 		h := hold(t, s, lease.Config{Workers: []int64{4}, Window: 16 * time.Second})
 		h.id()
-		s.Set(space(), lease.Row{Worker: 4, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(10 * time.Second))})
+		s.Set(space(t), lease.Row{Worker: 4, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(10 * time.Second))})
 		time.Sleep(8 * time.Second) // the lease is lost
 		g := fixed(t, 4)
 		time.Sleep(time.Minute)
@@ -111,7 +111,7 @@ func TestTwoStoresOfOneNamespaceAreRefusedInOneProcess(t *testing.T) {
 			}()
 			return core.New(core.Config{Worker: l})
 		}
-		if g, err := again("shop"); g != nil || !errors.Is(err, core.ErrWorkerInUse) {
+		if g, err := again(namespace(t)); g != nil || !errors.Is(err, core.ErrWorkerInUse) {
 			t.Errorf("New(the same namespace) = %v, %v; want ErrWorkerInUse", g, err)
 		}
 		if _, err := again("elsewhere"); err != nil {

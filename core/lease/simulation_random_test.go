@@ -14,7 +14,7 @@ import (
 
 var (
 	simulationSeed      = flag.Uint64("simulation.seed", 0, "the first seed of the random schedules; alone, only that schedule is run, and its trace shown")
-	simulationSchedules = flag.Int("simulation.schedules", 0, "how many random schedules are run")
+	simulationSchedules = flag.Int("simulation.schedules", 0, "how many random schedules are run; 0: 150, or one with -simulation.seed")
 )
 
 // A mode is what a random schedule may do.
@@ -81,6 +81,13 @@ func (s *simulation) draw(m mode) {
 	}
 	if s.rollback == core.Backfill {
 		s.runAhead = 0
+	}
+	switch {
+	case m != guarded:
+		s.windows = pick(s, nil, []Millis{s.window, s.window / 2, s.window / 4})
+	case s.mutant == ownWindow:
+		// Guards are at most a quarter of each.
+		s.windows = pick(s, nil, []Millis{s.window, max(4*s.guard, s.window/2), max(4*s.guard, s.window/4)})
 	}
 	s.only = pick(s, nil, nil, nil, nil, []int64{0}, []int64{1, 3}, []int64{0, 1, 2})
 }
@@ -205,6 +212,20 @@ var troubles = []trouble{
 		s.store.slow = s.part(2)
 		s.counts[slownesses]++
 		s.after(s.while(), func() { s.store.slow = 0 })
+	}},
+	{2, []mode{fence}, func(s *simulation, _ mode, _ *host) {
+		// All of them have one clock, which goes back further than time is reserved
+		// ahead of it.
+		set := func(by time.Duration) {
+			s.store.clock.set(by, 0)
+			for _, h := range s.hosts {
+				h.clock.set(by, 0)
+			}
+		}
+		set(-s.between(time.Hour, 3*time.Hour))
+		s.counts[farSteps]++
+		s.tracef("all clocks step to %v", s.store.clock.offset)
+		s.after(s.while(), func() { set(0) })
 	}},
 	{1, nil, func(s *simulation, _ mode, _ *host) { s.store.remove(s.rng.Int64N(1 << s.layout.WorkerBits)) }},
 
@@ -333,10 +354,8 @@ func TestRandomSchedulesRepeatNoID(t *testing.T) {
 	case n > 0:
 	case first > 0:
 		n = 1
-	case raceEnabled || testing.Short():
-		n = 150
 	default:
-		n = 2000
+		n = 150
 	}
 	if first == 0 {
 		first = 1

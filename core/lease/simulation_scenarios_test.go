@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -736,6 +737,37 @@ var scenarios = []scenario{
 			}
 		}
 	}},
+	{name: "50 step back of two hours of the one clock of store and process", world: greedy, play: func(s *simulation) {
+		p := s.begin()
+		step := func(by time.Duration) {
+			s.store.clock.set(by, 0)
+			for _, h := range s.hosts {
+				h.clock.set(by, 0)
+			}
+		}
+		step(-time.Hour + time.Minute)
+		s.keepsWorking(5*s.part(1), p)
+		if st := p.lease.Status(); st.Err != nil || p.lease.Check(context.Background()) != nil {
+			s.fatalf("less than an hour back: %+v, %v; want it well", st, p.lease.Check(context.Background()))
+		}
+		step(-2 * time.Hour)
+		s.run(2 * s.part(1))
+		s.exhausts(p)
+		s.run(2 * s.part(1))
+		s.exhausts(p)
+		if st := p.lease.Status(); !st.Held || !errors.Is(st.Err, ErrAhead) || st.Failures == 0 || !errors.Is(p.lease.Check(context.Background()), ErrAhead) {
+			s.fatalf("two hours back: %+v, %v; want a held lease that tells", st, p.lease.Check(context.Background()))
+		}
+		h := s.addHost()
+		h.clock = p.clock
+		q := h.start() // another number is good, with the time that the clock shows
+		s.working(q, s.part(4))
+		s.keepsWorking(s.part(1), q)
+		step(0)
+		s.run(s.part(2))
+		s.keepsWorking(2*s.part(1), p, q)
+		s.wantLost(p, 0, "")
+	}, also: []string{"core/lease TestStepFarBackOfTheOneClockIsTold"}},
 }
 
 func TestScenarios(t *testing.T) {
@@ -768,8 +800,8 @@ func TestScenarios(t *testing.T) {
 			})
 		})
 	}
-	if len(scenarios) != 49 {
-		t.Errorf("%d scenarios; want 49", len(scenarios))
+	if len(scenarios) != 50 {
+		t.Errorf("%d scenarios; want 50", len(scenarios))
 	}
 }
 

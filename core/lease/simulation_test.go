@@ -56,6 +56,9 @@ type setting struct {
 	only   []int64
 	mutant mutant
 
+	// windows are those of the processes, which draw one each. Nil: all have window.
+	windows []Millis
+
 	// faithful: the store forgets nothing. Each ID is then below the limit that
 	// the store has at that moment.
 	faithful bool
@@ -78,9 +81,17 @@ func (x *setting) space() Space {
 	return Space{Namespace: "simulation", Workers: 1 << x.layout.WorkerBits, Layout: fingerprint(x.layout)}
 }
 
-// claim returns the settings of each protocol.
-func (x *setting) claim() Claim {
-	return Claim{Space: x.space(), Only: x.only, Window: x.window, Skew: x.skew, Guard: x.guard}
+// claim returns the settings of a protocol.
+func (s *simulation) claim() Claim {
+	c := Claim{Space: s.space(), Only: s.only, Window: s.window, Skew: s.skew, Guard: s.guard}
+	if s.windows != nil {
+		c.Window = pick(s, s.windows...)
+	}
+	if s.guard > 0 {
+		c.Guard = pick(s, s.guard, max(s.guard, c.Window/4)) // no less than clocks are apart
+		c.Skew = min(s.skew, c.Guard, c.Window/2-c.Guard-c.Window/16)
+	}
+	return c
 }
 
 // An issue is what is known of an ID.
@@ -157,6 +168,7 @@ const (
 	outages
 	slownesses
 	storeSteps
+	farSteps
 	rollbacks
 	wipes
 	deletions
@@ -171,7 +183,7 @@ const (
 var kindNames = [kinds]string{
 	"IDs", "claims", "takeovers", "re-claims", "renewals", "releases", "losses", "lapses", "exhaustions", "refusals of a rollback policy",
 	"pauses", "suspensions", "crashes", "restarts", "clean closes", "clock steps", "clock slews", "lost requests", "lost replies",
-	"duplicated requests", "zombies", "partitions", "timeouts", "late replies", "outages", "slow stores", "steps of the store's clock", "rollbacks",
+	"duplicated requests", "zombies", "partitions", "timeouts", "late replies", "outages", "slow stores", "steps of the store's clock", "steps far back of all clocks", "rollbacks",
 	"wipes", "deleted rows", "lowered rows", "clones", "IDs of copies", "processes without a free row",
 }
 

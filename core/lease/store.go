@@ -48,7 +48,7 @@ type Store interface {
 	Release(ctx context.Context, r Release) error
 }
 
-// A Store may have further methods. Those of this package have both.
+// A Store may have further methods. Those of this module have all that apply.
 type (
 	// A Lossy store says that it may forget what it has acknowledged, as Redis
 	// does. The loss guard is then on unless it is turned off.
@@ -60,6 +60,13 @@ type (
 	// store's clock: for operators, and for tests. It makes no rows.
 	Lister interface {
 		Rows(ctx context.Context, s Space) (rows []Row, now Millis, err error)
+	}
+
+	// A Fencer ends all leases of a space and raises their limits: see [Fence]. It
+	// makes the rows if there are none. Each row is changed atomically, as by the
+	// other operations; after an error some may have been changed and others not.
+	Fencer interface {
+		Fence(ctx context.Context, f Fencing) error
 	}
 )
 
@@ -83,9 +90,10 @@ type Space struct {
 	Datacenter int64  // 0 or more
 	Workers    int64  // the rows are 0..Workers-1; 1..65536
 
-	// Layout is the fingerprint of the layout: its epoch, unit and widths, in at
-	// most 255 printable characters of ASCII. The store keeps that of the first claim
-	// in the namespace and refuses every other with a *LayoutError.
+	// Layout is what all leases of a namespace must agree on, in at most 255 printable
+	// characters of ASCII: the epoch, unit and widths of the layout, and whether the
+	// loss guard is on. The store keeps that of the first claim in the namespace and
+	// refuses every other with a *LayoutError.
 	Layout string
 }
 
@@ -107,11 +115,21 @@ func (s Space) Check() error {
 		return &ValueError{Name: "Space.Datacenter", Value: strconv.FormatInt(s.Datacenter, 10), Want: "0 or more"}
 	case s.Workers < 1 || s.Workers > maxWorkers:
 		return &ValueError{Name: "Space.Workers", Value: strconv.FormatInt(s.Workers, 10), Want: fmt.Sprintf("1..%d", maxWorkers)}
-	case len(s.Layout) > maxLayout || strings.ContainsFunc(s.Layout, func(r rune) bool { return r < ' ' || r > '~' }):
+	case !printable(s.Layout, maxLayout):
 		return &ValueError{Name: "Space.Layout", Value: cut(s.Layout), Want: fmt.Sprintf("at most %d printable characters of ASCII", maxLayout)}
 	}
 	return nil
 }
+
+// printable reports whether s has at most most characters, all printable ASCII.
+func printable(s string, most int) bool {
+	return len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+const (
+	maxHolder  = 64
+	wantHolder = "at most 64 printable characters of ASCII"
+)
 
 // wantNamespace is what plain asks for.
 const wantNamespace = "1..64 of the characters a-z A-Z 0-9 . _ -"
@@ -137,6 +155,7 @@ type Row struct {
 	Nonce    string // of the last write
 	Until    Millis // reserved_until: no ID of this worker has this time or a later one
 	Renewals int64  // grows with each write, so that a write always changes the row
+	Holder   string // the name of who has it, for people: Claim.Holder
 }
 
 // A Reply is the answer of a store to a claim or a renewal that it has done.
@@ -154,16 +173,24 @@ type Claim struct {
 	Owner string // a fresh token, 32 hexadecimal digits
 	Nonce string // likewise
 
-	Window Millis // how much time to reserve
+	// Holder is a name for people, kept in the row for as long as it is held: at
+	// most 64 printable characters of ASCII.
+	Holder string
+
+	Window Millis // how much time to reserve; with Guard, the same for all leases of a namespace
 	Now    Millis // the clock of the claimant when it asked
 	Skew   Millis // how far the clocks of claimant and store may be apart
 	Guard  Millis // D of the loss guard; 0: off
 }
 
 // Check returns a *ClockSkewError if the store's clock, now, is too far from the
-// claimant's, and a *NoFreeWorkerError if no worker number of the space will do. A
-// store calls it before it writes anything.
+// claimant's, a *NoFreeWorkerError if no worker number of the space will do, and a
+// *ValueError for a Holder that is no name. A store calls it before it writes
+// anything.
 func (c *Claim) Check(now Millis) error {
+	if !printable(c.Holder, maxHolder) {
+		return &ValueError{Name: "Claim.Holder", Value: cut(c.Holder), Want: wantHolder}
+	}
 	inSpace := func(worker int64) bool { return worker >= 0 && worker < c.Space.Workers }
 	if c.Only != nil && !slices.ContainsFunc(c.Only, inSpace) {
 		return c.noFreeWorker(nil, now)
@@ -216,10 +243,16 @@ func (c *Claim) over(row Row, now Millis) bool {
 // Choose returns one of the free rows among rows, at random: in a fixed order,
 // all claimants would meet at the same row. intN returns a random number below n,
 // as [math/rand/v2.IntN]. If none is free Choose returns a *NoFreeWorkerError.
+//
+// If one of rows has the claim's token, the claim was done before and has reached the
+// store again. Choose then returns an error that says so: it must not take a second.
 func (c *Claim) Choose(rows []Row, now Millis, intN func(n int) int) (Row, error) {
 	var chosen Row
 	free := 0
 	for _, row := range c.eligible(rows) {
+		if row.Owner != "" && row.Owner == c.Owner {
+			return Row{}, fmt.Errorf("lease: this claim was done before, of worker %d: claim with a fresh token", row.Worker)
+		}
 		if c.over(row, now) {
 			if free++; intN(free) == 0 {
 				chosen = row
@@ -269,6 +302,7 @@ func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
 		Nonce:    c.Nonce,
 		Until:    max(row.Until, from+c.Window),
 		Renewals: row.Renewals + 1,
+		Holder:   c.Holder,
 	}, true
 }
 
@@ -332,20 +366,30 @@ func (r *Renewal) Apply(row Row, now Millis) (Row, error) {
 
 // limit returns the limit to ask for.
 func (r *Renewal) limit(now Millis) Millis {
+	clock := r.clock(now)
 	if r.Guard > 0 {
-		return min(now, r.Now) + r.Window
+		return clock + r.Window
+	}
+	return min(max(clock, r.Next), clock+maxAhead) + r.Window
+}
+
+// clock returns which of the two clocks counts.
+func (r *Renewal) clock(now Millis) Millis {
+	if r.Guard > 0 {
+		return min(now, r.Now)
 	}
 	if apart := now - r.Now; apart <= r.Skew && apart >= -r.Skew {
 		// Both are good. The later, or else a holder whose clock is ahead by more
 		// than a window would be at its limit always.
-		now = max(now, r.Now)
-	} else if at := r.Until - r.Window; distance(r.Now, at) < distance(now, at) {
-		// One of them has stepped. The row must follow neither a year ahead, from
-		// where nothing takes it back, nor away from the other holders' time; and the
-		// one that is nearer to where the last renewal was is likely to be right.
-		now = r.Now
+		return max(now, r.Now)
 	}
-	return min(max(now, r.Next), now+maxAhead) + r.Window
+	// One of them has stepped. The row must follow neither a year ahead, from where
+	// nothing takes it back, nor away from the other holders' time; and the one that is
+	// nearer to where the last renewal was is likely to be right.
+	if at := r.Until - r.Window; distance(r.Now, at) < distance(now, at) {
+		return r.Now
+	}
+	return now
 }
 
 func distance(a, b Millis) Millis { return max(a-b, b-a) }
@@ -392,4 +436,28 @@ func (r *Release) Apply(row Row) (Row, error) {
 // Lost returns the error of a release that the store has refused.
 func (r *Release) Lost(reason Reason) *LostError {
 	return &LostError{Worker: r.Worker, Epoch: r.Epoch, Reason: reason}
+}
+
+// A Fencing asks to end all leases of a space, and to raise the limits of its rows.
+type Fencing struct {
+	Space Space
+	Nonce string // a fresh token, 32 hexadecimal digits
+	Until Millis
+}
+
+// Apply returns row as it is after the fencing: given back, with a limit of at least
+// Until.
+//
+// The limit alone would not do. After a restore a holder from before may find its
+// token in the row. Its renewal would raise its limit beyond Until, and its next IDs
+// have times before Until, which the writes that were lost may have given to others.
+// The epoch refuses it, and it claims anew.
+func (f *Fencing) Apply(row Row) Row {
+	return Row{
+		Worker:   row.Worker,
+		Epoch:    row.Epoch + 1,
+		Nonce:    f.Nonce,
+		Until:    max(row.Until, f.Until),
+		Renewals: row.Renewals + 1,
+	}
 }

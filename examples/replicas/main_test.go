@@ -94,7 +94,7 @@ func proves(t *testing.T, r ran, db *sql.DB) {
 		wanted = append(wanted,
 			`\d s  STOPPED r3 \(pid \d+, SIGSTOP\)`,
 			`\d s  The time is over. r5, which is new, has asked for just this number\n +and has it`,
-			`\d s  r3 \(pid \d+\) has lost worker number \d+:\n +another lease has claimed its row\n`,
+			`\d s  r3 \(pid \d+\) has lost worker number \d+:\n +another lease has claimed its\s+row.*\n`,
 			`\n  Worker number \d+: r3 had it for times before [\d:.]+ UTC,\n  r5 for times from then on.\n`,
 		)
 	}

@@ -84,10 +84,6 @@ func cutPlace(dsn string) (addr, place string) {
 // Six processes on three rows, in a world where everything fails, repeat no ID; and
 // would without the fence, or, where the store forgets, without the loss guard.
 func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
-	long, short := 10*time.Second, 3*time.Second
-	if testing.Short() {
-		long, short = 2*time.Second, time.Second
-	}
 	var mu sync.Mutex
 	var results []leasechaos.Result
 	run := func(t *testing.T, c leasechaos.Chaos) {
@@ -96,10 +92,6 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
 			all = append(all, leasechaos.Guard, leasechaos.NoGuard)
 		}
 		for _, rules := range all {
-			c.For = short
-			if rules == leasechaos.Fence || rules == leasechaos.Guard {
-				c.For = long
-			}
 			result := c.Run(t, rules)
 			mu.Lock()
 			results = append(results, result)

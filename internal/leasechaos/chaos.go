@@ -28,14 +28,14 @@ type Chaos struct {
 	// Forget makes the store forget all that it has acknowledged in a namespace, at
 	// one moment. Guard and NoGuard need it.
 	Forget func(ctx context.Context, namespace string) error
-
-	// For is how long a run takes at least. It goes on, up to three minutes, until it
-	// has seen enough takeovers, losses and restarts.
-	For time.Duration
 }
 
 // seed is the same in every run of the tests, for a release must not depend on luck.
 var seed = flag.Uint64("leasechaos.seed", 1, "fixes what happens when in a run of leasechaos, though not what comes of it")
+
+// lasts is how long a run takes at least. It goes on, up to three minutes, until it has
+// seen enough takeovers, losses and restarts.
+var lasts = flag.Duration("leasechaos.for", time.Second, "how long each run of leasechaos takes at least")
 
 // A Result is what came of a run.
 type Result struct {

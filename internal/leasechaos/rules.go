@@ -60,8 +60,8 @@ func (r Rules) lossGuard() time.Duration {
 // window returns how much time the leases reserve in truth. The shortest that a
 // lease can be asked for lets few rows expire in the seconds that a test has; a
 // third of it, put into the requests on their way, shows no more to the lease than
-// a store that is slow or whose clock is late. Not with the guard: the lease
-// computes with its window there.
+// a store that is slow or whose clock is late. Not where the store forgets: with the
+// guard the lease computes with its window.
 func (r Rules) window() time.Duration {
 	if r.forgets() {
 		return leaseWindow
@@ -82,7 +82,8 @@ func (r Rules) jump() time.Duration {
 // most of them expire meanwhile.
 func (r Rules) stop() time.Duration { return leaseWindow/2 + 2*r.window() }
 
-// leaseWindow is Config.Window of the leases.
+// leaseWindow is Config.Window of the leases, the shortest that there is. With the loss
+// guard they take it as 10 s.
 const leaseWindow = 3 * time.Second
 
 // There are twice as many processes as rows, so that each row that expires finds

@@ -62,7 +62,7 @@ func (r *run) conduct() {
 		r.slots[i] = r.start()
 	}
 	began := time.Now()
-	forget, look := began.Add(r.rules.window()), began.Add(r.chaos.For)
+	forget, look := began.Add(r.rules.window()), began.Add(*lasts)
 	for !r.t.Failed() {
 		time.Sleep(between(r.random, 20*time.Millisecond, 200*time.Millisecond))
 		now := time.Now()
@@ -70,7 +70,7 @@ func (r *run) conduct() {
 			if r.enough() {
 				break
 			}
-			if now.Sub(began) > longest {
+			if now.Sub(began) > longest+*lasts {
 				r.errorf("not enough has happened in %v for the run to mean anything; see the table", longest)
 				break
 			}

@@ -5,6 +5,7 @@ package filelease
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -224,6 +225,9 @@ func (d *disk) limit() lease.Millis {
 	return r.row.Until
 }
 
+// crashDepth is the length of a history. Each further operation takes ten times as long.
+var crashDepth = flag.Int("crashes.depth", 3, "how many operations a history of crashes has")
+
 // TestNoCrashesAndErrorsLoseWhatWasAcknowledged goes through every history of a
 // few operations, each of which may be done, be killed before any step, or meet an
 // error at either sync, or after it was killed the kernel meets one. After an error
@@ -232,10 +236,6 @@ func (d *disk) limit() lease.Millis {
 // the limit n. What an operation or the end reads is at least the last limit that
 // was acknowledged.
 func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
-	depth := 4 // 5 takes ten times as long, and finds nothing either
-	if testing.Short() || raceEnabled {
-		depth = 3
-	}
 	histories := 0
 	var history []string
 	var grow func(d disk, acknowledged lease.Millis)
@@ -251,7 +251,7 @@ func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 			after.powerFails(f)
 			check(fmt.Sprintf("after a power failure (%d)", f), after.limit(), acknowledged)
 		}
-		if len(history) == depth {
+		if len(history) == *crashDepth {
 			return
 		}
 		n := lease.Millis(len(history) + 1)

@@ -33,7 +33,10 @@ const (
 
 // processSeed fixes when which process is killed and what each does, though not what
 // comes of it.
-var processSeed = flag.Uint64("processes.seed", 1, "the seed of the choices of the test that kills processes")
+var (
+	processSeed  = flag.Uint64("processes.seed", 1, "the seed of the choices of the test that kills processes")
+	processKills = flag.Int("processes.kills", 15, "how many processes that test kills, and how many leases it wants")
+)
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
@@ -228,10 +231,6 @@ func readSpans(t *testing.T, dir string) map[string]*span {
 func TestProcessesThatAreKilledNeverShareATime(t *testing.T) {
 	dir := t.TempDir()
 	const processes = 5
-	wantKills, wantLeases := 60, 60
-	if testing.Short() {
-		wantKills, wantLeases = 15, 15
-	}
 	t.Logf("-processes.seed=%d", *processSeed)
 	random := rand.New(rand.NewPCG(*processSeed, 0))
 	var running []*exec.Cmd
@@ -242,9 +241,9 @@ func TestProcessesThatAreKilledNeverShareATime(t *testing.T) {
 	}()
 	// Until enough has happened, however long a machine takes to start a process.
 	kills := 0
-	for giveUp := time.Now().Add(3 * time.Minute); kills < wantKills || len(readSpans(t, dir)) < wantLeases; {
+	for giveUp := time.Now().Add(3 * time.Minute); kills < *processKills || len(readSpans(t, dir)) < *processKills; {
 		if time.Now().After(giveUp) {
-			t.Fatalf("3 minutes with %d kills and %d leases; want %d and %d", kills, len(readSpans(t, dir)), wantKills, wantLeases)
+			t.Fatalf("3 minutes with %d kills and %d leases; want %d and %d", kills, len(readSpans(t, dir)), *processKills, *processKills)
 		}
 		for len(running) < processes {
 			cmd, _ := start(t, "work", dir, random.Uint64())

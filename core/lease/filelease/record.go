@@ -20,6 +20,7 @@ const (
 
 	maxToken     = 63 // bytes of an owner or a nonce
 	maxNamespace = 64
+	maxHolder    = 64
 )
 
 // The layout of a record; numbers are little-endian, and what is not used is 0.
@@ -37,6 +38,7 @@ const (
 	atOwner      = 80  // a length and maxToken bytes
 	atNonce      = 144 // likewise
 	atNamespace  = 208 // a length and maxNamespace bytes
+	atHolder     = 280 // a length and maxHolder bytes
 	atCRC        = recordSize - 8
 
 	magic   = "snowslot"
@@ -93,6 +95,7 @@ func (r *record) encode() ([]byte, error) {
 		{atOwner, maxToken, "owner", r.row.Owner},
 		{atNonce, maxToken, "nonce", r.row.Nonce},
 		{atNamespace, maxNamespace, "namespace", r.namespace},
+		{atHolder, maxHolder, "holder", r.row.Holder},
 	} {
 		if len(s.v) > s.limit {
 			return nil, fmt.Errorf("filelease: %s has %d bytes: want at most %d", s.name, len(s.v), s.limit)
@@ -125,6 +128,7 @@ func decode(b []byte) (record, bool) {
 			Nonce:    text(atNonce, maxToken),
 			Until:    lease.Millis(number(atUntil)),
 			Renewals: number(atRenewals),
+			Holder:   text(atHolder, maxHolder),
 		},
 	}
 	// Checksum, magic, version, flags, lengths and padding are right if this gives

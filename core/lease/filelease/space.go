@@ -138,7 +138,7 @@ func (s *Store) space(sp lease.Space) (*space, error) {
 	m, err := readMeta(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName)
+		return nil, lease.Permanent(fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName))
 	case err != nil:
 		return nil, err
 	case m.Namespace != sp.Namespace || m.Datacenter != sp.Datacenter:
@@ -157,7 +157,7 @@ func readMeta(dir string) (meta, error) {
 	}
 	var version struct{ Schema int }
 	if err := json.Unmarshal(b, &version); err == nil && version.Schema != schema {
-		return meta{}, fmt.Errorf("filelease: %s has schema version %d: want %d", path, version.Schema, schema)
+		return meta{}, lease.Permanent(fmt.Errorf("filelease: %s has schema version %d: want %d", path, version.Schema, schema))
 	}
 	var m meta
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -246,8 +246,10 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 	return &space{dir: dir, meta: m}, nil
 }
 
-// afterLoss returns a limit that is later than any that may have been forgotten:
-// see [Store.Claim] for the conditions.
+// afterLoss returns a limit that is later than any that may have been forgotten.
+// Without the guard that is so on the conditions of [Store.Claim]. With it no limit is
+// more than a window beyond the clocks, which are no further apart than the guard; a
+// row that was given back may have a later one, of which no ID was made.
 func (s *Store) afterLoss(c lease.Claim) lease.Millis {
 	return s.clock() + c.Window + max(c.Skew, c.Guard)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
@@ -100,6 +101,7 @@ type Store struct {
 var (
 	_ lease.Store  = (*Store)(nil)
 	_ lease.Lister = (*Store)(nil)
+	_ lease.Fencer = (*Store)(nil)
 )
 
 // New opens the store in the directory dir. The directory must be there: New does
@@ -198,7 +200,7 @@ func (s *Store) begin(ctx context.Context, sp lease.Space) error {
 	s.mu.Unlock()
 	switch {
 	case closed:
-		return ErrClosed
+		return lease.Permanent(ErrClosed)
 	case left >= maxLeft:
 		return fmt.Errorf("filelease: no answer from the file system to %d operations before this one, which is not tried", left)
 	}
@@ -290,7 +292,8 @@ func (s *Store) claim(ctx context.Context, c lease.Claim, now lease.Millis) (lea
 	return lease.Reply{}, err
 }
 
-// candidates returns the worker numbers that will do for c, in random order.
+// candidates returns the worker numbers that will do for c, in an order that is random
+// but the same for each claim with this token: one that comes twice meets its own row.
 func candidates(c lease.Claim) []int64 {
 	var all []int64
 	if c.Only == nil {
@@ -304,7 +307,10 @@ func candidates(c lease.Claim) []int64 {
 			}
 		}
 	}
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(c.Owner)) // it never fails
+	random := rand.New(rand.NewPCG(sum.Sum64(), 0))
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 
@@ -356,6 +362,10 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Rep
 	}
 	next, ok := cl.Apply(row, now)
 	if !ok {
+		if last.row.Owner == cl.Owner { // this claim was done before
+			_, err := cl.Choose([]lease.Row{last.row}, now, rand.IntN)
+			return lease.Reply{}, err
+		}
 		cl.rows = append(cl.rows, last.row)
 		return lease.Reply{}, errTaken
 	}
@@ -443,6 +453,56 @@ func (s *Store) release(ctx context.Context, r lease.Release) error {
 	}
 	defer s.letGo(sl.path, r.Owner) // even if the write fails
 	return sl.write(ctx, last, row, false)
+}
+
+// Fence implements [lease.Fencer]. It makes the slot files of rows that were never
+// claimed. A slot file that has gone missing is left out: its row begins later in any
+// case, see [Store.Claim]. One that is damaged or poisoned is an error, after the
+// others have been fenced.
+func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+	if err := s.begin(ctx, f.Space); err != nil {
+		return err
+	}
+	_, err := within(ctx, s, func() (struct{}, error) { return struct{}{}, s.fence(ctx, f) }, nil)
+	return err
+}
+
+func (s *Store) fence(ctx context.Context, f lease.Fencing) error {
+	sp, err := s.spaceOf(ctx, lease.Claim{Space: f.Space})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for worker := range sp.meta.Workers {
+		err := s.fenceSlot(ctx, sp, worker, f)
+		if err != nil && !errors.Is(err, ErrMissing) {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f lease.Fencing) error {
+	sl, last, err := s.lockAndRead(ctx, sp, worker)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.makeSlot(ctx, lease.Claim{Space: f.Space}, sp, worker, true); err != nil {
+			return err
+		}
+		sl, last, err = s.lockAndRead(ctx, sp, worker)
+	}
+	if err != nil {
+		return err
+	}
+	defer sl.close()
+	if last.sequence == 0 {
+		if err := s.settle(sl); err != nil {
+			return err
+		}
+	}
+	return sl.write(ctx, last, f.Apply(last.row), false)
 }
 
 // row locks and reads one row, for an operation that begins with that.

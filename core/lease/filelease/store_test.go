@@ -675,7 +675,7 @@ func TestCloseEndsTheStore(t *testing.T) {
 	_, renewErr := s.Renew(t.Context(), renewalOf(c, reply))
 	_, _, rowsErr := s.Rows(t.Context(), c.Space)
 	for _, err := range []error{claimErr, renewErr, s.Release(t.Context(), releaseOf(c, reply)), rowsErr} {
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, ErrClosed) || !errors.Is(err, lease.ErrPermanent) {
 			t.Errorf("operation after Close = error %v; want %v", err, ErrClosed)
 		}
 	}

@@ -112,7 +112,7 @@ func claimTakesOverAnExpiredRow(s *suite) {
 	if err != nil {
 		s.Fatalf("Claim of a row whose limit has passed = error %v; want the row", err)
 	}
-	want := lease.Row{Worker: 0, Epoch: l.epoch + 1, Owner: c.Owner, Nonce: c.Nonce, Until: r.Now + c.Window, Renewals: 2}
+	want := lease.Row{Worker: 0, Epoch: l.epoch + 1, Owner: c.Owner, Nonce: c.Nonce, Until: r.Now + c.Window, Renewals: 2, Holder: c.Holder}
 	if r.Row != want || r.Before != l.until {
 		s.Errorf("Claim(%+v) = %+v; want %+v, Before %d", c, r, want, l.until)
 	}

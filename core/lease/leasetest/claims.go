@@ -21,6 +21,7 @@ var claims = []struct {
 	{"ClaimTakesOnlyWhatItMay", claimTakesOnlyWhatItMay},
 	{"ClaimTakesOverAnExpiredRow", claimTakesOverAnExpiredRow},
 	{"GuardDelaysTakeover", guardDelaysTakeover},
+	{"HoldersAreListed", holdersAreListed},
 	{"ClaimIsRefusedWhenClocksAreApart", claimIsRefusedWhenClocksAreApart},
 	{"NoFreeWorkerErrorNamesTheEarliest", noFreeWorkerErrorNamesTheEarliest},
 	{"NoFreeWorkerErrorNamesRowsFarAhead", noFreeWorkerErrorNamesRowsFarAhead},
@@ -36,7 +37,14 @@ var claims = []struct {
 	{"ReleaseFreesTheRowAtOnce", releaseFreesTheRowAtOnce},
 	{"ReleaseByAnotherIsRefused", releaseByAnotherIsRefused},
 	{"StaleHolderHasNoEffect", staleHolderHasNoEffect},
+	{"ClaimDeliveredTwiceHoldsOneRow", claimDeliveredTwiceHoldsOneRow},
 	{"RequestDeliveredTwiceIsDoneOnce", requestDeliveredTwiceIsDoneOnce},
+
+	// fence.go
+	{"FenceRaisesEveryRow", fenceRaisesEveryRow},
+	{"FenceEndsLeases", fenceEndsLeases},
+	{"FenceMakesTheRows", fenceMakesTheRows},
+	{"FenceIsRefused", fenceIsRefused},
 
 	// model.go
 	{"RandomOperationsDoWhatThePureFunctionsSay", randomOperations},

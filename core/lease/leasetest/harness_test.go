@@ -138,6 +138,13 @@ func (h handle) Release(ctx context.Context, r lease.Release) error {
 	return h.w.mem.Load().Release(ctx, r)
 }
 
+func (h handle) Fence(ctx context.Context, f lease.Fencing) error {
+	if err := h.w.pass(ctx); err != nil {
+		return err
+	}
+	return h.w.mem.Load().Fence(ctx, f)
+}
+
 func (h handle) Rows(ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
 	if err := h.w.pass(ctx); err != nil {
 		return nil, 0, err

@@ -55,6 +55,7 @@ func keyOf(s lease.Space) spaceKey { return spaceKey{s.Namespace, s.Datacenter} 
 var (
 	_ lease.Store  = (*Memory)(nil)
 	_ lease.Lister = (*Memory)(nil)
+	_ lease.Fencer = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store with the clock now; nil is [time.Now]. Calls
@@ -76,8 +77,8 @@ func (m *Memory) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) 
 	if err := c.Check(now); err != nil {
 		return lease.Reply{}, err
 	}
-	if stored, ok := m.data.layouts[c.Space.Namespace]; ok && stored != c.Space.Layout {
-		return lease.Reply{}, &lease.LayoutError{Namespace: c.Space.Namespace, Stored: stored, Own: c.Space.Layout}
+	if err := m.checkLayout(c.Space); err != nil {
+		return lease.Reply{}, err
 	}
 	m.create(c.Space)
 
@@ -141,6 +142,27 @@ func (m *Memory) Release(ctx context.Context, r lease.Release) error {
 	return nil
 }
 
+// Fence implements [lease.Fencer].
+func (m *Memory) Fence(ctx context.Context, f lease.Fencing) error {
+	if err := f.Space.Check(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("leasetest: fence: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if err := m.checkLayout(f.Space); err != nil {
+		return err
+	}
+	m.create(f.Space)
+	for _, row := range m.sorted(f.Space) {
+		m.put(f.Space, f.Apply(row))
+	}
+	return nil
+}
+
 // Rows implements [lease.Lister]. A space in which nobody has claimed has none.
 func (m *Memory) Rows(ctx context.Context, s lease.Space) (rows []lease.Row, now lease.Millis, err error) {
 	if err := s.Check(); err != nil {
@@ -192,6 +214,13 @@ func (m *Memory) clock() lease.Millis {
 		return lease.MillisOf(time.Now())
 	}
 	return lease.MillisOf(m.now())
+}
+
+func (m *Memory) checkLayout(s lease.Space) error {
+	if stored, ok := m.data.layouts[s.Namespace]; ok && stored != s.Layout {
+		return &lease.LayoutError{Namespace: s.Namespace, Stored: stored, Own: s.Layout}
+	}
+	return nil
 }
 
 // create makes the rows of a space once: a space whose rows are all gone is still

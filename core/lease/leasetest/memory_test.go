@@ -161,7 +161,7 @@ func ExampleMemory() {
 	fmt.Println(reply.Row.Worker, reply.Row.Epoch, reply.Row.Until.Time().Format(time.TimeOnly), err)
 
 	now = now.Add(4 * time.Second)
-	claim.Now = lease.MillisOf(now)
+	claim.Owner, claim.Now = "1a", lease.MillisOf(now)
 	_, err = store.Claim(context.Background(), claim)
 	fmt.Println(err)
 	// Output:

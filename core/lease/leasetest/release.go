@@ -29,7 +29,7 @@ func releaseFreesTheRowAtOnce(s *suite) {
 		}
 		after := lease.Row{
 			Worker: l.worker, Epoch: l.epoch + 2, Owner: c.Owner, Nonce: c.Nonce,
-			Until: max(end, reply.Now) + c.Window, Renewals: want.Renewals + 1,
+			Until: max(end, reply.Now) + c.Window, Renewals: want.Renewals + 1, Holder: c.Holder,
 		}
 		if reply.Row != after || reply.Before != end {
 			s.Errorf("Claim(%+v) of %+v = %+v; want %+v, Before %d", c, want, reply, after, end)
@@ -125,6 +125,35 @@ func staleHolderHasNoEffect(s *suite) {
 		if err := s.b.release(next.giveBack(next.from)); err != nil {
 			s.Fatalf("Release by the new holder = error %v; want it released", err)
 		}
+	}
+}
+
+// claimDeliveredTwiceHoldsOneRow: a second row would be nobody's for a window, in which
+// its number is missing to others; and an answer that is about that row would be taken
+// for the first. Nor may the answer say that the claim was not done.
+func claimDeliveredTwiceHoldsOneRow(s *suite) {
+	for range 6 {
+		c := s.newClaim()
+		first, err := s.a.claim(c)
+		if err != nil {
+			s.Fatalf("Claim(%+v) = error %v; want a row", c, err)
+		}
+		again := func(when string) {
+			s.Helper()
+			check := s.unchanged(s.space)
+			second, err := s.b.claim(c)
+			switch {
+			case err == nil && (second.Row != first.Row || c.From(second) < c.From(first)):
+				s.Errorf("Claim delivered twice%s = %+v, then %+v; want the same row, and no earlier beginning", when, first, second)
+			case err != nil && definite(err):
+				s.Errorf("Claim delivered twice%s = %+v, then error %v; want none of those that say that it was not done", when, first, err)
+			}
+			check("a claim that was delivered twice" + when)
+		}
+		again("")
+		l := won(c, first)
+		first.Row = s.a.keep(l, s.renewal(l)).Row
+		again(", the second time after a renewal")
 	}
 }
 

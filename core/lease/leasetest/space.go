@@ -28,7 +28,7 @@ func firstClaimMakesTheRows(s *suite) {
 			s.Errorf("Rows after the first claim: row %d = %+v; want %+v", i, row, want)
 		}
 	}
-	if want := (lease.Row{Worker: r.Row.Worker, Epoch: 1, Owner: c.Owner, Nonce: c.Nonce, Until: r.Now + c.Window, Renewals: 1}); r.Row != want {
+	if want := (lease.Row{Worker: r.Row.Worker, Epoch: 1, Owner: c.Owner, Nonce: c.Nonce, Until: r.Now + c.Window, Renewals: 1, Holder: c.Holder}); r.Row != want {
 		s.Errorf("Claim(%+v).Row = %+v; want %+v", c, r.Row, want)
 	}
 	if r.Before != 0 {

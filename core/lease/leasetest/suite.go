@@ -15,11 +15,11 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-const (
-	// patience is how long one operation may take. None should come near to it,
-	// but a hundred at once on a slow disk take their time.
-	patience = 30 * time.Second
+// patience is how long one operation may take. None should come near to it, but a
+// hundred at once on a slow disk take their time. Tests of this package change it.
+var patience = 30 * time.Second
 
+const (
 	minute = lease.Millis(60_000)
 	hour   = 60 * minute
 
@@ -197,6 +197,7 @@ func (s *suite) newClaim() lease.Claim {
 		Space:  s.space,
 		Owner:  token(),
 		Nonce:  token(),
+		Holder: "host-7",
 		Window: minute,
 		Now:    s.now(),
 		Skew:   minute,

@@ -2,8 +2,8 @@
  * A store that loses acknowledged writes, and the loss guard.
  *
  * Once, at any moment, the store goes back to any state that it had before. Clocks
- * differ by at most GUARD; a reading may even be lower than the one before. With
- * the guard no timestamp is issued twice.
+ * differ by at most GUARD; a reading may even be lower than the one before. With the
+ * guard no timestamp is issued twice.
  *
  * Not every timestamp is recorded, as in fence.pml, but the first only: if any can
  * be issued twice, then it can be the first, since the clocks may skip all others.
@@ -13,7 +13,10 @@
 #define PROCESSES 2
 #endif
 #ifndef WINDOW
-#define WINDOW 4
+#define WINDOW 4	/* a constant, but for OWN_WINDOW */
+#endif
+#ifndef SHORT
+#define SHORT WINDOW	/* with OWN_WINDOW, that of the others than process 0 */
 #endif
 #ifndef GUARD
 #define GUARD 1
@@ -32,7 +35,11 @@
 #ifdef GUARD_SHORT_BY_ONE
 #define START (WINDOW + GUARD - 1)
 #else
+#ifdef OWN_WINDOW
+#define START (q.window + GUARD)
+#else
 #define START (WINDOW + GUARD)
+#endif
 #endif
 
 mtype = { Claim, Renew, Release };
@@ -48,7 +55,8 @@ typedef Request {
 	byte epoch;
 	byte owner;
 	byte until;	/* the confirmed limit of a renewal; the end of a release */
-	byte now	/* the clock of the sender */
+	byte now;	/* the clock of the sender */
+	byte window
 };
 
 typedef Process {
@@ -101,7 +109,7 @@ inline send(p, what, aLimit) {
 #ifdef LATE
 	if
 	:: late.kind = last[p].kind; late.epoch = last[p].epoch; late.owner = last[p].owner;
-	   late.until = last[p].until; late.now = last[p].now
+	   late.until = last[p].until; late.now = last[p].now; late.window = last[p].window
 	:: true
 	fi;
 #endif
@@ -109,6 +117,7 @@ inline send(p, what, aLimit) {
 	last[p].until = aLimit;
 	select(now : 0 .. GUARD);
 	last[p].now = (what == Release -> 0 : time + now);
+	last[p].window = (p == 0 -> WINDOW : SHORT);
 	now = 0
 }
 
@@ -151,7 +160,7 @@ inline serve(q, reply) {
 		x = MAX(store.until, x);
 		store.epoch++;
 		store.owner = q.owner;
-		now = MIN(now, q.now) + WINDOW;
+		now = MIN(now, q.now) + q.window;
 		store.until = MAX(store.until, now);
 		if
 		:: reply && P.waits && P.epoch == 0 ->
@@ -161,7 +170,7 @@ inline serve(q, reply) {
 		:: true
 		fi
 	:: q.kind == Renew && OWNS(q) && !LAPSED(q) ->
-		now = MIN(now, q.now) + WINDOW;
+		now = MIN(now, q.now) + q.window;
 		x = MAX(store.until, q.until);
 		store.until = MAX(x, now);
 		if

@@ -86,3 +86,13 @@ func checkRelease(r *lease.Release) error {
 	return checkNumbers("Release",
 		named[int64]{"Worker", r.Worker}, named[int64]{"Epoch", r.Epoch}, named[int64]{"End", int64(r.End)})
 }
+
+func checkFencing(f *lease.Fencing) error {
+	if err := f.Space.Check(); err != nil {
+		return err
+	}
+	if err := checkTokens("Fencing", named[string]{"Nonce", f.Nonce}); err != nil {
+		return err
+	}
+	return checkNumbers("Fencing", named[int64]{"Until", int64(f.Until)})
+}

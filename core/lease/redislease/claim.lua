@@ -3,9 +3,10 @@ local window, asked, skew, guard = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumbe
 local maxAhead = tonumber(ARGV[10])
 local waited = tonumber(ARGV[11]) -- how long before this was sent the claimant read its clock
 local random = tonumber(ARGV[12])
-local probes = tonumber(ARGV[13]) -- so many random workers follow
-local all = ARGV[14 + probes] == 'all' -- otherwise the workers that will do follow
-local only = 14 + probes
+local name = ARGV[13] -- of the holder, for people
+local probes = tonumber(ARGV[14]) -- so many random workers follow
+local all = ARGV[15 + probes] == 'all' -- otherwise the workers that will do follow
+local only = 15 + probes
 
 local stored = redis.call('HGET', settings, 'layout')
 if stored and stored ~= layout then return {'layout', stored} end
@@ -19,24 +20,8 @@ if policy ~= '' and policy ~= 'noeviction' and not string.match(policy, '^volati
   return {'evicts', policy}
 end
 
--- The settings remember that the rows were made. Rows without the memory, the memory
--- without any rows, or without the layout, are the rest of something else.
-local made = 'rows:' .. datacenter
-if not stored and redis.call('EXISTS', settings) == 1 then return {'foreign', settings} end
-if redis.call('HEXISTS', settings, made) == 0 then
-  if redis.call('EXISTS', rows) == 1 then return {'foreign', rows} end
-  for first = 0, workers - 1, 1000 do
-    local fields = {}
-    for worker = first, math.min(first + 1000, workers) - 1 do
-      fields[#fields + 1] = worker
-      fields[#fields + 1] = '0,,,0,0,0'
-    end
-    redis.call('HSET', rows, unpack(fields))
-  end
-  redis.call('HSET', settings, 'layout', layout, made, workers)
-elseif redis.call('EXISTS', rows) == 0 then
-  return {'foreign', settings}
-end
+local wrong = make(layout, workers, datacenter)
+if wrong then return wrong end
 
 local function isFree(holder, limit)
   if holder ~= '' then return limit + guard <= now end
@@ -61,7 +46,9 @@ local function look(list)
       if not limit then return {'damaged', worker, text} end
       if holder == owner then
         local row = parse(text)
-        if row and row.nonce == nonce then return {'done', worker, text, now, policy} end
+        if not row then return {'damaged', worker, text} end
+        if row.nonce == nonce then return {'done', worker, text, now, policy} end
+        return {'renewed', worker} -- whose holder has the first reply
       end
       if isFree(holder, limit) then free[#free + 1] = {worker, text} end
       total = total + 1
@@ -84,6 +71,7 @@ local function take(worker, text)
     limit = math.max(row.limit, from + window),
     renewals = row.renewals + 1,
     before = row.limit,
+    holder = name,
   })
   if reply[1] == 'done' then reply[5] = policy end
   return reply
@@ -93,7 +81,7 @@ end
 -- random among the free ones as one chosen after looking at all.
 if probes > 0 then
   local list = {}
-  for i = 14, 13 + probes do list[#list + 1] = ARGV[i] end
+  for i = 15, 14 + probes do list[#list + 1] = ARGV[i] end
   local reply = look(list)
   if reply then return reply end
   if #free > 0 then return take(unpack(free[1])) end

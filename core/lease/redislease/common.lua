@@ -1,7 +1,7 @@
 -- The beginning of every script. KEYS[1] has the settings of the namespace,
 -- KEYS[2] the rows of the space, one field per worker:
 --
---     epoch,owner,nonce,until,renewals,before
+--     epoch,owner,nonce,until,renewals,before,holder
 --
 -- "before" is the limit as the last write found it. With it a script that finds
 -- its own write done can answer a second time as it did the first.
@@ -19,11 +19,11 @@ end
 -- parse returns the row that a text says, or nil. The keyword "until" is taken:
 -- the limit it is.
 local function parse(text)
-  local epoch, owner, nonce, limit, renewals, before =
-    string.match(text, '^(%d+),([^,]*),([^,]*),(%-?%d+),(%d+),(%-?%d+)$')
+  local epoch, owner, nonce, limit, renewals, before, holder =
+    string.match(text, '^(%d+),([^,]*),([^,]*),(%-?%d+),(%d+),(%-?%d+),([ -~]*)$')
   epoch, limit, renewals, before = number(epoch), number(limit), number(renewals), number(before)
   if epoch and limit and renewals and before then
-    return {epoch = epoch, owner = owner, nonce = nonce, limit = limit, renewals = renewals, before = before}
+    return {epoch = epoch, owner = owner, nonce = nonce, limit = limit, renewals = renewals, before = before, holder = holder}
   end
 end
 
@@ -42,12 +42,36 @@ redis.call('HDEL', settings, '')
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+-- make makes the rows of the space, unless they were made, and returns a reply if it
+-- must not. The settings remember that the rows were made. Rows without the memory,
+-- the memory without any rows, or without the layout, are the rest of something else.
+local function make(layout, workers, datacenter)
+  local stored = redis.call('HGET', settings, 'layout')
+  if stored and stored ~= layout then return {'layout', stored} end
+  local made = 'rows:' .. datacenter
+  if not stored and redis.call('EXISTS', settings) == 1 then return {'foreign', settings} end
+  if redis.call('HEXISTS', settings, made) == 0 then
+    if redis.call('EXISTS', rows) == 1 then return {'foreign', rows} end
+    for first = 0, workers - 1, 1000 do
+      local fields = {}
+      for worker = first, math.min(first + 1000, workers) - 1 do
+        fields[#fields + 1] = worker
+        fields[#fields + 1] = '0,,,0,0,0,'
+      end
+      redis.call('HSET', rows, unpack(fields))
+    end
+    redis.call('HSET', settings, 'layout', layout, made, workers)
+  elseif redis.call('EXISTS', rows) == 0 then
+    return {'foreign', settings}
+  end
+end
+
 -- write stores a row and returns the reply that says so. It stores nothing that
 -- could not be read again. %d would pass through a C long, of 32 bits on some
 -- servers, and tostring would round to 14 digits.
 local function write(worker, row)
-  local text = string.format('%.0f,%s,%s,%.0f,%.0f,%.0f',
-    row.epoch, row.owner, row.nonce, row.limit, row.renewals, row.before)
+  local text = string.format('%.0f,%s,%s,%.0f,%.0f,%.0f,%s',
+    row.epoch, row.owner, row.nonce, row.limit, row.renewals, row.before, row.holder)
   if not parse(text) then return {'damaged', worker, text} end
   redis.call('HSET', rows, worker, text)
   return {'done', worker, text, now}

@@ -38,10 +38,9 @@
 // loss guard of package lease is made for that. No two IDs are equal as long as
 //
 //   - the clocks of all processes and servers agree within D, which is
-//     lease.Config's LossGuard,
+//     lease.Config's LossGuard, and
 //   - no more than one server at a time accepts writes for a namespace, or two do
-//     for no longer than what the clocks leave of D, and
-//   - every process of the namespace has the same window and the same D.
+//     for no longer than what the clocks leave of D.
 //
 // The second needs attention. After a failover an old primary that is cut off from
 // its replicas, but not from some of its clients, renews their leases for as long as
@@ -57,8 +56,6 @@
 //
 // # Recommended settings
 //
-//   - A window of 3 to 5 s. Under the guard IDs run a window ahead of the clock, so
-//     the minute that is right for a database is not right here.
 //   - maxmemory-policy noeviction, or volatile-…, which spares keys without a time to
 //     live. Each claim reads it by INFO, and under any other fails with
 //     [ErrEvicts]. Where INFO is forbidden the Store logs a warning once.
@@ -84,7 +81,7 @@
 // With the default prefix, snowkey:{shop} is a hash with the layout and, for each
 // datacenter, the number of rows that were made; snowkey:{shop}:3 is a hash with the
 // rows of datacenter 3, one field per worker. The braces keep a namespace on one
-// server of a cluster. A row is epoch,owner,nonce,until,renewals,before: see
+// server of a cluster. A row is epoch,owner,nonce,until,renewals,before,holder: see
 // [lease.Row], and before is until as the last write found it. All numbers are
 // below 2^51 in size, so that Lua, which counts in doubles, keeps them exact; others
 // are refused. No ID is ever computed there. Whatever does not fit together is

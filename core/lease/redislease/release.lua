@@ -20,4 +20,5 @@ return write(worker, {
   limit = last,
   renewals = row.renewals + 1,
   before = row.limit,
+  holder = '',
 })

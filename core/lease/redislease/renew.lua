@@ -36,4 +36,5 @@ return write(worker, {
   limit = math.max(row.limit, confirmed, limit),
   renewals = row.renewals + 1,
   before = row.limit,
+  holder = row.holder,
 })

@@ -92,7 +92,7 @@ func (r *reader) other(verdict string) {
 	case "foreign":
 		key := r.text()
 		if r.err == nil {
-			r.err = fmt.Errorf("%w: key %q exists without the others of its namespace", ErrDamaged, key)
+			r.err = lease.Permanent(fmt.Errorf("%w: key %q exists without the others of its namespace", ErrDamaged, key))
 		}
 	default:
 		r.fail()

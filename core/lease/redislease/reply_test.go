@@ -56,8 +56,8 @@ func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 		call  func(*redislease.Store) error
 		reply []any
 	}{
-		{claim, done(3, "1,"+c.Owner+","+c.Nonce+",5,1,0")},
-		{renew, done(3, "7,o,fresh,5,1,0")},
+		{claim, done(3, "1,"+c.Owner+","+c.Nonce+",5,1,0,")},
+		{renew, done(3, "7,o,fresh,5,1,0,")},
 	} {
 		if err := own.call(storeOf(t, answering{reply: own.reply, sent: 1})); err != nil {
 			t.Errorf("a call that was answered %q = %v; want it done: the others differ from this in one field", own.reply, err)
@@ -67,13 +67,13 @@ func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 		call  func(*redislease.Store) error
 		reply []any
 	}{
-		"claim of another owner":     {claim, done(3, "1,"+token()+","+c.Nonce+",5,1,0")},
-		"another claim":              {claim, done(3, "1,"+c.Owner+","+token()+",5,1,0")},
+		"claim of another owner":     {claim, done(3, "1,"+token()+","+c.Nonce+",5,1,0,")},
+		"another claim":              {claim, done(3, "1,"+c.Owner+","+token()+",5,1,0,")},
 		"skew of clocks that agree":  {claim, []any{"skew", now, int64(0)}},
-		"renewal of another worker":  {renew, done(4, "7,o,fresh,5,1,0")},
-		"renewal of another epoch":   {renew, done(3, "8,o,fresh,5,1,0")},
-		"renewal by another":         {renew, done(3, "7,p,fresh,5,1,0")},
-		"another renewal":            {renew, done(3, "7,o,known,5,1,0")},
+		"renewal of another worker":  {renew, done(4, "7,o,fresh,5,1,0,")},
+		"renewal of another epoch":   {renew, done(3, "8,o,fresh,5,1,0,")},
+		"renewal by another":         {renew, done(3, "7,p,fresh,5,1,0,")},
+		"another renewal":            {renew, done(3, "7,o,known,5,1,0,")},
 		"no array of a script":       {claim, []any{int64(1)}},
 		"ahead, but not numbers":     {claim, []any{"none", int64(1), now, now, []any{"3"}}},
 		"a claim's verdict, renewed": {renew, []any{"none", int64(1), now, now, []any{}}},

@@ -14,7 +14,7 @@ import (
 const most = 1 << 51
 
 // rowText is the pattern of common.lua: both must call the same rows damaged.
-var rowText = regexp.MustCompile(`^(\d+),([^,]*),([^,]*),(-?\d+),(\d+),(-?\d+)$`)
+var rowText = regexp.MustCompile(`^(\d+),([^,]*),([^,]*),(-?\d+),(\d+),(-?\d+),([ -~]*)$`)
 
 // parseRow reads what common.lua writes: the row, and its limit as the last write
 // found it.
@@ -36,6 +36,7 @@ func parseRow(worker int64, text string) (row lease.Row, before lease.Millis, er
 		Nonce:    fields[3],
 		Until:    lease.Millis(n[1]),
 		Renewals: n[2],
+		Holder:   fields[7],
 	}, lease.Millis(n[3]), nil
 }
 
@@ -44,6 +45,6 @@ func damagedRow(worker int64, text string) error {
 	if len(text) > enough {
 		text = text[:enough] + "…"
 	}
-	return fmt.Errorf("%w: the row of worker %d is %q: want epoch,owner,nonce,until,renewals,before with numbers up to %d",
-		ErrDamaged, worker, text, int64(most))
+	return lease.Permanent(fmt.Errorf("%w: the row of worker %d is %q: want epoch,owner,nonce,until,renewals,before,holder with numbers up to %d",
+		ErrDamaged, worker, text, int64(most)))
 }

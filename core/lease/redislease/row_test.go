@@ -14,9 +14,9 @@ func TestRowIsReadAsWritten(t *testing.T) {
 		row    lease.Row
 		before lease.Millis
 	}{
-		{"0,,,0,0,0", lease.Row{Worker: 7}, 0},
-		{"3,ab,cd,1732182000000,9,-5", lease.Row{Worker: 7, Epoch: 3, Owner: "ab", Nonce: "cd", Until: 1732182000000, Renewals: 9}, -5},
-		{"2251799813685248,,,-2251799813685248,0,2251799813685248", lease.Row{Worker: 7, Epoch: most, Until: -most}, most},
+		{"0,,,0,0,0,", lease.Row{Worker: 7}, 0},
+		{"3,ab,cd,1732182000000,9,-5,web, 1", lease.Row{Worker: 7, Epoch: 3, Owner: "ab", Nonce: "cd", Until: 1732182000000, Renewals: 9, Holder: "web, 1"}, -5},
+		{"2251799813685248,,,-2251799813685248,0,2251799813685248,", lease.Row{Worker: 7, Epoch: most, Until: -most}, most},
 	} {
 		row, before, err := parseRow(7, test.text)
 		if row != test.row || before != test.before || err != nil {
@@ -28,8 +28,8 @@ func TestRowIsReadAsWritten(t *testing.T) {
 // FuzzParseRow states the law of rows: what is read can be told from what it says.
 func FuzzParseRow(f *testing.F) {
 	for _, text := range []string{
-		"0,,,0,0,0", "3,ab,cd,1732182000000,9,-5", "", ",,,,,", "1,2,3,4,5", "1,2,3,4,5,6,7", "-1,,,0,0,0", "0,,,0,-1,0",
-		"+1,,,0,0,0", "1e3,,,0,0,0", "2251799813685249,,,0,0,0", "99999999999999999999,,,0,0,0", "1,\xff\n,é,0,0,0",
+		"0,,,0,0,0,", "3,ab,cd,1732182000000,9,-5,web", "", ",,,,,,", "1,2,3,4,5,6", "1,2,3,4,5,6,7,8", "-1,,,0,0,0,", "0,,,0,-1,0,",
+		"+1,,,0,0,0,", "1e3,,,0,0,0,", "2251799813685249,,,0,0,0,", "99999999999999999999,,,0,0,0,", "1,\xff\n,é,0,0,0,",
 	} {
 		f.Add(text)
 	}
@@ -41,7 +41,7 @@ func FuzzParseRow(f *testing.F) {
 			}
 			return
 		}
-		again := fmt.Sprintf("%d,%s,%s,%d,%d,%d", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, before)
+		again := fmt.Sprintf("%d,%s,%s,%d,%d,%d,%s", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, before, row.Holder)
 		same, sameBefore, err := parseRow(1, again)
 		if same != row || sameBefore != before || err != nil {
 			t.Errorf("parseRow(1, %q) = %+v, %d; but parseRow(1, %q) = %+v, %d, %v", text, row, before, again, same, sameBefore, err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/snowkey/snowkey/core/lease"
 )
 
 var (
@@ -24,12 +26,15 @@ var (
 	renewText string
 	//go:embed release.lua
 	releaseText string
+	//go:embed fence.lua
+	fenceText string
 	//go:embed rows.lua
 	rowsText string
 
 	claimScript   = newScript(commonText + claimText)
 	renewScript   = newScript(commonText + renewText)
 	releaseScript = newScript(commonText + releaseText)
+	fenceScript   = newScript(commonText + fenceText)
 	rowsScript    = newScript(rowsText)
 )
 
@@ -123,7 +128,11 @@ func plain(err error, keys []string) error {
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	if strings.Contains(text, "WRONGTYPE ") {
-		return fmt.Errorf("%w: not all of the keys %q are hashes: %w", ErrDamaged, keys, err)
+		return lease.Permanent(fmt.Errorf("%w: not all of the keys %q are hashes: %w", ErrDamaged, keys, err))
+	}
+	// The user may not do this, or is none.
+	if strings.Contains(text, "NOPERM ") || strings.Contains(text, "The user executing the script can't ") || strings.HasPrefix(text, "NOAUTH ") || strings.HasPrefix(text, "WRONGPASS ") {
+		return lease.Permanent(err)
 	}
 	return err
 }

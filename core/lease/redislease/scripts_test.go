@@ -72,7 +72,7 @@ func rowsOf(t *testing.T, s *redislease.Store, in lease.Space) []lease.Row {
 // put writes a row by hand.
 func (p place) put(t *testing.T, client *redis.Client, s lease.Space, row lease.Row) {
 	t.Helper()
-	text := fmt.Sprintf("%d,%s,%s,%d,%d,0", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals)
+	text := fmt.Sprintf("%d,%s,%s,%d,%d,0,%s", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, row.Holder)
 	if err := client.HSet(t.Context(), p.rowKey(s), row.Worker, text).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 		for i := range rows {
 			rows[i] = lease.Row{
 				Worker: int64(i), Epoch: epoch(), Owner: pick("", "a", "b"), Nonce: pick("", "m", "n"),
-				Until: moment(), Renewals: epoch(),
+				Until: moment(), Renewals: epoch(), Holder: pick("", "host, 1"),
 			}
 			p.put(t, client, in, rows[i])
 		}
@@ -119,7 +119,7 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 		var want, got string
 		switch rng.IntN(3) {
 		case 0:
-			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Window: 100_000 + length(), Now: now + 30_000*lease.Millis(rng.IntN(3)-1), Skew: 50_000 + length(), Guard: length()}
+			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Holder: pick("", "web-1"), Window: 100_000 + length(), Now: now + 30_000*lease.Millis(rng.IntN(3)-1), Skew: 50_000 + length(), Guard: length()}
 			if rng.IntN(3) == 0 {
 				c.Only = []int64{row.Worker, row.Worker, 99, -1}[rng.IntN(2):]
 			}
@@ -272,9 +272,9 @@ func TestDamagedRowIsRefusedByGoAndLuaAlike(t *testing.T) {
 	c := newClaim(in)
 	held := mustClaim(t, s, c)
 	for _, text := range []string{
-		"", "x", ",,,,,", "1,a,b,2,3", "1,a,b,2,3,4,5", "-1,a,b,2,3,4", "1,a,b,2,-3,4", "+1,a,b,2,3,4", " 1,a,b,2,3,4", "1,a,b,2,3,4 ",
-		"1,a,b,2.0,3,4", "1,a,b,1e3,3,4", "0x1,a,b,2,3,4", "1,a,b,,3,4", "1,a,b,nan,3,4", "2251799813685249,a,b,2,3,4",
-		"1,a,b,-2251799813685249,3,4", "1,a,b,99999999999999999999,3,4", "1,a,b,2,3,9007199254740993", "1,a,b,2,3,4\n",
+		"", "x", ",,,,,,", "1,a,b,2,3,", "1,a,b,2,3,4", "-1,a,b,2,3,4,", "1,a,b,2,-3,4,", "+1,a,b,2,3,4,", " 1,a,b,2,3,4,", "1,a,b,2,3,4 ,",
+		"1,a,b,2.0,3,4,", "1,a,b,1e3,3,4,", "0x1,a,b,2,3,4,", "1,a,b,,3,4,", "1,a,b,nan,3,4,", "2251799813685249,a,b,2,3,4,",
+		"1,a,b,-2251799813685249,3,4,", "1,a,b,99999999999999999999,3,4,", "1,a,b,2,3,9007199254740993,", "1,a,b,2,3,4,\n", "1,a,b,2,3,4,ä",
 	} {
 		if err := client.HSet(t.Context(), p.rowKey(in), 0, text).Err(); err != nil {
 			t.Fatal(err)
@@ -379,7 +379,7 @@ func TestClaimFindsTheLastFreeRowOfMany(t *testing.T) {
 		for worker := range in.Workers {
 			pipe.HSet(t.Context(), p.rowKey(in), worker, fmt.Sprintf("1,a,b,%d,1,0", later+lease.Millis(worker)))
 		}
-		pipe.HSet(t.Context(), p.rowKey(in), free, "0,,,0,0,0")
+		pipe.HSet(t.Context(), p.rowKey(in), free, "0,,,0,0,0,")
 		if _, err := pipe.Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +414,7 @@ func TestClaimChoosesAllFreeRowsAlike(t *testing.T) {
 		for worker := range test.workers {
 			fill[fmt.Sprint(worker)] = fmt.Sprintf("1,a,b,%d,1,0", later)
 			if worker < test.free {
-				fill[fmt.Sprint(worker)] = "0,,,0,0,0"
+				fill[fmt.Sprint(worker)] = "0,,,0,0,0,"
 			}
 		}
 		const rounds = 400

@@ -3,6 +3,7 @@ package redislease
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
@@ -36,8 +37,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister] and a
-// [lease.Lossy]. Use [New]; the zero value is not usable. Safe for concurrent use;
+// A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister], a
+// [lease.Fencer] and a [lease.Lossy]. Use [New]; the zero value is not usable. Safe for concurrent use;
 // not to be copied.
 type Store struct {
 	client Client
@@ -49,6 +50,7 @@ type Store struct {
 var (
 	_ lease.Store  = (*Store)(nil)
 	_ lease.Lister = (*Store)(nil)
+	_ lease.Fencer = (*Store)(nil)
 	_ lease.Lossy  = (*Store)(nil)
 )
 
@@ -120,6 +122,11 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 				" make sure that it is noeviction or begins with volatile-, or rows will vanish when memory is full")
 		}
 		return reply, nil
+	case "renewed":
+		worker := r.number()
+		if r.err == nil {
+			r.err = fmt.Errorf("this claim was done before, of worker %d, and renewed since: claim with a fresh token", worker)
+		}
 	case "none":
 		e := &lease.NoFreeWorkerError{Namespace: c.Space.Namespace, Datacenter: c.Space.Datacenter, Rows: int(r.number())}
 		earliest, now := lease.Millis(r.number()), lease.Millis(r.number())
@@ -148,7 +155,7 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		}
 	case "evicts":
 		if policy := r.text(); r.err == nil {
-			return lease.Reply{}, fmt.Errorf("redislease: claim: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy)
+			return lease.Reply{}, lease.Permanent(fmt.Errorf("redislease: claim: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy))
 		}
 	default:
 		r.other(verdict)
@@ -216,6 +223,34 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	return fmt.Errorf("redislease: release: %w", answer.err)
 }
 
+// Fence ends all leases of a space and raises its limits, in one script. Besides the
+// errors of [lease.Store] it returns one that matches [ErrReadOnly] or [ErrDamaged],
+// or a *lease.ValueError.
+func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+	sent := &stamp{read: time.Now()}
+	if err := checkFencing(&f); err != nil {
+		return err
+	}
+	args := []any{f.Space.Layout, f.Space.Workers, f.Space.Datacenter, f.Nonce, int64(f.Until), sent}
+	fields, err := s.run(ctx, fenceScript, s.keys(f.Space), sent, args)
+	if err != nil {
+		return fmt.Errorf("redislease: fence: %w", err)
+	}
+	answer := reader{fields: fields}
+	switch verdict := answer.text(); verdict {
+	case "done":
+		return nil
+	case "layout":
+		stored := answer.text()
+		if answer.err == nil {
+			return &lease.LayoutError{Namespace: f.Space.Namespace, Stored: stored, Own: f.Space.Layout}
+		}
+	default:
+		answer.other(verdict)
+	}
+	return fmt.Errorf("redislease: fence: %w", answer.err)
+}
+
 // reasons has the words of renew.lua and release.lua.
 var reasons = map[string]lease.Reason{
 	"taken":  lease.TakenOver,
@@ -274,18 +309,21 @@ const maxAhead = lease.Millis(time.Hour / time.Millisecond)
 const probes = 32
 
 // claimArgs returns the arguments of claim.lua. The random numbers are made here,
-// since Lua's generator begins each script alike. A claim that is sent again looks
-// at the same rows, and finds itself.
+// since Lua's generator begins each script alike, and from the claim's token: one that
+// is sent again, by whomever, looks at the same rows, and finds itself.
 func claimArgs(c *lease.Claim, sent *stamp) []any {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(c.Owner)) // it never fails
+	random := rand.New(rand.NewPCG(sum.Sum64(), 0))
 	args := []any{
 		c.Space.Layout, c.Space.Workers, c.Space.Datacenter, c.Owner, c.Nonce,
 		int64(c.Window), int64(c.Now), int64(c.Skew), int64(c.Guard), int64(maxAhead),
-		sent, rand.Int64N(1 << 40), 0,
+		sent, random.Int64N(1 << 40), c.Holder, 0,
 	}
 	count := len(args) - 1 // where the number of probes goes
 	if c.Only == nil {
 		for range probes {
-			args = append(args, rand.Int64N(c.Space.Workers))
+			args = append(args, random.Int64N(c.Space.Workers))
 		}
 		args[count] = probes
 		return append(args, "all")
@@ -297,7 +335,7 @@ func claimArgs(c *lease.Claim, sent *stamp) []any {
 	only = slices.Compact(only)
 	if len(only) > probes {
 		for range probes {
-			args = append(args, only[rand.IntN(len(only))])
+			args = append(args, only[random.IntN(len(only))])
 		}
 		args[count] = probes
 	}

@@ -84,7 +84,7 @@ func TestServerThatEvictsRowsIsRefused(t *testing.T) {
 	in := space("n", 2)
 	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random"} {
 		server.do(t, "CONFIG", "SET", "maxmemory-policy", policy)
-		if _, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, redislease.ErrEvicts) || !strings.Contains(err.Error(), policy) {
+		if _, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, redislease.ErrEvicts) || !errors.Is(err, lease.ErrPermanent) || !strings.Contains(err.Error(), policy) {
 			t.Errorf("Claim under %s = %v; want an error that matches ErrEvicts and names it", policy, err)
 		}
 		if rows := rowsOf(t, s, in); len(rows) != 0 {
@@ -540,7 +540,7 @@ func BenchmarkClaim(b *testing.B) {
 				later := lease.MillisOf(time.Now()) + 3_600_000
 				pipe := client.Pipeline()
 				for worker := range workers {
-					text := "0,,,0,0,0"
+					text := "0,,,0,0,0,"
 					if worker < taken {
 						text = fmt.Sprintf("1,%s,%s,%d,1,0", token(), token(), later)
 					}
@@ -580,5 +580,29 @@ func BenchmarkFirstClaim(b *testing.B) {
 				b.StartTimer()
 			}
 		})
+	}
+}
+
+// A user without rights, or none, is a mistake that waiting does not heal.
+func TestRightsThatAreMissingArePermanent(t *testing.T) {
+	server := ownServer(t)
+	server.do(t, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "+evalsha", "+eval", "+time")
+	options := server.options
+	options.Username, options.Password = "poor", "pw"
+	client := redis.NewClient(&options)
+	defer client.Close()
+	in := space("n", 1)
+	if _, err := server.storeOn(t, client).Claim(t.Context(), newClaim(in)); !errors.Is(err, lease.ErrPermanent) {
+		t.Errorf("Claim without the right to HSET = %v; want it to match lease.ErrPermanent", err)
+	}
+	options.Password = "wrong"
+	stranger := redis.NewClient(&options)
+	defer stranger.Close()
+	if _, err := server.storeOn(t, stranger).Claim(t.Context(), newClaim(in)); !errors.Is(err, lease.ErrPermanent) {
+		t.Errorf("Claim with a wrong password = %v; want it to match lease.ErrPermanent", err)
+	}
+	server.kill()
+	if _, err := server.store(t).Claim(t.Context(), newClaim(in)); err == nil || errors.Is(err, lease.ErrPermanent) {
+		t.Errorf("Claim without a server = %v; want an error that may pass", err)
 	}
 }

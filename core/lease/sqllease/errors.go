@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/snowkey/snowkey/core/lease"
 )
 
 // What the errors of this package match, for errors.Is. Those of package lease
@@ -49,6 +51,9 @@ func (e *TableError) Error() string {
 
 // Unwrap returns e.Kind.
 func (e *TableError) Unwrap() error { return e.Kind }
+
+// Is reports whether target is lease.ErrPermanent.
+func (e *TableError) Is(target error) bool { return target == lease.ErrPermanent }
 
 // credentials are the places where drivers and their wrappers put a password into
 // an error: a URL, a key with a value, and the DSN of the MySQL driver. A password

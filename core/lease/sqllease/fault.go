@@ -22,6 +22,7 @@ const (
 	readOnly
 	noTable
 	noColumn
+	denied // the user lacks a right
 )
 
 // faultOf asks the drivers in the ways that need no import of them: PostgreSQL's
@@ -67,6 +68,8 @@ func faultOfState(state string) fault {
 		return noTable
 	case "42703":
 		return noColumn
+	case "42501":
+		return denied
 	}
 	if strings.HasPrefix(state, "08") { // connection exception
 		return broken
@@ -88,6 +91,8 @@ func faultOfNumber(number uint64) fault {
 		return noTable
 	case 1054:
 		return noColumn
+	case 1044, 1142, 1143: // access denied to a database, a table, a column
+		return denied
 	}
 	return other
 }

@@ -175,7 +175,7 @@ func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 	other := newStore(t, openSQLite(t, f.path, "_journal_mode=WAL"), Config{Logger: slog.New(slog.DiscardHandler)})
 	other.now = clock
 	c := f.claim
-	c.Now = lease.MillisOf(now)
+	c.Owner, c.Now = "another", lease.MillisOf(now)
 	second, err := other.Claim(t.Context(), c)
 	if err != nil {
 		t.Fatalf("Claim() in the restored file = %v; want the row", err)

@@ -156,12 +156,13 @@ func (t *transaction) choose(ctx context.Context, c lease.Claim) (lease.Row, err
 
 	// A few rows that seem to be free, at random, instead of up to 65,536. This says
 	// again what Claim.Free says, but decides nothing: Choose asks Free about each
-	// row, and if none is left the query below has them all.
+	// row, and if none is left the query below has them all. A row with the claim's own
+	// token comes first, by which Choose knows a claim that was done before.
 	released := t.now + c.Skew
 	if c.Guard > 0 {
 		released += c.Window + c.Guard
 	}
-	rows, err := t.rows(ctx, t.s.text.free, c.Space.Namespace, c.Space.Datacenter, c.Space.Workers, int64(released), int64(t.now-c.Guard))
+	rows, err := t.rows(ctx, t.s.text.free, c.Space.Namespace, c.Space.Datacenter, c.Space.Workers, int64(released), int64(t.now-c.Guard), c.Owner, c.Owner)
 	if err != nil {
 		return lease.Row{}, err
 	}
@@ -244,6 +245,32 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 		return t.replace(ctx, r.Space, before, row)
 	})
 	return ifReplaced(err, r.Lost(replaced))
+}
+
+// Fence ends all leases of a space and raises their limits, in one transaction. The
+// errors are those of Claim.
+func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+	if err := f.Space.Check(); err != nil {
+		return err
+	}
+	for {
+		fenced := false
+		err := s.transact(ctx, "fence", func(t *transaction) error {
+			made, whole, err := t.made(ctx, f.Space)
+			if err != nil {
+				return err
+			}
+			if !made {
+				return t.make(ctx, f.Space, whole)
+			}
+			fenced = true
+			// What Fencing.Apply says, of all rows at once.
+			return t.exec(ctx, t.s.text.fence, f.Nonce, int64(f.Until), int64(f.Until), f.Space.Namespace, f.Space.Datacenter)
+		})
+		if err != nil || fenced {
+			return err
+		}
+	}
 }
 
 // row reads the row of a worker and locks it, where the database has row locks.

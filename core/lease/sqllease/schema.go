@@ -25,7 +25,7 @@ const (
 )
 
 // rowColumns are those of lease.Row in the order in which they are scanned.
-const rowColumns = "worker, epoch, owner, nonce, reserved_until, renewals"
+const rowColumns = "worker, epoch, owner, nonce, reserved_until, renewals, holder"
 
 // texts are the statements of one Store. None depends on anything but the dialect
 // and the table, so drivers that keep prepared statements keep a dozen.
@@ -39,6 +39,7 @@ type texts struct {
 	only                 string // rows of a space; a list of workers is to follow
 	free                 string // candidates
 	update               string
+	fence                string // all rows of a space
 	table                string // quoted
 }
 
@@ -76,6 +77,7 @@ func (d Dialect) texts(name string) texts {
 			column("nonce", text+"(64)") +
 			column("reserved_until", integer) +
 			column("renewals", integer) +
+			column("holder", text+"(64)") +
 			"PRIMARY KEY (namespace, datacenter, worker))" + end,
 	}
 
@@ -97,12 +99,16 @@ func (d Dialect) texts(name string) texts {
 		rows:       d.bind(rows + " ORDER BY worker"),
 		row:        d.bind(rows + " AND worker = ?" + lock),
 		only:       d.bind(rows + " AND worker IN "),
-		free: d.bind(rows + " AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ?)" +
-			" ORDER BY " + random + " LIMIT " + strconv.Itoa(candidates)),
+		free: d.bind(rows + " AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)" +
+			" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, " + random + " LIMIT " + strconv.Itoa(candidates)),
 		// The values are computed here, not by the database: MySQL assigns from left
 		// to right, and a later assignment would see the new value of an earlier one.
-		update: d.bind("UPDATE " + table + " SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?" + space +
+		update: d.bind("UPDATE " + table + " SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?, holder = ?" + space +
 			" AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?"),
+		// Each value depends on its own column alone, so MySQL's order does not matter
+		// here. GREATEST is MAX on SQLite; CASE is the same everywhere.
+		fence: d.bind("UPDATE " + table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
+			" reserved_until = CASE WHEN reserved_until < ? THEN ? ELSE reserved_until END" + space),
 		table: table,
 	}
 }
@@ -126,7 +132,7 @@ func (s *Store) insertRows(space lease.Space) string {
 	}
 	// The namespace is of the few characters that lease.Space.Check allows. As a parameter
 	// in a list of results it would have no type on PostgreSQL.
-	return fmt.Sprintf("INSERT INTO %s (namespace, datacenter, %s) SELECT '%s', %d, %s, 0, '', '', 0, 0 FROM %s WHERE %s < %d",
+	return fmt.Sprintf("INSERT INTO %s (namespace, datacenter, %s) SELECT '%s', %d, %s, 0, '', '', 0, 0, '' FROM %s WHERE %s < %d",
 		s.text.table, rowColumns, space.Namespace, space.Datacenter, worker, from, worker, space.Workers)
 }
 

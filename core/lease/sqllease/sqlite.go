@@ -98,7 +98,7 @@ func (t *transaction) checkFile(ctx context.Context, schema, of string) (file st
 		return "", fmt.Errorf("PRAGMA database_list: %w", err)
 	}
 	if file == "" {
-		return "", fmt.Errorf("%w: %s is in memory, or not attached; use a file, best one for the leases alone", ErrNotDurable, schema)
+		return "", lease.Permanent(fmt.Errorf("%w: %s is in memory, or not attached; use a file, best one for the leases alone", ErrNotDurable, schema))
 	}
 	if err := t.s.file.check(file); err != nil {
 		return "", err
@@ -108,7 +108,7 @@ func (t *transaction) checkFile(ctx context.Context, schema, of string) (file st
 		return "", err
 	}
 	if mode == "off" || mode == "memory" {
-		return "", fmt.Errorf("%w: journal_mode is %s; want wal, delete, truncate or persist", ErrNotDurable, mode)
+		return "", lease.Permanent(fmt.Errorf("%w: journal_mode is %s; want wal, delete, truncate or persist", ErrNotDurable, mode))
 	}
 	var refuses bool
 	if err := t.pragma(ctx, "query_only", &refuses); err != nil {

@@ -5,6 +5,7 @@ package sqllease
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -75,7 +76,7 @@ func newStore(t *testing.T, db *sql.DB, c Config) *Store {
 func testClaim(now time.Time) lease.Claim {
 	return lease.Claim{
 		Space: lease.Space{Namespace: "shop", Datacenter: 2, Workers: 4, Layout: "41/5/5/12"},
-		Owner: "00000000000000000000000000000001", Nonce: "00000000000000000000000000000002",
+		Owner: rand.Text(), Nonce: "00000000000000000000000000000002",
 		Window: 60_000, Now: lease.MillisOf(now), Skew: 5_000,
 	}
 }
@@ -94,6 +95,7 @@ func TestSQLitePassesTheSuite(t *testing.T) {
 		"AttachedFile": "_journal_mode=WAL",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			leasetest.Run(t, func(t *testing.T) leasetest.Harness {
 				return sqliteHarness(t, name, options)
 			})
@@ -362,10 +364,10 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.CreateTables(t.Context()); !errors.Is(err, ErrNotDurable) {
-			t.Errorf("%s: CreateTables() = %v; want ErrNotDurable", dsn, err)
+			t.Errorf("%s: CreateTables() = %v; want ErrNotDurable, for good", dsn, err)
 		}
-		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, ErrNotDurable) {
-			t.Errorf("%s: Claim() = %v; want ErrNotDurable", dsn, err)
+		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, ErrNotDurable) || !errors.Is(err, lease.ErrPermanent) {
+			t.Errorf("%s: Claim() = %v; want ErrNotDurable, for good", dsn, err)
 		}
 	}
 }
@@ -453,7 +455,7 @@ func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 	}
 	_, err = s.Claim(t.Context(), testClaim(time.Now()))
 	var table *TableError
-	if !errors.Is(err, ErrNoTable) || !errors.As(err, &table) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
+	if !errors.Is(err, ErrNoTable) || !errors.Is(err, lease.ErrPermanent) || !errors.As(err, &table) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
 		t.Errorf("Claim() without tables = %v; want ErrNoTable and the statements", err)
 	}
 	execAll(t, db, table.Statements...)

@@ -36,8 +36,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Store keeps leases in a SQL database. It implements [lease.Store] and
-// [lease.Lister]; see the package comment for what it guarantees. Use [New]: the
+// A Store keeps leases in a SQL database. It implements [lease.Store],
+// [lease.Lister] and [lease.Fencer]; see the package comment for what it guarantees. Use [New]: the
 // zero Store has no database. It is safe for concurrent use and must not be
 // copied.
 type Store struct {
@@ -56,6 +56,7 @@ type Store struct {
 var (
 	_ lease.Store  = (*Store)(nil)
 	_ lease.Lister = (*Store)(nil)
+	_ lease.Fencer = (*Store)(nil)
 )
 
 // New returns a Store on db. It does no I/O and does not take db over: whoever

@@ -119,12 +119,12 @@ func FuzzTableName(f *testing.F) {
 
 // What is sent to the server, word by word.
 const (
-	mysqlRow    = "SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ? AND worker = ? FOR UPDATE"
-	mysqlUpdate = "UPDATE `snowkey_leases` SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ? WHERE namespace = ? AND datacenter = ?" +
+	mysqlRow    = "SELECT worker, epoch, owner, nonce, reserved_until, renewals, holder FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ? AND worker = ? FOR UPDATE"
+	mysqlUpdate = "UPDATE `snowkey_leases` SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?, holder = ? WHERE namespace = ? AND datacenter = ?" +
 		" AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?"
-	postgresRow    = `SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM "snowkey_leases" WHERE namespace = $1 AND datacenter = $2 AND worker = $3 FOR UPDATE`
-	postgresUpdate = `UPDATE "snowkey_leases" SET epoch = $1, owner = $2, nonce = $3, reserved_until = $4, renewals = $5 WHERE namespace = $6 AND datacenter = $7` +
-		` AND worker = $8 AND epoch = $9 AND owner = $10 AND nonce = $11 AND reserved_until = $12 AND renewals = $13`
+	postgresRow    = `SELECT worker, epoch, owner, nonce, reserved_until, renewals, holder FROM "snowkey_leases" WHERE namespace = $1 AND datacenter = $2 AND worker = $3 FOR UPDATE`
+	postgresUpdate = `UPDATE "snowkey_leases" SET epoch = $1, owner = $2, nonce = $3, reserved_until = $4, renewals = $5, holder = $6 WHERE namespace = $7 AND datacenter = $8` +
+		` AND worker = $9 AND epoch = $10 AND owner = $11 AND nonce = $12 AND reserved_until = $13 AND renewals = $14`
 )
 
 // heldRenewal is a renewal at 1,000,000 ms of the row that heldRow returns.
@@ -135,10 +135,10 @@ func heldRenewal() lease.Renewal {
 	}
 }
 
-var rowNames = []string{"worker", "epoch", "owner", "nonce", "reserved_until", "renewals"}
+var rowNames = []string{"worker", "epoch", "owner", "nonce", "reserved_until", "renewals", "holder"}
 
 func heldRow() *sqlmock.Rows {
-	return sqlmock.NewRows(rowNames).AddRow(3, 7, "me", "old", 1_040_000, 9)
+	return sqlmock.NewRows(rowNames).AddRow(3, 7, "me", "old", 1_040_000, 9, "host")
 }
 
 func mysqlSettings(wait int) *sqlmock.Rows {
@@ -149,7 +149,7 @@ func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {
 	return sqlmock.NewRows([]string{"1", "2", "3", "4", "5", "6", "7"}).AddRow(refuses, fsync, nil, nil, nil, nil, 1_000_010)
 }
 
-var heldUpdate = []driver.Value{7, "me", "new", 1_060_010, 10, "shop", 2, 3, 7, "me", "old", 1_040_000, 9}
+var heldUpdate = []driver.Value{7, "me", "new", 1_060_010, 10, "host", "shop", 2, 3, 7, "me", "old", 1_040_000, 9}
 
 // expectMySQL expects a renewal up to its UPDATE, with a deadline.
 func expectMySQL(mock sqlmock.Sqlmock) {
@@ -159,10 +159,16 @@ func expectMySQL(mock sqlmock.Sqlmock) {
 	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(heldRow())
 }
 
-func fifteenSeconds(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	t.Cleanup(cancel)
-	return ctx
+// renewWithin15s renews with a deadline, by a clock that stands: a loaded machine would
+// leave less than 15 s for the server's limits.
+func renewWithin15s(t *testing.T, s *Store) (reply lease.Reply, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		reply, err = s.Renew(ctx, heldRenewal())
+	})
+	return reply, err
 }
 
 func TestRenewalOnMySQLSendsThisAndSetsTheSettingBack(t *testing.T) {
@@ -172,8 +178,8 @@ func TestRenewalOnMySQLSendsThisAndSetsTheSettingBack(t *testing.T) {
 	mock.ExpectCommit()
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
 
-	want := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: "me", Nonce: "new", Until: 1_060_010, Renewals: 10}, Before: 1_040_000, Now: 1_000_010}
-	if got, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err != nil || got != want {
+	want := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: "me", Nonce: "new", Until: 1_060_010, Renewals: 10, Holder: "host"}, Before: 1_040_000, Now: 1_000_010}
+	if got, err := renewWithin15s(t, mockStore(t, db, MySQL)); err != nil || got != want {
 		t.Errorf("Renew() = %+v, %v; want %+v", got, err, want)
 	}
 }
@@ -185,7 +191,7 @@ func TestRenewalOnPostgreSQLSendsThis(t *testing.T) {
 	mock.ExpectQuery(postgresRow).WithArgs("shop", 2, 3).WillReturnRows(heldRow())
 	mock.ExpectExec(postgresUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
 	mock.ExpectCommit()
-	if _, err := mockStore(t, db, PostgreSQL).Renew(fifteenSeconds(t), heldRenewal()); err != nil {
+	if _, err := renewWithin15s(t, mockStore(t, db, PostgreSQL)); err != nil {
 		t.Errorf("Renew() = %v; want nil", err)
 	}
 }
@@ -224,7 +230,7 @@ func TestErrorOfTheCommitIsUnknownAndEndsTheConnection(t *testing.T) {
 		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
 		mock.ExpectCommit().WillReturnError(failure)
 		mock.ExpectClose()
-		_, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal())
+		_, err := renewWithin15s(t, mockStore(t, db, MySQL))
 		if !errors.Is(err, failure) || definiteError(err) || !strings.Contains(err.Error(), "outcome unknown") {
 			t.Errorf("Renew() with COMMIT = %v: %v; want it in an error that says the outcome is unknown", failure, err)
 		}
@@ -241,7 +247,7 @@ func TestConnectionWhoseSettingsCannotBeSetBackIsClosed(t *testing.T) {
 	mock.ExpectCommit()
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnError(errors.New("no"))
 	mock.ExpectClose()
-	if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err != nil {
+	if _, err := renewWithin15s(t, mockStore(t, db, MySQL)); err != nil {
 		t.Errorf("Renew() = %v; want nil, it is done", err)
 	}
 	if open := db.Stats().OpenConnections; open != 0 {
@@ -255,7 +261,7 @@ func TestConnectionThatCannotRollBackIsClosed(t *testing.T) {
 	mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnError(errors.New("disk full"))
 	mock.ExpectRollback().WillReturnError(errors.New("no"))
 	mock.ExpectClose()
-	if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err == nil || !strings.Contains(err.Error(), "disk full") || definiteError(err) {
+	if _, err := renewWithin15s(t, mockStore(t, db, MySQL)); err == nil || !strings.Contains(err.Error(), "disk full") || definiteError(err) {
 		t.Errorf("Renew() = %v; want disk full", err)
 	}
 	if open := db.Stats().OpenConnections; open != 0 {
@@ -290,7 +296,7 @@ func TestConnectionThatCannotBeginIsClosed(t *testing.T) {
 	db, mock := newMock(t)
 	mock.ExpectBegin().WillReturnError(errors.New("no")) // after the statement that sets the level
 	mock.ExpectClose()
-	if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err == nil || definiteError(err) {
+	if _, err := renewWithin15s(t, mockStore(t, db, MySQL)); err == nil || definiteError(err) {
 		t.Errorf("Renew() = %v; want an error that says nothing", err)
 	}
 	if open := db.Stats().OpenConnections; open != 0 {
@@ -341,7 +347,7 @@ func TestFaultBeforeTheCommitIsTriedAgain(t *testing.T) {
 		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
 		mock.ExpectCommit()
 		mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
-		if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err != nil {
+		if _, err := renewWithin15s(t, mockStore(t, db, MySQL)); err != nil {
 			t.Errorf("Renew() after %v = %v; want nil", failure, err)
 		}
 	}
@@ -361,6 +367,8 @@ func TestFaultsAreToldApart(t *testing.T) {
 		{MySQL, &numbered{1792}, readOnly},
 		{MySQL, &numbered{1146}, noTable},
 		{MySQL, &numbered{1054}, noColumn},
+		{MySQL, &numbered{1142}, denied},
+		{MySQL, &numbered{1044}, denied},
 		{MySQL, &numbered{1021}, other}, // disk full
 		{MySQL, stated("40001"), other}, // of another database
 		{PostgreSQL, io.ErrUnexpectedEOF, broken},
@@ -374,6 +382,7 @@ func TestFaultsAreToldApart(t *testing.T) {
 		{PostgreSQL, stated("42710"), duplicate}, // the type of the row of a table that another is making
 		{PostgreSQL, stated("25006"), readOnly},
 		{PostgreSQL, stated("42P01"), noTable},
+		{PostgreSQL, stated("42501"), denied},
 		{PostgreSQL, stated("42703"), noColumn},
 		{PostgreSQL, stated("57014"), other}, // statement timeout
 		{PostgreSQL, stated("53100"), other}, // disk full
@@ -400,10 +409,10 @@ func TestRowThatWasChangedMeanwhileIsReadAgain(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 15").WillReturnResult(driver.ResultNoRows)
-	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 8, "other", "x", 2_000_000, 10))
+	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 8, "other", "x", 2_000_000, 10, "host"))
 	mock.ExpectRollback()
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
-	_, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal())
+	_, err := renewWithin15s(t, mockStore(t, db, MySQL))
 	renewal := heldRenewal()
 	if want := renewal.Lost(lease.TakenOver); err == nil || err.Error() != want.Error() {
 		t.Errorf("Renew() = %v; want %v", err, want)
@@ -417,7 +426,7 @@ func TestMoreThanOneRowAffectedIsRolledBack(t *testing.T) {
 		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(result)
 		mock.ExpectRollback()
 		mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
-		if _, err := mockStore(t, db, MySQL).Renew(fifteenSeconds(t), heldRenewal()); err == nil || definiteError(err) {
+		if _, err := renewWithin15s(t, mockStore(t, db, MySQL)); err == nil || definiteError(err) {
 			t.Errorf("Renew() = %v; want an error that is none of the four", err)
 		}
 	}
@@ -601,7 +610,7 @@ func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
 	s := mockStore(t, db, MySQL)
 	want := []string{
 		"CREATE TABLE IF NOT EXISTS `snowkey_leases_meta` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, layout VARCHAR(255) NOT NULL, schema_version BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
-		"CREATE TABLE IF NOT EXISTS `snowkey_leases` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, epoch BIGINT NOT NULL, owner VARCHAR(64) NOT NULL, nonce VARCHAR(64) NOT NULL, reserved_until BIGINT NOT NULL, renewals BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+		"CREATE TABLE IF NOT EXISTS `snowkey_leases` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, epoch BIGINT NOT NULL, owner VARCHAR(64) NOT NULL, nonce VARCHAR(64) NOT NULL, reserved_until BIGINT NOT NULL, renewals BIGINT NOT NULL, holder VARCHAR(64) NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
 	}
 	got := s.Statements()
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -618,8 +627,9 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	const (
 		meta   = "SELECT datacenter, layout, schema_version FROM `snowkey_leases_meta` WHERE namespace = ?"
 		insert = "INSERT INTO `snowkey_leases_meta` (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, 1)"
-		free   = "SELECT worker, epoch, owner, nonce, reserved_until, renewals FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ?" +
-			" AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ?) ORDER BY RAND() LIMIT 16"
+		free   = "SELECT worker, epoch, owner, nonce, reserved_until, renewals, holder FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ?" +
+			" AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)" +
+			" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, RAND() LIMIT 16"
 	)
 	db, mock := newMock(t)
 	names := []string{"datacenter", "layout", "schema_version"}
@@ -631,8 +641,8 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectQuery(meta).WithArgs("shop").WillReturnRows(sqlmock.NewRows(names).AddRow(-1, "l", 1).AddRow(2, "l", 1))
-	mock.ExpectQuery(free).WithArgs("shop", 2, 4, 1_005_010, 1_000_010).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 0, "", "", 0, 0))
-	mock.ExpectExec(mysqlUpdate).WithArgs(1, "me", "new", 1_060_010, 1, "shop", 2, 3, 0, "", "", 0, 0).WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectQuery(free).WithArgs("shop", 2, 4, 1_005_010, 1_000_010, "me", "me").WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 0, "", "", 0, 0, ""))
+	mock.ExpectExec(mysqlUpdate).WithArgs(1, "me", "new", 1_060_010, 1, "", "shop", 2, 3, 0, "", "", 0, 0).WillReturnResult(sqlmock.NewResult(0, 1))
 	mock.ExpectCommit()
 	c := lease.Claim{Space: heldRenewal().Space, Owner: "me", Nonce: "new", Window: 60_000, Now: 1_000_000, Skew: 5_000}
 	if r, err := mockStore(t, db, MySQL).Claim(t.Context(), c); err != nil || r.Row.Worker != 3 {

@@ -82,6 +82,8 @@ func (s *Store) transact(ctx context.Context, name string, body func(*transactio
 			return s.tableError(ErrNoTable, redact(err).Error())
 		case fault == noColumn:
 			return s.tableError(ErrSchema, redact(err).Error())
+		case fault == denied:
+			err = lease.Permanent(err)
 		}
 		return fmt.Errorf("sqllease: %s: %w", name, redact(withCause(ctx, err)))
 	}
@@ -311,7 +313,7 @@ func scan(ctx context.Context, e executor, dest []any, text string, args ...any)
 func (t *transaction) rows(ctx context.Context, text string, args ...any) (rows []lease.Row, err error) {
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var r lease.Row
-		err := scan(&r.Worker, &r.Epoch, &r.Owner, &r.Nonce, &r.Until, &r.Renewals)
+		err := scan(&r.Worker, &r.Epoch, &r.Owner, &r.Nonce, &r.Until, &r.Renewals, &r.Holder)
 		rows = append(rows, r)
 		return err
 	}, text, args...)
@@ -322,7 +324,7 @@ func (t *transaction) rows(ctx context.Context, text string, args ...any) (rows 
 func (t *transaction) replace(ctx context.Context, s lease.Space, before, row lease.Row) error {
 	t.wrote = true
 	result, err := t.ExecContext(ctx, t.s.text.update,
-		row.Epoch, row.Owner, row.Nonce, int64(row.Until), row.Renewals,
+		row.Epoch, row.Owner, row.Nonce, int64(row.Until), row.Renewals, row.Holder,
 		s.Namespace, s.Datacenter, before.Worker, before.Epoch, before.Owner, before.Nonce, int64(before.Until), before.Renewals)
 	if err != nil {
 		return err

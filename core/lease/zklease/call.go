@@ -69,7 +69,11 @@ func (p pending[T]) wait(ctx context.Context) (T, error) {
 	}
 	if o.err != nil {
 		var none T
-		return none, fmt.Errorf("zklease: %s: %w", p.what, o.err)
+		err := fmt.Errorf("zklease: %s: %w", p.what, o.err)
+		if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) {
+			err = lease.Permanent(err)
+		}
+		return none, err
 	}
 	return o.value, nil
 }

@@ -250,8 +250,8 @@ func TestOldReadIsNoClaim(t *testing.T) {
 	old, behind := sv.open(t)
 	hold(t, s, claimOf(four, "a"))
 	behind.lag()
-	for range 3 {
-		hold(t, s, claimOf(four, "b"))
+	for _, owner := range []string{"b", "c", "d"} {
+		hold(t, s, claimOf(four, owner))
 	}
 	if r, err := old.Claim(t.Context(), claimOf(four, "late")); !errors.Is(err, lease.ErrNoFreeWorker) {
 		t.Errorf("Claim by a server that shows three rows free = %+v, %v; want a *lease.NoFreeWorkerError", r, err)
@@ -466,8 +466,8 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 	isAlien("Release", s.Release(t.Context(), releaseOf(c, r, "n1")), "/s/shop/3/1")
 	_, _, err = s.Rows(t.Context(), four)
 	isAlien("Rows", err, "/s/shop/3/1")
-	for range 3 { // the others are as good as before
-		hold(t, s, claimOf(four, "other"))
+	for _, owner := range []string{"b", "c", "d"} { // the others are as good as before
+		hold(t, s, claimOf(four, owner))
 	}
 	_, err = s.Claim(t.Context(), claimOf(four, "late"))
 	isAlien("Claim", err, "/s/shop/3/1")

@@ -20,7 +20,7 @@ var ErrPayload = errors.New("zklease: a znode holds something else")
 const (
 	layoutForm = "v1 layout=%q"
 	metaForm   = "v1 workers=%d state=%s"
-	rowForm    = "v1 worker=%d epoch=%d owner=%q nonce=%q until=%d renewals=%d"
+	rowForm    = "v1 worker=%d epoch=%d owner=%q nonce=%q until=%d renewals=%d holder=%q"
 )
 
 func encodeLayout(layout string) []byte { return fmt.Appendf(nil, layoutForm, layout) }
@@ -51,15 +51,15 @@ func decodeMeta(data []byte) (m meta, ok bool) {
 }
 
 func encodeRow(r lease.Row) []byte {
-	return fmt.Appendf(nil, rowForm, r.Worker, r.Epoch, r.Owner, r.Nonce, r.Until, r.Renewals)
+	return fmt.Appendf(nil, rowForm, r.Worker, r.Epoch, r.Owner, r.Nonce, r.Until, r.Renewals, r.Holder)
 }
 
 func decodeRow(data []byte) (r lease.Row, ok bool) {
-	_, err := fmt.Sscanf(string(data), rowForm, &r.Worker, &r.Epoch, &r.Owner, &r.Nonce, &r.Until, &r.Renewals)
+	_, err := fmt.Sscanf(string(data), rowForm, &r.Worker, &r.Epoch, &r.Owner, &r.Nonce, &r.Until, &r.Renewals, &r.Holder)
 	return r, err == nil && bytes.Equal(encodeRow(r), data) && r.Worker >= 0 && r.Epoch >= 0 && r.Renewals >= 0
 }
 
 // alien returns the error for a znode that could not be decoded.
 func alien(path string, data []byte, form string) error {
-	return fmt.Errorf("%w: %s has %s; want the form %s", ErrPayload, path, quote(string(data)), form)
+	return lease.Permanent(fmt.Errorf("%w: %s has %s; want the form %s", ErrPayload, path, quote(string(data)), form))
 }

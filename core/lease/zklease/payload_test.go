@@ -12,14 +12,14 @@ func TestRowsAreReadableAndComeBack(t *testing.T) {
 		row  lease.Row
 		text string
 	}{
-		{lease.Row{Worker: 7}, `v1 worker=7 epoch=0 owner="" nonce="" until=0 renewals=0`},
+		{lease.Row{Worker: 7}, `v1 worker=7 epoch=0 owner="" nonce="" until=0 renewals=0 holder=""`},
 		{
-			lease.Row{Worker: 1023, Epoch: 3, Owner: "00ff", Nonce: "ab12", Until: 1735689600000, Renewals: 12},
-			`v1 worker=1023 epoch=3 owner="00ff" nonce="ab12" until=1735689600000 renewals=12`,
+			lease.Row{Worker: 1023, Epoch: 3, Owner: "00ff", Nonce: "ab12", Until: 1735689600000, Renewals: 12, Holder: "web-1"},
+			`v1 worker=1023 epoch=3 owner="00ff" nonce="ab12" until=1735689600000 renewals=12 holder="web-1"`,
 		},
 		{
 			lease.Row{Worker: math.MaxInt64, Epoch: math.MaxInt64, Owner: "a\" b\n\x00\xffü", Until: -1, Renewals: math.MaxInt64},
-			`v1 worker=9223372036854775807 epoch=9223372036854775807 owner="a\" b\n\x00\xffü" nonce="" until=-1 renewals=9223372036854775807`,
+			`v1 worker=9223372036854775807 epoch=9223372036854775807 owner="a\" b\n\x00\xffü" nonce="" until=-1 renewals=9223372036854775807 holder=""`,
 		},
 	} {
 		if got := string(encodeRow(test.row)); got != test.text {
@@ -36,25 +36,25 @@ func TestOnlyOneSpellingIsRead(t *testing.T) {
 	for _, text := range []string{
 		``,
 		`v1`,
-		`v2 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1 `,
-		`v1 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1x`,
-		"v1 worker=7 epoch=3 owner=\"a\" nonce=\"b\" until=5 renewals=1\n",
-		` v1 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1  worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker= 7 epoch=3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker=+7 epoch=3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker=07 epoch=3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker=1_0 epoch=3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker=0x7 epoch=3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker=-7 epoch=3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker=7 epoch=-3 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=-1`,
-		`v1 worker=7 epoch=9223372036854775808 owner="a" nonce="b" until=5 renewals=1`,
-		`v1 worker=7 epoch=3 owner=a nonce="b" until=5 renewals=1`,
-		"v1 worker=7 epoch=3 owner=`a` nonce=\"b\" until=5 renewals=1",
-		`v1 worker=7 epoch=3 owner="\x61" nonce="b" until=5 renewals=1`,
-		`v1 worker=7 epoch=3 owner="a" until=5 nonce="b" renewals=1`,
+		`v2 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder="" `,
+		`v1 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""x`,
+		"v1 worker=7 epoch=3 owner=\"a\" nonce=\"b\" until=5 renewals=1 holder=\"\"\n",
+		` v1 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1  worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker= 7 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=+7 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=07 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=1_0 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=0x7 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=-7 epoch=3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=7 epoch=-3 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=7 epoch=3 owner="a" nonce="b" until=5 renewals=-1 holder=""`,
+		`v1 worker=7 epoch=9223372036854775808 owner="a" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=7 epoch=3 owner=a nonce="b" until=5 renewals=1 holder=""`,
+		"v1 worker=7 epoch=3 owner=`a` nonce=\"b\" until=5 renewals=1 holder=\"\"",
+		`v1 worker=7 epoch=3 owner="\x61" nonce="b" until=5 renewals=1 holder=""`,
+		`v1 worker=7 epoch=3 owner="a" until=5 nonce="b" renewals=1 holder=""`,
 		`v1 worker=7 epoch=3 owner="a" nonce="b" until=5`,
 	} {
 		if got, ok := decodeRow([]byte(text)); ok {
@@ -78,8 +78,8 @@ func TestOnlyOneSpellingIsRead(t *testing.T) {
 
 // The law of each: what is read is written again as it was.
 func FuzzDecodeRow(f *testing.F) {
-	f.Add([]byte(`v1 worker=7 epoch=3 owner="00ff" nonce="ab12" until=1735689600000 renewals=12`))
-	f.Add([]byte(`v1 worker=7 epoch=0 owner="" nonce="" until=0 renewals=0`))
+	f.Add([]byte(`v1 worker=7 epoch=3 owner="00ff" nonce="ab12" until=1735689600000 renewals=12 holder=""`))
+	f.Add([]byte(`v1 worker=7 epoch=0 owner="" nonce="" until=0 renewals=0 holder=""`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		row, ok := decodeRow(data)
 		if !ok {
@@ -95,10 +95,10 @@ func FuzzDecodeRow(f *testing.F) {
 }
 
 func FuzzRowComesBack(f *testing.F) {
-	f.Add(int64(7), int64(3), "00ff", "ab12", int64(1735689600000), int64(12))
-	f.Add(int64(0), int64(0), " \"\\\n", "\x00\xff\u2028\U0001f600", int64(-1), int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, worker, epoch int64, owner, nonce string, until, renewals int64) {
-		row := lease.Row{Worker: worker, Epoch: epoch, Owner: owner, Nonce: nonce, Until: lease.Millis(until), Renewals: renewals}
+	f.Add(int64(7), int64(3), "00ff", "ab12", int64(1735689600000), int64(12), "web-1")
+	f.Add(int64(0), int64(0), " \"\\\n", "\x00\xff\u2028\U0001f600", int64(-1), int64(math.MaxInt64), "")
+	f.Fuzz(func(t *testing.T, worker, epoch int64, owner, nonce string, until, renewals int64, holder string) {
+		row := lease.Row{Worker: worker, Epoch: epoch, Owner: owner, Nonce: nonce, Until: lease.Millis(until), Renewals: renewals, Holder: holder}
 		got, ok := decodeRow(encodeRow(row))
 		if want := worker >= 0 && epoch >= 0 && renewals >= 0; ok != want || ok && got != row {
 			t.Errorf("decodeRow(%q) = %+v, %v; want %+v, %v", encodeRow(row), got, ok, row, want)

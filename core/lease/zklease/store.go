@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ type Store struct {
 var (
 	_ lease.Store  = (*Store)(nil)
 	_ lease.Lister = (*Store)(nil)
+	_ lease.Fencer = (*Store)(nil)
 )
 
 // New returns a store on a connection, mostly a [*zk.Conn]. It sends nothing. The
@@ -115,7 +117,9 @@ func checkClock(c lease.Claim, now lease.Millis, asked, answered time.Duration) 
 	return c.Check(now)
 }
 
-// candidates returns the workers that will do, in random order.
+// candidates returns the workers that will do, in random order. A claim that is made
+// again looks at them in the same order, and so finds the row that it has taken, unless
+// one before it has become free meanwhile.
 func candidates(c *lease.Claim) []int64 {
 	var all []int64
 	for worker := range c.Space.Workers {
@@ -123,7 +127,9 @@ func candidates(c *lease.Claim) []int64 {
 			all = append(all, worker)
 		}
 	}
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(c.Owner)) // it never fails
+	rand.New(rand.NewPCG(sum.Sum64(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 
@@ -204,6 +210,54 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 		return r.Apply(*row)
 	})
 	return err
+}
+
+// Fence implements [lease.Fencer], row by row. A row that is missing is left out, and
+// one that cannot be decoded is an error, after the others have been fenced. Errors
+// as for Claim.
+func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+	if err := f.Space.Check(); err != nil {
+		return err
+	}
+	p := s.place(f.Space)
+	var m meta
+	for {
+		namespace, datacenter := s.get(ctx, p.namespace), s.get(ctx, p.datacenter)
+		n, err := namespace.wait(ctx)
+		if err != nil {
+			return err
+		}
+		d, err := datacenter.wait(ctx)
+		if err != nil {
+			return err
+		}
+		ready, err := s.prepare(ctx, f.Space, p, n, d)
+		if err != nil {
+			return err
+		}
+		if ready {
+			m, _ = decodeMeta(d.data) // as prepare has
+			break
+		}
+	}
+	var errs []error
+	gone := errors.New("gone")
+	for worker := range m.workers {
+		path := p.row(worker)
+		_, _, err := s.change(ctx, path, worker, s.get(ctx, path), func(row *lease.Row) (lease.Row, error) {
+			if row == nil {
+				return lease.Row{}, gone
+			}
+			return f.Apply(*row), nil
+		})
+		if err != nil && !errors.Is(err, gone) {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // change applies an operation to the row of its holder, nil if there is none, and

@@ -1,5 +1,0 @@
-//go:build race
-
-package filelease
-
-const raceEnabled = true
