@@ -15,10 +15,10 @@ const maxNesting = 8
 
 // argument returns what is bound for the column. row is addressable.
 //
-// A driver.Valuer is asked here and not left to database/sql: that one would
-// pass its panic on, and could not say of which row and field its error is. The
-// other values go as they are, because drivers take more types than database/sql
-// knows. So do the types of pgx, which have a Value method and more to say.
+// A driver.Valuer is asked here and not left to database/sql. That would pass its
+// panic on, and could not name the row and the field of its error. The other values
+// go as they are, because drivers take more types than database/sql knows. So do
+// the types of pgx, which have a Value method and more to say.
 func (c *column) argument(row reflect.Value) (any, error) {
 	f := row
 	if len(c.index) == 1 {
@@ -33,8 +33,8 @@ func (c *column) argument(row reflect.Value) (any, error) {
 		f = f.Addr()
 	}
 	valuer, native := c.valuer, c.native
-	// A pointer to a pointer and an interface are nothing themselves, and may
-	// hide a Valuer; and lib/pq panics for a nil pointer to a pointer.
+	// A pointer to a pointer and an interface may hide a Valuer. And lib/pq panics
+	// for a nil pointer to a pointer.
 	for depth := 0; f.Kind() == reflect.Interface || f.Kind() == reflect.Pointer && hides(f.Type().Elem().Kind()); depth++ {
 		if f.IsNil() {
 			return nil, nil

@@ -308,8 +308,8 @@ func withoutRow(err error) string {
 	return text
 }
 
-// foreignKey reports whether SQLite says that a parent is missing. It looks when
-// a statement ends, and says it of all foreign keys alike: a row may refer to one
+// foreignKey reports whether SQLite says that a parent is missing. It looks when a
+// statement ends, and says it of all foreign keys alike. A row may refer to one
 // after it, and then fails without being to blame. It is if the rest goes without
 // it.
 func foreignKey(err error) bool {

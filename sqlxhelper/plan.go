@@ -22,9 +22,9 @@ var (
 	valuerType        = reflect.TypeFor[driver.Valuer]()
 )
 
-// A plan is what a struct type means to a mapper: which fields are written to
-// which columns, which one is the key, and which hold other rows. It is immutable
-// once built, and shared by all calls.
+// A plan is what a struct type means to a mapper. It says which fields are written
+// to which columns, which one is the key, and which hold other rows. It is
+// immutable once built, and shared by all calls.
 type plan struct {
 	typ       reflect.Type
 	columns   []column
@@ -62,8 +62,8 @@ type embedded struct {
 	index []int
 }
 
-// A relation is a field that holds rows of another table: children, which refer
-// to the row with the field, or the one row to which that row belongs.
+// A relation is a field that holds rows of another table. They are children, which
+// refer to the row with the field, or the one row to which it belongs.
 type relation struct {
 	field   string
 	index   []int
@@ -308,8 +308,8 @@ func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bo
 	return ""
 }
 
-// addEmbedded adds the fields of an embedded struct. sqlx treats every embedded
-// field as a struct to flatten, so one that is a value would be lost.
+// addEmbedded adds the fields of an embedded struct. To sqlx every embedded field
+// is a struct. One that is a value would be lost.
 func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, here spot) error {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
@@ -438,8 +438,8 @@ func (c *column) holdsKey() bool {
 	return c.typ == snowflakeType || c.typ == snowflakePtrType || c.typ == nullSnowflakeType
 }
 
-// foreignKey returns the foreign key in the column. null means that it would be
-// written as NULL; a key of zero that is not null would be written as 0.
+// foreignKey returns the foreign key in the column. If null, it would be written as
+// NULL. A key of zero that is not null would be written as 0.
 func (c *column) foreignKey(row reflect.Value) (id types.Snowflake, null bool) {
 	switch at := c.at.in(row); c.typ {
 	case snowflakeType:

@@ -145,8 +145,7 @@ func (u *upsert) names() string {
 	return strings.Join(names, ", ")
 }
 
-// upserts reports whether rows of the call may have been stored before it: then
-// that they are stored does not prove that the call was.
+// upserts reports whether rows of the call may have been stored before it.
 func (w *writer) upserts() bool {
 	return slices.ContainsFunc(w.loads, func(l load) bool { return l.upsert != nil })
 }
