@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"time"
-	"unsafe"
 
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
@@ -16,21 +15,26 @@ const maxNesting = 8
 
 // argument returns what is bound for the column. row is addressable.
 //
-// A driver.Valuer is asked here and not left to database/sql: that one would
-// pass its panic on, and could not say of which row and field its error is. The
-// other values go as they are, because drivers take more types than database/sql
-// knows. So do the types of pgx, which have a Value method and more to say.
+// A driver.Valuer is asked here and not left to database/sql. That would pass its
+// panic on, and could not name the row and the field of its error. The other values
+// go as they are, because drivers take more types than database/sql knows. So do
+// the types of pgx, which have a Value method and more to say.
 func (c *column) argument(row reflect.Value) (any, error) {
-	if c.basic != notBasic {
-		return c.basic.in(c.at.in(row)), nil
+	f := row
+	if len(c.index) == 1 {
+		f = row.Field(c.index[0])
+	} else {
+		f = row.FieldByIndex(c.index)
 	}
-	f := row.FieldByIndex(c.index)
+	if c.basic != notBasic {
+		return c.basic.of(f), nil
+	}
 	if c.byAddress {
 		f = f.Addr()
 	}
 	valuer, native := c.valuer, c.native
-	// A pointer to a pointer and an interface are nothing themselves, and may
-	// hide a Valuer; and lib/pq panics for a nil pointer to a pointer.
+	// A pointer to a pointer and an interface may hide a Valuer. And lib/pq panics
+	// for a nil pointer to a pointer.
 	for depth := 0; f.Kind() == reflect.Interface || f.Kind() == reflect.Pointer && hides(f.Type().Elem().Kind()); depth++ {
 		if f.IsNil() {
 			return nil, nil
@@ -50,15 +54,13 @@ func (c *column) argument(row reflect.Value) (any, error) {
 	return valueOf(f.Interface().(driver.Valuer))
 }
 
-// A basic is a type that most fields have. They are read without reflection,
-// which takes half the time.
+// A basic is a type that most fields have. It needs no look at its methods, nor at
+// what is behind a pointer.
 type basic uint8
 
 const (
 	notBasic basic = iota
-	snowflakeBasic
-	intBasic
-	int64Basic
+	integerBasic
 	float64Basic
 	boolBasic
 	stringBasic
@@ -67,9 +69,9 @@ const (
 )
 
 var basics = map[reflect.Type]basic{
-	snowflakeType:              snowflakeBasic,
-	reflect.TypeFor[int]():     intBasic,
-	reflect.TypeFor[int64]():   int64Basic,
+	snowflakeType:              integerBasic,
+	reflect.TypeFor[int]():     integerBasic,
+	reflect.TypeFor[int64]():   integerBasic,
 	reflect.TypeFor[float64](): float64Basic,
 	reflect.TypeFor[bool]():    boolBasic,
 	reflect.TypeFor[string]():  stringBasic,
@@ -77,23 +79,21 @@ var basics = map[reflect.Type]basic{
 	timeType:                   timeBasic,
 }
 
-// in returns the value at p.
-func (b basic) in(p unsafe.Pointer) any {
+// of returns the value in a field.
+func (b basic) of(f reflect.Value) any {
 	switch b {
-	case snowflakeBasic, int64Basic:
-		return *(*int64)(p) // as types.Snowflake.Value says, without a call
-	case intBasic:
-		return int64(*(*int)(p)) // as database/sql makes of it, allocating it once more
+	case integerBasic:
+		return f.Int() // as types.Snowflake.Value and database/sql have it
 	case float64Basic:
-		return *(*float64)(p)
+		return f.Float()
 	case boolBasic:
-		return *(*bool)(p)
+		return f.Bool()
 	case stringBasic:
-		return *(*string)(p)
+		return f.String()
 	case bytesBasic:
-		return *(*[]byte)(p)
+		return f.Bytes()
 	default:
-		return *(*time.Time)(p)
+		return f.Interface()
 	}
 }
 

@@ -246,7 +246,7 @@ func (w *writer) bound(l *load, err error) error {
 // The error of the statement is returned, whatever happens here.
 func (w *writer) narrow(ctx context.Context, s session, l *load, err error) error {
 	var e *InsertError
-	if !s.inTx || !w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || !sqlerror.RowFault(err) || ctx.Err() != nil || !w.undone(ctx, s, l) {
+	if !s.inTx || !w.dialect.continues || !unblamed(ctx, err, &e) || !w.undone(ctx, s, l) {
 		return err
 	}
 	send := func(first, n int) error {
@@ -257,20 +257,13 @@ func (w *writer) narrow(ctx context.Context, s session, l *load, err error) erro
 		_, err := s.db.ExecContext(ctx, w.dialect.insertText(l.head, len(l.columns), n)+l.tail, args.of(n)...)
 		return err
 	}
-	first, n := e.First, e.Last-e.First+1
-	for n > 1 {
-		half := n / 2
-		switch failed := send(first, half); {
-		case failed == nil:
-			first, n = first+half, n-half
-		case sqlerror.RowFault(failed) && w.undone(ctx, s, l):
-			n = half
-		default:
-			return err
-		}
+	undone := func() bool { return w.undone(ctx, s, l) }
+	first, found := bisect(e.First, e.Last-e.First+1, send, undone)
+	if !found {
+		return err
 	}
 	last := send(first, 1)
-	if last == nil || withoutRow(last) != withoutRow(e.Err) || !w.undone(ctx, s, l) {
+	if last == nil || withoutRow(last) != withoutRow(e.Err) || !undone() {
 		return err
 	}
 	if foreignKey(last) && first < e.Last && send(first+1, e.Last-first) != nil {
@@ -278,6 +271,29 @@ func (w *writer) narrow(ctx context.Context, s session, l *load, err error) erro
 	}
 	w.blame(e, l, first)
 	return err
+}
+
+// unblamed reports whether err is an InsertError for the fault of a row that is not
+// known yet, and sets e to it.
+func unblamed(ctx context.Context, err error, e **InsertError) bool {
+	return errors.As(err, e) && (*e).Row < 0 && sqlerror.RowFault(err) && ctx.Err() == nil
+}
+
+// bisect narrows n rows from first on to the one that send fails for. found is
+// false if it failed for another reason than a row.
+func bisect(first, n int, send func(first, n int) error, undone func() bool) (row int, found bool) {
+	for n > 1 {
+		half := n / 2
+		switch failed := send(first, half); {
+		case failed == nil:
+			first, n = first+half, n-half
+		case sqlerror.RowFault(failed) && undone():
+			n = half
+		default:
+			return 0, false
+		}
+	}
+	return first, true
 }
 
 // withoutRow returns the text of an error without the row that MySQL counts, at
@@ -292,8 +308,8 @@ func withoutRow(err error) string {
 	return text
 }
 
-// foreignKey reports whether SQLite says that a parent is missing. It looks when
-// a statement ends, and says it of all foreign keys alike: a row may refer to one
+// foreignKey reports whether SQLite says that a parent is missing. It looks when a
+// statement ends, and says it of all foreign keys alike. A row may refer to one
 // after it, and then fails without being to blame. It is if the rest goes without
 // it.
 func foreignKey(err error) bool {
@@ -328,7 +344,7 @@ func (w *writer) undone(ctx context.Context, s session, l *load) bool {
 // transaction, in one that is rolled back.
 func (w *writer) narrowAlone(ctx context.Context, pool beginner, err error) error {
 	var e *InsertError
-	if !w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || !sqlerror.RowFault(err) || ctx.Err() != nil {
+	if !w.dialect.continues || !unblamed(ctx, err, &e) {
 		return err
 	}
 	_ = inTx(ctx, pool, nil, func(tx *sqlx.Tx) error {

@@ -31,7 +31,7 @@ type Copier interface {
 const copyRows = 50000
 
 // insertCopy writes rows by COPY, in its binary format as far as that can carry
-// them, which is most rows, and from there on in its text format.
+// them. From there on it uses the text format.
 func (w *writer) insertCopy(ctx context.Context, s session, l *load, encoders []encoder) (int, error) {
 	in := pgtext.Binary
 	for i := range encoders {

@@ -64,8 +64,8 @@ type traits struct {
 	// busy_timeout. mattn/go-sqlite3 also saves a goroutine per statement.
 	uninterrupted bool
 	// partial: a statement that failed may have kept rows, or ended the
-	// transaction: a constraint can be declared ON CONFLICT FAIL or ROLLBACK, and
-	// a trigger can RAISE(FAIL).
+	// transaction. A constraint can be declared ON CONFLICT FAIL or ROLLBACK, and a
+	// trigger can RAISE(FAIL).
 	partial bool
 	// nameIsText: a quoted name that is no column is taken for a text.
 	nameIsText bool
@@ -158,8 +158,8 @@ func dialectOf(driver string) (Dialect, error) {
 }
 
 // nameProblem says what is wrong with a name in any dialect, or "". Names are
-// quoted and could hold anything, but a quote in one is a caller who quotes by
-// himself, and would get "no such table" for it.
+// quoted and could hold anything. But a name with a quote in it is quoted already,
+// and would only be "no such table".
 func nameProblem(name string) string {
 	if name == "" {
 		return "a name is empty"

@@ -31,15 +31,14 @@
 //   - Keys first. All missing keys are taken from the source at once, and set in
 //     the structs with the foreign keys before any SQL. They stay set when the
 //     insert fails, so a retry writes the same rows. If only the answer was lost,
-//     the retry is a duplicate key and not a duplicate order.
+//     the retry is a duplicate key.
 //   - A zero key is never sent, nor a zero foreign key of a relation.
 //   - What cannot work is refused before keys are assigned and before any SQL. The
 //     error has the type, the index and the field.
 //
 // # Under which conditions
 //
-//   - The tables are transactional. MyISAM and Aria keep what was inserted before
-//     an error.
+//   - The tables are transactional: not MyISAM or Aria.
 //   - On MySQL and MariaDB sql_mode is strict, as it is by default.
 //   - Calls on one transaction do not overlap. A Helper and a pool may be used by
 //     many goroutines.
@@ -48,8 +47,8 @@
 //     and the error matches [ErrTxBroken]. So does a deadlock on MySQL. Roll back
 //     then, and do not go on.
 //   - The key is the primary key in the database too, or unique.
-//   - No constraint of an SQLite table is declared ON CONFLICT REPLACE. Such a
-//     constraint deletes stored rows, and SQLite does not count them.
+//   - No constraint of an SQLite table is declared ON CONFLICT REPLACE, which
+//     deletes stored rows.
 //
 // docs/sqlx.md says what happens without each condition.
 //
@@ -61,14 +60,14 @@
 //
 // A field is a column if it is a value: a basic type, time.Time, a driver.Valuer,
 // []byte, or a pointer to one of these. Slices and maps of other types are left to
-// the driver. Any other struct that is not embedded is refused. The tag
-// snowkey:"-" excludes a field from the insert and leaves it to sqlx for reading.
+// the driver. Other structs are refused, unless embedded. The tag snowkey:"-"
+// excludes a field from the insert and leaves it to sqlx for reading.
 //
 // The primary key is the field for column id, or the one with the tag
 // snowkey:"pk". Its type is [types.Snowflake], and every row type has one.
 //
-// Names of tables and columns are quoted and therefore exact: "Orders" is not the
-// table orders on PostgreSQL.
+// Names are quoted and therefore exact: "Orders" is not the table orders on
+// PostgreSQL.
 //
 // # Relations
 //
@@ -104,10 +103,9 @@
 //
 // # How rows are sent
 //
-// Rows go in chunks with few different statement texts. On PostgreSQL up to 10
-// rows of a table go by VALUES and more by unnest, with one array per column.
-// [WithCopy] uses COPY from some number of rows on. What is stored is the same
-// either way. docs/sqlx.md has the limits, and the values that always go by VALUES.
+// Rows go in chunks with few different texts. On PostgreSQL up to 10 rows of a
+// table go by VALUES, and more by unnest or, with [WithCopy], by COPY. What is
+// stored is the same. docs/sqlx.md has the limits.
 //
 // # Upserts and options
 //
@@ -130,8 +128,7 @@
 //
 //	sqlxhelper: insert into order_items, shop.Order[17].Items[1] (id 175939308748828672): UNIQUE constraint failed: order_items.sku
 //
-// A duplicate key matches [ErrDuplicateKey] on every database. A Value method that
-// panics is an [*InsertError] too.
+// A duplicate key matches [ErrDuplicateKey] on every database.
 //
 // # Databases
 //

@@ -350,9 +350,9 @@ func (w *walk) checkForeignKeys() error {
 	return nil
 }
 
-// checkShared refuses rows that share a key, or a foreign key that cannot be right
-// for both, because an embedded pointer is the same in them. The last one would
-// win, and the first ones be stored with what is the other's.
+// checkShared refuses rows with the same embedded pointer that so share a key, or a
+// foreign key that cannot be right for both. The last one would win, and the first
+// ones be stored with what is the other's.
 func (w *walk) checkShared() error {
 	if !slices.ContainsFunc(w.stations, func(s *station) bool { return len(s.plan.embedded) > 0 }) {
 		return nil

@@ -171,10 +171,10 @@ func (w *world) worker(k *rWorker, depth int, bosses []*rWorker) {
 	w.workers = append(w.workers, k)
 }
 
-// TestRandomGraphsAreOrderedAndLinked compares with an oracle: each row that was
-// made is in one group, after all rows to which it refers; keys are unique; and
-// every foreign key is the key of the row that it was made to refer to, also
-// after keys have changed.
+// TestRandomGraphsAreOrderedAndLinked compares with an oracle. Each row that was
+// made is in one group, after all rows to which it refers. Keys are unique. Every
+// foreign key is the key of the row that it was made to refer to, also after keys
+// have changed.
 func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 	const seed, graphs = 20260101, 400
 	t.Logf("seed %d", seed)

@@ -18,10 +18,11 @@ import (
 // # When fn runs again
 //
 // fn may run up to ten times. It must have no effects but those on its transaction,
-// and must not collect in outside variables. It runs again only if the run before is
-// certainly rolled back: fn, the beginning or the commit returned a serialization
-// failure or a deadlock, and the rollback succeeded. Those errors are 40001 and 40P01
-// of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, and busy of SQLite.
+// and must not collect in outside variables. It runs again only if the run before
+// is certainly rolled back. Then fn, the beginning or the commit returned a
+// serialization failure or a deadlock, and the rollback succeeded. Those errors are
+// 40001 and 40P01 of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, and busy
+// of SQLite.
 //
 // So fn has to return an error of the database at once, wrapped with %w. If it came
 // from a [Helper] and matches [ErrTxBroken], calls of Helpers on the transaction fail
@@ -48,10 +49,10 @@ import (
 // Build the rows outside of fn, and a lost answer is no error. If opts says ReadOnly
 // and no Helper has inserted anything, the error of the commit is returned.
 //
-// A Helper's rows count if it was given the *sqlx.Tx of fn, or a type around it as
-// [DB] describes, and if they were inserted and not upserted. fn must not delete such
-// rows, even to insert them anew. Nor may it roll back the last row of a table to a
-// savepoint of its own.
+// The rows of a Helper count if it was given the *sqlx.Tx of fn, or a type around
+// it as [DB] describes. They must be inserted, not upserted. Do not delete such
+// rows in fn, even to insert them anew. Nor may it roll back the last row of a
+// table to a savepoint of its own.
 //
 // The run after a lost commit may wait for the first transaction, as any insert of
 // the same key does. It waits no longer than the ctx that fn passes on.
@@ -170,8 +171,8 @@ func (a *attempts) try(ctx context.Context) (outcome, *record, error) {
 	return o, rec, err
 }
 
-// harmless tells whether it does not matter if an attempt is committed: it was
-// to read only, and no helper has written, which some drivers allow even then.
+// harmless reports whether it does not matter if an attempt is committed. It was to
+// read only, and no helper has written, which some drivers allow.
 func (a *attempts) harmless(rec *record) bool {
 	return a.opts != nil && a.opts.ReadOnly && rec.empty()
 }
@@ -210,8 +211,8 @@ func (e *attemptsError) Error() string {
 func (e *attemptsError) Unwrap() error { return e.err }
 
 // gaveUp reports whether err is from an InTx inside of the function that has tried
-// long enough, or that must not run again: a new start would forget which keys are
-// in doubt.
+// long enough, or must not run again. A new start would forget which keys are in
+// doubt.
 func gaveUp(err error) bool {
 	var inner *attemptsError
 	return errors.As(err, &inner) || errors.Is(err, ErrCommitUnknown)

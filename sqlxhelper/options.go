@@ -23,10 +23,10 @@ func WithDialect(d Dialect) Option {
 	return func(c *config) { c.dialect = &d }
 }
 
-// OnProgress calls report after every statement of a call, with how many rows of
-// the call have been sent and how many there are, children included. The first
-// report is smaller than total if the call needs several statements. The last one
-// equals total.
+// OnProgress calls report after every statement of a call. It passes how many rows
+// have been sent and how many there are, children included. The first report is
+// smaller than total if the call needs several statements. The last one equals
+// total.
 //
 // report runs in the goroutine of the call, inside the transaction, so it should be
 // quick. What it was told is undone if the call fails. A nil report is none.

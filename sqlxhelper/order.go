@@ -219,10 +219,10 @@ func (w *walk) circleError(stuck func(i int) bool, within func(l link) bool) err
 
 // groups divides the rows by table, those first to which others refer.
 //
-// There is one group per station, with one exception: where several stations refer
-// to each other in a circle, there is one per level and station. A station that
-// refers to itself needs one group only, because its rows are sorted. MySQL checks
-// foreign keys row by row.
+// There is one group per station. Where several stations refer to each other in a
+// circle, there is one per level and station. A station that refers to itself needs
+// one group only, because its rows are sorted. MySQL checks foreign keys row by
+// row.
 func (w *walk) groups() []group {
 	if len(w.structs) == 0 {
 		return nil

@@ -22,9 +22,9 @@ var (
 	valuerType        = reflect.TypeFor[driver.Valuer]()
 )
 
-// A plan is what a struct type means to a mapper: which fields are written to
-// which columns, which one is the key, and which hold other rows. It is immutable
-// once built, and shared by all calls.
+// A plan is what a struct type means to a mapper. It says which fields are written
+// to which columns, which one is the key, and which hold other rows. It is
+// immutable once built, and shared by all calls.
 type plan struct {
 	typ       reflect.Type
 	columns   []column
@@ -62,8 +62,8 @@ type embedded struct {
 	index []int
 }
 
-// A relation is a field that holds rows of another table: children, which refer
-// to the row with the field, or the one row to which that row belongs.
+// A relation is a field that holds rows of another table. They are children, which
+// refer to the row with the field, or the one row to which it belongs.
 type relation struct {
 	field   string
 	index   []int
@@ -144,7 +144,7 @@ func (b *builder) plan(t reflect.Type) (*plan, error) {
 	// sqlx's own map of the type, for its names: tags, the mapper's function for
 	// names and the one for tags. Its list of names is not used, because it
 	// descends into every struct and so invents columns such as note.string.
-	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, nil, offsets{0}, ""); err != nil {
+	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, spot{at: offsets{0}}); err != nil {
 		return nil, err
 	}
 	if err := p.findKey(); err != nil {
@@ -214,83 +214,103 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 	return ""
 }
 
-// addFields adds the fields of t, which is p.typ or a struct that it embeds at
-// index and base. infos is what sqlx knows about the same fields, by position. It
-// has nil for a field that sqlx does not see.
-func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, index []int, base offsets, path string) error {
+// addFields adds the fields of t, which is p.typ or a struct that it embeds within
+// a spot. infos is what sqlx knows about the same fields, by position. It has nil
+// for a field that sqlx does not see.
+func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, within spot) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		field := path + f.Name
-		fail := func(format string, args ...any) error {
-			return &PlanError{Type: p.typ, Field: field, Problem: fmt.Sprintf(format, args...)}
-		}
-		if !f.IsExported() && !f.Anonymous {
-			_, snow := f.Tag.Lookup(tagKey)
-			if name, db := f.Tag.Lookup("db"); snow || db && name != "-" {
-				return fail("the field has a tag but is not exported, so it would never be written")
-			}
-			continue
-		}
-		tag, problem := parseTag(f.Tag)
-		if problem != "" {
-			return fail("%s", problem)
-		}
-		if tag.skip {
-			continue
-		}
-		at := append(slices.Clone(index), i)
-		if tag.table != "" {
-			r, problem := newRelation(f, tag)
-			if problem != "" {
-				return fail("%s", problem)
-			}
-			r.field, r.index = field, at
-			p.relations = append(p.relations, r)
-			continue
-		}
 		var info *reflectx.FieldInfo
 		if i < len(infos) {
 			info = infos[i]
 		}
-		if info == nil {
-			if tag.key {
-				return fail("it is tagged as the primary key, and as no column")
-			}
-			continue
+		here := spot{within.field + f.Name, append(slices.Clone(within.index), i), within.at.of(f)}
+		if err := p.addField(f, info, here); err != nil {
+			return err
 		}
-		if f.Anonymous {
-			if tag.key {
-				return fail("an embedded struct cannot be the primary key")
-			}
-			if err := p.addEmbedded(f, info.Children, at, base.of(f), field); err != nil {
-				return err
-			}
-			continue
-		}
-		c, problem := newColumn(f, info)
-		if problem != "" {
-			return fail("%s", problem)
-		}
-		c.field, c.index, c.at = field, at, base.of(f)
-		// Without regard to case, because SQLite and MySQL have none, and
-		// SQLite takes a column twice and drops one of the values.
-		if j := slices.IndexFunc(p.columns, func(o column) bool { return strings.EqualFold(o.name, c.name) }); j >= 0 {
-			return fail("column %s is already that of field %s; tag one of them `db:\"-\"`", c.name, p.columns[j].field)
-		}
-		if tag.key {
-			if p.key >= 0 {
-				return fail("a second primary key beside %s", p.columns[p.key].field)
-			}
-			p.key = len(p.columns)
-		}
-		p.columns = append(p.columns, c)
 	}
 	return nil
 }
 
-// addEmbedded adds the fields of an embedded struct. sqlx treats every embedded
-// field as a struct to flatten, so one that is a value would be lost.
-func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, at []int, base offsets, field string) error {
+// A spot is where a field is in a row.
+type spot struct {
+	field string // with the embedded structs that lead to it
+	index []int
+	at    offsets
+}
+
+// addField adds a field, or does nothing for one that is not written.
+func (p *plan) addField(f reflect.StructField, info *reflectx.FieldInfo, here spot) error {
+	fail := func(problem string) error {
+		return &PlanError{Type: p.typ, Field: here.field, Problem: problem}
+	}
+	if !f.IsExported() && !f.Anonymous {
+		if isTagged(f) {
+			return fail("the field has a tag but is not exported, so it would never be written")
+		}
+		return nil
+	}
+	tag, problem := parseTag(f.Tag)
+	switch {
+	case problem != "":
+		return fail(problem)
+	case tag.skip:
+		return nil
+	case tag.table != "":
+		r, problem := newRelation(f, tag)
+		if problem != "" {
+			return fail(problem)
+		}
+		r.field, r.index = here.field, here.index
+		p.relations = append(p.relations, r)
+		return nil
+	case tag.key && info == nil:
+		return fail("it is tagged as the primary key, and as no column")
+	case info == nil:
+		return nil
+	case tag.key && f.Anonymous:
+		return fail("an embedded struct cannot be the primary key")
+	case f.Anonymous:
+		return p.addEmbedded(f, info.Children, here)
+	}
+	if problem := p.addColumn(f, info, tag.key, here); problem != "" {
+		return fail(problem)
+	}
+	return nil
+}
+
+// isTagged reports whether a field has a tag that would have it written.
+func isTagged(f reflect.StructField) bool {
+	_, snow := f.Tag.Lookup(tagKey)
+	name, db := f.Tag.Lookup("db")
+	return snow || db && name != "-"
+}
+
+// addColumn adds a field that is written, or says why it cannot be a column.
+func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bool, here spot) (problem string) {
+	c, problem := newColumn(f, info)
+	if problem != "" {
+		return problem
+	}
+	c.field, c.index, c.at = here.field, here.index, here.at
+	// Without regard to case, because SQLite and MySQL have none, and SQLite takes a
+	// column twice and drops one of the values.
+	if j := slices.IndexFunc(p.columns, func(o column) bool { return strings.EqualFold(o.name, c.name) }); j >= 0 {
+		return fmt.Sprintf("column %s is already that of field %s; tag one of them `db:\"-\"`", c.name, p.columns[j].field)
+	}
+	if key {
+		if p.key >= 0 {
+			return "a second primary key beside " + p.columns[p.key].field
+		}
+		p.key = len(p.columns)
+	}
+	p.columns = append(p.columns, c)
+	return ""
+}
+
+// addEmbedded adds the fields of an embedded struct. To sqlx every embedded field
+// is a struct. One that is a value would be lost.
+func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, here spot) error {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -299,15 +319,15 @@ func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, a
 		if !f.IsExported() && t.Kind() != reflect.Struct {
 			return nil // unexported, like any other unexported field
 		}
-		return &PlanError{Type: p.typ, Field: field, Problem: "sqlx does not write an embedded value; give the field a name, or tag it `db:\"-\"`"}
+		return &PlanError{Type: p.typ, Field: here.field, Problem: "sqlx does not write an embedded value; give the field a name, or tag it `db:\"-\"`"}
 	}
 	nothing := len(p.columns) + len(p.relations)
 	before := len(p.embedded)
 	if f.Type.Kind() == reflect.Pointer {
-		p.embedded = append(p.embedded, embedded{field: field, index: at})
-		base = append(base, 0)
+		p.embedded = append(p.embedded, embedded{field: here.field, index: here.index})
+		here.at = append(here.at, 0)
 	}
-	if err := p.addFields(t, infos, at, base, field+"."); err != nil {
+	if err := p.addFields(t, infos, spot{here.field + ".", here.index, here.at}); err != nil {
 		return err
 	}
 	if len(p.columns)+len(p.relations) == nothing {
@@ -418,8 +438,8 @@ func (c *column) holdsKey() bool {
 	return c.typ == snowflakeType || c.typ == snowflakePtrType || c.typ == nullSnowflakeType
 }
 
-// foreignKey returns the foreign key in the column. null means that it would be
-// written as NULL; a key of zero that is not null would be written as 0.
+// foreignKey returns the foreign key in the column. If null, it would be written as
+// NULL. A key of zero that is not null would be written as 0.
 func (c *column) foreignKey(row reflect.Value) (id types.Snowflake, null bool) {
 	switch at := c.at.in(row); c.typ {
 	case snowflakeType:

@@ -19,10 +19,10 @@ const probeTimeout = 10 * time.Second
 // errNoProof is why nothing can be looked for.
 var errNoProof = errors.New("no row was inserted by a Helper that could tell")
 
-// stored tells whether the transaction of r is committed, by the rows that it
-// has inserted: with the transaction they are all there or none. One row per
-// table is looked for, the last one, since a function may have rolled back a
-// part of its work by a savepoint of its own.
+// stored tells whether the transaction of r is committed, by the rows that it has
+// inserted: with the transaction they are all there or none. The last row of each
+// table is looked for. A function may have rolled back a part of its work by a
+// savepoint of its own.
 //
 // False means that it was not committed at that moment. It may be later.
 func (r *record) stored(ctx context.Context, db beginner) (bool, error) {
@@ -47,9 +47,8 @@ func (r *record) stored(ctx context.Context, db beginner) (bool, error) {
 //
 // It asks in a transaction. The broken connection is not used again, because its
 // driver has reported it. A proxy that sends reads to replicas sends a transaction
-// that may write to the primary. A replica that answers all the same does no harm:
-// what it has is committed, and what it lacks the next attempt finds as a duplicate
-// key.
+// that may write to the primary. A replica that answers does no harm. What it has
+// is committed. What it lacks, the next attempt finds as a duplicate key.
 func look(ctx context.Context, db beginner, proofs []proof) (found bool, err error) {
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {

@@ -30,8 +30,8 @@ type record struct {
 	// keys is the SHA-256 of all keys in their order, each with the index of its
 	// place and whether it was fresh. It is nil as long as there is none.
 	keys hash.Hash
-	// broken is why the savepoint of a call could not be rolled back, or nil. stray
-	// says that the call may have sent statements after the transaction had ended.
+	// broken says why the savepoint of a call was not rolled back, or is nil. If
+	// stray, the call may have sent statements after the transaction had ended.
 	broken error
 	stray  bool
 }
@@ -59,8 +59,8 @@ func recordOf(db DB) *record {
 	return nil
 }
 
-// add notes keys that were written to a place, in their order. fresh says that
-// each of them was inserted, which would have failed if it had been there.
+// add notes keys that were written to a place, in their order. If fresh, each of
+// them was inserted, and was not there before.
 func (r *record) add(p place, fresh bool, keys ...types.Snowflake) {
 	if len(keys) == 0 {
 		return
@@ -90,9 +90,9 @@ func (r *record) add(p place, fresh bool, keys ...types.Snowflake) {
 // breaks notes that a call has left the transaction unusable: it has failed with
 // err, and the rollback of its savepoint too. err is nil for a panic. r may be nil.
 //
-// If err is a deadlock, that has ended the transaction. Otherwise it may have
-// ended before, with an error that was not from a Helper, and on MySQL what the
-// call has sent is then committed by itself.
+// If err is a deadlock, that has ended the transaction. Otherwise it may have ended
+// before, by an error that was not from a Helper. What the call has sent is then
+// committed by itself on MySQL.
 func (r *record) breaks(err, rollback error) {
 	if r == nil {
 		return

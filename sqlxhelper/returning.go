@@ -78,7 +78,7 @@ func (p *plan) readable(m *reflectx.Mapper) []destination {
 	return fields
 }
 
-// settable reports whether a field can be reached whatever the row holds: an
+// settable reports whether a field can be reached whatever the row holds. An
 // embedded pointer that is nil is allocated, and one that is not exported cannot
 // be.
 func settable(t reflect.Type, index []int) bool {

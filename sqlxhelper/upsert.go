@@ -39,28 +39,12 @@ func (c *conflict) upsert(d *traits, t target, written []column) (*upsert, error
 	if len(c.target) == 0 {
 		return nil, fmt.Errorf("%w: %s without a target; name the columns of a unique index of table %q, by ConflictTarget", ErrArgument, option, t.table)
 	}
-	find := func(option string, names []string) ([]column, error) {
-		found := make([]column, len(names))
-		for i, name := range names {
-			j := slices.IndexFunc(written, func(c column) bool { return c.name == name })
-			switch {
-			case t.plan.find(name) < 0:
-				return nil, fmt.Errorf("%w: %s: %v has no field for column %q", ErrArgument, option, t.plan.typ, name)
-			case j < 0:
-				return nil, fmt.Errorf("%w: %s: column %q of %v is not written", ErrArgument, option, name, t.plan.typ)
-			case slices.Contains(names[:i], name):
-				return nil, fmt.Errorf("%w: %s: column %q twice", ErrArgument, option, name)
-			}
-			found[i] = written[j]
-		}
-		return found, nil
-	}
 	u := &upsert{on: t, nothing: c.action == doNothing}
 	var err error
-	if u.target, err = find("conflict target", c.target); err != nil {
+	if u.target, err = t.writtenColumns(written, "conflict target", c.target); err != nil {
 		return nil, err
 	}
-	update, err := find(option, c.update)
+	update, err := t.writtenColumns(written, option, c.update)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +62,25 @@ func (c *conflict) upsert(d *traits, t target, written []column) (*upsert, error
 	}
 	u.tail = d.conflictText(key, u.target, update)
 	return u, nil
+}
+
+// writtenColumns returns the columns of t that an option names. All of them have to
+// be written.
+func (t target) writtenColumns(written []column, option string, names []string) ([]column, error) {
+	found := make([]column, len(names))
+	for i, name := range names {
+		j := slices.IndexFunc(written, func(c column) bool { return c.name == name })
+		switch {
+		case t.plan.find(name) < 0:
+			return nil, fmt.Errorf("%w: %s: %v has no field for column %q", ErrArgument, option, t.plan.typ, name)
+		case j < 0:
+			return nil, fmt.Errorf("%w: %s: column %q of %v is not written", ErrArgument, option, name, t.plan.typ)
+		case slices.Contains(names[:i], name):
+			return nil, fmt.Errorf("%w: %s: column %q twice", ErrArgument, option, name)
+		}
+		found[i] = written[j]
+	}
+	return found, nil
 }
 
 // conflictText returns what follows the values; without columns to update it is
@@ -142,8 +145,7 @@ func (u *upsert) names() string {
 	return strings.Join(names, ", ")
 }
 
-// upserts reports whether rows of the call may have been stored before it: then
-// that they are stored does not prove that the call was.
+// upserts reports whether rows of the call may have been stored before it.
 func (w *writer) upserts() bool {
 	return slices.ContainsFunc(w.loads, func(l load) bool { return l.upsert != nil })
 }
@@ -205,6 +207,12 @@ func (w *writer) settle(ctx context.Context, s session, l *load) error {
 			return w.unresolved(l, i, "no stored row has its "+l.upsert.names())
 		}
 	}
+	w.replaceKeys(l, stored)
+	return nil
+}
+
+// replaceKeys sets the keys of the rows of l, and the foreign keys of their children.
+func (w *writer) replaceKeys(l *load, stored []types.Snowflake) {
 	changed := false
 	for i, row := range l.rows {
 		if id := l.plan.id(row); *id != stored[i] {
@@ -215,7 +223,6 @@ func (w *writer) settle(ctx context.Context, s session, l *load) error {
 	if changed {
 		w.rows.relink()
 	}
-	return nil
 }
 
 // A replacedKey is a key in memory and what it was before settle.

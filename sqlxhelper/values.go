@@ -96,8 +96,8 @@ type arguments struct {
 	next   int   // the row that comes after those in values
 }
 
-// fit collects the values of up to n rows, and returns how many of them make a
-// statement that is not too large: one at least.
+// fit collects the values of up to n rows. It returns how many of them make a
+// statement that is not too large, at least one.
 func (a *arguments) fit(n int) (int, error) {
 	if a.values == nil {
 		a.values = make([]any, 0, n*len(a.columns))

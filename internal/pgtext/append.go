@@ -136,9 +136,9 @@ func appendInt(b []byte, t Type, n int64, f Format) (_ []byte, ok bool) {
 	}
 }
 
-// appendNumeric appends the binary form of a numeric: how many digits to the
-// base of 10,000, the exponent of the first one, the sign, how many decimals
-// behind the point, and the digits.
+// appendNumeric appends the binary form of a numeric. It has the count of digits to
+// the base of 10,000, the exponent of the first one and the sign. The count of
+// decimals and the digits follow.
 func appendNumeric(b []byte, n int64) []byte {
 	sign, rest := uint16(0), uint64(n)
 	if n < 0 {
@@ -175,9 +175,9 @@ func append64(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), n)
 }
 
-// appendFloat appends the same number, as text the shortest from which it is
-// read. A float4 has to be one already: a driver rounds to it from the number,
-// and the server from the text, which may be a half that the number is not.
+// appendFloat appends the same number, as text the shortest from which it is read.
+// A float4 has to be one already. A driver rounds to it from the number, and the
+// server from the text, and the results may differ.
 func appendFloat(b []byte, t Type, x float64, f Format) (_ []byte, ok bool) {
 	finite := !math.IsNaN(x) && !math.IsInf(x, 0)
 	if f == Binary {
@@ -293,9 +293,9 @@ func appendBytes(b []byte, v []byte, f Format) []byte {
 
 // appendTime appends a time with microseconds, which is what the database has.
 // Columns without a time zone get the clock of the time's own zone from drivers
-// that ask for the column's type and that of UTC from those that do not, so only
-// times for which both are the same are on the list. So are the years from 1 to
-// 9999: outside of them the forms of the drivers differ, or fail.
+// that ask for the column's type. Other drivers send that of UTC. So only times for
+// which both are the same are written here. The years are 1 to 9999. Outside of
+// them the forms of the drivers differ, or fail.
 //
 // A lib/pq that was told to take some time of that range for infinity
 // (EnableInfinityTs) is not asked.

@@ -85,9 +85,9 @@ func IsValuer(t reflect.Type) bool {
 
 // IsNative reports whether a driver.Valuer, or a type that becomes one behind a
 // pointer, has a method that speaks of a package pgtype. All types of such a
-// package that are a driver.Valuer have one, and so have types that embed one.
-// pgx asks them by these methods, in all its versions, and not by Value, which
-// loses something: a date becomes an instant in its time zone.
+// package that are a driver.Valuer have one. So have types that embed one. All
+// versions of pgx ask them by these methods and not by Value. Value loses
+// something: a date becomes an instant in its time zone.
 func IsNative(t reflect.Type) bool {
 	if !t.Implements(valuerType) && t.Kind() != reflect.Pointer {
 		t = reflect.PointerTo(t)
@@ -120,9 +120,9 @@ func ofPgtype(t reflect.Type) bool {
 	return strings.HasSuffix(t.PkgPath(), "/pgtype")
 }
 
-// namesItself reports whether a type has a method by which pgx, in some mode or
-// version, asks a value what it is, instead of looking at its kind: String, or
-// one of the interfaces in pgtype such as Int64Valuer.
+// namesItself reports whether a type has a method by which some mode or version of
+// pgx asks a value what it is. That is String, or one of the interfaces in pgtype
+// such as Int64Valuer.
 func namesItself(t reflect.Type) bool {
 	for i := range t.NumMethod() {
 		if name := t.Method(i).Name; name == "String" || strings.HasSuffix(name, "Value") {

@@ -74,28 +74,32 @@ func (d Database) departures(t *testing.T) {
 		},
 	} {
 		for _, inTx := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, in a transaction %v", name, inTx), func(t *testing.T) {
-				h := sqlxhelper.New(NewCounter(0))
-				_ = d.onEither(t, inTx, func(db sqlxhelper.DB) error {
-					gone := make(chan struct{})
-					go func() {
-						defer close(gone)
-						defer func() { _ = recover() }()
-						t.Errorf("the call has returned %v", call(h, db))
-					}()
-					<-gone
-					return nil
-				})
-				if used := d.DB.Stats().InUse; used != 0 {
-					t.Errorf("connections in use = %d; want 0", used)
-				}
-				d.wantCount(t, "departing", 0)
-				// It waits for locks that are held.
-				if err := h.InsertMany(ctx, d.DB, "departing", many(3, 0)); err != nil {
-					t.Errorf("InsertMany(afterwards) = %v; want nil", err)
-				}
-				d.exec(t, "DELETE FROM departing")
-			})
+			t.Run(fmt.Sprintf("%s, in a transaction %v", name, inTx), func(t *testing.T) { d.departs(t, inTx, call) })
 		}
 	}
+}
+
+// departs makes a call that does not return, and looks at what it leaves.
+func (d Database) departs(t *testing.T, inTx bool, call func(h *sqlxhelper.Helper, db sqlxhelper.DB) error) {
+	t.Helper()
+	h := sqlxhelper.New(NewCounter(0))
+	_ = d.onEither(t, inTx, func(db sqlxhelper.DB) error {
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			defer func() { _ = recover() }()
+			t.Errorf("the call has returned %v", call(h, db))
+		}()
+		<-gone
+		return nil
+	})
+	if used := d.DB.Stats().InUse; used != 0 {
+		t.Errorf("connections in use = %d; want 0", used)
+	}
+	d.wantCount(t, "departing", 0)
+	// It waits for locks that are held.
+	if err := h.InsertMany(ctx, d.DB, "departing", make([]departingRow, 3)); err != nil {
+		t.Errorf("InsertMany(afterwards) = %v; want nil", err)
+	}
+	d.exec(t, "DELETE FROM departing")
 }

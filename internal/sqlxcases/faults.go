@@ -27,9 +27,8 @@ var blamedTables = []string{
 		"name VARCHAR(20) NOT NULL, owner_id BIGINT, FOREIGN KEY (owner_id) REFERENCES owners (id))",
 }
 
-// faultyRow: whichever constraint a row violates, in a statement of few rows or
-// in one of many, on a pool or in a transaction: the error names that row, and
-// nothing is stored.
+// faultyRow: a row violates a constraint, in a statement of few rows or of many, on
+// a pool or in a transaction. The error names that row, and nothing is stored.
 func (d Database) faultyRow(t *testing.T) {
 	d.tables(t, blamedTables...)
 	d.exec(t, "INSERT INTO blamed (id, code, n, name) VALUES (5, 'five', 0, '')")

@@ -51,28 +51,7 @@ func (d Database) graph(t *testing.T) {
 		d.wantCount(t, name, n)
 	}
 	for _, o := range orders {
-		var n int
-		if err := d.DB.Get(&n, fmt.Sprintf("SELECT COUNT(*) FROM orders WHERE id = %d AND number = '%s'", o.ID, o.Number)); err != nil || n != 1 {
-			t.Errorf("order %d: %d rows, %v; want 1", o.ID, n, err)
-		}
-		for _, it := range o.Items {
-			if it.OrderID != o.ID {
-				t.Errorf("OrderID of item %d = %d; want %d", it.ID, it.OrderID, o.ID)
-			}
-			query := fmt.Sprintf("SELECT COUNT(*) FROM order_items i JOIN notes n ON n.item_id = i.id WHERE i.id = %d AND i.order_id = %d AND i.sku = '%s' AND n.id = %d AND n.order_id IS NULL",
-				it.ID, o.ID, it.SKU, it.Notes[0].ID)
-			if err := d.DB.Get(&n, query); err != nil || n != 1 {
-				t.Errorf("item %d with its note: %d rows, %v; want 1", it.ID, n, err)
-			}
-		}
-		for _, no := range o.Notes {
-			if err := d.DB.Get(&n, fmt.Sprintf("SELECT COUNT(*) FROM notes WHERE id = %d AND order_id = %d AND item_id IS NULL", no.ID, o.ID)); err != nil || n != 1 {
-				t.Errorf("note %d: %d rows, %v; want 1", no.ID, n, err)
-			}
-		}
-		if o.Invoice != nil && o.Invoice.OrderID != o.ID {
-			t.Errorf("OrderID of the invoice = %d; want %d", o.Invoice.OrderID, o.ID)
-		}
+		d.wantOrder(t, o)
 	}
 	one := newOrders(1)[0]
 	one.Items[0].SKU, one.Items[1].SKU, one.Items[2].SKU = "x", "y", "z"
@@ -80,6 +59,33 @@ func (d Database) graph(t *testing.T) {
 		t.Errorf("InsertGraph(*order) = %v; want nil", err)
 	}
 	d.wantCount(t, "order_items", 60)
+}
+
+// wantOrder fails the test unless an order is stored with all that it holds.
+func (d Database) wantOrder(t *testing.T, o order) {
+	t.Helper()
+	var n int
+	if err := d.DB.Get(&n, fmt.Sprintf("SELECT COUNT(*) FROM orders WHERE id = %d AND number = '%s'", o.ID, o.Number)); err != nil || n != 1 {
+		t.Errorf("order %d: %d rows, %v; want 1", o.ID, n, err)
+	}
+	for _, it := range o.Items {
+		if it.OrderID != o.ID {
+			t.Errorf("OrderID of item %d = %d; want %d", it.ID, it.OrderID, o.ID)
+		}
+		query := fmt.Sprintf("SELECT COUNT(*) FROM order_items i JOIN notes n ON n.item_id = i.id WHERE i.id = %d AND i.order_id = %d AND i.sku = '%s' AND n.id = %d AND n.order_id IS NULL",
+			it.ID, o.ID, it.SKU, it.Notes[0].ID)
+		if err := d.DB.Get(&n, query); err != nil || n != 1 {
+			t.Errorf("item %d with its note: %d rows, %v; want 1", it.ID, n, err)
+		}
+	}
+	for _, no := range o.Notes {
+		if err := d.DB.Get(&n, fmt.Sprintf("SELECT COUNT(*) FROM notes WHERE id = %d AND order_id = %d AND item_id IS NULL", no.ID, o.ID)); err != nil || n != 1 {
+			t.Errorf("note %d: %d rows, %v; want 1", no.ID, n, err)
+		}
+	}
+	if o.Invoice != nil && o.Invoice.OrderID != o.ID {
+		t.Errorf("OrderID of the invoice = %d; want %d", o.Invoice.OrderID, o.ID)
+	}
 }
 
 // counting counts the statements that go through it.

@@ -51,21 +51,7 @@ func Run(t *testing.T, d Database) {
 	t.Run("ErrorNamesTheChildByItsPlaceInTheGraph", d.faultyChild)
 	t.Run("RowsLargerTogetherThanAStatementAreAllInserted", d.largeRows)
 	t.Run("ContextThatEndsBetweenChunksLeavesNothing", d.endedBetween)
-	t.Run("UpsertGivesEveryRowTheKeyOfTheStoredOne", d.upsertMix)
-	t.Run("UpsertOfManyRowsGivesEachItsKey", d.upsertMany)
-	t.Run("RowsOfOneCallMayBeTheSameRow", d.upsertTwice)
-	t.Run("DatabaseDecidesWhatIsTheSame", d.upsertCollation)
-	t.Run("RowWithNullInTheTargetIsInserted", d.upsertNull)
-	t.Run("TargetMayBeThePrimaryKey", d.upsertByKey)
-	t.Run("ChildrenOfAnUpsertFollowTheStoredParent", d.upsertGraph)
-	t.Run("UpsertComesAfterWhatItsRowsBelongTo", d.upsertBelonging)
-	t.Run("FailureAfterAnUpsertRestoresTheKeys", d.upsertFailure)
-	t.Run("UpsertRefusesRowsThatAreStoredInAnotherIndex", d.upsertOtherIndex)
-	if d.Dialect != sqlxhelper.SQLite { // which lets nobody else write meanwhile
-		t.Run("UpsertFindsRowsThatAreYoungerThanTheTransaction", d.upsertAfterSnapshot)
-	}
-	t.Run("UpsertFindsTimesInThePrecisionOfTheColumn", d.upsertByTime)
-	t.Run("UpsertsInATransactionSeeEachOther", d.upsertInTx)
+	d.upserts(t)
 	t.Run("ColumnsThatAreLeftOutAreReadBack", d.omitAndReturn)
 	t.Run("ReturningWithoutNamesReadsAllColumns", d.returnAll)
 	t.Run("ReturningReadsTheStoredRowOfAnUpsert", d.returnUpserted)
@@ -84,6 +70,24 @@ func Run(t *testing.T, d Database) {
 	if d.Dialect != sqlxhelper.MySQL { // which has no constraint that is checked at the commit
 		t.Run("CommitThatFailsIsAnErrorAndLeavesNothing", d.failedCommit)
 	}
+}
+
+func (d Database) upserts(t *testing.T) {
+	t.Run("UpsertGivesEveryRowTheKeyOfTheStoredOne", d.upsertMix)
+	t.Run("UpsertOfManyRowsGivesEachItsKey", d.upsertMany)
+	t.Run("RowsOfOneCallMayBeTheSameRow", d.upsertTwice)
+	t.Run("DatabaseDecidesWhatIsTheSame", d.upsertCollation)
+	t.Run("RowWithNullInTheTargetIsInserted", d.upsertNull)
+	t.Run("TargetMayBeThePrimaryKey", d.upsertByKey)
+	t.Run("ChildrenOfAnUpsertFollowTheStoredParent", d.upsertGraph)
+	t.Run("UpsertComesAfterWhatItsRowsBelongTo", d.upsertBelonging)
+	t.Run("FailureAfterAnUpsertRestoresTheKeys", d.upsertFailure)
+	t.Run("UpsertRefusesRowsThatAreStoredInAnotherIndex", d.upsertOtherIndex)
+	if d.Dialect != sqlxhelper.SQLite { // which lets nobody else write meanwhile
+		t.Run("UpsertFindsRowsThatAreYoungerThanTheTransaction", d.upsertAfterSnapshot)
+	}
+	t.Run("UpsertFindsTimesInThePrecisionOfTheColumn", d.upsertByTime)
+	t.Run("UpsertsInATransactionSeeEachOther", d.upsertInTx)
 }
 
 func (d Database) everyKindOfField(t *testing.T) {
@@ -119,16 +123,22 @@ func (d Database) everyKindOfField(t *testing.T) {
 		if err := d.DB.Get(&got, fmt.Sprintf("SELECT * FROM everything WHERE id = %d", want.ID)); err != nil {
 			t.Fatalf("Get(%d) = %v", want.ID, err)
 		}
-		if !got.At.Equal(want.At) || (got.Maybe == nil) != (want.Maybe == nil) || want.Maybe != nil && !got.Maybe.Equal(*want.Maybe) {
-			t.Errorf("times of %d = %v, %v; want %v, %v", want.ID, got.At, got.Maybe, want.At, want.Maybe)
-		}
-		if !bytes.Equal(got.Data, want.Data) || !bytes.Equal(got.JSON, want.JSON) {
-			t.Errorf("bytes of %d = %x, %s; want %x, %s", want.ID, got.Data, got.JSON, want.Data, want.JSON)
-		}
-		got.At, got.Maybe, got.Data, got.JSON = want.At, want.Maybe, want.Data, want.JSON
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("row %d = %+v; want %+v", want.ID, got, want)
-		}
+		wantEverything(t, got, want)
+	}
+}
+
+// wantEverything fails the test unless two rows are equal, times as instants.
+func wantEverything(t *testing.T, got, want everything) {
+	t.Helper()
+	if !got.At.Equal(want.At) || (got.Maybe == nil) != (want.Maybe == nil) || want.Maybe != nil && !got.Maybe.Equal(*want.Maybe) {
+		t.Errorf("times of %d = %v, %v; want %v, %v", want.ID, got.At, got.Maybe, want.At, want.Maybe)
+	}
+	if !bytes.Equal(got.Data, want.Data) || !bytes.Equal(got.JSON, want.JSON) {
+		t.Errorf("bytes of %d = %x, %s; want %x, %s", want.ID, got.Data, got.JSON, want.Data, want.JSON)
+	}
+	got.At, got.Maybe, got.Data, got.JSON = want.At, want.Maybe, want.Data, want.JSON
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("row %d = %+v; want %+v", want.ID, got, want)
 	}
 }
 

@@ -278,9 +278,9 @@ func (d Database) unsignedValue(t *testing.T) {
 	}
 }
 
-// toldWhere reports whether an error is other than that of PostgreSQL about a
-// value in the middle of a text, as pgx makes one in its simple protocol: that
-// does not say which of the values it is.
+// toldWhere reports whether an error says which value it is about. That of
+// PostgreSQL about a value in the middle of a text, as of pgx in its simple
+// protocol, does not.
 func toldWhere(err error) bool {
 	var said interface{ SQLState() string }
 	if !errors.As(err, &said) {

@@ -27,16 +27,16 @@ type Copier struct{}
 
 var _ sqlxhelper.Copier = Copier{}
 
-// Copy runs statement, a COPY … FROM STDIN, on the connection of db with what
-// rows has, and returns how many rows the server has copied. db is a
-// transaction, or a pool, where the COPY is a transaction by itself; if the
-// connection breaks then, rows may be stored in spite of the error.
+// Copy runs statement, a COPY … FROM STDIN, on the connection of db with what rows
+// has. It returns how many rows the server has copied. If db is a pool, the COPY is
+// a transaction by itself. If its connection breaks then, rows may be stored in
+// spite of the error.
 //
-// Errors match [ErrDriver], or wrap what rows or pgx said. If rows fails, panics
-// or ends its goroutine (runtime.Goexit, as testing's FailNow does), the COPY
-// fails, nothing of it is stored, and the error says so.
-// After an error of rows or of the server a transaction goes on from its last
-// savepoint. If ctx ends while the COPY runs, pgx closes the connection.
+// Errors match [ErrDriver], or wrap what rows or pgx said. If rows fails, panics or
+// ends its goroutine, as testing's FailNow does, the COPY fails. Nothing of it is
+// stored, and the error says so. After an error of rows or of the server a
+// transaction goes on from its last savepoint. If ctx ends while the COPY runs, pgx
+// closes the connection.
 //
 // rows is read in another goroutine, and not after Copy has returned.
 func (Copier) Copy(ctx context.Context, db sqlx.ExecerContext, statement string, rows io.Reader) (int64, error) {
@@ -47,8 +47,8 @@ func (Copier) Copy(ctx context.Context, db sqlx.ExecerContext, statement string,
 	if err == nil && !c.called {
 		err = ErrDriver
 	}
-	// In place of what the server said, which is that the client has given up: by
-	// its SQLSTATE, 57014, somebody would think that the statement was cancelled.
+	// It replaces what the server said, which is that the client has given up. By
+	// its SQLSTATE, 57014, the statement would seem to be cancelled.
 	if failed := c.rows.end(); failed != nil {
 		err = failed
 	} else if c.err != nil {
@@ -104,10 +104,10 @@ func (w *rewriter) RewriteQuery(ctx context.Context, conn *pgx.Conn, _ string, _
 // they are. pgx does.
 func (w *rewriter) Value() (driver.Value, error) { return nil, ErrDriver }
 
-// A reader keeps what happens to another reader from pgx, which reads in a
-// goroutine of its own: a panic there would end the process, and runtime.Goexit
-// would leave the COPY waiting. And where pgx gives up a connection, it leaves
-// the goroutine to itself.
+// A reader protects pgx, which reads in a goroutine of its own, from another
+// reader. A panic there would end the process, and runtime.Goexit would leave the
+// COPY waiting. And where pgx gives up a connection, it leaves the goroutine to
+// itself.
 type reader struct {
 	mu    sync.Mutex // guards what follows
 	from  io.Reader

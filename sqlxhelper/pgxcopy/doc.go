@@ -5,21 +5,21 @@
 //	h := sqlxhelper.New(generator, sqlxhelper.WithCopy(pgxcopy.Copier{}, 0))
 //	err := h.InsertMany(ctx, tx, "orders", orders) // tx is a *sqlx.Tx, or a *sqlx.DB
 //
-// Nothing else changes. Calls with few rows go as before; those with many are
-// one COPY per table, inside the transaction that the call is made in, with the
-// same rows, keys and errors. Package sqlxhelper says which rows go which way.
+// Nothing else changes. Calls with few rows go as before. Those with many are one
+// COPY per table, inside the transaction of the call, with the same rows, keys and
+// errors. Package sqlxhelper says which rows go which way.
 //
 // The pool is one of database/sql with the driver pgx of
-// github.com/jackc/pgx/v5/stdlib, or a wrapper around that one which hands
-// arguments through unchanged, as those for tracing do. With any other driver
-// the calls that need COPY fail with [ErrDriver], and nothing was sent.
+// github.com/jackc/pgx/v5/stdlib. A wrapper around it, for tracing for instance,
+// has to hand arguments through unchanged. With any other driver the calls that
+// need COPY fail with [ErrDriver], and nothing was sent.
 //
 // # How
 //
 // database/sql has no COPY, and the usual ways around it do not work in a
-// transaction: sql.Conn.Raw needs the *sql.Conn that a *sql.Tx hides, and
-// deadlocks if its function panics while a transaction is open. But pgx looks
-// for a pgx.QueryRewriter among the arguments of a query, and hands it the
-// *pgx.Conn that is about to run it: the connection of the transaction. The
-// rewriter copies, and gives back a query that does nothing.
+// transaction. sql.Conn.Raw needs the *sql.Conn that a *sql.Tx hides. It deadlocks
+// if its function panics while a transaction is open. But pgx looks for a
+// pgx.QueryRewriter among the arguments of a query. It hands it the *pgx.Conn that
+// is about to run the query, which is that of the transaction. The rewriter copies,
+// and gives back a query that does nothing.
 package pgxcopy
