@@ -163,7 +163,7 @@ func fillable(s *schema.Schema, f *schema.Field) (bool, error) {
 		}
 		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
 	case f.Serializer != nil:
-		return false, &ModelError{s.String(), f.Name, "the plugin cannot fill a key with a serializer, because the stored value may differ; remove the serializer, or tag the field snowflake:-"}
+		return false, &ModelError{s.String(), f.Name, "a key with a serializer cannot be filled, because its stored value may differ; remove the serializer, or tag the field snowflake:-"}
 	}
 	if _, ok := kindOf(f.IndirectFieldType); !ok {
 		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake does not accept the type %s; use types.Snowflake, types.NullSnowflake, sql.Null[types.Snowflake], int64, uint64 or string", f.FieldType)}
