@@ -28,9 +28,8 @@ type benchItem struct {
 	Quantity int
 }
 
-// benchSources returns a source that costs next to nothing, and the one that
-// people use, with a layout whose ticks do not run out of numbers: what is
-// measured is the plugin, not how many keys a millisecond has.
+// benchSources returns a source that costs next to nothing, and a generator. The layout
+// of the generator has so many numbers per tick that it never waits.
 func benchSources(b *testing.B) map[string]Source {
 	b.Helper()
 	gen, err := core.New(core.Config{

@@ -48,13 +48,13 @@ func kindOf(t reflect.Type) (kind, bool) {
 
 // A column is a field that the plugin fills.
 //
-// Its values travel as any, in one of three forms, which compare with ==: int64,
-// string for a column of text, and nil for none (zero, empty, NULL).
+// Its values are passed as any, in forms that compare with ==: int64, string for a
+// column of text, and nil for none (zero, empty, NULL).
 type column struct {
 	field *schema.Field
 	kind  kind
 	deep  bool // below an embedded pointer, which may be nil
-	flat  bool // neither that nor a pointer itself
+	flat  bool // neither deep nor a pointer
 	index []int
 }
 
@@ -99,7 +99,7 @@ func (c *column) empty(ctx context.Context, r row) bool {
 		_, v := c.find(r.values)
 		return lacks(v)
 	}
-	// Not get, which would box a number: this runs for every row.
+	// Not get, which would box a number. This runs for every row.
 	var v reflect.Value
 	if c.flat {
 		v = c.place(r.fields)
@@ -125,8 +125,7 @@ func (c *column) empty(ctx context.Context, r row) bool {
 	}
 }
 
-// place returns a flat column of a struct. Field.ReflectValueOf, which has pointers
-// to think of, takes twice the time.
+// place returns a flat column of a struct. Field.ReflectValueOf takes twice the time.
 func (c *column) place(v reflect.Value) reflect.Value {
 	for _, i := range c.index {
 		v = v.Field(i)
@@ -134,8 +133,8 @@ func (c *column) place(v reflect.Value) reflect.Value {
 	return v
 }
 
-// absent reports whether the struct around c is a nil embedded pointer.
-// Field.ReflectValueOf would allocate it, and looking must not change the row.
+// absent reports whether c is below a nil embedded pointer. Field.ReflectValueOf would
+// allocate it and so change the row.
 func (c *column) absent(ctx context.Context, r row) bool {
 	if !c.deep {
 		return false
@@ -192,7 +191,7 @@ func (c *column) put(ctx context.Context, r row, v any) {
 	}
 }
 
-// assign stores id in r. It is put without boxing a number: this runs for every
+// assign stores id in r. It is put without boxing a number, because it runs for every
 // row.
 func (c *column) assign(ctx context.Context, r row, id types.Snowflake) {
 	if r.values != nil {
@@ -244,17 +243,15 @@ func (c *column) number(f reflect.Value, n int64) {
 	}
 }
 
-// boxed returns v as the type of the field, which is what a caller expects to
-// find in his map.
+// boxed returns v as the type of the field, which the caller expects in his map.
 func (c *column) boxed(v any) any {
 	f := reflect.New(c.field.IndirectFieldType).Elem()
 	c.store(f, v)
 	return f.Interface()
 }
 
-// find returns the name under which m holds c and what is there, or the name of
-// the column and nil. Where m has several, which GORM makes nothing good of, it
-// is the first in order.
+// find returns the name under which m holds c and its value, or the name of the column
+// and nil. If m has several such names, it returns the first in order.
 func (c *column) find(m map[string]any) (key string, value any) {
 	for k, v := range m {
 		if names(k, c.field) && (key == "" || k < key) {
@@ -267,15 +264,14 @@ func (c *column) find(m map[string]any) (key string, value any) {
 	return key, value
 }
 
-// names reports whether k stands for f in a map: "id", "ID", "Id". GORM leaves a
-// name that it does not know to the database, and older ones than 1.31 do not
-// know "Id", which SQLite and MySQL take for id.
+// names reports whether k names f in a map, as "id", "ID" or "Id". GORM before 1.31 does
+// not know "Id" and passes it to the database. SQLite and MySQL take it for id.
 func names(k string, f *schema.Field) bool {
 	return f.Schema.LookUpField(k) == f || strings.EqualFold(k, f.DBName)
 }
 
-// lacks reports whether v, found in a map, stands for no value. What is not
-// plainly empty, such as gorm.Expr, is the caller's.
+// lacks reports whether v, found in a map, is empty. Other values, such as gorm.Expr,
+// belong to the caller.
 func lacks(v any) bool {
 	f := reflect.ValueOf(v)
 	for f.Kind() == reflect.Pointer {

@@ -2,23 +2,22 @@ package gormplugin
 
 import "errors"
 
-// What can be wrong with a statement, for errors.Is.
+// The errors of a statement, for errors.Is.
 var (
-	// ErrUnresolved means that an upsert stored no row under the key in memory,
-	// that the row which it met instead could not be told, and that rows of
-	// associations needed its key.
+	// ErrUnresolved means that an upsert met a stored row that cannot be identified,
+	// and that associations need its key.
 	ErrUnresolved = errors.New("gormplugin: stored row not found")
-	// ErrKeyRewrite means that an upsert would write a new key over that of a
-	// stored row, and so tear off what refers to it.
+	// ErrKeyRewrite means that an upsert would overwrite the key of a stored row, which
+	// other rows may refer to.
 	ErrKeyRewrite = errors.New("gormplugin: upsert would rewrite the primary key of a stored row")
 )
 
-// A ModelError says what in a model cannot work. Every create of the model
-// returns it, before any SQL.
+// A ModelError says why a model cannot work. Every create of the model returns it before
+// any SQL.
 type ModelError struct {
 	Model  string // the Go type
-	Field  string // the field of it, or of the model that refers to it
-	Reason string // what is wrong, and what would be right
+	Field  string // a field of the model
+	Reason string // what is wrong and what to do
 }
 
 func (e *ModelError) Error() string {

@@ -10,32 +10,33 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Page is a number of rows next to a key, which is the cursor: a keyset page.
-// Unlike OFFSET it costs the same at any depth, and neither skips nor repeats
-// rows while others are inserted. It is the condition, the order and the limit in
-// one:
+// A Page is a keyset page: a limited number of rows next to a key, the cursor. It sets
+// the condition, the order and the limit of a statement. Unlike OFFSET it costs the same
+// at any depth, and neither skips nor repeats rows while others are inserted:
 //
 //	db.Clauses(gormplugin.PageAfter(last, 50)).Find(&orders)
 //	gorm.G[Order](db, gormplugin.PageAfter(last, 50)).Find(ctx)
 //	gorm.G[Order](db).Where("state = ?", "paid").Scopes(gormplugin.PageAfter(last, 50).ModifyStatement).Find(ctx)
 //	db.Scopes(gormplugin.PageAfter(last, 50).Scope).Find(&orders)
 //
-// The rows come nearest first: upwards after the cursor, downwards before it.
-// The last row of a page is the cursor of the next page in the same direction,
-// the first row that of the page in the other; slices.Reverse turns a page round
-// for display. A page of fewer rows than the limit is the last one.
+// The row nearest to the cursor comes first. The last row of a page is the cursor of the
+// next page in the same direction. The first row is the cursor of the page in the other
+// direction. Use slices.Reverse to turn a page for display. A page with fewer rows than
+// the limit is the last one.
 //
-// The column is found as for a [Condition]. A condition before the page that has
-// an Or is kept together.
+// The column is found as for a [Condition]. A condition with an Or before the page is put
+// in parentheses.
 //
-// A page is an error of the statement, [ErrPage], if the limit is below 1; with
-// another order, which First, Last and FindInBatches bring along as well; with
-// an Or after it; and in an update or a delete of a database that takes no LIMIT
-// there, which would change all the rows beyond the cursor. There, and for the
-// Count of what is left, use [NewerThan] or [OlderThan].
+// The statement fails with [ErrPage]
+//   - if the limit is below 1, as in the zero Page;
+//   - with another order, such as that of First, Last and FindInBatches;
+//   - with an Or after the page;
+//   - in an update or delete where the database takes no LIMIT. It would change all rows
+//     beyond the cursor.
 //
-// A Page does not change and is safe for concurrent use. The zero Page is
-// ErrPage.
+// Use [NewerThan] or [OlderThan] there, and for the Count of the rows that are left.
+//
+// A Page is immutable and safe for concurrent use.
 type Page struct {
 	beyond Condition
 	down   bool
@@ -47,19 +48,18 @@ var (
 	_ gorm.StatementModifier = Page{}
 )
 
-// PageAfter returns the page of the limit smallest keys above id, in rising
-// order. An id of zero is before the first row.
+// PageAfter returns the page of the limit smallest keys above id, in rising order. An id
+// of zero is before the first row.
 //
-// A reader that follows new rows with it can miss some: keys are taken before
-// the insert and rows are seen after the commit, so a row may appear behind one
-// with a larger key. Read again from a cursor that is older than any transaction
-// lasts.
+// A reader that follows new rows with it can miss some. Keys are taken before the insert
+// and rows become visible after the commit. So a row may appear after one with a larger
+// key. Read again from a cursor that is older than the longest transaction.
 func PageAfter(id types.Snowflake, limit int) Page {
 	return Page{beyond: NewerThan(id), limit: limit}
 }
 
-// PageBefore returns the page of the limit largest keys below id, in falling
-// order: the newest first. An id of zero is behind the last row.
+// PageBefore returns the page of the limit largest keys below id, in falling order, so
+// the newest first. An id of zero is after the last row.
 func PageBefore(id types.Snowflake, limit int) Page {
 	p := Page{beyond: OlderThan(id), down: true, limit: limit}
 	if id == 0 {
@@ -69,25 +69,25 @@ func PageBefore(id types.Snowflake, limit int) Page {
 }
 
 // On returns p for another column than the key of the model, see [Condition.On].
-// Rows with the same value there are in no order, and are lost where a page ends
-// between them: the column must be unique among the rows that are selected.
+// The column must be unique among the selected rows. Rows with the same value have no
+// order, and are lost where a page ends between them.
 func (p Page) On(column string) Page {
 	p.beyond.column = column
 	return p
 }
 
-// Scope adds p to a statement, for db.Scopes. GORM adds scopes after all else, so
-// it may stand anywhere in the chain.
+// Scope adds p to a statement, for db.Scopes. It may be anywhere in the chain, because
+// GORM adds scopes last.
 func (p Page) Scope(db *gorm.DB) *gorm.DB { return db.Clauses(p) }
 
-// Build makes p an argument of Clauses and of gorm.G, which call ModifyStatement
-// instead. GORM calls it where a condition is wanted: that is an error.
+// Build makes p an argument of Clauses and gorm.G, which call ModifyStatement instead.
+// GORM calls it if p is used as a condition, which is an error.
 func (Page) Build(b clause.Builder) {
-	_ = b.AddError(fmt.Errorf("%w but a condition: pass it to Clauses, gorm.G or Scopes", ErrPage))
+	_ = b.AddError(fmt.Errorf("%w: a Page is not a condition; pass it to Clauses, gorm.G or Scopes", ErrPage))
 }
 
-// ModifyStatement adds p to stmt. GORM calls it for Clauses and gorm.G; in the
-// generic API it is also the function for Scopes.
+// ModifyStatement adds p to stmt. GORM calls it for Clauses and gorm.G. In the generic
+// API, pass it to Scopes.
 func (p Page) ModifyStatement(stmt *gorm.Statement) {
 	where, ok := stmt.Clauses["WHERE"]
 	if before, known := where.Expression.(clause.Where); ok && known && slices.ContainsFunc(before.Exprs, alternative) {
@@ -100,7 +100,7 @@ func (p Page) ModifyStatement(stmt *gorm.Statement) {
 	stmt.AddClause(clause.Limit{Limit: &p.limit})
 }
 
-// A pageGroup is what stands before a page, kept together.
+// A pageGroup is the conditions before a page, in parentheses.
 type pageGroup []clause.Expression
 
 func (g pageGroup) Build(b clause.Builder) {
@@ -109,8 +109,8 @@ func (g pageGroup) Build(b clause.Builder) {
 	_ = b.WriteByte(')')
 }
 
-// A pageStart is the condition of a page. When it is written the statement is
-// complete, so it is where the rest is checked.
+// A pageStart is the condition of a page. It is written when the statement is complete,
+// so it checks the rest.
 type pageStart Page
 
 func (p pageStart) Build(b clause.Builder) {
@@ -125,10 +125,10 @@ func (p pageStart) Build(b clause.Builder) {
 }
 
 func (p pageStart) check(stmt *gorm.Statement) error {
-	// Not before: GORM loses the error of a subquery, and writes an empty one for
-	// it, so "NOT IN ()" would be every row.
+	// Not earlier, because GORM loses the error of a subquery and writes an empty one.
+	// "NOT IN ()" would select every row.
 	if p.limit < 1 {
-		return fmt.Errorf("%w: a limit of %d, which is below 1", ErrPage, p.limit)
+		return fmt.Errorf("%w: a limit of %d; use 1 or more", ErrPage, p.limit)
 	}
 	if !slices.Contains(stmt.BuildClauses, "LIMIT") {
 		return fmt.Errorf("%w: the statement takes no LIMIT; use NewerThan or OlderThan", ErrPage)
@@ -136,17 +136,17 @@ func (p pageStart) check(stmt *gorm.Statement) error {
 	if c, ok := stmt.Clauses["ORDER BY"]; ok { // Count removes it
 		order, _ := c.Expression.(clause.OrderBy)
 		if _, own := order.Expression.(pageOrder); !own || len(order.Columns) > 0 {
-			return fmt.Errorf("%w: it has another order than that of the key", ErrPage)
+			return fmt.Errorf("%w: the statement has another order; remove it, as a page is ordered by its column", ErrPage)
 		}
 	}
 	if where, ok := stmt.Clauses["WHERE"].Expression.(clause.Where); ok && besideAlternative(where.Exprs) {
-		return fmt.Errorf("%w: an Or stands after it; put the alternatives into one Where before", ErrPage)
+		return fmt.Errorf("%w: an Or follows the page; put the alternatives into one Where before it", ErrPage)
 	}
 	return nil
 }
 
-// besideAlternative reports whether a page start in list, or in a conjunction or
-// group in list, is in one row with an Or.
+// besideAlternative reports whether list, or a conjunction or group in it, has both a
+// page start and an Or.
 func besideAlternative(list []clause.Expression) bool {
 	start := func(e clause.Expression) bool { _, ok := e.(pageStart); return ok }
 	if slices.ContainsFunc(list, start) && slices.ContainsFunc(list, alternative) {
@@ -169,8 +169,8 @@ func alternative(e clause.Expression) bool {
 	return ok && len(or.Exprs) == 1
 }
 
-// A pageOrder is the order of a page. It is no column, because the column is
-// known only when the statement is built.
+// A pageOrder is the order of a page. The column is known only when the statement is
+// built.
 type pageOrder Page
 
 func (p pageOrder) Build(b clause.Builder) {

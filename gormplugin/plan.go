@@ -154,21 +154,32 @@ func fillable(s *schema.Schema, f *schema.Field) (bool, error) {
 		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake:%s is unknown; use snowflake or snowflake:-", setting)}
 	case !tagged && (f != s.PrioritizedPrimaryField || !ours && !derived(f.IndirectFieldType)):
 		return false, nil
-	case !f.Creatable || filledByDatabase(f) || foreign(s, f):
+	case givenElsewhere(s, f):
 		return false, nil
 	case !tagged && !ours:
-		way := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
-		if f.IndirectFieldType.Kind() == reflect.Struct {
-			way = "use types.Snowflake, or tag it snowflake:- for keys of your own"
-		}
-		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
+		return false, undecided(s, f)
 	case f.Serializer != nil:
-		return false, &ModelError{s.String(), f.Name, "the plugin cannot fill a key with a serializer, because the stored value may differ; remove the serializer, or tag the field snowflake:-"}
+		return false, &ModelError{s.String(), f.Name, "a key with a serializer cannot be filled, because its stored value may differ; remove the serializer, or tag the field snowflake:-"}
 	}
 	if _, ok := kindOf(f.IndirectFieldType); !ok {
 		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake does not accept the type %s; use types.Snowflake, types.NullSnowflake, sql.Null[types.Snowflake], int64, uint64 or string", f.FieldType)}
 	}
 	return true, nil
+}
+
+// givenElsewhere reports whether the value of f comes from the database or from another
+// row, or is never written.
+func givenElsewhere(s *schema.Schema, f *schema.Field) bool {
+	return !f.Creatable || filledByDatabase(f) || foreign(s, f)
+}
+
+// undecided returns the error of a key whose type is derived and that has no tag.
+func undecided(s *schema.Schema, f *schema.Field) error {
+	way := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
+	if f.IndirectFieldType.Kind() == reflect.Struct {
+		way = "use types.Snowflake, or tag it snowflake:- for keys of your own"
+	}
+	return &ModelError{s.String(), f.Name, fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
 }
 
 // derived reports whether t may be defined as types.Snowflake. Reflection sees int64 in

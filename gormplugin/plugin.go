@@ -16,24 +16,23 @@ const (
 	reconcileName = "snowflake:reconcile"
 )
 
-// GORM's own create callbacks, between which ours stand.
+// GORM's own create callbacks, before or after which the plugin registers its own.
 const (
 	anchorBefore = "gorm:before_create"
 	anchorCreate = "gorm:create"
 	anchorAfter  = "gorm:save_after_associations"
 )
 
-// ErrNoAnchor means that a callback of GORM, beside which the plugin has to
-// stand, is missing or was removed.
+// ErrNoAnchor means that a create callback of GORM is missing or was removed. The plugin
+// registers its own before and after it.
 var ErrNoAnchor = errors.New("gormplugin: create callback is missing")
 
-// An Option changes a [Plugin] that is being made; see [WithLayout].
+// An Option configures a [Plugin]. See [WithLayout].
 type Option interface{ apply(*Plugin) }
 
-// A Plugin assigns keys from a source to what GORM creates. Make it with [New]
-// and install it with db.Use. It holds nothing of a database, so one Plugin may
-// serve several. Safe for concurrent use, as its source is. The zero Plugin has
-// no source, and Use refuses it.
+// A Plugin assigns keys from a source to the rows that GORM creates. Make it with [New]
+// and install it with db.Use. One Plugin may serve several databases. It is safe for
+// concurrent use. The zero Plugin has no source, and Use refuses it.
 type Plugin struct {
 	src    Source
 	layout Layout // if not that of src
@@ -45,8 +44,8 @@ var _ gorm.Plugin = (*Plugin)(nil)
 //
 //	if err := db.Use(gormplugin.New(gen)); err != nil { … }
 //
-// A nil src, or a nil pointer or func in it, is not found out here but by
-// db.Use, which returns [ErrNoSource].
+// New accepts a nil src, or a nil pointer or func in it. db.Use then returns
+// [ErrNoSource].
 func New(src Source, opts ...Option) *Plugin {
 	p := &Plugin{src: src}
 	for _, opt := range opts {
@@ -55,13 +54,13 @@ func New(src Source, opts ...Option) *Plugin {
 	return p
 }
 
-// Name returns "snowkey". GORM keeps plugins by name, so a second db.Use of any
-// Plugin on the same database is gorm.ErrRegistered.
+// Name returns "snowkey". GORM keeps plugins by name. A second db.Use of any Plugin on
+// the same database returns gorm.ErrRegistered.
 func (*Plugin) Name() string { return pluginName }
 
-// Initialize registers the callbacks. db.Use calls it. It returns
-// [ErrNoSource], the error of a layout that is not valid, or [ErrNoAnchor] with
-// the name of the callback that is missing; then nothing is registered.
+// Initialize registers the callbacks. db.Use calls it. It returns [ErrNoSource], the
+// error of an invalid layout, or [ErrNoAnchor] with the name of the missing callback.
+// After an error nothing is registered.
 func (p *Plugin) Initialize(db *gorm.DB) error {
 	if p == nil || isNil(p.src) {
 		return ErrNoSource
@@ -70,8 +69,8 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		return err
 	}
 	create := db.Callback().Create()
-	// GORM does not complain about an anchor that it does not know: it puts the
-	// callback last, behind the insert and the commit, where keys come too late.
+	// GORM reports no error for an unknown anchor. It would run the callback last, after
+	// the insert and the commit, when it is too late for keys.
 	for _, anchor := range []string{anchorBefore, anchorCreate, anchorAfter} {
 		if create.Get(anchor) == nil {
 			return fmt.Errorf("%w: %s", ErrNoAnchor, anchor)
@@ -79,18 +78,18 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	}
 	in := &installation{src: p.src}
 	return errors.Join(
-		// Ahead of the transaction: a source that waits then holds no
-		// connection, and the hooks see the keys.
+		// Before the transaction, so that a source that waits holds no connection. Hooks
+		// see the keys.
 		create.Before("*").Register(assignName, in.assign),
 		create.Before(anchorCreate).Register(ensureName, in.ensure),
-		// After alone would mean last, behind the commit.
+		// After alone would mean last, after the commit.
 		create.After(anchorCreate).Before(anchorAfter).Register(reconcileName, in.reconcile),
 	)
 }
 
 // Installed reports whether a [Plugin] works on db: it was installed with db.Use, and
-// none of its create callbacks was removed or replaced since. Without them GORM stores
-// the key that it finds: zero, for the first row.
+// none of its create callbacks was removed or replaced since. Without it GORM stores the
+// key that it finds, which is zero.
 func Installed(db *gorm.DB) bool {
 	if db == nil || db.Config == nil {
 		return false
@@ -100,7 +99,7 @@ func Installed(db *gorm.DB) bool {
 	}
 	var in *installation
 	for name, own := range map[string]func(*gorm.DB){assignName: in.assign, ensureName: in.ensure, reconcileName: in.reconcile} {
-		// The code alone is compared: each installation has a func of its own.
+		// This compares the code alone, because each installation has a func of its own.
 		if reflect.ValueOf(db.Callback().Create().Get(name)).Pointer() != reflect.ValueOf(own).Pointer() {
 			return false
 		}
@@ -108,8 +107,7 @@ func Installed(db *gorm.DB) bool {
 	return true
 }
 
-// isNil reports whether v, an interface, is nil, or holds something nil that
-// would panic only when it is used.
+// isNil reports whether value is nil or holds a nil pointer, func, map, chan or slice.
 func isNil(value any) bool {
 	if value == nil {
 		return true

@@ -12,7 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// A query is a SELECT that is being written, of the active columns.
+// A query builds and runs a SELECT of the columns that the plugin fills.
 type query struct {
 	*gorm.Statement
 	reread *reread
@@ -61,13 +61,13 @@ func (q *query) table() clause.Table {
 	return clause.Table{Name: clause.CurrentTable}
 }
 
-// lookup writes the SELECT of what row i met in u.
+// lookup writes the SELECT of the stored row that equals row i in u.
 func (q *query) lookup(i int, u unique) {
 	lock := ""
 	if q.Dialector.Name() == mysqlName {
-		// Under REPEATABLE READ a plain SELECT sees the past, in which the row
-		// that was met may not exist. The insert has locked that row already:
-		// to share where it ignores, else to write.
+		// Under REPEATABLE READ a plain SELECT reads an old snapshot, which may lack the
+		// row that was met. The insert has locked that row already: in share mode if it
+		// ignores, else for update.
 		lock = " FOR UPDATE"
 		if q.reread.upsert.ignores {
 			lock = " LOCK IN SHARE MODE"
@@ -81,15 +81,14 @@ func (q *query) lookup(i int, u unique) {
 	}
 	if lock != "" {
 		q.write(lock, ")")
-		return // MySQL has no unique keys of some rows alone: it makes them of all
+		return // MySQL has no partial unique keys
 	}
 	if u.where != nil {
 		q.within(i, u.where)
 	}
 }
 
-// compare writes that a column of a unique key is like value, of which it compares
-// what the column has stored.
+// compare writes that a column of a unique key equals what it would store of value.
 func (q *query) compare(c uniqueColumn, value any) {
 	column := clause.Column{Name: c.field.DBName}
 	before, after, _ := strings.Cut(cmp.Or(c.as, "?"), "?")
@@ -116,10 +115,10 @@ func (q *query) compare(c uniqueColumn, value any) {
 	stored()
 }
 
-// within writes that a unique key covers the stored row, and row i, which else met
-// nothing there: a closed account is not the open one of the same address. For the
-// second, row i stands in the place of the table, from whose columns its values have
-// their types. Where the database fills what is asked for, row i counts as covered.
+// within writes that a partial unique key covers the stored row and row i. A closed
+// account is not the open one of the same address. To test row i, the query puts it in
+// the place of the table, whose columns give its values their types. If the database
+// fills a column that is tested, row i counts as covered.
 func (q *query) within(i int, where clause.Expression) {
 	q.write(" AND (")
 	start := q.SQL.Len()
@@ -150,8 +149,8 @@ func (q *query) within(i int, where clause.Expression) {
 	q.write(")")
 }
 
-// each runs the query and calls f with the number of each row and its columns,
-// in the form described at column.
+// each runs the query and calls f with the number and the columns of each row, in the
+// form described at column.
 func (q *query) each(f func(i int, values []any)) error {
 	var i int
 	columns := q.reread.columns
@@ -184,9 +183,8 @@ func (q *query) each(f func(i int, values []any)) error {
 
 // rows runs the query and calls f for each row.
 //
-// It runs on the very connection or pool that ran the insert, not through
-// GORM's callbacks: with dbresolver those might take another server, which does
-// not have the row yet.
+// It uses the connection or pool of the insert and not GORM's callbacks. With dbresolver
+// these may choose a replica that does not have the row yet.
 func (q *query) rows(f func(*sql.Rows) error) (err error) {
 	begin, count := time.Now(), int64(0)
 	asked, vars := q.SQL.String(), q.Vars

@@ -123,8 +123,8 @@ func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, er
 	return lost, nil
 }
 
-// byKey finds the rows that are stored under the key in memory, and returns the
-// rest of list.
+// byKey resolves the rows of list that are stored under the key in memory and returns
+// the rest.
 func (r *reread) byKey(list []int) (rest []int, err error) {
 	var ask []any
 	at := map[any][]int{}
@@ -156,9 +156,9 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 	return rest, nil
 }
 
-// byUnique looks list up by keys. It returns the rows that are like no stored row,
-// and those that are torn between two: like one in one unique key and like the other
-// in another.
+// byUnique looks list up by keys. It returns the free rows, which equal no stored row in
+// any key, and the torn rows, which equal one stored row in one key and another in
+// another.
 func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err error) {
 	type lookup struct {
 		row int
@@ -204,15 +204,15 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 	return free, torn, nil
 }
 
-// usable reports whether row i can be found by u: not by a key that nobody had
-// before, which is like no stored one.
+// usable reports whether row i may be found by u. A fresh primary key equals no stored
+// one.
 func (r *reread) usable(i int, u unique) bool {
 	key := r.columns[0].field
 	return r.known(i, u) && !(key.PrimaryKey && r.assigned[r.sentAt(i, 0)] && u.covers(r.stmt.Schema.PrimaryFields))
 }
 
-// known reports whether it is known what row i has in u: not where the database
-// decides. Nothing is known of no columns, in which all rows would be alike.
+// known reports whether the values of row i in u are known. They are not where the
+// database sets them. Without columns all rows would be equal, so nothing is known.
 func (r *reread) known(i int, u unique) bool {
 	for _, c := range u.columns {
 		if c.field == nil || !r.writes(c.field.DBName) || !r.has(i, c.field) {
@@ -223,13 +223,13 @@ func (r *reread) known(i int, u unique) bool {
 }
 
 // named reports whether the statement names what a stored row is recognized by. MySQL
-// goes by every unique key, whatever is named.
+// ignores that and goes by every unique key.
 func (r *reread) named() bool {
 	return r.db.Name() != mysqlName && (r.upsert.conflict.OnConstraint != "" || len(r.upsert.target(r.stmt.Schema)) > 0)
 }
 
-// target returns what the statement names, which is hidden if it is more than columns
-// of the model.
+// target returns the unique key that the statement names. It is hidden if it is not made
+// of columns of the model.
 func (r *reread) target(uniques []unique) unique {
 	s, conflict := r.stmt.Schema, r.upsert.conflict
 	if conflict.OnConstraint != "" {
@@ -255,9 +255,9 @@ func (r *reread) target(uniques []unique) unique {
 	return u
 }
 
-// has reports whether row i says what it has in f: not where it is zero and the
-// database has a default that GORM did not put there. What a map leaves out is looked
-// up as NULL, which nothing is like.
+// has reports whether row i gives the stored value of f. It does not where it is zero
+// and the database has a default that GORM does not set. A field that a map leaves out
+// is looked up as NULL, which equals nothing.
 func (r *reread) has(i int, f *schema.Field) bool {
 	row := r.rows.at(i)
 	if row.values != nil {
@@ -300,8 +300,8 @@ func (r *reread) resolved(i int, values []any) {
 	}
 }
 
-// unresolved empties the keys of row i, of which no stored row was found. It
-// returns an error if rows of associations need the key.
+// unresolved sets the keys of row i to zero. It returns an error if associations need
+// them.
 func (r *reread) unresolved(i int) error {
 	row := r.rows.at(i)
 	for c := range r.columns {
@@ -310,11 +310,10 @@ func (r *reread) unresolved(i int) error {
 	if !r.nested && !r.associationsFollow(row) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s at index %d was not inserted, and its key is needed for associations", ErrUnresolved, r.stmt.Schema.Name, i)
+	return fmt.Errorf("%w: %s at index %d was not inserted, and associations need its key; name a unique key of columns as the conflict target", ErrUnresolved, r.stmt.Schema.Name, i)
 }
 
-// associationsFollow reports whether GORM is going to create rows that refer to
-// row.
+// associationsFollow reports whether GORM will create rows that refer to row.
 func (r *reread) associationsFollow(row row) bool {
 	if row.values != nil {
 		return false // GORM takes no associations from maps

@@ -14,14 +14,13 @@ type rows struct {
 	structs reflect.Value // a struct, or a slice or an array of them or of pointers to them
 }
 
-// rowsOf returns the rows of stmt. It returns none where GORM has an error for
-// what it is given, so that the caller reads GORM's; it returns an error where
-// GORM would panic.
+// rowsOf returns the rows of stmt. It returns none where GORM will report an error, and
+// an error where GORM would panic.
 func rowsOf(stmt *gorm.Statement) (rows, error) {
 	switch dest := stmt.Dest.(type) {
 	case map[string]any:
 		if dest == nil {
-			return rows{}, fmt.Errorf("gormplugin: a nil map cannot receive a key for %s: %w", stmt.Schema.Name, gorm.ErrInvalidValue)
+			return rows{}, fmt.Errorf("gormplugin: a nil map cannot receive a key for %s, pass a made map: %w", stmt.Schema.Name, gorm.ErrInvalidValue)
 		}
 		return rows{maps: []map[string]any{dest}}, nil
 	case *map[string]any:
@@ -30,14 +29,14 @@ func rowsOf(stmt *gorm.Statement) (rows, error) {
 		}
 		return rows{maps: []map[string]any{*dest}}, nil
 	case []map[string]any:
-		return rows{maps: makeNil(dest)}, nil
+		return rows{maps: replaceNil(dest)}, nil
 	case *[]map[string]any:
-		return rows{maps: makeNil(*dest)}, nil
+		return rows{maps: replaceNil(*dest)}, nil
 	}
 	v := stmt.ReflectValue
 	switch v.Kind() {
 	case reflect.Struct:
-		if err := layoutOf(v.Type(), stmt.Schema); err != nil {
+		if err := checkType(v.Type(), stmt.Schema); err != nil {
 			return rows{}, err
 		}
 		return rows{structs: v}, nil
@@ -47,7 +46,7 @@ func rowsOf(stmt *gorm.Statement) (rows, error) {
 		if pointers {
 			elem = elem.Elem()
 		}
-		if err := layoutOf(elem, stmt.Schema); err != nil {
+		if err := checkType(elem, stmt.Schema); err != nil {
 			return rows{}, err
 		}
 		for i := 0; pointers && i < v.Len(); i++ {
@@ -61,9 +60,9 @@ func rowsOf(stmt *gorm.Statement) (rows, error) {
 	}
 }
 
-// makeNil replaces the nil maps of list, to which nothing can be assigned.
-// GORM takes them for rows of NULLs.
-func makeNil(list []map[string]any) []map[string]any {
+// replaceNil replaces the nil maps of list by empty ones, so that they can take a key.
+// GORM takes both for rows of NULLs.
+func replaceNil(list []map[string]any) []map[string]any {
 	for i := range list {
 		if list[i] == nil {
 			list[i] = map[string]any{}
@@ -72,10 +71,9 @@ func makeNil(list []map[string]any) []map[string]any {
 	return list
 }
 
-// layoutOf returns an error unless the fields of s can be found in t, which is
-// so for the model and for types of the same fields. GORM would look for them
-// in any struct, by position.
-func layoutOf(t reflect.Type, s *schema.Schema) error {
+// checkType returns an error unless t is the model of s or has the same fields. GORM
+// would look for the fields in any struct, by position.
+func checkType(t reflect.Type, s *schema.Schema) error {
 	if t == s.ModelType || t.Kind() == reflect.Struct && t.ConvertibleTo(s.ModelType) {
 		return nil
 	}
@@ -106,8 +104,7 @@ func (r rows) at(i int) row {
 	}
 }
 
-// settable reports whether row i can be written to: not if it is a struct, or in
-// an array, that was passed by value.
+// settable reports whether row i can be changed. A struct or array by value cannot.
 func (r rows) settable(i int) bool {
 	return r.maps != nil || r.at(i).fields.CanAddr()
 }

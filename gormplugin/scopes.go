@@ -15,21 +15,21 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Layout tells what keys a moment has, so that the primary key serves as the
-// index of the time at which rows were created. core.Generator and core.Layout
-// are layouts. A source that is one needs no [WithLayout].
+// A Layout returns the keys of a time. With it the primary key is also an index of when
+// rows were created. core.Generator and core.Layout are layouts. A source that is a
+// Layout needs no [WithLayout].
 //
-// Min and Max return the smallest and the largest key of the tick that contains
-// t, or of the first or the last tick if t is outside the layout. They must be
-// safe for concurrent use.
+// Min and Max return the smallest and the largest key of the tick that contains t. If t
+// is outside the layout, that is the first or the last tick. Both must be safe for
+// concurrent use.
 type Layout interface {
 	Min(t time.Time) types.Snowflake
 	Max(t time.Time) types.Snowflake
 }
 
-// WithLayout gives the plugin the layout of keys whose source does not tell it,
-// or tells another one: that of a [SourceFunc], or of a service that only reads.
-// db.Use returns the error of the layout's Validate method, if it has one.
+// WithLayout sets the layout of the keys. Use it if the source is not a [Layout], such
+// as a [SourceFunc], or has another one, as in a service that only reads. If the layout
+// has a Validate method, db.Use returns its error.
 func WithLayout(l Layout) Option { return withLayout{l} }
 
 type withLayout struct{ Layout }
@@ -40,8 +40,8 @@ func (o withLayout) apply(p *Plugin) {
 	}
 }
 
-// validate returns what is wrong with l, as far as l can tell. A layout that is
-// not valid has no time, and would select no row without a word.
+// validate returns the error of the Validate method of l, if it has one. An invalid
+// layout would silently select no rows.
 func validate(l Layout) error {
 	if v, ok := l.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
@@ -51,120 +51,113 @@ func validate(l Layout) error {
 	return nil
 }
 
-// What can be wrong with a condition or a page, for errors.Is.
+// The errors of a condition or a page, for errors.Is.
 var (
 	// ErrNotInstalled means that the database has no plugin; see [Installed].
 	ErrNotInstalled = errors.New("gormplugin: the plugin is not installed on this database")
-	// ErrNoLayout means that a condition in times was used where neither the
-	// source is a [Layout] nor an option gave one.
+	// ErrNoLayout means that a condition in times was used without a [Layout]. Neither
+	// the source is one nor did [WithLayout] give one.
 	ErrNoLayout = errors.New("gormplugin: the source of keys has no Min and Max; give the plugin a layout with WithLayout")
-	// ErrPage means that a statement cannot be a page.
+	// ErrPage means that a statement cannot be a page. See [Page].
 	ErrPage = errors.New("gormplugin: not a page")
 )
 
-// A Condition selects rows by their key: by the time at which they were created,
-// or from a key on. It is an expression of GORM's, for Where, Not, Or and inline
-// conditions, of both APIs, and of updates and deletes:
+// A Condition selects rows by the time at which they were created, or by their key. It is
+// a GORM expression for Where, Not, Or and inline conditions in both APIs, and for
+// updates and deletes:
 //
 //	db.Where(gormplugin.CreatedBetween(from, to)).Find(&orders)
 //	gorm.G[Order](db).Where(gormplugin.CreatedBefore(t)).Delete(ctx)
 //	db.Preload("Items", gormplugin.CreatedAfter(t)).Find(&orders)
 //
-// It compares one column and no function of it, so the index of the key serves.
-// Of a composite key (TenantID, ID) that takes a condition on the tenant as well.
-// An optimizer may still prefer the index of another condition, such as that on
-// deleted_at, which in InnoDB ends in the key too.
+// It compares the column itself, so the index of the key is used. For a composite key
+// (TenantID, ID), add a condition on the tenant. An optimizer may still prefer the index
+// of another condition, such as the one on deleted_at.
 //
-// The column is the primary key of the model, as it is found in the package
-// comment; else the only column with the tag snowflake; else what [Condition.On]
-// says. It is quoted and has the name or the alias of the table before it. A
-// column of text is refused, since it does not sort as a number.
+// [Condition.On] names the column. Without it, the column is the primary key of the
+// model, as described in the package comment, or the only column with the tag snowflake.
+// It is quoted, with the name or alias of the table. A text column is refused, because
+// it does not sort as a number.
 //
-// What is wrong is an error of the statement, which then runs no SQL:
-// [ErrNotInstalled] and [ErrNoLayout] for conditions in times,
-// gorm.ErrModelValueRequired without a model, and [ModelError] where the model
-// has no such column.
+// A statement with an error runs no SQL. The errors are:
+//   - [ErrNotInstalled] and [ErrNoLayout], for conditions in times;
+//   - gorm.ErrModelValueRequired, without a model;
+//   - [ModelError], if the model has no such column.
 //
-// A Condition does not change and is safe for concurrent use. The zero Condition
-// is true of every row.
+// A Condition is immutable and safe for concurrent use. The zero Condition selects every
+// row.
 type Condition struct {
 	span   func(Layout) keySpan // nil: every key
 	timed  bool                 // whether span needs a layout
 	column string               // "": that of the model
 }
 
-// A keySpan is a span of keys that leaves its lower end out. The smallest and
-// the largest number are no limits.
+// A keySpan is a span of keys without its lower end. The smallest and the largest number
+// mean no limit.
 type keySpan struct{ above, upTo int64 }
 
 var _ clause.Expression = Condition{}
 
-// CreatedBetween is true of the rows that were created at or after from, and
-// before to.
+// CreatedBetween selects the rows that were created at or after from and before to.
 //
-// The time of a row is that of its key, which is the beginning of a tick: with
-// ticks of a millisecond, the row of 12:00:00.0015 was created at 12:00:00.001.
-// It is the same time that core.Layout.Parts returns. So of a tick in the
-// middle of which from lies nothing is included, and of one in the middle of
-// which to lies everything. Truncate both to the unit of the layout to have
-// whole ticks. Spans that meet, [a, b) and [b, c), have no row in common and
-// miss none.
+// The time of a row is the beginning of the tick of its key, as core.Layout.Parts
+// returns it. With ticks of a millisecond, a row of 12:00:00.0015 was created at
+// 12:00:00.001. If from is within a tick, the rows of that tick are left out. If to is
+// within a tick, they are included. Truncate both to the unit of the layout for whole
+// ticks. The spans [a, b) and [b, c) share no row and miss none.
 //
-// A time before the layout, the zero Time included, is before every key. A time
-// after the layout is after every key. If to is not after from, no row is
-// included.
+// A time before the layout, such as the zero Time, is before every key. A time after the
+// layout is after every key. If to is not after from, no row is selected.
 func CreatedBetween(from, to time.Time) Condition {
 	return Condition{timed: true, span: func(l Layout) keySpan {
 		return keySpan{lastBefore(l, from), lastBefore(l, to)}
 	}}
 }
 
-// CreatedBefore is true of the rows that were created before t, in the sense of
-// [CreatedBetween]. These include rows with small keys, from before the layout
-// was used: keys that a database counted.
+// CreatedBefore selects the rows that were created before t, as defined at
+// [CreatedBetween]. They include rows with small keys that a database counted.
 func CreatedBefore(t time.Time) Condition {
 	return Condition{timed: true, span: func(l Layout) keySpan {
 		return keySpan{math.MinInt64, lastBefore(l, t)}
 	}}
 }
 
-// CreatedAfter is true of the rows that were created after t, in the sense of
-// [CreatedBetween]: not in the tick of t, but in a later one. To go on from a
-// row, use [NewerThan] or [PageAfter], which miss no row of the same tick.
+// CreatedAfter selects the rows that were created in a later tick than that of t, as
+// defined at [CreatedBetween]. To continue from a row, use [NewerThan] or [PageAfter],
+// which miss no row of the same tick.
 func CreatedAfter(t time.Time) Condition {
 	return Condition{timed: true, span: func(l Layout) keySpan {
-		if outset(l, t) {
+		if beforeLayout(l, t) {
 			return keySpan{math.MinInt64, math.MaxInt64}
 		}
 		return keySpan{l.Max(t).Int64(), math.MaxInt64}
 	}}
 }
 
-// NewerThan is true of the rows with a larger key than id. It needs no layout.
+// NewerThan selects the rows with a larger key than id. It needs no layout.
 func NewerThan(id types.Snowflake) Condition {
 	return Condition{span: func(Layout) keySpan { return keySpan{id.Int64(), math.MaxInt64} }}
 }
 
-// OlderThan is true of the rows with a smaller key than id. It needs no layout.
+// OlderThan selects the rows with a smaller key than id. It needs no layout.
 func OlderThan(id types.Snowflake) Condition {
 	return Condition{span: func(Layout) keySpan {
 		return keySpan{math.MinInt64, max(id.Int64(), math.MinInt64+1) - 1}
 	}}
 }
 
-// lastBefore returns the largest key of a time before t. The tick that contains
-// the nanosecond before t is the last that begins before t, whether t is the
-// beginning of a tick or not.
+// lastBefore returns the largest key of a tick that begins before t. The last such tick
+// contains the nanosecond before t.
 func lastBefore(l Layout, t time.Time) int64 {
-	if t = t.Add(-1); outset(l, t) {
+	if t = t.Add(-1); beforeLayout(l, t) {
 		return math.MinInt64
 	}
 	return l.Max(t).Int64()
 }
 
-// outset reports whether t is before the layout. Min does not tell that from a time
-// in the first tick. That tick is as long as the second.
-func outset(l Layout, t time.Time) bool {
+// beforeLayout reports whether t is before the layout. Min returns the same for a time
+// in the first tick, which is as long as the second.
+func beforeLayout(l Layout, t time.Time) bool {
 	if l.Min(t) > 0 {
 		return false
 	}
@@ -186,18 +179,17 @@ func tickAbove(l Layout, id types.Snowflake) time.Time {
 	return time.Unix(below, int64(sort.Search(int(time.Second), func(n int) bool { return l.Min(time.Unix(below, int64(n))) > id })))
 }
 
-// On returns c for another column than the key of the model: a reference, so
-// that items are selected by when their order was created, or the key of a
-// joined table. It is needed where there is no model, as in Table("orders") with
-// maps, and in the conditions of Joins, where GORM does not tell the model.
+// On returns c for another column than the key of the model. This may be a reference, to
+// select items by when their order was created, or the key of a joined table. It is
+// needed without a model, as in Table("orders") with maps, and in the conditions of
+// Joins.
 //
 //	db.Where(gormplugin.CreatedAfter(t).On("order_id")).Find(&items)
 //	db.Joins("Customer", db.Where(gormplugin.CreatedAfter(t).On("id"))).Find(&orders)
 //
-// The name of a column or of a field of the model gets the table before it. A
-// name with a dot, "customers.id", is taken as it is, and quoted. A field of the model
-// must be a number of 64 bits, nullable or not. The condition on which a subquery is
-// joined belongs to the statement around it, so the table has to be named:
+// column is the name of a column or of a field of the model. It is qualified with the
+// table, unless it has a dot, as in "customers.id". A field must be a 64-bit number, which
+// may be nullable. In the condition on which a subquery is joined, name the table:
 //
 //	customers := clause.LeftJoin.AssociationFrom("Customer", gorm.G[Customer](db))
 //	gorm.G[Order](db).Joins(customers, func(on gorm.JoinBuilder, join, _ clause.Table) error {
@@ -216,9 +208,9 @@ func (c Condition) Scope(db *gorm.DB) *gorm.DB { return db.Where(c) }
 
 // Build writes c. GORM calls it.
 //
-// After an error it writes nothing. The statement is then broken SQL as well, so
-// that it fails even where GORM loses errors, as it does in subqueries: a DELETE
-// must not go on without its condition.
+// After an error it writes nothing, which makes the SQL invalid. So the statement fails
+// even where GORM loses errors, as in subqueries. A DELETE must not run without its
+// condition.
 func (c Condition) Build(b clause.Builder) {
 	stmt, ok := b.(*gorm.Statement)
 	if !ok {
@@ -279,13 +271,12 @@ func layoutOn(db *gorm.DB) (Layout, error) {
 	return nil, fmt.Errorf("%w: %T", ErrNoLayout, p.src)
 }
 
-// keyColumn returns what to compare in stmt: the column of that name, or of the
-// model's key.
+// keyColumn returns the column of that name, or of the model's key.
 func keyColumn(stmt *gorm.Statement, name string) (column any, err error) {
 	var field *schema.Field
 	switch {
 	case name == "" && stmt.Schema == nil:
-		return nil, fmt.Errorf("gormplugin: a condition on the key of no model, name the column with On: %w", gorm.ErrModelValueRequired)
+		return nil, fmt.Errorf("gormplugin: a condition without a model, name the column with On: %w", gorm.ErrModelValueRequired)
 	case name == "":
 		if field, err = keyOf(stmt.Schema); err != nil {
 			return nil, err
@@ -305,9 +296,8 @@ func keyColumn(stmt *gorm.Statement, name string) (column any, err error) {
 	return clause.Column{Table: clause.CurrentTable, Name: name}, nil
 }
 
-// sorts reports whether the column of f holds a key as a number, whoever fills it: a
-// reference may also be of a type that the plugin fills nowhere, such as uint or
-// sql.NullInt64.
+// sorts reports whether the column of f holds a key as a number. A reference may have a
+// type that the plugin does not fill, such as uint or sql.NullInt64.
 func sorts(f *schema.Field) bool {
 	if k, ok := kindOf(f.IndirectFieldType); ok {
 		return k != text
@@ -315,9 +305,8 @@ func sorts(f *schema.Field) bool {
 	return (f.GORMDataType == schema.Int || f.GORMDataType == schema.Uint) && f.Size == 64 && f.Serializer == nil
 }
 
-// keyOf returns the field of s that holds the key: the prioritized primary key,
-// if it is one of ours, or the only field with the tag. It does not matter
-// whether the plugin fills it: a shared primary key sorts as well.
+// keyOf returns the field of s that holds the key: the prioritized primary key, if it has
+// a type of ours or the tag, or the only field with the tag. The plugin need not fill it.
 func keyOf(s *schema.Schema) (*schema.Field, error) {
 	if f := s.PrioritizedPrimaryField; f != nil {
 		if k, ok := kindOf(f.IndirectFieldType); ok && k != text && (ours(f) || tagged(f)) {

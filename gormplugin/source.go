@@ -8,20 +8,20 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Source gives out keys. core.Generator, a segment allocator, or anybody
-// else's node is one; [SourceFunc] makes one of a function.
+// A Source gives out keys. Examples are core.Generator, a segment allocator, or a
+// [SourceFunc].
 //
-// Next returns a key above zero that it never returned before, or an error and
-// no key. It must be safe for concurrent use, return when ctx ends, and must
-// not need a connection of the pool that it gives keys to: a nested create asks
-// while it holds one, so a pool of one connection would wait for itself.
+// Next returns a key above zero that it never returned before, or an error and no key.
+// It must be safe for concurrent use and return when ctx ends. It must not need a
+// connection of the pool that it gives keys to. A nested create asks while it holds a
+// connection, so a pool of one connection would wait for itself.
 //
-// A source that also has
+// A source may also have the method
 //
 //	Fill(ctx context.Context, ids []types.Snowflake) error
 //
-// which sets all of ids or returns an error, is asked once per statement
-// instead of once per row.
+// which sets all of ids or returns an error. The plugin then calls Fill once per
+// statement and not Next once per row.
 type Source interface {
 	Next(ctx context.Context) (types.Snowflake, error)
 }
@@ -33,13 +33,12 @@ type SourceFunc func(ctx context.Context) (types.Snowflake, error)
 // Next calls f.
 func (f SourceFunc) Next(ctx context.Context) (types.Snowflake, error) { return f(ctx) }
 
-// What a source can do wrong, for errors.Is.
+// The errors of a source, for errors.Is.
 var (
 	// ErrNoSource means that the plugin was made without a source.
 	ErrNoSource = errors.New("gormplugin: no source of keys")
-	// ErrBadKey means that the source returned a key that is not above zero.
-	// Zero means "not assigned yet" and negative keys cannot be read back, so
-	// neither is stored.
+	// ErrBadKey means that the source returned a key that is not above zero. Zero means
+	// "not assigned yet", and negative keys cannot be read back.
 	ErrBadKey = errors.New("gormplugin: the source returned a key that is not above zero")
 )
 

@@ -19,8 +19,8 @@ type unique struct {
 	name    string
 	columns []uniqueColumn
 	where   clause.Expression // the rows that it covers; nil: all
-	// hidden says that the columns do not tell which rows are alike: an index on an
-	// expression. A row that it met cannot be found.
+	// hidden is true if the columns do not tell which rows are equal, as in an index on
+	// an expression. A row that it met cannot be found.
 	hidden bool
 }
 
@@ -28,8 +28,8 @@ type uniqueColumn struct {
 	field   *schema.Field
 	collate string // SQL, if not that of the column
 	prefix  int    // how many characters count; 0: all
-	// as is SQL that makes of a value, "?", what the column stores of it: a time
-	// without its last digits. Empty: the value itself.
+	// as is SQL for what the column stores of a value, "?", such as a time without its
+	// last digits. Empty means the value itself.
 	as string
 }
 
@@ -39,8 +39,8 @@ func (u *unique) covers(list []*schema.Field) bool {
 		!slices.ContainsFunc(u.columns, func(c uniqueColumn) bool { return !slices.Contains(list, c.field) })
 }
 
-// uniqueOf returns the unique key of fields, of all rows. It compares them as the one
-// in list does, if there is one.
+// uniqueOf returns the unique key of fields, for all rows. It takes the columns of the
+// one in list, if there is one.
 func uniqueOf(list []unique, fields []*schema.Field) unique {
 	for _, u := range list {
 		if u.covers(fields) {
@@ -54,11 +54,11 @@ func uniqueOf(list []unique, fields []*schema.Field) unique {
 	return u
 }
 
-// declaredUniques returns the unique keys that the tags of s declare, the primary key
-// apart.
+// declaredUniques returns the unique keys that the tags of s declare, without the
+// primary key.
 //
-// It reads them from a second parse of the model. Schema.ParseIndexes writes to
-// the fields, and those of s belong to everybody.
+// It reads them from a second parse of the model, because Schema.ParseIndexes writes to
+// the fields, and those of s are shared.
 func declaredUniques(s *schema.Schema, namer schema.Namer) []unique {
 	var list []unique
 	for _, name := range s.DBNames {
@@ -88,14 +88,14 @@ func declaredUniques(s *schema.Schema, namer schema.Namer) []unique {
 	return list
 }
 
-// uniqueCatalogs ask a database for the unique keys of a table, one row for each
-// column. The parameters are the table as SQL has it, and the schema, or
-// nothing, and the name.
+// uniqueCatalogs holds the queries for the unique keys of a table. They return one row
+// for each column. args gets the quoted table, its schema, which may be empty, and its
+// name.
 var uniqueCatalogs = map[string]struct {
 	sql  string
 	args func(quoted, space, name string) []any
 }{
-	// An exclusion constraint is met by DO NOTHING as well. One that is deferred is not.
+	// DO NOTHING also goes by exclusion constraints, but not by deferred ones.
 	postgresName: {`SELECT c.relname, COALESCE(a.attname, ''),
 		COALESCE((SELECT quote_ident(n.nspname) || '.' || quote_ident(o.collname) FROM pg_catalog.pg_collation o
 			JOIN pg_catalog.pg_namespace n ON n.oid = o.collnamespace WHERE o.oid = k.coll AND k.coll <> a.attcollation), ''),
@@ -129,10 +129,9 @@ var uniqueCatalogs = map[string]struct {
 		}},
 }
 
-// storedUniques returns the unique keys that the table of the statement has, the
-// primary key among them. They are those of the database, whatever the model says. Where
-// the database does not tell, as of a view, they are those of the model. They are read
-// once for each table: what is changed later is seen by the next process.
+// storedUniques returns the unique keys of the table, with the primary key, as the
+// database has them. If it has none, as for a view, it returns those of the model. They
+// are read once per table. The next process sees later changes.
 func (r *reread) storedUniques() ([]unique, error) {
 	q := r.query()
 	q.write(q.table())
@@ -147,7 +146,7 @@ func (r *reread) storedUniques() ([]unique, error) {
 	if len(list) == 0 {
 		list = r.model.indexes()
 	}
-	// That of SQLite may be the rowid, which is no index.
+	// On SQLite the primary key may be the rowid, which is not an index.
 	primary := r.model.schema.PrimaryFields
 	if !slices.ContainsFunc(list, func(u unique) bool { return u.where == nil && u.covers(primary) }) {
 		list = append([]unique{uniqueOf(nil, primary)}, list...)
@@ -156,8 +155,7 @@ func (r *reread) storedUniques() ([]unique, error) {
 	return list, nil
 }
 
-// catalogUniques returns the unique keys that the catalog of the database has for a
-// table.
+// catalogUniques reads the unique keys of a table from the catalog of the database.
 func (q *query) catalogUniques(table string) (list []unique, err error) {
 	dialect := q.Dialector.Name()
 	catalog, ok := uniqueCatalogs[dialect]
@@ -206,7 +204,7 @@ func fieldOf(s *schema.Schema, column string) *schema.Field {
 	if f := s.FieldsByDBName[column]; f != nil {
 		return f
 	}
-	for name, f := range s.FieldsByDBName { // SQLite and MySQL take upper case for lower
+	for name, f := range s.FieldsByDBName { // SQLite and MySQL ignore case
 		if strings.EqualFold(name, column) {
 			return f
 		}
@@ -214,8 +212,8 @@ func fieldOf(s *schema.Schema, column string) *schema.Field {
 	return nil
 }
 
-// storedForm returns SQL that makes of a value, "?", what a column of the type typ
-// stores of it. What it does not shorten compares with what was sent as it is.
+// storedForm returns SQL for what a column of type typ stores of a value, "?". It is
+// empty if the column stores the value unchanged.
 func storedForm(dialect, typ string) string {
 	if dialect == postgresName && typ != "" {
 		return "CAST(? AS " + typ + ")"

@@ -307,35 +307,12 @@ func (w *world) reject(g *graph, err error, before, after snapshot) error {
 func (w *world) accept(g *graph, before, after snapshot) error {
 	made := map[string]map[string]bool{}
 	for _, n := range g.nodes {
+		if err := w.acceptNode(n, before, after); err != nil {
+			return err
+		}
 		key, whole := n.key()
-		if n.id() == nil {
-			n.preset = key // the key of another
-		}
-		met := n.met(after)
-		switch {
-		case len(met) == 0:
-			return fmt.Errorf("%v is not stored", n)
-		case !whole && len(met) < 2:
-			return fmt.Errorf("%v has no key; it is stored as %v", n, met)
-		case !whole:
+		if !whole {
 			continue
-		case !met[key]:
-			return fmt.Errorf("%v has the key %s; it is stored as %v", n, key, met)
-		case len(met) > 1 && w.torn(n, before): // else an earlier row of the operation has changed the other one
-			return fmt.Errorf("%v has the key %s; it is like two rows and met neither for sure: %v", n, key, met)
-		}
-		for _, row := range after[n.schema.Table] {
-			if !w.e.mysql() && n.like(row, n.target) && keyOf(n.schema, row) != key {
-				return fmt.Errorf("%v has the key %s; the one that it met is %v", n, key, row)
-			}
-			if keyOf(n.schema, row) != key {
-				continue
-			}
-			for _, f := range n.schema.Fields {
-				if _, tagged := f.TagSettings["SNOWFLAKE"]; tagged && !n.partial && n.text(f) != row[f.DBName] {
-					return fmt.Errorf("%v has %s %s; stored is %s", n, f.Name, n.text(f), row[f.DBName])
-				}
-			}
 		}
 		if made[n.schema.Table] == nil {
 			made[n.schema.Table] = map[string]bool{}
@@ -362,6 +339,42 @@ func (w *world) accept(g *graph, before, after snapshot) error {
 		return err
 	}
 	return w.orphans(after)
+}
+
+// acceptNode compares the key of n, and the other columns that the plugin fills, with
+// the stored rows.
+func (w *world) acceptNode(n *node, before, after snapshot) error {
+	key, whole := n.key()
+	if n.id() == nil {
+		n.preset = key // the key of another
+	}
+	met := n.met(after)
+	switch {
+	case len(met) == 0:
+		return fmt.Errorf("%v is not stored", n)
+	case !whole && len(met) < 2:
+		return fmt.Errorf("%v has no key; it is stored as %v", n, met)
+	case !whole:
+		return nil
+	case !met[key]:
+		return fmt.Errorf("%v has the key %s; it is stored as %v", n, key, met)
+	case len(met) > 1 && w.torn(n, before): // else an earlier row of the operation has changed the other one
+		return fmt.Errorf("%v has the key %s; it is like two rows and met neither for sure: %v", n, key, met)
+	}
+	for _, row := range after[n.schema.Table] {
+		if !w.e.mysql() && n.like(row, n.target) && keyOf(n.schema, row) != key {
+			return fmt.Errorf("%v has the key %s; the one that it met is %v", n, key, row)
+		}
+		if keyOf(n.schema, row) != key {
+			continue
+		}
+		for _, f := range n.schema.Fields {
+			if _, tagged := f.TagSettings["SNOWFLAKE"]; tagged && !n.partial && n.text(f) != row[f.DBName] {
+				return fmt.Errorf("%v has %s %s; stored is %s", n, f.Name, n.text(f), row[f.DBName])
+			}
+		}
+	}
+	return nil
 }
 
 // torn reports whether n was like two rows before, and nothing tells which one
