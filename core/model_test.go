@@ -19,28 +19,26 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// This file is a model checker for term.go: a transcription of its methods, one
-// atomic operation or one clock reading per step, and a search through every
-// interleaving of those steps with each other and with the clocks, in worlds
-// small enough to be searched to the end. What it finds is a shortest schedule.
+// This file is a model checker for term.go. It transcribes the methods, one atomic
+// operation or one clock reading per step. It searches every interleaving of those
+// steps with each other and with the clocks, in small worlds, to the end. What it
+// finds is a shortest schedule.
 //
-// What ties the model to the code: the same names in the same order, to be read
-// side by side, and TestModelAndTermDoTheSame, which runs both on the same
-// schedules and compares every word after every call. What shows that the search
-// finds what there is to find: model_mutants_test.go, where a change of one line
-// breaks each claim.
+// Model and code have the same names in the same order, to be read side by side.
+// TestModelAndTermDoTheSame runs both on the same schedules and compares every word
+// after every call. What shows that the search finds what there is to find:
+// model_mutants_test.go, where a change of one line breaks each claim.
 //
 // A lease takes part as two moves, a raise of the limit and the ring of the bell
 // after it, which may come at any moment, also after the seal. MaxLeaseWait is a
 // context that ends.
 //
 // Not in the model: the policies other than Continue; sequence starts other than
-// Zero; compose and fill, which are arithmetic on numbers that are taken already; a
-// Fill that starts over because its first piece is too far behind;
-// the bound of a single sleep (a sleep may end at any later moment); the overflow
-// of times in ns (look may find the time of a seal to be anything, but a seal is
-// not below a limit, so it takes none for a number); the term that follows on a
-// seal.
+// Zero; compose and fill, which only compute; a Fill that starts over. Nor are the
+// bound of a single sleep (a sleep may end at any later moment) and the term that
+// follows on a seal. Times in ns do not overflow here. In look the time of a seal
+// may be anything, but a seal is not below a limit, so it is never taken for a
+// number.
 
 // A word is the state of a model: 8 bits where a term has 64, in the same
 // proportions. Numbers are below 1<<7, modelSealed is as sealed.
@@ -226,38 +224,39 @@ const (
 	// ended: Seal returns the end of a last number that none, returned before or
 	// after, is above.
 	ended
-	// capped: no number is returned before its tick is within the run-ahead of
-	// max over all readings of the wall clock so far of (what it showed + the
-	// monotonic time that has passed since). It does not mention the offset. A
-	// step back leaves it where it was: then it bounds the numbers by the time
+	// capped: no number is returned before its tick is within the run-ahead of a
+	// bound. The bound is the maximum, over all readings of the wall clock, of
+	// (what it showed + the monotonic time since). It does not mention the offset.
+	// A step back leaves it where it was: then it bounds the numbers by the time
 	// that a clock without the step would show. Readings beyond the limit do not
 	// count; a reserved term begins with one of its first number at the ceiling.
 	capped
-	// floored: no number is of a tick before that in which its call began, by
-	// the wall clock less its steps forward so far, and less the time that passed
-	// within a torn reading of both clocks. Without steps and torn readings: by
-	// the wall clock. A limit that rises above the wall clock is a step forward,
-	// from where the term began. And it is not claimed for a call in which the
-	// logical clock has come to the limit: then what is left below it is used.
+	// floored: no number is of a tick before that in which its call began. The
+	// clock is the wall clock less its steps forward so far, and less the time
+	// within a torn reading of both clocks. Without steps and torn readings: by the
+	// wall clock. A limit that rises above the wall clock is a step forward, from
+	// where the term began. And it is not claimed for a call in which the logical
+	// clock has come to the limit: then what is left below it is used.
 	floored
 	// growing: neither the state nor the limit ever decreases.
 	growing
 	// near: no number is returned that is more than model.behind behind the logical
 	// clock, as the call has read it last.
 	near
-	// frugal: a call that fails while it waits to reserve has taken nothing but what
-	// it has given up as too far behind, one that fails later one number; and the state is never beyond the last number
-	// under the ceiling (that of capped), nor that under the limit, by more than
-	// the callers of Next, less one. So calls that are cancelled cannot push it on.
+	// frugal: a call that fails while it waits to reserve has taken only what it
+	// has given up as too far behind. One that fails later has taken one number.
+	// The state is beyond the last number under the ceiling (that of capped), or
+	// under the limit, by at most the callers of Next, less one. So calls that are
+	// cancelled cannot push it on.
 	frugal
 	// serving: a call waits for the lease only when no number below the limit is
 	// left, or those that are left are too far behind.
 	serving
-	// live: a call that runs alone while all others are stopped where they are,
-	// and the clocks go on, finishes or waits for the lease; every schedule ends;
-	// and it ends with all calls finished, unless the world's clock has come to its
-	// end and all who have not finished wait for it, or for the lease. Who waits
-	// for the lease has nothing to go on with, or the bell is about to ring.
+	// live: a call that runs alone, while all others are stopped and the clocks go
+	// on, finishes or waits for the lease. Every schedule ends. All calls are then
+	// finished, unless the world's clock is at its end and the others wait for it,
+	// or for the lease. Who waits for the lease has nothing to go on with, or the
+	// bell is about to ring.
 	live
 	claims
 )
@@ -1820,9 +1819,9 @@ func (w *twin) modelled(i int, o *callOrder, at pc, interrupt func()) []string {
 }
 
 // The model does what term does: the same numbers, errors, waits, offsets, limits
-// and states, over random schedules of calls, pauses, steps of the wall clock,
-// raises of the limit between and during calls, and a whole call of another
-// goroutine after look or after the readings of resync. Half of the terms are
+// and states. The random schedules have calls, pauses, steps of the wall clock, and
+// raises of the limit between and during calls. A whole call of another goroutine
+// may come after look or after the readings of resync. Half of the terms are
 // reserved.
 func TestModelAndTermDoTheSame(t *testing.T) {
 	schedules := uint64(1500)
