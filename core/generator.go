@@ -39,7 +39,7 @@ type Generator struct {
 	held       *Reservation  // the present one
 	worker     atomic.Int64  // its number
 	waits      atomic.Uint64 // of the counters before the present one
-	changes    bell
+	changes    notifier
 	closed     atomic.Bool
 	closing    atomic.Bool   // Close has been called
 	shut       chan struct{} // closed when the first Close is done
@@ -247,7 +247,7 @@ func (g *Generator) stop() {
 	if g.held != nil {
 		g.held.seal()
 	}
-	g.changes.ring()
+	g.changes.notify()
 }
 
 // Layout returns the layout, which takes the generator's IDs apart.

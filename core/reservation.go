@@ -47,7 +47,7 @@ type Reservation struct {
 	unit    time.Duration
 	counter counter
 	numbering
-	changes *bell
+	changes *notifier
 	entry   *entry // in the registry
 
 	sealing sync.Once
@@ -75,7 +75,7 @@ func (r *Reservation) Extend(until time.Time) error {
 		return err
 	}
 	r.counter.extend(limit)
-	r.changes.ring()
+	r.changes.notify()
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (r *Reservation) seal() (last uint64) {
 	r.sealing.Do(func() {
 		r.last = r.counter.seal()
 		r.entry.leave(r.lastReturned())
-		r.changes.ring()
+		r.changes.notify()
 	})
 	return r.last
 }
@@ -184,6 +184,6 @@ func (g *Generator) install(e *entry, t *term) *Reservation {
 	g.held = &Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, counter: t, numbering: t.numbering, changes: &g.changes, entry: e}
 	g.worker.Store(e.worker)
 	g.term.Store(t)
-	g.changes.ring()
+	g.changes.notify()
 	return g.held
 }

@@ -54,7 +54,7 @@ func readings(length, ticks int, take func(tick uint64) (number uint64, ok bool,
 func small(ahead int64) *term {
 	l := Layout{Epoch: time.Unix(0, 0), Unit: time.Millisecond, TimeBits: 20, SequenceBits: 1}
 	s := settings{ahead: ahead * int64(l.Unit), rollback: Backfill}
-	t := newTerm(termConfig{newNumbering(l, 0, 0), newClock(l.Epoch, nil), s, new(bell)}, 0)
+	t := newTerm(termConfig{newNumbering(l, 0, 0), newClock(l.Epoch, nil), s, new(notifier)}, 0)
 	t.ring.slots = t.ring.slots[:3]
 	t.ring.first, t.ring.born = 1, 0 // the ticks of the search are 1, 2, …
 	return t

@@ -103,7 +103,7 @@ type termConfig struct {
 	numbering
 	clock clock
 	settings
-	changes *bell // rings when the limit is raised and when the term is sealed
+	changes *notifier // notified when the limit is raised and when the term is sealed
 }
 
 // sealed is the word of a closed term. Numbers are below 1<<63. Adds past the last
@@ -258,10 +258,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 	for synced := false; ; {
 		last := t.state.Load()
 		limit := t.limit.Load()
-		floor := t.floor(now)
-		if floor >= limit && limit < t.end {
-			floor = t.oldest(now) // else ignored
-		}
+		floor := t.lowest(now, limit)
 		if leaves := last&t.mask+want > t.mask; !synced && (leaves || floor > last) {
 			if now, err = t.accept(ctx, p); err != nil {
 				return 0, 0, err
@@ -330,6 +327,15 @@ func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 // oldest returns the first number that may be returned when the logical clock shows
 // now: see Config.MaxBehind.
 func (t *term) oldest(now int64) uint64 { return t.floor(max(now, 0) - t.behind) }
+
+// lowest returns the number below which reserve takes none: the floor. A floor at the
+// limit is ignored, except at the end of the layout. Only MaxBehind counts then.
+func (t *term) lowest(now int64, limit uint64) uint64 {
+	if floor := t.floor(now); floor < limit || limit >= t.end {
+		return floor
+	}
+	return t.oldest(now)
+}
 
 // outdated reports whether an ID is too far behind the logical clock by now.
 func (t *term) outdated(id types.Snowflake) bool {

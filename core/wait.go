@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A bell wakes the callers that wait for a lease. It rings when a limit is raised,
+// A notifier wakes the callers that wait for a lease. It does so when a limit is raised,
 // and when a term begins or is sealed. Its zero value is ready for use. The mutex
 // is taken by waiters and by the lease, never by a call that gets its ID without
 // waiting.
-type bell struct {
+type notifier struct {
 	mu   sync.Mutex
-	next chan struct{} // closed by the next ring; nil if nobody listens
+	next chan struct{} // closed by the next notify; nil if nobody listens
 }
 
-// listen returns a channel that the next ring closes. A caller first listens and
-// then checks its condition, so it hears a ring between the two.
-func (b *bell) listen() <-chan struct{} {
+// listen returns a channel that the next notify closes. A caller first listens and
+// then checks its condition, so it sees a notify between the two.
+func (b *notifier) listen() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next == nil {
@@ -28,7 +28,7 @@ func (b *bell) listen() <-chan struct{} {
 	return b.next
 }
 
-func (b *bell) ring() {
+func (b *notifier) notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next != nil {
