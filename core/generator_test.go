@@ -494,7 +494,7 @@ func TestARestartedProcessStartsAboveACrashedOne(t *testing.T) {
 
 // Closing and opening must not get around the ceiling, also not while the clock
 // catches up after a step back. Otherwise IDs would move ahead of time for good.
-func TestSuccessorsDoNotRatchetAwayFromTheClock(t *testing.T) {
+func TestSuccessorsDoNotDriftAheadOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bubbleLayout(2)
 		clock := new(stepper)

@@ -304,7 +304,7 @@ func TestCloseSealsAndThenClosesItsWorker(t *testing.T) {
 	}
 }
 
-func TestCloseWakesWhoWaitsForTheLease(t *testing.T) {
+func TestCloseWakesCallersThatWaitForTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := leased(t, Config{MaxLeaseWait: -1})
 		var waiting sync.WaitGroup

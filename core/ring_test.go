@@ -114,7 +114,7 @@ func (w *wrongRing) take(tick int64, masks, lowers bool) (number uint64, ok bool
 }
 
 // The search bites: it finds both mistakes, by the shortest readings.
-func TestTheSearchFindsTheRingsWrongTwins(t *testing.T) {
+func TestTheSearchFindsBothMistakesOfPublishedRings(t *testing.T) {
 	for _, c := range []struct {
 		masks, lowers bool
 		want          []uint64

@@ -349,7 +349,7 @@ func (t *term) outdated(id types.Snowflake) bool {
 // What refusal says besides ErrTimeExhausted. Both stay in this package. Callers
 // get other errors.
 var (
-	errSealed = errors.New("core: term is sealed")
+	errSealed = errors.New("core: the term is sealed")
 	errBeyond = errors.New("core: number is not reserved yet")
 )
 
