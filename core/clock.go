@@ -2,9 +2,9 @@ package core
 
 import "time"
 
-// A clock reads the two clocks of the machine: the wall clock, which says what
-// time it is and may step either way, and the monotonic one, which only says how
-// much time has passed. It also waits.
+// A clock reads the two clocks of the machine. The wall clock says what time it is,
+// and may step either way. The monotonic one says how much time has passed. It also
+// waits.
 type clock struct {
 	epoch time.Time // wall times are counted from here
 	start time.Time // monotonic times are counted from here
@@ -12,8 +12,8 @@ type clock struct {
 	// now, if set, shows the wall clock's time instead: see Worker.
 	now func() time.Time
 
-	// step, set by tests of this package only, is added to the wall clock, which
-	// is how a test lets it jump.
+	// step is added to the wall clock. Only tests of this package set it, to let
+	// the clock jump.
 	step func() time.Duration
 }
 
@@ -21,9 +21,8 @@ func newClock(epoch time.Time, step func() time.Duration) clock {
 	return clock{epoch: epoch, start: time.Now(), step: step}
 }
 
-// monotonic returns nanoseconds since start. time.Since reads one clock where
-// time.Now reads two, and so takes half the time: this is the call that Next
-// pays for.
+// monotonic returns nanoseconds since start. Next calls it. time.Since reads one
+// clock, time.Now two, so it takes half the time.
 func (c *clock) monotonic() int64 { return int64(time.Since(c.start)) }
 
 // both returns nanoseconds of wall time since the epoch together with the

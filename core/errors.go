@@ -3,33 +3,32 @@ package core
 import "errors"
 
 var (
-	// ErrClosed is returned by Next and Fill once the generator, or its lease, has
-	// been closed.
+	// ErrClosed is returned by Next and Fill after the generator, or its lease, was
+	// closed.
 	ErrClosed = errors.New("core: generator is closed")
 
-	// ErrTimeExhausted is returned by Next and Fill when the last number that
-	// the layout's time bits can hold has been taken, or the clock is past it
-	// (Layout.Exhausted). Numbers are never reused to go on.
+	// ErrTimeExhausted is returned by Next and Fill when the last number of the
+	// layout has been taken, or the clock is past it. See Layout.Exhausted. Numbers
+	// are never reused.
 	ErrTimeExhausted = errors.New("core: the time bits of the layout are exhausted")
 
-	// ErrReservationExhausted is returned by Next and Fill when all the time that a
-	// leased worker number is reserved for is used up, or there is no worker number
-	// at the moment, and waiting for the lease did not help: its store has been away
-	// for long. What is left of the time counts as used up when it is further behind
-	// the clock than Config.MaxBehind. They go on as soon as the lease is renewed or
-	// replaced.
+	// ErrReservationExhausted is returned by Next and Fill when the reserved time
+	// of a leased worker number is used up, or there is no number. They have then
+	// waited for the lease in vain, because its store is away. Time that is further
+	// behind the clock than Config.MaxBehind counts as used up. They go on as soon
+	// as the lease is renewed or replaced.
 	ErrReservationExhausted = errors.New("core: the reserved time of the leased worker is used up")
 
-	// ErrWorkerInUse is returned by New when this process already has a live
-	// generator for the same layout, datacenter and worker, or had one that was
-	// dropped without Close. Close that one first, or share it: a Generator is
-	// safe for concurrent use. Leases of one namespace meet it when two stores are
-	// used for it; lease.Config.Workers keeps fixed and leased numbers apart.
+	// ErrWorkerInUse is returned by New when this process has a live generator for
+	// the same layout, datacenter and worker. One that was dropped without Close
+	// counts as live. Close it first, or share it: a Generator is safe for
+	// concurrent use. Two stores for one namespace cause it too.
+	// lease.Config.Workers keeps fixed and leased numbers apart.
 	ErrWorkerInUse = errors.New("core: a live generator in this process has this worker")
 )
 
-// A ValueError says which setting or part of an ID is outside its range. It is
-// the error of Layout.Validate, Layout.Compose and New for such values.
+// A ValueError reports a setting or part of an ID that is out of range.
+// Layout.Validate, Layout.Compose and New return it.
 type ValueError struct {
 	Name  string // the field, as a Go reader writes it: "Config.Datacenter", "Layout.WorkerBits"
 	Value string // what it held

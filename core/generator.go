@@ -1,11 +1,9 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,166 +12,19 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// Config is what a Generator is made of. Only Worker has no default.
-type Config struct {
-	// Layout says what the bits of the IDs mean. All processes that write to one
-	// table must agree on it.
-	//
-	// Defaults to Default().
-	Layout Layout
-
-	// Datacenter goes into the datacenter bits: 0..1<<Layout.DatacenterBits-1.
-	//
-	// Defaults to 0.
-	Datacenter int64
-
-	// Worker gives the number for the worker bits, which no other live process of
-	// this datacenter may have. Required.
-	Worker Worker
-
-	// RunAhead is how far the time in an ID may be ahead of the clock. It lets a
-	// burst take the numbers of the next milliseconds, and lets callers that wait
-	// at the full rate sleep instead of spin. It counts in whole ticks, rounded
-	// down. At most 10 s; negative means none, at the price of about 15 % of the
-	// full rate.
-	//
-	// It is also how much time a new generator leaves free, because an earlier
-	// process with the same worker could have used it: let processes that share a
-	// worker number one after the other have the same RunAhead. After a generator
-	// of this process with a larger one, Continue begins that much ahead of the
-	// clock, and the other policies refuse until the clock is there.
-	//
-	// Defaults to 20 ms. Under Backfill at most 128 ticks, and no more by default.
-	RunAhead time.Duration
-
-	// Rollback says what to do when the wall clock has stepped back.
-	//
-	// Defaults to Continue.
-	Rollback Rollback
-
-	// RollbackWait is how long one call may wait for the clock under Wait, at most
-	// 1 min; a Fill that the clock lets through in pieces may for each piece. With
-	// another policy it must be zero.
-	//
-	// Defaults to 5 ms.
-	RollbackWait time.Duration
-
-	// SequenceStart says where the sequence begins in a new tick. Choose Random if
-	// anything shards by id % n: with Zero, at low rates, nearly all IDs are
-	// multiples of 1<<Layout.SequenceBits.
-	//
-	// Defaults to Zero.
-	SequenceStart SequenceStart
-
-	// MaxLeaseWait is how long one call may wait for a leased worker number: for
-	// its lease to be renewed when all the reserved time is used up, or replaced
-	// when it was lost. Then the call fails with ErrReservationExhausted. A Fill
-	// may wait that long for each piece that it takes. Negative means until the
-	// call's context ends. A StaticWorker has no use for it.
-	//
-	// Defaults to 5 s.
-	MaxLeaseWait time.Duration
-
-	// MaxBehind bounds how far the time in an ID may be behind the clock, counted
-	// from the end of the ID's tick. IDs fall behind when the clock has passed the
-	// time that a leased worker number is reserved for, because its store is away.
-	// Calls then wait for the lease, and fail with ErrReservationExhausted, instead
-	// of using up what is left of that time. Negative means any distance. A
-	// StaticWorker has no use for it.
-	//
-	// The clock is the generator's own. It follows the wall clock, but not to beyond
-	// the reserved time in one step: then the wall clock is wrong, or the machine was
-	// suspended, and IDs are behind the wall clock until the lease is renewed.
-	//
-	// Defaults to 1 s.
-	MaxBehind time.Duration
-}
-
-// settings are what a term takes from a Config, checked and with defaults.
-type settings struct {
-	ahead        int64 // run-ahead, ns, whole ticks
-	rollback     Rollback
-	rollbackWait time.Duration // 0 unless the policy is Wait
-	begin        sequenceStart
-	leaseWait    time.Duration // negative: any time
-	behind       int64         // MaxBehind, ns
-}
-
-func (c *Config) settings() (s settings, err error) {
-	if c.Rollback < Continue || c.Rollback > Backfill {
-		return s, &ValueError{"Config.Rollback", c.Rollback.String(), "Continue, Refuse, Wait or Backfill"}
-	}
-	if c.SequenceStart < Zero || c.SequenceStart > Rotating {
-		return s, &ValueError{"Config.SequenceStart", c.SequenceStart.String(), "Zero, Random or Rotating"}
-	}
-	s = settings{
-		rollback:  c.Rollback,
-		begin:     sequenceStart{c.SequenceStart, new(atomic.Uint64)},
-		leaseWait: cmp.Or(c.MaxLeaseWait, defaultLeaseWait),
-		behind:    int64(cmp.Or(c.MaxBehind, defaultMaxBehind)),
-	}
-	if s.behind < 0 {
-		s.behind = math.MaxInt64
-	}
-	if s.ahead, err = c.runAhead(); err == nil {
-		s.rollbackWait, err = c.rollbackWait()
-	}
-	return s, err
-}
-
-// runAhead returns the run-ahead in ns, whole ticks.
-func (c *Config) runAhead() (int64, error) {
-	greatest, note := maxRunAhead, ""
-	if ring := maxRingAhead * c.Layout.Unit; c.Rollback == Backfill && ring < greatest {
-		greatest, note = ring, " (128 ticks) under Backfill"
-	}
-	if c.RunAhead > greatest {
-		return 0, &ValueError{"Config.RunAhead", c.RunAhead.String(), "at most " + greatest.String() + note}
-	}
-	ahead := max(0, cmp.Or(c.RunAhead, min(defaultRunAhead, greatest)))
-	return int64(ahead.Truncate(c.Layout.Unit)), nil
-}
-
-func (c *Config) rollbackWait() (time.Duration, error) {
-	switch {
-	case c.Rollback != Wait && c.RollbackWait != 0:
-		return 0, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0 unless Config.Rollback is Wait"}
-	case c.Rollback != Wait:
-		return 0, nil
-	case c.RollbackWait < 0 || c.RollbackWait > maxRollbackWait:
-		return 0, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0.." + maxRollbackWait.String()}
-	}
-	return cmp.Or(c.RollbackWait, defaultRollbackWait), nil
-}
-
-// The default and the greatest Config.RunAhead. 20 ms is how long a sleeping
-// goroutine was seen to oversleep on a machine whose processors are all busy
-// (golang/go#53824): less loses rate under load.
-const (
-	defaultRunAhead = 20 * time.Millisecond
-	maxRunAhead     = 10 * time.Second
-)
-
-// defaultLeaseWait is the default Config.MaxLeaseWait: enough for a lease that was
-// lost to be replaced, and less than most callers' patience.
-const defaultLeaseWait = 5 * time.Second
-
-// defaultMaxBehind is the default Config.MaxBehind: what a reader of new rows, by
-// id > last seen, would wait for late ones.
-const defaultMaxBehind = time.Second
-
 // maxAge bounds the distance from a layout's epoch to now, so that nanoseconds
 // since the epoch fit an int64 (292 years) with room to go on.
 const maxAge = 250 * 365 * 24 * time.Hour
 
-// A Generator returns unique, increasing IDs. It is made by New (the zero value
-// is of no use), is safe for concurrent use, and must not be copied. Use one per
+// A Generator returns unique, increasing IDs. New makes it; the zero value is not
+// usable. It is safe for concurrent use, and must not be copied. Use one per
 // process and worker number, and share it.
 type Generator struct {
-	// term is where the IDs are taken from at present; until there is a worker
-	// number, a sealed one. It has the worker number and the count, and callers load
-	// it once for both. (If they were apart, a caller could combine the number of one
-	// lease with the count of the next, and repeat an ID of another process.)
+	// term is where the IDs are taken from at present. It is a sealed one until
+	// there is a worker number. It holds the worker number and the count, and
+	// callers load it once for both. With two loads, a caller could combine the
+	// number of one lease with the count of the next, and repeat an ID of another
+	// process.
 	term atomic.Pointer[term]
 
 	layout     Layout
@@ -188,7 +39,7 @@ type Generator struct {
 	held       *Reservation  // the present one
 	worker     atomic.Int64  // its number
 	waits      atomic.Uint64 // of the counters before the present one
-	changes    bell
+	changes    notifier
 	closed     atomic.Bool
 	closing    atomic.Bool   // Close has been called
 	shut       chan struct{} // closed when the first Close is done
@@ -196,15 +47,13 @@ type Generator struct {
 }
 
 // New returns a Generator. It does no I/O and starts no goroutine. With a static
-// worker the first call of Next or Fill may wait for up to one tick: the numbers of
-// the present tick, and of the run-ahead, may belong to an earlier process with the
-// same worker.
+// worker the first call of Next or Fill may wait for up to one tick. An earlier
+// process with the same worker may have used the present tick and the run-ahead.
 //
-// It refuses a Config whose values are out of range with a [*ValueError], a
-// clock that is past the layout's last tick with [ErrTimeExhausted], and a worker
-// that another live Generator of this process has with [ErrWorkerInUse], be their
-// numbers fixed or leased. A Generator that is dropped without Close keeps its
-// worker for the life of the process.
+// A Config whose values are out of range is a [*ValueError]. A clock past the
+// layout's last tick is [ErrTimeExhausted]. A worker that another live Generator of
+// this process has, fixed or leased, is [ErrWorkerInUse]. A Generator that is
+// dropped without Close keeps its worker for the life of the process.
 func New(config Config) (*Generator, error) {
 	return newGenerator(config, nil)
 }
@@ -270,16 +119,15 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 	return g, nil
 }
 
-// Next returns an ID that no call has returned before, greater than that of
-// every call that returned before this one began (but see Backfill). It takes no
-// lock, and allocates nothing unless it has to wait or fails.
+// Next returns an ID that no other call returns. It is greater than every ID that
+// was returned before this call began (but see Backfill). Next takes no lock, and
+// allocates nothing unless it waits or fails.
 //
-// It waits only when the sequence of the present tick and of the run-ahead is
-// used up: then until the clock allows the next tick, or ctx ends. With a leased
-// worker number it also waits while there is none, or all the time that it is
-// reserved for is used up: for Config.MaxLeaseWait at most. On an error the ID is
-// 0: ctx's error, wrapped, [ErrClosed], [ErrTimeExhausted], with a leased number
-// [ErrReservationExhausted], or, under another policy than Continue, a
+// It waits for the next tick when the present tick and the run-ahead are used up.
+// With a leased worker number it also waits for the lease, for Config.MaxLeaseWait
+// at most. It returns when ctx ends. On an error the ID is 0. The errors are ctx's,
+// wrapped, [ErrClosed] and [ErrTimeExhausted]. With a leased number there is
+// [ErrReservationExhausted], and under another policy than Continue a
 // [*ClockBackError].
 func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 	var p patience
@@ -312,16 +160,16 @@ func (g *Generator) await(ctx context.Context, p *patience) error {
 	}
 }
 
-// Fill sets every element of ids to a new ID, as Next would return them but at a
-// fraction of the cost: a whole slice is one atomic operation as long as the
-// clock allows it. The IDs increase along the slice (but see Backfill). They need
-// not be consecutive.
+// Fill sets every element of ids to a new ID, as Next returns them, at a fraction
+// of the cost. A slice takes one atomic operation, unless it has to wait for the
+// clock. The IDs increase along the slice (but see Backfill). They need not be
+// consecutive.
 //
-// A slice for which the clock must go on is taken in pieces. If a piece has to wait
-// for the lease, and the first one is too far behind then, Fill starts over.
+// A slice that has to wait for the clock is taken in pieces. If a piece waits for
+// the lease until the first one is too far behind, Fill starts over.
 //
-// All or nothing: on an error, which is one of Next's, every element is 0 and the
-// IDs that were taken are lost. An empty slice returns nil.
+// It fills all or nothing. The errors are those of Next. On an error every element
+// is 0, and the IDs that were taken are lost. An empty slice returns nil.
 func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	for rest := ids; len(rest) > 0; {
 		var p patience
@@ -355,15 +203,15 @@ func (g *Generator) piece(ctx context.Context, ids []types.Snowflake, p *patienc
 	return 0, err
 }
 
-// Close ends the generator: later calls of Next and Fill fail with [ErrClosed],
-// and calls that race with it return either an ID that nobody else has or that
-// error. Then it closes its worker. A static number is free for another generator
-// of this process from then on, which starts above every ID of this one; a leased
-// one is given back to its store, which takes until ctx ends at most; if ctx has
-// ended already it is not given back, and busy until the reserved time is over.
+// Close ends the generator. Later calls of Next and Fill fail with [ErrClosed].
+// Calls that race with it return either a unique ID or that error. Then Close
+// closes the worker. A static number is free for another generator of this process,
+// which starts above every ID of this one. A leased number is given back to its
+// store, until ctx ends at most. If ctx has ended already, the number stays busy
+// until the reserved time is over.
 //
-// Closing twice is harmless: the second call waits for the first, or for its own
-// ctx, and returns the same. With a static worker that is nil, at once.
+// Closing twice is harmless. The second call waits for the first, or for its own
+// ctx, and returns the same error.
 func (g *Generator) Close(ctx context.Context) error {
 	if g.closing.CompareAndSwap(false, true) {
 		g.closeErr = g.end(ctx)
@@ -383,15 +231,15 @@ func (g *Generator) Close(ctx context.Context) error {
 	}
 }
 
-// end stops g before the worker gives its number back: in the other order, the next
-// owner of the number could begin at the last ID before this one has stopped.
+// end stops g before the worker gives its number back. In the other order, the next
+// owner could begin at the last ID before g has stopped.
 func (g *Generator) end(ctx context.Context) error {
 	g.stop()
 	return g.owner.Close(ctx)
 }
 
-// stop ends the IDs of g. closed is set first: a caller that finds the seal is not to
-// wait for another number.
+// stop ends the IDs of g. It sets closed first, so that a caller that finds the
+// seal does not wait for another number.
 func (g *Generator) stop() {
 	g.installing.Lock()
 	defer g.installing.Unlock()
@@ -399,7 +247,7 @@ func (g *Generator) stop() {
 	if g.held != nil {
 		g.held.seal()
 	}
-	g.changes.ring()
+	g.changes.notify()
 }
 
 // Layout returns the layout, which takes the generator's IDs apart.
@@ -416,33 +264,30 @@ type Stats struct {
 	Datacenter int64
 	Worker     int64 // between two leases, that of the last
 
-	// Ahead is how far the last number taken is ahead of the wall clock: up to the
-	// run-ahead after a burst, and in a new generator, which takes what an earlier
-	// one may have used; more after the wall clock has stepped back; 0 when it is
-	// not. Once it is back under the run-ahead, a restart is safe again.
+	// Ahead is how far the last number taken is ahead of the wall clock, or 0.
+	// After a burst, and in a new generator, it is up to the run-ahead. It is more
+	// after the wall clock has stepped back. Once it is back under the run-ahead, a
+	// restart is safe again.
 	Ahead time.Duration
 
-	// Behind is how far the tick of the last number taken is behind the wall clock;
-	// 0 when it is not. In a generator that is not asked for IDs it grows. In one
-	// that is, it stays within a tick, unless the reserved time is over: see
-	// Config.MaxBehind.
+	// Behind is how far the tick of the last number taken is behind the wall clock,
+	// or 0. It grows while nobody asks for IDs. Otherwise it stays within a tick,
+	// unless the reserved time is over: see Config.MaxBehind.
 	Behind time.Duration
 
 	// Reserved is the time that no ID reaches before the lease of the worker number
 	// is renewed; zero if the number is not leased.
 	Reserved time.Time
 
-	// Waits counts the sleeps of callers that found no number below the ceiling:
-	// a measure of how much more is asked for than the layout has.
+	// Waits counts the sleeps of callers that found no number below the ceiling.
 	Waits uint64
 
 	// Exhausted is when the layout's time bits run out. Next and Fill return
 	// ErrTimeExhausted from then on, or from up to Ahead earlier.
 	Exhausted time.Time
 
-	// ExhaustedSoon is the alarm for that: less than five years are left. Moving
-	// the keys of a running system to a new layout takes planning; wire it to
-	// your monitoring.
+	// ExhaustedSoon reports that less than five years are left until then. Moving a
+	// running system to a new layout takes planning, so monitor it.
 	ExhaustedSoon bool
 }
 

@@ -88,9 +88,9 @@ func bothSources(t *testing.T, config Config, claim func(t *testing.T, s source,
 	})
 }
 
-// On one schedule of calls, pauses and steps of the wall clock the generator and
-// the oracle return the same IDs, one by one: first number, floor, ceiling,
-// overflow, steps back, a second step during the first, steps forward.
+// On one schedule of calls, pauses and steps of the wall clock, the generator and
+// the oracle return the same IDs. The schedules have overflows, steps back and
+// forward, and a second step during the first.
 func TestEqualsTheOracleOnAnySchedule(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -492,10 +492,9 @@ func TestARestartedProcessStartsAboveACrashedOne(t *testing.T) {
 	}
 }
 
-// Closing and opening must not be a way around the ceiling, least of all while the
-// clock catches up after a step back: that would move IDs ahead of time for good,
-// and break the restart above.
-func TestSuccessorsDoNotRatchetAwayFromTheClock(t *testing.T) {
+// Closing and opening must not get around the ceiling, also not while the clock
+// catches up after a step back. Otherwise IDs would move ahead of time for good.
+func TestSuccessorsDoNotDriftAheadOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bubbleLayout(2)
 		clock := new(stepper)
@@ -513,9 +512,9 @@ func TestSuccessorsDoNotRatchetAwayFromTheClock(t *testing.T) {
 	})
 }
 
-// Programs test with synctest, whose clock begins in 2000 in every bubble: a
-// generator that was closed outside is then in the future, and the monotonic
-// clocks have nothing to do with each other. That is no reason to hang.
+// Programs test with synctest, whose clock begins in 2000 in every bubble. A
+// generator that was closed outside is then in the future, and the monotonic clocks
+// are unrelated. That is no reason to hang.
 func TestASuccessorInABubbleGoesOnFromTheOneOutside(t *testing.T) {
 	config := Config{Layout: bubbleLayout(4), Worker: StaticWorker(9)}
 	outside := newTest(t, config, nil)

@@ -22,9 +22,9 @@ import (
 // The sign bit is always 0, so IDs fit a signed BIGINT and sort by time. Widths
 // may sum to less than 63; the highest bits are then 0 too.
 //
-// Most programs use [Default]. All processes that share a key space must use
-// the same Layout for good: moving Epoch later, or the widths, makes new IDs
-// overlap old ones.
+// Most programs use [Default]. All processes that share a key space must use the
+// same Layout for good. If Epoch moves later, or the widths change, new IDs overlap
+// old ones.
 //
 // A Layout is a plain value: copy and compare it freely, and use it from any
 // goroutine. The zero value is not valid; New takes it to mean Default(). On a
@@ -89,10 +89,9 @@ type Parts struct {
 	Sequence   int64     // 0..1<<Layout.SequenceBits-1
 }
 
-// Parts takes id apart. It does not judge: an ID of another layout gives parts
-// without meaning, and one with more time bits than the layout has, or a
-// negative one, gives a time that Compose refuses. For every ID of the layout,
-// Compose(Parts(id)) is id.
+// Parts takes id apart. It does not validate the ID. An ID of another layout gives
+// parts without meaning. A negative one, or one with more time bits, gives a time
+// that Compose refuses. For every ID of the layout, Compose(Parts(id)) is id.
 func (l Layout) Parts(id types.Snowflake) Parts {
 	if l.Validate() != nil {
 		return Parts{}
@@ -109,9 +108,8 @@ func (l Layout) Parts(id types.Snowflake) Parts {
 // Compose puts an ID together; a time within a tick counts as that tick. A part
 // outside its range, or an invalid layout, is a [*ValueError] and 0.
 //
-// Compose knows nothing of the IDs that a Generator returns: an ID composed with
-// the worker of a live generator can equal one of its IDs. Give composed IDs
-// (backfilled history, fixtures) a worker of their own.
+// An ID that is composed with the worker of a live generator can equal one of its
+// IDs. Give composed IDs (backfilled history, fixtures) a worker of their own.
 func (l Layout) Compose(p Parts) (types.Snowflake, error) {
 	if err := l.Validate(); err != nil {
 		return 0, err

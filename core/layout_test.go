@@ -202,9 +202,9 @@ func TestForeignIDsAreNotTakenForOurs(t *testing.T) {
 	}
 }
 
-// FuzzLayout holds the arithmetic of any layout to three laws: Compose undoes
-// Parts, an ID that is greater is later or in a greater place of the same tick,
-// and Min and Max are the neighbours of every ID. The corpus is in testdata.
+// FuzzLayout tests three laws on any layout. Compose undoes Parts. A greater ID is
+// later, or in a greater place of the same tick. Min and Max enclose every ID. The
+// corpus is in testdata.
 func FuzzLayout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, timeBits, dcBits, workerBits, seqBits uint8, epochMS, unit, a, b int64) {
 		l := Layout{time.UnixMilli(epochMS % 1e14), time.Duration(unit), int(timeBits), int(dcBits), int(workerBits), int(seqBits)}

@@ -62,12 +62,12 @@ const (
 	awaitIgnoresSeal
 	// await listens after it has looked.
 	awaitListensLate
-	// Extend rings the bell before it raises the limit.
-	extendRingsFirst
+	// Extend notifies before it raises the limit.
+	extendNotifiesFirst
 	// extend stores the limit, be it lower.
 	extendStores
-	// Seal does not ring the bell.
-	sealForgetsToRing
+	// Seal does not notify.
+	sealForgetsToNotify
 	// seal sets a flag, which look and refusal read, and reads the last number. The
 	// word stays a number.
 	closedFlag
@@ -350,8 +350,8 @@ func TestModelFindsEveryMutant(t *testing.T) {
 		{"a clock beyond the limit that is obeyed at the beginning", farFromTheBeginning, beginningObeysClock, capped, 8},
 		{"an await that does not look at the seal", used, awaitIgnoresSeal, live, 16},
 		{"an await that listens after it has looked", used, awaitListensLate, live, 17},
-		{"an extend that rings before the raise", used, extendRingsFirst, live, 18},
-		{"a seal that does not ring", used, sealForgetsToRing, live, 18},
+		{"an extend that notifies before the raise", used, extendNotifiesFirst, live, 18},
+		{"a seal that does not notify", used, sealForgetsToNotify, live, 18},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := c.world

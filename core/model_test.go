@@ -19,28 +19,26 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// This file is a model checker for term.go: a transcription of its methods, one
-// atomic operation or one clock reading per step, and a search through every
-// interleaving of those steps with each other and with the clocks, in worlds
-// small enough to be searched to the end. What it finds is a shortest schedule.
+// This file is a model checker for term.go. It transcribes the methods, one atomic
+// operation or one clock reading per step. It searches every interleaving of those
+// steps with each other and with the clocks, in small worlds, to the end. What it
+// finds is a shortest schedule.
 //
-// What ties the model to the code: the same names in the same order, to be read
-// side by side, and TestModelAndTermDoTheSame, which runs both on the same
-// schedules and compares every word after every call. What shows that the search
-// finds what there is to find: model_mutants_test.go, where a change of one line
-// breaks each claim.
+// Model and code have the same names in the same order, to be read side by side.
+// TestModelAndTermDoTheSame runs both on the same schedules and compares every word
+// after every call. What shows that the search finds what there is to find:
+// model_mutants_test.go, where a change of one line breaks each claim.
 //
-// A lease takes part as two moves, a raise of the limit and the ring of the bell
+// A lease takes part as two moves, a raise of the limit and the notification
 // after it, which may come at any moment, also after the seal. MaxLeaseWait is a
 // context that ends.
 //
 // Not in the model: the policies other than Continue; sequence starts other than
-// Zero; compose and fill, which are arithmetic on numbers that are taken already; a
-// Fill that starts over because its first piece is too far behind;
-// the bound of a single sleep (a sleep may end at any later moment); the overflow
-// of times in ns (look may find the time of a seal to be anything, but a seal is
-// not below a limit, so it takes none for a number); the term that follows on a
-// seal.
+// Zero; compose and fill, which only compute; a Fill that starts over. Nor are the
+// bound of a single sleep (a sleep may end at any later moment) and the term that
+// follows on a seal. Times in ns do not overflow here. In look the time of a seal
+// may be anything, but a seal is not below a limit, so it is never taken for a
+// number.
 
 // A word is the state of a model: 8 bits where a term has 64, in the same
 // proportions. Numbers are below 1<<7, modelSealed is as sealed.
@@ -64,7 +62,7 @@ type world struct {
 	lead      int8  // the wall clock is monotonic + lead
 	steps     uint8 // how many of model.steps the wall clock has made
 	raised    uint8 // how many moves the lease has made: two for each of model.raises
-	rings     uint8 // how many are about to ring the bell
+	rings     uint8 // how many are about to notify
 
 	sequence word // the second word of the generators that have two
 	closed   bool // the flag of the mutant that has one
@@ -140,9 +138,9 @@ const (
 	awaitListen
 	awaitLimit
 	awaitSealed
-	awaitRing
+	awaitChange
 	sealSwap
-	sealRing
+	sealNotify
 	sealLimit
 	firstRivalStep // the steps from here on are in model_mutants_test.go
 )
@@ -178,9 +176,9 @@ var stepNames = [...]string{
 	awaitListen:      "await: changed := changes.listen()",
 	awaitLimit:       "await: limit.Load() > n",
 	awaitSealed:      "await: isSealed()",
-	awaitRing:        "await: <-changed",
+	awaitChange:      "await: <-changed",
 	sealSwap:         "Seal: last := state.Swap(sealed)",
-	sealRing:         "Seal: changes.ring()",
+	sealNotify:       "Seal: changes.notify()",
 	sealLimit:        "Seal: min(last, limit.Load()-1)",
 
 	articleClock:    "ts := clock",
@@ -226,38 +224,39 @@ const (
 	// ended: Seal returns the end of a last number that none, returned before or
 	// after, is above.
 	ended
-	// capped: no number is returned before its tick is within the run-ahead of
-	// max over all readings of the wall clock so far of (what it showed + the
-	// monotonic time that has passed since). It does not mention the offset. A
-	// step back leaves it where it was: then it bounds the numbers by the time
+	// capped: no number is returned before its tick is within the run-ahead of a
+	// bound. The bound is the maximum, over all readings of the wall clock, of
+	// (what it showed + the monotonic time since). It does not mention the offset.
+	// A step back leaves it where it was: then it bounds the numbers by the time
 	// that a clock without the step would show. Readings beyond the limit do not
 	// count; a reserved term begins with one of its first number at the ceiling.
 	capped
-	// floored: no number is of a tick before that in which its call began, by
-	// the wall clock less its steps forward so far, and less the time that passed
-	// within a torn reading of both clocks. Without steps and torn readings: by
-	// the wall clock. A limit that rises above the wall clock is a step forward,
-	// from where the term began. And it is not claimed for a call in which the
-	// logical clock has come to the limit: then what is left below it is used.
+	// floored: no number is of a tick before that in which its call began. The
+	// clock is the wall clock less its steps forward so far, and less the time
+	// within a torn reading of both clocks. Without steps and torn readings: by the
+	// wall clock. A limit that rises above the wall clock is a step forward, from
+	// where the term began. And it is not claimed for a call in which the logical
+	// clock has come to the limit: then what is left below it is used.
 	floored
 	// growing: neither the state nor the limit ever decreases.
 	growing
 	// near: no number is returned that is more than model.behind behind the logical
 	// clock, as the call has read it last.
 	near
-	// frugal: a call that fails while it waits to reserve has taken nothing but what
-	// it has given up as too far behind, one that fails later one number; and the state is never beyond the last number
-	// under the ceiling (that of capped), nor that under the limit, by more than
-	// the callers of Next, less one. So calls that are cancelled cannot push it on.
+	// frugal: a call that fails while it waits to reserve has taken only what it
+	// has given up as too far behind. One that fails later has taken one number.
+	// The state is beyond the last number under the ceiling (that of capped), or
+	// under the limit, by at most the callers of Next, less one. So calls that are
+	// cancelled cannot push it on.
 	frugal
 	// serving: a call waits for the lease only when no number below the limit is
 	// left, or those that are left are too far behind.
 	serving
-	// live: a call that runs alone while all others are stopped where they are,
-	// and the clocks go on, finishes or waits for the lease; every schedule ends;
-	// and it ends with all calls finished, unless the world's clock has come to its
-	// end and all who have not finished wait for it, or for the lease. Who waits
-	// for the lease has nothing to go on with, or the bell is about to ring.
+	// live: a call that runs alone, while all others are stopped and the clocks go
+	// on, finishes or waits for the lease. Every schedule ends. All calls are then
+	// finished, unless the world's clock is at its end and the others wait for it,
+	// or for the lease. Who waits for the lease has nothing to go on with, or the
+	// waiters are about to be notified.
 	live
 	claims
 )
@@ -489,8 +488,8 @@ func (m *model) extend(w *world) bool {
 	}
 	before := w.limit
 	switch ring := w.raised%2 == 1; {
-	case ring != (m.mutant == extendRingsFirst): // r.changes.ring()
-		m.ring(w)
+	case ring != (m.mutant == extendNotifiesFirst): // r.changes.notify()
+		m.notify(w)
 	default: // r.counter.extend(limit)
 		if m.raises[w.raised/2] > w.limit || m.mutant == extendStores {
 			w.limit = m.raises[w.raised/2]
@@ -506,14 +505,14 @@ func (m *model) extend(w *world) bool {
 	return true
 }
 
-// ring is bell.ring.
-func (m *model) ring(w *world) {
+// notify is notifier.notify.
+func (m *model) notify(w *world) {
 	if w.rings > 0 {
 		w.rings--
 	}
 	for i := range w.goroutines {
 		switch w.goroutines[i].pc {
-		case awaitLimit, awaitSealed, awaitRing:
+		case awaitLimit, awaitSealed, awaitChange:
 			w.goroutines[i].rung = true
 		}
 	}
@@ -808,7 +807,7 @@ func (m *model) step(w *world, i int) bool {
 		g.rung = false
 		g.pc = awaitLimit
 		if m.mutant == awaitListensLate {
-			g.pc = awaitRing
+			g.pc = awaitChange
 		}
 	case awaitLimit: // if t.limit.Load() > n
 		if left := w.limit <= g.n && w.state+1 < w.limit; left && m.oldest(g.read) >= w.limit {
@@ -827,7 +826,7 @@ func (m *model) step(w *world, i int) bool {
 				m.returns(w, i, g.n, 1)
 			}
 		case m.mutant == awaitIgnoresSeal:
-			g.pc = awaitRing
+			g.pc = awaitChange
 		default:
 			g.pc = awaitSealed
 		}
@@ -840,9 +839,9 @@ func (m *model) step(w *world, i int) bool {
 		case m.mutant == awaitListensLate:
 			g.pc = awaitListen
 		default:
-			g.pc = awaitRing
+			g.pc = awaitChange
 		}
-	case awaitRing: // if err := p.await(ctx, t.leaseWait, changed); err != nil
+	case awaitChange: // if err := p.await(ctx, t.leaseWait, changed); err != nil
 		if !g.rung {
 			return false
 		}
@@ -853,12 +852,12 @@ func (m *model) step(w *world, i int) bool {
 		g.last = w.state
 		w.state = modelSealed
 		w.rings++
-		if g.pc = sealRing; m.mutant == sealForgetsToRing {
+		if g.pc = sealNotify; m.mutant == sealForgetsToNotify {
 			w.rings--
 			g.pc = sealLimit
 		}
-	case sealRing: // r.changes.ring()
-		m.ring(w)
+	case sealNotify: // r.changes.notify()
+		m.notify(w)
 		g.pc = sealLimit
 	case sealLimit: // last := min(r.last, r.counter.reserved()-1)
 		m.seals(w, i, min(g.last, w.limit-1))
@@ -988,9 +987,9 @@ func (m *model) giveUp(w *world, i int) bool {
 		e = cancelledInSettle
 	case g.pc == reserveWait:
 		e = cancelledInReserve
-	case g.pc == awaitRing && g.back == settleLimit:
+	case g.pc == awaitChange && g.back == settleLimit:
 		e = unreservedInSettle
-	case g.pc == awaitRing:
+	case g.pc == awaitChange:
 		e = unreservedInReserve
 	case g.pc == reserveOffset && g.high > 0: // Generator.piece: err = ctx.Err()
 		e = cancelledInFill
@@ -1110,11 +1109,11 @@ func (g *goroutine) forget() {
 		case resyncReload:
 			g.monotonic = was.monotonic
 		}
-	case awaitListen, awaitLimit, awaitSealed, awaitRing:
+	case awaitListen, awaitLimit, awaitSealed, awaitChange:
 		g.back, g.rung = was.back, was.rung
 		g.keep(was)
 		g.n = was.n
-	case sealLimit, sealRing:
+	case sealLimit, sealNotify:
 		g.last = was.last
 	default:
 		g.last, g.n, g.now = was.last, was.n, was.now
@@ -1312,9 +1311,9 @@ func (m *model) checkLive(w *world, end bool, alone map[world]int) {
 }
 
 // waitsForLease says whether g can do nothing but wait until the limit is raised
-// or the bell rings.
+// or it is notified.
 func (m *model) waitsForLease(w *world, g *goroutine) bool {
-	return g.pc == awaitRing && !g.rung && (w.rings > 0 || w.limit <= g.n && w.state < modelSealed)
+	return g.pc == awaitChange && !g.rung && (w.rings > 0 || w.limit <= g.n && w.state < modelSealed)
 }
 
 // finishes says whether the call of goroutine i ends, or waits for the lease, when
@@ -1344,7 +1343,7 @@ func (m *model) finishes(w *world, i int, alone map[world]int) bool {
 			return false
 		}
 		if !solo.apply(&v, move(runs*maxGoroutines+i)) {
-			if g.pc == awaitRing {
+			if g.pc == awaitChange {
 				return solo.waitsForLease(&v, g)
 			}
 			v.monotonic++
@@ -1411,7 +1410,7 @@ func (m *model) tell(path []move) (lines []string) {
 		case limitRises:
 			who, what = "-", "the lease: extend(limit)"
 			if before.limit == w.limit {
-				what = "the lease: changes.ring()"
+				what = "the lease: changes.notify()"
 			}
 		case contextEnds:
 			what = "context ends"
@@ -1632,7 +1631,7 @@ func newTwin(t *testing.T, random *rand.Rand) *twin {
 	if m.behind > 0 {
 		settings.behind = int64(m.behind-1) * int64(w.scale)
 	}
-	config := termConfig{newNumbering(l, 0, 0), c, settings, new(bell)}
+	config := termConfig{newNumbering(l, 0, 0), c, settings, new(notifier)}
 	if m.reserved {
 		w.term = newReservedTerm(config, uint64(m.first), uint64(m.first), uint64(m.limit))
 	} else {
@@ -1718,7 +1717,7 @@ func (w *twin) real(o callOrder, interrupt func()) (outcome []string) {
 func (w *twin) seal() (last types.Snowflake) {
 	w.generator.closed.Store(true)
 	n := w.term.seal()
-	w.term.changes.ring()
+	w.term.changes.notify()
 	return types.Snowflake(min(n, w.term.reserved()-1))
 }
 
@@ -1729,7 +1728,7 @@ func (w *twin) raise(limit word) {
 		return
 	}
 	w.term.extend(uint64(limit))
-	w.term.changes.ring()
+	w.term.changes.notify()
 }
 
 // modelRaise raises the limit of the model, or seals it.
@@ -1781,7 +1780,7 @@ func (w *twin) modelled(i int, o *callOrder, at pc, interrupt func()) []string {
 			ends = began + o.patience
 		}
 		raised := now + o.raiseAfter
-		switch awaits := g.pc == awaitRing && !g.rung; {
+		switch awaits := g.pc == awaitChange && !g.rung; {
 		case awaits && waited == w.leaseWait:
 			giveUp("unreserved")
 		case now > ends && (g.pc == settleWait || g.pc == reserveWait || awaits || g.pc == reserveOffset && g.high > 0):
@@ -1820,9 +1819,9 @@ func (w *twin) modelled(i int, o *callOrder, at pc, interrupt func()) []string {
 }
 
 // The model does what term does: the same numbers, errors, waits, offsets, limits
-// and states, over random schedules of calls, pauses, steps of the wall clock,
-// raises of the limit between and during calls, and a whole call of another
-// goroutine after look or after the readings of resync. Half of the terms are
+// and states. The random schedules have calls, pauses, steps of the wall clock, and
+// raises of the limit between and during calls. A whole call of another goroutine
+// may come after look or after the readings of resync. Half of the terms are
 // reserved.
 func TestModelAndTermDoTheSame(t *testing.T) {
 	schedules := uint64(1500)

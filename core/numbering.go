@@ -30,9 +30,8 @@ func newNumbering(l Layout, datacenter, worker int64) numbering {
 
 // start returns when the tick of number n begins, in ns since the epoch.
 //
-// Here and in compose, which every ID goes through, the shift is masked: widths
-// are below 64, but only so does the compiler know, and leave out the code for
-// wider ones.
+// Here and in compose, the shift is masked. Widths are below 64, and the mask tells
+// the compiler to leave out the code for wider ones.
 func (n *numbering) start(number uint64) int64 { return int64(number>>(n.sequenceBits&63)) * n.unit }
 
 // number returns the number of an ID.
@@ -48,9 +47,8 @@ func (n *numbering) distance(number uint64, ns int64) (ahead, behind time.Durati
 }
 
 // floor returns the first number of the tick at ns since the epoch, at most end.
-// Without the bound, ticks that need more bits than the layout's would be shifted
-// out at the top, and a time past the end would give numbers that were used at
-// the beginning.
+// The bound keeps ticks with too many bits from being shifted out at the top. A
+// time past the end would then give numbers from the beginning.
 func (n *numbering) floor(ns int64) uint64 {
 	return min(uint64(max(ns, 0)/n.unit), n.end>>n.sequenceBits) << n.sequenceBits
 }
@@ -66,8 +64,8 @@ func (n *numbering) fill(ids []types.Snowflake, first uint64) {
 	for len(ids) > 0 {
 		run := ids[:min(uint64(len(ids)), n.mask-first&n.mask+1)]
 		id := n.compose(first)
-		// By fours: how fast a loop of one store is depends, by a factor of two, on
-		// where the linker happens to put it.
+		// By fours, because the speed of a loop of one store varies by a factor of
+		// two with where the linker puts it.
 		rest := run
 		for ; len(rest) >= 4; rest = rest[4:] {
 			rest[0], rest[1], rest[2], rest[3] = id, id+1, id+2, id+3

@@ -35,10 +35,10 @@ func Twitter() Layout {
 }
 
 // Discord is the layout of Discord's IDs (discord.com/developers/docs/reference,
-// "Snowflakes"): milliseconds since 2015-01-01 UTC, 5 bits of worker ID, which
-// are our Datacenter, 5 of process ID, which are our Worker, and 12 of
-// increment. Discord's time has 42 bits and fills the sign bit from 2084-09-06;
-// ours has 41 and ends on that day. Until then the IDs are the same.
+// "Snowflakes"). It has milliseconds since 2015-01-01 UTC, and 12 bits of
+// increment. Its 5 bits of worker ID are our Datacenter. Its 5 bits of process ID
+// are our Worker. Discord's time has 42 bits and fills the sign bit from
+// 2084-09-06; ours has 41 and ends on that day. Until then the IDs are the same.
 func Discord() Layout {
 	return Layout{
 		Epoch:    time.UnixMilli(1420070400000).UTC(),
@@ -47,10 +47,10 @@ func Discord() Layout {
 	}
 }
 
-// Mastodon is the layout of Mastodon's IDs (lib/mastodon/snowflake.rb): Unix
-// milliseconds, then 16 bits, which Mastodon fills from a hash and a database
-// sequence and we count. There is no worker: only one process at a time may
-// make such IDs. Mastodon's time has 48 bits, ours 47, and ends in the year 6429.
+// Mastodon is the layout of Mastodon's IDs (lib/mastodon/snowflake.rb). It has Unix
+// milliseconds, then 16 bits. Mastodon fills those from a hash and a database
+// sequence; we count. There is no worker: only one process at a time may make such
+// IDs. Mastodon's time has 48 bits, ours 47, and ends in the year 6429.
 func Mastodon() Layout {
 	return Layout{
 		Epoch:    time.UnixMilli(0).UTC(),
@@ -59,9 +59,9 @@ func Mastodon() Layout {
 	}
 }
 
-// Instagram is the layout of Instagram's IDs ("Sharding & IDs at Instagram",
-// 2012): milliseconds since 1314220021721 ms Unix time, 13 bits of shard, which
-// are our Worker, and 10 of sequence. Instagram's time has 41 bits and fills the
+// Instagram is the layout of Instagram's IDs ("Sharding & IDs at Instagram", 2012).
+// It has milliseconds since 1314220021721 ms Unix time, and 10 bits of sequence.
+// Its 13 bits of shard are our Worker. Instagram's time has 41 bits and fills the
 // sign bit from 2046-06-27; ours has 40 and ends on that day.
 func Instagram() Layout {
 	return Layout{
@@ -71,10 +71,10 @@ func Instagram() Layout {
 	}
 }
 
-// JavaScript is for IDs that must travel as JSON numbers: 53 bits, all of which
-// a double holds (Number.MAX_SAFE_INTEGER is 2^53-1). 38 bits of 10 ms since
-// 2025-01-01 UTC last until 2112-02-09; 6 bits of worker make 64 of them, and
-// 9 of sequence 51,200 IDs per second each.
+// JavaScript is for IDs that must be JSON numbers. They have 53 bits, which a
+// double holds (Number.MAX_SAFE_INTEGER is 2^53-1). 38 bits of 10 ms since
+// 2025-01-01 UTC last until 2112-02-09. 6 bits make 64 workers. 9 bits of sequence
+// make 51,200 IDs per second and worker.
 //
 // Prefer Default and JSON strings, which types.Snowflake writes anyway, where
 // the receiving side can be chosen.

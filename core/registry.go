@@ -9,10 +9,9 @@ import (
 )
 
 // The registry knows every generator of this process. Two that share a layout,
-// datacenter and worker would return the same IDs, and the mistake (a new generator
-// per request, per test, per package) is the most common one in this field. It is
-// the only mutable package variable here, because the process is what must not have
-// two.
+// datacenter and worker would return the same IDs. A new generator per request,
+// test or package is the most common mistake in this field. It is the only mutable
+// package variable here, because the process is what must not have two.
 //
 // It also remembers where a generator stopped. The next one for the same worker
 // starts above that, even if the wall clock has stepped back meanwhile. That is a

@@ -147,7 +147,7 @@ func TestAReservationStartsAboveThoseBeforeIt(t *testing.T) {
 
 // The time of a synctest bubble begins in the year 2000 each time. What another
 // bubble's generator has done is then in the future.
-func TestALeaseKnowsNothingOfABubbleBefore(t *testing.T) {
+func TestALeaseIgnoresTheStopsOfAnEarlierBubble(t *testing.T) {
 	l := bubbleLayout(4)
 	for _, test := range []func(*testing.T, func(*testing.T)){synctest.Test, synctest.Test, func(t *testing.T, f func(*testing.T)) { f(t) }} {
 		test(t, func(t *testing.T) {

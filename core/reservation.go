@@ -15,30 +15,29 @@ func (b *Binding) Layout() Layout { return b.g.layout }
 // Datacenter returns the datacenter of the generator.
 func (b *Binding) Datacenter() int64 { return b.g.datacenter }
 
-// Reserve gives the generator a worker number and a stretch of time: the generator
-// returns IDs of that worker whose ticks lie wholly in it, from (inclusive) until
-// (exclusive), and none of the reservation before, which is sealed. The caller
-// guarantees that nobody else has, had or will have an ID of this worker with a
-// time in it.
+// Reserve gives the generator a worker number and a stretch of time, from
+// (inclusive) until (exclusive). The generator returns IDs of that worker whose
+// ticks lie wholly in it. The reservation before is sealed, and returns no more
+// IDs. The caller guarantees that nobody else has, had or will have an ID of this
+// worker with a time in it.
 //
 // If the generator has already returned an ID with a later time than from, it
-// begins above that: its IDs increase across reservations. until may be at or
-// before from; there is nothing to return then until it is extended.
+// begins above that. So its IDs increase across reservations. until may be at or
+// before from. Then there is no ID until it is extended.
 //
-// Reserve refuses a worker outside the layout with a [*ValueError], and a
-// generator that is closed with [ErrClosed]. It refuses with [ErrWorkerInUse] if
-// another live generator of this process has a part of that time: by a fixed
-// number, or by a reservation of the same namespace (see [Worker]). The reservation
-// before is sealed then too. If a generator that was closed has already returned an
-// ID with a later time than from, this one begins above that.
+// Reserve refuses a worker outside the layout with a [*ValueError], and a generator
+// that is closed with [ErrClosed]. It returns [ErrWorkerInUse] if another live
+// generator of this process has a part of that time. That one has a fixed number,
+// or a reservation of the same namespace (see [Worker]). The reservation before is
+// sealed then too. If a generator that was closed has already returned an ID with a
+// later time than from, this one begins above that.
 func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, error) {
 	return b.g.reserve(worker, from, until)
 }
 
-// Close ends the generator's IDs: calls of Next and Fill return [ErrClosed], those
-// that wait for a worker number at once. A Worker calls it when it will have no more
-// numbers. The generator must still be closed; that, and a second Close, are
-// harmless.
+// Close ends the generator's IDs. Calls of Next and Fill return [ErrClosed], also
+// those that wait. A Worker calls it when it will have no more numbers. The
+// generator must still be closed; that, and a second Close, are harmless.
 func (b *Binding) Close() { b.g.stop() }
 
 // A Reservation is a worker number and the time for which a Generator has it. It
@@ -48,7 +47,7 @@ type Reservation struct {
 	unit    time.Duration
 	counter counter
 	numbering
-	changes *bell
+	changes *notifier
 	entry   *entry // in the registry
 
 	sealing sync.Once
@@ -69,14 +68,14 @@ type counter interface {
 // It has no effect once the reservation is sealed.
 //
 // If another live generator of this process has a part of that time, the end stays
-// where it is and Extend returns [ErrWorkerInUse]: seal the reservation then.
+// and Extend returns [ErrWorkerInUse]. Then seal the reservation.
 func (r *Reservation) Extend(until time.Time) error {
 	limit := r.before(until)
 	if err := r.entry.extend(limit); err != nil {
 		return err
 	}
 	r.counter.extend(limit)
-	r.changes.ring()
+	r.changes.notify()
 	return nil
 }
 
@@ -92,20 +91,19 @@ func (r *Reservation) Seal() (end time.Time) {
 func (r *Reservation) lastReturned() uint64 { return min(r.last, r.counter.reserved()-1) }
 
 // seal returns the last number that was taken. It seals before it leaves the
-// registry: in the other order, another generator could begin at the last number
+// registry. In the other order, another generator could begin at the last number
 // before this one has stopped.
 func (r *Reservation) seal() (last uint64) {
 	r.sealing.Do(func() {
 		r.last = r.counter.seal()
 		r.entry.leave(r.lastReturned())
-		r.changes.ring()
+		r.changes.notify()
 	})
 	return r.last
 }
 
-// Next returns the time of the next ID if the clock were to stand still, in whole
-// milliseconds, rounded down: under every policy but Backfill no ID to come has an
-// earlier one.
+// Next returns the earliest time of the next ID, in whole milliseconds, rounded
+// down. Under every policy but Backfill no later ID has an earlier time.
 func (r *Reservation) Next() time.Time {
 	newest := r.counter.newest()
 	if newest >= sealed {
@@ -186,6 +184,6 @@ func (g *Generator) install(e *entry, t *term) *Reservation {
 	g.held = &Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, counter: t, numbering: t.numbering, changes: &g.changes, entry: e}
 	g.worker.Store(e.worker)
 	g.term.Store(t)
-	g.changes.ring()
+	g.changes.notify()
 	return g.held
 }

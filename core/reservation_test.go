@@ -186,8 +186,8 @@ func TestAtTheLimitACallWaitsForCtxOrMaxLeaseWait(t *testing.T) {
 	}
 }
 
-// A wall clock at the limit or beyond is ignored: IDs go on from the last one, at
-// the pace of the monotonic clock, and return to the wall clock when it is below
+// A wall clock at the limit or beyond is ignored. IDs go on from the last one at
+// the pace of the monotonic clock. They return to the wall clock when it is below
 // the limit.
 func TestAClockBeyondTheLimitIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestCloseSealsAndThenClosesItsWorker(t *testing.T) {
 	}
 }
 
-func TestCloseWakesWhoWaitsForTheLease(t *testing.T) {
+func TestCloseWakesCallersThatWaitForTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := leased(t, Config{MaxLeaseWait: -1})
 		var waiting sync.WaitGroup
@@ -378,9 +378,9 @@ func TestTheWorkersClockIsTheWallClock(t *testing.T) {
 	})
 }
 
-// The worker number and the range of an ID are of one reservation, while many
-// goroutines take IDs and the lease goes from worker to worker: of worker w all IDs
-// lie in the stretches that w had.
+// The worker number and the range of an ID are of one reservation. Many goroutines
+// take IDs while the lease goes from worker to worker. All IDs of worker w lie in
+// the stretches that w had.
 func TestWorkerAndRangeAlwaysMatch(t *testing.T) {
 	for _, rollback := range []Rollback{Continue, Backfill} {
 		l := Layout{Epoch: time.Now().Add(-time.Hour), Unit: ms, TimeBits: 41, WorkerBits: 4, SequenceBits: 10}
@@ -497,9 +497,9 @@ func (w *slowTenant) Close(context.Context) error {
 	return errReleased
 }
 
-// Under every policy a reservation that begins ahead of the clock, as one with the
-// loss guard does, is waited for: within MaxLeaseWait, and without the error of a
-// step back, since no clock has stepped and no ID was returned.
+// Calls wait for a reservation that begins ahead of the clock, as with the loss
+// guard, under every policy. They wait within MaxLeaseWait. There is no error of a
+// step back, since no clock has stepped.
 func TestAReservationAheadOfTheClockIsWaitedFor(t *testing.T) {
 	for _, rollback := range []Rollback{Continue, Refuse, Wait, Backfill} {
 		for _, ahead := range []time.Duration{50 * ms, 3 * time.Second, time.Hour} {

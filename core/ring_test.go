@@ -12,10 +12,10 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A readings search runs a design on every sequence of clock readings up to a
-// length, and returns the shortest after which a number was returned twice, with
-// how many sequences it tried. take returns the number taken at a tick, or false;
-// undo takes the design back to before.
+// readings runs a design on every sequence of clock readings up to a length. It
+// returns the shortest after which a number was returned twice, and how many it
+// tried. take returns the number taken at a tick, or false. undo restores the
+// design.
 func readings(length, ticks int, take func(tick uint64) (number uint64, ok bool, undo func())) (worst []uint64, tried int) {
 	var schedule []uint64
 	seen := map[uint64]bool{}
@@ -49,12 +49,12 @@ func readings(length, ticks int, take func(tick uint64) (number uint64, ok bool,
 	return worst, tried
 }
 
-// small is a term with a ring of three slots with two numbers per tick and no run-ahead, so
-// that every way to fill, overtake and forget it fits into a search.
+// small is a term with a ring of three slots and two numbers per tick. A search
+// covers every way to fill, overtake and forget it.
 func small(ahead int64) *term {
 	l := Layout{Epoch: time.Unix(0, 0), Unit: time.Millisecond, TimeBits: 20, SequenceBits: 1}
 	s := settings{ahead: ahead * int64(l.Unit), rollback: Backfill}
-	t := newTerm(termConfig{newNumbering(l, 0, 0), newClock(l.Epoch, nil), s, new(bell)}, 0)
+	t := newTerm(termConfig{newNumbering(l, 0, 0), newClock(l.Epoch, nil), s, new(notifier)}, 0)
 	t.ring.slots = t.ring.slots[:3]
 	t.ring.first, t.ring.born = 1, 0 // the ticks of the search are 1, 2, …
 	return t
@@ -94,9 +94,9 @@ type wrongRing struct {
 	seqs [3]int64 // -1 for none
 }
 
-// take is what such a ring does at a tick, with one of its two mistakes: after a
-// step back it does not see that the tick is full (masks), or takes the last tick
-// back to the clock (lowers).
+// take is what such a ring does at a tick, with one of two mistakes. After a step
+// back, masks does not see that the tick is full, and lowers takes the last tick
+// back to the clock.
 func (w *wrongRing) take(tick int64, masks, lowers bool) (number uint64, ok bool) {
 	seq := &w.seqs[tick%3]
 	switch {
@@ -114,7 +114,7 @@ func (w *wrongRing) take(tick int64, masks, lowers bool) (number uint64, ok bool
 }
 
 // The search bites: it finds both mistakes, by the shortest readings.
-func TestTheSearchFindsTheRingsWrongTwins(t *testing.T) {
+func TestTheSearchFindsBothMistakesOfPublishedRings(t *testing.T) {
 	for _, c := range []struct {
 		masks, lowers bool
 		want          []uint64

@@ -51,8 +51,8 @@ func TestRefuseErrsUntilTheClockHasCaughtUp(t *testing.T) {
 	})
 }
 
-// Refuse and Wait keep the time in an ID near the wall clock: an ID of a new tick
-// is at most the run-ahead ahead of what the wall clock shows. IDs are in order.
+// Refuse and Wait keep the time in an ID near the wall clock. An ID of a new tick
+// is at most the run-ahead ahead of it. IDs are in order.
 func TestRefuseAndWaitStayNearTheWallClock(t *testing.T) {
 	for _, policy := range []Rollback{Refuse, Wait} {
 		for seed := range uint64(50) {
@@ -251,9 +251,9 @@ func TestOneBadReadingIsNoStep(t *testing.T) {
 	})
 }
 
-// Whatever the policies of a generator and of the one before it, and whether the
-// clock steps back before or after the change: no ID repeats, Continue goes on at
-// once, and the others refuse at once and go on when the clock has caught up.
+// A generator and the one before it have any two policies, and the clock steps back
+// before or after the change. No ID repeats. Continue goes on at once. The others
+// refuse at once, and go on when the clock has caught up.
 func TestASuccessorKeepsItsOwnPolicyAfterAStepBack(t *testing.T) {
 	policies := []Rollback{Continue, Refuse, Wait, Backfill}
 	for _, before := range policies {

@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// A SequenceStart is the sequence number at which a Generator begins in a tick
-// that it enters because the clock is there. (A tick that it enters because the
-// one before was full begins at zero.)
+// A SequenceStart is the first sequence number of a tick that a Generator enters
+// because the clock is there. A tick that it enters because the one before was full
+// begins at zero.
 //
 // With fewer than one ID per tick every ID is the first of its tick. If that is
-// always number zero, all IDs are multiples of 1<<SequenceBits, and a table that
-// is sharded by id % n fills few of its shards, one for n = 2. At 180 IDs per second
-// that is 98 % of them. Such a table wants Random.
+// always number zero, all IDs are multiples of 1<<SequenceBits. A table that is
+// sharded by id % n then fills few of its shards, one for n = 2. At 180 IDs per
+// second that is 98 % of them. Such a table wants Random.
 type SequenceStart int
 
 const (
-	// Zero begins at zero, as Twitter's generator does. The default, because most
-	// databases shard by ranges or hashes of the key, and all numbers of a tick are
-	// then left for a burst. From any other beginning, a burst comes to the next tick
+	// Zero begins at zero, as Twitter's generator does. It is the default, because
+	// most databases shard by ranges or hashes of the key. It leaves all numbers of
+	// a tick for a burst. From any other beginning, a burst comes to the next tick
 	// sooner, and so runs further ahead of the clock.
 	Zero SequenceStart = iota
 	// Random begins at a random sequence number.

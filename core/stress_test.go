@@ -123,10 +123,9 @@ func TestTheSetOfTheStressTestSeesARepeatedID(t *testing.T) {
 }
 
 // TestUniqueAndOrderedUnderConcurrency takes IDs from 64 goroutines that mix Next
-// and Fill, while the wall clock steps by up to ±2 s, and ±1 h now and then; in
-// the layout with the small sequence that overflows all the time. Every ID goes
-// into a set that knows all others, and every call is held to the order: its IDs
-// are above all that any goroutine had received before the call began.
+// and Fill. The wall clock steps by up to ±2 s, and ±1 h now and then. Every ID
+// must be new to a set of all others. The IDs of a call must be above all that any
+// goroutine had received before it began.
 func TestUniqueAndOrderedUnderConcurrency(t *testing.T) {
 	total := *stressIDs
 	switch {

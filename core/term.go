@@ -9,81 +9,77 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A term is one generator's hold on one worker number: a counter from which
-// every ID of that worker is taken.
+// A term is the time in which one generator has one worker number. Every ID of that
+// worker is taken from it.
 //
 // # The counter
 //
 // state is one word, tick<<sequenceBits | sequence, that holds the last number
-// taken. It is changed by two operations only: an atomic Add, and a
-// compare-and-swap to a greater value. (Close swaps in sealed, which is above
-// every number.) Hence:
+// taken. Only an atomic Add and a compare-and-swap to a greater value change it.
+// (Close swaps in sealed, which is above every number.) Hence:
 //
-//   - The word never decreases, and each Add or CAS takes numbers that no other
-//     has: those in (old, new]. So no number is taken twice, whatever the
-//     clocks do and however the goroutines interleave. Number to ID is one to
-//     one, so no ID is returned twice.
-//   - A call that begins after another has returned finds the other's number in
-//     the word, or a greater one, and gets one above that. So IDs increase along
-//     every happens-before chain.
-//   - A carry out of the sequence is a step to the next tick, which is what it
-//     should be.
+//   - The word never decreases, and each Add or CAS takes the numbers in (old,
+//     new], which no other takes. So no number is taken twice, whatever the clocks
+//     and goroutines do. Each number has its own ID, so no ID is returned twice.
+//   - A call that begins after another has returned finds the other's number in the
+//     word, or a greater one. It gets one above that. So IDs increase along every
+//     happens-before chain.
+//   - A sequence that overflows carries into the next tick, as it should.
 //
-// The well-known lock-free version that resets the sequence when a caller sees a
-// new millisecond, by a CAS to the time which that caller read, is not this one:
-// a caller that read the clock, was delayed, and resets later takes the word
-// back, and numbers repeat (ten steps with two goroutines; around one in a
-// hundred IDs when run). Time and sequence in two words repeat as well, because
-// a second caller's Add may fall between the two writes.
+// The well-known lock-free version resets the sequence when a caller sees a new
+// millisecond, by a CAS to the time that it read. It repeats numbers: a caller that
+// is delayed after it has read the clock takes the word back. Ten steps of two
+// goroutines suffice, and around one in a hundred IDs repeats when run. Time and
+// sequence in two words repeat as well, because another Add may come between the
+// two writes.
 //
 // # The clock
 //
-// Uniqueness does not need the clock; nearness to real time does. The logical
+// Uniqueness does not need the clock. Only nearness to real time does. The logical
 // clock is offset + monotonic time. It bounds the numbers from both sides:
 //
 //   - floor: the first number of its current tick. A caller below it jumps up to
 //     it, so an ID's time is never before its call.
-//   - ceiling: run-ahead ticks above it. No number above it is returned, so a
-//     burst moves IDs ahead of real time by the run-ahead at most. The run-ahead
-//     is what lets waiters sleep: a sleep that ends a few milliseconds late finds
-//     the numbers of those milliseconds still there to be taken.
+//   - ceiling: run-ahead ticks above it. No number above it is returned, so a burst
+//     moves IDs ahead of real time by the run-ahead at most. The run-ahead lets
+//     waiters sleep. After a sleep that ends late, the numbers of the missed
+//     milliseconds are still free.
 //
-// The offset is re-read from the wall clock whenever a caller is about to leave
-// the tick of the word (see resync). When the wall clock has stepped back, the
-// logical clock does not follow below the last number, but goes on from there at
-// the pace of the monotonic clock: IDs go on, increasing, at the full rate,
-// however far the step, and the wall clock catches up when less than the full
-// rate is asked for.
+// Callers that are about to leave the tick of the word set the offset by the wall
+// clock (see resync). When the wall clock has stepped back, the logical clock does
+// not go below the last number. It goes on from there at the pace of the monotonic
+// clock. So IDs increase at the full rate after any step. The wall clock catches up
+// when callers ask for less than the full rate.
 //
 // A caller that finds the word at the ceiling sleeps before it takes a number.
-// Only callers that race past the same check can take one beyond the ceiling, at
-// most one each; they keep it and wait until the ceiling is there. So cancelled
-// calls cannot push the word away from the clock.
+// Callers that race past the check can take one number each beyond the ceiling.
+// They keep it and wait until the ceiling is there. So cancelled calls cannot push
+// the word away from the clock.
 //
 // # The limit
 //
-// A worker number that is leased is reserved up to some time, and no number of
-// that time or later may be returned, however late the caller is. The limit is
-// the first such number. It is the first of a tick, and is only ever raised. With
-// a number that is not leased it is the end of the layout.
+// A leased worker number is reserved up to some time. No number of that time or
+// later may be returned, however late the caller is. The limit is the first such
+// number. It is the first of a tick, and only rises. Without a lease it is the end
+// of the layout.
 //
-// Every number is checked against it: through its tick, if look and take have it
-// (look finds the last number below the limit, so all of its tick is, and take
-// returns a number of that tick only), by the number itself otherwise. Who finds
-// the word at the limit waits without taking a number; who has raced past it keeps
-// the number until the limit is above it, as at the ceiling.
+// Every number is checked against it. look finds the last number below the limit,
+// so all of its tick is, and take returns a number of that tick only. reserve and
+// settle compare the number itself. A caller at the limit waits without taking a
+// number. One that raced past it keeps its number until the limit rises, as at the
+// ceiling.
 //
-// A wall clock at the limit or beyond is ignored and not obeyed, since it may be
-// wrong. Numbers then go on from the last one, at the pace of the monotonic clock.
-// Obeyed, a clock that is a day fast would take the word to the limit, and every
-// call would wait there.
+// A wall clock at the limit or beyond is ignored, since it may be wrong. Numbers
+// then go on from the last one, at the pace of the monotonic clock. Otherwise a
+// clock that is a day fast would take the word to the limit, and every call would
+// wait there.
 //
-// When the logical clock itself has come to the limit, the lease was not renewed in
-// time. The numbers that are left below the limit then fall behind. Config.MaxBehind
-// bounds how far: the floor is by so much below the clock. Once that is at the limit,
-// calls wait for the lease. The bound is checked against the last reading of the
-// clock that a call has made. A number that a caller has held while it waited may
-// have fallen behind; then it is lost, and the caller takes another.
+// When the logical clock is at the limit, the lease was not renewed in time. The
+// numbers that are left below the limit then fall behind. Config.MaxBehind bounds
+// how far: the floor is so far below the clock. Once the floor is at the limit,
+// calls wait for the lease. Calls check the bound against their last reading of the
+// clock. A number that fell behind while its caller waited is lost, and the caller
+// takes another.
 type term struct {
 	_     [64]byte
 	state atomic.Uint64 // all goroutines write it: it has its cache line to itself
@@ -95,8 +91,8 @@ type term struct {
 
 	termConfig
 
-	// opening is the state at the beginning, if the lease has the worker number
-	// from a time that the clock may not have reached; 0 otherwise.
+	// opening is the state at the beginning, if the lease may begin ahead of the
+	// clock; 0 otherwise.
 	opening uint64
 
 	ring ring // under Backfill
@@ -107,29 +103,27 @@ type termConfig struct {
 	numbering
 	clock clock
 	settings
-	changes *bell // rings when the limit is raised and when the term is sealed
+	changes *notifier // notified when the limit is raised and when the term is sealed
 }
 
-// sealed is the word of a closed term. Numbers are below 1<<63; the distance
-// leaves room for Adds past the last number, which must not look like a seal, and
-// for Adds past the seal, which must not overflow.
+// sealed is the word of a closed term. Numbers are below 1<<63. Adds past the last
+// number do not reach the seal, and Adds past the seal do not overflow.
 const sealed = 3 << 62
 
-// newTerm returns a term that begins at the given reading of both clocks, for a
-// worker number that is not leased. Its first number is above all that this worker
-// has issued before: in this process, where the registry knows (stop), and in an
-// earlier process with the same run-ahead, provided that the wall clock has not
-// stepped back since. Such a process could have issued up to its ceiling, which is
-// the ceiling of now; so that much counts as taken, and the first number falls due
-// when the next tick begins.
+// newTerm returns a term that begins now, for a worker number that is not leased.
+// Its first number is above all that this worker has issued before. For this
+// process the registry knows them (stop). An earlier process with the same
+// run-ahead could have issued up to its ceiling, unless the wall clock has stepped
+// back since. So all numbers up to the present ceiling count as taken, and the
+// first one is free when the next tick begins.
 //
-// If stop is above that, the clock has stepped back since, or that generator had
-// already gone on from a step, or had a larger run-ahead. The logical clock then
-// begins where stop is at the ceiling: that is as late as lets the first number
-// out at once, and not ahead of the logical clock that let out stop.
+// If stop is above that, the clock has stepped back, or the earlier generator had a
+// larger run-ahead. The logical clock then begins where stop is at the ceiling. So
+// the first number is free at once, and the logical clock is not ahead of that
+// which let out stop.
 //
-// A ring leaves at least the default run-ahead to an earlier process, though its own
-// may be less with short ticks: that process may have had another policy.
+// A ring leaves at least the default run-ahead to an earlier process. Its own may
+// be less with short ticks, but that process may have had another policy.
 func newTerm(c termConfig, stop uint64) *term {
 	t := &term{termConfig: c}
 	wall, monotonic := t.clock.both()
@@ -152,11 +146,11 @@ func newTerm(c termConfig, stop uint64) *term {
 }
 
 // newReservedTerm returns a term whose numbers are those in [first, limit), both
-// the first of a tick. Nobody else has or had them, so under Continue the first is
-// out at once, however far ahead of the clock it is: the logical clock begins there.
-// The other policies wait until the clock is there, if it is the lease that begins
-// then. If first is above from, where the lease begins, because the generator has
-// been there, it is as after any step back.
+// the first of a tick. Nobody else has or had them. So under Continue the logical
+// clock begins at first, however far ahead of the clock, and the first number is
+// free at once. The other policies wait until the clock is there, if the lease
+// begins then. If first is above from, where the lease begins, the generator has
+// been there. They then act as after any step back.
 func newReservedTerm(c termConfig, from, first, limit uint64) *term {
 	t := &term{termConfig: c}
 	wall, monotonic := t.clock.both()
@@ -176,14 +170,14 @@ func newReservedTerm(c termConfig, from, first, limit uint64) *term {
 }
 
 // next takes one number and returns its ID. Mostly that is now, look and take: one
-// clock reading, one Add, no wall clock, no division. Everything else is reserve
-// and settle.
+// clock reading and one Add, without the wall clock or a division. reserve and
+// settle do the rest.
 func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
 	if t.rollback == Backfill {
 		return t.one(ctx, p)
 	}
-	// The clock first: the word is then loaded right before it is added to, and
-	// its cache line, which all goroutines want, is fetched once and not twice.
+	// Read the clock first. The word is then loaded right before the Add, and its
+	// contended cache line is fetched once, not twice.
 	now := t.now()
 	if last, ok := t.look(now); ok {
 		n, ok := t.take(last)
@@ -207,27 +201,27 @@ func (t *term) one(ctx context.Context, p *patience) (types.Snowflake, error) {
 // now returns the logical time in ns since the epoch.
 func (t *term) now() int64 { return t.offset.Load() + t.clock.monotonic() }
 
-// look returns the last number, and whether one more may simply be added: it
-// would be in the same tick, which is the tick of the logical clock, or ahead of
-// it by no more than the run-ahead. (The tick is compared as a time; computing
-// the clock's tick would take a division.)
+// look returns the last number, and whether the next one may be taken with an Add.
+// That one must be in the same tick, and the tick between the logical clock's and
+// the ceiling. It compares times, because computing the clock's tick would take a
+// division.
 func (t *term) look(now int64) (last uint64, ok bool) {
 	last = t.state.Load()
 	into := now - t.start(last)
 	return last, into < t.unit && into >= -t.ahead && last&t.mask != t.mask && last < t.limit.Load()
 }
 
-// take adds one number after look has returned last and true. Others may have
-// added since, or sealed the term: in the tick of last the number is under the
-// ceiling and the limit as last was, else settle decides.
+// take adds one number after look has returned last and true. Others may have added
+// since, or sealed the term. A number in the tick of last is under the ceiling and
+// the limit, as last was. For any other, settle decides.
 func (t *term) take(last uint64) (n uint64, ok bool) {
 	n = t.state.Add(1)
 	return n, n|t.mask == last|t.mask
 }
 
 // settle waits until number n, which this caller has taken, is under the ceiling
-// and the limit. If it has fallen too far behind meanwhile it takes another. On an
-// error n is lost, never reused.
+// and the limit. If n has fallen too far behind, it takes another. On an error n is
+// lost.
 func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowflake, error) {
 	now := t.now()
 	for {
@@ -253,9 +247,9 @@ func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowfla
 	}
 }
 
-// reserve takes up to want numbers, at least one, in one atomic operation, and
-// returns the first and how many; all are under the ceiling and the limit. Until
-// there is one it waits. On an error nothing is taken.
+// reserve takes up to want numbers, at least one, in one atomic operation. It
+// returns the first and how many. All are under the ceiling and the limit. It waits
+// until there is one. On an error it has taken nothing.
 func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
 	if t.rollback == Backfill {
 		return t.backfill(ctx, want, p)
@@ -264,10 +258,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 	for synced := false; ; {
 		last := t.state.Load()
 		limit := t.limit.Load()
-		floor := t.floor(now)
-		if floor >= limit && limit < t.end {
-			floor = t.oldest(now) // else ignored
-		}
+		floor := t.lowest(now, limit)
 		if leaves := last&t.mask+want > t.mask; !synced && (leaves || floor > last) {
 			if now, err = t.accept(ctx, p); err != nil {
 				return 0, 0, err
@@ -290,8 +281,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 			if t.state.CompareAndSwap(last, first+n-1) {
 				return first, n, nil
 			}
-			// Others were faster; what they took may be all there was, and time
-			// has passed.
+			// Others were faster, and may have taken all. Time has passed.
 			if err := ctx.Err(); err != nil {
 				return 0, 0, err
 			}
@@ -310,8 +300,8 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 	}
 }
 
-// accept returns the logical time after a look at the wall clock, or the error of
-// a policy that does not go on after a step back.
+// accept reads the wall clock and returns the logical time. After a step back it
+// returns the error of the policy, if there is one.
 func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 	if t.rollback == Continue {
 		return t.resync(), nil
@@ -322,7 +312,7 @@ func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 			return now, nil
 		}
 		if last := t.state.Load(); last == t.opening && last > 0 {
-			// No ID was returned, so no clock has stepped back behind one: the
+			// No ID was returned, so the clock has not stepped back. The
 			// reservation begins in the future, as under the loss guard.
 			err = p.await(ctx, t.leaseWait, min(back.missing, time.Duration(maxWait)), nil)
 		} else {
@@ -338,6 +328,15 @@ func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 // now: see Config.MaxBehind.
 func (t *term) oldest(now int64) uint64 { return t.floor(max(now, 0) - t.behind) }
 
+// lowest returns the number below which reserve takes none: the floor. A floor at the
+// limit is ignored, except at the end of the layout. Only MaxBehind counts then.
+func (t *term) lowest(now int64, limit uint64) uint64 {
+	if floor := t.floor(now); floor < limit || limit >= t.end {
+		return floor
+	}
+	return t.oldest(now)
+}
+
 // outdated reports whether an ID is too far behind the logical clock by now.
 func (t *term) outdated(id types.Snowflake) bool {
 	now := t.now()
@@ -347,21 +346,21 @@ func (t *term) outdated(id types.Snowflake) bool {
 	return t.number(id) < t.oldest(now)
 }
 
-// What refusal says besides ErrTimeExhausted. Both are for this package: a caller is
-// told of them after it has waited in vain, and in other words.
+// What refusal says besides ErrTimeExhausted. Both stay in this package. Callers
+// get other errors.
 var (
-	errSealed = errors.New("core: term is sealed")
+	errSealed = errors.New("core: the term is sealed")
 	errBeyond = errors.New("core: number is not reserved yet")
 )
 
-// refusal returns why number n of c may not be taken, or returned if it has been taken
-// already, if it may not. The layout has no number from end on.
+// refusal returns an error if number n of c may not be taken, or returned once
+// taken. The layout has no number from end on.
 //
-// The limit first, and the seal after it. Whoever seals reads the limit after that,
-// and gives back what is above it or above the last number. So a number that is seen
-// below the limit, and then not sealed, is not given back. The other way round, the
-// term could be sealed and the limit raised between the two loads, and a number
-// returned that the next owner of the worker number has too.
+// It loads the limit first, and the seal after it. A seal reads the limit after
+// that, and gives back what is above it or above the last number. So a number that
+// is below the limit, and then not sealed, is not given back. In the other order,
+// the term could be sealed and the limit raised between the two loads. The number
+// would be returned, and the next owner of the worker number would have it too.
 //
 // It loads them by methods of c, so that a test can act between the two.
 func refusal(c counter, n, end uint64) error {
@@ -399,9 +398,8 @@ func raise(v *atomic.Uint64, n uint64) {
 	}
 }
 
-// ignores reports whether a wall clock that shows ns since the epoch is to be
-// ignored, because that is not below the limit. (At the end of the layout it is
-// not: then the time is over.)
+// ignores reports whether to ignore a wall clock that shows ns since the epoch,
+// because that is not below the limit. It is obeyed at the end of the layout.
 func (t *term) ignores(ns int64) bool {
 	limit := t.limit.Load()
 	return limit < t.end && t.floor(ns) >= limit
@@ -426,22 +424,21 @@ func (t *term) wait(ctx context.Context, d int64) error {
 //
 //	max(w, min(offset, start of the next number's tick - monotonic))
 //
-// If the wall clock is where the logical one is or ahead of it, that is w: the
-// wall clock is followed at once. If it is behind, the logical clock drops to the
-// next number to take, but not below the wall clock; and if numbers have run ahead
-// of the logical clock, it stays. (The next number, and not the last: with a
-// run-ahead of less than a tick, a logical clock that was taken back to the last
-// one's tick each time would never let out the next one's.) It is never raised above both the wall clock
-// and what it was: raising it to the last number, which may be the run-ahead
-// above it, would let each burst start from the end of the one before, away from
-// real time for good.
+// If the wall clock is not behind the logical one, that is w, and the wall clock is
+// followed at once. If it is behind, the logical clock drops to the next number to
+// take, but not below the wall clock. If numbers have run ahead of the logical
+// clock, it stays. It drops to the next number, not the last. Otherwise, with a
+// run-ahead below one tick, the next tick would never begin. It is never raised
+// above both the wall clock and what it was. If it were raised to the last number,
+// each burst would start at the end of the one before, and IDs would drift from
+// real time.
 //
-// w is too low when the goroutine is stopped between the two readings of
-// time.Now (the wall clock comes first), never too high. That costs the floor a
-// moment's accuracy, and is set right by the next resync.
+// time.Now reads the wall clock first. If the goroutine is stopped between its two
+// readings, w is too low, never too high. The floor is then too low until the next
+// resync.
 //
-// Callers race: one may have read the clock before another did and store after
-// it. The compare-and-swap drops the older reading.
+// A caller may read the clock before another and store after it. The
+// compare-and-swap drops the older reading.
 func (t *term) resync() int64 {
 	offset := t.offset.Load()
 	wall, monotonic := t.clock.both()
@@ -462,19 +459,17 @@ func (t *term) resync() int64 {
 	return now + monotonic
 }
 
-// tolerated is how far, in ns, the wall clock may fall behind from one reading to
-// the next before that is a step back: what the system takes away to adjust the
-// clock smoothly is less.
+// tolerated is how far, in ns, the wall clock may fall behind between two readings
+// before that is a step back. The system's smooth adjustments are less.
 const tolerated = int64(time.Millisecond)
 
-// follow is resync for the policies that do not go on after a step back: the
-// logical clock is the wall clock. While the wall clock has stepped back so far
-// that the last number is above the ceiling it would give, follow returns how far
-// that is, and leaves the offset: the step must be seen by every caller until the
-// clock has caught up.
+// follow is resync for the policies that do not go on after a step back. The
+// logical clock is the wall clock. If the last number is above the ceiling after a
+// step back, follow returns by how much. It leaves the offset, so that every caller
+// sees the step until the clock has caught up.
 //
-// A goroutine that is stopped between the two readings of one time.Now sees a
-// step that is none, so a step is believed when it is read three times.
+// A goroutine that is stopped between the two readings of one time.Now sees a step
+// that is none. So it believes a step when it has read it three times.
 func (t *term) follow() (now int64, back *ClockBackError) {
 	offset := t.offset.Load()
 	var wall, monotonic int64
@@ -498,8 +493,8 @@ func (t *term) follow() (now int64, back *ClockBackError) {
 	return wall, nil
 }
 
-// seal ends the term: every later call fails, and no number above the returned
-// last one has been or will be returned.
+// seal ends the term. Every later call fails, and no number above last is ever
+// returned.
 func (t *term) seal() (last uint64) { return max(t.state.Swap(sealed), t.ring.seal()) }
 
 func (t *term) isSealed() bool { return t.state.Load() >= sealed }
@@ -510,8 +505,8 @@ func (t *term) newest() uint64 { return max(t.state.Load(), t.ring.newest()) }
 // reserved returns the limit.
 func (t *term) reserved() uint64 { return t.limit.Load() }
 
-// lead returns the wall clock, in ns since the epoch, how far the tick of the
-// last number is ahead of it or behind, and the count of waits.
+// lead returns the wall clock in ns since the epoch, how far the last number's tick
+// is ahead of it or behind, and the count of waits.
 func (t *term) lead() (wall int64, ahead, behind time.Duration, waits uint64) {
 	wall, _ = t.clock.both()
 	if last := t.newest(); last < sealed {

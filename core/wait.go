@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A bell wakes the callers that wait for a lease: it rings when a limit is raised,
-// when a term begins, and when one is sealed. Its zero value is ready for use. The
-// mutex is taken by waiters and by the lease, never by a call that gets its ID
-// without waiting.
-type bell struct {
+// A notifier wakes the callers that wait for a lease. It does so when a limit is raised,
+// and when a term begins or is sealed. Its zero value is ready for use. The mutex
+// is taken by waiters and by the lease, never by a call that gets its ID without
+// waiting.
+type notifier struct {
 	mu   sync.Mutex
-	next chan struct{} // closed by the next ring; nil if nobody listens
+	next chan struct{} // closed by the next notify; nil if nobody listens
 }
 
-// listen returns a channel that the next ring closes. Who waits for a condition
-// listens first and looks at the condition then: a ring between the two is heard.
-func (b *bell) listen() <-chan struct{} {
+// listen returns a channel that the next notify closes. A caller first listens and
+// then checks its condition, so it sees a notify between the two.
+func (b *notifier) listen() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next == nil {
@@ -28,7 +28,7 @@ func (b *bell) listen() <-chan struct{} {
 	return b.next
 }
 
-func (b *bell) ring() {
+func (b *notifier) notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next != nil {
@@ -55,8 +55,8 @@ func (p *patience) wait(ctx context.Context, bound time.Duration, back *ClockBac
 }
 
 // await waits for d at most, or until changed is closed. It returns
-// ErrReservationExhausted when ctx has ended or the call has waited for leases for
-// as long as bound allows; a negative bound allows any time.
+// ErrReservationExhausted when ctx has ended, or the call has waited for leases for
+// as long as bound allows. A negative bound allows any time.
 func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-chan struct{}) error {
 	if bound >= 0 {
 		left := bound - p.leased

@@ -9,13 +9,12 @@ import (
 )
 
 // A Worker gives a Generator its worker number: the bits that keep the IDs of two
-// processes apart. There is [StaticWorker], a number that the operator guarantees,
-// and a lease of package lease, which gets one from a store that all processes
-// share and needs no such guarantee.
+// processes apart. [StaticWorker] is a number that the operator guarantees. A lease
+// of package lease gets one from a store that all processes share, and needs no
+// such guarantee.
 //
-// There is no default, and no number is derived from a MAC or IP address, a
-// process ID or a hash of the host name: such numbers repeat, and with them the
-// keys.
+// There is no default. No number is derived from a MAC or IP address, a process ID
+// or a hash of the host name. Such numbers repeat, and then the keys repeat.
 //
 // A Worker serves one Generator; only a static one may be used again. It may have
 // further methods:
@@ -46,10 +45,10 @@ func (n staticWorker) Bind(b *Binding) error { return b.g.fix(int64(n)) }
 
 func (n staticWorker) Close(context.Context) error { return nil }
 
-// WorkerFromEnv returns the worker number that the environment variable name holds,
-// for StaticWorker or for a lease that may claim no other: decimal digits without a
-// sign or leading zeros. A variable that is not set or empty is a [*ValueError] and
-// not number 0, which is some other process's.
+// WorkerFromEnv returns the worker number in the environment variable name, for
+// StaticWorker or for a lease of that number only. It accepts decimal digits
+// without a sign or leading zeros. A variable that is not set or empty is a
+// [*ValueError], and not number 0.
 func WorkerFromEnv(name string) (int64, error) {
 	value, set := os.LookupEnv(name)
 	if !set {
@@ -70,15 +69,15 @@ func cut(s string) string { return s[:min(len(s), 64)] }
 // ordinal is the host name of a pod of a StatefulSet.
 var ordinal = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?-(0|[1-9][0-9]{0,3})$`)
 
-// WorkerFromHostname returns the number that Kubernetes gives the pods of a
-// StatefulSet: the ordinal at the end of the host name, 3 in "orders-3", which is
-// what [os.Hostname] returns there. A domain after it is left out. Any other form is
-// a [*ValueError]: pods of a Deployment end in random letters and digits, which are
-// no ordinal. For that reason one of more than four digits is refused too.
+// WorkerFromHostname returns the number of a pod of a Kubernetes StatefulSet. It is
+// the ordinal at the end of the host name, 3 in "orders-3". Pass it the result of
+// [os.Hostname]. A domain after it is left out. Any other form is a [*ValueError].
+// Pods of a Deployment end in random letters and digits, which are no ordinal. For
+// that reason one of more than four digits is refused too.
 //
-// Kubernetes does not run two pods of one ordinal at a time, unless one is deleted
-// by force, or its node is cut off and then declared gone. To be safe then too, let
-// a lease claim that one number, rather than give it to StaticWorker.
+// Kubernetes does not run two pods of one ordinal at a time. There are exceptions:
+// one is deleted by force, or its node is cut off and declared gone. To be safe
+// then too, let a lease claim that one number, rather than give it to StaticWorker.
 func WorkerFromHostname(hostname string) (int64, error) {
 	host, _, _ := strings.Cut(hostname, ".")
 	match := ordinal.FindStringSubmatch(host)

@@ -90,8 +90,6 @@ start holds fence PROCESSES=2 ROWS=2 WINDOW=2 TIMES=2 EPOCHS=2
 start holds guard WINDOW=4 GUARD=1 TIMES=4 CLAIMS=2 EPOCHS=3
 start holds guard WINDOW=2 GUARD=1 TIMES=5 CLAIMS=2 EPOCHS=2
 start holds clone WINDOW=2 TIMES=3 WRITES=4 EPOCHS=2
-start holds generator THREADS=2 CALLS=2
-start holds generator THREADS=3 CALLS=1
 for mistake in START_AT_OWN_CLOCK RENEW_WITHOUT_CAS TIMEOUT_AS_SUCCESS RELEASE_BEFORE_SEAL ROW_DELETED STORE_LOSES_WRITES; do
 	start "$mistake" fence WINDOW=2 TIMES=4 EPOCHS=3 DUPLICATES_ONLY
 done
@@ -101,9 +99,6 @@ done
 start OWN_WINDOW guard WINDOW=3 SHORT=2 GUARD=1 TIMES=4 CLAIMS=2 EPOCHS=2
 start NO_LAPSE_RULE guard WINDOW=2 GUARD=1 TIMES=5 CLAIMS=2 EPOCHS=2
 start NO_NONCE clone WINDOW=2 TIMES=4 WRITES=5 EPOCHS=2
-for mistake in CLOSED_FLAG STATE_APART SEAL_SEEN_FIRST; do
-	start "$mistake" generator THREADS=2 CALLS=2 DUPLICATES_ONLY
-done
 if [[ -n ${MODEL_LARGE:-} ]]; then
 	start holds fence PROCESSES=2 WINDOW=2 TIMES=7 EPOCHS=5
 	start holds fence PROCESSES=3 WINDOW=2 TIMES=5 EPOCHS=3
@@ -111,7 +106,6 @@ if [[ -n ${MODEL_LARGE:-} ]]; then
 	start holds guard WINDOW=4 GUARD=1 TIMES=7 CLAIMS=2 EPOCHS=3
 	start holds guard WINDOW=2 GUARD=1 TIMES=4 CLAIMS=2 EPOCHS=2 LATE
 	start holds clone WINDOW=2 TIMES=4 WRITES=5 EPOCHS=2
-	start holds generator THREADS=3 CALLS=2
 fi
 while ((running > 0)); do
 	wait -n || failed=1

@@ -1,0 +1,155 @@
+package core
+
+import (
+	"cmp"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// Config configures a Generator. Only Worker has no default.
+type Config struct {
+	// Layout says what the bits of the IDs mean. All processes that write to one
+	// table must have the same.
+	//
+	// Defaults to Default().
+	Layout Layout
+
+	// Datacenter goes into the datacenter bits: 0..1<<Layout.DatacenterBits-1.
+	//
+	// Defaults to 0.
+	Datacenter int64
+
+	// Worker gives the number for the worker bits. No other live process of this
+	// datacenter may have it. Required.
+	Worker Worker
+
+	// RunAhead is how far the time in an ID may be ahead of the clock. A burst
+	// takes the numbers of the next milliseconds, and callers at the full rate can
+	// sleep instead of spin. It counts in whole ticks, rounded down. At most 10 s.
+	// Negative means none, which costs about 15 % of the full rate.
+	//
+	// A new generator leaves so much time free, because an earlier process with the
+	// same worker may have used it. So all processes that use one worker number in
+	// turn need the same RunAhead. If an earlier generator of this process had a
+	// larger one, Continue begins that far ahead of the clock. The other policies
+	// refuse until the clock is there.
+	//
+	// Defaults to 20 ms. Under Backfill at most 128 ticks, and no more by default.
+	RunAhead time.Duration
+
+	// Rollback says what to do when the wall clock has stepped back.
+	//
+	// Defaults to Continue.
+	Rollback Rollback
+
+	// RollbackWait is how long one call may wait for the clock under Wait, at most
+	// 1 min. A Fill that is taken in pieces may wait so long for each. With another
+	// policy it must be zero.
+	//
+	// Defaults to 5 ms.
+	RollbackWait time.Duration
+
+	// SequenceStart says where the sequence begins in a new tick. Choose Random if
+	// anything shards by id % n. With Zero and low rates, nearly all IDs are
+	// multiples of 1<<Layout.SequenceBits.
+	//
+	// Defaults to Zero.
+	SequenceStart SequenceStart
+
+	// MaxLeaseWait is how long one call may wait for a leased worker number. A call
+	// waits when all the reserved time is used up, or the lease was lost. Then it
+	// fails with ErrReservationExhausted. A Fill may wait that long for each piece
+	// that it takes. Negative means until the call's context ends. A StaticWorker
+	// ignores it.
+	//
+	// Defaults to 5 s.
+	MaxLeaseWait time.Duration
+
+	// MaxBehind bounds how far the end of an ID's tick may be behind the clock. IDs
+	// fall behind when the store of a leased worker number is away, and the clock
+	// passes the reserved time. Calls then wait for the lease, and fail with
+	// ErrReservationExhausted. Negative means any distance. A StaticWorker ignores
+	// it.
+	//
+	// The clock is the generator's own. It follows the wall clock, but not in one
+	// step beyond the reserved time. After such a step the wall clock is wrong, or
+	// the machine was suspended. IDs are behind the wall clock until the lease is
+	// renewed.
+	//
+	// Defaults to 1 s.
+	MaxBehind time.Duration
+}
+
+// settings are what a term takes from a Config, checked and with defaults.
+type settings struct {
+	ahead        int64 // run-ahead, ns, whole ticks
+	rollback     Rollback
+	rollbackWait time.Duration // 0 unless the policy is Wait
+	begin        sequenceStart
+	leaseWait    time.Duration // negative: any time
+	behind       int64         // MaxBehind, ns
+}
+
+func (c *Config) settings() (s settings, err error) {
+	if c.Rollback < Continue || c.Rollback > Backfill {
+		return s, &ValueError{"Config.Rollback", c.Rollback.String(), "Continue, Refuse, Wait or Backfill"}
+	}
+	if c.SequenceStart < Zero || c.SequenceStart > Rotating {
+		return s, &ValueError{"Config.SequenceStart", c.SequenceStart.String(), "Zero, Random or Rotating"}
+	}
+	s = settings{
+		rollback:  c.Rollback,
+		begin:     sequenceStart{c.SequenceStart, new(atomic.Uint64)},
+		leaseWait: cmp.Or(c.MaxLeaseWait, defaultLeaseWait),
+		behind:    int64(cmp.Or(c.MaxBehind, defaultMaxBehind)),
+	}
+	if s.behind < 0 {
+		s.behind = math.MaxInt64
+	}
+	if s.ahead, err = c.runAhead(); err == nil {
+		s.rollbackWait, err = c.rollbackWait()
+	}
+	return s, err
+}
+
+// runAhead returns the run-ahead in ns, whole ticks.
+func (c *Config) runAhead() (int64, error) {
+	greatest, note := maxRunAhead, ""
+	if ring := maxRingAhead * c.Layout.Unit; c.Rollback == Backfill && ring < greatest {
+		greatest, note = ring, " (128 ticks) under Backfill"
+	}
+	if c.RunAhead > greatest {
+		return 0, &ValueError{"Config.RunAhead", c.RunAhead.String(), "at most " + greatest.String() + note}
+	}
+	ahead := max(0, cmp.Or(c.RunAhead, min(defaultRunAhead, greatest)))
+	return int64(ahead.Truncate(c.Layout.Unit)), nil
+}
+
+func (c *Config) rollbackWait() (time.Duration, error) {
+	switch {
+	case c.Rollback != Wait && c.RollbackWait != 0:
+		return 0, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0 unless Config.Rollback is Wait"}
+	case c.Rollback != Wait:
+		return 0, nil
+	case c.RollbackWait < 0 || c.RollbackWait > maxRollbackWait:
+		return 0, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0.." + maxRollbackWait.String()}
+	}
+	return cmp.Or(c.RollbackWait, defaultRollbackWait), nil
+}
+
+// The default and the greatest Config.RunAhead. On a machine whose processors are
+// all busy, goroutines were seen to oversleep by 20 ms (golang/go#53824). Less
+// loses rate under load.
+const (
+	defaultRunAhead = 20 * time.Millisecond
+	maxRunAhead     = 10 * time.Second
+)
+
+// defaultLeaseWait is the default Config.MaxLeaseWait. A lost lease can be replaced
+// in that time.
+const defaultLeaseWait = 5 * time.Second
+
+// defaultMaxBehind is the default Config.MaxBehind. A reader of id > last_seen can
+// wait so long for late rows.
+const defaultMaxBehind = time.Second
