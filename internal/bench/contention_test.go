@@ -11,9 +11,8 @@ import (
 // BenchmarkContention.
 const perGoroutine = 10_000
 
-// BenchmarkContention is goroutines that start together and take perGoroutine IDs
-// each: an operation is all of that, until the last has finished. Each operation's
-// IDs are compared with each other.
+// BenchmarkContention starts goroutines together that take perGoroutine IDs each. An
+// operation ends with the last of them. Its IDs are compared with each other.
 func BenchmarkContention(b *testing.B) {
 	for _, goroutines := range []int{1, 2, 4, 8, 12, 64} {
 		for _, s := range sources() {

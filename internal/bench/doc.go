@@ -1,6 +1,5 @@
-// Package bench measures the generator and the text forms beside the other Go
-// libraries of the field, in one run. It is a module of its own, so that no user
-// of snowkey downloads the peers.
+// Package bench compares the generator and the text forms with other Go libraries, in
+// one run. It is a module of its own, so no user of snowkey downloads these.
 //
 // Everything is a standard benchmark, so benchstat reads the output:
 //
@@ -13,20 +12,18 @@
 //	BenchmarkJSON        encoding/json
 //	BenchmarkJSONv2      encoding/json/v2, with GOEXPERIMENT=jsonv2
 //
-// run.sh runs all of them round-robin, waits for an idle machine, and keeps the
-// raw output; the program in report makes the tables and the picture of
-// docs/generator.md from it.
+// run.sh runs all of them round-robin on an idle machine, and keeps the raw output. The
+// program in report writes the tables and the picture of docs/generator.md from it.
 //
 // # Rules
 //
-//   - The rate that a layout allows and the cost of an ID are measured apart. A
-//     layout with 12 bits of sequence cannot make an ID in less than 244 ns
-//     (1 ms / 4,096), so its ns/op says nothing about code: Next and Contention
-//     use 22 bits of sequence, where no generator reaches the end of a
-//     millisecond. Fill, which would, uses 27. Saturation uses 12.
-//   - Every source is driven by a loop of its own over a slice ([]int64, or the
-//     peer's type), so that none pays for an interface or a closure per ID.
-//   - IDs that are kept are sorted and compared, outside the measured time:
-//     dup/op is how many equal another one. It is 0 for a generator that works. A
-//     run with duplicates in snowkey fails; a peer's are shown.
+//   - The rate that a layout allows and the cost of an ID are measured apart. A layout
+//     with 12 bits of sequence takes 244 ns per ID (1 ms / 4,096) with any code. So
+//     Next and Contention use 22 bits, where no generator reaches the end of a
+//     millisecond. Fill would reach it, and uses 27. Saturation uses 12.
+//   - Every source has a loop of its own over a slice of its type. None pays for an
+//     interface or a closure per ID.
+//   - IDs that are kept are sorted and compared, outside the measured time. dup/op is
+//     how many equal another one. Duplicates of snowkey fail the run. Those of a peer
+//     are shown.
 package bench

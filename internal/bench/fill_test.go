@@ -12,17 +12,16 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// BenchmarkFill is slices of n IDs: an operation is a slice. Beside Fill there is
-// the least that it could cost, which is to write n consecutive numbers, and a
-// loop over bwmarrin, which has no call for a slice.
+// BenchmarkFill fills slices of n IDs. An operation is a slice. The floor writes n
+// consecutive numbers. bwmarrin has no call for a slice, so it is called in a loop.
 func BenchmarkFill(b *testing.B) {
 	ctx := context.Background()
 	for _, n := range []int{1, 10, 100, 1000, 10_000} {
 		b.Run("n="+strconv.Itoa(n)+"/floor=store", func(b *testing.B) {
 			ids, first := make([]types.Snowflake, n), types.Snowflake(0)
 			benchmarkFill(b, ids, func() {
-				// By fours, because the speed of a loop with one store depends on
-				// where the linker happens to put it, by a factor of two.
+				// By fours. The speed of a loop with one store differs
+				// by a factor of two, with where the linker puts it.
 				id, rest := first, ids
 				for ; len(rest) >= 4; rest = rest[4:] {
 					rest[0], rest[1], rest[2], rest[3] = id, id+1, id+2, id+3
@@ -54,9 +53,9 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// fillLayout has 134 million numbers in a millisecond. With wideBits, the most that
-// leaves a layout its years, they would run out: 4,194,304 per millisecond is one
-// every 0.24 ns, and Fill is about as fast. So this layout has an epoch of its own.
+// fillLayout has 134 million numbers in a millisecond. wideBits has 4,194,304, one
+// every 0.24 ns. Fill is about as fast, and would run out of them. So many bits leave
+// few years, so this layout has an epoch of its own.
 func fillLayout() core.Layout {
 	l := layout(wideBits)
 	l.Epoch = time.Now().Add(-24 * time.Hour)

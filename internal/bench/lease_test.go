@@ -12,9 +12,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// BenchmarkLease is BenchmarkContention with a worker number that is fixed, and with
-// one that is leased: what the check of the reserved limit costs. The store is in
-// memory; its calls, one every 2.5 s, are not what is measured.
+// BenchmarkLease is BenchmarkContention with a fixed worker number and with a leased
+// one. The difference is the check of the reserved limit. The store is in memory. It is
+// called every 2.5 s, which hardly counts.
 func BenchmarkLease(b *testing.B) {
 	l := layout(wideBits)
 	sources := []source{

@@ -9,8 +9,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// A batch is as long as fits a first-level cache, so that keeping the IDs is
-// cheap.
+// A batch fits a first-level cache, so keeping the IDs is cheap.
 const batch = 1000
 
 func benchmarkNext[ID any](b *testing.B, compare func(a, b ID) int, take func([]ID)) {

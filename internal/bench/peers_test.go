@@ -21,17 +21,17 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A source is something that makes IDs, under the name that the tables show. It
-// hides the type of the IDs and nothing else.
+// A source generates IDs, under the name that the tables show. It hides only the type
+// of the IDs.
 type source struct {
 	name    string
 	next    func(b *testing.B)
 	contend func(b *testing.B, goroutines int)
 }
 
-// makeSource returns a source whose IDs are made by a function that sets every
-// element of a slice, by one call of the generator for each. start makes a new
-// generator and returns that function, which is called by many goroutines at once.
+// makeSource returns a source. start makes a new generator, and returns a function that
+// sets every element of a slice. It calls the generator once for each. Many goroutines
+// call the function at once.
 func makeSource[ID any](name string, compare func(a, b ID) int, start func(testing.TB) func([]ID)) source {
 	return source{
 		name:    name,
@@ -40,8 +40,8 @@ func makeSource[ID any](name string, compare func(a, b ID) int, start func(testi
 	}
 }
 
-// The sequence bits of the two layouts that are measured: wide, where no
-// millisecond runs out of numbers, and classic, Twitter's.
+// The sequence bits of the two layouts that are measured. With wideBits no millisecond
+// runs out of numbers. classicBits are Twitter's.
 const (
 	wideBits    = 22
 	classicBits = 12
@@ -189,8 +189,8 @@ func newSnowkey(t testing.TB, l core.Layout, worker core.Worker) *core.Generator
 	return g
 }
 
-// settled returns g when its numbers are in the tick of the clock, which is what is
-// measured: a new generator with a fixed worker begins the run-ahead above.
+// settled returns g when its numbers are in the tick of the clock, as measured. A new
+// generator with a fixed worker begins the run-ahead above.
 func settled(t testing.TB, g *core.Generator) *core.Generator {
 	if _, err := g.Next(context.Background()); err != nil {
 		t.Fatal(err)
@@ -215,9 +215,8 @@ func nextEach(t testing.TB, g *core.Generator) func([]types.Snowflake) {
 	}
 }
 
-// newBwmarrin returns a node with the given step bits. The widths are variables
-// of bwmarrin's package; NewNode copies them, and Generate uses the copies, so they
-// are set only while a node is made.
+// newBwmarrin returns a node with the given step bits. The widths are variables of
+// bwmarrin's package. NewNode copies them, so they are set only while a node is made.
 func newBwmarrin(t testing.TB, stepBits uint8) *bwmarrin.Node {
 	node, step := bwmarrin.NodeBits, bwmarrin.StepBits
 	defer func() { bwmarrin.NodeBits, bwmarrin.StepBits = node, step }()

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// The three generators here are written for comparison: what most people write
-// themselves.
+// The three generators here are what most people write themselves.
 
 // rivalEpoch is 2025-01-01 UTC in Unix milliseconds.
 const rivalEpoch = 1735689600000
 
-// mutexSince is the plain generator done well: a lock, and the cheaper of the two
-// clock readings. At the end of a tick it goes on to the next one.
+// mutexSince is the plain generator done well. It has a lock, and the cheaper of the
+// two clock readings. At the end of a tick it goes on to the next one.
 type mutexSince struct {
 	mu      sync.Mutex
 	bits    int
@@ -36,8 +35,9 @@ func (g *mutexSince) next() int64 {
 	return id
 }
 
-// articleMutex is the generator of most tutorials: lock, time.Now, compare with the
-// last millisecond, count or start again at 0, spin at the end of the sequence.
+// articleMutex is the generator of most tutorials. It locks, calls time.Now, and
+// compares with the last millisecond. It counts, or starts again at 0. At the end of
+// the sequence it spins.
 type articleMutex struct {
 	mu       sync.Mutex
 	bits     int
@@ -61,13 +61,13 @@ func (g *articleMutex) next() int64 {
 	return now<<g.bits | g.sequence
 }
 
-// articleLockFree is the well-known lock-free version: time and sequence in one
-// word, Add, and when the word shows another time than the caller read, a CAS that
-// resets it to the caller's.
+// articleLockFree is the well-known lock-free version, with time and sequence in one
+// word. It does an Add. If the word has another time than the caller read, a CAS resets
+// it to the caller's.
 //
-// IT IS WRONG, and here to show it: the time which the caller read may be older than
-// the word's, and then the CAS takes the word back to numbers that were returned
-// before. Its dup/op is the result to look at, not its speed.
+// IT IS WRONG, and is here to show it. The time that the caller read may be older than
+// the word's. Then the CAS takes the word back to numbers that were returned before.
+// Look at its dup/op, not at its speed.
 type articleLockFree struct {
 	bits int
 	word atomic.Int64
@@ -114,7 +114,7 @@ func TestRivalsGiveTheTimeInIncreasingIDs(t *testing.T) {
 	}
 }
 
-// The schedule of the well-known fault, played by hand: a caller that read the clock
+// The schedule of the well-known fault, played by hand. A caller that read the clock
 // before another one's reset takes the word back.
 func TestLockFreeResetToAStaleTimeRepeatsAnID(t *testing.T) {
 	const bits = 12

@@ -24,18 +24,18 @@ const capRate = float64(1<<classicBits) / float64(time.Millisecond)
 // warmUp is 40 ms of IDs: twice the run-ahead.
 const warmUp = 40 << classicBits
 
-// BenchmarkSaturation has goroutines that ask for all that 12 bits of sequence
-// allow and more. An operation is an ID. Beside ns/op it gives
+// BenchmarkSaturation has goroutines that ask for more than 12 bits of sequence allow.
+// An operation is an ID. Beside ns/op it reports
 //
 //	%cap   the rate that was reached, of 4,096 IDs per millisecond
 //	%core  the CPU time of the process, user and system, of one core
 //
-// With hogs, as many goroutines as there are CPUs spin beside it; %core is then
-// theirs as well, and not given.
+// With hogs, as many goroutines as there are CPUs spin beside it. %core would include
+// theirs, and is not reported.
 //
-// Let b.N be seconds of IDs (-benchtime 8192000x is 2 s): begin and end fall
-// anywhere in a tick, and with hogs anywhere in the run-ahead, so the share is off
-// by up to 1 ms, or 20 ms, of the time; hence also shares above 100.
+// Let b.N be seconds of IDs (-benchtime 8192000x is 2 s). Begin and end fall anywhere
+// in a tick, and with hogs anywhere in the run-ahead. So the share is off by up to 1
+// ms, or 20 ms, of the time. It may be above 100.
 func BenchmarkSaturation(b *testing.B) {
 	fromNext := func(b *testing.B) func(n int) {
 		take := nextEach(b, newSnowkey(b, layout(classicBits), core.StaticWorker(0)))
@@ -83,7 +83,7 @@ func benchmarkSaturation(b *testing.B, take func(n int), goroutines int, hogs bo
 	if hogs {
 		defer hog(runtime.GOMAXPROCS(0))()
 	}
-	// Begin as it goes on: with the run-ahead used up, not with a stock of its
+	// Use up the run-ahead first, or the measurement begins with a stock of its
 	// numbers.
 	take(warmUp)
 	cpu := cpuTime(b)

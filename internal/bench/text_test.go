@@ -16,8 +16,7 @@ const textID = 1541815603606036480
 
 // BenchmarkText is the decimal form of one ID.
 func BenchmarkText(b *testing.B) {
-	// The first benchmark of a process would pay for the pages of its heap, and look
-	// slower than the same code after it.
+	// The first benchmark of a process would pay for the pages of its heap.
 	for range 1 << 20 {
 		_ = types.Snowflake(textID).String()
 	}
@@ -53,8 +52,8 @@ func benchmarkParse[ID ~int64 | ~uint64](b *testing.B, parse func(string) (ID, e
 // slice is how many IDs are in the JSON documents.
 const slice = 100
 
-// BenchmarkJSON is a slice of 100 IDs through encoding/json: an operation is the
-// slice. int64 is there for what the encoder itself costs and allocates.
+// BenchmarkJSON is a slice of 100 IDs through encoding/json. An operation is the slice.
+// int64 shows what the encoder itself costs and allocates.
 func BenchmarkJSON(b *testing.B) {
 	benchmarkCodec(b, json.Marshal, json.Unmarshal)
 }

@@ -23,10 +23,9 @@ var (
 	logged = regexp.MustCompile(`^\s+\w+\.go:\d+: `)
 )
 
-// Parse reads the output of go test -bench. Names are without "Benchmark" and
-// without GOMAXPROCS. A benchmark that failed, one with values that are none,
-// and a text without any are errors: a result that was overlooked would change
-// the medians.
+// Parse reads the output of go test -bench. Names are without "Benchmark" and without
+// GOMAXPROCS. A benchmark that failed, a value that is not a number, and a text without
+// benchmarks are errors. A result that was overlooked would change the medians.
 func Parse(text string) (*Results, error) {
 	r := &Results{Config: map[string]string{}, Values: map[string]map[string][]float64{}}
 	n := 0
@@ -98,9 +97,9 @@ func median(sorted []float64) float64 {
 // half of them.
 type Spread struct{ Median, Low, High float64 }
 
-// Ratio returns how many times as much a is as b, from the ratio of each round:
-// what disturbs a round disturbs both sides of it. It returns false unless both
-// were measured in the same number of rounds.
+// Ratio returns how many times as much a is as b, from the ratio of each round. What
+// disturbs a round disturbs both sides of it. It returns false unless both were
+// measured in the same number of rounds.
 func (r *Results) Ratio(a, b, unit string) (Spread, bool) {
 	x, y := r.Values[a][unit], r.Values[b][unit]
 	if len(x) != len(y) || len(x) == 0 {

@@ -1,5 +1,4 @@
-// Package compat tests package types with the libraries that its users combine
-// it with: web frameworks, encoders, an ORM, configuration, API descriptions.
-// docs/types.md has the answers. It is a module of its own, so that no user
-// downloads these libraries.
+// Package compat tests package types with other libraries: web frameworks, encoders, an
+// ORM, configuration, API descriptions. docs/types.md has the results. It is a module
+// of its own, so no user downloads these libraries.
 package compat

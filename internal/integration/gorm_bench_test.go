@@ -91,8 +91,8 @@ func (k uuidKey) Value() (driver.Value, error) { return k[:], nil }
 // Scan takes what Value gives.
 func (k *uuidKey) Scan(v any) error { return (*uuid.UUID)(k).Scan(v) }
 
-// newUUID gives key a UUID of version 7 unless it has one: its time comes first,
-// so that rows are stored in the order of the index, as those of the others are.
+// newUUID gives key a UUID of version 7 unless it has one. Its time comes first, so
+// rows are stored in the order of the index, as with the other keys.
 func newUUID(key *uuidKey) error {
 	if *key != (uuidKey{}) {
 		return nil
@@ -169,8 +169,9 @@ func createAssigned(ctx context.Context, db *gorm.DB, plugin *gormplugin.Plugin,
 }
 
 // BenchmarkGORM stores 1,000 orders of 5 items each, with each kind of key, in one
-// Create and in 1,000. One operation is all 6,000 rows; tables are emptied before,
-// off the clock. Compare within one database and one shape, over several rounds:
+// Create and in 1,000. One operation is all 6,000 rows. Tables are emptied before,
+// outside the measured time. Compare within one database and one shape, over several
+// rounds:
 //
 //	go run ./gormreport -rounds 11
 func BenchmarkGORM(b *testing.B) {
@@ -222,8 +223,8 @@ func BenchmarkGORM(b *testing.B) {
 	}
 }
 
-// benchStore measures what prepare returns, each time on empty tables and on a
-// heap without the garbage of the one before.
+// benchStore measures what prepare returns. Each time has empty tables and a heap
+// without the garbage of the one before.
 func benchStore(b *testing.B, db *gorm.DB, tables []string, prepare func() func() error) {
 	b.Helper()
 	once := func() {

@@ -172,8 +172,8 @@ func TestGormPluginFillsMapsAppendedToAnAssociation(t *testing.T) {
 	})
 }
 
-// A transaction that has read before it writes sees the past, under MySQL's
-// default isolation; an upsert meets the present.
+// Under MySQL's default isolation, a transaction that has read sees the past. An upsert
+// meets the present.
 func TestGormPluginFindsARowThatTheTransactionCannotSee(t *testing.T) {
 	for _, target := range gormTargets {
 		if !strings.HasPrefix(target.name, "MariaDB") {

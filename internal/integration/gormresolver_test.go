@@ -14,8 +14,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A replica that has nothing yet stands for one that lags: whatever the plugin
-// reads there is missing.
+// An empty replica stands for one that lags. Whatever the plugin reads there is
+// missing.
 func TestGormPluginStandsBesideTheResolver(t *testing.T) {
 	for _, target := range gormTargets {
 		for _, resolverFirst := range []bool{true, false} {

@@ -72,8 +72,8 @@ func connectZooKeeper(addr string) (*zk.Conn, error) {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// A store that is not a database has as its DSN an address, a space, and a place at
-// the server that is the test's own.
+// The DSN of a store that is not a database is an address, a space, and the test's own
+// place at the server.
 func joinPlace(addr, place string) string { return addr + " " + place }
 
 func cutPlace(dsn string) (addr, place string) {
@@ -81,8 +81,8 @@ func cutPlace(dsn string) (addr, place string) {
 	return addr, place
 }
 
-// Six processes on three rows, in a world where everything fails, repeat no ID; and
-// would without the fence, or, where the store forgets, without the loss guard.
+// Six processes on three rows repeat no ID, although everything fails. Without the
+// fence they would. If the store forgets, so they would without the loss guard.
 func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
 	var mu sync.Mutex
 	var results []leasechaos.Result
@@ -124,8 +124,8 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
 	t.Log("\n" + leasechaos.Table(results))
 }
 
-// chaosRedis is chaos for the shared server, of which FLUSHALL would forget what
-// others have: the keys of one namespace are deleted instead, by one command.
+// chaosRedis is chaos for the shared server. FLUSHALL would delete the data of others,
+// so one command deletes the keys of one namespace.
 func chaosRedis(t *testing.T) leasechaos.Chaos {
 	t.Helper()
 	addr, prefix := servertest.Redis(t), "snowkey-chaos-"+rand.Text()

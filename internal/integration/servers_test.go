@@ -34,9 +34,9 @@ func TestZooKeeperAnswers(t *testing.T) {
 	t.Logf("ZooKeeper at %s", servertest.ZooKeeper(t))
 }
 
-// answers sends a statement through a driver: unlike servertest, this finds out
-// whether the server lets the user in. The log then says which version the
-// other tests of this module ran against.
+// answers sends a statement through a driver. Unlike servertest, this finds out whether
+// the server lets the user in. The log then says which version the other tests of this
+// module ran against.
 func answers(t *testing.T, driver, dsn string) {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)

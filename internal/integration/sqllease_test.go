@@ -40,8 +40,7 @@ type leaseTarget struct {
 	connect     func(dsn string) (driver.Connector, error)
 }
 
-// open returns a pool of at most eight connections, which all handles of a test
-// together must not use up.
+// open returns a pool of at most eight connections. All handles of a test share it.
 func (g leaseTarget) open(t *testing.T) *sql.DB {
 	t.Helper()
 	c, err := g.connect(g.dsn)
@@ -485,9 +484,10 @@ func TestPoolOfOneWaitsUntilTheContextEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Waiting is no difference between clocks. A process that gets no processor time
-		// between its look at the clock and the call is behind indeed, by as much. So a
-		// refusal is a fault of the store only if it is one however long the skew.
+		// Waiting is not a difference between clocks. But a process that gets
+		// no processor time between its look at the clock and the call is
+		// behind by as much. So a refusal is a fault of the store only if it
+		// comes with any permitted skew.
 		for skew := lease.Millis(100); ; skew *= 4 {
 			tx, err := db.BeginTx(t.Context(), nil)
 			if err != nil {
@@ -685,8 +685,8 @@ func lockTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 	})
 }
 
-// A transaction that has not come to its COMMIT is undone when its connection
-// dies, so the operation begins anew on another.
+// A transaction without a COMMIT is undone when its connection dies. The operation
+// begins again on another.
 func TestKilledConnectionIsReplaced(t *testing.T) {
 	lockTargets(t, func(t *testing.T, g leaseTarget) {
 		s := g.store(t, g.open(t))
@@ -714,8 +714,8 @@ func TestKilledConnectionIsReplaced(t *testing.T) {
 	})
 }
 
-// The server stops waiting when the client's time is over, and the connection
-// that the client had to leave is not used again.
+// The server stops waiting when the client's time is over. The connection that the
+// client left is not used again.
 func TestLockedRowIsGivenUpWithTheContext(t *testing.T) {
 	lockTargets(t, func(t *testing.T, g leaseTarget) {
 		db := g.open(t)
@@ -735,8 +735,8 @@ func TestLockedRowIsGivenUpWithTheContext(t *testing.T) {
 	})
 }
 
-// A proxy forwards connections to a server, and can fall silent as a network
-// that is cut does. It counts how often the direction changes.
+// A proxy forwards connections to a server. It can fall silent like a network that is
+// cut. It counts how often the direction changes.
 type proxy struct {
 	net.Listener
 	silent chan struct{}
@@ -839,7 +839,7 @@ func TestSilentNetworkIsGivenUpWithTheContext(t *testing.T) {
 }
 
 // lib/pq waits for ever for a server that does not answer, with some goroutines for
-// each call; and a lease asks again several times in each window.
+// each call. A lease asks several times in each window.
 func TestServerThatNeverAnswersLeavesFewGoroutines(t *testing.T) {
 	const calls, most = 60, 36
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {

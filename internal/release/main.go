@@ -4,16 +4,16 @@
 //	go run ./internal/release -raise v0.2.0   # write the new version into the go.mod files
 //
 // All modules of the repository are released together, with one version. A nested
-// module requires that version of the others. -raise writes it; the change is
+// module requires that version of the others. -raise writes it. The change is
 // committed, and the commit gets one tag per published module.
 //
 // # The rehearsal
 //
 // A rehearsal works on a copy of the tree and changes nothing else. It raises the
 // versions, makes the zip of every published module, and lays them out as a module
-// proxy. Then it builds and runs a small program against each module, as a user
-// would: outside the workspace, without replace lines, with a module cache of its
-// own. Modules of others come from this machine's module cache, then from GOPROXY.
+// proxy. Then it builds and runs a small program against each module, as a user would.
+// That is outside the workspace, without replace lines, with a module cache of its own.
+// Modules of others come from this machine's module cache, then from GOPROXY.
 package main
 
 import (

@@ -64,10 +64,10 @@ func modules(tree string) ([]module, error) {
 	return all, nil
 }
 
-// checkNames returns an error that lists every file of the tree that no module zip
-// may contain: names that Windows reserves or cannot write, and names that differ
-// only in case. Modules that are not published count too, because their files are
-// in every clone.
+// checkNames returns an error that lists the files that no module zip may contain.
+// These are names that Windows reserves or cannot write, and names that differ only in
+// case. Modules that are not published count too, because their files are in every
+// clone.
 func checkNames(tree string) error {
 	all, err := modules(tree)
 	if err != nil {

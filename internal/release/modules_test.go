@@ -64,8 +64,8 @@ func TestRaiseChangesWhatTheModulesRequireOfEachOtherAndNothingElse(t *testing.T
 	}
 }
 
-// A module that go.work does not list is tested by nobody: `go test work` and the
-// checks take their modules from there.
+// A module that go.work does not list is not tested. `go test work` and the checks take
+// their modules from there.
 func TestTheWorkspaceListsEveryModule(t *testing.T) {
 	all, err := modules(tree)
 	if err != nil {
@@ -101,8 +101,8 @@ func TestTheWorkspaceListsEveryModule(t *testing.T) {
 	}
 }
 
-// Without the lines, GOWORK=off would fetch a published version, and the checks would be
-// of something else than the tree.
+// Without the lines, GOWORK=off would fetch a published version. The checks would then
+// not be of the tree.
 func TestModulesReplaceWhatTheyRequireOfUs(t *testing.T) {
 	all, err := modules(tree)
 	if err != nil {

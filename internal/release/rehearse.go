@@ -163,7 +163,7 @@ func userModule(temp, tree string, m module, program []byte) (folder string, err
 	if err != nil {
 		return "", err
 	}
-	// The sums of what others have published are those of the tree, so they need not be
+	// The sums of other people's modules are those of the tree. They need not be
 	// asked for again.
 	sums, err := os.ReadFile(filepath.Join(tree, m.folder, "go.sum"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -181,8 +181,8 @@ func userModule(temp, tree string, m module, program []byte) (folder string, err
 	return folder, nil
 }
 
-// consume builds the public packages of a published module in a module of a user,
-// and runs a program with them.
+// consume builds the public packages of a published module as a user would, and runs a
+// program with them.
 func consume(ctx context.Context, temp, tree string, m module, env []string, out io.Writer) error {
 	program, err := os.ReadFile(filepath.Join(tree, "internal", "release", filepath.FromSlash(m.consumer())))
 	if err != nil {

@@ -14,8 +14,8 @@ type address struct{ network, target string }
 func (a address) Network() string { return a.network }
 func (a address) String() string  { return a.target }
 
-// What is wrong with a value. None repeats it, nor any error of a parser: those
-// of net/url quote the whole URL, password included.
+// What is wrong with a value. None repeats the value or an error of a parser. Those of
+// net/url quote the whole URL, password included.
 var (
 	errNoURL      = errors.New("is no postgres:// URL with a host")
 	errNoDatabase = errors.New("has no /database after the address")
@@ -37,9 +37,9 @@ func postgresAddress(dsn string) (net.Addr, error) {
 	return address{"tcp", net.JoinHostPort(u.Hostname(), port)}, nil
 }
 
-// mariaAddress reads [user[:password]@][network[(address)]]/database[?params]
-// as the driver does: the last '/' ends the address, and the last '@' before it
-// ends the credentials, because a password may hold either.
+// mariaAddress reads [user[:password]@][network[(address)]]/database[?params] as the
+// driver does. The last '/' ends the address. The last '@' before it ends the
+// credentials. A password may hold either.
 func mariaAddress(dsn string) (net.Addr, error) {
 	slash := strings.LastIndexByte(dsn, '/')
 	if slash < 0 {
@@ -79,8 +79,8 @@ func plainAddress(value string) (net.Addr, error) {
 	if err != nil || host == "" || strings.ContainsAny(host, ",/@") {
 		return nil, errNoPort
 	}
-	// net.Dial takes service names as well, but "user:password" is no address,
-	// and an error that repeats it would show a password.
+	// net.Dial takes service names too. But "user:password" is not an address, and
+	// an error that repeats it would show a password.
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return nil, errNoPort
 	}

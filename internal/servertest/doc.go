@@ -1,30 +1,28 @@
-// Package servertest tells a test where its server is. It is the one home of
-// the rule, for all modules of this repository:
+// Package servertest tells a test where its server is. All modules of this repository
+// use it. The rules:
 //
-//   - An environment variable names the server; without it, a default on this
-//     machine does.
-//   - A server that does not answer there skips the test aloud: whoever has no
-//     PostgreSQL at hand can still run everything else.
-//   - Where the variable CI is set, to anything but "", "0" or "false", the test
-//     fails instead. A skip there would turn a broken machine into a green run.
-//   - MySQL has no default, and is not in CI yet: where its variable is not set, its
-//     tests are skipped aloud in CI as well.
-//   - A value that is no address at all fails the test everywhere. Somebody
-//     meant a server, and a skip would hide the typing error.
+//   - An environment variable names the server. Without it, a default on this machine
+//     does.
+//   - If no server answers there, the test is skipped with a message. The other tests
+//     still run.
+//   - If the variable CI is set, to anything but "", "0" or "false", the test fails
+//     instead. A skip there would hide a broken machine.
+//   - MySQL has no default, and is not in CI yet. Without its variable, its tests are
+//     skipped in CI too.
+//   - A value that is not an address fails the test everywhere. A skip would hide the
+//     typing error.
 //
-// What "answers" means differs. Redis must reply to PING and ZooKeeper to srvr,
-// so that a stranger on the port is found out here and not in the middle of a
-// test. PostgreSQL and MariaDB must accept a connection; that it is the right
-// server, and lets the user in, is for the driver to say, in the test's own
-// first statement.
+// Redis must reply to PING and ZooKeeper to srvr, so another program on the port is
+// found here. PostgreSQL and MariaDB must accept a connection. Whether it is the right
+// server, and lets the user in, shows in the first statement of the test.
 //
-// No message of this package holds a DSN: it may have a password in it. Messages
-// name the variable and the address.
+// No message of this package holds a DSN, which may contain a password. Messages name
+// the variable and the address.
 //
-// A test that needs a server of its own, to stop it or to take its data away, starts
-// one on a [Port].
+// A test that stops a server, or takes its data away, starts one of its own on a
+// [Port].
 //
-// The package imports only the standard library, so that it adds nothing to any
-// go.mod. Its functions keep no state and may be called concurrently, each from
-// the goroutine of its test, as [testing.TB] demands.
+// The package imports only the standard library, so it adds nothing to any go.mod. Its
+// functions are safe for concurrent use. Call each from the goroutine of its test, as
+// [testing.TB] demands.
 package servertest

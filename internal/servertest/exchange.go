@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// longestReply is more than a PONG or a srvr report takes. A stranger on the
-// port may send without end.
+// longestReply is more than a PONG or a srvr report takes. Another program on the port
+// may send without end.
 const longestReply = 4096
 
-// ping succeeds when a Redis answers that lets us in without a password.
+// ping succeeds if a Redis answers without asking for a password.
 func ping(conn net.Conn) error {
 	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
 		return err
@@ -24,15 +24,15 @@ func ping(conn net.Conn) error {
 	return nil
 }
 
-// srvr succeeds when a ZooKeeper answers that serves requests. Of ZooKeeper's
-// four-letter words srvr is the one that is allowed unless somebody forbids it.
-// Opening a session would prove as much, but leaves it to expire in the server.
+// srvr succeeds if a ZooKeeper answers that serves requests. Of ZooKeeper's four-letter
+// words, srvr is the one that is allowed by default. Opening a session would prove as
+// much, but the session would stay in the server until it expires.
 func srvr(conn net.Conn) error {
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		return err
 	}
-	// The server ends its report by closing; one without a quorum says so in
-	// place of the report.
+	// The server closes the connection after its report. Without a quorum it says
+	// so in place of the report.
 	reply, err := io.ReadAll(io.LimitReader(conn, longestReply))
 	if !strings.HasPrefix(string(reply), "Zookeeper version: ") {
 		return unexpected("srvr", string(reply), err)
@@ -40,7 +40,7 @@ func srvr(conn net.Conn) error {
 	return nil
 }
 
-// unexpected says what a stranger answered, or why nothing came.
+// unexpected says what another program answered, or why nothing came.
 func unexpected(question, reply string, err error) error {
 	if reply == "" && err != nil {
 		return fmt.Errorf("no answer to %s: %w", question, err)

@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// Ports for servers of tests: the even ones from firstPort on. They are below those
-// that systems give to whoever asks for any, which on a busy machine may go to
-// somebody else between two starts of a server. The odd ones between them are
-// claims.
+// Ports for servers of tests are the even ones from firstPort on. They are below those
+// that a system gives to programs that ask for any port. Another program could get one
+// of these between two starts of a server. The odd ports between them are claims.
 const (
 	firstPort = 12_000
 	lastPort  = 20_000
@@ -19,10 +18,9 @@ const (
 	busDistance = 10_000
 )
 
-// Port returns a port of 127.0.0.1 for a server that the test starts, and stops and
-// starts again as it likes. Until the test ends, no other call returns it, in this
-// process or in another one of this machine. Nobody listens on it, nor 10,000 ports
-// further up.
+// Port returns a port of 127.0.0.1 for a server that the test starts, stops and starts
+// again. Until the test ends, no other call on this machine returns it. Nobody listens
+// on it, nor 10,000 ports further up.
 //
 // Stop the server by a Cleanup that is registered after the call.
 func Port(t testing.TB) string {
@@ -46,8 +44,7 @@ func listenOn(ctx context.Context, port int) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-// free reports whether nobody listens on port: not even what a killed run has left
-// behind.
+// free reports whether nobody listens on port. A killed run may have left a server.
 func free(ctx context.Context, port int) bool {
 	l, err := listenOn(ctx, port)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// portsVariable makes the test binary say a port and keep it until its input ends.
+// portsVariable makes the test binary print a port and keep it until its input ends.
 const portsVariable = "SERVERTEST_KEEPS_A_PORT"
 
 func TestAProcessThatKeepsAPort(t *testing.T) {
@@ -21,8 +21,8 @@ func TestAProcessThatKeepsAPort(t *testing.T) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// A server that is down between two starts has its port still: nobody listens on it,
-// and yet no other test gets it.
+// A server keeps its port while it is down between two starts. Nobody listens on it
+// then, and no other test gets it.
 func TestAPortIsOneTestsAlone(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatKeepsAPort$")
 	child.Env = append(os.Environ(), portsVariable+"=yes")
@@ -70,8 +70,8 @@ func TestAPortWhereAServerIsLeftIsPassedOver(t *testing.T) {
 	}
 }
 
-// leaveAServer returns a port that a test has had, and what listens that far above it
-// since then. Another test may be quicker to take the port, and then it is the next.
+// leaveAServer returns a port that a test has had, and a listener that far above it. If
+// another test takes the port first, it tries the next one.
 func leaveAServer(t *testing.T, above int) (port string, left net.Listener) {
 	t.Helper()
 	for range 100 {

@@ -10,33 +10,31 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to accept a connection, and again to
-// answer on it. A server on this machine needs a millisecond, or some seconds when
-// everything else here wants the processors too; without one, the connection is
-// refused at once. Only a firewall that drops packets uses it up.
+// patience is how long a server may take to accept a connection, and again to answer on
+// it. A server on this machine needs a millisecond, or some seconds under load. Without
+// a server, the connection is refused at once. Only a firewall that drops packets uses
+// patience up.
 const patience = 30 * time.Second
 
-// PostgreSQL returns the URL for lib/pq or pgx of a PostgreSQL server that
-// accepts connections: SNOWKEY_POSTGRES_DSN, or
-// postgres://root@127.0.0.1:5432/test?sslmode=disable. Keyword/value DSNs are
-// refused. Without a server it ends the test: see the package comment.
+// PostgreSQL returns the URL, for lib/pq or pgx, of a server that accepts connections.
+// It is SNOWKEY_POSTGRES_DSN, or postgres://root@127.0.0.1:5432/test?sslmode=disable.
+// Keyword/value DSNs are refused. Without a server it ends the test.
 func PostgreSQL(t testing.TB) string {
 	t.Helper()
 	return find(t, postgreSQL)
 }
 
-// MariaDB returns the DSN for go-sql-driver/mysql of a MariaDB or MySQL server
-// that accepts connections: SNOWKEY_MARIADB_DSN, or
-// root@tcp(127.0.0.1:3306)/test?parseTime=true. Without a server it ends the
-// test: see the package comment.
+// MariaDB returns the DSN, for go-sql-driver/mysql, of a MariaDB or MySQL server that
+// accepts connections. It is SNOWKEY_MARIADB_DSN, or
+// root@tcp(127.0.0.1:3306)/test?parseTime=true. Without a server it ends the test.
 func MariaDB(t testing.TB) string {
 	t.Helper()
 	return find(t, mariaDB)
 }
 
-// MySQL returns the DSN for go-sql-driver/mysql of a MySQL server that accepts
-// connections: SNOWKEY_MYSQL_DSN, which has no default. Without it the test is
-// skipped, in CI as well; with it, a missing server is treated as in [MariaDB].
+// MySQL returns the DSN, for go-sql-driver/mysql, of a MySQL server that accepts
+// connections. It is SNOWKEY_MYSQL_DSN, which has no default. Without it the test is
+// skipped, in CI too. With it, a missing server is treated as in [MariaDB].
 func MySQL(t testing.TB) string {
 	t.Helper()
 	if os.Getenv(mySQL.variable) == "" {
@@ -45,23 +43,21 @@ func MySQL(t testing.TB) string {
 	return find(t, mySQL)
 }
 
-// Redis returns the host:port of a Redis server that answers PING without a
-// password: SNOWKEY_REDIS_ADDR, or 127.0.0.1:6379. Without a server it ends the
-// test: see the package comment.
+// Redis returns the host:port of a Redis server that answers PING without a password.
+// It is SNOWKEY_REDIS_ADDR, or 127.0.0.1:6379. Without a server it ends the test.
 func Redis(t testing.TB) string {
 	t.Helper()
 	return find(t, redis)
 }
 
-// ZooKeeper returns the host:port of one ZooKeeper server that serves requests:
-// SNOWKEY_ZOOKEEPER_ADDR, or 127.0.0.1:2181. Without a server it ends the test:
-// see the package comment.
+// ZooKeeper returns the host:port of one ZooKeeper server that serves requests. It is
+// SNOWKEY_ZOOKEEPER_ADDR, or 127.0.0.1:2181. Without a server it ends the test.
 func ZooKeeper(t testing.TB) string {
 	t.Helper()
 	return find(t, zooKeeper)
 }
 
-// A server is what has to be known of one kind of server.
+// A server describes one kind of server.
 type server struct {
 	name     string                               // as a reader knows it
 	variable string                               // the environment variable that says where it is
@@ -123,7 +119,7 @@ var zooKeeper = server{
 // errMalformed is a value of the variable that no server can be found with.
 var errMalformed = errors.New("servertest: malformed address")
 
-// find returns the value by which tests reach s, and ends the test otherwise.
+// find returns the value by which tests reach s. Without one it ends the test.
 func find(t testing.TB, s server) string {
 	t.Helper()
 	value, err := s.find(t.Context())
@@ -138,8 +134,8 @@ func find(t testing.TB, s server) string {
 	return "" // not reached: Fatal and Missing end the goroutine
 }
 
-// Missing ends a test for which something is not on this machine, also the program
-// of a server that the test would start itself: as skipped, or in CI as failed.
+// Missing ends a test because something is not on this machine, such as the program of
+// a server. The test is skipped, or in CI failed.
 func Missing(t testing.TB, args ...any) {
 	t.Helper()
 	if inCI() {
@@ -148,8 +144,8 @@ func Missing(t testing.TB, args ...any) {
 	t.Skip(args...)
 }
 
-// inCI reads CI as its users mean it: most services set "true", some their own
-// name. "0" and "false" are how a person switches it off.
+// inCI reports whether the variable CI is on. Most services set "true", some their own
+// name. "0" and "false" switch it off.
 func inCI() bool {
 	switch os.Getenv("CI") {
 	case "", "0", "false":
@@ -158,9 +154,9 @@ func inCI() bool {
 	return true
 }
 
-// find returns the value of the variable, or the default, once a server has
-// answered there. An error that matches errMalformed is a mistake in the
-// variable; any other means that no such server answers.
+// find returns the value of the variable, or the default, once a server has answered
+// there. An error that matches errMalformed is a mistake in the variable. Any other
+// means that no such server answers.
 func (s server) find(ctx context.Context) (string, error) {
 	value := os.Getenv(s.variable)
 	if value == "" {
@@ -193,7 +189,7 @@ func (s server) speaks(conn net.Conn) error {
 	if s.exchange == nil {
 		return nil
 	}
-	// Without a deadline a stranger that waits for us to go on hangs the test.
+	// Without a deadline, a program that waits for our request hangs the test.
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}

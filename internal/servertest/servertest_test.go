@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 )
 
-// nowhere refuses connections on every machine: port 1 belongs to a service
-// that nobody has run since the 1990s.
+// nowhere refuses connections on every machine. Port 1 belongs to a service that nobody
+// runs.
 const nowhere = "127.0.0.1:1"
 
 // all is every kind of server, with a value of its variable that leads to addr.

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Stall stops a process of the test's own, and returns when none of its threads runs
-// any more. Without resume it stands still until it is killed.
+// Stall stops a process of the test's own, and returns when none of its threads runs.
+// Call resume to let it go on.
 //
-// A signal to stop is no more than a note that one of the threads must find. On a
-// busy machine the others go on for a while, and a server answers requests.
-// Only Linux shows its threads; elsewhere Stall does not wait.
+// One thread receives the signal to stop. On a busy machine the others go on for a
+// while, and a server answers requests. Only Linux shows its threads. Elsewhere Stall
+// does not wait.
 func Stall(t testing.TB, process *os.Process) (resume func()) {
 	t.Helper()
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
@@ -35,7 +35,7 @@ func Stall(t testing.TB, process *os.Process) (resume func()) {
 	}
 }
 
-// running reports whether a thread of a process is seen that is not stopped.
+// running reports whether some thread of a process is not stopped.
 func running(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // only a bad pattern is an error
 	for _, thread := range threads {

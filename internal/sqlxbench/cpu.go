@@ -66,9 +66,8 @@ func (t task) cpu() time.Duration {
 // round. More, and the page calls itself a draft.
 const busyLimit = 10
 
-// quiet waits until other programs leave the machine alone, as long as there is
-// patience, and returns the percentage of all CPUs that they used last. It returns
-// 0 where that is not known.
+// quiet waits, up to patience, until other programs leave the machine alone. It returns
+// the percentage of all CPUs that they used last, or 0 if that is not known.
 func quiet(ctx context.Context, patience time.Duration) int {
 	const sample = 300 * time.Millisecond
 	for deadline := time.Now().Add(patience); ; {

@@ -27,9 +27,8 @@ func copying() []variant {
 	}
 }
 
-// helperLines inserts rows without keys. As in a program, one Helper serves all
-// rounds: what it has to learn of types and tables, it learns in the first, which
-// does not count.
+// helperLines inserts rows without keys. As in a program, one Helper serves all rounds.
+// It learns types and tables in the first, which does not count.
 func helperLines(options ...sqlxhelper.Option) func(context.Context, *job) (load, error) {
 	keys := new(counter)
 	h := sqlxhelper.New(keys, options...)

@@ -233,9 +233,9 @@ func copyIn(ctx context.Context, tx *sqlx.Tx, t table) (err error) {
 	return err
 }
 
-// loadDataLimit has MariaDB read text from the client. It is a limit and no way to
-// store rows: it takes duplicates, texts that are too long and numbers that are
-// none without an error.
+// loadDataLimit has MariaDB read text from the client. It is a limit, not a way to
+// store rows. It takes duplicates, texts that are too long, and text that is not a
+// number, without an error.
 func loadDataLimit(ctx context.Context, j *job) (load, error) {
 	return load{run: func() error {
 		return j.inTx(ctx, func(tx *sqlx.Tx) error {

@@ -133,8 +133,8 @@ func (o options) measure(ctx context.Context, out io.Writer) (err error) {
 	return nil
 }
 
-// A block is what is compared with each other. The variants of a block run one
-// after the other, while the machine is in the same mood.
+// A block is a group of variants that are compared with each other. They run one after
+// the other, so that the machine disturbs them alike.
 type block struct {
 	place    *place
 	variants []variant

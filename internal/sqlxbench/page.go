@@ -14,22 +14,25 @@ func (r results) page() string {
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p(`# How fast sqlxhelper inserts
 
-This page is written by a program from what it measured, which is in
-[results.txt](../internal/sqlxbench/results.txt). To repeat it, in internal/sqlxbench:
+For those who compare ways to insert many rows. A program writes this page from its
+measurements in [results.txt](../internal/sqlxbench/results.txt). To repeat it, in
+internal/sqlxbench:
 
     %s
 
-"Lines" are 20,000 rows of six columns into a table with a primary key and an index;
-"graph" is 1,000 orders of five items each, under a foreign key. Each is one
+"Lines" are 20,000 rows of six columns, into a table with a primary key and an index.
+"Graph" is 1,000 orders of five items each, under a foreign key. Each is one
 transaction, begin and commit included, on an open connection and into empty tables.
-After every run all rows are read back and compared. Keys are `+"`int64`"+` and ascend.
-sqlxhelper assigns them, and in the graph the foreign keys, within the measured time,
-from a source that only counts; the others get rows that have them.
+After every run all rows are read back and compared.
 
-Every variant takes its turn in every round, in random order. Rates, CPU and
-allocations are medians of the rounds. The ratios are of rates, taken within a round,
-and medians of that: above 1, a row of the table is faster than what it is compared with.
-At the goals, the middle half of the rounds lies within the bounds in parentheses.
+Keys are `+"`int64`"+` and ascend. sqlxhelper assigns them within the measured time, from a
+source that only counts. In the graph it assigns the foreign keys too. The others get
+rows that have their keys.
+
+Every variant takes its turn in every round, in random order. Rates, CPU and allocations
+are medians of the rounds. A ratio of rates is taken within each round. The table has the
+median of these. Above 1, the row is faster than what it is compared with. At the goals,
+the middle half of the rounds lies within the bounds in parentheses.
 `, r.Config["command"])
 	if most := r.disturbed(); most > busyLimit {
 		p("**A draft: other programs used up to %d %% of the CPUs before a round.**\n", most)
@@ -53,12 +56,12 @@ At the goals, the middle half of the rounds lies within the bounds in parenthese
 		}
 	}
 	p(`
-CPU is client + server. The client is all of this program; the server is the process
-or thread of the connection, without what others write to disk for it. SQLite is in
-the client.
+CPU is client + server. The client is all of this program. The server is the process or
+thread of the connection, without what others write to disk for it. SQLite is in the
+client.
 
-` + "`LOAD DATA`" + ` is a limit and no way to store rows: it takes duplicates, texts that are
-too long and numbers that are none without an error.`)
+` + "`LOAD DATA`" + ` is a limit, not a way to store rows. It takes duplicates, texts that are too
+long, and text that is not a number, without an error.`)
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 

@@ -8,10 +8,9 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// prepared returns database/sql with nothing on top: one prepared statement for so
-// many rows, over one slice of values, for rows that have their keys. It tells how
-// much of the way to a limit is database/sql's, which no helper on top can be
-// faster than.
+// prepared returns database/sql with nothing on top. It is one prepared statement for
+// so many rows, over one slice of values. The rows have their keys. No helper on top
+// can be faster.
 func prepared() []variant {
 	return []variant{
 		{lines, "prepared", "database/sql, prepared for 50 rows", []string{"SQLite"}, false, preparedLines(50)},

@@ -59,8 +59,8 @@ const (
 	firstItem  = firstOrder + 1_000_000_000
 )
 
-// epoch is when the first row was created, and each has the microsecond of its own
-// that all databases here keep.
+// epoch is when the first row was created. Each row has a microsecond of its own. All
+// databases here keep microseconds.
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // awkward are texts that have to arrive as they are, however a variant quotes or

@@ -79,8 +79,8 @@ func (m *measurement) measure(run func() error, server task) error {
 	return err
 }
 
-// verify reads all rows back. They must be those that the variant says it has
-// stored, and these the rows of the job.
+// verify reads all rows back. They must be what the variant says it stored, and that
+// must be the rows of the job.
 func (j *job) verify(ctx context.Context, l load, n sizes) error {
 	orders, items := j.orders, j.items
 	if l.stored != nil {
@@ -145,8 +145,8 @@ func sameRows[T any](table string, got, want []T, key func(T) int64, same func(a
 	return nil
 }
 
-// sameButKeys compares rows that were given keys with the rows of the job: all
-// values are the same, keys are set, and children have those of their parents.
+// sameButKeys compares rows that were given keys with the rows of the job. All values
+// must be the same, keys set, and children under the keys of their parents.
 func sameButKeys(gotOrders, wantOrders []order, gotItems, wantItems []item) error {
 	if len(gotOrders) != len(wantOrders) || len(gotItems) != len(wantItems) {
 		return fmt.Errorf("%d orders and %d items, want %d and %d", len(gotOrders), len(gotItems), len(wantOrders), len(wantItems))

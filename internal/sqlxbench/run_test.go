@@ -34,9 +34,8 @@ func placeFor(t *testing.T, target target) *place {
 	return p
 }
 
-// The rows that are read back after each run are compared with those that were
-// given, so that all variants have stored the same, whatever quotes and escapes
-// they use. It is a test of them as much as of this program.
+// The rows that are read back after each run are compared with those that were given.
+// So all variants store the same, whatever quotes and escapes they use.
 func TestEveryVariantStoresTheSameRows(t *testing.T) {
 	for _, target := range targets {
 		t.Run(target.name, func(t *testing.T) {

@@ -45,8 +45,8 @@ var targets = []target{
 // addresses are the DSNs of the servers.
 type addresses struct{ postgres, mariaDB string }
 
-// defaultAddresses follows CONTRIBUTING.md. Package servertest, which has the rule
-// for tests, can only be asked by tests; one of ours compares.
+// defaultAddresses follows CONTRIBUTING.md. Only tests can ask package servertest, and
+// a test compares the two.
 func defaultAddresses() addresses {
 	a := addresses{os.Getenv("SNOWKEY_POSTGRES_DSN"), os.Getenv("SNOWKEY_MARIADB_DSN")}
 	if a.postgres == "" {
@@ -157,9 +157,8 @@ func (p *place) open(ctx context.Context, graph bool) (*sqlx.DB, string, error) 
 	if err != nil {
 		return nil, "", err
 	}
-	// One connection, so that what is known of it holds for all of the run; and
-	// a variant that asks for a second one inside its transaction hangs here and
-	// not in production.
+	// One connection, so that its server process is that of the whole run. A
+	// variant that asks for a second one inside its transaction hangs here.
 	db.SetMaxOpenConns(1)
 	for _, text := range p.ddl(graph) {
 		if _, err := db.ExecContext(ctx, text); err != nil {

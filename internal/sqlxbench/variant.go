@@ -56,8 +56,8 @@ func variants() []variant {
 	)
 }
 
-// batch is how many rows the peers are given at once: at the limit of bound values all
-// of them are slower, on every database here.
+// batch is how many rows the peers get at once. At the limit of bound values all of
+// them are slower, on every database here.
 const batch = 1000
 
 // inTx runs store in a transaction of the job's pool.

@@ -16,8 +16,8 @@ type goal struct {
 	value  func(*medians) float64
 }
 
-// medians looks medians up and remembers whether one was missing, so that the
-// formulas of the goals stay formulas.
+// medians looks medians up and remembers whether one was missing. So the formulas of
+// the goals need no checks.
 type medians struct {
 	*benchmark.Results
 	missing string

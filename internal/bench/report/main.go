@@ -1,5 +1,5 @@
-// The command report reads the output of the benchmarks and prints the medians and
-// how they compare with the goals, as markdown.
+// The command report reads the output of the benchmarks. It prints the medians, and
+// compares them with the goals, as markdown.
 //
 //	report [-doc page.md] [-svg picture.svg] raw.txt
 //

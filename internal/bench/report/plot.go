@@ -38,9 +38,9 @@ const (
 	plotHeight               = height - top - bottom
 )
 
-// plot draws ns per ID over the number of goroutines, the latter on a logarithmic
-// axis since it doubles mostly. A source or a count that was not measured is an
-// error: a picture with a curve missing would look complete.
+// plot draws ns per ID over the number of goroutines. That axis is logarithmic, because
+// most counts double. A source or a count that was not measured is an error. A picture
+// without its curve would look complete.
 func plot(r *benchmark.Results) ([]byte, error) {
 	most := 0.0
 	values := map[string][]float64{}
@@ -156,8 +156,8 @@ func tickStep(most float64) float64 {
 	}
 }
 
-// apart returns positions near those of at, which ascend, in the same order, at
-// least gap from each other, within low..high as far as there is room.
+// apart returns positions near those of at, which ascend. They keep the order and are
+// at least gap from each other. They are within low..high as far as there is room.
 func apart(at []float64, gap, low, high float64) []float64 {
 	out := slices.Clone(at)
 	for i := range out {

@@ -256,9 +256,8 @@ const (
 	markerEnd   = "<!-- /measured -->"
 )
 
-// fill returns page with the text between its markers replaced by the tables that
-// they name. A name that there is no table for, and a marker without an end, are
-// errors; the page is then not to be used.
+// fill returns page with the tables that its markers name between these. A name without
+// a table and a marker without an end are errors.
 func fill(page string, tables []table) (string, error) {
 	var b strings.Builder
 	for {

@@ -1,12 +1,12 @@
-// The command gormreport measures what keys cost with GORM, and writes the page
-// docs/gorm-benchmarks.md from it. Run it in internal/integration, with the servers
-// that CONTRIBUTING.md names, on a machine that does nothing else:
+// The command gormreport measures what keys cost with GORM, and writes
+// docs/gorm-benchmarks.md. Run it in internal/integration, with the servers that
+// CONTRIBUTING.md names, on an idle machine:
 //
 //	go run ./gormreport -rounds 11
 //
-// It keeps the output of the benchmarks in gormreport/results.txt, in the format
-// that benchstat reads. With -rounds 0 it measures nothing and writes the page from
-// what is there.
+// It keeps the output of the benchmarks in gormreport/results.txt, in the format that
+// benchstat reads. With -rounds 0 it measures nothing and writes the page from that
+// file.
 package main
 
 import (
@@ -84,8 +84,8 @@ func measure(ctx context.Context, rounds int, raw string) (err error) {
 			return err
 		}
 		for _, step := range [][]string{
-			// One operation of each takes long enough, and the next variant is
-			// measured while the machine is in the same mood.
+			// One operation of each takes long enough. The next variant
+			// follows soon, so that the machine disturbs both alike.
 			{databases, "-test.bench", "^BenchmarkGORM$", "-test.benchtime", "1x"},
 			{plugin, "-test.bench", "^Benchmark(Assignment|AssignGraph)$", "-test.benchtime", "50ms"},
 		} {

@@ -60,23 +60,26 @@ func (r results) page() string {
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p(`# What keys cost with GORM
 
-This page is written by a program from the output of benchmarks, which is in
-[results.txt](../internal/integration/gormreport/results.txt). To repeat it, in internal/integration:
+For those who compare kinds of keys with GORM. A program writes this page from the output
+of benchmarks in [results.txt](../internal/integration/gormreport/results.txt). To repeat
+it, in internal/integration:
 
     go run ./gormreport -rounds %s
 
-One operation stores 1,000 orders of 5 items each, 6,000 rows: in one `+"`Create`"+` of
-a slice, or in 1,000 `+"`Create`"+`s of one order each in one transaction. The models
-are the same but for the key: `+"`uint`"+`, counted by the database; `+"`types.Snowflake`"+` with
-the plugin and a `+"`core.Generator`"+`; a UUID of version 7 from a `+"`BeforeCreate`"+` hook,
-in the column type that suits the database (`+"`uuid`, `binary(16)`, `blob`"+`).
+One operation stores 1,000 orders of 5 items each, 6,000 rows. It is one `+"`Create`"+` of a
+slice, or 1,000 `+"`Create`"+`s of one order each in one transaction. The models are the same
+but for the key:
+
+- `+"`uint`"+`, counted by the database;
+- `+"`types.Snowflake`"+` with the plugin and a `+"`core.Generator`"+`;
+- a UUID of version 7 from a `+"`BeforeCreate`"+` hook, as `+"`uuid`, `binary(16)` or `blob`"+`.
 
 Every benchmark takes its turn in every round. The times are medians of the rounds.
 "against auto-increment" divides the two medians. "in single rounds" divides the two
-times of each round, and shows the median of these ratios and where the middle half lies.
-The two medians need not agree: the machine is faster in some rounds than in others.
-Where they lie on different sides of 1, the benchmark does not tell who is ahead. The
-goals are about the medians of the times.
+times of each round. It shows the median of these ratios, and the middle half of them.
+The machine is faster in some rounds than in others, so the two need not agree. If they
+lie on different sides of 1, the benchmark does not tell which is faster. The goals are
+about the medians of the times.
 `, r.Config["rounds"])
 	p("| | |\n|---|---|")
 	for _, key := range []string{"date", "cpu", "cores", "go", "modules", "SQLite", "PostgreSQL", "MariaDB", "commit", "rounds"} {
@@ -85,8 +88,7 @@ goals are about the medians of the times.
 	p("\n## Goals\n\n%s", strings.TrimRight(benchmark.Goals(r.goals()), "\n"))
 	p(`
 The CPU of the client is a small part of these times, and the plugin a small part of
-that. A key that is assigned is one more parameter per row than one that is counted;
-a key that is counted has to come back.`)
+that. An assigned key is one more parameter per row. A counted key has to come back.`)
 	for _, s := range shapes {
 		p("\n## %s\n\n| | | ms | rows/s | against auto-increment | in single rounds | allocations |\n|---|---|---:|---:|---:|---:|---:|", strings.ToUpper(s.title[:1])+s.title[1:])
 		for _, d := range databases {
@@ -113,8 +115,8 @@ a key that is counted has to come back.`)
 	p(`
 ## The assignment alone
 
-Without a database: what the plugin does in a ` + "`Create`" + ` of n rows before GORM goes on,
-and ` + "`Assign`" + ` of orders with 5 items each. "free" is a source that only counts,
+Without a database. It is what the plugin does in a ` + "`Create`" + ` of n rows before GORM goes
+on, and ` + "`Assign`" + ` of orders with 5 items each. "free" is a source that only counts,
 "generator" a ` + "`core.Generator`" + `.
 
 | | ns per row | allocations in all |
