@@ -17,9 +17,8 @@ import (
 )
 
 func TestCtrlCEndsTheProgramInPlainWordsWithExitCode130(t *testing.T) {
-	// The products come through a named pipe. Opening it waits for the program
-	// to open it too, so the signal finds the program at work, before the first
-	// order, and there are enough of them to notice.
+	// The products come through a named pipe. Opening it waits for the program to
+	// open it too. So the signal comes before the first of many orders.
 	files := sampleFiles(t)
 	delete(files, csvload.ProductsFile)
 	orders, details := &strings.Builder{}, &strings.Builder{}

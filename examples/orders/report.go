@@ -20,8 +20,8 @@ type report struct {
 	layout  core.Layout
 }
 
-// print writes the report in one go: the caller learns of a full disk or a
-// closed pipe by one error.
+// print writes the report. One write gives one error for a full disk or a closed
+// pipe.
 func (r *report) print(out io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Wrote %s to %s,\neach order with its lines in one transaction:\n\n", r.data.source, r.file)
@@ -69,10 +69,9 @@ func (r *report) print(out io.Writer) error {
 	return err
 }
 
-// decode shows what is in a key. Nothing is looked up for it: the bits say it
-// all. The time may be some milliseconds in the future: a generator starts
-// above everything that a run before it can have issued, and takes numbers of the
-// next milliseconds when many are asked for at once.
+// decode shows what is in a key, from its bits alone. The time may be some
+// milliseconds in the future. A generator starts above every key of a run before
+// it. It also takes numbers of the next milliseconds when it needs many at once.
 func (r *report) decode(text *strings.Builder, id types.Snowflake) {
 	parts := r.layout.Parts(id)
 	fmt.Fprintf(text, "  key         %d\n", id)
