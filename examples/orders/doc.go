@@ -16,7 +16,7 @@
 //	main.go         flags, and the way through the program
 //	model.go        the rows, with the tags of both libraries
 //	gormstore.go    transactions with GORM
-//	sqlxstore.go    the same with sqlx
+//	sqlxstore.go    the same with sqlx; its tables are in sqlxschema.sql
 //	store.go        what both have in common, and how rows get foreign keys
 //	database.go     one SQLite file for both, and the settings that matter
 //	verify.go       what is checked, and how

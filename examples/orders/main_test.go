@@ -531,6 +531,7 @@ func TestBadFlagsPrintTheUsage(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	files := sampleFiles(t)
 	files[csvload.LinesFile] = strings.Replace(files[csvload.LinesFile], "5007,2,", "5007,999,", 1)
 	bad := folder(t, files)
@@ -574,6 +575,7 @@ func TestAMissingFolderIsNamed(t *testing.T) {
 }
 
 func TestMoreRowsThanOneStatementTakesAreStoredAndReadBack(t *testing.T) {
+	t.Parallel() // with tests that start the program; there is one generator per process
 	files := sampleFiles(t)
 	orders, _, _ := strings.Cut(files[csvload.OrdersFile], "\n")
 	details, _, _ := strings.Cut(files[csvload.LinesFile], "\n")

@@ -17,6 +17,7 @@ import (
 )
 
 func TestCtrlCEndsTheProgramInPlainWordsWithExitCode130(t *testing.T) {
+	t.Parallel()
 	// The products come through a named pipe. Opening it waits for the program to
 	// open it too. So the signal comes before the first of many orders.
 	files := sampleFiles(t)

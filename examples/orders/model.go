@@ -12,7 +12,7 @@ import (
 //
 // Foreign keys are types.Snowflake like the keys, so both get the same column
 // type. With GORM that is bigint on every database, and never AUTOINCREMENT. On
-// SQLite a bigint key costs an index beside the table. sqlxstore.go declares the
+// SQLite a bigint key costs an index beside the table. sqlxschema.sql declares the
 // columns itself and shows how to do without.
 type (
 	// Import is one run of the program.
