@@ -10,8 +10,7 @@ import (
 )
 
 // A bar shows how far a load is. On a terminal it is one line that is drawn over
-// and over; anywhere else, as in the log of a nightly job, it is a plain line
-// for every tenth of the work.
+// and over. Elsewhere, as in a log, it is a plain line for every tenth of the work.
 type bar struct {
 	out      io.Writer
 	terminal bool
@@ -38,16 +37,14 @@ const (
 	// A line of 80 columns has room for a bar of 20, a thousand million rows and a
 	// million of them per second.
 	barWidth = 20
-	// redraw is how long a drawn bar stays. Ten times a second looks smooth, and
-	// costs nothing beside the work.
+	// redraw is how long a drawn bar stays. Ten times a second looks smooth.
 	redraw = 100 * time.Millisecond
 
 	noWrap = "\x1b[?7l" // a narrow terminal cuts the line, and can still draw over it
 	wrap   = "\x1b[?7h"
 )
 
-// advance says that so many more rows are in the table, and that the files are
-// read up to this byte of all.
+// advance adds rows to the count. read is how many bytes of all files are read.
 func (b *bar) advance(table string, rows int, read int64) {
 	b.rows += rows
 	done := int64(100)

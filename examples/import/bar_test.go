@@ -19,8 +19,8 @@ type charDevice struct{ os.FileInfo }
 
 func (charDevice) Mode() os.FileMode { return os.ModeDevice | os.ModeCharDevice }
 
-// show lets a load pass by: a batch of 1000 rows every 60 ms, which is faster
-// than the bar is drawn, and a new begin in the middle, as after a busy database.
+// show plays a load: a batch of 1000 rows every 60 ms, which is faster than the bar
+// is drawn. In the middle it begins anew, as after a busy database.
 func show(b *bar, clock *time.Time) {
 	wait := func(d time.Duration) { *clock = clock.Add(d) }
 	b.begin(8000)

@@ -15,19 +15,17 @@ import (
 	"github.com/snowkey/snowkey/examples/internal/csvload"
 )
 
-// inDatabase runs load on the SQLite file at path. load does all that it does in
-// one transaction. If there is no file yet, there is one afterwards only if load
-// returned nil.
+// inDatabase runs load, which is one transaction, on the SQLite file at path. It
+// creates the file only if load returns nil.
 //
-// A new database is filled under another name, in a folder of its own beside the
-// place where it belongs, and gets its name when it is complete. So nobody ever
-// sees half of one, there is nothing to clean up that might be somebody else's,
-// and a power cut in the middle leaves a folder that can be told from a database.
+// A new database is filled in a folder of its own, beside the place where it
+// belongs. It gets its name when it is complete. So nobody sees half of one, and
+// after a power cut a folder is left that is not taken for a database.
 func inDatabase(ctx context.Context, path string, load func(*sqlx.DB) error) (err error) {
 	if path == "" {
 		return errors.New("-db is empty, want the name of a file")
 	}
-	// Here the system says why a file cannot be written. SQLite says less.
+	// The system says why a file cannot be written. SQLite says less.
 	if file, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
 		return csvload.BesideFile(path, errors.Join(file.Close(), withFile(ctx, path, load)))
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -42,19 +40,18 @@ func inDatabase(ctx context.Context, path string, load func(*sqlx.DB) error) (er
 	if err := withFile(ctx, draft, load); err != nil {
 		return err
 	}
-	// Link and not Rename, which would replace a file that somebody else has made
-	// there in the meantime.
+	// Link and not Rename, which would replace a file made there in the meantime.
 	if err := os.Link(draft, path); err != nil {
 		return fmt.Errorf("giving the new database its name: %w", err)
 	}
 	return syncFolder(filepath.Dir(path))
 }
 
-// syncFolder makes the names in a folder survive a power cut. SQLite has done so
-// for what is in the file.
+// syncFolder makes the names in a folder survive a power cut. SQLite does so for
+// the content of a file.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
-		return nil // has no such thing, and does it by itself
+		return nil // does it by itself
 	}
 	folder, err := os.Open(path)
 	if err != nil {

@@ -22,9 +22,9 @@ const (
 	madeProducts     = 100
 )
 
-// makeFolder writes the four files with so many order lines to a new temporary
-// folder and returns its name. Orders and products get the numbers above the last
-// ones in the database. The same arguments make the same files.
+// makeFolder writes the four files to a new temporary folder and returns its name.
+// Orders and products get numbers above the last ones in the database. The same
+// arguments make the same files.
 func makeFolder(ctx context.Context, lines int, lastOrder, lastProduct int64) (folder string, err error) {
 	folder, err = os.MkdirTemp("", "import-*")
 	if err != nil {

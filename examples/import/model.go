@@ -6,10 +6,10 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// tables is what a migration would hold. The words INTEGER PRIMARY KEY, exactly
-// these, make the key the address of the row itself: no second tree, and keys
-// that rise are appended at the end of the one there is. Amounts are whole
-// cents, discounts whole percent: a floating-point number has no 0.10.
+// tables is what a migration would hold. With exactly the words INTEGER PRIMARY
+// KEY the key is the address of the row, and needs no second tree. Keys rise, so
+// rows are appended at the end. Amounts are whole cents and discounts whole
+// percent, because a floating-point number cannot hold 0.10 exactly.
 const tables = `
 CREATE TABLE IF NOT EXISTS customers (
 	id      INTEGER PRIMARY KEY,
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS order_lines (
 );
 `
 
-// indexes are apart from the tables, because a load may want them after its rows.
+// indexes are apart from the tables, because a load may create them after its rows.
 const indexes = `
 CREATE UNIQUE INDEX IF NOT EXISTS customers_code ON customers (code);
 CREATE UNIQUE INDEX IF NOT EXISTS products_number ON products (number);

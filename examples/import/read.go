@@ -12,8 +12,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A batch is some rows of one file, ready to be inserted: their keys are set, and
-// their foreign keys lead to rows of earlier batches.
+// A batch is some rows of one file, ready to be inserted. Their keys are set. Their
+// foreign keys lead to rows of earlier batches.
 type batch struct {
 	file, table string
 	rows        any   // []customer, []product, []order or []orderLine
@@ -22,9 +22,8 @@ type batch struct {
 	last        bool  // of its file
 }
 
-// batchRows is how many rows go into a batch. Between 500 and 10,000 the speed
-// is the same; this many are inserted in some milliseconds, which is how often
-// the progress can move and Ctrl-C is heard.
+// batchRows is how many rows go into a batch. The speed is the same from 500 to
+// 10,000. A batch takes some milliseconds, and Ctrl-C waits for its end.
 const batchRows = 2000
 
 // A reader turns a folder of CSV files into batches.
@@ -163,8 +162,7 @@ func (r *reader) orderLine(f *csvload.File, m types.Model) orderLine {
 }
 
 // ahead runs seq in a goroutine of its own, a few batches ahead of the loop over
-// the sequence that it returns. The goroutine has ended when the loop has, for
-// whatever reason.
+// the sequence that it returns. The goroutine ends before the loop does.
 func ahead(seq iter.Seq2[batch, error]) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
 		type item struct {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// printReport tells what was loaded and how fast, in one write: the caller
-// learns of a full disk or a closed pipe by one error.
+// printReport prints what was loaded and how fast. One write gives one error for a
+// full disk or a closed pipe.
 func printReport(out io.Writer, source, file string, steps []step, took time.Duration) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Loaded %s into %s, in one transaction:\n\n", source, file)

@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/examples/internal/csvload"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -95,7 +96,7 @@ func wantNumber(t *testing.T, db *sql.DB, want int64, query string, args ...any)
 func sampleFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	for _, name := range []string{customersFile, productsFile, ordersFile, detailsFile} {
+	for _, name := range []string{csvload.CustomersFile, csvload.ProductsFile, csvload.OrdersFile, csvload.LinesFile} {
 		text, err := fs.ReadFile(sample, "data/"+name)
 		if err != nil {
 			t.Fatal(err)
@@ -300,57 +301,58 @@ func replace(line int, old, new string) func([]string) []string {
 
 var badRows = []badRow{
 	// order-details.csv:17 is "5007,2,19.95,15,0.1", line 18 the second of that order.
-	{"unknown product", detailsFile, replace(17, "5007,2,", "5007,999,"), "order-details.csv:17: product 999 is not in products.csv"},
-	{"unknown product in the last line of an order", detailsFile, replace(18, "5007,9,", "5007,999,"), "order-details.csv:18: product 999 is not in products.csv"},
-	{"product is no number", detailsFile, replace(17, "5007,2,", "5007,two,"), `order-details.csv:17: productID "two" is not a whole number from 1 to 2147483647`},
-	{"product is NULL", detailsFile, replace(17, "5007,2,", "5007,NULL,"), "order-details.csv:17: productID is NULL"},
-	{"quantity is no number", detailsFile, replace(17, ",15,", ",many,"), `order-details.csv:17: quantity "many" is not a whole number from 1 to 100000`},
-	{"quantity is a fraction", detailsFile, replace(17, ",15,", ",1.5,"), `order-details.csv:17: quantity "1.5" is not a whole number from 1 to 100000`},
-	{"quantity is zero", detailsFile, replace(17, ",15,", ",0,"), `order-details.csv:17: quantity "0" is not a whole number from 1 to 100000`},
-	{"quantity is negative", detailsFile, replace(17, ",15,", ",-15,"), `order-details.csv:17: quantity "-15" is not a whole number from 1 to 100000`},
-	{"quantity has a sign", detailsFile, replace(17, ",15,", ",+15,"), `order-details.csv:17: quantity "+15" is not a whole number from 1 to 100000`},
-	{"quantity is too large", detailsFile, replace(17, ",15,", ",100001,"), `order-details.csv:17: quantity "100001" is not a whole number from 1 to 100000`},
-	{"quantity does not fit 64 bits", detailsFile, replace(17, ",15,", ",99999999999999999999,"), `order-details.csv:17: quantity "99999999999999999999" is not a whole number from 1 to 100000`},
-	{"price is no number", detailsFile, replace(17, "19.95", "dear"), `order-details.csv:17: unitPrice "dear" is not an amount from 0.00 to 1000000.00: not a decimal number`},
-	{"price has three decimals", detailsFile, replace(17, "19.95", "19.955"), `order-details.csv:17: unitPrice "19.955" is not an amount from 0.00 to 1000000.00: more than two decimals`},
-	{"price has an exponent", detailsFile, replace(17, "19.95", "1e3"), `order-details.csv:17: unitPrice "1e3" is not an amount from 0.00 to 1000000.00: not a decimal number`},
-	{"price is too large", detailsFile, replace(17, "19.95", "1000000.01"), `order-details.csv:17: unitPrice "1000000.01" is not an amount from 0.00 to 1000000.00: too large`},
-	{"discount is no number", detailsFile, replace(17, "0.1", "10%"), `order-details.csv:17: discount "10%" is not a fraction from 0 to 1: not a decimal number`},
-	{"discount is more than one", detailsFile, replace(17, "0.1", "1.01"), `order-details.csv:17: discount "1.01" is not a fraction from 0 to 1: too large`},
-	{"discount is finer than a percent", detailsFile, replace(17, "0.1", "0.125"), `order-details.csv:17: discount "0.125" is not a fraction from 0 to 1: more than two decimals`},
-	{"line with too few fields", detailsFile, replace(18, ",1,0", ",1"), "order-details.csv:18: 4 fields, the header has 5 columns"},
-	{"first line of an order with too few fields", detailsFile, replace(17, ",15,0.1", ",15"), "order-details.csv:17: 4 fields, the header has 5 columns"},
-	{"line with too many fields", detailsFile, replace(18, ",1,0", ",1,0,0"), "order-details.csv:18: 6 fields, the header has 5 columns"},
-	{"line with an unknown order", detailsFile, replace(18, "5007,", "5999,"), "order-details.csv:18: order 5999 is not in orders.csv"},
-	{"line whose order is no number", detailsFile, replace(18, "5007,", "5OO7,"), `order-details.csv:18: orderID "5OO7" is not a whole number from 1 to 9223372036854775807`},
-	{"line whose order has a sign", detailsFile, replace(18, "5007,", "+5007,"), `order-details.csv:18: orderID "+5007" is not a whole number from 1 to 9223372036854775807`},
-	{"line of order zero", detailsFile, replace(18, "5007,", "0,"), `order-details.csv:18: orderID "0" is not a whole number from 1 to 9223372036854775807`},
-	{"line without its order", detailsFile, replace(18, "5007,", ""), "order-details.csv:18: 4 fields, the header has 5 columns"},
-	{"line that is not UTF-8", detailsFile, replace(18, ",1,0", ",1,\xff"), "order-details.csv:18: text is not UTF-8"},
+	{"unknown product", csvload.LinesFile, replace(17, "5007,2,", "5007,999,"), "order-details.csv:17: product 999 is not in products.csv"},
+	{"unknown product in the last line of an order", csvload.LinesFile, replace(18, "5007,9,", "5007,999,"), "order-details.csv:18: product 999 is not in products.csv"},
+	{"product is no number", csvload.LinesFile, replace(17, "5007,2,", "5007,two,"), `order-details.csv:17: productID "two": want a whole number from 1 to 2147483647`},
+	{"product is NULL", csvload.LinesFile, replace(17, "5007,2,", "5007,NULL,"), "order-details.csv:17: productID is NULL"},
+	{"quantity is no number", csvload.LinesFile, replace(17, ",15,", ",many,"), `order-details.csv:17: quantity "many": want a whole number from 1 to 100000`},
+	{"quantity is a fraction", csvload.LinesFile, replace(17, ",15,", ",1.5,"), `order-details.csv:17: quantity "1.5": want a whole number from 1 to 100000`},
+	{"quantity is zero", csvload.LinesFile, replace(17, ",15,", ",0,"), `order-details.csv:17: quantity "0": want a whole number from 1 to 100000`},
+	{"quantity is negative", csvload.LinesFile, replace(17, ",15,", ",-15,"), `order-details.csv:17: quantity "-15": want a whole number from 1 to 100000`},
+	{"quantity has a sign", csvload.LinesFile, replace(17, ",15,", ",+15,"), `order-details.csv:17: quantity "+15": want a whole number from 1 to 100000`},
+	{"quantity is too large", csvload.LinesFile, replace(17, ",15,", ",100001,"), `order-details.csv:17: quantity "100001": want a whole number from 1 to 100000`},
+	{"quantity does not fit 64 bits", csvload.LinesFile, replace(17, ",15,", ",99999999999999999999,"), `order-details.csv:17: quantity "99999999999999999999": want a whole number from 1 to 100000`},
+	{"price is no number", csvload.LinesFile, replace(17, "19.95", "dear"), `order-details.csv:17: unitPrice "dear": want a number from 0 to 1000000 with at most two decimals`},
+	{"price has three decimals", csvload.LinesFile, replace(17, "19.95", "19.955"), `order-details.csv:17: unitPrice "19.955": want a number from 0 to 1000000 with at most two decimals`},
+	{"price has an exponent", csvload.LinesFile, replace(17, "19.95", "1e3"), `order-details.csv:17: unitPrice "1e3": want a number from 0 to 1000000 with at most two decimals`},
+	{"price is too large", csvload.LinesFile, replace(17, "19.95", "1000000.01"), `order-details.csv:17: unitPrice "1000000.01": want a number from 0 to 1000000 with at most two decimals`},
+	{"discount is no number", csvload.LinesFile, replace(17, "0.1", "10%"), `order-details.csv:17: discount "10%": want a number from 0 to 1 with at most two decimals`},
+	{"discount is more than one", csvload.LinesFile, replace(17, "0.1", "1.01"), `order-details.csv:17: discount "1.01": want a number from 0 to 1 with at most two decimals`},
+	{"discount is finer than a percent", csvload.LinesFile, replace(17, "0.1", "0.125"), `order-details.csv:17: discount "0.125": want a number from 0 to 1 with at most two decimals`},
+	{"line with too few fields", csvload.LinesFile, replace(18, ",1,0", ",1"), "order-details.csv:18: 4 fields, the header has 5 columns"},
+	{"first line of an order with too few fields", csvload.LinesFile, replace(17, ",15,0.1", ",15"), "order-details.csv:17: 4 fields, the header has 5 columns"},
+	{"line with too many fields", csvload.LinesFile, replace(18, ",1,0", ",1,0,0"), "order-details.csv:18: 6 fields, the header has 5 columns"},
+	{"line with an unknown order", csvload.LinesFile, replace(18, "5007,", "5999,"), "order-details.csv:18: order 5999 is not in orders.csv"},
+	{"first line of an order with an unknown order", csvload.LinesFile, replace(17, "5007,2,", "5999,2,"), "order-details.csv:17: order 5999 is not in orders.csv"},
+	{"line whose order is no number", csvload.LinesFile, replace(18, "5007,", "5OO7,"), `order-details.csv:18: orderID "5OO7": want a whole number from 1 to 9223372036854775807`},
+	{"line whose order has a sign", csvload.LinesFile, replace(18, "5007,", "+5007,"), `order-details.csv:18: orderID "+5007": want a whole number from 1 to 9223372036854775807`},
+	{"line of order zero", csvload.LinesFile, replace(18, "5007,", "0,"), `order-details.csv:18: orderID "0": want a whole number from 1 to 9223372036854775807`},
+	{"line without its order", csvload.LinesFile, replace(18, "5007,", ""), "order-details.csv:18: 4 fields, the header has 5 columns"},
+	{"line that is not UTF-8", csvload.LinesFile, replace(18, ",1,0", ",1,\xff"), `order-details.csv:18: "\xff" is not UTF-8`},
 
 	// orders.csv:8 is order 5007.
-	{"unknown customer", ordersFile, replace(8, "FJORD", "FJARD"), "orders.csv:8: customer FJARD is not in customers.csv"},
-	{"customer is NULL", ordersFile, replace(8, "FJORD", "NULL"), "orders.csv:8: customerID is NULL"},
-	{"order number is no number", ordersFile, replace(8, "5007", "5OO7"), `orders.csv:8: orderID "5OO7" is not a whole number from 1 to 9223372036854775807`},
-	{"order with too few fields", ordersFile, replace(8, ",Norway", ""), "orders.csv:8: 13 fields, the header has 14 columns"},
-	{"order with a torn address and too few fields", ordersFile, replace(2, ",France", ""), "orders.csv:2: 13 fields, the header has 14 columns"},
-	{"order with too many fields", ordersFile, replace(8, ",Norway", ",Norway,Norway"), "orders.csv:8: 15 fields, the header has 14 columns"},
-	{"bad date", ordersFile, replace(8, "2024-03-07", "2024-02-30"), `orders.csv:8: orderDate "2024-02-30 00:00:00.000" is not a date like 1996-07-04 00:00:00.000`},
-	{"bad optional date", ordersFile, replace(8, "2024-03-17", "soon"), `orders.csv:8: shippedDate "soon 00:00:00.000" is not a date like 1996-07-04 00:00:00.000`},
-	{"date is NULL", ordersFile, replace(8, "2024-03-07 00:00:00.000", "NULL"), "orders.csv:8: orderDate is NULL"},
-	{"freight is no number", ordersFile, replace(8, "56.87", "heavy"), `orders.csv:8: freight "heavy" is not an amount from 0.00 to 1000000.00: not a decimal number`},
-	{"order number there twice", ordersFile, replace(20, "5019,", "5007,"), "orders.csv:20: order 5007 is in line 8 already"},
+	{"unknown customer", csvload.OrdersFile, replace(8, "FJORD", "FJARD"), "orders.csv:8: customer FJARD is not in customers.csv"},
+	{"customer is NULL", csvload.OrdersFile, replace(8, "FJORD", "NULL"), "orders.csv:8: customerID is NULL"},
+	{"order number is no number", csvload.OrdersFile, replace(8, "5007", "5OO7"), `orders.csv:8: orderID "5OO7": want a whole number from 1 to 9223372036854775807`},
+	{"order with too few fields", csvload.OrdersFile, replace(8, ",Norway", ""), "orders.csv:8: 13 fields, the header has 14 columns"},
+	{"order with a torn address and too few fields", csvload.OrdersFile, replace(2, ",France", ""), "orders.csv:2: 13 fields, the header has 14 columns"},
+	{"order with too many fields", csvload.OrdersFile, replace(8, ",Norway", ",Norway,Norway"), "orders.csv:8: 15 fields, the header has 14 columns"},
+	{"bad date", csvload.OrdersFile, replace(8, "2024-03-07", "2024-02-30"), `orders.csv:8: orderDate "2024-02-30 00:00:00.000": want a date like 1996-07-04 00:00:00.000`},
+	{"bad optional date", csvload.OrdersFile, replace(8, "2024-03-17", "soon"), `orders.csv:8: shippedDate "soon 00:00:00.000": want a date like 1996-07-04 00:00:00.000`},
+	{"date is NULL", csvload.OrdersFile, replace(8, "2024-03-07 00:00:00.000", "NULL"), "orders.csv:8: orderDate is NULL"},
+	{"freight is no number", csvload.OrdersFile, replace(8, "56.87", "heavy"), `orders.csv:8: freight "heavy": want a number from 0 to 1000000 with at most two decimals`},
+	{"order number there twice", csvload.OrdersFile, replace(20, "5019,", "5007,"), "orders.csv:20: order 5007 is in line 8 already"},
 
-	{"column missing", detailsFile, replace(1, "discount", "rebate"), "order-details.csv:1: column discount is missing"},
-	{"column there twice", ordersFile, replace(1, "shipVia", "freight"), "orders.csv:1: column freight is there twice"},
-	{"file is empty", ordersFile, func([]string) []string { return nil }, "orders.csv:1: the file is empty, want a line of column names"},
-	{"lines but no orders", ordersFile, func(l []string) []string { return l[:1] }, "order-details.csv:2: its order is not in orders.csv, which has no orders"},
-	{"quote in a field", detailsFile, replace(18, ",1,0", `,1,0"`), `order-details.csv:18: bare " in non-quoted-field`},
-	{"customer with too few fields", customersFile, replace(3, ",France", ""), "customers.csv:3: 10 fields, the header has 11 columns"},
-	{"customer twice", customersFile, replace(3, "BRICO", "AALTO"), "customers.csv:3: customer AALTO is in line 2 already"},
-	{"customer without code", customersFile, replace(3, "BRICO", ""), "customers.csv:3: customerID is NULL"},
-	{"product twice", productsFile, replace(3, "2,", "1,"), "products.csv:3: product 1 is in line 2 already"},
-	{"product price is no number", productsFile, replace(3, "19.95", "NaN"), `products.csv:3: unitPrice "NaN" is not an amount from 0.00 to 1000000.00: not a decimal number`},
+	{"column missing", csvload.LinesFile, replace(1, "discount", "rebate"), "order-details.csv:1: column discount is missing"},
+	{"column there twice", csvload.OrdersFile, replace(1, "shipVia", "freight"), "orders.csv:1: column freight is there twice"},
+	{"file is empty", csvload.OrdersFile, func([]string) []string { return nil }, "orders.csv:1: the file is empty, want a line of column names"},
+	{"lines but no orders", csvload.OrdersFile, func(l []string) []string { return l[:1] }, "order-details.csv:2: order 5001 is not in orders.csv"},
+	{"quote in a field", csvload.LinesFile, replace(18, ",1,0", `,1,0"`), `order-details.csv:18: bare " in non-quoted-field`},
+	{"customer with too few fields", csvload.CustomersFile, replace(3, ",France", ""), "customers.csv:3: 10 fields, the header has 11 columns"},
+	{"customer twice", csvload.CustomersFile, replace(3, "BRICO", "AALTO"), "customers.csv:3: customer AALTO is in line 2 already"},
+	{"customer without code", csvload.CustomersFile, replace(3, "BRICO", ""), "customers.csv:3: customerID is NULL"},
+	{"product twice", csvload.ProductsFile, replace(3, "2,", "1,"), "products.csv:3: product 1 is in line 2 already"},
+	{"product price is no number", csvload.ProductsFile, replace(3, "19.95", "NaN"), `products.csv:3: unitPrice "NaN": want a number from 0 to 1000000 with at most two decimals`},
 }
 
 func TestABadRowIsNamedAndNothingIsWritten(t *testing.T) {
@@ -390,39 +392,14 @@ func wantRefused(t *testing.T, used string, files map[string]string, want string
 	}
 }
 
-func TestALineThatMayHaveLostItsOrderStopsBothNeighbours(t *testing.T) {
-	used := dbFile(t)
-	runOK(t, used)
-	// The first line of 5007 says 5999: it stands between 5006 and 5007.
-	d := sampleData(t)
-	index := slices.IndexFunc(d.orders, func(o orderRows) bool { return o.order.fields[0] == "5007" })
-	files := sampleFiles(t)
-	files[detailsFile] = strings.Replace(files[detailsFile], "5007,2,", "5999,2,", 1)
-	d, err := openData(folder(t, files))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range d.orders {
-		_, err := d.order(i)
-		if i != index-1 && i != index {
-			if err != nil {
-				t.Errorf("order(%d) = %v; want nil", i, err)
-			}
-		} else if want := "order-details.csv:17: order 5999 is not in orders.csv"; err == nil || err.Error() != want {
-			t.Errorf("order(%d) = %v; want %s", i, err, want)
-		}
-	}
-	wantRefused(t, used, files, "order-details.csv:17: order 5999 is not in orders.csv")
-}
-
 func TestARunAfterAFailedOneIsVerifiedAndTheFailedOneStaysUnfinished(t *testing.T) {
 	file := dbFile(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var stderr bytes.Buffer
 	out := terminal{&stopper{Buffer: &bytes.Buffer{}, at: "order 6 of", stop: stop}}
-	if err := run(ctx, []string{"-db", file}, out, &stderr); !errors.Is(err, errInterrupted) {
-		t.Fatalf("run = %v; want %v", err, errInterrupted)
+	if err := run(ctx, []string{"-db", file}, out, &stderr); !errors.Is(err, csvload.ErrInterrupted) {
+		t.Fatalf("run = %v; want %v", err, csvload.ErrInterrupted)
 	}
 	if got, want := runOK(t, file), "(GORM 1, sqlx 1)"; !strings.Contains(got, want) {
 		t.Errorf("run prints %q; want it to contain %q", got, want)
@@ -537,8 +514,8 @@ func TestBadFlagsPrintTheUsage(t *testing.T) {
 	for _, args := range [][]string{{"-nonsense"}, {"-worker", "x"}, {"orders.db"}} {
 		var stdout, stderr bytes.Buffer
 		err := run(t.Context(), args, &stdout, &stderr)
-		if !errors.Is(err, errUsage) {
-			t.Errorf("run(%q) = %v; want %v", args, err, errUsage)
+		if !errors.Is(err, csvload.ErrUsage) {
+			t.Errorf("run(%q) = %v; want %v", args, err, csvload.ErrUsage)
 		}
 		for _, want := range []string{"Usage of orders", "-data folder", "-db file", "-worker number", strings.TrimPrefix(args[0], "-")} {
 			if !strings.Contains(stderr.String(), want) {
@@ -554,8 +531,9 @@ func TestBadFlagsPrintTheUsage(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	files := sampleFiles(t)
-	files[detailsFile] = strings.Replace(files[detailsFile], "5007,2,", "5007,999,", 1)
+	files[csvload.LinesFile] = strings.Replace(files[csvload.LinesFile], "5007,2,", "5007,999,", 1)
 	bad := folder(t, files)
 	for _, tt := range []struct {
 		args   []string
@@ -597,10 +575,11 @@ func TestAMissingFolderIsNamed(t *testing.T) {
 }
 
 func TestMoreRowsThanOneStatementTakesAreStoredAndReadBack(t *testing.T) {
+	t.Parallel() // with tests that start the program; there is one generator per process
 	files := sampleFiles(t)
-	orders, _, _ := strings.Cut(files[ordersFile], "\n")
-	details, _, _ := strings.Cut(files[detailsFile], "\n")
-	customers, _, _ := strings.Cut(files[customersFile], "\n")
+	orders, _, _ := strings.Cut(files[csvload.OrdersFile], "\n")
+	details, _, _ := strings.Cut(files[csvload.LinesFile], "\n")
+	customers, _, _ := strings.Cut(files[csvload.CustomersFile], "\n")
 	// 5000 rows of seven or more columns are more than SQLite's 32,766
 	// parameters; the orders are more than GORM reads at a time.
 	const many, some = 5000, 2*gormBatch + 1
@@ -611,7 +590,7 @@ func TestMoreRowsThanOneStatementTakesAreStoredAndReadBack(t *testing.T) {
 	for i := 1; i <= some; i++ {
 		orders += fmt.Sprintf("\n%d,C%d,1,2024-02-19 00:00:00.000,NULL,NULL,1,1.00,a,b,c,d,e,f", i, i)
 	}
-	files[ordersFile], files[detailsFile], files[customersFile] = orders, details, customers
+	files[csvload.OrdersFile], files[csvload.LinesFile], files[csvload.CustomersFile] = orders, details, customers
 	file := dbFile(t)
 	runOK(t, file, "-data", folder(t, files))
 	for _, p := range []string{"gorm_", "sqlx_"} {
@@ -623,12 +602,12 @@ func TestMoreRowsThanOneStatementTakesAreStoredAndReadBack(t *testing.T) {
 
 func TestOrdersAndLinesNeedNotBeSorted(t *testing.T) {
 	files := sampleFiles(t)
-	for _, name := range []string{ordersFile, detailsFile} {
+	for _, name := range []string{csvload.OrdersFile, csvload.LinesFile} {
 		lines := strings.Split(strings.TrimSpace(files[name]), "\n")
 		slices.Reverse(lines[1:])
 		files[name] = strings.Join(lines, "\n")
 	}
-	files[ordersFile] = swap(files[ordersFile], "5009", "5020")
+	files[csvload.OrdersFile] = swap(files[csvload.OrdersFile], "5009", "5020")
 	out := runOK(t, dbFile(t), "-data", folder(t, files))
 	if want := "Order 5025 as JSON"; !strings.Contains(out, want) {
 		t.Errorf("run prints %q; want it to contain %q, the first order of the file", out, want)
@@ -648,13 +627,13 @@ func TestATotalThatDoesNotFitIsAnErrorBeforeAnythingIsWritten(t *testing.T) {
 		first, second int // lines of 5001 and 5002
 		want          string
 	}{
-		{"of one order", 1, 9224, "order-details.csv:9226: the total of order 5002 is too large"},
-		{"of all", 9223, 1, "orders.csv:3: with order 5002 the total of all orders is too large"},
+		{"of one order", 1, 9224, "order-details.csv:9225: with this line the total of all orders is too large"},
+		{"of all", 9223, 1, "order-details.csv:9225: with this line the total of all orders is too large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files := sampleFiles(t)
-			details, _, _ := strings.Cut(files[detailsFile], "\n")
-			files[detailsFile] = details + "\n" + strings.Repeat(fmt.Sprintf(line, 5001), tt.first) +
+			details, _, _ := strings.Cut(files[csvload.LinesFile], "\n")
+			files[csvload.LinesFile] = details + "\n" + strings.Repeat(fmt.Sprintf(line, 5001), tt.first) +
 				strings.Repeat(fmt.Sprintf(line, 5002), tt.second)
 			wantRefused(t, used, files, tt.want)
 		})
@@ -694,8 +673,8 @@ func TestAnInterruptBeforeTheFirstStatementLeavesNoFile(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	var out bytes.Buffer
-	if err := run(ctx, []string{"-db", file}, &out, &out); !errors.Is(err, errInterrupted) {
-		t.Errorf("run = %v; want %v", err, errInterrupted)
+	if err := run(ctx, []string{"-db", file}, &out, &out); !errors.Is(err, csvload.ErrInterrupted) {
+		t.Errorf("run = %v; want %v", err, csvload.ErrInterrupted)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("os.Stat(%s) = %v; want %v", file, err, fs.ErrNotExist)
@@ -742,8 +721,8 @@ func TestInterruptedRunKeepsWholeOrdersOnly(t *testing.T) {
 	// The progress line of order 9 is the interrupt.
 	out := terminal{&stopper{Buffer: &term, at: "order 9 of", stop: stop}}
 	err := run(ctx, []string{"-db", file}, out, &stderr)
-	if !errors.Is(err, errInterrupted) {
-		t.Fatalf("run = %v; want %v", err, errInterrupted)
+	if !errors.Is(err, csvload.ErrInterrupted) {
+		t.Fatalf("run = %v; want %v", err, csvload.ErrInterrupted)
 	}
 	if want := "Of 25 orders, 9 through GORM and 9 through sqlx are written and stay"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("stderr = %q; want it to contain %q", &stderr, want)

@@ -12,26 +12,28 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/snowkey/snowkey/examples/internal/csvload"
 )
 
 func TestCtrlCEndsTheProgramInPlainWordsWithExitCode130(t *testing.T) {
-	// The products come through a named pipe. Opening it waits for the program
-	// to open it too, so the signal finds the program at work, before the first
-	// order, and there are enough of them to notice.
+	t.Parallel()
+	// The products come through a named pipe. Opening it waits for the program to
+	// open it too. So the signal comes before the first of many orders.
 	files := sampleFiles(t)
-	delete(files, productsFile)
+	delete(files, csvload.ProductsFile)
 	orders, details := &strings.Builder{}, &strings.Builder{}
-	header, _, _ := strings.Cut(files[ordersFile], "\n")
+	header, _, _ := strings.Cut(files[csvload.OrdersFile], "\n")
 	fmt.Fprintln(orders, header)
-	header, _, _ = strings.Cut(files[detailsFile], "\n")
+	header, _, _ = strings.Cut(files[csvload.LinesFile], "\n")
 	fmt.Fprintln(details, header)
 	for n := 1; n <= 20000; n++ {
 		fmt.Fprintf(orders, "%d,AALTO,1,2024-02-19 00:00:00.000,NULL,NULL,1,1.00,a,b,c,d,e,f\n", n)
 		fmt.Fprintf(details, "%d,1,1.00,1,0\n", n)
 	}
-	files[ordersFile], files[detailsFile] = orders.String(), details.String()
+	files[csvload.OrdersFile], files[csvload.LinesFile] = orders.String(), details.String()
 	dir, file := folder(t, files), dbFile(t)
-	fifo := filepath.Join(dir, productsFile)
+	fifo := filepath.Join(dir, csvload.ProductsFile)
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Skipf("this system has no named pipes here: %v", err)
 	}
@@ -49,7 +51,7 @@ func TestCtrlCEndsTheProgramInPlainWordsWithExitCode130(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pipe.WriteString(sampleFiles(t)[productsFile]); err != nil {
+	if _, err := pipe.WriteString(sampleFiles(t)[csvload.ProductsFile]); err != nil {
 		t.Fatal(err)
 	}
 	if err := pipe.Close(); err != nil {

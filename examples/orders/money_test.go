@@ -7,34 +7,9 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"github.com/snowkey/snowkey/examples/internal/csvload"
 )
-
-func TestHundredthsAreExact(t *testing.T) {
-	for text, want := range map[string]int64{
-		"0": 0, "0.0": 0, "14": 1400, "14.5": 1450, "14.00": 1400, "0.01": 1, "0.29": 29,
-		"0.15": 15, "0.1500": 15, "14.0000": 1400, "007": 700, "1000000.00": 100000000,
-		"92233720368547758.07": math.MaxInt64,
-	} {
-		if got, err := parseHundredths(text); got != want || err != nil {
-			t.Errorf("parseHundredths(%q) = %d, %v; want %d", text, got, err, want)
-		}
-	}
-}
-
-func TestWhatIsNoDecimalNumberIsRefused(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "not a decimal number", ".": "not a decimal number", "1.": "not a decimal number", ".5": "not a decimal number",
-		"-1": "not a decimal number", "+1": "not a decimal number", "1e3": "not a decimal number", "0x10": "not a decimal number",
-		"1,5": "not a decimal number", "1.2.3": "not a decimal number", " 1": "not a decimal number", "1_000": "not a decimal number",
-		"NaN": "not a decimal number", "Inf": "not a decimal number", "٣": "not a decimal number",
-		"0.001": "more than two decimals", "0.1000001": "more than two decimals",
-		"92233720368547758.08": "too large", "99999999999999999999": "too large",
-	} {
-		if got, err := parseHundredths(text); got != 0 || err == nil || err.Error() != want {
-			t.Errorf("parseHundredths(%q) = %d, %v; want error %s", text, got, err, want)
-		}
-	}
-}
 
 func TestLineTotalIsExactUpToTheLimits(t *testing.T) {
 	check := func(cents, quantity, percent int64) {
@@ -46,13 +21,13 @@ func TestLineTotalIsExactUpToTheLimits(t *testing.T) {
 			t.Errorf("lineTotal(%d cents, %d, %d%%) = %s; want %s", cents, quantity, percent, got, want)
 		}
 	}
-	check(int64(maxPrice/cent), maxQuantity, 0)
-	check(int64(maxPrice/cent), maxQuantity, 1)
+	check(int64(csvload.MaxCents), csvload.MaxQuantity, 0)
+	check(int64(csvload.MaxCents), csvload.MaxQuantity, 1)
 	check(1, 1, 99)
 	check(0, 1, 15)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
-		check(random.Int64N(int64(maxPrice/cent)+1), 1+random.Int64N(maxQuantity), random.Int64N(101))
+		check(random.Int64N(int64(csvload.MaxCents)+1), 1+random.Int64N(csvload.MaxQuantity), random.Int64N(101))
 	}
 }
 
@@ -100,9 +75,7 @@ func TestNoModelHoldsAFloat(t *testing.T) {
 		}
 	}
 	for _, model := range []any{
-		gormImport{}, gormCustomer{}, gormProduct{}, gormOrder{}, gormItem{},
-		sqlxImport{}, sqlxCustomer{}, sqlxProduct{}, sqlxOrder{}, sqlxItem{},
-		customer{}, product{}, order{}, line{}, totals{},
+		Import{}, Customer{}, Product{}, Order{}, OrderItem{}, totals{},
 	} {
 		walk(reflect.TypeOf(model))
 	}

@@ -3,11 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/snowkey/snowkey/examples/internal/csvload"
 )
 
-// A progress is a line that is written over and over on a terminal. Anywhere
-// else it would be noise, and nothing is written.
+// A progress is a line that is written over and over on a terminal. Elsewhere it
+// writes nothing.
 type progress struct {
 	out   io.Writer // nil: not a terminal
 	total int
@@ -15,21 +16,10 @@ type progress struct {
 }
 
 func newProgress(out io.Writer, total int) *progress {
-	if !isTerminal(out) {
+	if !csvload.IsTerminal(out) {
 		out = nil
 	}
 	return &progress{out: out, total: total, shown: -1}
-}
-
-// isTerminal reports whether out is a character device: a terminal, and not a
-// pipe or a file. (/dev/null is one too, but nobody looks.)
-func isTerminal(out io.Writer) bool {
-	file, ok := out.(interface{ Stat() (os.FileInfo, error) })
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // show says that done orders are written.

@@ -3,10 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -32,38 +30,6 @@ func (s *stopper) Write(p []byte) (int, error) {
 		s.stop()
 	}
 	return s.Buffer.Write(p)
-}
-
-type noStat struct{ io.Writer }
-
-func (noStat) Stat() (os.FileInfo, error) { return nil, errors.New("no") }
-
-func TestOnlyACharacterDeviceIsATerminal(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _, _ = r.Close(), w.Close() }()
-	for _, tt := range []struct {
-		name string
-		out  io.Writer
-		want bool
-	}{
-		{"buffer", &bytes.Buffer{}, false},
-		{"file", file, false},
-		{"pipe", w, false},
-		{"a writer whose Stat fails", noStat{}, false},
-		{"character device", terminal{}, true},
-	} {
-		if got := isTerminal(tt.out); got != tt.want {
-			t.Errorf("isTerminal(%s) = %v; want %v", tt.name, got, tt.want)
-		}
-	}
 }
 
 func TestProgressWritesAtMostOncePerPercent(t *testing.T) {

@@ -15,15 +15,13 @@ import (
 type report struct {
 	data    *dataset
 	file    string
-	total   totals
-	stores  []store
+	writers []*writer
 	checked verified
-	example *gormOrder // nil: there are no orders
 	layout  core.Layout
 }
 
-// print writes the report in one go: the caller learns of a full disk or a
-// closed pipe by one error.
+// print writes the report. One write gives one error for a full disk or a closed
+// pipe.
 func (r *report) print(out io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Wrote %s to %s,\neach order with its lines in one transaction:\n\n", r.data.source, r.file)
@@ -34,17 +32,17 @@ func (r *report) print(out io.Writer) error {
 	}
 	customers, products := len(r.data.customers), len(r.data.products)
 	row("", "customers", "products", "orders", "lines", "line total", "import")
-	row("input", customers, products, r.total.orders, r.total.lines, r.total.total, "")
-	for _, s := range r.stores {
+	row("input", customers, products, r.data.totals.orders, r.data.totals.lines, r.data.totals.total, "")
+	for _, s := range r.writers {
 		// The same numbers again, because verification has just shown that.
-		row(s.name(), customers, products, r.total.orders, r.total.lines, r.total.total, s.importID())
+		row(s.name(), customers, products, r.data.totals.orders, r.data.totals.lines, r.data.totals.total, s.imp.ID)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 
 	var finished []string
-	for i, s := range r.stores {
+	for i, s := range r.writers {
 		finished = append(finished, fmt.Sprintf("%s %d", s.name(), r.checked.finished[i]))
 	}
 	fmt.Fprint(&text, "\nRead back through both libraries and verified:\n\n")
@@ -58,23 +56,22 @@ func (r *report) print(out io.Writer) error {
 		fmt.Fprintf(&text, "  ok  %s\n", line)
 	}
 
-	if r.example != nil {
-		fmt.Fprintf(&text, "\nOrder %d as JSON, read through GORM. Keys are strings, because JavaScript\nwould round the numbers. The total is without freight:\n\n", r.example.Number)
-		order, err := json.MarshalIndent(r.example, "  ", "  ")
+	if r.checked.example != nil {
+		fmt.Fprintf(&text, "\nOrder %d as JSON, read through GORM. Keys are strings, because JavaScript\nwould round the numbers. The total is without freight:\n\n", r.checked.example.Number)
+		order, err := json.MarshalIndent(r.checked.example, "  ", "  ")
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(&text, "  %s\n\nIts key, taken apart. Its time may be some milliseconds ahead of the clock:\n\n", order)
-		r.decode(&text, r.example.ID)
+		r.decode(&text, r.checked.example.ID)
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
 }
 
-// decode shows what is in a key. Nothing is looked up for it: the bits say it
-// all. The time may be some milliseconds in the future: a generator starts
-// above everything that a run before it can have issued, and takes numbers of the
-// next milliseconds when many are asked for at once.
+// decode shows what is in a key, from its bits alone. The time may be some
+// milliseconds in the future. A generator starts above every key of a run before
+// it. It also takes numbers of the next milliseconds when it needs many at once.
 func (r *report) decode(text *strings.Builder, id types.Snowflake) {
 	parts := r.layout.Parts(id)
 	fmt.Fprintf(text, "  key         %d\n", id)

@@ -2,52 +2,80 @@ package main
 
 import (
 	"context"
+	"slices"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/types"
 )
 
-// A store writes one import through one library and reads it back.
+// A store writes and reads through one library.
 type store interface {
 	// name is what people call the library.
 	name() string
 	// prefix begins the names of the store's tables.
 	prefix() string
-	// begin writes the import's own row, all customers and all products, in
-	// one transaction.
-	begin(context.Context, *dataset) error
-	// write writes one order with all its lines, in one transaction. Whatever
-	// the error, nothing of the order is in the database, unless the commit
-	// itself was sent and its answer lost.
-	write(context.Context, order) error
-	// finish notes that the import is complete, and what it holds.
-	finish(context.Context, totals) error
-	// read returns everything that the import holds now.
-	read(context.Context) (*contents, error)
-	// importID is the key of the import; zero before begin.
-	importID() types.Snowflake
+	// begin writes an import, its customers and its products in one transaction.
+	begin(context.Context, *Import, []Customer, []Product) error
+	// order writes one order with all its items in one transaction. After an
+	// error nothing of the order is in the database, unless the answer to the
+	// commit was lost.
+	order(context.Context, *Order) error
+	// finish updates the import's row.
+	finish(context.Context, *Import) error
+	// read returns all rows of an import.
+	read(context.Context, types.Snowflake) (rows, error)
 }
 
-// totals sum up an import.
-type totals struct {
-	orders, lines int64
-	total         Money
+// A writer writes one import through a store. It puts keys in the place of the
+// input's codes and numbers.
+type writer struct {
+	store
+	keys      *core.Generator
+	imp       Import                     // its ID is zero before begin
+	customers map[string]types.Snowflake // key by code
+	products  map[int64]types.Snowflake  // key by number
+	written   int                        // orders
 }
 
-// contents are an import as a store holds it, with the keys that tie it together.
-type contents struct {
-	customers map[types.Snowflake]customer
-	products  map[types.Snowflake]product
-	orders    []storedOrder // by key, which is the order in which they were written
+// begin writes all customers and all products.
+func (w *writer) begin(ctx context.Context, d *dataset) error {
+	// The key of the import is known before its row is written. So the other rows
+	// can refer to it. Keys that are zero are set by the plugin or the helper.
+	id, err := w.keys.Next(ctx)
+	if err != nil {
+		return err
+	}
+	imp := Import{Model: types.Model{ID: id}, Source: d.source}
+	customers, products := slices.Clone(d.customers), slices.Clone(d.products)
+	for i := range customers {
+		customers[i].ImportID = id
+	}
+	for i := range products {
+		products[i].ImportID = id
+	}
+	if err := w.store.begin(ctx, &imp, customers, products); err != nil {
+		return err
+	}
+	w.imp, w.customers, w.products = imp, map[string]types.Snowflake{}, map[int64]types.Snowflake{}
+	for _, c := range customers {
+		w.customers[c.Code] = c.ID
+	}
+	for _, p := range products {
+		w.products[p.Number] = p.ID
+	}
+	return nil
 }
 
-// A storedOrder is an order whose customer and products are known by key only:
-// the order's CustomerCode and the lines' ProductNumber are left empty.
-type storedOrder struct {
-	order
-	id, customerID types.Snowflake
-	lines          []lineKeys // of order.Lines, one for one
-}
-
-type lineKeys struct {
-	id, orderID, productID types.Snowflake
+// order writes one order of the input.
+func (w *writer) order(ctx context.Context, o Order) error {
+	o.ImportID, o.CustomerID = w.imp.ID, w.customers[o.CustomerCode]
+	o.Items = slices.Clone(o.Items) // the input stays without keys, for the next store
+	for i := range o.Items {
+		o.Items[i].ProductID = w.products[o.Items[i].ProductNumber]
+	}
+	if err := w.store.order(ctx, &o); err != nil {
+		return err
+	}
+	w.written++
+	return nil
 }

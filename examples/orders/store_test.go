@@ -33,7 +33,7 @@ var registerInterrupt = sync.OnceFunc(func() {
 })
 
 // openStores makes both stores on db.
-func openStores(t *testing.T, db *sql.DB) []store {
+func openStores(t *testing.T, db *sql.DB) []*writer {
 	t.Helper()
 	t.Cleanup(func() { _ = db.Close() })
 	keys, err := core.New(core.Config{Worker: core.StaticWorker(1)})
@@ -41,15 +41,11 @@ func openStores(t *testing.T, db *sql.DB) []store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = keys.Close(context.WithoutCancel(t.Context())) })
-	viaGORM, err := newGORMStore(t.Context(), db, keys)
+	writers, err := newWriters(t.Context(), db, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
-	viaSqlx, err := newSqlxStore(t.Context(), db, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []store{viaGORM, viaSqlx}
+	return writers
 }
 
 func sampleData(t *testing.T) *dataset {
@@ -59,25 +55,6 @@ func sampleData(t *testing.T) *dataset {
 		t.Fatal(err)
 	}
 	return d
-}
-
-func firstOrder(t *testing.T, d *dataset) order {
-	t.Helper()
-	o, err := d.order(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-// forget makes a store write a product key that is not in the database.
-func forget(s store, productNumber int64) {
-	switch s := s.(type) {
-	case *gormStore:
-		s.products[productNumber] = 1
-	case *sqlxStore:
-		s.products[productNumber] = 1
-	}
 }
 
 func TestAnErrorOfTheDatabaseInALineRollsBackTheWholeOrder(t *testing.T) {
@@ -92,19 +69,15 @@ func TestAnErrorOfTheDatabaseInALineRollsBackTheWholeOrder(t *testing.T) {
 		}
 		// The order and its first two lines are written, then the third meets
 		// the foreign key.
-		o := firstOrder(t, d)
-		forget(s, o.Lines[2].ProductNumber)
-		if err := s.write(t.Context(), o); err == nil || !strings.Contains(err.Error(), "FOREIGN KEY") {
+		o := d.orders[0]
+		s.products[o.Items[2].ProductNumber] = 1 // a key that is not there
+		if err := s.order(t.Context(), o); err == nil || !strings.Contains(err.Error(), "FOREIGN KEY") {
 			t.Errorf("%s: write = %v; want the foreign key error", s.name(), err)
 		}
 		wantNumber(t, db, 0, "SELECT count(*) FROM "+s.prefix()+"orders")
 		wantNumber(t, db, 0, "SELECT count(*) FROM "+s.prefix()+"order_items")
 		// The next order is none the worse.
-		next, err := d.order(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.write(t.Context(), next); err != nil {
+		if err := s.order(t.Context(), d.orders[1]); err != nil {
 			t.Errorf("%s: write of the next order = %v; want nil", s.name(), err)
 		}
 	}
@@ -133,7 +106,7 @@ func TestAnInterruptInTheMiddleOfAnOrderRollsItBack(t *testing.T) {
 			interrupt.Lock()
 			interrupt.stop = stop
 			interrupt.Unlock()
-			err = s.write(ctx, firstOrder(t, d))
+			err = s.order(ctx, d.orders[0])
 			if err == nil || ctx.Err() == nil { // what the error says is the driver's affair
 				t.Errorf("%s: write = %v, ctx.Err() = %v; want two errors", s.name(), err, ctx.Err())
 			}
@@ -170,8 +143,8 @@ func TestAnInterruptWhileAnImportBeginsLeavesNothingOfIt(t *testing.T) {
 			for _, table := range allTables {
 				wantNumber(t, db, 0, "SELECT count(*) FROM "+s.prefix()+table)
 			}
-			if got := s.importID(); got != 0 {
-				t.Errorf("%s: importID = %d; want 0, since there is no import", s.name(), got)
+			if got := s.imp.ID; got != 0 {
+				t.Errorf("%s: imp.ID = %d; want 0, since there is no import", s.name(), got)
 			}
 		})
 	}
@@ -187,10 +160,10 @@ func TestOneImportHoldsAnOrderNumberOnce(t *testing.T) {
 		if err := s.begin(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.write(t.Context(), firstOrder(t, d)); err != nil {
+		if err := s.order(t.Context(), d.orders[0]); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.write(t.Context(), firstOrder(t, d)); err == nil || !strings.Contains(err.Error(), "UNIQUE") {
+		if err := s.order(t.Context(), d.orders[0]); err == nil || !strings.Contains(err.Error(), "UNIQUE") {
 			t.Errorf("%s: second write = %v; want the error of the unique index", s.name(), err)
 		}
 		wantNumber(t, db, 1, "SELECT count(*) FROM "+s.prefix()+"orders")

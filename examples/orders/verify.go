@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -8,176 +9,126 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"slices"
 
 	"github.com/snowkey/snowkey/types"
 )
 
-// verified is what there is to tell after a verification that found nothing.
+// verified is what a verification without findings reports.
 type verified struct {
-	keys     int64 // in the whole file
-	finished []int // complete imports in the file, per store
+	keys     int64  // in the whole file
+	finished []int  // complete imports in the file, per store
+	example  *Order // the first, read through the first store; nil: there is none
 }
 
-// verifyAll reads back what the stores have just written, checks it against
-// the input, and then checks the whole file.
-func verifyAll(ctx context.Context, db *sql.DB, stores []store, d *dataset) (verified, error) {
-	var v verified
-	for _, s := range stores {
-		stored, err := s.read(ctx)
+// verifyAll reads back what was just written, checks it against the input, and
+// then checks the whole file.
+func verifyAll(ctx context.Context, db *sql.DB, writers []*writer, d *dataset) (v verified, err error) {
+	for _, w := range writers {
+		stored, err := w.read(ctx, w.imp.ID)
 		if err == nil {
 			err = verifyImport(d, stored)
 		}
 		if err != nil {
-			return verified{}, fmt.Errorf("%s: %w", s.name(), err)
+			return v, fmt.Errorf("%s: %w", w.name(), err)
 		}
-		finished, err := countFinished(ctx, db, s)
+		if v.example == nil && len(stored.orders) > 0 {
+			v.example = &stored.orders[0]
+		}
+		finished, err := countFinished(ctx, db, w)
 		if err != nil {
-			return verified{}, fmt.Errorf("%s: %w", s.name(), err)
+			return v, fmt.Errorf("%s: %w", w.name(), err)
 		}
 		v.finished = append(v.finished, finished)
 	}
 	if err := verifyForeignKeys(ctx, db); err != nil {
-		return verified{}, err
+		return v, err
 	}
-	var err error
-	if v.keys, err = countKeys(ctx, db, stores); err != nil {
-		return verified{}, err
-	}
-	return v, nil
+	v.keys, err = countKeys(ctx, db, writers)
+	return v, err
 }
 
 // verifyImport compares what a store has read back with what the files say. It
-// follows every key back to what it stands for, and then the values must be
-// equal, row by row, and the totals too.
-func verifyImport(d *dataset, c *contents) error {
-	if err := verifyCustomers(d, c); err != nil {
+// follows every foreign key to the row that it stands for.
+func verifyImport(d *dataset, stored rows) error {
+	got := stored.withoutKeys()
+	if err := cmp.Or(
+		compare("customer", got.customers, d.customers, func(c Customer) any { return c.Code }),
+		compare("product", got.products, d.products, func(p Product) any { return p.Number }),
+		compare("order", got.orders, d.orders, func(o Order) any { return o.Number }),
+	); err != nil {
 		return err
 	}
-	if err := verifyProducts(d, c); err != nil {
-		return err
+	lines, sum := int64(0), new(big.Rat)
+	for _, o := range got.orders {
+		lines += int64(len(o.Items))
+		sum.Add(sum, big.NewRat(int64(o.Total), int64(100*cent)))
 	}
-	if len(c.orders) != len(d.orders) {
-		return fmt.Errorf("%d orders are stored, the input has %d", len(c.orders), len(d.orders))
+	if lines != d.totals.lines {
+		return fmt.Errorf("%d order lines are stored, the input has %d", lines, d.totals.lines)
 	}
-	lines, sum := 0, new(big.Rat)
-	for i, stored := range c.orders {
-		want, err := d.order(i)
-		if err != nil {
-			return err
-		}
-		got, err := c.resolve(stored)
-		if err != nil {
-			return err
-		}
-		if !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("order %d is stored as %s, the input says %s", want.Number, asJSON(got), asJSON(want))
-		}
-		lines += len(got.Lines)
-		sum.Add(sum, big.NewRat(int64(got.Total), int64(100*cent)))
-	}
-	if lines != d.lines {
-		return fmt.Errorf("%d order lines are stored, the input has %d", lines, d.lines)
-	}
-	return verifyTotal(d, sum)
-}
-
-// verifyTotal compares the total of the stored orders with that of the input.
-// All that verifyImport compares row by row went through our own integer
-// arithmetic on both sides; the total of the input did not.
-func verifyTotal(d *dataset, sum *big.Rat) error {
-	exact, err := d.exactTotal()
-	if err != nil {
-		return err
-	}
-	if sum.Cmp(exact) != 0 {
-		return fmt.Errorf("the orders add up to %s, the input to %s", sum.FloatString(4), exact.FloatString(4))
+	// Both sides of the comparison above come from our integer arithmetic. The
+	// exact total does not.
+	if sum.Cmp(d.exact) != 0 {
+		return fmt.Errorf("the orders add up to %s, the input to %s", sum.FloatString(4), d.exact.FloatString(4))
 	}
 	return nil
 }
 
-func verifyCustomers(d *dataset, c *contents) error {
-	if len(c.customers) != len(d.customers) {
-		return fmt.Errorf("%d customers are stored, the input has %d", len(c.customers), len(d.customers))
+// compare compares stored rows with those of the input, one by one.
+func compare[T any](kind string, stored, input []T, name func(T) any) error {
+	if len(stored) != len(input) {
+		return fmt.Errorf("%d %ss are stored, the input has %d", len(stored), kind, len(input))
 	}
-	stored := make(map[string]customer, len(c.customers))
-	for _, got := range c.customers {
-		stored[got.Code] = got
-	}
-	for _, want := range d.customers {
-		if got := stored[want.Code]; !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("customer %s is stored as %s, the input says %s", want.Code, asJSON(got), asJSON(want))
+	for i, want := range input {
+		if got := stored[i]; !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("%s %v is stored as %s, the input says %s", kind, name(want), asJSON(got), asJSON(want))
 		}
 	}
 	return nil
 }
 
-func verifyProducts(d *dataset, c *contents) error {
-	if len(c.products) != len(d.products) {
-		return fmt.Errorf("%d products are stored, the input has %d", len(c.products), len(d.products))
+// withoutKeys returns a copy of the rows as the input has them: without keys, and
+// with codes and numbers in the place of foreign keys. A foreign key that leads to
+// no row of the import stays, and so differs from the input.
+func (r rows) withoutKeys() rows {
+	customers, products := map[types.Snowflake]string{}, map[types.Snowflake]int64{}
+	plain := rows{slices.Clone(r.customers), slices.Clone(r.products), slices.Clone(r.orders)}
+	for i := range plain.customers {
+		c := &plain.customers[i]
+		customers[c.ID] = c.Code
+		c.ID, c.ImportID = 0, 0
 	}
-	stored := make(map[int64]product, len(c.products))
-	for _, got := range c.products {
-		stored[got.Number] = got
+	for i := range plain.products {
+		p := &plain.products[i]
+		products[p.ID] = p.Number
+		p.ID, p.ImportID = 0, 0
 	}
-	for _, want := range d.products {
-		if got := stored[want.Number]; got != want {
-			return fmt.Errorf("product %d is stored as %s, the input says %s", want.Number, asJSON(got), asJSON(want))
+	for i := range plain.orders {
+		o := &plain.orders[i]
+		if code, ok := customers[o.CustomerID]; ok {
+			o.CustomerCode, o.CustomerID = code, 0
 		}
-	}
-	return nil
-}
-
-// resolve puts the customer's code and the products' numbers in the place of
-// their keys.
-func (c *contents) resolve(s storedOrder) (order, error) {
-	customer, ok := c.customers[s.customerID]
-	if !ok {
-		return order{}, fmt.Errorf("order %d has customer key %d, which is no customer of the import", s.Number, s.customerID)
-	}
-	o := s.order
-	o.CustomerCode = customer.Code
-	// Drivers may return a time in another zone: the same instant, but not equal.
-	o.OrderedAt = o.OrderedAt.UTC()
-	if o.ShippedAt != nil {
-		shipped := o.ShippedAt.UTC()
-		o.ShippedAt = &shipped
-	}
-	for i, keys := range s.lines {
-		if keys.orderID != s.id {
-			return order{}, fmt.Errorf("line %d of order %d has order key %d, want %d", i+1, s.Number, keys.orderID, s.id)
+		// Drivers may return a time in another zone: the same instant, but not equal.
+		o.OrderedAt = o.OrderedAt.UTC()
+		if o.ShippedAt != nil {
+			shipped := o.ShippedAt.UTC()
+			o.ShippedAt = &shipped
 		}
-		product, ok := c.products[keys.productID]
-		if !ok {
-			return order{}, fmt.Errorf("line %d of order %d has product key %d, which is no product of the import", i+1, s.Number, keys.productID)
-		}
-		o.Lines[i].ProductNumber = product.Number
-	}
-	return o, nil
-}
-
-// exactTotal adds up the lines of the input once more, from their text and in
-// rational numbers.
-func (d *dataset) exactTotal() (*big.Rat, error) {
-	sum, one := new(big.Rat), big.NewRat(1, 1)
-	for _, rows := range d.orders {
-		for _, r := range rows.lines {
-			s := r.scan()
-			product := big.NewRat(1, 1)
-			for _, column := range []string{"unitPrice", "quantity", "discount"} {
-				factor, ok := new(big.Rat).SetString(s.text(column))
-				if !ok {
-					s.fail("%s is not a number", column)
-					return nil, s.err
-				}
-				if column == "discount" {
-					factor.Sub(one, factor)
-				}
-				product.Mul(product, factor)
+		o.Items = append([]OrderItem(nil), o.Items...)
+		for j := range o.Items {
+			item := &o.Items[j]
+			if number, ok := products[item.ProductID]; ok {
+				item.ProductNumber, item.ProductID = number, 0
 			}
-			sum.Add(sum, product)
+			if item.OrderID == o.ID {
+				item.OrderID = 0
+			}
+			item.ID = 0
 		}
+		o.ID, o.ImportID = 0, 0
 	}
-	return sum, nil
+	return plain
 }
 
 // allTables are the names, without the prefix, of what each store keeps.
@@ -185,14 +136,14 @@ var allTables = [...]string{"imports", "customers", "products", "orders", "order
 
 // countKeys returns how many keys there are in all tables of both stores, of
 // this and all earlier imports, and an error if one is there twice or missing.
-func countKeys(ctx context.Context, db *sql.DB, stores []store) (int64, error) {
+func countKeys(ctx context.Context, db *sql.DB, writers []*writer) (int64, error) {
 	union := ""
-	for _, s := range stores {
+	for _, w := range writers {
 		for _, table := range allTables {
 			if union != "" {
 				union += " UNION ALL "
 			}
-			union += "SELECT id FROM " + s.prefix() + table
+			union += "SELECT id FROM " + w.prefix() + table
 		}
 	}
 	// count(*) counts NULL and count(DISTINCT id) does not: SQLite lets a
@@ -228,8 +179,8 @@ func verifyForeignKeys(ctx context.Context, db *sql.DB) error {
 
 // countFinished returns how many imports of a store are complete, and an error
 // if one of them has not the orders, lines and total that it ended with.
-func countFinished(ctx context.Context, db *sql.DB, s store) (finished int, err error) {
-	p := s.prefix()
+func countFinished(ctx context.Context, db *sql.DB, w *writer) (finished int, err error) {
+	p := w.prefix()
 	rows, err := db.QueryContext(ctx, `
 		SELECT id, orders, lines, total,
 			(SELECT count(*) FROM `+p+`orders o WHERE o.import_id = i.id),
@@ -260,10 +211,6 @@ func countFinished(ctx context.Context, db *sql.DB, s store) (finished int, err 
 		finished++
 	}
 	return finished, rows.Err()
-}
-
-func (t totals) String() string {
-	return fmt.Sprintf("%d orders, %d lines, total %s", t.orders, t.lines, t.total)
 }
 
 // asJSON renders a value for an error: fmt would print the addresses of

@@ -62,14 +62,8 @@ func run(ctx context.Context, file string) (err error) {
 	defer func() { err = errors.Join(err, gen.Close(ctx)) }()
 
 	// GORM: register the plugin, then create as always.
-	db, err := gorm.Open(sqlite.Open(file), &gorm.Config{})
+	db, err := open(file, gen)
 	if err != nil {
-		return err
-	}
-	if err := db.Use(gormplugin.New(gen)); err != nil {
-		return err
-	}
-	if err := db.AutoMigrate(&Order{}, &OrderItem{}); err != nil {
 		return err
 	}
 	first := Order{Number: "2026-1", Items: []OrderItem{{SKU: "cup", Quantity: 4}, {SKU: "pot", Quantity: 1}}}
@@ -116,4 +110,16 @@ func run(ctx context.Context, file string) (err error) {
 	}
 	fmt.Printf("%d orders in the last minute, the last is %s\n", len(recent), recent[len(recent)-1].Number)
 	return nil
+}
+
+// open opens a SQLite file and creates the tables.
+func open(file string, gen *core.Generator) (*gorm.DB, error) {
+	db, err := gorm.Open(sqlite.Open(file), &gorm.Config{})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Use(gormplugin.New(gen)); err != nil {
+		return nil, err
+	}
+	return db, db.AutoMigrate(&Order{}, &OrderItem{})
 }

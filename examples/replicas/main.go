@@ -28,16 +28,15 @@ func main() {
 		return
 	}
 
-	// Ctrl-C ends the story early, and the rest goes on as ever: the replicas end,
-	// and what they wrote is checked. From then on Ctrl-C means what it always
-	// does, should that take too long.
+	// Ctrl-C ends the story early. The replicas still end in order, and what they
+	// wrote is checked. A second Ctrl-C ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage): // has been said, with the usage
+	case errors.Is(err, errUsage):
 		os.Exit(2)
 	case errors.Is(err, errInterrupted):
 		_, _ = fmt.Fprintln(os.Stderr, "replicas:", err)
@@ -48,11 +47,10 @@ func main() {
 	}
 }
 
-// errUsage stands for flags that are wrong. What is wrong is on stderr already.
+// errUsage is the error after wrong flags. The message is on stderr already.
 var errUsage = errors.New("bad usage")
 
-// errInterrupted is the outcome if ctx ended before the story did, and all else was
-// well.
+// errInterrupted is the error if ctx ended before the story, and all else was well.
 var errInterrupted = errors.New("interrupted")
 
 // run is the parent: the whole program but for the replicas, with everything
@@ -75,8 +73,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := task.Place.createFiles(); err != nil {
 		return err
 	}
-	// Open until the end: SQLite tidies up when the last one closes a file, which
-	// would be in the way of a replica that opens it just then.
+	// Open until the end. SQLite tidies up when the last process closes a file, and
+	// a replica that opens it just then would fail.
 	db, err := openDatabase(task.Place)
 	if err != nil {
 		return err
@@ -144,7 +142,7 @@ func parse(args []string, stderr io.Writer) (s story, task assignment, err error
 	flags := flag.NewFlagSet("replicas", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&s.replicas, "replicas", 4, "the `number` of replicas, 1 to 16")
-	flags.DurationVar(&s.length, "for", 12*time.Second, "the `duration` of the run: at least 2s,\nand two windows with -stop")
+	flags.DurationVar(&s.length, "for", 12*time.Second, "the `duration` of the run: at least 2s,\nand a window and a second with -stop")
 	flags.DurationVar(&s.window, "window", 3*time.Second, "the `duration` that a lease reserves ahead, 3s to 10m")
 	flags.BoolVar(&s.kill, "kill", true, "kill a replica and start it again")
 	flags.BoolVar(&s.pause, "stop", canPause, "stop a replica for longer than a window, and continue it")
@@ -162,24 +160,9 @@ tables `+eventsTable+", "+leasesTable+` and
 		}
 		return s, task, errUsage
 	}
-	wrong := ""
-	switch {
-	case flags.NArg() > 0:
+	wrong := s.problem(task)
+	if flags.NArg() > 0 {
 		wrong = "unexpected argument: " + strings.Join(flags.Args(), " ")
-	case s.replicas < 1 || s.replicas > 16:
-		wrong = fmt.Sprintf("-replicas is %d, want 1 to 16", s.replicas)
-	case s.window < 3*time.Second || s.window > 10*time.Minute:
-		wrong = fmt.Sprintf("-window is %s, want 3s to 10m", s.window)
-	case s.length < 2*time.Second:
-		wrong = fmt.Sprintf("-for is %s, want at least 2s", s.length)
-	case s.pause && s.length < 2*s.window:
-		wrong = fmt.Sprintf("-for is %s, want at least %s, two windows, or -stop=false", s.length, 2*s.window)
-	case s.pause && !canPause:
-		wrong = "-stop: this system cannot stop a process"
-	case task.Batch < 1 || task.Batch > 1000:
-		wrong = fmt.Sprintf("-batch is %d, want 1 to 1000", task.Batch)
-	case task.Place.File != "" && task.Place.Postgres != "":
-		wrong = "-db and -postgres are both given, want one of them"
 	}
 	if wrong != "" {
 		_, _ = fmt.Fprintln(stderr, wrong)
@@ -188,4 +171,25 @@ tables `+eventsTable+", "+leasesTable+` and
 	}
 	task.Window = s.window
 	return s, task, nil
+}
+
+// problem returns what is wrong with the values of the flags, or "".
+func (s story) problem(task assignment) string {
+	switch {
+	case s.replicas < 1 || s.replicas > 16:
+		return fmt.Sprintf("-replicas is %d, want 1 to 16", s.replicas)
+	case s.window < 3*time.Second || s.window > 10*time.Minute:
+		return fmt.Sprintf("-window is %s, want 3s to 10m", s.window)
+	case s.length < 2*time.Second:
+		return fmt.Sprintf("-for is %s, want at least 2s", s.length)
+	case s.pause && s.length < s.window+time.Second:
+		return fmt.Sprintf("-for is %s, want at least %s, a window and a second, or -stop=false", s.length, s.window+time.Second)
+	case s.pause && !canPause:
+		return "-stop: this system cannot stop a process"
+	case task.Batch < 1 || task.Batch > 1000:
+		return fmt.Sprintf("-batch is %d, want 1 to 1000", task.Batch)
+	case task.Place.File != "" && task.Place.Postgres != "":
+		return "-db and -postgres are both given, want one of them"
+	}
+	return ""
 }

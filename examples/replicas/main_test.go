@@ -131,7 +131,7 @@ func proves(t *testing.T, r ran, db *sql.DB) {
 func TestNoIDRepeatsThoughReplicasAreKilledAndStopped(t *testing.T) {
 	t.Parallel()
 	file := dbFile(t)
-	proves(t, runProgram(t, "-for", "6s", "-db", file), raw(t, file))
+	proves(t, runProgram(t, "-for", "4s", "-db", file), raw(t, file))
 }
 
 func TestNoIDRepeatsOnPostgreSQL(t *testing.T) {
@@ -163,7 +163,7 @@ func TestNoIDRepeatsOnPostgreSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = own.close() })
-	proves(t, runProgram(t, "-for", "6s", "-postgres", u.String()), own.rows)
+	proves(t, runProgram(t, "-for", "4s", "-postgres", u.String()), own.rows)
 }
 
 func TestASecondRunOnTheSameFileRepeatsNothingOfTheFirst(t *testing.T) {
@@ -227,7 +227,7 @@ func TestBadFlagsPrintTheUsage(t *testing.T) {
 		{[]string{"-window", "2s"}, "-window is 2s, want 3s to 10m"},
 		{[]string{"-window", "11m"}, "-window is 11m0s, want 3s to 10m"},
 		{[]string{"-for", "1s"}, "-for is 1s, want at least 2s"},
-		{[]string{"-for", "5s", "-stop"}, "-for is 5s, want at least 6s, two windows, or -stop=false"},
+		{[]string{"-for", "3s", "-stop"}, "-for is 3s, want at least 4s, a window and a second, or -stop=false"},
 		{[]string{"-batch", "0"}, "-batch is 0, want 1 to 1000"},
 		{[]string{"-batch", "1001"}, "-batch is 1001, want 1 to 1000"},
 		{[]string{"-db", "x", "-postgres", "y"}, "-db and -postgres are both given"},

@@ -137,7 +137,7 @@ func TestCtrlCEndsEveryReplicaAndStillChecks(t *testing.T) {
 
 func TestCtrlCWhileAReplicaIsStoppedEndsIt(t *testing.T) {
 	t.Parallel()
-	w := watch(t, "-for", "6s", "-kill=false")
+	w := watch(t, "-for", "4s", "-kill=false")
 	w.until(t, "STOPPED", 1)
 	if err := w.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestCtrlCWhileAReplicaIsStoppedEndsIt(t *testing.T) {
 
 func TestReplicasEndWithAParentThatIsKilled(t *testing.T) {
 	t.Parallel()
-	w := watch(t, "-for", "6s", "-kill=false")
+	w := watch(t, "-for", "4s", "-kill=false")
 	w.until(t, "STOPPED", 1)
 	if err := w.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -67,22 +67,7 @@ func work(ctx context.Context, a assignment, to *reporter) (err error) {
 		return err
 	}
 
-	// The worker number comes from the database that all replicas share.
-	config := lease.Config{
-		Namespace:   "replicas", // all who write to one table have the same
-		Window:      a.Window,
-		Workers:     a.Only,
-		AcquireWait: -1, // until ctx ends
-		OnLost: func(e *lease.LostError) {
-			_ = to.send(report{What: lost, reservation: reservation{Worker: e.Worker, Epoch: e.Epoch}, Why: string(e.Reason)})
-		},
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	}
-	worker, err := lease.Acquire(ctx, journal{Store: store, to: to}, config)
-	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		// The store is too slow just now, and there is nothing else to do.
-		worker, err = lease.Acquire(ctx, journal{Store: store, to: to}, config)
-	}
+	worker, err := acquire(ctx, journal{Store: store, to: to}, a)
 	if err != nil {
 		return unlessEnded(ctx, err)
 	}
@@ -98,6 +83,32 @@ func work(ctx context.Context, a assignment, to *reporter) (err error) {
 		_ = keys.Close(ctx)
 	}()
 
+	return writeRows(ctx, db, keys, a, to)
+}
+
+// acquire gets a worker number from the database that all replicas share.
+func acquire(ctx context.Context, store journal, a assignment) (*lease.Lease, error) {
+	config := lease.Config{
+		Namespace:   "replicas", // the same for all who write to one table
+		Window:      a.Window,
+		Workers:     a.Only,
+		AcquireWait: -1, // until ctx ends
+		OnLost: func(e *lease.LostError) {
+			_ = store.to.send(report{What: lost, reservation: reservation{Worker: e.Worker, Epoch: e.Epoch}, Why: string(e.Reason)})
+		},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+	for {
+		worker, err := lease.Acquire(ctx, store, config)
+		// A replica has nothing else to do while the store is too slow.
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return worker, err
+		}
+	}
+}
+
+// writeRows writes a batch of rows per beat until ctx ends.
+func writeRows(ctx context.Context, db *database, keys *core.Generator, a assignment, to *reporter) error {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	for {

@@ -103,33 +103,17 @@ func (s story) crash(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// sleepOver stops a replica, lets another process take its worker number once
-// the reservation is over, and then lets the first go on, which has noticed
-// nothing of it.
+// sleepOver stops a replica until its reservation is over. Another process takes
+// its worker number. Then the replica goes on, and has noticed nothing of it.
 func (s story) sleepOver(ctx context.Context, c *cluster) error {
 	p, err := c.at(1)
 	if err != nil {
 		return err
 	}
-	if err := c.pause(ctx, p); err != nil {
+	old, err := s.stop(ctx, c, p)
+	if err != nil {
 		return err
 	}
-	old, ok := c.reservationOf(p)
-	if !ok {
-		return fmt.Errorf("%s has no worker number", p.name)
-	}
-	c.say("STOPPED %s (pid %d, SIGSTOP).\nWorker number %d is reserved for %s more", p.name, p.pid, old.Worker, seconds(left(old.Until)))
-	for began := time.Now(); left(old.Until) > 0; {
-		if time.Since(began) > 2*s.window {
-			return fmt.Errorf("%s (pid %d) was stopped, and yet it renews its lease", p.name, p.pid)
-		}
-		if err := sleep(ctx, left(old.Until)); err != nil {
-			return err
-		}
-		// Its last renewal may have been on its way to us when we asked.
-		old, _ = c.reservationOf(p)
-	}
-
 	heir, err := c.start(fmt.Sprint("r", s.replicas+1), false, old.Worker)
 	if err != nil {
 		return err
@@ -144,7 +128,35 @@ func (s story) sleepOver(ctx context.Context, c *cluster) error {
 	if err := sleep(ctx, s.length/12); err != nil {
 		return err
 	}
+	return goOn(ctx, c, p, heir, old)
+}
 
+// stop stops p and waits until its reservation, which it returns, is over.
+func (s story) stop(ctx context.Context, c *cluster, p *process) (old reservation, err error) {
+	if err := c.pause(ctx, p); err != nil {
+		return old, err
+	}
+	old, ok := c.reservationOf(p)
+	if !ok {
+		return old, fmt.Errorf("%s has no worker number", p.name)
+	}
+	c.say("STOPPED %s (pid %d, SIGSTOP).\nWorker number %d is reserved for %s more", p.name, p.pid, old.Worker, seconds(left(old.Until)))
+	for began := time.Now(); left(old.Until) > 0; {
+		if time.Since(began) > 2*s.window {
+			return old, fmt.Errorf("%s (pid %d) was stopped, and yet it renews its lease", p.name, p.pid)
+		}
+		if err := sleep(ctx, left(old.Until)); err != nil {
+			return old, err
+		}
+		// Its last renewal may have been on its way to us when we asked.
+		old, _ = c.reservationOf(p)
+	}
+	return old, nil
+}
+
+// goOn continues p and waits until it has a worker number again. Its old number is
+// the heir's by now.
+func goOn(ctx context.Context, c *cluster, p, heir *process, old reservation) error {
 	c.mu.Lock()
 	before, losses := len(p.ids), p.losses
 	c.mu.Unlock()
