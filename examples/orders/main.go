@@ -99,7 +99,7 @@ func importAll(ctx context.Context, d *dataset, writers []*writer, p *progress, 
 		for _, w := range writers {
 			stay = append(stay, fmt.Sprintf("%d through %s", w.written, w.name()))
 		}
-		_, _ = fmt.Fprintf(stderr, "Stopped. Of %d orders, %s are written and stay. Nothing of any other is.\n",
+		_, _ = fmt.Fprintf(stderr, "Stopped. Of %d orders, %s are written and stay. No part of another is.\n",
 			len(d.orders), strings.Join(stay, " and "))
 	}()
 

@@ -134,8 +134,8 @@ func (r rows) withoutKeys() rows {
 // allTables are the names, without the prefix, of what each store keeps.
 var allTables = [...]string{"imports", "customers", "products", "orders", "order_items"}
 
-// countKeys returns how many keys there are in all tables of both stores, of
-// this and all earlier imports, and an error if one is there twice or missing.
+// countKeys returns how many keys are in all tables of both stores. It returns an
+// error if one is there twice or missing.
 func countKeys(ctx context.Context, db *sql.DB, writers []*writer) (int64, error) {
 	union := ""
 	for _, w := range writers {
@@ -177,8 +177,8 @@ func verifyForeignKeys(ctx context.Context, db *sql.DB) error {
 	return fmt.Errorf("row %d of %s points at a row of %s that is not there", rowID.Int64, table, parent)
 }
 
-// countFinished returns how many imports of a store are complete, and an error
-// if one of them has not the orders, lines and total that it ended with.
+// countFinished returns how many imports of a store are complete. It returns an
+// error if one no longer has the orders, lines and total that it ended with.
 func countFinished(ctx context.Context, db *sql.DB, w *writer) (finished int, err error) {
 	p := w.prefix()
 	rows, err := db.QueryContext(ctx, `

@@ -1,9 +1,9 @@
-// Command replicas shows worker leases at work. It starts itself several times;
-// these replicas share one database, from which each gets a worker number, and
-// write rows with keys of snowkey at the same time. One is killed and restarted,
-// one is stopped for longer than its lease and let go on. You see a table of
-// processes, worker numbers and IDs while it happens. In the end the program
-// checks that no ID repeats.
+// Command replicas shows worker leases at work. It starts itself several times.
+// These replicas share one database, and each gets a worker number from it. They
+// write rows with keys of snowkey at the same time. One is killed and restarted.
+// One is stopped for longer than its lease and then continued. You see a table of
+// processes, worker numbers and IDs. In the end the program checks that no ID
+// repeats.
 //
 //	go run ./examples/replicas                        # SQLite, 12 seconds
 //	go run ./examples/replicas -replicas 8 -for 1m

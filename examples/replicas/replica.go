@@ -32,8 +32,8 @@ const beat = 100 * time.Millisecond
 // closePatience is how long a replica tries to give its worker number back.
 const closePatience = 10 * time.Second
 
-// replica is the whole of a replica: it writes rows until in ends, as it does
-// when the parent wants it to end, and when the parent is no more.
+// replica is the program of a replica. It writes rows until in ends: the parent
+// closes it, or has itself ended.
 func replica(in io.Reader, out io.Writer) error {
 	to := newReporter(out)
 	decoder := json.NewDecoder(in)

@@ -16,7 +16,7 @@ type story struct {
 }
 
 // patience is how long a replica may take to get a worker number and to write its
-// first rows, on a machine that has other things to do.
+// first rows. The machine may be busy.
 const patience = 2 * time.Minute
 
 // tell plays the story with c, until its end or that of ctx. Its times count from
