@@ -28,7 +28,7 @@ const (
 // faultOf asks the drivers in the ways that need no import of them: PostgreSQL's
 // have a method SQLState, MySQL's a field Number. Those of SQLite agree on the
 // text only, which SQLite fixes.
-func (d Dialect) faultOf(err error) fault {
+func faultOf(d Dialect, err error) fault {
 	switch {
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return broken

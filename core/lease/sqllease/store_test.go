@@ -104,7 +104,7 @@ func FuzzTableName(f *testing.F) {
 			if d == MySQL {
 				mark = "`"
 			}
-			for _, text := range d.texts(name).create {
+			for _, text := range textsOf(d, name).create {
 				quoted := 1 + strings.Count(name, ".")
 				if d == SQLite {
 					quoted = 2 // always with its schema
@@ -394,8 +394,8 @@ func TestFaultsAreToldApart(t *testing.T) {
 		{SQLite, errors.New("database or disk is full"), other},
 		{SQLite, context.Canceled, other},
 	} {
-		if got := test.dialect.faultOf(test.err); got != test.want {
-			t.Errorf("%v.faultOf(%v) = %d; want %d", test.dialect, test.err, got, test.want)
+		if got := faultOf(test.dialect, test.err); got != test.want {
+			t.Errorf("faultOf(%v, %v) = %d; want %d", test.dialect, test.err, got, test.want)
 		}
 	}
 }

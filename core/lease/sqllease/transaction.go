@@ -66,7 +66,7 @@ func (s *Store) transact(ctx context.Context, name string, body func(*transactio
 		if err == nil || definite(err) {
 			return err
 		}
-		fault := s.dialect.faultOf(err)
+		fault := faultOf(s.dialect, err)
 		uncertain := errors.As(err, new(*commitError))
 		again := fault == duplicate || errors.Is(err, errConflict) ||
 			// A pool that cannot connect has tried often enough by itself.
