@@ -65,7 +65,7 @@ type Config struct {
 	MaxClockSkew time.Duration
 
 	// LossGuard protects against a store that forgets what it has acknowledged:
-	// see the package comment. It is how far apart the clocks of the store and of
+	// see the package comment, and docs/lease-proof.md. It is how far apart the clocks of the store and of
 	// all processes may ever be, then a condition of uniqueness. 10 ms to a
 	// quarter of Window; negative turns it off. IDs begin up to 10 s, and this, ahead
 	// of the clock.
