@@ -52,7 +52,7 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 	if _, err := t.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		// A driver may say that ctx has ended though the statement was done. The
 		// program must not get a connection with our transaction in it.
-		t.dirty = faultOf(t.s.dialect, err) != busy
+		t.dirty = !busy(err)
 		return fmt.Errorf("begin: %w", err)
 	}
 	// Without ctx, which may have ended: it takes no waiting, and while the
@@ -69,7 +69,7 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 			}
 			// With a rollback journal, readers are in the way of a commit. The
 			// transaction is then as before, and can be committed again.
-			if faultOf(t.s.dialect, err) != busy || !pause(ctx) {
+			if !busy(err) || !pause(ctx) {
 				return err
 			}
 		}
