@@ -65,7 +65,7 @@ type Config struct {
 	MaxClockSkew time.Duration
 
 	// LossGuard protects against a store that forgets what it has acknowledged:
-	// see the package comment. It is how far apart the clocks of the store and of
+	// see the package comment, and docs/lease-proof.md. It is how far apart the clocks of the store and of
 	// all processes may ever be, then a condition of uniqueness. 10 ms to a
 	// quarter of Window; negative turns it off. IDs begin up to 10 s, and this, ahead
 	// of the clock.
@@ -129,28 +129,68 @@ const (
 
 // resolve returns c with its defaults filled in, and the claims it stands for.
 func (c Config) resolve(lossy bool) (Config, Claim, error) {
-	fail := func(name, value, want string) (Config, Claim, error) {
-		return Config{}, Claim{}, &ValueError{Name: name, Value: value, Want: want}
-	}
-
 	if !plain(c.Namespace) || c.Namespace == "." || c.Namespace == ".." { // a store may make it a path
-		return fail("Config.Namespace", cut(c.Namespace), wantNamespace+`, not "." or ".."`)
+		return Config{}, Claim{}, &ValueError{Name: "Config.Namespace", Value: cut(c.Namespace), Want: wantNamespace + `, not "." or ".."`}
 	}
+	for _, step := range []func() error{
+		c.resolveLayout,
+		c.resolveWorkers,
+		func() error { return c.resolveWindow(lossy) },
+		c.resolveSkew,
+	} {
+		if err := step(); err != nil {
+			return Config{}, Claim{}, err
+		}
+	}
+	if c.Holder == "" {
+		c.Holder = hostname()
+	}
+	if !printable(c.Holder, maxHolder) {
+		return Config{}, Claim{}, &ValueError{Name: "Config.Holder", Value: cut(c.Holder), Want: wantHolder}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.Logger = c.Logger.With("namespace", c.Namespace, "datacenter", c.Datacenter)
+	return c, c.claim(), nil
+}
 
+// claim returns the claim of a lease with these settings, which are resolved.
+func (c *Config) claim() Claim {
+	stored := fingerprint(c.Layout)
+	if c.LossGuard > 0 {
+		stored += guardMark
+	}
+	return Claim{
+		Space: Space{
+			Namespace:  c.Namespace,
+			Datacenter: c.Datacenter,
+			Workers:    int64(1) << c.Layout.WorkerBits,
+			Layout:     stored,
+		},
+		Only:   c.Workers,
+		Holder: c.Holder,
+		Window: Millis(c.Window / time.Millisecond),
+		Skew:   Millis(c.MaxClockSkew / time.Millisecond),
+		Guard:  Millis(c.LossGuard / time.Millisecond),
+	}
+}
+
+func (c *Config) resolveLayout() error {
 	if c.Layout == (core.Layout{}) {
 		c.Layout = core.Default()
 	}
 	if err := c.Layout.Validate(); err != nil {
 		if v := (*core.ValueError)(nil); errors.As(err, &v) {
-			return fail("Config."+v.Name, v.Value, v.Want)
+			return &ValueError{Name: "Config." + v.Name, Value: v.Value, Want: v.Want}
 		}
-		return Config{}, Claim{}, err
+		return err
 	}
 	if c.Layout.WorkerBits > maxWorkerBits {
-		return fail("Config.Layout.WorkerBits", strconv.Itoa(c.Layout.WorkerBits), "at most "+strconv.Itoa(maxWorkerBits)+": each worker number is a row in the store")
+		return &ValueError{Name: "Config.Layout.WorkerBits", Value: strconv.Itoa(c.Layout.WorkerBits), Want: fmt.Sprintf("at most %d: each worker number is a row in the store", maxWorkerBits)}
 	}
 	if last := int64(1)<<c.Layout.DatacenterBits - 1; c.Datacenter < 0 || c.Datacenter > last {
-		return fail("Config.Datacenter", strconv.FormatInt(c.Datacenter, 10), fmt.Sprintf("0..%d", last))
+		return &ValueError{Name: "Config.Datacenter", Value: strconv.FormatInt(c.Datacenter, 10), Want: fmt.Sprintf("0..%d", last)}
 	}
 	// A generator would refuse these too, but only after the claim, and a namespace
 	// keeps the layout of its first claim.
@@ -159,20 +199,31 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 		now = c.Now()
 	}
 	if epoch, end := c.Layout.Epoch, c.Layout.Exhausted(); now.Before(epoch) || !now.Before(end) {
-		return fail("Config.Layout", fmt.Sprintf("for times from %s to %s", epoch.UTC().Format(time.RFC3339Nano), end.Format(time.RFC3339Nano)),
-			"one that has begun and has not ended; the clock shows "+now.UTC().Format(time.RFC3339Nano))
+		return &ValueError{
+			Name:  "Config.Layout",
+			Value: fmt.Sprintf("for times from %s to %s", epoch.UTC().Format(time.RFC3339Nano), end.Format(time.RFC3339Nano)),
+			Want:  "one that has begun and has not ended; the clock shows " + now.UTC().Format(time.RFC3339Nano),
+		}
 	}
-	workers := int64(1) << c.Layout.WorkerBits
+	return nil
+}
+
+func (c *Config) resolveWorkers() error {
 	if c.Workers != nil && len(c.Workers) == 0 {
-		return fail("Config.Workers", "empty", "at least one worker number, or nil for all")
+		return &ValueError{Name: "Config.Workers", Value: "empty", Want: "at least one worker number, or nil for all"}
 	}
+	last := int64(1)<<c.Layout.WorkerBits - 1
 	for i, w := range c.Workers {
-		if w < 0 || w >= workers {
-			return fail(fmt.Sprintf("Config.Workers[%d]", i), strconv.FormatInt(w, 10), fmt.Sprintf("0..%d", workers-1))
+		if w < 0 || w > last {
+			return &ValueError{Name: fmt.Sprintf("Config.Workers[%d]", i), Value: strconv.FormatInt(w, 10), Want: fmt.Sprintf("0..%d", last)}
 		}
 	}
 	c.Workers = slices.Clone(c.Workers)
+	return nil
+}
 
+// resolveWindow resolves the window and the loss guard.
+func (c *Config) resolveWindow(lossy bool) error {
 	if c.LossGuard == 0 && lossy {
 		c.LossGuard = defaultGuard
 	}
@@ -190,20 +241,24 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 		c.Window = time.Minute
 	}
 	if c.Window < shortest || c.Window > longest {
-		return fail("Config.Window", c.Window.String(), fmt.Sprintf("%s..%s%s", shortest, longest, why))
+		return &ValueError{Name: "Config.Window", Value: c.Window.String(), Want: fmt.Sprintf("%s..%s%s", shortest, longest, why)}
 	}
-	if c.LossGuard > 0 {
-		c.Window = guardWindow
+	if c.LossGuard == 0 {
+		return nil
 	}
-	if c.LossGuard > 0 && (c.LossGuard < minGuard || c.LossGuard > c.Window/renewPart) {
-		return fail("Config.LossGuard", c.LossGuard.String(), fmt.Sprintf("%s..%s, a quarter of the window, or negative for none", minGuard, c.Window/renewPart))
+	c.Window = guardWindow
+	if most := guardWindow / renewPart; c.LossGuard < minGuard || c.LossGuard > most {
+		return &ValueError{Name: "Config.LossGuard", Value: c.LossGuard.String(), Want: fmt.Sprintf("%s..%s, a quarter of the window, or negative for none", minGuard, most)}
 	}
+	return nil
+}
 
+func (c *Config) resolveSkew() error {
 	if c.MaxClockSkew == 0 {
 		c.MaxClockSkew = defaultSkew
 	}
 	if c.MaxClockSkew < time.Millisecond || c.MaxClockSkew > maxSkew {
-		return fail("Config.MaxClockSkew", c.MaxClockSkew.String(), fmt.Sprintf("%s..%s", time.Millisecond, maxSkew))
+		return &ValueError{Name: "Config.MaxClockSkew", Value: c.MaxClockSkew.String(), Want: fmt.Sprintf("%s..%s", time.Millisecond, maxSkew)}
 	}
 	if c.LossGuard > 0 {
 		// With the clocks further apart, the guard does not hold. And a lease could
@@ -213,35 +268,7 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 		// requests' way.
 		c.MaxClockSkew = min(c.MaxClockSkew, c.LossGuard, c.Window/2-c.LossGuard-c.Window/16)
 	}
-
-	if c.Holder == "" {
-		c.Holder = hostname()
-	}
-	if !printable(c.Holder, maxHolder) {
-		return fail("Config.Holder", cut(c.Holder), wantHolder)
-	}
-
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	c.Logger = c.Logger.With("namespace", c.Namespace, "datacenter", c.Datacenter)
-	stored := fingerprint(c.Layout)
-	if c.LossGuard > 0 {
-		stored += guardMark
-	}
-	return c, Claim{
-		Space: Space{
-			Namespace:  c.Namespace,
-			Datacenter: c.Datacenter,
-			Workers:    workers,
-			Layout:     stored,
-		},
-		Only:   c.Workers,
-		Holder: c.Holder,
-		Window: Millis(c.Window / time.Millisecond),
-		Skew:   Millis(c.MaxClockSkew / time.Millisecond),
-		Guard:  Millis(c.LossGuard / time.Millisecond),
-	}, nil
+	return nil
 }
 
 // hostname returns the name of this host as a Holder, or nothing.

@@ -520,7 +520,7 @@ func TestCloseRacingNext(t *testing.T) {
 // Once it is back, there may be a wait for the next attempt to renew, and no error.
 func TestStoreAwayForThreeQuartersOfAWindowIsNotNoticed(t *testing.T) {
 	const outage = 44 * time.Second // of a window of 60
-	for phase := time.Duration(0); phase < 15*time.Second; phase += 700 * time.Millisecond {
+	for phase := time.Duration(0); phase < 15*time.Second; phase += 100 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore()
 			h := hold(t, s, lease.Config{})

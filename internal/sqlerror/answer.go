@@ -92,6 +92,12 @@ func sqliteCode(err error, v reflect.Value) int {
 	if e, ok := err.(interface{ Code() int }); ok {
 		return e.Code()
 	}
+	// ncruces/go-sqlite3: the type of the code is the driver's.
+	if m := reflect.ValueOf(err).MethodByName("ExtendedCode"); m.IsValid() && m.Type().NumIn() == 0 && m.Type().NumOut() == 1 {
+		if code := m.Call(nil)[0]; code.CanUint() {
+			return int(code.Uint())
+		}
+	}
 	// mattn/go-sqlite3: the extended code is 0 where there is only the other.
 	for _, name := range []string{"ExtendedCode", "Code"} {
 		if f := field(v, name); f.IsValid() && f.CanInt() && f.Int() != 0 {

@@ -12,6 +12,9 @@ const (
 	duplicateEntryIn     = 1586 // names the index
 	tableExists          = 1050
 	noSuchTable          = 1146
+	noDatabaseRight      = 1044
+	noTableRight         = 1142
+	noColumnRight        = 1143
 	noSuchColumn         = 1054
 	outOfRange           = 1690
 	serverReadOnly       = 1290

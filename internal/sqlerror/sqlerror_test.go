@@ -48,7 +48,7 @@ func (coded) Code() int     { return 5 }
 var questions = map[string]func(error) bool{
 	"Retryable": Retryable, "LockNotAvailable": LockNotAvailable, "DuplicateKey": DuplicateKey, "Exists": Exists,
 	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection,
-	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "NotCommitted": NotCommitted,
+	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted,
 }
 
 func TestErrorsOfDriversAreRecognised(t *testing.T) {
@@ -75,6 +75,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{postgres("42710"), []string{"Exists", "NotCommitted", "Refused"}}, // the row type of a table that another is making
 		{postgres("42P01"), []string{"NoTable", "NotCommitted", "Refused"}},
 		{postgres("42703"), []string{"NoColumn", "NotCommitted", "Refused"}},
+		{postgres("42501"), []string{"Denied", "NotCommitted", "Refused"}},
 		{postgres("25006"), []string{"ReadOnly", "NotCommitted", "Refused"}},
 		{postgres("57014"), []string{"NotCommitted", "Refused"}}, // a deferred trigger was cancelled
 		{postgres("P0001"), []string{"RowFault", "NotCommitted", "Refused"}},
@@ -106,6 +107,9 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(1050), []string{"Exists", "Refused"}},
 		{mysql(1146), []string{"NoTable", "Refused"}},
 		{mysql(1054), []string{"NoColumn", "Refused"}},
+		{mysql(1044), []string{"Denied", "Refused"}},
+		{mysql(1142), []string{"Denied", "Refused"}},
+		{mysql(1143), []string{"Denied", "Refused"}},
 		{mysql(1290), []string{"ReadOnly", "NotCommitted", "Refused"}},
 		{mysql(1792), []string{"ReadOnly", "NotCommitted", "Refused"}},
 		{mysql(1836), []string{"ReadOnly", "NotCommitted", "Refused"}},
@@ -134,6 +138,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mattn(sqlite3.ErrIoErrFsync), []string{"Refused"}},
 		{&sqlite.Error{Result: 517}, []string{"Retryable", "NotCommitted"}},
 		{&sqlite.Error{Result: 2067}, []string{"DuplicateKey", "RowFault", "NotCommitted", "Refused"}},
+		{sqlite.Typed(517), []string{"Retryable", "NotCommitted"}},
 		{&sqlite.Error{Result: 13}, []string{"NotCommitted", "Refused"}},
 	} {
 		wrapped := fmt.Errorf("insert: %w; then %w: %w", fmt.Errorf("rows 1 to 2: %w", c.err), errors.New("x"), errors.New("y"))

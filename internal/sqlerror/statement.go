@@ -112,6 +112,13 @@ func ReadOnly(err error) bool {
 	})
 }
 
+// Denied reports whether the user lacks a right to a database, table or column.
+func Denied(err error) bool {
+	return said(err, func(a Answer) bool {
+		return a.State == "42501" || a.Number == noDatabaseRight || a.Number == noTableRight || a.Number == noColumnRight
+	})
+}
+
 // BadConnection reports whether the connection is of no use any more, or the
 // server is about to end or not up yet: another connection may be.
 func BadConnection(err error) bool {

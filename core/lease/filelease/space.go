@@ -211,17 +211,10 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 		return nil, err
 	}
 
-	m := meta{Schema: schema, Namespace: want.Namespace, Datacenter: want.Datacenter, Workers: want.Workers, Layout: want.Layout}
 	made := s.madePath(want.Namespace, want.Datacenter)
-	gone, err := exists(made)
+	m, err := s.newMeta(c, made)
 	if err != nil {
 		return nil, err
-	}
-	if gone && !s.fresh {
-		m.Until = s.afterLoss(c)
-	}
-	if _, err := rand.Read(m.Identity[:]); err != nil {
-		return nil, fmt.Errorf("filelease: %w", err)
 	}
 	dir := filepath.Join(parent, datacenterDir(want.Datacenter))
 	draft := dir + making
@@ -244,6 +237,24 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 			"dir", dir, "made", made, "no_id_before", m.Until.Time())
 	}
 	return &space{dir: dir, meta: m}, nil
+}
+
+// newMeta returns the meta file of a space that c makes. The file at made, if it is
+// there, says that the space has been there before.
+func (s *Store) newMeta(c lease.Claim, made string) (meta, error) {
+	sp := c.Space
+	m := meta{Schema: schema, Namespace: sp.Namespace, Datacenter: sp.Datacenter, Workers: sp.Workers, Layout: sp.Layout}
+	gone, err := exists(made)
+	if err != nil {
+		return meta{}, err
+	}
+	if gone && !s.fresh {
+		m.Until = s.afterLoss(c)
+	}
+	if _, err := rand.Read(m.Identity[:]); err != nil {
+		return meta{}, fmt.Errorf("filelease: %w", err)
+	}
+	return m, nil
 }
 
 // afterLoss returns a limit that is later than any that may have been forgotten.

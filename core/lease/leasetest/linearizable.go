@@ -64,70 +64,97 @@ func linearizable(ops []op) verdict {
 		}
 		return int(a.call - b.call)
 	})
-	type place struct {
-		done string
-		state
+	x := search{ops: ops, done: make([]byte, len(ops)), been: map[place]bool{}}
+	switch {
+	case x.find(state{sure: true}):
+		return ordered
+	case len(x.been) == most:
+		return undecided
 	}
-	done := make([]byte, len(ops)) // 1: yes
-	been := map[place]bool{}
+	return disorder
+}
 
-	var search func(s state) bool
-	search = func(s state) bool {
-		var quiet []int // done here because they change nothing
-		defer func() {
-			for _, i := range quiet {
-				done[i] = 0
-			}
-		}()
-	again:
-		// An operation may be next if none that has to be done returned before its call.
-		first := int64(math.MaxInt64)
-		for i, o := range ops {
-			if done[i] == 0 { // one that need not be done never returned
-				first = min(first, o.ret)
-				if o.left.Renewals != 0 && (s.row.Renewals > o.left.Renewals || s.row.Epoch > o.left.Epoch) {
-					return false
-				}
-			}
+// A search looks for an order of ops.
+type search struct {
+	ops  []op
+	done []byte // 1: yes
+	been map[place]bool
+}
+
+// A place is where a search has been: what was done, and the state after it.
+type place struct {
+	done string
+	state
+}
+
+// find reports whether what is left can be done from s on.
+func (x *search) find(s state) bool {
+	var quiet []int // done here because they change nothing
+	defer func() {
+		for _, i := range quiet {
+			x.done[i] = 0
+		}
+	}()
+	var first int64
+	for i := 0; i >= 0; {
+		var dead bool
+		if first, dead = x.first(s); dead {
+			return false
 		}
 		if first == math.MaxInt64 {
 			return true // what is left need not have been done
 		}
-		for i, o := range ops {
-			if done[i] == 1 || o.may || o.call > first {
-				continue
-			}
-			if after, ok := o.next(s); ok && after == s {
-				done[i] = 1
-				quiet = append(quiet, i)
-				goto again
-			}
+		if i = x.quiet(s, first); i >= 0 {
+			x.done[i] = 1
+			quiet = append(quiet, i)
 		}
+	}
 
-		at := place{string(done), s}
-		if been[at] || len(been) == most {
-			return false
-		}
-		been[at] = true
-		for i, o := range ops {
-			if done[i] == 1 || o.call > first {
-				continue
-			}
-			if after, ok := o.next(s); ok {
-				done[i] = 1
-				if search(after) {
-					return true
-				}
-				done[i] = 0
-			}
-		}
+	at := place{string(x.done), s}
+	if x.been[at] || len(x.been) == most {
 		return false
 	}
-	switch {
-	case search(state{sure: true}):
-		return ordered
-	case len(been) == most:
-		return undecided
+	x.been[at] = true
+	for i, o := range x.ops {
+		if x.done[i] == 1 || o.call > first {
+			continue
+		}
+		if after, ok := o.next(s); ok {
+			x.done[i] = 1
+			if x.find(after) {
+				return true
+			}
+			x.done[i] = 0
+		}
 	}
-	return disorder
+	return false
+}
+
+// first returns when the first of the operations that have to be done has returned: only
+// those that were called before it may be next. The state leads nowhere if it is dead.
+func (x *search) first(s state) (first int64, dead bool) {
+	first = math.MaxInt64
+	for i, o := range x.ops {
+		if x.done[i] == 1 {
+			continue
+		}
+		first = min(first, o.ret) // one that need not be done never returned
+		if o.left.Renewals != 0 && (s.row.Renewals > o.left.Renewals || s.row.Epoch > o.left.Epoch) {
+			return 0, true
+		}
+	}
+	return first, false
+}
+
+// quiet returns an operation that may be next and changes nothing, or -1.
+func (x *search) quiet(s state, first int64) int {
+	for i, o := range x.ops {
+		if x.done[i] == 1 || o.may || o.call > first {
+			continue
+		}
+		if after, ok := o.next(s); ok && after == s {
+			return i
+		}
+	}
+	return -1
 }

@@ -107,21 +107,29 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		return lease.Reply{}, fmt.Errorf("redislease: claim: %w", err)
 	}
 	r := reader{fields: fields}
-	switch verdict := r.text(); verdict {
-	case "done":
-		reply := r.reply()
-		policy := r.text()
-		if reply.Row.Owner != c.Owner || reply.Row.Nonce != c.Nonce {
-			r.fail()
-		}
-		if r.err != nil {
-			break
-		}
-		if policy == "" && !s.warned.Swap(true) {
-			s.logger.WarnContext(ctx, "redislease: INFO does not tell the maxmemory-policy of the server:"+
-				" make sure that it is noeviction or begins with volatile-, or rows will vanish when memory is full")
-		}
-		return reply, nil
+	verdict := r.text()
+	if verdict != "done" {
+		return lease.Reply{}, r.noClaim(verdict, &c, sent)
+	}
+	reply := r.reply()
+	policy := r.text()
+	if reply.Row.Owner != c.Owner || reply.Row.Nonce != c.Nonce {
+		r.fail()
+	}
+	if r.err != nil {
+		return lease.Reply{}, fmt.Errorf("redislease: claim: %w", r.err)
+	}
+	if policy == "" && !s.warned.Swap(true) {
+		s.logger.WarnContext(ctx, "redislease: INFO does not tell the maxmemory-policy of the server:"+
+			" make sure that it is noeviction or begins with volatile-, or rows will vanish when memory is full")
+	}
+	return reply, nil
+}
+
+// noClaim returns the error of a claim that was not done, for the reason verdict.
+func (r *reader) noClaim(verdict string, c *lease.Claim, sent *stamp) error {
+	var refusal error // that nothing was claimed
+	switch verdict {
 	case "renewed":
 		worker := r.number()
 		if r.err == nil {
@@ -135,32 +143,27 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 			e.Earliest = earliest.Time()
 			e.Wait = max(0, earliest-now).Duration()
 		}
-		if r.err == nil {
-			return lease.Reply{}, sent.refused("claim", e)
-		}
+		refusal = e
 	case "layout":
-		if stored := r.text(); r.err == nil {
-			return lease.Reply{}, sent.refused("claim", &lease.LayoutError{Namespace: c.Space.Namespace, Stored: stored, Own: c.Space.Layout})
-		}
+		refusal = &lease.LayoutError{Namespace: c.Space.Namespace, Stored: r.text(), Own: c.Space.Layout}
 	case "skew":
 		now, waited := lease.Millis(r.number()), lease.Millis(r.number())
-		late := c
+		late := *c
 		late.Now += waited
-		err := late.Check(now)
-		if err == nil {
+		if refusal = late.Check(now); refusal == nil {
 			r.fail()
-		}
-		if r.err == nil {
-			return lease.Reply{}, sent.refused("claim", err)
 		}
 	case "evicts":
 		if policy := r.text(); r.err == nil {
-			return lease.Reply{}, lease.Permanent(fmt.Errorf("redislease: claim: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy))
+			return lease.Permanent(fmt.Errorf("redislease: claim: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy))
 		}
 	default:
 		r.other(verdict)
 	}
-	return lease.Reply{}, fmt.Errorf("redislease: claim: %w", r.err)
+	if refusal != nil && r.err == nil {
+		return sent.refused("claim", refusal)
+	}
+	return fmt.Errorf("redislease: claim: %w", r.err)
 }
 
 // Renew raises the limit of a row, in one script. Besides the errors of

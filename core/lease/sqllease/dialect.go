@@ -6,61 +6,22 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/dialect"
 )
 
 // A Dialect is the SQL that a database speaks. The zero value is none of them: a
 // guess from the driver's type would be wrong for the first wrapper around it.
-type Dialect uint8
+type Dialect = dialect.Dialect
 
 // The dialects.
 const (
 	// SQLite is SQLite 3.16 or newer.
-	SQLite Dialect = iota + 1
+	SQLite = dialect.SQLite
 	// PostgreSQL is PostgreSQL 9.6 or newer, by any driver.
-	PostgreSQL
+	PostgreSQL = dialect.PostgreSQL
 	// MySQL is MySQL 5.7 and MariaDB 10.3, or newer.
-	MySQL
+	MySQL = dialect.MySQL
 )
-
-// String returns the name of d, or "Dialect(n)" for a number that is none.
-func (d Dialect) String() string {
-	switch d {
-	case SQLite:
-		return "SQLite"
-	case PostgreSQL:
-		return "PostgreSQL"
-	case MySQL:
-		return "MySQL"
-	}
-	return fmt.Sprintf("Dialect(%d)", uint8(d))
-}
-
-// bind writes the parameters of a statement, each a '?' in text, as d has them.
-// No statement of this package has a '?' for another reason.
-func (d Dialect) bind(text string) string {
-	if d != PostgreSQL {
-		return text
-	}
-	parts := strings.Split(text, "?")
-	var b strings.Builder
-	for i, part := range parts {
-		if i > 0 {
-			b.WriteString("$" + strconv.Itoa(i))
-		}
-		b.WriteString(part)
-	}
-	return b.String()
-}
-
-// quote puts a checked name, with its schema if it has one, into quotes: any word
-// is then a name, and it keeps its case.
-func (d Dialect) quote(name string) string {
-	mark := `"`
-	if d == MySQL {
-		mark = "`"
-	}
-	return mark + strings.ReplaceAll(name, ".", mark+"."+mark) + mark
-}
 
 const (
 	metaSuffix = "_meta"

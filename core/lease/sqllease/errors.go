@@ -1,6 +1,7 @@
 package sqllease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -90,3 +91,17 @@ func redact(err error) error {
 	}
 	return err
 }
+
+// withCause adds the context's error where the driver has reported the end of
+// ctx in words of its own.
+func withCause(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		return &caused{err, cause}
+	}
+	return err
+}
+
+type caused struct{ err, cause error }
+
+func (e *caused) Error() string   { return e.cause.Error() + ": " + e.err.Error() }
+func (e *caused) Unwrap() []error { return []error{e.cause, e.err} }

@@ -43,13 +43,14 @@ type texts struct {
 	table                string // quoted
 }
 
-func (d Dialect) texts(name string) texts {
+// textsOf returns the statements for a table.
+func textsOf(d Dialect, name string) texts {
 	if d == SQLite && !strings.Contains(name, ".") {
 		// Else an attached or temporary table of that name could come first, and
 		// what is looked at before is the file of main.
 		name = "main." + name
 	}
-	table, meta := d.quote(name), d.quote(name+metaSuffix)
+	table, meta := d.Quote(name), d.Quote(name+metaSuffix)
 
 	// Names are compared byte by byte, as Go does: MySQL's default collation takes
 	// "Shop" and "shop" for one. MyISAM has no transactions.
@@ -94,20 +95,20 @@ func (d Dialect) texts(name string) texts {
 		create:     create,
 		probeRows:  "SELECT namespace, datacenter, " + rowColumns + " FROM " + table + " WHERE 1 = 0",
 		probeMeta:  "SELECT namespace, datacenter, layout, schema_version FROM " + meta + " WHERE schema_version <> " + strconv.Itoa(schemaVersion),
-		meta:       d.bind("SELECT datacenter, layout, schema_version FROM " + meta + " WHERE namespace = ?"),
-		insertMeta: d.bind("INSERT INTO " + meta + " (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, " + strconv.Itoa(schemaVersion) + ")"),
-		rows:       d.bind(rows + " ORDER BY worker"),
-		row:        d.bind(rows + " AND worker = ?" + lock),
-		only:       d.bind(rows + " AND worker IN "),
-		free: d.bind(rows + " AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)" +
+		meta:       d.Bind("SELECT datacenter, layout, schema_version FROM " + meta + " WHERE namespace = ?"),
+		insertMeta: d.Bind("INSERT INTO " + meta + " (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, " + strconv.Itoa(schemaVersion) + ")"),
+		rows:       d.Bind(rows + " ORDER BY worker"),
+		row:        d.Bind(rows + " AND worker = ?" + lock),
+		only:       d.Bind(rows + " AND worker IN "),
+		free: d.Bind(rows + " AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)" +
 			" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, " + random + " LIMIT " + strconv.Itoa(candidates)),
 		// The values are computed here, not by the database: MySQL assigns from left
 		// to right, and a later assignment would see the new value of an earlier one.
-		update: d.bind("UPDATE " + table + " SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?, holder = ?" + space +
+		update: d.Bind("UPDATE " + table + " SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?, holder = ?" + space +
 			" AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?"),
 		// Each value depends on its own column alone, so MySQL's order does not matter
 		// here. GREATEST is MAX on SQLite; CASE is the same everywhere.
-		fence: d.bind("UPDATE " + table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
+		fence: d.Bind("UPDATE " + table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
 			" reserved_until = CASE WHEN reserved_until < ? THEN ? ELSE reserved_until END" + space),
 		table: table,
 	}

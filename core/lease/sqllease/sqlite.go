@@ -22,7 +22,7 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 	if !qualified {
 		schema = "main"
 	}
-	of := t.s.dialect.quote(schema) + "."
+	of := t.s.dialect.Quote(schema) + "."
 
 	var timeout, safety int64
 	if err := t.pragma(ctx, "busy_timeout", &timeout); err != nil {
@@ -52,7 +52,7 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 	if _, err := t.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		// A driver may say that ctx has ended though the statement was done. The
 		// program must not get a connection with our transaction in it.
-		t.dirty = t.s.dialect.faultOf(err) != busy
+		t.dirty = !busy(err)
 		return fmt.Errorf("begin: %w", err)
 	}
 	// Without ctx, which may have ended: it takes no waiting, and while the
@@ -69,7 +69,7 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 			}
 			// With a rollback journal, readers are in the way of a commit. The
 			// transaction is then as before, and can be committed again.
-			if t.s.dialect.faultOf(err) != busy || !pause(ctx) {
+			if !busy(err) || !pause(ctx) {
 				return err
 			}
 		}

@@ -66,9 +66,7 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	if db == nil {
 		return nil, &lease.ValueError{Package: "sqllease", Name: "New(db)", Value: "nil", Want: "an open *sql.DB"}
 	}
-	switch c.Dialect {
-	case SQLite, PostgreSQL, MySQL:
-	default:
+	if !c.Dialect.Valid() {
 		return nil, &lease.ValueError{Package: "sqllease", Name: "Config.Dialect", Value: c.Dialect.String(), Want: "SQLite, PostgreSQL or MySQL"}
 	}
 	if c.Table == "" {
@@ -85,7 +83,7 @@ func New(db *sql.DB, c Config) (*Store, error) {
 		dialect: c.Dialect,
 		table:   c.Table,
 		log:     c.Logger,
-		text:    c.Dialect.texts(c.Table),
+		text:    textsOf(c.Dialect, c.Table),
 		now:     time.Now,
 		file: databaseFile{log: c.Logger, suits: func(path string) (string, error) {
 			return filesystem.Check(path, c.AllowFUSE)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/sqlxcases/sqlite"
 )
 
 // newMock returns a pool that takes exactly the statements that are expected, in
@@ -104,7 +104,7 @@ func FuzzTableName(f *testing.F) {
 			if d == MySQL {
 				mark = "`"
 			}
-			for _, text := range d.texts(name).create {
+			for _, text := range textsOf(d, name).create {
 				quoted := 1 + strings.Count(name, ".")
 				if d == SQLite {
 					quoted = 2 // always with its schema
@@ -224,7 +224,7 @@ func definiteError(err error) bool {
 // Not even a deadlock or a broken connection: at the COMMIT it comes too late to
 // mean "not done", and the operation must not be begun anew.
 func TestErrorOfTheCommitIsUnknownAndEndsTheConnection(t *testing.T) {
-	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, &numbered{1213}, context.DeadlineExceeded} {
+	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, &MySQLError{1213}, context.DeadlineExceeded} {
 		db, mock := newMock(t)
 		expectMySQL(mock)
 		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
@@ -325,10 +325,10 @@ func (e ending) Connect(context.Context) (driver.Conn, error) {
 }
 func (ending) Driver() driver.Driver { return nil }
 
-// numbered and stated are errors as the drivers of MySQL and PostgreSQL have them.
-type numbered struct{ Number uint16 }
+// MySQLError and stated are errors as the drivers of MySQL and PostgreSQL have them.
+type MySQLError struct{ Number uint16 }
 
-func (e *numbered) Error() string { return fmt.Sprintf("Error %d", e.Number) }
+func (e *MySQLError) Error() string { return fmt.Sprintf("Error %d", e.Number) }
 
 type stated string
 
@@ -337,7 +337,7 @@ func (e stated) SQLState() string { return string(e) }
 
 // Before the COMMIT nothing is done, and the operation begins anew.
 func TestFaultBeforeTheCommitIsTriedAgain(t *testing.T) {
-	for _, failure := range []error{&numbered{1213}, &numbered{1205}, &numbered{1020}, fmt.Errorf("wrapped: %w", &numbered{1213})} {
+	for _, failure := range []error{&MySQLError{1213}, &MySQLError{1205}, &MySQLError{1020}, fmt.Errorf("wrapped: %w", &MySQLError{1213})} {
 		db, mock := newMock(t)
 		expectMySQL(mock)
 		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnError(failure)
@@ -353,49 +353,49 @@ func TestFaultBeforeTheCommitIsTriedAgain(t *testing.T) {
 	}
 }
 
+// What each error is, is for package sqlerror; here is what follows.
 func TestFaultsAreToldApart(t *testing.T) {
+	db, _ := newMock(t)
+	s := mockStore(t, db, PostgreSQL)
 	for _, test := range []struct {
-		dialect Dialect
-		err     error
-		want    fault
+		err   error
+		first bool  // it is tried again after the first attempt
+		last  bool  // and after the last
+		want  error // of explain, that matches this
 	}{
-		{MySQL, driver.ErrBadConn, broken},
-		{MySQL, errors.New("invalid connection"), broken},
-		{MySQL, &numbered{1927}, broken},
-		{MySQL, &numbered{1062}, duplicate},
-		{MySQL, &numbered{1290}, readOnly},
-		{MySQL, &numbered{1792}, readOnly},
-		{MySQL, &numbered{1146}, noTable},
-		{MySQL, &numbered{1054}, noColumn},
-		{MySQL, &numbered{1142}, denied},
-		{MySQL, &numbered{1044}, denied},
-		{MySQL, &numbered{1021}, other}, // disk full
-		{MySQL, stated("40001"), other}, // of another database
-		{PostgreSQL, io.ErrUnexpectedEOF, broken},
-		{PostgreSQL, &net.OpError{Op: "read", Err: errors.New("reset")}, broken},
-		{PostgreSQL, stated("57P01"), broken},
-		{PostgreSQL, stated("08006"), broken},
-		{PostgreSQL, stated("40001"), busy},
-		{PostgreSQL, fmt.Errorf("wrapped: %w", stated("40P01")), busy},
-		{PostgreSQL, stated("55P03"), busy},
-		{PostgreSQL, stated("23505"), duplicate},
-		{PostgreSQL, stated("42710"), duplicate}, // the type of the row of a table that another is making
-		{PostgreSQL, stated("25006"), readOnly},
-		{PostgreSQL, stated("42P01"), noTable},
-		{PostgreSQL, stated("42501"), denied},
-		{PostgreSQL, stated("42703"), noColumn},
-		{PostgreSQL, stated("57014"), other}, // statement timeout
-		{PostgreSQL, stated("53100"), other}, // disk full
-		{PostgreSQL, errors.New("database is locked"), other},
-		{SQLite, errors.New("database is locked (5) (SQLITE_BUSY)"), busy},
-		{SQLite, errors.New("attempt to write a readonly database"), readOnly},
-		{SQLite, errors.New("no such table: x"), noTable},
-		{SQLite, errors.New("no such column: nonce"), noColumn},
-		{SQLite, errors.New("database or disk is full"), other},
-		{SQLite, context.Canceled, other},
+		{driver.ErrBadConn, true, false, driver.ErrBadConn},
+		{io.ErrUnexpectedEOF, true, false, io.ErrUnexpectedEOF},
+		{&connectError{driver.ErrBadConn}, false, false, driver.ErrBadConn},
+		{&commitError{stated("40001")}, false, false, stated("40001")},
+		{&commitError{stated("42P01")}, false, false, stated("42P01")},
+		{errConflict, true, false, errConflict},
+		{&MySQLError{1213}, true, true, nil},
+		{stated("40001"), true, true, stated("40001")},
+		{stated("55P03"), true, true, stated("55P03")},
+		{&sqlite.Error{Result: 5}, true, true, nil},
+		{stated("23505"), true, false, stated("23505")},
+		{stated("42710"), true, false, stated("42710")}, // the type of the row of a table that another is making
+		{&MySQLError{1062}, true, false, nil},
+		{stated("25006"), false, false, ErrReadOnly},
+		{&MySQLError{1290}, false, false, ErrReadOnly},
+		{stated("42P01"), false, false, ErrNoTable},
+		{&MySQLError{1146}, false, false, ErrNoTable},
+		{stated("42703"), false, false, ErrSchema},
+		{&MySQLError{1054}, false, false, ErrSchema},
+		{stated("42501"), false, false, lease.ErrPermanent},
+		{&MySQLError{1142}, false, false, lease.ErrPermanent},
+		{stated("57014"), false, false, stated("57014")}, // statement timeout
+		{&MySQLError{1021}, false, false, nil},           // disk full
+		{context.Canceled, false, false, context.Canceled},
 	} {
-		if got := test.dialect.faultOf(test.err); got != test.want {
-			t.Errorf("%v.faultOf(%v) = %d; want %d", test.dialect, test.err, got, test.want)
+		if first, last := retries(test.err, 1), retries(test.err, maxAttempts); first != test.first || last != test.last {
+			t.Errorf("retries(%v, first and last) = %t, %t; want %t, %t", test.err, first, last, test.first, test.last)
+		}
+		if test.want == nil {
+			test.want = test.err
+		}
+		if got := s.explain(t.Context(), "renew", test.err); !errors.Is(got, test.want) || definite(got) != errors.As(got, new(*TableError)) {
+			t.Errorf("explain(%v) = %v; want %v in it", test.err, got, test.want)
 		}
 	}
 }
@@ -636,7 +636,7 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectQuery(meta).WithArgs("shop").WillReturnRows(sqlmock.NewRows(names))
-	mock.ExpectExec(insert).WithArgs("shop", -1, "l").WillReturnError(&numbered{1062})
+	mock.ExpectExec(insert).WithArgs("shop", -1, "l").WillReturnError(&MySQLError{1062})
 	mock.ExpectRollback()
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 const (
@@ -66,27 +67,45 @@ func (s *Store) transact(ctx context.Context, name string, body func(*transactio
 		if err == nil || definite(err) {
 			return err
 		}
-		fault := s.dialect.faultOf(err)
-		uncertain := errors.As(err, new(*commitError))
-		again := fault == duplicate || errors.Is(err, errConflict) ||
-			// A pool that cannot connect has tried often enough by itself.
-			fault == broken && !errors.As(err, new(*connectError))
-		if !uncertain && (fault == busy || again && attempt < maxAttempts) && pause(ctx) {
+		if retries(err, attempt) && pause(ctx) {
 			continue
 		}
-		switch {
-		case uncertain:
-		case fault == readOnly:
-			err = fmt.Errorf("%w: %w", ErrReadOnly, err)
-		case fault == noTable:
-			return s.tableError(ErrNoTable, redact(err).Error())
-		case fault == noColumn:
-			return s.tableError(ErrSchema, redact(err).Error())
-		case fault == denied:
-			err = lease.Permanent(err)
-		}
-		return fmt.Errorf("sqllease: %s: %w", name, redact(withCause(ctx, err)))
+		return s.explain(ctx, name, err)
 	}
+}
+
+// retries reports whether an operation begins anew after its attempt-th attempt has
+// failed with err.
+func retries(err error, attempt int) bool {
+	switch {
+	case errors.As(err, new(*commitError)):
+		return false // nobody knows whether it is done
+	case sqlerror.BadConnection(err):
+		// A pool that cannot connect has tried often enough by itself.
+		return attempt < maxAttempts && !errors.As(err, new(*connectError))
+	case busy(err):
+		return true
+	}
+	return attempt < maxAttempts && (errors.Is(err, errConflict) || sqlerror.DuplicateKey(err) || sqlerror.Exists(err))
+}
+
+// busy reports whether somebody else was in the way.
+func busy(err error) bool { return sqlerror.Retryable(err) || sqlerror.LockNotAvailable(err) }
+
+// explain returns the error of an operation that has failed with err.
+func (s *Store) explain(ctx context.Context, name string, err error) error {
+	switch {
+	case errors.As(err, new(*commitError)), sqlerror.BadConnection(err):
+	case sqlerror.ReadOnly(err):
+		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
+	case sqlerror.NoTable(err):
+		return s.tableError(ErrNoTable, redact(err).Error())
+	case sqlerror.NoColumn(err):
+		return s.tableError(ErrSchema, redact(err).Error())
+	case sqlerror.Denied(err):
+		err = lease.Permanent(err)
+	}
+	return fmt.Errorf("sqllease: %s: %w", name, redact(withCause(ctx, err)))
 }
 
 // grace is how long a driver may take to notice that ctx has ended. One that

@@ -95,12 +95,15 @@ func wrongPath(path string) string {
 			return `a path without empty names, "." and ".."`
 		}
 	}
-	for _, r := range path {
-		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xf000 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff {
-			return "a path of printable characters"
-		}
+	if strings.ContainsFunc(path, forbidden) {
+		return "a path of printable characters"
 	}
 	return ""
+}
+
+// forbidden reports whether ZooKeeper refuses r in a path.
+func forbidden(r rune) bool {
+	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xf000 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff
 }
 
 func invalid(name, value, want string) error {

@@ -14,6 +14,17 @@ func (e *Error) Error() string { return fmt.Sprintf("result code %d", e.Result) 
 // extended form.
 func (e *Error) Code() int { return e.Result }
 
+// A Typed error is as of ncruces/go-sqlite3, whose codes have types of their own.
+func Typed(code uint16) error {
+	type Error struct{ typed }
+	return &Error{typed(code)}
+}
+
+type typed uint16
+
+func (e typed) Error() string       { return fmt.Sprintf("result code %d", uint16(e)) }
+func (e typed) ExtendedCode() typed { return e }
+
 // A RefusedError is of a package whose name is alike, and has another code.
 type RefusedError int
 
