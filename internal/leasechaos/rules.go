@@ -66,7 +66,7 @@ func (r Rules) window() time.Duration {
 	if r.forgets() {
 		return leaseWindow
 	}
-	return leaseWindow / 3
+	return leaseWindow / shortened
 }
 
 // jump returns how far clocks are from the truth at most. The guard's condition is
@@ -82,9 +82,18 @@ func (r Rules) jump() time.Duration {
 // most of them expire meanwhile.
 func (r Rules) stop() time.Duration { return leaseWindow/2 + 2*r.window() }
 
-// leaseWindow is Config.Window of the leases, the shortest that there is. With the loss
-// guard they take it as 10 s.
+// leaseWindow is the shortest Config.Window. With the loss guard leases take it as 10 s.
 const leaseWindow = 3 * time.Second
+
+// configWindow returns Config.Window of a process: one in three has twice that of the
+// others. So windows rise and fall as processes take each other's rows, as they do in
+// a rolling deployment that changes them.
+func configWindow(seed uint64) time.Duration {
+	if seed%3 == 0 {
+		return 2 * leaseWindow
+	}
+	return leaseWindow
+}
 
 // There are twice as many processes as rows, so that each row that expires finds
 // its next owner at once.

@@ -79,12 +79,15 @@ func (s *store) Release(ctx context.Context, r lease.Release) error {
 // forever is a year, in milliseconds: a limit that no lease reaches.
 const forever = lease.Millis(365 * 24 * time.Hour / time.Millisecond)
 
+// shortened is how many times shorter a window is on its way to the store.
+const shortened = 3
+
 // change makes a request one for fewer rows than a layout can have, and, unless the
 // store forgets, for a shorter window.
 func (s *store) change(space *lease.Space, window *lease.Millis) {
 	space.Workers = rows
 	if window != nil && !s.rules.forgets() {
-		*window = lease.Millis(s.rules.window() / time.Millisecond)
+		*window /= shortened
 	}
 }
 

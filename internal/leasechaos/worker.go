@@ -43,7 +43,7 @@ func work(o order, open Open) error {
 	l, err := acquire(asked, s, lease.Config{
 		Namespace:   o.Namespace,
 		Layout:      layout(),
-		Window:      leaseWindow,
+		Window:      configWindow(o.Seed),
 		LossGuard:   o.Rules.lossGuard(),
 		AcquireWait: -1,
 		OnLost:      j.lost,
