@@ -183,17 +183,21 @@ func (p *protocol) claimed(c *Claim, reply Reply, mono time.Duration) outcome {
 	}
 }
 
+// maxClaimPause bounds the pause after a failed claim, however long the window is. The
+// log of an outage needs it: see logEvery.
+const maxClaimPause = 20 * time.Second
+
 // claimFailed: the attempt is forgotten, whether or not the store has done it. Its
 // token is never used again, so nobody holds a row that it may have taken; that
 // row is free again after a window.
 func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
 	p.failures++
-	most := p.part(claimPart)
+	most := min(p.part(claimPart), maxClaimPause)
 	if d := firstBackoff << min(p.failures, 10); d < most {
 		most = d
 	}
 	if errors.Is(err, ErrLayout) { // only people can change that
-		p.due = mono + p.jitter(p.part(1))
+		p.due = mono + p.jitter(min(p.part(1), maxClaimPause))
 		return outcome{failed: err}
 	}
 	if none := (*NoFreeWorkerError)(nil); errors.As(err, &none) && none.Rows > 0 {

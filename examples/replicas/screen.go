@@ -48,12 +48,38 @@ const (
 	wrap       = "\x1b[?7h"
 )
 
-// say writes a line above the table. Further lines of the text stand below its first.
+// say writes a line above the table. Further lines of the text stand below its first,
+// and so does what does not fit into 79 columns.
 func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\n         ")
+	text := strings.ReplaceAll(fold(fmt.Sprintf(format, args...), 70), "\n", "\n         ")
 	s.write(s.home() + fmt.Sprintf("%5.1f s  %s\n", time.Since(s.begin).Seconds(), text) + s.draw())
+}
+
+// fold breaks lines that are longer than width bytes at spaces.
+func fold(text string, width int) string {
+	var b strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		column := 0
+		for j, word := range strings.Split(line, " ") {
+			switch {
+			case j == 0:
+			case column+1+len(word) > width:
+				b.WriteByte('\n')
+				column = 0
+			default:
+				b.WriteByte(' ')
+				column++
+			}
+			b.WriteString(word)
+			column += len(word)
+		}
+	}
+	return b.String()
 }
 
 // show replaces the table.

@@ -94,3 +94,17 @@ func TestTableShowsAReservationThatIsOver(t *testing.T) {
 		}
 	}
 }
+
+func TestLongLinesAreFoldedAtSpaces(t *testing.T) {
+	for text, want := range map[string]string{
+		"one two three four\nfive": "one two\nthree\nfour\nfive",
+		"seventeen letters":        "seventeen\nletters",
+		"short":                    "short",
+		"exactly8":                 "exactly8",
+		"exactly8 and more":        "exactly8\nand more",
+	} {
+		if got := fold(text, 8); got != want {
+			t.Errorf("fold(%q, 8) = %q; want %q", text, got, want)
+		}
+	}
+}
