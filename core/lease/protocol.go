@@ -197,7 +197,7 @@ func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
 		most = d
 	}
 	if errors.Is(err, ErrLayout) { // only people can change that
-		p.due = mono + p.jitter(min(p.part(1), maxClaimPause))
+		p.due = mono + p.jitter(p.part(1))
 		return outcome{failed: err}
 	}
 	if none := (*NoFreeWorkerError)(nil); errors.As(err, &none) && none.Rows > 0 {
