@@ -46,7 +46,7 @@ func newProtocol(settings Claim, token func() string, random func() float64) *pr
 // failed. About a dozen attempts fit into the rest.
 const (
 	renewPart = 4  // of the window passes from one renewal to the next
-	retryPart = 16 // from a failed one to the next, at most and on average; also between two looks at the clock
+	retryPart = 16 // the most from a failed one to the next, on average, and between two looks at the clock
 	claimPart = 8  // at most from a failed claim to the next
 	delayPart = 64 // what the first renewal under the guard is later than it must be
 

@@ -103,8 +103,8 @@ const (
 
 // Check returns a *ValueError if s is not a space. A Store calls it first in every
 // operation, and may then rely on three things. A namespace can be a part of a key, a
-// path or a statement as it is. Only "." and ".." need care. All rows can be made at
-// once. A column of 255 characters is enough for the layout.
+// path or a statement as it is, except "." and "..", which are namespaces too. All rows
+// can be made at once. A column of 255 characters is enough for the layout.
 func (s Space) Check() error {
 	switch {
 	case !plain(s.Namespace):

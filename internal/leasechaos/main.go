@@ -16,8 +16,8 @@ import (
 // closes the store: it is mostly killed.
 type Open func(dsn string) (lease.Store, error)
 
-// variable is an environment variable that holds an order. By it a test binary knows that
-// it is a process of a run.
+// variable is an environment variable that holds an order. A test binary that finds it set
+// is a process of a run.
 const variable = "SNOWKEY_LEASECHAOS_ORDER"
 
 // An order says what a process is to do.
