@@ -51,17 +51,17 @@
 //   - Release: the generator is sealed first. Then R is set to just after the last
 //     ID, and the row has no owner.
 //
-// [Claim], [Renewal] and [Release] have these steps in code; a store does each of them
-// atomically. The ranges of two leases never overlap, since each begins at or after
-// the R that it found. docs/lease-proof.md has the argument, the loss guard's included.
+// [Claim], [Renewal] and [Release] define these steps. A store does each atomically.
+// The ranges of two leases never overlap, since each begins at or after the R that it
+// found. See docs/lease-proof.md for the argument, the loss guard's included.
 //
 // # The loss guard
 //
-// The guard, D for short, is on by default for stores that are [Lossy]. A lease then
-// begins beyond all that another can have reserved: the clock, 10 s, and D. So every
-// window is 10 s under the guard. The first ID comes a little more than D after the
-// claim, and is 10 s and D ahead of the clock. The store keeps whether the guard is
-// on, and refuses a process that disagrees.
+// The guard, D for short, is on by default for [Lossy] stores. A lease then begins
+// beyond all that another can have reserved: the clock, 10 s, and D. So every window is
+// 10 s under the guard. The first ID comes a little more than D after the claim, and is
+// 10 s and D ahead of the clock. The store keeps whether the guard is on, and refuses a
+// process that disagrees.
 //
 // # When the store is away
 //
@@ -95,8 +95,8 @@
 //
 // # Shutting down
 //
-// Close the generator, which closes the lease. Use a context that is still live, and
-// not the one whose end has told the program to stop.
+// Close the generator, which closes the lease. Use a context that is still live, not
+// the one that told the program to stop.
 //
 //	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 //	defer cancel()

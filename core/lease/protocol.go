@@ -180,9 +180,9 @@ func (p *protocol) claimed(c *Claim, reply Reply, mono time.Duration) outcome {
 	}
 }
 
-// claimFailed forgets the attempt, whether or not the store has done it. Its token is
-// never used again, so nobody holds a row that it may have taken. That row is free again
-// after a window.
+// claimFailed: the attempt is forgotten, whether or not the store has done it. Its
+// token is never used again, so nobody holds a row that it may have taken; that
+// row is free again after a window.
 func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
 	p.failures++
 	most := p.part(claimPart)

@@ -77,16 +77,16 @@ func (r Rules) jump() time.Duration {
 	return 3 * time.Second
 }
 
-// stop returns for how long processes are stopped at most. Most of their rows expire
-// meanwhile.
+// stop returns for how long processes are stopped at most: so long that the rows of
+// most of them expire meanwhile.
 func (r Rules) stop() time.Duration { return leaseWindow/2 + 2*r.window() }
 
 // leaseWindow is Config.Window of the leases, the shortest that there is. With the loss
 // guard they take it as 10 s.
 const leaseWindow = 3 * time.Second
 
-// There are twice as many processes as rows. So each row that expires finds its next
-// owner at once.
+// There are twice as many processes as rows, so that each row that expires finds
+// its next owner at once.
 const (
 	processes = 6
 	rows      = 3

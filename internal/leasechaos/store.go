@@ -79,8 +79,8 @@ func (s *store) Release(ctx context.Context, r lease.Release) error {
 // forever is a year, in milliseconds: a limit that no lease reaches.
 const forever = lease.Millis(365 * 24 * time.Hour / time.Millisecond)
 
-// change makes a request ask for fewer rows than a layout can have. It also shortens the
-// window, unless the store forgets.
+// change makes a request one for fewer rows than a layout can have, and, unless the
+// store forgets, for a shorter window.
 func (s *store) change(space *lease.Space, window *lease.Millis) {
 	space.Workers = rows
 	if window != nil && !s.rules.forgets() {
