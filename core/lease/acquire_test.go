@@ -58,8 +58,8 @@ func TestAcquireTriesAFewTimes(t *testing.T) {
 	}
 }
 
-// A store that starts later than the program is waited for; one that says that it will
-// never do is not.
+// Acquire waits for a store that starts later than the program. It does not wait for one
+// that says that the failure is permanent.
 func TestAcquireWaitsForAStoreThatIsNotUpYet(t *testing.T) {
 	for _, down := range []fault{away, hangs} {
 		synctest.Test(t, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestAcquireWhenNoWorkerIsFree(t *testing.T) {
 	}
 }
 
-// Not in a bubble, where no time passes before the wait is added to it.
+// Not in a bubble: there no time passes before the wait is added to it.
 func TestAcquireMayWaitForTheLongestDuration(t *testing.T) {
 	s := newStore()
 	holder, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{Workers: []int64{5}}))
@@ -438,8 +438,8 @@ func TestGuardTurnedOffForALossyStoreIsAWarning(t *testing.T) {
 	}
 }
 
-// A store that forgets writes, again and again. Under the guard each lease finds
-// its beginning after everything that was issued, whatever the windows of the others.
+// A store forgets writes, again and again. Under the guard each lease begins after
+// everything that was issued, whatever the windows of the others.
 func TestGuardedLeasesRepeatNothingWhenTheStoreForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -483,8 +483,8 @@ func TestGuardedLeasesRepeatNothingWhenTheStoreForgets(t *testing.T) {
 	})
 }
 
-// Under the guard the first ID comes a little more than the guard after the start, not
-// a window after it, whatever Config.Window says.
+// Under the guard the first ID comes a little more than the guard after the start. It
+// does not come a window later, whatever Config.Window says.
 func TestGuardDelaysTheStartByLittle(t *testing.T) {
 	for _, window := range []time.Duration{0, 3 * time.Second, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) { guardDelaysTheStartByLittle(t, window) })
@@ -515,8 +515,8 @@ func guardDelaysTheStartByLittle(t *testing.T, window time.Duration) {
 	h.close()
 }
 
-// A process without the guard would raise limits beyond what a guarded claim counts
-// on, and one with it would count on what the others do not keep.
+// A process without the guard would raise limits beyond what a guarded claim counts on.
+// One with it would count on what the others do not keep.
 func TestGuardIsOnForAllOfANamespaceOrForNone(t *testing.T) {
 	for _, first := range []time.Duration{time.Second, -time.Second} {
 		s := newStore()

@@ -17,8 +17,8 @@ import (
 	"github.com/snowkey/snowkey/internal/leasechaos"
 )
 
-// Not TestMain: there is one for all tests of this folder, and nobody should have
-// to know of this one to write it.
+// Not TestMain: this folder has one for all tests. Nobody should have to know of this one
+// to write it.
 func init() {
 	leasechaos.Main(map[string]leasechaos.Open{
 		"SQLite": func(path string) (lease.Store, error) { return openSQLite(path) },
@@ -38,8 +38,8 @@ func openFiles(dir string) (*filelease.Store, error) {
 	return filelease.New(dir, filelease.Config{Logger: slog.New(slog.DiscardHandler)})
 }
 
-// Six processes on three rows, in a world where everything fails, repeat no ID; and
-// would without the fence.
+// Six processes on three rows repeat no ID, though everything fails. Without the fence
+// they would.
 func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
 	var mu sync.Mutex
 	var results []leasechaos.Result

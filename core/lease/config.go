@@ -13,83 +13,84 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-// Config says which worker numbers a lease is to choose from, and how. Only
-// Namespace has no default.
+// Config says which worker numbers a lease chooses from, and how. Only Namespace has no
+// default.
 type Config struct {
-	// Namespace names a set of IDs in which no two may be equal: mostly one per
-	// database, or one per system. 1..64 of the characters a-z A-Z 0-9 . _ -
-	// Required. Processes with different namespaces know nothing of each other
-	// and do repeat each other's IDs.
+	// Namespace names a set of IDs in which no two may be equal. Most systems need one,
+	// or one per database. It has 1..64 of the characters a-z A-Z 0-9 . _ - and is not
+	// "." or "..". Required. Processes with different namespaces know nothing of each
+	// other and do repeat each other's IDs.
 	Namespace string
 
-	// Layout is that of the generator, which must have the same. The store keeps
-	// it with the namespace, and refuses every other. At most 16 WorkerBits: each
-	// worker number is a row.
+	// Layout is the generator's, which must have the same. The store keeps it with the
+	// namespace, and refuses every other. At most 16 WorkerBits: each worker number is a
+	// row.
 	//
 	// Defaults to core.Default().
 	Layout core.Layout
 
-	// Datacenter is that of the generator, which must have the same.
+	// Datacenter is the generator's, which must have the same.
 	//
 	// Defaults to 0.
 	Datacenter int64
 
-	// Workers restricts the lease to these worker numbers, where others are used
-	// without leases: 0..1<<Layout.WorkerBits-1 each.
+	// Workers restricts the lease to these worker numbers. Set it if others are used
+	// without leases. Each is in 0..1<<Layout.WorkerBits-1.
 	//
 	// Defaults to all.
 	Workers []int64
 
-	// Window is how much time is reserved ahead. A longer one survives a longer
-	// absence of the store (three quarters of it at least), and writes less often
-	// (every quarter); but the worker number of a process that crashed is free
-	// only after a window, so there must be numbers for all processes and for
-	// those that crash within one. It counts in whole milliseconds, rounded down;
-	// 3 s to 10 min, and at least 4 ticks of the layout. Processes of one namespace
-	// may have different ones.
+	// Window is how much time is reserved ahead. A longer window survives a longer
+	// absence of the store: at least three quarters of it. It also writes less often:
+	// every quarter. But the worker number of a process that crashed is free only after a
+	// window. So there must be numbers for all processes, and for those that crash within
+	// one window. Window counts in whole milliseconds, rounded down. It is 3 s to 10 min,
+	// and at least 4 ticks of the layout. Processes of one namespace may have different
+	// ones.
 	//
 	// With the loss guard every lease reserves 10 s, since a claim begins beyond what
 	// another may have reserved. A shorter Window is then taken as 10 s, and a longer one
 	// is refused.
 	//
-	// Defaults to 60 s; to 10 s with 5 worker bits or fewer, or with the loss guard.
+	// Defaults to 60 s. Defaults to 10 s with 5 worker bits or fewer, with the loss
+	// guard, or if the store is [Lossy].
 	Window time.Duration
 
-	// MaxClockSkew is how far the clocks of this process and the store may be
-	// apart for a claim; it is refused with a [*ClockSkewError] otherwise. No ID
-	// is ever repeated because of a clock, but IDs could get far from the time.
-	// 1 ms to 1 h. With the loss guard, it is no more than that, and no more than
-	// half of Window less LossGuard and a sixteenth of Window.
+	// MaxClockSkew is how far the clocks of this process and the store may be apart for a
+	// claim. If they are further apart, the claim is refused with a [*ClockSkewError]. No
+	// ID is ever repeated because of a clock, but IDs could get far from the time. 1 ms
+	// to 1 h. With the loss guard it is at most LossGuard, and at most half of Window
+	// less LossGuard and a sixteenth of Window. A greater one is lowered to that.
 	//
 	// Defaults to 5 s.
 	MaxClockSkew time.Duration
 
-	// LossGuard protects against a store that forgets what it has acknowledged:
-	// see the package comment, and docs/lease-proof.md. It is how far apart the clocks of the store and of
-	// all processes may ever be, then a condition of uniqueness. 10 ms to a
-	// quarter of Window; negative turns it off. IDs begin up to 10 s, and this, ahead
-	// of the clock.
+	// LossGuard protects against a store that forgets what it has acknowledged: see the
+	// package comment, and docs/lease-proof.md. It is how far apart the clocks of the
+	// store and of all processes may ever be. Uniqueness then depends on that condition.
+	// 10 ms to a quarter of Window; negative turns it off. IDs begin up to 10 s and
+	// LossGuard ahead of the clock.
 	//
-	// The store keeps with the namespace whether it is on, and refuses a process that
-	// disagrees with a [*LayoutError]. How long it is may differ.
+	// The store keeps with the namespace whether the guard is on. It refuses a process
+	// that disagrees with a [*LayoutError]. How long LossGuard is may differ.
 	//
 	// Defaults to 500 ms if the store is [Lossy], and to off otherwise.
 	LossGuard time.Duration
 
-	// AcquireWait is how long Acquire waits for a worker number if none is free, or
-	// for a store that cannot be reached yet; negative: until its ctx ends. An attempt
-	// that is under way then may take a quarter of Window longer.
+	// AcquireWait is how long Acquire waits if no worker number is free, or if the store
+	// cannot be reached yet. Negative: until its ctx ends. An attempt that is under way
+	// then may take a quarter of Window longer.
 	//
-	// Defaults to 0: it does not wait for a number, and tries four times to reach the
-	// store.
+	// Defaults to 0: Acquire does not wait for a number, and tries four times to reach
+	// the store.
 	AcquireWait time.Duration
 
-	// OnLost is called, if not nil, each time the worker number is lost. The lease
-	// claims another by itself. It runs in a goroutine of its own, so it may take
-	// its time, and may close the generator.
+	// OnLost is called, if not nil, each time the worker number is lost. The lease claims
+	// another by itself. OnLost runs in a goroutine of its own. It may block, and may
+	// close the generator.
 	OnLost func(*LostError)
 
-	// Holder is who has the row, for people who look at the store: at most 64
+	// Holder names who has the row, for people who look at the store. It has at most 64
 	// printable characters of ASCII. Nothing depends on it.
 	//
 	// Defaults to the host name, cut to that.
@@ -100,7 +101,7 @@ type Config struct {
 	// Defaults to slog.Default().
 	Logger *slog.Logger
 
-	// Now is the wall clock, of the lease and of its generator. For tests.
+	// Now is the wall clock of the lease and of its generator. For tests.
 	//
 	// Defaults to the system's.
 	Now func() time.Time
@@ -127,7 +128,7 @@ const (
 	guardMark = ", loss guard"
 )
 
-// resolve returns c with its defaults filled in, and the claims it stands for.
+// resolve returns c with its defaults filled in, and the claim it stands for.
 func (c Config) resolve(lossy bool) (Config, Claim, error) {
 	if !plain(c.Namespace) || c.Namespace == "." || c.Namespace == ".." { // a store may make it a path
 		return Config{}, Claim{}, &ValueError{Name: "Config.Namespace", Value: cut(c.Namespace), Want: wantNamespace + `, not "." or ".."`}
@@ -155,7 +156,7 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 	return c, c.claim(), nil
 }
 
-// claim returns the claim of a lease with these settings, which are resolved.
+// claim returns the claim of a lease with these resolved settings.
 func (c *Config) claim() Claim {
 	stored := fingerprint(c.Layout)
 	if c.LossGuard > 0 {
@@ -192,8 +193,8 @@ func (c *Config) resolveLayout() error {
 	if last := int64(1)<<c.Layout.DatacenterBits - 1; c.Datacenter < 0 || c.Datacenter > last {
 		return &ValueError{Name: "Config.Datacenter", Value: strconv.FormatInt(c.Datacenter, 10), Want: fmt.Sprintf("0..%d", last)}
 	}
-	// A generator would refuse these too, but only after the claim, and a namespace
-	// keeps the layout of its first claim.
+	// A generator would refuse these too, but only after the claim. By then the namespace
+	// would keep the layout.
 	now := time.Now()
 	if c.Now != nil {
 		now = c.Now()
@@ -261,11 +262,10 @@ func (c *Config) resolveSkew() error {
 		return &ValueError{Name: "Config.MaxClockSkew", Value: c.MaxClockSkew.String(), Want: fmt.Sprintf("%s..%s", time.Millisecond, maxSkew)}
 	}
 	if c.LossGuard > 0 {
-		// With the clocks further apart, the guard does not hold. And a lease could
-		// lapse before its first renewal, which is due after half of the window at
-		// most: by then the clock ahead must not have come to the limit, less the
-		// guard, that the clock behind has set. A sixteenth of the window is for the
-		// requests' way.
+		// With the clocks further apart, the guard does not hold. And a lease could lapse
+		// before its first renewal, which is due after half of the window at most. The
+		// clock behind has set the limit. By then the clock ahead must not have come to
+		// the limit less the guard. A sixteenth of the window is for the requests' way.
 		c.MaxClockSkew = min(c.MaxClockSkew, c.LossGuard, c.Window/2-c.LossGuard-c.Window/16)
 	}
 	return nil
@@ -283,7 +283,7 @@ func hostname() string {
 	return name[:min(len(name), maxHolder)]
 }
 
-// cut returns s quoted, and no longer than an error message should be.
+// cut returns s quoted, and short enough for an error message.
 func cut(s string) string {
 	if len(s) > maxNamespace {
 		return fmt.Sprintf("%q… (%d bytes)", s[:maxNamespace], len(s))
@@ -291,8 +291,8 @@ func cut(s string) string {
 	return strconv.Quote(s)
 }
 
-// fingerprint returns the form in which a store keeps a layout: two layouts have
-// the same if and only if their IDs mean the same. People read it in errors.
+// fingerprint returns the form in which a store keeps a layout. Two layouts have the same
+// if and only if their IDs mean the same. People read it in errors.
 func fingerprint(l core.Layout) string {
 	return fmt.Sprintf("epoch %s, unit %s, bits %d/%d/%d/%d",
 		l.Epoch.UTC().Format(time.RFC3339Nano), l.Unit,

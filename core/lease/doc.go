@@ -20,7 +20,7 @@
 // This is not mutual exclusion. A process that was stopped may return an ID while
 // another has its worker number already: the two use it for different times.
 //
-// Not covered are:
+// The guarantee does not cover:
 //
 //   - A store that loses acknowledged writes without the guard: Redis without it, a
 //     failover to a replica that lags, a restored backup. Stop all processes then,
@@ -35,32 +35,33 @@
 //
 // # How it works
 //
-// For each worker number the store keeps a row with a reserved limit R: no ID of
+// For each worker number the store keeps a row with a reserved limit R. No ID of
 // this worker has this time or a later one, yet. The window W is Config.Window.
 //
 //   - Claim: the row must have R at or before the store's clock, or be given back. Its
 //     epoch grows by one, its owner becomes a fresh random token, and R becomes
-//     max(R, clock) + W. The lease may use the times from the old R, or the clock
-//     if that is later, to the new R.
+//     max(R, clock) + W. The lease may use the times to the new R. They begin at the
+//     old R, or at the clock if that is later.
 //   - Renew: after a quarter of W. The row must still have the lease's epoch and
-//     token, and the nonce of a write of its own. R is raised to W beyond the clock
-//     and the next ID. The lease raises its own limit when the store has confirmed that.
+//     token, and the nonce of one of the lease's writes. R is raised to W beyond the
+//     clock and the next ID. The lease raises its own limit when the store has confirmed
+//     that.
 //   - Issue: the generator returns IDs from the beginning of the lease to its limit.
 //     It checks each ID itself, so a clock beyond the limit is not followed.
 //   - Release: the generator is sealed first. Then R is set to just after the last
 //     ID, and the row has no owner.
 //
-// [Claim], [Renewal] and [Release] have these steps in code; a store does each of them
-// atomically. The ranges of two leases never overlap, since each begins at or after
-// the R that it found. docs/lease-proof.md has the argument, the loss guard's included.
+// [Claim], [Renewal] and [Release] define these steps. A store does each atomically.
+// The ranges of two leases never overlap, since each begins at or after the R that it
+// found. See docs/lease-proof.md for the argument, the loss guard's included.
 //
 // # The loss guard
 //
-// The guard, D for short, is on by default for stores that are [Lossy]. A lease then
-// begins beyond all that another can have reserved: the clock, 10 s, and D. So every
-// window is 10 s under the guard. The first ID comes a little more than D after the
-// claim, and is 10 s and D ahead of the clock. The store keeps whether the guard is
-// on, and refuses a process that disagrees.
+// The guard, D for short, is on by default for [Lossy] stores. A lease then begins
+// beyond all that another can have reserved: the clock, 10 s, and D. So every window is
+// 10 s under the guard. The first ID comes a little more than D after the claim, and is
+// 10 s and D ahead of the clock. The store keeps whether the guard is on, and refuses a
+// process that disagrees.
 //
 // # When the store is away
 //
@@ -69,7 +70,8 @@
 // for core.Config.MaxLeaseWait at most. After that they return an error that matches
 // [core.ErrReservationExhausted]. [Lease.Status] and the log have the store's error.
 //
-// The lease retries about every W/16, and more often near the limit. When the store is back, IDs go on by themselves, and increase.
+// The lease retries about every W/16, and more often near the limit. When the store is
+// back, IDs go on by themselves, and increase.
 //
 // A lease that loses its row seals the generator, logs an error and calls
 // Config.OnLost. It claims another row at once. If none is free it retries for as
@@ -93,8 +95,8 @@
 //
 // # Shutting down
 //
-// Close the generator, which closes the lease. Use a context that is still live, and
-// not the one whose end has told the program to stop.
+// Close the generator, which closes the lease. Use a context that is still live, not
+// the one that told the program to stop.
 //
 //	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 //	defer cancel()

@@ -23,16 +23,16 @@ var (
 	// ErrAhead is matched by every [*AheadError].
 	ErrAhead = errors.New("lease: the clock is too far behind the IDs")
 
-	// ErrPermanent is matched by errors that do not pass by themselves: somebody has to
+	// ErrPermanent is matched by errors that do not pass by themselves. Somebody has to
 	// change a setting, a right or a table. Acquire does not try again after one.
-	// [Permanent] makes them; each [*ValueError] and [*LayoutError] matches too.
+	// [Permanent] makes them. Each [*ValueError] and [*LayoutError] matches too.
 	ErrPermanent = errors.New("lease: trying again does not help")
 
 	// ErrClosed is returned by core.New for a lease that is closed.
 	ErrClosed = errors.New("lease: the lease is closed")
 
-	// ErrBound is returned by core.New for a lease that another generator has or
-	// had: acquire one for each.
+	// ErrBound is returned by core.New if another generator has or had the lease. Acquire
+	// one lease for each generator.
 	ErrBound = errors.New("lease: the lease has a generator already")
 )
 
@@ -58,8 +58,8 @@ func (e *ValueError) Error() string {
 // Is reports whether target is ErrPermanent.
 func (e *ValueError) Is(target error) bool { return target == ErrPermanent }
 
-// Permanent returns an error that matches ErrPermanent, and is err in all else. A
-// store marks with it what it is certain that trying again does not help against.
+// Permanent returns an error that matches ErrPermanent, and is err in all else. A store
+// uses it if it is certain that trying again does not help.
 func Permanent(err error) error { return &permanentError{err} }
 
 type permanentError struct{ err error }
@@ -68,7 +68,7 @@ func (e *permanentError) Error() string        { return e.err.Error() }
 func (e *permanentError) Unwrap() error        { return e.err }
 func (e *permanentError) Is(target error) bool { return target == ErrPermanent }
 
-// A NoFreeWorkerError is the answer to a claim when every row is reserved.
+// A NoFreeWorkerError answers a claim when every row is reserved.
 type NoFreeWorkerError struct {
 	Namespace  string
 	Datacenter int64
@@ -76,8 +76,8 @@ type NoFreeWorkerError struct {
 	Earliest   time.Time     // when the first of them is free, by the store's clock, if nobody renews it
 	Wait       time.Duration // until then
 
-	// Ahead are the workers whose rows are reserved more than an hour beyond any
-	// window: the clock of a store or of a holder must have been wrong.
+	// Ahead are the workers whose rows are reserved more than an hour beyond any window.
+	// The clock of a store or of a holder must have been wrong.
 	Ahead []int64
 }
 
@@ -112,8 +112,8 @@ const (
 	orForgotten = ", or the store has lost a write (failover to a replica that lagged, restore)"
 )
 
-// A LostError says that a lease does not have its row any more. The store is sure
-// of it, and has not done what it was asked.
+// A LostError says that a lease does not have its row any more. The store is sure of it,
+// and has not done the request.
 type LostError struct {
 	Worker int64
 	Epoch  int64
@@ -127,10 +127,10 @@ func (e *LostError) Error() string {
 // Unwrap returns ErrLost.
 func (e *LostError) Unwrap() error { return ErrLost }
 
-// A LayoutError says that a namespace belongs to another layout, or that the loss
-// guard is on there and off here, or the other way. Two layouts in one table would
-// repeat IDs, and none could be taken apart; and the guard protects nobody from a
-// process that is without it.
+// A LayoutError says that a namespace belongs to another layout, or that the loss guard
+// is on for one of the two and off for the other. Two layouts in one table would repeat
+// IDs, and nobody could tell them apart. And the guard protects nobody from a process
+// that is without it.
 type LayoutError struct {
 	Namespace string
 	Stored    string // the fingerprint in the store: see Space.Layout
@@ -156,10 +156,10 @@ func (e *LayoutError) Unwrap() error { return ErrLayout }
 // Is reports whether target is ErrPermanent.
 func (e *LayoutError) Is(target error) bool { return target == ErrPermanent }
 
-// An AheadError says that no further time is reserved for a lease, since its IDs are
-// too far ahead of the clock: that was set back, or was wrong before. The lease has its
-// worker number, and IDs go on to its limit. They go on again when the clock comes near.
-// A process that is started anew need not wait: it takes another worker number.
+// An AheadError says that no further time is reserved for a lease. Its IDs are too far
+// ahead of the clock, which was set back, or was wrong before. The lease keeps its worker
+// number, and IDs go on to its limit. They go on again when the clock comes near. A new
+// process need not wait: it takes another worker number.
 type AheadError struct {
 	Next  time.Time // no ID to come has a time before this
 	Clock time.Time

@@ -12,8 +12,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
-// A process claims a worker number when it starts, and gives it back when it ends.
-// The store in memory stands for one that all processes share.
+// A process claims a worker number when it starts, and gives it back when it ends. The
+// store in memory stands for one that all processes share.
 func Example() {
 	ctx := context.Background()
 	store := leasetest.NewMemory(nil)
@@ -46,8 +46,8 @@ func Example() {
 	// held false
 }
 
-// A backup was restored, and all processes are stopped. The greatest key in the
-// tables says how far the IDs had come: the next lease must begin after it.
+// A backup was restored, and all processes are stopped. The greatest key in the tables
+// has the time of the latest ID. The next lease must begin after it.
 func ExampleFence() {
 	ctx := context.Background()
 	store := leasetest.NewMemory(nil)

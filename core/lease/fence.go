@@ -6,26 +6,29 @@ import (
 	"time"
 )
 
-// Fence ends all leases of the namespace and datacenter of config, and makes every
-// later lease begin at until or after it. It is for operators, for a store that has
-// lost writes without the loss guard: a backup that was restored, a failover to a
-// replica that lagged behind.
+// Fence ends all leases of the namespace and datacenter of config. Every later lease
+// begins at until or after it. Operators need it when a store has lost writes without the
+// loss guard: a backup was restored, or a failover went to a replica that lagged.
 //
-// Stop all processes first. until must be later than the time of every ID that they
-// have returned: that of the greatest key in the tables, by core.Layout.Parts, and a
-// second, say. If a process cannot be stopped, it must also be later than its limit:
-// that process goes on to there with its old worker number, before it finds the row
-// taken and claims anew. Rows are claimed again when the store's clock has come to
-// until, less Config.MaxClockSkew.
+// Stop all processes first. until must be later than the time of every ID that they have
+// returned. Take the greatest key in the tables, get its time by core.Layout.Parts, and
+// add a second, say. If a process cannot be stopped, until must also be later than its
+// limit. That process goes on to its limit with its old worker number, then finds the row
+// taken and claims anew. Rows can be claimed again when the store's clock has come to
+// until, less Config.MaxClockSkew. With the loss guard it is a window and the guard
+// earlier.
 //
-// Fence never lowers a limit, and may be repeated. It makes the rows of a namespace
-// that is new, so it also serves to begin after the IDs of another generator.
-// Config.Workers does not restrict it.
+// Fence never lowers a limit, and may be repeated. It makes the rows of a new namespace,
+// so it also serves to begin after the IDs of another generator. Config.Workers does not
+// restrict it.
 //
-// until may be at most an hour and ten minutes ahead of the clock, since nothing
-// takes it back: a [*ValueError] otherwise, as for a setting out of range, or a
-// store that is no [Fencer]. Another layout than the stored one is a [*LayoutError].
-// After any other error some rows may be raised and others not: repeat it.
+// Nothing takes a raised limit back. So until may be at most an hour and ten minutes
+// ahead of the clock. Errors:
+//
+//   - A [*ValueError] if until is later, if a setting is out of range, or if store is no
+//     [Fencer].
+//   - A [*LayoutError] if the stored layout is another.
+//   - After any other error some rows may be raised and others not: repeat it.
 func Fence(ctx context.Context, store Store, config Config, until time.Time) error {
 	fencer, ok := store.(Fencer)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A backup is restored while a holder lives that the backup knows. Without the fence
-// both it and the lease of after the restore would use the same times.
+// A backup is restored while a holder lives that the backup knows. Without the fence the
+// holder and the lease after the restore would use the same times.
 func TestFenceKeepsLeasesAfterARestoreApart(t *testing.T) {
 	s := newStore()
 	one := quiet(t, lease.Config{Workers: []int64{7}, MaxClockSkew: time.Hour})

@@ -13,14 +13,13 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-// A Lease is a worker number that no other lease of its namespace and datacenter
-// uses for the same time. It is the [core.Worker] of one generator, for which it
-// keeps the number in the background, and gets another when that is lost. It is
-// made by Acquire (the zero value is of no use), is safe for concurrent use, and
-// must not be copied.
+// A Lease is a worker number that no other lease of its namespace and datacenter uses for
+// the same time. It is the [core.Worker] of one generator. It keeps the number in the
+// background, and gets another when that is lost. Acquire makes it; the zero value is of
+// no use. It is safe for concurrent use, and must not be copied.
 //
-// Close the generator, which closes its lease. Only a lease that no generator was
-// made with, as when core.New has failed, must be closed by Lease.Close.
+// Close the generator, which closes its lease. Call Lease.Close only if no generator was
+// made with the lease, as when core.New has failed.
 type Lease struct {
 	store  Store
 	config Config
@@ -52,41 +51,42 @@ var _ core.Worker = (*Lease)(nil)
 
 // A Status is what a lease knows about itself at one moment.
 type Status struct {
-	// Held says that the lease has a worker number; if not, it is claiming one.
+	// Held says that the lease has a worker number. If not, it is claiming one.
 	Held   bool
 	Worker int64
 	Epoch  int64     // the fencing number: it is greater for each later holder of the worker number
 	Limit  time.Time // every ID so far has a time before this; Next waits if it gets there
 
-	// Renewed is when the last claim or renewal was confirmed, by the clock of
-	// this process.
+	// Renewed is when the last claim or renewal was confirmed, by this process's clock.
 	Renewed time.Time
 
-	// Err is why the last request failed; nil if it did not. It is a [*AheadError] if
-	// the store has renewed the lease, but no more time can be reserved.
+	// Err is why the last request failed; nil if it did not. It is a [*AheadError] if the
+	// store has renewed the lease, but no more time can be reserved.
 	Err error
 
-	// Claims and Renewals count the confirmed ones, Failures the requests that
-	// failed, whose outcome is unknown, or that were of no use; Losses the worker
+	// Claims and Renewals count the confirmed ones. Failures counts the requests that
+	// failed, whose outcome is unknown, or that were of no use. Losses counts the worker
 	// numbers lost.
 	Claims, Renewals, Failures, Losses uint64
 }
 
-// firstAttempts is how often Acquire tries at least before it returns an error that
-// may pass, such as a broken connection.
+// firstAttempts is how often Acquire tries at least before it returns a temporary error,
+// such as a broken connection.
 const firstAttempts = 4
 
-// Acquire claims a worker number from store and starts to keep it, until Close.
-// Put the lease into core.Config.Worker.
+// Acquire claims a worker number from store and keeps it until Close. Put the lease into
+// core.Config.Worker. Acquire uses ctx no longer once it has returned.
 //
-// If none is free it returns a [*NoFreeWorkerError], after Config.AcquireWait. If
-// the store cannot be reached, or the clocks are too far apart
-// ([*ClockSkewError]), it tries a few times, and until Config.AcquireWait is over. An
-// error that matches [ErrPermanent] is returned at once: a [*LayoutError] for a
-// namespace that belongs to another layout, a [*ValueError] for a setting out of
-// range, and what the store says will not pass, such as missing tables. If ctx ends,
-// the error matches ctx.Err(), and the last error of the store. Acquire uses ctx
-// no longer once it has returned.
+// Errors:
+//
+//   - A [*NoFreeWorkerError] if none is free, after Config.AcquireWait.
+//   - The store's error, or a [*ClockSkewError], if the store cannot be reached or the
+//     clocks are too far apart. Acquire then tries a few times, and until
+//     Config.AcquireWait is over.
+//   - An error that matches [ErrPermanent], at once. It is a [*LayoutError] for a
+//     namespace that belongs to another layout, and a [*ValueError] for a setting out of
+//     range. A store marks others with [Permanent], such as missing tables.
+//   - If ctx ends, one that matches ctx.Err() and the last error of the store.
 func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 	if store == nil {
 		return nil, &ValueError{Name: "store", Value: "nil", Want: "a Store"}
@@ -164,7 +164,7 @@ func (l *Lease) acquire(ctx context.Context) error {
 	}
 }
 
-// join returns the error of a context, and, if there is one, what failed before.
+// join returns the error of a context and, if there is one, what failed before.
 func join(ended, last error) error {
 	if last == nil || errors.Is(last, ended) {
 		return ended
@@ -236,8 +236,8 @@ func (l *Lease) request(ctx context.Context, a action) outcome {
 	return l.protocol.done(reply, err, l.monotonic())
 }
 
-// heed tells the generator, the status and the log what follows from an answer. It
-// returns why the generator refuses the worker number, if it does.
+// heed tells the generator, the status and the log what follows from an answer. If the
+// generator refuses the worker number, heed returns why.
 func (l *Lease) heed(o outcome) error {
 	l.mu.Lock()
 	err := l.tell(o)
@@ -250,9 +250,9 @@ func (l *Lease) heed(o outcome) error {
 	return err
 }
 
-// refuse gives back a row whose worker number the generator has refused, because
-// another generator of this process has it. It is then claimed again or, most
-// likely, another is, but not at once.
+// refuse gives back a row whose worker number the generator has refused. Another
+// generator of this process has that number. The lease then claims again, but not at
+// once. It most likely gets another number.
 func (l *Lease) refuse(ctx context.Context, o outcome, reason error) {
 	l.mu.Lock()
 	if l.closing {
@@ -327,7 +327,8 @@ func (l *Lease) note(o outcome) {
 }
 
 // logEvery is how long a failure may follow a logged one without being logged. With
-// windows of up to a minute, attempts are less than half a minute apart.
+// windows of up to a minute, attempts are less than half a minute apart. After an
+// ErrLayout the pause is half a window to one and a half.
 const logEvery = 30 * time.Second
 
 // report writes to the log, and calls Config.OnLost.
@@ -358,13 +359,13 @@ func (l *Lease) report(o outcome) {
 	case o.lost != nil:
 		log.Error("lease: lost the worker number; claiming another", "worker", o.lost.Worker, "epoch", o.lost.Epoch, "reason", string(o.lost.Reason))
 		if f := l.config.OnLost; f != nil {
-			// Not in this goroutine, which has a row to claim: a callback that
-			// waits, as one that closes the generator, would wait for itself.
+			// Not in this goroutine, which has a row to claim. A callback that waits, as
+			// one that closes the generator, would wait for itself.
 			go f(o.lost)
 		}
 	case o.failed == nil || n&(n-1) != 0 && l.monotonic()-l.logged < logEvery:
-		// One failure is like the next: the first, the second, the fourth are
-		// written, and so on, and one from time to time.
+		// One failure is like the next. The first, second, fourth and so on are logged,
+		// and one from time to time.
 	default:
 		l.logged = l.monotonic()
 		log := log.With("failures", n, "for", since, "error", o.failed)
@@ -381,9 +382,9 @@ func (l *Lease) report(o outcome) {
 	}
 }
 
-// Bind installs the worker number in the generator of b. It is called by core.New.
-// One lease serves one generator; and that must have the lease's layout and
-// datacenter, or the IDs of two processes would not be kept apart.
+// Bind installs the worker number in the generator of b. core.New calls it. One lease
+// serves one generator, which must have the lease's layout and datacenter. Otherwise the
+// IDs of two processes would not be kept apart.
 func (l *Lease) Bind(b *core.Binding) error {
 	if got, own := fingerprint(b.Layout()), fingerprint(l.config.Layout); got != own {
 		return &ValueError{Name: "core.Config.Layout", Value: got, Want: own + ", as Config.Layout of the lease"}
@@ -408,21 +409,21 @@ func (l *Lease) Bind(b *core.Binding) error {
 	return nil
 }
 
-// Close ends the lease: its generator returns [core.ErrClosed] from then on, and the
-// worker number is given back, to be claimed by anyone at once. It is called by
-// Generator.Close, which is what to call. If ctx has ended already, nothing is sent.
+// Close ends the lease. Call Generator.Close instead, which calls it. The generator
+// returns [core.ErrClosed] from then on. The worker number is given back, and anyone may
+// claim it at once. If ctx has ended already, nothing is sent.
 //
-// It takes until ctx ends, and a quarter of the window, at most. If it fails, the
-// number is simply not free before Status.Limit.
+// Close returns when ctx ends at the latest. Its request takes at most a quarter of the
+// window. If it fails, the number is simply not free before Status.Limit.
 //
-// A number that was lost is nothing to give back, and no error. Closing twice is
+// If the number was lost, Close gives nothing back and returns no error. Closing twice is
 // harmless: the second call returns what the first did, when that is done.
 func (l *Lease) Close(ctx context.Context) error {
 	l.mu.Lock()
 	first := !l.closing
 	l.closing = true
-	// Before anything else, and without waiting for run: the row may only be given
-	// back once no ID of it can come.
+	// Before anything else, and without waiting for run. The row may only be given back
+	// once no ID of it can come.
 	if first && l.binding != nil {
 		l.binding.Close()
 	}
@@ -500,16 +501,16 @@ func (l *Lease) Status() Status {
 	return l.status
 }
 
-// Check returns nil if the lease has a worker number, IDs that are reserved, and a
-// store that renews it: for readiness probes. The error says which of them it lacks,
-// with values, and wraps Status.Err. It is ErrClosed after Close.
+// Check returns nil if the lease has a worker number, IDs that are reserved, and a store
+// that renews it. It is for readiness probes. The error says what is missing, with
+// values, and wraps Status.Err. It is ErrClosed after Close.
 //
-// A renewal is due after a quarter of the window. The lease counts as not renewed
-// after three quarters, when IDs may end within the last one. With the loss guard it
-// also has no reserved IDs in the first moments after a claim.
+// A renewal is due after a quarter of the window. The lease counts as not renewed after
+// three quarters: IDs may end within the last one. With the loss guard it also has no
+// reserved IDs in the first moments after a claim.
 //
-// Check does no I/O, and is safe for concurrent use. If ctx has ended, the error
-// matches ctx.Err().
+// Check does no I/O, and is safe for concurrent use. If ctx has ended, the error matches
+// ctx.Err().
 func (l *Lease) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("lease: not checked: %w", err)

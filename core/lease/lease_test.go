@@ -22,11 +22,11 @@ import (
 
 var errAway = errors.New("the store is away")
 
-// now is the clock of the tests in a bubble, which begins in the year 2000, before
-// the epochs of the layouts.
+// now is the clock of the tests in a bubble. A bubble begins in the year 2000, before the
+// epochs of the layouts.
 func now() time.Time { return time.Now().AddDate(30, 0, 0) }
 
-// A store is a Memory between whose caller and itself something may go wrong.
+// A store is a Memory whose requests and replies may go wrong.
 type store struct {
 	*leasetest.Memory
 	lossy bool
@@ -263,7 +263,7 @@ func TestCloseGivesTheRowBackAtOnce(t *testing.T) {
 	})
 }
 
-// A closed lease gives no more numbers, and nobody is left to wait for one.
+// A closed lease gives no more numbers, so nobody may go on waiting for one.
 func TestCloseOfALeaseEndsTheWaitOfItsGenerator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -428,8 +428,8 @@ func TestCloseOfALostRowIsNoError(t *testing.T) {
 	})
 }
 
-// A claim that Close interrupts may have been done; if its answer comes all the
-// same, the row is given back, and the generator does not get it.
+// A claim that Close interrupts may have been done. If its answer comes all the same, the
+// row is given back, and the generator does not get it.
 func TestCloseGivesBackARowThatItsClaimHasJustWon(t *testing.T) {
 	for _, leaseFirst := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -517,7 +517,7 @@ func TestCloseRacingNext(t *testing.T) {
 	}
 }
 
-// Once it is back, there may be a wait for the next attempt to renew, and no error.
+// Once it is back, callers may wait for the next attempt to renew. They get no error.
 func TestStoreAwayForThreeQuartersOfAWindowIsNotNoticed(t *testing.T) {
 	const outage = 44 * time.Second // of a window of 60
 	for phase := time.Duration(0); phase < 15*time.Second; phase += 100 * time.Millisecond {
@@ -595,8 +595,8 @@ func TestStoreAwayForLongerThanAWindow(t *testing.T) {
 	}
 }
 
-// Failures are logged the first time, the second, the fourth and so on, and from time
-// to time; and what a lease writes is never a secret of its row.
+// Failures are logged the first time, the second, the fourth and so on, and from time to
+// time. The log never has a secret of the lease's row.
 func TestLogIsShortAndHasNoTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -616,7 +616,7 @@ func TestLogIsShortAndHasNoTokens(t *testing.T) {
 	})
 }
 
-// An outage of an hour, or a setting that is wrong, must not vanish from the log.
+// An outage of an hour, or a wrong setting, must not vanish from the log.
 func TestFailureThatGoesOnIsLoggedEachMinute(t *testing.T) {
 	for _, window := range []time.Duration{3 * time.Second, 10 * time.Second, time.Minute} {
 		for name, f := range map[string]fault{"away": away, "hangs": hangs} {
@@ -639,7 +639,7 @@ func TestFailureThatGoesOnIsLoggedEachMinute(t *testing.T) {
 	}
 }
 
-// A time that begins after its end is a riddle to who reads it.
+// A time that begins after its end would puzzle a reader.
 func TestLogOfAGuardedClaimIsNoEmptyRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -656,8 +656,8 @@ func TestLogOfAGuardedClaimIsNoEmptyRange(t *testing.T) {
 	})
 }
 
-// A clock is set back by two hours, and the store has no other: as on one host. Time
-// may not be reserved so far ahead of it, so IDs end; which everything must tell.
+// A clock is set back by two hours, and the store has no other, as on one host. Time may
+// not be reserved so far ahead of it, so IDs end. Errors, status and log must say so.
 func TestStepFarBackOfTheOneClockIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var back atomic.Int64 // a Duration
@@ -863,8 +863,8 @@ func TestGeneratorMadeBetweenTwoRowsGetsTheNext(t *testing.T) {
 	})
 }
 
-// The store's clock steps while a row is held: the lease goes by its own, and the
-// row is not pushed after the wrong one.
+// The store's clock steps while a row is held. The lease goes by its own clock, and the
+// row does not follow the wrong one.
 func TestStepOfTheStoresClockIsSurvived(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour, 24 * 365 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -986,7 +986,7 @@ func TestLoweredRowIsSetRightAndLogged(t *testing.T) {
 	})
 }
 
-// Someone else's layout in the namespace appears while a row is being replaced.
+// Another layout appears in the namespace while a row is being replaced.
 func TestLayoutErrorOfALaterClaimIsLoud(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()

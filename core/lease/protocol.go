@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// A protocol is one lease's side of the protocol: what to ask of the store, when,
-// and what follows from each answer. It reads no clock, does no I/O, starts no
-// goroutine and makes no random number of its own, so that what drives a lease in
-// production can also be driven through millions of schedules by a simulator.
+// A protocol is one lease's side of the protocol. It says what to ask of the store and
+// when, and what follows from each answer. It reads no clock, does no I/O, starts no
+// goroutine and makes no random number of its own. So a simulator can drive it through
+// millions of schedules. It is not safe for concurrent use.
 //
-// Its driver repeats: ask next what to do; if that is a request, send it and hand
-// the outcome to done, which says what the generator must be told. One request is
-// in flight at a time. At the end, release says how to give the row back. Not for
-// concurrent use.
+// Its driver calls next to learn what to do. If that is a request, the driver sends it
+// and hands the outcome to done. done says what to tell the generator. One request is in
+// flight at a time. At the end, release says how to give the row back.
 type protocol struct {
 	settings Claim          // Owner, Nonce and Now are set for each attempt
 	token    func() string  // a fresh one, 32 hexadecimal digits
@@ -27,7 +26,7 @@ type protocol struct {
 	from  Millis   // IDs begin here
 	limit Millis   // the last confirmed one; it never falls
 
-	// The request in flight, if any: its time of departure, and what it said.
+	// The request in flight, if any: what it asked, and when it was sent.
 	claiming *Claim
 	renewing *Renewal
 	sent     time.Duration
@@ -42,17 +41,17 @@ func newProtocol(settings Claim, token func() string, random func() float64) *pr
 	return &protocol{settings: settings, token: token, random: random}
 }
 
-// The parts of a window at which things happen: a renewal after a quarter leaves
-// three quarters for a store that is away; an attempt that gets no answer in a
-// quarter has failed; about a dozen attempts fit into the rest.
+// The parts of a window at which things happen. A renewal after a quarter leaves three
+// quarters for a store that is away. An attempt that gets no answer in a quarter has
+// failed. About a dozen attempts fit into the rest.
 const (
 	renewPart = 4  // of the window passes from one renewal to the next
-	retryPart = 16 // from a failed one to the next at most, and between two looks at the clock
+	retryPart = 16 // the most from a failed one to the next, on average, and between two looks at the clock
 	claimPart = 8  // at most from a failed claim to the next
 	delayPart = 64 // what the first renewal under the guard is later than it must be
 
-	// firstBackoff is the pause after the first failed claim, and the shortest one near
-	// the limit.
+	// firstBackoff is the shortest pause after a failed claim. Near the limit it is the
+	// least mean of the pause after a failed renewal.
 	firstBackoff = 100 * time.Millisecond
 
 	// mostKnown bounds Renewal.Known.
@@ -63,8 +62,7 @@ func (p *protocol) part(n int) time.Duration {
 	return p.settings.Window.Duration() / time.Duration(n)
 }
 
-// deadline returns how long a request may take before its outcome counts as
-// unknown.
+// deadline returns when the outcome of a request counts as unknown, from its start.
 func (p *protocol) deadline() time.Duration { return p.part(renewPart) }
 
 // An action is what to do now. Exactly one field is set; if none is, ask again at
@@ -74,14 +72,14 @@ type action struct {
 	renewal *Renewal
 	wait    time.Duration // nothing to do for so long; ask again then
 
-	// lost is set when the lease gives up its row by itself: seal the generator's
-	// term, and ask again.
+	// lost is set when the lease gives up its row by itself. Seal the generator's term,
+	// and ask again.
 	lost *LostError
 }
 
-// next returns what to do when the wall clock shows now, the monotonic clock
-// mono, and the generator has no ID to come before id. Where there is no
-// generator yet, id may be anything.
+// next returns what to do now. The wall clock shows now, and the monotonic clock mono. No
+// later ID of the generator has a time before id. Without a generator, id may be
+// anything.
 func (p *protocol) next(now Millis, mono time.Duration, id Millis) action {
 	if !p.held {
 		if mono < p.due {
@@ -93,21 +91,20 @@ func (p *protocol) next(now Millis, mono time.Duration, id Millis) action {
 		return action{claim: &c}
 	}
 
-	// The lapse rule. Under the guard, whoever claims the row next goes by the
-	// clock alone, since the store may have forgotten the limit. So may a renewal
-	// that is late: it would revive a lease that others count as over. The store
-	// checks this as well; here it also ends the wait for a store that is away.
+	// The lapse rule. Under the guard, whoever claims the row next goes by the clock
+	// alone, since the store may have forgotten the limit. It may then forget that claim
+	// too. So a late renewal could revive a lease that others count as over. The store
+	// checks this as well. Here it also ends the wait for a store that is away.
 	if d := p.settings.Guard; d > 0 && now > p.limit-d {
 		lost := &LostError{Worker: p.row.Worker, Epoch: p.row.Epoch, Reason: Lapsed}
 		p.drop(mono)
 		return action{lost: lost}
 	}
 
-	// Normally the limit is a window beyond both the clock and the next ID. It is
-	// not after the machine was suspended, which stops the monotonic clock; nor
-	// while IDs run ahead of the clock under the guard, which ties the limit to
-	// the clock. The next renewal is then due sooner, and next wants to be asked
-	// often enough to notice.
+	// Normally the limit is a window beyond both the clock and the next ID. There are two
+	// exceptions. A suspended machine stops the monotonic clock. Under the guard the
+	// limit is tied to the clock, and IDs may run ahead of that. Then the next renewal is
+	// due sooner. next must be asked often enough to notice.
 	due := p.due
 	if p.limit-max(now, id) < p.settings.Window/renewPart {
 		due = p.soon
@@ -133,8 +130,8 @@ func (p *protocol) next(now Millis, mono time.Duration, id Millis) action {
 	return action{renewal: &r}
 }
 
-// An outcome is what follows from an answer. First what the generator must be
-// told, at most one of install, extend and seal; then what there is to report.
+// An outcome is what follows from an answer. First comes what to tell the generator: at
+// most one of install, extend and seal. Then comes what to report.
 type outcome struct {
 	install bool // a term of worker's IDs with times in [from, until), in place of the one before
 	extend  bool // the term, to until
@@ -143,15 +140,15 @@ type outcome struct {
 	from    Millis
 	until   Millis
 
-	failed    error      // the request failed, or nobody knows whether it was done; with extend: it was of no use
+	failed    error      // the request failed, or its outcome is unknown; with extend: it was of no use
 	lost      *LostError // the row is lost
 	recovered int        // this many requests had failed before this one was done
 	lowered   Millis     // how far below the confirmed limit the row was found
 }
 
-// done takes the outcome of the request in flight: a reply, or an error. Each
-// error but the definite ones of this package means that the request may have
-// been done, or may be done later.
+// done takes the outcome of the request in flight: a reply, or an error. After an error
+// the request may have been done, or may be done later. The definite errors of this
+// package are the exception.
 func (p *protocol) done(reply Reply, err error, mono time.Duration) outcome {
 	c, r := p.claiming, p.renewing
 	p.claiming, p.renewing = nil, nil
@@ -210,9 +207,9 @@ func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
 func (p *protocol) renewed(r *Renewal, reply Reply, mono time.Duration) outcome {
 	o := outcome{extend: true, recovered: p.succeeded()}
 	if reply.Before < p.limit {
-		// Somebody has lowered the row, or the store has forgotten a write. This
-		// write has set it right, if nobody has claimed the row in between, which
-		// the fencing number would show.
+		// Somebody has lowered the row, or the store has forgotten a write. This write
+		// has set it right, unless somebody claimed the row in between. The fencing
+		// number would show that.
 		o.lowered = p.limit - reply.Before
 	}
 	p.known = []string{r.Nonce}
@@ -226,10 +223,10 @@ func (p *protocol) renewed(r *Renewal, reply Reply, mono time.Duration) outcome 
 	return o
 }
 
-// ahead returns an *AheadError if the clock is so far behind the IDs that renewals do
-// not make room for more. Under the guard IDs begin ahead of the clock, by no more than
-// the window and the guard; clocks, and the clock of whoever gave the row back, may be
-// apart by another guard each.
+// ahead returns an *AheadError if renewals make no room for more IDs, because the clock
+// is too far behind. Under the guard IDs begin ahead of the clock, by at most the window
+// and the guard. The two clocks may be apart by another guard. So may the clock of
+// whoever gave the row back.
 func (p *protocol) ahead(r *Renewal, now Millis) error {
 	most := maxAhead
 	if d := p.settings.Guard; d > 0 {
@@ -248,28 +245,27 @@ func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcom
 		return outcome{seal: true, lost: lost}
 	}
 	p.failures++
-	// The row may have this nonce now or later. Known only ever makes the store
-	// accept more, so it is always safe to leave one out: at worst the lease
-	// refuses its own row, and claims another. The one most likely to be wanted
-	// after a long outage is among the first or the last: one was under way when
-	// the store went, another when it came back. So the middle goes.
+	// The row may have this nonce now or later. Known only ever makes the store accept
+	// more, so it is always safe to leave one out. At worst the lease refuses its own row
+	// and claims another. After a long outage the row most likely has one of the first or
+	// the last: one was under way when the store went, another when it came back. So the
+	// middle goes.
 	p.known = append(p.known, r.Nonce)
 	if len(p.known) > mostKnown {
 		p.known = slices.Delete(p.known, mostKnown/2, mostKnown/2+1)
 	}
-	// The nearer the limit, the sooner, so that a store that is back in time is found.
+	// Attempts come closer near the limit, so that a returning store is found in time.
 	left := (r.Until - r.Guard - r.Now).Duration() - (mono - p.sent)
 	p.due = mono + p.jitter(min(p.part(retryPart), max(left.Abs()/4, firstBackoff)))
 	p.soon = p.due
 	return outcome{failed: err}
 }
 
-// release gives up the row: end is the end of the generator's term, sealed
-// before, or anything if there is none. The answer is not handed to done. It
-// returns false if there is no row to give back.
+// release gives up the row. end is the end of the generator's term, sealed before, or
+// anything if there is none. The answer is not handed to done. release returns false if
+// there is no row to give back.
 //
-// An outcome that is unknown must be handed to done first, since the row may have
-// its nonce.
+// Hand an unknown outcome to done first, since the row may have its nonce.
 func (p *protocol) release(end Millis) (Release, bool) {
 	if !p.held {
 		return Release{}, false
@@ -295,17 +291,17 @@ func (p *protocol) drop(mono time.Duration) {
 	p.due = mono
 }
 
-// schedule sets when to renew after a confirmed request. Counting from when it
-// was sent, the next is never later than it should be, however long the answer
-// took. clock is the earlier of those of store and holder.
+// schedule sets when to renew after a confirmed request. It counts from when that was
+// sent. So the next is never late, however long the answer took. clock is the earlier of
+// those of store and holder.
 func (p *protocol) schedule(mono time.Duration, clock Millis) {
 	p.due = p.sent + p.part(renewPart)
 	p.soon = p.sent + p.part(retryPart)
 	if p.settings.Guard > 0 && p.limit <= p.from {
-		// IDs begin at from, which the limit passes once both clocks have reached
-		// from less a window. If that is in the first half of what is reserved, the next
-		// renewal is due then. Counting from now, and not from when the request was
-		// sent, makes up for not knowing when the store read its clock.
+		// IDs begin at from. The limit passes it once both clocks have reached from less
+		// a window. If that is in the first half of what is reserved, the next renewal is
+		// due then. Nobody knows when the store read its clock. Counting from now, and
+		// not from when the request was sent, makes up for that.
 		wait := max(0, p.from-p.settings.Window-clock).Duration() + p.part(delayPart)
 		if wait <= (p.limit-clock).Duration()/2 {
 			p.due = mono + wait
@@ -321,8 +317,8 @@ func (p *protocol) succeeded() int {
 	return n
 }
 
-// jitter returns a random length around d, from half of it to one and a half: the
-// processes that a store has dropped at one moment do not all come back at one.
+// jitter returns a random length around d, from half of it to one and a half. Otherwise
+// the processes that a store dropped at one moment would all come back at one.
 func (p *protocol) jitter(d time.Duration) time.Duration {
 	return d/2 + time.Duration(p.random()*float64(d))
 }

@@ -172,7 +172,7 @@ func TestRenewalAsksForWhatIsHeld(t *testing.T) {
 		t.Errorf("renewal = %+v; want %+v with a fresh nonce", *r, want)
 	}
 
-	// Without a generator there is no next ID; but none will be before the lease.
+	// Without a generator there is no next ID, but none will be before the lease.
 	b = newBench(t, 0)
 	b.row.Until = b.wall + 4000 // given back by one whose clock was ahead
 	begin := b.row.Until
@@ -319,8 +319,8 @@ func TestSuspendedMachineRenewsSoonAfterItWakes(t *testing.T) {
 	if a := b.next(); a.renewal == nil {
 		t.Errorf("next() after an hour asleep = %+v; want a renewal", a)
 	}
-	// Which is early: the one that would have been due is still to come, but not to
-	// be waited for if the row was lost meanwhile.
+	// The renewal is early: its regular time is still to come. If the row was lost
+	// meanwhile, the lease must not wait for that.
 	b.row.Owner = "other"
 	b.confirm()
 	if a := b.next(); a.claim == nil {
@@ -377,10 +377,9 @@ func TestHurryOnlyBringsForward(t *testing.T) {
 	}
 }
 
-// Under the guard IDs begin with the first renewal, which raises the limit above
-// the beginning, for all clocks that are no further apart than is permitted, and
-// all rows that may be claimed. No write goes further than a window beyond either
-// clock.
+// Under the guard IDs begin with the first renewal. It raises the limit above the
+// beginning, for all permitted clocks and all rows that may be claimed. No write goes
+// further than a window beyond either clock.
 func TestGuardBeginsWithTheFirstRenewal(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 10_000 {
@@ -426,8 +425,8 @@ func TestGuardBeginsWithTheFirstRenewal(t *testing.T) {
 	}
 }
 
-// Just after its start a guarded lease has little room, for its limit is tied to
-// the clock and its IDs are ahead of that. It renews more often until it has more.
+// Just after its start a guarded lease has little room. Its limit is tied to the clock,
+// and its IDs are ahead of that. It renews more often until it has more room.
 func TestGuardRenewsSoonerWhileThereIsLittleRoom(t *testing.T) {
 	b := newBench(t, 1000)
 	b.id = b.confirm().from
@@ -504,7 +503,7 @@ func TestReleaseGivesBackWhatWasNotUsed(t *testing.T) {
 	}
 }
 
-// Times before the lease belong to earlier ones: a release must not give them away.
+// Times before the lease belong to earlier ones. A release must not give them away.
 func TestReleaseNeverGivesBackTimeBeforeTheLease(t *testing.T) {
 	for _, guard := range []Millis{0, 1000} {
 		b := newBench(t, guard)

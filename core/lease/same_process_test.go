@@ -65,8 +65,7 @@ func TestAWorkerNumberInUseIsGivenBackForAnother(t *testing.T) {
 	}
 }
 
-// With no other number to claim, the lease tries again and again, but not all the
-// time, until the number is free.
+// There is no other number to claim. The lease tries until this one is free, with pauses.
 func TestAWorkerNumberInUseIsTriedAgainNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A mutant is one mistake in the protocol, made between its parts: a request or a
-// reply is altered on its way. The simulation must find each of them, or its
-// silence about the protocol means nothing.
+// A mutant is one mistake in the protocol. It alters a request or a reply on its way. The
+// simulation must find each of them, or its silence about the protocol means nothing.
 type mutant int
 
 const (
@@ -63,7 +62,7 @@ func (m mutant) loosen(r *Renewal, row Row, now Millis) {
 	}
 }
 
-// blind keeps Lease.next from seeing that the lease has lapsed; undo follows it.
+// blind keeps Lease.next from seeing that the lease has lapsed. undo reverts it.
 func (m mutant) blind(p *process) (undo func(*action)) {
 	protocol := p.lease.protocol
 	if m != noLapseRule || !protocol.held {
@@ -113,11 +112,11 @@ func (p *process) closeInTheWrongOrder() bool {
 	return true
 }
 
-// tight plays the schedule in which the loss guard has nothing to spare. A holder
-// renews by clocks that are ahead by all that the guard allows, and uses all that it
-// has reserved. In the same moment it crashes, and the store forgets it and goes on
-// by a clock that is right, as is that of the next holder: which begins where the
-// first has ended.
+// tight plays the schedule in which the loss guard has nothing to spare. A holder renews
+// by clocks that are ahead by all that the guard allows. It uses all that it has
+// reserved. In the same moment it crashes, and the store forgets it. The store and the
+// next holder go on by clocks that are right. The next holder begins where the first has
+// ended.
 func tight(s *simulation) {
 	guard := s.guard.Duration()
 	s.store.clock.set(guard, 0)

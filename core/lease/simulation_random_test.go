@@ -39,8 +39,8 @@ func chaos(t *testing.T, seed uint64, m mode, mutant mutant, tracing bool) *simu
 // pick returns one of choices.
 func pick[T any](s *simulation, choices ...T) T { return choices[s.rng.IntN(len(choices))] }
 
-// chaos draws a world, lets everything go wrong in it for a while, sets it right,
-// and sees whether all processes have IDs again.
+// chaos draws a world and lets everything go wrong in it for a while. Then it sets the
+// world right, and checks that all processes have IDs again.
 func (s *simulation) chaos(m mode) {
 	s.draw(m)
 	for range 2 + s.rng.IntN(3) {
@@ -102,8 +102,8 @@ func (s *simulation) misplace(c *simulatedClock, m mode) {
 	const year = 365 * 24 * time.Hour
 	far := pick(s, -year, -time.Hour, time.Hour, year)
 	if c == &s.store.clock {
-		// With that of a host it may be wrong alike, and then nobody can tell. What is
-		// reserved then must not be further ahead than a renewal may reserve later.
+		// A host's clock may be wrong in the same way, and then nobody can tell. A
+		// renewal must be able to reserve as far ahead later.
 		far = pick(s, -time.Hour, -time.Hour/2, time.Hour/2)
 	}
 	offset := pick(s, s.between(-w/8, w/8), s.between(-w/8, w/8), s.between(-4*w, 4*w), s.between(-4*w, 4*w), far)
@@ -113,7 +113,7 @@ func (s *simulation) misplace(c *simulatedClock, m mode) {
 	c.set(offset, 0)
 }
 
-// consume takes IDs on a host, for as long as the run lasts.
+// consume takes IDs on a host until the run ends.
 func (s *simulation) consume(h *host) {
 	s.after(s.upTo(s.part(5)), func() {
 		if p := h.process; p != nil {
@@ -214,8 +214,8 @@ var troubles = []trouble{
 		s.after(s.while(), func() { s.store.slow = 0 })
 	}},
 	{2, []mode{fence}, func(s *simulation, _ mode, _ *host) {
-		// All of them have one clock, which goes back further than time is reserved
-		// ahead of it.
+		// All of them have one clock. It goes back further than time is reserved ahead of
+		// it.
 		set := func(by time.Duration) {
 			s.store.clock.set(by, 0)
 			for _, h := range s.hosts {
@@ -235,8 +235,8 @@ var troubles = []trouble{
 	}},
 	{2, []mode{guarded}, func(s *simulation, _ mode, _ *host) { s.store.wipe() }},
 	{10, []mode{guarded}, func(s *simulation, _ mode, h *host) {
-		// A host and a replica of the store are cut off from the rest together. When
-		// that is over, it is the replica that goes on.
+		// A host and a replica of the store are cut off from the rest together.
+		// Afterwards the replica goes on.
 		replica := s.store.state()
 		h.link.cut = true
 		s.counts[partitions]++
@@ -329,8 +329,8 @@ func (s *simulation) recover(m mode) {
 		case errors.Is(p.lease.Status().Err, ErrNoFreeWorker) && s.noneFree(p):
 			s.counts[unfree]++
 		case s.rollback != core.Continue && (errors.Is(p.err, core.ErrClockBack) || errors.Is(p.err, context.Canceled)):
-			// It waits for the clock, as it should: its IDs, or its lease, were made
-			// while some clock was ahead.
+			// It waits for the clock, as it should. Some clock was ahead when its IDs or
+			// its lease were made.
 		default:
 			s.violate(stuck, "process %d has no ID: %v, %+v, protocol %+v, rows %+v", p.id, p.err, p.lease.Status(), p.lease.protocol, s.store.rows)
 		}

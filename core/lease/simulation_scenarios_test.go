@@ -11,8 +11,8 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-// A scenario is a fault that is promised to do no harm, played in a simulation. The
-// numbers that are missing are tested on the stores themselves.
+// A scenario is a fault that must do no harm, played in a simulation. The missing numbers
+// are tested on the stores themselves.
 type scenario struct {
 	name  string
 	world func(x *setting) // nil: the usual one
@@ -28,8 +28,7 @@ func usual() setting {
 // guarding turns the loss guard on.
 func guarding(x *setting) { x.guard, x.skew, x.faithful = 200, 200, false }
 
-// single leaves one worker to choose from; greedy lets a burst take all that is
-// reserved.
+// single leaves one worker to choose from. greedy lets a burst take all that is reserved.
 func single(x *setting) { x.only = []int64{2} }
 func greedy(x *setting) { x.runAhead = 10 * time.Second }
 
@@ -110,8 +109,8 @@ func (s *simulation) wantLost(p *process, n int, reason Reason) {
 	}
 }
 
-// wantNoFree wants p's claims to be answered that no row of as many is free, and when
-// the first will be. That is only known while nobody renews.
+// wantNoFree wants p's claims to fail: none of that many rows is free. The error must name
+// when the first will be. That is only known while nobody renews.
 func (s *simulation) wantNoFree(p *process, rows int, known bool) {
 	s.t.Helper()
 	var full *NoFreeWorkerError
@@ -139,8 +138,8 @@ func (s *simulation) wantFrom(p *process, from Millis) {
 	}
 }
 
-// lose has a holder, lets the store lose writes, and starts three more processes:
-// with all rows thought free, somebody claims that of the first.
+// lose has two holders, lets the store lose writes, and starts three more processes. To
+// the store all rows seem free, so somebody claims a row that is held.
 func (s *simulation) lose(loss func(replica memory)) {
 	a, b := s.begin(), s.begin()
 	replica := s.store.state()
@@ -618,8 +617,8 @@ var scenarios = []scenario{
 		s.lose(func(memory) { s.store.forget(len(s.store.history) - 1) })
 	}},
 	{name: "36 failover to a replica that lags", world: both(guarding, greedy), play: func(s *simulation) {
-		// The replica knows a alone; while a is stopped, b takes over; then the
-		// replica takes over, and a goes on.
+		// The replica knows only a. While a is stopped, b takes over. Then the replica
+		// takes over, and a goes on.
 		s.only = []int64{0}
 		a := s.begin()
 		replica := s.store.state()

@@ -20,10 +20,10 @@ import (
 )
 
 // A simulation is a world of several processes, a network and one store, in one
-// goroutine. What is real in it is what is to be tested: the protocol, all of Lease
-// but its goroutine, and the generator. Time is that of a synctest bubble, which
-// stands still but for the sleep of the event loop; everything that happens by
-// chance comes from one seeded source. So a run depends on nothing but its seed.
+// goroutine. It tests the real protocol, all of Lease but its goroutine, and the real
+// generator. Its time is that of a synctest bubble. That stands still except when the
+// event loop sleeps. One seeded source makes all random choices. So a run depends on
+// nothing but its seed.
 type simulation struct {
 	setting
 	t      *testing.T
@@ -100,8 +100,8 @@ type issue struct {
 	at      time.Duration
 }
 
-// The violations. The others are of no use where a mutant is to be shown to
-// repeat IDs: they are nearer to the mistake than to its harm.
+// The violations. Only a duplicate shows that a mutant repeats IDs. The others are nearer
+// to the mistake than to its harm.
 type violation int
 
 const (
@@ -278,7 +278,7 @@ type simulatedClock struct {
 	ppm    int64
 	since  time.Duration // when ppm was set
 
-	// most, if not negative, bounds how far it is ahead of the true time: the
+	// most, if not negative, bounds how far it is ahead of the true time. This is the
 	// condition of the loss guard.
 	most time.Duration
 }
@@ -433,8 +433,8 @@ func (st *simulatedStore) forget(n int) {
 	st.s.tracef("the store forgets %d writes: %v", n, st.rows)
 }
 
-// become makes the store go back to an earlier state. One that it has left by going
-// back is no state of its past any more: to that it does not go.
+// become makes the store go back to an earlier state. A state that it has left by going
+// back is no longer part of its past. It does not go to such a one.
 func (st *simulatedStore) become(m memory) {
 	if m.losses != st.losses {
 		return
@@ -499,10 +499,9 @@ type flight struct {
 	answered bool
 }
 
-// A family is a process and its copy. What it had at the copy, and what a request
-// then under way gives it, both of them use; and if one gives the row back, so does
-// the lease that gets it, since the other still has its limit. Later times nobody
-// shares.
+// A family is a process and its copy. Both use what it had at the copy, and what a
+// request then under way gives it. If one gives the row back, so does the next lease of
+// the row, since the other still has its limit. Nobody shares later times.
 type family struct {
 	worker int64
 	until  Millis
@@ -617,7 +616,7 @@ func (s *simulation) addHost() *host {
 	return h
 }
 
-// A process is one life of a program: a lease, and a generator once the lease has
+// A process is one life of a program. It has a lease, and a generator once the lease has
 // its first row.
 type process struct {
 	*host
@@ -648,8 +647,8 @@ type answer struct {
 	err   error
 }
 
-// A capture is the store of a Lease that is driven by a simulation: it is asked for
-// nothing but, by Close, for the release, which it keeps.
+// A capture is the store of a Lease that a simulation drives. Only Close calls it, to
+// release the row. It keeps that release.
 type capture struct {
 	Store
 	p *process
@@ -687,8 +686,8 @@ func (h *host) newProcess() *process {
 	return p
 }
 
-// elsewhere returns a namespace that no other process has: the processes of a
-// simulation are in one process, whose registry must not see more than a real one.
+// elsewhere returns a namespace that no other process has. All processes of a simulation
+// are in one real process, whose registry must not see more than a real one.
 func elsewhere() string { return fmt.Sprintf("simulated-%d", simulated.Add(1)) }
 
 var simulated atomic.Int64
@@ -832,7 +831,7 @@ func (p *process) resume() {
 }
 
 // suspend stops the machine for d, with its monotonic clock. (That of the generator
-// cannot be stopped; it is used for nothing but pace.)
+// cannot be stopped. It is used only for pace.)
 func (p *process) suspend(d time.Duration) {
 	p.pause()
 	p.s.counts[suspensions]++
@@ -878,9 +877,9 @@ func (p *process) close() {
 	}
 }
 
-// clone copies the running process: its memory, and the connection to the store.
-// The copy's generator cannot be a copy; a new one that begins with the next tick
-// stands for it.
+// clone copies the running process: its memory, and the connection to the store. A
+// generator cannot be copied. A new one that begins with the next tick stands for the
+// copy's.
 func (p *process) clone() *process {
 	if !p.up || p.paused || p.gen == nil || p.lease.term == nil || p.family != nil {
 		return nil

@@ -9,32 +9,30 @@ import (
 	"time"
 )
 
-// A Store keeps the rows of the leases, one per worker number, and changes them
-// by three operations. It decides nothing: what each operation does to a row is
-// written down once, in [Claim.Choose] and [Claim.Apply], [Renewal.Apply] and
-// [Release.Apply], and a Store either calls these or does exactly the same.
+// A Store keeps the rows of the leases, one per worker number. It changes them by three
+// operations. What each does to a row is defined in [Claim.Choose] and [Claim.Apply],
+// [Renewal.Apply] and [Release.Apply]. A Store calls these or does exactly the same.
 //
-// What a Store must guarantee, and package leasetest checks:
+// A Store must guarantee the following. Package leasetest checks it.
 //
-//   - Each operation is atomic. It reads a row, applies the operation to it, and
-//     writes the result only if the row is still what was read.
-//   - What an operation has written when it returns nil survives a crash of the
-//     store. A store that cannot promise that has a method LosesWrites.
+//   - Each operation is atomic. It reads a row, applies the operation to it, and writes
+//     the result only if the row is still what was read.
+//   - What an operation has written when it returns nil survives a crash of the store. A
+//     store that cannot promise that has a method LosesWrites.
 //   - An error other than [*NoFreeWorkerError], [*LostError], [*LayoutError] and
-//     [*ClockSkewError] says nothing: the operation may have been done, or may
-//     yet be done at any later time. Where the reply is lost a Store returns such
-//     an error, never one of the four.
-//   - Nothing else changes rows, and rows are never deleted. The rows of a space
-//     are made all at once, before the first claim in it, and never again: a row
-//     that has gone missing is not made anew, since what it reserved is forgotten.
-//   - It keeps no row in memory from one call to the next, and may be used by any
-//     number of goroutines.
-//   - A space that [Space.Check] refuses is refused by each operation, with that
-//     error, before anything is asked of what keeps the rows.
-//   - A first claim that is refused makes neither rows nor layout. The number of
-//     rows of a space is that of the claim that made it.
-//   - A request may reach a store twice, where a client sends it again. The second
-//     is answered as the first was, or refused, but writes nothing.
+//     [*ClockSkewError] says nothing: the operation may have been done, or may yet be
+//     done at any later time. If the reply is lost, a Store returns such an error, never
+//     one of the four.
+//   - Nothing else changes rows, and rows are never deleted. The rows of a space are made
+//     all at once, before the first claim in it, and never again. A missing row is not
+//     made anew, since what it reserved is forgotten.
+//   - It keeps no row in memory from one call to the next. It is safe for concurrent use.
+//   - Each operation first calls [Space.Check] and returns its error. It does so before
+//     anything is asked of what keeps the rows.
+//   - A first claim that is refused makes neither rows nor layout. The number of rows of
+//     a space is that of the claim that made it.
+//   - A request may reach a store twice, if a client sends it again. The second is
+//     answered as the first was, or refused. It writes nothing.
 //
 // A Store gives up when ctx ends. Its errors never contain a password.
 type Store interface {
@@ -56,22 +54,22 @@ type (
 		LosesWrites() bool
 	}
 
-	// A Lister shows the rows of a space, in the order of the workers, and the
-	// store's clock: for operators, and for tests. It makes no rows.
+	// A Lister shows the rows of a space, in the order of the workers, and the store's
+	// clock. It is for operators and for tests. It makes no rows.
 	Lister interface {
 		Rows(ctx context.Context, s Space) (rows []Row, now Millis, err error)
 	}
 
-	// A Fencer ends all leases of a space and raises their limits: see [Fence]. It
-	// makes the rows if there are none. Each row is changed atomically, as by the
-	// other operations; after an error some may have been changed and others not.
+	// A Fencer ends all leases of a space and raises their limits: see [Fence]. It makes
+	// the rows if there are none. Each row is changed atomically, as by the other
+	// operations. After an error some may have been changed and others not.
 	Fencer interface {
 		Fence(ctx context.Context, f Fencing) error
 	}
 )
 
-// A Millis is a moment in Unix time, or a length of time, in milliseconds: the
-// unit in which stores keep time.
+// A Millis is a moment in Unix time, or a length of time, in milliseconds. Stores keep
+// time in this unit.
 type Millis int64
 
 // MillisOf returns the millisecond in which t is.
@@ -90,9 +88,9 @@ type Space struct {
 	Datacenter int64  // 0 or more
 	Workers    int64  // the rows are 0..Workers-1; 1..65536
 
-	// Layout is what all leases of a namespace must agree on, in at most 255 printable
-	// characters of ASCII: the epoch, unit and widths of the layout, and whether the
-	// loss guard is on. The store keeps that of the first claim in the namespace and
+	// Layout is what all leases of a namespace must agree on: the epoch, unit and widths
+	// of the layout, and whether the loss guard is on. It has at most 255 printable
+	// characters of ASCII. The store keeps that of the first claim in the namespace. It
 	// refuses every other with a *LayoutError.
 	Layout string
 }
@@ -104,9 +102,9 @@ const (
 )
 
 // Check returns a *ValueError if s is not a space. A Store calls it first in every
-// operation, and may then rely on it: a namespace can be a part of a key, a path or
-// a statement as it is, but for "." and "..", which are names; all rows can be made
-// at once; and a column for the layout need not be longer.
+// operation, and may then rely on three things. A namespace can be a part of a key, a
+// path or a statement as it is, except "." and "..", which are namespaces too. All rows
+// can be made at once. A column of 255 characters is enough for the layout.
 func (s Space) Check() error {
 	switch {
 	case !plain(s.Namespace):
@@ -150,7 +148,7 @@ func plain(s string) bool {
 // claimed is zero but for Worker.
 type Row struct {
 	Worker   int64
-	Epoch    int64  // fencing number: grows by one with each claim and each release
+	Epoch    int64  // fencing number: grows by one with each claim, release and fencing
 	Owner    string // the token of the lease that has it; empty: nobody
 	Nonce    string // of the last write
 	Until    Millis // reserved_until: no ID of this worker has this time or a later one
@@ -158,7 +156,7 @@ type Row struct {
 	Holder   string // the name of who has it, for people: Claim.Holder
 }
 
-// A Reply is the answer of a store to a claim or a renewal that it has done.
+// A Reply is a store's answer to a claim or a renewal that it has done.
 type Reply struct {
 	Row    Row    // as written
 	Before Millis // Until as it was found
@@ -173,8 +171,8 @@ type Claim struct {
 	Owner string // a fresh token, 32 hexadecimal digits
 	Nonce string // likewise
 
-	// Holder is a name for people, kept in the row for as long as it is held: at
-	// most 64 printable characters of ASCII.
+	// Holder is a name for people, of at most 64 printable characters of ASCII. The row
+	// has it for as long as it is held.
 	Holder string
 
 	Window Millis // how much time to reserve; with Guard, the same for all leases of a namespace
@@ -184,8 +182,8 @@ type Claim struct {
 }
 
 // Check returns a *ClockSkewError if the store's clock, now, is too far from the
-// claimant's, a *NoFreeWorkerError if no worker number of the space will do, and a
-// *ValueError for a Holder that is no name. A store calls it before it writes
+// claimant's. It returns a *NoFreeWorkerError if no worker number of the space will do.
+// It returns a *ValueError if Holder is out of range. A store calls it before it writes
 // anything.
 func (c *Claim) Check(now Millis) error {
 	if !printable(c.Holder, maxHolder) {
@@ -203,16 +201,16 @@ func (c *Claim) Check(now Millis) error {
 
 // Free reports whether row may be claimed when the store's clock shows now.
 //
-// A row that was released is free at once, though its last ID may be ahead of the
-// clock: by the skew, and under the guard by what From adds. Nobody issues IDs of
-// it any more, and the next range begins where it ends.
+// A row that was released is free at once. Its last ID may be ahead of the clock: by the
+// skew, and under the guard also by what From adds. Nobody issues IDs of it any more, and
+// the next range begins where it ends.
 func (c *Claim) Free(row Row, now Millis) bool {
 	return len(c.eligible([]Row{row})) > 0 && c.over(row, now)
 }
 
-// eligible returns those of rows whose numbers are in the space and will do. Both
-// lists may have 65,536 entries, and a store may hold a lock meanwhile: one pass over
-// each, not one over Only for each row.
+// eligible returns those of rows whose numbers are in the space and will do. Both lists
+// may have 65,536 entries, and a store may hold a lock meanwhile. So it makes one pass
+// over each, not one over Only for each row.
 func (c *Claim) eligible(rows []Row) []Row {
 	only := map[int64]bool{}
 	for _, worker := range c.Only {
@@ -227,8 +225,7 @@ func (c *Claim) eligible(rows []Row) []Row {
 	return eligible
 }
 
-// over reports whether the time reserved in row is over when the store's clock
-// shows now.
+// over reports whether the time reserved in row is over by the store's clock, now.
 func (c *Claim) over(row Row, now Millis) bool {
 	if row.Owner != "" {
 		return row.Until+c.Guard <= now
@@ -240,12 +237,12 @@ func (c *Claim) over(row Row, now Millis) bool {
 	return row.Until <= now+ahead
 }
 
-// Choose returns one of the free rows among rows, at random: in a fixed order,
-// all claimants would meet at the same row. intN returns a random number below n,
-// as [math/rand/v2.IntN]. If none is free Choose returns a *NoFreeWorkerError.
+// Choose returns one of the free rows among rows, at random. In a fixed order, all
+// claimants would meet at the same row. intN returns a random number below n, as
+// [math/rand/v2.IntN]. If none is free Choose returns a *NoFreeWorkerError.
 //
 // If one of rows has the claim's token, the claim was done before and has reached the
-// store again. Choose then returns an error that says so: it must not take a second.
+// store again. It must not take a second row. Choose then returns an error that says so.
 func (c *Claim) Choose(rows []Row, now Millis, intN func(n int) int) (Row, error) {
 	var chosen Row
 	free := 0
@@ -286,7 +283,7 @@ func (c *Claim) noFreeWorker(rows []Row, now Millis) *NoFreeWorkerError {
 	return e
 }
 
-// Apply returns row as it is after the claim; false if the row is not free.
+// Apply returns row as it is after the claim. It returns false if the row is not free.
 func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
 	if !c.Free(row, now) {
 		return Row{}, false
@@ -306,12 +303,13 @@ func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
 	}, true
 }
 
-// From returns the first moment that the claim has won, from the store's reply.
-// Everything before it may have been used by an earlier holder of the row.
+// From returns the first moment that the claim has won, from the store's reply. An
+// earlier holder of the row may have used everything before it.
 //
-// Under the guard that is more than any earlier holder can have reserved, even if
-// the store has forgotten that it did. It is then later than the limit that the
-// claim has written: IDs begin after a renewal, a little more than Guard later.
+// Under the guard it is later than all that an earlier holder can have reserved. That
+// holds even if the store has forgotten the reservation. It is then also later than the
+// limit that the claim has written. IDs begin after a renewal, a little more than Guard
+// later.
 func (c *Claim) From(r Reply) Millis {
 	if c.Guard > 0 {
 		return max(r.Before, max(r.Now, c.Now)+c.Window+c.Guard)
@@ -322,7 +320,7 @@ func (c *Claim) From(r Reply) Millis {
 // maxAhead is how far a reserved limit may be beyond the clock and the window.
 const maxAhead = Millis(time.Hour / time.Millisecond)
 
-// A Renewal asks to raise the limit of the row that a lease has.
+// A Renewal asks to raise the limit of a lease's row.
 type Renewal struct {
 	Space Space
 
@@ -330,10 +328,9 @@ type Renewal struct {
 	Epoch  int64
 	Owner  string
 
-	// Known are the nonces that the row may have: that of the last confirmed
-	// write, and those of writes since whose outcome is unknown. A copy of the
-	// process, made while it ran, does not know the nonce of the other's next
-	// write, and loses the row.
+	// Known are the nonces that the row may have: that of the last confirmed write, and
+	// those of later writes whose outcome is unknown. A copy of the process, made while
+	// it ran, does not know the nonce of the other's next write. So it loses the row.
 	Known []string
 	Nonce string // a fresh one
 
@@ -345,8 +342,8 @@ type Renewal struct {
 	Guard  Millis
 }
 
-// Apply returns row as it is after the renewal, or a *LostError if the row is not
-// the holder's any more, or if the guard forbids to renew it.
+// Apply returns row as it is after the renewal. It returns a *LostError if the row is not
+// the holder's any more, or if the guard forbids the renewal.
 //
 // The limit is never lowered, even if the stored one was.
 func (r *Renewal) Apply(row Row, now Millis) (Row, error) {
@@ -379,13 +376,13 @@ func (r *Renewal) clock(now Millis) Millis {
 		return min(now, r.Now)
 	}
 	if apart := now - r.Now; apart <= r.Skew && apart >= -r.Skew {
-		// Both are good. The later, or else a holder whose clock is ahead by more
-		// than a window would be at its limit always.
+		// Both are good. The later one counts. Otherwise a holder whose clock is ahead by
+		// more than a window would always be at its limit.
 		return max(now, r.Now)
 	}
-	// One of them has stepped. The row must follow neither a year ahead, from where
-	// nothing takes it back, nor away from the other holders' time; and the one that is
-	// nearer to where the last renewal was is likely to be right.
+	// One of them has stepped. The row must not follow a year ahead: nothing takes it
+	// back from there. Nor may it move away from the other holders' time. The clock that
+	// is nearer to the time of the last renewal is likely to be right.
 	if at := r.Until - r.Window; distance(r.Now, at) < distance(now, at) {
 		return r.Now
 	}
@@ -409,13 +406,13 @@ type Release struct {
 	Known  []string // as in a Renewal
 	Nonce  string
 
-	// End is what the limit goes back to: every ID of the lease has a time before
-	// it. Nor is it before the first moment that the claim has won, From: what lies
-	// before that may be an earlier holder's.
+	// End is what the limit goes back to. Every ID of the lease has a time before it. It
+	// is never before From, the first moment that the claim has won: what lies before
+	// that may be an earlier holder's.
 	End Millis
 }
 
-// Apply returns row as it is after the release, or a *LostError if the row is not
+// Apply returns row as it is after the release. It returns a *LostError if the row is not
 // the holder's any more. This is the one write that may lower the limit.
 func (r *Release) Apply(row Row) (Row, error) {
 	switch {
@@ -438,7 +435,7 @@ func (r *Release) Lost(reason Reason) *LostError {
 	return &LostError{Worker: r.Worker, Epoch: r.Epoch, Reason: reason}
 }
 
-// A Fencing asks to end all leases of a space, and to raise the limits of its rows.
+// A Fencing asks to end all leases of a space and to raise the limits of its rows.
 type Fencing struct {
 	Space Space
 	Nonce string // a fresh token, 32 hexadecimal digits
@@ -448,10 +445,10 @@ type Fencing struct {
 // Apply returns row as it is after the fencing: given back, with a limit of at least
 // Until.
 //
-// The limit alone would not do. After a restore a holder from before may find its
-// token in the row. Its renewal would raise its limit beyond Until, and its next IDs
-// have times before Until, which the writes that were lost may have given to others.
-// The epoch refuses it, and it claims anew.
+// The limit alone would not do. After a restore, an earlier holder may find its token in
+// the row. Its renewal would raise its limit beyond Until. Its next IDs would have times
+// before Until, which the lost writes may have given to others. The new epoch refuses the
+// holder, and it claims anew.
 func (f *Fencing) Apply(row Row) Row {
 	return Row{
 		Worker:   row.Worker,

@@ -123,8 +123,8 @@ func TestChooseIsUniformAmongFreeRows(t *testing.T) {
 	for _, n := range counts {
 		chi2 += (float64(n) - expected) * (float64(n) - expected) / expected
 	}
-	// 10 degrees of freedom: above 29.6 once in a thousand seeds; below 1.5 as
-	// seldom, which would be too even for chance.
+	// 10 degrees of freedom. It is above 29.6 once in a thousand seeds. It is below 1.5
+	// as seldom, which would be too even for chance.
 	if chi2 > 29.6 || chi2 < 1.5 {
 		t.Errorf("Choose, %d times among %d free rows, chose %v: chi-square %.1f; want 1.5..29.6", draws, len(counts), counts, chi2)
 	}
@@ -340,8 +340,8 @@ func TestStoreErrorsSayWhatAndHowMuch(t *testing.T) {
 	}
 }
 
-// FuzzClaim states the law of one claim: it takes a free row if there is one, and
-// what it reserves begins where the row's last range has ended.
+// FuzzClaim states the law of one claim. It takes a free row if there is one. What it
+// reserves begins where the row's last range has ended.
 func FuzzClaim(f *testing.F) {
 	f.Add([]byte{}, int64(0), int64(0), int64(100), int64(10), int64(0), uint64(0))
 	f.Add([]byte{0, 0, 0, 200, 1, 200}, int64(100), int64(90), int64(50), int64(20), int64(0), uint64(1))
@@ -393,10 +393,10 @@ func FuzzClaim(f *testing.F) {
 	})
 }
 
-// FuzzRangesOfOneRowNeverOverlap states the law on which everything rests:
-// whatever is asked of a row, by holders, old holders and copies, with whatever
-// clocks, the ranges that different epochs have won do not overlap, and Until
-// falls by a release only. The guard is off, and nothing is lost.
+// FuzzRangesOfOneRowNeverOverlap states the law on which everything rests. Holders, old
+// holders and copies ask anything of a row, with any clocks. The ranges that different
+// epochs have won do not overlap, and Until falls by a release only. The guard is off,
+// and nothing is lost.
 func FuzzRangesOfOneRowNeverOverlap(f *testing.F) {
 	op := func(kind byte, clock int16, arg int16) []byte {
 		b := []byte{kind}

@@ -15,8 +15,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A Chaos is a store and what a run needs to know of it. Its runs use the store one
-// after the other or at the same time, each a namespace of its own.
+// A Chaos is a store and what a run needs to know of it. Its runs may use the store at
+// the same time. Each has a namespace of its own.
 type Chaos struct {
 	Store string // for the table, and in the map of Main
 	DSN   string // for the Open of that map; in no error and no log
@@ -30,7 +30,7 @@ type Chaos struct {
 	Forget func(ctx context.Context, namespace string) error
 }
 
-// seed is the same in every run of the tests, for a release must not depend on luck.
+// seed is the same in every run of the tests, since a release must not depend on luck.
 var seed = flag.Uint64("leasechaos.seed", 1, "fixes what happens when in a run of leasechaos, though not what comes of it")
 
 // lasts is how long a run takes at least. It goes on, up to three minutes, until it has
@@ -52,13 +52,13 @@ type Result struct {
 	Forgotten int // times that the store was made to forget
 }
 
-// longest is how long a run may go on. One takes a few seconds to see enough; on a
-// machine that is slow, or busy, several times as long.
+// longest is how long a run may go on. A run takes a few seconds to see enough. On a slow
+// or busy machine it takes several times as long.
 const longest = 3 * time.Minute
 
-// Run runs the processes under rules and checks their IDs. It fails the test if
-// these are not unique although the rules promise it, or unique for three minutes
-// although the rules lack what it takes.
+// Run runs the processes under rules and checks their IDs. It fails the test if the rules
+// promise unique IDs and one is repeated. It also fails the test if the rules do not
+// promise that, and no ID is repeated for three minutes.
 func (c Chaos) Run(t *testing.T, rules Rules) Result {
 	t.Helper()
 	if rules.forgets() && c.Forget == nil {
@@ -109,9 +109,9 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 	}
 }
 
-// checkRows fails the test if an ID has a time that the store does not say was
-// reserved. The processes are dead; a request of theirs that is still under way
-// can raise a limit, or be a release, whose limit is after all IDs.
+// checkRows fails the test if an ID has a time that the store has not reserved. The
+// processes are dead. A request of theirs may still be under way. It can raise a limit,
+// or be a release, whose limit is after all IDs.
 func (r *run) checkRows(f idFiles) {
 	r.t.Helper()
 	space := lease.Space{Namespace: r.namespace, Workers: rows}
@@ -129,8 +129,9 @@ func (r *run) checkRows(f idFiles) {
 	}
 }
 
-// enough reports whether so much has happened that the run means something: IDs are
-// repeated, if they should be, else what makes a lease without a fence repeat them.
+// enough reports whether so much has happened that the run means something. If IDs should
+// be repeated, some must be. If not, there must be enough of what makes a lease without a
+// fence repeat them.
 func (r *run) enough() bool {
 	if !r.rules.unique() {
 		f, err := readIDs(r.dir)

@@ -168,8 +168,7 @@ func TestTimeAndWorkerAreThoseOfTheLayout(t *testing.T) {
 	}
 }
 
-// newStore returns a store under rules; what it draws is draw, or less where
-// it must be.
+// newStore returns a store under rules. What it draws is draw, or less if it must be.
 func newStore(t *testing.T, beneath lease.Store, rules Rules, draw int) *store {
 	t.Helper()
 	j, err := openJournal(filepath.Join(t.TempDir(), "1"+journalEnd))
@@ -259,7 +258,7 @@ func TestStolenRowsAreHeldByOthers(t *testing.T) {
 	}
 }
 
-// What becomes of a claim, at once and in the end, under each fault.
+// What becomes of a claim under each fault, at once and in the end.
 func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 	for _, test := range []struct {
 		fault       int
@@ -297,8 +296,8 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 	}
 }
 
-// The test that a run belongs to may end without a chance to do anything, and a
-// worker that is stopped can do nothing either.
+// The test of a run may end without a chance to do anything. A stopped worker can do
+// nothing either.
 func TestKeeperKillsItsGroupWhenItsInputEnds(t *testing.T) {
 	r := &run{t: t, dir: t.TempDir()}
 	input := r.keep()

@@ -15,10 +15,10 @@ func (c *clock) now() time.Time {
 	return time.Now().Round(0).Add(time.Duration(c.ahead.Load()))
 }
 
-// jump lets the clock jump every 0.1 to 1 s, for as long as the process lives, to
-// at most most from the truth, either way. Small jumps are more frequent: IDs do
-// not follow a clock back, so that with large ones alone all leases would soon be
-// as far ahead as the largest takes them.
+// jump lets the clock jump every 0.1 to 1 s, for as long as the process lives. It is at
+// most most from the truth, either way. Small jumps are more frequent, because IDs do not
+// follow a clock back. With large ones alone all leases would soon be as far ahead as the
+// largest takes them.
 func (c *clock) jump(r *rand.Rand, most time.Duration) {
 	for {
 		u := 2*r.Float64() - 1

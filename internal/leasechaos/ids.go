@@ -15,8 +15,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// An idFiles is the IDs of a run by the name of the file that they are from: one
-// file for each goroutine of each process.
+// An idFiles is the IDs of a run by the name of their file. Each goroutine of each
+// process has one file.
 type idFiles map[string][]types.Snowflake
 
 // readIDs reads all files of IDs in dir. Half an ID at the end, where a process was
@@ -56,8 +56,8 @@ func (f idFiles) ascend() error {
 	return nil
 }
 
-// duplicates returns how many IDs there are, and those that are repeated, each as
-// often as it is.
+// duplicates returns how many IDs there are, and those that are repeated, each as often
+// as it is.
 func (f idFiles) duplicates() (n int, repeated []types.Snowflake) {
 	for _, ids := range f {
 		n += len(ids)

@@ -21,8 +21,8 @@ const (
 	errorsEnd  = ".err"     // its standard error
 )
 
-// A journal is what a process writes down about its lease. Each line is one write,
-// so none is lost when the process is killed.
+// A journal is what a process writes down about its lease. Each line is one write, so
+// none is lost when the process is killed.
 type journal struct{ file *os.File }
 
 func openJournal(path string) (*journal, error) {
@@ -31,8 +31,8 @@ func openJournal(path string) (*journal, error) {
 }
 
 // A journal has the confirmed requests before the lease knows of them, and releases
-// before the store does. Errors of the writes are left alone: what is missing then
-// fails the run.
+// before the store does. Errors of the writes are ignored: if a line is missing, the run
+// fails.
 
 func (j *journal) claimed(row lease.Row, from lease.Millis) {
 	_, _ = fmt.Fprintf(j.file, "claim %d %d %d %d\n", row.Worker, row.Epoch, from, row.Until)
@@ -50,7 +50,7 @@ func (j *journal) lost(e *lease.LostError) {
 	_, _ = fmt.Fprintf(j.file, "lost %d %d 0 0\n", e.Worker, e.Epoch)
 }
 
-// A hold is one lease's hold on a row: all its IDs have a time in [from, until).
+// A hold is one lease's hold on a row. All its IDs have a time in [from, until).
 type hold struct {
 	process       string
 	worker, epoch int64
@@ -105,8 +105,8 @@ func readJournals(dir string) (e events, err error) {
 	return e, nil
 }
 
-// takeovers returns how many claims were of rows that nobody had given back,
-// forgotten ones included.
+// takeovers returns how many claims were of rows that nobody had given back. It counts
+// rows that were forgotten.
 func (e events) takeovers() (n int) {
 	type place struct{ worker, epoch int64 }
 	claimed, released := map[place]bool{}, map[place]bool{}
@@ -114,9 +114,9 @@ func (e events) takeovers() (n int) {
 		released[place{h.worker, h.epoch}] = released[place{h.worker, h.epoch}] || h.released
 	}
 	for _, h := range e.holds {
-		// A claim adds one to the epoch, and so does a release. If the holder before
-		// has tried to give the row back, its epoch was the one before the last. An
-		// epoch that comes again is that of a row that was forgotten.
+		// A claim adds one to the epoch, and so does a release. If the holder before has
+		// tried to give the row back, its epoch was the one before the last. If an epoch
+		// comes again, its row was forgotten.
 		at := place{h.worker, h.epoch}
 		if claimed[at] || h.epoch > 1 && !released[place{h.worker, h.epoch - 2}] {
 			n++
@@ -131,8 +131,8 @@ var (
 	errUnreserved = errors.New("leasechaos: an ID has a time that is not reserved for its lease")
 )
 
-// disjoint returns an error if two holds on a row have a time in common, even one
-// for which neither has returned an ID.
+// disjoint returns an error if two holds on a row have a time in common. It does so even
+// if neither has returned an ID for that time.
 func (e events) disjoint() error {
 	holds := slices.DeleteFunc(slices.Clone(e.holds), func(h *hold) bool { return h.until <= h.from })
 	slices.SortFunc(holds, func(a, b *hold) int { return cmp.Or(cmp.Compare(a.worker, b.worker), cmp.Compare(a.from, b.from)) })

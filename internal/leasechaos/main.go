@@ -12,12 +12,12 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// An Open opens a store at an address. It is called in a process of its own, which
-// never closes the store: it is mostly killed.
+// An Open opens a store at an address. It is called in a process of its own, which never
+// closes the store: it is mostly killed.
 type Open func(dsn string) (lease.Store, error)
 
-// variable is the environment variable by which a test binary knows that it is a
-// process of a run. It holds an order.
+// variable is an environment variable that holds an order. A test binary that finds it set
+// is a process of a run.
 const variable = "SNOWKEY_LEASECHAOS_ORDER"
 
 // An order says what a process is to do.
@@ -32,10 +32,10 @@ type order struct {
 	Files     string // begins the path of every file that the process writes
 }
 
-// Main returns at once in a test binary that was started to run tests. In one that
-// a run has started as one of its processes, it does as that and does not return.
-// Call it in an init function, or at the beginning of TestMain. stores has a way to
-// open every store that a test of the binary has chaos for.
+// Main returns at once in a test binary that was started to run tests. If a run started
+// the binary as one of its processes, Main acts as that process and does not return. Call
+// it in an init function, or at the beginning of TestMain. stores has an Open for every
+// store that a test of the binary has chaos for.
 func Main(stores map[string]Open) {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
@@ -57,9 +57,9 @@ func Main(stores map[string]Open) {
 	os.Exit(0)
 }
 
-// keep waits for the end of the process that has started this one, which is when
-// standard input ends, and kills the process group of which this is the leader. A
-// worker could not do that for itself: it may be stopped.
+// keep waits for the end of the process that has started this one. Standard input ends
+// then. keep kills the process group of which this process is the leader. A worker could
+// not do that for itself: it may be stopped.
 func keep() error {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return syscall.Kill(-os.Getpid(), syscall.SIGKILL)

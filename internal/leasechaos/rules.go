@@ -10,24 +10,23 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// Rules say what a run leaves to the leases to prevent duplicates with, and what
-// it does to them.
+// Rules say what prevents duplicates in a run, and what the run does to the leases.
 type Rules int
 
 const (
 	// Fence is the protocol as it is.
 	Fence Rules = iota
 
-	// FenceStolen is Fence, and rows are also taken over at any time, from holders
-	// that are alive and well.
+	// FenceStolen is Fence, and rows are also taken over at any time, from live and
+	// healthy holders.
 	FenceStolen
 
-	// TTL is a lease as many have it: the row is the holder's until its time is
-	// over, and IDs go by the clock. There is no fence. IDs repeat.
+	// TTL is a common kind of lease. The row is the holder's until its time is over, and
+	// IDs go by the clock. There is no fence. IDs repeat.
 	TTL
 
-	// Guard is the protocol on a store that forgets what it has acknowledged, with
-	// the loss guard, which asks for clocks that agree.
+	// Guard is the protocol with the loss guard, on a store that forgets what it has
+	// acknowledged. The guard needs clocks that agree.
 	Guard
 
 	// NoGuard is Guard without the loss guard. IDs repeat.
@@ -57,11 +56,11 @@ func (r Rules) lossGuard() time.Duration {
 	return -1
 }
 
-// window returns how much time the leases reserve in truth. The shortest that a
-// lease can be asked for lets few rows expire in the seconds that a test has; a
-// third of it, put into the requests on their way, shows no more to the lease than
-// a store that is slow or whose clock is late. Not where the store forgets: with the
-// guard the lease computes with its window.
+// window returns how much time the leases reserve in truth. The shortest window that a
+// lease can be asked for lets few rows expire in the seconds that a test has. So the
+// requests get a third of it on their way. To the lease the store then seems slow, or its
+// clock late. A store that forgets gets the whole window: with the guard the lease
+// computes with it.
 func (r Rules) window() time.Duration {
 	if r.forgets() {
 		return leaseWindow
@@ -69,8 +68,8 @@ func (r Rules) window() time.Duration {
 	return leaseWindow / shortened
 }
 
-// jump returns how far clocks are from the truth at most. The guard's condition is
-// that they agree within its default of half a second.
+// jump returns how far clocks are from the truth at most. The guard's condition is that
+// they agree within its default of half a second.
 func (r Rules) jump() time.Duration {
 	if r.forgets() {
 		return 200 * time.Millisecond
@@ -102,8 +101,8 @@ const (
 	rows      = 3
 )
 
-// layout has few numbers in a millisecond: a process uses most of them, so two
-// that use one millisecond repeat each other's.
+// layout has few numbers in a millisecond. A process uses most of them, so two that use
+// one millisecond repeat each other's.
 func layout() core.Layout {
 	return core.Layout{
 		Epoch: epoch.Time(), Unit: time.Millisecond,

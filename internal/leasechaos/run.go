@@ -51,8 +51,8 @@ func (r *run) errorf(format string, args ...any) {
 	r.t.Errorf("%s, %s: %s", r.chaos.Store, r.rules, fmt.Sprintf(format, args...))
 }
 
-// conduct starts the processes, does things to them for as long as the run lasts,
-// and ends them.
+// conduct starts the processes, does things to them for as long as the run lasts, and
+// ends them.
 func (r *run) conduct() {
 	r.t.Helper()
 	input := r.keep()
@@ -86,14 +86,14 @@ func (r *run) conduct() {
 		r.strike(r.slots[r.random.IntN(processes)], now)
 	}
 
-	// Those that are stopped go on, and return what they have meant to all the time.
+	// Stopped processes go on, and return the IDs that they were about to return.
 	for _, p := range r.slots {
 		r.signal(p, syscall.SIGCONT)
 	}
 	time.Sleep(leaseWindow / 6)
 }
 
-// look sees to what is due for a process, and returns the one to have its slot.
+// look does what is due for a process, and returns the one to have its slot.
 func (r *run) look(p *process, now time.Time) *process {
 	select {
 	case <-p.ended:
@@ -207,8 +207,8 @@ func (r *run) start() *process {
 	return p
 }
 
-// judge fails the test if a process, which has ended, has failed or crashed. One
-// that was asked to end may do so before it has learnt how to answer that.
+// judge fails the test if an ended process has failed or crashed. A process that was
+// asked to end may end before it can handle that signal.
 func (r *run) judge(p *process) {
 	var exit *exec.ExitError
 	if errors.As(p.err, &exit) {
@@ -222,15 +222,15 @@ func (r *run) judge(p *process) {
 	}
 }
 
-// said returns what a process has written to its standard error, or the beginning.
+// said returns what a process has written to its standard error, or its beginning.
 func (p *process) said() []byte {
 	const most = 4000
 	text, _ := os.ReadFile(p.files + errorsEnd)
 	return bytes.TrimSpace(text[:min(len(text), most)])
 }
 
-// command returns this binary as a process of the run, in a process group: 0 is one
-// of its own.
+// command returns this binary as a process of the run, in a process group. Group 0 means
+// one of its own.
 func (r *run) command(o order, group int) *exec.Cmd {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -246,10 +246,10 @@ func (r *run) command(o order, group int) *exec.Cmd {
 	return cmd
 }
 
-// end kills all processes of the run, whatever state they are in, and waits until
-// they are gone.
+// end kills all processes of the run, whatever their state, and waits until they are
+// gone.
 func (r *run) end(input io.Closer) {
-	// The keeper is one of them and has not been waited for, so its number cannot be
+	// The keeper is one of them and has not been waited for. So its number cannot be
 	// another's yet.
 	if err := syscall.Kill(-r.keeper.Process.Pid, syscall.SIGKILL); err != nil {
 		r.errorf("killing the processes = %v; want no error", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A store is a lease.Store as a run shows it to a lease: faults are injected, the
-// window is that of the rules, and where the rules have no fence it lies.
+// A store is a lease.Store as a run shows it to a lease. It injects faults. Its window is
+// that of the rules. If the rules have no fence, it lies.
 type store struct {
 	lease.Store
 	rules   Rules
@@ -32,9 +32,9 @@ func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	asked := c
 	s.change(&c.Space, &c.Window)
 	if s.rules == FenceStolen && s.intN(2) == 0 {
-		// A row is free when its limit plus the guard has passed. So this takes any
-		// row, in every store, by its own rules; and the lease, which has not asked
-		// for it, begins where every lease begins that has no guard.
+		// A row is free when its limit plus the guard has passed. So this takes any row,
+		// in every store, by its own rules. The lease has not asked for that. It begins
+		// where every lease begins that has no guard.
 		c.Guard, c.Skew = -lease.Millis(time.Hour/time.Millisecond), lease.Millis(time.Hour/time.Millisecond)
 	}
 	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) { return s.Store.Claim(ctx, c) })
@@ -43,8 +43,8 @@ func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	}
 	s.journal.claimed(reply.Row, asked.From(reply))
 	if s.rules == TTL {
-		// It begins at its own clock, as if nobody had had the row before, and stops
-		// when it is told that the row is lost, and not before.
+		// The lease begins at its own clock, as if nobody had had the row before. It
+		// stops only when it is told that the row is lost.
 		reply.Before, reply.Now, reply.Row.Until = 0, asked.Now, asked.Now+forever
 	}
 	return reply, nil
@@ -115,7 +115,7 @@ const (
 	oneIn = 20
 )
 
-// errInjected is all that a lease learns of a request that was lost.
+// errInjected is all that a lease learns of a lost request.
 var errInjected = errors.New("leasechaos: injected: no reply")
 
 // call makes one request, and one of five goes wrong.

@@ -19,8 +19,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// work returns IDs of one generator, with one lease, until the process is killed
-// or asked to end by SIGTERM, which makes it close the generator.
+// work returns IDs of one generator, with one lease, until the process is killed.
+// SIGTERM asks it to end: it then closes the generator.
 func work(o order, open Open) error {
 	if open == nil {
 		return fmt.Errorf("leasechaos: no store %q in the map of Main", o.Store)
@@ -93,8 +93,8 @@ func acquire(ctx context.Context, s lease.Store, c lease.Config) (*lease.Lease, 
 	}
 }
 
-// A source sets as many elements of ids to new IDs as it can, from the first, and
-// returns how many.
+// A source sets as many elements of ids to new IDs as it can, from the first, and returns
+// how many.
 type source func(ids []types.Snowflake) (int, error)
 
 // one takes one ID after the other.
@@ -120,10 +120,10 @@ func all(g *core.Generator) source {
 	}
 }
 
-// issue writes bursts of IDs to a file until the generator is closed. An ID counts
-// as returned when it is in the file. Each burst is one write, right after the IDs
-// were returned: a process that is killed takes the last one with it at most,
-// which can only hide a duplicate, never show one that is none.
+// issue writes bursts of IDs to a file until the generator is closed. An ID counts as
+// returned when it is in the file. Each burst is one write, right after the IDs were
+// returned. A process that is killed loses its last burst at most. That can hide a
+// duplicate, but never show a false one.
 func issue(path string, r *rand.Rand, from source) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

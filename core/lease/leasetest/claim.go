@@ -27,8 +27,8 @@ func claimsTakeEachFreeRowOnce(s *suite) {
 	check("a claim when all rows are held")
 }
 
-// claimsChooseAtRandom finds a fixed order, one that goes on from the last row,
-// and one whose seed is fixed. Other orders that are not random it may miss: two
+// claimsChooseAtRandom finds three mistakes: a fixed order, an order that goes on from
+// the last row, and a fixed seed. It may miss other orders that are not random. Two
 // handles that choose well repeat each other once in 16^12 runs.
 func claimsChooseAtRandom(s *suite) {
 	const rounds = 12
@@ -72,7 +72,7 @@ func claimTakesOnlyWhatItMay(s *suite) {
 	if !slices.Equal(taken, []int64{2, 5}) {
 		s.Errorf("two claims with Only [2 5] won %v; want [2 5]", taken)
 	}
-	// The numbers need not be in order, nor be free or there, all of them.
+	// The numbers need not be in order. Some may be held, or outside of the space.
 	if l := s.b.hold(only(7, 99, 5, -1, 2)); l.worker != 7 {
 		s.Errorf("Claim(Only [7 99 5 -1 2]) won %d; want 7, the only free one", l.worker)
 	}
@@ -172,7 +172,7 @@ func claimIsRefusedWhenClocksAreApart(s *suite) {
 		if skew.Max != c.Skew.Duration() {
 			s.Errorf("ClockSkewError.Max = %v; want %v", skew.Max, c.Skew.Duration())
 		}
-		// The store may add to Now the time for which the claim has waited.
+		// The store may add to Now the time that the claim has waited.
 		if apart := skew.Store.Sub(skew.Local) + off.Duration(); apart < -10*patience || apart > 10*patience {
 			s.Errorf("ClockSkewError{Store: %v, Local: %v}; want them %v apart", skew.Store, skew.Local, -off.Duration())
 		}

@@ -1,7 +1,7 @@
 package leasetest
 
-// claims are what the suite checks, in the order in which one would want to read
-// the failures: a store that fails the first will fail most others too.
+// claims are what the suite checks, the most basic first. A store that fails the first
+// will fail most others too.
 var claims = []struct {
 	name  string
 	check func(s *suite)

@@ -87,8 +87,8 @@ func endingContextEndsTheCall(s *suite) {
 	resume()
 	stalled = false
 
-	// What was asked meanwhile may have been done, in any order; then the row is
-	// the holder's still, with one of two nonces, or it is released.
+	// The requests sent meanwhile may have been done, in any order. Then the row is still
+	// the holder's, with one of two nonces, or it is released.
 	again := s.open()
 	l.known = append(l.known, renewal.Nonce)
 	if reply, err := again.renew(s.renewal(l)); err == nil {
@@ -107,7 +107,7 @@ func lostReplyIsUnknown(s *suite) {
 	s.space.Workers = 3
 	s.a.hold(s.newClaim())
 
-	// A claim whose reply is lost burns a row; the next takes another.
+	// A claim whose reply is lost uses up a row. The next claim takes another.
 	c := s.newClaim()
 	s.unheard("Claim whose reply is lost", func(ctx context.Context) error {
 		_, err := deaf.claimCtx(ctx, c)
@@ -131,9 +131,9 @@ func lostReplyIsUnknown(s *suite) {
 	}, func(r lease.Row) bool { return r.Worker == l.worker && r.Owner == "" && r.Until == release.End })
 }
 
-// unheard does an operation whose reply never comes: it must be done, which is when
-// there is such a row, and the caller must not know. The context of the operation
-// ends when it is done and no earlier, however long that takes.
+// unheard does an operation whose reply never comes. It must be done, which is when there
+// is such a row. The caller must not know. The context of the operation ends when it is
+// done and no earlier, however long that takes.
 func (s *suite) unheard(call string, do func(ctx context.Context) error, is func(lease.Row) bool) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())

@@ -31,8 +31,8 @@ func (h handle) fence(until lease.Millis) lease.Fencing {
 	return f
 }
 
-// fenceRaisesEveryRow does so with a row that was never claimed, one that is held,
-// one that was given back, and one that reserves more than that.
+// fenceRaisesEveryRow fences four rows: one never claimed, one held, one given back, and
+// one that reserves more than the fence.
 func fenceRaisesEveryRow(s *suite) {
 	s.fencer(s.a)
 	s.a.hold(s.newClaim())
@@ -59,8 +59,8 @@ func fenceRaisesEveryRow(s *suite) {
 	}
 }
 
-// fenceEndsLeases: a holder that lives, as one from before a restore may, must not
-// go on from its old limit to one beyond the fence.
+// fenceEndsLeases fences a holder that lives, as one from before a restore may. It must
+// not go on from its old limit to one beyond the fence.
 func fenceEndsLeases(s *suite) {
 	s.fencer(s.a)
 	s.space.Workers = 2
@@ -129,7 +129,7 @@ func fenceIsRefused(s *suite) {
 	}
 }
 
-// holdersAreListed: the name of a holder stays as long as it has the row.
+// holdersAreListed checks that the row has the name of its holder as long as it is held.
 func holdersAreListed(s *suite) {
 	for _, name := range []string{"", "web-1.example", strings.Repeat("h", 64), ` 'a', "b"; %s \ {c} `} {
 		c := s.newClaim()

@@ -15,8 +15,8 @@ import (
 
 const secret = "hunter2"
 
-// A world is a Memory as if it were on a server: calls reach it through handles,
-// which may stall, lose replies, or not get there.
+// A world is a Memory as if it were on a server. Calls reach it through handles. They may
+// stall, lose replies, or not get there.
 type world struct {
 	mem atomic.Pointer[leasetest.Memory]
 
@@ -85,8 +85,8 @@ func (w *world) setUntil(t *testing.T, s lease.Space, worker int64, until lease.
 	w.mem.Load().Set(s, row)
 }
 
-// harness returns one with every hook. wrap makes the store of a handle out of
-// the right one.
+// harness returns a harness with every hook. wrap makes the store of a handle out of the
+// right one.
 func (w *world) harness(wrap func(w *world, right leasetest.Store) leasetest.Store) leasetest.Harness {
 	open := func() leasetest.Store {
 		if wrap == nil {
@@ -187,11 +187,11 @@ func (nowhere) Rows(context.Context, lease.Space) ([]lease.Row, lease.Millis, er
 	return nil, 0, errReply
 }
 
-// flaky gives up calls with a near deadline in each way that a network has: not
-// done, done but the reply lost, and done later.
+// flaky gives up calls with a near deadline in each way that a network has. The call is
+// not done, or done later, or done while its reply is lost.
 type flaky struct{ leasetest.Store }
 
-// near reports whether ctx ends soon, and chooses what becomes of the call.
+// near reports whether ctx ends soon, and chooses the fate of the call.
 func near(ctx context.Context) (fate int, ok bool) {
 	deadline, ok := ctx.Deadline()
 	return rand.IntN(3), ok && time.Until(deadline) < time.Second

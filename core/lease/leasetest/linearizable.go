@@ -13,16 +13,16 @@ type op struct {
 	may       bool  // its outcome is unknown: it may as well not have been done
 	text      string
 
-	// left is the row that it has left, if a reply says so.
+	// left is the row that the operation has left, if a reply says so.
 	left lease.Row
 
-	// next returns the state that it leaves, if it can have been done, with the
-	// outcome that it had, in this one.
+	// next returns the state after the operation. It returns false if in this state the
+	// operation cannot have had the outcome that it had.
 	next func(state) (state, bool)
 }
 
-// A state is the row and whether its Until is known, as it is not after a write
-// whose reply was lost: it depends on the store's clock at the time.
+// A state is the row, and whether its Until is known. It is not known after a write whose
+// reply was lost. It then depends on the store's clock at the time.
 type state struct {
 	row  lease.Row
 	sure bool
@@ -41,19 +41,19 @@ const (
 // about one per operation.
 const most = 300_000
 
-// linearizable says whether the operations, on one row that was new, can have
-// been done one after the other, each between its call and its return, so that
-// all had the outcome that they had. One whose outcome is unknown may have been
-// done at any time after its call, or not at all.
+// linearizable says whether one order explains the outcomes of all operations. They are
+// done on one row that was new, one after the other, each between its call and its
+// return. One whose outcome is unknown may have been done at any time after its call, or
+// not at all.
 //
-// It searches by depth and remembers where it has been. Three rules keep it from
-// trying what cannot help:
+// It searches by depth and remembers where it has been. Three rules keep it from trying
+// what cannot help:
 //
-//   - An operation that may be next and changes nothing is next. In any order that
-//     has it later it can be moved here: what it passes does not depend on it.
-//   - Writes number the row. A state that is past the number of a row that is
-//     still to be left leads nowhere.
-//   - Those that must have been done go before those that need not.
+//   - An operation that may be next and changes nothing is next. In any order that has it
+//     later it can be moved here: what it passes does not depend on it.
+//   - Writes number the row. A state is dead if its number is already past that of a row
+//     that must still be left.
+//   - Operations that must have been done go before those that need not.
 func linearizable(ops []op) verdict {
 	ops = slices.SortedFunc(slices.Values(ops), func(a, b op) int {
 		if a.may != b.may {
@@ -130,8 +130,8 @@ func (x *search) find(s state) bool {
 	return false
 }
 
-// first returns when the first of the operations that have to be done has returned: only
-// those that were called before it may be next. The state leads nowhere if it is dead.
+// first returns when the first of the operations that have to be done has returned. Only
+// those that were called before it may be next. dead says that the state leads nowhere.
 func (x *search) first(s state) (first int64, dead bool) {
 	first = math.MaxInt64
 	for i, o := range x.ops {

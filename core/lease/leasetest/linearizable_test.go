@@ -17,7 +17,7 @@ func write(call, ret int64, from, to string) op {
 	}}
 }
 
-// refused is one that was refused since the nonce was not that.
+// refused is an operation that was refused because the nonce differed.
 func refused(call, ret int64, nonce string) op {
 	return op{call: call, ret: ret, next: func(s state) (state, bool) { return s, s.row.Nonce != nonce }}
 }

@@ -13,22 +13,21 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A Memory is a [lease.Store] that keeps its rows in memory: for tests and
-// simulations, and to show a correct Store in few lines. It is of no use to
-// share worker numbers, since no other process sees it.
+// A Memory is a [lease.Store] that keeps its rows in memory. It is for tests and
+// simulations, and shows a correct Store in few lines. It cannot share worker numbers,
+// since no other process sees it.
 //
-// It answers as the contract of [lease.Store] says and injects no faults; wrap it
-// to delay, repeat or lose calls. What a faulty store does to its rows can be
-// done by [Memory.Snapshot] and [Memory.Restore], [Memory.Set] and
-// [Memory.Delete].
+// It answers as the contract of [lease.Store] says and injects no faults. Wrap it to
+// delay, repeat or lose calls. Use [Memory.Snapshot] and [Memory.Restore], [Memory.Set]
+// and [Memory.Delete] to do to its rows what a faulty store does.
 //
-// The zero Memory is empty and ready to use. A Memory is safe for concurrent use
-// and must not be copied. With IntN and the clock given, and calls made one after
-// the other, it answers the same each time.
+// The zero Memory is empty and ready to use. A Memory is safe for concurrent use and must
+// not be copied. With IntN and the clock given, and one call at a time, it answers the
+// same each time.
 type Memory struct {
-	// IntN returns a random number below n; it chooses the row of a claim. Calls do
-	// not overlap, so a method of an unlocked [rand.Rand] will do. Nil: [rand.IntN].
-	// It must not be changed after the first claim.
+	// IntN returns a random number below n. It chooses the row of a claim. Calls do not
+	// overlap, so a method of an unlocked [rand.Rand] will do. Nil: [rand.IntN]. It must
+	// not be changed after the first claim.
 	IntN func(n int) int
 
 	now func() time.Time // nil: time.Now
@@ -44,7 +43,7 @@ type Snapshot struct {
 	spaces  map[spaceKey]map[int64]lease.Row
 }
 
-// A spaceKey is a space without what is not part of its name.
+// A spaceKey is the name of a space.
 type spaceKey struct {
 	namespace  string
 	datacenter int64
@@ -58,8 +57,8 @@ var (
 	_ lease.Fencer = (*Memory)(nil)
 )
 
-// NewMemory returns an empty store with the clock now; nil is [time.Now]. Calls
-// of now do not overlap; it must not call the store.
+// NewMemory returns an empty store with the clock now; nil is [time.Now]. Calls of now do
+// not overlap. now must not call the store.
 func NewMemory(now func() time.Time) *Memory { return &Memory{now: now} }
 
 // Claim implements [lease.Store].
@@ -183,16 +182,16 @@ func (m *Memory) Snapshot() Snapshot {
 	return m.data.clone()
 }
 
-// Restore makes the store forget all but what it knew at s: it has then lost the
-// writes since, as a backup has that is put back, or a replica that lags behind.
+// Restore makes the store forget all but what it knew at s. It has then lost the writes
+// since, like a restored backup, or a replica that lags behind.
 func (m *Memory) Restore(s Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.data = s.clone()
 }
 
-// Set writes a row by hand, past all rules. The space is made if nobody has
-// claimed in it, as by a first claim.
+// Set writes a row by hand, past all rules. If nobody has claimed in the space, Set makes
+// it, as a first claim does.
 func (m *Memory) Set(s lease.Space, row lease.Row) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +199,7 @@ func (m *Memory) Set(s lease.Space, row lease.Row) {
 	m.put(s, row)
 }
 
-// Delete removes a row by hand, which must never be done to a store in use.
+// Delete removes a row by hand. Never do that to a store in use.
 func (m *Memory) Delete(s lease.Space, worker int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,8 +222,8 @@ func (m *Memory) checkLayout(s lease.Space) error {
 	return nil
 }
 
-// create makes the rows of a space once: a space whose rows are all gone is still
-// there, and stays as it is.
+// create makes the rows of a space once. A space whose rows are all gone is still there,
+// and stays as it is.
 func (m *Memory) create(s lease.Space) {
 	if _, ok := m.data.spaces[keyOf(s)]; ok {
 		return
@@ -249,7 +248,7 @@ func (m *Memory) row(s lease.Space, worker int64) (lease.Row, bool) {
 
 func (m *Memory) put(s lease.Space, row lease.Row) { m.data.spaces[keyOf(s)][row.Worker] = row }
 
-// sorted returns the rows in the order of the workers: that of a map would make
+// sorted returns the rows in the order of the workers. The order of a map would make
 // equal seeds choose different rows.
 func (m *Memory) sorted(s lease.Space) []lease.Row {
 	return slices.SortedFunc(maps.Values(m.data.spaces[keyOf(s)]), func(a, b lease.Row) int {

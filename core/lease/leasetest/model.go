@@ -8,8 +8,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// randomOperations does what holders, old holders and claimants may do, in random
-// order through several handles, one at a time. The pure functions say what the
+// randomOperations does what holders, old holders and claimants may do. It does so in
+// random order through several handles, one at a time. The pure functions say what the
 // rows must be after each.
 func randomOperations(s *suite) {
 	const steps = 250
@@ -52,7 +52,7 @@ func randomOperations(s *suite) {
 	}
 }
 
-// A model is the oracle of the random operations: rows as they must be.
+// A model is the oracle of the random operations: the rows as they must be.
 type model struct {
 	*suite
 	handles []handle
@@ -83,7 +83,7 @@ func (m *model) claim() lease.Claim {
 	return c
 }
 
-// holder returns one of the last to have won a row, the newest most often.
+// holder returns one of the last holders, most often the newest.
 func (m *model) holder() *holder {
 	back := min(m.rng.IntN(4), m.rng.IntN(12), len(m.holders)-1)
 	return m.holders[len(m.holders)-1-back]
@@ -123,8 +123,8 @@ func (m *model) release(l *holder) lease.Release {
 	return r
 }
 
-// known returns what a holder knows, what it knows among other nonces, or, less
-// often, other nonces only.
+// known returns what a holder knows, or that among other nonces. Less often it returns
+// other nonces only.
 func (m *model) known(right []string) []string {
 	switch m.rng.IntN(10) {
 	case 0:
@@ -135,8 +135,7 @@ func (m *model) known(right []string) []string {
 	return right
 }
 
-// compare notes what was done, and compares the stored rows with those of the
-// model.
+// compare notes what was done. It compares the stored rows with those of the model.
 func (m *model) compare(did string) {
 	m.log += did + "\n"
 	rows, now := m.a.rows(m.space)
@@ -227,7 +226,7 @@ func (m *model) renewed(l *holder, r lease.Renewal, reply lease.Reply, err error
 		l.confirmed(r, reply)
 		return
 	}
-	// The guard's rule depends on the clock: the row may have been let lapse until now.
+	// The guard's rule depends on the clock. The row may have lapsed until now.
 	_, now := m.a.rows(m.space)
 	_, refused := r.Apply(before, now+slack)
 	var want *lease.LostError

@@ -13,8 +13,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// oneOfSimultaneousRenewalsWins is the copied process: each copy knows the same
-// nonce, one write changes it.
+// oneOfSimultaneousRenewalsWins is the copied process. Each copy knows the same nonce,
+// and one write changes it.
 func oneOfSimultaneousRenewalsWins(s *suite) {
 	const copies, rounds = 8, 4
 	handles := s.handles(copies)
@@ -111,10 +111,10 @@ func atOnce(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// concurrentOperationsAreLinearizable lets several processes claim, renew and
-// release one row at the same time, as holder, old holder and copy, and gives up
-// some of the calls at a random moment, so that their outcome is unknown. There
-// must be one order of all the operations that explains every reply.
+// concurrentOperationsAreLinearizable lets several processes claim, renew and release one
+// row at the same time. They act as holder, old holder and copy. It gives up some of the
+// calls at a random moment, so their outcome is unknown. One order of all the operations
+// must explain every reply.
 func concurrentOperationsAreLinearizable(s *suite) {
 	const processes, each = 6, 25
 	s.Logf("Harness.Seed = %d repeats the choices, though not the times", s.h.Seed)
@@ -122,7 +122,7 @@ func concurrentOperationsAreLinearizable(s *suite) {
 	handles := s.handles(processes)
 	h := &history{suite: s}
 
-	// Made in peace: a call that is given up may leave the first claim undone.
+	// Nothing disturbs this claim. A call that is given up may leave it undone.
 	c := s.newClaim()
 	c.Window = 1
 	_, h.from = s.a.rows(s.space)
@@ -188,8 +188,8 @@ type history struct {
 	known, unknown int
 }
 
-// holder returns a copy of one of the last holders: others may act for it at the
-// same time.
+// holder returns a copy of one of the last holders. Others may act for it at the same
+// time.
 func (h *history) holder(rng *rand.Rand) *holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -271,7 +271,7 @@ func (h *history) renew(at handle, l *holder, r lease.Renewal, limit time.Durati
 		return state{row, false}, refused == nil
 	}
 	if err == nil || !definite(err) {
-		// The holder as it is then, or, by what it knows, may be.
+		// The holder as it is then, or as it may be by what it knows.
 		after := *l
 		if err == nil {
 			after.confirmed(r, reply)

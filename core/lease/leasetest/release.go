@@ -6,8 +6,8 @@ import (
 
 func releaseFreesTheRowAtOnce(s *suite) {
 	s.space.Workers = 1
-	// The end may be behind the clock, or ahead of it: a holder that has issued
-	// little, or has run ahead.
+	// The end may be behind the clock if the holder has issued little. It may be ahead of
+	// the clock if the holder has run ahead.
 	for _, ahead := range []lease.Millis{-minute, 0, 20, minute / 2} {
 		l := s.a.hold(s.newClaim())
 		s.a.keep(l, s.renewal(l))
@@ -39,7 +39,7 @@ func releaseFreesTheRowAtOnce(s *suite) {
 		}
 	}
 
-	// Further ahead than clocks may be apart, it waits like any other.
+	// If it is further ahead than clocks may be apart, it waits like any other.
 	l := s.a.hold(s.newClaim())
 	if err := s.a.release(l.giveBack(s.now() + hour)); err != nil {
 		s.Fatalf("Release = error %v; want it released", err)
@@ -77,7 +77,7 @@ func releaseByAnotherIsRefused(s *suite) {
 		check("a release with " + c.name)
 	}
 
-	// One whose renewal was lost on the way knows more nonces than the row has.
+	// A holder whose renewal was lost on the way knows more nonces than the row has.
 	r := l.giveBack(s.now())
 	r.Known = append([]string{token()}, append(r.Known, token())...)
 	if err := s.b.release(r); err != nil {
@@ -128,9 +128,9 @@ func staleHolderHasNoEffect(s *suite) {
 	}
 }
 
-// claimDeliveredTwiceHoldsOneRow: a second row would be nobody's for a window, in which
-// its number is missing to others; and an answer that is about that row would be taken
-// for the first. Nor may the answer say that the claim was not done.
+// claimDeliveredTwiceHoldsOneRow: a second row would be nobody's for a window. Others
+// would lack its number. An answer about that row would be taken for the first. Nor may
+// the answer say that the claim was not done.
 func claimDeliveredTwiceHoldsOneRow(s *suite) {
 	for range 6 {
 		c := s.newClaim()
@@ -157,9 +157,9 @@ func claimDeliveredTwiceHoldsOneRow(s *suite) {
 	}
 }
 
-// requestDeliveredTwiceIsDoneOnce: a client may repeat a request whose reply was
-// lost. The answer may be the first one again, or that the row is lost; what must
-// not be is a second write.
+// requestDeliveredTwiceIsDoneOnce: a client may repeat a request whose reply was lost.
+// The answer may be the first one again, or that the row is lost. There must be no second
+// write.
 func requestDeliveredTwiceIsDoneOnce(s *suite) {
 	l := s.a.hold(s.newClaim())
 	r := s.renewal(l)

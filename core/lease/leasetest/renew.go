@@ -6,8 +6,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// checkRenewed fails unless reply is what the pure function makes of before, and
-// the stored row is so too.
+// checkRenewed fails unless reply and the stored row are what the pure function makes of
+// before.
 func (s *suite) checkRenewed(before lease.Row, r lease.Renewal, reply lease.Reply) {
 	s.Helper()
 	want, err := r.Apply(before, reply.Now)
@@ -72,7 +72,7 @@ func renewalNeverLowersTheLimit(s *suite) {
 		if reply.Row.Until != before.Until {
 			s.Errorf("Renew(%+v).Row.Until = %d; want the stored limit, %d", r, reply.Row.Until, before.Until)
 		}
-		// The holder's own limit is lower when the reply that raised it was lost.
+		// The holder's own limit is lower if the reply that raised it was lost.
 		before = s.row(s.space, l.worker)
 		r = s.renewal(l)
 		r.Window, r.Guard, r.Until = 1, guard, r.Now+minute
@@ -80,9 +80,9 @@ func renewalNeverLowersTheLimit(s *suite) {
 	}
 }
 
-// unchangedRenewalSucceeds asks for the limit that is stored already, as a holder
-// does that renews twice in a millisecond. A server that counts changed rows
-// instead of found ones answers 0 if nothing of the row changes.
+// unchangedRenewalSucceeds asks for the limit that is stored already. A holder does that
+// if it renews twice in a millisecond. A server that counts changed rows instead of found
+// ones answers 0 if nothing of the row changes.
 func unchangedRenewalSucceeds(s *suite) {
 	c := s.newClaim()
 	c.Window = hour
@@ -158,7 +158,7 @@ func lapsedRenewalIsRefused(s *suite) {
 		r.Guard, r.Until, r.Now, r.Next = 1, r.Now-minute, r.Now-hour, r.Now-hour
 	})
 
-	// Without the guard a holder may be as late as it likes, if it has its row still.
+	// Without the guard a holder may be late, if it still has its row.
 	before := s.row(s.space, l.worker)
 	r := s.renewal(l)
 	r.Until = r.Now - hour

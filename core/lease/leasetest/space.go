@@ -52,8 +52,8 @@ func rowsMakesNone(s *suite) {
 	}
 }
 
-// simultaneousFirstClaims lets as many processes start for the first time as
-// there are rows: each row must be taken once, and none be made twice.
+// simultaneousFirstClaims starts as many new processes as there are rows. Each row must
+// be taken once, and none be made twice.
 func simultaneousFirstClaims(s *suite) {
 	const processes, handles = 100, 8
 	s.space.Workers = processes
@@ -102,9 +102,8 @@ func simultaneousFirstClaims(s *suite) {
 	}
 }
 
-// spacesDoNotSeeEachOther uses names that fall together where a store joins them
-// carelessly, compares them without case, takes them for a pattern or a path, or
-// cuts them.
+// spacesDoNotSeeEachOther uses names that a careless store takes for one. Such a store
+// joins them, ignores their case, takes them for a pattern or a path, or cuts them.
 func spacesDoNotSeeEachOther(s *suite) {
 	type place struct {
 		namespace  string
@@ -183,7 +182,7 @@ func namespaceKeepsItsLayout(s *suite) {
 	refused(s.space.Datacenter)
 	check("a claim with another layout")
 
-	// In the whole namespace: IDs are unique, and mean the same, within all of it.
+	// The whole namespace has one layout: its IDs are unique, and mean the same.
 	elsewhere := s.space
 	elsewhere.Datacenter = 1
 	refused(elsewhere.Datacenter)
@@ -238,8 +237,8 @@ func largeSpaceWorks(s *suite) {
 	}
 }
 
-// whatIsNoSpaceIsRefused by each operation, with the error of Check and so before
-// the store is asked: to a holder, a space without rows would be a row that is lost.
+// whatIsNoSpaceIsRefused: each operation refuses it with the error of Check, before it
+// asks the store. To a holder, a space without rows would be a lost row.
 func whatIsNoSpaceIsRefused(s *suite) {
 	l := s.a.hold(s.newClaim())
 	check := s.unchanged(s.space)

@@ -23,8 +23,8 @@ const (
 	minute = lease.Millis(60_000)
 	hour   = 60 * minute
 
-	// slack is how far apart two readings of the store's clock may be for other
-	// reasons than time: it may be read by another server, or be slewed.
+	// slack is how far apart two readings of the store's clock may be for other reasons
+	// than time. Another server may have read it, or it may be slewed.
 	slack = lease.Millis(5)
 
 	layout = "epoch 2020-01-01T00:00:00Z, unit 1ms, bits 41/5/5/12"
@@ -204,7 +204,7 @@ func (s *suite) newClaim() lease.Claim {
 	}
 }
 
-// A holder is the side of a lease that has claimed a row.
+// A holder is a lease's side of a claimed row.
 type holder struct {
 	space  lease.Space
 	worker int64
@@ -285,7 +285,7 @@ func (l *holder) giveBack(end lease.Millis) lease.Release {
 	}
 }
 
-// row returns the stored row of a worker, which must be there.
+// row returns the stored row of a worker. It must be there.
 func (s *suite) row(space lease.Space, worker int64) lease.Row {
 	s.Helper()
 	rows, _ := s.b.rows(space)
@@ -298,7 +298,7 @@ func (s *suite) row(space lease.Space, worker int64) lease.Row {
 	return lease.Row{}
 }
 
-// unchanged returns a function that fails if the space's rows are not as now.
+// unchanged returns a function that fails if the space's rows differ from now.
 func (s *suite) unchanged(space lease.Space) (check func(after string)) {
 	s.Helper()
 	before, _ := s.b.rows(space)

@@ -121,7 +121,7 @@ func (v broken) fenceAs(f lease.Fencing, apply func(row lease.Row) lease.Row) er
 	return nil
 }
 
-// after changes the row that a claim or renewal has written, and tells of it.
+// after edits the row that a claim or renewal has written, and returns it.
 func (v broken) after(s lease.Space, r lease.Reply, err error, edit func(row *lease.Row)) (lease.Reply, error) {
 	if err == nil {
 		edit(&r.Row)
@@ -776,8 +776,8 @@ func TestVariant(t *testing.T) {
 
 var failed = regexp.MustCompile(`(?m)^ +--- FAIL: TestVariant/(\w+)`)
 
-// Each variant runs in a process of its own, since a test cannot fail without
-// failing its parents.
+// Each variant runs in a process of its own: a test cannot fail without failing its
+// parents.
 func TestSuiteCatchesBrokenStores(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(variants)) {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -791,8 +791,9 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 				}
 				return claims
 			}
-			// Some are wrong only if one call comes between two steps of another, which a
-			// machine that stands still at the right moment prevents: they get a few runs.
+			// Some are wrong only if one call comes between two steps of another. A
+			// machine that stalls at the right moment prevents that. So they get a few
+			// runs.
 			var got []string
 			for run := 1; run == 1 || run <= 5 && len(missed(got)) > 0; run++ {
 				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVariant$", "-test.timeout=10m")

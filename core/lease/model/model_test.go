@@ -1,6 +1,6 @@
-// Package model_test explores the protocol of package lease, with the functions
-// that define it: Claim.Apply, Claim.From, Renewal.Apply and Release.Apply of
-// store.go are called, not transcribed. README.md says what it shares with the
+// Package model_test explores the protocol of package lease. It calls the functions that
+// define the protocol, and does not transcribe them: Claim.Apply, Claim.From,
+// Renewal.Apply and Release.Apply of store.go. README.md says what it shares with the
 // Promela models beside it.
 package model_test
 
@@ -24,12 +24,12 @@ const (
 	underWay  = 3 // requests under way, of all processes; one more takes the place of any
 )
 
-// A world is one moment of everything: the store, the processes, the requests
-// under way, and what the invariants remember. It is comparable and small, since
-// every world that was seen is kept.
+// A world is one moment of everything: the store, the processes, the requests under way,
+// and what the invariants remember. It is comparable and small, since every world that
+// was seen is kept.
 //
 // A token, of an owner or a write, is a small number; 0 is none. Tokens can only be
-// compared, so worlds that differ by their names are one world: see rename.
+// compared. So worlds that differ by their tokens' names are one world: see rename.
 type world struct {
 	row    row
 	backup row  // to which the store will go back
@@ -106,7 +106,7 @@ type model struct {
 	large          bool // only with -model.large
 	duplicatesOnly bool // not a word about what the store has reserved
 
-	// Mistakes of a process; those of the store are in the protocol.
+	// Mistakes of a process. Those of the store are in the protocol.
 	timeoutIsSuccess  bool
 	releaseBeforeSeal bool
 
@@ -275,7 +275,7 @@ func (m *model) process(w *world, p int, yield func(next world)) {
 		m.say("%c waits no longer", who)
 		yield(v)
 	}
-	// A refusal by the store makes a process do the same, or nothing.
+	// If the store refuses, a process does the same, or nothing.
 	if now != (process{}) {
 		v := *w
 		v.processes[p] = process{}
@@ -314,11 +314,11 @@ func (m *model) send(w *world, p int, r request, yield func(next world)) {
 	}
 }
 
-// serve does request q, which stays under way and may be done again: a request
-// that is done once is one that is never done again, a lost one is never done.
+// serve does request q. It stays under way and may be done again. A request that is done
+// once is one that is never done again. A lost request is one that is never done.
 //
-// The reply reaches whoever waits for it, or nobody. That it may come late is in
-// the model too: what a process is now permitted, it may do later.
+// The reply reaches whoever waits for it, or nobody. A late reply is in the model too:
+// what a process is now permitted, it may do later.
 func (m *model) serve(w *world, q int, yield func(next world)) {
 	r := w.requests[q]
 	first, last := m.clocks(w)
@@ -347,8 +347,8 @@ func (m *model) serve(w *world, q int, yield func(next world)) {
 	}
 }
 
-// receive gives the reply to r to a set of processes; false if one of them does
-// not wait for it. The row is as r has left it.
+// receive gives the reply to r to a set of processes. It returns false if one of them
+// does not wait for it. The row is as r has left it.
 func (w *world) receive(r request, from int8, processes uint) bool {
 	for ; processes != 0; processes &= processes - 1 {
 		p := &w.processes[bits.TrailingZeros(processes)]
@@ -383,7 +383,7 @@ func (m *model) do(row row, r request, now lease.Millis) (after row, from int8, 
 		}
 		found := old
 		if m.guard == 0 {
-			// Nothing may rest on when a row is free: any row is.
+			// Nothing may depend on when a row is free: any row is.
 			found.Owner, c.Skew = "", math.MaxInt32
 		}
 		row, ok := m.protocol.claim(c, found, now)
@@ -419,8 +419,8 @@ func (r request) String() string {
 	}
 }
 
-// nonces returns the nonces that can still be met, as bits: those in the store,
-// under way, and awaited.
+// nonces returns the nonces that can still be met, as bits. They are in the store, under
+// way, or awaited.
 func (w *world) nonces() (set uint16) {
 	set = 1<<w.row.nonce | 1<<w.backup.nonce
 	for _, p := range w.processes {
@@ -446,8 +446,8 @@ func (w *world) owners() (set uint16) {
 // fresh returns a token that nobody has.
 func fresh(set uint16) int8 { return int8(bits.TrailingZeros16(^(set | 1))) }
 
-// rename brings a world into a form that all worlds have which differ by the names
-// of tokens, the order of requests, or which process is which.
+// rename brings a world into a standard form. Worlds have the same form if they differ
+// only by the names of tokens, the order of requests, or which process is which.
 func (w *world) rename() {
 	slices.SortStableFunc(w.processes[:], func(a, b process) int {
 		return cmp.Or(cmp.Compare(b.epoch, a.epoch), cmp.Compare(b.limit, a.limit), cmp.Compare(b.next, a.next), cmp.Compare(b.waits, a.waits))
@@ -477,7 +477,7 @@ func (w *world) rename() {
 		name(&nonce, &nonces, &w.requests[q].nonce)
 		name(&owner, &owners, &w.requests[q].owner)
 	}
-	// A known nonce that cannot be met any more matters to nobody.
+	// A known nonce that cannot be met any more has no effect.
 	known := func(set uint8) (to uint8) {
 		for ; set != 0; set &= set - 1 {
 			to |= 1 << nonce[bits.TrailingZeros8(set)]
@@ -547,8 +547,8 @@ func (m *model) search() (f finding) {
 	return f
 }
 
-// An index is a list of different worlds. It is what map[world]int32 would be if
-// that did not keep each world a second time.
+// An index is a list of different worlds. A map[world]int32 would do, but it would keep
+// each world a second time.
 type index struct {
 	worlds []world
 	slots  []slot // a power of two, at most half full
@@ -566,7 +566,7 @@ func newIndex(first world) *index {
 	return x
 }
 
-// add returns where w is in the list, after adding it if it is not there yet.
+// add returns where w is in the list. It adds w if it is not there yet.
 func (x *index) add(w world) (at int32, added bool) {
 	if len(x.worlds) > len(x.slots)/2 {
 		old := x.slots
@@ -611,8 +611,8 @@ func worldsWithoutMistake() []model {
 	}
 }
 
-// No timestamp is issued twice, and none that the store has not reserved, in every
-// order of everything that may happen.
+// No timestamp is issued twice, and none that the store has not reserved. That holds in
+// every order of everything that may happen.
 func TestNoTimestampIsIssuedTwice(t *testing.T) {
 	skipUnderRace(t)
 	for _, m := range worldsWithoutMistake() {
@@ -634,7 +634,7 @@ func TestNoTimestampIsIssuedTwice(t *testing.T) {
 	}
 }
 
-// skipUnderRace skips a search under the race detector: it has one goroutine, and
+// skipUnderRace skips a search under the race detector. The search has one goroutine, and
 // would take minutes.
 func skipUnderRace(t *testing.T) {
 	if raceEnabled {
@@ -642,7 +642,7 @@ func skipUnderRace(t *testing.T) {
 	}
 }
 
-// Without any one of the rules there is a duplicate, and the search finds it. Or
+// Without any one of the rules there is a duplicate, and the search finds it. Otherwise
 // its silence about the protocol would mean nothing.
 func TestEachMistakeIssuesATimestampTwice(t *testing.T) {
 	skipUnderRace(t)
