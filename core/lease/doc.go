@@ -75,7 +75,7 @@
 //
 // A lease that loses its row seals the generator, logs an error and calls
 // Config.OnLost. It claims another row at once. If none is free it retries for as
-// long as it lives, with pauses of up to W/8.
+// long as it lives, with pauses of up to W/8 and 20 s at most.
 //
 // # Clocks
 //
