@@ -20,19 +20,20 @@ type Config struct {
 	// Dialect is the SQL that the database speaks. It must be set.
 	Dialect Dialect
 
-	// Table is the table with one row per worker number; a second one, with _meta
-	// after its name, has one row per space. Letters, digits and _, at most 58 of
-	// them; a schema, and a dot, may be before it. Case matters where the database
-	// lets it. Defaults to DefaultTable.
+	// Table is the table with one row per worker number. A second one, with _meta after
+	// its name, has one row per space. The name is letters, digits and _, at most 58 of
+	// them. A schema and a dot may be before it. Case matters where the database lets
+	// it. Defaults to DefaultTable.
 	Table string
 
-	// AllowFUSE lets an SQLite file be on FUSE. Set it if you know that no other host
-	// shares that file system, that its locks work, and that it keeps what it has
+	// AllowFUSE lets an SQLite file be on FUSE. Set it if you know three things: no
+	// other host shares that file system, its locks work, and it keeps what it has
 	// synced. Defaults to false: sshfs and many others are FUSE, and IDs would repeat.
 	AllowFUSE bool
 
 	// Logger gets warnings about settings of the pool and the server, and about a file
-	// system, that put leases at risk, each once per Store. Defaults to slog.Default().
+	// system, that put leases at risk. Each comes once per Store. Defaults to
+	// slog.Default().
 	Logger *slog.Logger
 }
 
