@@ -12,7 +12,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
-// An answering client has one reply to everything, after it has made the text of the
+// An answering client has one reply to everything. Before, it makes the text of the
 // arguments as often as a client does that sends a command so many times.
 type answering struct {
 	reply any
@@ -84,7 +84,7 @@ func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 	}
 }
 
-// A refusal is certain only if the command was sent once: the first may have been
+// A refusal is certain only if the command was sent once. Else the first may have been
 // done, and what it did be undone since.
 func TestRefusalOfWhatWasSentTwiceIsUnknown(t *testing.T) {
 	c := newClaim(space("n", 8))
