@@ -50,8 +50,8 @@
 //   - The file system has flock: Linux, macOS, the BSDs and illumos. On others New
 //     returns an error that matches [errors.ErrUnsupported].
 //
-// The store's clock is the clock of the host, so there is no skew to speak of. Nothing
-// but nearness to the time depends on it.
+// The store's clock is the clock of the host, so there is hardly any skew. Only
+// nearness to the time depends on it.
 //
 // # Files
 //

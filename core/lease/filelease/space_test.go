@@ -239,8 +239,8 @@ func (n noting) Sync() error {
 	return n.file.Sync()
 }
 
-// Whoever made a space, or a slot, may have been killed before it synced the name.
-// What others acknowledge there must not be lost with it.
+// The process that made a space, or a slot, may have been killed before it synced the
+// name. What others acknowledge there must not be lost with it.
 func TestNothingIsAcknowledgedInAFileThatMayVanish(t *testing.T) {
 	dir := t.TempDir()
 	maker := newStore(t, dir, Config{AllowFreshState: true})

@@ -403,7 +403,7 @@ func (s *Store) renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	if errors.Is(err, ErrPoisoned) {
 		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
 		// Unlike the write that failed this one was not tried, and none will be. The
-		// lease had better have another row.
+		// lease should take another row.
 		return lease.Reply{}, fmt.Errorf("%w: %w", r.Lost("its file takes no writes any more"), err)
 	}
 	if err != nil {

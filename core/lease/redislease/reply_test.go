@@ -41,7 +41,7 @@ func storeOf(t *testing.T, a answering) *redislease.Store {
 }
 
 // A connection that is out of step, behind a proxy say, gives the reply to another's
-// request. Whoever took it for his own would have the other's row.
+// request. A caller that took it for its own would have the other's row.
 func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 	c := newClaim(space("n", 8))
 	now := int64(c.Now)

@@ -38,8 +38,8 @@ type Config struct {
 }
 
 // A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister], a
-// [lease.Fencer] and a [lease.Lossy]. Use [New]; the zero value is not usable. Safe for concurrent use;
-// not to be copied.
+// [lease.Fencer] and a [lease.Lossy]. Use [New]; the zero value is not usable. It is
+// safe for concurrent use and must not be copied.
 type Store struct {
 	client Client
 	prefix string

@@ -37,8 +37,8 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 				return err
 			}
 			if !made {
-				// In a transaction for itself: if the claim then finds no free row it
-				// is rolled back, and the rows stay.
+				// The rows are made in a transaction of their own. If the claim then
+				// finds no free row it is rolled back, and the rows stay.
 				return t.make(ctx, c.Space, whole)
 			}
 			reply, err = t.claim(ctx, c)
@@ -46,7 +46,7 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 			return err
 		})
 		if errors.As(err, new(*commitError)) && claimed {
-			// Or the row would be reserved for a window, for nobody.
+			// Otherwise the row would be reserved for a window, for nobody.
 			reply.Row, err = s.confirm(ctx, c.Space, reply.Row, err)
 		}
 		if err != nil {
@@ -289,7 +289,7 @@ func (s *Store) Rows(ctx context.Context, space lease.Space) (rows []lease.Row, 
 	if err := space.Check(); err != nil {
 		return nil, 0, err
 	}
-	// Not into the results, which belong to the caller: transact may have left an
+	// These are not the results, which belong to the caller: transact may have left an
 	// attempt behind that still writes.
 	var (
 		found []lease.Row

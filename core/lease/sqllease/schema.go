@@ -46,8 +46,8 @@ type texts struct {
 // textsOf returns the statements for a table.
 func textsOf(d Dialect, name string) texts {
 	if d == SQLite && !strings.Contains(name, ".") {
-		// Else an attached or temporary table of that name could come first. The file
-		// that was looked at before is that of main.
+		// Without main an attached or temporary table of that name could come first.
+		// The file that was looked at before is that of main.
 		name = "main." + name
 	}
 	table, meta := d.Quote(name), d.Quote(name+metaSuffix)

@@ -37,10 +37,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Store keeps leases in a SQL database. It implements [lease.Store],
-// [lease.Lister] and [lease.Fencer]; see the package comment for what it guarantees. Use [New]: the
-// zero Store has no database. It is safe for concurrent use and must not be
-// copied.
+// A Store keeps leases in a SQL database. It implements [lease.Store], [lease.Lister]
+// and [lease.Fencer]. See the package comment for what it guarantees. Use [New]: the
+// zero Store has no database. It is safe for concurrent use and must not be copied.
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
@@ -60,9 +59,9 @@ var (
 	_ lease.Fencer = (*Store)(nil)
 )
 
-// New returns a Store on db. It does no I/O and does not take db over: whoever
-// opened it closes it, after the last lease. What is wrong with the arguments is
-// a [*lease.ValueError].
+// New returns a Store on db. It does no I/O and does not take db over. The caller
+// closes db after the last lease. If an argument is wrong the error is a
+// [*lease.ValueError].
 func New(db *sql.DB, c Config) (*Store, error) {
 	if db == nil {
 		return nil, &lease.ValueError{Package: "sqllease", Name: "New(db)", Value: "nil", Want: "an open *sql.DB"}
@@ -92,8 +91,9 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	}, nil
 }
 
-// warnOfPool logs once that a pool of one connection is shared with everything
-// else that the program does. Not in New: a program may size its pool after it.
+// warnOfPool logs once that a pool of one connection is shared with everything else
+// that the program does. New does not do it, since a program may size its pool after
+// it.
 func (s *Store) warnOfPool(ctx context.Context) {
 	if s.db.Stats().MaxOpenConnections != 1 {
 		return

@@ -622,7 +622,7 @@ func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
 	}
 }
 
-// Of two who make a space, the second finds it made.
+// Two make a space. The second finds it made.
 func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	const (
 		meta   = "SELECT datacenter, layout, schema_version FROM `snowkey_leases_meta` WHERE namespace = ?"

@@ -191,7 +191,7 @@ func pause(ctx context.Context) bool {
 func (s *Store) attempt(ctx context.Context, body func(*transaction) error) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
-		// Or else the operator looks for the fault in the network.
+		// Without this the operator looks for the fault in the network.
 		if pool := s.db.Stats(); ctx.Err() != nil && 0 < pool.MaxOpenConnections && pool.MaxOpenConnections <= pool.InUse {
 			err = fmt.Errorf("the pool's %d connections are all in use: %w", pool.InUse, err)
 		}

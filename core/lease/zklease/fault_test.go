@@ -638,7 +638,7 @@ func TestClaimWaitsUntilTheSpaceIsComplete(t *testing.T) {
 	}
 }
 
-// Who may create in the base alone must not be asked for more.
+// A user who may create in the base alone must not need more rights.
 func TestOnlyMissingZnodesAreCreated(t *testing.T) {
 	sv := newServer()
 	sv.nodes["/a"], sv.nodes["/a/b"] = znode{}, znode{}
