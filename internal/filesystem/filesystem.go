@@ -1,11 +1,11 @@
-// Package filesystem tells whether the state of leases may be kept on a file system.
+// Package filesystem reports whether a file system may hold the state of leases.
 package filesystem
 
 import "fmt"
 
 // Check returns an error if state must not be kept at path, and a warning if it may be
-// lost there. FUSE may be anything, a network among them: it is refused unless
-// allowFUSE is set, and warned of then. Kinds are known on Linux only.
+// lost there. FUSE may be anything, a network among them. It is refused unless
+// allowFUSE is set, and is then warned of. Kinds are known on Linux only.
 func Check(path string, allowFUSE bool) (warning string, err error) {
 	k, err := kind(path)
 	if err != nil {
@@ -16,10 +16,10 @@ func Check(path string, allowFUSE bool) (warning string, err error) {
 
 const fuse = 0x65735546
 
-// shared are file systems that several hosts may have mounted at once. On these
-// flock is a matter between processes of one host, or is passed on to a server
-// that drops it when the connection breaks, or is ignored; and what one host has
-// synced another may not see.
+// shared are file systems that several hosts may have mounted at once. On some of these
+// flock holds between the processes of one host. On others it is ignored, or passed on
+// to a server that drops it when the connection breaks. What one host has synced
+// another may not see.
 var shared = map[uint32]string{
 	0x00006969: "NFS",
 	0x0000517b: "SMB",
@@ -45,8 +45,8 @@ var shared = map[uint32]string{
 	0x0000564c: "NCP",
 }
 
-// fleeting are file systems that may not outlive what they keep: memory, and the
-// layer of one container.
+// fleeting are file systems that may not outlive what they keep: memory, and the layer
+// of one container.
 var fleeting = map[uint32]string{
 	0x01021994: "tmpfs",
 	0x858458f6: "ramfs",

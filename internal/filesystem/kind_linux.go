@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// kind returns the kind of the file system that path is on, as statfs(2) numbers them.
+// kind returns the kind of the file system of path, as statfs(2) numbers them.
 func kind(path string) (uint32, error) {
 	var st syscall.Statfs_t
 	for {

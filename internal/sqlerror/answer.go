@@ -14,8 +14,8 @@ type Answer struct {
 	Code   int    // extended result code of SQLite
 }
 
-// Answers returns what the database has said in err and in all that it wraps.
-// They come in the order in which their texts stand in the text of err.
+// Answers returns what the database has said in err and in all that it wraps. They come
+// in the order of their texts in the text of err.
 func Answers(err error) iter.Seq[Answer] {
 	return func(yield func(Answer) bool) {
 		for e := range Tree(err) {
@@ -36,8 +36,8 @@ func said(err error, is func(Answer) bool) bool {
 	return false
 }
 
-// Tree returns err and what it wraps, as errors.Is walks it. (errors.As needs
-// the type that it looks for, and the types are the drivers'.)
+// Tree returns err and what it wraps, as errors.Is walks it. errors.As would need the
+// drivers' types.
 func Tree(err error) iter.Seq[error] {
 	return func(yield func(error) bool) { visit(err, yield) }
 }
@@ -63,8 +63,8 @@ func visit(err error, yield func(error) bool) bool {
 	return true
 }
 
-// Of looks at one error, and not at what it wraps. A method or a field alone
-// decides nothing: programs have errors with a Code of their own.
+// Of looks at one error, and not at what it wraps. A method or a field alone decides
+// nothing: programs have errors with a Code of their own.
 func Of(err error) Answer {
 	// *pgconn.PgError of pgx since 4, and *pq.Error of lib/pq since 1.10.6. Both
 	// call the method so for the sake of code like this.

@@ -3,16 +3,15 @@ package sqlerror
 import "strings"
 
 // NotCommitted reports whether an error of a COMMIT that was sent says that the
-// transaction is rolled back. False is no proof of the contrary: the connection
-// broke, it was closed because ctx ended, or the server said something that it
+// transaction is rolled back. False is no proof of the contrary. The connection may
+// have broken, or was closed because ctx ended. Or the server said something that it
 // can also say after the commit record was written.
 func NotCommitted(err error) bool {
 	for e := range Tree(err) {
-		// pgx and lib/pq have errors of their own for a COMMIT that the server
-		// answered with ROLLBACK, because a statement before it had failed and
-		// nobody looked. Their values are out of reach, and their texts are as old
-		// as the drivers. A text that is changed one day makes the outcome unknown,
-		// which is the careful error.
+		// pgx and lib/pq have errors of their own for a COMMIT that the server answered
+		// with ROLLBACK. A statement before it had failed and nobody looked. Their
+		// values are out of reach, and their texts are as old as the drivers. If such a
+		// text changes one day the outcome becomes unknown, which is the careful error.
 		switch e.Error() {
 		case "commit unexpectedly resulted in rollback",
 			"pq: could not complete operation in a failed transaction",
@@ -32,13 +31,15 @@ func (a Answer) notCommitted() bool {
 	case a.State != "":
 		return a.postgresRolledBack()
 	case a.Number != 0:
-		// MySQL writes the binary log before the engine commits, and has errors
-		// from in between. So nothing can be said about errors in general, such as
-		// 1180 (error during commit), 1317 (interrupted), 1053 and 1927 (shutdown,
-		// killed). These are said after a rollback: deadlock, which is how Galera
-		// reports a lost certification too; lock wait timeout, on the global read
-		// lock of a backup; a record that has changed; a refusal by a hook or by
-		// the group replication; a server or a transaction that is read only.
+		// MySQL writes the binary log before the engine commits, and has errors from in
+		// between. So nothing can be said about errors in general, such as 1180 (error
+		// during commit), 1317 (interrupted), 1053 and 1927 (shutdown, killed). These
+		// are said after a rollback:
+		//   - deadlock, which is how Galera reports a lost certification too;
+		//   - lock wait timeout, on the global read lock of a backup;
+		//   - a record that has changed;
+		//   - a refusal by a hook or by the group replication;
+		//   - a server or a transaction that is read only.
 		switch a.Number {
 		case deadlock, lockWaitTimeout, recordHasChanged, pluginRefused, transactionRollback,
 			serverReadOnly, transactionReadOnly, readOnlyMode:
@@ -47,13 +48,13 @@ func (a Answer) notCommitted() bool {
 		return false
 	default:
 		// A COMMIT that is busy or violates a deferred constraint leaves the
-		// transaction open. mattn/go-sqlite3 and modernc.org/sqlite send ROLLBACK
-		// after it, since database/sql will not. Older versions of the latter leave
-		// their connection inside the transaction. That one is not committed later
-		// either: database/sql sends COMMIT only after a BEGIN, and BEGIN fails
-		// there. A full disk is found before the commit point, and code 1 is "no
-		// transaction is active". An I/O error is not here: it may have hit the
-		// very write that commits.
+		// transaction open. As database/sql sends no ROLLBACK after it,
+		// mattn/go-sqlite3 and modernc.org/sqlite do. Older versions of the latter
+		// leave their connection inside the transaction. That one is not committed
+		// later either: database/sql sends COMMIT only after a BEGIN, and BEGIN fails
+		// there. A full disk is found before the commit point. Code 1 is "no
+		// transaction is active". An I/O error is not here: it may have hit the very
+		// write that commits.
 		switch a.primary() {
 		case sqliteError, sqliteBusy, sqliteFull, sqliteConstraint:
 			return true
@@ -62,11 +63,11 @@ func (a Answer) notCommitted() bool {
 	}
 }
 
-// postgresRolledBack is notCommitted for SQLSTATEs. An ERROR of PostgreSQL at
-// COMMIT comes from before the commit record. What can be said after it is that
-// the connection or the server ends (FATAL, PANIC). The classes for that are left
-// out, though some of them have other uses. So is 40003 in the class of
-// rollbacks, "statement completion unknown", which CockroachDB means literally.
+// postgresRolledBack is notCommitted for SQLSTATEs. An ERROR of PostgreSQL at COMMIT
+// comes from before the commit record. What can be said after it is that the connection
+// or the server ends (FATAL, PANIC). The classes for that are left out, though some of
+// them have other uses. So is 40003 in the class of rollbacks, "statement completion
+// unknown", which CockroachDB means literally.
 func (a Answer) postgresRolledBack() bool {
 	if len(a.State) != 5 || a.State == "40003" {
 		return false
@@ -78,8 +79,8 @@ func (a Answer) postgresRolledBack() bool {
 		"XX": // internal error
 		return false
 	}
-	// 57P01 to 57P05: the server shuts down, has crashed, does not accept
-	// connections yet, or has ended an idle session. The first is also said to
-	// those who wait for a synchronous standby, when all is committed here.
+	// 57P01 to 57P05: the server shuts down, has crashed, does not accept connections
+	// yet, or has ended an idle session. Those who wait for a synchronous standby are
+	// told the first too, when all is committed here.
 	return !strings.HasPrefix(a.State, "57P")
 }

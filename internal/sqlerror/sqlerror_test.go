@@ -161,7 +161,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 	}
 }
 
-// One result code of SQLite stands for many mistakes: its text tells them apart.
+// One result code of SQLite stands for many mistakes. Its text tells them apart.
 func TestMistakesInStatementsOfSQLiteAreToldByTheirText(t *testing.T) {
 	db := memory(t)
 	if _, err := db.Exec("CREATE TABLE a (b)"); err != nil {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Retryable reports whether a transaction has lost against another one, so that
-// it may succeed if all of it is run again.
+// Retryable reports whether a transaction has lost against another one, so that it may
+// succeed if all of it is run again.
 //
-// A lock that was not granted in time is among them on MySQL and SQLite, which
-// detect some deadlocks in no other way. SQLITE_LOCKED is not, except where a
-// connection with a shared cache holds the lock: otherwise it is an unfinished
-// query of the same connection, and waiting ends nothing.
+// A lock that was not granted in time counts on MySQL and SQLite, which detect some
+// deadlocks in no other way. SQLITE_LOCKED does not, except where a connection with a
+// shared cache holds the lock. Otherwise it is an unfinished query of the same
+// connection, and waiting ends nothing.
 func Retryable(err error) bool {
 	return said(err, func(a Answer) bool {
 		switch {
@@ -85,8 +85,8 @@ func NoColumn(err error) bool {
 	return false
 }
 
-// containsAny looks into the text of an error of SQLite: one result code stands
-// for many mistakes, and the texts are SQLite's own, the same from every driver.
+// containsAny looks into the text of an error of SQLite. One result code stands for
+// many mistakes. The texts are SQLite's own, the same from every driver.
 func containsAny(err error, parts ...string) bool {
 	text := err.Error()
 	for _, part := range parts {
@@ -119,8 +119,8 @@ func Denied(err error) bool {
 	})
 }
 
-// BadConnection reports whether the connection is of no use any more, or the
-// server is about to end or not up yet: another connection may be.
+// BadConnection reports whether the connection is of no use any more. It may be broken,
+// or the server is about to end or not up yet. Another connection may be of use.
 func BadConnection(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.As(err, new(*net.OpError)) {
@@ -169,7 +169,7 @@ func RowFault(err error) bool {
 	})
 }
 
-// Refused reports whether the database has answered and means it: its answer is
+// Refused reports whether the database has answered and means it. Then its answer is
 // not that it is busy or about to end, so asking again is of no use.
 func Refused(err error) bool {
 	if Retryable(err) {

@@ -228,13 +228,12 @@ func (d *disk) limit() lease.Millis {
 // crashDepth is the length of a history. Each further operation takes ten times as long.
 var crashDepth = flag.Int("crashes.depth", 3, "how many operations a history of crashes has")
 
-// TestNoCrashesAndErrorsLoseWhatWasAcknowledged goes through every history of a
-// few operations, each of which may be done, be killed before any step, or meet an
-// error at either sync, or after it was killed the kernel meets one. After an error
-// each unsynced block is written, lost or spoilt, and still in the cache or not.
-// Then it goes through every power failure after the history. Operation n writes
-// the limit n. What an operation or the end reads is at least the last limit that
-// was acknowledged.
+// TestNoCrashesAndErrorsLoseWhatWasAcknowledged goes through every history of a few
+// operations. Each may be done, be killed before any step, or meet an error at either
+// sync. Or it is killed, and the kernel meets an error afterwards. After an error each
+// unsynced block is written, lost or spoilt, and still in the cache or not. Then it
+// goes through every power failure after the history. Operation n writes the limit n.
+// What an operation or the end reads is at least the last limit that was acknowledged.
 func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 	histories := 0
 	var history []string
@@ -312,9 +311,9 @@ func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 	t.Logf("%d histories", histories)
 }
 
-// TestAWriteTornAtAnyByteLeavesTheOldRowOrTheNew stops the power in the middle of
-// the write of an operation, at every byte, with the front or the back of the
-// record written; after some operations, so that every place is torn.
+// TestAWriteTornAtAnyByteLeavesTheOldRowOrTheNew stops the power in the middle of the
+// write of an operation, at every byte. The front or the back of the record is written.
+// It does so after some operations, so that every place is torn.
 func TestAWriteTornAtAnyByteLeavesTheOldRowOrTheNew(t *testing.T) {
 	for done := range lease.Millis(places + 1) {
 		d := newDisk(t)

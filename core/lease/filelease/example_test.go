@@ -16,10 +16,10 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A fixed worker number, given to one process by the operator, is safe only as
-// long as the clock does not step back across a restart. With its limit in a file
-// it is safe whatever the clock does, and should two processes be given the number
-// by mistake, the second does not start.
+// The operator gives a fixed worker number to one process. Alone it is safe only as
+// long as the clock does not step back across a restart. With its limit in a file it is
+// safe whatever the clock does. If two processes are given the number by mistake, the
+// second does not start.
 //
 // The window is shorter than the permitted clock skew, 5 s unless set. So a
 // process that has crashed starts again at once.

@@ -2,21 +2,20 @@ package filelease
 
 import "github.com/snowkey/snowkey/core/lease"
 
-// A holder of a row keeps a second lock for as long as it has the row, on a file
-// of its own beside the slot. The system drops it when the process dies, however
+// A holder of a row keeps a second lock for as long as it has the row. The lock is on a
+// file of its own beside the slot. The system drops it when the process dies, however
 // that happens. The flag in the record says that the owner has it.
 //
-// So a claim knows that an owner is dead: the flag is set and the lock is free.
-// It then treats the row as released, and a crashed process can start again at
-// once if its limit is no further ahead than the skew, as with a window that is
-// no longer than that. Without the lock it would have to wait for the limit.
+// So a claim knows that an owner is dead: the flag is set and the lock is free. It then
+// treats the row as released. A crashed process can start again at once if its limit is
+// no further ahead than the skew. With a window no longer than the skew that is always
+// so. Without the lock it would have to wait for the limit.
 //
 // Nothing but speed depends on it. The limit is never lowered, and the next range
-// begins there, so that a holder that has lost its lock and lives is not in the
-// way: it loses its row at the next renewal, and no ID repeats. That is also why
-// the lock may be missing: a successor that takes a row after its limit from a
-// process that has stopped, and still has the lock, goes without, and asks again
-// at each renewal.
+// begins there. So a holder that lives without its lock is not in the way. It loses its
+// row at the next renewal, and no ID repeats. That is also why the lock may be missing.
+// A successor may take a row after its limit from a process that has stopped and still
+// has the lock. The successor then goes without it, and asks again at each renewal.
 //
 // It is not the lock of the slot, which must be free for the operations of others.
 
@@ -29,9 +28,9 @@ type holding struct {
 // lockPath returns the path of the holder's lock of the slot at path.
 func lockPath(path string) string { return path + ".held" }
 
-// hold takes the holder's lock of the slot at path for owner, and reports whether
-// owner has it now. Requires the lock of the slot, as do the functions below but
-// letGo, which may come at any time, as may the end of the process.
+// hold takes the holder's lock of the slot at path for owner, and reports whether owner
+// has it now. Requires the lock of the slot, as do the functions below but letGo. That
+// may come at any time, as may the end of the process.
 func (s *Store) hold(path, owner string) bool {
 	s.mu.Lock()
 	h, ok := s.held[path]
@@ -64,8 +63,8 @@ func (s *Store) hold(path, owner string) bool {
 	return true
 }
 
-// abandoned reports whether nobody has the holder's lock of the slot at path; not
-// this Store either, whose lock belongs to another open file than the one here.
+// abandoned reports whether nobody has the holder's lock of the slot at path. A lock of
+// this Store counts too: it belongs to another open file than the one here.
 func (s *Store) abandoned(path string) bool {
 	lock, err := s.open(lockPath(path), false)
 	if err != nil {
@@ -92,9 +91,9 @@ func (s *Store) letGo(path, owner string) {
 }
 
 // lost drops the holder's lock if row, which an operation of owner has found, is
-// another's. An operation may be refused while owner has the row: a request that
-// was overtaken by a later one has an old nonce. To drop the lock then would make
-// a live owner look dead.
+// another's. An operation may be refused while owner has the row: a request that was
+// overtaken by a later one has an old nonce. To drop the lock then would make a live
+// owner look dead.
 func (s *Store) lost(path, owner string, row lease.Row) {
 	if row.Owner != owner {
 		s.letGo(path, owner)

@@ -23,8 +23,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// The test binary runs itself as the processes that share a directory: with this
-// variable set it does what it names and does not run tests.
+// The test binary runs itself as the processes that share a directory. With this
+// variable set it does what the variable names and does not run tests.
 const (
 	roleVariable = "FILELEASE_TEST_ROLE"
 	dirVariable  = "FILELEASE_TEST_DIR"
@@ -119,8 +119,8 @@ func TestARowIsFreeAtOnceWhenItsProcessIsKilled(t *testing.T) {
 }
 
 // workOnRows claims, renews and releases until it is killed. Before it would use a
-// range of time it writes that to a file of its own, and before it releases where
-// it ends: what is in the files is what may have become IDs.
+// range of time it writes the range to a file of its own. Before it releases it writes
+// where the range ends. So the files hold what may have become IDs.
 func workOnRows(dir string, random *rand.Rand) {
 	s := mustOpen(dir)
 	log, err := os.OpenFile(logFile(dir, os.Getpid()), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)

@@ -8,10 +8,10 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A slot file has two places for a record, each at the start of a block of its
-// own: a disk that tears a write, or spoils the sector around it, then spoils one
-// record, not two. Records are written in turn, record n into place n%2, so that
-// the newest is never overwritten; see [slot.write].
+// A slot file has two places for a record, each at the start of a block of its own. A
+// disk that tears a write, or spoils the sector around it, then spoils one record, not
+// two. Records are written in turn, record n into place n%2, so that the newest is
+// never overwritten; see [slot.write].
 const (
 	recordSize = 512
 	placeSize  = 4096
@@ -49,8 +49,8 @@ const (
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
-// An identity is the random name of a space. It tells a slot file from a copy of
-// one that belongs elsewhere, even under the same namespace and number.
+// An identity is the random name of a space. It tells a slot file from a copy of one
+// that belongs elsewhere, even under the same namespace and number.
 type identity [16]byte
 
 // A record is one version of a row, as it is in a slot file.
@@ -107,8 +107,8 @@ func (r *record) encode() ([]byte, error) {
 	return b, nil
 }
 
-// decode returns the record in b, and false if there is none: what encode would
-// not have written is not a record, whatever its checksum.
+// decode returns the record in b, and false if there is none. What encode would not
+// have written is not a record, whatever its checksum.
 func decode(b []byte) (record, bool) {
 	if len(b) != recordSize {
 		return record{}, false
@@ -139,10 +139,10 @@ func decode(b []byte) (record, bool) {
 	return r, true
 }
 
-// newest returns the record of a slot file that was written last, and false if
-// there is none. A place that holds no record, or one that belongs into the other
-// place, was being written when the machine stopped, or was never written; the
-// other then has the record before.
+// newest returns the record of a slot file that was written last, and false if there is
+// none. A place may hold no record, or one that belongs into the other place. It was
+// then being written when the machine stopped, or was never written. The other place
+// has the record before.
 func newest(b []byte) (record, bool) {
 	if len(b) != slotSize {
 		return record{}, false

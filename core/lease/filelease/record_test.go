@@ -112,9 +112,9 @@ func TestTheNewestValidRecordWins(t *testing.T) {
 	}
 }
 
-// FuzzRecord: what can be decoded is what would be encoded, byte for byte; and a
-// record whose checksum is made right by the fuzzer, not by encode, gives no row
-// that could not be written back.
+// FuzzRecord: what can be decoded is what would be encoded, byte for byte. A record
+// whose checksum the fuzzer has made right, not encode, gives no row that could not be
+// written back.
 func FuzzRecord(f *testing.F) {
 	f.Add(mustEncode(f, sample))
 	f.Add(mustEncode(f, record{}))

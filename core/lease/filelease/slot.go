@@ -94,9 +94,9 @@ func lock(ctx context.Context, f file, wait bool) error {
 // errBusy says that another operation has the slot at this moment.
 var errBusy = errors.New("filelease: slot is in use")
 
-// A slot is the open, locked file of one worker. The lock makes an operation
-// atomic, between processes and between the goroutines of one: it belongs to the
-// open file, and each operation opens the file for itself.
+// A slot is the open, locked file of one worker. The lock makes an operation atomic,
+// between processes and between the goroutines of one. It belongs to the open file, and
+// each operation opens the file for itself.
 type slot struct {
 	store *Store
 	space *space
@@ -157,26 +157,25 @@ func (sl *slot) read(worker int64) (record, error) {
 	return r, nil
 }
 
-// write puts row into the slot, as what follows last, which read has returned.
+// write puts row into the slot. It follows last, which read has returned.
 //
-// At any moment a power failure may spoil the block that is being written, and
-// lose or spoil every block that was written and not synced. What is read
-// afterwards must be the last row that was acknowledged, or a later one.
+// At any moment a power failure may spoil the block that is being written, and lose or
+// spoil every block that was written and not synced. What is read afterwards must be
+// the last row that was acknowledged, or a later one.
 //
-// The record before last is overwritten, so last has to be on the disk by then.
-// That it could be read does not say so: whoever wrote it may have been killed
-// before the sync. So there is a sync before the write as well as after it. (To
-// write last again, to be sure, would be worse: a power failure could then spoil
-// it when it was safe.)
+// The record before last is overwritten, so last has to be on the disk by then. That it
+// could be read does not say so: its writer may have been killed before the sync. So
+// there is a sync before the write as well as after it. To write last again would be
+// worse: a power failure could then spoil it when it was safe.
 //
-// A write or sync that fails leaves the file in a state that nobody knows: the
-// kernel may take the page for clean, still show what was written, and have the
-// next sync succeed and do nothing. The slot is then poisoned. Not so if the disk
-// is full and not a byte was written: what is in the file was made sure of just
-// before, and there is nothing new.
+// A write or sync that fails leaves the file in a state that nobody knows. The kernel
+// may take the page for clean, still show what was written, and have the next sync
+// succeed and do nothing. The slot is then poisoned. It is not if the disk is full and
+// not a byte was written. What is in the file was made sure of just before, and there
+// is nothing new.
 //
-// Nothing is written once ctx has ended, however long the sync before has taken:
-// nobody waits for it any more.
+// Nothing is written once ctx has ended, however long the sync before has taken: nobody
+// waits for it any more.
 func (sl *slot) write(ctx context.Context, last record, row lease.Row, held bool) error {
 	next := last
 	next.sequence++
@@ -213,14 +212,14 @@ func (sl *slot) write(ctx context.Context, last record, row lease.Row, held bool
 // poisonPath returns the path of the file that marks the slot at path as poisoned.
 func poisonPath(path string) string { return path + ".poisoned" }
 
-// poison notes that a write to the slot at path has failed with err, and returns
-// the error of this and all later operations on it. Requires the lock of the slot.
+// poison notes that a write to the slot at path has failed with err, and returns the
+// error of this and all later operations on it. Requires the lock of the slot.
 //
-// The other processes read through the same kernel, which may show them what is
-// not on the disk. So they must not go on either, and an empty file tells them. It
-// need not be durable to do so: the kernel forgets it, at the earliest, together
-// with what it wrongly shows. If it cannot be made, nothing else is likely to be
-// written on this file system either, and this Store refuses in any case.
+// The other processes read through the same kernel, which may show them what is not on
+// the disk. So they must not go on either, and an empty file tells them. The file need
+// not be durable. The kernel forgets it, at the earliest, together with what it wrongly
+// shows. If it cannot be made, nothing else is likely to be written on this file system
+// either. This Store refuses in any case.
 func (s *Store) poison(path string, err error) error {
 	err = fmt.Errorf("%w: %s: %w", ErrPoisoned, path, err)
 	if markErr := s.mark(poisonPath(path)); markErr != nil {
@@ -232,8 +231,8 @@ func (s *Store) poison(path string, err error) error {
 	return err
 }
 
-// poisonOf returns the error of all operations on the slot at path if a write to
-// it has failed, in this process or another.
+// poisonOf returns the error of all operations on the slot at path if a write to it has
+// failed, in this process or another.
 func (s *Store) poisonOf(path string) error {
 	s.mu.Lock()
 	err := s.poisoned[path]

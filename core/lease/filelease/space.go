@@ -28,12 +28,12 @@ import (
 //	            7.held      the holder's lock of slot 7
 //	            7.poisoned  a write to slot 7 has failed
 //
-// A space is made under another name, synced, and renamed, so that it appears whole
-// or not at all. So is a slot.
+// A space is made under another name, synced, and renamed, so that it appears whole or
+// not at all. So is a slot.
 //
 // All rows exist as soon as the space does. A row that was never claimed is what the
-// meta file says, and needs no file of its own: to sync 1,024 files takes longer on
-// a slow disk than a claim may take.
+// meta file says, and needs no file of its own. To sync 1,024 files takes longer on a
+// slow disk than a claim may take.
 
 const (
 	metaName  = "meta"
@@ -78,9 +78,9 @@ func slotPath(dir string, worker int64) string {
 	return filepath.Join(dir, strconv.FormatInt(worker, 10))
 }
 
-// namespaceDir returns the name of the directory of a namespace. Names that differ
-// in case only would be one name on some disks, so capitals get a mark; the prefix
-// makes ".", ".." and device names harmless, the suffix a dot at the end.
+// namespaceDir returns the name of the directory of a namespace. Names that differ in
+// case only would be one name on some disks, so capitals get a mark. The prefix makes
+// ".", ".." and device names harmless. The suffix does the same for a dot at the end.
 func namespaceDir(namespace string) string {
 	var b strings.Builder
 	b.WriteString("ns-")
@@ -118,7 +118,7 @@ func datacenterDir(datacenter int64) string { return "dc-" + strconv.FormatInt(d
 // not been made.
 func (s *Store) space(sp lease.Space) (*space, error) {
 	// A file system that was mounted or unmounted at the path shows other rows, or
-	// none: those that this process and others go by are elsewhere.
+	// none. Those that this process and others go by are elsewhere.
 	switch info, err := os.Stat(s.dir); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("filelease: %w", err)
@@ -258,23 +258,23 @@ func (s *Store) newMeta(c lease.Claim, made string) (meta, error) {
 }
 
 // afterLoss returns a limit that is later than any that may have been forgotten.
-// Without the guard that is so on the conditions of [Store.Claim]. With it no limit is
-// more than a window beyond the clocks, which are no further apart than the guard; a
-// row that was given back may have a later one, of which no ID was made.
+// Without the guard that holds on the conditions of [Store.Claim]. With it no limit is
+// more than a window beyond the clocks, which are no further apart than the guard. A
+// row that was given back may have a later limit, but no ID was made of that.
 func (s *Store) afterLoss(c lease.Claim) lease.Millis {
 	return s.clock() + c.Window + max(c.Skew, c.Guard)
 }
 
 // settle is called before the first write to a slot. It makes two things durable.
 //
-// First, that the slot is where it is: whoever has renamed the slot or its space into
-// place may have been killed before a sync. What is acknowledged must not be in a
+// First, that the slot is where it is. The process that renamed the slot or its space
+// into place may have been killed before a sync. What is acknowledged must not be in a
 // file that a power failure takes away.
 //
 // Second, two notes that the row was claimed: one beside the slot, and one outside of
 // the space. If the slot or the space is missing later it is lost, and not new. The
-// notes come after the names, so that a process that is killed in between leaves a
-// row that is as good as new.
+// notes come after the names, so that a process that is killed in between leaves a row
+// that is as good as new.
 //
 // A slot that has been written to is known to stay, and no later operation needs to
 // look.

@@ -88,8 +88,8 @@ func TestAllowFreshStateMakesASpaceThatIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-// What says that a row was claimed is on the disk before the claim is, and not before
-// the row: a maker that is stopped has not used up the quick start.
+// The note that a row was claimed is on the disk before the claim is, and not before
+// the row. So a maker that is stopped has not used up the quick start.
 func TestANoteIsYoungerThanItsRowAndOlderThanItsClaim(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
 	steps := events(s)
@@ -108,8 +108,8 @@ func TestANoteIsYoungerThanItsRowAndOlderThanItsClaim(t *testing.T) {
 	}
 }
 
-// A first claim makes one slot, not 1,024: a disk that takes 50 ms for each sync would
-// need longer for those than the claim may take, a quarter of the window.
+// A first claim makes one slot, not 1,024. A disk that takes 50 ms for each sync would
+// need too long for 1,024. The claim may take a quarter of the window.
 func TestAFirstClaimOnASlowDiskIsDoneAtTheFirstTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, t.TempDir(), Config{})
@@ -168,7 +168,7 @@ func TestClaimsOnADiskTooSlowForOneComeToAnEnd(t *testing.T) {
 }
 
 // TestAKillInAFirstClaimLeavesNothingInTheWay looks at the directory as it is at each
-// step of a first claim: the next process claims there at once, any row.
+// step of a first claim. The next process claims there at once, any row.
 func TestAKillInAFirstClaimLeavesNothingInTheWay(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
 	var left []string
@@ -239,8 +239,8 @@ func (n noting) Sync() error {
 	return n.file.Sync()
 }
 
-// Whoever made a space, or a slot, may have been killed before it synced the name.
-// What others acknowledge there must not be lost with it.
+// The process that made a space, or a slot, may have been killed before it synced the
+// name. What others acknowledge there must not be lost with it.
 func TestNothingIsAcknowledgedInAFileThatMayVanish(t *testing.T) {
 	dir := t.TempDir()
 	maker := newStore(t, dir, Config{AllowFreshState: true})
@@ -303,9 +303,8 @@ func TestAFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 	}
 }
 
-// Someone who copies a space to have another one like it also copies what names it;
-// and if he edits its meta file so that it fits, the slots still say where they
-// belong.
+// Someone who copies a space to have another one like it also copies what names it. He
+// may edit its meta file so that it fits. The slots still say where they belong.
 func TestASpaceThatWasCopiedIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string

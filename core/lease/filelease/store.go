@@ -20,32 +20,33 @@ import (
 )
 
 var (
-	// ErrDamaged is matched by the errors of operations on files that are not what
-	// this package has written there: cut off, overwritten, copied from elsewhere.
-	// They are not repaired. Restore them, or remove the slot file: see [Store.Claim].
+	// ErrDamaged is matched by the errors of operations on files that are not what this
+	// package has written there. They are cut off, overwritten, or copied from
+	// elsewhere. They are not repaired. Restore them, or remove the slot file: see
+	// [Store.Claim].
 	ErrDamaged = errors.New("filelease: damaged file")
 
 	// ErrMissing is matched by the errors of claims for which no other slot would do
 	// than one whose file is missing. Name its number in Claim.Only to have it made
-	// again with a first ID that is later than what the file may have reserved: that
-	// is so if no window was longer than the claimant's, no clock has stepped back by
-	// more than the skew, and no generator ran ahead of its clock by more than the
-	// skew. Where that is not sure wait first, for as long as it may have been; a
-	// limit is never more than an hour, a window and the skew ahead of the clock. Or set
-	// Config.AllowFreshState. See [Store.Claim].
+	// again. Its first ID is then later than what the file may have reserved, on three
+	// conditions. No window was longer than the claimant's. No clock has stepped back
+	// by more than the skew. No generator ran ahead of its clock by more than the skew.
+	// If that is not sure, wait first, for as long as the file may have reserved. A
+	// limit is never more than an hour, a window and the skew ahead of the clock. Or
+	// set Config.AllowFreshState. See [Store.Claim].
 	ErrMissing = errors.New("filelease: a slot file is missing")
 
-	// ErrPoisoned is matched by the errors of operations on a slot to which a
-	// process could not write, or that it could not sync; but not because the disk was
-	// full, which is an error that passes. No process tries again,
-	// because a sync that succeeds after one has failed may have done nothing. The
-	// mark is an empty file beside the slot, whose name ends in ".poisoned". Once
-	// the disk is well, restart the host, or unmount the file system, so that what
-	// can be read is what is on the disk; then remove the mark.
+	// ErrPoisoned is matched by the errors of operations on a slot to which a process
+	// could not write, or that it could not sync. A disk that was full is not such a
+	// case: that error passes. No process tries again, because a sync that succeeds
+	// after one has failed may have done nothing. The mark is an empty file beside the
+	// slot, whose name ends in ".poisoned". Once the disk is well, restart the host, or
+	// unmount the file system, so that what can be read is what is on the disk. Then
+	// remove the mark.
 	ErrPoisoned = errors.New("filelease: a write has failed, and the file is not used any more")
 
 	// ErrReplaced is matched by the errors of operations once the directory is not the
-	// one that was there when the store was opened: it was removed or moved, or
+	// one that was there when the store was opened. It was removed or moved, or
 	// something was mounted over it. The rows that other processes go by are elsewhere.
 	// A renewal or release gets a [*lease.LostError] as well. Restart the process.
 	ErrReplaced = errors.New("filelease: the directory was removed or replaced while the process ran")
@@ -61,12 +62,13 @@ const replaced lease.Reason = "the directory of its files was removed or replace
 type Config struct {
 	// AllowFreshState lets a slot file, or the directory of a space, that has gone
 	// missing start anew at once, as if its worker numbers had never been used. Set it
-	// if you know that they have not been used, or not for a while. Defaults to false:
-	// the first ID is later than what was lost may have reserved; see [Store.Claim].
+	// if you know that they have not been used, or not for a while. Defaults to false.
+	// The first ID is then later than what was lost may have reserved; see
+	// [Store.Claim].
 	AllowFreshState bool
 
-	// AllowFUSE lets the directory be on FUSE. Set it if you know that no other host
-	// shares that file system, that flock works there, and that it keeps what it has
+	// AllowFUSE lets the directory be on FUSE. Set it if you know three things: no
+	// other host shares that file system, flock works there, and it keeps what it has
 	// synced. Defaults to false: sshfs and many others are FUSE, and IDs would repeat.
 	AllowFUSE bool
 
@@ -104,12 +106,11 @@ var (
 	_ lease.Fencer = (*Store)(nil)
 )
 
-// New opens the store in the directory dir. The directory must be there: New does
-// not make it, because the mount point of a volume that is missing would look like
-// a store in which nothing has been reserved yet. It must be writable, and on a
-// file system of this host alone; where Linux says that it is on NFS or its like,
-// New returns an error, and on FUSE unless Config.AllowFUSE is set. On tmpfs or an
-// overlay it logs a warning.
+// New opens the store in the directory dir. The directory must be there. New does not
+// make it: the mount point of a missing volume would look like a store in which nothing
+// has been reserved yet. It must be writable, and on a file system of this host alone.
+// If Linux says that it is on NFS or its like, New returns an error. It does so for
+// FUSE unless Config.AllowFUSE is set. On tmpfs or an overlay it logs a warning.
 //
 // On systems without flock, Windows among them, the error matches
 // [errors.ErrUnsupported].
@@ -160,8 +161,8 @@ func New(dir string, c Config) (*Store, error) {
 	return s, nil
 }
 
-// tryWriting returns an error if no file can be made in dir: better when the
-// program starts than when it claims.
+// tryWriting returns an error if no file can be made in dir. That is better found when
+// the program starts than when it claims.
 func tryWriting(dir string) error {
 	f, err := os.CreateTemp(dir, "probe-*")
 	if err != nil {
@@ -173,10 +174,10 @@ func tryWriting(dir string) error {
 	return nil
 }
 
-// Close lets go of the rows whose leases have not been released; the next claim
-// finds them as after a crash. Close the leases first. Operations that begin
-// afterwards return ErrClosed; Close does not wait for those under way, and those
-// hold nothing when they end. Close twice is harmless.
+// Close lets go of the rows whose leases have not been released. The next claim finds
+// them as after a crash. Close the leases first. Operations that begin afterwards
+// return ErrClosed. Close does not wait for those under way, and those hold nothing
+// when they end. Close twice is harmless.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -209,33 +210,32 @@ func (s *Store) begin(ctx context.Context, sp lease.Space) error {
 
 func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
 
-// Claim implements [lease.Store]. The first claim of a row makes its slot file, of
-// 8 KiB. If the disk has no room for that, a row that has its file will do.
+// Claim implements [lease.Store]. The first claim of a row makes its slot file, of 8
+// KiB. If the disk has no room for that, a row that has its file will do.
 //
-// A row whose holder is dead, by its lock, counts as released: it is free if its
-// limit is no further ahead than the skew, and its next range begins there.
+// A row whose holder is dead, by its lock, counts as released. It is free if its limit
+// is no further ahead than the skew, and its next range begins there.
 //
-// A slot file that has since gone missing is not made again for a claim that any
-// number will do. A claim that names the number, in Claim.Only, makes it. What it
-// had reserved is forgotten, so its limit is then now + window + the skew, or the
-// guard if that is more. It can be claimed when the clock has come near, about a
-// window later, and no ID of it is before that limit. This is later than what was
-// lost if
+// A slot file that has since gone missing is not made again for a claim that any number
+// will do. A claim that names the number, in Claim.Only, makes it. What it had reserved
+// is forgotten, so its limit is then now + window + the skew, or the guard if that is
+// more. It can be claimed when the clock has come near, about a window later, and no ID
+// of it is before that limit. This is later than what was lost if
 //
 //   - no holder had a window longer than the claimant's,
 //   - no clock was stepped back by more than the skew meanwhile,
-//   - and no generator ran ahead of its clock by more than the skew, as one does
-//     that goes on issuing IDs while its clock is behind: a limit may be up to an
-//     hour and a window beyond the clock.
+//   - and no generator ran ahead of its clock by more than the skew, as one does that
+//     goes on issuing IDs while its clock is behind: a limit may be up to an hour and a
+//     window beyond the clock.
 //
-// The same becomes of all the rows, whatever the claim asks for, when the directory of
-// a space is missing in which there was a claim. A file beside the directories of the
-// namespaces tells it from a new one, which begins at once. Config.AllowFreshState
-// does without the wait in both cases.
+// The same is done with all rows of a space whose directory is missing though there was
+// a claim in it. It is done whatever the claim asks for. A file beside the directories
+// of the namespaces tells it from a new one, which begins at once.
+// Config.AllowFreshState does without the wait in both cases.
 //
-// Slots that are missing, damaged or poisoned are passed over, with a warning, as
-// long as another will do. If none does the error names them: [ErrMissing],
-// [ErrDamaged], [ErrPoisoned].
+// Slots that are missing, damaged or poisoned are passed over, with a warning, as long
+// as another will do. If none does the error names them: [ErrMissing], [ErrDamaged],
+// [ErrPoisoned].
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := s.begin(ctx, c.Space); err != nil {
 		return lease.Reply{}, err
@@ -256,8 +256,8 @@ func (s *Store) claim(ctx context.Context, c lease.Claim, now lease.Millis) (lea
 		return lease.Reply{}, err
 	}
 
-	// One slot after the other, in random order: the first that is free is a random
-	// one of the free. First those that nobody is at.
+	// One slot after the other, in random order: the first that is free is a random one
+	// of the free. Slots that nobody is at come first.
 	cl := claiming{Claim: c, store: s, space: sp, earliest: now}
 	todo := candidates(c)
 	for _, wait := range []bool{false, true} {
@@ -292,8 +292,8 @@ func (s *Store) claim(ctx context.Context, c lease.Claim, now lease.Millis) (lea
 	return lease.Reply{}, err
 }
 
-// candidates returns the worker numbers that will do for c, in an order that is random
-// but the same for each claim with this token: one that comes twice meets its own row.
+// candidates returns the worker numbers that will do for c. Their order is random, but
+// the same for each claim with this token: one that comes twice meets its own row.
 func candidates(c lease.Claim) []int64 {
 	var all []int64
 	if c.Only == nil {
@@ -402,8 +402,8 @@ func (s *Store) renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	}
 	if errors.Is(err, ErrPoisoned) {
 		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
-		// Unlike the write that failed this one was not tried, and none will be: the
-		// lease had better have another row.
+		// Unlike the write that failed this one was not tried, and none will be. The
+		// lease should take another row.
 		return lease.Reply{}, fmt.Errorf("%w: %w", r.Lost("its file takes no writes any more"), err)
 	}
 	if err != nil {
@@ -527,8 +527,8 @@ func (s *Store) lockAndRead(ctx context.Context, sp *space, worker int64) (*slot
 	return sl, last, nil
 }
 
-// Rows implements [lease.Lister]. A row whose slot file has gone missing is left out;
-// one whose file is damaged or poisoned is an error.
+// Rows implements [lease.Lister]. A row whose slot file has gone missing is left out.
+// One whose file is damaged or poisoned is an error.
 func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease.Millis, error) {
 	if err := s.begin(ctx, space); err != nil {
 		return nil, 0, err

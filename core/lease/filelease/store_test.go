@@ -603,8 +603,8 @@ func TestALeaseThatIsOverHoldsNoLock(t *testing.T) {
 	}
 }
 
-// A file system may refuse the lock of the holder though it gave that of the slot,
-// one on a network above all. The holder then goes without, and is not dead.
+// A file system, above all one on a network, may refuse the lock of the holder though
+// it gave that of the slot. The holder then goes without, and is not dead.
 func TestAHolderWithoutALockIsNotTakenForDead(t *testing.T) {
 	dir := t.TempDir()
 	a, b := newStore(t, dir, Config{}), newStore(t, dir, Config{})

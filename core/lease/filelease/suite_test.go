@@ -62,8 +62,8 @@ func slotPath(t *testing.T, dir string, worker int64) string {
 	return found[0]
 }
 
-// stall locks every slot, as a process does that is stopped in the middle; also of
-// those that are still to be made.
+// stall locks every slot, as a process does that is stopped in the middle. Slots that
+// are still to be made are locked too.
 func stall(t *testing.T, dir string) (resume func()) {
 	t.Helper()
 	meta, err := filepath.Glob(filepath.Join(dir, "ns-*", "dc-*", "meta"))

@@ -10,20 +10,20 @@ import (
 // waits for a lock has given up by then, and what it says is certain.
 const grace = 100 * time.Millisecond
 
-// maxLeft is how many operations of one Store may be under way that nobody waits
-// for any more. Each keeps a thread of the process, of which there are 10,000; and
-// a lease asks again several times in each window, as long as the disk hangs.
+// maxLeft is how many operations of one Store may be under way that nobody waits for
+// any more. Each keeps a thread of the process, of which there are 10,000. A lease asks
+// again several times in each window, as long as the disk hangs.
 const maxLeft = 32
 
-// within calls f and returns what it returns, but waits no longer than until soon
-// after ctx has ended: calls on files know no context, and on a disk that hangs a
-// sync may take minutes, or for ever. The call that was left ends in its own time,
-// gives back its locks then, and writes nothing that it had not begun to write. What
-// it does is unknown.
+// within calls f and returns what it returns, but stops waiting soon after ctx has
+// ended. Calls on files know no context, and on a disk that hangs a sync may take
+// minutes, or for ever. The call that was left ends in its own time. It gives back its
+// locks then, and writes nothing that it had not begun to write. What it does is
+// unknown.
 //
-// If f succeeds after it was left, late is called with the result, unless it is nil.
-// Exactly one of the two gets it: the channel has no room, so that a result is
-// either received or f knows that nobody will.
+// If f succeeds after it was left, late is called with the result, unless late is nil.
+// Exactly one of the two gets it. The channel has no room, so a result is either
+// received, or f knows that nobody will.
 func within[T any](ctx context.Context, s *Store, f func() (T, error), late func(T)) (T, error) {
 	type outcome struct {
 		value T

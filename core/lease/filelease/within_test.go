@@ -48,8 +48,8 @@ func (h *hanging) Sync() error {
 	return h.file.Sync()
 }
 
-// hang makes s hang at a step of each operation: "open" of a slot, "hold", the
-// opening of the holder's lock, or one of those of a hanging file.
+// hang makes s hang at a step of each operation. The step is "open" of a slot, "hold",
+// the opening of the holder's lock, or one of those of a hanging file.
 func hang(s *Store, at string) (end func()) {
 	until := make(chan struct{})
 	s.open = func(path string, create bool) (file, error) {

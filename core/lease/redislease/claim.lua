@@ -12,8 +12,8 @@ local stored = redis.call('HGET', settings, 'layout')
 if stored and stored ~= layout then return {'layout', stored} end
 if math.abs(now - asked - waited) > skew then return {'skew', now, waited} end
 
--- INFO may be forbidden. Whoever may run it learns the policy of this very
--- server, which in a cluster is not the one that a command of its own would ask.
+-- INFO may be forbidden. A user who may run it learns the policy of this very server.
+-- In a cluster a command of its own would ask another server.
 local info = redis.pcall('INFO', 'memory')
 local policy = type(info) == 'string' and string.match(info, 'maxmemory_policy:(%S+)') or ''
 if policy ~= '' and policy ~= 'noeviction' and not string.match(policy, '^volatile%-') then
@@ -30,13 +30,13 @@ local function isFree(holder, limit)
   return limit <= now + ahead
 end
 
--- What was seen of the rows: the workers and texts of the free ones, and what the
--- error needs if there is none.
+-- What was seen of the rows: the workers and texts of the free ones, and what the error
+-- needs if there is none.
 local free, total, earliest, ahead = {}, 0, nil, {}
 
--- look reads the rows of some workers. It returns a reply if there is no more to
--- look for: because the claim was done before, when its first reply was lost. Of a
--- row it reads no more than it must: there may be 65,536.
+-- look reads the rows of some workers. It returns a reply if there is no more to look
+-- for, because the claim was done before and its first reply was lost. It reads no more
+-- of a row than it must: there may be 65,536.
 local function look(list)
   for i, text in ipairs(redis.call('HMGET', rows, unpack(list))) do
     if text then
@@ -77,7 +77,7 @@ local function take(worker, text)
   return reply
 end
 
--- Most of the time some of a few random workers are free: the first of them is as
+-- Most of the time some of a few random workers are free. The first of them is as
 -- random among the free ones as one chosen after looking at all.
 if probes > 0 then
   local list = {}

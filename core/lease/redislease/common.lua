@@ -7,8 +7,8 @@
 -- its own write done can answer a second time as it did the first.
 local settings, rows = KEYS[1], KEYS[2]
 
--- Lua counts in doubles, which are exact up to 2^53. No number here is beyond
--- 2^51, nor is one let in by Go, so any sum of four is exact.
+-- Lua counts in doubles, which are exact up to 2^53. No number here is beyond 2^51, nor
+-- does Go let one in. So any sum of four is exact.
 local most = 2251799813685248
 
 local function number(text)
@@ -35,16 +35,17 @@ local function known(nonce, first)
   return false
 end
 
--- A write that changes nothing. A server that takes no writes fails here: a
--- replica, above all, whose rows may be old, and which must refuse nobody his row.
+-- A write that changes nothing. A server that takes no writes fails here. Above all
+-- that is a replica, whose rows may be old, and which must refuse nobody his row.
 redis.call('HDEL', settings, '')
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
--- make makes the rows of the space, unless they were made, and returns a reply if it
--- must not. The settings remember that the rows were made. Rows without the memory,
--- the memory without any rows, or without the layout, are the rest of something else.
+-- make makes the rows of the space, unless they were made. It returns a reply if it
+-- must not. The settings remember that the rows were made. Rows without the memory, the
+-- memory without any rows, or either without the layout, are the rest of something
+-- else.
 local function make(layout, workers, datacenter)
   local stored = redis.call('HGET', settings, 'layout')
   if stored and stored ~= layout then return {'layout', stored} end
@@ -66,9 +67,9 @@ local function make(layout, workers, datacenter)
   end
 end
 
--- write stores a row and returns the reply that says so. It stores nothing that
--- could not be read again. %d would pass through a C long, of 32 bits on some
--- servers, and tostring would round to 14 digits.
+-- write stores a row and returns the reply that says so. It stores nothing that could
+-- not be read again. %d would pass through a C long, of 32 bits on some servers.
+-- tostring would round to 14 digits.
 local function write(worker, row)
   local text = string.format('%.0f,%s,%s,%.0f,%.0f,%.0f,%s',
     row.epoch, row.owner, row.nonce, row.limit, row.renewals, row.before, row.holder)

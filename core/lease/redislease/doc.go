@@ -1,29 +1,28 @@
-// Package redislease keeps the leases of worker numbers in Redis, version 5 or
-// later, or a server that runs its scripts, such as Valkey.
+// Package redislease keeps the leases of worker numbers in Redis, version 5 or later,
+// or a server that runs its scripts, such as Valkey.
 //
 //	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 //	store, err := redislease.New(client, redislease.Config{})
 //	…
 //	l, err := lease.Acquire(ctx, store, lease.Config{Namespace: "shop"})
 //
-// Use it where Redis is what all processes share anyway. A program that has a SQL
-// database is better off with package sqllease: that loses nothing, and needs no
-// assumption about clocks.
+// Use it where Redis is what all processes share anyway. A program with a SQL database
+// should use package sqllease: it loses nothing, and assumes nothing about clocks.
 //
 // # What is guaranteed
 //
-// A [Store] keeps the contract of [lease.Store] but for one point: Redis may forget
-// a write that it has acknowledged. [Store.LosesWrites] says so, and the lease then
-// has the loss guard on.
+// A [Store] keeps the contract of [lease.Store] but for one point: Redis may forget a
+// write that it has acknowledged. [Store.LosesWrites] says so, and the lease then has
+// the loss guard on.
 //
-//   - Each operation is one Lua script and one round trip: nothing comes between
-//     what it reads and what it writes. It does what the functions of package lease
-//     do, with the server's own clock.
-//   - Each script begins with a write that changes nothing. A replica fails there,
-//     with [ErrReadOnly], and so does a primary that may not write. Neither ever
-//     says, from old rows, that a lease is lost.
-//   - Rows have no time to live: the limit in a row is the memory that keeps IDs
-//     unique, and is needed most when its lease has long ended.
+//   - Each operation is one Lua script and one round trip. Nothing comes between what
+//     it reads and what it writes. It does what the functions of package lease do, with
+//     the server's own clock.
+//   - Each script begins with a write that changes nothing. A replica fails there, with
+//     [ErrReadOnly], and so does a primary that may not write. Neither ever says, from
+//     old rows, that a lease is lost.
+//   - Rows have no time to live. The limit in a row keeps IDs unique, and is needed
+//     most when its lease has long ended.
 //   - A call gives up when ctx ends, whatever the timeouts of the client are. The
 //     command may still be under way then, in a goroutine that ends with those
 //     timeouts: do not turn them off.
@@ -31,66 +30,65 @@
 //
 // # What may be forgotten, and what covers it
 //
-// FLUSHALL, a restart without the end of the log, or a failover to a replica that
-// had not yet received everything takes the rows back to what they were, or to
-// nothing. If the settings of a space are gone with its rows, the next claim makes
-// it anew: a server that has forgotten all has forgotten that it had rows, too. The
-// loss guard of package lease is made for that. No two IDs are equal as long as
+// Three events take the rows back to what they were, or to nothing: FLUSHALL, a restart
+// without the end of the log, and a failover to a replica that had not yet received
+// everything. If the settings of a space are gone with its rows, the next claim makes
+// it anew. Nothing is left that tells of the rows. The loss guard of package lease is
+// made for that. No two IDs are equal as long as
 //
-//   - the clocks of all processes and servers agree within D, which is
-//     lease.Config's LossGuard, and
-//   - no more than one server at a time accepts writes for a namespace, or two do
-//     for no longer than what the clocks leave of D.
+//   - the clocks of all processes and servers agree within D, which is lease.Config's
+//     LossGuard, and
+//   - no more than one server at a time accepts writes for a namespace, or two do for
+//     no longer than what the clocks leave of D.
 //
-// The second needs attention. After a failover an old primary that is cut off from
-// its replicas, but not from some of its clients, renews their leases for as long as
-// nobody stops it, while the new one gives their workers away. Set
-// min-replicas-to-write to 1, and min-replicas-max-lag to clearly less than the
-// time after which Sentinel or the cluster declares a primary failed. For the same
-// reason [New] refuses a [redis.Ring] of several servers: each process would decide
-// for itself which of them are up, and take a namespace elsewhere if its server is
-// not. A server in active-active replication must not be used.
+// The second needs attention. After a failover an old primary may be cut off from its
+// replicas, but not from some of its clients. It renews their leases for as long as
+// nobody stops it. Meanwhile the new primary gives their workers away. Set
+// min-replicas-to-write to 1, and min-replicas-max-lag to clearly less than the time
+// after which Sentinel or the cluster declares a primary failed. For the same reason
+// [New] refuses a [redis.Ring] of several servers. Each process would decide for itself
+// which of them are up, and take a namespace elsewhere if its server is not. A server
+// in active-active replication must not be used.
 //
-// WAIT does not help. It tells how many replicas have received a write, not that one
-// of these is promoted; and when it tells of too few, the write stays.
+// WAIT does not help. It tells how many replicas have received a write, not that one of
+// these is promoted. If it tells of too few, the write stays.
 //
 // # Recommended settings
 //
 //   - maxmemory-policy noeviction, or volatile-…, which spares keys without a time to
-//     live. Each claim reads it by INFO, and under any other fails with
-//     [ErrEvicts]. Where INFO is forbidden the Store logs a warning once.
-//   - appendonly yes, with appendfsync everysec or always. The guard does not need
-//     it, but each loss ends all leases, and costs every process a new claim.
+//     live. Each claim reads it by INFO, and under any other fails with [ErrEvicts].
+//     Where INFO is forbidden the Store logs a warning once.
+//   - appendonly yes, with appendfsync everysec or always. The guard does not need it,
+//     but each loss ends all leases, and costs every process a new claim.
 //   - For the user of the client: EVAL, EVALSHA, HDEL, HEXISTS, HGET, HGETALL, HMGET,
 //     HSET, EXISTS, TIME and INFO, on the keys that begin with the prefix.
 //
 // # Requests that are sent again
 //
-// go-redis sends a command up to three more times if no reply comes. The scripts
-// know their own writes: a renewal that finds its nonce, a claim that finds its
-// token and a release that finds its nonce answer a second time as they did the
-// first, and write nothing. Two things remain. A claim may miss its row, if others
-// have become free in between, and take a second: the first is free again after its
-// window. And a command that was sent more than once and refused at last may have
-// been done before: the error then says this, and is none of those that mean "not
-// done". The time for which a command waits or is sent again is not counted as a
-// difference between the clocks.
+// go-redis sends a command up to three more times if no reply comes. The scripts know
+// their own writes: a renewal by its nonce, a claim by its token, a release by its
+// nonce. They then answer a second time as they did the first, and write nothing. Two
+// things remain. A claim may miss its row, if others have become free in between, and
+// take a second. The first is free again after its window. And a command that was sent
+// more than once and refused at last may have been done before. The error then says
+// this, and is none of those that mean "not done". The time for which a command waits
+// or is sent again is not counted as a difference between the clocks.
 //
 // # Keys
 //
-// With the default prefix, snowkey:{shop} is a hash with the layout and, for each
-// datacenter, the number of rows that were made; snowkey:{shop}:3 is a hash with the
-// rows of datacenter 3, one field per worker. The braces keep a namespace on one
-// server of a cluster. A row is epoch,owner,nonce,until,renewals,before,holder: see
-// [lease.Row], and before is until as the last write found it. All numbers are
-// below 2^51 in size, so that Lua, which counts in doubles, keeps them exact; others
-// are refused. No ID is ever computed there. Whatever does not fit together is
-// refused with [ErrDamaged], and left as it is.
+// The default prefix is snowkey. The hash snowkey:{shop} has the layout and, for each
+// datacenter, the number of rows that were made. The hash snowkey:{shop}:3 has the rows
+// of datacenter 3, one field per worker. The braces keep a namespace on one server of a
+// cluster. A row is epoch,owner,nonce,until,renewals,before,holder: see [lease.Row];
+// before is until as the last write found it. All numbers are below 2^51 in size. Lua
+// counts in doubles, and so keeps them exact. Other numbers are refused. No ID is ever
+// computed in Lua. What does not fit together is refused with [ErrDamaged], and left as
+// it is.
 //
-// A claim looks at 32 random rows. Only if none of them is free it reads all, in the
-// same script: about 2 ms for 1,024 rows, but 150 ms for 65,536, during which the
-// server does nothing else. Give a large space more rows than it will need.
+// A claim looks at 32 random rows. If none of them is free it reads all, in the same
+// script. This takes about 2 ms for 1,024 rows and 150 ms for 65,536. The server does
+// nothing else meanwhile. Give a large space more rows than it will need.
 //
-// To take a namespace away for good, stop all its processes, wait until every limit
-// has passed, and delete its keys together.
+// To remove a namespace, stop all its processes, wait until every limit has passed, and
+// delete its keys together.
 package redislease

@@ -21,8 +21,8 @@ func guarded(in lease.Space) lease.Claim {
 	return c
 }
 
-// unhurried returns the renewal of a guarded claim without the rule that ends a
-// lease which renews late: a slow machine is not what is tested here.
+// unhurried returns the renewal of a guarded claim without the rule that ends a lease
+// which renews late. A slow machine is not what is tested here.
 func unhurried(c lease.Claim, held lease.Reply) lease.Renewal {
 	r := renewal(c, held)
 	r.Guard = 0
@@ -63,8 +63,9 @@ func takeOver(t *testing.T, s *redislease.Store, in lease.Space) (lease.Claim, l
 	panic("unreachable")
 }
 
-// checkLoss fails unless the holder, whose store has forgotten its last write at
-// least, has lost its row, and its successor begins above all that it may issue.
+// checkLoss fails unless the holder has lost its row, and its successor begins above
+// all that the holder may issue. The store has forgotten at least the holder's last
+// write.
 func checkLoss(t *testing.T, s *redislease.Store, c lease.Claim, held lease.Reply, want lease.Reason) {
 	t.Helper()
 	_, err := s.Renew(t.Context(), renewal(c, held))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// muteProxy returns the address of a proxy that passes on all that clients send,
-// and the replies until a script is sent: those after it are lost.
+// muteProxy returns the address of a proxy that passes on all that clients send. It
+// passes on the replies until a script is sent. Those after it are lost.
 func muteProxy(t *testing.T, server string) string {
 	return proxy(t, server, func(_, _ net.Conn) (drop bool) { return true })
 }

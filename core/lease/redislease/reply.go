@@ -7,8 +7,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// errReply is the error for a reply that is none to the script: a proxy, or a
-// connection out of step. Whether the script was run is unknown.
+// errReply is the error for a reply that is none to the script. It comes from a proxy,
+// or a connection out of step. Whether the script was run is unknown.
 var errReply = errors.New("the reply is not one of the script that was sent")
 
 // A reader takes a script's reply apart. After the first mistake it only returns

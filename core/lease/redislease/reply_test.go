@@ -12,7 +12,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
-// An answering client has one reply to everything, after it has made the text of the
+// An answering client has one reply to everything. Before, it makes the text of the
 // arguments as often as a client does that sends a command so many times.
 type answering struct {
 	reply any
@@ -41,7 +41,7 @@ func storeOf(t *testing.T, a answering) *redislease.Store {
 }
 
 // A connection that is out of step, behind a proxy say, gives the reply to another's
-// request. Whoever took it for his own would have the other's row.
+// request. A caller that took it for its own would have the other's row.
 func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 	c := newClaim(space("n", 8))
 	now := int64(c.Now)
@@ -84,7 +84,7 @@ func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 	}
 }
 
-// A refusal is certain only if the command was sent once: the first may have been
+// A refusal is certain only if the command was sent once. Else the first may have been
 // done, and what it did be undone since.
 func TestRefusalOfWhatWasSentTwiceIsUnknown(t *testing.T) {
 	c := newClaim(space("n", 8))

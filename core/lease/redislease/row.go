@@ -8,9 +8,9 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// most is the largest number, either way, that a script may be given or may find
-// in a row. Lua counts in doubles, which are exact up to 2^53, and the scripts
-// add up to four of these. In milliseconds it is 71,000 years.
+// most is the largest number, either way, that a script may be given or may find in a
+// row. Lua counts in doubles, which are exact up to 2^53. The scripts add up to four of
+// these. In milliseconds it is 71,000 years.
 const most = 1 << 51
 
 // rowText is the pattern of common.lua: both must call the same rows damaged.

@@ -38,8 +38,8 @@ var (
 	rowsScript    = newScript(rowsText)
 )
 
-// A script is what a server runs in one go: no other command comes between its
-// reads and its writes. Redis knows it by the SHA-1 of its text.
+// A script is what a server runs in one go. No other command comes between its reads
+// and its writes. Redis knows it by the SHA-1 of its text.
 type script struct{ text, sha string }
 
 func newScript(text string) script {
@@ -47,11 +47,10 @@ func newScript(text string) script {
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// A stamp is an argument whose text is made anew each time go-redis sends the
-// command, which it may do several times within one call: it is how long ago, in
-// milliseconds, the caller's clock was read. That time grows while a call waits
-// for a connection or is sent again, and must not pass for a difference between
-// the clocks.
+// A stamp is an argument whose text is made anew each time go-redis sends the command.
+// go-redis may send it several times within one call. The text tells how long ago, in
+// milliseconds, the caller's clock was read. That time grows while a call waits for a
+// connection or is sent again. It must not pass for a difference between the clocks.
 type stamp struct {
 	read  time.Time
 	count atomic.Int64 // how often the command was sent, less the times that the server did not know it
@@ -63,10 +62,10 @@ func (s *stamp) MarshalBinary() ([]byte, error) {
 	return strconv.AppendInt(nil, time.Since(s.read).Milliseconds(), 10), nil
 }
 
-// refused returns the error of an operation that the server refused: err, which
-// says that it was not done, if that is certain. It is not if the command was sent
-// more than once. Then an earlier one may have been done, and its effect be gone:
-// a released row, say, that another has claimed since.
+// refused returns the error of an operation that the server refused. err says that it
+// was not done, and is returned if that is certain. It is not certain if the command
+// was sent more than once. An earlier one may then have been done, and its effect be
+// gone: a released row, say, that another has claimed since.
 func (s *stamp) refused(operation string, err error) error {
 	if n := s.count.Load(); n > 1 {
 		return fmt.Errorf("redislease: %s: sent %d times for want of a reply, so it may have been done; the last reply was: %s", operation, n, err.Error())
@@ -74,12 +73,12 @@ func (s *stamp) refused(operation string, err error) error {
 	return err
 }
 
-// run runs a script and returns its reply. Of its errors only that the script
-// refused the arguments, or that ctx had ended before, tells what happened.
+// run runs a script and returns its reply. Two of its errors tell what happened: that
+// the script refused the arguments, and that ctx had ended before. No other does.
 //
-// go-redis looks at ctx between its steps, and not while it waits for a reply,
-// unless told otherwise. So run waits on its own. The goroutine that it leaves
-// behind when ctx ends, ends with the timeouts of the client.
+// go-redis looks at ctx between its steps, and not while it waits for a reply, unless
+// told otherwise. So run waits on its own. The goroutine that it leaves behind when ctx
+// ends, ends with the timeouts of the client.
 func (s *Store) run(ctx context.Context, which script, keys []string, sent *stamp, args []any) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -117,8 +116,8 @@ func (s *Store) run(ctx context.Context, which script, keys []string, sent *stam
 func plain(err error, keys []string) error {
 	text := err.Error()
 	// A server, or a proxy before it, that does not know AUTH or HELLO quotes the
-	// arguments, the password among them. The error is then not wrapped either:
-	// whoever unwrapped it would read on.
+	// arguments, the password among them. The error is then not wrapped either: its
+	// reader could unwrap it and find the password.
 	if known, _, found := strings.Cut(text, "with args beginning with"); found {
 		return errors.New(strings.TrimRight(known, ", "))
 	}

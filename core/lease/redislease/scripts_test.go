@@ -78,10 +78,10 @@ func (p place) put(t *testing.T, client *redis.Client, s lease.Space, row lease.
 	}
 }
 
-// The scripts say in Lua what package lease says in Go. Random rows, such as no
-// sequence of operations would lead to, and random requests find where they do
-// not. Values are chosen to meet often, at the edges of each comparison, and
-// beyond what a C long of 32 bits or 14 digits can hold.
+// The scripts say in Lua what package lease says in Go. Random rows and random requests
+// find where they differ. No sequence of operations would lead to some of these rows.
+// Values are chosen to meet often, at the edges of each comparison, and beyond what a C
+// long of 32 bits or 14 digits can hold.
 func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
@@ -400,8 +400,8 @@ func TestClaimFindsTheLastFreeRowOfMany(t *testing.T) {
 	}
 }
 
-// With most rows free the script chooses one of a few that it looks at, with few
-// free one of all: both must be at random.
+// With most rows free the script chooses one of a few that it looks at. With few free
+// it chooses one of all. Both must be at random.
 func TestClaimChoosesAllFreeRowsAlike(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)

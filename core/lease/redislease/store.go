@@ -19,8 +19,8 @@ import (
 )
 
 // A Client runs scripts. *redis.Client, also one for failover, *redis.ClusterClient,
-// *redis.Ring and redis.UniversalClient are Clients; but New refuses a Ring of more
-// than one server.
+// *redis.Ring and redis.UniversalClient are Clients. New refuses a Ring of more than
+// one server.
 type Client interface {
 	Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd
 	EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd
@@ -38,8 +38,8 @@ type Config struct {
 }
 
 // A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister], a
-// [lease.Fencer] and a [lease.Lossy]. Use [New]; the zero value is not usable. Safe for concurrent use;
-// not to be copied.
+// [lease.Fencer] and a [lease.Lossy]. Use [New]; the zero value is not usable. It is
+// safe for concurrent use and must not be copied.
 type Store struct {
 	client Client
 	prefix string
@@ -55,8 +55,9 @@ var (
 )
 
 // New returns a Store on the servers of client. It sends nothing. It returns a
-// *lease.ValueError if client is nil, a pipeline or a Ring of several servers, or if a setting is out of its
-// range. The client remains the caller's, to close after the last lease.
+// *lease.ValueError if client is nil, a pipeline or a Ring of several servers, or if a
+// setting is out of its range. The client remains the caller's, to close after the last
+// lease.
 func New(client Client, config Config) (*Store, error) {
 	// A nil pointer would panic in a goroutine, where nobody can recover it.
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -97,8 +98,8 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := checkClaim(&c); err != nil {
 		return lease.Reply{}, err
 	}
-	// Of the clocks this says nothing, which the script compares; but a claim that
-	// no row will do for must not make any.
+	// This says nothing of the clocks, which the script compares. But a claim that no
+	// row will do for must not make any.
 	if err := c.Check(c.Now); err != nil {
 		return lease.Reply{}, err
 	}
@@ -166,9 +167,9 @@ func (r *reader) noClaim(verdict string, c *lease.Claim, sent *stamp) error {
 	return fmt.Errorf("redislease: claim: %w", r.err)
 }
 
-// Renew raises the limit of a row, in one script. Besides the errors of
-// [lease.Store] it returns one that matches [ErrReadOnly] or [ErrDamaged], having
-// written nothing, or a *lease.ValueError.
+// Renew raises the limit of a row, in one script. Besides the errors of [lease.Store]
+// it returns one that matches [ErrReadOnly] or [ErrDamaged], having written nothing, or
+// a *lease.ValueError.
 func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
 	sent := &stamp{read: time.Now()}
 	if err := checkRenewal(&r); err != nil {
@@ -202,8 +203,8 @@ func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 }
 
 // Release gives a row back, in one script. Besides the errors of [lease.Store] it
-// returns one that matches [ErrReadOnly] or [ErrDamaged], having written nothing,
-// or a *lease.ValueError.
+// returns one that matches [ErrReadOnly] or [ErrDamaged], having written nothing, or a
+// *lease.ValueError.
 func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	sent := &stamp{read: time.Now()}
 	if err := checkRelease(&r); err != nil {
@@ -296,9 +297,9 @@ func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease
 	return rows, now, nil
 }
 
-// keys returns the names of all keys that an operation on a space touches. The
-// namespace in braces is what a cluster chooses the server by: the layout is one
-// for all datacenters of a namespace, so they share a server.
+// keys returns the names of all keys that an operation on a space touches. A cluster
+// chooses the server by the namespace in braces. The layout is one for all datacenters
+// of a namespace, so they share a server.
 func (s *Store) keys(space lease.Space) []string {
 	settings := s.prefix + ":{" + space.Namespace + "}"
 	return []string{settings, settings + ":" + strconv.FormatInt(space.Datacenter, 10)}
@@ -312,8 +313,8 @@ const maxAhead = lease.Millis(time.Hour / time.Millisecond)
 const probes = 32
 
 // claimArgs returns the arguments of claim.lua. The random numbers are made here,
-// since Lua's generator begins each script alike, and from the claim's token: one that
-// is sent again, by whomever, looks at the same rows, and finds itself.
+// because Lua's generator begins each script alike. They are made from the claim's
+// token: one that is sent again, by whomever, looks at the same rows, and finds itself.
 func claimArgs(c *lease.Claim, sent *stamp) []any {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(c.Owner)) // it never fails

@@ -137,9 +137,9 @@ func TestUnknownEvictionPolicyIsAWarning(t *testing.T) {
 	}
 }
 
-// Redis refuses writes when its memory is full, but not to a script that has
-// written before: the write that changes nothing is one. That is welcome. A lease
-// must not end because somebody else has filled the server.
+// Redis refuses writes when its memory is full. It does not refuse them to a script
+// that has written before. The write that changes nothing is one. That is welcome. A
+// lease must not end because somebody else has filled the server.
 func TestFullMemoryStopsNoLease(t *testing.T) {
 	server := ownServer(t)
 	s := server.store(t)
@@ -354,8 +354,8 @@ func TestBrokenConnectionIsUnknown(t *testing.T) {
 	}
 }
 
-// The time for which a claim waits, for a connection or for a reply that does not
-// come, is none by which the clocks are apart.
+// A claim may wait for a connection or for a reply that does not come. That time is no
+// difference between the clocks.
 func TestWaitingIsNotClockSkew(t *testing.T) {
 	p := shared(t)
 	slow := p
@@ -365,9 +365,9 @@ func TestWaitingIsNotClockSkew(t *testing.T) {
 	s := p.storeOn(t, client)
 	in := space("n", 8)
 	mustClaim(t, s, newClaim(in))
-	// A process that gets no processor time between its look at the clock and the call
-	// is behind indeed, by as much. So a refusal is a fault of the store only if it is
-	// one however long the skew.
+	// A process may get no processor time between its look at the clock and the call.
+	// Its clock is then behind by as much. So a refusal is a fault of the store only if
+	// it comes however long the skew.
 	for skew := lease.Millis(200); ; skew *= 4 {
 		conn := client.Conn() // takes the only connection of the pool with its first command
 		if err := conn.Ping(t.Context()).Err(); err != nil {

@@ -25,14 +25,14 @@ const (
 
 const (
 	metaSuffix = "_meta"
-	// PostgreSQL takes 63 bytes and cuts what is longer, to the name of another
-	// table in the worst case; MySQL takes 64.
+	// PostgreSQL takes 63 bytes and cuts what is longer, in the worst case to the name
+	// of another table. MySQL takes 64.
 	maxPart  = 63
 	maxTable = maxPart - len(metaSuffix)
 )
 
-// checkTable refuses everything but plain names. Quoted, more would work, but a
-// space or a quote in a table's name is a mistake or an attack.
+// checkTable refuses everything but plain names. Quoted, more would work. But a space
+// or a quote in a table's name is a mistake or an attack.
 func checkTable(name string) error {
 	schema, table, ok := strings.Cut(name, ".")
 	if !ok {

@@ -1,5 +1,5 @@
 // Package sqllease keeps the leases of worker numbers in a SQL database: SQLite,
-// PostgreSQL, MySQL or MariaDB, through the *sql.DB that a program has already.
+// PostgreSQL, MySQL or MariaDB. It uses the *sql.DB that a program has already.
 //
 //	store, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.PostgreSQL})
 //	…
@@ -10,57 +10,56 @@
 // A [Store] keeps the contract of [lease.Store]. In particular:
 //
 //   - Each operation is one short transaction of its own, on a connection that it
-//     borrows from the pool and gives back. There is no way to put it into a
-//     transaction of the caller's, whose rollback would take back a reservation
-//     after IDs were issued under it.
+//     borrows from the pool and gives back. It cannot be put into a transaction of the
+//     caller's: a rollback of that would take back a reservation after IDs were issued
+//     under it.
 //   - A row is changed only if it still is what was read: the UPDATE compares every
 //     column. So no isolation level, and no statement sent twice, can lose a write.
-//   - What is acknowledged is on disk, as far as one connection can see to that:
-//     synchronous_commit is raised on PostgreSQL and synchronous on SQLite, for the
-//     operation alone. What was changed on the connection is set back; if that
-//     fails the connection is closed and not given back.
+//   - What is acknowledged is on disk, as far as one connection can see to that. The
+//     Store raises synchronous_commit on PostgreSQL and synchronous on SQLite, for the
+//     operation alone. What was changed on the connection is set back; if that fails
+//     the connection is closed and not given back.
 //   - A call gives up when ctx ends, even if the driver hangs, as lib/pq does for a
-//     server that does not answer. What hangs keeps its connection. After 16 such calls
-//     no other is tried until one of them ends. Where the outcome of a COMMIT is not
-//     known the error is none of the four that mean "not done".
+//     server that does not answer. A call that hangs keeps its connection. After 16
+//     such calls no other is tried until one of them ends. If the outcome of a COMMIT
+//     is not known, the error is none of the four that mean "not done".
 //   - A claim whose COMMIT fails looks for its row, as long as ctx allows. If the row
-//     is there the claim has succeeded. Where that cannot be found out, as when ctx
-//     has ended, the row may be reserved for a window, for nobody.
+//     is there the claim has succeeded. If that cannot be found out, as when ctx has
+//     ended, the row may be reserved for a window, for nobody.
 //
 // # Under which conditions
 //
 //   - The database keeps what it has acknowledged. With fsync=off on PostgreSQL, or
 //     innodb_flush_log_at_trx_commit other than 1 on MySQL, a crash of the machine
-//     loses writes; the Store logs a warning. An asynchronous replica that is
-//     promoted, or a backup that is restored, has lost writes too: turn on the loss
-//     guard if that can happen.
+//     loses writes; the Store logs a warning. An asynchronous replica that is promoted,
+//     or a backup that is restored, has lost writes too: turn on the loss guard if that
+//     can happen.
 //   - The tables are changed by this package only, and rows are never deleted.
-//   - The handle leads to the primary. A server that says it is read-only is
-//     refused with [ErrReadOnly]; one that is a replica and does not say so cannot
-//     be told from a primary.
-//   - On SQLite: the database is a file on a local disk, with a journal. A database
-//     in memory, or with journal_mode OFF or MEMORY, is refused. On Linux so is one on
-//     a network file system, and one on FUSE unless Config.AllowFUSE is set. All processes are
-//     on one machine and share its clock, which is the store's clock: SQLite has no
-//     other. On macOS, PRAGMA fullfsync is the program's choice. Not cache=shared:
-//     there the connections of a process share one setting of synchronous, so that
-//     another may lower it in the middle of an operation, and a Store cannot tell.
+//   - The handle leads to the primary. A server that says it is read-only is refused
+//     with [ErrReadOnly]. A replica that does not say so cannot be told from a primary.
+//   - On SQLite: the database is a file on a local disk, with a journal. A database in
+//     memory, or with journal_mode OFF or MEMORY, is refused. On Linux a file on a
+//     network file system is refused too, and one on FUSE unless Config.AllowFUSE is
+//     set. All processes are on one machine. Its clock is the store's clock: SQLite has
+//     no other. On macOS, PRAGMA fullfsync is the program's choice. Do not use
+//     cache=shared. The connections of a process then share one setting of synchronous,
+//     so another may lower it in the middle of an operation. A Store cannot see that.
 //   - On SQLite: the file stays where it is, and nobody puts back an older copy of it.
-//     Each operation compares the file with that of the first one. If it was removed
-//     or replaced the lease is lost, and [ErrReplaced] is the error from then on:
-//     restart the process. A copy that is written into the file itself takes the row
-//     back to a nonce that the holder does not know, and the next renewal loses it. In
-//     both cases what the copy has forgotten may repeat: at most what was reserved
-//     up to the next renewal, a window. Three things are not noticed: a file that is
-//     replaced after the pool has opened it and before the first operation; a symbolic
-//     link that is changed while no new connection is opened; and a process that is
-//     started on the old copy when no other lives.
+//     Each operation compares the file with that of the first one. If it was removed or
+//     replaced the lease is lost, and [ErrReplaced] is the error from then on: restart
+//     the process. A copy that is written into the file itself takes the row back to a
+//     nonce that the holder does not know. The next renewal then loses the row. In both
+//     cases what the copy has forgotten may repeat: at most what was reserved up to the
+//     next renewal, a window.
+//   - Three such changes go unnoticed. The file is replaced after the pool has opened
+//     it and before the first operation. A symbolic link is changed while no new
+//     connection is opened. A process is started on the old copy when no other lives.
 //
 // # The pool
 //
 // An operation needs one connection for some round trips, a few times a minute. It
-// waits for one no longer than ctx allows. With a pool of one connection it works,
-// but every transaction of the program that is longer than the reserved window
-// stops the IDs; a Store says so in the log. Give it a pool of its own, and on
-// SQLite best a file of its own: SQLite has one writer at a time in each file.
+// waits for one no longer than ctx allows. A pool of one connection works, but every
+// transaction of the program that is longer than the reserved window stops the IDs; a
+// Store says so in the log. Give it a pool of its own. On SQLite give it a file of its
+// own too: SQLite has one writer at a time in each file.
 package sqllease

@@ -10,25 +10,25 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// What the errors of this package match, for errors.Is. Those of package lease
-// come as they are; those of the driver and the context are wrapped.
+// The errors of this package, for errors.Is. Those of package lease come as they are;
+// those of the driver and the context are wrapped.
 var (
-	// ErrReadOnly means that the database takes no writes: a replica, a file
-	// without write permission, or a connection that was made read-only. Leases
-	// need the primary.
+	// ErrReadOnly means that the database takes no writes. It is a replica, a file
+	// without write permission, or a connection that was made read-only. Leases need
+	// the primary.
 	ErrReadOnly = errors.New("the database is read-only; leases need the primary, writable")
 
 	// ErrNoTable means that a table is missing. The error is a *TableError, which
 	// has the statements to create it.
 	ErrNoTable = errors.New("table missing")
 
-	// ErrSchema means that a table is there and is not of this version of the
-	// package, or somebody else's. The error is a *TableError.
+	// ErrSchema means that a table is there, but is of another version of the package
+	// or somebody else's. The error is a *TableError.
 	ErrSchema = errors.New("table of another form")
 
-	// ErrNotDurable means that the SQLite database would forget leases: it is in
+	// ErrNotDurable means that the SQLite database would forget leases. It is in
 	// memory, has no journal on disk, or is on a file system that other hosts may
-	// share, where SQLite's locks do not work.
+	// share. SQLite's locks do not work on the last.
 	ErrNotDurable = errors.New("the database does not keep what it acknowledges")
 )
 
@@ -56,10 +56,11 @@ func (e *TableError) Unwrap() error { return e.Kind }
 // Is reports whether target is lease.ErrPermanent.
 func (e *TableError) Is(target error) bool { return target == lease.ErrPermanent }
 
-// credentials are the places where drivers and their wrappers put a password into
-// an error: a URL, a key with a value, and the DSN of the MySQL driver. A password
-// that was not escaped is torn: net/url quotes all of a URL with a space in it, and
-// takes what is before a slash for a port, lib/pq what is after a space for a key.
+// credentials are the places where drivers and their wrappers put a password into an
+// error: a URL, a key with a value, and the DSN of the MySQL driver. A password that
+// was not escaped is torn. If it has a space, net/url quotes the whole URL; if it has a
+// slash, net/url takes what is before the slash for a port. lib/pq takes what is after
+// a space for a key.
 var credentials = regexp.MustCompile(`(?i)` +
 	`(parse "[^\s/:@"]*://[^\s/:@"]*:)(?:[^"\\]|\\.)*@|` +
 	`(invalid port )"(?:[^"\\]|\\.)*"|` +

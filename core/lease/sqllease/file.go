@@ -11,11 +11,11 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// ErrReplaced means that the SQLite file is not the one of the first operation any
-// more: it was removed or moved, or another was put in its place. Connections that
-// were open before still write into the old file, which no other process reads. So
-// the Store refuses every operation from then on; a renewal or release gets a
-// [*lease.LostError] as well. Restart the process.
+// ErrReplaced means that the SQLite file is no longer that of the first operation: it
+// was removed or moved, or another was put in its place. Connections that were open
+// before still write into the old file, which no other process reads. So the Store
+// refuses every operation from then on. A renewal or release gets a [*lease.LostError]
+// as well. Restart the process.
 var ErrReplaced = errors.New("the database file was removed or replaced while the process ran")
 
 // replaced is the reason of a lease that is lost by that.
@@ -23,11 +23,10 @@ const replaced lease.Reason = "the database file was removed or replaced while t
 
 // A databaseFile is the SQLite file that a Store has used since its first operation.
 //
-// SQLite itself notices a file that was replaced with a rollback journal, but not
-// with a write-ahead log. Which file a connection has open cannot be asked for in
-// SQL. So the file at the path is compared with the one that was there at first, and
-// once they differ no connection of the pool is trusted: there is no telling which of
-// them are old.
+// SQLite itself notices a file that was replaced with a rollback journal, but not with
+// a write-ahead log. SQL cannot ask which file a connection has open. So the file at
+// the path is compared with the one that was there at first. Once they differ no
+// connection of the pool is trusted: nothing tells which of them are old.
 type databaseFile struct {
 	suits func(path string) (warning string, err error) // see filesystem.Check
 	log   *slog.Logger

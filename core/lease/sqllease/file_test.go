@@ -289,8 +289,8 @@ func TestAFileOnASharedFileSystemIsRefused(t *testing.T) {
 	}
 }
 
-// The file systems that package filesystem knows are asked for: of the ones that it
-// has a word about, this is the one that can be had everywhere on Linux.
+// The file systems that package filesystem knows are asked for. Of those that it warns
+// of, this one can be had everywhere on Linux.
 func TestAFileOnTmpfsIsWarnedOfOnce(t *testing.T) {
 	const shm = "/dev/shm"
 	if warning, err := filesystem.Check(shm, false); err != nil || !strings.Contains(warning, "tmpfs") {

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// openMySQL reads what has to be known of the server. The user may be one whom
-// read_only does not bind, so it is asked for; MariaDB 12 has words for it, and a
-// word is false where a number is wanted. UTC_TIMESTAMP does not depend on
-// the session's time zone; UNIX_TIMESTAMP(NOW(6)) is an hour off in the hour that
-// a change from summer time repeats.
+// openMySQL reads what has to be known of the server. read_only may not bind the user,
+// so it is asked for. MariaDB 12 has words for it, and a word is false where a number
+// is wanted. UTC_TIMESTAMP does not depend on the session's time zone.
+// UNIX_TIMESTAMP(NOW(6)) is an hour off in the hour that a change from summer time
+// repeats.
 const openMySQL = "SELECT @@innodb_lock_wait_timeout, CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF') OR @@innodb_read_only, @@innodb_flush_log_at_trx_commit," +
 	" TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000"
 
 const lockWaitTimeout = "SET SESSION innodb_lock_wait_timeout = "
 
 func (t *transaction) beginMySQL(ctx context.Context) error {
-	// The transaction first: a proxy that sends reads to replicas sends all of a
+	// The transaction begins first. A proxy that sends reads to replicas sends all of a
 	// transaction to the primary, and the answers below must be the primary's. They
 	// open no snapshot; the first read of a table does.
 	//
-	// READ COMMITTED would lock less, but with binlog_format=STATEMENT InnoDB
-	// refuses every write under it. The driver sets the level for one transaction,
-	// so there is nothing to set back.
+	// READ COMMITTED would lock less, but with binlog_format=STATEMENT InnoDB refuses
+	// every write under it. The driver sets the level for one transaction, so there is
+	// nothing to set back.
 	if err := t.beginTx(ctx, sql.LevelRepeatableRead); err != nil {
 		return err
 	}

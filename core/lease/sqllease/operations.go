@@ -15,10 +15,10 @@ import (
 // the choice is made by the same function as in every other store.
 const candidates = 16
 
-// Claim takes a free row for its caller. The first claim in a space makes its
-// rows. The errors of [lease.Store] apply; besides them there are [*TableError],
-// [ErrReadOnly], [ErrNotDurable], [ErrReplaced] and, for a space that the tables cannot hold,
-// [*lease.ValueError]; after these, too, nothing was claimed.
+// Claim takes a free row for its caller. The first claim in a space makes its rows. The
+// errors of [lease.Store] apply. Besides them there are [*TableError], [ErrReadOnly],
+// [ErrNotDurable], [ErrReplaced] and, for a space that the tables cannot hold,
+// [*lease.ValueError]. After these, too, nothing was claimed.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := c.Space.Check(); err != nil {
 		return lease.Reply{}, err
@@ -37,8 +37,8 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 				return err
 			}
 			if !made {
-				// In a transaction for itself: a claim that then finds no free row is
-				// rolled back, and the rows stay.
+				// The rows are made in a transaction of their own. If the claim then
+				// finds no free row it is rolled back, and the rows stay.
 				return t.make(ctx, c.Space, whole)
 			}
 			reply, err = t.claim(ctx, c)
@@ -46,7 +46,7 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 			return err
 		})
 		if errors.As(err, new(*commitError)) && claimed {
-			// Or the row would be reserved for a window, for nobody.
+			// Otherwise the row would be reserved for a window, for nobody.
 			reply.Row, err = s.confirm(ctx, c.Space, reply.Row, err)
 		}
 		if err != nil {
@@ -58,9 +58,9 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	}
 }
 
-// confirm is called when a claim has written row, and its COMMIT has failed with err,
-// so that nobody knows whether it was done. It returns the row if it was, and err if
-// that is not to be found out.
+// confirm is called when a claim has written row and its COMMIT has failed with err.
+// Nobody knows then whether it was done. confirm returns the row if it was, and err if
+// that cannot be found out.
 //
 // The row is locked, which waits for the COMMIT if the server is still at it. It is
 // written again, since to read it says too little: a COMMIT that was cut off can be
@@ -112,8 +112,8 @@ func (t *transaction) made(ctx context.Context, s lease.Space) (made, whole bool
 	return made, whole, err
 }
 
-// make makes the rows of a space and the meta row that says so. Of several who do
-// this at once, one inserts the meta row, and the others find it and look again.
+// make makes the rows of a space and the meta row that says so. If several do this at
+// once, one inserts the meta row. The others find it and look again.
 func (t *transaction) make(ctx context.Context, s lease.Space, whole bool) error {
 	if !whole {
 		if err := t.exec(ctx, t.s.text.insertMeta, s.Namespace, int64(wholeNamespace), s.Layout); err != nil {
@@ -126,9 +126,9 @@ func (t *transaction) make(ctx context.Context, s lease.Space, whole bool) error
 	return t.exec(ctx, t.s.insertRows(s))
 }
 
-// claim claims one of the free rows. They are read without a lock, so that
-// claimants of different rows do not wait for each other; who is second at the
-// same row finds it changed, and the transaction begins anew.
+// claim claims one of the free rows. They are read without a lock, so that claimants of
+// different rows do not wait for each other. The second claimant of the same row finds
+// it changed, and its transaction begins anew.
 func (t *transaction) claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	before, err := t.choose(ctx, c)
 	if err != nil {
@@ -154,9 +154,9 @@ func (t *transaction) choose(ctx context.Context, c lease.Claim) (lease.Row, err
 		return c.Choose(rows, t.now, rand.IntN)
 	}
 
-	// A few rows that seem to be free, at random, instead of up to 65,536. This says
-	// again what Claim.Free says, but decides nothing: Choose asks Free about each
-	// row, and if none is left the query below has them all. A row with the claim's own
+	// This reads a few random rows that seem to be free, instead of up to 65,536. It
+	// says again what Claim.Free says, but decides nothing: Choose asks Free about each
+	// row. If none is left the query below reads them all. A row with the claim's own
 	// token comes first, by which Choose knows a claim that was done before.
 	released := t.now + c.Skew
 	if c.Guard > 0 {
@@ -289,7 +289,7 @@ func (s *Store) Rows(ctx context.Context, space lease.Space) (rows []lease.Row, 
 	if err := space.Check(); err != nil {
 		return nil, 0, err
 	}
-	// Not into the results, which belong to the caller even if transact has left an
+	// These are not the results, which belong to the caller: transact may have left an
 	// attempt behind that still writes.
 	var (
 		found []lease.Row

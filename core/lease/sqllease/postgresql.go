@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// openPostgreSQL reads what has to be known of the server, and sets what is to
-// hold for this transaction; set_config(…, true) is SET LOCAL. "local" and
-// "remote_write" are raised too: they do not wait until the synchronous replica, to
-// which a failover would go, has the commit on its disk. A stronger setting than
-// "on" stays.
+// openPostgreSQL reads what has to be known of the server, and sets what is to hold for
+// this transaction; set_config(…, true) is SET LOCAL. "local" and "remote_write" are
+// raised too. They do not wait until the synchronous replica, to which a failover would
+// go, has the commit on its disk. A stronger setting than "on" stays.
 //
-// The limits are for a process that is stopped or cut off in the middle: its row
-// must not stay locked. clock_timestamp() is the clock now, and not, as now(), when
-// the transaction began.
+// The limits are for a process that is stopped or cut off in the middle: its row must
+// not stay locked. clock_timestamp() is the clock now; now() would be when the
+// transaction began.
 const openPostgreSQL = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
 	current_setting('fsync'),
 	CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN set_config('synchronous_commit', 'on', true) END,

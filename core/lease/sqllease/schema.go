@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// schemaVersion is in every meta row. It grows when a version of this package
-	// could harm, or be harmed by, one that does not know its tables.
+	// schemaVersion is in every meta row. It grows when a version of this package could
+	// harm, or be harmed by, one that does not know its tables.
 	schemaVersion = 1
 
-	// wholeNamespace is the datacenter of the meta row that stands for the
-	// namespace. Two first claims in two datacenters both insert it, so the second
-	// waits for the first and then sees its layout; with the rows of the two
-	// datacenters alone neither would see the other's.
+	// wholeNamespace is the datacenter of the meta row that stands for the namespace.
+	// First claims in two datacenters both insert it. So the second waits for the first
+	// and then sees its layout. With the rows of the two datacenters alone neither
+	// would see the other's.
 	wholeNamespace = -1
 
 	maxLayout = 255 // what lease.Space.Check lets in
@@ -46,8 +46,8 @@ type texts struct {
 // textsOf returns the statements for a table.
 func textsOf(d Dialect, name string) texts {
 	if d == SQLite && !strings.Contains(name, ".") {
-		// Else an attached or temporary table of that name could come first, and
-		// what is looked at before is the file of main.
+		// Without main an attached or temporary table of that name could come first.
+		// The file that was looked at before is that of main.
 		name = "main." + name
 	}
 	table, meta := d.Quote(name), d.Quote(name+metaSuffix)
@@ -102,8 +102,8 @@ func textsOf(d Dialect, name string) texts {
 		only:       d.Bind(rows + " AND worker IN "),
 		free: d.Bind(rows + " AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)" +
 			" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, " + random + " LIMIT " + strconv.Itoa(candidates)),
-		// The values are computed here, not by the database: MySQL assigns from left
-		// to right, and a later assignment would see the new value of an earlier one.
+		// The values are computed here, not by the database. MySQL assigns from left to
+		// right, and a later assignment would see the new value of an earlier one.
 		update: d.Bind("UPDATE " + table + " SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?, holder = ?" + space +
 			" AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?"),
 		// Each value depends on its own column alone, so MySQL's order does not matter
@@ -114,9 +114,9 @@ func textsOf(d Dialect, name string) texts {
 	}
 }
 
-// insertRows returns the statement that makes the rows of a space: one statement
-// for up to 65,536 rows, from the digits of the worker numbers to base 16.
-// Recursive queries would be shorter, but MySQL stops them after 1,000 rounds.
+// insertRows returns the statement that makes the rows of a space. It is one statement
+// for up to 65,536 rows, from the digits of the worker numbers to base 16. Recursive
+// queries would be shorter, but MySQL stops them after 1,000 rounds.
 func (s *Store) insertRows(space lease.Space) string {
 	digits := make([]string, 16)
 	for i := range digits {
@@ -141,9 +141,9 @@ func (s *Store) insertRows(space lease.Space) string {
 // their migrations themselves. None ends in a semicolon.
 func (s *Store) Statements() []string { return append([]string(nil), s.text.create...) }
 
-// CreateTables creates the tables unless they are there. Any number of processes
-// may do so at the same time. If the tables are there it needs no right to create
-// tables, and checks their columns and version: a [*TableError] says what is wrong.
+// CreateTables creates the tables unless they are there. Any number of processes may do
+// so at the same time. If the tables are there it needs no right to create tables. It
+// checks their columns and version: a [*TableError] says what is wrong.
 func (s *Store) CreateTables(ctx context.Context) error {
 	err := s.probe(ctx)
 	if !errors.Is(err, ErrNoTable) {

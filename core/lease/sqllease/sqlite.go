@@ -10,12 +10,12 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// beginSQLite begins a transaction by hand: database/sql has no way to say
-// IMMEDIATE, and a transaction that begins with a read and then finds that
-// somebody else has written can only fail.
+// beginSQLite begins a transaction by hand, as database/sql has no way to say
+// IMMEDIATE. A transaction that begins with a read can only fail if somebody else has
+// written since.
 //
-// SQLite's own wait for a lock does not end with ctx. So it is turned off, and
-// transact does the waiting.
+// SQLite's own wait for a lock does not end with ctx. So it is turned off, and transact
+// does the waiting.
 func (t *transaction) beginSQLite(ctx context.Context) error {
 	t.executor = t.conn
 	schema, _, qualified := strings.Cut(t.s.table, ".")
@@ -40,9 +40,9 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 	if err := t.pragma(ctx, of+"synchronous", &safety); err != nil {
 		return err
 	}
-	// EXTRA is FULL and, in DELETE mode, a sync of the directory after the journal
-	// is unlinked, which is the commit: a journal that comes back with the power
-	// takes the commit back. It cannot be changed in a transaction.
+	// EXTRA is FULL and, in DELETE mode, a sync of the directory after the journal is
+	// unlinked. That unlink is the commit: a journal that comes back with the power
+	// takes the commit back. EXTRA cannot be set in a transaction.
 	const extra = 3
 	if safety < extra {
 		if err := t.setPragma(ctx, of+"synchronous", extra, safety); err != nil {
@@ -55,8 +55,8 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 		t.dirty = !busy(err)
 		return fmt.Errorf("begin: %w", err)
 	}
-	// Without ctx, which may have ended: it takes no waiting, and while the
-	// transaction is open nobody else can write.
+	// Without ctx, which may have ended. It takes no waiting, and nobody else can write
+	// while the transaction is open.
 	t.rollback = func() error {
 		_, err := t.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return err
@@ -80,8 +80,8 @@ func (t *transaction) beginSQLite(ctx context.Context) error {
 	})
 }
 
-// checkFile returns the path of the database, and refuses one that would forget,
-// cannot be written, or is not the one of before.
+// checkFile returns the path of the database. It refuses one that would forget, cannot
+// be written, or is not the one of before.
 func (t *transaction) checkFile(ctx context.Context, schema, of string) (file string, err error) {
 	err = each(ctx, t.conn, func(scan func(...any) error) error {
 		var (

@@ -372,7 +372,7 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 	}
 }
 
-// A table without a schema is main's, whose file is what is checked, and not one of
+// A table without a schema is main's, whose file is what is checked. It is not one of
 // the same name in a database that was attached, or a temporary one.
 func TestTableWithoutASchemaIsInTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
@@ -510,8 +510,8 @@ func TestPoolOfOneWorksAndIsWarnedOfOnce(t *testing.T) {
 	}
 }
 
-// A claim whose COMMIT was done, though its answer is lost, would hold a row for a
-// window, for nobody.
+// The COMMIT of a claim may be done though its answer is lost. The claim would then
+// hold a row for a window, for nobody.
 func TestAClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
 	lost := errors.New("the answer is lost")
 	for _, test := range []struct {

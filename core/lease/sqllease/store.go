@@ -20,26 +20,26 @@ type Config struct {
 	// Dialect is the SQL that the database speaks. It must be set.
 	Dialect Dialect
 
-	// Table is the table with one row per worker number; a second one, with _meta
-	// after its name, has one row per space. Letters, digits and _, at most 58 of
-	// them; a schema, and a dot, may be before it. Case matters where the database
-	// lets it. Defaults to DefaultTable.
+	// Table is the table with one row per worker number. A second one, with _meta after
+	// its name, has one row per space. The name is letters, digits and _, at most 58 of
+	// them. A schema and a dot may be before it. Case matters where the database lets
+	// it. Defaults to DefaultTable.
 	Table string
 
-	// AllowFUSE lets an SQLite file be on FUSE. Set it if you know that no other host
-	// shares that file system, that its locks work, and that it keeps what it has
+	// AllowFUSE lets an SQLite file be on FUSE. Set it if you know three things: no
+	// other host shares that file system, its locks work, and it keeps what it has
 	// synced. Defaults to false: sshfs and many others are FUSE, and IDs would repeat.
 	AllowFUSE bool
 
 	// Logger gets warnings about settings of the pool and the server, and about a file
-	// system, that put leases at risk, each once per Store. Defaults to slog.Default().
+	// system, that put leases at risk. Each comes once per Store. Defaults to
+	// slog.Default().
 	Logger *slog.Logger
 }
 
-// A Store keeps leases in a SQL database. It implements [lease.Store],
-// [lease.Lister] and [lease.Fencer]; see the package comment for what it guarantees. Use [New]: the
-// zero Store has no database. It is safe for concurrent use and must not be
-// copied.
+// A Store keeps leases in a SQL database. It implements [lease.Store], [lease.Lister]
+// and [lease.Fencer]. See the package comment for what it guarantees. Use [New]: the
+// zero Store has no database. It is safe for concurrent use and must not be copied.
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
@@ -59,9 +59,9 @@ var (
 	_ lease.Fencer = (*Store)(nil)
 )
 
-// New returns a Store on db. It does no I/O and does not take db over: whoever
-// opened it closes it, after the last lease. What is wrong with the arguments is
-// a [*lease.ValueError].
+// New returns a Store on db. It does no I/O and does not take db over. The caller
+// closes db after the last lease. If an argument is wrong the error is a
+// [*lease.ValueError].
 func New(db *sql.DB, c Config) (*Store, error) {
 	if db == nil {
 		return nil, &lease.ValueError{Package: "sqllease", Name: "New(db)", Value: "nil", Want: "an open *sql.DB"}
@@ -91,8 +91,9 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	}, nil
 }
 
-// warnOfPool logs once that a pool of one connection is shared with everything
-// else that the program does. Not in New: a program may size its pool after it.
+// warnOfPool logs once that a pool of one connection is shared with everything else
+// that the program does. New does not do it, since a program may size its pool after
+// it.
 func (s *Store) warnOfPool(ctx context.Context) {
 	if s.db.Stats().MaxOpenConnections != 1 {
 		return

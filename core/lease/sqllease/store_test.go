@@ -159,7 +159,7 @@ func expectMySQL(mock sqlmock.Sqlmock) {
 	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(heldRow())
 }
 
-// renewWithin15s renews with a deadline, by a clock that stands: a loaded machine would
+// renewWithin15s renews with a deadline, by a clock that stands. A loaded machine would
 // leave less than 15 s for the server's limits.
 func renewWithin15s(t *testing.T, s *Store) (reply lease.Reply, err error) {
 	t.Helper()
@@ -221,8 +221,8 @@ func definiteError(err error) bool {
 	return errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
 }
 
-// Not even a deadlock or a broken connection: at the COMMIT it comes too late to
-// mean "not done", and the operation must not be begun anew.
+// Not even a deadlock or a broken connection is excepted. At the COMMIT it comes too
+// late to mean "not done", and the operation must not be begun anew.
 func TestErrorOfTheCommitIsUnknownAndEndsTheConnection(t *testing.T) {
 	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, &MySQLError{1213}, context.DeadlineExceeded} {
 		db, mock := newMock(t)
@@ -622,7 +622,7 @@ func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
 	}
 }
 
-// Of two who make a space, the second finds it made.
+// Two make a space. The second finds it made.
 func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	const (
 		meta   = "SELECT datacenter, layout, schema_version FROM `snowkey_leases_meta` WHERE namespace = ?"

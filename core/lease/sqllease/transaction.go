@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often an operation begins anew after somebody else
-	// was first, or on a broken connection; each attempt closes one of those. Where
-	// it only has to wait for a lock, ctx is the bound.
+	// maxAttempts bounds how often an operation begins anew after somebody else was
+	// first, or on a broken connection. Each attempt closes one such connection. If it
+	// only waits for a lock, ctx is the bound.
 	maxAttempts = 100
 
 	// maxPause is the longest time between two attempts. Its length is random, so
@@ -55,9 +55,9 @@ type transaction struct {
 // transact runs body in a transaction until it comes through. The transaction is
 // committed if body has written and returned nil, and rolled back otherwise.
 //
-// Body runs again only after an attempt that has not come to its COMMIT, and so
-// has had no effect. After an error of the COMMIT nobody knows: the caller has to
-// take it so.
+// Body runs again only after an attempt that has not come to its COMMIT, and so has had
+// no effect. After an error of the COMMIT nobody knows whether it is done. The caller
+// has to take it so.
 func (s *Store) transact(ctx context.Context, name string, body func(*transaction) error) error {
 	for attempt := 1; ; attempt++ {
 		err := ctx.Err()
@@ -118,10 +118,10 @@ const grace = 100 * time.Millisecond
 const maxLeft = 16
 
 // within calls f, and stops waiting for it soon after ctx has ended. Most drivers
-// return by themselves then. But lib/pq connects and begins a transaction without
-// ctx. It waits for a server that is cut off until TCP gives up, a quarter of an
-// hour, and for one that is there and does not answer for ever. The call that was
-// left ends in its own time, and what it does is unknown.
+// return by themselves then. But lib/pq connects and begins a transaction without ctx.
+// If a server is cut off, lib/pq waits until TCP gives up, a quarter of an hour. If the
+// server is there and does not answer, it waits for ever. The call that was left ends
+// in its own time, and what it does is unknown.
 func (s *Store) within(ctx context.Context, f func() error) error {
 	if n := s.left.Load(); n >= maxLeft {
 		return fmt.Errorf("%d operations before this one still hang in the driver, so it is not tried: the server does not answer", n)
@@ -152,8 +152,8 @@ func (s *Store) within(ctx context.Context, f func() error) error {
 	return fmt.Errorf("no answer, outcome unknown: %w", ctx.Err())
 }
 
-// definite reports whether err was decided here, from what was read, and not by
-// the database or on the way to it. Nothing was written then.
+// definite reports whether err was decided here, from what was read. It comes neither
+// from the database nor from the way to it. Nothing was written then.
 func definite(err error) bool {
 	var table *TableError
 	return errors.As(err, &table) || errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
@@ -191,7 +191,7 @@ func pause(ctx context.Context) bool {
 func (s *Store) attempt(ctx context.Context, body func(*transaction) error) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
-		// Or else the operator looks for the fault in the network.
+		// Without this the operator looks for the fault in the network.
 		if pool := s.db.Stats(); ctx.Err() != nil && 0 < pool.MaxOpenConnections && pool.MaxOpenConnections <= pool.InUse {
 			err = fmt.Errorf("the pool's %d connections are all in use: %w", pool.InUse, err)
 		}
@@ -231,8 +231,8 @@ func (t *transaction) end(ctx context.Context, err error) (outcome error, clean 
 		if e := t.commit(); e != nil {
 			return &commitError{e}, false
 		}
-		// PostgreSQL's COMMIT waits for synchronous replicas, and a driver that sends
-		// a cancel request when ctx ends gets a success although none has answered.
+		// PostgreSQL's COMMIT waits for synchronous replicas. A driver that sends a
+		// cancel request when ctx ends gets a success although none has answered.
 		if e := ctx.Err(); e != nil {
 			return &commitError{e}, false
 		}
@@ -249,9 +249,9 @@ func (t *transaction) end(ctx context.Context, err error) (outcome error, clean 
 	return err, !t.dirty
 }
 
-// beginTx begins a transaction by the driver. The isolation is named, whatever the
-// program has made the default: serializable would fail more often and gain
-// nothing, since each UPDATE compares all that was read.
+// beginTx begins a transaction by the driver. It names the isolation, whatever the
+// program has made the default. Serializable would fail more often and gain nothing,
+// since each UPDATE compares all that was read.
 func (t *transaction) beginTx(ctx context.Context, level sql.IsolationLevel) error {
 	tx, err := t.conn.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	if err != nil {
@@ -276,11 +276,11 @@ func (t *transaction) timed(read func() error) error {
 	return err
 }
 
-// checkClock is Claim.Check for a claim that began some time ago. The store's
-// clock was read between asked and answered, and compared with what the claimant's
-// showed at that moment between them that suits it best: waiting, for the pool or
-// for an answer, is no difference between clocks. The claim itself goes on with
-// the clock that the claimant read, an earlier one: under the guard it then
+// checkClock is Claim.Check for a claim that began some time ago. The store's clock was
+// read at some moment between asked and answered. It is compared with what the
+// claimant's clock showed at the moment of these that suits the claim best. So waiting,
+// for the pool or for an answer, is no difference between clocks. The claim itself goes
+// on with the clock that the claimant read, which is earlier. Under the guard it then
 // reserves less, never more.
 func (t *transaction) checkClock(c lease.Claim, began time.Time) error {
 	earliest := c.Now + lease.Millis(t.asked.Sub(began).Milliseconds())

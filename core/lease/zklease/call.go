@@ -12,9 +12,9 @@ import (
 )
 
 // A Conn is a connection to ZooKeeper. [*zk.Conn] is one; see there for what the
-// methods do. It must be safe for concurrent use, and send a request once at most:
-// a write that a wrapper repeats meets its own first version, and would be
-// reported as refused though it was done.
+// methods do. It must be safe for concurrent use, and send a request once at most. A
+// write that a wrapper repeats meets its own first version. It would be reported as
+// refused though it was done.
 type Conn interface {
 	Get(path string) ([]byte, *zk.Stat, error)
 	Set(path string, data []byte, version int32) (*zk.Stat, error)
@@ -27,14 +27,16 @@ var _ Conn = (*zk.Conn)(nil)
 
 // A pending is a call on its way.
 //
-// The calls of a Conn know no context, and may take long: while the client has no
-// connection it keeps some requests, to send them when it has one again, and lets
-// the callers of others wait to be kept. So each call runs in a goroutine of its
-// own, which ends when the call does: when there is an answer, when the connection
-// breaks, when all servers have been tried in vain, or when the client is closed.
-// Whoever waits for the result may leave earlier. What the call then does is
-// unknown to him, and harmless: a late write of a row names the version that it was
-// meant for, and so does a late making of rows.
+// The calls of a Conn know no context, and may take long. While the client has no
+// connection it keeps some requests, to send them when it has one again. The callers of
+// other requests wait until theirs are kept. So each call runs in a goroutine of its
+// own, which ends when the call does. A call ends when there is an answer, when the
+// connection breaks, when all servers have been tried in vain, or when the client is
+// closed.
+//
+// Its caller may leave earlier. What the call then does is unknown to the caller, and
+// harmless. A late write of a row names the version that it was meant for, and so does
+// a late making of rows.
 type pending[T any] struct {
 	what string
 	done chan outcome[T] // has room: the goroutine never waits for a reader
@@ -86,12 +88,12 @@ type node struct {
 }
 
 // errVersions is the end of a znode's version numbers. To ZooKeeper -1 means "any
-// version", and negative ones come after the 2,147,483,647th write, which is
-// fifty years of one each 0.75 s.
+// version". Negative numbers come after the 2,147,483,647th write, which is fifty years
+// of one each 0.75 s.
 var errVersions = errors.New("the znode has run out of versions")
 
-// get reads a znode. A follower answers that may be behind: what is read may be
-// old, and what is missing may exist by now.
+// get reads a znode. A follower that is behind may answer. What is read may be old, and
+// what is missing may exist by now.
 func (s *Store) get(ctx context.Context, path string) pending[node] {
 	return start(ctx, "get "+path, func() (node, error) {
 		data, stat, err := s.conn.Get(path)
@@ -116,14 +118,13 @@ func (s *Store) set(ctx context.Context, path string, data []byte, version int32
 	return err
 }
 
-// confirm asks whether a znode has the version, -1 for any, by a transaction. Unlike
-// a read that is not answered by a follower from what it happens to know, but
-// decided by the leader and a majority. nil, zk.ErrBadVersion and zk.ErrNoNode are
-// certain answers.
+// confirm asks whether a znode has the version, -1 for any, by a transaction. A
+// follower answers a read from what it happens to know. A transaction is decided by the
+// leader and a majority. nil, zk.ErrBadVersion and zk.ErrNoNode are certain answers.
 //
-// Sync and a second read would be the other way. It is no better where it matters:
-// a leader that was deposed and does not know it yet may answer a sync, and a
-// session that is replaced in between may go on at a server that is behind.
+// Sync and a second read would be the other way. It is no better where it matters. A
+// leader that was deposed and does not know it yet may answer a sync. A session that is
+// replaced in between may go on at a server that is behind.
 func (s *Store) confirm(ctx context.Context, path string, version int32) error {
 	_, err := start(ctx, "check "+path, func() ([]zk.MultiResponse, error) {
 		return s.conn.Multi(&zk.CheckVersionRequest{Path: path, Version: version})
@@ -133,20 +134,20 @@ func (s *Store) confirm(ctx context.Context, path string, version int32) error {
 
 // tick returns the store's clock.
 //
-// ZooKeeper has no command for the time. But the leader stamps every write with its
-// own clock, and the reply to a set has that stamp, mtime. So a small znode is set
-// for the sake of the stamp. The servers' command srvr and the dates of other
-// znodes were rejected: the one is a connection apart, and often forbidden; the
-// others tell when somebody else has written. The stamp of the write of the row
-// itself comes too late, as the time is needed to decide what to write.
+// ZooKeeper has no command for the time. But the leader stamps every write with its own
+// clock, and the reply to a set has that stamp, mtime. So a small znode is set for the
+// sake of the stamp. Three other ways were rejected. The servers' command srvr takes
+// another connection, and is often forbidden. The dates of other znodes tell when
+// somebody else has written. The stamp of the write of the row itself comes too late,
+// as the time is needed to decide what to write.
 //
-// The reply also says that there was a leader with a majority just now, and that
-// the server on this connection has seen everything up to then: what is read after
-// it, in the same session, is at least as new.
+// The reply also says that there was a leader with a majority just now. And the server
+// on this connection has seen everything up to then. So what is read after it, in the
+// same session, is at least as new.
 //
-// All spaces below Base share the znode. It is set at any version, so nobody stands
-// in another's way; nor does it matter when its version overflows. A thousand
-// leases with a window of a minute set it 67 times per second.
+// All spaces below Base share the znode. It is set at any version, so nobody stands in
+// another's way. Nor does it matter when its version overflows. A thousand leases with
+// a window of a minute set it 67 times per second.
 func (s *Store) tick(ctx context.Context) pending[lease.Millis] {
 	return start(ctx, "set "+s.clock, func() (lease.Millis, error) {
 		for {
@@ -164,11 +165,11 @@ func (s *Store) tick(ctx context.Context) pending[lease.Millis] {
 	})
 }
 
-// create makes a persistent znode, and those above it, where they do not exist
-// yet. It is called within a call, and sends nothing once ctx has ended.
+// create makes a persistent znode, and those above it, where they do not exist yet. It
+// is called within a call, and sends nothing once ctx has ended.
 //
-// From the bottom up: whoever may not create anything in / could otherwise not
-// even find out that the upper part of the path is there.
+// It works from the bottom up. A user who may not create anything in / could otherwise
+// not even find out that the upper part of the path is there.
 func (s *Store) create(ctx context.Context, name string, data []byte) error {
 	for {
 		if err := ctx.Err(); err != nil {

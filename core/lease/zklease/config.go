@@ -15,9 +15,9 @@ import (
 
 // A Config says where a [Store] keeps its znodes, and who may touch them.
 type Config struct {
-	// Base is the path of the znode below which all others are made: absolute, at
-	// most 256 bytes, not / itself and not in /zookeeper, which is the server's.
-	// It is made when it is missing, as are its parents. Defaults to "/snowkey".
+	// Base is the path of the znode below which all others are made. It is absolute, at
+	// most 256 bytes, not / itself and not in /zookeeper, which is the server's. It is
+	// made when it is missing, as are its parents. Defaults to "/snowkey".
 	Base string
 
 	// ACL is given to every znode that is made, those of Base and its missing
@@ -29,17 +29,17 @@ type Config struct {
 
 const defaultBase = "/snowkey"
 
-// With the longest path and the largest ACL, a transaction that makes a batch of
-// rows must stay below the 1 MB that a server accepts (jute.maxbuffer): 128 times
-// (256 + 64 + 40 bytes of path, 4096 of ACL, less than 200 of the rest).
+// A transaction that makes a batch of rows must stay below the 1 MB that a server
+// accepts (jute.maxbuffer), even with the longest path and the largest ACL. It takes
+// 128 times (256 + 64 + 40 bytes of path, 4096 of ACL, less than 200 of the rest).
 const (
 	batch   = 128
 	maxBase = 256
 	maxACL  = 4096
 )
 
-// maxWorkers keeps the reply to a listing of the rows, 9 bytes each, below the
-// same limit, which clients may have as well.
+// maxWorkers keeps the reply to a listing of the rows, 9 bytes each, below the same
+// limit. Clients may have that limit as well.
 const maxWorkers = 1 << 16
 
 // complete fills in the defaults and validates.
@@ -72,9 +72,8 @@ func sizeOf(acl []zk.ACL) int {
 	return size
 }
 
-// wrongPath returns what a base path would have to be, if it is not that. The
-// client checks paths as well, but with each call, and says no more than that a
-// path is invalid.
+// wrongPath returns what a base path would have to be, if it is not that. The client
+// checks paths as well, but with each call, and says only that a path is invalid.
 func wrongPath(path string) string {
 	switch {
 	case len(path) > maxBase:

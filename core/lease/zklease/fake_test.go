@@ -57,8 +57,8 @@ type session struct {
 	mu    sync.Mutex // guards what follows
 	calls []string   // "set /a"
 
-	// lagging, if not nil, is what a follower that is behind shows. With the first
-	// write of the session it catches up; but not with that of the clock, as if the
+	// lagging, if not nil, is what a follower that is behind shows. It catches up with
+	// the first write of the session. It does not with that of the clock, as if the
 	// session was replaced right after it.
 	lagging map[string]znode
 }

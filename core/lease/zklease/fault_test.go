@@ -546,8 +546,8 @@ func TestHalfMadeSpaceIsCompleted(t *testing.T) {
 	}
 }
 
-// A slow maker of rows sends its request when the space has long been complete, and
-// a row has been deleted by hand that once was held.
+// A slow maker of rows sends its request when the space has long been complete. A row
+// that once was held has been deleted by hand.
 func TestLateMakerMakesNoRow(t *testing.T) {
 	for _, kept := range []string{"multi 5", "set /s/shop/3"} {
 		sv := newServer()
@@ -604,8 +604,8 @@ func TestRowsOfAnotherMakerAreKept(t *testing.T) {
 	}
 }
 
-// A process whose layout was given more workers finds the rows that there are: one
-// that was deleted would be made anew without what it had reserved.
+// A process whose layout was given more workers finds the rows that there are. If it
+// made rows, one that was deleted would be made anew without what it had reserved.
 func TestClaimOfMoreWorkersMakesNoRow(t *testing.T) {
 	sv := newServer()
 	s, _ := sv.open(t)
@@ -638,7 +638,7 @@ func TestClaimWaitsUntilTheSpaceIsComplete(t *testing.T) {
 	}
 }
 
-// Who may create in the base alone must not be asked for more.
+// A user who may create in the base alone must not need more rights.
 func TestOnlyMissingZnodesAreCreated(t *testing.T) {
 	sv := newServer()
 	sv.nodes["/a"], sv.nodes["/a/b"] = znode{}, znode{}
@@ -681,8 +681,8 @@ func TestClockSkewMakesNoSpace(t *testing.T) {
 	}
 }
 
-// A claim for which none of the numbers will do is refused before anything is made;
-// what others have begun to make it leaves.
+// A claim for which none of the numbers will do is refused before anything is made. It
+// leaves what others have begun to make.
 func TestFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 	for _, only := range [][]int64{{}, {4}, {-1, 99}} {
 		for _, before := range []map[string]znode{
@@ -734,9 +734,9 @@ func TestWaitingIsNoClockSkew(t *testing.T) {
 	}
 }
 
-// Each call takes two seconds, so that a first claim, which makes its rows in
-// several turns, takes longer than the skew; or the first call waits for a
-// connection for longer than that. A clock that is wrong is refused nonetheless.
+// Each call takes two seconds. So a first claim, which makes its rows in several turns,
+// takes longer than the skew. Or the first call waits for a connection for longer than
+// that. A clock that is wrong is refused nonetheless.
 func TestSlowClaimIsRefusedOnlyForItsClock(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -8,15 +8,15 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// ErrPayload is matched by the error for a znode that does not hold what this
-// package writes: somebody else wrote it, or a later version of this package.
+// ErrPayload is matched by the error for a znode that does not hold what this package
+// writes. Somebody else wrote it, or a later version of this package.
 var ErrPayload = errors.New("zklease: a znode holds something else")
 
-// What the znodes hold is text, for whoever looks at them with zkCli. Each form
-// begins with its version, and has exactly one spelling: what is read is written
-// again and must come out the same, byte for byte. That settles all questions
-// about spaces, signs, leading zeros, escapes and trailing bytes at once, and makes
-// it safe to leave the reading to fmt, which is lenient about them.
+// What the znodes hold is text, for those who look at them with zkCli. Each form begins
+// with its version, and has exactly one spelling. What is read is written again and
+// must come out the same, byte for byte. That settles all questions about spaces,
+// signs, leading zeros, escapes and trailing bytes at once. It also makes it safe to
+// leave the reading to fmt, which is lenient about them.
 const (
 	layoutForm = "v1 layout=%q"
 	metaForm   = "v1 workers=%d state=%s"

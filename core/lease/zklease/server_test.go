@@ -57,8 +57,8 @@ func startServer(t *testing.T) *ownServer {
 func (s *ownServer) start(t *testing.T) {
 	t.Helper()
 	// The test ends the server itself; its context has ended before that. It kills the
-	// server and not the machine, so the log needs no sync to be there afterwards: a
-	// disk that is slow would let sessions expire.
+	// server and not the machine, so the log is there afterwards without a sync. With
+	// syncs a slow disk would let sessions expire.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "java", "-Xmx256m", "-Dzookeeper.forceSync=no", "-Dzookeeper.log.dir="+filepath.Dir(s.config),
 		"-cp", "/etc/zookeeper/conf_example:"+debianJar, "org.apache.zookeeper.server.ZooKeeperServerMain", s.config)
 	var output bytes.Buffer // read when the server has ended

@@ -32,28 +32,27 @@ func (p place) row(worker int64) string {
 	return p.datacenter + "/" + strconv.FormatInt(worker, 10)
 }
 
-// prepare takes a claim one step nearer to a space with rows, given how the
-// znodes of its namespace and its datacenter were read. It returns true if nothing
-// was left to do; else it wants to be called again with what is there then.
+// prepare takes a claim one step nearer to a space with rows, given how the znodes of
+// its namespace and its datacenter were read. It returns true if nothing was left to
+// do. Else it must be called again with what is there then.
 //
-// That one step is done at a time, and all is read again before the next, is what
-// makes a hundred first claims at once simple: whoever finds that another has done
-// the step already is as far as if he had done it himself.
+// It does one step, and all is read again before the next. That keeps a hundred first
+// claims at once simple. One that finds a step done by another is as far as if it had
+// done the step itself.
 //
 // The znode of the datacenter goes through three states: missing; filling, while its
 // rows are made; complete. Claims are made in the last one only, and rows only in the
-// second: each transaction that makes rows also requires that the znode has the
-// version at which it was seen to be filling, and setting it to complete changes
-// the version. So
+// second. Each transaction that makes rows also requires that the znode has the version
+// at which it was seen to be filling. Setting it to complete changes the version. So
 //
-//   - a half-made space may be completed by anybody: its rows have never been
-//     claimed, and a row that is made anew is what it was, zero;
-//   - a row that vanishes later is never made again, not even by a request that
-//     its sender, or the network, has kept since before the space was complete.
-//     A zero row in its place would let its worker begin below what is reserved.
+//   - a half-made space may be completed by anybody: its rows have never been claimed,
+//     and a row that is made anew is what it was, zero;
+//   - a row that vanishes later is never made again, not even by a request that its
+//     sender, or the network, has kept since before the space was complete. A zero row
+//     in its place would let its worker begin below what is reserved.
 //
-// A check before the request in place of the one within it would leave the time
-// between them to such a request.
+// A check before the request, in place of the one within it, would not do. Such a late
+// request could come between the two.
 func (s *Store) prepare(ctx context.Context, sp lease.Space, p place, namespace, datacenter node) (ready bool, err error) {
 	if !namespace.exists {
 		return false, s.make(ctx, p.namespace, encodeLayout(sp.Layout))
@@ -87,9 +86,9 @@ func (s *Store) make(ctx context.Context, path string, data []byte) error {
 	return err
 }
 
-// fill makes the rows that are missing, and then sets the datacenter to complete,
-// as long as its znode has the given version. It returns nil when the space is, or
-// may be, complete.
+// fill makes the rows that are missing, and then sets the datacenter to complete, as
+// long as its znode has the given version. It returns nil when the space is, or may be,
+// complete.
 func (s *Store) fill(ctx context.Context, p place, workers int64, version int32) error {
 	for {
 		missing, err := s.missing(ctx, p, workers)

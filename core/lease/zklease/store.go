@@ -14,9 +14,9 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A Store is a [lease.Store] in ZooKeeper. Make it with [New]; the zero Store is
-// not usable. It holds nothing but the connection, starts no goroutine that
-// outlives the calls of the connection, and is safe for concurrent use.
+// A Store is a [lease.Store] in ZooKeeper. Make it with [New]; the zero Store is not
+// usable. It holds nothing but the connection, and starts no goroutine that outlives
+// the calls of the connection. It is safe for concurrent use.
 type Store struct {
 	conn  Conn
 	acl   []zk.ACL
@@ -45,15 +45,15 @@ func New(conn Conn, c Config) (*Store, error) {
 	return &Store{conn: conn, acl: c.ACL, base: c.Base, clock: c.Base + "/" + clockName}, nil
 }
 
-// probes is how many rows a claim looks at, chosen at random, while it asks for
-// the rest: enough to find a free one nearly always, even if two of three are held
-// (0.67⁸ is 4 %), and few enough to come along in the same round trip.
+// probes is how many rows a claim looks at, chosen at random, while it asks for the
+// rest. That is enough to find a free one nearly always, even if two of three are held
+// (0.67⁸ is 4 %). It is few enough to come along in the same round trip.
 const probes = 8
 
 // Claim implements [lease.Store]. The first claim in a space makes its rows.
 //
-// The errors are those of lease.Store, [*lease.ValueError] for a space that is
-// none, [ErrPayload], those of the connection, and that of ctx.
+// The errors are those of lease.Store, [*lease.ValueError] for a space that is none,
+// [ErrPayload], those of the connection, and that of ctx.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := c.Space.Check(); err != nil {
 		return lease.Reply{}, err
@@ -103,13 +103,12 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	}
 }
 
-// checkClock is Claim.Check for a claim that began some time ago. The store's
-// clock showed now at some moment between asked and answered, counted from the
-// beginning, and is compared with what the claimant's showed at that moment between
-// them that suits it best: waiting, for a connection, for an answer, or for rows to
-// be made, is no difference between clocks. The claim itself goes on with the clock
-// that the claimant read, an earlier one: under the guard it then reserves less,
-// never more.
+// checkClock is Claim.Check for a claim that began some time ago. The store's clock
+// showed now at some moment between asked and answered, counted from the beginning. It
+// is compared with what the claimant's clock showed at the moment of these that suits
+// the claim best. So waiting is no difference between clocks: for a connection, for an
+// answer, or for rows to be made. The claim itself goes on with the clock that the
+// claimant read, which is earlier. Under the guard it then reserves less, never more.
 func checkClock(c lease.Claim, now lease.Millis, asked, answered time.Duration) error {
 	earliest := c.Now + lease.Millis(asked.Milliseconds())
 	latest := c.Now + lease.Millis(answered.Milliseconds()) + 1 // rounded up
@@ -118,7 +117,7 @@ func checkClock(c lease.Claim, now lease.Millis, asked, answered time.Duration) 
 }
 
 // candidates returns the workers that will do, in random order. A claim that is made
-// again looks at them in the same order, and so finds the row that it has taken, unless
+// again looks at them in the same order. So it finds the row that it has taken, unless
 // one before it has become free meanwhile.
 func candidates(c *lease.Claim) []int64 {
 	var all []int64
@@ -135,12 +134,13 @@ func candidates(c *lease.Claim) []int64 {
 
 // take claims a row of those that were probed, else of all.
 //
-// Reads may be old. If that makes a held row look free, the write is refused and
-// the row read again. If it makes a free row look held, the claim passes it by.
-// The rows are all read again before a claim fails, and those reads are newer than
-// the tick. (In a session that is replaced in between they may be older; then the
-// claim finds no row though there is one, which does no more harm than a claim that
-// comes a moment too early.)
+// Reads may be old. If that makes a held row look free, the write is refused and the
+// row read again. If it makes a free row look held, the claim passes it by. The rows
+// are all read again before a claim fails, and those reads are newer than the tick.
+//
+// If the session is replaced in between they may be older. Then the claim finds no row
+// though there is one. That does no more harm than a claim that comes a moment too
+// early.
 func (s *Store) take(ctx context.Context, c *lease.Claim, p place, now lease.Millis, t table, workers []int64) (lease.Reply, error) {
 	for all := false; ; {
 		row, err := c.Choose(t.rows, now, rand.IntN)
@@ -212,9 +212,9 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	return err
 }
 
-// Fence implements [lease.Fencer], row by row. A row that is missing is left out, and
-// one that cannot be decoded is an error, after the others have been fenced. Errors
-// as for Claim.
+// Fence implements [lease.Fencer], row by row. A row that is missing is left out. One
+// that cannot be decoded is an error, after the others have been fenced. Errors as for
+// Claim.
 func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 	if err := f.Space.Check(); err != nil {
 		return err
@@ -263,11 +263,11 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 // change applies an operation to the row of its holder, nil if there is none, and
 // writes the result.
 //
-// The row may have been read from a server that is behind: a holder whose session
-// was replaced since its last write may find that write missing, or even its row.
-// A refusal on such grounds would end a lease that is well. So what led to a
-// refusal is confirmed first; where it is not so, the row is read again, and that
-// read, in the session of the confirmation, is newer.
+// The row may have been read from a server that is behind. A holder whose session was
+// replaced since its last write may find that write missing, or even its row. A refusal
+// on such grounds would end a lease that is well. So what led to a refusal is confirmed
+// first. If it is not so, the row is read again. That read, in the session of the
+// confirmation, is newer.
 func (s *Store) change(
 	ctx context.Context, path string, worker int64, read pending[node], apply func(*lease.Row) (lease.Row, error),
 ) (before, after lease.Row, err error) {
@@ -305,8 +305,8 @@ func (s *Store) change(
 
 // Rows implements [lease.Lister]. It writes nothing but the znode of the clock.
 //
-// It shows each write that was acknowledged before the call, unless the session of
-// its connection is replaced during the call.
+// It shows each write that was acknowledged before the call, unless the session of its
+// connection is replaced during the call.
 func (s *Store) Rows(ctx context.Context, sp lease.Space) ([]lease.Row, lease.Millis, error) {
 	if err := sp.Check(); err != nil {
 		return nil, 0, err

@@ -52,8 +52,8 @@ func (t *table) drop(worker int64) {
 	t.rows = slices.DeleteFunc(t.rows, func(r lease.Row) bool { return r.Worker == worker })
 }
 
-// inFlight is how many rows are read at a time: all rows of most layouts in a few
-// round trips, without filling a server's queue, which holds 1000 requests of all
+// inFlight is how many rows are read at a time. It takes all rows of most layouts in a
+// few round trips. It does not fill a server's queue, which holds 1000 requests of all
 // clients together (globalOutstandingLimit).
 const inFlight = 256
 
