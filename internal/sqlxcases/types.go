@@ -138,8 +138,8 @@ const typedTable = "CREATE TABLE typed (id BIGINT PRIMARY KEY, c_int16 SMALLINT,
 	"c_int8 SMALLINT NOT NULL, c_uint8 SMALLINT NOT NULL, c_uint32 BIGINT NOT NULL, c_uint64 BIGINT NOT NULL, c_float32 DOUBLE PRECISION NOT NULL, " +
 	"city VARCHAR(50) NOT NULL, zip VARCHAR(50), changed_by VARCHAR(50), changed_at moment NULL)"
 
-// newTyped returns a row in which every third field is NULL, zero or extreme. Which
-// one depends on i.
+// newTyped returns a row whose fields are NULL, zero or extreme. Which of these
+// depends on i modulo 3.
 func newTyped(i int) typed {
 	at := time.Date(2024, 2, 29, 23, 59, 59, 123456000, time.FixedZone("", 2*3600+1800)).Add(time.Duration(i) * time.Microsecond)
 	row := typed{
