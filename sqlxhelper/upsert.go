@@ -13,7 +13,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// given reports whether there is anything to look at.
+// given reports whether the options say anything about conflicts.
 func (c *conflict) given() bool { return c.action != fail || c.target != nil }
 
 // An upsert is a conflict that fits a table.
@@ -110,10 +110,10 @@ func (t *traits) conflictText(key string, target, update []column) string {
 	// that has nothing to do with the target, or drop the new one for it. The row
 	// that is found by the target afterwards could even be a third one. So the
 	// first assignment compares the stored row with the row that was sent. It does
-	// so by the collation and in the precision of the columns. If they differ, ~0 +
-	// 1 is error 1690 in any SQL mode, and the statement is undone. Otherwise ~0 +
-	// 0 keeps the key. It is not a constant, so no optimizer computes it ahead. IS
-	// NOT TRUE holds for NULL as well.
+	// so by the collation and in the precision of the columns. If they differ,
+	// ~0 + 1 is error 1690 in any SQL mode, and the statement is undone. Otherwise
+	// ~0 + 0 keeps the key. It is not a constant, so no optimizer computes it ahead.
+	// IS NOT TRUE holds for NULL as well.
 	b.WriteString(" ON DUPLICATE KEY UPDATE ")
 	k := t.Quote(key)
 	b.WriteString(k + " = IF(~0 + ((")
@@ -268,8 +268,8 @@ func (w *writer) findByKey(ctx context.Context, s session, l *load, list []int, 
 	})
 }
 
-// lookupsPerQuery is how many rows one statement looks up, at most, and divided
-// by the columns of the target. SQLite takes 500 parts of a UNION.
+// lookupsPerQuery, divided by the columns of the target, bounds the rows that one
+// statement looks up. SQLite takes 500 parts of a UNION.
 const lookupsPerQuery = 128
 
 // findByTarget sets the stored key of the rows in list that are like a stored one
@@ -287,7 +287,7 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 		n := fewSizes(len(chunk), max(1, lookupsPerQuery/width))
 		var b strings.Builder
 		for i := range n {
-			// The last row fills up the number. Asking twice does not hurt.
+			// The last row fills up the number. To ask for it twice does no harm.
 			row := chunk[min(i, len(chunk)-1)]
 			if i > 0 {
 				b.WriteString(" UNION ALL ")
