@@ -8,7 +8,7 @@ import (
 
 // assign is the first create callback. It assigns a key to every row that lacks one.
 // GORM creates associations with statements of their own, which have this callback
-// too, so it does not look into the graph.
+// too. So it does not look into the graph.
 func (in *installation) assign(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil {

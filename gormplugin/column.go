@@ -48,8 +48,8 @@ func kindOf(t reflect.Type) (kind, bool) {
 
 // A column is a field that the plugin fills.
 //
-// Its values are passed as any, in forms that compare with ==: int64, string for a
-// column of text, and nil for none (zero, empty, NULL).
+// Its values are passed as any, in forms that compare with ==. They are int64,
+// string for a column of text, and nil for none (zero, empty, NULL).
 type column struct {
 	field *schema.Field
 	kind  kind

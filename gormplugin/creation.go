@@ -67,8 +67,8 @@ func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 // read reads the rows and the written columns from the statement.
 //
 // It selects the primary key if that was neither selected nor omitted. A row without
-// a key cannot be stored, and SQLite would store it under a key that the caller does
-// not see. Other columns are filled only if they are written.
+// a key cannot be stored. SQLite would store it under a key that the caller does not
+// see. Other columns are filled only if they are written.
 func (c *creation) read() (err error) {
 	if c.rows, err = rowsOf(c.stmt); err != nil || c.rows.len() == 0 {
 		return err

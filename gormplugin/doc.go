@@ -64,8 +64,8 @@
 // database may count. Use snowflake;autoIncrement:false for keys of the plugin,
 // autoIncrement for keys of the database, and snowflake:- for your own.
 //
-// A foreign key that cannot hold the key is a [ModelError] at first use: one of fewer
-// than 64 bits, or a string that refers to a number.
+// A foreign key that cannot hold the key is a [ModelError] at first use. It has fewer
+// than 64 bits, or is a string that refers to a number.
 //
 // # Under which conditions
 //
@@ -83,9 +83,9 @@
 // upserts run SELECTs on the same connection, for the rows that RowsAffected and the
 // target leave in doubt. On MySQL these lock the rows, as the insert has done already.
 //
-// A stored row is found by what its column stores of the value: a time without its last
-// digits, or the beginning of a text. Only the columns that the plugin fills are read
-// back.
+// A stored row is found by what its column stores of the value. That may be a time
+// without its last digits, or the beginning of a text. Only the columns that the plugin
+// fills are read back.
 //
 // The plugin never guesses. These rows are not resolved:
 //   - A row that conflicts with two stored rows, on different unique keys.

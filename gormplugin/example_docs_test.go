@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The pages show code that is compiled and run, and what it prints: each block of
-// either stands, but for its indentation, in an example or in a case.
+// The pages show code that is compiled and run, and what it prints. Each block of
+// either stands in an example or in a case, but for its indentation.
 func TestCodeOnThePagesIsThatOfTheExamples(t *testing.T) {
 	files, err := filepath.Glob("example_*_test.go")
 	if err != nil || len(files) == 0 {

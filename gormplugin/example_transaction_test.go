@@ -8,8 +8,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// A transaction that is tried again writes the same keys, because they stay in
-// the structs: build these outside of the closure. So a retry after a commit
+// A transaction that is tried again writes the same keys, because they stay in the
+// structs. Build the structs outside of the closure. So a retry after a commit
 // whose answer was lost is a duplicate key, and no second order.
 func Example_retry() {
 	db := memory("retry")

@@ -2,10 +2,10 @@ package gormplugin
 
 import "gorm.io/gorm/schema"
 
-// Filled returns the fields of s to which the plugin assigns keys, the primary key
-// first where it is one of them. It goes by the relations that GORM has parsed so
-// far: a has-one or has-many counts once the model that declares it is parsed. The
-// error is the [ModelError] that every create of the model returns. Safe for
+// Filled returns the fields of s to which the plugin assigns keys. The primary key
+// comes first if it is one of them. Filled uses the relations that GORM has parsed
+// so far. A has-one or has-many counts once the model that declares it is parsed.
+// The error is the [ModelError] that every create of the model returns. Safe for
 // concurrent use.
 func Filled(s *schema.Schema) ([]*schema.Field, error) {
 	m := model{schema: s}

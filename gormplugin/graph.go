@@ -42,13 +42,14 @@ import (
 //
 // A foreign key is overwritten by the key of the row that is there, as in a Create. If
 // there are several such rows, a belongs-to wins, then the last has-one or has-many. A
-// polymorphic type is set with it. Both are left alone if the association is empty, or
-// if the key that they refer to is zero because the database or a hook fills it. A
-// pointer is replaced and not written through, since it may point to another row's key.
+// polymorphic type is set with it. Both are left alone if the association is empty.
+// They are also left alone if the key that they refer to is zero because the database
+// or a hook fills it. A pointer is replaced and not written through, since it may
+// point to another row's key.
 //
 // A many-to-many has no foreign key in memory. GORM makes the join rows while it creates
 // them, and the plugin fills their keys then. Insert both ends first. Then insert the
-// join rows as a slice of the join model, or let GORM do it with the owners and
+// join rows as a slice of the join model. Or let GORM do it with the owners and
 // Omit("Labels.*"), which says that the labels are stored already.
 //
 // All missing keys come from the source in one call of Fill, where it has one. After an

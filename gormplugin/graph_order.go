@@ -43,7 +43,7 @@ type ordering struct {
 	oldest  int   // no row before it is left
 
 	// path holds a row that waits, a row that this one waits for, and so on. It is kept
-	// from one circle to the next: a list that is linked both ways has one at each row.
+	// from one circle to the next. A list that is linked both ways has one at each row.
 	path []int
 	on   []bool // whether a row is on path
 }
@@ -94,7 +94,7 @@ func (o *ordering) release() int {
 }
 
 // inCircle returns a row of a circle of references. A row that waits need not be in a
-// circle itself, so it goes back along what the oldest row waits for, until it meets a
+// circle itself. So it goes back along what the oldest row waits for, until it meets a
 // row again.
 func (o *ordering) inCircle() int {
 	pop := func() {

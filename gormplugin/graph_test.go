@@ -363,7 +363,7 @@ func TestAssignTakesBackWhatItHasSetBeforeAForeignKeyIsRefused(t *testing.T) {
 	}
 }
 
-// A foreign key that two rows claim is set twice, and the association that may fail is
+// A foreign key that two rows claim is set twice. The association that may fail is
 // found before others that cannot.
 func TestAssignTakesBackAForeignKeyThatWasSetTwice(t *testing.T) {
 	type Child struct {
@@ -407,8 +407,8 @@ func TestAssignKeepsKeysAndOverwritesForeignKeys(t *testing.T) {
 	equal(t, "what CompanyID and BossID pointed to", wrong, 99)
 }
 
-// A foreign key may point to the very key that it is to be equal to, or to that of
-// another row.
+// A foreign key may point to the key that it has to equal, or to that of another
+// row.
 func TestAssignDoesNotWriteThroughForeignKeys(t *testing.T) {
 	boss, other := &gUser{}, &gUser{ID: 9}
 	right, misled := &gUser{BossID: &boss.ID, Boss: boss}, &gUser{BossID: &other.ID, Boss: boss}
@@ -509,7 +509,7 @@ func TestAssignedKeysIncreaseAlongRelationsAndSlices(t *testing.T) {
 	a.Company = &gCompany{Members: []*gUser{first, a}}
 	assign(t, a)
 	equal(t, "company, first, a", fmt.Sprint(a.Company.ID, first.ID, a.ID), "1 2 3")
-	// Where a slice is against a relation, the relation wins; what stands before
+	// Where a slice is against a relation, the relation wins. What stands before
 	// and behind keeps its place.
 	boss := &gUser{}
 	list := []*gUser{{}, {Boss: boss}, boss, {}}
@@ -728,7 +728,7 @@ func TestAssignLeavesForeignKeysToKeysThatAreNotKnownYet(t *testing.T) {
 
 type GCode struct{ Inner string }
 
-// What is no key may well be empty: then who refers to it refers to that, unless the
+// What is no key may be empty. Then a reference to it is empty too, unless the
 // database is going to fill it.
 func TestAssignCopiesEmptyReferences(t *testing.T) {
 	type Child struct {
@@ -892,8 +892,8 @@ type cUser struct {
 	Partner   *cUser `gorm:"foreignKey:TenantID,PartnerID;references:TenantID,ID"`
 }
 
-// In a circle of references, what is copied from a row that comes later must not
-// overwrite what an earlier one has given.
+// In a circle of references, a copy from a later row must not overwrite what an
+// earlier one has given.
 func TestAssignInACircleKeepsWhatComesFromOutside(t *testing.T) {
 	a, b := &cUser{}, &cUser{}
 	a.Partner, b.Partner = b, a
@@ -904,7 +904,8 @@ func TestAssignInACircleKeepsWhatComesFromOutside(t *testing.T) {
 	}
 }
 
-// Who refers to a row of a circle is in no circle itself, and gets the larger key.
+// A row that refers to one of a circle is in no circle itself. It gets the larger
+// key.
 func TestAssignOrdersRowsThatReferToACircle(t *testing.T) {
 	a, b := &gUser{}, &gUser{}
 	a.Boss, b.Boss = b, a
@@ -923,8 +924,8 @@ type cLink struct {
 	Prev   *cLink
 }
 
-// A row that refers to itself waits for nothing, and a slice gives way before a circle
-// is broken up at a row that refers to one outside of it.
+// A row that refers to itself waits for nothing. A slice gives way before a circle is
+// broken up at a row that refers to one outside of it.
 func TestAssignLetsGoOfNoMoreThanACircle(t *testing.T) {
 	self := &cLink{}
 	self.Next = self
@@ -967,7 +968,7 @@ func TestAssignInACircleHandsOnWhatComesFromOutside(t *testing.T) {
 	}
 }
 
-// What GORM only reads is not part of the graph: a row that was loaded with its
+// What GORM only reads is not part of the graph. A row that was loaded with its
 // customer keeps its foreign key.
 func TestAssignLeavesReadOnlyAssociationsAlone(t *testing.T) {
 	type rCustomer struct{ ID types.Snowflake }
@@ -983,8 +984,7 @@ func TestAssignLeavesReadOnlyAssociationsAlone(t *testing.T) {
 	}
 }
 
-// A foreign key that is a pointer is replaced: what it leads to may be another
-// row's key.
+// A foreign key that is a pointer is replaced. It may point to another row's key.
 func TestAssignDoesNotWriteThroughPointers(t *testing.T) {
 	type pOwner struct{ ID uint }
 	type pChild struct {

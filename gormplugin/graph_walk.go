@@ -97,8 +97,8 @@ func (g *graph) reach(b *branch) error {
 	return nil
 }
 
-// walk finds the rows of associations. It appends to the list that it reads, because
-// recursion would need a stack as deep as a linked list is long.
+// walk finds the rows of associations. It appends to the list that it reads.
+// Recursion would need a stack as deep as a linked list is long.
 func (g *graph) walk() error {
 	for i := 0; i < len(g.rows); i++ {
 		for _, b := range g.rows[i].model.branches {

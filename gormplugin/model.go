@@ -8,9 +8,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Model takes the place of gorm.Model: the same columns and the same soft
-// delete, with a key that is assigned before the insert. Embed it by value or
-// by pointer. It has no hooks: the plugin must be installed, see [Installed].
+// A Model takes the place of gorm.Model. It has the same columns and the same soft
+// delete. Its key is assigned before the insert. Embed it by value or by pointer.
+// It has no hooks: the plugin must be installed, see [Installed].
 type Model struct {
 	ID        types.Snowflake `gorm:"primaryKey"`
 	CreatedAt time.Time

@@ -7,8 +7,8 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// GORM changes the order of the conditions that it writes where they are, and a
-// statement may be written by several goroutines, each from a session of its own.
+// GORM changes the order of the conditions that it writes in place. Several
+// goroutines may write a statement, each from a session of its own.
 func TestPageLeavesTheConditionsBeforeItInTheirOrder(t *testing.T) {
 	db := settleDB(t)()
 	either, other := clause.Or(clause.Eq{Column: "id", Value: 1}), clause.Eq{Column: "id", Value: 2}

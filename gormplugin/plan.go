@@ -86,7 +86,7 @@ type plan struct {
 
 // plan returns the plan of m. GORM learns of a has-one or has-many relation when it
 // parses the model that declares it. That may be after the model with the foreign key
-// was used, so a plan is made again when the number of relations has changed.
+// was used. So a plan is made again when the number of relations has changed.
 func (m *model) plan() *plan {
 	rels := &m.schema.Relationships
 	rels.Mux.RLock()

@@ -87,9 +87,9 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	)
 }
 
-// Installed reports whether a [Plugin] works on db: it was installed with db.Use, and
-// none of its create callbacks was removed or replaced since. Without it GORM stores the
-// key that it finds, which is zero.
+// Installed reports whether a [Plugin] works on db. It does if it was installed with
+// db.Use, and none of its create callbacks was removed or replaced since. Without it
+// GORM stores the key that it finds, which is zero.
 func Installed(db *gorm.DB) bool {
 	if db == nil || db.Config == nil {
 		return false

@@ -117,8 +117,8 @@ func (q *query) compare(c uniqueColumn, value any) {
 
 // within writes that a partial unique key covers the stored row and row i. A closed
 // account is not the open one of the same address. To test row i, the query puts it in
-// the place of the table, whose columns give its values their types. If the database
-// fills a column that is tested, row i counts as covered.
+// the place of the table. The columns of the table give its values their types. If the
+// database fills a column that is tested, row i counts as covered.
 func (q *query) within(i int, where clause.Expression) {
 	q.write(" AND (")
 	start := q.SQL.Len()

@@ -26,7 +26,7 @@ func (in *installation) ensure(db *gorm.DB) {
 	_ = db.AddError(err)
 }
 
-// prepare records what is sent, if the database may change the keys in memory, and
+// prepare records what is sent, if the database may change the keys in memory. It
 // asks for the stored keys where one statement can do both.
 func (c *creation) prepare(db *gorm.DB) error {
 	u, ok := upsertOf(c.stmt)
@@ -90,7 +90,7 @@ func (c *creation) recognizes(db *gorm.DB, u upsert, key column) (bool, error) {
 }
 
 // keyKnown reports whether a stored row that u meets can only have the key in memory,
-// as far as the model tells: the key is part of what u recognizes the row by.
+// as far as the model tells. Then the key is part of what u recognizes the row by.
 func (c *creation) keyKnown(u upsert) bool {
 	return u.plain && len(c.columns) == 1 &&
 		slices.Contains(u.target(c.stmt.Schema), c.columns[0].field.DBName) &&

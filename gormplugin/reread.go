@@ -98,7 +98,7 @@ func (r *reread) byAny(rest []int, uniques []unique) (lost []int, err error) {
 	return append(free, torn...), err
 }
 
-// byTarget looks rest up by what the statement names and returns the rows that are
+// byTarget looks rest up by what the statement names. It returns the rows that are
 // not resolved. all is the number of rows whose key is known.
 func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, err error) {
 	target := r.target(uniques)
@@ -156,9 +156,9 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 	return rest, nil
 }
 
-// byUnique looks list up by keys. It returns the free rows, which equal no stored row in
-// any key, and the torn rows, which equal one stored row in one key and another in
-// another.
+// byUnique looks list up by keys. It returns the free rows and the torn rows. A free row
+// equals no stored row in any key. A torn row equals one stored row in one key and
+// another in another.
 func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err error) {
 	type lookup struct {
 		row int

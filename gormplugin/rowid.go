@@ -8,20 +8,21 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// UseRowIDs makes AutoMigrate and CreateTable declare the keys of models as
-// integer on SQLite, so that the key is the rowid, by which SQLite stores a table.
-// The package's key type says bigint, which elsewhere is right, but which SQLite
-// keeps in an index beside the table: slower to insert and a larger file. On other
-// databases it does nothing, so the same program migrates both:
+// UseRowIDs makes AutoMigrate and CreateTable declare the keys of models as integer
+// on SQLite. So the key is the rowid, by which SQLite stores a table. The package's
+// key type says bigint. SQLite keeps such a key in an index beside the table. That
+// is slower to insert, and the file is larger. On other databases UseRowIDs does
+// nothing, so the same program migrates both:
 //
 //	models := []any{&Order{}, &Item{}}
 //	err := errors.Join(gormplugin.UseRowIDs(db, models...), db.AutoMigrate(models...))
 //
-// A tag type:integer is no way: on PostgreSQL it means 32 bits.
+// A tag type:integer does not help: on PostgreSQL it means 32 bits.
 //
-// It concerns tables that are made from then on; AutoMigrate leaves the key of an
+// It concerns tables that are made from then on. AutoMigrate leaves the key of an
 // existing one alone. For that, package schemacheck has the steps. Keys of several
-// columns, of text, and those that are not of this package's kind stay as they are.
+// columns and of text stay as they are. So do those that are not of this package's
+// kind.
 //
 // It changes what db has learnt of the models. Call it with all models when the
 // program starts, before they are used concurrently. The error is that of a model
@@ -41,8 +42,8 @@ func UseRowIDs(db *gorm.DB, models ...any) error {
 		}
 		schemas = append(schemas, stmt.Schema)
 	}
-	// After all are parsed, because a foreign key copies the type of the key it
-	// refers to, and the order of the models must not make a difference.
+	// This comes after all are parsed, because a foreign key copies the type of the
+	// key it refers to. The order of the models must not make a difference.
 	for _, s := range schemas {
 		for _, f := range s.PrimaryFields {
 			if canBeRowID(f) && strings.EqualFold(string(f.DataType), "bigint") {

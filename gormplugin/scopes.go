@@ -28,8 +28,8 @@ type Layout interface {
 }
 
 // WithLayout sets the layout of the keys. Use it if the source is not a [Layout], such
-// as a [SourceFunc], or has another one, as in a service that only reads. If the layout
-// has a Validate method, db.Use returns its error.
+// as a [SourceFunc]. Use it if the source has another layout, as in a service that only
+// reads. If the layout has a Validate method, db.Use returns its error.
 func WithLayout(l Layout) Option { return withLayout{l} }
 
 type withLayout struct{ Layout }
@@ -305,8 +305,9 @@ func sorts(f *schema.Field) bool {
 	return (f.GORMDataType == schema.Int || f.GORMDataType == schema.Uint) && f.Size == 64 && f.Serializer == nil
 }
 
-// keyOf returns the field of s that holds the key: the prioritized primary key, if it has
-// a type of ours or the tag, or the only field with the tag. The plugin need not fill it.
+// keyOf returns the field of s that holds the key. That is the prioritized primary key,
+// if it has a type of ours or the tag. Otherwise it is the only field with the tag. The
+// plugin need not fill it.
 func keyOf(s *schema.Schema) (*schema.Field, error) {
 	if f := s.PrioritizedPrimaryField; f != nil {
 		if k, ok := kindOf(f.IndirectFieldType); ok && k != text && (ours(f) || tagged(f)) {

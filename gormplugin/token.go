@@ -4,8 +4,9 @@ import (
 	"strings"
 )
 
-// A sqlScript is a statement in tokens, which joined together are the statement:
-// words, quoted names and strings, spaces and comments, and single characters.
+// A sqlScript is a statement in tokens. Joined together they are the statement.
+// They are words, quoted names and strings, spaces and comments, and single
+// characters.
 type sqlScript struct{ tokens []string }
 
 func (s *sqlScript) String() string { return strings.Join(s.tokens, "") }
@@ -79,8 +80,8 @@ func (s *sqlScript) find(i int, wanted func(token string) bool) int {
 	return -1
 }
 
-// seek returns the place of the last of words where they first follow one another,
-// outside of quotes and comments, or -1.
+// seek looks for words that follow one another, outside of quotes and comments. It
+// returns the place of the last of them where they first do, or -1.
 func (s *sqlScript) seek(words ...string) int {
 	run := 0
 	for i, token := range s.tokens {

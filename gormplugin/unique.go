@@ -57,8 +57,8 @@ func uniqueOf(list []unique, fields []*schema.Field) unique {
 // declaredUniques returns the unique keys that the tags of s declare, without the
 // primary key.
 //
-// It reads them from a second parse of the model, because Schema.ParseIndexes writes to
-// the fields, and those of s are shared.
+// It reads them from a second parse of the model. Schema.ParseIndexes writes to the
+// fields, and those of s are shared.
 func declaredUniques(s *schema.Schema, namer schema.Namer) []unique {
 	var list []unique
 	for _, name := range s.DBNames {

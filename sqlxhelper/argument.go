@@ -15,10 +15,10 @@ const maxNesting = 8
 
 // argument returns what is bound for the column. row is addressable.
 //
-// A driver.Valuer is asked here and not left to database/sql. That would pass its
-// panic on, and could not name the row and the field of its error. The other values
-// go as they are, because drivers take more types than database/sql knows. So do
-// the types of pgx, which have a Value method and more to say.
+// A driver.Valuer is called here and not by database/sql. That would pass its panic
+// on, and could not name the row and the field of its error. The other values go as
+// they are, because drivers take more types than database/sql knows. So do the
+// types of pgx. They have a Value method, but pgx reads more from them.
 func (c *column) argument(row reflect.Value) (any, error) {
 	f := row
 	if len(c.index) == 1 {
@@ -150,7 +150,7 @@ func sizeIn(v reflect.Value, depth int) int {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			// What a struct points to is its own affair, as a time's location.
+			// What a struct points to does not count, such as a time's location.
 			switch f := v.Field(i); f.Kind() {
 			case reflect.String, reflect.Slice, reflect.Struct:
 				size += sizeIn(f, depth+1)

@@ -31,8 +31,9 @@ func (w *writer) blame(e *InsertError, l *load, row int) {
 	e.Row, e.Path, e.Key = row, w.path(l, row), *l.plan.id(l.rows[row])
 }
 
-// path names a row of a load. It is for errors: it looks at all rows. Two may have
-// one address, if one is a struct in the other, but not two of one type.
+// path names a row of a load. It looks at all rows, and so is for errors only. Two
+// rows may have one address, if one is a struct in the other. Two of one type may
+// not.
 func (w *writer) path(l *load, row int) string {
 	at := l.rows[row].Addr().Pointer()
 	for i, row := range w.rows.structs {
@@ -43,9 +44,9 @@ func (w *writer) path(l *load, row int) string {
 	return fmt.Sprintf("%v[%d]", l.plan.typ, row)
 }
 
-// candidate returns the row that PostgreSQL may speak of, when it says the values
-// of a violated key, or the whole row. It proves nothing: the values may be those
-// of another table, or of what a trigger has made of another row.
+// candidate returns the row that PostgreSQL may mean, when it names the values of a
+// violated key, or the whole row. It proves nothing. The values may be those of
+// another table, or what a trigger has made of another row.
 func candidate(l *load, first, n int, err error) (row int, ok bool) {
 	for e := range sqlerror.Tree(err) {
 		detail := sqlerror.Text(e, "Detail")
@@ -59,8 +60,8 @@ func candidate(l *load, first, n int, err error) (row int, ok bool) {
 	return 0, false
 }
 
-// copied finds the row of a COPY that failed: PostgreSQL says the line. If it
-// says more than one, the others are of what a trigger does, or of a value.
+// copied finds the row of a COPY that failed. PostgreSQL names the line. If it
+// names more than one, the others are of what a trigger does, or of a value.
 func (w *writer) copied(l *load, err error) error {
 	var e *InsertError
 	if !errors.As(err, &e) || e.Row >= 0 {
@@ -76,8 +77,8 @@ func (w *writer) copied(l *load, err error) error {
 	return err
 }
 
-// copyLine reads the number in "COPY orders, line 17, column sku: …", whatever
-// the language of the server calls a line.
+// copyLine reads the number in "COPY orders, line 17, column sku: …". The word for
+// line depends on the language of the server.
 func copyLine(where, table string) (line int, found bool) {
 	rest, found := strings.CutPrefix(where, "COPY "+table+", ")
 	if !found {
@@ -92,9 +93,9 @@ func copyLine(where, table string) (line int, found bool) {
 	return line, err == nil && line > 0
 }
 
-// byValues finds the row with the values in "Key (a, b)=(1, x) already exists.".
-// If several have them, it may be any, unless each of them is wrong: then it is
-// the first.
+// byValues finds the row with the values in "Key (a, b)=(1, x) already exists.". If
+// several rows have them, none is returned, unless each is wrong. Then it is the
+// first.
 func byValues(l *load, first, n int, detail string, each bool) (row int, ok bool) {
 	_, rest, found := strings.Cut(detail, "(")
 	names, values, also := strings.Cut(rest, ")=(")
@@ -138,8 +139,8 @@ func byValues(l *load, first, n int, detail string, each bool) (row int, ok bool
 }
 
 // byKey finds the row of "Failing row contains (1, x, …)." by its key. Another
-// column may have the key of another row, so the foreign keys have to be there too.
-// If it may be several, it is none.
+// column may have the key of another row. So the foreign keys have to be there too.
+// If several rows fit, none is returned.
 func byKey(l *load, first, n int, detail string) (row int, ok bool) {
 	_, values, found := strings.Cut(detail, "(")
 	if !found {
@@ -171,8 +172,8 @@ func byKey(l *load, first, n int, detail string) (row int, ok bool) {
 	return row, ok
 }
 
-// text returns what the column of a row looks like in a message. It is not known
-// of types whose looks are the database's choice.
+// text returns what the column of a row looks like in a message. For some types the
+// database chooses that, and known is false.
 func (c *column) text(row reflect.Value) (text string, known bool) {
 	v, err := c.argument(row)
 	if err != nil {
@@ -192,8 +193,8 @@ func (c *column) text(row reflect.Value) (text string, known bool) {
 	return "", false
 }
 
-// bound finds the row and the field of a value that could not be bound in a
-// statement of VALUES. The driver or PostgreSQL says its number.
+// bound finds the row and the field of a value that a statement of VALUES could not
+// bind. The driver or PostgreSQL says its number.
 func (w *writer) bound(l *load, err error) error {
 	var e *InsertError
 	if !errors.As(err, &e) {
@@ -231,17 +232,18 @@ func (w *writer) bound(l *load, err error) error {
 }
 
 // narrow finds the row for which the database refused a statement of several, on
-// SQLite and MySQL. There the statement is undone and the transaction goes on, so
+// SQLite and MySQL. There the statement is undone and the transaction goes on. So
 // parts of it can be sent again. The first half goes first. A half that fails is
-// undone and cut in two. A half that does not fail stays, because the row may have
-// failed for one before it in the same statement. That takes two statements for
-// each doubling of the rows. All of it is rolled back with the call.
+// undone and cut in two. A half that does not fail stays: the row may have failed
+// for one before it in the same statement. That takes two statements for each
+// doubling of the rows. All of it is rolled back with the call.
 //
-// SQLite has constraints that make an exception, and after these nothing is sent
-// again. One that is declared ON CONFLICT ROLLBACK ends the whole transaction, and
-// what was sent then would be stored. ON CONFLICT FAIL keeps the rows before the
-// bad one, which would then be duplicates of themselves. And a row counts only if
-// it fails by itself as the statement did, to the letter.
+// Two kinds of SQLite constraints are an exception. After these nothing is sent
+// again. ON CONFLICT ROLLBACK ends the whole transaction, and what is sent then
+// would be stored. ON CONFLICT FAIL keeps the rows before the bad one, which would
+// then be duplicates of themselves.
+//
+// A row counts only if it fails by itself as the statement did, to the letter.
 //
 // The error of the statement is returned, whatever happens here.
 func (w *writer) narrow(ctx context.Context, s session, l *load, err error) error {
@@ -273,14 +275,14 @@ func (w *writer) narrow(ctx context.Context, s session, l *load, err error) erro
 	return err
 }
 
-// unblamed reports whether err is an InsertError for the fault of a row that is not
-// known yet, and sets e to it.
+// unblamed reports whether err is an InsertError for the fault of a row not yet
+// known. It sets e to that error.
 func unblamed(ctx context.Context, err error, e **InsertError) bool {
 	return errors.As(err, e) && (*e).Row < 0 && sqlerror.RowFault(err) && ctx.Err() == nil
 }
 
-// bisect narrows n rows from first on to the one that send fails for. found is
-// false if it failed for another reason than a row.
+// bisect narrows n rows, from first on, to the one that send fails for. found is
+// false if send failed for another reason.
 func bisect(first, n int, send func(first, n int) error, undone func() bool) (row int, found bool) {
 	for n > 1 {
 		half := n / 2
@@ -296,8 +298,8 @@ func bisect(first, n int, send func(first, n int) error, undone func() bool) (ro
 	return first, true
 }
 
-// withoutRow returns the text of an error without the row that MySQL counts, at
-// its end. That is one of the statement, or of one that a trigger runs.
+// withoutRow returns the text of an error without the row number that MySQL puts at
+// its end. That row is one of the statement, or of one that a trigger runs.
 func withoutRow(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, " at row "); i >= 0 {
@@ -308,10 +310,10 @@ func withoutRow(err error) string {
 	return text
 }
 
-// foreignKey reports whether SQLite says that a parent is missing. It looks when a
-// statement ends, and says it of all foreign keys alike. A row may refer to one
-// after it, and then fails without being to blame. It is if the rest goes without
-// it.
+// foreignKey reports whether SQLite says that a parent is missing. SQLite checks
+// when a statement ends, and has one error for all foreign keys. A row may refer to
+// one after it. Sent alone, it fails without being to blame. It is to blame if the
+// rest succeeds without it.
 func foreignKey(err error) bool {
 	const code = 19 | 3<<8 // SQLITE_CONSTRAINT_FOREIGNKEY
 	for a := range sqlerror.Answers(err) {
@@ -340,8 +342,8 @@ func (w *writer) undone(ctx context.Context, s session, l *load) bool {
 	return false
 }
 
-// narrowAlone does the same after a statement that was alone and so had no
-// transaction, in one that is rolled back.
+// narrowAlone does the same after a single statement, which had no transaction. It
+// works in one that is rolled back.
 func (w *writer) narrowAlone(ctx context.Context, pool beginner, err error) error {
 	var e *InsertError
 	if !w.dialect.continues || !unblamed(ctx, err, &e) {
@@ -357,11 +359,12 @@ func (w *writer) narrowAlone(ctx context.Context, pool beginner, err error) erro
 var errUndo = errors.New("undo")
 
 // prove finds the row for which PostgreSQL refused a statement, when the call is
-// undone. The server names the values of a key or of a row. Which row has them is
-// a guess until that row is sent by itself, and refused in the same words.
+// undone. The server names the values of a key or of a row. candidate guesses which
+// row has them. The proof is that this row, sent by itself, is refused in the same
+// words.
 //
-// The error of the call is returned, whatever happens here, with ErrTxBroken if it
-// has cost the transaction.
+// The error of the call is returned, whatever happens here. It has ErrTxBroken if
+// prove has cost the transaction.
 func (w *writer) prove(ctx context.Context, c conn, err error) error {
 	var e *InsertError
 	if w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || w.failed == nil || ctx.Err() != nil || errors.Is(err, ErrTxBroken) {

@@ -134,7 +134,7 @@ func TestRowIsCountedFromTheFirstOfTheTable(t *testing.T) {
 	}
 }
 
-// Which statement the row is of it does not say: it may be one of a trigger.
+// MySQL does not say which statement the row is of. It may be one of a trigger.
 func TestRowThatMySQLSpeaksOfIsNotTaken(t *testing.T) {
 	for text, without := range map[string]string{
 		"Data too long for column 'name' at row 3":                        "Data too long for column 'name'",
@@ -266,8 +266,8 @@ func TestTextOfAServerIsNotTakenForThatOfADriver(t *testing.T) {
 	}
 }
 
-// A statement of one row has no other row to blame, but it may fail for reasons
-// that are no row's.
+// A statement of one row has no other row to blame. But it may fail for a reason
+// that is no row's fault.
 func TestOneRowIsNamedOnlyForItsOwnFault(t *testing.T) {
 	w, l := newLocated(t, 1)
 	for _, c := range []struct {

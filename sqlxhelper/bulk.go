@@ -7,15 +7,15 @@ import (
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
-// bulkRows is from how many rows on PostgreSQL gets them otherwise than by VALUES.
-// Measured on loopback, statements of 10 rows cost the same either way. Over a
-// network the round trip counts, and is one in both.
+// bulkRows is the number of rows from which on PostgreSQL gets them by another path
+// than VALUES. On loopback, statements of 10 rows cost the same either way. Over a
+// network the round trip counts, and both take one.
 const bulkRows = 11
 
 // insertBulk writes the first rows of a load by a path that is faster than VALUES,
-// and returns how many. It stops before the first row that no such path can carry,
-// and writes none if there is no such path. The rest goes by VALUES. That is not
-// seen in the result: what package pgtext writes is stored alike on every path.
+// and returns how many. It stops before the first row that no such path can carry.
+// It writes none if there is no such path. The rest goes by VALUES. The result is
+// the same: what package pgtext writes is stored alike on every path.
 //
 // Outside of a transaction it is all or none.
 func (w *writer) insertBulk(ctx context.Context, s session, l *load) (int, error) {
@@ -46,8 +46,8 @@ type encoder struct {
 	typ pgtext.Type
 }
 
-// encoders returns the columns with their types in the table, or nil if the
-// values of one of them can only go by VALUES.
+// encoders returns the columns with their types in the table. It returns nil if one
+// of them can only go by VALUES.
 func (t *description) encoders(columns []column) []encoder {
 	if t == nil {
 		return nil

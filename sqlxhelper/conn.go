@@ -10,7 +10,7 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// DB is what rows are inserted through: a *sqlx.DB, a *sqlx.Tx, or a type of the
+// DB is the handle for an insert: a *sqlx.DB, a *sqlx.Tx, or a type of the
 // program's own around one of them.
 //
 // It is either a pool or a transaction, which decides how a call is undone:
@@ -82,14 +82,15 @@ func connect(db DB) (conn, error) {
 		return conn{}, fmt.Errorf("%w: %T is neither a pool nor a transaction; embed *sqlx.DB or *sqlx.Tx, or add the method BeginTxx, or Commit and Rollback, or Unwrap() sqlxhelper.DB", ErrDB, db)
 	}
 	if c.mapper == nil {
-		// The default of package sqlx, which has no other door. It is made anew
-		// when somebody has set sqlx.NameMapper.
+		// This is the default mapper of package sqlx. There is no other way to it.
+		// It is made anew after a change of sqlx.NameMapper.
 		c.mapper = sqlx.NewDb(nil, "").Mapper
 	}
 	return c, nil
 }
 
-// maxLayers bounds how far a handle is looked into: it may wrap itself.
+// maxLayers bounds how many layers of a handle are unwrapped. A handle may wrap
+// itself.
 const maxLayers = 10
 
 // layers returns db and the handles that it wraps, from the outside in.

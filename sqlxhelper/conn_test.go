@@ -62,8 +62,8 @@ type loop struct{ sqlxhelper.DB }
 
 func (l loop) Unwrap() sqlxhelper.DB { return l.DB }
 
-// chained embeds itself, and a Label whose value has the methods of a transaction
-// without being one.
+// chained embeds itself and a Label. The value of the Label has the methods of a
+// transaction without being one.
 type chained struct {
 	*chained
 	*sqlx.DB
@@ -141,7 +141,7 @@ func TestHandlesThatCannotBeToldApartAreAnError(t *testing.T) {
 	}
 }
 
-// A single statement on a pool goes through the wrapper; the transaction that a
+// A single statement on a pool goes through the wrapper. The transaction that a
 // call begins is used directly.
 func TestWrapperOfAPoolIsAPool(t *testing.T) {
 	for name, wrap := range map[string]func(*sqlx.DB) sqlxhelper.DB{

@@ -12,7 +12,7 @@ import (
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
-// A Copier runs a COPY of PostgreSQL, of which database/sql knows nothing. It
+// A Copier runs a COPY of PostgreSQL, which database/sql does not support. It
 // belongs to a driver: github.com/snowkey/snowkey/sqlxhelper/pgxcopy has one for
 // pgx. [WithCopy] gives it to a [Helper]. It must be as safe for concurrent use as
 // the Helper is used.
@@ -26,8 +26,8 @@ type Copier interface {
 	Copy(ctx context.Context, db sqlx.ExecerContext, statement string, rows io.Reader) (int64, error)
 }
 
-// copyRows bounds the rows of one COPY, so that a long load reports progress. A
-// statement more for so many rows is not measurable.
+// copyRows bounds the rows of one COPY, so that a long load reports progress. One
+// more statement for so many rows is not measurable.
 const copyRows = 50000
 
 // insertCopy writes rows by COPY, in its binary format as far as that can carry
@@ -78,9 +78,8 @@ func copyFormat(in pgtext.Format) string {
 // At a row that it cannot carry it ends, as if there were no more, so COPY ends
 // well. An error would end the transaction.
 //
-// Drivers read in a goroutine of their own, where a panic could not be caught by
-// anybody. No code of others runs here but Value methods, and argument catches
-// theirs.
+// Drivers read in a goroutine of their own. Nobody could catch a panic there. The
+// only foreign code here is Value methods, and argument catches their panics.
 type copyReader struct {
 	encoders []encoder
 	in       pgtext.Format

@@ -9,9 +9,8 @@ import (
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
-// A description is what has to be known of a table of PostgreSQL to send rows
-// there otherwise than by VALUES. To a table with the zero description all rows
-// go by VALUES.
+// A description is what unnest and COPY have to know of a table of PostgreSQL. With
+// the zero description all rows go by VALUES.
 type description struct {
 	columns map[string]columnType
 	// copies: COPY does what INSERT would do. It refuses row level security. Nor
@@ -22,47 +21,46 @@ type description struct {
 	lasts bool
 }
 
-// A columnType is the type of a column, as far as rows can be sent to it
-// otherwise than by VALUES.
+// A columnType is the type of a column that takes rows by unnest and COPY.
 type columnType struct {
 	name string // for a cast
 	typ  pgtext.Type
 }
 
-// describeText reads all about a table at once. The result has no rows if there
-// is no such table, or none that rows can be sent to but by VALUES:
+// describeText reads all about a table at once. The result has no rows if there is
+// no such table, or if rows can only go there by VALUES:
 //
-//   - A view, a foreign table and a table with rules do with an INSERT what they
-//     like, and a rule may run its own statements with the rows.
-//   - A transaction with a snapshot may see what a table was before somebody has
-//     altered it, while COPY and INSERT meet the table of now. The file of a
-//     table is another one after most changes of a type, and pg_relation_filenode
-//     looks at the one of now.
+//   - A view, a foreign table and a table with rules may do anything with an
+//     INSERT. A rule may run its own statements with the rows.
+//   - A transaction with a snapshot may see the table as it was before it was
+//     altered. COPY and INSERT meet the present one. Most changes of a type give
+//     the table another file, and pg_relation_filenode returns the present one.
 //   - With array_nulls off, a NULL in an array is a text of four letters.
 //
-// Nor has it a column that is none of these:
+// Columns of these kinds are left out too:
 //
 //   - A domain and a composite type look like their parts to some drivers and
 //     not to others; a range is rare.
 //   - unnest would take an array apart to its elements.
 //   - The elements of a box[] are separated by semicolons.
-//   - Of a type with a length or the like, as bit(3), the text is read by its
-//     function for input without it in VALUES and unnest, and with it by COPY;
-//     the errors are others then, and interval minute to second reads '1:30'
-//     otherwise than interval does. For the character types, numeric and
-//     timestamps it makes no difference.
-//   - A generated column refuses values from INSERT; so does GENERATED ALWAYS AS
-//     IDENTITY, and COPY would fill it. VALUES brings the error.
+//   - For a type with a modifier such as a length, as bit(3), COPY passes the
+//     modifier to the type's input function. VALUES and unnest do not. The errors
+//     differ then, and interval minute to second reads '1:30' otherwise than
+//     interval does. For the character types, numeric and timestamps it makes no
+//     difference.
+//   - A generated column refuses values from INSERT. So does GENERATED ALWAYS AS
+//     IDENTITY, which COPY would fill. VALUES brings the error.
 //
 // format_type has two ways to leave out the length. With NULL for it, char(3)
 // becomes "character", and a cast to character[] cuts all strings to one byte,
-// silently. With -1 it becomes bpchar, which has no length; the assignment to
-// the column then complains of long strings as it does with VALUES.
+// silently. With -1 it becomes bpchar, which has no length. The assignment to the
+// column then refuses long strings as it does with VALUES.
 //
-// The last column, lasts, is false for a temporary table, and for a column that the
-// transaction itself has created or altered, which may be rolled back. A
-// transaction without a number has done neither. All that it writes later has that
-// number, or a later one under a savepoint, and age counts back from it.
+// The last column, lasts, is false for a temporary table. It is false for a column
+// that the transaction itself has created or altered, since that may be rolled
+// back. A transaction without a number has done neither. All that it writes later
+// has that number, or a later one under a savepoint. age counts back from the
+// number.
 const describeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), t.oid::bigint, t.typtype = 'e', ` +
 	`NOT c.relrowsecurity AND pg_catalog.current_setting('client_encoding') IN ('UTF8', 'SQL_ASCII'), ` +
 	`c.relpersistence <> 't' AND (pg_catalog.txid_current_if_assigned() IS NULL OR pg_catalog.age(a.xmin) > 0) ` +
@@ -76,8 +74,8 @@ const describeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), 
 	`AND t.typtype IN ('b', 'e') AND t.typcategory <> 'A' AND t.typarray <> 0 AND t.typdelim = ',' ` +
 	`AND (a.atttypmod = -1 OR t.oid IN (1042, 1043, 1114, 1184, 1700))`
 
-// describe reads a table. The error is that of the database; a table that does
-// not exist is the zero table.
+// describe reads a table. The error is that of the database. A table that does not
+// exist has no columns.
 func describe(ctx context.Context, db sqlx.QueryerContext, name string) (*description, error) {
 	rows, err := db.QueryContext(ctx, describeText, PostgreSQL.Quote(name))
 	if err != nil {
@@ -98,11 +96,11 @@ func describe(ctx context.Context, db sqlx.QueryerContext, name string) (*descri
 	return t, rows.Err()
 }
 
-// describe finds out about those tables of w that get many rows. It is called
-// before anything is sent. On a pool that is before a transaction is begun, because
-// there may be no second connection then. In a transaction it is under the
-// savepoint of the call, which takes back a failure. A table that cannot be read is
-// no error: its rows go by VALUES.
+// describe reads those tables of w that get many rows. It is called before anything
+// is sent. On a pool it runs before the transaction begins, because later there may
+// be no second connection. In a transaction it runs under the savepoint of the
+// call, which takes back a failure. A table that cannot be read is no error: its
+// rows go by VALUES.
 func (w *writer) describe(ctx context.Context, c conn) {
 	if !w.dialect.arrays || w.memory == nil {
 		return
@@ -133,9 +131,8 @@ func (w *writer) describe(ctx context.Context, c conn) {
 	}
 }
 
-// learn remembers the tables of a call that has ended with err. After an error
-// they are forgotten instead: it may be that a table has changed, and the next
-// call looks.
+// learn remembers the tables of a call that has ended with err. After an error they
+// are forgotten, because a table may have changed. The next call looks again.
 func (w *writer) learn(err error) {
 	for name, t := range w.tables {
 		w.memory.learn(name, t, err)
@@ -150,16 +147,16 @@ func (m *memory) learn(name string, t *description, err error) {
 	}
 }
 
-// ErrTableChanged means that rows have gone to PostgreSQL by COPY in the form of
-// column types that the table has no longer. Nothing of the call is stored, and
-// its next run reads the types anew.
+// ErrTableChanged means that a COPY has sent rows in the form of column types that
+// the table no longer has. Nothing of the call is stored. The next call reads the
+// types again.
 var ErrTableChanged = errors.New("sqlxhelper: table was altered")
 
 // unchanged makes sure that a COPY has met the table that it was made for. In the
-// binary form a bigint and a double precision are both eight bytes, which the
-// server would take for each other. In an array they are texts under a type, which
-// it converts or refuses. It is asked afterwards, because the lock of the COPY
-// keeps the table as it is to the end of the transaction.
+// binary form a bigint and a double precision are both eight bytes. The server
+// would take one for the other. An array holds texts under a type, which the server
+// converts or refuses. The check comes after the COPY, whose lock keeps the table
+// as it is until the transaction ends.
 func (w *writer) unchanged(ctx context.Context, s session, l *load, t *description) error {
 	now, err := describe(ctx, s.db, l.table)
 	if err != nil {
@@ -174,15 +171,16 @@ func (w *writer) unchanged(ctx context.Context, s session, l *load, t *descripti
 }
 
 // Describe reads the column types of a table, which unnest and COPY need on
-// PostgreSQL. Otherwise the first call with many rows for a table does it, by one
-// query more. On other databases Describe does nothing.
+// PostgreSQL. Without it, the first call with many rows for a table does so, by one
+// more query. On other databases Describe does nothing.
 //
-// What is known of a table is kept for the life of the Helper, or until a call with
-// that table fails. It is not kept if the table is temporary, or created or altered
+// The Helper keeps what it knows of a table for its life, or until a call with that
+// table fails. It does not keep it if the table is temporary, or created or altered
 // in the same transaction. So one Helper serves one database and one search_path.
-// If a column gets another type while a program runs, or a table gets rules or row
-// level security, call Describe afterwards. Without it PostgreSQL takes the values
-// as of the old type and converts them. COPY would not, and is an error that
+//
+// Call Describe again if a column gets another type while a program runs, or a
+// table gets rules or row level security. Otherwise PostgreSQL takes the values as
+// of the old type and converts them. COPY would not, and fails with an error that
 // matches [ErrTableChanged].
 //
 // table is written as in [Helper.Insert]. Errors match [ErrDB], [ErrDriver],

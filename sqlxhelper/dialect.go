@@ -28,25 +28,23 @@ const (
 type traits struct {
 	Dialect
 	numbered bool // placeholders are $1, $2 instead of ?
-	// maxBinds bounds the values in one statement, by the protocol or the
-	// driver's build. binds bounds those in one chunk. Chunks are counted in
-	// values, because rows have different widths. The numbers were measured on
-	// rows of six columns, as 50 rows for SQLite and 500 for the servers.
-	// Statements at the bind limit ran at half that speed on PostgreSQL and at
-	// three quarters on SQLite.
+	// maxBinds bounds the values in one statement, by the protocol or the driver's
+	// build. binds bounds those in one chunk. Chunks count values, because rows
+	// have different widths. The numbers were measured on rows of six columns: 50
+	// rows for SQLite, 500 for the servers. Statements at the bind limit ran at
+	// half that speed on PostgreSQL and at three quarters on SQLite.
 	maxBinds, binds int
 	// ladder bounds how many statement texts there are. pgx keeps every text
-	// that it has seen prepared on the server, 512 per connection: 300 different
-	// row counts cost 25 MB in one backend. So only small row counts have texts of
-	// their own. A larger remainder is cut to a multiple of ladder and what is
-	// left, which is two statements at most. The drivers of the other databases
-	// keep no texts.
+	// prepared on the server, 512 per connection. 300 different row counts cost 25
+	// MB in one backend. So only small row counts have texts of their own. A larger
+	// remainder is cut to a multiple of ladder and a rest. That is two statements
+	// at most. The drivers of the other databases keep no texts.
 	ladder int
 	// bytes bounds what a chunk holds, unless it is a single row. On MySQL a
-	// statement above max_allowed_packet costs the connection and with it the
-	// caller's transaction: 16 MiB by default, 4 MiB on old servers. A driver that
-	// writes the values into the text may double them by escaping. Elsewhere it
-	// bounds memory.
+	// statement above max_allowed_packet costs the connection, and with it the
+	// caller's transaction. The default is 16 MiB, and 4 MiB on old servers. A
+	// driver that writes the values into the text may double them by escaping.
+	// Elsewhere it bounds memory.
 	bytes int
 	// An identifier has at most so many bytes and characters; 0 is no limit.
 	// PostgreSQL cuts longer ones and goes on.
@@ -59,9 +57,9 @@ type traits struct {
 	// of rows.
 	micros bool
 	// uninterrupted: a statement that ctx interrupts rolls back the whole
-	// transaction, which may be the caller's. So ctx is looked at between the
-	// statements only. One of a chunk is short, and waits for a lock no longer than
-	// busy_timeout. mattn/go-sqlite3 also saves a goroutine per statement.
+	// transaction, which may be the caller's. So ctx is checked only between
+	// statements. A statement of one chunk is short, and waits for a lock no longer
+	// than busy_timeout. mattn/go-sqlite3 also saves a goroutine per statement.
 	uninterrupted bool
 	// partial: a statement that failed may have kept rows, or ended the
 	// transaction. A constraint can be declared ON CONFLICT FAIL or ROLLBACK, and a
@@ -71,18 +69,18 @@ type traits struct {
 	nameIsText bool
 	// continues: after an error in a statement the transaction goes on.
 	continues bool
-	// onDuplicateKey: an upsert is ON DUPLICATE KEY UPDATE, which takes every
-	// unique index for a conflict and does not count the rows that were inserted.
+	// onDuplicateKey: an upsert is ON DUPLICATE KEY UPDATE. That takes every unique
+	// index for a conflict, and does not count the rows that were inserted.
 	onDuplicateKey bool
 	// forUpdate makes a SELECT see a row that another transaction has stored after
 	// this one began. On MySQL a plain one under REPEATABLE READ sees the past.
 	// The insert has locked that row already, so nobody waits. A key that is not
 	// stored must not be asked for so: that locks the gap where it would be.
 	forUpdate string
-	// forShare makes a SELECT wait for the transaction that has inserted a row,
-	// and needs no privilege but SELECT. A session of MySQL may be set to READ
-	// UNCOMMITTED and see a row that is rolled back a moment later. The others show
-	// committed rows only.
+	// forShare makes a SELECT wait for the transaction that has inserted a row. It
+	// needs no privilege but SELECT. A session of MySQL under READ UNCOMMITTED may
+	// see a row that is rolled back a moment later. The others show committed rows
+	// only.
 	forShare string
 }
 
@@ -112,17 +110,16 @@ func (t *traits) sends(ctx context.Context) context.Context {
 	return ctx
 }
 
-// registered holds what [RegisterDriver] was told: driver name to Dialect. It
-// is shared by all helpers because driver names are: database/sql and sqlx each
-// have one table of them per process.
+// registered holds what [RegisterDriver] was told: driver name to Dialect. All
+// helpers share it, as database/sql and sqlx each have one table of driver names
+// per process.
 var registered sync.Map
 
-// RegisterDriver says which dialect the databases opened under a driver name
-// speak, for all helpers of the process. It is for names that a program makes
-// up, as wrappers for tracing do. A later call for the same name replaces the
-// former, and names known to this package can be replaced too. It is safe for
-// concurrent use, and meant to be called before the first insert. Like
-// sql.Register it panics on misuse: an empty name or a dialect that is none of
+// RegisterDriver sets the dialect of a driver name, for all helpers of the process.
+// It is for names that a program makes up, as wrappers for tracing do. A later call
+// for the same name replaces the former. Names known to this package can be
+// replaced too. It is safe for concurrent use. Call it before the first insert.
+// Like sql.Register it panics on misuse: an empty name or a dialect that is none of
 // the constants.
 func RegisterDriver(name string, d Dialect) {
 	if name == "" || !d.Valid() {
@@ -132,7 +129,7 @@ func RegisterDriver(name string, d Dialect) {
 }
 
 // knownDriver returns the dialect behind a driver name that can only mean one
-// database, or zero. A prefix or a suffix decides nothing: "pgx-otel-0" could be
+// database, or zero. A prefix or a suffix decides nothing. "pgx-otel-0" could be
 // anything, and a wrong guess is a syntax error at best.
 func knownDriver(name string) Dialect {
 	switch name {

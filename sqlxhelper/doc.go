@@ -1,5 +1,5 @@
-// Package sqlxhelper inserts structs through sqlx with primary keys that are
-// known before the insert: one row, many rows, or rows with their children.
+// Package sqlxhelper inserts structs through sqlx: one row, many rows, or rows with
+// their children. The primary keys are known before the insert.
 //
 //	type Item struct {
 //		types.Model
@@ -16,20 +16,19 @@
 //	err := h.InsertGraph(ctx, db, "orders", orders) // []Order, with their Items
 //
 // Use [Helper.InsertGraph] for rows with children, [Helper.InsertMany] for a
-// slice, and [Helper.Insert] for one row. Each takes a *sqlx.DB or a *sqlx.Tx. Use
-// [InTx] to put several calls into one transaction. It runs the transaction again
-// if that has lost against another one.
+// slice, and [Helper.Insert] for one row. Each takes a *sqlx.DB or a *sqlx.Tx.
+// [InTx] puts several calls into one transaction. It runs the transaction again if
+// that has lost against another one.
 //
 // # What is guaranteed
 //
-//   - All or nothing. After an error nothing of the call is stored, and a
-//     transaction in which it was made can go on. On a pool, several statements
-//     run in a transaction of their own. In a transaction, every call runs under a
-//     savepoint.
-//   - Every row is inserted, or there is an error. The count that the database
-//     reports is compared with the rows that it was given.
-//   - Keys first. All missing keys are taken from the source at once, and set in
-//     the structs with the foreign keys before any SQL. They stay set when the
+//   - All or nothing. After an error nothing of the call is stored, and its
+//     transaction can go on. On a pool, several statements run in a transaction of
+//     their own. In a transaction, every call runs under a savepoint.
+//   - Every row is inserted, or there is an error. The count of the database is
+//     compared with the rows that it was given.
+//   - Keys first. All missing keys are taken from the source at once. They are set
+//     in the structs, with the foreign keys, before any SQL. They stay set when the
 //     insert fails, so a retry writes the same rows. If only the answer was lost,
 //     the retry is a duplicate key.
 //   - A zero key is never sent, nor a zero foreign key of a relation.
@@ -40,34 +39,32 @@
 //
 //   - The tables are transactional: not MyISAM or Aria.
 //   - On MySQL and MariaDB sql_mode is strict, as it is by default.
-//   - Calls on one transaction do not overlap. A Helper and a pool may be used by
-//     many goroutines.
+//   - Calls on one transaction do not overlap. Many goroutines may use a Helper and
+//     a pool.
 //   - Nobody else changes the rows during the call.
 //   - The connection survives. If it breaks, the server rolls the transaction back
 //     and the error matches [ErrTxBroken]. So does a deadlock on MySQL. Roll back
 //     then, and do not go on.
 //   - The key is the primary key in the database too, or unique.
-//   - No constraint of an SQLite table is declared ON CONFLICT REPLACE, which
-//     deletes stored rows.
+//   - No SQLite constraint is ON CONFLICT REPLACE, which deletes stored rows.
 //
 // docs/sqlx.md says what happens without each condition.
 //
 // # Fields, columns and keys
 //
-// The columns are those that sqlx would scan into the struct: db tags, or names
-// made by the Mapper of the handle, and the fields of embedded structs. Every
-// field is written, zero or not.
+// The columns are those that sqlx would scan into the struct, embedded structs
+// included. Names are from db tags or the Mapper of the handle. Every field is
+// written, zero or not.
 //
 // A field is a column if it is a value: a basic type, time.Time, a driver.Valuer,
-// []byte, or a pointer to one of these. Slices and maps of other types are left to
-// the driver. Other structs are refused, unless embedded. The tag snowkey:"-"
-// excludes a field from the insert and leaves it to sqlx for reading.
+// []byte, or a pointer to one of these. The driver decides about slices and maps of
+// other types. Other structs are refused, unless embedded. The tag snowkey:"-"
+// excludes a field from the insert, and sqlx still reads it.
 //
 // The primary key is the field for column id, or the one with the tag
 // snowkey:"pk". Its type is [types.Snowflake], and every row type has one.
 //
-// Names are quoted and therefore exact: "Orders" is not the table orders on
-// PostgreSQL.
+// Names are quoted and so exact: "Orders" is not the table orders on PostgreSQL.
 //
 // # Relations
 //
@@ -76,8 +73,8 @@
 // an empty slice are no children.
 //
 // The tag snowkey:"table,belongs_to=column" on a field of type *T makes it the row
-// to which this one belongs. That row goes into table. The column is one of the
-// row with the field, and is the foreign key. With nil it stays as it is.
+// to which this one belongs. That row goes into table. The foreign key is column,
+// in the row with the field. With nil it stays as it is.
 //
 //	type Order struct {
 //		types.Model
@@ -91,21 +88,21 @@
 // be. Any other is [ErrForeignKey]. Relations nest, and a type may contain itself.
 //
 // Every row is inserted once and has one place: in the call, or in one field that
-// makes it a child. A second such place is refused. A belongs_to field may lead to
-// it from anywhere, any number of times, by the same pointer.
+// makes it a child. A second such place is refused. Any number of belongs_to fields
+// may lead to it, by the same pointer.
 //
-// A row to which a pointer leads is always inserted, whether it has a key or not.
-// To refer to a stored customer, set CustomerID and leave Customer nil.
+// A row behind a pointer is always inserted, with a key or without. To refer to a
+// stored customer, set CustomerID and leave Customer nil.
 //
 // Each table is written once, after those to which it refers. Tables that refer to
-// each other in a circle are written once per level. Rows that refer to each other
-// in a circle are refused, because none of them can be the first.
+// each other in a circle are written once per level. Rows in a circle are refused,
+// because none of them can be the first.
 //
 // # How rows are sent
 //
 // Rows go in chunks with few different texts. On PostgreSQL up to 10 rows of a
-// table go by VALUES, and more by unnest or, with [WithCopy], by COPY. What is
-// stored is the same. docs/sqlx.md has the limits.
+// table go by VALUES. More go by unnest, or by COPY with [WithCopy]. What is stored
+// is the same. docs/sqlx.md has the limits.
 //
 // # Upserts and options
 //
@@ -113,10 +110,10 @@
 //
 //	err := h.With(sqlxhelper.OnConflictDoNothing("number")).InsertGraph(ctx, db, "orders", orders)
 //
-// [OnConflictDoNothing] and [OnConflictUpdate] meet rows that are stored already,
-// and set the stored row's key in the struct. Children are stored under that key.
-// If the stored row cannot be identified, the call fails with [ErrUnresolved] and
-// is undone. [Columns] and [Omit] leave columns to the database, [Returning] reads
+// [OnConflictDoNothing] and [OnConflictUpdate] accept rows that are stored already.
+// They set the stored row's key in the struct, and children are stored under it. If
+// the stored row cannot be identified, the call fails with [ErrUnresolved] and is
+// undone. [Columns] and [Omit] leave columns to the database. [Returning] reads
 // columns back, and [OnProgress] reports progress.
 //
 // # Errors
@@ -124,7 +121,7 @@
 // An error in a type is a [*PlanError], in a row a [*RowError], in the call a
 // sentinel such as [ErrArgument]. These come before any SQL. What the database,
 // its driver, the context or a Value method says is an [*InsertError]. It has the
-// table, the rows of the statement, and the row that is to blame if that is proved:
+// table, the rows of the statement, and the row to blame if that is proved:
 //
 //	sqlxhelper: insert into order_items, shop.Order[17].Items[1] (id 175939308748828672): UNIQUE constraint failed: order_items.sku
 //
@@ -132,6 +129,6 @@
 //
 // # Databases
 //
-// SQLite, PostgreSQL, MySQL and MariaDB, recognized by the driver name. An unknown
-// name is refused with [ErrDriver]: use [RegisterDriver] or [WithDialect].
+// SQLite, PostgreSQL, MySQL and MariaDB are recognized by the driver name. An unknown
+// name is [ErrDriver]: use [RegisterDriver] or [WithDialect].
 package sqlxhelper

@@ -27,10 +27,9 @@ var (
 	// ErrSource means that a key was missing and the source gave none. There is no
 	// source, or it returned a number below 1 without an error.
 	ErrSource = errors.New("sqlxhelper: no key from the source")
-	// ErrForeignKey means a foreign key that is not the key of the parent that
-	// holds the row, or of the row in a belongs_to field. Or it would be sent as
-	// zero, or is shared with a row that needs another one. The error is a
-	// [*RowError].
+	// ErrForeignKey means a foreign key that is not the key of the row's parent, or
+	// of the row in a belongs_to field. Or it would be sent as zero, or is shared
+	// with a row that needs another one. The error is a [*RowError].
 	ErrForeignKey = errors.New("sqlxhelper: foreign key not usable")
 	// ErrDuplicateKey means that another row has the same key, or the same value in
 	// another unique index. The error is an [*InsertError].
@@ -126,8 +125,8 @@ func (e *InsertError) Is(target error) bool {
 	return target == ErrDuplicateKey && sqlerror.DuplicateKey(e.Err)
 }
 
-// A CountError says that a statement succeeded and yet did not insert the rows that
-// it was given, as when a trigger suppresses some. The call is undone, with one
+// A CountError says that a statement succeeded, but did not insert the rows that it
+// was given. A trigger may have suppressed some. The call is undone, with one
 // exception. Several rows that went to a pool as a single statement, on PostgreSQL
 // and MySQL, had no transaction around them. The rows that were counted are stored
 // then.

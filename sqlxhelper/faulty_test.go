@@ -34,7 +34,7 @@ func refuses(err error) fate { return fate{err: err} }
 
 // A faulty is a database with one table, of keys alone, whose failures are
 // scripted. The scripts name what happens to the first, the second, … of their
-// kind; what is past their end succeeds. It speaks PostgreSQL.
+// kind. Past their end all succeeds. It speaks PostgreSQL.
 type faulty struct {
 	begins, inserts, rollbacks, looks []error
 	commits                           []fate

@@ -271,7 +271,7 @@ func (w *walk) add(n node, row reflect.Value) error {
 	return nil
 }
 
-// meet lets again be one more way to a row that was found, or refuses it.
+// meet accepts again as one more way to a row that was found, or refuses it.
 func (w *walk) meet(row int, again node) error {
 	known := w.node(row)
 	if known.held != isLoose && again.held != isLoose {
@@ -350,9 +350,9 @@ func (w *walk) checkForeignKeys() error {
 	return nil
 }
 
-// checkShared refuses rows with the same embedded pointer that so share a key, or a
-// foreign key that cannot be right for both. The last one would win, and the first
-// ones be stored with what is the other's.
+// checkShared refuses rows that share a key by the same embedded pointer. It also
+// refuses rows that so share a foreign key that cannot be right for both. The last
+// one would win. The first ones would be stored with the key of another row.
 func (w *walk) checkShared() error {
 	if !slices.ContainsFunc(w.stations, func(s *station) bool { return len(s.plan.embedded) > 0 }) {
 		return nil

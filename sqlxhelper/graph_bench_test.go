@@ -34,8 +34,8 @@ func (a *ascending) Fill(_ context.Context, ids []types.Snowflake) error {
 	return nil
 }
 
-// BenchmarkGraphAssign is what InsertGraph does before it writes: find and check
-// the rows, set their keys and foreign keys, sort them by table.
+// BenchmarkGraphAssign measures what InsertGraph does before it writes. It finds
+// and checks the rows, sets their keys and foreign keys, and sorts them by table.
 func BenchmarkGraphAssign(b *testing.B) {
 	const parents, children = 1000, 5
 	p, err := newPlan(reflect.TypeFor[benchOrder](), sqlx.NewDb(nil, "").Mapper)

@@ -11,9 +11,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// The types of random graphs: children of each form, pointers that lead first
-// to another table, back to the parent, to a shared row and to the own table,
-// and, from rWorker to rTeam and back, a circle of tables.
+// The types of random graphs have children of each form. They have pointers that
+// lead first to another table, back to the parent, to a shared row and to the own
+// table. From rWorker to rTeam and back is a circle of tables.
 type rFirm struct {
 	types.Model
 	OwnerID types.NullSnowflake `db:"owner_id"`
@@ -68,8 +68,8 @@ type reference struct {
 	key      func() types.Snowflake
 }
 
-// A world is a random graph, and what the oracle knows of it, written down while
-// it was made and not read off it.
+// A world is a random graph, and what the oracle knows of it. That is recorded
+// while the graph is made, not read from it.
 type world struct {
 	*rand.Rand
 	firms      []*rFirm
@@ -91,8 +91,8 @@ func pick[T any](w *world, rows []*T) *T {
 	return rows[w.IntN(len(rows))]
 }
 
-// Each of the following makes a row that refers only to rows that are complete,
-// so that there is no circle.
+// Each of the following makes a row that refers only to complete rows. So there is
+// no circle.
 
 func (w *world) firm() *rFirm {
 	f := &rFirm{}
@@ -141,7 +141,7 @@ func (w *world) team(t *rTeam) {
 	}
 }
 
-// worker completes k. bosses are those that it may have, if it is no staff.
+// worker completes k. bosses are those that it may have, unless it is staff.
 func (w *world) worker(k *rWorker, depth int, bosses []*rWorker) {
 	k.rWorkerKeys = &rWorkerKeys{}
 	w.tables[k] = "workers"
@@ -173,8 +173,8 @@ func (w *world) worker(k *rWorker, depth int, bosses []*rWorker) {
 
 // TestRandomGraphsAreOrderedAndLinked compares with an oracle. Each row that was
 // made is in one group, after all rows to which it refers. Keys are unique. Every
-// foreign key is the key of the row that it was made to refer to, also after keys
-// have changed.
+// foreign key is the key of the row that it was made to refer to. That holds after
+// keys have changed too.
 func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 	const seed, graphs = 20260101, 400
 	t.Logf("seed %d", seed)

@@ -36,8 +36,8 @@ type tagged struct {
 	LineID *types.Snowflake `db:"line_id"`
 }
 
-// customer, sale, position and product have each way to belong to a row: first
-// of all, back to the parent, shared, and to a row of the same table.
+// customer, sale, position and product have each way to belong to a row. The row
+// comes first of all, or is the parent, shared, or of the same table.
 type customer struct {
 	types.Model
 	InviterID types.NullSnowflake `db:"inviter_id"`
@@ -136,8 +136,8 @@ type boss struct {
 	Deputy   *worker             `db:"-" snowkey:"people,belongs_to=deputy_id"`
 }
 
-// twig has its foreign key, and keyless its key, behind an embedded pointer, which
-// two rows may share.
+// twig has its foreign key, and keyless its key, behind an embedded pointer. Two
+// rows may share that.
 type twig struct {
 	types.Model
 	*twigKeys
@@ -657,8 +657,8 @@ func TestTwoTypesInATableMayReferToEachOther(t *testing.T) {
 	}
 }
 
-// References within a table need no statement of their own, in a circle of tables
-// neither.
+// References within a table need no statement of their own, even in a circle of
+// tables.
 func TestLevelsCountTheTablesAndNotTheRows(t *testing.T) {
 	db, mock := newMock(t)
 	a := &mate{}

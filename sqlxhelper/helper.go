@@ -67,11 +67,10 @@ func (h *Helper) With(opts ...Option) *Helper {
 //   - a [*PlanError], or a [*RowError], which may match [ErrForeignKey]
 //   - a missing key: [ErrSource], or what the source said, wrapped
 //
-// Later errors are an [*InsertError] as a rule, for what the database or a Value
-// method refuses, or for a ctx that ends between statements. It matches
-// [ErrDuplicateKey] or [ErrUnresolved] where it is that. A row that the database
-// dropped silently is a [*CountError]. Others wrap what the database, its driver or
-// ctx said.
+// Later errors are an [*InsertError] as a rule. Its cause is the database, a Value
+// method, or a ctx that ends between statements. It matches [ErrDuplicateKey] or
+// [ErrUnresolved] where it is that. A row that the database dropped silently is a
+// [*CountError]. Others wrap what the database, its driver or ctx said.
 //
 // After any error the row is not stored, except where the connection broke before the
 // database could answer. A transaction in which the call was made is usable as
@@ -194,7 +193,7 @@ func (h *Helper) dialectFor(db DB) (*traits, error) {
 	return traitsOf(*h.config.dialect), nil
 }
 
-// plan returns the plan of a struct type. Two goroutines may both build it; the
+// plan returns the plan of a struct type. Two goroutines may both build it. The
 // plans are equal, and one is kept.
 func (h *Helper) plan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
 	key := planKey{t, m}

@@ -12,8 +12,8 @@ import (
 	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
-// InTx runs fn in a transaction: it begins one with opts (nil for the driver's
-// defaults), calls fn, and commits if fn returned nil.
+// InTx runs fn in a transaction and commits if fn returns nil. It begins the
+// transaction with opts, where nil means the driver's defaults.
 //
 // # When fn runs again
 //
@@ -28,26 +28,27 @@ import (
 // from a [Helper] and matches [ErrTxBroken], calls of Helpers on the transaction fail
 // from then on, and nothing is committed.
 //
-// InTx waits a random time between two runs: up to 10 ms after the first run, up to
-// 1 s after the last ones, and no longer than ctx. Rows that are made outside of fn
-// keep their keys in every run. Rows that are made inside get new ones.
+// InTx waits a random time between two runs, but no longer than ctx. It waits up to
+// 10 ms after the first run, and up to 1 s after the last ones. Rows that are made
+// outside of fn keep their keys in every run. Rows that are made inside get new
+// ones.
 //
 // # When the answer to the commit is lost
 //
-// If the connection breaks during the commit, or the driver closes it because ctx
-// ends, the rows may be stored or not. InTx then looks for a row whose key a [Helper]
-// has inserted in fn. It does so in a transaction on another connection of db, for up
-// to 10 s even if ctx has ended.
+// If the connection breaks during the commit, the rows may be stored or not. So they
+// may if the driver closes it because ctx ends. InTx then looks for a row whose key a
+// [Helper] has inserted in fn. It does so in a transaction on another connection of
+// db, for up to 10 s, even if ctx has ended.
 //
 //   - If the row is there, the commit has taken place, and InTx returns nil.
 //   - If it is not, fn runs again, unless ctx has ended. That run is committed only if
-//     its Helpers have inserted the same keys in the same order. The database accepts
-//     these only while the first rows are not there.
+//     its Helpers insert the same keys in the same order. The database accepts these
+//     only while the first rows are not there.
 //   - Otherwise the error matches [ErrCommitUnknown]: if no Helper has inserted
 //     anything, if the keys differ, or if the row cannot be looked for.
 //
-// Build the rows outside of fn, and a lost answer is no error. If opts says ReadOnly
-// and no Helper has inserted anything, the error of the commit is returned.
+// Build the rows outside of fn. Then a lost answer is no error. If opts says
+// ReadOnly and no Helper has inserted anything, the error of the commit is returned.
 //
 // The rows of a Helper count if it was given the *sqlx.Tx of fn, or a type around
 // it as [DB] describes. They must be inserted, not upserted. Do not delete such
@@ -60,10 +61,10 @@ import (
 // # Errors
 //
 // If fn returns an error that does not make it run again, the transaction is rolled
-// back and the error is returned. An error of the rollback is joined to it. After the
-// tenth run the error says so and wraps the last one. If fn panics, or ends its
-// goroutine as testing's FailNow does, the transaction is rolled back and the panic
-// goes on. If ctx ends, the error matches ctx.Err().
+// back. InTx returns that error, joined with one of the rollback. After the tenth run
+// the error says so and wraps the last one. If fn panics, or ends its goroutine as
+// testing's FailNow does, InTx rolls back and the panic goes on. If ctx ends, the
+// error matches ctx.Err().
 //
 // An InTx inside of fn has a transaction of its own. When it has given up, the one
 // around it does not start over.
@@ -82,11 +83,11 @@ func InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(*sqlx.T
 
 const (
 	// maxAttempts bounds the runs of one InTx. The delays between them add up to
-	// three seconds at most, and a conflict that lasts longer is an error that
-	// somebody should see.
+	// three seconds at most. A conflict that lasts longer is an error that somebody
+	// should see.
 	maxAttempts = 10
-	// firstDelay is about how long a transaction of a few statements lasts, which
-	// is what the loser waits for.
+	// firstDelay is about as long as a transaction of a few statements. The loser
+	// waits for that.
 	firstDelay = 10 * time.Millisecond
 	maxDelay   = time.Second
 )
@@ -95,21 +96,20 @@ const (
 // committed.
 //
 // The rule is that at most one of them is ever committed. As long as every attempt
-// is known to be rolled back, the next one is free to do anything. After one in
-// doubt it is not. That commit may be late, on its way through a network or waiting
-// for a disk. It may be done at any time, even after a look at the table has found
-// nothing. The primary key keeps the next attempt from being committed as well: it
-// has to insert the same keys. If the transaction in doubt is committed by then,
-// that is a duplicate key. If it is open, the insert waits until it is not. If the
-// insert succeeds, the one in doubt is rolled back and stays so.
+// is known to be rolled back, the next one may do anything. After one in doubt it
+// may not. That commit may be late, on a network or waiting for a disk. It may
+// happen at any time, even after a look at the table has found nothing. The primary
+// key keeps the next attempt from being committed as well, because it has to insert
+// the same keys. If the transaction in doubt is committed by then, that is a
+// duplicate key. If it is open, the insert waits until it is not. If the insert
+// succeeds, the one in doubt is rolled back and stays so.
 type attempts struct {
 	db   beginner
 	opts *sql.TxOptions
 	fn   func(*sqlx.Tx) error
 
-	// Of the last attempt in doubt. There may be several; all those after the
-	// first have inserted the same keys, so a row proves that one of them is
-	// committed.
+	// Of the last attempt in doubt. There may be several. All those after the first
+	// have inserted the same keys. So a row proves that one of them is committed.
 	doubt    *record // nil if there was none
 	doubtErr error
 }
@@ -144,8 +144,8 @@ func (a *attempts) run(ctx context.Context) error {
 	}
 }
 
-// errOtherKeys is what an attempt ends with that would not have met the one in
-// doubt in the database.
+// errOtherKeys ends an attempt that would not have met the one in doubt in the
+// database.
 var errOtherKeys = errors.New("the next attempt has other keys and is rolled back; rows that are made outside of the function keep theirs")
 
 // try is one attempt, with what its helpers have inserted.
@@ -172,7 +172,7 @@ func (a *attempts) try(ctx context.Context) (outcome, *record, error) {
 }
 
 // harmless reports whether it does not matter if an attempt is committed. It was to
-// read only, and no helper has written, which some drivers allow.
+// read only, and no helper has written. Some drivers allow writes there.
 func (a *attempts) harmless(rec *record) bool {
 	return a.opts != nil && a.opts.ReadOnly && rec.empty()
 }
@@ -210,9 +210,9 @@ func (e *attemptsError) Error() string {
 
 func (e *attemptsError) Unwrap() error { return e.err }
 
-// gaveUp reports whether err is from an InTx inside of the function that has tried
-// long enough, or must not run again. A new start would forget which keys are in
-// doubt.
+// gaveUp reports whether err is from an InTx inside of the function. That one has
+// tried long enough, or must not run again. A new start would forget which keys are
+// in doubt.
 func gaveUp(err error) bool {
 	var inner *attemptsError
 	return errors.As(err, &inner) || errors.Is(err, ErrCommitUnknown)
@@ -220,7 +220,7 @@ func gaveUp(err error) bool {
 
 // delay returns how long to wait after the nth attempt: a random time, up to a
 // limit that doubles. Two transactions that wait for the same time would meet
-// again. n may be large, as there can be many looks for a row.
+// again. n may be large, because there can be many looks for a row.
 func delay(n int) time.Duration {
 	return rand.N(min(firstDelay<<min(n-1, 10), maxDelay))
 }

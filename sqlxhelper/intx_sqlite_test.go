@@ -39,8 +39,8 @@ func exec(t *testing.T, db sqlx.Execer, text string) {
 	}
 }
 
-// releasing is a pool that ends a transaction of another one when it has failed
-// to begin.
+// releasing is a pool that ends another transaction when it has failed to begin
+// one.
 type releasing struct {
 	*sqlx.DB
 	held   *sqlx.Tx
@@ -76,8 +76,8 @@ func TestBusyBeginIsTriedAgainOnSQLite(t *testing.T) {
 	wantKeys(t, one, 7)
 }
 
-// In WAL mode the snapshot of a transaction that has read cannot be written to
-// once another one has committed.
+// In WAL mode a transaction that has read cannot write once another one has
+// committed.
 func TestBusySnapshotIsRunAgainOnSQLite(t *testing.T) {
 	one, other := openTwice(t, "_journal_mode=WAL")
 	runs := 0

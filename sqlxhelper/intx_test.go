@@ -201,8 +201,8 @@ func TestNestedInTxDoesNotMultiplyTheAttempts(t *testing.T) {
 	})
 }
 
-// The keys of the inner transaction are not those of the outer one, which may be
-// lost when the inner one is stored.
+// The keys of the inner transaction are not those of the outer one. The outer one
+// may be lost when the inner one is stored.
 func TestNestedInTxHasARecordOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{commits: []fate{{applied: true}, commitLost}}
@@ -259,8 +259,8 @@ func TestDeadlineBoundsTheAttempts(t *testing.T) {
 	})
 }
 
-// A driver may return the bare error of the context both when it has sent
-// nothing and when it has closed the connection over the commit.
+// A driver may return the bare error of the context in two cases. It has sent
+// nothing, or it has closed the connection over the commit.
 func TestContextThatEndsDuringTheCommitLeavesItInDoubt(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		t.Run(fmt.Sprint("Applied", applied), func(t *testing.T) {
@@ -355,8 +355,8 @@ func TestTransactionThatEndsWithItsContextIsTheErrorOfTheContext(t *testing.T) {
 	}
 }
 
-// surprising is a context that calls next when it has been asked for its error,
-// and says that there is none.
+// surprising is a context that calls next when it is asked for its error. It then
+// says that there is none.
 type surprising struct {
 	context.Context
 	next func()
@@ -371,8 +371,8 @@ func (s *surprising) Err() error {
 	return s.Context.Err()
 }
 
-// The last moment at which the context can end without a doubt: database/sql has
-// rolled back when Commit is called, and that sends nothing.
+// This is the last moment at which the context can end without a doubt.
+// database/sql has rolled back when Commit is called, and Commit sends nothing.
 func TestContextThatEndsJustBeforeTheCommitIsNoDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}

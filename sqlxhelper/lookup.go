@@ -12,16 +12,16 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// keysPerQuery is how many keys one statement asks for, at most: old versions of
+// keysPerQuery is how many keys one statement asks for, at most. Old versions of
 // SQLite take 999 values.
 const keysPerQuery = 512
 
-// fewSizes returns the power of two that n values are filled up to, at most most.
-// So there are few texts, each of which pgx keeps prepared on the server.
+// fewSizes returns the power of two, at most most, that n values are filled up to.
+// So there are few texts. pgx keeps each prepared on the server.
 func fewSizes(n, most int) int { return min(1<<bits.Len(uint(n-1)), most) }
 
-// byKeys selects the key and fields of the rows that are stored under the keys of
-// at, and calls scan for each. lock says that they may be rows of others.
+// byKeys selects the key and fields of the rows stored under the keys of at. It
+// calls scan for each. lock says that they may be rows of others.
 func (w *writer) byKeys(ctx context.Context, s session, l *load, at map[types.Snowflake][]int, fields []destination, lock bool, scan func(*sql.Rows) error) error {
 	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
 	var b strings.Builder

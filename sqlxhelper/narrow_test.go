@@ -21,8 +21,8 @@ func (r recording) ExecContext(ctx context.Context, text string, args ...any) (s
 	return r.Tx.ExecContext(ctx, text, args...)
 }
 
-// A deadlock ends the transaction on MySQL, and what is sent after it would be
-// stored at once.
+// On MySQL a deadlock ends the transaction. What is sent after it would be stored
+// at once.
 func TestNothingIsSentAgainAfterADeadlock(t *testing.T) {
 	deadlock, duplicate := &MySQLError{1213}, &MySQLError{1062}
 	four, two := "INSERT INTO `t` (`id`, `n`) VALUES (?, ?), (?, ?), (?, ?), (?, ?)", "INSERT INTO `t` (`id`, `n`) VALUES (?, ?), (?, ?)"

@@ -75,13 +75,13 @@ func list(names []string) []string { return append([]string{}, names...) }
 //
 // The option applies to the table of the call. In [Helper.InsertGraph] all other rows
 // are inserted plainly, children under the key of the stored row. If two rows of the
-// table refer to each other, the call fails with a [*RowError]: both would be sent
+// table refer to each other, the call fails with a [*RowError]. Both would be sent
 // before the stored parent is known.
 //
 // If the stored row cannot be found, or there are several, the error matches
-// [ErrUnresolved]. That happens if a trigger has dropped the row, if its value is
-// changed when it is stored, or if its index takes two NULLs for the same. Under any
-// other index a row with a NULL in the target is inserted.
+// [ErrUnresolved]. A trigger may have dropped the row. Its value may be changed when
+// it is stored. Or its index may take two NULLs for the same. Under any other index
+// a row with a NULL in the target is inserted.
 //
 // Columns that are unknown or not written are errors that match [ErrArgument], before
 // keys are assigned and before any SQL. After any error the keys are those that the
@@ -96,7 +96,7 @@ func OnConflictDoNothing(target ...string) Option {
 }
 
 // OnConflictUpdate writes these columns of a row over those of a stored row, instead
-// of failing, and sets the stored row's key in the struct. Name the target by
+// of failing. It sets the stored row's key in the struct. Name the target by
 // [ConflictTarget]. All else is as with [OnConflictDoNothing]. Neither the primary
 // key nor a target column can be updated.
 //
@@ -132,8 +132,8 @@ const (
 // Returning reads these columns back into the structs after the insert. Use it for
 // what the database computes, has a default for, rounds, or had stored before an
 // upsert. Names are as for [Columns], and may be those of fields with the tag
-// snowkey:"-". No names are all columns of the rows of the call: those that are
-// written, and those of fields with that tag that hold a single value. A
+// snowkey:"-". No names mean all columns of the rows of the call. These are the
+// columns that are written, and fields with that tag that hold a single value. A
 // sql.RawBytes cannot be read back, because it shows memory of the driver.
 //
 // The rows are selected by their primary keys, in the transaction of the call, some
@@ -160,8 +160,8 @@ type copying struct {
 }
 
 // WithCopy sends rows to PostgreSQL by COPY where a table gets at least minRows in a
-// call, or [DefaultCopyRows] if minRows is not positive. A nil Copier means none. Rows
-// that COPY would not store as INSERT does go as without it, and so do all rows on
+// call. If minRows is not positive, it is [DefaultCopyRows]. A nil Copier means none.
+// Rows that COPY would not store as INSERT does go as without it. So do all rows on
 // other databases.
 //
 // On a pool such a call runs in a transaction of its own. A Copier whose driver is

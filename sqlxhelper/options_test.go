@@ -42,8 +42,8 @@ func TestProgressIsReportedAfterEveryStatement(t *testing.T) {
 	}
 }
 
-// Options are data of the Helper: a caller's slice, and the Helper that With was
-// called on, have nothing to do with them.
+// Options are data of the Helper alone. They share nothing with a caller's slice,
+// or with the Helper that With was called on.
 func TestOptionsAreKeptApart(t *testing.T) {
 	db, mock := newMock(t)
 	names := []string{"n"}
@@ -69,7 +69,7 @@ func TestColumnsAndOmitGoTogether(t *testing.T) {
 	}
 }
 
-// A column may be left out that is called as a foreign key of another type is.
+// A column may be left out that has the name of a foreign key of another type.
 func TestOmitKnowsAForeignKeyByItsType(t *testing.T) {
 	type child struct {
 		types.Model

@@ -81,8 +81,8 @@ func (w *walk) findStations(b batch, root target) {
 }
 
 // sortStations puts the stations into w.circles so that each comes after all to
-// which its rows may refer. Those that refer to each other in a circle, so that
-// no order is right, are put together; any other is a circle of one.
+// which its rows may refer. Those that refer to each other in a circle have no
+// right order, and are put together. Any other is a circle of one.
 //
 // It is Tarjan's algorithm, by recursion over tables and not over rows.
 func (w *walk) sortStations() {
@@ -187,8 +187,8 @@ func (w *walk) setLevels() error {
 	return w.circleError(func(i int) bool { return waits[i] > 0 }, within)
 }
 
-// circleError names two rows of a circle. Each of the rows that are stuck refers
-// to one that is, and whoever follows them comes to a circle.
+// circleError names two rows of a circle. Each row that is stuck refers to one that
+// is stuck. So following them ends in a circle.
 func (w *walk) circleError(stuck func(i int) bool, within func(l link) bool) error {
 	refers := map[int]link{} // by row, the first of its links
 	row := -1

@@ -31,8 +31,9 @@ type plan struct {
 	key       int        // the primary key, as an index into columns
 	embedded  []embedded // the pointers that must not be nil
 	relations []relation
-	// foreign are the columns, as indexes into columns, that a relation of this
-	// type or of another one in the same plan sets, once for each.
+	// foreign are the columns that a relation sets, as indexes into columns. The
+	// relation is of this type or of another one in the same plan. Each has one
+	// entry.
 	foreign []int
 	// ways counts the fields in the same plan that lead to rows of this type. A
 	// field of pointers counts twice, because two of them may be equal. Up to one,
@@ -85,10 +86,10 @@ func (r *relation) tag() string {
 	return "fk=" + r.fkName
 }
 
-// The offsets of a field say where it lies in a row: so many bytes from its start.
-// Each embedded pointer that leads to the field adds an offset, from what it points
-// at. They are for keys and foreign keys, which are read several times per row.
-// reflect's FieldByIndex took most of the time of a walk.
+// The offsets of a field say where it lies in a row, in bytes from its start. Each
+// embedded pointer that leads to the field adds an offset, from what it points at.
+// Keys and foreign keys are read by offsets, several times per row. With reflect's
+// FieldByIndex that took most of the time of a walk.
 type offsets []uintptr
 
 // of returns the offsets of field f of the struct at o.
@@ -98,8 +99,8 @@ func (o offsets) of(f reflect.StructField) offsets {
 	return o
 }
 
-// in returns the address of the field. row is an addressable struct of the type
-// for which the offsets were made, and none of the embedded pointers is nil.
+// in returns the address of the field. row is an addressable struct of the type for
+// which the offsets were made. None of its embedded pointers is nil.
 func (o offsets) in(row reflect.Value) unsafe.Pointer {
 	at := unsafe.Add(unsafe.Pointer(row.UnsafeAddr()), o[0])
 	for _, offset := range o[1:] {
@@ -117,9 +118,9 @@ func (p *plan) find(name string) int {
 	return slices.IndexFunc(p.columns, func(c column) bool { return c.name == name })
 }
 
-// newPlan builds the plan of a struct type and, by way of its relations, of all
-// types that are reached from it. They are not shared with the plans of other
-// types, because what is a foreign key depends on where one starts.
+// newPlan builds the plan of a struct type and of all types that its relations
+// reach. They are not shared with the plans of other types, because what is a
+// foreign key depends on where one starts.
 func newPlan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
 	b := builder{mapper: m, plans: map[reflect.Type]*plan{}, keys: map[string]*plan{}}
 	return b.plan(t)
@@ -134,16 +135,16 @@ type builder struct {
 
 func (b *builder) plan(t reflect.Type) (*plan, error) {
 	if p, ok := b.plans[t]; ok {
-		// Maybe still being built, for a type that contains itself. Its columns
-		// and the fields of its relations are complete by then, and the caller
+		// It may still be under construction, for a type that contains itself. Its
+		// columns and the fields of its relations are complete by then. The caller
 		// needs no more.
 		return p, nil
 	}
 	p := &plan{typ: t, key: -1}
 	b.plans[t] = p
-	// sqlx's own map of the type, for its names: tags, the mapper's function for
-	// names and the one for tags. Its list of names is not used, because it
-	// descends into every struct and so invents columns such as note.string.
+	// The names are from sqlx's own map of the type. They follow tags, the mapper's
+	// function for names and the one for tags. Its list of names is not used. That
+	// descends into every struct, and so invents columns such as note.string.
 	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, spot{at: offsets{0}}); err != nil {
 		return nil, err
 	}
@@ -181,8 +182,8 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 			r.tag(), from.typ, from.columns[fk].field, from.columns[fk].typ)
 	}
 	// One column is set by one belongs_to, and by the fields that hold its row as a
-	// child. A row is in one of those only, and then the pointer leads back to its
-	// parent.
+	// child. A row is in only one of those fields. Then the pointer leads back to
+	// its parent.
 	for i := range from.relations {
 		o := &from.relations[i]
 		if !o.belongs || o.fkName != r.fkName {
@@ -214,9 +215,9 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 	return ""
 }
 
-// addFields adds the fields of t, which is p.typ or a struct that it embeds within
-// a spot. infos is what sqlx knows about the same fields, by position. It has nil
-// for a field that sqlx does not see.
+// addFields adds the fields of t, which is p.typ or a struct embedded in it at a
+// spot. infos is what sqlx knows about the same fields, by position. It is nil for
+// a field that sqlx does not see.
 func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, within spot) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -293,8 +294,8 @@ func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bo
 		return problem
 	}
 	c.field, c.index, c.at = here.field, here.index, here.at
-	// Without regard to case, because SQLite and MySQL have none, and SQLite takes a
-	// column twice and drops one of the values.
+	// Case is ignored, as on SQLite and MySQL. SQLite takes a column twice and drops
+	// one of the values.
 	if j := slices.IndexFunc(p.columns, func(o column) bool { return strings.EqualFold(o.name, c.name) }); j >= 0 {
 		return fmt.Sprintf("column %s is already that of field %s; tag one of them `db:\"-\"`", c.name, p.columns[j].field)
 	}

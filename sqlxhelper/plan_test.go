@@ -167,8 +167,8 @@ func TestPrimaryKeyMayBeNamedByTag(t *testing.T) {
 	}
 }
 
-// withTag returns a slice of a struct whose field A has a tag, which vet would
-// not let stand in a declaration.
+// withTag returns a slice of a struct whose field A has a tag. vet would refuse
+// that tag in a declaration.
 func withTag(tag reflect.StructTag) any {
 	return reflect.Zero(reflect.SliceOf(reflect.StructOf([]reflect.StructField{
 		{Name: "ID", Type: reflect.TypeFor[types.Snowflake]()},

@@ -19,9 +19,9 @@ const probeTimeout = 10 * time.Second
 // errNoProof is why nothing can be looked for.
 var errNoProof = errors.New("no row was inserted by a Helper that could tell")
 
-// stored tells whether the transaction of r is committed, by the rows that it has
-// inserted: with the transaction they are all there or none. The last row of each
-// table is looked for. A function may have rolled back a part of its work by a
+// stored reports whether the transaction of r is committed. It looks for the rows
+// that the transaction has inserted. All of them are there or none. The last row of
+// each table is looked for. A function may have rolled back a part of its work by a
 // savepoint of its own.
 //
 // False means that it was not committed at that moment. It may be later.
@@ -48,7 +48,8 @@ func (r *record) stored(ctx context.Context, db beginner) (bool, error) {
 // It asks in a transaction. The broken connection is not used again, because its
 // driver has reported it. A proxy that sends reads to replicas sends a transaction
 // that may write to the primary. A replica that answers does no harm. What it has
-// is committed. What it lacks, the next attempt finds as a duplicate key.
+// is committed. If it lacks a committed row, the next attempt meets that as a
+// duplicate key.
 func look(ctx context.Context, db beginner, proofs []proof) (found bool, err error) {
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {

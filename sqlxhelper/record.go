@@ -14,10 +14,10 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// watched holds the transactions of all running InTx: *sql.Tx to *record. It is
-// shared by the process because InTx and a Helper have nothing in common but the
-// transaction, and nothing can be put into that. It is the *sql.Tx and not the
-// *sqlx.Tx around it, of which Unsafe makes another one.
+// watched holds the transactions of all running InTx: *sql.Tx to *record. The
+// process shares it, because InTx and a Helper have only the transaction in common.
+// Nothing can be put into that. The key is the *sql.Tx, because Unsafe makes
+// another *sqlx.Tx around it.
 var watched sync.Map
 
 // A record is what helpers have written in one attempt of InTx. It takes the
@@ -87,12 +87,13 @@ func (r *record) add(p place, fresh bool, keys ...types.Snowflake) {
 	_, _ = r.keys.Write(text) // which never fails
 }
 
-// breaks notes that a call has left the transaction unusable: it has failed with
-// err, and the rollback of its savepoint too. err is nil for a panic. r may be nil.
+// breaks notes that a call has left the transaction unusable. The call has failed
+// with err, and the rollback of its savepoint has failed too. err is nil for a
+// panic. r may be nil.
 //
 // If err is a deadlock, that has ended the transaction. Otherwise it may have ended
-// before, by an error that was not from a Helper. What the call has sent is then
-// committed by itself on MySQL.
+// before, by an error that was not from a Helper. On MySQL what the call has sent
+// is then committed by itself.
 func (r *record) breaks(err, rollback error) {
 	if r == nil {
 		return
@@ -102,9 +103,9 @@ func (r *record) breaks(err, rollback error) {
 	r.broken, r.stray = rollback, !sqlerror.Retryable(err)
 }
 
-// usable returns ErrTxBroken after a call that has broken the transaction. What
-// was wrong is not wrapped: to run the function again for it is up to the one
-// that met it. r may be nil.
+// usable returns ErrTxBroken after a call that has broken the transaction. The
+// cause is not wrapped. Only the call that met it decides whether the function runs
+// again. r may be nil.
 func (r *record) usable() error {
 	if r == nil {
 		return nil

@@ -57,8 +57,8 @@ func (s *selection) readBack(names []string, d *traits, m *reflectx.Mapper) erro
 	return nil
 }
 
-// readable returns the columns that can be scanned into rows of p: those that
-// are written, and the fields that are left to sqlx for reading.
+// readable returns the columns that can be scanned into rows of p. They are those
+// that are written, and the fields that are left to sqlx for reading.
 func (p *plan) readable(m *reflectx.Mapper) []destination {
 	fields := make([]destination, 0, len(p.columns))
 	for _, c := range p.columns {
@@ -79,8 +79,7 @@ func (p *plan) readable(m *reflectx.Mapper) []destination {
 }
 
 // settable reports whether a field can be reached whatever the row holds. An
-// embedded pointer that is nil is allocated, and one that is not exported cannot
-// be.
+// embedded pointer that is nil is allocated. One that is not exported cannot be.
 func settable(t reflect.Type, index []int) bool {
 	for _, i := range index {
 		if t.Kind() == reflect.Pointer {
@@ -101,8 +100,8 @@ type reading struct {
 	values []reflect.Value // pointers
 }
 
-// readAll reads the columns of Returning. It is the last that a call does in its
-// transaction, for triggers on one table may change another.
+// readAll reads the columns of Returning. A call does it last in its transaction,
+// because triggers on one table may change another.
 func (w *writer) readAll(ctx context.Context, s session) error {
 	for i := range w.loads {
 		l := &w.loads[i]

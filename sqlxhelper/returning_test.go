@@ -72,8 +72,8 @@ func TestColumnThatIsNotThereIsNotReadAsItsNameOnSQLite(t *testing.T) {
 	}
 }
 
-// A server may fail between two rows, as by a deadlock, and that is not to be
-// taken for rows that are not there.
+// A server may fail between two rows, as by a deadlock. That must not be taken for
+// missing rows.
 func TestErrorBetweenRowsThatAreReadBackIsReported(t *testing.T) {
 	db, mock := newMock(t)
 	mock.ExpectBegin()

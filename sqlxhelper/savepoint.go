@@ -21,8 +21,8 @@ const (
 //
 // Single statements are no exception. PostgreSQL refuses everything after an error.
 // A constraint of SQLite can keep the rows before the bad one. After a deadlock
-// MySQL has rolled back the whole transaction, which only the missing savepoint
-// tells.
+// MySQL has rolled back the whole transaction. Only the missing savepoint shows
+// that.
 func inSavepoint(ctx context.Context, tx DB, fn func() error) (err error) {
 	r := recordOf(tx)
 	if err := r.usable(); err != nil {
@@ -73,9 +73,9 @@ func uninterrupted(ctx context.Context, tx DB, statements ...string) error {
 	return nil
 }
 
-// broken adds to the error of a call, which is nil for a panic, that the
-// transaction cannot go on and why. It adds the error of ctx too: of a connection
-// that was closed for it, drivers say no more than that it is closed.
+// broken adds to the error of a call that the transaction cannot go on, and why.
+// err is nil for a panic. It adds the error of ctx too. If a connection was closed
+// because of ctx, drivers say only that it is closed.
 func broken(ctx context.Context, r *record, err, why error) error {
 	r.breaks(err, why)
 	err = fmt.Errorf("%w; then %w: %w", err, ErrTxBroken, why)

@@ -84,8 +84,8 @@ func TestRowsOfAStatementThatSQLiteWouldKeepAreUndone(t *testing.T) {
 	}
 }
 
-// A constraint may leave a row out without an error of its own, and an upsert
-// then looks for a row that was met.
+// A constraint may leave a row out without an error of its own. An upsert then
+// looks for a stored row.
 func TestRowThatSQLiteLeavesOutOfAnUpsertIsAnError(t *testing.T) {
 	for name, option := range map[string]sqlxhelper.Option{
 		"DoNothing": sqlxhelper.OnConflictDoNothing("id"),
@@ -112,7 +112,7 @@ func TestRowThatSQLiteReplacesIsNotSeen(t *testing.T) {
 	wantRows(t, db, "t", 2)
 }
 
-// Rows that SQLite keeps are in the way of those that look for the bad one.
+// Rows that SQLite keeps get in the way of the search for the bad one.
 func TestRowThatSQLiteHasKeptIsNotBlamed(t *testing.T) {
 	db := openSQLite(t)
 	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY ON CONFLICT FAIL, n INTEGER)", "INSERT INTO t VALUES (7, 0)")
@@ -130,7 +130,7 @@ func TestRowThatSQLiteHasKeptIsNotBlamed(t *testing.T) {
 	}
 }
 
-// Such a constraint ends the transaction, and what looks for the bad row is then
+// Such a constraint ends the transaction. The search for the bad row is then
 // outside of it.
 func TestNothingIsStoredAfterSQLiteHasRolledBack(t *testing.T) {
 	db := openSQLite(t)
@@ -154,8 +154,8 @@ func TestNothingIsStoredAfterSQLiteHasRolledBack(t *testing.T) {
 	}
 }
 
-// SQLite looks at foreign keys when the statement ends, so that a row may refer
-// to one that comes after it; sent alone it fails as the bad one does.
+// SQLite checks foreign keys when the statement ends. So a row may refer to one
+// that comes after it. Sent alone, it fails as the bad one does.
 func TestRowThatRefersToALaterOneIsNotBlamedOnSQLite(t *testing.T) {
 	type linked struct {
 		types.Model
@@ -179,8 +179,8 @@ func TestRowThatRefersToALaterOneIsNotBlamedOnSQLite(t *testing.T) {
 	}
 }
 
-// An interrupted insert would take the whole transaction with it, and the rest
-// of the caller's work would be committed row by row.
+// An interrupted insert would end the whole transaction. The rest of the caller's
+// work would be committed row by row.
 func TestContextThatEndsDuringAStatementLeavesTheTransactionOnSQLite(t *testing.T) {
 	db := openSQLite(t)
 	execAll(t, db, pairTable)
@@ -207,8 +207,8 @@ func TestContextThatEndsDuringAStatementLeavesTheTransactionOnSQLite(t *testing.
 	wantRows(t, db, "t", 2)
 }
 
-// A number above the signed range is refused by the driver, in the row where it
-// is, after others were sent.
+// The driver refuses a number above the signed range, in the row where it is, after
+// others were sent.
 func TestUnsignedNumberAboveTheRangeLeavesNothing(t *testing.T) {
 	type unsigned struct {
 		types.Model

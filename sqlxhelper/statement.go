@@ -70,9 +70,9 @@ func (t *traits) insertText(head string, columns, rows int) string {
 	return string(b)
 }
 
-// chunk returns how many rows of so many columns a full statement has. It binds
-// no more than traits.binds values, or it is a single row, of which insertHead
-// has seen that it is within maxBinds.
+// chunk returns how many rows of so many columns a full statement has. It binds no
+// more than traits.binds values, or it is a single row. insertHead has checked that
+// a row is within maxBinds.
 func (t *traits) chunk(columns int) int { return max(1, t.binds/columns) }
 
 // step returns how many of the rows that fit into one statement are sent with

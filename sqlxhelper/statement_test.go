@@ -22,8 +22,8 @@ func TestChunksGrowAsColumnsShrink(t *testing.T) {
 	}
 }
 
-// Whatever number of rows is left: a statement takes some of them, at least half
-// of those that fit, and pgx keeps few texts prepared in the server.
+// Whatever number of rows is left, a statement takes at least half of those that
+// fit. pgx keeps few texts prepared on the server.
 func TestPostgresHasFewStatementTexts(t *testing.T) {
 	texts := map[int]bool{}
 	for fit := 1; fit <= 500; fit++ {

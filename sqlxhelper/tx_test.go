@@ -158,9 +158,9 @@ type MySQLError struct{ Number uint16 }
 
 func (e *MySQLError) Error() string { return fmt.Sprintf("Error %d", e.Number) }
 
-// On MySQL a deadlock ends the transaction, and what is sent after it is
-// committed by itself: a function that goes on all the same must not lose the
-// rows before it, nor store those after it twice.
+// On MySQL a deadlock ends the transaction, and what is sent after it is committed
+// by itself. A function that goes on all the same must not lose the rows before it.
+// Nor must it store those after it twice.
 func TestInTxDoesNotGoOnWithABrokenTransaction(t *testing.T) {
 	deadlock, gone := &MySQLError{1213}, &MySQLError{1305}
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
-// A failing is a transaction in which statements that begin so fail: once, or
-// from then on every statement, as on a connection that is closed.
+// A failing is a transaction in which statements that begin so fail. They fail
+// once, or all fail from then on, as on a closed connection.
 type failing struct {
 	*sqlx.Tx
 	begins string
@@ -43,8 +43,8 @@ func (f failing) ExecContext(ctx context.Context, text string, args ...any) (sql
 	return nil, f.err
 }
 
-// Whichever statement of a call it is that costs the transaction: the error says
-// so, and names the context that has ended.
+// Any statement of a call may cost the transaction. The error says so, and names
+// the context that has ended.
 func TestCallThatCostsTheTransactionSaysSo(t *testing.T) {
 	for _, begins := range []string{"SAVEPOINT", "INSERT", "RELEASE", "ROLLBACK TO"} {
 		for _, canceled := range []bool{false, true} {

@@ -8,8 +8,8 @@ import (
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
-// What a chunk holds at most, the first row apart. Values, because rows have
-// different widths.
+// These bound a chunk, which has at least one row. The first counts values, because
+// rows have different widths.
 const (
 	unnestValues = 12000
 	unnestBytes  = 2 << 20
@@ -19,8 +19,8 @@ const (
 // array for each column. So there is one text for any number of rows. The server
 // plans it fast, while VALUES has a node for each value. The rows keep their order.
 //
-// The arrays are text literals. Slices of Go would do for pgx in some modes, and
-// text does in all of them, for lib/pq, for enums, and for NULLs.
+// The arrays are text literals. Slices of Go would work for pgx in some modes. Text
+// works in all of them, for lib/pq, for enums, and for NULLs.
 func (w *writer) insertUnnest(ctx context.Context, s session, l *load, encoders []encoder, t *description) (int, error) {
 	text := unnestText(l, encoders, t)
 	a := arrays{encoders: encoders, texts: make([][]byte, len(encoders))}
@@ -56,7 +56,7 @@ func (w *writer) insertUnnest(ctx context.Context, s session, l *load, encoders 
 // unnestText returns the statement. The calls stand in the list of what is
 // selected, where they advance together, row by row. After FROM each of them would
 // first be written to a table of its own, which takes a fifth more time. Arrays of
-// different lengths would be filled up with NULLs, silently; arrays.fill makes them
+// different lengths would be filled up with NULLs, silently. arrays.fill makes them
 // equal.
 func unnestText(l *load, encoders []encoder, t *description) string {
 	b := append([]byte(l.head), " SELECT "...)

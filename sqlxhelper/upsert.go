@@ -13,7 +13,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// given reports whether there is anything to look at.
+// given reports whether the options say anything about conflicts.
 func (c *conflict) given() bool { return c.action != fail || c.target != nil }
 
 // An upsert is a conflict that fits a table.
@@ -83,8 +83,8 @@ func (t target) writtenColumns(written []column, option string, names []string) 
 	return found, nil
 }
 
-// conflictText returns what follows the values; without columns to update it is
-// DO NOTHING. The names have passed the checks of insertHead.
+// conflictText returns what follows the values. Without columns to update it is DO
+// NOTHING. The names have passed the checks of insertHead.
 func (t *traits) conflictText(key string, target, update []column) string {
 	var b strings.Builder
 	if !t.onDuplicateKey {
@@ -102,18 +102,18 @@ func (t *traits) conflictText(key string, target, update []column) string {
 		}
 		return b.String()
 	}
-	// Not INSERT IGNORE for DO NOTHING: that also swallows what is cut off, NULLs
-	// and missing parents. And VALUES(c), which MySQL 8 would rather see as an
-	// alias of the row, because neither MySQL 5.7 nor MariaDB has the alias.
+	// INSERT IGNORE will not do for DO NOTHING: it also ignores cut values, NULLs
+	// and missing parents. VALUES(c) is deprecated in MySQL 8 for an alias of the
+	// row. But neither MySQL 5.7 nor MariaDB has the alias.
 	//
 	// MySQL takes every unique index for a conflict. It would update a stored row
-	// that has nothing to do with the target, or leave out the new one for it. The
-	// row that is found by the target afterwards could even be a third one. So the
-	// first assignment compares the row that was met with the row that was sent, by
-	// the collation and in the precision of the columns. If they differ, ~0 + 1 is
-	// error 1690 in any SQL mode, and the statement is undone. Otherwise ~0 + 0
-	// lets the key be what it is. It is not a constant, so no optimizer computes it
-	// ahead. IS NOT TRUE holds for NULL as well.
+	// that has nothing to do with the target, or drop the new one for it. The row
+	// that is found by the target afterwards could even be a third one. So the
+	// first assignment compares the stored row with the row that was sent. It does
+	// so by the collation and in the precision of the columns. If they differ,
+	// ~0 + 1 is error 1690 in any SQL mode, and the statement is undone. Otherwise
+	// ~0 + 0 keeps the key. It is not a constant, so no optimizer computes it ahead.
+	// IS NOT TRUE holds for NULL as well.
 	b.WriteString(" ON DUPLICATE KEY UPDATE ")
 	k := t.Quote(key)
 	b.WriteString(k + " = IF(~0 + ((")
@@ -160,17 +160,17 @@ func (w *writer) looks() bool {
 //
 // The answer to the statement is of little use. MySQL counts two for an update, and
 // its count of other rows depends on the connection. RETURNING has no order on
-// PostgreSQL, no rows for DO NOTHING, and does not exist on MySQL. So the rows are
-// looked for.
+// PostgreSQL and no rows for DO NOTHING. MySQL does not have it. So the rows are
+// looked up.
 //
-// First by the keys that this call assigned: nobody else has them, so a row with
-// one is the row that was inserted. A key that the caller had set proves nothing:
-// the row that was met by the target may have another. These, and the rows that
-// were not inserted, are looked up by the target. The database compares, because
-// only it knows its collations and the precision of its columns. A row that is not
-// found and had a key is looked up by that key. It has been inserted, because
-// otherwise there would be a row like it in the target. That happens if it has NULL
-// there.
+// First comes a look by the keys that this call assigned. Nobody else has them, so
+// a row with one is the row that was inserted. A key that the caller had set proves
+// nothing, because the stored row with that target may have another. Rows with such
+// keys, and rows that were not inserted, are looked up by the target. The database
+// compares. Only it knows its collations and the precision of its columns. A row
+// that is not found and had a key is looked up by that key. It has been inserted,
+// because otherwise a stored row would be like it in the target. That happens if it
+// has NULL there.
 func (w *writer) settle(ctx context.Context, s session, l *load) error {
 	if l.upsert == nil {
 		return nil
@@ -231,8 +231,8 @@ type replacedKey struct {
 	was types.Snowflake
 }
 
-// restoreKeys undoes what settle has done: the keys are those of rows that were
-// rolled back, or that others may delete before the next attempt.
+// restoreKeys undoes what settle has done. The rows with those keys were rolled
+// back, or others may delete them before the next attempt.
 func (w *writer) restoreKeys() {
 	for _, r := range w.replaced {
 		*r.id = r.was
@@ -268,13 +268,13 @@ func (w *writer) findByKey(ctx context.Context, s session, l *load, list []int, 
 	})
 }
 
-// lookupsPerQuery is how many rows one statement looks up, at most, and divided
-// by the columns of the target. SQLite takes 500 parts of a UNION.
+// lookupsPerQuery, divided by the columns of the target, bounds the rows that one
+// statement looks up. SQLite takes 500 parts of a UNION.
 const lookupsPerQuery = 128
 
 // findByTarget sets the stored key of the rows in list that are like a stored one
-// in the target. It is an error if one is like several, which there are if the
-// index is not there that MySQL is not asked for.
+// in the target. It is an error if one is like several. That happens without the
+// unique index, which a MySQL statement does not name.
 func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
 	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
 	open, end := "", w.dialect.forUpdate
@@ -287,7 +287,7 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 		n := fewSizes(len(chunk), max(1, lookupsPerQuery/width))
 		var b strings.Builder
 		for i := range n {
-			// The last row fills up the number. Asking twice does not hurt.
+			// The last row fills up the number. To ask for it twice does no harm.
 			row := chunk[min(i, len(chunk)-1)]
 			if i > 0 {
 				b.WriteString(" UNION ALL ")

@@ -96,7 +96,7 @@ func TestUpsertBelievesACountOnlyOfIgnoredRowsAndNeverOnMySQL(t *testing.T) {
 	}
 }
 
-// A key of the caller's is found by the target first: the row that has this key
+// A key of the caller's is looked up by the target first. The row that has this key
 // may be another one.
 func TestKeyOfTheCallerIsLookedUpLast(t *testing.T) {
 	text := upsertText[sqlxhelper.PostgreSQL]

@@ -61,14 +61,14 @@ func (w *writer) insertValues(ctx context.Context, s session, l *load, first int
 }
 
 // prepares reports whether to prepare a statement that is sent more than once. It
-// must not change how values are sent: all rows go as the driver sends a single
-// one, by a statement that nobody has prepared.
+// must not change how values are sent. All rows go as the driver sends a single
+// one, without preparing.
 //
 //   - Drivers for SQLite have one way.
 //   - On PostgreSQL pgx has several modes, and keeps by itself prepared what the
 //     mode allows.
 //   - On MySQL a driver may write values into the text (interpolateParams). The
-//     server then takes 2.5 for a decimal, and for a double otherwise. So it
+//     server then takes 2.5 for a decimal, and for a double otherwise. A query
 //     tells which it was: 0.1 + 0.2 is 0.3 in decimals, and not in doubles.
 func (w *writer) prepares(ctx context.Context, s session) bool {
 	switch w.dialect.Dialect {
@@ -86,8 +86,8 @@ func (w *writer) prepares(ctx context.Context, s session) bool {
 	return false
 }
 
-// arguments are the values of the rows of a load that come next, row by row.
-// Each row is asked once.
+// arguments are the values of the rows of a load that come next, row by row. The
+// values of each row are read once.
 type arguments struct {
 	*writer
 	*load
@@ -137,7 +137,7 @@ func (a *arguments) drop(n int) {
 	a.sizes = a.sizes[:copy(a.sizes, a.sizes[n:])]
 }
 
-// valueError says of which row and field a value could not be had.
+// valueError names the row and the field of a value that could not be read.
 func (w *writer) valueError(l *load, row int, c *column, err error) error {
 	e := &InsertError{Table: l.table, First: row, Last: row, Rows: len(l.rows), Field: c.field, Err: err}
 	w.blame(e, l, row)

@@ -60,8 +60,8 @@ const (
 
 // A dialect reads the catalog of a database, and knows how its tables are altered.
 type dialect interface {
-	// read returns a table by the name that a model has for it; open, by its id. One
-	// without columns is none.
+	// read returns a table by the name that a model has for it. open returns it by
+	// its id. One without columns is none.
 	read(c *checker, name string) (*table, error)
 	open(c *checker, id string) (*table, error)
 	// foreignKeys returns those of t, and those to t.
@@ -100,8 +100,8 @@ func (t *table) alone(c *tableColumn) bool {
 	return c.key > 0
 }
 
-// canBeRowID reports whether w is the primary key of a table of SQLite's, could be
-// the rowid, and is not.
+// canBeRowID reports whether w is a primary key on SQLite that could be the rowid,
+// and is not.
 func (t *table) canBeRowID(w *wantedColumn) bool {
 	f := w.field
 	if !t.rowid || w.text || !f.PrimaryKey || len(f.Schema.PrimaryFields) != 1 || !w.filled && !ours(f) {
@@ -111,7 +111,7 @@ func (t *table) canBeRowID(w *wantedColumn) bool {
 	return c != nil && c.class == classWide && t.alone(c)
 }
 
-// decimalClass returns the class of a decimal number; a precision of 0 is not
+// decimalClass returns the class of a decimal number. A precision of 0 is not
 // limited. With a scale a key comes back as 1.00, or, below zero, rounded.
 func decimalClass(precision, scale int) class {
 	switch {

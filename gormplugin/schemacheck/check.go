@@ -29,51 +29,51 @@ const (
 	// BadModel: every create of the model is a [gormplugin.ModelError].
 	BadModel Problem = "model cannot work"
 	// NoKey: the plugin fills no column of the model, and the model does not say
-	// that this is meant. It says so where its key is a foreign key, or has
-	// snowflake:-, a default or autoIncrement. A key of several fields, none of them
-	// called ID, is taken for that of a join table.
+	// that this is meant. It says so if its key is a foreign key, or has
+	// snowflake:-, a default or autoIncrement. A key of several fields without an ID
+	// is taken for that of a join table.
 	NoKey Problem = "no key that the plugin fills"
-	// SharedTable: two models of one table disagree on the columns that are
-	// filled, so one of them stores rows that lack a key.
+	// SharedTable: two models of one table disagree on the columns that are filled.
+	// So one of them stores rows that lack a key.
 	SharedTable Problem = "models of one table differ in their keys"
 	// MissingTable and MissingColumn: the models are ahead of the database, or
 	// it is another database than meant.
 	MissingTable  Problem = "table is missing"
 	MissingColumn Problem = "column is missing"
-	// NarrowColumn: keys do not fit, and an int column may hold them for as long
-	// as they are small, or be full at the worst moment.
+	// NarrowColumn: keys do not fit. An int column may hold them for as long as
+	// they are small, or be full at the worst moment.
 	NarrowColumn Problem = "column is too narrow"
-	// WrongType: the field is a number and the column is none, so that keys sort
-	// as text, 10 before 9, and no index serves to compare them. Or the field is a
+	// WrongType: the field is a number and the column is none. Keys then sort as
+	// text, 10 before 9, and no index serves to compare them. Or the field is a
 	// string and the column takes no digits as they are, such as a uuid. Or keys
 	// are to be written to a generated column, which refuses them.
 	WrongType Problem = "column is of the wrong type"
-	// Sign: MySQL refuses a foreign key between a signed and an unsigned column,
-	// and GORM makes the columns of new ones like the model says.
+	// Sign: MySQL refuses a foreign key between a signed and an unsigned column.
+	// GORM makes new columns as the model says.
 	Sign Problem = "signed and unsigned columns do not match"
-	// Counted: the database still counts. A row that is stored without a key, by
-	// SQL of another program, gets one of the database's. On MySQL and SQLite that
-	// is one more than the largest, which the plugin is about to store.
+	// Counted: the database still counts. A row that other programs store without a
+	// key gets one of the database's. On MySQL and SQLite that is one more than the
+	// largest. The plugin is about to store that one.
 	Counted Problem = "database counts as well"
-	// PointerReference: GORM leaves such a pointer in memory after
-	// Association.Delete, and writes it back at the next Save. It panics in Preload
-	// where a tree has a key of several columns.
+	// PointerReference: GORM keeps such a pointer in memory after
+	// Association.Delete. The next Save writes it back. It panics in Preload where
+	// a tree has a key of several columns.
 	PointerReference Problem = "foreign key is a pointer"
 	// NotStrict: on MySQL, the connection has no strict mode. What does not fit a
-	// column is cut and stored, without an error: text that is no number becomes 0.
+	// column is cut and stored, without an error. Text that is no number becomes 0.
 	NotStrict Problem = "connection is not in strict mode"
 	// ExpressionIndex: an upsert that meets a row by such an index cannot tell which
 	// row it was. The key in memory becomes zero, or the create is
 	// [gormplugin.ErrUnresolved].
 	ExpressionIndex Problem = "unique index on an expression"
-	// NoRowID: on SQLite the key is an index beside the table instead of the
-	// table itself. Only the very words INTEGER PRIMARY KEY make it the table, not
-	// INT or BIGINT, and not with DESC. Inserts are slower and the file is larger,
-	// and a key may be NULL. Nothing breaks; see [gormplugin.UseRowIDs].
+	// NoRowID: on SQLite the key is an index beside the table instead of the table
+	// itself. Only the exact words INTEGER PRIMARY KEY make it the table, not INT
+	// or BIGINT, and not with DESC. Inserts are slower, the file is larger, and a
+	// key may be NULL. Nothing breaks; see [gormplugin.UseRowIDs].
 	NoRowID Problem = "key is not the rowid"
 )
 
-// A Finding says what in a schema hurts, or is going to. It is an error, for
+// A Finding is a present or future problem of a schema. It is an error, for
 // programs that end on one.
 type Finding struct { //nolint:errname // most programs print it; that it is an error is the exception
 	Problem Problem
@@ -84,18 +84,19 @@ type Finding struct { //nolint:errname // most programs print it; that it is an 
 	Is      string // what was found
 	Want    string // what should be there
 	Fix     string // the way out, in words
-	// The way out in statements, if there is one. Read them before you run them, on
-	// one connection, up to the first error, while nothing writes to the tables. Run
-	// those of one finding, then call Check anew: another finding may have changed.
+	// The way out in statements, if there is one. Read them before you run them. Run
+	// them on one connection, up to the first error, while nothing writes to the
+	// tables. After those of one finding call Check again, because another finding
+	// may have changed.
 	//
 	// Where a value might be no key, a SELECT comes first, and fails if there is one.
-	// Text has to be the decimal form of a key, and a number to be in its range.
+	// Text has to be the decimal form of a key. A number has to be in its range.
 	// Nothing is changed by then.
 	//
 	// Columns that foreign keys bind change together. The foreign keys are dropped
-	// before and restored after, as they were. On PostgreSQL that is one transaction:
-	// after an error run ROLLBACK. MySQL has none for it: after an error past a DROP,
-	// mend what the error says, and run that statement and the rest.
+	// before and restored after, as they were. On PostgreSQL that is one transaction.
+	// After an error run ROLLBACK. MySQL has none for it. After an error past a DROP,
+	// mend what the error says. Then run that statement and the rest.
 	//
 	// On SQLite only a column is added so.
 	SQL []string
@@ -137,10 +138,10 @@ func (f Finding) Error() string {
 //		log.Print(f) // and f.SQL is a way out
 //	}
 //
-// The columns of a has-many child or a join table are looked at with the model
-// that declares the relation. The columns of fresh tables of AutoMigrate give no
-// finding on PostgreSQL and MySQL, unless a model asks for a counted key. One of type
-// int64 does, without autoIncrement:false. On SQLite they give [NoRowID], unless
+// The columns of a has-many child or a join table are checked with the model that
+// declares the relation. Fresh tables of AutoMigrate give no finding for columns on
+// PostgreSQL and MySQL, unless a model asks for a counted key. One of type int64
+// does, without autoIncrement:false. On SQLite they give [NoRowID], unless
 // [gormplugin.UseRowIDs] was called before.
 //
 // It reads the catalog and writes nothing. With dbresolver it asks the source of
@@ -148,8 +149,8 @@ func (f Finding) Error() string {
 //
 // The error is that of a model that GORM cannot parse, of the database,
 // gorm.ErrInvalidDB or gorm.ErrDryRunModeUnsupported. Other dialects than SQLite,
-// PostgreSQL and MySQL (MariaDB) are an error too, which comes with the findings
-// that need no database. Safe for concurrent use.
+// PostgreSQL and MySQL (MariaDB) are an error too. It comes with the findings that
+// need no database. Safe for concurrent use.
 func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
 	if db == nil || db.Config == nil || db.Dialector == nil {
 		return nil, fmt.Errorf("schemacheck: %w", gorm.ErrInvalidDB)
@@ -228,8 +229,8 @@ func (w *wantedColumn) finding(p Problem) Finding {
 	return Finding{Problem: p, Model: modelName(w.field.Schema), Field: w.field.Name, Table: w.table(), Column: w.field.DBName}
 }
 
-// modelName returns the Go type of s, or the name of a join table, whose type
-// GORM made.
+// modelName returns the Go type of s, or the name of a join table. GORM made the
+// type of that.
 func modelName(s *schema.Schema) string {
 	if s.ModelType.Name() == "" {
 		return s.Name
@@ -286,8 +287,8 @@ func (c *checker) model(s *schema.Schema) {
 	c.relations(&s.Relationships)
 }
 
-// meant reports whether the model itself says why it has no key of ours: all of
-// its key is foreign keys, or filled by somebody else on purpose.
+// meant reports whether the model itself says why it has no key of ours. All of its
+// key is foreign keys, or is filled by somebody else on purpose.
 func meant(s *schema.Schema) bool {
 	if len(s.PrimaryFields) > 1 && s.PrioritizedPrimaryField == nil {
 		return true
@@ -338,8 +339,8 @@ func columnList(names []string) string {
 	return strings.Join(names, " and ")
 }
 
-// relations notes the foreign keys that refer to keys of ours, or are of our
-// type, wherever their table is.
+// relations notes the foreign keys that refer to keys of ours, or are of our type,
+// in any table.
 func (c *checker) relations(rels *schema.Relationships) {
 	rels.Mux.RLock()
 	var list []*schema.Relationship
@@ -404,7 +405,8 @@ func (c *checker) column(w *wantedColumn) error {
 		return err
 	}
 	if t == nil {
-		// Not when it is loaded: that may be for the key that another table refers to.
+		// It is not reported when it is loaded. That may be for the key that another
+		// table refers to.
 		if !c.missing[w.table()] {
 			c.missing[w.table()] = true
 			f := w.finding(MissingTable)
@@ -414,7 +416,7 @@ func (c *checker) column(w *wantedColumn) error {
 		}
 		return nil
 	}
-	// What the column should be, all in one, since MySQL's statement says it all.
+	// All that the column should be, because MySQL's statement says it all.
 	target := t.number
 	without, with, err := c.sign(w)
 	if err != nil {
@@ -529,8 +531,8 @@ func (c *checker) pointer(f *schema.Field) {
 const decimals = 19
 
 // sign returns whether w has to be without a sign, or with one. The field of the key
-// that w is, or is bound to, says so. Where the plugin does not fill that, its column
-// does: such a key was made by somebody else, from whatever type. Only MySQL has
+// that w is, or is bound to, decides. If the plugin does not fill that key, its
+// column decides, because somebody else made it, from whatever type. Only MySQL has
 // unsigned columns, and only foreign keys mind.
 func (c *checker) sign(w *wantedColumn) (without, with bool, err error) {
 	key := w.refers

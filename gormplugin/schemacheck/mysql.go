@@ -50,7 +50,7 @@ func (mysql) statements(c *checker, places []place, keys []*foreignKey, target s
 	var checks []string
 	parts := map[*table][]string{}
 	for _, p := range places {
-		// What is beside the type stays as it is: MODIFY would take it away.
+		// What stands beside the type stays. MODIFY would drop it.
 		rest, ok, err := line(p.id, p.col.quoted+" "+p.col.typ)
 		if err != nil || !ok {
 			return fix, nil, err
@@ -73,8 +73,8 @@ func (mysql) statements(c *checker, places []place, keys []*foreignKey, target s
 		}
 		k.definition = definition
 	}
-	// Else MySQL may put something near in the place of what does not fit: 0 for
-	// text and for a number below zero, the largest one, a question mark.
+	// Otherwise MySQL may store something near for what does not fit. That is 0 for
+	// text and for a number below zero, the largest number, or a question mark.
 	sql = append(checks, "SET @snowkey_sql_mode = @@sql_mode, SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
 	sql = append(sql, alter(quote, keys, func(k *foreignKey) string { return "DROP FOREIGN KEY " + k.name })...)
 	for _, t := range tablesOf(places) {
@@ -87,8 +87,8 @@ func (mysql) statements(c *checker, places []place, keys []*foreignKey, target s
 	return fix, append(sql, "SET SESSION sql_mode = @snowkey_sql_mode"), nil
 }
 
-// unlike returns the condition of values of c that another type would not hold as
-// they are, or "". MySQL makes 1000 of the text 1e3, also in strict mode.
+// unlike returns the condition of values of c that another type would not keep, or
+// "". MySQL makes 1000 of the text 1e3, even in strict mode.
 func unlike(c *tableColumn, text, unsigned bool) string {
 	switch {
 	case text:
@@ -181,8 +181,9 @@ func (mysql) read(c *checker, name string) (*table, error) {
 		Default  bool   `gorm:"column:has_default"`
 		Nullable string `gorm:"column:nullable"`
 	}
-	// Not joined by the names, or MariaDB no longer sees that both sides are of one
-	// table: it opens those of all databases, and waits for whoever changes one.
+	// Do not join by the names. MariaDB would no longer see that both sides are of
+	// one table. It would open those of all databases, and wait for whoever changes
+	// one.
 	err := c.query(name, `SELECT CONCAT(c.table_schema, '.', c.table_name) AS id, t.table_type AS kind, c.column_name AS name, c.column_type AS full, c.data_type AS base,
 		c.extra AS extra, COALESCE(c.column_default, '') AS value, COALESCE(c.column_default <> 'NULL', FALSE) AS has_default, c.is_nullable AS nullable
 		FROM information_schema.columns c

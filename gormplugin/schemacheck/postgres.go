@@ -19,8 +19,8 @@ func (postgres) is(col *tableColumn, target string) bool {
 	return col.typ == target || target == "text" && col.class == classText && (col.length == 0 || col.length >= decimals)
 }
 
-// A text is no key unless the digits are those that a key is written with: the cast
-// alone takes 007, spaces, and from version 16 on 0x1F and 1_000.
+// A text is no key unless its digits are those of a key. The cast alone takes 007,
+// spaces, and from version 16 on 0x1F and 1_000.
 const noKey = `? !~ '^(0|[1-9][0-9]{0,18})$' OR length(?) = 19 AND ? COLLATE "C" > '9223372036854775807'`
 
 func (postgres) statements(c *checker, places []place, keys []*foreignKey, target string) (fix string, sql []string, err error) {
@@ -120,8 +120,8 @@ func (postgres) read(c *checker, name string) (*table, error) {
 
 func (postgres) open(c *checker, id string) (*table, error) { return postgresTable(c, id, id) }
 
-// postgresTable finds the table as a statement would: by the search_path, and by
-// the exact name. The type of a column is the one below all domains.
+// postgresTable finds the table as a statement would, by the search_path and the
+// exact name. The type of a column is the one below all domains.
 func postgresTable(c *checker, name, quoted string) (*table, error) {
 	t := &table{name: name, quoted: quoted, number: "bigint", text: "text"}
 	var list []struct { // the tags are for a NamingStrategy that names otherwise

@@ -26,8 +26,8 @@ func (k *foreignKey) uses(p place) bool {
 	return k.table == p.id && slices.Contains(k.columns, p.col.name) || k.other == p.id && slices.Contains(k.refers, p.col.name)
 }
 
-// together returns the columns of which foreign keys want that they are of one type,
-// at first, and these foreign keys.
+// together returns at and the columns that foreign keys bind to its type, and these
+// foreign keys.
 func (c *checker) together(at place) (places []place, keys []*foreignKey, err error) {
 	places = []place{at}
 	for i := 0; i < len(places); i++ { // places grows

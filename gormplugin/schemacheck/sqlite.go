@@ -43,8 +43,8 @@ func sqliteName(name string) (space, bare string) {
 	return space, bare
 }
 
-// anew returns how to change t in words: SQLite alters no column. These are the steps
-// that its documentation gives. bad is the condition of rows that have to be mended
+// anew returns how to change t in words, because SQLite alters no column. The steps
+// are those of its documentation. bad is the condition of rows that have to be mended
 // before, if there may be any.
 func anew(t *table, change, bad string) string {
 	space, bare := "", t.quoted
@@ -76,10 +76,10 @@ func anew(t *table, change, bad string) string {
 	return strings.Join(steps, "; ")
 }
 
-// unfit returns the condition of values of c that would not be copied as they are to a
-// column of type target, or "". SQLite has no error for what it cannot convert: it
-// keeps the text, rounds a large number, reads 1e3 as 1000, and gives a rowid that is
-// NULL the next number.
+// unfit returns the condition of values of c that a column of type target would not
+// take as they are, or "". SQLite has no error for what it cannot convert. It keeps
+// the text, rounds a large number and reads 1e3 as 1000. A rowid that is NULL gets the
+// next number.
 func unfit(c *tableColumn, target string, rowid bool) string {
 	var bad []string
 	switch {
@@ -94,8 +94,8 @@ func unfit(c *tableColumn, target string, rowid bool) string {
 	return strings.Join(bad, " OR ")
 }
 
-// autoincrement finds the word where SQLite takes it, not in a comment, a name or a
-// default.
+// autoincrement finds the word where SQLite reads it. It ignores comments, names
+// and defaults.
 var autoincrement = regexp.MustCompile(`(?i)\bPRIMARY\s+KEY\b[\s\w]*\bAUTOINCREMENT\b`)
 
 func (sqlite) read(c *checker, name string) (*table, error) {
@@ -118,7 +118,7 @@ func (sqlite) read(c *checker, name string) (*table, error) {
 		Strict int    `gorm:"column:strict"`
 		Beside int    `gorm:"column:beside"`
 	}
-	// The type of the key does not tell: INTEGER PRIMARY KEY DESC has an index as well.
+	// The type of the key is not enough. INTEGER PRIMARY KEY DESC has an index as well.
 	err = c.query(name, `SELECT type, wr, strict, (SELECT COUNT(*) FROM pragma_index_list(?, ?) WHERE origin = 'pk') AS beside
 		FROM pragma_table_list WHERE name = ? COLLATE NOCASE AND schema = ? COLLATE NOCASE`, bare, space, bare, space).Scan(&kind).Error
 	if err != nil {
@@ -171,8 +171,8 @@ func (sqlite) read(c *checker, name string) (*table, error) {
 	return t, nil
 }
 
-// affinity returns the class of a declared type, by SQLite's own rules, in their
-// order. An integer of any width is one of 64 bits.
+// affinity returns the class of a declared type, by SQLite's own rules in their
+// order. An integer of any width has 64 bits.
 func affinity(typ string) class {
 	typ = strings.ToUpper(typ)
 	contains := func(parts ...string) bool {

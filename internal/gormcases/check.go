@@ -28,8 +28,8 @@ func (e *env) allFindings(models ...any) []schemacheck.Finding {
 	return findings
 }
 
-// check returns what Check finds, without the findings that are so by design on
-// SQLite, and those on pointers, which many models here have.
+// check returns what Check finds. It leaves out findings that are by design on
+// SQLite. It also leaves out those on pointers, which many models here have.
 func (e *env) check(db *gorm.DB, models ...any) []schemacheck.Finding {
 	e.Helper()
 	findings, err := schemacheck.Check(e.Context(), db, models...)
@@ -103,8 +103,8 @@ func (e *env) tryRepair(f schemacheck.Finding) error {
 	})
 }
 
-// refuses fails the test unless the way out of f, a finding on model, is an error
-// and leaves the table and these columns as they are.
+// refuses fails the test unless the fix of f, a finding on model, is an error. It
+// has to leave the table and these columns as they are.
 func (e *env) refuses(f schemacheck.Finding, model any, columns ...string) {
 	e.Helper()
 	rows := func() (list [][]string) {
@@ -574,7 +574,7 @@ var checkCases = []testCase{
 		e.ddl("INSERT INTO PRE_barns VALUES ('7', 1)")
 		e.ddl("INSERT INTO PRE_cows VALUES (7)")
 		f := e.finds([]any{&Barn{}}, "column is of the wrong type ID")[0]
-		// Each step as it stands in the finding, with what a person fills in.
+		// Each step is as it stands in the finding, with what a person fills in.
 		steps := []struct{ text, sql string }{
 			{"PRAGMA foreign_keys = OFF", ""},
 			{"BEGIN IMMEDIATE", ""},

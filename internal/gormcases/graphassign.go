@@ -10,8 +10,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// graphAssignCases are what can be told of Plugin.Assign only on a database: that
-// what it has assigned can be stored, and is what GORM would have stored.
+// graphAssignCases test Plugin.Assign on a database. What it has assigned can be
+// stored, and is what GORM would have stored.
 var graphAssignCases = []testCase{
 	{"AssignedGraphIsStoredInOneStatementPerTable", func(e *env) {
 		e.migrate(orderModels...)
@@ -134,7 +134,7 @@ var graphAssignCases = []testCase{
 		equal(e, "cat", foundCat, cat)
 		equal(e, "dog", fmt.Sprint(foundDog), fmt.Sprint(dog))
 	}},
-	// What Assign sets is what Create sets: then Create changes nothing of it.
+	// Assign sets what Create sets. So Create changes nothing of it.
 	{"CreateKeepsWhatAssignHasSet", func(e *env) {
 		e.migrate(orderModels...)
 		o := Order{
@@ -172,8 +172,8 @@ var graphAssignCases = []testCase{
 			equal(e, o.Number+".Receipt.OrderID", o.Receipt.OrderID, o.ID)
 		}
 	}},
-	// What is stored of such a key is not what is in memory, and a foreign key is what is
-	// stored of it.
+	// The stored form of such a key is not the one in memory. A foreign key has the
+	// stored form.
 	{"AssignAgreesWithCreateOnKeysWithASerializer", func(e *env) {
 		type Lock struct {
 			ID string `gorm:"primaryKey;size:40;serializer:json"`

@@ -6,8 +6,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// What GORM itself makes impossible: that it fails with a clear error, or does
-// the known thing, and the way out.
+// These cases show what GORM itself makes impossible. It fails with a clear error,
+// or does the known thing. They also show the way out.
 var limitCases = []testCase{
 	{"SaveAfterAFailedCreateNeedsAnUpsert", func(e *env) {
 		e.migrate(orderModels...)
@@ -18,7 +18,7 @@ var limitCases = []testCase{
 		}
 		o.Number = "B"
 		id := o.ID
-		// It has a key now, so Save tries to update, and saves children of no order.
+		// It has a key now. So Save tries to update, and saves children of no order.
 		if e.db.Save(&o).Error == nil {
 			e.Error("Save = nil; want the error of the foreign key")
 		}

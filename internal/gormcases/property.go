@@ -13,8 +13,8 @@ import (
 )
 
 // The flags of the random case. Unless they say otherwise it plays the same
-// operations every time: what guards a release must not fail, or pass, by chance.
-// To search for what nobody knows yet, begin at a seed of your own:
+// operations every time. What guards a release must not fail, or pass, by chance.
+// To search for unknown errors, begin at a seed of your own:
 //
 //	go test ./gormplugin -run 'TestPluginOnSQLite/Random' -gormcases.seed $(date +%s) -gormcases.runs 300 -timeout 1h
 //
@@ -25,25 +25,25 @@ var (
 	randomSteps = flag.String("gormcases.steps", "", "replay: numbers of the operations of the first seed to run, with commas in between (empty: all, of every seed)")
 )
 
-// fixedSeed and the seed after it let many operations run on every database, and
-// most kinds of them.
+// fixedSeed and the seed after it run many operations on every database, of most
+// kinds.
 const fixedSeed = 49
 
-// stepsPerRun is how many operations one seed stands for. More of them find what
-// earlier ones have left behind, and make each one slower.
+// stepsPerRun is how many operations one seed stands for. With more, each finds
+// more rows of earlier ones, and is slower.
 const stepsPerRun = 60
 
-// The random case does what programs do, in an order that nobody has thought
-// of, and compares memory with the database after each operation. What must hold
-// is in [world.accept] and [world.reject].
+// The random case does what programs do, in a random order. It compares memory with
+// the database after each operation. What must hold is in [world.accept] and
+// [world.reject].
 //
 // A failure names the seed and the fewest operations that were found to fail:
 //
 //	go test ./gormplugin -run 'TestPluginOnSQLite/Random' -gormcases.seed 7 -gormcases.steps 3,17
 var propertyCases = []testCase{
 	{"RandomOperationsLeaveMemoryAndDatabaseAlike", func(e *env) {
-		// Foreign keys find what is wrong at once, and hide it: no run without them
-		// may leave an orphan either.
+		// Foreign keys find what is wrong at once, and hide it. A run without them
+		// must not leave an orphan either.
 		for i, config := range []*gorm.Config{{}, {DisableForeignKeyConstraintWhenMigrating: true}} {
 			prefix := e.prefix
 			e.prefix += fmt.Sprint(i, "_")
@@ -86,9 +86,9 @@ func (w *world) play() {
 	w.e.Logf("seeds %d to %d: %d operations returned no error, %d returned one that was right", first, first+uint64(runs)-1, w.accepted, w.rejected)
 }
 
-// replay runs steps on empty tables, up to the first that fails. Each draws from
-// a source of chance of its own, so that it does the same when others are left
-// out, as far as the rows allow.
+// replay runs steps on empty tables, up to the first that fails. Each draws from a
+// random source of its own. So it does the same when others are left out, as far as
+// the rows allow.
 func (w *world) replay(seed uint64, steps []int) (at int, failure error) {
 	w.clear()
 	for n, i := range steps {

@@ -227,8 +227,8 @@ func (w *world) ticket() Ticket {
 	return Ticket{Code: w.some("c", 10), Note: w.new(), Steps: list(w, 2, func() TicketStep { return TicketStep{Text: w.new()} })}
 }
 
-// The tenant follows from the name: an upsert that met a row of another tenant
-// would leave the one in memory, see the documentation of the plugin.
+// The tenant follows from the name. An upsert that met a row of another tenant
+// would leave the one in memory, as the plugin documents.
 func (w *world) tenanted() Tenanted {
 	tenant := w.chance.Int64N(3) + 1
 	t := Tenanted{TenantID: tenant, Name: w.some(string(rune('w'+tenant)), 4), Note: w.new()}

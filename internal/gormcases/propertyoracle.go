@@ -156,8 +156,8 @@ func uniques(s *schema.Schema) (list [][]string) {
 	return list
 }
 
-// met returns the keys of the rows that n is like in a unique column, or in the
-// key that it came with.
+// met returns the keys of the rows that n is like. It is like a row in a unique
+// column, or in the key that it came with.
 func (n *node) met(all snapshot) map[string]bool {
 	keys := map[string]bool{}
 	for _, row := range all[n.schema.Table] {
@@ -194,8 +194,8 @@ func (w *world) schemaOf(t reflect.Type) *schema.Schema {
 	panic(fmt.Sprint("no schema of ", t))
 }
 
-// graph collects roots, which are pointers to structs, and what is below, where
-// follow allows it for an association of a root.
+// graph collects roots, which are pointers to structs, and what is below. follow
+// decides about the associations of a root.
 func (w *world) graph(follow func(name string) bool, roots ...any) *graph {
 	g := &graph{seen: map[any]*node{}}
 	for _, root := range roots {
@@ -242,8 +242,8 @@ func (g *graph) add(w *world, v reflect.Value, follow func(string) bool) *node {
 	return n
 }
 
-// conflicts returns the most rows, stored or of the graph itself, that one node
-// of the graph is like, and whether any two of the graph are alike.
+// conflicts returns the most rows that one node of the graph is like, stored or of
+// the graph itself. alike says whether any two of the graph are alike.
 func (g *graph) conflicts(before snapshot) (most int, alike bool) {
 	for _, n := range g.nodes {
 		count := len(n.met(before))
@@ -274,9 +274,9 @@ func (g *graph) conflicts(before snapshot) (most int, alike bool) {
 // reject says what is wrong with an operation that returned err.
 //
 // The database is as it was. There was a conflict, and the error is that of the
-// conflict: never of a foreign key, which would mean that a child was stored
-// under a key that is none. PostgreSQL says that a statement cannot update a row
-// twice (21000) only where the operation was given that row twice.
+// conflict. It is never that of a foreign key. That would mean that a child was
+// stored under a key that is none. PostgreSQL refuses to update a row twice in a
+// statement (21000). It does so only if the operation was given that row twice.
 func (w *world) reject(g *graph, err error, before, after snapshot) error {
 	switch most, alike := g.conflicts(before); {
 	case !reflect.DeepEqual(before, after):
@@ -300,10 +300,10 @@ func (w *world) reject(g *graph, err error, before, after snapshot) error {
 
 // accept says what is wrong after an operation that returned no error.
 //
-// The key of a row in memory is that of a stored row which it is like in a
-// unique column; the one of the target, if the operation names it. It is zero
-// only if the row is like two. No row was made but those in memory, and none has
-// lost its key. What is related in memory is related in the database.
+// The key of a row in memory is that of a stored row which it is like in a unique
+// column. If the operation names a target, it is like that row in the target. It is
+// zero only if the row is like two. No row was made but those in memory, and none
+// has lost its key. What is related in memory is related in the database.
 func (w *world) accept(g *graph, before, after snapshot) error {
 	made := map[string]map[string]bool{}
 	for _, n := range g.nodes {
@@ -341,8 +341,8 @@ func (w *world) accept(g *graph, before, after snapshot) error {
 	return w.orphans(after)
 }
 
-// acceptNode compares the key of n, and the other columns that the plugin fills, with
-// the stored rows.
+// acceptNode compares the key of n with the stored rows, and the other columns that
+// the plugin fills.
 func (w *world) acceptNode(n *node, before, after snapshot) error {
 	key, whole := n.key()
 	if n.id() == nil {
@@ -377,9 +377,9 @@ func (w *world) acceptNode(n *node, before, after snapshot) error {
 	return nil
 }
 
-// torn reports whether n was like two rows before, and nothing tells which one
-// the operation met: no key that it came with, no target, and no database that
-// says what it has updated.
+// torn reports whether n was like two rows before, and nothing tells which one the
+// operation met. Three things tell it: the key that n came with, the target except
+// on MySQL, and on MySQL a database that returns columns.
 func (w *world) torn(n *node, before snapshot) bool {
 	met := n.met(before)
 	decides := n.target != nil && !w.e.mysql() || w.e.mysql() && w.e.target.Returning

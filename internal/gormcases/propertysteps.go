@@ -25,8 +25,8 @@ func (w *world) random() error {
 	return operations[w.chance.IntN(len(operations))]()
 }
 
-// do runs operation, with the nodes of g, and compares what it returns, memory
-// and the database.
+// do runs operation with the nodes of g. It compares what that returns, memory and
+// the database.
 func (w *world) do(name string, g *graph, operation func(db *gorm.DB) error) error {
 	before, err := w.snapshot()
 	if err != nil {
@@ -59,8 +59,8 @@ func (w *world) do(name string, g *graph, operation func(db *gorm.DB) error) err
 	}
 }
 
-// session draws settings that must change nothing, and says whether they take
-// the transaction away.
+// session draws settings that must change nothing. It says whether they take the
+// transaction away.
 func (w *world) session(name *string) (db *gorm.DB, partial bool) {
 	config := &gorm.Session{}
 	switch w.chance.IntN(10) {
@@ -82,7 +82,7 @@ func (w *world) session(name *string) (db *gorm.DB, partial bool) {
 	return w.db.Session(config), partial
 }
 
-// rows passes values to create in one of the forms that GORM takes, and returns
+// rows passes values to create in one of the forms that GORM takes. It returns
 // pointers to the structs in it.
 func rows[T any](w *world, values []T) (dest any, roots []any) {
 	switch pointers := make([]*T, len(values)); {
@@ -139,8 +139,8 @@ type upsertKind struct {
 	target []string
 }
 
-// upsert draws a clause for a table with the column of that name to update, and
-// that unique one.
+// upsert draws a clause for a table. update is the column to update, and unique the
+// unique one.
 func (w *world) upsert(table, update, unique string) upsertKind {
 	filtered := doUpdate(update, unique)
 	filtered.Where = clause.Where{Exprs: []clause.Expression{
@@ -182,7 +182,7 @@ func (w *world) upsertDocs() error {
 	return upsert(w, "docs", "note", "number", docs)
 }
 
-// anyKey returns a key of the caller: of the source, so that none is met again
+// anyKey returns a key of the caller. It is from the source, so none is met again
 // by accident.
 func (w *world) anyKey() (id types.Snowflake) {
 	id, _ = w.e.src.Next(context.Background())
@@ -334,8 +334,8 @@ func (w *world) associate() error {
 	if given.Party != nil {
 		given.Party.Remarks = nil
 	}
-	// The values are collected below a doc that stands for the stored one, whose
-	// own slice GORM makes anew.
+	// The values are collected below a doc that stands for the stored one. GORM
+	// makes the slice of the stored one anew.
 	given.Model, given.Number, given.Public = d.Model, d.Number, d.Public
 	g := w.graph(everywhere, &given)
 	verb := []string{"Append", "Replace"}[w.chance.IntN(2)]
@@ -416,15 +416,15 @@ func (w *world) narrowed() error {
 	})
 }
 
-// retried creates in a transaction that is rolled back, and then again: the same
-// rows, with the same keys.
+// retried creates rows in a transaction that is rolled back. It then creates the
+// same rows again, with the same keys.
 func (w *world) retried() error {
 	w.doing = "Create that is rolled back"
 	docs := some(w, w.doc)
 	for _, d := range docs {
 		if d.Party != nil {
-			// Two of them that turn out to be one row are one to GORM the second
-			// time, and it saves the children of the first.
+			// Two of them may turn out to be one row. They are one to GORM the
+			// second time, and it saves the children of the first.
 			d.Party.Remarks = nil
 		}
 	}
@@ -475,8 +475,8 @@ func (w *world) deleteDoc() error {
 	return nil
 }
 
-// transaction runs operations in a transaction, or in a savepoint of the one
-// that is open, and rolls some of them back.
+// transaction runs operations in a transaction, or in a savepoint of the open one.
+// It rolls some of them back.
 func (w *world) transaction() error {
 	w.doing = "a transaction"
 	if w.inside == 3 {

@@ -86,7 +86,7 @@ var referenceCases = []testCase{
 		equal(e, "parent of a child", list[1].Parent.ID, root.ID)
 	}},
 	// What GORM does to a pointer to any Scanner, and to any Scanner. If one of these
-	// fails, GORM has learned better: change the package comment and docs/gorm.md.
+	// fails, GORM has improved. Then change the package comment and docs/gorm.md.
 	{"PointerReferenceIsWrittenBackAfterAssociationDelete", func(e *env) {
 		e.migrate(&Hall{}, &Seat{})
 		seat := Seat{Name: "A", Hall: &Hall{}}

@@ -11,8 +11,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// constraints returns what the database says of the foreign keys of the case, in
-// order: name, columns, table, rules. The types of columns are not in it.
+// constraints returns the foreign keys of the case from the database, in order:
+// name, columns, table, rules. The types of columns are not in it.
 func (e *env) constraints() (list []string) {
 	e.Helper()
 	if e.sqlite() {
@@ -48,9 +48,9 @@ func (e *env) rest() (list []string) {
 	return list
 }
 
-// mends fails the test unless the statements of the findings on models, one finding
-// after another, lead to none, and leave foreign keys and columns as they were, but
-// for types and counters.
+// mends fails the test unless the statements of the findings on models lead to no
+// finding, one after another. They have to leave foreign keys and columns as they
+// were, but for types and counters.
 func (e *env) mends(models ...any) {
 	e.Helper()
 	constraints, rest := e.constraints(), e.rest()
@@ -63,7 +63,7 @@ func (e *env) mends(models ...any) {
 	}
 }
 
-// table makes a table whose keys are of the type key, and counts where counted.
+// table makes a table whose keys are of the type key. If counted, it counts them.
 func (e *env) table(name, key, columns string, counted bool) {
 	e.Helper()
 	count := ""

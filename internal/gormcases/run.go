@@ -1,5 +1,5 @@
-// Package gormcases holds what gormplugin and schemacheck do on a database, as tests
-// that run on any: the packages run them on SQLite, the integration module on servers.
+// Package gormcases tests what gormplugin and schemacheck do on a database. The tests
+// run on any. The packages run them on SQLite, the integration module on servers.
 package gormcases
 
 import (
@@ -23,8 +23,8 @@ import (
 // A Target is a database to run the cases on.
 type Target struct {
 	// Database returns a function that opens the database for t with a config,
-	// without the plugin, each time the same one. Table names of two cases
-	// never meet.
+	// without the plugin. It is the same database each time. Table names of two
+	// cases never meet.
 	Database func(t *testing.T) func(*gorm.Config) *gorm.DB
 	// Returning says whether an INSERT can return columns.
 	Returning bool
@@ -116,8 +116,8 @@ func (e *env) fails(tx *gorm.DB, want error) {
 	}
 }
 
-// keys returns the values of a column, in order, of the rows of a table in which
-// another column has a value.
+// keys returns the values of a column, in order. It reads the rows of a table in
+// which another column has a value.
 func (e *env) keys(table, column, where string, value any) []int64 {
 	e.Helper()
 	var list []int64
@@ -127,7 +127,7 @@ func (e *env) keys(table, column, where string, value any) []int64 {
 }
 
 // stored fails the test unless exactly one row of table has value in the column
-// where, and its id is want, which is not zero.
+// where. The id of that row is want, which is not zero.
 func (e *env) stored(table, where string, value any, want types.Snowflake) {
 	e.Helper()
 	if got := e.keys(table, "id", where, value); want == 0 || !slices.Equal(got, []int64{want.Int64()}) {

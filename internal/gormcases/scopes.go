@@ -53,8 +53,8 @@ func (e *env) events(ids ...types.Snowflake) {
 	e.log.reset()
 }
 
-// found fails the test unless the events that tx finds, in the order in which it
-// finds them, have the ids want.
+// found fails the test unless the events that tx finds have the ids want, in that
+// order.
 func (e *env) found(what string, tx *gorm.DB, want ...types.Snowflake) {
 	e.Helper()
 	var list []Event
@@ -564,8 +564,8 @@ var scopeCases = []testCase{
 		}
 		e.events(ids...)
 		e.must(db.CreateInBatches(&tenants, 1000))
-		// These two tables alone: on a server there are those of other tests too, and
-		// each would wait for whoever is changing it.
+		// Only these two tables count. On a server there are those of other tests
+		// too, and each would wait for whoever is changing it.
 		analyze := map[string]string{"sqlite": "ANALYZE ", "postgres": "ANALYZE ", "mysql": "ANALYZE TABLE "}[e.db.Name()]
 		for _, table := range []string{"events", "tenants"} {
 			e.must(db.Exec(analyze + e.prefix + table))
@@ -601,7 +601,7 @@ var scopeCases = []testCase{
 	}},
 }
 
-// explain returns the plan of a query, and what it says of one that goes by the
+// explain returns the plan of a query. want is what a plan says that uses the
 // primary key.
 func (e *env) explain(db *gorm.DB, query func(tx *gorm.DB) *gorm.DB) (plan string, want []string) {
 	e.Helper()
@@ -644,8 +644,8 @@ func (e *env) explain(db *gorm.DB, query func(tx *gorm.DB) *gorm.DB) (plan strin
 	return plan, want
 }
 
-// keyTime returns a time of the layout core.Twitter that is n seconds behind
-// another, and keyAt a key of it.
+// keyTime returns a time of the layout core.Twitter, n seconds after a fixed one.
+// keyAt returns a key of that time.
 func keyTime(n types.Snowflake) time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Second)
 }

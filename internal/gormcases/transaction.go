@@ -145,8 +145,8 @@ var transactionCases = []testCase{
 				for i := range each {
 					o := Order{Number: fmt.Sprintf("%d-%d", w, i), Customer: &Customer{Email: fmt.Sprint(i % 3)}, Labels: []Label{{Text: fmt.Sprint(i % 2)}}}
 					// A deadlock is the database's way to order them: the same
-					// structs once more. It is luck which of them loses how often;
-					// the limit only ends what would go on for ever.
+					// structs once more. Which of them loses how often is luck. The
+					// limit only ends what would go on for ever.
 					for range 500 {
 						if err = e.db.Create(&o).Error; err == nil || !deadlock(err) {
 							break

@@ -48,7 +48,7 @@ func (e *env) uniqueLower(table, column string) {
 }
 
 // sameOrders fails the test unless each of list has the key of the row with its
-// number, and its items are stored under it.
+// number. Its items have to be stored under it.
 func (e *env) sameOrders(list []Order) {
 	e.Helper()
 	for _, o := range list {
@@ -1003,7 +1003,7 @@ var upsertCases = []testCase{
 		if !e.mysql() {
 			return
 		}
-		// MySQL goes by every unique key, also by one that the model does not declare.
+		// MySQL uses every unique key, even one that the model does not declare.
 		e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + "sku ON " + e.prefix + "items (sku)"))
 		other := e.withPlugin(&gorm.Config{})
 		e.fails(other.Clauses(conflict).Create(&Item{ID: 6, SKU: "B"}), gormplugin.ErrKeyRewrite)

@@ -291,7 +291,7 @@ func (l *traced) Trace(_ context.Context, _ time.Time, statement func() (string,
 }
 
 // MariaDB's catalog is not a table. For a look-up without a name, MariaDB reads all
-// tables of the server, and waits for those that somebody is changing.
+// tables of the server. It waits for those that somebody is changing.
 func TestGormCheckLooksAtNoOtherTablesOnMariaDB(t *testing.T) {
 	log := &traced{Interface: logger.Discard}
 	db := withPlugin(t, opener(t, gormTargets[2].dialector(t))(&gorm.Config{Logger: log}))

@@ -72,8 +72,8 @@ func connectZooKeeper(addr string) (*zk.Conn, error) {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// The DSN of a store that is not a database is an address, a space, and the test's own
-// place at the server.
+// A store that is not a database has a DSN of three parts: an address, a space, and
+// the test's own place at the server.
 func joinPlace(addr, place string) string { return addr + " " + place }
 
 func cutPlace(dsn string) (addr, place string) {

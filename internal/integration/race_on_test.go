@@ -2,6 +2,6 @@
 
 package integration
 
-// bulkPairsByDefault: the race detector is slow, and looks at the code and not at
-// the values.
+// bulkPairsByDefault is small, because the race detector is slow. It checks the
+// code, not the values.
 const bulkPairsByDefault = 10

@@ -484,10 +484,10 @@ func TestPoolOfOneWaitsUntilTheContextEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Waiting is not a difference between clocks. But a process that gets
-		// no processor time between its look at the clock and the call is
-		// behind by as much. So a refusal is a fault of the store only if it
-		// comes with any permitted skew.
+		// Waiting is not a difference between clocks. But a process may get no
+		// processor time between its look at the clock and the call. It is behind
+		// by as much. So a refusal is a fault of the store only if it comes with
+		// any permitted skew.
 		for skew := lease.Millis(100); ; skew *= 4 {
 			tx, err := db.BeginTx(t.Context(), nil)
 			if err != nil {

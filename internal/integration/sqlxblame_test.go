@@ -20,7 +20,7 @@ type accused struct {
 	N    int    `db:"n"`
 }
 
-// blames inserts rows, of which bad is to blame, or none if it is negative, and
+// blames inserts rows, of which bad is to blame, or none if it is negative. It
 // fails the test if the error names another one.
 func blames(t *testing.T, d sqlxcases.Database, h *sqlxhelper.Helper, what string, rows []accused, bad int) {
 	t.Helper()
@@ -54,7 +54,8 @@ func TestErrorOfATriggerNamesNoInnocentRowOnPostgres(t *testing.T) {
 		d := sqlxPostgres(t, driver)
 		for _, text := range []string{
 			"CREATE TABLE accused (id bigint PRIMARY KEY, code int UNIQUE, n int)",
-			// The audit has the columns of the table, and in them values of other rows.
+			// The audit has the columns of the table, with values of other rows in
+			// them.
 			"CREATE TABLE log (id bigint PRIMARY KEY, code int UNIQUE CHECK (code <> 3000), n int)",
 			"INSERT INTO log VALUES (1, 101, 0)",
 			`CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -27,9 +27,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// Rows are stored alike whichever way they go to the database: few of them by
-// VALUES, many by unnest, or by COPY. The tests here send the same values all
-// ways, through all drivers and modes, and have the database tell what it has.
+// Rows are stored alike whichever way they go to the database. Few go by VALUES,
+// many by unnest or by COPY. The tests here send the same values all ways, through
+// all drivers and modes. Then they ask the database what it has.
 var (
 	bulkPairs = flag.Int("sqlxbulk.pairs", bulkPairsByDefault, "about how many pairs of a value and a column type per driver and mode; 0 for all")
 	bulkSeed  = flag.Uint64("sqlxbulk.seed", 20261121, "which pairs and which rows")
@@ -201,8 +201,8 @@ func bulkType(fields []reflect.Type, columns []int) reflect.Type {
 	return reflect.StructOf(list)
 }
 
-// stored inserts rows, n at a time, and returns what the database has of them
-// then, as text, or the error. It leaves the transaction as it was.
+// stored inserts rows, n at a time. It returns what the database has of them then,
+// as text, or the error. It leaves the transaction as it was.
 func stored(t *testing.T, tx *sqlx.Tx, h *sqlxhelper.Helper, n int, rows any, columns []int) (texts []string, failed error) {
 	t.Helper()
 	if _, err := tx.Exec("SAVEPOINT before"); err != nil {
@@ -291,7 +291,7 @@ func TestValuesAreStoredAlikeByAllWaysToPostgres(t *testing.T) {
 	}
 }
 
-// bulkPair sends the values of a Go type to a column, and returns how many the
+// bulkPair sends the values of a Go type to a column. It returns how many the
 // database takes one by one.
 func bulkPair(t *testing.T, db *sqlx.DB, mode bulkMode, typ reflect.Type, values []any, column int) int {
 	t.Helper()
@@ -337,8 +337,8 @@ func bulkPair(t *testing.T, db *sqlx.DB, mode bulkMode, typ reflect.Type, values
 	return len(good)
 }
 
-// A bulkField is a type that every database has a column for, none of whose
-// values it refuses.
+// A bulkField is a type that every database has a column for. The database refuses
+// none of its values.
 type bulkField struct {
 	columns map[sqlxhelper.Dialect]string
 	random  func(r *rand.Rand) any // all of the same type
@@ -400,8 +400,8 @@ func bulkTime(r *rand.Rand) time.Time {
 	return t
 }
 
-// Structs of random fields, some of them behind pointers that are nil in some
-// rows, with random rows.
+// These are structs of random fields, with random rows. Some fields are behind
+// pointers that are nil in some rows.
 func TestRandomStructsAreStoredAlikeByAllWaysOnAllDatabases(t *testing.T) {
 	databases := map[string]func(t *testing.T) sqlxcases.Database{
 		"SQLite": func(t *testing.T) sqlxcases.Database {
@@ -476,8 +476,8 @@ func bulkStruct(t *testing.T, d sqlxcases.Database, mode bulkMode, random *rand.
 	}
 }
 
-// bulkSend inserts rows on the pool, n at a time, and returns what is stored,
-// and clears the table. The keys are set by the first call.
+// bulkSend inserts rows on the pool, n at a time. It returns what is stored, and
+// clears the table. The keys are set by the first call.
 func bulkSend(t *testing.T, d sqlxcases.Database, h *sqlxhelper.Helper, n int, rows any, columns []int) (texts []string) {
 	t.Helper()
 	list := reflect.ValueOf(rows)
@@ -550,8 +550,8 @@ func TestEveryCharacterIsStoredByAllWaysToPostgres(t *testing.T) {
 	}
 }
 
-// A role for which there are policies can insert what they allow, and not by
-// COPY. Superusers and owners have no policies.
+// A role with policies can insert what they allow, but not by COPY. Superusers and
+// owners have no policies.
 func TestRowsUnderAPolicyAreInserted(t *testing.T) {
 	d := sqlxPostgres(t, "pgx")
 	var schema string
@@ -647,8 +647,8 @@ func TestManyRowCountsAreFewStatementsOnPostgres(t *testing.T) {
 	}
 }
 
-// A table that the transaction has made is not visible to the pool, and one that
-// does not exist leaves the transaction usable.
+// The pool does not see a table that the transaction has made. One that does not
+// exist leaves the transaction usable.
 func TestTypesAreReadInTheCallersTransaction(t *testing.T) {
 	for _, driver := range []string{"pgx", "postgres"} {
 		d := sqlxPostgres(t, driver)
@@ -683,10 +683,10 @@ func amounts(more float64) []bulkAmounts {
 	return rows
 }
 
-// What is known of a table is of use to other transactions if it is committed,
-// and to other connections if the table is not temporary. Float64s in an array of
-// double precision would be rounded on their way into an integer; by VALUES they
-// are refused.
+// What is known of a table serves other transactions if it is committed. It serves
+// other connections if the table is not temporary. Float64s in an array of double
+// precision would be rounded on their way into an integer. By VALUES they are
+// refused.
 func TestTypesThatOthersDoNotSeeAreNotKept(t *testing.T) {
 	d := sqlxPostgres(t, "postgres")
 	execSqlx(t, d.DB, "CREATE TABLE amounts (id bigint PRIMARY KEY, n integer)")
@@ -767,7 +767,7 @@ func TestColumnThatWasAlteredSinceIsNotCopiedIntoWrongly(t *testing.T) {
 	}
 }
 
-// With the settings of a session a text may mean another one, and a NULL a text.
+// Settings of a session may change what a text means, and make a NULL a text.
 func TestSettingsOfASessionMeanTheSameOnAllWays(t *testing.T) {
 	d := sqlxPostgres(t, "pgx")
 	execSqlx(t, d.DB, "CREATE TABLE settings (id bigint PRIMARY KEY, note text, wait interval)")

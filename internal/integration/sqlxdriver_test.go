@@ -24,8 +24,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// What a row becomes is up to the driver: these tests have it insert a row by
-// itself, and compare with what a Helper makes of the same value.
+// The driver decides what a row becomes. These tests have it insert a row by
+// itself. They compare that with what a Helper makes of the same value.
 
 // A sending is a value and the type of the column that it is sent to.
 type sending struct {
@@ -52,8 +52,8 @@ func single(t *testing.T, tx *sqlx.Tx, table string, value any, shown string) (s
 	return text, nil
 }
 
-// many returns what a Helper stores for n rows with a value, once for what is
-// the same, or the error. A single row has it in a field of type any.
+// many returns what a Helper stores for n rows with a value, or the error. Equal
+// results are in it once. A single row has it in a field of type any.
 func many(t *testing.T, tx *sqlx.Tx, h *sqlxhelper.Helper, table string, n int, value any, shown string) (string, error) {
 	t.Helper()
 	typ := reflect.TypeOf(value)

@@ -148,8 +148,8 @@ func TestRowsThatATriggerSuppressesAreAnErrorOnPostgres(t *testing.T) {
 	}
 }
 
-// The longest name that PostgreSQL takes differs from the next by more than one
-// byte: it cuts the longer one, and would insert into the other table.
+// PostgreSQL cuts a name of more than 63 bytes. It would then insert into the other
+// table.
 func TestLongNameIsNotCutOnPostgres(t *testing.T) {
 	d := sqlxPostgres(t, "pgx")
 	name := "n23456789012345678901234567890123456789012345678901234567890123"

@@ -27,8 +27,8 @@ func newTrapped(n int) []trapped {
 	return rows
 }
 
-// pgx keeps each text prepared, 512 of them, and each of a few hundred rows costs
-// the server 100 kB.
+// pgx keeps 512 texts prepared. Each text of a few hundred rows costs the server
+// 100 kB.
 func TestManyRowCountsLeaveFewPreparedStatementsOnPgx(t *testing.T) {
 	d := sqlxPostgres(t, "pgx")
 	d.DB.SetMaxOpenConns(1)

@@ -102,8 +102,8 @@ func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
 			arrive()
 		}
 		if first {
-			// Clients wait for the answer to one request before they send the next,
-			// so all that comes from the server after this belongs to the commit.
+			// Clients wait for the answer to one request before they send the next.
+			// So all that comes from the server after this belongs to the commit.
 			mute.Store(true)
 			switch l.what {
 			case commitLost:
@@ -268,8 +268,9 @@ func TestInTxDoesNotGoOnWithATransactionThatTheServerEndedOnMariaDB(t *testing.T
 	}
 }
 
-// Whenever the context of a call ends: if the transaction is lost with it, the
-// error says so. Which statement it hits is chance, and the claim holds for all.
+// The context of a call may end at any time. If the transaction is lost with it,
+// the error says so. Which statement it hits is chance, and the claim holds for
+// all.
 func TestCallThatIsCanceledSaysWhetherTheTransactionGoesOn(t *testing.T) {
 	databases := map[string]func(t *testing.T) sqlxcases.Database{
 		"PostgresByPgx": func(t *testing.T) sqlxcases.Database { return sqlxPostgres(t, "pgx") },

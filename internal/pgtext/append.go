@@ -21,14 +21,14 @@ const (
 	Array Format = iota
 	// Copy is a field in the text format of COPY, with \N for NULL.
 	Copy
-	// Binary is a field in the binary format of COPY: its length, and what the
-	// receive function of the type reads. The server takes four fifths of the time
-	// of Copy for it.
+	// Binary is a field in the binary format of COPY. It has its length, and what
+	// the receive function of the type reads. It takes the server four fifths of
+	// the time of Copy.
 	Binary
 )
 
-// AppendField appends what a field holds whose kind t takes. Nothing is behind a
-// pointer any more. v is addressable. If ok is false, b may have grown.
+// AppendField appends what a field holds. t takes its kind k. v is addressable, and
+// the value itself, not a pointer to it. If ok is false, b may have grown.
 func (t Type) AppendField(b []byte, k Kind, v reflect.Value, f Format) (_ []byte, ok bool) {
 	switch k {
 	case intKind:
@@ -48,14 +48,14 @@ func (t Type) AppendField(b []byte, k Kind, v reflect.Value, f Format) (_ []byte
 	case bytesKind:
 		return appendBytes(b, v.Bytes(), f), true
 	case timeKind:
-		// By way of the pointer, which needs no memory, as the struct would.
+		// The pointer needs no memory, as the struct would.
 		return appendTime(b, t, *v.Addr().Interface().(*time.Time), f)
 	}
 	return b, false
 }
 
-// AppendValue appends one of the types of driver.Value, or an int. ok is false
-// for other types, and for those that t does not take; b may have grown then.
+// AppendValue appends one of the types of driver.Value, or an int. ok is false for
+// other types, and for those that t does not take. b may have grown then.
 func (t Type) AppendValue(b []byte, value driver.Value, f Format) (_ []byte, ok bool) {
 	if bytes, is := value.([]byte); value == nil || is && bytes == nil {
 		return AppendNull(b, f), true
@@ -175,9 +175,9 @@ func append64(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), n)
 }
 
-// appendFloat appends the same number, as text the shortest from which it is read.
-// A float4 has to be one already. A driver rounds to it from the number, and the
-// server from the text, and the results may differ.
+// appendFloat appends the same number. As text it is the shortest that is read as
+// that number. A float4 has to be one already. A driver rounds from the number and
+// the server from the text. The results may differ.
 func appendFloat(b []byte, t Type, x float64, f Format) (_ []byte, ok bool) {
 	finite := !math.IsNaN(x) && !math.IsInf(x, 0)
 	if f == Binary {
@@ -193,7 +193,7 @@ func appendFloat(b []byte, t Type, x float64, f Format) (_ []byte, ok bool) {
 	case Float4:
 		return strconv.AppendFloat(b, x, 'g', -1, 32), !finite || float64(float32(x)) == x
 	case Numeric:
-		// Before PostgreSQL 14 it has no infinity. It keeps the zeros that an
+		// Before PostgreSQL 14 numeric has no infinity. It keeps the zeros that an
 		// exponent would stand for.
 		return strconv.AppendFloat(b, x, 'f', -1, 64), finite
 	default:
@@ -215,8 +215,8 @@ func appendBool(b []byte, v bool, f Format) []byte {
 	return append(b, 'f')
 }
 
-// appendString appends s, unless PostgreSQL would refuse it: it takes no NUL, and
-// only UTF-8 here.
+// appendString appends s, unless PostgreSQL would refuse it. PostgreSQL takes no
+// NUL, and only UTF-8 here.
 func appendString(b []byte, t Type, s string, f Format) (_ []byte, ok bool) {
 	switch f {
 	case Array:
@@ -241,8 +241,8 @@ func appendString(b []byte, t Type, s string, f Format) (_ []byte, ok bool) {
 	return append(b, s...), strings.IndexByte(s, 0) < 0 && utf8.ValidString(s)
 }
 
-// escapes has the byte that is written after a backslash for another one, or 0
-// for a byte that is written as it is.
+// escapes has, by byte, the one to write after a backslash. It is 0 for a byte that
+// is written as it is.
 type escapes [utf8.RuneSelf]byte
 
 var (
@@ -272,8 +272,8 @@ func appendEscaped(b []byte, s string, e *escapes) (_ []byte, ok bool) {
 	return append(b, s[start:]...), ascii || utf8.ValidString(s)
 }
 
-// appendBytes appends a bytea, as text \x and hexadecimal digits; its backslash
-// is doubled in both forms. A nil slice is NULL to every driver.
+// appendBytes appends a bytea. As text it is \x and hexadecimal digits. Both text
+// forms double the backslash. A nil slice is NULL to every driver.
 func appendBytes(b []byte, v []byte, f Format) []byte {
 	if v == nil {
 		return AppendNull(b, f)
@@ -291,14 +291,14 @@ func appendBytes(b []byte, v []byte, f Format) []byte {
 	return b
 }
 
-// appendTime appends a time with microseconds, which is what the database has.
-// Columns without a time zone get the clock of the time's own zone from drivers
-// that ask for the column's type. Other drivers send that of UTC. So only times for
-// which both are the same are written here. The years are 1 to 9999. Outside of
-// them the forms of the drivers differ, or fail.
+// appendTime appends a time with microseconds, which is what the database has. For
+// a column without a time zone, drivers that ask for its type send the clock of the
+// time's own zone. Other drivers send that of UTC. So only times with the same
+// clock in both are written here. The years are 1 to 9999. Outside of them the
+// forms of the drivers differ, or fail.
 //
-// A lib/pq that was told to take some time of that range for infinity
-// (EnableInfinityTs) is not asked.
+// The setting EnableInfinityTs of lib/pq, which makes times of that range infinite,
+// is ignored.
 func appendTime(b []byte, t Type, at time.Time, f Format) (_ []byte, ok bool) {
 	if t != TimestampTZ {
 		if _, offset := at.Zone(); offset != 0 {

@@ -33,7 +33,7 @@ var (
 	timeType   = reflect.TypeFor[time.Time]()
 )
 
-// kinds are those of the kinds of reflect, for types without methods that matter.
+// kinds maps the kinds of reflect, for types without methods that matter.
 var kinds = map[reflect.Kind]Kind{
 	reflect.Int: intKind, reflect.Int8: intKind, reflect.Int16: intKind, reflect.Int32: intKind, reflect.Int64: intKind,
 	reflect.Uint: uintKind, reflect.Uint8: uintKind, reflect.Uint16: uintKind, reflect.Uint32: uintKind, reflect.Uint64: uintKind,
@@ -41,8 +41,8 @@ var kinds = map[reflect.Kind]Kind{
 	reflect.String: namedStringKind,
 }
 
-// KindOf returns what a type holds. pointer reports that it does so behind a
-// pointer, which may be nil.
+// KindOf returns what a type holds. pointer means behind a pointer, which may be
+// nil.
 func KindOf(t reflect.Type) (k Kind, pointer bool) {
 	switch {
 	case t == reflect.TypeFor[types.Snowflake]():
@@ -53,7 +53,7 @@ func KindOf(t reflect.Type) (k Kind, pointer bool) {
 		}
 		return ValueKind, false
 	case t.Kind() == reflect.Interface:
-		// With a method it may be that of a Valuer, or one that pgx looks for.
+		// A method may be that of a Valuer, or one that pgx looks for.
 		if t.NumMethod() == 0 {
 			return ValueKind, false
 		}
@@ -83,11 +83,11 @@ func IsValuer(t reflect.Type) bool {
 	return t.Implements(valuerType) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(valuerType)
 }
 
-// IsNative reports whether a driver.Valuer, or a type that becomes one behind a
-// pointer, has a method that speaks of a package pgtype. All types of such a
-// package that are a driver.Valuer have one. So have types that embed one. All
-// versions of pgx ask them by these methods and not by Value. Value loses
-// something: a date becomes an instant in its time zone.
+// IsNative reports whether a driver.Valuer has a method with a type of a package
+// pgtype in its signature. t may also be a type whose pointer is the driver.Valuer.
+// All types of such a package that are a driver.Valuer have such a method. So have
+// types that embed one. All versions of pgx call these methods and not Value. Value
+// loses something: a date becomes an instant in its time zone.
 func IsNative(t reflect.Type) bool {
 	if !t.Implements(valuerType) && t.Kind() != reflect.Pointer {
 		t = reflect.PointerTo(t)
@@ -109,8 +109,8 @@ func IsNative(t reflect.Type) bool {
 	return native
 }
 
-// natives holds what IsNative has found, by reflect.Type: it is asked about each
-// value in fields of interface types.
+// natives holds what IsNative has found, by reflect.Type. Each value in a field of
+// an interface type asks it.
 var natives sync.Map
 
 func ofPgtype(t reflect.Type) bool {
@@ -121,8 +121,8 @@ func ofPgtype(t reflect.Type) bool {
 }
 
 // namesItself reports whether a type has a method by which some mode or version of
-// pgx asks a value what it is. That is String, or one of the interfaces in pgtype
-// such as Int64Valuer.
+// pgx reads a value. That is String, or the method of an interface in pgtype such
+// as Int64Valuer.
 func namesItself(t reflect.Type) bool {
 	for i := range t.NumMethod() {
 		if name := t.Method(i).Name; name == "String" || strings.HasSuffix(name, "Value") {

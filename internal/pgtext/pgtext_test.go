@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// parseArray reads the text of an array as PostgreSQL describes it: elements
-// between commas, in quotes or bare, where a backslash takes the meaning from the
-// byte after it, and a bare NULL is none.
+// parseArray reads the text of an array as PostgreSQL describes it. Elements are
+// between commas, in quotes or bare. A backslash takes the meaning from the byte
+// after it. A bare NULL is no element.
 func parseArray(text string) (elements []*string, err error) {
 	if len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' {
 		return nil, errors.New("no braces around it")
@@ -104,7 +104,7 @@ func parseCopy(line string) (fields []*string, err error) {
 	return fields, nil
 }
 
-// The law: what is written is read again, each element by itself, and only what
+// The law: what is written is read again, each element by itself. Only what
 // PostgreSQL would refuse is not written.
 func FuzzStringsAreReadAsTheyWere(f *testing.F) {
 	for _, s := range []string{"", "NULL", "null", `\N`, `\.`, `a"b`, `a\`, "{x,y}", " a ", "a\tb\nc\rd\v\b\f\x1f\x7f", "𝔘", "a\x00", "\xff", ",", `","`} {
@@ -297,7 +297,7 @@ func TestTruncateCutsTimesToMicroseconds(t *testing.T) {
 	}
 }
 
-// Each of these means something else to one driver or mode than to another.
+// Each of these differs between drivers or modes.
 func TestPairsThatDriversTreatDifferentlyAreNotOnTheList(t *testing.T) {
 	for field, list := range map[string][]Type{
 		"I":  {Text, Float8, Bool, JSON, Other},

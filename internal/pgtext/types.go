@@ -1,13 +1,13 @@
 package pgtext
 
-// A Type is what column types have in common that take the same Go values. The
-// zero value is none.
+// A Type stands for the column types that take the same Go values. The zero value
+// is none.
 type Type uint8
 
 // The types.
 const (
-	// Other takes text, and hands it to the input function of the column's type
-	// as INSERT does: uuid, inet, interval, citext and so on.
+	// Other takes text for the input function of the column's type, as INSERT does.
+	// Such types are uuid, inet, interval and citext.
 	Other Type = iota + 1
 	Text       // text, varchar, char and enums
 	JSON
@@ -25,8 +25,8 @@ const (
 	Date
 )
 
-// The types that take more than text, by their OIDs, which never change. They
-// are not known by name, because anybody can make a type of the name int4.
+// The types that take more than text, by their OIDs, which never change. Names
+// would not do, because anybody can make a type of the name int4.
 var byOID = map[int64]Type{
 	16: Bool, 17: Bytea, 20: Int8, 21: Int2, 23: Int4,
 	700: Float4, 701: Float8, 1700: Numeric,
@@ -35,8 +35,8 @@ var byOID = map[int64]Type{
 	114: JSON, 3802: JSONB,
 }
 
-// TypeOf returns the type of a column by the OID of its type. enum reports
-// whether that is an enum.
+// TypeOf returns the Type for the OID of a column type. enum says whether that is
+// an enum.
 func TypeOf(oid int64, enum bool) Type {
 	if t := byOID[oid]; t != 0 {
 		return t
@@ -71,7 +71,7 @@ var taken = [...]set{
 	stringKind: ^setOf(Bytea),
 	// In other types some versions of pgx change it: in json to a JSON string.
 	namedStringKind: setOf(Text),
-	// In json and text, two modes of pgx write \x…, the others the bytes.
+	// In json and text, two modes of pgx write \x…, and the others the bytes.
 	bytesKind: setOf(Bytea),
 	timeKind:  setOf(TimestampTZ, Timestamp, Date),
 	ValueKind: ^set(0),

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// The ways in which sqlx, the drivers and the servers lose, change or refuse rows
-// that a program hands to them, and the cases and tests that show what this
-// package does instead. A name with "func " before it is a test outside of the
-// shared cases.
+// These are the ways in which sqlx, the drivers and the servers lose, change or
+// refuse the rows of a program. Beside each are the cases and tests that show what
+// this package does instead. A name after "func " is a test outside of the shared
+// cases.
 var acceptance = map[string][]string{
 	"1 rows after the first are dropped without an error": {
 		"func TestRowsAffectedMustBeTheRowsGiven", "func TestRowsThatATriggerSuppressesAreAnErrorOnPostgres", "RowsOfEveryChunkSizeAreAllInserted",

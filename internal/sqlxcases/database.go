@@ -12,17 +12,16 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Database is where the cases run: an open pool whose tables of any name are
-// the cases' own, and the dialect that it speaks.
+// A Database is where the cases run: an open pool and its dialect. Tables of any
+// name there belong to the cases.
 type Database struct {
 	DB      *sqlx.DB
 	Dialect sqlxhelper.Dialect
 }
 
-// tables creates tables and drops them at the end of the test, last one first.
-// The column types bytes, moment, document, amount, level (an enum of low and
-// high) and list (an array where there are arrays) stand for what the dialect
-// has for them.
+// tables creates tables and drops them at the end of the test, last one first. The
+// dialect replaces the column types bytes, moment, document, amount, level and
+// list. level is an enum of low and high. list is an array where there are arrays.
 func (d Database) tables(t *testing.T, ddl ...string) {
 	t.Helper()
 	kinds := map[sqlxhelper.Dialect]*strings.Replacer{
@@ -62,8 +61,8 @@ func (d Database) wantCount(t *testing.T, table string, n int) {
 	}
 }
 
-// begin begins a transaction that is rolled back at the end of the test, if the
-// test has not ended it.
+// begin begins a transaction. It is rolled back at the end of the test, if the test
+// has not ended it.
 func (d Database) begin(t *testing.T) *sqlx.Tx {
 	t.Helper()
 	tx, err := d.DB.Beginx()
@@ -74,7 +73,7 @@ func (d Database) begin(t *testing.T) *sqlx.Tx {
 	return tx
 }
 
-// A Counter is a source of the keys first+1, first+2, … that records how it was
+// A Counter is a source of the keys first+1, first+2, …. It records how it was
 // asked. It is safe for concurrent use.
 type Counter struct {
 	mu    sync.Mutex

@@ -29,7 +29,7 @@ type departingRow struct {
 }
 
 // departures: code of the caller's that ends its goroutine, as testing's FailNow
-// does, or panics. Nothing is stored, no connection and no lock is kept, and the
+// does, or panics. Nothing is stored. No connection and no lock is kept. The
 // transaction of the caller can go on.
 func (d Database) departures(t *testing.T) {
 	d.tables(t, "CREATE TABLE departing (id BIGINT PRIMARY KEY, n BIGINT)")
@@ -79,7 +79,7 @@ func (d Database) departures(t *testing.T) {
 	}
 }
 
-// departs makes a call that does not return, and looks at what it leaves.
+// departs makes a call that does not return, and checks what it leaves.
 func (d Database) departs(t *testing.T, inTx bool, call func(h *sqlxhelper.Helper, db sqlxhelper.DB) error) {
 	t.Helper()
 	h := sqlxhelper.New(NewCounter(0))

@@ -1,4 +1,4 @@
-// Package sqlxcases says what sqlxhelper does on a real database, as tests that
-// are the same for each: sqlxhelper runs them on SQLite, the integration module
-// on PostgreSQL and MariaDB by their drivers.
+// Package sqlxcases tests what sqlxhelper does on a real database. The tests are
+// the same for each. sqlxhelper runs them on SQLite. The integration module runs
+// them on PostgreSQL and MariaDB by their drivers.
 package sqlxcases

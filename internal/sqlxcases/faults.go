@@ -27,8 +27,8 @@ var blamedTables = []string{
 		"name VARCHAR(20) NOT NULL, owner_id BIGINT, FOREIGN KEY (owner_id) REFERENCES owners (id))",
 }
 
-// faultyRow: a row violates a constraint, in a statement of few rows or of many, on
-// a pool or in a transaction. The error names that row, and nothing is stored.
+// faultyRow: a row violates a constraint. The statement has few rows or many, on a
+// pool or in a transaction. The error names that row, and nothing is stored.
 func (d Database) faultyRow(t *testing.T) {
 	d.tables(t, blamedTables...)
 	d.exec(t, "INSERT INTO blamed (id, code, n, name) VALUES (5, 'five', 0, '')")
@@ -66,8 +66,8 @@ func (d Database) faultyRow(t *testing.T) {
 	}
 }
 
-// onEither runs f on the pool, or in a transaction that has to be usable after
-// it and is committed then.
+// onEither runs f on the pool or in a transaction. The transaction has to be usable
+// after it, and is committed then.
 func (d Database) onEither(t *testing.T, inTx bool, f func(sqlxhelper.DB) error) error {
 	t.Helper()
 	if !inTx {
@@ -89,8 +89,8 @@ func usable(tx *sqlx.Tx) error {
 	return tx.Get(&one, "SELECT 1")
 }
 
-// twins: two rows of one call that are alike in a unique column. Which of them
-// is to blame is the database's choice; what is said must be one of them.
+// twins: two rows of one call that are alike in a unique column. The database
+// chooses which of them is to blame. The error must name one of them.
 func (d Database) twins(t *testing.T) {
 	d.tables(t, blamedTables...)
 	name := ""

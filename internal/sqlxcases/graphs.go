@@ -12,8 +12,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// newOrders returns n orders, each with an order's note, an invoice if its
-// number is even, and three items with a note each.
+// newOrders returns n orders. Each has a note and three items with a note each.
+// Those with an even number have an invoice.
 func newOrders(n int) []order {
 	orders := make([]order, n)
 	for i := range orders {
@@ -195,9 +195,9 @@ func (d Database) circle(t *testing.T) {
 	d.wantCount(t, "folders a JOIN files b ON b.folder_id = a.id JOIN folders c ON c.file_id = b.id JOIN files d ON d.folder_id = c.id", 2)
 }
 
-// newPurchases returns n purchases of two entries each. One buyer, one maker and
-// one of the goods are shared by all; every purchase has goods of its own too,
-// and every entry points back to it.
+// newPurchases returns n purchases of two entries each. All share one buyer, one
+// maker and one of the goods. Every purchase has goods of its own too. Every entry
+// points back to its purchase.
 func newPurchases(n int) []*purchase {
 	purchases := make([]*purchase, n)
 	shared, all := &buyer{By: &buyer{By: &buyer{}}}, &maker{}

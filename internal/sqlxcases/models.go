@@ -49,8 +49,8 @@ type row struct {
 const rowsTable = "CREATE TABLE many_rows (id BIGINT PRIMARY KEY, n BIGINT NOT NULL CHECK (n >= 0), " +
 	"a VARCHAR(20), b VARCHAR(20), c VARCHAR(20), d VARCHAR(20))"
 
-// order, item, note and invoice are three levels, with each kind of child field
-// and each kind of foreign key.
+// order, item, note and invoice are three levels. They have each kind of child
+// field and of foreign key.
 type order struct {
 	types.Model
 	Number  string   `db:"number"`
@@ -108,10 +108,10 @@ type file struct {
 	Folders  []folder        `db:"-" snowkey:"folders,fk=file_id"`
 }
 
-// purchase belongs to a buyer and has entries, which belong to it and to goods;
-// goods belong to a maker, and a buyer to the one who brought them. So there are
-// rows to be written first at each of three levels, and one of the levels is in
-// the middle.
+// purchase belongs to a buyer and has entries, which belong to it and to goods.
+// Goods belong to a maker. A buyer belongs to the one who brought it. So there are
+// rows to be written first at each of three levels. One of the levels is in the
+// middle.
 type purchase struct {
 	types.Model
 	BuyerID types.Snowflake `db:"buyer_id"`
@@ -158,8 +158,8 @@ var purchaseTables = []string{
 	"CREATE TABLE remarks (id BIGINT PRIMARY KEY, entry_id BIGINT NOT NULL, goods_id BIGINT, FOREIGN KEY (entry_id) REFERENCES entries (id), FOREIGN KEY (goods_id) REFERENCES goods (id))",
 }
 
-// club and member refer to each other: a club is led by a member, and a member
-// may be one of a club and have been brought by another member.
+// club and member refer to each other. A member leads a club. A member may be in a
+// club, and another member may have brought it.
 type club struct {
 	types.Model
 	LeaderID types.NullSnowflake `db:"leader_id"`

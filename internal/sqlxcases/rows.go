@@ -207,8 +207,8 @@ func (d Database) keysKept(t *testing.T) {
 	d.wantCount(t, "many_rows", 130)
 }
 
-// The places of a row in badRows that the database refuses. For every dialect
-// they are in later statements: a prepared one, and the last.
+// The places of a row in badRows that the database refuses. On every dialect they
+// are in later statements: a prepared one, and the last.
 const (
 	badInPrepared = 700
 	badInLast     = 1202
@@ -230,8 +230,8 @@ func (d Database) laterChunkOnPool(t *testing.T) {
 	}
 }
 
-// usableAfter fails InsertMany of rows in a transaction that has a row before
-// and is given one after, and expects to find these two.
+// usableAfter fails InsertMany of rows in a transaction that gets a row before and
+// one after. It expects to find these two.
 func (d Database) usableAfter(t *testing.T, wrap func(*sqlx.Tx) sqlxhelper.DB, rows any) {
 	d.tables(t, rowsTable)
 	h := sqlxhelper.New(NewCounter(0))

@@ -11,7 +11,7 @@ import (
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
-// conflict is an error that says of any database what makes InTx run again.
+// conflict is an error that makes InTx run again on any database.
 type conflict struct{}
 
 func (conflict) Error() string    { return "could not serialize access" }
@@ -47,8 +47,8 @@ func (d Database) runsAgain(t *testing.T) {
 	d.wantCount(t, "order_items", 12)
 }
 
-// Two transactions update two rows in opposite order. The one that the server
-// ends is run again, when nobody is in its way any more.
+// Two transactions update two rows in opposite order. The one that the server ends
+// runs again, with nobody in its way.
 func (d Database) deadlock(t *testing.T) {
 	d.tables(t, rowsTable)
 	h := sqlxhelper.New(NewCounter(100))
@@ -86,8 +86,8 @@ func (d Database) deadlock(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// There may be more: PostgreSQL lets the loser, if it is quick, lock its first row
-	// again before the winner has noticed that it may, and the two meet once more.
+	// There may be more. On PostgreSQL a quick loser may lock its first row again
+	// before the winner has noticed that it may. Then the two meet once more.
 	if runs < 3 {
 		t.Errorf("%d runs; want 3 or more, one of them for the one that lost", runs)
 	}
@@ -96,8 +96,8 @@ func (d Database) deadlock(t *testing.T) {
 	d.wantCount(t, "many_rows WHERE id = 2 AND n = 21", 1)
 }
 
-// The row that a transaction has read is changed before it writes what follows
-// from it. It is run again, and reads what the other one has written.
+// The row that a transaction has read is changed before it writes. It is run again,
+// and reads what the other one has written.
 func (d Database) serialization(t *testing.T) {
 	d.tables(t, rowsTable)
 	h := sqlxhelper.New(NewCounter(100))

@@ -138,8 +138,8 @@ const typedTable = "CREATE TABLE typed (id BIGINT PRIMARY KEY, c_int16 SMALLINT,
 	"c_int8 SMALLINT NOT NULL, c_uint8 SMALLINT NOT NULL, c_uint32 BIGINT NOT NULL, c_uint64 BIGINT NOT NULL, c_float32 DOUBLE PRECISION NOT NULL, " +
 	"city VARCHAR(50) NOT NULL, zip VARCHAR(50), changed_by VARCHAR(50), changed_at moment NULL)"
 
-// newTyped returns a row in which every third field is NULL, zero or extreme, by
-// turns that depend on i.
+// newTyped returns a row whose fields are NULL, zero or extreme. Which of these
+// depends on i modulo 3.
 func newTyped(i int) typed {
 	at := time.Date(2024, 2, 29, 23, 59, 59, 123456000, time.FixedZone("", 2*3600+1800)).Add(time.Duration(i) * time.Microsecond)
 	row := typed{
@@ -176,8 +176,8 @@ func (d Database) withLevels(t *testing.T) {
 	}
 }
 
-// everyType writes few rows and many, which take different ways into the
-// database, and reads them back into the same types.
+// everyType writes few rows and many, which take different ways into the database.
+// It reads them back into the same types.
 func (d Database) everyType(t *testing.T) {
 	d.withLevels(t)
 	d.tables(t, typedTable)
@@ -279,8 +279,8 @@ func (d Database) unsignedValue(t *testing.T) {
 }
 
 // toldWhere reports whether an error says which value it is about. That of
-// PostgreSQL about a value in the middle of a text, as of pgx in its simple
-// protocol, does not.
+// PostgreSQL about a value within a text does not. pgx sends such texts in its
+// simple protocol.
 func toldWhere(err error) bool {
 	var said interface{ SQLState() string }
 	if !errors.As(err, &said) {
@@ -315,8 +315,7 @@ func (d Database) generatedColumns(t *testing.T) {
 	d.wantCount(t, "generateds", 61)
 }
 
-// tagged has its names in another tag, as programs have them that were written
-// for another library.
+// tagged has its names in another tag, as in programs written for another library.
 type tagged struct {
 	Key     types.Snowflake `json:"id"`
 	Order   string          `json:"order_no,omitempty"`

@@ -195,7 +195,7 @@ func (d Database) upsertCollation(t *testing.T) {
 	d.wantCount(t, "sales", 1)
 }
 
-// A row with NULL in the target is like no other, and is inserted.
+// A row with NULL in the target is like no other. It is inserted.
 func (d Database) upsertNull(t *testing.T) {
 	for _, options := range [][]sqlxhelper.Option{ignoring, updating} {
 		t.Run("", func(t *testing.T) {
@@ -284,8 +284,8 @@ func (d Database) upsertBelonging(t *testing.T) {
 	d.wantCount(t, "shops", 2)
 }
 
-// The keys after a failure are those of before: what a row would have been is
-// undone, and the row that it met may be gone at the next attempt.
+// The keys after a failure are those of before. The insert is undone, and the
+// stored row may be gone at the next attempt.
 func (d Database) upsertFailure(t *testing.T) {
 	for name, options := range map[string][]sqlxhelper.Option{"DoNothing": ignoring, "Update": updating} {
 		t.Run(name, func(t *testing.T) {
@@ -324,8 +324,8 @@ func (d Database) upsertFailure(t *testing.T) {
 	}
 }
 
-// A row that is like a stored one in another unique index is not what the caller
-// has named, on any database.
+// A row may be like a stored one in another unique index. That is not what the
+// caller has named, on any database.
 func (d Database) upsertOtherIndex(t *testing.T) {
 	want := sqlxhelper.ErrDuplicateKey
 	if d.Dialect == sqlxhelper.MySQL {
@@ -391,8 +391,8 @@ func (d Database) upsertAfterSnapshot(t *testing.T) {
 	}
 }
 
-// What goes on in a transaction of the caller's does not need a second
-// connection, and sees what it did itself.
+// A call in the caller's transaction needs no second connection. It sees what the
+// transaction did itself.
 func (d Database) upsertInTx(t *testing.T) {
 	d.stored(t, "a")
 	err := sqlxhelper.InTx(ctx, d.DB, nil, func(tx *sqlx.Tx) error {
@@ -412,8 +412,8 @@ func (d Database) upsertInTx(t *testing.T) {
 	d.wantCount(t, "sales", 2)
 }
 
-// Nanoseconds are more than the columns keep, and the drivers differ in what they
-// do with them.
+// Nanoseconds are more than the columns keep. The drivers differ in what they do
+// with them.
 func (d Database) upsertByTime(t *testing.T) {
 	type tick struct {
 		types.Model

@@ -76,13 +76,13 @@ var (
 
 // RewriteQuery copies, and returns a query that does nothing.
 //
-// pgx has the connection to itself here, as it would while it runs the query,
-// but it expects a function that handles strings. A panic would leave through
-// the locks of database/sql, hence none does.
+// pgx has the connection to itself here, as it would while it runs the query. But
+// it expects a function that handles strings. A panic would pass through the locks
+// of database/sql, so panics are recovered.
 //
 // On a pool database/sql calls it again, on another connection, if pgx says that
-// nothing was sent on the first. That may be true of the query that does nothing
-// only, and the rows are stored.
+// nothing was sent on the first. That may be true only of the query that does
+// nothing. The rows may be stored.
 func (w *rewriter) RewriteQuery(ctx context.Context, conn *pgx.Conn, _ string, _ []any) (query string, args []any, err error) {
 	if w.rows.begun() {
 		w.err = errors.New("the connection broke, and rows may be stored")

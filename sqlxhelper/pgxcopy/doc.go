@@ -1,6 +1,5 @@
-// Package pgxcopy sends the rows of sqlxhelper to PostgreSQL by COPY, through
-// pgx. It is a module of its own, so that programs with another driver do not
-// require pgx.
+// Package pgxcopy sends the rows of sqlxhelper to PostgreSQL by COPY, through pgx.
+// It is a module of its own, so programs with another driver do not require pgx.
 //
 //	h := sqlxhelper.New(generator, sqlxhelper.WithCopy(pgxcopy.Copier{}, 0))
 //	err := h.InsertMany(ctx, tx, "orders", orders) // tx is a *sqlx.Tx, or a *sqlx.DB
@@ -16,10 +15,10 @@
 //
 // # How
 //
-// database/sql has no COPY, and the usual ways around it do not work in a
+// database/sql has no COPY. The usual ways around that do not work in a
 // transaction. sql.Conn.Raw needs the *sql.Conn that a *sql.Tx hides. It deadlocks
 // if its function panics while a transaction is open. But pgx looks for a
-// pgx.QueryRewriter among the arguments of a query. It hands it the *pgx.Conn that
-// is about to run the query, which is that of the transaction. The rewriter copies,
-// and gives back a query that does nothing.
+// pgx.QueryRewriter among the arguments of a query. It gives the rewriter the
+// *pgx.Conn of the transaction, which is about to run the query. The rewriter
+// copies, and returns a query that does nothing.
 package pgxcopy
