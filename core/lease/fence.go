@@ -14,7 +14,8 @@ import (
 // returned. Take the greatest key in the tables, get its time by core.Layout.Parts, and
 // add a second, say. If a process cannot be stopped, until must also be later than its
 // limit. That process goes on to its limit with its old worker number, then finds the row
-// taken and claims anew. Rows can be claimed again when the store's clock has come to
+// taken and claims anew. With the loss guard every process must be stopped: a fence that
+// the store forgets would leave its row to the old holder. Rows can be claimed again when the store's clock has come to
 // until, less Config.MaxClockSkew. With the loss guard it is a window and the guard
 // earlier.
 //

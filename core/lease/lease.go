@@ -267,7 +267,8 @@ func (l *Lease) refuse(ctx context.Context, o outcome, reason error) {
 	l.status.Held, l.status.Err = false, reason
 	l.mu.Unlock()
 	r, _ := l.protocol.release(end)
-	ctx, cancel := context.WithTimeout(ctx, l.protocol.deadline())
+	// Close, which ends ctx, has nothing left to give back.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.protocol.deadline())
 	defer cancel()
 	err := l.store.Release(ctx, r)
 	l.protocol.failures = o.recovered // the claim was no success after all

@@ -370,7 +370,10 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Rep
 		return lease.Reply{}, errTaken
 	}
 	if last.sequence == 0 {
-		if err := s.settle(sl); err != nil {
+		if err := s.settle(sl); diskFull(err) {
+			cl.full = err
+			return lease.Reply{}, errTaken
+		} else if err != nil {
 			return lease.Reply{}, err
 		}
 	}
@@ -456,9 +459,8 @@ func (s *Store) release(ctx context.Context, r lease.Release) error {
 }
 
 // Fence implements [lease.Fencer]. It makes the slot files of rows that were never
-// claimed. A slot file that has gone missing is left out: its row begins later in any
-// case, see [Store.Claim]. One that is damaged or poisoned is an error, after the
-// others have been fenced.
+// claimed, and those that have gone missing. One that is damaged or poisoned is an
+// error, after the others have been fenced.
 func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 	if err := s.begin(ctx, f.Space); err != nil {
 		return err
@@ -468,14 +470,13 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 }
 
 func (s *Store) fence(ctx context.Context, f lease.Fencing) error {
-	sp, err := s.spaceOf(ctx, lease.Claim{Space: f.Space})
+	sp, err := s.spaceOf(ctx, s.maker(f))
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for worker := range sp.meta.Workers {
-		err := s.fenceSlot(ctx, sp, worker, f)
-		if err != nil && !errors.Is(err, ErrMissing) {
+		if err := s.fenceSlot(ctx, sp, worker, f); err != nil {
 			errs = append(errs, err)
 		}
 		if ctx.Err() != nil {
@@ -485,10 +486,16 @@ func (s *Store) fence(ctx context.Context, f lease.Fencing) error {
 	return errors.Join(errs...)
 }
 
+// maker returns a claim that makes what has gone missing with a limit at f.Until or
+// later. A claim of others may come before the row is fenced, and must not begin sooner.
+func (s *Store) maker(f lease.Fencing, only ...int64) lease.Claim {
+	return lease.Claim{Space: f.Space, Only: only, Window: max(0, f.Until-s.clock())}
+}
+
 func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f lease.Fencing) error {
 	sl, last, err := s.lockAndRead(ctx, sp, worker)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := s.makeSlot(ctx, lease.Claim{Space: f.Space}, sp, worker, true); err != nil {
+		if err := s.makeSlot(ctx, s.maker(f, worker), sp, worker, true); err != nil {
 			return err
 		}
 		sl, last, err = s.lockAndRead(ctx, sp, worker)
