@@ -117,15 +117,15 @@ var uniqueCatalogs = map[string]struct {
 		ORDER BY s.index_name, s.seq_in_index`,
 		func(_, space, name string) []any { return []any{space, name, space, name} }},
 	sqliteName: {`SELECT l.name, COALESCE(k.name, ''), '"' || k.coll || '"', 0, '',
-		CASE WHEN l.partial THEN (SELECT m.sql FROM sqlite_master m WHERE m.type = 'index' AND m.name = l.name) ELSE '' END,
-		k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1)
+		CASE WHEN l.partial AND ? = 'main' THEN (SELECT m.sql FROM sqlite_master m WHERE m.type = 'index' AND m.name = l.name) ELSE '' END,
+		l.partial AND ? <> 'main' OR k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1)
 		FROM pragma_index_list(?, ?) l CROSS JOIN pragma_index_xinfo(l.name, ?) k WHERE l."unique" AND k.key
 		ORDER BY l.seq, k.seqno`,
 		func(_, space, name string) []any {
 			if space == "" {
 				space = "main"
 			}
-			return []any{name, space, name, space, space}
+			return []any{space, space, name, space, name, space, space}
 		}},
 }
 

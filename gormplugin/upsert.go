@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -20,6 +21,7 @@ type upsert struct {
 	conflict clause.OnConflict
 	plain    bool // conflict says all; the clause is GORM's own type
 	ignores  bool // there is no such clause but a modifier, as in INSERT IGNORE
+	replaces bool // the modifier is another one, as in INSERT OR REPLACE
 }
 
 // upsertOf returns the upsert of stmt, if it is one.
@@ -30,7 +32,7 @@ func upsertOf(stmt *gorm.Statement) (upsert, bool) {
 	}
 	if c, ok := stmt.Clauses["INSERT"]; ok {
 		if insert, known := c.Expression.(clause.Insert); known && insert.Modifier != "" {
-			return upsert{ignores: true}, true
+			return upsert{ignores: true, replaces: !strings.HasSuffix(strings.ToUpper(strings.TrimSpace(insert.Modifier)), "IGNORE")}, true
 		}
 	}
 	return upsert{}, false
@@ -44,9 +46,13 @@ func (u upsert) updates() bool {
 }
 
 // target returns the columns by which the upsert recognizes a stored row, as far as
-// it names them. GORM adds the primary key to UpdateAll just before the insert.
+// it names them. GORM adds the primary key to UpdateAll just before the insert. Where
+// a constraint is named, GORM leaves the columns out.
 func (u upsert) target(s *schema.Schema) []string {
-	if len(u.conflict.Columns) == 0 && u.conflict.UpdateAll && u.conflict.OnConstraint == "" {
+	switch {
+	case u.conflict.OnConstraint != "":
+		return nil
+	case len(u.conflict.Columns) == 0 && u.conflict.UpdateAll:
 		return s.PrimaryFieldDBNames
 	}
 	names := make([]string, 0, len(u.conflict.Columns))
@@ -58,11 +64,11 @@ func (u upsert) target(s *schema.Schema) []string {
 
 // countsInserts reports whether RowsAffected is the number of inserted rows. On MySQL
 // it depends on a setting of the connection. With RETURNING and a slice GORM counts
-// the slice.
+// the slice. A statement that replaces also counts rows that it has removed again.
 func (u upsert) countsInserts(stmt *gorm.Statement) bool {
 	_, returning := returningOf(stmt)
 	name := stmt.Dialector.Name()
-	return (u.ignores || u.plain && u.conflict.DoNothing) && !returning && (name == sqliteName || name == postgresName)
+	return (u.ignores && !u.replaces || u.plain && u.conflict.DoNothing) && !returning && (name == sqliteName || name == postgresName)
 }
 
 // returnColumns makes stmt return columns. A dialect without RETURNING leaves the

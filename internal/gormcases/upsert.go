@@ -441,6 +441,9 @@ var upsertCases = []testCase{
 		other := Pair{ID: 43, Name: "A", Code: "5"} // the key is of another row
 		e.must(e.db.Clauses(clause.OnConflict{OnConstraint: "pair_name", DoNothing: true}).Create(&other))
 		equal(e, "ID", other.ID, first.ID)
+		both := Pair{Name: "A", Code: "6"} // GORM leaves the columns out
+		e.must(e.db.Clauses(clause.OnConflict{OnConstraint: "pair_name", Columns: []clause.Column{{Name: "id"}}, DoNothing: true}).Create(&both))
+		equal(e, "ID", both.ID, first.ID)
 	}},
 	{"StoredKeyOfTheCallerWinsWhereNoTargetIsNamed", func(e *env) {
 		e.withOld()
@@ -504,6 +507,15 @@ var upsertCases = []testCase{
 			e.stored("parcels", "code", p.Code, p.ID)
 			equal(e, "stored ShipmentID", e.keys("parcels", "shipment_id", "code", p.Code)[0], second.ID.Int64())
 		}
+	}},
+	{"RowThatTheStatementReplacedAgainHasTheKeyThatIsStored", func(e *env) {
+		if e.db.Name() != "sqlite" {
+			e.Skip("only SQLite has INSERT OR REPLACE")
+		}
+		e.migrate(&Customer{})
+		list := []Customer{{Email: "twice"}, {Email: "twice"}}
+		e.must(e.db.Clauses(clause.Insert{Modifier: "OR REPLACE"}).Create(&list))
+		equal(e, "ID of the first", list[0].ID, list[1].ID)
 	}},
 	{"IgnoringModifierGivesTheStoredKey", func(e *env) {
 		modifier := map[string]string{"sqlite": "OR IGNORE", "mysql": "IGNORE"}[e.db.Name()]
