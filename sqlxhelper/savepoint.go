@@ -2,6 +2,7 @@ package sqlxhelper
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -47,6 +48,10 @@ func inSavepoint(ctx context.Context, tx DB, fn func() error) (err error) {
 		}
 	}()
 	if err := fn(); err != nil {
+		// pgx calls the connection bad if ctx ended before it had sent anything.
+		if cause := ctx.Err(); cause != nil && errors.Is(err, driver.ErrBadConn) && !errors.Is(err, cause) {
+			return fmt.Errorf("%w: %w", err, cause)
+		}
 		return withCause(ctx, err)
 	}
 	if err := ctx.Err(); err != nil {

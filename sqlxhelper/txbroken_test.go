@@ -123,3 +123,21 @@ func TestCallOnATransactionThatIsOverSaysSo(t *testing.T) {
 		t.Errorf("Insert(transaction that is over) = %v; want ErrTxBroken and ErrTxDone", err)
 	}
 }
+
+// pgx calls the connection bad if ctx ended before it had sent anything. The
+// transaction goes on then.
+func TestCallWhoseContextEndedBeforeItsStatementNamesTheContext(t *testing.T) {
+	ending, cancel := context.WithCancel(ctx)
+	db := openSQLite(t)
+	db.MustExec("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+	tx := db.MustBegin()
+	defer func() { _ = tx.Rollback() }()
+	f := failing{Tx: tx, begins: "INSERT", err: driver.ErrBadConn, cancel: cancel, failed: new(bool)}
+	err := newHelper(sqlxhelper.SQLite).InsertMany(ending, f, "t", make([]pair, 3))
+	if !errors.Is(err, context.Canceled) || errors.Is(err, sqlxhelper.ErrTxBroken) {
+		t.Errorf("InsertMany() = %v; want context.Canceled, and not ErrTxBroken", err)
+	}
+	if _, err := tx.Exec("INSERT INTO t VALUES (1, 1)"); err != nil {
+		t.Errorf("the next statement = %v; want no error", err)
+	}
+}
