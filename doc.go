@@ -20,6 +20,12 @@
 //     ([github.com/snowkey/snowkey/core/lease/redislease]) or in ZooKeeper
 //     ([github.com/snowkey/snowkey/core/lease/zklease]). The last two are modules of
 //     their own.
+//   - Keys that are small and dense, from a table:
+//     [github.com/snowkey/snowkey/core/segment] gives out ranges of numbers.
+//   - A test: [github.com/snowkey/snowkey/core/coretest] has the same keys in each run, a
+//     clock to move, and a store of leases that fails when told.
+//   - A table and no Go: [github.com/snowkey/snowkey/core/keysql] writes SQL that takes
+//     keys apart.
 //   - A field of a struct, a JSON document, a URL: [github.com/snowkey/snowkey/types]
 //     has the ID as a value.
 //

@@ -63,8 +63,19 @@ func TestPackagesBringAlongOnlyTheseModules(t *testing.T) {
 	} {
 		got := strings.Fields(goOutput(t, "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", pattern))
 		slices.Sort(got)
+		slices.Sort(want) // where root is depends on its name
 		if got = slices.Compact(got); !slices.Equal(got, want) {
 			t.Errorf("modules behind %s = %q; want %q", pattern, got, want)
+		}
+	}
+}
+
+// Keys of coretest repeat, so no program may have them. It also imports testing.
+func TestNoPackageBringsAlongTheTestsOfUsers(t *testing.T) {
+	const forTests = root + "/core/coretest"
+	for line := range strings.Lines(goOutput(t, "list", "-f", "{{.ImportPath}} {{join .Deps \" \"}}", "./...")) {
+		if list := strings.Fields(line); slices.Contains(list[1:], forTests) {
+			t.Errorf("%s imports %s, perhaps by way of others; want it in tests only", list[0], forTests)
 		}
 	}
 }

@@ -139,9 +139,36 @@ func TestAFillThatWaitsForTheLeaseIsNearTheClock(t *testing.T) {
 	}
 }
 
+// The clock is hours behind, so the lease is extended by as much time as passes, and
+// each time only its last second is near enough. A slice that needs more never fits.
+func TestAFillThatStartsOverEndsWithTheWaitForTheLease(t *testing.T) {
+	for _, rollback := range []Rollback{Continue, Backfill} {
+		synctest.Test(t, func(t *testing.T) {
+			g, w := leased(t, Config{Rollback: rollback})
+			r := w.mustReserve(t, 1, time.Now(), time.Now().Add(ms))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			var renewals sync.WaitGroup
+			renewals.Go(func() {
+				for ctx.Err() == nil {
+					time.Sleep(2500 * ms)
+					mustExtend(t, r, time.Now())
+				}
+			})
+			began := time.Now()
+			err := g.Fill(ctx, make([]types.Snowflake, 16*2000)) // 2 s
+			if took := time.Since(began); !errors.Is(err, ErrReservationExhausted) || took > time.Minute {
+				t.Errorf("%v: Fill() = %v after %v; want ErrReservationExhausted after some waits", rollback, err, took)
+			}
+			cancel()
+			renewals.Wait()
+		})
+	}
+}
+
 // Whatever the clocks do, and whenever the lease is extended: by the logical clock no
 // ID is too far behind.
-func TestNearnessUnderStepsOfTheClock(t *testing.T) {
+func TestNoIDIsFarBehindTheClockWhateverItDoes(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 9))

@@ -3,22 +3,15 @@ package core
 import "time"
 
 // A clock reads the two clocks of the machine. The wall clock says what time it is,
-// and may step either way. The monotonic one says how much time has passed. It also
-// waits.
+// and may step either way. The monotonic one says how much time has passed.
 type clock struct {
-	epoch time.Time // wall times are counted from here
-	start time.Time // monotonic times are counted from here
-
-	// now, if set, shows the wall clock's time instead: see Worker.
-	now func() time.Time
-
-	// step is added to the wall clock. Only tests of this package set it, to let
-	// the clock jump.
-	step func() time.Duration
+	epoch time.Time        // wall times are counted from here
+	start time.Time        // monotonic times are counted from here
+	now   func() time.Time // if set, shows the wall clock's time instead: see Worker
 }
 
-func newClock(epoch time.Time, step func() time.Duration) clock {
-	return clock{epoch: epoch, start: time.Now(), step: step}
+func newClock(epoch time.Time, now func() time.Time) clock {
+	return clock{epoch: epoch, start: time.Now(), now: now}
 }
 
 // monotonic returns nanoseconds since start. Next calls it. time.Since reads one
@@ -33,9 +26,6 @@ func (c *clock) both() (wall, monotonic int64) {
 	wall, monotonic = int64(now.Sub(c.epoch)), int64(now.Sub(c.start))
 	if c.now != nil {
 		wall = int64(c.now().Sub(c.epoch))
-	}
-	if c.step != nil {
-		wall += int64(c.step())
 	}
 	return wall, monotonic
 }

@@ -16,6 +16,7 @@ type Config struct {
 	Layout Layout
 
 	// Datacenter goes into the datacenter bits: 0..1<<Layout.DatacenterBits-1.
+	// DatacenterFromEnv reads it from the environment.
 	//
 	// Defaults to 0.
 	Datacenter int64
@@ -60,8 +61,9 @@ type Config struct {
 	// MaxLeaseWait is how long one call may wait for a leased worker number. A call
 	// waits when all the reserved time is used up, or the lease was lost. Then it
 	// fails with ErrReservationExhausted. A Fill may wait that long for each piece
-	// that it takes. Negative means until the call's context ends. A StaticWorker
-	// ignores it.
+	// that it takes. If pieces are lost to MaxBehind meanwhile, it waits that long for
+	// all of these together. Negative means until the call's context ends. A
+	// StaticWorker ignores it.
 	//
 	// Defaults to 5 s.
 	MaxLeaseWait time.Duration

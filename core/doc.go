@@ -8,7 +8,7 @@
 // A [Layout] says what the bits mean. A [Generator] returns IDs of one layout;
 // [Generator.Fill] fills a whole slice at once. A [Worker] keeps processes apart:
 // it is a fixed number, or a lease of package lease from a store that all processes
-// share.
+// share. Package coretest is for tests, and keysql takes keys apart in SQL.
 //
 // # What is guaranteed
 //
@@ -19,23 +19,22 @@
 //     memory that only grows.
 //   - An ID is greater than every ID that was returned before its call began.
 //   - As long as the wall clock does not step, the time in an ID is not before its
-//     call, and at most Config.RunAhead (20 ms by default) after it. There is one
-//     exception: the machine is suspended just before, or a goroutine stopped
-//     between the two clock readings of one time.Now. The time can then be early by
-//     the length of that pause.
+//     call, and at most Config.RunAhead (20 ms by default) after it. It can be early
+//     by a pause: the machine was suspended just before, or the goroutine stopped
+//     between the two clock readings of one time.Now.
 //   - If a lease cannot be renewed and its time is over, the time in an ID is at
 //     most Config.MaxBehind (1 s by default) before the call's last reading of the
 //     clock. After that, calls fail. A goroutine that is stopped after that reading
 //     returns its ID later.
-//   - After a step back IDs go on from the last one, at up to the full rate,
-//     without an error or a pause. Three other policies keep times near the wall
-//     clock instead; see [Rollback]. Under [Backfill] IDs are not in order.
+//   - After a step back IDs go on from the last one, without an error or a pause.
+//     Other policies keep times near the wall clock instead; see [Rollback]. Under
+//     [Backfill] IDs are not in order.
 //   - If this cannot be kept, there is an error and the ID is 0: [ErrClosed] after
 //     Close, [ErrTimeExhausted] when the layout's time bits run out,
 //     [ErrReservationExhausted] while a lease has no time left, a [*ClockBackError]
 //     under a policy that refuses, and the context's error.
-//   - Next and Fill take no lock, allocate nothing unless they wait or fail, and
-//     wait only for the clock or the lease, asleep, until the context ends.
+//   - Next and Fill take no lock, and wait only for the clock or the lease, asleep,
+//     until the context ends. They allocate nothing unless they wait or fail.
 //
 // # Under which conditions
 //
@@ -66,7 +65,7 @@
 // then multiples of 1<<SequenceBits. If rows are sharded by id % n, choose a
 // [SequenceStart] that spreads them.
 //
-// The package imports the standard library and package types, does no I/O,
-// starts no goroutine, and keeps one package variable: the list of this process's
+// The package imports the standard library and package types. It does no I/O and
+// starts no goroutine. It has one package variable, the list of this process's
 // generators.
 package core

@@ -10,10 +10,10 @@ var (
 	// ErrTimeExhausted is returned by Next and Fill when the last number of the
 	// layout has been taken, or the clock is past it. See Layout.Exhausted. Numbers
 	// are never reused.
-	ErrTimeExhausted = errors.New("core: the time bits of the layout are exhausted")
+	ErrTimeExhausted = errors.New("core: the time bits of the layout are exhausted; new IDs need another layout")
 
-	// ErrReservationExhausted is returned by Next and Fill when the reserved time
-	// of a leased worker number is used up, or there is no number. They have then
+	// ErrReservationExhausted is returned by Next and Fill with a leased worker number.
+	// Its reserved time is used up, or the lease has no number. They have then
 	// waited for the lease in vain, because its store is away. Time that is further
 	// behind the clock than Config.MaxBehind counts as used up. They go on as soon
 	// as the lease is renewed or replaced.
@@ -36,8 +36,5 @@ type ValueError struct {
 }
 
 func (e *ValueError) Error() string {
-	if e.Value == "" {
-		return "core: " + e.Name + ": want " + e.Want
-	}
 	return "core: " + e.Name + " is " + e.Value + ": want " + e.Want
 }

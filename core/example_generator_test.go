@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"slices"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -50,4 +51,39 @@ func ExampleNew_layout() {
 	defer gen.Close(context.Background())
 	fmt.Println(gen.Stats().Exhausted.Year())
 	// Output: 3113
+}
+
+// Keys for many rows cost one atomic operation. On an error there is none.
+func ExampleGenerator_Fill() {
+	gen, err := core.New(core.Config{Worker: core.StaticWorker(11)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	defer gen.Close(ctx)
+
+	ids := make([]types.Snowflake, 1000)
+	if err := gen.Fill(ctx, ids); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(slices.IsSorted(ids), len(slices.Compact(ids)))
+	// Output: true 1000
+}
+
+// What to watch: how far the last ID is from the clock, and the end of the layout.
+func ExampleGenerator_Stats() {
+	gen, err := core.New(core.Config{Worker: core.StaticWorker(12)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close(context.Background())
+
+	s := gen.Stats()
+	fmt.Println("worker", s.Worker)
+	fmt.Println("ahead by 100 ms or more:", s.Ahead >= 100*time.Millisecond)
+	fmt.Println("ends on", s.Exhausted.Format(time.DateOnly), "which is soon:", s.ExhaustedSoon)
+	// Output:
+	// worker 12
+	// ahead by 100 ms or more: false
+	// ends on 2094-09-07 which is soon: false
 }

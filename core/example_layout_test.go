@@ -36,3 +36,34 @@ func ExampleLayout_Compose() {
 	fmt.Println(id, err)
 	// Output: 21562078007390208 <nil>
 }
+
+func ExampleLayout_Validate() {
+	layout := core.Default()
+	layout.DatacenterBits = 5
+	fmt.Println(layout.Validate())
+
+	layout.WorkerBits = 5
+	fmt.Println(layout.Validate())
+	// Output:
+	// core: Layout.TimeBits + DatacenterBits + WorkerBits + SequenceBits is 41+5+10+12 = 68: want at most 63, so that the sign bit stays free
+	// <nil>
+}
+
+// A layout of one's own, which has an epoch of this year and few workers.
+func ExampleLayout_Exhausted() {
+	layout := core.Layout{
+		Epoch:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Unit:     time.Millisecond,
+		TimeBits: 42, WorkerBits: 7, SequenceBits: 14,
+	}
+	fmt.Println(layout.Exhausted().Format(time.DateOnly))
+	// Output: 2165-05-15
+}
+
+// Keys that JavaScript can hold as numbers have 53 bits.
+func ExampleJavaScript() {
+	layout := core.JavaScript()
+	last := layout.Max(layout.Exhausted().Add(-time.Millisecond))
+	fmt.Println(last.Int64() == 1<<53-1)
+	// Output: true
+}

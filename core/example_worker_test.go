@@ -38,7 +38,29 @@ func ExampleWorkerFromEnv() {
 	fmt.Println(err)
 	// Output:
 	// 3
-	// core: environment variable SNOWKEY_WORKER is "": want a worker number in decimal digits, such as 0 or 12
+	// core: environment variable SNOWKEY_WORKER is "": want a worker number in decimal digits, such as 0 or 12, at most 2147483647
+}
+
+// Two regions that share no store. Each has its datacenter, and worker numbers of its
+// own.
+func ExampleDatacenterFromEnv() {
+	_ = os.Setenv("SNOWKEY_DATACENTER", "2") // what the region's deployment does
+
+	datacenter, err := core.DatacenterFromEnv("SNOWKEY_DATACENTER")
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := core.New(core.Config{
+		Layout:     core.Twitter(), // it has 5 bits for the datacenter
+		Datacenter: datacenter,
+		Worker:     core.StaticWorker(3),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gen.Close(context.Background())
+	fmt.Println(gen.Stats().Datacenter, gen.Stats().Worker)
+	// Output: 2 3
 }
 
 // The same without a variable: the ordinal is the end of the pod's host name.

@@ -12,8 +12,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// maxAge bounds the distance from a layout's epoch to now, so that nanoseconds
-// since the epoch fit an int64 (292 years) with room to go on.
+// maxAge bounds the distance from a layout's epoch to now. Nanoseconds since the epoch
+// then fit an int64, which holds 292 years.
 const maxAge = 250 * 365 * 24 * time.Hour
 
 // A Generator returns unique, increasing IDs. New makes it; the zero value is not
@@ -23,8 +23,7 @@ type Generator struct {
 	// term is where the IDs are taken from at present. It is a sealed one until
 	// there is a worker number. It holds the worker number and the count, and
 	// callers load it once for both. With two loads, a caller could combine the
-	// number of one lease with the count of the next, and repeat an ID of another
-	// process.
+	// number of one lease with the count of the next. That ID may be another's.
 	term atomic.Pointer[term]
 
 	layout     Layout
@@ -37,7 +36,6 @@ type Generator struct {
 
 	installing sync.Mutex    // of held
 	held       *Reservation  // the present one
-	worker     atomic.Int64  // its number
 	waits      atomic.Uint64 // of the counters before the present one
 	changes    notifier
 	closed     atomic.Bool
@@ -55,11 +53,6 @@ type Generator struct {
 // this process has, fixed or leased, is [ErrWorkerInUse]. A Generator that is
 // dropped without Close keeps its worker for the life of the process.
 func New(config Config) (*Generator, error) {
-	return newGenerator(config, nil)
-}
-
-// newGenerator is New with a wall clock that step moves; nil leaves it alone.
-func newGenerator(config Config, step func() time.Duration) (*Generator, error) {
 	if config.Layout == (Layout{}) {
 		config.Layout = Default()
 	}
@@ -82,10 +75,11 @@ func newGenerator(config Config, step func() time.Duration) (*Generator, error) 
 		return nil, err
 	}
 
-	c := newClock(l.Epoch, step)
+	var wallClock func() time.Time
 	if w, ok := config.Worker.(interface{ WallClock() func() time.Time }); ok {
-		c.now = w.WallClock()
+		wallClock = w.WallClock()
 	}
+	c := newClock(l.Epoch, wallClock)
 	wall, _ := c.both()
 	switch now := l.Epoch.Add(time.Duration(wall)); {
 	case wall < 0:
@@ -166,21 +160,23 @@ func (g *Generator) await(ctx context.Context, p *patience) error {
 // consecutive.
 //
 // A slice that has to wait for the clock is taken in pieces. If a piece waits for
-// the lease until the first one is too far behind, Fill starts over.
+// the lease until the first one is too far behind, Fill starts over. The waits that
+// make it start over take Config.MaxLeaseWait at most, all together.
 //
 // It fills all or nothing. The errors are those of Next. On an error every element
 // is 0, and the IDs that were taken are lost. An empty slice returns nil.
 func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
+	var wasted time.Duration // in waits for the lease that made Fill start over
 	for rest := ids; len(rest) > 0; {
-		var p patience
+		p := patience{leased: wasted}
 		n, err := g.piece(ctx, rest, &p)
 		if err != nil {
 			clear(ids)
 			return fmt.Errorf("core: no IDs for a slice of %s: %w", strconv.Itoa(len(ids)), err)
 		}
 		rest = rest[n:]
-		if p.leased > 0 && g.term.Load().outdated(ids[0]) {
-			rest = ids
+		if p.leased > wasted && g.term.Load().outdated(ids[0]) {
+			rest, wasted = ids, p.leased
 		}
 	}
 	return nil
@@ -214,28 +210,22 @@ func (g *Generator) piece(ctx context.Context, ids []types.Snowflake, p *patienc
 // ctx, and returns the same error.
 func (g *Generator) Close(ctx context.Context) error {
 	if g.closing.CompareAndSwap(false, true) {
-		g.closeErr = g.end(ctx)
+		// In the other order, the next owner of the worker number could begin at the
+		// last ID before g has stopped.
+		g.stop()
+		g.closeErr = g.owner.Close(ctx)
 		close(g.shut)
-		return g.closeErr
 	}
 	select {
-	case <-g.shut:
-		return g.closeErr
+	case <-g.shut: // a result is better than none
 	default:
+		select {
+		case <-g.shut:
+		case <-ctx.Done():
+			return fmt.Errorf("core: another Close is not done yet: %w", ctx.Err())
+		}
 	}
-	select {
-	case <-g.shut:
-		return g.closeErr
-	case <-ctx.Done():
-		return fmt.Errorf("core: another Close is not done yet: %w", ctx.Err())
-	}
-}
-
-// end stops g before the worker gives its number back. In the other order, the next
-// owner could begin at the last ID before g has stopped.
-func (g *Generator) end(ctx context.Context) error {
-	g.stop()
-	return g.owner.Close(ctx)
+	return g.closeErr
 }
 
 // stop ends the IDs of g. It sets closed first, so that a caller that finds the
@@ -275,8 +265,9 @@ type Stats struct {
 	// unless the reserved time is over: see Config.MaxBehind.
 	Behind time.Duration
 
-	// Reserved is the time that no ID reaches before the lease of the worker number
-	// is renewed; zero if the number is not leased.
+	// Reserved is the end of the time that is reserved for a leased worker number. No
+	// ID has this time or a later one before the lease is renewed. Zero for a fixed
+	// number.
 	Reserved time.Time
 
 	// Waits counts the sleeps of callers that found no number below the ceiling.
@@ -296,14 +287,17 @@ const alarmYears = 5
 
 // Stats returns the state of the generator. It does not disturb it.
 func (g *Generator) Stats() Stats {
+	t := g.term.Load()
 	s := Stats{
 		Datacenter: g.datacenter,
-		Worker:     g.worker.Load(),
+		Worker:     g.layout.Parts(t.compose(0)).Worker,
 		Exhausted:  g.layout.Exhausted(),
 	}
-	t := g.term.Load()
-	wall, ahead, behind, waits := t.lead()
-	s.Ahead, s.Behind, s.Waits = ahead, behind, waits+g.waits.Load()
+	s.Waits = t.waits.Load() + g.waits.Load()
+	wall, _ := g.clock.both()
+	if last := t.newest(); last < sealed {
+		s.Ahead, s.Behind = t.distance(last, wall)
+	}
 	if limit := t.reserved() >> g.layout.SequenceBits; limit > 0 && !g.fixed {
 		s.Reserved = g.layout.Epoch.Add(time.Duration(limit) * g.layout.Unit)
 	}

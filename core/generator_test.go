@@ -33,6 +33,22 @@ type stepper struct{ ns atomic.Int64 }
 func (s *stepper) offset() time.Duration { return time.Duration(s.ns.Load()) }
 func (s *stepper) by(d time.Duration)    { s.ns.Add(int64(d)) }
 
+// moved is a Worker that shows the wall clock moved by step.
+type moved struct {
+	Worker
+	step func() time.Duration
+}
+
+func (w moved) WallClock() func() time.Time { return movedBy(w.step) }
+
+// movedBy returns the wall clock moved by step, which is called after the clock is read.
+func movedBy(step func() time.Duration) func() time.Time {
+	return func() time.Time {
+		now := time.Now()
+		return now.Add(step())
+	}
+}
+
 // newTest returns a generator that is closed, and forgotten by the registry, when
 // the test ends: to the next test it never was.
 func newTest(t testing.TB, config Config, clock *stepper) *Generator {
@@ -40,11 +56,10 @@ func newTest(t testing.TB, config Config, clock *stepper) *Generator {
 	if config.Worker == nil {
 		config.Worker = StaticWorker(1)
 	}
-	var step func() time.Duration
 	if clock != nil {
-		step = clock.offset
+		config.Worker = moved{config.Worker, clock.offset}
 	}
-	g, err := newGenerator(config, step)
+	g, err := New(config)
 	if err != nil {
 		t.Fatalf("New(%+v) = %v", config, err)
 	}
@@ -58,7 +73,7 @@ func forget(g *Generator) {
 	registry.Lock()
 	defer registry.Unlock()
 	maps.DeleteFunc(registry.records, func(id identity, r *record) bool {
-		return id == identityOf(g.layout, g.datacenter, id.worker) && len(r.live) == 0
+		return id == identity{g.layout, g.datacenter, id.worker} && len(r.live) == 0
 	})
 }
 
@@ -183,8 +198,8 @@ func TestIDTimesStayBetweenCallAndRunAhead(t *testing.T) {
 	})
 }
 
-// After a step back the ceiling follows the monotonic clock from the last ID, so
-// a long step does not let a loop run away into the future.
+// After a step back the ceiling follows the monotonic clock from the last ID. So a
+// loop does not run away into the future.
 func TestStepBackDoesNotLiftTheCeiling(t *testing.T) {
 	bothSources(t, Config{Layout: bubbleLayout(3)}, func(t *testing.T, s source, clock *stepper) {
 		random := rand.New(rand.NewPCG(3, 4))
@@ -253,7 +268,7 @@ func TestADoneContextTakesNoNumber(t *testing.T) {
 	}
 }
 
-// Callers that give up while they wait at the ceiling hold no number, so they
+// Callers that give up while they wait at the ceiling hold no number. So they
 // cannot push the counter away from the clock, however many they are.
 func TestCancelledWaitersDoNotMoveTheCounter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -461,8 +476,8 @@ func TestASuccessorStartsAboveEvenAfterAStepBack(t *testing.T) {
 	}
 }
 
-// A process that dies leaves nothing but the IDs that it returned. The next one,
-// with the same worker and a clock that did not step back, is above all of them,
+// A process that dies leaves nothing but the IDs that it returned. The next one has
+// the same worker, and a clock that did not step back. Its IDs are above all of them,
 // even if the first was at its ceiling in the last moment.
 func TestARestartedProcessStartsAboveACrashedOne(t *testing.T) {
 	for _, rollback := range []Rollback{Continue, Backfill} {
@@ -599,9 +614,8 @@ func TestCloseWakesCallersThatWait(t *testing.T) {
 	})
 }
 
-// Generators for one worker are closed and replaced while 8 goroutines take IDs
-// from whichever is there: none repeats, and what a replaced one returns late was
-// its own.
+// Generators for one worker are closed and replaced, while 8 goroutines take IDs
+// from the present one. None repeats. What a replaced one returns late was its own.
 func TestCloseRacingNextNeverSharesAnID(t *testing.T) {
 	for _, rollback := range []Rollback{Continue, Backfill} {
 		config := Config{Layout: Default(), Worker: StaticWorker(77), Rollback: rollback}

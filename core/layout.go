@@ -176,8 +176,8 @@ func (l Layout) tick(t time.Time) (tick int64, where int) {
 	if t.Round(0).Before(l.Epoch) { // by the wall clock, though both may have another reading
 		return 0, -1
 	}
-	// t >= Epoch: the difference fits 64 unsigned bits even where it does not
-	// fit a signed one, and borrowing a second keeps the nanoseconds positive.
+	// t >= Epoch. So the difference fits 64 unsigned bits even where it does not
+	// fit a signed one. Borrowing a second keeps the nanoseconds positive.
 	sec, nsec := uint64(t.Unix())-uint64(l.Epoch.Unix()), int64(t.Nanosecond())-int64(l.Epoch.Nanosecond())
 	if nsec < 0 {
 		sec, nsec = sec-1, nsec+int64(time.Second)

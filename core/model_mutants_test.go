@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A mutant is one mistake in the model's transcription of term.go: a line left
-// out, or replaced by a simpler one that looks as if it would do. The search must
+// A mutant is one mistake in the model's transcription of term.go. A line is left
+// out, or a simpler one stands there that looks as if it would do. The search must
 // find each of them, or its silence about term.go means nothing.
 type mutant uint8
 
@@ -296,7 +296,7 @@ func TestModelFindsEveryMutant(t *testing.T) {
 	race.programs = [][]call{next(1), next(1), {callClose}}
 	// And the lease is renewed late.
 	lateRace := race
-	lateRace.programs, lateRace.until, lateRace.behind, lateRace.raises = race.programs[:2], 3, 2, []word{14}
+	lateRace.programs, lateRace.alike, lateRace.until, lateRace.behind, lateRace.raises = race.programs[:2], true, 3, 2, []word{14}
 	lateNext := lease
 	lateNext.programs, lateNext.until, lateNext.behind, lateNext.raises = [][]call{next(1)}, 3, 2, nil
 	// The clock comes, or steps, or is from the beginning, beyond the limit.
@@ -368,9 +368,9 @@ func TestModelFindsEveryMutant(t *testing.T) {
 }
 
 // clock.both reads one clock after the other. A goroutine that is stopped between
-// them sets the logical clock low, and until the next resync numbers may be of a
-// tick that ended before their call began, by the time of the stop. That is why
-// floored makes an allowance for it; see the comment of term.resync.
+// them sets the logical clock low, by the time of the stop. Until the next resync,
+// numbers may be of a tick that ended before their call began. That is why floored
+// makes an allowance for it. See the comment of term.resync.
 func TestModelATornReadingLowersTheFloorByTheTear(t *testing.T) {
 	m := model{name: "torn reading", unit: 1, ahead: 1, sequenceBits: 1, programs: [][]call{{callNext, callNext}},
 		wall: 3, until: 1, start: 2, torn: true}

@@ -15,6 +15,7 @@ type numbering struct {
 	mask         uint64 // of the sequence
 	worker       uint64 // datacenter and worker where they are in the ID
 	end          uint64 // the first number past the last tick
+	epoch        time.Time
 }
 
 func newNumbering(l Layout, datacenter, worker int64) numbering {
@@ -25,6 +26,7 @@ func newNumbering(l Layout, datacenter, worker int64) numbering {
 		mask:         uint64(ones(l.SequenceBits)),
 		worker:       uint64(datacenter<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits),
 		end:          1 << (l.TimeBits + l.SequenceBits),
+		epoch:        l.Epoch,
 	}
 }
 
@@ -51,6 +53,21 @@ func (n *numbering) distance(number uint64, ns int64) (ahead, behind time.Durati
 // time past the end would then give numbers from the beginning.
 func (n *numbering) floor(ns int64) uint64 {
 	return min(uint64(max(ns, 0)/n.unit), n.end>>n.sequenceBits) << n.sequenceBits
+}
+
+// from returns the first number that is at t or later.
+func (n *numbering) from(t time.Time) uint64 {
+	return n.floor(int64(t.Add(time.Duration(n.unit - 1)).Sub(n.epoch)))
+}
+
+// before returns the first number that is not wholly before t.
+func (n *numbering) before(t time.Time) uint64 { return n.floor(int64(t.Sub(n.epoch))) }
+
+// millisecond returns the start of the tick of a number, plus up, in whole
+// milliseconds rounded down.
+func (n *numbering) millisecond(number uint64, up time.Duration) time.Time {
+	at := n.epoch.Add(time.Duration(n.start(min(number, n.end)))).Add(up)
+	return time.UnixMilli(at.UnixMilli()).UTC()
 }
 
 // compose returns the ID of a number.

@@ -11,9 +11,9 @@ import (
 
 // An oracle is the plain generator: one mutex, tick and sequence as two
 // integers, both clocks read every time, sleeping with the lock held. It follows
-// the rules of the term comment in the most literal way there is, and shares no
-// code with it but the clock and Layout.Compose. One suite runs over both, and
-// on any schedule both must return the same IDs.
+// the rules of the term comment literally. It shares no code with it but the clock
+// and Layout.Compose. One suite runs over both. On any schedule both must return
+// the same IDs.
 type oracle struct {
 	mu        sync.Mutex
 	layout    Layout
@@ -29,7 +29,7 @@ func newOracle(config Config, step func() time.Duration) *oracle {
 	o := &oracle{
 		layout:   config.Layout,
 		worker:   int64(config.Worker.(staticWorker)),
-		clock:    newClock(config.Layout.Epoch, step),
+		clock:    newClock(config.Layout.Epoch, movedBy(step)),
 		runAhead: int64(defaultRunAhead / config.Layout.Unit),
 	}
 	wall, monotonic := o.clock.both()
@@ -40,8 +40,8 @@ func newOracle(config Config, step func() time.Duration) *oracle {
 
 func (o *oracle) ticks(ns int64) int64 { return ns / int64(o.layout.Unit) }
 
-// sync is the rule for the offset: follow the wall clock, but when it is behind
-// do not go below the last number, nor above what the offset was.
+// sync is the rule for the offset: follow the wall clock. If it is behind, do not
+// go below the last number, nor above what the offset was.
 func (o *oracle) sync() {
 	wall, monotonic := o.clock.both()
 	next := o.tick
@@ -89,8 +89,8 @@ func (o *oracle) Next(ctx context.Context) (types.Snowflake, error) {
 	}
 }
 
-// Fill is Next for each element, but for one thing: a slice that will leave the
-// present tick re-reads the wall clock once, at its beginning.
+// Fill is Next for each element, with one exception. A slice that will leave the
+// present tick reads the wall clock once more, at its beginning.
 func (o *oracle) Fill(ctx context.Context, ids []types.Snowflake) error {
 	o.mu.Lock()
 	if o.seq+int64(len(ids)) > ones(o.layout.SequenceBits) {

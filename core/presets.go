@@ -21,8 +21,8 @@ func Default() Layout {
 }
 
 // Twitter is the layout of Twitter's snowflake (github.com/twitter-archive/snowflake,
-// 2010): 41 bits of milliseconds since 1288834974657 ms Unix time, 5 bits of
-// datacenter, 5 of worker, 12 of sequence. It ends on 2080-07-10.
+// 2010). It has 41 bits of milliseconds since 1288834974657 ms Unix time, 5 bits of
+// datacenter, 5 of worker and 12 of sequence. It ends on 2080-07-10.
 //
 // bwmarrin/snowflake has the same epoch and widths, with one 10-bit node: its
 // node is datacenter<<5 | worker.
@@ -72,9 +72,11 @@ func Instagram() Layout {
 }
 
 // JavaScript is for IDs that must be JSON numbers. They have 53 bits, which a
-// double holds (Number.MAX_SAFE_INTEGER is 2^53-1). 38 bits of 10 ms since
-// 2025-01-01 UTC last until 2112-02-09. 6 bits make 64 workers. 9 bits of sequence
-// make 51,200 IDs per second and worker.
+// double holds: Number.MAX_SAFE_INTEGER is 2^53-1.
+//
+//   - 38 bits of 10 ms since 2025-01-01 UTC: lasts until 2112-02-09.
+//   - 6 bits of worker: 64 of them.
+//   - 9 bits of sequence: 51,200 IDs per second and worker.
 //
 // Prefer Default and JSON strings, which types.Snowflake writes anyway, where
 // the receiving side can be chosen.

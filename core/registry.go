@@ -3,9 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 )
 
 // The registry knows every generator of this process. Two that share a layout,
@@ -21,32 +19,17 @@ var registry = struct {
 	records map[identity]*record
 }{records: map[identity]*record{}}
 
-// An identity is what two generators must not share.
+// An identity is what two generators must not share. The layout is a generator's: its
+// Epoch is in UTC and has no monotonic reading, so equal ones are ==.
 type identity struct {
-	epoch                                              int64 // ns, Unix time
-	unit                                               time.Duration
-	timeBits, datacenterBits, workerBits, sequenceBits int
-	datacenter, worker                                 int64
-}
-
-func identityOf(l Layout, datacenter, worker int64) identity {
-	return identity{
-		l.Epoch.UnixNano(), l.Unit,
-		l.TimeBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits,
-		datacenter, worker,
-	}
+	layout             Layout
+	datacenter, worker int64
 }
 
 // A record is what the registry keeps of one identity.
 type record struct {
-	live  []*entry        // of the reservations that are not sealed
-	stops map[string]stop // of those that are, by namespace
-}
-
-// A stop is where a generator stopped.
-type stop struct {
-	last uint64 // its last number
-	at   time.Time
+	live  []*entry          // of the reservations that are not sealed
+	stops map[string]uint64 // the last number of those that are, by namespace
 }
 
 // An entry stands for a reservation: no other generator of its namespace may have a
@@ -87,31 +70,20 @@ func (e *entry) enter() (last uint64, err error) {
 	defer registry.Unlock()
 	r := registry.records[e.identity]
 	if r == nil {
-		r = &record{stops: map[string]stop{}}
+		r = &record{stops: map[string]uint64{}}
 		registry.records[e.identity] = r
 	}
 	if err := e.check(r); err != nil {
 		return 0, err
 	}
 	r.live = append(r.live, e)
-	now := time.Now()
-	for namespace, s := range r.stops {
-		if sameIDs(namespace, e.namespace) && !e.forgets(s, now) {
-			last = max(last, s.last)
+	for namespace, stop := range r.stops {
+		if sameIDs(namespace, e.namespace) {
+			last = max(last, stop)
 		}
 	}
 	return last, nil
 }
-
-// forgets reports whether s was in another bubble of testing/synctest: each begins in
-// the year 2000 anew. A lease that began above such a stop would have no number below
-// its limit. A fixed number has no limit, so it does no harm to begin there.
-func (e *entry) forgets(s stop, now time.Time) bool {
-	return e.namespace != "" && inBubble(s.at) && (!inBubble(now) || now.Before(s.at))
-}
-
-// inBubble reports whether t, which is of time.Now, has no monotonic reading.
-func inBubble(t time.Time) bool { return !strings.Contains(t.String(), " m=") }
 
 // extend raises the limit of e, or returns ErrWorkerInUse.
 func (e *entry) extend(limit uint64) error {
@@ -136,9 +108,5 @@ func (e *entry) leave(last uint64) {
 	defer registry.Unlock()
 	r := registry.records[e.identity]
 	r.live = slices.DeleteFunc(r.live, func(other *entry) bool { return other == e })
-	now := time.Now()
-	if before := r.stops[e.namespace]; !e.forgets(before, now) {
-		last = max(last, before.last)
-	}
-	r.stops[e.namespace] = stop{last, now}
+	r.stops[e.namespace] = max(r.stops[e.namespace], last)
 }

@@ -144,29 +144,3 @@ func TestAReservationStartsAboveThoseBeforeIt(t *testing.T) {
 		}
 	})
 }
-
-// The time of a synctest bubble begins in the year 2000 each time. What another
-// bubble's generator has done is then in the future.
-func TestALeaseIgnoresTheStopsOfAnEarlierBubble(t *testing.T) {
-	l := bubbleLayout(4)
-	for _, test := range []func(*testing.T, func(*testing.T)){synctest.Test, synctest.Test, func(t *testing.T, f func(*testing.T)) { f(t) }} {
-		test(t, func(t *testing.T) {
-			w := &tenant{space: "bubbles"}
-			g, err := New(Config{Layout: l, Worker: w})
-			if err != nil {
-				t.Fatal(err)
-			}
-			start := time.Now()
-			w.mustReserve(t, 2, start, start.Add(time.Hour))
-			if at := l.Parts(mustNext(t, g)).Time; at.Sub(start).Abs() > ms {
-				t.Errorf("Next() has time %v; want the beginning, %v", at, start)
-			}
-			if start.Year() == 2000 {
-				w.mustReserve(t, 2, start.AddDate(50, 0, 0), start.AddDate(60, 0, 0))
-				time.Sleep(time.Minute)
-			}
-			mustNext(t, g)
-			_ = g.Close(t.Context())
-		})
-	}
-}

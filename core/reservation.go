@@ -32,7 +32,32 @@ func (b *Binding) Datacenter() int64 { return b.g.datacenter }
 // sealed then too. If a generator that was closed has already returned an ID with a
 // later time than from, this one begins above that.
 func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, error) {
-	return b.g.reserve(worker, from, until)
+	g := b.g
+	if err := checkBits("worker", worker, g.layout.WorkerBits); err != nil {
+		return nil, err
+	}
+	g.installing.Lock()
+	defer g.installing.Unlock()
+	if g.closed.Load() {
+		return nil, fmt.Errorf("%w: it takes no more worker numbers", ErrClosed)
+	}
+	c := g.termConfig(worker)
+	begin, limit := c.from(from), c.before(until)
+	var last uint64
+	if g.held != nil {
+		last = g.held.seal()
+	}
+	e := &entry{identity{g.layout, g.datacenter, worker}, g.namespace, begin, limit}
+	stop, err := e.enter()
+	if err != nil {
+		return nil, err
+	}
+	first := begin
+	if last = max(last, stop); last > 0 {
+		// One tick on, since in the same tick the worker number decides the order.
+		first = max(first, last|c.mask+1)
+	}
+	return g.install(e, newReservedTerm(c, begin, first, limit)), nil
 }
 
 // Close ends the generator's IDs. Calls of Next and Fill return [ErrClosed], also
@@ -43,8 +68,6 @@ func (b *Binding) Close() { b.g.stop() }
 // A Reservation is a worker number and the time for which a Generator has it. It
 // is made by [Binding.Reserve], and is safe for concurrent use.
 type Reservation struct {
-	epoch   time.Time
-	unit    time.Duration
 	counter counter
 	numbering
 	changes *notifier
@@ -112,28 +135,13 @@ func (r *Reservation) Next() time.Time {
 	return r.millisecond(newest+1, 0)
 }
 
-// millisecond returns the start of the tick of a number, plus up, in whole
-// milliseconds rounded down.
-func (r *Reservation) millisecond(number uint64, up time.Duration) time.Time {
-	at := r.epoch.Add(time.Duration(r.start(min(number, r.end)))).Add(up)
-	return time.UnixMilli(at.UnixMilli()).UTC()
-}
-
-// from returns the first number that is at t or later.
-func (r *Reservation) from(t time.Time) uint64 {
-	return r.floor(int64(t.Add(r.unit - 1).Sub(r.epoch)))
-}
-
-// before returns the first number that is not wholly before t.
-func (r *Reservation) before(t time.Time) uint64 { return r.floor(int64(t.Sub(r.epoch))) }
-
 // fix gives g a worker number that is not leased.
 func (g *Generator) fix(worker int64) error {
 	if err := checkBits("Config.Worker", worker, g.layout.WorkerBits); err != nil {
 		return err
 	}
 	c := g.termConfig(worker)
-	e := &entry{identity: identityOf(g.layout, g.datacenter, worker), limit: c.end}
+	e := &entry{identity: identity{g.layout, g.datacenter, worker}, limit: c.end}
 	stop, err := e.enter()
 	if err != nil {
 		return err
@@ -141,36 +149,6 @@ func (g *Generator) fix(worker int64) error {
 	g.fixed = true
 	g.install(e, newTerm(c, stop))
 	return nil
-}
-
-// reserve is Binding.Reserve.
-func (g *Generator) reserve(worker int64, from, until time.Time) (*Reservation, error) {
-	if err := checkBits("worker", worker, g.layout.WorkerBits); err != nil {
-		return nil, err
-	}
-	g.installing.Lock()
-	defer g.installing.Unlock()
-	if g.closed.Load() {
-		return nil, fmt.Errorf("%w: it takes no more worker numbers", ErrClosed)
-	}
-	c := g.termConfig(worker)
-	r := Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, numbering: c.numbering}
-	begin, limit := r.from(from), r.before(until)
-	var last uint64
-	if g.held != nil {
-		last = g.held.seal()
-	}
-	e := &entry{identityOf(g.layout, g.datacenter, worker), g.namespace, begin, limit}
-	stop, err := e.enter()
-	if err != nil {
-		return nil, err
-	}
-	first := begin
-	if last = max(last, stop); last > 0 {
-		// One tick on, since in the same tick the worker number decides the order.
-		first = max(first, last|c.mask+1)
-	}
-	return g.install(e, newReservedTerm(c, begin, first, limit)), nil
 }
 
 // termConfig returns what a term of the worker number has.
@@ -181,8 +159,7 @@ func (g *Generator) termConfig(worker int64) termConfig {
 // install makes t the term of g.
 func (g *Generator) install(e *entry, t *term) *Reservation {
 	g.waits.Add(g.term.Load().waits.Load())
-	g.held = &Reservation{epoch: g.layout.Epoch, unit: g.layout.Unit, counter: t, numbering: t.numbering, changes: &g.changes, entry: e}
-	g.worker.Store(e.worker)
+	g.held = &Reservation{counter: t, numbering: t.numbering, changes: &g.changes, entry: e}
 	g.term.Store(t)
 	g.changes.notify()
 	return g.held

@@ -219,8 +219,8 @@ func TestAClockBeyondTheLimitIsIgnored(t *testing.T) {
 	})
 }
 
-// And so it is when the term begins: the first ID is at the beginning of the
-// reservation, whether the wall clock is beyond its end or before its beginning.
+// So it is when the term begins. The first ID is at the beginning of the reservation,
+// whether the wall clock is beyond its end or before its beginning.
 func TestAReservationBeginsAtOnceWhereverTheClockIs(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, -time.Second, 0, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -569,6 +569,25 @@ func TestBackfillLooksAtTheClockAgainWhileItWaitsForTheLease(t *testing.T) {
 		time.Sleep(time.Second)
 		clock.by(-365 * 24 * time.Hour)
 		waiting.Wait()
+	})
+}
+
+// The limit may be raised after a call has seen it, and before it waits for that.
+func TestBackfillDoesNotWaitForALimitThatWasRaised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, w := leased(t, Config{Rollback: Backfill})
+		r := w.mustReserve(t, 1, time.Now(), time.Now())
+		term := g.term.Load()
+		wall, _ := term.clock.both()
+		n, _, err := term.backfillAt(wall, 1)
+		if !errors.Is(err, errBeyond) {
+			t.Fatalf("backfillAt() = %v; want errBeyond", err)
+		}
+		mustExtend(t, r, time.Now().Add(time.Minute))
+		began := time.Now()
+		if err := term.awaitRing(t.Context(), n, wall, new(patience)); err != nil || time.Since(began) != 0 {
+			t.Errorf("awaitRing() = %v after %v; want nil at once", err, time.Since(began))
+		}
 	})
 }
 

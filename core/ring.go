@@ -78,12 +78,7 @@ func (t *term) backfill(ctx context.Context, want uint64, p *patience) (first, n
 			met++
 			continue
 		case errors.Is(err, errBeyond):
-			// The clock may be wrong, so the wait is short and looks at it again.
-			d := maxWait
-			if early := t.ring.first*t.unit - t.ahead - wall; early > 0 {
-				d = min(d, early)
-			}
-			err = t.awaitRing(ctx, first, time.Duration(d), p)
+			err = t.awaitRing(ctx, first, wall, p)
 		case err == nil:
 			next := max((wall+t.ahead)/t.unit+1, t.ring.first) // the next tick that has numbers
 			err = t.wait(ctx, next*t.unit-t.ahead-wall)
@@ -94,14 +89,20 @@ func (t *term) backfill(ctx context.Context, want uint64, p *patience) (first, n
 	}
 }
 
-// awaitRing waits until number n, and the first tick, are below the limit, until the
-// term is sealed, or for d.
-func (t *term) awaitRing(ctx context.Context, n uint64, d time.Duration, p *patience) error {
+// awaitRing waits until the clock is at the first tick and number n is below the limit,
+// or the term is sealed. The clock, which shows wall, may be wrong. So the wait is short,
+// and the caller reads the clock again.
+func (t *term) awaitRing(ctx context.Context, n uint64, wall int64, p *patience) error {
 	changed := t.changes.listen()
-	if t.limit.Load() > n && int64(n>>t.sequenceBits) > t.ring.first || t.isSealed() {
+	early := t.ring.first*t.unit - t.ahead - wall
+	if t.isSealed() || early <= 0 && t.limit.Load() > n {
 		return nil
 	}
-	return p.await(ctx, t.leaseWait, d, changed)
+	d := maxWait
+	if early > 0 {
+		d = min(d, early)
+	}
+	return p.await(ctx, t.leaseWait, time.Duration(d), changed)
 }
 
 // backfillAt takes up to want numbers at the given wall time. It takes none if all

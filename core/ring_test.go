@@ -14,8 +14,8 @@ import (
 
 // readings runs a design on every sequence of clock readings up to a length. It
 // returns the shortest after which a number was returned twice, and how many it
-// tried. take returns the number taken at a tick, or false. undo restores the
-// design.
+// tried. The result of take is the number taken at a tick, or false. Calling undo
+// restores the design.
 func readings(length, ticks int, take func(tick uint64) (number uint64, ok bool, undo func())) (worst []uint64, tried int) {
 	var schedule []uint64
 	seen := map[uint64]bool{}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"time"
@@ -66,9 +67,9 @@ const (
 // ErrClockBack is matched by every [*ClockBackError].
 var ErrClockBack = errors.New("core: the wall clock has stepped back")
 
-// A ClockBackError is the error of Refuse, of Wait when waiting is not enough, and
-// of Backfill for a tick that it has forgotten. The call has taken no number, or
-// has lost the one that it had.
+// A ClockBackError is the error of Refuse. Wait returns it when waiting is not enough,
+// and Backfill for a tick that it has forgotten. The call has taken no number, or has
+// lost the one that it had.
 type ClockBackError struct {
 	// Behind is how far the wall clock is behind the time of the last ID. IDs are
 	// available again when less than the run-ahead is missing. Under Backfill, it
@@ -79,8 +80,66 @@ type ClockBackError struct {
 }
 
 func (e *ClockBackError) Error() string {
-	return "core: the wall clock is " + e.Behind.String() + " behind the IDs already returned"
+	return "core: the wall clock is " + e.Behind.String() + " behind the IDs already returned: set it right, or wait until it has caught up"
 }
 
 // Unwrap returns ErrClockBack.
 func (e *ClockBackError) Unwrap() error { return ErrClockBack }
+
+// accept reads the wall clock and returns the logical time. After a step back it
+// returns the error of the policy, if there is one.
+func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
+	if t.rollback == Continue {
+		return t.resync(), nil
+	}
+	for {
+		now, back := t.follow()
+		if back == nil {
+			return now, nil
+		}
+		if last := t.state.Load(); last == t.opening && last > 0 {
+			// No ID was returned, so the clock has not stepped back. The
+			// reservation begins in the future, as under the loss guard.
+			err = p.await(ctx, t.leaseWait, min(back.missing, time.Duration(maxWait)), nil)
+		} else {
+			err = p.wait(ctx, t.rollbackWait, back)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// tolerated is how far, in ns, the wall clock may fall behind between two readings
+// before that is a step back. The system's smooth adjustments are less.
+const tolerated = int64(time.Millisecond)
+
+// follow is resync for the policies that do not go on after a step back. The
+// logical clock is the wall clock. If the last number is above the ceiling after a
+// step back, follow returns by how much. It leaves the offset, so that every caller
+// sees the step until the clock has caught up.
+//
+// A goroutine that is stopped between the two readings of one time.Now sees a step
+// that is none. So it believes a step when it has read it three times.
+func (t *term) follow() (now int64, back *ClockBackError) {
+	offset := t.offset.Load()
+	var wall, monotonic int64
+	for range 3 {
+		if wall, monotonic = t.clock.both(); wall-monotonic >= offset-tolerated {
+			if t.ignores(wall) {
+				return offset + monotonic, nil
+			}
+			t.offset.CompareAndSwap(offset, wall-monotonic)
+			return wall, nil
+		}
+	}
+	last := t.state.Load()
+	if last >= sealed {
+		return offset + monotonic, nil // as in resync
+	}
+	if missing := t.start(last) - t.ahead - wall; missing > 0 {
+		return 0, &ClockBackError{Behind: time.Duration(t.start(last) - wall), missing: time.Duration(missing)}
+	}
+	t.offset.CompareAndSwap(offset, wall-monotonic)
+	return wall, nil
+}

@@ -233,13 +233,13 @@ func TestWaitNoticesAClockThatIsSetRight(t *testing.T) {
 func TestOneBadReadingIsNoStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := 0
-		g, err := newGenerator(Config{Layout: bubbleLayout(4), Worker: StaticWorker(1), Rollback: Refuse}, func() time.Duration {
+		g, err := New(Config{Layout: bubbleLayout(4), Rollback: Refuse, Worker: moved{StaticWorker(1), func() time.Duration {
 			if bad > 0 {
 				bad--
 				return -time.Hour
 			}
 			return 0
-		})
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,13 +345,13 @@ func TestARestartUnderAnotherPolicyStartsAboveToo(t *testing.T) {
 func TestBackfillBelievesNoSingleOldReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := 0
-		g, err := newGenerator(Config{Layout: bubbleLayout(4), Worker: StaticWorker(1), Rollback: Backfill}, func() time.Duration {
+		g, err := New(Config{Layout: bubbleLayout(4), Rollback: Backfill, Worker: moved{StaticWorker(1), func() time.Duration {
 			if old > 0 {
 				old--
 				return -300 * time.Millisecond
 			}
 			return 0
-		})
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,8 +399,8 @@ func TestPoliciesAndStartsHaveNames(t *testing.T) {
 	}
 }
 
-// Without a run-ahead, or with one shorter than a tick, the logical clock after a
-// step back must not be held in the tick of the last number.
+// The run-ahead is none, or shorter than a tick. After a step back the logical clock
+// must not be held in the tick of the last number.
 func TestContinueGoesOnAfterAStepBackWithoutRunAhead(t *testing.T) {
 	for _, unit := range []time.Duration{time.Millisecond, time.Second} {
 		for _, ahead := range []time.Duration{-1, unit / 2, unit} {

@@ -17,7 +17,7 @@ import (
 // The flags make this package's tests long:
 //
 //	go test ./core -large
-//	go test ./core -run TestUniqueAndOrderedUnderConcurrency -ids 1000000000 -timeout 1h
+//	go test ./core -run TestIDsAreUniqueAndOrderedUnderConcurrency -ids 1000000000 -timeout 1h
 var (
 	large     = flag.Bool("large", false, "search large models, and take 100 million IDs in the stress test")
 	stressIDs = flag.Int("ids", 0, "IDs that the stress test takes; 0 for 2 million, 100 million with -large")
@@ -46,8 +46,8 @@ func newSeenSet(l Layout) *seenSet {
 	return s
 }
 
-// add adds id and reports whether it is new. last is the page of the caller's ID
-// before, nearly always the right one; the page of this one is returned.
+// add adds id. It returns the page of id, and whether id is new. The last page is that
+// of the caller's ID before, which is nearly always the right one.
 func (s *seenSet) add(id types.Snowflake, last *page) (*page, bool) {
 	tick := int64(id) >> s.layout.timeShift()
 	if last == nil || last.tick != tick {
@@ -122,11 +122,11 @@ func TestTheSetOfTheStressTestSeesARepeatedID(t *testing.T) {
 	}
 }
 
-// TestUniqueAndOrderedUnderConcurrency takes IDs from 64 goroutines that mix Next
+// TestIDsAreUniqueAndOrderedUnderConcurrency takes IDs from 64 goroutines that mix Next
 // and Fill. The wall clock steps by up to ±2 s, and ±1 h now and then. Every ID
 // must be new to a set of all others. The IDs of a call must be above all that any
 // goroutine had received before it began.
-func TestUniqueAndOrderedUnderConcurrency(t *testing.T) {
+func TestIDsAreUniqueAndOrderedUnderConcurrency(t *testing.T) {
 	total := *stressIDs
 	switch {
 	case total > 0:

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/wait"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -63,9 +64,9 @@ import (
 // number. It is the first of a tick, and only rises. Without a lease it is the end
 // of the layout.
 //
-// Every number is checked against it. look finds the last number below the limit,
-// so all of its tick is, and take returns a number of that tick only. reserve and
-// settle compare the number itself. A caller at the limit waits without taking a
+// Every number is checked against it. If look finds the last number below the limit,
+// so is all of its tick. The fast path returns a number of that tick only. The slow ones,
+// reserve and settle, compare the number itself. A caller at the limit waits without taking a
 // number. One that raced past it keeps its number until the limit rises, as at the
 // ceiling.
 //
@@ -170,8 +171,8 @@ func newReservedTerm(c termConfig, from, first, limit uint64) *term {
 }
 
 // next takes one number and returns its ID. Mostly that is now, look and take: one
-// clock reading and one Add, without the wall clock or a division. reserve and
-// settle do the rest.
+// clock reading and one Add. There is no wall clock and no division in them. For the
+// rest there are reserve and settle.
 func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
 	if t.rollback == Backfill {
 		return t.one(ctx, p)
@@ -300,111 +301,6 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 	}
 }
 
-// accept reads the wall clock and returns the logical time. After a step back it
-// returns the error of the policy, if there is one.
-func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
-	if t.rollback == Continue {
-		return t.resync(), nil
-	}
-	for {
-		now, back := t.follow()
-		if back == nil {
-			return now, nil
-		}
-		if last := t.state.Load(); last == t.opening && last > 0 {
-			// No ID was returned, so the clock has not stepped back. The
-			// reservation begins in the future, as under the loss guard.
-			err = p.await(ctx, t.leaseWait, min(back.missing, time.Duration(maxWait)), nil)
-		} else {
-			err = p.wait(ctx, t.rollbackWait, back)
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-}
-
-// oldest returns the first number that may be returned when the logical clock shows
-// now: see Config.MaxBehind.
-func (t *term) oldest(now int64) uint64 { return t.floor(max(now, 0) - t.behind) }
-
-// lowest returns the number below which reserve takes none: the floor. A floor at the
-// limit is ignored, except at the end of the layout. Only MaxBehind counts then.
-func (t *term) lowest(now int64, limit uint64) uint64 {
-	if floor := t.floor(now); floor < limit || limit >= t.end {
-		return floor
-	}
-	return t.oldest(now)
-}
-
-// outdated reports whether an ID is too far behind the logical clock by now.
-func (t *term) outdated(id types.Snowflake) bool {
-	now := t.now()
-	if t.rollback == Backfill { // which has no logical clock
-		now, _ = t.clock.both()
-	}
-	return t.number(id) < t.oldest(now)
-}
-
-// What refusal says besides ErrTimeExhausted. Both stay in this package. Callers
-// get other errors.
-var (
-	errSealed = errors.New("core: the term is sealed")
-	errBeyond = errors.New("core: number is not reserved yet")
-)
-
-// refusal returns an error if number n of c may not be taken, or returned once
-// taken. The layout has no number from end on.
-//
-// It loads the limit first, and the seal after it. A seal reads the limit after
-// that, and gives back what is above it or above the last number. So a number that
-// is below the limit, and then not sealed, is not given back. In the other order,
-// the term could be sealed and the limit raised between the two loads. The number
-// would be returned, and the next owner of the worker number would have it too.
-//
-// It loads them by methods of c, so that a test can act between the two.
-func refusal(c counter, n, end uint64) error {
-	limit := c.reserved()
-	switch {
-	case c.isSealed():
-		return errSealed
-	case n >= end:
-		return ErrTimeExhausted
-	case n >= limit:
-		return errBeyond
-	}
-	return nil
-}
-
-// await waits until number n is below the limit or the term is sealed.
-func (t *term) await(ctx context.Context, n uint64, p *patience) error {
-	for {
-		changed := t.changes.listen()
-		if t.limit.Load() > n || t.isSealed() {
-			return nil
-		}
-		if err := p.await(ctx, t.leaseWait, ever, changed); err != nil {
-			return err
-		}
-	}
-}
-
-// extend raises the limit to the given one, the first number of a tick.
-func (t *term) extend(limit uint64) { raise(&t.limit, limit) }
-
-// raise sets v to n unless it is more already.
-func raise(v *atomic.Uint64, n uint64) {
-	for was := v.Load(); was < n && !v.CompareAndSwap(was, n); was = v.Load() {
-	}
-}
-
-// ignores reports whether to ignore a wall clock that shows ns since the epoch,
-// because that is not below the limit. It is obeyed at the end of the layout.
-func (t *term) ignores(ns int64) bool {
-	limit := t.limit.Load()
-	return limit < t.end && t.floor(ns) >= limit
-}
-
 // maxWait bounds a single sleep in ns, so that a wall clock that steps forward
 // meanwhile is noticed.
 const maxWait = int64(100 * time.Millisecond)
@@ -412,12 +308,11 @@ const maxWait = int64(100 * time.Millisecond)
 // wait sleeps until the logical clock has advanced by d ns, or nearly.
 func (t *term) wait(ctx context.Context, d int64) error {
 	t.waits.Add(1)
-	return sleep(ctx, time.Duration(min(d, maxWait)))
+	return wait.Sleep(ctx, time.Duration(min(d, maxWait)))
 }
 
-// resync reads the wall clock, sets the offset by it, and returns the logical
-// time in ns since the epoch. (If the wall clock is beyond the limit, the offset
-// stays.)
+// resync reads the wall clock and sets the offset by it. It returns the logical time
+// in ns since the epoch. If the wall clock is beyond the limit, the offset stays.
 //
 // With w the offset at which the logical clock shows the wall clock's time, the
 // new offset is
@@ -430,8 +325,7 @@ func (t *term) wait(ctx context.Context, d int64) error {
 // clock, it stays. It drops to the next number, not the last. Otherwise, with a
 // run-ahead below one tick, the next tick would never begin. It is never raised
 // above both the wall clock and what it was. If it were raised to the last number,
-// each burst would start at the end of the one before, and IDs would drift from
-// real time.
+// each burst would start at the end of the one before. IDs would drift from real time.
 //
 // time.Now reads the wall clock first. If the goroutine is stopped between its two
 // readings, w is too low, never too high. The floor is then too low until the next
@@ -459,40 +353,6 @@ func (t *term) resync() int64 {
 	return now + monotonic
 }
 
-// tolerated is how far, in ns, the wall clock may fall behind between two readings
-// before that is a step back. The system's smooth adjustments are less.
-const tolerated = int64(time.Millisecond)
-
-// follow is resync for the policies that do not go on after a step back. The
-// logical clock is the wall clock. If the last number is above the ceiling after a
-// step back, follow returns by how much. It leaves the offset, so that every caller
-// sees the step until the clock has caught up.
-//
-// A goroutine that is stopped between the two readings of one time.Now sees a step
-// that is none. So it believes a step when it has read it three times.
-func (t *term) follow() (now int64, back *ClockBackError) {
-	offset := t.offset.Load()
-	var wall, monotonic int64
-	for range 3 {
-		if wall, monotonic = t.clock.both(); wall-monotonic >= offset-tolerated {
-			if t.ignores(wall) {
-				return offset + monotonic, nil
-			}
-			t.offset.CompareAndSwap(offset, wall-monotonic)
-			return wall, nil
-		}
-	}
-	last := t.state.Load()
-	if last >= sealed {
-		return offset + monotonic, nil // as in resync
-	}
-	if missing := t.start(last) - t.ahead - wall; missing > 0 {
-		return 0, &ClockBackError{Behind: time.Duration(t.start(last) - wall), missing: time.Duration(missing)}
-	}
-	t.offset.CompareAndSwap(offset, wall-monotonic)
-	return wall, nil
-}
-
 // seal ends the term. Every later call fails, and no number above last is ever
 // returned.
 func (t *term) seal() (last uint64) { return max(t.state.Swap(sealed), t.ring.seal()) }
@@ -501,16 +361,3 @@ func (t *term) isSealed() bool { return t.state.Load() >= sealed }
 
 // newest returns the last number taken.
 func (t *term) newest() uint64 { return max(t.state.Load(), t.ring.newest()) }
-
-// reserved returns the limit.
-func (t *term) reserved() uint64 { return t.limit.Load() }
-
-// lead returns the wall clock in ns since the epoch, how far the last number's tick
-// is ahead of it or behind, and the count of waits.
-func (t *term) lead() (wall int64, ahead, behind time.Duration, waits uint64) {
-	wall, _ = t.clock.both()
-	if last := t.newest(); last < sealed {
-		ahead, behind = t.distance(last, wall)
-	}
-	return wall, ahead, behind, t.waits.Load()
-}

@@ -11,8 +11,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// These tests put one goroutine between look and take of another by calling the
-// steps one by one, which no schedule of real goroutines does on demand.
+// These tests put one goroutine between look and take of another. They call the
+// steps one by one, since no schedule of real goroutines can be had on demand.
 
 // takeAfter is what next does after look has returned last and true.
 func takeAfter(ctx context.Context, t *term, last uint64) (types.Snowflake, error) {
@@ -24,7 +24,7 @@ func takeAfter(ctx context.Context, t *term, last uint64) (types.Snowflake, erro
 }
 
 // Callers that looked while the last number of the ceiling's tick was free all
-// add: one gets it, the others are beyond the ceiling and return only when it is
+// add. One gets it. The others are beyond the ceiling, and return only when it is
 // there. Nobody else takes a number meanwhile.
 func TestANumberBeyondTheCeilingWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAnOldClockReadingIsDropped(t *testing.T) {
 			return d
 		}
 		var err error
-		if g, err = newGenerator(Config{Layout: l, Worker: StaticWorker(1)}, read); err != nil {
+		if g, err = New(Config{Layout: l, Worker: moved{StaticWorker(1), read}}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { forget(g) })
@@ -170,13 +170,13 @@ func TestASealDuringALookAtTheClockIsClosed(t *testing.T) {
 			var g *Generator
 			interrupt, step := false, new(stepper)
 			var err error
-			g, err = newGenerator(Config{Layout: bubbleLayout(bits), Worker: StaticWorker(1), Rollback: Refuse}, func() time.Duration {
+			g, err = New(Config{Layout: bubbleLayout(bits), Rollback: Refuse, Worker: moved{StaticWorker(1), func() time.Duration {
 				if interrupt {
 					interrupt = false
 					_ = g.Close(context.Background())
 				}
 				return step.offset()
-			})
+			}}})
 			if err != nil {
 				t.Fatal(err)
 			}

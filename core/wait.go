@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 // A notifier wakes the callers that wait for a lease. It does so when a limit is raised,
@@ -51,7 +53,7 @@ func (p *patience) wait(ctx context.Context, bound time.Duration, back *ClockBac
 	}
 	d := min(back.missing, time.Duration(maxWait)) // to notice a clock that is set right
 	p.used += d
-	return sleep(ctx, d)
+	return wait.Sleep(ctx, d)
 }
 
 // await waits for d at most, or until changed is closed. It returns
@@ -61,7 +63,7 @@ func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-
 	if bound >= 0 {
 		left := bound - p.leased
 		if left <= 0 {
-			return fmt.Errorf("%w; waited %v for it", ErrReservationExhausted, bound)
+			return fmt.Errorf("%w: waited %v (Config.MaxLeaseWait); see Lease.Status for the reason", ErrReservationExhausted, bound)
 		}
 		d = min(d, left)
 	}
@@ -80,20 +82,3 @@ func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-
 
 // ever is how long a wait is that only changed can end.
 const ever = time.Duration(math.MaxInt64)
-
-// sleep waits for d or until ctx ends, whichever is first, and returns ctx's
-// error in the second case.
-func sleep(ctx context.Context, d time.Duration) error {
-	if ctx.Done() == nil {
-		time.Sleep(d)
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"math"
 	"os"
 	"regexp"
 	"strconv"
@@ -47,21 +48,27 @@ func (n staticWorker) Close(context.Context) error { return nil }
 
 // WorkerFromEnv returns the worker number in the environment variable name, for
 // StaticWorker or for a lease of that number only. It accepts decimal digits
-// without a sign or leading zeros. A variable that is not set or empty is a
-// [*ValueError], and not number 0.
-func WorkerFromEnv(name string) (int64, error) {
+// without a sign or leading zeros, up to 2147483647. A variable that is not set or
+// empty is a [*ValueError], and not number 0. New checks the number against the
+// layout.
+func WorkerFromEnv(name string) (int64, error) { return fromEnv(name, "worker") }
+
+// DatacenterFromEnv returns the number for Config.Datacenter in the environment
+// variable name. It accepts and refuses what WorkerFromEnv does.
+func DatacenterFromEnv(name string) (int64, error) { return fromEnv(name, "datacenter") }
+
+func fromEnv(name, kind string) (int64, error) {
+	want := "a " + kind + " number in decimal digits, such as 0 or 12, at most " + strconv.Itoa(math.MaxInt32)
 	value, set := os.LookupEnv(name)
 	if !set {
-		return 0, &ValueError{"environment variable " + name, "not set", wantNumber}
+		return 0, &ValueError{"environment variable " + name, "not set", want}
 	}
 	n, err := strconv.ParseUint(value, 10, 31)
 	if err != nil || strconv.FormatUint(n, 10) != value {
-		return 0, &ValueError{"environment variable " + name, strconv.Quote(cut(value)), wantNumber}
+		return 0, &ValueError{"environment variable " + name, strconv.Quote(cut(value)), want}
 	}
 	return int64(n), nil
 }
-
-const wantNumber = "a worker number in decimal digits, such as 0 or 12"
 
 // cut returns at most 64 bytes of s, for error messages.
 func cut(s string) string { return s[:min(len(s), 64)] }

@@ -7,35 +7,55 @@ import (
 	"testing"
 )
 
-func TestWorkerFromEnvTakesDecimalDigitsOnly(t *testing.T) {
-	const name = "SNOWKEY_TEST_WORKER"
-	for _, test := range []struct {
-		value string
-		want  int64 // -1: refused
-	}{
-		{"0", 0}, {"7", 7}, {"1023", 1023},
-		{"", -1}, {" 7", -1}, {"7 ", -1}, {"+7", -1}, {"-1", -1}, {"07", -1}, {"0x7", -1},
-		{"1_0", -1}, {"7.0", -1}, {"1e3", -1}, {"٣", -1}, {"9223372036854775808", -1}, {"orders-3", -1},
-	} {
-		t.Setenv(name, test.value)
-		w, err := WorkerFromEnv(name)
-		if test.want < 0 {
-			var bad *ValueError
-			if w != 0 || !errors.As(err, &bad) || !strings.Contains(err.Error(), name) || !strings.HasPrefix(err.Error(), "core: ") {
-				t.Errorf("WorkerFromEnv(%q) = %v, %v; want a *ValueError that names the variable", test.value, w, err)
+// The functions that read a number from the environment, by their names.
+var fromEnvironment = map[string]func(name string) (int64, error){
+	"WorkerFromEnv":     WorkerFromEnv,
+	"DatacenterFromEnv": DatacenterFromEnv,
+}
+
+func TestANumberFromTheEnvironmentIsDecimalDigitsOnly(t *testing.T) {
+	const name = "SNOWKEY_TEST_NUMBER"
+	for function, read := range fromEnvironment {
+		for _, test := range []struct {
+			value string
+			want  int64 // -1: refused
+		}{
+			{"0", 0}, {"7", 7}, {"1023", 1023}, {"2147483647", 2147483647},
+			{"", -1}, {" 7", -1}, {"7 ", -1}, {"+7", -1}, {"-1", -1}, {"07", -1}, {"0x7", -1},
+			{"1_0", -1}, {"7.0", -1}, {"1e3", -1}, {"٣", -1}, {"2147483648", -1}, {"9223372036854775808", -1}, {"orders-3", -1},
+		} {
+			t.Setenv(name, test.value)
+			n, err := read(name)
+			if test.want < 0 {
+				var bad *ValueError
+				if n != 0 || !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "core: environment variable "+name+" is ") {
+					t.Errorf("%s(%q) = %v, %v; want a *ValueError that names the variable", function, test.value, n, err)
+				}
+				continue
 			}
-			continue
+			if n != test.want || err != nil {
+				t.Errorf("%s(%q) = %v, %v; want %d", function, test.value, n, err, test.want)
+			}
 		}
-		if w != test.want || err != nil {
-			t.Errorf("WorkerFromEnv(%q) = %v, %v; want %d", test.value, w, err, test.want)
+		if n, err := read("SNOWKEY_TEST_NO_SUCH_VARIABLE"); n != 0 || err == nil || !strings.Contains(err.Error(), "not set") {
+			t.Errorf("%s(unset) = %v, %v; want an error that says so", function, n, err)
+		}
+		t.Setenv(name, strings.Repeat("9", 1<<20))
+		if _, err := read(name); err == nil || len(err.Error()) > 300 {
+			t.Errorf("%s(1 MB) = an error of %d bytes; want a short one", function, len(err.Error()))
 		}
 	}
-	if w, err := WorkerFromEnv("SNOWKEY_TEST_NO_SUCH_VARIABLE"); w != 0 || err == nil || !strings.Contains(err.Error(), "not set") {
-		t.Errorf("WorkerFromEnv(unset) = %v, %v; want an error that says so", w, err)
-	}
-	t.Setenv(name, strings.Repeat("9", 1<<20))
-	if _, err := WorkerFromEnv(name); err == nil || len(err.Error()) > 300 {
-		t.Errorf("WorkerFromEnv(1 MB) = an error of %d bytes; want a short one", len(err.Error()))
+}
+
+func TestANumberFromTheEnvironmentThatIsRefusedHasItsKindAndItsLimit(t *testing.T) {
+	const name = "SNOWKEY_TEST_NUMBER"
+	t.Setenv(name, "2147483648")
+	for function, kind := range map[string]string{"WorkerFromEnv": "worker", "DatacenterFromEnv": "datacenter"} {
+		want := `core: environment variable SNOWKEY_TEST_NUMBER is "2147483648": want a ` + kind +
+			" number in decimal digits, such as 0 or 12, at most 2147483647"
+		if _, err := fromEnvironment[function](name); err == nil || err.Error() != want {
+			t.Errorf("%s(2147483648) = error %v; want %s", function, err, want)
+		}
 	}
 }
 
@@ -76,5 +96,18 @@ func TestANumberFromOutsideIsCheckedAgainstTheLayout(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "core: Config.Worker is 32: want 0..31") {
 		t.Errorf("New(worker 32 of 5 bits) = %v; want an error with value and range", err)
+	}
+
+	t.Setenv("SNOWKEY_TEST_DATACENTER", "32")
+	datacenter, err := DatacenterFromEnv("SNOWKEY_TEST_DATACENTER")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err = New(Config{Layout: Twitter(), Datacenter: datacenter, Worker: StaticWorker(1)})
+	if err == nil {
+		_ = g.Close(context.Background())
+	}
+	if err == nil || !strings.Contains(err.Error(), "core: Config.Datacenter is 32: want 0..31") {
+		t.Errorf("New(datacenter 32 of 5 bits) = %v; want an error with value and range", err)
 	}
 }

@@ -10,23 +10,9 @@ import (
 // GORM creates associations with statements of their own, which have this callback
 // too. So it does not look into the graph.
 func (in *installation) assign(db *gorm.DB) {
-	stmt := db.Statement
-	if db.Error != nil || stmt.Schema == nil {
-		return
-	}
-	c, err := in.newCreation(stmt)
-	if c == nil {
-		_ = db.AddError(err)
-		return
-	}
-	if err = c.fill(in.src); err != nil {
-		_ = db.AddError(err)
-		return
-	}
-	if c.nested {
+	if c := in.fill(db); c != nil && c.nested {
 		c.dedupe()
 	}
-	stmt.Settings.Store(creationSetting, c)
 }
 
 // fill assigns the missing keys, all or none.
@@ -59,7 +45,7 @@ func (c *creation) fill(src Source) error {
 		for k := range c.columns {
 			// Checked again, because one pointer may be in the slice twice.
 			if c.columns[k].empty(ctx, r) {
-				c.columns[k].assign(ctx, r, ids[next])
+				c.columns[k].put(ctx, r, c.columns[k].of(ids[next]))
 				next++
 			}
 		}

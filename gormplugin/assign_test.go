@@ -28,9 +28,25 @@ func (s *slab) Fill(_ context.Context, ids []types.Snowflake) error {
 	return nil
 }
 
+// openModels opens a database that is only asked what the models are.
+func openModels(tb testing.TB) *gorm.DB {
+	tb.Helper()
+	db, err := gorm.Open(sqlite.Open(filepath.Join(tb.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		tb.Fatalf("gorm.Open = %v; want no error", err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		tb.Fatalf("DB = %v; want no error", err)
+	}
+	tb.Cleanup(func() { _ = pool.Close() })
+	return db
+}
+
 // fill assigns the missing keys of a statement and returns them.
 func fill(in *installation, stmt *gorm.Statement) ([]types.Snowflake, error) {
-	c, err := in.newCreation(stmt)
+	stmt.Settings.Delete(creationSetting)
+	c, err := in.creationOf(stmt)
 	if err == nil {
 		err = c.fill(in.src)
 	}
@@ -38,15 +54,7 @@ func fill(in *installation, stmt *gorm.Statement) ([]types.Snowflake, error) {
 }
 
 func TestAssigningAllocatesNothingPerRow(t *testing.T) {
-	db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatalf("gorm.Open = %v; want no error", err)
-	}
-	pool, err := db.DB()
-	if err != nil {
-		t.Fatalf("DB = %v; want no error", err)
-	}
-	defer func() { _ = pool.Close() }()
+	db := openModels(t)
 	in := &installation{src: &slab{}}
 	type Row struct {
 		Model
@@ -92,15 +100,7 @@ type Placement struct {
 }
 
 func TestKeysAreStoredWhereTheyAreInEveryFormOfRows(t *testing.T) {
-	db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatalf("gorm.Open = %v; want no error", err)
-	}
-	pool, err := db.DB()
-	if err != nil {
-		t.Fatalf("DB = %v; want no error", err)
-	}
-	defer func() { _ = pool.Close() }()
+	db := openModels(t)
 	like := struct { // the same fields under another name
 		Note string
 		Placement

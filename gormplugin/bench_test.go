@@ -3,13 +3,10 @@ package gormplugin
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/types"
@@ -47,21 +44,6 @@ func benchSources(b *testing.B) map[string]Source {
 	return map[string]Source{"free": &slab{}, "generator": gen}
 }
 
-// benchDB opens a database that is only asked what the models are.
-func benchDB(b *testing.B) *gorm.DB {
-	b.Helper()
-	db, err := gorm.Open(sqlite.Open(filepath.Join(b.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		b.Fatalf("gorm.Open = %v; want no error", err)
-	}
-	pool, err := db.DB()
-	if err != nil {
-		b.Fatalf("DB = %v; want no error", err)
-	}
-	b.Cleanup(func() { _ = pool.Close() })
-	return db
-}
-
 // reportRows divides what was measured by the rows of one operation.
 func reportRows(b *testing.B, rows int) {
 	b.Helper()
@@ -72,7 +54,7 @@ func reportRows(b *testing.B, rows int) {
 
 // BenchmarkAssignment is what the first callback adds to a Create of n rows.
 func BenchmarkAssignment(b *testing.B) {
-	db := benchDB(b)
+	db := openModels(b)
 	for name, src := range benchSources(b) {
 		for _, n := range []int{1, 100, 5000} {
 			list := make([]benchItem, n)
@@ -105,7 +87,7 @@ func BenchmarkAssignment(b *testing.B) {
 
 // BenchmarkAssignGraph is Assign of n orders with 5 items each.
 func BenchmarkAssignGraph(b *testing.B) {
-	db := benchDB(b)
+	db := openModels(b)
 	for name, src := range benchSources(b) {
 		for _, n := range []int{1, 1000} {
 			orders := make([]benchOrder, n)

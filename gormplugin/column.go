@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,50 +30,63 @@ var (
 
 // kindOf returns how t, which is no pointer, holds a key, if it can.
 func kindOf(t reflect.Type) (kind, bool) {
-	for _, n := range nullTypes {
-		if t == n {
-			return nullable, true
-		}
-	}
-	switch t.Kind() {
-	case reflect.Int64:
+	switch {
+	case isNullType(t):
+		return nullable, true
+	case t.Kind() == reflect.Int64:
 		return integer, true
-	case reflect.Uint64:
+	case t.Kind() == reflect.Uint64:
 		return unsigned, true
-	case reflect.String:
+	case t.Kind() == reflect.String:
 		return text, true
 	default:
 		return 0, false
 	}
 }
 
+// numeric reports whether f holds a key as a number.
+func numeric(f *schema.Field) bool {
+	k, ok := kindOf(f.IndirectFieldType)
+	return ok && k != text
+}
+
+// A cell is what a row has in a column: a number, or a text in a column of text. It is
+// not present where the row has NULL, a nil pointer, or something that is no key. Cells
+// compare with ==.
+type cell struct {
+	number  int64
+	text    string
+	present bool
+}
+
+// value returns the cell as the parameter of a statement.
+func (c cell) value(k kind) any {
+	if k == text {
+		return c.text
+	}
+	return c.number
+}
+
 // A column is a field that the plugin fills.
-//
-// Its values are passed as any, in forms that compare with ==. They are int64,
-// string for a column of text, and nil for none (zero, empty, NULL).
 type column struct {
 	field *schema.Field
 	kind  kind
 	deep  bool // below an embedded pointer, which may be nil
-	flat  bool // neither deep nor a pointer
 	index []int
 }
 
 func newColumn(f *schema.Field, k kind) column {
-	c := column{field: f, kind: k, index: f.StructField.Index}
-	for _, i := range f.StructField.Index {
-		c.deep = c.deep || i < 0 // GORM's mark for an embedded pointer
-	}
-	c.flat = !c.deep && f.FieldType.Kind() != reflect.Pointer
-	return c
+	// GORM marks an embedded pointer by a negative index.
+	deep := slices.ContainsFunc(f.StructField.Index, func(i int) bool { return i < 0 })
+	return column{field: f, kind: k, deep: deep, index: f.StructField.Index}
 }
 
 // of returns id in the form of the column.
-func (c *column) of(id types.Snowflake) any {
+func (c *column) of(id types.Snowflake) cell {
 	if c.kind == text {
-		return id.String()
+		return cell{text: id.String(), present: true}
 	}
-	return id.Int64()
+	return cell{number: id.Int64(), present: true}
 }
 
 // A row is one element of what a statement creates: a struct or a map.
@@ -81,212 +95,145 @@ type row struct {
 	values map[string]any // the map
 }
 
-// get returns what r has in c, in the form described at column.
-func (c *column) get(ctx context.Context, r row) any {
-	if r.values != nil {
-		_, v := c.find(r.values)
-		return c.normal(reflect.ValueOf(v))
+// place returns the field of c in a struct. It makes the embedded pointers above it.
+func (c *column) place(ctx context.Context, fields reflect.Value) reflect.Value {
+	if c.deep {
+		return c.field.ReflectValueOf(ctx, fields)
 	}
-	if c.absent(ctx, r) {
-		return nil
+	for _, i := range c.index { // half the time of ReflectValueOf
+		fields = fields.Field(i)
 	}
-	return c.normal(c.field.ReflectValueOf(ctx, r.fields))
+	return fields
 }
 
-// empty reports whether r lacks a value in c.
-func (c *column) empty(ctx context.Context, r row) bool {
-	if r.values != nil {
-		_, v := c.find(r.values)
-		return lacks(v)
+// absent reports whether c is below a nil embedded pointer.
+func (c *column) absent(ctx context.Context, fields reflect.Value) bool {
+	if !c.deep {
+		return false
 	}
-	// Not get, which would box a number. This runs for every row.
-	var v reflect.Value
-	if c.flat {
-		v = c.place(r.fields)
-	} else {
-		if c.absent(ctx, r) {
-			return true
-		}
-		v = c.field.ReflectValueOf(ctx, r.fields)
-		for v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				return true
-			}
-			v = v.Elem()
-		}
-	}
+	v, zero := c.field.ValueOf(ctx, fields)
+	return v == nil && zero
+}
+
+// read returns the value of c in r, behind pointers. It is invalid if there is none.
+func (c *column) read(ctx context.Context, r row) (v reflect.Value) {
 	switch {
-	case c.kind == nullable:
-		return !v.Field(1).Bool() // Valid: a present zero was put there on purpose
-	case v.CanInt():
-		return v.Int() == 0
-	default:
-		return v.IsZero()
+	case r.values != nil:
+		_, value, _ := find(r.values, c.field)
+		v = reflect.ValueOf(value)
+	case !c.deep || !c.absent(ctx, r.fields):
+		v = c.place(ctx, r.fields)
 	}
-}
-
-// place returns a flat column of a struct. Field.ReflectValueOf takes twice the time.
-func (c *column) place(v reflect.Value) reflect.Value {
-	for _, i := range c.index {
-		v = v.Field(i)
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
 	}
 	return v
 }
 
-// absent reports whether c is below a nil embedded pointer. Field.ReflectValueOf would
-// allocate it and so change the row.
-func (c *column) absent(ctx context.Context, r row) bool {
-	if !c.deep {
-		return false
+// empty reports whether r lacks a value in c. A present zero in a nullable column was
+// put there on purpose. Other values in a map, such as gorm.Expr, belong to the caller.
+func (c *column) empty(ctx context.Context, r row) bool {
+	switch v := c.read(ctx, r); {
+	case v.CanInt(): // first, because this runs for every row
+		return v.Int() == 0
+	case !v.IsValid():
+		return true
+	case isNullType(v.Type()):
+		return !v.Field(1).Bool()
+	default:
+		return (v.CanUint() || v.CanFloat() || v.Kind() == reflect.String) && v.IsZero()
 	}
-	v, zero := c.field.ValueOf(ctx, r.fields)
-	return v == nil && zero
 }
 
-// normal brings v into the form described at column; what is no key is nil.
-func (c *column) normal(v reflect.Value) any {
-	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
+// get returns what r has in c.
+func (c *column) get(ctx context.Context, r row) cell { return c.cell(c.read(ctx, r)) }
+
+// cell returns v, which is no pointer, in the form of the column.
+func (c *column) cell(v reflect.Value) cell {
 	var n int64
 	switch {
 	case !v.IsValid():
-		return nil
+		return cell{}
 	case v.CanInt():
 		n = v.Int()
 	case v.CanUint():
 		n = int64(v.Uint())
 	case v.Kind() == reflect.String && c.kind == text:
-		if v.Len() == 0 {
-			return nil
+		return cell{text: v.String(), present: true}
+	case v.Kind() == reflect.String: // a number as text, as in a map that came from JSON
+		var err error
+		if n, err = strconv.ParseInt(v.String(), 10, 64); err != nil {
+			return cell{}
 		}
-		return v.String()
-	case v.Kind() == reflect.String: // a number in a map that came from JSON
-		n, _ = strconv.ParseInt(v.String(), 10, 64)
-	case isNullType(v.Type()):
-		if v.Field(1).Bool() {
-			n = v.Field(0).Int()
-		}
-	}
-	switch {
-	case n == 0:
-		return nil
-	case c.kind == text:
-		return strconv.FormatInt(n, 10)
+	case isNullType(v.Type()) && v.Field(1).Bool():
+		n = v.Field(0).Int()
 	default:
-		return n
+		return cell{}
 	}
+	return c.of(types.Snowflake(n))
 }
 
-// put stores v, in the form described at column, in r. nil empties the column.
-// The struct of r must be addressable.
-func (c *column) put(ctx context.Context, r row, v any) {
+// put stores v in r. A struct must be addressable.
+func (c *column) put(ctx context.Context, r row, v cell) {
 	if r.values != nil {
-		key, _ := c.find(r.values)
-		r.values[key] = c.boxed(v)
+		// The caller expects the type of the field in his map.
+		boxed := reflect.New(c.field.IndirectFieldType).Elem()
+		c.store(boxed, v)
+		key, _, _ := find(r.values, c.field)
+		r.values[key] = boxed.Interface()
 		return
 	}
-	if v != nil || !c.absent(ctx, r) {
-		c.store(c.reach(ctx, r), v)
-	}
-}
-
-// assign stores id in r. It is put without boxing a number, because it runs for every
-// row.
-func (c *column) assign(ctx context.Context, r row, id types.Snowflake) {
-	if r.values != nil {
-		c.put(ctx, r, c.of(id))
+	if !v.present {
+		if f := c.read(ctx, r); f.IsValid() {
+			f.SetZero()
+		}
 		return
 	}
-	c.number(c.reach(ctx, r), id.Int64())
-}
-
-// reach returns the place of c in the struct of r, behind pointers that it makes.
-func (c *column) reach(ctx context.Context, r row) reflect.Value {
-	if c.flat {
-		return c.place(r.fields)
-	}
-	f := c.field.ReflectValueOf(ctx, r.fields)
+	f := c.place(ctx, r.fields)
 	for f.Kind() == reflect.Pointer {
 		if f.IsNil() {
 			f.Set(reflect.New(f.Type().Elem()))
 		}
 		f = f.Elem()
 	}
-	return f
+	c.store(f, v)
 }
 
 // store sets f, which is no pointer, to v.
-func (c *column) store(f reflect.Value, v any) {
-	switch v := v.(type) {
-	case string:
-		f.SetString(v)
-	case int64:
-		c.number(f, v)
-	default:
+func (c *column) store(f reflect.Value, v cell) {
+	switch {
+	case !v.present:
 		f.SetZero()
-	}
-}
-
-// number sets f, which is no pointer, to n.
-func (c *column) number(f reflect.Value, n int64) {
-	switch c.kind {
-	case unsigned:
-		f.SetUint(uint64(n))
-	case text:
-		f.SetString(strconv.FormatInt(n, 10))
-	case nullable:
-		f.Field(0).SetInt(n)
+	case c.kind == integer:
+		f.SetInt(v.number)
+	case c.kind == unsigned:
+		f.SetUint(uint64(v.number))
+	case c.kind == text:
+		f.SetString(v.text)
+	default: // nullable
+		f.Field(0).SetInt(v.number)
 		f.Field(1).SetBool(true)
-	default:
-		f.SetInt(n)
 	}
 }
 
-// boxed returns v as the type of the field, which the caller expects in his map.
-func (c *column) boxed(v any) any {
-	f := reflect.New(c.field.IndirectFieldType).Elem()
-	c.store(f, v)
-	return f.Interface()
-}
-
-// find returns the name under which m holds c and its value, or the name of the column
+// find returns the name under which m holds f and its value, or the name of the column
 // and nil. If m has several such names, it returns the first in order.
-func (c *column) find(m map[string]any) (key string, value any) {
+func find(m map[string]any, f *schema.Field) (key string, value any, ok bool) {
 	for k, v := range m {
-		if names(k, c.field) && (key == "" || k < key) {
-			key, value = k, v
+		if names(k, f) && (!ok || k < key) {
+			key, value, ok = k, v, true
 		}
 	}
-	if key == "" {
-		key = c.field.DBName
+	if !ok {
+		key = f.DBName
 	}
-	return key, value
+	return key, value, ok
 }
 
 // names reports whether k names f in a map, as "id", "ID" or "Id". GORM before 1.31 does
 // not know "Id" and passes it to the database. SQLite and MySQL take it for id.
 func names(k string, f *schema.Field) bool {
 	return f.Schema.LookUpField(k) == f || strings.EqualFold(k, f.DBName)
-}
-
-// lacks reports whether v, found in a map, is empty. Other values, such as gorm.Expr,
-// belong to the caller.
-func lacks(v any) bool {
-	f := reflect.ValueOf(v)
-	for f.Kind() == reflect.Pointer {
-		f = f.Elem()
-	}
-	switch {
-	case !f.IsValid():
-		return true
-	case isNullType(f.Type()):
-		return !f.Field(1).Bool()
-	case f.CanInt(), f.CanUint(), f.CanFloat(), f.Kind() == reflect.String:
-		return f.IsZero()
-	default:
-		return false
-	}
 }
 
 func isNullType(t reflect.Type) bool { return t == nullTypes[0] || t == nullTypes[1] }

@@ -34,34 +34,44 @@ type creation struct {
 
 	// sent holds what the statement writes to columns, row by row. It is nil where
 	// the database cannot change the keys.
-	sent []any
+	sent     []cell
+	returned bool // RETURNING gives the keys of the stored rows, in order
 }
 
-// newCreation returns the creation of stmt, or nil if the plugin fills nothing in
-// its model.
-func (in *installation) newCreation(stmt *gorm.Statement) (*creation, error) {
-	m := in.model(stmt)
-	p := m.plan()
-	if p.err != nil || len(p.columns) == 0 {
-		return nil, p.err
-	}
-	_, nested := stmt.Settings.Load(savedAssociations)
-	return &creation{stmt: stmt, model: m, keys: p.columns, nested: nested}, nil
-}
-
-// creationOf returns what the first callback has made for stmt. It makes a new one
-// if that callback was removed.
+// creationOf returns the creation of stmt. The first callback makes it and the others
+// find it. It is nil if the plugin fills nothing in the model.
 func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 	if v, ok := stmt.Settings.Load(creationSetting); ok {
 		if c, _ := v.(*creation); c.stmt == stmt {
 			return c, nil
 		}
 	}
-	c, err := in.newCreation(stmt)
-	if c != nil {
-		stmt.Settings.Store(creationSetting, c)
+	m := in.model(stmt)
+	p := m.plan()
+	if p.err != nil || len(p.columns) == 0 {
+		return nil, p.err
 	}
-	return c, err
+	_, nested := stmt.Settings.Load(savedAssociations)
+	c := &creation{stmt: stmt, model: m, keys: p.columns, nested: nested}
+	stmt.Settings.Store(creationSetting, c)
+	return c, nil
+}
+
+// fill gives the rows of db's statement their keys. It returns nil if there is nothing
+// to do, or after an error, which is then on db.
+func (in *installation) fill(db *gorm.DB) *creation {
+	if db.Error != nil || db.Statement.Schema == nil {
+		return nil
+	}
+	c, err := in.creationOf(db.Statement)
+	if c != nil {
+		err = c.fill(in.src)
+	}
+	if err != nil {
+		_ = db.AddError(err)
+		return nil
+	}
+	return c
 }
 
 // read reads the rows and the written columns from the statement.
@@ -101,7 +111,7 @@ func (c *creation) writes(name string) bool {
 
 // record keeps what the statement is going to write.
 func (c *creation) record() error {
-	c.sent = make([]any, 0, c.rows.len()*len(c.columns))
+	c.sent = make([]cell, 0, c.rows.len()*len(c.columns))
 	for i := range c.rows.len() {
 		if !c.rows.settable(i) {
 			return unaddressable(c.stmt.Schema) // GORM's RETURNING would panic as well
@@ -113,16 +123,16 @@ func (c *creation) record() error {
 	return nil
 }
 
-// sentAt returns what was sent for row i in the column at place k. It is nil for an
-// expression in a map.
-func (c *creation) sentAt(i, k int) any { return c.sent[i*len(c.columns)+k] }
+// sentAt returns what was sent for row i in the column at place k. It is not present for
+// an expression in a map.
+func (c *creation) sentAt(i, k int) cell { return c.sent[i*len(c.columns)+k] }
 
 // restore sets the keys in memory to those that were sent. GORM fills rows by
 // position from RETURNING and LastInsertId, even where the database left rows out.
 func (c *creation) restore() {
 	for i := range c.rows.len() {
 		for k := range c.columns {
-			if v := c.sentAt(i, k); v != nil {
+			if v := c.sentAt(i, k); v.present {
 				c.columns[k].put(c.stmt.Context, c.rows.at(i), v)
 			}
 		}

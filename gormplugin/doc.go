@@ -9,30 +9,38 @@
 //		Items  []Item
 //	}
 //
-// The limits of the plugin, and what fails how, are in docs/gorm.md under "Limits".
+// The examples below show each way to create. docs/gorm.md has recipes, and under
+// "Limits" what fails how.
 //
 // # What is guaranteed
 //
-//   - Every row that GORM creates for a model gets a key if it has none. This holds for
-//     structs, slices, arrays and maps, for all associations, and for batches, Save,
-//     FirstOrCreate, Updates, Association and generics. A key that is set is kept. A
-//     struct to which several rows point is one row with one key.
+//   - Every row that GORM creates for a model gets a key if it has none: structs,
+//     slices, arrays and maps, associations, batches, Save, FirstOrCreate, Updates and
+//     generics. A key that is set is kept. Several pointers to one struct are one row.
 //   - All missing keys of a statement come from the source in one call of Fill, where
-//     the source has one. The statement asks before it takes a connection of its own.
-//     The keys are assigned all or none.
+//     the source has one, before the statement takes a connection. All or none.
 //   - If the source fails or ctx ends, the statement and its associations run no SQL and
 //     none of its rows gets a key. The error wraps that of the source. For an
 //     association it rolls back the outer statement, whose rows may keep their keys.
 //   - After a create that returns no error, the key in memory is that of the stored row,
-//     or zero. This holds for every form of upsert: DO NOTHING, DO UPDATE, INSERT IGNORE,
-//     the DO NOTHING of associations, and maps. Children refer to the stored row.
+//     or zero, in every form of upsert. Children refer to the stored row.
 //   - If the conflicting row cannot be identified, the key becomes zero. If associations
 //     need it, the call fails with [ErrUnresolved] and is rolled back.
 //   - After a failure the keys stay in memory, so a retry writes the same rows.
 //
-// [Plugin.Assign] assigns keys and foreign keys to a whole graph before any SQL.
+// # Under which conditions
+//
+//   - The plugin is installed, and nobody removes its callbacks or GORM's own create
+//     callbacks. See [Installed]. Without it GORM stores the key zero.
+//   - The source never gives a key twice. It needs no connection of the pool that it
+//     serves, because a nested create asks while it holds one.
+//   - For upserts, the plugin may read the unique keys and column types of a table from
+//     the catalog. It does so once per table, when an upsert first meets a stored row.
+//   - A BEFORE INSERT trigger does not change the values of unique keys.
 //
 // # Which columns
+//
+// [Plugin.Assign] assigns keys and foreign keys to a whole graph before any SQL.
 //
 // The plugin fills the prioritized primary key, if its type is types.Snowflake or a
 // pointer to it. That is the field ID, or the only primary key. Of a composite key
@@ -67,25 +75,14 @@
 // A foreign key that cannot hold the key is a [ModelError] at first use. It has fewer
 // than 64 bits, or is a string that refers to a number.
 //
-// # Under which conditions
-//
-//   - The plugin is installed, and nobody removes its callbacks or GORM's own create
-//     callbacks. See [Installed]. Without it GORM stores the key zero.
-//   - The source never gives a key twice. It needs no connection of the pool that it
-//     serves, because a nested create asks while it holds one.
-//   - For upserts, the plugin may read the unique keys and column types of a table from
-//     the catalog. It does so once per table, when an upsert first meets a stored row.
-//   - A BEFORE INSERT trigger does not change the values of unique keys.
-//
 // # How upserts are resolved
 //
 // DO UPDATE without condition uses RETURNING on PostgreSQL, SQLite and MariaDB. Other
 // upserts run SELECTs on the same connection, for the rows that RowsAffected and the
 // target leave in doubt. On MySQL these lock the rows, as the insert has done already.
 //
-// A stored row is found by what its column stores of the value. That may be a time
-// without its last digits, or the beginning of a text. Only the columns that the plugin
-// fills are read back.
+// A stored row is found by what its column stores of the value, such as a time without
+// its last digits. Only the columns that the plugin fills are read back.
 //
 // The plugin never guesses. These rows are not resolved:
 //   - A row that conflicts with two stored rows, on different unique keys.
@@ -105,6 +102,5 @@
 //
 // # Checking the schema
 //
-// Package schemacheck compares models with the tables that are there. AutoMigrate
-// makes the right columns everywhere; on SQLite, [UseRowIDs] makes faster ones.
+// Package schemacheck checks stored tables. On SQLite, [UseRowIDs] makes faster tables.
 package gormplugin

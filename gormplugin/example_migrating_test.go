@@ -42,6 +42,7 @@ func Example_migratingJSON() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	fmt.Println(string(text)) // {"id":"1541815603606036480"}
 	var asNumber, asText Reply
 	if err := json.Unmarshal([]byte(`{"id":17}`), &asNumber); err != nil {
 		log.Fatal(err)
@@ -49,8 +50,10 @@ func Example_migratingJSON() {
 	if err := json.Unmarshal([]byte(`{"id":"17"}`), &asText); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(string(text), asNumber.ID == asText.ID)
-	// Output: {"id":"1541815603606036480"} true
+	fmt.Println("both forms are read:", asNumber.ID == asText.ID)
+	// Output:
+	// {"id":"1541815603606036480"}
+	// both forms are read: true
 }
 
 // The layout of bwmarrin/snowflake with its own epoch and bits.

@@ -6,6 +6,8 @@ import (
 	"log"
 
 	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/gormplugin"
 )
 
 // A transaction that is tried again writes the same keys, because they stay in the
@@ -37,4 +39,11 @@ func Example_retry() {
 	// attempt 1 writes 1001 1002
 	// attempt 2 writes 1001 1002
 	// 1 order
+}
+
+// Before production: a program without the plugin would store the key zero.
+func ExampleInstalled() {
+	db := memory("installed")
+	fmt.Println(gormplugin.Installed(db))
+	// Output: true
 }

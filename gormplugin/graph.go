@@ -72,7 +72,7 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 	case db.Error != nil:
 		return db.Error
 	}
-	g := &graph{ctx: ctx, db: db, models: map[*schema.Schema]*vertex{}, settled: map[*schema.Schema]bool{}, at: map[identity]int{}}
+	g := &graph{ctx: ctx, db: db, models: map[*schema.Schema]*vertex{}, at: map[identity]int{}}
 	if err := g.start(value); err != nil {
 		return err
 	}
@@ -84,14 +84,14 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 
 // A graph is the rows of one call of Assign and how they refer to each other.
 type graph struct {
-	ctx     context.Context
-	db      *gorm.DB
-	models  map[*schema.Schema]*vertex
-	rows    []graphRow // in the order in which they were found
-	settled map[*schema.Schema]bool
-	lists   int // how many slices were read
-	at      map[identity]int
-	edges   []edge
+	ctx    context.Context
+	db     *gorm.DB
+	models map[*schema.Schema]*vertex
+	rows   []graphRow // in the order in which they were found
+	lists  int        // how many slices were read
+	at     map[identity]int
+	edges  []edge
+	in     edgeGroups // by the second row
 
 	fallible bool     // a foreign key may refuse its value
 	changes  []change // what to undo then
@@ -158,7 +158,7 @@ func (g *graph) assign(src Source) error {
 		}
 		for i, m := range missing {
 			g.remember(m.column.field, m.fields)
-			m.column.assign(g.ctx, row{fields: m.fields}, ids[i])
+			m.column.put(g.ctx, row{fields: m.fields}, m.column.of(ids[i]))
 		}
 	}
 	return g.connect(order)

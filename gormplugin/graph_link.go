@@ -12,7 +12,6 @@ import (
 // connect sets the foreign keys. In this order each key is final before it is copied,
 // even one that is a foreign key itself.
 func (g *graph) connect(order []int) error {
-	edges := g.edgesBy(func(e edge) int { return e.second })
 	turn := make([]int, len(order))
 	for n, i := range order {
 		turn[i] = n
@@ -24,7 +23,7 @@ func (g *graph) connect(order []int) error {
 			// A belongs-to is copied after a has-one or has-many, as in GORM, which saves
 			// what a row belongs to just before the row.
 			for _, last := range []bool{false, true} {
-				for _, n := range edges.of(i) {
+				for _, n := range g.in.of(i) {
 					e := &g.edges[n]
 					if e.by == nil || (e.by.rel.Type == schema.BelongsTo) != last || (turn[e.first] > turn[i]) != late {
 						continue
@@ -41,13 +40,13 @@ func (g *graph) connect(order []int) error {
 
 // link copies the keys of an edge to the foreign keys at its end.
 func (g *graph) link(e *edge) error {
-	from, to := g.rows[e.first].fields, g.rows[e.second].fields
+	from, to := row{fields: g.rows[e.first].fields}, row{fields: g.rows[e.second].fields}
 	for i := range e.by.links {
 		l := &e.by.links[i]
 		if l.from.field == nil && !e.by.known(g.ctx, from) {
 			continue
 		}
-		g.remember(l.to.field, to)
+		g.remember(l.to.field, to.fields)
 		if err := l.copy(g.ctx, from, to); err != nil {
 			g.undo()
 			return fmt.Errorf("gormplugin: %s.%s: %w", l.to.field.Schema.Name, l.to.field.Name, err)
@@ -56,14 +55,14 @@ func (g *graph) link(e *edge) error {
 	return nil
 }
 
-// known reports whether the struct from has the key that b refers to. Without one, the
+// known reports whether from has the key that b refers to. Without one, the
 // polymorphic type is not set either. As in GORM, an empty type is none.
-func (b *branch) known(ctx context.Context, from reflect.Value) bool {
+func (b *branch) known(ctx context.Context, from row) bool {
 	for i := range b.links {
 		switch l := &b.links[i]; {
 		case l.from.field == nil && l.value == "":
 			return false
-		case l.from.field != nil && !l.zero && l.from.empty(ctx, row{fields: from}):
+		case l.from.field != nil && !l.zero && l.from.empty(ctx, from):
 			return false
 		}
 	}
@@ -75,7 +74,7 @@ type link struct {
 	from   column // the key; without a field for a polymorphic type
 	to     column // the foreign key
 	value  string // the polymorphic type
-	direct bool   // copied by copyKey; else by GORM, which may fail
+	direct bool   // the foreign key is a cell like the key; else GORM copies, which may fail
 	zero   bool   // zero is a key like others
 }
 
@@ -95,67 +94,34 @@ func newLink(ref *schema.Reference) link {
 	return l
 }
 
-// copy sets the foreign key in the struct to from the struct from.
-func (l *link) copy(ctx context.Context, from, to reflect.Value) error {
-	switch {
-	case l.from.field == nil:
-		l.detach(ctx, to)
-		if !l.direct {
-			return l.to.field.Set(ctx, to, l.value)
+// copy sets the foreign key in the struct to from the struct from. A pointer is
+// replaced, because it may point to another row's key.
+func (l *link) copy(ctx context.Context, from, to row) error {
+	if l.from.field != nil && !l.zero && l.from.empty(ctx, from) {
+		return nil
+	}
+	key := cell{text: l.value, present: true}
+	if l.from.field != nil {
+		key = l.from.get(ctx, from)
+	}
+	if place := l.to.place(ctx, to.fields); place.Kind() == reflect.Pointer {
+		if l.direct && l.to.get(ctx, to) == key {
+			return nil
 		}
-		l.to.reach(ctx, row{fields: to}).SetString(l.value)
-	case !l.zero && l.from.empty(ctx, row{fields: from}):
-	case l.direct:
-		l.copyKey(ctx, from, to)
-	default:
-		v, _ := l.from.field.ValueOf(ctx, from)
+		place.SetZero()
+	}
+	if l.direct {
+		l.to.put(ctx, to, key)
+		return nil
+	}
+	var v any = l.value
+	if l.from.field != nil {
+		v, _ = l.from.field.ValueOf(ctx, from.fields)
 		if at := reflect.Indirect(reflect.ValueOf(v)); at.IsValid() && l.from.field.Serializer == nil {
 			v = at.Interface() // the value, and not the parent's own pointer
 		}
-		l.detach(ctx, to)
-		return l.to.field.Set(ctx, to, v)
 	}
-	return nil
-}
-
-// copyKey is [column.get] and [column.put] without boxing a number, because it runs
-// for every row.
-func (l *link) copyKey(ctx context.Context, from, to reflect.Value) {
-	var key reflect.Value
-	if !l.from.absent(ctx, row{fields: from}) {
-		key = l.from.field.ReflectValueOf(ctx, from)
-	}
-	for key.Kind() == reflect.Pointer {
-		key = key.Elem()
-	}
-	place := l.to.field.ReflectValueOf(ctx, to)
-	if !key.IsValid() || l.from.kind == nullable && !key.Field(1).Bool() {
-		place.SetZero()
-		return
-	}
-	if place.Kind() == reflect.Pointer && !place.IsNil() {
-		if l.to.normal(place) == l.from.normal(key) {
-			return
-		}
-		place.SetZero() // reach makes another
-	}
-	switch place = l.to.reach(ctx, row{fields: to}); l.from.kind {
-	case text:
-		place.SetString(key.String())
-	case unsigned:
-		l.to.number(place, int64(key.Uint()))
-	case nullable:
-		l.to.number(place, key.Field(0).Int())
-	default:
-		l.to.number(place, key.Int())
-	}
-}
-
-// detach sets a foreign key that is a pointer to nil. It may point to another row's key.
-func (l *link) detach(ctx context.Context, to reflect.Value) {
-	if place := l.to.field.ReflectValueOf(ctx, to); place.Kind() == reflect.Pointer {
-		place.SetZero()
-	}
+	return l.to.field.Set(ctx, to.fields, v)
 }
 
 // A change is the old value of a place.

@@ -4,30 +4,24 @@ package gormplugin
 // were found. If the edges form a circle, it ignores those of slices first. Then it
 // takes the circle apart at a row found late.
 func (g *graph) order() []int {
-	o := &ordering{
-		graph: g,
-		out:   g.edgesBy(func(e edge) int { return e.first }),
-		in:    g.edgesBy(func(e edge) int { return e.second }),
-		waits: make([]wait, len(g.rows)),
-		on:    make([]bool, len(g.rows)),
-	}
+	g.in = g.edgesBy(func(e edge) int { return e.second })
+	out := g.edgesBy(func(e edge) int { return e.first })
+	o := &ordering{graph: g, waits: make([]wait, len(g.rows)), on: make([]bool, len(g.rows))}
 	for i := range g.edges {
 		o.count(&g.edges[i], 1)
 	}
-	for i := range o.waits {
-		o.settle(i)
+	for i := range g.rows {
+		o.enqueue(i)
 	}
-	order := make([]int, 0, len(g.rows))
-	for len(order) < len(g.rows) {
-		for len(o.ready) == 0 { // all that are left wait for one another
-			o.place(o.release())
-		}
-		i := o.ready.pop()
-		order = append(order, i)
-		for _, n := range o.out.of(i) {
+	order := make([]int, len(g.rows))
+	for n := range order {
+		i := o.next()
+		o.waits[i].placed = true
+		order[n] = i
+		for _, n := range out.of(i) {
 			e := &g.edges[n]
 			o.count(e, -1)
-			o.settle(e.second)
+			o.enqueue(e.second)
 		}
 	}
 	return order
@@ -35,12 +29,10 @@ func (g *graph) order() []int {
 
 // An ordering is the state of [graph.order].
 type ordering struct {
-	graph   *graph
-	out, in edgeGroups // by the first and by the second row
-	waits   []wait
-	ready   queue // placed rows that are not in the order yet
-	free    queue // rows that wait for neighbours alone; some are placed by now
-	oldest  int   // no row before it is left
+	graph  *graph
+	waits  []wait
+	queue  queue // see enqueue
+	oldest int   // no row before it is left
 
 	// path holds a row that waits, a row that this one waits for, and so on. It is kept
 	// from one circle to the next. A list that is linked both ways has one at each row.
@@ -50,8 +42,8 @@ type ordering struct {
 
 // A wait says what a row waits for.
 type wait struct {
-	rows, neighbours int // to come before it: by reference, and in a slice
-	placed           bool
+	rows, neighbours int  // to come before it: by reference, and in a slice
+	placed           bool // the row is in the order
 }
 
 // count adds n to what the second row of e waits for.
@@ -64,33 +56,26 @@ func (o *ordering) count(e *edge, n int) {
 	}
 }
 
-// settle places row i if it waits for nothing.
-func (o *ordering) settle(i int) {
+// enqueue puts row i into the queue, if it waits for no row by reference. A row that
+// waits for neighbours is behind all that wait for nothing, and may come a second time.
+func (o *ordering) enqueue(i int) {
 	switch w := &o.waits[i]; {
 	case w.placed || w.rows > 0:
 	case w.neighbours > 0:
-		o.free.push(i)
+		o.queue.push(i + len(o.waits))
 	default:
-		o.place(i)
+		o.queue.push(i)
 	}
 }
 
-func (o *ordering) place(i int) {
-	if w := &o.waits[i]; !w.placed {
-		w.placed = true
-		o.ready.push(i)
+// next returns the row that comes next.
+func (o *ordering) next() int {
+	for len(o.queue) > 0 {
+		if i := o.queue.pop() % len(o.waits); !o.waits[i].placed {
+			return i
+		}
 	}
-}
-
-// release returns a row that need not wait any longer, though no row is ready.
-func (o *ordering) release() int {
-	if len(o.free) > 0 {
-		return o.free.pop()
-	}
-	for o.waits[o.oldest].placed {
-		o.oldest++
-	}
-	return o.inCircle()
+	return o.inCircle() // all that are left wait for one another
 }
 
 // inCircle returns a row of a circle of references. A row that waits need not be in a
@@ -104,6 +89,9 @@ func (o *ordering) inCircle() int {
 	}
 	for len(o.path) > 0 && o.waits[o.path[len(o.path)-1]].placed {
 		pop()
+	}
+	for o.waits[o.oldest].placed {
+		o.oldest++
 	}
 	i := o.oldest
 	if len(o.path) > 0 {
@@ -121,7 +109,7 @@ func (o *ordering) inCircle() int {
 
 // awaited returns the first row that row i, which is in or behind a circle, waits for.
 func (o *ordering) awaited(i int) int {
-	for _, n := range o.in.of(i) {
+	for _, n := range o.graph.in.of(i) {
 		if e := &o.graph.edges[n]; e.by != nil && e.first != i && !o.waits[e.first].placed {
 			return e.first
 		}

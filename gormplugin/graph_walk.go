@@ -18,46 +18,37 @@ func (g *graph) start(value any) error {
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	t := reflect.TypeOf(value)
-	switch v.Kind() {
-	case reflect.Invalid:
+	if !v.IsValid() {
 		return fmt.Errorf("gormplugin: Assign of %T, that is nil; pass a pointer to a struct or a slice: %w", value, gorm.ErrInvalidValue)
-	case reflect.Struct:
-		t = v.Type()
-	case reflect.Slice, reflect.Array:
-		for t = v.Type().Elem(); t.Kind() == reflect.Pointer; {
+	}
+	t := v.Type()
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		for t = t.Elem(); t.Kind() == reflect.Pointer; {
 			t = t.Elem()
 		}
 	}
 	if t.Kind() != reflect.Struct {
 		return fmt.Errorf("gormplugin: Assign of %T; pass a pointer to a struct, or a slice of structs or of pointers: %w", value, gorm.ErrInvalidData)
 	}
-	m, err := g.vertexOf(t)
-	if err != nil {
-		return err
+	stmt := &gorm.Statement{DB: g.db}
+	err := stmt.Parse(reflect.New(t).Interface())
+	if err == nil {
+		err = settle(g.db, stmt.Schema)
 	}
-	if v.Kind() == reflect.Struct {
-		_, err = g.add(graphRow{fields: v, model: m, from: -1, index: -1})
+	if err != nil {
+		return fmt.Errorf("gormplugin: Assign: %w", err)
+	}
+	m, err := g.vertexOf(stmt.Schema)
+	if err != nil {
 		return err
 	}
 	return g.addAll(v, graphRow{model: m, from: -1})
 }
 
-// vertexOf returns the model of type t, which is a struct.
-//
-// GORM's Parse waits until the model is complete. The schema in a relation may not be,
-// if another goroutine parses it. So each model is parsed here before it is used.
-func (g *graph) vertexOf(t reflect.Type) (*vertex, error) {
-	stmt := &gorm.Statement{DB: g.db}
-	if err := stmt.Parse(reflect.New(t).Interface()); err != nil {
-		return nil, fmt.Errorf("gormplugin: Assign: %w", err)
-	}
-	s := stmt.Schema
+// vertexOf returns the model of s. [settle] has completed s.
+func (g *graph) vertexOf(s *schema.Schema) (*vertex, error) {
 	if m := g.models[s]; m != nil {
 		return m, nil
-	}
-	if err := settle(g.db, s, g.settled); err != nil {
-		return nil, fmt.Errorf("gormplugin: Assign: %w", err)
 	}
 	s.Relationships.Mux.RLock()
 	p := newPlan(s)
@@ -70,31 +61,19 @@ func (g *graph) vertexOf(t reflect.Type) (*vertex, error) {
 		if !rel.Field.Creatable {
 			continue // GORM does not store it with the row either
 		}
-		m.branches = append(m.branches, &branch{rel: rel, field: newColumn(rel.Field, integer)})
+		b := &branch{rel: rel, field: newColumn(rel.Field, integer)}
+		m.branches = append(m.branches, b)
+		if rel.Type == schema.Many2Many {
+			continue
+		}
+		for _, ref := range rel.References {
+			l := newLink(ref)
+			g.fallible = g.fallible || !l.direct
+			b.links = append(b.links, l)
+		}
 	}
 	g.models[s] = m
 	return m, nil
-}
-
-// reach reads the target of b before its first row.
-func (g *graph) reach(b *branch) error {
-	if b.target != nil {
-		return nil
-	}
-	target, err := g.vertexOf(b.rel.FieldSchema.ModelType)
-	if err != nil {
-		return err
-	}
-	b.target = target
-	if b.rel.Type == schema.Many2Many {
-		return nil
-	}
-	for _, ref := range b.rel.References {
-		l := newLink(ref)
-		g.fallible = g.fallible || !l.direct
-		b.links = append(b.links, l)
-	}
-	return nil
 }
 
 // walk finds the rows of associations. It appends to the list that it reads.
@@ -106,21 +85,15 @@ func (g *graph) walk() error {
 			if !ok {
 				continue
 			}
-			if err := g.reach(b); err != nil {
-				return err
-			}
-			next := graphRow{fields: v, model: b.target, from: i, by: b, index: -1}
-			if v.Kind() == reflect.Slice {
-				if err := g.addAll(v, next); err != nil {
+			if b.target == nil {
+				var err error
+				if b.target, err = g.vertexOf(b.rel.FieldSchema); err != nil {
 					return err
 				}
-				continue
 			}
-			other, err := g.add(next)
-			if err != nil {
+			if err := g.addAll(v, graphRow{model: b.target, from: i, by: b}); err != nil {
 				return err
 			}
-			g.relate(i, other, b)
 		}
 	}
 	return nil
@@ -129,10 +102,10 @@ func (g *graph) walk() error {
 // value returns the struct or slice in the association, if there is one. As in GORM,
 // a zero struct by value is none.
 func (b *branch) value(ctx context.Context, fields reflect.Value) (reflect.Value, bool) {
-	if b.field.absent(ctx, row{fields: fields}) {
+	if b.field.absent(ctx, fields) {
 		return reflect.Value{}, false
 	}
-	v := b.field.field.ReflectValueOf(ctx, fields)
+	v := b.field.place(ctx, fields)
 	if v.IsZero() {
 		return v, false
 	}
@@ -142,28 +115,18 @@ func (b *branch) value(ctx context.Context, fields reflect.Value) (reflect.Value
 	return v, v.IsValid()
 }
 
-// add adds a row, unless the graph has it, and returns its number.
-func (g *graph) add(r graphRow) (int, error) {
-	if !r.fields.CanAddr() {
-		return 0, fmt.Errorf("gormplugin: Assign of %s by value, pass a pointer: %w", r.model.schema.Name, gorm.ErrInvalidValue)
+// addAll adds a struct, or the elements of a slice. r is the way to it.
+func (g *graph) addAll(v reflect.Value, r graphRow) error {
+	if v.Kind() == reflect.Struct {
+		r.fields, r.index = v, -1
+		_, err := g.add(r)
+		return err
 	}
-	key := identity{r.fields.UnsafeAddr(), r.model}
-	i, ok := g.at[key]
-	if !ok {
-		i = len(g.rows)
-		g.at[key] = i
-		g.rows = append(g.rows, r)
-	}
-	return i, nil
-}
-
-// addAll adds the elements of list. r is the way to it.
-func (g *graph) addAll(list reflect.Value, r graphRow) error {
-	g.rows = slices.Grow(g.rows, list.Len())
+	g.rows = slices.Grow(g.rows, v.Len())
 	g.lists++
 	before := -1
-	for r.index = range list.Len() {
-		r.fields = list.Index(r.index)
+	for r.index = range v.Len() {
+		r.fields = v.Index(r.index)
 		for r.fields.Kind() == reflect.Pointer {
 			r.fields = r.fields.Elem()
 		}
@@ -184,21 +147,30 @@ func (g *graph) addAll(list reflect.Value, r graphRow) error {
 			}
 			before, g.rows[i].list = i, g.lists
 		}
-		if r.by != nil {
-			g.relate(r.from, i, r.by)
-		}
 	}
 	return nil
 }
 
-// relate adds the edge of b from one row to another.
-func (g *graph) relate(from, to int, b *branch) {
-	switch b.rel.Type {
-	case schema.BelongsTo:
-		g.edges = append(g.edges, edge{first: to, second: from, by: b})
-	case schema.HasOne, schema.HasMany:
-		g.edges = append(g.edges, edge{first: from, second: to, by: b})
+// add adds a row, unless the graph has it, and the edge to it. It returns its number.
+func (g *graph) add(r graphRow) (int, error) {
+	if !r.fields.CanAddr() {
+		return 0, fmt.Errorf("gormplugin: Assign of %s by value, pass a pointer: %w", r.model.schema.Name, gorm.ErrInvalidValue)
 	}
+	key := identity{r.fields.UnsafeAddr(), r.model}
+	i, ok := g.at[key]
+	if !ok {
+		i = len(g.rows)
+		g.at[key] = i
+		g.rows = append(g.rows, r)
+	}
+	switch {
+	case r.by == nil || r.by.rel.Type == schema.Many2Many:
+	case r.by.rel.Type == schema.BelongsTo:
+		g.edges = append(g.edges, edge{first: i, second: r.from, by: r.by})
+	default: // has one, has many
+		g.edges = append(g.edges, edge{first: r.from, second: i, by: r.by})
+	}
+	return i, nil
 }
 
 // path returns the way to r, such as Order[2].Items[0]. It cuts the middle out of a

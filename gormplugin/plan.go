@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -42,7 +43,7 @@ func (in *installation) model(stmt *gorm.Statement) *model {
 		return m.(*model)
 	}
 	// An error of another model is ignored here. GORM refuses the rows of that model.
-	_ = settle(stmt.DB, s, map[*schema.Schema]bool{})
+	_ = settle(stmt.DB, s)
 	m, _ := in.models.LoadOrStore(s, &model{
 		schema:  s,
 		indexes: sync.OnceValue(func() []unique { return declaredUniques(s, namer) }),
@@ -51,27 +52,27 @@ func (in *installation) model(stmt *gorm.Statement) *model {
 }
 
 // settle waits until the models that s leads to are parsed, and returns the errors of
-// those that cannot be. It skips those in settled and adds the others to it.
+// those that cannot be.
 //
 // GORM's Parse waits for the model that it is given and not for those in its relations.
 // If another goroutine is parsing one of these, GORM returns it incomplete. A key may
 // then look like one to fill, though it is a foreign key. This is done once per model.
 //
 // The caller must not hold a Relationships.Mux, because a parser may need it.
-func settle(db *gorm.DB, s *schema.Schema, settled map[*schema.Schema]bool) (err error) {
-	for list := []*schema.Schema{s}; len(list) > 0; {
+func settle(db *gorm.DB, s *schema.Schema) (err error) {
+	list, seen := []*schema.Schema{s}, map[*schema.Schema]bool{s: true}
+	for len(list) > 0 {
 		s, list = list[0], list[1:]
-		if settled[s] {
-			continue
-		}
-		settled[s] = true
 		stmt := &gorm.Statement{DB: db}
 		if failure := stmt.Parse(reflect.New(s.ModelType).Interface()); failure != nil {
 			err = errors.Join(err, failure)
 			continue
 		}
 		for _, rel := range relationships(s) {
-			list = append(list, rel.FieldSchema)
+			if !seen[rel.FieldSchema] {
+				seen[rel.FieldSchema] = true
+				list = append(list, rel.FieldSchema)
+			}
 		}
 	}
 	return err
@@ -102,12 +103,7 @@ func (m *model) plan() *plan {
 // newPlan requires that Relationships.Mux of s is held for reading.
 func newPlan(s *schema.Schema) *plan {
 	p := &plan{relations: len(s.Relationships.Relations)}
-	for _, rel := range s.Relationships.Relations {
-		if p.err = narrowForeignKey(rel); p.err != nil {
-			return p
-		}
-	}
-	for _, rel := range relationships(s) {
+	for _, rel := range slices.AppendSeq(relationships(s), maps.Values(s.Relationships.Relations)) {
 		if p.err = narrowForeignKey(rel); p.err != nil {
 			return p
 		}
@@ -167,12 +163,6 @@ func fillable(s *schema.Schema, f *schema.Field) (bool, error) {
 	return true, nil
 }
 
-// givenElsewhere reports whether the value of f comes from the database or from another
-// row, or is never written.
-func givenElsewhere(s *schema.Schema, f *schema.Field) bool {
-	return !f.Creatable || filledByDatabase(f) || foreign(s, f)
-}
-
 // undecided returns the error of a key whose type is derived and that has no tag.
 func undecided(s *schema.Schema, f *schema.Field) error {
 	way := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
@@ -195,21 +185,16 @@ func derived(t reflect.Type) bool {
 	}
 }
 
-// filledByDatabase reports whether the tags ask for a value of the database. GORM also
-// sets HasDefaultValue on every integer key, which does not count.
-func filledByDatabase(f *schema.Field) bool {
-	_, ok := f.TagSettings["DEFAULT"]
-	return ok || utils.CheckTruth(f.TagSettings["AUTOINCREMENT"])
-}
-
-// foreign reports whether f is a foreign key of any relation that is known by now. A
-// new key would refer to nothing.
-func foreign(s *schema.Schema, f *schema.Field) bool {
-	for _, rel := range s.Relationships.Relations {
-		for _, ref := range rel.References {
-			if ref.ForeignKey == f {
-				return true
-			}
+// givenElsewhere reports whether the value of f is never written, or comes from the
+// database or from another row. What the database fills is told by the tags: GORM sets
+// HasDefaultValue on every integer key.
+func givenElsewhere(s *schema.Schema, f *schema.Field) bool {
+	if _, ok := f.TagSettings["DEFAULT"]; ok || !f.Creatable || utils.CheckTruth(f.TagSettings["AUTOINCREMENT"]) {
+		return true
+	}
+	for _, rel := range s.Relationships.Relations { // those that are known by now
+		if slices.ContainsFunc(rel.References, func(ref *schema.Reference) bool { return ref.ForeignKey == f }) {
+			return true
 		}
 	}
 	return false
@@ -232,8 +217,7 @@ func narrowForeignKey(rel *schema.Relationship) error {
 
 // wide reports whether f is a number that the plugin may fill.
 func wide(f *schema.Field) bool {
-	k, ok := kindOf(f.IndirectFieldType)
-	return f.IndirectFieldType == snowflakeType || ok && k != text && f.TagSettings[tagName] == tagName
+	return f.IndirectFieldType == snowflakeType || numeric(f) && tagged(f)
 }
 
 func holdsKey(t reflect.Type) bool {

@@ -1,7 +1,6 @@
 package gormplugin
 
 import (
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,15 +53,10 @@ func (settleGate) TableName() string {
 // yet, and whose statements are not run.
 func settleDB(t *testing.T) func() *gorm.DB {
 	t.Helper()
-	first, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatalf("gorm.Open = %v; want no error", err)
-	}
-	pool, err := first.DB()
+	pool, err := openModels(t).DB()
 	if err != nil {
 		t.Fatalf("DB = %v; want no error", err)
 	}
-	t.Cleanup(func() { _ = pool.Close() })
 	return func() *gorm.DB {
 		db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard, DryRun: true, SkipDefaultTransaction: true})
 		if err != nil {

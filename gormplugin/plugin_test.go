@@ -18,12 +18,13 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/internal/gormcases"
 	"github.com/snowkey/snowkey/types"
 )
 
 func open(t *testing.T) *gorm.DB {
 	t.Helper()
-	return openSQLite(t, filepath.Join(t.TempDir(), "test.db"), &gorm.Config{Logger: logger.Discard})
+	return gormcases.OpenSQLite(t, filepath.Join(t.TempDir(), "test.db"), &gorm.Config{Logger: logger.Discard})
 }
 
 // one is a source of the key 1.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"database/sql"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,7 +79,8 @@ func (q *query) lookup(i int, u unique) {
 	q.selectFrom(i)
 	for n, c := range u.columns {
 		q.write([...]string{" WHERE ", " AND "}[min(n, 1)])
-		q.compare(c, q.reread.value(i, c.field))
+		value, _ := q.reread.value(i, c.field)
+		q.compare(c, value)
 	}
 	if lock != "" {
 		q.write(lock, ")")
@@ -123,19 +126,20 @@ func (q *query) within(i int, where clause.Expression) {
 	q.write(" AND (")
 	start := q.SQL.Len()
 	where.Build(q.Statement)
-	asked := parseSQL(q.SQL.String()[start:])
+	asked := tokensOf(q.SQL.String()[start:])
 	q.write(")")
 	var columns, values []any
 	for _, name := range q.Schema.DBNames {
-		if asked.find(0, func(token string) bool { return strings.EqualFold(unquote(token), name) }) < 0 {
+		if !slices.ContainsFunc(asked, func(token string) bool { return strings.EqualFold(unquote(token), name) }) {
 			continue
 		}
 		f := q.Schema.FieldsByDBName[name]
-		if !q.reread.known(i, unique{columns: []uniqueColumn{{field: f}}}) || !q.reread.names(i, f) {
+		value, named := q.reread.value(i, f)
+		if !named || !q.reread.gives(i, f) {
 			return
 		}
 		columns = append(columns, ",", clause.Column{Name: name})
-		values = append(values, q.reread.value(i, f))
+		values = append(values, value)
 	}
 	if len(columns) == 0 {
 		return
@@ -149,31 +153,22 @@ func (q *query) within(i int, where clause.Expression) {
 	q.write(")")
 }
 
-// each runs the query and calls f with the number and the columns of each row, in the
-// form described at column.
-func (q *query) each(f func(i int, values []any)) error {
+// each runs the query and calls f with the number and the columns of each row.
+func (q *query) each(f func(i int, values []cell)) error {
 	var i int
 	columns := q.reread.columns
-	numbers, texts := make([]sql.NullInt64, len(columns)), make([]sql.NullString, len(columns))
-	into := []any{&i}
-	for c := range columns {
-		if columns[c].kind == text {
-			into = append(into, &texts[c])
-		} else {
-			into = append(into, &numbers[c])
-		}
+	texts, into := make([]sql.NullString, len(columns)), []any{&i}
+	for c := range texts {
+		into = append(into, &texts[c])
 	}
 	return q.rows(func(found *sql.Rows) error {
 		if err := found.Scan(into...); err != nil {
 			return err
 		}
-		values := make([]any, len(columns))
-		for c := range columns {
-			switch {
-			case texts[c].Valid:
-				values[c] = texts[c].String
-			case numbers[c].Valid:
-				values[c] = numbers[c].Int64
+		values := make([]cell, len(columns))
+		for c, text := range texts {
+			if text.Valid {
+				values[c] = columns[c].cell(reflect.ValueOf(text.String))
 			}
 		}
 		f(i, values)

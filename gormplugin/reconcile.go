@@ -11,19 +11,9 @@ import (
 // ensure runs between the hooks and the insert. It assigns the keys that a hook
 // removed and prepares [installation.reconcile].
 func (in *installation) ensure(db *gorm.DB) {
-	stmt := db.Statement
-	if db.Error != nil || stmt.Schema == nil {
-		return
+	if c := in.fill(db); c != nil && len(c.columns) > 0 && c.rows.len() > 0 {
+		_ = db.AddError(c.prepare(db))
 	}
-	c, err := in.creationOf(stmt)
-	if c == nil {
-		_ = db.AddError(err)
-		return
-	}
-	if err = c.fill(in.src); err == nil && len(c.columns) > 0 && c.rows.len() > 0 {
-		err = c.prepare(db)
-	}
-	_ = db.AddError(err)
 }
 
 // prepare records what is sent, if the database may change the keys in memory. It
@@ -41,9 +31,8 @@ func (c *creation) prepare(db *gorm.DB) error {
 	if err := c.record(); err != nil {
 		return err
 	}
-	unreadable := slices.ContainsFunc(c.columns, func(key column) bool { return !key.field.Readable })
-	if u.updates() && c.rows.maps == nil && !unreadable && !c.keyKnown(u) {
-		returnColumns(c.stmt, c.columns)
+	if u.updates() && c.rows.maps == nil && canReturn(c.stmt) && !c.keyKnown(u) {
+		c.returned = returnColumns(c.stmt, c.columns)
 	}
 	return nil
 }
@@ -119,7 +108,7 @@ func (c *creation) reconcile(db *gorm.DB) (err error) {
 	}
 	u, isUpsert := upsertOf(c.stmt)
 	complete := db.RowsAffected == int64(c.rows.len())
-	if complete && u.updates() && c.rows.maps == nil && returned(c.stmt, c.columns) {
+	if complete && c.returned {
 		return nil
 	}
 	c.restore()

@@ -30,12 +30,12 @@ type reread struct {
 	*creation
 	db       *gorm.DB
 	upsert   upsert
-	assigned map[any]bool // the fresh keys, in the form of columns[0]
+	assigned map[cell]bool // the fresh keys, in the form of columns[0]
 }
 
 func (r *reread) run() error {
 	r.selected, r.restricted = r.stmt.SelectAndOmitColumns(true, false)
-	r.assigned = make(map[any]bool, len(r.fresh))
+	r.assigned = make(map[cell]bool, len(r.fresh))
 	for _, id := range r.fresh {
 		r.assigned[r.columns[0].of(id)] = true
 	}
@@ -77,7 +77,7 @@ func (r *reread) split() (byKey, others []int) {
 	whole := !r.named() && len(primary) == 1 && primary[0] == r.columns[0].field
 	for i := range r.rows.len() {
 		switch sent := r.sentAt(i, 0); {
-		case sent == nil:
+		case !sent.present:
 		case whole || r.assigned[sent]:
 			byKey = append(byKey, i)
 		default:
@@ -127,10 +127,10 @@ func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, er
 // the rest.
 func (r *reread) byKey(list []int) (rest []int, err error) {
 	var ask []any
-	at := map[any][]int{}
+	at := map[cell][]int{}
 	for _, i := range list {
 		sent := r.sentAt(i, 0)
-		ask = append(ask, sent)
+		ask = append(ask, sent.value(r.columns[0].kind))
 		at[sent] = append(at[sent], i)
 	}
 	for chunk := range slices.Chunk(ask, keysPerQuery) {
@@ -138,7 +138,7 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 		q.selectFrom(0)
 		q.write(" WHERE ", clause.Column{Name: r.columns[0].field.DBName}, " IN ")
 		q.AddVar(q, chunk)
-		err = q.each(func(_ int, values []any) {
+		err = q.each(func(_ int, values []cell) {
 			for _, i := range at[values[0]] {
 				r.resolved(i, values)
 			}
@@ -172,7 +172,7 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 			}
 		}
 	}
-	found := map[int][][]any{}
+	found := map[int][][]cell{}
 	for chunk := range slices.Chunk(ask, lookupsPerQuery) {
 		q := r.query()
 		for n, l := range chunk {
@@ -181,8 +181,8 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 			}
 			q.lookup(l.row, l.key)
 		}
-		err = q.each(func(i int, values []any) {
-			same := func(other []any) bool { return other[0] == values[0] }
+		err = q.each(func(i int, values []cell) {
+			same := func(other []cell) bool { return other[0] == values[0] }
 			if !slices.ContainsFunc(found[i], same) {
 				found[i] = append(found[i], values)
 			}
@@ -195,7 +195,7 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 		switch met := found[i]; {
 		case len(met) == 0:
 			free = append(free, i)
-		case len(met) > 1 || met[0][0] == nil:
+		case len(met) > 1 || !met[0][0].present:
 			torn = append(torn, i)
 		default:
 			r.resolved(i, met[0])
@@ -211,11 +211,11 @@ func (r *reread) usable(i int, u unique) bool {
 	return r.known(i, u) && !(key.PrimaryKey && r.assigned[r.sentAt(i, 0)] && u.covers(r.stmt.Schema.PrimaryFields))
 }
 
-// known reports whether the values of row i in u are known. They are not where the
-// database sets them. Without columns all rows would be equal, so nothing is known.
+// known reports whether the values of row i in u are known. Without columns all rows
+// would be equal, so nothing is known.
 func (r *reread) known(i int, u unique) bool {
 	for _, c := range u.columns {
-		if c.field == nil || !r.writes(c.field.DBName) || !r.has(i, c.field) {
+		if c.field == nil || !r.gives(i, c.field) {
 			return false
 		}
 	}
@@ -255,46 +255,31 @@ func (r *reread) target(uniques []unique) unique {
 	return u
 }
 
-// has reports whether row i gives the stored value of f. It does not where it is zero
-// and the database has a default that GORM does not set. A field that a map leaves out
-// is looked up as NULL, which equals nothing.
-func (r *reread) has(i int, f *schema.Field) bool {
+// gives reports whether row i gives the stored value of f. It does not if the statement
+// leaves f out, or where it is zero and the database has a default that GORM does not
+// set. A field that a map leaves out is looked up as NULL, which equals nothing.
+func (r *reread) gives(i int, f *schema.Field) bool {
 	row := r.rows.at(i)
-	if row.values != nil {
-		return true
+	if !r.writes(f.DBName) || row.values != nil {
+		return r.writes(f.DBName)
 	}
 	_, zero := f.ValueOf(r.stmt.Context, row.fields)
 	return !zero || !f.HasDefaultValue || f.DefaultValueInterface != nil
 }
 
-// names reports whether row i names f, as all structs do.
-func (r *reread) names(i int, f *schema.Field) bool {
+// value returns what row i sends for f, and whether it names f, as all structs do.
+func (r *reread) value(i int, f *schema.Field) (v any, named bool) {
 	row := r.rows.at(i)
-	for k := range row.values {
-		if names(k, f) {
-			return true
-		}
-	}
-	return row.values == nil
-}
-
-// value returns what row i sends for f.
-func (r *reread) value(i int, f *schema.Field) any {
-	row := r.rows.at(i)
-	for k, v := range row.values {
-		if names(k, f) {
-			return v
-		}
-	}
 	if row.values != nil {
-		return nil
+		_, v, named = find(row.values, f)
+		return v, named
 	}
-	v, _ := f.ValueOf(r.stmt.Context, row.fields)
-	return v
+	v, _ = f.ValueOf(r.stmt.Context, row.fields)
+	return v, true
 }
 
 // resolved stores the keys of the stored row in row i.
-func (r *reread) resolved(i int, values []any) {
+func (r *reread) resolved(i int, values []cell) {
 	for c, v := range values {
 		r.columns[c].put(r.stmt.Context, r.rows.at(i), v)
 	}
@@ -305,7 +290,7 @@ func (r *reread) resolved(i int, values []any) {
 func (r *reread) unresolved(i int) error {
 	row := r.rows.at(i)
 	for c := range r.columns {
-		r.columns[c].put(r.stmt.Context, row, nil)
+		r.columns[c].put(r.stmt.Context, row, cell{})
 	}
 	if !r.nested && !r.associationsFollow(row) {
 		return nil

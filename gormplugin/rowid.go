@@ -56,6 +56,5 @@ func UseRowIDs(db *gorm.DB, models ...any) error {
 
 // canBeRowID reports whether f is a key of ours, alone, and a number.
 func canBeRowID(f *schema.Field) bool {
-	k, ok := kindOf(f.IndirectFieldType)
-	return ok && k != text && f.PrimaryKey && len(f.Schema.PrimaryFields) == 1 && (ours(f) || tagged(f))
+	return numeric(f) && f.PrimaryKey && len(f.Schema.PrimaryFields) == 1 && (ours(f) || tagged(f))
 }

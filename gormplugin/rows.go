@@ -34,30 +34,28 @@ func rowsOf(stmt *gorm.Statement) (rows, error) {
 		return rows{maps: replaceNil(*dest)}, nil
 	}
 	v := stmt.ReflectValue
+	var t reflect.Type
 	switch v.Kind() {
 	case reflect.Struct:
-		if err := checkType(v.Type(), stmt.Schema); err != nil {
-			return rows{}, err
-		}
-		return rows{structs: v}, nil
+		t = v.Type()
 	case reflect.Slice, reflect.Array:
-		elem := v.Type().Elem()
-		pointers := elem.Kind() == reflect.Pointer
-		if pointers {
-			elem = elem.Elem()
-		}
-		if err := checkType(elem, stmt.Schema); err != nil {
-			return rows{}, err
-		}
-		for i := 0; pointers && i < v.Len(); i++ {
+		t = v.Type().Elem()
+	default:
+		return rows{}, nil
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+		for i := range v.Len() {
 			if v.Index(i).IsNil() {
 				return rows{}, nil // gorm.ErrInvalidData, with the index
 			}
 		}
-		return rows{structs: v}, nil
-	default:
-		return rows{}, nil
 	}
+	// GORM would look for the fields in any struct, by position.
+	if m := stmt.Schema.ModelType; t != m && (t.Kind() != reflect.Struct || !t.ConvertibleTo(m)) {
+		return rows{}, fmt.Errorf("gormplugin: cannot create %s from %s, pass the model or a struct with its fields: %w", m, t, gorm.ErrInvalidData)
+	}
+	return rows{structs: v}, nil
 }
 
 // replaceNil replaces the nil maps of list by empty ones, so that they can take a key.
@@ -69,15 +67,6 @@ func replaceNil(list []map[string]any) []map[string]any {
 		}
 	}
 	return list
-}
-
-// checkType returns an error unless t is the model of s or has the same fields. GORM
-// would look for the fields in any struct, by position.
-func checkType(t reflect.Type, s *schema.Schema) error {
-	if t == s.ModelType || t.Kind() == reflect.Struct && t.ConvertibleTo(s.ModelType) {
-		return nil
-	}
-	return fmt.Errorf("gormplugin: cannot create %s from %s: %w", s.ModelType, t, gorm.ErrInvalidData)
 }
 
 func (r rows) len() int {

@@ -299,25 +299,19 @@ func keyColumn(stmt *gorm.Statement, name string) (column any, err error) {
 // sorts reports whether the column of f holds a key as a number. A reference may have a
 // type that the plugin does not fill, such as uint or sql.NullInt64.
 func sorts(f *schema.Field) bool {
-	if k, ok := kindOf(f.IndirectFieldType); ok {
-		return k != text
-	}
-	return (f.GORMDataType == schema.Int || f.GORMDataType == schema.Uint) && f.Size == 64 && f.Serializer == nil
+	return numeric(f) || (f.GORMDataType == schema.Int || f.GORMDataType == schema.Uint) && f.Size == 64 && f.Serializer == nil
 }
 
 // keyOf returns the field of s that holds the key. That is the prioritized primary key,
 // if it has a type of ours or the tag. Otherwise it is the only field with the tag. The
 // plugin need not fill it.
 func keyOf(s *schema.Schema) (*schema.Field, error) {
-	if f := s.PrioritizedPrimaryField; f != nil {
-		if k, ok := kindOf(f.IndirectFieldType); ok && k != text && (ours(f) || tagged(f)) {
-			return f, nil
-		}
+	if f := s.PrioritizedPrimaryField; f != nil && numeric(f) && (ours(f) || tagged(f)) {
+		return f, nil
 	}
 	var found []*schema.Field
 	for _, name := range s.DBNames {
-		f := s.FieldsByDBName[name]
-		if k, ok := kindOf(f.IndirectFieldType); ok && k != text && tagged(f) {
+		if f := s.FieldsByDBName[name]; numeric(f) && tagged(f) {
 			found = append(found, f)
 		}
 	}

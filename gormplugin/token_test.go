@@ -19,8 +19,8 @@ func TestQuotesAndCommentsAreOneTokenEach(t *testing.T) {
 		{"'open", []string{"'open"}},
 		{"", nil},
 	} {
-		if got := parseSQL(test.sql).tokens; !slices.Equal(got, test.want) {
-			t.Errorf("parseSQL(%q) = %q; want %q", test.sql, got, test.want)
+		if got := tokensOf(test.sql); !slices.Equal(got, test.want) {
+			t.Errorf("tokensOf(%q) = %q; want %q", test.sql, got, test.want)
 		}
 	}
 	for token, want := range map[string]string{"`a``b`": "a`b", `"a"`: "a", "[a]": "a", "'a'": "a", "a": "a", "`": "`", "": ""} {
@@ -35,7 +35,7 @@ func FuzzScriptIsItsTokens(f *testing.F) {
 		f.Add(sql)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
-		tokens := parseSQL(sql).tokens
+		tokens := tokensOf(sql)
 		if got := strings.Join(tokens, ""); got != sql || slices.Contains(tokens, "") {
 			t.Errorf("tokens of %q = %q; want them to be it, and none empty", sql, tokens)
 		}

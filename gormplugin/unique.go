@@ -162,8 +162,8 @@ func (q *query) catalogUniques(table string) (list []unique, err error) {
 	if !ok {
 		return nil, nil
 	}
-	tokens := parseSQL(table).tokens
-	if i := slices.IndexFunc(tokens, blank); i >= 0 {
+	tokens := tokensOf(table)
+	if i := slices.IndexFunc(tokens, func(token string) bool { return strings.TrimSpace(token) == "" }); i >= 0 {
 		tokens = tokens[:i] // an alias follows
 	}
 	name, space := unquote(tokens[len(tokens)-1]), ""
@@ -187,8 +187,9 @@ func (q *query) catalogUniques(table string) (list []unique, err error) {
 		u.hidden = u.hidden || hidden
 		if where != "" {
 			if dialect == sqliteName { // the whole statement
-				script := parseSQL(where)
-				where = (&sqlScript{script.tokens[script.seek("WHERE")+1:]}).String()
+				words := tokensOf(where)
+				begin := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, "WHERE") })
+				where = strings.Join(words[begin+1:], "")
 			}
 			u.where = clause.Expr{SQL: where}
 		}

@@ -66,21 +66,31 @@ func (u upsert) target(s *schema.Schema) []string {
 // it depends on a setting of the connection. With RETURNING and a slice GORM counts
 // the slice. A statement that replaces also counts rows that it has removed again.
 func (u upsert) countsInserts(stmt *gorm.Statement) bool {
-	_, returning := returningOf(stmt)
+	_, returning := stmt.Clauses["RETURNING"]
 	name := stmt.Dialector.Name()
-	return (u.ignores && !u.replaces || u.plain && u.conflict.DoNothing) && !returning && (name == sqliteName || name == postgresName)
+	return (u.ignores && !u.replaces || u.plain && u.conflict.DoNothing) &&
+		!(returning && canReturn(stmt)) && (name == sqliteName || name == postgresName)
 }
 
-// returnColumns makes stmt return columns. A dialect without RETURNING leaves the
-// clause out. GORM asks for the columns that the database fills only if the clause is
-// absent, so it names these too.
-func returnColumns(stmt *gorm.Statement, columns []column) {
+// canReturn reports whether the dialect of stmt writes RETURNING.
+func canReturn(stmt *gorm.Statement) bool { return slices.Contains(stmt.BuildClauses, "RETURNING") }
+
+// returnColumns makes stmt return columns and reports whether it will. GORM asks for
+// the columns that the database fills only if the clause is absent, so it names these
+// too.
+func returnColumns(stmt *gorm.Statement, columns []column) bool {
 	c, asked := stmt.Clauses["RETURNING"]
 	returning, known := c.Expression.(clause.Returning)
-	if asked && (!known || everything(returning)) {
-		return
+	if asked && !known || slices.ContainsFunc(columns, func(c column) bool { return !c.field.Readable }) {
+		return false
 	}
 	list := slices.Clone(returning.Columns)
+	named := func(name string) bool {
+		return slices.ContainsFunc(list, func(c clause.Column) bool { return c.Name == name })
+	}
+	if asked && (len(list) == 0 || named("*")) {
+		return true
+	}
 	if !asked {
 		for _, f := range stmt.Schema.FieldsWithDefaultDBValue {
 			if f.Readable {
@@ -89,41 +99,11 @@ func returnColumns(stmt *gorm.Statement, columns []column) {
 		}
 	}
 	for _, column := range columns {
-		if !returns(list, column.field.DBName) {
+		if !named(column.field.DBName) {
 			list = append(list, clause.Column{Name: column.field.DBName})
 		}
 	}
 	c.Name, c.Expression = "RETURNING", clause.Returning{Columns: list}
 	stmt.Clauses["RETURNING"] = c
-}
-
-// returned reports whether the insert of stmt returned columns.
-func returned(stmt *gorm.Statement, columns []column) bool {
-	r, ok := returningOf(stmt)
-	if !ok {
-		return false
-	}
-	for _, c := range columns {
-		if !c.field.Readable || !everything(r) && !returns(r.Columns, c.field.DBName) {
-			return false
-		}
-	}
 	return true
-}
-
-func returningOf(stmt *gorm.Statement) (clause.Returning, bool) {
-	c, ok := stmt.Clauses["RETURNING"]
-	if !ok || !slices.Contains(stmt.BuildClauses, "RETURNING") {
-		return clause.Returning{}, false
-	}
-	r, ok := c.Expression.(clause.Returning)
-	return r, ok
-}
-
-func everything(r clause.Returning) bool {
-	return len(r.Columns) == 0 || returns(r.Columns, "*")
-}
-
-func returns(list []clause.Column, name string) bool {
-	return slices.ContainsFunc(list, func(c clause.Column) bool { return c.Name == name })
 }

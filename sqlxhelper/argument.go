@@ -20,14 +20,14 @@ const maxNesting = 8
 // they are, because drivers take more types than database/sql knows. So do the
 // types of pgx. They have a Value method, but pgx reads more from them.
 func (c *column) argument(row reflect.Value) (any, error) {
-	f := row
-	if len(c.index) == 1 {
-		f = row.Field(c.index[0])
-	} else {
-		f = row.FieldByIndex(c.index)
-	}
-	if c.basic != notBasic {
-		return c.basic.of(f), nil
+	f := c.in(row)
+	switch c.plain {
+	case reflect.Int, reflect.Int64:
+		return f.Int(), nil // as types.Snowflake.Value and database/sql have it
+	case reflect.String:
+		return f.String(), nil
+	case reflect.Float64:
+		return f.Float(), nil
 	}
 	if c.byAddress {
 		f = f.Addr()
@@ -52,49 +52,6 @@ func (c *column) argument(row reflect.Value) (any, error) {
 		return nil, nil // a method of the pointee, which is not there; database/sql does the same
 	}
 	return valueOf(f.Interface().(driver.Valuer))
-}
-
-// A basic is a type that most fields have. It needs no look at its methods, nor at
-// what is behind a pointer.
-type basic uint8
-
-const (
-	notBasic basic = iota
-	integerBasic
-	float64Basic
-	boolBasic
-	stringBasic
-	bytesBasic
-	timeBasic
-)
-
-var basics = map[reflect.Type]basic{
-	snowflakeType:              integerBasic,
-	reflect.TypeFor[int]():     integerBasic,
-	reflect.TypeFor[int64]():   integerBasic,
-	reflect.TypeFor[float64](): float64Basic,
-	reflect.TypeFor[bool]():    boolBasic,
-	reflect.TypeFor[string]():  stringBasic,
-	reflect.TypeFor[[]byte]():  bytesBasic,
-	timeType:                   timeBasic,
-}
-
-// of returns the value in a field.
-func (b basic) of(f reflect.Value) any {
-	switch b {
-	case integerBasic:
-		return f.Int() // as types.Snowflake.Value and database/sql have it
-	case float64Basic:
-		return f.Float()
-	case boolBasic:
-		return f.Bool()
-	case stringBasic:
-		return f.String()
-	case bytesBasic:
-		return f.Bytes()
-	default:
-		return f.Interface()
-	}
 }
 
 func hides(k reflect.Kind) bool { return k == reflect.Pointer || k == reflect.Interface }
@@ -126,7 +83,8 @@ func sizeOf(v any) int {
 	return sizeIn(reflect.ValueOf(v), 0)
 }
 
-// sizeIn is sizeOf for what only some drivers take, as lists and maps.
+// sizeIn is sizeOf for what only some drivers take, as lists and maps. What a struct
+// points to does not count, such as a time's location.
 func sizeIn(v reflect.Value, depth int) int {
 	size := fixedSize
 	if depth == maxNesting {
@@ -137,22 +95,18 @@ func sizeIn(v reflect.Value, depth int) int {
 		size += v.Len()
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
-			return sizeIn(v.Elem(), depth+1)
+			size = sizeIn(v.Elem(), depth+1)
 		}
 	case reflect.Slice, reflect.Array:
-		switch elem := v.Type().Elem(); elem.Kind() {
-		case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
-			for i := range v.Len() {
-				size += sizeIn(v.Index(i), depth+1)
-			}
-		default:
-			size += v.Len() * int(elem.Size())
+		if v.Type().Elem().Kind() < reflect.Array { // a number or a bool
+			return size + v.Len()*int(v.Type().Elem().Size())
+		}
+		for i := range v.Len() {
+			size += sizeIn(v.Index(i), depth+1)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			// What a struct points to does not count, such as a time's location.
-			switch f := v.Field(i); f.Kind() {
-			case reflect.String, reflect.Slice, reflect.Struct:
+			if f := v.Field(i); f.Kind() != reflect.Pointer && f.Kind() != reflect.Interface {
 				size += sizeIn(f, depth+1)
 			}
 		}

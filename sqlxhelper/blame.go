@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,14 @@ func (w *writer) located(l *load, first, n int, err error) error {
 	return e
 }
 
+// rowError makes an [*InsertError] of what is wrong with one row, or with a field of
+// it.
+func (w *writer) rowError(l *load, row int, field string, err error) error {
+	e := &InsertError{Table: l.table, First: row, Last: row, Rows: len(l.rows), Field: field, Err: err}
+	w.blame(e, l, row)
+	return e
+}
+
 // blame sets the row of e.
 func (w *writer) blame(e *InsertError, l *load, row int) {
 	e.Row, e.Path, e.Key = row, w.path(l, row), *l.plan.id(l.rows[row])
@@ -36,9 +45,9 @@ func (w *writer) blame(e *InsertError, l *load, row int) {
 // not.
 func (w *writer) path(l *load, row int) string {
 	at := l.rows[row].Addr().Pointer()
-	for i, row := range w.rows.structs {
-		if n := w.rows.node(i); n.plan == l.plan && row.Addr().Pointer() == at {
-			return w.rows.path(n)
+	for i, row := range w.walk.structs {
+		if n := w.walk.node(i); n.plan == l.plan && row.Addr().Pointer() == at {
+			return w.walk.path(n)
 		}
 	}
 	return fmt.Sprintf("%v[%d]", l.plan.typ, row)
@@ -67,30 +76,27 @@ func (w *writer) copied(l *load, err error) error {
 	if !errors.As(err, &e) || e.Row >= 0 {
 		return err
 	}
+	// COPY orders, line 17, column sku: … The word for line depends on the language
+	// of the server.
 	table := l.table[strings.LastIndexByte(l.table, '.')+1:]
+	line := regexp.MustCompile(`^COPY ` + regexp.QuoteMeta(table) + `, [^ ]* (\d+)`)
 	for said := range sqlerror.Tree(e.Err) {
 		where := sqlerror.Text(said, "Where")
-		if line, found := copyLine(where, table); found && line <= e.Last-e.First+1 && strings.Count(where, "COPY ") == 1 {
-			w.blame(e, l, e.First+line-1)
+		if n, found := number(line, where); found && 1 <= n && n <= e.Last-e.First+1 && strings.Count(where, "COPY ") == 1 {
+			w.blame(e, l, e.First+n-1)
 		}
 	}
 	return err
 }
 
-// copyLine reads the number in "COPY orders, line 17, column sku: …". The word for
-// line depends on the language of the server.
-func copyLine(where, table string) (line int, found bool) {
-	rest, found := strings.CutPrefix(where, "COPY "+table+", ")
-	if !found {
+// number returns the number that form finds in a text.
+func number(form *regexp.Regexp, text string) (n int, found bool) {
+	match := form.FindStringSubmatch(text)
+	if match == nil {
 		return 0, false
 	}
-	_, rest, _ = strings.Cut(rest, " ")
-	end := 0
-	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
-		end++
-	}
-	line, err := strconv.Atoi(rest[:end])
-	return line, err == nil && line > 0
+	n, err := strconv.Atoi(match[1])
+	return n, err == nil
 }
 
 // byValues finds the row with the values in "Key (a, b)=(1, x) already exists.". If
@@ -158,7 +164,7 @@ func byKey(l *load, first, n int, detail string) (row int, ok bool) {
 			if !c.holdsKey() {
 				return false
 			}
-			id, null := c.foreignKey(l.rows[i])
+			id, null := foreignKey(c.ref(l.rows[i]))
 			return !null && !said[id.String()]
 		})
 		if other {
@@ -193,6 +199,13 @@ func (c *column) text(row reflect.Value) (text string, known bool) {
 	return "", false
 }
 
+// How a value that could not be bound is named.
+var (
+	encodedArgument   = regexp.MustCompile(`failed to encode args\[(\d+)`) // by pgx, counted from 0
+	convertedArgument = regexp.MustCompile(`sql: converting argument \$(\d+)`)
+	portalParameter   = regexp.MustCompile(`^unnamed portal parameter \$(\d+)`) // by PostgreSQL, for a text
+)
+
 // bound finds the row and the field of a value that a statement of VALUES could not
 // bind. The driver or PostgreSQL says its number.
 func (w *writer) bound(l *load, err error) error {
@@ -202,26 +215,16 @@ func (w *writer) bound(l *load, err error) error {
 	}
 	at, found := 0, false
 	for said := range sqlerror.Tree(e.Err) {
-		if found {
-			break // what is within may be anybody's text
+		// The text of a server may be that of a trigger, and what is within anybody's.
+		if sqlerror.Of(said) != (sqlerror.Answer{}) {
+			at, found = number(portalParameter, sqlerror.Text(said, "Where"))
+			at--
+		} else if at, found = number(encodedArgument, said.Error()); !found {
+			at, found = number(convertedArgument, said.Error())
+			at--
 		}
-		for i, place := range []struct {
-			text, lead string
-		}{
-			{said.Error(), "failed to encode args["}, // pgx, counting from 0
-			{said.Error(), "sql: converting argument $"},
-			{sqlerror.Text(said, "Where"), "unnamed portal parameter $"}, // for values that were sent as text
-		} {
-			if server := sqlerror.Of(said) != (sqlerror.Answer{}); server != (i == 2) || i == 2 && !strings.HasPrefix(place.text, place.lead) {
-				continue // the text of a server may be that of a trigger
-			}
-			_, rest, ok := strings.Cut(place.text, place.lead)
-			if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
-				rest = rest[:end]
-			}
-			if n, failed := strconv.Atoi(rest); ok && failed == nil {
-				at, found = n-min(i, 1), true
-			}
+		if found {
+			break
 		}
 	}
 	if found && at >= 0 && at < (e.Last-e.First+1)*len(l.columns) {
@@ -252,12 +255,7 @@ func (w *writer) narrow(ctx context.Context, s session, l *load, err error) erro
 		return err
 	}
 	send := func(first, n int) error {
-		args := arguments{writer: w, load: l, next: first}
-		if fit, err := args.fit(n); err != nil || fit < n {
-			return errSeveral // cannot be, for these rows were sent together
-		}
-		_, err := s.db.ExecContext(ctx, w.dialect.insertText(l.head, len(l.columns), n)+l.tail, args.of(n)...)
-		return err
+		return w.sendAgain(ctx, s.db, l, first, n)
 	}
 	undone := func() bool { return w.undone(ctx, s, l) }
 	first, found := bisect(e.First, e.Last-e.First+1, send, undone)
@@ -268,10 +266,23 @@ func (w *writer) narrow(ctx context.Context, s session, l *load, err error) erro
 	if last == nil || withoutRow(last) != withoutRow(e.Err) || !undone() {
 		return err
 	}
-	if foreignKey(last) && first < e.Last && send(first+1, e.Last-first) != nil {
+	if isForeignKey(last) && first < e.Last && send(first+1, e.Last-first) != nil {
 		return err
 	}
 	w.blame(e, l, first)
+	return err
+}
+
+// sendAgain sends n rows in a statement of their own.
+func (w *writer) sendAgain(ctx context.Context, db statementer, l *load, first, n int) error {
+	var args []any
+	for row := first; row < first+n; row++ {
+		var err error
+		if args, err = w.arguments(args, l, row, l.columns); err != nil {
+			return err
+		}
+	}
+	_, err := db.ExecContext(ctx, w.valuesText(l, n), args...)
 	return err
 }
 
@@ -298,23 +309,17 @@ func bisect(first, n int, send func(first, n int) error, undone func() bool) (ro
 	return first, true
 }
 
-// withoutRow returns the text of an error without the row number that MySQL puts at
-// its end. That row is one of the statement, or of one that a trigger runs.
-func withoutRow(err error) string {
-	text := err.Error()
-	if i := strings.LastIndex(text, " at row "); i >= 0 {
-		if _, failed := strconv.Atoi(text[i+len(" at row "):]); failed == nil {
-			return text[:i]
-		}
-	}
-	return text
-}
+// atRow is the row number that MySQL puts at the end of an error. That row is one of
+// the statement, or of one that a trigger runs.
+var atRow = regexp.MustCompile(` at row [+-]?\d+$`)
 
-// foreignKey reports whether SQLite says that a parent is missing. SQLite checks
+func withoutRow(err error) string { return atRow.ReplaceAllString(err.Error(), "") }
+
+// isForeignKey reports whether SQLite says that a parent is missing. SQLite checks
 // when a statement ends, and has one error for all foreign keys. A row may refer to
 // one after it. Sent alone, it fails without being to blame. It is to blame if the
 // rest succeeds without it.
-func foreignKey(err error) bool {
+func isForeignKey(err error) bool {
 	const code = 19 | 3<<8 // SQLITE_CONSTRAINT_FOREIGNKEY
 	for a := range sqlerror.Answers(err) {
 		if a.Code == code {
@@ -376,12 +381,7 @@ func (w *writer) prove(ctx context.Context, c conn, err error) error {
 		return err
 	}
 	send := func(db statementer) error {
-		args := arguments{writer: w, load: l, next: row}
-		if _, err := args.fit(1); err != nil {
-			return err
-		}
-		_, refused := db.ExecContext(ctx, w.dialect.insertText(l.head, len(l.columns), 1)+l.tail, args.of(1)...)
-		if refused != nil && words(refused) == words(e.Err) {
+		if refused := w.sendAgain(ctx, db, l, row, 1); refused != nil && words(refused) == words(e.Err) {
 			w.blame(e, l, row)
 		}
 		return errUndo

@@ -51,7 +51,7 @@ func newLocated(t *testing.T, n int) (*writer, *load) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWriter(traitsOf(PostgreSQL), &config{}, walked, nil)
+	w, err := newWriter(traitsOf(PostgreSQL), &config{}, walked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestRowsAtOneAddressAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWriter(traitsOf(MySQL), &config{}, walked, nil)
+	w, err := newWriter(traitsOf(MySQL), &config{}, walked)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,9 @@ package sqlxhelper
 
 import (
 	"context"
+	"database/sql/driver"
 	"reflect"
+	"slices"
 
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
@@ -12,32 +14,73 @@ import (
 // network the round trip counts, and both take one.
 const bulkRows = 11
 
-// insertBulk writes the first rows of a load by a path that is faster than VALUES,
-// and returns how many. It stops before the first row that no such path can carry.
-// It writes none if there is no such path. The rest goes by VALUES. The result is
-// the same: what package pgtext writes is stored alike on every path.
-//
-// Outside of a transaction it is all or none.
-func (w *writer) insertBulk(ctx context.Context, s session, l *load) (int, error) {
+// A way is how rows of a load go to the database. What is stored is the same for
+// all ways: package pgtext writes a value only if that is so.
+type way interface {
+	// take collects the rows of the next statement, from first on. It returns how
+	// many there are, or 0 if this way cannot carry the first of them.
+	take(first int) (int, error)
+	// send sends the rows that were taken. It returns how many these were.
+	send(ctx context.Context, s session) (int, driver.Result, error)
+	// check returns the error of a statement, which may be nil, with the row that is
+	// to blame if that can be found.
+	check(ctx context.Context, s session, err error) error
+}
+
+// insertLoad writes the rows of a load. It looks at ctx before every statement.
+func (w *writer) insertLoad(ctx context.Context, s session, l *load) error {
+	ways, err := w.bulk(s, l)
+	if err != nil {
+		return err
+	}
+	byValues := &values{writer: w, load: l}
+	defer byValues.close()
+	ways = append(ways, byValues)
+	for first := 0; first < len(l.rows); {
+		if err := ctx.Err(); err != nil {
+			return w.sent(l, first, len(l.rows)-first, nil, err)
+		}
+		n, err := ways[0].take(first)
+		if err != nil {
+			return err
+		}
+		if n == 0 || !s.inTx && n < len(l.rows) {
+			if ways = ways[1:]; len(ways) == 0 {
+				return errSeveral
+			}
+			continue
+		}
+		n, result, err := ways[0].send(ctx, s)
+		if err := ways[0].check(ctx, s, w.sent(l, first, n, result, err)); err != nil {
+			return err
+		}
+		first += n
+	}
+	return nil
+}
+
+// bulk returns the ways that are faster than VALUES, the best one first. Each
+// carries rows up to the first one that it cannot carry.
+func (w *writer) bulk(s session, l *load) ([]way, error) {
 	if !w.dialect.arrays || len(l.rows) < bulkRows {
-		return 0, nil
+		return nil, nil
 	}
 	t := w.tables[l.table]
 	encoders := t.encoders(l.columns)
 	if encoders == nil {
-		return 0, nil
+		return nil, nil
 	}
-	if c := w.config.copy; c.copier != nil && len(l.rows) >= c.rows && t.copies && l.tail == "" {
-		if !s.inTx {
-			return 0, errSeveral
-		}
-		n, err := w.insertCopy(ctx, s, l, encoders)
-		if err == nil && n > 0 {
-			err = w.unchanged(ctx, s, l, t)
-		}
-		return n, err
+	if w.config.copier == nil || len(l.rows) < w.config.copyRows || !t.copies || l.upsert != nil {
+		return []way{newUnnest(l, encoders, t)}, nil
 	}
-	return w.insertUnnest(ctx, s, l, encoders, t)
+	if !s.inTx {
+		return nil, errSeveral
+	}
+	var ways []way
+	if !slices.ContainsFunc(encoders, func(e encoder) bool { return !e.typ.Binary(e.kind) }) {
+		ways = append(ways, &copying{writer: w, load: l, encoders: encoders, in: pgtext.Binary, table: t})
+	}
+	return append(ways, &copying{writer: w, load: l, encoders: encoders, in: pgtext.Copy, table: t}), nil
 }
 
 // An encoder is a column on its way to a column of PostgreSQL.
@@ -74,12 +117,7 @@ func (e *encoder) append(b []byte, row reflect.Value, f pgtext.Format) (_ []byte
 		}
 		return e.typ.AppendValue(b, v, f)
 	}
-	var v reflect.Value
-	if len(e.index) == 1 {
-		v = row.Field(e.index[0])
-	} else {
-		v = row.FieldByIndex(e.index)
-	}
+	v := e.in(row)
 	if e.pointer {
 		if v.IsNil() {
 			return pgtext.AppendNull(b, f), true

@@ -236,6 +236,7 @@ func TestCopyGoesFromBinaryToTextToValues(t *testing.T) {
 	rows[25].N = 25.0 // the driver knows what that means
 	expectDescribe(mock)
 	mock.ExpectBegin()
+	expectDescribe(mock) // after each COPY
 	expectDescribe(mock)
 	mock.ExpectExec(manyText(5)).WillReturnResult(done(5))
 	mock.ExpectCommit()

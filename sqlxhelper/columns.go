@@ -8,115 +8,86 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// A selection is what the options of a call say for its tables. A nil selection
-// says nothing.
-type selection struct {
-	stations []*station // of the call, that of its rows first
-	columns  map[target][]column
-	conflict *upsert // for the first target, or nil
-	readings map[target][]destination
-}
-
-// selection works out the options for a call, or says why they do not fit. It
-// needs no rows.
-func (c *config) selection(d *traits, m *reflectx.Mapper, w *walk) (*selection, error) {
-	if c.columns == nil && c.omit == nil && c.returning == nil && !c.conflict.given() {
-		return nil, nil
+// apply sets what the options say in the stations of a call, or says why they do
+// not fit. It needs no rows.
+func (c *config) apply(d *traits, m *reflectx.Mapper, w *walk) error {
+	if err := w.choose(c.columns, c.omit); err != nil {
+		return err
 	}
-	s := &selection{stations: w.stations, columns: map[target][]column{}, readings: map[target][]destination{}}
-	err := s.choose(c)
-	if err == nil {
-		root := w.stations[0].target
-		s.conflict, err = c.conflict.upsert(d, root, s.written(root))
+	if err := c.conflict.apply(d, w.stations[0]); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.readBack(c.returning, d, m)
-	}
-	return s, err
-}
-
-// written returns the columns of t that are written.
-func (s *selection) written(t target) []column {
-	if s != nil {
-		if columns, ok := s.columns[t]; ok {
-			return columns
-		}
-	}
-	return t.plan.columns
+	return w.readBack(c.returning, d, m)
 }
 
 // choose applies Columns and Omit.
-func (s *selection) choose(c *config) error {
-	if c.columns != nil && len(c.columns) == 0 {
+func (w *walk) choose(columns, omit []string) error {
+	if columns != nil && len(columns) == 0 {
 		return fmt.Errorf("%w: Columns names no column", ErrArgument)
 	}
-	kept := map[target][]bool{} // by column
-	mark := func(option string, names []string, keep bool) error {
-		return s.each(option, names, func(t target, column string) bool {
-			i := t.plan.find(column)
-			if i < 0 {
-				return false
-			}
-			if kept[t] == nil {
-				kept[t] = slices.Repeat([]bool{!keep}, len(t.plan.columns))
-			}
-			kept[t][i] = keep
-			return true
-		})
-	}
-	if err := mark("Columns", c.columns, true); err != nil {
+	only, err := w.named("Columns", columns)
+	if err != nil {
 		return err
 	}
-	for t := range kept {
-		kept[t][t.plan.key] = true
-	}
-	if err := mark("Omit", c.omit, false); err != nil {
+	but, err := w.named("Omit", omit)
+	if err != nil {
 		return err
 	}
-	for _, t := range s.stations {
-		keep, chosen := kept[t.target]
-		if !chosen {
-			continue
+	for _, s := range w.stations {
+		key := s.plan.columns[s.plan.key].name
+		left := func(c column) bool {
+			return only[s] != nil && c.name != key && !slices.Contains(only[s], c.name) || slices.Contains(but[s], c.name)
 		}
-		for i := range t.plan.columns {
-			c := &t.plan.columns[i]
+		for _, c := range s.plan.columns {
 			switch {
-			case keep[i]:
-				s.columns[t.target] = append(s.columns[t.target], *c)
-			case i == t.plan.key:
-				return fmt.Errorf("%w: Omit: %s is the primary key of %v", ErrArgument, c.name, t.plan.typ)
-			case s.sets(c):
-				return fmt.Errorf("%w: the options leave out %s, a foreign key that InsertGraph sets in %v", ErrArgument, c.name, t.plan.typ)
+			case !left(c):
+			case c.name == key:
+				return fmt.Errorf("%w: Omit: %s is the primary key of %v", ErrArgument, key, s.plan.typ)
+			case w.sets(s, c.name):
+				return fmt.Errorf("%w: the options leave out %s, a foreign key that InsertGraph sets in %v", ErrArgument, c.name, s.plan.typ)
 			}
+		}
+		if only[s] != nil || but[s] != nil {
+			s.columns = slices.DeleteFunc(slices.Clone(s.plan.columns), left)
 		}
 	}
 	return nil
 }
 
-// sets reports whether a relation that the call follows sets the foreign key c.
-func (s *selection) sets(c *column) bool {
-	for _, t := range s.stations {
-		for j := range t.leads { // none, if relations are not followed
-			if t.plan.relations[j].fk == c {
-				return true
-			}
+// named returns the columns that an option names, by station.
+func (w *walk) named(option string, names []string) (map[*station][]string, error) {
+	found := map[*station][]string{}
+	err := w.each(option, names, func(s *station, column string) bool {
+		if s.plan.find(column) < 0 {
+			return false
 		}
-	}
-	return false
+		found[s] = append(found[s], column)
+		return true
+	})
+	return found, err
 }
 
-// each calls use for every target that a name of an option means. It is an error
+// sets reports whether a relation that the call follows sets a column of rows of s.
+func (w *walk) sets(s *station, column string) bool {
+	fk := &s.plan.columns[s.plan.find(column)]
+	return slices.ContainsFunc(w.stations, func(o *station) bool {
+		relations := o.plan.relations[:len(o.leads)] // none, if relations are not followed
+		return slices.ContainsFunc(relations, func(r relation) bool { return r.fk == fk })
+	})
+}
+
+// each calls use for every station that a name of an option means. It is an error
 // if there is none, or if use returns false for all of them: several types may
 // share a table.
-func (s *selection) each(option string, names []string, use func(t target, column string) bool) error {
+func (w *walk) each(option string, names []string, use func(s *station, column string) bool) error {
 	for _, name := range names {
-		meant, column := s.stations[:1], name
+		meant, column := w.stations[:1], name
 		if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
 			table := name[:dot]
 			column, meant = name[dot+1:], nil
-			for _, t := range s.stations {
-				if t.table == table {
-					meant = append(meant, t)
+			for _, s := range w.stations {
+				if s.table == table {
+					meant = append(meant, s)
 				}
 			}
 			if len(meant) == 0 {
@@ -124,42 +95,11 @@ func (s *selection) each(option string, names []string, use func(t target, colum
 			}
 		}
 		used := false
-		for _, t := range meant {
-			if use(t.target, column) {
-				used = true
-			}
+		for _, s := range meant {
+			used = use(s, column) || used
 		}
 		if !used {
 			return fmt.Errorf("%w: %s: %q: %v has no field for column %q", ErrArgument, option, name, meant[0].plan.typ, column)
-		}
-	}
-	return nil
-}
-
-// apply makes the loads what the options say, before keys are assigned.
-func (s *selection) apply(w *writer) error {
-	if s == nil {
-		return nil
-	}
-	if s.conflict != nil {
-		for _, l := range w.rows.links {
-			from, to := &w.rows.nodes[l.from], &w.rows.nodes[l.to]
-			if from.target == s.conflict.on && to.target == s.conflict.on {
-				return w.rows.fail(*from, nil, "it refers to %s in the same table, and so would have to be sent before it is known which stored row that is", w.rows.path(*to))
-			}
-		}
-	}
-	for i := range w.loads {
-		l := &w.loads[i]
-		t := target{l.table, l.plan}
-		l.read = s.readings[t]
-		if s.conflict == nil || t != s.conflict.on {
-			continue
-		}
-		l.upsert, l.tail = s.conflict, s.conflict.tail
-		l.fresh = make([]bool, len(l.rows))
-		for j, row := range l.rows {
-			l.fresh[j] = *l.plan.id(row) == 0
 		}
 	}
 	return nil

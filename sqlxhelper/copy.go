@@ -30,48 +30,48 @@ type Copier interface {
 // more statement for so many rows is not measurable.
 const copyRows = 50000
 
-// insertCopy writes rows by COPY, in its binary format as far as that can carry
-// them. From there on it uses the text format.
-func (w *writer) insertCopy(ctx context.Context, s session, l *load, encoders []encoder) (int, error) {
-	in := pgtext.Binary
-	for i := range encoders {
-		if e := &encoders[i]; !e.typ.Binary(e.kind) {
-			in = pgtext.Copy
-		}
-	}
-	text := "COPY " + strings.TrimPrefix(l.head, "INSERT INTO ") + " FROM STDIN (FORMAT "
-	for first := 0; first < len(l.rows); {
-		if err := ctx.Err(); err != nil {
-			return first, w.sent(l, first, 1, nil, err)
-		}
-		rows := l.rows[first:min(first+copyRows, len(l.rows))]
-		r := &copyReader{encoders: encoders, in: in, rows: rows}
-		if r.fill(1); r.done > 0 { // else there is no need to ask the server
-			affected, err := w.config.copy.copier.Copy(ctx, s.db, text+copyFormat(in), r)
-			n := r.done
-			if err != nil {
-				n = len(rows) // it may have failed for any of them
-			}
-			if err := w.sent(l, first, n, driver.RowsAffected(affected), err); err != nil {
-				return first, w.copied(l, err)
-			}
-			first += n
-		}
-		if r.stopped {
-			if in == pgtext.Copy {
-				return first, nil
-			}
-			in = pgtext.Copy
-		}
-	}
-	return len(l.rows), nil
+// copying is the way by COPY, in the binary or in the text format. The binary one
+// cannot carry all that the text can.
+type copying struct {
+	*writer
+	*load
+	encoders []encoder
+	in       pgtext.Format
+	table    *description
+	rows     []reflect.Value // of the next COPY, at most
+	reader   *copyReader
 }
 
-func copyFormat(in pgtext.Format) string {
-	if in == pgtext.Binary {
-		return "binary)"
+// take looks whether the first row can go by COPY. How many of the others can is
+// known when they are sent.
+func (c *copying) take(first int) (int, error) {
+	c.rows = c.load.rows[first:min(first+copyRows, len(c.load.rows))]
+	c.reader = &copyReader{encoders: c.encoders, in: c.in, rows: c.rows}
+	c.reader.fill(1)
+	return c.reader.done, nil
+}
+
+// send sends rows up to the first one that COPY cannot carry.
+func (c *copying) send(ctx context.Context, s session) (int, driver.Result, error) {
+	format := "text"
+	if c.in == pgtext.Binary {
+		format = "binary"
 	}
-	return "text)"
+	text := "COPY " + strings.TrimPrefix(c.head, "INSERT INTO ") + " FROM STDIN (FORMAT " + format + ")"
+	affected, err := c.config.copier.Copy(ctx, s.db, text, c.reader)
+	if err != nil {
+		return len(c.rows), nil, err // it may have failed for any of them
+	}
+	return c.reader.done, driver.RowsAffected(affected), nil
+}
+
+// check makes sure that the table is still the one that was read, or takes the row
+// from the line that the server names.
+func (c *copying) check(ctx context.Context, s session, err error) error {
+	if err == nil {
+		return c.unchanged(ctx, s, c.load, c.table)
+	}
+	return c.copied(c.load, err)
 }
 
 // A copyReader makes the text or the binary format of COPY of rows, as it is read.

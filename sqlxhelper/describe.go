@@ -187,19 +187,9 @@ func (w *writer) unchanged(ctx context.Context, s session, l *load, t *descripti
 // [ErrName] or [ErrArgument], the latter if there is no such table, or wrap what
 // the database said. A transaction is usable after them.
 func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
-	c, err := connect(db)
-	if err != nil {
+	c, d, err := h.target(db, table)
+	if err != nil || !d.arrays {
 		return err
-	}
-	d, err := h.dialectFor(db)
-	if err != nil {
-		return err
-	}
-	if problem := tableProblem(table); problem != "" {
-		return fmt.Errorf("%w: %s", ErrName, problem)
-	}
-	if !d.arrays {
-		return nil
 	}
 	read := func() error {
 		var exists bool

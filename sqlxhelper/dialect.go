@@ -50,6 +50,14 @@ type traits struct {
 	// PostgreSQL cuts longer ones and goes on.
 	maxBytes, maxRunes int
 
+	// prepares: a statement that is sent more than once is prepared. It must not
+	// change how values are sent, for a single row goes without. On PostgreSQL pgx
+	// has several modes, and keeps prepared by itself what the mode allows.
+	prepares bool
+	// inlines: the driver may write values into the text (interpolateParams). MySQL
+	// then takes 2.5 for a decimal, and for a double otherwise. A query tells which
+	// it was: 0.1 + 0.2 is 0.3 in decimals, and not in doubles.
+	inlines bool
 	// arrays: rows may go by unnest and COPY.
 	arrays bool
 	// micros: a time goes with microseconds. pgx cuts it, and lib/pq has the server
@@ -87,7 +95,7 @@ type traits struct {
 var allTraits = [...]traits{
 	{
 		Dialect: SQLite, maxBinds: 32766, binds: 300, bytes: 1 << 20,
-		uninterrupted: true, partial: true, nameIsText: true, continues: true,
+		prepares: true, uninterrupted: true, partial: true, nameIsText: true, continues: true,
 	},
 	{
 		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
@@ -95,7 +103,7 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,
-		continues: true, onDuplicateKey: true, forUpdate: " FOR UPDATE", forShare: " LOCK IN SHARE MODE",
+		prepares: true, inlines: true, continues: true, onDuplicateKey: true, forUpdate: " FOR UPDATE", forShare: " LOCK IN SHARE MODE",
 	},
 }
 
@@ -186,17 +194,13 @@ func tableProblem(table string) string {
 	return ""
 }
 
-// appendQuoted appends a checked name in quotes, or fails where the database
-// would silently use another name than this one.
-func (t *traits) appendQuoted(b []byte, name string) ([]byte, error) {
+// checkLength refuses a name that the database would cut silently.
+func (t *traits) checkLength(name string) error {
 	if n := len(name); t.maxBytes > 0 && n > t.maxBytes {
-		return nil, fmt.Errorf("%w: %q has %d bytes, %v takes %d", ErrName, name, n, t, t.maxBytes)
+		return fmt.Errorf("%w: %q has %d bytes, %v takes %d", ErrName, name, n, t, t.maxBytes)
 	}
 	if n := utf8.RuneCountInString(name); t.maxRunes > 0 && n > t.maxRunes {
-		return nil, fmt.Errorf("%w: %q has %d characters, %v takes %d", ErrName, name, n, t, t.maxRunes)
+		return fmt.Errorf("%w: %q has %d characters, %v takes %d", ErrName, name, n, t, t.maxRunes)
 	}
-	mark := t.QuoteMark()
-	b = append(b, mark...)
-	b = append(b, name...)
-	return append(b, mark...), nil
+	return nil
 }

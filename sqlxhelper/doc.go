@@ -15,18 +15,17 @@
 //	h := sqlxhelper.New(generator)
 //	err := h.InsertGraph(ctx, db, "orders", orders) // []Order, with their Items
 //
-// Use [Helper.InsertGraph] for rows with children, [Helper.InsertMany] for a
-// slice, and [Helper.Insert] for one row. Each takes a *sqlx.DB or a *sqlx.Tx.
-// [InTx] puts several calls into one transaction. It runs the transaction again if
-// that has lost against another one.
+// Use [Helper.InsertGraph] for rows with children, [Helper.InsertMany] for a slice,
+// and [Helper.Insert] for one row, with a *sqlx.DB or a *sqlx.Tx. [InTx] runs several
+// calls in one transaction, and retries it if it lost against another.
 //
 // # What is guaranteed
 //
 //   - All or nothing. After an error nothing of the call is stored, and its
 //     transaction can go on. On a pool, several statements run in a transaction of
 //     their own. In a transaction, every call runs under a savepoint.
-//   - Every row is inserted, or there is an error. The count of the database is
-//     compared with the rows that it was given.
+//   - Every row is inserted, or there is an error. The
+//     count of the database is checked.
 //   - Keys first. All missing keys are taken from the source at once. They are set
 //     in the structs, with the foreign keys, before any SQL. They stay set when the
 //     insert fails, so a retry writes the same rows. If only the answer was lost,
@@ -37,7 +36,7 @@
 //
 // # Under which conditions
 //
-//   - The tables are transactional: not MyISAM or Aria.
+//   - Tables are transactional: not MyISAM or Aria.
 //   - On MySQL and MariaDB sql_mode is strict, as it is by default.
 //   - Calls on one transaction do not overlap. Many goroutines may use a Helper and
 //     a pool.
@@ -48,7 +47,7 @@
 //   - The key is the primary key in the database too, or unique.
 //   - No SQLite constraint is ON CONFLICT REPLACE, which deletes stored rows.
 //
-// docs/sqlx.md says what happens without each condition.
+// docs/sqlx.md has recipes, and says what happens without each condition.
 //
 // # Fields, columns and keys
 //
@@ -87,22 +86,21 @@
 // [types.NullSnowflake]. It must be unset, or already the key that it is going to
 // be. Any other is [ErrForeignKey]. Relations nest, and a type may contain itself.
 //
-// Every row is inserted once and has one place: in the call, or in one field that
-// makes it a child. A second such place is refused. Any number of belongs_to fields
-// may lead to it, by the same pointer.
+// Every row has one place: in the call, or in one field that makes it a child. A
+// second is refused. Any number of belongs_to fields may lead to it, by the
+// same pointer.
 //
-// A row behind a pointer is always inserted, with a key or without. To refer to a
-// stored customer, set CustomerID and leave Customer nil.
+// A row behind a pointer is always inserted. To refer to a stored customer, set
+// CustomerID and leave Customer nil.
 //
-// Each table is written once, after those to which it refers. Tables that refer to
-// each other in a circle are written once per level. Rows in a circle are refused,
-// because none of them can be the first.
+// Each table is written once, after those to which it refers. Tables in a circle are
+// written once per level. Rows in a circle are refused, because none of them can be
+// the first.
 //
 // # How rows are sent
 //
-// Rows go in chunks with few different texts. On PostgreSQL up to 10 rows of a
-// table go by VALUES. More go by unnest, or by COPY with [WithCopy]. What is stored
-// is the same. docs/sqlx.md has the limits.
+// Rows go in chunks. On PostgreSQL many rows go by unnest, or by COPY with
+// [WithCopy]. docs/sqlx.md has the limits.
 //
 // # Upserts and options
 //
@@ -112,23 +110,20 @@
 //
 // [OnConflictDoNothing] and [OnConflictUpdate] accept rows that are stored already.
 // They set the stored row's key in the struct, and children are stored under it. If
-// the stored row cannot be identified, the call fails with [ErrUnresolved] and is
-// undone. [Columns] and [Omit] leave columns to the database. [Returning] reads
-// columns back, and [OnProgress] reports progress.
+// it cannot be identified, the call fails with [ErrUnresolved] and is undone.
+// [Columns] and [Omit] leave columns to the database.
 //
 // # Errors
 //
 // An error in a type is a [*PlanError], in a row a [*RowError], in the call a
 // sentinel such as [ErrArgument]. These come before any SQL. What the database,
 // its driver, the context or a Value method says is an [*InsertError]. It has the
-// table, the rows of the statement, and the row to blame if that is proved:
-//
-//	sqlxhelper: insert into order_items, shop.Order[17].Items[1] (id 175939308748828672): UNIQUE constraint failed: order_items.sku
+// table, the rows of the statement, and the row to blame if that is proved.
 //
 // A duplicate key matches [ErrDuplicateKey] on every database.
 //
 // # Databases
 //
-// SQLite, PostgreSQL, MySQL and MariaDB are recognized by the driver name. An unknown
-// name is [ErrDriver]: use [RegisterDriver] or [WithDialect].
+// SQLite, PostgreSQL, MySQL and MariaDB are known by the driver name. Another name is
+// [ErrDriver]: use [RegisterDriver] or [WithDialect].
 package sqlxhelper

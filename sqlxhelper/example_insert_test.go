@@ -83,3 +83,22 @@ func ExampleHelper_InsertMany_failure() {
 	// true
 	// <nil> 1001 1002
 }
+
+// A column that the database has a default for is left to it.
+func ExampleOmit() {
+	db := newDatabase()
+	db.MustExec("CREATE TABLE tickets (id INTEGER PRIMARY KEY, state TEXT NOT NULL DEFAULT 'open')")
+	type Ticket struct {
+		types.Model
+		State string `db:"state"`
+	}
+	h := sqlxhelper.New(newSource(), sqlxhelper.Omit("state"))
+
+	if err := h.Insert(context.Background(), db, "tickets", &Ticket{}); err != nil {
+		log.Fatal(err)
+	}
+	var stored Ticket
+	err := db.Get(&stored, "SELECT * FROM tickets")
+	fmt.Println(stored.ID, stored.State, err)
+	// Output: 1001 open <nil>
+}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/snowkey/snowkey/types"
 )
@@ -83,16 +82,17 @@ const (
 type link struct {
 	from, to int
 	via      *relation // through which it was found
+	fk       any       // a pointer to the foreign key
 }
 
 // A walk is all rows of a call. Each is in it once. It is held once, as a root or
 // by the field that makes it a child. belongs_to may also lead to it from anywhere.
 // A walk is built and checked first, then given keys, then written.
 type walk struct {
-	stations []*station      // that of the roots first
-	circles  [][]*station    // see sortStations
-	structs  []reflect.Value // the rows, addressable
-	nodes    []node          // by row; nil if flat
+	stations []*station         // that of the roots first
+	structs  []reflect.Value    // the rows, addressable
+	ids      []*types.Snowflake // their primary keys
+	nodes    []node             // by row; nil if flat
 	links    []link
 	sorted   []int // the rows, see setLevels; nil if they are in order
 	deep     bool  // relations too
@@ -118,14 +118,11 @@ func (w *walk) plan(row int) *plan {
 	return w.nodes[row].plan
 }
 
-// id returns the primary key of a row, to read and to write.
-func (w *walk) id(row int) *types.Snowflake { return w.plan(row).id(w.structs[row]) }
-
 // newWalk finds all rows and refuses those that cannot be inserted. It changes
 // none.
 func newWalk(b batch, p *plan, table string, deep bool) (*walk, error) {
 	w := &walk{deep: deep, flat: b.many && !deep}
-	w.findStations(b, target{table, p})
+	w.findStations(b, table, p)
 	root := node{station: w.stations[0], from: -1, place: -1, held: isRoot}
 	if !b.many {
 		if err := w.add(root, b.value); err != nil {
@@ -151,22 +148,18 @@ func newWalk(b batch, p *plan, table string, deep bool) (*walk, error) {
 				}
 			}
 		}
-		if err := w.checkSlices(); err != nil {
+	}
+	for _, check := range []func() error{w.checkSlices, w.checkForeignKeys, w.checkShared, w.setLevels} {
+		if err := check(); err != nil {
 			return nil, err
 		}
 	}
-	if err := w.checkForeignKeys(); err != nil {
-		return nil, err
-	}
-	if err := w.checkShared(); err != nil {
-		return nil, err
-	}
-	return w, w.setLevels()
+	return w, nil
 }
 
 // reserve makes room for n rows.
 func (w *walk) reserve(n int) {
-	w.structs = slices.Grow(w.structs, n)
+	w.structs, w.ids = slices.Grow(w.structs, n), slices.Grow(w.ids, n)
 	if !w.flat {
 		w.nodes = slices.Grow(w.nodes, n)
 	}
@@ -236,7 +229,7 @@ func (w *walk) addAll(n node, slice reflect.Value, pointers bool) error {
 func (w *walk) add(n node, row reflect.Value) error {
 	at := len(w.structs)
 	if n.seen != nil {
-		ptr := unsafe.Pointer(row.UnsafeAddr())
+		ptr := row.UnsafeAddr()
 		if first, ok := n.seen[ptr]; ok {
 			at = first
 		} else {
@@ -256,17 +249,18 @@ func (w *walk) add(n node, row reflect.Value) error {
 				return w.fail(n, nil, "the embedded pointer %s is nil", e.field)
 			}
 		}
-		w.structs = append(w.structs, row)
+		w.structs, w.ids = append(w.structs, row), append(w.ids, n.plan.id(row))
 		if !w.flat {
 			w.nodes = append(w.nodes, n)
 		}
 	}
-	switch {
-	case n.via == nil:
-	case n.via.belongs:
-		w.links = append(w.links, link{from: n.from, to: at, via: n.via})
-	default:
-		w.links = append(w.links, link{from: at, to: n.from, via: n.via})
+	if n.via != nil {
+		l := link{from: at, to: n.from, via: n.via}
+		if n.via.belongs {
+			l.from, l.to = n.from, at
+		}
+		l.fk = n.via.fk.ref(w.structs[l.from])
+		w.links = append(w.links, l)
 	}
 	return nil
 }
@@ -317,7 +311,7 @@ func (w *walk) checkForeignKeys() error {
 		p := w.plan(i)
 		for _, j := range p.foreign {
 			fk := &p.columns[j]
-			if id, null := fk.foreignKey(row); id == 0 && !null {
+			if id, null := foreignKey(fk.ref(row)); id == 0 && !null {
 				if problem := w.unset(i, fk); problem != "" {
 					return w.fail(w.node(i), ErrForeignKey, "%s is a foreign key and zero; %s", fk.field, problem)
 				}
@@ -335,11 +329,11 @@ func (w *walk) checkForeignKeys() error {
 				}
 			}
 		}
-		id, _ := l.via.fk.foreignKey(w.structs[l.from])
+		id, _ := foreignKey(l.fk)
 		if id == 0 {
 			continue
 		}
-		if key := *w.id(l.to); key != id {
+		if key := *w.ids[l.to]; key != id {
 			has := "has key " + key.String()
 			if key == 0 {
 				has = "has no key yet"
@@ -363,21 +357,21 @@ func (w *walk) checkShared() error {
 	}
 	type key struct {
 		*station
-		at unsafe.Pointer
+		at uintptr
 	}
 	set := map[slot]bool{}
-	links := map[unsafe.Pointer]link{} // by foreign key, the first one
+	links := map[uintptr]link{} // by foreign key, the first one
 	shared := func(row int, fk *column, first link) error {
 		return w.fail(w.node(row), ErrForeignKey, "it shares %s with %s, which refers to another row", fk.field, w.path(w.node(first.from)))
 	}
 	for _, l := range w.links {
 		row, fk := w.structs[l.from], l.via.fk
-		if !fk.at.indirect() {
+		if !fk.shared {
 			continue
 		}
 		set[slot{l.from, fk}] = true
-		if first, ok := links[fk.at.in(row)]; !ok {
-			links[fk.at.in(row)] = l
+		if first, ok := links[fk.in(row).UnsafeAddr()]; !ok {
+			links[fk.in(row).UnsafeAddr()] = l
 		} else if first.to != l.to {
 			return shared(l.from, fk, first)
 		}
@@ -385,8 +379,8 @@ func (w *walk) checkShared() error {
 	keys := map[key]int{} // the first row with the key
 	for i, row := range w.structs {
 		p := w.plan(i)
-		if c := &p.columns[p.key]; c.at.indirect() {
-			k := key{w.node(i).station, c.at.in(row)}
+		if c := &p.columns[p.key]; c.shared {
+			k := key{w.node(i).station, c.in(row).UnsafeAddr()}
 			if first, ok := keys[k]; ok {
 				return w.fail(w.node(i), nil, "it shares %s with %s, and one key cannot be that of two rows", c.field, w.path(w.node(first)))
 			}
@@ -394,10 +388,10 @@ func (w *walk) checkShared() error {
 		}
 		for _, j := range p.foreign {
 			fk := &p.columns[j]
-			if !fk.at.indirect() || set[slot{i, fk}] {
+			if !fk.shared || set[slot{i, fk}] {
 				continue
 			}
-			if first, ok := links[fk.at.in(row)]; ok {
+			if first, ok := links[fk.in(row).UnsafeAddr()]; ok {
 				return shared(i, fk, first)
 			}
 		}
@@ -434,50 +428,46 @@ const pathSteps = 16
 // path names the row in a place: "shop.Order[3].Items[0]". A path of very many
 // fields is shortened in the middle.
 func (w *walk) path(n node) string {
-	depth := 0
-	for at := n; at.via != nil; at = w.nodes[at.from] {
-		depth++
-	}
 	var steps []string // the last one first
-	for i := depth; ; i-- {
-		switch {
-		case i > depth-pathSteps || i <= pathSteps:
-			step := n.plan.typ.String()
-			if n.via != nil {
-				step = "." + n.via.field
-			}
-			if n.place >= 0 {
-				step += "[" + strconv.Itoa(n.place) + "]"
-			}
-			steps = append(steps, step)
-		case i == pathSteps+1:
-			steps = append(steps, fmt.Sprintf(".(%d more)", depth-2*pathSteps))
+	for {
+		step := n.plan.typ.String()
+		if n.via != nil {
+			step = "." + n.via.field
 		}
+		if n.place >= 0 {
+			step += "[" + strconv.Itoa(n.place) + "]"
+		}
+		steps = append(steps, step)
 		if n.via == nil {
 			break
 		}
 		n = w.nodes[n.from]
 	}
 	slices.Reverse(steps)
+	if more := len(steps) - 1 - 2*pathSteps; more > 0 {
+		steps = slices.Replace(steps, 1+pathSteps, 1+pathSteps+more, fmt.Sprintf(".(%d more)", more))
+	}
 	return strings.Join(steps, "")
 }
 
 // assign gives a key to every row that lacks one, and then the foreign keys to
 // all that refer to others. If the source fails, nothing was assigned.
 func (w *walk) assign(ctx context.Context, src Source) error {
-	missing := make([]*types.Snowflake, 0, len(w.structs))
-	for i := range w.structs {
-		if id := w.id(i); *id == 0 {
-			missing = append(missing, id)
+	missing := 0
+	for _, id := range w.ids {
+		if *id == 0 {
+			missing++
 		}
 	}
-	if len(missing) > 0 {
-		ids, err := take(ctx, src, len(missing))
+	if missing > 0 {
+		keys, err := take(ctx, src, missing)
 		if err != nil {
 			return err
 		}
-		for i, id := range missing {
-			*id = ids[i]
+		for _, id := range w.ids {
+			if *id == 0 {
+				*id, keys = keys[0], keys[1:]
+			}
 		}
 	}
 	w.relink()
@@ -488,9 +478,9 @@ func (w *walk) assign(ctx context.Context, src Source) error {
 // changes keys to those of the rows that it found.
 func (w *walk) relink() {
 	for _, l := range w.links {
-		row, key := w.structs[l.from], *w.id(l.to)
-		if id, _ := l.via.fk.foreignKey(row); id != key {
-			l.via.fk.setForeignKey(row, key)
+		key := *w.ids[l.to]
+		if id, _ := foreignKey(l.fk); id != key {
+			setForeignKey(l.fk, key)
 		}
 	}
 }

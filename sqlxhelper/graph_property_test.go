@@ -242,7 +242,7 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 		check("assigned")
 		for i := range walk.structs {
 			if r.IntN(2) == 0 {
-				*walk.id(i) += 10_000_000
+				*walk.ids[i] += 10_000_000
 			}
 		}
 		walk.relink()

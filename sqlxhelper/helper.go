@@ -139,11 +139,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("sqlxhelper: insert into %s: %w", table, err)
 	}
-	c, err := connect(db)
-	if err != nil {
-		return err
-	}
-	d, err := h.dialectFor(db)
+	c, d, err := h.target(db, table)
 	if err != nil {
 		return err
 	}
@@ -151,18 +147,14 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err != nil {
 		return err
 	}
-	if problem := tableProblem(table); problem != "" {
-		return fmt.Errorf("%w: %s", ErrName, problem)
-	}
 	rows, err := newWalk(b, p, table, deep)
 	if err != nil {
 		return err
 	}
-	s, err := h.config.selection(d, c.mapper, rows)
-	if err != nil {
+	if err := h.config.apply(d, c.mapper, rows); err != nil {
 		return err
 	}
-	w, err := newWriter(d, &h.config, rows, s)
+	w, err := newWriter(d, &h.config, rows)
 	if err != nil || len(rows.structs) == 0 {
 		return err
 	}
@@ -176,6 +168,22 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 		w.note(recordOf(db))
 	}
 	return err
+}
+
+// target returns what is to be known of where rows go, before their type is looked at.
+func (h *Helper) target(db DB, table string) (conn, *traits, error) {
+	c, err := connect(db)
+	if err != nil {
+		return conn{}, nil, err
+	}
+	d, err := h.dialectFor(db)
+	if err != nil {
+		return conn{}, nil, err
+	}
+	if problem := tableProblem(table); problem != "" {
+		return conn{}, nil, fmt.Errorf("%w: %s", ErrName, problem)
+	}
+	return c, d, nil
 }
 
 // dialectFor returns what the dialect of db does, or ErrDriver.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 // InTx runs fn in a transaction and commits if fn returns nil. It begins the
@@ -138,7 +139,7 @@ func (a *attempts) run(ctx context.Context) error {
 		if n == maxAttempts {
 			return a.resolve(ctx, &attemptsError{n, err})
 		}
-		if ended := sleep(ctx, delay(n)); ended != nil {
+		if ended := wait.Sleep(ctx, delay(n)); ended != nil {
 			return a.resolve(ctx, fmt.Errorf("sqlxhelper: %w; before that, in attempt %d: %w", ended, n, err))
 		}
 	}
@@ -223,15 +224,4 @@ func gaveUp(err error) bool {
 // again. n may be large, because there can be many looks for a row.
 func delay(n int) time.Duration {
 	return rand.N(min(firstDelay<<min(n-1, 10), maxDelay))
-}
-
-// sleep returns after d, or with the error of ctx as soon as that has ended.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return ctx.Err()
 }

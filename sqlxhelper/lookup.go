@@ -23,35 +23,27 @@ func fewSizes(n, most int) int { return min(1<<bits.Len(uint(n-1)), most) }
 // byKeys selects the key and fields of the rows stored under the keys of at. It
 // calls scan for each. lock says that they may be rows of others.
 func (w *writer) byKeys(ctx context.Context, s session, l *load, at map[types.Snowflake][]int, fields []destination, lock bool, scan func(*sql.Rows) error) error {
-	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
-	var b strings.Builder
-	b.WriteString("SELECT " + key)
-	of := ""
+	key, of := w.dialect.Quote(l.plan.columns[l.plan.key].name), ""
 	if w.dialect.nameIsText {
 		of = w.dialect.Quote(l.table) + "."
 	}
+	names := []string{key}
 	for _, f := range fields {
-		b.WriteString(", " + of + w.dialect.Quote(f.name))
+		names = append(names, of+w.dialect.Quote(f.name))
 	}
-	b.WriteString(" FROM " + w.dialect.Quote(l.table) + " WHERE " + key + " IN (")
-	head := b.String()
+	head := "SELECT " + strings.Join(names, ", ") + " FROM " + w.dialect.Quote(l.table) + " WHERE " + key + " IN ("
+	end := ")"
+	if lock {
+		end += w.dialect.forUpdate
+	}
 	// In order, for the sake of the index, and of those who read logs.
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(at)), keysPerQuery) {
-		b.Reset()
-		b.WriteString(head)
 		args := make([]any, fewSizes(len(chunk), keysPerQuery))
+		marks := make([]string, len(args))
 		for i := range args {
-			args[i] = int64(chunk[min(i, len(chunk)-1)])
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(w.dialect.Placeholder(i + 1))
+			args[i], marks[i] = int64(chunk[min(i, len(chunk)-1)]), w.dialect.Placeholder(i+1)
 		}
-		b.WriteByte(')')
-		if lock {
-			b.WriteString(w.dialect.forUpdate)
-		}
-		if err := w.query(ctx, s, l, b.String(), args, scan); err != nil {
+		if err := w.query(ctx, s, l, head+strings.Join(marks, ", ")+end, args, scan); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,8 @@ type config struct {
 	omit      []string
 	conflict  conflict
 	returning []string // nil: none; empty: all
-	copy      copying
+	copier    Copier
+	copyRows  int // from which on rows go to copier
 }
 
 // WithDialect says which dialect all databases speak that the Helper is given,
@@ -153,12 +154,6 @@ func Returning(names ...string) Option {
 // up for them, and on loopback 200.
 const DefaultCopyRows = 2000
 
-// copying is what WithCopy says.
-type copying struct {
-	copier Copier
-	rows   int
-}
-
 // WithCopy sends rows to PostgreSQL by COPY where a table gets at least minRows in a
 // call. If minRows is not positive, it is [DefaultCopyRows]. A nil Copier means none.
 // Rows that COPY would not store as INSERT does go as without it. So do all rows on
@@ -172,5 +167,5 @@ func WithCopy(c Copier, minRows int) Option {
 	if minRows <= 0 {
 		minRows = DefaultCopyRows
 	}
-	return func(config *config) { config.copy = copying{c, minRows} }
+	return func(config *config) { config.copier, config.copyRows = c, minRows }
 }

@@ -2,134 +2,131 @@ package sqlxhelper
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
-	"unsafe"
 )
 
-// A target is a table and the type of rows that go into it. Two types may share
-// a table; they have different columns.
-type target struct {
+// A station is a table, and the rows of one type that a call writes into it. Two
+// types may share a table; they have different columns.
+type station struct {
 	table string
 	plan  *plan
-}
-
-// A station is a target on a walk.
-type station struct {
-	target
-	leads  []*station // by relation of the plan, where the rows in its field go
-	circle int        // in walk.circles
-	turns  bool       // its rows may refer to each other, in a circle of tables or within it
-	rank   int        // in the order of writing, see groups
+	leads []*station // by relation of the plan, where the rows in its field go
 
 	// seen has the rows that were found, by their addresses. Stations of one
 	// type share it. It is nil, and slices takes its place, if nothing leads to
-	// the rows but the slices of structs in one field.
-	seen   map[unsafe.Pointer]int
+	// the rows but the slices of structs in one field. There a map would take a
+	// quarter of the time of InsertGraph on SQLite.
+	seen   map[uintptr]int
 	slices []span
+
+	// The place in the order of writing, see sortStations.
+	circle int
+	rank   int
+	turns  bool // its rows may refer to each other, in a circle of tables or within it
+
+	// What the options of the call say, see config.apply.
+	columns []column // that are written
+	upsert  *upsert  // or nil
+	read    []destination
 }
 
-// A group is the rows that go into one table.
+// A group is rows of a station that are written together.
 type group struct {
-	table string
-	plan  *plan
-	rows  []reflect.Value // addressable structs
+	*station
+	rows []reflect.Value // addressable structs
 }
 
 // findStations finds the stations of all rows that there may be.
-func (w *walk) findStations(b batch, root target) {
-	at := func(t target) *station {
-		for _, d := range w.stations {
-			if d.target == t {
-				return d
-			}
-		}
-		ways := 0
-		if w.deep {
-			ways = t.plan.ways
-		}
-		if t == root {
-			ways++
-			if b.many && b.pointer {
-				ways++
-			}
-		}
-		d := &station{target: t}
-		if ways > 1 {
-			d.seen = map[unsafe.Pointer]int{}
-		}
-		for _, o := range w.stations {
-			if o.plan == t.plan {
-				d.seen = o.seen
-			}
-		}
-		w.stations = append(w.stations, d)
-		return d
-	}
-	at(root)
+func (w *walk) findStations(b batch, table string, p *plan) {
+	w.station(table, p, b.many && b.pointer)
 	if !w.deep {
 		return
 	}
 	for i := 0; i < len(w.stations); i++ { // which grows
-		d := w.stations[i]
-		for j := range d.plan.relations {
-			r := &d.plan.relations[j]
-			d.leads = append(d.leads, at(target{r.table, r.plan}))
+		s := w.stations[i]
+		for j := range s.plan.relations {
+			r := &s.plan.relations[j]
+			s.leads = append(s.leads, w.station(r.table, r.plan, false))
 		}
 	}
 	w.sortStations()
 }
 
-// sortStations puts the stations into w.circles so that each comes after all to
-// which its rows may refer. Those that refer to each other in a circle have no
-// right order, and are put together. Any other is a circle of one.
-//
-// It is Tarjan's algorithm, by recursion over tables and not over rows.
+// station returns the station of a table and a type. The first one is that of the
+// call. If pointers, two rows of the call may be one struct.
+func (w *walk) station(table string, p *plan, pointers bool) *station {
+	s := &station{table: table, plan: p, columns: p.columns}
+	for _, o := range w.stations {
+		if o.plan == p {
+			if o.table == table {
+				return o
+			}
+			s.seen = o.seen
+		}
+	}
+	root := len(w.stations) == 0
+	if s.seen == nil && (pointers || w.deep && (p.ways > 1 || root && p.ways > 0)) {
+		s.seen = map[uintptr]int{}
+	}
+	w.stations = append(w.stations, s)
+	return s
+}
+
+// sortStations gives the stations their ranks, so that each comes after all to
+// which its rows may refer. Those that refer to each other in a circle have no right
+// order and come one after the other, with one number for the circle.
 func (w *walk) sortStations() {
-	refers := map[*station][]*station{}
+	refers := w.references()
+	rank := 0
+	var visit func(s *station)
+	visit = func(s *station) {
+		if s.rank > 0 {
+			return
+		}
+		for _, o := range w.stations {
+			if refers[s][o] && !refers[o][s] {
+				visit(o)
+			}
+		}
+		circle := rank
+		for _, o := range w.stations {
+			if o == s || refers[s][o] && refers[o][s] {
+				rank++
+				o.rank, o.circle, o.turns = rank, circle, refers[o][o]
+			}
+		}
+	}
+	for _, s := range w.stations {
+		visit(s)
+	}
+}
+
+// references tells for each station to which others its rows may refer, also by way
+// of others.
+func (w *walk) references() map[*station]map[*station]bool {
+	refers := map[*station]map[*station]bool{}
+	for _, s := range w.stations {
+		refers[s] = map[*station]bool{}
+	}
 	for _, s := range w.stations {
 		for j, o := range s.leads {
-			from, to := o, s
 			if s.plan.relations[j].belongs {
-				from, to = s, o
-			}
-			refers[from] = append(refers[from], to)
-			from.turns = from.turns || from == to
-		}
-	}
-	number := map[*station]int{} // in the order of the visits, from 1 on
-	done := map[*station]bool{}  // it is in w.circles
-	var path []*station
-	// visit returns the lowest number on the path to which s leads.
-	var visit func(s *station) int
-	visit = func(s *station) int {
-		number[s] = len(number) + 1
-		low, start := number[s], len(path)
-		path = append(path, s)
-		for _, to := range refers[s] {
-			if number[to] == 0 {
-				low = min(low, visit(to))
-			} else if !done[to] {
-				low = min(low, number[to])
+				refers[s][o] = true
+			} else {
+				refers[o][s] = true
 			}
 		}
-		if low == number[s] { // nothing before s, so what comes after it is complete
-			circle := slices.Clone(path[start:])
-			path = path[:start]
-			for _, c := range circle {
-				done[c] = true
-				c.circle = len(w.circles)
-				c.turns = c.turns || len(circle) > 1
+	}
+	for _, by := range w.stations {
+		for _, from := range w.stations {
+			if refers[from][by] {
+				maps.Copy(refers[from], refers[by])
 			}
-			w.circles = append(w.circles, circle)
-		}
-		return low
-	}
-	for _, s := range w.stations {
-		if number[s] == 0 {
-			visit(s)
 		}
 	}
+	return refers
 }
 
 // setLevels sorts the rows, so that each comes after those of its circle of tables
@@ -143,22 +140,13 @@ func (w *walk) setLevels() error {
 		return nil
 	}
 	within := func(l link) bool { return w.nodes[l.from].circle == w.nodes[l.to].circle }
-	waits := make([]int, len(w.nodes))   // for so many rows, by row
-	first := make([]int, len(w.nodes)+1) // where the row's part of waiting ends, and later where it begins
-	for _, l := range w.links {
+	waits := make([]int, len(w.nodes)) // for so many rows, by row
+	first := make([]int, len(w.nodes)) // by row, the first link to it, counted from 1
+	next := make([]int, len(w.links))  // by link, the next one to the same row
+	for i, l := range slices.Backward(w.links) {
 		if within(l) {
 			waits[l.from]++
-			first[l.to]++
-		}
-	}
-	for i := range w.nodes {
-		first[i+1] += first[i]
-	}
-	waiting := make([]int, first[len(w.nodes)]) // the rows that wait for row 0, those that wait for row 1, …
-	for _, l := range slices.Backward(w.links) {
-		if within(l) {
-			first[l.to]--
-			waiting[first[l.to]] = l.from
+			next[i], first[l.to] = first[l.to], i+1
 		}
 	}
 	ready := make([]int, 0, len(w.nodes))
@@ -168,15 +156,16 @@ func (w *walk) setLevels() error {
 		}
 	}
 	for i := 0; i < len(ready); i++ { // which grows
-		at := &w.nodes[ready[i]]
-		for _, j := range waiting[first[ready[i]]:first[ready[i]+1]] {
-			next, level := &w.nodes[j], at.level
-			if next.station != at.station {
+		to := &w.nodes[ready[i]]
+		for l := first[ready[i]]; l > 0; l = next[l-1] {
+			row := w.links[l-1].from
+			from, level := &w.nodes[row], to.level
+			if from.station != to.station {
 				level++
 			}
-			next.level = max(next.level, level)
-			if waits[j]--; waits[j] == 0 {
-				ready = append(ready, j)
+			from.level = max(from.level, level)
+			if waits[row]--; waits[row] == 0 {
+				ready = append(ready, row)
 			}
 		}
 	}
@@ -184,24 +173,20 @@ func (w *walk) setLevels() error {
 	if len(ready) == len(w.nodes) {
 		return nil
 	}
-	return w.circleError(func(i int) bool { return waits[i] > 0 }, within)
+	return w.circleError(slices.DeleteFunc(slices.Clone(w.links), func(l link) bool {
+		return !within(l) || waits[l.from] == 0 || waits[l.to] == 0
+	}))
 }
 
-// circleError names two rows of a circle. Each row that is stuck refers to one that
-// is stuck. So following them ends in a circle.
-func (w *walk) circleError(stuck func(i int) bool, within func(l link) bool) error {
+// circleError names two rows of a circle. links are those between the rows that are
+// stuck. Each of these rows refers to another one. So following the links ends in a
+// circle.
+func (w *walk) circleError(links []link) error {
 	refers := map[int]link{} // by row, the first of its links
-	row := -1
-	for _, l := range w.links {
-		if within(l) && stuck(l.from) && stuck(l.to) {
-			if _, ok := refers[l.from]; !ok {
-				refers[l.from] = l
-			}
-			if row < 0 {
-				row = l.from
-			}
-		}
+	for _, l := range slices.Backward(links) {
+		refers[l.from] = l
 	}
+	row := links[0].from
 	for seen := map[int]bool{}; !seen[row]; row = refers[row].to {
 		seen[row] = true
 	}
@@ -228,14 +213,7 @@ func (w *walk) groups() []group {
 		return nil
 	}
 	if !w.deep {
-		return []group{{w.stations[0].table, w.stations[0].plan, w.structs}}
-	}
-	rank := 0
-	for _, circle := range w.circles {
-		for _, s := range circle {
-			s.rank = rank
-			rank++
-		}
+		return []group{{w.stations[0], w.structs}}
 	}
 	rows, order := w.structs, w.sorted
 	if order == nil {
@@ -244,7 +222,10 @@ func (w *walk) groups() []group {
 			order[i] = i
 		}
 	}
-	turn := func(a, b int) int { return compareTurns(&w.nodes[a], &w.nodes[b]) }
+	turn := func(a, b int) int {
+		a0, b0 := &w.nodes[a], &w.nodes[b]
+		return cmp.Or(a0.circle-b0.circle, a0.level-b0.level, a0.rank-b0.rank)
+	}
 	// Most graphs are found in order: all parents, then all children.
 	if w.sorted != nil || !slices.IsSortedFunc(order, turn) {
 		slices.SortStableFunc(order, turn)
@@ -257,14 +238,9 @@ func (w *walk) groups() []group {
 	for start, end := 0, 1; end <= len(rows); end++ {
 		s := w.nodes[order[start]].station
 		if end == len(rows) || w.nodes[order[end]].station != s {
-			groups = append(groups, group{s.table, s.plan, rows[start:end]})
+			groups = append(groups, group{s, rows[start:end]})
 			start = end
 		}
 	}
 	return groups
-}
-
-// compareTurns compares the turns at which two rows are written.
-func compareTurns(a, b *node) int {
-	return cmp.Or(a.circle-b.circle, a.level-b.level, a.rank-b.rank)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/jmoiron/sqlx/reflectx"
 	"github.com/snowkey/snowkey/internal/pgtext"
@@ -47,9 +46,9 @@ type column struct {
 	field  string       // in Go, with the embedded structs that lead to it
 	typ    reflect.Type // of the field
 	index  []int        // for reflect's FieldByIndex
-	at     offsets
-	basic  basic
-	valuer bool // the field is a driver.Valuer, or the pointer to it is
+	shared bool         // an embedded pointer leads to it, so two rows may have one
+	plain  reflect.Kind // of the field, if its type is predeclared or types.Snowflake
+	valuer bool         // the field is a driver.Valuer, or the pointer to it is
 	// byAddress: only the pointer to the field is a driver.Valuer.
 	byAddress bool
 	native    bool        // see pgtext.IsNative
@@ -86,32 +85,14 @@ func (r *relation) tag() string {
 	return "fk=" + r.fkName
 }
 
-// The offsets of a field say where it lies in a row, in bytes from its start. Each
-// embedded pointer that leads to the field adds an offset, from what it points at.
-// Keys and foreign keys are read by offsets, several times per row. With reflect's
-// FieldByIndex that took most of the time of a walk.
-type offsets []uintptr
-
-// of returns the offsets of field f of the struct at o.
-func (o offsets) of(f reflect.StructField) offsets {
-	o = slices.Clone(o)
-	o[len(o)-1] += f.Offset
-	return o
-}
-
-// in returns the address of the field. row is an addressable struct of the type for
-// which the offsets were made. None of its embedded pointers is nil.
-func (o offsets) in(row reflect.Value) unsafe.Pointer {
-	at := unsafe.Add(unsafe.Pointer(row.UnsafeAddr()), o[0])
-	for _, offset := range o[1:] {
-		at = unsafe.Add(*(*unsafe.Pointer)(at), offset)
+// in returns the field of the column in a row. None of the row's embedded pointers is
+// nil.
+func (c *column) in(row reflect.Value) reflect.Value {
+	if len(c.index) == 1 { // FieldByIndex takes longer
+		return row.Field(c.index[0])
 	}
-	return at
+	return row.FieldByIndex(c.index)
 }
-
-// indirect reports whether an embedded pointer leads to the field, so that two
-// rows may have one.
-func (o offsets) indirect() bool { return len(o) > 1 }
 
 // find returns the index of a column, or -1.
 func (p *plan) find(name string) int {
@@ -145,7 +126,7 @@ func (b *builder) plan(t reflect.Type) (*plan, error) {
 	// The names are from sqlx's own map of the type. They follow tags, the mapper's
 	// function for names and the one for tags. Its list of names is not used. That
 	// descends into every struct, and so invents columns such as note.string.
-	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, spot{at: offsets{0}}); err != nil {
+	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, spot{}); err != nil {
 		return nil, err
 	}
 	if err := p.findKey(); err != nil {
@@ -225,7 +206,7 @@ func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, within spo
 		if i < len(infos) {
 			info = infos[i]
 		}
-		here := spot{within.field + f.Name, append(slices.Clone(within.index), i), within.at.of(f)}
+		here := spot{within.field + f.Name, append(slices.Clone(within.index), i), within.shared}
 		if err := p.addField(f, info, here); err != nil {
 			return err
 		}
@@ -235,9 +216,9 @@ func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, within spo
 
 // A spot is where a field is in a row.
 type spot struct {
-	field string // with the embedded structs that lead to it
-	index []int
-	at    offsets
+	field  string // with the embedded structs that lead to it
+	index  []int
+	shared bool
 }
 
 // addField adds a field, or does nothing for one that is not written.
@@ -293,7 +274,7 @@ func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bo
 	if problem != "" {
 		return problem
 	}
-	c.field, c.index, c.at = here.field, here.index, here.at
+	c.field, c.index, c.shared = here.field, here.index, here.shared
 	// Case is ignored, as on SQLite and MySQL. SQLite takes a column twice and drops
 	// one of the values.
 	if j := slices.IndexFunc(p.columns, func(o column) bool { return strings.EqualFold(o.name, c.name) }); j >= 0 {
@@ -326,9 +307,9 @@ func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, h
 	before := len(p.embedded)
 	if f.Type.Kind() == reflect.Pointer {
 		p.embedded = append(p.embedded, embedded{field: here.field, index: here.index})
-		here.at = append(here.at, 0)
+		here.shared = true
 	}
-	if err := p.addFields(t, infos, spot{here.field + ".", here.index, here.at}); err != nil {
+	if err := p.addFields(t, infos, spot{here.field + ".", here.index, here.shared}); err != nil {
 		return err
 	}
 	if len(p.columns)+len(p.relations) == nothing {
@@ -348,7 +329,7 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 	if problem := nameProblem(info.Name); problem != "" {
 		return c, problem
 	}
-	c = column{name: info.Name, typ: f.Type, basic: basics[f.Type]}
+	c = column{name: info.Name, typ: f.Type, plain: plainKind(f.Type)}
 	c.kind, c.pointer = pgtext.KindOf(f.Type)
 	if pgtext.IsValuer(f.Type) {
 		c.valuer, c.byAddress = true, !f.Type.Implements(valuerType)
@@ -378,6 +359,14 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 	default:
 		return c, fmt.Sprintf("%v is no column; make it a driver.Valuer, embed it to have its fields as columns, or tag it `snowkey:\"-\"` if it is not to be written", f.Type)
 	}
+}
+
+// plainKind returns the kind of a type that is predeclared, or types.Snowflake.
+func plainKind(t reflect.Type) reflect.Kind {
+	if t == snowflakeType || t.PkgPath() == "" {
+		return t.Kind()
+	}
+	return reflect.Invalid
 }
 
 // newRelation returns the relation of a field, or the reason why it cannot be
@@ -431,7 +420,7 @@ func hasExported(t reflect.Type) bool {
 
 // id returns the primary key of a row, to read and to write. row is addressable.
 func (p *plan) id(row reflect.Value) *types.Snowflake {
-	return (*types.Snowflake)(p.columns[p.key].at.in(row))
+	return p.columns[p.key].ref(row).(*types.Snowflake)
 }
 
 // holdsKey reports whether the column may be a foreign key.
@@ -439,35 +428,38 @@ func (c *column) holdsKey() bool {
 	return c.typ == snowflakeType || c.typ == snowflakePtrType || c.typ == nullSnowflakeType
 }
 
-// foreignKey returns the foreign key in the column. If null, it would be written as
-// NULL. A key of zero that is not null would be written as 0.
-func (c *column) foreignKey(row reflect.Value) (id types.Snowflake, null bool) {
-	switch at := c.at.in(row); c.typ {
-	case snowflakeType:
-		return *(*types.Snowflake)(at), false
-	case snowflakePtrType:
-		if v := *(**types.Snowflake)(at); v != nil {
-			return *v, false
+// ref returns a pointer to the field of the column in a row.
+func (c *column) ref(row reflect.Value) any { return c.in(row).Addr().Interface() }
+
+// foreignKey returns the foreign key behind a pointer to its field. If null, it
+// would be written as NULL. A key of zero that is not null would be written as 0.
+func foreignKey(ref any) (id types.Snowflake, null bool) {
+	switch fk := ref.(type) {
+	case *types.Snowflake:
+		return *fk, false
+	case **types.Snowflake:
+		if *fk != nil {
+			return **fk, false
 		}
-	case nullSnowflakeType:
-		if v := (*types.NullSnowflake)(at); v.Valid {
-			return v.Snowflake, false
+	case *types.NullSnowflake:
+		if fk.Valid {
+			return fk.Snowflake, false
 		}
 	}
 	return 0, true
 }
 
-// setForeignKey writes a foreign key into the column.
-func (c *column) setForeignKey(row reflect.Value, id types.Snowflake) {
-	switch at := c.at.in(row); c.typ {
-	case snowflakeType:
-		*(*types.Snowflake)(at) = id
-	case snowflakePtrType:
+// setForeignKey writes a foreign key.
+func setForeignKey(ref any, id types.Snowflake) {
+	switch fk := ref.(type) {
+	case *types.Snowflake:
+		*fk = id
+	case **types.Snowflake:
 		// A pointer of its own: the one that is there may be shared, with other
 		// rows or with the parent's key.
 		own := id
-		*(**types.Snowflake)(at) = &own
-	case nullSnowflakeType:
-		*(*types.NullSnowflake)(at) = types.NullSnowflake{Snowflake: id, Valid: true}
+		*fk = &own
+	case *types.NullSnowflake:
+		*fk = types.NullSnowflake{Snowflake: id, Valid: true}
 	}
 }

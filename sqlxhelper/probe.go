@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/wait"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -37,7 +38,7 @@ func (r *record) stored(ctx context.Context, db beginner) (bool, error) {
 		if err == nil {
 			return found, nil
 		}
-		if sqlerror.Refused(err) || sleep(ctx, delay(n)) != nil {
+		if sqlerror.Refused(err) || wait.Sleep(ctx, delay(n)) != nil {
 			return false, fmt.Errorf("looking for the row: %w", err)
 		}
 	}

@@ -24,32 +24,31 @@ type destination struct {
 }
 
 // readBack applies Returning.
-func (s *selection) readBack(names []string, d *traits, m *reflectx.Mapper) error {
+func (w *walk) readBack(names []string, d *traits, m *reflectx.Mapper) error {
 	if names == nil {
 		return nil
 	}
-	readable := map[target][]destination{}
-	for _, t := range s.stations {
-		readable[t.target] = t.plan.readable(m)
+	readable := map[*station][]destination{}
+	for _, s := range w.stations {
+		readable[s] = s.plan.readable(m)
 	}
 	if len(names) == 0 {
-		root := s.stations[0].target
-		s.readings[root] = readable[root]
+		w.stations[0].read = readable[w.stations[0]]
 	}
-	err := s.each("Returning", names, func(t target, column string) bool {
+	err := w.each("Returning", names, func(s *station, column string) bool {
 		named := func(f destination) bool { return f.name == column }
-		i := slices.IndexFunc(readable[t], named)
-		if i >= 0 && !slices.ContainsFunc(s.readings[t], named) {
-			s.readings[t] = append(s.readings[t], readable[t][i])
+		i := slices.IndexFunc(readable[s], named)
+		if i >= 0 && !slices.ContainsFunc(s.read, named) {
+			s.read = append(s.read, readable[s][i])
 		}
 		return i >= 0
 	})
 	if err != nil {
 		return err
 	}
-	for _, list := range s.readings {
-		for _, f := range list {
-			if _, err := d.appendQuoted(nil, f.name); err != nil {
+	for _, s := range w.stations {
+		for _, f := range s.read {
+			if err := d.checkLength(f.name); err != nil {
 				return err
 			}
 		}

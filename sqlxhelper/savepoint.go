@@ -2,10 +2,10 @@ package sqlxhelper
 
 import (
 	"context"
-	"database/sql/driver"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 const (
@@ -48,10 +48,6 @@ func inSavepoint(ctx context.Context, tx DB, fn func() error) (err error) {
 		}
 	}()
 	if err := fn(); err != nil {
-		// pgx calls the connection bad if ctx ended before it had sent anything.
-		if cause := ctx.Err(); cause != nil && errors.Is(err, driver.ErrBadConn) && !errors.Is(err, cause) {
-			return fmt.Errorf("%w: %w", err, cause)
-		}
 		return withCause(ctx, err)
 	}
 	if err := ctx.Err(); err != nil {
@@ -83,9 +79,5 @@ func uninterrupted(ctx context.Context, tx DB, statements ...string) error {
 // because of ctx, drivers say only that it is closed.
 func broken(ctx context.Context, r *record, err, why error) error {
 	r.breaks(err, why)
-	err = fmt.Errorf("%w; then %w: %w", err, ErrTxBroken, why)
-	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
+	return wait.Cause(ctx, fmt.Errorf("%w; then %w: %w", err, ErrTxBroken, why))
 }

@@ -17,27 +17,25 @@ func (t *traits) insertHead(table string, columns []column) (string, error) {
 	if len(columns) > t.maxBinds {
 		return "", fmt.Errorf("%w: %d columns for table %q, %v binds at most %d values", ErrArgument, len(columns), table, t, t.maxBinds)
 	}
-	b := []byte("INSERT INTO ")
-	var err error
-	for i, part := range strings.Split(table, ".") {
-		if i > 0 {
-			b = append(b, '.')
-		}
-		if b, err = t.appendQuoted(b, part); err != nil {
-			return "", err
-		}
-	}
+	names := strings.Split(table, ".")
 	for i := range columns {
-		if i == 0 {
-			b = append(b, " ("...)
-		} else {
-			b = append(b, ", "...)
-		}
-		if b, err = t.appendQuoted(b, columns[i].name); err != nil {
+		names = append(names, columns[i].name)
+	}
+	for _, name := range names {
+		if err := t.checkLength(name); err != nil {
 			return "", err
 		}
 	}
-	return string(append(b, ')')), nil
+	return "INSERT INTO " + t.Quote(table) + " (" + t.list(columns, "@", ", ") + ")", nil
+}
+
+// list writes a form for each column. An @ in it stands for the quoted name.
+func (t *traits) list(columns []column, form, separator string) string {
+	parts := make([]string, len(columns))
+	for i := range columns {
+		parts[i] = strings.ReplaceAll(form, "@", t.Quote(columns[i].name))
+	}
+	return strings.Join(parts, separator)
 }
 
 // insertText appends VALUES with the placeholders of so many rows to a head.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 // inTx runs fn once in a transaction of anything that can begin one.
@@ -82,12 +83,13 @@ func attempt(ctx context.Context, db beginner, opts *sql.TxOptions, fn func(*sql
 	return o, fmt.Errorf("sqlxhelper: commit: %w", withCause(ctx, err))
 }
 
-// withCause adds the context's error where database/sql only says that the
-// transaction has ended. The rollback that a context starts runs beside the
-// statement, and either may be first.
+// withCause adds the error of ctx where a driver or database/sql only says that the
+// statement, the transaction or the connection has ended. The rollback that a context
+// starts runs beside the statement, and either may be first. Any other error stays as
+// it is: it would also have come without the end of ctx.
 func withCause(ctx context.Context, err error) error {
-	if cause := ctx.Err(); cause != nil && errors.Is(err, sql.ErrTxDone) && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", err, cause)
+	if sqlerror.Interrupted(err) {
+		return wait.Cause(ctx, err)
 	}
 	return err
 }

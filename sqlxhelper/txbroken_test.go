@@ -6,10 +6,12 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/sqlerror/sqlerrortest"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
@@ -125,19 +127,59 @@ func TestCallOnATransactionThatIsOverSaysSo(t *testing.T) {
 }
 
 // pgx calls the connection bad if ctx ended before it had sent anything. The
-// transaction goes on then.
-func TestCallWhoseContextEndedBeforeItsStatementNamesTheContext(t *testing.T) {
+// transaction goes on then. Other drivers have other words.
+func TestCallWhoseContextEndedDuringItsStatementNamesTheContext(t *testing.T) {
+	for _, said := range []error{
+		driver.ErrBadConn, sql.ErrConnDone, net.ErrClosed,
+		&net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed},
+		sqlerrortest.Postgres("57014"), sqlerrortest.MySQL(1317),
+	} {
+		ending, cancel := context.WithCancel(ctx)
+		db := openSQLite(t)
+		db.MustExec("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+		tx := db.MustBegin()
+		f := failing{Tx: tx, begins: "INSERT", err: said, cancel: cancel, failed: new(bool)}
+		err := newHelper(sqlxhelper.SQLite).InsertMany(ending, f, "t", make([]pair, 3))
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, said) || errors.Is(err, sqlxhelper.ErrTxBroken) {
+			t.Errorf("InsertMany(%v) = %v; want context.Canceled, and not ErrTxBroken", said, err)
+		}
+		if _, err := tx.Exec("INSERT INTO t VALUES (1, 1)"); err != nil {
+			t.Errorf("%v: the next statement = %v; want no error", said, err)
+		}
+		_ = tx.Rollback()
+	}
+}
+
+// A breaking is a pool whose one statement ends with the context.
+type breaking struct {
+	*sqlx.DB
+	cancel context.CancelFunc
+}
+
+func (b breaking) ExecContext(context.Context, string, ...any) (sql.Result, error) {
+	b.cancel()
+	return nil, net.ErrClosed
+}
+
+func TestStatementWithoutATransactionNamesTheContextToo(t *testing.T) {
+	ending, cancel := context.WithCancel(ctx)
+	err := newHelper(sqlxhelper.PostgreSQL).Insert(ending, breaking{openSQLite(t), cancel}, "t", &pair{})
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Insert() = %v; want context.Canceled and %v", err, net.ErrClosed)
+	}
+}
+
+// What the rows are to blame for comes with or without the end of a context.
+func TestAnErrorOfTheRowsIsNotTakenForTheEndOfTheContext(t *testing.T) {
 	ending, cancel := context.WithCancel(ctx)
 	db := openSQLite(t)
 	db.MustExec("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
 	tx := db.MustBegin()
 	defer func() { _ = tx.Rollback() }()
-	f := failing{Tx: tx, begins: "INSERT", err: driver.ErrBadConn, cancel: cancel, failed: new(bool)}
+	duplicate := sqlerrortest.Mattn(2067)
+	f := failing{Tx: tx, begins: "INSERT", err: duplicate, cancel: cancel, failed: new(bool)}
 	err := newHelper(sqlxhelper.SQLite).InsertMany(ending, f, "t", make([]pair, 3))
-	if !errors.Is(err, context.Canceled) || errors.Is(err, sqlxhelper.ErrTxBroken) {
-		t.Errorf("InsertMany() = %v; want context.Canceled, and not ErrTxBroken", err)
-	}
-	if _, err := tx.Exec("INSERT INTO t VALUES (1, 1)"); err != nil {
-		t.Errorf("the next statement = %v; want no error", err)
+	if !errors.Is(err, duplicate) || errors.Is(err, context.Canceled) {
+		t.Errorf("InsertMany() = %v; want %v alone", err, duplicate)
 	}
 }

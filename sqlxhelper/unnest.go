@@ -2,8 +2,10 @@ package sqlxhelper
 
 import (
 	"context"
+	"database/sql/driver"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
@@ -15,102 +17,83 @@ const (
 	unnestBytes  = 2 << 20
 )
 
-// insertUnnest writes rows by INSERT … SELECT unnest($1), unnest($2), …, with one
-// array for each column. So there is one text for any number of rows. The server
-// plans it fast, while VALUES has a node for each value. The rows keep their order.
+// unnest is the way by INSERT … SELECT unnest($1), unnest($2), …, with one array for
+// each column. So there is one text for any number of rows. The server plans it
+// fast, while VALUES has a node for each value. The rows keep their order.
 //
 // The arrays are text literals. Slices of Go would work for pgx in some modes. Text
 // works in all of them, for lib/pq, for enums, and for NULLs.
-func (w *writer) insertUnnest(ctx context.Context, s session, l *load, encoders []encoder, t *description) (int, error) {
-	text := unnestText(l, encoders, t)
-	a := arrays{encoders: encoders, texts: make([][]byte, len(encoders))}
-	args := make([]any, len(encoders))
-	for first := 0; first < len(l.rows); {
-		n, fits := a.fill(l.rows[first:])
-		if !s.inTx && n < len(l.rows) {
-			if !fits {
-				return 0, nil
-			}
-			return 0, errSeveral
-		}
-		if n == 0 {
-			return first, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return first, w.sent(l, first, n, nil, err)
-		}
-		for i, text := range a.texts {
-			args[i] = string(text)
-		}
-		result, err := s.db.ExecContext(ctx, text, args...)
-		if err := w.sent(l, first, n, result, err); err != nil {
-			return first, err
-		}
-		if first += n; !fits {
-			return first, nil
+type unnest struct {
+	*load
+	encoders []encoder
+	text     string
+	arrays   [][]byte // by column; their memory is used again for the next chunk
+	ends     []int    // by column, where the last complete row ends
+	taken    int
+}
+
+func newUnnest(l *load, encoders []encoder, t *description) *unnest {
+	return &unnest{l, encoders, unnestText(l, encoders, t), make([][]byte, len(encoders)), make([]int, len(encoders)), 0}
+}
+
+// take puts as many rows into the arrays as a chunk may have. It stops before a row
+// that has to go by VALUES.
+func (u *unnest) take(first int) (int, error) {
+	for i := range u.arrays {
+		u.arrays[i] = append(u.arrays[i][:0], '{')
+	}
+	most := max(1, unnestValues/len(u.encoders))
+	rows := u.rows[first:min(first+most, len(u.rows))]
+	u.taken = 0
+	for size := 0; u.taken < len(rows) && size < unnestBytes; u.taken++ {
+		var fits bool
+		if size, fits = u.append(rows[u.taken]); !fits {
+			break
 		}
 	}
-	return len(l.rows), nil
+	return u.taken, nil
 }
+
+// append appends a row to the arrays, or nothing if it has to go by VALUES. size is
+// that of all arrays.
+func (u *unnest) append(row reflect.Value) (size int, fits bool) {
+	for i, a := range u.arrays {
+		u.ends[i] = len(a)
+		if u.taken > 0 {
+			a = append(a, ',')
+		}
+		if u.arrays[i], fits = u.encoders[i].append(a, row, pgtext.Array); !fits {
+			for j := range i + 1 { // which have a part of the row
+				u.arrays[j] = u.arrays[j][:u.ends[j]]
+			}
+			return 0, false
+		}
+		size += len(u.arrays[i])
+	}
+	return size, true
+}
+
+// send sends the rows that were taken.
+func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error) {
+	args := make([]any, len(u.arrays))
+	for i, a := range u.arrays {
+		args[i] = string(append(a, '}'))
+	}
+	result, err := s.db.ExecContext(ctx, u.text, args...)
+	return u.taken, result, err
+}
+
+// check leaves it to prove to find the row.
+func (u *unnest) check(_ context.Context, _ session, err error) error { return err }
 
 // unnestText returns the statement. The calls stand in the list of what is
 // selected, where they advance together, row by row. After FROM each of them would
 // first be written to a table of its own, which takes a fifth more time. Arrays of
-// different lengths would be filled up with NULLs, silently. arrays.fill makes them
-// equal.
+// different lengths would be filled up with NULLs, silently. append makes them equal.
 func unnestText(l *load, encoders []encoder, t *description) string {
-	b := append([]byte(l.head), " SELECT "...)
+	calls := make([]string, len(encoders))
 	for i := range encoders {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = strconv.AppendInt(append(b, "unnest($"...), int64(i+1), 10)
-		b = append(append(b, "::"...), t.columns[encoders[i].name].name...)
-		b = append(b, "[])"...)
+		calls[i] = "unnest($" + strconv.Itoa(i+1) + "::" + t.columns[encoders[i].name].name + "[])"
 	}
-	return string(append(b, l.tail...))
-}
-
-// arrays are the columns of a chunk as text, their memory used again for the
-// next chunk.
-type arrays struct {
-	encoders []encoder
-	texts    [][]byte
-}
-
-// fill puts as many rows into the arrays as a chunk may have, and returns how many.
-// If fits is false, it stopped at a row that has to go by VALUES.
-func (a *arrays) fill(rows []reflect.Value) (n int, fits bool) {
-	for i := range a.texts {
-		a.texts[i] = append(a.texts[i][:0], '{')
-	}
-	most := max(1, unnestValues/len(a.encoders))
-	ends := make([]int, len(a.encoders)) // where the last complete row ends
-	fits = true
-	for size := 0; n < len(rows) && n < most && size < unnestBytes; n++ {
-		size = 0
-		for i := range a.encoders {
-			b := a.texts[i]
-			ends[i] = len(b)
-			if n > 0 {
-				b = append(b, ',')
-			}
-			if b, fits = a.encoders[i].append(b, rows[n], pgtext.Array); !fits {
-				// The columns before have this row already.
-				for j := range i {
-					a.texts[j] = a.texts[j][:ends[j]]
-				}
-				break
-			}
-			a.texts[i] = b
-			size += len(b)
-		}
-		if !fits {
-			break
-		}
-	}
-	for i := range a.texts {
-		a.texts[i] = append(a.texts[i], '}')
-	}
-	return n, fits
+	return l.head + " SELECT " + strings.Join(calls, ", ") + l.tail
 }

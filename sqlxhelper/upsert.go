@@ -8,77 +8,71 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/snowkey/snowkey/internal/pgtext"
 	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
-// given reports whether the options say anything about conflicts.
-func (c *conflict) given() bool { return c.action != fail || c.target != nil }
-
 // An upsert is a conflict that fits a table.
 type upsert struct {
-	on      target
 	target  []column
-	nothing bool // DO NOTHING
-	tail    string
+	nothing bool   // DO NOTHING
+	tail    string // what follows the values in a statement
 }
 
-// upsert looks the columns up among those that are written.
-func (c *conflict) upsert(d *traits, t target, written []column) (*upsert, error) {
+// apply looks the columns up among those that are written to s, and sets its upsert.
+func (c *conflict) apply(d *traits, s *station) error {
 	option := "OnConflictUpdate"
 	switch c.action {
 	case fail:
 		if c.target != nil {
-			return nil, fmt.Errorf("%w: ConflictTarget without OnConflictDoNothing or OnConflictUpdate", ErrArgument)
+			return fmt.Errorf("%w: ConflictTarget without OnConflictDoNothing or OnConflictUpdate", ErrArgument)
 		}
-		return nil, nil
+		return nil
 	case doNothing:
 		option = "OnConflictDoNothing"
 	}
 	if len(c.target) == 0 {
-		return nil, fmt.Errorf("%w: %s without a target; name the columns of a unique index of table %q, by ConflictTarget", ErrArgument, option, t.table)
+		return fmt.Errorf("%w: %s without a target; name the columns of a unique index of table %q, by ConflictTarget", ErrArgument, option, s.table)
 	}
-	u := &upsert{on: t, nothing: c.action == doNothing}
-	var err error
-	if u.target, err = t.writtenColumns(written, "conflict target", c.target); err != nil {
-		return nil, err
-	}
-	update, err := t.writtenColumns(written, option, c.update)
+	target, err := s.writtenColumns("conflict target", c.target)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !u.nothing && len(update) == 0 {
-		return nil, fmt.Errorf("%w: OnConflictUpdate names no column", ErrArgument)
+	update, err := s.writtenColumns(option, c.update)
+	if err != nil {
+		return err
 	}
-	key := t.plan.columns[t.plan.key].name
-	for _, c := range update {
-		switch {
-		case c.name == key:
-			return nil, fmt.Errorf("%w: OnConflictUpdate: %q is the primary key of %v, to which other rows refer", ErrArgument, key, t.plan.typ)
-		case slices.ContainsFunc(u.target, func(o column) bool { return o.name == c.name }):
-			return nil, fmt.Errorf("%w: OnConflictUpdate: %q is in the conflict target", ErrArgument, c.name)
+	if c.action == doUpdate && len(update) == 0 {
+		return fmt.Errorf("%w: OnConflictUpdate names no column", ErrArgument)
+	}
+	key := s.plan.columns[s.plan.key].name
+	for _, name := range c.update {
+		if name == key {
+			return fmt.Errorf("%w: OnConflictUpdate: %q is the primary key of %v, to which other rows refer", ErrArgument, key, s.plan.typ)
+		}
+		if slices.Contains(c.target, name) {
+			return fmt.Errorf("%w: OnConflictUpdate: %q is in the conflict target", ErrArgument, name)
 		}
 	}
-	u.tail = d.conflictText(key, u.target, update)
-	return u, nil
+	s.upsert = &upsert{target, c.action == doNothing, d.conflictText(key, target, update)}
+	return nil
 }
 
-// writtenColumns returns the columns of t that an option names. All of them have to
-// be written.
-func (t target) writtenColumns(written []column, option string, names []string) ([]column, error) {
+// writtenColumns returns the columns that an option names. All of them have to be
+// written.
+func (s *station) writtenColumns(option string, names []string) ([]column, error) {
 	found := make([]column, len(names))
 	for i, name := range names {
-		j := slices.IndexFunc(written, func(c column) bool { return c.name == name })
+		j := slices.IndexFunc(s.columns, func(c column) bool { return c.name == name })
 		switch {
-		case t.plan.find(name) < 0:
-			return nil, fmt.Errorf("%w: %s: %v has no field for column %q", ErrArgument, option, t.plan.typ, name)
+		case s.plan.find(name) < 0:
+			return nil, fmt.Errorf("%w: %s: %v has no field for column %q", ErrArgument, option, s.plan.typ, name)
 		case j < 0:
-			return nil, fmt.Errorf("%w: %s: column %q of %v is not written", ErrArgument, option, name, t.plan.typ)
+			return nil, fmt.Errorf("%w: %s: column %q of %v is not written", ErrArgument, option, name, s.plan.typ)
 		case slices.Contains(names[:i], name):
 			return nil, fmt.Errorf("%w: %s: column %q twice", ErrArgument, option, name)
 		}
-		found[i] = written[j]
+		found[i] = s.columns[j]
 	}
 	return found, nil
 }
@@ -86,21 +80,12 @@ func (t target) writtenColumns(written []column, option string, names []string) 
 // conflictText returns what follows the values. Without columns to update it is DO
 // NOTHING. The names have passed the checks of insertHead.
 func (t *traits) conflictText(key string, target, update []column) string {
-	var b strings.Builder
 	if !t.onDuplicateKey {
-		b.WriteString(" ON CONFLICT (")
-		for i, c := range target {
-			b.WriteString([...]string{"", ", "}[min(i, 1)] + t.Quote(c.name))
-		}
+		text := " ON CONFLICT (" + t.list(target, "@", ", ") + ") DO "
 		if len(update) == 0 {
-			return b.String() + ") DO NOTHING"
+			return text + "NOTHING"
 		}
-		b.WriteString(") DO UPDATE SET ")
-		for i, c := range update {
-			name := t.Quote(c.name)
-			b.WriteString([...]string{"", ", "}[min(i, 1)] + name + " = excluded." + name)
-		}
-		return b.String()
+		return text + "UPDATE SET " + t.list(update, "@ = excluded.@", ", ")
 	}
 	// INSERT IGNORE will not do for DO NOTHING: it also ignores cut values, NULLs
 	// and missing parents. VALUES(c) is deprecated in MySQL 8 for an alias of the
@@ -114,19 +99,12 @@ func (t *traits) conflictText(key string, target, update []column) string {
 	// ~0 + 1 is error 1690 in any SQL mode, and the statement is undone. Otherwise
 	// ~0 + 0 keeps the key. It is not a constant, so no optimizer computes it ahead.
 	// IS NOT TRUE holds for NULL as well.
-	b.WriteString(" ON DUPLICATE KEY UPDATE ")
 	k := t.Quote(key)
-	b.WriteString(k + " = IF(~0 + ((")
-	for i, c := range target {
-		name := t.Quote(c.name)
-		b.WriteString([...]string{"", " AND "}[min(i, 1)] + name + " = VALUES(" + name + ")")
+	text := " ON DUPLICATE KEY UPDATE " + k + " = IF(~0 + ((" + t.list(target, "@ = VALUES(@)", " AND ") + ") IS NOT TRUE), " + k + ", " + k + ")"
+	if len(update) > 0 {
+		text += ", " + t.list(update, "@ = VALUES(@)", ", ")
 	}
-	b.WriteString(") IS NOT TRUE), " + k + ", " + k + ")")
-	for _, c := range update {
-		name := t.Quote(c.name)
-		b.WriteString(", " + name + " = VALUES(" + name + ")")
-	}
-	return b.String()
+	return text
 }
 
 // explained says what an error of the statement means in an upsert.
@@ -221,7 +199,7 @@ func (w *writer) replaceKeys(l *load, stored []types.Snowflake) {
 		}
 	}
 	if changed {
-		w.rows.relink()
+		w.walk.relink()
 	}
 }
 
@@ -239,14 +217,12 @@ func (w *writer) restoreKeys() {
 	}
 	if w.replaced != nil {
 		w.replaced = nil
-		w.rows.relink()
+		w.walk.relink()
 	}
 }
 
 func (w *writer) unresolved(l *load, row int, problem string) error {
-	e := &InsertError{Table: l.table, First: row, Last: row, Rows: len(l.rows), Err: fmt.Errorf("%w: %s", ErrUnresolved, problem)}
-	w.blame(e, l, row)
-	return e
+	return w.rowError(l, row, "", fmt.Errorf("%w: %s", ErrUnresolved, problem))
 }
 
 // findByKey sets the stored key of those rows in list whose key is stored.
@@ -277,39 +253,32 @@ const lookupsPerQuery = 128
 // unique index, which a MySQL statement does not name.
 func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
 	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
+	from := ", " + key + " FROM " + w.dialect.Quote(l.table) + " WHERE "
 	open, end := "", w.dialect.forUpdate
 	if end != "" {
 		open, end = "(", end+")"
 	}
 	width := len(l.upsert.target)
-	for chunk := range slices.Chunk(list, max(1, lookupsPerQuery/width)) {
+	most := max(1, lookupsPerQuery/width)
+	for chunk := range slices.Chunk(list, most) {
 		args := make([]any, 0, len(chunk)*width)
-		n := fewSizes(len(chunk), max(1, lookupsPerQuery/width))
-		var b strings.Builder
-		for i := range n {
+		queries := make([]string, fewSizes(len(chunk), most))
+		for i := range queries {
 			// The last row fills up the number. To ask for it twice does no harm.
 			row := chunk[min(i, len(chunk)-1)]
-			if i > 0 {
-				b.WriteString(" UNION ALL ")
+			conditions := make([]string, width)
+			for j, c := range l.upsert.target {
+				conditions[j] = w.dialect.Quote(c.name) + " = " + w.dialect.Placeholder(len(args)+j+1)
 			}
-			b.WriteString(open + "SELECT " + strconv.Itoa(i) + ", " + key + " FROM " + w.dialect.Quote(l.table))
-			for j := range l.upsert.target {
-				c := &l.upsert.target[j]
-				value, err := c.argument(l.rows[row])
-				if err != nil {
-					return w.valueError(l, row, c, err)
-				}
-				if w.dialect.micros {
-					value = pgtext.Truncate(value) // as it was sent
-				}
-				args = append(args, value)
-				b.WriteString([...]string{" WHERE ", " AND "}[min(j, 1)] + w.dialect.Quote(c.name) + " = " + w.dialect.Placeholder(len(args)))
+			var err error
+			if args, err = w.arguments(args, l, row, l.upsert.target); err != nil { // as they were sent
+				return err
 			}
-			b.WriteString(end)
+			queries[i] = open + "SELECT " + strconv.Itoa(i) + from + strings.Join(conditions, " AND ") + end
 		}
 		var i int
 		var id types.Snowflake
-		err := w.query(ctx, s, l, b.String(), args, func(rows *sql.Rows) error {
+		err := w.query(ctx, s, l, strings.Join(queries, " UNION ALL "), args, func(rows *sql.Rows) error {
 			if err := rows.Scan(&i, &id); err != nil {
 				return err
 			}

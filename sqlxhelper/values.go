@@ -3,143 +3,118 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
+	"slices"
 
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
-// insertValues writes the rows of a load from first on by INSERT … VALUES, in
-// chunks. It looks at ctx before every statement.
-func (w *writer) insertValues(ctx context.Context, s session, l *load, first int) error {
-	during := w.dialect.sends(ctx)
-	chunk := w.dialect.chunk(len(l.columns))
-	if !s.inTx && len(l.rows) > chunk {
-		return errSeveral
-	}
-	text := func(n int) string { return w.dialect.insertText(l.head, len(l.columns), n) + l.tail }
-	var stmt *sql.Stmt // for full chunks, if there are two of them
-	if len(l.rows)-first >= 2*chunk && w.prepares(during, s) {
-		var err error
-		if stmt, err = s.db.PrepareContext(during, text(chunk)); err != nil {
-			return fmt.Errorf("sqlxhelper: insert into %s: prepare %d rows: %w", l.table, chunk, err)
-		}
-	}
-	defer func() {
-		if stmt != nil {
-			// What it could report is that the connection is gone, which the
-			// next statement or the commit reports.
-			_ = stmt.Close()
-		}
-	}()
-	args := arguments{writer: w, load: l, next: first}
-	for first < len(l.rows) {
-		rest := len(l.rows) - first
-		if err := ctx.Err(); err != nil {
-			return w.sent(l, first, min(rest, chunk), nil, err)
-		}
-		fit, err := args.fit(w.dialect.step(min(rest, chunk), chunk))
-		if err != nil {
-			return err
-		}
-		n := w.dialect.step(fit, chunk)
-		if !s.inTx && n < rest {
-			return errSeveral
-		}
-		var result sql.Result
-		if n == chunk && stmt != nil {
-			result, err = stmt.ExecContext(during, args.of(n)...)
-		} else {
-			result, err = s.db.ExecContext(during, text(n), args.of(n)...)
-		}
-		if err = w.sent(l, first, n, result, err); err != nil {
-			return w.narrow(during, s, l, w.bound(l, err))
-		}
-		args.drop(n)
-		first += n
-	}
-	return nil
-}
-
-// prepares reports whether to prepare a statement that is sent more than once. It
-// must not change how values are sent. All rows go as the driver sends a single
-// one, without preparing.
-//
-//   - Drivers for SQLite have one way.
-//   - On PostgreSQL pgx has several modes, and keeps by itself prepared what the
-//     mode allows.
-//   - On MySQL a driver may write values into the text (interpolateParams). The
-//     server then takes 2.5 for a decimal, and for a double otherwise. A query
-//     tells which it was: 0.1 + 0.2 is 0.3 in decimals, and not in doubles.
-func (w *writer) prepares(ctx context.Context, s session) bool {
-	switch w.dialect.Dialect {
-	case SQLite:
-		return true
-	case MySQL:
-		var decimal bool
-		rows, err := s.db.QueryContext(ctx, "SELECT ? + 0.2 = 0.3", 0.1)
-		if err != nil {
-			return false // the next statement fails as well
-		}
-		defer func() { _ = rows.Close() }() // where Scan has failed
-		return rows.Next() && rows.Scan(&decimal) == nil && rows.Err() == nil && !decimal
-	}
-	return false
-}
-
-// arguments are the values of the rows of a load that come next, row by row. The
-// values of each row are read once.
-type arguments struct {
+// values is the way by INSERT … VALUES, which can carry every row.
+type values struct {
 	*writer
 	*load
-	values []any
-	sizes  []int // by row: estimated bytes
-	next   int   // the row that comes after those in values
+	first int   // the row with which args begins
+	args  []any // of the statement that is next
+	// stmt is for full chunks, if there are two of them.
+	stmt  *sql.Stmt
+	asked bool // whether to prepare it, which takes a query on MySQL
 }
 
-// fit collects the values of up to n rows. It returns how many of them make a
-// statement that is not too large, at least one.
-func (a *arguments) fit(n int) (int, error) {
-	if a.values == nil {
-		a.values = make([]any, 0, n*len(a.columns))
-		a.sizes = make([]int, 0, n)
-	}
-	total, limit := 0, a.dialect.bytes
-	for i := range n {
-		if i == len(a.sizes) {
-			size := 0
-			for c := range a.columns {
-				value, err := a.columns[c].argument(a.load.rows[a.next])
-				if err != nil {
-					return 0, a.valueError(a.load, a.next, &a.columns[c], err)
-				}
-				if a.dialect.micros {
-					value = pgtext.Truncate(value)
-				}
-				a.values = append(a.values, value)
-				size += sizeOf(value)
-			}
-			a.sizes = append(a.sizes, size)
-			a.next++
+// take collects the values of the rows that make the next statement.
+func (v *values) take(first int) (int, error) {
+	v.first = first
+	chunk := v.dialect.chunk(len(v.columns))
+	most := v.dialect.step(min(len(v.rows)-first, chunk), chunk)
+	v.args = slices.Grow(v.args[:0], most*len(v.columns))
+	n, size := 0, 0
+	for ; n < most; n++ {
+		before := len(v.args)
+		var err error
+		if v.args, err = v.arguments(v.args, v.load, first+n, v.columns); err != nil {
+			return 0, err
 		}
-		if total += a.sizes[i]; i > 0 && total > limit {
-			return i, nil
+		for _, value := range v.args[before:] {
+			size += sizeOf(value)
+		}
+		if n > 0 && size > v.dialect.bytes {
+			break // this row comes first in the next statement
 		}
 	}
+	n = v.dialect.step(n, chunk)
+	v.args = v.args[:n*len(v.columns)]
 	return n, nil
 }
 
-// of returns the values of the first n rows.
-func (a *arguments) of(n int) []any { return a.values[:n*len(a.columns)] }
-
-// drop forgets the first n rows.
-func (a *arguments) drop(n int) {
-	a.values = a.values[:copy(a.values, a.values[n*len(a.columns):])]
-	a.sizes = a.sizes[:copy(a.sizes, a.sizes[n:])]
+// send sends the rows that were taken.
+func (v *values) send(ctx context.Context, s session) (int, driver.Result, error) {
+	ctx = v.dialect.sends(ctx)
+	n, chunk := len(v.args)/len(v.columns), v.dialect.chunk(len(v.columns))
+	if !v.asked && len(v.rows)-v.first >= 2*chunk {
+		v.asked = true
+		if w := v.writer; w.prepares(ctx, s) {
+			var err error
+			if v.stmt, err = s.db.PrepareContext(ctx, w.valuesText(v.load, chunk)); err != nil {
+				return n, nil, fmt.Errorf("prepare: %w", err)
+			}
+		}
+	}
+	var result sql.Result
+	var err error
+	if v.stmt != nil && n == chunk {
+		result, err = v.stmt.ExecContext(ctx, v.args...)
+	} else {
+		result, err = s.db.ExecContext(ctx, v.valuesText(v.load, n), v.args...)
+	}
+	return n, result, err
 }
 
-// valueError names the row and the field of a value that could not be read.
-func (w *writer) valueError(l *load, row int, c *column, err error) error {
-	e := &InsertError{Table: l.table, First: row, Last: row, Rows: len(l.rows), Field: c.field, Err: err}
-	w.blame(e, l, row)
-	return e
+// valuesText returns the statement for n rows.
+func (w *writer) valuesText(l *load, n int) string {
+	return w.dialect.insertText(l.head, len(l.columns), n) + l.tail
+}
+
+// check finds the row that is to blame.
+func (v *values) check(ctx context.Context, s session, err error) error {
+	if err == nil {
+		return nil
+	}
+	return v.narrow(v.dialect.sends(ctx), s, v.load, v.bound(v.load, err))
+}
+
+// close closes the prepared statement. What it could report is that the connection
+// is gone, which the next statement or the commit reports.
+func (v *values) close() {
+	if v.stmt != nil {
+		_ = v.stmt.Close()
+	}
+}
+
+// prepares reports whether to prepare a statement that is sent more than once.
+func (w *writer) prepares(ctx context.Context, s session) bool {
+	if !w.dialect.inlines {
+		return w.dialect.prepares
+	}
+	var inlined bool
+	rows, err := s.db.QueryContext(ctx, "SELECT ? + 0.2 = 0.3", 0.1)
+	if err != nil {
+		return false // the next statement fails as well
+	}
+	defer func() { _ = rows.Close() }() // where Scan has failed
+	return rows.Next() && rows.Scan(&inlined) == nil && rows.Err() == nil && !inlined
+}
+
+// arguments appends what is bound for columns of a row. Its error names the field.
+func (w *writer) arguments(args []any, l *load, row int, columns []column) ([]any, error) {
+	for i := range columns {
+		value, err := columns[i].argument(l.rows[row])
+		if err != nil {
+			return nil, w.rowError(l, row, columns[i].field, err)
+		}
+		if w.dialect.micros {
+			value = pgtext.Truncate(value)
+		}
+		args = append(args, value)
+	}
+	return args, nil
 }

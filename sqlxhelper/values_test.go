@@ -28,20 +28,19 @@ func TestChunkHoldsNoMoreThanItsBytes(t *testing.T) {
 	}
 	limit := large(traitsOf(MySQL).bytes)
 	rows := []sized{{A: limit + 1}, {A: 1}, {B: limit / 2}, {A: limit / 2}, {A: limit / 4}, {B: limit / 4}, {A: limit / 4}, {B: limit / 4}}
-	l := &load{group: group{"t", p, nil}, columns: p.columns}
+	l := &load{group: group{station: &station{plan: p, columns: p.columns}}}
 	for i := range rows {
 		l.rows = append(l.rows, reflect.ValueOf(rows).Index(i))
 	}
-	a := arguments{writer: &writer{dialect: traitsOf(MySQL)}, load: l}
+	v := values{writer: &writer{dialect: traitsOf(MySQL)}, load: l}
 	var got []int
-	for left := len(rows); left > 0; {
-		n, err := a.fit(left)
+	for first := 0; first < len(rows); {
+		n, err := v.take(first)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, n)
-		a.drop(n)
-		left -= n
+		first += n
 	}
 	if want := []int{1, 2, 2, 3}; !reflect.DeepEqual(got, want) {
 		t.Errorf("rows by chunk = %v; want %v", got, want)

@@ -13,7 +13,7 @@ import (
 type writer struct {
 	dialect  *traits
 	config   *config
-	rows     *walk
+	walk     *walk
 	loads    []load
 	replaced []replacedKey           // by settle
 	readings []reading               // of Returning
@@ -26,27 +26,38 @@ type writer struct {
 // A load is a group on its way into its table.
 type load struct {
 	group
-	columns  []column // those that are written
-	head     string   // INSERT INTO table (columns)
-	tail     string   // what follows the values: ON CONFLICT …, or nothing
-	upsert   *upsert  // what tail says, or nil
-	fresh    []bool   // of an upsert, by row: the call assigns the key
-	affected int64    // of all statements together
-	read     []destination
+	head     string // INSERT INTO table (columns)
+	tail     string // what follows the values: ON CONFLICT …, or nothing
+	fresh    []bool // of an upsert, by row: the call assigns the key
+	affected int64  // of all statements together
 }
 
-// newWriter puts together what can fail without a database.
-func newWriter(d *traits, c *config, rows *walk, s *selection) (*writer, error) {
-	w := &writer{dialect: d, config: c, rows: rows}
-	for _, g := range rows.groups() {
-		l := load{group: g, columns: s.written(target{g.table, g.plan})}
+// newWriter puts together what can fail without a database, before keys are
+// assigned.
+func newWriter(d *traits, c *config, walk *walk) (*writer, error) {
+	w := &writer{dialect: d, config: c, walk: walk}
+	for _, l := range walk.links {
+		from, to := &walk.nodes[l.from], &walk.nodes[l.to]
+		if from.upsert != nil && to.upsert != nil {
+			return nil, walk.fail(*from, nil, "it refers to %s in the same table, and so would have to be sent before it is known which stored row that is", walk.path(*to))
+		}
+	}
+	for _, g := range walk.groups() {
+		l := load{group: g}
 		var err error
 		if l.head, err = d.insertHead(l.table, l.columns); err != nil {
 			return nil, err
 		}
+		if l.upsert != nil {
+			l.tail = l.upsert.tail
+			l.fresh = make([]bool, len(l.rows))
+			for i, row := range l.rows {
+				l.fresh[i] = *l.plan.id(row) == 0
+			}
+		}
 		w.loads = append(w.loads, l)
 	}
-	return w, s.apply(w)
+	return w, nil
 }
 
 // errSeveral says that the rows need more than one statement, where only one was
@@ -63,7 +74,7 @@ func (w *writer) write(ctx context.Context, c conn) error {
 		}
 	}()
 	if err := w.transact(ctx, c); err != nil {
-		return err
+		return withCause(ctx, err)
 	}
 	written = true
 	w.fill()
@@ -110,14 +121,10 @@ func (w *writer) insertAll(ctx context.Context, s session) error {
 	w.done = 0
 	for i := range w.loads {
 		l := &w.loads[i]
-		first, err := w.insertBulk(ctx, s, l)
-		if err == nil && first < len(l.rows) {
-			err = w.insertValues(ctx, s, l, first)
+		if err := w.insertLoad(ctx, s, l); err != nil {
+			return l.upsert.explained(err)
 		}
-		if err = l.upsert.explained(err); err == nil {
-			err = w.settle(ctx, s, l)
-		}
-		if err != nil {
+		if err := w.settle(ctx, s, l); err != nil {
 			return err
 		}
 	}
@@ -140,7 +147,7 @@ func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error
 	}
 	w.done += n
 	if w.config.progress != nil {
-		w.config.progress(w.done, len(w.rows.structs))
+		w.config.progress(w.done, len(w.walk.structs))
 	}
 	return nil
 }

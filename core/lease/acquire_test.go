@@ -154,7 +154,7 @@ func TestContextOfAcquireDoesNotEndTheLease(t *testing.T) {
 	})
 }
 
-func TestAcquireWhenNoWorkerIsFree(t *testing.T) {
+func TestAcquireWaitsForAFreeWorkerForAsLongAsItMay(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		wait     time.Duration
@@ -363,7 +363,7 @@ func (c *catcher) Claim(ctx context.Context, q lease.Claim) (lease.Reply, error)
 	return c.store.Claim(ctx, q)
 }
 
-func TestDefaults(t *testing.T) {
+func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 	fourTicks := core.Default()
 	fourTicks.Unit, fourTicks.TimeBits = time.Second, 31
 	for _, test := range []struct {

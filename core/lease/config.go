@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,7 +20,8 @@ type Config struct {
 	// Namespace names a set of IDs in which no two may be equal. Most systems need one,
 	// or one per database. It has 1..64 of the characters a-z A-Z 0-9 . _ - and is not
 	// "." or "..". Required. Processes with different namespaces know nothing of each
-	// other and do repeat each other's IDs.
+	// other and do repeat each other's IDs. In tests, give each bubble of testing/synctest
+	// a namespace of its own: a process remembers the times of its IDs.
 	Namespace string
 
 	// Layout is the generator's, which must have the same. The store keeps it with the
@@ -130,7 +132,7 @@ const (
 
 // resolve returns c with its defaults filled in, and the claim it stands for.
 func (c Config) resolve(lossy bool) (Config, Claim, error) {
-	if !plain(c.Namespace) || c.Namespace == "." || c.Namespace == ".." { // a store may make it a path
+	if !validNamespace.MatchString(c.Namespace) || c.Namespace == "." || c.Namespace == ".." { // a store may make it a path
 		return Config{}, Claim{}, &ValueError{Name: "Config.Namespace", Value: cut(c.Namespace), Want: wantNamespace + `, not "." or ".."`}
 	}
 	for _, step := range []func() error{
@@ -143,16 +145,11 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 			return Config{}, Claim{}, err
 		}
 	}
-	if c.Holder == "" {
-		c.Holder = hostname()
-	}
+	c.Holder = cmp.Or(c.Holder, hostname())
 	if !printable(c.Holder, maxHolder) {
 		return Config{}, Claim{}, &ValueError{Name: "Config.Holder", Value: cut(c.Holder), Want: wantHolder}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	c.Logger = c.Logger.With("namespace", c.Namespace, "datacenter", c.Datacenter)
+	c.Logger = cmp.Or(c.Logger, slog.Default()).With("namespace", c.Namespace, "datacenter", c.Datacenter)
 	return c, c.claim(), nil
 }
 
@@ -181,24 +178,18 @@ func (c *Config) resolveLayout() error {
 	if c.Layout == (core.Layout{}) {
 		c.Layout = core.Default()
 	}
-	if err := c.Layout.Validate(); err != nil {
-		if v := (*core.ValueError)(nil); errors.As(err, &v) {
-			return &ValueError{Name: "Config." + v.Name, Value: v.Value, Want: v.Want}
-		}
-		return err
+	if v := (*core.ValueError)(nil); errors.As(c.Layout.Validate(), &v) {
+		return &ValueError{Name: "Config." + v.Name, Value: v.Value, Want: v.Want}
 	}
 	if c.Layout.WorkerBits > maxWorkerBits {
 		return &ValueError{Name: "Config.Layout.WorkerBits", Value: strconv.Itoa(c.Layout.WorkerBits), Want: fmt.Sprintf("at most %d: each worker number is a row in the store", maxWorkerBits)}
 	}
-	if last := int64(1)<<c.Layout.DatacenterBits - 1; c.Datacenter < 0 || c.Datacenter > last {
-		return &ValueError{Name: "Config.Datacenter", Value: strconv.FormatInt(c.Datacenter, 10), Want: fmt.Sprintf("0..%d", last)}
+	if err := inRange("Config.Datacenter", c.Datacenter, 0, int64(1)<<c.Layout.DatacenterBits-1, ""); err != nil {
+		return err
 	}
 	// A generator would refuse these too, but only after the claim. By then the namespace
 	// would keep the layout.
-	now := time.Now()
-	if c.Now != nil {
-		now = c.Now()
-	}
+	now := c.now()
 	if epoch, end := c.Layout.Epoch, c.Layout.Exhausted(); now.Before(epoch) || !now.Before(end) {
 		return &ValueError{
 			Name:  "Config.Layout",
@@ -213,10 +204,9 @@ func (c *Config) resolveWorkers() error {
 	if c.Workers != nil && len(c.Workers) == 0 {
 		return &ValueError{Name: "Config.Workers", Value: "empty", Want: "at least one worker number, or nil for all"}
 	}
-	last := int64(1)<<c.Layout.WorkerBits - 1
 	for i, w := range c.Workers {
-		if w < 0 || w > last {
-			return &ValueError{Name: fmt.Sprintf("Config.Workers[%d]", i), Value: strconv.FormatInt(w, 10), Want: fmt.Sprintf("0..%d", last)}
+		if err := inRange(fmt.Sprintf("Config.Workers[%d]", i), w, 0, int64(1)<<c.Layout.WorkerBits-1, ""); err != nil {
+			return err
 		}
 	}
 	c.Workers = slices.Clone(c.Workers)
@@ -229,8 +219,7 @@ func (c *Config) resolveWindow(lossy bool) error {
 		c.LossGuard = defaultGuard
 	}
 	c.LossGuard = max(c.LossGuard, 0)
-
-	shortest, longest, why := max(minWindow, minWindowTicks*c.Layout.Unit), maxWindow, ""
+	longest, why := maxWindow, ""
 	if c.LossGuard > 0 {
 		longest, why = guardWindow, " with the loss guard: a claim must begin beyond what another process may have reserved"
 	}
@@ -241,25 +230,17 @@ func (c *Config) resolveWindow(lossy bool) error {
 	default:
 		c.Window = time.Minute
 	}
-	if c.Window < shortest || c.Window > longest {
-		return &ValueError{Name: "Config.Window", Value: c.Window.String(), Want: fmt.Sprintf("%s..%s%s", shortest, longest, why)}
-	}
-	if c.LossGuard == 0 {
-		return nil
+	if err := inRange("Config.Window", c.Window, max(minWindow, minWindowTicks*c.Layout.Unit), longest, why); err != nil || c.LossGuard == 0 {
+		return err
 	}
 	c.Window = guardWindow
-	if most := guardWindow / renewPart; c.LossGuard < minGuard || c.LossGuard > most {
-		return &ValueError{Name: "Config.LossGuard", Value: c.LossGuard.String(), Want: fmt.Sprintf("%s..%s, a quarter of the window, or negative for none", minGuard, most)}
-	}
-	return nil
+	return inRange("Config.LossGuard", c.LossGuard, minGuard, guardWindow/renewPart, ", a quarter of the window, or negative for none")
 }
 
 func (c *Config) resolveSkew() error {
-	if c.MaxClockSkew == 0 {
-		c.MaxClockSkew = defaultSkew
-	}
-	if c.MaxClockSkew < time.Millisecond || c.MaxClockSkew > maxSkew {
-		return &ValueError{Name: "Config.MaxClockSkew", Value: c.MaxClockSkew.String(), Want: fmt.Sprintf("%s..%s", time.Millisecond, maxSkew)}
+	c.MaxClockSkew = cmp.Or(c.MaxClockSkew, defaultSkew)
+	if err := inRange("Config.MaxClockSkew", c.MaxClockSkew, time.Millisecond, maxSkew, ""); err != nil {
+		return err
 	}
 	if c.LossGuard > 0 {
 		// With the clocks further apart, the guard does not hold. And a lease could lapse
@@ -269,6 +250,14 @@ func (c *Config) resolveSkew() error {
 		c.MaxClockSkew = min(c.MaxClockSkew, c.LossGuard, c.Window/2-c.LossGuard-c.Window/16)
 	}
 	return nil
+}
+
+// now returns the wall clock.
+func (c *Config) now() time.Time {
+	if c.Now != nil {
+		return c.Now()
+	}
+	return time.Now()
 }
 
 // hostname returns the name of this host as a Holder, or nothing.
@@ -285,8 +274,8 @@ func hostname() string {
 
 // cut returns s quoted, and short enough for an error message.
 func cut(s string) string {
-	if len(s) > maxNamespace {
-		return fmt.Sprintf("%q… (%d bytes)", s[:maxNamespace], len(s))
+	if most := 64; len(s) > most {
+		return fmt.Sprintf("%q… (%d bytes)", s[:most], len(s))
 	}
 	return strconv.Quote(s)
 }

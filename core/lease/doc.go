@@ -1,5 +1,5 @@
-// Package lease gives each process a worker number of its own, from a store that
-// all of them share: a database, Redis, ZooKeeper, or files on one host.
+// Package lease gives each process a worker number of its own. The numbers come from a
+// store that all processes share: a database, Redis, ZooKeeper, or files on one host.
 //
 //	l, err := lease.Acquire(ctx, store, lease.Config{Namespace: "shop"})
 //	…
@@ -9,7 +9,7 @@
 //
 // [Acquire] and Close do I/O. Next and Fill of the generator do not.
 //
-// # What it guarantees
+// # What is guaranteed
 //
 // No two IDs of a namespace are equal, if the store never loses a write that it has
 // acknowledged. Clocks, pauses, crashes, networks and takeovers do not matter.
@@ -18,7 +18,9 @@
 // condition is that all clocks agree within Config.LossGuard.
 //
 // This is not mutual exclusion. A process that was stopped may return an ID while
-// another has its worker number already: the two use it for different times.
+// another has its worker number already. The two use it for different times.
+//
+// # Under which conditions
 //
 // The guarantee does not cover:
 //
@@ -28,7 +30,7 @@
 //   - A store that two servers keep at the same time, each without the other's writes.
 //   - Rows that are lowered or deleted by hand while leases live. A lowered row is
 //     set right at the next renewal. A claim before that goes by what it finds.
-//   - Memory that is copied while it runs: a snapshot of a virtual machine, CRIU.
+//   - Memory that is copied while it runs, as by a snapshot of a virtual machine.
 //     Both copies use what was reserved when the copy was made, and no more.
 //   - Worker numbers used without a lease beside leased ones, unless Config.Workers
 //     keeps them apart. Two namespaces, or two stores, for one set of IDs.
@@ -60,8 +62,7 @@
 // The guard, D for short, is on by default for [Lossy] stores. A lease then begins
 // beyond all that another can have reserved: the clock, 10 s, and D. So every window is
 // 10 s under the guard. The first ID comes a little more than D after the claim, and is
-// 10 s and D ahead of the clock. The store keeps whether the guard is on, and refuses a
-// process that disagrees.
+// 10 s and D ahead of the clock.
 //
 // # When the store is away
 //
@@ -70,12 +71,12 @@
 // for core.Config.MaxLeaseWait at most. After that they return an error that matches
 // [core.ErrReservationExhausted]. [Lease.Status] and the log have the store's error.
 //
-// The lease retries about every W/16, and more often near the limit. When the store is
-// back, IDs go on by themselves, and increase.
+// The lease retries about every W/16, at most 20 s, and more often near the limit. When
+// the store is back, IDs go on by themselves, and increase.
 //
 // A lease that loses its row seals the generator, logs an error and calls
-// Config.OnLost. It claims another row at once. If none is free it retries for as
-// long as it lives, with pauses of up to W/8 and 20 s at most.
+// Config.OnLost. It claims another row at once. If none is free it tries again, with
+// pauses of up to W/8 and at most 20 s, for as long as it lives.
 //
 // # Clocks
 //
@@ -84,23 +85,18 @@
 // Config.MaxClockSkew. R is never raised more than an hour and W beyond the clock.
 //
 // On SQLite and with files both are one clock. If that goes back by more than an hour,
-// IDs end with the window: see [AheadError]. If it steps ahead by a year, R follows,
-// and the number is of no use until then. Never lower R by hand.
+// IDs end with the window: see [AheadError]. If it steps ahead, R follows. Never lower R
+// by hand.
 //
 // # Costs
 //
-// A lease writes one small row per W/4. A claim is one call of the store. A process
-// that crashes keeps its row for up to W. So there must be a number for each process,
-// and for each that crashes within W. Released rows are free at once.
+// A lease writes one small row per W/4. A process
+// that crashes keeps its row for up to W, so it needs a spare number. Released rows are
+// free at once.
 //
 // # Shutting down
 //
 // Close the generator, which closes the lease. Use a context that is still live, not
-// the one that told the program to stop.
-//
-//	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-//	defer cancel()
-//	err := gen.Close(ctx)
-//
+// the one that told the program to stop: context.WithoutCancel and a timeout of 5 s, say.
 // Without that, or if the store cannot be reached, the number is free after W.
 package lease

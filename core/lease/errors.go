@@ -55,6 +55,15 @@ func (e *ValueError) Error() string {
 	return pkg + ": " + e.Name + " is " + e.Value + ": want " + e.Want
 }
 
+// inRange returns nil if least <= v <= most, and a *ValueError otherwise. why goes on after
+// the range.
+func inRange[T int64 | time.Duration](name string, v, least, most T, why string) error {
+	if least <= v && v <= most {
+		return nil
+	}
+	return &ValueError{Name: name, Value: fmt.Sprint(v), Want: fmt.Sprintf("%v..%v%s", least, most, why)}
+}
+
 // Is reports whether target is ErrPermanent.
 func (e *ValueError) Is(target error) bool { return target == ErrPermanent }
 
@@ -86,14 +95,13 @@ func (e *NoFreeWorkerError) Error() string {
 	if e.Rows == 0 {
 		return "lease: no worker number is free: there is none to choose from in " + where
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "lease: no worker number is free: all %d of %s are reserved; the earliest is free at %s, in %s, unless it is renewed",
+	text := fmt.Sprintf("lease: no worker number is free: all %d of %s are reserved; the earliest is free at %s, in %s, unless it is renewed",
 		e.Rows, where, e.Earliest.Format(time.RFC3339Nano), e.Wait)
 	if len(e.Ahead) > 0 {
 		shown := e.Ahead[:min(len(e.Ahead), 8)]
-		fmt.Fprintf(&b, "; reserved more than an hour ahead, as by a wrong clock: %d rows, among them workers %d", len(e.Ahead), shown)
+		text += fmt.Sprintf("; reserved more than an hour ahead, as by a wrong clock: %d rows, among them workers %d", len(e.Ahead), shown)
 	}
-	return b.String()
+	return text
 }
 
 // Unwrap returns ErrNoFreeWorker.
@@ -127,8 +135,8 @@ func (e *LostError) Error() string {
 // Unwrap returns ErrLost.
 func (e *LostError) Unwrap() error { return ErrLost }
 
-// A LayoutError says that a namespace belongs to another layout, or that the loss guard
-// is on for one of the two and off for the other. Two layouts in one table would repeat
+// A LayoutError says that a namespace belongs to another layout. Or the loss guard is on
+// for one of the two and off for the other. Two layouts in one table would repeat
 // IDs, and nobody could tell them apart. And the guard protects nobody from a process
 // that is without it.
 type LayoutError struct {
@@ -167,7 +175,7 @@ type AheadError struct {
 }
 
 func (e *AheadError) Error() string {
-	return fmt.Sprintf("%v: the next has the time %s, the clock shows %s: want at most %s between them: wait for the clock, or start the process anew",
+	return fmt.Sprintf("%v: the next ID has the time %s, the clock shows %s: want at most %s between them: wait for the clock, or restart the process",
 		ErrAhead, e.Next.Format(time.RFC3339Nano), e.Clock.Format(time.RFC3339Nano), e.Max)
 }
 

@@ -2,9 +2,12 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -78,4 +81,87 @@ func ExampleFence() {
 	}
 	// Output:
 	// after the greatest: true
+}
+
+// A readiness probe: no traffic for a process that may soon have no IDs.
+func ExampleLease_Check() {
+	ctx := context.Background()
+	l, err := lease.Acquire(ctx, leasetest.NewMemory(nil), lease.Config{
+		Namespace: "shop",
+		Logger:    slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	gen, err := core.New(core.Config{Worker: l})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ready := func(w http.ResponseWriter, r *http.Request) {
+		if err := l.Check(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	}
+	probe := func() int {
+		answer := httptest.NewRecorder()
+		ready(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		return answer.Code
+	}
+
+	fmt.Println(probe())
+	if err := gen.Close(ctx); err != nil {
+		log.Print(err)
+	}
+	fmt.Println(probe())
+	// Output:
+	// 200
+	// 503
+}
+
+// What to watch: whether a number is held, for how long IDs last, and what has failed.
+func ExampleLease_Status() {
+	ctx := context.Background()
+	l, err := lease.Acquire(ctx, leasetest.NewMemory(nil), lease.Config{
+		Namespace: "shop",
+		Workers:   []int64{7},
+		Logger:    slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close(ctx)
+	if _, err := core.New(core.Config{Worker: l}); err != nil {
+		log.Fatal(err)
+	}
+
+	s := l.Status()
+	fmt.Println("worker", s.Worker, "held", s.Held)
+	fmt.Println("half a minute is reserved:", time.Until(s.Limit) > 30*time.Second)
+	fmt.Println("losses", s.Losses, "failures", s.Failures, s.Err)
+	// Output:
+	// worker 7 held true
+	// half a minute is reserved: true
+	// losses 0 failures 0 <nil>
+}
+
+// All numbers are taken. The error says when the first of them is free.
+func ExampleNoFreeWorkerError() {
+	ctx := context.Background()
+	store := leasetest.NewMemory(nil)
+	config := lease.Config{
+		Namespace: "shop",
+		Workers:   []int64{7}, // the only one, for the example
+		Logger:    slog.New(slog.DiscardHandler),
+	}
+	first, err := lease.Acquire(ctx, store, config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close(ctx)
+
+	_, err = lease.Acquire(ctx, store, config)
+	if full := (*lease.NoFreeWorkerError)(nil); errors.As(err, &full) {
+		fmt.Println(full.Rows, "number, free within a minute:", full.Wait <= time.Minute)
+	}
+	// Output: 1 number, free within a minute: true
 }

@@ -8,16 +8,17 @@ import (
 
 // Fence ends all leases of the namespace and datacenter of config. Every later lease
 // begins at until or after it. Operators need it when a store has lost writes without the
-// loss guard: a backup was restored, or a failover went to a replica that lagged.
+// loss guard. A backup was restored, or a failover went to a replica that lagged.
 //
 // Stop all processes first. until must be later than the time of every ID that they have
 // returned. Take the greatest key in the tables, get its time by core.Layout.Parts, and
 // add a second, say. If a process cannot be stopped, until must also be later than its
-// limit. That process goes on to its limit with its old worker number, then finds the row
-// taken and claims anew. With the loss guard every process must be stopped: a fence that
-// the store forgets would leave its row to the old holder. Rows can be claimed again when the store's clock has come to
-// until, less Config.MaxClockSkew. With the loss guard it is a window and the guard
-// earlier.
+// limit. That process goes on to its limit with its old worker number. Then it finds the
+// row taken and claims anew. With the loss guard every process must be stopped. Otherwise,
+// if the store forgets the fence, the old holder keeps its row.
+//
+// Rows can be claimed again when the store's clock has come to until, less
+// Config.MaxClockSkew. With the loss guard it is a window and the guard earlier.
 //
 // Fence never lowers a limit, and may be repeated. It makes the rows of a new namespace,
 // so it also serves to begin after the IDs of another generator. Config.Workers does not
@@ -39,11 +40,7 @@ func Fence(ctx context.Context, store Store, config Config, until time.Time) err
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	if config.Now != nil {
-		now = config.Now()
-	}
-	if latest := now.Add(maxAhead.Duration() + maxWindow); until.After(latest) {
+	if latest := config.now().Add(maxAhead.Duration() + maxWindow); until.After(latest) {
 		return &ValueError{Name: "until", Value: until.UTC().Format(time.RFC3339Nano),
 			Want: "at most an hour and ten minutes ahead of the clock, " + latest.UTC().Format(time.RFC3339Nano)}
 	}
@@ -52,7 +49,7 @@ func Fence(ctx context.Context, store Store, config Config, until time.Time) err
 		at++
 	}
 	if err := fencer.Fence(ctx, Fencing{Space: settings.Space, Nonce: token(), Until: at}); err != nil {
-		return fmt.Errorf("lease: the rows are perhaps not all fenced: %w", err)
+		return fmt.Errorf("lease: fencing was not confirmed; some rows may be as before; call Fence again: %w", err)
 	}
 	return nil
 }

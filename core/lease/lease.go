@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 // A Lease is a worker number that no other lease of its namespace and datacenter uses for
@@ -26,6 +27,7 @@ type Lease struct {
 	begin  time.Time // monotonic time is counted from here
 
 	protocol *protocol     // belongs to Acquire, then to run, then to Close
+	reported reported      // belongs with it
 	stop     func()        // ends run
 	stopped  chan struct{} // closed when it has ended
 
@@ -36,39 +38,12 @@ type Lease struct {
 	closing bool
 	binding *core.Binding     // nil: no generator yet
 	term    *core.Reservation // the generator's, nil: none
-	end     Millis            // of the term that Close has sealed; 0: there was none
 	from    Millis            // of the row, if held
 	renewed time.Duration     // Status.Renewed, by the monotonic clock
 	status  Status
-
-	// What report remembers; it belongs to who has protocol.
-	failing time.Duration // when the first of the failures in a row was
-	logged  time.Duration // when one was last logged
-	begun   bool          // the limit has passed from
 }
 
 var _ core.Worker = (*Lease)(nil)
-
-// A Status is what a lease knows about itself at one moment.
-type Status struct {
-	// Held says that the lease has a worker number. If not, it is claiming one.
-	Held   bool
-	Worker int64
-	Epoch  int64     // the fencing number: it is greater for each later holder of the worker number
-	Limit  time.Time // every ID so far has a time before this; Next waits if it gets there
-
-	// Renewed is when the last claim or renewal was confirmed, by this process's clock.
-	Renewed time.Time
-
-	// Err is why the last request failed; nil if it did not. It is a [*AheadError] if the
-	// store has renewed the lease, but no more time can be reserved.
-	Err error
-
-	// Claims and Renewals count the confirmed ones. Failures counts the requests that
-	// failed, whose outcome is unknown, or that were of no use. Losses counts the worker
-	// numbers lost.
-	Claims, Renewals, Failures, Losses uint64
-}
 
 // firstAttempts is how often Acquire tries at least before it returns a temporary error,
 // such as a broken connection.
@@ -126,14 +101,17 @@ func token() string {
 // acquire makes the first claim.
 func (l *Lease) acquire(ctx context.Context) error {
 	var last error
-	giveUp := l.config.AcquireWait // after the lease was made; unless it is negative
-	for attempts := 0; ; {
+	failures := 0 // since the store last answered
+	for {
 		if err := ctx.Err(); err != nil {
-			return join(err, last)
+			if last == nil || errors.Is(last, err) {
+				return err
+			}
+			return fmt.Errorf("%w; before that: %w", err, last)
 		}
 		a := l.next()
 		if a.wait > 0 {
-			sleep(ctx, a.wait)
+			_ = wait.Sleep(ctx, a.wait) // the loop looks at ctx
 			continue
 		}
 		o := l.request(ctx, a)
@@ -141,64 +119,34 @@ func (l *Lease) acquire(ctx context.Context) error {
 			return l.heed(o)
 		}
 		last = o.failed
-		switch wait := l.config.AcquireWait; {
-		case errors.Is(last, ErrPermanent):
+		if errors.Is(last, ErrPermanent) {
 			return last
-		case errors.Is(last, ErrNoFreeWorker):
-			attempts = 0 // the store is there
-			if wait >= 0 {
-				if l.monotonic() >= giveUp {
-					return last
-				}
-				l.protocol.hurry(giveUp)
+		}
+		answered := errors.Is(last, ErrNoFreeWorker)
+		if failures++; answered {
+			failures = 0
+		}
+		if wait := l.config.AcquireWait; wait >= 0 && (answered || failures >= firstAttempts) {
+			if l.monotonic() >= wait {
+				return last
 			}
-		default:
-			if attempts++; attempts >= firstAttempts && wait >= 0 {
-				if l.monotonic() >= giveUp {
-					return last
-				}
-				l.protocol.hurry(giveUp)
-			}
+			l.protocol.hurry(wait)
 		}
 		_ = l.heed(o) // the failure: nothing to refuse
-	}
-}
-
-// join returns the error of a context and, if there is one, what failed before.
-func join(ended, last error) error {
-	if last == nil || errors.Is(last, ended) {
-		return ended
-	}
-	return fmt.Errorf("%w; before that: %w", ended, last)
-}
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
 // run keeps the row until ctx ends. Acquire starts it, Close ends it.
 func (l *Lease) run(ctx context.Context) {
 	defer close(l.stopped)
-	warned := false
 	for ctx.Err() == nil {
 		a := l.next()
-		switch p := l.protocol; {
+		switch {
 		case a.lost != nil:
 			_ = l.heed(outcome{seal: true, lost: a.lost}) // nothing to refuse
 		case a.wait > 0:
-			low := p.held && p.failures > 0 && p.limit-MillisOf(l.now()) < p.settings.Window/renewPart
-			if low && !warned {
-				l.config.Logger.Warn("lease: the reserved time is nearly used up, and the store has not confirmed more: no ID will have a time at the limit or after it",
-					"worker", p.row.Worker, "limit", p.limit.Time())
-			}
-			warned = low
-			sleep(ctx, a.wait)
+			l.warnIfLow()
+			_ = wait.Sleep(ctx, a.wait) // the loop looks at ctx
 		default:
 			o := l.request(ctx, a)
 			if o.failed != nil && ctx.Err() != nil {
@@ -219,7 +167,7 @@ func (l *Lease) next() action {
 		id = MillisOf(l.term.Next())
 	}
 	l.mu.Unlock()
-	return l.protocol.next(MillisOf(l.now()), l.monotonic(), id)
+	return l.protocol.next(MillisOf(l.config.now()), l.monotonic(), id)
 }
 
 // request sends the request of a and returns what follows from the answer.
@@ -259,11 +207,7 @@ func (l *Lease) refuse(ctx context.Context, o outcome, reason error) {
 		l.mu.Unlock()
 		return // Close gives it back
 	}
-	var end Millis
-	if l.term != nil {
-		end = MillisOf(l.term.Seal())
-	}
-	l.term = nil
+	end := l.seal()
 	l.status.Held, l.status.Err = false, reason
 	l.mu.Unlock()
 	r, _ := l.protocol.release(end)
@@ -273,7 +217,7 @@ func (l *Lease) refuse(ctx context.Context, o outcome, reason error) {
 	err := l.store.Release(ctx, r)
 	l.protocol.failures = o.recovered // the claim was no success after all
 	l.protocol.claimFailed(reason, l.monotonic())
-	l.config.Logger.Error("lease: gave a worker number back that this process has already; claiming another",
+	l.config.Logger.Error("lease: another generator of this process has the worker number; gave it back, claiming another",
 		"worker", r.Worker, "epoch", r.Epoch, "reason", reason, "error", err)
 }
 
@@ -289,98 +233,24 @@ func (l *Lease) tell(o outcome) error {
 	case o.extend && l.term != nil && !l.closing:
 		return l.term.Extend(o.until.Time())
 	case o.seal:
-		if l.term != nil {
-			l.term.Seal()
-		}
-		l.term = nil
+		l.seal()
 	}
 	return nil
+}
+
+// seal ends the term, and returns its end, 0 if there is none. It requires mu.
+func (l *Lease) seal() (end Millis) {
+	if l.term != nil {
+		end = MillisOf(l.term.Seal())
+		l.term = nil
+	}
+	return end
 }
 
 // reserve installs a term in the generator of b. It requires mu.
 func (l *Lease) reserve(b *core.Binding, worker int64, from, until Millis) (err error) {
 	l.term, err = b.Reserve(worker, from.Time(), until.Time())
 	return err
-}
-
-// note keeps the status. It requires mu.
-func (l *Lease) note(o outcome) {
-	s := &l.status
-	s.Err = o.failed
-	if o.failed != nil {
-		s.Failures++
-	}
-	switch {
-	case o.lost != nil:
-		s.Held, s.Err = false, o.lost
-		s.Losses++
-		return
-	case o.install:
-		s.Held, s.Worker, s.Epoch = true, o.worker, l.protocol.row.Epoch
-		s.Claims++
-	case o.extend:
-		s.Renewals++
-	default:
-		return
-	}
-	s.Limit, s.Renewed = o.until.Time(), l.now()
-	l.renewed = l.monotonic()
-}
-
-// logEvery is how long a failure may follow a logged one without being logged. With
-// windows of up to a minute, attempts are less than half a minute apart. After an
-// ErrLayout the pause is half a window to one and a half.
-const logEvery = 30 * time.Second
-
-// report writes to the log, and calls Config.OnLost.
-func (l *Lease) report(o outcome) {
-	log := l.config.Logger
-	if worker := l.protocol.row.Worker; o.lowered > 0 {
-		log.Error("lease: the store has reserved less than it had confirmed: somebody has lowered the row, or the store has lost writes; it is set right",
-			"worker", worker, "missing", o.lowered.Duration())
-	} else if o.extend && o.recovered > 0 {
-		log.Info("lease: renewed again", "worker", worker, "failures", o.recovered, "until", o.until.Time())
-	}
-	if o.extend && !l.begun && o.until > l.protocol.from {
-		l.begun = true
-		log.Info("lease: IDs may begin", "worker", l.protocol.row.Worker, "from", l.protocol.from.Time(), "until", o.until.Time())
-	}
-	n := l.protocol.failures
-	if o.failed != nil && n == 1 {
-		l.failing = l.monotonic()
-	}
-	switch since := l.monotonic() - l.failing; {
-	case o.install:
-		log := log.With("worker", o.worker, "epoch", l.protocol.row.Epoch, "failures", o.recovered)
-		if l.begun = o.from < o.until; l.begun {
-			log.Info("lease: claimed a worker number", "from", o.from.Time(), "until", o.until.Time())
-		} else {
-			log.Info("lease: claimed a worker number; IDs begin when a renewal has reserved time for them", "from", o.from.Time())
-		}
-	case o.lost != nil:
-		log.Error("lease: lost the worker number; claiming another", "worker", o.lost.Worker, "epoch", o.lost.Epoch, "reason", string(o.lost.Reason))
-		if f := l.config.OnLost; f != nil {
-			// Not in this goroutine, which has a row to claim. A callback that waits, as
-			// one that closes the generator, would wait for itself.
-			go f(o.lost)
-		}
-	case o.failed == nil || n&(n-1) != 0 && l.monotonic()-l.logged < logEvery:
-		// One failure is like the next. The first, second, fourth and so on are logged,
-		// and one from time to time.
-	default:
-		l.logged = l.monotonic()
-		log := log.With("failures", n, "for", since, "error", o.failed)
-		switch held := log.With("worker", l.protocol.row.Worker, "limit", l.protocol.limit.Time()); {
-		case o.extend:
-			held.Error("lease: renewed, but no more time can be reserved: no ID will have a time at the limit or after it")
-		case l.protocol.held:
-			held.Warn("lease: not renewed")
-		case errors.Is(o.failed, ErrPermanent):
-			log.Error("lease: cannot claim a worker number")
-		default:
-			log.Warn("lease: cannot claim a worker number")
-		}
-	}
 }
 
 // Bind installs the worker number in the generator of b. core.New calls it. One lease
@@ -410,155 +280,11 @@ func (l *Lease) Bind(b *core.Binding) error {
 	return nil
 }
 
-// Close ends the lease. Call Generator.Close instead, which calls it. The generator
-// returns [core.ErrClosed] from then on. The worker number is given back, and anyone may
-// claim it at once. If ctx has ended already, nothing is sent.
-//
-// Close returns when ctx ends at the latest. Its request takes at most a quarter of the
-// window. If it fails, the number is simply not free before Status.Limit.
-//
-// If the number was lost, Close gives nothing back and returns no error. Closing twice is
-// harmless: the second call returns what the first did, when that is done.
-func (l *Lease) Close(ctx context.Context) error {
-	l.mu.Lock()
-	first := !l.closing
-	l.closing = true
-	// Before anything else, and without waiting for run. The row may only be given back
-	// once no ID of it can come.
-	if first && l.binding != nil {
-		l.binding.Close()
-	}
-	if first && l.term != nil {
-		l.end = MillisOf(l.term.Seal())
-	}
-	l.mu.Unlock()
-	if first {
-		l.closeErr = l.giveBack(ctx)
-		close(l.closed)
-		return l.closeErr
-	}
-	select {
-	case <-l.closed:
-	case <-ctx.Done():
-		select {
-		case <-l.closed: // a result is better than none, and not left to chance
-		default:
-			return l.notGivenBack(ctx.Err())
-		}
-	}
-	return l.closeErr
-}
-
-// giveBack ends run and releases the row.
-func (l *Lease) giveBack(ctx context.Context) error {
-	l.stop()
-	select {
-	case <-l.stopped:
-	case <-ctx.Done():
-	}
-	if err := ctx.Err(); err != nil {
-		return l.notGivenBack(err)
-	}
-	l.mu.Lock()
-	end := l.end
-	l.mu.Unlock()
-	r, held := l.protocol.release(end)
-	if !held {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, l.protocol.deadline())
-	defer cancel()
-	err := l.store.Release(ctx, r)
-	log := l.config.Logger.With("worker", r.Worker, "epoch", r.Epoch)
-	switch {
-	case errors.Is(err, ErrLost):
-		log.Warn("lease: the worker number was lost already when it was to be given back", "error", err)
-	case err != nil:
-		err = l.notGivenBack(err)
-		log.Warn("lease: the worker number was perhaps not given back", "error", err)
-		return err
-	default:
-		log.Info("lease: gave the worker number back", "end", r.End.Time())
-	}
-	l.mu.Lock()
-	l.status.Held = false
-	l.mu.Unlock()
-	return nil
-}
-
-// notGivenBack returns the error of Close.
-func (l *Lease) notGivenBack(err error) error {
-	s := l.Status()
-	if !s.Held {
-		return fmt.Errorf("lease: closed while claiming: %w", err)
-	}
-	return fmt.Errorf("lease: worker %d was perhaps not given back; it is free at %s then: %w", s.Worker, s.Limit.Format(time.RFC3339Nano), err)
-}
-
-// Status returns the state of the lease, for health checks and metrics.
-func (l *Lease) Status() Status {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.status
-}
-
-// Check returns nil if the lease has a worker number, IDs that are reserved, and a store
-// that renews it. It is for readiness probes. The error says what is missing, with
-// values, and wraps Status.Err. It is ErrClosed after Close.
-//
-// A renewal is due after a quarter of the window. The lease counts as not renewed after
-// three quarters: IDs may end within the last one. With the loss guard it also has no
-// reserved IDs in the first moments after a claim.
-//
-// Check does no I/O, and is safe for concurrent use. If ctx has ended, the error matches
-// ctx.Err().
-func (l *Lease) Check(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("lease: not checked: %w", err)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s, window := l.status, l.protocol.settings.Window.Duration()
-	if l.closing {
-		return ErrClosed
-	}
-	var problem string
-	next := l.now()
-	if from := l.from.Time(); from.After(next) {
-		next = from
-	}
-	switch age := l.monotonic() - l.renewed; {
-	case !s.Held:
-		problem = "no worker number is held"
-	case !s.Limit.After(next):
-		problem = fmt.Sprintf("worker %d: no ID is reserved: the next would have the time %s, the limit is %s",
-			s.Worker, next.UTC().Format(time.RFC3339Nano), s.Limit.Format(time.RFC3339Nano))
-	case errors.Is(s.Err, ErrAhead):
-		problem = fmt.Sprintf("worker %d: no more IDs than to %s", s.Worker, s.Limit.Format(time.RFC3339Nano))
-	case age > window*3/4:
-		problem = fmt.Sprintf("worker %d: last renewed %s ago: want at most %s, three quarters of the window", s.Worker, age, window*3/4)
-	default:
-		return nil
-	}
-	if s.Err != nil {
-		return fmt.Errorf("lease: %s: %w", problem, s.Err)
-	}
-	return errors.New("lease: " + problem)
-}
-
 // Namespace returns Config.Namespace.
 func (l *Lease) Namespace() string { return l.config.Namespace }
 
 // WallClock returns Config.Now: the generator reads the same clock.
 func (l *Lease) WallClock() func() time.Time { return l.config.Now }
-
-// now returns the wall clock.
-func (l *Lease) now() time.Time {
-	if l.config.Now != nil {
-		return l.config.Now()
-	}
-	return time.Now()
-}
 
 // monotonic returns how much time has passed since the lease was made.
 func (l *Lease) monotonic() time.Duration { return time.Since(l.begin) }

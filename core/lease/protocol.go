@@ -180,16 +180,16 @@ func (p *protocol) claimed(c *Claim, reply Reply, mono time.Duration) outcome {
 	}
 }
 
-// maxClaimPause bounds the pause after a failed claim, however long the window is. The
-// log of an outage needs it: see logEvery.
-const maxClaimPause = 20 * time.Second
+// maxPause bounds the pause after a failed claim, and the mean of that after a failed
+// renewal, however long the window is. The log of an outage needs it: see logEvery.
+const maxPause = 20 * time.Second
 
-// claimFailed: the attempt is forgotten, whether or not the store has done it. Its
-// token is never used again, so nobody holds a row that it may have taken; that
-// row is free again after a window.
+// claimFailed forgets the attempt, whether or not the store has done it. Its token is
+// never used again. So nobody holds a row that it may have taken, and that row is free
+// again after a window.
 func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
 	p.failures++
-	most := min(p.part(claimPart), maxClaimPause)
+	most := min(p.part(claimPart), maxPause)
 	if d := firstBackoff << min(p.failures, 10); d < most {
 		most = d
 	}
@@ -248,7 +248,7 @@ func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcom
 	// The row may have this nonce now or later. Known only ever makes the store accept
 	// more, so it is always safe to leave one out. At worst the lease refuses its own row
 	// and claims another. After a long outage the row most likely has one of the first or
-	// the last: one was under way when the store went, another when it came back. So the
+	// the last. One was under way when the store went, another when it came back. So the
 	// middle goes.
 	p.known = append(p.known, r.Nonce)
 	if len(p.known) > mostKnown {
@@ -256,7 +256,7 @@ func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcom
 	}
 	// Attempts come closer near the limit, so that a returning store is found in time.
 	left := (r.Until - r.Guard - r.Now).Duration() - (mono - p.sent)
-	p.due = mono + p.jitter(min(p.part(retryPart), max(left.Abs()/4, firstBackoff)))
+	p.due = mono + p.jitter(min(p.part(retryPart), maxPause, max(left.Abs()/4, firstBackoff)))
 	p.soon = p.due
 	return outcome{failed: err}
 }

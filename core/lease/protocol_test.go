@@ -10,8 +10,6 @@ import (
 	"time"
 )
 
-var errAway = errors.New("the store is away")
-
 // A bench drives a protocol by hand, against one row in memory.
 type bench struct {
 	t *testing.T
@@ -106,7 +104,7 @@ func TestEachClaimAttemptHasAFreshOwnerAndNonce(t *testing.T) {
 			}
 			seen[s] = true
 		}
-		if o := b.done(Reply{}, errAway, b.mono); !errors.Is(o.failed, errAway) || o.install || o.seal {
+		if o := b.done(Reply{}, errStoreAway, b.mono); !errors.Is(o.failed, errStoreAway) || o.install || o.seal {
 			t.Fatalf("done(error) = %+v; want failed only", o)
 		}
 	}
@@ -154,7 +152,7 @@ func TestRenewalIsDueAQuarterWindowAfterTheLastRequestWasSent(t *testing.T) {
 		if a := b.request(); a.renewal == nil || b.mono != sent+4*time.Second {
 			t.Fatalf("request %d: the renewal after it is %+v, %v after it was sent; want 4s", i, a.renewal, b.mono-sent)
 		}
-		b.done(Reply{}, errAway, b.mono)
+		b.done(Reply{}, errStoreAway, b.mono)
 	}
 }
 
@@ -193,7 +191,7 @@ func TestOnlyAConfirmedReplyRaisesTheLimit(t *testing.T) {
 		if _, err := b.store(a); err != nil { // done, but the reply is lost
 			t.Fatal(err)
 		}
-		if o := b.done(Reply{}, errAway, b.mono); o.extend || o.seal || o.failed == nil || b.limit != limit {
+		if o := b.done(Reply{}, errStoreAway, b.mono); o.extend || o.seal || o.failed == nil || b.limit != limit {
 			t.Fatalf("attempt %d: done(unknown) = %+v, limit %d; want failed only, limit %d", i, o, b.limit, limit)
 		}
 		failed := b.mono
@@ -214,7 +212,7 @@ func TestRetriesAreSpread(t *testing.T) {
 		b.confirm()
 		b.random = func() float64 { return random }
 		b.request()
-		b.done(Reply{}, errAway, b.mono)
+		b.done(Reply{}, errStoreAway, b.mono)
 		failed := b.mono
 		b.request()
 		wait, want := b.mono-failed, time.Duration((0.5+random)*float64(time.Second))
@@ -239,7 +237,7 @@ func TestKnownHasTheConfirmedNonceAndThoseOfUnknownOutcome(t *testing.T) {
 		if !slices.Equal(r.Known, want) {
 			t.Fatalf("Renewal.Known = %v; want %v", r.Known, want)
 		}
-		b.done(Reply{}, errAway, b.mono)
+		b.done(Reply{}, errStoreAway, b.mono)
 		want = append(want, r.Nonce)
 		if len(want) > 16 { // the middle is dropped: the first and the last stay
 			want = append(want[:8:8], want[9:]...)
@@ -336,8 +334,8 @@ func TestFailedClaimsBackOff(t *testing.T) {
 		random      float64
 		first, last time.Duration
 	}{
-		{errAway, 0, 100 * time.Millisecond, 100 * time.Millisecond},
-		{errAway, 1, 200 * time.Millisecond, 2 * time.Second},
+		{errStoreAway, 0, 100 * time.Millisecond, 100 * time.Millisecond},
+		{errStoreAway, 1, 200 * time.Millisecond, 2 * time.Second},
 		{skew, 1, 200 * time.Millisecond, 2 * time.Second},
 		{none, 1, 200 * time.Millisecond, 2 * time.Second},
 		{&NoFreeWorkerError{Rows: 8, Wait: 700 * time.Millisecond}, 1, 200 * time.Millisecond, 700 * time.Millisecond},
@@ -365,7 +363,7 @@ func TestFailedClaimsBackOff(t *testing.T) {
 func TestHurryOnlyBringsForward(t *testing.T) {
 	b := newBench(t, 0)
 	b.request()
-	b.done(Reply{}, errAway, b.mono)
+	b.done(Reply{}, errStoreAway, b.mono)
 	wait := b.next().wait
 	b.hurry(b.mono + time.Hour)
 	if got := b.next().wait; got != wait {
@@ -436,7 +434,7 @@ func TestGuardRenewsSoonerWhileThereIsLittleRoom(t *testing.T) {
 	if got := b.mono - sent; got != time.Second {
 		t.Errorf("second renewal after %v; want a 16th of the window, 1s", got)
 	}
-	b.done(Reply{}, errAway, b.mono)
+	b.done(Reply{}, errStoreAway, b.mono)
 	for range 6 {
 		b.confirm()
 	}
@@ -489,7 +487,7 @@ func TestReleaseGivesBackWhatWasNotUsed(t *testing.T) {
 	if _, err := b.store(b.request()); err != nil { // done, and its reply lost
 		t.Fatal(err)
 	}
-	b.done(Reply{}, errAway, b.mono)
+	b.done(Reply{}, errStoreAway, b.mono)
 	r, held := b.release(from + 77)
 	if !held || r.End != from+77 || r.Worker != 3 || r.Epoch != 7 || len(r.Known) != 2 {
 		t.Fatalf("release() = %+v, %v; want the end %d and both nonces known", r, held, from+77)

@@ -156,6 +156,7 @@ func TestLossGuardIsEnoughAndNoMoreThanThat(t *testing.T) {
 }
 
 func TestSimulationFindsEveryMutant(t *testing.T) {
+	t.Parallel()
 	const most = 1000
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {

@@ -349,6 +349,7 @@ func (s *simulation) noneFree(p *process) bool {
 }
 
 func TestRandomSchedulesRepeatNoID(t *testing.T) {
+	t.Parallel()
 	first, n := *simulationSeed, *simulationSchedules
 	switch {
 	case n > 0:
@@ -392,6 +393,7 @@ func TestRandomSchedulesRepeatNoID(t *testing.T) {
 }
 
 func TestSimulationIsTheSameForTheSameSeed(t *testing.T) {
+	t.Parallel()
 	for seed := uint64(1); seed <= 20; seed++ {
 		m := mode(seed % uint64(modes))
 		a, b := chaos(t, seed, m, none, false), chaos(t, seed, m, none, true)

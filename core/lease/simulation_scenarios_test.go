@@ -731,7 +731,8 @@ var scenarios = []scenario{
 	}},
 }
 
-func TestScenarios(t *testing.T) {
+func TestNoScenarioBreaksThePromise(t *testing.T) {
+	t.Parallel()
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			x := usual()

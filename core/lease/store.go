@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,26 +89,25 @@ type Space struct {
 	Datacenter int64  // 0 or more
 	Workers    int64  // the rows are 0..Workers-1; 1..65536
 
-	// Layout is what all leases of a namespace must agree on: the epoch, unit and widths
-	// of the layout, and whether the loss guard is on. It has at most 255 printable
+	// Layout is what all leases of a namespace must agree on. That is the epoch, unit and
+	// widths of the layout, and whether the loss guard is on. It has at most 255 printable
 	// characters of ASCII. The store keeps that of the first claim in the namespace. It
 	// refuses every other with a *LayoutError.
 	Layout string
 }
 
 const (
-	maxNamespace = 64
-	maxWorkers   = 1 << maxWorkerBits
-	maxLayout    = 255
+	maxWorkers = 1 << maxWorkerBits
+	maxLayout  = 255
 )
 
 // Check returns a *ValueError if s is not a space. A Store calls it first in every
 // operation, and may then rely on three things. A namespace can be a part of a key, a
-// path or a statement as it is, except "." and "..", which are namespaces too. All rows
-// can be made at once. A column of 255 characters is enough for the layout.
+// path or a statement as it is. The exceptions are "." and "..", which are namespaces
+// too. All rows can be made at once. A column of 255 characters is enough for the layout.
 func (s Space) Check() error {
 	switch {
-	case !plain(s.Namespace):
+	case !validNamespace.MatchString(s.Namespace):
 		return &ValueError{Name: "Space.Namespace", Value: cut(s.Namespace), Want: wantNamespace}
 	case s.Datacenter < 0:
 		return &ValueError{Name: "Space.Datacenter", Value: strconv.FormatInt(s.Datacenter, 10), Want: "0 or more"}
@@ -129,20 +129,10 @@ const (
 	wantHolder = "at most 64 printable characters of ASCII"
 )
 
-// wantNamespace is what plain asks for.
-const wantNamespace = "1..64 of the characters a-z A-Z 0-9 . _ -"
+// validNamespace is the form of a namespace, and wantNamespace says it in words.
+var validNamespace = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
 
-// plain reports whether s is a name of a namespace.
-func plain(s string) bool {
-	for _, c := range []byte(s) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return 1 <= len(s) && len(s) <= maxNamespace
-}
+const wantNamespace = "1..64 of the characters a-z A-Z 0-9 . _ -"
 
 // A Row is what a store knows about one worker number. A row that has never been
 // claimed is zero but for Worker.
@@ -328,8 +318,8 @@ type Renewal struct {
 	Epoch  int64
 	Owner  string
 
-	// Known are the nonces that the row may have: that of the last confirmed write, and
-	// those of later writes whose outcome is unknown. A copy of the process, made while
+	// Known are the nonces that the row may have. The first is that of the last confirmed
+	// write. The others are of later writes whose outcome is unknown. A copy of the process, made while
 	// it ran, does not know the nonce of the other's next write. So it loses the row.
 	Known []string
 	Nonce string // a fresh one

@@ -36,10 +36,6 @@ type totals struct {
 	total         Money
 }
 
-func (t totals) String() string {
-	return fmt.Sprintf("%d orders, %d lines, total %s", t.orders, t.lines, t.total)
-}
-
 // openData reads the folder, or the built-in sample for "".
 func openData(folder string) (*dataset, error) {
 	if folder == "" {
@@ -140,19 +136,22 @@ func (d *dataset) item(f *csvload.File) {
 	}
 	d.productOf.Find(f, i.ProductNumber)
 	i.Total = lineTotal(i.UnitPrice, i.Quantity, i.DiscountPercent)
-	total, fits := d.totals.total.plus(i.Total)
-	if !fits {
-		f.Fail("with this line the total of all orders is too large")
-	}
 	if f.Err() != nil {
+		return
+	}
+	d.exact.Add(d.exact, exactTotal(f.Text("unitPrice"), f.Text("quantity"), f.Text("discount")))
+	if d.exact.Cmp(most) > 0 {
+		f.Fail("with this line the total of all orders is too large")
 		return
 	}
 	d.orders[at].Items = append(d.orders[at].Items, i)
 	d.orders[at].Total += i.Total
 	d.totals.lines++
-	d.totals.total = total
-	d.exact.Add(d.exact, exactTotal(f.Text("unitPrice"), f.Text("quantity"), f.Text("discount")))
+	d.totals.total += i.Total
 }
+
+// most is the greatest total that Money can hold.
+var most = big.NewRat(math.MaxInt64, int64(100*cent))
 
 // amount returns an amount of money in whole cents.
 func amount(f *csvload.File, column string) Money {

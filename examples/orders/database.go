@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"io/fs"
 	"net/url"
 	"os"
 
@@ -14,12 +13,21 @@ import (
 // openDatabase opens or creates a SQLite file. GORM and sqlx share the pool that
 // it returns: both are layers over database/sql.
 func openDatabase(ctx context.Context, path string) (*sql.DB, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // and no new file
+	}
 	if path == "" {
 		return nil, errors.New("-db is empty, want the name of a file")
 	}
-	created, err := createFile(path)
-	if err != nil {
-		return nil, err
+	// The system says why a file cannot be written. SQLite says less.
+	if path != ":memory:" {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, csvload.Unusable("write to", path, err)
+		}
+		if err := file.Close(); err != nil {
+			return nil, err
+		}
 	}
 	db, err := csvload.OpenDatabase(ctx, path, url.Values{
 		// With a write-ahead log others can read the file while we write, and a
@@ -28,26 +36,5 @@ func openDatabase(ctx context.Context, path string) (*sql.DB, error) {
 		"_journal_mode": {"WAL"},
 		"_synchronous":  {"NORMAL"},
 	})
-	if err != nil && created {
-		err = errors.Join(err, os.Remove(path))
-	}
 	return db, csvload.BesideFile(path, err)
-}
-
-// createFile creates the file if it is not there. The system says why a file cannot
-// be written. SQLite says less.
-func createFile(path string) (created bool, err error) {
-	if path == ":memory:" {
-		return false, nil
-	}
-	verb := "create"
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		verb = "write to"
-		file, err = os.OpenFile(path, os.O_RDWR, 0)
-	}
-	if err != nil {
-		return false, csvload.Unusable(verb, path, err)
-	}
-	return verb == "create", file.Close()
 }

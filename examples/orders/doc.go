@@ -22,7 +22,7 @@
 //	verify.go       what is checked, and how
 //	data.go         from files to rows
 //	money.go        amounts without floating point
-//	report.go progress.go  what you see
+//	report.go       what you see
 //
 // # What is guaranteed
 //

@@ -60,7 +60,7 @@ time need different ones`)
 	if err != nil {
 		return fmt.Errorf("%s: %w", *path, err)
 	}
-	if err := importAll(ctx, data, writers, newProgress(stdout, len(data.orders)), stderr); err != nil {
+	if err := importAll(ctx, data, writers, stdout, stderr); err != nil {
 		return err
 	}
 	checked, err := verifyAll(ctx, db, writers, data)
@@ -70,8 +70,7 @@ time need different ones`)
 	if err != nil {
 		return fmt.Errorf("verifying %s: %w", *path, err)
 	}
-	result := &report{data: data, file: *path, writers: writers, checked: checked, layout: keys.Layout()}
-	return result.print(stdout)
+	return report(stdout, data, *path, writers, checked, keys.Layout())
 }
 
 // newWriters prepares both stores.
@@ -89,9 +88,12 @@ func newWriters(ctx context.Context, db *sql.DB, keys *core.Generator) ([]*write
 
 // importAll writes the data order by order, each through every store. The first
 // error ends it, and stderr is told what stays.
-func importAll(ctx context.Context, d *dataset, writers []*writer, p *progress, stderr io.Writer) (err error) {
+func importAll(ctx context.Context, d *dataset, writers []*writer, stdout, stderr io.Writer) (err error) {
+	terminal := csvload.IsTerminal(stdout)
 	defer func() {
-		p.clear()
+		if terminal && len(d.orders) > 0 {
+			_, _ = fmt.Fprint(stdout, "\r\x1b[K") // return, erase to the end of the line
+		}
 		if err == nil {
 			return
 		}
@@ -114,7 +116,9 @@ func importAll(ctx context.Context, d *dataset, writers []*writer, p *progress, 
 				return fmt.Errorf("%s: order %d: %w", w.name(), o.Number, err)
 			}
 		}
-		p.show(i + 1)
+		if terminal && (i+1)*100/len(d.orders) != i*100/len(d.orders) { // a percent more
+			_, _ = fmt.Fprintf(stdout, "\rwriting order %d of %d", i+1, len(d.orders))
+		}
 	}
 	for _, w := range writers {
 		now := time.Now().UTC()

@@ -62,7 +62,7 @@ type (
 		Total       Money           `db:"total" json:"total" gorm:"not null"` // of the items, without freight
 		// With GORM the plugin sets the items' ID, and GORM their OrderID. sqlxhelper
 		// sets both: the snowkey tag names the table and the foreign key.
-		Items []OrderItem `db:"-" json:"items" snowkey:"sqlx_order_items,fk=order_id"`
+		Items []OrderItem `db:"-" json:"items,omitempty" snowkey:"sqlx_order_items,fk=order_id"`
 
 		CustomerCode string `db:"-" json:"customer_code,omitempty" gorm:"-"` // the customer in the input
 	}

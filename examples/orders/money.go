@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -22,15 +21,6 @@ const cent Money = 100
 // input it is at most 10^15.
 func lineTotal(price Money, quantity, discountPercent int64) Money {
 	return price / 100 * Money(quantity*(100-discountPercent))
-}
-
-// plus adds two amounts that are not negative. The second result is false where
-// the sum does not fit.
-func (m Money) plus(n Money) (Money, bool) {
-	if m > math.MaxInt64-n {
-		return 0, false
-	}
-	return m + n, true
 }
 
 // String writes whole cents with two decimals and anything finer with four:

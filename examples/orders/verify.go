@@ -5,11 +5,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/big"
-	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/snowkey/snowkey/types"
 )
@@ -17,17 +16,18 @@ import (
 // verified is what a verification without findings reports.
 type verified struct {
 	keys     int64  // in the whole file
-	finished []int  // complete imports in the file, per store
+	finished string // complete imports in the file, per store
 	example  *Order // the first, read through the first store; nil: there is none
 }
 
 // verifyAll reads back what was just written, checks it against the input, and
 // then checks the whole file.
 func verifyAll(ctx context.Context, db *sql.DB, writers []*writer, d *dataset) (v verified, err error) {
+	var finishes []string
 	for _, w := range writers {
 		stored, err := w.read(ctx, w.imp.ID)
 		if err == nil {
-			err = verifyImport(d, stored)
+			err = verifyImport(d, w.imp.ID, stored)
 		}
 		if err != nil {
 			return v, fmt.Errorf("%s: %w", w.name(), err)
@@ -39,28 +39,29 @@ func verifyAll(ctx context.Context, db *sql.DB, writers []*writer, d *dataset) (
 		if err != nil {
 			return v, fmt.Errorf("%s: %w", w.name(), err)
 		}
-		v.finished = append(v.finished, finished)
+		finishes = append(finishes, fmt.Sprintf("%s %d", w.name(), finished))
 	}
 	if err := verifyForeignKeys(ctx, db); err != nil {
 		return v, err
 	}
+	v.finished = strings.Join(finishes, ", ")
 	v.keys, err = countKeys(ctx, db, writers)
 	return v, err
 }
 
-// verifyImport compares what a store has read back with what the files say. It
-// follows every foreign key to the row that it stands for.
-func verifyImport(d *dataset, stored rows) error {
-	got := stored.withoutKeys()
+// verifyImport compares what a store has read back with what the files say, foreign keys
+// included.
+func verifyImport(d *dataset, importID types.Snowflake, stored rows) error {
+	want := expected(d, importID, stored)
 	if err := cmp.Or(
-		compare("customer", got.customers, d.customers, func(c Customer) any { return c.Code }),
-		compare("product", got.products, d.products, func(p Product) any { return p.Number }),
-		compare("order", got.orders, d.orders, func(o Order) any { return o.Number }),
+		compare("customer", stored.customers, want.customers, func(c Customer) any { return c.Code }),
+		compare("product", stored.products, want.products, func(p Product) any { return p.Number }),
+		compare("order", stored.orders, want.orders, func(o Order) any { return o.Number }),
 	); err != nil {
 		return err
 	}
 	lines, sum := int64(0), new(big.Rat)
-	for _, o := range got.orders {
+	for _, o := range stored.orders {
 		lines += int64(len(o.Items))
 		sum.Add(sum, big.NewRat(int64(o.Total), int64(100*cent)))
 	}
@@ -75,60 +76,45 @@ func verifyImport(d *dataset, stored rows) error {
 	return nil
 }
 
-// compare compares stored rows with those of the input, one by one.
+// compare compares stored rows with those of the input, one by one, as JSON: with ==
+// a time in another zone would differ, though it is the same moment.
 func compare[T any](kind string, stored, input []T, name func(T) any) error {
 	if len(stored) != len(input) {
 		return fmt.Errorf("%d %ss are stored, the input has %d", len(stored), kind, len(input))
 	}
-	for i, want := range input {
-		if got := stored[i]; !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("%s %v is stored as %s, the input says %s", kind, name(want), asJSON(got), asJSON(want))
+	for i := range input {
+		if got, want := asJSON(stored[i]), asJSON(input[i]); got != want {
+			return fmt.Errorf("%s %v is stored as %s, the input says %s", kind, name(input[i]), got, want)
 		}
 	}
 	return nil
 }
 
-// withoutKeys returns a copy of the rows as the input has them: without keys, and
-// with codes and numbers in the place of foreign keys. A foreign key that leads to
-// no row of the import stays, and so differs from the input.
-func (r rows) withoutKeys() rows {
-	customers, products := map[types.Snowflake]string{}, map[types.Snowflake]int64{}
-	plain := rows{slices.Clone(r.customers), slices.Clone(r.products), slices.Clone(r.orders)}
-	for i := range plain.customers {
-		c := &plain.customers[i]
-		customers[c.ID] = c.Code
-		c.ID, c.ImportID = 0, 0
+// expected returns the rows of the input with the keys of the stored rows, and with
+// the foreign keys that these must have.
+func expected(d *dataset, importID types.Snowflake, stored rows) rows {
+	customers, products := map[string]types.Snowflake{}, map[int64]types.Snowflake{}
+	want := rows{slices.Clone(d.customers), slices.Clone(d.products), slices.Clone(d.orders)}
+	for i := range min(len(want.customers), len(stored.customers)) {
+		c := &want.customers[i]
+		c.ID, c.ImportID = stored.customers[i].ID, importID
+		customers[c.Code] = c.ID
 	}
-	for i := range plain.products {
-		p := &plain.products[i]
-		products[p.ID] = p.Number
-		p.ID, p.ImportID = 0, 0
+	for i := range min(len(want.products), len(stored.products)) {
+		p := &want.products[i]
+		p.ID, p.ImportID = stored.products[i].ID, importID
+		products[p.Number] = p.ID
 	}
-	for i := range plain.orders {
-		o := &plain.orders[i]
-		if code, ok := customers[o.CustomerID]; ok {
-			o.CustomerCode, o.CustomerID = code, 0
-		}
-		// Drivers may return a time in another zone: the same instant, but not equal.
-		o.OrderedAt = o.OrderedAt.UTC()
-		if o.ShippedAt != nil {
-			shipped := o.ShippedAt.UTC()
-			o.ShippedAt = &shipped
-		}
-		o.Items = append([]OrderItem(nil), o.Items...)
-		for j := range o.Items {
+	for i := range min(len(want.orders), len(stored.orders)) {
+		o, s := &want.orders[i], stored.orders[i]
+		o.ID, o.ImportID, o.CustomerID, o.CustomerCode = s.ID, importID, customers[o.CustomerCode], ""
+		o.Items = slices.Clone(o.Items)
+		for j := range min(len(o.Items), len(s.Items)) {
 			item := &o.Items[j]
-			if number, ok := products[item.ProductID]; ok {
-				item.ProductNumber, item.ProductID = number, 0
-			}
-			if item.OrderID == o.ID {
-				item.OrderID = 0
-			}
-			item.ID = 0
+			item.ID, item.OrderID, item.ProductID, item.ProductNumber = s.Items[j].ID, s.ID, products[item.ProductNumber], 0
 		}
-		o.ID, o.ImportID = 0, 0
 	}
-	return plain
+	return want
 }
 
 // allTables are the names, without the prefix, of what each store keeps.
@@ -137,88 +123,55 @@ var allTables = [...]string{"imports", "customers", "products", "orders", "order
 // countKeys returns how many keys are in all tables of both stores. It returns an
 // error if one is there twice or missing.
 func countKeys(ctx context.Context, db *sql.DB, writers []*writer) (int64, error) {
-	union := ""
+	var tables []string
 	for _, w := range writers {
 		for _, table := range allTables {
-			if union != "" {
-				union += " UNION ALL "
-			}
-			union += "SELECT id FROM " + w.prefix() + table
+			tables = append(tables, "SELECT id FROM "+w.prefix()+table)
 		}
 	}
+	union := strings.Join(tables, " UNION ALL ")
 	// count(*) counts NULL and count(DISTINCT id) does not: SQLite lets a
 	// primary key that is not INTEGER be NULL.
 	var keys, distinct int64
 	err := db.QueryRowContext(ctx, "SELECT count(*), count(DISTINCT id) FROM ("+union+")").Scan(&keys, &distinct)
-	if err != nil {
-		return 0, err
+	if err == nil && keys != distinct {
+		err = fmt.Errorf("the file holds %d rows, but %d distinct keys", keys, distinct)
 	}
-	if keys != distinct {
-		return 0, fmt.Errorf("the file holds %d rows, but %d distinct keys", keys, distinct)
-	}
-	return keys, nil
+	return keys, err
 }
 
 // verifyForeignKeys asks SQLite for rows anywhere in the file whose foreign key
 // leads nowhere. Lines without an order would not show in verifyImport.
 func verifyForeignKeys(ctx context.Context, db *sql.DB) error {
-	var (
-		table, parent string
-		rowID         sql.NullInt64
-		constraint    int64
-	)
-	err := db.QueryRowContext(ctx, "PRAGMA foreign_key_check").Scan(&table, &rowID, &parent, &constraint)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
+	var broken int64
+	err := db.QueryRowContext(ctx, "SELECT count(*) FROM pragma_foreign_key_check").Scan(&broken)
+	if err == nil && broken > 0 {
+		err = fmt.Errorf("%d rows point at a row that is not there", broken)
 	}
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("row %d of %s points at a row of %s that is not there", rowID.Int64, table, parent)
+	return err
 }
 
 // countFinished returns how many imports of a store are complete. It returns an
 // error if one no longer has the orders, lines and total that it ended with.
 func countFinished(ctx context.Context, db *sql.DB, w *writer) (finished int, err error) {
-	p := w.prefix()
-	rows, err := db.QueryContext(ctx, `
-		SELECT id, orders, lines, total,
-			(SELECT count(*) FROM `+p+`orders o WHERE o.import_id = i.id),
-			(SELECT count(*) FROM `+p+`order_items l JOIN `+p+`orders o ON o.id = l.order_id WHERE o.import_id = i.id),
-			(SELECT coalesce(sum(l.total), 0) FROM `+p+`order_items l JOIN `+p+`orders o ON o.id = l.order_id WHERE o.import_id = i.id),
-			(SELECT coalesce(sum(o.total), 0) FROM `+p+`orders o WHERE o.import_id = i.id)
-		FROM `+p+`imports i WHERE finished_at IS NOT NULL`)
-	if err != nil {
-		return 0, err
+	query := strings.ReplaceAll(`
+		SELECT count(*), count(CASE WHEN orders = o AND lines = l AND total = lt AND total = ot THEN 1 END) FROM (
+			SELECT orders, lines, total,
+				(SELECT count(*) FROM $orders o WHERE o.import_id = i.id) AS o,
+				(SELECT coalesce(sum(o.total), 0) FROM $orders o WHERE o.import_id = i.id) AS ot,
+				(SELECT count(*) FROM $order_items l JOIN $orders o ON o.id = l.order_id WHERE o.import_id = i.id) AS l,
+				(SELECT coalesce(sum(l.total), 0) FROM $order_items l JOIN $orders o ON o.id = l.order_id WHERE o.import_id = i.id) AS lt
+			FROM $imports i WHERE finished_at IS NOT NULL)`, "$", w.prefix())
+	var complete int
+	err = db.QueryRowContext(ctx, query).Scan(&finished, &complete)
+	if err == nil && complete != finished {
+		return 0, fmt.Errorf("%d of %d finished imports no longer have the orders, lines and total that they ended with", finished-complete, finished)
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var (
-			id         types.Snowflake
-			ended, now totals
-			ofOrders   Money
-		)
-		err := rows.Scan(&id, &ended.orders, &ended.lines, &ended.total, &now.orders, &now.lines, &now.total, &ofOrders)
-		if err != nil {
-			return 0, err
-		}
-		if now != ended {
-			return 0, fmt.Errorf("import %d ended with %v, and now has %v", id, ended, now)
-		}
-		if ofOrders != now.total {
-			return 0, fmt.Errorf("the orders of import %d add up to %s, their lines to %s", id, ofOrders, now.total)
-		}
-		finished++
-	}
-	return finished, rows.Err()
+	return finished, err
 }
 
-// asJSON renders a value for an error: fmt would print the addresses of
-// optional fields.
-func asJSON(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err.Error()
-	}
+// asJSON renders a row, which always succeeds.
+func asJSON(row any) string {
+	text, _ := json.Marshal(row)
 	return string(text)
 }

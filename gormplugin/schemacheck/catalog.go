@@ -1,125 +1,240 @@
 package schemacheck
 
 import (
+	"slices"
 	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/internal/sqltype"
 )
+
+// A table is a table of the database.
+type table struct {
+	tableRow
+	name    string // as a model has it
+	quoted  string
+	columns []tableColumn
+	number  string // the type that a column of keys should have
+	text    string // the same for keys that are text
+	folds   bool   // names of columns are the same in any case
+	indexed bool   // its unique indexes were looked at
+}
+
+// A tableRow is what a dialect's query returns of a table. What a dialect does not have
+// stays zero. The tags are for a NamingStrategy that names otherwise.
+type tableRow struct {
+	ID     string `gorm:"column:id"`     // the name in the catalog, with a schema where one is needed
+	Kind   string `gorm:"column:kind"`   // as in fixes
+	Strict bool   `gorm:"column:strict"` // SQLite: takes few types
+	RowID  bool   `gorm:"column:row_id"` // SQLite: there is a rowid, and the primary key is not it
+}
+
+// A tableColumn is a column of the database. The query of a dialect sets the exported
+// fields.
+type tableColumn struct {
+	Name       string `gorm:"column:name"`
+	Type       string `gorm:"column:type"`        // as the database writes it
+	Textual    bool   `gorm:"column:textual"`     // compares like text, whatever its type
+	Value      string `gorm:"column:value"`       // the default
+	HasDefault bool   `gorm:"column:has_default"` // one that is not NULL
+	Counter    string `gorm:"column:counter"`     // how the database counts, if it does
+	Sequence   string `gorm:"column:sequence"`    // PostgreSQL: the sequence that the column owns, quoted
+	Generated  bool   `gorm:"column:is_generated"`
+	Kind       string `gorm:"column:kind"`        // as in fixes
+	Key        int    `gorm:"column:primary_key"` // SQLite: the place in the primary key, from 1
+	quoted     string
+	class      class
+	length     int // of a text; 0: not limited
+}
 
 // A class is what of a type matters for keys.
 type class int
 
 const (
-	classWide   class = iota // holds every key as a number
-	classNarrow              // a number that does not hold every key
+	classOther   class = iota
+	classWide          // holds every key as a number
+	classNarrow        // a number that does not hold every key
+	classFloat         // one that rounds
+	classDecimal       // in a list of types: as its digits say
 	classText
-	classOther
 )
 
-// A table is a table of the database, as its catalog describes it.
-type table struct {
-	name         string // as a model has it
-	id           string // as the database has it, the schema included where that is needed
-	quoted       string
-	number, text string // the types that columns of keys should have
-	folds        bool   // names of columns are the same in any case
-	columns      []tableColumn
-	fixed        string   // what to do instead of altering the table, if it cannot be
-	rowid        bool     // SQLite: there is a rowid, and the primary key is not it
-	counts       bool     // SQLite: by AUTOINCREMENT
-	beside       []string // SQLite: its indexes and triggers
-	views        []string // SQLite: those that may read it
+// decimals is the number of digits of the largest key.
+const decimals = 19
+
+// fixes says what to do where no statement helps, by what a table or column is.
+var fixes = map[string]string{
+	"view":          "it is a view: change the table that it reads",
+	"foreign table": "it is a foreign table: change the table on its server, then this one",
+	"virtual":       "it is a virtual table: create it again with another key",
+	"generated":     "it is generated: change its expression with its type",
+	"inherited":     "it is inherited: change it in the parent table",
+	"partition key": "the table is partitioned by it: make a table of the right type and move the rows",
+	"float":         "it rounds, so its values may be wrong by now: add a column beside it, fill that from where they are right, and exchange the two",
+	"other":         "no change of type converts its values: add a column beside it, fill that, and exchange the two, as docs/migrating.md does with UUIDs",
 }
-
-// A tableColumn is a column of the database.
-type tableColumn struct {
-	name      string
-	quoted    string
-	typ       string // as the database writes it
-	class     class
-	unsigned  bool
-	length    int    // of a text; 0: not limited
-	counted   string // how the database counts, if it does
-	uncount   bool   // and should no longer, once the type is changed
-	value     bool   // has a default that is not NULL
-	sequence  string // PostgreSQL: the sequence that the column owns, quoted
-	notNull   bool
-	generated bool   // from other columns
-	fixed     string // what to do instead of changing the type, if it cannot be
-	key       int    // SQLite: the place in the primary key, from 1
-}
-
-// What to do where no statement helps.
-const (
-	fixView      = "it is a view: change the table that it reads"
-	fixForeign   = "it is a foreign table: change the table on its server, then this one"
-	fixGenerated = "it is generated: change its expression with its type"
-	fixParent    = "it is inherited: change it in the parent table"
-	fixPartition = "the table is partitioned by it: make a table of the right type and move the rows"
-	fixFloat     = "it rounds, so its values may be wrong by now: add a column beside it, fill that from where they are right, and exchange the two"
-	fixOther     = "no change of type converts its values: add a column beside it, fill that, and exchange the two, as docs/migrating.md does with UUIDs"
-)
-
-// A dialect reads the catalog of a database, and knows how its tables are altered.
-type dialect interface {
-	// read returns a table by the name that a model has for it. open returns it by
-	// its id. One without columns is none.
-	read(c *checker, name string) (*table, error)
-	open(c *checker, id string) (*table, error)
-	// foreignKeys returns those of t, and those to t.
-	foreignKeys(c *checker, t *table) ([]*foreignKey, error)
-	// expressions returns the names of the unique indexes of t on expressions.
-	expressions(c *checker, t *table) ([]string, error)
-	// binds reports whether columns that a foreign key binds to col change with it.
-	binds(col *tableColumn, target string) bool
-	// is reports whether col is of type target already.
-	is(col *tableColumn, target string) bool
-	// statements returns how to change places to target. Foreign keys are in their way.
-	statements(c *checker, places []place, keys []*foreignKey, target string) (fix string, sql []string, err error)
-	// uncount returns how to make p, which should be of type target, count no more.
-	uncount(c *checker, p place, target string) (fix string, sql []string, err error)
-}
-
-// dialects has them by the names of GORM's dialectors.
-var dialects = map[string]dialect{"sqlite": sqlite{}, "postgres": postgres{}, "mysql": mysql{}}
 
 func (t *table) column(name string) *tableColumn {
 	for i := range t.columns {
-		if c := &t.columns[i]; c.name == name || t.folds && strings.EqualFold(c.name, name) {
+		if c := &t.columns[i]; c.Name == name || t.folds && strings.EqualFold(c.Name, name) {
 			return c
 		}
 	}
 	return nil
 }
 
-// alone reports whether c is the primary key, and nothing else is part of it.
+// alone reports whether c is the primary key on SQLite, and nothing else is part of it.
 func (t *table) alone(c *tableColumn) bool {
-	for i := range t.columns {
-		if other := &t.columns[i]; other != c && other.key > 0 {
-			return false
-		}
-	}
-	return c.key > 0
+	return c.Key > 0 && !slices.ContainsFunc(t.columns, func(o tableColumn) bool { return o.Key > 0 && o.Name != c.Name })
 }
 
-// canBeRowID reports whether w is a primary key on SQLite that could be the rowid,
-// and is not.
-func (t *table) canBeRowID(w *wantedColumn) bool {
-	f := w.field
-	if !t.rowid || w.text || !f.PrimaryKey || len(f.Schema.PrimaryFields) != 1 || !w.filled && !ours(f) {
-		return false
-	}
-	c := t.column(f.DBName)
-	return c != nil && c.class == classWide && t.alone(c)
-}
+func (c *tableColumn) unsigned() bool { return strings.Contains(c.Type, "unsigned") }
 
-// decimalClass returns the class of a decimal number. A precision of 0 is not
-// limited. With a scale a key comes back as 1.00, or, below zero, rounded.
-func decimalClass(precision, scale int) class {
-	switch {
-	case scale != 0:
-		return classOther
+// longEnough reports whether c, a text, holds every key.
+func (c *tableColumn) longEnough() bool { return c.length == 0 || c.length >= decimals }
+
+// classify looks typ up in classes, and returns the length of a text.
+func classify(typ string, classes map[string]class) (class, int) {
+	base, precision, scale := sqltype.Parts(typ)
+	switch found := classes[base]; {
+	case found == classText:
+		return classText, precision
+	case found != classDecimal:
+		return found, 0
+	case scale != 0: // a key comes back as 1.00, or, below zero, rounded
+		return classOther, 0
 	case precision > 0 && precision < decimals:
-		return classNarrow
+		return classNarrow, 0
 	default:
-		return classWide
+		return classWide, 0
 	}
+}
+
+// finish sets what follows from what the catalog says of a column.
+func (c *checker) finish(col *tableColumn) {
+	col.quoted = c.quoteColumn(col.Name)
+	if col.class, col.length = c.dialect.class(col.Type); col.Textual && col.class == classOther {
+		col.class = classText
+	}
+	if strings.Contains(strings.ToLower(col.Value), "nextval(") && col.Counter == "" {
+		col.Counter = "DEFAULT " + col.Value
+	}
+	switch {
+	case col.Kind != "":
+	case col.Generated:
+		col.Kind = "generated"
+	case col.class == classFloat:
+		col.Kind = "float"
+	case col.class == classOther:
+		col.Kind = "other"
+	}
+}
+
+// ask runs a query of a dialect about t. Its parameters are @quoted, @space and @name:
+// what t is called, as one word and apart.
+func (c *checker) ask(t *table, query string) *gorm.DB {
+	space, name, qualified := strings.Cut(t.name, ".")
+	if !qualified {
+		space, name = c.dialect.space, t.name
+	}
+	return c.query(t.name, query, map[string]any{"quoted": t.quoted, "space": space, "name": name})
+}
+
+// describe reads a table from the catalog, or returns nil if there is none.
+func (c *checker) describe(name, quoted string) (*table, error) {
+	t := &table{name: name, quoted: quoted, number: c.dialect.number, text: c.dialect.text, folds: c.dialect.folds}
+	if err := c.ask(t, c.dialect.table).Scan(&t.tableRow).Error; err != nil || t.ID == "" {
+		return nil, err
+	}
+	if t.Strict { // bigint is none of the types that it takes
+		t.number = "integer"
+	}
+	err := c.ask(t, c.dialect.columns).Scan(&t.columns).Error
+	for i := range t.columns {
+		c.finish(&t.columns[i])
+	}
+	if err == nil && c.dialect.complete != nil {
+		err = c.dialect.complete(c, t)
+	}
+	return t, err
+}
+
+// load returns a table by the name in a model, or nil if there is none.
+func (c *checker) load(name string) (*table, error) {
+	if t, ok := c.tables[name]; ok {
+		return t, nil
+	}
+	t, err := c.describe(name, c.quoteTable(name))
+	if err != nil {
+		return nil, err
+	}
+	if t != nil {
+		if same := c.tables[t.ID]; same != nil { // by another name
+			t = same
+		}
+		c.tables[t.ID] = t
+	}
+	c.tables[name] = t
+	return t, nil
+}
+
+// A place is a column of a table.
+type place struct {
+	*table
+	col *tableColumn
+}
+
+func (p place) String() string { return p.name + "." + p.col.Name }
+
+// place returns a column of a table by its ID.
+func (c *checker) place(id, column string) (p place, err error) {
+	if p.table = c.tables[id]; p.table == nil {
+		if p.table, err = c.describe(id, c.quoteID(id)); err != nil {
+			return place{}, err
+		}
+		c.tables[id] = p.table
+	}
+	if p.table != nil {
+		p.col = p.column(column)
+	}
+	return p, nil
+}
+
+// quoteID quotes the ID of a table. That of PostgreSQL is quoted.
+func (c *checker) quoteID(id string) string {
+	if c.db.Name() == "postgres" {
+		return id
+	}
+	return c.quoteTable(id)
+}
+
+// A foreignKey is a pair of columns that a foreign key of the database binds. One of
+// several columns has several.
+type foreignKey struct {
+	Name       string `gorm:"column:name"`   // quoted
+	Child      string `gorm:"column:child"`  // the ID of a table
+	Parent     string `gorm:"column:parent"` // the ID of a table
+	From       string `gorm:"column:from_column"`
+	To         string `gorm:"column:to_column"`
+	Definition string `gorm:"column:definition"` // PostgreSQL: FOREIGN KEY (…) REFERENCES …
+}
+
+// binds reports whether p is one of the two columns.
+func (k *foreignKey) binds(p place) bool {
+	return k.Child == p.ID && p.column(k.From) == p.col || k.Parent == p.ID && p.column(k.To) == p.col
+}
+
+// foreignKeys returns the foreign keys of all tables that may matter.
+func (c *checker) foreignKeys() ([]foreignKey, error) {
+	if c.keys != nil {
+		return c.keys, nil
+	}
+	var spaces []string // of MySQL
+	for id := range c.tables {
+		space, _, _ := strings.Cut(id, ".")
+		spaces = append(spaces, space)
+	}
+	err := c.query(c.wanted[0].table(), c.dialect.foreignKeys, map[string]any{"spaces": spaces}).Scan(&c.keys).Error
+	return c.keys, err
 }

@@ -6,8 +6,7 @@
 //		log.Print(f)
 //	}
 //
-// Call it in a test, when a service starts, or before a migration. A service does
-// not need it to run.
+// Call it in a test, when a service starts, or before a migration.
 //
 // # What it finds
 //
@@ -42,7 +41,7 @@
 //   - All models that share relations are given to one call: a has-many child is
 //     looked at with the model that declares the relation.
 //   - The statements of one finding run on one connection, in their order, up to the
-//     first error, while no program writes to the tables. Then call Check anew.
+//     first error, while no program writes to the tables. Then call Check again.
 //   - On MySQL, foreign keys of tables in other databases than those of the models are
 //     not looked up. MySQL then refuses the change with error 1833.
 package schemacheck

@@ -6,168 +6,151 @@ import (
 	"strings"
 )
 
-// A place is a column of a table.
-type place struct {
-	*table
-	col *tableColumn
+// A typeChange is a column that gets another type.
+type typeChange struct {
+	place
+	uncount bool // and the database should no longer count it
 }
 
-func (p place) String() string { return p.name + "." + p.col.name }
-
-// A foreignKey is one of the database. Its tables are written as table.id is.
-type foreignKey struct {
-	name, table, other string
-	columns, refers    []string // of table, of other
-	definition         string   // FOREIGN KEY (…) REFERENCES …, as the database writes it
-}
-
-// uses reports whether p is a column of k, on either side.
-func (k *foreignKey) uses(p place) bool {
-	return k.table == p.id && slices.Contains(k.columns, p.col.name) || k.other == p.id && slices.Contains(k.refers, p.col.name)
-}
-
-// together returns at and the columns that foreign keys bind to its type, and these
-// foreign keys.
-func (c *checker) together(at place) (places []place, keys []*foreignKey, err error) {
-	places = []place{at}
-	for i := 0; i < len(places); i++ { // places grows
-		list, err := c.dialect.foreignKeys(c, places[i].table)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, key := range list {
-			for n := range key.columns {
-				from, err := c.place(key.table, key.columns[n])
-				if err != nil {
-					return nil, nil, err
-				}
-				to, err := c.place(key.other, key.refers[n])
-				if err != nil {
-					return nil, nil, err
-				}
-				if from != places[i] && to != places[i] {
-					continue
-				}
-				if from.col == nil || to.col == nil {
-					return nil, nil, fmt.Errorf("the catalog does not show all columns of the foreign key %s of %s; grant the right to see them", key.name, key.table)
-				}
-				if !slices.ContainsFunc(keys, func(k *foreignKey) bool { return k.name == key.name && k.table == key.table }) {
-					keys = append(keys, key)
-				}
-				for _, p := range []place{from, to} {
-					if !slices.Contains(places, p) {
-						places = append(places, p)
-					}
-				}
-			}
-		}
-	}
-	return places, keys, nil
-}
-
-// place returns a column of the table id.
-func (c *checker) place(id, column string) (place, error) {
-	t, ok := c.byID[id]
-	if !ok {
-		var err error
-		if t, err = c.dialect.open(c, id); err != nil {
-			return place{}, err
-		}
-		c.byID[id] = t
-	}
-	return place{t, t.column(column)}, nil
-}
-
-// wantedAt returns what a model wants of p, or nil.
-func (c *checker) wantedAt(p place) (*wantedColumn, error) {
-	for _, w := range c.wanted {
-		t, err := c.load(w.table())
-		if err != nil {
-			return nil, err
-		}
-		if t == p.table && t.column(w.field.DBName) == p.col {
-			return w, nil
-		}
-	}
-	return nil, nil
-}
-
-// change returns how to make at of type target, and with it what foreign keys bind
+// changeType returns how to make at of type target, and with it what foreign keys bind
 // to it. What needs words has no statements.
-func (c *checker) change(at place, target string) (fix string, sql []string, err error) {
+func (c *checker) changeType(at place, target string) (fix string, sql []string, err error) {
 	if first, ok := c.mended[at]; ok {
 		return "the statements of the finding on " + first.String() + " mend this too", nil, nil
 	}
-	places, keys := []place{at}, []*foreignKey(nil)
-	if c.dialect.binds(at.col, target) {
-		if places, keys, err = c.together(at); err != nil {
+	places, keys := []place{at}, []foreignKey(nil)
+	bound := c.dialect.binds(at.col, target)
+	if bound {
+		if places, err = c.together(at); err != nil {
 			return "", nil, err
 		}
 	}
-	var changes []place
+	var changes []typeChange
 	for _, p := range places {
-		w, err := c.wantedAt(p)
-		if err != nil {
-			return "", nil, err
+		w := c.wantedAt(p)
+		if fix := obstacle(p, at, w, target); fix != "" {
+			return fix, nil, nil
 		}
-		text := target == at.text
-		switch {
-		case p.table.fixed != "":
-			fix = p.table.fixed
-		case p.col.fixed != "":
-			fix = p.col.fixed
-		case !text && p.col.class == classText && p.col.value:
-			fix = "drop its default first, which is text"
-		case w != nil && w.text != text:
-			fix = "a foreign key binds it to " + at.String() + ", of which a model wants another type: make the models agree"
-		default:
-			p.col.uncount = w != nil && w.filled && p.col.counted != ""
-			if p == at || !c.dialect.is(p.col, target) {
-				changes = append(changes, p)
-			}
-			continue
+		if p == at || !p.is(target) {
+			changes = append(changes, typeChange{p, w != nil && w.filled && p.col.Counter != ""})
 		}
-		if p != at {
-			fix = "a foreign key binds it to " + p.String() + ", and of that: " + fix
-		}
-		return fix, nil, nil
 	}
-	keys = slices.DeleteFunc(keys, func(k *foreignKey) bool {
-		return !slices.ContainsFunc(changes, func(p place) bool { return k.uses(p) })
-	})
+	if bound {
+		keys = c.keysOf(changes)
+	}
 	fix, sql, err = c.dialect.statements(c, changes, keys, target)
 	if len(sql) > 0 {
-		for _, p := range changes {
-			c.mended[p] = at
+		for _, ch := range changes {
+			c.mended[ch.place] = at
 		}
 	}
 	return fix, sql, err
 }
 
-// tablesOf returns the tables of places, each once, in order.
-func tablesOf(places []place) (list []*table) {
-	for _, p := range places {
-		if !slices.Contains(list, p.table) {
-			list = append(list, p.table)
-		}
+// obstacle returns what to do first if p cannot become target with at, or "". w is what
+// a model wants of p, or nil.
+func obstacle(p, at place, w *wantedColumn, target string) (fix string) {
+	text := target == at.text
+	switch {
+	case fixes[p.Kind] != "":
+		fix = fixes[p.Kind]
+	case p.col.Kind != "":
+		fix = fixes[p.col.Kind]
+	case !text && p.col.class == classText && p.col.HasDefault:
+		fix = "drop its default first, which is text"
+	case w != nil && w.text != text:
+		fix = "a foreign key binds it to " + at.String() + ", of which a model wants another type: make the models agree"
 	}
-	return list
+	if fix != "" && p != at {
+		fix = "a foreign key binds it to " + p.String() + ", and of that: " + fix
+	}
+	return fix
 }
 
-// alter returns one ALTER TABLE for each table of keys, with a part for each.
-func alter(quote func(id string) string, keys []*foreignKey, part func(*foreignKey) string) (sql []string) {
-	parts := map[string][]string{}
-	var tables []string
-	for _, key := range keys {
-		if parts[key.table] == nil {
-			tables = append(tables, key.table)
-		}
-		parts[key.table] = append(parts[key.table], part(key))
+// is reports whether p is of type target already.
+func (p place) is(target string) bool {
+	if target == p.text {
+		return p.col.class == classText && p.col.longEnough()
 	}
-	for _, id := range tables {
-		sql = append(sql, "ALTER TABLE "+quote(id)+" "+strings.Join(parts[id], ", "))
+	return strings.HasPrefix(p.col.Type, "bigint") && p.col.unsigned() == strings.HasSuffix(target, "unsigned")
+}
+
+// wantedAt returns what a model wants of p, or nil.
+func (c *checker) wantedAt(p place) *wantedColumn {
+	for _, w := range c.wanted {
+		if w.in == p.table && p.column(w.field.DBName) == p.col {
+			return w
+		}
+	}
+	return nil
+}
+
+// together returns at and the columns that foreign keys bind to its type.
+func (c *checker) together(at place) (places []place, err error) {
+	keys, err := c.foreignKeys()
+	if err != nil {
+		return nil, err
+	}
+	places = []place{at}
+	for i := 0; i < len(places); i++ { // places grows
+		for _, k := range keys {
+			if !k.binds(places[i]) {
+				continue
+			}
+			for _, end := range [][2]string{{k.Child, k.From}, {k.Parent, k.To}} {
+				p, err := c.place(end[0], end[1])
+				if err != nil {
+					return nil, err
+				}
+				if p.col == nil {
+					return nil, fmt.Errorf("the catalog does not show all columns of the foreign key %s of %s; grant the right to see them", k.Name, k.Child)
+				}
+				if !slices.Contains(places, p) {
+					places = append(places, p)
+				}
+			}
+		}
+	}
+	return places, nil
+}
+
+// keysOf returns the foreign keys that bind a column of changes, each once.
+func (c *checker) keysOf(changes []typeChange) (keys []foreignKey) {
+	for _, k := range c.keys {
+		bound := slices.ContainsFunc(changes, func(ch typeChange) bool { return k.binds(ch.place) })
+		known := slices.ContainsFunc(keys, func(other foreignKey) bool { return other.Name == k.Name && other.Child == k.Child })
+		if bound && !known {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// A part is one change of a table, as ALTER TABLE takes it.
+type part struct{ table, change string } // the table is quoted
+
+// alter returns one ALTER TABLE for each table of parts.
+func alter(parts []part) (sql []string) {
+	for _, table := range tablesOf(parts) {
+		var changes []string
+		for _, p := range parts {
+			if p.table == table {
+				changes = append(changes, p.change)
+			}
+		}
+		sql = append(sql, "ALTER TABLE "+table+" "+strings.Join(changes, ", "))
 	}
 	return sql
+}
+
+// tablesOf returns the tables of parts, each once, in order.
+func tablesOf(parts []part) (tables []string) {
+	for _, p := range parts {
+		if !slices.Contains(tables, p.table) {
+			tables = append(tables, p.table)
+		}
+	}
+	return tables
 }
 
 // refuse returns a statement that fails where a row of p is as bad says. The largest

@@ -1,79 +1,115 @@
 package schemacheck
 
 import (
+	"errors"
 	"regexp"
+	"slices"
 	"strings"
-
-	"gorm.io/gorm/clause"
 )
 
-type sqlite struct{}
+var sqlite = dialect{
+	number: "bigint", text: "text", folds: true, space: "main",
+	// The type of the key does not say whether it is the rowid. INTEGER PRIMARY KEY DESC
+	// has an index as well.
+	table: `SELECT schema || '.' || name AS id, type AS kind, strict,
+		type = 'table' AND NOT wr AND EXISTS (SELECT 1 FROM pragma_index_list(@name, @space) WHERE origin = 'pk') AS row_id
+		FROM pragma_table_list
+		WHERE name = @name COLLATE NOCASE AND schema = @space COLLATE NOCASE`,
+	columns: `SELECT name, lower(type) AS type, hidden > 1 AS is_generated, pk AS primary_key
+		FROM pragma_table_xinfo(@name, @space)`,
+	expressions: `SELECT l.name FROM pragma_index_list(@name, @space) l
+		WHERE l."unique" AND EXISTS (SELECT 1 FROM pragma_index_xinfo(l.name, @space) x WHERE x.cid = -2)`,
+	class: affinity,
+	complete: func(c *checker, t *table) error {
+		var made string
+		err := c.ask(t, "SELECT sql FROM "+c.master(t)+" WHERE type = 'table' AND name = @name COLLATE NOCASE").Scan(&made).Error
+		for i := range t.columns {
+			if t.columns[i].Key == 1 && autoincrement.MatchString(made) {
+				t.columns[i].Counter = "AUTOINCREMENT"
+			}
+		}
+		return err
+	},
+	binds: func(*tableColumn, string) bool { return false }, // nothing changes but in words
+	statements: func(c *checker, changes []typeChange, _ []foreignKey, target string) (string, []string, error) {
+		t, col := changes[0].table, changes[0].col
+		rowid := target != t.text && t.alone(col)
+		if rowid {
+			target = "INTEGER PRIMARY KEY"
+		}
+		fix, err := rebuild(c, t, "with the column "+col.quoted+" as "+target, unfit(col, target, rowid))
+		return fix, nil, err
+	},
+	uncount: func(c *checker, p place, _ string) (string, []string, error) {
+		fix, err := rebuild(c, p.table, "without the word AUTOINCREMENT", "")
+		return fix, nil, err
+	},
+}
 
-func (sqlite) open(*checker, string) (*table, error)               { return nil, nil } // foreignKeys has none
-func (sqlite) foreignKeys(*checker, *table) ([]*foreignKey, error) { return nil, nil }
-func (sqlite) binds(*tableColumn, string) bool                     { return false }
-func (sqlite) is(*tableColumn, string) bool                        { return false }
+// autoincrement finds the word where SQLite reads it. It ignores comments, names
+// and defaults.
+var autoincrement = regexp.MustCompile(`(?i)\bPRIMARY\s+KEY\b[\s\w]*\bAUTOINCREMENT\b`)
 
-func (sqlite) statements(_ *checker, places []place, _ []*foreignKey, target string) (string, []string, error) {
-	t, c := places[0].table, places[0].col
-	rowid := target != t.text && t.alone(c)
-	if rowid {
-		target = "INTEGER PRIMARY KEY"
+// affinity returns the class of a declared type, by SQLite's own rules in their order.
+// An integer of any width has 64 bits. A length means nothing.
+func affinity(typ string) (class, int) {
+	for _, rule := range []struct {
+		parts string
+		class class
+	}{
+		{"int", classWide}, {"char|clob|text", classText}, {"blob", classWide}, {"real|floa|doubl", classNarrow},
+	} {
+		for part := range strings.SplitSeq(rule.parts, "|") {
+			if strings.Contains(typ, part) {
+				return rule.class, 0
+			}
+		}
 	}
-	return anew(t, "with the column "+c.quoted+" as "+target, unfit(c, target, rowid)), nil, nil
+	return classWide, 0 // stores what it is given
 }
 
-func (sqlite) uncount(_ *checker, p place, _ string) (string, []string, error) {
-	return anew(p.table, "without the word AUTOINCREMENT", ""), nil, nil
+// master returns the table of all that was made in the schema of t.
+func (c *checker) master(t *table) string {
+	space, _, _ := strings.Cut(t.ID, ".")
+	return c.quoteTable(space + ".sqlite_master")
 }
 
-func (sqlite) expressions(c *checker, t *table) (names []string, err error) {
-	space, bare := sqliteName(t.name)
-	err = c.query(t.name, `SELECT l.name FROM pragma_index_list(?, ?) l
-		WHERE l."unique" AND EXISTS (SELECT 1 FROM pragma_index_xinfo(l.name, ?) x WHERE x.cid = -2)`, bare, space, space).Scan(&names).Error
-	return names, err
-}
-
-// sqliteName takes the name of a table apart.
-func sqliteName(name string) (space, bare string) {
-	space, bare, qualified := strings.Cut(name, ".")
-	if !qualified {
-		return "main", name
-	}
-	return space, bare
-}
-
-// anew returns how to change t in words, because SQLite alters no column. The steps
+// rebuild returns how to change t in words, because SQLite alters no column. The steps
 // are those of its documentation. bad is the condition of rows that have to be mended
-// before, if there may be any.
-func anew(t *table, change, bad string) string {
+// before, or "".
+func rebuild(c *checker, t *table, change, bad string) (string, error) {
+	var beside, views []string // the names of its indexes and triggers, and of views that may read it
+	const name = "'`' || replace(name, '`', '``') || '`'"
+	err := errors.Join(
+		c.ask(t, "SELECT type || ' ' || "+name+" FROM "+c.master(t)+" WHERE type IN ('index', 'trigger') AND sql IS NOT NULL AND tbl_name = @name COLLATE NOCASE ORDER BY rowid").Scan(&beside).Error,
+		c.ask(t, "SELECT "+name+" FROM "+c.master(t)+" WHERE type = 'view' AND instr(lower(sql), lower(@name)) > 0 ORDER BY rowid").Scan(&views).Error)
 	space, bare := "", t.quoted
 	if i := strings.LastIndex(bare, "`.`"); i >= 0 {
 		space, bare = bare[:i+2], bare[i+2:]
 	}
-	name := bare[:len(bare)-1] + "_new`" // within the quotes
+	fresh := space + bare[:len(bare)-1] + "_new`" // within the quotes
 	steps := []string{
-		"SQLite changes no column, so make the table anew as https://www.sqlite.org/lang_altertable.html#otheralter describes, on one connection while nothing else writes",
+		"SQLite changes no column, so build the table again as https://www.sqlite.org/lang_altertable.html#otheralter describes, on one connection while nothing else writes",
 		"PRAGMA foreign_keys = OFF", "BEGIN IMMEDIATE",
 	}
 	if bad != "" {
 		steps = append(steps, "stop here if SELECT * FROM "+t.quoted+" WHERE "+bad+" finds a row: its value is no key")
 	}
 	steps = append(steps,
-		"CREATE TABLE "+space+name+" as in the sql of "+space+"sqlite_master, "+change,
-		"INSERT INTO "+space+name+" every column FROM "+t.quoted)
-	if t.counts {
-		steps = append(steps, "take the seq of "+bare+" in sqlite_sequence over, if the new table counts")
+		"CREATE TABLE "+fresh+" as in the sql of "+space+"sqlite_master, "+change,
+		"INSERT INTO "+fresh+" every column FROM "+t.quoted)
+	if slices.ContainsFunc(t.columns, func(col tableColumn) bool { return col.Counter != "" }) {
+		steps = append(steps, "copy the seq of "+bare+" in sqlite_sequence, if the new table counts")
 	}
-	steps = append(steps, "DROP TABLE "+t.quoted, "ALTER TABLE "+space+name+" RENAME TO "+bare)
-	if len(t.beside) > 0 {
-		steps = append(steps, "make anew by their sql: "+strings.Join(t.beside, ", "))
+	steps = append(steps, "DROP TABLE "+t.quoted, "ALTER TABLE "+fresh+" RENAME TO "+bare)
+	if len(beside) > 0 {
+		steps = append(steps, "create again by their sql: "+strings.Join(beside, ", "))
 	}
-	if len(t.views) > 0 {
-		steps = append(steps, "PRAGMA legacy_alter_table = ON before the RENAME and OFF after it, for the views that read the table: "+strings.Join(t.views, ", "))
+	if len(views) > 0 {
+		steps = append(steps, "PRAGMA legacy_alter_table = ON before the RENAME and OFF after it, for the views that read the table: "+strings.Join(views, ", "))
 	}
 	steps = append(steps, "PRAGMA foreign_key_check has to find nothing", "COMMIT, or ROLLBACK after any error", "PRAGMA foreign_keys = ON")
-	return strings.Join(steps, "; ")
+	return strings.Join(steps, "; "), err
 }
 
 // unfit returns the condition of values of c that a column of type target would not
@@ -92,107 +128,4 @@ func unfit(c *tableColumn, target string, rowid bool) string {
 		bad = append(bad, c.quoted+" IS NULL")
 	}
 	return strings.Join(bad, " OR ")
-}
-
-// autoincrement finds the word where SQLite reads it. It ignores comments, names
-// and defaults.
-var autoincrement = regexp.MustCompile(`(?i)\bPRIMARY\s+KEY\b[\s\w]*\bAUTOINCREMENT\b`)
-
-func (sqlite) read(c *checker, name string) (*table, error) {
-	space, bare := sqliteName(name)
-	t := &table{name: name, id: space + "." + bare, quoted: c.db.Statement.Quote(clause.Table{Name: name}), number: "bigint", text: "text", folds: true}
-	var list []struct {
-		Name    string `gorm:"column:name"`
-		Type    string `gorm:"column:type"`
-		NotNull int    `gorm:"column:not_null"`
-		Pk      int    `gorm:"column:pk"`
-		Hidden  int    `gorm:"column:hidden"`
-	}
-	err := c.query(name, `SELECT name, type, "notnull" AS not_null, pk, hidden FROM pragma_table_xinfo(?, ?)`, bare, space).Scan(&list).Error
-	if err != nil || len(list) == 0 {
-		return t, err
-	}
-	var kind struct {
-		Type   string `gorm:"column:type"`
-		Wr     int    `gorm:"column:wr"`
-		Strict int    `gorm:"column:strict"`
-		Beside int    `gorm:"column:beside"`
-	}
-	// The type of the key is not enough. INTEGER PRIMARY KEY DESC has an index as well.
-	err = c.query(name, `SELECT type, wr, strict, (SELECT COUNT(*) FROM pragma_index_list(?, ?) WHERE origin = 'pk') AS beside
-		FROM pragma_table_list WHERE name = ? COLLATE NOCASE AND schema = ? COLLATE NOCASE`, bare, space, bare, space).Scan(&kind).Error
-	if err != nil {
-		return nil, err
-	}
-	switch kind.Type {
-	case "view":
-		t.fixed = fixView
-	case "virtual":
-		t.fixed = "it is a virtual table: make it anew"
-	}
-	if kind.Strict != 0 {
-		t.number = "integer" // it takes few types, and bigint is none of them
-	}
-	t.rowid = kind.Type == "table" && kind.Wr == 0 && kind.Beside != 0
-	var made []struct {
-		Type string `gorm:"column:type"`
-		Name string `gorm:"column:name"`
-		SQL  string `gorm:"column:sql"`
-	}
-	master := c.db.Statement.Quote(clause.Table{Name: space + ".sqlite_master"})
-	err = c.query(name, "SELECT type, name, sql FROM "+master+" WHERE sql IS NOT NULL AND (tbl_name = ? COLLATE NOCASE OR type = 'view' AND instr(lower(sql), lower(?)) > 0) ORDER BY rowid", bare, bare).Scan(&made).Error
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range made {
-		quoted := c.db.Statement.Quote(clause.Column{Name: m.Name})
-		switch m.Type {
-		case "table":
-			t.counts = autoincrement.MatchString(m.SQL)
-		case "view":
-			t.views = append(t.views, quoted)
-		default:
-			t.beside = append(t.beside, m.Type+" "+quoted)
-		}
-	}
-	for _, l := range list {
-		col := tableColumn{
-			name: l.Name, quoted: c.db.Statement.Quote(clause.Column{Name: l.Name}), typ: strings.ToLower(l.Type),
-			class: affinity(l.Type), notNull: l.NotNull != 0, key: l.Pk, generated: l.Hidden > 1,
-		}
-		if col.generated {
-			col.fixed = fixGenerated
-		}
-		if l.Pk == 1 && t.counts {
-			col.counted = "AUTOINCREMENT"
-		}
-		t.columns = append(t.columns, col)
-	}
-	return t, nil
-}
-
-// affinity returns the class of a declared type, by SQLite's own rules in their
-// order. An integer of any width has 64 bits.
-func affinity(typ string) class {
-	typ = strings.ToUpper(typ)
-	contains := func(parts ...string) bool {
-		for _, p := range parts {
-			if strings.Contains(typ, p) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case contains("INT"):
-		return classWide
-	case contains("CHAR", "CLOB", "TEXT"):
-		return classText
-	case typ == "" || contains("BLOB"):
-		return classWide // stores what it is given
-	case contains("REAL", "FLOA", "DOUBL"):
-		return classNarrow
-	default:
-		return classWide
-	}
 }

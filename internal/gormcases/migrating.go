@@ -2,6 +2,7 @@ package gormcases
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,38 +36,143 @@ var migratingCases = []testCase{
 		if got := e.rest(); e.mysql() && !slices.Equal(got, rest) { // elsewhere the counter is a default
 			e.Errorf("columns after the guide = %q; want %q", got, rest)
 		}
-		type OrderItem struct {
-			ID      types.Snowflake
-			OrderID types.Snowflake
-			SKU     string `gorm:"size:40"`
-		}
-		type Order struct {
-			ID     types.Snowflake
-			Number string `gorm:"size:40;uniqueIndex"`
-			Items  []OrderItem
-		}
-		if findings := e.check(e.db, &Order{}, &OrderItem{}); !e.sqlite() && len(findings) > 0 {
+		if findings := e.check(e.db, &CountedOrder{}, &CountedItem{}); !e.sqlite() && len(findings) > 0 {
 			e.Errorf("Check after the guide = %v; want nothing", findings)
 		}
-		e.migrate(&Order{}, &OrderItem{})
+		e.migrate(&CountedOrder{}, &CountedItem{})
 		e.stored("orders", "number", "2", 2)
 		e.stored("order_items", "sku", "b", 2)
-		o := Order{Number: "3", Items: []OrderItem{{SKU: "c"}}}
+		o := CountedOrder{Number: "3", Items: []CountedItem{{SKU: "c"}}}
 		e.must(e.db.Create(&o))
 		e.stored("orders", "number", "3", o.ID)
 		e.stored("order_items", "order_id", o.ID, o.Items[0].ID)
-		item := OrderItem{SKU: "d", OrderID: 2} // of an old order
+		item := CountedItem{SKU: "d", OrderID: 2} // of an old order
 		e.must(e.db.Create(&item))
 		e.stored("order_items", "sku", "d", item.ID)
-		if e.db.Create(&OrderItem{SKU: "e", OrderID: 99}).Error == nil {
+		if e.db.Create(&CountedItem{SKU: "e", OrderID: 99}).Error == nil {
 			e.Error("Create of an item of no order = nil; want the error of the foreign key, which is to be there again")
 		}
-		if e.db.Name() != "sqlite" && e.db.Exec("INSERT INTO "+e.prefix+"orders (number) VALUES ('x')").Error == nil {
-			e.Error("INSERT without a key = nil; want an error, since nothing counts any more")
+		if !e.sqlite() {
+			e.countsNoMore("orders (number) VALUES ('x')")
 		}
-		again := Order{Number: "2", Items: []OrderItem{{SKU: "f"}}}
+		again := CountedOrder{Number: "2", Items: []CountedItem{{SKU: "f"}}}
 		e.must(e.db.Clauses(doNothing()).Create(&again))
 		equal(e, "ID of the old order", again.ID, 2)
+	}},
+	{"GuideFromACounterWithoutDowntimeWorks", func(e *env) {
+		e.only(!e.sqlite(), "SQLite's integers have 64 bits")
+		const section = "From a counter without downtime"
+		e.guide("From a counter", "The tables")
+		constraints := e.constraints()
+		old := &countingProgram{env: e, items: map[int64]int{}}
+		old.work()
+		old.work()
+		// The old program goes on between any two statements.
+		e.between = old.work
+		back, names := "Widen on PostgreSQL: constraints", []string{"Widen on PostgreSQL: copy", "Widen on PostgreSQL: constraints", "Widen on PostgreSQL: exchange"}
+		if e.mysql() {
+			back, names = "Widen on MySQL: copy", []string{"Widen on MySQL: copy", "Widen on MySQL: exchange"}
+		}
+		for _, step := range names[:len(names)-1] {
+			e.guide(section, step)
+		}
+		e.guideOf(section, back, "to go back)")
+		for _, step := range names {
+			e.guide(section, step)
+		}
+		e.reconnect() // PostgreSQL's prepared statements are of the old type
+		old.compare()
+		if got := e.constraints(); !slices.Equal(got, constraints) {
+			e.Errorf("foreign keys after the exchange = %q; want %q", got, constraints)
+		}
+		const counts = "database counts as well ID"
+		models := []any{&CountedOrder{}, &CountedItem{}}
+		e.finds(models, counts, counts)
+
+		e.guide(section, "Prepare the counter")
+		for i := range 5 { // side by side
+			order := CountedOrder{Number: fmt.Sprint("new ", i), Items: []CountedItem{{SKU: "a"}, {SKU: "b"}}}
+			e.must(e.db.Create(&order))
+			e.fresh("ID", order.ID)
+			old.items[order.ID.Int64()] = 2
+			old.item(order.ID.Int64())
+			old.work()
+			e.must(e.db.Create(&CountedItem{OrderID: types.Snowflake(old.last), SKU: "c"}))
+			old.items[old.last]++
+			if small := old.last < 1<<31; small != e.postgres() || e.mysql() && old.last < 9_000_000_000_000_000_000 {
+				e.Errorf("key of the old program = %d; want a small one on PostgreSQL, and one from 9,000,000,000,000,000,000 on MySQL", old.last)
+			}
+		}
+		old.compare()
+		e.between = nil
+		e.guide(section, "Stop counting")
+		if e.postgres() {
+			e.countsNoMore("orders (number) VALUES ('x')")
+			e.guide(section, "Count again")
+			old.work()
+			e.guide(section, "Stop counting")
+			e.guide(section, "Drop the counter")
+			e.finds(models)
+		}
+		old.compare()
+		e.guided(section)
+	}},
+	{"GuideForIdentitiesWorks", func(e *env) {
+		e.only(e.postgres(), "only PostgreSQL has identities")
+		for _, table := range []string{"orders (id BIGINT", "order_items (order_id BIGINT NOT NULL, sku TEXT, id BIGINT"} {
+			e.ddl("CREATE TABLE PRE_" + table + " GENERATED ALWAYS AS IDENTITY PRIMARY KEY, number TEXT)")
+		}
+		if e.db.Create(&CountedOrder{Number: "1"}).Error == nil {
+			e.Error("Create with a key of the program = nil; want the error of GENERATED ALWAYS")
+		}
+		e.guideOf("From a counter without downtime", "Prepare the counter", "identity")
+		e.must(e.db.Create(&CountedOrder{Number: "1"}))
+		e.ddl("INSERT INTO PRE_orders (number) VALUES ('2')")
+		equal(e, "key of the identity", e.keys("orders", "id", "number", "2")[0], 1)
+		e.guideOf("From a counter", "Remove the counter", "identity")
+		e.countsNoMore("orders (number) VALUES ('x')")
+	}},
+	{"GuideLocksTheRowsThatItCopies", func(e *env) {
+		e.only(e.mysql(), "a trigger of PostgreSQL writes into the row itself")
+		e.guide("From a counter", "The tables")
+		e.ddl("INSERT INTO PRE_orders (number) VALUES ('1')")
+		e.ddl("INSERT INTO PRE_order_items (order_id, sku) VALUES (1, 'a')")
+		step := func(b guideBlock) bool { return b.step == "Widen on MySQL: copy" && b.special() == "" }
+		blocks := guideBlocks(e)
+		for _, statement := range e.statements(blocks[slices.IndexFunc(blocks, step)]) {
+			if !strings.HasPrefix(statement, "INSERT ") {
+				e.must(e.db.Exec(statement))
+				continue
+			}
+			_, source, _ := strings.Cut(statement, " FROM ")
+			source, _, _ = strings.Cut(source, " ")
+			// Otherwise a row that was deleted meanwhile would come back in the copy.
+			err := e.db.Transaction(func(tx *gorm.DB) error {
+				err := tx.Exec(statement).Error
+				if e.db.Exec("SELECT id FROM "+source+" FOR UPDATE NOWAIT").Error == nil {
+					e.Errorf("a row of %s that is being copied can be changed; want it locked", source)
+				}
+				return err
+			}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+			if err != nil {
+				e.Fatalf("%s = %v; want no error", statement, err)
+			}
+		}
+	}},
+	{"CounterOfMySQLJumpsAboveALargerKey", func(e *env) {
+		e.only(e.mysql(), "elsewhere a sequence looks at no keys, or one process writes")
+		e.table("rows", "bigint", ", `n` int", true)
+		e.ddl("INSERT INTO `PRE_rows` VALUES (153652455014400000, 1)")
+		e.ddl("INSERT INTO `PRE_rows` (`n`) VALUES (2)")
+		equal(e, "next key of the counter", e.keys("rows", "id", "n", 2)[0], 153652455014400001)
+	}},
+	{"TruncateSetsTheCounterOfMySQLBack", func(e *env) {
+		e.only(e.mysql(), "elsewhere the counter looks at no keys, or one process writes")
+		e.table("rows", "bigint", ", `n` int", true)
+		e.ddl("ALTER TABLE `PRE_rows` AUTO_INCREMENT = 9000000000000000000")
+		e.ddl("TRUNCATE TABLE `PRE_rows`")
+		e.ddl("INSERT INTO `PRE_rows` (`n`) VALUES (1)")
+		equal(e, "next key of the counter", e.keys("rows", "id", "n", 1)[0], 1)
 	}},
 	{"GuideFromUUIDsWorks", func(e *env) {
 		const uuids = "From UUIDs"
@@ -169,24 +275,101 @@ var migratingCases = []testCase{
 	}},
 }
 
-type (
-	// dualOrder has its old key and its new one, which old rows lack yet.
-	dualOrder struct {
-		ID        string              `gorm:"primaryKey;size:36"`
-		NewID     types.NullSnowflake `gorm:"snowflake;<-:create"`
-		Number    string              `gorm:"size:40"`
-		CreatedAt time.Time
-		Items     []dualOrderItem `gorm:"foreignKey:OrderID"`
+// CountedOrder is the order of docs/migrating.md after a counter.
+type CountedOrder struct {
+	ID     types.Snowflake
+	Number string        `gorm:"size:40;uniqueIndex"`
+	Items  []CountedItem `gorm:"foreignKey:OrderID"`
+}
+
+// CountedItem is its item.
+type CountedItem struct {
+	ID      types.Snowflake
+	OrderID types.Snowflake
+	SKU     string `gorm:"size:40"`
+}
+
+// The tables are those of the guide.
+func (CountedOrder) TableName(namer schema.Namer) string { return namer.TableName("order") }
+func (CountedItem) TableName(namer schema.Namer) string  { return namer.TableName("order_item") }
+
+// reconnect closes the idle connections, as a restart of the program does.
+func (e *env) reconnect() {
+	e.Helper()
+	pool, err := e.db.DB()
+	if err != nil {
+		e.Fatalf("DB = %v; want no error", err)
 	}
-	dualOrderItem struct {
-		ID         string              `gorm:"primaryKey;size:36"`
-		NewID      types.NullSnowflake `gorm:"snowflake;<-:create"`
-		OrderID    string              `gorm:"size:36"`
-		NewOrderID types.NullSnowflake
-		SKU        string `gorm:"size:40"`
-		CreatedAt  time.Time
+	pool.SetMaxIdleConns(-1)
+	pool.SetMaxIdleConns(2)
+}
+
+// A countingProgram stores rows without keys, which the database counts.
+type countingProgram struct {
+	*env
+	items map[int64]int // how many each order should have
+	last  int64         // the key of the last order
+	n     int
+}
+
+// work stores an order with two items, moves one to it from the order before, and
+// deletes the order before that.
+func (p *countingProgram) work() {
+	p.Helper()
+	before := p.last
+	p.n++
+	number := fmt.Sprint("old ", p.n)
+	p.ddl("INSERT INTO PRE_orders (number) VALUES ('" + number + "')")
+	p.last = p.keys("orders", "id", "number", number)[0]
+	p.item(p.last)
+	p.item(p.last)
+	if before == 0 {
+		return
 	}
-)
+	p.ddl(fmt.Sprintf("UPDATE PRE_order_items SET order_id = %d WHERE id = %d", p.last, p.keys("order_items", "id", "order_id", before)[0]))
+	p.items[p.last]++
+	p.items[before]--
+	if p.n%3 == 0 {
+		p.ddl(fmt.Sprintf("DELETE FROM PRE_orders WHERE id = %d", before))
+		delete(p.items, before)
+	}
+}
+
+func (p *countingProgram) item(order int64) {
+	p.Helper()
+	p.ddl(fmt.Sprintf("INSERT INTO PRE_order_items (order_id, sku) VALUES (%d, 'x')", order))
+	p.items[order]++
+}
+
+// compare fails the test unless the tables have what was stored.
+func (p *countingProgram) compare() {
+	p.Helper()
+	var total int64
+	for order, want := range p.items {
+		equal(p.env, fmt.Sprintf("items of order %d", order), len(p.keys("order_items", "id", "order_id", order)), want)
+		total += int64(want)
+	}
+	p.count("orders", int64(len(p.items)))
+	p.count("order_items", total)
+}
+
+// dualOrder has its old key and its new one, which old rows lack yet.
+type dualOrder struct {
+	ID        string              `gorm:"primaryKey;size:36"`
+	NewID     types.NullSnowflake `gorm:"snowflake;<-:create"`
+	Number    string              `gorm:"size:40"`
+	CreatedAt time.Time
+	Items     []dualOrderItem `gorm:"foreignKey:OrderID"`
+}
+
+type dualOrderItem struct {
+	ID         string              `gorm:"primaryKey;size:36"`
+	NewID      types.NullSnowflake `gorm:"snowflake;<-:create"`
+	OrderID    string              `gorm:"size:36"`
+	NewOrderID types.NullSnowflake
+	SKU        string `gorm:"size:40"`
+	CreatedAt  time.Time
+}
 
 // The plugin has set NewID by now.
 func (o *dualOrder) BeforeCreate(*gorm.DB) error {
@@ -246,14 +429,23 @@ type guideBlock struct{ section, step, title, statements string }
 // mine reports whether the block is for the database of e.
 func (b guideBlock) mine(e *env) bool {
 	e.Helper()
-	for _, name := range []string{"sqlite", "postgres", "mysql", ""} {
-		title := map[string]string{"sqlite": "-- SQLite", "postgres": "-- PostgreSQL", "mysql": "-- MySQL, MariaDB", "": "-- every database"}[name]
+	for title, name := range map[string]string{"-- SQLite": "sqlite", "-- PostgreSQL": "postgres", "-- MySQL, MariaDB": "mysql", "-- every database": e.db.Name()} {
 		if strings.HasPrefix(b.title, title) {
-			return name == "" || name == e.db.Name()
+			return name == e.db.Name()
 		}
 	}
 	e.Fatalf("a block of the guide is for no database: %q", b.title)
 	return false
+}
+
+// special returns what stands in the title beside the database: when the block is run.
+func (b guideBlock) special() string {
+	for _, kind := range []string{"identity", "to go back)"} {
+		if strings.HasSuffix(b.title, kind) {
+			return kind
+		}
+	}
+	return ""
 }
 
 // guideBlocks returns all blocks of SQL in the guide.
@@ -280,27 +472,60 @@ func guideBlocks(e *env) (list []guideBlock) {
 // guide runs the SQL for the database from a step in docs/migrating.md.
 func (e *env) guide(section, step string) {
 	e.Helper()
+	e.guideOf(section, step, "")
+}
+
+// guideOf does so with the blocks whose title ends with special.
+func (e *env) guideOf(section, step, special string) {
+	e.Helper()
 	found := false
 	for _, block := range guideBlocks(e) {
-		if block.section != section || block.step != step {
+		if block.section != section || block.step != step || block.special() != special {
 			continue
 		}
 		found = true
-		if !block.mine(e) {
-			continue
-		}
-		e.ran = append(e.ran, block)
-		for statement := range strings.SplitSeq(block.statements, ";\n") {
-			if statement = strings.TrimSpace(statement); statement == "" {
-				continue
-			}
-			if tx := e.db.Exec(tableName.ReplaceAllString(statement, "${1}"+e.prefix+"${2}")); tx.Error != nil {
-				e.Fatalf("%s, %s: %s = %v; want no error", section, step, statement, tx.Error)
-			}
+		if block.mine(e) {
+			e.ran = append(e.ran, block)
+			e.runBlock(block)
 		}
 	}
 	if !found {
-		e.Fatalf("the guide has no SQL in the step %q of %q", step, section)
+		e.Fatalf("the guide has no SQL %q in the step %q of %q", special, step, section)
+	}
+}
+
+// statements returns those of block, with the names of the tables of e.
+func (e *env) statements(block guideBlock) (list []string) {
+	e.Helper()
+	for statement := range strings.SplitSeq(block.statements, ";\n") {
+		if statement = strings.TrimSpace(statement); statement != "" {
+			list = append(list, tableName.ReplaceAllString(statement, "${1}"+e.prefix+"${2}"))
+		}
+	}
+	return list
+}
+
+// runBlock runs block on one connection. In a transaction nothing else goes on.
+func (e *env) runBlock(block guideBlock) {
+	e.Helper()
+	between, run := e.between, e.db.Connection
+	if strings.Contains(block.title, "(in a transaction") {
+		between, run = nil, func(work func(*gorm.DB) error) error { return e.db.Transaction(work) }
+	}
+	err := run(func(tx *gorm.DB) error {
+		tx = tx.Session(&gorm.Session{})
+		for _, statement := range e.statements(block) {
+			if err := tx.Exec(statement).Error; err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+			if between != nil {
+				between()
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		e.Fatalf("%s, %s: %v; want no error", block.section, block.step, err)
 	}
 }
 
@@ -309,10 +534,10 @@ func (e *env) guide(section, step string) {
 func (e *env) guided(section string) {
 	e.Helper()
 	for _, block := range guideBlocks(e) {
-		if block.section != "From a counter" && block.section != "From UUIDs" {
+		if !slices.Contains([]string{"From a counter", "From a counter without downtime", "From UUIDs"}, block.section) {
 			e.Errorf("the guide has SQL in %q, which no test runs: %s", block.section, block.statements)
 		}
-		if block.section == section && block.mine(e) && !slices.Contains(e.ran, block) {
+		if block.section == section && block.mine(e) && block.special() != "identity" && !slices.Contains(e.ran, block) {
 			e.Errorf("SQL of the guide was not run: %s, %s, %s", section, block.step, block.statements)
 		}
 	}

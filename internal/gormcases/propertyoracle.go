@@ -365,13 +365,15 @@ func (w *world) acceptNode(n *node, before, after snapshot) error {
 		if !w.e.mysql() && n.like(row, n.target) && keyOf(n.schema, row) != key {
 			return fmt.Errorf("%v has the key %s; the one that it met is %v", n, key, row)
 		}
-		if keyOf(n.schema, row) != key {
-			continue
-		}
-		for _, f := range n.schema.Fields {
-			if _, tagged := f.TagSettings["SNOWFLAKE"]; tagged && !n.partial && n.text(f) != row[f.DBName] {
-				return fmt.Errorf("%v has %s %s; stored is %s", n, f.Name, n.text(f), row[f.DBName])
-			}
+	}
+	return n.acceptTagged(n.find(after))
+}
+
+// acceptTagged compares the columns of n with a tag with those of its row.
+func (n *node) acceptTagged(row storedRow) error {
+	for _, f := range n.schema.Fields {
+		if _, tagged := f.TagSettings["SNOWFLAKE"]; tagged && !n.partial && n.text(f) != row[f.DBName] {
+			return fmt.Errorf("%v has %s %s; stored is %s", n, f.Name, n.text(f), row[f.DBName])
 		}
 	}
 	return nil
@@ -411,32 +413,14 @@ func (g *graph) related(before, after snapshot) error {
 	stored := map[string]string{}
 	for _, l := range g.links {
 		if l.rel.Type == schema.Many2Many {
-			want := storedRow{}
-			for _, ref := range l.rel.References {
-				from := l.child
-				if ref.OwnPrimaryKey {
-					from = l.owner
-				}
-				want[ref.ForeignKey.DBName] = from.text(ref.PrimaryKey)
-			}
-			if !slices.ContainsFunc(after[l.rel.JoinTable.Table], func(row storedRow) bool { return row.has(want) }) {
-				return fmt.Errorf("no row of %s is %v", l.rel.JoinTable.Table, want)
+			if err := l.joined(after); err != nil {
+				return err
 			}
 			continue
 		}
-		from, to := l.child, l.owner // the one that refers, the one that is referred to
-		if l.rel.Type == schema.BelongsTo {
-			from, to = l.owner, l.child
-		}
-		want := storedRow{}
-		for _, ref := range l.rel.References {
-			want[ref.ForeignKey.DBName] = ref.PrimaryValue
-			if ref.PrimaryValue == "" {
-				want[ref.ForeignKey.DBName] = to.text(ref.PrimaryKey)
-			}
-			if got := from.text(ref.ForeignKey); got != want[ref.ForeignKey.DBName] {
-				return fmt.Errorf("%v has %s %s in memory; want %s", from, ref.ForeignKey.Name, got, want[ref.ForeignKey.DBName])
-			}
+		from, want, err := l.wanted()
+		if err != nil {
+			return err
 		}
 		row := from.find(after)
 		if l.rel.Type == schema.BelongsTo && (row == nil || from.find(before) != nil || g.twice(from)) {
@@ -459,6 +443,42 @@ func (g *graph) related(before, after snapshot) error {
 		}
 	}
 	return nil
+}
+
+// joined says what is wrong with the join row of a many-to-many.
+func (l link) joined(after snapshot) error {
+	want := storedRow{}
+	for _, ref := range l.rel.References {
+		from := l.child
+		if ref.OwnPrimaryKey {
+			from = l.owner
+		}
+		want[ref.ForeignKey.DBName] = from.text(ref.PrimaryKey)
+	}
+	if !slices.ContainsFunc(after[l.rel.JoinTable.Table], func(row storedRow) bool { return row.has(want) }) {
+		return fmt.Errorf("no row of %s is %v", l.rel.JoinTable.Table, want)
+	}
+	return nil
+}
+
+// wanted returns the node that refers to the other and the foreign keys that it must
+// have. The error says that it has others in memory.
+func (l link) wanted() (from *node, want storedRow, err error) {
+	from, to := l.child, l.owner
+	if l.rel.Type == schema.BelongsTo {
+		from, to = l.owner, l.child
+	}
+	want = storedRow{}
+	for _, ref := range l.rel.References {
+		name := ref.ForeignKey.DBName
+		if want[name] = ref.PrimaryValue; ref.PrimaryValue == "" {
+			want[name] = to.text(ref.PrimaryKey)
+		}
+		if got := from.text(ref.ForeignKey); got != want[name] {
+			return nil, nil, fmt.Errorf("%v has %s %s in memory; want %s", from, ref.ForeignKey.Name, got, want[name])
+		}
+	}
+	return from, want, nil
 }
 
 // twice reports whether another node of g is the same row.

@@ -81,6 +81,7 @@ type env struct {
 	db       *gorm.DB // with the plugin
 	log      recorder
 	ran      []guideBlock // of docs/migrating.md
+	between  func()       // called between its statements
 }
 
 // open opens the target with config, its tables named for the case and its SQL

@@ -8,23 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 	"gorm.io/plugin/dbresolver"
 
 	"github.com/snowkey/snowkey/gormplugin/schemacheck"
 	"github.com/snowkey/snowkey/internal/gormcases"
-	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/types"
 )
 
 // checkTargets are the databases whose catalogs differ.
-var checkTargets = append(gormTargets[:3:3], gormTarget{"MySQL", false, func(t testing.TB) func() gorm.Dialector {
-	t.Helper()
-	dsn := mysqlDatabase(t, servertest.MySQL(t))
-	return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn}) }
-}})
+var checkTargets = append(gormTargets[:3:3], mySQLTarget)
 
 func TestGormCheckCases(t *testing.T) {
 	for _, target := range checkTargets {

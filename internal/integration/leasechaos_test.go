@@ -29,6 +29,7 @@ func init() {
 	leasechaos.Main(map[string]leasechaos.Open{
 		"PostgreSQL": func(dsn string) (lease.Store, error) { return openChaosSQL("pgx", dsn, sqllease.PostgreSQL) },
 		"MariaDB":    func(dsn string) (lease.Store, error) { return openChaosSQL("mysql", dsn, sqllease.MySQL) },
+		"MySQL":      func(dsn string) (lease.Store, error) { return openChaosSQL("mysql", dsn, sqllease.MySQL) },
 		"Redis": func(at string) (lease.Store, error) {
 			addr, prefix := cutPlace(at)
 			return openChaosRedis(redis.NewClient(&redis.Options{Addr: addr}), prefix)
@@ -111,6 +112,11 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
 			t.Parallel()
 			g := leaseMariaDB(t, func(*mysql.Config) {})
 			run(t, leasechaos.Chaos{Store: "MariaDB", DSN: g.dsn, Rows: g.store(t, g.open(t))})
+		})
+		t.Run("MySQL", func(t *testing.T) {
+			t.Parallel()
+			g := leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {})
+			run(t, leasechaos.Chaos{Store: "MySQL", DSN: g.dsn, Rows: g.store(t, g.open(t))})
 		})
 		t.Run("Redis", func(t *testing.T) {
 			t.Parallel()

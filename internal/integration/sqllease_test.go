@@ -125,9 +125,15 @@ func leasePostgres(t *testing.T, connect func(string) (driver.Connector, error),
 // leaseMariaDB is leasePostgres for MariaDB, with a database of the test's own.
 func leaseMariaDB(t *testing.T, change func(*mysql.Config)) leaseTarget {
 	t.Helper()
-	config, err := mysql.ParseDSN(servertest.MariaDB(t))
+	return leaseMySQL(t, servertest.MariaDB(t), change)
+}
+
+// leaseMySQL is leaseMariaDB for the server of dsn, which may be MySQL.
+func leaseMySQL(t *testing.T, dsn string, change func(*mysql.Config)) leaseTarget {
+	t.Helper()
+	config, err := mysql.ParseDSN(dsn)
 	if err != nil {
-		t.Fatal("the DSN of MariaDB cannot be parsed")
+		t.Fatal("the DSN of the server cannot be parsed")
 	}
 	root := leaseTarget{dialect: sqllease.MySQL, driver: "mysql", dsn: config.FormatDSN(), connect: mysqlConnector}
 	root.admin = root.open(t)
@@ -314,6 +320,7 @@ func leaseTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 		{"pgx", func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
 		{"pq", func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) }},
 		{"MariaDB", func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) }},
+		{"MySQL", func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) }},
 	} {
 		t.Run(target.name, func(t *testing.T) { f(t, target.make(t)) })
 	}
@@ -338,21 +345,31 @@ func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfPostgres(t *testing.T) {
 }
 
 func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfMariaDB(t *testing.T) {
+	underOtherDefaults(t, servertest.MariaDB(t), "tx_isolation")
+}
+
+func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfMySQL(t *testing.T) {
+	underOtherDefaults(t, servertest.MySQL(t), "transaction_isolation")
+}
+
+// underOtherDefaults runs the suite on a server whose isolation has that name.
+func underOtherDefaults(t *testing.T, dsn, isolation string) {
+	t.Helper()
 	for name, change := range map[string]func(*mysql.Config){
 		"ClientFoundRows":   func(c *mysql.Config) { c.ClientFoundRows = true },
 		"InterpolateParams": func(c *mysql.Config) { c.InterpolateParams = true },
 		"Serializable": func(c *mysql.Config) {
-			c.Params = map[string]string{"tx_isolation": "'SERIALIZABLE'", "time_zone": "'+11:00'", "sql_mode": "''", "autocommit": "0", "innodb_lock_wait_timeout": "1"}
+			c.Params = map[string]string{isolation: "'SERIALIZABLE'", "time_zone": "'+11:00'", "sql_mode": "''", "autocommit": "0", "innodb_lock_wait_timeout": "1"}
 		},
 		"StatementBinlog": func(c *mysql.Config) {
-			c.Params = map[string]string{"binlog_format": "'STATEMENT'", "tx_isolation": "'READ-UNCOMMITTED'"}
+			c.Params = map[string]string{"binlog_format": "'STATEMENT'", isolation: "'READ-UNCOMMITTED'"}
 		},
 		"AnsiQuotes": func(c *mysql.Config) {
 			c.Params = map[string]string{"sql_mode": "'ANSI,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'"}
 			c.MultiStatements = true
 		},
 	} {
-		t.Run(name, func(t *testing.T) { leaseMariaDB(t, change).run(t) })
+		t.Run(name, func(t *testing.T) { leaseMySQL(t, dsn, change).run(t) })
 	}
 }
 
@@ -554,8 +571,17 @@ func TestWriteIsDurableAndSettingsAreSetBackOnPostgres(t *testing.T) {
 }
 
 func TestSettingsAreSetBackOnMariaDB(t *testing.T) {
-	g := leaseMariaDB(t, func(c *mysql.Config) {
-		c.Params = map[string]string{"innodb_lock_wait_timeout": "77", "tx_isolation": "'SERIALIZABLE'"}
+	settingsAreSetBack(t, servertest.MariaDB(t), "tx_isolation")
+}
+
+func TestSettingsAreSetBackOnMySQL(t *testing.T) {
+	settingsAreSetBack(t, servertest.MySQL(t), "transaction_isolation")
+}
+
+func settingsAreSetBack(t *testing.T, dsn, isolation string) {
+	t.Helper()
+	g := leaseMySQL(t, dsn, func(c *mysql.Config) {
+		c.Params = map[string]string{"innodb_lock_wait_timeout": "77", isolation: "'SERIALIZABLE'"}
 	})
 	db := g.open(t)
 	db.SetMaxOpenConns(1)
@@ -563,7 +589,7 @@ func TestSettingsAreSetBackOnMariaDB(t *testing.T) {
 	g.exec(t, "CREATE TABLE seen (lock_wait INT)")
 	g.exec(t, "CREATE TRIGGER see BEFORE UPDATE ON snowkey_leases FOR EACH ROW INSERT INTO seen VALUES (@@innodb_lock_wait_timeout)")
 	settings := func() (all [3]string) {
-		if err := db.QueryRow("SELECT CONNECTION_ID(), @@innodb_lock_wait_timeout, @@tx_isolation").Scan(&all[0], &all[1], &all[2]); err != nil {
+		if err := db.QueryRow("SELECT CONNECTION_ID(), @@innodb_lock_wait_timeout, @@"+isolation).Scan(&all[0], &all[1], &all[2]); err != nil {
 			t.Fatal(err)
 		}
 		return all
@@ -584,13 +610,21 @@ func TestSettingsAreSetBackOnMariaDB(t *testing.T) {
 }
 
 func TestReadOnlyServerIsRefused(t *testing.T) {
-	for name, g := range map[string]leaseTarget{
-		"pgx": leasePostgres(t, pgxConnector, "default_transaction_read_only", "on"),
+	for name, server := range map[string]func(*testing.T) leaseTarget{
+		"pgx": func(t *testing.T) leaseTarget {
+			return leasePostgres(t, pgxConnector, "default_transaction_read_only", "on")
+		},
 		// lib/pq asks for a transaction that can write, and gets it.
 		// The server's own read_only would refuse the tests of others too.
-		"MariaDB": leaseMariaDB(t, func(c *mysql.Config) { c.Params = map[string]string{"tx_read_only": "1"} }),
+		"MariaDB": func(t *testing.T) leaseTarget {
+			return leaseMariaDB(t, func(c *mysql.Config) { c.Params = map[string]string{"tx_read_only": "1"} })
+		},
+		"MySQL": func(t *testing.T) leaseTarget {
+			return leaseMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.Params = map[string]string{"transaction_read_only": "1"} })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			g := server(t)
 			writable := g
 			writable.dsn = strings.NewReplacer("read_only=on", "read_only=off", "read_only=1", "read_only=0").Replace(g.dsn)
 			c := newLease()

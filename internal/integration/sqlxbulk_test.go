@@ -21,6 +21,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
+	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/internal/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/sqlxhelper/pgxcopy"
@@ -410,6 +411,9 @@ func TestRandomStructsAreStoredAlikeByAllWaysOnAllDatabases(t *testing.T) {
 		"MariaDB": func(t *testing.T) sqlxcases.Database { return sqlxMariaDB(t, func(*mysql.Config) {}) },
 		"MariaDB interpolated": func(t *testing.T) sqlxcases.Database {
 			return sqlxMariaDB(t, func(c *mysql.Config) { c.InterpolateParams = true })
+		},
+		"MySQL": func(t *testing.T) sqlxcases.Database {
+			return sqlxMySQL(t, servertest.MySQL(t), func(*mysql.Config) {})
 		},
 	}
 	for name, mode := range bulkModes {

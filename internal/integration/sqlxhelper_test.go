@@ -65,14 +65,19 @@ func sqlxPostgres(t *testing.T, driver string, parameters ...string) sqlxcases.D
 // sqlxMariaDB is sqlxPostgres for MariaDB, with a database of the test's own.
 func sqlxMariaDB(t *testing.T, change func(*mysql.Config)) sqlxcases.Database {
 	t.Helper()
-	dsn := servertest.MariaDB(t)
+	return sqlxMySQL(t, servertest.MariaDB(t), change)
+}
+
+// sqlxMySQL is sqlxMariaDB for the server of dsn, which may be MySQL.
+func sqlxMySQL(t *testing.T, dsn string, change func(*mysql.Config)) sqlxcases.Database {
+	t.Helper()
 	name := "sqlxhelper_" + rand.Text()
 	admin := openSqlx(t, "mysql", dsn)
 	execSqlx(t, admin, "CREATE DATABASE "+name)
 	t.Cleanup(func() { execSqlx(t, admin, "DROP DATABASE "+name) })
 	config, err := mysql.ParseDSN(dsn)
 	if err != nil {
-		t.Fatal("the DSN of MariaDB cannot be parsed")
+		t.Fatal("the DSN of the server cannot be parsed")
 	}
 	config.DBName = name
 	change(config)
@@ -118,6 +123,15 @@ func TestSqlxCasesHoldOnMariaDB(t *testing.T) {
 func TestSqlxCasesHoldOnMariaDBWithInterpolatedParameters(t *testing.T) {
 	t.Parallel()
 	sqlxcases.Run(t, sqlxMariaDB(t, func(c *mysql.Config) { c.InterpolateParams = true }))
+}
+
+func TestSqlxCasesHoldOnMySQL(t *testing.T) {
+	for name, interpolate := range map[string]bool{"prepared": false, "interpolated": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sqlxcases.Run(t, sqlxMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.InterpolateParams = interpolate }))
+		})
+	}
 }
 
 type suppressed struct {

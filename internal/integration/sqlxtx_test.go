@@ -282,6 +282,9 @@ func TestCallThatIsCanceledSaysWhetherTheTransactionGoesOn(t *testing.T) {
 		"MariaDBInterpolating": func(t *testing.T) sqlxcases.Database {
 			return sqlxMariaDB(t, func(c *mysql.Config) { c.InterpolateParams = true })
 		},
+		"MySQL": func(t *testing.T) sqlxcases.Database {
+			return sqlxMySQL(t, servertest.MySQL(t), func(*mysql.Config) {})
+		},
 	}
 	for name, open := range databases {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,13 @@ var seed = flag.Uint64("leasechaos.seed", 1, "fixes what happens when in a run o
 
 // lasts is how long a run takes at least. It goes on, up to three minutes, until it has
 // seen enough takeovers, losses and restarts.
-var lasts = flag.Duration("leasechaos.for", time.Second, "how long each run of leasechaos takes at least")
+var lasts = flag.Duration("leasechaos.for", shortest, "how long each run of leasechaos takes at least; longer than the default: all runs")
+
+const shortest = time.Second
+
+// Long reports whether -leasechaos.for asks for more than the default. A test of the edit
+// loop then makes all of its runs, and one otherwise: each takes some seconds.
+func Long() bool { return *lasts > shortest }
 
 // A Result is what came of a run.
 type Result struct {

@@ -34,7 +34,7 @@ type order struct {
 
 // Main returns at once in a test binary that was started to run tests. If a run started
 // the binary as one of its processes, Main acts as that process and does not return. Call
-// it in an init function, or at the beginning of TestMain. stores has an Open for every
+// it in an init function, or at the beginning of TestMain. The map has an Open for every
 // store that a test of the binary has chaos for.
 func Main(stores map[string]Open) {
 	text, ok := os.LookupEnv(variable)

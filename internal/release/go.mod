@@ -2,4 +2,9 @@ module github.com/snowkey/snowkey/internal/release
 
 go 1.25.0
 
-require golang.org/x/mod v0.38.0
+replace github.com/snowkey/snowkey => ../..
+
+require (
+	github.com/snowkey/snowkey v0.0.0-00010101000000-000000000000
+	golang.org/x/mod v0.38.0
+)

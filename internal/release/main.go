@@ -1,6 +1,7 @@
 // Command release prepares a release and rehearses it.
 //
 //	go run ./internal/release                 # rehearse a release of this tree
+//	go run ./internal/release -documents      # build and run the code that its pages show
 //	go run ./internal/release -raise v0.2.0   # write the new version into the go.mod files
 //
 // All modules of the repository are released together, with one version. A nested
@@ -41,9 +42,13 @@ func main() {
 func run(ctx context.Context) error {
 	tree := flag.String("tree", ".", "the `folder` of the repository")
 	version := flag.String("raise", "", "write this `version` into the go.mod files and do nothing else")
+	documents := flag.Bool("documents", false, "build and run the code of README.md and docs with the rehearsed release")
 	flag.Parse()
-	if *version == "" {
-		return rehearse(ctx, *tree, os.Stdout)
+	switch {
+	case *documents:
+		return rehearse(ctx, *tree, os.Stdout, (*rehearsal).documents)
+	case *version == "":
+		return rehearse(ctx, *tree, os.Stdout, (*rehearsal).consumers)
 	}
 	if semver.Canonical(*version) != *version {
 		return fmt.Errorf("-raise %s: want a version like v0.2.0", *version)

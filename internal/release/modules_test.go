@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/semver"
 )
 
 // tree is the repository.
@@ -140,6 +142,25 @@ func TestEveryPublishedModuleHasAConsumer(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(found, want) {
 		t.Errorf("consumers = %q; want one for each published module: %q", found, want)
+	}
+}
+
+func TestConsumersKnowTheNewestVersionOfEveryRequirement(t *testing.T) {
+	all, err := modules(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, version := range newest {
+		name, number, _ := strings.Cut(version, "@")
+		versions[name] = number
+	}
+	for _, m := range all {
+		for _, r := range m.file.Require {
+			if m.published() && !r.Indirect && !ours(r.Mod.Path) && semver.Compare(versions[r.Mod.Path], r.Mod.Version) < 0 {
+				t.Errorf("newest has %q of %s; want %s of %s/go.mod or later", versions[r.Mod.Path], r.Mod.Path, r.Mod.Version, m.folder)
+			}
+		}
 	}
 }
 

@@ -12,15 +12,28 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"golang.org/x/mod/modfile"
 	modname "golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
 	"golang.org/x/mod/zip"
 )
 
-// rehearse releases a copy of the tree to a module proxy and uses every published
-// module from there. It says on out what it does.
-func rehearse(ctx context.Context, tree string, out io.Writer) (err error) {
+// A rehearsal is a release of a copy of the tree to a module proxy.
+type rehearsal struct {
+	original string // the tree
+	temp     string // a folder for all that is made
+	tree     string // the copy
+	modules  []module
+	env      []string // what a user's go command is told
+	out      io.Writer
+}
+
+// rehearse releases a copy of the tree to a module proxy, lets use act as its users, and
+// removes everything. It says on out what it does.
+func rehearse(ctx context.Context, tree string, out io.Writer, use func(*rehearsal, context.Context) error) (err error) {
 	if err := checkNames(tree); err != nil {
 		return err
 	}
@@ -30,43 +43,43 @@ func rehearse(ctx context.Context, tree string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 
-	copied := filepath.Join(temp, "tree")
-	if err := copyTree(copied, tree); err != nil {
+	r := &rehearsal{original: tree, temp: temp, tree: filepath.Join(temp, "tree"), out: out}
+	if err := copyTree(r.tree, tree); err != nil {
 		return err
 	}
-	if err := raise(copied, rehearsed); err != nil {
+	if err := raise(r.tree, rehearsed); err != nil {
 		return err
 	}
-	all, err := modules(copied)
-	if err != nil {
+	if r.modules, err = modules(r.tree); err != nil {
 		return err
 	}
 	proxy := filepath.Join(temp, "proxy")
-	for _, m := range all {
-		// The go command refuses a module whose go.mod does not add up.
-		if _, err := command(ctx, filepath.Join(copied, m.folder), []string{"GOWORK=off"}, "go", "list", "./..."); err != nil {
-			return err
-		}
+	for _, m := range r.modules {
 		if m.published() {
-			if err := publish(proxy, copied, m); err != nil {
+			if err := publish(proxy, r.tree, m); err != nil {
 				return fmt.Errorf("module %s: %w", m.path(), err)
 			}
 		}
 	}
-	env, err := environment(ctx, temp, proxy)
-	if err != nil {
+	if r.env, err = environment(ctx, temp, proxy); err != nil {
 		return err
 	}
-	for _, m := range all {
-		if m.published() {
-			_, _ = fmt.Fprintf(out, "%s %s: ", m.path(), rehearsed)
-			if err := consume(ctx, temp, copied, m, env, out); err != nil {
-				_, _ = fmt.Fprintln(out)
-				return err
-			}
+	return use(r, ctx)
+}
+
+// consumers uses every published module from the proxy.
+func (r *rehearsal) consumers(ctx context.Context) error {
+	for _, m := range r.modules {
+		// The go command refuses a module whose go.mod does not add up.
+		if _, err := command(ctx, filepath.Join(r.tree, m.folder), []string{"GOWORK=off"}, "go", "list", "./..."); err != nil {
+			return err
 		}
-		if m.folder == "." {
-			if err := runDocuments(ctx, temp, copied, m, env, out); err != nil {
+	}
+	for _, m := range r.modules {
+		if m.published() {
+			_, _ = fmt.Fprintf(r.out, "%s %s:", m.path(), rehearsed)
+			if err := r.consume(ctx, m); err != nil {
+				_, _ = fmt.Fprintln(r.out)
 				return err
 			}
 		}
@@ -157,17 +170,22 @@ func fileURL(name string) string {
 // consumer is the program that uses the module.
 func (m module) consumer() string { return "testdata/consumers/" + path.Base(m.path()) + ".go" }
 
-// userModule makes a module of a user that requires m and holds one program.
-func userModule(temp, tree string, m module, program []byte) (folder string, err error) {
-	folder, err = os.MkdirTemp(temp, "consumer-")
+// consume builds a published module as a user would, and runs a program with it: with the
+// lowest versions of what it requires, then with the newest.
+func (r *rehearsal) consume(ctx context.Context, m module) error {
+	program, err := os.ReadFile(filepath.Join(r.tree, "internal", "release", filepath.FromSlash(m.consumer())))
 	if err != nil {
-		return "", err
+		return err
 	}
 	// The sums of other people's modules are those of the tree. They need not be
 	// asked for again.
-	sums, err := os.ReadFile(filepath.Join(tree, m.folder, "go.sum"))
+	sums, err := os.ReadFile(filepath.Join(r.tree, m.folder, "go.sum"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+		return err
+	}
+	folder, err := os.MkdirTemp(r.temp, "consumer-")
+	if err != nil {
+		return err
 	}
 	for name, text := range map[string]string{
 		"go.mod":  "module example.com/consumer\n\ngo 1.25.0\n\nrequire " + m.path() + " " + rehearsed + "\n",
@@ -175,28 +193,53 @@ func userModule(temp, tree string, m module, program []byte) (folder string, err
 		"main.go": string(program),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return folder, nil
+	if err := r.build(ctx, folder, m); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(r.out, "%s %s: the same with", m.path(), rehearsed)
+	get := []string{"get"}
+	for _, version := range newest {
+		if name, number, _ := strings.Cut(version, "@"); m.requires(name) {
+			get = append(get, version)
+			_, _ = fmt.Fprintf(r.out, " %s %s;", path.Base(strings.TrimSuffix(name, "/"+semver.Major(number))), number)
+		}
+	}
+	if _, err := command(ctx, folder, r.env, "go", get...); err != nil {
+		return err
+	}
+	return r.build(ctx, folder, m)
 }
 
-// consume builds the public packages of a published module as a user would, and runs a
-// program with them.
-func consume(ctx context.Context, temp, tree string, m module, env []string, out io.Writer) error {
-	program, err := os.ReadFile(filepath.Join(tree, "internal", "release", filepath.FromSlash(m.consumer())))
+// newest are the newest versions, for the go line of our go.mod files, with which consumers
+// are built. The lowest are those that go.mod files ask for. The driver of SQLite stays:
+// it is for tests, and its C takes a minute.
+var newest = []string{
+	"github.com/DATA-DOG/go-sqlmock@v1.5.2",
+	"github.com/go-zookeeper/zk@v1.0.4",
+	"github.com/jackc/pgx/v5@v5.12.0",
+	"github.com/jmoiron/sqlx@v1.4.0",
+	"github.com/mattn/go-sqlite3@v1.14.22",
+	"github.com/redis/go-redis/v9@v9.22.0",
+	"gorm.io/driver/sqlite@v1.6.0",
+	"gorm.io/gorm@v1.31.2",
+}
+
+// requires reports whether the module has a direct requirement of that name.
+func (m module) requires(name string) bool {
+	return slices.ContainsFunc(m.file.Require, func(r *modfile.Require) bool { return !r.Indirect && r.Mod.Path == name })
+}
+
+// build runs the program in the folder of a consumer, and builds the public packages of
+// the module there.
+func (r *rehearsal) build(ctx context.Context, folder string, m module) error {
+	printed, err := command(ctx, folder, r.env, "go", "run", ".")
 	if err != nil {
 		return err
 	}
-	folder, err := userModule(temp, tree, m, program)
-	if err != nil {
-		return err
-	}
-	printed, err := command(ctx, folder, env, "go", "run", ".")
-	if err != nil {
-		return err
-	}
-	listed, err := command(ctx, folder, env, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, m.path()+"/...")
+	listed, err := command(ctx, folder, r.env, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, m.path()+"/...")
 	if err != nil {
 		return err
 	}
@@ -206,10 +249,10 @@ func consume(ctx context.Context, temp, tree string, m module, env []string, out
 			build = append(build, importPath)
 		}
 	}
-	if _, err := command(ctx, folder, env, "go", build...); err != nil {
+	if _, err := command(ctx, folder, r.env, "go", build...); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d packages; %s", len(build)-1, printed)
+	_, err = fmt.Fprintf(r.out, " %d packages; %s", len(build)-1, printed)
 	return err
 }
 

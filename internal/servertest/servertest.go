@@ -24,7 +24,7 @@ func PostgreSQL(t testing.TB) string {
 	return find(t, postgreSQL)
 }
 
-// MariaDB returns the DSN, for go-sql-driver/mysql, of a MariaDB or MySQL server that
+// MariaDB returns the DSN, for go-sql-driver/mysql, of a MariaDB server that
 // accepts connections. It is SNOWKEY_MARIADB_DSN, or
 // root@tcp(127.0.0.1:3306)/test?parseTime=true. Without a server it ends the test.
 func MariaDB(t testing.TB) string {

@@ -4,6 +4,7 @@ package sqlerror
 const (
 	tooManyConnections   = 1040
 	serverShutdown       = 1053
+	queryInterrupted     = 1317
 	connectionKilled     = 1927
 	recordHasChanged     = 1020 // MariaDB with innodb_snapshot_isolation
 	lockWaitTimeout      = 1205
@@ -35,6 +36,7 @@ const (
 	sqliteError            = 1
 	sqliteBusy             = 5
 	sqliteReadOnly         = 8
+	sqliteInterrupt        = 9
 	sqliteFull             = 13
 	sqliteTooBig           = 18
 	sqliteConstraint       = 19

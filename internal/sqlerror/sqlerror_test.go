@@ -2,6 +2,7 @@ package sqlerror
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -12,31 +13,16 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
-	"github.com/snowkey/snowkey/internal/sqlxcases/sqlite"
+	"github.com/snowkey/snowkey/internal/sqlerror/sqlerrortest"
+	"github.com/snowkey/snowkey/internal/sqlerror/sqlerrortest/sqlite"
 )
 
-// postgresError has what the errors of pgx and lib/pq have in common.
-type postgresError struct{ state string }
-
-func (e *postgresError) Error() string    { return "SQLSTATE " + e.state }
-func (e *postgresError) SQLState() string { return e.state }
-
-func postgres(state string) error { return &postgresError{state} }
-
-// MySQLError is what go-sql-driver/mysql calls its errors, and what tells them.
-type MySQLError struct {
-	Number   uint16
-	SQLState [5]byte
-	Message  string
-}
-
-func (e *MySQLError) Error() string { return fmt.Sprintf("Error %d: %s", e.Number, e.Message) }
-
-func mysql(number uint16) error { return &MySQLError{Number: number} }
-
-func mattn(extended sqlite3.ErrNoExtended) error {
-	return sqlite3.Error{Code: sqlite3.ErrNo(extended & 0xff), ExtendedCode: extended}
-}
+// Errors as drivers have them.
+var (
+	postgres = sqlerrortest.Postgres
+	mysql    = sqlerrortest.MySQL
+	mattn    = sqlerrortest.Mattn
+)
 
 // coded is an error of a program, whose numbers mean something else.
 type coded struct{ Number uint16 }
@@ -47,20 +33,23 @@ func (coded) Code() int     { return 5 }
 // questions are the predicates of this package by name.
 var questions = map[string]func(error) bool{
 	"Retryable": Retryable, "LockNotAvailable": LockNotAvailable, "DuplicateKey": DuplicateKey, "Exists": Exists,
-	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection,
+	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection, "Interrupted": Interrupted,
 	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted,
 }
 
 func TestErrorsOfDriversAreRecognised(t *testing.T) {
-	var noPostgres *postgresError
+	var noPostgres *sqlerrortest.PostgresError
 	for _, c := range []struct {
 		err  error
 		want []string
 	}{
 		{nil, nil},
-		{io.ErrUnexpectedEOF, []string{"BadConnection"}},
-		{driver.ErrBadConn, []string{"BadConnection"}},
-		{&net.OpError{Op: "read", Err: errors.New("reset")}, []string{"BadConnection"}},
+		{io.ErrUnexpectedEOF, []string{"BadConnection", "Interrupted"}},
+		{driver.ErrBadConn, []string{"BadConnection", "Interrupted"}},
+		{&net.OpError{Op: "read", Err: errors.New("reset")}, []string{"BadConnection", "Interrupted"}},
+		{sql.ErrTxDone, []string{"Interrupted"}},
+		{sql.ErrConnDone, []string{"Interrupted"}},
+		{net.ErrClosed, []string{"Interrupted"}},
 		{context.Canceled, nil},
 		{noPostgres, nil},
 		{coded{1213}, nil},
@@ -77,18 +66,18 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{postgres("42703"), []string{"NoColumn", "NotCommitted", "Refused"}},
 		{postgres("42501"), []string{"Denied", "NotCommitted", "Refused"}},
 		{postgres("25006"), []string{"ReadOnly", "NotCommitted", "Refused"}},
-		{postgres("57014"), []string{"NotCommitted", "Refused"}}, // a deferred trigger was cancelled
+		{postgres("57014"), []string{"Interrupted", "NotCommitted", "Refused"}}, // a deferred trigger was cancelled
 		{postgres("P0001"), []string{"RowFault", "NotCommitted", "Refused"}},
 		{postgres("22001"), []string{"RowFault", "NotCommitted", "Refused"}},
 		{postgres("44000"), []string{"RowFault", "NotCommitted", "Refused"}},
 		{postgres("54000"), []string{"RowFault", "NotCommitted", "Refused"}},
 		{postgres("54001"), []string{"NotCommitted", "Refused"}}, // the statement is too complex
 		{postgres("40003"), nil}, // CockroachDB: the result is ambiguous
-		{postgres("08006"), []string{"BadConnection"}},
+		{postgres("08006"), []string{"BadConnection", "Interrupted"}},
 		{postgres("53100"), nil},
-		{postgres("57P01"), []string{"BadConnection"}},
-		{postgres("57P02"), []string{"BadConnection"}},
-		{postgres("57P03"), []string{"BadConnection"}},
+		{postgres("57P01"), []string{"BadConnection", "Interrupted"}},
+		{postgres("57P02"), []string{"BadConnection", "Interrupted"}},
+		{postgres("57P03"), []string{"BadConnection", "Interrupted"}},
 		{postgres("58000"), nil},
 		{postgres("XX000"), nil},
 		{postgres(""), nil},
@@ -117,15 +106,17 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(3101), []string{"NotCommitted", "Refused"}},
 		{mysql(1021), []string{"Refused"}}, // disk full
 		{mysql(1040), nil},
-		{mysql(1053), []string{"BadConnection"}},
+		{mysql(1053), []string{"BadConnection", "Interrupted"}},
 		{mysql(1180), []string{"Refused"}},
-		{mysql(1927), []string{"BadConnection"}},
-		{errors.New("invalid connection"), []string{"BadConnection"}},
+		{mysql(1317), []string{"Interrupted", "Refused"}},
+		{mysql(1927), []string{"BadConnection", "Interrupted"}},
+		{errors.New("invalid connection"), []string{"BadConnection", "Interrupted"}},
 
 		{mattn(5), []string{"Retryable", "NotCommitted"}},
 		{mattn(sqlite3.ErrBusySnapshot), []string{"Retryable", "NotCommitted"}},
 		{mattn(sqlite3.ErrLockedSharedCache), []string{"Retryable", "NotCommitted"}},
 		{mattn(1), []string{"NotCommitted", "Refused"}}, // no transaction is active
+		{mattn(9), []string{"Interrupted", "Refused"}},
 		{mattn(6), []string{"Refused"}},
 		{mattn(18), []string{"RowFault", "Refused"}},
 		{mattn(8), []string{"ReadOnly", "Refused"}},

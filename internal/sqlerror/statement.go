@@ -1,6 +1,7 @@
 package sqlerror
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -139,6 +140,15 @@ func BadConnection(err error) bool {
 		}
 	}
 	return false
+}
+
+// Interrupted reports whether a statement or its connection has ended before the
+// statement was done. That is what drivers say, in many words, if a context ends.
+func Interrupted(err error) bool {
+	return BadConnection(err) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) ||
+		said(err, func(a Answer) bool {
+			return a.State == "57014" || a.Number == queryInterrupted || a.primary() == sqliteInterrupt
+		})
 }
 
 // RowFault reports whether a database says that a row cannot be stored. The

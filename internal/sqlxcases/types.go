@@ -1,6 +1,7 @@
 package sqlxcases
 
 import (
+	"bytes"
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
@@ -202,6 +203,12 @@ func (d Database) everyType(t *testing.T) {
 					*p.got = *p.want
 				}
 			}
+			// MySQL keeps a document, not its text: there are blanks when it is read back.
+			var text bytes.Buffer
+			if err := json.Compact(&text, got.Doc); err != nil {
+				t.Errorf("document of row %d = %s, %v; want JSON", want.ID, got.Doc, err)
+			}
+			got.Doc = text.Bytes()
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("one of %d rows = %s; want %s", n, dump(got), dump(want))
 			}

@@ -4,9 +4,13 @@
 //	h := sqlxhelper.New(generator, sqlxhelper.WithCopy(pgxcopy.Copier{}, 0))
 //	err := h.InsertMany(ctx, tx, "orders", orders) // tx is a *sqlx.Tx, or a *sqlx.DB
 //
+// # What is guaranteed
+//
 // Nothing else changes. Calls with few rows go as before. Those with many are one
 // COPY per table, inside the transaction of the call, with the same rows, keys and
 // errors. Package sqlxhelper says which rows go which way.
+//
+// # Under which conditions
 //
 // The pool is one of database/sql with the driver pgx of
 // github.com/jackc/pgx/v5/stdlib. A wrapper around it, for tracing for instance,

@@ -235,6 +235,7 @@ var crashDepth = flag.Int("crashes.depth", 3, "how many operations a history of 
 // goes through every power failure after the history. Operation n writes the limit n.
 // What an operation or the end reads is at least the last limit that was acknowledged.
 func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
 	histories := 0
 	var history []string
 	var grow func(d disk, acknowledged lease.Millis)
@@ -315,6 +316,7 @@ func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 // write of an operation, at every byte. The front or the back of the record is written.
 // It does so after some operations, so that every place is torn.
 func TestAWriteTornAtAnyByteLeavesTheOldRowOrTheNew(t *testing.T) {
+	t.Parallel()
 	for done := range lease.Millis(places + 1) {
 		d := newDisk(t)
 		for n := range done {
@@ -399,6 +401,7 @@ func inject(s *Store, next *fault) {
 }
 
 func TestAFailedWriteOrSyncPoisonsTheSlot(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		fault

@@ -16,6 +16,40 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
+// The processes of one host share a directory. Each gets a number of its own.
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "worker-numbers") // one that lasts, such as /var/lib/orders
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	// Each process:
+	start := func() (*lease.Lease, error) {
+		store, err := filelease.New(dir, filelease.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return nil, err
+		}
+		return lease.Acquire(ctx, store, lease.Config{
+			Namespace: "orders",
+			Logger:    slog.New(slog.DiscardHandler),
+		})
+	}
+	first, err := start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close(ctx)
+	second, err := start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close(ctx)
+	fmt.Println("the same number:", first.Status().Worker == second.Status().Worker)
+	// Output: the same number: false
+}
+
 // The operator gives a fixed worker number to one process. Alone it is safe only as
 // long as the clock does not step back across a restart. With its limit in a file it is
 // safe whatever the clock does. If two processes are given the number by mistake, the

@@ -12,6 +12,7 @@ import (
 // What is missing when Fence comes must not begin before its limit, also if a claim
 // comes first: the holder of the file that is gone may go on to there.
 func TestFenceRaisesRowsWhoseFilesAreGone(t *testing.T) {
+	t.Parallel()
 	for name, remove := range map[string]func(s *Store) error{
 		"slot":  func(s *Store) error { return os.Remove(slotFile(s, 7)) },
 		"space": func(s *Store) error { return os.RemoveAll(filepath.Join(s.dir, "ns-orders")) },

@@ -1,6 +1,7 @@
 package filelease
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc64"
@@ -18,36 +19,40 @@ const (
 	places     = 2
 	slotSize   = places * placeSize
 
-	maxToken     = 63 // bytes of an owner or a nonce
-	maxNamespace = 64
-	maxHolder    = 64
+	maxToken = 63 // bytes of an owner or a nonce
+	maxName  = 64 // bytes of a namespace or a holder
 )
 
-// The layout of a record; numbers are little-endian, and what is not used is 0.
-const (
-	atMagic      = 0 // 8 bytes
-	atVersion    = 8 // 2 bytes
-	atFlags      = 10
-	atSequence   = 16
-	atIdentity   = 24
-	atDatacenter = 40
-	atWorker     = 48
-	atEpoch      = 56
-	atUntil      = 64
-	atRenewals   = 72
-	atOwner      = 80  // a length and maxToken bytes
-	atNonce      = 144 // likewise
-	atNamespace  = 208 // a length and maxNamespace bytes
-	atHolder     = 280 // a length and maxHolder bytes
-	atCRC        = recordSize - 8
+// A layout is a record on the disk. Numbers are little-endian, and what is not used is 0.
+type layout struct {
+	Magic      [8]byte
+	Version    uint16
+	Held       bool
+	_          [5]byte
+	Sequence   uint64
+	Identity   identity
+	Datacenter int64
+	Worker     int64
+	Epoch      int64
+	Until      int64
+	Renewals   int64
+	Owner      [1 + maxToken]byte // its length, then its bytes, as all texts
+	Nonce      [1 + maxToken]byte
+	Namespace  [1 + maxName]byte
+	_          [7]byte
+	Holder     [1 + maxName]byte
+	_          [159]byte
+	CRC        uint64 // of all before it
+}
 
-	magic   = "snowslot"
-	version = 1
+const atCRC = recordSize - 8
 
-	flagHeld = 1
+var (
+	magic    = [8]byte([]byte("snowslot"))
+	crcTable = crc64.MakeTable(crc64.ECMA)
 )
 
-var crcTable = crc64.MakeTable(crc64.ECMA)
+const version = 1
 
 // An identity is the random name of a space. It tells a slot file from a copy of one
 // that belongs elsewhere, even under the same namespace and number.
@@ -68,40 +73,28 @@ func (r *record) place() int64 { return int64(r.sequence%places) * placeSize }
 
 // encode returns r as it is in a slot file.
 func (r *record) encode() ([]byte, error) {
-	b := make([]byte, recordSize)
-	copy(b[atMagic:], magic)
-	binary.LittleEndian.PutUint16(b[atVersion:], version)
-	if r.held {
-		b[atFlags] = flagHeld
-	}
-	binary.LittleEndian.PutUint64(b[atSequence:], r.sequence)
-	copy(b[atIdentity:], r.identity[:])
-	for _, n := range []struct {
-		at int
-		v  int64
-	}{
-		{atDatacenter, r.datacenter},
-		{atWorker, r.row.Worker},
-		{atEpoch, r.row.Epoch},
-		{atUntil, int64(r.row.Until)},
-		{atRenewals, r.row.Renewals},
-	} {
-		binary.LittleEndian.PutUint64(b[n.at:], uint64(n.v))
+	l := layout{
+		Magic: magic, Version: version, Held: r.held, Sequence: r.sequence, Identity: r.identity, Datacenter: r.datacenter,
+		Worker: r.row.Worker, Epoch: r.row.Epoch, Until: int64(r.row.Until), Renewals: r.row.Renewals,
 	}
 	for _, s := range []struct {
-		at, limit int
-		name, v   string
+		name, text string
+		to         []byte
 	}{
-		{atOwner, maxToken, "owner", r.row.Owner},
-		{atNonce, maxToken, "nonce", r.row.Nonce},
-		{atNamespace, maxNamespace, "namespace", r.namespace},
-		{atHolder, maxHolder, "holder", r.row.Holder},
+		{"owner", r.row.Owner, l.Owner[:]},
+		{"nonce", r.row.Nonce, l.Nonce[:]},
+		{"namespace", r.namespace, l.Namespace[:]},
+		{"holder", r.row.Holder, l.Holder[:]},
 	} {
-		if len(s.v) > s.limit {
-			return nil, fmt.Errorf("filelease: %s has %d bytes: want at most %d", s.name, len(s.v), s.limit)
+		if len(s.text) >= len(s.to) {
+			return nil, fmt.Errorf("filelease: %s has %d bytes: want at most %d", s.name, len(s.text), len(s.to)-1)
 		}
-		b[s.at] = byte(len(s.v))
-		copy(b[s.at+1:], s.v)
+		s.to[0] = byte(len(s.text))
+		copy(s.to[1:], s.text)
+	}
+	b, err := binary.Append(make([]byte, 0, recordSize), binary.LittleEndian, &l)
+	if err != nil {
+		return nil, fmt.Errorf("filelease: encode a record: %w", err)
 	}
 	binary.LittleEndian.PutUint64(b[atCRC:], crc64.Checksum(b[:atCRC], crcTable))
 	return b, nil
@@ -110,45 +103,31 @@ func (r *record) encode() ([]byte, error) {
 // decode returns the record in b, and false if there is none. What encode would not
 // have written is not a record, whatever its checksum.
 func decode(b []byte) (record, bool) {
-	if len(b) != recordSize {
+	var l layout
+	if n, err := binary.Decode(b, binary.LittleEndian, &l); err != nil || n != len(b) {
 		return record{}, false
 	}
-	number := func(at int) int64 { return int64(binary.LittleEndian.Uint64(b[at:])) }
-	text := func(at, limit int) string { return string(b[at+1:][:min(int(b[at]), limit)]) }
+	text := func(b []byte) string { return string(b[1:][:min(int(b[0]), len(b)-1)]) }
 	r := record{
-		sequence:   binary.LittleEndian.Uint64(b[atSequence:]),
-		identity:   identity(b[atIdentity:]),
-		namespace:  text(atNamespace, maxNamespace),
-		datacenter: number(atDatacenter),
-		held:       b[atFlags]&flagHeld != 0,
+		sequence: l.Sequence, identity: l.Identity, namespace: text(l.Namespace[:]), datacenter: l.Datacenter, held: l.Held,
 		row: lease.Row{
-			Worker:   number(atWorker),
-			Epoch:    number(atEpoch),
-			Owner:    text(atOwner, maxToken),
-			Nonce:    text(atNonce, maxToken),
-			Until:    lease.Millis(number(atUntil)),
-			Renewals: number(atRenewals),
-			Holder:   text(atHolder, maxHolder),
+			Worker: l.Worker, Epoch: l.Epoch, Owner: text(l.Owner[:]), Nonce: text(l.Nonce[:]),
+			Until: lease.Millis(l.Until), Renewals: l.Renewals, Holder: text(l.Holder[:]),
 		},
 	}
-	// Checksum, magic, version, flags, lengths and padding are right if this gives
-	// the same bytes.
-	if again, err := r.encode(); err != nil || string(again) != string(b) {
-		return record{}, false
-	}
-	return r, true
+	// Checksum, magic, version, lengths and padding are right if this gives the same bytes.
+	again, err := r.encode()
+	return r, err == nil && bytes.Equal(again, b)
 }
 
 // newest returns the record of a slot file that was written last, and false if there is
 // none. A place may hold no record, or one that belongs into the other place. It was
 // then being written when the machine stopped, or was never written. The other place
 // has the record before.
-func newest(b []byte) (record, bool) {
+func newest(b []byte) (last record, found bool) {
 	if len(b) != slotSize {
 		return record{}, false
 	}
-	var last record
-	found := false
 	for place := int64(0); place < slotSize; place += placeSize {
 		r, ok := decode(b[place:][:recordSize])
 		if ok && r.place() == place && (!found || r.sequence > last.sequence) {

@@ -28,7 +28,7 @@ func mustEncode(t testing.TB, r record) []byte {
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	widest := sample
 	widest.sequence, widest.datacenter, widest.row.Until = 1<<64-1, 1<<63-1, -1<<63
-	widest.namespace, widest.row.Owner, widest.row.Nonce = strings.Repeat("n", maxNamespace), strings.Repeat("o", maxToken), strings.Repeat("c", maxToken)
+	widest.namespace, widest.row.Owner, widest.row.Nonce = strings.Repeat("n", maxName), strings.Repeat("o", maxToken), strings.Repeat("c", maxToken)
 	free := sample
 	free.held = false
 	for _, r := range []record{sample, widest, free, {}} {
@@ -62,7 +62,7 @@ func TestTooLongATokenIsNotWritten(t *testing.T) {
 	for _, r := range []record{
 		{row: lease.Row{Owner: strings.Repeat("o", maxToken+1)}},
 		{row: lease.Row{Nonce: strings.Repeat("o", maxToken+1)}},
-		{namespace: strings.Repeat("o", maxNamespace+1)},
+		{namespace: strings.Repeat("o", maxName+1)},
 	} {
 		if _, err := r.encode(); err == nil {
 			t.Errorf("encode(%+v) = error nil; want one", r)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 // A file is what this package needs of an open file; tests have one that fails.
@@ -71,17 +72,15 @@ func lockWait(ctx context.Context, f file) error {
 		if ok, err := f.tryLock(); ok || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
+		if err := wait.Sleep(ctx, pause); err != nil {
+			return err
 		}
 	}
 }
 
-// lock locks f. Without wait it returns errBusy if another has the lock.
-func lock(ctx context.Context, f file, wait bool) error {
-	if wait {
+// lock locks f. Without waits it returns errBusy if another has the lock.
+func lock(ctx context.Context, f file, waits bool) error {
+	if waits {
 		return lockWait(ctx, f)
 	}
 	ok, err := f.tryLock()
@@ -104,27 +103,29 @@ type slot struct {
 	file  file
 }
 
-// lock opens and locks the slot of worker. Without wait it returns errBusy if
-// another has the lock. The error matches fs.ErrNotExist if there is no such
-// file.
-func (s *Store) lock(ctx context.Context, sp *space, worker int64, wait bool) (*slot, error) {
+// lock opens, locks and reads the slot of worker. Without wait it returns errBusy if
+// another has the lock. The error matches fs.ErrNotExist if there is no such file.
+func (s *Store) lock(ctx context.Context, sp *space, worker int64, wait bool) (*slot, record, error) {
 	if err := ctx.Err(); err != nil { // between the slots of a large space
-		return nil, fmt.Errorf("filelease: %w", err)
+		return nil, record{}, fmt.Errorf("filelease: %w", err)
 	}
 	path := sp.slotPath(worker)
 	f, err := s.open(path, false)
 	if err != nil {
-		return nil, fmt.Errorf("filelease: worker %d: %w", worker, err)
+		return nil, record{}, fmt.Errorf("filelease: worker %d: %w", worker, err)
 	}
-	err = lock(ctx, f, wait)
-	if err == nil { // under the lock: it may have been poisoned while this was waiting
-		err = s.poisonOf(path)
+	sl := &slot{store: s, space: sp, path: path, file: f}
+	var last record
+	if err = lock(ctx, f, wait); err != nil {
+		err = fmt.Errorf("filelease: worker %d: %w", worker, err)
+	} else if err = s.poisonOf(path); err == nil { // which may have happened while this was waiting
+		last, err = sl.read(worker)
 	}
 	if err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("filelease: worker %d: %w", worker, err)
+		sl.close()
+		return nil, record{}, err
 	}
-	return &slot{store: s, space: sp, path: path, file: f}, nil
+	return sl, last, nil
 }
 
 // close unlocks the slot. What was to be kept has been synced, so that an error
@@ -134,7 +135,6 @@ func (sl *slot) close() { _ = sl.file.Close() }
 // read returns the newest record of the slot, or an error if that is not to be
 // known.
 func (sl *slot) read(worker int64) (record, error) {
-	b := make([]byte, slotSize)
 	size, err := sl.file.size()
 	if err != nil {
 		return record{}, fmt.Errorf("filelease: worker %d: %w", worker, err)
@@ -142,6 +142,7 @@ func (sl *slot) read(worker int64) (record, error) {
 	if size != slotSize { // the record that was cut off may have been the newest
 		return record{}, fmt.Errorf("%w: %s has %d bytes; want %d", ErrDamaged, sl.path, size, slotSize)
 	}
+	b := make([]byte, slotSize)
 	if n, err := sl.file.ReadAt(b, 0); n < slotSize {
 		return record{}, fmt.Errorf("filelease: worker %d: read %d of %d bytes: %w", worker, n, slotSize, err)
 	}

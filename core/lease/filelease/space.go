@@ -19,12 +19,12 @@ import (
 // On the disk:
 //
 //	dir/
-//	    made-ns-orders-dc-0  this space was claimed in; see Store.settle
+//	    made-ns-orders-dc-0  this space was claimed in; see slot.settle
 //	    ns-orders/       one per namespace; locked while a space is made in it
 //	        dc-0/        one per datacenter: a space
 //	            meta     what the space is
 //	            0 … 1023 the slots, each made at the first claim of its row
-//	            7.claimed   slot 7 was claimed; see Store.settle
+//	            7.claimed   slot 7 was claimed; see slot.settle
 //	            7.held      the holder's lock of slot 7
 //	            7.poisoned  a write to slot 7 has failed
 //
@@ -121,7 +121,7 @@ func (s *Store) space(sp lease.Space) (*space, error) {
 	// none. Those that this process and others go by are elsewhere.
 	switch info, err := os.Stat(s.dir); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("filelease: %w", err)
+		return nil, prefixed(err)
 	case err != nil || !os.SameFile(info, s.info):
 		return nil, fmt.Errorf("%w: %s; restart the process", ErrReplaced, s.dir)
 	}
@@ -153,18 +153,18 @@ func readMeta(dir string) (meta, error) {
 	path := filepath.Join(dir, metaName)
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return meta{}, fmt.Errorf("filelease: %w", err)
-	}
-	var version struct{ Schema int }
-	if err := json.Unmarshal(b, &version); err == nil && version.Schema != schema {
-		return meta{}, lease.Permanent(fmt.Errorf("filelease: %s has schema version %d: want %d", path, version.Schema, schema))
+		return meta{}, prefixed(err)
 	}
 	var m meta
-	if err := json.Unmarshal(b, &m); err != nil {
+	err = json.Unmarshal(b, &m)
+	switch {
+	case m.Schema != 0 && m.Schema != schema:
+		return meta{}, lease.Permanent(fmt.Errorf("filelease: %s has schema version %d: want %d", path, m.Schema, schema))
+	case err != nil:
 		return meta{}, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
-	}
-	if m.Workers < 1 || m.Workers > maxWorker || m.Identity == (identity{}) {
-		return meta{}, fmt.Errorf("%w: %s: %d workers, directory %x; want 1..%d, not 0", ErrDamaged, path, m.Workers, m.Identity, maxWorker)
+	case m.Schema == 0 || m.Workers < 1 || m.Workers > maxWorker || m.Identity == (identity{}):
+		return meta{}, fmt.Errorf("%w: %s: schema %d, %d workers, directory %x; want %d, 1..%d, not 0",
+			ErrDamaged, path, m.Schema, m.Workers, m.Identity, schema, maxWorker)
 	}
 	return m, nil
 }
@@ -197,7 +197,7 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 	want := c.Space
 	parent := filepath.Join(s.dir, namespaceDir(want.Namespace))
 	if err := os.Mkdir(parent, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("filelease: %w", err)
+		return nil, prefixed(err)
 	}
 	unlock, err := lockDir(ctx, parent)
 	if err != nil {
@@ -212,14 +212,19 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 	}
 
 	made := s.madePath(want.Namespace, want.Datacenter)
-	m, err := s.newMeta(c, made)
+	gone, err := exists(made) // it has been there before
 	if err != nil {
 		return nil, err
+	}
+	m := meta{Schema: schema, Namespace: want.Namespace, Datacenter: want.Datacenter, Workers: want.Workers, Layout: want.Layout}
+	rand.Read(m.Identity[:])
+	if gone && !s.fresh {
+		m.Until = s.afterLoss(c)
 	}
 	dir := filepath.Join(parent, datacenterDir(want.Datacenter))
 	draft := dir + making
 	if err := os.RemoveAll(draft); err != nil { // of a maker that was killed; nobody has ever claimed there
-		return nil, fmt.Errorf("filelease: %w", err)
+		return nil, prefixed(err)
 	}
 	err = s.writeMeta(draft, m)
 	if err == nil && ctx.Err() != nil { // nobody waits for this claim any more
@@ -230,31 +235,13 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 		return nil, err
 	}
 	if err := os.Rename(draft, dir); err != nil { // whether that is durable is for settle
-		return nil, fmt.Errorf("filelease: %w", err)
+		return nil, prefixed(err)
 	}
 	if m.Until > 0 {
 		s.log.Warn("filelease: the files of a space were missing: what they had reserved is forgotten",
 			"dir", dir, "made", made, "no_id_before", m.Until.Time())
 	}
 	return &space{dir: dir, meta: m}, nil
-}
-
-// newMeta returns the meta file of a space that c makes. The file at made, if it is
-// there, says that the space has been there before.
-func (s *Store) newMeta(c lease.Claim, made string) (meta, error) {
-	sp := c.Space
-	m := meta{Schema: schema, Namespace: sp.Namespace, Datacenter: sp.Datacenter, Workers: sp.Workers, Layout: sp.Layout}
-	gone, err := exists(made)
-	if err != nil {
-		return meta{}, err
-	}
-	if gone && !s.fresh {
-		m.Until = s.afterLoss(c)
-	}
-	if _, err := rand.Read(m.Identity[:]); err != nil {
-		return meta{}, fmt.Errorf("filelease: %w", err)
-	}
-	return m, nil
 }
 
 // afterLoss returns a limit that is later than any that may have been forgotten.
@@ -265,7 +252,8 @@ func (s *Store) afterLoss(c lease.Claim) lease.Millis {
 	return s.clock() + c.Window + max(c.Skew, c.Guard)
 }
 
-// settle is called before the first write to a slot. It makes two things durable.
+// settle makes two things durable before the first write to a slot, if last, which the
+// slot has now, is what it was made with.
 //
 // First, that the slot is where it is. The process that renamed the slot or its space
 // into place may have been killed before a sync. What is acknowledged must not be in a
@@ -278,8 +266,11 @@ func (s *Store) afterLoss(c lease.Claim) lease.Millis {
 //
 // A slot that has been written to is known to stay, and no later operation needs to
 // look.
-func (s *Store) settle(sl *slot) error {
-	parent, m := filepath.Dir(sl.space.dir), sl.space.meta
+func (sl *slot) settle(last record) error {
+	if last.sequence > 0 {
+		return nil
+	}
+	s, parent, m := sl.store, filepath.Dir(sl.space.dir), sl.space.meta
 	if err := s.mark(claimedPath(sl.path)); err != nil {
 		return err
 	}
@@ -301,10 +292,7 @@ func (s *Store) mark(path string) error {
 	if err == nil {
 		err = f.Close()
 	}
-	if err != nil {
-		return fmt.Errorf("filelease: %w", err)
-	}
-	return nil
+	return prefixed(err)
 }
 
 // exists reports whether there is a file at path.
@@ -313,10 +301,15 @@ func exists(path string) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("filelease: %w", err)
+	return err == nil, prefixed(err)
+}
+
+// prefixed returns an error of the operating system as one of this package.
+func prefixed(err error) error {
+	if err == nil {
+		return nil
 	}
-	return true, nil
+	return fmt.Errorf("filelease: %w", err)
 }
 
 // checkLayouts returns an error if a space in the namespace directory parent has
@@ -324,7 +317,7 @@ func exists(path string) (bool, error) {
 func checkLayouts(parent string, want lease.Space) error {
 	others, err := os.ReadDir(parent)
 	if err != nil {
-		return fmt.Errorf("filelease: %w", err)
+		return prefixed(err)
 	}
 	for _, other := range others {
 		if !strings.HasPrefix(other.Name(), "dc-") || strings.HasSuffix(other.Name(), making) {
@@ -345,10 +338,10 @@ func checkLayouts(parent string, want lease.Space) error {
 func (s *Store) writeMeta(dir string, m meta) error {
 	b, err := json.MarshalIndent(m, "", "\t")
 	if err != nil {
-		return fmt.Errorf("filelease: %w", err)
+		return prefixed(err)
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil {
-		return fmt.Errorf("filelease: %w", err)
+		return prefixed(err)
 	}
 	f, err := s.open(filepath.Join(dir, metaName), true)
 	if err == nil {
@@ -368,12 +361,15 @@ func write(f file, b []byte) error {
 	return f.Sync()
 }
 
-// makeSlot makes the slot of worker for the claim c, unless another process does.
-// Without wait it returns errBusy if one is at it.
-//
-// A slot that was never claimed is made as the space says. One that was claimed has
-// gone missing: see [Store.Claim]. Its epoch is then 0, which no lease has, so that
-// whoever held the row has lost it.
+// makeAndLock makes the slot of worker for the claim c, unless another process does, and
+// locks it. Without wait it returns errBusy if one is at it.
+func (s *Store) makeAndLock(ctx context.Context, c lease.Claim, sp *space, worker int64, wait bool) (*slot, record, error) {
+	if err := s.makeSlot(ctx, c, sp, worker, wait); err != nil {
+		return nil, record{}, err
+	}
+	return s.lock(ctx, sp, worker, wait)
+}
+
 func (s *Store) makeSlot(ctx context.Context, c lease.Claim, sp *space, worker int64, wait bool) (err error) {
 	path := sp.slotPath(worker)
 	draft, err := s.lockDraft(ctx, path+making, wait)
@@ -389,20 +385,10 @@ func (s *Store) makeSlot(ctx context.Context, c lease.Claim, sp *space, worker i
 	if made, err := exists(path); made || err != nil {
 		return errors.Join(err, os.Remove(path+making))
 	}
-	lost, err := exists(claimedPath(path))
+	r, missing, err := s.firstRecord(c, sp, worker)
 	if err != nil {
 		return err
 	}
-	row := lease.Row{Worker: worker, Until: sp.meta.Until}
-	switch {
-	case lost && s.fresh:
-		row.Until = 0
-	case lost && c.Only == nil:
-		return fmt.Errorf("%w: %s", ErrMissing, path)
-	case lost:
-		row.Until = s.afterLoss(c)
-	}
-	r := record{identity: sp.meta.Identity, namespace: sp.meta.Namespace, datacenter: sp.meta.Datacenter, row: row}
 	b, err := r.encode()
 	if err != nil {
 		return err
@@ -417,11 +403,34 @@ func (s *Store) makeSlot(ctx context.Context, c lease.Claim, sp *space, worker i
 	if err != nil {
 		return fmt.Errorf("filelease: make the row of worker %d: %w", worker, err)
 	}
-	if lost {
+	if missing {
 		s.log.Warn("filelease: a slot file was missing: what it had reserved is forgotten",
-			"file", path, "worker", worker, "no_id_before", row.Until.Time())
+			"file", path, "worker", worker, "no_id_before", r.row.Until.Time())
 	}
 	return nil
+}
+
+// firstRecord returns what the slot of worker is made with for the claim c. A slot that
+// was never claimed begins as the space says. One that was claimed has gone missing: see
+// [Store.Claim]. Its epoch is then 0, which no lease has, so that whoever held the row
+// has lost it.
+func (s *Store) firstRecord(c lease.Claim, sp *space, worker int64) (r record, missing bool, err error) {
+	r = record{
+		identity: sp.meta.Identity, namespace: sp.meta.Namespace, datacenter: sp.meta.Datacenter,
+		row: lease.Row{Worker: worker, Until: sp.meta.Until},
+	}
+	path := sp.slotPath(worker)
+	missing, err = exists(claimedPath(path))
+	switch {
+	case err != nil || !missing:
+	case s.fresh:
+		r.row.Until = 0
+	case c.Only == nil:
+		err = fmt.Errorf("%w: %s", ErrMissing, path)
+	default:
+		r.row.Until = s.afterLoss(c)
+	}
+	return r, missing, err
 }
 
 // lockDraft opens and locks the file at path, which is not yet a slot. Whoever had
@@ -430,11 +439,11 @@ func (s *Store) lockDraft(ctx context.Context, path string, wait bool) (file, er
 	for {
 		f, err := s.open(path, true)
 		if err != nil {
-			return nil, fmt.Errorf("filelease: %w", err)
+			return nil, prefixed(err)
 		}
 		if err := lock(ctx, f, wait); err != nil {
 			_ = f.Close()
-			return nil, fmt.Errorf("filelease: %w", err)
+			return nil, prefixed(err)
 		}
 		if f.linked() == nil {
 			return f, nil
@@ -447,19 +456,16 @@ func (s *Store) lockDraft(ctx context.Context, path string, wait bool) (file, er
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("filelease: %w", err)
+		return prefixed(err)
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("filelease: sync %s: %w", dir, err)
-	}
-	return nil
+	return prefixed(errors.Join(f.Sync(), f.Close()))
 }
 
 // lockDir locks a directory.
 func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("filelease: %w", err)
+		return nil, prefixed(err)
 	}
 	if err := lockWait(ctx, osFile{f}); err != nil {
 		_ = f.Close()

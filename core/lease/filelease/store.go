@@ -17,13 +17,14 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/internal/filesystem"
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 var (
 	// ErrDamaged is matched by the errors of operations on files that are not what this
 	// package has written there. They are cut off, overwritten, or copied from
 	// elsewhere. They are not repaired. Restore them, or remove the slot file: see
-	// [Store.Claim].
+	// [Store.Claim]. A lease whose slot is damaged takes another row.
 	ErrDamaged = errors.New("filelease: damaged file")
 
 	// ErrMissing is matched by the errors of claims for which no other slot would do
@@ -55,8 +56,12 @@ var (
 	ErrClosed = errors.New("filelease: the store is closed")
 )
 
-// replaced is the reason of a lease that is lost because of ErrReplaced.
-const replaced lease.Reason = "the directory of its files was removed or replaced while the process ran"
+// The reasons of leases that are lost because of ErrReplaced, ErrPoisoned and ErrDamaged.
+const (
+	replaced lease.Reason = "the directory of its files was removed or replaced while the process ran"
+	poisoned lease.Reason = "its file takes no writes any more"
+	damaged  lease.Reason = "its file is damaged"
+)
 
 // Config has the settings of a [Store]. The zero Config is good.
 type Config struct {
@@ -92,10 +97,10 @@ type Store struct {
 	fresh bool
 	open  func(path string, create bool) (file, error) // openFile, but for tests
 	sync  func(dir string) error                       // syncDir, but for tests
+	calls wait.Calls                                   // to the file system
 
 	mu       sync.Mutex // guards what follows; not held during I/O, for that may hang
 	closed   bool
-	left     int                // operations under way that nobody waits for
 	poisoned map[string]error   // by path
 	held     map[string]holding // by path of the slot
 }
@@ -122,6 +127,7 @@ func New(dir string, c Config) (*Store, error) {
 		return nil, &lease.ValueError{Package: "filelease", Name: "dir", Value: `""`, Want: "a directory that lasts"}
 	}
 	s := &Store{
+		calls:    wait.Calls{Max: maxLeft},
 		log:      c.Logger,
 		now:      c.Now,
 		fresh:    c.AllowFreshState,
@@ -138,12 +144,12 @@ func New(dir string, c Config) (*Store, error) {
 	}
 	var err error
 	if s.dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("filelease: %w", err)
+		return nil, prefixed(err)
 	}
 	if s.info, err = os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("filelease: %w: make the directory first, or mount the volume that it is on", err)
 	} else if err != nil {
-		return nil, fmt.Errorf("filelease: %w", err)
+		return nil, prefixed(err)
 	}
 	if !s.info.IsDir() {
 		return nil, &lease.ValueError{Package: "filelease", Name: "dir", Value: strconv.Quote(s.dir) + ", a file", Want: "a directory"}
@@ -168,10 +174,7 @@ func tryWriting(dir string) error {
 	if err != nil {
 		return fmt.Errorf("filelease: the directory is not writable: %w", err)
 	}
-	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
-		return fmt.Errorf("filelease: %w", err)
-	}
-	return nil
+	return prefixed(errors.Join(f.Close(), os.Remove(f.Name())))
 }
 
 // Close lets go of the rows whose leases have not been released. The next claim finds
@@ -189,23 +192,6 @@ func (s *Store) Close() error {
 		errs = append(errs, h.lock.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// begin is the beginning of every operation.
-func (s *Store) begin(ctx context.Context, sp lease.Space) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("filelease: %w", err)
-	}
-	s.mu.Lock()
-	closed, left := s.closed, s.left
-	s.mu.Unlock()
-	switch {
-	case closed:
-		return lease.Permanent(ErrClosed)
-	case left >= maxLeft:
-		return fmt.Errorf("filelease: no answer from the file system to %d operations before this one, which is not tried", left)
-	}
-	return sp.Check()
 }
 
 func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
@@ -237,20 +223,17 @@ func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
 // as another will do. If none does the error names them: [ErrMissing], [ErrDamaged],
 // [ErrPoisoned].
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
-	if err := s.begin(ctx, c.Space); err != nil {
-		return lease.Reply{}, err
-	}
-	now := s.clock() // at once: what is spent waiting for locks is no skew
-	if err := c.Check(now); err != nil {
-		return lease.Reply{}, err
-	}
-	return within(ctx, s, func() (lease.Reply, error) { return s.claim(ctx, c, now) }, func(r lease.Reply) {
+	return within(ctx, s, c.Space, func() (lease.Reply, error) { return s.claim(ctx, c) }, func(r lease.Reply) {
 		// Nobody knows of this lease: its row is free as if its holder were dead.
 		s.letGo(slotPath(s.spaceDir(c.Space), r.Row.Worker), c.Owner)
 	})
 }
 
-func (s *Store) claim(ctx context.Context, c lease.Claim, now lease.Millis) (lease.Reply, error) {
+func (s *Store) claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	now := s.clock() // at once: what is spent waiting for locks is no skew
+	if err := c.Check(now); err != nil {
+		return lease.Reply{}, err
+	}
 	sp, err := s.spaceOf(ctx, c)
 	if err != nil {
 		return lease.Reply{}, err
@@ -296,15 +279,9 @@ func (s *Store) claim(ctx context.Context, c lease.Claim, now lease.Millis) (lea
 // the same for each claim with this token: one that comes twice meets its own row.
 func candidates(c lease.Claim) []int64 {
 	var all []int64
-	if c.Only == nil {
-		for worker := range c.Space.Workers {
+	for worker := range c.Space.Workers {
+		if c.Only == nil || slices.Contains(c.Only, worker) {
 			all = append(all, worker)
-		}
-	} else {
-		for _, worker := range c.Only {
-			if worker >= 0 && worker < c.Space.Workers && !slices.Contains(all, worker) {
-				all = append(all, worker)
-			}
 		}
 	}
 	sum := fnv.New64a()
@@ -330,52 +307,29 @@ type claiming struct {
 	wrote    bool         // or tried to: whether the claim is done is not known
 }
 
-// try claims the row of worker, if that is free.
+// try claims the row of worker, if that is free. If the disk has no room for a slot, one
+// that is there will do.
 func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Reply, error) {
 	s := cl.store
-	sl, err := s.lock(ctx, cl.space, worker, wait)
+	sl, last, err := s.lock(ctx, cl.space, worker, wait)
 	if errors.Is(err, fs.ErrNotExist) {
 		if cl.full != nil {
-			return lease.Reply{}, errTaken // but not so full that a slot that is there would not do
-		}
-		if err = s.makeSlot(ctx, cl.Claim, cl.space, worker, wait); err == nil {
-			sl, err = s.lock(ctx, cl.space, worker, wait)
-		} else if diskFull(err) {
-			cl.full = err
 			return lease.Reply{}, errTaken
 		}
+		sl, last, err = s.makeAndLock(ctx, cl.Claim, cl.space, worker, wait)
+		err = cl.noRoom(err)
 	}
 	if err != nil {
 		return lease.Reply{}, err
 	}
 	defer sl.close()
-	last, err := sl.read(worker)
+	now := s.clock()
+	next, err := cl.next(sl, last, now)
 	if err != nil {
 		return lease.Reply{}, err
 	}
-
-	now := s.clock()
-	cl.earliest = min(cl.earliest, now)
-	row := last.row
-	if last.held && !cl.Free(row, now) && s.abandoned(sl.path) {
-		row.Owner = "" // nobody issues IDs of it any more
-	}
-	next, ok := cl.Apply(row, now)
-	if !ok {
-		if last.row.Owner == cl.Owner { // this claim was done before
-			_, err := cl.Choose([]lease.Row{last.row}, now, rand.IntN)
-			return lease.Reply{}, err
-		}
-		cl.rows = append(cl.rows, last.row)
-		return lease.Reply{}, errTaken
-	}
-	if last.sequence == 0 {
-		if err := s.settle(sl); diskFull(err) {
-			cl.full = err
-			return lease.Reply{}, errTaken
-		} else if err != nil {
-			return lease.Reply{}, err
-		}
+	if err := sl.settle(last); err != nil {
+		return lease.Reply{}, cl.noRoom(err)
 	}
 	cl.wrote = true
 	if err := sl.write(ctx, last, next, s.hold(sl.path, cl.Owner)); err != nil {
@@ -385,87 +339,113 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Rep
 	return lease.Reply{Row: next, Before: last.row.Until, Now: now}, nil
 }
 
-// Renew implements [lease.Store].
-func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-	if err := s.begin(ctx, r.Space); err != nil {
-		return lease.Reply{}, err
+// noRoom returns errTaken, and notes why, if err says that the disk is full.
+func (cl *claiming) noRoom(err error) error {
+	if !diskFull(err) {
+		return err
 	}
-	return within(ctx, s, func() (lease.Reply, error) { return s.renew(ctx, r) }, nil)
+	cl.full = err
+	return errTaken
 }
 
-func (s *Store) renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-	sl, last, err := s.row(ctx, r.Space, r.Worker)
-	if errors.Is(err, fs.ErrNotExist) {
-		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
-		return lease.Reply{}, r.Lost(lease.Gone)
+// next returns the row in sl, which is last, as it is after the claim.
+func (cl *claiming) next(sl *slot, last record, now lease.Millis) (lease.Row, error) {
+	cl.earliest = min(cl.earliest, now)
+	row := last.row
+	if last.held && !cl.Free(row, now) && cl.store.abandoned(sl.path) {
+		row.Owner = "" // nobody issues IDs of it any more
 	}
-	if errors.Is(err, ErrReplaced) {
-		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
-		return lease.Reply{}, fmt.Errorf("%w: %w", r.Lost(replaced), err)
+	if next, ok := cl.Apply(row, now); ok {
+		return next, nil
 	}
-	if errors.Is(err, ErrPoisoned) {
-		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner)
-		// Unlike the write that failed this one was not tried, and none will be. The
-		// lease should take another row.
-		return lease.Reply{}, fmt.Errorf("%w: %w", r.Lost("its file takes no writes any more"), err)
+	if last.row.Owner == cl.Owner { // this claim was done before
+		_, err := cl.Choose([]lease.Row{last.row}, now, rand.IntN)
+		return lease.Row{}, err
 	}
+	cl.rows = append(cl.rows, last.row)
+	return lease.Row{}, errTaken
+}
+
+// A request is what a holder asks of its row.
+type request struct {
+	space  lease.Space
+	worker int64
+	owner  string
+	keeps  bool // the row: the lease goes on
+	lost   func(lease.Reason) *lease.LostError
+	apply  func(row lease.Row, now lease.Millis) (lease.Row, error)
+}
+
+// Renew implements [lease.Store]. A row whose slot is damaged or poisoned is lost: the
+// error matches [ErrDamaged] or [ErrPoisoned] as well, and the lease takes another row.
+func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	return within(ctx, s, r.Space, func() (lease.Reply, error) {
+		return s.change(ctx, request{r.Space, r.Worker, r.Owner, true, r.Lost, r.Apply})
+	}, nil)
+}
+
+// Release implements [lease.Store].
+func (s *Store) Release(ctx context.Context, r lease.Release) error {
+	apply := func(row lease.Row, _ lease.Millis) (lease.Row, error) { return r.Apply(row) }
+	_, err := within(ctx, s, r.Space, func() (lease.Reply, error) {
+		return s.change(ctx, request{r.Space, r.Worker, r.Owner, false, r.Lost, apply})
+	}, nil)
+	return err
+}
+
+// change does a request of a holder.
+func (s *Store) change(ctx context.Context, q request) (lease.Reply, error) {
+	sl, last, err := s.row(ctx, q)
 	if err != nil {
+		if !q.keeps || errors.Is(err, lease.ErrLost) {
+			s.letGo(slotPath(s.spaceDir(q.space), q.worker), q.owner)
+		}
 		return lease.Reply{}, err
 	}
 	defer sl.close()
 	now := s.clock()
-	row, err := r.Apply(last.row, now)
+	row, err := q.apply(last.row, now)
 	if err != nil {
-		s.lost(sl.path, r.Owner, last.row)
+		s.lost(sl.path, q.owner, last.row)
 		return lease.Reply{}, err
 	}
-	if err := sl.write(ctx, last, row, s.hold(sl.path, r.Owner)); err != nil {
+	if !q.keeps {
+		defer s.letGo(sl.path, q.owner) // even if the write fails
+	}
+	if err := sl.write(ctx, last, row, q.keeps && s.hold(sl.path, q.owner)); err != nil {
 		return lease.Reply{}, err
 	}
 	return lease.Reply{Row: row, Before: last.row.Until, Now: now}, nil
 }
 
-// Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, r lease.Release) error {
-	if err := s.begin(ctx, r.Space); err != nil {
-		return err
+// row locks and reads the row of a request. It returns a LostError if the row is gone. A
+// renewal also gets one if its slot will never be written again: nothing was written, and
+// the lease should take another row.
+func (s *Store) row(ctx context.Context, q request) (*slot, record, error) {
+	sp, err := s.space(q.space)
+	var sl *slot
+	var last record
+	if err == nil {
+		sl, last, err = s.lock(ctx, sp, q.worker, true)
 	}
-	_, err := within(ctx, s, func() (struct{}, error) { return struct{}{}, s.release(ctx, r) }, nil)
-	return err
-}
-
-func (s *Store) release(ctx context.Context, r lease.Release) error {
-	sl, last, err := s.row(ctx, r.Space, r.Worker)
-	if err != nil {
-		s.letGo(slotPath(s.spaceDir(r.Space), r.Worker), r.Owner) // its lease is over
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = q.lost(lease.Gone)
+	case errors.Is(err, ErrReplaced):
+		err = fmt.Errorf("%w: %w", q.lost(replaced), err)
+	case q.keeps && errors.Is(err, ErrPoisoned):
+		err = fmt.Errorf("%w: %w", q.lost(poisoned), err)
+	case q.keeps && errors.Is(err, ErrDamaged) && sp != nil: // not the space, in which no other row would do
+		err = fmt.Errorf("%w: %w", q.lost(damaged), err)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return r.Lost(lease.Gone)
-	}
-	if errors.Is(err, ErrReplaced) {
-		return fmt.Errorf("%w: %w", r.Lost(replaced), err)
-	}
-	if err != nil {
-		return err
-	}
-	defer sl.close()
-	row, err := r.Apply(last.row)
-	if err != nil {
-		s.lost(sl.path, r.Owner, last.row)
-		return err
-	}
-	defer s.letGo(sl.path, r.Owner) // even if the write fails
-	return sl.write(ctx, last, row, false)
+	return sl, last, err
 }
 
 // Fence implements [lease.Fencer]. It makes the slot files of rows that were never
 // claimed, and those that have gone missing. One that is damaged or poisoned is an
 // error, after the others have been fenced.
 func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
-	if err := s.begin(ctx, f.Space); err != nil {
-		return err
-	}
-	_, err := within(ctx, s, func() (struct{}, error) { return struct{}{}, s.fence(ctx, f) }, nil)
+	_, err := within(ctx, s, f.Space, func() (struct{}, error) { return struct{}{}, s.fence(ctx, f) }, nil)
 	return err
 }
 
@@ -476,9 +456,7 @@ func (s *Store) fence(ctx context.Context, f lease.Fencing) error {
 	}
 	var errs []error
 	for worker := range sp.meta.Workers {
-		if err := s.fenceSlot(ctx, sp, worker, f); err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, s.fenceSlot(ctx, sp, worker, f))
 		if ctx.Err() != nil {
 			break
 		}
@@ -493,54 +471,24 @@ func (s *Store) maker(f lease.Fencing, only ...int64) lease.Claim {
 }
 
 func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f lease.Fencing) error {
-	sl, last, err := s.lockAndRead(ctx, sp, worker)
+	sl, last, err := s.lock(ctx, sp, worker, true)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := s.makeSlot(ctx, s.maker(f, worker), sp, worker, true); err != nil {
-			return err
-		}
-		sl, last, err = s.lockAndRead(ctx, sp, worker)
+		sl, last, err = s.makeAndLock(ctx, s.maker(f, worker), sp, worker, true)
 	}
 	if err != nil {
 		return err
 	}
 	defer sl.close()
-	if last.sequence == 0 {
-		if err := s.settle(sl); err != nil {
-			return err
-		}
+	if err := sl.settle(last); err != nil {
+		return err
 	}
 	return sl.write(ctx, last, f.Apply(last.row), false)
-}
-
-// row locks and reads one row, for an operation that begins with that.
-func (s *Store) row(ctx context.Context, space lease.Space, worker int64) (*slot, record, error) {
-	sp, err := s.space(space)
-	if err != nil {
-		return nil, record{}, err
-	}
-	return s.lockAndRead(ctx, sp, worker)
-}
-
-func (s *Store) lockAndRead(ctx context.Context, sp *space, worker int64) (*slot, record, error) {
-	sl, err := s.lock(ctx, sp, worker, true)
-	if err != nil {
-		return nil, record{}, err
-	}
-	last, err := sl.read(worker)
-	if err != nil {
-		sl.close()
-		return nil, record{}, err
-	}
-	return sl, last, nil
 }
 
 // Rows implements [lease.Lister]. A row whose slot file has gone missing is left out.
 // One whose file is damaged or poisoned is an error.
 func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease.Millis, error) {
-	if err := s.begin(ctx, space); err != nil {
-		return nil, 0, err
-	}
-	rows, err := within(ctx, s, func() ([]lease.Row, error) { return s.rows(ctx, space) }, nil)
+	rows, err := within(ctx, s, space, func() ([]lease.Row, error) { return s.rows(ctx, space) }, nil)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -557,22 +505,22 @@ func (s *Store) rows(ctx context.Context, space lease.Space) ([]lease.Row, error
 	}
 	var rows []lease.Row
 	for worker := range sp.meta.Workers {
-		sl, last, err := s.lockAndRead(ctx, sp, worker)
-		if errors.Is(err, fs.ErrNotExist) {
-			lost, err := exists(claimedPath(sp.slotPath(worker)))
+		sl, last, err := s.lock(ctx, sp, worker, true)
+		switch {
+		case err == nil:
+			sl.close()
+			rows = append(rows, last.row)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		default:
+			missing, err := exists(claimedPath(sp.slotPath(worker)))
 			if err != nil {
 				return nil, err
 			}
-			if !lost {
+			if !missing {
 				rows = append(rows, lease.Row{Worker: worker, Until: sp.meta.Until})
 			}
-			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		sl.close()
-		rows = append(rows, last.row)
 	}
 	return rows, nil
 }

@@ -20,6 +20,7 @@ import (
 )
 
 func TestTheStorePassesTheSuite(t *testing.T) {
+	t.Parallel()
 	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
 		dir := t.TempDir()
 		open := func(t *testing.T) *filelease.Store {

@@ -2,66 +2,45 @@ package filelease
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
-)
 
-// grace is how long an operation may take to notice that ctx has ended. One that
-// waits for a lock has given up by then, and what it says is certain.
-const grace = 100 * time.Millisecond
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/wait"
+)
 
 // maxLeft is how many operations of one Store may be under way that nobody waits for
 // any more. Each keeps a thread of the process, of which there are 10,000. A lease asks
 // again several times in each window, as long as the disk hangs.
 const maxLeft = 32
 
-// within calls f and returns what it returns, but stops waiting soon after ctx has
-// ended. Calls on files know no context, and on a disk that hangs a sync may take
-// minutes, or for ever. The call that was left ends in its own time. It gives back its
-// locks then, and writes nothing that it had not begun to write. What it does is
-// unknown.
-//
-// If f succeeds after it was left, late is called with the result, unless late is nil.
-// Exactly one of the two gets it. The channel has no room, so a result is either
-// received, or f knows that nobody will.
-func within[T any](ctx context.Context, s *Store, f func() (T, error), late func(T)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
+// within does an operation on a space: it calls f and returns what it returns. But it
+// stops waiting soon after ctx has ended, as package wait says. Calls on files know no
+// context, and on a disk that hangs a sync may take minutes, or for ever. The call that
+// was left gives back its locks in the end, and writes nothing that it had not begun to
+// write. If it succeeds, late is called with the result, unless late is nil.
+func within[T any](ctx context.Context, s *Store, sp lease.Space, f func() (T, error), late func(T)) (T, error) {
+	if err := s.begin(ctx, sp); err != nil {
+		var none T
+		return none, err
 	}
-	done, left := make(chan outcome), make(chan struct{})
-	go func() {
-		value, err := f()
-		select {
-		case done <- outcome{value, err}:
-		case <-left:
-			if err == nil && late != nil {
-				late(value)
-			}
-			s.leave(-1)
-		}
-	}()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
+	result, err := wait.Call(ctx, &s.calls, f, late)
+	if errors.Is(err, wait.ErrNoAnswer) || errors.Is(err, wait.ErrNotTried) {
+		err = fmt.Errorf("filelease: the file system: %w; look at the disk", err)
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-timer.C:
-	}
-	s.leave(+1)
-	close(left)
-	var none T
-	return none, fmt.Errorf("filelease: no answer from the file system, outcome unknown: %w", ctx.Err())
+	return result, err
 }
 
-// leave counts the operations that were left and have not ended.
-func (s *Store) leave(n int) {
+// begin returns an error if an operation must not begin.
+func (s *Store) begin(ctx context.Context, sp lease.Space) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("filelease: %w", err)
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left += n
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return lease.Permanent(ErrClosed)
+	}
+	return sp.Check()
 }

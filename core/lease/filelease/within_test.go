@@ -67,6 +67,7 @@ func hang(s *Store, at string) (end func()) {
 }
 
 func TestAnOperationOnADiskThatHangsEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		do    func(ctx context.Context, s *Store, c lease.Claim, r lease.Reply) error
@@ -114,8 +115,8 @@ func TestAnOperationOnADiskThatHangsEndsWithItsContext(t *testing.T) {
 					end()
 					synctest.Wait()
 
-					if s.left != 0 {
-						t.Errorf("operations left after %s came back from %s = %d; want 0", tt.name, step, s.left)
+					if s.calls.Hanging() != 0 {
+						t.Errorf("operations left after %s came back from %s = %d; want 0", tt.name, step, s.calls.Hanging())
 					}
 					want := 1
 					if closed || tt.name == "Release" { // its lease is over in any case

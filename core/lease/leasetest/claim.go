@@ -3,28 +3,18 @@ package leasetest
 import (
 	"errors"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
 )
 
 func claimsTakeEachFreeRowOnce(s *suite) {
-	taken := map[int64]bool{}
-	for i := range s.space.Workers {
-		h := s.a
-		if i%2 == 1 {
-			h = s.b // each handle sees what the other has taken
-		}
-		l := h.hold(s.newClaim())
-		if taken[l.worker] || l.worker < 0 || l.worker >= s.space.Workers {
-			s.Errorf("claim %d won worker %d; want a free one of 0..%d", i, l.worker, s.space.Workers-1)
-		}
-		taken[l.worker] = true
+	for range s.space.Workers / 2 {
+		s.a.hold(s.newClaim()) // each handle sees what the other has taken
+		s.b.hold(s.newClaim())
 	}
-	check := s.unchanged(s.space)
-	c := s.newClaim()
-	_, err := s.a.claim(c)
-	_ = s.wantFull("Claim when all rows are held", err, int(s.space.Workers))
-	check("a claim when all rows are held")
+	s.a.full("Claim when all rows are held", s.newClaim(), int(s.space.Workers))
 }
 
 // claimsChooseAtRandom finds three mistakes: a fixed order, an order that goes on from
@@ -34,30 +24,21 @@ func claimsChooseAtRandom(s *suite) {
 	const rounds = 12
 	s.space.Workers = 16
 	made := s.open()
-	if err := made.release(made.hold(s.newClaim()).giveBack(s.now())); err != nil {
-		s.Fatalf("Release = error %v; want it released", err)
-	}
-	orders := map[string][]int64{}
-	for _, h := range []struct {
-		name string
-		handle
-	}{{"first", s.a}, {"second", s.b}} {
-		var order []int64
+	made.must(made.hold(s.newClaim()).giveBack(s.now()))
+	orders := [2][]int64{}
+	for i, h := range []handle{s.a, s.b} {
 		for range rounds {
 			l := h.hold(s.newClaim())
-			if err := h.release(l.giveBack(l.from)); err != nil {
-				s.Fatalf("Release = error %v; want it released", err)
-			}
-			order = append(order, l.worker)
+			h.must(l.giveBack(l.from))
+			orders[i] = append(orders[i], l.worker)
 		}
-		orders[h.name] = order
-		distinct := slices.Compact(slices.Sorted(slices.Values(order)))
+		distinct := slices.Compact(slices.Sorted(slices.Values(orders[i])))
 		if len(distinct) < 3 { // of 12 choices among 16: less than once in 10^8 runs
-			s.Errorf("%d claims, all rows free: workers %v; want them chosen at random", rounds, order)
+			s.Errorf("%d claims, all rows free: workers %v; want them chosen at random", rounds, orders[i])
 		}
 	}
-	if slices.Equal(orders["first"], orders["second"]) {
-		s.Errorf("claims by two processes: workers %v, twice; want another order each", orders["first"])
+	if slices.Equal(orders[0], orders[1]) {
+		s.Errorf("claims by two processes: workers %v, twice; want another order each", orders[0])
 	}
 }
 
@@ -76,28 +57,12 @@ func claimTakesOnlyWhatItMay(s *suite) {
 	if l := s.b.hold(only(7, 99, 5, -1, 2)); l.worker != 7 {
 		s.Errorf("Claim(Only [7 99 5 -1 2]) won %d; want 7, the only free one", l.worker)
 	}
-
-	check := s.unchanged(s.space)
-	for _, c := range []struct {
-		only []int64
-		rows int
-	}{
-		{[]int64{2, 5}, 2},
-		{[]int64{5}, 1},
-		{[]int64{5, 5}, 1},
-		{[]int64{s.space.Workers}, 0},
-		{[]int64{-1}, 0},
-		{[]int64{}, 0}, // none will do; nil means that all will
-	} {
-		claim := s.newClaim()
-		claim.Only = c.only
-		_, err := s.a.claim(claim)
-		var full *lease.NoFreeWorkerError
-		if !errors.As(err, &full) || full.Rows != c.rows {
-			s.Errorf("Claim(Only %v) = error %v; want a *lease.NoFreeWorkerError about %d rows", c.only, err, c.rows)
-		}
-	}
-	check("claims for rows that are held")
+	s.a.full("Claim(Only [2 5])", only(2, 5), 2)
+	s.a.full("Claim(Only [5])", only(5), 1)
+	s.a.full("Claim(Only [5 5])", only(5, 5), 1)
+	s.a.full("Claim(Only [8]), of 8 rows", only(s.space.Workers), 0)
+	s.a.full("Claim(Only [-1])", only(-1), 0)
+	s.a.full("Claim(Only []), for which none will do", only([]int64{}...), 0)
 }
 
 func claimTakesOverAnExpiredRow(s *suite) {
@@ -106,18 +71,9 @@ func claimTakesOverAnExpiredRow(s *suite) {
 	c.Window = 1
 	l := s.a.hold(c)
 	s.await(l.until)
-
 	c = s.newClaim()
-	r, err := s.b.claim(c)
-	if err != nil {
-		s.Fatalf("Claim of a row whose limit has passed = error %v; want the row", err)
-	}
-	want := lease.Row{Worker: 0, Epoch: l.epoch + 1, Owner: c.Owner, Nonce: c.Nonce, Until: r.Now + c.Window, Renewals: 2, Holder: c.Holder}
-	if r.Row != want || r.Before != l.until {
-		s.Errorf("Claim(%+v) = %+v; want %+v, Before %d", c, r, want, l.until)
-	}
-	if got := s.row(s.space, 0); got != want {
-		s.Errorf("row after the claim = %+v; want %+v", got, want)
+	if r := s.b.must(c); r.Row.Epoch != l.epoch+1 || r.Row.Until != r.Now+c.Window {
+		s.Errorf("Claim(%+v) = %+v; want the next epoch, and a limit of now and a window", c, r)
 	}
 }
 
@@ -125,153 +81,129 @@ func guardDelaysTakeover(s *suite) {
 	s.space.Workers = 1
 	c := s.newClaim()
 	c.Guard, c.Window = 10, 1
-	r, err := s.a.claim(c)
-	if err != nil {
-		s.Fatalf("Claim(%+v) = error %v; want a row", c, err)
-	}
-	// Never further than a window beyond either clock.
-	if want := min(r.Now, c.Now) + c.Window; r.Row.Until != want {
-		s.Errorf("Claim(%+v).Row.Until = %d, store's clock %d; want %d", c, r.Row.Until, r.Now, want)
-	}
-	s.await(r.Row.Until)
-
-	check := s.unchanged(s.space)
+	l := s.a.hold(c)
+	s.await(l.until)
 	c = s.newClaim()
 	c.Guard = hour
-	_, err = s.a.claim(c)
-	full := s.wantFull("Claim of a row whose limit has passed less than Guard ago", err, 1)
-	if want := (r.Row.Until + hour).Time(); !full.Earliest.Equal(want) {
-		s.Errorf("NoFreeWorkerError.Earliest = %v; want the limit plus the guard, %v", full.Earliest, want)
-	}
-	check("a claim that the guard forbids")
+	s.a.full("Claim of a row whose limit has passed less than Guard ago", c, 1)
 
-	c.Owner, c.Nonce, c.Guard = token(), token(), 0
-	l := s.b.hold(c)
-
+	l = s.b.hold(s.newClaim())
 	// A released row is free at once even so.
-	if err := s.b.release(l.giveBack(l.from)); err != nil {
-		s.Fatalf("Release = error %v; want it released", err)
-	}
+	s.b.must(l.giveBack(l.from))
 	c = s.newClaim()
 	c.Guard = hour
 	s.a.hold(c)
 }
 
+// holdersAreListed checks that the row has the name of its holder as long as it is held.
+func holdersAreListed(s *suite) {
+	for _, name := range []string{"", "web-1.example", strings.Repeat("h", 64), ` 'a', "b"; %s \ {c} `} {
+		c := s.newClaim()
+		c.Holder = name
+		l := s.a.hold(c)
+		if got := s.b.keep(l, s.renewal(l)).Row.Holder; got != name {
+			s.Errorf("row after a renewal of %q has holder %q", name, got)
+		}
+		s.a.must(l.giveBack(l.from))
+		if got := s.row(l.worker).Holder; got != "" {
+			s.Errorf("row after its release has holder %q; want none", got)
+		}
+	}
+	for _, name := range []string{strings.Repeat("h", 65), "a\nb", "ä"} {
+		c := s.newClaim()
+		c.Holder = name
+		_, err := s.a.do(c)
+		if value := (*lease.ValueError)(nil); !errors.As(err, &value) || value.Name != "Claim.Holder" {
+			s.Errorf("Claim(Holder: %q) = error %v; want a *lease.ValueError", name, err)
+		}
+	}
+}
+
 func claimIsRefusedWhenClocksAreApart(s *suite) {
-	refused := func(off lease.Millis) {
+	refused := func(layout string) {
 		s.Helper()
-		c := s.newClaim()
-		c.Space.Layout = "another"
-		c.Now += off
-		_, err := s.a.claim(c)
-		var skew *lease.ClockSkewError
-		if !errors.As(err, &skew) {
-			s.Errorf("Claim with a clock that is off by %v = error %v; want a *lease.ClockSkewError", off.Duration(), err)
-			return
-		}
-		if skew.Max != c.Skew.Duration() {
-			s.Errorf("ClockSkewError.Max = %v; want %v", skew.Max, c.Skew.Duration())
-		}
-		// The store may add to Now the time that the claim has waited.
-		if apart := skew.Store.Sub(skew.Local) + off.Duration(); apart < -10*patience || apart > 10*patience {
-			s.Errorf("ClockSkewError{Store: %v, Local: %v}; want them %v apart", skew.Store, skew.Local, -off.Duration())
+		for _, off := range []lease.Millis{+hour, -hour} {
+			c := s.newClaim()
+			c.Space.Layout = layout
+			c.Now += off
+			if _, err := s.a.do(c); !errors.Is(err, lease.ErrClockSkew) {
+				s.Errorf("Claim with a clock that is off by %v = error %v; want a *lease.ClockSkewError", off.Duration(), err)
+			}
 		}
 	}
-	refused(+hour)
-	refused(-hour)
+	refused(otherLayout)
 	none := s.newClaim()
-	none.Space.Layout = "another"
+	none.Space.Layout = otherLayout
 	none.Only = []int64{-1, none.Space.Workers}
-	if _, err := s.a.claim(none); !errors.Is(err, lease.ErrNoFreeWorker) {
-		s.Errorf("Claim of workers %d, which are outside the space = error %v; want a *lease.NoFreeWorkerError", none.Only, err)
-	}
-	if rows, _ := s.b.rows(s.space); len(rows) != 0 {
-		s.Errorf("Rows after refused claims = %+v; want none", rows)
-	}
+	s.a.full("Claim of workers outside the space", none, 0)
 	l := s.b.hold(s.newClaim()) // which would be refused had the layout been kept
-	if err := s.b.release(l.giveBack(l.from)); err != nil {
-		s.Fatalf("Release = error %v; want it released", err)
-	}
-	check := s.unchanged(s.space)
-	for _, off := range []lease.Millis{+hour, -hour} {
-		c := s.newClaim()
-		c.Now += off
-		if _, err := s.a.claim(c); !errors.Is(err, lease.ErrClockSkew) {
-			s.Errorf("Claim with a clock that is off by %v = error %v; want it to match lease.ErrClockSkew", off.Duration(), err)
-		}
-	}
-	check("claims with clocks that are off")
+	s.b.must(l.giveBack(l.from))
+	refused(layout)
+
 	// Within what is permitted, the store's clock counts.
 	c := s.newClaim()
 	c.Now, c.Skew = c.Now+hour, 2*hour
-	r, err := s.a.claim(c)
-	if err != nil {
-		s.Fatalf("Claim with a clock off by an hour, two permitted = error %v; want a row", err)
-	}
-	if want := max(r.Before, r.Now) + c.Window; r.Row.Until != want || r.Now > c.Now-hour/2 {
-		s.Errorf("Claim(%+v) = %+v; want Now by the store's clock and Until %d", c, r, want)
+	if r := s.a.must(c); r.Now > c.Now-hour/2 {
+		s.Errorf("Claim(%+v) = %+v; want Now by the store's clock", c, r)
 	}
 }
 
 func noFreeWorkerErrorNamesTheEarliest(s *suite) {
 	s.space.Workers = 3
-	limits := map[int64]lease.Millis{}
 	for _, window := range []lease.Millis{30 * minute, 20 * minute, 40 * minute} {
 		c := s.newClaim()
 		c.Window = window
-		l := s.a.hold(c)
-		limits[l.worker] = l.until
-	}
-	earliest := func(workers ...int64) lease.Millis {
-		at := limits[workers[0]]
-		for _, w := range workers {
-			at = min(at, limits[w])
-		}
-		return at
+		s.a.hold(c)
 	}
 	for _, only := range [][]int64{nil, {0, 1, 2}, {0, 1}, {1, 2}, {0}, {1}, {2}} {
 		c := s.newClaim()
 		c.Only = only
-		_, before := s.a.rows(s.space)
-		_, err := s.b.claim(c)
-		_, after := s.a.rows(s.space)
+		rows := len(only)
 		if only == nil {
-			only = []int64{0, 1, 2}
+			rows = 3
 		}
-		full := s.wantFull("Claim when all rows are held", err, len(only))
-		at := earliest(only...)
-		if full.Namespace != s.space.Namespace || full.Datacenter != s.space.Datacenter || !full.Earliest.Equal(at.Time()) || len(full.Ahead) != 0 {
-			s.Errorf("Claim(Only %v) = %+v; want namespace %q, datacenter %d, earliest %v, none far ahead",
-				only, *full, s.space.Namespace, s.space.Datacenter, at.Time())
-		}
-		if least, most := (at - after - slack).Duration(), (at - before + slack).Duration(); full.Wait < least || full.Wait > most {
-			s.Errorf("Claim(Only %v): NoFreeWorkerError.Wait = %v; want %v..%v", only, full.Wait, least, most)
-		}
+		s.b.full("Claim when all rows are held", c, rows) // which compares the times
 	}
 }
 
 func noFreeWorkerErrorNamesRowsFarAhead(s *suite) {
 	s.space.Workers = 3
-	var far []int64
-	for i := range 3 {
+	s.a.hold(s.newClaim())
+	for range 2 {
 		l := s.a.hold(s.newClaim())
-		if i == 0 {
-			continue
-		}
 		r := s.renewal(l)
 		r.Until = r.Now + 3*hour // as a holder has confirmed it when a clock was wrong
 		s.a.keep(l, r)
-		far = append(far, l.worker)
 	}
-	slices.Sort(far)
-	c := s.newClaim()
-	_, err := s.b.claim(c)
-	full := s.wantFull("Claim when all rows are held", err, 3)
-	slices.Sort(full.Ahead)
-	if !slices.Equal(full.Ahead, far) {
-		s.Errorf("NoFreeWorkerError.Ahead = %v; want %v", full.Ahead, far)
+	_, err := s.b.do(s.newClaim())
+	var full *lease.NoFreeWorkerError
+	if !errors.As(err, &full) || len(full.Ahead) != 2 || full.Wait > time.Minute {
+		s.Errorf("Claim when all rows are held, two far ahead = error %v; want these two named, and the wait for the third", err)
 	}
-	if full.Wait > minute.Duration() {
-		s.Errorf("NoFreeWorkerError.Wait = %v; want that of the row which is not far ahead", full.Wait)
+}
+
+// claimDeliveredTwiceHoldsOneRow: a second row would be nobody's for a window. Others
+// would lack its number. An answer about that row would be taken for the first. Nor may
+// the answer say that the claim was not done.
+func claimDeliveredTwiceHoldsOneRow(s *suite) {
+	for range 6 {
+		c := s.newClaim()
+		first := s.a.must(c)
+		again := func(when string) {
+			s.Helper()
+			check := s.unchanged(s.space)
+			second, err := s.b.call(c)
+			switch {
+			case err == nil && (second.Row != first.Row || c.From(second) < c.From(first)):
+				s.Errorf("Claim delivered twice%s = %+v, then %+v; want the same row, and no earlier beginning", when, first, second)
+			case err != nil && definite(err):
+				s.Errorf("Claim delivered twice%s = %+v, then error %v; want none of those that say that it was not done", when, first, err)
+			}
+			check("a claim that was delivered twice" + when)
+		}
+		again("")
+		l := won(c, first)
+		first.Row = s.a.keep(l, s.renewal(l)).Row
+		again(", the second time after a renewal")
 	}
 }

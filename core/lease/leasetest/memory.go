@@ -39,8 +39,8 @@ type Memory struct {
 // A Snapshot is all that a Memory knows at one moment. It does not change. The
 // zero Snapshot is that of an empty store.
 type Snapshot struct {
-	layouts map[string]string // by namespace
-	spaces  map[spaceKey]map[int64]lease.Row
+	layouts map[string]string        // by namespace
+	spaces  map[spaceKey][]lease.Row // in the order of the workers
 }
 
 // A spaceKey is the name of a space.
@@ -62,117 +62,87 @@ var (
 func NewMemory(now func() time.Time) *Memory { return &Memory{now: now} }
 
 // Claim implements [lease.Store].
-func (m *Memory) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
-	if err := c.Space.Check(); err != nil {
-		return lease.Reply{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return lease.Reply{}, fmt.Errorf("leasetest: claim: %w", err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	now := m.clock()
-	if err := c.Check(now); err != nil {
-		return lease.Reply{}, err
-	}
-	if err := m.checkLayout(c.Space); err != nil {
-		return lease.Reply{}, err
-	}
-	m.create(c.Space)
-
-	intN := m.IntN
-	if intN == nil {
-		intN = rand.IntN
-	}
-	before, err := c.Choose(m.sorted(c.Space), now, intN)
-	if err != nil {
-		return lease.Reply{}, err
-	}
-	row, _ := c.Apply(before, now) // which is free: Choose has found it so at the same now
-	m.put(c.Space, row)
-	return lease.Reply{Row: row, Before: before.Until, Now: now}, nil
+func (m *Memory) Claim(ctx context.Context, c lease.Claim) (reply lease.Reply, err error) {
+	err = m.do(ctx, c.Space, func(now lease.Millis) error {
+		if err := c.Check(now); err != nil {
+			return err
+		}
+		if err := m.checkLayout(c.Space); err != nil {
+			return err
+		}
+		m.create(c.Space)
+		intN := m.IntN
+		if intN == nil {
+			intN = rand.IntN
+		}
+		before, err := c.Choose(m.data.spaces[keyOf(c.Space)], now, intN)
+		if err != nil {
+			return err
+		}
+		row, _ := c.Apply(before, now) // which is free: Choose has found it so at the same now
+		m.put(c.Space, row)
+		reply = lease.Reply{Row: row, Before: before.Until, Now: now}
+		return nil
+	})
+	return reply, err
 }
 
 // Renew implements [lease.Store].
-func (m *Memory) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-	if err := r.Space.Check(); err != nil {
-		return lease.Reply{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return lease.Reply{}, fmt.Errorf("leasetest: renew: %w", err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	before, ok := m.row(r.Space, r.Worker)
-	if !ok {
-		return lease.Reply{}, r.Lost(lease.Gone)
-	}
-	now := m.clock()
-	row, err := r.Apply(before, now)
-	if err != nil {
-		return lease.Reply{}, err
-	}
-	m.put(r.Space, row)
-	return lease.Reply{Row: row, Before: before.Until, Now: now}, nil
+func (m *Memory) Renew(ctx context.Context, r lease.Renewal) (reply lease.Reply, err error) {
+	err = m.do(ctx, r.Space, func(now lease.Millis) error {
+		i, ok := m.find(r.Space, r.Worker)
+		if !ok {
+			return r.Lost(lease.Gone)
+		}
+		before := m.data.spaces[keyOf(r.Space)][i]
+		row, err := r.Apply(before, now)
+		if err != nil {
+			return err
+		}
+		m.put(r.Space, row)
+		reply = lease.Reply{Row: row, Before: before.Until, Now: now}
+		return nil
+	})
+	return reply, err
 }
 
 // Release implements [lease.Store].
 func (m *Memory) Release(ctx context.Context, r lease.Release) error {
-	if err := r.Space.Check(); err != nil {
+	return m.do(ctx, r.Space, func(lease.Millis) error {
+		i, ok := m.find(r.Space, r.Worker)
+		if !ok {
+			return r.Lost(lease.Gone)
+		}
+		row, err := r.Apply(m.data.spaces[keyOf(r.Space)][i])
+		if err == nil {
+			m.put(r.Space, row)
+		}
 		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("leasetest: release: %w", err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	before, ok := m.row(r.Space, r.Worker)
-	if !ok {
-		return r.Lost(lease.Gone)
-	}
-	row, err := r.Apply(before)
-	if err != nil {
-		return err
-	}
-	m.put(r.Space, row)
-	return nil
+	})
 }
 
 // Fence implements [lease.Fencer].
 func (m *Memory) Fence(ctx context.Context, f lease.Fencing) error {
-	if err := f.Space.Check(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("leasetest: fence: %w", err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	if err := m.checkLayout(f.Space); err != nil {
-		return err
-	}
-	m.create(f.Space)
-	for _, row := range m.sorted(f.Space) {
-		m.put(f.Space, f.Apply(row))
-	}
-	return nil
+	return m.do(ctx, f.Space, func(lease.Millis) error {
+		if err := m.checkLayout(f.Space); err != nil {
+			return err
+		}
+		m.create(f.Space)
+		rows := m.data.spaces[keyOf(f.Space)]
+		for i, row := range rows {
+			rows[i] = f.Apply(row)
+		}
+		return nil
+	})
 }
 
 // Rows implements [lease.Lister]. A space in which nobody has claimed has none.
 func (m *Memory) Rows(ctx context.Context, s lease.Space) (rows []lease.Row, now lease.Millis, err error) {
-	if err := s.Check(); err != nil {
-		return nil, 0, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, 0, fmt.Errorf("leasetest: rows: %w", err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.sorted(s), m.clock(), nil
+	err = m.do(ctx, s, func(at lease.Millis) error {
+		rows, now = slices.Clone(m.data.spaces[keyOf(s)]), at
+		return nil
+	})
+	return rows, now, err
 }
 
 // Snapshot returns what the store knows now.
@@ -203,17 +173,29 @@ func (m *Memory) Set(s lease.Space, row lease.Row) {
 func (m *Memory) Delete(s lease.Space, worker int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.data.spaces[keyOf(s)], worker)
+	if i, ok := m.find(s, worker); ok {
+		m.data.spaces[keyOf(s)] = slices.Delete(m.data.spaces[keyOf(s)], i, i+1)
+	}
+}
+
+// do does an operation on a space, f, with the clock's reading, while no other runs.
+func (m *Memory) do(ctx context.Context, s lease.Space, f func(now lease.Millis) error) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("leasetest: the context ended before the operation began: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clock := m.now
+	if clock == nil {
+		clock = time.Now
+	}
+	return f(lease.MillisOf(clock()))
 }
 
 // The methods below require mu.
-
-func (m *Memory) clock() lease.Millis {
-	if m.now == nil {
-		return lease.MillisOf(time.Now())
-	}
-	return lease.MillisOf(m.now())
-}
 
 func (m *Memory) checkLayout(s lease.Space) error {
 	if stored, ok := m.data.layouts[s.Namespace]; ok && stored != s.Layout {
@@ -229,41 +211,45 @@ func (m *Memory) create(s lease.Space) {
 		return
 	}
 	if m.data.spaces == nil {
-		m.data = Snapshot{layouts: map[string]string{}, spaces: map[spaceKey]map[int64]lease.Row{}}
+		m.data = Snapshot{layouts: map[string]string{}, spaces: map[spaceKey][]lease.Row{}}
 	}
 	if _, ok := m.data.layouts[s.Namespace]; !ok {
 		m.data.layouts[s.Namespace] = s.Layout
 	}
-	rows := make(map[int64]lease.Row, s.Workers)
-	for worker := range s.Workers {
-		rows[worker] = lease.Row{Worker: worker}
-	}
-	m.data.spaces[keyOf(s)] = rows
+	m.data.spaces[keyOf(s)] = newRows(s)
 }
 
-func (m *Memory) row(s lease.Space, worker int64) (lease.Row, bool) {
-	row, ok := m.data.spaces[keyOf(s)][worker]
-	return row, ok
-}
-
-func (m *Memory) put(s lease.Space, row lease.Row) { m.data.spaces[keyOf(s)][row.Worker] = row }
-
-// sorted returns the rows in the order of the workers. The order of a map would make
-// equal seeds choose different rows.
-func (m *Memory) sorted(s lease.Space) []lease.Row {
-	return slices.SortedFunc(maps.Values(m.data.spaces[keyOf(s)]), func(a, b lease.Row) int {
-		return cmp.Compare(a.Worker, b.Worker)
+// find returns where the row of a worker is, or would be if it were there.
+func (m *Memory) find(s lease.Space, worker int64) (i int, ok bool) {
+	return slices.BinarySearchFunc(m.data.spaces[keyOf(s)], worker, func(row lease.Row, worker int64) int {
+		return cmp.Compare(row.Worker, worker)
 	})
 }
 
+// put writes a row of a space that is there.
+func (m *Memory) put(s lease.Space, row lease.Row) {
+	rows := m.data.spaces[keyOf(s)]
+	i, ok := m.find(s, row.Worker)
+	if !ok {
+		rows = slices.Insert(rows, i, lease.Row{})
+	}
+	rows[i] = row
+	m.data.spaces[keyOf(s)] = rows
+}
+
+// newRows returns the rows of a space as its first claim makes them.
+func newRows(s lease.Space) []lease.Row {
+	rows := make([]lease.Row, s.Workers)
+	for i := range rows {
+		rows[i].Worker = int64(i)
+	}
+	return rows
+}
+
 func (s Snapshot) clone() Snapshot {
-	spaces := make(map[spaceKey]map[int64]lease.Row, len(s.spaces))
-	for key, rows := range s.spaces {
-		spaces[key] = maps.Clone(rows)
+	c := Snapshot{layouts: maps.Clone(s.layouts), spaces: maps.Clone(s.spaces)}
+	for key, rows := range c.spaces {
+		c.spaces[key] = slices.Clone(rows)
 	}
-	layouts := maps.Clone(s.layouts)
-	if layouts == nil {
-		layouts = map[string]string{}
-	}
-	return Snapshot{layouts: layouts, spaces: spaces}
+	return c
 }

@@ -3,99 +3,15 @@ package leasetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
 )
-
-// oneOfSimultaneousRenewalsWins is the copied process. Each copy knows the same nonce,
-// and one write changes it.
-func oneOfSimultaneousRenewalsWins(s *suite) {
-	const copies, rounds = 8, 4
-	handles := s.handles(copies)
-	l := s.a.hold(s.newClaim())
-	for range rounds {
-		before := s.row(s.space, l.worker)
-		var (
-			requests [copies]lease.Renewal
-			replies  [copies]lease.Reply
-			errs     [copies]error
-		)
-		for i := range copies {
-			requests[i] = s.renewal(l)
-		}
-		atOnce(copies, func(i int) { replies[i], errs[i] = handles[i].renew(requests[i]) })
-
-		winners := 0
-		for i, err := range errs {
-			if err != nil {
-				s.wantLost("Renew by a copy that came second", err, l.worker, l.epoch, lease.Copied)
-				continue
-			}
-			if winners++; winners == 1 {
-				s.checkRenewed(before, requests[i], replies[i])
-				l.confirmed(requests[i], replies[i])
-			}
-		}
-		if winners != 1 {
-			s.Fatalf("%d of %d simultaneous renewals that know the same nonce succeeded; want 1", winners, copies)
-		}
-	}
-}
-
-func oneOfSimultaneousClaimsWins(s *suite) {
-	const claimants, rounds = 8, 4
-	handles := s.handles(claimants)
-	s.space.Workers = 2
-	s.a.hold(s.newClaim()) // so that a claim that loses one row must not take the other
-	var last *holder
-	for round := range rounds {
-		if last != nil {
-			if err := s.a.release(last.giveBack(s.now())); err != nil {
-				s.Fatalf("Release = error %v; want it released", err)
-			}
-		}
-		var (
-			requests [claimants]lease.Claim
-			replies  [claimants]lease.Reply
-			errs     [claimants]error
-		)
-		for i := range claimants {
-			requests[i] = s.newClaim()
-		}
-		atOnce(claimants, func(i int) { replies[i], errs[i] = handles[i].claim(requests[i]) })
-
-		winners := 0
-		for i, err := range errs {
-			if err != nil {
-				_ = s.wantFull("Claim that came second", err, 2)
-				continue
-			}
-			winners++
-			last = won(requests[i], replies[i])
-			if got := s.row(s.space, last.worker); got != replies[i].Row {
-				s.Errorf("row after Claim = %+v is %+v", replies[i].Row, got)
-			}
-		}
-		if winners != 1 {
-			s.Fatalf("round %d: %d of %d simultaneous claims of one free row succeeded; want 1", round, winners, claimants)
-		}
-	}
-}
-
-// handles returns n of them, each another.
-func (s *suite) handles(n int) []handle {
-	all := []handle{s.a, s.b}
-	for len(all) < n {
-		all = append(all, s.open())
-	}
-	return all
-}
 
 // atOnce calls f(0) to f(n-1), each in a goroutine, and waits for them.
 func atOnce(n int, f func(i int)) {
@@ -109,6 +25,70 @@ func atOnce(n int, f func(i int)) {
 	}
 	close(start)
 	wg.Wait()
+}
+
+// oneWins sends as many requests at once, by a handle each. One must be done, and
+// the others refused with an error that refused accepts. It returns which was done.
+func (s *suite) oneWins(requests []any, refused func(err error)) (winner int, reply lease.Reply) {
+	s.Helper()
+	handles := s.handles(len(requests))
+	replies, errs := make([]lease.Reply, len(requests)), make([]error, len(requests))
+	atOnce(len(requests), func(i int) { replies[i], errs[i] = handles[i].call(requests[i]) })
+	winners := 0
+	for i, err := range errs {
+		if err != nil {
+			refused(err)
+			continue
+		}
+		winners++
+		winner, reply = i, replies[i]
+	}
+	if winners != 1 {
+		s.Fatalf("%d of %d simultaneous %T of one row succeeded; want 1", winners, len(requests), requests[0])
+	}
+	if got := s.row(reply.Row.Worker); got != reply.Row {
+		s.Errorf("row after %+v = %+v is %+v", requests[winner], reply, got)
+	}
+	return winner, reply
+}
+
+// oneOfSimultaneousRenewalsWins is the copied process. Each copy knows the same nonce,
+// and one write changes it.
+func oneOfSimultaneousRenewalsWins(s *suite) {
+	const copies, rounds = 8, 4
+	l := s.a.hold(s.newClaim())
+	for range rounds {
+		before := s.row(l.worker)
+		var requests []any
+		for range copies {
+			requests = append(requests, s.renewal(l))
+		}
+		winner, reply := s.oneWins(requests, func(err error) {
+			s.wantLost("Renew by a copy that came second", err, l, lease.Copied)
+		})
+		if want, err := apply(requests[winner], before, reply.Now); reply.Row != want || err != nil {
+			s.Errorf("Renew of %+v = %+v; want %+v, error %v", before, reply, want, err)
+		}
+		l.confirmed(requests[winner].(lease.Renewal), reply)
+	}
+}
+
+func oneOfSimultaneousClaimsWins(s *suite) {
+	const claimants, rounds = 8, 4
+	s.space.Workers = 2
+	s.a.hold(s.newClaim()) // so that a claim that loses one row must not take the other
+	for range rounds {
+		var requests []any
+		for range claimants {
+			requests = append(requests, s.newClaim())
+		}
+		winner, reply := s.oneWins(requests, func(err error) {
+			if full := (*lease.NoFreeWorkerError)(nil); !errors.As(err, &full) || full.Rows != 2 {
+				s.Errorf("Claim that came second = error %v; want a *lease.NoFreeWorkerError about 2 rows", err)
+			}
+		})
+		s.a.must(won(requests[winner].(lease.Claim), reply).giveBack(s.now()))
+	}
 }
 
 // concurrentOperationsAreLinearizable lets several processes claim, renew and release one
@@ -125,8 +105,8 @@ func concurrentOperationsAreLinearizable(s *suite) {
 	// Nothing disturbs this claim. A call that is given up may leave it undone.
 	c := s.newClaim()
 	c.Window = 1
-	_, h.from = s.a.rows(s.space)
-	h.claim(s.a, c, patience)
+	_, h.from = s.rows(s.space)
+	h.do(s.a, c, nil, patience)
 
 	atOnce(processes, func(i int) {
 		rng := rand.New(rand.NewPCG(s.h.Seed, uint64(i)+1))
@@ -140,21 +120,21 @@ func concurrentOperationsAreLinearizable(s *suite) {
 			case n < 3:
 				c := s.newClaim()
 				c.Window = lease.Millis(1 + rng.IntN(3))
-				h.claim(handles[i], c, limit)
+				h.do(handles[i], c, nil, limit)
 			case n < 8:
 				r := s.renewal(l)
 				r.Window = lease.Millis(1 + rng.IntN(10))
 				r.Next = 0
-				h.renew(handles[i], l, r, limit)
+				h.do(handles[i], r, l, limit)
 			default:
-				h.release(handles[i], l.giveBack(s.now()), limit)
+				h.do(handles[i], l.giveBack(s.now()), nil, limit)
 			}
 			if i == 0 && s.h.SetClock != nil {
 				s.advance(s.now() + 1)
 			}
 		}
 	})
-	rows, now := s.a.rows(s.space)
+	rows, now := s.rows(s.space)
 	h.to = now + slack
 	if len(rows) != 1 {
 		s.Fatalf("Rows = %+v; want 1 row", rows)
@@ -198,126 +178,102 @@ func (h *history) holder(rng *rand.Rand) *holder {
 	return &l
 }
 
-// add records an operation that began at call and has returned with err.
-func (h *history) add(o op, err error) {
+// do does an operation and records it. l is the holder that asks for a renewal.
+func (h *history) do(at handle, request any, l *holder, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(h.Context(), limit)
+	defer cancel()
+	o := op{call: h.events.Add(1)}
+	reply, err := at.send(ctx, request)
 	o.ret = h.events.Add(1)
+	o.left = reply.Row
+	o.text = describe(request, reply, err)
+	o.next = func(s state) (state, bool) { return h.next(s, request, reply, err) }
+	o.may = err != nil && !definite(err)
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err != nil && !definite(err) {
-		o.may, o.ret = true, math.MaxInt64
+	switch {
+	case o.may:
+		o.ret = math.MaxInt64
 		h.unknown++
-	} else if err == nil {
+	case err == nil:
 		h.known++
 	}
 	h.ops = append(h.ops, o)
-}
-
-func (h *history) claim(at handle, c lease.Claim, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(h.Context(), limit)
-	defer cancel()
-	o := op{call: h.events.Add(1)}
-	r, err := at.claimCtx(ctx, c)
-	o.left = r.Row
-	o.text = fmt.Sprintf("Claim(%+v) = %+v, error %v", c, r, err)
-	o.next = func(s state) (state, bool) {
-		switch {
-		case err == nil:
-			if !s.sure {
-				s.row.Until = r.Before
-			}
-			row, ok := c.Apply(s.row, r.Now)
-			return state{row, true}, ok && row == r.Row && r.Before == s.row.Until
-		case errors.Is(err, lease.ErrNoFreeWorker):
-			return s, !s.sure && s.row.Owner != "" || s.sure && !c.Free(s.row, h.from)
-		case definite(err):
-			return s, false
-		}
-		row := s.row
-		if !s.sure {
-			row.Until = 0 // it may have expired
-		}
-		row, ok := c.Apply(row, h.to)
-		row.Until = 0
-		return state{row, false}, ok
-	}
-	if err == nil {
-		h.mu.Lock()
-		h.holders = append(h.holders, won(c, r))
-		h.mu.Unlock()
-	}
-	h.add(o, err)
-}
-
-func (h *history) renew(at handle, l *holder, r lease.Renewal, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(h.Context(), limit)
-	defer cancel()
-	o := op{call: h.events.Add(1)}
-	reply, err := at.renewCtx(ctx, r)
-	o.left = reply.Row
-	o.text = fmt.Sprintf("Renew(%+v) = %+v, error %v", r, reply, err)
-	o.next = func(s state) (state, bool) {
+	switch r := request.(type) {
+	case lease.Claim:
 		if err == nil {
-			if !s.sure {
-				s.row.Until = reply.Before
-			}
-			row, refused := r.Apply(s.row, reply.Now)
-			return state{row, true}, refused == nil && row == reply.Row && reply.Before == s.row.Until
+			h.holders = append(h.holders, won(r, reply))
 		}
-		row, refused := r.Apply(s.row, 0) // without the guard, the clock does not decide
-		if definite(err) {
-			return s, sameLoss(err, refused)
-		}
-		row.Until = 0
-		return state{row, false}, refused == nil
-	}
-	if err == nil || !definite(err) {
-		// The holder as it is then, or as it may be by what it knows.
-		after := *l
+	case lease.Renewal: // the holder as it is then, or as it may be by what it knows
 		if err == nil {
-			after.confirmed(r, reply)
+			l.confirmed(r, reply)
 		} else {
-			after.known = append(r.Known[:len(r.Known):len(r.Known)], r.Nonce)
+			l.known = append(slices.Clip(l.known), r.Nonce)
 		}
-		h.mu.Lock()
-		h.holders = append(h.holders, &after)
-		h.mu.Unlock()
+		if err == nil || o.may {
+			h.holders = append(h.holders, l)
+		}
 	}
-	h.add(o, err)
 }
 
-func (h *history) release(at handle, r lease.Release, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(h.Context(), limit)
-	defer cancel()
-	o := op{call: h.events.Add(1)}
-	err := at.releaseCtx(ctx, r)
-	o.text = fmt.Sprintf("Release(%+v) = error %v", r, err)
-	o.next = func(s state) (state, bool) {
-		row, refused := r.Apply(s.row)
-		if definite(err) {
-			return s, sameLoss(err, refused)
-		}
-		return state{row, true}, refused == nil
+// next returns the state after an operation that was done in s. It returns false if the
+// operation cannot have had this outcome there.
+func (h *history) next(s state, request any, reply lease.Reply, err error) (state, bool) {
+	if err != nil && definite(err) {
+		return s, h.mayRefuse(s, request, err)
 	}
-	h.add(o, err)
+	_, claims := request.(lease.Claim)
+	_, releases := request.(lease.Release)
+	at := reply.Now
+	switch {
+	case err != nil: // at a time that nobody knows
+		at = h.to
+		if claims && !s.sure {
+			s.row.Until = 0 // it may have expired
+		}
+	case !releases && !s.sure:
+		s.row.Until = reply.Before
+	}
+	row, refused := apply(request, s.row, at)
+	switch {
+	case refused != nil:
+		return s, false
+	case releases:
+		return state{row, true}, true
+	case err != nil:
+		row.Until = 0
+		return state{row, false}, true
+	}
+	return state{row, true}, row == reply.Row && reply.Before == s.row.Until
+}
+
+// mayRefuse reports whether err, which is definite, may be the answer in s.
+func (h *history) mayRefuse(s state, request any, err error) bool {
+	if c, ok := request.(lease.Claim); ok {
+		free := c.Free(s.row, h.from)
+		if !s.sure {
+			free = s.row.Owner == ""
+		}
+		return !free && errors.Is(err, lease.ErrNoFreeWorker)
+	}
+	_, refused := apply(request, s.row, 0) // without the guard, the clock does not decide
+	return sameError(err, refused)
 }
 
 // read records that row was read when all was over.
 func (h *history) read(row lease.Row) {
-	h.add(op{
-		call: h.events.Add(1),
+	call := h.events.Add(1)
+	h.ops = append(h.ops, op{
+		call: call,
+		ret:  h.events.Add(1),
 		left: row,
-		text: fmt.Sprintf("Rows = %+v", row),
+		text: describe(h.space, lease.Reply{Row: row}, nil),
 		next: func(s state) (state, bool) {
 			if !s.sure {
 				s.row.Until = row.Until
 			}
 			return state{row, true}, s.row == row
 		},
-	}, nil)
-}
-
-// sameLoss reports whether both errors are the same LostError.
-func sameLoss(got, want error) bool {
-	var a, b *lease.LostError
-	return errors.As(got, &a) && errors.As(want, &b) && *a == *b
+	})
 }

@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -27,7 +28,8 @@ const (
 	// than time. Another server may have read it, or it may be slewed.
 	slack = lease.Millis(5)
 
-	layout = "epoch 2020-01-01T00:00:00Z, unit 1ms, bits 41/5/5/12"
+	layout      = "epoch 2020-01-01T00:00:00Z, unit 1ms, bits 41/5/5/12"
+	otherLayout = "epoch 2021-01-01T00:00:00Z, unit 1ms, bits 41/5/5/12"
 )
 
 // A suite is the state of one subtest.
@@ -37,6 +39,11 @@ type suite struct {
 	a, b  handle // two handles on the same store
 	space lease.Space
 	rng   *rand.Rand // for the goroutine of the subtest
+
+	// What handle.do has seen.
+	layouts map[string]string // by namespace
+	made    map[spaceKey]bool
+	last    []lease.Row // after the last operation
 
 	mu    sync.Mutex // guards clock
 	clock lease.Millis
@@ -51,10 +58,12 @@ func newSuite(t *testing.T, h Harness) *suite {
 		h.Seed = rand.Uint64()
 	}
 	s := &suite{
-		T:     t,
-		h:     h,
-		space: lease.Space{Namespace: h.Namespace + "suite", Datacenter: 3, Workers: 8, Layout: layout},
-		rng:   rand.New(rand.NewPCG(h.Seed, 0)),
+		T:       t,
+		h:       h,
+		space:   lease.Space{Namespace: h.Namespace + "suite", Datacenter: 3, Workers: 8, Layout: layout},
+		rng:     rand.New(rand.NewPCG(h.Seed, 0)),
+		layouts: map[string]string{},
+		made:    map[spaceKey]bool{},
 	}
 	if h.SetClock != nil {
 		s.advance(lease.MillisOf(time.Now()))
@@ -71,8 +80,7 @@ func (s *suite) needs(hook string, present bool) {
 	}
 }
 
-// A handle is a way to the store. Its methods have the deadline of a patient
-// caller and look at every error.
+// A handle is a way to the store.
 type handle struct {
 	s     *suite
 	store Store
@@ -83,67 +91,117 @@ func (s *suite) open() handle {
 	return handle{s, s.h.Open(s.T)}
 }
 
-func (h handle) claim(c lease.Claim) (lease.Reply, error) {
-	ctx, cancel := context.WithTimeout(h.s.Context(), patience)
-	defer cancel()
-	return h.claimCtx(ctx, c)
+// handles returns n of them, each another.
+func (s *suite) handles(n int) []handle {
+	all := []handle{s.a, s.b}
+	for len(all) < n {
+		all = append(all, s.open())
+	}
+	return all
 }
 
-func (h handle) claimCtx(ctx context.Context, c lease.Claim) (lease.Reply, error) {
-	c.Only = slices.Clone(c.Only)
-	r, err := h.store.Claim(ctx, c)
-	h.s.look("Claim", err)
-	return r, err
-}
-
-func (h handle) renew(r lease.Renewal) (lease.Reply, error) {
-	ctx, cancel := context.WithTimeout(h.s.Context(), patience)
-	defer cancel()
-	return h.renewCtx(ctx, r)
-}
-
-func (h handle) renewCtx(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-	reply, err := h.store.Renew(ctx, r)
-	h.s.look("Renew", err)
+// send does one operation, and checks what must be true of every error. request is a
+// lease.Claim, Renewal, Release or Fencing, or a lease.Space, which asks for its rows.
+// Any goroutine may call send.
+func (h handle) send(ctx context.Context, request any) (reply lease.Reply, err error) {
+	switch r := request.(type) {
+	case lease.Claim:
+		r.Only = slices.Clone(r.Only)
+		reply, err = h.store.Claim(ctx, r)
+	case lease.Renewal:
+		r.Known = slices.Clone(r.Known)
+		reply, err = h.store.Renew(ctx, r)
+	case lease.Release:
+		r.Known = slices.Clone(r.Known)
+		err = h.store.Release(ctx, r)
+	case lease.Fencing:
+		err = h.s.fencer(h).Fence(ctx, r)
+	case lease.Space:
+		_, _, err = h.store.Rows(ctx, r)
+	}
+	if err != nil && h.s.h.Secret != "" && strings.Contains(err.Error(), h.s.h.Secret) {
+		h.s.Errorf("%T = an error with the password in it; want it left out", request)
+	}
 	return reply, err
 }
 
-func (h handle) release(r lease.Release) error {
+// call does one operation with the deadline of a patient caller.
+func (h handle) call(request any) (lease.Reply, error) {
 	ctx, cancel := context.WithTimeout(h.s.Context(), patience)
 	defer cancel()
-	return h.releaseCtx(ctx, r)
+	return h.send(ctx, request)
 }
 
-func (h handle) releaseCtx(ctx context.Context, r lease.Release) error {
-	err := h.store.Release(ctx, r)
-	h.s.look("Release", err)
-	return err
-}
-
-func (h handle) rows(space lease.Space) ([]lease.Row, lease.Millis) {
+// must does one operation by itself, which must succeed.
+func (h handle) must(request any) lease.Reply {
 	h.s.Helper()
-	ctx, cancel := context.WithTimeout(h.s.Context(), patience)
-	defer cancel()
-	rows, now, err := h.store.Rows(ctx, space)
-	h.s.look("Rows", err)
+	reply, err := h.do(request)
 	if err != nil {
-		h.s.Fatalf("Rows(%+v) = error %v; want rows", space, err)
+		h.s.Fatalf("%T%+v = error %v; want it done", request, request, err)
+	}
+	return reply
+}
+
+// lost does one operation by itself, which must be refused for this reason.
+func (h handle) lost(name string, request any, reason lease.Reason) {
+	h.s.Helper()
+	_, err := h.do(request)
+	if lost := (*lease.LostError)(nil); !errors.As(err, &lost) || lost.Reason != reason {
+		h.s.Errorf("%s = error %v; want the row lost because %s", name, err, reason)
+	}
+}
+
+// wantLost fails unless err says that l has lost its row for this reason.
+func (s *suite) wantLost(name string, err error, l *holder, reason lease.Reason) {
+	s.Helper()
+	want := &lease.LostError{Worker: l.worker, Epoch: l.epoch, Reason: reason}
+	if !sameError(err, want) {
+		s.Errorf("%s = error %v; want %v", name, err, want)
+	}
+}
+
+// full claims, which must be refused because none of this many rows is free.
+func (h handle) full(name string, c lease.Claim, rows int) {
+	h.s.Helper()
+	_, err := h.do(c)
+	if full := (*lease.NoFreeWorkerError)(nil); !errors.As(err, &full) || full.Rows != rows {
+		h.s.Errorf("%s = error %v; want a *lease.NoFreeWorkerError about %d rows", name, err, rows)
+	}
+}
+
+// rows returns the rows of a space and the store's clock.
+func (s *suite) rows(space lease.Space) ([]lease.Row, lease.Millis) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	rows, now, err := s.b.store.Rows(ctx, space)
+	if err != nil {
+		s.Fatalf("Rows(%+v) = error %v; want rows", space, err)
 	}
 	return rows, now
 }
 
-// look checks what must be true of every error. It may be called by any
-// goroutine.
-func (s *suite) look(call string, err error) {
-	if err != nil && s.h.Secret != "" && strings.Contains(err.Error(), s.h.Secret) {
-		s.Errorf("%s(…) = an error with the password in it; want it left out", call)
+// row returns the stored row of a worker. It must be there.
+func (s *suite) row(worker int64) lease.Row {
+	s.Helper()
+	rows, _ := s.rows(s.space)
+	i := slices.IndexFunc(rows, func(r lease.Row) bool { return r.Worker == worker })
+	if i < 0 {
+		s.Fatalf("Rows(%+v) has no row of worker %d; want it", s.space, worker)
 	}
+	return rows[i]
 }
 
-// definite reports whether err says that the operation was not done.
-func definite(err error) bool {
-	return errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
-		errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
+// unchanged returns a function that fails if the rows of a space differ from now.
+func (s *suite) unchanged(space lease.Space) (check func(after string)) {
+	s.Helper()
+	before, _ := s.rows(space)
+	return func(after string) {
+		s.Helper()
+		if got, _ := s.rows(space); !slices.Equal(got, before) {
+			s.Errorf("after %s, Rows = %+v; want as before, %+v", after, got, before)
+		}
+	}
 }
 
 // now returns the clock of a claimant or holder.
@@ -172,7 +230,7 @@ func (s *suite) await(at lease.Millis) {
 		return
 	}
 	for range 100 {
-		_, now := s.a.rows(s.space)
+		_, now := s.rows(s.space)
 		if now >= at {
 			return
 		}
@@ -194,13 +252,8 @@ func token() string {
 // newClaim returns a claim on the suite's space that a correct store grants.
 func (s *suite) newClaim() lease.Claim {
 	return lease.Claim{
-		Space:  s.space,
-		Owner:  token(),
-		Nonce:  token(),
-		Holder: "host-7",
-		Window: minute,
-		Now:    s.now(),
-		Skew:   minute,
+		Space: s.space, Owner: token(), Nonce: token(), Holder: "host-7",
+		Window: minute, Now: s.now(), Skew: minute,
 	}
 }
 
@@ -218,51 +271,30 @@ type holder struct {
 // won returns the holder that a granted claim makes.
 func won(c lease.Claim, r lease.Reply) *holder {
 	return &holder{
-		space:  c.Space,
-		worker: r.Row.Worker,
-		epoch:  r.Row.Epoch,
-		owner:  c.Owner,
-		known:  []string{c.Nonce},
-		from:   c.From(r),
-		until:  r.Row.Until,
+		space: c.Space, worker: r.Row.Worker, epoch: r.Row.Epoch, owner: c.Owner, known: []string{c.Nonce},
+		from: c.From(r), until: r.Row.Until,
 	}
 }
 
 // hold claims, which must succeed.
 func (h handle) hold(c lease.Claim) *holder {
 	h.s.Helper()
-	r, err := h.claim(c)
-	if err != nil {
-		h.s.Fatalf("Claim(%+v) = error %v; want a row", c, err)
-	}
-	return won(c, r)
+	return won(c, h.must(c))
 }
 
 // renewal returns one that a correct store grants.
 func (s *suite) renewal(l *holder) lease.Renewal {
 	now := s.now()
 	return lease.Renewal{
-		Space:  l.space,
-		Worker: l.worker,
-		Epoch:  l.epoch,
-		Owner:  l.owner,
-		Known:  slices.Clone(l.known),
-		Nonce:  token(),
-		Next:   now,
-		Until:  l.until,
-		Window: minute,
-		Now:    now,
-		Skew:   minute,
+		Space: l.space, Worker: l.worker, Epoch: l.epoch, Owner: l.owner, Known: slices.Clone(l.known), Nonce: token(),
+		Next: now, Until: l.until, Window: minute, Now: now, Skew: minute,
 	}
 }
 
 // keep renews, which must succeed.
 func (h handle) keep(l *holder, r lease.Renewal) lease.Reply {
 	h.s.Helper()
-	reply, err := h.renew(r)
-	if err != nil {
-		h.s.Fatalf("Renew(%+v) = error %v; want it renewed", r, err)
-	}
+	reply := h.must(r)
 	l.confirmed(r, reply)
 	return reply
 }
@@ -275,60 +307,23 @@ func (l *holder) confirmed(r lease.Renewal, reply lease.Reply) {
 // giveBack returns the release of l that ends at end.
 func (l *holder) giveBack(end lease.Millis) lease.Release {
 	return lease.Release{
-		Space:  l.space,
-		Worker: l.worker,
-		Epoch:  l.epoch,
-		Owner:  l.owner,
-		Known:  slices.Clone(l.known),
-		Nonce:  token(),
-		End:    end,
+		Space: l.space, Worker: l.worker, Epoch: l.epoch, Owner: l.owner, Known: slices.Clone(l.known), Nonce: token(),
+		End: end,
 	}
 }
 
-// row returns the stored row of a worker. It must be there.
-func (s *suite) row(space lease.Space, worker int64) lease.Row {
-	s.Helper()
-	rows, _ := s.b.rows(space)
-	for _, row := range rows {
-		if row.Worker == worker {
-			return row
-		}
+// requests returns one of each kind, in the space of l, that a correct store grants.
+func (s *suite) requests(l *holder) []any {
+	c := s.newClaim()
+	c.Space = l.space
+	all := []any{c, s.renewal(l), l.giveBack(l.from), l.space}
+	if _, ok := s.a.store.(lease.Fencer); ok {
+		all = append(all, lease.Fencing{Space: l.space, Nonce: token(), Until: s.now()})
 	}
-	s.Fatalf("Rows(%+v) has no row of worker %d; want it", space, worker)
-	return lease.Row{}
+	return all
 }
 
-// unchanged returns a function that fails if the space's rows differ from now.
-func (s *suite) unchanged(space lease.Space) (check func(after string)) {
-	s.Helper()
-	before, _ := s.b.rows(space)
-	return func(after string) {
-		s.Helper()
-		if got, _ := s.b.rows(space); !slices.Equal(got, before) {
-			s.Errorf("after %s, Rows = %+v; want as before, %+v", after, got, before)
-		}
-	}
-}
-
-// wantLost fails unless err is the LostError with these facts.
-func (s *suite) wantLost(call string, err error, worker, epoch int64, reason lease.Reason) {
-	s.Helper()
-	want := lease.LostError{Worker: worker, Epoch: epoch, Reason: reason}
-	var lost *lease.LostError
-	if !errors.As(err, &lost) || *lost != want {
-		s.Errorf("%s = error %v; want %v", call, err, &want)
-	}
-}
-
-// wantFull fails unless err is a NoFreeWorkerError about this many rows.
-func (s *suite) wantFull(call string, err error, rows int) *lease.NoFreeWorkerError {
-	s.Helper()
-	var full *lease.NoFreeWorkerError
-	if !errors.As(err, &full) {
-		s.Fatalf("%s = error %v; want a *lease.NoFreeWorkerError", call, err)
-	}
-	if full.Rows != rows {
-		s.Errorf("%s: NoFreeWorkerError.Rows = %d; want %d", call, full.Rows, rows)
-	}
-	return full
+// describe returns what an operation was and what it has answered.
+func describe(request any, reply lease.Reply, err error) string {
+	return fmt.Sprintf("%T%+v = %+v, error %v", request, request, reply, err)
 }

@@ -31,8 +31,8 @@ local function isFree(holder, limit)
 end
 
 -- What was seen of the rows: the workers and texts of the free ones, and what the error
--- needs if there is none.
-local free, total, earliest, ahead = {}, 0, nil, {}
+-- needs if there is none. A damaged row is nobody's to claim, and any other will do.
+local free, total, earliest, ahead, damaged = {}, 0, nil, {}, nil
 
 -- look reads the rows of some workers. It returns a reply if there is no more to look
 -- for, because the claim was done before and its first reply was lost. It reads no more
@@ -43,25 +43,28 @@ local function look(list)
       local worker = tonumber(list[i])
       local holder, limit = string.match(text, '^%d+,([^,]*),[^,]*,(%-?%d+),')
       limit = number(limit)
-      if not limit then return {'damaged', worker, text} end
-      if holder == owner then
+      if limit and holder == owner then
         local row = parse(text)
         if not row then return {'damaged', worker, text} end
         if row.nonce == nonce then return {'done', worker, text, now, policy} end
         return {'renewed', worker} -- whose holder has the first reply
       end
-      if isFree(holder, limit) then free[#free + 1] = {worker, text} end
-      total = total + 1
-      local at = limit + guard
-      if at > now + window + maxAhead + guard then ahead[#ahead + 1] = worker end
-      if not earliest or at < earliest then earliest = at end
+      local claimable = limit and isFree(holder, limit)
+      if not limit or claimable and not parse(text) then
+        damaged = {'damaged', worker, text}
+      else
+        if claimable then free[#free + 1] = {worker, text} end
+        total = total + 1
+        local at = limit + guard
+        if at > now + window + maxAhead + guard then ahead[#ahead + 1] = worker end
+        if not earliest or at < earliest then earliest = at end
+      end
     end
   end
 end
 
 local function take(worker, text)
   local row = parse(text)
-  if not row then return {'damaged', worker, text} end
   local from = math.max(row.limit, now)
   if guard > 0 then from = math.min(now, asked) end
   local reply = write(worker, {
@@ -98,4 +101,4 @@ for first = 1, candidates, 1000 do
   if reply then return reply end
 end
 if #free > 0 then return take(unpack(free[random % #free + 1])) end
-return {'none', total, earliest or 0, now, ahead}
+return damaged or {'none', total, earliest or 0, now, ahead}

@@ -73,7 +73,7 @@ end
 local function write(worker, row)
   local text = string.format('%.0f,%s,%s,%.0f,%.0f,%.0f,%s',
     row.epoch, row.owner, row.nonce, row.limit, row.renewals, row.before, row.holder)
-  if not parse(text) then return {'damaged', worker, text} end
+  if not parse(text) then return {'unwritable', worker, text} end
   redis.call('HSET', rows, worker, text)
   return {'done', worker, text, now}
 end

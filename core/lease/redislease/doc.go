@@ -6,8 +6,8 @@
 //	…
 //	l, err := lease.Acquire(ctx, store, lease.Config{Namespace: "shop"})
 //
-// Use it where Redis is what all processes share anyway. A program with a SQL database
-// should use package sqllease: it loses nothing, and assumes nothing about clocks.
+// Use it where all processes share Redis anyway. With a SQL database use package
+// sqllease: it loses nothing, and assumes nothing about clocks.
 //
 // # What is guaranteed
 //
@@ -21,20 +21,17 @@
 //   - Each script begins with a write that changes nothing. A replica fails there, with
 //     [ErrReadOnly], and so does a primary that may not write. Neither ever says, from
 //     old rows, that a lease is lost.
-//   - Rows have no time to live. The limit in a row keeps IDs unique, and is needed
-//     most when its lease has long ended.
+//   - Rows have no time to live. The limit in a row keeps IDs unique.
 //   - A call gives up when ctx ends, whatever the timeouts of the client are. The
 //     command may still be under way then, in a goroutine that ends with those
 //     timeouts: do not turn them off.
 //   - No error contains a password.
 //
-// # What may be forgotten, and what covers it
+// # Under which conditions
 //
 // Three events take the rows back to what they were, or to nothing: FLUSHALL, a restart
 // without the end of the log, and a failover to a replica that had not yet received
-// everything. If the settings of a space are gone with its rows, the next claim makes
-// it anew. Nothing is left that tells of the rows. The loss guard of package lease is
-// made for that. No two IDs are equal as long as
+// everything. The loss guard of package lease is made for that. No two IDs are equal as long as
 //
 //   - the clocks of all processes and servers agree within D, which is lease.Config's
 //     LossGuard, and
@@ -83,7 +80,7 @@
 // before is until as the last write found it. All numbers are below 2^51 in size. Lua
 // counts in doubles, and so keeps them exact. Other numbers are refused. No ID is ever
 // computed in Lua. What does not fit together is refused with [ErrDamaged], and left as
-// it is.
+// it is. A renewal of such a row is a *lease.LostError too, and the lease takes another.
 //
 // A claim looks at 32 random rows. If none of them is free it reads all, in the same
 // script. This takes about 2 ms for 1,024 rows and 150 ms for 65,536. The server does

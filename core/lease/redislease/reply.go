@@ -14,9 +14,13 @@ var errReply = errors.New("the reply is not one of the script that was sent")
 // A reader takes a script's reply apart. After the first mistake it only returns
 // zeros, and err says so.
 type reader struct {
-	fields []any
-	err    error
+	operation string
+	fields    []any
+	err       error
 }
+
+// failed returns err as the error of the operation.
+func (r *reader) failed() error { return fmt.Errorf("redislease: %s: %w", r.operation, r.err) }
 
 func (r *reader) fail() {
 	if r.err == nil {
@@ -80,11 +84,11 @@ func (r *reader) reply() lease.Reply {
 	return lease.Reply{Row: row, Before: before, Now: lease.Millis(now)}
 }
 
-// other sets err for the verdicts that end an operation in the same way,
+// other returns the error of the verdicts that end an operation in the same way,
 // whichever it is.
-func (r *reader) other(verdict string) {
+func (r *reader) other(verdict string) error {
 	switch verdict {
-	case "damaged":
+	case "damaged", "unwritable":
 		worker, text := r.number(), r.text()
 		if r.err == nil {
 			r.err = damagedRow(worker, text)
@@ -97,4 +101,5 @@ func (r *reader) other(verdict string) {
 	default:
 		r.fail()
 	}
+	return r.failed()
 }

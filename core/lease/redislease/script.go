@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 var (
@@ -73,6 +74,15 @@ func (s *stamp) refused(operation string, err error) error {
 	return err
 }
 
+// ask runs the script of an operation, and returns the reader of its reply.
+func (s *Store) ask(ctx context.Context, operation string, which script, space lease.Space, sent *stamp, args []any) (*reader, error) {
+	fields, err := s.run(ctx, which, s.keys(space), sent, args)
+	if err != nil {
+		return nil, fmt.Errorf("redislease: %s: %w", operation, err)
+	}
+	return &reader{operation: operation, fields: fields}, nil
+}
+
 // run runs a script and returns its reply. Two of its errors tell what happened: that
 // the script refused the arguments, and that ctx had ended before. No other does.
 //
@@ -101,7 +111,7 @@ func (s *Store) run(ctx context.Context, which script, keys []string, sent *stam
 		return nil, ctx.Err()
 	case a := <-answered:
 		if a.err != nil {
-			return nil, plain(a.err, keys)
+			return nil, wait.Cause(ctx, plain(a.err, keys))
 		}
 		fields, ok := a.reply.([]any)
 		if !ok {

@@ -287,10 +287,42 @@ func TestDamagedRowIsRefusedByGoAndLuaAlike(t *testing.T) {
 			if !errors.Is(err, redislease.ErrDamaged) || !strings.Contains(err.Error(), strconv.Quote(text)) {
 				t.Errorf("%s with row %q = %v; want an error that matches ErrDamaged and quotes it", call, text, err)
 			}
+			// A renewal is told to take another row.
+			if lost := call == "Renew"; errors.Is(err, lease.ErrLost) != lost {
+				t.Errorf("%s with row %q = %v; want it lost: %v", call, text, err, lost)
+			}
 		}
 		if got := client.HGet(t.Context(), p.rowKey(in), "0").Val(); got != text {
 			t.Errorf("row = %q; want it left as it was, %q", got, text)
 		}
+	}
+}
+
+func TestClaimPassesOverDamagedRows(t *testing.T) {
+	p := shared(t)
+	client := p.client(t)
+	s := p.storeOn(t, client)
+	in := space("n", 100)
+	c := newClaim(in)
+	c.Only = []int64{5}
+	mustClaim(t, s, c)
+	for worker := range int64(100) {
+		text := "x"
+		if worker%2 == 0 {
+			text = "1,,b,2,3,4" // whose limit can be read, and has passed
+		}
+		if worker == 77 || worker == 5 {
+			continue
+		}
+		if err := client.HSet(t.Context(), p.rowKey(in), worker, text).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := mustClaim(t, s, newClaim(in)); got.Row.Worker != 77 {
+		t.Errorf("Claim beside 98 damaged rows = worker %d; want 77", got.Row.Worker)
+	}
+	if got, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, redislease.ErrDamaged) || definite(err) {
+		t.Errorf("Claim when all other rows are damaged = %+v, error %v; want an error that matches ErrDamaged", got, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package redislease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -89,13 +90,16 @@ func New(client Client, config Config) (*Store, error) {
 func (s *Store) LosesWrites() bool { return true }
 
 // Claim takes a free row at random, in one script. If the namespace is new, or the
-// server has forgotten it, Claim makes the rows before.
+// server has forgotten it, Claim makes the rows before. It passes over rows that are
+// damaged, and names one if no other is free.
 //
 // Besides the errors of [lease.Store] it returns one that matches [ErrEvicts],
 // [ErrReadOnly] or [ErrDamaged], having written nothing, or a *lease.ValueError.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	sent := &stamp{read: time.Now()}
-	if err := checkClaim(&c); err != nil {
+	if err := check("Claim", c.Space, []token{{"Owner", c.Owner}, {"Nonce", c.Nonce}},
+		number{"Window", int64(c.Window)}, number{"Now", int64(c.Now)}, number{"Skew", int64(c.Skew)}, number{"Guard", int64(c.Guard)},
+	); err != nil {
 		return lease.Reply{}, err
 	}
 	// This says nothing of the clocks, which the script compares. But a claim that no
@@ -103,11 +107,10 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := c.Check(c.Now); err != nil {
 		return lease.Reply{}, err
 	}
-	fields, err := s.run(ctx, claimScript, s.keys(c.Space), sent, claimArgs(&c, sent))
+	r, err := s.ask(ctx, "claim", claimScript, c.Space, sent, claimArgs(&c, sent))
 	if err != nil {
-		return lease.Reply{}, fmt.Errorf("redislease: claim: %w", err)
+		return lease.Reply{}, err
 	}
-	r := reader{fields: fields}
 	verdict := r.text()
 	if verdict != "done" {
 		return lease.Reply{}, r.noClaim(verdict, &c, sent)
@@ -118,7 +121,7 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		r.fail()
 	}
 	if r.err != nil {
-		return lease.Reply{}, fmt.Errorf("redislease: claim: %w", r.err)
+		return lease.Reply{}, r.failed()
 	}
 	if policy == "" && !s.warned.Swap(true) {
 		s.logger.WarnContext(ctx, "redislease: INFO does not tell the maxmemory-policy of the server:"+
@@ -159,45 +162,53 @@ func (r *reader) noClaim(verdict string, c *lease.Claim, sent *stamp) error {
 			return lease.Permanent(fmt.Errorf("redislease: claim: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy))
 		}
 	default:
-		r.other(verdict)
+		return r.other(verdict)
 	}
 	if refusal != nil && r.err == nil {
 		return sent.refused("claim", refusal)
 	}
-	return fmt.Errorf("redislease: claim: %w", r.err)
+	return r.failed()
 }
+
+// damaged is the reason of a lease whose row is not one.
+const damaged lease.Reason = "its row holds what package redislease does not write"
 
 // Renew raises the limit of a row, in one script. Besides the errors of [lease.Store]
 // it returns one that matches [ErrReadOnly] or [ErrDamaged], having written nothing, or
-// a *lease.ValueError.
+// a *lease.ValueError. A row that is damaged is lost as well: the lease takes another.
 func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
 	sent := &stamp{read: time.Now()}
-	if err := checkRenewal(&r); err != nil {
+	if err := check("Renewal", r.Space, []token{{"Nonce", r.Nonce}},
+		number{"Worker", r.Worker}, number{"Epoch", r.Epoch}, number{"Next", int64(r.Next)}, number{"Until", int64(r.Until)},
+		number{"Window", int64(r.Window)}, number{"Now", int64(r.Now)}, number{"Skew", int64(r.Skew)}, number{"Guard", int64(r.Guard)},
+	); err != nil {
 		return lease.Reply{}, err
 	}
 	args := []any{
 		r.Worker, r.Epoch, r.Owner, r.Nonce, int64(r.Next), int64(r.Until), int64(r.Window),
 		int64(r.Now), int64(r.Skew), int64(r.Guard), int64(maxAhead), sent,
 	}
-	fields, err := s.run(ctx, renewScript, s.keys(r.Space), sent, appendTexts(args, r.Known))
+	answer, err := s.ask(ctx, "renew", renewScript, r.Space, sent, appendTexts(args, r.Known))
 	if err != nil {
-		return lease.Reply{}, fmt.Errorf("redislease: renew: %w", err)
+		return lease.Reply{}, err
 	}
-	answer := reader{fields: fields}
 	verdict := answer.text()
 	if reason, lost := reasons[verdict]; lost {
 		return lease.Reply{}, sent.refused("renew", r.Lost(reason))
 	}
 	if verdict != "done" {
-		answer.other(verdict)
-		return lease.Reply{}, fmt.Errorf("redislease: renew: %w", answer.err)
+		err := answer.other(verdict)
+		if verdict == "damaged" && errors.Is(err, ErrDamaged) {
+			err = sent.refused("renew", fmt.Errorf("%w: %w", r.Lost(damaged), err))
+		}
+		return lease.Reply{}, err
 	}
 	reply := answer.reply()
 	if row := reply.Row; row.Worker != r.Worker || row.Epoch != r.Epoch || row.Owner != r.Owner || row.Nonce != r.Nonce {
 		answer.fail()
 	}
 	if answer.err != nil {
-		return lease.Reply{}, fmt.Errorf("redislease: renew: %w", answer.err)
+		return lease.Reply{}, answer.failed()
 	}
 	return reply, nil
 }
@@ -207,15 +218,16 @@ func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 // *lease.ValueError.
 func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	sent := &stamp{read: time.Now()}
-	if err := checkRelease(&r); err != nil {
+	if err := check("Release", r.Space, []token{{"Nonce", r.Nonce}},
+		number{"Worker", r.Worker}, number{"Epoch", r.Epoch}, number{"End", int64(r.End)},
+	); err != nil {
 		return err
 	}
 	args := []any{r.Worker, r.Epoch, r.Owner, r.Nonce, int64(r.End), sent}
-	fields, err := s.run(ctx, releaseScript, s.keys(r.Space), sent, appendTexts(args, r.Known))
+	answer, err := s.ask(ctx, "release", releaseScript, r.Space, sent, appendTexts(args, r.Known))
 	if err != nil {
-		return fmt.Errorf("redislease: release: %w", err)
+		return err
 	}
-	answer := reader{fields: fields}
 	verdict := answer.text()
 	if verdict == "done" {
 		return nil
@@ -223,8 +235,7 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	if reason, lost := reasons[verdict]; lost {
 		return sent.refused("release", r.Lost(reason))
 	}
-	answer.other(verdict)
-	return fmt.Errorf("redislease: release: %w", answer.err)
+	return answer.other(verdict)
 }
 
 // Fence ends all leases of a space and raises its limits, in one script. Besides the
@@ -232,15 +243,14 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 // or a *lease.ValueError.
 func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 	sent := &stamp{read: time.Now()}
-	if err := checkFencing(&f); err != nil {
+	if err := check("Fencing", f.Space, []token{{"Nonce", f.Nonce}}, number{"Until", int64(f.Until)}); err != nil {
 		return err
 	}
 	args := []any{f.Space.Layout, f.Space.Workers, f.Space.Datacenter, f.Nonce, int64(f.Until), sent}
-	fields, err := s.run(ctx, fenceScript, s.keys(f.Space), sent, args)
+	answer, err := s.ask(ctx, "fence", fenceScript, f.Space, sent, args)
 	if err != nil {
-		return fmt.Errorf("redislease: fence: %w", err)
+		return err
 	}
-	answer := reader{fields: fields}
 	switch verdict := answer.text(); verdict {
 	case "done":
 		return nil
@@ -250,9 +260,9 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 			return &lease.LayoutError{Namespace: f.Space.Namespace, Stored: stored, Own: f.Space.Layout}
 		}
 	default:
-		answer.other(verdict)
+		return answer.other(verdict)
 	}
-	return fmt.Errorf("redislease: fence: %w", answer.err)
+	return answer.failed()
 }
 
 // reasons has the words of renew.lua and release.lua.
@@ -270,11 +280,10 @@ func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease
 	if err := space.Check(); err != nil {
 		return nil, 0, err
 	}
-	fields, err := s.run(ctx, rowsScript, s.keys(space), &stamp{}, nil)
+	r, err := s.ask(ctx, "rows", rowsScript, space, &stamp{}, nil)
 	if err != nil {
-		return nil, 0, fmt.Errorf("redislease: rows: %w", err)
+		return nil, 0, err
 	}
-	r := reader{fields: fields}
 	now := lease.Millis(r.number())
 	r.fields, _ = r.next().([]any)
 	rows := make([]lease.Row, 0, len(r.fields)/2)
@@ -291,7 +300,7 @@ func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease
 		rows = append(rows, row)
 	}
 	if r.err != nil {
-		return nil, 0, fmt.Errorf("redislease: rows: %w", r.err)
+		return nil, 0, r.failed()
 	}
 	slices.SortFunc(rows, func(a, b lease.Row) int { return int(a.Worker - b.Worker) })
 	return rows, now, nil

@@ -17,7 +17,7 @@
 //     column. So no isolation level, and no statement sent twice, can lose a write.
 //   - What is acknowledged is on disk, as far as one connection can see to that. The
 //     Store raises synchronous_commit on PostgreSQL and synchronous on SQLite, for the
-//     operation alone. What was changed on the connection is set back; if that fails
+//     operation alone. What was changed on the connection is set back. If that fails
 //     the connection is closed and not given back.
 //   - A call gives up when ctx ends, even if the driver hangs, as lib/pq does for a
 //     server that does not answer. A call that hangs keeps its connection. After 16
@@ -31,7 +31,7 @@
 //
 //   - The database keeps what it has acknowledged. With fsync=off on PostgreSQL, or
 //     innodb_flush_log_at_trx_commit other than 1 on MySQL, a crash of the machine
-//     loses writes; the Store logs a warning. An asynchronous replica that is promoted,
+//     loses writes. The Store logs a warning. An asynchronous replica that is promoted,
 //     or a backup that is restored, has lost writes too: turn on the loss guard if that
 //     can happen.
 //   - The tables are changed by this package only, and rows are never deleted.
@@ -58,8 +58,8 @@
 // # The pool
 //
 // An operation needs one connection for some round trips, a few times a minute. It
-// waits for one no longer than ctx allows. A pool of one connection works, but every
-// transaction of the program that is longer than the reserved window stops the IDs; a
-// Store says so in the log. Give it a pool of its own. On SQLite give it a file of its
-// own too: SQLite has one writer at a time in each file.
+// waits for one no longer than ctx allows. A pool of one connection works, and a Store
+// warns of it. Every transaction of the program that is longer than the reserved window
+// stops the IDs. Give the Store a pool of its own. On SQLite give it a file of its own
+// too: SQLite has one writer at a time in each file.
 package sqllease

@@ -3,7 +3,6 @@
 package sqllease
 
 import (
-	"bytes"
 	"database/sql"
 	"errors"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/filesystem"
 )
 
 // A fileStore is a Store on a file that has a row, with several connections open.
@@ -191,17 +189,19 @@ func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 	}
 }
 
-// A file that was replaced in the middle of an operation has not kept its write.
+// A file that was replaced in the middle of an operation has not kept its write. Whether
+// the lease is lost is not known.
 func TestAFileReplacedDuringTheCommitIsUnknown(t *testing.T) {
-	s, h := newHooked(t, "_journal_mode=WAL")
+	s, w := newWatched(t)
 	c := testClaim(time.Now())
 	r, err := s.Claim(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.after = func(query string) error {
+	w.After = func(query string) error {
 		if query == "COMMIT" {
-			return os.Remove(s.file.path)
+			path, _, _ := strings.Cut(strings.TrimPrefix(w.DSN, "file:"), "?")
+			return os.Remove(path)
 		}
 		return nil
 	}
@@ -230,80 +230,5 @@ func TestARestoreInPlaceEndsTheLease(t *testing.T) {
 	renewal.Known = []string{renewal.Nonce}
 	if _, err := f.Renew(t.Context(), renewal); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Renew() after a restore in place = %v; want it lost", err)
-	}
-}
-
-// SQLite knows its file by its absolute path, links followed.
-func TestAFileIsKnownByItsPathAndNotByTheFolderOfTheProcess(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	if err := os.Symlink("real.db", "link.db"); err != nil {
-		t.Skipf("SKIPPED: %v", err)
-	}
-	var f *fileStore
-	for _, name := range []string{"relative.db", "link.db"} {
-		f = newFileStore(t, name, "_journal_mode=WAL")
-		t.Chdir(t.TempDir())
-		if _, err := f.Renew(t.Context(), testRenewal(f.claim, f.reply)); err != nil {
-			t.Errorf("%s: Renew() from another folder = %v; want it renewed", name, err)
-		}
-		t.Chdir(dir)
-	}
-	// A link that leads elsewhere is noticed as soon as a connection is opened.
-	if err := errors.Join(os.Remove("link.db"), os.Symlink("other.db", "link.db")); err != nil {
-		t.Fatal(err)
-	}
-	f.db.SetMaxIdleConns(0)
-	if _, err := f.Renew(t.Context(), testRenewal(f.claim, f.reply)); !errors.Is(err, lease.ErrLost) || !errors.Is(err, ErrReplaced) {
-		t.Errorf("Renew() through a link that leads elsewhere = %v; want it lost", err)
-	}
-}
-
-// What is no file of the operating system cannot be told from another.
-func TestADatabaseWithoutAFileIsRefused(t *testing.T) {
-	var f databaseFile
-	if err := f.check(filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrNotDurable) {
-		t.Errorf("check of a path without a file = %v; want ErrNotDurable", err)
-	}
-}
-
-// SQLite's locks do not work between hosts.
-func TestAFileOnASharedFileSystemIsRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases.db")
-	s, err := New(openSQLite(t, path, "_journal_mode=WAL"), Config{Dialect: SQLite})
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := ""
-	s.file.suits = func(path string) (string, error) {
-		asked = path
-		return "", errors.New("it is on NFS")
-	}
-	for range 2 {
-		if err := s.CreateTables(t.Context()); !errors.Is(err, ErrNotDurable) || !strings.Contains(err.Error(), path+": it is on NFS") || asked != path {
-			t.Errorf("CreateTables() on NFS = %v, asked about %q; want ErrNotDurable, and the file", err, asked)
-		}
-		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, ErrNotDurable) || definiteError(err) {
-			t.Errorf("Claim() on NFS = %v; want ErrNotDurable", err)
-		}
-	}
-}
-
-// The file systems that package filesystem knows are asked for. Of those that it warns
-// of, this one can be had everywhere on Linux.
-func TestAFileOnTmpfsIsWarnedOfOnce(t *testing.T) {
-	const shm = "/dev/shm"
-	if warning, err := filesystem.Check(shm, false); err != nil || !strings.Contains(warning, "tmpfs") {
-		t.Skipf("SKIPPED: %s is not a tmpfs", shm)
-	}
-	dir, err := os.MkdirTemp(shm, "sqllease-*") //nolint:usetesting // a directory there is the point
-	if err != nil {
-		t.Skipf("SKIPPED: %v", err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	var log bytes.Buffer
-	s := newStore(t, openSQLite(t, filepath.Join(dir, "leases.db"), "_journal_mode=WAL"), Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if _, err := s.Claim(t.Context(), testClaim(time.Now())); err != nil || strings.Count(log.String(), "it is on tmpfs") != 1 {
-		t.Errorf("Claim() in a file on a tmpfs = %v, log %q; want one warning", err, log.String())
 	}
 }

@@ -3,12 +3,15 @@ package sqllease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/sqlrow"
 )
 
 // candidates is how many free rows a claim looks at. One would do; with a few,
@@ -26,72 +29,86 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	s.warnOfPool(ctx)
 	began := time.Now()
 	for {
-		var reply lease.Reply
-		claimed := false
-		err := s.transact(ctx, "claim", func(t *transaction) (err error) {
+		var written *lease.Reply
+		reply, err := transact(ctx, s, "claim", func(t *transaction) (_ *lease.Reply, err error) {
 			if err := t.checkClock(c, began); err != nil {
-				return err
+				return nil, err
 			}
-			made, whole, err := t.made(ctx, c.Space)
-			if err != nil {
-				return err
+			if ready, err := t.prepare(ctx, c.Space); !ready {
+				return nil, err
 			}
-			if !made {
-				// The rows are made in a transaction of their own. If the claim then
-				// finds no free row it is rolled back, and the rows stay.
-				return t.make(ctx, c.Space, whole)
-			}
-			reply, err = t.claim(ctx, c)
-			claimed = err == nil
-			return err
+			written, err = t.claim(ctx, c)
+			return written, err
 		})
-		if errors.As(err, new(*commitError)) && claimed {
+		if errors.Is(err, sqlrow.ErrCommit) && written != nil {
 			// Otherwise the row would be reserved for a window, for nobody.
-			reply.Row, err = s.confirm(ctx, c.Space, reply.Row, err)
+			reply, err = written, s.confirm(ctx, c.Space, &written.Row, err)
 		}
 		if err != nil {
 			return lease.Reply{}, err
 		}
-		if claimed {
-			return reply, nil
+		if reply != nil {
+			return *reply, nil
 		}
 	}
 }
 
 // confirm is called when a claim has written row and its COMMIT has failed with err.
-// Nobody knows then whether it was done. confirm returns the row if it was, and err if
-// that cannot be found out.
+// Nobody knows then whether it was done. confirm returns nil if it was, and err if that
+// cannot be found out.
 //
 // The row is locked, which waits for the COMMIT if the server is still at it. It is
-// written again, since to read it says too little: a COMMIT that was cut off can be
-// seen before the synchronous replica has it. The second COMMIT comes after the first,
-// and promises the same.
+// written again, since to read it says too little. A COMMIT that was cut off can be seen
+// before the synchronous replica has it. The second COMMIT comes after the first, and
+// promises the same.
 //
 // What follows is the same as after a reply to the claim that came late. The row still
 // has the token, the nonce and the limit of the claim.
-func (s *Store) confirm(ctx context.Context, space lease.Space, row lease.Row, err error) (lease.Row, error) {
-	again := row
-	again.Renewals++
-	confirmErr := s.transact(ctx, "confirm claim", func(t *transaction) error {
+func (s *Store) confirm(ctx context.Context, space lease.Space, row *lease.Row, err error) error {
+	again, confirmErr := transact(ctx, s, "confirm claim", func(t *transaction) (lease.Row, error) {
 		found, _, err := t.row(ctx, space, row.Worker)
+		if err == nil && found != *row {
+			err = errors.New("the row is not as it was written")
+		}
 		if err != nil {
-			return err
+			return lease.Row{}, err
 		}
-		if found != row {
-			return errors.New("the row is not as it was written")
-		}
-		return t.replace(ctx, space, found, again)
+		again := found
+		again.Renewals++
+		return again, t.replace(ctx, space, found, again)
 	})
 	if confirmErr != nil {
-		return lease.Row{}, err
+		return err
 	}
-	return again, nil
+	*row = again
+	return nil
+}
+
+// prepare reports whether a space has its rows. If not it makes them, and the operation
+// begins anew. So the rows stay if the operation is then rolled back. If several make
+// them at once, one inserts the meta row. The others find it and look again.
+func (t *transaction) prepare(ctx context.Context, s lease.Space) (ready bool, err error) {
+	made, whole, err := t.made(ctx, s)
+	if err != nil || made {
+		return err == nil, err
+	}
+	datacenters := []int64{wholeNamespace, s.Datacenter}
+	if whole {
+		datacenters = datacenters[1:]
+	}
+	for _, datacenter := range datacenters {
+		if _, err := t.Exec(ctx, t.s.text.insertMeta, s.Namespace, datacenter, s.Layout); err != nil {
+			return false, err
+		}
+	}
+	_, err = t.Exec(ctx, t.s.insertRows(s))
+	return false, err
 }
 
 // made reports whether the space of s has its rows, and whether its namespace is
 // known at all.
 func (t *transaction) made(ctx context.Context, s lease.Space) (made, whole bool, err error) {
-	err = t.each(ctx, func(scan func(...any) error) error {
+	err = t.Each(ctx, func(scan func(...any) error) error {
 		var (
 			datacenter, version int64
 			layout              string
@@ -112,139 +129,109 @@ func (t *transaction) made(ctx context.Context, s lease.Space) (made, whole bool
 	return made, whole, err
 }
 
-// make makes the rows of a space and the meta row that says so. If several do this at
-// once, one inserts the meta row. The others find it and look again.
-func (t *transaction) make(ctx context.Context, s lease.Space, whole bool) error {
-	if !whole {
-		if err := t.exec(ctx, t.s.text.insertMeta, s.Namespace, int64(wholeNamespace), s.Layout); err != nil {
-			return err
-		}
-	}
-	if err := t.exec(ctx, t.s.text.insertMeta, s.Namespace, s.Datacenter, s.Layout); err != nil {
-		return err
-	}
-	return t.exec(ctx, t.s.insertRows(s))
-}
-
 // claim claims one of the free rows. They are read without a lock, so that claimants of
 // different rows do not wait for each other. The second claimant of the same row finds
 // it changed, and its transaction begins anew.
-func (t *transaction) claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (t *transaction) claim(ctx context.Context, c lease.Claim) (*lease.Reply, error) {
 	before, err := t.choose(ctx, c)
 	if err != nil {
-		return lease.Reply{}, err
+		return nil, err
 	}
 	row, ok := c.Apply(before, t.now)
 	if !ok { // not after Choose at the same time
-		return lease.Reply{}, errConflict
+		return nil, sqlrow.ErrConflict
 	}
 	if err := t.replace(ctx, c.Space, before, row); err != nil {
-		return lease.Reply{}, err
+		return nil, err
 	}
-	return lease.Reply{Row: row, Before: before.Until, Now: t.now}, nil
+	return &lease.Reply{Row: row, Before: before.Until, Now: t.now}, nil
 }
 
 // choose returns a free row.
 func (t *transaction) choose(ctx context.Context, c lease.Claim) (lease.Row, error) {
+	look := t.free
 	if c.Only != nil {
-		rows, err := t.only(ctx, c)
-		if err != nil {
-			return lease.Row{}, err
-		}
-		return c.Choose(rows, t.now, rand.IntN)
+		look = t.only
 	}
-
-	// This reads a few random rows that seem to be free, instead of up to 65,536. It
-	// says again what Claim.Free says, but decides nothing: Choose asks Free about each
-	// row. If none is left the query below reads them all. A row with the claim's own
-	// token comes first, by which Choose knows a claim that was done before.
-	released := t.now + c.Skew
-	if c.Guard > 0 {
-		released += c.Window + c.Guard
-	}
-	rows, err := t.rows(ctx, t.s.text.free, c.Space.Namespace, c.Space.Datacenter, c.Space.Workers, int64(released), int64(t.now-c.Guard), c.Owner, c.Owner)
+	rows, err := look(ctx, c)
 	if err != nil {
 		return lease.Row{}, err
 	}
-	if row, err := c.Choose(rows, t.now, rand.IntN); err == nil {
-		return row, nil
+	row, err := c.Choose(rows, t.now, rand.IntN)
+	if err == nil || c.Only != nil {
+		return row, err
 	}
-
 	// The answer is about all rows: when the first will be free, and which are
 	// reserved far ahead. The claimant has to wait anyway.
-	rows, err = t.rows(ctx, t.s.text.rows, c.Space.Namespace, c.Space.Datacenter)
-	if err != nil {
+	if rows, err = t.find(ctx, t.s.text.rows, c.Space.Namespace, c.Space.Datacenter); err != nil {
 		return lease.Row{}, err
 	}
 	return c.Choose(rows, t.now, rand.IntN)
 }
 
+// free returns a few random rows that seem to be free, instead of up to 65,536. It says
+// again what Claim.Free says, but decides nothing: Choose asks Free about each row. A row
+// with the claim's own token comes first, by which Choose knows a claim that was done
+// before.
+func (t *transaction) free(ctx context.Context, c lease.Claim) ([]lease.Row, error) {
+	released := t.now + c.Skew
+	if c.Guard > 0 {
+		released += c.Window + c.Guard
+	}
+	return t.find(ctx, t.s.text.free, c.Space.Namespace, c.Space.Datacenter, c.Space.Workers, int64(released), int64(t.now-c.Guard), c.Owner, c.Owner)
+}
+
 // only returns the rows of c.Only.
 func (t *transaction) only(ctx context.Context, c lease.Claim) ([]lease.Row, error) {
-	workers := slices.Clone(c.Only)
-	slices.Sort(workers)
-	var list []byte
-	for _, worker := range slices.Compact(workers) {
+	var list []string
+	for _, worker := range slices.Compact(slices.Sorted(slices.Values(c.Only))) {
 		if worker >= 0 && worker < c.Space.Workers {
-			if len(list) > 0 {
-				list = append(list, ", "...)
-			}
-			list = strconv.AppendInt(list, worker, 10)
+			list = append(list, strconv.FormatInt(worker, 10))
 		}
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
-	return t.rows(ctx, t.s.text.only+"("+string(list)+")", c.Space.Namespace, c.Space.Datacenter)
+	return t.find(ctx, t.s.text.only+"("+strings.Join(list, ", ")+")", c.Space.Namespace, c.Space.Datacenter)
 }
 
 // Renew raises the reserved limit of the caller's row.
 func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-	if err := r.Space.Check(); err != nil {
-		return lease.Reply{}, err
-	}
-	var reply lease.Reply
-	err := s.transact(ctx, "renew", func(t *transaction) error {
-		before, ok, err := t.row(ctx, r.Space, r.Worker)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return r.Lost(lease.Gone)
-		}
-		row, err := r.Apply(before, t.now)
-		if err != nil {
-			return err
-		}
-		reply = lease.Reply{Row: row, Before: before.Until, Now: t.now}
-		return t.replace(ctx, r.Space, before, row)
-	})
-	if err != nil {
-		return lease.Reply{}, ifReplaced(err, r.Lost(replaced))
-	}
-	return reply, nil
+	return s.change(ctx, "renew", r.Space, r.Worker, r.Lost, r.Apply)
 }
 
 // Release gives the caller's row back.
 func (s *Store) Release(ctx context.Context, r lease.Release) error {
-	if err := r.Space.Check(); err != nil {
-		return err
+	_, err := s.change(ctx, "release", r.Space, r.Worker, r.Lost, func(row lease.Row, _ lease.Millis) (lease.Row, error) {
+		return r.Apply(row)
+	})
+	return err
+}
+
+// change replaces the row of a worker by what apply makes of it.
+func (s *Store) change(ctx context.Context, name string, space lease.Space, worker int64, lost func(lease.Reason) *lease.LostError,
+	apply func(lease.Row, lease.Millis) (lease.Row, error)) (lease.Reply, error) {
+	if err := space.Check(); err != nil {
+		return lease.Reply{}, err
 	}
-	err := s.transact(ctx, "release", func(t *transaction) error {
-		before, ok, err := t.row(ctx, r.Space, r.Worker)
+	reply, err := transact(ctx, s, name, func(t *transaction) (lease.Reply, error) {
+		before, ok, err := t.row(ctx, space, worker)
 		if err != nil {
-			return err
+			return lease.Reply{}, err
 		}
 		if !ok {
-			return r.Lost(lease.Gone)
+			return lease.Reply{}, lost(lease.Gone)
 		}
-		row, err := r.Apply(before)
+		row, err := apply(before, t.now)
 		if err != nil {
-			return err
+			return lease.Reply{}, err
 		}
-		return t.replace(ctx, r.Space, before, row)
+		return lease.Reply{Row: row, Before: before.Until, Now: t.now}, t.replace(ctx, space, before, row)
 	})
-	return ifReplaced(err, r.Lost(replaced))
+	if errors.Is(err, ErrReplaced) && !errors.Is(err, sqlrow.ErrCommit) {
+		err = fmt.Errorf("%w: %w", lost(replaced), err) // nothing was written
+	}
+	return reply, err
 }
 
 // Fence ends all leases of a space and raises their limits, in one transaction. The
@@ -254,32 +241,17 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 		return err
 	}
 	for {
-		fenced := false
-		err := s.transact(ctx, "fence", func(t *transaction) error {
-			made, whole, err := t.made(ctx, f.Space)
-			if err != nil {
-				return err
+		fenced, err := transact(ctx, s, "fence", func(t *transaction) (bool, error) {
+			ready, err := t.prepare(ctx, f.Space)
+			if ready { // what Fencing.Apply says, of all rows at once
+				_, err = t.Exec(ctx, t.s.text.fence, f.Nonce, int64(f.Until), int64(f.Until), f.Space.Namespace, f.Space.Datacenter)
 			}
-			if !made {
-				return t.make(ctx, f.Space, whole)
-			}
-			fenced = true
-			// What Fencing.Apply says, of all rows at once.
-			return t.exec(ctx, t.s.text.fence, f.Nonce, int64(f.Until), int64(f.Until), f.Space.Namespace, f.Space.Datacenter)
+			return ready, err
 		})
 		if err != nil || fenced {
 			return err
 		}
 	}
-}
-
-// row reads the row of a worker and locks it, where the database has row locks.
-func (t *transaction) row(ctx context.Context, s lease.Space, worker int64) (row lease.Row, ok bool, err error) {
-	rows, err := t.rows(ctx, t.s.text.row, s.Namespace, s.Datacenter, worker)
-	if err != nil || len(rows) == 0 {
-		return lease.Row{}, false, err
-	}
-	return rows[0], true, nil
 }
 
 // Rows returns the rows of a space, in the order of the workers, and the store's
@@ -289,18 +261,13 @@ func (s *Store) Rows(ctx context.Context, space lease.Space) (rows []lease.Row, 
 	if err := space.Check(); err != nil {
 		return nil, 0, err
 	}
-	// These are not the results, which belong to the caller: transact may have left an
-	// attempt behind that still writes.
-	var (
-		found []lease.Row
-		clock lease.Millis
-	)
-	if err := s.transact(ctx, "rows", func(t *transaction) (err error) {
-		clock = t.now
-		found, err = t.rows(ctx, s.text.rows, space.Namespace, space.Datacenter)
-		return err
-	}); err != nil {
-		return nil, 0, err
+	type answer struct {
+		rows []lease.Row
+		now  lease.Millis
 	}
-	return found, clock, nil
+	found, err := transact(ctx, s, "rows", func(t *transaction) (answer, error) {
+		rows, err := t.find(ctx, s.text.rows, space.Namespace, space.Datacenter)
+		return answer{rows, t.now}, err
+	})
+	return found.rows, found.now, err
 }

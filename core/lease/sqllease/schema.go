@@ -8,9 +8,12 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/sqlrow"
 )
 
 const (
+	metaSuffix = "_meta"
+
 	// schemaVersion is in every meta row. It grows when a version of this package could
 	// harm, or be harmed by, one that does not know its tables.
 	schemaVersion = 1
@@ -45,58 +48,23 @@ type texts struct {
 
 // textsOf returns the statements for a table.
 func textsOf(d Dialect, name string) texts {
-	if d == SQLite && !strings.Contains(name, ".") {
-		// Without main an attached or temporary table of that name could come first.
-		// The file that was looked at before is that of main.
-		name = "main." + name
-	}
-	table, meta := d.Quote(name), d.Quote(name+metaSuffix)
-
-	// Names are compared byte by byte, as Go does: MySQL's default collation takes
-	// "Shop" and "shop" for one. MyISAM has no transactions.
-	integer, text, end := "BIGINT", "VARCHAR", ""
-	switch d {
-	case SQLite:
-		integer = "INTEGER"
-	case MySQL:
-		end = " ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin"
-	}
-	column := func(name, kind string) string { return name + " " + kind + " NOT NULL, " }
-	create := []string{
-		"CREATE TABLE IF NOT EXISTS " + meta + " (" +
-			column("namespace", text+"(64)") +
-			column("datacenter", integer) +
-			column("layout", text+"("+strconv.Itoa(maxLayout)+")") +
-			column("schema_version", integer) +
-			"PRIMARY KEY (namespace, datacenter))" + end,
-		"CREATE TABLE IF NOT EXISTS " + table + " (" +
-			column("namespace", text+"(64)") +
-			column("datacenter", integer) +
-			column("worker", integer) +
-			column("epoch", integer) +
-			column("owner", text+"(64)") +
-			column("nonce", text+"(64)") +
-			column("reserved_until", integer) +
-			column("renewals", integer) +
-			column("holder", text+"(64)") +
-			"PRIMARY KEY (namespace, datacenter, worker))" + end,
-	}
-
+	table, meta := sqlrow.Quote(d, name), sqlrow.Quote(d, name+metaSuffix)
 	random, lock := "RANDOM()", " FOR UPDATE"
 	switch d {
 	case SQLite:
-		lock = "" // BEGIN IMMEDIATE has locked the file
+		lock = "" // the transaction has locked the file
 	case MySQL:
 		random = "RAND()"
 	}
+	version := strconv.Itoa(schemaVersion)
 	const space = " WHERE namespace = ? AND datacenter = ?"
 	rows := "SELECT " + rowColumns + " FROM " + table + space
 	return texts{
-		create:     create,
+		create:     createTexts(d, name),
 		probeRows:  "SELECT namespace, datacenter, " + rowColumns + " FROM " + table + " WHERE 1 = 0",
-		probeMeta:  "SELECT namespace, datacenter, layout, schema_version FROM " + meta + " WHERE schema_version <> " + strconv.Itoa(schemaVersion),
+		probeMeta:  "SELECT namespace, datacenter, layout, schema_version FROM " + meta + " WHERE schema_version <> " + version,
 		meta:       d.Bind("SELECT datacenter, layout, schema_version FROM " + meta + " WHERE namespace = ?"),
-		insertMeta: d.Bind("INSERT INTO " + meta + " (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, " + strconv.Itoa(schemaVersion) + ")"),
+		insertMeta: d.Bind("INSERT INTO " + meta + " (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, " + version + ")"),
 		rows:       d.Bind(rows + " ORDER BY worker"),
 		row:        d.Bind(rows + " AND worker = ?" + lock),
 		only:       d.Bind(rows + " AND worker IN "),
@@ -114,27 +82,46 @@ func textsOf(d Dialect, name string) texts {
 	}
 }
 
+// createTexts returns the statements that create the tables.
+func createTexts(d Dialect, name string) []string {
+	return []string{
+		sqlrow.CreateTable(d, name+metaSuffix,
+			"namespace VARCHAR(64) NOT NULL",
+			"datacenter BIGINT NOT NULL",
+			"layout VARCHAR("+strconv.Itoa(maxLayout)+") NOT NULL",
+			"schema_version BIGINT NOT NULL",
+			"PRIMARY KEY (namespace, datacenter)"),
+		sqlrow.CreateTable(d, name,
+			"namespace VARCHAR(64) NOT NULL",
+			"datacenter BIGINT NOT NULL",
+			"worker BIGINT NOT NULL",
+			"epoch BIGINT NOT NULL",
+			"owner VARCHAR(64) NOT NULL",
+			"nonce VARCHAR(64) NOT NULL",
+			"reserved_until BIGINT NOT NULL",
+			"renewals BIGINT NOT NULL",
+			"holder VARCHAR(64) NOT NULL",
+			"PRIMARY KEY (namespace, datacenter, worker)"),
+	}
+}
+
 // insertRows returns the statement that makes the rows of a space. It is one statement
 // for up to 65,536 rows, from the digits of the worker numbers to base 16. Recursive
 // queries would be shorter, but MySQL stops them after 1,000 rounds.
 func (s *Store) insertRows(space lease.Space) string {
-	digits := make([]string, 16)
-	for i := range digits {
-		digits[i] = "SELECT " + strconv.Itoa(i) + " AS n"
+	var digits, worker, from []string
+	for i := range 16 {
+		digits = append(digits, fmt.Sprintf("SELECT %d AS n", i))
 	}
-	worker, from, join, reach := "", "", "", int64(1)
-	for digit := 'a'; reach < space.Workers || from == ""; digit++ {
-		worker += fmt.Sprintf("%s%d * %c.n", join, reach, digit)
-		if from != "" {
-			from += " CROSS JOIN "
-		}
-		from += "(" + strings.Join(digits, " UNION ALL ") + ") " + string(digit)
-		join, reach = " + ", reach*16
+	for reach, name := int64(1), 'a'; reach < space.Workers || from == nil; reach, name = reach*16, name+1 {
+		worker = append(worker, fmt.Sprintf("%d * %c.n", reach, name))
+		from = append(from, fmt.Sprintf("(%s) %c", strings.Join(digits, " UNION ALL "), name))
 	}
+	number := strings.Join(worker, " + ")
 	// The namespace is of the few characters that lease.Space.Check allows. As a parameter
 	// in a list of results it would have no type on PostgreSQL.
 	return fmt.Sprintf("INSERT INTO %s (namespace, datacenter, %s) SELECT '%s', %d, %s, 0, '', '', 0, 0, '' FROM %s WHERE %s < %d",
-		s.text.table, rowColumns, space.Namespace, space.Datacenter, worker, from, worker, space.Workers)
+		s.text.table, rowColumns, space.Namespace, space.Datacenter, number, strings.Join(from, " CROSS JOIN "), number, space.Workers)
 }
 
 // Statements returns the statements that create the tables, for those who run
@@ -149,13 +136,13 @@ func (s *Store) CreateTables(ctx context.Context) error {
 	if !errors.Is(err, ErrNoTable) {
 		return err
 	}
-	if err := s.transact(ctx, "create tables", func(t *transaction) error {
+	if _, err := transact(ctx, s, "create tables", func(t *transaction) (done, error) {
 		for _, text := range s.text.create {
-			if err := t.exec(ctx, text); err != nil {
-				return err
+			if _, err := t.Exec(ctx, text); err != nil {
+				return done{}, err
 			}
 		}
-		return nil
+		return done{}, nil
 	}); err != nil {
 		return err
 	}
@@ -164,11 +151,11 @@ func (s *Store) CreateTables(ctx context.Context) error {
 
 // probe returns nil if the tables are there and of this version.
 func (s *Store) probe(ctx context.Context) error {
-	return s.transact(ctx, "check tables", func(t *transaction) error {
-		if err := t.each(ctx, func(func(...any) error) error { return nil }, s.text.probeRows); err != nil {
-			return err
+	_, err := transact(ctx, s, "check tables", func(t *transaction) (done, error) {
+		if err := t.Each(ctx, func(func(...any) error) error { return nil }, s.text.probeRows); err != nil {
+			return done{}, err
 		}
-		return t.each(ctx, func(scan func(...any) error) error {
+		return done{}, t.Each(ctx, func(scan func(...any) error) error {
 			var version int64
 			if err := scan(new(any), new(any), new(any), &version); err != nil {
 				return err
@@ -176,7 +163,11 @@ func (s *Store) probe(ctx context.Context) error {
 			return s.wrongVersion(version)
 		}, s.text.probeMeta)
 	})
+	return err
 }
+
+// done is the result of a transaction that has no other.
+type done struct{}
 
 func (s *Store) wrongVersion(version int64) error {
 	return s.tableError(ErrSchema, fmt.Sprintf("schema_version is %d, want %d", version, schemaVersion))

@@ -3,7 +3,6 @@
 package sqllease
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -13,14 +12,15 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
+
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
 )
 
 // openSQLite opens a pool on a file, closed at the end of the test.
@@ -116,7 +116,7 @@ func (a *attaching) Driver() driver.Driver {
 func (a *attaching) Connect(context.Context) (driver.Conn, error) { return a.Driver().Open(a.dsn) }
 
 func sqliteHarness(t *testing.T, name, options string) leasetest.Harness {
-	path := filepath.Join(t.TempDir(), "leases.db")
+	path := filepath.Join(sqlrowtest.Folder(t), "leases.db")
 	admin := openSQLite(t, path, options+"&_busy_timeout=20000")
 	execAll(t, admin, "VACUUM") // makes the file
 	var clock atomic.Int64
@@ -160,7 +160,7 @@ func sqliteHarness(t *testing.T, name, options string) leasetest.Harness {
 		},
 		LosesReplies: func(t *testing.T) leasetest.Store {
 			lost := errors.New("the answer is lost")
-			db := closing(t, sql.OpenDB(&hooked{dsn: "file:" + path + "?" + options, after: func(query string) error {
+			db := closing(t, sql.OpenDB(&sqlrowtest.Connector{DSN: "file:" + path + "?" + options, After: func(query string) error {
 				if query == "COMMIT" {
 					return lost
 				}
@@ -189,175 +189,19 @@ func sqliteHarness(t *testing.T, name, options string) leasetest.Harness {
 	return h
 }
 
-// hooked opens connections to SQLite that call before and after each statement
-// what the test wants. An error of before stands for the statement, which is not
-// run; one of after for its answer.
-type hooked struct {
-	dsn           string
-	before, after func(query string) error
-
-	mu   sync.Mutex
-	seen []string
-}
-
-func (h *hooked) Connect(context.Context) (driver.Conn, error) {
-	conn, err := h.Driver().Open(h.dsn)
-	if err != nil {
-		return nil, err
-	}
-	return &hookedConn{conn.(*sqlite3.SQLiteConn), h}, nil
-}
-
-func (h *hooked) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
-
-func (h *hooked) see(query string) error {
-	h.mu.Lock()
-	h.seen = append(h.seen, query)
-	h.mu.Unlock()
-	if h.before != nil {
-		return h.before(query)
-	}
-	return nil
-}
-
-func (h *hooked) statements() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	seen := h.seen
-	h.seen = nil
-	return seen
-}
-
-type hookedConn struct {
-	*sqlite3.SQLiteConn
-	h *hooked
-}
-
-func (c *hookedConn) Close() error {
-	_ = c.h.see("close")
-	return c.SQLiteConn.Close()
-}
-
-func (c *hookedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if err := c.h.see(query); err != nil {
-		return nil, err
-	}
-	result, err := c.SQLiteConn.ExecContext(ctx, query, args)
-	if err == nil && c.h.after != nil {
-		err = c.h.after(query)
-	}
-	return result, err
-}
-
-func (c *hookedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.h.see(query); err != nil {
-		return nil, err
-	}
-	return c.SQLiteConn.QueryContext(ctx, query, args)
-}
-
-// newHooked returns a Store in WAL mode whose statements can be seen.
-func newHooked(t *testing.T, options string) (*Store, *hooked) {
+// newWatched returns a Store in WAL mode whose statements can fail.
+func newWatched(t *testing.T) (*Store, *sqlrowtest.Connector) {
 	t.Helper()
-	h := &hooked{dsn: "file:" + filepath.Join(t.TempDir(), "leases.db") + "?" + options}
-	db := closing(t, sql.OpenDB(h))
+	w := &sqlrowtest.Connector{DSN: "file:" + filepath.Join(sqlrowtest.Folder(t), "leases.db") + "?_journal_mode=WAL"}
+	db := closing(t, sql.OpenDB(w))
 	db.SetMaxOpenConns(1)
-	s := newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)})
-	h.statements()
-	return s, h
-}
-
-func TestWriteIsDurableAndPragmasAreSetBackOnSQLite(t *testing.T) {
-	for options, want := range map[string]string{
-		"_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=1234": `PRAGMA busy_timeout|PRAGMA busy_timeout = 0|PRAGMA database_list|PRAGMA "main".journal_mode|PRAGMA query_only|PRAGMA "main".synchronous|PRAGMA "main".synchronous = 3|BEGIN IMMEDIATE|SELECT|UPDATE|COMMIT|PRAGMA "main".synchronous = 1|PRAGMA busy_timeout = 1234`,
-		"_journal_mode=DELETE&_synchronous=EXTRA&_busy_timeout=0":  `PRAGMA busy_timeout|PRAGMA database_list|PRAGMA "main".journal_mode|PRAGMA query_only|PRAGMA "main".synchronous|BEGIN IMMEDIATE|SELECT|UPDATE|COMMIT`,
-	} {
-		s, h := newHooked(t, options)
-		c := testClaim(time.Now())
-		r, err := s.Claim(t.Context(), c)
-		if err != nil {
-			t.Fatalf("Claim() = %v", err)
-		}
-		h.statements()
-		if _, err := s.Renew(t.Context(), testRenewal(c, r)); err != nil {
-			t.Fatalf("Renew() = %v", err)
-		}
-		var got []string
-		for _, text := range h.statements() {
-			if verb, _, _ := strings.Cut(text, " "); verb == "SELECT" || verb == "UPDATE" {
-				text = verb
-			}
-			got = append(got, text)
-		}
-		if got := strings.Join(got, "|"); got != want {
-			t.Errorf("%s: Renew() sends %s; want %s", options, got, want)
-		}
-	}
-}
-
-// failing fails the statements that begin with a text, as before or after.
-func failing(prefix string) func(string) error {
-	return func(query string) error {
-		if strings.HasPrefix(query, prefix) {
-			return errors.New("no")
-		}
-		return nil
-	}
-}
-
-func TestConnectionIsClosedUnlessItIsAsBefore(t *testing.T) {
-	for _, test := range []struct {
-		before, after string
-		renewed       bool // whether the caller gets to know
-		stored        bool
-	}{
-		{before: "UPDATE"}, // given back, see below
-		{before: "COMMIT"},
-		{after: "COMMIT", stored: true},
-		{before: `PRAGMA "main".synchronous = 1`, renewed: true, stored: true},
-		{before: "PRAGMA busy_timeout = 1234", renewed: true, stored: true},
-	} {
-		s, h := newHooked(t, "_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=1234")
-		c := testClaim(time.Now())
-		r, err := s.Claim(t.Context(), c)
-		if err != nil {
-			t.Fatalf("Claim() = %v", err)
-		}
-		h.statements()
-		if test.before != "" {
-			h.before = failing(test.before)
-		}
-		if test.after != "" {
-			h.after = failing(test.after)
-		}
-		renewal := testRenewal(c, r)
-		_, err = s.Renew(t.Context(), renewal)
-		if (err == nil) != test.renewed || definiteError(err) {
-			t.Errorf("%+v: Renew() = %v; want renewed %v", test, err, test.renewed)
-		}
-		h.before, h.after = nil, nil
-		closed := strings.Contains(strings.Join(h.statements(), "|"), "close")
-		if want := test.before != "UPDATE"; closed != want {
-			t.Errorf("%+v: connection closed = %v; want %v", test, closed, want)
-		}
-		rows, _, err := s.Rows(t.Context(), c.Space)
-		if err != nil {
-			t.Fatalf("%+v: Rows() = %v", test, err)
-		}
-		if stored := rows[r.Row.Worker].Nonce == renewal.Nonce; stored != test.stored {
-			t.Errorf("%+v: stored = %v; want %v", test, stored, test.stored)
-		}
-	}
+	return newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)}), w
 }
 
 func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 	for _, dsn := range []string{
 		":memory:",
-		"file::memory:?cache=shared",
-		"file:x?mode=memory&cache=shared",
-		"file:?",
 		"file:" + filepath.Join(t.TempDir(), "off.db") + "?_journal_mode=OFF",
-		"file:" + filepath.Join(t.TempDir(), "memory.db") + "?_journal_mode=MEMORY",
 	} {
 		s, err := New(closing(t, mustOpen(t, dsn)), Config{Dialect: SQLite})
 		if err != nil {
@@ -429,7 +273,7 @@ func TestFileThatCannotBeWrittenKeepsTheLease(t *testing.T) {
 }
 
 func TestFullDiskIsNamed(t *testing.T) {
-	db := openSQLite(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=DELETE")
+	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "leases.db"), "_journal_mode=DELETE")
 	db.SetMaxOpenConns(1)
 	s := newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)})
 	execAll(t, db, "PRAGMA max_page_count = 6")
@@ -477,39 +321,6 @@ func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 	}
 }
 
-func TestPoolOfOneWorksAndIsWarnedOfOnce(t *testing.T) {
-	var log bytes.Buffer
-	db := openSQLite(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=WAL")
-	s := newStore(t, db, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if _, err := s.Claim(t.Context(), testClaim(time.Now())); err != nil || log.Len() > 0 {
-		t.Errorf("Claim() = %v, log %q; want no warning of a pool without limit", err, log.String())
-	}
-	db.SetMaxOpenConns(1)
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		for db.Stats().WaitCount == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
-	}()
-	if _, err := s.Claim(ctx, testClaim(time.Now())); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the pool's 1 connections are all in use") {
-		t.Errorf("Claim() while a transaction has the connection = %v; want Canceled, and that the pool has no other", err)
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Claim(t.Context(), testClaim(time.Now())); err != nil {
-		t.Errorf("Claim() afterwards = %v; want a row", err)
-	}
-	if n := strings.Count(log.String(), "the pool has one connection"); n != 1 {
-		t.Errorf("log = %q; want one warning of the pool", log.String())
-	}
-}
-
 // The COMMIT of a claim may be done though its answer is lost. The claim would then
 // hold a row for a window, for nobody.
 func TestAClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
@@ -535,7 +346,7 @@ func TestAClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
 		{"done, and unknown again", func(int) (_, after error) { return nil, lost }, false, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, h := newHooked(t, "_journal_mode=WAL")
+			s, w := newWatched(t)
 			c := testClaim(time.Now())
 			if _, err := s.Claim(t.Context(), c); err != nil { // makes the rows
 				t.Fatal(err)
@@ -543,7 +354,7 @@ func TestAClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
 			c.Owner = "00000000000000000000000000000009"
 			n := 0
 			var after error
-			h.before = func(query string) (before error) {
+			w.Before = func(query string) (before error) {
 				after = nil
 				if query == "COMMIT" {
 					n++
@@ -551,9 +362,9 @@ func TestAClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
 				}
 				return before
 			}
-			h.after = func(string) error { return after }
+			w.After = func(string) error { return after }
 			r, err := s.Claim(t.Context(), c)
-			h.before, h.after = nil, nil
+			w.Before, w.After = nil, nil
 			if (err == nil) != test.granted || definiteError(err) || err != nil && !errors.Is(err, lost) {
 				t.Errorf("Claim() = %+v, %v; want it granted: %v", r, err, test.granted)
 			}
@@ -579,61 +390,5 @@ func TestAClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// With a rollback journal a reader stops the COMMIT, not the transaction.
-func TestReaderDelaysTheCommit(t *testing.T) {
-	s, h := newHooked(t, "_journal_mode=DELETE&_busy_timeout=0")
-	c := testClaim(time.Now())
-	r, err := s.Claim(t.Context(), c)
-	if err != nil {
-		t.Fatalf("Claim() = %v", err)
-	}
-	reader, err := closing(t, mustOpen(t, h.dsn)).Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var n int
-	if err := reader.QueryRow("SELECT COUNT(*) FROM snowkey_leases").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	h.statements()
-	commits := 0
-	h.before = func(query string) error {
-		if query == "COMMIT" {
-			if commits++; commits == 3 {
-				return reader.Rollback()
-			}
-		}
-		return nil
-	}
-	if _, err := s.Renew(t.Context(), testRenewal(c, r)); err != nil || commits != 3 {
-		t.Errorf("Renew() = %v after %d commits; want it renewed after 3", err, commits)
-	}
-}
-
-func TestBrokenConnectionIsReplacedBeforeTheCommit(t *testing.T) {
-	s, h := newHooked(t, "_journal_mode=WAL")
-	c := testClaim(time.Now())
-	r, err := s.Claim(t.Context(), c)
-	if err != nil {
-		t.Fatalf("Claim() = %v", err)
-	}
-	h.statements()
-	broken := false
-	h.before = func(query string) error {
-		if strings.HasPrefix(query, "UPDATE") && !broken {
-			broken = true
-			return driver.ErrBadConn
-		}
-		return nil
-	}
-	reply, err := s.Renew(t.Context(), testRenewal(c, r))
-	if err != nil || reply.Row.Renewals != 2 {
-		t.Errorf("Renew() = %+v, %v; want it renewed once", reply, err)
-	}
-	if seen := strings.Join(h.statements(), "|"); !strings.Contains(seen, "close") {
-		t.Errorf("Renew() sends %s; want the broken connection closed", seen)
 	}
 }

@@ -4,12 +4,27 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
+	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/filesystem"
+	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/sqlrow"
+)
+
+// A Dialect is the SQL that a database speaks. The zero value is none of them: a
+// guess from the driver's type would be wrong for the first wrapper around it.
+type Dialect = dialect.Dialect
+
+// The dialects.
+const (
+	// SQLite is SQLite 3.16 or newer.
+	SQLite = dialect.SQLite
+	// PostgreSQL is PostgreSQL 9.6 or newer, by any driver.
+	PostgreSQL = dialect.PostgreSQL
+	// MySQL is MySQL 5.7 and MariaDB 10.3, or newer.
+	MySQL = dialect.MySQL
 )
 
 // DefaultTable is where leases are kept if Config.Table is empty.
@@ -41,16 +56,12 @@ type Config struct {
 // and [lease.Fencer]. See the package comment for what it guarantees. Use [New]: the
 // zero Store has no database. It is safe for concurrent use and must not be copied.
 type Store struct {
-	db      *sql.DB
-	dialect Dialect
-	table   string // as configured
-	log     *slog.Logger
-	text    texts
-	now     func() time.Time // the clock of SQLite
-	file    databaseFile     // of SQLite
-	left    atomic.Int32     // calls under way that nobody waits for
-
-	poolWarning, serverWarning sync.Once
+	rows   *sqlrow.DB
+	table  string // as configured
+	log    *slog.Logger
+	text   texts
+	now    func() time.Time // the clock of SQLite
+	pooled sync.Once        // warned of the pool
 }
 
 var (
@@ -63,49 +74,45 @@ var (
 // closes db after the last lease. If an argument is wrong the error is a
 // [*lease.ValueError].
 func New(db *sql.DB, c Config) (*Store, error) {
+	wrong := func(name, value, want string) (*Store, error) {
+		return nil, &lease.ValueError{Package: "sqllease", Name: name, Value: value, Want: want}
+	}
 	if db == nil {
-		return nil, &lease.ValueError{Package: "sqllease", Name: "New(db)", Value: "nil", Want: "an open *sql.DB"}
+		return wrong("New(db)", "nil", "an open *sql.DB")
 	}
 	if !c.Dialect.Valid() {
-		return nil, &lease.ValueError{Package: "sqllease", Name: "Config.Dialect", Value: c.Dialect.String(), Want: "SQLite, PostgreSQL or MySQL"}
+		return wrong("Config.Dialect", c.Dialect.String(), "SQLite, PostgreSQL or MySQL")
 	}
 	if c.Table == "" {
 		c.Table = DefaultTable
 	}
-	if err := checkTable(c.Table); err != nil {
-		return nil, err
+	if want, ok := sqlrow.CheckTable(c.Table, len(metaSuffix)); !ok {
+		return wrong("Config.Table", strconv.Quote(c.Table[:min(len(c.Table), 64)]), want)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return &Store{
-		db:      db,
-		dialect: c.Dialect,
-		table:   c.Table,
-		log:     c.Logger,
-		text:    textsOf(c.Dialect, c.Table),
-		now:     time.Now,
-		file: databaseFile{log: c.Logger, suits: func(path string) (string, error) {
-			return filesystem.Check(path, c.AllowFUSE)
-		}},
-	}, nil
+	s := &Store{table: c.Table, log: c.Logger, text: textsOf(c.Dialect, c.Table), now: time.Now}
+	s.rows = sqlrow.New(db, sqlrow.Config{
+		Dialect:   c.Dialect,
+		Table:     c.Table,
+		AllowFUSE: c.AllowFUSE,
+		Verdict:   definite,
+		Warn: func(ctx context.Context, risk string, args ...any) {
+			s.log.WarnContext(ctx, "sqllease: the database may forget leases. IDs may then repeat. Change that, or turn on the loss guard.", append([]any{"risk", risk}, args...)...)
+		},
+		Now: func() time.Time { return s.now() },
+	})
+	return s, nil
 }
 
 // warnOfPool logs once that a pool of one connection is shared with everything else
 // that the program does. New does not do it, since a program may size its pool after
 // it.
 func (s *Store) warnOfPool(ctx context.Context) {
-	if s.db.Stats().MaxOpenConnections != 1 {
-		return
+	if s.rows.Single() {
+		s.pooled.Do(func() {
+			s.log.WarnContext(ctx, "sqllease: the pool has one connection; a transaction of the program that is longer than the reserved window stops the IDs. Give the leases a pool of their own.", "table", s.table)
+		})
 	}
-	s.poolWarning.Do(func() {
-		s.log.WarnContext(ctx, "sqllease: the pool has one connection; a transaction of the program that is longer than the reserved window stops the IDs. Give the leases a pool of their own.", "table", s.table)
-	})
-}
-
-// warnOfServer logs once that the server may forget what it acknowledges.
-func (s *Store) warnOfServer(ctx context.Context, setting, value, want string) {
-	s.serverWarning.Do(func() {
-		s.log.WarnContext(ctx, "sqllease: a crash of the database server may lose acknowledged writes, and IDs may then repeat. Change the setting, or turn on the loss guard.", "setting", setting, "value", value, "want", want)
-	})
 }

@@ -1,9 +1,7 @@
 package zklease
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -116,17 +114,4 @@ func quote(value string) string {
 		return strconv.Quote(value[:enough]) + "…"
 	}
 	return strconv.Quote(value)
-}
-
-// errNilConn is the error of New without a connection.
-var errNilConn = errors.New("zklease: New needs a connection, not nil")
-
-// isNil also sees the nil *zk.Conn that is left when the error of zk.Connect was
-// not looked at. Every call would panic, in a goroutine that nobody can recover.
-func isNil(conn Conn) bool {
-	if conn == nil {
-		return true
-	}
-	v := reflect.ValueOf(conn)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -41,8 +41,9 @@ func TestNewRefusesBadSettings(t *testing.T) {
 		}
 	}
 	for name, conn := range map[string]Conn{"nil": nil, "nil *zk.Conn": (*zk.Conn)(nil)} {
-		if _, err := New(conn, Config{}); !errors.Is(err, errNilConn) {
-			t.Errorf("New(%s) = error %v; want %v", name, err, errNilConn)
+		var value *lease.ValueError
+		if _, err := New(conn, Config{}); !errors.As(err, &value) || value.Name != "conn" {
+			t.Errorf("New(%s) = error %v; want a *lease.ValueError about conn", name, err)
 		}
 	}
 }

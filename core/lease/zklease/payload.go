@@ -9,7 +9,8 @@ import (
 )
 
 // ErrPayload is matched by the error for a znode that does not hold what this package
-// writes. Somebody else wrote it, or a later version of this package.
+// writes. Somebody else wrote it, or a later version of this package. Claims pass over
+// such a row, and a lease that has one takes another.
 var ErrPayload = errors.New("zklease: a znode holds something else")
 
 // What the znodes hold is text, for those who look at them with zkCli. Each form begins
@@ -57,6 +58,15 @@ func encodeRow(r lease.Row) []byte {
 func decodeRow(data []byte) (r lease.Row, ok bool) {
 	_, err := fmt.Sscanf(string(data), rowForm, &r.Worker, &r.Epoch, &r.Owner, &r.Nonce, &r.Until, &r.Renewals, &r.Holder)
 	return r, err == nil && bytes.Equal(encodeRow(r), data) && r.Worker >= 0 && r.Epoch >= 0 && r.Renewals >= 0
+}
+
+// decodeRowOf returns the row of a worker that the znode at path holds.
+func decodeRowOf(worker int64, path string, data []byte) (lease.Row, error) {
+	row, ok := decodeRow(data)
+	if !ok || row.Worker != worker {
+		return lease.Row{}, alien(path, data, rowForm)
+	}
+	return row, nil
 }
 
 // alien returns the error for a znode that could not be decoded.

@@ -33,8 +33,8 @@ func (p place) row(worker int64) string {
 }
 
 // prepare takes a claim one step nearer to a space with rows, given how the znodes of
-// its namespace and its datacenter were read. It returns true if nothing was left to
-// do. Else it must be called again with what is there then.
+// its namespace and its datacenter are read. If the state that it returns is complete,
+// nothing was left to do. Else it must be called again with what is there then.
 //
 // It does one step, and all is read again before the next. That keeps a hundred first
 // claims at once simple. One that finds a step done by another is as far as if it had
@@ -53,29 +53,37 @@ func (p place) row(worker int64) string {
 //
 // A check before the request, in place of the one within it, would not do. Such a late
 // request could come between the two.
-func (s *Store) prepare(ctx context.Context, sp lease.Space, p place, namespace, datacenter node) (ready bool, err error) {
-	if !namespace.exists {
-		return false, s.make(ctx, p.namespace, encodeLayout(sp.Layout))
+func (s *Store) prepare(ctx context.Context, sp lease.Space, p place, namespace, datacenter pending[node]) (meta, error) {
+	n, err := namespace.wait(ctx)
+	if err != nil {
+		return meta{}, err
 	}
-	layout, ok := decodeLayout(namespace.data)
+	d, err := datacenter.wait(ctx)
+	if err != nil {
+		return meta{}, err
+	}
+	if !n.exists {
+		return meta{}, s.make(ctx, p.namespace, encodeLayout(sp.Layout))
+	}
+	layout, ok := decodeLayout(n.data)
 	if !ok {
-		return false, alien(p.namespace, namespace.data, layoutForm)
+		return meta{}, alien(p.namespace, n.data, layoutForm)
 	}
 	// The layout is written once, so even an old read is right about it.
 	if layout != sp.Layout {
-		return false, &lease.LayoutError{Namespace: sp.Namespace, Stored: layout, Own: sp.Layout}
+		return meta{}, &lease.LayoutError{Namespace: sp.Namespace, Stored: layout, Own: sp.Layout}
 	}
-	if !datacenter.exists {
-		return false, s.make(ctx, p.datacenter, meta{sp.Workers, filling}.encode())
+	if !d.exists {
+		return meta{}, s.make(ctx, p.datacenter, meta{sp.Workers, filling}.encode())
 	}
-	m, ok := decodeMeta(datacenter.data)
-	switch {
-	case !ok:
-		return false, alien(p.datacenter, datacenter.data, metaForm)
-	case m.state == filling:
-		return false, s.fill(ctx, p, m.workers, datacenter.version)
+	m, ok := decodeMeta(d.data)
+	if !ok {
+		return meta{}, alien(p.datacenter, d.data, metaForm)
 	}
-	return true, nil
+	if m.state == filling {
+		return m, s.fill(ctx, p, m.workers, d.version)
+	}
+	return m, nil
 }
 
 // make creates one znode unless it is there.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"time"
 
@@ -33,10 +34,12 @@ var (
 // New returns a store on a connection, mostly a [*zk.Conn]. It sends nothing. The
 // connection stays the caller's, who closes it after the last lease.
 //
-// The error is a [*lease.ValueError], or says that conn is nil.
+// The error is a [*lease.ValueError].
 func New(conn Conn, c Config) (*Store, error) {
-	if isNil(conn) {
-		return nil, errNilConn
+	// A nil *zk.Conn is left when the error of zk.Connect was not looked at. Every call
+	// would panic, in a goroutine that nobody can recover.
+	if v := reflect.ValueOf(conn); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, invalid("conn", "nil", "a connection, as zk.Connect returns")
 	}
 	c, err := c.complete()
 	if err != nil {
@@ -78,19 +81,11 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		if err := checkClock(c, now, asked.Sub(began), time.Since(began)); err != nil {
 			return lease.Reply{}, err
 		}
-		n, err := namespace.wait(ctx)
+		m, err := s.prepare(ctx, c.Space, p, namespace, datacenter)
 		if err != nil {
 			return lease.Reply{}, err
 		}
-		d, err := datacenter.wait(ctx)
-		if err != nil {
-			return lease.Reply{}, err
-		}
-		ready, err := s.prepare(ctx, c.Space, p, n, d)
-		if err != nil {
-			return lease.Reply{}, err
-		}
-		if !ready {
+		if m.state != complete {
 			continue
 		}
 		var t table
@@ -174,7 +169,11 @@ func (s *Store) take(ctx context.Context, c *lease.Claim, p place, now lease.Mil
 	}
 }
 
-// Renew implements [lease.Store]. Errors as for Claim.
+// damaged is the reason of a lease whose row holds something else.
+const damaged lease.Reason = "its row holds what this package did not write"
+
+// Renew implements [lease.Store]. A row that cannot be decoded is lost: the error matches
+// [ErrPayload] as well, and the lease takes another row. Other errors as for Claim.
 func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
 	if err := r.Space.Check(); err != nil {
 		return lease.Reply{}, err
@@ -185,12 +184,12 @@ func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	if err != nil {
 		return lease.Reply{}, err
 	}
-	before, after, err := s.change(ctx, path, r.Worker, first, func(row *lease.Row) (lease.Row, error) {
-		if row == nil {
-			return lease.Row{}, r.Lost(lease.Gone)
-		}
-		return r.Apply(*row, now)
+	before, after, err := s.change(ctx, path, r.Worker, first, r.Lost(lease.Gone), func(row lease.Row) (lease.Row, error) {
+		return r.Apply(row, now)
 	})
+	if errors.Is(err, ErrPayload) {
+		err = fmt.Errorf("%w: %w", r.Lost(damaged), err)
+	}
 	if err != nil {
 		return lease.Reply{}, err
 	}
@@ -203,12 +202,7 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 		return err
 	}
 	path := s.place(r.Space).row(r.Worker)
-	_, _, err := s.change(ctx, path, r.Worker, s.get(ctx, path), func(row *lease.Row) (lease.Row, error) {
-		if row == nil {
-			return lease.Row{}, r.Lost(lease.Gone)
-		}
-		return r.Apply(*row)
-	})
+	_, _, err := s.change(ctx, path, r.Worker, s.get(ctx, path), r.Lost(lease.Gone), r.Apply)
 	return err
 }
 
@@ -221,36 +215,19 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 	}
 	p := s.place(f.Space)
 	var m meta
-	for {
-		namespace, datacenter := s.get(ctx, p.namespace), s.get(ctx, p.datacenter)
-		n, err := namespace.wait(ctx)
-		if err != nil {
+	for m.state != complete {
+		var err error
+		if m, err = s.prepare(ctx, f.Space, p, s.get(ctx, p.namespace), s.get(ctx, p.datacenter)); err != nil {
 			return err
-		}
-		d, err := datacenter.wait(ctx)
-		if err != nil {
-			return err
-		}
-		ready, err := s.prepare(ctx, f.Space, p, n, d)
-		if err != nil {
-			return err
-		}
-		if ready {
-			m, _ = decodeMeta(d.data) // as prepare has
-			break
 		}
 	}
 	var errs []error
 	gone := errors.New("gone")
+	fence := func(row lease.Row) (lease.Row, error) { return f.Apply(row), nil }
 	for worker := range m.workers {
 		path := p.row(worker)
-		_, _, err := s.change(ctx, path, worker, s.get(ctx, path), func(row *lease.Row) (lease.Row, error) {
-			if row == nil {
-				return lease.Row{}, gone
-			}
-			return f.Apply(*row), nil
-		})
-		if err != nil && !errors.Is(err, gone) {
+		_, _, err := s.change(ctx, path, worker, s.get(ctx, path), gone, fence)
+		if !errors.Is(err, gone) {
 			errs = append(errs, err)
 		}
 		if ctx.Err() != nil {
@@ -260,8 +237,8 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 	return errors.Join(errs...)
 }
 
-// change applies an operation to the row of its holder, nil if there is none, and
-// writes the result.
+// change applies an operation to the row of its holder, and writes the result. The
+// refusal gone is for a row that is not there.
 //
 // The row may have been read from a server that is behind. A holder whose session was
 // replaced since its last write may find that write missing, or even its row. A refusal
@@ -269,32 +246,29 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 // first. If it is not so, the row is read again. That read, in the session of the
 // confirmation, is newer.
 func (s *Store) change(
-	ctx context.Context, path string, worker int64, read pending[node], apply func(*lease.Row) (lease.Row, error),
+	ctx context.Context, path string, worker int64, read pending[node], gone error, apply func(lease.Row) (lease.Row, error),
 ) (before, after lease.Row, err error) {
 	for ; ; read = s.get(ctx, path) {
 		n, err := read.wait(ctx)
 		if err != nil {
 			return lease.Row{}, lease.Row{}, err
 		}
-		var row *lease.Row
-		version := int32(-1)
+		version, refusal := int32(-1), gone
 		if n.exists {
-			decoded, ok := decodeRow(n.data)
-			if !ok || decoded.Worker != worker {
-				return lease.Row{}, lease.Row{}, alien(path, n.data, rowForm)
+			version = n.version
+			if before, refusal = decodeRowOf(worker, path, n.data); refusal == nil {
+				after, refusal = apply(before)
 			}
-			row, version = &decoded, n.version
 		}
-		next, refusal := apply(row)
 		if refusal != nil {
 			err = s.confirm(ctx, path, version)
 			if n.exists && err == nil || !n.exists && errors.Is(err, zk.ErrNoNode) {
 				return lease.Row{}, lease.Row{}, refusal
 			}
 		} else {
-			err = s.set(ctx, path, encodeRow(next), version)
+			err = s.set(ctx, path, encodeRow(after), version)
 			if err == nil {
-				return *row, next, nil
+				return before, after, nil
 			}
 		}
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {

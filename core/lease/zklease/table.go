@@ -35,16 +35,16 @@ func (t *table) add(ctx context.Context, r reading) error {
 	if err != nil || !n.exists {
 		return err
 	}
-	row, ok := decodeRow(n.data)
-	if !ok || row.Worker != r.worker {
-		t.alien = alien(r.path, n.data, rowForm)
-		return nil
-	}
 	if t.versions == nil {
 		t.versions = map[int64]int32{}
 	}
-	t.rows = append(t.rows, row)
-	t.versions[row.Worker] = n.version
+	row, err := decodeRowOf(r.worker, r.path, n.data)
+	if err == nil {
+		t.rows = append(t.rows, row)
+		t.versions[row.Worker] = n.version
+	} else {
+		t.alien = err
+	}
 	return nil
 }
 

@@ -39,10 +39,13 @@ var databases = []struct {
 	{"MariaDBWithoutReturning", "MariaDB without RETURNING, as MySQL", false},
 }
 
-var shapes = []struct {
+// A shape is a way to store the rows.
+type shape struct {
 	name, title string
 	variants    []string
-}{
+}
+
+var shapes = []shape{
 	{"one", "one Create", []string{"auto-increment", "snowkey", "uuid-v7", "snowkey-assign"}},
 	{"each", "1,000 Creates in one transaction", []string{"auto-increment", "snowkey", "uuid-v7"}},
 }
@@ -90,27 +93,7 @@ about the medians of the times.
 The CPU of the client is a small part of these times, and the plugin a small part of
 that. An assigned key is one more parameter per row. A counted key has to come back.`)
 	for _, s := range shapes {
-		p("\n## %s\n\n| | | ms | rows/s | against auto-increment | in single rounds | allocations |\n|---|---|---:|---:|---:|---:|---:|", strings.ToUpper(s.title[:1])+s.title[1:])
-		for _, d := range databases {
-			title := d.title
-			for _, v := range s.variants {
-				name := "GORM/" + d.name + "/" + s.name + "/" + v
-				ns, ok := r.Median(name, "ns/op")
-				if !ok {
-					p("| %s | %s | not measured | | | | |", title, titles[v])
-				} else {
-					rate, _ := r.Median(name, "rows/s")
-					allocs, _ := r.Median(name, "allocs/op")
-					compared, rounds := "", ""
-					base := "GORM/" + d.name + "/" + s.name + "/auto-increment"
-					if x, ok := r.ratio(name, base); ok && v != "auto-increment" {
-						compared, rounds = fmt.Sprintf("%.2f ×", x), r.rounds(name, base)
-					}
-					p("| %s | %s | %.1f | %s | %s | %s | %s |", title, titles[v], ns/1e6, benchmark.Thousands(rate), compared, rounds, benchmark.Thousands(allocs))
-				}
-				title = ""
-			}
-		}
+		b.WriteString(r.table(s))
 	}
 	p(`
 ## The assignment alone
@@ -118,6 +101,10 @@ that. An assigned key is one more parameter per row. A counted key has to come b
 Without a database. It is what the plugin does in a ` + "`Create`" + ` of n rows before GORM goes
 on, and ` + "`Assign`" + ` of orders with 5 items each. "free" is a source that only counts,
 "generator" a ` + "`core.Generator`" + `.
+
+At commit 4de9257 the plugin wrote keys through unsafe pointers. It uses reflection alone
+since. Then 5,000 rows take about 35 ns per row as structs and 41 as pointers, measured
+without the rest of this page. That misses the goal of 25 ns.
 
 | | ns per row | allocations in all |
 |---|---:|---:|`)
@@ -128,6 +115,36 @@ on, and ` + "`Assign`" + ` of orders with 5 items each. "free" is a source that 
 		}
 	}
 	return b.String()
+}
+
+// table returns the section about the databases for one shape.
+func (r results) table(s shape) string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("\n## %s\n\n| | | ms | rows/s | against auto-increment | in single rounds | allocations |\n|---|---|---:|---:|---:|---:|---:|", strings.ToUpper(s.title[:1])+s.title[1:])
+	for _, d := range databases {
+		title, base := d.title, "GORM/"+d.name+"/"+s.name+"/"
+		for _, v := range s.variants {
+			p("| %s | %s | %s |", title, titles[v], r.cells(base+v, base+"auto-increment"))
+			title = ""
+		}
+	}
+	return b.String()
+}
+
+// cells returns the measured columns of a benchmark, compared with the benchmark base.
+func (r results) cells(name, base string) string {
+	ns, ok := r.Median(name, "ns/op")
+	if !ok {
+		return "not measured | | | |"
+	}
+	rate, _ := r.Median(name, "rows/s")
+	allocs, _ := r.Median(name, "allocs/op")
+	compared, rounds := "", ""
+	if x, ok := r.ratio(name, base); ok && name != base {
+		compared, rounds = fmt.Sprintf("%.2f ×", x), r.rounds(name, base)
+	}
+	return fmt.Sprintf("%.1f | %s | %s | %s | %s", ns/1e6, benchmark.Thousands(rate), compared, rounds, benchmark.Thousands(allocs))
 }
 
 // goals returns the goals. What was not measured was not reached.

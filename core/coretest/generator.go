@@ -1,0 +1,144 @@
+package coretest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/types"
+)
+
+// Config configures a [Generator]. All fields have defaults.
+type Config struct {
+	// Layout is that of the keys.
+	//
+	// Defaults to core.Default().
+	Layout core.Layout
+
+	// Worker goes into the worker bits. Two generators of one test have different keys
+	// if they have different workers.
+	//
+	// Defaults to 0.
+	Worker int64
+
+	// Now says what time goes into the next key, such as [Clock.Now]. It may go back, and
+	// may not call the generator.
+	//
+	// Defaults to [Start] for all keys.
+	Now func() time.Time
+}
+
+// A Generator returns the same keys in each run of a test. It has the methods of a
+// [core.Generator] that make keys and select by them.
+//
+// A key has the time of Config.Now. The keys of one tick count up from sequence 0. If all
+// keys of a tick are used, the next tick that has one follows. No key is returned twice,
+// also if the clock goes back: a tick then goes on where it was. With a clock that does
+// not go back, keys increase.
+//
+// NewGenerator makes it; the zero value is not usable. It is safe for concurrent use.
+// Goroutines that call it at the same time share the same set of keys in each run. Which
+// goroutine has which key may differ.
+type Generator struct {
+	layout core.Layout
+	worker int64
+	now    func() time.Time
+
+	mu   sync.Mutex // guards what follows, and calls of now
+	fail error
+	used map[types.Snowflake]int64 // keys used of a tick, by the tick's smallest
+	keys []types.Snowflake         // all, in the order of the calls
+
+	// The tick that the clock showed last, and the first from there on that may have free
+	// keys. With both, a million keys of one time do not search a thousand ticks each.
+	shown, free types.Snowflake
+}
+
+// NewGenerator returns a Generator. What is wrong with c is the error of each call.
+func NewGenerator(c Config) *Generator {
+	if c.Layout == (core.Layout{}) {
+		c.Layout = core.Default()
+	}
+	if c.Now == nil {
+		c.Now = Start
+	}
+	return &Generator{layout: c.Layout, worker: c.Worker, now: c.Now, used: map[types.Snowflake]int64{}}
+}
+
+// Next returns the next key. It never waits. It fails if ctx has ended, after
+// [Generator.Fail], and if the time or the worker is outside of the layout. The key is 0
+// then.
+func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
+	var ids [1]types.Snowflake
+	err := g.Fill(ctx, ids[:])
+	return ids[0], err
+}
+
+// Fill sets every element of ids to a new key, as Next returns them. All have the same
+// reading of the clock. On an error every element is 0.
+func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := ctx.Err()
+	if err == nil {
+		err = g.fail
+	}
+	if err == nil {
+		err = g.fill(ids)
+	}
+	if err != nil {
+		clear(ids)
+		return fmt.Errorf("coretest: no ID: %w", err)
+	}
+	g.keys = append(g.keys, ids...)
+	return nil
+}
+
+// fill requires mu.
+func (g *Generator) fill(ids []types.Snowflake) error {
+	now := g.now()
+	// Compose refuses a time outside of the layout. Min would return its first or last tick.
+	if _, err := g.layout.Compose(core.Parts{Time: now, Worker: g.worker}); err != nil {
+		return err
+	}
+	if tick := g.layout.Min(now); tick != g.shown {
+		g.shown, g.free = tick, tick
+	}
+	for i := range ids {
+		for g.used[g.free] == 1<<g.layout.SequenceBits {
+			g.free = g.layout.Max(g.layout.Parts(g.free).Time) + 1
+		}
+		id, err := g.layout.Compose(core.Parts{
+			Time: g.layout.Parts(g.free).Time, Worker: g.worker, Sequence: g.used[g.free],
+		})
+		if err != nil {
+			return err // the layout has no more ticks
+		}
+		g.used[g.free]++
+		ids[i] = id
+	}
+	return nil
+}
+
+// Fail makes Next and Fill return err, wrapped, until it is called with nil. To see what
+// a service does when it gets no keys, pass [core.ErrReservationExhausted]. That is what
+// a leased generator returns when its store is away for too long.
+func (g *Generator) Fail(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fail = err
+}
+
+// Layout returns the layout, which takes the keys apart.
+func (g *Generator) Layout() core.Layout { return g.layout }
+
+// Min returns the smallest key of the tick that contains t; see [core.Layout.Min].
+func (g *Generator) Min(t time.Time) types.Snowflake { return g.layout.Min(t) }
+
+// Max returns the largest key of the tick that contains t; see [core.Layout.Max].
+func (g *Generator) Max(t time.Time) types.Snowflake { return g.layout.Max(t) }

@@ -1,0 +1,53 @@
+package keysql_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/keysql"
+)
+
+func TestNewRefusesWhatNoExpressionIsRightFor(t *testing.T) {
+	fraction, early := core.Default(), core.Default()
+	fraction.Unit = 1500 * time.Nanosecond
+	early.Epoch = early.Epoch.Add(1)
+	for _, test := range []struct {
+		dialect keysql.Dialect
+		layout  core.Layout
+		name    string
+		want    string
+	}{
+		{0, core.Default(), "id", "Dialect(0)"},
+		{keysql.SQLite, core.Layout{}, "id", "Layout."},
+		{keysql.SQLite, fraction, "id", "1.5µs"},
+		{keysql.SQLite, early, "id", "00.000000001Z"},
+		{keysql.SQLite, core.Default(), "", `""`},
+		{keysql.SQLite, core.Default(), "orders.", `"orders."`},
+		{keysql.PostgreSQL, core.Default(), `id" OR "1`, `"id\" OR`},
+		{keysql.MySQL, core.Default(), "id` OR 1", "id` OR 1"},
+	} {
+		_, err := keysql.New(test.dialect, test.layout, test.name)
+		if err == nil || !strings.HasPrefix(err.Error(), "keysql: ") || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("New(%v, …, %q) = %v; want an error with %s", test.dialect, test.name, err, test.want)
+		}
+	}
+}
+
+// A column that does not exist is an error on SQLite too, and not a string.
+func TestNamesAreQuoted(t *testing.T) {
+	for dialect, want := range map[keysql.Dialect]string{
+		keysql.PostgreSQL: `"Order"."my id" & 4095`,
+		keysql.MySQL:      "`Order`.`my id` & 4095",
+		keysql.SQLite:     "`Order`.`my id` & 4095",
+	} {
+		c, err := keysql.New(dialect, core.Default(), "Order.my id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Sequence(); got != want {
+			t.Errorf("%v: Sequence() = %s; want %s", dialect, got, want)
+		}
+	}
+}

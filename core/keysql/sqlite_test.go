@@ -1,0 +1,22 @@
+//go:build cgo
+
+package keysql_test
+
+import (
+	"database/sql"
+	"testing"
+
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/snowkey/snowkey/core/keysql"
+	"github.com/snowkey/snowkey/internal/keysqlcases"
+)
+
+func TestExpressionsAreRightOnSQLite(t *testing.T) {
+	db, err := sql.Open("sqlite3", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	keysqlcases.Run(t, db, keysql.SQLite)
+}

@@ -1,0 +1,87 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Close ends the lease. Call Generator.Close instead, which calls it. The generator
+// returns [core.ErrClosed] from then on. The worker number is given back, and anyone may
+// claim it at once. If ctx has ended already, nothing is sent.
+//
+// Close returns when ctx ends at the latest. Its request takes at most a quarter of the
+// window. If it fails, the number is simply not free before Status.Limit.
+//
+// If the number was lost, Close gives nothing back and returns no error. Closing twice is
+// harmless: the second call returns what the first did, when that is done.
+func (l *Lease) Close(ctx context.Context) error {
+	l.mu.Lock()
+	first := !l.closing
+	l.closing = true
+	// Before anything else, and without waiting for run. The row may only be given back
+	// once no ID of it can come.
+	if first && l.binding != nil {
+		l.binding.Close()
+	}
+	end := l.seal()
+	l.mu.Unlock()
+	if first {
+		l.closeErr = l.giveBack(ctx, end)
+		close(l.closed)
+	}
+	select {
+	case <-l.closed: // a result is better than none
+	default:
+		select {
+		case <-l.closed:
+		case <-ctx.Done():
+			return l.notGivenBack(ctx.Err())
+		}
+	}
+	return l.closeErr
+}
+
+// giveBack ends run and releases the row, whose IDs end at end.
+func (l *Lease) giveBack(ctx context.Context, end Millis) error {
+	l.stop()
+	select {
+	case <-l.stopped:
+	case <-ctx.Done():
+	}
+	if err := ctx.Err(); err != nil {
+		return l.notGivenBack(err)
+	}
+	r, held := l.protocol.release(end)
+	if !held {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.protocol.deadline())
+	defer cancel()
+	err := l.store.Release(ctx, r)
+	log := l.config.Logger.With("worker", r.Worker, "epoch", r.Epoch)
+	switch {
+	case errors.Is(err, ErrLost):
+		log.Warn("lease: nothing to give back: the worker number was lost before", "error", err)
+	case err != nil:
+		err = l.notGivenBack(err)
+		log.Warn("lease: giving the worker number back was not confirmed; it is free at its limit at the latest", "error", err)
+		return err
+	default:
+		log.Info("lease: gave the worker number back", "end", r.End.Time())
+	}
+	l.mu.Lock()
+	l.status.Held = false
+	l.mu.Unlock()
+	return nil
+}
+
+// notGivenBack returns the error of Close.
+func (l *Lease) notGivenBack(err error) error {
+	s := l.Status()
+	if !s.Held {
+		return fmt.Errorf("lease: closed while claiming: %w", err)
+	}
+	return fmt.Errorf("lease: giving worker %d back was not confirmed; it is free at %s at the latest: %w", s.Worker, s.Limit.Format(time.RFC3339Nano), err)
+}

@@ -1,0 +1,217 @@
+package leasetest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// The oracle is package lease: the functions that define what an operation does to a row.
+// What a store answers, and what its rows are afterwards, must be the same to the last
+// field.
+
+// definite reports whether err says that the operation was not done.
+func definite(err error) bool {
+	return errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
+		errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
+}
+
+// errHeld is the error of apply for a row that is not free.
+var errHeld = errors.New("the row is not free")
+
+// apply returns row as it is after a request that is done at now, or the refusal.
+func apply(request any, row lease.Row, now lease.Millis) (lease.Row, error) {
+	switch r := request.(type) {
+	case lease.Claim:
+		if next, ok := r.Apply(row, now); ok {
+			return next, nil
+		}
+		return lease.Row{}, errHeld
+	case lease.Renewal:
+		return r.Apply(row, now)
+	case lease.Release:
+		return r.Apply(row)
+	case lease.Fencing:
+		return r.Apply(row), nil
+	}
+	return lease.Row{}, fmt.Errorf("a %T changes no row", request)
+}
+
+// A trial is an operation that was done while nothing else happened.
+type trial struct {
+	request any
+	space   lease.Space
+	worker  int64 // of a renewal or release
+	gone    error // of these if there is no such row; else nil
+
+	rows             []lease.Row  // before it
+	earliest, latest lease.Millis // the store's clock was within these
+	reply            lease.Reply
+	err              error
+}
+
+func newTrial(request any) trial {
+	switch r := request.(type) {
+	case lease.Claim:
+		return trial{request: r, space: r.Space}
+	case lease.Renewal:
+		return trial{request: r, space: r.Space, worker: r.Worker, gone: r.Lost(lease.Gone)}
+	case lease.Release:
+		return trial{request: r, space: r.Space, worker: r.Worker, gone: r.Lost(lease.Gone)}
+	default:
+		return trial{request: r, space: r.(lease.Fencing).Space}
+	}
+}
+
+// do does one operation by itself. It fails if the reply, the error or any row of the
+// space is not what package lease defines.
+func (h handle) do(request any) (lease.Reply, error) {
+	s := h.s
+	s.Helper()
+	t := newTrial(request)
+	before, earliest := s.rows(t.space)
+	t.reply, t.err = h.call(request)
+	after, latest := s.rows(t.space)
+	t.earliest, t.latest, s.last = earliest-slack, latest+slack, after
+	at := t.clock()
+
+	did := describe(request, t.reply, t.err)
+	t.rows = slices.Clone(before)
+	if !s.made[keyOf(t.space)] {
+		if len(before) > 0 {
+			s.Errorf("Rows before the first claim in %+v = %+v; want none", t.space, before)
+		}
+		if t.gone == nil {
+			t.rows = newRows(t.space)
+		}
+	}
+	if at < t.earliest || at > t.latest {
+		s.Errorf("%s; want the store's clock during the call, %d..%d", did, t.earliest, t.latest)
+	}
+	refusal := s.refusal(t, at)
+	if refusal != nil || t.err != nil {
+		if !sameError(t.err, refusal) {
+			s.Errorf("%s, of %+v; want error %v", did, before, refusal)
+		}
+		if !slices.Equal(after, before) {
+			s.Errorf("after %s, Rows = %+v; want as before, %+v", did, after, before)
+		}
+		return t.reply, t.err
+	}
+	s.made[keyOf(t.space)] = true
+	if _, ok := s.layouts[t.space.Namespace]; !ok {
+		s.layouts[t.space.Namespace] = t.space.Layout
+	}
+	if want := t.done(); want != "" {
+		s.Errorf("%s, of %+v; want %s", did, before, want)
+	}
+	if !slices.Equal(after, t.rows) {
+		s.Errorf("after %s, Rows = %+v; want %+v", did, after, t.rows)
+	}
+	return t.reply, t.err
+}
+
+// clock returns what the store's clock showed when t was done, if its reply or error tells
+// that. Else it returns the latest moment: rows lapse as time goes by.
+func (t trial) clock() lease.Millis {
+	var full *lease.NoFreeWorkerError
+	var skew *lease.ClockSkewError
+	switch {
+	case t.err == nil && t.reply != lease.Reply{}:
+		return t.reply.Now
+	case errors.As(t.err, &full) && full.Rows > 0:
+		return lease.MillisOf(full.Earliest.Add(-full.Wait))
+	case errors.As(t.err, &skew):
+		return lease.MillisOf(skew.Store)
+	}
+	return t.latest
+}
+
+// refusal returns the error that t must have, nil if it must be done.
+func (s *suite) refusal(t trial, at lease.Millis) error {
+	if t.gone != nil {
+		i := t.index(t.worker)
+		if i < 0 {
+			return t.gone
+		}
+		_, err := apply(t.request, t.rows[i], at)
+		return err
+	}
+	c, claims := t.request.(lease.Claim)
+	if claims {
+		if err := c.Check(at); err != nil {
+			return err
+		}
+	}
+	if stored, ok := s.layouts[t.space.Namespace]; ok && stored != t.space.Layout {
+		return &lease.LayoutError{Namespace: t.space.Namespace, Stored: stored, Own: t.space.Layout}
+	}
+	if claims {
+		_, err := c.Choose(t.rows, at, func(int) int { return 0 })
+		return err
+	}
+	return nil
+}
+
+// index returns where the row of a worker is, -1 if there is none.
+func (t trial) index(worker int64) int {
+	return slices.IndexFunc(t.rows, func(r lease.Row) bool { return r.Worker == worker })
+}
+
+// done sets t.rows to what they must be after t, which was done. It returns what the
+// reply should have been, or "" if that is right.
+func (t trial) done() (want string) {
+	worker := t.worker
+	switch r := t.request.(type) {
+	case lease.Fencing:
+		for i, row := range t.rows {
+			t.rows[i] = r.Apply(row)
+		}
+		return ""
+	case lease.Claim:
+		worker = t.reply.Row.Worker
+	}
+	i := t.index(worker)
+	if i < 0 {
+		return "a row of the space"
+	}
+	before := t.rows[i]
+	next, err := apply(t.request, before, t.reply.Now)
+	if err != nil {
+		return "another row: " + err.Error()
+	}
+	t.rows[i] = next
+	reply := lease.Reply{Row: next, Before: before.Until, Now: t.reply.Now}
+	if _, ok := t.request.(lease.Release); ok {
+		return "" // which has no reply
+	}
+	if t.reply != reply {
+		return fmt.Sprintf("%+v", reply)
+	}
+	return ""
+}
+
+// sameError reports whether err is, or wraps, an error of the type of want that equals it.
+func sameError(err, want error) bool {
+	if err == nil || want == nil {
+		return err == nil && want == nil
+	}
+	found := reflect.New(reflect.TypeOf(want))
+	if !errors.As(err, found.Interface()) {
+		return false
+	}
+	got := found.Elem().Interface()
+	switch got := got.(type) {
+	case *lease.NoFreeWorkerError:
+		slices.Sort(got.Ahead)
+	case *lease.ClockSkewError: // a store may add to Local the time that the claim has waited
+		var own *lease.ClockSkewError
+		if errors.As(want, &own) && got.Local.Sub(own.Local).Abs() < 10*patience {
+			own.Local = got.Local
+		}
+	}
+	return reflect.DeepEqual(got, want)
+}

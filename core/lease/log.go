@@ -1,0 +1,106 @@
+package lease
+
+import (
+	"errors"
+	"time"
+)
+
+// reported is what the log of a lease remembers.
+type reported struct {
+	failing time.Duration // when the first of the failures in a row was
+	failure time.Duration // when one was last logged
+	begun   bool          // the limit has passed from
+	low     bool          // the reserved time is nearly used up
+}
+
+// report writes to the log what follows from an answer, and calls Config.OnLost.
+func (l *Lease) report(o outcome) {
+	switch {
+	case o.install:
+		l.reportClaim(o)
+	case o.extend:
+		l.reportRenewal(o)
+	case o.lost != nil:
+		l.reportLoss(o.lost)
+	}
+	if o.failed != nil {
+		l.reportFailure(o)
+	}
+}
+
+func (l *Lease) reportClaim(o outcome) {
+	log := l.config.Logger.With("worker", o.worker, "epoch", l.protocol.row.Epoch, "failures", o.recovered)
+	if l.reported.begun = o.from < o.until; l.reported.begun {
+		log.Info("lease: claimed a worker number", "from", o.from.Time(), "until", o.until.Time())
+	} else {
+		log.Info("lease: claimed a worker number; IDs begin when a renewal has reserved time for them", "from", o.from.Time())
+	}
+}
+
+func (l *Lease) reportRenewal(o outcome) {
+	p := l.protocol
+	log := l.config.Logger.With("worker", p.row.Worker)
+	if o.lowered > 0 {
+		log.Error("lease: the store has reserved less than it had confirmed: somebody has lowered the row, or the store has lost writes; it is set right",
+			"missing", o.lowered.Duration())
+	} else if o.recovered > 0 {
+		log.Info("lease: renewed again", "failures", o.recovered, "until", o.until.Time())
+	}
+	if !l.reported.begun && o.until > p.from {
+		l.reported.begun = true
+		log.Info("lease: time is reserved; IDs begin", "from", p.from.Time(), "until", o.until.Time())
+	}
+}
+
+func (l *Lease) reportLoss(lost *LostError) {
+	l.config.Logger.Error("lease: lost the worker number; claiming another", "worker", lost.Worker, "epoch", lost.Epoch, "reason", string(lost.Reason))
+	if f := l.config.OnLost; f != nil {
+		// Not in this goroutine, which has a row to claim. A callback that waits, as one
+		// that closes the generator, would wait for itself.
+		go f(lost)
+	}
+}
+
+// logEvery is how long a failure may follow a logged one without being logged. Pauses
+// after a failure are at most half a minute (see maxPause), so a store that refuses is
+// logged each minute. After an ErrLayout the pause is half a window to one and a half.
+const logEvery = 30 * time.Second
+
+// reportFailure logs the first failure in a row, the second, the fourth and so on, and one
+// from time to time. One failure is like the next.
+func (l *Lease) reportFailure(o outcome) {
+	p, now := l.protocol, l.monotonic()
+	n := p.failures
+	if n == 1 {
+		l.reported.failing = now
+	}
+	if n&(n-1) != 0 && now-l.reported.failure < logEvery {
+		return
+	}
+	l.reported.failure = now
+	log := l.config.Logger.With("failures", n, "for", now-l.reported.failing, "error", o.failed)
+	if p.held {
+		log = log.With("worker", p.row.Worker, "limit", p.limit.Time())
+	}
+	switch {
+	case o.extend:
+		log.Error("lease: renewed, but no more time can be reserved; IDs end at the limit")
+	case p.held:
+		log.Warn("lease: not renewed")
+	case errors.Is(o.failed, ErrPermanent):
+		log.Error("lease: cannot claim a worker number")
+	default:
+		log.Warn("lease: cannot claim a worker number")
+	}
+}
+
+// warnIfLow logs once that the reserved time is nearly used up, while the store fails.
+func (l *Lease) warnIfLow() {
+	p := l.protocol
+	low := p.held && p.failures > 0 && p.limit-MillisOf(l.config.now()) < p.settings.Window/renewPart
+	if low && !l.reported.low {
+		l.config.Logger.Warn("lease: the reserved time is nearly used up, and the store has not confirmed more; IDs end at the limit",
+			"worker", p.row.Worker, "limit", p.limit.Time())
+	}
+	l.reported.low = low
+}

@@ -1,0 +1,288 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// An Allocator returns the numbers of one tag. New makes it; the zero value is not
+// usable. It is safe for concurrent use, and must not be copied.
+type Allocator struct {
+	// cur is a link of the chain. Callers move it, along next only. Two loads of it in a
+	// call may return two links, which is harmless: each position belongs to one link.
+	cur atomic.Pointer[link]
+
+	config Config
+	store  Store
+	slots  chan struct{} // taken for the time of a fetch; nil: as many as wanted
+	wake   chan struct{}
+
+	mu      sync.Mutex    // of what follows; no call that finds a number takes it
+	changed chan struct{} // closed when anything here changes
+	tail    *link
+	wanted  int64 // numbers that callers wait for
+	begun   int   // fetches that have begun
+	outcome outcome
+	final   error // after which no range is added
+	stop    context.CancelFunc
+	stopped chan struct{} // closed when the goroutine has ended; nil: it was not started
+	closing bool
+	stats   Stats // without the numbers that change between fetches
+	low     bool  // the warning was logged
+}
+
+// An outcome is how the last fetch ended.
+type outcome struct {
+	fetch int // its number, as Allocator.begun
+	err   error
+}
+
+// New returns an Allocator. It does no I/O and starts no goroutine. The first call of
+// Next or Fill starts one, and Close ends it. A Config whose values are out of range
+// is a [*ValueError].
+func New(store Store, c Config) (*Allocator, error) {
+	if store == nil {
+		return nil, &ValueError{"store", "nil", "a Store"}
+	}
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return newAllocator(store, c, nil), nil
+}
+
+func newAllocator(store Store, c Config, slots chan struct{}) *Allocator {
+	a := &Allocator{config: c, store: store, slots: slots, wake: make(chan struct{}, 1)}
+	a.tail = new(link) // a range of no numbers: the first call finds it used up
+	a.cur.Store(a.tail)
+	a.stats.Tag = c.Tag
+	return a
+}
+
+// Next returns a number that no other call returns. It is greater than every number
+// that was returned before this call began. Next takes no lock, and allocates nothing
+// unless it waits or fails.
+//
+// It waits for the store when no number is held, for Config.MaxWait at most, and
+// returns when ctx ends. On an error the number is 0. The errors are ctx's, wrapped,
+// [ErrClosed], [ErrUnavailable], [ErrNoTag], [ErrExhausted] and [ErrWentBack].
+func (a *Allocator) Next(ctx context.Context) (types.Snowflake, error) {
+	if ctx.Err() != nil {
+		return 0, a.ended(ctx)
+	}
+	l := a.cur.Load()
+	i := l.taken.Add(1)
+	if i <= l.mark.Load() {
+		return l.number(i), nil
+	}
+	return a.slow(ctx, l, i)
+}
+
+// slow is Next for a position that is above the mark.
+func (a *Allocator) slow(ctx context.Context, l *link, i int64) (types.Snowflake, error) {
+	var p patience
+	for {
+		if i <= l.mark.Load() {
+			return l.number(i), nil
+		}
+		if i <= l.size {
+			a.pass(l)
+			return l.number(i), nil
+		}
+		if err := a.await(ctx, l, 1, &p); err != nil {
+			return 0, err
+		}
+		l = a.cur.Load()
+		i = l.taken.Add(1)
+	}
+}
+
+// Fill sets ids to numbers as Next returns them, in increasing order. They need not be
+// consecutive. Fill sets all of them or none: on an error ids is zeroed, and the
+// numbers that the call has taken are lost. An empty slice is nil.
+func (a *Allocator) Fill(ctx context.Context, ids []types.Snowflake) error {
+	if ctx.Err() != nil {
+		clear(ids)
+		return a.ended(ctx)
+	}
+	var p patience
+	for rest := ids; len(rest) > 0; {
+		l := a.cur.Load()
+		n, marked := l.fill(rest)
+		if marked {
+			a.pass(l)
+		}
+		if rest = rest[n:]; len(rest) == 0 {
+			break
+		}
+		if err := a.await(ctx, l, int64(len(rest)), &p); err != nil {
+			clear(ids)
+			return err
+		}
+	}
+	return nil
+}
+
+// pass wakes the fetcher for a caller that has passed the mark. The others go on without.
+func (a *Allocator) pass(l *link) {
+	l.mark.Store(l.size)
+	select {
+	case a.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+func (a *Allocator) ended(ctx context.Context) error {
+	return fmt.Errorf("segment: tag %s: %w", a.config.Tag, ctx.Err())
+}
+
+// A patience is how long one call has waited for the store.
+type patience struct{ used time.Duration }
+
+// await returns nil when the chain goes on after l, which is used up. It asks the fetcher
+// for n numbers.
+func (a *Allocator) await(ctx context.Context, l *link, n int64, p *patience) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	began, asked := time.Now(), a.begun
+	defer func() { p.used += time.Since(began) }()
+	a.wanted += n
+	defer func() { a.wanted -= n }()
+	for {
+		if next := l.next.Load(); next != nil {
+			a.cur.CompareAndSwap(l, next)
+			return nil
+		}
+		if a.final != nil {
+			return a.final
+		}
+		// The row may have been made since an older fetch looked for it.
+		if err := a.outcome.err; a.outcome.fetch > asked && atOnce(err) {
+			return err
+		}
+		a.start()
+		if a.changed == nil {
+			a.changed = make(chan struct{})
+		}
+		changed := a.changed
+		a.mu.Unlock()
+		err := a.pause(ctx, changed, p.used+time.Since(began))
+		a.mu.Lock()
+		if err != nil && l.next.Load() == nil && a.final == nil {
+			reason := a.outcome.err
+			if reason == nil {
+				reason = errors.New("it has not answered")
+			}
+			return fmt.Errorf("%w; tag %s: %w; the store: %w", ErrUnavailable, a.config.Tag, err, reason)
+		}
+	}
+}
+
+// pause wakes the fetcher and waits until changed is closed. It returns an error when ctx
+// ends, or when the call has waited for MaxWait.
+func (a *Allocator) pause(ctx context.Context, changed <-chan struct{}, used time.Duration) error {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+	var over <-chan time.Time // nil: never
+	if bound := a.config.MaxWait; bound >= 0 {
+		if used >= bound {
+			return fmt.Errorf("waited %v", bound)
+		}
+		timer := time.NewTimer(bound - used)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-over:
+		return fmt.Errorf("waited %v", a.config.MaxWait)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// start starts the goroutine if it does not run. The caller holds mu.
+func (a *Allocator) start() {
+	if a.stopped != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	a.stop, a.stopped = stop, make(chan struct{})
+	go newFetcher(a).run(ctx, a.stopped)
+}
+
+// notify wakes all who wait in await. The caller holds mu.
+func (a *Allocator) notify() {
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+}
+
+// end makes err the result of all later calls, and drops what is held. The caller
+// holds mu. It returns the first link that it has sealed. Those before it are used up.
+func (a *Allocator) end(err error) *link {
+	if a.final == nil || errors.Is(a.final, ErrExhausted) {
+		a.final = err
+	}
+	first := a.cur.Load()
+	for l := first; l != nil; l = l.next.Load() {
+		l.seal()
+	}
+	a.notify()
+	return first
+}
+
+// Close ends the goroutine and gives the unused end back to the store, if nobody has
+// taken since. So a restart leaves no gap. It returns what the store says, or that ctx
+// ended; what was held is a gap then. A store that refuses is no error: somebody else has
+// taken numbers. Calls that wait return ErrClosed, as do all after Close; after
+// ErrWentBack they go on to return that. A second Close returns nil when the goroutine
+// has ended.
+func (a *Allocator) Close(ctx context.Context) error {
+	a.mu.Lock()
+	var from *link // what to give back begins here; nil: nothing is
+	if !a.closing {
+		a.closing = true
+		wentBack := errors.Is(a.final, ErrWentBack)
+		// The seal comes before the numbers are given back. After it no call gets one.
+		if sealed := a.end(ErrClosed); !wentBack {
+			from = sealed
+		}
+	}
+	stopped := a.stopped
+	if a.stop != nil {
+		a.stop()
+	}
+	a.mu.Unlock()
+
+	if stopped == nil {
+		return nil
+	}
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+		return fmt.Errorf("segment: closing tag %s: %w; the store has not answered", a.config.Tag, ctx.Err())
+	}
+	if from == nil {
+		return nil
+	}
+	g, ok := unused(from)
+	if !ok {
+		return nil
+	}
+	g.Tag = a.config.Tag
+	if err := a.store.GiveBack(ctx, g); err != nil {
+		return fmt.Errorf("segment: tag %s: giving %d numbers back: %w", a.config.Tag, g.End-g.First, err)
+	}
+	return nil
+}

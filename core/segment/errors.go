@@ -1,0 +1,60 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/snowkey/snowkey/core"
+)
+
+// The errors of an Allocator, for errors.Is. What wraps them names the tag, the
+// values and what to do.
+var (
+	// ErrClosed is the error of a call after Close. It matches core.ErrClosed.
+	ErrClosed = fmt.Errorf("segment: closed: %w", core.ErrClosed)
+
+	// ErrUnavailable is the error of a call that has waited for a range in vain. It
+	// matches core.ErrReservationExhausted. What wraps it also matches the error of the
+	// context if that ended, and the last error of the store.
+	ErrUnavailable = fmt.Errorf("segment: no range from the store: %w", core.ErrReservationExhausted)
+
+	// ErrNoTag says that the store has no row for the tag. The next call asks again.
+	ErrNoTag = errors.New("segment: no such tag")
+
+	// ErrExhausted says that the next number would be above Config.Last, or above
+	// 1<<63-1. It is final.
+	ErrExhausted = errors.New("segment: the last number was returned")
+
+	// ErrWentBack says that the store offers numbers that it has given away before, or
+	// numbers that are not above Config.Floor. A backup was restored, or max_id was
+	// lowered. It is final for an Allocator, which also drops what it holds: somebody
+	// else may be given the same numbers. Raise the row above every number in use, then
+	// restart.
+	ErrWentBack = errors.New("segment: the store went back")
+
+	// ErrStride says that the stride or the offset of a row is not what it was, or does
+	// not fit those of the other databases.
+	ErrStride = errors.New("segment: stride or offset changed")
+)
+
+// errSingle is the error of every fetch from a pool of one connection without prefetch. The
+// caller, or whoever called it, may hold that connection, and would wait for itself.
+var errSingle = errors.New("segment: the store's pool has one connection, and Config.Hold turns prefetch off: " +
+	"a transaction that needs a number would wait for itself; give the store a pool of its own, or two connections")
+
+// atOnce reports whether a call that waits returns err, and does not wait for the next
+// fetch.
+func atOnce(err error) bool {
+	return errors.Is(err, ErrNoTag) || errors.Is(err, ErrStride) || errors.Is(err, errSingle)
+}
+
+// A ValueError is the error for a value that is out of its range.
+type ValueError struct {
+	Name  string // as in "Config.Step", or a column as in "leaf_alloc.max_id"
+	Value any
+	Want  string // the range
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("segment: %s is %v, want %s", e.Name, e.Value, e.Want)
+}

@@ -1,0 +1,53 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// A Freezer is a Store whose rows can change their stride.
+type Freezer interface {
+	// Freeze makes the row refuse every Take with ErrStride, until Thaw, and returns it. A
+	// row that is frozen already stays so.
+	Freeze(ctx context.Context, tag string) (Row, error)
+	// Thaw sets the Next, Stride and Offset of a frozen row, and ends its refusals. A row
+	// that is not frozen is an error. It never lowers the greatest number that the row
+	// may have given: Next has to be above it.
+	Thaw(ctx context.Context, r Row) error
+}
+
+// Restride gives the rows of a tag a new stride, such as that of one database more. Row i
+// gets offset i. Programs may run meanwhile: their calls go on with what they hold,
+// and wait for the end of the change after that.
+//
+// First every row is frozen. From then on nobody gets a number. Then the greatest number
+// that any row can have given is known, and each row goes above it. If Restride fails
+// half way, rows stay frozen. Run it again, with the same databases.
+func Restride(ctx context.Context, tag string, stride int64, rows ...Freezer) error {
+	if err := CheckTag(tag); err != nil {
+		return err
+	}
+	if stride < int64(len(rows)) || stride > math.MaxInt32 {
+		return &ValueError{"stride", stride, fmt.Sprintf("%d, the number of databases, to %d", len(rows), math.MaxInt32)}
+	}
+	frozen := make([]Row, len(rows))
+	top := int64(0)
+	for i, store := range rows {
+		r, err := store.Freeze(ctx, tag)
+		if err != nil {
+			return fmt.Errorf("segment: tag %s: freezing database %d of %d: %w", tag, i+1, len(rows), err)
+		}
+		frozen[i] = r
+		top = max(top, r.top())
+	}
+	for i, store := range rows {
+		r := frozen[i]
+		r.Stride, r.Offset = stride, int64(i)
+		r.Next = r.After(top)
+		if err := store.Thaw(ctx, r); err != nil {
+			return fmt.Errorf("segment: tag %s: database %d of %d has no new stride yet; run it again: %w", tag, i+1, len(rows), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package segment
+
+import (
+	"fmt"
+	"math"
+)
+
+// A Row is the row of a tag. Its methods say what each operation of a Store does to it. A
+// Store reads the row, stores what they return, and does both in one atomic step.
+type Row struct {
+	Tag    string // 1 to 128 printable characters of ASCII
+	Next   int64  // max_id: the first k that nobody has; at least 0
+	Step   int64  // the count of a Take that names none; 1 to MaxCount
+	Stride int64  // 1 to 1<<31-1
+	Offset int64  // 0 to Stride-1
+	// Version grows with each write of a Store. GiveBack knows by it whether anybody has
+	// written since.
+	Version     int64
+	Frozen      bool   // every Take is refused: the stride is being changed
+	Description string // for people; at most 256 bytes
+}
+
+// CheckTag returns a *ValueError unless tag has 1 to 128 printable characters of ASCII. A
+// space is one of them.
+func CheckTag(tag string) error {
+	const want = "1 to 128 printable characters of ASCII"
+	if len(tag) == 0 || len(tag) > 128 {
+		return &ValueError{"tag", fmt.Sprintf("%.140q", tag), want}
+	}
+	for _, c := range []byte(tag) {
+		if c < ' ' || c > '~' {
+			return &ValueError{"tag", fmt.Sprintf("%q", tag), want}
+		}
+	}
+	return nil
+}
+
+// Check returns what is wrong with a row, as a *ValueError.
+func (r Row) Check() error {
+	if err := CheckTag(r.Tag); err != nil {
+		return err
+	}
+	for _, v := range []struct {
+		name        string
+		value       int64
+		least, most int64
+	}{
+		{"Row.Next", r.Next, 0, math.MaxInt64},
+		{"Row.Step", r.Step, 1, MaxCount},
+		{"Row.Stride", r.Stride, 1, math.MaxInt32},
+		{"Row.Offset", r.Offset, 0, r.Stride - 1},
+		{"Row.Version", r.Version, 0, math.MaxInt64},
+	} {
+		if v.value < v.least || v.value > v.most {
+			return &ValueError{v.name, v.value, fmt.Sprintf("%d to %d", v.least, v.most)}
+		}
+	}
+	if len(r.Description) > 256 {
+		return &ValueError{"Row.Description", fmt.Sprintf("%d bytes long", len(r.Description)), "at most 256"}
+	}
+	return nil
+}
+
+// After returns the first k whose number is above n. If there is none, it returns
+// 1<<63-1, from which no Take succeeds.
+func (r Row) After(n int64) int64 {
+	if n < r.Offset {
+		return 0
+	}
+	return min((n-r.Offset)/r.Stride, math.MaxInt64-1) + 1
+}
+
+// Take returns the row after t, and the range that t gets. All is computed here, and not
+// by a database: so no number passes 1<<63-1 in the arithmetic of any of them.
+func (r Row) Take(t Take) (Row, Range, error) {
+	if err := r.Check(); err != nil {
+		return r, Range{}, err
+	}
+	if t.Count < 0 || t.Count > MaxCount {
+		return r, Range{}, &ValueError{"Take.Count", t.Count, fmt.Sprintf("0 to %d", MaxCount)}
+	}
+	if r.Frozen {
+		return r, Range{}, fmt.Errorf("%w: tag %s: it is being changed. If that has stopped, run Restride again", ErrStride, r.Tag)
+	}
+	if t.Stride != 0 && t.Stride != r.Stride {
+		return r, Range{}, fmt.Errorf("%w: tag %s has stride %d, want %d", ErrStride, r.Tag, r.Stride, t.Stride)
+	}
+	count := t.Count
+	if count == 0 {
+		count = r.Step
+	}
+	most := (math.MaxInt64 - r.Offset) / r.Stride // the greatest k with a number
+	first := r.Next
+	if t.Above > 0 {
+		first = max(first, r.After(t.Above))
+	}
+	// Next must fit too, so the last number of all is never given.
+	if first > most-count {
+		return r, Range{}, fmt.Errorf("%w: tag %s: %d numbers from k = %d on pass %d", ErrExhausted, r.Tag, count, first, int64(math.MaxInt64))
+	}
+	r.Next = first + count
+	r.Version++
+	return r, Range{First: first, Last: first + count - 1, Stride: r.Stride, Offset: r.Offset, Version: r.Version, Step: r.Step}, nil
+}
+
+// GiveBack returns the row after g. It is the same row if somebody has written since.
+//
+// Both comparisons are needed. By max_id alone a request that arrives twice lowers a
+// row that was given back and has come to the same max_id again. By the version alone
+// it lowers a row that was raised by a client without version, as a server of Leaf. In
+// both cases somebody has the numbers already.
+func (r Row) GiveBack(g GiveBack) Row {
+	if r.Version == g.Version && r.Next == g.End && 0 <= g.First && g.First < g.End && !r.Frozen {
+		r.Next = g.First
+		r.Version++
+	}
+	return r
+}
+
+// Raise returns the row with Next at least next.
+func (r Row) Raise(next int64) Row {
+	if next > r.Next {
+		r.Next = next
+		r.Version++
+	}
+	return r
+}
+
+// Freeze returns the row frozen.
+func (r Row) Freeze() Row {
+	if !r.Frozen {
+		r.Frozen = true
+		r.Version++
+	}
+	return r
+}
+
+// Thaw returns the row with Next, Stride and Offset of to, and not frozen.
+func (r Row) Thaw(to Row) (Row, error) {
+	if !r.Frozen {
+		return r, fmt.Errorf("segment: tag %s is not frozen", r.Tag)
+	}
+	if top := r.top(); to.Next < to.After(top) {
+		return r, &ValueError{"Row.Next", to.Next, fmt.Sprintf("at least %d: numbers up to %d were given", to.After(top), top)}
+	}
+	r.Next, r.Stride, r.Offset, r.Frozen = to.Next, to.Stride, to.Offset, false
+	r.Version++
+	return r, r.Check()
+}
+
+// top returns the greatest number that the row can have given, or -1.
+func (r Row) top() int64 {
+	if r.Next == 0 {
+		return -1
+	}
+	return (r.Next-1)*r.Stride + r.Offset
+}

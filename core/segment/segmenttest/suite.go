@@ -1,0 +1,407 @@
+package segmenttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/segment"
+)
+
+// A Store is what the suite certifies.
+type Store interface {
+	segment.Store
+	segment.Keeper
+	segment.Lister
+}
+
+// Run runs the suite. Each call of open returns another Store over the same table, as
+// another process would have it. The suite makes rows whose tags begin with "suite".
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	for _, c := range []struct {
+		name string
+		run  func(*suite)
+	}{
+		{"a take without a count is one step", (*suite).step},
+		{"takes from many processes share nothing and leave no gap", (*suite).concurrent},
+		{"a take whose context ends shares nothing with others", (*suite).cancelled},
+		{"a take is above what it asks for", (*suite).above},
+		{"stride and offset are those of the row", (*suite).stride},
+		{"another stride is refused", (*suite).otherStride},
+		{"the end of the numbers is not passed", (*suite).exhausted},
+		{"a tag without a row is ErrNoTag, and is found when it is made", (*suite).noTag},
+		{"tags that look alike are different", (*suite).tags},
+		{"the end of the last range goes back", (*suite).giveBack},
+		{"a range that is given back twice goes back once", (*suite).giveBackTwice},
+		{"a range goes back only if nobody has taken since", (*suite).giveBackLate},
+		{"raise never lowers", (*suite).raise},
+		{"create keeps a row that is there", (*suite).create},
+		{"create refuses values out of range", (*suite).badRows},
+		{"a context that has ended changes nothing", (*suite).ended},
+	} {
+		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			s := &suite{T: t, open: open, store: open(t)}
+			s.tag = fmt.Sprintf("suite %s %d", c.name[:min(40, len(c.name))], rand.Uint32())
+			c.run(s)
+		})
+	}
+}
+
+type suite struct {
+	*testing.T
+	open  func(*testing.T) Store
+	store Store
+	tag   string
+}
+
+// make makes the row of the test.
+func (s *suite) make(next, step, stride, offset int64) {
+	s.Helper()
+	row := segment.Row{Tag: s.tag, Next: next, Step: step, Stride: stride, Offset: offset}
+	if err := s.store.Create(s.Context(), row); err != nil {
+		s.Fatalf("Create(%+v) = %v", row, err)
+	}
+}
+
+func (s *suite) take(t segment.Take) segment.Range {
+	s.Helper()
+	t.Tag = s.tag
+	r, err := s.store.Take(s.Context(), t)
+	if err != nil {
+		s.Fatalf("Take(%+v) = %v", t, err)
+	}
+	return r
+}
+
+// want checks the row of the test.
+func (s *suite) want(next int64) segment.Row {
+	s.Helper()
+	row := s.row(s.tag)
+	if row.Next != next {
+		s.Errorf("the row has next = %d; want %d", row.Next, next)
+	}
+	return row
+}
+
+func (s *suite) row(tag string) segment.Row {
+	s.Helper()
+	rows, err := s.open(s.T).Rows(s.Context())
+	if err != nil {
+		s.Fatalf("Rows = %v", err)
+	}
+	for _, r := range rows {
+		if r.Tag == tag {
+			return r
+		}
+	}
+	s.Fatalf("Rows has no tag %q", tag)
+	return segment.Row{}
+}
+
+func (s *suite) step() {
+	s.make(1, 7, 1, 0)
+	want := segment.Range{First: 1, Last: 7, Stride: 1, Version: 1, Step: 7}
+	if got := s.take(segment.Take{}); got != want {
+		s.Errorf("the first Take = %+v; want %+v", got, want)
+	}
+	want = segment.Range{First: 8, Last: 10, Stride: 1, Version: 2, Step: 7}
+	if got := s.take(segment.Take{Count: 3}); got != want {
+		s.Errorf("Take of 3 = %+v; want %+v", got, want)
+	}
+	if row := s.want(11); row.Version != 2 || row.Step != 7 {
+		s.Errorf("the row is %+v; want version 2 and step 7", row)
+	}
+}
+
+func (s *suite) concurrent() {
+	s.make(5, 3, 1, 0)
+	const stores, callers, takes = 3, 4, 15
+	var (
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		ranges []segment.Range
+		top    atomic.Int64 // the greatest end of a take that has returned
+	)
+	for range stores {
+		store := s.open(s.T)
+		for range callers {
+			wg.Go(func() {
+				for i := range takes {
+					before := top.Load()
+					r, err := store.Take(s.Context(), segment.Take{Tag: s.tag, Count: int64(i%4) * 5})
+					if err != nil {
+						s.Errorf("Take = %v", err)
+						return
+					}
+					if r.First <= before {
+						s.Errorf("Take = %+v, begun after one that ended with %d had returned", r, before)
+					}
+					for t := top.Load(); t < r.Last && !top.CompareAndSwap(t, r.Last); t = top.Load() {
+					}
+					mu.Lock()
+					ranges = append(ranges, r)
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	end := disjoint(s.T, ranges)
+	total := int64(5)
+	for _, r := range ranges {
+		total += r.Last - r.First + 1
+	}
+	if end != total {
+		s.Errorf("the last range ends before %d; want %d: a gap without a failure", end, total)
+	}
+	if row := s.want(end); row.Version != stores*callers*takes {
+		s.Errorf("the version after %d takes is %d", stores*callers*takes, row.Version)
+	}
+}
+
+// disjoint returns the end of the last range.
+func disjoint(t *testing.T, ranges []segment.Range) (end int64) {
+	t.Helper()
+	slices.SortFunc(ranges, func(a, b segment.Range) int { return int(a.First - b.First) })
+	for _, r := range ranges {
+		if r.Last < r.First || r.First < end {
+			t.Fatalf("the range %+v begins before %d, where another ended", r, end)
+		}
+		end = r.Last + 1
+	}
+	return end
+}
+
+// cancelled ends contexts at random moments. The outcome of such a Take is unknown, and
+// the caller uses nothing of it. What the others get must not be shared.
+func (s *suite) cancelled() {
+	s.make(1, 10, 1, 0)
+	var (
+		wg     sync.WaitGroup
+		mu     sync.Mutex
+		ranges []segment.Range
+	)
+	for range 4 {
+		store := s.open(s.T)
+		wg.Go(func() {
+			for range 15 {
+				ctx, cancel := context.WithTimeout(s.Context(), rand.N(3*time.Millisecond))
+				r, err := store.Take(ctx, segment.Take{Tag: s.tag})
+				cancel()
+				if err == nil {
+					mu.Lock()
+					ranges = append(ranges, r)
+					mu.Unlock()
+				} else if r != (segment.Range{}) {
+					s.Errorf("Take = %+v beside the error %v; want no range", r, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	ranges = append(ranges, s.take(segment.Take{}))
+	s.want(disjoint(s.T, ranges))
+}
+
+func (s *suite) above() {
+	s.make(1, 10, 3, 2) // numbers 5, 8, 11, …
+	for _, c := range []struct{ above, first int64 }{
+		{0, 1},   // 1..10
+		{4, 11},  // already above
+		{62, 21}, // 62 is the number of k = 20
+		{100, 33},
+		{101, 43},
+		{1000, 333},
+	} {
+		if r := s.take(segment.Take{Count: 10, Above: c.above}); r.First != c.first {
+			s.Errorf("Take above %d begins with k = %d, the number %d; want %d", c.above, r.First, r.First*3+2, c.first)
+		}
+	}
+	s.want(343)
+}
+
+func (s *suite) stride() {
+	s.make(0, 2, 5, 4)
+	want := segment.Range{First: 0, Last: 1, Stride: 5, Offset: 4, Version: 1, Step: 2}
+	if got := s.take(segment.Take{Stride: 5}); got != want {
+		s.Errorf("Take = %+v; want %+v", got, want)
+	}
+}
+
+func (s *suite) otherStride() {
+	s.make(1, 2, 2, 0)
+	if r, err := s.store.Take(s.Context(), segment.Take{Tag: s.tag, Stride: 3}); !errors.Is(err, segment.ErrStride) || r != (segment.Range{}) {
+		s.Errorf("Take with stride 3 of a row with 2 = %+v, %v; want %v", r, err, segment.ErrStride)
+	}
+	if row := s.want(1); row.Version != 0 {
+		s.Errorf("the version is %d; want 0", row.Version)
+	}
+}
+
+func (s *suite) exhausted() {
+	for i, c := range []struct{ next, stride, offset, count, above int64 }{
+		{math.MaxInt64 - 10, 1, 0, 20, 0},
+		{1, 1, 0, 1, math.MaxInt64},
+		{1, 1, 0, segment.MaxCount, math.MaxInt64 - 5},
+		{math.MaxInt64/3 - 5, 3, 2, 10, 0},
+		{math.MaxInt64, 1, 0, 1, 0},
+	} {
+		s.tag += fmt.Sprint(i)
+		s.make(c.next, 1, c.stride, c.offset)
+		r, err := s.store.Take(s.Context(), segment.Take{Tag: s.tag, Count: c.count, Above: c.above})
+		if !errors.Is(err, segment.ErrExhausted) || r != (segment.Range{}) {
+			s.Errorf("Take of %+v = %+v, %v; want %v", c, r, err, segment.ErrExhausted)
+		}
+		s.want(c.next)
+	}
+	s.tag += "last"
+	s.make(math.MaxInt64-10, 1, 1, 0)
+	if r := s.take(segment.Take{Count: 10}); r.Last != math.MaxInt64-1 {
+		s.Errorf("Take of the last ten = %+v; want it to end with %d", r, int64(math.MaxInt64-1))
+	}
+	s.want(math.MaxInt64)
+}
+
+func (s *suite) noTag() {
+	if _, err := s.store.Take(s.Context(), segment.Take{Tag: s.tag}); !errors.Is(err, segment.ErrNoTag) || !strings.Contains(err.Error(), s.tag) {
+		s.Errorf("Take = %v; want an error that matches %v and names the tag", err, segment.ErrNoTag)
+	}
+	if _, err := s.store.Raise(s.Context(), s.tag, 5); !errors.Is(err, segment.ErrNoTag) {
+		s.Errorf("Raise = %v; want %v", err, segment.ErrNoTag)
+	}
+	s.make(1, 1, 1, 0)
+	s.take(segment.Take{})
+}
+
+func (s *suite) tags() {
+	base := s.tag
+	for _, tag := range []string{base + "a", base + "A", base + "a ", base + " a", base + "'\"`\\", base + "%_", base + "?$1:a"} {
+		s.tag = tag
+		row := segment.Row{Tag: tag, Next: 1, Step: 1, Stride: 1}
+		if err := s.store.Create(s.Context(), row); err != nil {
+			// MySQL ignores spaces at the end. It may refuse the second of two tags, but must
+			// not take one for the other.
+			if _, err := s.store.Take(s.Context(), segment.Take{Tag: tag}); tag != base+"a " || !errors.Is(err, segment.ErrNoTag) {
+				s.Errorf("Create of tag %q = %v, then Take = %v", tag, row, err)
+			}
+			continue
+		}
+		if r := s.take(segment.Take{}); r.First != 1 {
+			s.Errorf("the first k of tag %q is %d; want 1: another tag was taken for it", tag, r.First)
+		}
+	}
+}
+
+func (s *suite) giveBack() {
+	s.make(1, 10, 1, 0)
+	r := s.take(segment.Take{})
+	s.giveBackOK(segment.GiveBack{First: 4, End: 11, Version: r.Version})
+	if row := s.want(4); row.Version <= r.Version {
+		s.Errorf("the version after GiveBack is %d; want more than %d", row.Version, r.Version)
+	}
+	if again := s.take(segment.Take{}); again.First != 4 {
+		s.Errorf("the next Take begins with %d; want 4", again.First)
+	}
+}
+
+func (s *suite) giveBackOK(g segment.GiveBack) {
+	s.Helper()
+	g.Tag = s.tag
+	if err := s.store.GiveBack(s.Context(), g); err != nil {
+		s.Errorf("GiveBack(%+v) = %v; want nil", g, err)
+	}
+}
+
+func (s *suite) giveBackTwice() {
+	s.make(1, 10, 1, 0)
+	first := s.take(segment.Take{})
+	back := segment.GiveBack{First: 6, End: 11, Version: first.Version}
+	s.giveBackOK(back)
+	s.take(segment.Take{Count: 5}) // next is 11 again
+	s.giveBackOK(back)
+	s.want(11)
+}
+
+func (s *suite) giveBackLate() {
+	s.make(1, 10, 1, 0)
+	r := s.take(segment.Take{})
+	s.take(segment.Take{})
+	s.giveBackOK(segment.GiveBack{First: 5, End: 11, Version: r.Version})
+	s.want(21)
+	// max_id as it was, but another version.
+	s.giveBackOK(segment.GiveBack{First: 5, End: 21, Version: r.Version})
+	s.want(21)
+	// The version as it was, but another max_id, as after a client that knows none.
+	s.giveBackOK(segment.GiveBack{First: 5, End: 11, Version: r.Version + 1})
+	s.want(21)
+	// Nothing, and less than nothing.
+	s.giveBackOK(segment.GiveBack{First: 21, End: 21, Version: r.Version + 1})
+	s.giveBackOK(segment.GiveBack{First: 25, End: 21, Version: r.Version + 1})
+	s.want(21)
+}
+
+func (s *suite) raise() {
+	s.make(10, 1, 1, 0)
+	r := s.take(segment.Take{})
+	for _, c := range []struct{ next, want int64 }{{5, 11}, {11, 11}, {50, 50}, {49, 50}, {-3, 50}} {
+		row, err := s.store.Raise(s.Context(), s.tag, c.next)
+		if err != nil || row.Next != c.want {
+			s.Errorf("Raise to %d = %+v, %v; want next = %d", c.next, row, err, c.want)
+		}
+	}
+	s.giveBackOK(segment.GiveBack{First: 10, End: 11, Version: r.Version})
+	s.want(50)
+}
+
+func (s *suite) create() {
+	s.make(100, 5, 1, 0)
+	if err := s.store.Create(s.Context(), segment.Row{Tag: s.tag, Next: 1, Step: 1, Stride: 1}); err == nil {
+		s.Error("a second Create = nil; want an error")
+	}
+	s.want(100)
+}
+
+func (s *suite) badRows() {
+	good := segment.Row{Tag: s.tag, Next: 1, Step: 1, Stride: 1}
+	for name, change := range map[string]func(*segment.Row){
+		"no tag":             func(r *segment.Row) { r.Tag = "" },
+		"a tag of 129 bytes": func(r *segment.Row) { r.Tag = strings.Repeat("x", 129) },
+		"a tag with a NUL":   func(r *segment.Row) { r.Tag += "\x00" },
+		"a tag with ü":       func(r *segment.Row) { r.Tag += "ü" },
+		"a negative next":    func(r *segment.Row) { r.Next = -1 },
+		"step 0":             func(r *segment.Row) { r.Step = 0 },
+		"a huge step":        func(r *segment.Row) { r.Step = segment.MaxCount + 1 },
+		"stride 0":           func(r *segment.Row) { r.Stride = 0 },
+		"offset 1 of 1":      func(r *segment.Row) { r.Offset = 1 },
+		"a negative offset":  func(r *segment.Row) { r.Offset = -1 },
+	} {
+		row := good
+		change(&row)
+		var value *segment.ValueError
+		if err := s.store.Create(s.Context(), row); !errors.As(err, &value) {
+			s.Errorf("Create with %s = %v; want a *ValueError", name, err)
+		}
+	}
+}
+
+func (s *suite) ended() {
+	s.make(1, 1, 1, 0)
+	r := s.take(segment.Take{})
+	ctx, cancel := context.WithCancel(s.Context())
+	cancel()
+	if _, err := s.store.Take(ctx, segment.Take{Tag: s.tag}); !errors.Is(err, context.Canceled) {
+		s.Errorf("Take = %v; want %v", err, context.Canceled)
+	}
+	if err := s.store.GiveBack(ctx, segment.GiveBack{Tag: s.tag, First: 1, End: 2, Version: r.Version}); !errors.Is(err, context.Canceled) {
+		s.Errorf("GiveBack = %v; want %v", err, context.Canceled)
+	}
+	s.want(2)
+}

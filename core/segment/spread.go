@@ -1,0 +1,229 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// passOver is how long one database may take before the next one is asked.
+const passOver = time.Second
+
+// Spread returns a Store over several databases. Each has a row for the tag, all with
+// one stride, and each with an offset of its own: with three databases 3, and 0, 1, 2.
+// So no number belongs to two of them, and one that is away costs no number and no
+// wait.
+//
+// Numbers still increase: each range is above all that this Store has returned, and the
+// row that it comes from is raised to there. A database that lags behind thus has gaps.
+//
+// A database is refused with ErrStride if its row shows another stride than the others, an
+// offset that one of them has, or a stride that is less than the number of databases. The
+// same database named twice has one offset twice. This is checked by each range that
+// comes, before it is used.
+func Spread(stores ...Store) (Store, error) {
+	if len(stores) == 0 {
+		return nil, &ValueError{"stores", "empty", "one store or more"}
+	}
+	for i, s := range stores {
+		if s == nil {
+			return nil, &ValueError{fmt.Sprintf("stores[%d]", i), "nil", "a Store"}
+		}
+	}
+	return &spread{stores: stores, tags: map[string]*spreadTag{}}, nil
+}
+
+type spread struct {
+	stores []Store
+	mu     sync.Mutex
+	tags   map[string]*spreadTag
+}
+
+// A spreadTag is what a spread knows of the rows of one tag.
+type spreadTag struct {
+	turn    chan struct{} // held for a Take or a GiveBack
+	stride  int64         // 0: not known
+	changed bool          // the stride has changed, and not every database has shown the new one
+	top     int64         // the greatest number that was returned
+	members []member
+	next    int // the member to ask first
+}
+
+// A member is one row: that of a tag in one database.
+type member struct {
+	busy    chan struct{} // held by a call, which may have been passed over
+	offset  int64         // -1: not known
+	version int64         // of its last range; 0: none
+	away    bool          // the last call failed
+}
+
+func (s *spread) tag(name string) *spreadTag {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tags[name]
+	if t == nil {
+		t = &spreadTag{turn: make(chan struct{}, 1), members: make([]member, len(s.stores))}
+		for i := range t.members {
+			t.members[i] = member{busy: make(chan struct{}, 1), offset: -1}
+		}
+		s.tags[name] = t
+	}
+	return t
+}
+
+// Take asks one database after the other, first those that answered last time.
+func (s *spread) Take(ctx context.Context, t Take) (Range, error) {
+	tag := s.tag(t.Tag)
+	if err := tag.lock(ctx); err != nil {
+		return Range{}, err
+	}
+	defer tag.unlock()
+	var errs []error
+	for _, i := range tag.order() {
+		r, err := s.takeFrom(ctx, tag, i, t)
+		if tag.changed || errors.Is(err, ErrStride) && tag.stride != 0 {
+			if err = s.restart(ctx, tag, t); err == nil {
+				r, err = s.takeFrom(ctx, tag, i, t)
+			}
+		}
+		if err == nil {
+			tag.next = (i + 1) % len(s.stores)
+			// The version tells GiveBack the database. Two rows may have one version, and
+			// ranges that end at one k. The wrong row would go back below what it gave.
+			r.Version = r.Version*int64(len(s.stores)) + int64(i)
+			return r, nil
+		}
+		// These say that the databases are not what they should be. Another one must not
+		// hide that.
+		if tag.changed || errors.Is(err, ErrStride) || errors.Is(err, ErrWentBack) || errors.Is(err, ErrNoTag) || ctx.Err() != nil {
+			return Range{}, err
+		}
+		tag.members[i].away = true
+		errs = append(errs, err)
+	}
+	return Range{}, errors.Join(errs...)
+}
+
+// restart forgets the stride and the offsets, and asks every database for them. Until all
+// have answered, no range is used: those that have the old stride still could return
+// numbers of the others. It costs a number of each.
+func (s *spread) restart(ctx context.Context, tag *spreadTag, t Take) error {
+	tag.changed, tag.stride = true, 0
+	for i := range tag.members {
+		tag.members[i].offset = -1
+	}
+	for i := range tag.members {
+		if _, err := s.takeFrom(ctx, tag, i, Take{Tag: t.Tag, Count: 1, Above: t.Above}); err != nil {
+			return fmt.Errorf("after a change of the stride every database has to answer: %w", err)
+		}
+	}
+	tag.changed = false
+	return nil
+}
+
+// takeFrom asks one database, and passes it over after a second. What it answers later
+// is lost.
+func (s *spread) takeFrom(ctx context.Context, tag *spreadTag, i int, t Take) (Range, error) {
+	m := &tag.members[i]
+	select {
+	case m.busy <- struct{}{}:
+	default:
+		return Range{}, fmt.Errorf("segment: database %d of %d has not answered an earlier call", i+1, len(s.stores))
+	}
+	t.Above, t.Stride = max(t.Above, tag.top), tag.stride
+	type answer struct {
+		r   Range
+		err error
+	}
+	answers := make(chan answer, 1)
+	ctx, cancel := context.WithTimeout(ctx, passOver)
+	defer cancel() // not in the goroutine: its answer and the end of ctx would come together
+	go func() {
+		r, err := s.stores[i].Take(ctx, t)
+		<-m.busy
+		answers <- answer{r, err}
+	}()
+	var got answer
+	select {
+	case got = <-answers:
+	case <-ctx.Done():
+		got.err = fmt.Errorf("no answer: %w", ctx.Err())
+	}
+	if got.err == nil {
+		got.err = tag.check(i, got.r, t.Above)
+	}
+	if got.err != nil {
+		return Range{}, fmt.Errorf("segment: database %d of %d: %w", i+1, len(s.stores), got.err)
+	}
+	m.away, m.offset, m.version = false, got.r.Offset, got.r.Version
+	tag.stride, tag.top = got.r.Stride, got.r.number(got.r.Last)
+	return got.r, nil
+}
+
+// check returns why a range of member i must not be used.
+func (tag *spreadTag) check(i int, r Range, above int64) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	m := tag.members[i]
+	switch {
+	case tag.stride != 0 && r.Stride != tag.stride:
+		return fmt.Errorf("%w: the row has stride %d, another database %d", ErrStride, r.Stride, tag.stride)
+	case r.Stride < int64(len(tag.members)):
+		return fmt.Errorf("%w: the row has stride %d, but there are %d databases", ErrStride, r.Stride, len(tag.members))
+	case m.offset >= 0 && m.offset != r.Offset:
+		return fmt.Errorf("%w: the row has offset %d, and had %d", ErrStride, r.Offset, m.offset)
+	// A row that was restored is raised above the others like any that lags behind. Its
+	// version shows it.
+	case m.version > 0 && r.Version <= m.version:
+		return fmt.Errorf("%w: the row has version %d, and had %d", ErrWentBack, r.Version, m.version)
+	case above > 0 && r.number(r.First) <= above:
+		return fmt.Errorf("%w: the row offers %d, which is not above %d", ErrWentBack, r.number(r.First), above)
+	}
+	for j, other := range tag.members {
+		if j != i && other.offset == r.Offset {
+			return fmt.Errorf("%w: the row has offset %d, as database %d has; is it the same one?", ErrStride, r.Offset, j+1)
+		}
+	}
+	return nil
+}
+
+// order returns the members to ask: from next on, and those that are away last.
+func (tag *spreadTag) order() []int {
+	var here, away []int
+	for i := range tag.members {
+		i = (tag.next + i) % len(tag.members)
+		if tag.members[i].away {
+			away = append(away, i)
+		} else {
+			here = append(here, i)
+		}
+	}
+	return append(here, away...)
+}
+
+// GiveBack asks the database that the range came from.
+func (s *spread) GiveBack(ctx context.Context, g GiveBack) error {
+	tag := s.tag(g.Tag)
+	if err := tag.lock(ctx); err != nil {
+		return err
+	}
+	defer tag.unlock()
+	n := int64(len(s.stores))
+	i := g.Version % n
+	g.Version /= n
+	return s.stores[i].GiveBack(ctx, g)
+}
+
+func (tag *spreadTag) lock(ctx context.Context) error {
+	select {
+	case tag.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (tag *spreadTag) unlock() { <-tag.turn }

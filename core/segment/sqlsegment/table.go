@@ -1,0 +1,133 @@
+package sqlsegment
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/sqlrow"
+)
+
+// texts are the statements of one Store.
+type texts struct {
+	create         string
+	alter          []string // for Leaf's table
+	row, rows      string
+	insert, update string
+}
+
+func textsOf(d Dialect, name string) texts {
+	table := sqlrow.Quote(d, name)
+	const columns = "biz_tag, max_id, step, coalesce(description, ''), stride, number_offset, version"
+	lock := " FOR UPDATE"
+	if d == dialect.SQLite {
+		lock = "" // the transaction has locked the file
+	}
+	alter := []string{
+		"ALTER TABLE " + table + " ADD COLUMN version BIGINT NOT NULL DEFAULT 0",
+		"ALTER TABLE " + table + " ADD COLUMN number_offset BIGINT NOT NULL DEFAULT 0",
+		"ALTER TABLE " + table + " ADD COLUMN stride BIGINT NOT NULL DEFAULT 1",
+	}
+	return texts{
+		create: sqlrow.CreateTable(d, name,
+			"biz_tag VARCHAR(128) NOT NULL PRIMARY KEY",
+			"max_id BIGINT NOT NULL DEFAULT 1",
+			"step INT NOT NULL",
+			"description VARCHAR(256)",
+			"update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+			"version BIGINT NOT NULL DEFAULT 0",
+			"number_offset BIGINT NOT NULL DEFAULT 0",
+			"stride BIGINT NOT NULL DEFAULT 1"),
+		alter:  alter,
+		row:    d.Bind("SELECT " + columns + " FROM " + table + " WHERE biz_tag = ?" + lock),
+		rows:   "SELECT " + columns + " FROM " + table + " ORDER BY biz_tag",
+		insert: d.Bind("INSERT INTO " + table + " (biz_tag, max_id, step, description, stride, number_offset, version) VALUES (?, ?, ?, ?, ?, ?, ?)"),
+		update: d.Bind("UPDATE " + table + " SET max_id = ?, stride = ?, number_offset = ?, version = ?, update_time = CURRENT_TIMESTAMP" +
+			" WHERE biz_tag = ? AND max_id = ? AND stride = ? AND version = ?"),
+	}
+}
+
+// Statements returns the statements that make the table, for those who run their
+// migrations themselves. None ends in a semicolon.
+func (s *Store) Statements() []string { return []string{s.text.create} }
+
+// AlterLeaf returns the statements that give Leaf's own table the columns of this
+// package. Servers of Leaf that still run go on beside it.
+func (s *Store) AlterLeaf() []string { return append([]string(nil), s.text.alter...) }
+
+// stride is the column of that name: negative while the row is frozen.
+func stride(r segment.Row) int64 {
+	if r.Frozen {
+		return -r.Stride
+	}
+	return r.Stride
+}
+
+// find reads the row of a tag and locks it.
+func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row, error) {
+	rows, err := s.read(ctx, t, s.text.row, tag)
+	if err != nil {
+		return segment.Row{}, err
+	}
+	for _, r := range rows {
+		// Leaf's table may have a collation that takes "Orders" for "orders".
+		if r.Tag == tag {
+			return r, nil
+		}
+	}
+	return segment.Row{}, fmt.Errorf("%w: %s; make it with Create, or run INSERT INTO %s (biz_tag, max_id, step) VALUES ('%s', 1, 1000)",
+		segment.ErrNoTag, tag, s.table, tag)
+}
+
+// read returns the rows that a query finds. A value that cannot be is a
+// *segment.ValueError, which names its column.
+func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (rows []segment.Row, err error) {
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		var r segment.Row
+		next, step := column{"max_id", &r.Next, 0}, column{"step", &r.Step, 1}
+		stride, offset, version := column{"stride", &r.Stride, -1 << 31}, column{"number_offset", &r.Offset, 0}, column{"version", &r.Version, 0}
+		if err := scan(&r.Tag, &next, &step, &r.Description, &stride, &offset, &version); err != nil {
+			return err
+		}
+		if r.Stride < 0 {
+			r.Frozen, r.Stride = true, -r.Stride
+		}
+		rows = append(rows, r)
+		return nil
+	}, text, args...)
+	return rows, err
+}
+
+// A column scans an integer. SQLite keeps any type in any column.
+type column struct {
+	name  string
+	value *int64
+	least int64
+}
+
+// Scan implements sql.Scanner.
+func (c *column) Scan(src any) error {
+	wrong := func(value any) error {
+		return &segment.ValueError{Name: "column " + c.name, Value: value, Want: fmt.Sprintf("an integer, at least %d", c.least)}
+	}
+	switch v := src.(type) {
+	case int64:
+		*c.value = v
+	case []byte: // MySQL's text protocol
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil {
+			return wrong(fmt.Sprintf("%q", v))
+		}
+		*c.value = n
+	case nil:
+		return wrong("NULL")
+	default:
+		return wrong(fmt.Sprintf("%v (%T)", v, v))
+	}
+	if *c.value < c.least {
+		return wrong(*c.value)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package segment
+
+import "errors"
+
+// Stats describe an Allocator at one moment.
+type Stats struct {
+	Tag      string
+	Held     int64 // numbers that are fetched and not returned; a crash loses them
+	Max      int64 // greatest number that was fetched; 0: none
+	Left     int64 // numbers from Max to Config.Last, with the present stride
+	Low      bool  // less than a tenth is left of the numbers up to Config.Last
+	Fetches  uint64
+	Failures uint64
+	Err      error // of the last fetch; nil: it brought a range
+}
+
+// Stats returns the present state. It waits for no fetch.
+func (a *Allocator) Stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now()
+}
+
+// now is Stats for a caller that holds mu.
+func (a *Allocator) now() Stats {
+	s := a.stats
+	for l := a.cur.Load(); l != nil; l = l.next.Load() {
+		s.Held += l.left()
+	}
+	s.Left = a.config.Last
+	if t := a.tail; t.size > 0 {
+		s.Max = int64(t.number(t.size))
+		s.Left = (a.config.Last - s.Max) / t.stride
+	}
+	if errors.Is(a.final, ErrExhausted) {
+		s.Left = 0
+	}
+	s.Low = s.Left == 0 || a.config.Last-s.Max < a.config.Last/10
+	return s
+}
+
+// note counts a fetch, and logs what an operator has to know. The caller holds mu.
+func (a *Allocator) note(l *link, err error) Refill {
+	log := a.config.Logger.With("tag", a.config.Tag)
+	r := Refill{Tag: a.config.Tag, Err: err}
+	if l != nil {
+		a.stats.Fetches++
+		r.Count = l.size
+	} else {
+		a.stats.Failures++
+	}
+	switch before := a.stats.Err; {
+	case err != nil && before == nil && l == nil: // the first of several
+		log.Warn("segment: no range from the store", "error", err)
+	case err == nil && before != nil:
+		log.Info("segment: the store gives ranges again")
+	}
+	a.stats.Err = err
+	now := a.now()
+	if now.Low && !a.low {
+		a.low = true
+		log.Warn("segment: less than a tenth of the numbers is left", "left", now.Left, "last", a.config.Last)
+	}
+	r.Held = now.Held
+	return r
+}

@@ -1,0 +1,243 @@
+package schemacheck
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm/schema"
+	"gorm.io/gorm/utils"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A seenModel is a model, and the columns that the plugin fills in it.
+type seenModel struct {
+	schema *schema.Schema
+	filled []string // sorted
+}
+
+// A wantedColumn is a column that holds keys.
+type wantedColumn struct {
+	field  *schema.Field
+	text   bool          // the field is a string
+	filled bool          // by the plugin
+	refers *schema.Field // the key to which a constraint binds it
+	// Set by resolve.
+	in               *table // nil: the database has none
+	target           string // the type that the column should have
+	unsigned, signed bool   // as it has to be on MySQL
+}
+
+func (w *wantedColumn) table() string { return w.field.Schema.Table }
+
+// finding returns a finding on w.
+func (w *wantedColumn) finding(p Problem, is, want, fix string, sql ...string) Finding {
+	return Finding{p, modelName(w.field.Schema), w.field.Name, w.table(), w.field.DBName, is, want, fix, sql}
+}
+
+// ofTable returns f as a finding on the whole table.
+func (f Finding) ofTable() Finding {
+	f.Field, f.Column = "", ""
+	return f
+}
+
+// modelName returns the Go type of s, or the name of a join table. GORM made the
+// type of that.
+func modelName(s *schema.Schema) string {
+	if s.ModelType.Name() == "" {
+		return s.Name
+	}
+	return s.String()
+}
+
+// model finds what is wrong with s itself, and notes its columns.
+func (c *checker) model(s *schema.Schema) {
+	fields, err := gormplugin.Filled(s)
+	if err != nil {
+		c.badModel(s, err)
+		return
+	}
+	if len(fields) == 0 && !meant(s) {
+		c.noKey(s)
+	}
+	var filled []string
+	for _, f := range fields {
+		filled = append(filled, f.DBName)
+	}
+	slices.Sort(filled)
+	c.shared(seenModel{s, filled})
+	for _, f := range s.Fields {
+		if f.DBName == "" || s.FieldsByDBName[f.DBName] != f {
+			continue
+		}
+		if slices.Contains(filled, f.DBName) || ours(f) {
+			c.want(&wantedColumn{field: f, text: isText(f), filled: slices.Contains(filled, f.DBName)})
+		}
+	}
+	c.relations(&s.Relationships)
+}
+
+func (c *checker) badModel(s *schema.Schema, err error) {
+	f := Finding{Problem: BadModel, Model: modelName(s), Table: s.Table, Is: err.Error()}
+	if e := (*gormplugin.ModelError)(nil); errors.As(err, &e) {
+		f.Model, f.Field, f.Table, f.Is = e.Model, e.Field, "", e.Reason
+	}
+	c.add(f)
+}
+
+func (c *checker) noKey(s *schema.Schema) {
+	f := Finding{
+		Problem: NoKey, Model: modelName(s), Table: s.Table, Is: "no primary key",
+		Want: "a key of type types.Snowflake or with the tag snowflake",
+		Fix:  "give it one, or say snowflake:- or autoIncrement in the tag if it is meant",
+	}
+	if key := s.PrioritizedPrimaryField; key != nil {
+		f.Field, f.Column, f.Is = key.Name, key.DBName, "of type "+key.FieldType.String()
+	}
+	c.add(f)
+}
+
+// shared reports models of the table of m that disagree with it.
+func (c *checker) shared(m seenModel) {
+	for _, other := range c.seen {
+		if other.schema.Table == m.schema.Table && !slices.Equal(other.filled, m.filled) {
+			c.add(Finding{
+				Problem: SharedTable, Model: modelName(m.schema), Table: m.schema.Table,
+				Is:   fmt.Sprintf("filled in %s, but in %s for %s", columnList(m.filled), columnList(other.filled), modelName(other.schema)),
+				Want: "the same columns in both",
+				Fix:  "give both models the same key fields and tags",
+			})
+		}
+	}
+	c.seen = append(c.seen, m)
+}
+
+func columnList(names []string) string {
+	if len(names) == 0 {
+		return "no column"
+	}
+	return strings.Join(names, " and ")
+}
+
+// meant reports whether the model itself says why it has no key of ours. All of its
+// key is foreign keys, or is filled by somebody else on purpose.
+func meant(s *schema.Schema) bool {
+	if len(s.PrimaryFields) > 1 && s.PrioritizedPrimaryField == nil {
+		return true
+	}
+	s.Relationships.Mux.RLock()
+	defer s.Relationships.Mux.RUnlock()
+	for _, f := range s.PrimaryFields {
+		_, value := f.TagSettings["DEFAULT"]
+		said := value || utils.CheckTruth(f.TagSettings["AUTOINCREMENT"]) || f.TagSettings["SNOWFLAKE"] == "-"
+		if f.Creatable && !said && !foreign(s, f) {
+			return false
+		}
+	}
+	return len(s.PrimaryFields) > 0
+}
+
+// foreign reports whether f refers to another row.
+func foreign(s *schema.Schema, f *schema.Field) bool {
+	for _, rel := range s.Relationships.Relations {
+		for _, ref := range rel.References {
+			if ref.ForeignKey == f {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ours reports whether f has a type of package types, or a nullable form of it.
+func ours(f *schema.Field) bool {
+	switch f.IndirectFieldType {
+	case reflect.TypeFor[types.Snowflake](), reflect.TypeFor[types.NullSnowflake](), reflect.TypeFor[sql.Null[types.Snowflake]]():
+		return true
+	}
+	return false
+}
+
+// fills reports whether the plugin fills f.
+func fills(f *schema.Field) bool {
+	fields, err := gormplugin.Filled(f.Schema)
+	return err == nil && slices.Contains(fields, f)
+}
+
+func isText(f *schema.Field) bool { return f.IndirectFieldType.Kind() == reflect.String }
+
+// relations notes the foreign keys that refer to keys of ours, or are of our type,
+// in any table.
+func (c *checker) relations(rels *schema.Relationships) {
+	rels.Mux.RLock()
+	list, embedded := byName(rels.Relations), byName(rels.EmbeddedRelations)
+	rels.Mux.RUnlock() // fills locks it as well
+	for _, rel := range list {
+		for _, ref := range rel.References {
+			key, fk := ref.PrimaryKey, ref.ForeignKey
+			if key != nil && fk != nil && fk.DBName != "" && (ours(key) || fills(key) || ours(fk)) {
+				c.pointer(fk)
+				c.reference(rel, key, fk)
+			}
+		}
+	}
+	for _, rels := range embedded {
+		c.relations(rels)
+	}
+}
+
+// byName returns the values of m in the order of their names.
+func byName[T any](m map[string]T) (list []T) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[name])
+	}
+	return list
+}
+
+// reference notes the column of fk, which refers to key.
+func (c *checker) reference(rel *schema.Relationship, key, fk *schema.Field) {
+	w := &wantedColumn{field: fk, text: isText(fk)}
+	if fk.IndirectFieldType.Kind() == reflect.Struct && !ours(fk) { // such as a sql.NullString
+		w.text = isText(key)
+	}
+	// A constraint of the database holds the relation. None does for a polymorphic
+	// one, whose rows refer to several tables.
+	if rel.Polymorphic == nil && !rel.Field.IgnoreMigration && rel.Field.TagSettings["CONSTRAINT"] != "-" {
+		w.refers = key
+	}
+	c.want(w)
+}
+
+// want notes a column. It may be a key in one place and a reference in another.
+// One that the model keeps out of migrations may be no column at all.
+func (c *checker) want(w *wantedColumn) {
+	if w.field.IgnoreMigration {
+		return
+	}
+	for _, known := range c.wanted {
+		if known.table() == w.table() && known.field.DBName == w.field.DBName {
+			known.filled = known.filled || w.filled
+			if known.refers == nil {
+				known.refers = w.refers
+			}
+			return
+		}
+	}
+	c.wanted = append(c.wanted, w)
+}
+
+// pointer reports a foreign key that is a pointer.
+func (c *checker) pointer(f *schema.Field) {
+	if f.FieldType != reflect.TypeFor[*types.Snowflake]() || slices.Contains(c.pointers, f) {
+		return
+	}
+	c.pointers = append(c.pointers, f)
+	w := wantedColumn{field: f}
+	c.add(w.finding(PointerReference, "*types.Snowflake", "types.NullSnowflake", "change the type of the field; the column stays as it is"))
+}

@@ -1,0 +1,299 @@
+package integration
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/core/segment/segmenttest"
+	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/internal/markdown"
+	"github.com/snowkey/snowkey/types"
+)
+
+func (g leaseTarget) segments(t *testing.T, db *sql.DB, table string) *sqlsegment.Store {
+	t.Helper()
+	s, err := sqlsegment.New(db, sqlsegment.Config{Dialect: g.dialect, Table: table, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSegmentStoresPassTheSuite(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		segmenttest.Run(t, func(t *testing.T) segmenttest.Store {
+			s := g.segments(t, g.open(t), "")
+			if err := s.CreateTables(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		})
+	})
+}
+
+// numbers collects what several processes are given.
+type numbers struct {
+	mu  sync.Mutex
+	all []types.Snowflake
+}
+
+func (n *numbers) add(ids ...types.Snowflake) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, ids...)
+}
+
+func (n *numbers) wantDistinct(t *testing.T, least int) {
+	t.Helper()
+	slices.Sort(n.all)
+	for i := 1; i < len(n.all); i++ {
+		if n.all[i-1] == n.all[i] {
+			t.Fatalf("%d was given twice", n.all[i])
+		}
+	}
+	t.Logf("%d numbers", len(n.all))
+	if len(n.all) < least {
+		t.Errorf("%d numbers were given; want at least %d", len(n.all), least)
+	}
+}
+
+// Leaf's own statement and rows, our ALTER TABLE, and our allocators beside a client that
+// does what Leaf's server does.
+func TestLeafsOwnTableServesBesideAServerOfLeaf(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		create := "CREATE TABLE `leaf_alloc` (`biz_tag` varchar(128) NOT NULL DEFAULT '', `max_id` bigint(20) NOT NULL DEFAULT '1'," +
+			" `step` int(11) NOT NULL, `description` varchar(256) DEFAULT NULL," +
+			" `update_time` timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (`biz_tag`)) ENGINE=InnoDB"
+		if g.dialect == sqllease.PostgreSQL {
+			create = strings.NewReplacer("`", "", "bigint(20)", "bigint", "int(11)", "int", " ON UPDATE CURRENT_TIMESTAMP", "", " ENGINE=InnoDB", "").Replace(create)
+		}
+		g.exec(t, create)
+		g.exec(t, "insert into leaf_alloc(biz_tag, max_id, step, description) values('leaf-segment-test', 1, 2000, 'Test leaf Segment Mode Get Id')")
+		db := g.open(t)
+		store := g.segments(t, db, "leaf_alloc")
+		if _, err := store.Take(t.Context(), segment.Take{Tag: "leaf-segment-test"}); !errors.Is(err, sqlsegment.ErrSchema) {
+			t.Errorf("Take from Leaf's table as it is = %v; want %v", err, sqlsegment.ErrSchema)
+		}
+		for _, text := range store.AlterLeaf() {
+			g.exec(t, text)
+		}
+
+		var given numbers
+		var wg sync.WaitGroup
+		wg.Go(func() { // Leaf: one transaction of UPDATE and SELECT
+			for range 20 {
+				var first, end, step int64
+				err := func() error {
+					tx, err := db.BeginTx(t.Context(), nil)
+					if err != nil {
+						return err
+					}
+					defer func() { _ = tx.Rollback() }()
+					if _, err := tx.ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'leaf-segment-test'"); err != nil {
+						return err
+					}
+					if err := tx.QueryRowContext(t.Context(), "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'").Scan(&end, &step); err != nil {
+						return err
+					}
+					first = end - step
+					return tx.Commit()
+				}()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for k := first; k < end; k++ {
+					given.add(types.Snowflake(k))
+				}
+			}
+		})
+		for range 3 {
+			wg.Go(func() {
+				for range 4 {
+					a, err := segment.New(g.segments(t, db, "leaf_alloc"), segment.Config{Tag: "leaf-segment-test", Step: 100, Hold: -1})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for range 3 {
+						ids := make([]types.Snowflake, 130)
+						if err := a.Fill(t.Context(), ids); err != nil {
+							t.Error(err)
+						}
+						given.add(ids...)
+					}
+					if err := a.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		given.wantDistinct(t, 20*2000+3*4*3*130)
+	})
+}
+
+// Connections are killed at random moments, among them COMMITs.
+func TestSegmentsRepeatNothingWhileConnectionsAreKilled(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		first := g.segments(t, g.open(t), "")
+		if err := first.CreateTables(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Create(t.Context(), segment.Row{Tag: "orders", Next: 1, Step: 50, Stride: 1}); err != nil {
+			t.Fatal(err)
+		}
+		stop := make(chan struct{})
+		var given numbers
+		var wg sync.WaitGroup
+		for range 3 { // processes, each with a pool of its own
+			db := g.open(t)
+			wg.Go(func() {
+				for {
+					a, err := segment.New(g.segments(t, db, ""), segment.Config{Tag: "orders", Logger: slog.New(slog.DiscardHandler), Hold: -1, MaxWait: time.Second})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					var callers sync.WaitGroup
+					for range 8 {
+						callers.Go(func() {
+							for range 200 {
+								if id, err := a.Next(t.Context()); err == nil {
+									given.add(id)
+								} else if id != 0 {
+									t.Errorf("%d beside the error %v", id, err)
+								}
+							}
+						})
+					}
+					callers.Wait()
+					_ = a.Close(t.Context()) // may be killed too
+					select {
+					case <-stop:
+						return
+					default:
+					}
+				}
+			})
+		}
+		end := time.Now().Add(2 * time.Second)
+		for time.Now().Before(end) {
+			g.killAll(t)
+			time.Sleep(rand.N(40 * time.Millisecond))
+		}
+		close(stop)
+		wg.Wait()
+		given.wantDistinct(t, 1000)
+	})
+}
+
+// killAll ends the connections of the test's own database or schema, but the admin's.
+func (g leaseTarget) killAll(t *testing.T) {
+	t.Helper()
+	query, kill := "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%snowkey_segments%'", "SELECT pg_terminate_backend($1)"
+	if g.dialect == sqllease.MySQL {
+		query, kill = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()", "KILL ?"
+	}
+	conn, err := g.admin.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	var ids []int64
+	rows, err := conn.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if rand.IntN(3) == 0 {
+			_, _ = conn.ExecContext(t.Context(), kill, id) // it may have ended
+		}
+	}
+}
+
+func TestATransactionThatHoldsTheOnlyConnectionGetsAnErrorThatSaysSo(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		store := g.segments(t, db, "")
+		if err := store.CreateTables(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Create(t.Context(), segment.Row{Tag: "orders", Next: 1, Step: 50, Stride: 1}); err != nil {
+			t.Fatal(err)
+		}
+		db.SetMaxOpenConns(1)
+		for name, hold := range map[string]time.Duration{"prefetch": 0, "no prefetch": -1} {
+			a, err := segment.New(store, segment.Config{Tag: "orders", Logger: slog.New(slog.DiscardHandler), Hold: hold})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = a.Next(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "connection") {
+				t.Errorf("Next with %s, in a transaction that has the only connection = %v; want an error that says so", name, err)
+			}
+			if err := errors.Join(tx.Rollback(), a.Close(context.Background())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// The SQL of docs/segments.md: a look at the rows, then Leaf's table on MySQL.
+func TestTheStatementsOfThePageAboutSegmentsRun(t *testing.T) {
+	page, err := os.ReadFile("../../docs/segments.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := markdown.Blocks(string(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, b := range blocks {
+		if b.Language == "sql" {
+			texts = append(texts, strings.TrimSpace(b.Text))
+		}
+	}
+	if len(texts) != 2 {
+		t.Fatalf("the page has %d blocks of SQL; want 2", len(texts))
+	}
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		if err := g.segments(t, db, "").CreateTables(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g.exec(t, texts[0])
+		if g.dialect == sqllease.MySQL {
+			want := strings.Join(g.segments(t, db, "leaf_alloc").AlterLeaf(), ";\n") + ";"
+			if texts[1] != want {
+				t.Errorf("the page shows %s; want %s", texts[1], want)
+			}
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	link = regexp.MustCompile(`\]\(([^)\s]*)\)`)
+	code = regexp.MustCompile("(?s)\n```.*?\n```|`[^`\n]*`") // an index and a call look like a link
+)
+
+func TestLinksOfThePagesLeadToFilesAndSections(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(tree, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob(filepath.Join(tree, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for _, page := range append(pages, more...) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
+			if strings.Contains(match[1], "://") {
+				continue
+			}
+			links++
+			name, section, _ := strings.Cut(match[1], "#")
+			target := page
+			if name != "" {
+				target = filepath.Join(filepath.Dir(page), name)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, match[1])
+			} else if section != "" && !sections(t, target)[section] {
+				t.Errorf("%s links to %s, which has no such section", page, match[1])
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("%d links found; want more, or the search has missed some", links)
+	}
+}
+
+// A row of docs/questions.md names a page and the line of a section, and leads there.
+func TestQuestionsNameTheLineOfTheirAnswer(t *testing.T) {
+	const page = "questions.md"
+	text, err := os.ReadFile(filepath.Join(tree, "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m) \| \[([^:\]]+):(\d+)\]\(([^)#]+)#?([^)]*)\) \|$`).FindAllStringSubmatch(string(text), -1)
+	for _, row := range rows {
+		answer, err := os.ReadFile(filepath.Join(tree, "docs", row[3]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := 0
+		for i, line := range strings.Split(string(answer), "\n") {
+			if match := heading.FindStringSubmatch(line); at == 0 && match != nil && (row[4] == "" || anchor(match[1]) == row[4]) {
+				at = i + 1
+			}
+		}
+		if filepath.Base(row[3]) != row[1] || strconv.Itoa(at) != row[2] {
+			t.Errorf("%s says %s:%s for %s#%s; want line %d", page, row[1], row[2], row[3], row[4], at)
+		}
+	}
+	if len(rows) < 20 {
+		t.Errorf("%s has %d rows with a page and a line; want at least 20", page, len(rows))
+	}
+}
+
+var (
+	heading     = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	punctuation = regexp.MustCompile(`[^\pL\pN _-]`)
+)
+
+// sections returns the sections of a page as links name them.
+func sections(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, match := range heading.FindAllStringSubmatch(string(text), -1) {
+		names[anchor(match[1])] = true
+	}
+	return names
+}
+
+// anchor returns the name of a section in links.
+func anchor(title string) string {
+	name := link.ReplaceAllString(strings.ToLower(title), "]")
+	return strings.ReplaceAll(punctuation.ReplaceAllString(name, ""), " ", "-")
+}

@@ -1,0 +1,56 @@
+package sqlrow
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// openMySQL reads what has to be known of the server. read_only may not bind the user,
+// so it is asked for. MariaDB 12 has words for it, and a word is false where a number
+// is wanted. UTC_TIMESTAMP does not depend on the session's time zone.
+// UNIX_TIMESTAMP(NOW(6)) is an hour off in the hour that a change from summer time
+// repeats.
+const openMySQL = "SELECT @@innodb_lock_wait_timeout, CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF') OR @@innodb_read_only, @@innodb_flush_log_at_trx_commit," +
+	" TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000"
+
+const lockWaitTimeout = "SET SESSION innodb_lock_wait_timeout = "
+
+func (t *Tx) beginMySQL(ctx context.Context) error {
+	// The transaction begins first. A proxy that sends reads to replicas sends all of a
+	// transaction to the primary, and the answers below must be the primary's. They
+	// open no snapshot; the first read of a table does.
+	//
+	// READ COMMITTED would lock less, but with binlog_format=STATEMENT InnoDB refuses
+	// every write under it. The driver sets the level for one transaction, so there is
+	// nothing to set back.
+	if err := t.beginTx(ctx, sql.LevelRepeatableRead); err != nil {
+		return err
+	}
+	var (
+		lock, flush int64
+		refuses     bool
+	)
+	if err := t.askServer(ctx, []any{&lock, &refuses, &flush}, openMySQL); err != nil {
+		return err
+	}
+	if refuses {
+		return fmt.Errorf("%w: read_only or innodb_read_only is on", ErrReadOnly)
+	}
+	if flush != 1 {
+		t.db.warnOfServer(ctx, "innodb_flush_log_at_trx_commit", strconv.FormatInt(flush, 10), "1")
+	}
+	// The server goes on waiting for a lock when the client has gone; 50 s by
+	// default.
+	if d, limited := remaining(ctx); limited {
+		if seconds := int64((d + time.Second - 1) / time.Second); seconds < lock {
+			t.restore = append(t.restore, lockWaitTimeout+strconv.FormatInt(lock, 10))
+			if _, err := t.executor.ExecContext(ctx, lockWaitTimeout+strconv.FormatInt(seconds, 10)); err != nil {
+				return fmt.Errorf("settings: %w", err)
+			}
+		}
+	}
+	return nil
+}

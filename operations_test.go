@@ -1,0 +1,127 @@
+package snowkey_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// docs/operations.md lists what an operator can meet. The lists here come from the
+// source: exported errors and the messages of log lines.
+func TestOperatorsFindEveryErrorAndLogLineOnTheirPage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]*)` \\|").FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(match[1], ".Status()") || strings.Contains(match[1], ".Stats()") {
+			continue
+		}
+		if listed[match[1]] {
+			t.Errorf("docs/operations.md lists %q twice", match[1])
+		}
+		listed[match[1]] = true
+	}
+	met := whatOperatorsMeet(t)
+	for name, where := range met {
+		if !listed[name] {
+			t.Errorf("docs/operations.md has no row for %q of %s", name, where)
+		}
+	}
+	for name := range listed {
+		if met[name] == "" {
+			t.Errorf("docs/operations.md lists %q, which is not in the source", name)
+		}
+	}
+	if len(met) < 80 {
+		t.Errorf("%d errors and log lines are in the source; want more, or the search has missed some", len(met))
+	}
+}
+
+// whatOperatorsMeet returns the exported errors and the log lines, each with its place.
+func whatOperatorsMeet(t *testing.T) map[string]string {
+	met := map[string]string{}
+	for _, folder := range []string{"core", "gormplugin", "sqlxhelper"} {
+		err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && (strings.HasSuffix(name, "test") || entry.Name() == "testdata" || entry.Name() == "model"):
+				return filepath.SkipDir // suites of tests
+			case filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+				return nil
+			}
+			files := token.NewFileSet()
+			file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if name := metAt(file.Name.Name, n); name != "" {
+					met[name] = files.Position(n.Pos()).String()
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return met
+}
+
+// metAt returns what a node declares or logs, or nothing.
+func metAt(pkg string, n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.ValueSpec:
+		if name := n.Names[0].Name; strings.HasPrefix(name, "Err") {
+			return pkg + "." + name
+		}
+	case *ast.TypeSpec:
+		if name := n.Name.Name; strings.HasSuffix(name, "Error") && ast.IsExported(name) {
+			return "*" + pkg + "." + name
+		}
+	case *ast.CallExpr:
+		return logLine(n)
+	}
+	return ""
+}
+
+var logMethod = regexp.MustCompile(`^(Debug|Info|Warn|Error)(Context)?$`)
+
+// logLine returns the message that a call logs, up to the end of its first clause: a
+// colon behind that of the package, a semicolon or a full stop.
+func logLine(call *ast.CallExpr) string {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !logMethod.MatchString(method.Sel.Name) {
+		return ""
+	}
+	for _, argument := range call.Args {
+		for {
+			sum, ok := argument.(*ast.BinaryExpr)
+			if !ok {
+				break
+			}
+			argument = sum.X
+		}
+		literal, ok := argument.(*ast.BasicLit)
+		if !ok {
+			continue
+		}
+		message, _ := strconv.Unquote(literal.Value) // the parser has accepted it
+		pkg, rest, _ := strings.Cut(message, ": ")
+		return pkg + ": " + ending.ReplaceAllString(rest, "")
+	}
+	return ""
+}
+
+var ending = regexp.MustCompile(`([:;.] .*|:)$`)
