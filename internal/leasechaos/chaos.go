@@ -46,6 +46,9 @@ type Chaos struct {
 	Processes int
 	Rows      int64
 
+	// For is how long the run takes at least. Zero: what -leasechaos.for says.
+	For time.Duration
+
 	// Calm leaves the processes alone: they are neither stopped nor killed, and their
 	// clocks show the truth. Then the longest pause is due to the store alone.
 	Calm bool
@@ -99,7 +102,7 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 	if rules.forgets() && c.Forget == nil && c.During == nil {
 		t.Fatalf("leasechaos: Run(%s) on %s: Chaos.Forget is missing", rules, c.Store)
 	}
-	c.Processes, c.Rows = cmp.Or(c.Processes, processes), cmp.Or(c.Rows, rows)
+	c.Processes, c.Rows, c.For = cmp.Or(c.Processes, processes), cmp.Or(c.Rows, rows), cmp.Or(c.For, *lasts)
 	r := &run{
 		chaos:     c,
 		rules:     rules,

@@ -63,7 +63,7 @@ func (r *run) conduct() {
 	}
 	defer r.during()()
 	began := time.Now()
-	forget, look := began.Add(r.rules.window()), began.Add(*lasts)
+	forget, look := began.Add(r.rules.window()), began.Add(r.chaos.For)
 	for !r.t.Failed() {
 		time.Sleep(between(r.random, 20*time.Millisecond, 200*time.Millisecond))
 		now := time.Now()
@@ -71,7 +71,7 @@ func (r *run) conduct() {
 			if r.enough() {
 				break
 			}
-			if now.Sub(began) > longest+*lasts {
+			if now.Sub(began) > longest+r.chaos.For {
 				r.errorf("not enough has happened in %v for the run to mean anything; see the table", longest)
 				break
 			}

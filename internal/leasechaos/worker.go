@@ -139,10 +139,10 @@ type issuer struct {
 }
 
 // rest returns how long to rest between two bursts. A run on a real store takes minutes,
-// and a fifth of the IDs of a short run is enough.
+// and a third of the IDs of a short run is enough.
 func (i *issuer) rest() time.Duration {
 	if i.real {
-		return between(i.random, 0, 25*time.Millisecond)
+		return between(i.random, 0, 15*time.Millisecond)
 	}
 	return between(i.random, 0, 5*time.Millisecond)
 }
