@@ -20,7 +20,7 @@ var ErrReadOnly = errors.New("the servers take no writes")
 
 var (
 	readOnly  = []error{rpctypes.ErrNoSpace, rpctypes.ErrCorrupt}
-	permanent = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrTooManyOps}
+	permanent = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed}
 )
 
 // commit runs a transaction: then if all of same hold, otherwise else. Its errors say
@@ -42,6 +42,8 @@ func (s *Store) commit(ctx context.Context, what string, same []clientv3.Cmp, th
 	switch {
 	case slices.ContainsFunc(readOnly, matches):
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
+	case matches(rpctypes.ErrTooManyOps):
+		err = lease.Permanent(fmt.Errorf("%w: want the servers' --max-txn-ops to be 128, its default, or more", err))
 	case slices.ContainsFunc(permanent, matches):
 		err = lease.Permanent(err)
 	}

@@ -66,6 +66,7 @@ type hooked struct {
 	clientv3.KV
 	before func(call)
 	after  func(call, *clientv3.TxnResponse, error) (*clientv3.TxnResponse, error)
+	twice  bool // each write is sent twice, and the first answer is lost
 }
 
 // A call is a transaction.
@@ -98,6 +99,9 @@ func (t *hookedTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(o
 func (t *hookedTxn) Commit() (*clientv3.TxnResponse, error) {
 	if t.kv.before != nil {
 		t.kv.before(t.call)
+	}
+	if t.kv.twice && t.call.writes() {
+		_, _ = t.Txn.Commit()
 	}
 	reply, err := t.Txn.Commit()
 	if t.kv.after != nil {
@@ -184,12 +188,18 @@ type server struct {
 // aloud.
 func ownServer(t *testing.T, args ...string) *server {
 	t.Helper()
+	return startServer(t, "http", clientv3.Config{}, args...)
+}
+
+func startServer(t *testing.T, scheme string, config clientv3.Config, args ...string) *server {
+	t.Helper()
 	if _, err := exec.LookPath("etcd"); err != nil {
 		servertest.Missing(t, "SKIPPED: no etcd to start: ", err)
 	}
-	clients, peers := "http://127.0.0.1:"+servertest.Port(t), "http://127.0.0.1:"+servertest.Port(t)
+	clients, peers := scheme+"://127.0.0.1:"+servertest.Port(t), "http://127.0.0.1:"+servertest.Port(t)
+	config.Endpoints = []string{clients}
 	s := &server{
-		place: place{clientv3.Config{Endpoints: []string{clients}}, "snowkey-test"},
+		place: place{config, "snowkey-test"},
 		args: append([]string{
 			"--name", "own", "--data-dir", filepath.Join(t.TempDir(), "etcd"), "--bcrypt-cost", "4",
 			"--listen-client-urls", clients, "--advertise-client-urls", clients,
