@@ -130,7 +130,7 @@ var etcd = server{
 	form:     "host:2379",
 	address:  plainAddress,
 	exchange: version,
-	start: "docker run --rm -d -p 127.0.0.1:2379:2379 quay.io/coreos/etcd:v3.6.8 etcd" +
+	start: "docker run --rm -d -p 127.0.0.1:2379:2379 gcr.io/etcd-development/etcd:v3.6.8 etcd" +
 		" --listen-client-urls http://0.0.0.0:2379 --advertise-client-urls http://127.0.0.1:2379",
 }
 
