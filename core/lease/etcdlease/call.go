@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,11 +17,6 @@ import (
 // alarm.
 var ErrReadOnly = errors.New("the servers take no writes")
 
-var (
-	readOnly  = []error{rpctypes.ErrNoSpace, rpctypes.ErrCorrupt}
-	permanent = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed}
-)
-
 // commit runs a transaction: then if all of same hold, otherwise else. Its errors say
 // nothing about whether it was done.
 //
@@ -30,21 +24,18 @@ var (
 // time. A server that has no leader must refuse at once, so that the client asks another.
 // The call ends with ctx, and leaves nothing behind.
 func (s *Store) commit(ctx context.Context, what string, same []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
-	err := ctx.Err()
-	if err == nil {
-		var reply *clientv3.TxnResponse
-		reply, err = s.kv.Txn(clientv3.WithRequireLeader(ctx)).If(same...).Then(then...).Else(otherwise...).Commit()
-		if err == nil {
-			return reply, nil
-		}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("etcdlease: %s: %w", what, err)
 	}
-	matches := func(target error) bool { return errors.Is(err, target) }
+	reply, err := s.kv.Txn(clientv3.WithRequireLeader(ctx)).If(same...).Then(then...).Else(otherwise...).Commit()
 	switch {
-	case slices.ContainsFunc(readOnly, matches):
+	case err == nil:
+		return reply, nil
+	case errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, rpctypes.ErrCorrupt):
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
-	case matches(rpctypes.ErrTooManyOps):
+	case errors.Is(err, rpctypes.ErrTooManyOps):
 		err = lease.Permanent(fmt.Errorf("%w: want the servers' --max-txn-ops to be 128, its default, or more", err))
-	case slices.ContainsFunc(permanent, matches):
+	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed):
 		err = lease.Permanent(err)
 	}
 	return nil, fmt.Errorf("etcdlease: %s: %w", what, wait.Cause(ctx, err))

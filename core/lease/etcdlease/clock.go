@@ -15,9 +15,6 @@ import (
 
 // now returns the store's clock.
 func (s *Store) now(ctx context.Context) (lease.Millis, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, fmt.Errorf("etcdlease: ask for the time: %w", err)
-	}
 	now, err := s.clock(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("etcdlease: ask for the time: %w", wait.Cause(ctx, err))
@@ -64,15 +61,15 @@ func serverClock(endpoints func() []string, config *tls.Config) func(ctx context
 				answers <- answer{now, err}
 			}()
 		}
-		var errs []error
+		err := errNoHTTP
 		for range all {
 			a := <-answers
 			if a.err == nil {
 				return a.now, nil
 			}
-			errs = append(errs, a.err)
+			err = fmt.Errorf("%w; %w", a.err, err)
 		}
-		return time.Time{}, fmt.Errorf("%w; %w", errors.Join(errs...), errNoHTTP)
+		return time.Time{}, err
 	}
 }
 

@@ -2,14 +2,12 @@ package etcdlease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/snowkey/snowkey/core/lease"
 )
@@ -72,7 +70,7 @@ func (s *Store) rowKey(sp lease.Space, worker int64) string {
 type view struct {
 	space  lease.Space
 	layout *mvccpb.KeyValue // nil: missing
-	made   *mvccpb.KeyValue // nil: missing
+	made   bool             // as the key of the space says
 	rows   map[int64]stored // by worker
 	fresh  map[int64]list   // by block
 
@@ -141,20 +139,20 @@ func (s *Store) add(v *view, kv *mvccpb.KeyValue) {
 	case key == s.layoutKey(v.space):
 		v.layout = kv
 	case key == s.spaceKey(v.space):
-		v.made = kv
+		v.made = true
 	case strings.HasSuffix(key, "/fresh"):
 		var block int64
 		_, _ = fmt.Sscanf(strings.TrimPrefix(key, s.base(v.space)), "%d/", &block) // what is wrong has another key
 		workers, ok := decodeFresh(kv.Value, block)
 		if !ok || key != s.freshKey(v.space, block) {
-			v.damaged = damagedValue(key, kv.Value)
+			v.damaged = damage(key, "has %q", cut(string(kv.Value)))
 			return
 		}
 		v.fresh[block] = list{workers, kv.ModRevision}
 	default:
 		row, before, ok := decodeRow(kv.Value)
 		if !ok || key != s.rowKey(v.space, row.Worker) {
-			v.damaged = damagedValue(key, kv.Value)
+			v.damaged = damage(key, "has %q", cut(string(kv.Value)))
 			return
 		}
 		v.rows[row.Worker] = stored{row, before, kv.ModRevision}
@@ -171,30 +169,26 @@ func (v *view) sorted() []lease.Row {
 	return rows
 }
 
-// prepare reports whether the space of a view was made, and makes it otherwise. It must be
-// read again then.
-func (s *Store) prepare(ctx context.Context, what string, v *view) (made bool, err error) {
+// prepare returns nil if the space of a view may be used. If it was not made, prepare makes
+// it, and the caller must read it again.
+func (s *Store) prepare(ctx context.Context, what string, v *view) error {
 	sp := v.space
 	if v.layout != nil {
 		var layout string
 		if !decode(v.layout.Value, &layout) {
-			return false, fmt.Errorf("etcdlease: %s: %w", what, damagedValue(s.layoutKey(sp), v.layout.Value))
+			return fmt.Errorf("etcdlease: %s: %w", what, damage(s.layoutKey(sp), "has %q", cut(string(v.layout.Value))))
 		}
 		if layout != sp.Layout {
-			return false, &lease.LayoutError{Namespace: sp.Namespace, Stored: layout, Own: sp.Layout}
+			return &lease.LayoutError{Namespace: sp.Namespace, Stored: layout, Own: sp.Layout}
 		}
 	}
-	if v.made == nil {
-		return false, s.make(ctx, what, v)
+	if !v.made {
+		return s.make(ctx, what, v)
 	}
 	if v.layout == nil {
-		return false, fmt.Errorf("etcdlease: %s: %w", what, damage(s.spaceKey(sp), "exists without "+s.layoutKey(sp)))
+		return fmt.Errorf("etcdlease: %s: %w", what, damage(s.spaceKey(sp), "exists without %s", s.layoutKey(sp)))
 	}
-	var t spaceText
-	if !decode(v.made.Value, &t) || t.Workers < 1 {
-		return false, fmt.Errorf("etcdlease: %s: %w", what, damagedValue(s.spaceKey(sp), v.made.Value))
-	}
-	return true, nil
+	return nil
 }
 
 // make makes the layout, unless it is there, and all rows, unless there is anything of
@@ -202,7 +196,7 @@ func (s *Store) prepare(ctx context.Context, what string, v *view) (made bool, e
 func (s *Store) make(ctx context.Context, what string, v *view) error {
 	sp := v.space
 	var layoutRevision int64
-	puts := []clientv3.Op{clientv3.OpPut(s.spaceKey(sp), encode(spaceText{sp.Workers}))}
+	puts := []clientv3.Op{clientv3.OpPut(s.spaceKey(sp), fmt.Sprintf(`{"workers":%d}`, sp.Workers))}
 	if v.layout == nil {
 		puts = append(puts, clientv3.OpPut(s.layoutKey(sp), encode(sp.Layout)))
 	} else {
@@ -227,7 +221,7 @@ func (s *Store) make(ctx context.Context, what string, v *view) error {
 	}
 	made, some := reply.Responses[0].GetResponseRange(), reply.Responses[1].GetResponseRange()
 	if len(made.Kvs) == 0 && len(some.Kvs) > 0 {
-		return fmt.Errorf("etcdlease: %s: %w", what, damage(string(some.Kvs[0].Key), "exists without "+s.spaceKey(sp)))
+		return fmt.Errorf("etcdlease: %s: %w", what, damage(string(some.Kvs[0].Key), "exists without %s", s.spaceKey(sp)))
 	}
 	return nil
 }
@@ -264,12 +258,4 @@ func (s *Store) write(ctx context.Context, what string, v *view, changes ...chan
 	}
 	reply, err := s.commit(ctx, what, same, puts, nil)
 	return err == nil && reply.Succeeded, err
-}
-
-// with returns err, and what was not in the view.
-func (v *view) with(err error) error {
-	if v.damaged == nil {
-		return err
-	}
-	return errors.Join(err, v.damaged)
 }

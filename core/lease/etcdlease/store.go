@@ -49,18 +49,18 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := late.Check(now); err != nil {
 		return lease.Reply{}, err
 	}
+	// It looks at about 64 rows first. One of so many is free nearly always, or few are.
 	candidates := blocksOf(&c)
-	look := candidates[:probes(c.Space, len(candidates))]
+	look := candidates[:min(len(candidates), max(1, int(blocks*64/c.Space.Workers)))]
 	for {
 		v, err := s.read(ctx, "claim", c.Space, look)
 		if err != nil {
 			return lease.Reply{}, err
 		}
-		made, err := s.prepare(ctx, "claim", v)
-		if err != nil {
+		if err := s.prepare(ctx, "claim", v); err != nil {
 			return lease.Reply{}, err
 		}
-		if !made {
+		if !v.made {
 			continue
 		}
 		rows := v.sorted()
@@ -74,7 +74,9 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 				look = candidates
 				continue
 			}
-			return lease.Reply{}, v.with(err)
+			if v.damaged != nil {
+				err = fmt.Errorf("%w; etcdlease: %w", err, v.damaged)
+			}
 		}
 		if err != nil {
 			return lease.Reply{}, err
@@ -108,12 +110,6 @@ func blocksOf(c *lease.Claim) []int64 {
 	_, _ = sum.Write([]byte(c.Owner)) // it never fails
 	rand.New(rand.NewPCG(sum.Sum64(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
-}
-
-// probes returns how many of some blocks a claim looks at first. They have about 64 rows.
-// One of so many is free nearly always, or few are.
-func probes(sp lease.Space, some int) int {
-	return min(some, max(1, int(blocks*64/sp.Workers)))
 }
 
 // damaged is the reason of a lease whose row is not one.
@@ -195,9 +191,10 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 		if err != nil {
 			return err
 		}
-		if made, err = s.prepare(ctx, "fence", v); err != nil {
+		if err := s.prepare(ctx, "fence", v); err != nil {
 			return err
 		}
+		made = v.made
 	}
 	var errs []error
 	for block := range int64(blocks) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/snowkey/snowkey/core/lease"
 )
@@ -19,7 +18,7 @@ var ErrDamaged = errors.New("the keys hold what this package did not write")
 // again and must come out the same, byte for byte. So there is one spelling of each
 // value, and nothing that a later version may add is overlooked.
 
-// A rowText is the value of a row's key.
+// A rowText is a [lease.Row].
 type rowText struct {
 	Worker   int64        `json:"worker"`
 	Epoch    int64        `json:"epoch"`
@@ -28,27 +27,23 @@ type rowText struct {
 	Until    lease.Millis `json:"until"`
 	Renewals int64        `json:"renewals"`
 	Holder   string       `json:"holder"`
+}
 
-	// Before is Until as the last write found it. A request that is sent again can be
-	// answered with it as it was the first time.
+// A storedText is the value of a row's key. Before is Until as the last write found it. A
+// request that is sent again can be answered with it as it was the first time.
+type storedText struct {
+	rowText
 	Before lease.Millis `json:"before"`
 }
 
 func encodeRow(row lease.Row, before lease.Millis) string {
-	return encode(rowText{row.Worker, row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, row.Holder, before})
+	return encode(storedText{rowText(row), before})
 }
 
 func decodeRow(text []byte) (row lease.Row, before lease.Millis, ok bool) {
-	var t rowText
+	var t storedText
 	ok = decode(text, &t) && t.Worker >= 0 && t.Epoch >= 0 && t.Renewals >= 0
-	return lease.Row{
-		Worker: t.Worker, Epoch: t.Epoch, Owner: t.Owner, Nonce: t.Nonce, Until: t.Until, Renewals: t.Renewals, Holder: t.Holder,
-	}, t.Before, ok
-}
-
-// A spaceText is the value of the key that says that a space was made.
-type spaceText struct {
-	Workers int64 `json:"workers"`
+	return lease.Row(t.rowText), t.Before, ok
 }
 
 // decodeFresh reads the list of the workers of a block that were never claimed.
@@ -57,7 +52,7 @@ func decodeFresh(text []byte, block int64) (workers []int64, ok bool) {
 	for i, worker := range workers {
 		ok = ok && worker >= 0 && worker%blocks == block && (i == 0 || workers[i-1] < worker)
 	}
-	return slices.Clip(workers), ok
+	return workers, ok
 }
 
 func encode(value any) string {
@@ -70,11 +65,7 @@ func decode[T any](text []byte, value *T) bool {
 	return json.Unmarshal(text, value) == nil && bytes.Equal([]byte(encode(*value)), text)
 }
 
-// damage returns the error for a key.
-func damage(key string, why string) error {
-	return lease.Permanent(fmt.Errorf("%w: %s %s", ErrDamaged, key, why))
-}
-
-func damagedValue(key string, value []byte) error {
-	return damage(key, fmt.Sprintf("has %q", cut(string(value))))
+// damage returns the error for a key, and what is wrong with it.
+func damage(key, format string, args ...any) error {
+	return lease.Permanent(fmt.Errorf("%w: %s %s", ErrDamaged, key, fmt.Sprintf(format, args...)))
 }
