@@ -68,7 +68,7 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = s.Close() })
-			run(t, leasechaos.Chaos{Store: "files", DSN: dir, Rows: s})
+			run(t, leasechaos.Chaos{Store: "files", DSN: dir, Lister: s})
 		})
 		if !leasechaos.Long() {
 			return
@@ -83,7 +83,7 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
 			if err := s.CreateTables(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			run(t, leasechaos.Chaos{Store: "SQLite", DSN: path, Rows: s})
+			run(t, leasechaos.Chaos{Store: "SQLite", DSN: path, Lister: s})
 		})
 	})
 	t.Log("\n" + leasechaos.Table(results))

@@ -106,17 +106,17 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
 		t.Run("PostgreSQL", func(t *testing.T) {
 			t.Parallel()
 			g := leasePostgres(t, pgxConnector)
-			run(t, leasechaos.Chaos{Store: "PostgreSQL", DSN: g.dsn, Rows: g.store(t, g.open(t))})
+			run(t, leasechaos.Chaos{Store: "PostgreSQL", DSN: g.dsn, Lister: g.store(t, g.open(t))})
 		})
 		t.Run("MariaDB", func(t *testing.T) {
 			t.Parallel()
 			g := leaseMariaDB(t, func(*mysql.Config) {})
-			run(t, leasechaos.Chaos{Store: "MariaDB", DSN: g.dsn, Rows: g.store(t, g.open(t))})
+			run(t, leasechaos.Chaos{Store: "MariaDB", DSN: g.dsn, Lister: g.store(t, g.open(t))})
 		})
 		t.Run("MySQL", func(t *testing.T) {
 			t.Parallel()
 			g := leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {})
-			run(t, leasechaos.Chaos{Store: "MySQL", DSN: g.dsn, Rows: g.store(t, g.open(t))})
+			run(t, leasechaos.Chaos{Store: "MySQL", DSN: g.dsn, Lister: g.store(t, g.open(t))})
 		})
 		t.Run("Redis", func(t *testing.T) {
 			t.Parallel()
@@ -152,7 +152,7 @@ func chaosRedis(t *testing.T) leasechaos.Chaos {
 		}
 	})
 	return leasechaos.Chaos{
-		Store: "Redis", DSN: joinPlace(addr, prefix), Rows: s,
+		Store: "Redis", DSN: joinPlace(addr, prefix), Lister: s,
 		Forget: func(ctx context.Context, namespace string) error {
 			settings := prefix + ":{" + namespace + "}"
 			return client.Del(ctx, settings, settings+":0").Err()
@@ -177,7 +177,7 @@ func chaosZooKeeper(t *testing.T) leasechaos.Chaos {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return leasechaos.Chaos{Store: "ZooKeeper", DSN: joinPlace(addr, base), Rows: s}
+	return leasechaos.Chaos{Store: "ZooKeeper", DSN: joinPlace(addr, base), Lister: s}
 }
 
 // deleteZnodes deletes a znode and all below it.

@@ -3,11 +3,13 @@
 package leasechaos
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"errors"
 	"flag"
 	"math/rand/v2"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -21,13 +23,39 @@ type Chaos struct {
 	Store string // for the table, and in the map of Main
 	DSN   string // for the Open of that map; in no error and no log
 
-	// Rows shows the rows of the store to the test. Nil: what the processes know of
+	// Lister shows the rows of the store to the test. Nil: what the processes know of
 	// them will do.
-	Rows lease.Lister
+	Lister lease.Lister
 
 	// Forget makes the store forget all that it has acknowledged in a namespace, at
-	// one moment. Guard and NoGuard need it.
+	// one moment. Guard and NoGuard need it, or During.
 	Forget func(ctx context.Context, namespace string) error
+
+	// During is what happens to the store while the processes run. It returns when its
+	// context ends, which is the end of the run. If it is set, that is all that
+	// happens to requests: no faults are injected, and windows are as asked.
+	During func(ctx context.Context) error
+
+	// Enter changes the command of the process in a slot, 0..Processes-1, so that it runs
+	// somewhere else, say on another host. It must keep the process group and the number
+	// of the process. Nil: all run here.
+	Enter func(slot int, cmd *exec.Cmd)
+
+	// Processes is how many run at a time, and Rows, at most 8, how many of them can hold
+	// a row. Zero: 6, and 3.
+	Processes int
+	Rows      int64
+
+	// For is how long the run takes at least. Zero: what -leasechaos.for says.
+	For time.Duration
+
+	// Calm leaves the processes alone: they are neither stopped nor killed, and their
+	// clocks show the truth. Then the longest pause is due to the store alone.
+	Calm bool
+
+	// History is a folder for what the processes asked of the store and when, one file
+	// for each process: see [Operation]. Empty: it is not written down.
+	History string
 }
 
 // seed is the same in every run of the tests, since a release must not depend on luck.
@@ -56,6 +84,10 @@ type Result struct {
 	Restarts  int
 	Stops     int
 	Forgotten int // times that the store was made to forget
+
+	// Pause is the longest time without an ID of a process that had returned one
+	// before. Times in which the process did not run do not count.
+	Pause time.Duration
 }
 
 // longest is how long a run may go on. A run takes a few seconds to see enough. On a slow
@@ -67,9 +99,10 @@ const longest = 3 * time.Minute
 // promise that, and no ID is repeated for three minutes.
 func (c Chaos) Run(t *testing.T, rules Rules) Result {
 	t.Helper()
-	if rules.forgets() && c.Forget == nil {
+	if rules.forgets() && c.Forget == nil && c.During == nil {
 		t.Fatalf("leasechaos: Run(%s) on %s: Chaos.Forget is missing", rules, c.Store)
 	}
+	c.Processes, c.Rows, c.For = cmp.Or(c.Processes, processes), cmp.Or(c.Rows, rows), cmp.Or(c.For, *lasts)
 	r := &run{
 		chaos:     c,
 		rules:     rules,
@@ -77,6 +110,7 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 		dir:       t.TempDir(),
 		namespace: "chaos-" + strings.ToLower(crand.Text()),
 		random:    rand.New(rand.NewPCG(*seed, 0)),
+		slots:     make([]*process, c.Processes),
 	}
 	t.Logf("%s, %s: -leasechaos.seed=%d", c.Store, rules, *seed)
 	r.conduct()
@@ -103,7 +137,7 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 		if err := errors.Join(e.disjoint(), e.reserved(f)); err != nil {
 			r.errorf("%v", err)
 		}
-		if c.Rows != nil && !rules.forgets() {
+		if c.Lister != nil && !rules.forgets() {
 			r.checkRows(f)
 		}
 	}
@@ -112,6 +146,7 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 		IDs: ids, Duplicates: len(duplicates),
 		Takeovers: e.takeovers(), Losses: e.losses,
 		Restarts: r.restarts, Stops: r.stops, Forgotten: r.forgotten,
+		Pause: e.pause,
 	}
 }
 
@@ -120,16 +155,16 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 // or be a release, whose limit is after all IDs.
 func (r *run) checkRows(f idFiles) {
 	r.t.Helper()
-	space := lease.Space{Namespace: r.namespace, Workers: rows}
+	space := lease.Space{Namespace: r.namespace, Workers: r.chaos.Rows}
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
-	got, _, err := r.chaos.Rows.Rows(ctx, space)
-	if err != nil || len(got) != rows {
-		r.errorf("Rows = %d rows, error %v; want %d", len(got), err, rows)
+	got, _, err := r.chaos.Lister.Rows(ctx, space)
+	if err != nil || int64(len(got)) != r.chaos.Rows {
+		r.errorf("Rows = %d rows, error %v; want %d", len(got), err, r.chaos.Rows)
 		return
 	}
 	for worker, newest := range f.newest() {
-		if worker >= rows || timeOf(newest) >= got[worker].Until {
+		if worker >= r.chaos.Rows || timeOf(newest) >= got[worker].Until {
 			r.errorf("%s; want a row that reserves more than that, of %+v", f.describe(newest), got)
 		}
 	}
@@ -147,6 +182,9 @@ func (r *run) enough() bool {
 		_, duplicates := f.duplicates()
 		return len(duplicates) > 0
 	}
+	if r.chaos.During != nil {
+		return true // what happens to the store is the caller's, and how long it takes
+	}
 	e, err := readJournals(r.dir)
-	return err == nil && e.takeovers() >= 4 && e.losses >= 1 && r.restarts >= 2 && r.stops >= 2 && (!r.rules.forgets() || r.forgotten >= 3)
+	return err == nil && e.takeovers() >= 4 && e.losses >= 1 && r.restarts >= 2 && r.stops >= 2 && (r.chaos.Forget == nil || r.forgotten >= 3)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/types"
@@ -176,7 +178,7 @@ func newStore(t *testing.T, beneath lease.Store, rules Rules, draw int) *store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = j.file.Close() })
-	return &store{Store: beneath, rules: rules, journal: j, intN: func(n int) int { return min(draw, n-1) }}
+	return &store{Store: beneath, rules: rules, rows: rows, journal: j, intN: func(n int) int { return min(draw, n-1) }}
 }
 
 // healthy is a draw with which no call has a fault.
@@ -294,6 +296,85 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestHistoryTellsWhatWasAskedAndWhatCameOfIt(t *testing.T) {
+	dir := t.TempDir()
+	h, err := openHistory(filepath.Join(dir, "7"+historyEnd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(t, leasetest.NewMemory(nil), Fence, healthy)
+	s.history, s.real = h, true
+	c := newClaim("me")
+	c.Space.Workers = rows
+	reply, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewal := lease.Renewal{Space: c.Space, Worker: reply.Row.Worker, Epoch: 9, Owner: "other", Known: []string{"x"}, Nonce: "n", Window: 3000}
+	if _, err := s.Renew(t.Context(), renewal); !errors.Is(err, lease.ErrLost) {
+		t.Fatalf("Renew(another's) = %v; want ErrLost", err)
+	}
+	h.write(Operation{N: 3, Release: &lease.Release{Worker: 1}, Begin: 1}) // the process was killed
+	if _, err := h.file.WriteString(`{"N":4,"Cl`); err != nil {
+		t.Fatal(err)
+	}
+	all, err := ReadHistory(dir)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("ReadHistory() = %d operations, %v; want 3", len(all), err)
+	}
+	for i, want := range []Outcome{Done, Lost, Unknown} {
+		if o := all[i]; o.Outcome != want || o.Process != "7" || o.Begin == 0 || (o.End == 0) != (want == Unknown) {
+			t.Errorf("operation %d = %+v; want the outcome %q of process 7", i, o, want)
+		}
+	}
+	if o := all[0]; o.Claim == nil || o.Claim.Owner != "me" || o.Reply.Row != reply.Row {
+		t.Errorf("the claim = %+v; want that of me, with the row %+v", o, reply.Row)
+	}
+}
+
+func TestPausesAreNotedWithoutTheTimesInWhichTheProcessWasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		j, err := openJournal(filepath.Join(dir, "1"+journalEnd))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := new(stalls)
+		i := issuer{random: rand.New(rand.NewPCG(1, 1)), journal: j, stalls: s}
+		calls := 0
+		from := func(ids []types.Snowflake) (int, error) {
+			switch calls++; calls {
+			case 2: // the store is away
+				time.Sleep(3 * time.Second)
+			case 3: // the process is stopped, and the store is away a little longer
+				time.Sleep(9 * time.Second)
+				s.sum.Add(int64(8 * time.Second))
+			case 4:
+				return 0, core.ErrClosed
+			}
+			return 1, nil
+		}
+		if err := i.issue(filepath.Join(dir, "1-next"+idsEnd), from); err != nil {
+			t.Fatal(err)
+		}
+		e, err := readJournals(dir)
+		if err != nil || e.pause < 3*time.Second || e.pause > 3100*time.Millisecond {
+			t.Errorf("the longest pause = %v, %v; want 3 s and the rest between two bursts", e.pause, err)
+		}
+	})
+}
+
+func TestClocksDriftBetweenTheirJumps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clock{}
+		c.last.Store(&jump{at: time.Now(), ahead: -time.Second, drift: 0.01})
+		time.Sleep(10 * time.Second)
+		if got := c.now().Sub(time.Now()); got != -900*time.Millisecond {
+			t.Errorf("after 10 s the clock is ahead by %v; want -900ms", got)
+		}
+	})
 }
 
 // The test of a run may end without a chance to do anything. A stopped worker can do

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
 )
@@ -46,6 +47,11 @@ func (j *journal) released(r lease.Release) {
 	_, _ = fmt.Fprintf(j.file, "release %d %d 0 %d\n", r.Worker, r.Epoch, r.End)
 }
 
+// paused notes how long no ID came.
+func (j *journal) paused(d time.Duration) {
+	_, _ = fmt.Fprintf(j.file, "pause 0 0 0 %d\n", d.Milliseconds())
+}
+
 func (j *journal) lost(e *lease.LostError) {
 	_, _ = fmt.Fprintf(j.file, "lost %d %d 0 0\n", e.Worker, e.Epoch)
 }
@@ -66,6 +72,7 @@ func (h hold) String() string {
 type events struct {
 	holds  []*hold
 	losses int
+	pause  time.Duration // the longest
 }
 
 // readJournals reads all journals in dir.
@@ -91,6 +98,8 @@ func readJournals(dir string) (e events, err error) {
 			case what == "claim":
 				now = &h
 				e.holds = append(e.holds, now)
+			case what == "pause":
+				e.pause = max(e.pause, h.until.Duration())
 			case what == "lost":
 				e.losses++
 			case now == nil || now.worker != h.worker || now.epoch != h.epoch:

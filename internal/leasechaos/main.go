@@ -29,7 +29,11 @@ type order struct {
 	Namespace string
 	Rules     Rules
 	Seed      uint64
+	Rows      int64
+	Real      bool   // inject no faults
+	Calm      bool   // leave the clock alone
 	Files     string // begins the path of every file that the process writes
+	History   string // the path of the history; empty: none
 }
 
 // Main returns at once in a test binary that was started to run tests. If a run started

@@ -94,8 +94,8 @@ func configWindow(seed uint64) time.Duration {
 	return leaseWindow
 }
 
-// There are twice as many processes as rows, so that each row that expires finds
-// its next owner at once.
+// There are more processes than rows, so that each row that expires finds its next owner
+// at once. These are the defaults of [Chaos].
 const (
 	processes = 6
 	rows      = 3
@@ -112,6 +112,6 @@ func layout() core.Layout {
 
 const (
 	epoch        = lease.Millis(1735689600000) // 2025-01-01 UTC
-	workerBits   = 2
+	workerBits   = 3
 	sequenceBits = 8
 )

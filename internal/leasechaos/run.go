@@ -28,7 +28,7 @@ type run struct {
 	random    *rand.Rand
 
 	keeper *exec.Cmd
-	slots  [processes]*process
+	slots  []*process
 
 	started, restarts, stops, forgotten int
 }
@@ -59,10 +59,11 @@ func (r *run) conduct() {
 	defer r.end(input)
 
 	for i := range r.slots {
-		r.slots[i] = r.start()
+		r.slots[i] = r.start(i)
 	}
+	defer r.during()()
 	began := time.Now()
-	forget, look := began.Add(r.rules.window()), began.Add(*lasts)
+	forget, look := began.Add(r.rules.window()), began.Add(r.chaos.For)
 	for !r.t.Failed() {
 		time.Sleep(between(r.random, 20*time.Millisecond, 200*time.Millisecond))
 		now := time.Now()
@@ -70,20 +71,22 @@ func (r *run) conduct() {
 			if r.enough() {
 				break
 			}
-			if now.Sub(began) > longest+*lasts {
+			if now.Sub(began) > longest+r.chaos.For {
 				r.errorf("not enough has happened in %v for the run to mean anything; see the table", longest)
 				break
 			}
 			look = now.Add(time.Second)
 		}
-		if r.rules.forgets() && now.After(forget) {
+		if r.chaos.Forget != nil && r.rules.forgets() && now.After(forget) {
 			r.forget()
 			forget = now.Add(between(r.random, r.rules.window()/4, 3*r.rules.window()/2))
 		}
 		for i, p := range r.slots {
-			r.slots[i] = r.look(p, now)
+			r.slots[i] = r.look(i, p, now)
 		}
-		r.strike(r.slots[r.random.IntN(processes)], now)
+		if !r.chaos.Calm {
+			r.strike(r.slots[r.random.IntN(len(r.slots))], now)
+		}
 	}
 
 	// Stopped processes go on, and return the IDs that they were about to return.
@@ -94,12 +97,12 @@ func (r *run) conduct() {
 }
 
 // look does what is due for a process, and returns the one to have its slot.
-func (r *run) look(p *process, now time.Time) *process {
+func (r *run) look(slot int, p *process, now time.Time) *process {
 	select {
 	case <-p.ended:
 		r.judge(p)
 		r.restarts++
-		return r.start()
+		return r.start(slot)
 	default:
 	}
 	if !p.resume.IsZero() && now.After(p.resume) {
@@ -124,7 +127,7 @@ func (r *run) strike(p *process, now time.Time) {
 		}
 	}
 	switch n := r.random.IntN(10); {
-	case n < 5 && stopped < processes/2 && p.resume.IsZero():
+	case n < 5 && stopped < len(r.slots)/2 && p.resume.IsZero():
 		p.resume = now.Add(between(r.random, r.rules.stop()/4, r.rules.stop()))
 		r.stops++
 		r.signal(p, syscall.SIGSTOP)
@@ -134,6 +137,22 @@ func (r *run) strike(p *process, now time.Time) {
 	case n < 8 && p.resume.IsZero():
 		p.patient = now.Add(leaseWindow)
 		r.signal(p, syscall.SIGTERM)
+	}
+}
+
+// during begins what happens to the store. The function that it returns ends that.
+func (r *run) during() (end func()) {
+	if r.chaos.During == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(r.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.chaos.During(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			r.errorf("During = %v; want no error", err)
+		}
 	}
 }
 
@@ -177,18 +196,29 @@ func (r *run) keep() (input io.Closer) {
 	return input
 }
 
-// start starts a worker.
-func (r *run) start() *process {
+// start starts a worker in a slot.
+func (r *run) start(slot int) *process {
 	r.started++
 	p := &process{files: filepath.Join(r.dir, fmt.Sprint(r.started)), ended: make(chan struct{})}
+	history := ""
+	if r.chaos.History != "" {
+		history = filepath.Join(r.chaos.History, fmt.Sprint(r.started)+historyEnd)
+	}
 	p.cmd = r.command(order{
 		Store:     r.chaos.Store,
 		DSN:       r.chaos.DSN,
 		Namespace: r.namespace,
 		Rules:     r.rules,
+		Rows:      r.chaos.Rows,
+		Real:      r.chaos.During != nil,
+		Calm:      r.chaos.Calm,
 		Seed:      r.random.Uint64(),
 		Files:     p.files,
+		History:   history,
 	}, r.keeper.Process.Pid)
+	if r.chaos.Enter != nil {
+		r.chaos.Enter(slot, p.cmd)
+	}
 	said, err := os.Create(p.files + errorsEnd)
 	if err == nil {
 		p.cmd.Stderr = said // a file: Wait does not wait for whoever else has it

@@ -17,7 +17,10 @@ import (
 type store struct {
 	lease.Store
 	rules   Rules
+	rows    int64
+	real    bool // nothing is injected
 	journal *journal
+	history *history        // nil: none is kept
 	intN    func(n int) int // a random number below n; it may be called at any time
 }
 
@@ -37,7 +40,9 @@ func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		// where every lease begins that has no guard.
 		c.Guard, c.Skew = -lease.Millis(time.Hour/time.Millisecond), lease.Millis(time.Hour/time.Millisecond)
 	}
-	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) { return s.Store.Claim(ctx, c) })
+	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) {
+		return recorded(s.history, Operation{Claim: &c}, func() (lease.Reply, error) { return s.Store.Claim(ctx, c) })
+	})
 	if err != nil {
 		return lease.Reply{}, err
 	}
@@ -57,7 +62,9 @@ func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	if s.rules == TTL {
 		r.Next, r.Until = 0, 0 // the row is reserved by the store's clock alone
 	}
-	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) { return s.Store.Renew(ctx, r) })
+	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) {
+		return recorded(s.history, Operation{Renewal: &r}, func() (lease.Reply, error) { return s.Store.Renew(ctx, r) })
+	})
 	if err != nil {
 		return lease.Reply{}, err
 	}
@@ -72,7 +79,9 @@ func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 func (s *store) Release(ctx context.Context, r lease.Release) error {
 	s.change(&r.Space, nil)
 	s.journal.released(r)
-	_, err := call(ctx, s, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Store.Release(ctx, r) })
+	_, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) {
+		return recorded(s.history, Operation{Release: &r}, func() (lease.Reply, error) { return lease.Reply{}, s.Store.Release(ctx, r) })
+	})
 	return err
 }
 
@@ -85,8 +94,8 @@ const shortened = 3
 // change makes a request one for fewer rows than a layout can have, and, unless the
 // store forgets, for a shorter window.
 func (s *store) change(space *lease.Space, window *lease.Millis) {
-	space.Workers = rows
-	if window != nil && !s.rules.forgets() {
+	space.Workers = s.rows
+	if window != nil && !s.rules.forgets() && !s.real {
 		*window /= shortened
 	}
 }
@@ -121,6 +130,9 @@ var errInjected = errors.New("leasechaos: injected: no reply")
 // call makes one request, and one of five goes wrong.
 func call[T any](ctx context.Context, s *store, do func(context.Context) (T, error)) (T, error) {
 	var none T
+	if s.real {
+		return do(ctx)
+	}
 	switch s.intN(oneIn) {
 	case requestLost:
 		return none, errInjected

@@ -37,8 +37,14 @@ func work(o order, open Open) error {
 	}
 	source := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, n)) }
 	var c clock
-	go c.jump(source(0), o.Rules.jump())
-	s := &store{Store: beneath, rules: o.Rules, journal: j, intN: shared(source(1))}
+	if !o.Calm {
+		go c.jump(source(0), o.Rules.jump())
+	}
+	h, err := openHistory(o.History)
+	if err != nil {
+		return err
+	}
+	s := &store{Store: beneath, rules: o.Rules, rows: o.Rows, real: o.Real, journal: j, history: h, intN: shared(source(1))}
 
 	l, err := acquire(asked, s, lease.Config{
 		Namespace:   o.Namespace,
@@ -63,8 +69,12 @@ func work(o order, open Open) error {
 
 	// Two goroutines of one generator, which both race with its end.
 	ended := make(chan error, 2)
-	go func() { ended <- issue(o.Files+"-next"+idsEnd, source(2), one(g)) }()
-	go func() { ended <- issue(o.Files+"-fill"+idsEnd, source(3), all(g)) }()
+	stalls := newStalls()
+	issuer := func(n uint64) *issuer {
+		return &issuer{random: source(n), journal: j, stalls: stalls, real: o.Real}
+	}
+	go func() { ended <- issuer(2).issue(o.Files+"-next"+idsEnd, one(g)) }()
+	go func() { ended <- issuer(3).issue(o.Files+"-fill"+idsEnd, all(g)) }()
 	for range cap(ended) {
 		select {
 		case err = <-ended:
@@ -120,19 +130,44 @@ func all(g *core.Generator) source {
 	}
 }
 
+// An issuer is a goroutine that takes IDs.
+type issuer struct {
+	random  *rand.Rand
+	journal *journal
+	stalls  *stalls
+	real    bool
+}
+
+// rest returns how long to rest between two bursts. A run on a real store takes minutes,
+// and a third of the IDs of a short run is enough.
+func (i *issuer) rest() time.Duration {
+	if i.real {
+		return between(i.random, 0, 15*time.Millisecond)
+	}
+	return between(i.random, 0, 5*time.Millisecond)
+}
+
 // issue writes bursts of IDs to a file until the generator is closed. An ID counts as
 // returned when it is in the file. Each burst is one write, right after the IDs were
 // returned. A process that is killed loses its last burst at most. That can hide a
 // duplicate, but never show a false one.
-func issue(path string, r *rand.Rand, from source) error {
+func (i *issuer) issue(path string, from source) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	ids := make([]types.Snowflake, 200)
 	var bytes []byte
+	var last time.Time // when the last ID came
+	var stalled time.Duration
 	for {
-		n, failed := from(ids[:1+r.IntN(len(ids))])
+		n, failed := from(ids[:1+i.random.IntN(len(ids))])
+		if n > 0 {
+			if pause := time.Since(last) - (i.stalls.all() - stalled); !last.IsZero() && pause > noted {
+				i.journal.paused(pause)
+			}
+			last, stalled = time.Now(), i.stalls.all()
+		}
 		bytes = bytes[:0]
 		for _, id := range ids[:n] {
 			bytes = binary.LittleEndian.AppendUint64(bytes, uint64(id))
@@ -146,6 +181,6 @@ func issue(path string, r *rand.Rand, from source) error {
 		case failed != nil && !errors.Is(failed, core.ErrReservationExhausted):
 			return failed
 		}
-		time.Sleep(between(r, 0, 5*time.Millisecond))
+		time.Sleep(i.rest())
 	}
 }

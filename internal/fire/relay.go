@@ -1,0 +1,160 @@
+//go:build linux
+
+package fire
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+const relays = "SNOWKEY_FIRE_RELAY"
+
+// Delay delays all that programs on the host send over TCP, and the answers, by a random
+// time from least to most. Later calls change that for new connections.
+//
+// The kernel may have no netem, so a relay does it. It runs on the host. The kernel hands
+// it the connections, so that no program needs to know of it.
+func (h *Host) Delay(t testing.TB, least, most time.Duration) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.filter("-t", "nat", "-F", "OUTPUT")
+	cmd := exec.CommandContext(context.Background(), self)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", relays, least.Milliseconds(), most.Milliseconds()))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: keeper(t)}
+	h.Enter(cmd)
+	said, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	var port int
+	if _, err := fmt.Fscan(said, &port); err != nil {
+		t.Fatal(err)
+	}
+	h.filter("-t", "nat", "-A", "OUTPUT", "-p", "tcp", "!", "-d", "127.0.0.0/8",
+		"-m", "mark", "!", "--mark", strconv.Itoa(mark), "-j", "REDIRECT", "--to-ports", strconv.Itoa(port))
+}
+
+// mark is on the relay's own packets, which the kernel must not hand to it.
+const mark = 17
+
+// init makes this program a relay, if it was started as that.
+func init() {
+	var least, most int
+	if n, _ := fmt.Sscan(os.Getenv(relays), &least, &most); n < 2 {
+		return
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "0.0.0.0:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(l.Addr().(*net.TCPAddr).Port)
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			continue
+		}
+		go relay(c.(*net.TCPConn), time.Duration(least)*time.Millisecond, time.Duration(most)*time.Millisecond)
+	}
+}
+
+func relay(client *net.TCPConn, least, most time.Duration) {
+	defer func() { _ = client.Close() }()
+	to, err := destination(client)
+	if err != nil {
+		return
+	}
+	dialer := net.Dialer{Timeout: 30 * time.Second, Control: func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		if err := c.Control(func(fd uintptr) { failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_MARK, mark) }); err != nil {
+			return err
+		}
+		return failed
+	}}
+	server, err := dialer.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	done := make(chan struct{}, 2)
+	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
+		go func() {
+			later(pair[1], pair[0], least, most)
+			done <- struct{}{}
+		}()
+	}
+	<-done // a half that is open is of no use to a database
+}
+
+// later copies, in order, and each piece later by a random time.
+func later(to io.Writer, from io.Reader, least, most time.Duration) {
+	type piece struct {
+		bytes []byte
+		due   time.Time
+	}
+	pieces := make(chan piece, 1024)
+	go func() {
+		defer close(pieces)
+		for {
+			b := make([]byte, 16<<10)
+			n, err := from.Read(b)
+			if n > 0 {
+				pieces <- piece{b[:n], time.Now().Add(least + rand.N(most-least+1))}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for p := range pieces {
+		time.Sleep(time.Until(p.due))
+		if _, err := to.Write(p.bytes); err != nil {
+			return
+		}
+	}
+}
+
+// destination returns where a connection was to go before the kernel handed it over.
+func destination(c *net.TCPConn) (string, error) {
+	const originalDst = 80 // SO_ORIGINAL_DST of linux/netfilter_ipv4.h
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return "", err
+	}
+	var address syscall.RawSockaddrInet4
+	size := uint32(unsafe.Sizeof(address))
+	var errno syscall.Errno
+	if err := raw.Control(func(fd uintptr) {
+		_, _, errno = syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_IP, originalDst,
+			uintptr(unsafe.Pointer(&address)), uintptr(unsafe.Pointer(&size)), 0)
+	}); err != nil {
+		return "", err
+	}
+	if errno != 0 {
+		return "", errno
+	}
+	var port [2]byte
+	binary.NativeEndian.PutUint16(port[:], address.Port)
+	return net.JoinHostPort(net.IP(address.Addr[:]).String(), strconv.Itoa(int(binary.BigEndian.Uint16(port[:])))), nil
+}

@@ -1,0 +1,133 @@
+//go:build linux
+
+package fire
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A Server is a program that runs on a host until it is killed, or the test ends.
+type Server struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // read it after ended
+}
+
+// Start starts a program on the host as a user. What it prints is appended to the file
+// log. The program must stay in the foreground.
+func (h *Host) Start(t testing.TB, log, user, name string, args ...string) *Server {
+	t.Helper()
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }() // the program has its own
+	s := &Server{cmd: as(context.Background(), user, name, args...), ended: make(chan struct{})}
+	h.Enter(s.cmd)
+	s.cmd.Stdout, s.cmd.Stderr = out, out
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: keeper(t)}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.ended)
+	}()
+	t.Cleanup(func() {
+		s.Kill()
+		if t.Failed() {
+			text, _ := os.ReadFile(log)
+			t.Logf("%s on %s said at last:\n%s", name, h.Name, text[max(0, len(text)-4000):])
+		}
+	})
+	return s
+}
+
+// Kill ends the server as a power failure would, but for what the kernel has in memory.
+func (s *Server) Kill() { s.end(syscall.SIGKILL, time.Minute) }
+
+// Stop asks the server to end, and kills it after a while.
+func (s *Server) Stop() {
+	if !s.end(syscall.SIGTERM, 20*time.Second) {
+		s.Kill()
+	}
+}
+
+// Signal sends the server a signal, such as SIGSTOP.
+func (s *Server) Signal(signal syscall.Signal) { _ = s.cmd.Process.Signal(signal) }
+
+// Ended reports whether the server has ended.
+func (s *Server) Ended() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Server) end(signal syscall.Signal, patience time.Duration) bool {
+	s.Signal(signal)
+	s.Signal(syscall.SIGCONT)
+	select {
+	case <-s.ended:
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}
+
+const keeps = "SNOWKEY_FIRE_KEEP"
+
+// init makes this program the keeper, if it was started as that. A keeper leads the
+// process group of all servers of a test. It kills the group when its standard input
+// ends, which it does when the test does, in whatever way.
+func init() {
+	if os.Getenv(keeps) == "" {
+		return
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = syscall.Kill(-os.Getpid(), syscall.SIGKILL)
+	os.Exit(1)
+}
+
+// keep is the keeper of this process: its process group, and its standard input, which
+// stays open until this process ends.
+var keep struct {
+	once  sync.Once
+	input io.Closer
+	group int
+	err   error
+}
+
+// keeper starts the keeper, once, and returns its process group.
+func keeper(t testing.TB) int {
+	t.Helper()
+	keep.once.Do(func() {
+		self, err := os.Executable()
+		if err != nil {
+			keep.err = err
+			return
+		}
+		cmd := exec.CommandContext(context.Background(), self)
+		cmd.Env = append(os.Environ(), keeps+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if keep.input, keep.err = cmd.StdinPipe(); keep.err != nil {
+			return
+		}
+		if keep.err = cmd.Start(); keep.err == nil {
+			keep.group = cmd.Process.Pid
+		}
+	})
+	if keep.err != nil {
+		t.Fatal(keep.err)
+	}
+	return keep.group
+}
