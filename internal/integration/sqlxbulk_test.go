@@ -415,6 +415,9 @@ func TestRandomStructsAreStoredAlikeByAllWaysOnAllDatabases(t *testing.T) {
 		"MySQL": func(t *testing.T) sqlxcases.Database {
 			return sqlxMySQL(t, servertest.MySQL(t), func(*mysql.Config) {})
 		},
+		"MySQL interpolated": func(t *testing.T) sqlxcases.Database {
+			return sqlxMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.InterpolateParams = true })
+		},
 	}
 	for name, mode := range bulkModes {
 		databases[name] = func(t *testing.T) sqlxcases.Database { return sqlxPostgres(t, mode.driver, mode.parameters...) }
