@@ -51,7 +51,8 @@ func newPooler(t *testing.T, mode string) pooler {
 	execSqlx(t, admin, "CREATE SCHEMA "+schema)
 	t.Cleanup(func() { execSqlx(t, admin, "DROP SCHEMA "+schema+" CASCADE") })
 
-	dir, err := os.MkdirTemp("", "pgbouncer") // where its user gets to; t.TempDir is root's
+	//nolint:usetesting // its user is another one, who gets to no folder below t.TempDir
+	dir, err := os.MkdirTemp("", "pgbouncer")
 	if err != nil {
 		t.Fatal(err)
 	}
