@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -74,7 +75,7 @@ func (w *writer) write(ctx context.Context, c conn) error {
 		}
 	}()
 	if err := w.transact(ctx, c); err != nil {
-		return withCause(ctx, err)
+		return sqlerror.ExplainPooler(withCause(ctx, err))
 	}
 	written = true
 	w.fill()

@@ -68,3 +68,12 @@ func answers(t *testing.T, driver, dsn string) (version string) {
 	t.Logf("%s: %s", driver, version)
 	return version
 }
+
+// postgresVersion returns the major version of the server.
+func postgresVersion(t *testing.T, db *sql.DB) (major int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), "SELECT current_setting('server_version_num')::int / 10000").Scan(&major); err != nil {
+		t.Fatalf("version of PostgreSQL = %v; want a number", err)
+	}
+	return major
+}

@@ -606,7 +606,11 @@ func TestTablesWhereCopyDiffersAreInsertedInto(t *testing.T) {
 	} {
 		execSqlx(t, d.DB, text)
 	}
-	for table, state := range map[string]string{"always": "428C9", "computed": "428C9", "policed": "", "ruled": "", "seen": "", "parted": ""} {
+	computed := "428C9"
+	if postgresVersion(t, d.DB.DB) < 14 {
+		computed = "42601" // the same refusal, under another state
+	}
+	for table, state := range map[string]string{"always": "428C9", "computed": computed, "policed": "", "ruled": "", "seen": "", "parted": ""} {
 		for range 2 {
 			err := h.InsertMany(context.Background(), d.DB, table, make([]bulkNote, 30))
 			if got := sqlState(err); got != state {
