@@ -21,6 +21,12 @@ import (
 // What the store forgets makes a history that is not linearizable. So does a store that
 // has two primaries.
 func CheckHistory(operations []leasechaos.Operation, patience time.Duration) error {
+	return checkHistory(operations, patience, false)
+}
+
+// checkHistory is CheckHistory. If abandons is set, a claim may take the row of a process
+// that is dead as one that was given back: package filelease knows of a death at once.
+func checkHistory(operations []leasechaos.Operation, patience time.Duration, abandons bool) error {
 	for worker := range int64(Rows) {
 		var of []porcupine.Operation
 		for i, o := range operations {
@@ -34,7 +40,7 @@ func CheckHistory(operations []leasechaos.Operation, patience time.Duration) err
 			of = append(of, porcupine.Operation{ClientId: i, Input: o, Call: o.Begin, Output: nil, Return: end})
 		}
 		of = withoutTraceless(of)
-		switch result, _ := porcupine.CheckOperationsVerbose(model(worker), of, patience); result {
+		switch result, _ := porcupine.CheckOperationsVerbose(model(worker, abandons), of, patience); result {
 		case porcupine.Ok:
 		case porcupine.Illegal:
 			return fmt.Errorf("fire: the %d operations on row %d are not linearizable", len(of), worker)
@@ -96,12 +102,17 @@ type state struct {
 	vague bool // Until is not known
 }
 
-func model(worker int64) porcupine.Model {
+func model(worker int64, abandons bool) porcupine.Model {
 	return (&porcupine.NondeterministicModel{
 		Init: func() []any { return []any{state{row: lease.Row{Worker: worker}}} },
 		Step: func(from, input, _ any) []any {
 			var next []any
-			for _, s := range from.(state).after(input.(leasechaos.Operation)) {
+			after := from.(state).after(input.(leasechaos.Operation))
+			if s := from.(state); len(after) == 0 && abandons && input.(leasechaos.Operation).Claim != nil {
+				s.row.Owner = ""
+				after = s.after(input.(leasechaos.Operation))
+			}
+			for _, s := range after {
 				next = append(next, s)
 			}
 			return next
