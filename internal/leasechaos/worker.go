@@ -3,6 +3,7 @@
 package leasechaos
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -49,7 +50,7 @@ func work(o order, open Open) error {
 	l, err := acquire(asked, s, lease.Config{
 		Namespace:   o.Namespace,
 		Layout:      layout(),
-		Window:      configWindow(o.Seed),
+		Window:      cmp.Or(o.Window, configWindow(o.Seed)),
 		LossGuard:   o.Rules.lossGuard(),
 		AcquireWait: -1,
 		OnLost:      j.lost,
