@@ -5,14 +5,17 @@ go 1.25.0
 replace (
 	github.com/snowkey/snowkey => ../..
 	github.com/snowkey/snowkey/core/lease/redislease => ../../core/lease/redislease
+	github.com/snowkey/snowkey/core/lease/zklease => ../../core/lease/zklease
 )
 
 require github.com/snowkey/snowkey v0.0.0-00010101000000-000000000000
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
+	github.com/go-zookeeper/zk v1.0.4
 	github.com/redis/go-redis/v9 v9.7.3
 	github.com/snowkey/snowkey/core/lease/redislease v0.0.0-00010101000000-000000000000
+	github.com/snowkey/snowkey/core/lease/zklease v0.0.0-00010101000000-000000000000
 )
 
 require (
