@@ -77,7 +77,7 @@ func newEnsemble(t *testing.T, n *Network) *ensemble {
 		}
 	}
 	// Short ticks, so that a server which is cut off soon knows it.
-	config := "clientPort=2181\ntickTime=200\ninitLimit=50\nsyncLimit=10\nminSessionTimeout=400\nmaxSessionTimeout=60000\n" +
+	config := "clientPort=2181\ntickTime=300\ninitLimit=50\nsyncLimit=10\nminSessionTimeout=400\nmaxSessionTimeout=60000\n" +
 		"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n"
 	for i, h := range n.Hosts("zookeeper", 3) {
 		e.servers = append(e.servers, &zooKeeper{host: h, folder: filepath.Join(root, h.Name)})
@@ -157,9 +157,9 @@ func (s *zooKeeper) mode(ctx context.Context) (string, error) {
 }
 
 // until waits until all of some servers serve, one as the leader. It gives up when ctx
-// ends, or after a minute.
+// ends, or after two minutes.
 func (e *ensemble) until(ctx context.Context, servers ...*zooKeeper) (leader *zooKeeper, others []*zooKeeper, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for last := error(nil); ; {
 		if leader, others, last = leads(ctx, servers); last == nil {
@@ -405,5 +405,5 @@ func TestZooKeeperThatForgetsRepeatsNoIDUnderTheGuard(t *testing.T) {
 
 // The windows are longer than the servers need to start, on a slow machine as well.
 func TestZooKeeperThatForgetsRepeatsIDsWithoutTheGuard(t *testing.T) {
-	onZooKeeper(t, leasechaos.NoGuard, 30*time.Second, (*ensemble).wiped)
+	onZooKeeper(t, leasechaos.NoGuard, time.Minute, (*ensemble).wiped)
 }
