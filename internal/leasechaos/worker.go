@@ -45,7 +45,7 @@ func work(o order, open Open) error {
 	if err != nil {
 		return err
 	}
-	s := &store{Store: beneath, rules: o.Rules, rows: o.Rows, real: o.Real, journal: j, history: h, intN: shared(source(1))}
+	s := &store{Store: beneath, rules: o.Rules, rows: o.Rows, real: o.Real, journal: j, history: h, now: c.now, intN: shared(source(1))}
 
 	l, err := acquire(asked, s, lease.Config{
 		Namespace:   o.Namespace,
