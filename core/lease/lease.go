@@ -181,7 +181,7 @@ func (l *Lease) request(ctx context.Context, a action) outcome {
 	} else {
 		reply, err = l.store.Renew(ctx, *a.renewal)
 	}
-	return l.protocol.done(reply, err, l.monotonic())
+	return l.protocol.done(reply, err, MillisOf(l.config.now()), l.monotonic())
 }
 
 // heed tells the generator, the status and the log what follows from an answer. If the

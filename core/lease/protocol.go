@@ -148,15 +148,22 @@ type outcome struct {
 
 // done takes the outcome of the request in flight: a reply, or an error. After an error
 // the request may have been done, or may be done later. The definite errors of this
-// package are the exception.
-func (p *protocol) done(reply Reply, err error, mono time.Duration) outcome {
+// package are the exception. The clocks show now and mono after the reply has come.
+func (p *protocol) done(reply Reply, err error, now Millis, mono time.Duration) outcome {
 	c, r := p.claiming, p.renewing
 	p.claiming, p.renewing = nil, nil
 	switch {
+	case c != nil && err == nil && c.Guard > 0 && (now-c.Now).Duration() > p.deadline():
+		return p.claimFailed(errLateClaim, mono)
 	case c != nil && err == nil:
-		return p.claimed(c, reply, mono)
+		return p.claimed(c, reply, now, mono)
 	case c != nil:
 		return p.claimFailed(err, mono)
+	case r != nil && err == nil && r.Guard > 0 && now > r.Until-r.Guard:
+		// The lapse rule again. The store may have looked at its clock before the limit,
+		// and written after it.
+		p.drop(mono)
+		return outcome{seal: true, lost: r.Lost(Lapsed)}
 	case r != nil && err == nil:
 		return p.renewed(r, reply, mono)
 	case r != nil:
@@ -165,11 +172,21 @@ func (p *protocol) done(reply Reply, err error, mono time.Duration) outcome {
 	return outcome{}
 }
 
-func (p *protocol) claimed(c *Claim, reply Reply, mono time.Duration) outcome {
+// errLateClaim is why a claim that was done does not count. Its lease would begin as much
+// later as the answer was late, and a clock that has stepped meanwhile would add to that.
+var errLateClaim = errors.New("lease: the answer to a claim came too late for the loss guard; claiming another row")
+
+func (p *protocol) claimed(c *Claim, reply Reply, now Millis, mono time.Duration) outcome {
 	p.held = true
 	p.row = reply.Row
 	p.known = []string{c.Nonce}
 	p.from, p.limit = c.From(reply), reply.Row.Until
+	if c.Guard > 0 {
+		// The guard counts from a moment after the claim was done. A store may have read
+		// its clock long before. In between, another holder can have renewed, and the
+		// store can have forgotten that.
+		p.from = max(p.from, now+c.Window+c.Guard)
+	}
 	p.schedule(mono, min(reply.Now, c.Now))
 	return outcome{
 		install:   true,

@@ -84,7 +84,7 @@ func (b *bench) store(a action) (Reply, error) {
 func (b *bench) confirm() outcome {
 	b.t.Helper()
 	reply, err := b.store(b.request())
-	return b.done(reply, err, b.mono)
+	return b.done(reply, err, b.wall, b.mono)
 }
 
 func TestEachClaimAttemptHasAFreshOwnerAndNonce(t *testing.T) {
@@ -104,7 +104,7 @@ func TestEachClaimAttemptHasAFreshOwnerAndNonce(t *testing.T) {
 			}
 			seen[s] = true
 		}
-		if o := b.done(Reply{}, errStoreAway, b.mono); !errors.Is(o.failed, errStoreAway) || o.install || o.seal {
+		if o := b.done(Reply{}, errStoreAway, b.wall, b.mono); !errors.Is(o.failed, errStoreAway) || o.install || o.seal {
 			t.Fatalf("done(error) = %+v; want failed only", o)
 		}
 	}
@@ -148,11 +148,11 @@ func TestRenewalIsDueAQuarterWindowAfterTheLastRequestWasSent(t *testing.T) {
 		sent := b.mono
 		b.pass(1500 * time.Millisecond) // the answer takes its time
 		reply, err := b.store(a)
-		b.done(reply, err, b.mono)
+		b.done(reply, err, b.wall, b.mono)
 		if a := b.request(); a.renewal == nil || b.mono != sent+4*time.Second {
 			t.Fatalf("request %d: the renewal after it is %+v, %v after it was sent; want 4s", i, a.renewal, b.mono-sent)
 		}
-		b.done(Reply{}, errStoreAway, b.mono)
+		b.done(Reply{}, errStoreAway, b.wall, b.mono)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestOnlyAConfirmedReplyRaisesTheLimit(t *testing.T) {
 		if _, err := b.store(a); err != nil { // done, but the reply is lost
 			t.Fatal(err)
 		}
-		if o := b.done(Reply{}, errStoreAway, b.mono); o.extend || o.seal || o.failed == nil || b.limit != limit {
+		if o := b.done(Reply{}, errStoreAway, b.wall, b.mono); o.extend || o.seal || o.failed == nil || b.limit != limit {
 			t.Fatalf("attempt %d: done(unknown) = %+v, limit %d; want failed only, limit %d", i, o, b.limit, limit)
 		}
 		failed := b.mono
@@ -212,7 +212,7 @@ func TestRetriesAreSpread(t *testing.T) {
 		b.confirm()
 		b.random = func() float64 { return random }
 		b.request()
-		b.done(Reply{}, errStoreAway, b.mono)
+		b.done(Reply{}, errStoreAway, b.wall, b.mono)
 		failed := b.mono
 		b.request()
 		wait, want := b.mono-failed, time.Duration((0.5+random)*float64(time.Second))
@@ -237,7 +237,7 @@ func TestKnownHasTheConfirmedNonceAndThoseOfUnknownOutcome(t *testing.T) {
 		if !slices.Equal(r.Known, want) {
 			t.Fatalf("Renewal.Known = %v; want %v", r.Known, want)
 		}
-		b.done(Reply{}, errStoreAway, b.mono)
+		b.done(Reply{}, errStoreAway, b.wall, b.mono)
 		want = append(want, r.Nonce)
 		if len(want) > 16 { // the middle is dropped: the first and the last stay
 			want = append(want[:8:8], want[9:]...)
@@ -300,7 +300,7 @@ func TestLoweredRowIsReportedAndTheLimitDoesNotFall(t *testing.T) {
 	}
 	// Whatever a store answers, a limit that was confirmed stays.
 	b.request()
-	if o := b.done(Reply{Row: Row{Until: 5}, Before: limit}, nil, b.mono); o.until != limit || b.limit != limit {
+	if o := b.done(Reply{Row: Row{Until: 5}, Before: limit}, nil, b.wall, b.mono); o.until != limit || b.limit != limit {
 		t.Errorf("done(Until 5) = %+v; want the limit still %d", o, limit)
 	}
 }
@@ -351,7 +351,7 @@ func TestFailedClaimsBackOff(t *testing.T) {
 			if a := b.request(); a.claim == nil {
 				t.Fatalf("next() = %+v; want a claim for as long as the lease lives", a)
 			}
-			b.done(Reply{}, test.err, b.mono)
+			b.done(Reply{}, test.err, b.wall, b.mono)
 			waits = append(waits, b.next().wait)
 		}
 		if !slices.IsSorted(waits) || waits[0] != test.first || waits[99] != test.last {
@@ -363,7 +363,7 @@ func TestFailedClaimsBackOff(t *testing.T) {
 func TestHurryOnlyBringsForward(t *testing.T) {
 	b := newBench(t, 0)
 	b.request()
-	b.done(Reply{}, errStoreAway, b.mono)
+	b.done(Reply{}, errStoreAway, b.wall, b.mono)
 	wait := b.next().wait
 	b.hurry(b.mono + time.Hour)
 	if got := b.next().wait; got != wait {
@@ -399,7 +399,7 @@ func TestGuardBeginsWithTheFirstRenewal(t *testing.T) {
 		claimed := b.mono
 		took := time.Duration(random.IntN(300)) * time.Millisecond
 		b.pass(took)
-		o := b.done(reply, err, b.mono)
+		o := b.done(reply, err, b.wall, b.mono)
 		if !o.install || o.from < o.until {
 			t.Fatalf("run %d: done(claim) = %+v, %v; want a term with nothing in it yet", i, o, err)
 		}
@@ -434,7 +434,7 @@ func TestGuardRenewsSoonerWhileThereIsLittleRoom(t *testing.T) {
 	if got := b.mono - sent; got != time.Second {
 		t.Errorf("second renewal after %v; want a 16th of the window, 1s", got)
 	}
-	b.done(Reply{}, errStoreAway, b.mono)
+	b.done(Reply{}, errStoreAway, b.wall, b.mono)
 	for range 6 {
 		b.confirm()
 	}
@@ -487,7 +487,7 @@ func TestReleaseGivesBackWhatWasNotUsed(t *testing.T) {
 	if _, err := b.store(b.request()); err != nil { // done, and its reply lost
 		t.Fatal(err)
 	}
-	b.done(Reply{}, errStoreAway, b.mono)
+	b.done(Reply{}, errStoreAway, b.wall, b.mono)
 	r, held := b.release(from + 77)
 	if !held || r.End != from+77 || r.Worker != 3 || r.Epoch != 7 || len(r.Known) != 2 {
 		t.Fatalf("release() = %+v, %v; want the end %d and both nonces known", r, held, from+77)
@@ -515,7 +515,62 @@ func TestReleaseNeverGivesBackTimeBeforeTheLease(t *testing.T) {
 func TestDoneWithoutARequestDoesNothing(t *testing.T) {
 	b := newBench(t, 0)
 	b.confirm()
-	if o := b.done(Reply{Row: Row{Until: 1 << 60}}, nil, b.mono); o != (outcome{}) {
+	if o := b.done(Reply{Row: Row{Until: 1 << 60}}, nil, b.wall, b.mono); o != (outcome{}) {
 		t.Errorf("done() without a request = %+v; want nothing", o)
+	}
+}
+
+// A store may read its clock, then the row, and write long after. Meanwhile the row's
+// holder can renew, and the store can forget that.
+func TestGuardCountsFromWhenTheAnswerToAClaimCame(t *testing.T) {
+	const guard = 1000
+	for _, test := range []struct {
+		took time.Duration
+		step Millis // of the clock, meanwhile
+		want bool
+	}{
+		{0, 0, true},
+		{3 * time.Second, 0, true},
+		{4 * time.Second, 0, true}, // a quarter of the window, when the claim is given up
+		{4*time.Second + time.Millisecond, 0, false},
+		{time.Second, -5000, true},
+		{0, 5000, false}, // the machine was suspended, or the clock was set
+	} {
+		b := newBench(t, guard)
+		a := b.request()
+		reply, err := b.store(a)
+		b.pass(test.took)
+		b.wall += test.step
+		o := b.done(reply, err, b.wall, b.mono)
+		if o.install != test.want {
+			t.Errorf("done(claim) after %v, step %d = %+v; want a term: %t", test.took, test.step, o, test.want)
+			continue
+		}
+		if !test.want {
+			if o.failed == nil || b.held {
+				t.Errorf("done(claim) after %v, step %d = %+v; want a failure", test.took, test.step, o)
+			}
+			continue
+		}
+		if want := max(b.wall, a.claim.Now, reply.Now) + benchWindow + guard; o.from != want {
+			t.Errorf("a lease after %v, step %d begins at %d; want %d, a window and the guard after the answer", test.took, test.step, o.from, want)
+		}
+	}
+}
+
+// The store may look at its clock before the limit, and write after it.
+func TestGuardedLeaseBelievesNoRenewalAfterItHasLapsed(t *testing.T) {
+	const guard = 1000
+	for _, after := range []Millis{0, 1} {
+		b := newBench(t, guard)
+		b.confirm()
+		b.confirm()
+		a := b.request()
+		reply, err := b.store(a)
+		b.wall = a.renewal.Until - guard + after
+		o := b.done(reply, err, b.wall, b.mono)
+		if lapsed := after > 0; lapsed != (o.lost != nil && o.lost.Reason == Lapsed && o.seal) || lapsed == o.extend {
+			t.Errorf("done(renewal) %d ms past the limit less the guard = %+v; want it lapsed: %t", after, o, lapsed)
+		}
 	}
 }

@@ -78,8 +78,13 @@ func (m mutant) blind(p *process) (undo func(*action)) {
 	}
 }
 
-// distort changes what a lease makes of the reply to its claim.
+// distort changes what a lease makes of a reply.
 func (m mutant) distort(p *protocol, reply *Reply) {
+	if r := p.renewing; r != nil && m == noLapseRule {
+		blind := *r
+		blind.Until += forever
+		p.renewing = &blind
+	}
 	if p.claiming == nil {
 		return
 	}
@@ -92,6 +97,9 @@ func (m mutant) distort(p *protocol, reply *Reply) {
 		p.claiming = &c
 	}
 }
+
+// forever is longer than any simulation.
+const forever = Millis(100 * 365 * 24 * time.Hour / time.Millisecond)
 
 // closeInTheWrongOrder gives the row back first and seals later.
 func (p *process) closeInTheWrongOrder() bool {

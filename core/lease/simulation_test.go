@@ -767,7 +767,7 @@ func (p *process) expire() {
 func (p *process) done(reply Reply, err error) {
 	p.flight = nil
 	p.s.mutant.distort(p.lease.protocol, &reply)
-	p.heed(p.lease.protocol.done(reply, err, p.lease.monotonic()))
+	p.heed(p.lease.protocol.done(reply, err, MillisOf(p.lease.config.now()), p.lease.monotonic()))
 	p.step()
 }
 
@@ -864,7 +864,7 @@ func (p *process) close() {
 	}
 	if p.flight != nil { // run is told, but not the generator
 		p.flight = nil
-		p.lease.protocol.done(Reply{}, context.Canceled, p.lease.monotonic())
+		p.lease.protocol.done(Reply{}, context.Canceled, MillisOf(p.lease.config.now()), p.lease.monotonic())
 	}
 	if p.gen != nil {
 		_ = p.gen.Close(context.Background())

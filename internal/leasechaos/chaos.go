@@ -46,6 +46,10 @@ type Chaos struct {
 	Processes int
 	Rows      int64
 
+	// Window is Config.Window of all leases. Zero: 3 s, and 6 s of one in three. A store
+	// that is away for longer ends all leases, and then repeats no ID of theirs.
+	Window time.Duration
+
 	// For is how long the run takes at least. Zero: what -leasechaos.for says.
 	For time.Duration
 

@@ -39,8 +39,18 @@ func (j *journal) claimed(row lease.Row, from lease.Millis) {
 	_, _ = fmt.Fprintf(j.file, "claim %d %d %d %d\n", row.Worker, row.Epoch, from, row.Until)
 }
 
+// begins notes that IDs begin at a later moment than the claim has won.
+func (j *journal) begins(row lease.Row, at lease.Millis) {
+	_, _ = fmt.Fprintf(j.file, "begin %d %d 0 %d\n", row.Worker, row.Epoch, at)
+}
+
 func (j *journal) renewed(row lease.Row) {
 	_, _ = fmt.Fprintf(j.file, "renew %d %d 0 %d\n", row.Worker, row.Epoch, row.Until)
+}
+
+// late notes a renewal that the lease does not believe, unless its clock steps right now.
+func (j *journal) late(row lease.Row) {
+	_, _ = fmt.Fprintf(j.file, "late %d %d 0 %d\n", row.Worker, row.Epoch, row.Until)
 }
 
 func (j *journal) released(r lease.Release) {
@@ -61,7 +71,8 @@ type hold struct {
 	process       string
 	worker, epoch int64
 	from, until   lease.Millis
-	released      bool // or tried to
+	begin, end    lease.Millis // the same as the lease has it, to within a step of the clock
+	released      bool         // or tried to
 }
 
 func (h hold) String() string {
@@ -96,7 +107,7 @@ func readJournals(dir string) (e events, err error) {
 			}
 			switch {
 			case what == "claim":
-				now = &h
+				now, h.begin, h.end = &h, h.from, h.until
 				e.holds = append(e.holds, now)
 			case what == "pause":
 				e.pause = max(e.pause, h.until.Duration())
@@ -104,10 +115,14 @@ func readJournals(dir string) (e events, err error) {
 				e.losses++
 			case now == nil || now.worker != h.worker || now.epoch != h.epoch:
 				return events{}, fmt.Errorf("leasechaos: %s of a row that was not claimed: %s", what, h)
+			case what == "begin":
+				now.begin = max(now.begin, h.until)
 			case what == "renew":
+				now.until, now.end = max(now.until, h.until), max(now.end, h.until)
+			case what == "late":
 				now.until = max(now.until, h.until)
 			case what == "release":
-				now.until, now.released = min(now.until, h.until), true
+				now.until, now.end, now.released = min(now.until, h.until), min(now.end, h.until), true
 			}
 		}
 	}
@@ -143,10 +158,10 @@ var (
 // disjoint returns an error if two holds on a row have a time in common. It does so even
 // if neither has returned an ID for that time.
 func (e events) disjoint() error {
-	holds := slices.DeleteFunc(slices.Clone(e.holds), func(h *hold) bool { return h.until <= h.from })
-	slices.SortFunc(holds, func(a, b *hold) int { return cmp.Or(cmp.Compare(a.worker, b.worker), cmp.Compare(a.from, b.from)) })
+	holds := slices.DeleteFunc(slices.Clone(e.holds), func(h *hold) bool { return h.end <= h.begin })
+	slices.SortFunc(holds, func(a, b *hold) int { return cmp.Or(cmp.Compare(a.worker, b.worker), cmp.Compare(a.begin, b.begin)) })
 	for i := 1; i < len(holds); i++ {
-		if a, b := holds[i-1], holds[i]; a.worker == b.worker && a.until > b.from {
+		if a, b := holds[i-1], holds[i]; a.worker == b.worker && a.end > b.begin {
 			return fmt.Errorf("%w: %s; %s", errOverlap, a, b)
 		}
 	}

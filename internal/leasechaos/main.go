@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
 )
@@ -30,10 +31,11 @@ type order struct {
 	Rules     Rules
 	Seed      uint64
 	Rows      int64
-	Real      bool   // inject no faults
-	Calm      bool   // leave the clock alone
-	Files     string // begins the path of every file that the process writes
-	History   string // the path of the history; empty: none
+	Window    time.Duration // zero: configWindow says it
+	Real      bool          // inject no faults
+	Calm      bool          // leave the clock alone
+	Files     string        // begins the path of every file that the process writes
+	History   string        // the path of the history; empty: none
 }
 
 // Main returns at once in a test binary that was started to run tests. If a run started

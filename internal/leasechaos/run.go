@@ -210,6 +210,7 @@ func (r *run) start(slot int) *process {
 		Namespace: r.namespace,
 		Rules:     r.rules,
 		Rows:      r.chaos.Rows,
+		Window:    r.chaos.Window,
 		Real:      r.chaos.During != nil,
 		Calm:      r.chaos.Calm,
 		Seed:      r.random.Uint64(),

@@ -20,7 +20,8 @@ type store struct {
 	rows    int64
 	real    bool // nothing is injected
 	journal *journal
-	history *history        // nil: none is kept
+	history *history // nil: none is kept
+	now     func() time.Time
 	intN    func(n int) int // a random number below n; it may be called at any time
 }
 
@@ -47,6 +48,9 @@ func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		return lease.Reply{}, err
 	}
 	s.journal.claimed(reply.Row, asked.From(reply))
+	if asked.Guard > 0 { // the lease counts from now
+		s.journal.begins(reply.Row, lease.MillisOf(s.now())+asked.Window+asked.Guard)
+	}
 	if s.rules == TTL {
 		// The lease begins at its own clock, as if nobody had had the row before. It
 		// stops only when it is told that the row is lost.
@@ -68,7 +72,11 @@ func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	if err != nil {
 		return lease.Reply{}, err
 	}
-	s.journal.renewed(reply.Row)
+	if r.Guard > 0 && lease.MillisOf(s.now()) > r.Until-r.Guard {
+		s.journal.late(reply.Row)
+	} else {
+		s.journal.renewed(reply.Row)
+	}
 	if s.rules == TTL {
 		reply.Before, reply.Row.Until = until, until
 	}

@@ -3,6 +3,7 @@
 package leasechaos
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -47,12 +48,12 @@ func work(o order, open Open) error {
 	if err != nil {
 		return err
 	}
-	s := &store{Store: beneath, rules: o.Rules, rows: o.Rows, real: o.Real, journal: j, history: h, intN: shared(source(1))}
+	s := &store{Store: beneath, rules: o.Rules, rows: o.Rows, real: o.Real, journal: j, history: h, now: c.now, intN: shared(source(1))}
 
 	l, err := acquire(asked, s, lease.Config{
 		Namespace:   o.Namespace,
 		Layout:      layout(),
-		Window:      configWindow(o.Seed),
+		Window:      cmp.Or(o.Window, configWindow(o.Seed)),
 		LossGuard:   o.Rules.lossGuard(),
 		AcquireWait: -1,
 		OnLost:      j.lost,

@@ -1,9 +1,12 @@
 // Package zklease keeps the rows of worker leases in ZooKeeper: a [lease.Store] for
 // programs that run a ZooKeeper ensemble already.
 //
-//	conn, _, err := zk.Connect(servers, 10*time.Second)
+//	conn, _, err := zk.Connect(servers, 5*time.Second)
 //	// ...
 //	store, err := zklease.New(conn, zklease.Config{Base: "/snowkey"})
+//
+// The timeout of the session should be at most a tenth of lease.Config.Window. The client
+// waits up to 6.7 times as long for a server that takes a connection and then is silent.
 //
 // # What is guaranteed
 //
@@ -29,7 +32,8 @@
 //     their context ends or the client gives up; leases go on with what they have
 //     reserved.
 //   - Servers keep their disks, and write them through (forceSync, ZooKeeper's
-//     default). An ensemble that is restored from a backup, or started anew on empty
+//     default). One of three may lose its disk, if it is started anew when the others
+//     serve. Before that it could form a majority with one that is behind. An ensemble that is restored from a backup, or started anew on empty
 //     disks, has forgotten what was reserved. IDs may then repeat unless the loss guard
 //     of package lease is on.
 //   - Nobody deletes or changes znodes below Base. A row that is missing is lost for
