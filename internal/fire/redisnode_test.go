@@ -43,7 +43,7 @@ func newRedisNode(t *testing.T, h *Host, port string) *redisNode {
 		t.Fatal(err)
 	}
 	n := &redisNode{host: h, dir: dir, Client: redis.NewClient(&redis.Options{
-		Addr: net.JoinHostPort(h.IP, port), MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, PoolSize: 2,
+		Addr: net.JoinHostPort(h.IP, port), MaxRetries: 5, DialTimeout: time.Second, ReadTimeout: 5 * time.Second, PoolSize: 2,
 	})}
 	t.Cleanup(func() { _ = n.Close() })
 	return n
@@ -130,4 +130,18 @@ func until(ctx context.Context, what string, ready func() error) error {
 		}
 		Rest(ctx, 50*time.Millisecond, 100*time.Millisecond)
 	}
+}
+
+// ending returns f with strikes that end the test at once when one of them fails.
+func (f Fire) ending(t *testing.T) Fire {
+	strike := f.Strike
+	f.Strike = func(ctx context.Context, n int) error {
+		err := strike(ctx, n)
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("strike %d: %v", n, err)
+			return err
+		}
+		return ctx.Err()
+	}
+	return f
 }

@@ -269,7 +269,7 @@ func TestSentinelFailoverThatLosesWritesRepeatsNoID(t *testing.T) {
 	for _, rules := range []leasechaos.Rules{leasechaos.Guard, leasechaos.NoGuard} {
 		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {
 			s := newSentinelSet(t, 2*time.Second)
-			f := Fire{Chaos: s.chaos(), Network: s.network, Weather: rules == leasechaos.Guard, Strike: s.loses}
+			f := Fire{Chaos: s.chaos(), Network: s.network, Weather: rules == leasechaos.Guard, Strike: s.loses}.ending(t)
 			f.Run(t, rules)
 			t.Logf("%d failovers, %d acknowledged writes lost", s.failovers, s.lost)
 			if s.failovers < 1 || s.lost < 1 {
@@ -290,7 +290,7 @@ func TestTwoPrimariesAtOnceRepeatNoIDIfOneWithoutReplicasRefusesWrites(t *testin
 	Need(t, "redis-server")
 	s := newSentinelSet(t, afterAlone, alone...)
 	s.together = 5 * time.Second
-	f := Fire{Chaos: s.chaos(), Network: s.network, Weather: true, Strike: s.splits}
+	f := Fire{Chaos: s.chaos(), Network: s.network, Weather: true, Strike: s.splits}.ending(t)
 	f.Run(t, leasechaos.Guard)
 	t.Logf("%d failovers, %d writes refused", s.failovers, s.refused)
 	if s.failovers < 1 || s.refused < 1 {
@@ -305,6 +305,7 @@ func TestTwoPrimariesAtOnceRepeatIDsIfBothTakeWrites(t *testing.T) {
 	f := Fire{Chaos: s.chaos(), Network: s.network}
 	f.Calm = true // a row that is held for long at both sides is surely used at both
 	f.Strike = func(ctx context.Context, strike int) error { return s.splits(ctx, 4*strike+1) }
+	f = f.ending(t)
 	f.Run(t, leasechaos.GuardTwice)
 	t.Logf("%d failovers", s.failovers)
 }
