@@ -278,42 +278,14 @@ func (c *redisCluster) errors(ctx context.Context, kind string) (n int) {
 	return n
 }
 
-// rightly returns an error if a renewal was not answered as its row was.
-func rightly(operations []leasechaos.Operation) error {
-	var renewals int
-	for _, o := range operations {
-		r := o.Renewal
-		if r == nil {
-			continue
-		}
-		renewals++
-		switch {
-		case o.Outcome == leasechaos.Done && o.Reply.Before < r.Until:
-			return fmt.Errorf("a renewal of worker %d, epoch %d, found the limit %d; it was confirmed until %d", r.Worker, r.Epoch, o.Reply.Before, r.Until)
-		case o.Outcome == leasechaos.Lost && !slices.ContainsFunc(operations, func(by leasechaos.Operation) bool {
-			// Of a claim without an answer nobody knows the row.
-			return by.Claim != nil && by.Begin < o.End && (by.Outcome == leasechaos.Unknown ||
-				by.Outcome == leasechaos.Done && by.Reply.Row.Worker == r.Worker && by.Reply.Row.Epoch > r.Epoch)
-		}):
-			return fmt.Errorf("a renewal of worker %d, epoch %d, was refused (%s); nobody has claimed the row since", r.Worker, r.Epoch, o.Error)
-		case strings.Contains(o.Error, string(lease.Gone)), strings.Contains(o.Error, string(lease.Copied)):
-			return fmt.Errorf("a renewal of worker %d, epoch %d, was refused: %s", r.Worker, r.Epoch, o.Error)
-		}
-	}
-	if renewals == 0 {
-		return errors.New("there is no renewal in the history")
-	}
-	return nil
-}
-
-// A slot that moves loses nothing, so this needs no loss guard.
+// A slot that moves loses nothing, so this needs no loss guard. Run also checks that each
+// renewal was answered as its row was, by one node or the other.
 func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 	Need(t, "redis-server")
 	for _, rules := range []leasechaos.Rules{leasechaos.Fence, leasechaos.TTL} {
 		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {
 			c := newRedisCluster(t)
 			f := Fire{Chaos: c.chaos(), Network: c.network, Weather: rules == leasechaos.Fence, Strike: c.move}.ending(t)
-			f.History = t.TempDir()
 			lister, err := openCluster(f.DSN)
 			if err != nil {
 				t.Fatal(err)
@@ -324,16 +296,6 @@ func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 			t.Logf("%d moves, %d times MOVED, %d times ASK, %d times TRYAGAIN", c.moves, moved, ask, again)
 			if c.moves < 1 || moved < c.moves || ask < c.moves {
 				t.Errorf("%d moves, %d times MOVED, %d times ASK; want some", c.moves, moved, ask)
-			}
-			if rules == leasechaos.TTL {
-				return
-			}
-			operations, err := leasechaos.ReadHistory(f.History)
-			if err == nil {
-				err = rightly(operations)
-			}
-			if err != nil {
-				t.Error(err)
 			}
 		})
 	}
