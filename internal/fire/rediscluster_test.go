@@ -185,6 +185,9 @@ func (c *redisCluster) move(ctx context.Context, strike int) error {
 		return err
 	}
 	to := c.nodes[(slices.Index(c.nodes, p.owner)+1+strike%2)%3] // nobody fails over here: they are the primaries
+	// A move that has begun is done to its end, or the test could not read the rows.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
 	set := func(n *redisNode, args ...any) error {
 		return n.Do(ctx, append([]any{"cluster", "setslot", p.slot}, args...)...).Err()
 	}
@@ -318,7 +321,8 @@ func TestClusterFailoverRepeatsNoID(t *testing.T) {
 			f := Fire{Chaos: c.chaos(), Network: c.network, Weather: rules == leasechaos.Guard, Strike: c.fail}.ending(t)
 			f.Run(t, rules)
 			t.Logf("%d failovers, %d acknowledged writes lost", c.failovers, c.lost)
-			if c.failovers < 1 || c.lost < 1 {
+			// A primary that refuses writes when it is alone may lose none.
+			if c.failovers < 1 || c.lost < 1 && settings == nil {
 				t.Errorf("%d failovers have lost %d acknowledged writes; want some", c.failovers, c.lost)
 			}
 		})
