@@ -181,6 +181,9 @@ func (c *redisCluster) where(ctx context.Context) (p place, err error) {
 // moves the slot of the namespace to another primary, key by key, as redis-cli does.
 func (c *redisCluster) move(ctx context.Context, strike int) error {
 	p, err := c.where(ctx)
+	if err == nil {
+		err = p.owner.held(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -200,11 +203,17 @@ func (c *redisCluster) move(ctx context.Context, strike int) error {
 		}
 		Rest(ctx, 200*time.Millisecond, time.Second)
 	}
-	Rest(ctx, time.Second, 2*time.Second) // and now: ASK
+	if err := c.answers(ctx, "ASK", c.errors(ctx, "ASK")); err != nil { // and now this
+		return err
+	}
+	moved := c.errors(ctx, "MOVED")
 	for _, n := range []*redisNode{to, p.owner} {
 		if err := set(n, "node", c.id(to)); err != nil {
 			return errors.Join(ctx.Err(), err)
 		}
+	}
+	if err := c.answers(ctx, "MOVED", moved); err != nil {
+		return err
 	}
 	for n, want := range map[*redisNode]int64{to: 2, p.owner: 0} {
 		if got, err := n.ClusterCountKeysInSlot(ctx, int(p.slot)).Result(); err != nil || got != want {
@@ -218,6 +227,9 @@ func (c *redisCluster) move(ctx context.Context, strike int) error {
 // fail lets the replica of the namespace's primary take over.
 func (c *redisCluster) fail(ctx context.Context, strike int) error {
 	p, err := c.where(ctx)
+	if err == nil {
+		err = p.owner.held(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -271,6 +283,16 @@ func (c *redisCluster) fail(ctx context.Context, strike int) error {
 	}
 	_, err = c.settled(ctx)
 	return err
+}
+
+// answers waits until the nodes have answered with more errors of a kind than before.
+func (c *redisCluster) answers(ctx context.Context, kind string, before int) error {
+	return until(ctx, kind, func() error {
+		if c.errors(ctx, kind) <= before {
+			return fmt.Errorf("no node has answered %s, after %d", kind, before)
+		}
+		return nil
+	})
 }
 
 // errors sums the errors of a kind that all nodes have answered with.

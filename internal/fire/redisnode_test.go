@@ -132,16 +132,38 @@ func until(ctx context.Context, what string, ready func() error) error {
 	}
 }
 
-// ending returns f with strikes that end the test at once when one of them fails.
+// ending returns f with strikes that end the test at once when one of them fails. The
+// first goes on to its end, however short the run is, so that there is one.
 func (f Fire) ending(t *testing.T) Fire {
 	strike := f.Strike
 	f.Strike = func(ctx context.Context, n int) error {
-		err := strike(ctx, n)
-		if err != nil && ctx.Err() == nil {
+		within := ctx
+		if n == 0 {
+			var cancel context.CancelFunc
+			within, cancel = context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
+			defer cancel()
+		}
+		err := strike(within, n)
+		if err != nil && within.Err() == nil {
 			t.Errorf("strike %d: %v", n, err)
 			return err
 		}
 		return ctx.Err()
 	}
 	return f
+}
+
+// held waits until most rows of a namespace have been claimed.
+func (n *redisNode) held(ctx context.Context) error {
+	return until(ctx, "claims", func() error {
+		keys, err := n.Keys(ctx, "snowkey:{*}:0").Result()
+		if err != nil || len(keys) != 1 {
+			return fmt.Errorf("%s has the keys %q, %v; want one of rows", n.host.Name, keys, err)
+		}
+		rows, err := n.HVals(ctx, keys[0]).Result()
+		if free := strings.Count(strings.Join(rows, "\n"), ",,,"); err != nil || len(rows)-free < Rows-2 {
+			return fmt.Errorf("%d of %d rows have not been claimed yet, %v", free, len(rows), err)
+		}
+		return nil
+	})
 }
