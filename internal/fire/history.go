@@ -5,7 +5,6 @@ package fire
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -39,8 +38,8 @@ func checkHistory(operations []leasechaos.Operation, patience time.Duration, aba
 			}
 			of = append(of, porcupine.Operation{ClientId: i, Input: o, Call: o.Begin, Output: nil, Return: end})
 		}
-		of = withoutTraceless(of)
-		switch result, _ := porcupine.CheckOperationsVerbose(model(worker, abandons), of, patience); result {
+		of = append(of, porcupine.Operation{ClientId: len(operations), Input: ended{}, Call: lastReturn(of) + 1, Return: math.MaxInt64})
+		switch result, _ := porcupine.CheckOperationsVerbose(model(worker, known(of), abandons), of, patience); result {
 		case porcupine.Ok:
 		case porcupine.Illegal:
 			return fmt.Errorf("fire: the %d operations on row %d are not linearizable", len(of), worker)
@@ -68,31 +67,44 @@ func concerns(o leasechaos.Operation, worker int64) bool {
 	return true // a claim whose outcome is unknown may have taken any row
 }
 
-// withoutTraceless removes the unknown claims if none of them can have been done. Each
-// write adds one to the row's Renewals. So if all numbers between the first reply and the
-// last are known operations', an unknown one came after them, where nobody has looked.
-//
-// Without this every outage leaves some dozens of claims that may be done anywhere, in
-// each of the rows, and the search takes too long.
-func withoutTraceless(of []porcupine.Operation) []porcupine.Operation {
-	var seen []int64
-	certain := 0
+// An ended is an operation after all whose outcome is known. What was not done by then,
+// was not done. So each operation before it was, and the search need not try both.
+type ended struct{}
+
+func lastReturn(of []porcupine.Operation) (last int64) {
 	for _, p := range of {
-		o := p.Input.(leasechaos.Operation)
-		if o.Outcome != leasechaos.Done {
-			continue
-		}
-		if certain++; o.Release == nil {
-			seen = append(seen, o.Reply.Row.Renewals)
+		if p.Return < math.MaxInt64 {
+			last = max(last, p.Return)
 		}
 	}
-	if len(seen) == 0 || slices.Max(seen) > int64(certain) {
-		return of
+	return last
+}
+
+// A facts is which writes of a row are known. Each write adds one to the row's Renewals,
+// and each claim and release one to its Epoch. So no other operation can have made the
+// same step. Without this every outage leaves some dozens of claims that may be done
+// anywhere, in each of the rows, and the search takes too long.
+type facts struct {
+	written map[int64]bool // Renewals after a write
+	passed  map[int64]bool // Epoch before a claim or a release
+}
+
+func known(of []porcupine.Operation) facts {
+	f := facts{map[int64]bool{}, map[int64]bool{}}
+	for _, p := range of {
+		o, ok := p.Input.(leasechaos.Operation)
+		switch {
+		case !ok || o.Outcome != leasechaos.Done:
+		case o.Release != nil:
+			f.passed[o.Release.Epoch] = true
+		default:
+			f.written[o.Reply.Row.Renewals] = true
+			if o.Claim != nil {
+				f.passed[o.Reply.Row.Epoch-1] = true
+			}
+		}
 	}
-	return slices.DeleteFunc(of, func(p porcupine.Operation) bool {
-		o := p.Input.(leasechaos.Operation)
-		return o.Claim != nil && o.Outcome == leasechaos.Unknown
-	})
+	return f
 }
 
 // A state is what a row may be. Its limit is not known after an operation of which nobody
@@ -100,17 +112,24 @@ func withoutTraceless(of []porcupine.Operation) []porcupine.Operation {
 type state struct {
 	row   lease.Row
 	vague bool // Until is not known
+	ended bool
 }
 
-func model(worker int64, abandons bool) porcupine.Model {
+func model(worker int64, f facts, abandons bool) porcupine.Model {
 	return (&porcupine.NondeterministicModel{
 		Init: func() []any { return []any{state{row: lease.Row{Worker: worker}}} },
 		Step: func(from, input, _ any) []any {
+			s := from.(state)
+			o, ok := input.(leasechaos.Operation)
+			if !ok {
+				s.ended = true
+				return []any{s}
+			}
 			var next []any
-			after := from.(state).after(input.(leasechaos.Operation))
-			if s := from.(state); len(after) == 0 && abandons && input.(leasechaos.Operation).Claim != nil {
+			after := s.after(o, f)
+			if len(after) == 0 && abandons && o.Claim != nil {
 				s.row.Owner = ""
-				after = s.after(input.(leasechaos.Operation))
+				after = s.after(o, f)
 			}
 			for _, s := range after {
 				next = append(next, s)
@@ -119,16 +138,17 @@ func model(worker int64, abandons bool) porcupine.Model {
 		},
 		Equal: func(a, b any) bool { return a == b },
 		DescribeOperation: func(input, _ any) string {
-			o := input.(leasechaos.Operation)
-			return fmt.Sprintf("%s/%d %+v", o.Process, o.N, o)
+			return fmt.Sprintf("%+v", input)
 		},
 	}).ToModel()
 }
 
 // after returns the states that the row may have after o. There is none if o cannot have
 // come out as it did.
-func (s state) after(o leasechaos.Operation) []state {
+func (s state) after(o leasechaos.Operation, f facts) []state {
 	switch {
+	case s.ended:
+		return []state{s}
 	case o.Outcome == leasechaos.Done && o.Release != nil:
 		return s.released(o.Release)
 	case o.Outcome == leasechaos.Done:
@@ -139,7 +159,10 @@ func (s state) after(o leasechaos.Operation) []state {
 		}
 		return nil
 	}
-	return append(s.perhaps(o), s)
+	if f.written[s.row.Renewals+1] || o.Renewal == nil && f.passed[s.row.Epoch] {
+		return nil
+	}
+	return s.perhaps(o)
 }
 
 func (s state) released(r *lease.Release) []state {
@@ -196,12 +219,12 @@ func (s state) perhaps(o leasechaos.Operation) []state {
 		r.Guard = 0 // it may have come in time
 		if row, err := r.Apply(s.row, r.Now); err == nil {
 			row.Until = 0
-			return []state{{row, true}}
+			return []state{{row: row, vague: true}}
 		}
 		return nil
 	}
 	c := o.Claim
-	return []state{{lease.Row{
+	return []state{{vague: true, row: lease.Row{
 		Worker: s.row.Worker, Epoch: s.row.Epoch + 1, Owner: c.Owner, Nonce: c.Nonce, Renewals: s.row.Renewals + 1, Holder: c.Holder,
-	}, true}}
+	}}}
 }

@@ -103,6 +103,17 @@ func TestHistoriesThatAreLinearizablePass(t *testing.T) {
 			s.add(leasechaos.Operation{Release: r, Outcome: leasechaos.Done}, 1)
 			s.claim("b", leasechaos.Done)
 		},
+		"one of dozens of unknown claims was done, and the holder is told": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			for i := range 60 {
+				before := s.row
+				s.claim(fmt.Sprint("b", i), leasechaos.Unknown)
+				s.row = before
+			}
+			a = s.renew(a, "a1", leasechaos.Done)
+			s.claim("c", leasechaos.Unknown)
+			s.renew(a, "a2", leasechaos.Lost)
+		},
 	} {
 		var s script
 		make(&s)
@@ -141,6 +152,16 @@ func TestHistoriesThatAreNotLinearizableAreFound(t *testing.T) {
 		"refused without a reason": func(s *script) {
 			a := s.claim("a", leasechaos.Done)
 			s.renew(a, "a1", leasechaos.Lost)
+		},
+		"no unknown claim can have been done": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			for i := range 60 {
+				before := s.row
+				s.claim(fmt.Sprint("b", i), leasechaos.Unknown)
+				s.row = before
+			}
+			s.renew(a, "a1", leasechaos.Lost)
+			s.renew(a, "a1", leasechaos.Done)
 		},
 		"a gap that nothing fills": func(s *script) {
 			s.claim("a", leasechaos.Unknown)

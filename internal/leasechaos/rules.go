@@ -31,9 +31,16 @@ const (
 
 	// NoGuard is Guard without the loss guard. IDs repeat.
 	NoGuard
+
+	// GuardTwice is Guard on a store that two servers keep at the same time, each without
+	// the other's writes. No promise covers that. IDs repeat.
+	GuardTwice
 )
 
-var names = [...]string{"fence", "fence, rows stolen", "none (TTL)", "fence and loss guard, rows forgotten", "fence, rows forgotten"}
+var names = [...]string{
+	"fence", "fence, rows stolen", "none (TTL)", "fence and loss guard, rows forgotten", "fence, rows forgotten",
+	"fence and loss guard, two stores",
+}
 
 func (r Rules) String() string {
 	if r < 0 || int(r) >= len(names) {
@@ -46,11 +53,11 @@ func (r Rules) String() string {
 func (r Rules) unique() bool { return r == Fence || r == FenceStolen || r == Guard }
 
 // forgets reports whether the store is made to forget its rows.
-func (r Rules) forgets() bool { return r == Guard || r == NoGuard }
+func (r Rules) forgets() bool { return r == Guard || r == NoGuard || r == GuardTwice }
 
 // lossGuard returns Config.LossGuard of the leases: its default, or off.
 func (r Rules) lossGuard() time.Duration {
-	if r == Guard {
+	if r == Guard || r == GuardTwice {
 		return 0
 	}
 	return -1

@@ -38,20 +38,37 @@
 //   - no more than one server at a time accepts writes for a namespace, or two do for
 //     no longer than what the clocks leave of D.
 //
-// The second needs attention. After a failover an old primary may be cut off from its
-// replicas, but not from some of its clients. It renews their leases for as long as
-// nobody stops it. Meanwhile the new primary gives their workers away. Set
-// min-replicas-to-write to 1, and min-replicas-max-lag to clearly less than the time
-// after which Sentinel or the cluster declares a primary failed. For the same reason
-// [New] refuses a [redis.Ring] of several servers. Each process would decide for itself
-// which of them are up, and take a namespace elsewhere if its server is not. A server
-// in active-active replication must not be used.
+// The second needs attention. An old primary may be cut off from its replicas, but not
+// from some of its clients. It renews their leases for as long as nobody stops it.
+// Meanwhile the new primary gives their workers away, and IDs repeat in spite of the
+// guard. So a primary that is cut off must refuse writes: see the settings below. For the
+// same reason [New] refuses a [redis.Ring] of several servers. Each process would decide
+// for itself which of them are up, and take a namespace elsewhere if its server is not. A
+// server in active-active replication must not be used.
+//
+// A primary that was paused, as a virtual machine may be, does what has waited for it
+// before it looks at its replicas. If another was promoted meanwhile, that is not covered.
+//
+// An old primary that comes back has what the new one has forgotten. It must not be
+// promoted before it has all that the new one has. Sentinel makes it a replica after
+// about 10 s. If the new primary fails before that, it takes another replica, if there is
+// one.
 //
 // WAIT does not help. It tells how many replicas have received a write, not that one of
 // these is promoted. If it tells of too few, the write stays.
 //
 // # Recommended settings
 //
+//   - With replicas: min-replicas-to-write 1 and min-replicas-max-lag 1. A primary
+//     notices up to 3 s later than this says that it is alone. So set
+//     down-after-milliseconds or cluster-node-timeout to 5000 or more.
+//   - Two replicas. A new primary refuses writes as well until it has one.
+//   - A Sentinel beside each server, and a quorum of more than half. With three replicas
+//     or more, set min-replicas-to-write to half of them, rounded up. Sentinels elsewhere
+//     may promote one while the primary keeps the others. Then set it to all replicas.
+//   - With Sentinel: go-redis 9.18 or later. Earlier ones ask no other Sentinel if one
+//     does not answer in time.
+//   - No CLUSTER FAILOVER TAKEOVER while the old primary may be alive.
 //   - maxmemory-policy noeviction, or volatile-…, which spares keys without a time to
 //     live. Each claim reads it by INFO, and under any other fails with [ErrEvicts].
 //     Where INFO is forbidden the Store logs a warning once.
