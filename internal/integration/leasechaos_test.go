@@ -216,7 +216,7 @@ func chaosEtcd(t *testing.T) leasechaos.Chaos {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return leasechaos.Chaos{Store: "etcd", DSN: joinPlace(addr, prefix), Rows: s}
+	return leasechaos.Chaos{Store: "etcd", DSN: joinPlace(addr, prefix), Lister: s}
 }
 
 // deleteZnodes deletes a znode and all below it.

@@ -3,6 +3,7 @@ package sqlxcases
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,16 @@ import (
 type Database struct {
 	DB      *sqlx.DB
 	Dialect sqlxhelper.Dialect
+
+	// Fails names cases that cannot pass because of the driver. The caller says why.
+	Fails []string
+}
+
+// run runs a case.
+func (d Database) run(t *testing.T, name string, run func(*testing.T)) {
+	if !slices.Contains(d.Fails, name) {
+		t.Run(name, run)
+	}
 }
 
 // tables creates tables and drops them at the end of the test, last one first. The
