@@ -3,6 +3,7 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 
@@ -38,7 +39,10 @@ const (
 func attempt(ctx context.Context, db beginner, opts *sql.TxOptions, fn func(*sqlx.Tx) error) (o outcome, err error) {
 	tx, err := db.BeginTxx(ctx, opts)
 	if err != nil {
-		return rolledBack, fmt.Errorf("sqlxhelper: begin: %w", err)
+		if takesStatements(ctx, db, err) {
+			err = fmt.Errorf("%w: %w", sqlerror.ErrNoTransactions, err)
+		}
+		return rolledBack, sqlerror.ExplainPooler(fmt.Errorf("sqlxhelper: begin: %w", err))
 	}
 	committing := false
 	defer func() {
@@ -81,6 +85,21 @@ func attempt(ctx context.Context, db beginner, opts *sql.TxOptions, fn func(*sql
 		o = inDoubt
 	}
 	return o, fmt.Errorf("sqlxhelper: commit: %w", withCause(ctx, err))
+}
+
+// takesStatements reports whether db still takes statements after err, the error of a
+// BEGIN. PgBouncer in statement mode ends the connection with a reason. lib/pq keeps
+// the reason to itself, and database/sql has tried other connections by then.
+func takesStatements(ctx context.Context, db beginner, err error) bool {
+	named, ok := db.(interface {
+		sqlx.ExecerContext
+		DriverName() string
+	})
+	if !ok || named.DriverName() != "postgres" || !errors.Is(err, driver.ErrBadConn) {
+		return false
+	}
+	_, err = named.ExecContext(ctx, "SELECT 1")
+	return err == nil
 }
 
 // withCause adds the error of ctx where a driver or database/sql only says that the

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -74,7 +75,7 @@ func (w *writer) write(ctx context.Context, c conn) error {
 		}
 	}()
 	if err := w.transact(ctx, c); err != nil {
-		return withCause(ctx, err)
+		return sqlerror.ExplainPooler(withCause(ctx, err))
 	}
 	written = true
 	w.fill()
@@ -84,7 +85,7 @@ func (w *writer) write(ctx context.Context, c conn) error {
 // transact sends all rows under a savepoint or in a transaction.
 func (w *writer) transact(ctx context.Context, c conn) error {
 	if c.pool == nil {
-		return w.prove(ctx, c, inSavepoint(ctx, c.db, func() error {
+		return w.prove(ctx, c, inSavepoint(ctx, c.db, savepointName, func() error {
 			w.describe(ctx, c)
 			return w.insertAll(ctx, session{c.db, true})
 		}))

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 // Check compares models with the database and returns what does not fit the keys of
@@ -107,7 +108,7 @@ func (c *checker) database() error {
 	for _, step := range []func(*wantedColumn) error{c.resolve, c.compare} {
 		for _, w := range c.wanted {
 			if err := step(w); err != nil {
-				return fmt.Errorf("schemacheck: table %s: %w", w.table(), err)
+				return sqlerror.ExplainPooler(fmt.Errorf("schemacheck: table %s: %w", w.table(), err))
 			}
 		}
 	}

@@ -83,7 +83,14 @@ func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 			}
 		}
 	}
-	if rules == leasechaos.Fence {
+	return conduct(t, c, rules, false)
+}
+
+// conduct runs c, checks the histories if the rules are Fence and the store is not
+// broken, and keeps the result for Table. For abandons see checkHistory.
+func conduct(t *testing.T, c leasechaos.Chaos, rules leasechaos.Rules, abandons bool) leasechaos.Result {
+	t.Helper()
+	if rules == leasechaos.Fence && !c.Broken {
 		c.History = t.TempDir()
 	}
 	result := c.Run(t, rules)
@@ -91,7 +98,7 @@ func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 	if c.History != "" {
 		operations, err := leasechaos.ReadHistory(c.History)
 		if err == nil {
-			err = CheckHistory(operations, time.Minute)
+			err = checkHistory(operations, time.Minute, abandons)
 		}
 		if err != nil {
 			t.Error(err)

@@ -11,6 +11,8 @@ require github.com/snowkey/snowkey v0.0.0-00010101000000-000000000000
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
+	github.com/hanwen/go-fuse/v2 v2.12.1
+	github.com/mattn/go-sqlite3 v1.14.22
 	github.com/redis/go-redis/v9 v9.7.3
 	github.com/snowkey/snowkey/core/lease/redislease v0.0.0-00010101000000-000000000000
 )
@@ -18,4 +20,5 @@ require (
 require (
 	github.com/cespare/xxhash/v2 v2.2.0 // indirect
 	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	golang.org/x/sys v0.28.0 // indirect
 )

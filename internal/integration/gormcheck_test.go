@@ -284,8 +284,9 @@ func (l *traced) Trace(_ context.Context, _ time.Time, statement func() (string,
 	l.statements = append(l.statements, text)
 }
 
-// MariaDB's catalog is not a table. For a look-up without a name, MariaDB reads all
-// tables of the server. It waits for those that somebody is changing.
+// MariaDB's catalog is not a table, as MySQL's is since version 8. For a look-up without a
+// name, MariaDB reads all tables of the server. It waits for those that somebody is
+// changing.
 func TestGormCheckLooksAtNoOtherTablesOnMariaDB(t *testing.T) {
 	log := &traced{Interface: logger.Discard}
 	db := withPlugin(t, opener(t, gormTargets[2].dialector(t))(&gorm.Config{Logger: log}))

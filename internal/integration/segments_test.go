@@ -31,14 +31,16 @@ func (g leaseTarget) segments(t *testing.T, db *sql.DB, table string) *sqlsegmen
 }
 
 func TestSegmentStoresPassTheSuite(t *testing.T) {
-	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		segmenttest.Run(t, func(t *testing.T) segmenttest.Store {
-			s := g.segments(t, g.open(t), "")
-			if err := s.CreateTables(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			return s
-		})
+	leaseTargets(t, func(t *testing.T, g leaseTarget) { g.runSegments(t) })
+}
+
+func (g leaseTarget) runSegments(t *testing.T) {
+	segmenttest.Run(t, func(t *testing.T) segmenttest.Store {
+		s := g.segments(t, g.open(t), "")
+		if err := s.CreateTables(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return s
 	})
 }
 

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql"
@@ -19,11 +20,16 @@ func TestPostgreSQLAnswersThroughBothDrivers(t *testing.T) {
 }
 
 func TestMariaDBAnswers(t *testing.T) {
-	answers(t, "mysql", servertest.MariaDB(t))
+	if version := answers(t, "mysql", servertest.MariaDB(t)); !strings.Contains(version, "MariaDB") {
+		t.Errorf("version() where MariaDB should be = %s; want MariaDB in it", version)
+	}
 }
 
-func TestMySQLAnswers(t *testing.T) {
-	answers(t, "mysql", servertest.MySQL(t))
+// One in the other's place would pass most tests, and prove nothing.
+func TestMySQLAnswersAndIsNotMariaDB(t *testing.T) {
+	if version := answers(t, "mysql", servertest.MySQL(t)); strings.Contains(version, "MariaDB") {
+		t.Errorf("version() where MySQL should be = %s; want no MariaDB", version)
+	}
 }
 
 func TestRedisAnswers(t *testing.T) {
@@ -34,10 +40,14 @@ func TestZooKeeperAnswers(t *testing.T) {
 	t.Logf("ZooKeeper at %s", servertest.ZooKeeper(t))
 }
 
+func TestEtcdAnswers(t *testing.T) {
+	t.Logf("etcd at %s", servertest.Etcd(t))
+}
+
 // answers sends a statement through a driver. Unlike servertest, this finds out whether
-// the server lets the user in. The log then says which version the other tests of this
-// module ran against.
-func answers(t *testing.T, driver, dsn string) {
+// the server lets the user in. It returns the version. So the log says what the other
+// tests of this module ran against.
+func answers(t *testing.T, driver, dsn string) (version string) {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -52,9 +62,18 @@ func answers(t *testing.T, driver, dsn string) {
 	if err := db.QueryRowContext(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
 		t.Fatalf("SELECT 1 = %d, %v; want 1", one, err)
 	}
-	var version string
 	if err := db.QueryRowContext(t.Context(), "SELECT version()").Scan(&version); err != nil {
 		t.Fatalf("SELECT version() = %v; want no error", err)
 	}
 	t.Logf("%s: %s", driver, version)
+	return version
+}
+
+// postgresVersion returns the major version of the server.
+func postgresVersion(t *testing.T, db *sql.DB) (major int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), "SELECT current_setting('server_version_num')::int / 10000").Scan(&major); err != nil {
+		t.Fatalf("version of PostgreSQL = %v; want a number", err)
+	}
+	return major
 }

@@ -88,13 +88,13 @@ func TestErrorOfATriggerNamesNoInnocentRowOnPostgres(t *testing.T) {
 	}
 }
 
-func TestErrorOfATriggerNamesNoInnocentRowOnMariaDB(t *testing.T) {
-	d := sqlxMariaDB(t, func(*mysql.Config) {})
-	blamesOnMySQL(t, d)
+func TestErrorOfATriggerNamesNoInnocentRowOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, blamesOnMySQL)
 }
 
-func blamesOnMySQL(t *testing.T, d sqlxcases.Database) {
+func blamesOnMySQL(t *testing.T, dsn string) {
 	t.Helper()
+	d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
 	for _, text := range []string{
 		"CREATE TABLE accused (id BIGINT PRIMARY KEY, code INT UNIQUE, n INT)",
 		"CREATE TABLE log (id BIGINT PRIMARY KEY AUTO_INCREMENT, code INT UNIQUE, note VARCHAR(3))",

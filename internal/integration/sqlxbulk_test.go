@@ -415,6 +415,9 @@ func TestRandomStructsAreStoredAlikeByAllWaysOnAllDatabases(t *testing.T) {
 		"MySQL": func(t *testing.T) sqlxcases.Database {
 			return sqlxMySQL(t, servertest.MySQL(t), func(*mysql.Config) {})
 		},
+		"MySQL interpolated": func(t *testing.T) sqlxcases.Database {
+			return sqlxMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.InterpolateParams = true })
+		},
 	}
 	for name, mode := range bulkModes {
 		databases[name] = func(t *testing.T) sqlxcases.Database { return sqlxPostgres(t, mode.driver, mode.parameters...) }
@@ -603,7 +606,11 @@ func TestTablesWhereCopyDiffersAreInsertedInto(t *testing.T) {
 	} {
 		execSqlx(t, d.DB, text)
 	}
-	for table, state := range map[string]string{"always": "428C9", "computed": "428C9", "policed": "", "ruled": "", "seen": "", "parted": ""} {
+	computed := "428C9"
+	if postgresVersion(t, d.DB.DB) < 14 {
+		computed = "42601" // the same refusal, under another state
+	}
+	for table, state := range map[string]string{"always": "428C9", "computed": computed, "policed": "", "ruled": "", "seen": "", "parted": ""} {
 		for range 2 {
 			err := h.InsertMany(context.Background(), d.DB, table, make([]bulkNote, 30))
 			if got := sqlState(err); got != state {

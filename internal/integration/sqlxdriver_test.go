@@ -79,7 +79,12 @@ func many(t *testing.T, tx *sqlx.Tx, h *sqlxhelper.Helper, table string, n int, 
 }
 
 // Full statements, which come twice, and what is left of the rows.
-func TestManyRowsAreStoredAsTheDriverStoresOneOnMariaDB(t *testing.T) {
+func TestManyRowsAreStoredAsTheDriverStoresOneOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, manyRowsAreStoredAsOne)
+}
+
+func manyRowsAreStoredAsOne(t *testing.T, dsn string) {
+	t.Helper()
 	moment := time.Date(2024, 2, 29, 23, 59, 59, 123456789, time.UTC)
 	for name, change := range map[string]func(*mysql.Config){
 		"prepared":             func(*mysql.Config) {},
@@ -90,7 +95,7 @@ func TestManyRowsAreStoredAsTheDriverStoresOneOnMariaDB(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := sqlxMariaDB(t, change)
+			d := sqlxMySQL(t, dsn, change)
 			for i, s := range []sending{
 				{2.5, "INT"}, {0.1, "DECIMAL(40,30)"}, {1e-20, "VARCHAR(40)"}, {float32(0.1), "DOUBLE"}, {-3.5, "VARBINARY(40)"},
 				{"Zürich", "VARCHAR(40) CHARACTER SET utf8mb4"}, {"Zürich", "VARCHAR(40) CHARACTER SET latin1"}, {"Zürich", "VARBINARY(40)"},

@@ -84,6 +84,14 @@ func sqlxMySQL(t *testing.T, dsn string, change func(*mysql.Config)) sqlxcases.D
 	return sqlxcases.Database{DB: openSqlx(t, "mysql", config.FormatDSN()), Dialect: sqlxhelper.MySQL}
 }
 
+// onMariaDBAndMySQL runs test on both. Their errors and triggers are alike, but each has
+// a parser and an optimizer of its own.
+func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Helper()
+	t.Run("MariaDB", func(t *testing.T) { test(t, servertest.MariaDB(t)) })
+	t.Run("MySQL", func(t *testing.T) { test(t, servertest.MySQL(t)) })
+}
+
 func TestSqlxCasesHoldOnSQLite(t *testing.T) {
 	t.Parallel()
 	db := openSqlx(t, "sqlite3", "file:"+t.TempDir()+"/test.db?_foreign_keys=on&_journal_mode=WAL&_synchronous=OFF&_busy_timeout=60000&_txlock=immediate")
@@ -177,9 +185,14 @@ func TestLongNameIsNotCutOnPostgres(t *testing.T) {
 	}
 }
 
-// Not only constraints refuse rows. What does so names no row on MariaDB.
-func TestRowThatATriggerAViewOrPartitionsRefuseIsNamedOnMariaDB(t *testing.T) {
-	d := sqlxMariaDB(t, func(*mysql.Config) {})
+// Not only constraints refuse rows. What does so names no row.
+func TestRowThatATriggerAViewOrPartitionsRefuseIsNamedOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, rowsAreRefused)
+}
+
+func rowsAreRefused(t *testing.T, dsn string) {
+	t.Helper()
+	d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
 	execSqlx(t, d.DB, "CREATE TABLE triggered (id BIGINT PRIMARY KEY, n BIGINT)")
 	execSqlx(t, d.DB, "CREATE TRIGGER refuse BEFORE INSERT ON triggered FOR EACH ROW IF NEW.n < 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF")
 	execSqlx(t, d.DB, "CREATE TABLE viewed_from (id BIGINT PRIMARY KEY, n BIGINT)")
@@ -216,8 +229,13 @@ func TestRowThatATriggerAViewOrPartitionsRefuseIsNamedOnMariaDB(t *testing.T) {
 
 // A transaction that the server has ended by itself has no savepoint left. What
 // is sent next on it would be committed at once.
-func TestTransactionThatTheServerEndedIsReportedAsBrokenOnMariaDB(t *testing.T) {
-	d := sqlxMariaDB(t, func(*mysql.Config) {})
+func TestTransactionThatTheServerEndedIsReportedAsBrokenOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, endedTransactionIsBroken)
+}
+
+func endedTransactionIsBroken(t *testing.T, dsn string) {
+	t.Helper()
+	d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
 	execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
 	execSqlx(t, d.DB, "INSERT INTO suppressed VALUES (1, 0)")
 	h := sqlxhelper.New(sqlxcases.NewCounter(100))

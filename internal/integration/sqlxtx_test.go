@@ -163,20 +163,24 @@ func postgresBehind(driver string) behind {
 	}
 }
 
-func mariaDBBehind(t *testing.T, l *losing) (through, around sqlxcases.Database) {
-	var config *mysql.Config
-	around = sqlxMariaDB(t, func(c *mysql.Config) { config = c })
-	l.server = config.Addr
-	config = config.Clone()
-	config.Addr = l.start(t)
-	return sqlxcases.Database{DB: openSqlx(t, "mysql", config.FormatDSN()), Dialect: sqlxhelper.MySQL}, around
+// mysqlBehind does so for MariaDB or MySQL.
+func mysqlBehind(dsn string) behind {
+	return func(t *testing.T, l *losing) (through, around sqlxcases.Database) {
+		t.Helper()
+		var config *mysql.Config
+		around = sqlxMySQL(t, dsn, func(c *mysql.Config) { config = c })
+		l.server = config.Addr
+		config = config.Clone()
+		config.Addr = l.start(t)
+		return sqlxcases.Database{DB: openSqlx(t, "mysql", config.FormatDSN()), Dialect: sqlxhelper.MySQL}, around
+	}
 }
 
 func TestLostCommitIsNeitherLostNorDoneTwice(t *testing.T) {
 	t.Run("PostgresByPgx", func(t *testing.T) { lostCommits(t, postgresBehind("pgx"), 2) })
 	t.Run("PostgresByPq", func(t *testing.T) { lostCommits(t, postgresBehind("postgres"), 2) })
 	// The look for the row waits for the transaction in doubt.
-	t.Run("MariaDB", func(t *testing.T) { lostCommits(t, mariaDBBehind, 1) })
+	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) { lostCommits(t, mysqlBehind(dsn), 1) })
 }
 
 // lostCommits runs the cases. lateRuns is how often a function runs whose commit
@@ -234,15 +238,20 @@ func lostCommits(t *testing.T, open behind, lateRuns int) {
 	}
 }
 
-// After a deadlock MariaDB commits by itself whatever a function sends that has
+// After a deadlock the server commits by itself whatever a function sends that has
 // not noticed it.
-func TestInTxDoesNotGoOnWithATransactionThatTheServerEndedOnMariaDB(t *testing.T) {
+func TestInTxDoesNotGoOnWithATransactionThatTheServerEndedOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, inTxStopsWhereTheServerEnded)
+}
+
+func inTxStopsWhereTheServerEnded(t *testing.T, dsn string) {
+	t.Helper()
 	for name, end := range map[string]func(err error) error{
 		"Swallowed":  func(error) error { return nil },
 		"Deadlocked": func(err error) error { return errors.Join(&mysql.MySQLError{Number: 1213}, err) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := sqlxMariaDB(t, func(*mysql.Config) {})
+			d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
 			execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
 			h := sqlxhelper.New(sqlxcases.NewCounter(0))
 			runs := 0
@@ -284,6 +293,9 @@ func TestCallThatIsCanceledSaysWhetherTheTransactionGoesOn(t *testing.T) {
 		},
 		"MySQL": func(t *testing.T) sqlxcases.Database {
 			return sqlxMySQL(t, servertest.MySQL(t), func(*mysql.Config) {})
+		},
+		"MySQLInterpolating": func(t *testing.T) sqlxcases.Database {
+			return sqlxMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.InterpolateParams = true })
 		},
 	}
 	for name, open := range databases {

@@ -49,6 +49,10 @@ type Chaos struct {
 	// For is how long the run takes at least. Zero: what -leasechaos.for says.
 	For time.Duration
 
+	// Broken says that the store breaks its promises, so that IDs must be repeated
+	// whatever the rules are.
+	Broken bool
+
 	// Calm leaves the processes alone: they are neither stopped nor killed, and their
 	// clocks show the truth. Then the longest pause is due to the store alone.
 	Calm bool
@@ -90,13 +94,16 @@ type Result struct {
 	Pause time.Duration
 }
 
+// unique reports whether a run promises that no ID is repeated.
+func (c Chaos) unique(rules Rules) bool { return rules.unique() && !c.Broken }
+
 // longest is how long a run may go on. A run takes a few seconds to see enough. On a slow
 // or busy machine it takes several times as long.
 const longest = 3 * time.Minute
 
 // Run runs the processes under rules and checks their IDs. It fails the test if the rules
 // promise unique IDs and one is repeated. It also fails the test if the rules do not
-// promise that, and no ID is repeated for three minutes.
+// promise that, or the store is broken, and no ID is repeated for three minutes.
 func (c Chaos) Run(t *testing.T, rules Rules) Result {
 	t.Helper()
 	if rules.forgets() && c.Forget == nil && c.During == nil {
@@ -128,9 +135,9 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 	}
 	ids, duplicates := f.duplicates()
 	switch {
-	case !rules.unique() && len(duplicates) == 0:
+	case !c.unique(rules) && len(duplicates) == 0:
 		r.errorf("none of %d IDs was repeated; want some, or the chaos proves nothing", ids)
-	case rules.unique():
+	case c.unique(rules):
 		if len(duplicates) > 0 {
 			r.errorf("%d of %d IDs were repeated; want none. The first is %s", len(duplicates), ids, f.describe(duplicates[0]))
 		}
@@ -174,7 +181,7 @@ func (r *run) checkRows(f idFiles) {
 // be repeated, some must be. If not, there must be enough of what makes a lease without a
 // fence repeat them.
 func (r *run) enough() bool {
-	if !r.rules.unique() {
+	if !r.chaos.unique(r.rules) {
 		f, err := readIDs(r.dir)
 		if err != nil {
 			return false

@@ -37,6 +37,9 @@ func work(o order, open Open) error {
 	}
 	source := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, n)) }
 	var c clock
+	if machine, ok := beneath.(Clocked); ok {
+		c.truth = machine.Now
+	}
 	if !o.Calm {
 		go c.jump(source(0), o.Rules.jump())
 	}

@@ -7,13 +7,13 @@
 //     still run.
 //   - If the variable CI is set, to anything but "", "0" or "false", the test fails
 //     instead. A skip there would hide a broken machine.
-//   - MySQL has no default, and is not in CI yet. Without its variable, its tests are
-//     skipped in CI too.
+//   - MySQL has no default. Without its variable, its tests are skipped in CI too:
+//     .ci/run gets a MySQL from a source that may not have it, and says so then.
 //   - A value that is not an address fails the test everywhere. A skip would hide the
 //     typing error.
 //
-// Redis must reply to PING and ZooKeeper to srvr, so another program on the port is
-// found here. PostgreSQL and MariaDB must accept a connection. Whether it is the right
+// Redis must reply to PING, ZooKeeper to srvr and etcd to GET /version, so another
+// program on the port is found here. The databases must accept a connection. Whether it is the right
 // server, and lets the user in, shows in the first statement of the test.
 //
 // No message of this package holds a DSN, which may contain a password. Messages name

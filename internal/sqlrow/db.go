@@ -21,6 +21,11 @@ const (
 	// only waits for a lock, ctx is the bound.
 	maxAttempts = 100
 
+	// doubts is how many attempts may fail before a connection is tried by a statement
+	// before the transaction begins. Connections that a server has ended while they
+	// were idle take one attempt each, so it says nothing if all are old.
+	doubts = 2
+
 	// maxPause is the longest time between two attempts. Its length is random, so
 	// that two who are in each other's way do not stay so.
 	maxPause = 20 * time.Millisecond
@@ -88,7 +93,7 @@ func Do[T any](ctx context.Context, d *DB, body func(*Tx) (T, error)) (T, error)
 		// without ctx. If a server is cut off, it waits until TCP gives up, a quarter of
 		// an hour. If the server is there and does not answer, it waits for ever.
 		result, err := wait.Call(ctx, &d.calls, func() (result T, err error) {
-			err = d.attempt(ctx, func(t *Tx) (err error) {
+			err = d.attempt(ctx, attempt > doubts, func(t *Tx) (err error) {
 				result, err = body(t)
 				return err
 			})
@@ -110,6 +115,8 @@ func retries(err error, attempt int) bool {
 	switch {
 	case errors.Is(err, ErrCommit):
 		return false // nobody knows whether it is done
+	case sqlerror.NoTransactions(err):
+		return false // another connection leads to the same pooler
 	case sqlerror.BadConnection(err):
 		// A pool that cannot connect has tried often enough by itself.
 		return attempt < maxAttempts && !errors.Is(err, errConnect)
@@ -133,7 +140,7 @@ func (d *DB) explain(ctx context.Context, err error) error {
 	if sqlerror.ReadOnly(err) && !errors.Is(err, ErrCommit) && !sqlerror.BadConnection(err) {
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
-	return redact(wait.Cause(ctx, err))
+	return redact(sqlerror.ExplainPooler(wait.Cause(ctx, err)))
 }
 
 // warnOfServer says once that the server may forget what it acknowledges.

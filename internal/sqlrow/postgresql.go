@@ -3,9 +3,13 @@ package sqlrow
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 // openPostgreSQL reads what has to be known of the server. It sets what is to hold for
@@ -25,8 +29,24 @@ const openPostgreSQL = `SELECT pg_is_in_recovery() OR current_setting('transacti
 	CASE WHEN CAST($1 AS TEXT) <> '' THEN set_config('idle_in_transaction_session_timeout', CAST($1 AS TEXT), true) END,
 	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)`
 
+// beginPastPooler begins a transaction. PgBouncer in statement mode answers BEGIN by an
+// error, and ends the connection. lib/pq then only says that the connection is bad, as
+// if another one could be better.
+func (t *Tx) beginPastPooler(ctx context.Context) error {
+	if t.tried {
+		if _, err := t.conn.ExecContext(ctx, "SELECT 1"); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+	}
+	err := t.beginTx(ctx, sql.LevelReadCommitted)
+	if t.tried && ctx.Err() == nil && errors.Is(err, driver.ErrBadConn) {
+		err = fmt.Errorf("%w: %w", sqlerror.ErrNoTransactions, err)
+	}
+	return err
+}
+
 func (t *Tx) beginPostgreSQL(ctx context.Context) error {
-	if err := t.beginTx(ctx, sql.LevelReadCommitted); err != nil {
+	if err := t.beginPastPooler(ctx); err != nil {
 		return err
 	}
 	limit := ""

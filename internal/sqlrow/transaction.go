@@ -34,6 +34,7 @@ type Tx struct {
 	rollback func() error
 	restore  []string // what sets the connection's settings back, once the transaction has ended
 
+	tried bool // whether the connection takes statements is tried before it begins
 	wrote bool
 	dirty bool // the connection's settings are not known
 }
@@ -83,8 +84,9 @@ func scan(ctx context.Context, e executor, dest []any, text string, args ...any)
 	return err
 }
 
-// attempt runs body in a transaction on a connection from the pool, once.
-func (d *DB) attempt(ctx context.Context, body func(*Tx) error) error {
+// attempt runs body in a transaction on a connection from the pool, once. If tried, the
+// connection first shows that it takes statements.
+func (d *DB) attempt(ctx context.Context, tried bool, body func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (d *DB) attempt(ctx context.Context, body func(*Tx) error) error {
 		}
 		return fmt.Errorf("%w: %w", errConnect, err)
 	}
-	t := &Tx{db: d, conn: conn}
+	t := &Tx{db: d, conn: conn, tried: tried}
 	if err = t.begin(ctx); err == nil {
 		err = body(t)
 	}

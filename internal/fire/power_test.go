@@ -1,0 +1,288 @@
+//go:build linux && cgo
+
+package fire
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/filelease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/internal/fire/disk"
+	"github.com/snowkey/snowkey/internal/leasechaos"
+)
+
+// The names are those of the table.
+const (
+	files          = "files"
+	filesLying     = "files, fsync of files lies"
+	filesLyingDirs = "files, fsync of folders lies"
+	sqliteWAL      = "SQLite WAL"
+	sqliteDelete   = "SQLite DELETE"
+	sqliteLying    = "SQLite WAL, fsync lies"
+	sqliteNormal   = "SQLite WAL, NORMAL"
+	sqliteOff      = "SQLite WAL, OFF"
+)
+
+func init() {
+	for _, name := range []string{files, filesLying, filesLyingDirs} {
+		stores[name] = func(dir string) (lease.Store, error) {
+			return onMachine(dir, func(now func() time.Time) (lease.Store, error) { return openFiles(dir, now) })
+		}
+	}
+	for name, options := range map[string]string{
+		sqliteWAL:    "_journal_mode=WAL&_synchronous=OFF", // which the store does not leave so
+		sqliteDelete: "_journal_mode=DELETE&_synchronous=OFF",
+		sqliteLying:  "_journal_mode=WAL",
+	} {
+		stores[name] = sqliteAt("sqlite3", options)
+	}
+	for name, options := range map[string]string{
+		sqliteNormal: "_journal_mode=WAL&_synchronous=NORMAL",
+		sqliteOff:    "_journal_mode=WAL&_synchronous=OFF",
+	} {
+		stores[name] = sqliteAt("careless", options)
+	}
+	sql.Register("careless", careless{})
+}
+
+// A clocked store is on a machine with a clock of its own.
+type clocked struct {
+	lease.Store
+	now func() time.Time
+}
+
+func (c clocked) Now() time.Time { return c.now() }
+
+var _ leasechaos.Clocked = clocked{}
+
+// onMachine opens a store on a machine when its power is on.
+func onMachine(dir string, open func(now func() time.Time) (lease.Store, error)) (lease.Store, error) {
+	late, err := Powered(dir)
+	if err != nil {
+		return nil, err
+	}
+	now := func() time.Time { return time.Now().Add(-late) }
+	s, err := open(now)
+	return clocked{s, now}, err
+}
+
+func openFiles(dir string, now func() time.Time) (*filelease.Store, error) {
+	return filelease.New(dir, filelease.Config{AllowFUSE: true, Logger: quiet, Now: now})
+}
+
+// sqliteAt returns a function that opens a database on the disk of a machine.
+func sqliteAt(driver, options string) leasechaos.Open {
+	return func(dir string) (lease.Store, error) {
+		return onMachine(dir, func(now func() time.Time) (lease.Store, error) {
+			db, err := sql.Open(driver, "file:"+sqlitePath(dir)+"?"+options)
+			if err != nil {
+				return nil, err
+			}
+			s, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.SQLite, AllowFUSE: true, Logger: quiet})
+			if err != nil {
+				return nil, err
+			}
+			setClock(s, now)
+			return s, patiently(s.CreateTables)
+		})
+	}
+}
+
+// setClock sets the clock of a store on SQLite, which is that of its host. Nobody but this
+// test has another, so there is no setting for it.
+func setClock(s *sqllease.Store, now func() time.Time) {
+	field := reflect.ValueOf(s).Elem().FieldByName("now")
+	*(*func() time.Time)(field.Addr().UnsafePointer()) = now
+}
+
+func sqlitePath(dir string) string { return filepath.Join(dir, "leases.db") }
+
+// patiently calls f until it returns nil. Others may have the database locked for as
+// long as they repair it.
+func patiently(f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		err := f(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// A careless driver does not let the level of syncs be raised.
+type careless struct{ sqlite3.SQLiteDriver }
+
+func (c careless) Open(dsn string) (driver.Conn, error) {
+	conn, err := c.SQLiteDriver.Open(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &carelessConn{conn.(*sqlite3.SQLiteConn)}, nil
+}
+
+type carelessConn struct{ *sqlite3.SQLiteConn }
+
+func (c *carelessConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if strings.Contains(query, "synchronous = ") {
+		return driver.ResultNoRows, nil
+	}
+	return c.SQLiteConn.ExecContext(ctx, query, args)
+}
+
+// A lister reads rows from the disk of a machine, and opens it when it is asked: before,
+// the power may fail.
+type lister struct{ store, dir string }
+
+func (l lister) Rows(ctx context.Context, space lease.Space) (rows []lease.Row, now lease.Millis, err error) {
+	if l.store == files {
+		s, err := openFiles(l.dir, nil)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer func() { err = errors.Join(err, s.Close()) }()
+		return s.Rows(ctx, space)
+	}
+	db, err := sql.Open("sqlite3", "file:"+sqlitePath(l.dir))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	s, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.SQLite, AllowFUSE: true, Logger: quiet})
+	if err != nil {
+		return nil, 0, err
+	}
+	return s.Rows(ctx, space)
+}
+
+// A power is a run on one machine whose power fails again and again.
+type power struct {
+	leasechaos.Chaos
+
+	disk disk.Config   // what it is like at first
+	most time.Duration // between two cuts
+	late time.Duration // by how much the clock may be after a cut
+
+	// noBattery lets the clock begin at the same time after each cut. Without what was
+	// lost IDs begin at the clock, so all that come after a cut repeat those before.
+	noBattery bool
+
+	// lies is what the disk is like after a while, if it is not the zero value.
+	lies disk.Config
+}
+
+func (p power) run(t *testing.T) {
+	t.Helper()
+	Need(t, "nsenter")
+	p.disk.Seed = rand.Uint64()
+	t.Logf("seed of the disk: %d", p.disk.Seed)
+	m := NewNetwork(t).Machine(t, "machine", p.disk)
+	c := p.Chaos
+	c.DSN, c.Processes, c.Rows, c.For = m.Dir, Holders, Rows, *lasts
+	if c.Broken {
+		c.For /= 4 // and more, if that shows nothing
+	}
+	c.Enter = func(_ int, cmd *exec.Cmd) { m.Enter(cmd) }
+	c.Lister = lister{c.Store, m.Dir}
+	cuts := 0
+	var began time.Time // what the clock shows after each cut, without a battery
+	c.During = func(ctx context.Context) error {
+		if p.lies != (disk.Config{}) {
+			if !Rest(ctx, 3*time.Second, 3*time.Second) {
+				return nil
+			}
+			if err := m.Change(p.lies); err != nil {
+				return err
+			}
+		}
+		for Rest(ctx, p.most/8, p.most) {
+			late := rand.N(p.late)
+			if p.noBattery {
+				if cuts == 0 {
+					began = time.Now()
+				}
+				late = time.Since(began)
+			}
+			if err := m.CutPower(rand.IntN(6), late); err != nil {
+				return fmt.Errorf("power cut %d: %w", cuts+1, err)
+			}
+			cuts++
+		}
+		return nil
+	}
+	conduct(t, c, leasechaos.Fence, c.Store == files)
+	t.Logf("%d power cuts: %+v", cuts, m.Lost)
+}
+
+func TestFilesRepeatNoIDWhenThePowerFails(t *testing.T) {
+	power{
+		Chaos: leasechaos.Chaos{Store: files},
+		disk:  disk.Config{Spread: true},
+		most:  3 * time.Second, late: 2 * time.Second,
+	}.run(t)
+}
+
+// A row that somebody had when the power failed is free when its time is over. So there
+// is more time between the cuts than with files.
+func TestSQLiteRepeatsNoIDWhenThePowerFails(t *testing.T) {
+	for _, store := range []string{sqliteWAL, sqliteDelete} {
+		t.Run(store, func(t *testing.T) {
+			power{
+				Chaos: leasechaos.Chaos{Store: store},
+				most:  6 * time.Second, late: 2 * time.Second,
+			}.run(t)
+		})
+	}
+}
+
+func TestFilesNeedFsyncOfFiles(t *testing.T) {
+	power{
+		Chaos: leasechaos.Chaos{Store: filesLying, Broken: true},
+		lies:  disk.Config{LieOfFiles: true, LoseAll: true}, // later: files that are empty are refused
+		most:  5 * time.Second, late: time.Second, noBattery: true,
+	}.run(t)
+}
+
+func TestFilesNeedFsyncOfFolders(t *testing.T) {
+	power{
+		Chaos: leasechaos.Chaos{Store: filesLyingDirs, Broken: true},
+		disk:  disk.Config{LieOfDirs: true, LoseAll: true},
+		most:  5 * time.Second, late: time.Second, noBattery: true,
+	}.run(t)
+}
+
+func TestSQLiteNeedsFsync(t *testing.T) {
+	power{
+		Chaos: leasechaos.Chaos{Store: sqliteLying, Broken: true},
+		disk:  disk.Config{LieOfFiles: true, LieOfDirs: true, LoseAll: true},
+		most:  5 * time.Second, late: time.Second, noBattery: true,
+	}.run(t)
+}
+
+// WAL and NORMAL sync at a checkpoint only.
+func TestSQLiteNeedsTheLevelOfSyncsThatTheStoreSets(t *testing.T) {
+	for _, store := range []string{sqliteOff, sqliteNormal} {
+		t.Run(store, func(t *testing.T) {
+			power{
+				Chaos: leasechaos.Chaos{Store: store, Broken: true},
+				disk:  disk.Config{LoseAll: true}, // some of all would spoil the database
+				most:  5 * time.Second, late: time.Second, noBattery: true,
+			}.run(t)
+		})
+	}
+}
