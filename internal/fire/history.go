@@ -3,6 +3,7 @@
 package fire
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -39,11 +40,14 @@ func CheckHistory(operations []leasechaos.Operation, patience time.Duration) err
 		case porcupine.Illegal:
 			return fmt.Errorf("fire: the %d operations on row %d are not linearizable", len(of), worker)
 		default:
-			return fmt.Errorf("fire: whether the %d operations on row %d are linearizable was not found out in %v", len(of), worker, patience)
+			return fmt.Errorf("%w: the %d operations on row %d, in %v", errUndecided, len(of), worker, patience)
 		}
 	}
 	return nil
 }
+
+// errUndecided is the error of CheckHistory when it has taken too long.
+var errUndecided = errors.New("fire: whether they are linearizable was not found out")
 
 // concerns reports whether an operation may have changed or seen the row of a worker.
 // Claims that found no free row have seen them all. What they say of one row alone
@@ -80,7 +84,7 @@ func withoutTraceless(of []porcupine.Operation) []porcupine.Operation {
 			seen = append(seen, o.Reply.Row.Renewals)
 		}
 	}
-	if len(seen) == 0 || slices.Max(seen) > int64(certain) {
+	if len(seen) > 0 && slices.Max(seen) > int64(certain) {
 		return of
 	}
 	return slices.DeleteFunc(of, func(p porcupine.Operation) bool {
