@@ -43,6 +43,9 @@ type Orders struct {
 	// Strike is one failure of the database and its repair, as in a Fire. At the end all
 	// that was acknowledged has to be there for who opens DSN.
 	Strike func(ctx context.Context, strike int) error
+
+	// Once: there is one strike, however long a Fire takes.
+	Once bool
 }
 
 // A shop is a database for orders.
@@ -136,7 +139,7 @@ func (o Orders) Run(t *testing.T) orderReport {
 		if err := o.Strike(ctx, strike); err != nil {
 			t.Fatal(err)
 		}
-		if !Rest(ctx, time.Second, 3*time.Second) {
+		if !Rest(ctx, time.Second, 3*time.Second) || o.Once {
 			break
 		}
 	}
@@ -232,15 +235,19 @@ func (w writerOrder) write() error {
 	asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	s := shops[w.Shop]
-	db, err := s.Open(w.DSN)
-	if err != nil {
-		return err
-	}
 	g, err := core.New(core.Config{Worker: core.StaticWorker(w.Worker)})
 	if err != nil {
 		return err
 	}
-	orm, err := gorm.Open(s.GORM(db), &gorm.Config{Logger: logger.Discard, TranslateError: true})
+	var db *sql.DB
+	var orm *gorm.DB
+	err = eventually(asked, "GORM does not connect", func() (err error) {
+		if db, err = s.Open(w.DSN); err != nil {
+			return err
+		}
+		orm, err = gorm.Open(s.GORM(db), &gorm.Config{Logger: logger.Discard, TranslateError: true}) // after an error db is closed
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -259,7 +266,7 @@ func (w writerOrder) write() error {
 		ways.Go(func() {
 			for n := 0; asked.Err() == nil; n++ {
 				x.one(fmt.Sprintf("%d-%s-%d", w.Worker, name, n), way)
-				time.Sleep(rand.N(40 * time.Millisecond))
+				time.Sleep(rand.N(100 * time.Millisecond))
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func newPostgres(t testing.TB, n *Network, synchronous bool, commits string) *po
 	c := &postgres{t: t, network: n, synchronous: synchronous, commits: commits}
 	for i := range c.nodes {
 		h := n.Host(fmt.Sprint("postgres", i+1))
-		admin, err := sql.Open("pgx", fmt.Sprintf("postgres://postgres@%s:5432/postgres?sslmode=disable&connect_timeout=5", h.IP))
+		admin, err := sql.Open("pgx", fmt.Sprintf("postgres://postgres@%s:5432/postgres?sslmode=disable&connect_timeout=20", h.IP))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,14 +263,14 @@ func (c *postgres) dsn() string {
 		c.nodes[0].host.IP, c.nodes[1].host.IP)
 }
 
-// eventually waits until ready returns nil, for a minute.
+// eventually waits until ready returns nil, for three minutes.
 func eventually(ctx context.Context, what string, ready func() error) error {
 	for began := time.Now(); ; {
 		err := ready()
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil || time.Since(began) > time.Minute {
+		if ctx.Err() != nil || time.Since(began) > 3*time.Minute {
 			return fmt.Errorf("fire: %s: %w", what, err)
 		}
 		time.Sleep(50 * time.Millisecond)
