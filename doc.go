@@ -17,8 +17,9 @@
 //     worker number. The numbers are kept in your database
 //     ([github.com/snowkey/snowkey/core/lease/sqllease]), in files on one host
 //     ([github.com/snowkey/snowkey/core/lease/filelease]), in Redis
-//     ([github.com/snowkey/snowkey/core/lease/redislease]) or in ZooKeeper
-//     ([github.com/snowkey/snowkey/core/lease/zklease]). The last two are modules of
+//     ([github.com/snowkey/snowkey/core/lease/redislease]), in etcd
+//     ([github.com/snowkey/snowkey/core/lease/etcdlease]) or in ZooKeeper
+//     ([github.com/snowkey/snowkey/core/lease/zklease]). The last three are modules of
 //     their own.
 //   - Keys that are small and dense, from a table:
 //     [github.com/snowkey/snowkey/core/segment] gives out ranges of numbers.

@@ -390,7 +390,7 @@ func (w *writer) prove(ctx context.Context, c conn, err error) error {
 		_ = inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return send(tx) })
 		return err
 	}
-	if again := inSavepoint(ctx, c.db, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
+	if again := inSavepoint(ctx, c.db, savepointName, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
 		return fmt.Errorf("%w; then %w", err, again)
 	}
 	return err

@@ -210,5 +210,5 @@ func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 	if c.pool != nil {
 		return read()
 	}
-	return inSavepoint(ctx, db, read)
+	return inSavepoint(ctx, db, savepointName, read)
 }

@@ -16,8 +16,9 @@
 //	err := h.InsertGraph(ctx, db, "orders", orders) // []Order, with their Items
 //
 // Use [Helper.InsertGraph] for rows with children, [Helper.InsertMany] for a slice,
-// and [Helper.Insert] for one row, with a *sqlx.DB or a *sqlx.Tx. [InTx] runs several
-// calls in one transaction, and retries it if it lost against another.
+// [InsertSeq] for more rows than fit into memory, and [Helper.Insert] for one row. They
+// take a *sqlx.DB, a *sqlx.Tx, or a *sqlx.Conn by [OnConn]. [InTx] runs several calls in
+// one transaction, and retries it if it lost against another.
 //
 // # What is guaranteed
 //

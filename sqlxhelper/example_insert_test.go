@@ -1,9 +1,11 @@
 package sqlxhelper_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"log"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/mattn/go-sqlite3"
@@ -101,4 +103,24 @@ func ExampleOmit() {
 	err := db.Get(&stored, "SELECT * FROM tickets")
 	fmt.Println(stored.ID, stored.State, err)
 	// Output: 1001 open <nil>
+}
+
+func ExampleInsertSeq() {
+	db := newDatabase()
+	h := sqlxhelper.New(newSource())
+
+	// A file of any size would do.
+	lines := bufio.NewScanner(strings.NewReader("A-1\nA-2\nA-3"))
+	n, err := sqlxhelper.InsertSeq(context.Background(), h, db, "orders", func(yield func(Order, error) bool) {
+		for lines.Scan() {
+			if !yield(Order{Number: lines.Text()}, nil) {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(Order{}, err)
+		}
+	})
+	fmt.Println(n, err)
+	// Output: 3 <nil>
 }

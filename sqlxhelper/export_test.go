@@ -1,4 +1,14 @@
 package sqlxhelper
 
+import "github.com/snowkey/snowkey/types"
+
+// Noted returns the keys that prove a commit of the InTx in whose transaction db inserts.
+func Noted(db DB) (keys []types.Snowflake) {
+	for _, p := range recordOf(db).proofs() {
+		keys = append(keys, p.key)
+	}
+	return keys
+}
+
 // DescribeText is for tests that expect every statement.
 const DescribeText = describeText

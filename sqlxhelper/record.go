@@ -87,6 +87,25 @@ func (r *record) add(p place, fresh bool, keys ...types.Snowflake) {
 	_, _ = r.keys.Write(text) // which never fails
 }
 
+// mark returns a function that takes back what is noted from now on. r may be nil. That a
+// call has broken the transaction stays noted.
+func (r *record) mark() (undo func()) {
+	if r == nil {
+		return func() {}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	places, last, keys := slices.Clone(r.places), slices.Clone(r.last), hash.Hash(nil)
+	if r.keys != nil {
+		keys, _ = r.keys.(hash.Cloner).Clone() // SHA-256 always can
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.places, r.last, r.keys = places, last, keys
+	}
+}
+
 // breaks notes that a call has left the transaction unusable. The call has failed
 // with err, and the rollback of its savepoint has failed too. err is nil for a
 // panic. r may be nil.

@@ -9,31 +9,32 @@ import (
 )
 
 const (
-	// One name suffices: a savepoint is gone when its call returns, and calls on
-	// one transaction do not overlap.
-	savepointName = "snowkey_insert"
+	// One name suffices for calls: a savepoint is gone when its call returns, and calls
+	// on one transaction do not overlap. A sequence is around its calls.
+	savepointName     = "snowkey_insert"
+	sequenceSavepoint = "snowkey_sequence"
 	// savepointTimeout bounds what runs whether or not the caller's context has
 	// ended.
 	savepointTimeout = 10 * time.Second
 )
 
-// inSavepoint runs fn under a savepoint of tx. If fn fails or panics, tx is as
+// inSavepoint runs fn under a savepoint of tx with this name. If fn fails or panics, tx is as
 // if fn had not run, or the error says ErrTxBroken.
 //
 // Single statements are no exception. PostgreSQL refuses everything after an error.
 // A constraint of SQLite can keep the rows before the bad one. After a deadlock
 // MySQL has rolled back the whole transaction. Only the missing savepoint shows
 // that.
-func inSavepoint(ctx context.Context, tx DB, fn func() error) (err error) {
+func inSavepoint(ctx context.Context, tx DB, name string, fn func() error) (err error) {
 	r := recordOf(tx)
 	if err := r.usable(); err != nil {
 		return err // for MySQL would commit by itself what is sent now
 	}
-	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+savepointName); err != nil {
+	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
 		err = fmt.Errorf("sqlxhelper: savepoint: %w", withCause(ctx, err))
 		// ctx may have ended before anything was sent, or have cost the connection.
 		// Only the transaction can tell which.
-		if unusable := uninterrupted(ctx, tx, "SAVEPOINT ", "RELEASE SAVEPOINT "); unusable != nil {
+		if unusable := uninterrupted(ctx, tx, name, "SAVEPOINT ", "RELEASE SAVEPOINT "); unusable != nil {
 			return broken(ctx, r, err, unusable)
 		}
 		return err
@@ -43,7 +44,7 @@ func inSavepoint(ctx context.Context, tx DB, fn func() error) (err error) {
 		if released {
 			return
 		}
-		if rollback := uninterrupted(ctx, tx, "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT "); rollback != nil {
+		if rollback := uninterrupted(ctx, tx, name, "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT "); rollback != nil {
 			err = broken(ctx, r, err, rollback)
 		}
 	}()
@@ -53,7 +54,7 @@ func inSavepoint(ctx context.Context, tx DB, fn func() error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("sqlxhelper: release savepoint: %w", err)
 	}
-	if err := uninterrupted(ctx, tx, "RELEASE SAVEPOINT "); err != nil {
+	if err := uninterrupted(ctx, tx, name, "RELEASE SAVEPOINT "); err != nil {
 		return fmt.Errorf("sqlxhelper: release savepoint: %w", err)
 	}
 	released = true
@@ -63,11 +64,11 @@ func inSavepoint(ctx context.Context, tx DB, fn func() error) (err error) {
 // uninterrupted sends statements about the savepoint, until one fails. The end
 // of ctx does not interrupt them: on PostgreSQL and MySQL that costs the
 // connection, and with it the transaction.
-func uninterrupted(ctx context.Context, tx DB, statements ...string) error {
+func uninterrupted(ctx context.Context, tx DB, name string, statements ...string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), savepointTimeout)
 	defer cancel()
 	for _, text := range statements {
-		if _, err := tx.ExecContext(ctx, text+savepointName); err != nil {
+		if _, err := tx.ExecContext(ctx, text+name); err != nil {
 			return err
 		}
 	}

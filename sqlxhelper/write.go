@@ -84,7 +84,7 @@ func (w *writer) write(ctx context.Context, c conn) error {
 // transact sends all rows under a savepoint or in a transaction.
 func (w *writer) transact(ctx context.Context, c conn) error {
 	if c.pool == nil {
-		return w.prove(ctx, c, inSavepoint(ctx, c.db, func() error {
+		return w.prove(ctx, c, inSavepoint(ctx, c.db, savepointName, func() error {
 			w.describe(ctx, c)
 			return w.insertAll(ctx, session{c.db, true})
 		}))

@@ -1,5 +1,6 @@
 // Package lease gives each process a worker number of its own. The numbers come from a
-// store that all processes share: a database, Redis, ZooKeeper, or files on one host.
+// store that all processes share: a database, Redis, etcd, ZooKeeper, or files on one
+// host.
 //
 //	l, err := lease.Acquire(ctx, store, lease.Config{Namespace: "shop"})
 //	…

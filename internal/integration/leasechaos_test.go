@@ -16,8 +16,11 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
 	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/etcdlease"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/lease/zklease"
@@ -41,6 +44,14 @@ func init() {
 				return nil, err
 			}
 			return zklease.New(conn, zklease.Config{Base: base})
+		},
+		"etcd": func(at string) (lease.Store, error) {
+			addr, prefix := cutPlace(at)
+			client, err := connectEtcd(addr)
+			if err != nil {
+				return nil, err
+			}
+			return etcdlease.New(client, etcdlease.Config{Prefix: prefix})
 		},
 	})
 }
@@ -69,6 +80,10 @@ func connectZooKeeper(addr string) (*zk.Conn, error) {
 		}
 	}()
 	return conn, nil
+}
+
+func connectEtcd(addr string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -126,6 +141,10 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
 			t.Parallel()
 			run(t, chaosZooKeeper(t))
 		})
+		t.Run("etcd", func(t *testing.T) {
+			t.Parallel()
+			run(t, chaosEtcd(t))
+		})
 	})
 	t.Log("\n" + leasechaos.Table(results))
 }
@@ -178,6 +197,26 @@ func chaosZooKeeper(t *testing.T) leasechaos.Chaos {
 		t.Fatal(err)
 	}
 	return leasechaos.Chaos{Store: "ZooKeeper", DSN: joinPlace(addr, base), Lister: s}
+}
+
+func chaosEtcd(t *testing.T) leasechaos.Chaos {
+	t.Helper()
+	addr, prefix := servertest.Etcd(t), "snowkey-chaos-"+rand.Text()
+	client, err := connectEtcd(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, err := client.Delete(context.WithoutCancel(t.Context()), prefix+"/", clientv3.WithPrefix())
+		if err := errors.Join(err, client.Close()); err != nil {
+			t.Errorf("the keys %s/… cannot be deleted: %v", prefix, err)
+		}
+	})
+	s, err := etcdlease.New(client, etcdlease.Config{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leasechaos.Chaos{Store: "etcd", DSN: joinPlace(addr, prefix), Rows: s}
 }
 
 // deleteZnodes deletes a znode and all below it.

@@ -34,6 +34,10 @@ func TestZooKeeperAnswers(t *testing.T) {
 	t.Logf("ZooKeeper at %s", servertest.ZooKeeper(t))
 }
 
+func TestEtcdAnswers(t *testing.T) {
+	t.Logf("etcd at %s", servertest.Etcd(t))
+}
+
 // answers sends a statement through a driver. Unlike servertest, this finds out whether
 // the server lets the user in. The log then says which version the other tests of this
 // module ran against.

@@ -223,6 +223,9 @@ var newest = []string{
 	"github.com/jmoiron/sqlx@v1.4.0",
 	"github.com/mattn/go-sqlite3@v1.14.22",
 	"github.com/redis/go-redis/v9@v9.22.0",
+	"go.etcd.io/etcd/api/v3@v3.6.14",
+	"go.etcd.io/etcd/client/v3@v3.6.14",
+	"go.uber.org/zap@v1.28.0",
 	"gorm.io/driver/sqlite@v1.6.0",
 	"gorm.io/gorm@v1.31.2",
 }

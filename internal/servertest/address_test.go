@@ -28,6 +28,7 @@ func TestAddressIsTheOneThatTheDriverDials(t *testing.T) {
 		{"mariaAddress", mariaAddress, "joe@unix/x", "unix", "/tmp/mysql.sock"},
 		{"plainAddress", plainAddress, redis.fallback, "tcp", "127.0.0.1:6379"},
 		{"plainAddress", plainAddress, zooKeeper.fallback, "tcp", "127.0.0.1:2181"},
+		{"plainAddress", plainAddress, etcd.fallback, "tcp", "127.0.0.1:2379"},
 		{"plainAddress", plainAddress, "[::1]:6379", "tcp", "[::1]:6379"},
 	} {
 		addr, err := test.parse(test.value)

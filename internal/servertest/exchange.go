@@ -40,6 +40,18 @@ func srvr(conn net.Conn) error {
 	return nil
 }
 
+// version succeeds if an etcd answers. It serves HTTP on the port of its clients.
+func version(conn net.Conn) error {
+	if _, err := io.WriteString(conn, "GET /version HTTP/1.0\r\n\r\n"); err != nil {
+		return err
+	}
+	reply, err := io.ReadAll(io.LimitReader(conn, longestReply))
+	if !strings.Contains(string(reply), `"etcdserver":`) {
+		return unexpected("GET /version", string(reply), err)
+	}
+	return nil
+}
+
 // unexpected says what another program answered, or why nothing came.
 func unexpected(question, reply string, err error) error {
 	if reply == "" && err != nil {

@@ -57,6 +57,13 @@ func ZooKeeper(t testing.TB) string {
 	return find(t, zooKeeper)
 }
 
+// Etcd returns the host:port of an etcd server that answers clients without TLS. It is
+// SNOWKEY_ETCD_ADDR, or 127.0.0.1:2379. Without a server it ends the test.
+func Etcd(t testing.TB) string {
+	t.Helper()
+	return find(t, etcd)
+}
+
 // A server describes one kind of server.
 type server struct {
 	name     string                               // as a reader knows it
@@ -114,6 +121,17 @@ var zooKeeper = server{
 	address:  plainAddress,
 	exchange: srvr,
 	start:    "docker run --rm -d -p 127.0.0.1:2181:2181 zookeeper:3.9",
+}
+
+var etcd = server{
+	name:     "etcd",
+	variable: "SNOWKEY_ETCD_ADDR",
+	fallback: "127.0.0.1:2379",
+	form:     "host:2379",
+	address:  plainAddress,
+	exchange: version,
+	start: "docker run --rm -d -p 127.0.0.1:2379:2379 gcr.io/etcd-development/etcd:v3.6.8 etcd" +
+		" --listen-client-urls http://0.0.0.0:2379 --advertise-client-urls http://127.0.0.1:2379",
 }
 
 // errMalformed is a value of the variable that no server can be found with.

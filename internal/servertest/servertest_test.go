@@ -28,6 +28,7 @@ var all = []struct {
 	{mySQL, MySQL, func(addr string) string { return "joe:sesame@tcp(" + addr + ")/test" }},
 	{redis, Redis, func(addr string) string { return addr }},
 	{zooKeeper, ZooKeeper, func(addr string) string { return addr }},
+	{etcd, Etcd, func(addr string) string { return addr }},
 }
 
 // A recorder is the testing.TB of a test whose end is of interest.
@@ -133,6 +134,7 @@ func TestAnsweringServerReturnsTheVariableAsItIs(t *testing.T) {
 		"PostgreSQL": {}, "MariaDB": {}, "MySQL": {},
 		"Redis":     {"PING\r\n", "+PONG\r\n"},
 		"ZooKeeper": {"srvr", "Zookeeper version: 3.8.0\nMode: standalone\n"},
+		"etcd":      {"GET /version HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.4.23\",\"etcdcluster\":\"3.4.0\"}"},
 	}
 	for _, s := range all {
 		want := s.value(listen(t, replies[s.server.name][0], replies[s.server.name][1]))
@@ -166,8 +168,11 @@ func TestStrangerOnThePortIsNoServer(t *testing.T) {
 			strings.Repeat("x", 1<<20), // without an end of line
 		} {
 			question := "PING\r\n"
-			if s.server.name == "ZooKeeper" {
+			switch s.server.name {
+			case "ZooKeeper":
 				question = "srvr"
+			case "etcd":
+				question = "GET /version HTTP/1.0\r\n\r\n"
 			}
 			t.Setenv("CI", "")
 			t.Setenv(s.server.variable, listen(t, question, reply))

@@ -1,0 +1,42 @@
+package etcdlease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/wait"
+)
+
+// ErrReadOnly is matched by the error of an operation on servers that take no writes.
+// Their space is used up, or their data is corrupt, and an operator has to disarm the
+// alarm.
+var ErrReadOnly = errors.New("the servers take no writes")
+
+// commit runs a transaction: then if all of same hold, otherwise else. Its errors say
+// nothing about whether it was done.
+//
+// The client sends a write once. It sends it again only if it had no connection the first
+// time. A server that has no leader must refuse at once, so that the client asks another.
+// The call ends with ctx, and leaves nothing behind.
+func (s *Store) commit(ctx context.Context, what string, same []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("etcdlease: %s: %w", what, err)
+	}
+	reply, err := s.kv.Txn(clientv3.WithRequireLeader(ctx)).If(same...).Then(then...).Else(otherwise...).Commit()
+	switch {
+	case err == nil:
+		return reply, nil
+	case errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, rpctypes.ErrCorrupt):
+		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
+	case errors.Is(err, rpctypes.ErrTooManyOps):
+		err = lease.Permanent(fmt.Errorf("%w: want the servers' --max-txn-ops to be 128, its default, or more", err))
+	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed):
+		err = lease.Permanent(err)
+	}
+	return nil, fmt.Errorf("etcdlease: %s: %w", what, wait.Cause(ctx, err))
+}

@@ -1,0 +1,247 @@
+package etcdlease
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+func TestSpaceIsMadeInOneTransaction(t *testing.T) {
+	for _, workers := range []int64{1, 63, 64, 65, 1024, 65_536} {
+		p := shared(t)
+		s, kv := p.hook(t)
+		var writes [][]clientv3.Op
+		kv.before = func(c call) {
+			if c.writes() {
+				writes = append(writes, c.then)
+			}
+		}
+		sp := four
+		sp.Workers = workers
+		c := claimOf(sp)
+		r := hold(t, s, c)
+		if len(writes) != 2 || len(writes[0]) > 128 {
+			t.Errorf("the first claim of %d workers has %d transactions that write; want 2, none of more than 128 writes", workers, len(writes))
+		}
+		rows := rowsOf(t, s, sp)
+		for i, row := range rows {
+			if want := (lease.Row{Worker: int64(i)}); row != want && row != r.Row {
+				t.Fatalf("row %d = %+v; want %+v", i, row, want)
+			}
+		}
+		if int64(len(rows)) != workers {
+			t.Errorf("Rows = %d rows; want %d", len(rows), workers)
+		}
+	}
+}
+
+// A hundred processes start for the first time, each with its own client.
+func TestHundredFirstStartsShareASpace(t *testing.T) {
+	p := shared(t)
+	sp := four
+	sp.Workers = 300
+	const processes = 100
+	stores := make([]*Store, processes)
+	for i := range stores {
+		stores[i] = p.store(t)
+	}
+	var mu sync.Mutex // guards owners
+	var wg sync.WaitGroup
+	owners := map[int64]string{}
+	for i, s := range stores {
+		wg.Go(func() {
+			c := claimOf(sp)
+			r, err := s.Claim(t.Context(), c)
+			mu.Lock()
+			defer mu.Unlock()
+			if other, taken := owners[r.Row.Worker]; err != nil || taken {
+				t.Errorf("Claim by process %d = %+v, %v; want a row that %q has not", i, r, err, other)
+			}
+			owners[r.Row.Worker] = c.Owner
+		})
+	}
+	wg.Wait()
+	rows := rowsOf(t, stores[0], sp)
+	for _, row := range rows {
+		if row.Owner != owners[row.Worker] {
+			t.Errorf("row %+v; want owner %q", row, owners[row.Worker])
+		}
+	}
+	if len(rows) != 300 {
+		t.Errorf("Rows = %d rows; want 300", len(rows))
+	}
+}
+
+// Two processes with different layouts start for the first time, in two datacenters.
+func TestFirstClaimOfTwoLayoutsDecides(t *testing.T) {
+	p := shared(t)
+	here, there := four, four
+	there.Datacenter++
+	there.Layout = "another"
+	s, kv := p.hook(t)
+	other := p.store(t)
+	kv.before = once(func() { hold(t, other, claimOf(there)) })
+	if r, err := s.Claim(t.Context(), claimOf(here)); !errors.Is(err, lease.ErrLayout) {
+		t.Errorf("Claim with a layout that was not the first = %+v, %v; want an error that matches lease.ErrLayout", r, err)
+	}
+	if rows := rowsOf(t, s, here); len(rows) != 0 {
+		t.Errorf("Rows after a refused claim = %+v; want none", rows)
+	}
+}
+
+// A claim looks at a part of a large space first. One that is delivered twice looks at the
+// same part.
+func TestClaimThatIsDeliveredTwiceInALargeSpaceHoldsOneRow(t *testing.T) {
+	p := shared(t)
+	s, again := p.store(t), p.store(t)
+	sp := four
+	sp.Workers = 1024
+	for range 5 {
+		c := claimOf(sp)
+		first, second := hold(t, s, c), hold(t, again, c)
+		if second.Row != first.Row || second.Before != first.Before {
+			t.Errorf("Claim delivered twice = %+v, then %+v; want the same row", first, second)
+		}
+	}
+}
+
+// All rows of a large space are held but one, which a claim finds.
+func TestClaimFindsTheOnlyFreeRow(t *testing.T) {
+	p := shared(t)
+	s := p.store(t)
+	sp := four
+	sp.Workers = 1000
+	hold(t, s, claimOf(sp, 0))
+	// As if all others had been claimed long since.
+	for block := range int64(blocks) {
+		v, err := s.read(t.Context(), "test", sp, []int64{block})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var changes []change
+		for _, row := range v.sorted() {
+			if row.Worker != 0 && row.Worker != 777 {
+				c := claimOf(sp)
+				next, _ := c.Apply(row, c.Now)
+				changes = append(changes, change{v.rows[row.Worker], next})
+			}
+		}
+		if written, err := s.write(t.Context(), "test", v, changes...); !written || err != nil {
+			t.Fatalf("write = %v, %v; want true", written, err)
+		}
+	}
+	if r := hold(t, s, claimOf(sp)); r.Row.Worker != 777 {
+		t.Errorf("Claim = %+v; want worker 777, the only one that is free", r)
+	}
+	var full *lease.NoFreeWorkerError
+	if _, err := s.Claim(t.Context(), claimOf(sp)); !errors.As(err, &full) || full.Rows != 1000 {
+		t.Errorf("Claim when all is held = %v; want no free worker of 1000", err)
+	}
+}
+
+func TestRestOfADeletedSpaceIsRefused(t *testing.T) {
+	for name, remove := range map[string]func(p place){
+		"the key of the space": func(p place) { p.remove(t, p.keys().spaceKey(four)) },
+		"the layout":           func(p place) { p.remove(t, p.keys().layoutKey(four)) },
+		"both":                 func(p place) { p.remove(t, p.keys().spaceKey(four)); p.remove(t, p.keys().layoutKey(four)) },
+	} {
+		p := shared(t)
+		s := p.store(t)
+		c := claimOf(four, 1)
+		r := hold(t, s, c)
+		remove(p)
+		before := dump(t, p)
+		for what, call := range map[string]func() error{
+			"Claim": func() error { _, err := s.Claim(t.Context(), claimOf(four)); return err },
+			"Fence": func() error { return s.Fence(t.Context(), lease.Fencing{Space: four, Nonce: token()}) },
+		} {
+			if err := call(); !errors.Is(err, ErrDamaged) || !errors.Is(err, lease.ErrPermanent) || !strings.HasPrefix(err.Error(), "etcdlease: ") {
+				t.Errorf("%s without %s = %v; want an error that matches ErrDamaged", what, name, err)
+			}
+		}
+		if after := dump(t, p); !slices.Equal(after, before) {
+			t.Errorf("the keys without %s = %q; want as before, %q", name, after, before)
+		}
+		if _, err := s.Renew(t.Context(), renewalOf(c, r)); err != nil {
+			t.Errorf("Renew without %s = %v; want no error, as the row is there", name, err)
+		}
+	}
+}
+
+// dump returns all keys of a place and their values.
+func dump(t *testing.T, p place) (all []string) {
+	t.Helper()
+	reply, err := p.client(t).Get(t.Context(), p.prefix, clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range reply.Kvs {
+		all = append(all, fmt.Sprintf("%s=%s", kv.Key, kv.Value))
+	}
+	return all
+}
+
+func TestDamagedRowIsLostAndPassedOver(t *testing.T) {
+	for name, damage := range map[string]func(p place, key string){
+		"another value":     func(p place, key string) { p.put(t, key, "x") },
+		"no value":          func(p place, key string) { p.put(t, key, "") },
+		"a later version":   func(p place, key string) { p.put(t, key, strings.Replace(p.get(t, key), "{", `{"v":2,`, 1)) },
+		"another's row":     func(p place, key string) { p.put(t, key, encodeRow(lease.Row{Worker: 2}, 0)) },
+		"an old list":       func(p place, _ string) { p.put(t, p.keys().freshKey(four, 1), "[1]") },
+		"a spoiled list":    func(p place, key string) { p.remove(t, key); p.put(t, p.keys().freshKey(four, 1), "[1, 65]") },
+		"a list of another": func(p place, key string) { p.remove(t, key); p.put(t, p.keys().freshKey(four, 1), "[2]") },
+	} {
+		p := shared(t)
+		s := p.store(t)
+		c := claimOf(four, 1)
+		r := hold(t, s, c)
+		damage(p, p.keys().rowKey(four, 1))
+		before := dump(t, p)
+		_, err := s.Renew(t.Context(), renewalOf(c, r))
+		if !errors.Is(err, lease.ErrLost) || !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: Renew = %v; want it lost, for ErrDamaged", name, err)
+		}
+		if err := s.Release(t.Context(), releaseOf(c, r)); !errors.Is(err, lease.ErrLost) || !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: Release = %v; want it lost, for ErrDamaged", name, err)
+		}
+		if _, _, err := s.Rows(t.Context(), four); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: Rows = %v; want an error that matches ErrDamaged", name, err)
+		}
+		if _, err := s.Claim(t.Context(), claimOf(four, 1)); !errors.Is(err, lease.ErrNoFreeWorker) || !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: Claim(Only 1) = %v; want no free worker, and ErrDamaged", name, err)
+		}
+		if after := dump(t, p); !slices.Equal(after, before) {
+			t.Errorf("%s: the keys are %q; want as before, %q", name, after, before)
+		}
+		for range 3 {
+			if r := hold(t, s, claimOf(four)); r.Row.Worker == 1 {
+				t.Errorf("%s: Claim = %+v; want another row", name, r)
+			}
+		}
+		if err := s.Fence(t.Context(), lease.Fencing{Space: four, Nonce: token()}); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: Fence = %v; want an error that matches ErrDamaged", name, err)
+		}
+		p.remove(t, p.keys().freshKey(four, 1))
+		_, _ = p.client(t).Delete(t.Context(), p.keys().rowKey(four, 1)) // it may be gone
+		if rows := rowsOf(t, s, four); len(rows) != 3 || rows[0].Owner+rows[1].Owner+rows[2].Owner != "" {
+			t.Errorf("%s: Rows after Fence = %+v; want the three others fenced", name, rows)
+		}
+	}
+}
+
+func TestDamagedLayoutIsRefused(t *testing.T) {
+	p := shared(t)
+	s := p.store(t)
+	hold(t, s, claimOf(four))
+	p.put(t, p.keys().layoutKey(four), "x")
+	if _, err := s.Claim(t.Context(), claimOf(four)); !errors.Is(err, ErrDamaged) || !errors.Is(err, lease.ErrPermanent) {
+		t.Errorf("Claim with a damaged layout = %v; want an error that matches ErrDamaged", err)
+	}
+}

@@ -1,0 +1,324 @@
+package etcdlease
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/servertest"
+)
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	for _, test := range []struct {
+		name   string
+		client *clientv3.Client
+		prefix string
+		want   string
+	}{
+		{"no client", nil, "", "client"},
+		{"a space", client, "a b", "Config.Prefix"},
+		{"a letter of others", client, "é", "Config.Prefix"},
+		{"a slash at the end", client, "a/", "Config.Prefix"},
+		{"a long prefix", client, strings.Repeat("a", 65), "Config.Prefix"},
+		{"a very long prefix", client, strings.Repeat("a", 999), "Config.Prefix"},
+	} {
+		s, err := New(test.client, Config{Prefix: test.prefix})
+		var invalid *lease.ValueError
+		if s != nil || !errors.As(err, &invalid) || invalid.Name != test.want || !strings.HasPrefix(err.Error(), "etcdlease: ") || len(err.Error()) > 200 {
+			t.Errorf("New with %s = %v, %v; want nil, a *lease.ValueError about %s", test.name, s, err, test.want)
+		}
+	}
+	if _, err := New(client, Config{Prefix: strings.Repeat("/aZ0._-:", 8)}); err != nil {
+		t.Errorf("New with a prefix of 64 = %v; want a store", err)
+	}
+}
+
+// once returns a hook that does something before the first write of a row.
+func once(do func()) func(call) {
+	var first sync.Once
+	return func(c call) {
+		if c.writes() {
+			first.Do(do)
+		}
+	}
+}
+
+// A claim is late, and meanwhile its row was claimed by another and deleted. It must not
+// make the row anew: what it reserved is forgotten.
+func TestLateFirstClaimDoesNotMakeADeletedRowAnew(t *testing.T) {
+	p := shared(t)
+	other := p.store(t)
+	hold(t, other, claimOf(four, 0)) // makes the space
+	s, kv := p.hook(t)
+	kv.before = once(func() {
+		hold(t, other, claimOf(four, 2))
+		p.remove(t, p.keys().rowKey(four, 2))
+	})
+	if r, err := s.Claim(t.Context(), claimOf(four, 2)); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim(Only 2) of a row that was deleted meanwhile = %+v, %v; want no free worker", r, err)
+	}
+	if rows := rowsOf(t, s, four); len(rows) != 3 {
+		t.Errorf("Rows = %+v; want 3, and none of worker 2", rows)
+	}
+}
+
+// The key of a row is deleted and made anew while a renewal is on its way. Its version is
+// then what it was.
+func TestKeyThatWasMadeAnewIsNotTheOneThatWasRead(t *testing.T) {
+	p := shared(t)
+	c := claimOf(four, 1)
+	s, kv := p.hook(t)
+	r := hold(t, s, c)
+	key := p.keys().rowKey(four, 1)
+	another := r.Row
+	another.Owner, another.Epoch = token(), another.Epoch+1
+	kv.before = once(func() {
+		p.remove(t, key)
+		p.put(t, key, encodeRow(another, 0))
+	})
+	var lost *lease.LostError
+	if _, err := s.Renew(t.Context(), renewalOf(c, r)); !errors.As(err, &lost) || lost.Reason != lease.TakenOver {
+		t.Errorf("Renew of a key that was made anew = %v; want the row lost: %s", err, lease.TakenOver)
+	}
+	if rows := rowsOf(t, s, four); rows[1] != another {
+		t.Errorf("Rows[1] = %+v; want %+v", rows[1], another)
+	}
+}
+
+// The members of a cluster that are behind must not be asked alone.
+func TestNoReadIsSerializable(t *testing.T) {
+	p := shared(t)
+	s, kv := p.hook(t)
+	reads := 0
+	kv.before = func(c call) {
+		for _, op := range c.then {
+			if op.IsGet() {
+				reads++
+			}
+			if op.IsSerializable() {
+				t.Errorf("a read of %s is serializable; want it linearizable", op.KeyBytes())
+			}
+		}
+	}
+	c := claimOf(four)
+	r := hold(t, s, c)
+	if _, err := s.Renew(t.Context(), renewalOf(c, r)); err != nil {
+		t.Errorf("Renew = %v; want no error", err)
+	}
+	rowsOf(t, s, four)
+	if err := s.Fence(t.Context(), lease.Fencing{Space: four, Nonce: token()}); err != nil {
+		t.Errorf("Fence = %v; want no error", err)
+	}
+	if reads < 10 {
+		t.Errorf("%d reads were seen; want at least 10", reads)
+	}
+}
+
+// A client, or a proxy, sends each write twice. The first answer is lost.
+func TestWriteThatIsSentTwiceIsAnsweredAsTheFirst(t *testing.T) {
+	p := shared(t)
+	s, kv := p.hook(t)
+	kv.twice = true
+	c := claimOf(four, 1)
+	c.Only = nil
+	claimed, err := s.Claim(t.Context(), c)
+	if err != nil || claimed.Row.Owner != c.Owner || claimed.Row.Epoch != 1 || claimed.Before != 0 {
+		t.Fatalf("Claim = %+v, %v; want the first claim of a row", claimed, err)
+	}
+	r := renewalOf(c, claimed)
+	r.Next += minute // so that the limit is another
+	renewed, err := s.Renew(t.Context(), r)
+	if err != nil || renewed.Row.Renewals != 2 || renewed.Row.Nonce != r.Nonce || renewed.Before != claimed.Row.Until || renewed.Row.Until <= claimed.Row.Until {
+		t.Fatalf("Renew(%+v) = %+v, %v; want it done once, and Before %d", r, renewed, err, claimed.Row.Until)
+	}
+	if err := s.Release(t.Context(), releaseOf(c, renewed)); err != nil {
+		t.Errorf("Release = %v; want no error", err)
+	}
+	rows := rowsOf(t, s, four)
+	if row := rows[claimed.Row.Worker]; row.Owner != "" || row.Epoch != 2 || row.Renewals != 3 {
+		t.Errorf("the row is %+v; want it written three times", row)
+	}
+	for _, row := range rows {
+		if row.Worker != claimed.Row.Worker && row.Epoch != 0 {
+			t.Errorf("Rows = %+v; want one that was ever claimed", rows)
+		}
+	}
+}
+
+// Nothing of a request without a nonce can be told from a row that was never written.
+func TestRequestWithoutNonceIsNotTakenForDone(t *testing.T) {
+	p := shared(t)
+	s := p.store(t)
+	hold(t, s, claimOf(four, 0))
+	r := lease.Renewal{Space: four, Worker: 1, Owner: "me", Epoch: 1, Window: minute}
+	if reply, err := s.Renew(t.Context(), r); !errors.Is(err, lease.ErrLost) {
+		t.Errorf("Renew(%+v) of a row that was never claimed = %+v, %v; want it lost", r, reply, err)
+	}
+}
+
+// A fence raises all of more rows than one transaction can write, while some change.
+func TestFenceOfManyRowsMeetsWriters(t *testing.T) {
+	p := shared(t)
+	sp := four
+	sp.Workers = 10_000 // 157 in a block
+	other := p.store(t)
+	s, kv := p.hook(t)
+	var first sync.Once
+	kv.before = func(c call) {
+		// Not the write that makes the space, but the first that fences.
+		if c.writes() && len(c.then) > batch {
+			first.Do(func() { hold(t, other, claimOf(sp, 64)) })
+		}
+	}
+	f := lease.Fencing{Space: sp, Nonce: token(), Until: lease.MillisOf(time.Now()) + minute}
+	if err := s.Fence(t.Context(), f); err != nil {
+		t.Fatalf("Fence = %v; want no error", err)
+	}
+	rows := rowsOf(t, s, sp)
+	for i, row := range rows {
+		if row.Worker != int64(i) || row.Owner != "" || row.Nonce != f.Nonce || row.Until < f.Until {
+			t.Fatalf("row %d after Fence = %+v; want it fenced until %d", i, row, f.Until)
+		}
+	}
+	if len(rows) != 10_000 || rows[64].Epoch != 2 {
+		t.Errorf("Rows = %d rows, row 64 %+v; want 10,000, and the epochs of a claim and a fence", len(rows), rows[64])
+	}
+}
+
+// A handle that was open before goes on after its server was restarted, which forgets who
+// has logged in.
+func TestStoreGoesOnAfterARestart(t *testing.T) {
+	server := ownServer(t)
+	server.protect(t, "sesame")
+	s := server.store(t)
+	c := claimOf(four)
+	r := hold(t, s, c)
+	server.kill()
+	if _, err := s.Renew(t.Context(), renewalOf(c, r)); err == nil || errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrPermanent) {
+		t.Errorf("Renew without a server = %v; want an error that says nothing of the row", err)
+	}
+	server.start(t)
+	for giveUp := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		_, err := s.Renew(t.Context(), renewalOf(c, r))
+		if err == nil {
+			return
+		}
+		if errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrPermanent) || time.Now().After(giveUp) {
+			t.Fatalf("Renew after a restart = %v; want it done within a minute", err)
+		}
+	}
+}
+
+func TestErrorOfAnEndedContextIsNamed(t *testing.T) {
+	server := ownServer(t)
+	s := server.store(t)
+	s.clock = func(context.Context) (time.Time, error) { return time.Now(), nil } // so that the client is asked
+	c := claimOf(four)
+	r := hold(t, s, c)
+	resume := servertest.Stall(t, server.cmd.Process)
+	defer resume()
+	for name, limit := range map[string]func() (context.Context, context.CancelFunc, error){
+		"deadline": func() (context.Context, context.CancelFunc, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			return ctx, cancel, context.DeadlineExceeded
+		},
+		"cancel": func() (context.Context, context.CancelFunc, error) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(50*time.Millisecond, cancel)
+			return ctx, cancel, context.Canceled
+		},
+		"done": func() (context.Context, context.CancelFunc, error) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return ctx, cancel, context.Canceled
+		},
+	} {
+		ctx, cancel, want := limit()
+		_, err := s.Renew(ctx, renewalOf(c, r))
+		cancel()
+		if !errors.Is(err, want) || !strings.HasPrefix(err.Error(), "etcdlease: ") {
+			t.Errorf("%s: Renew = %v; want an error that matches %v", name, err, want)
+		}
+	}
+}
+
+func TestUserWithoutRightsIsAPermanentError(t *testing.T) {
+	server := ownServer(t)
+	client := server.client(t)
+	_, err := client.UserAdd(t.Context(), "joe", "open sesame")
+	server.protect(t, "secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	joe := server.place
+	joe.Username, joe.Password = "joe", "open sesame"
+	_, err = joe.store(t).Claim(t.Context(), claimOf(four))
+	if !errors.Is(err, lease.ErrPermanent) || !strings.HasPrefix(err.Error(), "etcdlease: claim: ") || strings.Contains(err.Error(), "sesame") {
+		t.Errorf("Claim by a user without rights = %v; want an error that matches lease.ErrPermanent", err)
+	}
+	nobody := server.place
+	nobody.Username, nobody.Password = "", ""
+	if _, err := nobody.store(t).Claim(t.Context(), claimOf(four)); !errors.Is(err, lease.ErrPermanent) {
+		t.Errorf("Claim by nobody = %v; want an error that matches lease.ErrPermanent", err)
+	}
+
+	// The role that the package comment names.
+	root := server.client(t)
+	_, err = root.RoleAdd(t.Context(), "leases")
+	if err == nil {
+		_, err = root.RoleGrantPermission(t.Context(), "leases", server.prefix+"/", clientv3.GetPrefixRangeEnd(server.prefix+"/"), clientv3.PermissionType(clientv3.PermReadWrite))
+	}
+	if err == nil {
+		_, err = root.UserGrantRole(t.Context(), "joe", "leases")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := joe.store(t)
+	c := claimOf(four)
+	r := hold(t, s, c)
+	if err := s.Release(t.Context(), releaseOf(c, r)); err != nil {
+		t.Errorf("Release by a user with the role = %v; want no error", err)
+	}
+	rowsOf(t, s, four)
+}
+
+func TestServersThatTakeNoWritesAreAClearError(t *testing.T) {
+	server := ownServer(t, "--quota-backend-bytes", "100000")
+	s := server.store(t)
+	c := claimOf(four)
+	r := hold(t, s, c)
+	client := server.client(t)
+	for range 100 {
+		if _, err := client.Put(t.Context(), "other", strings.Repeat("x", 10_000)); err != nil {
+			break
+		}
+	}
+	if _, err := s.Renew(t.Context(), renewalOf(c, r)); !errors.Is(err, ErrReadOnly) || errors.Is(err, lease.ErrLost) {
+		t.Errorf("Renew without space = %v; want an error that matches ErrReadOnly", err)
+	}
+	if rows := rowsOf(t, s, four); !slices.Contains(rows, r.Row) {
+		t.Errorf("Rows without space = %+v; want %+v among them", rows, r.Row)
+	}
+}
+
+func TestServerWithSmallTransactionsIsAPermanentError(t *testing.T) {
+	s := ownServer(t, "--max-txn-ops", "20").store(t)
+	sp := four
+	sp.Workers = 1024
+	if _, err := s.Claim(t.Context(), claimOf(sp)); !errors.Is(err, lease.ErrPermanent) || !strings.Contains(err.Error(), "max-txn-ops") {
+		t.Errorf("Claim with --max-txn-ops 20 = %v; want an error that names it and matches lease.ErrPermanent", err)
+	}
+}
