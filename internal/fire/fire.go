@@ -4,6 +4,7 @@ package fire
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -40,6 +41,15 @@ func Need(t testing.TB, programs ...string) {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Nightly skips the test in short runs. It is for what takes long, or what needs luck and
+// time to show duplicates.
+func Nightly(t testing.TB) {
+	t.Helper()
+	if *lasts < time.Minute {
+		t.Skip("only with -fire.for of a minute or more")
 	}
 }
 
@@ -90,20 +100,24 @@ func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 // broken, and keeps the result for Table. For abandons see checkHistory.
 func conduct(t *testing.T, c leasechaos.Chaos, rules leasechaos.Rules, abandons bool) leasechaos.Result {
 	t.Helper()
-	if rules == leasechaos.Fence && !c.Broken {
+	if rules == leasechaos.Fence && !c.Broken && c.History == "" {
 		c.History = t.TempDir()
 	}
 	result := c.Run(t, rules)
 	report(result)
-	if c.History != "" {
+	if rules == leasechaos.Fence && !c.Broken {
 		operations, err := leasechaos.ReadHistory(c.History)
 		if err == nil {
 			err = checkHistory(operations, time.Minute, abandons)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+			t.Logf("%d operations are linearizable", len(operations))
+		case errors.Is(err, errUndecided):
+			t.Log(err) // on a busy machine; nothing wrong was found
+		default:
 			t.Error(err)
 		}
-		t.Logf("%d operations are linearizable", len(operations))
 	}
 	return result
 }

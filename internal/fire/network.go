@@ -102,13 +102,19 @@ func (n *Network) Cut(a, b []*Host) {
 // CutOneWay drops all packets from some hosts to others. Those back still arrive.
 func (n *Network) CutOneWay(from, to []*Host) {
 	n.t.Helper()
+	var cuts sync.WaitGroup // at once: on a busy machine a cut must not take as long as a lease
 	for _, receiver := range to {
+		var senders []string
 		for _, sender := range from {
 			if sender != receiver {
-				receiver.filter("-I", "INPUT", "-s", sender.IP, "-j", "DROP")
+				senders = append(senders, sender.IP)
 			}
 		}
+		if len(senders) > 0 {
+			cuts.Go(func() { receiver.filter("-I", "INPUT", "-s", strings.Join(senders, ","), "-j", "DROP") })
+		}
 	}
+	cuts.Wait()
 }
 
 // Isolate cuts some hosts off from all others, and not from each other.
@@ -137,9 +143,11 @@ next:
 // Heal ends all that Cut, CutOneWay and Isolate have done. Loss stays.
 func (n *Network) Heal() {
 	n.t.Helper()
+	var heals sync.WaitGroup
 	for _, h := range n.Others() {
-		h.filter("-F", "INPUT")
+		heals.Go(func() { h.filter("-F", "INPUT") })
 	}
+	heals.Wait()
 }
 
 // Loss lets a host lose a part of all packets that it is sent, 0 to 1, at random.
