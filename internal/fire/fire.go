@@ -57,7 +57,8 @@ type Fire struct {
 	Weather bool
 }
 
-// Run runs the holders under rules while the cluster fails.
+// Run runs the holders under rules while the cluster fails. Under the rules Fence, which
+// are for a store that forgets nothing, it also checks the histories of the rows.
 func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 	t.Helper()
 	holders := f.Network.Hosts("holder", Holders)
@@ -82,8 +83,21 @@ func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 			}
 		}
 	}
+	if rules == leasechaos.Fence {
+		c.History = t.TempDir()
+	}
 	result := c.Run(t, rules)
 	report(result)
+	if c.History != "" {
+		operations, err := leasechaos.ReadHistory(c.History)
+		if err == nil {
+			err = CheckHistory(operations, time.Minute)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		t.Logf("%d operations are linearizable", len(operations))
+	}
 	return result
 }
 

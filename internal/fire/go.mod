@@ -10,6 +10,7 @@ replace (
 require github.com/snowkey/snowkey v0.0.0-00010101000000-000000000000
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/redis/go-redis/v9 v9.7.3
 	github.com/snowkey/snowkey/core/lease/redislease v0.0.0-00010101000000-000000000000

@@ -1,0 +1,196 @@
+//go:build linux
+
+package fire
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/leasechaos"
+)
+
+// CheckHistory returns an error unless the operations on each row are linearizable:
+// there is an order of them in which each does to the row what package lease defines, and
+// in which one that had ended before another began comes first.
+//
+// What the store forgets makes a history that is not linearizable. So does a store that
+// has two primaries.
+func CheckHistory(operations []leasechaos.Operation, patience time.Duration) error {
+	for worker := range int64(Rows) {
+		var of []porcupine.Operation
+		for i, o := range operations {
+			if !concerns(o, worker) {
+				continue
+			}
+			end := o.End
+			if o.Outcome == leasechaos.Unknown {
+				end = math.MaxInt64 // it may be done at any later time
+			}
+			of = append(of, porcupine.Operation{ClientId: i, Input: o, Call: o.Begin, Output: nil, Return: end})
+		}
+		of = withoutTraceless(of)
+		switch result, _ := porcupine.CheckOperationsVerbose(model(worker), of, patience); result {
+		case porcupine.Ok:
+		case porcupine.Illegal:
+			return fmt.Errorf("fire: the %d operations on row %d are not linearizable", len(of), worker)
+		default:
+			return fmt.Errorf("fire: whether the %d operations on row %d are linearizable was not found out in %v", len(of), worker, patience)
+		}
+	}
+	return nil
+}
+
+// concerns reports whether an operation may have changed or seen the row of a worker.
+// Claims that found no free row have seen them all. What they say of one row alone
+// depends on the store's clock, so they are left out.
+func concerns(o leasechaos.Operation, worker int64) bool {
+	switch {
+	case o.Outcome == leasechaos.NoFree, o.Outcome == leasechaos.Refused:
+		return false
+	case o.Renewal != nil:
+		return o.Renewal.Worker == worker
+	case o.Release != nil:
+		return o.Release.Worker == worker
+	case o.Outcome == leasechaos.Done:
+		return o.Reply.Row.Worker == worker
+	}
+	return true // a claim whose outcome is unknown may have taken any row
+}
+
+// withoutTraceless removes the unknown claims if none of them can have been done. Each
+// write adds one to the row's Renewals. So if all numbers between the first reply and the
+// last are known operations', an unknown one came after them, where nobody has looked.
+//
+// Without this every outage leaves some dozens of claims that may be done anywhere, in
+// each of the rows, and the search takes too long.
+func withoutTraceless(of []porcupine.Operation) []porcupine.Operation {
+	var seen []int64
+	certain := 0
+	for _, p := range of {
+		o := p.Input.(leasechaos.Operation)
+		if o.Outcome != leasechaos.Done {
+			continue
+		}
+		if certain++; o.Release == nil {
+			seen = append(seen, o.Reply.Row.Renewals)
+		}
+	}
+	if len(seen) == 0 || slices.Max(seen) > int64(certain) {
+		return of
+	}
+	return slices.DeleteFunc(of, func(p porcupine.Operation) bool {
+		o := p.Input.(leasechaos.Operation)
+		return o.Claim != nil && o.Outcome == leasechaos.Unknown
+	})
+}
+
+// A state is what a row may be. Its limit is not known after an operation of which nobody
+// knows when it was done: that depends on the store's clock.
+type state struct {
+	row   lease.Row
+	vague bool // Until is not known
+}
+
+func model(worker int64) porcupine.Model {
+	return (&porcupine.NondeterministicModel{
+		Init: func() []any { return []any{state{row: lease.Row{Worker: worker}}} },
+		Step: func(from, input, _ any) []any {
+			var next []any
+			for _, s := range from.(state).after(input.(leasechaos.Operation)) {
+				next = append(next, s)
+			}
+			return next
+		},
+		Equal: func(a, b any) bool { return a == b },
+		DescribeOperation: func(input, _ any) string {
+			o := input.(leasechaos.Operation)
+			return fmt.Sprintf("%s/%d %+v", o.Process, o.N, o)
+		},
+	}).ToModel()
+}
+
+// after returns the states that the row may have after o. There is none if o cannot have
+// come out as it did.
+func (s state) after(o leasechaos.Operation) []state {
+	switch {
+	case o.Outcome == leasechaos.Done && o.Release != nil:
+		return s.released(o.Release)
+	case o.Outcome == leasechaos.Done:
+		return s.replied(o)
+	case o.Outcome == leasechaos.Lost:
+		if s.loses(o) {
+			return []state{s}
+		}
+		return nil
+	}
+	return append(s.perhaps(o), s)
+}
+
+func (s state) released(r *lease.Release) []state {
+	if row, err := r.Apply(s.row); err == nil {
+		return []state{{row: row}}
+	}
+	return nil
+}
+
+// replied is after for a claim or a renewal that the store has answered. The answer tells
+// the limit before it.
+func (s state) replied(o leasechaos.Operation) []state {
+	if !s.vague && s.row.Until != o.Reply.Before {
+		return nil
+	}
+	s.row.Until = o.Reply.Before
+	var next lease.Row
+	var ok bool
+	if o.Claim != nil {
+		next, ok = o.Claim.Apply(s.row, o.Reply.Now)
+	} else {
+		var err error
+		next, err = o.Renewal.Apply(s.row, o.Reply.Now)
+		ok = err == nil
+	}
+	if !ok || next != o.Reply.Row {
+		return nil
+	}
+	return []state{{row: next}}
+}
+
+// loses reports whether the row refuses a renewal or a release. Under the guard a renewal
+// may also have come too late.
+func (s state) loses(o leasechaos.Operation) bool {
+	if o.Renewal == nil {
+		return len(s.released(o.Release)) == 0
+	}
+	r := *o.Renewal
+	if r.Guard > 0 {
+		return true
+	}
+	_, err := r.Apply(s.row, r.Now)
+	return err != nil
+}
+
+// perhaps returns the state after an operation of which nobody knows whether and when it
+// was done, if it was done now.
+func (s state) perhaps(o leasechaos.Operation) []state {
+	switch {
+	case o.Release != nil:
+		return s.released(o.Release)
+	case o.Renewal != nil:
+		r := *o.Renewal
+		r.Guard = 0 // it may have come in time
+		if row, err := r.Apply(s.row, r.Now); err == nil {
+			row.Until = 0
+			return []state{{row, true}}
+		}
+		return nil
+	}
+	c := o.Claim
+	return []state{{lease.Row{
+		Worker: s.row.Worker, Epoch: s.row.Epoch + 1, Owner: c.Owner, Nonce: c.Nonce, Renewals: s.row.Renewals + 1, Holder: c.Holder,
+	}, true}}
+}

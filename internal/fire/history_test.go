@@ -1,0 +1,157 @@
+//go:build linux
+
+package fire
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/leasechaos"
+)
+
+// A script makes histories of row 0. What it does comes one after the other.
+type script struct {
+	row   lease.Row
+	at    int64
+	count int64
+	all   []leasechaos.Operation
+}
+
+// add adds an operation that begins now and ends after some units of time.
+func (s *script) add(o leasechaos.Operation, lasts int64) {
+	s.count++
+	o.Process, o.N, o.Begin, o.End = "1", s.count, s.at, s.at+lasts
+	s.all = append(s.all, o)
+	s.at += lasts + 1
+}
+
+func (s *script) now() lease.Millis { return lease.Millis(10_000 * (s.at + 1)) }
+
+func claimBy(owner string, nonce string) *lease.Claim {
+	return &lease.Claim{Space: lease.Space{Namespace: "n", Workers: Rows}, Owner: owner, Nonce: nonce, Window: 3000}
+}
+
+// claim lets an owner claim the row, and knows the outcome or not.
+func (s *script) claim(owner string, outcome leasechaos.Outcome) lease.Row {
+	c := claimBy(owner, owner+"0")
+	next, ok := c.Apply(s.row, s.now())
+	if !ok {
+		panic("not free")
+	}
+	s.add(leasechaos.Operation{Claim: c, Outcome: outcome, Reply: lease.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
+	s.row = next
+	return next
+}
+
+func renewalOf(row lease.Row, nonce string) *lease.Renewal {
+	return &lease.Renewal{Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{row.Nonce}, Nonce: nonce, Until: row.Until, Window: 3000, Skew: 5000}
+}
+
+// renew lets the holder that knows the row as of renew it.
+func (s *script) renew(of lease.Row, nonce string, outcome leasechaos.Outcome) lease.Row {
+	r := renewalOf(of, nonce)
+	next, err := r.Apply(s.row, s.now())
+	if err != nil {
+		next = s.row
+	}
+	s.add(leasechaos.Operation{Renewal: r, Outcome: outcome, Reply: lease.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
+	s.row = next
+	return next
+}
+
+func TestHistoriesThatAreLinearizablePass(t *testing.T) {
+	for name, make := range map[string]func(s *script){
+		"claimed and renewed": func(s *script) {
+			row := s.claim("a", leasechaos.Done)
+			s.renew(row, "a1", leasechaos.Done)
+		},
+		"taken over, and the old holder is told": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			s.claim("b", leasechaos.Done)
+			s.renew(a, "a1", leasechaos.Lost)
+		},
+		"an unknown claim was done": func(s *script) {
+			s.claim("a", leasechaos.Unknown)
+			s.claim("b", leasechaos.Done)
+		},
+		"an unknown claim was not done": func(s *script) {
+			before := s.row
+			s.claim("a", leasechaos.Unknown)
+			s.row = before
+			s.claim("b", leasechaos.Done)
+		},
+		"an unknown renewal was done": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			s.renew(a, "a1", leasechaos.Unknown)
+			s.claim("b", leasechaos.Done)
+		},
+		"an unknown renewal is done late": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			s.add(leasechaos.Operation{Renewal: renewalOf(a, "a1")}, 1)
+			second := renewalOf(a, "a2")
+			first, _ := renewalOf(a, "a1").Apply(s.row, s.now())
+			second.Known = append(second.Known, "a1")
+			after, _ := second.Apply(first, s.now())
+			s.add(leasechaos.Operation{Renewal: second, Outcome: leasechaos.Done, Reply: lease.Reply{Row: after, Before: first.Until, Now: s.now()}}, 1)
+		},
+		"given back": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			r := &lease.Release{Worker: 0, Epoch: a.Epoch, Owner: "a", Known: []string{a.Nonce}, Nonce: "r", End: a.Until - 1000}
+			s.row, _ = r.Apply(s.row)
+			s.add(leasechaos.Operation{Release: r, Outcome: leasechaos.Done}, 1)
+			s.claim("b", leasechaos.Done)
+		},
+	} {
+		var s script
+		make(&s)
+		if err := CheckHistory(s.all, time.Minute); err != nil {
+			t.Errorf("%s: CheckHistory() = %v; want no error", name, err)
+		}
+	}
+}
+
+func TestHistoriesThatAreNotLinearizableAreFound(t *testing.T) {
+	for name, make := range map[string]func(s *script){
+		"one epoch claimed twice": func(s *script) {
+			before := s.row
+			s.claim("a", leasechaos.Done)
+			s.row = before
+			s.claim("b", leasechaos.Done)
+		},
+		"a claim that was confirmed is forgotten": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			s.row = lease.Row{}
+			s.renew(a, "a1", leasechaos.Lost)
+		},
+		"an old holder renews": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			taken := s.claim("b", leasechaos.Done)
+			s.row = a
+			s.renew(a, "a1", leasechaos.Done)
+			s.row = taken
+			s.renew(taken, "b1", leasechaos.Done)
+		},
+		"a renewal is told a stale limit": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			s.renew(a, "a1", leasechaos.Done)
+			s.all[1].Reply.Before--
+		},
+		"refused without a reason": func(s *script) {
+			a := s.claim("a", leasechaos.Done)
+			s.renew(a, "a1", leasechaos.Lost)
+		},
+		"a gap that nothing fills": func(s *script) {
+			s.claim("a", leasechaos.Unknown)
+			s.claim("b", leasechaos.Done)
+			s.all = s.all[1:]
+		},
+	} {
+		var s script
+		make(&s)
+		if err := CheckHistory(s.all, time.Minute); err == nil {
+			t.Errorf("%s: CheckHistory() = no error; want one, of %s", name, fmt.Sprint(s.all))
+		}
+	}
+}
