@@ -78,25 +78,37 @@ func newGalera(t *testing.T, n *Network, options ...string) *galera {
 			"--no-defaults", "--datadir=" + node.data, "--socket=" + filepath.Join(node.data, "s"), "--pid-file=" + filepath.Join(node.data, "pid"),
 			"--bind-address=" + h.IP, "--skip-name-resolve", "--skip-grant-tables", "--performance-schema=OFF", "--max-connections=200",
 			"--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=1", "--innodb-autoinc-lock-mode=2", "--binlog-format=ROW",
-			"--innodb-fast-shutdown=1", "--loose-innodb-buffer-pool-dump-at-shutdown=OFF", "--loose-innodb-buffer-pool-load-at-startup=OFF",
+			"--loose-innodb-buffer-pool-dump-at-shutdown=OFF", "--loose-innodb-buffer-pool-load-at-startup=OFF",
 			"--wsrep-on=ON", "--wsrep-provider=" + galeraProvider, "--wsrep-cluster-name=fire", "--wsrep-cluster-address=gcomm://" + strings.Join(addresses, ","),
 			"--wsrep-node-address=" + h.IP, "--wsrep-node-name=" + h.Name, "--wsrep-sst-method=rsync",
 			"--wsrep-provider-options=gcache.size=32M;evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.25S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT4S;evs.install_timeout=PT4S",
 		}, options...)
-		if err := run("cp", "-a", template, node.data); err != nil {
-			t.Fatal(err)
-		}
 		node.db = openGalera(t, h.IP)
 		g.nodes = append(g.nodes, node)
 	}
-	const begin = "5ea1ed00-0000-4000-8000-000000000001:0"
-	g.nodes[0].start("--wsrep-new-cluster", "--wsrep-start-position="+begin)
-	g.nodes[0].synced(t.Context())
+	// All begin as copies of the first, so that none asks another for its data.
+	first := g.nodes[0]
+	g.must("mv", template, first.data)
+	first.start("--wsrep-new-cluster")
+	first.wait(t.Context(), func(state string, _ int) bool { return state == "Synced" })
+	first.server.Stop()
 	for _, node := range g.nodes[1:] {
-		node.start("--wsrep-start-position=" + begin)
+		g.must("cp", "-a", first.data, node.data)
+	}
+	first.start("--wsrep-new-cluster")
+	first.wait(t.Context(), func(state string, _ int) bool { return state == "Synced" })
+	for _, node := range g.nodes[1:] {
+		node.start()
 	}
 	g.synced(t.Context())
 	return g
+}
+
+func (g *galera) must(name string, args ...string) {
+	g.t.Helper()
+	if err := run(name, args...); err != nil {
+		g.t.Fatal(err)
+	}
 }
 
 // addresses is the DSN of the cluster: see inTurn.
@@ -121,12 +133,10 @@ func (n *galeraNode) start(options ...string) {
 	n.server = n.host.Start(n.cluster.t, n.log, "mysql", "mariadbd", append(n.options[:len(n.options):len(n.options)], options...)...)
 }
 
-// synced waits until the node serves as one of three.
+// synced waits until the node serves as one of all.
 func (n *galeraNode) synced(ctx context.Context) {
 	n.cluster.t.Helper()
-	n.wait(ctx, func(state string, size int) bool {
-		return state == "Synced" && (size == len(n.cluster.nodes) || n.cluster.nodes[1].server == nil)
-	})
+	n.wait(ctx, func(state string, size int) bool { return state == "Synced" && size == len(n.cluster.nodes) })
 }
 
 // wait waits until the state of the node, and the number of nodes that it sees, are good,
@@ -142,7 +152,7 @@ func (n *galeraNode) wait(ctx context.Context, good func(state string, size int)
 		if count, _ := strconv.Atoi(size); err == nil && good(state, count) {
 			return
 		}
-		if n.server.Ended() || time.Since(began) > time.Minute && ctx.Err() == nil {
+		if n.server.Ended() || time.Since(began) > 2*time.Minute && ctx.Err() == nil {
 			n.cluster.t.Errorf("fire: %s: state %q of %q nodes, %v; has its server ended: %t", n.host.Name, state, size, err, n.server.Ended())
 			return
 		}

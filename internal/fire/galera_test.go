@@ -4,6 +4,7 @@ package fire
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 func init() {
@@ -110,32 +112,142 @@ func (g *galera) strikes(kinds ...galeraStrike) func(ctx context.Context, strike
 	}
 }
 
-func TestGaleraThatIsPartitionedRepeatsNoID(t *testing.T) {
+// The runs share a cluster, since to make one takes longer than to use it. Each leaves it
+// whole, but for the last.
+func TestGalera(t *testing.T) {
 	g, f := newGaleraLeases(t)
-	f.Weather = true
-	f.Strike = g.strikes(cutGaleraNode, deafenGaleraNode, isolateGaleraNode, stopGaleraNode)
-	f.Run(t, leasechaos.Fence)
+	t.Run("says that a commit was rolled back only if it was", func(t *testing.T) { galeraCommits(t, g) })
+	g.synced(t.Context())
+	t.Run("repeats no ID if it is partitioned", func(t *testing.T) {
+		f.Weather = true
+		f.Strike = g.strikes(cutGaleraNode, deafenGaleraNode, isolateGaleraNode, stopGaleraNode)
+		f.Run(t, leasechaos.Fence)
+	})
+	g.synced(t.Context())
+	t.Run("repeats no ID if nodes are killed", func(t *testing.T) {
+		f.Weather = false
+		f.Strike = g.strikes(killGaleraNode, killAllGaleraNodes)
+		f.Run(t, leasechaos.Fence)
+	})
+	g.synced(t.Context())
+	t.Run("repeats IDs if a minority is made a cluster", func(t *testing.T) {
+		f.Weather = false
+		f.Strike = g.bootstrapMinority
+		f.Run(t, leasechaos.NoGuard)
+	})
 }
 
-func TestGaleraThatIsKilledRepeatsNoID(t *testing.T) {
-	g, f := newGaleraLeases(t)
-	f.Strike = g.strikes(killGaleraNode, killAllGaleraNodes)
-	f.Run(t, leasechaos.Fence)
-}
-
-// A minority that is told to be a cluster takes writes that the majority never sees.
-// That is what the promise rests on: one cluster.
-func TestGaleraOfWhichAMinorityIsMadeAClusterRepeatsIDs(t *testing.T) {
-	g, f := newGaleraLeases(t)
-	f.Strike = func(ctx context.Context, strike int) error {
-		if strike > 0 {
-			return nil // it stays so
-		}
-		node := g.nodes[rand.IntN(len(g.nodes))]
-		g.network.Cut([]*Host{node.host}, g.others(node))
-		node.wait(ctx, func(state string, size int) bool { return size == 1 })
-		_, err := node.db.ExecContext(ctx, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
-		return err
+// bootstrapMinority tells a minority that it is the cluster, which no operator should do.
+// It then takes writes that the majority never sees.
+func (g *galera) bootstrapMinority(ctx context.Context, strike int) error {
+	if strike > 0 {
+		return nil // it stays so
 	}
-	f.Run(t, leasechaos.NoGuard)
+	node := g.nodes[rand.IntN(len(g.nodes))]
+	g.network.Cut([]*Host{node.host}, g.others(node))
+	node.wait(ctx, func(_ string, size int) bool { return size == 1 })
+	if ctx.Err() != nil {
+		return nil
+	}
+	_, err := node.db.ExecContext(ctx, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+	return err
+}
+
+// read returns the numbers that a query finds, with all that any node has acknowledged.
+func (g *galera) read(t *testing.T, query string) (all []int64) {
+	t.Helper()
+	conn, err := g.nodes[0].db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.ExecContext(t.Context(), "SET SESSION wsrep_sync_wait = 1"); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := conn.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// galeraCommits commits on one node while it loses its cluster in the ways that strikes
+// do, and looks at each row that was said not to be committed.
+func galeraCommits(t *testing.T, g *galera) {
+	node := g.nodes[1]
+	if _, err := node.db.ExecContext(t.Context(), "CREATE TABLE mysql.commits (id BIGINT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
+		t.Fatal(err)
+	}
+	type outcome struct {
+		id  int64
+		err error
+	}
+	outcomes := make(chan []outcome)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const writers = 8
+	for w := range int64(writers) {
+		go func() {
+			var all []outcome
+			for id := w; ctx.Err() == nil; id += writers {
+				tx, err := node.db.BeginTx(ctx, nil)
+				if err == nil {
+					if _, err = tx.Exec("INSERT INTO mysql.commits VALUES (?)", id); err == nil {
+						all = append(all, outcome{id, tx.Commit()})
+						continue
+					}
+					_ = tx.Rollback()
+				}
+				Rest(ctx, 10*time.Millisecond, 50*time.Millisecond)
+			}
+			outcomes <- all
+		}()
+	}
+	for i := range 4 {
+		Rest(ctx, time.Second, 2*time.Second)
+		strike := deafenGaleraNode
+		if i%2 == 1 {
+			strike = cutGaleraNode
+		}
+		if err := strike(ctx, g, node); err != nil {
+			t.Error(err)
+		}
+		g.synced(ctx)
+	}
+	cancel()
+	var all []outcome
+	for range writers {
+		all = append(all, <-outcomes...)
+	}
+	there := map[int64]bool{}
+	for _, id := range g.read(t, "SELECT id FROM mysql.commits") {
+		there[id] = true
+	}
+	kinds := map[string]int{}
+	for _, o := range all {
+		text := "done"
+		if o.err != nil {
+			text = o.err.Error()
+		}
+		kinds[fmt.Sprintf("%s; there: %t", text, there[o.id])]++
+		if o.err != nil && sqlerror.NotCommitted(o.err) && there[o.id] {
+			t.Errorf("COMMIT of %d = %v; it is there", o.id, o.err)
+		}
+		if o.err == nil && !there[o.id] {
+			t.Errorf("COMMIT of %d = nil; it is not there", o.id)
+		}
+	}
+	for kind, n := range kinds {
+		t.Log(n, kind)
+	}
 }
