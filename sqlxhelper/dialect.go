@@ -90,6 +90,9 @@ type traits struct {
 	// see a row that is rolled back a moment later. The others show committed rows
 	// only.
 	forShare string
+	// ensures writes something to the log, and nothing to a table. It needs no
+	// privilege.
+	ensures string
 }
 
 var allTraits = [...]traits{
@@ -99,7 +102,7 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
-		arrays: true, micros: true,
+		arrays: true, micros: true, ensures: "SELECT pg_logical_emit_message(true, 'snowkey', '')",
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,

@@ -37,6 +37,7 @@ func refuses(err error) fate { return fate{err: err} }
 // kind. Past their end all succeeds. It speaks PostgreSQL.
 type faulty struct {
 	begins, inserts, rollbacks, looks []error
+	writes, ensures                   []error // what a look that has found the row writes, and its commit
 	commits                           []fate
 	cancel                            context.CancelFunc // for fate.cancel
 
@@ -106,8 +107,9 @@ func (c faultyConnector) Driver() driver.Driver { return nil }
 
 // A faultyConn is a connection and its transaction.
 type faultyConn struct {
-	f    *faulty
-	keys []int64
+	f       *faulty
+	keys    []int64
+	ensures bool
 }
 
 func (c *faultyConn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
@@ -117,13 +119,17 @@ func (c *faultyConn) Close() error                        { return nil }
 func (c *faultyConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	c.keys = nil
+	c.keys, c.ensures = nil, false
 	return c, next(&c.f.begins)
 }
 
 func (c *faultyConn) ExecContext(_ context.Context, _ string, args []driver.NamedValue) (driver.Result, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
+	if len(args) == 0 { // of a look that has found the row
+		c.ensures = true
+		return driver.RowsAffected(1), next(&c.f.writes)
+	}
 	c.f.land()
 	if err := next(&c.f.inserts); err != nil {
 		return nil, err
@@ -153,6 +159,9 @@ func (c *faultyConn) QueryContext(ctx context.Context, _ string, args []driver.N
 func (c *faultyConn) Commit() error {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
+	if c.ensures {
+		return next(&c.f.ensures)
+	}
 	scripted := len(c.f.commits) > 0
 	now := next(&c.f.commits)
 	if now.cancel {

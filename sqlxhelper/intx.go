@@ -41,7 +41,8 @@ import (
 // [Helper] has inserted in fn. It does so in a transaction on another connection of
 // db, for up to 10 s, even if ctx has ended.
 //
-//   - If the row is there, the commit has taken place, and InTx returns nil.
+//   - If the row is there, the commit has taken place, and InTx returns nil. On
+//     PostgreSQL it first waits for the synchronous standby, if there is one.
 //   - If it is not, fn runs again, unless ctx has ended. That run is committed only if
 //     its Helpers insert the same keys in the same order. The database accepts these
 //     only while the first rows are not there.
@@ -168,6 +169,11 @@ func (a *attempts) try(ctx context.Context) (outcome, *record, error) {
 	})
 	if o == rolledBack && rec.strayed() {
 		o = abandoned // not to do again what may be stored
+	}
+	if o == committed && ctx.Err() != nil && rec.ensurable() {
+		// lib/pq sends a cancel request when ctx ends. PostgreSQL then waits no longer for
+		// its synchronous standby, and says that it has committed.
+		o, err = inDoubt, fmt.Errorf("sqlxhelper: commit: %w", ctx.Err())
 	}
 	return o, rec, err
 }

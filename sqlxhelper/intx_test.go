@@ -134,6 +134,9 @@ func TestInTxCommitsAtMostOnce(t *testing.T) {
 		{name: "ReadOnlyThatTheDriverIgnores", db: &faulty{commits: []fate{answerLost}}, opts: &sql.TxOptions{ReadOnly: true}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 1},
 		{name: "LookRefused", db: &faulty{commits: []fate{answerLost}, looks: repeat(postgres("42501"), 5)}, fn: sameKeys, want: []error{ErrCommitUnknown, driver.ErrBadConn}, rows: []int64{1, 2}, runs: 1, looks: 1},
 		{name: "LookBreaksAtFirst", db: &faulty{commits: []fate{answerLost}, looks: []error{io.EOF, postgres("57P03"), postgres("40001")}}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 4},
+		{name: "LookIsNotEnsuredAtFirst", db: &faulty{commits: []fate{answerLost}, ensures: repeat(io.EOF, 2)}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 3},
+		{name: "LookIsNotEnsured", db: &faulty{commits: []fate{answerLost}, writes: repeat(postgres("42501"), 5)}, fn: sameKeys, want: []error{ErrCommitUnknown}, rows: []int64{1, 2}, runs: 1, looks: 1},
+		{name: "LookCannotBeEnsured", db: &faulty{commits: []fate{answerLost}, writes: []error{postgres("42883")}, ensures: []error{io.EOF}}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 1},
 		{name: "LookCannotBegin", db: &faulty{commits: []fate{answerLost}, begins: []error{nil, io.EOF}}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -260,29 +263,32 @@ func TestDeadlineBoundsTheAttempts(t *testing.T) {
 }
 
 // A driver may return the bare error of the context in two cases. It has sent
-// nothing, or it has closed the connection over the commit.
+// nothing, or it has closed the connection over the commit. It may also return nil:
+// PostgreSQL has then stopped waiting for its standby, and calls that a commit.
 func TestContextThatEndsDuringTheCommitLeavesItInDoubt(t *testing.T) {
-	for _, applied := range []bool{true, false} {
-		t.Run(fmt.Sprint("Applied", applied), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				f := &faulty{commits: []fate{{applied: applied, err: context.Canceled, cancel: true}}, cancel: cancel}
-				db := f.open(t)
-				runs := 0
-				err := InTx(ctx, db, nil, func(tx *sqlx.Tx) error { runs++; return insert(tx, 1) })
-				switch unknown := errors.Is(err, ErrCommitUnknown) && errors.Is(err, context.Canceled); {
-				case applied && err != nil:
-					t.Errorf("InTx() = %v; want nil, the row is stored", err)
-				case !applied && !unknown:
-					t.Errorf("InTx() = %v; want ErrCommitUnknown and %v", err, context.Canceled)
-				case !applied && strings.Count(err.Error(), "commit:") != 1:
-					t.Errorf("InTx() = %v; want the commit once", err)
-				}
-				if runs != 1 {
-					t.Errorf("%d runs; want none after the context has ended", runs)
-				}
+	for _, told := range []error{context.Canceled, nil} {
+		for _, applied := range []bool{true, false} {
+			t.Run(fmt.Sprint("Told", told, "Applied", applied), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithCancel(t.Context())
+					f := &faulty{commits: []fate{{applied: applied, err: told, cancel: true}}, cancel: cancel}
+					db := f.open(t)
+					runs := 0
+					err := InTx(ctx, db, nil, func(tx *sqlx.Tx) error { runs++; return insert(tx, 1) })
+					switch unknown := errors.Is(err, ErrCommitUnknown) && errors.Is(err, context.Canceled); {
+					case applied && err != nil:
+						t.Errorf("InTx() = %v; want nil, the row is stored", err)
+					case !applied && !unknown:
+						t.Errorf("InTx() = %v; want ErrCommitUnknown and %v", err, context.Canceled)
+					case !applied && strings.Count(err.Error(), "commit:") != 1:
+						t.Errorf("InTx() = %v; want the commit once", err)
+					}
+					if runs != 1 || f.lookCount == 0 {
+						t.Errorf("%d runs and %d looks; want no run after the context has ended, and a look", runs, f.lookCount)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

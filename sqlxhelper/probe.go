@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/internal/wait"
 	"github.com/snowkey/snowkey/types"
@@ -51,22 +52,49 @@ func (r *record) stored(ctx context.Context, db beginner) (bool, error) {
 // that may write to the primary. A replica that answers does no harm. What it has
 // is committed. If it lacks a committed row, the next attempt meets that as a
 // duplicate key.
+//
+// On PostgreSQL a row that is found may still be lost: see ensure.
 func look(ctx context.Context, db beginner, proofs []proof) (found bool, err error) {
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = tx.Rollback() }() // it has only read
+	defer func() { _ = tx.Rollback() }() // it has only read, or has ended
 	for _, p := range proofs {
 		var one int
 		switch err := tx.QueryRowContext(ctx, p.text(), p.key).Scan(&one); {
 		case err == nil:
-			return true, nil
+			err := ensure(ctx, tx, traitsOf(p.dialect).ensures)
+			return err == nil, err
 		case !errors.Is(err, sql.ErrNoRows):
 			return false, err
 		}
 	}
 	return false, nil
+}
+
+// ensure commits a transaction that has seen a row. If it returns nil, whoever takes the
+// server's place has the row as well.
+//
+// A commit of PostgreSQL waits for its synchronous standby. If that wait is cut off, by
+// the cancel request of a driver whose context has ended or by the end of the server,
+// others see the rows at once. A failover loses them. This commit comes later and waits
+// for all before it. So it has to write something: one that has only read waits for
+// nothing.
+func ensure(ctx context.Context, tx *sqlx.Tx, text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, text); err != nil {
+		if sqlerror.NoFunction(err) {
+			return nil // a database that is like PostgreSQL, and has no such standby
+		}
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	return ctx.Err() // see attempts.try
 }
 
 // A proof is a row that is there if and only if its transaction is committed.

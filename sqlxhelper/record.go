@@ -150,6 +150,11 @@ func (r *record) all() (places []place, sum []byte) {
 	return r.places, sum
 }
 
+// ensurable tells whether it can be found out if the transaction is stored for good.
+func (r *record) ensurable() bool {
+	return slices.ContainsFunc(r.proofs(), func(p proof) bool { return traitsOf(p.dialect).ensures != "" })
+}
+
 // proofs returns the last fresh key of each place.
 func (r *record) proofs() []proof {
 	r.mu.Lock()

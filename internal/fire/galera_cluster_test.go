@@ -83,7 +83,8 @@ func newGalera(t *testing.T, n *Network, options ...string) *galera {
 			"--wsrep-node-address=" + h.IP, "--wsrep-node-name=" + h.Name, "--wsrep-sst-method=rsync",
 			"--wsrep-provider-options=gcache.size=32M;evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.25S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT4S;evs.install_timeout=PT4S",
 		}, options...)
-		node.db = openGalera(t, h.IP)
+		node.db = openGalera(h.IP, "", nil)
+		t.Cleanup(func() { _ = node.db.Close() })
 		g.nodes = append(g.nodes, node)
 	}
 	// All begin as copies of the first, so that none asks another for its data.
@@ -91,6 +92,9 @@ func newGalera(t *testing.T, n *Network, options ...string) *galera {
 	g.must("mv", template, first.data)
 	first.start("--wsrep-new-cluster")
 	first.wait(t.Context(), func(state string, _ int) bool { return state == "Synced" })
+	if _, err := first.db.ExecContext(t.Context(), "CREATE DATABASE fire"); err != nil {
+		t.Fatal(err)
+	}
 	first.server.Stop()
 	for _, node := range g.nodes[1:] {
 		g.must("cp", "-a", first.data, node.data)
@@ -152,7 +156,7 @@ func (n *galeraNode) wait(ctx context.Context, good func(state string, size int)
 		if count, _ := strconv.Atoi(size); err == nil && good(state, count) {
 			return
 		}
-		if n.server.Ended() || time.Since(began) > 2*time.Minute && ctx.Err() == nil {
+		if n.server.Ended() || time.Since(began) > 5*time.Minute && ctx.Err() == nil {
 			n.cluster.t.Errorf("fire: %s: state %q of %q nodes, %v; has its server ended: %t", n.host.Name, state, size, err, n.server.Ended())
 			return
 		}
@@ -242,14 +246,14 @@ func (g *galera) killAll(ctx context.Context) error {
 	return nil
 }
 
-// openGalera opens the database at one of some addresses, with commas between. It is
-// closed when the test ends; nil: never.
-func openGalera(t testing.TB, addresses string) *sql.DB {
+// openGalera opens a database, or none if it has no name, at some addresses with commas
+// between. settings are those of each session.
+func openGalera(addresses, database string, settings map[string]string) *sql.DB {
 	c := &inTurn{}
 	for _, ip := range strings.Split(addresses, ",") {
 		config := mysql.NewConfig()
-		config.Net, config.Addr, config.User, config.DBName = "tcp", ip+":3306", "root", "mysql"
-		config.Timeout = time.Second // to connect
+		config.Net, config.Addr, config.User, config.DBName = "tcp", ip+":3306", "root", database
+		config.Timeout, config.Params = time.Second, settings
 		connector, err := mysql.NewConnector(config)
 		if err != nil {
 			panic(err) // it has no setting for which that could be
@@ -257,11 +261,7 @@ func openGalera(t testing.TB, addresses string) *sql.DB {
 		c.nodes = append(c.nodes, connector)
 	}
 	c.next.Store(rand.Uint64N(1 << 32))
-	db := sql.OpenDB(c)
-	if t != nil {
-		t.Cleanup(func() { _ = db.Close() })
-	}
-	return db
+	return sql.OpenDB(c)
 }
 
 // An inTurn connects to the nodes of a cluster in turn, which no driver does, but every

@@ -18,7 +18,7 @@ import (
 
 func init() {
 	stores["Galera"] = func(addresses string) (lease.Store, error) {
-		return sqllease.New(openGalera(nil, addresses), sqllease.Config{Dialect: sqllease.MySQL, Logger: quiet})
+		return sqllease.New(openGalera(addresses, "fire", nil), sqllease.Config{Dialect: sqllease.MySQL, Logger: quiet})
 	}
 }
 
@@ -28,7 +28,9 @@ func newGaleraLeases(t *testing.T, options ...string) (*galera, Fire) {
 	Need(t, "mariadbd", "mariadb-install-db", "rsync")
 	n := NewNetwork(t)
 	g := newGalera(t, n, options...)
-	store, err := sqllease.New(g.nodes[0].db, sqllease.Config{Dialect: sqllease.MySQL, Logger: quiet})
+	db := openGalera(g.addresses(), "fire", nil)
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.MySQL, Logger: quiet})
 	if err == nil {
 		err = store.CreateTables(t.Context())
 	}
@@ -38,7 +40,10 @@ func newGaleraLeases(t *testing.T, options ...string) (*galera, Fire) {
 	return g, Fire{Network: n, Chaos: leasechaos.Chaos{Store: "Galera", DSN: g.addresses(), Lister: store}}
 }
 
-// A strike is one kind of failure, with its repair.
+// waits makes a session see all that any node has acknowledged.
+var waits = map[string]string{"wsrep_sync_wait": "1"}
+
+// A galeraStrike is one kind of failure, with its repair.
 type galeraStrike func(ctx context.Context, g *galera, node *galeraNode) error
 
 // The node keeps the clients and loses its cluster. It serves reads of old rows until it
@@ -114,6 +119,10 @@ func (g *galera) strikes(kinds ...galeraStrike) func(ctx context.Context, strike
 func TestGalera(t *testing.T) {
 	g, f := newGaleraLeases(t)
 	t.Run("says that a commit was rolled back only if it was", func(t *testing.T) { galeraCommits(t, g) })
+	t.Run("has every order whole or not at all", func(t *testing.T) {
+		strike := g.strikes(isolateGaleraNode, killGaleraNode, deafenGaleraNode, killAllGaleraNodes)
+		Orders{Shop: "Galera", DSN: g.addresses(), Network: g.network, Strike: strike}.Run(t).Whole(t)
+	})
 	t.Run("repeats no ID if it is partitioned", func(t *testing.T) {
 		f.Weather = true
 		f.Strike = g.strikes(cutGaleraNode, deafenGaleraNode, isolateGaleraNode, stopGaleraNode)
@@ -147,39 +156,11 @@ func (g *galera) bootstrapMinority(ctx context.Context, strike int) error {
 	return err
 }
 
-// read returns the numbers that a query finds, with all that any node has acknowledged.
-func (g *galera) read(t *testing.T, query string) (all []int64) {
-	t.Helper()
-	conn, err := g.nodes[0].db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if _, err := conn.ExecContext(t.Context(), "SET SESSION wsrep_sync_wait = 1"); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := conn.QueryContext(t.Context(), query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, n)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 // galeraCommits commits on one node while it loses its cluster in the ways that strikes
 // do, and looks at each row that was said not to be committed.
 func galeraCommits(t *testing.T, g *galera) {
 	node := g.nodes[1]
-	if _, err := node.db.ExecContext(t.Context(), "CREATE TABLE mysql.commits (id BIGINT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
+	if _, err := node.db.ExecContext(t.Context(), "CREATE TABLE fire.commits (id BIGINT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
 		t.Fatal(err)
 	}
 	type outcome struct {
@@ -196,7 +177,7 @@ func galeraCommits(t *testing.T, g *galera) {
 			for id := w; ctx.Err() == nil; id += writers {
 				tx, err := node.db.BeginTx(ctx, nil)
 				if err == nil {
-					if _, err = tx.Exec("INSERT INTO mysql.commits VALUES (?)", id); err == nil {
+					if _, err = tx.Exec("INSERT INTO fire.commits VALUES (?)", id); err == nil {
 						all = append(all, outcome{id, tx.Commit()})
 						continue
 					}
@@ -224,8 +205,15 @@ func galeraCommits(t *testing.T, g *galera) {
 		all = append(all, <-outcomes...)
 	}
 	there := map[int64]bool{}
-	for _, id := range g.read(t, "SELECT id FROM mysql.commits") {
+	db := openGalera(g.addresses(), "fire", waits)
+	defer func() { _ = db.Close() }()
+	if err := query(t.Context(), db, "SELECT id FROM commits", func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
 		there[id] = true
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 	kinds := map[string]int{}
 	for _, o := range all {

@@ -18,6 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	writeOrders()
 	leasechaos.Main(stores)
 	code := m.Run()
 	if table := Table(); strings.Count(table, "\n") > 1 {

@@ -48,10 +48,11 @@ func (r Rules) unique() bool { return r == Fence || r == FenceStolen || r == Gua
 // forgets reports whether the store is made to forget its rows.
 func (r Rules) forgets() bool { return r == Guard || r == NoGuard }
 
-// lossGuard returns Config.LossGuard of the leases: its default, or off.
+// lossGuard returns Config.LossGuard of the leases: the default of stores that lose
+// writes, or off. It is named, since other stores may be made to lose some.
 func (r Rules) lossGuard() time.Duration {
 	if r == Guard {
-		return 0
+		return time.Second / 2
 	}
 	return -1
 }

@@ -185,6 +185,12 @@ func RowFault(err error) bool {
 	})
 }
 
+// NoFunction reports whether a statement calls a function that the server does not have,
+// though PostgreSQL does.
+func NoFunction(err error) bool {
+	return said(err, func(a Answer) bool { return a.State == "42883" || a.State == "0A000" }) // undefined_function, feature_not_supported
+}
+
 // Refused reports whether the database has answered and means it. Then its answer is
 // not that it is busy or about to end, so asking again is of no use.
 func Refused(err error) bool {

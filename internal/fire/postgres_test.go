@@ -1,0 +1,289 @@
+//go:build linux
+
+package fire
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/lib/pq"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/internal/leasechaos"
+)
+
+const (
+	asynchronous = "PostgreSQL, asynchronous standby"
+	synchronous  = "PostgreSQL, synchronous standby"
+	notRaised    = "PostgreSQL, synchronous standby, durability not raised"
+)
+
+func init() {
+	stores[asynchronous] = openPostgres
+	stores[synchronous] = openPostgres
+	stores[notRaised] = func(dsn string) (lease.Store, error) {
+		c, err := pgxConnector(dsn)
+		return newSQLLease(c, err, func(c driver.Conn) driver.Conn { return notRaising{c.(*stdlib.Conn)} })
+	}
+}
+
+// openPostgres takes pgx in half of the processes, and lib/pq in the others.
+func openPostgres(dsn string) (lease.Store, error) {
+	connector := pgxConnector
+	if os.Getpid()%2 == 0 {
+		connector = pqConnector
+	}
+	c, err := connector(dsn)
+	return newSQLLease(c, err, nil)
+}
+
+// patience is how long a server may take to accept a connection. A renewal has three
+// quarters of a second at least, and there may be a server first that does not answer.
+const patience = 300 * time.Millisecond
+
+func pgxConnector(dsn string) (driver.Connector, error) {
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	c.ConnectTimeout = patience
+	return stdlib.GetConnector(*c), nil
+}
+
+func pqConnector(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn) }
+
+// newSQLLease returns a store whose connections are wrapped, unless wrap is nil.
+func newSQLLease(c driver.Connector, err error, wrap func(driver.Conn) driver.Conn) (lease.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	if wrap != nil {
+		c = wrapper{c, wrap}
+	}
+	db := sql.OpenDB(c)
+	db.SetMaxIdleConns(1)
+	return sqllease.New(db, sqllease.Config{Dialect: sqllease.PostgreSQL, Logger: quiet})
+}
+
+type wrapper struct {
+	driver.Connector
+	wrap func(driver.Conn) driver.Conn
+}
+
+func (w wrapper) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := w.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.wrap(c), nil
+}
+
+// A notRaising connection is a mutant: synchronous_commit stays as the server has it.
+type notRaising struct{ *stdlib.Conn }
+
+func (c notRaising) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.QueryContext(ctx, strings.ReplaceAll(text, "set_config('synchronous_commit', 'on', true)", "'as it was'"), args)
+}
+
+// failover returns a strike: the primary is cut off, the standby is promoted, and the old
+// primary comes back as its standby. Before that the standby lags by lag, if that is
+// not zero: what the primary acknowledges meanwhile is lost, if it does not wait.
+//
+// With an asynchronous standby nobody reaches the old primary any more when the new one
+// begins. The loss guard needs that: a store whose halves both take writes does not go
+// back to an earlier state, it has two. And one half of the holders reaches neither for a
+// while, so that they go on with what they have reserved. A synchronous standby needs
+// nothing: one half of the holders reaches the old primary alone, the other the new one.
+func (c *postgres) failover(least, most time.Duration) func(ctx context.Context, strike int) error {
+	return func(ctx context.Context, strike int) error {
+		defer c.network.Heal()
+		old, next := c.primary.host, c.standby().host
+		say := func(what string) { c.t.Logf("%s: %s: %s", time.Now().Format("15:04:05.000"), old.Name, what) }
+		one, other := c.halves(strike)
+		c.detach()
+		say("detached")
+		Rest(ctx, least, most)
+		ctx = context.WithoutCancel(ctx) // a cluster in the middle of a failover is of no use
+		if strike%2 == 1 {
+			c.network.Cut([]*Host{old}, one)
+			Rest(ctx, 0, time.Second)
+		}
+		c.network.Cut([]*Host{next}, one)
+		c.network.Cut([]*Host{old}, other)
+		if !c.synchronous {
+			c.network.Isolate(old)
+		}
+		say("cut off")
+		if err := c.promote(ctx); err != nil {
+			return err
+		}
+		say("followed by the promoted standby")
+		Rest(ctx, 2*time.Second, 4*time.Second)
+		if err := c.standby().end(ctx); err != nil {
+			return err
+		}
+		c.network.Heal()
+		say("ended, healed")
+		err := c.rejoin(ctx)
+		say("standby")
+		return err
+	}
+}
+
+// halves returns two halves of the hosts that are not servers.
+func (c *postgres) halves(strike int) (one, other []*Host) {
+	all := c.network.Others(c.nodes[0].host, c.nodes[1].host)
+	one, other = all[:len(all)/2], all[len(all)/2:]
+	if strike/2%2 == 1 {
+		one, other = other, one
+	}
+	return one, other
+}
+
+// fire returns what puts the cluster on fire.
+func (c *postgres) fire(store string, least, most time.Duration) Fire {
+	c.t.Helper()
+	// The tables are there before the first claim, and so is the standby's copy of them.
+	s, err := openPostgres(c.dsn())
+	if err == nil {
+		err = s.(*sqllease.Store).CreateTables(c.t.Context())
+	}
+	if err == nil {
+		err = c.caughtUp(c.t.Context())
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return Fire{Chaos: leasechaos.Chaos{Store: store, DSN: c.dsn()}, Network: c.network, Strike: c.failover(least, most)}
+}
+
+// lagging is so long that all rows have expired on the standby by then.
+const lagging = 7 * time.Second
+
+func TestStandbyThatLagsRepeatsNoIDWithTheLossGuard(t *testing.T) {
+	needPostgres(t)
+	newPostgres(t, NewNetwork(t), false, "on").fire(asynchronous, 0, lagging).Run(t, leasechaos.Guard)
+}
+
+func TestStandbyThatLagsRepeatsIDsWithoutTheLossGuard(t *testing.T) {
+	needPostgres(t)
+	newPostgres(t, NewNetwork(t), false, "on").fire(asynchronous, lagging, lagging+time.Second).Run(t, leasechaos.NoGuard)
+}
+
+// The server's default would not wait for the standby, and the store does.
+func TestSynchronousStandbyRepeatsNoID(t *testing.T) {
+	needPostgres(t)
+	newPostgres(t, NewNetwork(t), true, "local").fire(synchronous, 0, 4*time.Second).Run(t, leasechaos.Fence)
+}
+
+func TestSynchronousStandbyRepeatsIDsIfDurabilityIsNotRaised(t *testing.T) {
+	needPostgres(t)
+	newPostgres(t, NewNetwork(t), true, "local").fire(notRaised, lagging, lagging+time.Second).Run(t, leasechaos.NoGuard)
+}
+
+// A hasty connection is a mutant: transactions that do not see that their context has
+// ended. It ends earlier for the driver, so that nothing is to be seen after COMMIT.
+type hasty struct{ pqConn }
+
+// A pqConn is what database/sql knows of a connection of lib/pq.
+type pqConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.QueryerContext
+	driver.ExecerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+func (c hasty) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	deadline, _ := ctx.Deadline()
+	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-time.Second))
+	tx, err := c.pqConn.BeginTx(ctx, options)
+	return hastyTx{tx, cancel}, err
+}
+
+type hastyTx struct {
+	driver.Tx
+	cancel context.CancelFunc
+}
+
+func (t hastyTx) Commit() error {
+	defer t.cancel()
+	return t.Tx.Commit()
+}
+
+func (t hastyTx) Rollback() error {
+	defer t.cancel()
+	return t.Tx.Rollback()
+}
+
+// claim asks for a row, for three seconds at most.
+func claim(ctx context.Context, s lease.Store, owner string) (lease.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	return s.Claim(ctx, lease.Claim{
+		Space: lease.Space{Namespace: "n", Workers: 4, Layout: "l"}, Owner: owner, Nonce: owner,
+		Window: 60_000, Now: lease.MillisOf(time.Now()), Skew: 5000,
+	})
+}
+
+func TestWriteThatNoStandbyHasIsNotConfirmed(t *testing.T) {
+	needPostgres(t)
+	c := newPostgres(t, NewNetwork(t), true, "local")
+	byPGX, err := pgxConnector(c.dsn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byPQ, err := pqConnector(c.dsn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := map[string]lease.Store{}
+	open := func(owner string, d driver.Connector, wrap func(driver.Conn) driver.Conn) {
+		if claims[owner], err = newSQLLease(d, nil, wrap); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("pgx", byPGX, nil)
+	open("pq", byPQ, nil)
+	open("mutant", byPQ, func(c driver.Conn) driver.Conn { return hasty{c.(pqConn)} })
+	if err := claims["pgx"].(*sqllease.Store).CreateTables(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claim(t.Context(), claims["pgx"], "before"); err != nil {
+		t.Fatal(err)
+	}
+	c.detach()
+	for owner, s := range claims {
+		_, err := claim(t.Context(), s, owner)
+		if mutant := owner == "mutant"; (err == nil) != mutant {
+			t.Errorf("Claim that no standby has, by %s = %v; want it to succeed: %t", owner, err, mutant)
+		}
+	}
+	if err := errors.Join(c.primary.end(t.Context()), c.promote(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err := claims["pgx"].(*sqllease.Store).Rows(t.Context(), lease.Space{Namespace: "n", Workers: 4, Layout: "l"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owners []string
+	for _, r := range rows {
+		if r.Owner != "" {
+			owners = append(owners, r.Owner)
+		}
+	}
+	if got := fmt.Sprint(owners); got != "[before]" {
+		t.Errorf("after the failover rows are owned by %s; want [before], since no standby had the others", got)
+	}
+}
