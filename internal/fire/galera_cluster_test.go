@@ -26,6 +26,9 @@ import (
 
 const galeraProvider = "/usr/lib/galera/libgalera_smm.so"
 
+// The driver says of each connection that breaks that it did.
+func init() { _ = mysql.SetLogger(log.New(io.Discard, "", 0)) }
+
 // A galera is a cluster of MariaDB servers that all take writes.
 type galera struct {
 	t       testing.TB
@@ -65,7 +68,6 @@ func newGalera(t *testing.T, n *Network, options ...string) *galera {
 		"--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M")); err != nil {
 		t.Fatal(err)
 	}
-	_ = mysql.SetLogger(log.New(io.Discard, "", 0))
 	g := &galera{t: t, network: n}
 	hosts := n.Hosts("galera", 3)
 	var addresses []string

@@ -123,6 +123,7 @@ func TestGalera(t *testing.T) {
 		strike := g.strikes(isolateGaleraNode, killGaleraNode, deafenGaleraNode, killAllGaleraNodes)
 		Orders{Shop: "Galera", DSN: g.addresses(), Network: g.network, Strike: strike}.Run(t).Whole(t)
 	})
+	t.Run("repeats no number of a segment", func(t *testing.T) { galeraSegments(t, g) })
 	t.Run("repeats no ID if it is partitioned", func(t *testing.T) {
 		f.Weather = true
 		f.Strike = g.strikes(cutGaleraNode, deafenGaleraNode, isolateGaleraNode, stopGaleraNode)
