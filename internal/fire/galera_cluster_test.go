@@ -174,7 +174,7 @@ func (n *galeraNode) status(ctx context.Context, name string) (value string, err
 
 // recover returns the position of a node that was killed: what it has on its disk.
 func (n *galeraNode) recover(ctx context.Context) (position string, number int64, err error) {
-	text, err := n.host.Run(ctx, "mysql", "mariadbd", append(n.options[:len(n.options):len(n.options)], "--wsrep-recover", "--skip-networking", "--log-error=")...)
+	text, err := n.host.Run(ctx, "mysql", "mariadbd", append(n.options[:len(n.options):len(n.options)], "--wsrep-recover", "--skip-networking")...)
 	found := recovered.FindStringSubmatch(text)
 	if found == nil {
 		return "", 0, errors.Join(fmt.Errorf("fire: no position on %s: %s", n.host.Name, text[max(0, len(text)-2000):]), err)
