@@ -189,7 +189,7 @@ func galeraCommits(t *testing.T, g *galera) {
 			outcomes <- all
 		}()
 	}
-	for i := range 4 {
+	for i := range 2 {
 		Rest(ctx, time.Second, 2*time.Second)
 		strike := deafenGaleraNode
 		if i%2 == 1 {
