@@ -149,6 +149,9 @@ func (s state) replied(o leasechaos.Operation) []state {
 	var ok bool
 	if o.Claim != nil {
 		next, ok = o.Claim.Apply(s.row, o.Reply.Now)
+		if next.Renewals+1 == o.Reply.Row.Renewals {
+			next.Renewals++ // package sqllease writes the row again if the COMMIT has failed
+		}
 	} else {
 		var err error
 		next, err = o.Renewal.Apply(s.row, o.Reply.Now)
@@ -190,7 +193,10 @@ func (s state) perhaps(o leasechaos.Operation) []state {
 		return nil
 	}
 	c := o.Claim
-	return []state{{lease.Row{
+	once := state{lease.Row{
 		Worker: s.row.Worker, Epoch: s.row.Epoch + 1, Owner: c.Owner, Nonce: c.Nonce, Renewals: s.row.Renewals + 1, Holder: c.Holder,
-	}, true}}
+	}, true}
+	twice := once
+	twice.row.Renewals++
+	return []state{once, twice}
 }
