@@ -62,30 +62,34 @@ func concerns(o leasechaos.Operation, worker int64) bool {
 	return true // a claim whose outcome is unknown may have taken any row
 }
 
-// withoutTraceless removes the unknown claims if none of them can have been done. Each
-// write adds one to the row's Renewals. So if all numbers between the first reply and the
-// last are known operations', an unknown one came after them, where nobody has looked.
+// withoutTraceless removes the unknown claims that need not be considered. Each write adds
+// one to the row's Renewals. So as many unknown ones as numbers are missing, up to the
+// last reply, may have been done. All leave the same row: see perhaps. Each may have been
+// done at any time after its beginning. So the first ones can stand for any others, and
+// what came after the last reply nobody has seen.
 //
 // Without this every outage leaves some dozens of claims that may be done anywhere, in
 // each of the rows, and the search takes too long.
 func withoutTraceless(of []porcupine.Operation) []porcupine.Operation {
-	var seen []int64
-	certain := 0
+	last, known := int64(0), int64(0)
+	var unknown []int64 // when they began
 	for _, p := range of {
-		o := p.Input.(leasechaos.Operation)
-		if o.Outcome != leasechaos.Done {
-			continue
-		}
-		if certain++; o.Release == nil {
-			seen = append(seen, o.Reply.Row.Renewals)
+		switch o := p.Input.(leasechaos.Operation); {
+		case o.Outcome == leasechaos.Done && o.Release == nil:
+			known++
+			last = max(last, o.Reply.Row.Renewals)
+		case o.Outcome == leasechaos.Unknown && o.Claim != nil:
+			unknown = append(unknown, p.Call)
 		}
 	}
-	if len(seen) == 0 || slices.Max(seen) > int64(certain) {
+	missing := max(0, last-known)
+	if missing >= int64(len(unknown)) {
 		return of
 	}
+	slices.Sort(unknown)
 	return slices.DeleteFunc(of, func(p porcupine.Operation) bool {
 		o := p.Input.(leasechaos.Operation)
-		return o.Claim != nil && o.Outcome == leasechaos.Unknown
+		return o.Outcome == leasechaos.Unknown && o.Claim != nil && p.Call >= unknown[missing]
 	})
 }
 
@@ -192,9 +196,11 @@ func (s state) perhaps(o leasechaos.Operation) []state {
 		}
 		return nil
 	}
-	c := o.Claim
+	// Nobody uses the token of an unknown claim again. So all of them leave the same row,
+	// and the search has fewer states.
+	const nobody = "?"
 	once := state{lease.Row{
-		Worker: s.row.Worker, Epoch: s.row.Epoch + 1, Owner: c.Owner, Nonce: c.Nonce, Renewals: s.row.Renewals + 1, Holder: c.Holder,
+		Worker: s.row.Worker, Epoch: s.row.Epoch + 1, Owner: nobody, Nonce: nobody, Renewals: s.row.Renewals + 1,
 	}, true}
 	twice := once
 	twice.row.Renewals++
