@@ -76,6 +76,18 @@ func TestHistoriesThatAreLinearizablePass(t *testing.T) {
 			s.claim("a", leasechaos.Unknown)
 			s.claim("b", leasechaos.Done)
 		},
+		"a claim was written twice": func(s *script) {
+			s.claim("a", leasechaos.Done)
+			last := &s.all[len(s.all)-1].Reply.Row
+			last.Renewals++
+			s.row = *last
+			s.claim("b", leasechaos.Done)
+		},
+		"an unknown claim was written twice": func(s *script) {
+			s.claim("a", leasechaos.Unknown)
+			s.row.Renewals++
+			s.claim("b", leasechaos.Done)
+		},
 		"an unknown claim was not done": func(s *script) {
 			before := s.row
 			s.claim("a", leasechaos.Unknown)

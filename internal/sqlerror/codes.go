@@ -3,6 +3,7 @@ package sqlerror
 // Error numbers of MySQL and MariaDB, by the names in their manuals.
 const (
 	tooManyConnections   = 1040
+	notPrepared          = 1047 // Galera: the node is not in the cluster, or catches up
 	serverShutdown       = 1053
 	queryInterrupted     = 1317
 	connectionKilled     = 1927

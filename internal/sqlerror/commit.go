@@ -25,6 +25,16 @@ func NotCommitted(err error) bool {
 	return false
 }
 
+// LostAtCommit reports whether a COMMIT says that the transaction has lost against one of
+// another node, and is rolled back. Galera and the group replication find that out when
+// they commit. It may succeed if all of it is run again.
+//
+// A Galera node that loses its cluster during a COMMIT says 1180 instead. The others may
+// then have the transaction or not.
+func LostAtCommit(err error) bool {
+	return said(err, func(a Answer) bool { return a.Number == deadlock || a.Number == transactionRollback })
+}
+
 // notCommitted reports whether a, said to a COMMIT, means that it was rolled back.
 func (a Answer) notCommitted() bool {
 	switch {

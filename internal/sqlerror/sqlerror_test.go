@@ -35,6 +35,7 @@ var questions = map[string]func(error) bool{
 	"Retryable": Retryable, "LockNotAvailable": LockNotAvailable, "DuplicateKey": DuplicateKey, "Exists": Exists,
 	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection, "Interrupted": Interrupted,
 	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted,
+	"LostAtCommit": LostAtCommit, "NotPrepared": NotPrepared,
 }
 
 func TestErrorsOfDriversAreRecognised(t *testing.T) {
@@ -87,7 +88,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{errors.New("pq: could not complete operation in a failed transaction"), []string{"NotCommitted"}},
 		{errors.New("pq: Could not complete operation in a failed transaction"), []string{"NotCommitted"}},
 
-		{mysql(1213), []string{"Retryable", "NotCommitted"}},
+		{mysql(1213), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
 		{mysql(1205), []string{"Retryable", "NotCommitted"}},
 		{mysql(1020), []string{"Retryable", "NotCommitted"}},
 		{mysql(1062), []string{"DuplicateKey", "RowFault", "Refused"}},
@@ -103,9 +104,10 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(1836), []string{"ReadOnly", "NotCommitted", "Refused"}},
 		{mysql(1690), []string{"OutOfRange", "RowFault", "Refused"}},
 		{mysql(3100), []string{"NotCommitted", "Refused"}},
-		{mysql(3101), []string{"NotCommitted", "Refused"}},
+		{mysql(3101), []string{"NotCommitted", "LostAtCommit", "Refused"}},
 		{mysql(1021), []string{"Refused"}}, // disk full
 		{mysql(1040), nil},
+		{mysql(1047), []string{"NotPrepared"}},
 		{mysql(1053), []string{"BadConnection", "Interrupted"}},
 		{mysql(1180), []string{"Refused"}},
 		{mysql(1317), []string{"Interrupted", "Refused"}},

@@ -142,6 +142,12 @@ func BadConnection(err error) bool {
 	return false
 }
 
+// NotPrepared reports whether a Galera node serves nobody for now. It is cut off from its
+// cluster, or has yet to catch up. Another node may serve.
+func NotPrepared(err error) bool {
+	return said(err, func(a Answer) bool { return a.Number == notPrepared })
+}
+
 // Interrupted reports whether a statement or its connection has ended before the
 // statement was done. That is what drivers say, in many words, if a context ends.
 func Interrupted(err error) bool {
@@ -195,7 +201,7 @@ func Refused(err error) bool {
 		switch {
 		case a.State != "":
 			return a.postgresRolledBack()
-		case a.Number == tooManyConnections, a.Number == serverShutdown, a.Number == connectionKilled:
+		case a.Number == tooManyConnections, a.Number == notPrepared, a.Number == serverShutdown, a.Number == connectionKilled:
 			return false
 		}
 		return true

@@ -219,10 +219,11 @@ func TestReturningWithoutARowSaysSo(t *testing.T) {
 	}
 }
 
-// Not even a deadlock or a broken connection is excepted. At the COMMIT it comes too
-// late to mean "not done", and the transaction must not be begun anew.
+// Not even a broken connection is excepted. At the COMMIT it comes too late to mean "not
+// done", and the transaction must not be begun anew. 1180 is what a Galera node says that
+// loses its cluster in the middle.
 func TestErrorOfTheCommitIsUnknownAndEndsTheConnection(t *testing.T) {
-	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, sqlerrortest.MySQL(1213), context.DeadlineExceeded} {
+	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, sqlerrortest.MySQL(1180), context.DeadlineExceeded} {
 		pool, mock := newMock(t)
 		expectMySQL(mock)
 		mock.ExpectExec(updateN).WillReturnResult(sqlmock.NewResult(0, 1))
@@ -234,6 +235,40 @@ func TestErrorOfTheCommitIsUnknownAndEndsTheConnection(t *testing.T) {
 		}
 		if open := pool.Stats().OpenConnections; open != 0 {
 			t.Errorf("after COMMIT = %v: %d connections open; want 0", failure, open)
+		}
+	}
+}
+
+// Galera and the group replication find out at the COMMIT that another node was first.
+func TestTransactionThatLosesAtTheCommitIsTriedAgain(t *testing.T) {
+	for _, number := range []uint16{1213, 3101} {
+		pool, mock := newMock(t)
+		for _, failure := range []error{sqlerrortest.MySQL(number), nil} {
+			expectMySQL(mock)
+			mock.ExpectExec(updateN).WillReturnResult(sqlmock.NewResult(0, 1))
+			mock.ExpectCommit().WillReturnError(failure)
+			expectRestore(mock)
+		}
+		if n, err := bumpWithin15s(t, newDB(pool, dialect.MySQL, nil)); n != 8 || err != nil {
+			t.Errorf("Do() after COMMIT = %d: %d, %v; want 8", number, n, err)
+		}
+	}
+}
+
+// A balancer, or a DSN of several servers, may lead a new connection to another server.
+func TestConnectionToAServerThatTakesNoWritesIsClosed(t *testing.T) {
+	for _, failure := range []error{sqlerrortest.MySQL(1047), sqlerrortest.MySQL(1290)} {
+		pool, mock := newMock(t)
+		expectMySQL(mock)
+		mock.ExpectExec(updateN).WillReturnError(failure)
+		mock.ExpectRollback()
+		expectRestore(mock)
+		mock.ExpectClose()
+		if _, err := bumpWithin15s(t, newDB(pool, dialect.MySQL, nil)); !errors.Is(err, failure) || errors.Is(err, ErrCommit) {
+			t.Errorf("Do() on a server that says %v = %v; want that", failure, err)
+		}
+		if open := pool.Stats().OpenConnections; open != 0 {
+			t.Errorf("after %v: %d connections open; want 0", failure, open)
 		}
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 // An executor is a *sql.Tx, or a *sql.Conn on which a transaction was begun by
@@ -155,7 +157,10 @@ func (t *Tx) end(ctx context.Context, err error) (outcome error, clean bool) {
 	switch {
 	case t.rollback == nil: // it has not begun
 	case err == nil && t.wrote:
-		if e := t.commit(); e != nil {
+		if e := t.commit(); sqlerror.LostAtCommit(e) {
+			err = fmt.Errorf("%w: commit: %w", ErrConflict, e)
+			break
+		} else if e != nil {
 			return fmt.Errorf("%w: %w", ErrCommit, e), false
 		}
 		// PostgreSQL's COMMIT waits for synchronous replicas. A driver that sends a
@@ -173,7 +178,9 @@ func (t *Tx) end(ctx context.Context, err error) (outcome error, clean bool) {
 			return err, false
 		}
 	}
-	return err, !t.dirty
+	// A new connection may lead to another server, which takes writes.
+	elsewhere := errors.Is(err, ErrReadOnly) || sqlerror.ReadOnly(err) || sqlerror.NotPrepared(err)
+	return err, !t.dirty && !elsewhere
 }
 
 // remaining returns the time that ctx leaves, at least a millisecond.

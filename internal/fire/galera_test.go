@@ -1,0 +1,236 @@
+//go:build linux
+
+package fire
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/sqlerror"
+)
+
+func init() {
+	stores["Galera"] = func(addresses string) (lease.Store, error) {
+		return sqllease.New(openGalera(addresses, "fire", nil), sqllease.Config{Dialect: sqllease.MySQL, Logger: quiet})
+	}
+}
+
+// newGaleraLeases starts a cluster with the tables of leases.
+func newGaleraLeases(t *testing.T, options ...string) (*galera, Fire) {
+	t.Helper()
+	Need(t, "mariadbd", "mariadb-install-db", "rsync")
+	n := NewNetwork(t)
+	g := newGalera(t, n, options...)
+	db := openGalera(g.addresses(), "fire", nil)
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.MySQL, Logger: quiet})
+	if err == nil {
+		err = store.CreateTables(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, Fire{Network: n, Chaos: leasechaos.Chaos{Store: "Galera", DSN: g.addresses(), Lister: store}}
+}
+
+// waits makes a session see all that any node has acknowledged.
+var waits = map[string]string{"wsrep_sync_wait": "1"}
+
+// A galeraStrike is one kind of failure, with its repair.
+type galeraStrike func(ctx context.Context, g *galera, node *galeraNode) error
+
+// The node keeps the clients and loses its cluster. It serves reads of old rows until it
+// notices that.
+func cutGaleraNode(ctx context.Context, g *galera, node *galeraNode) error {
+	defer g.network.Heal()
+	g.network.Cut([]*Host{node.host}, g.others(node))
+	Rest(ctx, 3*time.Second, 8*time.Second)
+	return nil
+}
+
+// What the node sends arrives, and nothing comes back.
+func deafenGaleraNode(ctx context.Context, g *galera, node *galeraNode) error {
+	defer g.network.Heal()
+	g.network.CutOneWay(g.others(node), []*Host{node.host})
+	Rest(ctx, 3*time.Second, 8*time.Second)
+	return nil
+}
+
+// The node is cut off together with half of the clients.
+func isolateGaleraNode(ctx context.Context, g *galera, node *galeraNode) error {
+	defer g.network.Heal()
+	side := []*Host{node.host}
+	for i, h := range g.network.Others(append(g.others(node), node.host)...) {
+		if i%2 == 0 {
+			side = append(side, h)
+		}
+	}
+	g.network.Isolate(side...)
+	Rest(ctx, 3*time.Second, 8*time.Second)
+	return nil
+}
+
+func stopGaleraNode(ctx context.Context, _ *galera, node *galeraNode) error {
+	defer node.server.Signal(syscall.SIGCONT)
+	node.server.Signal(syscall.SIGSTOP)
+	Rest(ctx, time.Second, 8*time.Second)
+	return nil
+}
+
+func killGaleraNode(ctx context.Context, _ *galera, node *galeraNode) error {
+	node.server.Kill()
+	Rest(ctx, 0, 4*time.Second)
+	return node.rejoin(context.WithoutCancel(ctx))
+}
+
+func killAllGaleraNodes(ctx context.Context, g *galera, _ *galeraNode) error {
+	return g.killAll(context.WithoutCancel(ctx))
+}
+
+// others returns the hosts of the other nodes.
+func (g *galera) others(node *galeraNode) (hosts []*Host) {
+	for _, other := range g.nodes {
+		if other != node {
+			hosts = append(hosts, other.host)
+		}
+	}
+	return hosts
+}
+
+// strikes returns a Fire.Strike of some failures in turn. After each, the cluster is
+// whole.
+func (g *galera) strikes(kinds ...galeraStrike) func(ctx context.Context, strike int) error {
+	return func(ctx context.Context, strike int) error {
+		err := kinds[strike%len(kinds)](ctx, g, g.nodes[rand.IntN(len(g.nodes))])
+		g.synced(context.WithoutCancel(ctx))
+		return err
+	}
+}
+
+// The runs share a cluster, since to make one takes longer than to use it. Each leaves it
+// whole, but for the last.
+func TestGalera(t *testing.T) {
+	g, f := newGaleraLeases(t)
+	t.Run("says that a commit was rolled back only if it was", func(t *testing.T) { galeraCommits(t, g) })
+	t.Run("has every order whole or not at all", func(t *testing.T) {
+		strike := g.strikes(isolateGaleraNode, killGaleraNode, deafenGaleraNode, killAllGaleraNodes)
+		Orders{Shop: "Galera", DSN: g.addresses(), Network: g.network, Strike: strike}.Run(t).Whole(t)
+	})
+	t.Run("repeats no number of a segment", func(t *testing.T) { galeraSegments(t, g) })
+	t.Run("repeats no ID if it is partitioned", func(t *testing.T) {
+		f.Weather = true
+		f.Strike = g.strikes(cutGaleraNode, deafenGaleraNode, isolateGaleraNode, stopGaleraNode)
+		f.Run(t, leasechaos.Fence)
+	})
+	t.Run("repeats no ID if nodes are killed", func(t *testing.T) {
+		f.Weather = false
+		f.Strike = g.strikes(killGaleraNode, killAllGaleraNodes)
+		f.Run(t, leasechaos.Fence)
+	})
+	t.Run("repeats IDs if a minority is made a cluster", func(t *testing.T) {
+		f.Weather = false
+		f.Strike = g.bootstrapMinority
+		f.Run(t, leasechaos.NoGuard)
+	})
+}
+
+// bootstrapMinority tells a minority that it is the cluster, which no operator should do.
+// It then takes writes that the majority never sees.
+func (g *galera) bootstrapMinority(ctx context.Context, strike int) error {
+	if strike > 0 {
+		return nil // it stays so
+	}
+	node := g.nodes[rand.IntN(len(g.nodes))]
+	g.network.Cut([]*Host{node.host}, g.others(node))
+	node.wait(ctx, func(_ string, size int) bool { return size == 1 })
+	if ctx.Err() != nil {
+		return nil
+	}
+	_, err := node.db.ExecContext(ctx, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+	return err
+}
+
+// galeraCommits commits on one node while it loses its cluster in the ways that strikes
+// do, and looks at each row that was said not to be committed.
+func galeraCommits(t *testing.T, g *galera) {
+	node := g.nodes[1]
+	if _, err := node.db.ExecContext(t.Context(), "CREATE TABLE fire.commits (id BIGINT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
+		t.Fatal(err)
+	}
+	type outcome struct {
+		id  int64
+		err error
+	}
+	outcomes := make(chan []outcome)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const writers = 8
+	for w := range int64(writers) {
+		go func() {
+			var all []outcome
+			for id := w; ctx.Err() == nil; id += writers {
+				tx, err := node.db.BeginTx(ctx, nil)
+				if err == nil {
+					if _, err = tx.Exec("INSERT INTO fire.commits VALUES (?)", id); err == nil {
+						all = append(all, outcome{id, tx.Commit()})
+						continue
+					}
+					_ = tx.Rollback()
+				}
+				Rest(ctx, 10*time.Millisecond, 50*time.Millisecond)
+			}
+			outcomes <- all
+		}()
+	}
+	for i := range 2 {
+		Rest(ctx, time.Second, 2*time.Second)
+		strike := deafenGaleraNode
+		if i%2 == 1 {
+			strike = cutGaleraNode
+		}
+		if err := strike(ctx, g, node); err != nil {
+			t.Error(err)
+		}
+		g.synced(ctx)
+	}
+	cancel()
+	var all []outcome
+	for range writers {
+		all = append(all, <-outcomes...)
+	}
+	there := map[int64]bool{}
+	db := openGalera(g.addresses(), "fire", waits)
+	defer func() { _ = db.Close() }()
+	if err := query(t.Context(), db, "SELECT id FROM commits", func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		there[id] = true
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for _, o := range all {
+		text := "done"
+		if o.err != nil {
+			text = o.err.Error()
+		}
+		kinds[fmt.Sprintf("%s; there: %t", text, there[o.id])]++
+		if o.err != nil && sqlerror.NotCommitted(o.err) && there[o.id] {
+			t.Errorf("COMMIT of %d = %v; it is there", o.id, o.err)
+		}
+		if o.err == nil && !there[o.id] {
+			t.Errorf("COMMIT of %d = nil; it is not there", o.id)
+		}
+	}
+	for kind, n := range kinds {
+		t.Log(n, kind)
+	}
+}
