@@ -419,14 +419,17 @@ func TestEtcdThatFailsRepeatsNoID(t *testing.T) {
 }
 
 func TestEtcdThatFailsRepeatsIDsWithoutTheFence(t *testing.T) {
+	Nightly(t)
 	onEtcd(t, "etcd", leasechaos.TTL, 0, (*etcd).minority)
 }
 
 // The loss guard needs clocks that agree.
 func TestEtcdThatForgetsRepeatsNoIDUnderTheGuard(t *testing.T) {
+	Nightly(t)
 	onEtcd(t, "etcd with right clocks", leasechaos.Guard, 0, (*etcd).forgets)
 }
 
 func TestEtcdThatForgetsRepeatsIDsWithoutTheGuard(t *testing.T) {
+	Nightly(t)
 	onEtcd(t, "etcd with right clocks", leasechaos.NoGuard, time.Minute, (*etcd).wiped)
 }

@@ -118,23 +118,31 @@ func (g *galera) strikes(kinds ...galeraStrike) func(ctx context.Context, strike
 // whole, but for the last.
 func TestGalera(t *testing.T) {
 	g, f := newGaleraLeases(t)
-	t.Run("says that a commit was rolled back only if it was", func(t *testing.T) { galeraCommits(t, g) })
+	t.Run("says that a commit was rolled back only if it was", func(t *testing.T) {
+		Nightly(t)
+		galeraCommits(t, g)
+	})
 	t.Run("has every order whole or not at all", func(t *testing.T) {
 		strike := g.strikes(isolateGaleraNode, killGaleraNode, deafenGaleraNode, killAllGaleraNodes)
 		Orders{Shop: "Galera", DSN: g.addresses(), Network: g.network, Strike: strike}.Run(t).Whole(t)
 	})
-	t.Run("repeats no number of a segment", func(t *testing.T) { galeraSegments(t, g) })
+	t.Run("repeats no number of a segment", func(t *testing.T) {
+		Nightly(t)
+		galeraSegments(t, g)
+	})
 	t.Run("repeats no ID if it is partitioned", func(t *testing.T) {
 		f.Weather = true
 		f.Strike = g.strikes(cutGaleraNode, deafenGaleraNode, isolateGaleraNode, stopGaleraNode)
 		f.Run(t, leasechaos.Fence)
 	})
 	t.Run("repeats no ID if nodes are killed", func(t *testing.T) {
+		Nightly(t)
 		f.Weather = false
 		f.Strike = g.strikes(killGaleraNode, killAllGaleraNodes)
 		f.Run(t, leasechaos.Fence)
 	})
 	t.Run("repeats IDs if a minority is made a cluster", func(t *testing.T) {
+		Nightly(t)
 		f.Weather = false
 		f.Strike = g.bootstrapMinority
 		f.Run(t, leasechaos.NoGuard)

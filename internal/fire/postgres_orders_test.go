@@ -40,6 +40,7 @@ func TestOrdersOnASynchronousStandbyAreWholeOrAbsent(t *testing.T) {
 
 // The run that shows that orders which are lost would be found: commits do not wait.
 func TestOrdersThatNoStandbyHasAreMissed(t *testing.T) {
+	Nightly(t)
 	needPostgres(t)
 	c := newPostgres(t, NewNetwork(t), true, "local")
 	r := Orders{Shop: "PostgreSQL", DSN: c.dsn(), Network: c.network, Strike: c.failover(2*time.Second, 3*time.Second), Once: true}.Run(t)

@@ -178,6 +178,7 @@ func TestStandbyThatLagsRepeatsNoIDWithTheLossGuard(t *testing.T) {
 }
 
 func TestStandbyThatLagsRepeatsIDsWithoutTheLossGuard(t *testing.T) {
+	Nightly(t)
 	needPostgres(t)
 	newPostgres(t, NewNetwork(t), false, "on").fire(asynchronous, lagging, lagging+time.Second).Run(t, leasechaos.NoGuard)
 }
@@ -191,6 +192,7 @@ func TestSynchronousStandbyRepeatsNoID(t *testing.T) {
 }
 
 func TestSynchronousStandbyRepeatsIDsIfDurabilityIsNotRaised(t *testing.T) {
+	Nightly(t)
 	needPostgres(t)
 	if newPostgres(t, NewNetwork(t), true, "local").fire(notRaised, lagging, lagging+time.Second).runForgotten(t, leasechaos.NoGuard) == "" {
 		t.Error("the cluster has forgotten nothing that it had confirmed; want something, or the run shows nothing")
@@ -200,6 +202,7 @@ func TestSynchronousStandbyRepeatsIDsIfDurabilityIsNotRaised(t *testing.T) {
 // The holders are left alone, so that the longest pause is the failover's. It says
 // something on a machine that is idle otherwise.
 func TestLongestPauseOfAFailoverOfPostgreSQL(t *testing.T) {
+	Nightly(t)
 	needPostgres(t)
 	if *lasts < time.Minute {
 		t.Skip("run with -fire.for of a minute or more: the longest pause")

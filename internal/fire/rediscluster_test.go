@@ -313,6 +313,9 @@ func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 	Need(t, "redis-server")
 	for _, rules := range []leasechaos.Rules{leasechaos.Fence, leasechaos.TTL} {
 		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {
+			if rules == leasechaos.TTL {
+				Nightly(t)
+			}
 			c := newRedisCluster(t)
 			f := Fire{Chaos: c.chaos(), Network: c.network, Weather: rules == leasechaos.Fence, Strike: c.move}.ending(t)
 			lister, err := openCluster(f.DSN)
@@ -336,6 +339,7 @@ func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 const nodeTimeout = 4 * time.Second
 
 func TestClusterFailoverRepeatsNoID(t *testing.T) {
+	Nightly(t)
 	Need(t, "redis-server")
 	for _, rules := range []leasechaos.Rules{leasechaos.Guard, leasechaos.NoGuard} {
 		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {

@@ -274,6 +274,9 @@ func TestSentinelFailoverThatLosesWritesRepeatsNoID(t *testing.T) {
 	Need(t, "redis-server")
 	for _, rules := range []leasechaos.Rules{leasechaos.Guard, leasechaos.NoGuard} {
 		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {
+			if rules == leasechaos.NoGuard {
+				Nightly(t)
+			}
 			s := newSentinelSet(t, 2*time.Second)
 			f := Fire{Chaos: s.chaos(), Network: s.network, Weather: rules == leasechaos.Guard, Strike: s.loses}
 			if rules == leasechaos.NoGuard {
@@ -305,6 +308,7 @@ var alone = []string{"--min-replicas-to-write", "1", "--min-replicas-max-lag", "
 const afterAlone = 5 * time.Second
 
 func TestTwoPrimariesAtOnceRepeatNoIDIfOneWithoutReplicasRefusesWrites(t *testing.T) {
+	Nightly(t)
 	Need(t, "redis-server")
 	s := newSentinelSet(t, afterAlone, alone...)
 	s.together = 5 * time.Second
@@ -317,6 +321,7 @@ func TestTwoPrimariesAtOnceRepeatNoIDIfOneWithoutReplicasRefusesWrites(t *testin
 }
 
 func TestTwoPrimariesAtOnceRepeatIDsIfBothTakeWrites(t *testing.T) {
+	Nightly(t)
 	Need(t, "redis-server")
 	s := newSentinelSet(t, afterAlone)
 	s.together = 30 * time.Second

@@ -396,14 +396,17 @@ func TestZooKeeperThatFailsRepeatsNoID(t *testing.T) {
 }
 
 func TestZooKeeperThatFailsRepeatsIDsWithoutTheFence(t *testing.T) {
+	Nightly(t)
 	onZooKeeper(t, leasechaos.TTL, 0, (*ensemble).minority)
 }
 
 func TestZooKeeperThatForgetsRepeatsNoIDUnderTheGuard(t *testing.T) {
+	Nightly(t)
 	onZooKeeper(t, leasechaos.Guard, 0, (*ensemble).forgets)
 }
 
 // The windows are longer than the servers need to start, on a slow machine as well.
 func TestZooKeeperThatForgetsRepeatsIDsWithoutTheGuard(t *testing.T) {
+	Nightly(t)
 	onZooKeeper(t, leasechaos.NoGuard, time.Minute, (*ensemble).wiped)
 }
