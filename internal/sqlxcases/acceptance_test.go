@@ -59,7 +59,7 @@ func TestEveryTrapHasItsCase(t *testing.T) {
 	}
 	for trap, names := range acceptance {
 		for _, name := range names {
-			there := strings.Contains(string(list), `t.Run("`+name+`"`)
+			there := strings.Contains(string(list), `run(t, "`+name+`"`) || strings.Contains(string(list), `t.Run("`+name+`"`)
 			if strings.HasPrefix(name, "func ") {
 				there = strings.Contains(tests.String(), "\n"+name+"(t *testing.T)")
 			}
