@@ -252,7 +252,7 @@ func (g *galera) killAll(ctx context.Context) error {
 // between. settings are those of each session.
 func openGalera(addresses, database string, settings map[string]string) *sql.DB {
 	c := &inTurn{}
-	for _, ip := range strings.Split(addresses, ",") {
+	for ip := range strings.SplitSeq(addresses, ",") {
 		config := mysql.NewConfig()
 		config.Net, config.Addr, config.User, config.DBName = "tcp", ip+":3306", "root", database
 		config.Timeout, config.Params = time.Second, settings

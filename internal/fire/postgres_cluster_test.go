@@ -61,7 +61,7 @@ jit = off
 // newPostgres starts a primary and its standby.
 func newPostgres(t testing.TB, n *Network, synchronous bool, commits string) *postgres {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fire-postgres")
+	dir, err := os.MkdirTemp("", "fire-postgres") //nolint:usetesting // the folders above t.TempDir are closed to postgres
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func eventually(ctx context.Context, what string, ready func() error) error {
 func needPostgres(t *testing.T) {
 	t.Helper()
 	Need(t)
-	for _, program := range strings.Fields("initdb postgres pg_basebackup pg_rewind") {
+	for program := range strings.FieldsSeq("initdb postgres pg_basebackup pg_rewind") {
 		if _, err := exec.LookPath(postgresBin + program); err != nil {
 			t.Fatal(err)
 		}
