@@ -177,7 +177,7 @@ func TestAnswerThatBreaksOffLosesNoRow(t *testing.T) {
 
 // After an error of the COMMIT the lease may be renewed, or not.
 func TestErrorOfTheCommitSaysNothingAboutTheLease(t *testing.T) {
-	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, sqlerrortest.MySQL(1213), context.DeadlineExceeded} {
+	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, sqlerrortest.MySQL(1180), context.DeadlineExceeded} {
 		db, mock := newMock(t)
 		expectMySQL(mock)
 		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
