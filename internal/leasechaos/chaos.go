@@ -197,5 +197,5 @@ func (r *run) enough() bool {
 		return true // what happens to the store is the caller's, and how long it takes
 	}
 	e, err := readJournals(r.dir)
-	return err == nil && e.takeovers() >= 4 && e.losses >= 1 && r.restarts >= 2 && r.stops >= 2 && (r.chaos.Forget == nil || r.forgotten >= 3)
+	return err == nil && e.takeovers() >= 4 && e.losses >= 1 && r.restarts >= 2 && r.stops >= 2 && (!r.rules.forgets() || r.forgotten >= 3)
 }
