@@ -117,9 +117,9 @@ func (g *galera) strikes(kinds ...galeraStrike) func(ctx context.Context, strike
 // The runs share a cluster, since to make one takes longer than to use it. Each leaves it
 // whole, but for the last.
 func TestGalera(t *testing.T) {
+	Nightly(t)
 	g, f := newGaleraLeases(t)
 	t.Run("says that a commit was rolled back only if it was", func(t *testing.T) {
-		Nightly(t)
 		galeraCommits(t, g)
 	})
 	t.Run("has every order whole or not at all", func(t *testing.T) {
@@ -127,7 +127,6 @@ func TestGalera(t *testing.T) {
 		Orders{Shop: "Galera", DSN: g.addresses(), Network: g.network, Strike: strike}.Run(t).Whole(t)
 	})
 	t.Run("repeats no number of a segment", func(t *testing.T) {
-		Nightly(t)
 		galeraSegments(t, g)
 	})
 	t.Run("repeats no ID if it is partitioned", func(t *testing.T) {
@@ -136,13 +135,11 @@ func TestGalera(t *testing.T) {
 		f.Run(t, leasechaos.Fence)
 	})
 	t.Run("repeats no ID if nodes are killed", func(t *testing.T) {
-		Nightly(t)
 		f.Weather = false
 		f.Strike = g.strikes(killGaleraNode, killAllGaleraNodes)
 		f.Run(t, leasechaos.Fence)
 	})
 	t.Run("repeats IDs if a minority is made a cluster", func(t *testing.T) {
-		Nightly(t)
 		f.Weather = false
 		f.Strike = g.bootstrapMinority
 		f.Run(t, leasechaos.NoGuard)

@@ -310,12 +310,10 @@ func (c *redisCluster) errors(ctx context.Context, kind string) (n int) {
 // A slot that moves loses nothing, so this needs no loss guard. Run also checks that each
 // renewal was answered as its row was, by one node or the other.
 func TestSlotThatMovesRepeatsNoID(t *testing.T) {
+	Nightly(t)
 	Need(t, "redis-server")
 	for _, rules := range []leasechaos.Rules{leasechaos.Fence, leasechaos.TTL} {
 		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {
-			if rules == leasechaos.TTL {
-				Nightly(t)
-			}
 			c := newRedisCluster(t)
 			f := Fire{Chaos: c.chaos(), Network: c.network, Weather: rules == leasechaos.Fence, Strike: c.move}.ending(t)
 			lister, err := openCluster(f.DSN)

@@ -271,12 +271,10 @@ func (s *sentinelSet) splits(ctx context.Context, strike int) error {
 }
 
 func TestSentinelFailoverThatLosesWritesRepeatsNoID(t *testing.T) {
+	Nightly(t)
 	Need(t, "redis-server")
 	for _, rules := range []leasechaos.Rules{leasechaos.Guard, leasechaos.NoGuard} {
 		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {
-			if rules == leasechaos.NoGuard {
-				Nightly(t)
-			}
 			s := newSentinelSet(t, 2*time.Second)
 			f := Fire{Chaos: s.chaos(), Network: s.network, Weather: rules == leasechaos.Guard, Strike: s.loses}
 			if rules == leasechaos.NoGuard {
