@@ -409,7 +409,8 @@ func onEtcd(t *testing.T, store string, rules leasechaos.Rules, window time.Dura
 	Need(t, "etcd", "etcdctl")
 	n := NewNetwork(t)
 	e := newEtcd(t, n)
-	f := Fire{Chaos: leasechaos.Chaos{Store: store, DSN: e.endpoints(), Lister: e, Window: window}, Network: n}
+	f := Fire{Chaos: leasechaos.Chaos{Store: store, DSN: e.endpoints(), Lister: e, Window: window}, Network: n,
+		Weather: rules == leasechaos.Fence || rules == leasechaos.Guard}
 	f.Strike = func(ctx context.Context, i int) error { return strike(e, ctx, i) }
 	f.Run(t, rules)
 }

@@ -386,7 +386,8 @@ func onZooKeeper(t *testing.T, rules leasechaos.Rules, window time.Duration, str
 	}
 	n := NewNetwork(t)
 	e := newEnsemble(t, n)
-	f := Fire{Chaos: leasechaos.Chaos{Store: "ZooKeeper", DSN: e.addresses(), Lister: e, Window: window}, Network: n}
+	f := Fire{Chaos: leasechaos.Chaos{Store: "ZooKeeper", DSN: e.addresses(), Lister: e, Window: window}, Network: n,
+		Weather: rules == leasechaos.Fence || rules == leasechaos.Guard}
 	f.Strike = func(ctx context.Context, i int) error { return strike(e, ctx, i) }
 	f.Run(t, rules)
 }

@@ -82,6 +82,8 @@ func Of(err error) Answer {
 		}
 	case t.Name() == "Error" && strings.Contains(t.PkgPath(), "sqlite"):
 		return Answer{Code: sqliteCode(err, v)}
+	case (t.Name() == "ErrorCode" || t.Name() == "ExtendedErrorCode") && strings.Contains(t.PkgPath(), "sqlite") && v.CanUint():
+		return Answer{Code: int(v.Uint())} // ncruces/go-sqlite3, if it has no more to say
 	}
 	return Answer{}
 }

@@ -130,8 +130,11 @@ func (s *suite) concurrent() {
 		ranges []segment.Range
 		top    atomic.Int64 // the greatest end of a take that has returned
 	)
-	for range stores {
-		store := s.open(s.T)
+	var opened [stores]Store // all before the first caller: open may end the test
+	for i := range opened {
+		opened[i] = s.open(s.T)
+	}
+	for _, store := range opened {
 		for range callers {
 			wg.Go(func() {
 				for i := range takes {
