@@ -13,18 +13,17 @@
 //
 // The reader gives every row its key as it reads it. The files name rows by numbers
 // and codes of their own, so the reader also translates references to keys. It runs
-// in a goroutine ahead of the database, and nothing is read back. Each table is a
-// stream of sqlxhelper.InsertMany calls.
+// in a goroutine ahead of the database, and nothing is read back. Each file is a
+// sequence for sqlxhelper.InsertSeq, so it may be larger than memory.
 //
-// All calls are in one sqlxhelper.InTx. When the database refuses a batch, a
-// sqlxhelper.InsertError says which row of it is bad. The program then names the
-// line of the file.
+// All calls are in one sqlxhelper.InTx. When the database refuses a row, a
+// sqlxhelper.InsertError says which one. The program then names its line in the file.
 //
 // Read the files in this order:
 //
 //	main.go        flags, and the way through the program
 //	model.go       the tables and the rows
-//	read.go        from files to batches of rows with keys
+//	read.go        from files to rows with keys
 //	load.go        the transaction, and which errors are a row's fault
 //	database.go    a new file or none, and the settings that matter for speed
 //	bar.go report.go generate.go  what you see, and what is made up
@@ -56,9 +55,9 @@
 //
 // The file system of a new database must have hard links, as nearly all have.
 //
-// The program needs memory for a few batches and for SQLite's cache. Each customer,
+// The program needs memory for a few thousand rows and for SQLite's cache. Each customer,
 // product and order takes about 50 bytes more, by which later rows find its key.
-// Order lines take none: 3,000,000 of them with 750,000 orders took 211 MB. A row
+// Order lines take none: 3,000,000 of them with 750,000 orders took 205 MB. A row
 // is at most 1 MiB of text.
 //
 // While a load runs nobody else can write to the database. In the write-ahead mode

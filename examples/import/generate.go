@@ -96,7 +96,7 @@ func makeFile(ctx context.Context, path, header string, rows int, row func(w io.
 	w := bufio.NewWriterSize(file, 1<<16) // remembers its first error for Flush
 	_, _ = fmt.Fprintln(w, header)
 	for i := range rows {
-		if i%batchRows == 0 && ctx.Err() != nil {
+		if i%chunkRows == 0 && ctx.Err() != nil {
 			break
 		}
 		row(w, i)

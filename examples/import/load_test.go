@@ -64,14 +64,14 @@ func TestAFillAfterARollbackStartsAnew(t *testing.T) {
 
 func TestTheReaderHasEndedWhenTheLoopHas(t *testing.T) {
 	running := false // without a lock: the race detector looks on
-	endless := func(yield func(batch, error) bool) {
+	endless := func(yield func(int, error) bool) {
 		running = true
 		defer func() { running = false }()
-		for yield(batch{}, nil) {
+		for yield(0, nil) {
 		}
 	}
 	seen := 0
-	for _, err := range ahead(iter.Seq2[batch, error](endless)) {
+	for _, err := range ahead(iter.Seq2[int, error](endless)) {
 		if err != nil {
 			t.Fatal(err)
 		}

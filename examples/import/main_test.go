@@ -146,7 +146,7 @@ func TestEveryRowIsStoredAsTheFilesSay(t *testing.T) {
 	if dir := os.Getenv("SNOWKEY_NORTHWIND"); dir != "" {
 		folders["Northwind"] = dir
 	}
-	made, err := makeFolder(t.Context(), 3*batchRows+1, 0, 0)
+	made, err := makeFolder(t.Context(), 6*chunkRows+1, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,15 +395,15 @@ func TestARowThatTheDatabaseRefusesIsNamedAndLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestARefusedRowIsFoundInALaterBatch(t *testing.T) {
+func TestARefusedRowIsFoundFarIntoAFile(t *testing.T) {
 	// Line 1 is the header, so line n is order line n-2 counted from zero, and
 	// four of them make an order.
-	const line = 2*batchRows + 1001
+	const line = 11_001
 	file := prepare(t, tables+fmt.Sprintf(`CREATE TRIGGER no BEFORE INSERT ON order_lines
 		WHEN (SELECT count(*) FROM order_lines) = %d BEGIN SELECT RAISE(ABORT, 'no'); END`, line-2))
 	before := content(t, file)
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"-db", file, "-rows", fmt.Sprint(3 * batchRows)}, &out, &out)
+	err := run(t.Context(), []string{"-db", file, "-rows", "12000"}, &out, &out)
 	if want := fmt.Sprintf("order-details.csv:%d: the database refuses the row: no", line); err == nil || err.Error() != want {
 		t.Errorf("run = %v; want %s", err, want)
 	}

@@ -12,24 +12,29 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A batch is some rows of one file, ready to be inserted. Their keys are set. Their
-// foreign keys lead to rows of earlier batches.
-type batch struct {
-	file, table string
-	rows        any   // []customer, []product, []order or []orderLine
-	lines       []int // where row i is in the file
-	read        int64 // bytes of the file up to here
-	last        bool  // of its file
+// A table is where the rows of one file go.
+type table[R any] struct {
+	file, name string
+	columns    []string
+	parse      func(*csvload.File, types.Model) R
 }
 
-// batchRows is how many rows go into a batch. The speed is the same from 500 to
-// 10,000. A batch takes some milliseconds, and Ctrl-C waits for its end.
-const batchRows = 2000
+// A chunk is some rows of one file. Their keys are set. Their foreign keys lead to rows of
+// earlier files.
+type chunk[R any] struct {
+	rows []R
+	read int64 // bytes of all files up to here
+}
 
-// A reader turns a folder of CSV files into batches.
+// chunkRows is how many rows the reader hands over at a time. One by one would cost more
+// than to read them.
+const chunkRows = 1000
+
+// A reader turns a folder of CSV files into rows with keys.
 type reader struct {
 	files fs.FS
 	keys  *core.Generator
+	read  int64 // bytes of the files that are done
 
 	// A load keeps these in memory: an entry for each customer, product and order,
 	// and nothing for an order line.
@@ -60,54 +65,76 @@ func size(files fs.FS) (total int64, err error) {
 	return total, nil
 }
 
-// batches reads the files one after the other, each after those that it refers
-// to. It ends at the first row that is wrong, which comes with the error.
+// chunks reads one file, after those that it refers to. It ends at the first row that is
+// wrong, with the error.
 //
 // Every row gets its key here, before any SQL. So the reader can run ahead of the
 // database: it gives an order line the key of an order that is not inserted yet.
-func (r *reader) batches(ctx context.Context) iter.Seq2[batch, error] {
-	return func(yield func(batch, error) bool) {
-		_ = readFile(ctx, r, yield, csvload.CustomersFile, "customers", r.customer,
-			"customerID", "companyName", "city", "country") &&
-			readFile(ctx, r, yield, csvload.ProductsFile, "products", r.product,
-				"productID", "productName", "unitPrice") &&
-			readFile(ctx, r, yield, csvload.OrdersFile, "orders", r.order,
-				"orderID", "customerID", "orderDate", "shippedDate", "freight", "shipCity", "shipCountry") &&
-			readFile(ctx, r, yield, csvload.LinesFile, "order_lines", r.orderLine,
-				"orderID", "productID", "unitPrice", "quantity", "discount")
+func chunks[R any](ctx context.Context, r *reader, t table[R]) iter.Seq2[chunk[R], error] {
+	return func(yield func(chunk[R], error) bool) {
+		f, err := csvload.Open(r.files, t.file, t.columns...)
+		if err != nil {
+			yield(chunk[R]{}, err)
+			return
+		}
+		defer f.Close()
+		rows := make([]R, 0, chunkRows)
+		for f.Next() {
+			id, err := r.keys.Next(ctx)
+			if err != nil {
+				yield(chunk[R]{}, err)
+				return
+			}
+			if rows = append(rows, t.parse(f, types.Model{ID: id})); len(rows) == chunkRows && f.Err() == nil {
+				if !yield(chunk[R]{rows, r.read + f.Offset()}, nil) {
+					return
+				}
+				rows = make([]R, 0, chunkRows)
+			}
+		}
+		if err := f.Err(); err != nil {
+			yield(chunk[R]{}, err)
+			return
+		}
+		r.read += f.Offset()
+		yield(chunk[R]{rows, r.read}, nil)
 	}
 }
 
-// readFile yields the batches of one file, and reports whether to go on.
-func readFile[R any](ctx context.Context, r *reader, yield func(batch, error) bool, file, table string, parse func(*csvload.File, types.Model) R, columns ...string) bool {
-	f, err := csvload.Open(r.files, file, columns...)
+// lineOf returns the line of a file in which a row begins, counted from 0. It reads the
+// file again: only a load that fails wants to know.
+func lineOf(files fs.FS, file string, row int) (line int, err error) {
+	f, err := csvload.Open(files, file)
 	if err != nil {
-		yield(batch{}, err)
-		return false
+		return 0, err
 	}
 	defer f.Close()
-	for last := false; !last; {
-		rows, lines := make([]R, 0, batchRows), make([]int, 0, batchRows)
-		for len(rows) < batchRows && !last {
-			if last = !f.Next(); last {
-				break
-			}
-			id, err := r.keys.Next(ctx)
-			if err != nil {
-				yield(batch{}, err)
-				return false
-			}
-			rows, lines = append(rows, parse(f, types.Model{ID: id})), append(lines, f.Line())
-		}
-		if err := f.Err(); err != nil {
-			yield(batch{}, err)
-			return false
-		}
-		if !yield(batch{file, table, rows, lines, f.Offset(), last}, nil) {
-			return false
-		}
+	for range row + 1 {
+		f.Next()
 	}
-	return true
+	return f.Line(), f.Err()
+}
+
+func (r *reader) customerTable() table[customer] {
+	return table[customer]{csvload.CustomersFile, "customers", []string{"customerID", "companyName", "city", "country"}, r.customer}
+}
+
+func (r *reader) productTable() table[product] {
+	return table[product]{csvload.ProductsFile, "products", []string{"productID", "productName", "unitPrice"}, r.product}
+}
+
+func (r *reader) orderTable() table[order] {
+	return table[order]{
+		csvload.OrdersFile, "orders",
+		[]string{"orderID", "customerID", "orderDate", "shippedDate", "freight", "shipCity", "shipCountry"}, r.order,
+	}
+}
+
+func (r *reader) lineTable() table[orderLine] {
+	return table[orderLine]{
+		csvload.LinesFile, "order_lines",
+		[]string{"orderID", "productID", "unitPrice", "quantity", "discount"}, r.orderLine,
+	}
 }
 
 func (r *reader) customer(f *csvload.File, m types.Model) customer {
@@ -161,20 +188,20 @@ func (r *reader) orderLine(f *csvload.File, m types.Model) orderLine {
 	}
 }
 
-// ahead runs seq in a goroutine of its own, a few batches ahead of the loop over
+// ahead runs seq in a goroutine of its own, a few items ahead of the loop over
 // the sequence that it returns. The goroutine ends before the loop does.
-func ahead(seq iter.Seq2[batch, error]) iter.Seq2[batch, error] {
-	return func(yield func(batch, error) bool) {
+func ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		type item struct {
-			batch batch
+			value T
 			err   error
 		}
-		items, stop := make(chan item, 2), make(chan struct{})
+		items, stop := make(chan item, 4), make(chan struct{})
 		go func() {
 			defer close(items)
-			for b, err := range seq {
+			for value, err := range seq {
 				select {
-				case items <- item{b, err}:
+				case items <- item{value, err}:
 				case <-stop:
 					return
 				}
@@ -186,7 +213,7 @@ func ahead(seq iter.Seq2[batch, error]) iter.Seq2[batch, error] {
 			}
 		}()
 		for i := range items {
-			if !yield(i.batch, i.err) {
+			if !yield(i.value, i.err) {
 				return
 			}
 		}
