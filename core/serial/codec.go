@@ -1,0 +1,256 @@
+package serial
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A Format says what the texts of a [Codec] are like. The zero value is of use: the default
+// layout, in UTC, without prefix and check digits.
+//
+// A text is the prefix, year, month, day and hour, the digit of the fold, minute, second,
+// fraction of the second, datacenter and worker as one number, sequence, check digits. Each
+// number has the width of its greatest value. What has no bits in the layout is left out.
+type Format struct {
+	// Prefix begins each text: up to 16 of A to Z, 0 to 9, "-", "/" and ".".
+	Prefix string
+
+	// Layout is that of the keys. Zero: [core.Default]. It must end before the year 10000.
+	Layout core.Layout
+
+	// Zone is where the date and time are taken. Nil: UTC. [time.Local] is refused, since
+	// it is another zone on another machine. See Fold.
+	Zone *time.Location
+
+	// Fold puts a digit behind the hour: 0, or 1 for the second of two local times that
+	// are equal. A zone whose offset changes after the epoch of the layout needs it. It is
+	// there for such a zone, and in each text then. The few zones in which it does not keep
+	// the order are refused, such as Pacific/Chatham.
+	Fold bool
+
+	// Check are the check digits at the end.
+	Check Check
+}
+
+// A Codec writes the keys of a layout as texts, and reads them back. Use [New]. It is safe
+// for concurrent use.
+type Codec struct {
+	format   Format
+	zone     zone
+	fraction int   // digits of the fraction of a second
+	step     int64 // nanoseconds of the last of these digits
+	node     int   // digits of datacenter and worker
+	sequence int   // digits
+	width    int
+}
+
+// year10000 is the Unix second at which years have five digits.
+const year10000 = 253402300800
+
+// year1 is the Unix second at which the year 1 begins.
+const year1 = -62135596800
+
+// New returns a codec for a format, or a [*ValueError].
+func New(f Format) (*Codec, error) {
+	if f.Layout == (core.Layout{}) {
+		f.Layout = core.Default()
+	}
+	if err := f.Layout.Validate(); err != nil {
+		return nil, &ValueError{Name: "Format.Layout", Value: "invalid (" + err.Error() + ")", Want: "a layout that its Validate accepts", Err: err}
+	}
+	if err := checkPrefix(f.Prefix); err != nil {
+		return nil, err
+	}
+	if f.Check < NoCheck || f.Check > Mod97_10 {
+		return nil, &ValueError{Name: "Format.Check", Value: f.Check.String(), Want: "NoCheck, Luhn, Mod11_10 or Mod97_10"}
+	}
+	switch f.Zone {
+	case nil:
+		f.Zone = time.UTC
+	case time.Local:
+		return nil, &ValueError{Name: "Format.Zone", Value: "time.Local", Want: "a zone by its name, which is the same on each machine"}
+	}
+	c := &Codec{format: f}
+	const days = 2 * 24 * 60 * 60 // more than any offset
+	first, last, ok := c.seconds()
+	if !ok || first < year1+days || last >= year10000-days {
+		return nil, &ValueError{
+			Name: "Format.Layout", Value: fmt.Sprintf("from %s to %s", f.Layout.Epoch.UTC().Format(time.DateOnly), f.Layout.Exhausted().Format(time.DateOnly)),
+			Want: "years from 1 to 9999",
+		}
+	}
+	var err error
+	if c.zone, err = newZone(f.Zone, first, last, f.Fold); err != nil {
+		return nil, err
+	}
+	c.fraction, c.step = fraction(f.Layout)
+	c.node = digitsOf(f.Layout.DatacenterBits + f.Layout.WorkerBits)
+	c.sequence = digitsOf(f.Layout.SequenceBits)
+	c.width = len(f.Prefix) + len("20060102150405") + c.fraction + c.node + c.sequence + f.Check.width()
+	if f.Fold {
+		c.width++
+	}
+	return c, nil
+}
+
+func checkPrefix(prefix string) error {
+	const most = 16
+	refuse := func() error {
+		return &ValueError{Name: "Format.Prefix", Value: quote(prefix), Want: "0 to 16 of A to Z, 0 to 9, -, / and ."}
+	}
+	if len(prefix) > most {
+		return refuse()
+	}
+	for _, b := range []byte(prefix) {
+		if !isDigit(b) && (b < 'A' || b > 'Z') && b != '-' && b != '/' && b != '.' {
+			return refuse()
+		}
+	}
+	return nil
+}
+
+// seconds returns the Unix seconds of the first and the last tick.
+func (c *Codec) seconds() (first, last int64, ok bool) {
+	l := c.format.Layout
+	if hi, _ := bits.Mul64(uint64(1)<<l.TimeBits-1, uint64(l.Unit)); hi >= uint64(time.Second)-1 {
+		return 0, 0, false // beyond 64 bits of seconds
+	}
+	last, _ = c.moment(1<<l.TimeBits - 1)
+	return l.Epoch.Unix(), last, true
+}
+
+// moment returns the Unix second and the nanosecond within it at which a tick begins. Ticks
+// of a layout that ends before the year 10000 may be more nanoseconds than 64 bits hold.
+func (c *Codec) moment(tick int64) (second, nanosecond int64) {
+	epoch := c.format.Layout.Epoch
+	hi, lo := bits.Mul64(uint64(tick), uint64(c.format.Layout.Unit))
+	lo, carry := bits.Add64(lo, uint64(epoch.Nanosecond()), 0)
+	if hi+carry == 0 { // for centuries, in most layouts
+		return epoch.Unix() + int64(lo/uint64(time.Second)), int64(lo % uint64(time.Second))
+	}
+	seconds, rest := bits.Div64(hi+carry, lo, uint64(time.Second))
+	return epoch.Unix() + int64(seconds), int64(rest)
+}
+
+// fraction returns how many digits of a second's fraction tell each tick apart, as many as
+// the unit and the epoch have, and what the last of them stands for.
+func fraction(l core.Layout) (digits int, step int64) {
+	step = int64(time.Second)
+	for int64(l.Unit)%step != 0 || int64(l.Epoch.Nanosecond())%step != 0 {
+		digits, step = digits+1, step/10
+	}
+	return digits, step
+}
+
+// digitsOf returns how many decimal digits the greatest number of so many bits has.
+func digitsOf(width int) int {
+	if width == 0 {
+		return 0
+	}
+	return len(strconv.FormatUint(1<<width-1, 10))
+}
+
+// Width returns how many bytes each text has.
+func (c *Codec) Width() int { return c.width }
+
+// Format returns the text of a key. A key that is none of the layout is a [*ValueError].
+func (c *Codec) Format(id types.Snowflake) (string, error) {
+	b, err := c.Append(make([]byte, 0, c.width), id)
+	return string(b), err
+}
+
+// Append appends the text of a key to b. If the key is none of the layout, it returns b
+// and a [*ValueError]. It allocates nothing if b has room for [Codec.Width] bytes.
+func (c *Codec) Append(b []byte, id types.Snowflake) ([]byte, error) {
+	l := &c.format.Layout
+	below := l.DatacenterBits + l.WorkerBits + l.SequenceBits
+	tick := int64(id) >> below
+	if tick>>l.TimeBits != 0 { // a negative key has a negative tick
+		return b, &ValueError{Name: "key", Value: id.String(), Want: "one of the layout, from 0 to " + strconv.FormatUint(1<<(l.TimeBits+below)-1, 10)}
+	}
+	second, nanosecond := c.moment(tick)
+	span := c.zone.at(second)
+	day, clock := split(second + span.offset)
+	year, month, date := civil(day)
+
+	start := len(b)
+	b = append(b, c.format.Prefix...)
+	b = appendDigits(b, year, 4)
+	b = appendDigits(b, month, 2)
+	b = appendDigits(b, date, 2)
+	b = appendDigits(b, clock/3600, 2)
+	if c.format.Fold {
+		b = appendDigits(b, span.fold(second), 1)
+	}
+	b = appendDigits(b, clock/60%60, 2)
+	b = appendDigits(b, clock%60, 2)
+	b = appendDigits(b, nanosecond/c.step, c.fraction)
+	b = appendDigits(b, int64(id)>>l.SequenceBits&ones(l.DatacenterBits+l.WorkerBits), c.node)
+	b = appendDigits(b, int64(id)&ones(l.SequenceBits), c.sequence)
+	return appendDigits(b, int64(c.format.Check.digits(b[start:])), c.format.Check.width()), nil
+}
+
+// Min returns a text that sorts before all texts of keys since t, and equals one of them if
+// there is one. With Max it bounds a column of texts by time:
+//
+//	WHERE serial BETWEEN min AND max
+//
+// A time outside of the layout counts as its first or last tick.
+func (c *Codec) Min(t time.Time) string { return c.bound(c.format.Layout.Min(t)) }
+
+// Max returns the text of the last key of the tick that contains t. See Min.
+func (c *Codec) Max(t time.Time) string { return c.bound(c.format.Layout.Max(t)) }
+
+func (c *Codec) bound(id types.Snowflake) string {
+	text, _ := c.Format(id) // a bound is a key of the layout
+	return text
+}
+
+func ones(n int) int64 { return 1<<n - 1 }
+
+// split returns the days since 1970-01-01 and the seconds of the day.
+func split(second int64) (day, clock int64) {
+	const length = 24 * 60 * 60
+	day, clock = second/length, second%length
+	if clock < 0 {
+		day, clock = day-1, clock+length
+	}
+	return day, clock
+}
+
+// civil returns the date of a day that is counted from 1970-01-01. It is after Howard
+// Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days, for years from
+// 1 on. Years begin in March there, so that the leap day is the last.
+func civil(day int64) (year, month, date int64) {
+	const (
+		era   = 146097 // days in 400 years
+		shift = 719468 // from 0000-03-01 to 1970-01-01
+	)
+	day += shift
+	year, day = day/era*400, day%era
+	n := (day - day/1460 + day/36524 - day/(era-1)) / 365
+	day -= 365*n + n/4 - n/100
+	m := (5*day + 2) / 153
+	date = day - (153*m+2)/5 + 1
+	if month = m + 3; month > 12 {
+		month -= 12
+		n++
+	}
+	return year + n, month, date
+}
+
+// appendDigits appends n with leading zeros.
+func appendDigits(b []byte, n int64, width int) []byte {
+	const zeros = "0000000000000000000" // as many digits as 62 bits have
+	b = append(b, zeros[:width]...)
+	for i := len(b) - 1; n > 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return b
+}

@@ -1,0 +1,127 @@
+package serial
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/types"
+)
+
+// Parse returns the key of a text. It accepts what Format writes for a key of the layout,
+// and nothing else: no other case, no spaces, no other width. The error is a [*ValueError]
+// that names the part, and wraps [ErrCheckDigit] where the check digits are wrong.
+func (c *Codec) Parse(text string) (types.Snowflake, error) {
+	p := parser{text: text}
+	if err := c.frame(&p); err != nil {
+		return 0, err
+	}
+	year, month, date := p.number("year", 4, 1, 9999), p.number("month", 2, 1, 12), p.number("day", 2, 1, 31)
+	hour := p.number("hour", 2, 0, 23)
+	var fold int64
+	if c.format.Fold {
+		fold = p.number("fold", 1, 0, 1)
+	}
+	minute, second := p.number("minute", 2, 0, 59), p.number("second", 2, 0, 59)
+	nanosecond := p.number("fraction of the second", c.fraction, 0, int64(time.Second)/c.step-1) * c.step
+	l := c.format.Layout
+	node := p.number("datacenter and worker", c.node, 0, ones(l.DatacenterBits+l.WorkerBits))
+	sequence := p.number("sequence", c.sequence, 0, ones(l.SequenceBits))
+	if p.err != nil {
+		return 0, p.err
+	}
+	local := time.Date(int(year), time.Month(month), int(date), int(hour), int(minute), int(second), 0, time.UTC)
+	if local.Day() != int(date) {
+		return 0, p.refuse("date", fmt.Sprintf("%04d-%02d-%02d", year, month, date), "a day of the calendar")
+	}
+	moment, ok := c.zone.unix(local.Unix(), fold == 1)
+	if !ok {
+		return 0, p.refuse("local time", local.Format(time.DateTime), c.wantLocal(fold))
+	}
+	at := time.Unix(moment, nanosecond)
+	id, err := l.Compose(core.Parts{
+		Time: at, Datacenter: node >> l.WorkerBits, Worker: node & ones(l.WorkerBits), Sequence: sequence,
+	})
+	if err != nil {
+		return 0, p.refuse("time", at.UTC().Format(time.RFC3339Nano),
+			"from "+l.Epoch.UTC().Format(time.RFC3339Nano)+" until before "+l.Exhausted().Format(time.RFC3339Nano))
+	}
+	if begin := l.Parts(id).Time; !begin.Equal(at) {
+		return 0, p.refuse("time", at.UTC().Format(time.RFC3339Nano),
+			"the begin of a tick of "+l.Unit.String()+", such as "+begin.Format(time.RFC3339Nano))
+	}
+	return id, nil
+}
+
+func (c *Codec) wantLocal(fold int64) string {
+	if fold == 1 {
+		return "the digit 0 behind the hour: this time does not come twice in " + c.format.Zone.String()
+	}
+	return "a time that exists in " + c.format.Zone.String()
+}
+
+// frame looks at what is around the numbers: width, prefix and check digits. It leaves the
+// digits between in p.
+func (c *Codec) frame(p *parser) error {
+	if len(p.text) != c.width {
+		return p.refuse("text", quote(p.text), strconv.Itoa(c.width)+" bytes")
+	}
+	prefix := c.format.Prefix
+	if p.text[:len(prefix)] != prefix {
+		return p.refuse("text", quote(p.text), "the prefix "+quote(prefix))
+	}
+	p.rest = p.text[len(prefix):]
+	for i := range len(p.rest) {
+		if !isDigit(p.rest[i]) {
+			return p.refuse("text", quote(p.text), "digits alone after the prefix "+quote(prefix))
+		}
+	}
+	width := c.format.Check.width()
+	if width == 0 {
+		return nil
+	}
+	end := len(p.rest) - width
+	given := p.rest[end:]
+	p.rest = p.rest[:end]
+	want := c.format.Check.digits([]byte(p.text[:len(p.text)-width]))
+	if n, _ := strconv.Atoi(given); n != want {
+		// Not what would be right: whoever has mistyped a digit must not get the text accepted.
+		err := p.refuse("text", quote(p.text), "its check digits ("+c.format.Check.String()+") to be right")
+		err.Err = ErrCheckDigit
+		return err
+	}
+	return nil
+}
+
+// A parser takes numbers off a text, until the first that is not accepted.
+type parser struct {
+	text, rest string
+	err        error
+}
+
+func (*parser) refuse(name, value, want string) *ValueError {
+	return &ValueError{Name: name, Value: value, Want: want}
+}
+
+// number takes so many digits.
+func (p *parser) number(name string, width int, least, most int64) int64 {
+	var n uint64 // which holds 19 digits, as many as 62 bits need
+	for _, digit := range []byte(p.rest[:width]) {
+		n = n*10 + uint64(digit-'0')
+	}
+	p.rest = p.rest[width:]
+	if p.err == nil && (n < uint64(least) || n > uint64(most)) {
+		p.err = p.refuse(name+" of "+quote(p.text), strconv.FormatUint(n, 10), fmt.Sprintf("%d to %d", least, most))
+	}
+	return int64(n)
+}
+
+// quote returns a text for an error, cut to 64 bytes.
+func quote(text string) string {
+	const most = 64
+	if len(text) > most {
+		return strconv.Quote(text[:most]) + "…"
+	}
+	return strconv.Quote(text)
+}

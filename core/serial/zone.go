@@ -1,0 +1,123 @@
+package serial
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"time"
+)
+
+// A span is a stretch of time in which a zone has one offset.
+type span struct {
+	from   int64 // Unix seconds
+	offset int64 // seconds, east of Greenwich
+	again  int64 // until then, local times have been there before; or never
+}
+
+const never = math.MinInt64 // before each Unix second
+
+// A zone is the offsets of a time zone, from the epoch of a layout on.
+type zone []span
+
+// newZone returns the spans from one moment to another, both included.
+//
+// With the fold digit after the hour, a text of the first pass of a repeated span is
+// "hour 0 minutes", one of the second pass is "hour 1 minutes". Texts are in order if all
+// of the first pass, the second pass and what follows it are in order. So the span must lie
+// within one clock hour, or the hour of the second pass could be before that of the first.
+// And it must end with that hour: what follows in the same hour would have the digit 0. A
+// local time that comes three times would need a second digit. The zones that this refuses
+// are few: Chatham repeats 02:45 to 03:45, Troll two hours.
+func newZone(where *time.Location, first, last int64, fold bool) (zone, error) {
+	const day = 24 * 60 * 60
+	t := time.Unix(first-day, 0).In(where) // the first hour may be a second pass
+	_, offset := t.Zone()
+	z := zone{{from: never, offset: int64(offset), again: never}}
+	for {
+		_, end := t.ZoneBounds()
+		if end.IsZero() || end.Unix() > last {
+			return z, nil
+		}
+		if !end.After(t) {
+			// After the last change in its table, Go ends each year after 365 days. In a
+			// leap year the bound of the last day is its begin. No clock changes then.
+			end = t.Add(day * time.Second)
+		}
+		t = end
+		_, offset := t.Zone()
+		before, now := &z[len(z)-1], span{from: t.Unix(), offset: int64(offset), again: never}
+		if now.offset == before.offset {
+			continue // another name, as after a change of the law
+		}
+		back := before.offset - now.offset
+		if back > 0 {
+			now.again = now.from + back
+		}
+		if now.from <= first && (!fold || now.again <= first) {
+			z = zone{{from: never, offset: now.offset, again: never}}
+			continue
+		}
+		if err := check(where, *before, now, fold); err != nil {
+			return nil, err
+		}
+		z = append(z, now)
+	}
+}
+
+// check returns an error for a change of the offset that texts cannot show.
+func check(where *time.Location, before, now span, fold bool) error {
+	const hour = 60 * 60
+	at := time.Unix(now.from, 0).UTC().Format(time.RFC3339)
+	refuse := func(why, want string) error {
+		return &ValueError{Name: "Format.Zone", Value: fmt.Sprintf("%s, %s at %s", where, why, at), Want: want}
+	}
+	if !fold {
+		return refuse("whose clock changes", "UTC, a zone whose offset never changes after the epoch, or Format.Fold")
+	}
+	begin, end := now.from+now.offset, now.from+before.offset // of the local times that come again
+	switch {
+	case now.from < before.again:
+		return refuse("whose clock changes twice in one hour", "another zone")
+	case now.again == never:
+		return nil
+	case before.from != never && now.from-(now.again-now.from) < before.from:
+		return refuse("which has one local time three times", "another zone")
+	case end%hour != 0 || end-begin > hour:
+		return refuse("which repeats more or less than the end of one clock hour", "another zone")
+	}
+	return nil
+}
+
+// fold returns 1 for a moment whose local time has been there before.
+func (s span) fold(unix int64) int64 {
+	if unix < s.again {
+		return 1
+	}
+	return 0
+}
+
+// at returns the span of a moment.
+func (z zone) at(unix int64) span {
+	if len(z) == 1 {
+		return z[0]
+	}
+	return z[sort.Search(len(z), func(i int) bool { return z[i].from > unix })-1]
+}
+
+// unix returns the moment of a local time: the first one, or the second.
+func (z zone) unix(local int64, second bool) (moment int64, ok bool) {
+	// Two moments with one local time are in neighbouring spans. The span of the local
+	// time, taken for UTC, is less than a day away.
+	const day = 24 * 60 * 60
+	from := sort.Search(len(z), func(i int) bool { return z[i].from > local-day }) - 1
+	for i := max(from, 0); i < len(z) && z[i].from <= local+day; i++ {
+		moment = local - z[i].offset
+		if moment < z[i].from || i+1 < len(z) && moment >= z[i+1].from {
+			continue
+		}
+		if second == (moment < z[i].again) {
+			return moment, true
+		}
+	}
+	return 0, false
+}
