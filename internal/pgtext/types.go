@@ -52,7 +52,7 @@ func TypeOf(oid int64, enum bool) Type {
 }
 
 // A set is a set of types.
-type set uint16
+type set uint32
 
 func setOf(list ...Type) (s set) {
 	for _, t := range list {
