@@ -21,31 +21,36 @@ const (
 	maxArray = 256 << 20
 )
 
-// WithUnnest makes PostgreSQL get the rows of a create as arrays, one per column:
+// WithUnnest makes GORM send the rows of a create to PostgreSQL as arrays, one per
+// column:
 //
 //	INSERT INTO "orders" ("id","number") SELECT unnest($1::bigint[]), unnest($2::text[])
 //
-// That is faster than VALUES, and has no limit of 65,535 parameters. What is stored is
-// the same, in the same order, with the same errors. RETURNING and ON CONFLICT, hooks,
-// batches and prepared statements work as before. On other databases the option does
-// nothing.
+// Use it where creates have many rows. It is faster than VALUES, and 65,535 parameters
+// are no limit. What is stored is the same, in the same order, with the same errors.
+// RETURNING and ON CONFLICT, hooks, batches and prepared statements work as before. On
+// other databases the option does nothing.
 //
-// These creates go by VALUES:
-//   - those of 10 rows and fewer;
-//   - those with an expression in a row, such as gorm.Expr, or a default for some rows;
-//   - those with a value that drivers or their modes store differently as an array
-//     element, such as a slice, a uint64 in a numeric above its range, or a time with
-//     a zone of its own in a column without zone;
-//   - those into a view, a foreign table, a table with rules, or a column of an array,
-//     domain, composite or range type, or of a type with a length, such as bit(3);
-//   - dry runs.
+// These creates go by VALUES, as a whole:
+//   - those of at most 10 rows, and dry runs;
+//   - those with an expression in a row, such as gorm.Expr, or with a default of the
+//     database in some of the rows;
+//   - those with a value that some driver stores otherwise, or refuses: a slice or a
+//     json.RawMessage, a number or text that the column cannot hold, a time that is
+//     not UTC for a column without time zone, and text of a driver.Valuer for a column
+//     other than text, JSON, numeric and uuid;
+//   - those with a column of an array, domain, composite or range type, or of a type
+//     with a length that is no character type, such as bit(3);
+//   - those into a view, a foreign table or a table with rules, and statements with a
+//     modifier or an alias.
 //
-// The plugin reads the column types of a table from the catalog, once per table, when
-// a create first has 11 rows. In a transaction it does so under a savepoint. It reads
-// them again after a create that failed. So all connections of a database should find
-// tables of the same types under a name. If a column gets another type while a program
-// runs, PostgreSQL takes the values as of the old type and converts them. Restart the
-// program then.
+// The plugin reads the column types of a table from the catalog, when a create first has
+// more rows. In a transaction it does so under a savepoint. It keeps them for the life
+// of the database, or until a create in that table fails. So all connections of a
+// database should find the same types under the name of a table.
+//
+// Restart a program after a column got another type. Until then PostgreSQL takes the
+// values as of the old type, and converts them.
 func WithUnnest() Option { return withUnnest{} }
 
 type withUnnest struct{}
@@ -118,9 +123,9 @@ func (u *unnest) write(stmt *gorm.Statement, values clause.Values) bool {
 	// The calls stand in the list of what is selected, where they advance together.
 	// After FROM each would first be written to a table of its own.
 	for i, array := range arrays {
-		stmt.WriteString([...]string{" SELECT unnest(", ", unnest("}[min(i, 1)])
+		stmt.SQL.WriteString([...]string{" SELECT unnest(", ", unnest("}[min(i, 1)])
 		stmt.AddVar(stmt, array)
-		stmt.WriteString("::" + table.Columns[values.Columns[i].Name].Name + "[])")
+		stmt.SQL.WriteString("::" + table.Columns[values.Columns[i].Name].Name + "[])")
 	}
 	return true
 }
