@@ -36,6 +36,7 @@
 //     serves, because a nested create asks while it holds one.
 //   - For upserts, the plugin may read the unique keys and column types of a table from
 //     the catalog. It does so once per table, when an upsert first meets a stored row.
+//     With [WithUnnest] it reads column types for creates of many rows.
 //   - A BEFORE INSERT trigger does not change the values of unique keys.
 //
 // # Which columns

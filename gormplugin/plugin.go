@@ -27,7 +27,7 @@ const (
 // registers its own before and after it.
 var ErrNoAnchor = errors.New("gormplugin: create callback is missing")
 
-// An Option configures a [Plugin]. See [WithLayout].
+// An Option configures a [Plugin]. See [WithLayout] and [WithUnnest].
 type Option interface{ apply(*Plugin) }
 
 // A Plugin assigns keys from a source to the rows that GORM creates. Make it with [New]
@@ -36,6 +36,7 @@ type Option interface{ apply(*Plugin) }
 type Plugin struct {
 	src    Source
 	layout Layout // if not that of src
+	unnest bool
 }
 
 var _ gorm.Plugin = (*Plugin)(nil)
@@ -77,7 +78,12 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		}
 	}
 	in := &installation{src: p.src}
+	var err error
+	if p.unnest && db.Name() == postgresName {
+		err = new(unnest).register(db)
+	}
 	return errors.Join(
+		err,
 		// Before the transaction, so that a source that waits holds no connection. Hooks
 		// see the keys.
 		create.Before("*").Register(assignName, in.assign),

@@ -48,23 +48,10 @@ func (c *column) argument(row reflect.Value) (any, error) {
 	if !valuer || native {
 		return f.Interface(), nil
 	}
-	if f.Kind() == reflect.Pointer && f.IsNil() && f.Type().Elem().Implements(valuerType) {
-		return nil, nil // a method of the pointee, which is not there; database/sql does the same
-	}
-	return valueOf(f.Interface().(driver.Valuer))
+	return pgtext.Value(f.Interface().(driver.Valuer))
 }
 
 func hides(k reflect.Kind) bool { return k == reflect.Pointer || k == reflect.Interface }
-
-// valueOf calls Value, and makes an error of a panic.
-func valueOf(v driver.Valuer) (value any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			value, err = nil, fmt.Errorf("panic in Value: %v", p)
-		}
-	}()
-	return v.Value()
-}
 
 // fixedSize is the estimated size of a number in bytes, or of the escapes, the
 // length and the type of a text.

@@ -9,11 +9,6 @@ import (
 	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
-// bulkRows is the number of rows from which on PostgreSQL gets them by another path
-// than VALUES. On loopback, statements of 10 rows cost the same either way. Over a
-// network the round trip counts, and both take one.
-const bulkRows = 11
-
 // A way is how rows of a load go to the database. What is stored is the same for
 // all ways: package pgtext writes a value only if that is so.
 type way interface {
@@ -62,15 +57,15 @@ func (w *writer) insertLoad(ctx context.Context, s session, l *load) error {
 // bulk returns the ways that are faster than VALUES, the best one first. Each
 // carries rows up to the first one that it cannot carry.
 func (w *writer) bulk(s session, l *load) ([]way, error) {
-	if !w.dialect.arrays || len(l.rows) < bulkRows {
+	if !w.dialect.arrays || len(l.rows) < pgtext.ManyRows {
 		return nil, nil
 	}
 	t := w.tables[l.table]
-	encoders := t.encoders(l.columns)
+	encoders := encoders(t, l.columns)
 	if encoders == nil {
 		return nil, nil
 	}
-	if w.config.copier == nil || len(l.rows) < w.config.copyRows || !t.copies || l.upsert != nil {
+	if w.config.copier == nil || len(l.rows) < w.config.copyRows || !t.Copies || l.upsert != nil {
 		return []way{newUnnest(l, encoders, t)}, nil
 	}
 	if !s.inTx {
@@ -91,14 +86,14 @@ type encoder struct {
 
 // encoders returns the columns with their types in the table. It returns nil if one
 // of them can only go by VALUES.
-func (t *description) encoders(columns []column) []encoder {
+func encoders(t *pgtext.Table, columns []column) []encoder {
 	if t == nil {
 		return nil
 	}
 	encoders := make([]encoder, len(columns))
 	for i := range columns {
 		c := &columns[i]
-		typ := t.columns[c.name].typ
+		typ := t.Columns[c.name].Type
 		if typ == 0 || !typ.Takes(c.kind) {
 			return nil
 		}

@@ -37,7 +37,7 @@ type copying struct {
 	*load
 	encoders []encoder
 	in       pgtext.Format
-	table    *description
+	table    *pgtext.Table
 	rows     []reflect.Value // of the next COPY, at most
 	reader   *copyReader
 }

@@ -1,6 +1,9 @@
 package sqlxhelper
 
-import "github.com/snowkey/snowkey/types"
+import (
+	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/types"
+)
 
 // Noted returns the keys that prove a commit of the InTx in whose transaction db inserts.
 func Noted(db DB) (keys []types.Snowflake) {
@@ -11,4 +14,4 @@ func Noted(db DB) (keys []types.Snowflake) {
 }
 
 // DescribeText is for tests that expect every statement.
-const DescribeText = describeText
+const DescribeText = pgtext.DescribeText

@@ -22,7 +22,7 @@ type Helper struct {
 // A memory is what a Helper and those made [Helper.With] options share.
 type memory struct {
 	plans  sync.Map // planKey to *plan
-	tables sync.Map // name to *description, on PostgreSQL
+	tables sync.Map // name to *pgtext.Table, on PostgreSQL
 }
 
 type planKey struct {

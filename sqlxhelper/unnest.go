@@ -32,7 +32,7 @@ type unnest struct {
 	taken    int
 }
 
-func newUnnest(l *load, encoders []encoder, t *description) *unnest {
+func newUnnest(l *load, encoders []encoder, t *pgtext.Table) *unnest {
 	return &unnest{l, encoders, unnestText(l, encoders, t), make([][]byte, len(encoders)), make([]int, len(encoders)), 0}
 }
 
@@ -90,10 +90,10 @@ func (u *unnest) check(_ context.Context, _ session, err error) error { return e
 // selected, where they advance together, row by row. After FROM each of them would
 // first be written to a table of its own, which takes a fifth more time. Arrays of
 // different lengths would be filled up with NULLs, silently. append makes them equal.
-func unnestText(l *load, encoders []encoder, t *description) string {
+func unnestText(l *load, encoders []encoder, t *pgtext.Table) string {
 	calls := make([]string, len(encoders))
 	for i := range encoders {
-		calls[i] = "unnest($" + strconv.Itoa(i+1) + "::" + t.columns[encoders[i].name].name + "[])"
+		calls[i] = "unnest($" + strconv.Itoa(i+1) + "::" + t.Columns[encoders[i].name].Name + "[])"
 	}
 	return l.head + " SELECT " + strings.Join(calls, ", ") + l.tail
 }

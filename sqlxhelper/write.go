@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/pgtext"
 	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/types"
 )
@@ -16,12 +17,12 @@ type writer struct {
 	config   *config
 	walk     *walk
 	loads    []load
-	replaced []replacedKey           // by settle
-	readings []reading               // of Returning
-	memory   *memory                 // of the Helper, nil for none
-	tables   map[string]*description // what describe has found
-	done     int                     // rows that were sent
-	failed   *load                   // the one of the statement that failed, or nil
+	replaced []replacedKey            // by settle
+	readings []reading                // of Returning
+	memory   *memory                  // of the Helper, nil for none
+	tables   map[string]*pgtext.Table // what describe has found
+	done     int                      // rows that were sent
+	failed   *load                    // the one of the statement that failed, or nil
 }
 
 // A load is a group on its way into its table.

@@ -111,12 +111,12 @@ func withPlugin(t *testing.T, db *gorm.DB) *gorm.DB {
 	return db
 }
 
-func newPlugin() *gormplugin.Plugin {
+func newPlugin(options ...gormplugin.Option) *gormplugin.Plugin {
 	var last atomic.Int64
 	last.Store(1 << 60)
 	return gormplugin.New(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) {
 		return types.Snowflake(last.Add(4096)), nil
-	}))
+	}), options...)
 }
 
 type box struct {

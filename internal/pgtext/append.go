@@ -25,7 +25,13 @@ const (
 	// the receive function of the type reads. It takes the server four fifths of
 	// the time of Copy.
 	Binary
+	// ArrayOfNanos is Array, but times have nine digits of a second. Drivers that send
+	// these leave it to the server to round them.
+	ArrayOfNanos
 )
+
+// inArray reports whether f is the text of an array.
+func (f Format) inArray() bool { return f == Array || f == ArrayOfNanos }
 
 // AppendField appends what a field holds. t takes its kind k. v is addressable, and
 // the value itself, not a pointer to it. If ok is false, b may have grown.
@@ -102,7 +108,7 @@ func kindOfValue(value driver.Value) Kind {
 // AppendNull appends NULL.
 func AppendNull(b []byte, f Format) []byte {
 	switch f {
-	case Array:
+	case Array, ArrayOfNanos:
 		return append(b, "NULL"...)
 	case Copy:
 		return append(b, `\N`...)
@@ -219,7 +225,7 @@ func appendBool(b []byte, v bool, f Format) []byte {
 // NUL, and only UTF-8 here.
 func appendString(b []byte, t Type, s string, f Format) (_ []byte, ok bool) {
 	switch f {
-	case Array:
+	case Array, ArrayOfNanos:
 		// Between quotes only the quote and the backslash have a meaning. Braces,
 		// commas, spaces and NULL have none.
 		b, ok = appendEscaped(append(b, '"'), s, &arrayEscapes)
@@ -281,21 +287,21 @@ func appendBytes(b []byte, v []byte, f Format) []byte {
 	if f == Binary {
 		return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
 	}
-	if f == Array {
+	if f.inArray() {
 		b = append(b, '"')
 	}
 	b = hex.AppendEncode(append(b, `\\x`...), v)
-	if f == Array {
+	if f.inArray() {
 		b = append(b, '"')
 	}
 	return b
 }
 
-// appendTime appends a time with microseconds, which is what the database has. For
-// a column without a time zone, drivers that ask for its type send the clock of the
-// time's own zone. Other drivers send that of UTC. So only times with the same
-// clock in both are written here. The years are 1 to 9999. Outside of them the
-// forms of the drivers differ, or fail.
+// appendTime appends a time with microseconds, which is what the database has, or with
+// all its digits for ArrayOfNanos. For a column without a time zone, drivers that ask
+// for its type send the clock of the time's own zone. Other drivers send that of UTC.
+// So only times with the same clock in both are written here. The years are 1 to 9999.
+// Outside of them the forms of the drivers differ, or fail.
 //
 // The setting EnableInfinityTs of lib/pq, which makes times of that range infinite,
 // is ignored.
@@ -322,7 +328,7 @@ func appendTime(b []byte, t Type, at time.Time, f Format) (_ []byte, ok bool) {
 		}
 		return append64(b, uint64(seconds*1_000_000+int64(at.Nanosecond()/1000))), true
 	}
-	if f == Array {
+	if f.inArray() {
 		b = append(b, '"')
 	}
 	b = appendDigits(b, year, 4)
@@ -333,14 +339,16 @@ func appendTime(b []byte, t Type, at time.Time, f Format) (_ []byte, ok bool) {
 		b = appendDigits(append(b, ' '), hour, 2)
 		b = appendDigits(append(b, ':'), minute, 2)
 		b = appendDigits(append(b, ':'), second, 2)
-		if micros := at.Nanosecond() / 1000; micros > 0 {
-			b = appendDigits(append(b, '.'), micros, 6)
+		if nanos := at.Nanosecond(); f == ArrayOfNanos {
+			b = appendDigits(append(b, '.'), nanos, 9)
+		} else if nanos >= 1000 {
+			b = appendDigits(append(b, '.'), nanos/1000, 6)
 		}
 	}
 	if t == TimestampTZ {
 		b = append(b, "+00"...)
 	}
-	if f == Array {
+	if f.inArray() {
 		b = append(b, '"')
 	}
 	return b, true
@@ -362,7 +370,7 @@ func Truncate(value any) any {
 
 // appendDigits appends n with leading zeros.
 func appendDigits(b []byte, n, width int) []byte {
-	b = append(b, "000000"[:width]...)
+	b = append(b, "000000000"[:width]...)
 	for i := len(b) - 1; n > 0; i-- {
 		b[i] = byte('0' + n%10)
 		n /= 10

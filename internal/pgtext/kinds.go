@@ -2,6 +2,7 @@ package pgtext
 
 import (
 	"database/sql/driver"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -76,6 +77,20 @@ func KindOf(t reflect.Type) (k Kind, pointer bool) {
 		return bytesKind, pointer
 	}
 	return kinds[t.Kind()], pointer
+}
+
+// Value returns what database/sql would take v for. A panic in Value is an error.
+func Value(v driver.Valuer) (value any, err error) {
+	// A method of the pointee, which is not there.
+	if f := reflect.ValueOf(v); f.Kind() == reflect.Pointer && f.IsNil() && f.Type().Elem().Implements(valuerType) {
+		return nil, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			value, err = nil, fmt.Errorf("panic in Value: %v", p)
+		}
+	}()
+	return v.Value()
 }
 
 // IsValuer reports whether t, or a pointer to one, is a driver.Valuer.

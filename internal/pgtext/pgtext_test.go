@@ -232,6 +232,8 @@ func TestValuesHaveTheirForms(t *testing.T) {
 		{"S", Text, numbers{S: "a\\b\t"}, `a\\b\t`, "615c6209"},
 		{"S", JSONB, numbers{S: "{}"}, "{}", "017b7d"},
 		{"S", Int8, numbers{S: "12"}, "12", "-"},
+		{"S", UUID, numbers{S: "x"}, "x", "-"},
+		{"V", UUID, numbers{V: valuer{"x"}}, "x", "-"},
 		{"N", Text, numbers{N: "x"}, "x", "78"},
 		{"P", Int8, numbers{P: &small}, "-7", "fffffffffffffff9"},
 		{"P", Int8, numbers{}, `\N`, "ffffffff"},
@@ -283,6 +285,60 @@ func TestValuesHaveTheirForms(t *testing.T) {
 		}
 	}
 }
+
+// A server that gets nine digits rounds them, as drivers that send nine rely on.
+func TestArrayOfNanosHasAllDigitsOfATime(t *testing.T) {
+	at := numbers{T: time.Date(2024, 2, 29, 23, 4, 5, 6_007_999, time.UTC), S: `a"`, X: []byte{1}}
+	v := reflect.ValueOf(&at).Elem()
+	for _, test := range []struct {
+		field string
+		typ   Type
+		want  string
+	}{
+		{"T", TimestampTZ, `"2024-02-29 23:04:05.006007999+00"`},
+		{"T", Timestamp, `"2024-02-29 23:04:05.006007999"`},
+		{"T", Date, `"2024-02-29"`},
+		{"S", Text, `"a\""`},
+		{"X", Bytea, `"\\x01"`},
+		{"P", Int8, "NULL"},
+	} {
+		got, ok := appendTo(nil, v.FieldByName(test.field), test.typ, ArrayOfNanos)
+		if !ok || string(got) != test.want {
+			t.Errorf("append(%s, ArrayOfNanos) = %s, %v; want %s", test.field, got, ok, test.want)
+		}
+	}
+}
+
+// pgx reads (1,2) and [1,5) as a point, and 1:30 as an interval. It cuts a time.
+func TestTakesParsedTakesOnlyWhatPgxReadsAsTheServer(t *testing.T) {
+	for typ, texts := range map[Type]map[string]bool{
+		Text:      {"": true, "a": true},
+		JSONB:     {"{}": true},
+		Numeric:   {"1": true, "-12.50": true, "NaN": false, "1e3": false, "": false, "+1": false, " 1": false, ".5": false, "1\n": false},
+		UUID:      {"00112233-4455-6677-8899-aabbccddeeff": true, "00112233445566778899aabbccddeeff": false, "{00112233-4455-6677-8899-aabbccddeeff}": false, "": false},
+		Other:     {"[1,5)": false, "a": false},
+		Timestamp: {"2024-02-29": false}, TimestampTZ: {"2024-02-29": false}, Int8: {"1": false}, Float8: {"1": false}, Bool: {"t": false},
+	} {
+		for text, want := range texts {
+			if got := typ.TakesParsed(text); got != want {
+				t.Errorf("Type(%d).TakesParsed(%q) = %v; want %v", typ, text, got, want)
+			}
+		}
+	}
+}
+
+func TestValueOfANilPointerOrOfAPanic(t *testing.T) {
+	if got, err := Value((*valuer)(nil)); got != nil || err != nil {
+		t.Errorf("Value(nil pointer to a Valuer) = %v, %v; want nil, as database/sql has it", got, err)
+	}
+	if _, err := Value((*pointerValuer)(nil)); err == nil {
+		t.Error("Value(Valuer that panics) = no error; want one")
+	}
+}
+
+type pointerValuer struct{ n int64 }
+
+func (p *pointerValuer) Value() (driver.Value, error) { return p.n, nil }
 
 // In VALUES a time loses what it loses in the other forms.
 func TestTruncateCutsTimesToMicroseconds(t *testing.T) {

@@ -1,5 +1,7 @@
 package pgtext
 
+import "regexp"
+
 // A Type stands for the column types that take the same Go values. The zero value
 // is none.
 type Type uint8
@@ -7,7 +9,7 @@ type Type uint8
 // The types.
 const (
 	// Other takes text for the input function of the column's type, as INSERT does.
-	// Such types are uuid, inet, interval and citext.
+	// Such types are inet, interval and citext.
 	Other Type = iota + 1
 	Text       // text, varchar, char and enums
 	JSON
@@ -23,6 +25,7 @@ const (
 	TimestampTZ
 	Timestamp
 	Date
+	UUID
 )
 
 // The types that take more than text, by their OIDs, which never change. Names
@@ -33,6 +36,7 @@ var byOID = map[int64]Type{
 	1082: Date, 1114: Timestamp, 1184: TimestampTZ,
 	25: Text, 1042: Text, 1043: Text,
 	114: JSON, 3802: JSONB,
+	2950: UUID,
 }
 
 // TypeOf returns the Type for the OID of a column type. enum says whether that is
@@ -48,7 +52,7 @@ func TypeOf(oid int64, enum bool) Type {
 }
 
 // A set is a set of types.
-type set uint16
+type set uint32
 
 func setOf(list ...Type) (s set) {
 	for _, t := range list {
@@ -89,5 +93,24 @@ func (t Type) Binary(k Kind) bool {
 	case float64Kind:
 		return t != Numeric
 	}
-	return t != Other
+	return t != Other && t != UUID
+}
+
+// plainText is, by type, what pgx and the server read alike.
+var plainText = map[Type]*regexp.Regexp{
+	Numeric: regexp.MustCompile(`^-?[0-9]{1,300}(\.[0-9]{1,300})?$`),
+	UUID:    regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`),
+}
+
+// TakesParsed reports whether t stores s alike if the driver reads it first. pgx does
+// so with the text of a driver.Valuer, for most types that have a binary form. It is
+// more lenient than the server, and cuts a time where the server rounds.
+func (t Type) TakesParsed(s string) bool {
+	switch t {
+	case Text, JSON, JSONB:
+		return true
+	case Numeric, UUID:
+		return plainText[t].MatchString(s)
+	}
+	return false
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/snowkey/snowkey/internal/benchmark"
@@ -28,15 +29,16 @@ func (r results) rounds(a, b string) string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Low, s.High)
 }
 
-// The databases, and whether GORM reads counted keys back from them.
+// The databases, whether GORM reads counted keys back from them, and whether rows may go
+// as arrays.
 var databases = []struct {
-	name, title string
-	reads       bool
+	name, title    string
+	reads, unnests bool
 }{
-	{"SQLite", "SQLite", true},
-	{"PostgreSQL", "PostgreSQL", true},
-	{"MariaDB", "MariaDB", true},
-	{"MariaDBWithoutReturning", "MariaDB without RETURNING, as MySQL", false},
+	{"SQLite", "SQLite", true, false},
+	{"PostgreSQL", "PostgreSQL", true, true},
+	{"MariaDB", "MariaDB", true, false},
+	{"MariaDBWithoutReturning", "MariaDB without RETURNING, as MySQL", false, false},
 }
 
 // A shape is a way to store the rows.
@@ -46,13 +48,14 @@ type shape struct {
 }
 
 var shapes = []shape{
-	{"one", "one Create", []string{"auto-increment", "snowkey", "uuid-v7", "snowkey-assign"}},
+	{"one", "one Create", []string{"auto-increment", "snowkey", "snowkey-unnest", "uuid-v7", "snowkey-assign"}},
 	{"each", "1,000 Creates in one transaction", []string{"auto-increment", "snowkey", "uuid-v7"}},
 }
 
 var titles = map[string]string{
 	"auto-increment": "auto-increment",
 	"snowkey":        "snowkey",
+	"snowkey-unnest": "snowkey, `WithUnnest`",
 	"uuid-v7":        "UUIDv7",
 	"snowkey-assign": "snowkey, `Assign` and one statement per table",
 }
@@ -125,6 +128,9 @@ func (r results) table(s shape) string {
 	for _, d := range databases {
 		title, base := d.title, "GORM/"+d.name+"/"+s.name+"/"
 		for _, v := range s.variants {
+			if v == "snowkey-unnest" && !d.unnests {
+				continue
+			}
 			p("| %s | %s | %s |", title, titles[v], r.cells(base+v, base+"auto-increment"))
 			title = ""
 		}
@@ -166,6 +172,10 @@ func (r results) goals() []benchmark.Goal {
 				title, limit = "ahead of auto-increment, whose keys are read back", 1
 			}
 			add(fmt.Sprintf("%s: %s, %s", d.title, s.title, title), "%.2f ×", limit, v, ok)
+			if d.unnests && slices.Contains(s.variants, "snowkey-unnest") {
+				v, ok = r.ratio(base+"snowkey-unnest", base+"auto-increment")
+				add(fmt.Sprintf("%s: %s, `WithUnnest`, ahead of auto-increment", d.title, s.title), "%.2f ×", 0.8, v, ok)
+			}
 		}
 	}
 	for _, source := range []string{"free", "generator"} {
