@@ -9,12 +9,9 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// The limits of one statement of a reread. Old versions of SQLite take 999 parameters
-// and 500 parts of a UNION. SQL Server takes 2,100 parameters.
-const (
-	keysPerQuery    = 900
-	lookupsPerQuery = 100
-)
+// keysPerQuery is how many keys one statement asks for. Old versions of SQLite take 999
+// parameters.
+const keysPerQuery = 900
 
 // A reread finds the stored rows of an upsert.
 //
@@ -74,11 +71,12 @@ func (r *reread) run() error {
 func (r *reread) split() (byKey, others []int) {
 	// Without a target, a stored row with the whole primary key is the one that was met.
 	primary := r.stmt.Schema.PrimaryFields
+	none := r.db.RowsAffected == 0 && r.upsert.countsInserts(r.stmt) // no fresh key is stored
 	whole := !r.named() && len(primary) == 1 && primary[0] == r.columns[0].field
 	for i := range r.rows.len() {
 		switch sent := r.sentAt(i, 0); {
 		case !sent.present:
-		case whole || r.assigned[sent]:
+		case whole || r.assigned[sent] && !none:
 			byKey = append(byKey, i)
 		default:
 			others = append(others, i)
@@ -126,23 +124,28 @@ func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, er
 // byKey resolves the rows of list that are stored under the key in memory and returns
 // the rest.
 func (r *reread) byKey(list []int) (rest []int, err error) {
-	var ask []any
 	at := map[cell][]int{}
 	for _, i := range list {
 		sent := r.sentAt(i, 0)
-		ask = append(ask, sent.value(r.columns[0].kind))
 		at[sent] = append(at[sent], i)
 	}
-	for chunk := range slices.Chunk(ask, keysPerQuery) {
+	for chunk := range slices.Chunk(list, keysPerQuery) {
 		q := r.query()
-		q.selectFrom(0)
-		q.write(" WHERE ", clause.Column{Name: r.columns[0].field.DBName}, " IN ")
-		q.AddVar(q, chunk)
-		err = q.each(func(_ int, values []cell) {
-			for _, i := range at[values[0]] {
-				r.resolved(i, values)
+		q.write("SELECT 0")
+		q.columns()
+		q.write(" FROM ", q.table(), " WHERE ", clause.Column{Name: r.columns[0].field.DBName}, " IN (")
+		for n, i := range chunk {
+			if n > 0 {
+				q.write(",")
 			}
-			delete(at, values[0])
+			q.AddVar(q, r.sentAt(i, 0).value(r.columns[0].kind))
+		}
+		q.write(")")
+		err = q.each(chunk, 0, func(_ int, stored []cell, _ []bool) {
+			for _, i := range at[stored[0]] {
+				r.resolved(i, stored)
+			}
+			delete(at, stored[0])
 		})
 		if err != nil {
 			return nil, err
@@ -159,32 +162,34 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 // byUnique looks list up by keys. It returns the free rows and the torn rows. A free row
 // equals no stored row in any key. A torn row equals one stored row in one key and
 // another in another.
+//
+// A row that was found by one key is not looked up by another in which the two are
+// equal. So usually one look finds all.
 func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err error) {
-	type lookup struct {
-		row int
-		key unique
-	}
-	var ask []lookup
-	for _, i := range list {
-		for _, key := range keys {
-			if r.usable(i, key) {
-				ask = append(ask, lookup{i, key})
+	keys = slices.DeleteFunc(slices.Clone(keys), func(key unique) bool {
+		return !slices.ContainsFunc(list, func(i int) bool { return r.usable(i, key) })
+	})
+	found := make([][][]cell, r.rows.len())
+	equal := make([][]bool, r.rows.len())
+	for k := range keys {
+		var ask []int
+		for _, i := range list {
+			if r.usable(i, keys[k]) && (equal[i] == nil || !equal[i][k]) {
+				ask = append(ask, i)
 			}
 		}
-	}
-	found := map[int][][]cell{}
-	for chunk := range slices.Chunk(ask, lookupsPerQuery) {
-		q := r.query()
-		for n, l := range chunk {
-			if n > 0 {
-				q.write(" UNION ALL ")
+		err = r.look(ask, keys[k:], func(i int, stored []cell, same []bool) {
+			if slices.ContainsFunc(found[i], func(other []cell) bool { return other[0] == stored[0] }) {
+				return
 			}
-			q.lookup(l.row, l.key)
-		}
-		err = q.each(func(i int, values []cell) {
-			same := func(other []cell) bool { return other[0] == values[0] }
-			if !slices.ContainsFunc(found[i], same) {
-				found[i] = append(found[i], values)
+			found[i] = append(found[i], stored)
+			for n, is := range same {
+				if is && equal[i] == nil {
+					equal[i] = make([]bool, len(keys))
+				}
+				if is {
+					equal[i][k+1+n] = true
+				}
 			}
 		})
 		if err != nil {
