@@ -37,9 +37,9 @@ type look struct {
 const valuesName = "snowkey_values"
 
 // look calls f for each stored row that equals a row of list in the first of keys. It
-// passes the number of the row, the stored columns that the plugin fills, and for each
-// other key whether the two rows are equal there too.
-func (r *reread) look(list []int, keys []unique, f func(i int, stored []cell, same []bool)) error {
+// passes the number of the row, the stored columns that the plugin fills, and a bit for
+// each key in which the two rows are equal.
+func (r *reread) look(list []int, keys []unique, f func(i int, stored []cell, same uint64)) error {
 	var together, apart []int
 	for _, i := range list {
 		if len(list) > 1 && r.joins(i, keys) {
@@ -51,7 +51,7 @@ func (r *reread) look(list []int, keys []unique, f func(i int, stored []cell, sa
 	for chunk := range slices.Chunk(together, rowsPerJoin) {
 		l := r.newLook(keys)
 		l.join(chunk)
-		if err := l.each(chunk, len(keys)-1, f); err != nil {
+		if err := l.each(chunk, f); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (r *reread) look(list []int, keys []unique, f func(i int, stored []cell, sa
 			}
 			l.single(n, i)
 		}
-		if err := l.each(chunk, len(keys)-1, f); err != nil {
+		if err := l.each(chunk, f); err != nil {
 			return err
 		}
 	}
@@ -190,17 +190,31 @@ func (l *look) lock() string {
 	return " FOR UPDATE"
 }
 
-// selected writes the columns that [query.each] expects behind the number.
+// selected writes what [query.each] expects behind the number. There is no more than one
+// bit for each of the first 62 keys. The others are looked up in any case.
 func (l *look) selected() {
-	l.columns()
-	for k := 1; k < len(l.keys); k++ {
-		if l.fields == nil && !l.reread.usable(l.row, l.keys[k]) {
-			l.write(",0")
-			continue
+	l.write(",1")
+	for k := 1; k < min(len(l.keys), 62); k++ {
+		if l.comparable(k) {
+			l.write("+CASE WHEN ")
+			l.match(k)
+			l.write(" THEN ", strconv.FormatInt(1<<k, 10), " ELSE 0 END")
 		}
-		l.write(",CASE WHEN ")
-		l.match(k)
-		l.write(" THEN 1 ELSE 0 END")
+	}
+	l.write(",")
+	l.columns()
+}
+
+// comparable reports whether a row found by another key can be compared in keys[k].
+func (l *look) comparable(k int) bool {
+	key := l.keys[k]
+	switch {
+	case l.fields == nil:
+		return l.reread.usable(l.row, key)
+	case l.Dialector.Name() == mysqlName:
+		return key.castable()
+	default:
+		return !slices.ContainsFunc(key.columns, func(c uniqueColumn) bool { return c.field == nil })
 	}
 }
 
@@ -250,7 +264,8 @@ func (l *look) values(list []int) {
 		if n > 0 {
 			l.write(",")
 		}
-		l.write("(", strconv.Itoa(n))
+		l.write("(")
+		l.number(n)
 		for _, f := range l.fields {
 			l.write(",")
 			l.bind(i, f)
@@ -284,7 +299,8 @@ func (l *look) union(list []int) {
 		if n > 0 {
 			l.write(" UNION ALL ")
 		}
-		l.write("SELECT ", strconv.Itoa(n))
+		l.write("SELECT ")
+		l.number(n)
 		if n == 0 {
 			l.write(" AS column1")
 		}
@@ -298,6 +314,9 @@ func (l *look) union(list []int) {
 		}
 	}
 }
+
+// number writes n.
+func (l *look) number(n int) { l.SQL.Write(strconv.AppendInt(make([]byte, 0, 20), int64(n), 10)) }
 
 // bind writes what row i sends for f, or NULL if that is not known.
 func (l *look) bind(i int, f *schema.Field) {
@@ -322,10 +341,6 @@ func (l *look) value(f *schema.Field) {
 // match writes that the stored row equals the row of the statement in keys[k].
 func (l *look) match(k int) {
 	key := l.keys[k]
-	if l.fields != nil && (slices.ContainsFunc(key.columns, func(c uniqueColumn) bool { return c.field == nil }) || l.Dialector.Name() == mysqlName && !key.castable()) {
-		l.write("1 = 0") // unknown
-		return
-	}
 	for n, c := range key.columns {
 		if n > 0 {
 			l.write(" AND ")

@@ -40,10 +40,10 @@ func (q *query) write(parts ...any) {
 	}
 }
 
-// columns writes the columns that the plugin fills, each behind a comma.
+// columns writes the columns that the plugin fills.
 func (q *query) columns() {
-	for _, c := range q.reread.columns {
-		q.write(",", clause.Column{Name: c.field.DBName})
+	for n, c := range q.reread.columns {
+		q.write([...]string{"", ","}[min(n, 1)], clause.Column{Name: c.field.DBName})
 	}
 }
 
@@ -58,28 +58,26 @@ func (q *query) table() clause.Table {
 }
 
 // each runs the query and calls f for each row. The query returns the place of a number
-// in list, the columns that the plugin fills, and a number of flags.
-func (q *query) each(list []int, flags int, f func(i int, stored []cell, same []bool)) error {
+// in list, the columns that the plugin fills, and bits that f understands.
+func (q *query) each(list []int, f func(i int, stored []cell, same uint64)) error {
 	columns := q.reread.columns
-	var n int
-	texts, same, into := make([]sql.NullString, len(columns)), make([]bool, flags), []any{&n}
-	for c := range texts {
-		into = append(into, &texts[c])
-	}
-	for k := range same {
-		into = append(into, &same[k])
+	var n, same int64
+	values, into := make([]any, len(columns)), []any{&n, &same}
+	for c := range values {
+		into = append(into, &values[c])
 	}
 	return q.rows(func(found *sql.Rows) error {
 		if err := found.Scan(into...); err != nil {
 			return err
 		}
 		stored := make([]cell, len(columns))
-		for c, text := range texts {
-			if text.Valid {
-				stored[c] = columns[c].cell(reflect.ValueOf(text.String))
+		for c, v := range values {
+			if bytes, ok := v.([]byte); ok {
+				v = string(bytes)
 			}
+			stored[c] = columns[c].cell(reflect.ValueOf(v))
 		}
-		f(list[n], stored, same)
+		f(list[n], stored, uint64(same))
 		return nil
 	})
 }

@@ -27,15 +27,12 @@ type reread struct {
 	*creation
 	db       *gorm.DB
 	upsert   upsert
-	assigned map[cell]bool // the fresh keys, in the form of columns[0]
+	assigned []bool // for each row, whether its key is fresh
 }
 
 func (r *reread) run() error {
 	r.selected, r.restricted = r.stmt.SelectAndOmitColumns(true, false)
-	r.assigned = make(map[cell]bool, len(r.fresh))
-	for _, id := range r.fresh {
-		r.assigned[r.columns[0].of(id)] = true
-	}
+	r.assigned = r.freshRows()
 	byKey, others := r.split()
 	unmet, err := r.byKey(byKey)
 	if err != nil {
@@ -66,6 +63,28 @@ func (r *reread) run() error {
 	return err
 }
 
+// freshRows returns for each row whether its key in columns[0] was assigned.
+func (r *reread) freshRows() []bool {
+	list, next := make([]bool, r.rows.len()), 0
+	var set map[cell]bool
+	for i := range list {
+		sent := r.sentAt(i, 0)
+		if next < len(r.fresh) && sent == r.columns[0].of(r.fresh[next]) { // as a rule
+			list[i] = true
+			next += len(r.columns)
+			continue
+		}
+		if set == nil {
+			set = make(map[cell]bool, len(r.fresh))
+			for _, id := range r.fresh {
+				set[r.columns[0].of(id)] = true
+			}
+		}
+		list[i] = set[sent]
+	}
+	return list
+}
+
 // split returns the rows that can be found by their key, and the others. It leaves
 // out rows whose key is an expression.
 func (r *reread) split() (byKey, others []int) {
@@ -76,7 +95,7 @@ func (r *reread) split() (byKey, others []int) {
 	for i := range r.rows.len() {
 		switch sent := r.sentAt(i, 0); {
 		case !sent.present:
-		case whole || r.assigned[sent] && !none:
+		case r.assigned[i] && !none, whole && !r.assigned[i]:
 			byKey = append(byKey, i)
 		default:
 			others = append(others, i)
@@ -124,14 +143,10 @@ func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, er
 // byKey resolves the rows of list that are stored under the key in memory and returns
 // the rest.
 func (r *reread) byKey(list []int) (rest []int, err error) {
-	at := map[cell][]int{}
-	for _, i := range list {
-		sent := r.sentAt(i, 0)
-		at[sent] = append(at[sent], i)
-	}
+	stored := make(map[cell][]cell, len(list))
 	for chunk := range slices.Chunk(list, keysPerQuery) {
 		q := r.query()
-		q.write("SELECT 0")
+		q.write("SELECT 0,0,")
 		q.columns()
 		q.write(" FROM ", q.table(), " WHERE ", clause.Column{Name: r.columns[0].field.DBName}, " IN (")
 		for n, i := range chunk {
@@ -141,18 +156,15 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 			q.AddVar(q, r.sentAt(i, 0).value(r.columns[0].kind))
 		}
 		q.write(")")
-		err = q.each(chunk, 0, func(_ int, stored []cell, _ []bool) {
-			for _, i := range at[stored[0]] {
-				r.resolved(i, stored)
-			}
-			delete(at, stored[0])
-		})
+		err = q.each(chunk, func(_ int, values []cell, _ uint64) { stored[values[0]] = values })
 		if err != nil {
 			return nil, err
 		}
 	}
 	for _, i := range list {
-		if at[r.sentAt(i, 0)] != nil {
+		if values, ok := stored[r.sentAt(i, 0)]; ok {
+			r.resolved(i, values)
+		} else {
 			rest = append(rest, i)
 		}
 	}
@@ -170,27 +182,19 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 		return !slices.ContainsFunc(list, func(i int) bool { return r.usable(i, key) })
 	})
 	found := make([][][]cell, r.rows.len())
-	equal := make([][]bool, r.rows.len())
+	equal := make([]uint64, r.rows.len()) // a bit for each of keys in which the row found is equal as well
 	for k := range keys {
 		var ask []int
 		for _, i := range list {
-			if r.usable(i, keys[k]) && (equal[i] == nil || !equal[i][k]) {
+			if equal[i]>>k&1 == 0 && r.usable(i, keys[k]) {
 				ask = append(ask, i)
 			}
 		}
-		err = r.look(ask, keys[k:], func(i int, stored []cell, same []bool) {
-			if slices.ContainsFunc(found[i], func(other []cell) bool { return other[0] == stored[0] }) {
-				return
+		err = r.look(ask, keys[k:], func(i int, stored []cell, same uint64) {
+			if !slices.ContainsFunc(found[i], func(other []cell) bool { return other[0] == stored[0] }) {
+				found[i] = append(found[i], stored)
 			}
-			found[i] = append(found[i], stored)
-			for n, is := range same {
-				if is && equal[i] == nil {
-					equal[i] = make([]bool, len(keys))
-				}
-				if is {
-					equal[i][k+1+n] = true
-				}
-			}
+			equal[i] |= same << k
 		})
 		if err != nil {
 			return nil, nil, err
@@ -213,7 +217,7 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 // one.
 func (r *reread) usable(i int, u unique) bool {
 	key := r.columns[0].field
-	return r.known(i, u) && !(key.PrimaryKey && r.assigned[r.sentAt(i, 0)] && u.covers(r.stmt.Schema.PrimaryFields))
+	return r.known(i, u) && !(key.PrimaryKey && r.assigned[i] && u.covers(r.stmt.Schema.PrimaryFields))
 }
 
 // known reports whether the values of row i in u are known. Without columns all rows
@@ -264,12 +268,11 @@ func (r *reread) target(uniques []unique) unique {
 // leaves f out, or where it is zero and the database has a default that GORM does not
 // set. A field that a map leaves out is looked up as NULL, which equals nothing.
 func (r *reread) gives(i int, f *schema.Field) bool {
-	row := r.rows.at(i)
-	if !r.writes(f.DBName) || row.values != nil {
+	if !r.writes(f.DBName) || !f.HasDefaultValue || f.DefaultValueInterface != nil || r.rows.maps != nil {
 		return r.writes(f.DBName)
 	}
-	_, zero := f.ValueOf(r.stmt.Context, row.fields)
-	return !zero || !f.HasDefaultValue || f.DefaultValueInterface != nil
+	_, zero := f.ValueOf(r.stmt.Context, r.rows.at(i).fields)
+	return !zero
 }
 
 // value returns what row i sends for f, and whether it names f, as all structs do.
