@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/internal/markdown"
+	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -35,12 +37,24 @@ func TestSegmentStoresPassTheSuite(t *testing.T) {
 }
 
 func (g leaseTarget) runSegments(t *testing.T) {
-	segmenttest.Run(t, func(t *testing.T) segmenttest.Store {
-		s := g.segments(t, g.open(t), "")
-		if err := s.CreateTables(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return s
+	foreign := 0
+	segmenttest.Run(t, segmenttest.Harness{
+		Open: func(t *testing.T) segmenttest.Store {
+			s := g.segments(t, g.open(t), "")
+			if err := s.CreateTables(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		LosesReplies: func(t *testing.T) segmenttest.Store { return g.segments(t, g.losingCommits(t), "") },
+		Foreign: func(t *testing.T, tag, column string, value any) segmenttest.Store {
+			foreign++
+			table := fmt.Sprint("foreign_", foreign)
+			for _, text := range sqlrowtest.Foreign(table, tag, column, value, value == segmenttest.NoColumn) {
+				g.exec(t, text)
+			}
+			return g.segments(t, g.open(t), table)
+		},
 	})
 }
 

@@ -3,6 +3,7 @@ package sqlsegment
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/snowkey/snowkey/core/segment"
@@ -82,17 +83,12 @@ func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row
 }
 
 // read returns the rows that a query finds. A value that cannot be is a
-// *segment.ValueError, which names its column.
+// *segment.ValueError, which names its column. Around it is the tag.
 func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (rows []segment.Row, err error) {
 	err = t.Each(ctx, func(scan func(...any) error) error {
-		var r segment.Row
-		next, step := column{"max_id", &r.Next, 0}, column{"step", &r.Step, 1}
-		stride, offset, version := column{"stride", &r.Stride, -1 << 31}, column{"number_offset", &r.Offset, 0}, column{"version", &r.Version, 0}
-		if err := scan(&r.Tag, &next, &step, &r.Description, &stride, &offset, &version); err != nil {
-			return err
-		}
-		if r.Stride < 0 {
-			r.Frozen, r.Stride = true, -r.Stride
+		r, err := scanRow(scan)
+		if err != nil {
+			return fmt.Errorf("tag %q: %w", r.Tag, err)
 		}
 		rows = append(rows, r)
 		return nil
@@ -100,17 +96,41 @@ func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any
 	return rows, err
 }
 
+// scanRow reads a row, whatever somebody else has put there.
+func scanRow(scan func(...any) error) (r segment.Row, err error) {
+	err = scan(&r.Tag,
+		&column{"max_id", &r.Next, 0, math.MaxInt64},
+		&column{"step", &r.Step, 1, segment.MaxCount},
+		&r.Description,
+		&column{"stride", &r.Stride, -math.MaxInt32, math.MaxInt32},
+		&column{"number_offset", &r.Offset, 0, math.MaxInt32 - 1},
+		&column{"version", &r.Version, 0, math.MaxInt64 - 1})
+	if err != nil {
+		return r, err
+	}
+	if r.Stride < 0 {
+		r.Frozen, r.Stride = true, -r.Stride
+	}
+	switch {
+	case r.Stride == 0:
+		return r, &segment.ValueError{Name: "column stride", Value: 0, Want: fmt.Sprintf("1 to %d, or negative while it is changed", math.MaxInt32)}
+	case r.Offset >= r.Stride:
+		return r, &segment.ValueError{Name: "column number_offset", Value: r.Offset, Want: fmt.Sprintf("0 to %d, below the stride", r.Stride-1)}
+	}
+	return r, nil
+}
+
 // A column scans an integer. SQLite keeps any type in any column.
 type column struct {
-	name  string
-	value *int64
-	least int64
+	name        string
+	value       *int64
+	least, most int64
 }
 
 // Scan implements sql.Scanner.
 func (c *column) Scan(src any) error {
 	wrong := func(value any) error {
-		return &segment.ValueError{Name: "column " + c.name, Value: value, Want: fmt.Sprintf("an integer, at least %d", c.least)}
+		return &segment.ValueError{Name: "column " + c.name, Value: value, Want: fmt.Sprintf("an integer from %d to %d", c.least, c.most)}
 	}
 	switch v := src.(type) {
 	case int64:
@@ -126,7 +146,7 @@ func (c *column) Scan(src any) error {
 	default:
 		return wrong(fmt.Sprintf("%v (%T)", v, v))
 	}
-	if *c.value < c.least {
+	if *c.value < c.least || *c.value > c.most {
 		return wrong(*c.value)
 	}
 	return nil
