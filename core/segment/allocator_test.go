@@ -548,35 +548,6 @@ func TestNextAndFillAllocateNothing(t *testing.T) {
 	}
 }
 
-func TestValuesOutOfRangeAreRefused(t *testing.T) {
-	for name, c := range map[string]segment.Config{
-		"Config.Step":    {Tag: "a", Step: -1},
-		"Config.MaxStep": {Tag: "a", MaxStep: segment.MaxCount + 1},
-		"Config.Rule":    {Tag: "a", Rule: 7},
-		"Config.Last":    {Tag: "a", Last: -1},
-		"tag":            {},
-	} {
-		var value *segment.ValueError
-		if a, err := segment.New(newStore(t, 1, 1), c); !errors.As(err, &value) || value.Name != name || a != nil {
-			t.Errorf("New(%+v) = %v; want a *ValueError of %s", c, err, name)
-		}
-	}
-	for _, tag := range []string{"", strings.Repeat("x", 129), "a\n", "ü", "\x7f"} {
-		if err := segment.CheckTag(tag); err == nil {
-			t.Errorf("CheckTag(%q) = nil; want an error", tag)
-		}
-	}
-	if err := segment.CheckTag(strings.Repeat("~", 128)); err != nil {
-		t.Errorf("CheckTag of 128 characters = %v; want nil", err)
-	}
-	if _, err := segment.New(newStore(t, 1, 1), segment.Config{Tag: "a", Step: 11, MaxStep: 10}); err == nil {
-		t.Error("a Step above MaxStep is accepted")
-	}
-	if _, err := segment.New(nil, segment.Config{Tag: "a"}); err == nil {
-		t.Error("New without a store = nil; want an error")
-	}
-}
-
 func TestOnRefillTellsWhatCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

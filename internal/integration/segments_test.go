@@ -323,3 +323,22 @@ func TestNoScenarioOfSegmentsBreaksThePromise(t *testing.T) {
 		})
 	})
 }
+
+// The statement that the error names makes a row that serves.
+func TestTheStatementOfErrNoTagMakesTheRow(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		s := g.segments(t, g.open(t), "Segments") // a name that needs its quotes
+		must(t, s.CreateTables(t.Context()))
+		for _, tag := range []string{"orders", `o'cl\ock`} {
+			_, err := s.Take(t.Context(), segment.Take{Tag: tag})
+			if !errors.Is(err, segment.ErrNoTag) {
+				t.Fatalf("Take without a row = %v; want %v", err, segment.ErrNoTag)
+			}
+			_, statement, _ := strings.Cut(err.Error(), "or run ")
+			g.exec(t, statement)
+			if r, err := s.Take(t.Context(), segment.Take{Tag: tag}); err != nil || r.First != 1 || r.Last != 1000 {
+				t.Errorf("Take after %s = %+v, %v; want 1 to 1000", statement, r, err)
+			}
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/internal/dialect"
@@ -17,6 +18,7 @@ type texts struct {
 	alter          []string // for Leaf's table
 	row, rows      string
 	insert, update string
+	sample         string // the beginning of an INSERT for people; a tag and ", 1, 1000)" follow
 }
 
 func textsOf(d Dialect, name string) texts {
@@ -45,6 +47,7 @@ func textsOf(d Dialect, name string) texts {
 		row:    d.Bind("SELECT " + columns + " FROM " + table + " WHERE biz_tag = ?" + lock),
 		rows:   "SELECT " + columns + " FROM " + table + " ORDER BY biz_tag",
 		insert: d.Bind("INSERT INTO " + table + " (biz_tag, max_id, step, description, stride, number_offset, version) VALUES (?, ?, ?, ?, ?, ?, ?)"),
+		sample: "INSERT INTO " + table + " (biz_tag, max_id, step) VALUES (",
 		update: d.Bind("UPDATE " + table + " SET max_id = ?, stride = ?, number_offset = ?, version = ?, update_time = CURRENT_TIMESTAMP" +
 			" WHERE biz_tag = ? AND max_id = ? AND stride = ? AND version = ?"),
 	}
@@ -66,6 +69,14 @@ func stride(r segment.Row) int64 {
 	return r.Stride
 }
 
+// literal returns a tag for a statement that people run. Ours have parameters.
+func (s *Store) literal(tag string) string {
+	if s.config.Dialect == dialect.MySQL {
+		tag = strings.ReplaceAll(tag, `\`, `\\`)
+	}
+	return "'" + strings.ReplaceAll(tag, "'", "''") + "'"
+}
+
 // find reads the row of a tag and locks it.
 func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row, error) {
 	rows, err := s.read(ctx, t, s.text.row, tag)
@@ -78,8 +89,7 @@ func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row
 			return r, nil
 		}
 	}
-	return segment.Row{}, fmt.Errorf("%w: %s; make it with Create, or run INSERT INTO %s (biz_tag, max_id, step) VALUES ('%s', 1, 1000)",
-		segment.ErrNoTag, tag, s.table, tag)
+	return segment.Row{}, fmt.Errorf("%w: %s; make it with Create, or run %s%s, 1, 1000)", segment.ErrNoTag, tag, s.text.sample, s.literal(tag))
 }
 
 // read returns the rows that a query finds. A value that cannot be is a
