@@ -97,7 +97,7 @@ func TestValuesOutOfRangeAreRefused(t *testing.T) {
 // only returns err if nothing else was returned.
 func only(nothing bool, err error) error {
 	if !nothing {
-		return fmt.Errorf("a value beside the error %v", err) //nolint:errorlint // it must not match
+		return fmt.Errorf("a value beside the error %v", err)
 	}
 	return err
 }
