@@ -18,7 +18,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/sqlrow/foreign"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -36,7 +36,7 @@ func TestSegmentStoresPassTheSuite(t *testing.T) {
 }
 
 func (g leaseTarget) runSegments(t *testing.T) {
-	foreign := 0
+	tables := 0
 	segmenttest.Run(t, segmenttest.Harness{
 		Open: func(t *testing.T) segmenttest.Store {
 			s := g.segments(t, g.open(t), "")
@@ -47,9 +47,9 @@ func (g leaseTarget) runSegments(t *testing.T) {
 		},
 		LosesReplies: func(t *testing.T) segmenttest.Store { return g.segments(t, g.losingCommits(t), "") },
 		Foreign: func(t *testing.T, tag, column string, value any) segmenttest.Store {
-			foreign++
-			table := fmt.Sprint("foreign_", foreign)
-			for _, text := range sqlrowtest.Foreign(table, tag, column, value, value == segmenttest.NoColumn) {
+			tables++
+			table := fmt.Sprint("foreign_", tables)
+			for _, text := range foreign.Segments(table, tag, column, value, value == segmenttest.NoColumn) {
 				g.exec(t, text)
 			}
 			return g.segments(t, g.open(t), table)

@@ -16,7 +16,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/internal/gormcases"
 	"github.com/snowkey/snowkey/internal/keysqlcases"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 
@@ -73,7 +73,7 @@ func TestSegmentStoresPassTheSuiteOnModernc(t *testing.T) {
 		},
 		Foreign: func(t *testing.T, tag, column string, value any) segmenttest.Store {
 			db := openModernc(t, moderncFile(t))
-			for _, text := range sqlrowtest.Foreign("leaf_alloc", tag, column, value, value == segmenttest.NoColumn) {
+			for _, text := range foreign.Segments("leaf_alloc", tag, column, value, value == segmenttest.NoColumn) {
 				_, err := db.Exec(text)
 				must(t, err)
 			}

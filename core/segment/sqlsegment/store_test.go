@@ -17,6 +17,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/internal/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
 )
 
@@ -61,7 +62,7 @@ func TestSQLitePassesTheSuite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, text := range sqlrowtest.Foreign("leaf_alloc", tag, column, value, value == segmenttest.NoColumn) {
+			for _, text := range foreign.Segments("leaf_alloc", tag, column, value, value == segmenttest.NoColumn) {
 				if _, err := db.Exec(text); err != nil {
 					t.Fatalf("%s: %v", text, err)
 				}

@@ -1,14 +1,16 @@
-package sqlrowtest
+// Package foreign has a table that somebody else has made, for tests of stores. It links no
+// driver.
+package foreign
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Foreign returns statements that make a table of segments as somebody else might, with
+// Segments returns statements that make a table of segments as somebody else might, with
 // one row. A column has the given value in place of a good one: nil for NULL, an integer, a
 // float64 or a string. If it is missing, the table does not have it.
-func Foreign(table, tag, column string, value any, missing bool) []string {
+func Segments(table, tag, column string, value any, missing bool) []string {
 	columns := []string{"biz_tag VARCHAR(128) PRIMARY KEY", "description VARCHAR(256)", "update_time TIMESTAMP"}
 	names, values := []string{"biz_tag"}, []string{"'" + tag + "'"}
 	for _, c := range []struct {
