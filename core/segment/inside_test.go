@@ -2,7 +2,8 @@ package segment
 
 import "context"
 
-// What follows are mistakes that an Allocator could have. The simulation has to find them.
+// What tests outside of the package need of its inside. The first two are mistakes that an
+// Allocator could have. The simulation has to find them.
 
 // CloseBeforeSeal is Close with the two steps in the wrong order: it gives back, and only
 // then seals.
@@ -37,4 +38,11 @@ type forgetful struct {
 func (s forgetful) Take(ctx context.Context, t Take) (Range, error) {
 	s.f.some = false
 	return s.Store.Take(ctx, t)
+}
+
+// Locked runs f while all that an Allocator's mutex guards is locked.
+func Locked(a *Allocator, f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
 }
