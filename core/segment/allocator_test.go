@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -114,6 +115,113 @@ func TestNewAsksNothingAndStartsNothing(t *testing.T) {
 		}
 		if err := a.Close(t.Context()); err != nil {
 			t.Errorf("Close of an allocator that was not used = %v; want nil", err)
+		}
+	})
+}
+
+// fetchers returns how many goroutines of Allocators there are.
+func fetchers() int {
+	stacks := make([]byte, 1<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "segment.(*fetcher).run(")
+}
+
+func TestTheFirstCallsStartOneGoroutineAndCloseEndsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		store.delay = time.Second
+		a := start(t, store, segment.Config{})
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() { _, _ = a.Next(t.Context()) })
+		}
+		wg.Wait()
+		if n := fetchers(); n != 1 {
+			t.Errorf("50 first calls start %d goroutines; want 1", n)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := fetchers(); n != 0 {
+			t.Errorf("after Close there are %d goroutines; want none", n)
+		}
+	})
+}
+
+func TestCloseEndsWithItsContextThoughTheStoreIsDeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &deaf{faulty: newStore(t, 1, 10), answer: make(chan struct{})}
+		a := start(t, store, segment.Config{MaxWait: time.Second})
+		if _, err := a.Next(t.Context()); !errors.Is(err, segment.ErrUnavailable) {
+			t.Errorf("Next = %v; want %v", err, segment.ErrUnavailable)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := a.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("Close = %v after %v; want the end of its context after 1s", err, time.Since(began))
+		}
+		close(store.answer)
+		synctest.Wait()
+		if n := fetchers(); n != 0 {
+			t.Errorf("when the store has answered there are %d goroutines; want none", n)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Errorf("a second Close = %v; want nil", err)
+		}
+	})
+}
+
+// A deaf store does not heed its context.
+type deaf struct {
+	*faulty
+	answer chan struct{}
+}
+
+func (d *deaf) Take(context.Context, segment.Take) (segment.Range, error) {
+	<-d.answer
+	return segment.Range{}, errors.New("late")
+}
+
+func TestNextAndFillTakeNoLockWhileNumbersAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]segment.Config{"by rate": {}, "Leaf": {Rule: segment.Leaf}, "no prefetch": {Hold: -1}} {
+			a := start(t, newStore(t, 1, 1000), c)
+			next(t, a)
+			segment.Locked(a, func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				for range 300 { // past every mark
+					if _, err := a.Next(ctx); err != nil {
+						t.Errorf("%s: Next = %v", name, err)
+					}
+				}
+				if err := a.Fill(ctx, make([]types.Snowflake, 300)); err != nil {
+					t.Errorf("%s: Fill = %v", name, err)
+				}
+			})
+		}
+	})
+}
+
+func TestLessThanATenthLeftIsSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		a, err := segment.New(newStore(t, 1, 50), segment.Config{Tag: "a", Hold: -1, Last: 1000, Logger: slog.New(slog.NewTextHandler(&text, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close(t.Context())
+		for i := range 1000 {
+			id := next(t, a)
+			s := a.Stats()
+			// What is held counts as used up.
+			if low := s.Max > 900; s.Low != low || s.Left != 1000-s.Max || s.Max != int64(i/50+1)*50 {
+				t.Fatalf("Stats after %d = %+v; want Low %t", id, s, low)
+			}
+		}
+		synctest.Wait()
+		if n := strings.Count(text.String(), "less than a tenth of the numbers is left"); n != 1 {
+			t.Errorf("the log says it %d times; want once: %s", n, text.String())
 		}
 	})
 }
@@ -545,35 +653,6 @@ func TestNextAndFillAllocateNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("Next and Fill allocate %v times; want 0", n)
-	}
-}
-
-func TestValuesOutOfRangeAreRefused(t *testing.T) {
-	for name, c := range map[string]segment.Config{
-		"Config.Step":    {Tag: "a", Step: -1},
-		"Config.MaxStep": {Tag: "a", MaxStep: segment.MaxCount + 1},
-		"Config.Rule":    {Tag: "a", Rule: 7},
-		"Config.Last":    {Tag: "a", Last: -1},
-		"tag":            {},
-	} {
-		var value *segment.ValueError
-		if a, err := segment.New(newStore(t, 1, 1), c); !errors.As(err, &value) || value.Name != name || a != nil {
-			t.Errorf("New(%+v) = %v; want a *ValueError of %s", c, err, name)
-		}
-	}
-	for _, tag := range []string{"", strings.Repeat("x", 129), "a\n", "ü", "\x7f"} {
-		if err := segment.CheckTag(tag); err == nil {
-			t.Errorf("CheckTag(%q) = nil; want an error", tag)
-		}
-	}
-	if err := segment.CheckTag(strings.Repeat("~", 128)); err != nil {
-		t.Errorf("CheckTag of 128 characters = %v; want nil", err)
-	}
-	if _, err := segment.New(newStore(t, 1, 1), segment.Config{Tag: "a", Step: 11, MaxStep: 10}); err == nil {
-		t.Error("a Step above MaxStep is accepted")
-	}
-	if _, err := segment.New(nil, segment.Config{Tag: "a"}); err == nil {
-		t.Error("New without a store = nil; want an error")
 	}
 }
 

@@ -26,8 +26,8 @@
 //
 //   - The store keeps what it acknowledges. Redis may forget, and is not offered. A
 //     failover to a replica that lags behind, or a backup, gives numbers a second time.
-//     Processes that have seen larger numbers notice; a new one does not. Set
-//     [Config.Floor] to the greatest key in use, and it does.
+//     Processes that have seen larger numbers notice; others do not. So stop all of them
+//     first. Set [Config.Floor] to the greatest key in use, and a new one notices too.
 //   - Whoever else writes to the row only raises max_id.
 //   - Programs that insert numbers of their own use others. See docs/segments.md.
 //

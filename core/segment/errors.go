@@ -11,12 +11,12 @@ import (
 // values and what to do.
 var (
 	// ErrClosed is the error of a call after Close. It matches core.ErrClosed.
-	ErrClosed = fmt.Errorf("segment: closed: %w", core.ErrClosed)
+	ErrClosed error = &kind{"segment: closed", core.ErrClosed}
 
 	// ErrUnavailable is the error of a call that has waited for a range in vain. It
 	// matches core.ErrReservationExhausted. What wraps it also matches the error of the
 	// context if that ended, and the last error of the store.
-	ErrUnavailable = fmt.Errorf("segment: no range from the store: %w", core.ErrReservationExhausted)
+	ErrUnavailable error = &kind{"segment: no range from the store", core.ErrReservationExhausted}
 
 	// ErrNoTag says that the store has no row for the tag. The next call asks again.
 	ErrNoTag = errors.New("segment: no such tag")
@@ -28,14 +28,23 @@ var (
 	// ErrWentBack says that the store offers numbers that it has given away before, or
 	// numbers that are not above Config.Floor. A backup was restored, or max_id was
 	// lowered. It is final for an Allocator, which also drops what it holds: somebody
-	// else may be given the same numbers. Raise the row above every number in use, then
-	// restart.
+	// else may be given the same numbers. Stop every program of the tag, raise the row
+	// above every number in use, and start them again.
 	ErrWentBack = errors.New("segment: the store went back")
 
 	// ErrStride says that the stride or the offset of a row is not what it was, or does
 	// not fit those of the other databases.
 	ErrStride = errors.New("segment: stride or offset changed")
 )
+
+// A kind is an error that matches one of package core, whose text is about leases.
+type kind struct {
+	text string
+	core error
+}
+
+func (k *kind) Error() string { return k.text }
+func (k *kind) Unwrap() error { return k.core }
 
 // errSingle is the error of every fetch from a pool of one connection without prefetch. The
 // caller, or whoever called it, may hold that connection, and would wait for itself.

@@ -225,7 +225,7 @@ func (f *fetcher) accept(r Range) (l *link, full bool, err error) {
 		return nil, false, err
 	}
 	if f.some && r.number(r.First) <= f.top {
-		return nil, false, fmt.Errorf("%w; tag %s: it offers %d, but %d is in use. Raise the row above every number in use and restart",
+		return nil, false, fmt.Errorf("%w; tag %s: it offers %d, but %d is in use. Stop every program of the tag, raise the row above all numbers in use, start again",
 			ErrWentBack, c.Tag, r.number(r.First), f.top)
 	}
 	f.top, f.some, f.stride = r.number(r.Last), true, r.Stride

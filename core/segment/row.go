@@ -13,8 +13,8 @@ type Row struct {
 	Step   int64  // the count of a Take that names none; 1 to MaxCount
 	Stride int64  // 1 to 1<<31-1
 	Offset int64  // 0 to Stride-1
-	// Version grows with each write of a Store. GiveBack knows by it whether anybody has
-	// written since.
+	// Version grows with each write of a Store, from 0 on. GiveBack knows by it whether
+	// anybody has written since.
 	Version     int64
 	Frozen      bool   // every Take is refused: the stride is being changed
 	Description string // for people; at most 256 bytes
@@ -49,7 +49,7 @@ func (r Row) Check() error {
 		{"Row.Step", r.Step, 1, MaxCount},
 		{"Row.Stride", r.Stride, 1, math.MaxInt32},
 		{"Row.Offset", r.Offset, 0, r.Stride - 1},
-		{"Row.Version", r.Version, 0, math.MaxInt64},
+		{"Row.Version", r.Version, 0, math.MaxInt64 - 1}, // it can grow
 	} {
 		if v.value < v.least || v.value > v.most {
 			return &ValueError{v.name, v.value, fmt.Sprintf("%d to %d", v.least, v.most)}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,18 +30,18 @@ const (
 	readThenWrite    mutant = "read, then write"
 	acceptBelow      mutant = "a range below what was seen is accepted"
 	positionOfOthers mutant = "one position for all ranges, compared with a limit"
+	limitBeforeWord  mutant = "one word for all ranges, and the limit is raised first"
+	wordBeforeLimit  mutant = "one word for all ranges, and the limit is raised last"
 )
 
 // A network is a store behind a network that loses requests and replies, delivers them
-// late or twice, is slow, and stops. Its row can be moved by others, with and without a
-// version. A mutant gets it wrong.
+// late or twice, is slow, and stops. A mutant gets it wrong.
 type network struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
 	mutant mutant
 	down   bool
-	next   int64
-	ver    int64
+	row    segment.Row
 	late   sync.WaitGroup
 }
 
@@ -47,12 +49,23 @@ var errNetwork = errors.New("the network failed")
 
 func (n *network) chance(percent int) bool { return n.rng.IntN(100) < percent }
 
+// pause waits for less than a millisecond.
+func (n *network) pause() {
+	n.mu.Lock()
+	d := time.Duration(n.rng.IntN(1000)) * time.Microsecond
+	n.mu.Unlock()
+	time.Sleep(d)
+}
+
 // do runs an operation on the row as the network likes it: now, later, twice or never.
 // It returns an error if the caller does not learn the result.
 func (n *network) do(ctx context.Context, op func()) error {
 	n.mu.Lock()
 	pause := time.Duration(n.rng.IntN(20)) * time.Millisecond
-	lost, replyLost, late, twice, down := n.chance(5), n.chance(5), n.chance(5), n.chance(5), n.down
+	if n.chance(1) {
+		pause *= 300 // longer than anybody waits
+	}
+	lost, replyLost, late, twice, down := n.chance(5), n.chance(5), n.chance(5), n.chance(20), n.down
 	n.mu.Unlock()
 	again := func(d time.Duration) {
 		n.late.Go(func() {
@@ -87,34 +100,32 @@ func (n *network) do(ctx context.Context, op func()) error {
 }
 
 func (n *network) Take(ctx context.Context, t segment.Take) (segment.Range, error) {
-	count := max(t.Count, 1)
 	var r segment.Range
 	take := func() {
-		got := segment.Range{First: n.next, Last: n.next + count - 1, Stride: 1, Version: n.ver + 1, Step: 5}
+		row, got, err := n.row.Take(t)
+		if err != nil {
+			panic(err) // the row has enough for every Take
+		}
 		if n.mutant == beforeCommit && n.chance(5) {
 			r = got // COMMIT fails
 			return
 		}
-		n.next += count
-		n.ver++
+		n.row = row
 		if r.Last == 0 {
 			r = got
 		}
 	}
 	if n.mutant == readThenWrite {
 		n.mu.Lock()
-		next, ver := n.next, n.ver
+		row, got, _ := n.row.Take(t)
 		n.mu.Unlock()
-		take = func() {
-			n.next, n.ver = next+count, ver+1
-			r = segment.Range{First: next, Last: next + count - 1, Stride: 1, Version: ver + 1, Step: 5}
-		}
+		take = func() { n.row, r = row, got }
 	}
 	err := n.do(ctx, take)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err != nil && n.mutant == readBack && n.next > count {
-		return segment.Range{First: n.next - count, Last: n.next - 1, Stride: 1, Version: n.ver, Step: 5}, nil
+	if count := max(t.Count, 1); err != nil && n.mutant == readBack && n.row.Next > count {
+		return segment.Range{First: n.row.Next - count, Last: n.row.Next - 1, Stride: 1, Version: n.row.Version, Step: 5}, nil
 	}
 	if err != nil {
 		return segment.Range{}, err
@@ -124,115 +135,320 @@ func (n *network) Take(ctx context.Context, t segment.Take) (segment.Range, erro
 
 func (n *network) GiveBack(ctx context.Context, g segment.GiveBack) error {
 	return n.do(ctx, func() {
-		if n.next == g.End && n.ver == g.Version {
-			n.next = g.First
-			n.ver++
+		g := g
+		switch n.mutant {
+		case backByMax:
+			g.Version = n.row.Version
+		case backByVersion:
+			g.End = n.row.Next
 		}
+		n.row = n.row.GiveBack(g)
 	})
 }
 
-// simulate plays two processes of several goroutines each, which restart and crash, and
-// others at the row. It returns the numbers that were returned, and one that was returned
-// twice, if there is one.
-func simulate(t *testing.T, seed uint64, mut mutant) (numbers int, twice types.Snowflake) {
-	const processes, goroutines, rounds = 2, 64, 8
-	n := &network{rng: rand.New(rand.NewPCG(seed, 1)), mutant: mut, next: 1}
-	var (
-		mu   sync.Mutex
-		seen = map[types.Snowflake]bool{}
-	)
-	give := func(id types.Snowflake) {
-		mu.Lock()
-		defer mu.Unlock()
-		if seen[id] {
-			twice = id
-		}
-		seen[id] = true
-	}
-	stop := make(chan struct{})
-	var others sync.WaitGroup
-	others.Go(func() { // the operator, a server of Leaf, and a network that stops
-		rng := rand.New(rand.NewPCG(seed, 2))
+// A taker is an Allocator, or a mutant of one.
+type taker interface {
+	Fill(ctx context.Context, ids []types.Snowflake) error
+	Close(ctx context.Context) error
+}
+
+// An absolute is an allocator of another form: one absolute word for all ranges, and a
+// limit. chain.go says why it is wrong.
+type absolute struct {
+	net         *network
+	word, limit atomic.Int64
+	turn        chan struct{} // held for a fetch
+}
+
+func (a *absolute) Fill(ctx context.Context, ids []types.Snowflake) error {
+	for i := range ids {
 		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Duration(rng.IntN(200)) * time.Millisecond):
+			v := a.word.Add(1)
+			a.net.pause()
+			if v <= a.limit.Load() {
+				ids[i] = types.Snowflake(v)
+				break
 			}
-			n.mu.Lock()
-			switch rng.IntN(4) {
-			case 0:
-				n.down = !n.down
-			case 1: // raised by hand
-				n.next += int64(rng.IntN(100))
-				n.ver++
-			default: // a client that knows no version
-				first, count := n.next, int64(1+rng.IntN(20))
-				n.next += count
-				for k := first; k < first+count; k++ {
-					give(types.Snowflake(k))
-				}
+			if err := a.fetch(ctx); err != nil {
+				clear(ids)
+				return err
 			}
-			n.mu.Unlock()
 		}
-	})
-	var all sync.WaitGroup
-	for p := range processes {
+	}
+	return nil
+}
+
+func (a *absolute) fetch(ctx context.Context) error {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	if a.word.Load() < a.limit.Load() {
+		return ctx.Err()
+	}
+	r, err := a.net.Take(ctx, segment.Take{Tag: "a", Count: 20})
+	if err != nil {
+		return err
+	}
+	if a.net.mutant == limitBeforeWord {
+		a.limit.Store(r.Last)
+		a.net.pause()
+	}
+	a.word.Store(r.First - 1)
+	a.net.pause()
+	a.limit.Store(r.Last)
+	return nil
+}
+
+func (*absolute) Close(context.Context) error { return nil }
+
+// closer is an Allocator that gives back before it seals.
+type closer struct{ *segment.Allocator }
+
+func (c closer) Close(ctx context.Context) error { return segment.CloseBeforeSeal(ctx, c.Allocator) }
+
+const (
+	processes  = 2
+	goroutines = 64
+	rounds     = 6   // of a busy phase; each is an Allocator of every process
+	calmRounds = 150 // of a calm one
+	phases     = 4   // a busy one first; a backup is restored at its end
+)
+
+// A simulation is processes that restart and crash, and others at the row: an operator, a
+// client that knows no version, and a backup that is restored.
+type simulation struct {
+	t        *testing.T
+	seed     uint64
+	net      *network
+	restores int
+
+	mu       sync.Mutex
+	seen     map[types.Snowflake]bool
+	top      types.Snowflake // the greatest that was returned
+	twice    types.Snowflake // one that was returned twice
+	wentBack int             // Allocators that noticed a restored backup
+	halted   bool            // nobody else is at the row
+}
+
+func (s *simulation) give(ids ...types.Snowflake) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if s.seen[id] {
+			s.twice = id
+		}
+		s.seen[id] = true
+		s.top = max(s.top, id)
+	}
+}
+
+// floor is SELECT max(id).
+func (s *simulation) floor(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.top), nil
+}
+
+// others raises the row, with and without a version, and stops the network.
+func (s *simulation) others(stop <-chan struct{}) {
+	rng := rand.New(rand.NewPCG(s.seed, 2))
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(rng.IntN(200)) * time.Millisecond):
+		}
+		s.net.mu.Lock()
+		s.mu.Lock()
+		halted := s.halted
+		s.mu.Unlock()
+		switch what := rng.IntN(4); {
+		case what == 0:
+			s.net.down = !s.net.down
+		case halted:
+		case what == 1: // by hand
+			s.net.row = s.net.row.Raise(s.net.row.Next + int64(rng.IntN(100)))
+		default: // a server of Leaf
+			for range 1 + rng.IntN(20) {
+				s.give(types.Snowflake(s.net.row.Next))
+				s.net.row.Next++
+			}
+		}
+		s.net.mu.Unlock()
+	}
+}
+
+// open returns the Allocator of a process.
+func (s *simulation) open(rng *rand.Rand, busy, last bool) taker {
+	if m := s.net.mutant; m == limitBeforeWord || m == wordBeforeLimit {
+		return &absolute{net: s.net, turn: make(chan struct{}, 1)}
+	}
+	c := segment.Config{
+		Tag: "a", MaxStep: 200, Hold: time.Second, MaxWait: 300 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	if last { // a Floor would hide what a mutant does
+		c.Floor = s.floor
+	}
+	switch n := rng.IntN(4); {
+	case n == 0 || !busy:
+		c.Hold = -1
+	case n == 1:
+		c.Hold, c.Step = -1, 1
+	case n == 2:
+		c.Rule = segment.Leaf
+	}
+	a, err := segment.New(s.net, c)
+	if err != nil {
+		panic(err)
+	}
+	switch s.net.mutant {
+	case acceptBelow:
+		segment.AcceptBelow(a)
+	case backBeforeSeal:
+		return closer{a}
+	}
+	return a
+}
+
+// call is a goroutine of a process. issued is the greatest number that the process has
+// returned so far.
+func (s *simulation) call(rng *rand.Rand, a taker, calls, most int, issued *atomic.Int64) {
+	for range calls {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Duration(1+rng.IntN(1000))*time.Millisecond)
+		ids := make([]types.Snowflake, 1+rng.IntN(most))
+		before := issued.Load()
+		err := a.Fill(ctx, ids)
+		cancel()
+		switch {
+		case err != nil && slices.Max(ids) != 0:
+			s.t.Errorf("%v beside the error %v", ids, err)
+		case errors.Is(err, segment.ErrWentBack):
+			s.mu.Lock()
+			s.wentBack++
+			s.mu.Unlock()
+			return // the operator is called
+		case err == nil:
+			if s.net.mutant == none && (int64(ids[0]) <= before || !slices.IsSorted(ids)) {
+				s.t.Errorf("a call that began after %d was returned returns %v", before, ids)
+			}
+			s.give(ids...)
+			last := int64(ids[len(ids)-1])
+			for v := issued.Load(); v < last && !issued.CompareAndSwap(v, last); v = issued.Load() {
+			}
+		}
+		time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond)
+	}
+}
+
+// round is the life of an Allocator. In a busy one there are many callers, and it ends
+// among their calls, after them, or later. In a calm one there are few, so that now and
+// then a row comes to a max_id again. last is called when the calls have begun, if a
+// backup is restored then; else it is nil.
+func (s *simulation) round(rng *rand.Rand, busy bool, last func()) {
+	a := s.open(rng, busy, last != nil)
+	var issued atomic.Int64
+	var callers sync.WaitGroup
+	n, calls, most, wait := 1+rng.IntN(2), 1+rng.IntN(2), 4, 40
+	if busy {
+		n, calls, most, wait = goroutines, 10, 8, 400
+	}
+	for range n {
+		rng := rand.New(rand.NewPCG(rng.Uint64(), 0))
+		callers.Go(func() { s.call(rng, a, calls, most, &issued) })
+	}
+	if last != nil {
+		last()
+	}
+	how := rng.IntN(3)
+	if how > 0 {
+		callers.Wait()
+	}
+	if how < 2 {
+		time.Sleep(time.Duration(rng.IntN(wait)) * time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Duration(rng.IntN(100))*time.Millisecond)
+	_ = a.Close(ctx) // a Close that is cut short is a crash
+	cancel()
+	callers.Wait()
+	if !busy {
+		time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond) // the row rests
+	}
+}
+
+// restore sets the row back to what it was, while Allocators live. It does so if all of
+// them know of numbers far above. One that does not would repeat those of the others,
+// which docs/segments.md says. So there is one more condition: until the operator has
+// raised the row, nobody begins at it who has neither seen it nor has a Floor.
+func (s *simulation) restore(backup segment.Row, known types.Snowflake) {
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if far := types.Snowflake(backup.Next + 4000); known > far {
+		s.net.row = backup
+		s.halted = true
+		s.restores++
+	}
+}
+
+// phase plays rounds. At the end of a busy phase a backup is restored, and the operator
+// comes.
+func (s *simulation) phase(number uint64) {
+	busy, rounds := number%2 == 0, rounds
+	if !busy {
+		rounds = calmRounds
+	}
+	backup := s.net.row
+	var (
+		all, last sync.WaitGroup
+		known     = make([]types.Snowflake, processes) // at the beginning of the last round
+	)
+	for p := range uint64(processes) {
+		last.Add(1)
 		all.Go(func() {
-			rng := rand.New(rand.NewPCG(seed, uint64(10+p)))
-			for range rounds {
-				rule := segment.Config{Tag: "a", MaxStep: 200, Hold: time.Second, MaxWait: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
-				switch rng.IntN(3) {
-				case 0:
-					rule.Rule = segment.Leaf
-				case 1:
-					rule.Hold = -1
+			rng := rand.New(rand.NewPCG(s.seed, 10+10*number+p))
+			for i := range rounds {
+				if i < rounds-1 {
+					s.round(rng, busy, nil)
+					continue
 				}
-				a, err := segment.New(n, rule)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				var callers sync.WaitGroup
-				for g := range goroutines {
-					callers.Go(func() {
-						rng := rand.New(rand.NewPCG(seed, uint64(100+p*goroutines+g)))
-						for range 10 {
-							ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rng.IntN(1000))*time.Millisecond)
-							ids := make([]types.Snowflake, 1+rng.IntN(8))
-							err := a.Fill(ctx, ids)
-							cancel()
-							if errors.Is(err, segment.ErrWentBack) {
-								return // the operator is called
-							}
-							for _, id := range ids {
-								if err == nil {
-									give(id)
-								} else if id != 0 {
-									t.Errorf("%d beside the error %v", id, err)
-								}
-							}
-							time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond)
-						}
-					})
-				}
-				if rng.IntN(2) == 0 {
-					callers.Wait()
-				} else {
-					time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond) // Close among calls
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(100))*time.Millisecond)
-				_ = a.Close(ctx) // a Close that is cut short is a crash
-				cancel()
-				callers.Wait()
+				top, _ := s.floor(s.t.Context())
+				known[p] = types.Snowflake(top)
+				s.round(rng, busy, last.Done)
 			}
 		})
 	}
+	last.Wait()
+	s.net.pause()
+	if busy {
+		s.restore(backup, slices.Min(known))
+	}
 	all.Wait()
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	top, _ := s.floor(s.t.Context())
+	s.net.row = s.net.row.Raise(top + 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.halted = false
+}
+
+// simulate plays a simulation to its end.
+func simulate(t *testing.T, seed uint64, mut mutant) *simulation {
+	s := &simulation{t: t, seed: seed, seen: map[types.Snowflake]bool{}, net: &network{
+		rng: rand.New(rand.NewPCG(seed, 1)), mutant: mut,
+		row: segment.Row{Tag: "a", Next: 1, Step: 5, Stride: 1},
+	}}
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	others.Go(func() { s.others(stop) })
+	for number := range uint64(phases) {
+		s.phase(number)
+	}
 	close(stop)
 	others.Wait()
-	n.late.Wait()
-	return len(seen), twice
+	s.net.late.Wait()
+	return s
 }
 
 func TestNoSeedOfTheSimulationReturnsANumberTwice(t *testing.T) {
@@ -240,32 +456,37 @@ func TestNoSeedOfTheSimulationReturnsANumberTwice(t *testing.T) {
 	if *large {
 		seeds = 100
 	}
-	total := 0
+	numbers, restores, wentBack := 0, 0, 0
 	for seed := range seeds {
 		bubble(t, fmt.Sprint(seed), func(t *testing.T) {
-			numbers, twice := simulate(t, seed, none)
-			if total += numbers; twice != 0 {
-				t.Errorf("with seed %d %d is returned twice", seed, twice)
+			s := simulate(t, seed, none)
+			numbers, restores, wentBack = numbers+len(s.seen), restores+s.restores, wentBack+s.wentBack
+			if s.twice != 0 {
+				t.Errorf("with seed %d %d is returned twice", seed, s.twice)
 			}
 		})
 	}
-	t.Logf("%d numbers, each checked", total)
+	t.Logf("%d numbers, each checked; %d backups restored, seen by %d calls", numbers, restores, wentBack)
+	if restores == 0 || wentBack == 0 {
+		t.Errorf("%d backups were restored, and %d calls saw it; want some", restores, wentBack)
+	}
 }
 
-func TestTheSimulationFindsTheMutantsOfTheStore(t *testing.T) {
-	// The mutants of GiveBack need rare schedules. TestEachMutantReturnsANumberTwice finds
-	// them.
-	for _, mut := range []mutant{beforeCommit, readBack, readThenWrite} {
+func TestTheSimulationFindsEveryMutant(t *testing.T) {
+	for _, mut := range []mutant{
+		backBeforeSeal, backByMax, backByVersion, beforeCommit, readBack, readThenWrite, acceptBelow, limitBeforeWord, wordBeforeLimit,
+	} {
 		t.Run(string(mut), func(t *testing.T) {
-			for seed := range uint64(20) {
-				var twice types.Snowflake
-				synctest.Test(t, func(t *testing.T) { _, twice = simulate(t, seed, mut) })
-				if twice != 0 {
-					t.Logf("with seed %d %d is returned twice", seed, twice)
+			t.Parallel()
+			for seed := range uint64(200) {
+				var s *simulation
+				synctest.Test(t, func(t *testing.T) { s = simulate(t, seed, mut) })
+				if s.twice != 0 {
+					t.Logf("with seed %d %d is returned twice", seed, s.twice)
 					return
 				}
 			}
-			t.Error("20 seeds return no number twice; want one")
+			t.Error("200 seeds return no number twice; want one")
 		})
 	}
 }

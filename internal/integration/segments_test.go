@@ -4,12 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
-	"github.com/snowkey/snowkey/internal/markdown"
+	"github.com/snowkey/snowkey/internal/sqlrow/foreign"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -35,12 +36,24 @@ func TestSegmentStoresPassTheSuite(t *testing.T) {
 }
 
 func (g leaseTarget) runSegments(t *testing.T) {
-	segmenttest.Run(t, func(t *testing.T) segmenttest.Store {
-		s := g.segments(t, g.open(t), "")
-		if err := s.CreateTables(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return s
+	tables := 0
+	segmenttest.Run(t, segmenttest.Harness{
+		Open: func(t *testing.T) segmenttest.Store {
+			s := g.segments(t, g.open(t), "")
+			if err := s.CreateTables(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		LosesReplies: func(t *testing.T) segmenttest.Store { return g.segments(t, g.losingCommits(t), "") },
+		Foreign: func(t *testing.T, tag, column string, value any) segmenttest.Store {
+			tables++
+			table := fmt.Sprint("foreign_", tables)
+			for _, text := range foreign.Segments(table, tag, column, value, value == segmenttest.NoColumn) {
+				g.exec(t, text)
+			}
+			return g.segments(t, g.open(t), table)
+		},
 	})
 }
 
@@ -266,35 +279,65 @@ func TestATransactionThatHoldsTheOnlyConnectionGetsAnErrorThatSaysSo(t *testing.
 	})
 }
 
-// The SQL of docs/segments.md: a look at the rows, then Leaf's table on MySQL.
-func TestTheStatementsOfThePageAboutSegmentsRun(t *testing.T) {
-	page, err := os.ReadFile("../../docs/segments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := markdown.Blocks(string(page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var texts []string
-	for _, b := range blocks {
-		if b.Language == "sql" {
-			texts = append(texts, strings.TrimSpace(b.Text))
-		}
-	}
-	if len(texts) != 2 {
-		t.Fatalf("the page has %d blocks of SQL; want 2", len(texts))
+// The numbers are those of the scenarios of package segment.
+func TestNoScenarioOfSegmentsBreaksThePromise(t *testing.T) {
+	allocator := func(t *testing.T, s *sqlsegment.Store) *segment.Allocator {
+		a, err := segment.New(s, segment.Config{Tag: "orders", Hold: -1, Logger: quiet})
+		must(t, err)
+		t.Cleanup(func() { _ = a.Close(context.WithoutCancel(t.Context())) })
+		return a
 	}
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		db := g.open(t)
-		if err := g.segments(t, db, "").CreateTables(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		g.exec(t, texts[0])
-		if g.dialect == sqllease.MySQL {
-			want := strings.Join(g.segments(t, db, "leaf_alloc").AlterLeaf(), ";\n") + ";"
-			if texts[1] != want {
-				t.Errorf("the page shows %s; want %s", texts[1], want)
+		s := g.ordersRow(t, db, segment.Row{Next: 1, Stride: 1})
+		t.Run("46 commit of a segment unknown", func(t *testing.T) {
+			connector, err := g.connect(g.dsn)
+			if err != nil {
+				t.Fatalf("no connector for %s", g.driver)
+			}
+			var commits atomic.Int64
+			lossy := g.pool(t, losingConnector{connector, func() bool { return commits.Add(1) == 1 }})
+			if id, err := allocator(t, g.segments(t, lossy, "")).Next(t.Context()); id != 11 || err != nil {
+				t.Errorf("Next = %d, %v; want 11: the range of the first commit is burnt", id, err)
+			}
+		})
+		t.Run("47 rollback of the program", func(t *testing.T) {
+			g.exec(t, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+			a := allocator(t, s)
+			before, err := s.Rows(t.Context())
+			must(t, err)
+			tx, err := db.BeginTx(t.Context(), nil)
+			must(t, err)
+			id, err := a.Next(t.Context())
+			must(t, err)
+			_, err = tx.Exec(fmt.Sprintf("INSERT INTO orders VALUES (%d)", id))
+			must(t, err)
+			must(t, tx.Rollback())
+			rows, err := s.Rows(t.Context())
+			if err != nil || rows[0].Next != before[0].Next+10 || rows[0].Version != before[0].Version+1 {
+				t.Errorf("Rows after the rollback = %+v, %v; want that of one fetch after %+v", rows, err, before)
+			}
+			if again, err := a.Next(t.Context()); again != id+1 || err != nil {
+				t.Errorf("Next after the rollback = %d, %v; want %d", again, err, id+1)
+			}
+		})
+	})
+}
+
+// The statement that the error names makes a row that serves.
+func TestTheStatementOfErrNoTagMakesTheRow(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		s := g.segments(t, g.open(t), "Segments") // a name that needs its quotes
+		must(t, s.CreateTables(t.Context()))
+		for _, tag := range []string{"orders", `o'cl\ock`} {
+			_, err := s.Take(t.Context(), segment.Take{Tag: tag})
+			if !errors.Is(err, segment.ErrNoTag) {
+				t.Fatalf("Take without a row = %v; want %v", err, segment.ErrNoTag)
+			}
+			_, statement, _ := strings.Cut(err.Error(), "or run ")
+			g.exec(t, statement)
+			if r, err := s.Take(t.Context(), segment.Take{Tag: tag}); err != nil || r.First != 1 || r.Last != 1000 {
+				t.Errorf("Take after %s = %+v, %v; want 1 to 1000", statement, r, err)
 			}
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/internal/gormcases"
 	"github.com/snowkey/snowkey/internal/keysqlcases"
+	"github.com/snowkey/snowkey/internal/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 
@@ -59,11 +60,25 @@ func TestGormCasesHoldOnModernc(t *testing.T) {
 
 func TestSegmentStoresPassTheSuiteOnModernc(t *testing.T) {
 	dsn := moderncFile(t)
-	segmenttest.Run(t, func(t *testing.T) segmenttest.Store {
-		s, err := sqlsegment.New(openModernc(t, dsn), sqlsegment.Config{Dialect: sqlsegment.SQLite, Logger: slog.New(slog.DiscardHandler)})
+	over := func(db *sql.DB, table string) *sqlsegment.Store {
+		s, err := sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Table: table, Logger: slog.New(slog.DiscardHandler)})
 		must(t, err)
-		must(t, s.CreateTables(t.Context()))
 		return s
+	}
+	segmenttest.Run(t, segmenttest.Harness{
+		Open: func(t *testing.T) segmenttest.Store {
+			s := over(openModernc(t, dsn), "")
+			must(t, s.CreateTables(t.Context()))
+			return s
+		},
+		Foreign: func(t *testing.T, tag, column string, value any) segmenttest.Store {
+			db := openModernc(t, moderncFile(t))
+			for _, text := range foreign.Segments("leaf_alloc", tag, column, value, value == segmenttest.NoColumn) {
+				_, err := db.Exec(text)
+				must(t, err)
+			}
+			return over(db, "leaf_alloc")
+		},
 	})
 }
 

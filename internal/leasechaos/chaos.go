@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // A Chaos is a store and what a run needs to know of it. Its runs may use the store at
@@ -114,39 +115,33 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 		t.Fatalf("leasechaos: Run(%s) on %s: Chaos.Forget is missing", rules, c.Store)
 	}
 	c.Processes, c.Rows, c.For = cmp.Or(c.Processes, processes), cmp.Or(c.Rows, rows), cmp.Or(c.For, *lasts)
-	r := &run{
-		chaos:     c,
-		rules:     rules,
-		t:         t,
-		dir:       t.TempDir(),
-		namespace: "chaos-" + strings.ToLower(crand.Text()),
-		random:    rand.New(rand.NewPCG(*seed, 0)),
-		slots:     make([]*process, c.Processes),
-	}
+	g := &chaos.Group{T: t, Dir: t.TempDir(), Random: rand.New(rand.NewPCG(*seed, 0))}
+	r := newRun(g, c, rules, "chaos-"+strings.ToLower(crand.Text()))
 	t.Logf("%s, %s: -leasechaos.seed=%d", c.Store, rules, *seed)
 	r.conduct()
 
-	e, err := readJournals(r.dir)
+	e, err := readJournals(r.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := readIDs(r.dir)
+	n, err := chaos.ReadNumbers(r.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.ascend(); err != nil {
-		r.errorf("%v", err)
+	f := idFiles{n}
+	if err := f.Ascend(); err != nil {
+		r.Errorf("%v", err)
 	}
-	ids, duplicates := f.duplicates()
+	ids, duplicates := f.Duplicates()
 	switch {
 	case !c.unique(rules) && len(duplicates) == 0:
-		r.errorf("none of %d IDs was repeated; want some, or the chaos proves nothing", ids)
+		r.Errorf("none of %d IDs was repeated; want some, or the chaos proves nothing", ids)
 	case c.unique(rules):
 		if len(duplicates) > 0 {
-			r.errorf("%d of %d IDs were repeated; want none. The first is %s", len(duplicates), ids, f.describe(duplicates[0]))
+			r.Errorf("%d of %d IDs were repeated; want none. The first is %s", len(duplicates), ids, f.describe(duplicates[0]))
 		}
 		if err := errors.Join(e.disjoint(), e.reserved(f)); err != nil {
-			r.errorf("%v", err)
+			r.Errorf("%v", err)
 		}
 		if c.Lister != nil && !rules.forgets() {
 			r.checkRows(f)
@@ -156,7 +151,7 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 		Store: c.Store, Rules: rules,
 		IDs: ids, Duplicates: len(duplicates),
 		Takeovers: e.takeovers(), Losses: e.losses,
-		Restarts: r.restarts, Stops: r.stops, Forgotten: r.forgotten,
+		Restarts: r.Restarts, Stops: r.Stops, Forgotten: r.forgotten,
 		Pause: e.pause,
 	}
 }
@@ -165,18 +160,18 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 // processes are dead. A request of theirs may still be under way. It can raise a limit,
 // or be a release, whose limit is after all IDs.
 func (r *run) checkRows(f idFiles) {
-	r.t.Helper()
+	r.T.Helper()
 	space := lease.Space{Namespace: r.namespace, Workers: r.chaos.Rows}
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	got, _, err := r.chaos.Lister.Rows(ctx, space)
 	if err != nil || int64(len(got)) != r.chaos.Rows {
-		r.errorf("Rows = %d rows, error %v; want %d", len(got), err, r.chaos.Rows)
+		r.Errorf("Rows = %d rows, error %v; want %d", len(got), err, r.chaos.Rows)
 		return
 	}
 	for worker, newest := range f.newest() {
 		if worker >= r.chaos.Rows || timeOf(newest) >= got[worker].Until {
-			r.errorf("%s; want a row that reserves more than that, of %+v", f.describe(newest), got)
+			r.Errorf("%s; want a row that reserves more than that, of %+v", f.describe(newest), got)
 		}
 	}
 }
@@ -186,16 +181,16 @@ func (r *run) checkRows(f idFiles) {
 // fence repeat them.
 func (r *run) enough() bool {
 	if !r.chaos.unique(r.rules) {
-		f, err := readIDs(r.dir)
+		n, err := chaos.ReadNumbers(r.Dir)
 		if err != nil {
 			return false
 		}
-		_, duplicates := f.duplicates()
+		_, duplicates := n.Duplicates()
 		return len(duplicates) > 0
 	}
 	if r.chaos.During != nil {
 		return true // what happens to the store is the caller's, and how long it takes
 	}
-	e, err := readJournals(r.dir)
-	return err == nil && e.takeovers() >= 4 && e.losses >= 1 && r.restarts >= 2 && r.stops >= 2 && (!r.rules.forgets() || r.forgotten >= 3)
+	e, err := readJournals(r.Dir)
+	return err == nil && e.takeovers() >= 4 && e.losses >= 1 && r.Restarts >= 2 && r.Stops >= 2 && (!r.rules.forgets() || r.forgotten >= 3)
 }

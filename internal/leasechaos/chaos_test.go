@@ -4,16 +4,13 @@ package leasechaos
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,20 +18,11 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/internal/chaos"
 	"github.com/snowkey/snowkey/types"
 )
 
 func init() { Main(nil) }
-
-// writeIDs writes what a goroutine of a process would.
-func writeIDs(t *testing.T, dir, name string, ids ...types.Snowflake) {
-	t.Helper()
-	var b []byte
-	for _, id := range ids {
-		b = binary.LittleEndian.AppendUint64(b, uint64(id))
-	}
-	write(t, dir, name+idsEnd, string(b))
-}
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
@@ -43,39 +31,16 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-func TestRepeatedIDsAreFoundAcrossFiles(t *testing.T) {
-	dir := t.TempDir()
-	writeIDs(t, dir, "1-next", 10, 20, 30)
-	writeIDs(t, dir, "1-fill", 11, 20, 31)
-	writeIDs(t, dir, "2-next", 12, 20, 31, 40)
-	write(t, dir, "3-next"+idsEnd, "half")
-	f, err := readIDs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, repeated := f.duplicates()
-	if want := []types.Snowflake{20, 20, 31}; n != 10 || !slices.Equal(repeated, want) {
-		t.Errorf("duplicates() = %d, %v; want 10, %v", n, repeated, want)
-	}
-	if got, want := f.describe(31), "from 1-fill.ids and 2-next.ids"; !strings.HasSuffix(got, want) {
-		t.Errorf("describe(31) = %q; want %q at its end", got, want)
-	}
-	if err := f.ascend(); err != nil {
-		t.Errorf("ascend() = %v; want no error", err)
-	}
-}
-
-func TestIDsThatDoNotIncreaseAreFound(t *testing.T) {
-	for _, ids := range [][]types.Snowflake{{1, 3, 2}, {1, 1}} {
-		f := idFiles{"1-next.ids": ids}
-		if err := f.ascend(); !errors.Is(err, errNotAscending) {
-			t.Errorf("ascend() of %v = %v; want %v", ids, err, errNotAscending)
-		}
+func TestARepeatedIDIsDescribed(t *testing.T) {
+	id := newID(31, 2)
+	got := idFiles{chaos.Numbers{"1-fill.ids": {id}, "2-next.ids": {id}}}.describe(id)
+	if want := "worker 2, sequence 7), from 1-fill.ids and 2-next.ids"; !strings.HasSuffix(got, want) {
+		t.Errorf("describe = %q; want %q at its end", got, want)
 	}
 }
 
 func TestNewestIDOfEachWorkerIsFound(t *testing.T) {
-	f := idFiles{"a": {newID(1, 0), newID(5, 2)}, "b": {newID(2, 0), newID(4, 2)}}
+	f := idFiles{chaos.Numbers{"a": {newID(1, 0), newID(5, 2)}, "b": {newID(2, 0), newID(4, 2)}}}
 	got := f.newest()
 	if len(got) != 2 || got[0] != newID(2, 0) || got[2] != newID(5, 2) {
 		t.Errorf("newest() = %v; want %d of worker 0 and %d of worker 2", got, newID(2, 0), newID(5, 2))
@@ -151,7 +116,7 @@ func TestIDsOfTimesThatAreNotReservedAreFound(t *testing.T) {
 		{"1-next.ids", 20, 1, errUnreserved},
 		{"3-next.ids", 20, 0, errUnreserved},
 	} {
-		f := idFiles{test.file: {newID(test.tick, test.worker)}}
+		f := idFiles{chaos.Numbers{test.file: {newID(test.tick, test.worker)}}}
 		if err := e.reserved(f); !errors.Is(err, test.want) {
 			t.Errorf("reserved() of tick %d, worker %d in %s = %v; want %v", test.tick, test.worker, test.file, err, test.want)
 		}
@@ -182,7 +147,7 @@ func newStore(t *testing.T, beneath lease.Store, rules Rules, draw int) *store {
 }
 
 // healthy is a draw with which no call has a fault.
-const healthy = oneIn - 1
+const healthy = chaos.OneIn - 1
 
 func newClaim(owner string) lease.Claim {
 	return lease.Claim{
@@ -245,7 +210,7 @@ func TestStolenRowsAreHeldByOthers(t *testing.T) {
 		}
 	}
 	s.intN = func(n int) int {
-		if n == oneIn {
+		if n == chaos.OneIn {
 			return healthy
 		}
 		return 0 // it steals
@@ -268,10 +233,10 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 		done, later bool          // whether the row is claimed when the call returns; in the end
 		least       time.Duration // that the call takes
 	}{
-		{requestLost, errInjected, false, false, 0},
-		{replyLost, errInjected, true, true, 0},
-		{replyLate, nil, true, true, time.Second},
-		{zombie, errInjected, false, true, 0},
+		{chaos.RequestLost, chaos.ErrInjected, false, false, 0},
+		{chaos.ReplyLost, chaos.ErrInjected, true, true, 0},
+		{chaos.ReplyLate, nil, true, true, time.Second},
+		{chaos.Zombie, chaos.ErrInjected, false, true, 0},
 		{healthy, nil, true, true, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -377,36 +342,11 @@ func TestClocksDriftBetweenTheirJumps(t *testing.T) {
 	})
 }
 
-// The test of a run may end without a chance to do anything. A stopped worker can do
-// nothing either.
-func TestKeeperKillsItsGroupWhenItsInputEnds(t *testing.T) {
-	r := &run{t: t, dir: t.TempDir()}
-	input := r.keep()
-	sleeper := exec.CommandContext(context.WithoutCancel(t.Context()), "sleep", "600")
-	sleeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: r.keeper.Process.Pid}
-	if err := sleeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := sleeper.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, cmd := range []*exec.Cmd{r.keeper, sleeper} {
-		_ = cmd.Wait()
-		status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
-		if !ok || status.Signal() != syscall.SIGKILL {
-			t.Errorf("%s ended with %v; want it killed", cmd.Path, cmd.ProcessState)
-		}
-	}
-}
-
 func TestWorkerWithoutAStoreSaysSo(t *testing.T) {
-	r := &run{t: t, dir: t.TempDir()}
-	input := r.keep()
-	defer r.end(input)
-	cmd := r.command(order{Store: "nowhere", DSN: "secret"}, r.keeper.Process.Pid)
+	g := &chaos.Group{T: t, Variable: variable, Dir: t.TempDir()}
+	g.Keep()
+	defer g.End()
+	cmd := g.Command(order{Store: "nowhere", DSN: "secret"})
 	var said strings.Builder
 	cmd.Stderr = &said
 	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), `"nowhere"`) || strings.Contains(said.String(), "secret") {

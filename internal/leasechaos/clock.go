@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // A clock is a wall clock that jumps, and runs 1 % too fast or too slow in between. The
@@ -53,11 +55,6 @@ func (c *clock) jump(r *rand.Rand, most time.Duration) {
 			ahead: time.Duration(u * u * u * float64(most)),
 			drift: 0.01 * float64(1-2*r.IntN(2)),
 		})
-		time.Sleep(between(r, 100*time.Millisecond, time.Second))
+		time.Sleep(chaos.Between(r, 100*time.Millisecond, time.Second))
 	}
-}
-
-// between returns a random length of time.
-func between(r *rand.Rand, least, most time.Duration) time.Duration {
-	return least + time.Duration(r.Int64N(int64(most-least)+1))
 }

@@ -9,10 +9,7 @@
 // calls [Chaos.Run] once for each set of [Rules]. Under the rules that promise unique IDs
 // a single duplicate fails the test. The others leave out what the promise rests on, the
 // fence or the loss guard. They fail the test if no duplicate shows. So a passing test
-// shows that the chaos would find one.
-//
-// Nothing is left behind. All processes of a run are in one process group. Its keeper
-// kills the group when the test ends in whatever way, even if the test is killed itself.
+// shows that the chaos would find one. Package chaos has the processes.
 //
 // On systems that are not Unix the package is empty.
 package leasechaos

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // The files of a process begin with the same name and end in one of these.
 const (
 	journalEnd = ".journal" // what happened to its lease
-	idsEnd     = ".ids"     // its IDs, 8 bytes each; one file for each goroutine
-	errorsEnd  = ".err"     // its standard error
+	idsEnd     = chaos.NumbersEnd
 )
 
 // A journal is what a process writes down about its lease. Each line is one write, so
@@ -174,7 +174,7 @@ func (e events) reserved(f idFiles) error {
 	for _, h := range e.holds {
 		holds[h.process] = append(holds[h.process], h)
 	}
-	for name, ids := range f {
+	for name, ids := range f.Numbers {
 		process, _, _ := strings.Cut(name, "-")
 		for _, id := range ids {
 			worker, at := workerOf(id), timeOf(id)

@@ -4,13 +4,10 @@ package leasechaos
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
-	"os"
-	"syscall"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // An Open opens a store at an address. It is called in a process of its own, which never
@@ -23,8 +20,6 @@ const variable = "SNOWKEY_LEASECHAOS_ORDER"
 
 // An order says what a process is to do.
 type order struct {
-	Keep bool // be the keeper, and nothing of what follows
-
 	Store     string // in the map of Main
 	DSN       string
 	Namespace string
@@ -43,30 +38,11 @@ type order struct {
 // it in an init function, or at the beginning of TestMain. The map has an Open for every
 // store that a test of the binary has chaos for.
 func Main(stores map[string]Open) {
-	text, ok := os.LookupEnv(variable)
-	if !ok {
-		return
-	}
-	var o order
-	err := json.Unmarshal([]byte(text), &o)
-	switch {
-	case err != nil:
-	case o.Keep:
-		err = keep()
-	default:
-		err = work(o, stores[o.Store])
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// keep waits for the end of the process that has started this one. Standard input ends
-// then. keep kills the process group of which this process is the leader. A worker could
-// not do that for itself: it may be stopped.
-func keep() error {
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	return syscall.Kill(-os.Getpid(), syscall.SIGKILL)
+	chaos.Main(variable, func(text []byte) error {
+		var o order
+		if err := json.Unmarshal(text, &o); err != nil {
+			return err
+		}
+		return work(o, stores[o.Store])
+	})
 }

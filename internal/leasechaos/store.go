@@ -4,12 +4,12 @@ package leasechaos
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // A store is a lease.Store as a run shows it to a lease. It injects faults. Its window is
@@ -108,11 +108,6 @@ func (s *store) change(space *lease.Space, window *lease.Millis) {
 	}
 }
 
-// delay returns a random length of time up to most.
-func (s *store) delay(most time.Duration) time.Duration {
-	return time.Duration(s.intN(int(most/time.Millisecond)+1)) * time.Millisecond
-}
-
 // shared returns a source of random numbers for several goroutines.
 func shared(r *rand.Rand) (intN func(n int) int) {
 	var mu sync.Mutex
@@ -123,45 +118,10 @@ func shared(r *rand.Rand) (intN func(n int) int) {
 	}
 }
 
-// The faults, each of which a call in twenty has.
-const (
-	requestLost = iota
-	replyLost
-	replyLate
-	zombie
-	oneIn = 20
-)
-
-// errInjected is all that a lease learns of a lost request.
-var errInjected = errors.New("leasechaos: injected: no reply")
-
 // call makes one request, and one of five goes wrong.
 func call[T any](ctx context.Context, s *store, do func(context.Context) (T, error)) (T, error) {
-	var none T
 	if s.real {
 		return do(ctx)
 	}
-	switch s.intN(oneIn) {
-	case requestLost:
-		return none, errInjected
-	case replyLost:
-		_, _ = do(ctx)
-		return none, errInjected
-	case replyLate: // after the deadline, and it is believed, as by a process that was stopped
-		reply, err := do(ctx)
-		<-ctx.Done()
-		time.Sleep(s.delay(s.rules.window()))
-		return reply, err
-	case zombie: // done when nobody expects it any more
-		later := s.delay(2 * s.rules.window())
-		go func() {
-			time.Sleep(later)
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseWindow)
-			defer cancel()
-			_, _ = do(ctx)
-		}()
-		return none, errInjected
-	default:
-		return do(ctx)
-	}
+	return chaos.Call(ctx, chaos.Faults{IntN: s.intN, Late: s.rules.window(), Deadline: leaseWindow}, do)
 }

@@ -5,18 +5,17 @@ package leasechaos
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/chaos"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -146,22 +145,18 @@ type issuer struct {
 // and a third of the IDs of a short run is enough.
 func (i *issuer) rest() time.Duration {
 	if i.real {
-		return between(i.random, 0, 15*time.Millisecond)
+		return chaos.Between(i.random, 0, 15*time.Millisecond)
 	}
-	return between(i.random, 0, 5*time.Millisecond)
+	return chaos.Between(i.random, 0, 5*time.Millisecond)
 }
 
-// issue writes bursts of IDs to a file until the generator is closed. An ID counts as
-// returned when it is in the file. Each burst is one write, right after the IDs were
-// returned. A process that is killed loses its last burst at most. That can hide a
-// duplicate, but never show a false one.
+// issue writes bursts of IDs to a file until the generator is closed.
 func (i *issuer) issue(path string, from source) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	w, err := chaos.NewWriter(path)
 	if err != nil {
 		return err
 	}
 	ids := make([]types.Snowflake, 200)
-	var bytes []byte
 	var last time.Time // when the last ID came
 	var stalled time.Duration
 	for {
@@ -172,11 +167,7 @@ func (i *issuer) issue(path string, from source) error {
 			}
 			last, stalled = time.Now(), i.stalls.all()
 		}
-		bytes = bytes[:0]
-		for _, id := range ids[:n] {
-			bytes = binary.LittleEndian.AppendUint64(bytes, uint64(id))
-		}
-		if _, err := f.Write(bytes); err != nil {
+		if err := w.Write(ids[:n]); err != nil {
 			return err
 		}
 		switch {

@@ -140,6 +140,10 @@ func (d *DB) explain(ctx context.Context, err error) error {
 	if sqlerror.ReadOnly(err) && !errors.Is(err, ErrCommit) && !sqlerror.BadConnection(err) {
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
+	// Without this the operator looks for another process.
+	if d.config.Dialect == dialect.SQLite && ctx.Err() != nil && busy(err) {
+		err = fmt.Errorf("another connection has the write lock of the file, perhaps the caller's (use a file of its own): %w", err)
+	}
 	return redact(sqlerror.ExplainPooler(wait.Cause(ctx, err)))
 }
 

@@ -14,9 +14,9 @@ import (
 func ExampleRun() { //nolint:testableexamples // Run needs the T of a test
 	TestStoreConforms := func(t *testing.T) {
 		table := new(segmenttest.Memory) // where the rows are
-		segmenttest.Run(t, func(*testing.T) segmenttest.Store {
+		segmenttest.Run(t, segmenttest.Harness{Open: func(*testing.T) segmenttest.Store {
 			return table // a new handle, as another process would have it
-		})
+		}})
 	}
 	_ = TestStoreConforms
 }

@@ -23,9 +23,29 @@ type Store interface {
 	segment.Lister
 }
 
-// Run runs the suite. Each call of open returns another Store over the same table, as
-// another process would have it. The suite makes rows whose tags begin with "suite".
-func Run(t *testing.T, open func(t *testing.T) Store) {
+// A Harness is what the suite needs of an implementation. Open has to be set.
+type Harness struct {
+	// Open returns another Store over the same table, as another process would have it.
+	// The suite makes rows whose tags begin with "suite".
+	Open func(t *testing.T) Store
+
+	// LosesReplies returns a Store over the same table that does what it is asked and
+	// then fails, as if the answer had been lost. Nil: that is not tested.
+	LosesReplies func(t *testing.T) Store
+
+	// Foreign returns a Store over a table of its own that somebody else has made, and
+	// whose columns take anything. It has a row of the tag, in which one column has the
+	// value: nil for NULL, an integer, a float64 or a string. With the value [NoColumn] the
+	// table lacks the column. The columns are those of Leaf and of package sqlsegment.
+	// Nil: nobody else can write to the store.
+	Foreign func(t *testing.T, tag, column string, value any) Store
+}
+
+// NoColumn is a value of Harness.Foreign.
+const NoColumn = "no such column"
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
 	for _, c := range []struct {
 		name string
 		run  func(*suite)
@@ -33,6 +53,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"a take without a count is one step", (*suite).step},
 		{"takes from many processes share nothing and leave no gap", (*suite).concurrent},
 		{"a take whose context ends shares nothing with others", (*suite).cancelled},
+		{"a range whose reply is lost is nobody's", (*suite).lostReply},
+		{"a restart goes on where the row is", (*suite).restart},
 		{"a take is above what it asks for", (*suite).above},
 		{"stride and offset are those of the row", (*suite).stride},
 		{"another stride is refused", (*suite).otherStride},
@@ -46,9 +68,11 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"create keeps a row that is there", (*suite).create},
 		{"create refuses values out of range", (*suite).badRows},
 		{"a context that has ended changes nothing", (*suite).ended},
+		{"values that others wrote are refused by column, value and range", (*suite).foreign},
+		{"a table of another form is refused", (*suite).otherTable},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
-			s := &suite{T: t, open: open, store: open(t)}
+			s := &suite{T: t, harness: h, open: h.Open, store: h.Open(t)}
 			s.tag = fmt.Sprintf("suite %s %d", c.name[:min(40, len(c.name))], rand.Uint32())
 			c.run(s)
 		})
@@ -57,9 +81,10 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 
 type suite struct {
 	*testing.T
-	open  func(*testing.T) Store
-	store Store
-	tag   string
+	harness Harness
+	open    func(*testing.T) Store
+	store   Store
+	tag     string
 }
 
 // make makes the row of the test.
@@ -212,6 +237,49 @@ func (s *suite) cancelled() {
 	wg.Wait()
 	ranges = append(ranges, s.take(segment.Take{}))
 	s.want(disjoint(s.T, ranges))
+}
+
+// lostReply takes a range whose outcome the caller does not learn. It must be burnt, and
+// the request must not be done a second time.
+func (s *suite) lostReply() {
+	if s.harness.LosesReplies == nil {
+		s.Skip("the harness has no LosesReplies")
+	}
+	s.make(1, 10, 1, 0)
+	lossy := s.harness.LosesReplies(s.T)
+	r, err := lossy.Take(s.Context(), segment.Take{Tag: s.tag})
+	if err == nil || r != (segment.Range{}) {
+		s.Errorf("Take whose reply is lost = %+v, %v; want an error, and no range", r, err)
+	}
+	for _, refused := range []error{segment.ErrNoTag, segment.ErrExhausted, segment.ErrStride} {
+		if errors.Is(err, refused) {
+			s.Errorf("Take whose reply is lost = %v, which says that the row was not moved", err)
+		}
+	}
+	s.want(11)
+	got := s.take(segment.Take{})
+	if got.First != 11 {
+		s.Errorf("the next Take begins with %d; want 11", got.First)
+	}
+	if err := lossy.GiveBack(s.Context(), segment.GiveBack{Tag: s.tag, First: 15, End: 21, Version: got.Version}); err == nil {
+		s.Error("GiveBack whose reply is lost = nil; want an error")
+	}
+	s.want(15)
+}
+
+// restart opens the table anew after each operation.
+func (s *suite) restart() {
+	s.make(1, 10, 1, 0)
+	for i := range int64(3) {
+		s.store = s.open(s.T)
+		r := s.take(segment.Take{})
+		if r.First != 1+5*i {
+			s.Errorf("the Take after %d restarts begins with %d; want %d", i, r.First, 1+5*i)
+		}
+		s.store = s.open(s.T)
+		s.giveBackOK(segment.GiveBack{First: r.First + 5, End: r.Last + 1, Version: r.Version})
+	}
+	s.want(16)
 }
 
 func (s *suite) above() {
@@ -407,4 +475,75 @@ func (s *suite) ended() {
 		s.Errorf("GiveBack = %v; want %v", err, context.Canceled)
 	}
 	s.want(2)
+}
+
+func (s *suite) foreign() {
+	if s.harness.Foreign == nil {
+		s.Skip("the harness has no Foreign")
+	}
+	for i, c := range []struct {
+		column string
+		value  any
+	}{
+		{"max_id", nil},
+		{"max_id", -1},
+		{"max_id", 1.5},
+		{"max_id", "x"},
+		{"step", nil},
+		{"step", 0},
+		{"step", -5},
+		{"step", 2.5},
+		{"step", int64(segment.MaxCount + 1)},
+		{"stride", nil},
+		{"stride", 0},
+		{"stride", int64(1 << 40)},
+		{"number_offset", nil},
+		{"number_offset", -1},
+		{"number_offset", 1}, // the stride is 1
+		{"version", nil},
+		{"version", -1},
+		{"version", int64(math.MaxInt64)},
+	} {
+		tag := fmt.Sprint("suite ", i)
+		store := s.harness.Foreign(s.T, tag, c.column, c.value)
+		r, err := store.Take(s.Context(), segment.Take{Tag: tag})
+		s.refused("Take", err, c.column, c.value)
+		if r != (segment.Range{}) {
+			s.Errorf("Take with %s = %v is %+v; want no range", c.column, c.value, r)
+		}
+		s.refused("GiveBack", store.GiveBack(s.Context(), segment.GiveBack{Tag: tag, First: 1, End: 2}), c.column, c.value)
+		_, err = store.Raise(s.Context(), tag, 100)
+		s.refused("Raise", err, c.column, c.value)
+		_, err = store.Rows(s.Context())
+		s.refused("Rows", err, c.column, c.value)
+		if err == nil || !strings.Contains(err.Error(), tag) {
+			s.Errorf("Rows with %s = %v: %v; want that it names the tag %q", c.column, c.value, err, tag)
+		}
+	}
+}
+
+// refused checks that an error names column, value and range.
+func (s *suite) refused(what string, err error, column string, value any) {
+	s.Helper()
+	text := fmt.Sprint(value)
+	if value == nil {
+		text = "NULL"
+	}
+	var wrong *segment.ValueError
+	if !errors.As(err, &wrong) || !strings.Contains(wrong.Name, column) || !strings.Contains(fmt.Sprint(wrong.Value), text) || wrong.Want == "" {
+		s.Errorf("%s with %s = %v: %v; want a *ValueError with column, value and range", what, column, value, err)
+	}
+}
+
+func (s *suite) otherTable() {
+	if s.harness.Foreign == nil {
+		s.Skip("the harness has no Foreign")
+	}
+	for i, column := range []string{"version", "max_id"} {
+		tag := fmt.Sprint("suite other ", i)
+		store := s.harness.Foreign(s.T, tag, column, NoColumn)
+		if r, err := store.Take(s.Context(), segment.Take{Tag: tag}); err == nil || r != (segment.Range{}) || !strings.Contains(err.Error(), column) {
+			s.Errorf("Take from a table without %s = %+v, %v; want an error that names it", column, r, err)
+		}
+	}
 }

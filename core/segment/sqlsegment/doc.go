@@ -21,8 +21,11 @@
 //     that needs numbers. With one connection the call gets an error after a wait, or
 //     at once if prefetch is off. Best is a pool of its own.
 //   - On SQLite the table is in a file of its own. A program that holds the write lock of
-//     a shared file would wait for itself. It gets an error after 3 seconds.
+//     a shared file would wait for itself. It gets an error after Config.MaxWait of the
+//     Allocator, which says so.
 //   - Programs that write to the table themselves lock the row, and only raise max_id.
+//   - Nobody inserts numbers of another source. [Store.RaiseAboveMax] goes above those that
+//     are there. docs/segments.md has the order of steps.
 //
 // # The table
 //

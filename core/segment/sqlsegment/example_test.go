@@ -82,6 +82,36 @@ func Example_gorm() {
 	// Output: 1 2 3 1
 }
 
+// A table has keys of another kind. Its program moves to segments, and has stopped.
+func ExampleStore_RaiseAboveMax() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "segment-*")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	shop := sqlx.MustConnect("sqlite3", filepath.Join(dir, "shop.db"))
+	defer shop.Close()
+	shop.MustExec("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+	shop.MustExec("INSERT INTO orders VALUES (1), (2), (41)")
+
+	store := openStore(ctx, dir)
+	keys := sqlsegment.Column{Table: "orders", Name: "id", DB: shop.DB}
+	if _, err := store.RaiseAboveMax(ctx, "orders", keys); err != nil {
+		log.Fatal(err)
+	}
+	orders, err := segment.New(store, segment.Config{
+		Tag:   "orders",
+		Floor: store.Floor(keys), // refuses to start below a key that is in use
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer orders.Close(ctx)
+	fmt.Println(orders.Next(ctx))
+	// Output: 42 <nil>
+}
+
 // An Allocator is a source of sqlxhelper.
 func Example_sqlx() {
 	ctx := context.Background()

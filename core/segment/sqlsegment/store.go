@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/snowkey/snowkey/core/segment"
@@ -73,9 +74,12 @@ type Config struct {
 // A Store keeps the rows in a table. New makes it; the zero value has no database. It
 // is safe for concurrent use and must not be copied.
 type Store struct {
-	rows  *sqlrow.DB
-	table string // as configured
-	text  texts
+	rows   *sqlrow.DB
+	config sqlrow.Config
+	table  string // as configured
+	log    *slog.Logger
+	text   texts
+	pooled sync.Once // warned of the pool
 }
 
 var _ interface {
@@ -100,24 +104,21 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	if want, ok := sqlrow.CheckTable(c.Table, 0); !ok {
 		return nil, &segment.ValueError{Name: "Config.Table", Value: strconv.Quote(c.Table[:min(len(c.Table), 64)]), Want: want}
 	}
-	log := c.Logger
-	if log == nil {
-		log = slog.Default()
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
-	return &Store{
-		rows: sqlrow.New(db, sqlrow.Config{
-			Dialect:   c.Dialect,
-			Table:     c.Table,
-			AllowFUSE: c.AllowFUSE,
-			Verdict:   definite,
-			Warn: func(ctx context.Context, risk string, args ...any) {
-				log.WarnContext(ctx, "sqlsegment: the database may forget ranges. Numbers may then repeat. Change that.", append([]any{"risk", risk}, args...)...)
-			},
-			Now: time.Now,
-		}),
-		table: c.Table,
-		text:  textsOf(c.Dialect, c.Table),
-	}, nil
+	s := &Store{table: c.Table, log: c.Logger, text: textsOf(c.Dialect, c.Table), config: sqlrow.Config{
+		Dialect:   c.Dialect,
+		Table:     c.Table,
+		AllowFUSE: c.AllowFUSE,
+		Verdict:   definite,
+		Warn: func(ctx context.Context, risk string, args ...any) {
+			c.Logger.WarnContext(ctx, "sqlsegment: the database may forget ranges. Numbers may then repeat. Change that.", append([]any{"risk", risk}, args...)...)
+		},
+		Now: time.Now,
+	}}
+	s.rows = sqlrow.New(db, s.config)
+	return s, nil
 }
 
 // Single reports whether the pool has one connection. An Allocator without prefetch
@@ -184,6 +185,11 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 
 // Take implements segment.Store.
 func (s *Store) Take(ctx context.Context, t segment.Take) (segment.Range, error) {
+	if s.Single() {
+		s.pooled.Do(func() {
+			s.log.WarnContext(ctx, "sqlsegment: the pool has one connection; a transaction that holds it gets no range, and fails when it needs a number. Give the segments a pool of their own.", "table", s.table)
+		})
+	}
 	done, err := s.change(ctx, "take", t.Tag, func(r segment.Row) (segment.Row, error) {
 		r, _, err := r.Take(t)
 		return r, err

@@ -3,7 +3,9 @@ package sqlsegment
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/internal/dialect"
@@ -16,6 +18,7 @@ type texts struct {
 	alter          []string // for Leaf's table
 	row, rows      string
 	insert, update string
+	sample         string // the beginning of an INSERT for people; a tag and ", 1, 1000)" follow
 }
 
 func textsOf(d Dialect, name string) texts {
@@ -44,6 +47,7 @@ func textsOf(d Dialect, name string) texts {
 		row:    d.Bind("SELECT " + columns + " FROM " + table + " WHERE biz_tag = ?" + lock),
 		rows:   "SELECT " + columns + " FROM " + table + " ORDER BY biz_tag",
 		insert: d.Bind("INSERT INTO " + table + " (biz_tag, max_id, step, description, stride, number_offset, version) VALUES (?, ?, ?, ?, ?, ?, ?)"),
+		sample: "INSERT INTO " + table + " (biz_tag, max_id, step) VALUES (",
 		update: d.Bind("UPDATE " + table + " SET max_id = ?, stride = ?, number_offset = ?, version = ?, update_time = CURRENT_TIMESTAMP" +
 			" WHERE biz_tag = ? AND max_id = ? AND stride = ? AND version = ?"),
 	}
@@ -65,6 +69,14 @@ func stride(r segment.Row) int64 {
 	return r.Stride
 }
 
+// literal returns a tag for a statement that people run. Ours have parameters.
+func (s *Store) literal(tag string) string {
+	if s.config.Dialect == dialect.MySQL {
+		tag = strings.ReplaceAll(tag, `\`, `\\`)
+	}
+	return "'" + strings.ReplaceAll(tag, "'", "''") + "'"
+}
+
 // find reads the row of a tag and locks it.
 func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row, error) {
 	rows, err := s.read(ctx, t, s.text.row, tag)
@@ -77,22 +89,16 @@ func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row
 			return r, nil
 		}
 	}
-	return segment.Row{}, fmt.Errorf("%w: %s; make it with Create, or run INSERT INTO %s (biz_tag, max_id, step) VALUES ('%s', 1, 1000)",
-		segment.ErrNoTag, tag, s.table, tag)
+	return segment.Row{}, fmt.Errorf("%w: %s; make it with Create, or run %s%s, 1, 1000)", segment.ErrNoTag, tag, s.text.sample, s.literal(tag))
 }
 
 // read returns the rows that a query finds. A value that cannot be is a
-// *segment.ValueError, which names its column.
+// *segment.ValueError, which names its column. Around it is the tag.
 func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (rows []segment.Row, err error) {
 	err = t.Each(ctx, func(scan func(...any) error) error {
-		var r segment.Row
-		next, step := column{"max_id", &r.Next, 0}, column{"step", &r.Step, 1}
-		stride, offset, version := column{"stride", &r.Stride, -1 << 31}, column{"number_offset", &r.Offset, 0}, column{"version", &r.Version, 0}
-		if err := scan(&r.Tag, &next, &step, &r.Description, &stride, &offset, &version); err != nil {
-			return err
-		}
-		if r.Stride < 0 {
-			r.Frozen, r.Stride = true, -r.Stride
+		r, err := scanRow(scan)
+		if err != nil {
+			return fmt.Errorf("tag %q: %w", r.Tag, err)
 		}
 		rows = append(rows, r)
 		return nil
@@ -100,17 +106,41 @@ func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any
 	return rows, err
 }
 
+// scanRow reads a row, whatever somebody else has put there.
+func scanRow(scan func(...any) error) (r segment.Row, err error) {
+	err = scan(&r.Tag,
+		&column{"max_id", &r.Next, 0, math.MaxInt64},
+		&column{"step", &r.Step, 1, segment.MaxCount},
+		&r.Description,
+		&column{"stride", &r.Stride, -math.MaxInt32, math.MaxInt32},
+		&column{"number_offset", &r.Offset, 0, math.MaxInt32 - 1},
+		&column{"version", &r.Version, 0, math.MaxInt64 - 1})
+	if err != nil {
+		return r, err
+	}
+	if r.Stride < 0 {
+		r.Frozen, r.Stride = true, -r.Stride
+	}
+	switch {
+	case r.Stride == 0:
+		return r, &segment.ValueError{Name: "column stride", Value: 0, Want: fmt.Sprintf("1 to %d, or negative while it is changed", math.MaxInt32)}
+	case r.Offset >= r.Stride:
+		return r, &segment.ValueError{Name: "column number_offset", Value: r.Offset, Want: fmt.Sprintf("0 to %d, below the stride", r.Stride-1)}
+	}
+	return r, nil
+}
+
 // A column scans an integer. SQLite keeps any type in any column.
 type column struct {
-	name  string
-	value *int64
-	least int64
+	name        string
+	value       *int64
+	least, most int64
 }
 
 // Scan implements sql.Scanner.
 func (c *column) Scan(src any) error {
 	wrong := func(value any) error {
-		return &segment.ValueError{Name: "column " + c.name, Value: value, Want: fmt.Sprintf("an integer, at least %d", c.least)}
+		return &segment.ValueError{Name: "column " + c.name, Value: value, Want: fmt.Sprintf("an integer from %d to %d", c.least, c.most)}
 	}
 	switch v := src.(type) {
 	case int64:
@@ -126,7 +156,7 @@ func (c *column) Scan(src any) error {
 	default:
 		return wrong(fmt.Sprintf("%v (%T)", v, v))
 	}
-	if *c.value < c.least {
+	if *c.value < c.least || *c.value > c.most {
 		return wrong(*c.value)
 	}
 	return nil

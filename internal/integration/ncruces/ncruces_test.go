@@ -19,6 +19,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/internal/keysqlcases"
+	"github.com/snowkey/snowkey/internal/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
@@ -53,10 +54,24 @@ func TestKeySQLIsRight(t *testing.T) {
 
 func TestSegmentStoresPassTheSuite(t *testing.T) {
 	dsn := file(t)
-	segmenttest.Run(t, func(t *testing.T) segmenttest.Store {
-		t.Helper()
-		s, err := sqlsegment.New(open(t, dsn).DB, sqlsegment.Config{Dialect: sqlsegment.SQLite, Logger: quiet})
-		return made(t, s, err)
+	segmenttest.Run(t, segmenttest.Harness{
+		Open: func(t *testing.T) segmenttest.Store {
+			t.Helper()
+			s, err := sqlsegment.New(open(t, dsn).DB, sqlsegment.Config{Dialect: sqlsegment.SQLite, Logger: quiet})
+			return made(t, s, err)
+		},
+		Foreign: func(t *testing.T, tag, column string, value any) segmenttest.Store {
+			t.Helper()
+			db := open(t, file(t))
+			for _, text := range foreign.Segments("leaf_alloc", tag, column, value, value == segmenttest.NoColumn) {
+				db.MustExec(text)
+			}
+			s, err := sqlsegment.New(db.DB, sqlsegment.Config{Dialect: sqlsegment.SQLite, Table: "leaf_alloc", Logger: quiet})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
 	})
 }
 

@@ -1,0 +1,49 @@
+//go:build cgo && (darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd)
+
+package sqlsegment_test
+
+import (
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/internal/segmentchaos"
+	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+)
+
+func init() {
+	segmentchaos.Main(map[string]segmentchaos.Open{
+		"SQLite": func(path string) (segmentchaos.Store, error) { return openChaos(path) },
+	})
+}
+
+func openChaos(path string) (*sqlsegment.Store, error) {
+	db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL")
+	if err != nil {
+		return nil, err
+	}
+	return sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// Five processes are killed, stopped, continued and restarted, and their requests get
+// lost. By default there is one run; with a longer -segmentchaos.for there is one that
+// must repeat numbers, too.
+func TestProcessesInChaosRepeatNoNumber(t *testing.T) {
+	t.Parallel()
+	for _, torn := range []bool{false, true} {
+		if torn && !segmentchaos.Long() {
+			return
+		}
+		path := filepath.Join(sqlrowtest.Folder(t), "segments.db")
+		s, err := openChaos(path)
+		if err == nil {
+			err = s.CreateTables(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		segmentchaos.Chaos{Name: "SQLite", DSN: path, Store: s, Torn: torn}.Run(t)
+	}
+}

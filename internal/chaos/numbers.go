@@ -1,0 +1,114 @@
+//go:build unix
+
+package chaos
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// NumbersEnd is the end of the name of each file of numbers, 8 bytes each. Each goroutine
+// of each process has one file.
+const NumbersEnd = ".ids"
+
+// A Writer writes what a goroutine of a process was given.
+type Writer struct {
+	file  *os.File
+	bytes []byte
+}
+
+// NewWriter returns a Writer of a file, which ends in [NumbersEnd].
+func NewWriter(path string) (*Writer, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	return &Writer{file: f}, err
+}
+
+// Write writes numbers right after they were returned, in one write. A number counts as
+// returned when it is in the file. A process that is killed loses its last burst at most.
+// That can hide a duplicate, but never show a false one.
+func (w *Writer) Write(numbers []types.Snowflake) error {
+	w.bytes = w.bytes[:0]
+	for _, n := range numbers {
+		w.bytes = binary.LittleEndian.AppendUint64(w.bytes, uint64(n))
+	}
+	_, err := w.file.Write(w.bytes)
+	return err
+}
+
+// Numbers are those of a run by the name of their file.
+type Numbers map[string][]types.Snowflake
+
+// ReadNumbers reads all files of numbers in dir. Half a number at the end, where a process
+// was killed, is none.
+func ReadNumbers(dir string) (Numbers, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+NumbersEnd))
+	if err != nil {
+		return nil, err
+	}
+	all := Numbers{}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		numbers := make([]types.Snowflake, len(b)/8)
+		for i := range numbers {
+			numbers[i] = types.Snowflake(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+		all[filepath.Base(path)] = numbers
+	}
+	return all, nil
+}
+
+// ErrNotAscending is the error of [Numbers.Ascend].
+var ErrNotAscending = errors.New("chaos: the numbers of one goroutine do not increase")
+
+// Ascend returns an error unless the numbers of each goroutine increase.
+func (n Numbers) Ascend() error {
+	for name, numbers := range n {
+		for i := 1; i < len(numbers); i++ {
+			if numbers[i] <= numbers[i-1] {
+				return fmt.Errorf("%w: in %s, %d is after %d", ErrNotAscending, name, numbers[i], numbers[i-1])
+			}
+		}
+	}
+	return nil
+}
+
+// Duplicates returns how many numbers there are, and those that are repeated, each as
+// often as it is.
+func (n Numbers) Duplicates() (count int, repeated []types.Snowflake) {
+	for _, numbers := range n {
+		count += len(numbers)
+	}
+	all := make([]types.Snowflake, 0, count)
+	for _, numbers := range n {
+		all = append(all, numbers...)
+	}
+	slices.Sort(all)
+	for i := 1; i < len(all); i++ {
+		if all[i] == all[i-1] {
+			repeated = append(repeated, all[i])
+		}
+	}
+	return count, repeated
+}
+
+// Files says which files have a number.
+func (n Numbers) Files(number types.Snowflake) string {
+	var in []string
+	for name, numbers := range n {
+		if slices.Contains(numbers, number) {
+			in = append(in, name)
+		}
+	}
+	slices.Sort(in)
+	return strings.Join(in, " and ")
+}
