@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,12 +31,12 @@ const pairCalls = 128_000
 // after the other, so that what disturbs the machine disturbs both. The unit ×floor is the
 // median of the pairs' ratios.
 func BenchmarkSegmentNext(b *testing.B) {
-	ends, cancel := context.WithCancel(context.Background())
+	ends, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	for _, goroutines := range []int{1, 2, 8, 64} {
 		run := func(name string, ctx context.Context, make func(b *testing.B) numberer) {
 			b.Run(fmt.Sprintf("c=%d/%s", goroutines, name), func(b *testing.B) {
-				benchmarkPairs(b, ctx, goroutines, make(b), new(addOnly))
+				benchmarkPairs(ctx, b, goroutines, make(b), new(addOnly))
 			})
 		}
 		run("floor", context.Background(), func(*testing.B) numberer { return new(addOnly) })
@@ -68,7 +69,7 @@ func newAllocator(b testing.TB) *segment.Allocator {
 	return a
 }
 
-func benchmarkPairs(b *testing.B, ctx context.Context, goroutines int, s, floor numberer) {
+func benchmarkPairs(ctx context.Context, b *testing.B, goroutines int, s, floor numberer) {
 	var of, at, ratios []float64
 	half := func(ctx context.Context, s numberer) float64 {
 		took, err := together(ctx, s, goroutines)
@@ -139,17 +140,37 @@ func middle(list []float64) float64 {
 	return (list[(n-1)/2] + list[n/2]) / 2
 }
 
-// BenchmarkSegmentFill fills slices of n numbers. An operation is a slice.
+// BenchmarkSegmentFill fills slices of n numbers. An operation is a pair too: the floor
+// writes n consecutive numbers. A half is short, so that few are interrupted.
 func BenchmarkSegmentFill(b *testing.B) {
 	ctx := context.Background()
 	for _, n := range []int{1, 10, 100, 1000, 10_000} {
 		b.Run("n="+strconv.Itoa(n)+"/snowkey", func(b *testing.B) {
 			a, ids := newAllocator(b), make([]types.Snowflake, n)
-			benchmarkFill(b, ids, func() {
+			fill := func() {
 				if err := a.Fill(ctx, ids); err != nil {
 					b.Error(err)
 				}
-			})
+			}
+			write := storeEach(ids)
+			half := func(f func()) float64 {
+				times := max(1, 20_000/n)
+				began := time.Now()
+				for range times {
+					f()
+				}
+				return float64(time.Since(began).Nanoseconds()) / float64(times*n)
+			}
+			var of, at, ratios []float64
+			for range b.N {
+				x, y := half(fill), half(write)
+				of, at, ratios = append(of, x), append(at, y), append(ratios, x/y)
+			}
+			b.ReportMetric(middle(of), "ns/ID")
+			b.ReportMetric(middle(at), "floor-ns/ID")
+			b.ReportMetric(middle(ratios), "×floor")
+			b.ReportMetric(testing.AllocsPerRun(10, fill), "allocs/op")
+			fill()
 			if dup := duplicates(ids, types.Snowflake.Compare); dup > 0 {
 				b.Errorf("%d duplicates in a slice of %d; want 0", dup, n)
 			}
@@ -161,9 +182,7 @@ func BenchmarkSegmentFill(b *testing.B) {
 func TestTheBareChainIsNextWithoutItsLook(t *testing.T) {
 	const folder = "../../core/segment/"
 	real, bare := declarations(t, folder+"allocator.go"), declarations(t, "segmentpeers_test.go")
-	for name, d := range declarations(t, folder+"chain.go") {
-		real[name] = d
-	}
+	maps.Copy(real, declarations(t, folder+"chain.go"))
 	next := real["Allocator.Next"].(*ast.FuncDecl).Body
 	next.List = next.List[1:] // the look
 	for _, c := range []struct{ real, bare ast.Node }{

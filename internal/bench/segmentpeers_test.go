@@ -203,6 +203,7 @@ func (a *bareChain) slow(_ context.Context, l *link, i int64) (types.Snowflake, 
 	return l.number(i), nil
 }
 
+// A link has the fields of the Allocator's, so that they are on the same cache lines.
 type link struct {
 	taken atomic.Int64
 	_     [64 - 8]byte
@@ -211,10 +212,10 @@ type link struct {
 	size   int64
 	base   int64
 	stride int64
-	next   atomic.Pointer[link]
+	next   atomic.Pointer[link] //nolint:unused // for the layout
 
-	got  segment.Range
-	used int64
+	got  segment.Range //nolint:unused // for the layout
+	used int64         //nolint:unused // for the layout
 }
 
 func (l *link) number(position int64) types.Snowflake {

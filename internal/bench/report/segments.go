@@ -107,12 +107,14 @@ func segmentNextTable(r *benchmark.Results) string {
 
 func segmentFillTable(r *benchmark.Results) string {
 	sizes := []int{1, 10, 100, 1000, 10000}
-	head, row := []string{"ns per number"}, []string{"`Fill`"}
+	head, row, times := []string{"ns per number"}, []string{"`Fill`"}, []string{"× writing n consecutive numbers"}
 	for _, n := range sizes {
+		name := fmt.Sprintf("SegmentFill/n=%d/snowkey", n)
 		head = append(head, "n = "+strconv.Itoa(n))
-		row = append(row, cell(r, fmt.Sprintf("SegmentFill/n=%d/snowkey", n), "ns/ID"))
+		row = append(row, cell(r, name, "ns/ID"))
+		times = append(times, cell(r, name, "×floor"))
 	}
-	return benchmark.Table([][]string{head, row})
+	return benchmark.Table([][]string{head, row, times})
 }
 
 func latencyTable(r *benchmark.Results, of string) string {
@@ -158,15 +160,17 @@ func articleTable(r *benchmark.Results) string {
 	for _, c := range counts {
 		head = append(head, "c = "+strconv.Itoa(c))
 	}
-	rows := [][]string{append(head, "duplicates at 12")}
+	rows := [][]string{append(head, "numbers twice, at most")}
 	for _, name := range []string{"snowkey", "article-mutex", "mutex+Since", "article-lockfree"} {
-		row := []string{shown(name)}
+		row, most := []string{shown(name)}, 0.0
 		for _, c := range counts {
-			v, _ := r.Median(fmt.Sprintf("Article/c=%d/%s", c, name), "ns/op")
+			of := fmt.Sprintf("Article/c=%d/%s", c, name)
+			v, _ := r.Median(of, "ns/op")
 			row = append(row, fmt.Sprintf("%.2f", v/1e6))
+			dup, _ := r.Median(of, "dup/op")
+			most = max(most, 100*dup/float64(c*10_000))
 		}
-		dup, _ := r.Median("Article/c=12/"+name, "dup/op")
-		rows = append(rows, append(row, fmt.Sprintf("%.0f of 120,000", dup)))
+		rows = append(rows, append(row, fmt.Sprintf("%.1f %%", most)))
 	}
 	return benchmark.Table(rows)
 }
