@@ -78,14 +78,14 @@ func fetchTable(r *benchmark.Results) string {
 }
 
 func rowTable(r *benchmark.Results) string {
-	rows := [][]string{{"200,000 rows", "database", "rows per second", "table, MB", "indexes, MB"}}
+	rows := [][]string{{"200,000 rows", "database", "rows per second", "CPU of the server, µs per row", "table, MB", "indexes, MB"}}
 	for _, s := range []struct{ name, title string }{
 		{"uuid-v4", "UUID, version 4"}, {"uuid-v7", "UUID, version 7"}, {"segments", "**segments**, a sequence table"},
 		{"snowflake-fixed", "**Snowflake**"}, {"redis-pipelined", "Redis per key"},
 	} {
 		for _, db := range []string{"PostgreSQL", "MariaDB"} {
 			row := []string{s.title, db}
-			for _, unit := range []string{"rows/s", "table-MB", "index-MB"} {
+			for _, unit := range []string{"rows/s", "server-µs/row", "table-MB", "index-MB"} {
 				v, ok := r.Median("Rows/"+db+"/"+s.name, unit)
 				switch {
 				case !ok:

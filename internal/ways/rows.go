@@ -10,24 +10,28 @@ import (
 )
 
 const (
-	rowCount = 200_000
-	rowBatch = 1_000
+	rowCount  = 200_000
+	rowBatch  = 1_000
+	rowRounds = 3
 )
 
-// measureRows inserts rows with keys of each shape. The keys of a sequence table are those
-// of segments in one process.
+// measureRows inserts rows with keys of each shape, in several rounds. The keys of a
+// sequence table are those of segments in one process.
 func measureRows(ctx context.Context, p *places, out io.Writer) error {
-	shapes := []string{"uuid-v4", "uuid-v7", "segments-postgresql", "snowflake-fixed", "redis-pipelined"}
+	shapes := map[string][]key{"uuid-v4": nil, "uuid-v7": nil, "segments-postgresql": nil, "snowflake-fixed": nil, "redis-pipelined": nil}
 	for _, w := range ways() {
-		for _, shape := range shapes {
-			if w.name != shape {
-				continue
-			}
-			keys, err := w.keys(ctx, p)
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			name := strings.TrimSuffix(w.name, "-postgresql")
+		if _, ok := shapes[w.name]; !ok {
+			continue
+		}
+		keys, err := w.keys(ctx, p)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		shapes[w.name] = keys
+	}
+	for range rowRounds {
+		for name, keys := range shapes { // in random order
+			name = strings.TrimSuffix(name, "-postgresql")
 			if err := p.rowsPostgres(ctx, name, keys, out); err != nil {
 				return fmt.Errorf("%s in PostgreSQL: %w", name, err)
 			}
@@ -78,7 +82,7 @@ func (p *places) rowsPostgres(ctx context.Context, name string, keys []key, out 
 	}
 	insert := "INSERT INTO orders SELECT k, c, 'order number ' || c FROM unnest($1::" + kind + "[], $2::bigint[]) AS t(k, c)"
 	random := customers()
-	began := time.Now()
+	began, cpu := time.Now(), cpuOf("MariaDB")
 	for i := 0; i < len(keys); i += rowBatch {
 		var list any
 		if isUUID(keys) {
@@ -103,12 +107,13 @@ func (p *places) rowsPostgres(ctx context.Context, name string, keys []key, out 
 		}
 	}
 	took := time.Since(began)
+	cpu = cpuOf("PostgreSQL") - cpu
 	var table, index int64
 	err := p.postgres.QueryRowContext(ctx, "SELECT pg_table_size('orders'), pg_indexes_size('orders')").Scan(&table, &index)
 	if err != nil {
 		return err
 	}
-	return reportRows(out, "PostgreSQL", name, took, table, index)
+	return reportRows(out, "PostgreSQL", name, took, cpu, table, index)
 }
 
 func (p *places) rowsMariaDB(ctx context.Context, name string, keys []key, out io.Writer) error {
@@ -126,7 +131,7 @@ func (p *places) rowsMariaDB(ctx context.Context, name string, keys []key, out i
 	}
 	insert := "INSERT INTO orders VALUES " + strings.TrimSuffix(strings.Repeat("(?,?,?),", rowBatch), ",")
 	random := customers()
-	began := time.Now()
+	began, cpu := time.Now(), cpuOf("MariaDB")
 	for i := 0; i < len(keys); i += rowBatch {
 		args := make([]any, 0, 3*rowBatch)
 		for _, k := range keys[i : i+rowBatch] {
@@ -142,6 +147,7 @@ func (p *places) rowsMariaDB(ctx context.Context, name string, keys []key, out i
 		}
 	}
 	took := time.Since(began)
+	cpu = cpuOf("MariaDB") - cpu
 	if _, err := p.mariaDB.ExecContext(ctx, "ANALYZE TABLE orders"); err != nil {
 		return err
 	}
@@ -153,11 +159,11 @@ func (p *places) rowsMariaDB(ctx context.Context, name string, keys []key, out i
 	if err != nil {
 		return err
 	}
-	return reportRows(out, "MariaDB", name, took, table, index)
+	return reportRows(out, "MariaDB", name, took, cpu, table, index)
 }
 
-func reportRows(out io.Writer, server, name string, took time.Duration, table, index int64) error {
-	_, err := fmt.Fprintf(out, "BenchmarkRows/%s/%s %d %.0f ns/op %.0f rows/s %.1f table-MB %.1f index-MB\n",
-		server, name, rowCount, float64(took.Nanoseconds())/rowCount, rowCount/took.Seconds(), float64(table)/1e6, float64(index)/1e6)
+func reportRows(out io.Writer, server, name string, took, cpu time.Duration, table, index int64) error {
+	_, err := fmt.Fprintf(out, "BenchmarkRows/%s/%s %d %.0f ns/op %.0f rows/s %.2f server-µs/row %.1f table-MB %.1f index-MB\n",
+		server, name, rowCount, float64(took.Nanoseconds())/rowCount, rowCount/took.Seconds(), float64(cpu.Microseconds())/rowCount, float64(table)/1e6, float64(index)/1e6)
 	return err
 }
