@@ -169,7 +169,7 @@ func BenchmarkSegmentFill(b *testing.B) {
 			b.ReportMetric(middle(of), "ns/ID")
 			b.ReportMetric(middle(at), "floor-ns/ID")
 			b.ReportMetric(middle(ratios), "×floor")
-			b.ReportMetric(testing.AllocsPerRun(10, fill), "allocs/op")
+			b.ReportMetric(testing.AllocsPerRun(10, fill), "allocs/fill")
 			fill()
 			if dup := duplicates(ids, types.Snowflake.Compare); dup > 0 {
 				b.Errorf("%d duplicates in a slice of %d; want 0", dup, n)

@@ -1,46 +1,56 @@
 package main
 
 import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// pids are the servers of Redis that this program has started.
-var pids []int
-
-// tick is the unit of /proc/PID/stat. Linux has told programs this one since 2.6.
-const tick = 10 * time.Millisecond
-
-// cpuOf returns what all processes of a server have used: those with one of the names,
-// and for Redis those of this program. Children that have ended count with their parent.
-func cpuOf(server string) (sum time.Duration) {
-	names := map[string][]string{"PostgreSQL": {"postgres"}, "MariaDB": {"mariadbd", "mysqld"}}[server]
-	files, _ := filepath.Glob("/proc/[0-9]*/stat") // there is none on other systems
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+// cpu returns what the servers have used for the connections of this program: the processes
+// (PostgreSQL) or threads (MariaDB) that serve them, and all of Redis. Other programs may
+// use the same servers. It is 0 for a server on another machine.
+func (p *places) cpu(ctx context.Context, servers ...string) (sum time.Duration, err error) {
+	for _, server := range servers {
+		tasks := p.redisTasks
+		switch server {
+		case "PostgreSQL":
+			tasks, err = tasksOf(ctx, p.postgres, "SELECT pid FROM pg_stat_activity WHERE application_name = current_setting('application_name')")
+		case "MariaDB":
+			tasks, err = tasksOf(ctx, p.mariaDB, "SELECT TID FROM information_schema.PROCESSLIST WHERE DB = DATABASE()")
+		}
 		if err != nil {
-			continue // it has ended
+			return 0, err
 		}
-		head, rest, ok := strings.Cut(string(text), ") ")
-		pid, name, _ := strings.Cut(head, " (")
-		n, err := strconv.Atoi(pid)
-		fields := strings.Fields(rest)
-		if !ok || err != nil || len(fields) < 15 {
-			continue
-		}
-		if slices.Contains(names, name) || server == "Redis" && slices.Contains(pids, n) {
-			for _, field := range fields[11:15] { // utime, stime, and those of children that were waited for
-				ticks, _ := strconv.ParseInt(field, 10, 64)
-				sum += time.Duration(ticks) * tick
-			}
+		for _, task := range tasks {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", task))
+			running, _, _ := strings.Cut(string(text), " ")
+			ns, _ := strconv.ParseInt(running, 10, 64)
+			sum += time.Duration(ns)
 		}
 	}
-	return sum
+	return sum, nil
+}
+
+func tasksOf(ctx context.Context, db *sql.DB, query string) (tasks []int, err error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var task int
+		if err := rows.Scan(&task); err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, task)
+	}
+	return tasks, rows.Err()
 }
 
 // cpuName returns what the machine calls its CPU.

@@ -13,7 +13,8 @@
 //   - Each way is asked by 1, 8 and 64 goroutines, which take one key after the other.
 //     Only the pipelined way takes 100 at a time.
 //   - Round trips are counted on the connections: a read that follows a write.
-//   - The CPU of a server is that of all its processes, background ones included.
+//   - The CPU of a server is that of the processes or threads that serve this program. What
+//     it does in the background is not in it.
 //   - Rows are inserted 1,000 at a time, one transaction each, over one connection. Their
 //     keys are made before.
 package main

@@ -3,6 +3,7 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,9 +36,12 @@ func machine(r *benchmark.Results) string {
 	return b.String()
 }
 
+// measured returns a median, or NaN if there is none.
 func measured(r *benchmark.Results, callers int, w way, unit string) float64 {
-	v, _ := r.Median(fmt.Sprintf("Ways/c=%d/%s", callers, w.name), unit)
-	return v
+	if v, ok := r.Median(fmt.Sprintf("Ways/c=%d/%s", callers, w.name), unit); ok {
+		return v
+	}
+	return math.NaN()
 }
 
 func idTable(r *benchmark.Results) string {
@@ -61,6 +65,8 @@ func small(v float64) string {
 	switch {
 	case v == 0:
 		return "0"
+	case math.IsNaN(v):
+		return "–"
 	case v < 0.01:
 		return fmt.Sprintf("%.1e", v)
 	}

@@ -25,6 +25,7 @@ import (
 type places struct {
 	postgres, mariaDB *sql.DB
 	redis             []*redis.Client
+	redisTasks        []int
 	trips             atomic.Int64 // over all connections
 	closers           []func(context.Context) error
 }
@@ -71,7 +72,7 @@ func (p *places) openPostgres(ctx context.Context, name string) error {
 		return err
 	}
 	c.DialFunc = p.dial
-	c.RuntimeParams["search_path"] = name
+	c.RuntimeParams["search_path"], c.RuntimeParams["application_name"] = name, name
 	p.postgres = p.pool(stdlib.OpenDB(*c), "DROP SCHEMA "+name+" CASCADE")
 	_, err = p.postgres.ExecContext(ctx, "CREATE SCHEMA "+name)
 	return err
@@ -121,6 +122,30 @@ func (p *places) pool(db *sql.DB, remove string) *sql.DB {
 	return db
 }
 
+// warm opens all connections of the pools, so that none is opened while something is
+// measured: its thread would come with what it has used before.
+func (p *places) warm(ctx context.Context) error {
+	for _, db := range []*sql.DB{p.postgres, p.mariaDB} {
+		var open []*sql.Conn
+		var errs []error
+		for range connections {
+			c, err := db.Conn(ctx)
+			if err != nil {
+				errs = append(errs, err)
+				break
+			}
+			open = append(open, c)
+		}
+		for _, c := range open {
+			errs = append(errs, c.Close())
+		}
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // startRedis starts a server that keeps nothing on disk.
 func (p *places) startRedis(ctx context.Context) error {
 	free, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -143,7 +168,7 @@ func (p *places) startRedis(ctx context.Context) error {
 		_ = server.Wait() // it was killed
 		return err
 	})
-	pids = append(pids, server.Process.Pid)
+	p.redisTasks = append(p.redisTasks, server.Process.Pid)
 	for range 100 {
 		if err = client.Ping(ctx).Err(); err == nil {
 			return nil

@@ -29,6 +29,9 @@ func measureRows(ctx context.Context, p *places, out io.Writer) error {
 		}
 		shapes[w.name] = keys
 	}
+	if err := p.warm(ctx); err != nil {
+		return err
+	}
 	for range rowRounds {
 		for name, keys := range shapes { // in random order
 			name = strings.TrimSuffix(name, "-postgresql")
@@ -82,7 +85,11 @@ func (p *places) rowsPostgres(ctx context.Context, name string, keys []key, out 
 	}
 	insert := "INSERT INTO orders SELECT k, c, 'order number ' || c FROM unnest($1::" + kind + "[], $2::bigint[]) AS t(k, c)"
 	random := customers()
-	began, cpu := time.Now(), cpuOf("MariaDB")
+	before, err := p.cpu(ctx, "MariaDB")
+	if err != nil {
+		return err
+	}
+	began := time.Now()
 	for i := 0; i < len(keys); i += rowBatch {
 		var list any
 		if isUUID(keys) {
@@ -107,13 +114,16 @@ func (p *places) rowsPostgres(ctx context.Context, name string, keys []key, out 
 		}
 	}
 	took := time.Since(began)
-	cpu = cpuOf("PostgreSQL") - cpu
-	var table, index int64
-	err := p.postgres.QueryRowContext(ctx, "SELECT pg_table_size('orders'), pg_indexes_size('orders')").Scan(&table, &index)
+	after, err := p.cpu(ctx, "PostgreSQL")
 	if err != nil {
 		return err
 	}
-	return reportRows(out, "PostgreSQL", name, took, cpu, table, index)
+	var table, index int64
+	err = p.postgres.QueryRowContext(ctx, "SELECT pg_table_size('orders'), pg_indexes_size('orders')").Scan(&table, &index)
+	if err != nil {
+		return err
+	}
+	return reportRows(out, "PostgreSQL", name, took, after-before, table, index)
 }
 
 func (p *places) rowsMariaDB(ctx context.Context, name string, keys []key, out io.Writer) error {
@@ -131,7 +141,11 @@ func (p *places) rowsMariaDB(ctx context.Context, name string, keys []key, out i
 	}
 	insert := "INSERT INTO orders VALUES " + strings.TrimSuffix(strings.Repeat("(?,?,?),", rowBatch), ",")
 	random := customers()
-	began, cpu := time.Now(), cpuOf("MariaDB")
+	before, err := p.cpu(ctx, "MariaDB")
+	if err != nil {
+		return err
+	}
+	began := time.Now()
 	for i := 0; i < len(keys); i += rowBatch {
 		args := make([]any, 0, 3*rowBatch)
 		for _, k := range keys[i : i+rowBatch] {
@@ -147,19 +161,22 @@ func (p *places) rowsMariaDB(ctx context.Context, name string, keys []key, out i
 		}
 	}
 	took := time.Since(began)
-	cpu = cpuOf("MariaDB") - cpu
+	after, err := p.cpu(ctx, "MariaDB")
+	if err != nil {
+		return err
+	}
 	if _, err := p.mariaDB.ExecContext(ctx, "ANALYZE TABLE orders"); err != nil {
 		return err
 	}
 	var table, index int64
-	err := p.mariaDB.QueryRowContext(ctx,
+	err = p.mariaDB.QueryRowContext(ctx,
 		// data_length has the pages that are reserved, 64 at a time.
 		"SELECT SUM(IF(index_name = 'PRIMARY', stat_value, 0)) * @@innodb_page_size, SUM(IF(index_name = 'PRIMARY', 0, stat_value)) * @@innodb_page_size "+
 			"FROM mysql.innodb_index_stats WHERE database_name = DATABASE() AND table_name = 'orders' AND stat_name = 'n_leaf_pages'").Scan(&table, &index)
 	if err != nil {
 		return err
 	}
-	return reportRows(out, "MariaDB", name, took, cpu, table, index)
+	return reportRows(out, "MariaDB", name, took, after-before, table, index)
 }
 
 func reportRows(out io.Writer, server, name string, took, cpu time.Duration, table, index int64) error {

@@ -235,12 +235,15 @@ func (w way) measure(ctx context.Context, p *places, callers int, span time.Dura
 		return err
 	}
 	defer func() { err = errors.Join(err, end(ctx)) }()
-	if _, err := askFor(ctx, take, callers, max(w.batch, 1), span/10); err != nil { // opens connections
+	if _, err := askFor(ctx, take, callers, max(w.batch, 1), span/10); err != nil {
 		return err
 	}
-	var before time.Duration
-	for _, s := range w.servers {
-		before += cpuOf(s)
+	if err := p.warm(ctx); err != nil {
+		return err
+	}
+	before, err := p.cpu(ctx, w.servers...)
+	if err != nil {
+		return err
 	}
 	trips, began := p.trips.Load(), time.Now()
 	count, err := askFor(ctx, take, callers, max(w.batch, 1), span)
@@ -249,9 +252,9 @@ func (w way) measure(ctx context.Context, p *places, callers int, span time.Dura
 	}
 	took := time.Since(began)
 	trips = p.trips.Load() - trips
-	var after time.Duration
-	for _, s := range w.servers {
-		after += cpuOf(s)
+	after, err := p.cpu(ctx, w.servers...)
+	if err != nil {
+		return err
 	}
 	n := float64(count)
 	_, err = fmt.Fprintf(out, "BenchmarkWays/c=%d/%s %d %.1f ns/op %.0f IDs/s %.8f trips/ID %.4f server-µs/ID\n",

@@ -72,7 +72,7 @@ func segmentGoals() []goal {
 		{"… without it, against Leaf's read lock, worst", true, 1, "%.2f ×", against("leaf")},
 		{"`Fill` of 1,000, ns per number", true, 0.5, "%.2f", func(m *medians) float64 { return m.of("SegmentFill/n=1000/snowkey", "ns/ID") }},
 		{"`Next` and `Fill`, allocations", true, 0, "%.0f", func(m *medians) float64 {
-			return max(m.of(segmentNext(1, "snowkey-ctx"), "allocs/ID"), m.of("SegmentFill/n=1000/snowkey", "allocs/op"))
+			return max(m.of(segmentNext(1, "snowkey-ctx"), "allocs/ID"), m.of("SegmentFill/n=1000/snowkey", "allocs/fill"))
 		}},
 		{"by rate, store of 100 ms: calls that waited while the load was steady", true, 0, "%.0f", of("by-rate-10s", "waits-slow")},
 		{"… the longest call after the first jump, in fetches", true, 1.5, "%.2f", of("by-rate-10s", "jump1/fetch")},
