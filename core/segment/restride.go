@@ -18,7 +18,8 @@ type Freezer interface {
 }
 
 // Restride gives the rows of a tag a new stride, such as that of one database more. Row i
-// gets offset i. Programs may run meanwhile: their calls go on with what they hold,
+// gets offset i. The row of a new database is made before, with the new stride, and is one
+// of rows: so it begins above what the others gave. Programs may run meanwhile: their calls go on with what they hold,
 // and wait for the end of the change after that.
 //
 // First every row is frozen. From then on nobody gets a number. Then the greatest number

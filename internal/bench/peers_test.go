@@ -50,37 +50,10 @@ const (
 // sources returns everything that is measured one ID at a time, all with wideBits
 // where they have a sequence.
 func sources() []source {
-	return []source{
-		// The least that an ordered ID with the time in it can cost: one clock
-		// reading, one number that nobody else has.
-		makeSource("floor=Since+Add", cmp.Compare[int64], startFloor),
-		makeSource("snowkey", types.Snowflake.Compare, func(t testing.TB) func([]types.Snowflake) {
-			return nextEach(t, settled(t, newSnowkey(t, layout(wideBits), core.StaticWorker(0))))
-		}),
-		makeSource("mutex+Since", cmp.Compare[int64], func(testing.TB) func([]int64) {
-			g := newMutexSince(wideBits)
-			return func(ids []int64) {
-				for i := range ids {
-					ids[i] = g.next()
-				}
-			}
-		}),
-		makeSource("article-mutex", cmp.Compare[int64], func(testing.TB) func([]int64) {
-			g := &articleMutex{bits: wideBits}
-			return func(ids []int64) {
-				for i := range ids {
-					ids[i] = g.next()
-				}
-			}
-		}),
-		makeSource("article-lockfree", cmp.Compare[int64], func(testing.TB) func([]int64) {
-			g := &articleLockFree{bits: wideBits}
-			return func(ids []int64) {
-				for i := range ids {
-					ids[i] = g.next()
-				}
-			}
-		}),
+	// The floor is the least that an ordered ID with the time in it can cost: one clock
+	// reading, one number that nobody else has.
+	list := append([]source{makeSource("floor=Since+Add", cmp.Compare[int64], startFloor)}, ownSources(layout(wideBits))...)
+	return append(list, []source{
 		makeSource("bwmarrin", cmp.Compare[bwmarrin.ID], func(t testing.TB) func([]bwmarrin.ID) {
 			return bwmarrinEach(newBwmarrin(t, wideBits))
 		}),
@@ -141,6 +114,40 @@ func sources() []source {
 						return
 					}
 					ids[i] = id
+				}
+			}
+		}),
+	}...)
+}
+
+// ownSources returns snowkey, and what people write themselves, for a layout without
+// worker bits.
+func ownSources(l core.Layout) []source {
+	return []source{
+		makeSource("snowkey", types.Snowflake.Compare, func(t testing.TB) func([]types.Snowflake) {
+			return nextEach(t, settled(t, newSnowkey(t, l, core.StaticWorker(0))))
+		}),
+		makeSource("mutex+Since", cmp.Compare[int64], func(testing.TB) func([]int64) {
+			g := newMutexSince(l.SequenceBits)
+			return func(ids []int64) {
+				for i := range ids {
+					ids[i] = g.next()
+				}
+			}
+		}),
+		makeSource("article-mutex", cmp.Compare[int64], func(testing.TB) func([]int64) {
+			g := &articleMutex{bits: l.SequenceBits}
+			return func(ids []int64) {
+				for i := range ids {
+					ids[i] = g.next()
+				}
+			}
+		}),
+		makeSource("article-lockfree", cmp.Compare[int64], func(testing.TB) func([]int64) {
+			g := &articleLockFree{bits: l.SequenceBits}
+			return func(ids []int64) {
+				for i := range ids {
+					ids[i] = g.next()
 				}
 			}
 		}),

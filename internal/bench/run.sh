@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Runs the benchmarks round-robin on an idle machine, keeps the raw output, and
-# writes the tables and the picture of docs/generator.md from it.
+# writes the tables and the picture of docs/generator.md from it, or the tables of
+# docs/segment-benchmarks.md.
 #
 #   ./run.sh                       5 rounds into results.txt, then the docs
+#   ./run.sh segments              likewise for segments: segments.txt
 #   ROUNDS=1 OUT=x.txt ./run.sh    one round, printed only
 #
 # ROUNDS   rounds, each of which runs every step once (5)
 # OUT      raw output, for benchstat and the report; the docs are written only
-#          when it is results.txt
+#          when it is the default
 # ADD      1: keep what OUT has, and run only the steps that it lacks; for a run
 #          that was interrupted, or for more rounds. The machine, the versions and
 #          the commit must be the same.
@@ -18,8 +20,14 @@ set -euo pipefail
 cd "$(dirname "$0")"
 docs=$(cd ../../docs && pwd)
 
+page=${1:-generator}
+case $page in
+generator) results=results.txt ;;
+segments) results=segments.txt ;;
+*) echo "want no argument, or segments: got $page" >&2; exit 2 ;;
+esac
 ROUNDS=${ROUNDS:-5}
-OUT=${OUT:-results.txt}
+OUT=${OUT:-$results}
 BUSY=${BUSY:-10}
 PATIENCE=${PATIENCE:-240}
 ADD=${ADD:-}
@@ -30,7 +38,7 @@ trap 'rm -rf "$work"' EXIT
 # The workspace is left out: what is measured is this module's own go.mod.
 export GOWORK=off GIT_OPTIONAL_LOCKS=0
 go test -c -o "$work/bench" .
-GOEXPERIMENT=jsonv2 go test -c -o "$work/benchv2" .
+[[ $page != generator ]] || GOEXPERIMENT=jsonv2 go test -c -o "$work/benchv2" .
 
 # A step is: binary, -test.bench, -test.benchtime. Steps are short, so that a
 # disturbed one costs little to repeat. What is compared with each other is within
@@ -53,6 +61,16 @@ steps+=(
 	"bench ^Benchmark(Text|JSON)\$ 100ms"
 	"benchv2 ^BenchmarkJSONv2\$ 100ms"
 )
+if [[ $page == segments ]]; then
+	steps=()
+	for c in 1 2 8 64; do
+		steps+=("bench ^BenchmarkSegmentNext\$/^c=$c\$ 100x")
+	done
+	steps+=("bench ^BenchmarkSegmentFill\$ 500x" "bench ^BenchmarkArticle\$ 50ms" "bench ^TestSegmentLatencyInSimulatedTime\$ 1x")
+	for store in 1ms 10ms 100ms; do
+		steps+=("bench ^BenchmarkSegmentLatency\$/^store=$store\$ 1x")
+	done
+fi
 
 # all prints the ticks of all CPUs: busy ones (stolen ones too), and all of them.
 all() { awk '$1 == "cpu" { print $2+$3+$4+$7+$8+$9, $2+$3+$4+$5+$6+$7+$8+$9 }' /proc/stat; }
@@ -96,7 +114,9 @@ run() {
 	local busy total mine
 	read -r busy total < <(all)
 	mine=$(own)
-	"$work/$1" -test.run '^$' -test.count 1 -test.bench "$2" -test.benchtime "$3" >"$4"
+	local what=(-test.run '^$' -test.bench "$2" -test.benchtime "$3")
+	[[ $2 != ^Test* ]] || what=(-test.run "$2" -test.v)
+	"$work/$1" -test.count 1 "${what[@]}" >"$4"
 	used=$(others "$busy" "$total" "$mine")
 }
 
@@ -145,6 +165,8 @@ done
 
 if [[ $OUT == results.txt ]]; then
 	go run ./report -doc "$docs/generator.md" -svg "$docs/generator.svg" "$OUT"
+elif [[ $OUT == segments.txt ]]; then
+	go run ./report -doc "$docs/segment-benchmarks.md" "$OUT"
 else
 	go run ./report "$OUT"
 fi

@@ -13,9 +13,12 @@ type table struct{ name, markdown string }
 
 // tablesOf returns all sections, each made of nothing but the results.
 func tablesOf(r *benchmark.Results) []table {
+	if _, ok := r.Values[segmentNext(1, "snowkey")]; ok {
+		return segmentTables(r)
+	}
 	return []table{
 		{"machine", machine(r)},
-		{"goals", goalTable(r)},
+		{"goals", goalTable(r, goals())},
 		{"next", nextTable(r)},
 		{"contention", contentionTable(r)},
 		{"saturation", saturationTable(r)},
@@ -80,9 +83,9 @@ func disturbance(comments []string) (steps, most, over int) {
 	return steps, most, over
 }
 
-func goalTable(r *benchmark.Results) string {
+func goalTable(r *benchmark.Results, goals []goal) string {
 	var list []benchmark.Goal
-	for _, g := range goals() {
+	for _, g := range goals {
 		list = append(list, g.verdict(r))
 	}
 	return benchmark.Goals(list)

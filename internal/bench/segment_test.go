@@ -1,0 +1,250 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/core/segment/segmenttest"
+	"github.com/snowkey/snowkey/types"
+)
+
+// pairCalls is how many calls one half of a pair has, over all goroutines.
+const pairCalls = 128_000
+
+// BenchmarkSegmentNext compares a call with a bare atomic addition behind the same
+// interface. An operation is a pair: the calls of one and those of the other, one right
+// after the other, so that what disturbs the machine disturbs both. The unit ×floor is the
+// median of the pairs' ratios.
+func BenchmarkSegmentNext(b *testing.B) {
+	ends, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	for _, goroutines := range []int{1, 2, 8, 64} {
+		run := func(name string, ctx context.Context, make func(b *testing.B) numberer) {
+			b.Run(fmt.Sprintf("c=%d/%s", goroutines, name), func(b *testing.B) {
+				benchmarkPairs(ctx, b, goroutines, make(b), new(addOnly))
+			})
+		}
+		run("floor", context.Background(), func(*testing.B) numberer { return new(addOnly) })
+		allocator := func(b *testing.B) numberer { return newAllocator(b) }
+		run("snowkey", context.Background(), allocator)
+		run("snowkey-ctx", ends, allocator)
+		for _, name := range []string{"snowkey-without-look", "cosid", "wuid", "leaf", "mutex"} {
+			run(name, context.Background(), func(*testing.B) numberer { return peers(1 << 34)[name] })
+		}
+	}
+}
+
+// newAllocator returns one whose next range comes long before it is needed.
+func newAllocator(b testing.TB) *segment.Allocator {
+	store := new(segmenttest.Memory)
+	if err := store.Create(context.Background(), segment.Row{Tag: "a", Next: 1, Step: 1, Stride: 1}); err != nil {
+		b.Fatal(err)
+	}
+	a, err := segment.New(store, segment.Config{
+		Tag: "a", Step: segment.MaxCount, MaxStep: segment.MaxCount, Hold: time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = a.Close(context.Background()) })
+	if _, err := a.Next(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	return a
+}
+
+func benchmarkPairs(ctx context.Context, b *testing.B, goroutines int, s, floor numberer) {
+	var of, at, ratios []float64
+	half := func(ctx context.Context, s numberer) float64 {
+		took, err := together(ctx, s, goroutines)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return float64(took.Nanoseconds()) / pairCalls
+	}
+	half(ctx, s)
+	b.ResetTimer()
+	for i := range b.N {
+		var x, y float64
+		if i%2 == 0 {
+			y, x = half(context.Background(), floor), half(ctx, s)
+		} else {
+			x, y = half(ctx, s), half(context.Background(), floor)
+		}
+		of, at, ratios = append(of, x), append(at, y), append(ratios, x/y)
+	}
+	b.StopTimer()
+	b.ReportMetric(middle(of), "ns/ID")
+	b.ReportMetric(middle(at), "floor-ns/ID")
+	b.ReportMetric(middle(ratios), "×floor")
+	b.ReportMetric(testing.AllocsPerRun(100, func() { _, _ = s.Next(ctx) }), "allocs/ID")
+}
+
+// together makes pairCalls calls by goroutines that start at once. It returns the time
+// from the start to the last one's end.
+func together(ctx context.Context, s numberer, goroutines int) (time.Duration, error) {
+	var (
+		ready, done sync.WaitGroup
+		start       = make(chan struct{})
+		errs        = make([]error, goroutines)
+	)
+	for g := range goroutines {
+		ready.Add(1)
+		done.Go(func() {
+			ready.Done()
+			<-start
+			var sum types.Snowflake
+			for range pairCalls / goroutines {
+				id, err := s.Next(ctx)
+				if err != nil {
+					errs[g] = err
+					return
+				}
+				sum += id
+			}
+			sink.Store(int64(sum))
+		})
+	}
+	ready.Wait()
+	began := time.Now()
+	close(start)
+	done.Wait()
+	took := time.Since(began)
+	for _, err := range errs {
+		if err != nil {
+			return 0, err
+		}
+	}
+	return took, nil
+}
+
+func middle(list []float64) float64 {
+	slices.Sort(list)
+	n := len(list)
+	return (list[(n-1)/2] + list[n/2]) / 2
+}
+
+// BenchmarkSegmentFill fills slices of n numbers. An operation is a pair too: the floor
+// writes n consecutive numbers. A half is short, so that few are interrupted.
+func BenchmarkSegmentFill(b *testing.B) {
+	ctx := context.Background()
+	for _, n := range []int{1, 10, 100, 1000, 10_000} {
+		b.Run("n="+strconv.Itoa(n)+"/snowkey", func(b *testing.B) {
+			a, ids := newAllocator(b), make([]types.Snowflake, n)
+			fill := func() {
+				if err := a.Fill(ctx, ids); err != nil {
+					b.Error(err)
+				}
+			}
+			write := storeEach(ids)
+			half := func(f func()) float64 {
+				times := max(1, 20_000/n)
+				began := time.Now()
+				for range times {
+					f()
+				}
+				return float64(time.Since(began).Nanoseconds()) / float64(times*n)
+			}
+			var of, at, ratios []float64
+			for range b.N {
+				x, y := half(fill), half(write)
+				of, at, ratios = append(of, x), append(at, y), append(ratios, x/y)
+			}
+			b.ReportMetric(middle(of), "ns/ID")
+			b.ReportMetric(middle(at), "floor-ns/ID")
+			b.ReportMetric(middle(ratios), "×floor")
+			b.ReportMetric(testing.AllocsPerRun(10, fill), "allocs/fill")
+			fill()
+			if dup := duplicates(ids, types.Snowflake.Compare); dup > 0 {
+				b.Errorf("%d duplicates in a slice of %d; want 0", dup, n)
+			}
+		})
+	}
+}
+
+// What is measured as Next without the look must be Next without the look.
+func TestTheBareChainIsNextWithoutItsLook(t *testing.T) {
+	const folder = "../../core/segment/"
+	real, bare := declarations(t, folder+"allocator.go"), declarations(t, "segmentpeers_test.go")
+	maps.Copy(real, declarations(t, folder+"chain.go"))
+	next := real["Allocator.Next"].(*ast.FuncDecl).Body
+	next.List = next.List[1:] // the look
+	for _, c := range []struct{ real, bare ast.Node }{
+		{next, bare["bareChain.Next"].(*ast.FuncDecl).Body},
+		{real["link.number"].(*ast.FuncDecl).Body, bare["link.number"].(*ast.FuncDecl).Body},
+		{real["link"], bare["link"]},
+	} {
+		got := text(t, c.bare)
+		want := strings.ReplaceAll(text(t, c.real), " Range\n", " segment.Range\n")
+		if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+			t.Errorf("the copy is\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+// declarations returns the functions and types of a file, by name, without comments.
+func declarations(t *testing.T, file string) map[string]ast.Node {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[string]ast.Node{}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name := d.Name.Name
+			if d.Recv != nil {
+				kind := d.Recv.List[0].Type
+				if star, ok := kind.(*ast.StarExpr); ok {
+					kind = star.X
+				}
+				name = kind.(*ast.Ident).Name + "." + name
+			}
+			list[name] = d
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if s, ok := s.(*ast.TypeSpec); ok {
+					list[s.Name.Name] = s.Type
+				}
+			}
+		}
+	}
+	return list
+}
+
+func text(t *testing.T, n ast.Node) string {
+	var b bytes.Buffer
+	if err := format.Node(io.Writer(&b), token.NewFileSet(), n); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// BenchmarkArticle measures the layout of a well-known article: 48 bits of milliseconds and
+// 16 of sequence. Goroutines start together and take perGoroutine numbers each. snowkey has
+// 47 bits of time there, because the sign bit stays free.
+func BenchmarkArticle(b *testing.B) {
+	l := layout(16)
+	l.WorkerBits, l.TimeBits = 0, 47
+	for _, goroutines := range []int{1, 2, 3, 4, 6, 8, 10, 12} {
+		for _, s := range ownSources(l) {
+			b.Run(fmt.Sprintf("c=%d/%s", goroutines, s.name), func(b *testing.B) { s.contend(b, goroutines) })
+		}
+	}
+}

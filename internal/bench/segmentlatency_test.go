@@ -1,0 +1,246 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/core/segment/segmenttest"
+)
+
+// The load of BenchmarkSegmentLatency: calls at fixed times, slow, a hundred times as fast,
+// slow, and fast again.
+const (
+	slowRate  = 2_000
+	fastRate  = 200_000
+	phaseTime = 2 * time.Second
+)
+
+// The stores and the rules that are compared.
+var (
+	stores = []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
+	rules  = []struct {
+		name string
+		c    segment.Config
+	}{
+		{"machine", segment.Config{Step: 1 << 30, MaxStep: 1 << 30, Hold: time.Millisecond}},
+		// With less than 20,000 numbers per fetch it cannot keep up with a store of 100 ms.
+		{"no-prefetch", segment.Config{Step: 25_000, Hold: -1}},
+		{"leaf", segment.Config{Rule: segment.Leaf}},
+		{"by-rate-10s", segment.Config{Hold: 10 * time.Second}},
+		{"by-rate", segment.Config{}},
+	}
+)
+
+// BenchmarkSegmentLatency measures how long a call takes while the load jumps, with stores
+// that need 1, 10 and 100 ms. One goroutine makes each call at its time, or at once if it
+// is late. A call is measured from its time, and not from its start: so each call that
+// another one's wait held up counts with what it lost. The first call, which has to wait,
+// is made before. Run it with -benchtime 1x: an operation is the whole load.
+//
+// TestSegmentLatencyInSimulatedTime plays the same load without a machine that disturbs it.
+func BenchmarkSegmentLatency(b *testing.B) {
+	for _, store := range stores {
+		for _, r := range rules {
+			b.Run("store="+store.String()+"/"+r.name, func(b *testing.B) {
+				for range b.N {
+					l := playLoad(b, store, r.c)
+					for _, m := range l.metrics() {
+						b.ReportMetric(m.value, m.unit)
+					}
+				}
+			})
+		}
+	}
+}
+
+// In simulated time a call takes no time unless it waits for the store. So what is left is
+// what the rule does.
+func TestSegmentLatencyInSimulatedTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays 8 s of load with 808,000 calls for each rule")
+	}
+	const store = 100 * time.Millisecond
+	got := map[string]load{}
+	for _, r := range rules {
+		for _, s := range stores {
+			if tested := s == store && (r.name == "leaf" || strings.HasPrefix(r.name, "by-rate")); !tested && !testing.Verbose() {
+				continue // for the table only
+			}
+			synctest.Test(t, func(t *testing.T) {
+				l := playLoad(t, s, r.c)
+				if s == store {
+					got[r.name] = l
+				}
+				if testing.Verbose() {
+					fmt.Printf("BenchmarkSegmentSimulated/store=%v/%s 1", s, r.name)
+					for _, m := range l.metrics() {
+						fmt.Printf(" %v %s", m.value, m.unit)
+					}
+					fmt.Println()
+				}
+			})
+		}
+	}
+	leaf := got["leaf"]
+	for _, name := range []string{"by-rate", "by-rate-10s"} {
+		l := got[name]
+		if w := l.waits; w[0]+w[2]+w[3] > 0 {
+			t.Errorf("%s: waits in the four phases = %v; want some in the second at most", name, w)
+		}
+		if l.waits[1] > 1 || l.jump[0] > store*3/2 || l.at(0.99) > leaf.at(0.99)/2 {
+			t.Errorf("%s: after the first jump %d waits, the longest call %v, p99 %v; want at most 1, %v and %v",
+				name, l.waits[1], l.jump[0], l.at(0.99), store*3/2, leaf.at(0.99)/2)
+		}
+	}
+	// With the default of Hold there are more: it fetches for 10 minutes, 1,000,000 at a time.
+	if l := got["by-rate-10s"]; l.fetches > leaf.fetches/2 {
+		t.Errorf("by-rate-10s: %d fetches, Leaf's rule %d; want half of them at most", l.fetches, leaf.fetches)
+	}
+}
+
+// A slowStore needs a time for each range.
+type slowStore struct {
+	*segmenttest.Memory
+	time time.Duration
+
+	mu      sync.Mutex
+	ended   []time.Time // of the fetches
+	longest time.Duration
+}
+
+func (s *slowStore) Take(ctx context.Context, t segment.Take) (segment.Range, error) {
+	began := time.Now()
+	time.Sleep(s.time)
+	r, err := s.Memory.Take(ctx, t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.ended = append(s.ended, now)
+	s.longest = max(s.longest, now.Sub(began))
+	return r, err
+}
+
+// A call is one of the load.
+type call struct{ due, began, ended time.Duration }
+
+// playLoad makes the calls.
+func playLoad(t testing.TB, store time.Duration, c segment.Config) load {
+	s := &slowStore{Memory: new(segmenttest.Memory), time: store}
+	if err := s.Create(t.Context(), segment.Row{Tag: "a", Next: 1, Step: 1000, Stride: 1}); err != nil {
+		t.Fatal(err)
+	}
+	c.Tag, c.Logger = "a", slog.New(slog.DiscardHandler)
+	a, err := segment.New(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Close(context.Background()) }()
+	calls := schedule()
+	if _, err := a.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, spin := t.(*testing.B) // a sleep is too coarse on a real machine
+	time.Sleep(phaseTime / 10)
+	start := time.Now()
+	for i := range calls {
+		c := &calls[i]
+		for c.began = time.Since(start); c.began < c.due; c.began = time.Since(start) {
+			if !spin {
+				time.Sleep(c.due - c.began)
+			} else if c.due-c.began > 2*time.Millisecond {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		if _, err := a.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.ended = time.Since(start)
+	}
+	return s.load(start, calls)
+}
+
+// schedule returns when the calls are due.
+func schedule() []call {
+	calls := make([]call, 0, 2*(slowRate+fastRate)*int(phaseTime/time.Second))
+	for phase := range 4 {
+		rate := []int{slowRate, fastRate}[phase%2]
+		for i := range rate * int(phaseTime/time.Second) {
+			due := time.Duration(phase)*phaseTime + time.Duration(i)*time.Second/time.Duration(rate)
+			calls = append(calls, call{due: due})
+		}
+	}
+	return calls
+}
+
+// A load is what the calls took.
+type load struct {
+	took    []time.Duration  // sorted
+	jump    [2]time.Duration // the longest call of each fast phase
+	waits   [4]int           // calls that waited for the store, by phase
+	fetches int
+	longest time.Duration // of the fetches
+}
+
+func (s *slowStore) load(start time.Time, calls []call) load {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := load{took: make([]time.Duration, len(calls)), fetches: len(s.ended), longest: s.longest}
+	for i, c := range calls {
+		l.took[i] = c.ended - c.due
+		phase := min(int(c.due/phaseTime), 3)
+		if phase%2 == 1 {
+			l.jump[phase/2] = max(l.jump[phase/2], l.took[i])
+		}
+		if s.waited(start, c) {
+			l.waits[phase]++
+		}
+	}
+	slices.Sort(l.took)
+	return l
+}
+
+// at returns what this share of the calls does not exceed.
+func (l load) at(share float64) time.Duration { return l.took[int(share*float64(len(l.took)-1))] }
+
+type metric struct {
+	value float64
+	unit  string
+}
+
+func (l load) metrics() []metric {
+	µs := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+	return []metric{
+		{µs(l.at(0.5)), "p50-µs"},
+		{µs(l.at(0.99)), "p99-µs"},
+		{µs(l.at(0.9999)), "p99.99-µs"},
+		{µs(l.at(1)), "max-µs"},
+		{l.jump[0].Seconds() / l.longest.Seconds(), "jump1/fetch"},
+		{l.jump[1].Seconds() / l.longest.Seconds(), "jump2/fetch"},
+		{float64(l.waits[0] + l.waits[2]), "waits-slow"},
+		{float64(l.waits[1]), "waits-jump1"},
+		{float64(l.waits[3]), "waits-jump2"},
+		{float64(l.fetches), "fetches"},
+	}
+}
+
+// waited reports whether a call waited for the store. Other calls that take long were
+// stopped by the machine.
+func (s *slowStore) waited(start time.Time, c call) bool {
+	if c.ended-c.began < 100*time.Microsecond {
+		return false
+	}
+	for _, end := range s.ended {
+		if e := end.Sub(start); c.began < e && e <= c.ended {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A key is what a way gives: a number, or a UUID.
+type key struct {
+	number int64
+	uuid   uuid.UUID
+}
+
+// A take sets all keys of a slice.
+type take func(ctx context.Context, keys []key) error
+
+// A way is one way to get keys.
+type way struct {
+	name, title string
+	servers     []string // whose CPU counts
+	batch       int      // keys of one call; 0: one
+	shows       string   // what one key, or two, tell a stranger
+	open        func(ctx context.Context, p *places) (take, func(context.Context) error, error)
+}
+
+const (
+	showsCount = "how many were made between two of his"
+	showsTime  = "when it was made"
+	showsPart  = showsTime + ", and how many before it in that millisecond"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func ways() []way {
+	postgres, mariaDB := []string{"PostgreSQL"}, []string{"MariaDB"}
+	return []way{
+		{"uuid-v4", "UUID, version 4", nil, 0, "nothing", openUUID(uuid.NewRandom)},
+		{"uuid-v7", "UUID, version 7", nil, 0, showsTime, openUUID(uuid.NewV7)},
+		{"table-postgresql", "sequence table, PostgreSQL", postgres, 0, showsCount, openTablePostgres},
+		{"table-mariadb", "sequence table, MariaDB", mariaDB, 0, showsCount, openTableMariaDB},
+		{"two-databases", "two databases, offset and stride", []string{"PostgreSQL", "MariaDB"}, 0, showsCount + ", about", openTwo},
+		{"segments-postgresql", "**segments**, by rate, PostgreSQL", postgres, 0, showsCount + ", about", openSegments(sqlsegment.PostgreSQL, segment.ByRate)},
+		{"segments-mariadb", "**segments**, by rate, MariaDB", mariaDB, 0, showsCount + ", about", openSegments(sqlsegment.MySQL, segment.ByRate)},
+		{"leaf-postgresql", "**segments**, Leaf's rule, PostgreSQL", postgres, 0, showsCount + ", about", openSegments(sqlsegment.PostgreSQL, segment.Leaf)},
+		{"leaf-mariadb", "**segments**, Leaf's rule, MariaDB", mariaDB, 0, showsCount + ", about", openSegments(sqlsegment.MySQL, segment.Leaf)},
+		{"snowflake-fixed", "**Snowflake**, fixed worker", nil, 0, showsTime + ", and by which worker", openFixed},
+		{"snowflake-lease", "**Snowflake**, lease in PostgreSQL", postgres, 0, showsTime + ", and by which worker", openLease},
+		{"redis-incr", "Redis per key: `INCR` per millisecond", []string{"Redis"}, 0, showsPart, openIncr},
+		{"redis-script", "Redis per key: a script", []string{"Redis"}, 0, showsPart, openScript(1)},
+		{"redis-pipelined", "… 100 scripts in a pipeline", []string{"Redis"}, 100, showsPart, openScript(1)},
+		{"redis-three", "… over three servers", []string{"Redis"}, 0, showsPart, openScript(3)},
+	}
+}
+
+func nothing(context.Context) error { return nil }
+
+// each makes a take of a function that returns one key.
+func each(next func(ctx context.Context) (key, error)) take {
+	return func(ctx context.Context, keys []key) error {
+		for i := range keys {
+			k, err := next(ctx)
+			if err != nil {
+				return err
+			}
+			keys[i] = k
+		}
+		return nil
+	}
+}
+
+type opener = func(context.Context, *places) (take, func(context.Context) error, error)
+
+func openUUID(next func() (uuid.UUID, error)) opener {
+	return func(context.Context, *places) (take, func(context.Context) error, error) {
+		return each(func(context.Context) (key, error) {
+			id, err := next()
+			return key{uuid: id}, err
+		}), nothing, nil
+	}
+}
+
+// numbers makes a take of what has Next.
+func numbers(source interface {
+	Next(context.Context) (types.Snowflake, error)
+}) take {
+	return each(func(ctx context.Context) (key, error) {
+		id, err := source.Next(ctx)
+		return key{number: int64(id)}, err
+	})
+}
+
+func openFixed(context.Context, *places) (take, func(context.Context) error, error) {
+	return generator(core.StaticWorker(1))
+}
+
+func openLease(ctx context.Context, p *places) (take, func(context.Context) error, error) {
+	store, err := sqllease.New(p.postgres, sqllease.Config{Dialect: sqllease.PostgreSQL, Logger: quiet})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := store.CreateTables(ctx); err != nil {
+		return nil, nil, err
+	}
+	worker, err := lease.Acquire(ctx, store, lease.Config{Namespace: "ways", Logger: quiet})
+	if err != nil {
+		return nil, nil, err
+	}
+	return generator(worker)
+}
+
+func generator(w core.Worker) (take, func(context.Context) error, error) {
+	g, err := core.New(core.Config{Worker: w})
+	if err != nil {
+		return nil, nil, err
+	}
+	return numbers(g), g.Close, nil
+}
+
+func openSegments(d sqlsegment.Dialect, rule segment.Rule) opener {
+	return func(ctx context.Context, p *places) (take, func(context.Context) error, error) {
+		db := p.postgres
+		if d == sqlsegment.MySQL {
+			db = p.mariaDB
+		}
+		store, tag, err := newRow(ctx, db, d)
+		if err != nil {
+			return nil, nil, err
+		}
+		a, err := segment.New(store, segment.Config{Tag: tag, Rule: rule, Logger: quiet})
+		if err != nil {
+			return nil, nil, err
+		}
+		return numbers(a), a.Close, nil
+	}
+}
+
+// newRow makes a row of its own for each run.
+func newRow(ctx context.Context, db *sql.DB, d sqlsegment.Dialect) (*sqlsegment.Store, string, error) {
+	store, err := sqlsegment.New(db, sqlsegment.Config{Dialect: d, Logger: quiet})
+	if err != nil {
+		return nil, "", err
+	}
+	if err := store.CreateTables(ctx); err != nil {
+		return nil, "", err
+	}
+	tag := fmt.Sprint("ways ", time.Now().UnixNano())
+	return store, tag, store.Create(ctx, segment.Row{Tag: tag, Next: 1, Step: 1000, Stride: 1})
+}
+
+// tableNext returns a function that takes a number from a table of one row.
+func tableNext(ctx context.Context, db *sql.DB, mariaDB bool, first, stride int64) (func(context.Context) (key, error), error) {
+	name := fmt.Sprintf("numbers_%d", time.Now().UnixNano())
+	for _, text := range []string{"CREATE TABLE " + name + " (n BIGINT NOT NULL)", fmt.Sprintf("INSERT INTO %s VALUES (%d)", name, first-stride)} {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			return nil, err
+		}
+	}
+	if mariaDB {
+		text := fmt.Sprintf("UPDATE %s SET n = LAST_INSERT_ID(n + %d)", name, stride)
+		return func(ctx context.Context) (k key, err error) {
+			r, err := db.ExecContext(ctx, text)
+			if err != nil {
+				return k, err
+			}
+			k.number, err = r.LastInsertId()
+			return k, err
+		}, nil
+	}
+	text := fmt.Sprintf("UPDATE %s SET n = n + %d RETURNING n", name, stride)
+	return func(ctx context.Context) (k key, err error) {
+		err = db.QueryRowContext(ctx, text).Scan(&k.number)
+		return k, err
+	}, nil
+}
+
+func openTablePostgres(ctx context.Context, p *places) (take, func(context.Context) error, error) {
+	next, err := tableNext(ctx, p.postgres, false, 1, 1)
+	return each(next), nothing, err
+}
+
+func openTableMariaDB(ctx context.Context, p *places) (take, func(context.Context) error, error) {
+	next, err := tableNext(ctx, p.mariaDB, true, 1, 1)
+	return each(next), nothing, err
+}
+
+// openTwo asks PostgreSQL for odd numbers and MariaDB for even ones, in turns.
+func openTwo(ctx context.Context, p *places) (take, func(context.Context) error, error) {
+	odd, err := tableNext(ctx, p.postgres, false, 1, 2)
+	if err != nil {
+		return nil, nil, err
+	}
+	even, err := tableNext(ctx, p.mariaDB, true, 2, 2)
+	var turn atomic.Int64
+	return each(func(ctx context.Context) (key, error) {
+		if turn.Add(1)%2 == 0 {
+			return even(ctx)
+		}
+		return odd(ctx)
+	}), nothing, err
+}
+
+// measureIDs asks each way by 1, 8 and 64 goroutines.
+func measureIDs(ctx context.Context, p *places, span time.Duration, out io.Writer) error {
+	for _, w := range ways() {
+		for _, callers := range callerCounts {
+			if err := w.measure(ctx, p, callers, span, out); err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+	}
+	return measureFetches(ctx, p, out)
+}
+
+var callerCounts = []int{1, 8, 64}
+
+func (w way) measure(ctx context.Context, p *places, callers int, span time.Duration, out io.Writer) (err error) {
+	take, end, err := w.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end(ctx)) }()
+	if _, err := askFor(ctx, take, callers, max(w.batch, 1), span/10); err != nil {
+		return err
+	}
+	if err := p.warm(ctx); err != nil {
+		return err
+	}
+	before, err := p.cpu(ctx, w.servers...)
+	if err != nil {
+		return err
+	}
+	trips, began := p.trips.Load(), time.Now()
+	count, err := askFor(ctx, take, callers, max(w.batch, 1), span)
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	trips = p.trips.Load() - trips
+	after, err := p.cpu(ctx, w.servers...)
+	if err != nil {
+		return err
+	}
+	n := float64(count)
+	_, err = fmt.Fprintf(out, "BenchmarkWays/c=%d/%s %d %.1f ns/op %.0f IDs/s %.8f trips/ID %.4f server-µs/ID\n",
+		callers, w.name, count, float64(took.Nanoseconds())/n, n/took.Seconds(), float64(trips)/n, float64((after-before).Microseconds())/n)
+	return err
+}
+
+// measureFetches asks for ranges, one after the other.
+func measureFetches(ctx context.Context, p *places, out io.Writer) error {
+	const fetches = 200
+	for _, c := range []struct {
+		name string
+		db   *sql.DB
+		d    sqlsegment.Dialect
+	}{{"PostgreSQL", p.postgres, sqlsegment.PostgreSQL}, {"MariaDB", p.mariaDB, sqlsegment.MySQL}} {
+		store, tag, err := newRow(ctx, c.db, c.d)
+		if err != nil {
+			return err
+		}
+		trips, began := p.trips.Load(), time.Now()
+		for range fetches {
+			if _, err := store.Take(ctx, segment.Take{Tag: tag}); err != nil {
+				return err
+			}
+		}
+		took := time.Since(began)
+		_, err = fmt.Fprintf(out, "BenchmarkFetch/%s %d %.0f ns/op %.2f trips/fetch\n",
+			c.name, fetches, float64(took.Nanoseconds())/fetches, float64(p.trips.Load()-trips)/fetches)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askFor lets the callers take keys for a time, and returns how many they took.
+func askFor(ctx context.Context, take take, callers, batch int, span time.Duration) (int64, error) {
+	var (
+		wg    sync.WaitGroup
+		total atomic.Int64
+		errs  = make([]error, callers)
+		over  atomic.Bool
+	)
+	timer := time.AfterFunc(span, func() { over.Store(true) })
+	defer timer.Stop()
+	for i := range callers {
+		wg.Go(func() {
+			keys, n := make([]key, batch), 0
+			for !over.Load() && errs[i] == nil {
+				errs[i] = take(ctx, keys)
+				n += batch
+			}
+			total.Add(int64(n))
+		})
+	}
+	wg.Wait()
+	return total.Load(), errors.Join(errs...)
+}
