@@ -201,14 +201,15 @@ func cpuName() string {
 	return runtime.GOARCH
 }
 
-// commit returns the commit of the tree, and whether what is measured differs.
+// commit returns the commit of the tree, and whether what is measured differs. Results
+// are written meanwhile, and do not count.
 func commit(ctx context.Context) string {
 	hash, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
 		return "unknown"
 	}
 	name := strings.TrimSpace(string(hash))
-	status, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", "../../sqlxhelper", "../../types", ".").Output()
+	status, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", "../../sqlxhelper", "../../types", ".", ":(exclude)results").Output()
 	if err != nil || len(status) > 0 {
 		name += " with changes"
 	}
