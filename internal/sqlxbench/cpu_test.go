@@ -59,6 +59,14 @@ func TestWorkOfAConnectionIsToldFromThatOfTheRest(t *testing.T) {
 	}
 }
 
+func TestLookAtTheServerIsNoAllocationOfTheRun(t *testing.T) {
+	_, _, s, _ := serverFor(t, targets[1])
+	var m measurement
+	if err := m.measure(func() error { return nil }, s); err != nil || m.mallocs > 50 {
+		t.Errorf("measure(nothing) = %d allocations, %v; want next to none, while a look has one per file or more", m.mallocs, err)
+	}
+}
+
 func TestPeakOfMemoryIsNotBelowWhatIsUsed(t *testing.T) {
 	peak, now, ok := peakMemory()
 	if _, err := os.Stat("/proc/self/status"); err != nil {

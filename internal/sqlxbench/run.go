@@ -68,16 +68,16 @@ func newJob(p *place, load string, n sizes) *job {
 // before.
 func (m *measurement) measure(run func() error, served server) error {
 	var before, after runtime.MemStats
+	then := served.cpu() // first and last, because it allocates
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	then := served.cpu()
 	client := ownCPU()
 	start := time.Now()
 	err := run()
 	m.elapsed = time.Since(start)
 	m.client = ownCPU() - client
-	m.server, m.others = served.since(then)
 	runtime.ReadMemStats(&after)
+	m.server, m.others = served.since(then)
 	m.mallocs = after.Mallocs - before.Mallocs
 	return err
 }
