@@ -122,7 +122,7 @@ func (r results) streams() string {
 	for _, t := range targets {
 		for _, s := range streamsOf(t) {
 			rate, ok := r.Median(s.name, "rows/s")
-			if !ok {
+			if !ok || !r.streamed() {
 				rows = append(rows, []string{s.title, "not measured", "", "", ""})
 				continue
 			}

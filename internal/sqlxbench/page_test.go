@@ -107,6 +107,9 @@ func TestMemoryOfASequenceIsAGoal(t *testing.T) {
 		r := ideal()
 		r.Config["stream"] = test.rows
 		r.Values["MariaDB/stream/snowkey"]["grown-MiB"] = []float64{test.grown}
+		if shown := !strings.Contains(r.streams(), "| MariaDB | not measured |"); shown != (test.measured != "not measured") {
+			t.Errorf("the table of %s rows = %s; want a row of MariaDB only for 10,000,000", test.rows, r.streams())
+		}
 		found := false
 		for _, g := range r.goals() {
 			if g.Title == "MariaDB: memory for a sequence of 10,000,000 rows" {
