@@ -28,8 +28,11 @@ func (w *writer) insertLoad(ctx context.Context, s session, l *load) error {
 	if err != nil {
 		return err
 	}
-	byValues := &values{writer: w, load: l}
-	defer byValues.close()
+	byValues := &values{writer: w, load: l, fullChunk: w.fullChunk}
+	if byValues.fullChunk == nil {
+		byValues.fullChunk = &fullChunk{}
+		defer byValues.close()
+	}
 	ways = append(ways, byValues)
 	for first := 0; first < len(l.rows); {
 		if err := ctx.Err(); err != nil {

@@ -17,6 +17,8 @@ type Helper struct {
 	src    Source
 	config config
 	*memory
+	// fullChunk is that of a sequence, for whose parts alone the Helper is. Else nil.
+	fullChunk *fullChunk
 }
 
 // A memory is what a Helper and those made [Helper.With] options share.
@@ -161,7 +163,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err := rows.assign(ctx, h.src); err != nil {
 		return err
 	}
-	w.memory = h.memory
+	w.memory, w.fullChunk = h.memory, h.fullChunk
 	err = w.write(ctx, c)
 	w.learn(err)
 	if err == nil {

@@ -88,7 +88,11 @@ func (s *sequence[T]) insertUnder(ctx context.Context, tx DB) error {
 }
 
 func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
-	h := s.helper
+	// One statement serves all parts. database/sql keeps each that is prepared in a
+	// transaction until that ends, with its text of up to 10 kB.
+	h := s.helper.With()
+	h.fullChunk = &fullChunk{}
+	defer h.fullChunk.close()
 	if report := h.config.progress; report != nil {
 		h = h.With(OnProgress(func(sent, _ int) { report(s.stored+sent, -1) }))
 	}

@@ -2,6 +2,7 @@ package sqlxhelper_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"iter"
@@ -247,5 +248,33 @@ func TestSequenceThatFailedInTransactionIsNotWhatProvesItsCommit(t *testing.T) {
 	})
 	if err != nil || stored(t, db) != 1 {
 		t.Errorf("InTx() = %v, and %d rows are stored; want 1", err, stored(t, db))
+	}
+}
+
+// preparing keeps the statements that are prepared.
+type preparing struct {
+	forwardTx
+	prepared *[]*sql.Stmt
+}
+
+func (p preparing) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	stmt, err := p.forwardTx.PrepareContext(ctx, query)
+	*p.prepared = append(*p.prepared, stmt)
+	return stmt, err
+}
+
+// database/sql keeps prepared statements until the transaction ends. One for each part
+// would be memory that grows with the sequence.
+func TestSequencePreparesOneStatementAndClosesIt(t *testing.T) {
+	db := newPairs(t)
+	tx := db.MustBegin()
+	defer func() { _ = tx.Rollback() }()
+	var prepared []*sql.Stmt
+	n, err := sqlxhelper.InsertSeq(ctx, newHelper(sqlxhelper.SQLite), preparing{forwardTx{forward{tx}}, &prepared}, "t", pairs(12000, -1, plainly))
+	if err != nil || n != 12000 || stored(t, tx) != 12000 || len(prepared) != 1 {
+		t.Fatalf("InsertSeq(12000 rows) = %d, %v, with %d statements prepared; want 12000 with 1", n, err, len(prepared))
+	}
+	if _, err := prepared[0].ExecContext(ctx); err == nil || !strings.Contains(err.Error(), "statement is closed") {
+		t.Errorf("ExecContext after InsertSeq = %v; want that the statement is closed", err)
 	}
 }

@@ -14,9 +14,13 @@ import (
 type values struct {
 	*writer
 	*load
+	*fullChunk
 	first int   // the row with which args begins
 	args  []any // of the statement that is next
-	// stmt is for full chunks, if there are two of them.
+}
+
+// A fullChunk is the statement for full chunks, if there are two of them.
+type fullChunk struct {
 	stmt  *sql.Stmt
 	asked bool // whether to prepare it, which takes a query on MySQL
 }
@@ -84,9 +88,9 @@ func (v *values) check(ctx context.Context, s session, err error) error {
 
 // close closes the prepared statement. What it could report is that the connection
 // is gone, which the next statement or the commit reports.
-func (v *values) close() {
-	if v.stmt != nil {
-		_ = v.stmt.Close()
+func (f *fullChunk) close() {
+	if f.stmt != nil {
+		_ = f.stmt.Close()
 	}
 }
 

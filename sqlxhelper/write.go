@@ -17,12 +17,14 @@ type writer struct {
 	config   *config
 	walk     *walk
 	loads    []load
-	replaced []replacedKey            // by settle
-	readings []reading                // of Returning
-	memory   *memory                  // of the Helper, nil for none
-	tables   map[string]*pgtext.Table // what describe has found
-	done     int                      // rows that were sent
-	failed   *load                    // the one of the statement that failed, or nil
+	replaced []replacedKey // by settle
+	readings []reading     // of Returning
+	memory   *memory       // of the Helper, nil for none
+	// fullChunk is that of a sequence, which outlives the writer, or nil.
+	fullChunk *fullChunk
+	tables    map[string]*pgtext.Table // what describe has found
+	done      int                      // rows that were sent
+	failed    *load                    // the one of the statement that failed, or nil
 }
 
 // A load is a group on its way into its table.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,35 +12,56 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// A task is a thread of this machine by its number, or 0 for none that is known.
+// A task is a thread of this machine by its number.
 type task int
 
-// serverTask returns the process (PostgreSQL) or thread (MariaDB) that serves the
-// one connection of db, if it is on this machine. What the server does besides, to
-// flush pages and write logs, is not its work.
-func (p *place) serverTask(ctx context.Context, db *sqlx.DB) task {
+// A server is what works for the one connection of a pool. Its zero value is a server
+// that is not on this machine, and nothing is known of it.
+type server struct {
+	connection task // which serves it: a process of PostgreSQL, a thread of MariaDB
+	main       task // of the process that it belongs to, or that has started it
+}
+
+// serverOf finds the server of db, if it is on this machine. Others must not use it
+// meanwhile, since its work for them cannot be told from that for db.
+func (p *place) serverOf(ctx context.Context, db *sqlx.DB) server {
 	var query string
 	var names []string
+	// The field of /proc/PID/status with the process of all others.
+	var parent string
 	switch p.family {
 	case postgres:
-		query, names = "SELECT pg_backend_pid()", []string{"postgres"}
+		query, names, parent = "SELECT pg_backend_pid()", []string{"postgres"}, "PPid"
 	case mariaDB:
-		query, names = "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()", []string{"mariadbd", "mysqld", "one_connection"}
+		query = "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()"
+		names, parent = []string{"mariadbd", "mysqld", "one_connection"}, "Tgid"
 	default:
-		return 0
+		return server{}
 	}
-	var id task
-	if err := db.QueryRowContext(ctx, query).Scan(&id); err != nil {
-		return 0
+	var s server
+	if err := db.QueryRowContext(ctx, query).Scan(&s.connection); err != nil {
+		return server{}
 	}
 	// In another container or on another machine, the number is somebody else's.
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", id))
-	if err != nil {
-		return 0
+	if !slices.Contains(names, strings.TrimSpace(s.connection.file("comm"))) {
+		return server{}
 	}
-	for _, known := range names {
-		if strings.TrimSpace(string(name)) == known {
-			return id
+	s.main = task(number(s.connection.file("status"), parent))
+	return s
+}
+
+// file returns a file that the kernel has about the task, or nothing.
+func (t task) file(name string) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", t, name)) // which may be gone
+	return string(text)
+}
+
+// number returns a number from the text of /proc/PID/status, or 0.
+func number(status, field string) int64 {
+	for line := range strings.Lines(status) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			n, _ := strconv.ParseInt(strings.Trim(value, " \tkB\n"), 10, 64)
+			return n
 		}
 	}
 	return 0
@@ -47,19 +69,56 @@ func (p *place) serverTask(ctx context.Context, db *sqlx.DB) task {
 
 // cpu returns what the task has used so far, or 0 where that is not known.
 func (t task) cpu() time.Duration {
-	if t == 0 {
-		return 0
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", t))
-	if err != nil {
-		return 0
-	}
-	running, _, _ := strings.Cut(string(text), " ")
-	ns, err := strconv.ParseInt(running, 10, 64)
-	if err != nil {
-		return 0
-	}
+	running, _, _ := strings.Cut(t.file("schedstat"), " ")
+	ns, _ := strconv.ParseInt(running, 10, 64)
 	return time.Duration(ns)
+}
+
+// cpu returns what the tasks of the server have used so far: all threads of its
+// process and of those that this has started.
+func (s server) cpu() map[task]time.Duration {
+	used := map[task]time.Duration{}
+	if s.main == 0 {
+		return used
+	}
+	processes := []task{s.main}
+	for i := 0; i < len(processes); i++ { // which grows
+		threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", processes[i]))
+		for _, thread := range threads {
+			id, err := strconv.Atoi(thread.Name())
+			if err != nil {
+				continue
+			}
+			used[task(id)] = task(id).cpu()
+			for child := range strings.FieldsSeq(task(id).file("task/" + thread.Name() + "/children")) {
+				if id, err := strconv.Atoi(child); err == nil {
+					processes = append(processes, task(id))
+				}
+			}
+		}
+	}
+	return used
+}
+
+// since returns what the connection and all others of the server have used since
+// then. What a task used that has ended meanwhile is not known.
+func (s server) since(then map[task]time.Duration) (connection, others time.Duration) {
+	for t, now := range s.cpu() {
+		if t == s.connection {
+			connection = now - then[t]
+		} else {
+			others += now - then[t]
+		}
+	}
+	return connection, others
+}
+
+// peakMemory returns the most memory that this program has had so far, and what it
+// has now, in bytes. ok is false where they are not known.
+func peakMemory() (peak, now int64, ok bool) {
+	status := task(os.Getpid()).file("status")
+	peak, now = number(status, "VmHWM")<<10, number(status, "VmRSS")<<10
+	return peak, now, peak > 0
 }
 
 // busyLimit is the percentage of all CPUs that other programs may use before a

@@ -3,17 +3,20 @@
 // writes docs/sqlx-benchmarks.md. Run it in internal/sqlxbench, with the servers that
 // CONTRIBUTING.md names, on an idle machine:
 //
-//	go run . -rounds 11
+//	go run . -rounds 21
+//	go run . -stream 10000000
 //
-// It keeps its results in results.txt, in the format that benchstat reads. With -rounds
-// 0 it measures nothing and writes the page from that file. With -only it runs what
-// matches, prints it, and writes nothing.
+// It keeps its results in the folder results, in the format that benchstat reads. Each
+// target has a file, and one for its stream. With -target it measures only some targets,
+// and the page keeps what is known of the others. With -rounds 0 it measures nothing and
+// writes the page. With -only it runs what matches, prints it, and writes nothing.
 //
 // # Rules
 //
 //   - There are two loads. "Lines" are 20,000 rows into one table. "Graph" is 1,000
 //     rows with five children each under a foreign key. Each is one transaction, begin
-//     and commit included.
+//     and commit included. A "stream" is a sequence that does not fit into memory. It
+//     runs once, in a process of its own.
 //   - Every run has empty tables and a pool of its own with one open connection.
 //     What a program does once, as parsing struct tags, is done before.
 //   - Within a round the variants take turns in random order. A first round is

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql/driver"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -23,14 +24,29 @@ func limits() []variant {
 	return []variant{
 		{lines, "limit=50", "**limit**: mattn's driver, prepared for 50 rows", sqliteOnly, true, sqliteLimit(50)},
 		{lines, "limit=1", "**limit**: mattn's driver, prepared for one row", sqliteOnly, true, sqliteLimit(1)},
+		{lines, "limit=binary", "**limit**: binary `COPY` by hand, through pgconn", pgxOnly, true, binaryCopyLimit},
 		{lines, "limit", "**limit**: pgx `CopyFrom`", pgxOnly, true, copyFromLimit},
 		{lines, "limit", "**limit**: `COPY` of lib/pq", pqOnly, true, copyInLimit},
-		{lines, "limit", "**limit**: `LOAD DATA LOCAL`", mariaOnly, true, loadDataLimit},
+		{lines, "limit", "**limit**: database/sql, prepared for 500 rows", mariaOnly, true, prepared(500)},
 		{graph, "limit=50", "**limit**: mattn's driver, prepared for 50 rows, twice", sqliteOnly, true, sqliteLimit(50)},
 		{graph, "limit=1", "**limit**: mattn's driver, prepared for one row, twice", sqliteOnly, true, sqliteLimit(1)},
+		{graph, "limit=binary", "**limit**: two binary `COPY` by hand, through pgconn", pgxOnly, true, binaryCopyLimit},
 		{graph, "limit", "**limit**: two pgx `CopyFrom`", pgxOnly, true, copyFromLimit},
 		{graph, "limit", "**limit**: two `COPY` of lib/pq", pqOnly, true, copyInLimit},
-		{graph, "limit", "**limit**: two `LOAD DATA LOCAL`", mariaOnly, true, loadDataLimit},
+		{graph, "limit", "**limit**: database/sql, prepared for 500 rows, twice", mariaOnly, true, prepared(500)},
+	}
+}
+
+// others returns what the database offers besides, and is no limit. On SQLite it shows
+// what database/sql costs, which no helper on top can save. What MariaDB offers
+// loses data.
+func others() []variant {
+	sqliteOnly, mariaOnly := []string{"SQLite"}, []string{"MariaDB"}
+	return []variant{
+		{lines, "prepared", "database/sql, prepared for 50 rows", sqliteOnly, false, prepared(50)},
+		{lines, "load-data", "`LOAD DATA LOCAL`", mariaOnly, false, loadData},
+		{graph, "prepared", "database/sql, prepared for 50 rows, twice", sqliteOnly, false, prepared(50)},
+		{graph, "load-data", "two `LOAD DATA LOCAL`", mariaOnly, false, loadData},
 	}
 }
 
@@ -39,10 +55,11 @@ type table struct {
 	name    string
 	columns []string
 	rows    int
-	// set puts the values of a row where they are wanted, and appendText appends
-	// them as LOAD DATA reads them.
-	set        func(values []any, row int)
-	appendText func(text []byte, row int) []byte
+	// set puts the values of a row where they are wanted. appendText appends them as
+	// LOAD DATA reads them, appendBinary as a binary COPY does.
+	set          func(values []any, row int)
+	appendText   func(text []byte, row int) []byte
+	appendBinary func(b []byte, row int) []byte
 }
 
 // tables returns the tables of a job that have rows, parents first.
@@ -60,6 +77,12 @@ func (j *job) tables() []table {
 				b = append(appendEscaped(b, o.Number), '\t')
 				b = append(strconv.AppendInt(b, o.Total, 10), '\t')
 				return append(o.CreatedAt.AppendFormat(b, mysqlTime), '\n')
+			},
+			func(b []byte, i int) []byte {
+				o := &j.orders[i]
+				b = appendInt64(append(b, 0, 4), o.ID)
+				b = appendInt64(appendString(b, o.Number), o.Total)
+				return appendInt64(b, o.CreatedAt.UnixMicro()-postgresEpoch)
 			}})
 	}
 	return append(list, table{"order_items", []string{"id", "order_id", "sku", "quantity", "price", "created_at"}, len(j.items),
@@ -75,6 +98,12 @@ func (j *job) tables() []table {
 			b = append(strconv.AppendInt(b, int64(it.Quantity), 10), '\t')
 			b = append(strconv.AppendInt(b, it.Price, 10), '\t')
 			return append(it.CreatedAt.AppendFormat(b, mysqlTime), '\n')
+		},
+		func(b []byte, i int) []byte {
+			it := &j.items[i]
+			b = appendInt64(appendInt64(append(b, 0, 6), it.ID), it.OrderID)
+			b = binary.BigEndian.AppendUint32(append(appendString(b, it.SKU), 0, 0, 0, 4), uint32(int32(it.Quantity)))
+			return appendInt64(appendInt64(b, it.Price), it.CreatedAt.UnixMicro()-postgresEpoch)
 		}})
 }
 
@@ -149,37 +178,73 @@ func sqliteChunks(ctx context.Context, conn *sqlite3.SQLiteConn, t table, first,
 	return nil
 }
 
-// copyFromLimit gives pgx the rows, in a transaction of database/sql.
+// inPgx runs store for each table on the connection of pgx, in a transaction of
+// database/sql.
+func inPgx(ctx context.Context, j *job, store func(*pgx.Conn, table) error) error {
+	opened, err := j.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = opened.Close() }() // gives it back
+	tx, err := opened.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	err = opened.Raw(func(c any) error {
+		conn, ok := c.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("the connection is a %T", c)
+		}
+		for _, t := range j.tables() {
+			if err := store(conn.Conn(), t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// copyFromLimit gives pgx the rows.
 func copyFromLimit(ctx context.Context, j *job) (load, error) {
 	return load{run: func() error {
-		opened, err := j.db.Conn(ctx)
-		if err != nil {
+		return inPgx(ctx, j, func(conn *pgx.Conn, t table) error {
+			rows := &copyRows{table: t, next: -1, values: make([]any, len(t.columns))}
+			_, err := conn.CopyFrom(ctx, pgx.Identifier{t.name}, t.columns, rows)
 			return err
-		}
-		defer func() { _ = opened.Close() }() // gives it back
-		tx, err := opened.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // does nothing after Commit
-		err = opened.Raw(func(c any) error {
-			conn, ok := c.(*stdlib.Conn)
-			if !ok {
-				return fmt.Errorf("the connection is a %T", c)
-			}
-			for _, t := range j.tables() {
-				rows := &copyRows{table: t, next: -1, values: make([]any, len(t.columns))}
-				if _, err := conn.Conn().CopyFrom(ctx, pgx.Identifier{t.name}, t.columns, rows); err != nil {
-					return err
-				}
-			}
-			return nil
 		})
-		if err != nil {
-			return err
-		}
-		return tx.Commit()
 	}}, nil
+}
+
+// binaryCopyLimit writes the rows as they go over the wire. It knows the types of
+// the columns, and looks neither at them nor at the values.
+func binaryCopyLimit(ctx context.Context, j *job) (load, error) {
+	return load{run: func() error {
+		return inPgx(ctx, j, func(conn *pgx.Conn, t table) error {
+			rows := &rowReader{rows: t.rows, appendRow: t.appendBinary, text: []byte(binaryHeader), trailer: "\xff\xff"}
+			_, err := conn.PgConn().CopyFrom(ctx, rows, "COPY "+t.name+" ("+strings.Join(t.columns, ", ")+") FROM STDIN (FORMAT binary)")
+			return err
+		})
+	}}, nil
+}
+
+// binaryHeader is a signature, flags and the length of no extensions.
+const binaryHeader = "PGCOPY\n\377\r\n\000\000\000\000\000\000\000\000\000"
+
+// postgresEpoch is where PostgreSQL's times begin, in microseconds since 1970.
+const postgresEpoch = 946_684_800_000_000
+
+// appendInt64 appends a bigint, or the microseconds of a timestamptz.
+func appendInt64(b []byte, v int64) []byte {
+	return binary.BigEndian.AppendUint64(append(b, 0, 0, 0, 8), uint64(v))
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
 }
 
 // copyRows implements pgx.CopyFromSource. pgx encodes a row before it asks for the
@@ -233,14 +298,13 @@ func copyIn(ctx context.Context, tx *sqlx.Tx, t table) (err error) {
 	return err
 }
 
-// loadDataLimit has MariaDB read text from the client. It is a limit, not a way to
-// store rows. It takes duplicates, texts that are too long, and text that is not a
-// number, without an error.
-func loadDataLimit(ctx context.Context, j *job) (load, error) {
+// loadData has MariaDB read text from the client. It takes duplicates, texts that are
+// too long, and text that is not a number, without an error.
+func loadData(ctx context.Context, j *job) (load, error) {
 	return load{run: func() error {
 		return j.inTx(ctx, func(tx *sqlx.Tx) error {
 			for _, t := range j.tables() {
-				mysql.RegisterReaderHandler(t.name, func() io.Reader { return &textRows{table: t} })
+				mysql.RegisterReaderHandler(t.name, func() io.Reader { return &rowReader{rows: t.rows, appendRow: t.appendText} })
 				_, err := tx.ExecContext(ctx, "LOAD DATA LOCAL INFILE 'Reader::"+t.name+"' INTO TABLE "+t.name+
 					` CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (`+strings.Join(t.columns, ", ")+")")
 				mysql.DeregisterReaderHandler(t.name)
@@ -256,26 +320,31 @@ func loadDataLimit(ctx context.Context, j *job) (load, error) {
 // mysqlTime is how MariaDB reads a time.
 const mysqlTime = "2006-01-02 15:04:05.000000"
 
-// textRows is the rows as text.
-type textRows struct {
-	table
-	next int
-	text []byte // not yet read
-	room []byte // that text lies in
+// A rowReader is rows as a stream.
+type rowReader struct {
+	rows      int
+	appendRow func(b []byte, row int) []byte
+	text      []byte // not yet read, at first what is before the rows
+	trailer   string // what is after them
+	next      int    // row; rows+1 after the trailer
+	room      []byte // that text lies in
 }
 
 // Read implements io.Reader.
-func (r *textRows) Read(p []byte) (int, error) {
+func (r *rowReader) Read(p []byte) (int, error) {
 	if len(r.text) == 0 {
-		if r.next == r.rows {
-			return 0, io.EOF
-		}
 		r.room = r.room[:0]
 		for r.next < r.rows && len(r.room) < len(p) {
-			r.room = r.appendText(r.room, r.next)
+			r.room = r.appendRow(r.room, r.next)
 			r.next++
 		}
-		r.text = r.room
+		if r.next == r.rows {
+			r.room = append(r.room, r.trailer...)
+			r.next++
+		}
+		if r.text = r.room; len(r.text) == 0 {
+			return 0, io.EOF
+		}
 	}
 	n := copy(p, r.text)
 	r.text = r.text[n:]

@@ -15,10 +15,11 @@ func (r results) page() string {
 	p(`# How fast sqlxhelper inserts
 
 For those who compare ways to insert many rows. A program writes this page from its
-measurements in [results.txt](../internal/sqlxbench/results.txt). To repeat it, in
+measurements in [results](../internal/sqlxbench/results). To repeat it, in
 internal/sqlxbench:
 
-    %s
+    go run . -rounds 21
+    go run . -stream %d
 
 "Lines" are 20,000 rows of six columns, into a table with a primary key and an index.
 "Graph" is 1,000 orders of five items each, under a foreign key. Each is one
@@ -33,7 +34,7 @@ Every variant takes its turn in every round, in random order. Rates, CPU and all
 are medians of the rounds. A ratio of rates is taken within each round. The table has the
 median of these. Above 1, the row is faster than what it is compared with. At the goals,
 the middle half of the rounds lies within the bounds in parentheses.
-`, r.Config["command"])
+`, streamRows)
 	if most := r.disturbed(); most > busyLimit {
 		p("**A draft: other programs used up to %d %% of the CPUs before a round.**\n", most)
 	}
@@ -55,12 +56,17 @@ the middle half of the rounds lies within the bounds in parentheses.
 			p("\n### %s\n\n%s", t.title, r.table(t, load))
 		}
 	}
+	p("\n## A sequence of %s rows\n\n%s", benchmark.Thousands(streamRows), strings.TrimRight(r.streams(), "\n"))
 	p(`
-CPU is client + server. The client is all of this program. The server is the process or
-thread of the connection, without what others write to disk for it. SQLite is in the
-client.
+` + "`InsertSeq`" + ` inserts them in one transaction, once, in a process of its own. Memory is what the
+process grows by at most: its peak, less what it has when the connection is open.
 
-` + "`LOAD DATA`" + ` is a limit, not a way to store rows. It takes duplicates, texts that are too
+CPU is client + connection + the rest of the server. The client is all of this program.
+The connection is the process or thread that serves it. The rest is the server's other
+processes and threads, until the commit is answered. A server that was measured without
+its rest has two numbers. SQLite is in the client.
+
+` + "`LOAD DATA`" + ` is no limit, since it loses data. It takes duplicates, texts that are too
 long, and text that is not a number, without an error.`)
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
@@ -82,7 +88,8 @@ func (r results) disturbed() int {
 func (r results) table(t target, load string) string {
 	var b strings.Builder
 	b.WriteString("| | k rows/s | ÷ limit | ÷ NamedExec | ÷ GORM | CPU, µs per row | allocations per row |\n|---|---:|---:|---:|---:|---:|---:|\n")
-	limit, base := r.limitOf(t, load), t.name+"/"+load+"/"
+	limit, _ := r.limitOf(t, load)
+	base := t.name + "/" + load + "/"
 	for _, v := range variants() {
 		if v.load != load || !v.on(t) {
 			continue
@@ -109,14 +116,31 @@ func (r results) ratio(a, b string) string {
 	return fmt.Sprintf("%.2f", v.Median)
 }
 
+// streams returns the table of all streams.
+func (r results) streams() string {
+	rows := [][]string{{"", "k rows/s", "memory, MiB", "CPU, µs per row", "allocations per row"}}
+	for _, t := range targets {
+		for _, s := range streamsOf(t) {
+			rate, ok := r.Median(s.name, "rows/s")
+			if !ok || !r.streamed() {
+				rows = append(rows, []string{s.title, "not measured", "", "", ""})
+				continue
+			}
+			grown, _ := r.Median(s.name, "grown-MiB")
+			allocs, _ := r.Median(s.name, "allocs/row")
+			rows = append(rows, []string{s.title, benchmark.Number(rate / 1e3), benchmark.Number(grown), r.cpu(s.name), benchmark.Number(allocs)})
+		}
+	}
+	return benchmark.Table(rows)
+}
+
 // cpu writes the CPU time of a row, of the client and of the server if it is known.
 func (r results) cpu(name string) string {
-	client, ok := r.Median(name, "client-us/row")
-	if !ok {
-		return ""
+	var parts []string
+	for _, unit := range []string{"client-us/row", "server-us/row", "others-us/row"} {
+		if used, ok := r.Median(name, unit); ok {
+			parts = append(parts, benchmark.Number(used))
+		}
 	}
-	if server, ok := r.Median(name, "server-us/row"); ok {
-		return benchmark.Number(client) + " + " + benchmark.Number(server)
-	}
-	return benchmark.Number(client)
+	return strings.Join(parts, " + ")
 }

@@ -22,7 +22,19 @@ func ideal() results {
 			rounds[nameOf(target, v)] = [3]float64{share * 1e9, share * 2e9, share * 3e9}
 		}
 	}
-	return fake(rounds)
+	for _, target := range targets {
+		for _, s := range streamsOf(target) {
+			rounds[s.name] = [3]float64{1e9, 1e9, 1e9}
+		}
+	}
+	r := fake(rounds)
+	r.Config["stream"] = "10000000"
+	for _, target := range targets {
+		for _, s := range streamsOf(target) {
+			r.Values[s.name]["grown-MiB"] = []float64{64}
+		}
+	}
+	return r
 }
 
 func TestGoalsAreReachedAtTheirLimits(t *testing.T) {
@@ -39,11 +51,11 @@ func TestGoalsAreReachedAtTheirLimits(t *testing.T) {
 	}{
 		{"SQLite/lines/snowkey", 1 / 0.851, "SQLite, mattn: 20,000 rows against the driver alone", true},
 		{"SQLite/lines/snowkey", 1 / 0.849, "SQLite, mattn: 20,000 rows against the driver alone", false},
-		{"PostgreSQL-pgx/lines/snowkey", 1 / 0.621, "PostgreSQL, pgx: 20,000 rows against `CopyFrom`", true},
-		{"PostgreSQL-pgx/lines/snowkey", 1 / 0.619, "PostgreSQL, pgx: 20,000 rows against `CopyFrom`", false},
-		{"PostgreSQL-pgx/lines/snowkey-copy", 1 / 0.969, "PostgreSQL, pgx: 20,000 rows with pgxcopy, against `CopyFrom`", false},
+		{"PostgreSQL-pgx/lines/snowkey", 1 / 0.621, "PostgreSQL, pgx: 20,000 rows against `COPY`", true},
+		{"PostgreSQL-pgx/lines/snowkey", 1 / 0.619, "PostgreSQL, pgx: 20,000 rows against `COPY`", false},
+		{"PostgreSQL-pgx/lines/snowkey-copy", 1 / 0.969, "PostgreSQL, pgx: 20,000 rows with pgxcopy, against `COPY`", false},
 		{"PostgreSQL-pq/lines/snowkey", 1 / 0.619, "PostgreSQL, lib/pq: 20,000 rows against `COPY`", false},
-		{"MariaDB/lines/snowkey", 1 / 0.949, "MariaDB: 20,000 rows against `LOAD DATA`", false},
+		{"MariaDB/lines/snowkey", 1 / 0.949, "MariaDB: 20,000 rows against a prepared statement", false},
 		{"MariaDB/lines/snowkey", 4 / 1.49, "MariaDB: 20,000 rows against GORM", false},
 		{"MariaDB/lines/snowkey", 4 / 1.51, "MariaDB: 20,000 rows against GORM", true},
 		{"SQLite/graph/snowkey", 4 / 1.49, "SQLite, mattn: the graph against `NamedExec`", false},
@@ -71,6 +83,48 @@ func TestGoalsAreReachedAtTheirLimits(t *testing.T) {
 	}
 }
 
+func TestGoalAgainstALimitNeedsAllLimits(t *testing.T) {
+	r := ideal()
+	delete(r.Values, "PostgreSQL-pgx/lines/limit=binary")
+	for _, g := range r.goals() {
+		if missing := strings.HasPrefix(g.Title, "PostgreSQL, pgx: ") && strings.Contains(g.Title, "`COPY`"); g.Reached == missing || (g.Measured == "not measured") != missing {
+			t.Errorf("goal %q = %s, %v; want it measured unless it is against COPY", g.Title, g.Measured, g.Reached)
+		}
+	}
+}
+
+func TestMemoryOfASequenceIsAGoal(t *testing.T) {
+	for _, test := range []struct {
+		rows     string
+		grown    float64
+		measured string
+		reached  bool
+	}{
+		{"10000000", 64, "64.0 MiB", true},
+		{"10000000", 64.1, "64.1 MiB", false},
+		{"1000", 3, "not measured", false},
+	} {
+		r := ideal()
+		r.Config["stream"] = test.rows
+		r.Values["MariaDB/stream/snowkey"]["grown-MiB"] = []float64{test.grown}
+		if shown := !strings.Contains(r.streams(), "| MariaDB | not measured |"); shown != (test.measured != "not measured") {
+			t.Errorf("the table of %s rows = %s; want a row of MariaDB only for 10,000,000", test.rows, r.streams())
+		}
+		found := false
+		for _, g := range r.goals() {
+			if g.Title == "MariaDB: memory for a sequence of 10,000,000 rows" {
+				found = true
+				if g.Measured != test.measured || g.Reached != test.reached {
+					t.Errorf("%v MiB for %s rows = %q, %v; want %q, %v", test.grown, test.rows, g.Measured, g.Reached, test.measured, test.reached)
+				}
+			}
+		}
+		if !found {
+			t.Error("there is no such goal")
+		}
+	}
+}
+
 func TestWhatWasNotMeasuredIsNoGoalReached(t *testing.T) {
 	r := fake(map[string][3]float64{"SQLite/lines/snowkey": {1, 1, 1}})
 	for _, g := range r.goals() {
@@ -87,13 +141,20 @@ func TestPageHasMediansAndRatios(t *testing.T) {
 		"SQLite/lines/snowkey":   {20e6, 25e6, 40e6},
 		"SQLite/lines/NamedExec": {40e6, 40e6, 80e6},
 		"SQLite/lines/GORM":      {60e6, 60e6, 60e6},
+		"MariaDB/stream/snowkey": {100e6, 100e6, 100e6},
 	})
 	r.Values["SQLite/lines/GORM"]["server-us/row"] = []float64{1, 7, 3}
-	r.Config = map[string]string{"command": "go run . -rounds 3", "SQLite": "3.54.1", "cpu": "Some CPU"}
+	r.Values["MariaDB/stream/snowkey"]["server-us/row"] = []float64{5, 5, 5}
+	r.Values["MariaDB/stream/snowkey"]["others-us/row"] = []float64{1, 1, 1}
+	r.Values["MariaDB/stream/snowkey"]["grown-MiB"] = []float64{12}
+	r.Config = map[string]string{"stream": "10000000", "SQLite": "3.54.1", "cpu": "Some CPU"}
 	r.Comments = []string{"round 1: before it, other programs used 2 % of the CPUs", "round 2: before it, other programs used 10 % of the CPUs"}
 	page := r.page()
 	for _, want := range []string{
-		"    go run . -rounds 3\n",
+		"    go run . -rounds 21\n    go run . -stream 10000000\n",
+		"| MariaDB | 200 | 12.0 | 2.25 + 5.00 + 1.00 | 1.50 |",
+		"| SQLite, mattn | not measured |  |  |  |",
+		"| MariaDB: memory for a sequence of 10,000,000 rows | ≤ 64 MiB | 12.0 MiB | reached |",
 		"| SQLite, mattn | 3.54.1 |",
 		"| cpu | Some CPU |",
 		"| other programs before a round | at most 10 % of the CPUs |",

@@ -8,17 +8,9 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// prepared returns database/sql with nothing on top. It is one prepared statement for
-// so many rows, over one slice of values. The rows have their keys. No helper on top
-// can be faster.
-func prepared() []variant {
-	return []variant{
-		{lines, "prepared", "database/sql, prepared for 50 rows", []string{"SQLite"}, false, preparedLines(50)},
-		{lines, "prepared", "database/sql, prepared for 500 rows", []string{"MariaDB"}, false, preparedLines(500)},
-	}
-}
-
-func preparedLines(chunk int) func(context.Context, *job) (load, error) {
+// prepared is database/sql with nothing on top. It is one prepared statement for so
+// many rows, over one slice of values. The rows have their keys.
+func prepared(chunk int) func(context.Context, *job) (load, error) {
 	return func(ctx context.Context, j *job) (load, error) {
 		return load{run: func() error {
 			return j.inTx(ctx, func(tx *sqlx.Tx) error {

@@ -22,7 +22,9 @@ type measurement struct {
 	elapsed time.Duration
 	mallocs uint64
 	client  time.Duration // CPU of this program
-	server  time.Duration // CPU of the server's process for the connection; 0: not known
+	server  time.Duration // CPU of the server's task for the connection; 0: not known
+	others  time.Duration // CPU of its other tasks
+	grown   int64         // by how many bytes this program grew, at most; 0: not measured
 }
 
 // rate returns the rows per second.
@@ -47,7 +49,7 @@ func (p *place) run(ctx context.Context, v variant, n sizes) (m measurement, err
 		return measurement{}, err
 	}
 	m.rows = len(j.orders) + len(j.items)
-	if err := m.measure(l.run, p.serverTask(ctx, db)); err != nil {
+	if err := m.measure(l.run, p.serverOf(ctx, db)); err != nil {
 		return measurement{}, err
 	}
 	return m, j.verify(ctx, l, n)
@@ -64,17 +66,18 @@ func newJob(p *place, load string, n sizes) *job {
 
 // measure runs what is to be measured, on a heap without the garbage of the run
 // before.
-func (m *measurement) measure(run func() error, server task) error {
+func (m *measurement) measure(run func() error, served server) error {
 	var before, after runtime.MemStats
+	then := served.cpu() // first and last, because it allocates
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	client, served := ownCPU(), server.cpu()
+	client := ownCPU()
 	start := time.Now()
 	err := run()
 	m.elapsed = time.Since(start)
 	m.client = ownCPU() - client
-	m.server = server.cpu() - served
 	runtime.ReadMemStats(&after)
+	m.server, m.others = served.since(then)
 	m.mallocs = after.Mallocs - before.Mallocs
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"testing"
 
 	"github.com/snowkey/snowkey/internal/servertest"
@@ -66,5 +67,33 @@ func TestProgramAndTestsFindTheSameServers(t *testing.T) {
 	}
 	if servertest.MariaDB(t) != where.mariaDB {
 		t.Error("the DSN of MariaDB is not that of servertest")
+	}
+}
+
+func TestStreamStoresItsRows(t *testing.T) {
+	for _, target := range targets {
+		for _, s := range streamsOf(target) {
+			t.Run(s.name, func(t *testing.T) {
+				p := placeFor(t, target)
+				m, err := p.stream(t.Context(), s, 12_345)
+				if err != nil {
+					t.Fatalf("stream = %v; want no error", err)
+				}
+				if _, _, known := peakMemory(); m.rows != 12_345 || m.elapsed <= 0 || known && m.grown <= 0 {
+					t.Errorf("stream = %+v; want 12345 rows, a time, and how much memory it took", m)
+				}
+			})
+		}
+	}
+}
+
+func TestOnlyWhatMatchesIsMeasured(t *testing.T) {
+	for _, test := range []struct {
+		only string
+		want int
+	}{{"", 2}, {"SQLite/lines/snowkey$", 1}, {"MariaDB", 0}} {
+		if got := blocksOf(targets[0], regexp.MustCompile(test.only)); len(got) != test.want {
+			t.Errorf("blocksOf(SQLite, %q) = %d blocks; want %d", test.only, len(got), test.want)
+		}
 	}
 }

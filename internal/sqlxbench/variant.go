@@ -45,7 +45,7 @@ func (v variant) on(t target) bool { return v.only == nil || slices.Contains(v.o
 
 // variants returns all of them, in the order of the page.
 func variants() []variant {
-	list := slices.Concat(limits(), prepared(), helpers(), copying())
+	list := slices.Concat(limits(), others(), helpers(), copying())
 	return append(list,
 		variant{lines, "NamedExec", "sqlx `NamedExec`, slices of 1,000", nil, false, namedLines},
 		variant{lines, "GORM", "GORM `CreateInBatches` of 1,000", nil, false, gormLines},
