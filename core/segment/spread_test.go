@@ -350,3 +350,20 @@ func (c *counting) Take(ctx context.Context, t segment.Take) (segment.Range, err
 	}()
 	return c.faulty.Take(ctx, t)
 }
+
+// A database that lags behind would give numbers that another gave with the old stride.
+func TestAChangeOfStrideGoesAboveTheNumbersOfEveryDatabase(t *testing.T) {
+	ctx := t.Context()
+	dbs := databases(t, 2, 2)
+	if _, err := dbs[0].Raise(ctx, "a", 1000); err != nil { // numbers up to 1998
+		t.Fatal(err)
+	}
+	if err := segment.Restride(ctx, "a", 3, dbs[0], dbs[1]); err != nil {
+		t.Fatal(err)
+	}
+	for i, db := range dbs {
+		if r, err := db.Take(ctx, segment.Take{Tag: "a"}); err != nil || r.Stride != 3 || r.First*3+r.Offset <= 1998 {
+			t.Errorf("database %d gives %+v, %v; want stride 3 and numbers above 1998", i+1, r, err)
+		}
+	}
+}
