@@ -85,7 +85,7 @@ func (p *places) rowsPostgres(ctx context.Context, name string, keys []key, out 
 	}
 	insert := "INSERT INTO orders SELECT k, c, 'order number ' || c FROM unnest($1::" + kind + "[], $2::bigint[]) AS t(k, c)"
 	random := customers()
-	before, err := p.cpu(ctx, "MariaDB")
+	before, err := p.cpu(ctx, "PostgreSQL")
 	if err != nil {
 		return err
 	}
