@@ -31,7 +31,7 @@ func (c *creation) prepare(db *gorm.DB) error {
 	if err := c.record(); err != nil {
 		return err
 	}
-	if u.updates() && c.rows.maps == nil && canReturn(c.stmt) && !c.keyKnown(u) {
+	if u.updates(c.stmt) && c.rows.maps == nil && canReturn(c.stmt) && !c.keyKnown(u) {
 		c.returned = returnColumns(c.stmt, c.columns)
 	}
 	return nil

@@ -9,12 +9,9 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// The limits of one statement of a reread. Old versions of SQLite take 999 parameters
-// and 500 parts of a UNION. SQL Server takes 2,100 parameters.
-const (
-	keysPerQuery    = 900
-	lookupsPerQuery = 100
-)
+// keysPerQuery is how many keys one statement asks for. Old versions of SQLite take 999
+// parameters.
+const keysPerQuery = 900
 
 // A reread finds the stored rows of an upsert.
 //
@@ -30,15 +27,12 @@ type reread struct {
 	*creation
 	db       *gorm.DB
 	upsert   upsert
-	assigned map[cell]bool // the fresh keys, in the form of columns[0]
+	assigned []bool // for each row, whether its key is fresh
 }
 
 func (r *reread) run() error {
 	r.selected, r.restricted = r.stmt.SelectAndOmitColumns(true, false)
-	r.assigned = make(map[cell]bool, len(r.fresh))
-	for _, id := range r.fresh {
-		r.assigned[r.columns[0].of(id)] = true
-	}
+	r.assigned = r.freshRows()
 	byKey, others := r.split()
 	unmet, err := r.byKey(byKey)
 	if err != nil {
@@ -69,16 +63,39 @@ func (r *reread) run() error {
 	return err
 }
 
+// freshRows returns for each row whether its key in columns[0] was assigned.
+func (r *reread) freshRows() []bool {
+	list, next := make([]bool, r.rows.len()), 0
+	var set map[cell]bool
+	for i := range list {
+		sent := r.sentAt(i, 0)
+		if next < len(r.fresh) && sent == r.columns[0].of(r.fresh[next]) { // as a rule
+			list[i] = true
+			next += len(r.columns)
+			continue
+		}
+		if set == nil {
+			set = make(map[cell]bool, len(r.fresh))
+			for _, id := range r.fresh {
+				set[r.columns[0].of(id)] = true
+			}
+		}
+		list[i] = set[sent]
+	}
+	return list
+}
+
 // split returns the rows that can be found by their key, and the others. It leaves
 // out rows whose key is an expression.
 func (r *reread) split() (byKey, others []int) {
 	// Without a target, a stored row with the whole primary key is the one that was met.
 	primary := r.stmt.Schema.PrimaryFields
+	none := r.db.RowsAffected == 0 && r.upsert.countsInserts(r.stmt) // no fresh key is stored
 	whole := !r.named() && len(primary) == 1 && primary[0] == r.columns[0].field
 	for i := range r.rows.len() {
 		switch sent := r.sentAt(i, 0); {
 		case !sent.present:
-		case whole || r.assigned[sent]:
+		case r.assigned[i] && !none, whole && !r.assigned[i]:
 			byKey = append(byKey, i)
 		default:
 			others = append(others, i)
@@ -126,30 +143,28 @@ func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, er
 // byKey resolves the rows of list that are stored under the key in memory and returns
 // the rest.
 func (r *reread) byKey(list []int) (rest []int, err error) {
-	var ask []any
-	at := map[cell][]int{}
-	for _, i := range list {
-		sent := r.sentAt(i, 0)
-		ask = append(ask, sent.value(r.columns[0].kind))
-		at[sent] = append(at[sent], i)
-	}
-	for chunk := range slices.Chunk(ask, keysPerQuery) {
+	stored := make(map[cell][]cell, len(list))
+	for chunk := range slices.Chunk(list, keysPerQuery) {
 		q := r.query()
-		q.selectFrom(0)
-		q.write(" WHERE ", clause.Column{Name: r.columns[0].field.DBName}, " IN ")
-		q.AddVar(q, chunk)
-		err = q.each(func(_ int, values []cell) {
-			for _, i := range at[values[0]] {
-				r.resolved(i, values)
+		q.write("SELECT 0,0,")
+		q.columns()
+		q.write(" FROM ", q.table(), " WHERE ", clause.Column{Name: r.columns[0].field.DBName}, " IN (")
+		for n, i := range chunk {
+			if n > 0 {
+				q.write(",")
 			}
-			delete(at, values[0])
-		})
+			q.AddVar(q, r.sentAt(i, 0).value(r.columns[0].kind))
+		}
+		q.write(")")
+		err = q.each(chunk, func(_ int, values []cell, _ uint64) { stored[values[0]] = values })
 		if err != nil {
 			return nil, err
 		}
 	}
 	for _, i := range list {
-		if at[r.sentAt(i, 0)] != nil {
+		if values, ok := stored[r.sentAt(i, 0)]; ok {
+			r.resolved(i, values)
+		} else {
 			rest = append(rest, i)
 		}
 	}
@@ -159,33 +174,27 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 // byUnique looks list up by keys. It returns the free rows and the torn rows. A free row
 // equals no stored row in any key. A torn row equals one stored row in one key and
 // another in another.
+//
+// A row that was found by one key is not looked up by another in which the two are
+// equal. So usually one look finds all.
 func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err error) {
-	type lookup struct {
-		row int
-		key unique
-	}
-	var ask []lookup
-	for _, i := range list {
-		for _, key := range keys {
-			if r.usable(i, key) {
-				ask = append(ask, lookup{i, key})
+	keys = slices.DeleteFunc(slices.Clone(keys), func(key unique) bool {
+		return !slices.ContainsFunc(list, func(i int) bool { return r.usable(i, key) })
+	})
+	found := make([][][]cell, r.rows.len())
+	equal := make([]uint64, r.rows.len()) // a bit for each of keys in which the row found is equal as well
+	for k := range keys {
+		var ask []int
+		for _, i := range list {
+			if equal[i]>>k&1 == 0 && r.usable(i, keys[k]) {
+				ask = append(ask, i)
 			}
 		}
-	}
-	found := map[int][][]cell{}
-	for chunk := range slices.Chunk(ask, lookupsPerQuery) {
-		q := r.query()
-		for n, l := range chunk {
-			if n > 0 {
-				q.write(" UNION ALL ")
+		err = r.look(ask, keys[k:], func(i int, stored []cell, same uint64) {
+			if !slices.ContainsFunc(found[i], func(other []cell) bool { return other[0] == stored[0] }) {
+				found[i] = append(found[i], stored)
 			}
-			q.lookup(l.row, l.key)
-		}
-		err = q.each(func(i int, values []cell) {
-			same := func(other []cell) bool { return other[0] == values[0] }
-			if !slices.ContainsFunc(found[i], same) {
-				found[i] = append(found[i], values)
-			}
+			equal[i] |= same << k
 		})
 		if err != nil {
 			return nil, nil, err
@@ -208,7 +217,7 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 // one.
 func (r *reread) usable(i int, u unique) bool {
 	key := r.columns[0].field
-	return r.known(i, u) && !(key.PrimaryKey && r.assigned[r.sentAt(i, 0)] && u.covers(r.stmt.Schema.PrimaryFields))
+	return r.known(i, u) && !(key.PrimaryKey && r.assigned[i] && u.covers(r.stmt.Schema.PrimaryFields))
 }
 
 // known reports whether the values of row i in u are known. Without columns all rows
@@ -259,12 +268,11 @@ func (r *reread) target(uniques []unique) unique {
 // leaves f out, or where it is zero and the database has a default that GORM does not
 // set. A field that a map leaves out is looked up as NULL, which equals nothing.
 func (r *reread) gives(i int, f *schema.Field) bool {
-	row := r.rows.at(i)
-	if !r.writes(f.DBName) || row.values != nil {
+	if !r.writes(f.DBName) || !f.HasDefaultValue || f.DefaultValueInterface != nil || r.rows.maps != nil {
 		return r.writes(f.DBName)
 	}
-	_, zero := f.ValueOf(r.stmt.Context, row.fields)
-	return !zero || !f.HasDefaultValue || f.DefaultValueInterface != nil
+	_, zero := f.ValueOf(r.stmt.Context, r.rows.at(i).fields)
+	return !zero
 }
 
 // value returns what row i sends for f, and whether it names f, as all structs do.

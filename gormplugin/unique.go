@@ -22,6 +22,7 @@ type unique struct {
 	// hidden is true if the columns do not tell which rows are equal, as in an index on
 	// an expression. A row that it met cannot be found.
 	hidden bool
+	index  string // the name by which MySQL can be told to use it
 }
 
 type uniqueColumn struct {
@@ -31,6 +32,15 @@ type uniqueColumn struct {
 	// as is SQL for what the column stores of a value, "?", such as a time without its
 	// last digits. Empty means the value itself.
 	as string
+	// cast is as, in the type and the collation of the column, where MySQL needs it in a
+	// join. Empty means that there is none.
+	cast  string
+	whole bool // MySQL stores integers there
+}
+
+// castable reports whether MySQL can join values with u.
+func (u *unique) castable() bool {
+	return !slices.ContainsFunc(u.columns, func(c uniqueColumn) bool { return c.cast == "" || c.prefix > 0 })
 }
 
 // covers reports whether u is made of the columns of list, in any order.
@@ -44,7 +54,7 @@ func (u *unique) covers(list []*schema.Field) bool {
 func uniqueOf(list []unique, fields []*schema.Field) unique {
 	for _, u := range list {
 		if u.covers(fields) {
-			return unique{columns: u.columns}
+			return unique{columns: u.columns, index: u.index}
 		}
 	}
 	var u unique
@@ -108,7 +118,8 @@ var uniqueCatalogs = map[string]struct {
 		ORDER BY c.oid, k.place`,
 		func(quoted, _, _ string) []any { return []any{quoted} }},
 	// Not joined by the names, see mysqlTable.
-	mysqlName: {`SELECT s.index_name, COALESCE(s.column_name, ''), '', COALESCE(s.sub_part, 0), LOWER(c.column_type), '',
+	mysqlName: {`SELECT s.index_name, COALESCE(s.column_name, ''),
+		COALESCE(CONCAT(c.character_set_name, ' ', c.collation_name), ''), COALESCE(s.sub_part, 0), LOWER(c.column_type), '',
 		s.column_name IS NULL OR COALESCE(c.generation_expression, '') <> ''
 		FROM information_schema.statistics s CROSS JOIN information_schema.columns c
 		WHERE s.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND s.table_name = ? AND s.non_unique = 0
@@ -194,6 +205,11 @@ func (q *query) catalogUniques(table string) (list []unique, err error) {
 			u.where = clause.Expr{SQL: where}
 		}
 		c.field, c.as = fieldOf(q.Schema, column), storedForm(dialect, typ)
+		if dialect == mysqlName {
+			u.index = index
+			c.cast, c.whole = castForm(typ, c.as, c.collate)
+			c.collate = ""
+		}
 		u.columns = append(u.columns, c)
 		return nil
 	})
@@ -239,5 +255,31 @@ func storedForm(dialect, typ string) string {
 		return fmt.Sprintf("LEFT(?, %d)", precision)
 	default:
 		return ""
+	}
+}
+
+// castForm returns as, or what is stored where that is empty, in the type and the
+// collation of a column of type typ on MySQL. It is empty where a value in a join could
+// be compared otherwise than one that stands alone. whole is true for integers, which
+// the cast keeps only if they are some.
+func castForm(typ, as, collation string) (cast string, whole bool) {
+	base, _, _ := sqltype.Parts(strings.TrimSuffix(typ, " unsigned"))
+	switch base {
+	case "tinyint", "smallint", "mediumint", "int", "bigint":
+		return "CAST(? AS SIGNED)", true
+	case "double":
+		return "(? + 0e0)", false
+	case "char", "varchar":
+		charset, name, _ := strings.Cut(collation, " ")
+		if name == "" {
+			return "", false
+		}
+		return "CONVERT(" + as + " USING " + charset + ") COLLATE " + name, false
+	case "varbinary":
+		return "CAST(" + as + " AS BINARY)", false
+	case "date", "datetime", "timestamp", "time", "decimal", "float", "binary":
+		return as, false
+	default:
+		return "", false
 	}
 }

@@ -39,10 +39,12 @@ func upsertOf(stmt *gorm.Statement) (upsert, bool) {
 }
 
 // updates reports whether every row that is sent becomes or updates exactly one
-// stored row. RETURNING then gives one row for each, in order.
-func (u upsert) updates() bool {
-	return u.plain && !u.conflict.DoNothing && len(u.conflict.Where.Exprs) == 0 &&
-		(u.conflict.UpdateAll || len(u.conflict.DoUpdates) > 0)
+// stored row. RETURNING then gives one row for each, in order. For MySQL and MariaDB
+// GORM writes DO NOTHING as an update that changes nothing.
+func (u upsert) updates(stmt *gorm.Statement) bool {
+	return u.plain && len(u.conflict.Where.Exprs) == 0 &&
+		(u.conflict.DoNothing && stmt.Dialector.Name() == mysqlName ||
+			!u.conflict.DoNothing && (u.conflict.UpdateAll || len(u.conflict.DoUpdates) > 0))
 }
 
 // target returns the columns by which the upsert recognizes a stored row, as far as
