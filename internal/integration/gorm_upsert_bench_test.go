@@ -2,7 +2,11 @@ package integration
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"gorm.io/gorm"
@@ -47,11 +51,7 @@ func BenchmarkUpsert(b *testing.B) {
 			if err := keyed.AutoMigrate(&benchPerson{}); err != nil {
 				b.Fatalf("AutoMigrate = %v; want no error", err)
 			}
-			config := &gorm.Config{Logger: logger.Discard, NamingStrategy: schema.NamingStrategy{TablePrefix: benchPrefix}, ConnPool: keyed.ConnPool}
-			plain, err := gorm.Open(keyed.Dialector, config)
-			if err != nil {
-				b.Fatalf("gorm.Open = %v; want no error", err)
-			}
+			plain := withoutPlugin(b, keyed)
 			for _, share := range []struct {
 				name   string
 				stored int // of 2
@@ -68,6 +68,17 @@ func BenchmarkUpsert(b *testing.B) {
 			}
 		})
 	}
+}
+
+// withoutPlugin returns GORM on the pool of db, without the plugin.
+func withoutPlugin(b *testing.B, db *gorm.DB) *gorm.DB {
+	b.Helper()
+	config := &gorm.Config{Logger: logger.Discard, NamingStrategy: schema.NamingStrategy{TablePrefix: benchPrefix}, ConnPool: db.ConnPool}
+	plain, err := gorm.Open(db.Dialector, config)
+	if err != nil {
+		b.Fatalf("gorm.Open = %v; want no error", err)
+	}
+	return plain
 }
 
 func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
@@ -113,5 +124,62 @@ func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
 	b.ResetTimer()
 	for range b.N {
 		once()
+	}
+}
+
+// BenchmarkUpsertWriters has 16 writers upsert the same rows, each in an order of its
+// own. One operation is 10 statements of 40 rows by each writer. It counts those that
+// the database refused because of a deadlock.
+func BenchmarkUpsertWriters(b *testing.B) {
+	for _, target := range gormTargets {
+		if target.name == "SQLite" || target.name == "MySQL" { // SQLite has one writer
+			continue
+		}
+		b.Run(target.name, func(b *testing.B) {
+			keyed := benchDatabase(b, target)
+			if err := keyed.AutoMigrate(&benchPerson{}); err != nil {
+				b.Fatalf("AutoMigrate = %v; want no error", err)
+			}
+			plain := withoutPlugin(b, keyed)
+			var last atomic.Int64
+			last.Store(1 << 50)
+			for _, variant := range []struct {
+				name string
+				db   *gorm.DB
+			}{{"plain", plain}, {"snowkey", keyed}} {
+				b.Run(variant.name, func(b *testing.B) {
+					var deadlocks atomic.Int64
+					for range b.N {
+						if err := keyed.Where("1 = 1").Delete(&benchPerson{}).Error; err != nil {
+							b.Fatalf("Delete = %v; want no error", err)
+						}
+						var writers sync.WaitGroup
+						for range 16 {
+							writers.Go(func() {
+								for range 10 {
+									list := benchPeople(400, 0)
+									rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+									list = list[:40]
+									for i := range list {
+										if variant.db == plain {
+											list[i].ID = types.Snowflake(last.Add(1))
+										}
+									}
+									switch err := variant.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error; {
+									case err == nil:
+									case strings.Contains(err.Error(), "eadlock"):
+										deadlocks.Add(1)
+									default:
+										b.Errorf("Create = %v; want no error, or a deadlock", err)
+									}
+								}
+							})
+						}
+						writers.Wait()
+					}
+					b.ReportMetric(float64(deadlocks.Load())/float64(b.N), "deadlocks/op")
+				})
+			}
+		})
 	}
 }
