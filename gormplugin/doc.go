@@ -78,14 +78,15 @@
 //
 // # How upserts are resolved
 //
-// DO UPDATE without condition uses RETURNING on PostgreSQL, SQLite and MariaDB. Other
-// upserts run SELECTs on the same connection, for the rows that RowsAffected and the
-// target leave in doubt. On MySQL these lock the rows, as the insert has done already.
+// DO UPDATE without condition uses RETURNING on PostgreSQL, SQLite and MariaDB, and so
+// does DO NOTHING on MariaDB. Other upserts run SELECTs on the same connection, for the
+// rows that RowsAffected and the target leave in doubt. One finds all rows that are
+// stored in a unique key. On MySQL these SELECTs lock the rows, as the insert has done.
 //
 // A stored row is found by what its column stores of the value, such as a time without
 // its last digits. Only the columns that the plugin fills are read back.
 //
-// The plugin never guesses. These rows are not resolved:
+// The plugin never guesses. These rows are not resolved, unless RETURNING tells:
 //   - A row that conflicts with two stored rows, on different unique keys.
 //   - A row behind a conflict target that is an expression.
 //   - A row in a table with a unique index on an expression, unless the statement names

@@ -10,6 +10,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 // How many rows one statement looks up: joined, and by a SELECT for each. Old versions
@@ -51,7 +53,10 @@ func (r *reread) look(list []int, keys []unique, f func(i int, stored []cell, sa
 	for chunk := range slices.Chunk(together, rowsPerJoin) {
 		l := r.newLook(keys)
 		l.join(chunk)
-		if err := l.each(chunk, f); err != nil {
+		switch err := l.each(chunk, f); {
+		case sqlerror.NoIndex(err):
+			apart = append(apart, chunk...) // the index is invisible, or ignored
+		case err != nil:
 			return err
 		}
 	}

@@ -55,7 +55,19 @@ func (r *reread) run() error {
 	if err != nil {
 		return err
 	}
-	for _, i := range lost {
+	// A trigger may have stored a row elsewhere, as in a partition, and left it out of
+	// RowsAffected. It has its fresh key.
+	var fresh []int
+	lost = slices.DeleteFunc(lost, func(i int) bool {
+		if r.assigned[i] {
+			fresh = append(fresh, i)
+		}
+		return r.assigned[i]
+	})
+	if fresh, err = r.byKey(fresh); err != nil {
+		return err
+	}
+	for _, i := range append(lost, fresh...) {
 		if unresolved := r.unresolved(i); unresolved != nil {
 			err = unresolved
 		}

@@ -217,6 +217,37 @@ func TestGormPluginFindsARowThatTheTransactionCannotSee(t *testing.T) {
 	}
 }
 
+// Nothing but the optimizer leaves such an index out: it is unique all the same.
+func TestGormPluginFindsRowsByAnIndexThatIsInvisible(t *testing.T) {
+	for _, target := range gormTargets {
+		hide := map[string]string{"MySQL": "INVISIBLE", "MariaDBWithoutReturning": "IGNORED", "MariaDB": "IGNORED"}[target.name]
+		if hide == "" {
+			continue
+		}
+		t.Run(target.name, func(t *testing.T) {
+			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+			must(t, db.Migrator().DropTable(&part{}))
+			must(t, db.AutoMigrate(&part{}))
+			t.Cleanup(func() { must(t, db.Migrator().DropTable(&part{})) })
+			must(t, db.Exec("ALTER TABLE parts ALTER INDEX idx_parts_code "+hide).Error)
+			first := []part{{Code: "A"}, {Code: "B"}}
+			must(t, db.Create(&first).Error)
+			again := []part{{Code: "B"}, {Code: "C"}, {Code: "A"}}
+			must(t, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&again).Error)
+			if again[0].ID != first[1].ID || again[2].ID != first[0].ID || again[1].ID == 0 {
+				t.Errorf("keys after the upsert = %v; want those of %v, and a new one", again, first)
+			}
+		})
+	}
+}
+
+// A part has a unique column.
+type part struct {
+	ID   types.Snowflake
+	Code string `gorm:"size:40;uniqueIndex"`
+	N    int
+}
+
 // repeatable begins a transaction. It ends with t, since a table that it has read
 // cannot be dropped before.
 func repeatable(t *testing.T, db *gorm.DB) *gorm.DB {

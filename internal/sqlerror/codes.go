@@ -18,6 +18,7 @@ const (
 	noTableRight         = 1142
 	noColumnRight        = 1143
 	noSuchColumn         = 1054
+	noSuchIndex          = 1176
 	outOfRange           = 1690
 	serverReadOnly       = 1290
 	transactionReadOnly  = 1792

@@ -74,6 +74,17 @@ func NoTable(err error) bool {
 	return false
 }
 
+// NoIndex reports whether MySQL or MariaDB was told to use an index that is not there,
+// or that the optimizer may not use.
+func NoIndex(err error) bool {
+	for e := range Tree(err) {
+		if Of(e).Number == noSuchIndex {
+			return true
+		}
+	}
+	return false
+}
+
 // NoColumn reports whether a statement names a column that is not there.
 func NoColumn(err error) bool {
 	for e := range Tree(err) {
