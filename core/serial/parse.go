@@ -33,22 +33,22 @@ func (c *Codec) Parse(text string) (types.Snowflake, error) {
 	}
 	local := time.Date(int(year), time.Month(month), int(date), int(hour), int(minute), int(second), 0, time.UTC)
 	if local.Day() != int(date) {
-		return 0, p.refuse("date", fmt.Sprintf("%04d-%02d-%02d", year, month, date), "a day of the calendar")
+		return 0, refused("date", fmt.Sprintf("%04d-%02d-%02d", year, month, date), "a day of the calendar")
 	}
 	moment, ok := c.zone.unix(local.Unix(), fold == 1)
 	if !ok {
-		return 0, p.refuse("local time", local.Format(time.DateTime), c.wantLocal(fold))
+		return 0, refused("local time", local.Format(time.DateTime), c.wantLocal(fold))
 	}
 	at := time.Unix(moment, nanosecond)
 	id, err := l.Compose(core.Parts{
 		Time: at, Datacenter: node >> l.WorkerBits, Worker: node & ones(l.WorkerBits), Sequence: sequence,
 	})
 	if err != nil {
-		return 0, p.refuse("time", at.UTC().Format(time.RFC3339Nano),
+		return 0, refused("time", at.UTC().Format(time.RFC3339Nano),
 			"from "+l.Epoch.UTC().Format(time.RFC3339Nano)+" until before "+l.Exhausted().Format(time.RFC3339Nano))
 	}
 	if begin := l.Parts(id).Time; !begin.Equal(at) {
-		return 0, p.refuse("time", at.UTC().Format(time.RFC3339Nano),
+		return 0, refused("time", at.UTC().Format(time.RFC3339Nano),
 			"the begin of a tick of "+l.Unit.String()+", such as "+begin.Format(time.RFC3339Nano))
 	}
 	return id, nil
@@ -65,16 +65,16 @@ func (c *Codec) wantLocal(fold int64) string {
 // digits between in p.
 func (c *Codec) frame(p *parser) error {
 	if len(p.text) != c.width {
-		return p.refuse("text", quote(p.text), strconv.Itoa(c.width)+" bytes")
+		return refused("text", quote(p.text), strconv.Itoa(c.width)+" bytes")
 	}
 	prefix := c.format.Prefix
 	if p.text[:len(prefix)] != prefix {
-		return p.refuse("text", quote(p.text), "the prefix "+quote(prefix))
+		return refused("text", quote(p.text), "the prefix "+quote(prefix))
 	}
 	p.rest = p.text[len(prefix):]
 	for i := range len(p.rest) {
 		if !isDigit(p.rest[i]) {
-			return p.refuse("text", quote(p.text), "digits alone after the prefix "+quote(prefix))
+			return refused("text", quote(p.text), "digits alone after the prefix "+quote(prefix))
 		}
 	}
 	width := c.format.Check.width()
@@ -87,7 +87,7 @@ func (c *Codec) frame(p *parser) error {
 	want := c.format.Check.digits([]byte(p.text[:len(p.text)-width]))
 	if n, _ := strconv.Atoi(given); n != want {
 		// Not what would be right: whoever has mistyped a digit must not get the text accepted.
-		err := p.refuse("text", quote(p.text), "its check digits ("+c.format.Check.String()+") to be right")
+		err := refused("text", quote(p.text), "its check digits ("+c.format.Check.String()+") to be right")
 		err.Err = ErrCheckDigit
 		return err
 	}
@@ -100,7 +100,7 @@ type parser struct {
 	err        error
 }
 
-func (*parser) refuse(name, value, want string) *ValueError {
+func refused(name, value, want string) *ValueError {
 	return &ValueError{Name: name, Value: value, Want: want}
 }
 
@@ -112,7 +112,7 @@ func (p *parser) number(name string, width int, least, most int64) int64 {
 	}
 	p.rest = p.rest[width:]
 	if p.err == nil && (n < uint64(least) || n > uint64(most)) {
-		p.err = p.refuse(name+" of "+quote(p.text), strconv.FormatUint(n, 10), fmt.Sprintf("%d to %d", least, most))
+		p.err = refused(name+" of "+quote(p.text), strconv.FormatUint(n, 10), fmt.Sprintf("%d to %d", least, most))
 	}
 	return int64(n)
 }

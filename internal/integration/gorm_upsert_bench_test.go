@@ -48,12 +48,7 @@ func BenchmarkUpsert(b *testing.B) {
 			continue
 		}
 		b.Run(target.name, func(b *testing.B) {
-			dialector := target.dialector(b)
-			keyed := benchDatabase(b, dialector(), gormplugin.New(benchGenerator(b)))
-			if err := keyed.AutoMigrate(&benchPerson{}); err != nil {
-				b.Fatalf("AutoMigrate = %v; want no error", err)
-			}
-			plain := withoutPlugin(b, dialector())
+			keyed, plain := benchUpsertDatabase(b, target)
 			for _, share := range []struct {
 				name   string
 				stored int // of 2
@@ -72,10 +67,15 @@ func BenchmarkUpsert(b *testing.B) {
 	}
 }
 
-// withoutPlugin opens the database of benchDatabase without the plugin.
-func withoutPlugin(b *testing.B, dialector gorm.Dialector) *gorm.DB {
+// benchUpsertDatabase opens a database with the plugin and without, and makes the table.
+func benchUpsertDatabase(b *testing.B, target gormTarget) (keyed, plain *gorm.DB) {
 	b.Helper()
-	plain, err := gorm.Open(dialector, &gorm.Config{Logger: logger.Discard, NamingStrategy: schema.NamingStrategy{TablePrefix: benchPrefix}})
+	dialector := target.dialector(b)
+	keyed = benchDatabase(b, dialector(), gormplugin.New(benchGenerator(b)))
+	if err := keyed.AutoMigrate(&benchPerson{}); err != nil {
+		b.Fatalf("AutoMigrate = %v; want no error", err)
+	}
+	plain, err := gorm.Open(dialector(), &gorm.Config{Logger: logger.Discard, NamingStrategy: schema.NamingStrategy{TablePrefix: benchPrefix}})
 	if err != nil {
 		b.Fatalf("gorm.Open = %v; want no error", err)
 	}
@@ -84,7 +84,7 @@ func withoutPlugin(b *testing.B, dialector gorm.Dialector) *gorm.DB {
 		b.Fatalf("DB = %v; want no error", err)
 	}
 	b.Cleanup(func() { _ = pool.Close() })
-	return plain
+	return keyed, plain
 }
 
 func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
@@ -142,12 +142,7 @@ func BenchmarkUpsertWriters(b *testing.B) {
 			continue
 		}
 		b.Run(target.name, func(b *testing.B) {
-			dialector := target.dialector(b)
-			keyed := benchDatabase(b, dialector(), gormplugin.New(benchGenerator(b)))
-			if err := keyed.AutoMigrate(&benchPerson{}); err != nil {
-				b.Fatalf("AutoMigrate = %v; want no error", err)
-			}
-			plain := withoutPlugin(b, dialector())
+			keyed, plain := benchUpsertDatabase(b, target)
 			var last atomic.Int64
 			last.Store(1 << 50)
 			for _, variant := range []struct {
