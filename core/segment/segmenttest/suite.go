@@ -146,6 +146,10 @@ func (s *suite) step() {
 	}
 }
 
+// concurrent checks that takes are linearizable. A take adds to the row and returns what was
+// there, so there is one order that can explain what all of them got: that of their ranges.
+// It does if each begins where the one before it ended, and if none that began after
+// another had returned comes before that.
 func (s *suite) concurrent() {
 	s.make(5, 3, 1, 0)
 	const stores, callers, takes = 3, 4, 15
@@ -169,11 +173,7 @@ func (s *suite) concurrent() {
 						s.Errorf("Take = %v", err)
 						return
 					}
-					if r.First <= before {
-						s.Errorf("Take = %+v, begun after one that ended with %d had returned", r, before)
-					}
-					for t := top.Load(); t < r.Last && !top.CompareAndSwap(t, r.Last); t = top.Load() {
-					}
+					s.follows(&top, before, r)
 					mu.Lock()
 					ranges = append(ranges, r)
 					mu.Unlock()
@@ -195,6 +195,17 @@ func (s *suite) concurrent() {
 	}
 }
 
+// follows checks that a range comes after before, the greatest end of a take that had
+// returned when this one began. It raises top to its end.
+func (s *suite) follows(top *atomic.Int64, before int64, r segment.Range) {
+	s.Helper()
+	if r.First <= before {
+		s.Errorf("Take = %+v, begun after one that ended with %d had returned", r, before)
+	}
+	for t := top.Load(); t < r.Last && !top.CompareAndSwap(t, r.Last); t = top.Load() {
+	}
+}
+
 // disjoint returns the end of the last range.
 func disjoint(t *testing.T, ranges []segment.Range) (end int64) {
 	t.Helper()
@@ -209,22 +220,26 @@ func disjoint(t *testing.T, ranges []segment.Range) (end int64) {
 }
 
 // cancelled ends contexts at random moments. The outcome of such a Take is unknown, and
-// the caller uses nothing of it. What the others get must not be shared.
+// the caller uses nothing of it. It may be done at any later time, so what the others get
+// may have gaps. It is linearizable if their ranges are disjoint and follow each other.
 func (s *suite) cancelled() {
 	s.make(1, 10, 1, 0)
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
 		ranges []segment.Range
+		top    atomic.Int64
 	)
 	for range 4 {
 		store := s.open(s.T)
 		wg.Go(func() {
 			for range 15 {
+				before := top.Load()
 				ctx, cancel := context.WithTimeout(s.Context(), rand.N(3*time.Millisecond))
 				r, err := store.Take(ctx, segment.Take{Tag: s.tag})
 				cancel()
 				if err == nil {
+					s.follows(&top, before, r)
 					mu.Lock()
 					ranges = append(ranges, r)
 					mu.Unlock()
