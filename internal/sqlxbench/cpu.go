@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 // A task is a thread of this machine by its number.
@@ -67,13 +69,6 @@ func number(status, field string) int64 {
 	return 0
 }
 
-// cpu returns what the task has used so far, or 0 where that is not known.
-func (t task) cpu() time.Duration {
-	running, _, _ := strings.Cut(t.file("schedstat"), " ")
-	ns, _ := strconv.ParseInt(running, 10, 64)
-	return time.Duration(ns)
-}
-
 // cpu returns what the tasks of the server have used so far: all threads of its
 // process and of those that this has started.
 func (s server) cpu() map[task]time.Duration {
@@ -89,7 +84,7 @@ func (s server) cpu() map[task]time.Duration {
 			if err != nil {
 				continue
 			}
-			used[task(id)] = task(id).cpu()
+			used[task(id)] = benchmark.TaskCPU(id)
 			for child := range strings.FieldsSeq(task(id).file("task/" + thread.Name() + "/children")) {
 				if id, err := strconv.Atoi(child); err == nil {
 					processes = append(processes, task(id))

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 // sizes are how many rows the loads have.
@@ -71,11 +73,11 @@ func (m *measurement) measure(run func() error, served server) error {
 	then := served.cpu() // first and last, because it allocates
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	client := ownCPU()
+	client := benchmark.OwnCPU()
 	start := time.Now()
 	err := run()
 	m.elapsed = time.Since(start)
-	m.client = ownCPU() - client
+	m.client = benchmark.OwnCPU() - client
 	runtime.ReadMemStats(&after)
 	m.server, m.others = served.since(then)
 	m.mallocs = after.Mallocs - before.Mallocs

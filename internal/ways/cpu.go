@@ -4,12 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
 // cpu returns what the servers have used for the connections of this program: the processes
@@ -28,10 +28,7 @@ func (p *places) cpu(ctx context.Context, servers ...string) (sum time.Duration,
 			return 0, err
 		}
 		for _, task := range tasks {
-			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", task))
-			running, _, _ := strings.Cut(string(text), " ")
-			ns, _ := strconv.ParseInt(running, 10, 64)
-			sum += time.Duration(ns)
+			sum += benchmark.TaskCPU(task)
 		}
 	}
 	return sum, nil

@@ -1,14 +1,14 @@
 //go:build unix
 
-package main
+package benchmark
 
 import (
 	"syscall"
 	"time"
 )
 
-// ownCPU returns the CPU time that this program has used so far.
-func ownCPU() time.Duration {
+// OwnCPU returns the CPU time that this program has used so far.
+func OwnCPU() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return 0
