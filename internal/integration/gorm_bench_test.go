@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/internal/benchmark"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -66,6 +68,49 @@ type (
 		OrderID  uuidKey `gorm:"index"`
 		SKU      string  `gorm:"size:40"`
 		Quantity int
+	}
+)
+
+// What belongs to something, and what has many of others that have many of it.
+type (
+	countedShipment struct {
+		ID         uint
+		Number     string `gorm:"size:40"`
+		CustomerID uint   `gorm:"index"`
+		Customer   countedCustomer
+	}
+	countedCustomer struct {
+		ID   uint
+		Name string `gorm:"size:40"`
+	}
+	countedArticle struct {
+		ID   uint
+		Name string       `gorm:"size:40"`
+		Tags []countedTag `gorm:"many2many:counted_article_tags"`
+	}
+	countedTag struct {
+		ID   uint
+		Name string `gorm:"size:40"`
+	}
+
+	keyedShipment struct {
+		ID         types.Snowflake
+		Number     string          `gorm:"size:40"`
+		CustomerID types.Snowflake `gorm:"index"`
+		Customer   keyedCustomer
+	}
+	keyedCustomer struct {
+		ID   types.Snowflake
+		Name string `gorm:"size:40"`
+	}
+	keyedArticle struct {
+		ID   types.Snowflake
+		Name string     `gorm:"size:40"`
+		Tags []keyedTag `gorm:"many2many:keyed_article_tags"`
+	}
+	keyedTag struct {
+		ID   types.Snowflake
+		Name string `gorm:"size:40"`
 	}
 )
 
@@ -138,6 +183,38 @@ func uuidOrders() []uuidOrder {
 	return list
 }
 
+func countedShipments() []countedShipment {
+	list := make([]countedShipment, benchOrders)
+	for i := range list {
+		list[i] = countedShipment{Number: fmt.Sprintf("2026-%06d", i), Customer: countedCustomer{Name: fmt.Sprintf("customer-%d", i)}}
+	}
+	return list
+}
+
+func keyedShipments() []keyedShipment {
+	list := make([]keyedShipment, benchOrders)
+	for i := range list {
+		list[i] = keyedShipment{Number: fmt.Sprintf("2026-%06d", i), Customer: keyedCustomer{Name: fmt.Sprintf("customer-%d", i)}}
+	}
+	return list
+}
+
+func countedArticles() []countedArticle {
+	list := make([]countedArticle, benchOrders)
+	for i := range list {
+		list[i] = countedArticle{Name: fmt.Sprintf("article-%d", i), Tags: []countedTag{{Name: fmt.Sprintf("a-%d", i)}, {Name: fmt.Sprintf("b-%d", i)}}}
+	}
+	return list
+}
+
+func keyedArticles() []keyedArticle {
+	list := make([]keyedArticle, benchOrders)
+	for i := range list {
+		list[i] = keyedArticle{Name: fmt.Sprintf("article-%d", i), Tags: []keyedTag{{Name: fmt.Sprintf("a-%d", i)}, {Name: fmt.Sprintf("b-%d", i)}}}
+	}
+	return list
+}
+
 // createEach creates one row after the other, in one transaction.
 func createEach[T any](db *gorm.DB, list []T) error {
 	return db.Transaction(func(tx *gorm.DB) error {
@@ -168,16 +245,36 @@ func createAssigned(ctx context.Context, db *gorm.DB, plugin *gormplugin.Plugin,
 	})
 }
 
+// A benchTable is a table that a benchmark fills, and how many rows it has then.
+type benchTable struct {
+	name string
+	rows int64
+}
+
+// benchTables returns the tables of one kind of key, children first.
+var (
+	benchLines = func(kind string) []benchTable {
+		return []benchTable{{kind + "_items", benchOrders * benchItems}, {kind + "_orders", benchOrders}}
+	}
+	benchBelongs = func(kind string) []benchTable {
+		return []benchTable{{kind + "_shipments", benchOrders}, {kind + "_customers", benchOrders}}
+	}
+	benchMany = func(kind string) []benchTable {
+		return []benchTable{{kind + "_article_tags", 2 * benchOrders}, {kind + "_articles", benchOrders}, {kind + "_tags", 2 * benchOrders}}
+	}
+)
+
 // BenchmarkGORM stores 1,000 orders of 5 items each, with each kind of key, in one
-// Create and in 1,000. One operation is all 6,000 rows. Tables are emptied before,
-// outside the measured time. Compare within one database and one shape, over several
-// rounds:
+// Create, in one Save, and in 1,000 Creates. It stores 1,000 rows that belong to another
+// new row each, and 1,000 rows with two new tags each. One operation is all rows. Tables
+// are emptied before, outside the measured time. Compare within one database and one
+// shape, over several rounds:
 //
 //	go run ./gormreport -rounds 11
 func BenchmarkGORM(b *testing.B) {
 	for _, target := range gormTargets {
-		if target.name == "MariaDBThatCountsFoundRows" || target.name == "MySQL" {
-			continue // nothing that is done here depends on the one; the page has no figures of the other
+		if target.name == "MariaDBThatCountsFoundRows" {
+			continue // nothing that is done here depends on it
 		}
 		b.Run(target.name, func(b *testing.B) {
 			dialector := target.dialector(b)
@@ -189,88 +286,169 @@ func BenchmarkGORM(b *testing.B) {
 			ctx := b.Context()
 			for _, variant := range []struct {
 				name   string
-				tables []string // children first
+				db     *gorm.DB
+				tables []benchTable
 				run    func() func() error
 			}{
-				{"one/auto-increment", []string{"counted_items", "counted_orders"}, func() func() error {
-					list := countedOrders()
-					return func() error { return db.Create(&list).Error }
-				}},
-				{"one/snowkey", []string{"keyed_items", "keyed_orders"}, func() func() error {
-					list := keyedOrders()
-					return func() error { return db.Create(&list).Error }
-				}},
-				{"one/snowkey-unnest", []string{"keyed_items", "keyed_orders"}, func() func() error {
-					list := keyedOrders()
-					return func() error { return unnested.Create(&list).Error }
-				}},
-				{"one/uuid-v7", []string{"uuid_items", "uuid_orders"}, func() func() error {
-					list := uuidOrders()
-					return func() error { return db.Create(&list).Error }
-				}},
-				{"one/snowkey-assign", []string{"keyed_items", "keyed_orders"}, func() func() error {
+				{"one/auto-increment", db, benchLines("counted"), creates(db, countedOrders)},
+				{"one/snowkey", db, benchLines("keyed"), creates(db, keyedOrders)},
+				{"one/snowkey-unnest", unnested, benchLines("keyed"), creates(unnested, keyedOrders)},
+				{"one/uuid-v7", db, benchLines("uuid"), creates(db, uuidOrders)},
+				{"one/snowkey-assign", db, benchLines("keyed"), func() func() error {
 					list := keyedOrders()
 					return func() error { return createAssigned(ctx, db, plugin, list) }
 				}},
-				{"each/auto-increment", []string{"counted_items", "counted_orders"}, func() func() error {
-					list := countedOrders()
-					return func() error { return createEach(db, list) }
-				}},
-				{"each/snowkey", []string{"keyed_items", "keyed_orders"}, func() func() error {
-					list := keyedOrders()
-					return func() error { return createEach(db, list) }
-				}},
-				{"each/uuid-v7", []string{"uuid_items", "uuid_orders"}, func() func() error {
-					list := uuidOrders()
-					return func() error { return createEach(db, list) }
-				}},
+				{"each/auto-increment", db, benchLines("counted"), createsEach(db, countedOrders)},
+				{"each/snowkey", db, benchLines("keyed"), createsEach(db, keyedOrders)},
+				{"each/uuid-v7", db, benchLines("uuid"), createsEach(db, uuidOrders)},
+				{"save/auto-increment", db, benchLines("counted"), saves(db, countedOrders)},
+				{"save/snowkey", db, benchLines("keyed"), saves(db, keyedOrders)},
+				{"save/snowkey-unnest", unnested, benchLines("keyed"), saves(unnested, keyedOrders)},
+				{"belongs/auto-increment", db, benchBelongs("counted"), creates(db, countedShipments)},
+				{"belongs/snowkey", db, benchBelongs("keyed"), creates(db, keyedShipments)},
+				{"belongs/snowkey-unnest", unnested, benchBelongs("keyed"), creates(unnested, keyedShipments)},
+				{"many/auto-increment", db, benchMany("counted"), creates(db, countedArticles)},
+				{"many/snowkey", db, benchMany("keyed"), creates(db, keyedArticles)},
+				{"many/snowkey-unnest", unnested, benchMany("keyed"), creates(unnested, keyedArticles)},
 			} {
-				if variant.name == "one/snowkey-unnest" && db.Name() != "postgres" {
+				if variant.db == unnested && db.Name() != "postgres" {
 					continue // the option does nothing there
 				}
-				b.Run(variant.name, func(b *testing.B) { benchStore(b, db, variant.tables, variant.run) })
+				b.Run(variant.name, func(b *testing.B) { benchStore(b, variant.db, variant.tables, variant.run) })
 			}
 		})
 	}
 }
 
+// What is measured, by each of three ways to store the list.
+
+func creates[T any](db *gorm.DB, list func() []T) func() func() error {
+	return func() func() error {
+		rows := list()
+		return func() error { return db.Create(&rows).Error }
+	}
+}
+
+func saves[T any](db *gorm.DB, list func() []T) func() func() error {
+	return func() func() error {
+		rows := list()
+		return func() error { return db.Save(&rows).Error }
+	}
+}
+
+func createsEach[T any](db *gorm.DB, list func() []T) func() func() error {
+	return func() func() error {
+		rows := list()
+		return func() error { return createEach(db, rows) }
+	}
+}
+
 // benchStore measures what prepare returns. Each time has empty tables and a heap
 // without the garbage of the one before.
-func benchStore(b *testing.B, db *gorm.DB, tables []string, prepare func() func() error) {
+func benchStore(b *testing.B, db *gorm.DB, tables []benchTable, prepare func() func() error) {
 	b.Helper()
+	task := benchTask(b, db)
+	var used benchCPU
 	once := func() {
 		b.StopTimer()
-		empty := []string{"DELETE FROM " + benchPrefix + tables[0], "DELETE FROM " + benchPrefix + tables[1]}
-		if db.Name() == "postgres" { // which would keep the dead rows
-			empty = []string{"TRUNCATE " + benchPrefix + tables[0] + ", " + benchPrefix + tables[1]}
-		}
-		for _, statement := range empty {
-			if err := db.Exec(statement).Error; err != nil {
-				b.Fatalf("%s = %v; want no error", statement, err)
-			}
-		}
+		benchEmpty(b, db, tables)
 		store := prepare()
 		runtime.GC()
+		begin := benchUsed(task)
 		b.StartTimer()
 		if err := store(); err != nil {
 			b.Fatalf("store = %v; want no error", err)
 		}
+		b.StopTimer()
+		used.add(begin, benchUsed(task))
+		b.StartTimer()
 	}
 	once() // learns the models, opens the connection, warms the caches
+	used = benchCPU{}
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
 		once()
 	}
 	b.StopTimer()
-	rows := float64(b.N) * benchOrders * (1 + benchItems)
-	b.ReportMetric(rows/b.Elapsed().Seconds(), "rows/s")
-	for i, want := range []int64{benchOrders * benchItems, benchOrders} {
+	var rows int64
+	for _, table := range tables {
+		rows += table.rows
 		var n int64
-		if err := db.Table(benchPrefix + tables[i]).Count(&n).Error; err != nil || n != want {
-			b.Fatalf("rows of %s = %d (error %v); want %d", tables[i], n, err, want)
+		if err := db.Table(benchPrefix + table.name).Count(&n).Error; err != nil || n != table.rows {
+			b.Fatalf("rows of %s = %d (error %v); want %d", table.name, n, err, table.rows)
 		}
 	}
+	b.ReportMetric(float64(b.N)*float64(rows)/b.Elapsed().Seconds(), "rows/s")
+	used.report(b)
+}
+
+// benchEmpty empties the tables. A DELETE on the servers leaves work for later, in the
+// measured time.
+func benchEmpty(b *testing.B, db *gorm.DB, tables []benchTable) {
+	b.Helper()
+	var names, empty []string
+	for _, table := range tables {
+		names = append(names, benchPrefix+table.name)
+	}
+	switch db.Name() {
+	case "postgres":
+		empty = []string{"TRUNCATE " + strings.Join(names, ", ")}
+	case "mysql": // one by one, though other tables refer to them
+		empty = append(empty, "SET foreign_key_checks = 0")
+		for _, name := range names {
+			empty = append(empty, "TRUNCATE TABLE "+name)
+		}
+		empty = append(empty, "SET foreign_key_checks = 1")
+	default:
+		for _, name := range names {
+			empty = append(empty, "DELETE FROM "+name)
+		}
+	}
+	for _, statement := range empty {
+		if err := db.Exec(statement).Error; err != nil {
+			b.Fatalf("%s = %v; want no error", statement, err)
+		}
+	}
+}
+
+// A benchCPU is the CPU time of the client, and of what serves its one connection.
+type benchCPU struct{ client, server time.Duration }
+
+// benchTask returns the number of what serves the one connection of a pool: a process of
+// PostgreSQL, a thread of MySQL or MariaDB. It is 0 for SQLite, which works in the client.
+func benchTask(b *testing.B, db *gorm.DB) (task int) {
+	b.Helper()
+	query := ""
+	switch {
+	case db.Name() == "postgres":
+		query = "SELECT pg_backend_pid()"
+	case db.Name() == "sqlite":
+		return 0
+	case strings.Contains(benchVersion(b, db), "MariaDB"):
+		query = "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()"
+	default:
+		query = "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()"
+	}
+	if err := db.Raw(query).Scan(&task).Error; err != nil {
+		b.Fatalf("%s = %v; want no error", query, err)
+	}
+	return task
+}
+
+// benchUsed returns what the client and a task have used so far. The task's is 0 on another
+// machine.
+func benchUsed(task int) benchCPU { return benchCPU{benchmark.OwnCPU(), benchmark.TaskCPU(task)} }
+
+func (c *benchCPU) add(begin, end benchCPU) {
+	c.client += end.client - begin.client
+	c.server += end.server - begin.server
+}
+
+func (c *benchCPU) report(b *testing.B) {
+	b.Helper()
+	b.ReportMetric(c.client.Seconds()*1000/float64(b.N), "client-ms/op")
+	b.ReportMetric(c.server.Seconds()*1000/float64(b.N), "server-ms/op")
 }
 
 // benchGenerator returns a generator of keys.
@@ -303,9 +481,11 @@ func benchDatabase(b *testing.B, dialector gorm.Dialector, plugin *gormplugin.Pl
 		b.Fatalf("DB = %v; want no error", err)
 	}
 	b.Cleanup(func() { _ = pool.Close() })
+	pool.SetMaxOpenConns(1) // whose CPU is measured
 	err = errors.Join(
 		db.Use(plugin),
-		db.AutoMigrate(&countedOrder{}, &countedItem{}, &keyedOrder{}, &keyedItem{}, &uuidOrder{}, &uuidItem{}),
+		db.AutoMigrate(&countedOrder{}, &countedItem{}, &keyedOrder{}, &keyedItem{}, &uuidOrder{}, &uuidItem{},
+			&countedShipment{}, &keyedShipment{}, &countedArticle{}, &keyedArticle{}),
 	)
 	if err != nil {
 		b.Fatalf("set up = %v; want no error", err)

@@ -40,11 +40,13 @@ func benchPeople(n int, first types.Snowflake) []benchPerson {
 	return list
 }
 
+var benchPeopleTable = []benchTable{{"bench_people", benchUpserts}}
+
 // BenchmarkUpsert sends 10,000 rows with DO NOTHING, of which all, half or none are
 // stored already. "plain" is GORM without the plugin, with keys that are set before.
 func BenchmarkUpsert(b *testing.B) {
 	for _, target := range gormTargets {
-		if target.name == "MariaDBThatCountsFoundRows" || target.name == "MySQL" {
+		if target.name == "MariaDBThatCountsFoundRows" {
 			continue
 		}
 		b.Run(target.name, func(b *testing.B) {
@@ -84,20 +86,17 @@ func benchUpsertDatabase(b *testing.B, target gormTarget) (keyed, plain *gorm.DB
 		b.Fatalf("DB = %v; want no error", err)
 	}
 	b.Cleanup(func() { _ = pool.Close() })
+	pool.SetMaxOpenConns(1) // as that of benchDatabase
 	return keyed, plain
 }
 
 func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
 	b.Helper()
+	task := benchTask(b, db)
+	var used benchCPU
 	once := func() {
 		b.StopTimer()
-		empty := "TRUNCATE TABLE bench_bench_people" // a DELETE leaves work to the servers, in the measured time
-		if db.Name() == "sqlite" {
-			empty = "DELETE FROM bench_bench_people"
-		}
-		if err := db.Exec(empty).Error; err != nil {
-			b.Fatalf("%s = %v; want no error", empty, err)
-		}
+		benchEmpty(b, db, benchPeopleTable)
 		if stored > 0 {
 			var before []benchPerson
 			for i, p := range benchPeople(benchUpserts, 1) {
@@ -111,11 +110,13 @@ func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
 		}
 		list := benchPeople(benchUpserts, first)
 		runtime.GC()
+		begin := benchUsed(task)
 		b.StartTimer()
 		if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error; err != nil {
 			b.Fatalf("Create = %v; want no error", err)
 		}
 		b.StopTimer()
+		used.add(begin, benchUsed(task))
 		if first == 0 {
 			for i, p := range list {
 				if met := i%2 < stored; met != (p.ID == types.Snowflake(1+i)) || p.ID == 0 {
@@ -126,11 +127,14 @@ func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
 		b.StartTimer()
 	}
 	once()
+	used = benchCPU{}
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
 		once()
 	}
+	b.StopTimer()
+	used.report(b)
 }
 
 // BenchmarkUpsertWriters has 16 writers upsert the same rows, each in an order of its
@@ -138,11 +142,19 @@ func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
 // the database refused because of a deadlock.
 func BenchmarkUpsertWriters(b *testing.B) {
 	for _, target := range gormTargets {
-		if target.name == "SQLite" || target.name == "MySQL" { // SQLite has one writer
+		if target.name == "SQLite" || target.name == "MariaDBThatCountsFoundRows" { // SQLite has one writer
 			continue
 		}
 		b.Run(target.name, func(b *testing.B) {
 			keyed, plain := benchUpsertDatabase(b, target)
+			for _, db := range []*gorm.DB{keyed, plain} {
+				pool, err := db.DB()
+				if err != nil {
+					b.Fatalf("DB = %v; want no error", err)
+				}
+				pool.SetMaxOpenConns(16)
+				pool.SetMaxIdleConns(16)
+			}
 			var last atomic.Int64
 			last.Store(1 << 50)
 			for _, variant := range []struct {

@@ -86,7 +86,7 @@ func measure(ctx context.Context, rounds int, raw string) (err error) {
 		for _, step := range [][]string{
 			// One operation of each takes long enough. The next variant
 			// follows soon, so that the machine disturbs both alike.
-			{databases, "-test.bench", "^BenchmarkGORM$", "-test.benchtime", "1x"},
+			{databases, "-test.bench", "^Benchmark(GORM|Upsert|UpsertWriters)$", "-test.benchtime", "1x"},
 			{plugin, "-test.bench", "^Benchmark(Assignment|AssignGraph)$", "-test.benchtime", "50ms"},
 		} {
 			text, err := output(ctx, step[0], append(step[1:], "-test.run", "^$", "-test.v")...)
