@@ -2,7 +2,9 @@ package serial
 
 import (
 	"fmt"
+	"os"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -26,6 +28,34 @@ func TestCheckDigitsAreThoseOfTheStandards(t *testing.T) {
 		if got := tt.check.digits([]byte(tt.text)); got != tt.want {
 			t.Errorf("%v of %q = %d; want %d", tt.check, tt.text, got, tt.want)
 		}
+	}
+}
+
+// The file was written by a library, see checkdigits.py beside it.
+func TestCheckDigitsAreThoseOfALibrary(t *testing.T) {
+	text, err := os.ReadFile("testdata/checkdigits.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if fields[0] == "#" {
+			continue
+		}
+		for i, check := range []Check{Luhn, Mod11_10, Mod97_10} {
+			want := fields[1+i]
+			if want == "-" {
+				continue
+			}
+			compared++
+			if got := string(appendDigits(nil, int64(check.digits([]byte(fields[0]))), check.width())); got != want {
+				t.Errorf("%v of %s = %s; want %s", check, fields[0], got, want)
+			}
+		}
+	}
+	if compared != 3500 {
+		t.Errorf("%d check digits were compared; want 3500", compared)
 	}
 }
 

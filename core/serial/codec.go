@@ -63,17 +63,13 @@ func New(f Format) (*Codec, error) {
 	if err := f.Layout.Validate(); err != nil {
 		return nil, &ValueError{Name: "Format.Layout", Value: "invalid (" + err.Error() + ")", Want: "a layout that its Validate accepts", Err: err}
 	}
-	if err := checkPrefix(f.Prefix); err != nil {
-		return nil, err
+	for _, err := range []error{checkPrefix("Format.Prefix", f.Prefix), checkCheck("Format.Check", f.Check), checkZone("Format.Zone", f.Zone)} {
+		if err != nil {
+			return nil, err
+		}
 	}
-	if f.Check < NoCheck || f.Check > Mod97_10 {
-		return nil, &ValueError{Name: "Format.Check", Value: f.Check.String(), Want: "NoCheck, Luhn, Mod11_10 or Mod97_10"}
-	}
-	switch f.Zone {
-	case nil:
+	if f.Zone == nil {
 		f.Zone = time.UTC
-	case time.Local:
-		return nil, &ValueError{Name: "Format.Zone", Value: "time.Local", Want: "a zone by its name, which is the same on each machine"}
 	}
 	c := &Codec{format: f}
 	const days = 2 * 24 * 60 * 60 // more than any offset
@@ -96,22 +92,6 @@ func New(f Format) (*Codec, error) {
 		c.width++
 	}
 	return c, nil
-}
-
-func checkPrefix(prefix string) error {
-	const most = 16
-	refuse := func() error {
-		return &ValueError{Name: "Format.Prefix", Value: quote(prefix), Want: "0 to 16 of A to Z, 0 to 9, -, / and ."}
-	}
-	if len(prefix) > most {
-		return refuse()
-	}
-	for _, b := range []byte(prefix) {
-		if !isDigit(b) && (b < 'A' || b > 'Z') && b != '-' && b != '/' && b != '.' {
-			return refuse()
-		}
-	}
-	return nil
 }
 
 // seconds returns the Unix seconds of the first and the last tick.
@@ -242,15 +222,4 @@ func civil(day int64) (year, month, date int64) {
 		n++
 	}
 	return year + n, month, date
-}
-
-// appendDigits appends n with leading zeros.
-func appendDigits(b []byte, n int64, width int) []byte {
-	const zeros = "0000000000000000000" // as many digits as 62 bits have
-	b = append(b, zeros[:width]...)
-	for i := len(b) - 1; n > 0; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return b
 }

@@ -2,11 +2,40 @@ package serial
 
 import "errors"
 
-// ErrCheckDigit is within the error of [Codec.Parse] for a text whose check digits are
-// wrong. Somebody has mistyped it, as a rule.
+// ErrCheckDigit is within the error of [Codec.Parse] and [Series.Parse] for a text whose
+// check digits are wrong. Somebody has mistyped it, as a rule.
 var ErrCheckDigit = errors.New("serial: wrong check digits")
 
-// A ValueError says which setting, key or part of a text is not accepted.
+// The errors of counters, for errors.Is. What wraps them names the series, the values and
+// the limit.
+var (
+	// ErrSeriesFull means that the period has given out its last number. A number never
+	// gets more digits.
+	ErrSeriesFull = errors.New("serial: the series is full")
+
+	// ErrPeriodClosed means that somebody has closed the period.
+	ErrPeriodClosed = errors.New("serial: the period is closed")
+
+	// ErrBackdated means that the date is before that of the last number of a series that
+	// is Chronological.
+	ErrBackdated = errors.New("serial: a later date has a number already")
+
+	// ErrNotInTransaction means that a number without gaps was asked for outside of a
+	// transaction. It would be there without its row.
+	ErrNotInTransaction = errors.New("serial: not in a transaction")
+
+	// ErrNoSeries means that the series has no definition in the store.
+	ErrNoSeries = errors.New("serial: no such series")
+
+	// ErrDefinition means that the series is defined otherwise in the store. Somebody has
+	// changed a program or its configuration, or has taken the name of another series.
+	ErrDefinition = errors.New("serial: the series is defined otherwise")
+
+	// ErrClosed is the error of a call after [Counter.Close].
+	ErrClosed = errors.New("serial: closed")
+)
+
+// A ValueError says which setting, argument or part of a text is not accepted.
 type ValueError struct {
 	Name  string // "Format.Zone", "hour"
 	Value string // what it was, cut to 64 bytes

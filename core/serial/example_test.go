@@ -42,3 +42,20 @@ func ExampleCodec_Min() {
 	// WHERE serial >= PAY-2026112200000000000000000
 	//   AND serial <  PAY-2026112300000000000000000
 }
+
+// A number that somebody has mistyped is told from one that does not exist.
+func ExampleSeries_Parse() {
+	invoices := serial.Series{Name: "invoices", Prefix: "INV", Period: serial.Yearly, Digits: 6, Check: serial.Luhn}
+	n, err := invoices.Number(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), 42)
+	fmt.Println(n.Text, err)
+
+	n, err = invoices.Parse(n.Text)
+	fmt.Println(n.Period, n.N, err)
+
+	_, err = invoices.Parse("INV20260000245")
+	fmt.Println(errors.Is(err, serial.ErrCheckDigit))
+	// Output:
+	// INV20260000425 <nil>
+	// 2026 42 <nil>
+	// true
+}

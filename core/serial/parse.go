@@ -13,8 +13,8 @@ import (
 // and nothing else: no other case, no spaces, no other width. The error is a [*ValueError]
 // that names the part, and wraps [ErrCheckDigit] where the check digits are wrong.
 func (c *Codec) Parse(text string) (types.Snowflake, error) {
-	p := parser{text: text}
-	if err := c.frame(&p); err != nil {
+	p, err := frame(text, c.format.Prefix, c.width-len(c.format.Prefix)-c.format.Check.width(), c.format.Check)
+	if err != nil {
 		return 0, err
 	}
 	year, month, date := p.number("year", 4, 1, 9999), p.number("month", 2, 1, 12), p.number("day", 2, 1, 31)
@@ -61,37 +61,32 @@ func (c *Codec) wantLocal(fold int64) string {
 	return "a time that exists in " + c.format.Zone.String()
 }
 
-// frame looks at what is around the numbers: width, prefix and check digits. It leaves the
-// digits between in p.
-func (c *Codec) frame(p *parser) error {
-	if len(p.text) != c.width {
-		return refused("text", quote(p.text), strconv.Itoa(c.width)+" bytes")
+// frame looks at what is around the numbers: width, prefix and check digits. The digits
+// between are the rest of the parser.
+func frame(text, prefix string, digits int, check Check) (parser, error) {
+	p := parser{text: text}
+	width := len(prefix) + digits + check.width()
+	if len(text) != width {
+		return p, refused("text", quote(text), strconv.Itoa(width)+" bytes")
 	}
-	prefix := c.format.Prefix
-	if p.text[:len(prefix)] != prefix {
-		return refused("text", quote(p.text), "the prefix "+quote(prefix))
+	if text[:len(prefix)] != prefix {
+		return p, refused("text", quote(text), "the prefix "+quote(prefix))
 	}
-	p.rest = p.text[len(prefix):]
+	p.rest = text[len(prefix):]
 	for i := range len(p.rest) {
 		if !isDigit(p.rest[i]) {
-			return refused("text", quote(p.text), "digits alone after the prefix "+quote(prefix))
+			return p, refused("text", quote(text), "digits alone after the prefix "+quote(prefix))
 		}
 	}
-	width := c.format.Check.width()
-	if width == 0 {
-		return nil
-	}
-	end := len(p.rest) - width
-	given := p.rest[end:]
-	p.rest = p.rest[:end]
-	want := c.format.Check.digits([]byte(p.text[:len(p.text)-width]))
-	if n, _ := strconv.Atoi(given); n != want {
+	given := p.rest[digits:]
+	p.rest = p.rest[:digits]
+	if n, _ := strconv.Atoi(given); n != check.digits([]byte(text[:len(text)-len(given)])) {
 		// Not what would be right: whoever has mistyped a digit must not get the text accepted.
-		err := refused("text", quote(p.text), "its check digits ("+c.format.Check.String()+") to be right")
+		err := refused("text", quote(text), "its check digits ("+check.String()+") to be right")
 		err.Err = ErrCheckDigit
-		return err
+		return p, err
 	}
-	return nil
+	return p, nil
 }
 
 // A parser takes numbers off a text, until the first that is not accepted.

@@ -13,9 +13,9 @@ import (
 	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
-// An executor is a *sql.Tx, or a *sql.Conn on which a transaction was begun by
-// hand.
-type executor interface {
+// An Executor is a *sql.Tx, a *sql.Conn on which a transaction was begun by hand, or a
+// transaction of another library.
+type Executor interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -31,7 +31,7 @@ type Tx struct {
 
 	db       *DB
 	conn     *sql.Conn
-	executor executor
+	executor Executor
 	commit   func() error
 	rollback func() error
 	restore  []string // what sets the connection's settings back, once the transaction has ended
@@ -40,6 +40,10 @@ type Tx struct {
 	wrote bool
 	dirty bool // the connection's settings are not known
 }
+
+// Within returns a Tx for statements in the transaction of a caller, who ends it. It has no
+// clocks.
+func Within(tx Executor) *Tx { return &Tx{executor: tx} }
 
 // Exec runs a statement that writes.
 func (t *Tx) Exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
@@ -59,7 +63,7 @@ func (t *Tx) Each(ctx context.Context, f func(scan func(...any) error) error, te
 	return each(ctx, t.executor, f, text, args...)
 }
 
-func each(ctx context.Context, e executor, f func(scan func(...any) error) error, text string, args ...any) error {
+func each(ctx context.Context, e Executor, f func(scan func(...any) error) error, text string, args ...any) error {
 	rows, err := e.QueryContext(ctx, text, args...)
 	if err != nil {
 		return err
@@ -74,7 +78,7 @@ func each(ctx context.Context, e executor, f func(scan func(...any) error) error
 }
 
 // scan reads the one row of a query into dest.
-func scan(ctx context.Context, e executor, dest []any, text string, args ...any) error {
+func scan(ctx context.Context, e Executor, dest []any, text string, args ...any) error {
 	found := false
 	err := each(ctx, e, func(scan func(...any) error) error {
 		found = true

@@ -1,0 +1,219 @@
+package serial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A memory is a Store whose periods are forgotten at its end.
+type memory struct {
+	mu      sync.Mutex
+	series  Series
+	last    map[string]int64
+	takes   []string
+	failure error
+	block   chan struct{} // Take waits for it, unless it is nil
+}
+
+func (m *memory) Define(_ context.Context, s Series) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.series = s
+	return nil
+}
+
+func (m *memory) Take(ctx context.Context, series, period string, _ time.Time, count int64) (int64, error) {
+	if m.block != nil {
+		select {
+		case <-m.block:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.series.Name != series {
+		return 0, ErrNoSeries
+	}
+	m.takes = append(m.takes, fmt.Sprint(period, " ", count))
+	if m.failure != nil {
+		return 0, m.failure
+	}
+	first, last := m.series.Bounds()
+	if m.last == nil {
+		m.last = map[string]int64{}
+	}
+	before, ok := m.last[period]
+	if !ok {
+		before = first - 1
+	}
+	if before >= last {
+		return 0, ErrSeriesFull
+	}
+	m.last[period] = min(before+count, last)
+	return before + 1, nil
+}
+
+func counter(t *testing.T, store Store, s Series, block int64) *Counter {
+	t.Helper()
+	c, err := NewCounter(store, s, block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func day(n int) time.Time { return time.Date(2026, 11, n, 12, 0, 0, 0, time.UTC) }
+
+var daily = Series{Name: "x", Period: Daily, Digits: 4}
+
+func TestCounterKeepsTheTwoLatestPeriods(t *testing.T) {
+	m := new(memory)
+	c := counter(t, m, daily, 10)
+	for _, step := range []struct {
+		day  int
+		want int64
+	}{
+		{5, 1}, {6, 1}, {5, 2}, {6, 2}, // a late one finds its period
+		{4, 1}, {4, 2}, // earlier: one by one
+		{7, 1}, {6, 3}, {5, 11}, {5, 12}, // the rest of the 5th was dropped
+		{7, 2}, {6, 4},
+	} {
+		n, err := c.Next(t.Context(), day(step.day))
+		if err != nil || n.N != step.want || n.Period != fmt.Sprintf("202611%02d", step.day) {
+			t.Fatalf("Next of day %d = %+v, %v; want %d", step.day, n, err, step.want)
+		}
+	}
+	want := "[20261105 10 20261106 10 20261104 1 20261104 1 20261107 10 20261105 1 20261105 1]"
+	if got := fmt.Sprint(m.takes); got != want {
+		t.Errorf("takes = %s; want %s", got, want)
+	}
+}
+
+func TestCounterAsksTheStoreAgainAfterAnError(t *testing.T) {
+	m := &memory{failure: errors.New("away")}
+	c := counter(t, m, daily, 2)
+	for range 3 {
+		if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.Is(err, m.failure) {
+			t.Errorf("Next = %+v, %v; want %v", n, err, m.failure)
+		}
+	}
+	m.failure = nil
+	for want := int64(1); want < 6; want++ {
+		if n, err := c.Next(t.Context(), day(1)); err != nil || n.N != want {
+			t.Errorf("Next = %+v, %v; want %d", n, err, want)
+		}
+	}
+}
+
+func TestCounterEndsWithTheSeries(t *testing.T) {
+	c := counter(t, new(memory), Series{Name: "x", Digits: 1, First: 4}, 4)
+	for want := int64(4); want <= 9; want++ {
+		if n, err := c.Next(t.Context(), day(1)); err != nil || n.N != want {
+			t.Errorf("Next = %+v, %v; want %d", n, err, want)
+		}
+	}
+	if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.Is(err, ErrSeriesFull) {
+		t.Errorf("Next after the last = %+v, %v; want %v", n, err, ErrSeriesFull)
+	}
+}
+
+type wrongStore struct {
+	memory
+	first int64
+}
+
+func (w *wrongStore) Take(context.Context, string, string, time.Time, int64) (int64, error) {
+	return w.first, nil
+}
+
+func TestCounterRefusesNumbersThatTheSeriesDoesNotHave(t *testing.T) {
+	for _, first := range []int64{-1, 0, 10000} {
+		c := counter(t, &wrongStore{first: first}, daily, 2)
+		if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.As(err, new(*ValueError)) {
+			t.Errorf("Next with %d from the store = %+v, %v; want a ValueError", first, n, err)
+		}
+	}
+}
+
+func TestCounterLeavesACallWhoseContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{block: make(chan struct{})}
+		c := counter(t, m, daily, 2)
+		first, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		go func() { _, _ = c.Next(first, day(1)) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if n, err := c.Next(ctx, day(1)); n != (Number{}) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Next behind one that waits = %+v, %v; want %v", n, err, context.DeadlineExceeded)
+		}
+		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close behind one that waits = %v; want %v", err, context.DeadlineExceeded)
+		}
+		<-first.Done()
+		close(m.block)
+		if n, err := c.Next(t.Context(), day(1)); err != nil || n.N != 1 {
+			t.Errorf("Next afterwards = %+v, %v; want 1", n, err)
+		}
+	})
+}
+
+func TestClosedCounterReturnsNoNumber(t *testing.T) {
+	c := counter(t, new(memory), daily, 5)
+	if _, err := c.Next(t.Context(), day(1)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("Close = %v; want no error", err)
+		}
+	}
+	if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.Is(err, ErrClosed) {
+		t.Errorf("Next after Close = %+v, %v; want %v", n, err, ErrClosed)
+	}
+}
+
+func TestCountersArgumentsOutOfRangeAreRefused(t *testing.T) {
+	chronological := daily
+	chronological.Chronological = true
+	for _, c := range []struct {
+		store  Store
+		series Series
+		block  int64
+	}{{nil, daily, 1}, {new(memory), daily, 0}, {new(memory), daily, -1}, {new(memory), daily, MaxBlock + 1}, {new(memory), chronological, 2}} {
+		if got, err := NewCounter(c.store, c.series, c.block); got != nil || !errors.As(err, new(*ValueError)) {
+			t.Errorf("NewCounter(%v, %d) = %v, %v; want a ValueError", c.series.Definition(), c.block, got, err)
+		}
+	}
+}
+
+func TestCountersOfOneStoreRepeatNoNumber(t *testing.T) {
+	m := new(memory)
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	var wg sync.WaitGroup
+	for range 4 {
+		c := counter(t, m, daily, 7)
+		for g := range 8 {
+			wg.Go(func() {
+				for i := range 200 {
+					n, err := c.Next(t.Context(), day(1+(g+i)%3))
+					mu.Lock()
+					if err != nil || seen[n.Text] {
+						t.Errorf("Next = %+v, %v; want another number", n, err)
+					}
+					seen[n.Text] = true
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	wg.Wait()
+}

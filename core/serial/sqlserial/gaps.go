@@ -1,0 +1,169 @@
+package sqlserial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/internal/sqlrow"
+)
+
+// MaxGaps is how many gaps Gaps lists.
+const MaxGaps = 1000
+
+// ErrManyGaps means that there are more than MaxGaps. Those before are listed.
+var ErrManyGaps = errors.New("too many gaps")
+
+// A Kind says what is wrong with numbers of a table.
+type Kind int
+
+const (
+	// Missing is a number that was given out, and is not there.
+	Missing Kind = iota + 1
+	// Repeated is a number that is there more than once.
+	Repeated
+	// Foreign is a number that was never given out.
+	Foreign
+)
+
+// String returns the name of the constant.
+func (k Kind) String() string {
+	switch k {
+	case Missing:
+		return "Missing"
+	case Repeated:
+		return "Repeated"
+	case Foreign:
+		return "Foreign"
+	}
+	return "Kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// A Gap is the numbers from First to Last, all of one kind.
+type Gap struct {
+	Kind        Kind
+	First, Last int64
+}
+
+// Gaps compares the numbers of a period with the counter, and returns what is wrong, in
+// the order of the numbers. They come from a column of the user's table, in ascending
+// order; [serial.Series.Parse] reads them from texts. Memory is constant, whatever their
+// number is. The series was defined by this Store.
+//
+// Numbers that are taken meanwhile are not listed if the rows are read after the call has
+// begun, as an iterator does it. A fast series is missing what a process holds or has lost.
+//
+// A period that the series cannot have, and numbers that are not in order, are a
+// [*serial.ValueError]. No gap is beside that.
+func (s *Store) Gaps(ctx context.Context, name, period string, numbers iter.Seq[int64]) ([]Gap, error) {
+	series, err := s.defined(name)
+	if err != nil {
+		return nil, s.explain("gaps", name, err)
+	}
+	if err := series.CheckPeriod(period); err != nil {
+		return nil, s.explain("gaps", name, err)
+	}
+	// What is committed before the rows are read must be among them. What is read must be
+	// committed afterwards.
+	first, _ := series.Bounds()
+	before, err := s.lastOf(ctx, name, period, first-1)
+	if err != nil {
+		return nil, s.explain("gaps", name, err)
+	}
+	found := gaps{first: first, end: before, next: first}
+	var many error
+	for n := range numbers {
+		if many = found.add(n); many != nil {
+			break
+		}
+	}
+	if many == nil && found.next <= before {
+		many = found.note(Missing, found.next, before)
+	}
+	if many != nil && !errors.Is(many, ErrManyGaps) {
+		return nil, s.explain("gaps", name, many)
+	}
+	after, err := s.lastOf(ctx, name, period, first-1)
+	if err != nil {
+		return nil, s.explain("gaps", name, err)
+	}
+	return found.without(after), s.explain("gaps", name, many)
+}
+
+// lastOf returns the last number that was given out, or none if there is no row.
+func (s *Store) lastOf(ctx context.Context, name, period string, none int64) (int64, error) {
+	c, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (counter, error) { return s.row(ctx, t, s.text.last, name, period) })
+	if err == nil && !c.found {
+		c.last = none
+	}
+	return c.last, err
+}
+
+// gaps is what has been found so far.
+type gaps struct {
+	first, end int64 // the numbers that were given out before the rows were read
+	list       []Gap
+	next       int64 // the number that is to come
+	last       int64 // the one before
+	some       bool  // there was one
+}
+
+// add looks at a number of the table. Those above end may be new.
+func (g *gaps) add(n int64) error {
+	if g.some && n <= g.last {
+		if n < g.last {
+			return &serial.ValueError{Name: "number", Value: strconv.FormatInt(n, 10), Want: fmt.Sprintf("%d or more, which came before: sort the numbers", g.last)}
+		}
+		return g.note(Repeated, n, n)
+	}
+	g.last, g.some = n, true
+	if n < g.first {
+		return g.note(Foreign, n, n)
+	}
+	known := min(n-1, g.end) // of what is not above it
+	if g.next <= known {
+		if err := g.note(Missing, g.next, known); err != nil {
+			return err
+		}
+	}
+	g.next = min(n, g.end) + 1
+	if n > g.end {
+		return g.note(Foreign, n, n)
+	}
+	return nil
+}
+
+// note adds to the list. Neighbours of one kind are one gap, but not those on both sides
+// of end.
+func (g *gaps) note(kind Kind, first, last int64) error {
+	if n := len(g.list); n > 0 {
+		before := &g.list[n-1]
+		if before.Kind == kind && before.Last >= first-1 && (before.Last > g.end || first <= g.end) {
+			before.Last = last
+			return nil
+		}
+	}
+	if len(g.list) == MaxGaps {
+		return fmt.Errorf("%w: want %d at most", ErrManyGaps, MaxGaps)
+	}
+	g.list = append(g.list, Gap{kind, first, last})
+	return nil
+}
+
+// without leaves out the foreign numbers that were given out meanwhile: those above end and
+// up to after.
+func (g *gaps) without(after int64) []Gap {
+	var kept []Gap
+	for _, gap := range g.list {
+		if gap.Kind == Foreign && gap.First > g.end {
+			gap.First = max(gap.First, after+1)
+		}
+		if gap.First <= gap.Last {
+			kept = append(kept, gap)
+		}
+	}
+	return kept
+}

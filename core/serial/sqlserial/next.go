@@ -1,0 +1,104 @@
+package sqlserial
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/sqlrow"
+)
+
+// A Tx is a transaction: *sql.Tx, *sqlx.Tx, or GORM's tx.Statement.ConnPool inside of
+// db.Transaction. A pool and a *sql.Conn are refused, though they have these methods.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// NextIn returns the next number of the period of a moment, in the transaction of the
+// caller. It is one statement, and one more if the series is Chronological. The first call
+// for a series also reads its definition.
+//
+// tx is in the database and schema of the Store. The row of the counter is locked until it
+// ends, so take the number last. On MySQL and MariaDB the whole series is.
+// If the outcome of COMMIT is unknown, so is the number, just as the row that has it.
+//
+// After an error roll back. Errors of the database come as they are, in one that names the
+// series. Those of package serial are ErrNotInTransaction, ErrNoSeries, ErrDefinition,
+// ErrSeriesFull, ErrPeriodClosed, ErrBackdated and a *ValueError. The number is then the
+// zero value.
+func (s *Store) NextIn(ctx context.Context, tx Tx, series serial.Series, at time.Time) (serial.Number, error) {
+	if err := series.Validate(); err != nil {
+		return serial.Number{}, err
+	}
+	n, err := s.nextIn(ctx, tx, series, at)
+	if err != nil {
+		return serial.Number{}, s.explain("next", series.Name, err)
+	}
+	return series.Number(at, n)
+}
+
+func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time.Time) (int64, error) {
+	// Of the types that fit, those that can be committed are transactions. This package
+	// knows neither sqlx nor GORM.
+	_, ok := tx.(interface {
+		Commit() error
+		Rollback() error
+	})
+	if v := reflect.ValueOf(tx); !ok || v.Kind() == reflect.Pointer && v.IsNil() {
+		return 0, fmt.Errorf("%w: %T", serial.ErrNotInTransaction, tx)
+	}
+	t := sqlrow.Within(tx)
+	period, err := series.PeriodOf(at)
+	if err != nil {
+		return 0, err
+	}
+	definition := series.Definition()
+	if found, ok := s.known.Load(series.Name); !ok || found.(known).definition != definition {
+		text := s.text.definition
+		if s.dialect == dialect.MySQL { // next locks the row; a shared lock before that may deadlock
+			text = s.text.lock
+		}
+		if err := s.verify(ctx, t, text, series); err != nil {
+			return 0, err
+		}
+		s.known.Store(series.Name, known{series, definition})
+	}
+	if err := s.raiseDate(ctx, t, series, at); err != nil {
+		return 0, err
+	}
+	first, last := series.Bounds()
+	n, err := s.number(ctx, t, s.text.next, period, first, series.Name, last)
+	if err != nil || n > 0 {
+		return n, err
+	}
+	if err := s.verify(ctx, t, s.text.lock, series); err != nil {
+		return 0, err // somebody has deleted the row, which MySQL needs
+	}
+	c, err := s.row(ctx, t, s.text.look, series.Name, period)
+	if err != nil {
+		return 0, err
+	}
+	return 0, refusal(c, period, last)
+}
+
+// number runs a statement that writes and returns a number, or 0 for none.
+func (s *Store) number(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (n int64, err error) {
+	if s.dialect == dialect.MySQL {
+		result, err := t.Exec(ctx, text, args...)
+		if err != nil {
+			return 0, err
+		}
+		return result.LastInsertId()
+	}
+	err = t.Returning(ctx, []any{&n}, text, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return n, err
+}

@@ -1,0 +1,360 @@
+package sqlserial
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/sqlrow"
+)
+
+// A Dialect is the SQL that a database speaks. The zero value is none of them.
+type Dialect = dialect.Dialect
+
+// The dialects.
+const (
+	// SQLite is SQLite 3.35 or newer.
+	SQLite = dialect.SQLite
+	// PostgreSQL is PostgreSQL 9.6 or newer, by any driver.
+	PostgreSQL = dialect.PostgreSQL
+	// MySQL is MySQL 5.7 and MariaDB 10.3, or newer.
+	MySQL = dialect.MySQL
+)
+
+// The tables if Config does not name them.
+const (
+	DefaultTable       = "snowkey_counters"
+	DefaultSeriesTable = "snowkey_series"
+)
+
+// The errors of this package, for errors.Is. Those of package serial come as they are.
+var (
+	// ErrNoTable means that a table is missing. The error names the statements that make
+	// them.
+	ErrNoTable = errors.New("table missing")
+
+	// ErrReadOnly means that the database takes no writes.
+	ErrReadOnly = sqlrow.ErrReadOnly
+
+	// ErrNotDurable means that the SQLite database would forget what it acknowledges: it
+	// is in memory, has no journal, or is on a file system that other hosts may share.
+	ErrNotDurable = sqlrow.ErrNotDurable
+
+	// ErrReplaced means that the SQLite file was removed or replaced while the process
+	// ran. Restart the process.
+	ErrReplaced = sqlrow.ErrReplaced
+)
+
+// A Config says where and how the counters are kept.
+type Config struct {
+	// Dialect is the SQL that the database speaks. It must be set.
+	Dialect Dialect
+
+	// Table has one row per series and period. SeriesTable has one per series. The names are
+	// letters, digits and _, at most 63 of them. A schema and a dot may be before them. They
+	// default to DefaultTable and DefaultSeriesTable.
+	Table, SeriesTable string
+
+	// AllowFUSE lets an SQLite file be on FUSE. Set it only if no other host shares
+	// that file system, its locks work, and it keeps what it has synced.
+	AllowFUSE bool
+
+	// Logger gets warnings about the server and the file system. Each comes
+	// once per Store. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// A Store keeps the counters. New makes it; the zero value has no database. It is safe for
+// concurrent use and must not be copied.
+type Store struct {
+	rows    *sqlrow.DB
+	dialect Dialect
+	text    texts
+	known   sync.Map // name to known: the series whose definition is that of the table
+}
+
+var _ serial.Store = (*Store)(nil)
+
+// A known is a series with its definition.
+type known struct {
+	series     serial.Series
+	definition string
+}
+
+// New returns a Store on db. It does no I/O and does not take db over. If an argument is
+// wrong the error is a [*serial.ValueError].
+func New(db *sql.DB, c Config) (*Store, error) {
+	if db == nil {
+		return nil, &serial.ValueError{Name: "db", Value: "nil", Want: "an open *sql.DB"}
+	}
+	if !c.Dialect.Valid() {
+		return nil, &serial.ValueError{Name: "Config.Dialect", Value: c.Dialect.String(), Want: "SQLite, PostgreSQL or MySQL"}
+	}
+	for _, table := range []struct {
+		field    string
+		name     *string
+		fallback string
+	}{{"Config.Table", &c.Table, DefaultTable}, {"Config.SeriesTable", &c.SeriesTable, DefaultSeriesTable}} {
+		if *table.name == "" {
+			*table.name = table.fallback
+		}
+		if want, ok := sqlrow.CheckTable(*table.name, 0); !ok {
+			name := *table.name
+			return nil, &serial.ValueError{Name: table.field, Value: strconv.Quote(name[:min(len(name), 64)]), Want: want}
+		}
+	}
+	if c.Table == c.SeriesTable {
+		return nil, &serial.ValueError{Name: "Config.SeriesTable", Value: c.SeriesTable, Want: "another table than Config.Table"}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return &Store{
+		dialect: c.Dialect,
+		text:    textsOf(c.Dialect, c.Table, c.SeriesTable),
+		rows: sqlrow.New(db, sqlrow.Config{
+			Dialect:   c.Dialect,
+			Table:     c.Table,
+			AllowFUSE: c.AllowFUSE,
+			Verdict:   definite,
+			Warn: func(ctx context.Context, risk string, args ...any) {
+				c.Logger.WarnContext(ctx, "sqlserial: the database may forget numbers. They may then repeat. Change that.", append([]any{"risk", risk}, args...)...)
+			},
+			Now: time.Now,
+		}),
+	}, nil
+}
+
+// definite reports whether err was decided from what was read, and not by the database.
+func definite(err error) bool {
+	for _, kind := range []error{serial.ErrNoSeries, serial.ErrDefinition, serial.ErrSeriesFull, serial.ErrPeriodClosed, serial.ErrBackdated} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return errors.As(err, new(*serial.ValueError))
+}
+
+// explain returns the error of an operation on a series.
+func (s *Store) explain(name, series string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if !definite(err) && !errors.Is(err, sqlrow.ErrCommit) && sqlerror.NoTable(err) {
+		err = fmt.Errorf("%w: call CreateTables, or run %s; (%w)", ErrNoTable, strings.Join(s.text.create, "; "), err)
+	}
+	if series != "" {
+		series = " series " + series + ":"
+	}
+	return fmt.Errorf("sqlserial: %s:%s %w", name, series, err)
+}
+
+// CreateTables makes the tables, unless they are there. Any number of processes may do so
+// at the same time.
+func (s *Store) CreateTables(ctx context.Context) error {
+	for _, text := range s.text.create {
+		_, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
+			_, err = t.Exec(ctx, text)
+			return done, err
+		})
+		if err != nil {
+			return s.explain("create tables", "", err)
+		}
+	}
+	return nil
+}
+
+// Define implements [serial.Store]. It runs outside of the caller's transactions. Call it
+// when the program starts.
+func (s *Store) Define(ctx context.Context, series serial.Series) error {
+	if err := series.Validate(); err != nil {
+		return err
+	}
+	_, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
+		err = s.verify(ctx, t, s.text.definition, series)
+		if errors.Is(err, serial.ErrNoSeries) {
+			_, err = t.Exec(ctx, s.text.define, series.Name, series.Definition())
+		}
+		return done, err
+	})
+	if err == nil {
+		s.known.Store(series.Name, known{series, series.Definition()})
+	}
+	return s.explain("define", series.Name, err)
+}
+
+// verify compares the definition of a series with the one in the table.
+func (s *Store) verify(ctx context.Context, t *sqlrow.Tx, text string, series serial.Series) error {
+	stored, found := "", false
+	err := t.Each(ctx, func(scan func(...any) error) error {
+		found = true
+		return scan(&stored)
+	}, text, series.Name)
+	switch want := series.Definition(); {
+	case err != nil:
+		return err
+	case !found:
+		return fmt.Errorf("%w: call Define when the program starts", serial.ErrNoSeries)
+	case stored != want:
+		return fmt.Errorf("%w: here %s; in table %s %s", serial.ErrDefinition, want, s.text.seriesTable, stored)
+	}
+	return nil
+}
+
+// defined returns the series of a name that this Store has seen in the table.
+func (s *Store) defined(name string) (serial.Series, error) {
+	if found, ok := s.known.Load(name); ok {
+		return found.(known).series, nil
+	}
+	return serial.Series{}, fmt.Errorf("%w: call Define before", serial.ErrNoSeries)
+}
+
+// A counter is a row of the table.
+type counter struct {
+	last   int64
+	closed bool
+	found  bool
+}
+
+// row reads the counter of a period.
+func (s *Store) row(ctx context.Context, t *sqlrow.Tx, text, series, period string) (c counter, err error) {
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		c.found = true
+		return scan(&c.last, &c.closed)
+	}, text, series, period)
+	return c, err
+}
+
+// write stores a counter that row has read.
+func (s *Store) write(ctx context.Context, t *sqlrow.Tx, before, after counter, series, period string) error {
+	closed := 0
+	if after.closed {
+		closed = 1
+	}
+	if !before.found { // somebody else may be first: then Do begins anew
+		_, err := t.Exec(ctx, s.text.insert, series, period, after.last, closed)
+		return err
+	}
+	_, err := t.Exec(ctx, s.text.update, after.last, closed, series, period)
+	return err
+}
+
+// Take implements [serial.Store], for a series that was defined by this Store. It runs in a
+// transaction of its own. What is acknowledged is on disk, as far as one connection can see
+// to that.
+func (s *Store) Take(ctx context.Context, name, period string, at time.Time, count int64) (int64, error) {
+	series, err := s.defined(name)
+	if err != nil {
+		return 0, s.explain("take", name, err)
+	}
+	if count < 1 {
+		return 0, &serial.ValueError{Name: "count", Value: strconv.FormatInt(count, 10), Want: "1 or more"}
+	}
+	switch want, err := series.PeriodOf(at); {
+	case err != nil:
+		return 0, err
+	case period != want:
+		return 0, &serial.ValueError{Name: "period", Value: fmt.Sprintf("%.20q", period), Want: strconv.Quote(want) + ", that of at"}
+	}
+	first, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (int64, error) {
+		// In the order of NextIn: the series, then the counter.
+		if err := s.verify(ctx, t, s.text.lock, series); err != nil {
+			return 0, err
+		}
+		if err := s.raiseDate(ctx, t, series, at); err != nil {
+			return 0, err
+		}
+		before, err := s.row(ctx, t, s.text.look, name, period)
+		if err != nil {
+			return 0, err
+		}
+		first, last := series.Bounds()
+		if !before.found {
+			before.last = first - 1
+		}
+		if before.closed || before.last >= last {
+			return 0, refusal(before, period, last)
+		}
+		after := before
+		after.last += min(count, last-before.last)
+		return before.last + 1, s.write(ctx, t, before, after, name, period)
+	})
+	return first, s.explain("take", name, err)
+}
+
+// refusal is the error of a period that takes no number.
+func refusal(c counter, period string, last int64) error {
+	if c.closed {
+		return fmt.Errorf("%w: period %q", serial.ErrPeriodClosed, period)
+	}
+	return fmt.Errorf("%w: period %q: want numbers up to %d", serial.ErrSeriesFull, period, last)
+}
+
+// raiseDate refuses a date before the last one of a chronological series, and makes it the
+// last one. It locks the row of the series until the transaction ends: without that, one
+// of two dates could pass while the other is not yet committed.
+func (s *Store) raiseDate(ctx context.Context, t *sqlrow.Tx, series serial.Series, at time.Time) error {
+	if !series.Chronological {
+		return nil
+	}
+	date, err := series.Date(at)
+	if err != nil {
+		return err
+	}
+	last, err := s.number(ctx, t, s.text.date, date, series.Name)
+	switch {
+	case err != nil:
+		return err
+	case last == 0:
+		return serial.ErrNoSeries // somebody has deleted the row
+	case last > date:
+		return fmt.Errorf("%w: at has the date %s, the last number %s", serial.ErrBackdated, dateText(date), dateText(last))
+	}
+	return nil
+}
+
+func dateText(date int64) string {
+	return fmt.Sprintf("%04d-%02d-%02d", date/10000, date/100%100, date%100)
+}
+
+// ClosePeriod makes later numbers of the period of a moment fail with
+// [serial.ErrPeriodClosed]. A period may be closed before its first number, and twice. A
+// series of the period Never is closed for good. A [serial.Counter] that holds numbers of
+// the period still returns these.
+//
+// It waits for transactions that have taken a number of the period.
+func (s *Store) ClosePeriod(ctx context.Context, name string, at time.Time) error {
+	series, err := s.defined(name)
+	if err != nil {
+		return s.explain("close period", name, err)
+	}
+	period, err := series.PeriodOf(at)
+	if err != nil {
+		return err
+	}
+	_, err = sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
+		if err := s.verify(ctx, t, s.text.lock, series); err != nil {
+			return done, err
+		}
+		before, err := s.row(ctx, t, s.text.look, name, period)
+		if err != nil || before.closed {
+			return done, err
+		}
+		after := counter{last: before.last, closed: true}
+		if !before.found {
+			first, _ := series.Bounds()
+			after.last = first - 1
+		}
+		return done, s.write(ctx, t, before, after, name, period)
+	})
+	return s.explain("close period", name, err)
+}

@@ -1,0 +1,106 @@
+//go:build cgo
+
+package sqlserial_test
+
+import (
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/internal/serialcases"
+	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+)
+
+func openSQLite(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL&_synchronous=OFF&_busy_timeout=60000&_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestSQLitePassesTheCases(t *testing.T) {
+	path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
+	serialcases.Run(t, serialcases.Target{
+		Dialect: sqlserial.SQLite,
+		Driver:  "sqlite3",
+		Open:    func(t *testing.T) *sql.DB { t.Helper(); return openSQLite(t, path) },
+		Levels:  []sql.IsolationLevel{sql.LevelDefault},
+	})
+}
+
+func TestMissingTablesAreNamedWithTheirStatements(t *testing.T) {
+	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "serials.db"))
+	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := serial.Series{Name: "x", Digits: 3}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, in := s.NextIn(t.Context(), tx, series, time.Now())
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	for call, err := range map[string]error{"Define": s.Define(t.Context(), series), "NextIn": in} {
+		if !errors.Is(err, sqlserial.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.HasPrefix(err.Error(), "sqlserial: ") {
+			t.Errorf("%s without tables = %v; want %v and the statements", call, err, sqlserial.ErrNoTable)
+		}
+	}
+}
+
+func TestArgumentsOutOfRangeAreRefused(t *testing.T) {
+	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "serials.db"))
+	for _, c := range []struct {
+		db     *sql.DB
+		config sqlserial.Config
+		name   string
+	}{
+		{nil, sqlserial.Config{Dialect: sqlserial.SQLite}, "db"},
+		{db, sqlserial.Config{}, "Config.Dialect"},
+		{db, sqlserial.Config{Dialect: sqlserial.SQLite, Table: "a b"}, "Config.Table"},
+		{db, sqlserial.Config{Dialect: sqlserial.SQLite, SeriesTable: "a;b"}, "Config.SeriesTable"},
+		{db, sqlserial.Config{Dialect: sqlserial.SQLite, Table: "a", SeriesTable: "a"}, "Config.SeriesTable"},
+	} {
+		var wrong *serial.ValueError
+		if s, err := sqlserial.New(c.db, c.config); s != nil || !errors.As(err, &wrong) || wrong.Name != c.name {
+			t.Errorf("New(%+v) = %v, %v; want a ValueError for %s", c.config, s, err, c.name)
+		}
+	}
+	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateTables(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Define(t.Context(), serial.Series{Name: "x", Digits: 3, Period: serial.Daily}); err != nil {
+		t.Fatal(err)
+	}
+	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		period string
+		at     time.Time
+		count  int64
+		name   string
+	}{
+		{"20261122", noon, 0, "count"}, {"20261122", noon, -1, "count"}, {"2026", noon, 1, "period"}, {"20261123", noon, 1, "period"},
+		{"20261122", noon.AddDate(8000, 0, 0), 1, "at"},
+	} {
+		var wrong *serial.ValueError
+		if n, err := s.Take(t.Context(), "x", c.period, c.at, c.count); n != 0 || !errors.As(err, &wrong) || wrong.Name != c.name {
+			t.Errorf("Take(%q, %v, %d) = %d, %v; want a ValueError for %s", c.period, c.at, c.count, n, err, c.name)
+		}
+	}
+}

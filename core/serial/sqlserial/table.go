@@ -1,0 +1,86 @@
+package sqlserial
+
+import (
+	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/sqlrow"
+)
+
+// texts are the statements of one Store.
+type texts struct {
+	create      []string
+	define      string // INSERT
+	definition  string // SELECT
+	lock        string // likewise, and locks the row
+	date        string // raises the last date of a series, and returns it
+	next        string // takes one number; see there
+	look        string // SELECT last, closed; locks the row
+	insert      string
+	update      string
+	last        string // SELECT, without a lock
+	seriesTable string
+}
+
+func textsOf(d Dialect, counterTable, seriesTable string) texts {
+	counters, series := sqlrow.Quote(d, counterTable), sqlrow.Quote(d, seriesTable)
+	lock := " FOR UPDATE"
+	if d == dialect.SQLite {
+		lock = "" // the transaction has locked the file
+	}
+	last := "SELECT last, closed FROM " + counters + " WHERE series = ? AND period = ?"
+	t := texts{
+		create: []string{
+			sqlrow.CreateTable(d, seriesTable,
+				"series VARCHAR(64) NOT NULL PRIMARY KEY",
+				"definition VARCHAR(255) NOT NULL",
+				"last_date BIGINT NOT NULL DEFAULT 0"),
+			sqlrow.CreateTable(d, counterTable,
+				"series VARCHAR(64) NOT NULL",
+				"period VARCHAR(8) NOT NULL",
+				"last BIGINT NOT NULL",
+				"closed SMALLINT NOT NULL DEFAULT 0",
+				"PRIMARY KEY (series, period)"),
+		},
+		define:      d.Bind("INSERT INTO " + series + " (series, definition) VALUES (?, ?)"),
+		definition:  d.Bind("SELECT definition FROM " + series + " WHERE series = ?"),
+		lock:        d.Bind("SELECT definition FROM " + series + " WHERE series = ?" + lock),
+		look:        d.Bind(last + lock),
+		last:        d.Bind(last),
+		insert:      d.Bind("INSERT INTO " + counters + " (series, period, last, closed) VALUES (?, ?, ?, ?)"),
+		update:      d.Bind("UPDATE " + counters + " SET last = ?, closed = ? WHERE series = ? AND period = ?"),
+		seriesTable: seriesTable,
+	}
+	// Each returns a number: by RETURNING, or as the last insert ID of the connection, which
+	// MySQL and MariaDB send with the answer.
+	//
+	// next is one statement that inserts or updates. An UPDATE, and an INSERT if it meets no
+	// row, would be two. On MySQL the UPDATE that meets no row locks the gap, as that of
+	// another transaction may do. Each INSERT then waits for the other, a deadlock. And
+	// elsewhere the two first numbers of a period would both be the first.
+	//
+	// On MySQL even INSERT … ON DUPLICATE KEY UPDATE alone deadlocks, when a transaction that
+	// has inserted the row is rolled back. All that wait for the row inherit a lock on the
+	// gap. Then none of them may insert. So the statement first locks the row of the series,
+	// which is always there, and only one at a time comes to the counter.
+	switch d {
+	case dialect.MySQL:
+		t.date = "UPDATE " + series + " SET last_date = LAST_INSERT_ID(GREATEST(last_date, ?)) WHERE series = ?"
+		// 0 if the period takes none. No series has the number 0.
+		t.next = "INSERT INTO " + counters + " (series, period, last)" +
+			" SELECT s.series, ?, LAST_INSERT_ID(?) FROM " + series + " AS s WHERE s.series = ? FOR UPDATE" +
+			" ON DUPLICATE KEY UPDATE last = IF(closed = 0 AND last < ?, LAST_INSERT_ID(last + 1), last + LAST_INSERT_ID(0))"
+	default:
+		greatest := "greatest"
+		if d == dialect.SQLite {
+			greatest = "max"
+		}
+		t.date = d.Bind("UPDATE " + series + " SET last_date = " + greatest + "(last_date, ?) WHERE series = ? RETURNING last_date")
+		// No row if the period takes none.
+		t.next = d.Bind("INSERT INTO " + counters + " AS c (period, last, series) VALUES (?, ?, ?)" +
+			" ON CONFLICT (series, period) DO UPDATE SET last = c.last + 1 WHERE c.closed = 0 AND c.last < ? RETURNING last")
+	}
+	return t
+}
+
+// Statements returns the statements that make the tables, for those who run their
+// migrations themselves. None ends in a semicolon.
+func (s *Store) Statements() []string { return append([]string(nil), s.text.create...) }

@@ -1,0 +1,43 @@
+package serial
+
+import "time"
+
+// What a Format and a Series have in common.
+
+func checkPrefix(field, prefix string) error {
+	const most = 16
+	wrong := len(prefix) > most
+	for _, b := range []byte(prefix) {
+		wrong = wrong || !isDigit(b) && (b < 'A' || b > 'Z') && b != '-' && b != '/' && b != '.'
+	}
+	if wrong {
+		return refused(field, quote(prefix), "0 to 16 of A to Z, 0 to 9, -, / and .")
+	}
+	return nil
+}
+
+func checkCheck(field string, check Check) error {
+	if check < NoCheck || check > Mod97_10 {
+		return refused(field, check.String(), "NoCheck, Luhn, Mod11_10 or Mod97_10")
+	}
+	return nil
+}
+
+// checkZone accepts nil, which is UTC.
+func checkZone(field string, zone *time.Location) error {
+	if zone == time.Local { //nolint:gosmopolitan // to refuse it
+		return refused(field, "time.Local", "a zone by its name, which is the same on each machine")
+	}
+	return nil
+}
+
+// appendDigits appends n with leading zeros.
+func appendDigits(b []byte, n int64, width int) []byte {
+	const zeros = "0000000000000000000" // as many digits as 62 bits have
+	b = append(b, zeros[:width]...)
+	for i := len(b) - 1; n > 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return b
+}

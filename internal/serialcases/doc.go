@@ -1,0 +1,2 @@
+// Package serialcases has the tests of package sqlserial that each database must pass.
+package serialcases
