@@ -66,6 +66,8 @@ type Fire struct {
 	// Weather: half of the holders are 50 to 500 ms away, and up to a tenth of the packets
 	// is lost.
 	Weather bool
+
+	May Allowance
 }
 
 // Run runs the holders under rules while the cluster fails. Under the rules Fence, which
@@ -98,12 +100,12 @@ func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 			}
 		}
 	}
-	return conduct(t, c, rules, false)
+	return conduct(t, c, rules, f.May)
 }
 
 // conduct runs c, checks the histories if the rules are Fence and the store is not
-// broken, and keeps the result for Table. For abandons see checkHistory.
-func conduct(t *testing.T, c leasechaos.Chaos, rules leasechaos.Rules, abandons bool) leasechaos.Result {
+// broken, and keeps the result for Table.
+func conduct(t *testing.T, c leasechaos.Chaos, rules leasechaos.Rules, may Allowance) leasechaos.Result {
 	t.Helper()
 	if rules == leasechaos.Fence && !c.Broken && c.History == "" {
 		c.History = t.TempDir()
@@ -113,7 +115,7 @@ func conduct(t *testing.T, c leasechaos.Chaos, rules leasechaos.Rules, abandons 
 	if rules == leasechaos.Fence && !c.Broken {
 		operations, err := leasechaos.ReadHistory(c.History)
 		if err == nil {
-			err = checkHistory(operations, time.Minute, abandons)
+			err = CheckHistory(operations, time.Minute, may)
 		}
 		switch {
 		case err == nil:

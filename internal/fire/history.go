@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -15,23 +14,32 @@ import (
 	"github.com/snowkey/snowkey/internal/leasechaos"
 )
 
+// An Allowance is what a store may do that package lease does not define.
+type Allowance struct {
+	// Abandons: a claim may take the row of a process that is dead as one that was given
+	// back. Package filelease knows of a death at once.
+	Abandons bool
+
+	// DirtyReads: a holder may find its row lost in a state that a failover undoes. A
+	// PostgreSQL that has no standby left shows a write whose wait for the standby was
+	// cancelled, and its client was told that the outcome is unknown. That is safe: who
+	// finds its row lost writes nothing and draws no ID. So such an operation is left
+	// out. All writes must still have an order. One that reads such a state and then
+	// writes is confirmed only once the standby has both.
+	DirtyReads bool
+}
+
 // CheckHistory returns an error unless the operations on each row are linearizable. Then
 // there is an order of them in which each does to the row what package lease defines. One
 // that had ended before another began comes first in it.
 //
 // What the store forgets makes a history that is not linearizable. So does a store that
 // has two primaries.
-func CheckHistory(operations []leasechaos.Operation, patience time.Duration) error {
-	return checkHistory(operations, patience, false)
-}
-
-// checkHistory is CheckHistory. If abandons is set, a claim may take the row of a process
-// that is dead as one that was given back. Package filelease knows of a death at once.
-func checkHistory(operations []leasechaos.Operation, patience time.Duration, abandons bool) error {
+func CheckHistory(operations []leasechaos.Operation, patience time.Duration, may Allowance) error {
 	for worker := range int64(Rows) {
 		var of []porcupine.Operation
 		for i, o := range operations {
-			if !concerns(o, worker) {
+			if !concerns(o, worker) || may.DirtyReads && o.Outcome == leasechaos.Lost {
 				continue
 			}
 			end := o.End
@@ -41,36 +49,16 @@ func checkHistory(operations []leasechaos.Operation, patience time.Duration, aba
 			of = append(of, porcupine.Operation{ClientId: i, Input: o, Call: o.Begin, Output: nil, Return: end})
 		}
 		of = append(of, porcupine.Operation{ClientId: len(operations), Input: ended{}, Call: lastReturn(of) + 1, Return: math.MaxInt64})
-		switch linearizable(worker, of, patience, abandons) {
+		switch result, _ := porcupine.CheckOperationsVerbose(model(worker, known(of), may.Abandons), of, patience); result {
 		case porcupine.Ok:
 		case porcupine.Illegal:
-			rest := slices.DeleteFunc(slices.Clone(of), func(p porcupine.Operation) bool {
-				o, ok := p.Input.(leasechaos.Operation)
-				return ok && o.Outcome == leasechaos.Lost
-			})
-			err := fmt.Errorf("fire: the %d operations on row %d are not linearizable", len(of), worker)
-			if linearizable(worker, rest, patience, abandons) == porcupine.Ok {
-				return fmt.Errorf("%w: %w", err, errLost)
-			}
-			return err
+			return fmt.Errorf("fire: the %d operations on row %d are not linearizable", len(of), worker)
 		default:
 			return fmt.Errorf("%w: the %d operations on row %d, in %v", errUndecided, len(of), worker, patience)
 		}
 	}
 	return nil
 }
-
-func linearizable(worker int64, of []porcupine.Operation, patience time.Duration, abandons bool) porcupine.CheckResult {
-	result, _ := porcupine.CheckOperationsVerbose(model(worker, known(of), abandons), of, patience)
-	return result
-}
-
-// errLost is in the error of CheckHistory if the operations are linearizable without those
-// that have found a row lost. Those change nothing, and their processes draw no ID. A
-// PostgreSQL that is cut off may show a COMMIT that its standby never gets, and so a
-// process may find its row lost in a state that a failover undoes. That this happens is a
-// guess: a write that the store forgot may look the same.
-var errLost = errors.New("they are without those that found it lost")
 
 // errUndecided is the error of CheckHistory when it has taken too long.
 var errUndecided = errors.New("fire: whether they are linearizable was not found out")

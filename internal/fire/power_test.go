@@ -225,7 +225,7 @@ func (p power) run(t *testing.T) {
 		}
 		return nil
 	}
-	conduct(t, c, leasechaos.Fence, c.Store == files)
+	conduct(t, c, leasechaos.Fence, Allowance{Abandons: c.Store == files})
 	t.Logf("%d power cuts: %+v", cuts, m.Lost)
 }
 
