@@ -110,11 +110,24 @@ func (d *DB) attempt(ctx context.Context, tried bool, body func(*Tx) error) erro
 	}
 	err, clean := t.end(ctx, err)
 	if !clean {
-		// A connection in an unknown state must not be given back to the program.
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		discard(conn)
 	}
 	_ = conn.Close() // gives it back; nothing is left that could be lost
 	return err
+}
+
+// discard ends a connection in an unknown state. It must not be given back to the program.
+//
+// When ctx ends, database/sql rolls back in a goroutine of its own. If the server is gone
+// too, that goroutine closes conn. Raw looks whether conn is closed, and takes conn's lock
+// after that. If conn is closed in between, Raw goes on with a nil pointer, and ends the
+// process (seen during a failover, with Go 1.26). So discard recovers: conn is closed then,
+// which is all that it wants. Nothing else panics here, since the function only returns.
+//
+// Nor can it wait for that goroutine. Only conn.Close does, and that gives conn back.
+func discard(conn *sql.Conn) {
+	defer func() { _ = recover() }()
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
 func (t *Tx) begin(ctx context.Context) error {
