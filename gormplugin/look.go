@@ -42,6 +42,10 @@ const valuesName = "snowkey_values"
 // passes the number of the row, the stored columns that the plugin fills, and a bit for
 // each key in which the two rows are equal.
 func (r *reread) look(list []int, keys []unique, f func(i int, stored []cell, same uint64)) error {
+	list, err := r.exact(list, keys, f)
+	if err != nil {
+		return err
+	}
 	var together, apart []int
 	for _, i := range list {
 		if len(list) > 1 && r.joins(i, keys) {
@@ -165,7 +169,7 @@ func (l *look) join(list []int) {
 	l.write(" WHERE ")
 	l.match(0)
 	if mysql {
-		l.write(l.lock())
+		l.write(l.reread.lock())
 	}
 }
 
@@ -181,15 +185,15 @@ func (l *look) single(n, i int) {
 	l.write(" FROM ", l.table(), " WHERE ")
 	l.match(0)
 	if mysql {
-		l.write(l.lock(), ")")
+		l.write(l.reread.lock(), ")")
 	}
 }
 
 // lock returns the lock of a SELECT on MySQL. Under REPEATABLE READ a plain SELECT
 // reads an old snapshot, which may lack the row that was met. The insert has locked that
 // row already: in share mode if it ignores, else for update.
-func (l *look) lock() string {
-	if l.reread.upsert.ignores {
+func (r *reread) lock() string {
+	if r.upsert.ignores {
 		return " LOCK IN SHARE MODE"
 	}
 	return " FOR UPDATE"

@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -155,12 +156,16 @@ func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, er
 // byKey resolves the rows of list that are stored under the key in memory and returns
 // the rest.
 func (r *reread) byKey(list []int) (rest []int, err error) {
-	stored := make(map[cell][]cell, len(list))
+	stored, done, err := r.bySpan(list)
+	if err != nil {
+		return nil, err
+	}
 	for chunk := range slices.Chunk(list, keysPerQuery) {
-		q := r.query()
-		q.write("SELECT 0,0,")
-		q.columns()
-		q.write(" FROM ", q.table(), " WHERE ", clause.Column{Name: r.columns[0].field.DBName}, " IN (")
+		if done {
+			break
+		}
+		q := r.byKeys()
+		q.write(" IN (")
 		for n, i := range chunk {
 			if n > 0 {
 				q.write(",")
@@ -168,8 +173,7 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 			q.AddVar(q, r.sentAt(i, 0).value(r.columns[0].kind))
 		}
 		q.write(")")
-		err = q.each(chunk, func(_ int, values []cell, _ uint64) { stored[values[0]] = values })
-		if err != nil {
+		if err = q.each(chunk, func(_ int, values []cell, _ uint64) { stored[values[0]] = values }); err != nil {
 			return nil, err
 		}
 	}
@@ -181,6 +185,43 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 		}
 	}
 	return rest, nil
+}
+
+// byKeys returns a query for rows by their keys. The condition is missing.
+func (r *reread) byKeys() *query {
+	q := r.query()
+	q.write("SELECT 0,0,")
+	q.columns()
+	q.write(" FROM ", q.table(), " WHERE ", clause.Column{Name: r.columns[0].field.DBName})
+	return q
+}
+
+// bySpan returns the stored rows whose keys are between the least and the greatest of
+// list, by key. As a rule fresh keys follow each other, and that costs a fraction of a
+// list of them. If there are more than twice as many, as those of others lie between, it
+// gives up.
+func (r *reread) bySpan(list []int) (stored map[cell][]cell, done bool, err error) {
+	stored = make(map[cell][]cell, len(list))
+	if _, known := uniqueCatalogs[r.db.Name()]; !known || len(list) < manyRows || r.columns[0].kind == text {
+		return stored, false, nil
+	}
+	least, most := r.sentAt(list[0], 0), r.sentAt(list[0], 0)
+	for _, i := range list {
+		sent := r.sentAt(i, 0)
+		if !r.assigned[i] {
+			return stored, false, nil
+		}
+		least.number, most.number = min(least.number, sent.number), max(most.number, sent.number)
+	}
+	limit := 2 * len(list)
+	q := r.byKeys()
+	q.write(" BETWEEN ")
+	q.AddVar(q, least.value(r.columns[0].kind))
+	q.write(" AND ")
+	q.AddVar(q, most.value(r.columns[0].kind))
+	q.write(" LIMIT ", strconv.Itoa(limit))
+	err = q.each(list[:1], func(_ int, values []cell, _ uint64) { stored[values[0]] = values })
+	return stored, len(stored) < limit, err
 }
 
 // byUnique looks list up by keys. It returns the free rows and the torn rows. A free row

@@ -36,6 +36,7 @@ type uniqueColumn struct {
 	// join. Empty means that there is none.
 	cast  string
 	whole bool // MySQL stores integers there
+	plain plainness
 }
 
 // castable reports whether MySQL can join values with u.
@@ -208,6 +209,9 @@ func (q *query) catalogUniques(table string) (list []unique, err error) {
 		if dialect == mysqlName {
 			u.index = index
 			c.cast, c.whole = castForm(typ, c.as, c.collate)
+		}
+		c.plain = plainnessOf(dialect, typ, &c)
+		if dialect == mysqlName {
 			c.collate = ""
 		}
 		u.columns = append(u.columns, c)

@@ -166,7 +166,7 @@ var oneLookCases = []testCase{
 		if e.db.Name() == "postgres" {
 			e.must(e.db.Exec("CREATE TYPE " + e.prefix + "kind AS ENUM ('a', 'b', 'ab')"))
 		}
-		met, joined := 0, 0
+		met, listed, joined := 0, 0, 0
 		for seed := *randomSeed; seed < *randomSeed+uint64(12*(*randomRuns)); seed++ {
 			chance := rand.New(rand.NewPCG(seed, 1))
 			keys := e.wideTable(chance)
@@ -185,6 +185,7 @@ var oneLookCases = []testCase{
 				e.log.reset()
 				together := e.create(db, rows, asMaps, len(rows))
 				for _, s := range e.log.statements("SELECT") {
+					listed += strings.Count(s, " IN (") + strings.Count(s, " = ANY (")
 					joined += strings.Count(s, "snowkey_values ")
 				}
 				for i, apart := range e.create(db, rows, asMaps, 1) {
@@ -197,9 +198,9 @@ var oneLookCases = []testCase{
 				}
 			}
 		}
-		if met == 0 || joined == 0 {
-			e.Errorf("rows that met others = %d, joins = %d; want some", met, joined)
+		if met == 0 || listed == 0 || joined == 0 {
+			e.Errorf("rows that met others = %d, lists of values = %d, joins = %d; want some", met, listed, joined)
 		}
-		e.Logf("%d rows met others, %d joins", met, joined)
+		e.Logf("%d rows met others, %d lists of values, %d joins", met, listed, joined)
 	}},
 }
