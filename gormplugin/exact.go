@@ -87,10 +87,9 @@ func (p plainness) read(v any) any {
 // list in keys[0], and that has one column. It returns the other rows. They may equal a
 // stored row all the same, by the rules of its column. look has to find that out.
 //
-// Nearly all rows of an upsert that others have stored are found here. The database gets
-// a list of values, and the plugin compares what it returns byte by byte. No column takes
-// two equal texts as different. To join all with the values costs the database two to
-// four times as much.
+// Nearly all stored rows that a large upsert meets are found here. The database gets a
+// list of values, which is less work for it than the join of look. What it returns is
+// compared byte by byte. No column takes two equal texts as different.
 func (r *reread) exact(list []int, keys []unique, f func(i int, stored []cell, same uint64)) (rest []int, err error) {
 	key, dialect := keys[0], r.db.Name()
 	if len(list) < manyRows || len(key.columns) != 1 || !key.everywhere() || dialect == mysqlName && key.index == "" {
