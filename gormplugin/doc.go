@@ -80,11 +80,12 @@
 //
 // DO UPDATE without condition uses RETURNING on PostgreSQL, SQLite and MariaDB, and so
 // does DO NOTHING on MariaDB. Other upserts run SELECTs on the same connection, for the
-// rows that RowsAffected and the target leave in doubt. One finds all rows that are
-// stored in a unique key. On MySQL these SELECTs lock the rows, as the insert has done.
+// rows that RowsAffected and the target leave in doubt. As a rule one finds all rows that
+// are stored in a unique key. On MySQL these SELECTs lock the rows, as the insert has done.
 //
 // A stored row is found by what its column stores of the value, such as a time without
-// its last digits. Only the columns that the plugin fills are read back.
+// its last digits. Only the columns that the plugin fills are read back, and those of
+// the unique keys if rows are many.
 //
 // The plugin never guesses. These rows are not resolved, unless RETURNING tells:
 //   - A row that conflicts with two stored rows, on different unique keys.

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 )
 
 // How many rows are many, and how many values one list has. MariaDB makes a table of a
-// longer list of parameters.
+// list of 1,000 parameters.
 const (
 	manyRows       = 20
 	valuesPerArray = 10_000
@@ -36,6 +37,8 @@ const (
 // been asked for MySQL. A text that has to be converted there cannot use the index.
 func plainnessOf(dialect, typ string, c *uniqueColumn) plainness {
 	switch base, _, _ := strings.Cut(typ, "("); {
+	case strings.HasSuffix(typ, "[]"):
+		return 0
 	case dialect == sqliteName:
 		return plainText | plainNumbers // which a value of SQLite tells itself
 	case dialect == mysqlName && c.whole, dialect == postgresName && (base == "bigint" || base == "integer" || base == "smallint"):
@@ -72,9 +75,16 @@ func (p plainness) read(v any) any {
 	switch v := v.(type) {
 	case string, int64:
 		return v
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int64(v)
+		}
 	case []byte:
-		if p&plainText != 0 {
+		switch p {
+		case plainText:
 			return string(v)
+		case plainText | plainNumbers:
+			return nil // a BLOB of SQLite, which equals no text
 		}
 		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 			return n
@@ -84,12 +94,13 @@ func (p plainness) read(v any) any {
 }
 
 // exact finds stored rows as look does, if they have the very text or number of a row of
-// list in keys[0], and that has one column. It returns the other rows. They may equal a
-// stored row all the same, by the rules of its column. look has to find that out.
+// list in keys[0]. It does so only if that key has one column. It returns the other rows.
+// They may equal a stored row all the same, by the rules of the column. look has to find
+// that out.
 //
 // Nearly all stored rows that a large upsert meets are found here. The database gets a
 // list of values, which is less work for it than the join of look. What it returns is
-// compared byte by byte. No column takes two equal texts as different.
+// compared byte by byte. Texts of equal bytes are equal in every collation.
 func (r *reread) exact(list []int, keys []unique, f func(i int, stored []cell, same uint64)) (rest []int, err error) {
 	key, dialect := keys[0], r.db.Name()
 	if len(list) < manyRows || len(key.columns) != 1 || !key.everywhere() || dialect == mysqlName && key.index == "" {
@@ -117,8 +128,10 @@ func (r *reread) exact(list []int, keys []unique, f func(i int, stored []cell, s
 	}
 	e.found = make([]bool, len(e.values))
 	for chunk := range slices.Chunk(e.values, size) {
-		// The index is invisible or ignored, or this SQLite has no JSON.
-		if err := e.each(chunk, f); err != nil && !sqlerror.NoIndex(err) && !(dialect == sqliteName && strings.Contains(err.Error(), "json_each")) {
+		if err = e.each(chunk, f); sqlerror.NoIndex(err) || err != nil && dialect == sqliteName && strings.Contains(err.Error(), "json_each") {
+			break // the index is invisible or ignored, or this SQLite has no JSON
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -151,12 +164,20 @@ type exact struct {
 	found  []bool  // for each value
 }
 
-// sent returns what row i sends for a column, if it is plain.
+// sent returns what row i sends for a column, if it is plain. pgx writes values of some
+// types otherwise than database/sql does.
 func (e *exact) sent(i int, c uniqueColumn) (any, bool) {
 	if !e.gives(i, c.field) {
 		return nil, false
 	}
 	v, _ := e.value(i, c.field)
+	switch v.(type) {
+	case string, int64:
+	default:
+		if k, _ := pgtext.KindOf(reflect.TypeOf(v)); k == 0 && e.db.Name() == postgresName {
+			return nil, false
+		}
+	}
 	return c.plain.plain(v)
 }
 
@@ -190,6 +211,9 @@ func (e *exact) query(values []any) *query {
 		q.write(" FORCE INDEX (", clause.Column{Name: e.keys[0].index}, ")")
 	}
 	q.write(" WHERE ", clause.Column{Name: e.fields[0].field.DBName})
+	if name := e.fields[0].collate; name != "" {
+		q.write(" COLLATE ", name) // else the index is of no use
+	}
 	switch dialect {
 	case postgresName:
 		array, typ, name := []byte(nil), pgtext.Text, "text"

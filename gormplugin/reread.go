@@ -156,14 +156,15 @@ func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, er
 // byKey resolves the rows of list that are stored under the key in memory and returns
 // the rest.
 func (r *reread) byKey(list []int) (rest []int, err error) {
-	stored, done, err := r.bySpan(list)
-	if err != nil {
-		return nil, err
+	stored := make(map[cell][]cell, len(list))
+	keep := func(_ int, values []cell, _ uint64) { stored[values[0]] = values }
+	if q := r.byRuns(list); q != nil {
+		if err = q.each(list, keep); err != nil {
+			return nil, err
+		}
+		return r.byStored(list, stored), nil
 	}
 	for chunk := range slices.Chunk(list, keysPerQuery) {
-		if done {
-			break
-		}
 		q := r.byKeys()
 		q.write(" IN (")
 		for n, i := range chunk {
@@ -173,10 +174,15 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 			q.AddVar(q, r.sentAt(i, 0).value(r.columns[0].kind))
 		}
 		q.write(")")
-		if err = q.each(chunk, func(_ int, values []cell, _ uint64) { stored[values[0]] = values }); err != nil {
+		if err = q.each(chunk, keep); err != nil {
 			return nil, err
 		}
 	}
+	return r.byStored(list, stored), nil
+}
+
+// byStored resolves the rows of list that are in stored, by key, and returns the rest.
+func (r *reread) byStored(list []int, stored map[cell][]cell) (rest []int) {
 	for _, i := range list {
 		if values, ok := stored[r.sentAt(i, 0)]; ok {
 			r.resolved(i, values)
@@ -184,7 +190,7 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 			rest = append(rest, i)
 		}
 	}
-	return rest, nil
+	return rest
 }
 
 // byKeys returns a query for rows by their keys. The condition is missing.
@@ -196,33 +202,51 @@ func (r *reread) byKeys() *query {
 	return q
 }
 
-// bySpan returns the stored rows whose keys are between the least and the greatest of
-// list, by key. As a rule fresh keys follow each other, and that costs a fraction of a
-// list of them. If there are more than twice as many, as those of others lie between, it
-// gives up.
-func (r *reread) bySpan(list []int) (stored map[cell][]cell, done bool, err error) {
-	stored = make(map[cell][]cell, len(list))
-	if _, known := uniqueCatalogs[r.db.Name()]; !known || len(list) < manyRows || r.columns[0].kind == text {
-		return stored, false, nil
+// byRuns returns a query for the rows of list by runs of keys, or nil if keysPerQuery
+// keys would make too many. As a rule fresh keys follow each other, within a tick of the
+// clock at least. Two ends of a run cost a fraction of a list of its keys.
+//
+// A run has no gap. Else its query would meet, and under SERIALIZABLE wait for, rows that
+// others are inserting. Its keys have the same number of digits. Then it is right in a
+// column of text too.
+func (r *reread) byRuns(list []int) *query {
+	if len(list) < manyRows || r.columns[0].kind == text {
+		return nil
 	}
-	least, most := r.sentAt(list[0], 0), r.sentAt(list[0], 0)
-	for _, i := range list {
-		sent := r.sentAt(i, 0)
-		if !r.assigned[i] {
-			return stored, false, nil
-		}
-		least.number, most.number = min(least.number, sent.number), max(most.number, sent.number)
+	keys := make([]int64, len(list))
+	for n, i := range list {
+		keys[n] = r.sentAt(i, 0).number
 	}
-	limit := 2 * len(list)
+	slices.Sort(keys)
 	q := r.byKeys()
-	q.write(" BETWEEN ")
-	q.AddVar(q, least.value(r.columns[0].kind))
-	q.write(" AND ")
-	q.AddVar(q, most.value(r.columns[0].kind))
-	q.write(" LIMIT ", strconv.Itoa(limit))
-	err = q.each(list[:1], func(_ int, values []cell, _ uint64) { stored[values[0]] = values })
-	return stored, len(stored) < limit, err
+	runs := 0
+	for begin, n := 0, 1; n <= len(keys); n++ {
+		if n < len(keys) && keys[n] <= keys[n-1]+1 && digits(keys[n]) == digits(keys[begin]) {
+			continue
+		}
+		if runs++; runs > 1 {
+			q.write(" OR ", clause.Column{Name: r.columns[0].field.DBName})
+		}
+		q.write(" BETWEEN ")
+		q.AddVar(q, keys[begin])
+		q.write(" AND ")
+		q.AddVar(q, keys[n-1])
+		begin = n
+	}
+	if runs > min(len(keys)/runLength, maxRuns) {
+		return nil
+	}
+	return q
 }
+
+// How long runs of keys are on average, at least, to be worth it, and how many a query
+// has. SQLite takes conditions to a depth of 1,000.
+const (
+	runLength = 10
+	maxRuns   = 100
+)
+
+func digits(n int64) int { return len(strconv.FormatInt(n, 10)) }
 
 // byUnique looks list up by keys. It returns the free rows and the torn rows. A free row
 // equals no stored row in any key. A torn row equals one stored row in one key and

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -24,8 +25,8 @@ type Allowance struct {
 	// PostgreSQL that has no standby left shows a write whose wait for the standby was
 	// cancelled, and its client was told that the outcome is unknown. That is safe: who
 	// finds its row lost writes nothing and draws no ID. So such an operation is left
-	// out. All writes must still have an order. One that reads such a state and then
-	// writes is confirmed only once the standby has both.
+	// out, if there was such a write. All writes must still have an order. One that reads
+	// such a state and then writes is confirmed only once the standby has both.
 	DirtyReads bool
 }
 
@@ -39,7 +40,7 @@ func CheckHistory(operations []leasechaos.Operation, patience time.Duration, may
 	for worker := range int64(Rows) {
 		var of []porcupine.Operation
 		for i, o := range operations {
-			if !concerns(o, worker) || may.DirtyReads && o.Outcome == leasechaos.Lost {
+			if !concerns(o, worker) || may.DirtyReads && dirty(o, operations, worker) {
 				continue
 			}
 			end := o.End
@@ -58,6 +59,27 @@ func CheckHistory(operations []leasechaos.Operation, patience time.Duration, may
 		}
 	}
 	return nil
+}
+
+// lingers is how long a server may go on with a write that its client has given up.
+const lingers = 5 * time.Second
+
+// dirty reports whether o may have found the row of a worker lost in a write whose outcome
+// nobody knows. That write began before o ended. A confirmed write after it would have
+// confirmed it too, so it is not much older than the last of those.
+func dirty(o leasechaos.Operation, all []leasechaos.Operation, worker int64) bool {
+	if o.Outcome != leasechaos.Lost {
+		return false
+	}
+	var confirmed int64
+	for _, w := range all {
+		if concerns(w, worker) && w.Outcome == leasechaos.Done && w.End < o.Begin {
+			confirmed = max(confirmed, w.Begin)
+		}
+	}
+	return slices.ContainsFunc(all, func(w leasechaos.Operation) bool {
+		return concerns(w, worker) && w.Outcome == leasechaos.Unknown && w.Begin < o.End && w.Begin > confirmed-int64(lingers)
+	})
 }
 
 // errUndecided is the error of CheckHistory when it has taken too long.

@@ -217,6 +217,7 @@ func TestLongestPauseOfAFailoverOfPostgreSQL(t *testing.T) {
 	needPostgres(t)
 	f := newPostgres(t, NewNetwork(t), true, "on").fire(synchronous, 0, 0)
 	f.Calm = true
+	f.May.DirtyReads = true
 	if got := f.runForgotten(t, leasechaos.Fence); got != "" {
 		t.Errorf("the cluster has forgotten %s; want nothing", got)
 	}

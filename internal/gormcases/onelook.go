@@ -185,7 +185,7 @@ var oneLookCases = []testCase{
 				e.log.reset()
 				together := e.create(db, rows, asMaps, len(rows))
 				for _, s := range e.log.statements("SELECT") {
-					listed += strings.Count(s, " IN (") + strings.Count(s, " = ANY (")
+					listed += lists(s)
 					joined += strings.Count(s, "snowkey_values ")
 				}
 				for i, apart := range e.create(db, rows, asMaps, 1) {

@@ -63,6 +63,22 @@ func (e *env) uniqueLower(table, column string) {
 	e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + table + "_lower ON " + e.prefix + table + " ((lower(" + column + ")))"))
 }
 
+// lists returns how many lists of values the plugin looks up by s. A list of keys has no
+// hint of an index.
+func lists(s string) int {
+	return strings.Count(s, "json_each(") + strings.Count(s, " = ANY (") + strings.Count(s, " FORCE INDEX ")*strings.Count(s, " IN (")
+}
+
+// withSource opens the target with a plugin of its own.
+func (e *env) withSource(next gormplugin.SourceFunc) *gorm.DB {
+	e.Helper()
+	db := e.open(&gorm.Config{})
+	if err := db.Use(gormplugin.New(next)); err != nil {
+		e.Fatalf("Use = %v; want no error", err)
+	}
+	return db
+}
+
 // sameOrders fails the test unless each of list has the key of the row with its
 // number. Its items have to be stored under it.
 func (e *env) sameOrders(list []Order) {
@@ -1088,22 +1104,19 @@ var upsertCases = []testCase{
 		e.migrate(&Item{})
 		e.uniqueLower("items", "sku") // no row can be found by that
 		e.must(e.db.Create(&Item{ID: 1, SKU: "Met"}))
-		next := types.Snowflake(1000)
-		source := gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) {
-			next += 10
+		var next, step types.Snowflake
+		db := e.withSource(func(context.Context) (types.Snowflake, error) {
+			next += step
 			return next, nil
 		})
-		db := e.open(&gorm.Config{})
-		if err := db.Use(gormplugin.New(source)); err != nil {
-			e.Fatalf("Use = %v; want no error", err)
-		}
-		// With 9 of others between two of ours, the span of the keys has too many rows.
+		next = 1000
 		for _, others := range []types.Snowflake{0, 1, 9} {
+			step = 1 + others
 			list, between := make([]Item, 30), []Item(nil)
 			for i := range list {
 				list[i].SKU = fmt.Sprint("ours", others, "-", i)
 				for n := range others {
-					id := next + 10*types.Snowflake(i+1) + 1 + n
+					id := next + step*types.Snowflake(i+1) + 1 + n
 					between = append(between, Item{ID: id, SKU: fmt.Sprint("other", id)})
 				}
 			}
@@ -1111,7 +1124,11 @@ var upsertCases = []testCase{
 				e.must(e.db.Create(&between))
 			}
 			list[7].SKU = "met"
+			e.log.reset()
 			e.must(db.Clauses(doNothing()).Create(&list))
+			if run := strings.Contains(strings.Join(e.log.statements("SELECT"), ""), " BETWEEN "); run != (others == 0 && !e.tellsMet()) {
+				e.Errorf("with %d keys of others between two: a run of keys is %v", others, run)
+			}
 			for i, item := range list {
 				if i != 7 {
 					e.stored("items", "sku", item.SKU, item.ID)
@@ -1119,6 +1136,75 @@ var upsertCases = []testCase{
 					equal(e, "ID of the row that met one", item.ID, 0)
 				}
 			}
+		}
+	}},
+	{"FreshKeysInAColumnOfTextAreFound", func(e *env) {
+		if e.db.Name() != "sqlite" {
+			e.Skip("not each driver stores numbers as text")
+		}
+		e.must(e.db.Exec("CREATE TABLE " + e.prefix + "items (id text PRIMARY KEY, order_id bigint, sku text)"))
+		e.uniqueLower("items", "sku")
+		e.must(e.db.Create(&Item{ID: 1, SKU: "Met"}))
+		next := types.Snowflake(980) // as text, 1000 comes before 990
+		db := e.withSource(func(context.Context) (types.Snowflake, error) {
+			next++
+			return next, nil
+		})
+		list := make([]Item, 40)
+		for i := range list {
+			list[i].SKU = fmt.Sprint(i)
+		}
+		list[7].SKU = "met"
+		e.must(db.Clauses(doNothing()).Create(&list))
+		for i, item := range list {
+			want := types.Snowflake(981 + i)
+			if i == 7 {
+				want = 0
+			}
+			equal(e, "ID", item.ID, want)
+		}
+	}},
+	{"ArraysOfTextThatAreUniqueAreLookedUp", func(e *env) {
+		if e.db.Name() != "postgres" {
+			e.Skip("there are no arrays")
+		}
+		e.must(e.db.Exec("CREATE TABLE " + e.prefix + "labels (id bigint PRIMARY KEY, text varchar(8)[] UNIQUE)"))
+		list := make([]Label, 30)
+		for i := range list {
+			list[i].Text = fmt.Sprintf("{a,%d}", i)
+		}
+		first := slices.Clone(list)
+		e.must(e.db.Create(&first))
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		for i := range list {
+			equal(e, "ID", list[i].ID, first[i].ID)
+		}
+	}},
+	{"IndexOfAnotherCollationThanItsColumnIsUsed", func(e *env) {
+		if e.mysql() {
+			e.Skip("its indexes have the collations of their columns")
+		}
+		name := `"C"`
+		if e.db.Name() == "sqlite" {
+			name = "NOCASE"
+		}
+		e.must(e.db.Exec("CREATE TABLE " + e.prefix + "labels (id bigint PRIMARY KEY, text text)"))
+		e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + "text ON " + e.prefix + "labels (text COLLATE " + name + ")"))
+		list := make([]Label, 30)
+		for i := range list {
+			list[i].Text = fmt.Sprint(i)
+		}
+		first := slices.Clone(list)
+		e.must(e.db.Create(&first))
+		e.log.reset()
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		found := false
+		for _, s := range e.log.statements("SELECT") {
+			found = found || lists(s) > 0 && strings.Contains(strings.ReplaceAll(s, `"`, ""), " COLLATE "+strings.Trim(name, `"`))
+		}
+		equal(e, "a list with the collation of the index", found, true)
+		for i := range list {
+			equal(e, "ID", list[i].ID, first[i].ID)
 		}
 	}},
 	{"LongUpsertsAreReadBackInParts", func(e *env) {
@@ -1135,21 +1221,23 @@ var upsertCases = []testCase{
 		}
 		e.log.reset()
 		e.must(e.db.Clauses(doNothing()).Create(&again))
-		spans, lists, joins := 0, 0, 0
+		byKey, listed, joins := 0, 0, 0
 		for _, s := range e.log.statements("SELECT") {
-			spans += strings.Count(s, " BETWEEN ")
-			lists += strings.Count(s, " IN (") + strings.Count(s, " = ANY (")
+			listed += lists(s)
+			if lists(s) == 0 {
+				byKey += strings.Count(s, " IN (")
+			}
 			joins += strings.Count(s, "snowkey_values ")
 		}
-		want := [2]int{1, 1}
+		want := [2]int{3, 1}
 		switch {
 		case e.tellsMet():
 			want = [2]int{}
 		case e.mysql():
 			want[1] = 2
 		}
-		equal(e, "statements by the span of the keys", spans, want[0])
-		equal(e, "statements by lists of values", lists, want[1])
+		equal(e, "statements by key", byKey, want[0])
+		equal(e, "lists of values", listed, want[1])
 		equal(e, "joins", joins, 0)
 		for i := range n / 2 {
 			equal(e, "ID", again[i].ID, list[i].ID)

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -121,12 +122,17 @@ func (d *DB) attempt(ctx context.Context, tried bool, body func(*Tx) error) erro
 // When ctx ends, database/sql rolls back in a goroutine of its own. If the server is gone
 // too, that goroutine closes conn. Raw looks whether conn is closed, and takes conn's lock
 // after that. If conn is closed in between, Raw goes on with a nil pointer, and ends the
-// process (seen during a failover, with Go 1.26). So discard recovers: conn is closed then,
-// which is all that it wants. Nothing else panics here, since the function only returns.
+// process (seen during a failover, with Go 1.26). So discard recovers. By then conn is
+// closed, which is all that it wants.
 //
 // Nor can it wait for that goroutine. Only conn.Close does, and that gives conn back.
 func discard(conn *sql.Conn) {
-	defer func() { _ = recover() }()
+	defer func() {
+		e := recover()
+		if _, ok := e.(runtime.Error); e != nil && !ok {
+			panic(e) // of the driver
+		}
+	}()
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
