@@ -172,10 +172,14 @@ func (e *exact) sent(i int, c uniqueColumn) (any, bool) {
 	}
 	v, _ := e.value(i, c.field)
 	switch v.(type) {
+	case nil: // of a map
+		return nil, false
 	case string, int64:
 	default:
-		if k, _ := pgtext.KindOf(reflect.TypeOf(v)); k == 0 && e.db.Name() == postgresName {
-			return nil, false
+		if e.db.Name() == postgresName {
+			if k, _ := pgtext.KindOf(reflect.TypeOf(v)); k == 0 {
+				return nil, false
+			}
 		}
 	}
 	return c.plain.plain(v)

@@ -1164,6 +1164,19 @@ var upsertCases = []testCase{
 			equal(e, "ID", item.ID, want)
 		}
 	}},
+	{"MapsMayHaveNoValueInAUniqueColumn", func(e *env) {
+		e.migrate(&Customer{})
+		list, maps := make([]Customer, 30), make([]map[string]any, 30)
+		for i := range list {
+			list[i].Email = fmt.Sprint(i)
+			maps[i] = map[string]any{"email": list[i].Email, "phone": nil}
+		}
+		e.must(e.db.Create(&list))
+		e.must(e.db.Model(&Customer{}).Clauses(doNothing()).Create(&maps))
+		for i, m := range maps {
+			equal(e, "ID", m["id"].(types.Snowflake), list[i].ID)
+		}
+	}},
 	{"ArraysOfTextThatAreUniqueAreLookedUp", func(e *env) {
 		if e.db.Name() != "postgres" {
 			e.Skip("there are no arrays")
