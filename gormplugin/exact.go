@@ -260,7 +260,7 @@ func (e *exact) each(values []any, f func(i int, stored []cell, same uint64)) er
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		keys, compared := got[:len(e.columns)], got[len(e.columns):]
+		compared := got[len(e.columns):]
 		for c, v := range compared {
 			compared[c] = e.fields[c].plain.read(v)
 		}
@@ -269,13 +269,7 @@ func (e *exact) each(values []any, f func(i int, stored []cell, same uint64)) er
 			return nil // equal by the rules of the column alone
 		}
 		e.found[n] = true
-		stored := make([]cell, len(keys))
-		for c, v := range keys {
-			if bytes, ok := v.([]byte); ok {
-				v = string(bytes)
-			}
-			stored[c] = e.columns[c].cell(reflect.ValueOf(v))
-		}
+		stored := e.cells(got)
 		for _, i := range e.rows[n] {
 			f(i, stored, e.same(i, compared))
 		}

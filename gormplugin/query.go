@@ -60,9 +60,8 @@ func (q *query) table() clause.Table {
 // each runs the query and calls f for each row. The query returns the place of a number
 // in list, the columns that the plugin fills, and bits that f understands.
 func (q *query) each(list []int, f func(i int, stored []cell, same uint64)) error {
-	columns := q.reread.columns
 	var n, same int64
-	values, into := make([]any, len(columns)), []any{&n, &same}
+	values, into := make([]any, len(q.reread.columns)), []any{&n, &same}
 	for c := range values {
 		into = append(into, &values[c])
 	}
@@ -70,16 +69,22 @@ func (q *query) each(list []int, f func(i int, stored []cell, same uint64)) erro
 		if err := found.Scan(into...); err != nil {
 			return err
 		}
-		stored := make([]cell, len(columns))
-		for c, v := range values {
-			if bytes, ok := v.([]byte); ok {
-				v = string(bytes)
-			}
-			stored[c] = columns[c].cell(reflect.ValueOf(v))
-		}
-		f(list[n], stored, uint64(same))
+		f(list[n], q.reread.cells(values), uint64(same))
 		return nil
 	})
+}
+
+// cells returns what was scanned of the columns that the plugin fills, the first of values.
+func (r *reread) cells(values []any) []cell {
+	stored := make([]cell, len(r.columns))
+	for c := range stored {
+		v := values[c]
+		if bytes, ok := v.([]byte); ok {
+			v = string(bytes)
+		}
+		stored[c] = r.columns[c].cell(reflect.ValueOf(v))
+	}
+	return stored
 }
 
 // rows runs the query and calls f for each row.

@@ -202,8 +202,8 @@ func (r *reread) byKeys() *query {
 	return q
 }
 
-// byRuns returns a query for the rows of list by runs of keys, or nil if keysPerQuery
-// keys would make too many. As a rule fresh keys follow each other, within a tick of the
+// byRuns returns a query for the rows of list by runs of keys, or nil if there would be
+// too many runs. As a rule fresh keys follow each other, within a tick of the
 // clock at least. Two ends of a run cost a fraction of a list of its keys.
 //
 // A run has no gap. Else its query would meet, and under SERIALIZABLE wait for, rows that
@@ -218,13 +218,15 @@ func (r *reread) byRuns(list []int) *query {
 		keys[n] = r.sentAt(i, 0).number
 	}
 	slices.Sort(keys)
-	q := r.byKeys()
-	runs := 0
+	q, runs := r.byKeys(), 0
 	for begin, n := 0, 1; n <= len(keys); n++ {
 		if n < len(keys) && keys[n] <= keys[n-1]+1 && digits(keys[n]) == digits(keys[begin]) {
 			continue
 		}
-		if runs++; runs > 1 {
+		if runs++; runs > min(len(keys)/runLength, maxRuns) {
+			return nil
+		}
+		if runs > 1 {
 			q.write(" OR ", clause.Column{Name: r.columns[0].field.DBName})
 		}
 		q.write(" BETWEEN ")
@@ -232,9 +234,6 @@ func (r *reread) byRuns(list []int) *query {
 		q.write(" AND ")
 		q.AddVar(q, keys[n-1])
 		begin = n
-	}
-	if runs > min(len(keys)/runLength, maxRuns) {
-		return nil
 	}
 	return q
 }
