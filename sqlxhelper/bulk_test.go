@@ -2,10 +2,13 @@ package sqlxhelper_test
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
@@ -127,6 +130,130 @@ func TestSeveralChunksOfArraysRunInATransaction(t *testing.T) {
 	expectDescribe(mock)
 	mock.ExpectExec(manyText(20)).WillReturnResult(done(20))
 	if err := h.InsertMany(ctx, db, "t", rows); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+}
+
+// A calledBack calls a function when its value is asked for.
+type calledBack struct{ call func() }
+
+func (c calledBack) Value() (driver.Value, error) {
+	if c.call != nil {
+		c.call()
+	}
+	return int64(1), nil
+}
+
+type callingPair struct {
+	ID types.Snowflake `db:"id"`
+	N  calledBack      `db:"n"`
+}
+
+// newBlockedMock returns a mock of PostgreSQL that calls wait before it takes arrays.
+func newBlockedMock(t *testing.T, wait func() error) (*sqlx.DB, sqlmock.Sqlmock) {
+	t.Helper()
+	matcher := sqlmock.QueryMatcherFunc(func(want, got string) error {
+		if want == pairUnnest {
+			if err := wait(); err != nil {
+				return err
+			}
+		}
+		return sqlmock.QueryMatcherEqual.Match(want, got)
+	})
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(matcher))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() }) // which the mock does not expect
+	return sqlx.NewDb(db, "sqlmock"), mock
+}
+
+func TestNextArraysAreMadeWhileTheServerWorks(t *testing.T) {
+	made := make(chan struct{})
+	rows := make([]callingPair, 6001)
+	rows[6000].N.call = func() { close(made) }
+	db, mock := newBlockedMock(t, func() error {
+		select {
+		case <-made:
+			return nil
+		case <-time.After(time.Minute): // only if the test fails
+			return errors.New("the arrays of the next statement are not made")
+		}
+	})
+	expectDescribe(mock)
+	mock.ExpectBegin()
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(6000))
+	mock.ExpectExec(pairUnnest).WithArgs("{6001}", "{1}").WillReturnResult(done(1))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", rows); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+	if err := mock.ExpectationsWereMet(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The race detector sees it if they are.
+func TestRowsAreNotReadAfterAStatementThatFails(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errMine },
+		"panic": func() error { panic(errMine) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			reads := make(chan struct{})
+			rows := make([]callingPair, 12000)
+			rows[6000].N.call = func() { close(reads) }
+			db, mock := newBlockedMock(t, func() error { <-reads; return fail() })
+			expectDescribe(mock)
+			mock.ExpectBegin()
+			mock.ExpectExec(pairUnnest)
+			func() {
+				defer func() { _ = recover() }()
+				if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", rows); err == nil {
+					t.Error("InsertMany() = nil; want an error")
+				}
+			}()
+			for i := range rows {
+				rows[i].ID = 0
+			}
+		})
+	}
+}
+
+func TestValueOfALaterStatementThatEndsItsGoroutineEndsTheCall(t *testing.T) {
+	rows := make([]callingPair, 6001)
+	rows[6000].N.call = runtime.Goexit
+	db, mock := newMock(t)
+	expectDescribe(mock)
+	mock.ExpectBegin()
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(6000))
+	mock.ExpectRollback()
+	returned, ended := false, make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", rows)
+		returned = true
+	}()
+	if <-ended; returned {
+		t.Error("InsertMany() returned; want it to end its goroutine")
+	}
+}
+
+func TestValueThatEndsTheGoroutineOfTheNextArraysIsAskedAgain(t *testing.T) {
+	rows := make([]callingPair, 6004)
+	asked := 0
+	rows[6002].N.call = func() {
+		if asked++; asked == 1 {
+			runtime.Goexit()
+		}
+	}
+	db, mock := newMock(t)
+	expectDescribe(mock)
+	mock.ExpectBegin()
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(6000))
+	mock.ExpectExec(pairUnnest).WithArgs("{6001,6002,6003,6004}", "{1,1,1,1}").WillReturnResult(done(4))
+	mock.ExpectCommit()
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", rows); err != nil {
 		t.Errorf("InsertMany() = %v; want nil", err)
 	}
 }

@@ -23,22 +23,38 @@ const (
 //
 // The arrays are text literals. Slices of Go would work for pgx in some modes. Text
 // works in all of them, for lib/pq, for enums, and for NULLs.
+//
+// While the server works on a statement, the next one is made ready. That takes a tenth
+// off the time. It would be no gain on the way by VALUES: on SQLite statements are too
+// short, and MySQL took as long at a fifth more work.
 type unnest struct {
 	*load
 	encoders []encoder
 	text     string
 	arrays   [][]byte // by column; their memory is used again for the next chunk
 	ends     []int    // by column, where the last complete row ends
-	taken    int
+	first    int      // the row with which args begin; at first -1
+	taken    int      // rows of args
+	args     []any
 }
 
 func newUnnest(l *load, encoders []encoder, t *pgtext.Table) *unnest {
-	return &unnest{l, encoders, unnestText(l, encoders, t), make([][]byte, len(encoders)), make([]int, len(encoders)), 0}
+	return &unnest{
+		load: l, encoders: encoders, text: unnestText(l, encoders, t),
+		arrays: make([][]byte, len(encoders)), ends: make([]int, len(encoders)), first: -1,
+	}
 }
 
-// take puts as many rows into the arrays as a chunk may have. It stops before a row
-// that has to go by VALUES.
 func (u *unnest) take(first int) (int, error) {
+	if u.first != first {
+		u.encode(first)
+	}
+	return u.taken, nil
+}
+
+// encode puts as many rows into the arrays as a chunk may have. It stops before a row
+// that has to go by VALUES.
+func (u *unnest) encode(first int) {
 	for i := range u.arrays {
 		u.arrays[i] = append(u.arrays[i][:0], '{')
 	}
@@ -51,7 +67,11 @@ func (u *unnest) take(first int) (int, error) {
 			break
 		}
 	}
-	return u.taken, nil
+	u.args = make([]any, len(u.arrays))
+	for i, a := range u.arrays {
+		u.args[i] = string(append(a, '}'))
+	}
+	u.first = first
 }
 
 // append appends a row to the arrays, or nothing if it has to go by VALUES. size is
@@ -73,14 +93,22 @@ func (u *unnest) append(row reflect.Value) (size int, fits bool) {
 	return size, true
 }
 
-// send sends the rows that were taken.
+// send sends the rows that were taken. Meanwhile another goroutine encodes the next ones.
+// It has ended when send returns or panics, as the rows are the caller's again then. The
+// only foreign code in it is Value methods. argument catches their panics. If one ends
+// the goroutine, take calls it again.
 func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error) {
-	args := make([]any, len(u.arrays))
-	for i, a := range u.arrays {
-		args[i] = string(append(a, '}'))
+	n, args := u.taken, u.args
+	if next := u.first + n; next < len(u.rows) {
+		encoded := make(chan struct{})
+		defer func() { <-encoded }()
+		go func() {
+			defer close(encoded)
+			u.encode(next)
+		}()
 	}
 	result, err := s.db.ExecContext(ctx, u.text, args...)
-	return u.taken, result, err
+	return n, result, err
 }
 
 // check leaves it to prove to find the row.
