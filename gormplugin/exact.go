@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -51,7 +52,7 @@ func plainnessOf(dialect, typ string, c *uniqueColumn) plainness {
 	}
 }
 
-// plain returns v, a string or an int64, if a column that takes such values gets it from
+// plain returns v as a string or an int64, if a column that takes such values gets it from
 // database/sql as it is.
 func (p plainness) plain(v any) (_ any, ok bool) {
 	if _, text := v.(string); !text {
@@ -60,9 +61,9 @@ func (p plainness) plain(v any) (_ any, ok bool) {
 		}
 		v, _ = driver.DefaultParameterConverter.ConvertValue(v)
 	}
-	switch v := v.(type) {
+	switch known := v.(type) {
 	case string:
-		return v, p&plainText != 0 && utf8.ValidString(v) && strings.IndexByte(v, 0) < 0
+		return v, p&plainText != 0 && utf8.ValidString(known) && strings.IndexByte(known, 0) < 0
 	case int64:
 		return v, p&plainNumbers != 0
 	default:
@@ -93,33 +94,30 @@ func (p plainness) read(v any) any {
 	return nil
 }
 
-// exact finds stored rows as look does, if they have the very text or number of a row of
-// list in keys[0]. It does so only if that key has one column. It returns the other rows.
-// They may equal a stored row all the same, by the rules of the column. look has to find
-// that out.
+// exact finds stored rows as look does, for rows of list that send a plain text or number
+// in keys[0]. It does so only if that key has one column. It returns the other rows, and
+// on most databases those that it has not found. They may equal a stored row all the
+// same, by the rules of the column. look has to find that out.
 //
 // Nearly all stored rows that a large upsert meets are found here. The database gets a
 // list of values, which is less work for it than the join of look. What it returns is
-// compared byte by byte. Texts of equal bytes are equal in every collation.
+// compared byte by byte. Texts of equal bytes are equal in every collation. SQLite joins
+// the list instead, by the rules of the column. Then the text need not come back.
 func (r *reread) exact(list []int, keys []unique, f func(i int, stored []cell, same uint64)) (rest []int, err error) {
 	key, dialect := keys[0], r.db.Name()
 	if len(list) < manyRows || len(key.columns) != 1 || !key.everywhere() || dialect == mysqlName && key.index == "" {
 		return list, nil
 	}
-	e := &exact{reread: r, keys: keys, at: make(map[any]int, len(list))}
+	e := &exact{reread: r, keys: keys, joins: dialect == sqliteName, values: make([]any, 0, len(list)), rows: make([]int, 0, len(list))}
+	if !e.joins {
+		e.at, e.next = make(map[any]int, len(list)), make([]int, 0, len(list))
+	}
 	for _, i := range list {
-		v, ok := e.sent(i, key.columns[0])
-		if !ok {
+		if v, ok := e.sent(i, key.columns[0]); ok {
+			e.add(i, v)
+		} else {
 			rest = append(rest, i)
-			continue
 		}
-		n, met := e.at[v]
-		if !met {
-			n = len(e.values)
-			e.at[v] = n
-			e.values, e.rows = append(e.values, v), append(e.rows, nil)
-		}
-		e.rows[n] = append(e.rows[n], i)
 	}
 	e.compared()
 	size := valuesPerArray
@@ -127,8 +125,9 @@ func (r *reread) exact(list []int, keys []unique, f func(i int, stored []cell, s
 		size = valuesPerIn
 	}
 	e.found = make([]bool, len(e.values))
-	for chunk := range slices.Chunk(e.values, size) {
-		if err = e.each(chunk, f); sqlerror.NoIndex(err) || err != nil && dialect == sqliteName && strings.Contains(err.Error(), "json_each") {
+	for first := 0; first < len(e.values); first += size {
+		if err = e.each(first, min(first+size, len(e.values)), f); sqlerror.NoIndex(err) || err != nil && e.joins && strings.Contains(err.Error(), "json_each") {
+			e.joins = false
 			break // the index is invisible or ignored, or this SQLite has no JSON
 		}
 		if err != nil {
@@ -136,8 +135,8 @@ func (r *reread) exact(list []int, keys []unique, f func(i int, stored []cell, s
 		}
 	}
 	for n, found := range e.found {
-		if !found {
-			rest = append(rest, e.rows[n]...)
+		if !found && !e.joins {
+			rest = append(rest, e.rows[n])
 		}
 	}
 	return rest, nil
@@ -155,13 +154,28 @@ func (u *unique) everywhere() bool {
 type exact struct {
 	*reread
 	keys   []unique       // the one that is listed, and others to compare
-	fields []uniqueColumn // their columns, the listed one first
+	joins  bool           // the list is joined
+	fields []uniqueColumn // what is compared here; without a join, the listed column first
 	places [][]int        // for each of keys, where its columns are in fields; nil: not compared
 
-	values []any // that are sent, each once
-	at     map[any]int
-	rows   [][]int // for each value
-	found  []bool  // for each value
+	values []any       // that are listed, in the order of rows
+	rows   []int       // that send them
+	next   []int       // without a join, for each value the one before that is equal, or -1
+	at     map[any]int // and for each value the last one that is equal
+	found  []bool
+}
+
+// add adds v, which row i sends, to the list.
+func (e *exact) add(i int, v any) {
+	if !e.joins {
+		before, met := e.at[v]
+		if !met {
+			before = -1
+		}
+		e.next = append(e.next, before)
+		e.at[v] = len(e.values)
+	}
+	e.values, e.rows = append(e.values, v), append(e.rows, i)
 }
 
 // sent returns what row i sends for a column, if it is plain. pgx writes values of some
@@ -190,7 +204,7 @@ func (e *exact) sent(i int, c uniqueColumn) (any, bool) {
 func (e *exact) compared() {
 	e.places = make([][]int, min(len(e.keys), 62))
 	for k := range e.places {
-		if key := e.keys[k]; key.everywhere() {
+		if key := e.keys[k]; key.everywhere() && !(k == 0 && e.joins) {
 			for _, c := range key.columns {
 				at := slices.IndexFunc(e.fields, func(other uniqueColumn) bool { return other.field == c.field })
 				if at < 0 {
@@ -204,19 +218,28 @@ func (e *exact) compared() {
 
 // query returns a SELECT of the rows that have one of values.
 func (e *exact) query(values []any) *query {
-	q, dialect := e.reread.query(), e.db.Name()
+	q, dialect, listed := e.reread.query(), e.db.Name(), &e.keys[0].columns[0]
 	q.write("SELECT ")
 	q.columns()
+	if e.joins {
+		q.write(",", valuesName, ".column1")
+	}
 	for _, c := range e.fields {
 		q.write(",", clause.Column{Name: c.field.DBName})
 	}
-	q.write(" FROM ", q.table())
+	q.write(" FROM ")
+	if e.joins {
+		q.write("(SELECT key AS column1, value AS column2 FROM json_each(")
+		q.AddVar(q, jsonArray(values))
+		q.write(")) AS ", valuesName, " CROSS JOIN ") // SQLite keeps to this order
+	}
+	q.write(q.table())
 	if dialect == mysqlName {
 		q.write(" FORCE INDEX (", clause.Column{Name: e.keys[0].index}, ")")
 	}
-	q.write(" WHERE ", clause.Column{Name: e.fields[0].field.DBName})
-	if name := e.fields[0].collate; name != "" {
-		q.write(" COLLATE ", name) // else the index is of no use
+	q.write(" WHERE ", clause.Column{Name: listed.field.DBName})
+	if listed.collate != "" {
+		q.write(" COLLATE ", listed.collate) // else the index is of no use
 	}
 	switch dialect {
 	case postgresName:
@@ -232,10 +255,7 @@ func (e *exact) query(values []any) *query {
 		q.AddVar(q, string(append(array, '}')))
 		q.write(" AS ", name, "[]))")
 	case sqliteName:
-		array, _ := json.Marshal(values) // of strings and numbers: no error
-		q.write(" IN (SELECT value FROM json_each(")
-		q.AddVar(q, string(array))
-		q.write("))")
+		q.write(" = ", valuesName, ".column2")
 	default:
 		q.write(" IN (")
 		for n, v := range values {
@@ -249,29 +269,62 @@ func (e *exact) query(values []any) *query {
 	return q
 }
 
-// each looks up values, and calls f for each row that sends what is stored.
-func (e *exact) each(values []any, f func(i int, stored []cell, same uint64)) error {
-	got := make([]any, len(e.columns)+len(e.fields))
+// jsonArray returns plain values as JSON.
+func jsonArray(values []any) string {
+	b := make([]byte, 0, 32*len(values))
+	for n, v := range values {
+		b = append(b, "[,"[min(n, 1)])
+		switch v := v.(type) {
+		case int64:
+			b = strconv.AppendInt(b, v, 10)
+		case string:
+			if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c == '"' || c == '\\' }) {
+				escaped, _ := json.Marshal(v) // of a string: no error
+				b = append(b, escaped...)
+			} else { // as nearly all are, at a third of the time
+				b = append(append(append(b, '"'), v...), '"')
+			}
+		}
+	}
+	return string(append(b, ']'))
+}
+
+// each looks up the values from first on, before end. It calls f for each row that sends
+// what is stored.
+func (e *exact) each(first, end int, f func(i int, stored []cell, same uint64)) error {
+	fixed := len(e.columns)
+	if e.joins {
+		fixed++
+	}
+	got := make([]any, fixed+len(e.fields))
 	into := make([]any, len(got))
 	for c := range got {
 		into[c] = &got[c]
 	}
-	return e.query(values).rows(func(rows *sql.Rows) error {
+	return e.query(e.values[first:end]).rows(func(rows *sql.Rows) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		compared := got[len(e.columns):]
+		compared := got[fixed:]
 		for c, v := range compared {
 			compared[c] = e.fields[c].plain.read(v)
 		}
-		n, ok := e.at[compared[0]]
-		if !ok {
-			return nil // equal by the rules of the column alone
-		}
-		e.found[n] = true
 		stored := e.cells(got)
-		for _, i := range e.rows[n] {
-			f(i, stored, e.same(i, compared))
+		met := func(n int) {
+			e.found[n] = true
+			f(e.rows[n], stored, e.same(e.rows[n], compared))
+		}
+		if e.joins {
+			n, ok := got[fixed-1].(int64)
+			if !ok {
+				return fmt.Errorf("the place in the list is %T; want int64", got[fixed-1])
+			}
+			met(first + int(n))
+			return nil
+		}
+		last, ok := e.at[compared[0]] // else it is equal by the rules of the column alone
+		for n := last; ok && n >= 0; n = e.next[n] {
+			met(n)
 		}
 		return nil
 	})

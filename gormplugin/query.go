@@ -76,7 +76,12 @@ func (q *query) each(list []int, f func(i int, stored []cell, same uint64)) erro
 
 // cells returns what was scanned of the columns that the plugin fills, the first of values.
 func (r *reread) cells(values []any) []cell {
-	stored := make([]cell, len(r.columns))
+	n := len(r.columns)
+	if len(r.room) < n {
+		r.room = make([]cell, 256*n)
+	}
+	stored := r.room[:n:n]
+	r.room = r.room[n:]
 	for c := range stored {
 		v := values[c]
 		if bytes, ok := v.([]byte); ok {

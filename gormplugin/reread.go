@@ -3,7 +3,6 @@ package gormplugin
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -29,6 +28,7 @@ type reread struct {
 	db       *gorm.DB
 	upsert   upsert
 	assigned []bool // for each row, whether its key is fresh
+	room     []cell // for the next rows that are read
 }
 
 func (r *reread) run() error {
@@ -105,6 +105,7 @@ func (r *reread) split() (byKey, others []int) {
 	primary := r.stmt.Schema.PrimaryFields
 	none := r.db.RowsAffected == 0 && r.upsert.countsInserts(r.stmt) // no fresh key is stored
 	whole := !r.named() && len(primary) == 1 && primary[0] == r.columns[0].field
+	byKey, others = make([]int, 0, r.rows.len()), make([]int, 0, r.rows.len())
 	for i := range r.rows.len() {
 		switch sent := r.sentAt(i, 0); {
 		case !sent.present:
@@ -158,7 +159,12 @@ func (r *reread) byTarget(rest []int, uniques []unique, all int) (lost []int, er
 func (r *reread) byKey(list []int) (rest []int, err error) {
 	stored := make(map[cell][]cell, len(list))
 	keep := func(_ int, values []cell, _ uint64) { stored[values[0]] = values }
-	if q := r.byRuns(list); q != nil {
+	if runs := r.runsOf(list); runs != nil {
+		if complete, err := r.complete(runs); complete || err != nil {
+			return nil, err
+		}
+		q := r.byKeys()
+		q.inRuns(runs)
 		if err = q.each(list, keep); err != nil {
 			return nil, err
 		}
@@ -202,51 +208,6 @@ func (r *reread) byKeys() *query {
 	return q
 }
 
-// byRuns returns a query for the rows of list by runs of keys, or nil if there would be
-// too many runs. As a rule fresh keys follow each other, within a tick of the
-// clock at least. Two ends of a run cost a fraction of a list of its keys.
-//
-// A run has no gap. Else its query would meet, and under SERIALIZABLE wait for, rows that
-// others are inserting. Its keys have the same number of digits. Then it is right in a
-// column of text too.
-func (r *reread) byRuns(list []int) *query {
-	if len(list) < manyRows || r.columns[0].kind == text {
-		return nil
-	}
-	keys := make([]int64, len(list))
-	for n, i := range list {
-		keys[n] = r.sentAt(i, 0).number
-	}
-	slices.Sort(keys)
-	q, runs := r.byKeys(), 0
-	for begin, n := 0, 1; n <= len(keys); n++ {
-		if n < len(keys) && keys[n] <= keys[n-1]+1 && digits(keys[n]) == digits(keys[begin]) {
-			continue
-		}
-		if runs++; runs > min(len(keys)/runLength, maxRuns) {
-			return nil
-		}
-		if runs > 1 {
-			q.write(" OR ", clause.Column{Name: r.columns[0].field.DBName})
-		}
-		q.write(" BETWEEN ")
-		q.AddVar(q, keys[begin])
-		q.write(" AND ")
-		q.AddVar(q, keys[n-1])
-		begin = n
-	}
-	return q
-}
-
-// How long runs of keys are on average, at least, to be worth it, and how many a query
-// has. SQLite takes conditions to a depth of 1,000.
-const (
-	runLength = 10
-	maxRuns   = 100
-)
-
-func digits(n int64) int { return len(strconv.FormatInt(n, 10)) }
-
 // byUnique looks list up by keys. It returns the free rows and the torn rows. A free row
 // equals no stored row in any key. A torn row equals one stored row in one key and
 // another in another.
@@ -257,36 +218,44 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 	keys = slices.DeleteFunc(slices.Clone(keys), func(key unique) bool {
 		return !slices.ContainsFunc(list, func(i int) bool { return r.usable(i, key) })
 	})
-	found := make([][][]cell, r.rows.len())
-	equal := make([]uint64, r.rows.len()) // a bit for each of keys in which the row found is equal as well
+	found := make([]meeting, r.rows.len())
 	for k := range keys {
-		var ask []int
+		ask := make([]int, 0, len(list))
 		for _, i := range list {
-			if equal[i]>>k&1 == 0 && r.usable(i, keys[k]) {
+			if found[i].same>>k&1 == 0 && r.usable(i, keys[k]) {
 				ask = append(ask, i)
 			}
 		}
 		err = r.look(ask, keys[k:], func(i int, stored []cell, same uint64) {
-			if !slices.ContainsFunc(found[i], func(other []cell) bool { return other[0] == stored[0] }) {
-				found[i] = append(found[i], stored)
+			m := &found[i]
+			if m.stored == nil {
+				m.stored = stored
 			}
-			equal[i] |= same << k
+			m.torn = m.torn || m.stored[0] != stored[0]
+			m.same |= same << k
 		})
 		if err != nil {
 			return nil, nil, err
 		}
 	}
 	for _, i := range list {
-		switch met := found[i]; {
-		case len(met) == 0:
+		switch m := &found[i]; {
+		case m.stored == nil:
 			free = append(free, i)
-		case len(met) > 1 || !met[0][0].present:
+		case m.torn || !m.stored[0].present:
 			torn = append(torn, i)
 		default:
-			r.resolved(i, met[0])
+			r.resolved(i, m.stored)
 		}
 	}
 	return free, torn, nil
+}
+
+// A meeting is what byUnique has found for a row.
+type meeting struct {
+	stored []cell // nil for nothing
+	same   uint64 // a bit for each of the keys in which the two are equal
+	torn   bool   // another key has found another row
 }
 
 // usable reports whether row i may be found by u. A fresh primary key equals no stored

@@ -69,6 +69,11 @@ func lists(s string) int {
 	return strings.Count(s, "json_each(") + strings.Count(s, " = ANY (") + strings.Count(s, " FORCE INDEX ")*strings.Count(s, " IN (")
 }
 
+// joins returns how many joins with the values of whole rows s has.
+func joins(s string) int {
+	return strings.Count(s, "snowkey_values ") - strings.Count(s, "json_each(")
+}
+
 // withSource opens the target with a plugin of its own.
 func (e *env) withSource(next gormplugin.SourceFunc) *gorm.DB {
 	e.Helper()
@@ -1234,13 +1239,13 @@ var upsertCases = []testCase{
 		}
 		e.log.reset()
 		e.must(e.db.Clauses(doNothing()).Create(&again))
-		byKey, listed, joins := 0, 0, 0
+		byKey, listed, joined := 0, 0, 0
 		for _, s := range e.log.statements("SELECT") {
 			listed += lists(s)
 			if lists(s) == 0 {
 				byKey += strings.Count(s, " IN (")
 			}
-			joins += strings.Count(s, "snowkey_values ")
+			joined += joins(s)
 		}
 		want := [2]int{3, 1}
 		switch {
@@ -1251,7 +1256,7 @@ var upsertCases = []testCase{
 		}
 		equal(e, "statements by key", byKey, want[0])
 		equal(e, "lists of values", listed, want[1])
-		equal(e, "joins", joins, 0)
+		equal(e, "joins", joined, 0)
 		for i := range n / 2 {
 			equal(e, "ID", again[i].ID, list[i].ID)
 		}
