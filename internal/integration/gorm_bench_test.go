@@ -172,6 +172,19 @@ func keyedOrders() []keyedOrder {
 	return list
 }
 
+// presetOrders returns keyedOrders that have their keys.
+func presetOrders() []keyedOrder {
+	list, last := keyedOrders(), types.Snowflake(1<<50)
+	next := func() types.Snowflake { last++; return last }
+	for i := range list {
+		list[i].ID = next()
+		for j := range list[i].Items {
+			list[i].Items[j].ID, list[i].Items[j].OrderID = next(), list[i].ID
+		}
+	}
+	return list
+}
+
 func uuidOrders() []uuidOrder {
 	list := make([]uuidOrder, benchOrders)
 	for i := range list {
@@ -283,6 +296,7 @@ func BenchmarkGORM(b *testing.B) {
 			db := benchDatabase(b, dialector(), plugin)
 			b.Logf("%s: %s", target.name, benchVersion(b, db))
 			unnested := benchDatabase(b, dialector(), gormplugin.New(gen, gormplugin.WithUnnest()))
+			plain := benchPlain(b, dialector())
 			ctx := b.Context()
 			for _, variant := range []struct {
 				name   string
@@ -293,6 +307,7 @@ func BenchmarkGORM(b *testing.B) {
 				{"one/auto-increment", db, benchLines("counted"), creates(db, countedOrders)},
 				{"one/snowkey", db, benchLines("keyed"), creates(db, keyedOrders)},
 				{"one/snowkey-unnest", unnested, benchLines("keyed"), creates(unnested, keyedOrders)},
+				{"one/preset", plain, benchLines("keyed"), creates(plain, presetOrders)},
 				{"one/uuid-v7", db, benchLines("uuid"), creates(db, uuidOrders)},
 				{"one/snowkey-assign", db, benchLines("keyed"), func() func() error {
 					list := keyedOrders()
@@ -300,6 +315,7 @@ func BenchmarkGORM(b *testing.B) {
 				}},
 				{"each/auto-increment", db, benchLines("counted"), createsEach(db, countedOrders)},
 				{"each/snowkey", db, benchLines("keyed"), createsEach(db, keyedOrders)},
+				{"each/preset", plain, benchLines("keyed"), createsEach(plain, presetOrders)},
 				{"each/uuid-v7", db, benchLines("uuid"), createsEach(db, uuidOrders)},
 				{"save/auto-increment", db, benchLines("counted"), saves(db, countedOrders)},
 				{"save/snowkey", db, benchLines("keyed"), saves(db, keyedOrders)},
@@ -318,6 +334,22 @@ func BenchmarkGORM(b *testing.B) {
 			}
 		})
 	}
+}
+
+// benchPlain opens a database without the plugin.
+func benchPlain(b *testing.B, dialector gorm.Dialector) *gorm.DB {
+	b.Helper()
+	plain, err := gorm.Open(dialector, &gorm.Config{Logger: logger.Discard, NamingStrategy: schema.NamingStrategy{TablePrefix: benchPrefix}})
+	if err != nil {
+		b.Fatalf("gorm.Open = %v; want no error", err)
+	}
+	pool, err := plain.DB()
+	if err != nil {
+		b.Fatalf("DB = %v; want no error", err)
+	}
+	b.Cleanup(func() { _ = pool.Close() })
+	pool.SetMaxOpenConns(1) // as that of benchDatabase
+	return plain
 }
 
 // What is measured, by each of three ways to store the list.
@@ -471,18 +503,8 @@ const benchPrefix = "bench_"
 // benchDatabase opens a database with the plugin and makes the tables.
 func benchDatabase(b *testing.B, dialector gorm.Dialector, plugin *gormplugin.Plugin) *gorm.DB {
 	b.Helper()
-	config := &gorm.Config{Logger: logger.Discard, NamingStrategy: schema.NamingStrategy{TablePrefix: benchPrefix}}
-	db, err := gorm.Open(dialector, config)
-	if err != nil {
-		b.Fatalf("gorm.Open = %v; want no error", err)
-	}
-	pool, err := db.DB()
-	if err != nil {
-		b.Fatalf("DB = %v; want no error", err)
-	}
-	b.Cleanup(func() { _ = pool.Close() })
-	pool.SetMaxOpenConns(1) // whose CPU is measured
-	err = errors.Join(
+	db := benchPlain(b, dialector)
+	err := errors.Join(
 		db.Use(plugin),
 		db.AutoMigrate(&countedOrder{}, &countedItem{}, &keyedOrder{}, &keyedItem{}, &uuidOrder{}, &uuidItem{},
 			&countedShipment{}, &keyedShipment{}, &countedArticle{}, &keyedArticle{}),

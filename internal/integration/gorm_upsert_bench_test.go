@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -11,8 +12,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/logger"
-	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
@@ -77,17 +76,7 @@ func benchUpsertDatabase(b *testing.B, target gormTarget) (keyed, plain *gorm.DB
 	if err := keyed.AutoMigrate(&benchPerson{}); err != nil {
 		b.Fatalf("AutoMigrate = %v; want no error", err)
 	}
-	plain, err := gorm.Open(dialector(), &gorm.Config{Logger: logger.Discard, NamingStrategy: schema.NamingStrategy{TablePrefix: benchPrefix}})
-	if err != nil {
-		b.Fatalf("gorm.Open = %v; want no error", err)
-	}
-	pool, err := plain.DB()
-	if err != nil {
-		b.Fatalf("DB = %v; want no error", err)
-	}
-	b.Cleanup(func() { _ = pool.Close() })
-	pool.SetMaxOpenConns(1) // as that of benchDatabase
-	return keyed, plain
+	return keyed, benchPlain(b, dialector())
 }
 
 func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
@@ -139,7 +128,8 @@ func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
 
 // BenchmarkUpsertWriters has 16 writers upsert the same rows, each in an order of its
 // own. One operation is 10 statements of 40 rows by each writer. It counts those that
-// the database refused because of a deadlock.
+// the database refused because of a deadlock. PostgreSQL looks for one after 10 ms, not
+// after a second, so that there is time for many operations.
 func BenchmarkUpsertWriters(b *testing.B) {
 	for _, target := range gormTargets {
 		if target.name == "SQLite" || target.name == "MariaDBThatCountsFoundRows" { // SQLite has one writer
@@ -154,6 +144,9 @@ func BenchmarkUpsertWriters(b *testing.B) {
 				}
 				pool.SetMaxOpenConns(16)
 				pool.SetMaxIdleConns(16)
+				if target.name == "PostgreSQL" {
+					setOnAll(b, pool, 16, "SET deadlock_timeout = '10ms'")
+				}
 			}
 			var last atomic.Int64
 			last.Store(1 << 50)
@@ -195,5 +188,26 @@ func BenchmarkUpsertWriters(b *testing.B) {
 				})
 			}
 		})
+	}
+}
+
+// setOnAll runs a statement on each of the n connections of a pool.
+func setOnAll(b *testing.B, pool *sql.DB, n int, statement string) {
+	b.Helper()
+	var opened []*sql.Conn
+	for range n {
+		conn, err := pool.Conn(b.Context())
+		if err != nil {
+			b.Fatalf("Conn = %v; want no error", err)
+		}
+		opened = append(opened, conn)
+		if _, err := conn.ExecContext(b.Context(), statement); err != nil {
+			b.Fatalf("%s = %v; want no error", statement, err)
+		}
+	}
+	for _, conn := range opened {
+		if err := conn.Close(); err != nil { // gives it back
+			b.Fatalf("Close = %v; want no error", err)
+		}
 	}
 }
