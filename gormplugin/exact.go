@@ -26,7 +26,8 @@ const (
 	valuesPerIn    = 900
 )
 
-// A plainness says which values a column stores as they are sent.
+// A plainness says which values a column stores as they are sent. On SQLite the column
+// itself may convert them, but by its own rules in any statement.
 type plainness uint8
 
 const (
@@ -41,7 +42,7 @@ func plainnessOf(dialect, typ string, c *uniqueColumn) plainness {
 	case strings.HasSuffix(typ, "[]"):
 		return 0
 	case dialect == sqliteName:
-		return plainText | plainNumbers // which a value of SQLite tells itself
+		return plainText | plainNumbers
 	case dialect == mysqlName && c.whole, dialect == postgresName && (base == "bigint" || base == "integer" || base == "smallint"):
 		return plainNumbers
 	case dialect == mysqlName && (base == "char" || base == "varchar") && strings.HasPrefix(c.collate, "utf8mb4 "),
@@ -160,8 +161,8 @@ type exact struct {
 
 	values []any       // that are listed, in the order of rows
 	rows   []int       // that send them
-	next   []int       // without a join, for each value the one before that is equal, or -1
-	at     map[any]int // and for each value the last one that is equal
+	at     map[any]int // without a join: for each value, its last place in values
+	next   []int       // without a join: for each place, the one before with the same value, or -1
 	found  []bool
 }
 
@@ -222,14 +223,15 @@ func (e *exact) query(values []any) *query {
 	q.write("SELECT ")
 	q.columns()
 	if e.joins {
-		q.write(",", valuesName, ".column1")
+		q.write(",snowkey_place")
 	}
 	for _, c := range e.fields {
 		q.write(",", clause.Column{Name: c.field.DBName})
 	}
 	q.write(" FROM ")
 	if e.joins {
-		q.write("(SELECT key AS column1, value AS column2 FROM json_each(")
+		// The plus takes value's affinity away. Else a number would equal no text.
+		q.write("(SELECT key AS snowkey_place, +value AS snowkey_value FROM json_each(")
 		q.AddVar(q, jsonArray(values))
 		q.write(")) AS ", valuesName, " CROSS JOIN ") // SQLite keeps to this order
 	}
@@ -255,7 +257,7 @@ func (e *exact) query(values []any) *query {
 		q.AddVar(q, string(append(array, '}')))
 		q.write(" AS ", name, "[]))")
 	case sqliteName:
-		q.write(" = ", valuesName, ".column2")
+		q.write(" = snowkey_value")
 	default:
 		q.write(" IN (")
 		for n, v := range values {
@@ -289,8 +291,8 @@ func jsonArray(values []any) string {
 	return string(append(b, ']'))
 }
 
-// each looks up the values from first on, before end. It calls f for each row that sends
-// what is stored.
+// each looks up the values from first on, before end. It calls f for each row and the
+// stored row that equals it.
 func (e *exact) each(first, end int, f func(i int, stored []cell, same uint64)) error {
 	fixed := len(e.columns)
 	if e.joins {
@@ -330,8 +332,7 @@ func (e *exact) each(first, end int, f func(i int, stored []cell, same uint64)) 
 	})
 }
 
-// same returns a bit for each key in which row i sends what is stored. It does so in the
-// first.
+// same returns a bit for each key in which row i equals the stored row. The first is one.
 func (e *exact) same(i int, stored []any) uint64 {
 	same := uint64(1)
 	for k, places := range e.places {

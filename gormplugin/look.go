@@ -31,12 +31,16 @@ type look struct {
 	tested [][]*schema.Field // for each of keys, the columns of the model that its condition names
 	fields []*schema.Field   // the columns of the joined values, behind their number; nil: there is no join
 	told   []int             // for each of keys, the column that says whether a row can be tested; 0: none
+	width  int               // how many columns the joined values have
 	row    int               // without a join, the row whose values are compared
 }
 
-// valuesName is the name of the joined values. Their columns are named as PostgreSQL
-// and SQLite name those of VALUES.
-const valuesName = "snowkey_values"
+// The names of the joined values and, before a number, of their columns. The table has
+// none of these, so that no column is ambiguous.
+const (
+	valuesName  = "snowkey_values"
+	valueColumn = "snowkey_value"
+)
 
 // look calls f for each stored row that equals a row of list in the first of keys. It
 // passes the number of the row, the stored columns that the plugin fills, and a bit for
@@ -152,7 +156,7 @@ func simple(v any, whole bool) bool {
 // join writes the look for the rows of list.
 func (l *look) join(list []int) {
 	l.describe()
-	l.write("SELECT ", valuesName, ".column1")
+	l.write("SELECT ", valueColumn, "1")
 	l.selected()
 	l.write(" FROM (")
 	mysql := l.Dialector.Name() == mysqlName
@@ -250,11 +254,17 @@ func (l *look) describe() {
 			l.told[k] = last
 		}
 	}
+	l.width = last
 }
 
 // values writes the joined values for PostgreSQL and SQLite.
 func (l *look) values(list []int) {
-	l.write("VALUES ")
+	l.write("SELECT ")
+	for n := range l.width {
+		number := strconv.Itoa(n + 1)
+		l.write([...]string{"", ","}[min(n, 1)], "column", number, " AS ", valueColumn, number)
+	}
+	l.write(" FROM (VALUES ")
 	if l.Dialector.Name() == postgresName {
 		// No row, but the types of the columns. A parameter takes the type of those
 		// above it. So it is bound as in the insert.
@@ -290,6 +300,7 @@ func (l *look) values(list []int) {
 		}
 		l.write(")")
 	}
+	l.write(") AS snowkey_rows")
 }
 
 // union writes the joined values for MySQL, each with the type and the collation of its
@@ -311,14 +322,14 @@ func (l *look) union(list []int) {
 		l.write("SELECT ")
 		l.number(n)
 		if n == 0 {
-			l.write(" AS column1")
+			l.write(" AS ", valueColumn, "1")
 		}
 		for at, f := range l.fields {
 			l.write(",", casts[at][0])
 			l.bind(i, f)
 			l.write(casts[at][1])
 			if n == 0 {
-				l.write(" AS column", strconv.Itoa(at+2))
+				l.write(" AS ", valueColumn, strconv.Itoa(at+2))
 			}
 		}
 	}
@@ -344,7 +355,7 @@ func (l *look) value(f *schema.Field) {
 		l.AddVar(l, v)
 		return
 	}
-	l.write(valuesName, ".column", strconv.Itoa(2+slices.Index(l.fields, f)))
+	l.write(valueColumn, strconv.Itoa(2+slices.Index(l.fields, f)))
 }
 
 // match writes that the stored row equals the row of the statement in keys[k].
@@ -408,7 +419,7 @@ func (l *look) within(k int) {
 	}
 	l.write(" AND (")
 	if l.fields != nil {
-		l.write(valuesName, ".column", strconv.Itoa(l.told[k]), " = 0 OR ")
+		l.write(valueColumn, strconv.Itoa(l.told[k]), " = 0 OR ")
 	}
 	l.write("EXISTS (SELECT 1 FROM (SELECT ")
 	for n, f := range tested {

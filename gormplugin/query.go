@@ -78,7 +78,7 @@ func (q *query) each(list []int, f func(i int, stored []cell, same uint64)) erro
 func (r *reread) cells(values []any) []cell {
 	n := len(r.columns)
 	if len(r.room) < n {
-		r.room = make([]cell, 256*n)
+		r.room = make([]cell, min(256, r.rows.len())*n)
 	}
 	stored := r.room[:n:n]
 	r.room = r.room[n:]

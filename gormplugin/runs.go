@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 )
 
 // A run is two keys, and all numbers between them are keys as well.
@@ -62,10 +63,21 @@ func (q *query) inRuns(runs []run) {
 }
 
 // complete reports whether all keys of runs are stored, and nothing else is to be read. It
-// asks only if the insert seems to have stored all rows, as a count of the rows takes the
-// database a tenth of sending them.
+// asks MySQL, and only if the insert seems to have stored all rows. The others tell that
+// by RowsAffected. A count takes the server a tenth of sending the rows.
+//
+// The count is that of the keys, because the column is unique and holds integers. A
+// column of text may have more between two keys.
 func (r *reread) complete(runs []run) (_ bool, err error) {
-	if len(r.columns) > 1 || r.db.RowsAffected != int64(r.rows.len()) {
+	if r.db.Name() != mysqlName || len(r.columns) > 1 || r.db.RowsAffected != int64(r.rows.len()) {
+		return false, nil
+	}
+	uniques, err := r.storedUniques()
+	if err != nil {
+		return false, err
+	}
+	key := []*schema.Field{r.columns[0].field}
+	if !slices.ContainsFunc(uniques, func(u unique) bool { return u.covers(key) && u.columns[0].whole }) {
 		return false, nil
 	}
 	q := r.query()
@@ -79,8 +91,11 @@ func (r *reread) complete(runs []run) (_ bool, err error) {
 	return stored == want, err
 }
 
-// nextDigit returns the first number with more digits than n, which is positive.
+// nextDigit returns the first number that is longer than n, or n+1 if n is not positive.
 func nextDigit(n int64) int64 {
+	if n < 1 {
+		return n + 1
+	}
 	limit := int64(10)
 	for n >= limit {
 		if limit > math.MaxInt64/10 {

@@ -96,7 +96,7 @@ func (u *unnest) append(row reflect.Value) (size int, fits bool) {
 // send sends the rows that were taken. Meanwhile another goroutine encodes the next ones.
 // It has ended when send returns or panics, as the rows are the caller's again then. The
 // only foreign code in it is Value methods. argument catches their panics. If one ends
-// the goroutine, take calls it again.
+// the goroutine, take encodes those rows again.
 func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error) {
 	n, args := u.taken, u.args
 	if next := u.first + n; next < len(u.rows) {

@@ -74,6 +74,21 @@ func joins(s string) int {
 	return strings.Count(s, "snowkey_values ") - strings.Count(s, "json_each(")
 }
 
+// A Coded has a number that is stored as text.
+type Coded struct {
+	ID   types.Snowflake
+	Name string `gorm:"type:varchar(40);uniqueIndex"`
+	Code int64  `gorm:"type:varchar(40);uniqueIndex"`
+}
+
+// A Numbered has columns that are named as those of VALUES.
+type Numbered struct {
+	ID      types.Snowflake
+	Column1 string `gorm:"column:column1;size:40"`
+	Column2 string `gorm:"column:column2;size:40;uniqueIndex"`
+	Name    string `gorm:"size:40;uniqueIndex"`
+}
+
 // withSource opens the target with a plugin of its own.
 func (e *env) withSource(next gormplugin.SourceFunc) *gorm.DB {
 	e.Helper()
@@ -1223,6 +1238,118 @@ var upsertCases = []testCase{
 		equal(e, "a list with the collation of the index", found, true)
 		for i := range list {
 			equal(e, "ID", list[i].ID, first[i].ID)
+		}
+	}},
+	{"LargeUpsertFindsTextsOfAllSigns", func(e *env) {
+		e.migrate(orderModels...)
+		texts := []string{`"`, `'`, `\`, `\\`, `\"`, "a\tb", "a\nb", "a\r\nb", "\x01", "\x1f", "\x7f", "<&>", "[", "]", "{}", ",", `","`, "null", "?", "$1", "%_", "\u2028", "漢字", "🙂", "größer"}
+		for i := range 10 {
+			texts = append(texts, fmt.Sprintf("plain %d", i))
+		}
+		first, again := make([]Label, len(texts)), make([]Label, len(texts))
+		for i, text := range texts {
+			text = fmt.Sprint(i, text) // MySQL ignores some signs
+			first[i].Text, again[i].Text = text, text
+		}
+		e.must(e.db.Create(&first))
+		e.log.reset()
+		e.must(e.db.Clauses(doNothing()).Create(&again))
+		listed := 0
+		for _, s := range e.log.statements("SELECT") {
+			listed += lists(s)
+			equal(e, "joins", joins(s), 0)
+		}
+		equal(e, "a list of values", listed > 0, !e.tellsMet())
+		for i := range texts {
+			equal(e, fmt.Sprintf("the key of %q", texts[i]), again[i].ID, first[i].ID)
+		}
+	}},
+	{"LargeUpsertFindsNumbersInColumnsOfText", func(e *env) {
+		if e.db.Name() == "postgres" {
+			e.Skip("the driver refuses them")
+		}
+		e.migrate(&Coded{})
+		first := make([]Coded, 25)
+		for i := range first {
+			first[i] = Coded{Name: fmt.Sprint("name ", i), Code: int64(100 + i)}
+		}
+		e.must(e.db.Create(&first))
+		again := make([]Coded, len(first))
+		for i := range again {
+			again[i] = Coded{Name: fmt.Sprint("other ", i), Code: first[i].Code}
+		}
+		again[3].Name = first[4].Name // it is like two rows
+		e.must(e.db.Clauses(doNothing()).Create(&again))
+		for i := range again {
+			if i == 3 {
+				e.neither("a row that is like two", again[i].ID, first[3].ID, first[4].ID)
+			} else {
+				equal(e, "ID", again[i].ID, first[i].ID)
+			}
+		}
+	}},
+	{"KeysOfTextAreNotCounted", func(e *env) {
+		if !e.mysql() {
+			e.Skip("the others compare no text with numbers, or count the rows themselves")
+		}
+		table := e.prefix + "labels"
+		e.must(e.db.Exec("CREATE TABLE " + table + " (id varchar(20) PRIMARY KEY, text varchar(40) UNIQUE)"))
+		e.must(e.db.Exec("INSERT INTO " + table + " (id, text) VALUES ('77', 'met'), ('01010', 'not met')"))
+		last := types.Snowflake(1000)
+		db := e.withSource(func(context.Context) (types.Snowflake, error) { last++; return last, nil })
+		list := make([]Label, 25)
+		for i := range list {
+			list[i].Text = fmt.Sprint(i)
+		}
+		list[3].Text = "met"
+		e.must(db.Clauses(doUpdate("text", "text")).Create(&list))
+		if !e.tellsMet() {
+			equal(e, "the key of the row that was met", list[3].ID, 77)
+		}
+	}},
+	{"ColumnsMayBeNamedAsThoseOfALook", func(e *env) {
+		e.migrate(&Numbered{})
+		for _, n := range []int{2, 25} { // rows are joined, or listed
+			first := make([]Numbered, n)
+			for i := range first {
+				text := fmt.Sprint(n, " ", i)
+				first[i] = Numbered{Column1: text, Column2: text, Name: text}
+			}
+			e.must(e.db.Create(&first))
+			again := slices.Clone(first)
+			for i := range again {
+				again[i].ID = 0
+			}
+			e.must(e.db.Clauses(doNothing()).Create(&again))
+			for i := range again {
+				equal(e, "ID", again[i].ID, first[i].ID)
+			}
+		}
+	}},
+	{"NewRowsOfALargeUpsertAreOnlyCounted", func(e *env) {
+		e.migrate(orderModels...)
+		last := types.Snowflake(1000)
+		db := e.withSource(func(context.Context) (types.Snowflake, error) { last++; return last, nil })
+		list := make([]Label, 100)
+		for i := range list {
+			list[i].Text = fmt.Sprint(i)
+		}
+		e.log.reset()
+		e.must(db.Clauses(doNothing()).Create(&list))
+		counts := 0
+		for _, s := range e.log.statements("SELECT") {
+			counts += strings.Count(s, "SELECT COUNT(*) FROM ")
+			if strings.Contains(s, "SELECT 0,0,") {
+				e.Errorf("rows are read by %s; want a count alone", s)
+			}
+		}
+		want := 0
+		if e.mysql() && !e.tellsMet() {
+			want = 1
+		}
+		equal(e, "counts", counts, want)
+		for i := range list {
+			e.stored("labels", "text", list[i].Text, list[i].ID)
 		}
 	}},
 	{"LongUpsertsAreReadBackInParts", func(e *env) {
