@@ -135,6 +135,26 @@ func (s *suite) unheard(deaf handle, request any, is func(lease.Row) bool) {
 	}
 	cancel()
 	s.wantUnknownSoon(describe(request, lease.Reply{}, nil), returned)
+	s.settle()
+}
+
+// settle waits until the rows stay as they are. A store that has lost an answer looks for
+// its row, and may write. The call returns when its context ends. What it has sent may
+// come later.
+func (s *suite) settle() {
+	s.Helper()
+	giveUp := time.Now().Add(patience)
+	before, _ := s.rows(s.space)
+	for {
+		time.Sleep(50 * time.Millisecond)
+		after, _ := s.rows(s.space)
+		if slices.Equal(before, after) {
+			return
+		}
+		if before = after; time.Now().After(giveUp) {
+			s.Fatalf("Rows %v after a reply was lost still change: %+v", patience, after)
+		}
+	}
 }
 
 func deletedRowStaysGone(s *suite) {
