@@ -64,7 +64,7 @@ func (q *query) inRuns(runs []run) {
 
 // complete reports whether all keys of runs are stored, and nothing else is to be read. It
 // asks MySQL, and only if the insert seems to have stored all rows. The others tell that
-// by RowsAffected. A count takes the server a tenth of sending the rows.
+// by RowsAffected. Rows that are counted need not be sent.
 //
 // The count is that of the keys, because the column is unique and holds integers. A
 // column of text may have more between two keys.

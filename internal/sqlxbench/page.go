@@ -153,7 +153,7 @@ const missed = `## Where the goals are missed
 Profiles and trials of 2026-11-23, by hand, on two cores of an Intel Xeon that other
 machines disturbed.
 
-SQLite. Of the CPU time of InsertMany, 75 % is in mattn's driver, and 8 % in the
+SQLite, in memory. Of the CPU time of InsertMany, 75 % is in mattn's driver, and 8 % in the
 arguments of database/sql. Fields are read and boxed in 10 %, and rows listed in 3 %. A
 transaction of database/sql does not give out its connection. So database/sql prepared
 for 50 rows is the floor. Three trials gained nothing:
@@ -162,7 +162,8 @@ for 50 rows is the floor. Three trials gained nothing:
 - 25, 100 or 200 rows per statement: 48, 47 and 48 ms, where 50 took 44;
 - the values of the next statement made meanwhile: slower by 16 %.
 
-PostgreSQL by unnest. Nearly all of the time is the server's. It took these times per row:
+PostgreSQL by unnest. Three quarters of the CPU time are the server's. It took these times
+per row:
 
 | | µs |
 |---|---:|
