@@ -59,7 +59,7 @@ func New(store Store, c Config) (*Allocator, error) {
 
 func newAllocator(store Store, c Config, slots chan struct{}) *Allocator {
 	a := &Allocator{config: c, store: store, slots: slots, wake: make(chan struct{}, 1)}
-	a.tail = new(link) // a range of no numbers: the first call finds it used up
+	a.tail = &link{got: Range{Last: -1}} // no numbers: the first call finds it used up, and Close gives none back
 	a.cur.Store(a.tail)
 	a.stats.Tag = c.Tag
 	return a

@@ -409,6 +409,35 @@ func TestACleanRestartLeavesNoGap(t *testing.T) {
 	}
 }
 
+// The row is fresh: its version is 0, as is that of a range that never was.
+func TestCloseAfterFetchesThatHaveFailedLeavesTheRowAsItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{}
+		before := segment.Row{Tag: "a", Next: 1, Step: 10, Stride: 2, Offset: 1}
+		if err := store.Create(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+		store.fail(errors.New("down"))
+		a := start(t, store, segment.Config{MaxWait: time.Second})
+		if _, err := a.Next(t.Context()); !errors.Is(err, segment.ErrUnavailable) {
+			t.Fatalf("Next = %v; want %v", err, segment.ErrUnavailable)
+		}
+		store.fails.Store(nil)
+		if err := a.Close(t.Context()); err != nil {
+			t.Errorf("Close = %v; want nil", err)
+		}
+		if n := store.backs.Load(); n != 0 {
+			t.Errorf("Close gives back %d times; want 0: it holds nothing", n)
+		}
+		if rows, err := store.Rows(t.Context()); err != nil || rows[0] != before {
+			t.Errorf("Rows after Close = %+v, %v; want %+v", rows, err, before)
+		}
+		if id := next(t, start(t, store, segment.Config{})); id != 3 {
+			t.Errorf("Next = %d; want 3, with which the row begins", id)
+		}
+	})
+}
+
 func TestWhatOthersHaveTakenSinceIsNotGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

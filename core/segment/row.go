@@ -108,9 +108,10 @@ func (r Row) Take(t Take) (Row, Range, error) {
 // Both comparisons are needed. By max_id alone a request that arrives twice lowers a
 // row that was given back and has come to the same max_id again. By the version alone
 // it lowers a row that was raised by a client without version, as a server of Leaf. In
-// both cases somebody has the numbers already.
+// both cases somebody has the numbers already. A row of version 0 has given no range, so
+// none can come back to it.
 func (r Row) GiveBack(g GiveBack) Row {
-	if r.Version == g.Version && r.Next == g.End && 0 <= g.First && g.First < g.End && !r.Frozen {
+	if g.Version > 0 && r.Version == g.Version && r.Next == g.End && 0 <= g.First && g.First < g.End && !r.Frozen {
 		r.Next = g.First
 		r.Version++
 	}

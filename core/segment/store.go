@@ -51,7 +51,7 @@ type Range struct {
 type GiveBack struct {
 	Tag        string
 	First, End int64 // End is max_id after the last Take
-	Version    int64 // of that Take
+	Version    int64 // of that Take, so at least 1
 }
 
 // A Lister lists the rows of a store, for operators.

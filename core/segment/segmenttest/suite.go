@@ -64,6 +64,7 @@ func Run(t *testing.T, h Harness) {
 		{"the end of the last range goes back", (*suite).giveBack},
 		{"a range that is given back twice goes back once", (*suite).giveBackTwice},
 		{"a range goes back only if nobody has taken since", (*suite).giveBackLate},
+		{"a row that gave nothing takes nothing back", (*suite).giveBackNothing},
 		{"raise never lowers", (*suite).raise},
 		{"create keeps a row that is there", (*suite).create},
 		{"create refuses values out of range", (*suite).badRows},
@@ -432,6 +433,13 @@ func (s *suite) giveBackLate() {
 	s.giveBackOK(segment.GiveBack{First: 21, End: 21, Version: r.Version + 1})
 	s.giveBackOK(segment.GiveBack{First: 25, End: 21, Version: r.Version + 1})
 	s.want(21)
+}
+
+// giveBackNothing offers what a client would that has taken no range: a range of zeros.
+func (s *suite) giveBackNothing() {
+	s.make(1, 10, 2, 1)
+	s.giveBackOK(segment.GiveBack{First: 0, End: 1})
+	s.want(1)
 }
 
 func (s *suite) raise() {
