@@ -283,6 +283,30 @@ func TestSealOfAnUnusedReservationGivesItBackWhole(t *testing.T) {
 	})
 }
 
+// Seal rounds up, to whole milliseconds: a tick may end within one.
+func TestSealEndsAtTheFirstMillisecondAfterTheLastTick(t *testing.T) {
+	for _, unit := range []time.Duration{time.Microsecond, 700 * time.Microsecond, time.Millisecond, 3500 * time.Microsecond, 12345678} {
+		for _, off := range []time.Duration{0, 1, 300 * time.Microsecond, 999999} {
+			l := Layout{Epoch: time.Now().Add(-time.Hour).Truncate(time.Second).Add(off), Unit: unit, TimeBits: 42, WorkerBits: 5, SequenceBits: 3}
+			g, w := leased(t, Config{Layout: l})
+			from := time.Now().Truncate(time.Millisecond)
+			r := w.mustReserve(t, 3, from, from.Add(time.Minute))
+			var last types.Snowflake
+			for range 17 { // three ticks
+				id, err := g.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = id
+			}
+			end := l.Parts(last).Time.Add(unit)
+			if got := r.Seal(); got.Before(end) || got.Sub(end) >= time.Millisecond || got.Nanosecond()%1e6 != 0 {
+				t.Errorf("unit %v, epoch %v: Seal() = %v; want the first whole millisecond that is not before %v", unit, l.Epoch, got, end)
+			}
+		}
+	}
+}
+
 func TestCloseSealsAndThenClosesItsWorker(t *testing.T) {
 	for _, rollback := range []Rollback{Continue, Backfill} {
 		synctest.Test(t, func(t *testing.T) {

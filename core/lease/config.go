@@ -282,8 +282,12 @@ func cut(s string) string {
 
 // fingerprint returns the form in which a store keeps a layout. Two layouts have the same
 // if and only if their IDs mean the same. People read it in errors.
+//
+// A [Space] takes ASCII only, because not every column and key holds more. So a unit below
+// 1 ms has "us", which time.ParseDuration reads as well as the "µs" that a Duration prints.
+// Every other unit is as it prints.
 func fingerprint(l core.Layout) string {
 	return fmt.Sprintf("epoch %s, unit %s, bits %d/%d/%d/%d",
-		l.Epoch.UTC().Format(time.RFC3339Nano), l.Unit,
+		l.Epoch.UTC().Format(time.RFC3339Nano), strings.Replace(l.Unit.String(), "µs", "us", 1),
 		l.TimeBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits)
 }
