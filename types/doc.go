@@ -9,8 +9,9 @@
 //
 //   - A value that is written as text, JSON, SQL or bytes is read back equal, or
 //     with an error. Every form has one spelling, and no other is read. There are
-//     two exceptions. JSON may have an integer number instead of a string, because
-//     other systems write it. mapstructure may hand over any type of integer, and a
+//     three exceptions. JSON may have an integer number instead of a string, because
+//     other systems write it. An absent NullSnowflake is null as a value and the
+//     empty string as a name in JSON, and either is read in both places. mapstructure may hand over any type of integer, and a
 //     whole float64 below 2^53.
 //   - JSON is a string. JavaScript keeps numbers as doubles, which hold 53 bits;
 //     an ID has 63.

@@ -70,13 +70,15 @@ func (n NullSnowflake) MarshalJSON() ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// UnmarshalJSON makes n absent for null; all else is as in
-// [Snowflake.UnmarshalJSON]. On error n stays as it was.
+// UnmarshalJSON makes n absent for null, and for the empty string that an absent key
+// of a map is; all else is as in [Snowflake.UnmarshalJSON]. On error n stays as it was.
 func (n *NullSnowflake) UnmarshalJSON(data []byte) error {
 	if n == nil {
 		return (*Snowflake)(nil).unmarshalJSON(data, "NullSnowflake")
 	}
-	if string(data) == "null" {
+	// encoding/json hands over a name and a value alike, so the empty string is read
+	// as either.
+	if string(data) == "null" || string(data) == `""` {
 		*n = NullSnowflake{}
 		return nil
 	}

@@ -1,0 +1,23 @@
+//go:build goexperiment.jsonv2
+
+package types
+
+import "encoding/json/jsontext"
+
+// MarshalJSONTo implements the MarshalerTo of encoding/json/v2. It writes what
+// MarshalJSON does, except that the name of an object's member is the empty string
+// when n is absent. encoding/json takes names from [NullSnowflake.MarshalText];
+// encoding/json/v2 would take null, and refuse it.
+func (n NullSnowflake) MarshalJSONTo(e *jsontext.Encoder) error {
+	if !n.Valid {
+		if in, members := e.StackIndex(e.StackDepth()); in == '{' && members%2 == 0 {
+			return e.WriteToken(jsontext.String(""))
+		}
+		return e.WriteToken(jsontext.Null)
+	}
+	b, err := n.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return e.WriteValue(b)
+}
