@@ -1,0 +1,105 @@
+package faultproxy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A Side is an end of a connection.
+type Side int
+
+const (
+	// Client sends requests.
+	Client Side = iota
+	// Server sends answers.
+	Server
+)
+
+func (s Side) String() string { return [...]string{"client", "server"}[s] }
+
+// A Message is one message of a protocol, or one packet of MySQL's.
+type Message struct {
+	Conn int // which connection of the proxy, from 1
+	From Side
+	// Name is the protocol's: Parse, CommandComplete, COM_QUERY, ERR.
+	Name string
+	// Text is the SQL of a request, also of those that name a prepared statement. In an
+	// answer it is the command tag, the error code or the transaction status.
+	Text string
+}
+
+func (m Message) String() string {
+	if m.Text == "" {
+		return fmt.Sprintf("%s %s", m.From, m.Name)
+	}
+	return fmt.Sprintf("%s %s %q", m.From, m.Name, m.Text)
+}
+
+// Saying matches messages whose text contains text, in any case.
+func Saying(from Side, text string) func(Message) bool {
+	text = strings.ToLower(text)
+	return func(m Message) bool { return m.From == from && strings.Contains(strings.ToLower(m.Text), text) }
+}
+
+// From matches all messages of one side.
+func From(from Side) func(Message) bool {
+	return func(m Message) bool { return m.From == from }
+}
+
+// Nth matches the n-th message, counted from 1, that on matches. It counts once: it is
+// for one Fault.
+func Nth(n int, on func(Message) bool) func(Message) bool {
+	return func(m Message) bool {
+		if on(m) {
+			n--
+			return n == 0
+		}
+		return false
+	}
+}
+
+// A Protocol finds and names the messages of connections.
+type Protocol struct {
+	open func() parser
+}
+
+var (
+	// PostgreSQL is its protocol 3.
+	PostgreSQL = Protocol{func() parser { return newPostgres() }}
+	// MySQL is the protocol of MySQL and MariaDB.
+	MySQL = Protocol{func() parser { return newMySQL() }}
+)
+
+// A parser reads the messages of one connection. Each side is read by one goroutine.
+type parser interface {
+	// read returns the next message and its bytes. At the end of the stream, also
+	// within a message, the error matches io.EOF or io.ErrUnexpectedEOF.
+	read(from Side, r *bufio.Reader) (Message, []byte, error)
+}
+
+// errProtocol is a stream that a parser cannot read.
+var errProtocol = errors.New("faultproxy: not understood")
+
+// longest is the longest message that PostgreSQL accepts.
+const longest = 1 << 30
+
+// more appends n bytes of r to b. What a broken length announces is not allocated before
+// it has come.
+func more(b []byte, r *bufio.Reader, n int) ([]byte, error) {
+	buffer := bytes.NewBuffer(b)
+	_, err := io.CopyN(buffer, r, int64(n))
+	if errors.Is(err, io.EOF) && buffer.Len() > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return buffer.Bytes(), err
+}
+
+// word cuts b after the text that ends in a zero byte.
+func word(b []byte) (text string, rest []byte) {
+	before, after, _ := bytes.Cut(b, []byte{0})
+	return string(before), after
+}

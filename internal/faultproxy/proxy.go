@@ -1,0 +1,341 @@
+package faultproxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// An Action is what becomes of a message and its connection.
+type Action int
+
+const (
+	pass Action = iota
+
+	// CutBefore ends the connection in place of the message, for both sides.
+	CutBefore
+
+	// CutAfter passes the message, and then ends the connection for both sides. After a
+	// request, the server does what it was asked to, and nobody hears of it.
+	CutAfter
+
+	// Late ends the connection for the client, and later passes the message to the
+	// server, with all that the client has sent. Of an answer it is CutBefore.
+	Late
+
+	// Delay keeps the connection, and passes the message later. If the client gives the
+	// connection up in between, the message arrives nonetheless.
+	Delay
+
+	// Swallow passes neither this message nor any other of its side, nor that the side
+	// has closed the connection. It stays open, and no answer ever comes.
+	Swallow
+)
+
+func (a Action) String() string {
+	return [...]string{"pass", "cut before", "cut after", "late", "delay", "swallow"}[a]
+}
+
+// A Fault is what happens to one message.
+type Fault struct {
+	// On tells which message it is: the first for which it returns true. It is called for
+	// each message in turn, never twice at the same time.
+	On func(Message) bool
+	Do Action
+	// For is how long Late and Delay hold the message. 0 means until Release.
+	For time.Duration
+}
+
+// A Proxy passes messages between clients and a server. It is safe for concurrent use.
+type Proxy struct {
+	protocol Protocol
+	server   string
+	listener net.Listener
+	wg       sync.WaitGroup
+	done     chan struct{} // closed when the test ends
+
+	mu     sync.Mutex // guards what follows
+	opened int
+	conns  map[*conn]struct{}
+	fault  *Fault // nil if there is none, or it has hit
+	hit    chan struct{}
+	seen   []Message
+	failed error // the first message that was not understood
+}
+
+// Start starts a proxy before the server at address. It ends with the test, and fails it
+// if it did not understand a message.
+func Start(t testing.TB, protocol Protocol, address string) *Proxy {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(context.WithoutCancel(t.Context()), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{protocol: protocol, server: address, listener: listener, done: make(chan struct{}), conns: map[*conn]struct{}{}}
+	p.wg.Go(p.accept)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		close(p.done)
+		p.mu.Lock()
+		for c := range p.conns {
+			c.close()
+		}
+		err := p.failed
+		p.mu.Unlock()
+		p.wg.Wait()
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// Addr returns the host:port for clients.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Arm waits for the message of f, in place of any fault before it, and forgets the
+// messages that were seen. The channel is closed when f hits. A Fault without On only
+// forgets.
+func (p *Proxy) Arm(f Fault) (hit <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault, p.hit, p.seen = &f, make(chan struct{}), nil
+	if f.On == nil {
+		p.fault = nil
+	}
+	return p.hit
+}
+
+// Messages returns the messages since Arm, of all connections. Those that came to a
+// connection after its fault are left out if they were not passed on.
+func (p *Proxy) Messages() []Message {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.seen)
+}
+
+// patience is how long a server may take to end a connection that its client has ended.
+const patience = 10 * time.Second
+
+// Release ends the connections that were hit, after what was held has arrived. It returns
+// when the server has ended them as well, and so has done all that it was sent.
+func (p *Proxy) Release() error {
+	p.mu.Lock()
+	var hit []*conn
+	for c := range p.conns {
+		if c.hit {
+			hit = append(hit, c)
+		}
+	}
+	p.mu.Unlock()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for _, c := range hit {
+		c.letGo()
+	}
+	for _, c := range hit {
+		select {
+		case <-c.over:
+		case <-timeout.C:
+			return fmt.Errorf("faultproxy: the server still keeps a connection %v after its client has closed it", patience)
+		}
+	}
+	return nil
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := new(net.Dialer).Dial("tcp", p.server)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.opened++
+		c := &conn{
+			proxy:    p,
+			number:   p.opened,
+			client:   client.(*net.TCPConn),
+			server:   server.(*net.TCPConn),
+			parser:   p.protocol.open(),
+			released: make(chan struct{}),
+			over:     make(chan struct{}),
+		}
+		p.conns[c] = struct{}{}
+		select {
+		case <-p.done:
+			c.close()
+		default:
+		}
+		p.mu.Unlock()
+		p.wg.Go(c.passRequests)
+		p.wg.Go(c.passAnswers)
+	}
+}
+
+// meet notes a message, and returns what becomes of it.
+func (p *Proxy) meet(c *conn, m *Message) (Action, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.Conn = c.number
+	p.seen = append(p.seen, *m)
+	f := p.fault
+	if f == nil || !f.On(*m) {
+		return pass, 0
+	}
+	p.fault, c.hit = nil, true
+	close(p.hit)
+	return f.Do, f.For
+}
+
+// ended notes why a stream has ended.
+func (p *Proxy) ended(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed == nil && errors.Is(err, errProtocol) {
+		p.failed = err
+	}
+}
+
+// A conn is a connection through the proxy. passRequests ends when the client does, and
+// then ends the side of the server that it writes to. The server answers by its own end,
+// and then passAnswers ends the rest.
+type conn struct {
+	proxy          *Proxy
+	number         int
+	client, server *net.TCPConn
+	parser         parser
+
+	deaf atomic.Bool // what the client sends is dropped
+	mute atomic.Bool // what the server sends is dropped
+
+	once     sync.Once
+	released chan struct{} // closed by letGo
+	over     chan struct{} // closed when the server has ended the connection
+	hit      bool          // guarded by the Proxy's mu
+}
+
+func (c *conn) close() { _, _ = c.client.Close(), c.server.Close() }
+
+// letGo lets what is held pass. What the client has sent already follows.
+func (c *conn) letGo() {
+	c.once.Do(func() { close(c.released) })
+	const enough = 50 * time.Millisecond // for what is in the buffers of this machine
+	_ = c.client.SetReadDeadline(time.Now().Add(enough))
+}
+
+// hold waits for a time, or until the connection is released if that is 0.
+func (c *conn) hold(d time.Duration) {
+	var after <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-after:
+	case <-c.released:
+	case <-c.proxy.done:
+	}
+}
+
+func (c *conn) passRequests() {
+	defer func() { _ = c.server.CloseWrite() }()
+	r := bufio.NewReader(c.client)
+	for {
+		m, raw, err := c.parser.read(Client, r)
+		if err != nil {
+			c.proxy.ended(err)
+			return
+		}
+		if c.deaf.Load() {
+			continue
+		}
+		action, d := c.proxy.meet(c, &m)
+		switch action {
+		case CutBefore:
+			c.cut()
+			return
+		case CutAfter:
+			c.cut() // before the server can answer
+			_, _ = c.server.Write(raw)
+			return
+		case Late:
+			c.mute.Store(true)
+			_ = c.client.CloseWrite()
+			c.hold(d)
+		case Delay:
+			c.hold(d)
+		case Swallow:
+			c.hold(0)
+			return
+		}
+		if _, err := c.server.Write(raw); err != nil {
+			return
+		}
+	}
+}
+
+// cut ends the connection for the client. The answers that are on their way are read,
+// so that the server is not ended by a reset before it has done its work.
+func (c *conn) cut() {
+	c.mute.Store(true)
+	_ = c.client.Close()
+}
+
+func (c *conn) passAnswers() {
+	swallows := false
+	r := bufio.NewReader(c.server)
+	for {
+		m, raw, err := c.parser.read(Server, r)
+		if err != nil {
+			c.proxy.ended(err)
+			break
+		}
+		if c.mute.Load() {
+			continue
+		}
+		action, d := c.proxy.meet(c, &m)
+		switch action {
+		case CutBefore, Late:
+			c.cut()
+			_ = c.server.CloseWrite()
+			continue
+		case CutAfter:
+			c.deaf.Store(true)
+			c.mute.Store(true)
+			_, _ = c.client.Write(raw)
+			_ = c.client.CloseWrite() // not Close, which may take back what was written
+			_ = c.server.CloseWrite()
+			continue
+		case Delay:
+			c.hold(d)
+		case Swallow:
+			swallows = true
+			c.mute.Store(true)
+			continue
+		}
+		if _, err := c.client.Write(raw); err != nil {
+			c.mute.Store(true)
+		}
+	}
+	close(c.over)
+	if swallows {
+		c.hold(0)
+	}
+	c.close()
+	c.proxy.mu.Lock()
+	delete(c.proxy.conns, c)
+	c.proxy.mu.Unlock()
+}

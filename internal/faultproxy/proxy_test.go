@@ -1,0 +1,328 @@
+package faultproxy
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A peer is a server that answers every Query.
+type peer struct {
+	listener net.Listener
+	mu       sync.Mutex
+	asked    []string // the text of each Query
+	open     int      // connections whose client has not ended them
+	changed  chan struct{}
+}
+
+func startPeer(t *testing.T) *peer {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{listener: listener, changed: make(chan struct{}, 100)}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { p.serve(c) })
+		}
+	})
+	t.Cleanup(func() { listener.Close(); wg.Wait() })
+	return p
+}
+
+func (p *peer) serve(c net.Conn) {
+	defer c.Close()
+	p.change(func() { p.open++ })
+	defer p.change(func() { p.open-- })
+	parser, r := newPostgres(), bufio.NewReader(c)
+	for {
+		m, _, err := parser.read(Client, r)
+		if err != nil {
+			return
+		}
+		if m.Name == "Query" {
+			p.change(func() { p.asked = append(p.asked, m.Text) })
+			_, _ = c.Write(slices.Concat(pg('C', m.Text+"\x00"), pg('Z', "I")))
+		}
+	}
+}
+
+func (p *peer) change(f func()) {
+	p.mu.Lock()
+	f()
+	p.mu.Unlock()
+	p.changed <- struct{}{}
+}
+
+// until waits until the peer has been asked that, on so many open connections.
+func (p *peer) until(t *testing.T, open int, asked ...string) {
+	t.Helper()
+	timeout := time.After(10 * time.Second)
+	for {
+		p.mu.Lock()
+		gotOpen, got := p.open, slices.Clone(p.asked)
+		p.mu.Unlock()
+		if gotOpen == open && slices.Equal(got, asked) {
+			return
+		}
+		select {
+		case <-p.changed:
+		case <-timeout:
+			t.Fatalf("the server was asked %q, on %d open connections; want %q, %d", got, gotOpen, asked, open)
+		}
+	}
+}
+
+// A user is a client of PostgreSQL.
+type user struct {
+	t    *testing.T
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+func connect(t *testing.T, p *Proxy) user {
+	t.Helper()
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	u := user{t, c, bufio.NewReader(c)}
+	u.send(pg(0, pgStart))
+	return u
+}
+
+func (u user) send(raw []byte) {
+	u.t.Helper()
+	if _, err := u.conn.Write(raw); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+func (u user) ask(text string) { u.t.Helper(); u.send(pg('Q', text+"\x00")) }
+
+// hears returns the next answer, "end" or, when no more comes, "nothing".
+func (u user) hears() string {
+	_ = u.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	m, _, err := newPostgres().read(Server, u.r)
+	var timeout net.Error
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "nothing"
+	case err != nil:
+		return "end"
+	}
+	return m.Name + " " + m.Text
+}
+
+// wantHears compares the answers, in order.
+func (u user) wantHears(want ...string) {
+	u.t.Helper()
+	for _, w := range want {
+		if got := u.hears(); got != w {
+			u.t.Errorf("the client hears %q; want %q", got, w)
+		}
+	}
+}
+
+// arm asks a first question, which passes, and then lets a fault happen.
+func arm(t *testing.T, f Fault) (*peer, *Proxy, user) {
+	t.Helper()
+	server := startPeer(t)
+	proxy := Start(t, PostgreSQL, server.listener.Addr().String())
+	u := connect(t, proxy)
+	u.ask("one")
+	u.wantHears("CommandComplete one", "ReadyForQuery I")
+	hit := proxy.Arm(f)
+	select {
+	case <-hit:
+		t.Error("the fault has hit before its message came")
+	default:
+	}
+	u.ask("commit")
+	select {
+	case <-hit:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the fault has not hit")
+	}
+	return server, proxy, u
+}
+
+func release(t *testing.T, p *Proxy) {
+	t.Helper()
+	if err := p.Release(); err != nil {
+		t.Errorf("Release() = %v; want nil", err)
+	}
+}
+
+func TestRequestThatIsCutBeforeDoesNotArrive(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: CutBefore})
+	u.wantHears("end")
+	release(t, proxy)
+	server.until(t, 0, "one")
+}
+
+func TestRequestThatIsCutAfterArrivesAndIsNotAnswered(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: CutAfter})
+	u.wantHears("end")
+	release(t, proxy)
+	server.until(t, 0, "one", "commit")
+}
+
+func TestLateRequestArrivesAfterItsClientHasGone(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: Late})
+	u.ask("with it")
+	u.wantHears("end")
+	u.conn.Close()
+	server.until(t, 1, "one")
+	release(t, proxy)
+	server.until(t, 0, "one", "commit", "with it")
+}
+
+func TestDelayedRequestArrivesThoughItsClientHasGone(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: Delay})
+	u.wantHears("nothing")
+	u.conn.Close()
+	server.until(t, 1, "one")
+	release(t, proxy)
+	server.until(t, 0, "one", "commit")
+}
+
+func TestRequestIsDelayedForATime(t *testing.T) {
+	for _, side := range []Side{Client, Server} {
+		server, _, u := arm(t, Fault{On: Saying(side, "COMMIT"), Do: Delay, For: 150 * time.Millisecond})
+		u.wantHears("nothing")
+		server.until(t, 1, "one", "commit")
+		u.ask("two")
+		for _, want := range []string{"CommandComplete commit", "ReadyForQuery I", "CommandComplete two", "ReadyForQuery I"} {
+			got := u.hears()
+			for got == "nothing" {
+				got = u.hears()
+			}
+			if got != want {
+				t.Errorf("the client hears %q; want %q", got, want)
+			}
+		}
+	}
+}
+
+func TestSwallowedRequestDoesNotArriveAndNorDoesTheEndOfItsClient(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: Swallow})
+	u.ask("two")
+	u.wantHears("nothing")
+	u.conn.Close()
+	time.Sleep(50 * time.Millisecond) // for what should not arrive
+	server.until(t, 1, "one")
+	release(t, proxy)
+	server.until(t, 0, "one")
+}
+
+func TestAnswerThatIsCutBeforeIsNotHeard(t *testing.T) {
+	for _, action := range []Action{CutBefore, Late} {
+		server, proxy, u := arm(t, Fault{On: Saying(Server, "commit"), Do: action})
+		u.wantHears("end")
+		release(t, proxy)
+		server.until(t, 0, "one", "commit")
+	}
+}
+
+func TestAnswerThatIsCutAfterIsTheLast(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Server, "commit"), Do: CutAfter})
+	u.wantHears("CommandComplete commit", "end")
+	_, _ = u.conn.Write(pg('Q', "two\x00"))
+	release(t, proxy)
+	server.until(t, 0, "one", "commit")
+}
+
+func TestSwallowedAnswerIsNotHeardAndRequestsStillArrive(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Server, "commit"), Do: Swallow})
+	u.ask("two")
+	u.wantHears("nothing")
+	server.until(t, 1, "one", "commit", "two")
+	release(t, proxy)
+	u.wantHears("end")
+	server.until(t, 0, "one", "commit", "two")
+}
+
+func TestTheClientDoesNotHearThatAServerEndsWhichIsSwallowed(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Server, "commit"), Do: Swallow})
+	if err := u.conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	server.until(t, 0, "one", "commit") // it has closed the connection
+	u.wantHears("nothing")
+	release(t, proxy)
+}
+
+func TestOtherConnectionsPassUntouchedAndTheFaultHitsOnce(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: CutBefore})
+	u.wantHears("end")
+	other := connect(t, proxy)
+	other.ask("commit")
+	other.wantHears("CommandComplete commit", "ReadyForQuery I")
+	release(t, proxy)
+	server.until(t, 1, "one", "commit")
+}
+
+func TestMessagesAreCountedSinceTheFaultWasArmed(t *testing.T) {
+	_, proxy, u := arm(t, Fault{On: Nth(3, func(Message) bool { return true }), Do: Delay, For: time.Nanosecond})
+	u.wantHears("CommandComplete commit", "ReadyForQuery I")
+	var got []string
+	for _, m := range proxy.Messages() {
+		got = append(got, m.String())
+	}
+	want := []string{`client Query "commit"`, `server CommandComplete "commit"`, `server ReadyForQuery "I"`}
+	if !slices.Equal(got, want) {
+		t.Errorf("Messages() = %q; want %q", got, want)
+	}
+	proxy.Arm(Fault{})
+	if got := proxy.Messages(); len(got) > 0 {
+		t.Errorf("Messages() after Arm = %v; want none", got)
+	}
+}
+
+func TestAStreamThatIsNotUnderstoodFailsTheTest(t *testing.T) {
+	server := startPeer(t)
+	var failures errorCounter
+	failures.TB = t
+	proxy := Start(&failures, PostgreSQL, server.listener.Addr().String())
+	c, err := net.Dial("tcp", proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write(pg(0, "\x04\xd2\x16\x2f")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("Read() = %v; want the end", err)
+	}
+	for _, end := range slices.Backward(failures.ends) {
+		end()
+	}
+	if failures.n != 1 {
+		t.Errorf("errors of the test = %d; want 1", failures.n)
+	}
+}
+
+// An errorCounter is a test that ends when its ends are called.
+type errorCounter struct {
+	testing.TB
+	n    int
+	ends []func()
+}
+
+func (c *errorCounter) Error(...any)     { c.n++ }
+func (c *errorCounter) Cleanup(f func()) { c.ends = append(c.ends, f) }
