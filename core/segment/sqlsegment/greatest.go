@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/internal/dialect"
 	"github.com/snowkey/snowkey/internal/sqlrow"
 )
 
@@ -23,7 +24,7 @@ type Column struct {
 
 // RaiseAboveMax sees to it that every number from now on is above all that the columns
 // hold. It never lowers the row. A column that is empty holds none. One that holds
-// something else than integers is a [*segment.ValueError].
+// something else than integers is a [*segment.ValueError]. BIGINT UNSIGNED and NUMERIC do.
 //
 // It sees what is committed. Whoever still inserts numbers of its own may go above the row
 // again; docs/segments.md has a safe order of steps.
@@ -74,19 +75,33 @@ func (s *Store) max(ctx context.Context, c Column) (n int64, err error) {
 		config.Table = c.Table
 		rows = sqlrow.New(c.DB, config)
 	}
-	text := "SELECT max(" + s.config.Dialect.Quote(c.Name) + ") FROM " + sqlrow.Quote(s.config.Dialect, c.Table)
 	n, err = sqlrow.Do(ctx, rows, func(t *sqlrow.Tx) (n int64, err error) {
 		err = t.Each(ctx, func(scan func(...any) error) error {
 			var found any
-			if err := scan(&found); err != nil || found == nil {
+			var number bool
+			if err := scan(&found, &number); err != nil || found == nil {
 				return err
 			}
-			return (&column{c.Name, &n, math.MinInt64, math.MaxInt64}).Scan(found)
-		}, text)
+			return (&column{c.Name, &n, math.MinInt64, math.MaxInt64, number}).Scan(found)
+		}, s.maxText(c))
 		return n, err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("sqlsegment: max(%s) of table %s: %w", c.Name, c.Table, err)
 	}
 	return n, nil
+}
+
+// maxText returns a query for the greatest value of a column, and for whether the column
+// has numbers. The greatest of texts is another one: '9', and not '41'.
+func (s *Store) maxText(c Column) string {
+	top := "max(" + s.config.Dialect.Quote(c.Name) + ")"
+	number := "0" // the value itself says what it is
+	switch s.config.Dialect {
+	case dialect.PostgreSQL:
+		number = "pg_typeof(" + top + ")::text IN ('smallint', 'integer', 'bigint', 'numeric')"
+	case dialect.MySQL:
+		number = "coercibility(" + top + ") = 5" // of numbers and times
+	}
+	return "SELECT " + top + ", " + number + " FROM " + sqlrow.Quote(s.config.Dialect, c.Table)
 }

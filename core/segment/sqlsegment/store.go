@@ -38,7 +38,8 @@ var (
 	// makes it.
 	ErrNoTable = errors.New("table missing")
 
-	// ErrSchema means that the table has other columns than those of this package.
+	// ErrSchema means that the table has other columns than those of this package, or one
+	// that does not keep what is written to it. Then nothing was changed.
 	ErrSchema = errors.New("unexpected table schema")
 
 	// ErrReadOnly means that the database takes no writes.
@@ -178,9 +179,41 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 		if n, err := result.RowsAffected(); err != nil || n != 1 {
 			return change{}, errors.Join(sqlrow.ErrConflict, err)
 		}
-		return change{before, row}, nil
+		return change{before, row}, s.stored(ctx, t, row)
 	})
 	return done, s.explain(name, err)
+}
+
+// stored reads a row back that was written, and returns an error unless it is there as it
+// was written. Without strict mode MySQL stores the greatest number that the column holds in
+// place of a greater one. Each Take would then begin there again. PostgreSQL and SQLite
+// refuse such a number, so they need no statement more.
+func (s *Store) stored(ctx context.Context, t *sqlrow.Tx, row segment.Row) error {
+	if s.config.Dialect != dialect.MySQL {
+		return nil
+	}
+	got, err := s.find(ctx, t, row.Tag)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		name      string
+		got, want int64
+	}{
+		{"max_id", got.Next, row.Next},
+		{"step", got.Step, row.Step},
+		{"stride", stride(got), stride(row)},
+		{"number_offset", got.Offset, row.Offset},
+		{"version", got.Version, row.Version},
+	} {
+		if c.got != c.want {
+			return fmt.Errorf("%w: %w", ErrSchema, &segment.ValueError{
+				Name: "column " + c.name, Value: c.got,
+				Want: fmt.Sprintf("%d, which was written: make it a BIGINT, and set a strict sql_mode", c.want),
+			})
+		}
+	}
+	return nil
 }
 
 // Take implements segment.Store.
@@ -246,8 +279,10 @@ func (s *Store) Create(ctx context.Context, r segment.Row) error {
 		case !errors.Is(err, segment.ErrNoTag):
 			return done, err
 		}
-		_, err = t.Exec(ctx, s.text.insert, r.Tag, r.Next, r.Step, r.Description, stride(r), r.Offset, r.Version)
-		return done, err
+		if _, err = t.Exec(ctx, s.text.insert, r.Tag, r.Next, r.Step, r.Description, stride(r), r.Offset, r.Version); err != nil {
+			return done, err
+		}
+		return done, s.stored(ctx, t, r)
 	})
 	return s.explain("create", err)
 }

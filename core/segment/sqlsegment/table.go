@@ -96,7 +96,7 @@ func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row
 // *segment.ValueError, which names its column. Around it is the tag.
 func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (rows []segment.Row, err error) {
 	err = t.Each(ctx, func(scan func(...any) error) error {
-		r, err := scanRow(scan)
+		r, err := s.scanRow(scan)
 		if err != nil {
 			return fmt.Errorf("tag %q: %w", r.Tag, err)
 		}
@@ -107,14 +107,17 @@ func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any
 }
 
 // scanRow reads a row, whatever somebody else has put there.
-func scanRow(scan func(...any) error) (r segment.Row, err error) {
+func (s *Store) scanRow(scan func(...any) error) (r segment.Row, err error) {
+	into := func(name string, value *int64, least, most int64) *column {
+		return &column{name, value, least, most, s.config.Dialect != dialect.SQLite}
+	}
 	err = scan(&r.Tag,
-		&column{"max_id", &r.Next, 0, math.MaxInt64},
-		&column{"step", &r.Step, 1, segment.MaxCount},
+		into("max_id", &r.Next, 0, math.MaxInt64),
+		into("step", &r.Step, 1, segment.MaxCount),
 		&r.Description,
-		&column{"stride", &r.Stride, -math.MaxInt32, math.MaxInt32},
-		&column{"number_offset", &r.Offset, 0, math.MaxInt32 - 1},
-		&column{"version", &r.Version, 0, math.MaxInt64 - 1})
+		into("stride", &r.Stride, -math.MaxInt32, math.MaxInt32),
+		into("number_offset", &r.Offset, 0, math.MaxInt32-1),
+		into("version", &r.Version, 0, math.MaxInt64-1))
 	if err != nil {
 		return r, err
 	}
@@ -130,34 +133,46 @@ func scanRow(scan func(...any) error) (r segment.Row, err error) {
 	return r, nil
 }
 
-// A column scans an integer. SQLite keeps any type in any column.
+// A column scans an integer of any type that has them: INT, BIGINT UNSIGNED, NUMERIC.
 type column struct {
 	name        string
 	value       *int64
 	least, most int64
+	// text says that an integer may come as text: MySQL's protocol has all of them so, and
+	// both servers send NUMERIC so. In SQLite, which keeps any type in any column, a text
+	// is not what its digits say: it neither equals nor sorts as the number.
+	text bool
 }
 
 // Scan implements sql.Scanner.
 func (c *column) Scan(src any) error {
-	wrong := func(value any) error {
-		return &segment.ValueError{Name: "column " + c.name, Value: value, Want: fmt.Sprintf("an integer from %d to %d", c.least, c.most)}
-	}
+	n, shown, ok := int64(0), any(nil), false
 	switch v := src.(type) {
 	case int64:
-		*c.value = v
-	case []byte: // MySQL's text protocol
-		n, err := strconv.ParseInt(string(v), 10, 64)
-		if err != nil {
-			return wrong(fmt.Sprintf("%q", v))
-		}
-		*c.value = n
+		n, shown, ok = v, v, true
+	case uint64: // BIGINT UNSIGNED
+		n, shown, ok = int64(v), v, v <= math.MaxInt64
+	case []byte:
+		n, ok = integer(string(v))
+		shown, ok = fmt.Sprintf("%q", v), ok && c.text
+	case string:
+		n, ok = integer(v)
+		shown, ok = fmt.Sprintf("%q", v), ok && c.text
 	case nil:
-		return wrong("NULL")
+		shown = "NULL"
 	default:
-		return wrong(fmt.Sprintf("%v (%T)", v, v))
+		shown = fmt.Sprintf("%v (%T)", v, v)
 	}
-	if *c.value < c.least || *c.value > c.most {
-		return wrong(*c.value)
+	if !ok || n < c.least || n > c.most {
+		return &segment.ValueError{Name: "column " + c.name, Value: shown, Want: fmt.Sprintf("an integer from %d to %d", c.least, c.most)}
 	}
+	*c.value = n
 	return nil
+}
+
+// integer reads an integer as servers write it: NUMERIC(12, 2) has 41.00.
+func integer(text string) (n int64, ok bool) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	return n, err == nil && strings.Trim(fraction, "0") == ""
 }
