@@ -17,7 +17,7 @@ var (
 	// have.
 	ErrArgument = errors.New("sqlxhelper: argument not usable")
 	// ErrDB means that a [DB] is nil, or that it is neither a pool nor a
-	// transaction, or both.
+	// transaction, or both. Or the connection of [OnConn] is inside of a transaction.
 	ErrDB = errors.New("sqlxhelper: database handle not usable")
 	// ErrDriver means that the driver name is unknown. Use [RegisterDriver] or
 	// [WithDialect].

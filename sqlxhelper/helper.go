@@ -185,6 +185,10 @@ func (h *Helper) target(db DB, table string) (conn, *traits, error) {
 	if problem := tableProblem(table); problem != "" {
 		return conn{}, nil, fmt.Errorf("%w: %s", ErrName, problem)
 	}
+	if one, ok := c.pool.(onConn); ok {
+		one.dialect = d.Dialect // which BeginTxx needs
+		c.pool = one
+	}
 	return c, d, nil
 }
 

@@ -43,7 +43,7 @@ func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows 
 	if err := h.InsertMany(ctx, db, table, []T(nil)); err != nil {
 		return 0, err
 	}
-	c, err := connect(db)
+	c, _, err := h.target(db, table)
 	if err != nil {
 		return 0, err
 	}

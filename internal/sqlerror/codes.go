@@ -19,6 +19,8 @@ const (
 	noColumnRight        = 1143
 	noSuchColumn         = 1054
 	noSuchIndex          = 1176
+	unknownVariable      = 1193
+	inTransaction        = 1568
 	outOfRange           = 1690
 	serverReadOnly       = 1290
 	transactionReadOnly  = 1792

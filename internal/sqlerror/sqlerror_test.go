@@ -35,7 +35,7 @@ var questions = map[string]func(error) bool{
 	"Retryable": Retryable, "LockNotAvailable": LockNotAvailable, "DuplicateKey": DuplicateKey, "Exists": Exists,
 	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection, "Interrupted": Interrupted,
 	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted,
-	"LostAtCommit": LostAtCommit, "NotPrepared": NotPrepared,
+	"LostAtCommit": LostAtCommit, "NotPrepared": NotPrepared, "UnknownVariable": UnknownVariable, "InTransaction": InTransaction,
 }
 
 func TestErrorsOfDriversAreRecognised(t *testing.T) {
@@ -96,6 +96,8 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(1050), []string{"Exists", "Refused"}},
 		{mysql(1146), []string{"NoTable", "Refused"}},
 		{mysql(1054), []string{"NoColumn", "Refused"}},
+		{mysql(1193), []string{"UnknownVariable", "Refused"}},
+		{mysql(1568), []string{"InTransaction", "Refused"}},
 		{mysql(1044), []string{"Denied", "Refused"}},
 		{mysql(1142), []string{"Denied", "Refused"}},
 		{mysql(1143), []string{"Denied", "Refused"}},

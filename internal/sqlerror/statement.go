@@ -225,3 +225,14 @@ func Refused(err error) bool {
 func OutOfRange(err error) bool {
 	return said(err, func(a Answer) bool { return a.Number == outOfRange })
 }
+
+// UnknownVariable reports whether MySQL does not have a variable, as MariaDB may.
+func UnknownVariable(err error) bool {
+	return said(err, func(a Answer) bool { return a.Number == unknownVariable })
+}
+
+// InTransaction reports whether MySQL refuses to set how the next transaction begins,
+// because one is open.
+func InTransaction(err error) bool {
+	return said(err, func(a Answer) bool { return a.Number == inTransaction })
+}

@@ -60,6 +60,7 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "SequenceIsStoredWholeOrNotAtAll", d.sequences)
 	d.run(t, "SequenceThatFailsLeavesTheTransactionUsable", d.sequencesInTx)
 	d.run(t, "ConnectionIsAPoolOfOne", d.connection)
+	d.run(t, "ConnectionInsideOfATransactionIsRefused", d.connectionInTransaction)
 	d.run(t, "InTxCommits", d.inTxCommits)
 	d.run(t, "InTxRollsBackOnErrorAndOnPanic", d.inTxRollsBack)
 	d.run(t, "CallbackThatDoesNotReturnLeavesNothing", d.departures)

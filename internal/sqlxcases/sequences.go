@@ -113,3 +113,46 @@ func (d Database) connection(t *testing.T) {
 		t.Errorf("rows in the temporary table = %d, %v; want 9000", n, err)
 	}
 }
+
+// A raw BEGIN is no transaction to database/sql. What it has done must neither be
+// committed by a call nor be lost by the refusal.
+func (d Database) connectionInTransaction(t *testing.T) {
+	d.tables(t, rowsTable)
+	c, err := d.DB.Connx(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	h, at := sqlxhelper.New(NewCounter(0)), sqlxhelper.OnConn(c, d.DB.DriverName())
+	exec := func(text string) {
+		t.Helper()
+		if _, err := c.ExecContext(ctx, text); err != nil {
+			t.Fatalf("Exec(%q) = %v", text, err)
+		}
+	}
+	for name, call := range map[string]func() error{
+		"InsertMany": func() error { return h.InsertMany(ctx, at, "many_rows", newRows(3000)) },
+		"InsertSeq": func() error {
+			_, err := sqlxhelper.InsertSeq(ctx, h, at, "many_rows", sequence(10, -1, nil))
+			return err
+		},
+		"an upsert": func() error {
+			return h.With(sqlxhelper.OnConflictDoNothing("id")).Insert(ctx, at, "many_rows", &row{})
+		},
+	} {
+		for end, want := range map[string]int{"ROLLBACK": 0, "COMMIT": 1} {
+			exec("BEGIN")
+			exec("INSERT INTO many_rows (id, n) VALUES (-1, 1)")
+			if err := call(); !errors.Is(err, sqlxhelper.ErrDB) {
+				t.Errorf("%s after BEGIN = %v; want ErrDB", name, err)
+			}
+			exec(end)
+			d.wantCount(t, "many_rows", want)
+			d.exec(t, "DELETE FROM many_rows")
+		}
+		if err := call(); err != nil {
+			t.Errorf("%s after the transaction = %v; want nil", name, err)
+		}
+		d.exec(t, "DELETE FROM many_rows")
+	}
+}
