@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -626,6 +627,39 @@ func TestLastIsReturnedAndNothingAboveIt(t *testing.T) {
 				t.Errorf("Stats = %+v; want Low", s)
 			}
 		})
+	}
+}
+
+// The row says the step, and fewer numbers than that are left. The store is not asked for ever.
+func TestAllNumbersUpToTheGreatestAreReturnedThenItIsExhausted(t *testing.T) {
+	for _, c := range []struct{ left, step, stride, offset int64 }{
+		{0, 1000, 1, 0}, {1, 1000, 1, 0}, {25, 10, 1, 0}, {25, 1000, 1, 0}, {999, 1000, 1, 0}, {25, segment.MaxCount, 1, 0}, {25, 1000, 7, 6},
+	} {
+		for name, config := range map[string]segment.Config{"": {}, "leaf": {Rule: segment.Leaf}, "no prefetch": {Hold: -1}, "step": {Step: 7}} {
+			bubble(t, fmt.Sprintf("%d left of step %d, stride %d %s", c.left, c.step, c.stride, name), func(t *testing.T) {
+				store := &faulty{}
+				store.delay = time.Millisecond
+				end := (math.MaxInt64 - c.offset) / c.stride // the last of all is never given
+				if err := store.Create(t.Context(), segment.Row{Tag: "a", Next: end - c.left, Step: c.step, Stride: c.stride, Offset: c.offset}); err != nil {
+					t.Fatal(err)
+				}
+				a := start(t, store, config)
+				for k := end - c.left; k < end; k++ {
+					if id := next(t, a); int64(id) != k*c.stride+c.offset {
+						t.Fatalf("Next = %d; want %d", id, k*c.stride+c.offset)
+					}
+				}
+				for range 3 {
+					if id, err := a.Next(t.Context()); id != 0 || !errors.Is(err, segment.ErrExhausted) {
+						t.Errorf("Next after the last = %d, %v; want %v", id, err, segment.ErrExhausted)
+					}
+				}
+				time.Sleep(time.Hour)
+				if n := store.takes.Load(); n > 100 {
+					t.Errorf("the store was asked %d times; want a few dozen at most", n)
+				}
+			})
+		}
 	}
 }
 

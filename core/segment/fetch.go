@@ -251,7 +251,11 @@ func (f *fetcher) settle(now time.Time, err error, count int64, wanted bool) (fi
 		f.failures, f.retry = 0, time.Time{}
 		return false
 	case errors.Is(err, ErrExhausted):
-		// The store has fewer numbers than that, perhaps. Ask for less.
+		// The store has fewer numbers than that, perhaps. Ask for less, and no longer for the
+		// step of the row, which may be among what it does not have.
+		if count == 0 {
+			count, f.step = f.most, f.most
+		}
 		f.most = max(1, count/2)
 		f.step = min(f.step, f.most)
 		return count == 1
