@@ -75,11 +75,7 @@ func New(config Config) (*Generator, error) {
 		return nil, err
 	}
 
-	var wallClock func() time.Time
-	if w, ok := config.Worker.(interface{ WallClock() func() time.Time }); ok {
-		wallClock = w.WallClock()
-	}
-	c := newClock(l.Epoch, wallClock)
+	c := newClock(l.Epoch, config.Worker.WallClock())
 	wall, _ := c.both()
 	switch now := l.Epoch.Add(time.Duration(wall)); {
 	case wall < 0:
@@ -99,10 +95,8 @@ func New(config Config) (*Generator, error) {
 		settings:   settings,
 		clock:      c,
 		owner:      config.Worker,
+		namespace:  config.Worker.Namespace(),
 		shut:       make(chan struct{}),
-	}
-	if w, ok := config.Worker.(interface{ Namespace() string }); ok {
-		g.namespace = w.Namespace()
 	}
 	none := &term{termConfig: g.termConfig(0)}
 	none.state.Store(sealed)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Worker gives a Generator its worker number: the bits that keep the IDs of two
@@ -17,14 +18,11 @@ import (
 // There is no default. No number is derived from a MAC or IP address, a process ID
 // or a hash of the host name. Such numbers repeat, and then the keys repeat.
 //
-// A Worker serves one Generator; only a static one may be used again. It may have
-// further methods:
+// A Worker serves one Generator; only a static one may be used again.
 //
-//   - WallClock() func() time.Time gives the generator its wall clock, unless the
-//     result is nil.
-//   - Namespace() string names the set of IDs in which no two may be equal. Two
-//     generators of one process may have the same worker number at the same time
-//     only in different namespaces. The empty one, and a static number, are in all.
+// All that a generator asks of its worker is in this interface, and nothing is found out
+// by type assertions. So a wrapper that embeds a Worker, for metrics say, changes nothing
+// but what it means to.
 type Worker interface {
 	// Bind is called by New. From then on, until Close is called, the Worker may
 	// give the generator numbers by b.Reserve. An error fails New.
@@ -33,6 +31,14 @@ type Worker interface {
 	// Close is called by Generator.Close, once, after the generator has returned
 	// its last ID. Its error is that of Generator.Close.
 	Close(ctx context.Context) error
+
+	// Namespace names the set of IDs in which no two may be equal. Two generators of
+	// one process may have the same worker number at the same time only in different
+	// namespaces. The empty one, which is that of a static number, is in all of them.
+	Namespace() string
+
+	// WallClock returns the wall clock of the generator; nil is the system's.
+	WallClock() func() time.Time
 }
 
 // StaticWorker is a fixed worker number, 0..1<<Layout.WorkerBits-1, that the
@@ -45,6 +51,10 @@ type staticWorker int64
 func (n staticWorker) Bind(b *Binding) error { return b.g.fix(int64(n)) }
 
 func (n staticWorker) Close(context.Context) error { return nil }
+
+func (n staticWorker) Namespace() string { return "" }
+
+func (n staticWorker) WallClock() func() time.Time { return nil }
 
 // WorkerFromEnv returns the worker number in the environment variable name, for
 // StaticWorker or for a lease of that number only. It accepts decimal digits

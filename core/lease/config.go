@@ -55,7 +55,7 @@ type Config struct {
 	// is refused.
 	//
 	// Defaults to 60 s. Defaults to 10 s with 5 worker bits or fewer, with the loss
-	// guard, or if the store is [Lossy].
+	// guard, or if the store may lose writes.
 	Window time.Duration
 
 	// MaxClockSkew is how far the clocks of this process and the store may be apart for a
@@ -76,7 +76,7 @@ type Config struct {
 	// The store keeps with the namespace whether the guard is on. It refuses a process
 	// that disagrees with a [*LayoutError]. How long LossGuard is may differ.
 	//
-	// Defaults to 500 ms if the store is [Lossy], and to off otherwise.
+	// Defaults to 500 ms if the store says that it LosesWrites, and to off otherwise.
 	LossGuard time.Duration
 
 	// AcquireWait is how long Acquire waits if no worker number is free, or if the store

@@ -60,7 +60,7 @@
 //
 // # The loss guard
 //
-// The guard, D for short, is on by default for [Lossy] stores. A lease then begins
+// The guard, D for short, is on by default if the [Store] says that it LosesWrites. A lease then begins
 // beyond all that another can have reserved: the clock, 10 s, and D. So every window is
 // 10 s under the guard. The first ID comes a little more than D after the claim, and is
 // 10 s and D ahead of the clock.

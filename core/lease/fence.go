@@ -36,7 +36,7 @@ func Fence(ctx context.Context, store Store, config Config, until time.Time) err
 	if !ok {
 		return &ValueError{Name: "store", Value: fmt.Sprintf("a %T", store), Want: "a store with a method Fence"}
 	}
-	config, settings, err := config.resolve(losesWrites(store))
+	config, settings, err := config.resolve(store.LosesWrites())
 	if err != nil {
 		return err
 	}
@@ -52,10 +52,4 @@ func Fence(ctx context.Context, store Store, config Config, until time.Time) err
 		return fmt.Errorf("lease: fencing was not confirmed; some rows may be as before; call Fence again: %w", err)
 	}
 	return nil
-}
-
-// losesWrites reports whether a store is lossy.
-func losesWrites(store Store) bool {
-	s, ok := store.(Lossy)
-	return ok && s.LosesWrites()
 }

@@ -66,7 +66,7 @@ func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 	if store == nil {
 		return nil, &ValueError{Name: "store", Value: "nil", Want: "a Store"}
 	}
-	lossy := losesWrites(store)
+	lossy := store.LosesWrites()
 	config, settings, err := config.resolve(lossy)
 	if err != nil {
 		return nil, err
@@ -280,10 +280,11 @@ func (l *Lease) Bind(b *core.Binding) error {
 	return nil
 }
 
-// Namespace returns Config.Namespace.
+// Namespace returns Config.Namespace. It implements [core.Worker].
 func (l *Lease) Namespace() string { return l.config.Namespace }
 
-// WallClock returns Config.Now: the generator reads the same clock.
+// WallClock returns Config.Now: the generator reads the same clock. It implements
+// [core.Worker].
 func (l *Lease) WallClock() func() time.Time { return l.config.Now }
 
 // monotonic returns how much time has passed since the lease was made.

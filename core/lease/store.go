@@ -19,7 +19,7 @@ import (
 //   - Each operation is atomic. It reads a row, applies the operation to it, and writes
 //     the result only if the row is still what was read.
 //   - What an operation has written when it returns nil survives a crash of the store. A
-//     store that cannot promise that has a method LosesWrites.
+//     store that cannot promise that says so by LosesWrites.
 //   - An error other than [*NoFreeWorkerError], [*LostError], [*LayoutError] and
 //     [*ClockSkewError] says nothing: the operation may have been done, or may yet be
 //     done at any later time. If the reply is lost, a Store returns such an error, never
@@ -45,16 +45,19 @@ type Store interface {
 
 	// Release gives the caller's row back.
 	Release(ctx context.Context, r Release) error
+
+	// LosesWrites reports whether the store may forget what it has acknowledged, as
+	// Redis does. The loss guard is then on unless Config.LossGuard turns it off. The
+	// answer does no I/O and does not change.
+	//
+	// It is part of the interface because uniqueness rests on it. A wrapper that embeds a
+	// Store has it too; a type assertion would not find it there.
+	LosesWrites() bool
 }
 
-// A Store may have further methods. Those of this module have all that apply.
+// A Store may have further methods. Those of this module have all that apply. Nothing
+// rests on them: without one, the call that needs it fails.
 type (
-	// A Lossy store says that it may forget what it has acknowledged, as Redis
-	// does. The loss guard is then on unless it is turned off.
-	Lossy interface {
-		LosesWrites() bool
-	}
-
 	// A Lister shows the rows of a space, in the order of the workers, and the store's
 	// clock. It is for operators and for tests. It makes no rows.
 	Lister interface {

@@ -35,6 +35,12 @@ var (
 	// ErrStride says that the stride or the offset of a row is not what it was, or does
 	// not fit those of the other databases.
 	ErrStride = errors.New("segment: stride or offset changed")
+
+	// ErrOneConnection is the error of every fetch from a pool of one connection if
+	// Config.Hold turns prefetch off. The caller, or whoever called it, may hold that
+	// connection, and would wait for itself.
+	ErrOneConnection = errors.New("segment: the store's pool has one connection, and Config.Hold turns prefetch off: " +
+		"a transaction that needs a number would wait for itself; give the store a pool of its own, or two connections")
 )
 
 // A kind is an error that matches one of package core, whose text is about leases.
@@ -46,15 +52,10 @@ type kind struct {
 func (k *kind) Error() string { return k.text }
 func (k *kind) Unwrap() error { return k.core }
 
-// errSingle is the error of every fetch from a pool of one connection without prefetch. The
-// caller, or whoever called it, may hold that connection, and would wait for itself.
-var errSingle = errors.New("segment: the store's pool has one connection, and Config.Hold turns prefetch off: " +
-	"a transaction that needs a number would wait for itself; give the store a pool of its own, or two connections")
-
 // atOnce reports whether a call that waits returns err, and does not wait for the next
 // fetch.
 func atOnce(err error) bool {
-	return errors.Is(err, ErrNoTag) || errors.Is(err, ErrStride) || errors.Is(err, errSingle)
+	return errors.Is(err, ErrNoTag) || errors.Is(err, ErrStride) || errors.Is(err, ErrOneConnection)
 }
 
 // A ValueError is the error for a value that is out of its range.

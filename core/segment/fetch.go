@@ -194,9 +194,6 @@ func (f *fetcher) take(ctx context.Context, count int64) (Range, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeTime)
 	defer cancel()
 	c := f.a.config
-	if pool, ok := f.a.store.(interface{ Single() bool }); ok && c.Hold < 0 && pool.Single() {
-		return Range{}, fmt.Errorf("%w; tag %s", errSingle, c.Tag)
-	}
 	if c.Floor != nil && !f.floor {
 		top, err := c.Floor(ctx)
 		if err != nil {
@@ -204,12 +201,13 @@ func (f *fetcher) take(ctx context.Context, count int64) (Range, error) {
 		}
 		f.top, f.some, f.floor = top, true, true
 	}
-	r, err := f.a.store.Take(ctx, Take{Tag: c.Tag, Count: count, Stride: f.stride})
+	request := Take{Tag: c.Tag, Count: count, Stride: f.stride, Waited: c.Hold < 0}
+	r, err := f.a.store.Take(ctx, request)
 	if errors.Is(err, ErrStride) && f.stride != 0 {
 		// The operator has changed the stride. The row was not moved. Whatever it gives now has
 		// to be above all that was seen, as always.
-		f.stride = 0
-		r, err = f.a.store.Take(ctx, Take{Tag: c.Tag, Count: count})
+		f.stride, request.Stride = 0, 0
+		r, err = f.a.store.Take(ctx, request)
 	}
 	return r, err
 }

@@ -115,7 +115,7 @@ func (s *spread) restart(ctx context.Context, tag *spreadTag, t Take) error {
 		tag.members[i].offset = -1
 	}
 	for i := range tag.members {
-		if _, err := s.takeFrom(ctx, tag, i, Take{Tag: t.Tag, Count: 1, Above: t.Above}); err != nil {
+		if _, err := s.takeFrom(ctx, tag, i, Take{Tag: t.Tag, Count: 1, Above: t.Above, Waited: t.Waited}); err != nil {
 			return fmt.Errorf("after a change of the stride every database has to answer: %w", err)
 		}
 	}

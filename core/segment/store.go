@@ -16,8 +16,8 @@ type Store interface {
 	// It returns nil only when the step is durable: after COMMIT, not after the row of
 	// RETURNING. After any other error the range may be lost. Nobody gets it then.
 	//
-	// Errors that match ErrNoTag, ErrExhausted and ErrStride say that the row was not
-	// moved.
+	// Errors that match ErrNoTag, ErrExhausted, ErrStride and ErrOneConnection say that
+	// the row was not moved.
 	Take(ctx context.Context, t Take) (Range, error)
 
 	// GiveBack returns the end of a range. It changes the row only if nobody has taken
@@ -36,6 +36,10 @@ type Take struct {
 	Above int64
 	// Stride, if it is not 0, must be that of the row. Otherwise the error is ErrStride.
 	Stride int64
+	// Waited says that a call waits for each range, because nothing is prefetched, and the
+	// caller may hold a connection of the store's pool in a transaction. A store whose pool
+	// has no other connection returns ErrOneConnection at once.
+	Waited bool
 }
 
 // A Range holds the numbers k·Stride + Offset for k from First to Last. It is what

@@ -25,12 +25,6 @@ type store struct {
 	intN    func(n int) int // a random number below n; it may be called at any time
 }
 
-// LosesWrites implements [lease.Lossy] as the store beneath does.
-func (s *store) LosesWrites() bool {
-	l, ok := s.Store.(lease.Lossy)
-	return ok && l.LosesWrites()
-}
-
 // Claim implements [lease.Store].
 func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	asked := c

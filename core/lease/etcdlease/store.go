@@ -227,6 +227,9 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 	return errors.Join(errs...)
 }
 
+// LosesWrites returns false: a majority of the cluster has what is acknowledged.
+func (s *Store) LosesWrites() bool { return false }
+
 // Rows implements [lease.Lister], at one revision. Errors as for Claim.
 func (s *Store) Rows(ctx context.Context, sp lease.Space) ([]lease.Row, lease.Millis, error) {
 	if err := sp.Check(); err != nil {

@@ -485,6 +485,9 @@ func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f lease.
 	return sl.write(ctx, last, f.Apply(last.row), false)
 }
 
+// LosesWrites returns false: what is acknowledged is on the disk.
+func (s *Store) LosesWrites() bool { return false }
+
 // Rows implements [lease.Lister]. A row whose slot file has gone missing is left out.
 // One whose file is damaged or poisoned is an error.
 func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease.Millis, error) {

@@ -138,6 +138,8 @@ func (h handle) Release(ctx context.Context, r lease.Release) error {
 	return h.w.mem.Load().Release(ctx, r)
 }
 
+func (h handle) LosesWrites() bool { return h.w.mem.Load().LosesWrites() }
+
 func (h handle) Fence(ctx context.Context, f lease.Fencing) error {
 	if err := h.w.pass(ctx); err != nil {
 		return err
@@ -183,6 +185,7 @@ func (nowhere) Renew(context.Context, lease.Renewal) (lease.Reply, error) {
 	return lease.Reply{}, errReply
 }
 func (nowhere) Release(context.Context, lease.Release) error { return errReply }
+func (nowhere) LosesWrites() bool                            { return false }
 func (nowhere) Rows(context.Context, lease.Space) ([]lease.Row, lease.Millis, error) {
 	return nil, 0, errReply
 }

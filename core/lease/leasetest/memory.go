@@ -136,6 +136,10 @@ func (m *Memory) Fence(ctx context.Context, f lease.Fencing) error {
 	})
 }
 
+// LosesWrites implements [lease.Store] and returns false. [Memory.Restore] makes a Memory
+// forget; a test of that wraps it in a store that says so.
+func (m *Memory) LosesWrites() bool { return false }
+
 // Rows implements [lease.Lister]. A space in which nobody has claimed has none.
 func (m *Memory) Rows(ctx context.Context, s lease.Space) (rows []lease.Row, now lease.Millis, err error) {
 	err = m.do(ctx, s, func(at lease.Millis) error {

@@ -38,9 +38,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister], a
-// [lease.Fencer] and a [lease.Lossy]. Use [New]; the zero value is not usable. It is
-// safe for concurrent use and must not be copied.
+// A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister] and a
+// [lease.Fencer]. Use [New]; the zero value is not usable. It is safe for concurrent
+// use and must not be copied.
 type Store struct {
 	client Client
 	prefix string
@@ -52,13 +52,13 @@ var (
 	_ lease.Store  = (*Store)(nil)
 	_ lease.Lister = (*Store)(nil)
 	_ lease.Fencer = (*Store)(nil)
-	_ lease.Lossy  = (*Store)(nil)
 )
 
 // New returns a Store on the servers of client. It sends nothing. It returns a
 // *lease.ValueError if client is nil, a pipeline or a Ring of several servers, or if a
-// setting is out of its range. The client remains the caller's, to close after the last
-// lease.
+// setting is out of its range. It cannot see a pipeline or a Ring in a wrapper; a hook of
+// go-redis serves for metrics and hides nothing. The client remains the caller's, to close
+// after the last lease.
 func New(client Client, config Config) (*Store, error) {
 	// A nil pointer would panic in a goroutine, where nobody can recover it.
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {

@@ -106,6 +106,10 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	return s, nil
 }
 
+// LosesWrites returns false: what a SQL database has acknowledged is durable, under the
+// conditions of the package comment. If yours may forget it, turn on the loss guard.
+func (s *Store) LosesWrites() bool { return false }
+
 // warnOfPool logs once that a pool of one connection is shared with everything else
 // that the program does. New does not do it, since a program may size its pool after
 // it.

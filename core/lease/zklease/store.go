@@ -277,6 +277,9 @@ func (s *Store) change(
 	}
 }
 
+// LosesWrites returns false: a majority of the ensemble has what is acknowledged.
+func (s *Store) LosesWrites() bool { return false }
+
 // Rows implements [lease.Lister]. It writes nothing but the znode of the clock.
 //
 // It shows each write that was acknowledged before the call, unless the session of its

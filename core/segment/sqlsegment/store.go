@@ -122,10 +122,6 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Single reports whether the pool has one connection. An Allocator without prefetch
-// refuses such a Store.
-func (s *Store) Single() bool { return s.rows.Single() }
-
 // definite reports whether err was decided from what was read, and not by the database.
 func definite(err error) bool {
 	for _, kind := range []error{segment.ErrNoTag, segment.ErrExhausted, segment.ErrStride, errThere} {
@@ -218,7 +214,10 @@ func (s *Store) stored(ctx context.Context, t *sqlrow.Tx, row segment.Row) error
 
 // Take implements segment.Store.
 func (s *Store) Take(ctx context.Context, t segment.Take) (segment.Range, error) {
-	if s.Single() {
+	if s.rows.Single() {
+		if t.Waited {
+			return segment.Range{}, fmt.Errorf("%w; tag %s", segment.ErrOneConnection, t.Tag)
+		}
 		s.pooled.Do(func() {
 			s.log.WarnContext(ctx, "sqlsegment: the pool has one connection; a transaction that holds it gets no range, and fails when it needs a number. Give the segments a pool of their own.", "table", s.table)
 		})
