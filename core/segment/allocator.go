@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/wait"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -243,11 +244,12 @@ func (a *Allocator) end(err error) *link {
 }
 
 // Close ends the goroutine and gives the unused end back to the store, if nobody has
-// taken since. So a restart leaves no gap. It returns what the store says, or that ctx
-// ended; what was held is a gap then. A store that refuses is no error: somebody else has
-// taken numbers. Calls that wait return ErrClosed, as do all after Close; after
-// ErrWentBack they go on to return that. A second Close returns nil when the goroutine
-// has ended.
+// taken since. So a restart leaves no gap. It waits for the store until ctx ends, and for
+// three seconds at most, even if the store does not heed its context. It returns what the
+// store says, or that the time was over; what was held is a gap then. A store that refuses
+// is no error: somebody else has taken numbers. Calls that wait return ErrClosed, as do all
+// after Close; after ErrWentBack they go on to return that. A second Close returns nil when
+// the goroutine has ended.
 func (a *Allocator) Close(ctx context.Context) error {
 	a.mu.Lock()
 	var from *link // what to give back begins here; nil: nothing is
@@ -268,6 +270,9 @@ func (a *Allocator) Close(ctx context.Context) error {
 	if stopped == nil {
 		return nil
 	}
+	// A program that ends calls Close with a context that does not.
+	ctx, cancel := context.WithTimeout(ctx, takeTime)
+	defer cancel()
 	select {
 	case <-stopped:
 	case <-ctx.Done():
@@ -281,7 +286,8 @@ func (a *Allocator) Close(ctx context.Context) error {
 		return nil
 	}
 	g.Tag = a.config.Tag
-	if err := a.store.GiveBack(ctx, g); err != nil {
+	_, err := wait.Call(ctx, &wait.Calls{Max: 1}, func() (struct{}, error) { return struct{}{}, a.store.GiveBack(ctx, g) }, nil)
+	if err != nil {
 		return fmt.Errorf("segment: tag %s: giving %d numbers back: %w", a.config.Tag, g.End-g.First, err)
 	}
 	return nil

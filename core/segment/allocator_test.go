@@ -20,6 +20,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
+	"github.com/snowkey/snowkey/internal/wait"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -170,6 +171,53 @@ func TestCloseEndsWithItsContextThoughTheStoreIsDeaf(t *testing.T) {
 			t.Errorf("a second Close = %v; want nil", err)
 		}
 	})
+}
+
+// A store that hears its context and one that does not, neither of which has an answer.
+func TestCloseThatGivesNumbersBackEndsThoughTheStoreDoesNotAnswer(t *testing.T) {
+	for _, heeds := range []bool{false, true} {
+		for name, limit := range map[string]time.Duration{"a second": time.Second, "no deadline": 0} {
+			synctest.Test(t, func(t *testing.T) {
+				store := &silent{faulty: newStore(t, 1, 10), heeds: heeds, answer: make(chan struct{})}
+				a := start(t, store, segment.Config{})
+				next(t, a)
+				ctx, want := t.Context(), 3*time.Second
+				if limit > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, limit)
+					defer cancel()
+					want = limit
+				}
+				if !heeds {
+					want += wait.Grace
+				}
+				began := time.Now()
+				if err := a.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != want {
+					t.Errorf("Close with %s, the store heeds its context: %t = %v after %v; want the end after %v", name, heeds, err, time.Since(began), want)
+				}
+				close(store.answer)
+			})
+		}
+	}
+}
+
+// A silent store gives ranges, and does not answer when one is given back.
+type silent struct {
+	*faulty
+	heeds  bool
+	answer chan struct{}
+}
+
+func (s *silent) GiveBack(ctx context.Context, _ segment.GiveBack) error {
+	if !s.heeds {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-s.answer:
+		return errors.New("late")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // A deaf store does not heed its context.

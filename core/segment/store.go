@@ -7,7 +7,8 @@ import (
 )
 
 // A Store keeps one row per tag. The row knows the first number that nobody has. It
-// must be safe for concurrent use. Package segmenttest certifies an implementation.
+// must be safe for concurrent use, and gives up when ctx ends. Package segmenttest
+// certifies an implementation.
 //
 // A row counts in k. The number that belongs to k is k·stride + offset. With the
 // stride 1 and the offset 0, which most rows have, it is k itself.

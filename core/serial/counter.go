@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -39,10 +40,12 @@ type Counter struct {
 	series Series
 	block  int64
 
-	lock    chan struct{} // holds a token while nobody works; a mutex knows no context
-	defined bool
-	closed  bool
-	blocks  [2]block // the later period first
+	turn    chan struct{} // holds a token while nobody asks the store; a mutex knows no context
+	defined bool          // belongs to who has the token
+
+	mu     sync.Mutex // guards what follows; never held during a call of the store
+	closed bool
+	blocks [2]block // the later period first; only who has the token puts one there
 }
 
 // A block is what is left of the numbers of a period that were taken at once.
@@ -70,38 +73,59 @@ func NewCounter(store Store, s Series, block int64) (*Counter, error) {
 	if s.Chronological && block > 1 {
 		return nil, refused("block", strconv.FormatInt(block, 10), "1 for a chronological series")
 	}
-	c := &Counter{store: store, series: s, block: block, lock: make(chan struct{}, 1)}
-	c.lock <- struct{}{}
+	c := &Counter{store: store, series: s, block: block, turn: make(chan struct{}, 1)}
+	c.turn <- struct{}{}
 	return c, nil
 }
 
-// Next returns a number of the period of a moment. It is larger than those that this
-// Counter has returned for the period before. After an error it is the zero value. The
-// errors are those of the store, [ErrClosed], and that of ctx.
+// Next returns a number of the period of a moment. It is larger than those of the period
+// that this Counter had returned when the call began. After an error it is the zero value.
+// The errors are those of the store, [ErrClosed], and that of ctx.
+//
+// One call at a time asks the store, until its ctx ends, and others whose period has no
+// number left wait for it. Numbers that the Counter holds do not wait.
 func (c *Counter) Next(ctx context.Context, at time.Time) (Number, error) {
 	period, err := c.series.PeriodOf(at)
 	if err != nil {
 		return Number{}, err
 	}
-	if err := c.acquire(ctx); err != nil {
-		return Number{}, err
+	if err := ctx.Err(); err != nil {
+		return Number{}, c.ended(err)
 	}
-	defer c.release()
-	if c.closed {
-		return Number{}, fmt.Errorf("%w: series %s", ErrClosed, c.series.Name)
+	n, ok, err := c.held(period)
+	if !ok && err == nil {
+		n, err = c.fetch(ctx, period, at)
 	}
-	n, err := c.next(ctx, period, at)
 	if err != nil {
 		return Number{}, err
 	}
 	return c.series.Number(at, n)
 }
 
-func (c *Counter) next(ctx context.Context, period string, at time.Time) (int64, error) {
-	held := c.held(period)
-	if held != nil && held.next <= held.last {
-		held.next++
-		return held.next - 1, nil
+// held returns the next number of the period's block, if one is left.
+func (c *Counter) held(period string) (n int64, ok bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, false, fmt.Errorf("%w: series %s", ErrClosed, c.series.Name)
+	}
+	b := c.blockOf(period)
+	if b == nil || b.next > b.last {
+		return 0, false, nil
+	}
+	b.next++
+	return b.next - 1, true, nil
+}
+
+// fetch takes a block from the store, and returns its first number. While it has the
+// token, numbers of the period do not come from elsewhere: so they stay in order.
+func (c *Counter) fetch(ctx context.Context, period string, at time.Time) (int64, error) {
+	if err := c.acquire(ctx); err != nil {
+		return 0, err
+	}
+	defer c.release()
+	if n, ok, err := c.held(period); ok || err != nil {
+		return n, err // somebody else has fetched it meanwhile
 	}
 	if !c.defined {
 		if err := c.store.Define(ctx, c.series); err != nil {
@@ -110,7 +134,7 @@ func (c *Counter) next(ctx context.Context, period string, at time.Time) (int64,
 		c.defined = true
 	}
 	count := c.block
-	if held == nil && period < c.blocks[1].period {
+	if !c.keeps(period) {
 		count = 1 // there is no place for the rest of a block
 	}
 	n, err := c.store.Take(ctx, c.series.Name, period, at, count)
@@ -118,12 +142,19 @@ func (c *Counter) next(ctx context.Context, period string, at time.Time) (int64,
 		return 0, err
 	}
 	_, last := c.series.Bounds()
-	c.keep(held, block{period, n + 1, min(n+count-1, last)})
+	c.keep(block{period, n + 1, min(n+count-1, last)})
 	return n, nil
 }
 
-// held returns the block of a period, or nil.
-func (c *Counter) held(period string) *block {
+// keeps reports whether there is a place for a block of the period.
+func (c *Counter) keeps(period string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.blockOf(period) != nil || period >= c.blocks[1].period
+}
+
+// blockOf returns the block of a period, or nil. It requires mu.
+func (c *Counter) blockOf(period string) *block {
 	for i := range c.blocks {
 		if b := &c.blocks[i]; b.last > 0 && b.period == period {
 			return b
@@ -134,7 +165,10 @@ func (c *Counter) held(period string) *block {
 
 // keep puts a block in the place of the one before, or in that of an earlier period. Periods
 // sort as their texts do.
-func (c *Counter) keep(before *block, b block) {
+func (c *Counter) keep(b block) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.blockOf(b.period)
 	switch {
 	case before != nil:
 		*before = b
@@ -145,26 +179,33 @@ func (c *Counter) keep(before *block, b block) {
 	}
 }
 
-// Close makes all later calls fail with [ErrClosed], after those that run now. What is left
-// of the blocks is a gap. A second Close does nothing. The error is that of ctx.
+// Close makes all later calls fail with [ErrClosed], at once, and waits for the call that
+// asks the store. What is left of the blocks is a gap. A second Close does nothing else. The
+// error is that of ctx.
 func (c *Counter) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	if err := c.acquire(ctx); err != nil {
 		return err
 	}
-	defer c.release()
-	c.closed = true
+	c.release()
 	return nil
 }
 
 func (c *Counter) acquire(ctx context.Context) error {
 	if ctx.Err() == nil {
 		select {
-		case <-c.lock:
+		case <-c.turn:
 			return nil
 		case <-ctx.Done():
 		}
 	}
-	return fmt.Errorf("serial: series %s: %w", c.series.Name, ctx.Err())
+	return c.ended(ctx.Err())
 }
 
-func (c *Counter) release() { c.lock <- struct{}{} }
+func (c *Counter) release() { c.turn <- struct{}{} }
+
+func (c *Counter) ended(err error) error {
+	return fmt.Errorf("serial: series %s: %w", c.series.Name, err)
+}

@@ -154,13 +154,107 @@ func TestCounterLeavesACallWhoseContextEnds(t *testing.T) {
 		if n, err := c.Next(ctx, day(1)); n != (Number{}) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Next behind one that waits = %+v, %v; want %v", n, err, context.DeadlineExceeded)
 		}
-		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close behind one that waits = %v; want %v", err, context.DeadlineExceeded)
-		}
 		<-first.Done()
 		close(m.block)
 		if n, err := c.Next(t.Context(), day(1)); err != nil || n.N != 1 {
 			t.Errorf("Next afterwards = %+v, %v; want 1", n, err)
+		}
+	})
+}
+
+// A server that does not answer has taken no number that the counter holds.
+func TestCounterReturnsWhatItHoldsWhileItWaitsForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(memory)
+		c := counter(t, m, daily, 3)
+		if _, err := c.Next(t.Context(), day(1)); err != nil {
+			t.Fatal(err)
+		}
+		m.block = make(chan struct{})
+		long, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var got Number
+		var taken error
+		go func() { got, taken = c.Next(long, day(2)) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for want := int64(2); want <= 3; want++ {
+			if n, err := c.Next(ctx, day(1)); err != nil || n.N != want {
+				t.Errorf("Next of a period that has numbers, while another waits for the store = %+v, %v; want %d", n, err, want)
+			}
+		}
+		close(m.block)
+		synctest.Wait()
+		if taken != nil || got.N != 1 || got.Period != "20261102" {
+			t.Errorf("Next that waits for the store = %+v, %v; want 1 of 20261102", got, taken)
+		}
+	})
+}
+
+// One block is enough for all who wait for it.
+func TestCallsThatWaitForOneBlockTakeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{block: make(chan struct{})}
+		c := counter(t, m, daily, 10)
+		numbers := make(chan int64, 10)
+		for range cap(numbers) {
+			go func() {
+				n, err := c.Next(t.Context(), day(1))
+				if err != nil {
+					t.Error(err)
+				}
+				numbers <- n.N
+			}()
+		}
+		synctest.Wait()
+		close(m.block)
+		synctest.Wait()
+		seen := map[int64]bool{}
+		for range cap(numbers) {
+			seen[<-numbers] = true
+		}
+		if len(seen) != cap(numbers) || len(m.takes) != 1 {
+			t.Errorf("%d numbers from the blocks %v; want %d from one", len(seen), m.takes, cap(numbers))
+		}
+	})
+}
+
+func TestCloseEndsTheNumbersThoughTheStoreDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(memory)
+		c := counter(t, m, daily, 3)
+		if _, err := c.Next(t.Context(), day(1)); err != nil {
+			t.Fatal(err)
+		}
+		m.block = make(chan struct{})
+		waits := func() <-chan error {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.Next(t.Context(), day(2))
+				ended <- err
+			}()
+			synctest.Wait()
+			return ended
+		}
+		first, second := waits(), waits()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close while the store does not answer = %v; want %v", err, context.DeadlineExceeded)
+		}
+		if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.Is(err, ErrClosed) {
+			t.Errorf("Next of a number that is there, after Close = %+v, %v; want %v", n, err, ErrClosed)
+		}
+		close(m.block)
+		if err := <-first; err != nil {
+			t.Errorf("Next that the store has answered after Close = %v; want its number", err)
+		}
+		if err := <-second; !errors.Is(err, ErrClosed) {
+			t.Errorf("Next that waited behind it = %v; want %v", err, ErrClosed)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("a second Close = %v; want no error", err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -770,11 +771,14 @@ func TestLockedRowIsGivenUpWithTheContext(t *testing.T) {
 }
 
 // A proxy forwards connections to a server. It can fall silent like a network that is
-// cut. It counts how often the direction changes.
+// cut: it accepts connections and what is sent, and no byte goes either way. It counts how
+// often the direction changes.
 type proxy struct {
 	net.Listener
-	silent chan struct{}
-	trips  atomic.Int64
+	silent      chan struct{}
+	mute        func()      // closes silent
+	untilCommit atomic.Bool // it falls silent with the next COMMIT, which the server still gets
+	trips       atomic.Int64
 }
 
 func newProxy(t *testing.T, server string) *proxy {
@@ -784,6 +788,7 @@ func newProxy(t *testing.T, server string) *proxy {
 		t.Fatal(err)
 	}
 	p := &proxy{Listener: l, silent: make(chan struct{})}
+	p.mute = sync.OnceFunc(func() { close(p.silent) })
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -812,15 +817,22 @@ func (p *proxy) forward(client net.Conn, server string) {
 		buffer := make([]byte, 1<<16)
 		for {
 			n, err := from.Read(buffer)
+			if err != nil {
+				_, _ = from.Close(), to.Close()
+				return
+			}
 			select {
 			case <-p.silent:
-				return
+				continue
 			default:
 			}
-			if n > 0 && asking.Swap(asks) != asks && asks {
+			if asking.Swap(asks) != asks && asks {
 				p.trips.Add(1)
 			}
-			if _, e := to.Write(buffer[:n]); err != nil || e != nil {
+			if asks && p.untilCommit.Load() && bytes.Contains(bytes.ToUpper(buffer[:n]), []byte("COMMIT")) {
+				p.mute()
+			}
+			if _, err := to.Write(buffer[:n]); err != nil {
 				_, _ = from.Close(), to.Close()
 				return
 			}
@@ -863,7 +875,7 @@ func TestSilentNetworkIsGivenUpWithTheContext(t *testing.T) {
 		s := g.store(t, g.open(t))
 		c := newLease()
 		r := mustClaim(t, s, c)
-		close(p.silent)
+		p.mute()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if _, err := s.Renew(ctx, leaseRenewal(c, r)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lease.ErrLost) {
@@ -883,7 +895,7 @@ func TestServerThatNeverAnswersLeavesFewGoroutines(t *testing.T) {
 		s := g.store(t, db)
 		c := newLease()
 		r := mustClaim(t, s, c)
-		close(p.silent)
+		p.mute()
 		before := runtime.NumGoroutine()
 		for range calls {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

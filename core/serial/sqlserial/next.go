@@ -11,6 +11,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/internal/dialect"
 	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 // A Tx is a transaction: *sql.Tx, *sqlx.Tx, or GORM's tx.Statement.ConnPool inside of
@@ -28,6 +29,8 @@ type Tx interface {
 // ends, so take the number last. On MySQL and MariaDB the whole series is.
 // If the outcome of COMMIT is unknown, so is the number, just as the row that has it.
 //
+// NextIn returns when ctx ends, even if the driver waits for a server that does not answer.
+//
 // After an error roll back. Errors of the database come as they are, in one that names the
 // series. Those of package serial are ErrNotInTransaction, ErrNoSeries, ErrDefinition,
 // ErrSeriesFull, ErrPeriodClosed, ErrBackdated and a *ValueError. The number is then the
@@ -36,7 +39,9 @@ func (s *Store) NextIn(ctx context.Context, tx Tx, series serial.Series, at time
 	if err := series.Validate(); err != nil {
 		return serial.Number{}, err
 	}
-	n, err := s.nextIn(ctx, tx, series, at)
+	// lib/pq waits for ever. The transaction is the caller's, who waits for it to end in
+	// any case; so nothing is gained by a limit to how many hang.
+	n, err := wait.Call(ctx, &wait.Calls{Max: 1}, func() (int64, error) { return s.nextIn(ctx, tx, series, at) }, nil)
 	if err != nil {
 		return serial.Number{}, s.explain("next", series.Name, err)
 	}
