@@ -15,9 +15,12 @@ func (in *installation) assign(db *gorm.DB) {
 	}
 }
 
-// fill assigns the missing keys, all or none.
+// fill assigns the missing keys, all or none, unless a row cannot be stored.
 func (c *creation) fill(src Source) error {
 	if err := c.read(); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
 		return err
 	}
 	ctx, missing := c.stmt.Context, 0

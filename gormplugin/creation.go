@@ -20,11 +20,12 @@ const (
 // A creation is what the plugin knows of one create statement. The first callback
 // makes it and the others reuse it.
 type creation struct {
-	stmt   *gorm.Statement // the owner: GORM copies settings to the statements of associations
-	model  *model
-	keys   []column          // the columns that the plugin fills, at least one
-	nested bool              // the statement saves an association of another
-	fresh  []types.Snowflake // the keys that were assigned
+	stmt    *gorm.Statement // the owner: GORM copies settings to the statements of associations
+	model   *model
+	keys    []column          // the columns that the plugin fills
+	checked []column          // the columns of which it checks the values
+	nested  bool              // the statement saves an association of another
+	fresh   []types.Snowflake // the keys that were assigned
 
 	// Hooks may change these. See read.
 	rows       rows
@@ -39,7 +40,7 @@ type creation struct {
 }
 
 // creationOf returns the creation of stmt. The first callback makes it and the others
-// find it. It is nil if the plugin fills nothing in the model.
+// find it. It is nil if the plugin fills and checks nothing in the model.
 func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 	if v, ok := stmt.Settings.Load(creationSetting); ok {
 		if c, _ := v.(*creation); c.stmt == stmt {
@@ -48,11 +49,11 @@ func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 	}
 	m := in.model(stmt)
 	p := m.plan()
-	if p.err != nil || len(p.columns) == 0 {
+	if p.err != nil || len(p.columns)+len(p.checked) == 0 {
 		return nil, p.err
 	}
 	_, nested := stmt.Settings.Load(savedAssociations)
-	c := &creation{stmt: stmt, model: m, keys: p.columns, nested: nested}
+	c := &creation{stmt: stmt, model: m, keys: p.columns, checked: p.checked, nested: nested}
 	stmt.Settings.Store(creationSetting, c)
 	return c, nil
 }
@@ -81,6 +82,9 @@ func (in *installation) fill(db *gorm.DB) *creation {
 // see. Other columns are filled only if they are written.
 func (c *creation) read() (err error) {
 	if c.rows, err = rowsOf(c.stmt); err != nil || c.rows.len() == 0 {
+		if len(c.keys) == 0 {
+			return nil // rows that need no key are GORM's business
+		}
 		return err
 	}
 	c.columns = c.keys

@@ -17,6 +17,8 @@
 //   - Every row that GORM creates for a model gets a key if it has none: structs,
 //     slices, arrays and maps, associations, batches, Save, FirstOrCreate, Updates and
 //     generics. A key that is set is kept. Several pointers to one struct are one row.
+//   - A key or foreign key that types.Snowflake would not read back, such as -5, is an
+//     error that matches types.ErrRange and names the row, before the row's statement.
 //   - All missing keys of a statement come from the source in one call of Fill, where
 //     the source has one, before the statement takes a connection. All or none.
 //   - If the source fails or ctx ends, the statement and its associations run no SQL and

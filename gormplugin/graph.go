@@ -60,6 +60,7 @@ import (
 //   - gorm.ErrInvalidValue for a nil pointer, or a struct or array of structs by value.
 //   - gorm.ErrInvalidData for a nil element of a slice, with its path, and for a value
 //     that is no graph of structs, such as a map.
+//   - types.ErrRange for a key or foreign key below zero, with its path.
 //   - GORM's error for a foreign key of your own type that refuses the key.
 //
 // Safe for concurrent use on graphs that share no row.
@@ -77,6 +78,9 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 		return err
 	}
 	if err := g.walk(); err != nil {
+		return err
+	}
+	if err := g.check(); err != nil {
 		return err
 	}
 	return g.assign(p.src)
@@ -124,6 +128,7 @@ type edge struct {
 type vertex struct {
 	schema   *schema.Schema
 	columns  []column
+	checked  []column // see plan
 	branches []*branch
 }
 
@@ -133,6 +138,21 @@ type branch struct {
 	field  column  // the association
 	target *vertex // nil until a row of it is found
 	links  []link  // none for a many-to-many, whose foreign keys are in its join table
+}
+
+// check does as [creation.check]. Foreign keys that Assign would overwrite count as well,
+// because a Create checks them before it does.
+func (g *graph) check() error {
+	for i := range g.rows {
+		r := &g.rows[i]
+		for c := range r.model.checked {
+			column := &r.model.checked[c]
+			if value := column.impossible(g.ctx, row{fields: r.fields}); value != nil {
+				return outOfRange(g.path(*r), column, value)
+			}
+		}
+	}
+	return nil
 }
 
 // assign assigns all missing keys, or none, and sets the foreign keys.

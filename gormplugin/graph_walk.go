@@ -56,7 +56,7 @@ func (g *graph) vertexOf(s *schema.Schema) (*vertex, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	m := &vertex{schema: s, columns: p.columns}
+	m := &vertex{schema: s, columns: p.columns, checked: p.checked}
 	for _, rel := range relationships(s) {
 		if !rel.Field.Creatable {
 			continue // GORM does not store it with the row either

@@ -81,6 +81,7 @@ func settle(db *gorm.DB, s *schema.Schema) (err error) {
 // A plan says which columns of a model get keys. It is immutable.
 type plan struct {
 	columns   []column // the key itself first, where it is among them
+	checked   []column // those that types.Snowflake reads back, filled or not
 	err       error    // a *ModelError, if the model cannot work
 	relations int      // how many the schema had when the plan was made
 }
@@ -111,6 +112,9 @@ func newPlan(s *schema.Schema) *plan {
 	for _, f := range s.Fields {
 		if f.DBName == "" || s.FieldsByDBName[f.DBName] != f {
 			continue // no column, or shadowed by a field further out
+		}
+		if holdsSnowflake(f) {
+			p.checked = append(p.checked, newColumn(f, integer))
 		}
 		filled, err := fillable(s, f)
 		if err != nil {

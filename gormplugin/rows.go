@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -91,6 +92,14 @@ func (r rows) at(i int) row {
 	default:
 		return row{fields: reflect.Indirect(r.structs.Index(i))}
 	}
+}
+
+// path names row i: Order[2], or Order if it is the only one.
+func (r rows) path(s *schema.Schema, i int) string {
+	if len(r.maps) == 1 || r.maps == nil && r.structs.Kind() == reflect.Struct {
+		return s.Name
+	}
+	return s.Name + "[" + strconv.Itoa(i) + "]"
 }
 
 // settable reports whether row i can be changed. A struct or array by value cannot.

@@ -31,7 +31,8 @@
 //     in the structs, with the foreign keys, before any SQL. They stay set when the
 //     insert fails, so a retry writes the same rows. If only the answer was lost,
 //     the retry is a duplicate key.
-//   - A zero key is never sent, nor a zero foreign key of a relation.
+//   - A zero key is never sent, nor a zero foreign key of a relation, nor any key below
+//     zero, which [types.Snowflake] would not read back.
 //   - What cannot work is refused before keys are assigned and before any SQL. The
 //     error has the type, the index and the field.
 //

@@ -28,8 +28,8 @@ var (
 	// source, or it returned a number below 1 without an error.
 	ErrSource = errors.New("sqlxhelper: no key from the source")
 	// ErrForeignKey means a foreign key that is not the key of the row's parent, or
-	// of the row in a belongs_to field. Or it would be sent as zero, or is shared
-	// with a row that needs another one. The error is a [*RowError].
+	// of the row in a belongs_to field. Or it would be sent as zero, is negative, or is
+	// shared with a row that needs another one. The error is a [*RowError].
 	ErrForeignKey = errors.New("sqlxhelper: foreign key not usable")
 	// ErrDuplicateKey means that another row has the same key, or the same value in
 	// another unique index. The error is an [*InsertError].
@@ -76,7 +76,7 @@ func (e *PlanError) Error() string {
 type RowError struct {
 	Path    string // the row, by type, index and field: "shop.Order[3].Items[0]"
 	Problem string // what is wrong
-	Err     error  // ErrForeignKey where it is one, else nil
+	Err     error  // matches ErrForeignKey, or types.ErrRange for a negative key, where it is one; else nil
 }
 
 func (e *RowError) Error() string { return "sqlxhelper: " + e.Path + ": " + e.Problem }

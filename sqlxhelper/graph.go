@@ -3,7 +3,9 @@ package sqlxhelper
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -110,12 +112,12 @@ func (w *walk) node(row int) node {
 	return w.nodes[row]
 }
 
-// plan returns the plan of a row.
-func (w *walk) plan(row int) *plan {
+// station returns the station of a row.
+func (w *walk) station(row int) *station {
 	if w.flat {
-		return w.stations[0].plan
+		return w.stations[0]
 	}
-	return w.nodes[row].plan
+	return w.nodes[row].station
 }
 
 // newWalk finds all rows and refuses those that cannot be inserted. It changes
@@ -308,7 +310,7 @@ func (w *walk) checkSlices() error {
 // those that would be written as zero.
 func (w *walk) checkForeignKeys() error {
 	for i, row := range w.structs {
-		p := w.plan(i)
+		p := w.station(i).plan
 		for _, j := range p.foreign {
 			fk := &p.columns[j]
 			if id, null := foreignKey(fk.ref(row)); id == 0 && !null {
@@ -330,8 +332,8 @@ func (w *walk) checkForeignKeys() error {
 			}
 		}
 		id, _ := foreignKey(l.fk)
-		if id == 0 {
-			continue
+		if id <= 0 {
+			continue // checkKeys refuses it below zero
 		}
 		if key := *w.ids[l.to]; key != id {
 			has := "has key " + key.String()
@@ -339,6 +341,34 @@ func (w *walk) checkForeignKeys() error {
 				has = "has no key yet"
 			}
 			return w.fail(*from, ErrForeignKey, "%s is %d, and %s %s", l.via.fk.field, id, name, has)
+		}
+	}
+	return nil
+}
+
+// checkKeys refuses keys that types.Snowflake would not scan: one such row would fail every
+// SELECT that reads it. It looks at what is written, and so comes after the options.
+func (w *walk) checkKeys() error {
+	for _, s := range w.stations {
+		s.keys = s.keys[:0]
+		for i := range s.columns {
+			if c := &s.columns[i]; c.holdsKey() {
+				s.keys = append(s.keys, c)
+			}
+		}
+	}
+	for i, row := range w.structs {
+		s := w.station(i)
+		for _, c := range s.keys {
+			id, _ := foreignKey(c.ref(row))
+			if id >= 0 {
+				continue
+			}
+			err := types.ErrRange
+			if s.plan.isForeign(c.name) {
+				err = errors.Join(ErrForeignKey, err)
+			}
+			return w.fail(w.node(i), err, "%s is %d, want 0..%d", c.field, id, int64(math.MaxInt64))
 		}
 	}
 	return nil
@@ -378,7 +408,7 @@ func (w *walk) checkShared() error {
 	}
 	keys := map[key]int{} // the first row with the key
 	for i, row := range w.structs {
-		p := w.plan(i)
+		p := w.station(i).plan
 		if c := &p.columns[p.key]; c.shared {
 			k := key{w.node(i).station, c.in(row).UnsafeAddr()}
 			if first, ok := keys[k]; ok {

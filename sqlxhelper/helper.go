@@ -156,6 +156,9 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err := h.config.apply(d, c.mapper, rows); err != nil {
 		return err
 	}
+	if err := rows.checkKeys(); err != nil {
+		return err
+	}
 	w, err := newWriter(d, &h.config, rows)
 	if err != nil || len(rows.structs) == 0 {
 		return err

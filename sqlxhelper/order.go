@@ -27,8 +27,9 @@ type station struct {
 	turns  bool // its rows may refer to each other, in a circle of tables or within it
 
 	// What the options of the call say, see config.apply.
-	columns []column // that are written
-	upsert  *upsert  // or nil
+	columns []column  // that are written
+	keys    []*column // those of them that hold a key
+	upsert  *upsert   // or nil
 	read    []destination
 }
 
@@ -40,7 +41,7 @@ type group struct {
 
 // findStations finds the stations of all rows that there may be.
 func (w *walk) findStations(b batch, table string, p *plan) {
-	w.station(table, p, b.many && b.pointer)
+	w.findStation(table, p, b.many && b.pointer)
 	if !w.deep {
 		return
 	}
@@ -48,15 +49,15 @@ func (w *walk) findStations(b batch, table string, p *plan) {
 		s := w.stations[i]
 		for j := range s.plan.relations {
 			r := &s.plan.relations[j]
-			s.leads = append(s.leads, w.station(r.table, r.plan, false))
+			s.leads = append(s.leads, w.findStation(r.table, r.plan, false))
 		}
 	}
 	w.sortStations()
 }
 
-// station returns the station of a table and a type. The first one is that of the
+// findStation returns the station of a table and a type. The first one is that of the
 // call. If pointers, two rows of the call may be one struct.
-func (w *walk) station(table string, p *plan, pointers bool) *station {
+func (w *walk) findStation(table string, p *plan, pointers bool) *station {
 	s := &station{table: table, plan: p, columns: p.columns}
 	for _, o := range w.stations {
 		if o.plan == p {

@@ -423,7 +423,12 @@ func (p *plan) id(row reflect.Value) *types.Snowflake {
 	return p.columns[p.key].ref(row).(*types.Snowflake)
 }
 
-// holdsKey reports whether the column may be a foreign key.
+// isForeign reports whether a relation sets the column.
+func (p *plan) isForeign(name string) bool {
+	return slices.ContainsFunc(p.foreign, func(i int) bool { return p.columns[i].name == name })
+}
+
+// holdsKey reports whether the column is a key, or may be a foreign one.
 func (c *column) holdsKey() bool {
 	return c.typ == snowflakeType || c.typ == snowflakePtrType || c.typ == nullSnowflakeType
 }

@@ -89,9 +89,9 @@ func TestSourceWithoutFillIsAskedForEachMissingKey(t *testing.T) {
 
 func TestSourceIsNotAskedWhenNoKeyIsMissing(t *testing.T) {
 	db, mock := newMock(t)
-	mock.ExpectExec(`INSERT INTO "t" ("id", "n") VALUES ($1, $2)`).WithArgs(-9, 0).WillReturnResult(done(1))
+	mock.ExpectExec(`INSERT INTO "t" ("id", "n") VALUES ($1, $2)`).WithArgs(9, 0).WillReturnResult(done(1))
 	h := sqlxhelper.New(nil, sqlxhelper.WithDialect(sqlxhelper.PostgreSQL))
-	if err := h.Insert(ctx, db, "t", &pair{ID: -9}); err != nil {
+	if err := h.Insert(ctx, db, "t", &pair{ID: 9}); err != nil {
 		t.Errorf("Insert() = %v; want nil", err)
 	}
 	if err := h.InsertMany(ctx, db, "t", []pair{}); err != nil {

@@ -182,7 +182,7 @@ func TestArgumentsReachTheDriverAsInt64OrNull(t *testing.T) {
 	id := maxInt64
 	fake := &fakeDB{}
 	rows, err := fake.open(t).Query("SELECT ?",
-		types.Snowflake(0), id, types.Snowflake(-1), &id, (*types.Snowflake)(nil),
+		types.Snowflake(0), id, &id, (*types.Snowflake)(nil),
 		types.NullSnowflake{}, types.NullSnowflake{Snowflake: 5, Valid: true}, types.NullSnowflake{Valid: true},
 		sql.Null[types.Snowflake]{}, sql.Null[types.Snowflake]{V: 6, Valid: true},
 	)
@@ -193,11 +193,26 @@ func TestArgumentsReachTheDriverAsInt64OrNull(t *testing.T) {
 		t.Fatalf("Rows.Close() = %v; want nil", err)
 	}
 	want := []driver.Value{
-		int64(0), int64(math.MaxInt64), int64(-1), int64(math.MaxInt64), nil,
+		int64(0), int64(math.MaxInt64), int64(math.MaxInt64), nil,
 		nil, int64(5), int64(0),
 		nil, int64(6),
 	}
 	if !slices.Equal(fake.args, want) {
 		t.Errorf("arguments = %#v; want %#v", fake.args, want)
+	}
+}
+
+func TestNegativeArgumentsDoNotReachTheDriver(t *testing.T) {
+	for _, arg := range []any{
+		types.Snowflake(-5), types.NullSnowflake{Snowflake: -5, Valid: true}, sql.Null[types.Snowflake]{V: -5, Valid: true},
+	} {
+		fake := &fakeDB{}
+		rows, err := fake.open(t).Query("SELECT ?", arg)
+		if err == nil {
+			_ = rows.Close()
+		}
+		if !errors.Is(err, types.ErrRange) || fake.args != nil {
+			t.Errorf("Query(%#v) = %v with the arguments %v; want ErrRange and no statement", arg, err, fake.args)
+		}
 	}
 }

@@ -31,8 +31,8 @@
 //
 // IDs are 0..9223372036854775807. Zero is a valid value that means "not assigned
 // yet" to gormplugin and sqlxhelper. A conversion can make a negative Snowflake.
-// SQL and String write it as it is. Every marshaler refuses it, because no parser
-// accepts it.
+// Value and every marshaler refuse it, because nothing would read it back. Only String
+// writes it as it is.
 //
 // # Encoding and JSON
 //

@@ -34,7 +34,7 @@ const maxQuoted = 64
 // A ValueError says which value could not become, or be written as, an ID.
 type ValueError struct {
 	Op    string // what was tried: "parse", "scan", "decode", …
-	Type  string // what should have received it: "Snowflake", "NullSnowflake"; "text" or "binary" for a marshaler
+	Type  string // what should have received it: "Snowflake", "NullSnowflake"; "text", "binary" or "SQL" for a marshaler
 	Value string // the value as a reader would write it, cut to at most 64 bytes of the input
 	Want  string // the accepted form
 	Err   error  // ErrSyntax, ErrRange or ErrNull

@@ -31,7 +31,8 @@ func (n NullSnowflake) String() string {
 	return n.Snowflake.String()
 }
 
-// Value implements [driver.Valuer]: an int64, or nil for NULL; never an error.
+// Value implements [driver.Valuer]: an int64, or nil for NULL. A negative ID is an error,
+// as in [Snowflake.Value].
 func (n NullSnowflake) Value() (driver.Value, error) {
 	if !n.Valid {
 		return nil, nil

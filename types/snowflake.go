@@ -104,8 +104,15 @@ func (s Snowflake) Add(d Snowflake) Snowflake { return s + d }
 // overwrite the assigned key with one from the database.
 func (Snowflake) GormDataType() string { return "bigint" }
 
-// Value implements [driver.Valuer]: always an int64, never NULL, never an error.
-func (s Snowflake) Value() (driver.Value, error) { return int64(s), nil }
+// Value implements [driver.Valuer]: an int64, never NULL. A negative s is an error that
+// matches [ErrRange], because Scan would refuse the row for as long as it is stored. To
+// find or repair such rows pass an int64.
+func (s Snowflake) Value() (driver.Value, error) {
+	if s < 0 {
+		return nil, s.negative("SQL")
+	}
+	return int64(s), nil
+}
 
 // Scan implements [database/sql.Scanner]. It accepts int64, uint64, and decimal
 // text as string or []byte, each within 0..9223372036854775807; the bytes are
@@ -250,8 +257,8 @@ func fail(op, into, value, want string, err error) error {
 	return &ValueError{Op: op, Type: into, Value: value, Want: want, Err: err}
 }
 
-// negative is the error of every marshaler for a value that no parser would
-// take back.
+// negative is the error of Value and of every marshaler for a value that no parser
+// would take back.
 func (s Snowflake) negative(form string) error {
 	return &ValueError{Op: "marshal Snowflake", Type: form, Value: s.String(), Want: "0..9223372036854775807", Err: ErrRange}
 }

@@ -117,13 +117,6 @@ var assignCases = []testCase{
 		e.stored("items", "sku", "A", 42)
 		equal(e, "keys asked for", e.src.given, 0)
 	}},
-	{"NegativeKeyOfTheCallerIsKept", func(e *env) {
-		e.migrate(&Item{})
-		item := Item{ID: -7, SKU: "A"}
-		e.must(e.db.Create(&item))
-		equal(e, "ID", item.ID, -7)
-		e.stored("items", "sku", "A", -7)
-	}},
 	{"OnlyMissingKeysOfABatchAreAssigned", func(e *env) {
 		e.migrate(&Item{})
 		list := []Item{{SKU: "A"}, {ID: 42, SKU: "B"}, {SKU: "C"}}

@@ -1,0 +1,143 @@
+package gormcases
+
+import (
+	"database/sql"
+	"math"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// impossible fails the test unless tx was refused for the field at path, before any SQL and
+// before a key was taken.
+func (e *env) impossible(tx *gorm.DB, path string) {
+	e.Helper()
+	e.refused(tx.Error, path)
+	equal(e, "keys asked for", e.src.given, 0)
+	equal(e, "statements after a refusal", strings.Join(e.log.statements(""), "; "), "")
+	e.log.reset()
+}
+
+// refused fails the test unless err names the field at path as out of range.
+func (e *env) refused(err error, path string) {
+	e.Helper()
+	e.fails(&gorm.DB{Error: err}, types.ErrRange)
+	if !strings.HasPrefix(err.Error(), "gormplugin: "+path+" is ") {
+		e.Errorf("statement = %v; want the error to name %s", err, path)
+	}
+}
+
+// impossibleCases: types.Snowflake reads no number below zero, so one stored key of that
+// kind fails every SELECT that meets it.
+var impossibleCases = []testCase{
+	{"KeyThatCannotBeReadBackIsRefused", func(e *env) {
+		e.migrate(&Item{})
+		list := []Item{{SKU: "A"}, {ID: -5, SKU: "B"}}
+		e.impossible(e.db.Create(&list[1]), "Item.ID")
+		e.impossible(e.db.Create(list[1]), "Item.ID")
+		e.impossible(e.db.Create(&list), "Item[1].ID")
+		e.impossible(e.db.Create([]*Item{&list[0], &list[1]}), "Item[1].ID")
+		e.impossible(e.db.Create(&[2]Item{list[0], list[1]}), "Item[1].ID")
+		e.impossible(e.db.Omit("sku").Create(&list), "Item[1].ID")
+		e.impossible(e.db.Select("SKU").Create(&list), "Item[1].ID")
+		e.impossible(e.db.Session(&gorm.Session{DryRun: true}).Create(&list), "Item[1].ID")
+		e.impossible(e.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list), "Item[1].ID")
+		e.impossible(e.db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&list), "Item[1].ID")
+		e.impossible(e.db.Save(&list), "Item[1].ID")
+		e.impossible(e.db.Session(&gorm.Session{SkipHooks: true}).Create(&list), "Item[1].ID")
+		equal(e, "list[0].ID", list[0].ID, 0)
+		e.count("items", 0)
+	}},
+	{"KeyInAMapThatCannotBeReadBackIsRefused", func(e *env) {
+		e.migrate(&Item{})
+		for _, id := range []any{
+			-5, int8(-5), int64(math.MinInt64), -5.0, "-5", []byte("-5"), uint64(1 << 63), types.Snowflake(-5),
+			types.NullSnowflake{Snowflake: -5, Valid: true}, sql.NullInt64{Int64: -5, Valid: true}, sql.NullString{String: "-5", Valid: true},
+		} {
+			for _, name := range []string{"id", "ID"} {
+				m := map[string]any{name: id, "sku": "A"}
+				e.impossible(e.db.Model(&Item{}).Create(m), "Item.ID")
+				e.impossible(e.db.Model(&Item{}).Create(&[]map[string]any{{"sku": "B"}, m}), "Item[1].ID")
+			}
+			e.impossible(e.db.Model(&Item{}).Create(map[string]any{"order_id": id}), "Item.OrderID")
+		}
+		e.count("items", 0)
+	}},
+	{"ForeignKeyThatCannotBeReadBackIsRefused", func(e *env) {
+		e.migrate(orderModels...)
+		minus := types.Snowflake(-5)
+		e.impossible(e.db.Create(&[]Item{{SKU: "A"}, {OrderID: -5, SKU: "B"}}), "Item[1].OrderID")
+		e.impossible(e.db.Create(&Order{Number: "A", CustomerID: &minus, Items: []Item{{SKU: "A"}}}), "Order.CustomerID")
+		e.count("items", 0)
+		e.count("orders", 0)
+	}},
+	{"ModelWithoutKeysOfThePluginIsLookedAtToo", func(e *env) {
+		type Link struct {
+			FromID types.Snowflake     `gorm:"primaryKey;snowflake:-"`
+			ToID   types.NullSnowflake `gorm:"snowflake:-"`
+			Last   sql.Null[types.Snowflake]
+		}
+		e.migrate(&Link{})
+		e.impossible(e.db.Create(&Link{FromID: -1}), "Link.FromID")
+		e.impossible(e.db.Create(&[]Link{{FromID: 1}, {FromID: 2, ToID: types.NullSnowflake{Snowflake: -2, Valid: true}}}), "Link[1].ToID")
+		e.impossible(e.db.Create(&Link{FromID: 3, Last: sql.Null[types.Snowflake]{V: -3, Valid: true}}), "Link.Last")
+		e.must(e.db.Create(&Link{FromID: 4, ToID: types.NullSnowflake{Snowflake: -4}}))
+		e.count("links", 1)
+	}},
+	{"KeyThatIsNotWrittenIsNotLookedAt", func(e *env) {
+		e.migrate(&Item{})
+		item := Item{OrderID: -5, SKU: "A"}
+		e.must(e.db.Omit("OrderID").Create(&item))
+		e.must(e.db.Select("SKU").Create(&Item{OrderID: -5, SKU: "B"}))
+		e.stored("items", "sku", "A", item.ID)
+		e.count("items", 2)
+	}},
+	{"AssociationWithAnImpossibleKeyUndoesTheStatement", func(e *env) {
+		e.migrate(orderModels...)
+		e.refused(e.db.Create(&Order{Number: "A", Items: []Item{{SKU: "A"}, {ID: -5, SKU: "B"}}}).Error, "Item[1].ID")
+		e.refused(e.db.Create(&Order{Number: "A", Customer: &Customer{ID: -5}}).Error, "Customer.ID")
+		e.refused(e.db.Create(&Order{Number: "A", Receipt: &Receipt{ID: -5}}).Error, "Receipt.ID")
+		e.refused(e.db.Create(&Order{Number: "A", Labels: []Label{{ID: -5}}}).Error, "Label[0].ID")
+		for _, table := range []string{"orders", "items", "customers", "receipts", "labels"} {
+			e.count(table, 0)
+		}
+	}},
+	{"HookThatSetsAnImpossibleKeyIsRefused", func(e *env) {
+		e.migrate(&Hooked{}, &HookedPart{})
+		h := Hooked{Name: "A", Before: func(h *Hooked, _ *gorm.DB) { h.ID = -5 }}
+		e.refused(e.db.Create(&h).Error, "Hooked.ID")
+		e.count("hookeds", 0)
+	}},
+	{"SaveStoresNoImpossibleKey", func(e *env) {
+		e.migrate(&Item{})
+		e.fails(e.db.Save(&Item{ID: -5, SKU: "A"}), types.ErrRange)
+		item := Item{SKU: "A"}
+		e.must(e.db.Create(&item))
+		item.OrderID = -5
+		e.fails(e.db.Save(&item), types.ErrRange)
+		e.fails(e.db.Model(&Item{ID: item.ID}).Updates(Item{OrderID: -5}), types.ErrRange)
+		e.fails(e.db.Model(&Item{ID: item.ID}).Update("order_id", types.Snowflake(-5)), types.ErrRange)
+		e.must(e.db.Take(&Item{}))
+		e.count("items", 1)
+	}},
+	{"AssignRefusesImpossibleKeysBeforeItAssignsOne", func(e *env) {
+		minus := types.Snowflake(-5)
+		for path, o := range map[string]Order{
+			"Order[1].ID":               {Model: gormplugin.Model{ID: -5}},
+			"Order[1].CustomerID":       {CustomerID: &minus, Customer: &Customer{}},
+			"Order[1].Customer.ID":      {Customer: &Customer{ID: -5}},
+			"Order[1].Items[1].ID":      {Items: []Item{{}, {ID: -5}}},
+			"Order[1].Items[1].OrderID": {Items: []Item{{}, {OrderID: -5}}},
+			"Order[1].Labels[0].ID":     {Labels: []Label{{ID: -5}}},
+		} {
+			orders := []Order{{}, o}
+			e.refused(gormplugin.New(e.src).Assign(e.Context(), e.db, orders), path)
+			equal(e, "orders[0].ID", orders[0].ID, 0)
+		}
+		equal(e, "keys asked for", e.src.given, 0)
+	}},
+}
