@@ -528,10 +528,19 @@ func TestPoolOfOneWaitsUntilTheContextEnds(t *testing.T) {
 	})
 }
 
-// A trigger sees the settings under which the row is written.
+// A trigger sees the settings under which the row is written. All levels that the server
+// has are here.
 func TestWriteIsDurableAndSettingsAreSetBackOnPostgres(t *testing.T) {
 	for name, connect := range map[string]func(string) (driver.Connector, error){"pgx": pgxConnector, "pq": pqConnector} {
-		for setting, want := range map[string]string{"off": "on", "local": "on", "on": "on", "remote_apply": "remote_apply"} {
+		levels := map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"}
+		var known int
+		if err := leasePostgres(t, connect).admin.QueryRow("SELECT count(*) FROM (SELECT unnest(enumvals) FROM pg_settings WHERE name = 'synchronous_commit') level").Scan(&known); err != nil {
+			t.Fatal(err)
+		}
+		if known != len(levels) {
+			t.Errorf("the server has %d levels of synchronous_commit; want the %d of this test", known, len(levels))
+		}
+		for setting, want := range levels {
 			t.Run(name+"/"+setting, func(t *testing.T) {
 				g := leasePostgres(t, connect, "synchronous_commit", setting, "lock_timeout", "7s", "statement_timeout", "3h", "default_transaction_isolation", "serializable")
 				db := g.open(t)
