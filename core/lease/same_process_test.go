@@ -65,6 +65,64 @@ func TestAWorkerNumberInUseIsGivenBackForAnother(t *testing.T) {
 	}
 }
 
+// A span is a Worker that has one worker number for some time to come, as a lease from
+// another store may have, whose clock is ahead.
+type span struct {
+	core.Worker
+	namespace   string
+	worker      int64
+	from, until time.Time
+}
+
+func (s span) Namespace() string { return s.namespace }
+
+func (span) WallClock() func() time.Time { return now }
+
+func (s span) Bind(b *core.Binding) error {
+	_, err := b.Reserve(s.worker, s.from, s.until)
+	return err
+}
+
+// A renewal that the generator refuses is given back. Once the row is free, anyone may use
+// the rest of its time, so the generator must have ended before.
+func TestARefusedRenewalIsGivenBackSealed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		h := hold(t, s, lease.Config{Workers: []int64{4, 5}, Window: 16 * time.Second})
+		defer h.close()
+		last, had := h.id(), h.Status().Worker
+		other, err := core.New(core.Config{Worker: span{
+			core.StaticWorker(0), namespace(t), had, now().Add(18 * time.Second), now().Add(40 * time.Second),
+		}})
+		if err != nil {
+			t.Fatalf("New() = %v; want a generator of the time after the lease's limit", err)
+		}
+		defer other.Close(t.Context())
+		released := false
+		s.set(only("release", func(ctx context.Context, _ string, do func() error) error {
+			released = true
+			soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+			defer cancel()
+			if id, err := h.gen.Next(soon); !errors.Is(err, core.ErrReservationExhausted) {
+				t.Errorf("Next() while the row is given back = %d, %v; want ErrReservationExhausted", id, err)
+			}
+			return do()
+		}))
+		time.Sleep(10 * time.Second)
+		s.set(nil)
+		if !released {
+			t.Fatal("no row was given back; want that of the renewal which reaches into the time of the other")
+		}
+		end := core.Default().Parts(last).Time.Add(time.Millisecond)
+		if row := s.row(t, had); row.Owner != "" || !row.Until.Time().Equal(end) {
+			t.Errorf("row %+v; want it free from the end of the last ID, %v", row, end)
+		}
+		if id := h.id(); core.Default().Parts(id).Worker == had {
+			t.Errorf("Next() = an ID of worker %d; want one of the other number", had)
+		}
+	})
+}
+
 // There is no other number to claim. The lease tries until this one is free, with pauses.
 func TestAWorkerNumberInUseIsTriedAgainNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
