@@ -36,6 +36,11 @@ var (
 	// not fit those of the other databases.
 	ErrStride = errors.New("segment: stride or offset changed")
 
+	// ErrFrozen says that [Restride] is changing the stride of the row. It matches
+	// ErrStride. Calls wait for the end of the change, and then return [ErrUnavailable],
+	// which wraps it.
+	ErrFrozen error = &kind{"segment: the stride is being changed", ErrStride}
+
 	// ErrOneConnection is the error of every fetch from a pool of one connection if
 	// Config.Hold turns prefetch off. The caller, or whoever called it, may hold that
 	// connection, and would wait for itself.
@@ -43,18 +48,22 @@ var (
 		"a transaction that needs a number would wait for itself; give the store a pool of its own, or two connections")
 )
 
-// A kind is an error that matches one of package core, whose text is about leases.
+// A kind is an error that matches another one with a text of its own. Those of package core
+// speak of leases.
 type kind struct {
 	text string
-	core error
+	of   error
 }
 
 func (k *kind) Error() string { return k.text }
-func (k *kind) Unwrap() error { return k.core }
+func (k *kind) Unwrap() error { return k.of }
 
 // atOnce reports whether a call that waits returns err, and does not wait for the next
 // fetch.
 func atOnce(err error) bool {
+	if errors.Is(err, ErrFrozen) {
+		return false // the change takes a moment
+	}
 	return errors.Is(err, ErrNoTag) || errors.Is(err, ErrStride) || errors.Is(err, ErrOneConnection)
 }
 

@@ -33,6 +33,8 @@ type fetcher struct {
 
 	failures int // in a row
 	retry    time.Time
+
+	databases []Database // of several, after the last fetch
 }
 
 func newFetcher(a *Allocator) *fetcher {
@@ -151,6 +153,7 @@ func (f *fetcher) fetch(ctx context.Context, count int64, wanted bool) error {
 	if err != nil && ctx.Err() != nil {
 		return err // Close
 	}
+	f.noteDatabases()
 	final := f.settle(now, err, count, wanted)
 	if l != nil {
 		f.rule.fetched(now, now.Sub(began), l.size)

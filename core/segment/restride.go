@@ -8,7 +8,7 @@ import (
 
 // A Freezer is a Store whose rows can change their stride.
 type Freezer interface {
-	// Freeze makes the row refuse every Take with ErrStride, until Thaw, and returns it. A
+	// Freeze makes the row refuse every Take with ErrFrozen, until Thaw, and returns it. A
 	// row that is frozen already stays so.
 	Freeze(ctx context.Context, tag string) (Row, error)
 	// Thaw sets the Next, Stride and Offset of a frozen row, and ends its refusals. A row
@@ -19,8 +19,9 @@ type Freezer interface {
 
 // Restride gives the rows of a tag a new stride, such as that of one database more. Row i
 // gets offset i. The row of a new database is made before, with the new stride, and is one
-// of rows: so it begins above what the others gave. Programs may run meanwhile: their calls go on with what they hold,
-// and wait for the end of the change after that.
+// of rows: so it begins above what the others gave. Programs may run meanwhile: their calls
+// go on with what they hold, and wait for the end of the change after that, for
+// Config.MaxWait at most.
 //
 // First every row is frozen. From then on nobody gets a number. Then the greatest number
 // that any row can have given is known, and each row goes above it. If Restride fails

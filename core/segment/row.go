@@ -80,7 +80,7 @@ func (r Row) Take(t Take) (Row, Range, error) {
 		return r, Range{}, &ValueError{"Take.Count", t.Count, fmt.Sprintf("0 to %d", MaxCount)}
 	}
 	if r.Frozen {
-		return r, Range{}, fmt.Errorf("%w: tag %s: it is being changed. If that has stopped, run Restride again", ErrStride, r.Tag)
+		return r, Range{}, fmt.Errorf("%w: tag %s; if that has stopped half way, run Restride again", ErrFrozen, r.Tag)
 	}
 	if t.Stride != 0 && t.Stride != r.Stride {
 		return r, Range{}, fmt.Errorf("%w: tag %s has stride %d, want %d", ErrStride, r.Tag, r.Stride, t.Stride)

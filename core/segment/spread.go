@@ -4,25 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
 
-// passOver is how long one database may take before the next one is asked.
-const passOver = time.Second
+const (
+	// passOver is how long one database may take before the next one is asked.
+	passOver = time.Second
+
+	// A database that has failed is asked again after firstAbsence, and after twice as long
+	// each time it fails again, up to lastAbsence. If it hangs, a fetch in a minute takes
+	// passOver longer.
+	firstAbsence = time.Second
+	lastAbsence  = time.Minute
+)
 
 // Spread returns a Store over several databases. Each has a row for the tag, all with
 // one stride, and each with an offset of its own: with three databases 3, and 0, 1, 2.
 // So no number belongs to two of them, and one that is away costs no number and no
-// wait.
+// wait. It is asked again after a second, and if it stays away once a minute. The log of an
+// Allocator says when a database fails and when it is back; [Stats] has a line for each.
 //
 // Numbers still increase: each range is above all that this Store has returned, and the
 // row that it comes from is raised to there. A database that lags behind thus has gaps.
 //
 // A database is refused with ErrStride if its row shows another stride than the others, an
 // offset that one of them has, or a stride that is less than the number of databases. The
-// same database named twice has one offset twice. This is checked by each range that
-// comes, before it is used.
+// same database named twice has one offset twice. A range that cannot be is a
+// [*ValueError]. This is checked by each range that comes, before it is used, and the
+// databases that have no such mistake do not hide it.
 func Spread(stores ...Store) (Store, error) {
 	if len(stores) == 0 {
 		return nil, &ValueError{"stores", "empty", "one store or more"}
@@ -43,12 +54,16 @@ type spread struct {
 
 // A spreadTag is what a spread knows of the rows of one tag.
 type spreadTag struct {
-	turn    chan struct{} // held for a Take or a GiveBack
+	turn    chan struct{} // held for a Take or a GiveBack; of what follows
 	stride  int64         // 0: not known
 	changed bool          // the stride has changed, and not every database has shown the new one
 	top     int64         // the greatest number that was returned
+	ranges  int64         // that were returned
 	members []member
 	next    int // the member to ask first
+
+	mu    sync.Mutex // of what follows, which is read without a turn
+	lines []Database
 }
 
 // A member is one row: that of a tag in one database.
@@ -56,7 +71,9 @@ type member struct {
 	busy    chan struct{} // held by a call, which may have been passed over
 	offset  int64         // -1: not known
 	version int64         // of its last range; 0: none
-	away    bool          // the last call failed
+	issued  int64         // spreadTag.ranges with that range, which is its version outside; 0: none
+	absence time.Duration // how long it is not asked after a failure; 0: the last call brought a range
+	until   time.Time     // the end of that
 }
 
 func (s *spread) tag(name string) *spreadTag {
@@ -64,7 +81,7 @@ func (s *spread) tag(name string) *spreadTag {
 	defer s.mu.Unlock()
 	t := s.tags[name]
 	if t == nil {
-		t = &spreadTag{turn: make(chan struct{}, 1), members: make([]member, len(s.stores))}
+		t = &spreadTag{turn: make(chan struct{}, 1), members: make([]member, len(s.stores)), lines: make([]Database, len(s.stores))}
 		for i := range t.members {
 			t.members[i] = member{busy: make(chan struct{}, 1), offset: -1}
 		}
@@ -80,10 +97,10 @@ func (s *spread) Take(ctx context.Context, t Take) (Range, error) {
 		return Range{}, err
 	}
 	defer tag.unlock()
-	var errs []error
-	for _, i := range tag.order() {
+	var errs, ends []error
+	for _, i := range tag.order(time.Now()) {
 		r, err := s.takeFrom(ctx, tag, i, t)
-		if tag.changed || errors.Is(err, ErrStride) && tag.stride != 0 {
+		if tag.changed || errors.Is(err, ErrStride) && !errors.Is(err, ErrFrozen) && tag.stride != 0 {
 			if err = s.restart(ctx, tag, t); err == nil {
 				r, err = s.takeFrom(ctx, tag, i, t)
 			}
@@ -92,18 +109,40 @@ func (s *spread) Take(ctx context.Context, t Take) (Range, error) {
 			tag.next = (i + 1) % len(s.stores)
 			// The version tells GiveBack the database. Two rows may have one version, and
 			// ranges that end at one k. The wrong row would go back below what it gave.
-			r.Version = r.Version*int64(len(s.stores)) + int64(i)
+			tag.ranges++
+			tag.members[i].issued, r.Version = tag.ranges, tag.ranges
 			return r, nil
 		}
-		// These say that the databases are not what they should be. Another one must not
-		// hide that.
-		if tag.changed || errors.Is(err, ErrStride) || errors.Is(err, ErrWentBack) || errors.Is(err, ErrNoTag) || ctx.Err() != nil {
+		if tag.changed || isMistake(err) || ctx.Err() != nil {
 			return Range{}, err
 		}
-		tag.members[i].away = true
-		errs = append(errs, err)
+		tag.members[i].fail(time.Now())
+		if errors.Is(err, ErrExhausted) {
+			ends = append(ends, err)
+		} else {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		return Range{}, errors.Join(ends...)
+	}
+	// Those that have failed otherwise may have numbers left, so this is not the end.
+	for _, err := range ends {
+		errs = append(errs, errors.New(err.Error()))
 	}
 	return Range{}, errors.Join(errs...)
+}
+
+// isMistake reports whether err says that the databases are not what they should be.
+// Another one must not hide that.
+func isMistake(err error) bool {
+	return errors.Is(err, ErrStride) || errors.Is(err, ErrWentBack) || errors.Is(err, ErrNoTag) || errors.As(err, new(*ValueError))
+}
+
+// fail notes that a member has given no range.
+func (m *member) fail(now time.Time) {
+	m.absence = min(max(2*m.absence, firstAbsence), lastAbsence)
+	m.until = now.Add(m.absence)
 }
 
 // restart forgets the stride and the offsets, and asks every database for them. Until all
@@ -155,11 +194,34 @@ func (s *spread) takeFrom(ctx context.Context, tag *spreadTag, i int, t Take) (R
 		got.err = tag.check(i, got.r, t.Above)
 	}
 	if got.err != nil {
+		tag.note(i, 0, got.err)
 		return Range{}, fmt.Errorf("segment: database %d of %d: %w", i+1, len(s.stores), got.err)
 	}
-	m.away, m.offset, m.version = false, got.r.Offset, got.r.Version
+	m.absence, m.offset, m.version = 0, got.r.Offset, got.r.Version
 	tag.stride, tag.top = got.r.Stride, got.r.number(got.r.Last)
+	tag.note(i, tag.top, nil)
 	return got.r, nil
+}
+
+// note counts a call of member i, which has brought numbers up to top or has failed.
+func (tag *spreadTag) note(i int, top int64, err error) {
+	tag.mu.Lock()
+	defer tag.mu.Unlock()
+	line := &tag.lines[i]
+	if line.Err = err; err != nil {
+		line.Failures++
+		return
+	}
+	line.Fetches++
+	line.Max = top
+}
+
+// Databases implements [Several].
+func (s *spread) Databases(tag string) []Database {
+	t := s.tag(tag)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.lines)
 }
 
 // check returns why a range of member i must not be used.
@@ -190,12 +252,12 @@ func (tag *spreadTag) check(i int, r Range, above int64) error {
 	return nil
 }
 
-// order returns the members to ask: from next on, and those that are away last.
-func (tag *spreadTag) order() []int {
+// order returns the members to ask: from next on, and those that have just failed last.
+func (tag *spreadTag) order(now time.Time) []int {
 	var here, away []int
 	for i := range tag.members {
 		i = (tag.next + i) % len(tag.members)
-		if tag.members[i].away {
+		if m := tag.members[i]; m.absence > 0 && now.Before(m.until) {
 			away = append(away, i)
 		} else {
 			here = append(here, i)
@@ -204,17 +266,21 @@ func (tag *spreadTag) order() []int {
 	return append(here, away...)
 }
 
-// GiveBack asks the database that the range came from.
+// GiveBack asks the database that the range came from. Only the last range of a database can
+// be given back: its row has moved on from the others.
 func (s *spread) GiveBack(ctx context.Context, g GiveBack) error {
 	tag := s.tag(g.Tag)
 	if err := tag.lock(ctx); err != nil {
 		return err
 	}
 	defer tag.unlock()
-	n := int64(len(s.stores))
-	i := g.Version % n
-	g.Version /= n
-	return s.stores[i].GiveBack(ctx, g)
+	for i, m := range tag.members {
+		if g.Version > 0 && m.issued == g.Version {
+			g.Version = m.version
+			return s.stores[i].GiveBack(ctx, g)
+		}
+	}
+	return nil
 }
 
 func (tag *spreadTag) lock(ctx context.Context) error {

@@ -12,13 +12,26 @@ type Stats struct {
 	Fetches  uint64
 	Failures uint64
 	Err      error // of the last fetch; nil: it brought a range
+
+	Databases []Database // those of [Spread], in its order; nil: the store is one
 }
 
 // Stats returns the present state. It waits for no fetch.
 func (a *Allocator) Stats() Stats {
+	databases := a.databases()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.now()
+	s := a.now()
+	s.Databases = databases
+	return s
+}
+
+// databases returns those of the store if it is several.
+func (a *Allocator) databases() []Database {
+	if several, ok := a.store.(Several); ok {
+		return several.Databases(a.config.Tag)
+	}
+	return nil
 }
 
 // now is Stats for a caller that holds mu.
@@ -37,6 +50,23 @@ func (a *Allocator) now() Stats {
 	}
 	s.Low = s.Left == 0 || a.config.Last-s.Max < a.config.Last/10
 	return s
+}
+
+// noteDatabases logs which of several databases has failed or is back since the last fetch. It
+// is called by the fetcher.
+func (f *fetcher) noteDatabases() {
+	databases := f.a.databases()
+	log := f.a.config.Logger.With("tag", f.a.config.Tag)
+	for i, d := range databases {
+		away := i < len(f.databases) && f.databases[i].Err != nil
+		switch {
+		case d.Err != nil && !away:
+			log.Warn("segment: a database of several gives no ranges", "database", i+1, "of", len(databases), "error", d.Err)
+		case d.Err == nil && away:
+			log.Info("segment: a database of several gives ranges again", "database", i+1, "of", len(databases))
+		}
+	}
+	f.databases = databases
 }
 
 // note counts a fetch, and logs what an operator has to know. The caller holds mu.

@@ -73,6 +73,22 @@ type Keeper interface {
 	Raise(ctx context.Context, tag string, next int64) (Row, error)
 }
 
+// Several is implemented by a Store that is several databases, as [Spread] returns it. A Store
+// that wraps it may pass it on: [Stats] and the log of an Allocator then tell of each.
+type Several interface {
+	// Databases returns what is known of the databases of a tag, in their order. It waits
+	// for none of them.
+	Databases(tag string) []Database
+}
+
+// A Database describes one of several databases at one moment.
+type Database struct {
+	Max      int64 // greatest number that it gave; 0: none
+	Fetches  uint64
+	Failures uint64
+	Err      error // of the last call; nil: it gave a range
+}
+
 // check returns what is wrong with a range, which a Store made.
 func (r Range) check() error {
 	switch {
