@@ -1,4 +1,5 @@
-// Package filesystem reports whether a file system may hold the state of leases.
+// Package filesystem reports whether a file system may hold the state of leases, and
+// whether a file has several paths.
 package filesystem
 
 import "fmt"

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/internal/dialect"
-	"github.com/snowkey/snowkey/internal/filesystem"
 	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/internal/wait"
 )
@@ -72,7 +71,7 @@ type DB struct {
 
 // New returns a DB on a pool. It does no I/O, and does not take the pool over.
 func New(pool *sql.DB, c Config) *DB {
-	suits := func(path string) (string, error) { return filesystem.Check(path, c.AllowFUSE) }
+	suits := func(path string) (string, error) { return suitableFile(path, c.AllowFUSE) }
 	return &DB{pool: pool, config: c, file: databaseFile{suits: suits, warn: c.Warn}, calls: wait.Calls{Max: maxHang}}
 }
 

@@ -35,6 +35,7 @@
 //     warned of: fsync on PostgreSQL, innodb_flush_log_at_trx_commit on MySQL.
 //   - The pool leads to the primary. A server that says it is read-only is [ErrReadOnly].
 //   - A SQLite database is a file with a journal, on a file system of this host alone.
+//     Its folder may be mounted under several paths; the file itself must have one.
 //     Otherwise it is [ErrNotDurable]. Once the file at its path is another one, every
 //     transaction is [ErrReplaced].
 //   - A body uses the context of Do, and nothing of the pool: with one connection it

@@ -19,8 +19,9 @@ var (
 	ErrReadOnly = errors.New("the database is read-only; use the primary, writable")
 
 	// ErrNotDurable means that the SQLite database would forget what it acknowledges. It
-	// is in memory, has no journal on disk, or is on a file system that other hosts may
-	// share. SQLite's locks do not work on the last. Trying again does not help.
+	// is in memory, has no journal on disk, is on a file system that other hosts may
+	// share, where SQLite's locks do not work, or has a second path, by a hard link or
+	// a mount of the file itself. Trying again does not help.
 	ErrNotDurable = errors.New("the database does not keep what it acknowledges")
 
 	// ErrReplaced means that the SQLite file is no longer that of the first transaction.

@@ -21,6 +21,22 @@ func counterIn(t *testing.T, path string, warnings *[]string) *DB {
 	return newDB(pool, dialect.SQLite, warnings)
 }
 
+// makeFile makes a file with a counter of 7, and closes it.
+func makeFile(t *testing.T, path, mode string) {
+	t.Helper()
+	pool := openSQLite(t, "file:"+path+"?_journal_mode="+mode)
+	makeCounter(t, pool)
+	if err := pool.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openCounter returns a DB on a file that has a counter.
+func openCounter(t *testing.T, path string) *DB {
+	t.Helper()
+	return newDB(openSQLite(t, "file:"+path), dialect.SQLite, nil)
+}
+
 // Connections that are open write into the old file, and only those opened later into
 // the new one. Nothing tells which is which.
 func TestAFileThatWasReplacedIsNotTrustedAgain(t *testing.T) {
@@ -92,6 +108,72 @@ func TestADatabaseWithoutAFileIsRefused(t *testing.T) {
 	var f databaseFile
 	if err := f.check(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrNotDurable) {
 		t.Errorf("check of a path without a file = %v; want ErrNotDurable", err)
+	}
+}
+
+// SQLite has a log, or a rollback journal, beside each path of a file. Two processes would
+// not see each other's writes.
+func TestAFileWithTwoPathsIsRefused(t *testing.T) {
+	for _, mode := range []string{"WAL", "DELETE", "TRUNCATE", "PERSIST"} {
+		dir := t.TempDir()
+		path, second := filepath.Join(dir, "counter.db"), filepath.Join(dir, "second.db")
+		makeFile(t, path, mode)
+		if err := os.Link(path, second); err != nil {
+			t.Skipf("SKIPPED: %v", err)
+		}
+		for _, name := range []string{path, second} {
+			// Two processes may have both open. In one, SQLite has the same log for both.
+			d := openCounter(t, name)
+			n, err := bump(t.Context(), d)
+			if n != 0 || !errors.Is(err, ErrNotDurable) || !strings.Contains(err.Error(), name+": it has 2 names") || !strings.Contains(err.Error(), "mount the folder") {
+				t.Errorf("%s: Do() in %s = %d, %v; want ErrNotDurable, the file and the way out", mode, name, n, err)
+			}
+			if err := d.pool.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Remove(second); err != nil {
+			t.Fatal(err)
+		}
+		d := openCounter(t, path)
+		if n, err := bump(t.Context(), d); n != 8 || err != nil {
+			t.Errorf("%s: Do() when the second name is gone = %d, %v; want 8", mode, n, err)
+		}
+		if err := os.Link(path, second); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := bump(t.Context(), d); n != 0 || !errors.Is(err, ErrNotDurable) {
+			t.Errorf("%s: Do() once there is a second name again = %d, %v; want ErrNotDurable", mode, n, err)
+		}
+	}
+}
+
+// Connections that were open keep the log beside the old path. Later ones follow the link.
+func TestAFileThatALinkHasReplacedIsNotTrustedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "counter.db")
+	d := counterIn(t, path, nil)
+	if _, err := bump(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	moved := filepath.Join(t.TempDir(), "moved.db")
+	if err := errors.Join(os.Rename(path, moved), os.Symlink(moved, path)); err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	if n, err := bump(t.Context(), d); n != 0 || !errors.Is(err, ErrReplaced) {
+		t.Errorf("Do() once a link is at the path = %d, %v; want ErrReplaced", n, err)
+	}
+}
+
+// SQLite follows links before it names its log. A driver with a file system of its own
+// might not.
+func TestALinkThatTheDriverHasNotFollowedIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "counter.db")
+	if err := errors.Join(os.WriteFile(path, nil, 0o666), os.Symlink(path, path+".link")); err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	var f databaseFile
+	if err := f.check(t.Context(), path+".link"); !errors.Is(err, ErrNotDurable) || !strings.Contains(err.Error(), path+".link: it is a symbolic link") {
+		t.Errorf("check of a link = %v; want ErrNotDurable", err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // written since.
 func (t *Tx) beginSQLite(ctx context.Context) error {
 	t.executor = t.conn
-	schema, _, _ := strings.Cut(withSchema(t.db.config.Table), ".")
+	schema := t.db.schema()
 	of := dialect.SQLite.Quote(schema) + "."
 
 	// SQLite's own wait for a lock does not end with ctx. So it is turned off, and Do
@@ -68,10 +68,15 @@ func (t *Tx) commitSQLite(ctx context.Context, file string) error {
 	}
 }
 
-// checkFile returns the path of the database. It refuses one that would forget, cannot
-// be written, or is not the one of before.
-func (t *Tx) checkFile(ctx context.Context, schema, of string) (file string, err error) {
-	err = each(ctx, t.conn, func(scan func(...any) error) error {
+// schema returns the name that SQLite has for the file of the table.
+func (d *DB) schema() string {
+	schema, _, _ := strings.Cut(withSchema(d.config.Table), ".")
+	return schema
+}
+
+// file returns the path of a database, or "" for one in memory.
+func (t *Tx) file(ctx context.Context, schema string) (file string, err error) {
+	err = each(ctx, t.executor, func(scan func(...any) error) error {
 		var (
 			name string
 			path sql.NullString
@@ -84,6 +89,15 @@ func (t *Tx) checkFile(ctx context.Context, schema, of string) (file string, err
 	}, "PRAGMA database_list")
 	if err != nil {
 		return "", fmt.Errorf("PRAGMA database_list: %w", err)
+	}
+	return file, nil
+}
+
+// checkFile returns the path of the database. It refuses one that would forget, cannot
+// be written, or is not the one of before.
+func (t *Tx) checkFile(ctx context.Context, schema, of string) (file string, err error) {
+	if file, err = t.file(ctx, schema); err != nil {
+		return "", err
 	}
 	if file == "" {
 		return "", fmt.Errorf("%w: %s is in memory, or not attached; use a file", ErrNotDurable, schema)

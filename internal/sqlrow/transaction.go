@@ -43,8 +43,20 @@ type Tx struct {
 }
 
 // Within returns a Tx for statements in the transaction of a caller, who ends it. It has no
-// clocks.
-func Within(tx Executor) *Tx { return &Tx{executor: tx} }
+// clocks. What it promises is what the caller's COMMIT does, so a SQLite database may be
+// in memory. But two processes must not have the same file without its log: the errors
+// for that are [ErrNotDurable] and [ErrReplaced].
+func (d *DB) Within(ctx context.Context, tx Executor) (*Tx, error) {
+	t := &Tx{db: d, executor: tx}
+	if d.config.Dialect != dialect.SQLite {
+		return t, nil
+	}
+	file, err := t.file(ctx, d.schema())
+	if err == nil && file != "" {
+		err = d.file.check(ctx, file)
+	}
+	return t, err
+}
 
 // Exec runs a statement that writes.
 func (t *Tx) Exec(ctx context.Context, text string, args ...any) (sql.Result, error) {

@@ -40,7 +40,9 @@
 //   - On SQLite: the database is a file on a local disk, with a journal. A database in
 //     memory, or with journal_mode OFF or MEMORY, is refused. On Linux a file on a
 //     network file system is refused too, and one on FUSE unless Config.AllowFUSE is
-//     set. All processes are on one machine. Its clock is the store's clock: SQLite has
+//     set. So is a file with several hard links and, on Linux, one that is itself
+//     mounted: SQLite keeps a log beside each path of a file, and processes with two
+//     logs would hold the same number. Mount the folder. All processes are on one machine. Its clock is the store's clock: SQLite has
 //     no other. On macOS, PRAGMA fullfsync is the program's choice. Do not use
 //     cache=shared. The connections of a process then share one setting of synchronous,
 //     so another may lower it in the middle of an operation. A Store cannot see that.

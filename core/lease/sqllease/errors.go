@@ -26,9 +26,9 @@ var (
 	ErrSchema = errors.New("unexpected table schema")
 
 	// ErrNotDurable means that the SQLite database would forget leases. It is in
-	// memory, has no journal on disk, or is on a file system that other hosts may
-	// share. SQLite's locks do not work on the last. The error matches
-	// lease.ErrPermanent.
+	// memory, has no journal on disk, is on a file system that other hosts may share,
+	// where SQLite's locks do not work, or has a second path, by a hard link or a mount
+	// of the file itself. The error matches lease.ErrPermanent.
 	ErrNotDurable = sqlrow.ErrNotDurable
 
 	// ErrReplaced means that the SQLite file is no longer that of the first operation.

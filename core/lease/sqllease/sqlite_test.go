@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -218,6 +219,28 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 
 // A table without a schema is main's, whose file is what is checked. It is not one of
 // the same name in a database that was attached, or a temporary one.
+// Two processes with a log each would hold the same number.
+func TestAFileWithTwoNamesGivesNoLease(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	f := newFileStore(t, path, "_journal_mode=WAL")
+	if err := os.Link(path, path+".second"); err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	_, claim := f.Claim(t.Context(), testClaim(time.Now()))
+	_, renew := f.Renew(t.Context(), testRenewal(f.claim, f.reply))
+	for call, err := range map[string]error{"Claim": claim, "Renew": renew} {
+		if !errors.Is(err, ErrNotDurable) || !errors.Is(err, lease.ErrPermanent) || errors.Is(err, lease.ErrLost) || !strings.Contains(err.Error(), path+": it has 2 names") {
+			t.Errorf("%s() in a file with two names = %v; want ErrNotDurable and the file", call, err)
+		}
+	}
+	if err := os.Remove(path + ".second"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Renew(t.Context(), testRenewal(f.claim, f.reply)); err != nil {
+		t.Errorf("Renew() when the second name is gone = %v; want nil", err)
+	}
+}
+
 func TestTableWithoutASchemaIsInTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	db := openSQLite(t, path, "_journal_mode=DELETE")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,6 +71,21 @@ func TestSQLitePassesTheSuite(t *testing.T) {
 			return over(t, db, "leaf_alloc")
 		},
 	})
+}
+
+// Two processes with a log each would take the same ranges.
+func TestAFileWithTwoNamesGivesNoRange(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "segments.db")
+	s := open(t, path)
+	if err := s.Create(t.Context(), segment.Row{Tag: "orders", Next: 1, Step: 10, Stride: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(path, path+".second"); err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	if r, err := s.Take(t.Context(), segment.Take{Tag: "orders"}); r != (segment.Range{}) || !errors.Is(err, sqlsegment.ErrNotDurable) || !strings.Contains(err.Error(), path+": it has 2 names") {
+		t.Errorf("Take() from a file with two names = %+v, %v; want ErrNotDurable and the file", r, err)
+	}
 }
 
 func TestARowThatIsRaisedAboveTheLastNumberOfAllGivesNoMore(t *testing.T) {

@@ -23,7 +23,7 @@ type Tx interface {
 
 // NextIn returns the next number of the period of a moment, in the transaction of the
 // caller. It is one statement, and one more if the series is Chronological. The first call
-// for a series also reads its definition.
+// for a series also reads its definition. On SQLite each call also looks at the file.
 //
 // tx is in the database and schema of the Store. The row of the counter is locked until it
 // ends, so take the number last. On MySQL and MariaDB the whole series is.
@@ -33,8 +33,9 @@ type Tx interface {
 //
 // After an error roll back. Errors of the database come as they are, in one that names the
 // series. Those of package serial are ErrNotInTransaction, ErrNoSeries, ErrDefinition,
-// ErrSeriesFull, ErrPeriodClosed, ErrBackdated and a *ValueError. The number is then the
-// zero value.
+// ErrSeriesFull, ErrPeriodClosed, ErrBackdated and a *ValueError. A SQLite file that
+// processes may have under two paths is ErrNotDurable, and one that was replaced is
+// ErrReplaced. The number is then the zero value.
 func (s *Store) NextIn(ctx context.Context, tx Tx, series serial.Series, at time.Time) (serial.Number, error) {
 	if err := series.Validate(); err != nil {
 		return serial.Number{}, err
@@ -58,8 +59,11 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 	if v := reflect.ValueOf(tx); !ok || v.Kind() == reflect.Pointer && v.IsNil() {
 		return 0, fmt.Errorf("%w: %T", serial.ErrNotInTransaction, tx)
 	}
-	t := sqlrow.Within(tx)
 	period, err := series.PeriodOf(at)
+	if err != nil {
+		return 0, err
+	}
+	t, err := s.rows.Within(ctx, tx)
 	if err != nil {
 		return 0, err
 	}

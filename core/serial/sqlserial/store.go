@@ -46,7 +46,8 @@ var (
 	ErrReadOnly = sqlrow.ErrReadOnly
 
 	// ErrNotDurable means that the SQLite database would forget what it acknowledges: it
-	// is in memory, has no journal, or is on a file system that other hosts may share.
+	// is in memory, has no journal, is on a file system that other hosts may share, or
+	// has a second path, by a hard link or a mount of the file itself.
 	ErrNotDurable = sqlrow.ErrNotDurable
 
 	// ErrReplaced means that the SQLite file was removed or replaced while the process

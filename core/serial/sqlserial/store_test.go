@@ -5,6 +5,8 @@ package sqlserial_test
 import (
 	"database/sql"
 	"errors"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,6 +59,41 @@ func TestMissingTablesAreNamedWithTheirStatements(t *testing.T) {
 		if !errors.Is(err, sqlserial.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.HasPrefix(err.Error(), "sqlserial: ") {
 			t.Errorf("%s without tables = %v; want %v and the statements", call, err, sqlserial.ErrNoTable)
 		}
+	}
+}
+
+// Two processes with a log each would give out the same numbers. That NextIn is in the
+// caller's transaction changes nothing about that.
+func TestAFileWithTwoNamesGivesNoNumber(t *testing.T) {
+	path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
+	db := openSQLite(t, path)
+	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := serial.Series{Name: "x", Digits: 3}
+	if err := errors.Join(s.CreateTables(t.Context()), s.Define(t.Context(), series)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(path, path+".second"); err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, in := s.NextIn(t.Context(), tx, series, time.Now())
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	_, take := s.Take(t.Context(), "x", "", time.Now(), 1)
+	for call, err := range map[string]error{"NextIn": in, "Take": take, "Define": s.Define(t.Context(), series)} {
+		if !errors.Is(err, sqlserial.ErrNotDurable) || !strings.Contains(err.Error(), path+": it has 2 names") {
+			t.Errorf("%s in a file with two names = %v; want ErrNotDurable and the file", call, err)
+		}
+	}
+	if n != (serial.Number{}) {
+		t.Errorf("NextIn() in a file with two names = %v; want none", n)
 	}
 }
 
