@@ -14,7 +14,7 @@ import (
 
 // arrays returns the text of an array for each column of values. It reports false if
 // a value has to go by VALUES.
-func (t *arrayTable) arrays(stmt *gorm.Statement, values clause.Values) ([]string, bool) {
+func arrays(t *pgtext.Table, stmt *gorm.Statement, values clause.Values) ([]string, bool) {
 	for _, c := range values.Columns {
 		if t.Columns[c.Name].Type == 0 || c != (clause.Column{Name: c.Name}) || strings.ContainsAny(c.Name, `".`) {
 			return nil, false
@@ -23,7 +23,7 @@ func (t *arrayTable) arrays(stmt *gorm.Statement, values clause.Values) ([]strin
 	arrays := make([]string, len(values.Columns))
 	var b []byte
 	for i, c := range values.Columns {
-		e := element{stmt: stmt, column: t.Columns[c.Name].Type, format: t.format}
+		e := element{stmt: stmt, column: t.Columns[c.Name].Type, format: t.Array()}
 		b = b[:0]
 		for _, row := range values.Values {
 			ok := i < len(row) && len(b) < maxArray

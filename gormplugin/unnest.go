@@ -59,20 +59,14 @@ func (withUnnest) apply(p *Plugin) { p.unnest = true }
 
 // An unnest sends the rows of one database as arrays. It knows the types of its tables.
 type unnest struct {
-	tables sync.Map // table, as SQL → *arrayTable
-}
-
-// An arrayTable is a table, and how its values are written.
-type arrayTable struct {
-	*pgtext.Table
-	format pgtext.Format
+	tables sync.Map // table, as SQL → *pgtext.Table
 }
 
 // A lookup is what one statement has asked of its table.
 type lookup struct {
 	stmt  *gorm.Statement
 	name  string
-	table *arrayTable
+	table *pgtext.Table
 }
 
 // register registers the callbacks of the option.
@@ -115,7 +109,7 @@ func (u *unnest) write(stmt *gorm.Statement, values clause.Values) bool {
 		return false
 	}
 	table := u.table(stmt, name)
-	arrays, ok := table.arrays(stmt, values)
+	arrays, ok := arrays(table, stmt, values)
 	if !ok {
 		return false
 	}
@@ -166,10 +160,10 @@ func (u *unnest) learn(db *gorm.DB) {
 
 // table returns what is known of a table. If it cannot be read, that is a table without
 // columns.
-func (u *unnest) table(stmt *gorm.Statement, name string) *arrayTable {
+func (u *unnest) table(stmt *gorm.Statement, name string) *pgtext.Table {
 	l := &lookup{stmt: stmt, name: name}
 	if known, ok := u.tables.Load(name); ok {
-		l.table, _ = known.(*arrayTable)
+		l.table, _ = known.(*pgtext.Table)
 	} else {
 		l.table = readTable(stmt, name)
 	}
@@ -178,10 +172,10 @@ func (u *unnest) table(stmt *gorm.Statement, name string) *arrayTable {
 }
 
 // readTable reads a table on the connection or pool of the insert.
-func readTable(stmt *gorm.Statement, name string) *arrayTable {
-	ctx, pool, read := stmt.Context, stmt.ConnPool, describe
+func readTable(stmt *gorm.Statement, name string) *pgtext.Table {
+	ctx, pool, describe := stmt.Context, stmt.ConnPool, pgtext.Describe
 	if committer, ok := pool.(gorm.TxCommitter); ok && committer != nil {
-		read = describeInTx
+		describe = describeInTx
 	}
 	switch p := pool.(type) { // which would keep the statements prepared
 	case *gorm.PreparedStmtDB:
@@ -190,38 +184,23 @@ func readTable(stmt *gorm.Statement, name string) *arrayTable {
 		pool = p.Tx
 	}
 	begin := time.Now()
-	t, err := read(ctx, pool, name)
+	t, err := describe(ctx, pool, name)
 	if err != nil {
-		t = &arrayTable{Table: &pgtext.Table{Lasts: true}}
+		t = &pgtext.Table{Lasts: true}
 	}
 	stmt.Logger.Trace(ctx, begin, func() (string, int64) {
-		return stmt.Explain(pgtext.DescribeText, name), int64(len(t.Columns))
+		return stmt.Explain(pgtext.DescribeText, pgtext.DescribeArgs(name)...), int64(len(t.Columns))
 	}, err)
 	return t
 }
 
-func describe(ctx context.Context, pool gorm.ConnPool, name string) (*arrayTable, error) {
-	t, err := pgtext.Describe(ctx, pool, name)
-	if err != nil {
-		return nil, err
-	}
-	cuts, err := cutsTimes(ctx, pool)
-	if err != nil {
-		return nil, err
-	}
-	if cuts {
-		return &arrayTable{t, pgtext.Array}, nil
-	}
-	return &arrayTable{t, pgtext.ArrayOfNanos}, nil
-}
-
-// describeInTx is describe under a savepoint, which takes back a failure.
-func describeInTx(ctx context.Context, tx gorm.ConnPool, name string) (*arrayTable, error) {
+// describeInTx is [pgtext.Describe] under a savepoint, which takes back a failure.
+func describeInTx(ctx context.Context, tx pgtext.DB, name string) (*pgtext.Table, error) {
 	const savepoint = "snowkey_types"
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+savepoint); err != nil {
 		return nil, err
 	}
-	t, err := describe(ctx, tx, name)
+	t, err := pgtext.Describe(ctx, tx, name)
 	if err != nil {
 		// If this fails, the connection is gone, as the insert will say.
 		_, _ = tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
@@ -230,13 +209,4 @@ func describeInTx(ctx context.Context, tx gorm.ConnPool, name string) (*arrayTab
 		err = released
 	}
 	return t, err
-}
-
-// cutsTimes reports whether the driver cuts times to microseconds, as pgx does. With
-// others, as lib/pq, the server rounds.
-func cutsTimes(ctx context.Context, pool gorm.ConnPool) (cuts bool, err error) {
-	second := time.Unix(1e9, 0).UTC()
-	err = pool.QueryRowContext(ctx, "SELECT CAST($1 AS timestamp with time zone) = CAST($2 AS timestamp with time zone)",
-		second.Add(600*time.Nanosecond), second).Scan(&cuts)
-	return cuts, err
 }

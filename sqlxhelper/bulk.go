@@ -68,7 +68,9 @@ func (w *writer) bulk(s session, l *load) ([]way, error) {
 	if encoders == nil {
 		return nil, nil
 	}
-	if w.config.copier == nil || len(l.rows) < w.config.copyRows || !t.Copies || l.upsert != nil {
+	// COPY carries microseconds here, which a driver that has the server round times
+	// would store otherwise by the other ways.
+	if w.config.copier == nil || len(l.rows) < w.config.copyRows || !t.Copies || !t.CutsTimes || l.upsert != nil {
 		return []way{newUnnest(l, encoders, t)}, nil
 	}
 	if !s.inTx {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +25,8 @@ const pairUnnest = `INSERT INTO "t" ("id", "n") SELECT unnest($1::bigint[]), unn
 // expectDescribe expects that table t is asked for, and says that it has the
 // columns of pair.
 func expectDescribe(mock sqlmock.Sqlmock) {
-	mock.ExpectQuery(sqlxhelper.DescribeText).WithArgs(`"t"`).WillReturnRows(
-		sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"}).AddRow("id", "bigint", 20, false, true, true).AddRow("n", "integer", 23, false, true, true))
+	mock.ExpectQuery(sqlxhelper.DescribeText).WithArgs(`"t"`, sqlmock.AnyArg(), sqlmock.AnyArg()).WillReturnRows(
+		sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"}).AddRow("id", "bigint", 20, false, true, true, true).AddRow("n", "integer", 23, false, true, true, true))
 }
 
 func TestManyRowsOnPostgresAreArrays(t *testing.T) {
@@ -64,6 +65,23 @@ func TestTypesAreReadAgainAfterAnError(t *testing.T) {
 		if err := h.InsertMany(ctx, db, "t", make([]pair, 11)); !errors.Is(err, result) {
 			t.Errorf("InsertMany() = %v; want %v", err, result)
 		}
+	}
+}
+
+// lib/pq sends nine digits, which the server rounds. COPY has six here.
+func TestManyRowsOfADriverThatDoesNotCutTimesAreArraysWithAllDigits(t *testing.T) {
+	type at struct {
+		types.Model
+		At time.Time `db:"at"`
+	}
+	db, mock := newMock(t)
+	mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"}).
+		AddRow("id", "bigint", 20, false, true, true, false).AddRow("at", "timestamp with time zone", 1184, false, true, true, false))
+	mock.ExpectExec(`INSERT INTO "t" ("id", "at") SELECT unnest($1::bigint[]), unnest($2::timestamp with time zone[])`).
+		WithArgs(sqlmock.AnyArg(), `{"2024-02-29 00:00:00.123456789+00"`+strings.Repeat(`,"2024-02-29 00:00:00.123456789+00"`, 10)+`}`).WillReturnResult(done(11))
+	rows := slices.Repeat([]at{{At: time.Date(2024, 2, 29, 0, 0, 0, 123456789, time.UTC)}}, 11)
+	if err := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(&fakeCopier{}, 11)).InsertMany(ctx, db, "t", rows); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
 	}
 }
 
@@ -270,7 +288,7 @@ func TestChunksOfArraysAreBoundedInBytes(t *testing.T) {
 		rows[i].N = strings.Repeat("x", 1<<18)
 	}
 	mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(
-		sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"}).AddRow("id", "bigint", 20, false, true, true).AddRow("n", "text", 25, false, true, true))
+		sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"}).AddRow("id", "bigint", 20, false, true, true, true).AddRow("n", "text", 25, false, true, true, true))
 	mock.ExpectBegin()
 	for n := 50; n > 0; n -= 8 {
 		mock.ExpectExec(`INSERT INTO "t" ("id", "n") SELECT unnest($1::bigint[]), unnest($2::text[])`).WillReturnResult(done(int64(min(n, 8))))
@@ -384,13 +402,13 @@ func TestCopyIntoATableThatWasAlteredIsUndone(t *testing.T) {
 	db, mock := newMock(t)
 	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(&fakeCopier{}, 20))
 	described := func() *sqlmock.Rows {
-		return sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"})
+		return sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"})
 	}
 	for _, now := range []*sqlmock.Rows{
-		described().AddRow("id", "bigint", 20, false, true, true).AddRow("n", "real", 700, false, true, true),
+		described().AddRow("id", "bigint", 20, false, true, true, true).AddRow("n", "real", 700, false, true, true, true),
 		described(),
 		// It has row level security now.
-		described().AddRow("id", "bigint", 20, false, false, true).AddRow("n", "integer", 23, false, false, true),
+		described().AddRow("id", "bigint", 20, false, false, true, true).AddRow("n", "integer", 23, false, false, true, true),
 	} {
 		expectDescribe(mock)
 		mock.ExpectBegin()
@@ -406,8 +424,8 @@ func TestTypesThatOthersDoNotSeeAreReadInEveryCall(t *testing.T) {
 	db, mock := newMock(t)
 	h := newHelper(sqlxhelper.PostgreSQL)
 	for _, lasts := range [][2]bool{{true, false}, {false, true}, {true, false}} {
-		mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts"}).
-			AddRow("id", "bigint", 20, false, true, lasts[0]).AddRow("n", "integer", 23, false, true, lasts[1]))
+		mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"}).
+			AddRow("id", "bigint", 20, false, true, lasts[0], true).AddRow("n", "integer", 23, false, true, lasts[1], true))
 		mock.ExpectExec(pairUnnest).WillReturnResult(done(11))
 		if err := h.InsertMany(ctx, db, "t", make([]pair, 11)); err != nil {
 			t.Errorf("InsertMany() = %v; want nil", err)

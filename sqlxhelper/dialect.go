@@ -60,10 +60,6 @@ type traits struct {
 	inlines bool
 	// arrays: rows may go by unnest and COPY.
 	arrays bool
-	// micros: a time goes with microseconds. pgx cuts it, and lib/pq has the server
-	// round it. What is stored must depend neither on the driver nor on the number
-	// of rows.
-	micros bool
 	// uninterrupted: a statement that ctx interrupts rolls back the whole
 	// transaction, which may be the caller's. So ctx is checked only between
 	// statements. A statement of one chunk is short, and waits for a lock no longer
@@ -102,7 +98,7 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
-		arrays: true, micros: true, ensures: "SELECT pg_logical_emit_message(true, 'snowkey', '')",
+		arrays: true, ensures: "SELECT pg_logical_emit_message(true, 'snowkey', '')",
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,

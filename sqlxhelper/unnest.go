@@ -30,6 +30,7 @@ const (
 type unnest struct {
 	*load
 	encoders []encoder
+	in       pgtext.Format
 	text     string
 	arrays   [][]byte // by column; their memory is used again for the next chunk
 	ends     []int    // by column, where the last complete row ends
@@ -40,7 +41,7 @@ type unnest struct {
 
 func newUnnest(l *load, encoders []encoder, t *pgtext.Table) *unnest {
 	return &unnest{
-		load: l, encoders: encoders, text: unnestText(l, encoders, t),
+		load: l, encoders: encoders, in: t.Array(), text: unnestText(l, encoders, t),
 		arrays: make([][]byte, len(encoders)), ends: make([]int, len(encoders)), first: -1,
 	}
 }
@@ -82,7 +83,7 @@ func (u *unnest) append(row reflect.Value) (size int, fits bool) {
 		if u.taken > 0 {
 			a = append(a, ',')
 		}
-		if u.arrays[i], fits = u.encoders[i].append(a, row, pgtext.Array); !fits {
+		if u.arrays[i], fits = u.encoders[i].append(a, row, u.in); !fits {
 			for j := range i + 1 { // which have a part of the row
 				u.arrays[j] = u.arrays[j][:u.ends[j]]
 			}

@@ -6,8 +6,6 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"slices"
-
-	"github.com/snowkey/snowkey/internal/pgtext"
 )
 
 // values is the way by INSERT … VALUES, which can carry every row.
@@ -114,9 +112,6 @@ func (w *writer) arguments(args []any, l *load, row int, columns []column) ([]an
 		value, err := columns[i].argument(l.rows[row])
 		if err != nil {
 			return nil, w.rowError(l, row, columns[i].field, err)
-		}
-		if w.dialect.micros {
-			value = pgtext.Truncate(value)
 		}
 		args = append(args, value)
 	}

@@ -338,6 +338,53 @@ func bulkPair(t *testing.T, db *sqlx.DB, mode bulkMode, typ reflect.Type, values
 	return len(good)
 }
 
+type noted struct {
+	types.Model
+	At    time.Time    `db:"at"`
+	Plain time.Time    `db:"plain"`
+	Day   time.Time    `db:"day"`
+	Text  time.Time    `db:"text"`
+	Ptr   *time.Time   `db:"ptr"`
+	Null  sql.NullTime `db:"nul"`
+	Any   any          `db:"dyn"`
+	Bytes time.Time    `db:"bytes"`
+}
+
+// The driver, and not the number of rows, decides what becomes of the nanoseconds.
+func TestTimesAreStoredAsThePlainDriverStoresThem(t *testing.T) {
+	for name, mode := range bulkModes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := sqlxPostgres(t, mode.driver, mode.parameters...)
+			const columns = "at, plain, day, text, ptr, nul, dyn, bytes"
+			at := time.Date(2024, 2, 29, 23, 59, 59, 123_456_789, time.UTC)
+			null := sql.NullTime{Time: at, Valid: true}
+			for table, ddl := range map[string]string{
+				"times": "at timestamptz, plain timestamp, day date, text timestamptz(0), ptr timestamptz, nul timestamp, dyn timestamptz, bytes timestamptz",
+				"texts": "at timestamptz, plain timestamp, day date, text text, ptr varchar(60), nul text, dyn text, bytes bytea",
+			} {
+				execSqlx(t, d.DB, "CREATE TABLE "+table+" (id bigint PRIMARY KEY, "+ddl+")")
+				if _, err := d.DB.Exec("INSERT INTO "+table+" (id, "+columns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", 0, at, at, at, at, &at, null, at, at); err != nil {
+					t.Fatal(err)
+				}
+				for way, h := range mode.ways() {
+					for _, n := range []int{1, 2, 40} {
+						rows := slices.Repeat([]noted{{At: at, Plain: at, Day: at, Text: at, Ptr: &at, Null: null, Any: at, Bytes: at}}, n)
+						execSqlx(t, d.DB, "DELETE FROM "+table+" WHERE id > 0")
+						if err := h.InsertMany(t.Context(), d.DB, table, rows); err != nil {
+							t.Fatal(err)
+						}
+						var kinds []string
+						if err := d.DB.Select(&kinds, "SELECT DISTINCT concat_ws(' | ', "+columns+") FROM "+table); err != nil || len(kinds) != 1 {
+							t.Errorf("%s: %d rows by %s and one by the driver are stored as %q, %v; want one kind", table, n, way, kinds, err)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
 // A bulkField is a type that every database has a column for. The database refuses
 // none of its values.
 type bulkField struct {
@@ -389,8 +436,8 @@ func bulkString(r *rand.Rand) string {
 	return string(s)
 }
 
-// bulkTime returns a time to the microsecond, because MySQL rounds and
-// PostgreSQL here cuts.
+// bulkTime returns a time to the microsecond, because MySQL and lib/pq round and pgx
+// cuts.
 func bulkTime(r *rand.Rand) time.Time {
 	from := time.Date(1000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	to := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).UnixMicro()

@@ -354,20 +354,6 @@ func appendTime(b []byte, t Type, at time.Time, f Format) (_ []byte, ok bool) {
 	return b, true
 }
 
-// Truncate cuts a time, or the one behind a pointer, to the microseconds that
-// PostgreSQL stores. Any other value is returned as it is.
-func Truncate(value any) any {
-	switch t := value.(type) {
-	case time.Time:
-		return t.Truncate(time.Microsecond)
-	case *time.Time:
-		if t != nil {
-			return t.Truncate(time.Microsecond)
-		}
-	}
-	return value
-}
-
 // appendDigits appends n with leading zeros.
 func appendDigits(b []byte, n, width int) []byte {
 	b = append(b, "000000000"[:width]...)

@@ -3,6 +3,7 @@ package pgtext
 import (
 	"context"
 	"database/sql"
+	"time"
 )
 
 // ManyRows is the number of rows from which on PostgreSQL gets them by another path
@@ -20,6 +21,17 @@ type Table struct {
 	Copies bool
 	// Lasts: others see the table so too, now and later.
 	Lasts bool
+	// CutsTimes: the driver cuts times to microseconds on their way to a timestamp, as
+	// pgx does. With others, such as lib/pq, the server rounds.
+	CutsTimes bool
+}
+
+// Array returns the format of arrays that store what the driver would store.
+func (t *Table) Array() Format {
+	if t.CutsTimes {
+		return Array
+	}
+	return ArrayOfNanos
 }
 
 // A Column is the type of a column that takes rows by unnest and COPY.
@@ -57,14 +69,17 @@ type Column struct {
 // silently. With -1 it becomes bpchar, which has no length. The assignment to the
 // column then refuses long strings as it does with VALUES.
 //
-// The last column, lasts, is false for a temporary table. It is false for a column
+// The column lasts is false for a temporary table. It is false for a column
 // that the transaction itself has created or altered, since that may be rolled
 // back. A transaction without a number has done neither. All that it writes later
 // has that number, or a later one under a savepoint. age counts back from the
 // number.
+//
+// The last two parameters tell CutsTimes: the first is 600 ns after the second.
 const DescribeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), t.oid::bigint, t.typtype = 'e', ` +
 	`NOT c.relrowsecurity AND pg_catalog.current_setting('client_encoding') IN ('UTF8', 'SQL_ASCII'), ` +
-	`c.relpersistence <> 't' AND (pg_catalog.txid_current_if_assigned() IS NULL OR pg_catalog.age(a.xmin) > 0) ` +
+	`c.relpersistence <> 't' AND (pg_catalog.txid_current_if_assigned() IS NULL OR pg_catalog.age(a.xmin) > 0), ` +
+	`CAST($2 AS timestamptz) = CAST($3 AS timestamptz) ` +
 	`FROM pg_catalog.pg_class c ` +
 	`JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid ` +
 	`JOIN pg_catalog.pg_type t ON t.oid = a.atttypid ` +
@@ -75,12 +90,22 @@ const DescribeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), 
 	`AND t.typtype IN ('b', 'e') AND t.typcategory <> 'A' AND t.typarray <> 0 AND t.typdelim = ',' ` +
 	`AND (a.atttypmod = -1 OR t.oid IN (1042, 1043, 1114, 1184, 1700))`
 
+// DescribeArgs returns the parameters of DescribeText.
+func DescribeArgs(name string) []any {
+	second := time.Unix(1e9, 0).UTC()
+	return []any{name, second.Add(600), second}
+}
+
+// A DB is the part of a pool or transaction that reads a table, under a savepoint or not.
+type DB interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // Describe reads a table, whose name is as SQL has it. The error is that of the
 // database. A table that does not exist has no columns.
-func Describe(ctx context.Context, db interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}, name string) (*Table, error) {
-	rows, err := db.QueryContext(ctx, DescribeText, name)
+func Describe(ctx context.Context, db DB, name string) (*Table, error) {
+	rows, err := db.QueryContext(ctx, DescribeText, DescribeArgs(name)...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +115,7 @@ func Describe(ctx context.Context, db interface {
 		var column, typ string
 		var oid int64
 		var enum, lasts bool
-		if err := rows.Scan(&column, &typ, &oid, &enum, &t.Copies, &lasts); err != nil {
+		if err := rows.Scan(&column, &typ, &oid, &enum, &t.Copies, &lasts, &t.CutsTimes); err != nil {
 			return nil, err
 		}
 		t.Lasts = t.Lasts && lasts

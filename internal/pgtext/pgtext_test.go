@@ -340,19 +340,6 @@ type pointerValuer struct{ n int64 }
 
 func (p *pointerValuer) Value() (driver.Value, error) { return p.n, nil }
 
-// In VALUES a time loses what it loses in the other forms.
-func TestTruncateCutsTimesToMicroseconds(t *testing.T) {
-	for _, year := range []int{-43, 1969, 2024} {
-		at, want := time.Date(year, 2, 3, 4, 5, 6, 7_999, time.UTC), time.Date(year, 2, 3, 4, 5, 6, 7_000, time.UTC)
-		if got := []any{Truncate(at), Truncate(&at)}; got[0] != want || got[1] != want {
-			t.Errorf("Truncate(%v, by value and by address) = %v; want %v", at, got, want)
-		}
-	}
-	if got := Truncate((*time.Time)(nil)); got != (*time.Time)(nil) {
-		t.Errorf("Truncate(nil) = %v; want nil", got)
-	}
-}
-
 // Each of these differs between drivers or modes.
 func TestPairsThatDriversTreatDifferentlyAreNotOnTheList(t *testing.T) {
 	for field, list := range map[string][]Type{
