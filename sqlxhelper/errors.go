@@ -1,11 +1,13 @@
 package sqlxhelper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
 
 	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/wait"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -44,10 +46,10 @@ var (
 	// ended it by itself, whatever is sent on it next is committed at once. The
 	// error of the context is wrapped too, if it has ended.
 	ErrTxBroken = errors.New("sqlxhelper: transaction no longer usable, roll it back")
-	// ErrCommitUnknown means that [InTx] does not know whether its transaction is
-	// committed. The connection broke during the commit, and no stored row proves
-	// it. What the commit said is wrapped. Look for the rows by the keys in the
-	// structs before you do anything again with new keys.
+	// ErrCommitUnknown means that it is not known whether a transaction is committed.
+	// Its answer is lost, and nothing that can be asked proves either. The error is an
+	// [*UnknownError], which has the keys to look for before you do anything again with
+	// new ones.
 	ErrCommitUnknown = errors.New("sqlxhelper: not known whether the transaction is committed")
 )
 
@@ -138,4 +140,50 @@ type CountError struct {
 
 func (e *CountError) Error() string {
 	return fmt.Sprintf("sqlxhelper: insert into %s: %d rows affected, %d rows given", e.Table, e.Affected, e.Rows)
+}
+
+// An UnknownError matches [ErrCommitUnknown]. It wraps what the driver said instead of an
+// answer, and the error of the context if that has ended.
+type UnknownError struct {
+	// Rows are one row of each table that was inserted into. All rows of the transaction
+	// are stored if one of these is, and none otherwise. It is empty if no Helper has
+	// inserted any.
+	Rows []StoredRow
+	Err  error
+	why  error // why the rows prove nothing
+}
+
+// A StoredRow says where to look for a row.
+type StoredRow struct {
+	Table, Column string // Column is the primary key
+	Key           types.Snowflake
+}
+
+func (e *UnknownError) Error() string {
+	text := fmt.Sprintf("%v: %v; %v", ErrCommitUnknown, e.Err, e.why)
+	for i, r := range e.Rows {
+		if i == 0 {
+			text += "; all is stored if one of these is: "
+		} else {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s %d of %s", r.Column, r.Key, r.Table)
+	}
+	return text
+}
+
+// Unwrap returns e.Err.
+func (e *UnknownError) Unwrap() error { return e.Err }
+
+// Is matches [ErrCommitUnknown].
+func (e *UnknownError) Is(target error) bool { return target == ErrCommitUnknown }
+
+// unknown returns the error of a transaction of which err is all that was said. why is not
+// wrapped: a timeout of a look is not the caller's.
+func unknown(ctx context.Context, err, why error, proofs []proof) error {
+	e := &UnknownError{Err: wait.Cause(ctx, err), why: why}
+	for _, p := range proofs {
+		e.Rows = append(e.Rows, StoredRow{p.table, p.column, p.key})
+	}
+	return e
 }

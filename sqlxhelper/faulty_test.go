@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -18,7 +20,7 @@ import (
 // A fate is what becomes of a commit.
 type fate struct {
 	applied bool  // at once
-	late    bool  // when the next row is inserted, or an attempt is rolled back
+	late    int   // after so many lists of open transactions
 	err     error // what the client is told
 	cancel  bool  // its context ends then
 }
@@ -26,7 +28,7 @@ type fate struct {
 var (
 	answerLost = fate{applied: true, err: driver.ErrBadConn}
 	commitLost = fate{err: io.ErrUnexpectedEOF}
-	commitLate = fate{late: true, err: io.ErrUnexpectedEOF}
+	commitLate = fate{late: 3, err: io.ErrUnexpectedEOF}
 )
 
 // refuses is a commit that the server answers with an error.
@@ -43,8 +45,12 @@ type faulty struct {
 
 	mu        sync.Mutex
 	stored    map[int64]bool
-	inFlight  [][]int64 // of commits that are late
+	inFlight  []int64 // of a commit that is late
+	lateness  int     // lists until it lands
 	lookCount int
+	listCount int
+	version   string // what the server says that it is; PostgreSQL if empty
+	replica   int    // so many lists come from a replica
 }
 
 // open returns a pool on f, which has to be closed.
@@ -67,14 +73,29 @@ func (f *faulty) rows() []int64 {
 	return slices.Sorted(maps.Keys(f.stored))
 }
 
-// land applies the commits that are late.
-func (f *faulty) land() {
-	for _, keys := range f.inFlight {
-		for _, k := range keys {
-			f.stored[k] = true
+// list is the answer to openPostgreSQL. Another transaction is always new.
+func (f *faulty) list() []driver.Value {
+	f.listCount++
+	var open string
+	if f.inFlight != nil {
+		if f.lateness--; f.lateness >= 0 {
+			open = "3/14"
+		} else {
+			for _, k := range f.inFlight {
+				f.stored[k] = true
+			}
+			f.inFlight = nil
 		}
 	}
-	f.inFlight = nil
+	if f.listCount > 1 {
+		open += fmt.Sprintf(" 4/%d", f.listCount)
+	}
+	version := "PostgreSQL 15.8 (Debian 15.8-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit"
+	if f.version != "" {
+		version = f.version
+	}
+	f.replica--
+	return []driver.Value{version, f.replica >= 0, open}
 }
 
 // next takes the first entry off a script.
@@ -93,7 +114,7 @@ func insert(tx *sqlx.Tx, keys ...types.Snowflake) error {
 		if _, err := tx.Exec("INSERT", int64(k)); err != nil {
 			return err
 		}
-		recordOf(tx).add(orders, true, k)
+		recordOf(tx).add(orders, k)
 	}
 	return nil
 }
@@ -123,14 +144,17 @@ func (c *faultyConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, erro
 	return c, next(&c.f.begins)
 }
 
-func (c *faultyConn) ExecContext(_ context.Context, _ string, args []driver.NamedValue) (driver.Result, error) {
+func (c *faultyConn) ExecContext(_ context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	if len(args) == 0 { // of a look that has found the row
 		c.ensures = true
 		return driver.RowsAffected(1), next(&c.f.writes)
 	}
-	c.f.land()
+	if text == "STORE" { // by whoever
+		c.f.stored[args[0].Value.(int64)] = true
+		return driver.RowsAffected(1), nil
+	}
 	if err := next(&c.f.inserts); err != nil {
 		return nil, err
 	}
@@ -142,10 +166,13 @@ func (c *faultyConn) ExecContext(_ context.Context, _ string, args []driver.Name
 	return driver.RowsAffected(1), nil
 }
 
-// QueryContext is the look for a key.
-func (c *faultyConn) QueryContext(ctx context.Context, _ string, args []driver.NamedValue) (driver.Rows, error) {
+// QueryContext is the look for a key, or the list of open transactions.
+func (c *faultyConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
+	if strings.HasPrefix(text, "SELECT version()") {
+		return &faultyRows{c.f.list()}, ctx.Err()
+	}
 	c.f.lookCount++
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -153,7 +180,10 @@ func (c *faultyConn) QueryContext(ctx context.Context, _ string, args []driver.N
 	if err := next(&c.f.looks); err != nil {
 		return nil, err
 	}
-	return &faultyRows{left: c.f.stored[args[0].Value.(int64)]}, nil
+	if !c.f.stored[args[0].Value.(int64)] {
+		return &faultyRows{}, nil
+	}
+	return &faultyRows{[]driver.Value{int64(1)}}, nil
 }
 
 func (c *faultyConn) Commit() error {
@@ -167,8 +197,8 @@ func (c *faultyConn) Commit() error {
 	if now.cancel {
 		c.f.cancel()
 	}
-	if now.late {
-		c.f.inFlight = append(c.f.inFlight, c.keys)
+	if now.late > 0 {
+		c.f.inFlight, c.f.lateness = c.keys, now.late
 	}
 	if !scripted || now.applied {
 		for _, k := range c.keys {
@@ -181,22 +211,20 @@ func (c *faultyConn) Commit() error {
 func (c *faultyConn) Rollback() error {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	if len(c.keys) > 0 {
-		c.f.land()
-	}
 	return next(&c.f.rollbacks)
 }
 
-// faultyRows are one row with a 1 in it, or none.
-type faultyRows struct{ left bool }
+// faultyRows are one row, or none.
+type faultyRows struct{ left []driver.Value }
 
-func (r *faultyRows) Columns() []string { return []string{"one"} }
+func (r *faultyRows) Columns() []string { return []string{"a", "b", "c"}[:max(1, len(r.left))] }
 func (r *faultyRows) Close() error      { return nil }
 
 func (r *faultyRows) Next(dest []driver.Value) error {
-	if !r.left {
+	if r.left == nil {
 		return io.EOF
 	}
-	r.left, dest[0] = false, int64(1)
+	copy(dest, r.left)
+	r.left = nil
 	return nil
 }

@@ -18,12 +18,12 @@ import (
 //
 // # When fn runs again
 //
-// fn may run up to ten times. It must have no effects but those on its transaction,
-// and must not collect in outside variables. It runs again only if the run before
-// is certainly rolled back. Then fn, the beginning or the commit returned a
-// serialization failure or a deadlock, and the rollback succeeded. Those errors are
-// 40001 and 40P01 of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, and busy
-// of SQLite.
+// fn may run up to ten times. It must have no effects but those on its transaction and on
+// variables that each run sets anew. It runs again only if the run before is certainly
+// rolled back, because fn, the beginning or the commit returned a serialization failure or
+// a deadlock and the rollback succeeded, or because the answer to the commit was lost and
+// the transaction turned out to be over without being committed. The errors are 40001 and
+// 40P01 of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, and busy of SQLite.
 //
 // So fn has to return an error of the database at once, wrapped with %w. If it came
 // from a [Helper] and matches [ErrTxBroken], calls of Helpers on the transaction fail
@@ -34,31 +34,36 @@ import (
 // outside of fn keep their keys in every run. Rows that are made inside get new
 // ones.
 //
+// When InTx returns nil, the run that was committed is the last one, so what it has set in
+// memory is what is stored: rows, and numbers that fn took from a counter.
+//
 // # When the answer to the commit is lost
 //
-// If the connection breaks during the commit, the rows may be stored or not. So they
-// may if the driver closes it because ctx ends. InTx then looks for a row whose key a
-// [Helper] has inserted in fn. It does so in a transaction on another connection of
-// db, for up to 10 s, even if ctx has ended.
+// If the connection breaks during the commit, the rows may be stored or not, or may be
+// stored later, by a COMMIT that is still on its way. The same is true if the driver closes
+// the connection because ctx ends. InTx then finds out, on other connections of db, until
+// ctx ends and one second longer. Without a deadline it takes a minute at most. It looks
+// for a row whose key a [Helper] has inserted in fn.
 //
 //   - If the row is there, the commit has taken place, and InTx returns nil. On
 //     PostgreSQL it first waits for the synchronous standby, if there is one.
-//   - If it is not, fn runs again, unless ctx has ended. That run is committed only if
-//     its Helpers insert the same keys in the same order. The database accepts these
-//     only while the first rows are not there.
-//   - Otherwise the error matches [ErrCommitUnknown]: if no Helper has inserted
-//     anything, if the keys differ, or if the row cannot be looked for.
+//   - If the row is not there and the transaction is over, it is rolled back, and fn runs
+//     again unless ctx has ended. On PostgreSQL it is over when no transaction is left that
+//     has held a lock on these tables since. MySQL, MariaDB and SQLite answer the look only
+//     when it is over.
+//   - Otherwise the error matches [ErrCommitUnknown] and is an [*UnknownError]: if no Helper
+//     has inserted anything, if the transaction stays open, or if this server cannot know.
+//     That is a replica, Galera, a group replication with several primaries, and databases
+//     that only speak like PostgreSQL or MySQL.
 //
-// Build the rows outside of fn. Then a lost answer is no error. If opts says
-// ReadOnly and no Helper has inserted anything, the error of the commit is returned.
+// If opts says ReadOnly and no Helper has inserted anything, the error of the commit is
+// returned.
 //
-// The rows of a Helper count if it was given the *sqlx.Tx of fn, or a type around
-// it as [DB] describes. They must be inserted, not upserted. Do not delete such
-// rows in fn, even to insert them anew. Nor may it roll back the last row of a
-// table to a savepoint of its own.
-//
-// The run after a lost commit may wait for the first transaction, as any insert of
-// the same key does. It waits no longer than the ctx that fn passes on.
+// The rows of a Helper count if it was given the *sqlx.Tx of fn, or a type around it as
+// [DB] describes, and if they were not there before, as those of an upsert may be. The name
+// of the table must mean the same on another connection, unlike that of a temporary one. Do
+// not delete such rows in fn, even to insert them anew. Nor may it roll back the last row
+// of a table to a savepoint of its own.
 //
 // # Errors
 //
@@ -97,47 +102,39 @@ const (
 // attempts runs a function in one transaction after the other until one is
 // committed.
 //
-// The rule is that at most one of them is ever committed. As long as every attempt
-// is known to be rolled back, the next one may do anything. After one in doubt it
-// may not. That commit may be late, on a network or waiting for a disk. It may
-// happen at any time, even after a look at the table has found nothing. The primary
-// key keeps the next attempt from being committed as well, because it has to insert
-// the same keys. If the transaction in doubt is committed by then, that is a
-// duplicate key. If it is open, the insert waits until it is not. If the insert
-// succeeds, the one in doubt is rolled back and stays so.
+// At most one of them ever is: the next one begins only when the one before is over and
+// rolled back, by its error or by what [settle] has found out. It would not do to run again
+// while a COMMIT may be on its way, and to let equal keys keep the two apart. Then the late
+// one is stored, and what the function has set in memory meanwhile is not.
 type attempts struct {
 	db   beginner
 	opts *sql.TxOptions
 	fn   func(*sqlx.Tx) error
 
-	// Of the last attempt in doubt. There may be several. All those after the first
-	// have inserted the same keys. So a row proves that one of them is committed.
-	doubt    *record // nil if there was none
-	doubtErr error
+	settled []proof // of the last attempt that settle has found to be rolled back
 }
 
 func (a *attempts) run(ctx context.Context) error {
 	for n := 1; ; n++ {
 		o, rec, err := a.try(ctx)
-		switch {
-		case o == committed:
-			return nil
-		case o == inDoubt:
+		again := sqlerror.Retryable(err) && !gaveUp(err)
+		if o == inDoubt {
 			if a.harmless(rec) {
 				return err
 			}
-			a.doubt, a.doubtErr = rec, err
-			stored, problem := rec.stored(ctx, a.db)
-			if stored {
-				return nil
+			proofs := rec.proofs()
+			var why error
+			if o, why = settle(ctx, a.db, proofs); o == inDoubt {
+				return unknown(ctx, err, why, proofs)
 			}
-			if problem != nil { // not wrapped: a timeout of the look is not the caller's
-				return fmt.Errorf("%w: %w; %s", ErrCommitUnknown, err, problem.Error())
-			}
-		case o != rolledBack || !sqlerror.Retryable(err) || gaveUp(err):
-			return a.resolve(ctx, err)
+			a.settled, again = proofs, true
 		}
-		if n == maxAttempts {
+		switch {
+		case o == committed:
+			return nil
+		case o != rolledBack || !again:
+			return a.resolve(ctx, err)
+		case n == maxAttempts:
 			return a.resolve(ctx, &attemptsError{n, err})
 		}
 		if ended := wait.Sleep(ctx, delay(n)); ended != nil {
@@ -145,10 +142,6 @@ func (a *attempts) run(ctx context.Context) error {
 		}
 	}
 }
-
-// errOtherKeys ends an attempt that would not have met the one in doubt in the
-// database.
-var errOtherKeys = errors.New("the next attempt has other keys and is rolled back; rows that are made outside of the function keep theirs")
 
 // try is one attempt, with what its helpers have inserted.
 func (a *attempts) try(ctx context.Context) (outcome, *record, error) {
@@ -159,13 +152,7 @@ func (a *attempts) try(ctx context.Context) (outcome, *record, error) {
 		if err := a.fn(tx); err != nil {
 			return err
 		}
-		if err := rec.usable(); err != nil {
-			return err // which fn has swallowed, and rows with it
-		}
-		if a.doubt != nil && !a.doubt.equal(rec) {
-			return errOtherKeys
-		}
-		return nil
+		return rec.usable() // or fn has swallowed an error, and rows with it
 	})
 	if o == rolledBack && rec.strayed() {
 		o = abandoned // not to do again what may be stored
@@ -184,25 +171,21 @@ func (a *attempts) harmless(rec *record) bool {
 	return a.opts != nil && a.opts.ReadOnly && rec.empty()
 }
 
-// resolve ends the attempts with err. If one was in doubt, its rows are looked for
-// again. A duplicate key says that its commit was only late. So may any other
-// error, for instance of a function that finds the goods of its own order sold.
+// resolve ends the attempts with err. If an attempt before was settled and err is a
+// duplicate key, its rows are looked for once more. They are not there, unless the
+// database is none of those that settle knows.
 func (a *attempts) resolve(ctx context.Context, err error) error {
-	if a.doubt == nil {
+	if a.settled == nil || !sqlerror.DuplicateKey(err) {
 		return err
 	}
-	stored, problem := a.doubt.stored(ctx, a.db)
-	if stored {
-		return nil
+	if o, _ := settle(ctx, a.db, a.settled); o == committed {
+		return unknown(ctx, err, errEarlier, a.settled)
 	}
-	if problem != nil {
-		err = fmt.Errorf("%w; %s", err, problem.Error())
-	}
-	if errors.Is(err, a.doubtErr) { // no attempt since
-		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
-	}
-	return fmt.Errorf("%w: %w; after that %w", ErrCommitUnknown, a.doubtErr, err)
+	return err
 }
+
+// errEarlier is why memory and table may differ.
+var errEarlier = errors.New("rows of an earlier run are stored after all: read them again, with all that the function took from the database")
 
 // An attemptsError is the error after the last attempt. It has a type so that an
 // InTx around it does not multiply the attempts.

@@ -3,11 +3,17 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/mattn/go-sqlite3"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -136,5 +142,121 @@ func wantKeys(t *testing.T, db *sqlx.DB, keys ...int64) {
 	}
 	if !slices.Equal(got, keys) {
 		t.Errorf("keys = %v; want %v", got, keys)
+	}
+}
+
+// A lateSQLite is a driver whose first COMMIT fails, and takes place after all, or is
+// rolled back, when a while has passed.
+type lateSQLite struct {
+	sqlite3.SQLiteDriver
+	dsn      string
+	hold     time.Duration
+	rollback bool
+
+	once sync.Once
+	late sync.WaitGroup // for the transaction that is not over
+}
+
+func (d *lateSQLite) Driver() driver.Driver { return d }
+
+func (d *lateSQLite) Connect(context.Context) (driver.Conn, error) {
+	c, err := d.Open(d.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &lateConn{SQLiteConn: c.(*sqlite3.SQLiteConn), driver: d}, nil
+}
+
+type lateConn struct {
+	*sqlite3.SQLiteConn
+	driver *lateSQLite
+	bad    bool
+}
+
+func (c *lateConn) IsValid() bool { return !c.bad }
+
+// Close leaves a connection with a late transaction open until that is over.
+func (c *lateConn) Close() error {
+	if c.bad {
+		return nil
+	}
+	return c.SQLiteConn.Close()
+}
+
+func (c *lateConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.SQLiteConn.BeginTx(ctx, opts)
+	return &lateTx{tx, c}, err
+}
+
+type lateTx struct {
+	driver.Tx
+	conn *lateConn
+}
+
+func (tx *lateTx) Commit() (err error) {
+	late := false
+	tx.conn.driver.once.Do(func() { late = true })
+	if !late {
+		return tx.Tx.Commit()
+	}
+	tx.conn.bad = true
+	tx.conn.driver.late.Go(func() {
+		time.Sleep(tx.conn.driver.hold)
+		if tx.conn.driver.rollback {
+			_ = tx.Rollback()
+		} else {
+			_ = tx.Tx.Commit()
+		}
+		_ = tx.conn.SQLiteConn.Close()
+	})
+	return io.ErrUnexpectedEOF
+}
+
+// Whatever the journal, the writer holds the lock of the file until its transaction is
+// over, and the look waits for that.
+func TestCommitThatIsLateOnSQLiteIsWaitedFor(t *testing.T) {
+	for _, journal := range []string{"WAL", "DELETE"} {
+		for _, rollback := range []bool{false, true} {
+			dsn := "file:" + filepath.Join(t.TempDir(), "test.db") + "?_busy_timeout=0&_synchronous=OFF&_journal_mode=" + journal
+			late := &lateSQLite{dsn: dsn, hold: 300 * time.Millisecond, rollback: rollback}
+			db := sqlx.NewDb(sql.OpenDB(late), "sqlite3")
+			if _, err := db.Exec("CREATE TABLE rows (id INTEGER PRIMARY KEY)"); err != nil {
+				t.Fatal(err)
+			}
+			var keys []int64
+			err := InTx(t.Context(), db, nil, func(tx *sqlx.Tx) error {
+				row := types.Model{ID: types.Snowflake(7 + len(keys))}
+				keys = append(keys, int64(row.ID))
+				return New(nil).Insert(t.Context(), tx, "rows", &row)
+			})
+			if want := map[bool]int{false: 1, true: 2}[rollback]; err != nil || len(keys) != want {
+				t.Errorf("InTx(%s, late commit is rolled back: %v) = %v after %d runs; want nil after %d", journal, rollback, err, len(keys), want)
+			}
+			wantKeys(t, db, keys[len(keys)-1]) // what is in memory
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+			late.late.Wait()
+		}
+	}
+}
+
+func TestCommitThatStaysOpenOnSQLiteIsUnknown(t *testing.T) {
+	dsn := "file:" + filepath.Join(t.TempDir(), "test.db") + "?_busy_timeout=0&_synchronous=OFF&_journal_mode=WAL"
+	late := &lateSQLite{dsn: dsn, hold: 2 * time.Second}
+	db := sqlx.NewDb(sql.OpenDB(late), "sqlite3")
+	defer func() { _ = db.Close(); late.late.Wait() }()
+	if _, err := db.Exec("CREATE TABLE rows (id INTEGER PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	runs := 0
+	err := InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
+		runs++
+		return New(nil).Insert(ctx, tx, "rows", &types.Model{ID: 7})
+	})
+	if !errors.Is(err, ErrCommitUnknown) || !errors.Is(err, context.DeadlineExceeded) || runs != 1 {
+		t.Errorf("InTx() = %v after %d runs; want ErrCommitUnknown and the deadline after 1", err, runs)
 	}
 }

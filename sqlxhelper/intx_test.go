@@ -45,7 +45,7 @@ func TestInTxCommitsAtMostOnce(t *testing.T) {
 		never error   // what it does not match
 		rows  []int64
 		runs  int
-		looks int
+		looks int // -1: any number
 	}{
 		{name: "Succeeds", db: &faulty{}, fn: sameKeys, rows: []int64{1, 2}, runs: 1},
 
@@ -82,53 +82,49 @@ func TestInTxCommitsAtMostOnce(t *testing.T) {
 		{name: "AnswerLost", db: &faulty{commits: []fate{answerLost}}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 1},
 		{name: "AnswerLostWithOtherKeys", db: &faulty{commits: []fate{answerLost}}, fn: otherKeys, rows: []int64{1}, runs: 1, looks: 1},
 		{name: "AnswerIsThatTheServerEnds", db: &faulty{commits: []fate{{applied: true, err: postgres("57P01")}}}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 1},
-		{name: "CommitLost", db: &faulty{commits: []fate{commitLost}}, fn: sameKeys, rows: []int64{1, 2}, runs: 2, looks: 1},
-		{name: "CommitLostWithOtherKeys", db: &faulty{commits: []fate{commitLost}}, fn: otherKeys, want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF}, runs: 2, looks: 2},
-		{name: "CommitLostThenAnswerLost", db: &faulty{commits: []fate{commitLost, answerLost}}, fn: sameKeys, rows: []int64{1, 2}, runs: 2, looks: 2},
-		{name: "CommitLostForEver", db: &faulty{commits: repeat(commitLost, 50)}, fn: sameKeys, want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF}, runs: 10, looks: 11},
-		{name: "CommitLostThenDeadlock", db: &faulty{commits: []fate{commitLost}, inserts: []error{nil, nil, deadlock, nil, deadlock}}, fn: sameKeys, rows: []int64{1, 2}, runs: 4, looks: 1},
-		{name: "CommitLostThenDeadlockForEver", db: &faulty{commits: []fate{commitLost}, inserts: append(make([]error, 2), repeat(deadlock, 50)...)}, fn: sameKeys, want: []error{ErrCommitUnknown, deadlock, io.ErrUnexpectedEOF}, runs: 10, looks: 2},
-		{name: "CommitLostThenNoMoreRows", db: &faulty{commits: []fate{commitLost}}, fn: func(tx *sqlx.Tx, run int) error {
-			if run == 2 {
-				return nil
-			}
-			return insert(tx, 1)
-		}, want: []error{ErrCommitUnknown}, runs: 2, looks: 2},
-		{name: "CommitLostThenOneRowMore", db: &faulty{commits: []fate{commitLost}}, fn: func(tx *sqlx.Tx, run int) error {
-			return errors.Join(insert(tx, 1), insert(tx, repeat(types.Snowflake(2), run-1)...))
-		}, want: []error{ErrCommitUnknown}, runs: 2, looks: 2},
+		// It is over, and was not committed: any keys will do again.
+		{name: "CommitLost", db: &faulty{commits: []fate{commitLost}}, fn: sameKeys, rows: []int64{1, 2}, runs: 2, looks: 2},
+		{name: "CommitLostWithOtherKeys", db: &faulty{commits: []fate{commitLost}}, fn: otherKeys, rows: []int64{2}, runs: 2, looks: 2},
+		{name: "CommitLostThenAnswerLost", db: &faulty{commits: []fate{commitLost, answerLost}}, fn: sameKeys, rows: []int64{1, 2}, runs: 2, looks: 3},
+		{name: "CommitLostForEver", db: &faulty{commits: repeat(commitLost, 50)}, fn: sameKeys, want: []error{io.ErrUnexpectedEOF}, runs: 10, looks: -1},
+		{name: "CommitLostThenDeadlock", db: &faulty{commits: []fate{commitLost}, inserts: []error{nil, nil, deadlock, nil, deadlock}}, fn: sameKeys, rows: []int64{1, 2}, runs: 4, looks: 2},
+		{name: "CommitLostThenDeadlockForEver", db: &faulty{commits: []fate{commitLost}, inserts: append(make([]error, 2), repeat(deadlock, 50)...)}, fn: sameKeys, want: []error{deadlock}, runs: 10, looks: 2},
 		{name: "CommitLostThenFunctionFails", db: &faulty{commits: []fate{commitLost}}, fn: func(tx *sqlx.Tx, run int) error {
 			if run == 2 {
 				return errShop
 			}
 			return insert(tx, 1)
-		}, want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF, errShop}, runs: 2, looks: 2},
-		{name: "CommitLostThenBeginFails", db: &faulty{commits: []fate{commitLost}, begins: []error{nil, nil, io.ErrClosedPipe}}, fn: sameKeys, want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF, io.ErrClosedPipe}, runs: 1, looks: 2},
+		}, want: []error{errShop}, never: io.ErrUnexpectedEOF, runs: 2, looks: 2},
+		{name: "CommitLostThenBeginFails", db: &faulty{commits: []fate{commitLost}, begins: []error{nil, nil, nil, io.ErrClosedPipe}}, fn: sameKeys, want: []error{io.ErrClosedPipe}, runs: 1, looks: 2},
+		{name: "CommitLostAndAReplicaAnswers", db: &faulty{commits: []fate{commitLost}, replica: 3}, fn: otherKeys, rows: []int64{2}, runs: 2, looks: 6},
 
-		// The commit takes place after the look.
-		{name: "CommitLate", db: &faulty{commits: []fate{commitLate}}, fn: sameKeys, rows: []int64{1, 2}, runs: 2, looks: 2},
-		{name: "CommitLateWithOtherKeys", db: &faulty{commits: []fate{commitLate}}, fn: otherKeys, rows: []int64{1}, runs: 2, looks: 2},
-		{name: "CommitLateAndFunctionSeesIt", db: &faulty{commits: []fate{commitLate}}, fn: func(tx *sqlx.Tx, run int) error {
-			if err := insert(tx, 1); err != nil {
-				return errShop // for its own goods are sold
+		// The commit takes place after some looks.
+		{name: "CommitLate", db: &faulty{commits: []fate{commitLate}}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 5},
+		{name: "CommitLateWithOtherKeys", db: &faulty{commits: []fate{commitLate}}, fn: otherKeys, rows: []int64{1}, runs: 1, looks: 5},
+		{name: "CommitLateAndAReplicaAnswers", db: &faulty{commits: []fate{commitLate}, replica: 2}, fn: otherKeys, rows: []int64{1}, runs: 1, looks: 5},
+		{name: "CommitThatStaysOnItsWay", db: &faulty{commits: []fate{{late: 1 << 30, err: io.ErrUnexpectedEOF}}}, fn: otherKeys, want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF, errOpen}, runs: 1, looks: -1},
+
+		// The row is not there, which proves nothing.
+		{name: "CommitLostAndOnlyAReplicaAnswers", db: &faulty{commits: []fate{commitLost}, replica: 1 << 30}, fn: otherKeys, want: []error{ErrCommitUnknown, errReplica}, runs: 1, looks: -1},
+		{name: "CommitLostOnCockroachDB", db: &faulty{commits: []fate{commitLost}, version: "CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15 21:28:29, go1.22.2)"}, fn: otherKeys, want: []error{ErrCommitUnknown, errServers}, runs: 1, looks: 1},
+		{name: "AnswerLostOnCockroachDB", db: &faulty{commits: []fate{answerLost}, version: "CockroachDB CCL v24.1.0", writes: []error{postgres("42883")}}, fn: otherKeys, rows: []int64{1}, runs: 1, looks: 1},
+
+		// Should that ever be wrong, it is said.
+		{name: "RowsOfTheEarlierRunAreThereAfterAll", db: &faulty{commits: []fate{commitLost}}, fn: func(tx *sqlx.Tx, run int) error {
+			if run == 2 {
+				tx.MustExec("STORE", 1)
 			}
-			return nil
-		}, rows: []int64{1}, runs: 2, looks: 2},
-		{name: "CommitLateAndFunctionSwallowsTheDuplicate", db: &faulty{commits: []fate{commitLate}}, fn: func(tx *sqlx.Tx, run int) error {
-			if insert(tx, 1) != nil {
-				return insert(tx, 2)
-			}
-			return nil
-		}, rows: []int64{1}, runs: 2, looks: 2},
+			return insert(tx, 1)
+		}, want: []error{ErrCommitUnknown, errEarlier, postgres("23505")}, rows: []int64{1}, runs: 2, looks: 3},
 
 		// Nothing can be looked for.
 		{name: "NothingInserted", db: &faulty{commits: []fate{commitLost}}, fn: func(*sqlx.Tx, int) error { return nil }, want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF}, runs: 1},
 		{name: "NothingInsertedSerializable", db: &faulty{commits: []fate{commitLost}}, opts: &sql.TxOptions{Isolation: sql.LevelSerializable}, fn: func(*sqlx.Tx, int) error { return nil },
 			want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF}, runs: 1},
 		{name: "OnlyUpserted", db: &faulty{commits: []fate{commitLost}}, fn: func(tx *sqlx.Tx, _ int) error {
-			recordOf(tx).add(orders, false, 1)
+			recordOf(tx).add(orders, 0)
 			return nil
-		}, want: []error{ErrCommitUnknown}, runs: 1},
+		}, want: []error{ErrCommitUnknown, errNoProof}, runs: 1},
 		{name: "ReadOnly", db: &faulty{commits: []fate{commitLost}}, opts: &sql.TxOptions{ReadOnly: true}, fn: func(*sqlx.Tx, int) error { return nil },
 			want: []error{io.ErrUnexpectedEOF}, never: ErrCommitUnknown, runs: 1},
 		{name: "ReadOnlyThatTheDriverIgnores", db: &faulty{commits: []fate{answerLost}}, opts: &sql.TxOptions{ReadOnly: true}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 1},
@@ -164,7 +160,7 @@ func TestInTxCommitsAtMostOnce(t *testing.T) {
 				if got := c.db.rows(); !slices.Equal(got, c.rows) {
 					t.Errorf("rows = %v; want %v", got, c.rows)
 				}
-				if runs != c.runs || c.db.lookCount != c.looks {
+				if runs != c.runs || c.looks >= 0 && c.db.lookCount != c.looks {
 					t.Errorf("%d runs and %d looks; want %d and %d", runs, c.db.lookCount, c.runs, c.looks)
 				}
 				if n := db.Stats().InUse; n != 0 {
@@ -275,11 +271,11 @@ func TestContextThatEndsDuringTheCommitLeavesItInDoubt(t *testing.T) {
 					db := f.open(t)
 					runs := 0
 					err := InTx(ctx, db, nil, func(tx *sqlx.Tx) error { runs++; return insert(tx, 1) })
-					switch unknown := errors.Is(err, ErrCommitUnknown) && errors.Is(err, context.Canceled); {
+					switch unknown := errors.Is(err, ErrCommitUnknown); {
 					case applied && err != nil:
 						t.Errorf("InTx() = %v; want nil, the row is stored", err)
-					case !applied && !unknown:
-						t.Errorf("InTx() = %v; want ErrCommitUnknown and %v", err, context.Canceled)
+					case !applied && (unknown || !errors.Is(err, context.Canceled)):
+						t.Errorf("InTx() = %v; want %v alone, it is known that the row is not stored", err, context.Canceled)
 					case !applied && strings.Count(err.Error(), "commit:") != 1:
 						t.Errorf("InTx() = %v; want the commit once", err)
 					}
@@ -395,16 +391,47 @@ func TestContextThatEndsJustBeforeTheCommitIsNoDoubt(t *testing.T) {
 	})
 }
 
-func TestLookEndsAfterItsTimeout(t *testing.T) {
+// Without a deadline there is a limit. With one, that is the limit, and a second more.
+func TestLookEndsWithTheContext(t *testing.T) {
+	for _, c := range []struct{ limit, want time.Duration }{{0, patience}, {3 * time.Second, 4 * time.Second}, {2 * time.Minute, 2*time.Minute + grace}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := t.Context()
+			if c.limit > 0 {
+				limited, cancel := context.WithTimeout(ctx, c.limit)
+				defer cancel()
+				ctx = limited
+			}
+			db := (&faulty{commits: []fate{answerLost}, looks: repeat(io.EOF, 100000)}).open(t)
+			start := time.Now()
+			err := InTx(ctx, db, nil, func(tx *sqlx.Tx) error { return insert(tx, 1) })
+			if !errors.Is(err, ErrCommitUnknown) || errors.Is(err, context.DeadlineExceeded) != (c.limit > 0) {
+				t.Errorf("InTx(limit %v) = %v; want ErrCommitUnknown, and no deadline that the caller has not set", c.limit, err)
+			}
+			if waited := time.Since(start); waited != c.want {
+				t.Errorf("InTx(limit %v) took %v; want %v", c.limit, waited, c.want)
+			}
+		})
+	}
+}
+
+// A mock says that it expects no look. To ask it for a minute would do no good.
+func TestLookEndsAtAnErrorOfNobodyKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := (&faulty{commits: []fate{answerLost}, looks: repeat(io.EOF, 10000)}).open(t)
-		start := time.Now()
-		err := InTx(t.Context(), db, nil, func(tx *sqlx.Tx) error { return insert(tx, 1) })
-		if !errors.Is(err, ErrCommitUnknown) || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("InTx() = %v; want ErrCommitUnknown, and no deadline, which the caller has not set", err)
+		f := &faulty{commits: []fate{answerLost}, looks: repeat(errShop, 9)}
+		err := InTx(t.Context(), f.open(t), nil, func(tx *sqlx.Tx) error { return insert(tx, 1) })
+		if !errors.Is(err, ErrCommitUnknown) || f.lookCount != 1 {
+			t.Errorf("InTx() = %v after %d looks; want ErrCommitUnknown after 1", err, f.lookCount)
 		}
-		if waited := time.Since(start); waited != probeTimeout {
-			t.Errorf("InTx() took %v; want %v", waited, probeTimeout)
+	})
+}
+
+func TestUnknownErrorHasTheKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := (&faulty{commits: []fate{answerLost}, looks: []error{postgres("42501")}}).open(t)
+		err := InTx(t.Context(), db, nil, func(tx *sqlx.Tx) error { return insert(tx, 1, 2) })
+		var e *UnknownError
+		if !errors.As(err, &e) || !slices.Equal(e.Rows, []StoredRow{{"orders", "id", 2}}) || !strings.HasSuffix(err.Error(), "id 2 of orders") {
+			t.Errorf("InTx() = %v; want the last key", err)
 		}
 	})
 }
@@ -440,7 +467,7 @@ func TestPanicAndGoexitAreNotRunAgain(t *testing.T) {
 }
 
 func TestDelaysGrowUpToOneSecond(t *testing.T) {
-	for n := range 1000 { // as many looks fit into probeTimeout, if rarely
+	for n := range 1000 { // as many looks fit into patience, if rarely
 		if d := delay(n + 1); d < 0 || d >= time.Second {
 			t.Fatalf("delay(%d) = %v; want 0 to 1s", n+1, d)
 		}

@@ -1,11 +1,7 @@
 package sqlxhelper
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"hash"
 	"slices"
 	"sync"
 
@@ -26,10 +22,7 @@ var watched sync.Map
 type record struct {
 	mu     sync.Mutex
 	places []place           // in the order in which they were first written to
-	last   []types.Snowflake // the last fresh key by place, or zero
-	// keys is the SHA-256 of all keys in their order, each with the index of its
-	// place and whether it was fresh. It is nil as long as there is none.
-	keys hash.Hash
+	last   []types.Snowflake // the last key that was inserted, by place; 0 if all were upserted
 	// broken says why the savepoint of a call was not rolled back, or is nil. If
 	// stray, the call may have sent statements after the transaction had ended.
 	broken error
@@ -59,12 +52,9 @@ func recordOf(db DB) *record {
 	return nil
 }
 
-// add notes keys that were written to a place, in their order. If fresh, each of
-// them was inserted, and was not there before.
-func (r *record) add(p place, fresh bool, keys ...types.Snowflake) {
-	if len(keys) == 0 {
-		return
-	}
+// add notes that rows were written to a place. last is the key of the last one that was
+// not there before, or 0.
+func (r *record) add(p place, last types.Snowflake) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.Index(r.places, p)
@@ -72,19 +62,9 @@ func (r *record) add(p place, fresh bool, keys ...types.Snowflake) {
 		i = len(r.places)
 		r.places, r.last = append(r.places, p), append(r.last, 0)
 	}
-	origin := uint64(i) << 1
-	if fresh {
-		r.last[i] = keys[len(keys)-1]
-		origin |= 1
+	if last != 0 {
+		r.last[i] = last
 	}
-	if r.keys == nil {
-		r.keys = sha256.New()
-	}
-	text := make([]byte, 0, 16*len(keys))
-	for _, k := range keys {
-		text = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(text, origin), uint64(k))
-	}
-	_, _ = r.keys.Write(text) // which never fails
 }
 
 // mark returns a function that takes back what is noted from now on. r may be nil. That a
@@ -95,14 +75,11 @@ func (r *record) mark() (undo func()) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	places, last, keys := slices.Clone(r.places), slices.Clone(r.last), hash.Hash(nil)
-	if r.keys != nil {
-		keys, _ = r.keys.(hash.Cloner).Clone() // SHA-256 always can
-	}
+	places, last := slices.Clone(r.places), slices.Clone(r.last)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.places, r.last, r.keys = places, last, keys
+		r.places, r.last = places, last
 	}
 }
 
@@ -149,24 +126,7 @@ func (r *record) strayed() bool {
 func (r *record) empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.keys == nil
-}
-
-// equal tells whether both have the same keys in the same places and order,
-// however they were divided into calls.
-func (r *record) equal(other *record) bool {
-	places, sum := r.all()
-	otherPlaces, otherSum := other.all()
-	return slices.Equal(places, otherPlaces) && bytes.Equal(sum, otherSum)
-}
-
-func (r *record) all() (places []place, sum []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.keys != nil {
-		sum = r.keys.Sum(nil)
-	}
-	return r.places, sum
+	return len(r.places) == 0
 }
 
 // ensurable tells whether it can be found out if the transaction is stored for good.
@@ -174,7 +134,8 @@ func (r *record) ensurable() bool {
 	return slices.ContainsFunc(r.proofs(), func(p proof) bool { return traitsOf(p.dialect).ensures != "" })
 }
 
-// proofs returns the last fresh key of each place.
+// proofs returns the last inserted key of each place. All of the rows are there or none,
+// unless a function has rolled back a part of its work by a savepoint of its own.
 func (r *record) proofs() []proof {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -195,7 +195,7 @@ func (w *writer) replaceKeys(l *load, stored []types.Snowflake) {
 	for i, row := range l.rows {
 		if id := l.plan.id(row); *id != stored[i] {
 			w.replaced = append(w.replaced, replacedKey{id, *id})
-			*id, changed = stored[i], true
+			*id, changed, l.fresh[i] = stored[i], true, false
 		}
 	}
 	if changed {

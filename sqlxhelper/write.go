@@ -32,7 +32,7 @@ type load struct {
 	group
 	head     string // INSERT INTO table (columns)
 	tail     string // what follows the values: ON CONFLICT …, or nothing
-	fresh    []bool // of an upsert, by row: the call assigns the key
+	fresh    []bool // of an upsert, by row: the call assigns the key, and no stored row has another
 	affected int64  // of all statements together
 }
 
@@ -156,19 +156,31 @@ func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error
 	return nil
 }
 
-// note adds the keys of a call that has succeeded to the record of its InTx,
-// which is nil if there is none.
+// note adds what a call that has succeeded has stored to the record of its InTx, which is
+// nil if there is none.
 func (w *writer) note(r *record) {
 	if r == nil {
 		return
 	}
 	for i := range w.loads {
-		l := &w.loads[i]
-		keys := make([]types.Snowflake, len(l.rows))
-		for j, row := range l.rows {
-			keys[j] = *l.plan.id(row)
+		if l := &w.loads[i]; len(l.rows) > 0 {
+			r.add(l.place(w.dialect), l.inserted())
 		}
-		// A row that is there after an upsert may have been there before.
-		r.add(place{w.dialect.Dialect, l.table, l.plan.columns[l.plan.key].name}, l.upsert == nil, keys...)
 	}
+}
+
+// place is where the keys of l are.
+func (l *load) place(d *traits) place {
+	return place{d.Dialect, l.table, l.plan.columns[l.plan.key].name}
+}
+
+// inserted returns the key of the last row that was not there before the call, or 0. After
+// an upsert that is one which still has the key that the call has assigned.
+func (l *load) inserted() types.Snowflake {
+	for i := len(l.rows) - 1; i >= 0; i-- {
+		if l.upsert == nil || l.fresh[i] {
+			return *l.plan.id(l.rows[i])
+		}
+	}
+	return 0
 }

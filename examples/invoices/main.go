@@ -205,7 +205,9 @@ func (o *office) throughGORM(ctx context.Context, invoice *Invoice, undo bool) e
 	})
 }
 
-// throughSQLX does the same through sqlx.
+// throughSQLX does the same through sqlx. InTx may run the function more than once. The last
+// run is the one that is stored, so after nil the invoice has its number. After
+// sqlxhelper.ErrCommitUnknown, read the invoice by its key before you show a number.
 func (o *office) throughSQLX(ctx context.Context, invoice *Invoice, undo bool) error {
 	return sqlxhelper.InTx(ctx, o.sqlx, nil, func(tx *sqlx.Tx) error {
 		n, err := o.numbers.NextIn(ctx, tx, invoices, invoice.Date)

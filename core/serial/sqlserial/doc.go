@@ -32,6 +32,9 @@
 //   - Above READ COMMITTED, PostgreSQL ends one of two transactions of a series and period
 //     with an error. It comes as the driver's; begin the transaction anew, as
 //     sqlxhelper.InTx does. SQLite does so if a transaction begins with a read.
+//   - After a COMMIT whose answer was lost, the number in memory is not used until it is
+//     known what became of the transaction. sqlxhelper.InTx finds out, and returns nil only
+//     if the number in memory is the one stored.
 //   - The database keeps what it has acknowledged. A backup that was restored gives out
 //     numbers again.
 //   - On SQLite the tables are in the file of the rows, and Define and ClosePeriod run

@@ -27,7 +27,11 @@ type Tx interface {
 //
 // tx is in the database and schema of the Store. The row of the counter is locked until it
 // ends, so take the number last. On MySQL and MariaDB the whole series is.
-// If the outcome of COMMIT is unknown, so is the number, just as the row that has it.
+//
+// If the outcome of COMMIT is unknown, so is the number: the COMMIT may still arrive, and a
+// second transaction has the next number. Look for the row that has it, or use
+// sqlxhelper.InTx. That one begins anew only when the first transaction is over, and after
+// nil the number in memory is the one stored.
 //
 // NextIn returns when ctx ends, even if the driver waits for a server that does not answer.
 //

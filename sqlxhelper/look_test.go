@@ -1,0 +1,95 @@
+package sqlxhelper
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/jmoiron/sqlx"
+)
+
+func TestRowIsLookedForByQuotedNames(t *testing.T) {
+	for _, c := range []struct {
+		at         place
+		text, lock string
+	}{
+		{place{SQLite, "orders", "id"}, `SELECT 1 FROM "orders" WHERE "id" = ?`, `INSERT INTO "orders" ("id") SELECT "id" FROM "orders" WHERE 0`},
+		{place{PostgreSQL, "shop.orders", "key"}, `SELECT 1 FROM "shop"."orders" WHERE "key" = $1`, ""},
+		{place{MySQL, "shop.orders", "id"}, "SELECT 1 FROM `shop`.`orders` WHERE `id` = ? LOCK IN SHARE MODE", ""},
+	} {
+		if got := c.at.text(); got != c.text {
+			t.Errorf("text(%v) = %q; want %q", c.at, got, c.text)
+		}
+		if got := c.at.lock(); c.lock != "" && got != c.lock {
+			t.Errorf("lock(%v) = %q; want %q", c.at, got, c.lock)
+		}
+	}
+}
+
+func TestDatabasesThatOnlySpeakLikePostgreSQLAreTold(t *testing.T) {
+	for version, want := range map[string]bool{
+		"PostgreSQL 15.8 (Debian 15.8-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit":         true,
+		"PostgreSQL 17.0 on x86_64-windows, compiled by msvc-19.40.33813, 64-bit":                                                   true,
+		"PostgreSQL 9.6.24, compiled by Visual C++ build 1800, 64-bit":                                                              true,
+		"PostgreSQL 18beta1 on aarch64-linux-gnu, compiled by gcc-12.2.0, 64-bit":                                                   true,
+		"PostgreSQL 16.2 - Percona Distribution on x86_64-pc-linux-gnu, compiled by gcc (GCC) 11.3.0, 64-bit":                       true,
+		"CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15 21:28:29, go1.22.2 X:nocoverageredesign)":                   false,
+		"PostgreSQL 15.2-YB-2.23.0.0-b0 on x86_64-pc-linux-gnu, compiled by clang version 17.0.6, 64-bit":                           false,
+		"PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC gcc (GCC) 3.4.2 20041017 (Red Hat 3.4.2-6.fc3), Redshift 1.0.12103": false,
+		"PostgreSQL 9.5.0 on x86_64-unknown-linux-gnu (Materialize v0.26.0)":                                                        false,
+		"PostgreSQL 13.14.0-RisingWave-1.10.0":                                                                                      false,
+		"PostgreSQL 16":                                                                                                             false,
+		"PostgreSQL 14.1":                                                                                                           false,
+		"":                                                                                                                          false,
+	} {
+		if got := postgresVersion.MatchString(version); got != want {
+			t.Errorf("postgresVersion matches %q = %v; want %v", version, got, want)
+		}
+	}
+}
+
+// Where several servers take writes, a look has not waited for a transaction on another.
+func TestAbsenceProvesNothingWhereSeveralServersTakeWrites(t *testing.T) {
+	single := map[string]string{"version": "8.4.2", "version_comment": "MySQL Community Server - GPL", "read_only": "OFF", "innodb_read_only": "OFF"}
+	for _, c := range []struct {
+		name   string
+		change map[string]string
+		want   error
+	}{
+		{"MySQL", nil, nil},
+		{"MariaDB", map[string]string{"version": "10.11.6-MariaDB", "wsrep_on": "OFF", "wsrep_provider": "none"}, nil},
+		{"MariaDB 12", map[string]string{"read_only": "OFF"}, nil},
+		{"Percona XtraDB, not clustered", map[string]string{"wsrep_on": "ON", "wsrep_provider": "none"}, nil},
+		{"Galera", map[string]string{"wsrep_on": "ON", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"}, errServers},
+		{"Group replication, one primary", map[string]string{"group_replication_single_primary_mode": "ON", "group_replication_group_name": "a"}, nil},
+		{"Group replication, several", map[string]string{"group_replication_single_primary_mode": "OFF", "group_replication_group_name": "a"}, errServers},
+		{"Replica", map[string]string{"read_only": "ON"}, errReplica},
+		{"Replica, MariaDB 12", map[string]string{"read_only": "NO_LOCK"}, errReplica},
+		{"Aurora's reader", map[string]string{"innodb_read_only": "1"}, errReplica},
+		{"TiDB", map[string]string{"version": "8.0.11-TiDB-v7.5.0"}, errServers},
+		{"Vitess", map[string]string{"version": "8.0.30-Vitess"}, errServers},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db, mock, err := sqlmock.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = db.Close() }()
+			rows := sqlmock.NewRows([]string{"Variable_name", "Value"})
+			for _, from := range []map[string]string{single, c.change} {
+				for name, value := range from {
+					rows.AddRow(name, value) // the later one counts
+				}
+			}
+			mock.ExpectBegin()
+			mock.ExpectQuery("SHOW VARIABLES").WillReturnRows(rows)
+			tx, err := sqlx.NewDb(db, "mysql").Beginx()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := aloneMySQL(t.Context(), tx); !errors.Is(err, c.want) {
+				t.Errorf("aloneMySQL(%v) = %v; want %v", c.change, err, c.want)
+			}
+		})
+	}
+}
