@@ -68,9 +68,7 @@ func New(f Format) (*Codec, error) {
 			return nil, err
 		}
 	}
-	if f.Zone == nil {
-		f.Zone = time.UTC
-	}
+	f.Zone = resolve(f.Zone)
 	c := &Codec{format: f}
 	const days = 2 * 24 * 60 * 60 // more than any offset
 	first, last, ok := c.seconds()

@@ -13,7 +13,7 @@ import (
 // and nothing else: no other case, no spaces, no other width. The error is a [*ValueError]
 // that names the part, and wraps [ErrCheckDigit] where the check digits are wrong.
 func (c *Codec) Parse(text string) (types.Snowflake, error) {
-	p, err := frame(text, c.format.Prefix, c.width-len(c.format.Prefix)-c.format.Check.width(), c.format.Check)
+	p, err := frame(text, c.format.Prefix, c.width-len(c.format.Prefix)-c.format.Check.width(), "", 0, c.format.Check)
 	if err != nil {
 		return 0, err
 	}
@@ -61,11 +61,12 @@ func (c *Codec) wantLocal(fold int64) string {
 	return "a time that exists in " + c.format.Zone.String()
 }
 
-// frame looks at what is around the numbers: width, prefix and check digits. The digits
-// between are the rest of the parser.
-func frame(text, prefix string, digits int, check Check) (parser, error) {
+// frame looks at what is around the numbers: width, prefix, check digits, and a separator
+// with so many digits before and after it. These digits are the rest of the parser.
+func frame(text, prefix string, before int, separator string, after int, check Check) (parser, error) {
 	p := parser{text: text}
-	width := len(prefix) + digits + check.width()
+	digits := before + after
+	width := len(prefix) + digits + len(separator) + check.width()
 	if len(text) != width {
 		return p, refused("text", quote(text), strconv.Itoa(width)+" bytes")
 	}
@@ -73,6 +74,12 @@ func frame(text, prefix string, digits int, check Check) (parser, error) {
 		return p, refused("text", quote(text), "the prefix "+quote(prefix))
 	}
 	p.rest = text[len(prefix):]
+	if separator != "" {
+		if p.rest[before:before+len(separator)] != separator {
+			return p, refused("text", quote(text), "the separator "+quote(separator)+" after the period")
+		}
+		p.rest = p.rest[:before] + p.rest[before+len(separator):]
+	}
 	for i := range len(p.rest) {
 		if !isDigit(p.rest[i]) {
 			return p, refused("text", quote(text), "digits alone after the prefix "+quote(prefix))

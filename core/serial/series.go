@@ -69,6 +69,16 @@ type Series struct {
 	// another zone on another machine.
 	Zone *time.Location
 
+	// Separator stands between the period and the number: "-", "/" or ".". Empty: nothing.
+	// A series of the period Never has none. What stands before the period ends the Prefix.
+	Separator string
+
+	// YearBegins is the month with which the years of a Yearly series begin: [time.April] for
+	// a fiscal year from April to March. Zero: January. The period is the year in which it
+	// begins, or if YearByEnd is set the one in which it ends.
+	YearBegins time.Month
+	YearByEnd  bool
+
 	// Digits is how wide the number is: 1 to 18. It is filled with zeros, and never wider.
 	// After the last number follows [ErrSeriesFull].
 	Digits int
@@ -85,7 +95,7 @@ type Series struct {
 
 // A Number is one of a series.
 type Number struct {
-	Text   string    // the prefix, the period, N with leading zeros, check digits
+	Text   string    // the prefix, the period, the separator, N with leading zeros, check digits
 	N      int64     // from Series.First on
 	Series string    // Series.Name
 	Period string    // "", "2026", "202611" or "20261122"
@@ -103,6 +113,12 @@ func (s Series) Validate() error {
 	if s.Period < Never || s.Period > Daily {
 		return refused("Series.Period", s.Period.String(), "Never, Yearly, Monthly or Daily")
 	}
+	if err := s.checkSeparator(); err != nil {
+		return err
+	}
+	if err := s.checkYear(); err != nil {
+		return err
+	}
 	if err := checkZone("Series.Zone", s.Zone); err != nil {
 		return err
 	}
@@ -116,6 +132,31 @@ func (s Series) Validate() error {
 		return refused("Series.First", strconv.FormatInt(s.First, 10), fmt.Sprintf("0 to %d, which has %d digits", s.greatest(), s.Digits))
 	}
 	return checkCheck("Series.Check", s.Check)
+}
+
+func (s Series) checkSeparator() error {
+	switch s.Separator {
+	case "":
+		return nil
+	case "-", "/", ".":
+		if s.Period != Never {
+			return nil
+		}
+		return refused("Series.Separator", quote(s.Separator), "nothing if there is no period: end the prefix with it")
+	}
+	return refused("Series.Separator", quote(s.Separator), `nothing, "-", "/" or "."`)
+}
+
+func (s Series) checkYear() error {
+	switch {
+	case s.YearBegins < 0 || s.YearBegins > time.December:
+		return refused("Series.YearBegins", strconv.Itoa(int(s.YearBegins)), "a month, or 0 for January")
+	case s.YearBegins > time.January && s.Period != Yearly:
+		return refused("Series.YearBegins", s.YearBegins.String(), "0, since the series is "+s.Period.String()+" and not Yearly")
+	case s.YearByEnd && s.YearBegins <= time.January:
+		return refused("Series.YearByEnd", "true", "false for years that begin with January: they end in the same one")
+	}
+	return nil
 }
 
 func checkName(name string) error {
@@ -156,22 +197,26 @@ func (s Series) greatest() int64 {
 // Definition returns all fields but the name, for people and for comparison: two series
 // are defined alike if and only if the texts are equal.
 //
-//	prefix "INV", yearly in Europe/Berlin, 6 digits from 1, Luhn, chronological
+//	prefix "INV", Yearly in Europe/Berlin, 6 digits from 1, Luhn, chronological
 func (s Series) Definition() string {
 	first, _ := s.Bounds()
 	text := fmt.Sprintf("prefix %q, %s in %s, %d digits from %d, %s", s.Prefix, s.Period, zoneName(s.zone()), s.Digits, first, s.Check)
 	if s.Chronological {
 		text += ", chronological"
 	}
+	if s.Separator != "" {
+		text += fmt.Sprintf(", separator %q", s.Separator)
+	}
+	if s.YearBegins > time.January {
+		text += ", years from " + s.YearBegins.String()
+	}
+	if s.YearByEnd {
+		text += " by their end"
+	}
 	return text
 }
 
-func (s Series) zone() *time.Location {
-	if s.Zone == nil {
-		return time.UTC
-	}
-	return s.Zone
-}
+func (s Series) zone() *time.Location { return resolve(s.Zone) }
 
 // zoneName returns the name of a zone. A zone that never changes may have any name, so
 // its offset is beside it.
@@ -200,7 +245,36 @@ func (s Series) PeriodOf(at time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if s.YearBegins > time.January {
+		year := date / 10000
+		if date/100%100 < int64(s.YearBegins) {
+			year--
+		}
+		if s.YearByEnd {
+			year++
+		}
+		if year < 1 || year > 9999 {
+			return "", refused("at", at.UTC().Format(time.RFC3339), "a time in a fiscal year from 1 to 9999")
+		}
+		date = year * 10000
+	}
 	return string(appendDigits(nil, date, 8)[:s.Period.width()]), nil
+}
+
+// Begin returns the first civil date of a period, as Date has it, or 0 for [Never]. A text
+// that is no period of the series is a [*ValueError].
+func (s Series) Begin(period string) (int64, error) {
+	if err := s.CheckPeriod(period); err != nil || s.Period == Never {
+		return 0, err
+	}
+	date, _ := strconv.ParseInt((period + "0101")[:8], 10, 64) // as CheckPeriod has passed it
+	if s.YearBegins > time.January {
+		date += int64(s.YearBegins-time.January) * 100
+	}
+	if s.YearByEnd {
+		date -= 10000
+	}
+	return date, nil
 }
 
 // Number returns the n-th number of the period of a moment. A number that has no place in
@@ -217,6 +291,7 @@ func (s Series) Number(at time.Time, n int64) (Number, error) {
 		return Number{}, refused("number", strconv.FormatInt(n, 10), fmt.Sprintf("%d to %d, as the series %s has them", first, last, s.Name))
 	}
 	text := append([]byte(s.Prefix), period...)
+	text = append(text, s.Separator...)
 	text = appendDigits(text, n, s.Digits)
 	text = appendDigits(text, int64(s.Check.digits(text)), s.Check.width())
 	return Number{Text: string(text), N: n, Series: s.Name, Period: period, At: at}, nil
@@ -230,7 +305,7 @@ func (s Series) Parse(text string) (Number, error) {
 		return Number{}, err
 	}
 	width := s.Period.width()
-	p, err := frame(text, s.Prefix, width+s.Digits, s.Check)
+	p, err := frame(text, s.Prefix, width, s.Separator, s.Digits, s.Check)
 	if err != nil {
 		return Number{}, err
 	}

@@ -33,6 +33,14 @@ func TestTextIsPrefixPeriodNumberAndCheckDigits(t *testing.T) {
 		{Series{Prefix: "0", Digits: 3, Check: Mod11_10}, 794, "07945"},
 		{Series{Digits: 3, Check: Mod97_10}, 794, "79444"},
 		{Series{Digits: 18}, 999999999999999999, "999999999999999999"},
+		{Series{Prefix: "INV-", Digits: 4, Period: Yearly, Separator: "-"}, 42, "INV-2026-0042"},
+		{Series{Prefix: "R", Digits: 4, Period: Monthly, Separator: "/"}, 42, "R202611/0042"},
+		{Series{Digits: 3, Period: Daily, Separator: ".", Check: Luhn}, 794, withCheck("20261122.794")},
+		{Series{Digits: 3, Period: Yearly, YearBegins: time.January}, 42, "2026042"},
+		{Series{Digits: 3, Period: Yearly, YearBegins: time.November}, 42, "2026042"},
+		{Series{Digits: 3, Period: Yearly, YearBegins: time.December}, 42, "2025042"},
+		{Series{Digits: 3, Period: Yearly, YearBegins: time.December, YearByEnd: true}, 42, "2026042"},
+		{Series{Digits: 3, Period: Yearly, YearBegins: time.November, YearByEnd: true, Separator: "-"}, 42, "2027-042"},
 	} {
 		c.series.Name = "x"
 		if err := c.series.Validate(); err != nil {
@@ -71,6 +79,14 @@ func TestSeriesOutOfRangeAreRefused(t *testing.T) {
 		{func(s *Series) { s.First = -1 }, "Series.First"},
 		{func(s *Series) { s.First = 1000 }, "Series.First"},
 		{func(s *Series) { s.Check = -1 }, "Series.Check"},
+		{func(s *Series) { s.Separator = "-" }, "Series.Separator"}, // there is no period
+		{func(s *Series) { s.Period, s.Separator = Yearly, "--" }, "Series.Separator"},
+		{func(s *Series) { s.Period, s.Separator = Yearly, " " }, "Series.Separator"},
+		{func(s *Series) { s.Period, s.Separator = Yearly, "A" }, "Series.Separator"},
+		{func(s *Series) { s.Period, s.YearBegins = Yearly, 13 }, "Series.YearBegins"},
+		{func(s *Series) { s.Period, s.YearBegins = Yearly, -1 }, "Series.YearBegins"},
+		{func(s *Series) { s.Period, s.YearBegins = Monthly, time.April }, "Series.YearBegins"},
+		{func(s *Series) { s.Period, s.YearByEnd = Yearly, true }, "Series.YearByEnd"},
 	} {
 		s := Series{Name: "x", Digits: 3}
 		c.change(&s)
@@ -116,7 +132,8 @@ func TestTextsThatTheSeriesDoesNotWriteAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		"", "A", good.Text + "0", good.Text[1:], "B" + good.Text[1:], "a" + good.Text[1:], " " + good.Text, good.Text[:5] + "x" + good.Text[6:],
+		"", "A", good.Text + "0", "A20261122-4", // nothing is between
+		good.Text[1:], "B" + good.Text[1:], "a" + good.Text[1:], " " + good.Text, good.Text[:5] + "x" + good.Text[6:],
 		withCheck("A2026022934"), withCheck("A2026130134"), withCheck("A2026010034"), withCheck("A0000010134"), withCheck("A2026112201"),
 	} {
 		if n, err := s.Parse(text); n != (Number{}) || !errors.As(err, new(*ValueError)) {
@@ -126,6 +143,57 @@ func TestTextsThatTheSeriesDoesNotWriteAreRefused(t *testing.T) {
 	last := good.Text[len(good.Text)-1]
 	if _, err := s.Parse(good.Text[:len(good.Text)-1] + string('0'+(last-'0'+1)%10)); !errors.Is(err, ErrCheckDigit) {
 		t.Errorf("Parse with another check digit = %v; want %v", err, ErrCheckDigit)
+	}
+}
+
+func TestTheSeparatorIsWhereItBelongs(t *testing.T) {
+	s := Series{Name: "x", Prefix: "R-", Period: Yearly, Separator: "-", Digits: 3}
+	for _, text := range []string{"R-2026001", "R-2026/001", "R-20260-01", "R-202-6001", "R--2026001", "R-2026-0-1", "R-2026-01-", "R-2026--01"} {
+		if n, err := s.Parse(text); n != (Number{}) || !errors.As(err, new(*ValueError)) {
+			t.Errorf("Parse(%q) = %+v, %v; want a ValueError", text, n, err)
+		}
+	}
+	if n, err := s.Parse("R-2026-001"); err != nil || n.N != 1 || n.Period != "2026" {
+		t.Errorf("Parse = %+v, %v; want 1 of 2026", n, err)
+	}
+}
+
+// A fiscal year goes from one midnight of the zone to another.
+func TestAFiscalYearBeginsWithItsMonth(t *testing.T) {
+	berlin := load(t, "Europe/Berlin")
+	april := Series{Name: "x", Digits: 3, Period: Yearly, Zone: berlin, YearBegins: time.April}
+	october := Series{Name: "x", Digits: 3, Period: Yearly, Zone: berlin, YearBegins: time.October, YearByEnd: true}
+	for _, c := range []struct {
+		series Series
+		at     time.Time
+		period string
+		begin  int64
+	}{
+		{april, time.Date(2026, 3, 31, 23, 59, 59, 0, berlin), "2025", 20250401},
+		{april, time.Date(2026, 3, 31, 22, 0, 0, 0, time.UTC), "2026", 20260401},
+		{april, time.Date(2026, 12, 31, 0, 0, 0, 0, berlin), "2026", 20260401},
+		{october, time.Date(2026, 9, 30, 23, 59, 59, 0, berlin), "2026", 20251001},
+		{october, time.Date(2026, 10, 1, 0, 0, 0, 0, berlin), "2027", 20261001},
+		{Series{Name: "x", Digits: 3, Period: Yearly}, at, "2026", 20260101},
+		{Series{Name: "x", Digits: 3, Period: Monthly}, at, "202611", 20261101},
+		{Series{Name: "x", Digits: 3, Period: Daily}, at, "20261122", 20261122},
+		{Series{Name: "x", Digits: 3}, at, "", 0},
+	} {
+		period, err := c.series.PeriodOf(c.at)
+		if err != nil || period != c.period {
+			t.Errorf("%s: PeriodOf(%v) = %q, %v; want %q", c.series.Definition(), c.at, period, err, c.period)
+		}
+		if begin, err := c.series.Begin(period); err != nil || begin != c.begin {
+			t.Errorf("%s: Begin(%q) = %d, %v; want %d", c.series.Definition(), period, begin, err, c.begin)
+		}
+	}
+	if begin, err := april.Begin("202613"); begin != 0 || !errors.As(err, new(*ValueError)) {
+		t.Errorf("Begin of no period = %d, %v; want a ValueError", begin, err)
+	}
+	for s, moment := range map[*Series]time.Time{&april: time.Date(1, 2, 1, 0, 0, 0, 0, berlin), &october: time.Date(9999, 11, 1, 0, 0, 0, 0, berlin)} {
+		if period, err := s.PeriodOf(moment); period != "" || !errors.As(err, new(*ValueError)) {
+			t.Errorf("PeriodOf(%v) = %q, %v; want a ValueError: the year has no four digits", moment, period, err)
+		}
 	}
 }
 
@@ -148,6 +216,11 @@ func TestDefinitionsAreEqualIfAndOnlyIfTheSeriesAre(t *testing.T) {
 		{Name: "x", Digits: 3, Zone: load(t, "Europe/Berlin")},
 		{Name: "x", Digits: 3, Zone: time.FixedZone("CET", 3600)},
 		{Name: "x", Digits: 3, Zone: time.FixedZone("CET", 7200)},
+		{Name: "x", Digits: 3, Period: Yearly, Separator: "-"},
+		{Name: "x", Digits: 3, Period: Yearly, Separator: "/"},
+		{Name: "x", Digits: 3, Period: Yearly, YearBegins: time.April},
+		{Name: "x", Digits: 3, Period: Yearly, YearBegins: time.July},
+		{Name: "x", Digits: 3, Period: Yearly, YearBegins: time.July, YearByEnd: true},
 	}
 	for _, s := range all {
 		texts[s.Definition()] = true
@@ -163,7 +236,7 @@ func TestDefinitionsAreEqualIfAndOnlyIfTheSeriesAre(t *testing.T) {
 	if same.Definition() != base.Definition() {
 		t.Errorf("the defaults, and what they stand for: %q and %q; want them equal", base.Definition(), same.Definition())
 	}
-	longest := Series{Name: "x", Prefix: strings.Repeat("X", 16), Period: Monthly, Zone: time.FixedZone(strings.Repeat("z", 64), -45296), Digits: 18, First: 999999999999999999, Check: Mod97_10, Chronological: true}
+	longest := Series{Name: "x", Prefix: strings.Repeat("X", 16), Period: Yearly, Zone: time.FixedZone(strings.Repeat("z", 64), -45296), Digits: 18, First: 999999999999999999, Check: Mod97_10, Chronological: true, Separator: "-", YearBegins: time.September, YearByEnd: true}
 	if err := longest.Validate(); err != nil || len(longest.Definition()) > 255 {
 		t.Errorf("the longest definition has %d bytes (%v); want at most 255", len(longest.Definition()), err)
 	}

@@ -14,6 +14,31 @@ type span struct {
 	again  int64 // until then, local times have been there before; or never
 }
 
+// fixedZones are zones that some copies of the time-zone database have with one offset for
+// all time, and later ones (from 2024b on) as other names of America/Panama, America/Phoenix
+// and Pacific/Honolulu, whose clocks changed until 1967. They are taken as the former, so
+// that programs with different copies agree.
+var fixedZones = map[string]*time.Location{
+	"EST": time.FixedZone("EST", -5*60*60),
+	"MST": time.FixedZone("MST", -7*60*60),
+	"HST": time.FixedZone("HST", -10*60*60),
+}
+
+// resolve returns the zone that a Format or a Series has: UTC for nil.
+func resolve(zone *time.Location) *time.Location {
+	if zone == nil {
+		return time.UTC
+	}
+	if fixed, ok := fixedZones[zone.String()]; ok {
+		year1970 := time.Unix(0, 0)
+		_, offset := year1970.In(zone).Zone()
+		if _, want := year1970.In(fixed).Zone(); offset == want {
+			return fixed
+		}
+	}
+	return zone
+}
+
 const never = math.MinInt64 // before each Unix second
 
 // A zone is the offsets of a time zone, from the epoch of a layout on.
