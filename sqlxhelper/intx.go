@@ -24,6 +24,8 @@ import (
 // a deadlock and the rollback succeeded, or because the answer to the commit was lost and
 // the transaction turned out to be over without being committed. The errors are 40001 and
 // 40P01 of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, and busy of SQLite.
+// MySQL's group replication also says 3101, and 1180 with the text "error 149"; TiDB says
+// 8002, 8022, 8028 and 9007.
 //
 // So fn has to return an error of the database at once, wrapped with %w. If it came
 // from a [Helper] and matches [ErrTxBroken], calls of Helpers on the transaction fail

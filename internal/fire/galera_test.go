@@ -162,12 +162,20 @@ func (g *galera) bootstrapMinority(ctx context.Context, strike int) error {
 	return err
 }
 
-// galeraCommits commits on one node while it loses its cluster in the ways that strikes
-// do, and looks at each row that was said not to be committed.
+// galeraCommits commits on all nodes while one loses its cluster in the ways that strikes
+// do, and looks at each row that was said not to be committed. Half of the transactions
+// change one hot row, which every other node may have changed: these lose by the
+// certification of their COMMIT.
 func galeraCommits(t *testing.T, g *galera) {
 	node := g.nodes[1]
-	if _, err := node.db.ExecContext(t.Context(), "CREATE TABLE fire.commits (id BIGINT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
-		t.Fatal(err)
+	for _, text := range []string{
+		"CREATE TABLE fire.commits (id BIGINT PRIMARY KEY) ENGINE=InnoDB",
+		"CREATE TABLE fire.hot (id BIGINT PRIMARY KEY, n BIGINT NOT NULL) ENGINE=InnoDB",
+		"INSERT INTO fire.hot VALUES (1, 0)",
+	} {
+		if _, err := node.db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
 	}
 	type outcome struct {
 		id  int64
@@ -176,14 +184,22 @@ func galeraCommits(t *testing.T, g *galera) {
 	outcomes := make(chan []outcome)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	const writers = 8
+	const writers = 16 // half of them on the node
 	for w := range int64(writers) {
+		db := node.db
+		if w%2 == 1 {
+			db = g.nodes[w/2%int64(len(g.nodes))].db
+		}
+		hot := w/2%2 == 1
 		go func() {
 			var all []outcome
 			for id := w; ctx.Err() == nil; id += writers {
-				tx, err := node.db.BeginTx(ctx, nil)
+				tx, err := db.BeginTx(ctx, nil)
 				if err == nil {
-					if _, err = tx.Exec("INSERT INTO fire.commits VALUES (?)", id); err == nil {
+					if _, err = tx.Exec("INSERT INTO fire.commits VALUES (?)", id); err == nil && hot {
+						_, err = tx.Exec("UPDATE fire.hot SET n = n + 1 WHERE id = 1")
+					}
+					if err == nil {
 						all = append(all, outcome{id, tx.Commit()})
 						continue
 					}

@@ -3,6 +3,7 @@ package sqlerror
 import (
 	"iter"
 	"reflect"
+	"regexp"
 	"strings"
 )
 
@@ -78,7 +79,11 @@ func Of(err error) Answer {
 	switch t := v.Type(); {
 	case t.Name() == "MySQLError":
 		if f := field(v, "Number"); f.IsValid() && f.Kind() == reflect.Uint16 {
-			return Answer{Number: uint16(f.Uint())}
+			number := uint16(f.Uint())
+			if number == errorDuringCommit && engineDeadlock.MatchString(Text(err, "Message")) {
+				number = deadlock
+			}
+			return Answer{Number: number}
 		}
 	case t.Name() == "Error" && strings.Contains(t.PkgPath(), "sqlite"):
 		return Answer{Code: sqliteCode(err, v)}
@@ -87,6 +92,14 @@ func Of(err error) Answer {
 	}
 	return Answer{}
 }
+
+// engineDeadlock finds the number of the storage engine's error in the text of 1180, which
+// is translated. 149 is a deadlock: InnoDB has rolled the transaction back before the
+// COMMIT has written anything. A member of a MySQL group whose transaction is in the way of
+// one that is already certified says that, to statements as well. A Galera node that has
+// lost its cluster says 1180 too, with other words and without such a number, and then
+// nobody knows.
+var engineDeadlock = regexp.MustCompile(`\b149\b`)
 
 // sqliteCode returns the extended result code of a driver's error, or 0.
 func sqliteCode(err error, v reflect.Value) int {

@@ -27,12 +27,22 @@ const (
 	readOnlyMode         = 1836
 	pluginRefused        = 3100 // a hook of the group replication refused the commit
 	transactionRollback  = 3101 // the group replication has rolled it back
+	errorDuringCommit    = 1180 // and the reason in words; see Of
 	columnCannotBeNull   = 1048
 	noDefault            = 1364
 	noParentRow          = 1216
 	noParentRowIn        = 1452 // names the constraint
 	checkViolatedMariaDB = 4025
 	checkViolatedMySQL   = 3819
+)
+
+// What TiDB says of a transaction that it has rolled back. Its documentation names these
+// four as those after which a program runs the whole transaction again.
+const (
+	tidbForUpdateConflict = 8002
+	tidbCommitFailed      = 8022
+	tidbSchemaChanged     = 8028
+	tidbWriteConflict     = 9007
 )
 
 // Result codes of SQLite.

@@ -32,7 +32,17 @@ func NotCommitted(err error) bool {
 // A Galera node that loses its cluster during a COMMIT says 1180 instead. The others may
 // then have the transaction or not.
 func LostAtCommit(err error) bool {
-	return said(err, func(a Answer) bool { return a.Number == deadlock || a.Number == transactionRollback })
+	return said(err, func(a Answer) bool { return a.Number == deadlock || a.lost() })
+}
+
+// lost reports whether MySQL's group replication or TiDB has rolled a transaction back for
+// the sake of another one.
+func (a Answer) lost() bool {
+	switch a.Number {
+	case transactionRollback, tidbForUpdateConflict, tidbCommitFailed, tidbSchemaChanged, tidbWriteConflict:
+		return true
+	}
+	return false
 }
 
 // notCommitted reports whether a, said to a COMMIT, means that it was rolled back.
@@ -46,16 +56,17 @@ func (a Answer) notCommitted() bool {
 		// during commit), 1317 (interrupted), 1053 and 1927 (shutdown, killed). These
 		// are said after a rollback:
 		//   - deadlock, which is how Galera reports a lost certification too;
+		//   - a conflict in the group replication, or in TiDB;
 		//   - lock wait timeout, on the global read lock of a backup;
 		//   - a record that has changed;
-		//   - a refusal by a hook or by the group replication;
+		//   - a refusal by a hook;
 		//   - a server or a transaction that is read only.
 		switch a.Number {
-		case deadlock, lockWaitTimeout, recordHasChanged, pluginRefused, transactionRollback,
+		case deadlock, lockWaitTimeout, recordHasChanged, pluginRefused,
 			serverReadOnly, transactionReadOnly, readOnlyMode:
 			return true
 		}
-		return false
+		return a.lost()
 	default:
 		// A COMMIT that is busy or violates a deferred constraint leaves the
 		// transaction open. As database/sql sends no ROLLBACK after it,

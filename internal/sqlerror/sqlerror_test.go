@@ -24,6 +24,11 @@ var (
 	mattn    = sqlerrortest.Mattn
 )
 
+// duringCommit is 1180, whose text has the reason.
+func duringCommit(message string) error {
+	return &sqlerrortest.MySQLError{Number: 1180, Message: message}
+}
+
 // coded is an error of a program, whose numbers mean something else.
 type coded struct{ Number uint16 }
 
@@ -106,12 +111,24 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(1836), []string{"ReadOnly", "NotCommitted", "Refused"}},
 		{mysql(1690), []string{"OutOfRange", "RowFault", "Refused"}},
 		{mysql(3100), []string{"NotCommitted", "Refused"}},
-		{mysql(3101), []string{"NotCommitted", "LostAtCommit", "Refused"}},
+		{mysql(3101), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
+		{mysql(8002), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
+		{mysql(8022), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
+		{mysql(8028), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
+		{mysql(9007), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
 		{mysql(1021), []string{"Refused"}}, // disk full
 		{mysql(1040), nil},
 		{mysql(1047), []string{"NotPrepared"}},
 		{mysql(1053), []string{"BadConnection", "Interrupted"}},
 		{mysql(1180), []string{"Refused"}},
+		// Of a MySQL group, in two languages, and of MariaDB: InnoDB has rolled it back.
+		{duringCommit("Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT"), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
+		{duringCommit("Fehler 149 - 'Lock deadlock; Retry transaction' beim COMMIT"), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
+		{duringCommit("Got error 149 \"Lock deadlock; Retry transaction\" during COMMIT"), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
+		// Of a Galera node that has lost its cluster, and of a full disk.
+		{duringCommit("Error while appending streaming replication fragment(provider status: Not connected to Primary Component)"), []string{"Refused"}},
+		{duringCommit("Got error 6 \"No such device or address\" during COMMIT"), []string{"Refused"}},
+		{duringCommit("Got error 28 - 'No space left on device' during COMMIT"), []string{"Refused"}},
 		{mysql(1317), []string{"Interrupted", "Refused"}},
 		{mysql(1927), []string{"BadConnection", "Interrupted"}},
 		{errors.New("invalid connection"), []string{"BadConnection", "Interrupted"}},

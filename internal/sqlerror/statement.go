@@ -21,7 +21,7 @@ func Retryable(err error) bool {
 		switch {
 		case a.State == "40001", a.State == "40P01": // serialization_failure, deadlock_detected
 			return true
-		case a.Number == deadlock, a.Number == lockWaitTimeout, a.Number == recordHasChanged:
+		case a.Number == deadlock, a.Number == lockWaitTimeout, a.Number == recordHasChanged, a.lost():
 			return true
 		}
 		return a.primary() == sqliteBusy || a.Code == sqliteLockedShared

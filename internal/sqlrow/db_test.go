@@ -241,18 +241,21 @@ func TestErrorOfTheCommitIsUnknownAndEndsTheConnection(t *testing.T) {
 	}
 }
 
-// Galera and the group replication find out at the COMMIT that another node was first.
+// Galera, the group replication and TiDB find out at the COMMIT that another one was first.
 func TestTransactionThatLosesAtTheCommitIsTriedAgain(t *testing.T) {
-	for _, number := range []uint16{1213, 3101} {
+	for _, lost := range []error{
+		sqlerrortest.MySQL(1213), sqlerrortest.MySQL(3101), sqlerrortest.MySQL(9007),
+		&sqlerrortest.MySQLError{Number: 1180, Message: "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT"},
+	} {
 		pool, mock := newMock(t)
-		for _, failure := range []error{sqlerrortest.MySQL(number), nil} {
+		for _, failure := range []error{lost, nil} {
 			expectMySQL(mock)
 			mock.ExpectExec(updateN).WillReturnResult(sqlmock.NewResult(0, 1))
 			mock.ExpectCommit().WillReturnError(failure)
 			expectRestore(mock)
 		}
 		if n, err := bumpWithin15s(t, newDB(pool, dialect.MySQL, nil)); n != 8 || err != nil {
-			t.Errorf("Do() after COMMIT = %d: %d, %v; want 8", number, n, err)
+			t.Errorf("Do() after COMMIT = %v: %d, %v; want 8", lost, n, err)
 		}
 	}
 }
