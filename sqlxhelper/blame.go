@@ -69,8 +69,9 @@ func candidate(l *load, first, n int, err error) (row int, ok bool) {
 	return 0, false
 }
 
-// copied finds the row of a COPY that failed. PostgreSQL names the line. If it
-// names more than one, the others are of what a trigger does, or of a value.
+// copied finds the row of a COPY that failed. PostgreSQL names the line that it was at,
+// also when the line is not to blame, as for a COPY that is cancelled. If it names more
+// than one, the others are of what a trigger does, or of a value.
 func (w *writer) copied(l *load, err error) error {
 	var e *InsertError
 	if !errors.As(err, &e) || e.Row >= 0 {
@@ -81,6 +82,9 @@ func (w *writer) copied(l *load, err error) error {
 	table := l.table[strings.LastIndexByte(l.table, '.')+1:]
 	line := regexp.MustCompile(`^COPY ` + regexp.QuoteMeta(table) + `, [^ ]* (\d+)`)
 	for said := range sqlerror.Tree(e.Err) {
+		if !sqlerror.RowFault(said) {
+			continue
+		}
 		where := sqlerror.Text(said, "Where")
 		if n, found := number(line, where); found && 1 <= n && n <= e.Last-e.First+1 && strings.Count(where, "COPY ") == 1 {
 			w.blame(e, l, e.First+n-1)
@@ -215,8 +219,12 @@ func (w *writer) bound(l *load, err error) error {
 	}
 	at, found := 0, false
 	for said := range sqlerror.Tree(e.Err) {
-		// The text of a server may be that of a trigger, and what is within anybody's.
+		// The text of a server may be that of a trigger, and what is within anybody's. It
+		// names the value that it was at even if the statement was cancelled there.
 		if sqlerror.Of(said) != (sqlerror.Answer{}) {
+			if !sqlerror.RowFault(said) {
+				continue
+			}
 			at, found = number(portalParameter, sqlerror.Text(said, "Where"))
 			at--
 		} else if at, found = number(encodedArgument, said.Error()); !found {

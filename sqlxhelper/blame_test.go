@@ -119,6 +119,28 @@ func TestLineOfACopyIsItsRow(t *testing.T) {
 }
 
 // The rows of a statement are a part of those of the table.
+// The server names the line, or the value, that it was at when something else happened.
+func TestWhatIsNoRowsFaultNamesNone(t *testing.T) {
+	for _, code := range []string{
+		"57014",          // pg_cancel_backend, statement_timeout
+		"57P01", "57P02", // pg_terminate_backend, crash
+		"55P03", "40P01", "40001", // lock_timeout, deadlock, serialization failure
+		"53100", "53200", "25P04", "58030", "XX000", // no space, no memory, transaction_timeout, I/O, internal
+	} {
+		for _, n := range []int{1, 4} {
+			w, l := newLocated(t, 4)
+			var e *InsertError
+			if err := w.copied(l, w.located(l, 0, n, &said{Code: code, Where: "COPY t, line 1"})); !errors.As(err, &e) || e.Row != -1 || e.Path != "" || e.Key != 0 {
+				t.Errorf("copied(%s at line 1 of %d) = %+v; want no row", code, n, e)
+			}
+			err := w.bound(l, w.located(l, 0, n, &said{Code: code, Where: `unnamed portal parameter $3 = '...'`}))
+			if !errors.As(err, &e) || e.Row != -1 || e.Field != "" {
+				t.Errorf("bound(%s at a parameter of %d rows) = %+v; want no row and no field", code, n, e)
+			}
+		}
+	}
+}
+
 func TestRowIsCountedFromTheFirstOfTheTable(t *testing.T) {
 	w, l := newLocated(t, 40)
 	var e *InsertError
@@ -283,7 +305,10 @@ func TestOneRowIsNamedOnlyForItsOwnFault(t *testing.T) {
 		{mattn(13), -1},
 		{mattn(5), -1},
 		{mattn(1), -1}, // no such table
+		{mattn(9), -1}, // interrupted
 		{mysql(1146), -1},
+		{mysql(1317), -1}, // KILL QUERY
+		{mysql(1969), -1}, // max_statement_time
 		{mysql(1213), -1},
 		{postgres("42P01"), -1},
 		{postgres("57014"), -1},

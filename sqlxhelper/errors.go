@@ -93,9 +93,9 @@ func (e *RowError) Unwrap() error { return e.Err }
 //
 // The row is known in three cases. The database refuses a row and the statement
 // had no other. Or parts of the statement are sent again, in what is rolled back,
-// and that row is refused by itself. Or PostgreSQL says the line of a COPY, or
-// which value could not be bound. Otherwise none is named: a full disk, a
-// database that takes no writes and a lost connection are no row's fault.
+// and that row is refused by itself. Or PostgreSQL refuses a line of a COPY, or a
+// value that could not be bound. Otherwise none is named: a full disk, a database that
+// takes no writes, a cancelled statement and a lost connection are no row's fault.
 type InsertError struct {
 	Table       string          // the table, as it was named in the call or in the tag
 	First, Last int             // the rows of the statement, counted from 0 among those of the table

@@ -1,12 +1,15 @@
 package integration
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/internal/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/sqlxhelper/pgxcopy"
@@ -131,5 +134,146 @@ func TestRowThatRefersToALaterOneIsInnocentOnSQLite(t *testing.T) {
 		}
 		rows[1].N, rows[4].N = 102, 7 // a later row, and none
 		blames(t, d, sqlxhelper.New(sqlxcases.NewCounter(0)), "a row refers to a later one", rows, 4)
+	}
+}
+
+// What ends a statement from outside is no row's fault. PostgreSQL names the line of the
+// COPY, or the parameter, that it was at then.
+func TestStatementThatIsEndedFromOutsideNamesNoRowOnPostgres(t *testing.T) {
+	const sleeping = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND application_name = $1"
+	ends := map[string]func(t *testing.T, d sqlxcases.Database, name string){
+		"statement_timeout":    func(*testing.T, sqlxcases.Database, string) {},
+		"pg_cancel_backend":    endBackend("SELECT pg_cancel_backend(pid) FROM (" + sleeping + ") s"),
+		"pg_terminate_backend": endBackend("SELECT pg_terminate_backend(pid) FROM (" + sleeping + ") s"),
+	}
+	for _, driver := range []string{"pgx", "postgres"} {
+		for what, end := range ends {
+			t.Run(driver+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				name := "blame_" + rand.Text()
+				parameters := []string{"application_name", name}
+				if what == "statement_timeout" {
+					parameters = append(parameters, "statement_timeout", "1s")
+				}
+				d := sqlxPostgres(t, driver, parameters...)
+				admin := openSqlx(t, "pgx", servertest.PostgreSQL(t))
+				for _, text := range []string{
+					// A CHECK of the table is under way at a line of the COPY, one of a
+					// domain at a parameter.
+					"CREATE DOMAIN slow AS text CHECK (VALUE <> '104' OR pg_sleep(60)::text = '')",
+					"CREATE TABLE accused (id bigint PRIMARY KEY, code text, n int CHECK (n <> 4 OR pg_sleep(60)::text = ''))",
+					"CREATE TABLE accused_slowly (id bigint PRIMARY KEY, code slow, n int)",
+				} {
+					execSqlx(t, d.DB, text)
+				}
+				h := sqlxhelper.New(sqlxcases.NewCounter(0))
+				helpers := map[string]*sqlxhelper.Helper{"": h}
+				if driver == "pgx" {
+					helpers[" by COPY"] = h.With(sqlxhelper.WithCopy(pgxcopy.Copier{}, 11))
+				}
+				for by, h := range helpers {
+					for _, table := range []string{"accused", "accused_slowly"} {
+						for _, rows := range [][]accused{newAccused(5)[4:], newAccused(6), newAccused(40)} {
+							if by != "" && len(rows) < 11 {
+								continue
+							}
+							done := make(chan struct{})
+							go func() {
+								defer close(done)
+								end(t, sqlxcases.Database{DB: admin}, name)
+							}()
+							// On a pool database/sql would send the rows again by lib/pq.
+							tx := d.DB.MustBegin()
+							var e *sqlxhelper.InsertError
+							err := h.InsertMany(t.Context(), tx, table, rows)
+							<-done
+							_ = tx.Rollback()
+							if !errors.As(err, &e) || e.Row != -1 || e.Path != "" || e.Field != "" || e.Key != 0 {
+								t.Errorf("%s: InsertMany(%d rows into %s%s) = %v; want no row", what, len(rows), table, by, err)
+							} else {
+								t.Log(err)
+							}
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// endBackend returns a function that runs query until it has met a session that sleeps.
+func endBackend(query string) func(*testing.T, sqlxcases.Database, string) {
+	return func(t *testing.T, d sqlxcases.Database, name string) {
+		t.Helper()
+		for t.Context().Err() == nil {
+			var met []bool
+			if err := d.DB.SelectContext(t.Context(), &met, query, name); err != nil {
+				t.Errorf("%s: %v", query, err)
+				return
+			}
+			if len(met) > 0 {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+func TestStatementThatIsEndedFromOutsideNamesNoRowOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, endedOnMySQL)
+}
+
+func endedOnMySQL(t *testing.T, dsn string) {
+	t.Helper()
+	admin := openSqlx(t, "mysql", dsn)
+	kill := func(what string) func(*testing.T, sqlxcases.Database) {
+		return func(t *testing.T, d sqlxcases.Database) {
+			t.Helper()
+			for t.Context().Err() == nil {
+				var ids []int64
+				const sleeping = "SELECT p.id FROM information_schema.processlist p JOIN (SELECT DATABASE() AS db) d ON p.db = d.db WHERE p.state = 'User sleep'"
+				if err := d.DB.Select(&ids, sleeping); err != nil {
+					t.Error(err)
+					return
+				}
+				for _, id := range ids {
+					execSqlx(t, admin, fmt.Sprint("KILL ", what, " ", id))
+				}
+				if len(ids) > 0 {
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+	}
+	ends := map[string]func(*testing.T, sqlxcases.Database){"KILL QUERY": kill("QUERY"), "KILL CONNECTION": kill("CONNECTION")}
+	if _, err := admin.Exec("SET @@max_statement_time = 1"); err == nil { // MariaDB
+		ends["max_statement_time"] = func(*testing.T, sqlxcases.Database) {}
+	}
+	for what, end := range ends {
+		d := sqlxMySQL(t, dsn, func(c *mysql.Config) {
+			if what == "max_statement_time" {
+				c.Params = map[string]string{"max_statement_time": "1"}
+			}
+		})
+		execSqlx(t, d.DB, "CREATE TABLE accused (id BIGINT PRIMARY KEY, code INT UNIQUE, n INT)")
+		execSqlx(t, d.DB, "CREATE TRIGGER slow BEFORE INSERT ON accused FOR EACH ROW BEGIN IF NEW.n = 4 THEN DO SLEEP(60); END IF; END")
+		for _, rows := range [][]accused{newAccused(5)[4:], newAccused(6), newAccused(40)} {
+			tx := d.DB.MustBegin()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				end(t, d)
+			}()
+			var e *sqlxhelper.InsertError
+			err := sqlxhelper.New(sqlxcases.NewCounter(0)).InsertMany(t.Context(), tx, "accused", rows)
+			<-done
+			_ = tx.Rollback()
+			if !errors.As(err, &e) || e.Row != -1 || e.Path != "" || e.Field != "" || e.Key != 0 {
+				t.Errorf("%s: InsertMany(%d rows) = %v; want no row", what, len(rows), err)
+			} else {
+				t.Log(err)
+			}
+		}
 	}
 }
