@@ -57,6 +57,7 @@ func Run(t *testing.T, target Target) {
 		{"ASecondCreateTablesDoesNothing", (*bench).createAgain},
 		{"OutsideOfATransactionIsRefused", (*bench).outside},
 		{"AnotherDefinitionIsRefusedWithBoth", (*bench).definitions},
+		{"ADefinitionChangedInTheTableStopsNoProgramThatRuns", (*bench).changedDefinition},
 		{"TheFirstTwoOfAPeriodAreOneAndTwo", (*bench).firstTwo},
 		{"CommittedNumbersHaveNoGap", (*bench).manyWriters},
 		{"InTxRunsAgainAfterErrorsOfSerialization", (*bench).inTx},
@@ -308,6 +309,53 @@ func (b *bench) definitions(t *testing.T) {
 		if !errors.Is(err, serial.ErrNoSeries) {
 			t.Errorf("%s of a series that nobody has defined = %v; want %v", call, err, serial.ErrNoSeries)
 		}
+	}
+}
+
+// changedDefinition changes the text that the table has of a series. A program compares it
+// when it starts. Its numbers rest on the counter, so one that runs goes on, and warns.
+func (b *bench) changedDefinition(t *testing.T) {
+	s := serial.Series{Name: "changed", Prefix: "CHG", Period: serial.Yearly, Digits: 4, Chronological: true}
+	var log strings.Builder
+	var err error
+	running := *b
+	running.store, err = sqlserial.New(b.db, sqlserial.Config{Dialect: b.Dialect, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running.define(t, s)
+	table := b.invoices(t)
+	counter, err := serial.NewCounter(running.store, s, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range int64(2) {
+		if n, err := running.invoice(t.Context(), s, sql.LevelDefault, table, noon, (*sql.Tx).Commit, func(error) {}); err != nil || n.N != 2*round+1 {
+			t.Errorf("NextIn = %v, %v; want %d", n, err, 2*round+1)
+		}
+		if n, err := counter.Next(t.Context(), noon); err != nil || n.N != 2*round+2 {
+			t.Errorf("Counter.Next = %v, %v; want %d", n, err, 2*round+2)
+		}
+		if round == 0 {
+			if strings.Contains(log.String(), "definition") {
+				t.Errorf("the log says %s before the definition was changed; want nothing of it", log.String())
+			}
+			if _, err := b.db.ExecContext(t.Context(), "UPDATE snowkey_series SET definition = 'another one' WHERE series = 'changed'"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := running.store.ClosePeriod(t.Context(), s.Name, noon); err != nil {
+		t.Errorf("ClosePeriod = %v; want nil", err)
+	}
+	if _, err := running.invoice(t.Context(), s, sql.LevelDefault, table, noon, (*sql.Tx).Commit, func(error) {}); !errors.Is(err, serial.ErrPeriodClosed) {
+		t.Errorf("NextIn in a closed period = %v; want %v", err, serial.ErrPeriodClosed)
+	}
+	if n := strings.Count(log.String(), "another one"); n != 1 || !strings.Contains(log.String(), "changed") {
+		t.Errorf("the log says %d times that the definition is another one; want once: %s", n, log.String())
+	}
+	if err := b.open(t, b.db).Define(t.Context(), s); !errors.Is(err, serial.ErrDefinition) || !strings.Contains(err.Error(), "another one") {
+		t.Errorf("Define by a program that starts = %v; want %v with both", err, serial.ErrDefinition)
 	}
 }
 

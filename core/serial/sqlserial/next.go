@@ -90,7 +90,7 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 	if err != nil || n > 0 {
 		return n, err
 	}
-	if err := s.verify(ctx, t, s.text.lock, series); err != nil {
+	if err := s.hold(ctx, t, series); err != nil {
 		return 0, err // somebody has deleted the row, which MySQL needs
 	}
 	c, err := s.row(ctx, t, s.text.look, series.Name, period)

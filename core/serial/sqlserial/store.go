@@ -69,8 +69,8 @@ type Config struct {
 	// that file system, its locks work, and it keeps what it has synced.
 	AllowFUSE bool
 
-	// Logger gets warnings about the server and the file system. Each comes
-	// once per Store. Defaults to slog.Default().
+	// Logger gets warnings about the server, the file system, and definitions that were
+	// changed in the table. Each comes once per Store. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -80,7 +80,9 @@ type Store struct {
 	rows    *sqlrow.DB
 	dialect Dialect
 	text    texts
-	known   sync.Map // name to known: the series whose definition is that of the table
+	log     *slog.Logger
+	known   sync.Map // name to known: the series whose definition was that of the table
+	warned  sync.Map // name to true: of a definition that is another one since
 }
 
 var _ serial.Store = (*Store)(nil)
@@ -121,6 +123,7 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	}
 	return &Store{
 		dialect: c.Dialect,
+		log:     c.Logger,
 		text:    textsOf(c.Dialect, c.Table, c.SeriesTable),
 		rows: sqlrow.New(db, sqlrow.Config{
 			Dialect:   c.Dialect,
@@ -195,18 +198,41 @@ func (s *Store) Define(ctx context.Context, series serial.Series) error {
 
 // verify compares the definition of a series with the one in the table.
 func (s *Store) verify(ctx context.Context, t *sqlrow.Tx, text string, series serial.Series) error {
-	stored, found := "", false
-	err := t.Each(ctx, func(scan func(...any) error) error {
-		found = true
-		return scan(&stored)
-	}, text, series.Name)
+	stored, err := s.definition(ctx, t, text, series.Name)
 	switch want := series.Definition(); {
 	case err != nil:
 		return err
-	case !found:
-		return fmt.Errorf("%w: call Define when the program starts", serial.ErrNoSeries)
 	case stored != want:
 		return fmt.Errorf("%w: here %s; in table %s %s", serial.ErrDefinition, want, s.text.seriesTable, stored)
+	}
+	return nil
+}
+
+// definition reads the definition of a series by one of two texts, of which the other also
+// locks the row.
+func (s *Store) definition(ctx context.Context, t *sqlrow.Tx, text, name string) (stored string, err error) {
+	found := false
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		found = true
+		return scan(&stored)
+	}, text, name)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: call Define when the program starts", serial.ErrNoSeries)
+	}
+	return stored, err
+}
+
+// hold locks the row of a series that was verified when the program began. Somebody may have
+// changed the definition there since. The numbers rest on the counter, and not on the text,
+// so the program goes on with the series that it has; one that starts is refused.
+func (s *Store) hold(ctx context.Context, t *sqlrow.Tx, series serial.Series) error {
+	stored, err := s.definition(ctx, t, s.text.lock, series.Name)
+	if err != nil || stored == series.Definition() {
+		return err
+	}
+	if _, again := s.warned.LoadOrStore(series.Name, true); !again {
+		s.log.WarnContext(ctx, "sqlserial: the definition of the series was changed in the table. The program goes on with its own; the next one that starts is refused.",
+			"series", series.Name, "here", series.Definition(), "table", stored)
 	}
 	return nil
 }
@@ -268,7 +294,7 @@ func (s *Store) Take(ctx context.Context, name, period string, at time.Time, cou
 	}
 	first, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (int64, error) {
 		// In the order of NextIn: the series, then the counter.
-		if err := s.verify(ctx, t, s.text.lock, series); err != nil {
+		if err := s.hold(ctx, t, series); err != nil {
 			return 0, err
 		}
 		if err := s.raiseDate(ctx, t, series, at); err != nil {
@@ -343,7 +369,7 @@ func (s *Store) ClosePeriod(ctx context.Context, name string, at time.Time) erro
 		return err
 	}
 	_, err = sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
-		if err := s.verify(ctx, t, s.text.lock, series); err != nil {
+		if err := s.hold(ctx, t, series); err != nil {
 			return done, err
 		}
 		before, err := s.row(ctx, t, s.text.look, name, period)
