@@ -31,8 +31,10 @@
 //   - A store that two servers keep at the same time, each without the other's writes.
 //   - Rows that are lowered or deleted by hand while leases live. A lowered row is
 //     set right at the next renewal. A claim before that goes by what it finds.
-//   - Memory that is copied while it runs, as by a snapshot of a virtual machine.
-//     Both copies use what was reserved when the copy was made, and no more.
+//   - Memory that is copied while it runs, as by a snapshot of a virtual machine that is
+//     started twice. Both copies use what was reserved when the copy was made, and no
+//     more. That holds also if they draw the same random numbers, unless they draw them in
+//     the same nanosecond by both of their clocks.
 //   - Worker numbers used without a lease beside leased ones, unless Config.Workers
 //     keeps them apart. Two namespaces, or two stores, for one set of IDs.
 //

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	crand "crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -93,8 +94,26 @@ func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 
 // token returns 128 random bits as 32 hexadecimal digits.
 func token() string {
+	var random [16]byte
+	_, _ = crand.Read(random[:]) // it never fails
+	now := time.Now()
+	return mix(random, now.UnixNano(), int64(now.Sub(started)))
+}
+
+// started is a moment from which monotonic time is counted.
+var started = time.Now()
+
+// mix returns the token of random bits that were drawn at a moment of both clocks, in ns.
+//
+// Copies of a process have one state of the random numbers, the operating system's
+// included, if a virtual machine was copied. They then draw the same bits for a while. What
+// they do not share is the nanosecond at which they do so. The exclusive or with a number
+// that is not random leaves random bits as random as they were. And where the bits are the
+// same, the tokens differ if only one of the clocks does.
+func mix(random [16]byte, wall, monotonic int64) string {
 	var b [16]byte
-	_, _ = crand.Read(b[:]) // it never fails
+	binary.BigEndian.PutUint64(b[:8], binary.BigEndian.Uint64(random[:8])^uint64(wall))
+	binary.BigEndian.PutUint64(b[8:], binary.BigEndian.Uint64(random[8:])^uint64(monotonic))
 	return hex.EncodeToString(b[:])
 }
 

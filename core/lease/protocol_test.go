@@ -122,6 +122,23 @@ func TestTokenIs32RandomHexDigits(t *testing.T) {
 	}
 }
 
+// A copied machine has the state of the random numbers as well.
+func TestCopiesThatDrawTheSameRandomNumbersHaveDifferentTokens(t *testing.T) {
+	same := [16]byte{1, 2, 3}
+	const wall, monotonic = 1_893_456_000_000_000_000, 12_345
+	seen := map[string]bool{}
+	for _, at := range [][2]int64{{wall, monotonic}, {wall + 1, monotonic}, {wall, monotonic + 1}, {wall - 1e9, monotonic}, {wall, 0}} {
+		token := mix(same, at[0], at[1])
+		if seen[token] || len(token) != 32 {
+			t.Errorf("mix(%x, %d, %d) = %s; want 32 digits that no other moment gives", same, at[0], at[1], token)
+		}
+		seen[token] = true
+	}
+	if mix([16]byte{1}, wall, monotonic) == mix([16]byte{2}, wall, monotonic) {
+		t.Error("mix of other random bits at one moment = the same token")
+	}
+}
+
 func TestClaimInstallsWhatItHasWon(t *testing.T) {
 	for _, test := range []struct {
 		name      string

@@ -32,8 +32,10 @@ import (
 //     anything is asked of what keeps the rows.
 //   - A first claim that is refused makes neither rows nor layout. The number of rows of
 //     a space is that of the claim that made it.
-//   - A request may reach a store twice, if a client sends it again. The second is
-//     answered as the first was, or refused. It writes nothing.
+//   - A request may reach a store twice. The second writes nothing. It is refused, or its
+//     outcome is unknown. Only a Store that has sent it twice itself, within one call, may
+//     answer as the first time. For any other the second may be that of a copy of the
+//     process, which has drawn the same nonce, and the two must not both go on.
 //
 // A Store gives up when ctx ends. Its errors never contain a password.
 type Store interface {

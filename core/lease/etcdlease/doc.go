@@ -22,7 +22,8 @@
 //     and needs no loss guard.
 //   - Leases of etcd, their time to live, watches and locks have no part in it. The row
 //     says who has it and until when.
-//   - A write that reaches the servers twice is answered as it was the first time.
+//   - A write that reaches the servers twice is done once. The second is refused, or its
+//     outcome is unknown, since a copy of the process may have sent it.
 //   - A call gives up when ctx ends, and leaves nothing behind. No error contains a
 //     password.
 //

@@ -81,7 +81,6 @@ type view struct {
 // A stored row.
 type stored struct {
 	row      lease.Row
-	before   lease.Millis
 	revision int64 // of the last change of its key; 0: it has none, and is fresh
 }
 
@@ -150,12 +149,12 @@ func (s *Store) add(v *view, kv *mvccpb.KeyValue) {
 		}
 		v.fresh[block] = list{workers, kv.ModRevision}
 	default:
-		row, before, ok := decodeRow(kv.Value)
+		row, _, ok := decodeRow(kv.Value)
 		if !ok || key != s.rowKey(v.space, row.Worker) {
 			v.damaged = damage(key, "has %q", cut(string(kv.Value)))
 			return
 		}
-		v.rows[row.Worker] = stored{row, before, kv.ModRevision}
+		v.rows[row.Worker] = stored{row, kv.ModRevision}
 	}
 }
 

@@ -63,12 +63,7 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		if !v.made {
 			continue
 		}
-		rows := v.sorted()
-		if i := slices.IndexFunc(rows, func(r lease.Row) bool { return c.Nonce != "" && r.Owner == c.Owner && r.Nonce == c.Nonce }); i >= 0 {
-			done := v.rows[rows[i].Worker] // and its answer was lost
-			return lease.Reply{Row: done.row, Before: done.before, Now: now}, nil
-		}
-		row, err := c.Choose(rows, now, rand.IntN)
+		row, err := c.Choose(v.sorted(), now, rand.IntN)
 		if errors.Is(err, lease.ErrNoFreeWorker) {
 			if len(look) < len(candidates) {
 				look = candidates
@@ -95,8 +90,8 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 }
 
 // blocksOf returns the blocks of the workers that will do, in a random order. A claim that
-// is made again looks at them in the same order. So it finds the row that it has taken,
-// unless one before it has become free meanwhile.
+// is made again looks at them in the same order. So it finds the row that it has taken, and
+// takes no second one, unless one before it has become free meanwhile.
 func blocksOf(c *lease.Claim) []int64 {
 	var all []int64
 	for block := range min(blocks, c.Space.Workers) {
@@ -125,13 +120,13 @@ func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	if err != nil {
 		return lease.Reply{}, err
 	}
-	done, err := s.change(ctx, "renew", r.Space, r.Worker, r.Nonce, r.Lost, func(row lease.Row) (lease.Row, error) {
+	before, row, err := s.change(ctx, "renew", r.Space, r.Worker, r.Nonce, r.Lost, func(row lease.Row) (lease.Row, error) {
 		return r.Apply(row, now)
 	})
 	if err != nil {
 		return lease.Reply{}, err
 	}
-	return lease.Reply{Row: done.row, Before: done.before, Now: now}, nil
+	return lease.Reply{Row: row, Before: before.Until, Now: now}, nil
 }
 
 // Release implements [lease.Store]. Errors as for Renew.
@@ -139,42 +134,46 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	if err := r.Space.Check(); err != nil {
 		return err
 	}
-	_, err := s.change(ctx, "release", r.Space, r.Worker, r.Nonce, r.Lost, r.Apply)
+	_, _, err := s.change(ctx, "release", r.Space, r.Worker, r.Nonce, r.Lost, r.Apply)
 	return err
 }
 
-// change applies an operation to the row of its holder, and writes the result.
+// change applies an operation to the row of its holder, and writes the result. It returns
+// the row as it was found and as it was written.
 //
-// If the row has the nonce of the operation, the operation was done before and has reached
-// the store again. It is then answered as it was the first time.
+// A row that has the nonce of the operation already is refused like any other that the
+// holder does not know, because a copy of the process may have drawn the same nonce, and
+// they must not both go on. If this call has sent a write before, that one may have been
+// done after all, as by a proxy that sends it twice. Then the outcome is unknown.
 func (s *Store) change(
 	ctx context.Context, what string, sp lease.Space, worker int64, nonce string,
 	lost func(lease.Reason) *lease.LostError, apply func(lease.Row) (lease.Row, error),
-) (stored, error) {
-	for {
+) (before, after lease.Row, err error) {
+	for sent := false; ; sent = true {
 		v, err := s.readRow(ctx, what, sp, worker)
 		if err != nil {
-			return stored{}, err
+			return lease.Row{}, lease.Row{}, err
 		}
 		from, found := v.rows[worker]
 		switch {
 		case !found && v.damaged != nil:
-			return stored{}, fmt.Errorf("%w: %w", lost(damaged), v.damaged)
+			return lease.Row{}, lease.Row{}, fmt.Errorf("%w: %w", lost(damaged), v.damaged)
 		case !found:
-			return stored{}, lost(lease.Gone)
-		case nonce != "" && from.row.Nonce == nonce:
-			return from, nil
+			return lease.Row{}, lease.Row{}, lost(lease.Gone)
+		case sent && from.row.Nonce == nonce:
+			return lease.Row{}, lease.Row{}, fmt.Errorf("etcdlease: %s: the row of worker %d has the nonce of this request: "+
+				"it was done, by this process or by a copy of it", what, worker)
 		}
 		to, err := apply(from.row)
 		if err != nil {
-			return stored{}, err
+			return lease.Row{}, lease.Row{}, err
 		}
 		written, err := s.write(ctx, what, v, change{from, to})
 		if err != nil {
-			return stored{}, err
+			return lease.Row{}, lease.Row{}, err
 		}
 		if written {
-			return stored{row: to, before: from.row.Until}, nil
+			return from.row, to, nil
 		}
 	}
 }

@@ -29,8 +29,8 @@ type rowText struct {
 	Holder   string       `json:"holder"`
 }
 
-// A storedText is the value of a row's key. Before is Until as the last write found it. A
-// request that is sent again can be answered with it as it was the first time.
+// A storedText is the value of a row's key. Before is Until as the last write found it, for
+// those who look at the row after something went wrong.
 type storedText struct {
 	rowText
 	Before lease.Millis `json:"before"`

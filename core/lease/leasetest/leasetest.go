@@ -127,6 +127,7 @@ var claims = []struct {
 	// race.go
 	{"OneOfSimultaneousRenewalsWins", oneOfSimultaneousRenewalsWins},
 	{"OneOfSimultaneousClaimsWins", oneOfSimultaneousClaimsWins},
+	{"OneOfIdenticalRequestsWins", oneOfIdenticalRequestsWins},
 	{"ConcurrentOperationsAreLinearizable", concurrentOperationsAreLinearizable},
 
 	// fault.go

@@ -73,6 +73,40 @@ func oneOfSimultaneousRenewalsWins(s *suite) {
 	}
 }
 
+// oneOfIdenticalRequestsWins is the copied process too. It has the state of the random
+// numbers of its original, so their requests may be the same to the last bit. If a store
+// took the second for the first that has come again, both would go on.
+func oneOfIdenticalRequestsWins(s *suite) {
+	const copies, rounds = 8, 4
+	identical := func(request any) (all []any) {
+		for range copies {
+			all = append(all, request)
+		}
+		return all
+	}
+	s.space.Workers = 1
+	s.a.must(s.a.hold(s.newClaim()).giveBack(s.now()))
+	for range rounds {
+		c := s.newClaim()
+		_, reply := s.oneWins(identical(c), func(err error) {
+			if definite(err) {
+				s.Errorf("Claim by a copy that came second = error %v; want none of those that say that it was not done", err)
+			}
+		})
+		l := won(c, reply)
+		for range rounds {
+			r := s.renewal(l)
+			_, reply := s.oneWins(identical(r), func(err error) {
+				if definite(err) {
+					s.wantLost("Renew by a copy that came second", err, l, lease.Copied)
+				}
+			})
+			l.confirmed(r, reply)
+		}
+		s.a.must(l.giveBack(s.now()))
+	}
+}
+
 func oneOfSimultaneousClaimsWins(s *suite) {
 	const claimants, rounds = 8, 4
 	s.space.Workers = 2

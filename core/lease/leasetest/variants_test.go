@@ -143,6 +143,41 @@ var variants = map[string]variant{
 		caught: []string{"ClaimDeliveredTwiceHoldsOneRow"},
 	},
 
+	"takes the claim of a copy for the first": {
+		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+			r, err := v.handle.Claim(ctx, c)
+			if rows, now, _ := v.mem().Rows(ctx, c.Space); err != nil {
+				for _, row := range rows {
+					if row.Owner == c.Owner && row.Nonce == c.Nonce {
+						return lease.Reply{Row: row, Now: now}, nil
+					}
+				}
+			}
+			return r, err
+		},
+		caught: []string{"ClaimDeliveredTwiceHoldsOneRow", "OneOfIdenticalRequestsWins"},
+	},
+	"takes the renewal of a copy for the first": {
+		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+			reply, err := v.handle.Renew(ctx, r)
+			if row, ok := v.stored(r.Space, r.Worker); err != nil && ok && row.Nonce == r.Nonce {
+				return lease.Reply{Row: row, Now: lease.MillisOf(v.w.now())}, nil
+			}
+			return reply, err
+		},
+		caught: []string{"RequestDeliveredTwiceIsDoneOnce", "OneOfIdenticalRequestsWins"},
+	},
+	"takes the release of a copy for the first": {
+		release: func(v broken, ctx context.Context, r lease.Release) error {
+			err := v.handle.Release(ctx, r)
+			if row, ok := v.stored(r.Space, r.Worker); err != nil && ok && row.Nonce == r.Nonce {
+				return nil
+			}
+			return err
+		},
+		caught: []string{"RequestDeliveredTwiceIsDoneOnce"},
+	},
+
 	// -- holders and fences
 	"forgets the holder at a renewal": {
 		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {

@@ -7,6 +7,10 @@
  * next one fail. With the epoch and the owner alone, both go on for ever.
  *
  * "Had" includes what a request under way at the copy gets for either of them.
+ *
+ * Each request has a fresh nonce, also if the copy draws the same random numbers: the
+ * nanosecond at which they are drawn is in it. With SAME_TOKENS it is not, and the two
+ * draw the same nonces after the copy, though each sends its own requests.
  */
 
 #ifndef WINDOW
@@ -37,7 +41,10 @@ typedef Request {
 	byte nonce;
 	byte known;	/* a bit for each nonce */
 	byte end;
-	bool early	/* under way at the copy */
+#ifdef SAME_TOKENS
+	byte from;	/* who has sent it */
+#endif
+	bool early	/* under way at the copy: the copy waits for its reply as well */
 };
 
 typedef Process {
@@ -45,6 +52,9 @@ typedef Process {
 	byte known;	/* of the last confirmed write, and of those since */
 	byte next;
 	byte limit;
+#ifdef SAME_TOKENS
+	byte drawn;	/* the next nonce, since the copy */
+#endif
 	byte waits	/* for the reply to the request with this nonce */
 };
 
@@ -62,6 +72,16 @@ byte held;	/* the limit that both had */
 #define MINE(q) (q.epoch == store.epoch && (q.known & (1 << store.nonce)))
 #endif
 
+#ifdef SAME_TOKENS
+#define NONCE (copied -> P.drawn : writes)
+#define MARK Q.from = p; P.drawn++
+#define HIS (Q.early || p == Q.from)
+#else
+#define NONCE writes
+#define MARK skip
+#define HIS true	/* nobody else waits for this nonce */
+#endif
+
 #define P process[p]
 #define Q under_way[q]
 
@@ -72,13 +92,14 @@ inline lose(p) {
 /* send takes the place of any request. */
 inline send(p, what, anEnd) {
 	select(q : 0 .. PROCESSES - 1);
-	Q.kind = what; Q.epoch = P.epoch; Q.nonce = writes; Q.known = P.known; Q.end = anEnd; Q.early = false;
-	q = 0;
-	P.waits = writes;
+	Q.kind = what; Q.epoch = P.epoch; Q.nonce = NONCE; Q.known = P.known; Q.end = anEnd; Q.early = false;
+	P.waits = NONCE;
 	if
-	:: P.epoch > 0 -> P.known = P.known | (1 << writes)
+	:: P.epoch > 0 -> P.known = P.known | (1 << NONCE)
 	:: else
 	fi;
+	MARK;
+	q = 0;
 	writes++
 }
 
@@ -99,6 +120,9 @@ end:	do
 	:: atomic { !copied && (P.epoch > 0 || P.waits) ->
 		copied = true;
 		held = P.limit;
+#ifdef SAME_TOKENS
+		P.drawn = writes; process[1 - p].drawn = writes;
+#endif
 		process[1 - p].epoch = P.epoch; process[1 - p].known = P.known; process[1 - p].next = P.next;
 		process[1 - p].limit = P.limit; process[1 - p].waits = P.waits;
 		if
@@ -113,7 +137,7 @@ end:	do
 inline reply(p, begin) {
 	for (p : 0 .. PROCESSES - 1) {
 		if
-		:: P.waits == Q.nonce ->
+		:: P.waits == Q.nonce && HIS ->
 			P.next = (Q.kind == Claim -> begin : P.next);
 			P.epoch = store.epoch; P.known = 1 << store.nonce; P.limit = store.until; P.waits = 0;
 			held = (Q.early && held < store.until -> store.until : held)

@@ -1,7 +1,7 @@
 local layout, workers, datacenter, owner, nonce = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local window, asked, skew, guard = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local maxAhead = tonumber(ARGV[10])
-local waited = tonumber(ARGV[11]) -- how long before this was sent the claimant read its clock
+local waited, again = sentBefore(ARGV[11])
 local random = tonumber(ARGV[12])
 local name = ARGV[13] -- of the holder, for people
 local probes = tonumber(ARGV[14]) -- so many random workers follow
@@ -35,8 +35,8 @@ end
 local free, total, earliest, ahead, damaged = {}, 0, nil, {}, nil
 
 -- look reads the rows of some workers. It returns a reply if there is no more to look
--- for, because the claim was done before and its first reply was lost. It reads no more
--- of a row than it must: there may be 65,536.
+-- for, because the claim was done before. It reads no more of a row than it must: there may
+-- be 65,536.
 local function look(list)
   for i, text in ipairs(redis.call('HMGET', rows, unpack(list))) do
     if text then
@@ -46,8 +46,8 @@ local function look(list)
       if limit and holder == owner then
         local row = parse(text)
         if not row then return {'damaged', worker, text} end
-        if row.nonce == nonce then return {'done', worker, text, now, policy} end
-        return {'renewed', worker} -- whose holder has the first reply
+        if again and row.nonce == nonce then return {'done', worker, text, now, policy} end
+        return {'held', worker} -- by who has the first reply: this process, or a copy of it
       end
       local claimable = limit and isFree(holder, limit)
       if not limit or claimable and not parse(text) then

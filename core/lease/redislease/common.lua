@@ -3,8 +3,8 @@
 --
 --     epoch,owner,nonce,until,renewals,before,holder
 --
--- "before" is the limit as the last write found it. With it a script that finds
--- its own write done can answer a second time as it did the first.
+-- "before" is the limit as the last write found it. With it a script that was sent again,
+-- and finds its own write done, can answer as it did the first time.
 local settings, rows = KEYS[1], KEYS[2]
 
 -- Lua counts in doubles, which are exact up to 2^53. No number here is beyond 2^51, nor
@@ -33,6 +33,16 @@ local function known(nonce, first)
     if ARGV[i] == nonce then return true end
   end
   return false
+end
+
+-- sentBefore takes a stamp apart. It returns how long before this command was sent its
+-- caller had read the clock, in milliseconds, and whether this very call has sent it before.
+--
+-- Only then may a script that finds its own write done say so. Otherwise a copy of the
+-- process is at work, which has drawn the same nonce, and the two would both go on.
+local function sentBefore(stamp)
+  local waited, times = string.match(stamp, '^(%d+),(%d+)$')
+  return tonumber(waited), tonumber(times) > 1
 end
 
 -- A write that changes nothing. A server that takes no writes fails here. Above all

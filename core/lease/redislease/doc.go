@@ -81,8 +81,11 @@
 //
 // go-redis sends a command up to three more times if no reply comes. The scripts know
 // their own writes: a renewal by its nonce, a claim by its token, a release by its
-// nonce. They then answer a second time as they did the first, and write nothing. Two
-// things remain. A claim may miss its row, if others have become free in between, and
+// nonce. A command that says that it was sent before is answered as it was the first time,
+// and writes nothing. One that was sent once and finds its write done is refused, because
+// then a copy of the process has drawn the same nonce.
+//
+// Two things remain. A claim may miss its row, if others have become free in between, and
 // take a second. The first is free again after its window. And a command that was sent
 // more than once and refused at last may have been done before. The error then says
 // this, and is none of those that mean "not done". The time for which a command waits

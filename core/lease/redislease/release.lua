@@ -1,5 +1,5 @@
 local worker, epoch, owner, nonce, last = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
--- ARGV[6] counts, on the other side, how often the command is sent.
+local _, again = sentBefore(ARGV[6])
 
 local text = redis.call('HGET', rows, worker)
 if not text then return {'gone'} end
@@ -7,8 +7,7 @@ local row = parse(text)
 if not row then return {'damaged', worker, text} end
 
 if row.epoch ~= epoch or row.owner ~= owner then
-  -- Sent again after it was done: only this very request knows its nonce.
-  if row.epoch == epoch + 1 and row.nonce == nonce then return {'done', worker, text, now} end
+  if again and row.epoch == epoch + 1 and row.nonce == nonce then return {'done', worker, text, now} end
   return {'taken'}
 end
 if not known(row.nonce, 7) then return {'copied'} end

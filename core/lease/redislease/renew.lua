@@ -2,7 +2,7 @@ local worker, epoch, owner, nonce = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3
 local ids, confirmed, window = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local asked, skew, guard = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local maxAhead = tonumber(ARGV[11])
--- ARGV[12] counts, on the other side, how often the command is sent.
+local _, again = sentBefore(ARGV[12])
 
 local text = redis.call('HGET', rows, worker)
 if not text then return {'gone'} end
@@ -11,8 +11,7 @@ if not row then return {'damaged', worker, text} end
 
 if row.epoch ~= epoch or row.owner ~= owner then return {'taken'} end
 if not known(row.nonce, 13) then
-  -- Sent again after it was done: only this very request knows its nonce.
-  if row.nonce == nonce then return {'done', worker, text, now} end
+  if again and row.nonce == nonce then return {'done', worker, text, now} end
   return {'copied'}
 end
 if guard > 0 and math.max(now, asked) > confirmed - guard then return {'lapsed'} end

@@ -49,9 +49,11 @@ func newScript(text string) script {
 }
 
 // A stamp is an argument whose text is made anew each time go-redis sends the command.
-// go-redis may send it several times within one call. The text tells how long ago, in
-// milliseconds, the caller's clock was read. That time grows while a call waits for a
-// connection or is sent again. It must not pass for a difference between the clocks.
+// go-redis may send it several times within one call. The text tells two things, with a
+// comma between: how long ago, in milliseconds, the caller's clock was read, and the how
+// manieth time this is. The first grows while a call waits for a connection or is sent
+// again, and must not pass for a difference between the clocks. The second tells a command
+// that comes again from that of another process with the same nonce.
 type stamp struct {
 	read  time.Time
 	count atomic.Int64 // how often the command was sent, less the times that the server did not know it
@@ -59,8 +61,8 @@ type stamp struct {
 
 // MarshalBinary is how go-redis asks for the text.
 func (s *stamp) MarshalBinary() ([]byte, error) {
-	s.count.Add(1)
-	return strconv.AppendInt(nil, time.Since(s.read).Milliseconds(), 10), nil
+	text := strconv.AppendInt(nil, time.Since(s.read).Milliseconds(), 10)
+	return strconv.AppendInt(append(text, ','), s.count.Add(1), 10), nil
 }
 
 // refused returns the error of an operation that the server refused. err says that it

@@ -134,10 +134,10 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 func (r *reader) noClaim(verdict string, c *lease.Claim, sent *stamp) error {
 	var refusal error // that nothing was claimed
 	switch verdict {
-	case "renewed":
+	case "held":
 		worker := r.number()
 		if r.err == nil {
-			r.err = fmt.Errorf("this claim was done before, of worker %d, and renewed since: claim with a fresh token", worker)
+			r.err = fmt.Errorf("this claim was done before, of worker %d: claim with a fresh token", worker)
 		}
 	case "none":
 		e := &lease.NoFreeWorkerError{Namespace: c.Space.Namespace, Datacenter: c.Space.Datacenter, Rows: int(r.number())}
