@@ -16,6 +16,13 @@ var (
 	// ErrPeriodClosed means that somebody has closed the period.
 	ErrPeriodClosed = errors.New("serial: the period is closed")
 
+	// ErrPeriodOpen means that a period that is to be opened again is open.
+	ErrPeriodOpen = errors.New("serial: the period is open")
+
+	// ErrCounted means that the counter has given numbers of a period, into which others
+	// are to be moved.
+	ErrCounted = errors.New("serial: the counter has given numbers of the period")
+
 	// ErrBackdated means that the date is before that of the last number of a series that
 	// is Chronological.
 	ErrBackdated = errors.New("serial: a later date has a number already")

@@ -63,6 +63,8 @@ func Run(t *testing.T, target Target) {
 		{"InTxRunsAgainAfterErrorsOfSerialization", (*bench).inTx},
 		{"DatesDoNotGoBackInAChronologicalSeries", (*bench).chronological},
 		{"AClosedPeriodTakesNoNumber", (*bench).closed},
+		{"APeriodIsOpenedAgainWithAReasonOnRecord", (*bench).reopened},
+		{"ThisYearGoesOnAfterTheInvoicesThatExist", (*bench).moveIn},
 		{"AFullPeriodTakesNoNumber", (*bench).full},
 		{"CountersRepeatNothingAndLoseABlockAtMost", (*bench).counters},
 		{"ThePeriodFollowsFromTheMomentAndTheZone", (*bench).zones},
@@ -611,6 +613,177 @@ func (b *bench) closed(t *testing.T) {
 	}
 	if n, err := b.invoice(t.Context(), s, sql.LevelDefault, table, noon.AddDate(2, 0, 0), (*sql.Tx).Commit, func(error) {}); err != nil || n.N != 1 {
 		t.Errorf("NextIn of the next year = %v, %v; want 1", n, err)
+	}
+}
+
+func (b *bench) reopened(t *testing.T) {
+	s := b.define(t, serial.Series{Name: "reopened", Prefix: "REO", Period: serial.Yearly, Digits: 3})
+	table := b.invoices(t)
+	next := func() (serial.Number, error) {
+		return b.invoice(t.Context(), s, sql.LevelDefault, table, noon, (*sql.Tx).Commit, func(error) {})
+	}
+	const reason = "Rechnung von Müller & Söhne vergessen, siehe Vermerk 日本 🧾"
+	if err := b.store.ReopenPeriod(t.Context(), s.Name, noon, reason); !errors.Is(err, serial.ErrPeriodOpen) {
+		t.Errorf("ReopenPeriod before the first number = %v; want %v", err, serial.ErrPeriodOpen)
+	}
+	began := time.Now()
+	if _, err := next(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.store.ClosePeriod(t.Context(), s.Name, noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bad := range []string{"", "   ", "a\nb", "\x00", "\xff", strings.Repeat("ü", 256)} {
+		if err := b.store.ReopenPeriod(t.Context(), s.Name, noon, bad); !errors.As(err, new(*serial.ValueError)) {
+			t.Errorf("ReopenPeriod with the reason %q = %v; want a ValueError", bad, err)
+		}
+	}
+	if _, err := next(); !errors.Is(err, serial.ErrPeriodClosed) {
+		t.Errorf("NextIn of a closed period = %v; want %v", err, serial.ErrPeriodClosed)
+	}
+	if err := b.store.ReopenPeriod(t.Context(), s.Name, noon, reason); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := next(); err != nil || n.N != 2 {
+		t.Errorf("NextIn of a period that was opened again = %v, %v; want 2", n, err)
+	}
+	if n, err := b.store.Take(t.Context(), s.Name, "2026", noon, 1); err != nil || n != 3 {
+		t.Errorf("Take of a period that was opened again = %v, %v; want 3", n, err)
+	}
+	long := strings.Repeat("ü", 255)
+	if err := b.store.ReopenPeriod(t.Context(), s.Name, noon, reason); !errors.Is(err, serial.ErrPeriodOpen) {
+		t.Errorf("ReopenPeriod of an open period = %v; want %v", err, serial.ErrPeriodOpen)
+	}
+	if err := errors.Join(b.store.ClosePeriod(t.Context(), s.Name, noon), b.store.ReopenPeriod(t.Context(), s.Name, noon, long)); err != nil {
+		t.Fatal(err)
+	}
+	events, err := b.store.Events(t.Context(), s.Name, "2026")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range events {
+		if at := events[i].At; at.Before(began.Add(-time.Minute)) || at.After(time.Now().Add(time.Minute)) {
+			t.Errorf("the event %+v is of another time; want about %v", events[i], began)
+		}
+		events[i].At = time.Time{}
+	}
+	want := []sqlserial.Event{
+		{What: sqlserial.Closed, Last: 1}, {What: sqlserial.Reopened, Last: 1, Reason: reason},
+		{What: sqlserial.Closed, Last: 3}, {What: sqlserial.Reopened, Last: 3, Reason: long},
+	}
+	if !slices.Equal(events, want) {
+		t.Errorf("Events = %+v; want %+v", events, want)
+	}
+	if events, err := b.store.Events(t.Context(), s.Name, "2027"); err != nil || len(events) != 0 {
+		t.Errorf("Events of another period = %+v, %v; want none", events, err)
+	}
+	if events, err := b.store.Events(t.Context(), s.Name, "x"); events != nil || !errors.As(err, new(*serial.ValueError)) {
+		t.Errorf("Events of no period = %+v, %v; want a ValueError", events, err)
+	}
+}
+
+// moveIn goes on with numbers that another program has given.
+func (b *bench) moveIn(t *testing.T) {
+	s := b.define(t, serial.Series{Name: "movein", Prefix: "MOV-", Period: serial.Yearly, Separator: "-", Digits: 5, Chronological: true})
+	table := b.invoices(t)
+	for i := range int64(417) {
+		n, err := s.Number(noon, i+1)
+		if err == nil && n.N%100 != 0 { // the other program has left gaps
+			err = b.insert(t.Context(), b.db, table, n)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func(at time.Time) (serial.Number, error) {
+		return b.invoice(t.Context(), s, sql.LevelDefault, table, at, (*sql.Tx).Commit, func(error) {})
+	}
+	move := func(period string, last int64) error { return b.store.MoveIn(t.Context(), s.Name, period, last) }
+	for _, step := range []struct {
+		period string
+		last   int64
+	}{{"2026", 0}, {"2026", 400}, {"2026", 417}, {"2026", 417}, {"2026", 3}} { // none of them lowers
+		if err := move(step.period, step.last); err != nil {
+			t.Errorf("MoveIn(%s, %d) = %v; want nil", step.period, step.last, err)
+		}
+	}
+	if n, err := next(noon.AddDate(-1, 0, 0)); !errors.Is(err, serial.ErrBackdated) {
+		t.Errorf("NextIn of the year before = %v, %v; want %v: the other program has numbered this one", n, err, serial.ErrBackdated)
+	}
+	for _, want := range []string{"MOV-2026-00418", "MOV-2026-00419"} {
+		if n, err := next(noon); err != nil || n.Text != want {
+			t.Errorf("NextIn = %s, %v; want %s", n.Text, err, want)
+		}
+	}
+	if err := move("2026", 417); err != nil { // as a program does each time it starts
+		t.Errorf("MoveIn once more = %v; want nil", err)
+	}
+	if err := move("2026", 418); !errors.Is(err, serial.ErrCounted) || !strings.Contains(err.Error(), "418 to 419") {
+		t.Errorf("MoveIn above numbers that were given here = %v; want %v, and which", err, serial.ErrCounted)
+	}
+	found, err := b.store.Gaps(t.Context(), s.Name, "2026", slices.Values(b.numbers(t, table)))
+	if err != nil || len(found) != 0 {
+		t.Errorf("Gaps = %v, %v; want none: what the other program left out is none of this counter's", found, err)
+	}
+	found, err = b.store.Gaps(t.Context(), s.Name, "2026", slices.Values([]int64{0, 5, 5, 417, 419, 421}))
+	want := []sqlserial.Gap{
+		{Kind: sqlserial.Foreign, First: 0, Last: 0}, {Kind: sqlserial.Repeated, First: 5, Last: 5},
+		{Kind: sqlserial.Missing, First: 418, Last: 418}, {Kind: sqlserial.Foreign, First: 421, Last: 421},
+	}
+	if err != nil || !slices.Equal(found, want) {
+		t.Errorf("Gaps = %v, %v; want %v", found, err, want)
+	}
+	if n, err := next(noon.AddDate(1, 0, 0)); err != nil || n.Text != "MOV-2027-00001" {
+		t.Errorf("NextIn of the next year = %s, %v; want MOV-2027-00001", n.Text, err)
+	}
+	if err := move("2028", 99999); err != nil {
+		t.Errorf("MoveIn up to the last number = %v; want nil", err)
+	}
+	if n, err := next(noon.AddDate(2, 0, 0)); !errors.Is(err, serial.ErrSeriesFull) {
+		t.Errorf("NextIn of a period whose last number has moved in = %v, %v; want %v", n, err, serial.ErrSeriesFull)
+	}
+	if err := b.store.ClosePeriod(t.Context(), s.Name, noon.AddDate(3, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := move("2029", 5); !errors.Is(err, serial.ErrPeriodClosed) {
+		t.Errorf("MoveIn to a closed period = %v; want %v", err, serial.ErrPeriodClosed)
+	}
+	for period, last := range map[string]int64{"2030": -1, "2031": 100000, "x": 1, "202611": 1, "": 1} {
+		if err := move(period, last); !errors.As(err, new(*serial.ValueError)) {
+			t.Errorf("MoveIn(%q, %d) = %v; want a ValueError", period, last, err)
+		}
+	}
+	if err := b.store.MoveIn(t.Context(), "nobody", "2026", 1); !errors.Is(err, serial.ErrNoSeries) {
+		t.Errorf("MoveIn of a series without definition = %v; want %v", err, serial.ErrNoSeries)
+	}
+	events, err := b.store.Events(t.Context(), s.Name, "2026")
+	if err != nil || len(events) != 2 || events[0].What != sqlserial.MovedIn || events[0].Last != 400 || events[1].Last != 417 {
+		t.Errorf("Events = %+v, %v; want that 400 and then 417 has moved in", events, err)
+	}
+	b.moveInWhileNumbersAreTaken(t)
+}
+
+// moveInWhileNumbersAreTaken has MoveIn and the first number of a period come at once. Either
+// the number is above those that moved in, or MoveIn is refused.
+func (b *bench) moveInWhileNumbersAreTaken(t *testing.T) {
+	s := b.define(t, serial.Series{Name: "movein-race", Prefix: "RACE", Period: serial.Daily, Digits: 3})
+	table := b.invoices(t)
+	for try := range 30 {
+		at := noon.AddDate(0, 0, try)
+		period, _ := s.PeriodOf(at)
+		var n serial.Number
+		var taken, moved error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			n, taken = b.invoice(t.Context(), s, sql.LevelDefault, table, at, (*sql.Tx).Commit, func(error) {})
+		})
+		wg.Go(func() { moved = b.store.MoveIn(t.Context(), s.Name, period, 50) })
+		wg.Wait()
+		if taken != nil || !(n.N == 51 && moved == nil || n.N == 1 && errors.Is(moved, serial.ErrCounted)) {
+			t.Errorf("NextIn = %d, %v beside MoveIn(50) = %v; want 51 and nil, or 1 and %v", n.N, taken, moved, serial.ErrCounted)
+		}
 	}
 }
 

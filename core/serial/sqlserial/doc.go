@@ -1,4 +1,4 @@
-// Package sqlserial keeps the counters of package serial in two tables of the user's own
+// Package sqlserial keeps the counters of package serial in tables of the user's own
 // database: SQLite, PostgreSQL, MySQL or MariaDB.
 //
 //	store, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.PostgreSQL})

@@ -51,7 +51,8 @@ type Gap struct {
 // Gaps compares the numbers of a period with the counter, and returns what is wrong, in
 // the order of the numbers. They come from a column of the user's table, in ascending
 // order; [serial.Series.Parse] reads them from texts. Memory is constant, whatever their
-// number is. The series was defined by this Store.
+// number is. The series was defined by this Store. Numbers that were moved in are not asked
+// for, since the other program may have left some out.
 //
 // Numbers that are taken meanwhile are not listed if the rows are read after the call has
 // begun, as an iterator does it. A fast series is missing what a process holds or has lost.
@@ -69,11 +70,11 @@ func (s *Store) Gaps(ctx context.Context, name, period string, numbers iter.Seq[
 	// What is committed before the rows are read must be among them. What is read must be
 	// committed afterwards.
 	first, _ := series.Bounds()
-	before, err := s.lastOf(ctx, name, period, first-1)
+	before, moved, err := s.lastOf(ctx, name, period, first)
 	if err != nil {
 		return nil, s.explain("gaps", name, err)
 	}
-	found := gaps{first: first, end: before, next: first}
+	found := gaps{first: first, end: before, next: moved + 1}
 	var many error
 	for n := range numbers {
 		if many = found.add(n); many != nil {
@@ -86,27 +87,36 @@ func (s *Store) Gaps(ctx context.Context, name, period string, numbers iter.Seq[
 	if many != nil && !errors.Is(many, ErrManyGaps) {
 		return nil, s.explain("gaps", name, many)
 	}
-	after, err := s.lastOf(ctx, name, period, first-1)
+	after, _, err := s.lastOf(ctx, name, period, first)
 	if err != nil {
 		return nil, s.explain("gaps", name, err)
 	}
 	return found.without(after), s.explain("gaps", name, many)
 }
 
-// lastOf returns the last number that was given out, or none if there is no row.
-func (s *Store) lastOf(ctx context.Context, name, period string, none int64) (int64, error) {
-	c, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (counter, error) { return s.row(ctx, t, s.text.last, name, period) })
-	if err == nil && !c.found {
-		c.last = none
-	}
-	return c.last, err
+// lastOf returns the last number that was given out, and the last one that has moved in. Each
+// is first-1 if there is none.
+func (s *Store) lastOf(ctx context.Context, name, period string, first int64) (last, moved int64, err error) {
+	type both struct{ last, moved int64 }
+	found, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (both, error) {
+		c, err := s.row(ctx, t, s.text.last, name, period)
+		if err != nil {
+			return both{}, err
+		}
+		if !c.found {
+			c.last = first - 1
+		}
+		events, err := s.events(ctx, t, name, period)
+		return both{c.last, movedIn(events, first)}, err
+	})
+	return found.last, found.moved, err
 }
 
 // gaps is what has been found so far.
 type gaps struct {
 	first, end int64 // the numbers that were given out before the rows were read
 	list       []Gap
-	next       int64 // the number that is to come
+	next       int64 // the number that is to come; those before it may be missing
 	last       int64 // the one before
 	some       bool  // there was one
 }
@@ -129,7 +139,7 @@ func (g *gaps) add(n int64) error {
 			return err
 		}
 	}
-	g.next = min(n, g.end) + 1
+	g.next = max(g.next, min(n, g.end)+1)
 	if n > g.end {
 		return g.note(Foreign, n, n)
 	}

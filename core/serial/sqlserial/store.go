@@ -34,6 +34,7 @@ const (
 const (
 	DefaultTable       = "snowkey_counters"
 	DefaultSeriesTable = "snowkey_series"
+	DefaultEventTable  = "snowkey_counter_events"
 )
 
 // The errors of this package, for errors.Is. Those of package serial come as they are.
@@ -60,10 +61,11 @@ type Config struct {
 	// Dialect is the SQL that the database speaks. It must be set.
 	Dialect Dialect
 
-	// Table has one row per series and period. SeriesTable has one per series. The names are
-	// letters, digits and _, at most 63 of them. A schema and a dot may be before them. They
-	// default to DefaultTable and DefaultSeriesTable.
-	Table, SeriesTable string
+	// Table has one row per series and period. SeriesTable has one per series. EventTable has
+	// what was done to periods by hand, see Event. The names are letters, digits and _, at
+	// most 63 of them. A schema and a dot may be before them. They default to DefaultTable,
+	// DefaultSeriesTable and DefaultEventTable.
+	Table, SeriesTable, EventTable string
 
 	// AllowFUSE lets an SQLite file be on FUSE. Set it only if no other host shares
 	// that file system, its locks work, and it keeps what it has synced.
@@ -106,7 +108,7 @@ func New(db *sql.DB, c Config) (*Store, error) {
 		field    string
 		name     *string
 		fallback string
-	}{{"Config.Table", &c.Table, DefaultTable}, {"Config.SeriesTable", &c.SeriesTable, DefaultSeriesTable}} {
+	}{{"Config.Table", &c.Table, DefaultTable}, {"Config.SeriesTable", &c.SeriesTable, DefaultSeriesTable}, {"Config.EventTable", &c.EventTable, DefaultEventTable}} {
 		if *table.name == "" {
 			*table.name = table.fallback
 		}
@@ -118,13 +120,16 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	if c.Table == c.SeriesTable {
 		return nil, &serial.ValueError{Name: "Config.SeriesTable", Value: c.SeriesTable, Want: "another table than Config.Table"}
 	}
+	if c.EventTable == c.Table || c.EventTable == c.SeriesTable {
+		return nil, &serial.ValueError{Name: "Config.EventTable", Value: c.EventTable, Want: "another table than Config.Table and Config.SeriesTable"}
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	return &Store{
 		dialect: c.Dialect,
 		log:     c.Logger,
-		text:    textsOf(c.Dialect, c.Table, c.SeriesTable),
+		text:    textsOf(c.Dialect, c.Table, c.SeriesTable, c.EventTable),
 		rows: sqlrow.New(db, sqlrow.Config{
 			Dialect:   c.Dialect,
 			Table:     c.Table,
@@ -140,7 +145,9 @@ func New(db *sql.DB, c Config) (*Store, error) {
 
 // definite reports whether err was decided from what was read, and not by the database.
 func definite(err error) bool {
-	for _, kind := range []error{serial.ErrNoSeries, serial.ErrDefinition, serial.ErrSeriesFull, serial.ErrPeriodClosed, serial.ErrBackdated} {
+	for _, kind := range []error{
+		serial.ErrNoSeries, serial.ErrDefinition, serial.ErrSeriesFull, serial.ErrPeriodClosed, serial.ErrPeriodOpen, serial.ErrCounted, serial.ErrBackdated,
+	} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -351,37 +358,4 @@ func (s *Store) raiseDate(ctx context.Context, t *sqlrow.Tx, series serial.Serie
 
 func dateText(date int64) string {
 	return fmt.Sprintf("%04d-%02d-%02d", date/10000, date/100%100, date%100)
-}
-
-// ClosePeriod makes later numbers of the period of a moment fail with
-// [serial.ErrPeriodClosed]. A period may be closed before its first number, and twice. A
-// series of the period Never is closed for good. A [serial.Counter] that holds numbers of
-// the period still returns these.
-//
-// It waits for transactions that have taken a number of the period.
-func (s *Store) ClosePeriod(ctx context.Context, name string, at time.Time) error {
-	series, err := s.defined(name)
-	if err != nil {
-		return s.explain("close period", name, err)
-	}
-	period, err := series.PeriodOf(at)
-	if err != nil {
-		return err
-	}
-	_, err = sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
-		if err := s.hold(ctx, t, series); err != nil {
-			return done, err
-		}
-		before, err := s.row(ctx, t, s.text.look, name, period)
-		if err != nil || before.closed {
-			return done, err
-		}
-		after := counter{last: before.last, closed: true}
-		if !before.found {
-			first, _ := series.Bounds()
-			after.last = first - 1
-		}
-		return done, s.write(ctx, t, before, after, name, period)
-	})
-	return s.explain("close period", name, err)
 }

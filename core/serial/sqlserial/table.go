@@ -17,14 +17,20 @@ type texts struct {
 	insert      string
 	update      string
 	last        string // SELECT, without a lock
+	event       string // INSERT
+	events      string // SELECT
 	seriesTable string
 }
 
-func textsOf(d Dialect, counterTable, seriesTable string) texts {
-	counters, series := sqlrow.Quote(d, counterTable), sqlrow.Quote(d, seriesTable)
+func textsOf(d Dialect, counterTable, seriesTable, eventTable string) texts {
+	counters, series, events := sqlrow.Quote(d, counterTable), sqlrow.Quote(d, seriesTable), sqlrow.Quote(d, eventTable)
 	lock := " FOR UPDATE"
 	if d == dialect.SQLite {
 		lock = "" // the transaction has locked the file
+	}
+	anyText := "" // the tables of MySQL take ASCII otherwise
+	if d == dialect.MySQL {
+		anyText = " CHARACTER SET utf8mb4"
 	}
 	last := "SELECT last, closed FROM " + counters + " WHERE series = ? AND period = ?"
 	t := texts{
@@ -39,6 +45,15 @@ func textsOf(d Dialect, counterTable, seriesTable string) texts {
 				"last BIGINT NOT NULL",
 				"closed SMALLINT NOT NULL DEFAULT 0",
 				"PRIMARY KEY (series, period)"),
+			sqlrow.CreateTable(d, eventTable,
+				"series VARCHAR(64) NOT NULL",
+				"period VARCHAR(8) NOT NULL",
+				"position BIGINT NOT NULL",
+				"what SMALLINT NOT NULL",
+				"happened BIGINT NOT NULL",
+				"last BIGINT NOT NULL",
+				"reason VARCHAR(255)"+anyText+" NOT NULL",
+				"PRIMARY KEY (series, period, position)"),
 		},
 		define:      d.Bind("INSERT INTO " + series + " (series, definition) VALUES (?, ?)"),
 		definition:  d.Bind("SELECT definition FROM " + series + " WHERE series = ?"),
@@ -47,6 +62,8 @@ func textsOf(d Dialect, counterTable, seriesTable string) texts {
 		last:        d.Bind(last),
 		insert:      d.Bind("INSERT INTO " + counters + " (series, period, last, closed) VALUES (?, ?, ?, ?)"),
 		update:      d.Bind("UPDATE " + counters + " SET last = ?, closed = ? WHERE series = ? AND period = ?"),
+		event:       d.Bind("INSERT INTO " + events + " (series, period, position, what, happened, last, reason) VALUES (?, ?, ?, ?, ?, ?, ?)"),
+		events:      d.Bind("SELECT what, happened, last, reason FROM " + events + " WHERE series = ? AND period = ? ORDER BY position"),
 		seriesTable: seriesTable,
 	}
 	// Each returns a number: by RETURNING, or as the last insert ID of the connection, which
