@@ -35,8 +35,8 @@ const (
 	plainNumbers
 )
 
-// plainnessOf returns that of a column of a type that the catalog names. castForm has
-// been asked for MySQL. A text that has to be converted there cannot use the index.
+// plainnessOf returns that of a column of a type that the catalog names. sqltype.Joined
+// has been asked for MySQL. A text that has to be converted there cannot use the index.
 func plainnessOf(dialect, typ string, c *uniqueColumn) plainness {
 	switch base, _, _ := strings.Cut(typ, "("); {
 	case strings.HasSuffix(typ, "[]"):

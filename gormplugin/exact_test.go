@@ -15,6 +15,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 
+	"github.com/snowkey/snowkey/internal/sqltype"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -66,7 +67,7 @@ func TestColumnsThatStoreValuesAsTheyAreSentAreKnown(t *testing.T) {
 	} {
 		c := uniqueColumn{collate: test.collation}
 		if test.dialect == mysqlName {
-			_, c.whole = castForm(test.typ, "", test.collation)
+			_, c.whole = sqltype.Joined(test.typ, "", test.collation)
 		}
 		if got := plainnessOf(test.dialect, test.typ, &c); got != test.want {
 			t.Errorf("%s on %s, %q: %d; want %d", test.typ, test.dialect, test.collation, got, test.want)

@@ -2,7 +2,6 @@ package gormplugin
 
 import (
 	"database/sql"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -205,10 +204,10 @@ func (q *query) catalogUniques(table string) (list []unique, err error) {
 			}
 			u.where = clause.Expr{SQL: where}
 		}
-		c.field, c.as = fieldOf(q.Schema, column), storedForm(dialect, typ)
+		c.field, c.as = fieldOf(q.Schema, column), sqltype.Stored(dialects[dialect], typ)
 		if dialect == mysqlName {
 			u.index = index
-			c.cast, c.whole = castForm(typ, c.as, c.collate)
+			c.cast, c.whole = sqltype.Joined(typ, c.as, c.collate)
 		}
 		c.plain = plainnessOf(dialect, typ, &c)
 		if dialect == mysqlName {
@@ -231,59 +230,4 @@ func fieldOf(s *schema.Schema, column string) *schema.Field {
 		}
 	}
 	return nil
-}
-
-// storedForm returns SQL for what a column of type typ stores of a value, "?". It is
-// empty if the column stores the value unchanged.
-func storedForm(dialect, typ string) string {
-	if dialect == postgresName && typ != "" {
-		return "CAST(? AS " + typ + ")"
-	}
-	base, precision, scale := sqltype.Parts(typ)
-	switch base {
-	case "date": // a cast alone cuts the hours off, where MySQL rounds the seconds first
-		return "CAST(CAST(? AS DATETIME) AS DATE)"
-	case "datetime", "timestamp":
-		return fmt.Sprintf("CAST(? AS DATETIME(%d))", precision)
-	case "time":
-		return fmt.Sprintf("CAST(? AS TIME(%d))", precision)
-	case "decimal":
-		return fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", precision, scale)
-	case "float":
-		return "CAST(? AS FLOAT)"
-	case "binary":
-		return fmt.Sprintf("CAST(? AS BINARY(%d))", precision)
-	case "char":
-		return fmt.Sprintf("RTRIM(LEFT(?, %d))", precision)
-	case "varchar", "varbinary": // INSERT IGNORE cuts off what is too long
-		return fmt.Sprintf("LEFT(?, %d)", precision)
-	default:
-		return ""
-	}
-}
-
-// castForm returns as, or what is stored where that is empty, in the type and the
-// collation of a column of type typ on MySQL. It is empty where a value in a join could
-// be compared otherwise than one that stands alone. whole is true for integers, which
-// the cast keeps only if they are some.
-func castForm(typ, as, collation string) (cast string, whole bool) {
-	base, _, _ := sqltype.Parts(strings.TrimSuffix(typ, " unsigned"))
-	switch base {
-	case "tinyint", "smallint", "mediumint", "int", "bigint":
-		return "CAST(? AS SIGNED)", true
-	case "double":
-		return "(? + 0e0)", false
-	case "char", "varchar":
-		charset, name, _ := strings.Cut(collation, " ")
-		if name == "" {
-			return "", false
-		}
-		return "CONVERT(" + as + " USING " + charset + ") COLLATE " + name, false
-	case "varbinary":
-		return "CAST(" + as + " AS BINARY)", false
-	case "date", "datetime", "timestamp", "time", "decimal", "float", "binary":
-		return as, false
-	default:
-		return "", false
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/internal/dialect"
 )
 
 // The names of the GORM dialectors that differ in upserts.
@@ -15,6 +17,10 @@ const (
 	postgresName = "postgres"
 	sqliteName   = "sqlite"
 )
+
+var dialects = map[string]dialect.Dialect{
+	mysqlName: dialect.MySQL, postgresName: dialect.PostgreSQL, sqliteName: dialect.SQLite,
+}
 
 // An upsert is what a statement does to stored rows that conflict with its own.
 type upsert struct {

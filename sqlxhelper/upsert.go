@@ -4,11 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/sqltype"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -251,7 +253,49 @@ const lookupsPerQuery = 128
 // findByTarget sets the stored key of the rows in list that are like a stored one
 // in the target. It is an error if one is like several. That happens without the
 // unique index, which a MySQL statement does not name.
+//
+// The values are compared as they were sent, and then, for rows of which none or several
+// are found so, in the form that the column has stored: a DECIMAL(10,2) keeps 1.23 of
+// 1.234. The types of the columns are read for that, in the transaction of the upsert,
+// which keeps others from changing them. They are not remembered, since with the type of
+// yesterday a row would get the key of another one.
 func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
+	several, err := w.compareTarget(ctx, s, l, list, stored, nil)
+	if err != nil {
+		return err
+	}
+	var again []int
+	for _, i := range list {
+		if _, ambiguous := several[i]; ambiguous || stored[i] == 0 && !w.nullTarget(l, i) {
+			again = append(again, i)
+		}
+	}
+	if len(again) > 0 {
+		forms, err := w.storedForms(ctx, s, l)
+		if err != nil {
+			return err
+		}
+		if forms != nil {
+			for _, i := range again {
+				stored[i] = 0
+			}
+			if several, err = w.compareTarget(ctx, s, l, again, stored, forms); err != nil {
+				return err
+			}
+		}
+	}
+	for _, i := range list {
+		if other, ambiguous := several[i]; ambiguous {
+			return w.unresolved(l, i, fmt.Sprintf("the stored rows %d and %d both have its %s", stored[i], other, l.upsert.names()))
+		}
+	}
+	return nil
+}
+
+// compareTarget is findByTarget with one form of the values for each column of the
+// target, or without. several has the rows that are like more than one stored row, with
+// the key of the second.
+func (w *writer) compareTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake, forms []string) (several map[int]types.Snowflake, err error) {
 	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
 	from := ", " + key + " FROM " + w.dialect.Quote(l.table) + " WHERE "
 	open, end := "", w.dialect.forUpdate
@@ -260,6 +304,7 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 	}
 	width := len(l.upsert.target)
 	most := max(1, lookupsPerQuery/width)
+	several = map[int]types.Snowflake{}
 	for chunk := range slices.Chunk(list, most) {
 		args := make([]any, 0, len(chunk)*width)
 		queries := make([]string, fewSizes(len(chunk), most))
@@ -268,11 +313,14 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 			row := chunk[min(i, len(chunk)-1)]
 			conditions := make([]string, width)
 			for j, c := range l.upsert.target {
-				conditions[j] = w.dialect.Quote(c.name) + " = " + w.dialect.Placeholder(len(args)+j+1)
+				value := w.dialect.Placeholder(len(args) + j + 1)
+				if forms != nil && forms[j] != "" {
+					value = strings.Replace(forms[j], "?", value, 1)
+				}
+				conditions[j] = w.dialect.Quote(c.name) + " = " + value
 			}
-			var err error
 			if args, err = w.arguments(args, l, row, l.upsert.target); err != nil { // as they were sent
-				return err
+				return nil, err
 			}
 			queries[i] = open + "SELECT " + strconv.Itoa(i) + from + strings.Join(conditions, " AND ") + end
 		}
@@ -284,14 +332,74 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 			}
 			row := chunk[min(i, len(chunk)-1)]
 			if stored[row] != 0 && stored[row] != id {
-				return w.unresolved(l, row, fmt.Sprintf("the stored rows %d and %d both have its %s", stored[row], id, l.upsert.names()))
+				several[row] = id
+				return nil
 			}
 			stored[row] = id
 			return nil
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return several, nil
+}
+
+// nullTarget reports whether a row has NULL in the target, and so is like no other.
+func (w *writer) nullTarget(l *load, row int) bool {
+	args, err := w.arguments(nil, l, row, l.upsert.target)
+	return err == nil && slices.ContainsFunc(args, func(v any) bool {
+		switch f := reflect.ValueOf(v); f.Kind() {
+		case reflect.Invalid:
+			return true
+		case reflect.Pointer, reflect.Slice:
+			return f.IsNil()
+		}
+		return false
+	})
+}
+
+// storedForms returns SQL for what each column of the target stores of a value, or nil if
+// all of them store any value as it is.
+func (w *writer) storedForms(ctx context.Context, s session, l *load) ([]string, error) {
+	var text string
+	var args []any
+	switch w.dialect.Dialect {
+	case PostgreSQL:
+		text = "SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0"
+		args = []any{w.dialect.Quote(l.table)}
+	case MySQL: // unlike the catalog it shows temporary tables
+		text = "SHOW COLUMNS FROM " + w.dialect.Quote(l.table)
+	default:
+		return nil, nil
+	}
+	var forms []string
+	err := w.query(ctx, s, l, text, args, func(rows *sql.Rows) error {
+		names, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		var name, typ string
+		into := []any{&name, &typ}
+		for range names[2:] {
+			into = append(into, new(any))
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		named := func(c column) bool { return c.name == name }
+		if w.dialect.Dialect == MySQL {
+			typ = strings.ToLower(typ)
+			named = func(c column) bool { return strings.EqualFold(c.name, name) }
+		}
+		form := sqltype.Stored(w.dialect.Dialect, typ)
+		if j := slices.IndexFunc(l.upsert.target, named); j >= 0 && form != "" {
+			if forms == nil {
+				forms = make([]string, len(l.upsert.target))
+			}
+			forms[j] = form
+		}
+		return nil
+	})
+	return forms, err
 }

@@ -104,6 +104,9 @@ func TestKeyOfTheCallerIsLookedUpLast(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
 	mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 51}))
+	mock.ExpectQuery("SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0").
+		WithArgs(`"t"`).WillReturnRows(sqlmock.NewRows([]string{"attname", "format_type"}).AddRow("id", "bigint").AddRow("k", "numeric(10,2)"))
+	mock.ExpectQuery(`SELECT 0, "id" FROM "t" WHERE "k" = CAST($1 AS numeric(10,2))`).WithArgs("b").WillReturnRows(ids())
 	mock.ExpectQuery(text.byKey).WithArgs(51).WillReturnRows(ids([]driver.Value{51}))
 	mock.ExpectCommit()
 	rows := []triple{{ID: 50, K: "a"}, {ID: 51, K: "b"}}
@@ -150,6 +153,12 @@ func TestLookupsHaveFewTexts(t *testing.T) {
 	}
 }
 
+// columnsOf says that the target of the upserts here has a type.
+func columnsOf(typ string) *sqlmock.Rows {
+	return sqlmock.NewRows([]string{"Field", "Type", "Null", "Key", "Default", "Extra"}).
+		AddRow("id", "bigint(20)", "NO", "PRI", nil, "").AddRow("K", typ, "YES", "UNI", nil, "").AddRow("n", "int(11)", "YES", "", nil, "")
+}
+
 func TestUpsertThatIsNotResolvedIsUndone(t *testing.T) {
 	text := upsertText[sqlxhelper.MySQL]
 	for name, expect := range map[string]func(sqlmock.Sqlmock){
@@ -157,12 +166,15 @@ func TestUpsertThatIsNotResolvedIsUndone(t *testing.T) {
 			mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(2))
 			mock.ExpectQuery(text.byKey).WillReturnRows(ids())
 			mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 70}))
+			mock.ExpectQuery("SHOW COLUMNS FROM `t`").WillReturnRows(columnsOf("VARCHAR(20)"))
+			mock.ExpectQuery("(SELECT 0, `id` FROM `t` WHERE `k` = LEFT(?, 20) FOR UPDATE)").WithArgs("b").WillReturnRows(ids())
 			mock.ExpectQuery(text.byKey).WithArgs(50).WillReturnRows(ids())
 		},
 		"Several": func(mock sqlmock.Sqlmock) {
 			mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(2))
 			mock.ExpectQuery(text.byKey).WillReturnRows(ids())
 			mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 70}, []driver.Value{1, 71}, []driver.Value{1, 72}))
+			mock.ExpectQuery("SHOW COLUMNS FROM `t`").WillReturnRows(columnsOf("text"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -91,6 +91,7 @@ func (d Database) upserts(t *testing.T) {
 		d.run(t, "UpsertFindsRowsThatAreYoungerThanTheTransaction", d.upsertAfterSnapshot)
 	}
 	d.run(t, "UpsertFindsTimesInThePrecisionOfTheColumn", d.upsertByTime)
+	d.run(t, "UpsertFindsRowsByWhatTheColumnHasMadeOfTheirValues", d.upsertConverted)
 	d.run(t, "UpsertsInATransactionSeeEachOther", d.upsertInTx)
 }
 
