@@ -37,6 +37,7 @@ type suite struct {
 	*testing.T
 	h     Harness
 	a, b  handle // two handles on the same store
+	all   []handle
 	space lease.Space
 	rng   *rand.Rand // for the goroutine of the subtest
 
@@ -91,13 +92,16 @@ func (s *suite) open() handle {
 	return handle{s, s.h.Open(s.T)}
 }
 
-// handles returns n of them, each another.
+// handles returns n of them, each another. Later calls return the same: each may be a pool
+// of connections, and servers have few.
 func (s *suite) handles(n int) []handle {
-	all := []handle{s.a, s.b}
-	for len(all) < n {
-		all = append(all, s.open())
+	if len(s.all) == 0 {
+		s.all = []handle{s.a, s.b}
 	}
-	return all
+	for len(s.all) < n {
+		s.all = append(s.all, s.open())
+	}
+	return s.all[:n]
 }
 
 // send does one operation, and checks what must be true of every error. request is a
