@@ -12,7 +12,8 @@ import (
 // A Store keeps counters. Package sqlserial has one. It is safe for concurrent use.
 type Store interface {
 	// Define stores the definition of a series. If another one is stored the error is
-	// [ErrDefinition], and shows both.
+	// [ErrDefinition], and shows both. If the texts of a new one may be those of another
+	// series, it is [ErrMeets], see [Series.Meets].
 	Define(ctx context.Context, s Series) error
 
 	// Take takes count numbers of a period, or as many as it still has, and returns the

@@ -38,6 +38,9 @@ var (
 	// changed a program or its configuration, or has taken the name of another series.
 	ErrDefinition = errors.New("serial: the series is defined otherwise")
 
+	// ErrMeets means that a series would write texts of another one of its Scope.
+	ErrMeets = errors.New("serial: another series writes the same texts")
+
 	// ErrClosed is the error of a call after [Counter.Close].
 	ErrClosed = errors.New("serial: closed")
 )

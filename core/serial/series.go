@@ -58,9 +58,13 @@ type Series struct {
 	// Name tells the series apart: 1 to 64 letters, digits, "_", "-", "." and "/" of ASCII.
 	Name string
 
-	// Prefix begins each text, as in a [Format]. Two series with one prefix and one period
-	// write the same texts.
+	// Prefix begins each text, as in a [Format]. No two series of a Scope may write the same
+	// text, see [Series.Meets].
 	Prefix string
+
+	// Scope is within which the texts are unique, such as a company if several have series
+	// in one database: up to 64 letters, digits, "_", "-", "." and "/" of ASCII.
+	Scope string
 
 	// Period says when the numbers begin again. The zero value is Never.
 	Period Period
@@ -104,7 +108,10 @@ type Number struct {
 
 // Validate returns a [*ValueError] for the first field that is out of its range.
 func (s Series) Validate() error {
-	if err := checkName(s.Name); err != nil {
+	if err := checkName("Series.Name", s.Name, 1); err != nil {
+		return err
+	}
+	if err := checkName("Series.Scope", s.Scope, 0); err != nil {
 		return err
 	}
 	if err := checkPrefix("Series.Prefix", s.Prefix); err != nil {
@@ -159,15 +166,15 @@ func (s Series) checkYear() error {
 	return nil
 }
 
-func checkName(name string) error {
+func checkName(field, name string, least int) error {
 	const most = 64
-	wrong := len(name) == 0 || len(name) > most
+	wrong := len(name) < least || len(name) > most
 	for _, b := range []byte(name) {
 		letter := 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z'
 		wrong = wrong || !letter && !isDigit(b) && b != '_' && b != '-' && b != '.' && b != '/'
 	}
 	if wrong {
-		return refused("Series.Name", quote(name), "1 to 64 letters, digits, _, -, . and / of ASCII")
+		return refused(field, quote(name), fmt.Sprintf("%d to %d letters, digits, _, -, . and / of ASCII", least, most))
 	}
 	return nil
 }
@@ -212,6 +219,9 @@ func (s Series) Definition() string {
 	}
 	if s.YearByEnd {
 		text += " by their end"
+	}
+	if s.Scope != "" {
+		text += ", scope " + s.Scope
 	}
 	return text
 }

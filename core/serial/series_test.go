@@ -79,6 +79,8 @@ func TestSeriesOutOfRangeAreRefused(t *testing.T) {
 		{func(s *Series) { s.First = -1 }, "Series.First"},
 		{func(s *Series) { s.First = 1000 }, "Series.First"},
 		{func(s *Series) { s.Check = -1 }, "Series.Check"},
+		{func(s *Series) { s.Scope = strings.Repeat("x", 65) }, "Series.Scope"},
+		{func(s *Series) { s.Scope = "a,b" }, "Series.Scope"},
 		{func(s *Series) { s.Separator = "-" }, "Series.Separator"}, // there is no period
 		{func(s *Series) { s.Period, s.Separator = Yearly, "--" }, "Series.Separator"},
 		{func(s *Series) { s.Period, s.Separator = Yearly, " " }, "Series.Separator"},
@@ -221,11 +223,12 @@ func TestDefinitionsAreEqualIfAndOnlyIfTheSeriesAre(t *testing.T) {
 		{Name: "x", Digits: 3, Period: Yearly, YearBegins: time.April},
 		{Name: "x", Digits: 3, Period: Yearly, YearBegins: time.July},
 		{Name: "x", Digits: 3, Period: Yearly, YearBegins: time.July, YearByEnd: true},
+		{Name: "x", Digits: 3, Scope: "a"},
 	}
 	for _, s := range all {
 		texts[s.Definition()] = true
-		if len(s.Definition()) > 255 {
-			t.Errorf("%q has %d bytes; want at most 255, as the table has them", s.Definition(), len(s.Definition()))
+		if len(s.Definition()) > 400 {
+			t.Errorf("%q has %d bytes; want at most 400, as the table has them", s.Definition(), len(s.Definition()))
 		}
 	}
 	if len(texts) != len(all) {
@@ -236,9 +239,9 @@ func TestDefinitionsAreEqualIfAndOnlyIfTheSeriesAre(t *testing.T) {
 	if same.Definition() != base.Definition() {
 		t.Errorf("the defaults, and what they stand for: %q and %q; want them equal", base.Definition(), same.Definition())
 	}
-	longest := Series{Name: "x", Prefix: strings.Repeat("X", 16), Period: Yearly, Zone: time.FixedZone(strings.Repeat("z", 64), -45296), Digits: 18, First: 999999999999999999, Check: Mod97_10, Chronological: true, Separator: "-", YearBegins: time.September, YearByEnd: true}
-	if err := longest.Validate(); err != nil || len(longest.Definition()) > 255 {
-		t.Errorf("the longest definition has %d bytes (%v); want at most 255", len(longest.Definition()), err)
+	longest := Series{Name: "x", Prefix: strings.Repeat("X", 16), Period: Yearly, Zone: time.FixedZone(strings.Repeat("z", 64), -45296), Digits: 18, First: 999999999999999999, Check: Mod97_10, Chronological: true, Separator: "-", YearBegins: time.September, YearByEnd: true, Scope: strings.Repeat("s", 64)}
+	if err := longest.Validate(); err != nil || len(longest.Definition()) > 400 {
+		t.Errorf("the longest definition has %d bytes (%v); want at most 400", len(longest.Definition()), err)
 	}
 }
 

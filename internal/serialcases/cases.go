@@ -58,6 +58,7 @@ func Run(t *testing.T, target Target) {
 		{"OutsideOfATransactionIsRefused", (*bench).outside},
 		{"AnotherDefinitionIsRefusedWithBoth", (*bench).definitions},
 		{"ADefinitionChangedInTheTableStopsNoProgramThatRuns", (*bench).changedDefinition},
+		{"SeriesWhoseTextsMeetAreRefused", (*bench).meeting},
 		{"TheFirstTwoOfAPeriodAreOneAndTwo", (*bench).firstTwo},
 		{"CommittedNumbersHaveNoGap", (*bench).manyWriters},
 		{"InTxRunsAgainAfterErrorsOfSerialization", (*bench).inTx},
@@ -92,9 +93,11 @@ func (b *bench) open(t *testing.T, db *sql.DB) *sqlserial.Store {
 	return s
 }
 
-// define defines a series.
+// define defines a series, and returns it with a scope of its own: most series of the cases
+// would meet.
 func (b *bench) define(t *testing.T, s serial.Series) serial.Series {
 	t.Helper()
+	s.Scope = s.Name
 	if err := b.store.Define(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +287,7 @@ func (b *bench) definitions(t *testing.T) {
 		}
 	}
 	for _, deleted := range []serial.Series{{Name: "deleted-1", Digits: 3, Chronological: true}, {Name: "deleted-2", Digits: 1, First: 9}} {
-		b.define(t, deleted)
+		deleted = b.define(t, deleted)
 		if _, err := b.store.Take(t.Context(), deleted.Name, "", noon, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +328,7 @@ func (b *bench) changedDefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running.define(t, s)
+	s = running.define(t, s)
 	table := b.invoices(t)
 	counter, err := serial.NewCounter(running.store, s, 1)
 	if err != nil {
@@ -358,6 +361,53 @@ func (b *bench) changedDefinition(t *testing.T) {
 	}
 	if err := b.open(t, b.db).Define(t.Context(), s); !errors.Is(err, serial.ErrDefinition) || !strings.Contains(err.Error(), "another one") {
 		t.Errorf("Define by a program that starts = %v; want %v with both", err, serial.ErrDefinition)
+	}
+}
+
+func (b *bench) meeting(t *testing.T) {
+	years := serial.Series{Name: "meeting-years", Prefix: "A", Scope: "meeting", Period: serial.Yearly, Digits: 4}
+	eight := serial.Series{Name: "meeting-eight", Prefix: "A", Scope: "meeting", Digits: 8} // A20260001 both ways
+	if err := b.store.Define(t.Context(), years); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		err := b.store.Define(t.Context(), eight)
+		if !errors.Is(err, serial.ErrMeets) || !strings.Contains(err.Error(), eight.Definition()) || !strings.Contains(err.Error(), years.Name) || !strings.Contains(err.Error(), years.Definition()) {
+			t.Errorf("Define of a series that meets another one = %v; want %v with both", err, serial.ErrMeets)
+		}
+	}
+	if _, err := b.store.Take(t.Context(), eight.Name, "", noon, 1); !errors.Is(err, serial.ErrNoSeries) {
+		t.Errorf("Take of a series that was refused = %v; want %v", err, serial.ErrNoSeries)
+	}
+	c, err := serial.NewCounter(b.open(t, b.db), eight, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Next(t.Context(), noon); !errors.Is(err, serial.ErrMeets) {
+		t.Errorf("Counter.Next of a series that meets another one = %v, %v; want %v", n, err, serial.ErrMeets)
+	}
+	other := eight
+	other.Scope = "meeting-2" // the texts of another company
+	if err := errors.Join(b.store.Define(t.Context(), years), b.store.Define(t.Context(), other)); err != nil {
+		t.Errorf("Define once more, and in another scope = %v; want nil", err)
+	}
+	// Of two that are defined at once one is refused, whichever.
+	for try := range 30 {
+		var failures [2]error
+		var wg sync.WaitGroup
+		for i := range failures {
+			process := b.fresh(t)
+			s := years
+			if i == 1 {
+				s = eight
+			}
+			s.Name, s.Scope = fmt.Sprintf("%s-%d", s.Name, try), fmt.Sprintf("meeting/%d", try)
+			wg.Go(func() { failures[i] = process.store.Define(t.Context(), s) })
+		}
+		wg.Wait()
+		if (failures[0] == nil) == (failures[1] == nil) || !errors.Is(errors.Join(failures[:]...), serial.ErrMeets) {
+			t.Fatalf("Define of two series that meet, at once = %v and %v; want one of them %v", failures[0], failures[1], serial.ErrMeets)
+		}
 	}
 }
 

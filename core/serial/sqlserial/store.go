@@ -146,7 +146,7 @@ func New(db *sql.DB, c Config) (*Store, error) {
 // definite reports whether err was decided from what was read, and not by the database.
 func definite(err error) bool {
 	for _, kind := range []error{
-		serial.ErrNoSeries, serial.ErrDefinition, serial.ErrSeriesFull, serial.ErrPeriodClosed, serial.ErrPeriodOpen, serial.ErrCounted, serial.ErrBackdated,
+		serial.ErrNoSeries, serial.ErrDefinition, serial.ErrSeriesFull, serial.ErrPeriodClosed, serial.ErrPeriodOpen, serial.ErrCounted, serial.ErrBackdated, serial.ErrMeets,
 	} {
 		if errors.Is(err, kind) {
 			return true
@@ -191,16 +191,52 @@ func (s *Store) Define(ctx context.Context, series serial.Series) error {
 		return err
 	}
 	_, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
-		err = s.verify(ctx, t, s.text.definition, series)
-		if errors.Is(err, serial.ErrNoSeries) {
-			_, err = t.Exec(ctx, s.text.define, series.Name, series.Definition())
-		}
-		return done, err
+		return done, s.verify(ctx, t, s.text.definition, series)
 	})
+	if errors.Is(err, serial.ErrNoSeries) {
+		_, err = sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) { return done, s.add(ctx, t, series) })
+	}
 	if err == nil {
 		s.known.Store(series.Name, known{series, series.Definition()})
 	}
 	return s.explain("define", series.Name, err)
+}
+
+// add adds a series whose texts no other one writes. The first statement locks the guard: of
+// two programs that add series which meet, the second one sees what the first has added.
+// Behind a read, MySQL would show it the rows of before the wait.
+func (s *Store) add(ctx context.Context, t *sqlrow.Tx, series serial.Series) error {
+	result, err := t.Exec(ctx, s.text.guard)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil {
+		return err
+	} else if n == 0 { // if somebody else is first, Do begins anew
+		if _, err := t.Exec(ctx, s.text.addGuard); err != nil {
+			return err
+		}
+	}
+	if err := s.verify(ctx, t, s.text.definition, series); !errors.Is(err, serial.ErrNoSeries) {
+		return err
+	}
+	var met error
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		var name, definition string
+		if err := scan(&name, &definition); err != nil {
+			return err
+		}
+		if met == nil && series.Meets(definition) {
+			met = fmt.Errorf("%w: here %s; series %s has %s. Want another prefix, or another scope if the texts are those of another company",
+				serial.ErrMeets, series.Definition(), name, definition)
+		}
+		return nil
+	}, s.text.all)
+	if err = errors.Join(err, met); err != nil {
+		return err
+	}
+	_, err = t.Exec(ctx, s.text.define, series.Name, series.Definition())
+	return err
 }
 
 // verify compares the definition of a series with the one in the table.

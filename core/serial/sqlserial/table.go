@@ -9,6 +9,9 @@ import (
 type texts struct {
 	create      []string
 	define      string // INSERT
+	guard       string // UPDATE of the row that those who define series lock
+	addGuard    string // INSERT of it
+	all         string // SELECT series, definition
 	definition  string // SELECT
 	lock        string // likewise, and locks the row
 	date        string // raises the last date of a series, and returns it
@@ -37,7 +40,7 @@ func textsOf(d Dialect, counterTable, seriesTable, eventTable string) texts {
 		create: []string{
 			sqlrow.CreateTable(d, seriesTable,
 				"series VARCHAR(64) NOT NULL PRIMARY KEY",
-				"definition VARCHAR(255) NOT NULL",
+				"definition VARCHAR(400) NOT NULL",
 				"last_date BIGINT NOT NULL DEFAULT 0"),
 			sqlrow.CreateTable(d, counterTable,
 				"series VARCHAR(64) NOT NULL",
@@ -55,6 +58,9 @@ func textsOf(d Dialect, counterTable, seriesTable, eventTable string) texts {
 				"reason VARCHAR(255)"+anyText+" NOT NULL",
 				"PRIMARY KEY (series, period, position)"),
 		},
+		guard:       "UPDATE " + series + " SET last_date = last_date + 1 WHERE series = ''",
+		addGuard:    "INSERT INTO " + series + " (series, definition) VALUES ('', 'no series: one program at a time adds one')",
+		all:         "SELECT series, definition FROM " + series + " ORDER BY series",
 		define:      d.Bind("INSERT INTO " + series + " (series, definition) VALUES (?, ?)"),
 		definition:  d.Bind("SELECT definition FROM " + series + " WHERE series = ?"),
 		lock:        d.Bind("SELECT definition FROM " + series + " WHERE series = ?" + lock),
