@@ -36,8 +36,10 @@
 //   - The pool leads to the primary. A server that says it is read-only is [ErrReadOnly].
 //   - A SQLite database is a file with a journal, on a file system of this host alone.
 //     Its folder may be mounted under several paths; the file itself must have one.
-//     Otherwise it is [ErrNotDurable]. Once the file at its path is another one, every
-//     transaction is [ErrReplaced].
+//     Otherwise it is [ErrNotDurable]. Once the file at its path is another one, or its
+//     write-ahead log is not the one that a connection has open, every transaction is
+//     [ErrReplaced]. What was committed is then in the file, unless a reader of an older
+//     state has kept it in the log.
 //   - A body uses the context of Do, and nothing of the pool: with one connection it
 //     would wait for itself. It may run several times. It writes only to its own
 //     variables, since Do may have left it behind.

@@ -24,11 +24,12 @@ var (
 	// a mount of the file itself. Trying again does not help.
 	ErrNotDurable = errors.New("the database does not keep what it acknowledges")
 
-	// ErrReplaced means that the SQLite file is no longer that of the first transaction.
-	// It was removed or moved, or another was put in its place. Connections that were
-	// open before still write into the old file, which no other process reads. So every
-	// transaction is refused from then on. Restart the process.
-	ErrReplaced = errors.New("the database file was removed or replaced while the process ran")
+	// ErrReplaced means that the SQLite file is no longer that of the first transaction,
+	// or its write-ahead log no longer that of the connection. It was removed or moved,
+	// or another was put in its place. Connections that were open before still write
+	// into the old one, which no other process reads. So every transaction is refused
+	// from then on. Restart the process.
+	ErrReplaced = errors.New("the database file or its write-ahead log was removed or replaced while the process ran")
 )
 
 // errConnect is in the errors of the pool.

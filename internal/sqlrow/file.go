@@ -69,6 +69,21 @@ func (f *databaseFile) check(ctx context.Context, path string) error {
 	return f.err
 }
 
+// An openFile is the file that a connection has open.
+type openFile struct {
+	path string
+	wal  bool // it has a write-ahead log
+	mark mark // of the log; 0 if it is not known
+}
+
+// still returns nil if the file and its log are those that a connection has open.
+func (f *databaseFile) still(ctx context.Context, o openFile) error {
+	if err := f.check(ctx, o.path); err != nil || !o.wal {
+		return err
+	}
+	return f.checkLog(o.path, o.mark)
+}
+
 // suitableFile is filesystem.Check for a SQLite file.
 func suitableFile(path string, allowFUSE bool) (warning string, err error) {
 	switch mounted, err := filesystem.IsMountPoint(path); {

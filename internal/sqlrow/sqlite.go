@@ -4,11 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/wait"
 )
 
 // beginSQLite begins a transaction by hand, as database/sql has no way to say
@@ -47,7 +49,10 @@ func (t *Tx) beginSQLite(ctx context.Context) error {
 		_, err := t.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return err
 	}
-	t.commit = func() error { return t.commitSQLite(ctx, file) }
+	t.commit = func() error { return t.commitSQLite(ctx, of, file) }
+	if err := t.db.file.still(ctx, file); err != nil { // by now the connection has the log open
+		return err
+	}
 	t.Asked = time.Now()
 	t.Now = t.db.config.Now()
 	t.Answered = time.Now()
@@ -56,14 +61,47 @@ func (t *Tx) beginSQLite(ctx context.Context) error {
 
 // commitSQLite commits. With a rollback journal, readers are in the way of that. The
 // transaction is then as before, and can be committed again.
-func (t *Tx) commitSQLite(ctx context.Context, file string) error {
+//
+// A log that was removed is not copied into the file. That would overwrite what others
+// have written since.
+func (t *Tx) commitSQLite(ctx context.Context, of string, file openFile) error {
 	for {
 		_, err := t.conn.ExecContext(ctx, "COMMIT")
 		if err == nil {
-			return t.db.file.check(ctx, file) // or it is written where nobody will read it
+			break
 		}
 		if !busy(err) || !pause(ctx) {
 			return err
+		}
+	}
+	err := t.db.file.still(ctx, file) // or it is written where nobody will read it
+	if err != nil || !file.wal {
+		return err
+	}
+	t.checkpoint(ctx, of)
+	return t.db.file.still(ctx, file)
+}
+
+// checkpoint copies the write-ahead log into the file. What is acknowledged must outlast a
+// log that is removed, and be in a copy of the file alone. The transaction is stored
+// whether it succeeds or not.
+//
+// PASSIVE waits for nobody: it stops where a reader of an older state is, and does nothing
+// while another connection is at it. Both are mostly over in a moment, for which this
+// waits. A reader that takes longer keeps the rest in the log.
+func (t *Tx) checkpoint(ctx context.Context, of string) {
+	const tries, maxPause = 20, 2 * time.Millisecond
+	want := int64(-1) // how much of the log there was
+	for range tries {
+		var busy, size, done int64
+		if scan(ctx, t.conn, []any{&busy, &size, &done}, "PRAGMA "+of+"wal_checkpoint(PASSIVE)") != nil {
+			return
+		}
+		if want < 0 {
+			want = size
+		}
+		if busy == 0 && (done == size || done >= want) || wait.Sleep(ctx, rand.N(maxPause)) != nil {
+			return
 		}
 	}
 }
@@ -93,38 +131,68 @@ func (t *Tx) file(ctx context.Context, schema string) (file string, err error) {
 	return file, nil
 }
 
-// checkFile returns the path of the database. It refuses one that would forget, cannot
+// checkFile returns the file of the database. It refuses one that would forget, cannot
 // be written, or is not the one of before.
-func (t *Tx) checkFile(ctx context.Context, schema, of string) (file string, err error) {
-	if file, err = t.file(ctx, schema); err != nil {
-		return "", err
+func (t *Tx) checkFile(ctx context.Context, schema, of string) (openFile, error) {
+	path, err := t.file(ctx, schema)
+	if err != nil {
+		return openFile{}, err
 	}
-	if file == "" {
-		return "", fmt.Errorf("%w: %s is in memory, or not attached; use a file", ErrNotDurable, schema)
+	if path == "" {
+		return openFile{}, fmt.Errorf("%w: %s is in memory, or not attached; use a file", ErrNotDurable, schema)
 	}
-	if err := t.db.file.check(ctx, file); err != nil {
-		return "", err
+	if err := t.db.file.check(ctx, path); err != nil {
+		return openFile{}, err
 	}
 	var mode string
 	if err := t.pragma(ctx, of+"journal_mode", &mode); err != nil {
-		return "", err
+		return openFile{}, err
 	}
 	if mode == "off" || mode == "memory" {
-		return "", fmt.Errorf("%w: journal_mode is %s; want wal, delete, truncate or persist", ErrNotDurable, mode)
+		return openFile{}, fmt.Errorf("%w: journal_mode is %s; want wal, delete, truncate or persist", ErrNotDurable, mode)
 	}
 	var refuses bool
 	if err := t.pragma(ctx, "query_only", &refuses); err != nil {
-		return "", err
+		return openFile{}, err
 	}
 	if refuses {
-		return "", fmt.Errorf("%w: query_only is on", ErrReadOnly)
+		return openFile{}, fmt.Errorf("%w: query_only is on", ErrReadOnly)
 	}
-	return file, nil
+	return t.opened(ctx, path, mode)
+}
+
+// opened returns the file at path as the connection has it open.
+func (t *Tx) opened(ctx context.Context, path, mode string) (openFile, error) {
+	wal := mode == "wal"
+	m, err := t.markLog(ctx, path, wal)
+	return openFile{path, wal, m}, err
+}
+
+// checkCaller is checkFile for the transaction of a caller, whose connection may not have
+// opened the log yet.
+func (t *Tx) checkCaller(ctx context.Context) error {
+	schema := t.db.schema()
+	path, err := t.file(ctx, schema)
+	if err != nil || path == "" {
+		return err
+	}
+	if err := t.db.file.check(ctx, path); err != nil {
+		return err
+	}
+	var mode string
+	if err := t.pragma(ctx, dialect.SQLite.Quote(schema)+".journal_mode", &mode); err != nil {
+		return err
+	}
+	file, err := t.opened(ctx, path, mode)
+	if err != nil || file.mark == 0 {
+		return err
+	}
+	return t.db.file.still(ctx, file)
 }
 
 // pragma reads a setting.
 func (t *Tx) pragma(ctx context.Context, name string, dest any) error {
-	if err := scan(ctx, t.conn, []any{dest}, "PRAGMA "+name); err != nil {
+	if err := scan(ctx, t.executor, []any{dest}, "PRAGMA "+name); err != nil {
 		return fmt.Errorf("PRAGMA %s: %w", name, err)
 	}
 	return nil

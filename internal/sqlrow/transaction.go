@@ -51,11 +51,7 @@ func (d *DB) Within(ctx context.Context, tx Executor) (*Tx, error) {
 	if d.config.Dialect != dialect.SQLite {
 		return t, nil
 	}
-	file, err := t.file(ctx, d.schema())
-	if err == nil && file != "" {
-		err = d.file.check(ctx, file)
-	}
-	return t, err
+	return t, t.checkCaller(ctx)
 }
 
 // Exec runs a statement that writes.

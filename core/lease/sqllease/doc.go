@@ -42,20 +42,24 @@
 //     network file system is refused too, and one on FUSE unless Config.AllowFUSE is
 //     set. So is a file with several hard links and, on Linux, one that is itself
 //     mounted: SQLite keeps a log beside each path of a file, and processes with two
-//     logs would hold the same number. Mount the folder. All processes are on one machine. Its clock is the store's clock: SQLite has
-//     no other. On macOS, PRAGMA fullfsync is the program's choice. Do not use
-//     cache=shared. The connections of a process then share one setting of synchronous,
-//     so another may lower it in the middle of an operation. A Store cannot see that.
+//     logs would hold the same number. Mount the folder. All processes are on one
+//     machine. Its clock is the store's clock: SQLite has no other. On macOS, PRAGMA
+//     fullfsync is the program's choice. Do not use cache=shared. The connections of a
+//     process then share one setting of synchronous, so another may lower it in the
+//     middle of an operation. A Store cannot see that.
 //   - On SQLite: the file stays where it is, and nobody puts back an older copy of it.
-//     Each operation compares the file with that of the first one. If it was removed or
-//     replaced the lease is lost, and [ErrReplaced] is the error from then on: restart
-//     the process. A copy that is written into the file itself takes the row back to a
-//     nonce that the holder does not know. The next renewal then loses the row. In both
-//     cases what the copy has forgotten may repeat: at most what was reserved up to the
-//     next renewal, a window.
-//   - Three such changes go unnoticed. The file is replaced after the pool has opened
-//     it and before the first operation. A symbolic link is changed while no new
-//     connection is opened. A process is started on the old copy when no other lives.
+//     Each operation compares the file with that of the first one, and its write-ahead
+//     log with the one that the connection had before. If one was removed or replaced
+//     the lease is lost, and [ErrReplaced] is the error from then on: restart the
+//     process. What was reserved is in the file itself, so that a log that is removed
+//     takes nothing with it, unless a long read was in the way. A copy that is written
+//     into the file itself takes the row back to a nonce that the holder does not know.
+//     The next renewal then loses the row. In both cases what the copy has forgotten
+//     may repeat: at most what was reserved up to the next renewal, a window.
+//   - Three such changes go unnoticed. The file or its log is replaced after the pool
+//     has opened it and before the first operation on the connection. A symbolic link
+//     is changed while no new connection is opened. A process is started on the old
+//     copy when no other lives.
 //
 // # The pool
 //

@@ -31,16 +31,17 @@ var (
 	// of the file itself. The error matches lease.ErrPermanent.
 	ErrNotDurable = sqlrow.ErrNotDurable
 
-	// ErrReplaced means that the SQLite file is no longer that of the first operation.
-	// It was removed or moved, or another was put in its place. Connections that were
-	// open before still write into the old file, which no other process reads. So the
+	// ErrReplaced means that the SQLite file is no longer that of the first operation,
+	// or its write-ahead log no longer that of the connection. It was removed or moved,
+	// or another was put in its place. Connections that were open before still write
+	// into the old one, which no other process reads. So the
 	// Store refuses every operation from then on. A renewal or release gets a
 	// [*lease.LostError] as well. Restart the process.
 	ErrReplaced = sqlrow.ErrReplaced
 )
 
 // replaced is the reason of a lease that is lost by that.
-const replaced lease.Reason = "the database file was removed or replaced while the process ran"
+const replaced lease.Reason = "the database file or its write-ahead log was removed or replaced while the process ran"
 
 // A TableError says that the tables are not those that this package needs.
 // Nothing was written.

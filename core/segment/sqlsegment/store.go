@@ -50,8 +50,8 @@ var (
 	// has a second path, by a hard link or a mount of the file itself.
 	ErrNotDurable = sqlrow.ErrNotDurable
 
-	// ErrReplaced means that the SQLite file was removed or replaced while the process
-	// ran. Restart the process.
+	// ErrReplaced means that the SQLite file or its write-ahead log was removed or
+	// replaced while the process ran. Restart the process.
 	ErrReplaced = sqlrow.ErrReplaced
 )
 

@@ -97,6 +97,42 @@ func TestAFileWithTwoNamesGivesNoNumber(t *testing.T) {
 	}
 }
 
+// The numbers of a log that others do not see would be given out again.
+func TestALogThatWasRemovedGivesNoNumber(t *testing.T) {
+	path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
+	db := openSQLite(t, path)
+	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := serial.Series{Name: "x", Digits: 3}
+	if err := errors.Join(s.CreateTables(t.Context()), s.Define(t.Context(), series)); err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	next := func() (n serial.Number, err error) {
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err = s.NextIn(t.Context(), tx, series, time.Now()); err != nil {
+			return n, errors.Join(err, tx.Rollback())
+		}
+		return n, tx.Commit()
+	}
+	for range 2 {
+		if _, err := next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Remove(path+"-wal"), os.Remove(path+"-shm")); err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	if n, err := next(); n != (serial.Number{}) || !errors.Is(err, sqlserial.ErrReplaced) || !strings.Contains(err.Error(), path+"-wal") {
+		t.Errorf("NextIn() without the log = %v, %v; want ErrReplaced and the log", n, err)
+	}
+}
+
 func TestArgumentsOutOfRangeAreRefused(t *testing.T) {
 	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "serials.db"))
 	for _, c := range []struct {
