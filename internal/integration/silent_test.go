@@ -432,7 +432,7 @@ func (g leaseTarget) callSilent(t *testing.T, deaf bool) {
 func (g leaseTarget) silentStores(t *testing.T, db *sql.DB, tag string) silentStores {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	s := silentStores{db: db, tag: tag, series: serial.Series{Name: tag, Digits: 6}}
+	s := silentStores{db: db, tag: tag, series: serial.Series{Name: tag, Scope: tag, Digits: 6}}
 	s.leases = g.store(t, db)
 	s.segments = g.segments(t, db, "")
 	var err error

@@ -71,6 +71,7 @@ func Run(t *testing.T, target Target) {
 		{"ThePeriodFollowsFromTheMomentAndTheZone", (*bench).zones},
 		{"GapsAreFound", (*bench).gaps},
 		{"OneNumberIsOneStatement", (*bench).oneStatement},
+		{"NextInChangesLastInsertIDOnMySQLAlone", (*bench).lastInsertID},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(b, t) })
 	}
@@ -1061,5 +1062,52 @@ func (b *bench) oneStatement(t *testing.T) {
 		if want := map[bool]int{false: 5, true: 10}[chronological]; c.n != want {
 			t.Errorf("chronological %t: 5 numbers took %d statements; want %d", chronological, c.n, want)
 		}
+	}
+}
+
+// lastInsertID shows what the comment of NextIn says. To keep LAST_INSERT_ID() would take two
+// statements more: one that reads it, and one that sets it back.
+func (b *bench) lastInsertID(t *testing.T) {
+	var text, last string
+	switch b.Dialect {
+	case sqlserial.MySQL:
+		text, last = "CREATE TABLE counted (id BIGINT PRIMARY KEY AUTO_INCREMENT, x INT) AUTO_INCREMENT = 500", "SELECT LAST_INSERT_ID()"
+	case sqlserial.PostgreSQL:
+		text, last = "CREATE TABLE counted (id BIGSERIAL PRIMARY KEY, x INT)", "SELECT lastval()"
+	default:
+		text, last = "CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT, x INT)", "SELECT last_insert_rowid()"
+	}
+	if _, err := b.db.ExecContext(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	s := b.define(t, serial.Series{Name: "last-insert-id", Digits: 3})
+	if _, err := b.store.Take(t.Context(), s.Name, "", noon, 41); err != nil { // the row of the counter is there
+		t.Fatal(err)
+	}
+	tx, err := b.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var before, after int64
+	if _, err := tx.ExecContext(t.Context(), "INSERT INTO counted (x) VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.QueryRowContext(t.Context(), last).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	n, err := b.store.NextIn(t.Context(), tx, s, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.QueryRowContext(t.Context(), last).Scan(&after); err != nil {
+		t.Fatal(err)
+	}
+	want := before
+	if b.Dialect == sqlserial.MySQL {
+		want = n.N
+	}
+	if after != want {
+		t.Errorf("%s after NextIn = %d, before %d, the number is %d; want %d", last, after, before, n.N, want)
 	}
 }
