@@ -226,7 +226,12 @@ func (e *exact) query(values []any) *query {
 		q.write(",snowkey_place")
 	}
 	for _, c := range e.fields {
-		q.write(",", clause.Column{Name: c.field.DBName})
+		typ := "text"
+		if c.plain == plainNumbers {
+			typ = "bigint"
+		}
+		q.write(",")
+		q.column(c.field.DBName, typ)
 	}
 	q.write(" FROM ")
 	if e.joins {

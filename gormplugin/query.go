@@ -43,7 +43,20 @@ func (q *query) write(parts ...any) {
 // columns writes the columns that the plugin fills.
 func (q *query) columns() {
 	for n, c := range q.reread.columns {
-		q.write([...]string{"", ","}[min(n, 1)], clause.Column{Name: c.field.DBName})
+		q.write([...]string{"", ","}[min(n, 1)])
+		q.column(c.field.DBName, "text") // as which a number is understood too
+	}
+}
+
+// column writes a column that is selected. On PostgreSQL it is cast to typ, so that the
+// query has the same type of result when the column has got another. Otherwise the server
+// would refuse the query where it was prepared before: "cached plan must not change result
+// type". pgx prepares each query for the connection, and GORM's PrepareStmt for its life.
+func (q *query) column(name, typ string) {
+	if q.Dialector.Name() == postgresName {
+		q.write("CAST(", clause.Column{Name: name}, " AS ", typ, ")")
+	} else {
+		q.write(clause.Column{Name: name})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/snowkey/snowkey/internal/sqlerror/sqlerrortest"
 	"github.com/snowkey/snowkey/internal/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -94,6 +95,46 @@ func TestUpsertBelievesACountOnlyOfIgnoredRowsAndNeverOnMySQL(t *testing.T) {
 			t.Errorf("InsertMany(%v) = %v, keys %d, %d; want nil, 1, 50", d, err, rows[0].ID, rows[1].ID)
 		}
 	}
+}
+
+// "cached plan must not change result type": a column was altered since pgx prepared the
+// look-up. The plan that is made next may be as old.
+func TestLookupThatFailsForItsPlanIsSentAgain(t *testing.T) {
+	text := upsertText[sqlxhelper.PostgreSQL]
+	stale := sqlerrortest.Postgres("0A000")
+	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.OnConflictDoNothing("k"))
+	t.Run("Pool", func(t *testing.T) {
+		db, mock := newMock(t)
+		for range 2 {
+			mock.ExpectBegin()
+			mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
+			mock.ExpectQuery(text.byTarget).WillReturnError(stale)
+			mock.ExpectRollback()
+		}
+		mock.ExpectBegin()
+		mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
+		mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 70}, []driver.Value{1, 71}))
+		mock.ExpectCommit()
+		rows := []triple{{ID: 50, K: "a"}, {ID: 51, K: "b"}}
+		if err := h.InsertMany(ctx, db, "t", rows); err != nil || rows[0].ID != 70 || rows[1].ID != 71 {
+			t.Errorf("InsertMany() = %v, keys %d, %d; want nil, 70, 71", err, rows[0].ID, rows[1].ID)
+		}
+	})
+	t.Run("Tx", func(t *testing.T) {
+		db, mock := newMock(t)
+		tx := newTx(t, db, mock)
+		for range 9 { // 8 times again, and no more
+			mock.ExpectExec("SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
+			mock.ExpectQuery(text.byTarget).WillReturnError(stale)
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+			mock.ExpectExec("RELEASE SAVEPOINT snowkey_insert").WillReturnResult(done(0))
+		}
+		rows := []triple{{ID: 50, K: "a"}, {ID: 51, K: "b"}}
+		if err := h.InsertMany(ctx, tx, "t", rows); !errors.Is(err, stale) || rows[0].ID != 50 || rows[1].ID != 51 {
+			t.Errorf("InsertMany() = %v, keys %d, %d; want %v, 50, 51", err, rows[0].ID, rows[1].ID, stale)
+		}
+	})
 }
 
 // A key of the caller's is looked up by the target first. The row that has this key

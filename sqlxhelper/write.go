@@ -25,6 +25,7 @@ type writer struct {
 	tables    map[string]*pgtext.Table // what describe has found
 	done      int                      // rows that were sent
 	failed    *load                    // the one of the statement that failed, or nil
+	stale     bool                     // a look-up has failed for its plan, see write
 }
 
 // A load is a group on its way into its table.
@@ -77,12 +78,36 @@ func (w *writer) write(ctx context.Context, c conn) error {
 			w.restoreKeys()
 		}
 	}()
-	if err := w.transact(ctx, c); err != nil {
-		return sqlerror.ExplainPooler(withCause(ctx, err))
+	for try := 1; ; try++ {
+		err := w.transact(ctx, c)
+		if err == nil {
+			break
+		}
+		// A table has changed since pgx prepared a look-up on this connection. All that
+		// the call has written is undone, and pgx prepares that look-up anew. Others
+		// that were prepared before, here and on other connections, fail once each.
+		if !w.stale || try > stalePlans*len(w.loads) || errors.Is(err, ErrTxBroken) || ctx.Err() != nil {
+			return sqlerror.ExplainPooler(withCause(ctx, err))
+		}
+		w.restart(err)
 	}
 	written = true
 	w.fill()
 	return nil
+}
+
+// stalePlans is how often the rows are sent again for each load. A load has three or four
+// texts of look-ups, as a rule, and each may fail once on each connection.
+const stalePlans = 8
+
+// restart makes w as it was before transact, which failed with err.
+func (w *writer) restart(err error) {
+	w.restoreKeys()
+	w.learn(err)
+	w.stale, w.readings, w.failed, w.tables = false, nil, nil, nil
+	for i := range w.loads {
+		w.loads[i].affected = 0
+	}
 }
 
 // transact sends all rows under a savepoint or in a transaction.

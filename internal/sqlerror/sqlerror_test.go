@@ -41,6 +41,7 @@ var questions = map[string]func(error) bool{
 	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection, "Interrupted": Interrupted,
 	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted,
 	"LostAtCommit": LostAtCommit, "NotPrepared": NotPrepared, "UnknownVariable": UnknownVariable, "InTransaction": InTransaction,
+	"StalePlan": StalePlan,
 }
 
 func TestErrorsOfDriversAreRecognised(t *testing.T) {

@@ -202,6 +202,14 @@ func NoFunction(err error) bool {
 	return said(err, func(a Answer) bool { return a.State == "42883" || a.State == "0A000" }) // undefined_function, feature_not_supported
 }
 
+// StalePlan reports whether a SELECT may have failed because a column has got another
+// type since the driver prepared it: "cached plan must not change result type". The
+// message may be in any language, so any feature_not_supported counts. pgx prepares the
+// statement again when it is sent the next time on the same connection.
+func StalePlan(err error) bool {
+	return said(err, func(a Answer) bool { return a.State == "0A000" })
+}
+
 // Refused reports whether the database has answered and means it. Then its answer is
 // not that it is busy or about to end, so asking again is of no use.
 func Refused(err error) bool {
