@@ -73,6 +73,7 @@ func main() {
 
 // An office is all that a client needs.
 type office struct {
+	keys     *core.Generator
 	gorm     *gorm.DB
 	sqlx     *sqlx.DB
 	helper   *sqlxhelper.Helper
@@ -107,7 +108,11 @@ func run(ctx context.Context, file string, out io.Writer) (err error) {
 	if err := o.numbers.ClosePeriod(ctx, invoices.Name, oldYear); err != nil {
 		return err
 	}
-	late := o.throughSQLX(ctx, &Invoice{Date: oldYear}, false)
+	lateInvoice, err := o.invoice(ctx, oldYear, 0)
+	if err != nil {
+		return err
+	}
+	late := o.throughSQLX(ctx, lateInvoice, false)
 	if !errors.Is(late, serial.ErrPeriodClosed) {
 		return errors.Join(errors.New("an invoice of a year that is closed is not refused as such"), late)
 	}
@@ -161,7 +166,7 @@ func open(ctx context.Context, file string, gen *core.Generator) (*office, error
 	if err != nil {
 		return nil, err
 	}
-	return &office{gorm: db, sqlx: sqlx.NewDb(pool, "sqlite3"), helper: sqlxhelper.New(gen), numbers: numbers, payments: payments}, nil
+	return &office{keys: gen, gorm: db, sqlx: sqlx.NewDb(pool, "sqlite3"), helper: sqlxhelper.New(gen), numbers: numbers, payments: payments}, nil
 }
 
 // errMind is why some clients roll back.
@@ -170,9 +175,13 @@ var errMind = errors.New("the client has changed its mind")
 // client writes invoices. Every third is rolled back, and its number goes to the next.
 func (o *office) client(ctx context.Context, c int) error {
 	for i := range each {
-		invoice := &Invoice{Date: oldYear, Client: c}
+		date := oldYear
 		if i >= each/2 {
-			invoice.Date = newYear
+			date = newYear
+		}
+		invoice, err := o.invoice(ctx, date, c)
+		if err != nil {
+			return err
 		}
 		store := o.throughGORM
 		if c%2 == 1 {
@@ -186,19 +195,26 @@ func (o *office) client(ctx context.Context, c int) error {
 	return nil
 }
 
+// invoice returns an invoice that has its key, and no number yet.
+func (o *office) invoice(ctx context.Context, date time.Time, client int) (*Invoice, error) {
+	id, err := o.keys.Next(ctx)
+	return &Invoice{Model: types.Model{ID: id}, Date: date, Client: client}, err
+}
+
 // throughGORM stores an invoice and its payment. Others wait for the end of a transaction
-// that has a number. So what does not need the number would be stored before it.
+// that has a number, so it takes that last, and stores before it what does not need it. The
+// payment refers to the invoice by its key, which is there before the invoice is.
 func (o *office) throughGORM(ctx context.Context, invoice *Invoice, undo bool) error {
 	return o.gorm.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := tx.Create(&Payment{InvoiceID: invoice.ID}).Error; err != nil {
+			return err
+		}
 		n, err := o.numbers.NextIn(ctx, tx.Statement.ConnPool, invoices, invoice.Date)
 		if err != nil {
 			return err
 		}
 		invoice.Number = n.Text
 		if err := tx.Create(invoice).Error; err != nil {
-			return err
-		}
-		if err := tx.Create(&Payment{InvoiceID: invoice.ID}).Error; err != nil {
 			return err
 		}
 		return mind(undo)
@@ -210,15 +226,15 @@ func (o *office) throughGORM(ctx context.Context, invoice *Invoice, undo bool) e
 // sqlxhelper.ErrCommitUnknown, read the invoice by its key before you show a number.
 func (o *office) throughSQLX(ctx context.Context, invoice *Invoice, undo bool) error {
 	return sqlxhelper.InTx(ctx, o.sqlx, nil, func(tx *sqlx.Tx) error {
+		if err := o.helper.Insert(ctx, tx, "payments", &Payment{InvoiceID: invoice.ID}); err != nil {
+			return err
+		}
 		n, err := o.numbers.NextIn(ctx, tx, invoices, invoice.Date)
 		if err != nil {
 			return err
 		}
 		invoice.Number = n.Text
 		if err := o.helper.Insert(ctx, tx, "invoices", invoice); err != nil {
-			return err
-		}
-		if err := o.helper.Insert(ctx, tx, "payments", &Payment{InvoiceID: invoice.ID}); err != nil {
 			return err
 		}
 		return mind(undo)

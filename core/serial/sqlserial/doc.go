@@ -31,7 +31,8 @@
 //     order as all others. If not, two of them may wait for each other.
 //   - Above READ COMMITTED, PostgreSQL ends one of two transactions of a series and period
 //     with an error. It comes as the driver's; begin the transaction anew, as
-//     sqlxhelper.InTx does. SQLite does so if a transaction begins with a read.
+//     sqlxhelper.InTx does. On SQLite a transaction that reads before NextIn needs
+//     _txlock=immediate in the DSN: it fails once another one has written.
 //   - After a COMMIT whose answer was lost, the number in memory is not used until it is
 //     known what became of the transaction. sqlxhelper.InTx finds out, and returns nil only
 //     if the number in memory is the one stored.
