@@ -357,19 +357,14 @@ func (w *writer) undone(ctx context.Context, s session, l *load) bool {
 
 // narrowAlone does the same after a single statement, which had no transaction. It
 // works in one that is rolled back.
-func (w *writer) narrowAlone(ctx context.Context, pool beginner, err error) error {
+func (w *writer) narrowAlone(ctx context.Context, c conn, err error) error {
 	var e *InsertError
 	if !w.dialect.continues || !unblamed(ctx, err, &e) {
 		return err
 	}
-	_ = inTx(ctx, pool, nil, func(tx *sqlx.Tx) error {
-		return w.narrow(ctx, session{tx, true}, &w.loads[0], err)
-	})
+	undone(ctx, c, func(tx *sqlx.Tx) { _ = w.narrow(ctx, session{tx, true}, &w.loads[0], err) })
 	return err
 }
-
-// errUndo undoes what prove has sent.
-var errUndo = errors.New("undo")
 
 // prove finds the row for which PostgreSQL refused a statement, when the call is
 // undone. The server names the values of a key or of a row. candidate guesses which
@@ -395,7 +390,7 @@ func (w *writer) prove(ctx context.Context, c conn, err error) error {
 		return errUndo
 	}
 	if c.pool != nil {
-		_ = inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return send(tx) })
+		undone(ctx, c, func(tx *sqlx.Tx) { _ = send(tx) })
 		return err
 	}
 	if again := inSavepoint(ctx, c.db, savepointName, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
@@ -51,6 +52,7 @@ type conn struct {
 	db     DB
 	pool   beginner // nil where db is a transaction
 	mapper *reflectx.Mapper
+	heeds  heeding
 }
 
 // connect finds out what db is.
@@ -105,6 +107,12 @@ func layers(db DB) []DB {
 		db = w.Unwrap()
 	}
 	return found
+}
+
+// oneConn reports whether db is a pool of one connection.
+func oneConn(db beginner) bool {
+	handle, ok := db.(DB)
+	return ok && slices.ContainsFunc(layers(handle), func(layer DB) bool { _, one := layer.(onConn); return one })
 }
 
 func isNil(db DB) bool {

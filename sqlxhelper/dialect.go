@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/dialect"
 )
 
@@ -73,6 +75,9 @@ type traits struct {
 	nameIsText bool
 	// continues: after an error in a statement the transaction goes on.
 	continues bool
+	// badIsUnsent: a driver that calls a connection bad has sent nothing on it, as
+	// database/sql demands.
+	badIsUnsent bool
 	// onDuplicateKey: an upsert is ON DUPLICATE KEY UPDATE. That takes every unique
 	// index for a conflict, and does not count the rows that were inserted.
 	onDuplicateKey bool
@@ -86,8 +91,9 @@ type traits struct {
 	// see a row that is rolled back a moment later. The others show committed rows
 	// only.
 	forShare string
-	// ensures writes something to the log, and nothing to a table. It needs no
-	// privilege.
+	// ensures writes something to the log, and nothing to a table, if a commit waits for
+	// a synchronous standby. It needs no privilege. The commit must not be cut off by
+	// statement_timeout.
 	ensures string
 }
 
@@ -98,16 +104,23 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
-		arrays: true, ensures: "SELECT pg_logical_emit_message(true, 'snowkey', '')",
+		arrays: true, ensures: "SELECT set_config('statement_timeout', '0', true)," +
+			" CASE WHEN current_setting('synchronous_standby_names', true) <> '' THEN pg_logical_emit_message(true, 'snowkey', '') END",
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,
-		prepares: true, inlines: true, continues: true, onDuplicateKey: true, forUpdate: " FOR UPDATE", forShare: " LOCK IN SHARE MODE",
+		prepares: true, inlines: true, continues: true, badIsUnsent: true, onDuplicateKey: true, forUpdate: " FOR UPDATE", forShare: " LOCK IN SHARE MODE",
 	},
 }
 
 // traitsOf returns the traits of a valid dialect.
 func traitsOf(d Dialect) *traits { return &allTraits[d-SQLite] }
+
+// cut reports whether a commit that was answered after so long may have been cut off while
+// it waited for a synchronous standby, see ensure. t may be nil.
+func (t *traits) cut(ctx context.Context, took time.Duration) bool {
+	return t != nil && t.ensures != "" && (took >= slow || ctx.Err() != nil)
+}
 
 // sends returns the context for a statement.
 func (t *traits) sends(ctx context.Context) context.Context {
@@ -159,6 +172,15 @@ func dialectOf(driver string) (Dialect, error) {
 		return d, nil
 	}
 	return 0, fmt.Errorf("%w: driver name %q; say what it is with sqlxhelper.RegisterDriver(%q, …), or give New the option WithDialect", ErrDriver, driver, driver)
+}
+
+// traitsFor returns the traits of a pool, or nil if its driver name is not known.
+func traitsFor(db *sqlx.DB) *traits {
+	d, err := dialectOf(db.DriverName())
+	if err != nil {
+		return nil
+	}
+	return traitsOf(d)
 }
 
 // nameProblem says what is wrong with a name in any dialect, or "". Names are

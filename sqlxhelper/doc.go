@@ -29,8 +29,11 @@
 //     count of the database is checked.
 //   - Keys first. All missing keys are taken from the source at once. They are set
 //     in the structs, with the foreign keys, before any SQL. They stay set when the
-//     insert fails, so a retry writes the same rows. If only the answer was lost,
-//     the retry is a duplicate key.
+//     insert fails, so a retry writes the same rows.
+//   - Three outcomes. nil means that all is stored, and an error that nothing is. If
+//     the answer of the database is lost, the call finds out by its keys what has
+//     become of it. If that cannot be known, the error matches [ErrCommitUnknown] and
+//     has the keys.
 //   - A zero key is never sent, nor a zero foreign key of a relation, nor any key below
 //     zero, which [types.Snowflake] would not read back.
 //   - What cannot work is refused before keys are assigned and before any SQL. The
@@ -43,8 +46,8 @@
 //   - Calls on one transaction do not overlap. Many goroutines may use a Helper and
 //     a pool.
 //   - Nobody else changes the rows during the call.
-//   - The connection survives. If it breaks, the server rolls the transaction back
-//     and the error matches [ErrTxBroken]. So does a deadlock on MySQL. Roll back
+//   - The connection of a transaction survives. If it breaks, the server rolls the
+//     transaction back and the error matches [ErrTxBroken]. So does a deadlock on MySQL. Roll back
 //     then, and do not go on.
 //   - The key is the primary key in the database too, or unique.
 //   - No SQLite constraint is ON CONFLICT REPLACE, which deletes stored rows.

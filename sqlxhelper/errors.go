@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/internal/wait"
@@ -46,8 +47,9 @@ var (
 	// ended it by itself, whatever is sent on it next is committed at once. The
 	// error of the context is wrapped too, if it has ended.
 	ErrTxBroken = errors.New("sqlxhelper: transaction no longer usable, roll it back")
-	// ErrCommitUnknown means that it is not known whether a transaction is committed.
-	// Its answer is lost, and nothing that can be asked proves either. The error is an
+	// ErrCommitUnknown means that it is not known whether a transaction is committed, of
+	// [InTx] or of a call on a pool. Its answer is lost, and nothing that can be asked
+	// proves either. The error is an
 	// [*UnknownError], which has the keys to look for before you do anything again with
 	// new ones.
 	ErrCommitUnknown = errors.New("sqlxhelper: not known whether the transaction is committed")
@@ -116,7 +118,7 @@ func (e *InsertError) Error() string {
 		}
 		at += fmt.Sprintf(" (id %d)", e.Key)
 	}
-	return fmt.Sprintf("sqlxhelper: insert into %s, %s: %v", e.Table, at, e.Err)
+	return fmt.Sprintf("sqlxhelper: insert into %s, %s: %s", e.Table, at, strings.TrimPrefix(e.Err.Error(), "sqlxhelper: "))
 }
 
 // Unwrap returns e.Err.

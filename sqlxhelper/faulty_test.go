@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/types"
@@ -20,9 +21,10 @@ import (
 // A fate is what becomes of a commit.
 type fate struct {
 	applied bool  // at once
-	late    int   // after so many lists of open transactions
+	late    int   // after so many lists of open transactions; of a statement, at the next one
 	err     error // what the client is told
 	cancel  bool  // its context ends then
+	took    time.Duration
 }
 
 var (
@@ -41,6 +43,9 @@ type faulty struct {
 	begins, inserts, rollbacks, looks []error
 	writes, ensures                   []error // what a look that has found the row writes, and its commit
 	commits                           []fate
+	sends                             []fate  // of statements outside of a transaction
+	connects                          []error // of the driver
+	ensureTook                        []time.Duration
 	cancel                            context.CancelFunc // for fate.cancel
 
 	mu        sync.Mutex
@@ -49,6 +54,7 @@ type faulty struct {
 	lateness  int     // lists until it lands
 	lookCount int
 	listCount int
+	sendCount int
 	version   string // what the server says that it is; PostgreSQL if empty
 	replica   int    // so many lists come from a replica
 }
@@ -56,7 +62,9 @@ type faulty struct {
 // open returns a pool on f, which has to be closed.
 func (f *faulty) open(t *testing.T) *sqlx.DB {
 	t.Helper()
-	f.stored = map[int64]bool{}
+	if f.stored == nil {
+		f.stored = map[int64]bool{}
+	}
 	db := sqlx.NewDb(sql.OpenDB(faultyConnector{f}), "pgx")
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
@@ -81,9 +89,7 @@ func (f *faulty) list() []driver.Value {
 		if f.lateness--; f.lateness >= 0 {
 			open = "3/14"
 		} else {
-			for _, k := range f.inFlight {
-				f.stored[k] = true
-			}
+			f.store(f.inFlight)
 			f.inFlight = nil
 		}
 	}
@@ -122,6 +128,11 @@ func insert(tx *sqlx.Tx, keys ...types.Snowflake) error {
 type faultyConnector struct{ f *faulty }
 
 func (c faultyConnector) Connect(context.Context) (driver.Conn, error) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	if err := next(&c.f.connects); err != nil {
+		return nil, err
+	}
 	return &faultyConn{f: c.f}, nil
 }
 func (c faultyConnector) Driver() driver.Driver { return nil }
@@ -129,6 +140,7 @@ func (c faultyConnector) Driver() driver.Driver { return nil }
 // A faultyConn is a connection and its transaction.
 type faultyConn struct {
 	f       *faulty
+	inTx    bool
 	keys    []int64
 	ensures bool
 }
@@ -140,16 +152,19 @@ func (c *faultyConn) Close() error                        { return nil }
 func (c *faultyConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	c.keys, c.ensures = nil, false
+	c.inTx, c.keys, c.ensures = true, nil, false
 	return c, next(&c.f.begins)
 }
 
 func (c *faultyConn) ExecContext(_ context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	if len(args) == 0 { // of a look that has found the row
+	switch {
+	case strings.HasPrefix(text, "SELECT set_config"): // of a look that has found the row
 		c.ensures = true
 		return driver.RowsAffected(1), next(&c.f.writes)
+	case len(args) == 0: // of a savepoint
+		return driver.RowsAffected(0), nil
 	}
 	if text == "STORE" { // by whoever
 		c.f.stored[args[0].Value.(int64)] = true
@@ -158,12 +173,51 @@ func (c *faultyConn) ExecContext(_ context.Context, text string, args []driver.N
 	if err := next(&c.f.inserts); err != nil {
 		return nil, err
 	}
-	key := args[0].Value.(int64)
-	if c.f.stored[key] {
+	var keys []int64
+	for _, a := range args {
+		keys = append(keys, a.Value.(int64))
+	}
+	if !c.inTx {
+		return c.f.send(keys)
+	}
+	if c.f.holds(keys) {
 		return nil, postgres("23505")
 	}
-	c.keys = append(c.keys, key)
-	return driver.RowsAffected(1), nil
+	c.keys = append(c.keys, keys...)
+	return driver.RowsAffected(len(keys)), nil
+}
+
+// send runs a statement that is a transaction by itself.
+func (f *faulty) send(keys []int64) (driver.Result, error) {
+	f.sendCount++
+	f.store(f.inFlight)
+	f.inFlight = nil
+	scripted := len(f.sends) > 0
+	now := next(&f.sends)
+	if now.cancel {
+		f.cancel()
+	}
+	time.Sleep(now.took)
+	switch {
+	case !scripted || now.applied:
+		if f.holds(keys) {
+			return nil, postgres("23505")
+		}
+		f.store(keys)
+	case now.late > 0:
+		f.inFlight, f.lateness = keys, 1<<30
+	}
+	return driver.RowsAffected(len(keys)), now.err
+}
+
+func (f *faulty) holds(keys []int64) bool {
+	return slices.ContainsFunc(keys, func(k int64) bool { return f.stored[k] })
+}
+
+func (f *faulty) store(keys []int64) {
+	for _, k := range keys {
+		f.stored[k] = true
+	}
 }
 
 // QueryContext is the look for a key, or the list of open transactions.
@@ -172,6 +226,9 @@ func (c *faultyConn) QueryContext(ctx context.Context, text string, args []drive
 	defer c.f.mu.Unlock()
 	if strings.HasPrefix(text, "SELECT version()") {
 		return &faultyRows{c.f.list()}, ctx.Err()
+	}
+	if len(args) == 0 {
+		return &faultyRows{}, nil
 	}
 	c.f.lookCount++
 	if err := ctx.Err(); err != nil {
@@ -189,7 +246,9 @@ func (c *faultyConn) QueryContext(ctx context.Context, text string, args []drive
 func (c *faultyConn) Commit() error {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
+	c.inTx = false
 	if c.ensures {
+		time.Sleep(next(&c.f.ensureTook))
 		return next(&c.f.ensures)
 	}
 	scripted := len(c.f.commits) > 0
@@ -200,10 +259,9 @@ func (c *faultyConn) Commit() error {
 	if now.late > 0 {
 		c.f.inFlight, c.f.lateness = c.keys, now.late
 	}
+	time.Sleep(now.took)
 	if !scripted || now.applied {
-		for _, k := range c.keys {
-			c.f.stored[k] = true
-		}
+		c.f.store(c.keys)
 	}
 	return now.err
 }
@@ -211,6 +269,7 @@ func (c *faultyConn) Commit() error {
 func (c *faultyConn) Rollback() error {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
+	c.inTx = false
 	return next(&c.f.rollbacks)
 }
 

@@ -74,9 +74,12 @@ func (h *Helper) With(opts ...Option) *Helper {
 // [ErrUnresolved] where it is that. A row that the database dropped silently is a
 // [*CountError]. Others wrap what the database, its driver or ctx said.
 //
-// After any error the row is not stored, except where the connection broke before the
-// database could answer. A transaction in which the call was made is usable as
-// before, unless the error matches [ErrTxBroken].
+// After any error the row is not stored, unless the error matches [ErrCommitUnknown]: then
+// the answer of the database was lost on a pool, and nothing proves either. It is an
+// [*UnknownError], with the keys. Before that, the call looks for the row on another
+// connection until ctx ends and a second longer, or a minute without a deadline. A
+// transaction in which the call was made is usable as before, unless the error matches
+// [ErrTxBroken].
 func (h *Helper) Insert(ctx context.Context, db DB, table string, row any) error {
 	b, err := oneRow("Insert", row)
 	if err != nil {
@@ -188,6 +191,7 @@ func (h *Helper) target(db DB, table string) (conn, *traits, error) {
 	if problem := tableProblem(table); problem != "" {
 		return conn{}, nil, fmt.Errorf("%w: %s", ErrName, problem)
 	}
+	c.heeds = heedingOf(db, d)
 	if one, ok := c.pool.(onConn); ok {
 		one.dialect = d.Dialect // which BeginTxx needs
 		c.pool = one

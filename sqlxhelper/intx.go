@@ -87,7 +87,8 @@ func InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(*sqlx.T
 	if fn == nil {
 		return fmt.Errorf("%w: InTx got a nil function", ErrArgument)
 	}
-	return (&attempts{db: db, opts: opts, fn: fn}).run(ctx)
+	d := traitsFor(db)
+	return (&attempts{db: db, dialect: d, heeds: heedingOf(db, d), opts: opts, fn: fn}).run(ctx)
 }
 
 const (
@@ -105,38 +106,31 @@ const (
 // committed.
 //
 // At most one of them ever is: the next one begins only when the one before is over and
-// rolled back, by its error or by what [settle] has found out. It would not do to run again
+// rolled back, by its error or by what [doubt.settle] has found out. It would not do to run again
 // while a COMMIT may be on its way, and to let equal keys keep the two apart. Then the late
 // one is stored, and what the function has set in memory meanwhile is not.
 type attempts struct {
-	db   beginner
-	opts *sql.TxOptions
-	fn   func(*sqlx.Tx) error
+	db      beginner
+	dialect *traits // nil: not known
+	heeds   heeding
+	opts    *sql.TxOptions
+	fn      func(*sqlx.Tx) error
 
-	settled []proof // of the last attempt that settle has found to be rolled back
+	lost []proof // of the last attempt that is lost
 }
 
 func (a *attempts) run(ctx context.Context) error {
 	for n := 1; ; n++ {
-		o, rec, err := a.try(ctx)
-		again := sqlerror.Retryable(err) && !gaveUp(err)
-		if o == inDoubt {
-			if a.harmless(rec) {
-				return err
-			}
-			proofs := rec.proofs()
-			var why error
-			if o, why = settle(ctx, a.db, proofs); o == inDoubt {
-				return unknown(ctx, err, why, proofs)
-			}
-			a.settled, again = proofs, true
-		}
+		o, proofs, err := a.try(ctx)
 		switch {
 		case o == committed:
 			return nil
-		case o != rolledBack || !again:
+		case o == lost:
+			a.lost = proofs
+		case o != rolledBack || !sqlerror.Retryable(err) || gaveUp(err):
 			return a.resolve(ctx, err)
-		case n == maxAttempts:
+		}
+		if n == maxAttempts {
 			return a.resolve(ctx, &attemptsError{n, err})
 		}
 		if ended := wait.Sleep(ctx, delay(n)); ended != nil {
@@ -145,43 +139,25 @@ func (a *attempts) run(ctx context.Context) error {
 	}
 }
 
-// try is one attempt, with what its helpers have inserted.
-func (a *attempts) try(ctx context.Context) (outcome, *record, error) {
-	rec := &record{}
-	o, err := attempt(ctx, a.db, a.opts, func(tx *sqlx.Tx) error {
-		watched.Store(tx.Tx, rec)
-		defer watched.Delete(tx.Tx) // also after a panic
-		if err := a.fn(tx); err != nil {
-			return err
-		}
-		return rec.usable() // or fn has swallowed an error, and rows with it
-	})
-	if o == rolledBack && rec.strayed() {
+// try is one attempt. It returns the rows by which its outcome can be told.
+func (a *attempts) try(ctx context.Context) (outcome, []proof, error) {
+	t := &transaction{db: a.db, dialect: a.dialect, heeds: a.heeds, opts: a.opts}
+	o, err := t.run(ctx, t.watched(a.fn))
+	if o == rolledBack && t.record.strayed() {
 		o = abandoned // not to do again what may be stored
 	}
-	if o == committed && ctx.Err() != nil && rec.ensurable() {
-		// lib/pq sends a cancel request when ctx ends. PostgreSQL then waits no longer for
-		// its synchronous standby, and says that it has committed.
-		o, err = inDoubt, fmt.Errorf("sqlxhelper: commit: %w", ctx.Err())
-	}
-	return o, rec, err
+	return o, t.record.proofs(), err
 }
 
-// harmless reports whether it does not matter if an attempt is committed. It was to
-// read only, and no helper has written. Some drivers allow writes there.
-func (a *attempts) harmless(rec *record) bool {
-	return a.opts != nil && a.opts.ReadOnly && rec.empty()
-}
-
-// resolve ends the attempts with err. If an attempt before was settled and err is a
-// duplicate key, its rows are looked for once more. They are not there, unless the
-// database is none of those that settle knows.
+// resolve ends the attempts with err. If an attempt before was lost and err is a duplicate
+// key, its rows are looked for once more. They are not there, unless the database is none
+// of those that settle knows.
 func (a *attempts) resolve(ctx context.Context, err error) error {
-	if a.settled == nil || !sqlerror.DuplicateKey(err) {
+	if a.lost == nil || !sqlerror.DuplicateKey(err) {
 		return err
 	}
-	if o, _ := settle(ctx, a.db, a.settled); o == committed {
-		return unknown(ctx, err, errEarlier, a.settled)
+	if o, _ := (doubt{db: a.db, dialect: a.dialect, heeds: a.heeds, proofs: a.lost}).settle(ctx); o == committed {
+		return unknown(ctx, err, errEarlier, a.lost)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/sqlerror"
@@ -22,8 +23,11 @@ type proof struct {
 // A sighting is what one look has found out about a transaction in doubt.
 type sighting struct {
 	found bool // one of its rows: it is committed
-	// over means that it has ended, and was not committed. Without it the absence of
-	// the rows proves nothing, because the COMMIT may still be on its way.
+	// If no row was found, proves is nil, or why that proves nothing even if the
+	// transaction is over: errReplica or errServers.
+	proves error
+	// over means that the transaction has ended. Without it the absence of the rows proves
+	// nothing yet, because the COMMIT may still be on its way.
 	over bool
 	// open are the transactions of PostgreSQL of which it may be one. If it is none of
 	// them, it had ended when they were listed. Its rows were looked for before that.
@@ -37,21 +41,21 @@ var (
 )
 
 // look looks for the rows of a transaction in doubt, and whether the transaction is over.
+// Without rows it only ensures what this server has committed.
 //
 // It does so in a transaction. The broken connection is not used again, because its
 // driver has reported it. A proxy that sends reads to replicas sends a transaction that
 // may write to the primary. A row that a replica has is committed.
 //
 // On PostgreSQL a row that is found may still be lost: see ensure.
-func look(ctx context.Context, db beginner, proofs []proof) (s sighting, err error) {
-	tx, err := db.BeginTxx(ctx, nil)
+func (d doubt) look(ctx context.Context) (s sighting, err error) {
+	tx, err := d.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return s, err
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing, or has ended
-	d := traitsOf(proofs[0].dialect)
-	for _, p := range proofs {
-		if d.Dialect == SQLite {
+	for _, p := range d.proofs {
+		if p.dialect == SQLite {
 			if _, err := tx.ExecContext(ctx, p.lock()); err != nil {
 				return s, err
 			}
@@ -59,19 +63,25 @@ func look(ctx context.Context, db beginner, proofs []proof) (s sighting, err err
 		var one int
 		switch err := tx.QueryRowContext(ctx, p.text(), p.key).Scan(&one); {
 		case err == nil:
-			err := ensure(ctx, tx, d.ensures)
+			err := ensure(ctx, tx, traitsOf(p.dialect).ensures)
 			return sighting{found: err == nil}, err
 		case !errors.Is(err, sql.ErrNoRows):
 			return s, err
 		}
 	}
-	switch d.Dialect {
-	case PostgreSQL:
-		s.open, err = openPostgreSQL(ctx, tx, proofs)
-	case MySQL:
+	switch {
+	case len(d.proofs) == 0:
+		err = ensure(ctx, tx, d.dialect.ensures)
+		s.found = err == nil
+	case d.proofs[0].dialect == PostgreSQL:
+		s.open, err = openPostgreSQL(ctx, tx, d.proofs)
+	case d.proofs[0].dialect == MySQL:
 		s.over, err = true, aloneMySQL(ctx, tx)
 	default:
 		s.over = true
+	}
+	if errors.Is(err, errReplica) || errors.Is(err, errServers) {
+		s.proves, err = err, nil
 	}
 	return s, err
 }
@@ -96,11 +106,12 @@ func (p place) lock() string {
 // ensure commits a transaction that has seen a row. If it returns nil, whoever takes the
 // server's place has the row as well.
 //
-// A commit of PostgreSQL waits for its synchronous standby. If that wait is cut off, by
-// the cancel request of a driver whose context has ended or by the end of the server,
-// others see the rows at once. A failover loses them. This commit comes later and waits
-// for all before it. So it has to write something: one that has only read waits for
-// nothing.
+// A commit of PostgreSQL waits for its synchronous standby. If that wait is cut off, others
+// see the rows at once, and a failover loses them. It is cut off by the cancel request of a
+// driver whose context has ended, by an operator's, by statement_timeout, and by the end of
+// the server. This commit comes later and waits for all before it. So it has to write
+// something: one that has only read waits for nothing. It may be cut off like any other, so
+// it counts only if it was too quick for that.
 func ensure(ctx context.Context, tx *sqlx.Tx, text string) error {
 	if text == "" {
 		return nil
@@ -111,11 +122,18 @@ func ensure(ctx context.Context, tx *sqlx.Tx, text string) error {
 		}
 		return err
 	}
+	began := time.Now()
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	return ctx.Err() // see attempts.try
+	if ctx.Err() == nil && time.Since(began) >= slow {
+		return errSlow
+	}
+	return ctx.Err()
 }
+
+// errSlow is why a write of ensure does not count.
+var errSlow = errors.New("a commit took so long that it may have been cut off while it waited for the synchronous standby")
 
 // openPostgreSQL lists the transactions of which the one in doubt may be one.
 //

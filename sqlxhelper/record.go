@@ -129,11 +129,6 @@ func (r *record) empty() bool {
 	return len(r.places) == 0
 }
 
-// ensurable tells whether it can be found out if the transaction is stored for good.
-func (r *record) ensurable() bool {
-	return slices.ContainsFunc(r.proofs(), func(p proof) bool { return traitsOf(p.dialect).ensures != "" })
-}
-
 // proofs returns the last inserted key of each place. All of the rows are there or none,
 // unless a function has rolled back a part of its work by a savepoint of its own.
 func (r *record) proofs() []proof {

@@ -26,7 +26,7 @@ const seqRows = 5000
 // goroutine, the rows are undone too.
 //
 // The transaction is not retried, as a sequence may not be read twice. A serialization
-// failure, or an unknown outcome of the commit, is returned as the database's error.
+// failure is returned as the database's error.
 // For a sequence that can be read twice, call InsertSeq inside of [InTx].
 //
 // Keys are set in structs behind pointers, and are lost otherwise. In errors, rows are
@@ -43,13 +43,17 @@ func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows 
 	if err := h.InsertMany(ctx, db, table, []T(nil)); err != nil {
 		return 0, err
 	}
-	c, _, err := h.target(db, table)
+	c, d, err := h.target(db, table)
 	if err != nil {
 		return 0, err
 	}
 	s := &sequence[T]{helper: h, table: table, rows: rows}
 	if c.pool != nil {
-		err = inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return s.insert(ctx, tx) })
+		t := transaction{db: c.pool, dialect: d, heeds: c.heeds}
+		_, err = t.run(ctx, t.watched(func(tx *sqlx.Tx) error { return s.insert(ctx, tx) }))
+		if atCommit(err) {
+			err = &InsertError{Table: table, Last: s.stored - 1, Rows: s.stored, Row: -1, Err: err}
+		}
 	} else {
 		err = s.insertUnder(ctx, db)
 	}

@@ -6,17 +6,12 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/internal/wait"
 )
-
-// inTx runs fn once in a transaction of anything that can begin one.
-func inTx(ctx context.Context, db beginner, opts *sql.TxOptions, fn func(*sqlx.Tx) error) error {
-	_, err := attempt(ctx, db, opts, fn)
-	return err
-}
 
 // An outcome is what is known of a transaction that was tried.
 type outcome uint8
@@ -32,17 +27,77 @@ const (
 	committed
 	// inDoubt: a commit was sent, or may have been, and its answer is missing.
 	inDoubt
+	// lost: the answer to a commit is missing, and yet it is known that none of it remains.
+	lost
 )
 
-// attempt runs fn once in a transaction. The error is nil if and only if the
-// outcome is committed.
-func attempt(ctx context.Context, db beginner, opts *sql.TxOptions, fn func(*sqlx.Tx) error) (o outcome, err error) {
-	tx, err := db.BeginTxx(ctx, opts)
+// A transaction is one attempt at it.
+type transaction struct {
+	db      beginner
+	dialect *traits // nil: not known
+	heeds   heeding
+	opts    *sql.TxOptions
+	partial bool // see WithPartialCommits
+	record  record
+	note    func(*record) // completes the record, if it is needed, or is nil
+}
+
+// run runs fn in the transaction, and finds out what has become of it. The error is nil if
+// and only if the outcome is committed. It matches [ErrCommitUnknown] if that is inDoubt.
+func (t *transaction) run(ctx context.Context, fn func(*sqlx.Tx) error) (outcome, error) {
+	o, took, err := t.attempt(ctx, fn)
+	cut := o == committed && t.dialect.cut(ctx, took)
+	if o != inDoubt && !cut {
+		return o, err
+	}
+	if t.note != nil {
+		t.note(&t.record)
+	}
+	if t.opts != nil && t.opts.ReadOnly && t.record.empty() {
+		// It does not matter whether it is committed. It was to read only, and no helper
+		// has written. Some drivers allow writes there.
+		if cut {
+			return committed, nil
+		}
+		return abandoned, err
+	}
+	d := doubt{db: t.db, dialect: t.dialect, heeds: t.heeds, proofs: t.record.proofs(), answered: cut}
+	if cut { // see ensure: it is committed here, and maybe nowhere else
+		err = &commitError{fmt.Errorf("answered after %v", took)}
+	} else if t.partial {
+		return inDoubt, unknown(ctx, err, errPartial, d.proofs)
+	}
+	o, why := d.settle(ctx)
+	switch o {
+	case committed:
+		return committed, nil
+	case inDoubt:
+		return inDoubt, unknown(ctx, err, why, d.proofs)
+	}
+	return lost, err
+}
+
+// watched returns fn for run, with what helpers insert in it noted.
+func (t *transaction) watched(fn func(*sqlx.Tx) error) func(*sqlx.Tx) error {
+	return func(tx *sqlx.Tx) error {
+		watched.Store(tx.Tx, &t.record)
+		defer watched.Delete(tx.Tx) // also after a panic
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return t.record.usable() // or fn has swallowed an error, and rows with it
+	}
+}
+
+// attempt runs fn once in a transaction. It returns how long the commit took. The error is
+// nil if and only if the outcome is committed.
+func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o outcome, took time.Duration, err error) {
+	tx, err := begin(ctx, t.heeds, t.db, t.opts)
 	if err != nil {
-		if takesStatements(ctx, db, err) {
+		if takesStatements(ctx, t.db, err) {
 			err = fmt.Errorf("%w: %w", sqlerror.ErrNoTransactions, err)
 		}
-		return rolledBack, sqlerror.ExplainPooler(fmt.Errorf("sqlxhelper: begin: %w", err))
+		return rolledBack, 0, sqlerror.ExplainPooler(fmt.Errorf("sqlxhelper: begin: %w", err))
 	}
 	committing := false
 	defer func() {
@@ -51,41 +106,67 @@ func attempt(ctx context.Context, db beginner, opts *sql.TxOptions, fn func(*sql
 		}
 		// No recover: a panic that is caught and thrown again loses its stack,
 		// and Goexit cannot be caught at all.
-		rollback := tx.Rollback()
-		if rollback == nil {
+		failed := rollback(ctx, t.heeds, tx)
+		if failed == nil {
 			o = rolledBack
 			return
 		}
-		ended := errors.Is(rollback, sql.ErrTxDone) && ctx.Err() != nil // by database/sql, when ctx ended
-		if !ended {
-			err = fmt.Errorf("%w; then rollback: %w", err, rollback)
+		done := errors.Is(failed, sql.ErrTxDone) && ctx.Err() != nil // by database/sql, when ctx ended
+		if !done {
+			err = fmt.Errorf("%w; then rollback: %w", err, failed)
 		}
 	}()
 	if err := fn(tx); err != nil {
-		return abandoned, withCause(ctx, err)
+		return abandoned, 0, withCause(ctx, err)
 	}
 	// Commit checks ctx before it sends anything, and returns ctx.Err(). A driver
 	// may return the same error when ctx has ended during the commit. Here it is
 	// certain that nothing was sent.
 	if err := ctx.Err(); err != nil {
-		return abandoned, fmt.Errorf("sqlxhelper: commit: %w", err)
+		return abandoned, 0, fmt.Errorf("sqlxhelper: commit: %w", err)
 	}
 	committing = true
-	err = tx.Commit()
+	began := time.Now()
+	err = commit(ctx, t.heeds, tx)
 	switch {
 	case err == nil:
-		return committed, nil
+		return committed, time.Since(began), nil
 	case errors.Is(err, sql.ErrTxDone):
 		// database/sql sent nothing: it has rolled back because ctx ended, or fn
 		// has ended the transaction, which it must not.
 		o = abandoned
-	case sqlerror.NotCommitted(err):
+	case sqlerror.NotCommitted(err) && !t.partial:
 		o = rolledBack
 	default:
 		o = inDoubt
 	}
-	return o, fmt.Errorf("sqlxhelper: commit: %w", withCause(ctx, err))
+	return o, 0, &commitError{withCause(ctx, err)}
 }
+
+// A commitError is the error of a COMMIT.
+type commitError struct{ err error }
+
+func (e *commitError) Error() string { return "sqlxhelper: commit: " + e.err.Error() }
+func (e *commitError) Unwrap() error { return e.err }
+
+// Is matches [ErrDuplicateKey], for a unique constraint that is checked at COMMIT.
+func (e *commitError) Is(target error) bool {
+	return target == ErrDuplicateKey && sqlerror.DuplicateKey(e.err)
+}
+
+// atCommit reports whether a transaction has failed with err at its COMMIT.
+func atCommit(err error) bool {
+	return errors.As(err, new(*commitError)) || errors.As(err, new(*UnknownError))
+}
+
+// undone runs fn in a transaction that is rolled back.
+func undone(ctx context.Context, c conn, fn func(*sqlx.Tx)) {
+	t := transaction{db: c.pool, heeds: c.heeds}
+	_, _, _ = t.attempt(ctx, func(tx *sqlx.Tx) error { fn(tx); return errUndo })
+}
+
+// errUndo undoes what was sent.
+var errUndo = errors.New("undo")
 
 // takesStatements reports whether db still takes statements after err, the error of a
 // BEGIN. PgBouncer in statement mode ends the connection with a reason. lib/pq keeps
@@ -98,7 +179,7 @@ func takesStatements(ctx context.Context, db beginner, err error) bool {
 	if !ok || named.DriverName() != "postgres" || !errors.Is(err, driver.ErrBadConn) {
 		return false
 	}
-	_, err = named.ExecContext(ctx, "SELECT 1")
+	_, err = execute(ctx, 0, named, "SELECT 1")
 	return err == nil
 }
 

@@ -33,6 +33,7 @@ type load struct {
 	group
 	head     string // INSERT INTO table (columns)
 	tail     string // what follows the values: ON CONFLICT …, or nothing
+	assigned int    // a row whose key the call assigns, or -1
 	fresh    []bool // of an upsert, by row: the call assigns the key, and no stored row has another
 	affected int64  // of all statements together
 }
@@ -48,7 +49,10 @@ func newWriter(d *traits, c *config, walk *walk) (*writer, error) {
 		}
 	}
 	for _, g := range walk.groups() {
-		l := load{group: g}
+		l := load{group: g, assigned: len(g.rows) - 1}
+		for l.assigned >= 0 && *l.plan.id(l.rows[l.assigned]) != 0 {
+			l.assigned--
+		}
 		var err error
 		if l.head, err = d.insertHead(l.table, l.columns); err != nil {
 			return nil, err
@@ -119,23 +123,24 @@ func (w *writer) transact(ctx context.Context, c conn) error {
 		}))
 	}
 	w.describe(ctx, c)
-	// One statement is a transaction by itself, and a transaction around it would
-	// cost two more round trips. SQLite has no round trips, and its statements are
-	// not always all or nothing, see traits.partial. And what looks for stored rows
-	// has to see them as the statement left them.
-	if len(w.loads) == 1 && !w.looks() && !w.dialect.partial {
-		if err := w.insertAll(ctx, session{c.db, false}); !errors.Is(err, errSeveral) {
-			return w.prove(ctx, c, w.narrowAlone(ctx, c.pool, err))
+	if w.sendsAlone(c) {
+		if err := w.insertAll(ctx, session{&single{w, c}, false}); !errors.Is(err, errSeveral) {
+			return w.prove(ctx, c, w.narrowAlone(ctx, c, err))
 		}
 	}
-	return w.prove(ctx, c, inTx(ctx, c.pool, nil, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true}) }))
+	t := transaction{db: c.pool, dialect: w.dialect, heeds: c.heeds, note: w.note}
+	_, err := t.run(ctx, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true}) })
+	if l := &w.loads[0]; atCommit(err) {
+		return &InsertError{Table: l.table, Last: len(l.rows) - 1, Rows: len(l.rows), Row: -1, Err: err}
+	}
+	return w.prove(ctx, c, err)
 }
 
 // A statementer is the part of a [DB] that a writer needs.
 type statementer interface {
 	sqlx.ExecerContext
 	sqlx.PreparerContext
-	sqlx.QueryerContext
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // A session is where statements go. Outside of a transaction there is room for

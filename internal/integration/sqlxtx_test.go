@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -28,10 +29,14 @@ const (
 )
 
 // A losing is a proxy before a database server. It loses one commit, of clients
-// that speak no TLS.
+// that speak no TLS, or another statement.
 type losing struct {
 	server string
 	what   loss
+	// at is the text of the statement that is lost, in small letters; a commit if it is
+	// empty. skip is how many more requests pass, for a statement that is prepared first.
+	at   string
+	skip int
 	// until is the text of the statement that makes a late commit arrive.
 	until string
 	// hold is when it arrives by itself, if it is set.
@@ -81,6 +86,7 @@ func (l *losing) start(t *testing.T) string {
 func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
 	defer func() { _ = client.Close() }()
 	buffer := make([]byte, 1<<16)
+	left := -1 // requests to skip, once the statement has passed
 	for {
 		n, err := client.Read(buffer)
 		if err != nil {
@@ -89,7 +95,12 @@ func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
 		}
 		request := buffer[:n]
 		l.mu.Lock()
-		first := !l.lost && bytes.Contains(bytes.ToLower(request), []byte("commit"))
+		if left > 0 {
+			left--
+		} else if left < 0 && bytes.Contains(bytes.ToLower(request), []byte(cmp.Or(l.at, "commit"))) {
+			left = l.skip
+		}
+		first := !l.lost && left == 0
 		l.lost = l.lost || first
 		var arrive func()
 		if l.until != "" && bytes.Contains(request, []byte(l.until)) {
@@ -144,7 +155,7 @@ func passAnswers(client, server net.Conn, mute *atomic.Bool) {
 // around it.
 type behind func(t *testing.T, l *losing) (through, around sqlxcases.Database)
 
-func postgresBehind(driver string) behind {
+func postgresBehind(driver string, parameters ...string) behind {
 	return func(t *testing.T, l *losing) (through, around sqlxcases.Database) {
 		around = sqlxPostgres(t, driver)
 		var schema string
@@ -163,13 +174,16 @@ func postgresBehind(driver string) behind {
 		query := u.Query()
 		query.Set("search_path", `"`+schema+`"`)
 		query.Set("sslmode", "disable")
+		for i := 0; i < len(parameters); i += 2 {
+			query.Set(parameters[i], parameters[i+1])
+		}
 		u.Host, u.RawQuery = l.start(t), query.Encode()
 		return sqlxcases.Database{DB: openSqlx(t, driver, u.String()), Dialect: sqlxhelper.PostgreSQL}, around
 	}
 }
 
 // mysqlBehind does so for MariaDB or MySQL.
-func mysqlBehind(dsn string) behind {
+func mysqlBehind(dsn string, changes ...func(*mysql.Config)) behind {
 	return func(t *testing.T, l *losing) (through, around sqlxcases.Database) {
 		t.Helper()
 		var config *mysql.Config
@@ -177,6 +191,9 @@ func mysqlBehind(dsn string) behind {
 		l.server = config.Addr
 		config = config.Clone()
 		config.Addr = l.start(t)
+		for _, change := range changes {
+			change(config)
+		}
 		return sqlxcases.Database{DB: openSqlx(t, "mysql", config.FormatDSN()), Dialect: sqlxhelper.MySQL}, around
 	}
 }

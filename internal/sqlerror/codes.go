@@ -5,6 +5,7 @@ const (
 	tooManyConnections   = 1040
 	notPrepared          = 1047 // Galera: the node is not in the cluster, or catches up
 	serverShutdown       = 1053
+	tooGeneral           = 1105 // unknown error; Vitess says it of many
 	queryInterrupted     = 1317
 	connectionKilled     = 1927
 	recordHasChanged     = 1020 // MariaDB with innodb_snapshot_isolation

@@ -25,6 +25,28 @@ func NotCommitted(err error) bool {
 	return false
 }
 
+// NotStored reports whether an error of a statement outside of a transaction says that
+// nothing of it is stored. False is no proof of the contrary: the error may be of a COMMIT
+// that the statement implies, of the connection, or of a proxy.
+func NotStored(err error) bool {
+	for e := range Tree(err) {
+		switch a := Of(e); {
+		case a == (Answer{}):
+		case a.notCommitted(), strings.HasPrefix(a.State, "53"): // insufficient resources, in a statement
+			return true
+		case a.Number >= 2000 && a.Number < 3000 || a.Number >= 8000: // of clients in proxies; of TiDB and proxies
+		case a.Number != 0:
+			switch a.Number {
+			case tooGeneral, notPrepared, serverShutdown, errorDuringCommit, queryInterrupted, connectionKilled,
+				1158, 1159, 1160, 1161: // reading and writing packets
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // LostAtCommit reports whether a COMMIT says that the transaction has lost against one of
 // another node, and is rolled back. Galera and the group replication find that out when
 // they commit. It may succeed if all of it is run again.

@@ -213,3 +213,21 @@ func TestErrorsThatLookLikeThoseOfDriversAreNotTaken(t *testing.T) {
 		t.Errorf("field(1213) = %v; want none", f)
 	}
 }
+
+func TestStatementOutsideOfATransactionIsNotStoredIfTheDatabaseSaysSo(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{postgres("23505"), true}, {postgres("22P02"), true}, {postgres("57014"), true}, {postgres("53100"), true}, {postgres("40001"), true},
+		{postgres("08P01"), false}, {postgres("57P01"), false}, {postgres("58000"), false}, {postgres("XX000"), false}, {postgres("40003"), false},
+		{mysql(1062), true}, {mysql(1406), true}, {mysql(1114), true}, {mysql(1213), true}, {mysql(8002), true},
+		{mysql(1180), false}, {mysql(1053), false}, {mysql(1317), false}, {mysql(1105), false}, {mysql(2013), false}, {mysql(9001), false}, {mysql(1047), false},
+		{fmt.Errorf("insert: %w", postgres("23514")), true},
+		{driver.ErrBadConn, false}, {io.ErrUnexpectedEOF, false}, {context.Canceled, false}, {nil, false},
+	} {
+		if got := NotStored(c.err); got != c.want {
+			t.Errorf("NotStored(%v) = %v; want %v", c.err, got, c.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -68,6 +69,8 @@ func (c *Calls) Hanging() int { return int(c.hang.Load()) }
 // its own time, and what it does is unknown. If Max calls hang, f is not
 // called, and the error matches [ErrNotTried].
 //
+// If f panics or ends its goroutine, Call does so too.
+//
 // If f succeeds after it was left, late is called with the result, unless late is nil.
 // Exactly one of Call's caller and late gets a result. The channel has no room: a result
 // is either received, or f knows that nobody will.
@@ -76,35 +79,59 @@ func Call[T any](ctx context.Context, c *Calls, f func() (T, error), late func(T
 	if n := c.hang.Load(); n >= c.Max {
 		return none, fmt.Errorf("%w: %d calls before this one still hang, the limit; find out why they get no answer", ErrNotTried, n)
 	}
-	type outcome struct {
-		result T
-		err    error
-	}
-	done, left := make(chan outcome), make(chan struct{})
+	done, left := make(chan outcome[T]), make(chan struct{})
 	go func() {
-		result, err := f()
-		select {
-		case done <- outcome{result, err}:
-		case <-left:
-			if err == nil && late != nil {
-				late(result)
+		o := outcome[T]{ended: true}
+		defer func() {
+			if o.ended {
+				o.panicked = recover()
 			}
-			c.hang.Add(-1)
-		}
+			select {
+			case done <- o:
+			case <-left:
+				if o.panicked != nil {
+					panic(o.panicked) // which nobody else can report
+				}
+				if !o.ended && o.err == nil && late != nil {
+					late(o.result)
+				}
+				c.hang.Add(-1)
+			}
+		}()
+		o.result, o.err = f()
+		o.ended = false
 	}()
 	select {
 	case o := <-done:
-		return o.result, o.err
+		return o.get()
 	case <-ctx.Done():
 	}
 	timer := time.NewTimer(Grace)
 	defer timer.Stop()
 	select {
 	case o := <-done:
-		return o.result, o.err
+		return o.get()
 	case <-timer.C:
 	}
 	c.hang.Add(1)
 	close(left)
 	return none, fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
+}
+
+// An outcome is how a call has ended.
+type outcome[T any] struct {
+	result   T
+	err      error
+	ended    bool // by a panic, or by runtime.Goexit
+	panicked any
+}
+
+func (o outcome[T]) get() (T, error) {
+	switch {
+	case o.panicked != nil:
+		panic(o.panicked)
+	case o.ended:
+		runtime.Goexit()
+	}
+	return o.result, o.err
 }

@@ -3,7 +3,9 @@ package wait
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +89,25 @@ func TestCallReturnsTheResult(t *testing.T) {
 	cancel() // one that heeds ctx is waited for
 	if got, err := Call(ctx, &calls, func() (int, error) { return 7, ctx.Err() }, nil); got != 7 || !errors.Is(err, context.Canceled) || calls.hang.Load() != 0 {
 		t.Errorf("Call() = %d, %v, and %d hang; want 7, Canceled, none", got, err, calls.hang.Load())
+	}
+}
+
+func TestCallPanicsAndEndsItsGoroutineAsTheFunctionDoes(t *testing.T) {
+	for name, f := range map[string]func() (int, error){
+		"panic":  func() (int, error) { panic("mine") },
+		"Goexit": func() (int, error) { runtime.Goexit(); return 0, nil },
+	} {
+		var wg sync.WaitGroup
+		returned, recovered := false, any(nil)
+		wg.Go(func() {
+			defer func() { recovered = recover() }()
+			_, _ = Call(t.Context(), &Calls{Max: 1}, f, nil)
+			returned = true
+		})
+		wg.Wait()
+		if returned || (recovered == "mine") != (name == "panic") {
+			t.Errorf("Call(%s) returned: %v, panicked: %v; want what the function does", name, returned, recovered)
+		}
 	}
 }
 

@@ -1,0 +1,107 @@
+package sqlxhelper
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/wait"
+)
+
+// grace is how much longer than its context a call may take to clean up, and to find out
+// what has become of it. A server that is there answers a few questions in that time.
+const grace = time.Second
+
+// outlast returns a context that ends a second after ctx.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
+// calls have no limit of their own. The pool has one: each call that hangs keeps a
+// connection.
+var calls = wait.Calls{Max: math.MaxInt32}
+
+// A heeding is which calls of a driver end with their contexts, as all should. The zero
+// value is that none is known to.
+type heeding uint8
+
+const (
+	// heedsStatements: COMMIT and ROLLBACK do not, in which MySQL's driver waits on.
+	heedsStatements heeding = iota + 1
+	// heedsAll: all do. SQLite has no server to wait for.
+	heedsAll
+)
+
+// heedingOf returns what the driver of a handle heeds. lib/pq waits on in each of its calls
+// if the server does not answer, until TCP gives up or for ever.
+func heedingOf(db interface{ DriverName() string }, d *traits) heeding {
+	if d != nil && d.Dialect == SQLite {
+		return heedsAll
+	}
+	switch db.DriverName() {
+	case "pgx", "pgx/v4", "pgx/v5", "sqlite3", "sqlite":
+		return heedsAll
+	case "mysql":
+		return heedsStatements
+	}
+	return 0
+}
+
+// answered calls f, which waits for a server, and stops waiting soon after ctx has ended.
+//
+// A call that is left keeps its goroutine and its connection until it ends. It must write
+// to nothing that the caller has. That its arguments may change does no harm: a driver has
+// encoded them before it waits for the answer. If it succeeds after all, late gets what it
+// has opened.
+//
+// Where the driver does heed ctx, f is called here. A goroutine takes some microseconds.
+func answered[T any](ctx context.Context, h heeding, f func() (T, error), late func(T)) (T, error) {
+	if h >= heedsStatements || ctx.Done() == nil {
+		return f()
+	}
+	return wait.Call(ctx, &calls, f, late)
+}
+
+// execute runs a statement.
+func execute(ctx context.Context, h heeding, db sqlx.ExecerContext, text string, args ...any) (sql.Result, error) {
+	if h >= heedsStatements {
+		return db.ExecContext(ctx, text, args...)
+	}
+	return answered(ctx, h, func() (sql.Result, error) { return db.ExecContext(ctx, text, args...) }, nil)
+}
+
+// begin begins a transaction.
+func begin(ctx context.Context, h heeding, db beginner, opts *sql.TxOptions) (*sqlx.Tx, error) {
+	if h >= heedsStatements {
+		return db.BeginTxx(ctx, opts)
+	}
+	return answered(ctx, h, func() (*sqlx.Tx, error) { return db.BeginTxx(ctx, opts) }, func(tx *sqlx.Tx) { _ = tx.Rollback() })
+}
+
+// commit commits a transaction.
+func commit(ctx context.Context, h heeding, tx *sqlx.Tx) error {
+	if h == heedsAll || ctx.Done() == nil {
+		return tx.Commit()
+	}
+	return ended(ctx, tx.Commit)
+}
+
+// rollback rolls a transaction back. It takes no longer than a second after ctx.
+func rollback(ctx context.Context, h heeding, tx *sqlx.Tx) error {
+	if h == heedsAll || ctx.Done() == nil {
+		return tx.Rollback()
+	}
+	longer, cancel := outlast(ctx)
+	defer cancel()
+	return ended(longer, tx.Rollback)
+}
+
+// ended calls f, which heeds no context.
+func ended(ctx context.Context, f func() error) error {
+	_, err := answered(ctx, 0, func() (struct{}, error) { return struct{}{}, f() }, nil)
+	return err
+}
