@@ -224,8 +224,13 @@ func TestLongestPauseOfAFailoverOfPostgreSQL(t *testing.T) {
 }
 
 // A hasty connection is a mutant: transactions that do not see that their context has
-// ended. It ends earlier for the driver, so that nothing is to be seen after COMMIT.
+// ended, and do not know that there is a standby to ask for. The context ends earlier for
+// the driver, so that nothing is to be seen after COMMIT.
 type hasty struct{ pqConn }
+
+func (c hasty) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.pqConn.QueryContext(ctx, withoutStandby(text), args)
+}
 
 // A pqConn is what database/sql knows of a connection of lib/pq.
 type pqConn interface {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/snowkey/snowkey/internal/dialect"
 	"github.com/snowkey/snowkey/internal/sqlerror/sqlerrortest"
 	"github.com/snowkey/snowkey/internal/sqlerror/sqlerrortest/sqlite"
+	"github.com/snowkey/snowkey/internal/standby"
 	"github.com/snowkey/snowkey/internal/wait"
 )
 
@@ -179,6 +181,37 @@ func TestATransactionThatOnlyReadsIsRolledBack(t *testing.T) {
 	})
 	if n != 7 || err != nil {
 		t.Errorf("Do() = %d, %v; want 7", n, err)
+	}
+}
+
+// The standby that COMMIT has waited for may not have the transaction: see package standby.
+func TestCommitOnPostgreSQLCountsOnceItsStandbyHasIt(t *testing.T) {
+	for _, has := range []bool{true, false} {
+		pool, mock, err := sqlmock.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mock.ExpectBegin()
+		mock.ExpectQuery(regexp.QuoteMeta(openPostgreSQL)).WithArgs("").WillReturnRows(
+			sqlmock.NewRows([]string{"1", "2", "3", "4", "5", "6", "7"}).AddRow(false, "on", 42, nil, nil, nil, 1_000_010))
+		mock.ExpectQuery("SELECT n").WillReturnRows(seven())
+		mock.ExpectExec("UPDATE t").WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectCommit()
+		server := 42
+		if !has {
+			server = 43 // a failover has come between
+		}
+		mock.ExpectQuery("pg_stat_replication").WillReturnRows(sqlmock.NewRows([]string{"1", "2", "3", "4"}).AddRow(server, "0/700028", true, true))
+		if !has {
+			mock.ExpectClose()
+		}
+		n, err := bump(t.Context(), newDB(pool, dialect.PostgreSQL, nil))
+		if has && (n != 8 || err != nil) || !has && (n != 0 || !errors.Is(err, ErrCommit) || !errors.Is(err, standby.ErrUnknown)) {
+			t.Errorf("Do() whose standby has it: %t = %d, %v; want 8, or an unknown outcome", has, n, err)
+		}
+		if err := mock.ExpectationsWereMet(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

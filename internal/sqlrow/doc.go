@@ -20,6 +20,8 @@
 //     other error nothing is stored. (MySQL commits a CREATE TABLE at once.)
 //   - What is acknowledged is on disk, as far as one connection can see to that. On
 //     PostgreSQL synchronous_commit is raised to on, on SQLite synchronous to EXTRA.
+//     PostgreSQL's synchronous standby has it too, even if somebody cancels the wait for
+//     it: see package standby.
 //   - With a deadline, a wait for a lock ends on the server too, on MySQL up to a second
 //     later. On PostgreSQL a statement and an idle transaction end there as well, so a
 //     process that was stopped keeps no lock.

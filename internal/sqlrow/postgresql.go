@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/standby"
 )
 
 // openPostgreSQL reads what has to be known of the server. It sets what is to hold for
@@ -23,10 +24,10 @@ import (
 // The clock is clock_timestamp(), as now() is when the transaction began.
 const openPostgreSQL = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
 	current_setting('fsync'),
+	` + standby.Columns + `,
 	CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN set_config('synchronous_commit', 'on', true) END,
-	CASE WHEN CAST($1 AS TEXT) <> '' THEN set_config('lock_timeout', CAST($1 AS TEXT), true) END,
-	CASE WHEN CAST($1 AS TEXT) <> '' THEN set_config('statement_timeout', CAST($1 AS TEXT), true) END,
-	CASE WHEN CAST($1 AS TEXT) <> '' THEN set_config('idle_in_transaction_session_timeout', CAST($1 AS TEXT), true) END,
+	CASE WHEN CAST($1 AS TEXT) <> '' THEN concat(set_config('lock_timeout', CAST($1 AS TEXT), true),
+		set_config('statement_timeout', CAST($1 AS TEXT), true), set_config('idle_in_transaction_session_timeout', CAST($1 AS TEXT), true)) END,
 	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)`
 
 // beginPastPooler begins a transaction. PgBouncer in statement mode answers BEGIN by an
@@ -59,8 +60,9 @@ func (t *Tx) beginPostgreSQL(ctx context.Context) error {
 	var (
 		refuses bool
 		fsync   string
+		server  *int64
 	)
-	if err := t.askServer(ctx, []any{&refuses, &fsync, new(any), new(any), new(any), new(any)}, openPostgreSQL, limit); err != nil {
+	if err := t.askServer(ctx, []any{&refuses, &fsync, &server, new(any), new(any), new(any)}, openPostgreSQL, limit); err != nil {
 		return err
 	}
 	if refuses {
@@ -68,6 +70,10 @@ func (t *Tx) beginPostgreSQL(ctx context.Context) error {
 	}
 	if fsync != "on" {
 		t.db.warnOfServer(ctx, "fsync", fsync, "on")
+	}
+	if server != nil {
+		s, commit := standby.Server{ID: *server, Conn: t.conn}, t.commit
+		t.commit = func() error { return s.Commit(ctx, commit) }
 	}
 	return nil
 }

@@ -195,7 +195,9 @@ func (t *Tx) end(ctx context.Context, err error) (outcome error, clean bool) {
 			return fmt.Errorf("%w: %w", ErrCommit, e), false
 		}
 		// PostgreSQL's COMMIT waits for synchronous replicas. A driver that sends a
-		// cancel request when ctx ends gets a success although none has answered.
+		// cancel request when ctx ends gets a success although none has answered. Package
+		// standby finds that out, and operators who cancel, where the server says that it
+		// has replicas; this is for servers that do not say so.
 		if e := ctx.Err(); e != nil {
 			return fmt.Errorf("%w: %w", ErrCommit, e), false
 		}

@@ -33,7 +33,9 @@
 //     innodb_flush_log_at_trx_commit other than 1 on MySQL, a crash of the machine
 //     loses writes. The Store logs a warning. An asynchronous replica that is promoted,
 //     or a backup that is restored, has lost writes too: turn on the loss guard if that
-//     can happen.
+//     can happen. A synchronous standby of PostgreSQL has lost none. If the driver hides
+//     warnings, as lib/pq does, and the user is no member of pg_monitor, it has to answer
+//     within 100 ms.
 //   - The tables are changed by this package only, and rows are never deleted.
 //   - The handle leads to the primary. A server that says it is read-only is refused
 //     with [ErrReadOnly]. A replica that does not say so cannot be told from a primary.
