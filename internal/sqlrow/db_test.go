@@ -89,7 +89,7 @@ func bumpWithin15s(t *testing.T, d *DB) (n int64, err error) {
 }
 
 func mysqlSettings(lock int, readOnly bool, flush int) *sqlmock.Rows {
-	return sqlmock.NewRows([]string{"lock", "read_only", "flush", "now"}).AddRow(lock, readOnly, flush, 1_000_010)
+	return sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "now"}).AddRow(lock, readOnly, flush, 0, 1_000_010)
 }
 
 func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {

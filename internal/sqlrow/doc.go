@@ -35,6 +35,7 @@
 //
 //   - The database keeps what it has acknowledged. A server that says it may not is
 //     warned of: fsync on PostgreSQL, innodb_flush_log_at_trx_commit on MySQL.
+//   - The server locks the rows that it updates. Dolt does not, and is [ErrDolt].
 //   - The pool leads to the primary. A server that says it is read-only is [ErrReadOnly].
 //   - A SQLite database is a file with a journal, on a file system of this host alone.
 //     Its folder may be mounted under several paths; the file itself must have one.

@@ -18,6 +18,10 @@ var (
 	// without write permission, or a connection that was made read-only.
 	ErrReadOnly = errors.New("the database is read-only; use the primary, writable")
 
+	// ErrDolt means that the server is Dolt, which commits both of two transactions that
+	// make the same change to a row. Numbers would repeat. Trying again does not help.
+	ErrDolt = errors.New("the server is Dolt, which merges two equal updates of a row and commits both; use MySQL, MariaDB, PostgreSQL or SQLite")
+
 	// ErrNotDurable means that the SQLite database would forget what it acknowledges. It
 	// is in memory, has no journal on disk, is on a file system that other hosts may
 	// share, where SQLite's locks do not work, or has a second path, by a hard link or

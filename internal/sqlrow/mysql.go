@@ -13,8 +13,28 @@ import (
 // is wanted. UTC_TIMESTAMP does not depend on the session's time zone.
 // UNIX_TIMESTAMP(NOW(6)) is an hour off in the hour that a change from summer time
 // repeats.
-const openMySQL = "SELECT @@innodb_lock_wait_timeout, CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF') OR @@innodb_read_only, @@innodb_flush_log_at_trx_commit," +
+const openMySQL = "SELECT @@innodb_lock_wait_timeout, CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF') OR @@innodb_read_only, @@innodb_flush_log_at_trx_commit, " + isDolt + "," +
 	" TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000"
+
+// isDolt is true on Dolt, which gives its name in version_comment since June 2023
+// (dolthub/go-mysql-server#1841). There, dolt_version() would tell too, but on MySQL a
+// function that is missing is an error. Dolt takes no lock for FOR UPDATE, and merges what
+// two transactions have written: if both change a counter from 7 to 8, both are committed
+// (dolthub/dolt#7148).
+const isDolt = "LOWER(CONCAT(@@version, ' ', @@version_comment)) LIKE '%dolt%'"
+
+// RefuseDolt returns ErrDolt on that server. It is for the dialect MySQL, and a transaction
+// of the caller: those of Do ask by themselves.
+func (t *Tx) RefuseDolt(ctx context.Context) error {
+	var dolt bool
+	if err := scan(ctx, t.executor, []any{&dolt}, "SELECT "+isDolt); err != nil {
+		return err
+	}
+	if dolt {
+		return ErrDolt
+	}
+	return nil
+}
 
 const lockWaitTimeout = "SET SESSION innodb_lock_wait_timeout = "
 
@@ -30,11 +50,14 @@ func (t *Tx) beginMySQL(ctx context.Context) error {
 		return err
 	}
 	var (
-		lock, flush int64
-		refuses     bool
+		lock, flush   int64
+		refuses, dolt bool
 	)
-	if err := t.askServer(ctx, []any{&lock, &refuses, &flush}, openMySQL); err != nil {
+	if err := t.askServer(ctx, []any{&lock, &refuses, &flush, &dolt}, openMySQL); err != nil {
 		return err
+	}
+	if dolt {
+		return ErrDolt
 	}
 	if refuses {
 		return fmt.Errorf("%w: read_only or innodb_read_only is on", ErrReadOnly)

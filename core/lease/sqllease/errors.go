@@ -25,6 +25,10 @@ var (
 	// or somebody else's. The error is a *TableError.
 	ErrSchema = errors.New("unexpected table schema")
 
+	// ErrDolt means that the server is Dolt, which commits both of two transactions that
+	// make the same change to a row. Two processes could hold one worker number. It matches lease.ErrPermanent.
+	ErrDolt = sqlrow.ErrDolt
+
 	// ErrNotDurable means that the SQLite database would forget leases. It is in
 	// memory, has no journal on disk, is on a file system that other hosts may share,
 	// where SQLite's locks do not work, or has a second path, by a hard link or a mount

@@ -44,7 +44,7 @@ func (s *Store) explain(name string, err error) error {
 		return s.tableError(ErrNoTable, err.Error())
 	case sqlerror.NoColumn(err):
 		return s.tableError(ErrSchema, err.Error())
-	case sqlerror.Denied(err), errors.Is(err, ErrNotDurable):
+	case sqlerror.Denied(err), errors.Is(err, ErrNotDurable), errors.Is(err, ErrDolt):
 		err = lease.Permanent(err)
 	}
 	return fmt.Errorf("sqllease: %s: %w", name, err)

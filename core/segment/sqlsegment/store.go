@@ -45,6 +45,10 @@ var (
 	// ErrReadOnly means that the database takes no writes.
 	ErrReadOnly = sqlrow.ErrReadOnly
 
+	// ErrDolt means that the server is Dolt, which commits both of two transactions that
+	// make the same change to a row. Ranges would be given twice.
+	ErrDolt = sqlrow.ErrDolt
+
 	// ErrNotDurable means that the SQLite database would forget what it acknowledges: it
 	// is in memory, has no journal, is on a file system that other hosts may share, or
 	// has a second path, by a hard link or a mount of the file itself.

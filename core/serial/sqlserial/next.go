@@ -74,8 +74,11 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 	definition := series.Definition()
 	if found, ok := s.known.Load(series.Name); !ok || found.(known).definition != definition {
 		text := s.text.definition
-		if s.dialect == dialect.MySQL { // next locks the row; a shared lock before that may deadlock
-			text = s.text.lock
+		if s.dialect == dialect.MySQL {
+			if err := t.RefuseDolt(ctx); err != nil {
+				return 0, err
+			}
+			text = s.text.lock // next locks the row; a shared lock before that may deadlock
 		}
 		if err := s.verify(ctx, t, text, series); err != nil {
 			return 0, err
