@@ -8,7 +8,8 @@
 // What a test may need:
 //
 //   - [Generator] is a source of keys for gormplugin, sqlxhelper and your own code. Its
-//     first key is always 132271570944000000, so golden files stay equal.
+//     first key is always 132271570944000000, so golden files stay equal. With Config.First
+//     it is any other, such as 1.
 //     [Generator.Fail] makes it return an error.
 //   - [Clock] says what time it is. With it a test makes the orders of last Monday.
 //   - [Store] is a [lease.Store] in memory. It can be unreachable, slow, lose replies, or
@@ -22,7 +23,10 @@
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		time.Sleep(time.Until(coretest.Start()))
-//		gen, err := core.New(core.Config{Worker: core.StaticWorker(1)})
+//		store := coretest.NewStore(nil)
+//		worker, err := lease.Acquire(t.Context(), store, lease.Config{Namespace: store.Namespace()})
+//		…
+//		gen, err := core.New(core.Config{Worker: worker})
 //		…
 //	})
 //

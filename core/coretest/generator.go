@@ -3,6 +3,7 @@ package coretest
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -28,12 +29,19 @@ type Config struct {
 	//
 	// Defaults to [Start] for all keys.
 	Now func() time.Time
+
+	// First is the first key, and each other is one more than the key before: with 1 they
+	// are 1, 2, 3. It is for tests that have such numbers in them. The keys then have no
+	// time, so Worker and Now must not be set.
+	//
+	// Defaults to the first key of Layout, Worker and Now.
+	First types.Snowflake
 }
 
 // A Generator returns the same keys in each run of a test. It has the methods of a
 // [core.Generator] that make keys and select by them.
 //
-// A key has the time of Config.Now. The keys of one tick count up from sequence 0. If all
+// Unless Config.First is set, a key has the time of Config.Now. The keys of one tick count up from sequence 0. If all
 // keys of a tick are used, the next tick that has one follows. No key is returned twice,
 // also if the clock goes back: a tick then goes on where it was. With a clock that does
 // not go back, keys increase.
@@ -45,6 +53,8 @@ type Generator struct {
 	layout core.Layout
 	worker int64
 	now    func() time.Time
+	first  types.Snowflake // 0: the keys are those of the layout
+	wrong  error           // with the Config
 
 	mu   sync.Mutex // guards what follows, and calls of now
 	fail error
@@ -58,13 +68,20 @@ type Generator struct {
 
 // NewGenerator returns a Generator. What is wrong with c is the error of each call.
 func NewGenerator(c Config) *Generator {
+	var wrong error
+	switch {
+	case c.First < 0:
+		wrong = fmt.Errorf("Config.First is %d, want 1 or more", c.First)
+	case c.First > 0 && (c.Worker != 0 || c.Now != nil):
+		wrong = fmt.Errorf("Config.First is %d, and Worker or Now is set: want one or the other, since such keys have no time", c.First)
+	}
 	if c.Layout == (core.Layout{}) {
 		c.Layout = core.Default()
 	}
 	if c.Now == nil {
 		c.Now = Start
 	}
-	return &Generator{layout: c.Layout, worker: c.Worker, now: c.Now, used: map[types.Snowflake]int64{}}
+	return &Generator{layout: c.Layout, worker: c.Worker, now: c.Now, first: c.First, wrong: wrong, used: map[types.Snowflake]int64{}}
 }
 
 // Next returns the next key. It never waits. It fails if ctx has ended, after
@@ -86,6 +103,9 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	defer g.mu.Unlock()
 	err := ctx.Err()
 	if err == nil {
+		err = g.wrong
+	}
+	if err == nil {
 		err = g.fail
 	}
 	if err == nil {
@@ -101,6 +121,16 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 
 // fill requires mu.
 func (g *Generator) fill(ids []types.Snowflake) error {
+	if g.first > 0 {
+		for i := range ids {
+			n := int64(len(g.keys) + i)
+			if n > math.MaxInt64-g.first.Int64() {
+				return fmt.Errorf("the %d keys from Config.First, %d, are used up", n, g.first)
+			}
+			ids[i] = g.first + types.Snowflake(n)
+		}
+		return nil
+	}
 	now := g.now()
 	// Compose refuses a time outside of the layout. Min would return its first or last tick.
 	if _, err := g.layout.Compose(core.Parts{Time: now, Worker: g.worker}); err != nil {

@@ -3,6 +3,7 @@ package coretest_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -172,6 +173,9 @@ func TestAnErrorComesWithoutAKey(t *testing.T) {
 		{"early", t.Context(), coretest.Config{Now: func() time.Time { return before }}, nil, "2024-12-31T23:59:59.999999999Z"},
 		{"worker", t.Context(), coretest.Config{Worker: 1024}, nil, "1024"},
 		{"layout", t.Context(), coretest.Config{Layout: core.Layout{TimeBits: 1}}, nil, "Layout."},
+		{"first", t.Context(), coretest.Config{First: -1}, nil, "Config.First is -1, want 1 or more"},
+		{"first and worker", t.Context(), coretest.Config{First: 1, Worker: 1}, nil, "Config.First is 1, and Worker or Now is set"},
+		{"first and clock", t.Context(), coretest.Config{First: 1, Now: coretest.Start}, nil, "Config.First is 1, and Worker or Now is set"},
 	} {
 		g := coretest.NewGenerator(test.config)
 		g.Fail(test.fail)
@@ -196,6 +200,26 @@ func TestKeysGoOnAfterAFailure(t *testing.T) {
 	g.Fail(nil)
 	if got := take(t, g, 1)[0]; got != first+1 {
 		t.Errorf("the key after the failure = %d; want %d", got, first+1)
+	}
+}
+
+func TestKeysCountUpFromAFirst(t *testing.T) {
+	for first, want := range map[types.Snowflake][]types.Snowflake{1: {1, 2, 3}, 100: {100, 101, 102}, math.MaxInt64 - 2: {math.MaxInt64 - 2, math.MaxInt64 - 1, math.MaxInt64}} {
+		g := coretest.NewGenerator(coretest.Config{First: first})
+		got := take(t, g, 1)
+		g.Fail(errors.New("no"))
+		if _, err := g.Next(t.Context()); err == nil {
+			t.Error("Next() while failing = no error; want one")
+		}
+		g.Fail(nil)
+		if got = append(got, take(t, g, 2)...); !slices.Equal(got, want) {
+			t.Errorf("keys from %d = %d; want %d", first, got, want)
+		}
+		if first > 100 {
+			if id, err := g.Next(t.Context()); id != 0 || err == nil || !strings.Contains(err.Error(), "used up") {
+				t.Errorf("Next() after the greatest key = %d, %v; want 0 and an error", id, err)
+			}
+		}
 	}
 }
 

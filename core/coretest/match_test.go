@@ -2,6 +2,7 @@ package coretest_test
 
 import (
 	"database/sql/driver"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,12 +12,13 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-var _ sqlmock.Argument = coretest.Matcher(nil)
+var (
+	_ sqlmock.Argument = coretest.Matcher{}
+	_ driver.Valuer    = coretest.Key{}
+)
 
 func TestAMatcherTakesTheKeyThatItNames(t *testing.T) {
 	g := coretest.NewGenerator(coretest.Config{})
-	second := g.Key(2) // before the key is made
-	early := g.Key(3)
 	ids := take(t, g, 2)
 	span := coretest.KeyBetween(g.Min(coretest.Start()), g.Max(coretest.Start()))
 	next := g.Min(coretest.Start().Add(time.Millisecond))
@@ -31,11 +33,6 @@ func TestAMatcherTakesTheKeyThatItNames(t *testing.T) {
 		{"AnyKey", coretest.AnyKey(), int64(-1), false},
 		{"AnyKey", coretest.AnyKey(), nil, false},
 		{"AnyKey", coretest.AnyKey(), "1", false},
-		{"Key(2)", second, ids[1].Int64(), true},
-		{"Key(2)", second, ids[0].Int64(), false},
-		{"Key(2)", second, nil, false},
-		{"Key(3), not made yet", early, int64(0), false},
-		{"Key(0)", g.Key(0), ids[0].Int64(), false},
 		{"KeyBetween", span, ids[0].Int64(), true},
 		{"KeyBetween", span, (next - 1).Int64(), true},
 		{"KeyBetween", span, next.Int64(), false},
@@ -44,6 +41,58 @@ func TestAMatcherTakesTheKeyThatItNames(t *testing.T) {
 	} {
 		if got := test.matcher.Match(test.value); got != test.want {
 			t.Errorf("%s.Match(%v) = %v; want %v", test.name, test.value, got, test.want)
+		}
+	}
+}
+
+func TestAKeyIsLookedUpWhenItIsCompared(t *testing.T) {
+	g := coretest.NewGenerator(coretest.Config{})
+	second := g.Key(2) // before the key is made
+	ids := take(t, g, 2)
+	for _, test := range []struct {
+		key  coretest.Key
+		want driver.Value
+		text string
+	}{
+		{second, ids[1].Int64(), ids[1].String() + ", key 2 of the generator"},
+		{g.Key(1), ids[0].Int64(), ids[0].String() + ", key 1 of the generator"},
+		{g.Key(3), nil, "key 3 of the generator, which is not made"},
+		{g.Key(0), nil, "key 0 of the generator, which is not made"},
+	} {
+		got, err := test.key.Value()
+		if got != test.want || (err == nil) != (test.want != nil) || test.key.String() != test.text {
+			t.Errorf("Value() = %v, %v, String() = %q; want %v, %q", got, err, test.key.String(), test.want, test.text)
+		}
+	}
+}
+
+// A test that fails says which key was wanted, and which came.
+func TestSqlmockShowsTheKeyThatWasWanted(t *testing.T) {
+	g := coretest.NewGenerator(coretest.Config{First: 41})
+	take(t, g, 1)
+	for _, test := range []struct {
+		argument driver.Value
+		wants    []string // in the error of the statement, and of ExpectationsWereMet
+	}{
+		{g.Key(1), []string{"[int64 - 41]", "41, key 1 of the generator"}},
+		{g.Key(2), []string{"key 2 of the generator is not made", "key 2 of the generator, which is not made"}},
+		{coretest.AnyKey(), []string{"coretest.Matcher", "any key"}},
+		{coretest.KeyBetween(7, 8), []string{"coretest.Matcher", "a key from 7 to 8"}},
+	} {
+		db, mock, err := sqlmock.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		mock.ExpectExec("INSERT").WithArgs(test.argument).WillReturnResult(sqlmock.NewResult(0, 1))
+		_, sent := db.ExecContext(t.Context(), "INSERT INTO t VALUES (?)", -5)
+		for i, err := range []error{sent, mock.ExpectationsWereMet()} {
+			if err == nil || !strings.Contains(err.Error(), test.wants[i]) {
+				t.Errorf("error %d of a statement with -5 in place of %v = %v; want %q in it", i, test.argument, err, test.wants[i])
+			}
+		}
+		if sent == nil || !strings.Contains(sent.Error(), "-5") && strings.Contains(test.wants[0], "int64") {
+			t.Errorf("error of a statement with -5 in place of %v = %v; want -5 in it", test.argument, sent)
 		}
 	}
 }

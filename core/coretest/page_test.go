@@ -57,6 +57,7 @@ func open(t *testing.T, gen gormplugin.Source) *gorm.DB {
 }
 
 func TestAnOrderAsADocument(t *testing.T) {
+	t.Parallel()
 	db := open(t, coretest.NewGenerator(coretest.Config{}))
 	order := Order{Number: "A-1", Items: []Item{{SKU: "cup"}}}
 	if err := db.Create(&order).Error; err != nil {
@@ -76,6 +77,7 @@ func TestAnOrderAsADocument(t *testing.T) {
 }
 
 func TestTheReportHasTheOrdersOfLastMonday(t *testing.T) {
+	t.Parallel()
 	monday := time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
 	clock := coretest.NewClock(monday.Add(-time.Minute))
 	db := open(t, coretest.NewGenerator(coretest.Config{Now: clock.Now}))
@@ -96,6 +98,7 @@ func TestTheReportHasTheOrdersOfLastMonday(t *testing.T) {
 }
 
 func TestAnOrderIsInsertedWithItsItem(t *testing.T) {
+	t.Parallel()
 	db, mock, err := sqlmock.New()
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +123,7 @@ func TestAnOrderIsInsertedWithItsItem(t *testing.T) {
 }
 
 func TestNoKeyMeansNoOrder(t *testing.T) {
+	t.Parallel()
 	gen := coretest.NewGenerator(coretest.Config{})
 	db := open(t, gen)
 	gen.Fail(core.ErrReservationExhausted)
@@ -130,10 +134,11 @@ func TestNoKeyMeansNoOrder(t *testing.T) {
 }
 
 func TestKeysEndAndReturnWithTheStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(coretest.Start()))
 		store := coretest.NewStore(nil)
-		worker, err := lease.Acquire(t.Context(), store, lease.Config{Namespace: "shop"})
+		worker, err := lease.Acquire(t.Context(), store, lease.Config{Namespace: store.Namespace()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,6 +163,18 @@ func TestKeysEndAndReturnWithTheStore(t *testing.T) {
 			t.Errorf("Next() with the store = %v; want a key", err)
 		}
 	})
+}
+
+// Users run their tests in parallel and several times, and copy these.
+func TestTheTestsOfThePageRunInParallelWithThemselves(t *testing.T) {
+	for range 4 {
+		for _, test := range []func(*testing.T){
+			TestAnOrderAsADocument, TestTheReportHasTheOrdersOfLastMonday, TestAnOrderIsInsertedWithItsItem,
+			TestNoKeyMeansNoOrder, TestKeysEndAndReturnWithTheStore,
+		} {
+			t.Run("", test) // it is parallel by itself
+		}
+	}
 }
 
 // The page shows code that is compiled and run here, and the golden file.

@@ -2,6 +2,7 @@ package coretest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,7 +20,7 @@ var ErrNoReply = errors.New("coretest: the reply of the store is lost")
 // processes do.
 //
 //	store := coretest.NewStore(nil)
-//	worker, err := lease.Acquire(ctx, store, lease.Config{Namespace: "test"})
+//	worker, err := lease.Acquire(ctx, store, lease.Config{Namespace: store.Namespace()})
 //	…
 //	store.Fail(errors.New("connection refused"))
 //
@@ -35,6 +36,8 @@ var ErrNoReply = errors.New("coretest: the reply of the store is lost")
 type Store struct {
 	*leasetest.Memory
 
+	namespace string
+
 	mu     sync.Mutex // guards what follows
 	fail   error
 	lose   bool
@@ -49,8 +52,14 @@ var _ lease.Store = (*Store)(nil)
 func NewStore(now func() time.Time) *Store {
 	memory := leasetest.NewMemory(now)
 	memory.IntN = func(n int) int { return n - 1 } // of the free rows Choose keeps the first
-	return &Store{Memory: memory, spaces: map[lease.Space]bool{}}
+	return &Store{Memory: memory, namespace: "test-" + rand.Text(), spaces: map[lease.Space]bool{}}
 }
+
+// Namespace returns a namespace that no other Store returns, for lease.Config. Tests that
+// run in parallel, or several times, are then not in each other's way. In one namespace
+// the second generator with a worker number is [core.ErrWorkerInUse] while the first is
+// open, and begins above the keys of the first once that is closed.
+func (s *Store) Namespace() string { return s.namespace }
 
 // Fail makes the store unreachable: calls return err and do nothing. After Fail(nil) they
 // arrive again.

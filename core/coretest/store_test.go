@@ -17,9 +17,9 @@ import (
 var errAway = errors.New("connection refused")
 
 // leased returns a generator with a lease on the store, in a bubble.
-func leased(t *testing.T, store lease.Store, c lease.Config) (*core.Generator, *lease.Lease) {
+func leased(t *testing.T, store *coretest.Store, c lease.Config) (*core.Generator, *lease.Lease) {
 	t.Helper()
-	c.Namespace, c.Logger = "test", slog.New(slog.DiscardHandler)
+	c.Namespace, c.Logger = store.Namespace(), slog.New(slog.DiscardHandler)
 	l, err := lease.Acquire(t.Context(), store, c)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +44,16 @@ func closeGenerator(t *testing.T, gen *core.Generator) {
 	t.Helper()
 	if err := gen.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Errorf("Close() = %v; want no error", err)
+	}
+}
+
+func TestEachStoreHasANamespaceOfItsOwn(t *testing.T) {
+	a, b := coretest.NewStore(nil).Namespace(), coretest.NewStore(nil).Namespace()
+	if a == b {
+		t.Errorf("two stores have the namespace %q; want two", a)
+	}
+	if err := (lease.Space{Namespace: a, Workers: 1}).Check(); err != nil {
+		t.Errorf("a space %q = %v; want it valid", a, err)
 	}
 }
 
@@ -89,7 +99,7 @@ func TestALostReplyIsOfARequestThatWasDone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := coretest.NewStore(nil)
 		store.LoseReplies(true)
-		_, err := lease.Acquire(t.Context(), store, lease.Config{Namespace: "test", Logger: slog.New(slog.DiscardHandler)})
+		_, err := lease.Acquire(t.Context(), store, lease.Config{Namespace: store.Namespace(), Logger: slog.New(slog.DiscardHandler)})
 		if !errors.Is(err, coretest.ErrNoReply) {
 			t.Errorf("Acquire() = %v; want ErrNoReply", err)
 		}
