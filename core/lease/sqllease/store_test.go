@@ -104,7 +104,7 @@ func heldRow() *sqlmock.Rows {
 }
 
 func mysqlSettings(wait int) *sqlmock.Rows {
-	return sqlmock.NewRows([]string{"wait", "read_only", "flush", "now"}).AddRow(wait, 0, 1, 1_000_010)
+	return sqlmock.NewRows([]string{"wait", "read_only", "flush", "dolt", "now"}).AddRow(wait, 0, 1, 0, 1_000_010)
 }
 
 func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {
@@ -112,6 +112,21 @@ func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {
 }
 
 var heldUpdate = []driver.Value{7, "me", "new", 1_060_010, 10, "host", "shop", 2, 3, 7, "me", "old", 1_040_000, 9}
+
+// The server is a mock that says what Dolt says of itself.
+func TestDoltIsRefusedForGood(t *testing.T) {
+	db, mock := newMock(t)
+	s, err := New(db, Config{Dialect: MySQL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mock.ExpectBegin()
+	mock.ExpectQuery(openMySQL).WillReturnRows(sqlmock.NewRows([]string{"wait", "read_only", "flush", "dolt", "now"}).AddRow(50, 0, 1, 1, 1_000_010))
+	mock.ExpectRollback()
+	if _, err := s.Renew(t.Context(), heldRenewal()); !errors.Is(err, ErrDolt) || !errors.Is(err, lease.ErrPermanent) {
+		t.Errorf("Renew on Dolt = %v; want %v, which is permanent", err, ErrDolt)
+	}
+}
 
 // expectMySQL expects a renewal up to its UPDATE, with a deadline.
 func expectMySQL(mock sqlmock.Sqlmock) {

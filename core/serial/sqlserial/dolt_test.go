@@ -1,0 +1,56 @@
+package sqlserial_test
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/core/serial/sqlserial"
+)
+
+// The server is a mock that says what Dolt says of itself; nothing is written to it.
+func TestDoltIsRefused(t *testing.T) {
+	db, mock, err := sqlmock.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.MySQL, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := serial.Series{Name: "x", Digits: 3}
+	const asks = "LOWER.CONCAT.@@version, ' ', @@version_comment.. LIKE '%dolt%'"
+	for name, call := range map[string]func() error{
+		"CreateTables": func() error { return s.CreateTables(t.Context()) },
+		"Define":       func() error { return s.Define(t.Context(), series) },
+	} {
+		mock.ExpectBegin()
+		mock.ExpectQuery(asks).WillReturnRows(sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "now"}).AddRow(50, 0, 1, 1, 1_000_010))
+		mock.ExpectRollback()
+		if err := call(); !errors.Is(err, sqlserial.ErrDolt) {
+			t.Errorf("%s on Dolt = %v; want %v", name, err, sqlserial.ErrDolt)
+		}
+		if err := mock.ExpectationsWereMet(); err != nil {
+			t.Errorf("%s on Dolt: %v", name, err)
+		}
+	}
+	// In the transaction of the caller, who has not called Define.
+	mock.ExpectBegin()
+	mock.ExpectQuery(asks).WillReturnRows(sqlmock.NewRows([]string{"dolt"}).AddRow(1))
+	mock.ExpectRollback()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.NextIn(t.Context(), tx, series, time.Now()); !errors.Is(err, sqlserial.ErrDolt) || n != (serial.Number{}) {
+		t.Errorf("NextIn on Dolt = %v, %v; want %v", n, err, sqlserial.ErrDolt)
+	}
+	if err := errors.Join(tx.Rollback(), mock.ExpectationsWereMet()); err != nil {
+		t.Errorf("NextIn on Dolt: %v", err)
+	}
+}
