@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -125,7 +124,7 @@ func byValues(l *load, first, n int, detail string, each bool) (row int, ok bool
 	for i := first; i < first+n; i++ {
 		var have strings.Builder
 		for c, column := range columns {
-			text, known := column.text(l.rows[i])
+			text, known := l.text(column, i)
 			if !known {
 				return 0, false
 			}
@@ -182,10 +181,10 @@ func byKey(l *load, first, n int, detail string) (row int, ok bool) {
 	return row, ok
 }
 
-// text returns what the column of a row looks like in a message. For some types the
+// text returns what a column of a row looks like in a message. For some types the
 // database chooses that, and known is false.
-func (c *column) text(row reflect.Value) (text string, known bool) {
-	v, err := c.argument(row)
+func (l *load) text(c *column, row int) (text string, known bool) {
+	v, err := l.argument(c, row)
 	if err != nil {
 		return "", false
 	}

@@ -3,7 +3,6 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql/driver"
-	"reflect"
 	"slices"
 
 	"github.com/snowkey/snowkey/internal/pgtext"
@@ -107,17 +106,17 @@ func encoders(t *pgtext.Table, columns []column) []encoder {
 	return encoders
 }
 
-// append appends the value that a row has for the column. If it is to go by
+// append appends the value that a row of l has for the column. If it is to go by
 // VALUES, ok is false, and b may have grown.
-func (e *encoder) append(b []byte, row reflect.Value, f pgtext.Format) (_ []byte, ok bool) {
-	if e.kind == pgtext.ValueKind {
-		v, err := e.argument(row)
+func (e *encoder) append(b []byte, l *load, row int, f pgtext.Format) (_ []byte, ok bool) {
+	if e.kind == pgtext.ValueKind || e.hold == byArgument && l.held != nil {
+		v, err := l.argument(e.column, row)
 		if err != nil {
 			return b, false // VALUES has the same error, and says whose it is
 		}
 		return e.typ.AppendValue(b, v, f)
 	}
-	v := e.in(row)
+	v := e.in(l.rows[row])
 	if e.pointer {
 		if v.IsNil() {
 			return pgtext.AppendNull(b, f), true

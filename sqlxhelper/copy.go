@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"io"
-	"reflect"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -38,15 +37,15 @@ type copying struct {
 	encoders []encoder
 	in       pgtext.Format
 	table    *pgtext.Table
-	rows     []reflect.Value // of the next COPY, at most
+	most     int // rows of the next COPY
 	reader   *copyReader
 }
 
 // take looks whether the first row can go by COPY. How many of the others can is
 // known when they are sent.
 func (c *copying) take(first int) (int, error) {
-	c.rows = c.load.rows[first:min(first+copyRows, len(c.load.rows))]
-	c.reader = &copyReader{encoders: c.encoders, in: c.in, rows: c.rows}
+	c.most = min(copyRows, len(c.rows)-first)
+	c.reader = &copyReader{encoders: c.encoders, in: c.in, load: c.load, first: first, most: c.most}
 	c.reader.fill(1)
 	return c.reader.done, nil
 }
@@ -60,7 +59,7 @@ func (c *copying) send(ctx context.Context, s session) (int, driver.Result, erro
 	text := "COPY " + strings.TrimPrefix(c.head, "INSERT INTO ") + " FROM STDIN (FORMAT " + format + ")"
 	affected, err := c.config.copier.Copy(ctx, s.db, text, c.reader)
 	if err != nil {
-		return len(c.rows), nil, err // it may have failed for any of them
+		return c.most, nil, err // it may have failed for any of them
 	}
 	return c.reader.done, driver.RowsAffected(affected), nil
 }
@@ -83,7 +82,9 @@ func (c *copying) check(ctx context.Context, s session, err error) error {
 type copyReader struct {
 	encoders []encoder
 	in       pgtext.Format
-	rows     []reflect.Value
+	load     *load
+	first    int    // the row with which it begins
+	most     int    // rows that there may be
 	done     int    // rows that are in buf, or were
 	buf      []byte // what is not read yet begins at off
 	off      int
@@ -120,21 +121,21 @@ func (r *copyReader) fill(n int) {
 			n += len(binaryHeader)
 		}
 	}
-	for len(r.buf) < n && r.done < len(r.rows) && !r.stopped {
-		if !r.row(r.rows[r.done]) {
+	for len(r.buf) < n && r.done < r.most && !r.stopped {
+		if !r.row(r.first + r.done) {
 			r.stopped = true
 			break
 		}
 		r.done++
 	}
-	if r.in == pgtext.Binary && !r.closed && (r.stopped || r.done == len(r.rows)) {
+	if r.in == pgtext.Binary && !r.closed && (r.stopped || r.done == r.most) {
 		r.closed = true
 		r.buf = append(r.buf, 0xff, 0xff)
 	}
 }
 
 // row appends a row, or nothing.
-func (r *copyReader) row(row reflect.Value) bool {
+func (r *copyReader) row(row int) bool {
 	b := r.buf
 	if r.in == pgtext.Binary {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(r.encoders)))
@@ -144,7 +145,7 @@ func (r *copyReader) row(row reflect.Value) bool {
 			b = append(b, '\t')
 		}
 		var fits bool
-		if b, fits = r.encoders[i].append(b, row, r.in); !fits {
+		if b, fits = r.encoders[i].append(b, r.load, row, r.in); !fits {
 			return false
 		}
 	}

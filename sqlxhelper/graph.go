@@ -20,6 +20,7 @@ type batch struct {
 	value   reflect.Value // the slice, or the one struct; invalid for no rows
 	many    bool          // value is a slice
 	pointer bool          // of pointers
+	held    []held        // what was kept of rows of a sequence, row by row
 }
 
 // oneRow takes a *struct apart.
@@ -102,6 +103,7 @@ type walk struct {
 	// node for each would be a fifth of what InsertMany costs beside the driver,
 	// most of it in the garbage collector.
 	flat bool
+	held []held // see batch
 }
 
 // node returns the place of a row.
@@ -123,7 +125,7 @@ func (w *walk) station(row int) *station {
 // newWalk finds all rows and refuses those that cannot be inserted. It changes
 // none.
 func newWalk(b batch, p *plan, table string, deep bool) (*walk, error) {
-	w := &walk{deep: deep, flat: b.many && !deep}
+	w := &walk{deep: deep, flat: b.many && !deep, held: b.held}
 	w.findStations(b, table, p)
 	root := node{station: w.stations[0], from: -1, place: -1, held: isRoot}
 	if !b.many {
@@ -490,8 +492,8 @@ func (w *walk) assign(ctx context.Context, src Source) error {
 		}
 	}
 	if missing > 0 {
-		keys, err := take(ctx, src, missing)
-		if err != nil {
+		keys := make([]types.Snowflake, missing)
+		if err := take(ctx, src, keys); err != nil {
 			return err
 		}
 		for _, id := range w.ids {

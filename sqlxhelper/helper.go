@@ -144,19 +144,8 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("sqlxhelper: insert into %s: %w", table, err)
 	}
-	c, d, err := h.target(db, table)
+	c, d, rows, err := h.examine(db, table, b, deep)
 	if err != nil {
-		return err
-	}
-	p, err := h.plan(b.typ, c.mapper)
-	if err != nil {
-		return err
-	}
-	rows, err := newWalk(b, p, table, deep)
-	if err != nil {
-		return err
-	}
-	if err := h.config.apply(d, c.mapper, rows); err != nil {
 		return err
 	}
 	if err := rows.checkKeys(); err != nil {
@@ -176,6 +165,23 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 		w.note(recordOf(db))
 	}
 	return err
+}
+
+// examine returns where rows go, and the rows with what the options say of them.
+func (h *Helper) examine(db DB, table string, b batch, deep bool) (conn, *traits, *walk, error) {
+	c, d, err := h.target(db, table)
+	if err != nil {
+		return conn{}, nil, nil, err
+	}
+	p, err := h.plan(b.typ, c.mapper)
+	if err != nil {
+		return conn{}, nil, nil, err
+	}
+	rows, err := newWalk(b, p, table, deep)
+	if err != nil {
+		return conn{}, nil, nil, err
+	}
+	return c, d, rows, h.config.apply(d, c.mapper, rows)
 }
 
 // target returns what is to be known of where rows go, before their type is looked at.

@@ -34,6 +34,7 @@ type plan struct {
 	// relation is of this type or of another one in the same plan. Each has one
 	// entry.
 	foreign []int
+	held    int // the columns whose values are held by their arguments
 	// ways counts the fields in the same plan that lead to rows of this type. A
 	// field of pointers counts twice, because two of them may be equal. Up to one,
 	// only slices that overlap can make two rows one struct.
@@ -54,6 +55,8 @@ type column struct {
 	native    bool        // see pgtext.IsNative
 	kind      pgtext.Kind // of what it holds, for PostgreSQL
 	pointer   bool        // it holds that behind a pointer
+	hold      hold        // how InsertSeq keeps its values
+	slot      int         // of a held value, among those of a row
 }
 
 // An embedded is a pointer to an embedded struct.
@@ -206,7 +209,7 @@ func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, within spo
 		if i < len(infos) {
 			info = infos[i]
 		}
-		here := spot{within.field + f.Name, append(slices.Clone(within.index), i), within.shared}
+		here := spot{within.field + f.Name, append(slices.Clone(within.index), i), within.shared, within.fixed}
 		if err := p.addField(f, info, here); err != nil {
 			return err
 		}
@@ -219,6 +222,7 @@ type spot struct {
 	field  string // with the embedded structs that lead to it
 	index  []int
 	shared bool
+	fixed  bool // below an embedded pointer that reflection cannot replace
 }
 
 // addField adds a field, or does nothing for one that is not written.
@@ -275,6 +279,13 @@ func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bo
 		return problem
 	}
 	c.field, c.index, c.shared = here.field, here.index, here.shared
+	if c.hold = holdOf(&c); here.fixed && !key {
+		c.hold = byArgument
+	}
+	if c.hold == byArgument {
+		c.slot = p.held
+		p.held++
+	}
 	// Case is ignored, as on SQLite and MySQL. SQLite takes a column twice and drops
 	// one of the values.
 	if j := slices.IndexFunc(p.columns, func(o column) bool { return strings.EqualFold(o.name, c.name) }); j >= 0 {
@@ -307,9 +318,9 @@ func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, h
 	before := len(p.embedded)
 	if f.Type.Kind() == reflect.Pointer {
 		p.embedded = append(p.embedded, embedded{field: here.field, index: here.index})
-		here.shared = true
+		here.shared, here.fixed = true, here.fixed || !f.IsExported()
 	}
-	if err := p.addFields(t, infos, spot{here.field + ".", here.index, here.shared}); err != nil {
+	if err := p.addFields(t, infos, spot{here.field + ".", here.index, here.shared, here.fixed}); err != nil {
 		return err
 	}
 	if len(p.columns)+len(p.relations) == nothing {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"regexp"
 	"strconv"
 
@@ -29,9 +30,20 @@ const seqRows = 5000
 // failure is returned as the database's error.
 // For a sequence that can be read twice, call InsertSeq inside of [InTx].
 //
-// Keys are set in structs behind pointers, and are lost otherwise. In errors, rows are
-// counted from the begin of the sequence: [InsertError.Rows] is how many were read so
-// far. [OnProgress] reports a total of -1, since nobody knows it.
+// A row is read before yield returns. The sequence may then use its memory for the next
+// row, such as the slice of a bufio.Scanner or the pointer that it yields. What fields
+// refer to is copied, and Value methods are called, while the row is yielded. Only what a
+// type that is no driver.Valuer hides behind fields that are not exported is not copied.
+//
+// Keys are set in structs behind pointers before yield returns, and are lost otherwise. A
+// key that a former row has left in a struct is replaced, and one that the program has set
+// is kept. The source is asked for one key per pointer, and for those of a few thousand
+// structs at a time. What only the database tells, by an upsert or [Returning], is set
+// when the rows were sent: such a sequence must not hand its pointers to other goroutines,
+// and a struct that it has yielded more than once has what its last row got.
+//
+// In errors, rows are counted from the begin of the sequence: [InsertError.Rows] is how
+// many were read so far. [OnProgress] reports a total of -1, since nobody knows it.
 //
 // The sequence runs between statements of a transaction. Locks are held meanwhile. It must
 // not use that transaction.
@@ -104,26 +116,55 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	if h.config.copier != nil {
 		size = max(size, min(h.config.copyRows, copyRows)) // or no part would have enough rows for COPY
 	}
-	part := make([]T, 0, size)
+	b, err := manyRows("InsertSeq", []T(nil))
+	if err != nil {
+		return err
+	}
+	_, _, empty, err := h.examine(tx, s.table, b, false)
+	if err != nil {
+		return err
+	}
+	var part []T
+	rows := reflect.MakeSlice(reflect.SliceOf(b.typ), size, size)
+	if !b.pointer {
+		part, _ = reflect.TypeAssert[[]T](rows)
+	}
+	buffer := newBuffer(h.src, empty, rows, b.pointer)
 	send := func() error {
-		err := h.InsertMany(ctx, tx, s.table, part)
+		err := h.insert(ctx, tx, s.table, buffer.part(), false)
+		n := buffer.n
+		buffer.sent(err == nil)
 		if err != nil {
-			s.recount(err, len(part))
+			s.recount(err, n)
 			return err
 		}
-		s.stored += len(part)
-		clear(part) // what its pointers hold is not needed any more
-		part = part[:0]
+		s.stored += n
 		return nil
 	}
 	for row, err := range s.rows {
 		if err != nil {
-			return fmt.Errorf("sqlxhelper: insert into %s: row %d of the sequence: %w", s.table, s.stored+len(part)+1, err)
+			return fmt.Errorf("sqlxhelper: insert into %s: row %d of the sequence: %w", s.table, s.stored+buffer.n+1, err)
 		}
-		if part = append(part, row); len(part) == cap(part) {
-			if err := send(); err != nil {
-				return err
+		// The row is read here, and not when the part is sent.
+		switch {
+		case buffer.plain:
+			part[buffer.n] = row
+			buffer.n++
+		case !b.pointer:
+			part[buffer.n] = row
+			err = buffer.add(ctx, rows.Index(buffer.n))
+		default:
+			if from := reflect.ValueOf(row); !from.IsNil() {
+				err = buffer.add(ctx, from.Elem())
+			} else {
+				err = buffer.nilRow(s.stored)
 			}
+		}
+		if err == nil && buffer.full() {
+			err = send()
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return send()

@@ -41,23 +41,22 @@ type filler interface {
 	Fill(ctx context.Context, ids []types.Snowflake) error
 }
 
-// take returns n new keys, or an error and none. They are collected here, apart
-// from the rows, so that a source that fails at the last key leaves no row with
-// a key.
-func take(ctx context.Context, src Source, n int) ([]types.Snowflake, error) {
+// take sets ids to new keys, or returns an error. ids is no memory of rows, so that a
+// source that fails at the last key leaves no row with a key. It is all zero before.
+func take(ctx context.Context, src Source, ids []types.Snowflake) error {
+	n := len(ids)
 	if src == nil {
-		return nil, fmt.Errorf("%w: %d keys are missing, and New was given a nil Source", ErrSource, n)
+		return fmt.Errorf("%w: %d keys are missing, and New was given a nil Source", ErrSource, n)
 	}
-	ids := make([]types.Snowflake, n)
 	if f, ok := src.(filler); ok {
 		if err := f.Fill(ctx, ids); err != nil {
-			return nil, sourceError("Fill", n, err)
+			return sourceError("Fill", n, err)
 		}
 	} else {
 		for i := range ids {
 			id, err := src.Next(ctx)
 			if err != nil {
-				return nil, sourceError("Next", n, err)
+				return sourceError("Next", n, err)
 			}
 			ids[i] = id
 		}
@@ -66,10 +65,10 @@ func take(ctx context.Context, src Source, n int) ([]types.Snowflake, error) {
 	// SQLite, and be replaced by a generated number in an AUTO_INCREMENT column.
 	for i, id := range ids {
 		if id <= 0 {
-			return nil, fmt.Errorf("%w: key %d of %d is %d, want 1 or larger", ErrSource, i+1, n, id)
+			return fmt.Errorf("%w: key %d of %d is %d, want 1 or larger", ErrSource, i+1, n, id)
 		}
 	}
-	return ids, nil
+	return nil
 }
 
 // sourceError wraps what the source said; the nil SourceFunc has said all.

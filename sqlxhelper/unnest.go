@@ -3,7 +3,6 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql/driver"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -60,11 +59,11 @@ func (u *unnest) encode(first int) {
 		u.arrays[i] = append(u.arrays[i][:0], '{')
 	}
 	most := max(1, unnestValues/len(u.encoders))
-	rows := u.rows[first:min(first+most, len(u.rows))]
+	most = min(most, len(u.rows)-first)
 	u.taken = 0
-	for size := 0; u.taken < len(rows) && size < unnestBytes; u.taken++ {
+	for size := 0; u.taken < most && size < unnestBytes; u.taken++ {
 		var fits bool
-		if size, fits = u.append(rows[u.taken]); !fits {
+		if size, fits = u.append(first + u.taken); !fits {
 			break
 		}
 	}
@@ -77,13 +76,13 @@ func (u *unnest) encode(first int) {
 
 // append appends a row to the arrays, or nothing if it has to go by VALUES. size is
 // that of all arrays.
-func (u *unnest) append(row reflect.Value) (size int, fits bool) {
+func (u *unnest) append(row int) (size int, fits bool) {
 	for i, a := range u.arrays {
 		u.ends[i] = len(a)
 		if u.taken > 0 {
 			a = append(a, ',')
 		}
-		if u.arrays[i], fits = u.encoders[i].append(a, row, u.in); !fits {
+		if u.arrays[i], fits = u.encoders[i].append(a, u.load, row, u.in); !fits {
 			for j := range i + 1 { // which have a part of the row
 				u.arrays[j] = u.arrays[j][:u.ends[j]]
 			}

@@ -109,7 +109,7 @@ func (w *writer) prepares(ctx context.Context, s session) bool {
 // arguments appends what is bound for columns of a row. Its error names the field.
 func (w *writer) arguments(args []any, l *load, row int, columns []column) ([]any, error) {
 	for i := range columns {
-		value, err := columns[i].argument(l.rows[row])
+		value, err := l.argument(&columns[i], row)
 		if err != nil {
 			return nil, w.rowError(l, row, columns[i].field, err)
 		}

@@ -36,6 +36,16 @@ type load struct {
 	assigned int    // a row whose key the call assigns, or -1
 	fresh    []bool // of an upsert, by row: the call assigns the key, and no stored row has another
 	affected int64  // of all statements together
+	held     []held // of a sequence, row by row; else nil
+}
+
+// argument returns what is bound for a column of a row.
+func (l *load) argument(c *column, row int) (any, error) {
+	if c.hold == byArgument && l.held != nil {
+		h := l.held[row*l.plan.held+c.slot]
+		return h.value, h.err
+	}
+	return c.argument(l.rows[row])
 }
 
 // newWriter puts together what can fail without a database, before keys are
@@ -49,7 +59,7 @@ func newWriter(d *traits, c *config, walk *walk) (*writer, error) {
 		}
 	}
 	for _, g := range walk.groups() {
-		l := load{group: g, assigned: len(g.rows) - 1}
+		l := load{group: g, held: walk.held, assigned: len(g.rows) - 1}
 		for l.assigned >= 0 && *l.plan.id(l.rows[l.assigned]) != 0 {
 			l.assigned--
 		}

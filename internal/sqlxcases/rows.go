@@ -58,6 +58,7 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "NullForAPlainFieldUndoesTheCall", d.returnNull)
 	d.run(t, "ProgressCountsUpToAllRows", d.progress)
 	d.run(t, "SequenceIsStoredWholeOrNotAtAll", d.sequences)
+	d.run(t, "RowsOfASequenceAreStoredAsTheyWereYielded", d.reusedMemory)
 	d.run(t, "SequenceThatFailsLeavesTheTransactionUsable", d.sequencesInTx)
 	d.run(t, "ConnectionIsAPoolOfOne", d.connection)
 	d.run(t, "ConnectionInsideOfATransactionIsRefused", d.connectionInTransaction)

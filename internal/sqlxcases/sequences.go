@@ -2,11 +2,16 @@ package sqlxcases
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"testing"
 
 	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
 )
 
 // sequence returns n rows. The one at, counted from 0, comes with an error or is refused
@@ -155,4 +160,96 @@ func (d Database) connectionInTransaction(t *testing.T) {
 		}
 		d.exec(t, "DELETE FROM many_rows")
 	}
+}
+
+// A lent row refers to memory that the sequence uses for the next row.
+type lent struct {
+	types.Model
+	N      int              `db:"n"`
+	Data   []byte           `db:"data"`
+	Doc    json.RawMessage  `db:"doc"`
+	Text   *string          `db:"body"`
+	Valuer lentValuer       `db:"valued"`
+	Any    any              `db:"whatever"`
+	Owner  *types.Snowflake `db:"owner_id"`
+}
+
+// lentValuer is a driver.Valuer whose value is in the sequence's memory.
+type lentValuer struct{ text *string }
+
+func (v lentValuer) Value() (driver.Value, error) { return *v.text, nil }
+
+const lentTable = "CREATE TABLE lent (id BIGINT PRIMARY KEY, n BIGINT NOT NULL, data bytes, doc document, body VARCHAR(20), valued VARCHAR(20), whatever bytes, owner_id BIGINT)"
+
+// lending returns a sequence of n rows from one piece of memory, which it writes over as
+// soon as yield returns.
+func lending[T any](n int, as func(*lent) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		data, text, owner := make([]byte, 8), "", types.Snowflake(0)
+		doc := []byte(`{"n": 00000000}`)
+		l := lent{Data: data, Doc: doc, Text: &text, Valuer: lentValuer{&text}, Any: data, Owner: &owner}
+		for i := range n {
+			copy(data, fmt.Sprintf("row%05d", i))
+			copy(doc[6:], fmt.Sprintf("1%07d", i))
+			l.N, text, owner = i, string(data), types.Snowflake(i+1)
+			if !yield(as(&l), nil) {
+				return
+			}
+			copy(data, "spoiled!")
+			copy(doc[6:], "20000000")
+			text, owner = "spoiled!", 7_777_777
+		}
+	}
+}
+
+func (d Database) reusedMemory(t *testing.T) { d.ReusedMemory(t) }
+
+// ReusedMemory tests that a row of a sequence is stored as it was when it was yielded.
+// Together with the columns the numbers of rows lead to every way of sending.
+func (d Database) ReusedMemory(t *testing.T, options ...sqlxhelper.Option) {
+	t.Helper()
+	d.tables(t, lentTable)
+	h := sqlxhelper.New(NewCounter(0), options...)
+	for _, n := range []int{1, 7, 40, 5001} {
+		for _, omit := range [][]string{nil, {"doc", "owner_id"}} { // which PostgreSQL gets by VALUES alone
+			h := h.With(sqlxhelper.Omit(omit...))
+			inserted, err := sqlxhelper.InsertSeq(ctx, h, d.DB, "lent", lending(n, func(l *lent) lent { return *l }))
+			if inserted != int64(n) || err != nil {
+				t.Fatalf("InsertSeq(%d structs without %v) = %d, %v", n, omit, inserted, err)
+			}
+			d.wantLent(t, n, omit == nil)
+			inserted, err = sqlxhelper.InsertSeq(ctx, h, d.DB, "lent", lending(n, func(l *lent) *lent { return l }))
+			if inserted != int64(n) || err != nil {
+				t.Fatalf("InsertSeq(one pointer %d times, without %v) = %d, %v", n, omit, inserted, err)
+			}
+			d.wantLent(t, n, omit == nil)
+		}
+	}
+}
+
+// wantLent fails the test unless n rows are stored as they were yielded, and deletes them.
+func (d Database) wantLent(t *testing.T, n int, whole bool) {
+	t.Helper()
+	var stored []struct {
+		N       int
+		Data    []byte
+		Doc     sql.NullString
+		Body    string
+		Valued  string
+		Any     []byte              `db:"whatever"`
+		OwnerID types.NullSnowflake `db:"owner_id"`
+	}
+	if err := d.DB.Select(&stored, "SELECT n, data, doc, body, valued, whatever, owner_id FROM lent ORDER BY n"); err != nil {
+		t.Fatal(err)
+	}
+	if len(stored) != n {
+		t.Fatalf("%d rows are stored; want %d", len(stored), n)
+	}
+	for i, s := range stored {
+		text, doc, owner := fmt.Sprintf("row%05d", i), fmt.Sprintf(`{"n": 1%07d}`, i), types.Snowflake(i+1)
+		if s.N != i || string(s.Data) != text || s.Body != text || s.Valued != text || string(s.Any) != text || whole && (s.Doc.String != doc || s.OwnerID.Snowflake != owner) {
+			t.Fatalf("row %d of %d is stored as %+v; want %s everywhere", i, n, s, text)
+		}
+	}
+	d.exec(t, "DELETE FROM lent")
 }

@@ -1,0 +1,198 @@
+package sqlxhelper
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A buffer has the rows of a part of a sequence. It has all that is written of them in
+// memory of its own, because a sequence may use that of a row for the next one, or hand
+// it to another goroutine.
+//
+// For the same reason a struct behind a pointer gets its key when it is yielded, and not
+// when the part is sent. That takes one key at a time, but no key in vain.
+type buffer struct {
+	src     Source
+	station *station
+	batch   batch // with room for a part
+	n       int   // rows that are in it
+	pointer bool  // the sequence yields pointers
+
+	copied, kept []*column // by what it takes to keep their values
+	keyed        bool      // the key of a row is in memory of the program
+	plain        bool      // rows need nothing but to be copied
+
+	// What only the database tells goes to the program's memory after the part was sent:
+	// keys of stored rows, and columns that are read back.
+	owners   []reflect.Value // the structs in that memory, row by row; nil if there is no need
+	late     bool            // there is need
+	assigned assigned
+	id       [1]types.Snowflake
+}
+
+// newBuffer returns a buffer. w has no rows, and what the options of the call say. rows is
+// a slice of structs.
+func newBuffer(src Source, w *walk, rows reflect.Value, pointer bool) *buffer {
+	s := w.stations[0]
+	b := &buffer{src: src, station: s, pointer: pointer}
+	b.batch = batch{typ: s.plan.typ, value: rows, many: true}
+	if s.plan.held > 0 {
+		b.batch.held = make([]held, rows.Len()*s.plan.held)
+	}
+	for i := range s.columns {
+		switch c := &s.columns[i]; c.hold {
+		case byCopy:
+			b.copied = append(b.copied, c)
+		case byArgument:
+			b.kept = append(b.kept, c)
+		}
+	}
+	lent := pointer || len(s.plan.embedded) > 0
+	b.keyed = pointer || s.plan.columns[s.plan.key].shared
+	b.late = lent && (s.upsert != nil || s.read != nil)
+	b.plain = !lent && len(b.copied)+len(b.kept) == 0
+	return b
+}
+
+func (b *buffer) full() bool { return b.n == b.batch.value.Len() }
+
+// part returns the rows that are in b.
+func (b *buffer) part() batch {
+	part := b.batch
+	part.value = part.value.Slice(0, b.n)
+	return part
+}
+
+// add adds a struct. If the sequence yields no pointers, it is in its place already.
+func (b *buffer) add(ctx context.Context, from reflect.Value) error {
+	row := b.batch.value.Index(b.n)
+	if b.pointer {
+		row.Set(from)
+	}
+	b.n++
+	p := b.station.plan
+	for _, e := range p.embedded {
+		if row.FieldByIndex(e.index).IsNil() {
+			return nil // newWalk refuses the row
+		}
+	}
+	if b.late {
+		if !b.pointer {
+			from = reflect.New(p.typ).Elem()
+			from.Set(row)
+		}
+		b.owners = append(b.owners, from)
+	}
+	key := p.id(from) // before row has the memory of another in place of the program's
+	for _, e := range p.embedded {
+		if f := row.FieldByIndex(e.index); f.CanSet() {
+			own := reflect.New(f.Type().Elem())
+			own.Elem().Set(f.Elem())
+			f.Set(own)
+		}
+	}
+	for _, c := range b.copied {
+		f := c.in(row)
+		f.Set(apart(f, 0))
+	}
+	for _, c := range b.kept {
+		b.batch.held[(b.n-1)*p.held+c.slot] = c.keep(row)
+	}
+	if b.keyed {
+		return b.identify(ctx, p.id(row), key)
+	}
+	return nil
+}
+
+// identify gives a row its key, and the struct from which it was copied. A key that the
+// sequence was given for another row is none: it was left in memory that is used again. An
+// upsert asks for keys later, as it has to know which ones it was given.
+func (b *buffer) identify(ctx context.Context, id, from *types.Snowflake) error {
+	if b.assigned.has(*id) {
+		*id = 0
+	}
+	if *id != 0 || b.station.upsert != nil {
+		return nil
+	}
+	b.id[0] = 0
+	if err := take(ctx, b.src, b.id[:]); err != nil {
+		return err
+	}
+	*id, *from = b.id[0], b.id[0]
+	b.assigned.add(b.id[0])
+	return nil
+}
+
+// sent tells the program's structs what is known since the part was sent, if it was
+// stored, and empties b.
+func (b *buffer) sent(stored bool) {
+	p := b.station.plan
+	for i, owner := range b.owners {
+		row := b.batch.value.Index(i)
+		if id, key := p.id(owner), *p.id(row); key != 0 && key != *id {
+			*id = key
+			b.assigned.add(key)
+		}
+		if !stored {
+			continue
+		}
+		for _, f := range b.station.read {
+			reflectx.FieldByIndexes(owner, f.index).Set(reflectx.FieldByIndexes(row, f.index))
+		}
+	}
+	b.assigned.forget(b.batch.value.Len())
+	// What their pointers hold is not needed any more.
+	b.batch.value.Slice(0, b.n).Clear()
+	clear(b.batch.held)
+	clear(b.owners)
+	b.owners, b.n = b.owners[:0], 0
+}
+
+// nilRow is the error of a pointer that is nil. before counts the rows before the part.
+func (b *buffer) nilRow(before int) error {
+	return &RowError{Path: fmt.Sprintf("%v[%d]", b.station.plan.typ, before+b.n), Problem: "it is nil"}
+}
+
+// assigned has the keys that a sequence was given lately, in their order.
+type assigned struct {
+	keys  []types.Snowflake
+	index map[types.Snowflake]struct{} // of keys; nil until it is needed
+}
+
+func (a *assigned) add(key types.Snowflake) {
+	a.keys = append(a.keys, key)
+	if a.index != nil {
+		a.index[key] = struct{}{}
+	}
+}
+
+// has reports whether key is one of them. Most sequences yield keys of zero, or one
+// pointer again and again.
+func (a *assigned) has(key types.Snowflake) bool {
+	n := len(a.keys)
+	if key == 0 || n == 0 {
+		return false
+	}
+	if key == a.keys[n-1] {
+		return true
+	}
+	if a.index == nil {
+		a.index = make(map[types.Snowflake]struct{}, n)
+		for _, k := range a.keys {
+			a.index[k] = struct{}{}
+		}
+	}
+	_, found := a.index[key]
+	return found
+}
+
+// forget forgets all but the last n keys, now and then.
+func (a *assigned) forget(n int) {
+	if len(a.keys) >= 2*n {
+		a.keys, a.index = append(a.keys[:0], a.keys[len(a.keys)-n:]...), nil
+	}
+}
