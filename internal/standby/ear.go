@@ -6,6 +6,7 @@ import (
 	"io"
 	"reflect"
 	"runtime"
+	"sync/atomic"
 )
 
 // A sound is what the driver has shown of a commit.
@@ -19,9 +20,9 @@ const (
 
 // An ear listens for what the server says besides its answer.
 type ear struct {
-	conn    *sql.Conn
-	hears   bool
-	warning bool
+	conn   *sql.Conn
+	hears  bool
+	warned atomic.Bool
 }
 
 // listen has pgx tell what it receives on the connection, until stop. Its package is not
@@ -48,9 +49,8 @@ func (e *ear) stop() sound {
 	if !e.hears {
 		return unheard
 	}
-	// If this fails the connection is broken, and of no use to anybody.
 	e.with(func(frontend reflect.Value) { frontend.Interface().(untracer).Untrace() })
-	if e.warning {
+	if e.warned.Load() {
 		return warning
 	}
 	return nothing
@@ -62,13 +62,15 @@ type untracer interface{ Untrace() }
 // Write is called with each message that goes either way, one per call or more.
 func (e *ear) Write(trace []byte) (int, error) {
 	if bytes.Contains(trace, []byte("NoticeResponse")) {
-		e.warning = true
+		e.warned.Store(true)
 	}
 	return len(trace), nil
 }
 
-// with calls f with the *pgproto3.Frontend of a connection of pgx. The names are constants,
-// or the linker would keep every method of every type.
+// with calls f with the *pgproto3.Frontend of a connection of pgx that is open. pgx closes a
+// connection in a goroutine of its own, which uses the frontend without a lock; by then the
+// connection says that it is closed. The names are constants, or the linker would keep every
+// method of every type.
 func (e *ear) with(f func(frontend reflect.Value)) {
 	// See discard in package sqlrow: Raw may meet a connection that is being closed.
 	defer func() {
@@ -84,6 +86,9 @@ func (e *ear) with(f func(frontend reflect.Value)) {
 		}
 		pgConn := result(conn.MethodByName("PgConn"))
 		if !pgConn.IsValid() {
+			return nil
+		}
+		if c, ok := pgConn.Interface().(interface{ IsClosed() bool }); !ok || c.IsClosed() {
 			return nil
 		}
 		frontend := result(pgConn.MethodByName("Frontend"))
