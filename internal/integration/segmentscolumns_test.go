@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
@@ -152,6 +155,62 @@ func TestNumbersThatTheColumnDoesNotKeepAreNotReturned(t *testing.T) {
 					t.Errorf("Rows after what was refused = %+v, %v; want %+v", again, err, rows)
 				}
 			}
+		}
+	})
+}
+
+// The counter of a series is an INT, in a table that somebody has made by hand. Its last
+// number is the end of the type.
+func TestNumbersThatTheCounterDoesNotKeepAreNotReturned(t *testing.T) {
+	columnTargets(t, func(t *testing.T, g leaseTarget) {
+		if g.dialect != sqllease.MySQL {
+			t.Skip("PostgreSQL refuses such a column at the first number")
+		}
+		db := g.open(t)
+		store, err := sqlserial.New(db, sqlserial.Config{Dialect: g.dialect, Logger: quiet})
+		must(t, err)
+		must(t, store.CreateTables(t.Context()))
+		g.exec(t, "ALTER TABLE snowkey_counters MODIFY last INT NOT NULL")
+		const end = 1<<31 - 1
+		at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+		next := func(s serial.Series) (int64, error) {
+			tx, err := db.BeginTx(t.Context(), nil)
+			must(t, err)
+			defer func() { _ = tx.Rollback() }()
+			n, err := store.NextIn(t.Context(), tx, s, at)
+			if err != nil {
+				return 0, err
+			}
+			return n.N, tx.Commit()
+		}
+		one, many := serial.Series{Name: "one", Prefix: "ONE", Digits: 12}, serial.Series{Name: "many", Prefix: "MANY", Digits: 12}
+		for _, s := range []serial.Series{one, many} {
+			must(t, store.Define(t.Context(), s))
+			must(t, store.MoveIn(t.Context(), s.Name, "", end-3))
+		}
+		for want := int64(end - 2); want <= end; want++ {
+			if n, err := next(one); n != want || err != nil {
+				t.Errorf("NextIn = %d, %v; want %d", n, err, want)
+			}
+		}
+		refused := func(err error) bool { // by strict mode, or by the store
+			return strings.Contains(fmt.Sprint(err), "Out of range") || errors.Is(err, sqlserial.ErrSchema)
+		}
+		for range 2 {
+			if n, err := next(one); !refused(err) {
+				t.Errorf("NextIn after the last number that the column keeps = %d, %v; want %v", n, err, sqlserial.ErrSchema)
+			}
+			if first, err := store.Take(t.Context(), many.Name, "", at, 100); !refused(err) {
+				t.Errorf("Take of more numbers than the column keeps = %d, %v; want %v", first, err, sqlserial.ErrSchema)
+			}
+		}
+		if first, err := store.Take(t.Context(), many.Name, "", at, 3); first != end-2 || err != nil {
+			t.Errorf("Take of those that it keeps = %d, %v; want %d", first, err, end-2)
+		}
+		fresh := serial.Series{Name: "fresh", Prefix: "FRESH", Digits: 12}
+		must(t, store.Define(t.Context(), fresh))
+		if err := store.MoveIn(t.Context(), fresh.Name, "", 1<<39); !refused(err) {
+			t.Errorf("MoveIn of more than the column keeps = %v; want %v", err, sqlserial.ErrSchema)
 		}
 	})
 }

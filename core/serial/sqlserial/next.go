@@ -89,7 +89,7 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 		return 0, err
 	}
 	first, last := series.Bounds()
-	n, err := s.number(ctx, t, s.text.next, period, first, series.Name, last)
+	n, err := s.increment(ctx, t, period, series.Name, first, last)
 	if err != nil || n > 0 {
 		return n, err
 	}
@@ -101,6 +101,29 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 		return 0, err
 	}
 	return 0, refusal(c, period, last)
+}
+
+// increment runs the statement that takes a number, and returns it, or 0 for none.
+func (s *Store) increment(ctx context.Context, t *sqlrow.Tx, period, name string, first, last int64) (int64, error) {
+	if s.dialect != dialect.MySQL {
+		return s.number(ctx, t, s.text.next, period, first, name, last)
+	}
+	result, err := t.Exec(ctx, s.text.next, period, first, name, last)
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.LastInsertId()
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	// 1 row for the first number of a period, 2 for a later one. If the row stays as it is, it
+	// is 0, or 1 if the driver asks for rows that were found: the column is too small for n,
+	// which the next caller would get again.
+	rows, err := result.RowsAffected()
+	if err == nil && (rows == 0 || rows == 1 && n != first) {
+		return 0, notKept(n)
+	}
+	return n, err
 }
 
 // number runs a statement that writes and returns a number, or 0 for none.

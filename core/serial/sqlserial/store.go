@@ -43,6 +43,10 @@ var (
 	// them.
 	ErrNoTable = errors.New("table missing")
 
+	// ErrSchema means that a column does not keep what is written to it: it is smaller than
+	// the BIGINT of CreateTables, and MySQL without strict mode cuts what is greater.
+	ErrSchema = errors.New("unexpected table schema")
+
 	// ErrReadOnly means that the database takes no writes.
 	ErrReadOnly = sqlrow.ErrReadOnly
 
@@ -150,7 +154,7 @@ func New(db *sql.DB, c Config) (*Store, error) {
 // definite reports whether err was decided from what was read, and not by the database.
 func definite(err error) bool {
 	for _, kind := range []error{
-		serial.ErrNoSeries, serial.ErrDefinition, serial.ErrSeriesFull, serial.ErrPeriodClosed, serial.ErrPeriodOpen, serial.ErrCounted, serial.ErrBackdated, serial.ErrMeets,
+		serial.ErrNoSeries, serial.ErrDefinition, serial.ErrSeriesFull, serial.ErrPeriodClosed, serial.ErrPeriodOpen, serial.ErrCounted, serial.ErrBackdated, serial.ErrMeets, ErrSchema,
 	} {
 		if errors.Is(err, kind) {
 			return true
@@ -314,12 +318,25 @@ func (s *Store) write(ctx context.Context, t *sqlrow.Tx, before, after counter, 
 	if after.closed {
 		closed = 1
 	}
-	if !before.found { // somebody else may be first: then Do begins anew
-		_, err := t.Exec(ctx, s.text.insert, series, period, after.last, closed)
-		return err
+	var err error
+	if before.found {
+		_, err = t.Exec(ctx, s.text.update, after.last, closed, series, period)
+	} else { // somebody else may be first: then Do begins anew
+		_, err = t.Exec(ctx, s.text.insert, series, period, after.last, closed)
 	}
-	_, err := t.Exec(ctx, s.text.update, after.last, closed, series, period)
+	if err != nil || s.dialect != dialect.MySQL {
+		return err // the others refuse a number that is too large
+	}
+	stored, err := s.row(ctx, t, s.text.look, series, period)
+	if err == nil && stored.last != after.last {
+		err = notKept(after.last)
+	}
 	return err
+}
+
+// notKept is the error of a number that the column last does not hold.
+func notKept(n int64) error {
+	return fmt.Errorf("%w: the column last did not keep %d: make it a BIGINT, and set a strict sql_mode", ErrSchema, n)
 }
 
 // Take implements [serial.Store], for a series that was defined by this Store. It runs in a
