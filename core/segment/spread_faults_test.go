@@ -21,7 +21,7 @@ func TestADatabaseThatComesBackIsUsedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer a.Close(context.Background())
+		defer a.Close(context.WithoutCancel(t.Context()))
 		next(t, a)
 		next(t, a)
 		dbs[1].fail(errors.New("the disk is full"))

@@ -20,7 +20,8 @@
 // would not write.
 //
 // No two calls get the same number of a series and period, in any number of processes. The
-// period follows from the moment that the caller gives, and from the zone of the series.
+// period follows from the moment that the caller gives, and from the zone of the series. No
+// two series of one [Series.Scope] write one text: the second that might is not defined.
 //
 // # Under which conditions
 //

@@ -208,7 +208,7 @@ func TestOnSQLiteATransactionThatReadsFirstNeedsTxlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		var n int
-		if err := reads.QueryRow("SELECT count(*) FROM snowkey_series").Scan(&n); err != nil {
+		if err := reads.QueryRowContext(t.Context(), "SELECT count(*) FROM snowkey_series").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		other := make(chan error, 1)
