@@ -133,6 +133,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(1317), []string{"Interrupted", "Refused"}},
 		{mysql(1927), []string{"BadConnection", "Interrupted"}},
 		{errors.New("invalid connection"), []string{"BadConnection", "Interrupted"}},
+		{errors.New("conn closed"), []string{"BadConnection", "Interrupted"}},
 
 		{mattn(5), []string{"Retryable", "NotCommitted"}},
 		{mattn(sqlite3.ErrBusySnapshot), []string{"Retryable", "NotCommitted"}},

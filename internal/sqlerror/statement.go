@@ -146,7 +146,7 @@ func BadConnection(err error) bool {
 			return true // shutdown, crash, starting up, idle in transaction for too long
 		case a.Number == serverShutdown, a.Number == connectionKilled:
 			return true
-		case e.Error() == "invalid connection": // mysql.ErrInvalidConn
+		case e.Error() == "invalid connection", e.Error() == "conn closed": // mysql.ErrInvalidConn; pgconn.ErrConnClosed
 			return true
 		}
 	}
