@@ -3,12 +3,15 @@
 package fire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,12 +47,81 @@ func Need(t testing.TB, programs ...string) {
 	}
 }
 
+// enough is how long a run takes at night, at least. A run that has shown nothing in that
+// time is a failure, and a shorter one is skipped.
+const enough = time.Minute
+
+// longest is how long a mutant is looked for, at least.
+const longest = 5 * time.Minute
+
 // Nightly skips the test in short runs. It is for what takes long, or what needs luck and
 // time to show duplicates.
 func Nightly(t testing.TB) {
 	t.Helper()
-	if *lasts < time.Minute {
-		t.Skip("only with -fire.for of a minute or more")
+	if *lasts < enough {
+		skip(t, "only with -fire.for of %v or more", enough)
+	}
+}
+
+// Shown is called by a run that was well. If it has not shown what it is for, it is no pass.
+func Shown(t testing.TB, shown bool, format string, args ...any) {
+	t.Helper()
+	switch text := fmt.Sprintf(format, args...); {
+	case shown || t.Failed():
+	case *lasts < enough:
+		skip(t, "%v is too short to prove anything: %s", *lasts, text)
+	default:
+		t.Errorf("the run proves nothing: %s", text)
+	}
+}
+
+// skip skips a test, and remembers that for the end: go test says nothing of it.
+func skip(t testing.TB, format string, args ...any) {
+	t.Helper()
+	text := fmt.Sprintf(format, args...)
+	results.mu.Lock()
+	results.skipped = append(results.skipped, t.Name()+": "+text)
+	results.mu.Unlock()
+	t.Skip("SKIPPED: " + text)
+}
+
+// A Mutant is a mistake that a fire must find. Its run is that of the fire in all but what
+// it names, so it shows that the fire is hot enough.
+type Mutant struct {
+	Rules leasechaos.Rules
+	Store string // in place of the fire's, if set
+}
+
+// Burn runs a fire under rules that promise unique IDs. At night it then runs the same
+// fire on each mutant, where IDs must be repeated. A fire without mutants would prove
+// nothing by its silence. light makes the cluster, and is called for each run.
+func Burn(t *testing.T, light func(t *testing.T) Fire, rules leasechaos.Rules, mutants ...Mutant) {
+	t.Helper()
+	if len(mutants) == 0 {
+		t.Fatal("fire: want the mutants that it must find")
+	}
+	t.Run("holds", func(t *testing.T) {
+		f := light(t)
+		for began := time.Now(); !t.Failed() && time.Since(began) < *lasts; {
+			f.Run(t, rules) // once, unless f.For is less: then in a new namespace each time
+		}
+	})
+	for _, m := range mutants {
+		t.Run(strings.TrimSpace("finds "+m.Rules.String()+" "+m.Store), func(t *testing.T) {
+			Nightly(t)
+			f := light(t)
+			if m.Store != "" {
+				f.Store = m.Store
+			}
+			f.mutant, f.Brief = true, f.For > 0
+			began, repeated := time.Now(), 0
+			for repeated == 0 && !t.Failed() && time.Since(began) < max(*lasts, longest) {
+				repeated = f.Run(t, m.Rules).Duplicates
+			}
+			if t.Logf("found in %v", time.Since(began)); repeated == 0 {
+				t.Errorf("no ID was repeated in %v; want some, or the fire proves nothing", time.Since(began))
+			}
+		})
 	}
 }
 
@@ -64,10 +136,15 @@ type Fire struct {
 	Strike func(ctx context.Context, strike int) error
 
 	// Weather: half of the holders are 50 to 500 ms away, and up to a tenth of the packets
-	// is lost.
+	// is lost. Not with a mutant, of which the cluster and the strikes are to tell.
 	Weather bool
 
 	May Allowance
+
+	// Check is called at the end of a run, if set. It says what came of the strikes.
+	Check func(t *testing.T)
+
+	mutant bool
 }
 
 // Run runs the holders under rules while the cluster fails. Under the rules Fence, which
@@ -75,7 +152,7 @@ type Fire struct {
 func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 	t.Helper()
 	holders := f.Network.Hosts("holder", Holders)
-	if f.Weather {
+	if f.Weather && !f.mutant {
 		for i, h := range holders {
 			if i%2 == 1 {
 				// The nearest hosts can still hold a lease whose renewal takes several answers.
@@ -85,11 +162,12 @@ func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 		}
 	}
 	c := f.Chaos
-	c.Processes, c.Rows, c.For = Holders, Rows, *lasts
+	c.Processes, c.Rows, c.For = Holders, Rows, cmp.Or(c.For, *lasts)
 	if c.Calm {
 		c.Rows = Holders // nobody waits for a row
 	}
 	c.Enter = func(slot int, cmd *exec.Cmd) { holders[slot].Enter(cmd) }
+	strikes := 0 // that came to their ends
 	c.During = func(ctx context.Context) error {
 		for strike := 0; ; strike++ {
 			if strike > 0 && !Rest(ctx, time.Second, 5*time.Second) {
@@ -98,10 +176,22 @@ func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 			if err := f.Strike(ctx, strike); err != nil || ctx.Err() != nil {
 				return err
 			}
+			strikes++
 		}
 	}
-	return conduct(t, c, rules, f.May)
+	result := conduct(t, c, rules, f.May)
+	if f.Check != nil {
+		f.Check(t)
+	}
+	if !f.mutant && !c.Calm {
+		Shown(t, strikes > 0 && result.Takeovers >= leastTakeovers, "%d strikes and %d takeovers; want 1 and %d", strikes, result.Takeovers, leastTakeovers)
+	}
+	return result
 }
+
+// leastTakeovers is how many rows must change their holders by expiry. Without that no
+// two holders have one row, and IDs are unique whatever the rules are.
+const leastTakeovers = 4
 
 // conduct runs c, checks the histories if the rules are Fence and the store is not
 // broken, and keeps the result for Table.
@@ -141,8 +231,19 @@ func Rest(ctx context.Context, least, most time.Duration) bool {
 
 // Results are those of all runs so far.
 var results struct {
-	mu  sync.Mutex
-	all []leasechaos.Result
+	mu      sync.Mutex
+	all     []leasechaos.Result
+	skipped []string
+}
+
+// Skipped returns what was skipped so far, and why, a line each.
+func Skipped() (lines string) {
+	results.mu.Lock()
+	defer results.mu.Unlock()
+	for _, line := range results.skipped {
+		lines += "!!! SKIPPED: " + line + "\n"
+	}
+	return lines
 }
 
 func report(r leasechaos.Result) {

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 	if table := Table(); strings.Count(table, "\n") > 1 {
 		fmt.Print(table)
 	}
+	fmt.Print(Skipped())
 	os.Exit(code)
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,6 +43,7 @@ type sentinelSet struct {
 	args      []string      // of the servers
 	together  time.Duration // for how long there are two primaries at least, if there are
 
+	newborn   *redisNode // the primary, if it was cut off from its replicas before the run
 	failovers int
 	lost      int64 // acknowledged writes that were not there after a failover
 	refused   int   // writes, by a primary without replicas
@@ -172,9 +172,17 @@ func hostsOf(nodes ...*redisNode) (hosts []*Host) {
 // loses makes Sentinel promote a replica that lags, and so forget what the primary has
 // acknowledged. The primary dies before, so there is one at a time. Then it comes back
 // with its old data, as a primary until somebody tells it.
+//
+// After cutBefore that is all that anybody knows of the namespace. Each row is then free at
+// the new primary at once, while half of the holders use theirs to the end of the window. A
+// replica that has the rows, as old as they are, lets others wait until most of that is
+// over. So it takes a new namespace to find a guard that is short by its window.
 func (s *sentinelSet) loses(ctx context.Context, strike int) error {
 	const key = "witness"
-	old, err := s.settled(ctx)
+	old, err := s.newborn, error(nil)
+	if s.newborn = nil; old == nil {
+		old, err = s.settled(ctx)
+	}
 	if err == nil {
 		err = old.held(ctx)
 	}
@@ -214,6 +222,23 @@ func (s *sentinelSet) loses(ctx context.Context, strike int) error {
 		return fmt.Errorf("%s came back with the count %d; want its old data, %d", old.host.Name, has, acknowledged)
 	}
 	return s.demote(ctx, strike, old, next)
+}
+
+// cutBefore cuts the primary off from its replicas, for a namespace that begins after that.
+// It clears earlier ones away.
+func (s *sentinelSet) cutBefore() {
+	ctx := s.t.Context()
+	primary, err := s.settled(ctx)
+	if err == nil {
+		if err = primary.FlushAll(ctx).Err(); err == nil {
+			_, err = s.settled(ctx)
+		}
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.newborn = primary
+	s.network.Cut(hostsOf(primary), hostsOf(without(s.servers, primary)...))
 }
 
 // demote waits until the old primary is a replica of the next, and tells it so every
@@ -270,32 +295,46 @@ func (s *sentinelSet) splits(ctx context.Context, strike int) error {
 	return s.demote(ctx, strike, old, next)
 }
 
-func TestSentinelFailoverThatLosesWritesRepeatsNoID(t *testing.T) {
+// sentinelLosesWrites returns a fire in which replicas that lag are promoted.
+func sentinelLosesWrites(t *testing.T) (*sentinelSet, Fire) {
 	Nightly(t)
 	Need(t, "redis-server")
-	for _, rules := range []leasechaos.Rules{leasechaos.Guard, leasechaos.NoGuard} {
-		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {
-			s := newSentinelSet(t, 2*time.Second)
-			f := Fire{Chaos: s.chaos(), Network: s.network, Weather: rules == leasechaos.Guard, Strike: s.loses}
-			if rules == leasechaos.NoGuard {
-				// A failover repeats IDs only if a holder lives on that has lost its row.
-				// Two primaries repeat them surely.
-				s.together = 6 * time.Second
-				f.Strike = func(ctx context.Context, strike int) error {
-					if strike%2 == 0 {
-						return s.loses(ctx, strike)
-					}
-					return s.splits(ctx, 0)
-				}
-			}
-			f = f.ending(t)
-			f.Run(t, rules)
-			t.Logf("%d failovers, %d acknowledged writes lost", s.failovers, s.lost)
-			if s.failovers < 1 || s.lost < 1 {
-				t.Errorf("%d failovers have lost %d acknowledged writes; want some", s.failovers, s.lost)
-			}
-		})
+	s := newSentinelSet(t, 2*time.Second)
+	f := Fire{Chaos: s.chaos(), Network: s.network, Strike: s.loses}.ending(t)
+	f.Check = func(t *testing.T) {
+		t.Logf("%d failovers, %d acknowledged writes lost", s.failovers, s.lost)
+		if s.failovers < 1 || s.lost < 1 {
+			t.Errorf("%d failovers have lost %d acknowledged writes; want some", s.failovers, s.lost)
+		}
 	}
+	return s, f
+}
+
+func TestSentinelFailoverThatLosesWritesRepeatsNoID(t *testing.T) {
+	Burn(t, func(t *testing.T) Fire {
+		s, f := sentinelLosesWrites(t)
+		s.cutBefore()
+		f.Weather = true
+		return f
+	}, leasechaos.Guard, Mutant{Rules: leasechaos.NoGuard})
+}
+
+// One namespace after the other begins while the primary is alone, and is forgotten. The
+// holders are left alone, so that each of those that are cut off uses its row while
+// another has it as well.
+func TestSentinelFailoverThatForgetsANamespaceRepeatsNoID(t *testing.T) {
+	Burn(t, func(t *testing.T) Fire {
+		s, f := sentinelLosesWrites(t)
+		s.cutBefore()
+		f.Calm, f.For = true, 20*time.Second
+		check := f.Check
+		f.Check = func(t *testing.T) {
+			check(t)
+			s.network.Heal()
+			s.cutBefore() // for the next
+		}
+		return f
+	}, leasechaos.Guard, Mutant{Rules: leasechaos.GuardShort}, Mutant{Rules: leasechaos.NoGuard})
 }
 
 // alone makes a primary without replicas refuse writes, at most 4 s after it has lost

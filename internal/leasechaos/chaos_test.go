@@ -199,6 +199,33 @@ func TestLeaseWithoutFenceBeginsAtItsOwnClockAndHasNoLimit(t *testing.T) {
 	}
 }
 
+// A lease that does not know of the guard begins where one would whose guard is short by a
+// window. In all else the store has the guard.
+func TestShortGuardIsShortByItsWindow(t *testing.T) {
+	m := leasetest.NewMemory(nil)
+	s := newStore(t, m, GuardShort, healthy)
+	s.real, s.rows = true, 1
+	c := newClaim("me")
+	c.Window, c.Skew = 10_000, 500
+	reply, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := c
+	right.Guard = shortGuard
+	if got, want := c.From(reply), right.From(reply)-c.Window; got < want-shortGuard || got > want {
+		t.Errorf("Claim begins at %d; want a window before where the guard has it begin, %d", got, want)
+	}
+	r := lease.Renewal{Space: c.Space, Worker: 0, Epoch: reply.Row.Epoch, Owner: "me", Known: []string{"me"},
+		Nonce: "n1", Next: c.Now, Until: c.Now, Window: c.Window, Now: c.Now, Skew: c.Skew}
+	if _, err := s.Renew(t.Context(), r); !errors.Is(err, lease.ErrLost) {
+		t.Errorf("Renew at the limit = %v; want the guard's refusal, %v", err, lease.ErrLost)
+	}
+	if _, err := s.Claim(t.Context(), newClaim("another")); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Claim of a held row = %v; want %v", err, lease.ErrNoFreeWorker)
+	}
+}
+
 func TestStolenRowsAreHeldByOthers(t *testing.T) {
 	m := leasetest.NewMemory(nil)
 	s := newStore(t, m, FenceStolen, healthy)

@@ -32,6 +32,10 @@ const (
 	// NoGuard is Guard without the loss guard. IDs repeat.
 	NoGuard
 
+	// GuardShort is Guard, but a lease begins D after its claim, and not a window and D. So
+	// the guard is short by its whole window. IDs repeat.
+	GuardShort
+
 	// GuardTwice is Guard on a store that two servers keep at the same time, each without
 	// the other's writes. No promise covers that. IDs repeat.
 	GuardTwice
@@ -39,7 +43,7 @@ const (
 
 var names = [...]string{
 	"fence", "fence, rows stolen", "none (TTL)", "fence and loss guard, rows forgotten", "fence, rows forgotten",
-	"fence and loss guard, two stores",
+	"fence and loss guard short by a window", "fence and loss guard, two stores",
 }
 
 func (r Rules) String() string {
@@ -53,13 +57,20 @@ func (r Rules) String() string {
 func (r Rules) unique() bool { return r == Fence || r == FenceStolen || r == Guard }
 
 // forgets reports whether the store is made to forget its rows.
-func (r Rules) forgets() bool { return r == Guard || r == NoGuard || r == GuardTwice }
+func (r Rules) forgets() bool { return r >= Guard }
+
+// defaultGuard and guardWindow are the default of Config.LossGuard and the window with it.
+const (
+	defaultGuard = time.Second / 2
+	guardWindow  = 10 * time.Second
+)
 
 // lossGuard returns Config.LossGuard of the leases: the default of stores that lose
-// writes, or off. It is named, since other stores may be made to lose some.
+// writes, or off. It is named, since other stores may be made to lose some. Under
+// GuardShort the store has the guard, and the lease does not know of it.
 func (r Rules) lossGuard() time.Duration {
 	if r == Guard || r == GuardTwice {
-		return time.Second / 2
+		return defaultGuard
 	}
 	return -1
 }
@@ -94,8 +105,11 @@ const leaseWindow = 3 * time.Second
 
 // configWindow returns Config.Window of a process: one in three has twice that of the
 // others. So windows rise and fall as processes take each other's rows, as they do in
-// a rolling deployment that changes them.
-func configWindow(seed uint64) time.Duration {
+// a rolling deployment that changes them. The guard's is one for all.
+func (r Rules) configWindow(seed uint64) time.Duration {
+	if r == GuardShort {
+		return guardWindow
+	}
 	if seed%3 == 0 {
 		return 2 * leaseWindow
 	}

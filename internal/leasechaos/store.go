@@ -35,6 +35,9 @@ func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		// where every lease begins that has no guard.
 		c.Guard, c.Skew = -lease.Millis(time.Hour/time.Millisecond), lease.Millis(time.Hour/time.Millisecond)
 	}
+	if s.rules == GuardShort {
+		c.Guard = shortGuard
+	}
 	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) {
 		return recorded(s.history, Operation{Claim: &c}, func() (lease.Reply, error) { return s.Store.Claim(ctx, c) })
 	})
@@ -44,6 +47,9 @@ func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	s.journal.claimed(reply.Row, asked.From(reply))
 	if asked.Guard > 0 { // the lease counts from now
 		s.journal.begins(reply.Row, lease.MillisOf(s.now())+asked.Window+asked.Guard)
+	}
+	if s.rules == GuardShort {
+		reply.Now = max(reply.Now, asked.Now) + shortGuard // where a lease without the guard begins
 	}
 	if s.rules == TTL {
 		// The lease begins at its own clock, as if nobody had had the row before. It
@@ -59,6 +65,9 @@ func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	s.change(&r.Space, &r.Window)
 	if s.rules == TTL {
 		r.Next, r.Until = 0, 0 // the row is reserved by the store's clock alone
+	}
+	if s.rules == GuardShort {
+		r.Guard = shortGuard
 	}
 	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) {
 		return recorded(s.history, Operation{Renewal: &r}, func() (lease.Reply, error) { return s.Store.Renew(ctx, r) })
@@ -86,6 +95,8 @@ func (s *store) Release(ctx context.Context, r lease.Release) error {
 	})
 	return err
 }
+
+const shortGuard = lease.Millis(defaultGuard / time.Millisecond)
 
 // forever is a year, in milliseconds: a limit that no lease reaches.
 const forever = lease.Millis(365 * 24 * time.Hour / time.Millisecond)

@@ -52,7 +52,7 @@ func work(o order, open Open) error {
 	l, err := acquire(asked, s, lease.Config{
 		Namespace:   o.Namespace,
 		Layout:      layout(),
-		Window:      cmp.Or(o.Window, configWindow(o.Seed)),
+		Window:      cmp.Or(o.Window, o.Rules.configWindow(o.Seed)),
 		LossGuard:   o.Rules.lossGuard(),
 		AcquireWait: -1,
 		OnLost:      j.lost,
