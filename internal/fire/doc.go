@@ -12,6 +12,10 @@
 //	go test ./internal/fire -fire            # short, as CI has it
 //	go test ./internal/fire -fire -fire.for 5m
 //
-// Each has a run under conditions that promise unique IDs, and beside it one that leaves
-// out what the promise rests on and must show duplicates.
+// Each has a run under conditions that promise unique IDs, and names its mutants: runs that
+// leave out one thing on which the promise rests, and must repeat IDs. See [Burn]. They need
+// a minute and more, so only .ci/nightly looks for them.
+//
+// A run in which too little has happened is no pass. It is skipped if it was short, and a
+// failure otherwise. What was skipped is listed at the end.
 package fire

@@ -62,11 +62,9 @@ func TestForgottenWritesAreFound(t *testing.T) {
 	}
 }
 
-// runForgotten runs a fire, and returns what forgotten says of its history.
-func (f Fire) runForgotten(t *testing.T, rules leasechaos.Rules) string {
+// forgotten returns what forgotten says of the history of a run.
+func (f Fire) forgotten(t *testing.T) string {
 	t.Helper()
-	f.History = t.TempDir()
-	f.Run(t, rules)
 	operations, err := leasechaos.ReadHistory(f.History)
 	if err != nil {
 		t.Fatal(err)

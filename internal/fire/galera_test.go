@@ -132,12 +132,12 @@ func TestGalera(t *testing.T) {
 	t.Run("repeats no ID if it is partitioned", func(t *testing.T) {
 		f.Weather = true
 		f.Strike = g.strikes(cutGaleraNode, deafenGaleraNode, isolateGaleraNode, stopGaleraNode)
-		f.Run(t, leasechaos.Fence)
+		Burn(t, func(*testing.T) Fire { return f }, leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
 	})
 	t.Run("repeats no ID if nodes are killed", func(t *testing.T) {
 		f.Weather = false
 		f.Strike = g.strikes(killGaleraNode, killAllGaleraNodes)
-		f.Run(t, leasechaos.Fence)
+		Burn(t, func(*testing.T) Fire { return f }, leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
 	})
 	t.Run("repeats IDs if a minority is made a cluster", func(t *testing.T) {
 		f.Weather = false

@@ -32,6 +32,7 @@ func init() {
 	}
 }
 
+// What it must find is TestOrdersThatNoStandbyHasAreMissed.
 func TestOrdersOnASynchronousStandbyAreWholeOrAbsent(t *testing.T) {
 	needPostgres(t)
 	c := newPostgres(t, NewNetwork(t), true, "on")

@@ -178,49 +178,52 @@ func (c *postgres) fire(store string, least, most time.Duration) Fire {
 // lagging is so long that all rows have expired on the standby by then.
 const lagging = 7 * time.Second
 
-func TestStandbyThatLagsRepeatsNoIDWithTheLossGuard(t *testing.T) {
-	needPostgres(t)
-	f := newPostgres(t, NewNetwork(t), false, "on").fire(asynchronous, 0, lagging)
-	f.Weather = true
-	f.Run(t, leasechaos.Guard)
+// laggingStandby returns a fire on an asynchronous standby that lags by least to most.
+func laggingStandby(least, most time.Duration) func(t *testing.T) Fire {
+	return func(t *testing.T) Fire {
+		needPostgres(t)
+		f := newPostgres(t, NewNetwork(t), false, "on").fire(asynchronous, least, most)
+		f.Weather = true
+		return f
+	}
 }
 
-func TestStandbyThatLagsRepeatsIDsWithoutTheLossGuard(t *testing.T) {
-	Nightly(t)
-	needPostgres(t)
-	newPostgres(t, NewNetwork(t), false, "on").fire(asynchronous, lagging, lagging+time.Second).Run(t, leasechaos.NoGuard)
+func TestStandbyThatLagsRepeatsNoIDWithTheLossGuard(t *testing.T) {
+	Burn(t, laggingStandby(0, lagging), leasechaos.Guard,
+		Mutant{Rules: leasechaos.NoGuard, Light: laggingStandby(lagging, lagging+time.Second)})
+}
+
+// synchronousStandby returns a fire on a standby for which commits wait. A cluster with this
+// setting must forget something that it has confirmed, or nothing.
+func synchronousStandby(setting, store string, least, most time.Duration, forgets bool) func(t *testing.T) Fire {
+	return func(t *testing.T) Fire {
+		needPostgres(t)
+		f := newPostgres(t, NewNetwork(t), true, setting).fire(store, least, most)
+		f.Weather = true
+		f.May.DirtyReads = true // see TestRowIsFoundLostInAStateThatAFailoverUndoes
+		f.History = t.TempDir()
+		f.Check = func(t *testing.T) {
+			if got := f.forgotten(t); (got != "") != forgets {
+				t.Errorf("the cluster has forgotten %q; want something: %t", got, forgets)
+			}
+		}
+		return f
+	}
 }
 
 // The server's default would not wait for the standby, and the store does.
 func TestSynchronousStandbyRepeatsNoID(t *testing.T) {
-	needPostgres(t)
-	f := newPostgres(t, NewNetwork(t), true, "local").fire(synchronous, 0, 4*time.Second)
-	f.Weather = true
-	f.May.DirtyReads = true // see TestRowIsFoundLostInAStateThatAFailoverUndoes
-	if got := f.runForgotten(t, leasechaos.Fence); got != "" {
-		t.Errorf("the cluster has forgotten %s; want nothing", got)
-	}
-}
-
-func TestSynchronousStandbyRepeatsIDsIfDurabilityIsNotRaised(t *testing.T) {
-	Nightly(t)
-	needPostgres(t)
-	if newPostgres(t, NewNetwork(t), true, "local").fire(notRaised, lagging, lagging+time.Second).runForgotten(t, leasechaos.NoGuard) == "" {
-		t.Error("the cluster has forgotten nothing that it had confirmed; want something, or the run shows nothing")
-	}
+	Burn(t, synchronousStandby("local", synchronous, 0, 4*time.Second, false), leasechaos.Fence,
+		Mutant{Rules: leasechaos.NoGuard, Light: synchronousStandby("local", notRaised, lagging, lagging+time.Second, true)})
 }
 
 // The holders are left alone, so that the longest pause is the failover's. It says
 // something on a machine that is idle otherwise.
 func TestLongestPauseOfAFailoverOfPostgreSQL(t *testing.T) {
 	Nightly(t)
-	needPostgres(t)
-	f := newPostgres(t, NewNetwork(t), true, "on").fire(synchronous, 0, 0)
-	f.Calm = true
-	f.May.DirtyReads = true
-	if got := f.runForgotten(t, leasechaos.Fence); got != "" {
-		t.Errorf("the cluster has forgotten %s; want nothing", got)
-	}
+	f := synchronousStandby("on", synchronous, 0, 0, false)(t)
+	f.Weather, f.Calm = false, true
+	f.Run(t, leasechaos.Fence)
 }
 
 // A hasty connection is a mutant: transactions that do not see that their context has

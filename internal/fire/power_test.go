@@ -225,10 +225,15 @@ func (p power) run(t *testing.T) {
 		}
 		return nil
 	}
-	conduct(t, c, leasechaos.Fence, Allowance{Abandons: c.Store == files})
+	result := conduct(t, c, leasechaos.Fence, Allowance{Abandons: c.Store == files})
 	t.Logf("%d power cuts: %+v", cuts, m.Lost)
+	if !c.Broken {
+		Shown(t, cuts > 0 && result.Takeovers >= leastTakeovers, "%d power cuts and %d takeovers; want 1 and %d", cuts, result.Takeovers, leastTakeovers)
+	}
 }
 
+// What it must find are TestFilesNeedFsyncOfFiles and TestFilesNeedFsyncOfFolders, which
+// need no night.
 func TestFilesRepeatNoIDWhenThePowerFails(t *testing.T) {
 	power{
 		Chaos: leasechaos.Chaos{Store: files},
@@ -237,6 +242,9 @@ func TestFilesRepeatNoIDWhenThePowerFails(t *testing.T) {
 	}.run(t)
 }
 
+// What it must find are TestSQLiteNeedsFsync and
+// TestSQLiteNeedsTheLevelOfSyncsThatTheStoreSets, which need no night.
+//
 // A row that somebody had when the power failed is free when its time is over. So there
 // is more time between the cuts than with files.
 func TestSQLiteRepeatsNoIDWhenThePowerFails(t *testing.T) {

@@ -28,6 +28,10 @@ var quiet = slog.New(slog.DiscardHandler)
 // One server that keeps all that it acknowledges, as long as nothing ends it. Hosts are
 // cut off from it, in one direction or both.
 func TestRedisThatIsCutOffRepeatsNoID(t *testing.T) {
+	Burn(t, redisCutOff, leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
+}
+
+func redisCutOff(t *testing.T) Fire {
 	Need(t, "redis-server")
 	n := NewNetwork(t)
 	h := n.Host("redis")
@@ -52,5 +56,5 @@ func TestRedisThatIsCutOffRepeatsNoID(t *testing.T) {
 		Rest(ctx, time.Second, 8*time.Second)
 		return nil
 	}
-	f.Run(t, leasechaos.Fence)
+	return f
 }

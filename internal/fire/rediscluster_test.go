@@ -311,24 +311,24 @@ func (c *redisCluster) errors(ctx context.Context, kind string) (n int) {
 // renewal was answered as its row was, by one node or the other.
 func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 	Nightly(t)
-	Need(t, "redis-server")
-	for _, rules := range []leasechaos.Rules{leasechaos.Fence, leasechaos.TTL} {
-		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {
-			c := newRedisCluster(t)
-			f := Fire{Chaos: c.chaos(), Network: c.network, Weather: rules == leasechaos.Fence, Strike: c.move}.ending(t)
-			lister, err := openCluster(f.DSN)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.Lister = lister.(lease.Lister)
-			f.Run(t, rules)
+	Burn(t, func(t *testing.T) Fire {
+		Need(t, "redis-server")
+		c := newRedisCluster(t)
+		f := Fire{Chaos: c.chaos(), Network: c.network, Weather: true, Strike: c.move}.ending(t)
+		lister, err := openCluster(f.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Lister = lister.(lease.Lister)
+		f.Check = func(t *testing.T) {
 			moved, ask, again := c.errors(t.Context(), "MOVED"), c.errors(t.Context(), "ASK"), c.errors(t.Context(), "TRYAGAIN")
 			t.Logf("%d moves, %d times MOVED, %d times ASK, %d times TRYAGAIN", c.moves, moved, ask, again)
 			if c.moves < 1 || moved < c.moves || ask < c.moves {
 				t.Errorf("%d moves, %d times MOVED, %d times ASK; want some", c.moves, moved, ask)
 			}
-		})
-	}
+		}
+		return f
+	}, leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
 }
 
 // nodeTimeout is when a primary counts as failed at the earliest. One that is cut off
@@ -336,24 +336,25 @@ func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 // that it is alone.
 const nodeTimeout = 4 * time.Second
 
+// A new primary is alone, too, and would refuse the claims that repeat IDs. So without the
+// guard it takes writes then, and replicas are promoted in haste.
 func TestClusterFailoverRepeatsNoID(t *testing.T) {
 	Nightly(t)
-	Need(t, "redis-server")
-	for _, rules := range []leasechaos.Rules{leasechaos.Guard, leasechaos.NoGuard} {
-		t.Run(strconv.Itoa(int(rules)), func(t *testing.T) {
-			settings := alone
-			if rules == leasechaos.NoGuard {
-				settings = nil // a new primary is alone, too, and would refuse the claims that repeat IDs
-			}
+	light := func(hasty bool, settings ...string) func(t *testing.T) Fire {
+		return func(t *testing.T) Fire {
+			Need(t, "redis-server")
 			c := newRedisCluster(t, settings...)
-			c.hasty = rules == leasechaos.NoGuard // so that IDs repeat surely
-			f := Fire{Chaos: c.chaos(), Network: c.network, Weather: rules == leasechaos.Guard, Strike: c.fail}.ending(t)
-			f.Run(t, rules)
-			t.Logf("%d failovers, %d acknowledged writes lost", c.failovers, c.lost)
-			// A primary that refuses writes when it is alone may lose none.
-			if c.failovers < 1 || c.lost < 1 && settings == nil {
-				t.Errorf("%d failovers have lost %d acknowledged writes; want some", c.failovers, c.lost)
+			c.hasty = hasty
+			f := Fire{Chaos: c.chaos(), Network: c.network, Weather: true, Strike: c.fail}.ending(t)
+			f.Check = func(t *testing.T) {
+				t.Logf("%d failovers, %d acknowledged writes lost", c.failovers, c.lost)
+				// A primary that refuses writes when it is alone may lose none.
+				if c.failovers < 1 || c.lost < 1 && hasty {
+					t.Errorf("%d failovers have lost %d acknowledged writes; want some", c.failovers, c.lost)
+				}
 			}
-		})
+			return f
+		}
 	}
+	Burn(t, light(false, alone...), leasechaos.Guard, Mutant{Rules: leasechaos.NoGuard, Light: light(true)})
 }

@@ -347,24 +347,26 @@ const afterAlone = 5 * time.Second
 func TestTwoPrimariesAtOnceRepeatNoIDIfOneWithoutReplicasRefusesWrites(t *testing.T) {
 	Nightly(t)
 	Need(t, "redis-server")
-	s := newSentinelSet(t, afterAlone, alone...)
-	s.together = 5 * time.Second
-	f := Fire{Chaos: s.chaos(), Network: s.network, Weather: true, Strike: s.splits}.ending(t)
-	f.Run(t, leasechaos.Guard)
-	t.Logf("%d failovers, %d writes refused", s.failovers, s.refused)
-	if s.failovers < 1 || s.refused < 1 {
-		t.Errorf("%d failovers, and old primaries have refused %d writes; want some", s.failovers, s.refused)
-	}
+	Burn(t, func(t *testing.T) Fire {
+		s := newSentinelSet(t, afterAlone, alone...)
+		s.together = 5 * time.Second
+		f := Fire{Chaos: s.chaos(), Network: s.network, Weather: true, Strike: s.splits}.ending(t)
+		f.Check = func(t *testing.T) {
+			t.Logf("%d failovers, %d writes refused", s.failovers, s.refused)
+			if s.failovers < 1 || s.refused < 1 {
+				t.Errorf("%d failovers, and old primaries have refused %d writes; want some", s.failovers, s.refused)
+			}
+		}
+		return f
+	}, leasechaos.Guard, Mutant{Rules: leasechaos.GuardTwice, Light: bothTakeWrites})
 }
 
-func TestTwoPrimariesAtOnceRepeatIDsIfBothTakeWrites(t *testing.T) {
-	Nightly(t)
-	Need(t, "redis-server")
+// bothTakeWrites returns a fire with two primaries that go on without replicas.
+func bothTakeWrites(t *testing.T) Fire {
 	s := newSentinelSet(t, afterAlone)
 	s.together = 30 * time.Second
 	f := Fire{Chaos: s.chaos(), Network: s.network}
 	f.Calm = true // a row that is held for long at both sides is surely used at both
 	f.Strike = func(ctx context.Context, strike int) error { return s.splits(ctx, 4*strike) }
-	f.Run(t, leasechaos.GuardTwice)
-	t.Logf("%d failovers", s.failovers)
+	return f
 }

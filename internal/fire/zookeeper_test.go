@@ -377,37 +377,29 @@ func (e *ensemble) Rows(ctx context.Context, sp lease.Space) ([]lease.Row, lease
 	return s.Rows(ctx, sp)
 }
 
-// onZooKeeper runs holders on an ensemble to which something happens again and again.
-func onZooKeeper(t *testing.T, rules leasechaos.Rules, window time.Duration, strike func(e *ensemble, ctx context.Context, strike int) error) {
-	t.Helper()
-	Need(t, "java")
-	if _, err := os.Stat("/usr/share/java/zookeeper.jar"); err != nil {
-		t.Fatalf("fire: %v; install Debian's package zookeeper", err)
+// onZooKeeper returns holders on an ensemble to which something happens again and again.
+func onZooKeeper(window time.Duration, strike func(e *ensemble, ctx context.Context, strike int) error) func(t *testing.T) Fire {
+	return func(t *testing.T) Fire {
+		Need(t, "java")
+		if _, err := os.Stat("/usr/share/java/zookeeper.jar"); err != nil {
+			t.Fatalf("fire: %v; install Debian's package zookeeper", err)
+		}
+		n := NewNetwork(t)
+		e := newEnsemble(t, n)
+		f := Fire{Chaos: leasechaos.Chaos{Store: "ZooKeeper", DSN: e.addresses(), Lister: e, Window: window}, Network: n, Weather: true}
+		f.Strike = func(ctx context.Context, i int) error { return strike(e, ctx, i) }
+		return f
 	}
-	n := NewNetwork(t)
-	e := newEnsemble(t, n)
-	f := Fire{Chaos: leasechaos.Chaos{Store: "ZooKeeper", DSN: e.addresses(), Lister: e, Window: window}, Network: n,
-		Weather: rules == leasechaos.Fence || rules == leasechaos.Guard}
-	f.Strike = func(ctx context.Context, i int) error { return strike(e, ctx, i) }
-	f.Run(t, rules)
 }
 
 func TestZooKeeperThatFailsRepeatsNoID(t *testing.T) {
-	onZooKeeper(t, leasechaos.Fence, 0, (*ensemble).failures)
+	Burn(t, onZooKeeper(0, (*ensemble).failures), leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
 }
 
-func TestZooKeeperThatFailsRepeatsIDsWithoutTheFence(t *testing.T) {
-	Nightly(t)
-	onZooKeeper(t, leasechaos.TTL, 0, (*ensemble).minority)
-}
-
+// Without the guard the windows are longer than the servers need to start, on a slow machine
+// as well.
 func TestZooKeeperThatForgetsRepeatsNoIDUnderTheGuard(t *testing.T) {
 	Nightly(t)
-	onZooKeeper(t, leasechaos.Guard, 0, (*ensemble).forgets)
-}
-
-// The windows are longer than the servers need to start, on a slow machine as well.
-func TestZooKeeperThatForgetsRepeatsIDsWithoutTheGuard(t *testing.T) {
-	Nightly(t)
-	onZooKeeper(t, leasechaos.NoGuard, time.Minute, (*ensemble).wiped)
+	Burn(t, onZooKeeper(0, (*ensemble).forgets), leasechaos.Guard,
+		Mutant{Rules: leasechaos.NoGuard, Light: onZooKeeper(time.Minute, (*ensemble).wiped)})
 }
