@@ -18,7 +18,8 @@ import (
 // The DB is a pool of one connection. Several statements run in a transaction that the
 // call begins on it, which the database must not have begun already: a call that finds
 // one open, such as that of a raw BEGIN, fails with [ErrDB], and the transaction stays
-// open. Begin it by BeginTxx and use the *sqlx.Tx instead. The DB is as safe for
+// open. Begin it by BeginTxx and use the *sqlx.Tx instead. Nor may rows of a query on c be
+// unread: with pgx, database/sql would wait for them forever. The DB is as safe for
 // concurrent use as c, and c stays the caller's to close. [InTx] takes no connection,
 // since it needs another one after a lost commit.
 func OnConn(c *sqlx.Conn, driverName string) DB { return onConn{Conn: c, driver: driverName} }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/internal/wait"
 )
 
@@ -31,7 +32,7 @@ func inSavepoint(ctx context.Context, tx DB, name string, fn func() error) (err 
 		return err // for MySQL would commit by itself what is sent now
 	}
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
-		err = fmt.Errorf("sqlxhelper: savepoint: %w", withCause(ctx, err))
+		err = fmt.Errorf("sqlxhelper: savepoint: %w", explainUnread(ctx, withCause(ctx, err)))
 		// ctx may have ended before anything was sent, or have cost the connection.
 		// Only the transaction can tell which.
 		if unusable := uninterrupted(ctx, tx, name, "SAVEPOINT ", "RELEASE SAVEPOINT "); unusable != nil {
@@ -59,6 +60,15 @@ func inSavepoint(ctx context.Context, tx DB, name string, fn func() error) (err 
 	}
 	released = true
 	return nil
+}
+
+// explainUnread says what else than a lost connection may be the reason for an error of the
+// first statement of a call. Drivers say "bad connection" or "busy".
+func explainUnread(ctx context.Context, err error) error {
+	if ctx.Err() == nil && sqlerror.Unread(err) {
+		return fmt.Errorf("%w; if a query of this transaction has unread rows, such as those that a sequence yields, read all of them first, or on another connection", err)
+	}
+	return err
 }
 
 // uninterrupted sends statements about the savepoint, until one fails. The end

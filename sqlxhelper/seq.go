@@ -46,7 +46,8 @@ const seqRows = 5000
 // many were read so far. [OnProgress] reports a total of -1, since nobody knows it.
 //
 // The sequence runs between statements of a transaction. Locks are held meanwhile. It must
-// not use that transaction.
+// not use that transaction: on PostgreSQL and MySQL, rows of its own queries that are not
+// read yet make the next statement fail, with an error that says so.
 func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows iter.Seq2[T, error]) (inserted int64, err error) {
 	if rows == nil {
 		return 0, fmt.Errorf("%w: InsertSeq got a nil sequence", ErrArgument)

@@ -41,7 +41,7 @@ var questions = map[string]func(error) bool{
 	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection, "Interrupted": Interrupted,
 	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted,
 	"LostAtCommit": LostAtCommit, "NotPrepared": NotPrepared, "UnknownVariable": UnknownVariable, "InTransaction": InTransaction,
-	"StalePlan": StalePlan,
+	"StalePlan": StalePlan, "Unread": Unread,
 }
 
 func TestErrorsOfDriversAreRecognised(t *testing.T) {
@@ -52,7 +52,10 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 	}{
 		{nil, nil},
 		{io.ErrUnexpectedEOF, []string{"BadConnection", "Interrupted"}},
-		{driver.ErrBadConn, []string{"BadConnection", "Interrupted"}},
+		{driver.ErrBadConn, []string{"BadConnection", "Interrupted", "Unread"}},
+		{errors.New("pq: there is already a query being processed on this connection"), []string{"Unread"}},
+		{errors.New("busy buffer"), []string{"Unread"}}, // MySQL
+		{errors.New("conn busy"), []string{"Unread"}},   // pgx, without database/sql
 		{&net.OpError{Op: "read", Err: errors.New("reset")}, []string{"BadConnection", "Interrupted"}},
 		{sql.ErrTxDone, []string{"Interrupted"}},
 		{sql.ErrConnDone, []string{"Interrupted"}},

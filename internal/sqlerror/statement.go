@@ -159,6 +159,21 @@ func NotPrepared(err error) bool {
 	return said(err, func(a Answer) bool { return a.Number == notPrepared })
 }
 
+// Unread reports whether a driver may have refused a statement because the rows of another
+// one on the same connection are not read to their end. On PostgreSQL and MySQL it sends
+// one statement at a time. pgx says no more than that the connection is bad.
+func Unread(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) {
+		return true
+	}
+	for e := range Tree(err) {
+		if containsAny(e, "already a query being processed", "busy buffer", "commands out of sync", "conn busy") { // lib/pq, MySQL, pgx
+			return true
+		}
+	}
+	return false
+}
+
 // Interrupted reports whether a statement or its connection has ended before the
 // statement was done. That is what drivers say, in many words, if a context ends.
 func Interrupted(err error) bool {

@@ -61,6 +61,7 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "RowsOfASequenceAreStoredAsTheyWereYielded", d.reusedMemory)
 	d.run(t, "SequenceThatFailsLeavesTheTransactionUsable", d.sequencesInTx)
 	d.run(t, "ConnectionIsAPoolOfOne", d.connection)
+	d.run(t, "SequenceOfRowsOfItsTransactionHasAHint", d.sequenceOfItsTransaction)
 	d.run(t, "ConnectionInsideOfATransactionIsRefused", d.connectionInTransaction)
 	d.run(t, "InTxCommits", d.inTxCommits)
 	d.run(t, "InTxRollsBackOnErrorAndOnPanic", d.inTxRollsBack)

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )
@@ -252,4 +254,49 @@ func (d Database) wantLent(t *testing.T, n int, whole bool) {
 		}
 	}
 	d.exec(t, "DELETE FROM lent")
+}
+
+// The rows come from a query of the transaction that they go to. That works on SQLite
+// alone, whose connections take several statements.
+func (d Database) sequenceOfItsTransaction(t *testing.T) {
+	d.tables(t, rowsTable, "CREATE TABLE other_rows (n BIGINT NOT NULL)")
+	for range 4 { // more than one part, and more than drivers read ahead
+		d.exec(t, "INSERT INTO other_rows (n) VALUES (1)"+strings.Repeat(", (1)", 1999))
+	}
+	h := sqlxhelper.New(NewCounter(0))
+	insert := func(db sqlxhelper.DB) error {
+		_, err := sqlxhelper.InsertSeq(ctx, h, db, "many_rows", func(yield func(row, error) bool) {
+			rows, err := db.QueryxContext(ctx, "SELECT n FROM other_rows")
+			if err != nil {
+				yield(row{}, err)
+				return
+			}
+			defer func() { _ = rows.Close() }()
+			for rows.Next() {
+				var r row
+				if err := rows.Scan(&r.N); !yield(r, err) {
+					return
+				}
+			}
+			if err := rows.Err(); err != nil {
+				yield(row{}, err)
+			}
+		})
+		return err
+	}
+	check := func(err error) {
+		t.Helper()
+		if d.Dialect == sqlxhelper.SQLite {
+			if err != nil {
+				t.Errorf("InsertSeq(rows of its transaction) = %v; want nil", err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), "unread rows") {
+			t.Errorf("InsertSeq(rows of its transaction) = %v; want an error with a hint", err)
+		}
+	}
+	tx := d.begin(t)
+	check(insert(tx))
+	_ = tx.Rollback() // MySQL has lost the connection
+	d.wantCount(t, "many_rows", 0)
+	check(sqlxhelper.InTx(ctx, d.DB, nil, func(tx *sqlx.Tx) error { return insert(tx) }))
 }
