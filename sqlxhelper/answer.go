@@ -3,6 +3,7 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 	"time"
 
@@ -16,10 +17,16 @@ const grace = time.Second
 
 // outlast returns a context that ends a second after ctx.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Done() == nil {
+		return ctx, func() {}
+	}
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	return longer, func() { stop(); cancel() }
 }
+
+// errBusy is why a connection takes no statement.
+var errBusy = errors.New("the connection still waits for an answer")
 
 // calls have no limit of their own. The pool has one: each call that hangs keeps a
 // connection.
@@ -87,21 +94,30 @@ func commit(ctx context.Context, h heeding, tx *sqlx.Tx) error {
 	if h == heedsAll || ctx.Done() == nil {
 		return tx.Commit()
 	}
-	return ended(ctx, tx.Commit)
+	return done(ctx, 0, tx.Commit)
 }
 
-// rollback rolls a transaction back. It takes no longer than a second after ctx.
-func rollback(ctx context.Context, h heeding, tx *sqlx.Tx) error {
-	if h == heedsAll || ctx.Done() == nil {
+// rollback rolls a transaction back, which has failed with err. It takes no longer than a
+// second after ctx. If a call was left, its connection is busy with that, and with the
+// rollback after it.
+func rollback(ctx context.Context, h heeding, tx *sqlx.Tx, err error) error {
+	switch {
+	case h == heedsAll || ctx.Done() == nil:
 		return tx.Rollback()
+	case errors.Is(err, wait.ErrNoAnswer):
+		go func() { _ = tx.Rollback() }()
+		return errBusy
 	}
 	longer, cancel := outlast(ctx)
 	defer cancel()
-	return ended(longer, tx.Rollback)
+	return done(longer, 0, tx.Rollback)
 }
 
-// ended calls f, which heeds no context.
-func ended(ctx context.Context, f func() error) error {
-	_, err := answered(ctx, 0, func() (struct{}, error) { return struct{}{}, f() }, nil)
+// done calls f, whose error is all that it returns.
+func done(ctx context.Context, h heeding, f func() error) error {
+	if h >= heedsStatements {
+		return f()
+	}
+	_, err := answered(ctx, h, func() (struct{}, error) { return struct{}{}, f() }, nil)
 	return err
 }

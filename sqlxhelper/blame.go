@@ -289,7 +289,7 @@ func (w *writer) sendAgain(ctx context.Context, db statementer, l *load, first, 
 			return err
 		}
 	}
-	_, err := db.ExecContext(ctx, w.valuesText(l, n), args...)
+	_, err := execute(ctx, w.heeds, db, w.valuesText(l, n), args...)
 	return err
 }
 
@@ -361,7 +361,7 @@ func (w *writer) narrowAlone(ctx context.Context, c conn, err error) error {
 	if !w.dialect.continues || !unblamed(ctx, err, &e) {
 		return err
 	}
-	undone(ctx, c, func(tx *sqlx.Tx) { _ = w.narrow(ctx, session{tx, true}, &w.loads[0], err) })
+	undone(ctx, c, func(tx *sqlx.Tx) { _ = w.narrow(ctx, session{tx, true, w.heeds}, &w.loads[0], err) })
 	return err
 }
 
@@ -392,7 +392,7 @@ func (w *writer) prove(ctx context.Context, c conn, err error) error {
 		undone(ctx, c, func(tx *sqlx.Tx) { _ = send(tx) })
 		return err
 	}
-	if again := inSavepoint(ctx, c.db, savepointName, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
+	if again := inSavepoint(ctx, c.db, c.heeds, savepointName, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
 		return fmt.Errorf("%w; then %w", err, again)
 	}
 	return err

@@ -27,12 +27,12 @@ func (w *writer) describe(ctx context.Context, c conn) {
 			t = known.(*pgtext.Table)
 		} else {
 			var err error
-			if t, err = pgtext.Describe(ctx, c.db, PostgreSQL.Quote(l.table)); err != nil {
+			if t, err = describe(ctx, c.heeds, c.db, l.table); err != nil {
 				t = &pgtext.Table{Lasts: true}
 				if c.pool == nil {
 					// If this fails the connection is gone, as the next
 					// statement will say.
-					_, _ = c.db.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepointName)
+					_, _ = execute(ctx, c.heeds, c.db, "ROLLBACK TO SAVEPOINT "+savepointName)
 				}
 			}
 		}
@@ -41,6 +41,11 @@ func (w *writer) describe(ctx context.Context, c conn) {
 		}
 		w.tables[l.table] = t
 	}
+}
+
+// describe reads one table.
+func describe(ctx context.Context, h heeding, db pgtext.DB, table string) (*pgtext.Table, error) {
+	return answered(ctx, h, func() (*pgtext.Table, error) { return pgtext.Describe(ctx, db, PostgreSQL.Quote(table)) }, nil)
 }
 
 // learn remembers the tables of a call that has ended with err. After an error they
@@ -70,7 +75,7 @@ var ErrTableChanged = errors.New("sqlxhelper: table was altered")
 // converts or refuses. The check comes after the COPY, whose lock keeps the table
 // as it is until the transaction ends.
 func (w *writer) unchanged(ctx context.Context, s session, l *load, t *pgtext.Table) error {
-	now, err := pgtext.Describe(ctx, s.db, PostgreSQL.Quote(l.table))
+	now, err := describe(ctx, s.heeds, s.db, l.table)
 	if err != nil {
 		return fmt.Errorf("sqlxhelper: insert into %s: read its columns again: %w", l.table, err)
 	}
@@ -104,15 +109,17 @@ func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 		return err
 	}
 	read := func() error {
-		var exists bool
-		err := db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", PostgreSQL.Quote(table)).Scan(&exists)
+		exists, err := answered(ctx, c.heeds, func() (exists bool, err error) {
+			err = db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", PostgreSQL.Quote(table)).Scan(&exists)
+			return exists, err
+		}, nil)
 		if err != nil {
 			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
 		}
 		if !exists {
 			return fmt.Errorf("%w: Describe: there is no table %s", ErrArgument, table)
 		}
-		t, err := pgtext.Describe(ctx, db, PostgreSQL.Quote(table))
+		t, err := describe(ctx, c.heeds, db, table)
 		if err != nil {
 			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
 		}
@@ -122,5 +129,5 @@ func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 	if c.pool != nil {
 		return read()
 	}
-	return inSavepoint(ctx, db, savepointName, read)
+	return inSavepoint(ctx, db, c.heeds, savepointName, read)
 }

@@ -158,7 +158,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err := rows.assign(ctx, h.src); err != nil {
 		return err
 	}
-	w.memory, w.fullChunk = h.memory, h.fullChunk
+	w.memory, w.fullChunk, w.heeds = h.memory, h.fullChunk, c.heeds
 	err = w.write(ctx, c)
 	w.learn(err)
 	if err == nil {

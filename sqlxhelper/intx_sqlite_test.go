@@ -150,7 +150,7 @@ func wantKeys(t *testing.T, db *sqlx.DB, keys ...int64) {
 type lateSQLite struct {
 	sqlite3.SQLiteDriver
 	dsn      string
-	hold     time.Duration
+	hold     <-chan time.Time // ends the while
 	rollback bool
 
 	once sync.Once
@@ -201,7 +201,7 @@ func (tx *lateTx) Commit() (err error) {
 	}
 	tx.conn.bad = true
 	tx.conn.driver.late.Go(func() {
-		time.Sleep(tx.conn.driver.hold)
+		<-tx.conn.driver.hold
 		if tx.conn.driver.rollback {
 			_ = tx.Rollback()
 		} else {
@@ -218,7 +218,7 @@ func TestCommitThatIsLateOnSQLiteIsWaitedFor(t *testing.T) {
 	for _, journal := range []string{"WAL", "DELETE"} {
 		for _, rollback := range []bool{false, true} {
 			dsn := "file:" + filepath.Join(t.TempDir(), "test.db") + "?_busy_timeout=0&_synchronous=OFF&_journal_mode=" + journal
-			late := &lateSQLite{dsn: dsn, hold: 300 * time.Millisecond, rollback: rollback}
+			late := &lateSQLite{dsn: dsn, hold: time.After(300 * time.Millisecond), rollback: rollback}
 			db := sqlx.NewDb(sql.OpenDB(late), "sqlite3")
 			if _, err := db.Exec("CREATE TABLE rows (id INTEGER PRIMARY KEY)"); err != nil {
 				t.Fatal(err)
@@ -243,9 +243,10 @@ func TestCommitThatIsLateOnSQLiteIsWaitedFor(t *testing.T) {
 
 func TestCommitThatStaysOpenOnSQLiteIsUnknown(t *testing.T) {
 	dsn := "file:" + filepath.Join(t.TempDir(), "test.db") + "?_busy_timeout=0&_synchronous=OFF&_journal_mode=WAL"
-	late := &lateSQLite{dsn: dsn, hold: 2 * time.Second}
+	hold := make(chan time.Time)
+	late := &lateSQLite{dsn: dsn, hold: hold}
 	db := sqlx.NewDb(sql.OpenDB(late), "sqlite3")
-	defer func() { _ = db.Close(); late.late.Wait() }()
+	defer func() { close(hold); _ = db.Close(); late.late.Wait() }()
 	if _, err := db.Exec("CREATE TABLE rows (id INTEGER PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}

@@ -62,15 +62,20 @@ func (w *writer) query(ctx context.Context, s session, l *load, text string, arg
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	rows, err := s.db.QueryContext(w.dialect.sends(ctx), text, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // where Next has not come to the end
-	for rows.Next() {
-		if err := scan(rows); err != nil {
+	return done(ctx, s.heeds, func() error {
+		rows, err := s.db.QueryContext(w.dialect.sends(ctx), text, args...)
+		if err != nil {
 			return err
 		}
-	}
-	return rows.Err()
+		defer func() { _ = rows.Close() }() // where Next has not come to the end
+		for rows.Next() {
+			if s.heeds != heedsAll && ctx.Err() != nil {
+				return ctx.Err() // the caller may have left, and what scan changes with it
+			}
+			if err := scan(rows); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
 }

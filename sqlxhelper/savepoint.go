@@ -2,8 +2,8 @@ package sqlxhelper
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	"github.com/snowkey/snowkey/internal/sqlerror"
 	"github.com/snowkey/snowkey/internal/wait"
@@ -14,9 +14,6 @@ const (
 	// on one transaction do not overlap. A sequence is around its calls.
 	savepointName     = "snowkey_insert"
 	sequenceSavepoint = "snowkey_sequence"
-	// savepointTimeout bounds what runs whether or not the caller's context has
-	// ended.
-	savepointTimeout = 10 * time.Second
 )
 
 // inSavepoint runs fn under a savepoint of tx with this name. If fn fails or panics, tx is as
@@ -26,16 +23,19 @@ const (
 // A constraint of SQLite can keep the rows before the bad one. After a deadlock
 // MySQL has rolled back the whole transaction. Only the missing savepoint shows
 // that.
-func inSavepoint(ctx context.Context, tx DB, name string, fn func() error) (err error) {
+func inSavepoint(ctx context.Context, tx DB, heeds heeding, name string, fn func() error) (err error) {
 	r := recordOf(tx)
 	if err := r.usable(); err != nil {
 		return err // for MySQL would commit by itself what is sent now
 	}
-	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
+	uninterrupted := func(err error, statements ...string) error {
+		return uninterrupted(ctx, tx, heeds, err, name, statements...)
+	}
+	if _, err := execute(ctx, heeds, tx, "SAVEPOINT "+name); err != nil {
 		err = fmt.Errorf("sqlxhelper: savepoint: %w", explainUnread(ctx, withCause(ctx, err)))
 		// ctx may have ended before anything was sent, or have cost the connection.
 		// Only the transaction can tell which.
-		if unusable := uninterrupted(ctx, tx, name, "SAVEPOINT ", "RELEASE SAVEPOINT "); unusable != nil {
+		if unusable := uninterrupted(err, "SAVEPOINT ", "RELEASE SAVEPOINT "); unusable != nil {
 			return broken(ctx, r, err, unusable)
 		}
 		return err
@@ -45,7 +45,7 @@ func inSavepoint(ctx context.Context, tx DB, name string, fn func() error) (err 
 		if released {
 			return
 		}
-		if rollback := uninterrupted(ctx, tx, name, "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT "); rollback != nil {
+		if rollback := uninterrupted(err, "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT "); rollback != nil {
 			err = broken(ctx, r, err, rollback)
 		}
 	}()
@@ -55,7 +55,7 @@ func inSavepoint(ctx context.Context, tx DB, name string, fn func() error) (err 
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("sqlxhelper: release savepoint: %w", err)
 	}
-	if err := uninterrupted(ctx, tx, name, "RELEASE SAVEPOINT "); err != nil {
+	if err := uninterrupted(nil, "RELEASE SAVEPOINT "); err != nil {
 		return fmt.Errorf("sqlxhelper: release savepoint: %w", err)
 	}
 	released = true
@@ -71,14 +71,17 @@ func explainUnread(ctx context.Context, err error) error {
 	return err
 }
 
-// uninterrupted sends statements about the savepoint, until one fails. The end
-// of ctx does not interrupt them: on PostgreSQL and MySQL that costs the
-// connection, and with it the transaction.
-func uninterrupted(ctx context.Context, tx DB, name string, statements ...string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), savepointTimeout)
+// uninterrupted sends statements about the savepoint after a call that has failed with
+// err, until one fails. The end of ctx interrupts them only a second later: on PostgreSQL
+// and MySQL that costs the connection, and with it the transaction.
+func uninterrupted(ctx context.Context, tx DB, heeds heeding, err error, name string, statements ...string) error {
+	if errors.Is(err, wait.ErrNoAnswer) {
+		return errBusy
+	}
+	ctx, cancel := outlast(ctx)
 	defer cancel()
 	for _, text := range statements {
-		if _, err := tx.ExecContext(ctx, text+name); err != nil {
+		if _, err := execute(ctx, heeds, tx, text+name); err != nil {
 			return err
 		}
 	}

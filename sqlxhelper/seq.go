@@ -68,7 +68,7 @@ func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows 
 			err = &InsertError{Table: table, Last: s.stored - 1, Rows: s.stored, Row: -1, Err: err}
 		}
 	} else {
-		err = s.insertUnder(ctx, db)
+		err = s.insertUnder(ctx, db, c.heeds)
 	}
 	if err != nil {
 		return 0, err
@@ -91,7 +91,7 @@ type sequence[T any] struct {
 // If it fails, what its parts have noted for InTx is taken back. InTx would otherwise
 // look for a row that the savepoint has undone, not find it, and take a transaction that
 // is committed for one that is not.
-func (s *sequence[T]) insertUnder(ctx context.Context, tx DB) error {
+func (s *sequence[T]) insertUnder(ctx context.Context, tx DB, heeds heeding) error {
 	undo := recordOf(tx).mark()
 	done := false
 	defer func() {
@@ -99,7 +99,7 @@ func (s *sequence[T]) insertUnder(ctx context.Context, tx DB) error {
 			undo()
 		}
 	}()
-	err := inSavepoint(ctx, tx, sequenceSavepoint, func() error { return s.insert(ctx, tx) })
+	err := inSavepoint(ctx, tx, heeds, sequenceSavepoint, func() error { return s.insert(ctx, tx) })
 	done = err == nil
 	return err
 }

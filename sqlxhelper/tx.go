@@ -106,7 +106,7 @@ func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o o
 		}
 		// No recover: a panic that is caught and thrown again loses its stack,
 		// and Goexit cannot be caught at all.
-		failed := rollback(ctx, t.heeds, tx)
+		failed := rollback(ctx, t.heeds, tx, err)
 		if failed == nil {
 			o = rolledBack
 			return

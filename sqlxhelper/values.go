@@ -56,7 +56,8 @@ func (v *values) send(ctx context.Context, s session) (int, driver.Result, error
 		v.asked = true
 		if w := v.writer; w.prepares(ctx, s) {
 			var err error
-			if v.stmt, err = s.db.PrepareContext(ctx, w.valuesText(v.load, chunk)); err != nil {
+			prepare := func() (*sql.Stmt, error) { return s.db.PrepareContext(ctx, w.valuesText(v.load, chunk)) }
+			if v.stmt, err = answered(ctx, s.heeds, prepare, func(stmt *sql.Stmt) { _ = stmt.Close() }); err != nil {
 				return n, nil, fmt.Errorf("prepare: %w", err)
 			}
 		}
@@ -64,9 +65,10 @@ func (v *values) send(ctx context.Context, s session) (int, driver.Result, error
 	var result sql.Result
 	var err error
 	if v.stmt != nil && n == chunk {
-		result, err = v.stmt.ExecContext(ctx, v.args...)
+		stmt, args := v.stmt, v.args
+		result, err = answered(ctx, s.heeds, func() (sql.Result, error) { return stmt.ExecContext(ctx, args...) }, nil)
 	} else {
-		result, err = s.db.ExecContext(ctx, v.valuesText(v.load, n), v.args...)
+		result, err = execute(ctx, s.heeds, s.db, v.valuesText(v.load, n), v.args...)
 	}
 	return n, result, err
 }
@@ -85,7 +87,8 @@ func (v *values) check(ctx context.Context, s session, err error) error {
 }
 
 // close closes the prepared statement. What it could report is that the connection
-// is gone, which the next statement or the commit reports.
+// is gone, which the next statement or the commit reports. MySQL's protocol has no
+// answer to it, so it does not wait for one.
 func (f *fullChunk) close() {
 	if f.stmt != nil {
 		_ = f.stmt.Close()
@@ -97,13 +100,16 @@ func (w *writer) prepares(ctx context.Context, s session) bool {
 	if !w.dialect.inlines {
 		return w.dialect.prepares
 	}
-	var inlined bool
-	rows, err := s.db.QueryContext(ctx, "SELECT ? + 0.2 = 0.3", 0.1)
-	if err != nil {
-		return false // the next statement fails as well
-	}
-	defer func() { _ = rows.Close() }() // where Scan has failed
-	return rows.Next() && rows.Scan(&inlined) == nil && rows.Err() == nil && !inlined
+	yes, err := answered(ctx, s.heeds, func() (bool, error) {
+		rows, err := s.db.QueryContext(ctx, "SELECT ? + 0.2 = 0.3", 0.1)
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = rows.Close() }() // where Scan has failed
+		var inlined bool
+		return rows.Next() && rows.Scan(&inlined) == nil && rows.Err() == nil && !inlined, nil
+	}, nil)
+	return err == nil && yes // or the next statement fails as well
 }
 
 // arguments appends what is bound for columns of a row. Its error names the field.

@@ -14,6 +14,7 @@ import (
 // A writer writes the rows of one call.
 type writer struct {
 	dialect  *traits
+	heeds    heeding
 	config   *config
 	walk     *walk
 	loads    []load
@@ -127,19 +128,19 @@ func (w *writer) restart(err error) {
 // transact sends all rows under a savepoint or in a transaction.
 func (w *writer) transact(ctx context.Context, c conn) error {
 	if c.pool == nil {
-		return w.prove(ctx, c, inSavepoint(ctx, c.db, savepointName, func() error {
+		return w.prove(ctx, c, inSavepoint(ctx, c.db, c.heeds, savepointName, func() error {
 			w.describe(ctx, c)
-			return w.insertAll(ctx, session{c.db, true})
+			return w.insertAll(ctx, session{c.db, true, w.heeds})
 		}))
 	}
 	w.describe(ctx, c)
 	if w.sendsAlone(c) {
-		if err := w.insertAll(ctx, session{&single{w, c}, false}); !errors.Is(err, errSeveral) {
+		if err := w.insertAll(ctx, session{&single{w, c}, false, heedsAll}); !errors.Is(err, errSeveral) {
 			return w.prove(ctx, c, w.narrowAlone(ctx, c, err))
 		}
 	}
 	t := transaction{db: c.pool, dialect: w.dialect, heeds: c.heeds, note: w.note}
-	_, err := t.run(ctx, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true}) })
+	_, err := t.run(ctx, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true, w.heeds}) })
 	if l := &w.loads[0]; atCommit(err) {
 		return &InsertError{Table: l.table, Last: len(l.rows) - 1, Rows: len(l.rows), Row: -1, Err: err}
 	}
@@ -156,8 +157,9 @@ type statementer interface {
 // A session is where statements go. Outside of a transaction there is room for
 // one, and a second would be errSeveral.
 type session struct {
-	db   statementer
-	inTx bool
+	db    statementer
+	inTx  bool
+	heeds heeding
 }
 
 // insertAll writes load by load.

@@ -26,6 +26,7 @@ const (
 	answerLost loss = iota // it arrives, and the connection breaks before the answer
 	commitLost             // the connection breaks before it arrives
 	commitLate             // the connection breaks, and it arrives later
+	silence                // it arrives, and nobody is ever answered from then on
 )
 
 // A losing is a proxy before a database server. It loses one commit, of clients
@@ -45,6 +46,7 @@ type losing struct {
 	mu   sync.Mutex
 	lost bool   // the commit
 	late func() // makes it arrive
+	stop func() // ends the proxy
 }
 
 // start returns the address of the proxy, which ends with the test.
@@ -56,16 +58,21 @@ func (l *losing) start(t *testing.T) string {
 	}
 	var wg sync.WaitGroup
 	var open sync.Map // net.Conn to nothing
-	t.Cleanup(func() {
+	l.stop = func() {
 		_ = listener.Close()
 		open.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
 		wg.Wait()
-	})
+	}
+	t.Cleanup(l.stop)
 	wg.Go(func() {
 		for {
 			client, err := listener.Accept()
 			if err != nil {
 				return
+			}
+			if l.silent() {
+				open.Store(client, nil)
+				continue
 			}
 			server, err := net.Dial("tcp", l.server)
 			if err != nil {
@@ -76,10 +83,17 @@ func (l *losing) start(t *testing.T) string {
 			open.Store(server, nil)
 			mute := new(atomic.Bool)
 			wg.Go(func() { l.passRequests(client, server, mute) })
-			wg.Go(func() { passAnswers(client, server, mute) })
+			wg.Go(func() { l.passAnswers(client, server, mute) })
 		}
 	})
 	return listener.Addr().String()
+}
+
+// silent reports whether nobody is answered any more.
+func (l *losing) silent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost && l.what == silence
 }
 
 // passRequests passes on what a client sends.
@@ -137,11 +151,14 @@ func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
 
 // passAnswers passes on what the server sends, until it is mute. Then the next
 // answer, which says that the server is done, ends the connection.
-func passAnswers(client, server net.Conn, mute *atomic.Bool) {
+func (l *losing) passAnswers(client, server net.Conn, mute *atomic.Bool) {
 	defer func() { _, _ = client.Close(), server.Close() }()
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := server.Read(buffer)
+		if err == nil && l.silent() {
+			continue
+		}
 		if err != nil || mute.Load() {
 			return
 		}
