@@ -4,6 +4,7 @@ package fire
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"syscall"
@@ -162,21 +163,43 @@ func (g *galera) bootstrapMinority(ctx context.Context, strike int) error {
 	return err
 }
 
-// galeraCommits commits on all nodes while one loses its cluster in the ways that strikes
-// do, and looks at each row that was said not to be committed. Half of the transactions
-// change one hot row, which every other node may have changed: these lose by the
-// certification of their COMMIT.
+// galeraCommits asks each COMMIT while a node loses its cluster in the ways that strikes do.
 func galeraCommits(t *testing.T, g *galera) {
-	node := g.nodes[1]
+	var dbs []*sql.DB
+	for _, node := range g.nodes {
+		dbs = append(dbs, node.db)
+	}
+	db := openGalera(g.addresses(), "fire", waits)
+	defer func() { _ = db.Close() }()
+	askCommits(t, dbs, db, func(ctx context.Context, i int) {
+		strike := deafenGaleraNode
+		if i%2 == 1 {
+			strike = cutGaleraNode
+		}
+		if err := strike(ctx, g, g.nodes[0]); err != nil {
+			t.Error(err)
+		}
+		g.synced(ctx)
+	})
+}
+
+// askCommits commits on all servers of a cluster while the first one is struck twice, and
+// looks at each row that was said not to be committed. Half of the transactions change one
+// hot row, which another server may have changed: these lose when they commit. look sees
+// what any server has acknowledged, once the second strike is over. It returns what was
+// said, and how often.
+func askCommits(t *testing.T, dbs []*sql.DB, look *sql.DB, strike func(ctx context.Context, i int)) map[string]int {
+	t.Helper()
 	for _, text := range []string{
 		"CREATE TABLE fire.commits (id BIGINT PRIMARY KEY) ENGINE=InnoDB",
 		"CREATE TABLE fire.hot (id BIGINT PRIMARY KEY, n BIGINT NOT NULL) ENGINE=InnoDB",
 		"INSERT INTO fire.hot VALUES (1, 0)",
 	} {
-		if _, err := node.db.ExecContext(t.Context(), text); err != nil {
+		if _, err := dbs[0].ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
+	Rest(t.Context(), time.Second, time.Second) // until all servers have them
 	type outcome struct {
 		id  int64
 		err error
@@ -184,11 +207,11 @@ func galeraCommits(t *testing.T, g *galera) {
 	outcomes := make(chan []outcome)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	const writers = 16 // half of them on the node
+	const writers = 16 // half of them on the first server
 	for w := range int64(writers) {
-		db := node.db
+		db := dbs[0]
 		if w%2 == 1 {
-			db = g.nodes[w/2%int64(len(g.nodes))].db
+			db = dbs[w/2%int64(len(dbs))]
 		}
 		hot := w/2%2 == 1
 		go func() {
@@ -212,14 +235,7 @@ func galeraCommits(t *testing.T, g *galera) {
 	}
 	for i := range 2 {
 		Rest(ctx, time.Second, 2*time.Second)
-		strike := deafenGaleraNode
-		if i%2 == 1 {
-			strike = cutGaleraNode
-		}
-		if err := strike(ctx, g, node); err != nil {
-			t.Error(err)
-		}
-		g.synced(ctx)
+		strike(ctx, i)
 	}
 	cancel()
 	var all []outcome
@@ -227,9 +243,7 @@ func galeraCommits(t *testing.T, g *galera) {
 		all = append(all, <-outcomes...)
 	}
 	there := map[int64]bool{}
-	db := openGalera(g.addresses(), "fire", waits)
-	defer func() { _ = db.Close() }()
-	if err := query(t.Context(), db, "SELECT id FROM commits", func(scan func(...any) error) error {
+	if err := query(t.Context(), look, "SELECT id FROM fire.commits", func(scan func(...any) error) error {
 		var id int64
 		err := scan(&id)
 		there[id] = true
@@ -254,4 +268,5 @@ func galeraCommits(t *testing.T, g *galera) {
 	for kind, n := range kinds {
 		t.Log(n, kind)
 	}
+	return kinds
 }

@@ -26,7 +26,6 @@ const (
 	serverReadOnly       = 1290
 	transactionReadOnly  = 1792
 	readOnlyMode         = 1836
-	pluginRefused        = 3100 // a hook of the group replication refused the commit
 	transactionRollback  = 3101 // the group replication has rolled it back
 	errorDuringCommit    = 1180 // and the reason in words; see Of
 	columnCannotBeNull   = 1048

@@ -75,16 +75,17 @@ func (a Answer) notCommitted() bool {
 	case a.Number != 0:
 		// MySQL writes the binary log before the engine commits, and has errors from in
 		// between. So nothing can be said about errors in general, such as 1180 (error
-		// during commit), 1317 (interrupted), 1053 and 1927 (shutdown, killed). These
-		// are said after a rollback:
+		// during commit), 1317 (interrupted), 1053 and 1927 (shutdown, killed). Nor about
+		// 3100 (a hook has failed), which a member of a MySQL group says when it loses the
+		// others: these may have got the transaction, and committed it. These are said
+		// after a rollback:
 		//   - deadlock, which is how Galera reports a lost certification too;
 		//   - a conflict in the group replication, or in TiDB;
 		//   - lock wait timeout, on the global read lock of a backup;
 		//   - a record that has changed;
-		//   - a refusal by a hook;
 		//   - a server or a transaction that is read only.
 		switch a.Number {
-		case deadlock, lockWaitTimeout, recordHasChanged, pluginRefused,
+		case deadlock, lockWaitTimeout, recordHasChanged,
 			serverReadOnly, transactionReadOnly, readOnlyMode:
 			return true
 		}
