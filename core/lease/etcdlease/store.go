@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -101,9 +100,7 @@ func blocksOf(c *lease.Claim) []int64 {
 			all = append(all, block)
 		}
 	}
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(c.Owner)) // it never fails
-	rand.New(rand.NewPCG(sum.Sum64(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	c.Random().Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 

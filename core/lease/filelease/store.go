@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -241,8 +239,9 @@ func (s *Store) claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 
 	// One slot after the other, in random order: the first that is free is a random one
 	// of the free. Slots that nobody is at come first.
-	cl := claiming{Claim: c, store: s, space: sp, earliest: now}
-	todo := candidates(c)
+	cl := claiming{Claim: c, any: c, store: s, space: sp, earliest: now}
+	cl.any.Only = nil
+	todo := c.Candidates()
 	for _, wait := range []bool{false, true} {
 		var busy []int64
 		for _, worker := range todo {
@@ -268,27 +267,11 @@ func (s *Store) claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		return lease.Reply{}, cl.full
 	}
 	// None is free now, so none was earlier: this returns the error that says so.
-	_, err = c.Choose(cl.rows, cl.earliest, rand.IntN)
+	_, err = cl.any.Choose(cl.rows, cl.earliest, rand.IntN)
 	if len(cl.bad) > 0 {
 		err = fmt.Errorf("%w; passed over: %w", err, errors.Join(cl.bad...))
 	}
 	return lease.Reply{}, err
-}
-
-// candidates returns the worker numbers that will do for c. Their order is random, but
-// the same for each claim with this token: one that comes twice meets its own row.
-func candidates(c lease.Claim) []int64 {
-	var all []int64
-	for worker := range c.Space.Workers {
-		if c.Only == nil || slices.Contains(c.Only, worker) {
-			all = append(all, worker)
-		}
-	}
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(c.Owner)) // it never fails
-	random := rand.New(rand.NewPCG(sum.Sum64(), 0))
-	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all
 }
 
 // errTaken says that a row is not free.
@@ -297,6 +280,7 @@ var errTaken = errors.New("filelease: the row is taken")
 // A claiming is a claim under way.
 type claiming struct {
 	lease.Claim
+	any lease.Claim // the same without Only, which may be long: all its slots are candidates
 
 	store    *Store
 	space    *space
@@ -352,14 +336,14 @@ func (cl *claiming) noRoom(err error) error {
 func (cl *claiming) next(sl *slot, last record, now lease.Millis) (lease.Row, error) {
 	cl.earliest = min(cl.earliest, now)
 	row := last.row
-	if last.held && !cl.Free(row, now) && cl.store.abandoned(sl.path) {
+	if last.held && !cl.any.Free(row, now) && cl.store.abandoned(sl.path) {
 		row.Owner = "" // nobody issues IDs of it any more
 	}
-	if next, ok := cl.Apply(row, now); ok {
+	if next, ok := cl.any.Apply(row, now); ok {
 		return next, nil
 	}
 	if last.row.Owner == cl.Owner { // this claim was done before
-		_, err := cl.Choose([]lease.Row{last.row}, now, rand.IntN)
+		_, err := cl.any.Choose([]lease.Row{last.row}, now, rand.IntN)
 		return lease.Row{}, err
 	}
 	cl.rows = append(cl.rows, last.row)

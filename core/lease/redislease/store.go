@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strconv"
@@ -325,9 +323,7 @@ const probes = 32
 // because Lua's generator begins each script alike. They are made from the claim's
 // token: one that is sent again, by whomever, looks at the same rows, and finds itself.
 func claimArgs(c *lease.Claim, sent *stamp) []any {
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(c.Owner)) // it never fails
-	random := rand.New(rand.NewPCG(sum.Sum64(), 0))
+	random := c.Random()
 	args := []any{
 		c.Space.Layout, c.Space.Workers, c.Space.Datacenter, c.Owner, c.Nonce,
 		int64(c.Window), int64(c.Now), int64(c.Skew), int64(c.Guard), int64(maxAhead),

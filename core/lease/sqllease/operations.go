@@ -14,9 +14,15 @@ import (
 	"github.com/snowkey/snowkey/internal/sqlrow"
 )
 
-// candidates is how many free rows a claim looks at. One would do; with a few,
-// the choice is made by the same function as in every other store.
-const candidates = 16
+const (
+	// candidates is how many free rows a claim chooses from. With one, all claimants that
+	// begin among held rows would meet at the row behind them.
+	candidates = 16
+
+	// near is how many rows a claim looks at before it looks at all. Of these some are free
+	// unless nearly all are held.
+	near = 1024
+)
 
 // Claim takes a free row for its caller. The first claim in a space makes its rows. The
 // errors of [lease.Store] apply. Besides them there are [*TableError], [ErrReadOnly],
@@ -169,14 +175,22 @@ func (t *transaction) choose(ctx context.Context, c lease.Claim) (lease.Row, err
 	return c.Choose(rows, t.now, rand.IntN)
 }
 
-// free returns a few random rows that seem to be free, instead of up to 65,536. It says
-// again what Claim.Free says, but decides nothing: Choose asks Free about each row. A row
-// with the claim's own token comes first, by which Choose knows a claim that was done
-// before.
+// free returns a few rows that seem to be free. It says again what Claim.Free says, but
+// decides nothing: Choose asks Free about each row.
+//
+// The first free ones behind a random place will do, since to choose at random among all
+// rows, up to 65,536, the database has to read and sort them. It does so if none of those
+// near the place is free. The place is the same for each claim with this token. So a claim
+// that comes twice finds the row that has its token, by which Choose knows it.
 func (t *transaction) free(ctx context.Context, c lease.Claim) ([]lease.Row, error) {
 	released := t.now + c.Skew
 	if c.Guard > 0 {
 		released += c.Window + c.Guard
+	}
+	at := c.Random().Int64N(c.Space.Workers)
+	rows, err := t.find(ctx, t.s.text.near, c.Space.Namespace, c.Space.Datacenter, at, min(at+near, c.Space.Workers), int64(released), int64(t.now-c.Guard), c.Owner)
+	if len(rows) > 0 || err != nil {
+		return rows, err
 	}
 	return t.find(ctx, t.s.text.free, c.Space.Namespace, c.Space.Datacenter, c.Space.Workers, int64(released), int64(t.now-c.Guard), c.Owner, c.Owner)
 }

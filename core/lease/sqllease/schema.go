@@ -40,7 +40,7 @@ type texts struct {
 	insertMeta           string
 	rows, row            string // of a space; of a worker, locked
 	only                 string // rows of a space; a list of workers is to follow
-	free                 string // candidates
+	near, free           string // candidates of some rows; of all
 	update               string
 	fence                string // all rows of a space
 	table                string // quoted
@@ -58,6 +58,7 @@ func textsOf(d Dialect, name string) texts {
 	}
 	version := strconv.Itoa(schemaVersion)
 	const space = " WHERE namespace = ? AND datacenter = ?"
+	const free = " AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)"
 	rows := "SELECT " + rowColumns + " FROM " + table + space
 	return texts{
 		create:     createTexts(d, name),
@@ -68,8 +69,9 @@ func textsOf(d Dialect, name string) texts {
 		rows:       d.Bind(rows + " ORDER BY worker"),
 		row:        d.Bind(rows + " AND worker = ?" + lock),
 		only:       d.Bind(rows + " AND worker IN "),
-		free: d.Bind(rows + " AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)" +
-			" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, " + random + " LIMIT " + strconv.Itoa(candidates)),
+		// In the order of the key, so that the database stops at the last row that it needs.
+		near: d.Bind(rows + " AND worker >= ? AND worker < ?" + free + " ORDER BY worker LIMIT " + strconv.Itoa(candidates)),
+		free: d.Bind(rows + " AND worker < ?" + free + " ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, " + random + " LIMIT " + strconv.Itoa(candidates)),
 		// The values are computed here, not by the database. MySQL assigns from left to
 		// right, and a later assignment would see the new value of an earlier one.
 		update: d.Bind("UPDATE " + table + " SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?, holder = ?" + space +

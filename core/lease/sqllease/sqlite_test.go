@@ -219,6 +219,82 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 
 // A table without a schema is main's, whose file is what is checked. It is not one of
 // the same name in a database that was attached, or a temporary one.
+// A claim looks at few rows, and at all if none of these is free.
+func TestALargeSpaceThatIsNearlyFullGivesItsLastRows(t *testing.T) {
+	db := openSQLite(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=WAL")
+	s := newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)})
+	c := testClaim(time.Now())
+	c.Space.Workers = 8 * near
+	if _, err := s.Claim(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	until := lease.MillisOf(time.Now()) + 100*c.Window
+	execAll(t, db, fmt.Sprintf("UPDATE snowkey_leases SET owner = 'x', reserved_until = %d", until),
+		"UPDATE snowkey_leases SET owner = '', reserved_until = 0 WHERE worker IN (0, 5000, 8191)")
+	got := map[int64]bool{}
+	for range 3 {
+		c.Owner, c.Nonce, c.Now = rand.Text(), rand.Text(), lease.MillisOf(time.Now())
+		r, err := s.Claim(t.Context(), c)
+		if err != nil {
+			t.Fatalf("Claim() = %v; want one of three rows", err)
+		}
+		got[r.Row.Worker] = true
+	}
+	if !got[0] || !got[5000] || !got[8191] {
+		t.Errorf("claims took %v; want 0, 5000 and 8191", got)
+	}
+	c.Owner = rand.Text()
+	var none *lease.NoFreeWorkerError
+	if _, err := s.Claim(t.Context(), c); !errors.As(err, &none) || none.Rows != 8*near {
+		t.Errorf("Claim() of a full space = %v; want an error about all %d rows", err, 8*near)
+	}
+}
+
+// Claims of a large, empty space are all over it.
+func TestClaimsOfALargeSpaceAreApart(t *testing.T) {
+	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "leases.db"), "_journal_mode=WAL")
+	s := newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)})
+	c := testClaim(time.Now())
+	c.Space.Workers = 1 << 16
+	eighths := map[int64]bool{}
+	for range 100 { // all eighths, but for one run in 80,000
+		c.Owner, c.Nonce, c.Now = rand.Text(), rand.Text(), lease.MillisOf(time.Now())
+		r, err := s.Claim(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eighths[r.Row.Worker>>13] = true
+	}
+	if len(eighths) != 8 {
+		t.Errorf("100 claims are in the eighths %v of the space; want all 8", eighths)
+	}
+}
+
+// To choose among all rows at random, the database would read and sort them.
+func TestAClaimReadsNoMoreRowsThanItChoosesFrom(t *testing.T) {
+	db := openSQLite(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=WAL")
+	s := newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)})
+	var plan []string
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+s.text.near, "shop", 0, 0, near, 1, 1, "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var detail string
+		if err := rows.Scan(new(any), new(any), new(any), &detail); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, detail)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(plan) != 1 || !strings.Contains(plan[0], "namespace=? AND datacenter=? AND worker>? AND worker<?") {
+		t.Errorf("plan of a claim = %q; want a search by the key alone, without a sort", plan)
+	}
+}
+
 // Two processes with a log each would hold the same number.
 func TestAFileWithTwoNamesGivesNoLease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")

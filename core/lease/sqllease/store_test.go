@@ -382,9 +382,10 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	const (
 		meta   = "SELECT datacenter, layout, schema_version FROM `snowkey_leases_meta` WHERE namespace = ?"
 		insert = "INSERT INTO `snowkey_leases_meta` (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, 1)"
-		free   = "SELECT worker, epoch, owner, nonce, reserved_until, renewals, holder FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ?" +
-			" AND worker < ? AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)" +
-			" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, RAND() LIMIT 16"
+		rows   = "SELECT worker, epoch, owner, nonce, reserved_until, renewals, holder FROM `snowkey_leases` WHERE namespace = ? AND datacenter = ?"
+		isFree = " AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)"
+		near   = rows + " AND worker >= ? AND worker < ?" + isFree + " ORDER BY worker LIMIT 16"
+		free   = rows + " AND worker < ?" + isFree + " ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, RAND() LIMIT 16"
 	)
 	db, mock := newMock(t)
 	names := []string{"datacenter", "layout", "schema_version"}
@@ -396,6 +397,7 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectQuery(meta).WithArgs("shop").WillReturnRows(sqlmock.NewRows(names).AddRow(-1, "l", 1).AddRow(2, "l", 1))
+	mock.ExpectQuery(near).WithArgs("shop", 2, sqlmock.AnyArg(), 4, 1_005_010, 1_000_010, "me").WillReturnRows(sqlmock.NewRows(rowNames))
 	mock.ExpectQuery(free).WithArgs("shop", 2, 4, 1_005_010, 1_000_010, "me", "me").WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 0, "", "", 0, 0, ""))
 	mock.ExpectExec(mysqlUpdate).WithArgs(1, "me", "new", 1_060_010, 1, "", "shop", 2, 3, 0, "", "", 0, 0).WillReturnResult(sqlmock.NewResult(0, 1))
 	mock.ExpectCommit()

@@ -57,7 +57,7 @@
 // "%2E%2E".
 //
 // A claim takes two round trips if one of the eight rows that it looks at first is
-// free. Else it reads all, 256 in a round trip. A renewal takes two, and a release two.
-// Claim and renewal write twice, the row and the clock. The first claims in a
+// free. Else it reads further, 256 in a round trip, until one is. A renewal takes two,
+// and a release two. Claim and renewal write twice, the row and the clock. The first claims in a
 // datacenter make its znodes, 128 in each transaction.
 package zklease

@@ -407,7 +407,7 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 		want  time.Duration
 	}{
 		{"Claim, all free", large, 0, 0, 2},
-		{"Claim, one free", large, 1022, 0, 6}, // a claim that looks at the free one by luck: see below
+		{"Claim, one free", large, 1022, 0, 6}, // at most: it stops at the first that is free
 		{"Claim of one that is free", large, 0, 5, 2},
 		{"Renew", large, 0, 2, 2},
 		{"Release", large, 0, 3, 2},
@@ -430,8 +430,7 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 				t.Fatalf("%s = error %v; want none", test.name, err)
 			}
 			trips := time.Since(began) / time.Second
-			lucky := test.held > 0 && trips == 2
-			if trips != test.want && !lucky {
+			if trips > test.want || trips < test.want && test.held == 0 {
 				t.Errorf("%s takes %d round trips; want %d", test.name, trips, test.want)
 			}
 			writes := slices.DeleteFunc(conn.log(), func(call string) bool { return !strings.HasPrefix(call, "set ") })

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -62,7 +60,7 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 		return lease.Reply{}, err
 	}
 	p := s.place(c.Space)
-	workers := candidates(&c)
+	workers := c.Candidates()
 	began := time.Now() // as soon after c.Now as can be
 	for {
 		// All on their way at once: one round trip.
@@ -94,7 +92,7 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 				return lease.Reply{}, err
 			}
 		}
-		return s.take(ctx, &c, p, now, t, workers)
+		return s.take(ctx, c, p, now, t, workers)
 	}
 }
 
@@ -111,23 +109,7 @@ func checkClock(c lease.Claim, now lease.Millis, asked, answered time.Duration) 
 	return c.Check(now)
 }
 
-// candidates returns the workers that will do, in random order. A claim that is made
-// again looks at them in the same order. So it finds the row that it has taken, unless
-// one before it has become free meanwhile.
-func candidates(c *lease.Claim) []int64 {
-	var all []int64
-	for worker := range c.Space.Workers {
-		if c.Only == nil || slices.Contains(c.Only, worker) {
-			all = append(all, worker)
-		}
-	}
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(c.Owner)) // it never fails
-	rand.New(rand.NewPCG(sum.Sum64(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all
-}
-
-// take claims a row of those that were probed, else of all.
+// take claims a row of those that were probed, else the first free one of all.
 //
 // Reads may be old. If that makes a held row look free, the write is refused and the
 // row read again. If it makes a free row look held, the claim passes it by. The rows
@@ -136,21 +118,35 @@ func candidates(c *lease.Claim) []int64 {
 // If the session is replaced in between they may be older. Then the claim finds no row
 // though there is one. That does no more harm than a claim that comes a moment too
 // early.
-func (s *Store) take(ctx context.Context, c *lease.Claim, p place, now lease.Millis, t table, workers []int64) (lease.Reply, error) {
-	for all := false; ; {
+func (s *Store) take(ctx context.Context, c lease.Claim, p place, now lease.Millis, t table, workers []int64) (lease.Reply, error) {
+	c.Only = nil         // it may be long, and workers are all that will do
+	var held []lease.Row // none of which is free
+	for probes, unread := true, workers; ; {
 		row, err := c.Choose(t.rows, now, rand.IntN)
-		if err != nil {
-			if all && t.alien != nil {
-				return lease.Reply{}, fmt.Errorf("%w; %w", err, t.alien)
+		if errors.Is(err, lease.ErrNoFreeWorker) {
+			if !probes { // those are read again
+				held = append(held, t.rows...)
 			}
-			if all {
+			probes = false
+			if len(unread) == 0 {
+				_, err = c.Choose(held, now, rand.IntN) // the error is about all
+				if t.alien != nil {
+					err = fmt.Errorf("%w; %w", err, t.alien)
+				}
 				return lease.Reply{}, err
 			}
-			all = true
-			if t, err = s.read(ctx, p, workers); err != nil {
+			n, alien := min(inFlight, len(unread)), t.alien
+			if t, err = s.read(ctx, p, unread[:n]); err != nil {
 				return lease.Reply{}, err
 			}
+			if t.alien == nil {
+				t.alien = alien
+			}
+			unread = unread[n:]
 			continue
+		}
+		if err != nil {
+			return lease.Reply{}, err
 		}
 		next, _ := c.Apply(row, now) // which Choose has found free at the same now
 		err = s.set(ctx, p.row(row.Worker), encodeRow(next), t.versions[row.Worker])
