@@ -97,8 +97,8 @@ func Of(err error) Answer {
 // is translated. 149 is a deadlock: InnoDB has rolled the transaction back before the
 // COMMIT has written anything. A member of a MySQL group whose transaction is in the way of
 // one that is already certified says that, to statements as well. A Galera node that has
-// lost its cluster says 1180 too, with other words and without such a number, and then
-// nobody knows.
+// lost its cluster says 1180 too, with other words and without such a number, both of
+// transactions that the others have and of those that nobody has.
 var engineDeadlock = regexp.MustCompile(`\b149\b`)
 
 // sqliteCode returns the extended result code of a driver's error, or 0.
