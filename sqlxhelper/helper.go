@@ -94,6 +94,9 @@ func (h *Helper) Insert(ctx context.Context, db DB, table string, row any) error
 // keys are taken from the source at once, before the first statement. If the source
 // fails, no row was given a key.
 //
+// Rows may refer to others of the call by their keys, which go first then. Where rows
+// refer to each other in a circle, only a deferred constraint lets all databases store them.
+//
 // It sends as many statements as the rows need, and checks ctx before each. After an
 // error none of the rows is stored. The package comment says under which conditions.
 // The error names the row, if that is known.
@@ -159,7 +162,8 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 		return err
 	}
 	w.memory, w.fullChunk, w.heeds = h.memory, h.fullChunk, c.heeds
-	err = w.write(ctx, c)
+	w.orderRows()
+	err = w.asGiven(w.write(ctx, c))
 	w.learn(err)
 	if err == nil {
 		w.note(recordOf(db))

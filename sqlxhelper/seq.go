@@ -30,6 +30,9 @@ const seqRows = 5000
 // failure is returned as the database's error.
 // For a sequence that can be read twice, call InsertSeq inside of [InTx].
 //
+// A row may refer to rows that were yielded before it, and not to later ones: these may
+// be in a later statement.
+//
 // A row is read before yield returns. The sequence may then use its memory for the next
 // row, such as the slice of a bufio.Scanner or the pointer that it yields. What fields
 // refer to is copied, and Value methods are called, while the row is yielded. Only what a

@@ -38,6 +38,7 @@ type load struct {
 	fresh    []bool // of an upsert, by row: the call assigns the key, and no stored row has another
 	affected int64  // of all statements together
 	held     []held // of a sequence, row by row; else nil
+	order    []int  // which each row was before orderRows, or nil
 }
 
 // argument returns what is bound for a column of a row.

@@ -305,3 +305,71 @@ func (d Database) circleOfOwners(t *testing.T) {
 	}
 	d.wantCount(t, "clubs", 2)
 }
+
+// A reply refers to another row of its table. InsertMany knows of no relation.
+type reply struct {
+	types.Model
+	To    types.NullSnowflake `db:"reply_to"`
+	Other *types.Snowflake    `db:"other"`
+	N     int                 `db:"n"`
+}
+
+// InsertMany stores rows that refer to each other, or not, whatever their order and
+// number. Which rows are in one statement must not decide it.
+func (d Database) rowsThatReferToEachOther(t *testing.T) {
+	d.tables(t, "CREATE TABLE replies (id BIGINT PRIMARY KEY, reply_to BIGINT, other BIGINT, n BIGINT NOT NULL UNIQUE, "+
+		"FOREIGN KEY (reply_to) REFERENCES replies (id), FOREIGN KEY (other) REFERENCES replies (id))")
+	if d.Dialect == sqlxhelper.SQLite {
+		var on bool
+		if err := d.DB.Get(&on, "PRAGMA foreign_keys"); err != nil || !on {
+			t.Skip("foreign keys are off")
+		}
+	}
+	h := sqlxhelper.New(NewCounter(0))
+	for _, n := range []int{2, 30, 51, 3000} {
+		for name, to := range map[string]func(i int) int{
+			"the next":        func(i int) int { return i + 1 },
+			"the last":        func(int) int { return n - 1 },
+			"the one across":  func(i int) int { return n - 1 - i },
+			"the one before":  func(i int) int { return i - 1 },
+			"itself":          func(i int) int { return i },
+			"some other rows": func(i int) int { return i*i%(n-i) + i },
+		} {
+			rows := make([]reply, n)
+			for i := range rows {
+				rows[i].ID, rows[i].N = types.Snowflake(1000+(i*7)%n), i
+				if n%7 == 0 {
+					rows[i].ID = types.Snowflake(1000 + i)
+				}
+			}
+			for i := range rows {
+				j := to(i)
+				if j < 0 || j >= n || name == "the one across" && j < i {
+					continue
+				}
+				if i%2 == 0 {
+					rows[i].To = types.NullSnowflake{Snowflake: rows[j].ID, Valid: true}
+				} else {
+					rows[i].Other = &rows[j].ID
+				}
+			}
+			if err := h.InsertMany(ctx, d.DB, "replies", rows); err != nil {
+				t.Errorf("InsertMany(%d rows that refer to %s) = %v; want nil", n, name, err)
+			}
+			d.wantCount(t, "replies", n)
+			// MySQL deletes row by row as well.
+			d.exec(t, "UPDATE replies SET reply_to = NULL, other = NULL")
+			d.exec(t, "DELETE FROM replies")
+
+			// An error counts the rows as they were given.
+			rows[0].N = -1
+			rows[n-1].N = -1
+			err := h.InsertMany(ctx, d.DB, "replies", rows)
+			var e *sqlxhelper.InsertError
+			if !errors.As(err, &e) || !errors.Is(err, sqlxhelper.ErrDuplicateKey) || e.Row >= 0 && (e.Row != 0 && e.Row != n-1 || e.Key != rows[e.Row].ID || e.Path != fmt.Sprintf("sqlxcases.reply[%d]", e.Row)) {
+				t.Errorf("InsertMany(%d rows that refer to %s, two alike) = %+v; want an InsertError of the first or the last row", n, name, e)
+			}
+			d.wantCount(t, "replies", 0)
+		}
+	}
+}

@@ -36,6 +36,7 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "GraphOfThreeLevelsIsReadBack", d.graph)
 	d.run(t, "GraphTakesOneStatementPerTable", d.graphStatements)
 	d.run(t, "FailureInTheLastTableOfAGraphLeavesNothing", d.graphFailure)
+	d.run(t, "RowsThatReferToEachOtherAreStoredInAnyOrder", d.rowsThatReferToEachOther)
 	d.run(t, "TreeIsInsertedParentsFirst", d.tree)
 	d.run(t, "TablesInACircleAreInsertedLevelByLevel", d.circle)
 	d.run(t, "RowsToWhichOthersBelongAreInsertedFirstAndOnce", d.belongsTo)
