@@ -131,11 +131,14 @@ func (c *column) read(ctx context.Context, r row) (v reflect.Value) {
 }
 
 // empty reports whether r lacks a value in c. A present zero in a nullable column was
-// put there on purpose. Other values in a map, such as gorm.Expr, belong to the caller.
+// put there on purpose, unless it is a key. Other values in a map, such as gorm.Expr,
+// belong to the caller.
 func (c *column) empty(ctx context.Context, r row) bool {
 	switch v := c.read(ctx, r); {
 	case v.CanInt(): // first, because this runs for every row
 		return v.Int() == 0
+	case c.field.PrimaryKey:
+		return c.blank(v)
 	case !v.IsValid():
 		return true
 	case isNullType(v.Type()):

@@ -20,12 +20,13 @@ const (
 // A creation is what the plugin knows of one create statement. The first callback
 // makes it and the others reuse it.
 type creation struct {
-	stmt    *gorm.Statement // the owner: GORM copies settings to the statements of associations
-	model   *model
-	keys    []column          // the columns that the plugin fills
-	checked []column          // the columns of which it checks the values
-	nested  bool              // the statement saves an association of another
-	fresh   []types.Snowflake // the keys that were assigned
+	stmt     *gorm.Statement // the owner: GORM copies settings to the statements of associations
+	model    *model
+	keys     []column          // the columns that the plugin fills
+	checked  []column          // the columns of which it checks the values
+	required []column          // the keys without which no row is stored
+	nested   bool              // the statement saves an association of another
+	fresh    []types.Snowflake // the keys that were assigned
 
 	// Hooks may change these. See read.
 	rows       rows
@@ -53,7 +54,7 @@ func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 		return nil, p.err
 	}
 	_, nested := stmt.Settings.Load(savedAssociations)
-	c := &creation{stmt: stmt, model: m, keys: p.columns, checked: p.checked, nested: nested}
+	c := &creation{stmt: stmt, model: m, keys: p.columns, checked: p.checked, required: p.required, nested: nested}
 	stmt.Settings.Store(creationSetting, c)
 	return c, nil
 }

@@ -17,6 +17,9 @@
 //   - Every row that GORM creates for a model gets a key if it has none: structs,
 //     slices, arrays and maps, associations, batches, Save, FirstOrCreate, Updates and
 //     generics. A key that is set is kept. Several pointers to one struct are one row.
+//   - No row is stored with the key 0 or NULL: [ErrNoKey]. That covers keys that Omit
+//     leaves out, and keys that are foreign keys to no row. It does not cover SQL in maps,
+//     Updates of a key, Table without Model, and keys with default:, -> or snowflake:-.
 //   - A key or foreign key that types.Snowflake would not read back, such as -5, is an
 //     error that matches types.ErrRange and names the row, before the row's statement.
 //   - All missing keys of a statement come from the source in one call of Fill, where
@@ -53,13 +56,13 @@
 //	Public types.Snowflake `gorm:"snowflake;uniqueIndex;<-:create"`
 //
 // A string receives the decimal form. A nullable column with the tag is filled if it is
-// NULL; a present zero is kept. Without <-:create, an upsert with UpdateAll overwrites
+// NULL; a present zero is kept, except in a primary key. Without <-:create, an upsert with UpdateAll overwrites
 // the stored value of such a column. Add autoIncrement:false to an int64 or uint64 key,
 // or the database counts as well.
 //
 // The plugin never fills
 //   - a foreign key of a relation;
-//   - a column that the database fills (default:, autoIncrement);
+//   - a column that the database fills (default:);
 //   - a column that GORM does not create (->, <-:update);
 //   - a column with the tag snowflake:-.
 //
@@ -67,8 +70,11 @@
 // parent. Tag that key snowflake:- if the program creates such children first, or if the
 // relation is polymorphic or declared in an embedded struct.
 //
-// Select without the key still writes the key. Omit of the key is obeyed, and leaves it
-// zero in memory. Other tagged columns are filled only if they are written.
+// A key of type types.Snowflake or with the tag snowflake is a [ModelError] with
+// autoIncrement beside it, because the database would give the key, or none. Add
+// snowflake:- if it should.
+//
+// Select without the key still writes the key. Omit of the key is [ErrNoKey]. Other tagged columns are filled only if they are written.
 //
 // A primary key of your own type, such as type OrderID types.Snowflake, is a
 // [ModelError] until its tag says who gives the key. To GORM it is an int64 that the

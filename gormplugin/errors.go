@@ -10,6 +10,9 @@ var (
 	// ErrKeyRewrite means that an upsert would overwrite the key of a stored row, which
 	// other rows may refer to.
 	ErrKeyRewrite = errors.New("gormplugin: upsert would rewrite the primary key of a stored row")
+	// ErrNoKey means that a row would be stored with the key 0 or NULL. The error names the
+	// row.
+	ErrNoKey = errors.New("gormplugin: row without a key")
 )
 
 // A ModelError says why a model cannot work. Every create of the model returns it before

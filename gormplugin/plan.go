@@ -82,6 +82,7 @@ func settle(db *gorm.DB, s *schema.Schema) (err error) {
 type plan struct {
 	columns   []column // the key itself first, where it is among them
 	checked   []column // those that types.Snowflake reads back, filled or not
+	required  []column // keys of rows that are never stored as 0 or NULL, filled or not
 	err       error    // a *ModelError, if the model cannot work
 	relations int      // how many the schema had when the plan was made
 }
@@ -121,11 +122,14 @@ func newPlan(s *schema.Schema) *plan {
 			p.err = err
 			return p
 		}
+		k, _ := kindOf(f.IndirectFieldType)
+		c := newColumn(f, k)
+		if f.PrimaryKey && (filled || f == s.PrioritizedPrimaryField && holdsSnowflake(f) && !leftToOthers(f)) {
+			p.required = append(p.required, c)
+		}
 		if !filled {
 			continue
 		}
-		k, _ := kindOf(f.IndirectFieldType)
-		c := newColumn(f, k)
 		if f.PrimaryKey && (len(p.columns) == 0 || !p.columns[0].field.PrimaryKey || f == s.PrioritizedPrimaryField) {
 			p.columns = append([]column{c}, p.columns...)
 		} else {
@@ -154,6 +158,8 @@ func fillable(s *schema.Schema, f *schema.Field) (bool, error) {
 		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake:%s is unknown; use snowflake or snowflake:-", setting)}
 	case !tagged && (f != s.PrioritizedPrimaryField || !ours && !derived(f.IndirectFieldType)):
 		return false, nil
+	case counted(f) && (tagged || ours):
+		return false, &ModelError{s.String(), f.Name, "autoIncrement leaves the key to the database, which may store 0 or NULL; remove autoIncrement for keys of the plugin, or add snowflake:- for those of the database"}
 	case givenElsewhere(s, f):
 		return false, nil
 	case !tagged && !ours:
@@ -193,7 +199,7 @@ func derived(t reflect.Type) bool {
 // database or from another row. What the database fills is told by the tags: GORM sets
 // HasDefaultValue on every integer key.
 func givenElsewhere(s *schema.Schema, f *schema.Field) bool {
-	if _, ok := f.TagSettings["DEFAULT"]; ok || !f.Creatable || utils.CheckTruth(f.TagSettings["AUTOINCREMENT"]) {
+	if leftToOthers(f) || !f.Creatable || counted(f) {
 		return true
 	}
 	for _, rel := range s.Relationships.Relations { // those that are known by now
@@ -202,6 +208,16 @@ func givenElsewhere(s *schema.Schema, f *schema.Field) bool {
 		}
 	}
 	return false
+}
+
+// counted reports whether the tag of f says that the database counts.
+func counted(f *schema.Field) bool { return utils.CheckTruth(f.TagSettings["AUTOINCREMENT"]) }
+
+// leftToOthers reports whether the tag of f leaves the value to the database's default or
+// to the program.
+func leftToOthers(f *schema.Field) bool {
+	_, ok := f.TagSettings["DEFAULT"]
+	return ok || f.TagSettings[tagName] == tagOff
 }
 
 // narrowForeignKey returns an error if a foreign key of rel cannot hold the key that it

@@ -11,9 +11,15 @@ import (
 // ensure runs between the hooks and the insert. It assigns the keys that a hook
 // removed and prepares [installation.reconcile].
 func (in *installation) ensure(db *gorm.DB) {
-	if c := in.fill(db); c != nil && len(c.columns) > 0 && c.rows.len() > 0 {
-		_ = db.AddError(c.prepare(db))
+	c := in.fill(db)
+	if c == nil || c.rows.len() == 0 {
+		return
 	}
+	err := c.keyless()
+	if err == nil && len(c.columns) > 0 {
+		err = c.prepare(db)
+	}
+	_ = db.AddError(err)
 }
 
 // prepare records what is sent, if the database may change the keys in memory. It

@@ -11,7 +11,7 @@ const (
 	BadModel Problem = "model cannot work"
 	// NoKey: the plugin fills no column of the model, and the model does not say
 	// that this is meant. It says so if its key is a foreign key, or has
-	// snowflake:-, a default or autoIncrement. A key of several fields without an ID
+	// snowflake:-, a default or, on another type than types.Snowflake, autoIncrement. A key of several fields without an ID
 	// is taken for that of a join table.
 	NoKey Problem = "no key that the plugin fills"
 	// SharedTable: two models of one table disagree on the columns that are filled.

@@ -99,9 +99,14 @@ var checkCases = []testCase{
 		type Wrong struct {
 			ID types.Snowflake `gorm:"snowflake:sometimes"`
 		}
-		f := e.finds([]any{&Wrong{}, &Wrong{}}, "model cannot work ID")[0]
-		if !strings.Contains(f.Is, "sometimes") {
-			e.Errorf("Is = %q; want the tag", f.Is)
+		type Counted struct {
+			ID types.Snowflake `gorm:"primaryKey;autoIncrement"`
+		}
+		findings := e.finds([]any{&Wrong{}, &Wrong{}, &Counted{}}, "model cannot work ID", "model cannot work ID")
+		for i, tag := range []string{"sometimes", "autoIncrement"} {
+			if !strings.Contains(findings[i].Is, tag) {
+				e.Errorf("Is = %q; want it to name the tag, %s", findings[i].Is, tag)
+			}
 		}
 	}},
 	{"CheckFindsModelsOfOneTableThatDiffer", func(e *env) {
@@ -196,7 +201,7 @@ var checkCases = []testCase{
 			Name string `gorm:"size:40;index"`
 		}
 		type Counters struct {
-			ID   types.Snowflake `gorm:"primaryKey;autoIncrement"`
+			ID   types.Snowflake `gorm:"primaryKey;autoIncrement;snowflake:-"`
 			Name string          `gorm:"size:40"`
 		}
 		e.finds([]any{&Counters{}}) // it wants that
@@ -227,7 +232,7 @@ var checkCases = []testCase{
 			BoxID types.Snowflake
 		}
 		type Box struct {
-			ID    types.Snowflake `gorm:"primaryKey;autoIncrement"`
+			ID    types.Snowflake `gorm:"primaryKey;autoIncrement;snowflake:-"`
 			Parts []Part
 		}
 		e.ddl("CREATE TABLE `PRE_boxes` (`id` int NOT NULL AUTO_INCREMENT, PRIMARY KEY (`id`))")
@@ -685,7 +690,7 @@ var checkCases = []testCase{
 			TrunkID types.Snowflake
 		}
 		type Root struct {
-			ID    types.Snowflake `gorm:"primaryKey;autoIncrement"`
+			ID    types.Snowflake `gorm:"primaryKey;autoIncrement;snowflake:-"`
 			Leafs []Leaf
 		}
 		type Trunk struct {

@@ -313,7 +313,7 @@ var fieldCases = []testCase{
 			Name string          `gorm:"size:40"`
 		}
 		type Counting struct {
-			ID   types.Snowflake `gorm:"primaryKey;autoIncrement"`
+			ID   types.Snowflake `gorm:"primaryKey;autoIncrement;snowflake:-"`
 			Name string          `gorm:"size:40"`
 		}
 		type Uinted struct {

@@ -318,7 +318,7 @@ var graphCases = []testCase{
 		e.must(e.db.Create(&j))
 		equal(e, "RightID", j.RightID, 0)
 		p := Passport{Text: "A"}
-		e.must(e.db.Create(&p))
+		e.fails(e.db.Create(&p), gormplugin.ErrNoKey)
 		equal(e, "ID of the passport", p.ID, 0)
 		p = Passport{Text: "B", Left: &Left{}}
 		e.must(e.db.Create(&p))
@@ -340,7 +340,7 @@ var graphCases = []testCase{
 		e.fresh("UserID", early.UserID)
 		e.migrate(&User{})
 		late := Profile{Text: "late"}
-		e.must(e.db.Create(&late))
+		e.fails(e.db.Create(&late), gormplugin.ErrNoKey)
 		equal(e, "UserID", late.UserID, 0)
 		u := User{Profile: &Profile{Text: "child"}}
 		e.must(e.db.Create(&u))

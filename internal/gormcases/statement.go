@@ -6,6 +6,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -145,13 +146,13 @@ var statementCases = []testCase{
 		e.stored("publics", "name", "A", p.ID)
 		equal(e, "Public", p.Public, 0)
 	}},
-	{"OmittedKeyStaysZero", func(e *env) {
+	{"OmittedKeyIsRefused", func(e *env) {
 		e.migrate(&Item{})
 		item, list := Item{SKU: "A"}, []Item{{SKU: "B"}}
 		m := map[string]any{"sku": "C"}
-		_ = e.db.Omit("ID").Create(&item) // some databases refuse a row without a key
-		_ = e.db.Omit("id").Create(&list)
-		_ = e.db.Model(&Item{}).Omit("ID").Create(m)
+		e.fails(e.db.Omit("ID").Create(&item), gormplugin.ErrNoKey)
+		e.fails(e.db.Omit("id").Create(&list), gormplugin.ErrNoKey)
+		e.fails(e.db.Model(&Item{}).Omit("ID").Create(m), gormplugin.ErrNoKey)
 		equal(e, "ID", item.ID, 0)
 		equal(e, "list[0].ID", list[0].ID, 0)
 		equal(e, "m[id]", m["id"], nil)
