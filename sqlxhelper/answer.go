@@ -113,6 +113,27 @@ func rollback(ctx context.Context, h heeding, tx *sqlx.Tx, err error) error {
 	return done(longer, 0, tx.Rollback)
 }
 
+// scalar reads the only row of a query, of one column. It reads on until there is no other:
+// MySQL's driver heeds ctx while it reads rows, but not while it closes them and skips
+// those that are left.
+func scalar(ctx context.Context, db statementer, dest any, text string, args ...any) error {
+	rows, err := db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // where Scan has failed
+	err = sql.ErrNoRows
+	for rows.Next() {
+		if err = rows.Scan(dest); err != nil {
+			return err
+		}
+	}
+	if failed := rows.Err(); failed != nil {
+		return failed
+	}
+	return err
+}
+
 // done calls f, whose error is all that it returns.
 func done(ctx context.Context, h heeding, f func() error) error {
 	if h >= heedsStatements {

@@ -69,7 +69,7 @@ func (w *writer) query(ctx context.Context, s session, l *load, text string, arg
 		}
 		defer func() { _ = rows.Close() }() // where Next has not come to the end
 		for rows.Next() {
-			if s.heeds != heedsAll && ctx.Err() != nil {
+			if s.heeds < heedsStatements && ctx.Err() != nil {
 				return ctx.Err() // the caller may have left, and what scan changes with it
 			}
 			if err := scan(rows); err != nil {

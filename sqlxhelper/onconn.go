@@ -73,9 +73,9 @@ func (c onConn) inTransaction(ctx context.Context) (open bool, err error) {
 		if _, err := c.ExecContext(ctx, "SELECT pg_catalog.set_config('snowkey.begun', 'yes', true)"); err != nil {
 			return false, err
 		}
-		err = c.GetContext(ctx, &open, "SELECT COALESCE(pg_catalog.current_setting('snowkey.begun', true), '') = 'yes'")
+		err = scalar(ctx, c, &open, "SELECT COALESCE(pg_catalog.current_setting('snowkey.begun', true), '') = 'yes'")
 	case MySQL:
-		err = c.GetContext(ctx, &open, "SELECT @@in_transaction")
+		err = scalar(ctx, c, &open, "SELECT @@in_transaction")
 		if sqlerror.UnknownVariable(err) {
 			// MySQL does not have it, but refuses, with an error that changes nothing,
 			// to set how the next transaction begins while one is open.

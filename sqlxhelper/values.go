@@ -101,13 +101,9 @@ func (w *writer) prepares(ctx context.Context, s session) bool {
 		return w.dialect.prepares
 	}
 	yes, err := answered(ctx, s.heeds, func() (bool, error) {
-		rows, err := s.db.QueryContext(ctx, "SELECT ? + 0.2 = 0.3", 0.1)
-		if err != nil {
-			return false, err
-		}
-		defer func() { _ = rows.Close() }() // where Scan has failed
 		var inlined bool
-		return rows.Next() && rows.Scan(&inlined) == nil && rows.Err() == nil && !inlined, nil
+		err := scalar(ctx, s.db, &inlined, "SELECT ? + 0.2 = 0.3", 0.1)
+		return err == nil && !inlined, nil
 	}, nil)
 	return err == nil && yes // or the next statement fails as well
 }
