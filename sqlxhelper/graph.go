@@ -352,7 +352,7 @@ func (w *walk) checkForeignKeys() error {
 // SELECT that reads it. It looks at what is written, and so comes after the options.
 func (w *walk) checkKeys() error {
 	for _, s := range w.stations {
-		s.keys = s.keys[:0]
+		s.keys, s.own, s.foreign = s.keys[:0], keySpan{}, keySpan{}
 		for i := range s.columns {
 			if c := &s.columns[i]; c.holdsKey() {
 				s.keys = append(s.keys, c)
@@ -362,8 +362,10 @@ func (w *walk) checkKeys() error {
 	for i, row := range w.structs {
 		s := w.station(i)
 		for _, c := range s.keys {
-			id, _ := foreignKey(c.ref(row))
+			ref := c.ref(row)
+			id, null := foreignKey(ref)
 			if id >= 0 {
+				s.note(c, ref, id, null)
 				continue
 			}
 			err := types.ErrRange

@@ -29,6 +29,8 @@ type station struct {
 	// What the options of the call say, see config.apply.
 	columns []column  // that are written
 	keys    []*column // those of them that hold a key
+	own     keySpan   // of the keys that rows have before the call, see orderRows
+	foreign keySpan   // of those to which they refer
 	upsert  *upsert   // or nil
 	read    []destination
 }

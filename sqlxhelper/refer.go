@@ -2,11 +2,38 @@ package sqlxhelper
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 
 	"github.com/snowkey/snowkey/types"
 )
+
+// A keySpan has the least and the greatest of some keys. The zero value has none.
+type keySpan struct{ first, last types.Snowflake }
+
+// note adds what checkKeys has seen in a column of a row: a key of the row, or one that it
+// refers to. A pointer to zero may be to the key of another row, which the call assigns.
+func (s *station) note(c *column, ref any, id types.Snowflake, null bool) {
+	span := &s.own
+	if !s.isOwn(c) {
+		span = &s.foreign
+		if _, pointer := ref.(**types.Snowflake); pointer && id == 0 && !null {
+			s.own = keySpan{1, math.MaxInt64}
+			id = 1
+		}
+	}
+	if null || id == 0 {
+		return
+	}
+	if span.last == 0 {
+		span.first = id
+	}
+	span.first, span.last = min(span.first, id), max(span.last, id)
+}
+
+// isOwn reports whether a column has the keys of the rows themselves.
+func (s *station) isOwn(c *column) bool { return c.name == s.plan.columns[s.plan.key].name }
 
 // orderRows moves each row behind those of its load to which it refers: rows whose keys
 // stand in one of its columns. InsertMany knows no relations, but a key is nobody else's.
@@ -18,7 +45,12 @@ import (
 func (w *writer) orderRows() {
 	for i := range w.loads {
 		l := &w.loads[i]
-		if l.held != nil || len(l.rows) < 2 || len(l.keys) < 2 {
+		// Nearly all foreign keys are of rows that are stored, and so are out of the span of
+		// the keys here, or there are no keys before the call assigns them.
+		if l.own.last == 0 || l.foreign.last < l.own.first || l.foreign.first > l.own.last {
+			continue
+		}
+		if l.held != nil || len(l.rows) < 2 {
 			continue // a sequence goes on after the rows that are here
 		}
 		if refers := l.refersAhead(); refers != nil {
@@ -28,31 +60,19 @@ func (w *writer) orderRows() {
 }
 
 // refersAhead returns a function that calls yield for each row to which row i refers, or
-// nil if all of these are before the row that refers. Nearly all foreign keys are out of
-// the range of the keys of the call, which saves the map.
+// nil if all of these are before the row that refers.
 func (l *load) refersAhead() func(i int, yield func(to int)) {
-	first, last := *l.plan.id(l.rows[0]), *l.plan.id(l.rows[0])
-	for _, row := range l.rows {
-		id := *l.plan.id(row)
-		first, last = min(first, id), max(last, id)
+	at := make(map[types.Snowflake]int, len(l.rows))
+	for i, row := range l.rows {
+		at[*l.plan.id(row)] = i
 	}
-	var at map[types.Snowflake]int
 	refers := func(i int, yield func(to int)) {
 		for _, c := range l.keys {
-			if c.name == l.plan.columns[l.plan.key].name {
+			if l.isOwn(c) {
 				continue
 			}
 			id, null := foreignKey(c.ref(l.rows[i]))
-			if null || id < first || id > last {
-				continue
-			}
-			if at == nil {
-				at = make(map[types.Snowflake]int, len(l.rows))
-				for i, row := range l.rows {
-					at[*l.plan.id(row)] = i
-				}
-			}
-			if to, ok := at[id]; ok && to != i {
+			if to, known := at[id]; known && !null && to != i {
 				yield(to)
 			}
 		}

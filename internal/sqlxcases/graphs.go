@@ -326,6 +326,16 @@ func (d Database) rowsThatReferToEachOther(t *testing.T) {
 		}
 	}
 	h := sqlxhelper.New(NewCounter(0))
+	unassigned := make([]reply, 300) // the keys that the pointers lead to are not there yet
+	for i := range unassigned[1:] {
+		unassigned[i].N, unassigned[i].Other = i+1, &unassigned[i+1].ID
+	}
+	if err := h.InsertMany(ctx, d.DB, "replies", unassigned); err != nil {
+		t.Errorf("InsertMany(pointers to the keys of the next rows) = %v; want nil", err)
+	}
+	d.wantCount(t, "replies r JOIN replies o ON r.other = o.id AND o.n = (r.n + 1) % 300", 299)
+	d.exec(t, "UPDATE replies SET other = NULL")
+	d.exec(t, "DELETE FROM replies")
 	for _, n := range []int{2, 30, 51, 3000} {
 		for name, to := range map[string]func(i int) int{
 			"the next":        func(i int) int { return i + 1 },
