@@ -9,7 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/dialect"
 )
 
@@ -172,15 +171,6 @@ func dialectOf(driver string) (Dialect, error) {
 		return d, nil
 	}
 	return 0, fmt.Errorf("%w: driver name %q; say what it is with sqlxhelper.RegisterDriver(%q, …), or give New the option WithDialect", ErrDriver, driver, driver)
-}
-
-// traitsFor returns the traits of a pool, or nil if its driver name is not known.
-func traitsFor(db *sqlx.DB) *traits {
-	d, err := dialectOf(db.DriverName())
-	if err != nil {
-		return nil
-	}
-	return traitsOf(d)
 }
 
 // nameProblem says what is wrong with a name in any dialect, or "". Names are

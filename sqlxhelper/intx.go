@@ -80,15 +80,26 @@ import (
 //
 // fn must not use the transaction after it has returned, nor commit or roll back by
 // itself. On MySQL a statement that changes a table's schema commits too.
+//
+// [Helper.InTx] does the same with the options of a Helper.
 func InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(*sqlx.Tx) error) error {
+	return (&Helper{}).InTx(ctx, db, opts, fn)
+}
+
+// InTx is the function of that name for a database that an option of h describes, by
+// [WithDialect] or [WithPartialCommits].
+func (h *Helper) InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(*sqlx.Tx) error) error {
 	if db == nil || db.DB == nil {
 		return fmt.Errorf("%w: InTx got a nil *sqlx.DB", ErrDB)
 	}
 	if fn == nil {
 		return fmt.Errorf("%w: InTx got a nil function", ErrArgument)
 	}
-	d := traitsFor(db)
-	return (&attempts{db: db, dialect: d, heeds: heedingOf(db, d), opts: opts, fn: fn}).run(ctx)
+	d, err := h.dialectFor(db)
+	if err != nil && h.config.dialect != nil {
+		return err
+	}
+	return (&attempts{db: db, dialect: d, heeds: heedingOf(db, d), partial: h.config.partial, opts: opts, fn: fn}).run(ctx)
 }
 
 const (
@@ -113,6 +124,7 @@ type attempts struct {
 	db      beginner
 	dialect *traits // nil: not known
 	heeds   heeding
+	partial bool
 	opts    *sql.TxOptions
 	fn      func(*sqlx.Tx) error
 
@@ -141,7 +153,7 @@ func (a *attempts) run(ctx context.Context) error {
 
 // try is one attempt. It returns the rows by which its outcome can be told.
 func (a *attempts) try(ctx context.Context) (outcome, []proof, error) {
-	t := &transaction{db: a.db, dialect: a.dialect, heeds: a.heeds, opts: a.opts}
+	t := &transaction{db: a.db, dialect: a.dialect, heeds: a.heeds, partial: a.partial, opts: a.opts}
 	o, err := t.run(ctx, t.watched(a.fn))
 	if o == rolledBack && t.record.strayed() {
 		o = abandoned // not to do again what may be stored

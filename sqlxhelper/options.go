@@ -13,6 +13,7 @@ type config struct {
 	omit      []string
 	conflict  conflict
 	returning []string // nil: none; empty: all
+	partial   bool
 	copier    Copier
 	copyRows  int // from which on rows go to copier
 }
@@ -22,6 +23,22 @@ type config struct {
 // every call an error that matches [ErrDriver].
 func WithDialect(d Dialect) Option {
 	return func(c *config) { c.dialect = &d }
+}
+
+// WithPartialCommits says that the database may commit a part of a transaction and then
+// report that the COMMIT has failed, by any error, a serialization failure included. A
+// coordinator of several servers without two-phase commit does that: postgres_fdw with
+// foreign tables on more than one server; by their documentation Vitess with
+// transaction_mode MULTI, and MariaDB's Spider without XA. So may whatever leads a new
+// connection to another server that takes writes.
+//
+// Every error of a COMMIT then matches [ErrCommitUnknown], in [Helper.InTx] and in calls on
+// a pool. The function of InTx is not run again after it, and no row is looked for: one
+// that is there does not prove that the others are. Look for a row of each table, by the
+// keys in the [*UnknownError]. A single statement on a pool has a transaction around it,
+// since it could not be told from its COMMIT.
+func WithPartialCommits() Option {
+	return func(c *config) { c.partial = true }
 }
 
 // OnProgress calls report after every statement of a call. It passes how many rows

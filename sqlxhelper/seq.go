@@ -65,7 +65,7 @@ func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows 
 	}
 	s := &sequence[T]{helper: h, table: table, rows: rows}
 	if c.pool != nil {
-		t := transaction{db: c.pool, dialect: d, heeds: c.heeds}
+		t := transaction{db: c.pool, dialect: d, heeds: c.heeds, partial: h.config.partial}
 		_, err = t.run(ctx, t.watched(func(tx *sqlx.Tx) error { return s.insert(ctx, tx) }))
 		if atCommit(err) {
 			err = &InsertError{Table: table, Last: s.stored - 1, Rows: s.stored, Row: -1, Err: err}

@@ -21,13 +21,14 @@ const maxSends = 3
 
 // sendsAlone reports whether the rows may go without a transaction around them, which would
 // cost two more round trips. SQLite has no round trips, and its statements are not always
-// all or nothing, see traits.partial. And what looks for stored rows has to see them as the
-// statement left them.
+// all or nothing, see traits.partial. What looks for stored rows has to see them as the
+// statement left them. And where a COMMIT proves nothing, its errors must be told from those
+// of the statement.
 //
 // Nor may they if the key of each row was set by the caller and a pool of the program's own
 // may send the statement twice, see single: a duplicate key would not tell whose it is.
 func (w *writer) sendsAlone(c conn) bool {
-	if len(w.loads) != 1 || w.looks() || w.dialect.partial {
+	if len(w.loads) != 1 || w.looks() || w.dialect.partial || w.config.partial {
 		return false
 	}
 	return w.loads[0].assigned >= 0 || w.dialect.badIsUnsent || sendsOnce(c.db)

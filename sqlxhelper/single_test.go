@@ -265,6 +265,43 @@ func TestDuplicateAtCommitIsADuplicate(t *testing.T) {
 	})
 }
 
+// A coordinator may have committed a part, whatever it says, and whatever row is there.
+func TestErrorOfACommitProvesNothingWithPartialCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := types.Snowflake(0)
+		source := SourceFunc(func(context.Context) (types.Snowflake, error) { next++; return next, nil })
+		h := New(source, WithPartialCommits())
+		runs := 0
+		calls := map[string]func(db *sqlx.DB) error{
+			"Insert": func(db *sqlx.DB) error { return h.Insert(t.Context(), db, "orders", &types.Model{}) },
+			"InsertSeq": func(db *sqlx.DB) error {
+				_, err := InsertSeq(t.Context(), h, db, "orders", func(yield func(types.Model, error) bool) { yield(types.Model{}, nil) })
+				return err
+			},
+			"InTx": func(db *sqlx.DB) error {
+				return h.InTx(t.Context(), db, nil, func(tx *sqlx.Tx) error { runs++; return insert(tx, 1) })
+			},
+		}
+		for name, call := range calls {
+			for _, c := range []fate{refuses(postgres("40001")), refuses(postgres("23505")), answerLost, commitLost} {
+				f := &faulty{commits: []fate{c}}
+				runs = 0
+				err := call(f.open(t))
+				var e *UnknownError
+				if !errors.Is(err, ErrCommitUnknown) || !errors.Is(err, c.err) || !errors.As(err, &e) || len(e.Rows) != 1 || f.lookCount != 0 || runs > 1 {
+					t.Errorf("%s(commit: %v) = %v after %d runs and %d looks; want ErrCommitUnknown with a key, no second run and no look", name, c.err, err, runs, f.lookCount)
+				}
+			}
+			// What a statement says is said before anything is committed.
+			refused := postgres("23514")
+			f := &faulty{inserts: []error{refused}}
+			if err := call(f.open(t)); !errors.Is(err, refused) || errors.Is(err, ErrCommitUnknown) {
+				t.Errorf("%s(statement refused) = %v; want that, and no doubt", name, err)
+			}
+		}
+	})
+}
+
 // wantIn fails the test if err neither matches want nor has its text.
 func wantIn(t *testing.T, err, want error) {
 	t.Helper()

@@ -140,7 +140,7 @@ func (w *writer) transact(ctx context.Context, c conn) error {
 			return w.prove(ctx, c, w.narrowAlone(ctx, c, err))
 		}
 	}
-	t := transaction{db: c.pool, dialect: w.dialect, heeds: c.heeds, note: w.note}
+	t := transaction{db: c.pool, dialect: w.dialect, heeds: c.heeds, partial: w.config.partial, note: w.note}
 	_, err := t.run(ctx, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true, w.heeds}) })
 	if l := &w.loads[0]; atCommit(err) {
 		return &InsertError{Table: l.table, Last: len(l.rows) - 1, Rows: len(l.rows), Row: -1, Err: err}
