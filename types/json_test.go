@@ -15,7 +15,7 @@ import (
 )
 
 // A codec is one of the two JSON packages. Each test below runs under both when
-// the tests are built with GOEXPERIMENT=jsonv2, and asks the same of them.
+// the tests are built with Go 1.27, and asks the same of them.
 type codec struct {
 	name      string
 	marshal   func(any) ([]byte, error)

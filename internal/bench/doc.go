@@ -10,7 +10,7 @@
 //	BenchmarkFill        slices of IDs
 //	BenchmarkText        String and Parse
 //	BenchmarkJSON        encoding/json
-//	BenchmarkJSONv2      encoding/json/v2, with GOEXPERIMENT=jsonv2
+//	BenchmarkJSONv2      encoding/json/v2, with Go 1.27
 //
 // run.sh runs all of them round-robin on an idle machine, and keeps the raw output. The
 // program in report writes the tables and the picture of docs/generator.md from it.

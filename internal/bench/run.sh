@@ -38,7 +38,7 @@ trap 'rm -rf "$work"' EXIT
 # The workspace is left out: what is measured is this module's own go.mod.
 export GOWORK=off GIT_OPTIONAL_LOCKS=0
 go test -c -o "$work/bench" .
-[[ $page != generator ]] || GOEXPERIMENT=jsonv2 go test -c -o "$work/benchv2" .
+[[ $page != generator ]] || GOTOOLCHAIN=go1.27.0 go test -c -o "$work/benchv2" .
 
 # A step is: binary, -test.bench, -test.benchtime. Steps are short, so that a
 # disturbed one costs little to repeat. What is compared with each other is within
