@@ -67,9 +67,10 @@ func (w *writer) bulk(s session, l *load) ([]way, error) {
 	if encoders == nil {
 		return nil, nil
 	}
-	// COPY carries microseconds here, which a driver that has the server round times
-	// would store otherwise by the other ways.
-	if w.config.copier == nil || len(l.rows) < w.config.copyRows || !t.Copies || !t.CutsTimes || l.upsert != nil {
+	// COPY carries microseconds here. A driver that has the server round times would store
+	// them otherwise by the other ways.
+	rounds := !t.CutsTimes && slices.ContainsFunc(encoders, func(e encoder) bool { return e.kind.MayBeTime() })
+	if w.config.copier == nil || len(l.rows) < w.config.copyRows || !t.Copies || rounds || l.upsert != nil {
 		return []way{newUnnest(l, encoders, t)}, nil
 	}
 	if !s.inTx {

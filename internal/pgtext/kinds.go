@@ -29,6 +29,9 @@ const (
 	ValueKind
 )
 
+// MayBeTime reports whether a value of the kind may be a time.
+func (k Kind) MayBeTime() bool { return k == timeKind || k == ValueKind }
+
 var (
 	valuerType = reflect.TypeFor[driver.Valuer]()
 	timeType   = reflect.TypeFor[time.Time]()
