@@ -25,7 +25,10 @@ import (
 //   - The mapper is the field Mapper that embedding brings along. A type without it
 //     uses the mapper of package sqlx, as sqlx's own functions do.
 //   - Statements go through the type's own methods. In a transaction that a call
-//     begins on a pool, they go through the *sqlx.Tx that BeginTxx returned.
+//     begins on a pool, they go through the *sqlx.Tx that BeginTxx returned. On
+//     PostgreSQL a call begins one for a single statement too, if its rows have keys
+//     already and the pool is none of sqlx's: *sql.DB may send the statement twice,
+//     and a duplicate key could be its own.
 type DB interface {
 	sqlx.ExtContext
 	sqlx.PreparerContext

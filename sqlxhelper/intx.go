@@ -75,6 +75,9 @@ import (
 // testing's FailNow does, InTx rolls back and the panic goes on. If ctx ends, the
 // error matches ctx.Err().
 //
+// InTx returns a second after the end of ctx at most, once fn has returned. In a statement
+// of fn's own, lib/pq may wait on for a server that is silent.
+//
 // An InTx inside of fn has a transaction of its own. When it has given up, the one
 // around it does not start over.
 //

@@ -80,17 +80,15 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 			return result, nil
 		case err == nil:
 			return s.confirm(ctx, fmt.Errorf("answered after %v", took), result)
-		case unsent(err) && before == nil:
-			return nil, err
-		case unsent(err):
-			return nil, s.unknown(ctx, before, err)
-		case errors.Is(err, driver.ErrBadConn) && s.dialect.badIsUnsent:
-			if n == maxSends {
-				return nil, err
-			}
+		case errors.Is(err, driver.ErrBadConn) && s.dialect.badIsUnsent && n < maxSends:
 			continue
+		case unsent(err) || errors.Is(err, driver.ErrBadConn) && s.dialect.badIsUnsent:
+			if before != nil {
+				return nil, s.unknown(ctx, before, err)
+			}
+			return nil, err
 		case sqlerror.NotStored(err) && before == nil && (sendsOnce(s.conn.db) || !sqlerror.DuplicateKey(err)):
-			return nil, err // as a rule
+			return nil, err // the usual refusal of a row
 		case !isLost(ctx, err):
 			o, why := s.doubt().settle(ctx)
 			switch {

@@ -77,6 +77,7 @@ func TestStatementOnAPoolHasOneOutcome(t *testing.T) {
 
 		// Its driver says so only of what it has not sent.
 		{name: "MySQLBadConnection", dialect: MySQL, db: &faulty{sends: []fate{sendLost}}, rows: []int64{7, 8}, sends: 2},
+		{name: "MySQLAnswerLostThenBadConnections", dialect: MySQL, db: &faulty{sends: append([]fate{{err: errors.New("invalid connection")}}, repeat(sendLost, 9)...)}, want: []error{ErrCommitUnknown, errors.New("invalid connection")}, sends: 3, looks: 1},
 		{name: "MySQLAnswerLost", dialect: MySQL, db: &faulty{sends: []fate{{applied: true, err: errors.New("invalid connection")}}}, rows: []int64{7, 8}, sends: 1, looks: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
