@@ -227,6 +227,9 @@ func (c *faultyConn) QueryContext(ctx context.Context, text string, args []drive
 	if strings.HasPrefix(text, "SELECT version()") {
 		return &faultyRows{c.f.list()}, ctx.Err()
 	}
+	if strings.HasPrefix(text, "SELECT COALESCE(") { // of OnConn: whether a transaction is open
+		return &faultyRows{[]driver.Value{c.inTx}}, nil
+	}
 	if len(args) == 0 {
 		return &faultyRows{}, nil
 	}

@@ -61,7 +61,7 @@ func (d doubt) settle(ctx context.Context) (outcome, error) {
 	switch {
 	case len(d.proofs) == 0 && !d.answered:
 		return inDoubt, errNoProof
-	case oneConn(d.db):
+	case oneConn(d.db) && !d.answered:
 		return inDoubt, errOneConn
 	}
 	var open []string

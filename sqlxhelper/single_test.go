@@ -236,6 +236,33 @@ func TestLostAnswerOnOneConnectionIsUnknown(t *testing.T) {
 	})
 }
 
+// The connection that has answered late is there, and confirms what it has said.
+func TestLateAnswerOnOneConnectionIsConfirmedOnIt(t *testing.T) {
+	h := New(SourceFunc(func(context.Context) (types.Snowflake, error) { return 7, nil }))
+	for name, call := range map[string]func(ctx context.Context, db DB) error{
+		"Insert": func(ctx context.Context, db DB) error { return h.Insert(ctx, db, "orders", &types.Model{}) },
+		"InsertSeq": func(ctx context.Context, db DB) error {
+			_, err := InsertSeq(ctx, h, db, "orders", func(yield func(types.Model, error) bool) { yield(types.Model{}, nil) })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				long := fate{applied: true, took: slow}
+				f := &faulty{sends: []fate{long}, commits: []fate{long}, ensureTook: make([]time.Duration, 1)}
+				c, err := f.open(t).Connx(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = c.Close() }()
+				if err := call(t.Context(), OnConn(c, "pgx")); err != nil || len(f.ensureTook) != 0 {
+					t.Errorf("%s() = %v, with %d confirmations left; want nil and none", name, err, len(f.ensureTook))
+				}
+			})
+		})
+	}
+}
+
 // The error of a COMMIT is of the rows as that of a statement is.
 func TestDuplicateAtCommitIsADuplicate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
