@@ -323,8 +323,18 @@ var faultCalls = []faultCall{
 	faultWrite{rows: 1, inside: true, blind: true, do: inTx(func(ctx context.Context, tx *sqlx.Tx, _ *sqlxhelper.Helper, rows *[]faultOrder) error {
 		row := &(*rows)[0]
 		row.ID = types.Snowflake(row.Cell * 100_000)
-		_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO orders VALUES (%d, %d, '%d', 1)", row.ID, row.Cell, row.Cell))
-		return err
+		text := fmt.Sprintf("INSERT INTO orders VALUES (%d, %d, '%d', 1)", row.ID, row.Cell, row.Cell)
+		done := make(chan error, 1)
+		go func() { // lib/pq does not end with ctx, and then nor would the function
+			_, err := tx.ExecContext(ctx, text)
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	})}.call("InTx without a Helper", nil),
 	{name: "NextIn in InTx", tables: counterTables, make: nextIn},
 	{name: "Take of a counter", tables: counterTables, make: takeOfCounter},
