@@ -53,7 +53,7 @@ func (c *column) impossible(ctx context.Context, r row) any {
 	if !v.IsValid() {
 		return nil
 	}
-	if valuer, ok := v.Interface().(driver.Valuer); ok && !isNullType(v.Type()) {
+	if valuer, ok := reflect.TypeAssert[driver.Valuer](v); ok && !isNullType(v.Type()) {
 		value, err := valuer.Value()
 		if err != nil {
 			return nil // the driver asks again, and reports it

@@ -37,7 +37,7 @@ func (c *column) blank(v reflect.Value) bool {
 	if !v.IsValid() {
 		return true
 	}
-	if valuer, ok := v.Interface().(driver.Valuer); ok {
+	if valuer, ok := reflect.TypeAssert[driver.Valuer](v); ok {
 		value, err := valuer.Value()
 		if err != nil {
 			return false // the driver asks again, and reports it

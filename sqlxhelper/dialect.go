@@ -91,8 +91,7 @@ type traits struct {
 	// only.
 	forShare string
 	// ensures writes something to the log, and nothing to a table, if a commit waits for
-	// a synchronous standby. It needs no privilege. The commit must not be cut off by
-	// statement_timeout.
+	// a synchronous standby. It needs no privilege.
 	ensures string
 }
 
@@ -103,8 +102,7 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
-		arrays: true, ensures: "SELECT set_config('statement_timeout', '0', true)," +
-			" CASE WHEN current_setting('synchronous_standby_names', true) <> '' THEN pg_logical_emit_message(true, 'snowkey', '') END",
+		arrays: true, ensures: "SELECT CASE WHEN current_setting('synchronous_standby_names', true) <> '' THEN pg_logical_emit_message(true, 'snowkey', '') END",
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,

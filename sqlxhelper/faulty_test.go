@@ -160,7 +160,7 @@ func (c *faultyConn) ExecContext(_ context.Context, text string, args []driver.N
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	switch {
-	case strings.HasPrefix(text, "SELECT set_config"): // of a look that has found the row
+	case strings.HasPrefix(text, "SELECT CASE"): // of a look that has found the row
 		c.ensures = true
 		return driver.RowsAffected(1), next(&c.f.writes)
 	case len(args) == 0: // of a savepoint

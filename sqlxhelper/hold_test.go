@@ -112,7 +112,7 @@ func spoil(v reflect.Value) {
 	case reflect.Map:
 		v.Clear()
 	case reflect.Pointer:
-		if n, ok := v.Interface().(*big.Int); ok {
+		if n, ok := reflect.TypeAssert[*big.Int](v); ok {
 			n.SetInt64(0)
 		} else if !v.IsNil() {
 			spoil(v.Elem())

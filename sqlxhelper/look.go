@@ -108,8 +108,7 @@ func (p place) lock() string {
 //
 // A commit of PostgreSQL waits for its synchronous standby. If that wait is cut off, others
 // see the rows at once, and a failover loses them. It is cut off by the cancel request of a
-// driver whose context has ended, by an operator's, by statement_timeout, and by the end of
-// the server. This commit comes later and waits for all before it. So it has to write
+// driver whose context has ended, by an operator's, and by the end of the server. This commit comes later and waits for all before it. So it has to write
 // something: one that has only read waits for nothing. It may be cut off like any other, so
 // it counts only if it was too quick for that.
 func ensure(ctx context.Context, tx *sqlx.Tx, text string) error {

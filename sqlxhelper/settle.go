@@ -18,10 +18,10 @@ import (
 const patience = time.Minute
 
 // slow is how long a COMMIT of PostgreSQL takes at least whose wait for the synchronous
-// standby was cut off, by an operator's pg_cancel_backend or a statement_timeout. It then
-// succeeds with a warning, which database/sql does not pass on. A commit that waits takes
-// some milliseconds, and a tenth of a second between continents. Below a second no operator
-// reacts, and a statement_timeout would cut off statements.
+// standby was cut off by an operator's pg_cancel_backend; statement_timeout does not end
+// it. It then succeeds with a warning, which database/sql does not pass on. A commit that
+// waits takes some milliseconds, and a tenth of a second between continents. Below a second
+// no operator reacts.
 const slow = time.Second
 
 // A doubt is a transaction of which nobody has said what became of it, or only a part. Its

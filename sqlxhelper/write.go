@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/pgtext"
@@ -220,9 +221,9 @@ func (l *load) place(d *traits) place {
 // inserted returns the key of the last row that was not there before the call, or 0. After
 // an upsert that is one which still has the key that the call has assigned.
 func (l *load) inserted() types.Snowflake {
-	for i := len(l.rows) - 1; i >= 0; i-- {
+	for i, row := range slices.Backward(l.rows) {
 		if l.upsert == nil || l.fresh[i] {
-			return *l.plan.id(l.rows[i])
+			return *l.plan.id(row)
 		}
 	}
 	return 0

@@ -29,7 +29,7 @@ func waitingPostgres(t *testing.T) (dsn string, admin *sqlx.DB) {
 	}
 	slices.Sort(found)
 	bin := filepath.Dir(found[len(found)-1])
-	dir, err := os.MkdirTemp("", "waiting")
+	dir, err := os.MkdirTemp("", "waiting") //nolint:usetesting // the server runs as another user, who cannot reach the folder of a test
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package sqlxcases
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -28,27 +29,21 @@ func (d Database) conversions() map[string][]any {
 	}
 	switch d.Dialect {
 	case sqlxhelper.PostgreSQL:
-		for typ, values := range map[string][]any{
+		maps.Copy(list, map[string][]any{
 			"TIMESTAMPTZ": {at}, "TIMESTAMPTZ(0)": {at}, "TIMESTAMP(3)": {at}, "REAL": {0.1, 2.5}, "DOUBLE PRECISION": {0.1},
 			"NUMERIC": {"1.2360"},
-		} {
-			list[typ] = values
-		}
+		})
 	case sqlxhelper.MySQL:
-		for typ, values := range map[string][]any{
+		maps.Copy(list, map[string][]any{
 			"DATETIME": {at}, "DATETIME(3)": {at, "2024-02-29 12:00:00.0009"}, "TIMESTAMP": {at}, "TIME": {"12:30:45.6"}, "TIME(2)": {"12:30:45.678"},
 			"FLOAT": {0.1, 2.5}, "DOUBLE": {0.1}, "DECIMAL(8,1) UNSIGNED": {7.77, "7.34"}, "BINARY(5)": {[]byte("ab")}, "VARBINARY(5)": {[]byte("ab")},
 			"VARCHAR(30)": {5, 6.5}, "CHAR(6) CHARACTER SET latin1": {"ä"}, "INT": {"42", decimal("43")}, "YEAR": {2024},
 			"ENUM('low','high')": {"low", level("high")},
-		} {
-			list[typ] = values
-		}
+		})
 	case sqlxhelper.SQLite:
-		for typ, values := range map[string][]any{
+		maps.Copy(list, map[string][]any{
 			"INTEGER": {"42", 7.0}, "TEXT": {5, 6.5}, "REAL": {5, "2.5"}, "TIMESTAMP": {at}, "BLOB": {[]byte("ab"), "ab"}, "NUMERIC": {"12", "x"},
-		} {
-			list[typ] = values
-		}
+		})
 	}
 	return list
 }

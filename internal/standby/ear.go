@@ -49,7 +49,11 @@ func (e *ear) stop() sound {
 	if !e.hears {
 		return unheard
 	}
-	e.with(func(frontend reflect.Value) { frontend.Interface().(untracer).Untrace() })
+	e.with(func(frontend reflect.Value) {
+		if f, ok := reflect.TypeAssert[untracer](frontend); ok {
+			f.Untrace()
+		}
+	})
 	if e.warned.Load() {
 		return warning
 	}
@@ -88,14 +92,14 @@ func (e *ear) with(f func(frontend reflect.Value)) {
 		if !pgConn.IsValid() {
 			return nil
 		}
-		if c, ok := pgConn.Interface().(interface{ IsClosed() bool }); !ok || c.IsClosed() {
+		if c, ok := reflect.TypeAssert[interface{ IsClosed() bool }](pgConn); !ok || c.IsClosed() {
 			return nil
 		}
 		frontend := result(pgConn.MethodByName("Frontend"))
 		if !frontend.IsValid() || !frontend.MethodByName("Trace").IsValid() {
 			return nil
 		}
-		if _, ok := frontend.Interface().(untracer); ok {
+		if _, ok := reflect.TypeAssert[untracer](frontend); ok {
 			f(frontend)
 		}
 		return nil

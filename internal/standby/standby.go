@@ -84,20 +84,6 @@ func (s Server) Commit(ctx context.Context, commit func() error) error {
 	return nil
 }
 
-// Confirm is for what was committed without [Server.Commit], by way of a pool or long ago:
-// it returns nil once the standby has all that the server of the connection had committed
-// before, or if its commits wait for none. No transaction is open on the connection. The
-// caller has seen on this connection, before, that what matters is committed: another
-// server may have taken the place of the one that has said so.
-func Confirm(ctx context.Context, conn *sql.Conn) error {
-	var id *int64
-	err := conn.QueryRowContext(ctx, "SELECT "+Columns).Scan(&id, new(any))
-	if err != nil || id == nil {
-		return err
-	}
-	return Server{*id, conn}.confirm(ctx)
-}
-
 // confirm returns nil once the standby has all that the server has committed before.
 func (s Server) confirm(ctx context.Context) error {
 	if shown, err := s.shown(ctx); err != nil || shown {
@@ -132,7 +118,7 @@ const progress = "SELECT " + thisServer + `, at, pg_has_role(current_user, 'pg_r
 // user may not see that.
 func (s Server) shown(ctx context.Context) (bool, error) {
 	at := ""
-	for n := time.Duration(1); ; n++ {
+	for n := 1; ; n++ {
 		var (
 			id        int64
 			sees, has bool
@@ -148,7 +134,7 @@ func (s Server) shown(ctx context.Context) (bool, error) {
 		case !sees, has:
 			return has && sees, nil
 		}
-		if err := wait.Sleep(ctx, min(n*5*time.Millisecond, quick)); err != nil {
+		if err := wait.Sleep(ctx, min(time.Duration(5*n)*time.Millisecond, quick)); err != nil {
 			return false, fmt.Errorf("%w: %w", errLags, err)
 		}
 	}

@@ -29,7 +29,6 @@ type server struct {
 	has      []bool   // whether it has got so far, each time that somebody looks
 	commits  []commit // the last goes on for ever
 	old      bool     // before PostgreSQL 10
-	alone    bool     // it waits for no standby
 	closed   bool     // after a commit has failed
 	log      []string
 	frontend frontend
@@ -96,7 +95,7 @@ func (c hidden) QueryContext(ctx context.Context, text string, _ []driver.NamedV
 	}
 	switch {
 	case text == progress && c.s.old:
-		return nil, noFunction{}
+		return nil, noFunctionError{}
 	case text == progress:
 		c.s.log = append(c.s.log, "look")
 		has := c.s.has[0]
@@ -107,18 +106,14 @@ func (c hidden) QueryContext(ctx context.Context, text string, _ []driver.NamedV
 	case strings.Contains(text, "pg_logical_emit_message"):
 		c.s.log = append(c.s.log, "write")
 		return &row{c.s.id, nil, nil, ""}, nil
-	case text == "SELECT "+Columns && c.s.alone:
-		return &row{nil, nil}, nil
-	case text == "SELECT "+Columns:
-		return &row{c.s.id, nil}, nil
 	}
 	return nil, fmt.Errorf("unexpected: %s", text)
 }
 
-type noFunction struct{}
+type noFunctionError struct{}
 
-func (noFunction) Error() string    { return "function pg_current_wal_flush_lsn() does not exist" }
-func (noFunction) SQLState() string { return "42883" }
+func (noFunctionError) Error() string    { return "function pg_current_wal_flush_lsn() does not exist" }
+func (noFunctionError) SQLState() string { return "42883" }
 
 // A row is read once.
 type row []any
@@ -173,11 +168,11 @@ func commitOn(ctx context.Context, t *testing.T, conn *sql.Conn) error {
 }
 
 var (
-	fast    = commit{takes: 2 * time.Millisecond}
-	slow    = commit{takes: time.Second}
-	cut     = commit{takes: time.Second, warned: true}
-	fastCut = commit{takes: time.Millisecond, warned: true}
-	failure = errors.New("no answer")
+	fast        = commit{takes: 2 * time.Millisecond}
+	slow        = commit{takes: time.Second}
+	cut         = commit{takes: time.Second, warned: true}
+	fastCut     = commit{takes: time.Millisecond, warned: true}
+	errNoAnswer = errors.New("no answer")
 )
 
 func TestCommitCountsOnceTheStandbyHasIt(t *testing.T) {
@@ -195,9 +190,9 @@ func TestCommitCountsOnceTheStandbyHasIt(t *testing.T) {
 		"warnings are hidden":                   {server{commits: []commit{fast}}, false, "COMMIT look write COMMIT", nil},
 		"hidden, and cut off again":             {server{commits: []commit{cut, cut, cut, fast}}, false, "COMMIT look write COMMIT write COMMIT write COMMIT", nil},
 		"before PostgreSQL 10":                  {server{commits: []commit{fast}, old: true}, false, "COMMIT write COMMIT", nil},
-		"the commit fails":                      {server{commits: []commit{{err: failure}}}, false, "COMMIT", failure},
-		"the commit fails with a warning":       {server{commits: []commit{{err: failure, warned: true}}}, true, "COMMIT", failure},
-		"the write fails":                       {server{commits: []commit{cut, {err: failure}}}, true, "COMMIT look write COMMIT", ErrUnknown},
+		"the commit fails":                      {server{commits: []commit{{err: errNoAnswer}}}, false, "COMMIT", errNoAnswer},
+		"the commit fails with a warning":       {server{commits: []commit{{err: errNoAnswer, warned: true}}}, true, "COMMIT", errNoAnswer},
+		"the write fails":                       {server{commits: []commit{cut, {err: errNoAnswer}}}, true, "COMMIT look write COMMIT", ErrUnknown},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			err := commitOn(t.Context(), t, test.s.connect(t, test.shows))
@@ -243,18 +238,6 @@ func TestCommitIsNotConfirmedByAnotherServer(t *testing.T) {
 			t.Errorf("Commit, then another server = %v; want %v", err, errElsewhere)
 		}
 	}
-}
-
-func TestConfirmAsksOnlyWhereThereIsAStandby(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, alone := range []bool{true, false} {
-			s := server{commits: []commit{cut, fast}, alone: alone}
-			err := Confirm(t.Context(), s.connect(t, false))
-			if sent := len(s.log) > 0; err != nil || sent == alone {
-				t.Errorf("Confirm, without a standby %t = %v after %q; want nil", alone, err, s.log)
-			}
-		}
-	})
 }
 
 // There is room for one who listens.
