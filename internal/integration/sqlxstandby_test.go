@@ -25,7 +25,7 @@ func waitingPostgres(t *testing.T) (dsn string, admin *sqlx.DB) {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(found) == 0 {
-		t.Skip("no initdb in /usr/lib/postgresql: this test starts a server of its own")
+		servertest.Missing(t, "no initdb in /usr/lib/postgresql: this test starts a server of its own")
 	}
 	slices.Sort(found)
 	bin := filepath.Dir(found[len(found)-1])
@@ -41,7 +41,7 @@ func waitingPostgres(t *testing.T) (dsn string, admin *sqlx.DB) {
 		if os.Getuid() == 0 { // for whom PostgreSQL does not run
 			nobody, err := user.Lookup("nobody")
 			if err != nil {
-				t.Skip(err)
+				servertest.Missing(t, err)
 			}
 			uid, _ := strconv.Atoi(nobody.Uid)
 			gid, _ := strconv.Atoi(nobody.Gid)
