@@ -49,11 +49,12 @@ func newScript(text string) script {
 }
 
 // A stamp is an argument whose text is made anew each time go-redis sends the command.
-// go-redis may send it several times within one call. The text tells two things, with a
-// comma between: how long ago, in milliseconds, the caller's clock was read, and the how
-// manieth time this is. The first grows while a call waits for a connection or is sent
-// again, and must not pass for a difference between the clocks. The second tells a command
-// that comes again from that of another process with the same nonce.
+// go-redis may send it several times within one call. The text has two numbers with a comma
+// between them: how many milliseconds ago the caller's clock was read, and how often the
+// command has been sent, this time included. The first grows while a call waits for a
+// connection or is sent again, and must not pass for a difference between the clocks. The
+// second distinguishes a command that is sent again from that of another process with the
+// same nonce.
 type stamp struct {
 	read  time.Time
 	count atomic.Int64 // how often the command was sent, less the times that the server did not know it
