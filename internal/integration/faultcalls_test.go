@@ -645,10 +645,10 @@ func claim(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 				return err
 			}
 			_, err = s.Claim(ctx, faultClaim(cell))
-			if full := errors.As(err, new(*lease.NoFreeWorkerError)); full || err == nil && outcome != nil {
-				return nil
+			if full := errors.As(err, new(*lease.NoFreeWorkerError)); !full && (err != nil || outcome == nil) {
+				return fmt.Errorf("the claim of another = %v; want *lease.NoFreeWorkerError", err)
 			}
-			return fmt.Errorf("the claim of another = %v; want *lease.NoFreeWorkerError", err)
+			return nil
 		},
 	}, nil
 }

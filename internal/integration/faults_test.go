@@ -379,7 +379,7 @@ func (g *faultGroup) tryWithin(ctx context.Context, c faultCell, limit time.Dura
 	select {
 	case <-hit:
 	default:
-		return fmt.Errorf("%w; the call returned %w", errNoFault, outcome)
+		return fmt.Errorf("%w; the call returned %v", errNoFault, outcome)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
