@@ -96,7 +96,12 @@ func (l *losing) silent() bool {
 	return l.lost && l.what == silence
 }
 
-// passRequests passes on what a client sends.
+// cancelRequest begins the cancel request of PostgreSQL's protocol. pgx sends one for a
+// connection that breaks. It would meet a COMMIT that arrives at the same moment, and roll
+// it back.
+var cancelRequest = []byte{0, 0, 0, 16, 4, 210, 22, 46}
+
+// passRequests passes on what a client sends, but for cancel requests.
 func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
 	defer func() { _ = client.Close() }()
 	buffer := make([]byte, 1<<16)
@@ -108,6 +113,10 @@ func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
 			return
 		}
 		request := buffer[:n]
+		if bytes.HasPrefix(request, cancelRequest) {
+			_ = server.Close()
+			return
+		}
 		l.mu.Lock()
 		if left > 0 {
 			left--
