@@ -33,7 +33,6 @@ const (
 	sqliteWAL      = "SQLite WAL"
 	sqliteDelete   = "SQLite DELETE"
 	sqliteLying    = "SQLite WAL, fsync lies"
-	sqliteNormal   = "SQLite WAL, NORMAL"
 	sqliteOff      = "SQLite WAL, OFF"
 )
 
@@ -51,8 +50,7 @@ func init() {
 		stores[name] = sqliteAt("sqlite3", options)
 	}
 	for name, options := range map[string]string{
-		sqliteNormal: "_journal_mode=WAL&_synchronous=NORMAL",
-		sqliteOff:    "_journal_mode=WAL&_synchronous=OFF",
+		sqliteOff: "_journal_mode=WAL&_synchronous=OFF",
 	} {
 		stores[name] = sqliteAt("careless", options)
 	}
@@ -282,15 +280,12 @@ func TestSQLiteNeedsFsync(t *testing.T) {
 	}.run(t)
 }
 
-// WAL and NORMAL sync at a checkpoint only.
+// OFF syncs nothing. NORMAL syncs at a checkpoint only, but sqlrow makes one after each
+// commit, so it loses something only while a reader is in the way of that.
 func TestSQLiteNeedsTheLevelOfSyncsThatTheStoreSets(t *testing.T) {
-	for _, store := range []string{sqliteOff, sqliteNormal} {
-		t.Run(store, func(t *testing.T) {
-			power{
-				Chaos: leasechaos.Chaos{Store: store, Broken: true},
-				disk:  disk.Config{LoseAll: true}, // some of all would spoil the database
-				most:  5 * time.Second, late: time.Second, noBattery: true,
-			}.run(t)
-		})
-	}
+	power{
+		Chaos: leasechaos.Chaos{Store: sqliteOff, Broken: true},
+		disk:  disk.Config{LoseAll: true}, // some of all would spoil the database
+		most:  5 * time.Second, late: time.Second, noBattery: true,
+	}.run(t)
 }
