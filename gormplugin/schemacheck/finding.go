@@ -34,7 +34,8 @@ const (
 	Sign Problem = "signed and unsigned columns do not match"
 	// Counted: the database still counts. A row that other programs store without a
 	// key gets one of the database's. On MySQL and SQLite that is one more than the
-	// largest. The plugin is about to store that one.
+	// largest. The plugin is about to store that one. On SQLite it is found where the
+	// key says AUTOINCREMENT, and can be stopped. Any other INTEGER PRIMARY KEY counts too.
 	Counted Problem = "database counts as well"
 	// PointerReference: GORM keeps such a pointer in memory after
 	// Association.Delete. The next Save writes it back. It panics in Preload where

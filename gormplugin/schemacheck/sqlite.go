@@ -2,6 +2,8 @@ package schemacheck
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +24,7 @@ var sqlite = dialect{
 	class: affinity,
 	complete: func(c *checker, t *table) error {
 		var made string
-		err := c.ask(t, "SELECT sql FROM "+c.master(t)+" WHERE type = 'table' AND name = @name COLLATE NOCASE").Scan(&made).Error
+		err := c.ask(t, "SELECT sql FROM "+c.beside(t, "sqlite_master")+" WHERE type = 'table' AND name = @name COLLATE NOCASE").Scan(&made).Error
 		for i := range t.columns {
 			if t.columns[i].Key == 1 && autoincrement.MatchString(made) {
 				t.columns[i].Counter = "AUTOINCREMENT"
@@ -40,15 +42,33 @@ var sqlite = dialect{
 		fix, err := rebuild(c, t, "with the column "+col.quoted+" as "+target, unfit(col, target, rowid))
 		return fix, nil, err
 	},
-	uncount: func(c *checker, p place, _ string) (string, []string, error) {
-		fix, err := rebuild(c, p.table, "without the word AUTOINCREMENT", "")
-		return fix, nil, err
-	},
+	uncount: sqliteUncount,
 }
 
 // autoincrement finds the word where SQLite reads it. It ignores comments, names
 // and defaults.
 var autoincrement = regexp.MustCompile(`(?i)\bPRIMARY\s+KEY\b[\s\w]*\bAUTOINCREMENT\b`)
+
+// sqliteUncount sets the counter to the end. Then SQLite refuses a row without a key, and
+// takes any key that is given. A table without the word AUTOINCREMENT would count too, from
+// its largest key.
+func sqliteUncount(c *checker, p place, _ string) (string, []string, error) {
+	var last []int64 // none, if no row was stored yet
+	counters := c.beside(p.table, "sqlite_sequence")
+	if err := c.ask(p.table, "SELECT seq FROM "+counters+" WHERE name = @name COLLATE NOCASE").Scan(&last).Error; err != nil {
+		return "", nil, err
+	}
+	if slices.Contains(last, math.MaxInt64) {
+		return "", nil, nil
+	}
+	_, name, _ := strings.Cut(p.ID, ".")
+	name = "'" + strings.ReplaceAll(name, "'", "''") + "'"
+	const fix = "set the counter to the end, so that a row without a key is SQLITE_FULL, database or disk is full; a rebuild of the table, as by AutoMigrate, starts it again"
+	if len(last) == 0 {
+		return fix, []string{fmt.Sprintf("INSERT INTO %s (name, seq) VALUES (%s, %d)", counters, name, int64(math.MaxInt64))}, nil
+	}
+	return fix, []string{fmt.Sprintf("UPDATE %s SET seq = %d WHERE name = %s", counters, int64(math.MaxInt64), name)}, nil
+}
 
 // affinity returns the class of a declared type, by SQLite's own rules in their order.
 // An integer of any width has 64 bits. A length means nothing.
@@ -68,10 +88,10 @@ func affinity(typ string) (class, int) {
 	return classWide, 0 // stores what it is given
 }
 
-// master returns the table of all that was made in the schema of t.
-func (c *checker) master(t *table) string {
+// beside returns a table of SQLite's own in the schema of t.
+func (c *checker) beside(t *table, name string) string {
 	space, _, _ := strings.Cut(t.ID, ".")
-	return c.quoteTable(space + ".sqlite_master")
+	return c.quoteTable(space + "." + name)
 }
 
 // rebuild returns how to change t in words, because SQLite alters no column. The steps
@@ -81,8 +101,8 @@ func rebuild(c *checker, t *table, change, bad string) (string, error) {
 	var beside, views []string // the names of its indexes and triggers, and of views that may read it
 	const name = "'`' || replace(name, '`', '``') || '`'"
 	err := errors.Join(
-		c.ask(t, "SELECT type || ' ' || "+name+" FROM "+c.master(t)+" WHERE type IN ('index', 'trigger') AND sql IS NOT NULL AND tbl_name = @name COLLATE NOCASE ORDER BY rowid").Scan(&beside).Error,
-		c.ask(t, "SELECT "+name+" FROM "+c.master(t)+" WHERE type = 'view' AND instr(lower(sql), lower(@name)) > 0 ORDER BY rowid").Scan(&views).Error)
+		c.ask(t, "SELECT type || ' ' || "+name+" FROM "+c.beside(t, "sqlite_master")+" WHERE type IN ('index', 'trigger') AND sql IS NOT NULL AND tbl_name = @name COLLATE NOCASE ORDER BY rowid").Scan(&beside).Error,
+		c.ask(t, "SELECT "+name+" FROM "+c.beside(t, "sqlite_master")+" WHERE type = 'view' AND instr(lower(sql), lower(@name)) > 0 ORDER BY rowid").Scan(&views).Error)
 	space, bare := "", t.quoted
 	if i := strings.LastIndex(bare, "`.`"); i >= 0 {
 		space, bare = bare[:i+2], bare[i+2:]

@@ -62,10 +62,10 @@ func (e *env) ddl(text string) {
 	e.must(e.db.Exec(strings.ReplaceAll(text, "PRE_", e.prefix)))
 }
 
-// repair runs the statements of a finding on one connection. On SQLite it has words.
+// repair runs the statements of a finding on one connection. On SQLite some have words.
 func (e *env) repair(f schemacheck.Finding) {
 	e.Helper()
-	if e.sqlite() && f.Problem != schemacheck.MissingColumn {
+	if e.sqlite() && len(f.SQL) == 0 {
 		e.inWords(f, "https://www.sqlite.org/lang_altertable.html")
 		return
 	}
@@ -129,7 +129,7 @@ func (e *env) repairs(models ...any) {
 			return
 		}
 		e.repair(findings[0])
-		if e.sqlite() && findings[0].Problem != schemacheck.MissingColumn {
+		if e.sqlite() && len(findings[0].SQL) == 0 {
 			return
 		}
 	}

@@ -28,6 +28,9 @@ var migratingCases = []testCase{
 		e.ddl("INSERT INTO PRE_order_items (order_id, sku) VALUES (1, 'a'), (2, 'b')")
 		e.guide(section, "Columns of 64 bits")
 		e.ddl("INSERT INTO PRE_orders (number) VALUES ('still counted')")
+		if e.sqlite() { // AutoMigrate builds a table again, and its counter starts from the largest key
+			e.migrate(&CountedOrder{}, &CountedItem{})
+		}
 		e.guide(section, "Remove the counter")
 		e.guided(section)
 		if got := e.constraints(); !slices.Equal(got, constraints) {
@@ -36,7 +39,7 @@ var migratingCases = []testCase{
 		if got := e.rest(); e.mysql() && !slices.Equal(got, rest) { // elsewhere the counter is a default
 			e.Errorf("columns after the guide = %q; want %q", got, rest)
 		}
-		if findings := e.check(e.db, &CountedOrder{}, &CountedItem{}); !e.sqlite() && len(findings) > 0 {
+		if findings := e.check(e.db, &CountedOrder{}, &CountedItem{}); len(findings) > 0 {
 			e.Errorf("Check after the guide = %v; want nothing", findings)
 		}
 		e.migrate(&CountedOrder{}, &CountedItem{})
@@ -52,9 +55,7 @@ var migratingCases = []testCase{
 		if e.db.Create(&CountedItem{SKU: "e", OrderID: 99}).Error == nil {
 			e.Error("Create of an item of no order = nil; want the error of the foreign key, which is to be there again")
 		}
-		if !e.sqlite() {
-			e.countsNoMore("orders (number) VALUES ('x')")
-		}
+		e.countsNoMore("orders (number) VALUES ('x')")
 		again := CountedOrder{Number: "2", Items: []CountedItem{{SKU: "f"}}}
 		e.must(e.db.Clauses(doNothing()).Create(&again))
 		equal(e, "ID of the old order", again.ID, 2)
@@ -159,12 +160,35 @@ var migratingCases = []testCase{
 			}
 		}
 	}},
-	{"CounterOfMySQLJumpsAboveALargerKey", func(e *env) {
-		e.only(e.mysql(), "elsewhere a sequence looks at no keys, or one process writes")
-		e.table("rows", "bigint", ", `n` int", true)
-		e.ddl("INSERT INTO `PRE_rows` VALUES (153652455014400000, 1)")
-		e.ddl("INSERT INTO `PRE_rows` (`n`) VALUES (2)")
-		equal(e, "next key of the counter", e.keys("rows", "id", "n", 2)[0], 153652455014400001)
+	{"CounterJumpsAboveALargerKey", func(e *env) {
+		e.only(!e.postgres(), "its sequence looks at no keys")
+		type Row struct {
+			ID types.Snowflake
+			N  int
+		}
+		tables := []string{"CREATE TABLE `PRE_rows` (`id` bigint AUTO_INCREMENT PRIMARY KEY, `n` int)"}
+		if e.sqlite() {
+			tables = []string{
+				"CREATE TABLE `PRE_rows` (`id` INTEGER PRIMARY KEY, `n` int)", // which cannot be stopped
+				"CREATE TABLE `PRE_rows` (`id` INTEGER PRIMARY KEY AUTOINCREMENT, `n` int)",
+			}
+		}
+		for i, ddl := range tables {
+			if i > 0 {
+				e.ddl("DROP TABLE `PRE_rows`")
+			}
+			e.ddl(ddl)
+			row := Row{N: 1}
+			e.must(e.db.Create(&row))
+			e.ddl("INSERT INTO `PRE_rows` (`n`) VALUES (2)")
+			equal(e, "key of the row without one", e.keys("rows", "id", "n", 2)[0], row.ID.Int64()+1)
+			if e.db.Create(&Row{ID: row.ID + 1}).Error == nil { // the next of a generator, in the same tick
+				e.Error("Create with the key that the counter took = nil; want an error")
+			}
+		}
+		e.repairs(&Row{})
+		e.countsNoMore("rows (n) VALUES (3)")
+		e.must(e.db.Create(&Row{}))
 	}},
 	{"TruncateSetsTheCounterOfMySQLBack", func(e *env) {
 		e.only(e.mysql(), "elsewhere the counter looks at no keys, or one process writes")
