@@ -2,8 +2,8 @@ package core
 
 import "time"
 
-// A clock reads the two clocks of the machine. The wall clock says what time it is,
-// and may step either way. The monotonic one says how much time has passed.
+// A clock reads the machine's two clocks: the wall clock, which shows the time of day and may
+// step either way, and the monotonic clock, which measures elapsed time.
 type clock struct {
 	epoch time.Time        // wall times are counted from here
 	start time.Time        // monotonic times are counted from here
@@ -14,8 +14,8 @@ func newClock(epoch time.Time, now func() time.Time) clock {
 	return clock{epoch: epoch, start: time.Now(), now: now}
 }
 
-// monotonic returns nanoseconds since start. Next calls it. time.Since reads one
-// clock, time.Now two, so it takes half the time.
+// monotonic returns nanoseconds since start. Next calls it, and time.Since reads one clock
+// where time.Now reads two, which takes twice as long.
 func (c *clock) monotonic() int64 { return int64(time.Since(c.start)) }
 
 // both returns nanoseconds of wall time since the epoch together with the

@@ -7,83 +7,82 @@ import (
 	"time"
 )
 
-// Config configures a Generator. Only Worker has no default.
+// Config configures a Generator. Worker is required; every other field has a default.
 type Config struct {
-	// Layout says what the bits of the IDs mean. All processes that write to one
-	// table must have the same.
+	// Layout gives the bits of the IDs their meaning. All processes that write to one table
+	// must have the same.
 	//
 	// Defaults to Default().
 	Layout Layout
 
-	// Datacenter goes into the datacenter bits: 0..1<<Layout.DatacenterBits-1.
+	// Datacenter is the value of the datacenter bits, 0..1<<Layout.DatacenterBits-1.
 	// DatacenterFromEnv reads it from the environment.
 	//
 	// Defaults to 0.
 	Datacenter int64
 
-	// Worker gives the number for the worker bits. No other live process of this
-	// datacenter may have it. Required.
+	// Worker supplies the number for the worker bits, which no other live process of this
+	// datacenter may have. Required.
 	Worker Worker
 
-	// RunAhead is how far the time in an ID may be ahead of the clock. A burst
-	// takes the numbers of the next milliseconds, and callers at the full rate can
-	// sleep instead of spin. It counts in whole ticks, rounded down. At most 10 s.
-	// Negative means none, which costs about 15 % of the full rate.
+	// RunAhead is how far the time in an ID may be ahead of the clock, at most 10 s, rounded
+	// down to whole ticks. It lets a burst take the numbers of the next milliseconds, and
+	// callers at the full rate sleep instead of spin. A negative value means none, which costs
+	// about 15 % of the full rate.
 	//
-	// A new generator leaves so much time free, because an earlier process with the
-	// same worker may have used it. So all processes that use one worker number in
-	// turn need the same RunAhead. If an earlier generator of this process had a
-	// larger one, Continue begins that far ahead of the clock. The other policies
-	// refuse until the clock is there.
+	// A new generator leaves this much time free, because an earlier process with the same
+	// worker may have used it. All processes that use one worker number in turn therefore need
+	// the same RunAhead. If an earlier generator of this process had a larger one, Continue
+	// begins that far ahead of the clock, and the other policies refuse until the clock is
+	// there.
 	//
-	// Defaults to 20 ms. Under Backfill at most 128 ticks, and no more by default.
+	// Defaults to 20 ms. Under Backfill the limit is 128 ticks, and the default is no more than
+	// that.
 	RunAhead time.Duration
 
-	// Rollback says what to do when the wall clock has stepped back.
+	// Rollback selects what happens when the wall clock has stepped back.
 	//
 	// Defaults to Continue.
 	Rollback Rollback
 
-	// RollbackWait is how long one call may wait for the clock under Wait, at most
-	// 1 min. A Fill that is taken in pieces may wait so long for each. With another
-	// policy it must be zero.
+	// RollbackWait is how long one call may wait for the clock under Wait, at most 1 min. A
+	// Fill that is taken in pieces may wait that long for each of them. It must be zero with
+	// any other policy.
 	//
 	// Defaults to 5 ms.
 	RollbackWait time.Duration
 
-	// SequenceStart says where the sequence begins in a new tick. Choose Random if
-	// anything shards by id % n. With Zero and low rates, nearly all IDs are
-	// multiples of 1<<Layout.SequenceBits.
+	// SequenceStart selects where the sequence begins in a new tick. With Zero and a low rate,
+	// nearly all IDs are multiples of 1<<Layout.SequenceBits, so choose Random if anything
+	// shards by id % n.
 	//
 	// Defaults to Zero.
 	SequenceStart SequenceStart
 
-	// MaxLeaseWait is how long one call may wait for a leased worker number. A call
-	// waits when all the reserved time is used up, or the lease was lost. Then it
-	// fails with ErrReservationExhausted. A Fill may wait that long for each piece
-	// that it takes. If pieces are lost to MaxBehind meanwhile, it waits that long for
-	// all of these together. Negative means until the call's context ends. A
-	// StaticWorker ignores it.
+	// MaxLeaseWait is how long one call may wait for a leased worker number, because all the
+	// reserved time is used up or the lease was lost, before it fails with
+	// ErrReservationExhausted. A Fill may wait that long for each piece that it takes, but only
+	// that long in all for pieces that it then has to drop because of MaxBehind. A negative
+	// value means until the call's context ends. It has no effect on a StaticWorker.
 	//
 	// Defaults to 5 s.
 	MaxLeaseWait time.Duration
 
-	// MaxBehind bounds how far the end of an ID's tick may be behind the clock. IDs
-	// fall behind when the store of a leased worker number is away, and the clock
-	// passes the reserved time. Calls then wait for the lease, and fail with
-	// ErrReservationExhausted. Negative means any distance. A StaticWorker ignores
-	// it.
+	// MaxBehind bounds how far the end of an ID's tick may be behind the clock. IDs fall behind
+	// when the store of a leased worker number is unreachable and the clock passes the reserved
+	// time; calls that reach the bound wait for the lease and fail with
+	// ErrReservationExhausted. A negative value means any distance. It has no effect on a
+	// StaticWorker.
 	//
-	// The clock is the generator's own. It follows the wall clock, but not in one
-	// step beyond the reserved time. After such a step the wall clock is wrong, or
-	// the machine was suspended. IDs are behind the wall clock until the lease is
-	// renewed.
+	// The clock meant here is the generator's own. It follows the wall clock, except in a
+	// single step beyond the reserved time, after which either the wall clock is wrong or the
+	// machine was suspended: IDs then stay behind the wall clock until the lease is renewed.
 	//
 	// Defaults to 1 s.
 	MaxBehind time.Duration
 }
 
-// settings are what a term takes from a Config, checked and with defaults.
+// settings are the parts of a Config that a term needs, validated and with defaults.
 type settings struct {
 	ahead        int64 // run-ahead, ns, whole ticks
 	rollback     Rollback
@@ -140,18 +139,17 @@ func (c *Config) rollbackWait() (time.Duration, error) {
 	return cmp.Or(c.RollbackWait, defaultRollbackWait), nil
 }
 
-// The default and the greatest Config.RunAhead. On a machine whose processors are
-// all busy, goroutines were seen to oversleep by 20 ms (golang/go#53824). Less
-// loses rate under load.
+// The default and the greatest Config.RunAhead. On a machine whose processors are all
+// busy, goroutines were seen to oversleep by 20 ms (golang/go#53824), so a shorter
+// run-ahead loses rate under load.
 const (
 	defaultRunAhead = 20 * time.Millisecond
 	maxRunAhead     = 10 * time.Second
 )
 
-// defaultLeaseWait is the default Config.MaxLeaseWait. A lost lease can be replaced
-// in that time.
+// defaultLeaseWait is the default Config.MaxLeaseWait, long enough to replace a lost lease.
 const defaultLeaseWait = 5 * time.Second
 
-// defaultMaxBehind is the default Config.MaxBehind. A reader of id > last_seen can
-// wait so long for late rows.
+// defaultMaxBehind is the default Config.MaxBehind. A reader that polls for
+// id > last_seen can afford to wait this long for late rows.
 const defaultMaxBehind = time.Second

@@ -3,32 +3,30 @@ package core
 import "errors"
 
 var (
-	// ErrClosed is returned by Next and Fill after the generator, or its lease, was
-	// closed.
+	// ErrClosed is returned by Next and Fill after the generator, or its lease, was closed.
 	ErrClosed = errors.New("core: generator is closed")
 
-	// ErrTimeExhausted is returned by Next and Fill when the last number of the
-	// layout has been taken, or the clock is past it. See Layout.Exhausted. Numbers
-	// are never reused.
+	// ErrTimeExhausted is returned by Next and Fill when the last number of the layout has been
+	// taken or the clock has passed it; see Layout.Exhausted. Numbers are never reused.
 	ErrTimeExhausted = errors.New("core: the time bits of the layout are exhausted; new IDs need another layout")
 
-	// ErrReservationExhausted is returned by Next and Fill with a leased worker number.
-	// Its reserved time is used up, or the lease has no number. They have then
-	// waited for the lease in vain, because its store is away. Time that is further
-	// behind the clock than Config.MaxBehind counts as used up. They go on as soon
-	// as the lease is renewed or replaced.
+	// ErrReservationExhausted is returned by Next and Fill with a leased worker number when its
+	// reserved time is used up, or the lease has no number, and the wait for the lease
+	// (Config.MaxLeaseWait) has not helped because its store is unreachable. Time that is
+	// further behind the clock than Config.MaxBehind counts as used up. Calls succeed again as
+	// soon as the lease is renewed or replaced.
 	ErrReservationExhausted = errors.New("core: the reserved time of the leased worker is used up")
 
-	// ErrWorkerInUse is returned by New when this process has a live generator for
-	// the same layout, datacenter and worker. One that was dropped without Close
-	// counts as live. Close it first, or share it: a Generator is safe for
-	// concurrent use. Two stores for one namespace cause it too.
-	// lease.Config.Workers keeps fixed and leased numbers apart.
+	// ErrWorkerInUse is returned by New when this process has a live generator for the same
+	// layout, datacenter and worker. A generator that was dropped without Close counts as live.
+	// Close it first, or share it, since a Generator is safe for concurrent use. Leases from
+	// two stores with one namespace cause it too, and lease.Config.Workers keeps fixed and
+	// leased numbers apart.
 	ErrWorkerInUse = errors.New("core: a live generator in this process has this worker")
 )
 
-// A ValueError reports a setting or part of an ID that is out of range.
-// Layout.Validate, Layout.Compose and New return it.
+// A ValueError reports a setting or a part of an ID that is out of range. Layout.Validate,
+// Layout.Compose and New return it.
 type ValueError struct {
 	Name  string // the field, as a Go reader writes it: "Config.Datacenter", "Layout.WorkerBits"
 	Value string // what it held

@@ -12,18 +12,18 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// maxAge bounds the distance from a layout's epoch to now. Nanoseconds since the epoch
-// then fit an int64, which holds 292 years.
+// maxAge bounds the distance from a layout's epoch to now, so that nanoseconds since the epoch
+// fit an int64, which holds 292 years.
 const maxAge = 250 * 365 * 24 * time.Hour
 
-// A Generator returns unique, increasing IDs. New makes it; the zero value is not
-// usable. It is safe for concurrent use, and must not be copied. Use one per
-// process and worker number, and share it.
+// A Generator returns unique, increasing IDs. New creates one; the zero value is not usable. It
+// is safe for concurrent use and must not be copied. Use one per process and worker number, and
+// share it.
 type Generator struct {
-	// term is where the IDs are taken from at present. It is a sealed one until
-	// there is a worker number. It holds the worker number and the count, and
-	// callers load it once for both. With two loads, a caller could combine the
-	// number of one lease with the count of the next. That ID may be another's.
+	// term is the present source of IDs, a sealed one until there is a worker number. It holds
+	// both the worker number and the count, and callers load it once for both: with two loads,
+	// a caller could combine the number of one lease with the count of the next, and that ID
+	// may be another's.
 	term atomic.Pointer[term]
 
 	layout     Layout
@@ -44,14 +44,14 @@ type Generator struct {
 	closeErr   error         // its result
 }
 
-// New returns a Generator. It does no I/O and starts no goroutine. With a static
-// worker the first call of Next or Fill may wait for up to one tick. An earlier
-// process with the same worker may have used the present tick and the run-ahead.
+// New returns a Generator. It does no I/O and starts no goroutine. With a static worker the
+// first call of Next or Fill may wait for up to one tick, because an earlier process with the
+// same worker may have used the present tick and the run-ahead.
 //
-// A Config whose values are out of range is a [*ValueError]. A clock past the
-// layout's last tick is [ErrTimeExhausted]. A worker that another live Generator of
-// this process has, fixed or leased, is [ErrWorkerInUse]. A Generator that is
-// dropped without Close keeps its worker for the life of the process.
+// A value of config that is out of range is a [*ValueError], a clock past the layout's last
+// tick is [ErrTimeExhausted], and a worker that another live Generator of this process has,
+// fixed or leased, is [ErrWorkerInUse]. A Generator that is dropped without Close keeps its
+// worker for the life of the process.
 func New(config Config) (*Generator, error) {
 	if config.Layout == (Layout{}) {
 		config.Layout = Default()
@@ -107,16 +107,15 @@ func New(config Config) (*Generator, error) {
 	return g, nil
 }
 
-// Next returns an ID that no other call returns. It is greater than every ID that
-// was returned before this call began (but see Backfill). Next takes no lock, and
-// allocates nothing unless it waits or fails.
+// Next returns an ID that no other call returns and that is greater than every ID returned
+// before this call began (but see Backfill). It takes no lock, and allocates only if it waits
+// or fails.
 //
-// It waits for the next tick when the present tick and the run-ahead are used up.
-// With a leased worker number it also waits for the lease, for Config.MaxLeaseWait
-// at most. It returns when ctx ends. On an error the ID is 0. The errors are ctx's,
-// wrapped, [ErrClosed] and [ErrTimeExhausted]. With a leased number there is
-// [ErrReservationExhausted], and under another policy than Continue a
-// [*ClockBackError].
+// Next waits for the next tick when the present tick and the run-ahead are used up and, with a
+// leased worker number, for the lease for at most Config.MaxLeaseWait. It returns when ctx
+// ends. On an error the ID is 0. The error is ctx's, wrapped, [ErrClosed] or
+// [ErrTimeExhausted]; with a leased number also [ErrReservationExhausted], and under a policy
+// other than Continue a [*ClockBackError].
 func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 	var p patience
 	err := ctx.Err()
@@ -148,17 +147,16 @@ func (g *Generator) await(ctx context.Context, p *patience) error {
 	}
 }
 
-// Fill sets every element of ids to a new ID, as Next returns them, at a fraction
-// of the cost. A slice takes one atomic operation, unless it has to wait for the
-// clock. The IDs increase along the slice (but see Backfill). They need not be
-// consecutive.
+// Fill sets every element of ids to a new ID, at a fraction of the cost of as many calls of
+// Next: a slice takes one atomic operation unless it has to wait for the clock. The IDs
+// increase along the slice (but see Backfill) and need not be consecutive.
 //
-// A slice that has to wait for the clock is taken in pieces. If a piece waits for
-// the lease until the first one is too far behind, Fill starts over. The waits that
-// make it start over take Config.MaxLeaseWait at most, all together.
+// A slice that has to wait for the clock is taken in pieces. If a piece waits for the lease for
+// so long that the first one falls too far behind, Fill starts over. All the waits that make it
+// start over take at most Config.MaxLeaseWait together.
 //
-// It fills all or nothing. The errors are those of Next. On an error every element
-// is 0, and the IDs that were taken are lost. An empty slice returns nil.
+// Fill fills all elements or none. Its errors are the same as those that Next returns; on an
+// error every element is 0 and the IDs that were taken are lost. An empty slice returns nil.
 func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	var wasted time.Duration // in waits for the lease that made Fill start over
 	for rest := ids; len(rest) > 0; {
@@ -193,15 +191,14 @@ func (g *Generator) piece(ctx context.Context, ids []types.Snowflake, p *patienc
 	return 0, err
 }
 
-// Close ends the generator. Later calls of Next and Fill fail with [ErrClosed].
-// Calls that race with it return either a unique ID or that error. Then Close
-// closes the worker. A static number is free for another generator of this process,
-// which starts above every ID of this one. A leased number is given back to its
-// store, until ctx ends at most. If ctx has ended already, the number stays busy
-// until the reserved time is over.
+// Close ends the generator and then closes its worker. Later calls of Next and Fill fail with
+// [ErrClosed]; calls that race with Close return either a unique ID or that error. A static
+// number is then free for another generator of this process, which starts above every ID of
+// this one. A leased number is given back to its store, until ctx ends at most; if ctx has
+// already ended, the number stays reserved until its time is over.
 //
-// Closing twice is harmless. The second call waits for the first, or for its own
-// ctx, and returns the same error.
+// Closing twice is harmless: the second call waits for the first, or for its own ctx, and
+// returns the same error.
 func (g *Generator) Close(ctx context.Context) error {
 	if g.closing.CompareAndSwap(false, true) {
 		// In the other order, the next owner of the worker number could begin at the
@@ -222,8 +219,8 @@ func (g *Generator) Close(ctx context.Context) error {
 	return g.closeErr
 }
 
-// stop ends the IDs of g. It sets closed first, so that a caller that finds the
-// seal does not wait for another number.
+// stop ends the IDs of g. It sets closed first, so that a caller that finds the seal does not
+// wait for another number.
 func (g *Generator) stop() {
 	g.installing.Lock()
 	defer g.installing.Unlock()
@@ -234,7 +231,7 @@ func (g *Generator) stop() {
 	g.changes.notify()
 }
 
-// Layout returns the layout, which takes the generator's IDs apart.
+// Layout returns the generator's layout, which takes its IDs apart.
 func (g *Generator) Layout() Layout { return g.layout }
 
 // Min returns the smallest ID of the tick that contains t; see [Layout.Min].
@@ -248,20 +245,18 @@ type Stats struct {
 	Datacenter int64
 	Worker     int64 // between two leases, that of the last
 
-	// Ahead is how far the last number taken is ahead of the wall clock, or 0.
-	// After a burst, and in a new generator, it is up to the run-ahead. It is more
-	// after the wall clock has stepped back. Once it is back under the run-ahead, a
-	// restart is safe again.
+	// Ahead is how far the last number taken is ahead of the wall clock, or 0. After a burst,
+	// and in a new generator, it is at most the run-ahead; after the wall clock has stepped
+	// back it is more, and a restart is safe again once it is back under the run-ahead.
 	Ahead time.Duration
 
-	// Behind is how far the tick of the last number taken is behind the wall clock,
-	// or 0. It grows while nobody asks for IDs. Otherwise it stays within a tick,
-	// unless the reserved time is over: see Config.MaxBehind.
+	// Behind is how far the tick of the last number taken is behind the wall clock, or 0. It
+	// grows while the generator is idle. A busy generator stays within a tick unless the
+	// reserved time is over; see Config.MaxBehind.
 	Behind time.Duration
 
-	// Reserved is the end of the time that is reserved for a leased worker number. No
-	// ID has this time or a later one before the lease is renewed. Zero for a fixed
-	// number.
+	// Reserved is the end of the time that is reserved for a leased worker number. No ID has
+	// this time or a later one before the lease is renewed. It is zero for a fixed number.
 	Reserved time.Time
 
 	// Waits counts the sleeps of callers that found no number below the ceiling.
@@ -271,15 +266,15 @@ type Stats struct {
 	// ErrTimeExhausted from then on, or from up to Ahead earlier.
 	Exhausted time.Time
 
-	// ExhaustedSoon reports that less than five years are left until then. Moving a
-	// running system to a new layout takes planning, so monitor it.
+	// ExhaustedSoon reports that less than five years are left until Exhausted. Monitor it,
+	// because moving a running system to a new layout takes planning.
 	ExhaustedSoon bool
 }
 
-// alarmYears is how many years before the end Stats.ExhaustedSoon is raised.
+// alarmYears is how many years before the end Stats.ExhaustedSoon becomes true.
 const alarmYears = 5
 
-// Stats returns the state of the generator. It does not disturb it.
+// Stats returns the state of the generator without disturbing it.
 func (g *Generator) Stats() Stats {
 	t := g.term.Load()
 	s := Stats{

@@ -10,7 +10,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Layout says what the bits of an ID mean. From the highest bit down:
+// A Layout gives the bits of an ID their meaning. From the highest bit down:
 //
 //	 63 62                  …                                          0
 //	┌──┬───────────────┬────────────────┬────────────┬──────────────────┐
@@ -19,19 +19,18 @@ import (
 //	     ticks of Unit                                 counts within
 //	     since Epoch                                   one tick
 //
-// The sign bit is always 0, so IDs fit a signed BIGINT and sort by time. Widths
-// may sum to less than 63; the highest bits are then 0 too.
+// The sign bit is always 0, so IDs fit a signed BIGINT and sort by time. The widths may sum to
+// less than 63, in which case the highest bits are 0 too.
 //
-// Most programs use [Default]. All processes that share a key space must use the
-// same Layout for good. If Epoch moves later, or the widths change, new IDs overlap
-// old ones.
+// Most programs use [Default]. All processes that share a key space must use the same Layout
+// for good: if Epoch moves later, or the widths change, new IDs overlap old ones.
 //
-// A Layout is a plain value: copy and compare it freely, and use it from any
-// goroutine. The zero value is not valid; New takes it to mean Default(). On a
-// layout that Validate refuses, the other methods return zero values.
+// A Layout is a plain value, which may be copied, compared and used from any goroutine. The
+// zero value is not valid, but New takes it to mean Default(). On a layout that Validate
+// refuses, the other methods return zero values.
 type Layout struct {
-	// Epoch is the start of tick 0. It must not be the zero time. Its location
-	// and monotonic reading are ignored.
+	// Epoch is the start of tick 0 and must not be the zero time. Its location and monotonic
+	// reading are ignored.
 	Epoch time.Time
 	// Unit is the length of a tick, 1 µs to 1 s.
 	Unit time.Duration
@@ -48,8 +47,8 @@ const (
 	maxUnit = time.Second
 )
 
-// Validate returns nil for a usable layout, else a [*ValueError] for the first
-// field that is not.
+// Validate returns nil for a usable layout, and otherwise a [*ValueError] for the first field
+// that is not.
 func (l Layout) Validate() error {
 	for _, f := range [...]struct {
 		name string
@@ -89,9 +88,9 @@ type Parts struct {
 	Sequence   int64     // 0..1<<Layout.SequenceBits-1
 }
 
-// Parts takes id apart. It does not validate the ID. An ID of another layout gives
-// parts without meaning. A negative one, or one with more time bits, gives a time
-// that Compose refuses. For every ID of the layout, Compose(Parts(id)) is id.
+// Parts takes id apart without validating it. An ID of another layout gives parts without
+// meaning, and a negative one, or one with more time bits, gives a time that Compose refuses.
+// For every ID of the layout, Compose(Parts(id)) is id.
 func (l Layout) Parts(id types.Snowflake) Parts {
 	if l.Validate() != nil {
 		return Parts{}
@@ -105,11 +104,12 @@ func (l Layout) Parts(id types.Snowflake) Parts {
 	}
 }
 
-// Compose puts an ID together; a time within a tick counts as that tick. A part
-// outside its range, or an invalid layout, is a [*ValueError] and 0.
+// Compose returns the ID with the given parts; a time within a tick counts as that tick. A part
+// outside its range, or an invalid layout, gives a [*ValueError] and 0.
 //
-// An ID that is composed with the worker of a live generator can equal one of its
-// IDs. Give composed IDs (backfilled history, fixtures) a worker of their own.
+// An ID that is composed with the worker of a live generator can equal one of that generator's
+// IDs. Give composed IDs, such as those of backfilled history and fixtures, a worker of their
+// own.
 func (l Layout) Compose(p Parts) (types.Snowflake, error) {
 	if err := l.Validate(); err != nil {
 		return 0, err
@@ -135,9 +135,9 @@ func (l Layout) Compose(p Parts) (types.Snowflake, error) {
 	return types.Snowflake(tick<<l.timeShift() | p.Datacenter<<(l.WorkerBits+l.SequenceBits) | p.Worker<<l.SequenceBits | p.Sequence), nil
 }
 
-// Min returns the smallest ID of the tick that contains t. With [Layout.Max] it
-// turns a span of time into a span of keys, so the primary key serves as the
-// time index. A time outside the layout counts as its first or last tick.
+// Min returns the smallest ID of the tick that contains t. With [Layout.Max] it turns a span of
+// time into a span of keys, so that the primary key serves as the index on time. A time outside
+// the layout counts as its first or last tick.
 func (l Layout) Min(t time.Time) types.Snowflake {
 	if l.Validate() != nil {
 		return 0
@@ -146,8 +146,8 @@ func (l Layout) Min(t time.Time) types.Snowflake {
 	return types.Snowflake(tick << l.timeShift())
 }
 
-// Max returns the largest ID of the tick that contains t. A time outside the
-// layout counts as its first or last tick.
+// Max returns the largest ID of the tick that contains t. A time outside the layout counts as
+// its first or last tick.
 func (l Layout) Max(t time.Time) types.Snowflake {
 	if l.Validate() != nil {
 		return 0
@@ -167,17 +167,17 @@ func (l Layout) Exhausted() time.Time {
 // timeShift is the number of bits below the time bits.
 func (l Layout) timeShift() int { return l.DatacenterBits + l.WorkerBits + l.SequenceBits }
 
-// tick returns the tick of t and 0; for a time before or after the layout the
-// nearest tick and -1 or +1.
+// tick returns the tick of t and 0, or for a time before or after the layout the nearest tick
+// and -1 or +1.
 //
-// Ticks times Unit outgrow a time.Duration (47 bits of milliseconds are 4,459
-// years, a Duration holds 292), so the product is kept in 128 bits.
+// A number of ticks times Unit can exceed a time.Duration (47 bits of milliseconds are 4,459
+// years, while a Duration holds 292), so the product is computed in 128 bits.
 func (l Layout) tick(t time.Time) (tick int64, where int) {
 	if t.Round(0).Before(l.Epoch) { // by the wall clock, though both may have another reading
 		return 0, -1
 	}
-	// t >= Epoch. So the difference fits 64 unsigned bits even where it does not
-	// fit a signed one. Borrowing a second keeps the nanoseconds positive.
+	// Since t >= Epoch, the difference fits 64 unsigned bits even where it does not fit a
+	// signed integer. Borrowing a second keeps the nanoseconds positive.
 	sec, nsec := uint64(t.Unix())-uint64(l.Epoch.Unix()), int64(t.Nanosecond())-int64(l.Epoch.Nanosecond())
 	if nsec < 0 {
 		sec, nsec = sec-1, nsec+int64(time.Second)
@@ -196,8 +196,8 @@ func (l Layout) tick(t time.Time) (tick int64, where int) {
 	return int64(n), 0
 }
 
-// tickTime returns the start of a tick, in UTC. Ticks below 0 and above the last
-// one are placed where they would be.
+// tickTime returns the start of a tick, in UTC. Ticks below 0 and above the last one are
+// extrapolated.
 func (l Layout) tickTime(tick int64) time.Time {
 	abs := uint64(tick)
 	if tick < 0 {

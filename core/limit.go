@@ -8,15 +8,15 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// This file is about the limit of a term, and about numbers that are too far behind.
-// See the comment of term.
+// This file has the limit of a term and the bound on numbers that fall behind. The comment
+// of term explains both.
 
-// oldest returns the first number that may be returned when the logical clock shows
-// now: see Config.MaxBehind.
+// oldest returns the first number that Config.MaxBehind allows when the logical clock shows
+// now.
 func (t *term) oldest(now int64) uint64 { return t.floor(max(now, 0) - t.behind) }
 
-// lowest returns the number below which reserve takes none: the floor. A floor at the
-// limit is ignored, except at the end of the layout. Only MaxBehind counts then.
+// lowest returns the floor, below which reserve takes no number. A floor at the limit does not
+// count, except at the end of the layout, and only MaxBehind does.
 func (t *term) lowest(now int64, limit uint64) uint64 {
 	if floor := t.floor(now); floor < limit || limit >= t.end {
 		return floor
@@ -33,23 +33,22 @@ func (t *term) outdated(id types.Snowflake) bool {
 	return t.number(id) < t.oldest(now)
 }
 
-// What refusal says besides ErrTimeExhausted. Both stay in this package. Callers
-// get other errors.
+// The errors of refusal besides ErrTimeExhausted. Neither leaves this package.
 var (
 	errSealed = errors.New("core: the term is sealed")
 	errBeyond = errors.New("core: number is not reserved yet")
 )
 
-// refusal returns an error if number n of c may not be taken, or returned once
-// taken. The layout has no number from end on.
+// refusal returns an error if number n of c may not be taken or, once taken, may not be
+// returned. The layout has no number from end on.
 //
-// It loads the limit first, and the seal after it. A seal reads the limit after
-// that, and gives back what is above it or above the last number. So a number that
-// is below the limit, and then not sealed, is not given back. In the other order,
-// the term could be sealed and the limit raised between the two loads. The number
+// It loads the limit first and the seal second. Whoever seals a term reads the limit
+// afterwards, and gives back what is above the limit or above the last number. A number that is
+// below the limit, in a term that is not sealed after that, is therefore not given back. In the
+// other order the term could be sealed and the limit raised between the two loads: the number
 // would be returned, and the next owner of the worker number would have it too.
 //
-// It loads them by methods of c, so that a test can act between the two.
+// The loads are methods of c so that a test can act between them.
 func refusal(c counter, n, end uint64) error {
 	limit := c.reserved()
 	switch {
@@ -88,8 +87,8 @@ func raise(v *atomic.Uint64, n uint64) {
 	}
 }
 
-// ignores reports whether to ignore a wall clock that shows ns since the epoch,
-// because that is not below the limit. It is obeyed at the end of the layout.
+// ignores reports whether to disregard a wall clock that shows ns since the epoch because this
+// is not below the limit. At the end of the layout the clock is always obeyed.
 func (t *term) ignores(ns int64) bool {
 	limit := t.limit.Load()
 	return limit < t.end && t.floor(ns) >= limit

@@ -6,8 +6,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A numbering is how numbers, tick<<sequenceBits | sequence, and the IDs of one
-// worker stand for each other. It does not change.
+// A numbering converts between numbers, tick<<sequenceBits | sequence, and the IDs of one
+// worker. It is immutable.
 type numbering struct {
 	unit         int64  // ns per tick
 	sequenceBits uint8  // of the number, and of the ID
@@ -32,8 +32,8 @@ func newNumbering(l Layout, datacenter, worker int64) numbering {
 
 // start returns when the tick of number n begins, in ns since the epoch.
 //
-// Here and in compose, the shift is masked. Widths are below 64, and the mask tells
-// the compiler to leave out the code for wider ones.
+// Here and in compose, masking the shift lets the compiler omit the code for shifts of 64 bits
+// and more, which do not occur.
 func (n *numbering) start(number uint64) int64 { return int64(number>>(n.sequenceBits&63)) * n.unit }
 
 // number returns the number of an ID.
@@ -41,16 +41,15 @@ func (n *numbering) number(id types.Snowflake) uint64 {
 	return uint64(id)>>n.timeShift<<n.sequenceBits | uint64(id)&n.mask
 }
 
-// distance returns how far the tick of a number is ahead of the given time, or
-// behind it.
+// distance returns how far the tick of a number is ahead of the given time, or behind it.
 func (n *numbering) distance(number uint64, ns int64) (ahead, behind time.Duration) {
 	start := n.start(number)
 	return time.Duration(max(0, start-ns)), time.Duration(max(0, ns-start-n.unit))
 }
 
-// floor returns the first number of the tick at ns since the epoch, at most end.
-// The bound keeps ticks with too many bits from being shifted out at the top. A
-// time past the end would then give numbers from the beginning.
+// floor returns the first number of the tick at ns since the epoch, at most end. Without the
+// bound, the top bits of a later tick would be shifted out, and a time past the end would give
+// numbers from the beginning.
 func (n *numbering) floor(ns int64) uint64 {
 	return min(uint64(max(ns, 0)/n.unit), n.end>>n.sequenceBits) << n.sequenceBits
 }
@@ -63,8 +62,8 @@ func (n *numbering) from(t time.Time) uint64 {
 // before returns the first number that is not wholly before t.
 func (n *numbering) before(t time.Time) uint64 { return n.floor(int64(t.Sub(n.epoch))) }
 
-// millisecond returns the start of the tick of a number, plus up, in whole
-// milliseconds rounded down.
+// millisecond returns the start of the tick of a number, plus up, rounded down to whole
+// milliseconds.
 func (n *numbering) millisecond(number uint64, up time.Duration) time.Time {
 	at := n.epoch.Add(time.Duration(n.start(min(number, n.end)))).Add(up)
 	return time.UnixMilli(at.UnixMilli()).UTC()
@@ -75,14 +74,14 @@ func (n *numbering) compose(number uint64) types.Snowflake {
 	return types.Snowflake(number>>(n.sequenceBits&63)<<(n.timeShift&63) | n.worker | number&n.mask)
 }
 
-// fill writes the IDs of the numbers from first on to ids. Within a tick they
-// are consecutive, so each run costs one composition and an increment per ID.
+// fill writes the IDs of the numbers from first on to ids. Within a tick they are consecutive,
+// so each run costs one composition and an increment per ID.
 func (n *numbering) fill(ids []types.Snowflake, first uint64) {
 	for len(ids) > 0 {
 		run := ids[:min(uint64(len(ids)), n.mask-first&n.mask+1)]
 		id := n.compose(first)
-		// By fours, because the speed of a loop of one store varies by a factor of
-		// two with where the linker puts it.
+		// Unrolled, because the speed of a loop with one store varies by a factor of two
+		// with its alignment.
 		rest := run
 		for ; len(rest) >= 4; rest = rest[4:] {
 			rest[0], rest[1], rest[2], rest[3] = id, id+1, id+2, id+3

@@ -6,46 +6,46 @@ import (
 	"sync"
 )
 
-// The registry knows every generator of this process. Two that share a layout,
-// datacenter and worker would return the same IDs. A new generator per request,
-// test or package is the most common mistake in this field. It is the only mutable
-// package variable here, because the process is what must not have two.
+// The registry has every generator of this process, because two that share a layout, datacenter
+// and worker would return the same IDs, and a new generator per request, test or package is the
+// most common mistake in this field. It is the package's only mutable variable, since the
+// process is the scope in which no two may exist.
 //
-// It also remembers where a generator stopped. The next one for the same worker
-// starts above that, even if the wall clock has stepped back meanwhile. That is a
-// few words per worker and namespace, for good.
+// It also records where a generator stopped, so that the next one for the same worker starts
+// above that even if the wall clock has stepped back meanwhile. This takes a few words per
+// worker and namespace, which are never freed.
 var registry = struct {
 	sync.Mutex
 	records map[identity]*record
 }{records: map[identity]*record{}}
 
-// An identity is what two generators must not share. The layout is a generator's: its
-// Epoch is in UTC and has no monotonic reading, so equal ones are ==.
+// An identity is what no two live generators may share. Its layout is a generator's, whose
+// Epoch is in UTC without a monotonic reading, so that equal layouts are ==.
 type identity struct {
 	layout             Layout
 	datacenter, worker int64
 }
 
-// A record is what the registry keeps of one identity.
+// A record is the registry's state of one identity.
 type record struct {
 	live  []*entry          // of the reservations that are not sealed
 	stops map[string]uint64 // the last number of those that are, by namespace
 }
 
-// An entry stands for a reservation: no other generator of its namespace may have a
-// number in [first, limit). A number that is not leased has the whole layout.
+// An entry stands for a reservation: no other generator of its namespace may have a number in
+// [first, limit). A number that is not leased has the whole layout.
 //
-// Ranges are compared, and not only workers, because a lease may go from one
-// generator of a process to another. The store keeps their ranges apart. The first
-// one learns of its loss later, and may use up its own range until then.
+// Ranges are compared rather than workers alone, because a lease may move from one generator of
+// a process to another. The store keeps their ranges apart, while the first generator learns of
+// its loss later and may use up its own range until then.
 type entry struct {
 	identity
 	namespace    string
 	first, limit uint64
 }
 
-// collides reports whether e and another entry of its identity could return the same
-// IDs. The empty namespace, that of a number that is not leased, is in all of them.
+// collides reports whether e and another entry of its identity could return the same IDs. The
+// empty namespace of numbers that are not leased overlaps all others.
 func (e *entry) collides(other *entry) bool {
 	return sameIDs(e.namespace, other.namespace) && e.first < other.limit && other.first < e.limit
 }
@@ -63,8 +63,8 @@ func (e *entry) check(r *record) error {
 	return nil
 }
 
-// enter makes e live. It returns the last number of the generators before, 0 if
-// there was none, or ErrWorkerInUse.
+// enter makes e live. It returns the last number of earlier generators, or 0 if there was none,
+// or ErrWorkerInUse.
 func (e *entry) enter() (last uint64, err error) {
 	registry.Lock()
 	defer registry.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Binding is how a Worker reaches its Generator. It is safe for concurrent use.
+// A Binding gives a Worker access to its Generator. It is safe for concurrent use.
 type Binding struct{ g *Generator }
 
 // Layout returns the layout of the generator.
@@ -15,22 +15,20 @@ func (b *Binding) Layout() Layout { return b.g.layout }
 // Datacenter returns the datacenter of the generator.
 func (b *Binding) Datacenter() int64 { return b.g.datacenter }
 
-// Reserve gives the generator a worker number and a stretch of time, from
-// (inclusive) until (exclusive). The generator returns IDs of that worker whose
-// ticks lie wholly in it. The reservation before is sealed, and returns no more
-// IDs. The caller guarantees that nobody else has, had or will have an ID of this
-// worker with a time in it.
+// Reserve gives the generator a worker number and a stretch of time, from (inclusive) until
+// (exclusive). The generator returns IDs of that worker whose ticks lie wholly within it. The
+// previous reservation is sealed and returns no more IDs. The caller guarantees that no other
+// generator has, had or will have an ID of this worker with a time in that stretch.
 //
-// If the generator has already returned an ID with a later time than from, it
-// begins above that. So its IDs increase across reservations. until may be at or
-// before from. Then there is no ID until it is extended.
+// If the generator, or a closed one of this process with the same worker, has already returned
+// an ID with a later time than from, the reservation begins above that ID, so that IDs increase
+// across reservations. If until is at or before from, there is no ID until the reservation is
+// extended.
 //
-// Reserve refuses a worker outside the layout with a [*ValueError], and a generator
-// that is closed with [ErrClosed]. It returns [ErrWorkerInUse] if another live
-// generator of this process has a part of that time. That one has a fixed number,
-// or a reservation of the same namespace (see [Worker]). The reservation before is
-// sealed then too. If a generator that was closed has already returned an ID with a
-// later time than from, this one begins above that.
+// Reserve returns a [*ValueError] for a worker outside the layout, [ErrClosed] if the generator
+// is closed, and [ErrWorkerInUse] if another live generator of this process, with a fixed
+// number or in the same namespace (see [Worker]), has part of that time. In the last case, too,
+// the previous reservation is sealed.
 func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, error) {
 	g := b.g
 	if err := checkBits("worker", worker, g.layout.WorkerBits); err != nil {
@@ -60,13 +58,13 @@ func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, er
 	return g.install(e, newReservedTerm(c, begin, first, limit)), nil
 }
 
-// Close ends the generator's IDs. Calls of Next and Fill return [ErrClosed], also
-// those that wait. A Worker calls it when it will have no more numbers. The
-// generator must still be closed; that, and a second Close, are harmless.
+// Close ends the generator's IDs: calls of Next and Fill, including those that wait, return
+// [ErrClosed]. A Worker calls it when it will have no more numbers. The generator must still be
+// closed by its owner, which is harmless, as is a second Close.
 func (b *Binding) Close() { b.g.stop() }
 
-// A Reservation is a worker number and the time for which a Generator has it. It
-// is made by [Binding.Reserve], and is safe for concurrent use.
+// A Reservation is a worker number and the time for which a Generator has it. [Binding.Reserve]
+// creates it. It is safe for concurrent use.
 type Reservation struct {
 	counter counter
 	numbering
@@ -77,7 +75,7 @@ type Reservation struct {
 	last    uint64 // the last number, once it is sealed
 }
 
-// A counter is what a Reservation needs of its term.
+// A counter is the part of a term that a Reservation uses.
 type counter interface {
 	extend(limit uint64)
 	seal() (last uint64)
@@ -86,12 +84,12 @@ type counter interface {
 	reserved() (limit uint64)
 }
 
-// Extend moves the end of the reservation, to a later time only: an earlier one is
-// ignored. The caller guarantees for the time up to there what it did for Reserve.
-// It has no effect once the reservation is sealed.
+// Extend moves the end of the reservation to a later time; an earlier one is ignored. The
+// caller gives the same guarantee for the additional time as for Reserve. Extend has no effect
+// on a sealed reservation.
 //
-// If another live generator of this process has a part of that time, the end stays
-// and Extend returns [ErrWorkerInUse]. Then seal the reservation.
+// If another live generator of this process has part of that time, the end stays and Extend
+// returns [ErrWorkerInUse]. The caller must then seal the reservation.
 func (r *Reservation) Extend(until time.Time) error {
 	limit := r.before(until)
 	if err := r.entry.extend(limit); err != nil {
@@ -102,20 +100,20 @@ func (r *Reservation) Extend(until time.Time) error {
 	return nil
 }
 
-// Seal ends the reservation: no ID of it is returned any more. Every ID that was
-// has a time before end, a whole millisecond. Sealing twice is harmless.
+// Seal ends the reservation, which returns no more IDs. All IDs that it has returned have times
+// before end, which is a whole millisecond. Sealing twice is harmless.
 func (r *Reservation) Seal() (end time.Time) {
 	r.seal()
 	return r.millisecond(r.lastReturned()+r.mask+1, time.Millisecond-1)
 }
 
-// lastReturned returns the last number that a caller can have, once r is sealed. One
-// at the limit or above was taken by a caller that got an error.
+// lastReturned returns the last number that a caller can have, once r is sealed. Callers that
+// took numbers at the limit or above it got an error.
 func (r *Reservation) lastReturned() uint64 { return min(r.last, r.counter.reserved()-1) }
 
-// seal returns the last number that was taken. It seals before it leaves the
-// registry. In the other order, another generator could begin at the last number
-// before this one has stopped.
+// seal returns the last number that was taken. It seals before it leaves the registry, because
+// in the other order another generator could begin at the last number before this one has
+// stopped.
 func (r *Reservation) seal() (last uint64) {
 	r.sealing.Do(func() {
 		r.last = r.counter.seal()
@@ -125,8 +123,8 @@ func (r *Reservation) seal() (last uint64) {
 	return r.last
 }
 
-// Next returns the earliest time of the next ID, in whole milliseconds, rounded
-// down. Under every policy but Backfill no later ID has an earlier time.
+// Next returns the earliest time that the next ID can have, rounded down to whole milliseconds.
+// Under every policy but Backfill no later ID has an earlier time.
 func (r *Reservation) Next() time.Time {
 	newest := r.counter.newest()
 	if newest >= sealed {
@@ -151,7 +149,7 @@ func (g *Generator) fix(worker int64) error {
 	return nil
 }
 
-// termConfig returns what a term of the worker number has.
+// termConfig returns the parts that all terms of the worker number share.
 func (g *Generator) termConfig(worker int64) termConfig {
 	return termConfig{newNumbering(g.layout, g.datacenter, worker), g.clock, g.settings, &g.changes}
 }

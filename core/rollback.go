@@ -7,45 +7,44 @@ import (
 	"time"
 )
 
-// A Rollback is what a Generator does when the wall clock has stepped back. No
-// policy returns an ID twice. They differ in what they give up instead.
+// A Rollback selects what a Generator does when the wall clock has stepped back. No policy
+// returns an ID twice; they differ in what they give up instead.
 //
-// A lease may begin ahead of the clock, by the skew that it permits, or by its
-// window with the loss guard. Continue begins there at once. The others wait for
-// the clock, for Config.MaxLeaseWait at most. So use Continue with the loss guard.
+// A lease may begin ahead of the clock, by the skew that it permits or, with the loss guard, by
+// its window. Continue starts there at once, while the other policies wait for the clock, for
+// at most Config.MaxLeaseWait. Use Continue with the loss guard.
 type Rollback int
 
 const (
-	// Continue goes on from the last ID, at up to the full rate, until the wall
-	// clock has caught up. There is no error and no pause, and IDs stay in order.
-	// Their times are then ahead of the wall clock by the length of the step. It is
-	// the default, and right for primary keys.
+	// Continue goes on from the last ID, at up to the full rate, until the wall clock has
+	// caught up. There is no error and no pause, and IDs stay in order, but their times are
+	// ahead of the wall clock by the length of the step. It is the default, and right for
+	// primary keys.
 	Continue Rollback = iota
 
-	// Refuse returns a [*ClockBackError] until the wall clock, plus the run-ahead,
-	// has reached the last ID again. So the time in an ID is never further from the
-	// wall clock than the run-ahead. The outage is as long as the step. A clock
-	// beyond the reserved time of a leased worker number is ignored, and IDs are
-	// then behind it. Twitter's snowflake refuses.
+	// Refuse returns a [*ClockBackError] until the wall clock, plus the run-ahead, has reached
+	// the last ID again. The time in an ID is then never further from the wall clock than the
+	// run-ahead, at the price of an outage as long as the step. A clock beyond the reserved
+	// time of a leased worker number is ignored, and IDs fall behind it. Twitter's snowflake
+	// refuses.
 	//
-	// A call sees the step when it leaves the tick of the last ID. IDs of that tick
-	// may be returned after the step. A step within the run-ahead is ignored.
+	// A call notices the step when it leaves the tick of the last ID, so further IDs of that
+	// tick may be returned after the step. A step within the run-ahead is ignored.
 	Refuse
 
-	// Wait waits for the wall clock, for at most Config.RollbackWait in one call, 5
-	// ms by default. If that is not enough, it returns the [*ClockBackError] at
-	// once, as Refuse does. Meituan's Leaf waits.
+	// Wait waits for the wall clock, for at most Config.RollbackWait in one call. If that
+	// cannot be enough, it returns the [*ClockBackError] at once, as Refuse does. Meituan's
+	// Leaf waits.
 	Wait
 
-	// Backfill goes back with the wall clock, and uses what is left of the ticks
-	// before. It remembers the last 256 ticks in a ring. So the time in an ID is
-	// that of the wall clock. There is no outage for a step within the ring, as
-	// long as those ticks were not full. But IDs are NOT IN ORDER: an ID after a
-	// step back is smaller than those before it. Each call reads both clocks and
-	// costs about twice as much.
+	// Backfill follows the wall clock back and uses the numbers that are left in earlier ticks,
+	// of which it remembers the last 256 in a ring. An ID then has the wall clock's time, and a
+	// step within the ring causes no outage unless those ticks are full. But IDs are NOT IN
+	// ORDER: an ID after a step back is smaller than the IDs before it. Each call reads both
+	// clocks and costs about twice as much.
 	//
-	// It returns a [*ClockBackError] for a tick that the ring has forgotten, and
-	// for one before the generator was made.
+	// It returns a [*ClockBackError] for a tick that the ring has forgotten, and for one before
+	// the generator was made.
 	Backfill
 )
 
@@ -67,13 +66,13 @@ const (
 // ErrClockBack is matched by every [*ClockBackError].
 var ErrClockBack = errors.New("core: the wall clock has stepped back")
 
-// A ClockBackError is the error of Refuse. Wait returns it when waiting is not enough,
-// and Backfill for a tick that it has forgotten. The call has taken no number, or has
-// lost the one that it had.
+// A ClockBackError is returned under Refuse, under Wait when waiting is not enough, and under
+// Backfill for a tick that the ring has forgotten. The call has taken no number, or has lost
+// the one that it had.
 type ClockBackError struct {
-	// Behind is how far the wall clock is behind the time of the last ID. IDs are
-	// available again when less than the run-ahead is missing. Under Backfill, it
-	// is how far the clock is behind the first time with IDs.
+	// Behind is how far the wall clock is behind the time of the last ID, or, under Backfill,
+	// behind the first time that still has IDs. IDs are available again when less than the
+	// run-ahead is missing.
 	Behind time.Duration
 
 	missing time.Duration // until the policy can go on
@@ -86,8 +85,8 @@ func (e *ClockBackError) Error() string {
 // Unwrap returns ErrClockBack.
 func (e *ClockBackError) Unwrap() error { return ErrClockBack }
 
-// accept reads the wall clock and returns the logical time. After a step back it
-// returns the error of the policy, if there is one.
+// accept reads the wall clock and returns the logical time, or the error of the policy after a
+// step back.
 func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 	if t.rollback == Continue {
 		return t.resync(), nil
@@ -110,17 +109,16 @@ func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 	}
 }
 
-// tolerated is how far, in ns, the wall clock may fall behind between two readings
-// before that is a step back. The system's smooth adjustments are less.
+// tolerated is how far, in ns, the wall clock may fall behind between two readings without
+// counting as a step back. Smooth adjustments by the system stay below it.
 const tolerated = int64(time.Millisecond)
 
-// follow is resync for the policies that do not go on after a step back. The
-// logical clock is the wall clock. If the last number is above the ceiling after a
-// step back, follow returns by how much. It leaves the offset, so that every caller
-// sees the step until the clock has caught up.
+// follow is resync for the policies other than Continue. The logical clock is the wall clock.
+// If the last number is above the ceiling after a step back, follow returns by how much and
+// leaves the offset alone, so that every caller sees the step until the clock has caught up.
 //
-// A goroutine that is stopped between the two readings of one time.Now sees a step
-// that is none. So it believes a step when it has read it three times.
+// A goroutine that is stopped between the two readings of one time.Now sees a step that did not
+// happen, so follow believes a step only when it has read it three times.
 func (t *term) follow() (now int64, back *ClockBackError) {
 	offset := t.offset.Load()
 	var wall, monotonic int64

@@ -10,80 +10,74 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A term is the time in which one generator has one worker number. Every ID of that
-// worker is taken from it.
+// A term is the time in which one generator has one worker number. Every ID of that worker
+// is taken from it.
 //
 // # The counter
 //
-// state is one word, tick<<sequenceBits | sequence, that holds the last number
-// taken. Only an atomic Add and a compare-and-swap to a greater value change it.
-// (Close swaps in sealed, which is above every number.) Hence:
+// state is one word, tick<<sequenceBits | sequence, that holds the last number taken. It
+// changes only by an atomic Add and by a compare-and-swap to a greater value (and when Close
+// swaps in sealed, which is above every number). Hence:
 //
-//   - The word never decreases, and each Add or CAS takes the numbers in (old,
-//     new], which no other takes. So no number is taken twice, whatever the clocks
-//     and goroutines do. Each number has its own ID, so no ID is returned twice.
-//   - A call that begins after another has returned finds the other's number in the
-//     word, or a greater one. It gets one above that. So IDs increase along every
-//     happens-before chain.
+//   - The word never decreases, and each Add or CAS takes the numbers in (old, new], which no
+//     other takes. No number is taken twice, whatever the clocks and goroutines do, and since
+//     each number has its own ID, no ID is returned twice.
+//   - A call that begins after another has returned finds the other's number in the word, or a
+//     greater one, and takes one above that. IDs therefore increase along every happens-before
+//     chain.
 //   - A sequence that overflows carries into the next tick, as it should.
 //
-// The well-known lock-free version resets the sequence when a caller sees a new
-// millisecond, by a CAS to the time that it read. It repeats numbers: a caller that
-// is delayed after it has read the clock takes the word back. Ten steps of two
-// goroutines suffice, and around one in a hundred IDs repeats when run. Time and
-// sequence in two words repeat as well, because another Add may come between the
-// two writes.
+// The well-known lock-free version resets the sequence when a caller sees a new millisecond,
+// by a CAS to the time that it read. It repeats numbers, because a caller that is delayed
+// after reading the clock takes the word back: ten steps of two goroutines suffice, and when
+// run about one ID in a hundred repeats. Keeping time and sequence in two words repeats
+// numbers as well, because another Add may come between the two writes.
 //
 // # The clock
 //
-// Uniqueness does not need the clock. Only nearness to real time does. The logical
-// clock is offset + monotonic time. It bounds the numbers from both sides:
+// Uniqueness does not depend on the clock, only the nearness of IDs to real time does. The
+// logical clock is offset + monotonic time. It bounds the numbers from both sides:
 //
-//   - floor: the first number of its current tick. A caller below it jumps up to
-//     it, so an ID's time is never before its call.
-//   - ceiling: run-ahead ticks above it. No number above it is returned, so a burst
-//     moves IDs ahead of real time by the run-ahead at most. The run-ahead lets
-//     waiters sleep. After a sleep that ends late, the numbers of the missed
-//     milliseconds are still free.
+//   - The floor is the first number of the clock's current tick. A caller below it jumps up to
+//     it, so that an ID's time is never before its call.
+//   - The ceiling is run-ahead ticks above that. No number above it is returned, so that a
+//     burst moves IDs ahead of real time by the run-ahead at most. The run-ahead is what lets
+//     waiters sleep: when a sleep ends late, the numbers of the missed milliseconds are still
+//     free.
 //
-// Callers that are about to leave the tick of the word set the offset by the wall
-// clock (see resync). When the wall clock has stepped back, the logical clock does
-// not go below the last number. It goes on from there at the pace of the monotonic
-// clock. So IDs increase at the full rate after any step. The wall clock catches up
-// when callers ask for less than the full rate.
+// Callers that are about to leave the tick of the word set the offset by the wall clock (see
+// resync). When the wall clock has stepped back, the logical clock does not go below the last
+// number but goes on from there at the pace of the monotonic clock, so that IDs increase at
+// the full rate after any step. The wall clock catches up while callers ask for less than the
+// full rate.
 //
-// A caller that finds the word at the ceiling sleeps before it takes a number.
-// Callers that race past the check can take one number each beyond the ceiling.
-// They keep it and wait until the ceiling is there. So cancelled calls cannot push
-// the word away from the clock.
+// A caller that finds the word at the ceiling sleeps before it takes a number. Callers that
+// race past this check can take one number each beyond the ceiling, which they keep until the
+// ceiling is there. Cancelled calls therefore cannot push the word away from the clock.
 //
 // # The limit
 //
-// A leased worker number is reserved up to some time. No number of that time or
-// later may be returned, however late the caller is. The limit is the first such
-// number. It is the first of a tick, and only rises. Without a lease it is the end
-// of the layout.
+// A leased worker number is reserved up to some time. No number of that time or later may be
+// returned, however late the caller is. The limit is the first such number, the first of a
+// tick, and only rises. Without a lease it is the end of the layout.
 //
-// Every number is checked against it. If look finds the last number below the limit,
-// so is all of its tick. The fast path returns a number of that tick only. The slow ones,
-// reserve and settle, compare the number itself. A caller at the limit waits without taking a
-// number. One that raced past it keeps its number until the limit rises, as at the
-// ceiling.
+// Every number is checked against it. If look finds the last number below the limit, so is all
+// of its tick, and the fast path returns only numbers of that tick. The slow paths, reserve and
+// settle, compare the number itself. A caller at the limit waits without taking a number; one
+// that raced past it keeps its number until the limit rises, as at the ceiling.
 //
-// A wall clock at the limit or beyond is ignored, since it may be wrong. Numbers
-// then go on from the last one, at the pace of the monotonic clock. Otherwise a
-// clock that is a day fast would take the word to the limit, and every call would
-// wait there.
+// A wall clock at the limit or beyond is ignored, since it may be wrong: a clock that is a day
+// fast would otherwise take the word to the limit, where every call would wait. Numbers then go
+// on from the last one at the pace of the monotonic clock.
 //
-// When the logical clock is at the limit, the lease was not renewed in time. The
-// numbers that are left below the limit then fall behind. Config.MaxBehind bounds
-// how far: the floor is so far below the clock. Once the floor is at the limit,
-// calls wait for the lease. Calls check the bound against their last reading of the
-// clock. A number that fell behind while its caller waited is lost, and the caller
-// takes another.
+// When the logical clock itself reaches the limit, the lease was not renewed in time, and the
+// numbers that are left below the limit fall behind. Config.MaxBehind bounds how far, because
+// the floor is that far below the clock; once the floor is at the limit, calls wait for the
+// lease. Calls check the bound against their last reading of the clock. A number that fell
+// behind while its caller waited is lost, and the caller takes another.
 type term struct {
 	_     [64]byte
-	state atomic.Uint64 // all goroutines write it: it has its cache line to itself
+	state atomic.Uint64 // on a cache line of its own, because all goroutines write it
 	_     [56]byte
 
 	offset atomic.Int64  // logical time is offset + clock.monotonic(), in ns
@@ -92,14 +86,13 @@ type term struct {
 
 	termConfig
 
-	// opening is the state at the beginning, if the lease may begin ahead of the
-	// clock; 0 otherwise.
+	// opening is the initial state if the lease may begin ahead of the clock, and 0 otherwise.
 	opening uint64
 
 	ring ring // under Backfill
 }
 
-// A termConfig is what the terms of one worker number have in common.
+// A termConfig has the parts that all terms of one worker number share.
 type termConfig struct {
 	numbering
 	clock clock
@@ -107,24 +100,23 @@ type termConfig struct {
 	changes *notifier // notified when the limit is raised and when the term is sealed
 }
 
-// sealed is the word of a closed term. Numbers are below 1<<63. Adds past the last
-// number do not reach the seal, and Adds past the seal do not overflow.
+// sealed is the word of a closed term. Numbers are below 1<<63, so Adds past the last number do
+// not reach the seal, and Adds past the seal do not overflow.
 const sealed = 3 << 62
 
-// newTerm returns a term that begins now, for a worker number that is not leased.
-// Its first number is above all that this worker has issued before. For this
-// process the registry knows them (stop). An earlier process with the same
-// run-ahead could have issued up to its ceiling, unless the wall clock has stepped
-// back since. So all numbers up to the present ceiling count as taken, and the
-// first one is free when the next tick begins.
+// newTerm returns a term that begins now, for a worker number that is not leased. Its first
+// number is above all that this worker has issued before. The registry knows those of this
+// process (stop). An earlier process with the same run-ahead can have issued numbers up to its
+// ceiling, unless the wall clock has stepped back since; all numbers up to the present ceiling
+// therefore count as taken, and the first one is free when the next tick begins.
 //
-// If stop is above that, the clock has stepped back, or the earlier generator had a
-// larger run-ahead. The logical clock then begins where stop is at the ceiling. So
-// the first number is free at once, and the logical clock is not ahead of that
-// which let out stop.
+// If stop is above that, the clock has stepped back or the earlier generator had a larger
+// run-ahead. The logical clock then begins where stop is at the ceiling, so that the first
+// number is free at once and the logical clock is no further ahead than the one that issued
+// stop.
 //
-// A ring leaves at least the default run-ahead to an earlier process. Its own may
-// be less with short ticks, but that process may have had another policy.
+// A ring leaves at least the default run-ahead to an earlier process. Its own may be less with
+// short ticks, but that process may have had another policy.
 func newTerm(c termConfig, stop uint64) *term {
 	t := &term{termConfig: c}
 	wall, monotonic := t.clock.both()
@@ -146,12 +138,12 @@ func newTerm(c termConfig, stop uint64) *term {
 	return t
 }
 
-// newReservedTerm returns a term whose numbers are those in [first, limit), both
-// the first of a tick. Nobody else has or had them. So under Continue the logical
-// clock begins at first, however far ahead of the clock, and the first number is
-// free at once. The other policies wait until the clock is there, if the lease
-// begins then. If first is above from, where the lease begins, the generator has
-// been there. They then act as after any step back.
+// newReservedTerm returns a term whose numbers are those in [first, limit), both the first of a
+// tick, which no other generator has or had. Under Continue the logical clock therefore begins
+// at first, however far ahead of the clock that is, and the first number is free at once. The
+// other policies wait until the clock is there if the lease begins there. If first is above
+// from, where the lease begins, the generator has been there before, and they act as after any
+// step back.
 func newReservedTerm(c termConfig, from, first, limit uint64) *term {
 	t := &term{termConfig: c}
 	wall, monotonic := t.clock.both()
@@ -170,15 +162,15 @@ func newReservedTerm(c termConfig, from, first, limit uint64) *term {
 	return t
 }
 
-// next takes one number and returns its ID. Mostly that is now, look and take: one
-// clock reading and one Add. There is no wall clock and no division in them. For the
-// rest there are reserve and settle.
+// next takes one number and returns its ID. It mostly consists of now, look and take, which
+// cost one clock reading and one Add, without the wall clock or a division. The rest is left to
+// reserve and settle.
 func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
 	if t.rollback == Backfill {
 		return t.one(ctx, p)
 	}
-	// Read the clock first. The word is then loaded right before the Add, and its
-	// contended cache line is fetched once, not twice.
+	// The clock is read first, so that the word is loaded right before the Add and its
+	// contended cache line is fetched once instead of twice.
 	now := t.now()
 	if last, ok := t.look(now); ok {
 		n, ok := t.take(last)
@@ -190,7 +182,7 @@ func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
 	return t.one(ctx, p)
 }
 
-// one is reserve of one number.
+// one reserves one number.
 func (t *term) one(ctx context.Context, p *patience) (types.Snowflake, error) {
 	n, _, err := t.reserve(ctx, 1, p)
 	if err != nil {
@@ -202,27 +194,25 @@ func (t *term) one(ctx context.Context, p *patience) (types.Snowflake, error) {
 // now returns the logical time in ns since the epoch.
 func (t *term) now() int64 { return t.offset.Load() + t.clock.monotonic() }
 
-// look returns the last number, and whether the next one may be taken with an Add.
-// That one must be in the same tick, and the tick between the logical clock's and
-// the ceiling. It compares times, because computing the clock's tick would take a
-// division.
+// look returns the last number, and whether the next one may be taken with an Add: it must be
+// in the same tick, and that tick between the logical clock's and the ceiling. It compares
+// times, because computing the clock's tick would take a division.
 func (t *term) look(now int64) (last uint64, ok bool) {
 	last = t.state.Load()
 	into := now - t.start(last)
 	return last, into < t.unit && into >= -t.ahead && last&t.mask != t.mask && last < t.limit.Load()
 }
 
-// take adds one number after look has returned last and true. Others may have added
-// since, or sealed the term. A number in the tick of last is under the ceiling and
-// the limit, as last was. For any other, settle decides.
+// take adds one number after look has returned last and true. Others may have added since, or
+// sealed the term. A number in the tick of last is under the ceiling and the limit, as last
+// was; settle decides about any other.
 func (t *term) take(last uint64) (n uint64, ok bool) {
 	n = t.state.Add(1)
 	return n, n|t.mask == last|t.mask
 }
 
-// settle waits until number n, which this caller has taken, is under the ceiling
-// and the limit. If n has fallen too far behind, it takes another. On an error n is
-// lost.
+// settle waits until number n, which this caller has taken, is under the ceiling and the limit.
+// If n has fallen too far behind, it takes another. On an error n is lost.
 func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowflake, error) {
 	now := t.now()
 	for {
@@ -248,9 +238,9 @@ func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowfla
 	}
 }
 
-// reserve takes up to want numbers, at least one, in one atomic operation. It
-// returns the first and how many. All are under the ceiling and the limit. It waits
-// until there is one. On an error it has taken nothing.
+// reserve takes up to want numbers, at least one, in one atomic operation, and returns the
+// first and the count. All are under the ceiling and the limit, and it waits until there is
+// one. On an error it has taken nothing.
 func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
 	if t.rollback == Backfill {
 		return t.backfill(ctx, want, p)
@@ -282,7 +272,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 			if t.state.CompareAndSwap(last, first+n-1) {
 				return first, n, nil
 			}
-			// Others were faster, and may have taken all. Time has passed.
+			// Other calls were faster and may have taken all numbers, and time has passed.
 			if err := ctx.Err(); err != nil {
 				return 0, 0, err
 			}
@@ -301,8 +291,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 	}
 }
 
-// maxWait bounds a single sleep in ns, so that a wall clock that steps forward
-// meanwhile is noticed.
+// maxWait bounds a single sleep in ns, so that a step of the wall clock meanwhile is noticed.
 const maxWait = int64(100 * time.Millisecond)
 
 // wait sleeps until the logical clock has advanced by d ns, or nearly.
@@ -311,28 +300,26 @@ func (t *term) wait(ctx context.Context, d int64) error {
 	return wait.Sleep(ctx, time.Duration(min(d, maxWait)))
 }
 
-// resync reads the wall clock and sets the offset by it. It returns the logical time
-// in ns since the epoch. If the wall clock is beyond the limit, the offset stays.
+// resync reads the wall clock, sets the offset by it, and returns the logical time in ns since
+// the epoch. If the wall clock is beyond the limit, the offset stays.
 //
-// With w the offset at which the logical clock shows the wall clock's time, the
-// new offset is
+// With w the offset at which the logical clock shows the wall clock's time, the new offset is
 //
 //	max(w, min(offset, start of the next number's tick - monotonic))
 //
-// If the wall clock is not behind the logical one, that is w, and the wall clock is
-// followed at once. If it is behind, the logical clock drops to the next number to
-// take, but not below the wall clock. If numbers have run ahead of the logical
-// clock, it stays. It drops to the next number, not the last. Otherwise, with a
-// run-ahead below one tick, the next tick would never begin. It is never raised
-// above both the wall clock and what it was. If it were raised to the last number,
-// each burst would start at the end of the one before. IDs would drift from real time.
+// If the wall clock is not behind the logical one, this is w, and the wall clock is followed at
+// once. If it is behind, the logical clock drops to the next number to take, but not below the
+// wall clock, and stays where it is if numbers have run ahead of it. It drops to the next
+// number rather than the last, because with a run-ahead below one tick the next tick would
+// otherwise never begin. It is never raised above both the wall clock and its former value: if
+// it were raised to the last number, each burst would start where the one before ended, and IDs
+// would drift away from real time.
 //
-// time.Now reads the wall clock first. If the goroutine is stopped between its two
-// readings, w is too low, never too high. The floor is then too low until the next
-// resync.
+// time.Now reads the wall clock first. If the goroutine is stopped between its two readings, w
+// is too low, never too high, and the floor is too low until the next resync.
 //
-// A caller may read the clock before another and store after it. The
-// compare-and-swap drops the older reading.
+// A caller may read the clock before another and store after it. The compare-and-swap drops the
+// older reading.
 func (t *term) resync() int64 {
 	offset := t.offset.Load()
 	wall, monotonic := t.clock.both()
@@ -343,7 +330,7 @@ func (t *term) resync() int64 {
 	if now < offset {
 		last := t.state.Load()
 		if last >= sealed {
-			return offset + monotonic // nobody needs it any more
+			return offset + monotonic // sealed, so the result does not matter
 		}
 		now = max(now, min(offset, t.start(last+1)-monotonic))
 	}
@@ -353,8 +340,7 @@ func (t *term) resync() int64 {
 	return now + monotonic
 }
 
-// seal ends the term. Every later call fails, and no number above last is ever
-// returned.
+// seal ends the term: every later call fails, and no number above last is ever returned.
 func (t *term) seal() (last uint64) { return max(t.state.Swap(sealed), t.ring.seal()) }
 
 func (t *term) isSealed() bool { return t.state.Load() >= sealed }

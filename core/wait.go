@@ -10,17 +10,16 @@ import (
 	"github.com/snowkey/snowkey/internal/wait"
 )
 
-// A notifier wakes the callers that wait for a lease. It does so when a limit is raised,
-// and when a term begins or is sealed. Its zero value is ready for use. The mutex
-// is taken by waiters and by the lease, never by a call that gets its ID without
-// waiting.
+// A notifier wakes the callers that wait for a lease, when a limit is raised and when a term
+// begins or is sealed. Its zero value is ready for use. Only waiters and the lease take the
+// mutex, never a call that gets its ID without waiting.
 type notifier struct {
 	mu   sync.Mutex
 	next chan struct{} // closed by the next notify; nil if nobody listens
 }
 
-// listen returns a channel that the next notify closes. A caller first listens and
-// then checks its condition, so it sees a notify between the two.
+// listen returns a channel that the next notify closes. A caller must listen before it checks
+// its condition, so as not to miss a notify between the two.
 func (b *notifier) listen() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,14 +38,14 @@ func (b *notifier) notify() {
 	}
 }
 
-// A patience is how much of its bounds one call has used.
+// A patience records how much of its bounds one call has used.
 type patience struct {
 	used   time.Duration // waiting for the wall clock
 	leased time.Duration // waiting for the lease
 }
 
-// wait waits until back may be over, or returns back if that takes longer than bound
-// allows.
+// wait waits until the clock may have caught up with back, or returns back if that would take
+// longer than bound allows.
 func (p *patience) wait(ctx context.Context, bound time.Duration, back *ClockBackError) error {
 	if p.used+back.missing > bound {
 		return back
@@ -56,9 +55,9 @@ func (p *patience) wait(ctx context.Context, bound time.Duration, back *ClockBac
 	return wait.Sleep(ctx, d)
 }
 
-// await waits for d at most, or until changed is closed. It returns
-// ErrReservationExhausted when ctx has ended, or the call has waited for leases for
-// as long as bound allows. A negative bound allows any time.
+// await waits until changed is closed, but for d at most. It returns ErrReservationExhausted
+// when ctx has ended or the call has waited for leases as long as bound allows; a negative
+// bound allows any time.
 func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-chan struct{}) error {
 	if bound >= 0 {
 		left := bound - p.leased
@@ -80,5 +79,5 @@ func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-
 	return nil
 }
 
-// ever is how long a wait is that only changed can end.
+// ever is the duration of a wait that only a notification ends.
 const ever = time.Duration(math.MaxInt64)

@@ -10,40 +10,38 @@ import (
 	"time"
 )
 
-// A Worker gives a Generator its worker number: the bits that keep the IDs of two
-// processes apart. [StaticWorker] is a number that the operator guarantees. A lease
-// of package lease gets one from a store that all processes share, and needs no
-// such guarantee.
+// A Worker supplies a Generator's worker number, the bits that keep the IDs of two processes
+// apart. [StaticWorker] is a number whose uniqueness the operator guarantees. A lease of
+// package lease obtains one from a store that all processes share and needs no such guarantee.
 //
-// There is no default. No number is derived from a MAC or IP address, a process ID
-// or a hash of the host name. Such numbers repeat, and then the keys repeat.
+// There is no default, and no number is derived from a MAC or IP address, a process ID or a
+// hash of the host name, because such numbers repeat, and then the keys repeat.
 //
 // A Worker serves one Generator; only a static one may be used again.
 //
-// All that a generator asks of its worker is in this interface, and nothing is found out
-// by type assertions. So a wrapper that embeds a Worker, for metrics say, changes nothing
-// but what it means to.
+// This interface has all that a generator asks of its worker, and nothing is discovered by type
+// assertions. A wrapper that embeds a Worker, for metrics say, therefore changes only what it
+// means to change.
 type Worker interface {
-	// Bind is called by New. From then on, until Close is called, the Worker may
-	// give the generator numbers by b.Reserve. An error fails New.
+	// Bind is called by New. From then on, until Close is called, the Worker may supply numbers
+	// through b.Reserve. An error fails New.
 	Bind(b *Binding) error
 
-	// Close is called by Generator.Close, once, after the generator has returned
-	// its last ID. Its error is that of Generator.Close.
+	// Close is called by Generator.Close, once, after the generator has returned its last ID.
+	// Generator.Close returns its error.
 	Close(ctx context.Context) error
 
-	// Namespace names the set of IDs in which no two may be equal. Two generators of
-	// one process may have the same worker number at the same time only in different
-	// namespaces. The empty one, which is that of a static number, is in all of them.
+	// Namespace names the set of IDs in which no two may be equal. Two generators of one
+	// process may have the same worker number at the same time only in different namespaces.
+	// The empty namespace, which static numbers have, overlaps all others.
 	Namespace() string
 
-	// WallClock returns the wall clock of the generator; nil is the system's.
+	// WallClock returns the wall clock for the generator to use, or nil for the system's.
 	WallClock() func() time.Time
 }
 
-// StaticWorker is a fixed worker number, 0..1<<Layout.WorkerBits-1, that the
-// operator guarantees to be given to one process at a time. New refuses a number
-// outside the layout.
+// StaticWorker returns a fixed worker number, 0..1<<Layout.WorkerBits-1. The operator
+// guarantees that one process at a time has it. New refuses a number outside the layout.
 func StaticWorker(n int64) Worker { return staticWorker(n) }
 
 type staticWorker int64
@@ -56,15 +54,14 @@ func (n staticWorker) Namespace() string { return "" }
 
 func (n staticWorker) WallClock() func() time.Time { return nil }
 
-// WorkerFromEnv returns the worker number in the environment variable name, for
-// StaticWorker or for a lease of that number only. It accepts decimal digits
-// without a sign or leading zeros, up to 2147483647. A variable that is not set or
-// empty is a [*ValueError], and not number 0. New checks the number against the
-// layout.
+// WorkerFromEnv returns the worker number in the environment variable name, for StaticWorker or
+// for a lease of that number only. It accepts decimal digits without a sign or leading zeros,
+// up to 2147483647. A variable that is unset or empty is a [*ValueError], and not number 0. New
+// checks the number against the layout.
 func WorkerFromEnv(name string) (int64, error) { return fromEnv(name, "worker") }
 
-// DatacenterFromEnv returns the number for Config.Datacenter in the environment
-// variable name. It accepts and refuses what WorkerFromEnv does.
+// DatacenterFromEnv returns the number for Config.Datacenter in the environment variable name.
+// It accepts and refuses the same values as WorkerFromEnv.
 func DatacenterFromEnv(name string) (int64, error) { return fromEnv(name, "datacenter") }
 
 func fromEnv(name, kind string) (int64, error) {
@@ -86,15 +83,15 @@ func cut(s string) string { return s[:min(len(s), 64)] }
 // ordinal is the host name of a pod of a StatefulSet.
 var ordinal = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?-(0|[1-9][0-9]{0,3})$`)
 
-// WorkerFromHostname returns the number of a pod of a Kubernetes StatefulSet. It is
-// the ordinal at the end of the host name, 3 in "orders-3". Pass it the result of
-// [os.Hostname]. A domain after it is left out. Any other form is a [*ValueError].
-// Pods of a Deployment end in random letters and digits, which are no ordinal. For
-// that reason one of more than four digits is refused too.
+// WorkerFromHostname returns the number of a pod of a Kubernetes StatefulSet: the ordinal at
+// the end of its host name, 3 in "orders-3". Pass it the result of [os.Hostname]; a domain is
+// ignored. Any other form is a [*ValueError]. The pods of a Deployment end in random letters
+// and digits, which are not an ordinal, and to tell them apart an ordinal has at most four
+// digits.
 //
-// Kubernetes does not run two pods of one ordinal at a time. There are exceptions:
-// one is deleted by force, or its node is cut off and declared gone. To be safe
-// then too, let a lease claim that one number, rather than give it to StaticWorker.
+// Kubernetes does not run two pods with one ordinal at a time, except when a pod is deleted by
+// force or its node is cut off and declared gone. To be safe in these cases too, let a lease
+// claim that one number rather than give it to StaticWorker.
 func WorkerFromHostname(hostname string) (int64, error) {
 	host, _, _ := strings.Cut(hostname, ".")
 	match := ordinal.FindStringSubmatch(host)
