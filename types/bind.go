@@ -5,34 +5,34 @@ import (
 	"strconv"
 )
 
-// Some libraries look for a method of a certain name before they look at the
-// kind. Without one they take a Snowflake for an int64. gin then reads "+5",
-// "007" and "-1". mapstructure rounds a JSON number above 2^53. jsonschema
-// describes an integer, though the JSON is a string.
+// Some libraries look for a method of a certain name before they look at the kind, and
+// without it treat a Snowflake as an int64: gin accepts "+5", "007" and "-1", mapstructure
+// rounds a JSON number above 2^53, and jsonschema describes an integer although the JSON is
+// a string.
 
-// UnmarshalParam accepts what [Parse] accepts. On error s stays as it was. gin and
-// echo call it for parameters of the path, the query and forms.
+// UnmarshalParam accepts the texts that [Parse] accepts. On error s is unchanged. gin and echo
+// call it for parameters of the path, the query and forms.
 func (s *Snowflake) UnmarshalParam(param string) error {
 	return store(s, param, "unmarshal parameter", "Snowflake", wantDecimal)
 }
 
-// UnmarshalParam makes n absent for an empty parameter; all else is as in
-// [Parse]. On error n stays as it was.
+// UnmarshalParam makes n absent for an empty parameter, and otherwise accepts the texts that
+// [Parse] accepts. On error n is unchanged.
 func (n *NullSnowflake) UnmarshalParam(param string) error {
 	return storeNull(n, param, "unmarshal parameter")
 }
 
-// UnmarshalMapstructure accepts decimal text in the form that [Parse] accepts,
-// every integer type, and a whole float64 below 2^53. A larger float64 is an
-// error that matches [ErrSyntax], for it may have been rounded. On error s stays
-// as it was. mapstructure calls it from version 2.5 on, and so does viper.
+// UnmarshalMapstructure accepts decimal text in the form that [Parse] accepts, every integer
+// type, and a whole float64 below 2^53. A larger float64, which may have been rounded, returns
+// an error that matches [ErrSyntax]. On error s is unchanged. mapstructure calls it from
+// version 2.5 on, and so does viper.
 func (s *Snowflake) UnmarshalMapstructure(input any) error {
 	return s.unmarshalMapstructure(reflect.ValueOf(input), "Snowflake")
 }
 
-// UnmarshalMapstructure makes n absent for nil and for an empty text, and copies
-// a NullSnowflake. All else is as in [Snowflake.UnmarshalMapstructure]. On error
-// n stays as it was.
+// UnmarshalMapstructure makes n absent for nil and for an empty text, and copies a
+// NullSnowflake. Other input is treated as by [Snowflake.UnmarshalMapstructure]. On error n is
+// unchanged.
 func (n *NullSnowflake) UnmarshalMapstructure(input any) error {
 	if n == nil {
 		return (*Snowflake)(nil).unmarshalMapstructure(reflect.ValueOf(input), "NullSnowflake")
@@ -54,8 +54,8 @@ func (n *NullSnowflake) UnmarshalMapstructure(input any) error {
 	return nil
 }
 
-// unmarshalMapstructure is UnmarshalMapstructure for s, which is the whole of, or
-// a part of, the named type. A decode hook may have made v a pointer.
+// unmarshalMapstructure is UnmarshalMapstructure for s, which is all or part of a value of the
+// named type. A decode hook may have made v a pointer.
 func (s *Snowflake) unmarshalMapstructure(v reflect.Value, into string) error {
 	const op = "decode"
 	v = reflect.Indirect(v)
@@ -75,10 +75,9 @@ func (s *Snowflake) unmarshalMapstructure(v reflect.Value, into string) error {
 	}
 }
 
-// JSONSchemaAlias makes github.com/invopop/jsonschema describe s as what it is
-// in JSON: a string.
+// JSONSchemaAlias makes github.com/invopop/jsonschema describe s by its JSON form, a string.
 func (Snowflake) JSONSchemaAlias() any { return "" }
 
-// JSONSchemaAlias is as for [Snowflake.JSONSchemaAlias]. That null is possible,
-// the tag jsonschema:"nullable" of the field has to say.
+// JSONSchemaAlias is the same as for [Snowflake.JSONSchemaAlias]. The field needs the tag
+// jsonschema:"nullable" for the schema to allow null.
 func (NullSnowflake) JSONSchemaAlias() any { return "" }

@@ -5,20 +5,18 @@ import (
 	"strconv"
 )
 
-// What a [*ValueError] wraps, for errors.Is.
+// The errors that a [*ValueError] wraps, for errors.Is.
 var (
-	// ErrSyntax means that the input is not a number in the expected form, or of a
-	// type that cannot hold one. It is also the verdict on a nil pointer as the
-	// destination.
+	// ErrSyntax means that the input is not a number in the expected form, or is of a type
+	// that cannot hold one, or that the destination is a nil pointer.
 	ErrSyntax = errors.New("types: not a snowflake")
-	// ErrRange means that the input is a whole number, but not one of
-	// 0..9223372036854775807.
+	// ErrRange means that the input is a whole number outside 0..9223372036854775807.
 	ErrRange = errors.New("types: snowflake out of range")
-	// ErrNull means SQL NULL where a [Snowflake] must be; [NullSnowflake] takes it.
+	// ErrNull means SQL NULL for a [Snowflake]; [NullSnowflake] accepts it.
 	ErrNull = errors.New("types: NULL is not a Snowflake")
 )
 
-// What the ValueErrors of this package ask for.
+// The accepted forms that the ValueErrors of this package name.
 const (
 	wantDecimal = "a decimal integer 0..9223372036854775807"
 	wantJSON    = "a JSON string or integer 0..9223372036854775807"
@@ -31,7 +29,7 @@ const (
 // maxQuoted is how many bytes of a rejected value an error repeats.
 const maxQuoted = 64
 
-// A ValueError says which value could not become, or be written as, an ID.
+// A ValueError reports a value that could not be parsed as, or written as, an ID.
 type ValueError struct {
 	Op    string // what was tried: "parse", "scan", "decode", …
 	Type  string // what should have received it: "Snowflake", "NullSnowflake"; "text", "binary" or "SQL" for a marshaler
@@ -47,8 +45,8 @@ func (e *ValueError) Error() string {
 // Unwrap returns ErrSyntax, ErrRange or ErrNull.
 func (e *ValueError) Unwrap() error { return e.Err }
 
-// quote renders rejected input. A megabyte of it must not become a megabyte of
-// log, so it is cut before it is quoted.
+// quote quotes rejected input, cut so that a megabyte of it does not become a megabyte of
+// log.
 func quote[S string | []byte](s S) string {
 	if len(s) > maxQuoted {
 		return strconv.Quote(string(s[:maxQuoted])) + "… (" + strconv.Itoa(len(s)) + " bytes)"

@@ -4,10 +4,10 @@ package types
 
 import "encoding/json/jsontext"
 
-// MarshalJSONTo implements the MarshalerTo of encoding/json/v2. It writes what
-// MarshalJSON does, except that the name of an object's member is the empty string
-// when n is absent. encoding/json takes names from [NullSnowflake.MarshalText];
-// encoding/json/v2 would take null, and refuse it.
+// MarshalJSONTo implements the MarshalerTo of encoding/json/v2. It writes the same as
+// MarshalJSON, except for an absent n that is the name of an object's member, which is the
+// empty string. encoding/json takes names from [NullSnowflake.MarshalText], while
+// encoding/json/v2 would take null and refuse it.
 func (n NullSnowflake) MarshalJSONTo(e *jsontext.Encoder) error {
 	if !n.Valid {
 		if in, members := e.StackIndex(e.StackDepth()); in == '{' && members%2 == 0 {

@@ -2,9 +2,9 @@ package types
 
 import "math"
 
-// The short forms are for URLs, file names and people. Each has a fixed width and
-// an alphabet in ASCII order, so the texts sort as the IDs do. Each ID has one
-// spelling, and the parser accepts no other: no two URLs name one row.
+// The short forms are for URLs, file names and people. Each has a fixed width and an
+// alphabet in ASCII order, so that the texts sort as the IDs do. Each ID has one spelling,
+// and the parser accepts no other, so that no two URLs name one row.
 var (
 	// base62 is 0-9, A-Z, a-z: 11 characters, letters and digits only.
 	base62 = newAlphabet("base62", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 11)
@@ -36,8 +36,8 @@ func newAlphabet(name, digits string, width int) *alphabet {
 	return a
 }
 
-// append writes the bits of s as an unsigned number. Every width has room for 64
-// bits, so a negative s does not panic; the parser refuses its text.
+// append writes the bits of s as an unsigned number. Every width has room for 64 bits, so a
+// negative s does not panic, and the parser refuses its text.
 func (a *alphabet) append(b []byte, s Snowflake) []byte {
 	var buf [13]byte
 	base, n := uint64(len(a.digits)), uint64(s)
@@ -76,38 +76,35 @@ func (a *alphabet) parse(text string) (Snowflake, error) {
 
 func (a *alphabet) text(s Snowflake) string { return string(a.append(nil, s)) }
 
-// Base62 returns s as 11 characters of 0-9A-Za-z. The texts of non-negative IDs
-// sort as the IDs do; that of a negative s is read back by no parser.
+// Base62 returns s as 11 characters of 0-9A-Za-z. The texts of non-negative IDs sort as the IDs
+// do; no parser accepts the text of a negative s.
 func (s Snowflake) Base62() string { return base62.text(s) }
 
-// AppendBase62 appends what [Snowflake.Base62] returns to b.
+// AppendBase62 appends the text of [Snowflake.Base62] to b.
 func (s Snowflake) AppendBase62(b []byte) []byte { return base62.append(b, s) }
 
-// ParseBase62 reads what [Snowflake.Base62] writes, and nothing else; the error
-// is a [*ValueError].
+// ParseBase62 parses the texts of [Snowflake.Base62] and no others; the error is a
+// [*ValueError].
 func ParseBase62(text string) (Snowflake, error) { return base62.parse(text) }
 
-// Base58 returns s as 11 characters of base62 less 0, O, I and l, in Bitcoin's
-// alphabet. The texts of non-negative IDs sort as the IDs do; that of a
-// negative s is read back by no parser.
+// Base58 returns s as 11 characters of base62 less 0, O, I and l, in Bitcoin's alphabet. The
+// texts of non-negative IDs sort as the IDs do; no parser accepts the text of a negative s.
 func (s Snowflake) Base58() string { return base58.text(s) }
 
-// AppendBase58 appends what [Snowflake.Base58] returns to b.
+// AppendBase58 appends the text of [Snowflake.Base58] to b.
 func (s Snowflake) AppendBase58(b []byte) []byte { return base58.append(b, s) }
 
-// ParseBase58 reads what [Snowflake.Base58] writes, and nothing else; the error
-// is a [*ValueError].
+// ParseBase58 parses the texts of [Snowflake.Base58] and no others; the error is a
+// [*ValueError].
 func ParseBase58(text string) (Snowflake, error) { return base58.parse(text) }
 
-// Base32 returns s as 13 characters of Crockford's base 32, in upper case. The
-// texts of non-negative IDs sort as the IDs do; that of a negative s is read
-// back by no parser.
+// Base32 returns s as 13 characters of Crockford's base 32, in upper case. The texts of
+// non-negative IDs sort as the IDs do; no parser accepts the text of a negative s.
 func (s Snowflake) Base32() string { return base32.text(s) }
 
-// AppendBase32 appends what [Snowflake.Base32] returns to b.
+// AppendBase32 appends the text of [Snowflake.Base32] to b.
 func (s Snowflake) AppendBase32(b []byte) []byte { return base32.append(b, s) }
 
-// ParseBase32 reads what [Snowflake.Base32] writes, and nothing else: neither
-// lower case nor the letters that Crockford lets stand for digits. The error is
-// a [*ValueError].
+// ParseBase32 parses the texts of [Snowflake.Base32] and no others, neither lower case nor the
+// letters that Crockford allows in place of digits. The error is a [*ValueError].
 func ParseBase32(text string) (Snowflake, error) { return base32.parse(text) }

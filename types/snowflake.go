@@ -9,19 +9,19 @@ import (
 	"strconv"
 )
 
-// A Snowflake is a 64-bit primary key that is assigned before the insert. Its
-// bits mean nothing here: core.Layout takes them apart.
+// A Snowflake is a 64-bit primary key that is assigned before the insert. The meaning of its
+// bits is not known here: core.Layout takes them apart.
 //
-// Store it in a signed 64-bit column: BIGINT, or INTEGER on SQLite. The zero value
-// means "not assigned yet". For a column that may be NULL use [NullSnowflake].
+// Store it in a signed 64-bit column: BIGINT, or INTEGER on SQLite. The zero value means "not
+// assigned yet". For a column that may be NULL use [NullSnowflake].
 //
-// In JSON it is a string, so that JavaScript keeps every digit. There is no
-// MarshalJSON: the encoders use [Snowflake.AppendText] (see the package comment).
+// In JSON it is a string, so that JavaScript keeps every digit. There is no MarshalJSON,
+// because the encoders use [Snowflake.AppendText] (see the package comment).
 type Snowflake int64
 
-// Parse reads the canonical decimal form: digits only, no sign, no leading zero
-// but in "0" itself, 0..9223372036854775807. Anything else is a [*ValueError]
-// and 0.
+// Parse parses the canonical decimal form: digits only, without a sign and without a leading
+// zero except in "0" itself, 0..9223372036854775807. Anything else returns 0 and a
+// [*ValueError].
 func Parse(s string) (Snowflake, error) {
 	n, err := parseDecimal(s)
 	if err != nil {
@@ -30,8 +30,8 @@ func Parse(s string) (Snowflake, error) {
 	return n, nil
 }
 
-// MustParse is [Parse] for values known to be good, such as constants in tests.
-// It panics on anything else.
+// MustParse is like [Parse] but panics on an error. It is for values known to be good, such as
+// constants in tests.
 func MustParse(s string) Snowflake {
 	id, err := Parse(s)
 	if err != nil {
@@ -43,9 +43,8 @@ func MustParse(s string) Snowflake {
 // maxDigits is the length of 9223372036854775807.
 const maxDigits = 19
 
-// parseDecimal parses decimal text for Parse, Scan, UnmarshalText and
-// UnmarshalJSON, so they cannot disagree. strconv.ParseInt would accept "+5", "-0"
-// and "007", and takes twice as long.
+// parseDecimal is the one decimal parser, for Parse, Scan, UnmarshalText and UnmarshalJSON.
+// strconv.ParseInt would accept "+5", "-0" and "007", and takes twice as long.
 func parseDecimal[S string | []byte](s S) (Snowflake, error) {
 	if len(s) == 0 || len(s) > maxDigits || s[0] == '0' && len(s) > 1 {
 		return 0, verdict(s)
@@ -64,8 +63,8 @@ func parseDecimal[S string | []byte](s S) (Snowflake, error) {
 	return Snowflake(n), nil
 }
 
-// verdict returns why s is not an ID. It is ErrRange for a whole number in
-// canonical form, such as a negative one, and ErrSyntax otherwise.
+// verdict returns why s is not an ID: ErrRange for a whole number in canonical form, such as a
+// negative one, and ErrSyntax otherwise.
 func verdict[S string | []byte](s S) error {
 	digits := s
 	if len(s) > 0 && s[0] == '-' {
@@ -82,31 +81,30 @@ func verdict[S string | []byte](s S) error {
 	return ErrRange
 }
 
-// Int64 returns s as the integer that it is.
+// Int64 returns s as an int64.
 func (s Snowflake) Int64() int64 { return int64(s) }
 
 // String returns s in decimal.
 func (s Snowflake) String() string { return strconv.FormatInt(int64(s), 10) }
 
-// IsZero reports whether s is zero, which means "not assigned yet". The JSON
-// option omitzero and bun's nullzero call it; docs/types.md says where nullzero
-// fits.
+// IsZero reports whether s is zero, which means "not assigned yet". The JSON option omitzero
+// and bun's nullzero call it; docs/types.md says where nullzero is appropriate.
 func (s Snowflake) IsZero() bool { return s == 0 }
 
-// Compare returns -1, 0 or +1 as s is smaller than, equal to or greater than o,
-// for slices.SortFunc and its like.
+// Compare returns -1, 0 or +1 if s is smaller than, equal to or greater than o. It fits
+// slices.SortFunc.
 func (s Snowflake) Compare(o Snowflake) int { return cmp.Compare(s, o) }
 
 // Add returns s + d. ent requires it of every integer type in GoType.
 func (s Snowflake) Add(d Snowflake) Snowflake { return s + d }
 
-// GormDataType makes the column a bigint without AUTO_INCREMENT. So GORM does not
+// GormDataType makes the column a bigint without AUTO_INCREMENT, so that GORM does not
 // overwrite the assigned key with one from the database.
 func (Snowflake) GormDataType() string { return "bigint" }
 
-// Value implements [driver.Valuer]: an int64, never NULL. A negative s is an error that
-// matches [ErrRange], because Scan would refuse the row for as long as it is stored. To
-// find or repair such rows pass an int64.
+// Value implements [driver.Valuer]. It returns an int64, never NULL. A negative s returns an
+// error that matches [ErrRange], because once stored it would make Scan refuse the row. To find
+// or repair such rows, pass an int64.
 func (s Snowflake) Value() (driver.Value, error) {
 	if s < 0 {
 		return nil, s.negative("SQL")
@@ -114,15 +112,15 @@ func (s Snowflake) Value() (driver.Value, error) {
 	return int64(s), nil
 }
 
-// Scan implements [database/sql.Scanner]. It accepts int64, uint64, and decimal
-// text as string or []byte, each within 0..9223372036854775807; the bytes are
-// not kept. NULL is an error that matches [ErrNull] and sets s to zero. All else
-// is a [*ValueError] that leaves s as it was.
+// Scan implements [database/sql.Scanner]. It accepts int64, uint64, and decimal text as string
+// or []byte, each within 0..9223372036854775807, and does not retain the bytes. NULL returns an
+// error that matches [ErrNull] and sets s to zero. Any other value returns a [*ValueError] and
+// leaves s unchanged.
 func (s *Snowflake) Scan(src any) error {
 	return s.scan(src, "Snowflake")
 }
 
-// scan is Scan for s, which is the whole of, or a part of, the named type.
+// scan is Scan for s, which is all or part of a value of the named type.
 func (s *Snowflake) scan(src any, into string) error {
 	if s == nil {
 		return fail("scan", into, fmt.Sprintf("%T", src), wantReceiver, ErrSyntax)
@@ -155,9 +153,8 @@ func (s *Snowflake) scan(src any, into string) error {
 	return nil
 }
 
-// AppendText appends s in decimal to b. It implements [encoding.TextAppender].
-// Every decimal form uses it. A negative s is [ErrRange], and b is returned as it
-// was.
+// AppendText implements [encoding.TextAppender]: it appends s in decimal to b. All decimal
+// forms use it. A negative s returns b unchanged and [ErrRange].
 func (s Snowflake) AppendText(b []byte) ([]byte, error) {
 	if s < 0 {
 		return b, s.negative("text")
@@ -165,8 +162,8 @@ func (s Snowflake) AppendText(b []byte) ([]byte, error) {
 	return strconv.AppendInt(b, int64(s), 10), nil
 }
 
-// MarshalText returns s in decimal, or [ErrRange] for a negative s. Map keys,
-// flags, XML and YAML use it, and so does JSON.
+// MarshalText returns s in decimal, or [ErrRange] for a negative s. JSON, XML, YAML, flags and
+// map keys use it.
 func (s Snowflake) MarshalText() ([]byte, error) {
 	b, err := s.AppendText(make([]byte, 0, maxDigits))
 	if err != nil {
@@ -175,20 +172,19 @@ func (s Snowflake) MarshalText() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalText accepts what [Parse] accepts; on error s stays as it was.
+// UnmarshalText accepts the texts that [Parse] accepts. On error s is unchanged.
 func (s *Snowflake) UnmarshalText(text []byte) error {
 	return store(s, text, "unmarshal text", "Snowflake", wantDecimal)
 }
 
-// UnmarshalJSON accepts a string in the form that [Parse] accepts, or the same
-// digits as a number: no fraction, no exponent, no escapes. As everywhere in
-// encoding/json, null leaves s as it was. On error s stays as it was too.
+// UnmarshalJSON accepts a string in the form that [Parse] accepts, or the same digits as a
+// number, without fraction, exponent or escapes. As everywhere in encoding/json, null leaves s
+// unchanged, and so does an error.
 func (s *Snowflake) UnmarshalJSON(data []byte) error {
 	return s.unmarshalJSON(data, "Snowflake")
 }
 
-// unmarshalJSON is UnmarshalJSON for s, which is the whole of, or a part of, the
-// named type.
+// unmarshalJSON is UnmarshalJSON for s, which is all or part of a value of the named type.
 func (s *Snowflake) unmarshalJSON(data []byte, into string) error {
 	if string(data) == "null" {
 		return nil
@@ -208,13 +204,12 @@ func (s *Snowflake) unmarshalJSON(data []byte, into string) error {
 	return nil
 }
 
-// MarshalBinary returns s as 8 bytes, big-endian, so that the order of the bytes
-// is the order of the IDs. A negative s is an error that matches [ErrRange].
-// encoding/gob uses it.
+// MarshalBinary returns s as 8 bytes, big-endian, so that the bytes sort as the IDs do. A
+// negative s returns an error that matches [ErrRange]. encoding/gob uses it.
 func (s Snowflake) MarshalBinary() ([]byte, error) { return s.AppendBinary(make([]byte, 0, 8)) }
 
-// AppendBinary appends what [Snowflake.MarshalBinary] returns to b. It
-// implements [encoding.BinaryAppender]; on error it returns b as it was.
+// AppendBinary implements [encoding.BinaryAppender]: it appends the bytes of
+// [Snowflake.MarshalBinary] to b. On error it returns b unchanged.
 func (s Snowflake) AppendBinary(b []byte) ([]byte, error) {
 	if s < 0 {
 		return b, s.negative("binary")
@@ -222,8 +217,7 @@ func (s Snowflake) AppendBinary(b []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(b, uint64(s)), nil
 }
 
-// UnmarshalBinary reads the 8 bytes of [Snowflake.MarshalBinary]; on error s
-// stays as it was.
+// UnmarshalBinary reads the 8 bytes of [Snowflake.MarshalBinary]. On error s is unchanged.
 func (s *Snowflake) UnmarshalBinary(data []byte) error {
 	const want = "8 bytes, big-endian, first bit zero"
 	if s == nil {
@@ -257,13 +251,13 @@ func fail(op, into, value, want string, err error) error {
 	return &ValueError{Op: op, Type: into, Value: value, Want: want, Err: err}
 }
 
-// negative is the error of Value and of every marshaler for a value that no parser
-// would take back.
+// negative is the error of Value and of every marshaler for a value that no parser would
+// accept.
 func (s Snowflake) negative(form string) error {
 	return &ValueError{Op: "marshal Snowflake", Type: form, Value: s.String(), Want: "0..9223372036854775807", Err: ErrRange}
 }
 
-// describe renders a value of a type that Scan does not take.
+// describe returns a value of a type that Scan does not accept, as text.
 func describe(src any) string {
 	switch v := src.(type) {
 	case float64:
