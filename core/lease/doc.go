@@ -58,7 +58,7 @@
 //
 // [Claim], [Renewal] and [Release] define these steps. A store does each atomically.
 // The ranges of two leases never overlap, since each begins at or after the R that it
-// found. See docs/lease-proof.md for the argument, the loss guard's included.
+// found. See docs/leases.md for the argument, the loss guard's included.
 //
 // # The loss guard
 //
