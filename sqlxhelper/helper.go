@@ -9,19 +9,19 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// A Helper inserts structs through sqlx. It is safe for concurrent use if its
-// [Source] is. Its zero value is not usable: call [New]. It keeps one plan per struct
-// type and sqlx mapper, and what it has learned of the tables of a database. So a
-// program should have one Helper for each database.
+// A Helper inserts structs through sqlx. It is safe for concurrent use if its [Source] is. The
+// zero value is not usable; call [New]. A Helper caches one plan per struct type and sqlx
+// mapper, and what it has learned about the tables of a database, so a program should have one
+// Helper for each database.
 type Helper struct {
 	src    Source
 	config config
 	*memory
-	// fullChunk is that of a sequence, for whose parts alone the Helper is. Else nil.
+	// fullChunk belongs to an InsertSeq and is shared by its chunks; nil otherwise.
 	fullChunk *fullChunk
 }
 
-// A memory is what a Helper and those made [Helper.With] options share.
+// A memory is the state that a Helper shares with those that [Helper.With] returns.
 type memory struct {
 	plans  sync.Map // planKey to *plan
 	tables sync.Map // name to *pgtext.Table, on PostgreSQL
@@ -32,21 +32,20 @@ type planKey struct {
 	mapper *reflectx.Mapper
 }
 
-// New returns a Helper that takes missing keys from src. With a nil src all rows must
-// have keys. A row without one is then an error that matches [ErrSource].
+// New returns a Helper that takes missing keys from src. With a nil src every row must have its
+// key, and a row without one is an error that matches [ErrSource].
 func New(src Source, opts ...Option) *Helper {
 	h := &Helper{src: src, memory: &memory{}}
 	return h.With(opts...)
 }
 
-// With returns a Helper with more options and the same source, which shares what h
-// has learned. An option replaces the one that h has. With is cheap enough for a
-// single call:
+// With returns a Helper with additional options that shares the source and the caches of h.
+// An option replaces the same option of h. With is cheap enough for a single call:
 //
 //	err := h.With(sqlxhelper.OnConflictDoNothing("number")).InsertMany(ctx, db, "orders", orders)
 //
-// h does not change, and others may use it meanwhile. An option that does not fit the
-// rows is an error of each call, not of With.
+// With does not modify h, which may be in use. An option that does not fit the rows is an
+// error of each call, not of With.
 func (h *Helper) With(opts ...Option) *Helper {
 	changed := *h
 	for _, o := range opts {
@@ -56,30 +55,29 @@ func (h *Helper) With(opts ...Option) *Helper {
 }
 
 // Insert inserts one row, given as a pointer to a struct, into table ("orders" or
-// "shop.orders", without quotes). It does not follow relations: [Helper.InsertGraph]
-// does. The options of the Helper, see [Helper.With], say which columns are written
-// or read back, and what happens if the row is stored already.
+// "shop.orders", without quotes). It does not follow relations; [Helper.InsertGraph] does.
+// The options of the Helper select the columns that are written or read back, and the
+// treatment of a row that is already stored.
 //
-// If the key is zero, one is taken from the source and set in the struct. It stays
-// set if the insert fails. After an upsert it is that of the stored row.
+// If the key is zero, Insert takes one from the source and sets it in the struct, where it
+// stays if the insert fails. After an upsert the struct has the stored row's key.
 //
-// Before the key is set and before any SQL, these errors can occur:
+// Before the key is set and before any SQL, Insert can return:
 //
-//   - one that matches [ErrArgument], [ErrDB], [ErrDriver] or [ErrName]
+//   - an error that matches [ErrArgument], [ErrDB], [ErrDriver] or [ErrName]
 //   - a [*PlanError], or a [*RowError], which may match [ErrForeignKey]
-//   - a missing key: [ErrSource], or what the source said, wrapped
+//   - for a missing key, [ErrSource] or the error of the source, wrapped
 //
-// Later errors are an [*InsertError] as a rule. Its cause is the database, a Value
-// method, or a ctx that ends between statements. It matches [ErrDuplicateKey] or
-// [ErrUnresolved] where it is that. A row that the database dropped silently is a
-// [*CountError]. Others wrap what the database, its driver or ctx said.
+// Later errors of the database, of a Value method, or of a ctx that ends between statements
+// are usually an [*InsertError], which matches [ErrDuplicateKey] or [ErrUnresolved] where
+// that applies. A row that the database silently dropped is a [*CountError]. Other errors
+// wrap the error of the database, its driver or ctx.
 //
-// After any error the row is not stored, unless the error matches [ErrCommitUnknown]: then
-// the answer of the database was lost on a pool, and nothing proves either. It is an
-// [*UnknownError], with the keys. Before that, the call looks for the row on another
-// connection until ctx ends and a second longer, or a minute without a deadline. A
-// transaction in which the call was made is usable as before, unless the error matches
-// [ErrTxBroken].
+// After an error the row is not stored, unless the error matches [ErrCommitUnknown]: the
+// database's answer was lost on a pool, and a search for the row on another connection, until
+// one second after ctx ends or for a minute without a deadline, has not settled it. That
+// error is an [*UnknownError], which has the keys. The transaction in which the call was made
+// remains usable unless the error matches [ErrTxBroken].
 func (h *Helper) Insert(ctx context.Context, db DB, table string, row any) error {
 	b, err := oneRow("Insert", row)
 	if err != nil {
@@ -88,18 +86,19 @@ func (h *Helper) Insert(ctx context.Context, db DB, table string, row any) error
 	return h.insert(ctx, db, table, b, false)
 }
 
-// InsertMany inserts rows into table, given as []T, []*T or a pointer to either with
-// a struct T. It does so as [Helper.Insert] does, with the same errors. No rows is no
-// error and no SQL, if their type and the options can be used at all. All missing
-// keys are taken from the source at once, before the first statement. If the source
-// fails, no row was given a key.
+// InsertMany inserts rows, given as []T, []*T or a pointer to either for a struct T, into
+// table. It behaves as [Helper.Insert] does and returns the same errors. An empty slice sends
+// nothing and returns nil if its type and the options are usable. All missing keys are taken
+// from the source at once, before the first statement; if the source fails, no row has been
+// given a key.
 //
-// Rows may refer to others of the call by their keys, which go first then. Where rows
-// refer to each other in a circle, only a deferred constraint lets all databases store them.
+// Rows may refer to others of the call by their keys, which are then sent first. Rows that
+// refer to each other in a circle can be stored on all databases only under a deferred
+// constraint.
 //
-// It sends as many statements as the rows need, and checks ctx before each. After an
-// error none of the rows is stored. The package comment says under which conditions.
-// The error names the row, if that is known.
+// InsertMany sends as many statements as the rows need and checks ctx before each. After an
+// error none of the rows is stored, under the conditions of the package comment. The error
+// names the row at fault if that is known.
 func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) error {
 	b, err := manyRows("InsertMany", rows)
 	if err != nil {
@@ -108,27 +107,23 @@ func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) 
 	return h.insert(ctx, db, table, b, false)
 }
 
-// InsertGraph inserts roots, given as a *struct or like the rows of
-// [Helper.InsertMany], into table. With them it inserts all rows to which their
-// relations lead, and the relations of these, into the tables that the tags name.
-// Relations are children, which refer to the row with the field, and the rows to
-// which that row belongs. The package comment shows the tags.
+// InsertGraph inserts roots, given as a *struct or like the rows of [Helper.InsertMany], into
+// table, and all rows to which their relations lead, at any depth, into the tables that the
+// tags name. Relations are either children, which refer to the row with the field, or the
+// rows to which that row belongs; the package comment shows the tags.
 //
-// All keys and foreign keys are set before the first statement. Then each table is
-// written once, those first to which others refer, in one transaction or under one
-// savepoint. Round trips grow with the tables, not with the rows. Only tables that
-// refer to each other in a circle are written once per level.
+// All keys and foreign keys are set before the first statement. Each table is then written
+// once, referenced tables first, in one transaction or under one savepoint, so that round
+// trips grow with the number of tables and not of rows. Only tables that refer to each other
+// in a circle are written once per level.
 //
-// These are a [*RowError]:
+// InsertGraph returns the errors of [Helper.Insert], and a [*RowError] for:
 //
-//   - A foreign key that is neither unset nor the key that it is going to be. It
-//     matches [ErrForeignKey]: an insert does not move a row to another parent.
-//   - A struct in two places.
-//   - Rows that refer to each other in a circle.
-//   - Rows that share a key, or a foreign key to different rows, because an embedded
-//     pointer is the same in both.
-//
-// The other errors are those of [Helper.Insert].
+//   - a foreign key that is neither unset nor equal to the key that it will get, which
+//     matches [ErrForeignKey], because an insert does not move a row to another parent
+//   - a struct in two places
+//   - rows that refer to each other in a circle
+//   - rows that share a key, or a foreign key to different rows, through an embedded pointer
 func (h *Helper) InsertGraph(ctx context.Context, db DB, table string, roots any) error {
 	load := manyRows
 	if t := reflect.TypeOf(roots); t != nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
@@ -141,8 +136,7 @@ func (h *Helper) InsertGraph(ctx context.Context, db DB, table string, roots any
 	return h.insert(ctx, db, table, b, true)
 }
 
-// insert does all that can fail without effect first, then sets keys, then
-// writes.
+// insert first does all that can fail without effect, then sets the keys, then writes.
 func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep bool) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("sqlxhelper: insert into %s: %w", table, err)
@@ -171,7 +165,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	return err
 }
 
-// examine returns where rows go, and the rows with what the options say of them.
+// examine resolves the target and the rows, and applies the options to them.
 func (h *Helper) examine(db DB, table string, b batch, deep bool) (conn, *traits, *walk, error) {
 	c, d, err := h.target(db, table)
 	if err != nil {
@@ -188,7 +182,7 @@ func (h *Helper) examine(db DB, table string, b batch, deep bool) (conn, *traits
 	return c, d, rows, h.config.apply(d, c.mapper, rows)
 }
 
-// target returns what is to be known of where rows go, before their type is looked at.
+// target resolves the connection, the dialect and the table name.
 func (h *Helper) target(db DB, table string) (conn, *traits, error) {
 	c, err := connect(db)
 	if err != nil {
@@ -209,7 +203,7 @@ func (h *Helper) target(db DB, table string) (conn, *traits, error) {
 	return c, d, nil
 }
 
-// dialectFor returns what the dialect of db does, or ErrDriver.
+// dialectFor returns the traits of db's dialect, or ErrDriver.
 func (h *Helper) dialectFor(db DB) (*traits, error) {
 	if h.config.dialect == nil {
 		d, err := dialectOf(db.DriverName())
@@ -224,8 +218,8 @@ func (h *Helper) dialectFor(db DB) (*traits, error) {
 	return traitsOf(*h.config.dialect), nil
 }
 
-// plan returns the plan of a struct type. Two goroutines may both build it. The
-// plans are equal, and one is kept.
+// plan returns the plan of a struct type. Two goroutines may both build it; the plans are
+// equal, and one is kept.
 func (h *Helper) plan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
 	key := planKey{t, m}
 	if p, ok := h.plans.Load(key); ok {

@@ -13,84 +13,81 @@ import (
 	"github.com/snowkey/snowkey/internal/wait"
 )
 
-// InTx runs fn in a transaction and commits if fn returns nil. It begins the
-// transaction with opts, where nil means the driver's defaults.
+// InTx runs fn in a transaction and commits if fn returns nil. It begins the transaction with
+// opts, where nil means the driver's defaults.
 //
 // # When fn runs again
 //
-// fn may run up to ten times. It must have no effects but those on its transaction and on
-// variables that each run sets anew. It runs again only if the run before is certainly
-// rolled back, because fn, the beginning or the commit returned a serialization failure or
-// a deadlock and the rollback succeeded, or because the answer to the commit was lost and
-// the transaction turned out to be over without being committed. The errors are 40001 and
-// 40P01 of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, and busy of SQLite.
-// MySQL's group replication also says 3101, and 1180 with the text "error 149"; TiDB says
-// 8002, 8022, 8028 and 9007.
+// InTx runs fn up to ten times, so fn must have no effects except on its transaction and on
+// variables that each run sets anew. It runs fn again only if the previous run is certainly
+// rolled back: because fn, the beginning or the commit returned a serialization failure or a
+// deadlock and the rollback succeeded, or because the answer to the commit was lost and the
+// transaction turned out to be over without being committed. The errors are 40001 and 40P01
+// of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, 3101, and 1180 with the text
+// "error 149", of MySQL's group replication, 8002, 8022, 8028 and 9007 of TiDB, and SQLite's
+// busy.
 //
-// So fn has to return an error of the database at once, wrapped with %w. If it came
-// from a [Helper] and matches [ErrTxBroken], calls of Helpers on the transaction fail
-// from then on, and nothing is committed.
+// fn must therefore return an error of the database at once, wrapped with %w. If the error
+// came from a [Helper] and matches [ErrTxBroken], all further calls of Helpers on the
+// transaction fail, and nothing is committed.
 //
-// InTx waits a random time between two runs, but no longer than ctx. It waits up to
-// 10 ms after the first run, and up to 1 s after the last ones. Rows that are made
-// outside of fn keep their keys in every run. Rows that are made inside get new
-// ones.
+// Between two runs InTx waits a random time, up to 10 ms after the first run and up to 1 s
+// after the last ones, but no longer than ctx. Rows that are created outside of fn keep their
+// keys in every run; rows that are created inside get new ones.
 //
-// When InTx returns nil, the run that was committed is the last one, so what it has set in
-// memory is what is stored: rows, and numbers that fn took from a counter.
+// When InTx returns nil, the last run is the one that was committed, so that the variables it
+// has set, rows as well as numbers that fn took from a counter, agree with what is stored.
 //
 // # When the answer to the commit is lost
 //
-// If the connection breaks during the commit, the rows may be stored or not, or may be
-// stored later, by a COMMIT that is still on its way. The same is true if the driver closes
-// the connection because ctx ends. InTx then finds out, on other connections of db, until
-// ctx ends and one second longer. Without a deadline it takes a minute at most. It looks
-// for a row whose key a [Helper] has inserted in fn.
+// If the connection breaks during the commit, or the driver closes it because ctx ends, the
+// rows may be stored or not, or may still be stored by a COMMIT that is on its way. InTx then
+// uses other connections of db to find out, until one second after ctx ends, or for a minute
+// at most without a deadline. It looks for a row whose key a [Helper] has inserted in fn:
 //
-//   - If the row is there, the commit has taken place, and InTx returns nil. On
-//     PostgreSQL it first waits for the synchronous standby, if there is one.
-//   - If the row is not there and the transaction is over, it is rolled back, and fn runs
-//     again unless ctx has ended. On PostgreSQL it is over when no transaction is left that
-//     has held a lock on these tables since. MySQL, MariaDB and SQLite answer the look only
+//   - If the row is there, the transaction is committed and InTx returns nil. On PostgreSQL
+//     it first waits for the synchronous standby, if there is one.
+//   - If the row is not there and the transaction is over, it was rolled back, and fn runs
+//     again unless ctx has ended. On PostgreSQL the transaction is over when none is left that
+//     has held a lock on these tables since. MySQL, MariaDB and SQLite answer the query only
 //     when it is over.
-//   - Otherwise the error matches [ErrCommitUnknown] and is an [*UnknownError]: if no Helper
-//     has inserted anything, if the transaction stays open, or if this server cannot know.
-//     That is a replica, Galera, a group replication with several primaries, and databases
-//     that only speak like PostgreSQL or MySQL.
+//   - Otherwise the error matches [ErrCommitUnknown] and is an [*UnknownError]. This happens
+//     if no Helper has inserted anything, if the transaction stays open, and if the server
+//     cannot know: a replica, Galera, a group replication with several primaries, and
+//     databases that merely speak the protocol of PostgreSQL or MySQL.
 //
-// If opts says ReadOnly and no Helper has inserted anything, the error of the commit is
-// returned.
+// If opts says ReadOnly and no Helper has inserted anything, InTx returns the error of the
+// commit.
 //
-// The rows of a Helper count if it was given the *sqlx.Tx of fn, or a type around it as
-// [DB] describes, and if they were not there before, as those of an upsert may be. The name
-// of the table must mean the same on another connection, unlike that of a temporary one. Do
-// not delete such rows in fn, even to insert them anew. Nor may it roll back the last row
-// of a table to a savepoint of its own.
+// The rows of a Helper count if it was given the *sqlx.Tx of fn, or a type around it as [DB]
+// describes, and if they cannot have been there before, as those of an upsert can. The table's
+// name must have the same meaning on another connection, which that of a temporary table does
+// not. fn must not delete such rows, even to insert them anew, nor roll back the last row of a
+// table to a savepoint of its own.
 //
 // # Errors
 //
-// If fn returns an error that does not make it run again, the transaction is rolled
-// back. InTx returns that error, joined with one of the rollback. After the tenth run
-// the error says so and wraps the last one. If fn panics, or ends its goroutine as
-// testing's FailNow does, InTx rolls back and the panic goes on. If ctx ends, the
-// error matches ctx.Err().
+// If fn returns an error that does not make it run again, InTx rolls back and returns that
+// error, joined with one of the rollback. After the tenth run the error says so and wraps the
+// last one. If fn panics, or ends its goroutine as testing's FailNow does, InTx rolls back and
+// the panic continues. If ctx ends, the error matches ctx.Err().
 //
-// InTx returns a second after the end of ctx at most, once fn has returned. In a statement
-// of fn's own, lib/pq may wait on for a server that is silent.
+// InTx returns at most a second after ctx ends, once fn has returned. A statement of fn's own
+// can block for longer, because lib/pq goes on waiting for a server that is silent.
 //
-// An InTx inside of fn has a transaction of its own. When it has given up, the one
-// around it does not start over.
+// An InTx inside of fn has a transaction of its own. When it has given up, the outer one does
+// not start over.
 //
-// fn must not use the transaction after it has returned, nor commit or roll back by
-// itself. On MySQL a statement that changes a table's schema commits too.
+// fn must neither use the transaction after it has returned nor end it by itself. On MySQL a
+// statement that changes a table's schema commits too.
 //
 // [Helper.InTx] does the same with the options of a Helper.
 func InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(*sqlx.Tx) error) error {
 	return (&Helper{}).InTx(ctx, db, opts, fn)
 }
 
-// InTx is the function of that name for a database that an option of h describes, by
-// [WithDialect] or [WithPartialCommits].
+// InTx is the function [InTx] for a database that needs the options [WithDialect] or
+// [WithPartialCommits] of h.
 func (h *Helper) InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(*sqlx.Tx) error) error {
 	if db == nil || db.DB == nil {
 		return fmt.Errorf("%w: InTx got a nil *sqlx.DB", ErrDB)
@@ -106,12 +103,11 @@ func (h *Helper) InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn 
 }
 
 const (
-	// maxAttempts bounds the runs of one InTx. The delays between them add up to
-	// three seconds at most. A conflict that lasts longer is an error that somebody
-	// should see.
+	// maxAttempts bounds the runs of one InTx. The delays between them add up to three
+	// seconds at most, and a conflict that lasts longer should become visible.
 	maxAttempts = 10
-	// firstDelay is about as long as a transaction of a few statements. The loser
-	// waits for that.
+	// firstDelay is about the duration of a transaction of a few statements, for which the
+	// loser waits.
 	firstDelay = 10 * time.Millisecond
 	maxDelay   = time.Second
 )
@@ -119,10 +115,11 @@ const (
 // attempts runs a function in one transaction after the other until one is
 // committed.
 //
-// At most one of them ever is: the next one begins only when the one before is over and
-// rolled back, by its error or by what [doubt.settle] has found out. It would not do to run again
-// while a COMMIT may be on its way, and to let equal keys keep the two apart. Then the late
-// one is stored, and what the function has set in memory meanwhile is not.
+// At most one of them ever is, because the next one begins only when the one before is known
+// to be rolled back, by its error or by [doubt.settle]. Running again while a COMMIT may be on
+// its way, and relying on equal keys to keep the two apart, would not suffice: the late one
+// could be stored, and the values that the function has set in memory meanwhile would differ
+// from it.
 type attempts struct {
 	db      beginner
 	dialect *traits // nil: not known

@@ -17,40 +17,41 @@ import (
 // two round trips for its savepoint. At 5,000 rows that is below 1 % on loopback.
 const seqRows = 5000
 
-// InsertSeq inserts the rows of a sequence into table, and returns how many these were.
-// A T is a struct or a pointer to one. Use it for more rows than fit into memory: it has
-// a few thousand of them at a time. Otherwise it does as [Helper.InsertMany] does.
+// InsertSeq inserts the rows of a sequence into table, where T is a struct or a pointer to
+// one, and returns their number. Use it for more rows than fit into memory: it holds a few
+// thousand at a time. In all other respects it behaves as [Helper.InsertMany] does.
 //
-// All rows go into one transaction, that of db or one of its own. After an error nothing
-// of the call is stored, and inserted is 0. An error of the sequence is such an error,
-// wrapped: InsertSeq asks for no more rows. If the sequence panics, or ends its
+// All rows go into one transaction, either that of db or one of its own. After an error
+// nothing of the call is stored, and inserted is 0. If the sequence yields an error,
+// InsertSeq stops reading and returns it wrapped; if the sequence panics or ends its
 // goroutine, the rows are undone too.
 //
-// The transaction is not retried, as a sequence may not be read twice. A serialization
-// failure is returned as the database's error.
-// For a sequence that can be read twice, call InsertSeq inside of [InTx].
+// The transaction is not retried, because a sequence may be readable only once, and a
+// serialization failure is returned as the database's error. If the sequence can be read
+// again, call InsertSeq inside of [InTx].
 //
-// A row may refer to rows that were yielded before it, and not to later ones: these may
-// be in a later statement.
+// A row may refer to rows that were yielded before it, but not to later ones, which may be
+// in a later statement.
 //
-// A row is read before yield returns. The sequence may then use its memory for the next
-// row, such as the slice of a bufio.Scanner or the pointer that it yields. What fields
-// refer to is copied, and Value methods are called, while the row is yielded. Only what a
-// type that is no driver.Valuer hides behind fields that are not exported is not copied.
+// Each row is read before yield returns, so the sequence may reuse its memory for the next
+// row, such as the slice of a bufio.Scanner or the pointer that it yields. InsertSeq copies
+// what fields refer to, and calls Value methods, while the row is yielded. The exception is
+// memory behind unexported fields of a type that is no driver.Valuer, which it cannot copy.
 //
-// Keys are set in structs behind pointers before yield returns, and are lost otherwise. A
-// key that a former row has left in a struct is replaced, and one that the program has set
-// is kept. The source is asked for one key per pointer, and for those of a few thousand
-// structs at a time. What only the database tells, by an upsert or [Returning], is set
-// when the rows were sent: such a sequence must not hand its pointers to other goroutines,
-// and a struct that it has yielded more than once has what its last row got.
+// Keys are set in structs behind pointers before yield returns; of other rows they are not
+// returned. A key that an earlier row has left in a struct is replaced, while one that the
+// program has set is kept. The source is asked for one key per pointer, and for the keys of a
+// few thousand structs at a time. Values that only the database knows, after an upsert or for
+// [Returning], are set when the rows have been sent: such a sequence must not hand its
+// pointers to other goroutines, and a struct that it yields more than once ends up with the
+// values of its last row.
 //
-// In errors, rows are counted from the begin of the sequence: [InsertError.Rows] is how
-// many were read so far. [OnProgress] reports a total of -1, since nobody knows it.
+// Errors count rows from the beginning of the sequence, and [InsertError.Rows] is the number
+// read so far. [OnProgress] reports a total of -1, since the total is unknown.
 //
-// The sequence runs between statements of a transaction. Locks are held meanwhile. It must
-// not use that transaction: on PostgreSQL and MySQL, rows of its own queries that are not
-// read yet make the next statement fail, with an error that says so.
+// The sequence runs between the statements of a transaction, while locks are held. It must
+// not use that transaction: on PostgreSQL and MySQL, unread rows of its own queries make the
+// next statement fail, with an error that says so.
 func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows iter.Seq2[T, error]) (inserted int64, err error) {
 	if rows == nil {
 		return 0, fmt.Errorf("%w: InsertSeq got a nil sequence", ErrArgument)
