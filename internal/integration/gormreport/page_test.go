@@ -21,6 +21,7 @@ BenchmarkAssignment/free/structs/n=5000-2         	     300	        24.94 ns/row
 BenchmarkGORM/SQLite/one/auto-increment-2         	       1	  20000000 ns/op	    300000 rows/s	        12.0 client-ms/op	 2934152 B/op	   68244 allocs/op
 BenchmarkGORM/SQLite/one/snowkey-2                	       1	  22000000 ns/op	    272727 rows/s	        13.0 client-ms/op	        3.0 server-ms/op	 3438352 B/op	   61204 allocs/op
 BenchmarkAssignment/free/structs/n=5000-2         	     300	        26.00 ns/row	   40960 B/op	       1 allocs/op
+BenchmarkAssignment/generator/structs/n=5000-2    	     300	        26.00 ns/row	   40960 B/op	       1 allocs/op
 BenchmarkUpsert/SQLite/half/plain-2               	       1	  20000000 ns/op	        12.0 client-ms/op	 2934152 B/op	   68244 allocs/op
 BenchmarkUpsert/SQLite/half/snowkey-2             	       1	  30000000 ns/op	        13.0 client-ms/op	 2934152 B/op	   61204 allocs/op
 BenchmarkUpsertWriters/PostgreSQL/plain-2         	       1	  50000000 ns/op	        4.000 deadlocks/op
@@ -32,7 +33,7 @@ BenchmarkGORM/SQLite/one/snowkey-2                	       1	  30000000 ns/op	   
 BenchmarkAssignment/free/structs/n=5000-2         	     300	        24.00 ns/row	   40960 B/op	       1 allocs/op
 `
 
-func TestPageHasMediansTheirRatioAndThoseOfTheRounds(t *testing.T) {
+func TestPageHasMediansTheirRatiosAndTheGoalsThatTheyMiss(t *testing.T) {
 	r, err := benchmark.Parse(sample)
 	if err != nil {
 		t.Fatalf("Parse = %v; want no error", err)
@@ -41,30 +42,16 @@ func TestPageHasMediansTheirRatioAndThoseOfTheRounds(t *testing.T) {
 	for _, want := range []string{
 		"| SQLite | 3.46.1 |",
 		"| cpu | Some CPU |",
-		"| SQLite | auto-increment | 20.0 |  |  | 12 |  | 68,244 |",
-		"|  | snowkey | 22.0 | 1.10 × | 0.90 (0.60 to 1.10) | 13 | 3 | 61,204 |",
-		"| SQLite: 1,000 orders of 5 items, one Create, against auto-increment | ≤ 1.03 × | 1.10 × | **missed** |",
-		"| SQLite: upsert, half of them, against no plugin | ≤ 1.40 × | 1.50 × | **missed** |",
-		"|  | half of them, snowkey | 30.0 | 1.50 × | 1.50 (1.50 to 1.50) | 13 |  | 61,204 |",
-		"| PostgreSQL: deadlocks of 16 writers, against no plugin | ≤ 1.10 × | 1.00 × | reached |",
+		"|  | SQLite | PostgreSQL | MariaDB | MariaDB without RETURNING | MySQL |",
+		"| auto-increment | 20.0 | not measured |",
+		"| snowkey (≤ 1.03 ×) | 22.0, **1.10 ×** (0.60 to 1.10) | not measured |",
+		"| half of them, snowkey (≤ 1.40 ×) | 30.0, **1.50 ×** (1.50 to 1.50) | not measured |",
 		"| PostgreSQL | 2.0 | 2.0 | 50 | 60 |",
-		"| assignment of 5,000 rows, source free, ns per row | ≤ 25.0 | 24.9 | reached |",
-		"| MariaDB | auto-increment | not measured | | | | | |",
+		"| Assignment/free/structs/n=5000 | 24.9 | 1 |",
+		"| Assignment/generator/structs/n=5000 | **26.0** | 1 |",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("page lacks %q:\n%s", want, page)
-		}
-	}
-}
-
-func TestWhatWasNotMeasuredIsNoGoalReached(t *testing.T) {
-	r, err := benchmark.Parse(sample)
-	if err != nil {
-		t.Fatalf("Parse = %v; want no error", err)
-	}
-	for _, g := range (results{r}).goals() {
-		if (g.Measured == "not measured") && g.Reached {
-			t.Errorf("goal %q is reached without having been measured", g.Title)
 		}
 	}
 }
