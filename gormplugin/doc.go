@@ -86,10 +86,14 @@
 //
 // # How upserts are resolved
 //
-// DO UPDATE without condition uses RETURNING on PostgreSQL, SQLite and MariaDB, and so
-// does DO NOTHING on MariaDB. Other upserts run SELECTs on the same connection, for the
-// rows that RowsAffected and the target leave in doubt. As a rule one finds all rows that
-// are stored in a unique key. On MySQL these SELECTs lock the rows, as the insert has done.
+// DO UPDATE without condition uses RETURNING on PostgreSQL and SQLite. Other upserts run
+// SELECTs on the same connection, for the rows that RowsAffected and the target leave in
+// doubt. As a rule one finds all rows that are stored in a unique key. On MySQL and MariaDB
+// these SELECTs lock the rows, as the insert has done.
+//
+// RowsAffected is what it is without the plugin. GORM counts the rows that RETURNING gives,
+// and MariaDB counts otherwise. There the plugin uses RETURNING only for associations, of
+// which callers do not see the count, and where the statement returns rows in any case.
 //
 // A stored row is found by what its column stores of the value, such as a time without
 // its last digits. Only the columns that the plugin fills are read back, and those of

@@ -38,7 +38,7 @@ func (c *creation) prepare(db *gorm.DB) error {
 		return err
 	}
 	if u.updates(c.stmt) && c.rows.maps == nil && canReturn(c.stmt) && !c.keyKnown(u) {
-		c.returned = returnColumns(c.stmt, c.columns)
+		c.returned = c.returnColumns()
 	}
 	return nil
 }

@@ -46,11 +46,23 @@ func upsertOf(stmt *gorm.Statement) (upsert, bool) {
 
 // updates reports whether every row that is sent becomes or updates exactly one
 // stored row. RETURNING then gives one row for each, in order. For MySQL and MariaDB
-// GORM writes DO NOTHING as an update that changes nothing.
+// GORM writes DO NOTHING as an update that changes nothing. For the others it makes
+// DO NOTHING of an UpdateAll without a column to update.
 func (u upsert) updates(stmt *gorm.Statement) bool {
-	return u.plain && len(u.conflict.Where.Exprs) == 0 &&
-		(u.conflict.DoNothing && stmt.Dialector.Name() == mysqlName ||
-			!u.conflict.DoNothing && (u.conflict.UpdateAll || len(u.conflict.DoUpdates) > 0))
+	switch {
+	case !u.plain || len(u.conflict.Where.Exprs) > 0:
+		return false
+	case stmt.Dialector.Name() == mysqlName, !u.conflict.DoNothing && len(u.conflict.DoUpdates) > 0:
+		return true
+	case u.conflict.DoNothing || !u.conflict.UpdateAll:
+		return false
+	}
+	selected, restricted := stmt.SelectAndOmitColumns(true, true)
+	return slices.ContainsFunc(stmt.Schema.Fields, func(f *schema.Field) bool {
+		on, named := selected[f.DBName]
+		return f.DBName != "" && !f.PrimaryKey && (!f.HasDefaultValue || f.DefaultValueInterface != nil) && f.AutoCreateTime == 0 &&
+			(on || !named && !restricted)
+	})
 }
 
 // target returns the columns by which the upsert recognizes a stored row, as far as
@@ -83,13 +95,18 @@ func (u upsert) countsInserts(stmt *gorm.Statement) bool {
 // canReturn reports whether the dialect of stmt writes RETURNING.
 func canReturn(stmt *gorm.Statement) bool { return slices.Contains(stmt.BuildClauses, "RETURNING") }
 
-// returnColumns makes stmt return columns and reports whether it will. GORM asks for
-// the columns that the database fills only if the clause is absent, so it names these
-// too.
-func returnColumns(stmt *gorm.Statement, columns []column) bool {
-	c, asked := stmt.Clauses["RETURNING"]
-	returning, known := c.Expression.(clause.Returning)
-	if asked && !known || slices.ContainsFunc(columns, func(c column) bool { return !c.field.Readable }) {
+// returnColumns makes the statement return the columns that the plugin fills, and reports
+// whether it will. GORM asks for the columns that the database fills only if the clause is
+// absent, so it names these too.
+//
+// It leaves alone a statement of which RowsAffected would change. GORM counts the rows that
+// are returned, and MySQL counts two for a row that it updates and none for one that it
+// leaves as it is. Callers do not see what an association has affected.
+func (c *creation) returnColumns() bool {
+	stmt := c.stmt
+	asking, asked := stmt.Clauses["RETURNING"]
+	returning, known := asking.Expression.(clause.Returning)
+	if asked && !known || slices.ContainsFunc(c.columns, func(c column) bool { return !c.field.Readable }) {
 		return false
 	}
 	list := slices.Clone(returning.Columns)
@@ -106,12 +123,15 @@ func returnColumns(stmt *gorm.Statement, columns []column) bool {
 			}
 		}
 	}
-	for _, column := range columns {
+	if len(list) == 0 && stmt.Dialector.Name() == mysqlName && !c.nested {
+		return false
+	}
+	for _, column := range c.columns {
 		if !named(column.field.DBName) {
 			list = append(list, clause.Column{Name: column.field.DBName})
 		}
 	}
-	c.Name, c.Expression = "RETURNING", clause.Returning{Columns: list}
-	stmt.Clauses["RETURNING"] = c
+	asking.Name, asking.Expression = "RETURNING", clause.Returning{Columns: list}
+	stmt.Clauses["RETURNING"] = asking
 	return true
 }

@@ -76,6 +76,7 @@ type node struct {
 	preset  string         // the key that it came with
 	target  []string       // the columns that the operation recognizes its row by, if it says so
 	partial bool           // not all columns are written
+	root    bool           // no association of another node
 }
 
 // text returns what the node has in f, or nothing where that is zero or NULL.
@@ -199,7 +200,7 @@ func (w *world) schemaOf(t reflect.Type) *schema.Schema {
 func (w *world) graph(follow func(name string) bool, roots ...any) *graph {
 	g := &graph{seen: map[any]*node{}}
 	for _, root := range roots {
-		g.add(w, reflect.ValueOf(root).Elem(), follow)
+		g.add(w, reflect.ValueOf(root).Elem(), follow).root = true
 	}
 	return g
 }
@@ -381,10 +382,14 @@ func (n *node) acceptTagged(row storedRow) error {
 
 // torn reports whether n was like two rows before, and nothing tells which one the
 // operation met. Three things tell it: the key that n came with, the target except
-// on MySQL, and on MySQL a database that returns columns.
+// on MySQL, and on MySQL a statement that returns columns. There the plugin has only
+// those return columns that save associations, and those that do so in any case.
 func (w *world) torn(n *node, before snapshot) bool {
 	met := n.met(before)
-	decides := n.target != nil && !w.e.mysql() || w.e.mysql() && w.e.target.Returning
+	decides := n.target != nil
+	if w.e.mysql() {
+		decides = w.e.target.Returning && (!n.root || len(n.schema.FieldsWithDefaultDBValue) > 0)
+	}
 	return len(met) > 1 && !met[n.preset] && !decides
 }
 
