@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/snowkey/snowkey/internal/benchmark"
@@ -35,8 +36,8 @@ func segmentTables(r *benchmark.Results) []table {
 		{"goals", goalTable(r, segmentGoals())},
 		{"next", segmentNextTable(r)},
 		{"fill", segmentFillTable(r)},
-		{"latency", latencyTable(r, "SegmentSimulated")},
-		{"latency-real", latencyTable(r, "SegmentLatency")},
+		{"latency", latencyTable(r)},
+		{"latency-real", realLatencyTable(r)},
 		{"article", articleTable(r)},
 	}
 }
@@ -117,16 +118,22 @@ func segmentFillTable(r *benchmark.Results) string {
 	return benchmark.Table([][]string{head, row, times})
 }
 
-func latencyTable(r *benchmark.Results, of string) string {
-	rows := [][]string{{"store", "rule", "p50", "p99", "p99.99", "longest", "after jump 1, in fetches", "after jump 2", "calls that waited", "fetches"}}
-	for _, store := range []string{"1ms", "10ms", "100ms"} {
-		for _, rule := range []struct{ name, shown string }{
-			{"no-prefetch", "no prefetch"}, {"leaf", "Leaf's"}, {"by-rate-10s", "**by rate**, 10 s"},
-			{"by-rate", "**by rate**, 10 min"}, {"machine", "no fetches: the machine"},
-		} {
-			name := of + "/store=" + store + "/" + rule.name
+// The stores and rules of the latencies, in the order of the tables.
+var (
+	segmentStores = []string{"1ms", "10ms", "100ms"}
+	segmentRules  = []struct{ name, shown string }{
+		{"no-prefetch", "no prefetch"}, {"leaf", "Leaf's"}, {"by-rate-10s", "**by rate**, 10 s"}, {"by-rate", "**by rate**, 10 min"},
+	}
+)
+
+// latencyTable has the latencies in simulated time.
+func latencyTable(r *benchmark.Results) string {
+	rows := [][]string{{"store", "rule", "p50", "p99", "p99.99", "after jump 1, in fetches", "after jump 2", "calls that waited", "fetches"}}
+	for _, store := range segmentStores {
+		for _, rule := range segmentRules {
+			name := "SegmentSimulated/store=" + store + "/" + rule.name
 			row := []string{store, rule.shown}
-			for _, unit := range []string{"p50-µs", "p99-µs", "p99.99-µs", "max-µs"} {
+			for _, unit := range []string{"p50-µs", "p99-µs", "p99.99-µs"} {
 				row = append(row, duration(r, name, unit))
 			}
 			waits := 0.0
@@ -138,6 +145,22 @@ func latencyTable(r *benchmark.Results, of string) string {
 			fetches, _ := r.Median(name, "fetches")
 			rows = append(rows, append(row, fmt.Sprintf("%.0f", fetches)))
 		}
+	}
+	return benchmark.Table(rows)
+}
+
+// realLatencyTable has the latencies on the machine, and its own share of them.
+func realLatencyTable(r *benchmark.Results) string {
+	rows := [][]string{{"p99 on the machine"}}
+	for _, store := range segmentStores {
+		rows[0] = append(rows[0], "store of "+store)
+	}
+	for _, rule := range append(slices.Clone(segmentRules), struct{ name, shown string }{"machine", "no fetches: the machine"}) {
+		row := []string{rule.shown}
+		for _, store := range segmentStores {
+			row = append(row, duration(r, "SegmentLatency/store="+store+"/"+rule.name, "p99-µs"))
+		}
+		rows = append(rows, row)
 	}
 	return benchmark.Table(rows)
 }
