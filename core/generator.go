@@ -234,6 +234,11 @@ func (g *Generator) stop() {
 // Layout returns the generator's layout, which takes its IDs apart.
 func (g *Generator) Layout() Layout { return g.layout }
 
+// Between returns the first and the last ID of a span of time; see [Layout.Between].
+func (g *Generator) Between(from, until time.Time) (first, last types.Snowflake) {
+	return g.layout.Between(from, until)
+}
+
 // Min returns the smallest ID of the tick that contains t; see [Layout.Min].
 func (g *Generator) Min(t time.Time) types.Snowflake { return g.layout.Min(t) }
 

@@ -135,9 +135,30 @@ func (l Layout) Compose(p Parts) (types.Snowflake, error) {
 	return types.Snowflake(tick<<l.timeShift() | p.Datacenter<<(l.WorkerBits+l.SequenceBits) | p.Worker<<l.SequenceBits | p.Sequence), nil
 }
 
-// Min returns the smallest ID of the tick that contains t. With [Layout.Max] it turns a span of
-// time into a span of keys, so that the primary key serves as the index on time. A time outside
-// the layout counts as its first or last tick.
+// Between returns the first and the last key of the ticks from the one that contains from until
+// before the one that contains until, so that the primary key serves as the index on time:
+//
+//	first, last := layout.Between(monday, tuesday) // WHERE id BETWEEN first AND last
+//
+// A key tells its tick and nothing within it, so a tick is selected whole or not at all. The tick
+// of from is selected because its keys may have been made after from, and the tick of until
+// belongs to the span that begins at until: [a, b) and [b, c) share no key and miss none.
+//
+// A time before the layout is before its first tick, and a time from [Layout.Exhausted] on is
+// after its last. If the span has no tick, or the layout is invalid, first is 0 and last is -1.
+func (l Layout) Between(from, until time.Time) (first, last types.Snowflake) {
+	if l.Validate() != nil {
+		return 0, -1
+	}
+	begin, end := l.ticksBefore(from), l.ticksBefore(until)
+	if begin >= end {
+		return 0, -1
+	}
+	return types.Snowflake(begin << l.timeShift()), types.Snowflake((end-1)<<l.timeShift() | ones(l.timeShift()))
+}
+
+// Min returns the smallest ID of the tick that contains t. A time outside the layout counts as
+// its first or last tick.
 func (l Layout) Min(t time.Time) types.Snowflake {
 	if l.Validate() != nil {
 		return 0
@@ -162,6 +183,15 @@ func (l Layout) Exhausted() time.Time {
 		return time.Time{}
 	}
 	return l.tickTime(1 << l.TimeBits)
+}
+
+// ticksBefore returns how many ticks of the layout precede the one that contains t.
+func (l Layout) ticksBefore(t time.Time) int64 {
+	tick, where := l.tick(t)
+	if where > 0 {
+		tick++
+	}
+	return tick
 }
 
 // timeShift is the number of bits below the time bits.

@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +172,35 @@ func TestTimesOutsideTheLayoutCountAsItsFirstAndLastTick(t *testing.T) {
 	}
 }
 
+func TestConsecutiveSpansShareNoKeyAndMissNone(t *testing.T) {
+	random := rand.New(rand.NewPCG(20260504, 1))
+	for name, l := range named() {
+		far := l.Exhausted().Add(time.Hour)
+		bounds := []time.Time{{}, l.Epoch.Add(-1), l.Epoch, l.Epoch.Add(1), l.Epoch.Add(l.Unit - 1), l.Exhausted().Add(-1), l.Exhausted(), far}
+		for range 100 {
+			bounds = append(bounds, l.Epoch.Add(time.Duration(random.Int64N(int64(60*365*24*time.Hour)))))
+		}
+		slices.SortFunc(bounds, time.Time.Compare)
+		next := types.Snowflake(0)
+		for i, from := range bounds[:len(bounds)-1] {
+			first, last := l.Between(from, bounds[i+1])
+			if last < first {
+				if first != 0 || last != -1 {
+					t.Errorf("%s: Between(%v, %v) = %d, %d; want 0, -1 for a span without a key", name, from, bounds[i+1], first, last)
+				}
+				continue
+			}
+			if first != next || l.Max(l.Parts(last).Time) != last {
+				t.Errorf("%s: Between(%v, %v) = %d, %d; want %d and whole ticks", name, from, bounds[i+1], first, last, next)
+			}
+			next = last + 1
+		}
+		if top := l.Max(far); next != top+1 {
+			t.Errorf("%s: the spans end before %d; want all keys up to %d", name, next, top)
+		}
+	}
+}
+
 func TestAnInvalidLayoutNeverPanics(t *testing.T) {
 	for _, l := range []Layout{
 		{}, {TimeBits: -5, WorkerBits: -70, SequenceBits: -1},
@@ -183,6 +214,9 @@ func TestAnInvalidLayoutNeverPanics(t *testing.T) {
 		}
 		if low, high := l.Min(time.Now()), l.Max(time.Now()); low != 0 || high != 0 {
 			t.Errorf("%+v.Min, Max = %d, %d; want 0, 0", l, low, high)
+		}
+		if first, last := l.Between(time.Time{}, time.Now()); first != 0 || last != -1 {
+			t.Errorf("%+v.Between = %d, %d; want 0, -1", l, first, last)
 		}
 		if end := l.Exhausted(); !end.IsZero() {
 			t.Errorf("%+v.Exhausted() = %v; want the zero time", l, end)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sort"
 	"strings"
 	"time"
 
@@ -15,16 +14,15 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Layout returns the keys of a time. With it the primary key is also an index of when
-// rows were created. core.Generator and core.Layout are layouts. A source that is a
-// Layout needs no [WithLayout].
+// A Layout returns the keys of a span of time. With it the primary key is also an index
+// of when rows were created. core.Generator and core.Layout are layouts. A source that is
+// a Layout needs no [WithLayout].
 //
-// Min and Max return the smallest and the largest key of the tick that contains t. If t
-// is outside the layout, that is the first or the last tick. Both must be safe for
-// concurrent use.
+// Between returns the first and the last key from the tick that contains from until before
+// the one that contains until, or a last below first if there is none; see
+// core.Layout.Between. It must be safe for concurrent use.
 type Layout interface {
-	Min(t time.Time) types.Snowflake
-	Max(t time.Time) types.Snowflake
+	Between(from, until time.Time) (first, last types.Snowflake)
 }
 
 // WithLayout sets the layout of the keys. Use it if the source is not a [Layout], such
@@ -57,7 +55,7 @@ var (
 	ErrNotInstalled = errors.New("gormplugin: the plugin is not installed on this database")
 	// ErrNoLayout means that a condition in times was used without a [Layout]. Neither
 	// the source is one nor did [WithLayout] give one.
-	ErrNoLayout = errors.New("gormplugin: the source of keys has no Min and Max; give the plugin a layout with WithLayout")
+	ErrNoLayout = errors.New("gormplugin: the source of keys has no Between; give the plugin a layout with WithLayout")
 	// ErrPage means that a statement cannot be a page. See [Page].
 	ErrPage = errors.New("gormplugin: not a page")
 )
@@ -98,41 +96,30 @@ type keySpan struct{ above, upTo int64 }
 
 var _ clause.Expression = Condition{}
 
-// CreatedBetween selects the rows that were created at or after from and before to.
+// CreatedBetween selects the rows that were created at or after from and before until.
 //
-// The time of a row is the beginning of the tick of its key, as core.Layout.Parts
-// returns it. With ticks of a millisecond, a row of 12:00:00.0015 was created at
-// 12:00:00.001. If from is within a tick, the rows of that tick are left out. If to is
-// within a tick, they are included. Truncate both to the unit of the layout for whole
-// ticks. The spans [a, b) and [b, c) share no row and miss none.
+// A key tells the tick in which its row was created, and nothing within that tick, so both
+// times count as the beginning of the tick that contains them: the tick of from is
+// selected, that of until is not. The spans [a, b) and [b, c) share no row and miss none.
 //
 // A time before the layout, such as the zero Time, is before every key. A time after the
-// layout is after every key. If to is not after from, no row is selected.
-func CreatedBetween(from, to time.Time) Condition {
+// layout is after every key. If until is not in a later tick than from, no row is
+// selected.
+func CreatedBetween(from, until time.Time) Condition {
 	return Condition{timed: true, span: func(l Layout) keySpan {
-		return keySpan{lastBefore(l, from), lastBefore(l, to)}
+		first, last := l.Between(from, until)
+		return keySpan{first.Int64() - 1, last.Int64()}
 	}}
 }
 
-// CreatedBefore selects the rows that were created before t, as defined at
-// [CreatedBetween]. They include rows with small keys that a database counted.
-func CreatedBefore(t time.Time) Condition {
-	return Condition{timed: true, span: func(l Layout) keySpan {
-		return keySpan{math.MinInt64, lastBefore(l, t)}
-	}}
-}
+// CreatedBefore selects the rows that were created before t: [CreatedBetween] without a
+// beginning. They include rows with small keys that a database counted.
+func CreatedBefore(t time.Time) Condition { return CreatedBetween(time.Time{}, t) }
 
-// CreatedAfter selects the rows that were created in a later tick than that of t, as
-// defined at [CreatedBetween]. To continue from a row, use [NewerThan] or [PageAfter],
-// which miss no row of the same tick.
-func CreatedAfter(t time.Time) Condition {
-	return Condition{timed: true, span: func(l Layout) keySpan {
-		if beforeLayout(l, t) {
-			return keySpan{math.MinInt64, math.MaxInt64}
-		}
-		return keySpan{l.Max(t).Int64(), math.MaxInt64}
-	}}
-}
+// CreatedAfter selects the rows that were created at t or later: [CreatedBetween] without
+// an end. It selects what CreatedBefore(t) does not. To continue from a row, use
+// [NewerThan] or [PageAfter], which repeat no row of the same tick.
+func CreatedAfter(t time.Time) Condition { return CreatedBetween(t, time.Unix(1<<60, 0)) }
 
 // NewerThan selects the rows with a larger key than id. It needs no layout.
 func NewerThan(id types.Snowflake) Condition {
@@ -144,39 +131,6 @@ func OlderThan(id types.Snowflake) Condition {
 	return Condition{span: func(Layout) keySpan {
 		return keySpan{math.MinInt64, max(id.Int64(), math.MinInt64+1) - 1}
 	}}
-}
-
-// lastBefore returns the largest key of a tick that begins before t. The last such tick
-// contains the nanosecond before t.
-func lastBefore(l Layout, t time.Time) int64 {
-	if t = t.Add(-1); beforeLayout(l, t) {
-		return math.MinInt64
-	}
-	return l.Max(t).Int64()
-}
-
-// beforeLayout reports whether t is before the layout. Min returns the same for a time
-// in the first tick, which is as long as the second.
-func beforeLayout(l Layout, t time.Time) bool {
-	if l.Min(t) > 0 {
-		return false
-	}
-	second := tickAbove(l, 0)
-	third := tickAbove(l, l.Min(second))
-	return t.Before(second.Add(-third.Sub(second)))
-}
-
-// tickAbove returns the beginning of the first tick with a larger Min than id.
-func tickAbove(l Layout, id types.Snowflake) time.Time {
-	below, above := int64(-1<<40), int64(1<<40) // in seconds: 35,000 years from 1970
-	for below+1 < above {
-		if middle := (below + above) / 2; l.Min(time.Unix(middle, 0)) > id {
-			above = middle
-		} else {
-			below = middle
-		}
-	}
-	return time.Unix(below, int64(sort.Search(int(time.Second), func(n int) bool { return l.Min(time.Unix(below, int64(n))) > id })))
 }
 
 // On returns c for another column than the key of the model. This may be a reference, to

@@ -167,6 +167,11 @@ func (g *Generator) Fail(err error) {
 // Layout returns the layout, which takes the keys apart.
 func (g *Generator) Layout() core.Layout { return g.layout }
 
+// Between returns the first and the last key of a span of time; see [core.Layout.Between].
+func (g *Generator) Between(from, until time.Time) (first, last types.Snowflake) {
+	return g.layout.Between(from, until)
+}
+
 // Min returns the smallest key of the tick that contains t; see [core.Layout.Min].
 func (g *Generator) Min(t time.Time) types.Snowflake { return g.layout.Min(t) }
 

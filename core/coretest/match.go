@@ -37,7 +37,7 @@ func (m Matcher) String() string {
 func AnyKey() Matcher { return KeyBetween(1, math.MaxInt64) }
 
 // KeyBetween matches a key from smallest to largest, both included. With a layout these
-// stand for times, as in KeyBetween(gen.Min(from), gen.Max(to)).
+// stand for times, as in KeyBetween(gen.Between(from, until)).
 func KeyBetween(smallest, largest types.Snowflake) Matcher { return Matcher{smallest, largest} }
 
 // A Key is the n-th key of a [Generator], as an argument for WithArgs of go-sqlmock. It is

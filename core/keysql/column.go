@@ -112,12 +112,20 @@ func (c Column) Min(at string) string {
 	return fmt.Sprintf("%s << %d", c.syntax.between(c.syntax.tick(at), last), c.timeShift())
 }
 
-// Between returns a condition. It selects the rows whose key was made at or after from and
-// before to, both as at in Min. It compares the column itself, so the index of the key is
-// used. If from and to are within ticks, it includes the tick of from and leaves out that
-// of to.
-func (c Column) Between(from, to string) string {
-	return fmt.Sprintf("%s >= %s\nAND %s < %s", c.name, c.Min(from), c.name, c.Min(to))
+// Between returns a condition that selects the keys of core.Layout.Between: from the tick
+// that contains from until before the one that contains until. Both are times as at in Min.
+// It compares the column itself, so the index of the key is used.
+func (c Column) Between(from, until string) string {
+	return fmt.Sprintf("%s > %s\nAND %s <= %s", c.name, c.lastBefore(from), c.name, c.lastBefore(until))
+}
+
+// lastBefore returns the largest key before the tick that contains a time. It is -1 before
+// the second tick, and the last key of the layout after the last tick. The databases differ
+// in what they make of shifts of negative numbers and into the sign. So it multiplies, and
+// never beyond 63 bits.
+func (c Column) lastBefore(at string) string {
+	ticks, size := int64(1)<<c.layout.TimeBits, int64(1)<<c.timeShift()
+	return fmt.Sprintf("(%s - 1) * %d + %d", c.syntax.between(c.syntax.tick(at), ticks), size, size-1)
 }
 
 func (c Column) timeShift() int {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
 )
@@ -29,6 +31,27 @@ type Event struct {
 var seconds = core.Layout{
 	Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Second,
 	TimeBits: 33, WorkerBits: 10, SequenceBits: 20,
+}
+
+// randomLayout returns a layout whose times the databases hold: whole microseconds, and
+// less than 280 years. Some have few ticks, some use all 63 bits.
+func randomLayout(random *rand.Rand) core.Layout {
+	units := []time.Duration{time.Microsecond, 250 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Second}
+	l := core.Layout{
+		Epoch: time.UnixMicro(random.Int64N(1_700_000_000_000_000)).UTC(),
+		Unit:  units[random.IntN(len(units))] * time.Duration(1+random.Int64N(3)),
+	}
+	if l.Unit > time.Second {
+		l.Unit = time.Second
+	}
+	most := bits.Len64(uint64(280*365*24*time.Hour/l.Unit)) - 1
+	l.TimeBits = 2 + random.IntN(most-1)
+	l.WorkerBits = random.IntN(11)
+	l.SequenceBits = 63 - l.TimeBits - l.WorkerBits
+	if random.IntN(2) == 0 {
+		l.SequenceBits = 1 + random.IntN(l.SequenceBits)
+	}
+	return l
 }
 
 // inTime opens the target again, with a plugin that knows layout.
@@ -74,56 +97,74 @@ func (e *env) same(what string, list []Event, want ...types.Snowflake) {
 }
 
 var scopeCases = []testCase{
-	{"RowsAreSelectedByTheTimeOfTheirKey", func(e *env) {
-		const seed = 20260101
+	{"RowsAreSelectedByTheTicksOfTheirKeysInEveryLayoutAndThroughKeysqlToo", func(e *env) {
+		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 1))
 		e.migrate(&Event{})
-		for _, layout := range []core.Layout{core.Twitter(), seconds} {
+		dialect, literal, precise := keysql.PostgreSQL, "timestamptz '%sZ'", time.Microsecond
+		switch e.db.Name() {
+		case "mysql":
+			dialect, literal = keysql.MySQL, "TIMESTAMP '%s'"
+		case "sqlite":
+			dialect, literal, precise = keysql.SQLite, "'%s'", time.Millisecond
+		}
+		sql := func(t time.Time) string { return fmt.Sprintf(literal, t.Format("2006-01-02 15:04:05.999999")) }
+		for range 12 {
+			layout := randomLayout(random)
 			e.must(e.db.Where("1 = 1").Unscoped().Delete(&Event{}))
 			db := e.inTime(layout)
-			start := layout.Epoch.Add(50_000 * time.Hour).Truncate(layout.Unit)
-			var ids []types.Snowflake
-			for range 120 {
-				id, err := layout.Compose(core.Parts{
-					Time:     start.Add(time.Duration(random.IntN(40)) * layout.Unit),
-					Worker:   random.Int64N(1 << layout.WorkerBits),
-					Sequence: random.Int64N(1 << layout.SequenceBits),
-				})
-				if err != nil {
-					e.Fatalf("Compose = %v; want no error", err)
+			column, err := keysql.New(dialect, layout, "id")
+			if err != nil {
+				e.Fatalf("keysql.New(%+v) = %v; want no error", layout, err)
+			}
+			ticks := int64(1) << layout.TimeBits
+			around := [...]int64{0, random.Int64N(ticks), ticks} // the first tick, one of them, and the last
+			moment := func() time.Time {
+				tick := around[random.IntN(3)] + random.Int64N(9) - 4
+				t := layout.Epoch.Add(time.Duration(tick) * layout.Unit).Add(time.Duration(random.Int64N(int64(layout.Unit))))
+				return t.Truncate([...]time.Duration{precise, max(precise, layout.Unit)}[random.IntN(2)])
+			}
+			ids := []types.Snowflake{1, layout.Max(layout.Exhausted())}
+			for range 60 {
+				p := core.Parts{Time: moment(), Worker: random.Int64N(1 << layout.WorkerBits), Sequence: random.Int64N(1 << layout.SequenceBits)}
+				if id, err := layout.Compose(p); err == nil { // not outside
+					ids = append(ids, id)
 				}
-				ids = append(ids, id)
 			}
 			slices.Sort(ids)
 			ids = slices.Compact(ids)
 			e.events(ids...)
-			moment := func() time.Time { // in every third case on a tick
-				t := start.Add(time.Duration(random.IntN(44)-2) * layout.Unit)
-				return t.Add([...]time.Duration{0, 1, layout.Unit - 1}[random.IntN(3)])
-			}
-			for range 40 {
-				a, b := moment(), moment() // a may be after b, or the same
-				for _, test := range []struct {
-					what string
-					by   gormplugin.Condition
-					in   func(t time.Time) bool
-				}{
-					{"CreatedBetween", gormplugin.CreatedBetween(a, b), func(t time.Time) bool { return !t.Before(a) && t.Before(b) }},
-					{"CreatedBefore", gormplugin.CreatedBefore(a), func(t time.Time) bool { return t.Before(a) }},
-					{"CreatedAfter", gormplugin.CreatedAfter(a), func(t time.Time) bool { return t.After(a) }},
-				} {
-					var want []types.Snowflake
-					for _, id := range ids {
-						if test.in(layout.Parts(id).Time) {
-							want = append(want, id)
-						}
-					}
-					e.found(fmt.Sprintf("%s(%v, %v) with unit %v", test.what, a, b, layout.Unit), db.Where(test.by).Order("id"), want...)
+			for range 15 {
+				from, until := moment(), moment() // from may be after until, or the same
+				if random.IntN(3) == 0 {
+					until = from.Add(time.Duration(random.Int64N(3)) * layout.Unit).Truncate(precise)
 				}
+				what := fmt.Sprintf("(%v, %v) with %+v and seed %d", from, until, layout, seed)
+				var between, before, after []types.Snowflake
+				first, last := layout.Between(from, until)
+				for _, id := range ids {
+					tickEnds := layout.Parts(id).Time.Add(layout.Unit)
+					in := tickEnds.After(from) && !tickEnds.After(until)
+					if in {
+						between = append(between, id)
+					}
+					if tickEnds.After(from) {
+						after = append(after, id)
+					} else {
+						before = append(before, id)
+					}
+					if got := first <= id && id <= last; got != in {
+						e.Errorf("Layout.Between%s = %d, %d; want %d in it: %v", what, first, last, id, in)
+					}
+				}
+				e.found("CreatedBetween"+what, db.Where(gormplugin.CreatedBetween(from, until)).Order("id"), between...)
+				e.found("CreatedBefore"+what, db.Where(gormplugin.CreatedBefore(from)).Order("id"), before...)
+				e.found("CreatedAfter"+what, db.Where(gormplugin.CreatedAfter(from)).Order("id"), after...)
+				e.found("keysql.Between"+what, db.Where(column.Between(sql(from), sql(until))).Order("id"), between...)
 			}
 		}
 	}},
-	{"TickInTheMiddleOfATimeIsLeftOutAtTheStartAndTakenInAtTheEnd", func(e *env) {
+	{"TickIsTakenInAtTheStartOfASpanAndLeftOutAtItsEnd", func(e *env) {
 		db := e.inTime(seconds)
 		noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		id := seconds.Min(noon) + 5 // the tick from 12:00:00 to 12:00:01
@@ -136,17 +177,19 @@ var scopeCases = []testCase{
 		}{
 			{"from its beginning to its end", gormplugin.CreatedBetween(at(0), at(10)), true},
 			{"from before it to its beginning", gormplugin.CreatedBetween(at(-10), at(0)), false},
-			{"from its middle", gormplugin.CreatedBetween(at(5), at(60)), false},
-			{"to its middle", gormplugin.CreatedBetween(at(-60), at(5)), true},
-			{"from its beginning to a nanosecond later", gormplugin.CreatedBetween(at(0), at(0).Add(1)), true},
+			{"from its middle", gormplugin.CreatedBetween(at(5), at(60)), true},
+			{"to its middle", gormplugin.CreatedBetween(at(-60), at(5)), false},
+			{"within it", gormplugin.CreatedBetween(at(0), at(10).Add(-1)), false},
+			{"from its last nanosecond to its end", gormplugin.CreatedBetween(at(10).Add(-1), at(10)), true},
 			{"of no length", gormplugin.CreatedBetween(at(0), at(0)), false},
 			{"the wrong way round", gormplugin.CreatedBetween(at(60), at(-60)), false},
 			{"before its beginning", gormplugin.CreatedBefore(at(0)), false},
-			{"before its middle", gormplugin.CreatedBefore(at(5)), true},
-			{"after its beginning", gormplugin.CreatedAfter(at(0)), false},
-			{"after its middle", gormplugin.CreatedAfter(at(5)), false},
-			{"after what is before it", gormplugin.CreatedAfter(at(0).Add(-1)), true},
-			{"in another time zone", gormplugin.CreatedBetween(at(0).In(time.FixedZone("", 3600)), at(1).In(time.FixedZone("", -3600))), true},
+			{"before its middle", gormplugin.CreatedBefore(at(5)), false},
+			{"before its end", gormplugin.CreatedBefore(at(10)), true},
+			{"after its beginning", gormplugin.CreatedAfter(at(0)), true},
+			{"after its middle", gormplugin.CreatedAfter(at(5)), true},
+			{"after its end", gormplugin.CreatedAfter(at(10)), false},
+			{"in another time zone", gormplugin.CreatedBetween(at(0).In(time.FixedZone("", 3600)), at(10).In(time.FixedZone("", -3600))), true},
 		} {
 			var want []types.Snowflake
 			if test.in {
@@ -189,21 +232,17 @@ var scopeCases = []testCase{
 			e.events(ids...)
 			for _, at := range []time.Time{layout.Epoch, layout.Epoch.Add(layout.Unit), end.Add(-layout.Unit), end} {
 				for _, t := range []time.Time{at.Add(-1), at, at.Add(1), at.Add(layout.Unit / 2), at.Add(layout.Unit - 1)} {
-					var before, notBefore, after []types.Snowflake
+					var before, after []types.Snowflake
 					for _, id := range ids {
-						switch made := layout.Parts(id).Time; {
-						case made.Before(t):
-							before = append(before, id)
-						case made.After(t):
+						if layout.Parts(id).Time.Add(layout.Unit).After(t) {
 							after = append(after, id)
-							fallthrough
-						default:
-							notBefore = append(notBefore, id)
+						} else {
+							before = append(before, id)
 						}
 					}
 					e.found(fmt.Sprintf("CreatedBefore(%v)", t), db.Where(gormplugin.CreatedBefore(t)).Order("id"), before...)
 					e.found(fmt.Sprintf("CreatedAfter(%v)", t), db.Where(gormplugin.CreatedAfter(t)).Order("id"), after...)
-					e.found(fmt.Sprintf("CreatedBetween(%v, end)", t), db.Where(gormplugin.CreatedBetween(t, end)).Order("id"), notBefore...)
+					e.found(fmt.Sprintf("CreatedBetween(%v, end)", t), db.Where(gormplugin.CreatedBetween(t, end)).Order("id"), after...)
 					e.found(fmt.Sprintf("CreatedBetween(epoch, %v)", t), db.Where(gormplugin.CreatedBetween(layout.Epoch, t)).Order("id"), before...)
 				}
 			}
@@ -220,12 +259,12 @@ var scopeCases = []testCase{
 			e.Fatalf("Use = %v; want no error", err)
 		}
 		t := seconds.Epoch.Add(time.Hour)
-		e.found("the source's layout", db.Where(gormplugin.CreatedBetween(t, t.Add(1))), seconds.Min(t))
+		e.found("the source's layout", db.Where(gormplugin.CreatedBetween(t, t.Add(time.Second))), seconds.Min(t))
 		db = e.open(&gorm.Config{})
 		if err := db.Use(gormplugin.New(own, gormplugin.WithLayout(core.Twitter()))); err != nil {
 			e.Fatalf("Use = %v; want no error", err)
 		}
-		e.found("the option's layout", db.Where(gormplugin.CreatedBetween(t, t.Add(1))))
+		e.found("the option's layout", db.Where(gormplugin.CreatedBetween(t, t.Add(time.Second))))
 	}},
 	{"ConditionsCombineWithNotAndOr", func(e *env) {
 		db := e.inTime(core.Twitter())
@@ -257,7 +296,7 @@ var scopeCases = []testCase{
 	{"ConditionsCountUpdateAndDelete", func(e *env) {
 		db := e.inTime(core.Twitter())
 		e.events(keyAt(1), keyAt(2), keyAt(3))
-		old, rest := gormplugin.CreatedBefore(keyTime(3)), gormplugin.CreatedAfter(keyTime(2))
+		old, rest := gormplugin.CreatedBefore(keyTime(3)), gormplugin.CreatedAfter(keyTime(3))
 		var n int64
 		e.must(db.Model(&Event{}).Where(old).Count(&n))
 		equal(e, "Count", n, 2)
@@ -321,7 +360,7 @@ var scopeCases = []testCase{
 				e.Errorf("%s found %d; want %d", what, got, want)
 			}
 		}
-		newer := gormplugin.CreatedAfter(keyTime(2))
+		newer := gormplugin.CreatedAfter(keyTime(3))
 		orders, customers := e.prefix+"orders", e.prefix+"customers"
 		raw := "JOIN " + customers + " ON " + customers + ".id = " + orders + ".customer_id"
 		numbers("a raw join", db.Joins(raw).Where(newer), keyAt(3))
@@ -573,7 +612,7 @@ var scopeCases = []testCase{
 		between := gormplugin.CreatedBetween(keyTime(2000), keyTime(2010))
 		for what, query := range map[string]func(tx *gorm.DB) *gorm.DB{
 			"CreatedBetween": func(tx *gorm.DB) *gorm.DB { return tx.Unscoped().Where(between).Find(&[]Event{}) },
-			"CreatedAfter":   func(tx *gorm.DB) *gorm.DB { return tx.Where(gormplugin.CreatedAfter(keyTime(3990))).Find(&[]Event{}) },
+			"CreatedAfter":   func(tx *gorm.DB) *gorm.DB { return tx.Where(gormplugin.CreatedAfter(keyTime(3991))).Find(&[]Event{}) },
 			"CreatedBefore":  func(tx *gorm.DB) *gorm.DB { return tx.Where(gormplugin.CreatedBefore(keyTime(10))).Find(&[]Event{}) },
 			"PageAfter": func(tx *gorm.DB) *gorm.DB {
 				return tx.Unscoped().Clauses(gormplugin.PageAfter(keyAt(2000), 20)).Find(&[]Event{})
