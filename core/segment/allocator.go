@@ -12,11 +12,11 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// An Allocator returns the numbers of one tag. New makes it; the zero value is not
-// usable. It is safe for concurrent use, and must not be copied.
+// An Allocator returns the numbers of one tag. New creates it; the zero value is not usable. It
+// is safe for concurrent use and must not be copied.
 type Allocator struct {
-	// cur is a link of the chain. Callers move it, along next only. Two loads of it in a
-	// call may return two links, which is harmless: each position belongs to one link.
+	// cur is a link of the chain, which callers move along next only. Two loads of it in one
+	// call may return two links, which is harmless because each position belongs to one link.
 	cur atomic.Pointer[link]
 
 	config Config
@@ -38,15 +38,14 @@ type Allocator struct {
 	low     bool  // the warning was logged
 }
 
-// An outcome is how the last fetch ended.
+// An outcome is the result of the last fetch.
 type outcome struct {
 	fetch int // its number, as Allocator.begun
 	err   error
 }
 
-// New returns an Allocator. It does no I/O and starts no goroutine. The first call of
-// Next or Fill starts one, and Close ends it. A Config whose values are out of range
-// is a [*ValueError].
+// New returns an Allocator. It does no I/O and starts no goroutine; the first call of Next or
+// Fill starts one, and Close ends it. A value of c that is out of range is a [*ValueError].
 func New(store Store, c Config) (*Allocator, error) {
 	if store == nil {
 		return nil, &ValueError{"store", "nil", "a Store"}
@@ -66,13 +65,12 @@ func newAllocator(store Store, c Config, slots chan struct{}) *Allocator {
 	return a
 }
 
-// Next returns a number that no other call returns. It is greater than every number
-// that was returned before this call began. Next takes no lock, and allocates nothing
-// unless it waits or fails.
+// Next returns a number that no other call returns and that is greater than every number
+// returned before this call began. It takes no lock, and allocates only if it waits or fails.
 //
-// It waits for the store when no number is held, for Config.MaxWait at most, and
-// returns when ctx ends. On an error the number is 0. The errors are ctx's, wrapped,
-// [ErrClosed], [ErrUnavailable], [ErrNoTag], [ErrExhausted] and [ErrWentBack].
+// When the Allocator holds no number, Next waits for the store, for Config.MaxWait at most and
+// until ctx ends. On an error the number is 0. The error is ctx's, wrapped, or matches
+// [ErrClosed], [ErrUnavailable], [ErrNoTag], [ErrExhausted] or [ErrWentBack].
 func (a *Allocator) Next(ctx context.Context) (types.Snowflake, error) {
 	if ctx.Err() != nil {
 		return 0, a.ended(ctx)
@@ -85,7 +83,7 @@ func (a *Allocator) Next(ctx context.Context) (types.Snowflake, error) {
 	return a.slow(ctx, l, i)
 }
 
-// slow is Next for a position that is above the mark.
+// slow is Next for a position above the mark.
 func (a *Allocator) slow(ctx context.Context, l *link, i int64) (types.Snowflake, error) {
 	var p patience
 	for {
@@ -104,9 +102,9 @@ func (a *Allocator) slow(ctx context.Context, l *link, i int64) (types.Snowflake
 	}
 }
 
-// Fill sets ids to numbers as Next returns them, in increasing order. They need not be
-// consecutive. Fill sets all of them or none: on an error ids is zeroed, and the
-// numbers that the call has taken are lost. An empty slice is nil.
+// Fill sets ids to numbers as Next returns them, in increasing order but not necessarily
+// consecutive. It sets all of them or none: on an error ids is zeroed, and the numbers that the
+// call has taken are lost. An empty slice returns nil.
 func (a *Allocator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	if ctx.Err() != nil {
 		clear(ids)
@@ -130,7 +128,8 @@ func (a *Allocator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	return nil
 }
 
-// pass wakes the fetcher for a caller that has passed the mark. The others go on without.
+// pass wakes the fetcher on behalf of a caller that has passed the mark; later callers go on
+// without.
 func (a *Allocator) pass(l *link) {
 	l.mark.Store(l.size)
 	select {
@@ -143,11 +142,11 @@ func (a *Allocator) ended(ctx context.Context) error {
 	return fmt.Errorf("segment: tag %s: %w", a.config.Tag, ctx.Err())
 }
 
-// A patience is how long one call has waited for the store.
+// A patience records how long one call has waited for the store.
 type patience struct{ used time.Duration }
 
-// await returns nil when the chain goes on after l, which is used up. It asks the fetcher
-// for n numbers.
+// await returns nil when the chain continues after l, which is used up. It asks the fetcher for
+// n numbers.
 func (a *Allocator) await(ctx context.Context, l *link, n int64, p *patience) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,7 +162,7 @@ func (a *Allocator) await(ctx context.Context, l *link, n int64, p *patience) er
 		if a.final != nil {
 			return a.final
 		}
-		// The row may have been made since an older fetch looked for it.
+		// An older fetch does not count, because the row may have been created since.
 		if err := a.outcome.err; a.outcome.fetch > asked && atOnce(err) {
 			return err
 		}
@@ -211,7 +210,7 @@ func (a *Allocator) pause(ctx context.Context, changed <-chan struct{}, used tim
 	}
 }
 
-// start starts the goroutine if it does not run. The caller holds mu.
+// start starts the goroutine unless it is running. The caller holds mu.
 func (a *Allocator) start() {
 	if a.stopped != nil {
 		return
@@ -221,7 +220,7 @@ func (a *Allocator) start() {
 	go newFetcher(a).run(ctx, a.stopped)
 }
 
-// notify wakes all who wait in await. The caller holds mu.
+// notify wakes all calls that wait in await. The caller holds mu.
 func (a *Allocator) notify() {
 	if a.changed != nil {
 		close(a.changed)
@@ -229,8 +228,8 @@ func (a *Allocator) notify() {
 	}
 }
 
-// end makes err the result of all later calls, and drops what is held. The caller
-// holds mu. It returns the first link that it has sealed. Those before it are used up.
+// end makes err the result of all later calls and drops the numbers that are held. It returns
+// the first link that it has sealed; those before it are used up. The caller holds mu.
 func (a *Allocator) end(err error) *link {
 	if a.final == nil || errors.Is(a.final, ErrExhausted) {
 		a.final = err
@@ -243,16 +242,17 @@ func (a *Allocator) end(err error) *link {
 	return first
 }
 
-// Close ends the goroutine and gives the unused end back to the store, if nobody has
-// taken since. So a restart leaves no gap. It waits for the store until ctx ends, and for
-// three seconds at most, even if the store does not heed its context. It returns what the
-// store says, or that the time was over; what was held is a gap then. A store that refuses
-// is no error: somebody else has taken numbers. Calls that wait return ErrClosed, as do all
-// after Close; after ErrWentBack they go on to return that. A second Close returns nil when
-// the goroutine has ended.
+// Close ends the goroutine and gives the unused end of the range back to the store, so that a
+// restart leaves no gap. It waits for the store until ctx ends, and for three seconds at most
+// even if the store ignores its context. It returns the store's error, or that the time was
+// over, in which case the numbers that were held become a gap. A store that refuses because
+// another process has taken a range since is not an error.
+//
+// Calls that wait, and all calls after Close, return ErrClosed; after ErrWentBack they continue
+// to return that. A second Close returns nil when the goroutine has ended.
 func (a *Allocator) Close(ctx context.Context) error {
 	a.mu.Lock()
-	var from *link // what to give back begins here; nil: nothing is
+	var from *link // where the numbers to give back begin; nil: there are none
 	if !a.closing {
 		a.closing = true
 		wentBack := errors.Is(a.final, ErrWentBack)

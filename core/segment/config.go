@@ -8,23 +8,22 @@ import (
 	"time"
 )
 
-// MaxCount is the greatest count of one range, 2³¹−1. It fits the column step, which
-// is an INT.
+// MaxCount is the greatest count of one range, 2³¹−1, which fits the column step, an INT.
 const MaxCount = math.MaxInt32
 
-// A Rule says when the next range is fetched, and how large it is.
+// A Rule determines when the next range is fetched and how large it is.
 type Rule int
 
 const (
-	// ByRate keeps what the greatest recent rate uses up within Config.Hold. The rate is
-	// the greatest over 100 ms, and is halved every 15 minutes. A range is fetched when
-	// what is held lasts for less than half of Hold, or for less than four times the
+	// ByRate holds as many numbers as the peak rate uses up within Config.Hold. The peak is the
+	// greatest rate over 100 ms, and is halved every 15 minutes. A range is fetched when the
+	// numbers that are held last for less than half of Hold, or for less than four times the
 	// slowest recent fetch.
 	ByRate Rule = iota
 
 	// Leaf is the rule of Meituan's Leaf: two buffers, and a fetch when a tenth of one is
-	// used. A range that lasted for less than 15 minutes doubles the count, and one
-	// that lasted for more than 30 halves it.
+	// used. A range that lasted for less than 15 minutes doubles the count, and one that
+	// lasted for more than 30 minutes halves it.
 	Leaf
 )
 
@@ -41,15 +40,15 @@ func (r Rule) String() string {
 // A Config describes an Allocator. Only Tag is required.
 type Config struct {
 	Tag     string        // names the sequence: 1 to 128 printable characters of ASCII
-	Step    int64         // least numbers per fetch, up to MaxStep; 0: what the row says
+	Step    int64         // least numbers per fetch, up to MaxStep; 0: the row's step
 	MaxStep int64         // most numbers per fetch, up to MaxCount; 0: 1,000,000
 	Hold    time.Duration // go on this long without the store at the recent peak rate; 0: 10 min; negative: no prefetch
 	Rule    Rule          // ByRate or Leaf
 	Last    int64         // greatest number; 0: 1<<63-1. JavaScript has exact integers up to 1<<53-1
 	MaxWait time.Duration // how long a call waits for the store; 0: 5 s; negative: until its context ends
 
-	// Floor returns the greatest number that is in use, as by SELECT max(id). It is
-	// asked once, before the first fetch. If the store then offers a number that is not
+	// Floor returns the greatest number that is in use, such as the result of SELECT max(id).
+	// It is called once, before the first fetch. If the store then offers a number that is not
 	// above it, calls fail with ErrWentBack. Floor never raises the row.
 	Floor func(context.Context) (int64, error)
 
@@ -66,7 +65,7 @@ type Refill struct {
 	Err   error         // why it failed; else nil
 }
 
-// withDefaults returns c with the values of its zeros, or what is wrong with it.
+// withDefaults returns c with its defaults filled in, or a *ValueError.
 func (c Config) withDefaults() (Config, error) {
 	if err := CheckTag(c.Tag); err != nil {
 		return c, err

@@ -7,49 +7,49 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-// The errors of an Allocator, for errors.Is. What wraps them names the tag, the
-// values and what to do.
+// The errors of an Allocator, for errors.Is. The errors that wrap them name the tag, the values
+// and what to do.
 var (
 	// ErrClosed is the error of a call after Close. It matches core.ErrClosed.
 	ErrClosed error = &kind{"segment: closed", core.ErrClosed}
 
-	// ErrUnavailable is the error of a call that has waited for a range in vain. It
-	// matches core.ErrReservationExhausted. What wraps it also matches the error of the
-	// context if that ended, and the last error of the store.
+	// ErrUnavailable is the error of a call that has waited for a range until its context
+	// or Config.MaxWait ended. It matches core.ErrReservationExhausted. The error that wraps
+	// it also matches the context's error and the store's last one.
 	ErrUnavailable error = &kind{"segment: no range from the store", core.ErrReservationExhausted}
 
-	// ErrNoTag says that the store has no row for the tag. The next call asks again.
+	// ErrNoTag means that the store has no row for the tag. The next call asks again.
 	ErrNoTag = errors.New("segment: no such tag")
 
-	// ErrExhausted says that the next number would be above Config.Last, or above
-	// 1<<63-1. It is final.
+	// ErrExhausted means that the next number would be above Config.Last or 1<<63-1. It is
+	// final.
 	ErrExhausted = errors.New("segment: the last number was returned")
 
-	// ErrWentBack says that the store offers numbers that it has given away before, or
-	// numbers that are not above Config.Floor. A backup was restored, or max_id was
-	// lowered. It is final for an Allocator, which also drops what it holds: somebody
-	// else may be given the same numbers. Stop every program of the tag, raise the row
-	// above every number in use, and start them again.
+	// ErrWentBack means that the store offers numbers that it has given away before, or
+	// numbers that are not above Config.Floor, because a backup was restored or max_id was
+	// lowered. It is final for an Allocator, which also drops the numbers that it holds,
+	// since another process may be given the same ones. Stop every program of the tag, raise
+	// the row above every number in use, and start them again.
 	ErrWentBack = errors.New("segment: the store went back")
 
-	// ErrStride says that the stride or the offset of a row is not what it was, or does
-	// not fit those of the other databases.
+	// ErrStride means that the stride or the offset of a row has changed, or does not fit
+	// those of the other databases.
 	ErrStride = errors.New("segment: stride or offset changed")
 
-	// ErrFrozen says that [Restride] is changing the stride of the row. It matches
-	// ErrStride. Calls wait for the end of the change, and then return [ErrUnavailable],
-	// which wraps it.
+	// ErrFrozen means that [Restride] is changing the stride of the row. It matches
+	// ErrStride. Calls wait for the end of the change; a call whose wait ends first returns
+	// [ErrUnavailable], which wraps it.
 	ErrFrozen error = &kind{"segment: the stride is being changed", ErrStride}
 
 	// ErrOneConnection is the error of every fetch from a pool of one connection if
-	// Config.Hold turns prefetch off. The caller, or whoever called it, may hold that
-	// connection, and would wait for itself.
+	// Config.Hold turns prefetch off, because the caller may hold that connection in a
+	// transaction and would wait for itself.
 	ErrOneConnection = errors.New("segment: the store's pool has one connection, and Config.Hold turns prefetch off: " +
 		"a transaction that needs a number would wait for itself; give the store a pool of its own, or two connections")
 )
 
-// A kind is an error that matches another one with a text of its own. Those of package core
-// speak of leases.
+// A kind is an error that matches another one but has a text of its own, because the texts of
+// package core speak of leases.
 type kind struct {
 	text string
 	of   error
@@ -58,8 +58,7 @@ type kind struct {
 func (k *kind) Error() string { return k.text }
 func (k *kind) Unwrap() error { return k.of }
 
-// atOnce reports whether a call that waits returns err, and does not wait for the next
-// fetch.
+// atOnce reports whether a waiting call returns err instead of waiting for the next fetch.
 func atOnce(err error) bool {
 	if errors.Is(err, ErrFrozen) {
 		return false // the change takes a moment
@@ -67,7 +66,7 @@ func atOnce(err error) bool {
 	return errors.Is(err, ErrNoTag) || errors.Is(err, ErrStride) || errors.Is(err, ErrOneConnection)
 }
 
-// A ValueError is the error for a value that is out of its range.
+// A ValueError reports a value that is out of range.
 type ValueError struct {
 	Name  string // as in "Config.Step", or a column as in "leaf_alloc.max_id"
 	Value any

@@ -6,25 +6,25 @@ import (
 	"math"
 )
 
-// A Store keeps one row per tag. The row knows the first number that nobody has. It
-// must be safe for concurrent use, and gives up when ctx ends. Package segmenttest
+// A Store keeps one row per tag, which records the first number that has not been given out. A
+// Store must be safe for concurrent use and give up when ctx ends. Package segmenttest
 // certifies an implementation.
 //
-// A row counts in k. The number that belongs to k is k·stride + offset. With the
-// stride 1 and the offset 0, which most rows have, it is k itself.
+// A row counts in k, and the number that belongs to k is k·stride + offset. With the stride 1
+// and the offset 0, which most rows have, the number is k itself.
 type Store interface {
-	// Take moves the row forward in one atomic step and returns what it has passed.
-	// It returns nil only when the step is durable: after COMMIT, not after the row of
-	// RETURNING. After any other error the range may be lost. Nobody gets it then.
+	// Take moves the row forward in one atomic step and returns the range that it has passed.
+	// It returns nil only when the step is durable, that is after COMMIT and not after the row
+	// of RETURNING. After any other error the range may be lost, and no process gets it.
 	//
-	// Errors that match ErrNoTag, ErrExhausted, ErrStride and ErrOneConnection say that
+	// Errors that match ErrNoTag, ErrExhausted, ErrStride and ErrOneConnection guarantee that
 	// the row was not moved.
 	Take(ctx context.Context, t Take) (Range, error)
 
-	// GiveBack returns the end of a range. It changes the row only if nobody has taken
-	// since: version and max_id must be those that the Take left. It raises the
-	// version, so a request that arrives twice or late changes nothing. A request that
-	// is refused is no error.
+	// GiveBack returns the end of a range. It changes the row only if no range has been taken
+	// since: version and max_id must be those that the Take left. It raises the version, so
+	// that a request that arrives twice or late changes nothing. A refused request is not an
+	// error.
 	GiveBack(ctx context.Context, g GiveBack) error
 }
 
@@ -32,19 +32,19 @@ type Store interface {
 type Take struct {
 	Tag   string
 	Count int64 // how many numbers; 0: the step of the row
-	// Above, if it is not 0, is a number below all those of the range. The row is
-	// raised to there in the same step.
+	// Above, if it is not 0, is a number below all numbers of the range. The row is raised to
+	// it in the same step.
 	Above int64
-	// Stride, if it is not 0, must be that of the row. Otherwise the error is ErrStride.
+	// Stride, if it is not 0, must be the row's. Otherwise the error is ErrStride.
 	Stride int64
-	// Waited says that a call waits for each range, because nothing is prefetched, and the
-	// caller may hold a connection of the store's pool in a transaction. A store whose pool
+	// Waited means that a call waits for each range, because nothing is prefetched, and that
+	// the caller may hold a connection of the store's pool in a transaction. A store whose pool
 	// has no other connection returns ErrOneConnection at once.
 	Waited bool
 }
 
-// A Range holds the numbers k·Stride + Offset for k from First to Last. It is what
-// a row has passed.
+// A Range is the part of a sequence that a row has passed: the numbers k·Stride + Offset for k
+// from First to Last.
 type Range struct {
 	First, Last    int64 // values of k, both inside
 	Stride, Offset int64
@@ -66,22 +66,23 @@ type Lister interface {
 
 // A Keeper changes the rows of a store, for operators.
 type Keeper interface {
-	// Create makes a row. A row that is there already stays, and is an error.
+	// Create adds a row. If the row exists, Create leaves it alone and returns an error.
 	Create(ctx context.Context, r Row) error
-	// Raise moves a row to next, if it is not there yet, and returns the row. It never
-	// lowers.
+	// Raise moves a row up to next, unless it is there already, and returns the row. It never
+	// lowers it.
 	Raise(ctx context.Context, tag string, next int64) (Row, error)
 }
 
-// Several is implemented by a Store that is several databases, as [Spread] returns it. A Store
-// that wraps it may pass it on: [Stats] and the log of an Allocator then tell of each.
+// Several is implemented by a Store that consists of several databases, as [Spread] returns it.
+// A Store that wraps it may forward it, and then [Stats] and the log of an Allocator report on
+// each database.
 type Several interface {
-	// Databases returns what is known of the databases of a tag, in their order. It waits
-	// for none of them.
+	// Databases returns the state of the databases of a tag, in their order, without waiting
+	// for any of them.
 	Databases(tag string) []Database
 }
 
-// A Database describes one of several databases at one moment.
+// A Database is the state of one of several databases at one moment.
 type Database struct {
 	Max      int64 // greatest number that it gave; 0: none
 	Fetches  uint64
@@ -89,7 +90,7 @@ type Database struct {
 	Err      error // of the last call; nil: it gave a range
 }
 
-// check returns what is wrong with a range, which a Store made.
+// check validates a range that a Store has returned.
 func (r Range) check() error {
 	switch {
 	case r.First < 0:
