@@ -17,15 +17,15 @@ type Freezer interface {
 	Thaw(ctx context.Context, r Row) error
 }
 
-// Restride gives the rows of a tag a new stride, such as that of one database more. Row i
-// gets offset i. The row of a new database is made before, with the new stride, and is one
-// of rows: so it begins above what the others gave. Programs may run meanwhile: their calls
-// go on with what they hold, and wait for the end of the change after that, for
+// Restride gives the rows of a tag a new stride, for instance to add a database. Row i gets
+// offset i. The row of a new database is created before, with the new stride, and is one of
+// rows, so that it begins above the numbers of the others. Programs may run meanwhile: their
+// calls use the numbers that they hold and then wait for the end of the change, for
 // Config.MaxWait at most.
 //
-// First every row is frozen. From then on nobody gets a number. Then the greatest number
-// that any row can have given is known, and each row goes above it. If Restride fails
-// half way, rows stay frozen. Run it again, with the same databases.
+// Restride first freezes every row, so that no more numbers are given out and the greatest one
+// that any row can have given is known, and then moves each row above it. If it fails halfway,
+// rows stay frozen; run it again with the same databases.
 func Restride(ctx context.Context, tag string, stride int64, rows ...Freezer) error {
 	if err := CheckTag(tag); err != nil {
 		return err

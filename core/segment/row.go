@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// A Row is the row of a tag. Its methods say what each operation of a Store does to it. A
-// Store reads the row, stores what they return, and does both in one atomic step.
+// A Row is the row of a tag. Its methods define the effect of each operation of a Store, which
+// reads the row and stores their result in one atomic step.
 type Row struct {
 	Tag    string // 1 to 128 printable characters of ASCII
-	Next   int64  // max_id: the first k that nobody has; at least 0
+	Next   int64  // max_id: the first k that has not been given out; at least 0
 	Step   int64  // the count of a Take that names none; 1 to MaxCount
 	Stride int64  // 1 to 1<<31-1
 	Offset int64  // 0 to Stride-1
@@ -20,8 +20,8 @@ type Row struct {
 	Description string // for people; at most 256 bytes
 }
 
-// CheckTag returns a *ValueError unless tag has 1 to 128 printable characters of ASCII. A
-// space is one of them.
+// CheckTag returns a *ValueError unless tag has 1 to 128 printable characters of ASCII,
+// including the space.
 func CheckTag(tag string) error {
 	const want = "1 to 128 printable characters of ASCII"
 	if len(tag) == 0 || len(tag) > 128 {
@@ -35,7 +35,7 @@ func CheckTag(tag string) error {
 	return nil
 }
 
-// Check returns what is wrong with a row, as a *ValueError.
+// Check returns a *ValueError if a value of the row is out of range.
 func (r Row) Check() error {
 	if err := CheckTag(r.Tag); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (r Row) Check() error {
 	return nil
 }
 
-// After returns the first k whose number is above n. If there is none, it returns
-// 1<<63-1, from which no Take succeeds.
+// After returns the first k whose number is above n, or 1<<63-1, from which no Take succeeds,
+// if there is none.
 func (r Row) After(n int64) int64 {
 	if n < r.Offset {
 		return 0
@@ -70,8 +70,8 @@ func (r Row) After(n int64) int64 {
 	return min((n-r.Offset)/r.Stride, math.MaxInt64-1) + 1
 }
 
-// Take returns the row after t, and the range that t gets. All is computed here, and not
-// by a database: so no number passes 1<<63-1 in the arithmetic of any of them.
+// Take returns the row after t and the range that t gets. The arithmetic is done here rather
+// than in the databases, so that no number passes 1<<63-1 in any of them.
 func (r Row) Take(t Take) (Row, Range, error) {
 	if err := r.Check(); err != nil {
 		return r, Range{}, err
@@ -103,13 +103,13 @@ func (r Row) Take(t Take) (Row, Range, error) {
 	return r, Range{First: first, Last: first + count - 1, Stride: r.Stride, Offset: r.Offset, Version: r.Version, Step: r.Step}, nil
 }
 
-// GiveBack returns the row after g. It is the same row if somebody has written since.
+// GiveBack returns the row after g, or the unchanged row if it has been written since.
 //
-// Both comparisons are needed. By max_id alone a request that arrives twice lowers a
-// row that was given back and has come to the same max_id again. By the version alone
-// it lowers a row that was raised by a client without version, as a server of Leaf. In
-// both cases somebody has the numbers already. A row of version 0 has given no range, so
-// none can come back to it.
+// Both comparisons are needed. With max_id alone, a request that arrives twice lowers a row
+// that was given back and has reached the same max_id again. With the version alone, it lowers
+// a row that was raised by a client without versions, such as a Leaf server. In both cases the
+// numbers have been given to another process. A row of version 0 has given no range, so none
+// can come back to it.
 func (r Row) GiveBack(g GiveBack) Row {
 	if g.Version > 0 && r.Version == g.Version && r.Next == g.End && 0 <= g.First && g.First < g.End && !r.Frozen {
 		r.Next = g.First
@@ -127,7 +127,7 @@ func (r Row) Raise(next int64) Row {
 	return r
 }
 
-// Freeze returns the row frozen.
+// Freeze returns the frozen row.
 func (r Row) Freeze() Row {
 	if !r.Frozen {
 		r.Frozen = true
@@ -136,7 +136,7 @@ func (r Row) Freeze() Row {
 	return r
 }
 
-// Thaw returns the row with Next, Stride and Offset of to, and not frozen.
+// Thaw returns the row with Next, Stride and Offset of to, and no longer frozen.
 func (r Row) Thaw(to Row) (Row, error) {
 	if !r.Frozen {
 		return r, fmt.Errorf("segment: tag %s is not frozen", r.Tag)

@@ -10,14 +10,14 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// setFetches is how many fetches of one Set run at a time.
+// setFetches is the number of fetches of one Set that may run at a time.
 const setFetches = 4
 
-// A Set has one Allocator per tag, made when it is first asked for. NewSet makes it; the
-// zero value is not usable. It is safe for concurrent use.
+// A Set has one Allocator per tag, created when the tag is first used. NewSet creates a Set;
+// the zero value is not usable. It is safe for concurrent use.
 //
-// Tags come from the program and not from its users: a tag keeps its Allocator, and
-// a goroutine, until Close.
+// Tags must come from the program and not from its users, because a tag keeps its Allocator and
+// a goroutine until Close.
 type Set struct {
 	store  Store
 	config Config
@@ -28,9 +28,8 @@ type Set struct {
 	closed bool
 }
 
-// NewSet returns a Set. All its Allocators have the values of c, whose Tag is empty. At
-// most four fetches run at a time. A Config whose values are out of range is a
-// [*ValueError].
+// NewSet returns a Set whose Allocators all have the values of c, in which Tag is empty. At
+// most four fetches run at a time. A value of c that is out of range is a [*ValueError].
 func NewSet(store Store, c Config) (*Set, error) {
 	if store == nil {
 		return nil, &ValueError{"store", "nil", "a Store"}
@@ -51,9 +50,8 @@ func (s *Set) Next(ctx context.Context, tag string) (types.Snowflake, error) {
 	return s.Source(tag).Next(ctx)
 }
 
-// Source returns the Allocator of the tag. The calls of an Allocator with a tag that is
-// out of range fail with a [*ValueError], and after Close they fail with [ErrClosed].
-// Set.Close closes it.
+// Source returns the Allocator of the tag, which Set.Close closes. If the tag is out of range,
+// calls of the Allocator fail with a [*ValueError]; after Close they fail with [ErrClosed].
 func (s *Set) Source(tag string) *Allocator {
 	if a, ok := s.byTag.Load(tag); ok {
 		return a.(*Allocator)
@@ -77,7 +75,7 @@ func (s *Set) Source(tag string) *Allocator {
 	return a
 }
 
-// Stats returns those of all tags, sorted by tag.
+// Stats returns the state of all tags, sorted by tag.
 func (s *Set) Stats() []Stats {
 	var list []Stats
 	for _, a := range s.byTag.Range {
@@ -87,7 +85,7 @@ func (s *Set) Stats() []Stats {
 	return list
 }
 
-// Close closes all Allocators, at most four at a time. It returns their errors, joined.
+// Close closes all Allocators, at most four at a time, and returns their errors, joined.
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

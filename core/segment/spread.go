@@ -20,20 +20,20 @@ const (
 	lastAbsence  = time.Minute
 )
 
-// Spread returns a Store over several databases. Each has a row for the tag, all with
-// one stride, and each with an offset of its own: with three databases 3, and 0, 1, 2.
-// So no number belongs to two of them, and one that is away costs no number and no
-// wait. It is asked again after a second, and if it stays away once a minute. The log of an
-// Allocator says when a database fails and when it is back; [Stats] has a line for each.
+// Spread returns a Store over several databases. Each has a row for the tag, all with the same
+// stride and each with an offset of its own: with three databases the stride 3 and the offsets
+// 0, 1 and 2. No number then belongs to two of them. A database that is unreachable costs no
+// numbers and no wait; it is tried again after a second and, if it stays unreachable, once a
+// minute. The log of an Allocator says when a database fails and when it is back, and [Stats]
+// has an entry for each.
 //
-// Numbers still increase: each range is above all that this Store has returned, and the
-// row that it comes from is raised to there. A database that lags behind thus has gaps.
+// Numbers still increase: each range is above all numbers that this Store has returned, and the
+// row that it comes from is raised to there, which leaves gaps in a database that lags behind.
 //
-// A database is refused with ErrStride if its row shows another stride than the others, an
-// offset that one of them has, or a stride that is less than the number of databases. The
-// same database named twice has one offset twice. A range that cannot be is a
-// [*ValueError]. This is checked by each range that comes, before it is used, and the
-// databases that have no such mistake do not hide it.
+// A database is refused with ErrStride if its row has another stride than the others, an offset
+// that another one has (as one database that is named twice does), or a stride that is less
+// than the number of databases. An impossible range is a [*ValueError]. Every range is checked
+// before it is used, and databases without such a mistake do not hide it.
 func Spread(stores ...Store) (Store, error) {
 	if len(stores) == 0 {
 		return nil, &ValueError{"stores", "empty", "one store or more"}

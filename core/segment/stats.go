@@ -2,7 +2,7 @@ package segment
 
 import "errors"
 
-// Stats describe an Allocator at one moment.
+// Stats is the state of an Allocator at one moment.
 type Stats struct {
 	Tag      string
 	Held     int64 // numbers that are fetched and not returned; a crash loses them
@@ -13,10 +13,10 @@ type Stats struct {
 	Failures uint64
 	Err      error // of the last fetch; nil: it brought a range
 
-	Databases []Database // those of [Spread], in its order; nil: the store is one
+	Databases []Database // the databases of [Spread], in its order; nil for a single store
 }
 
-// Stats returns the present state. It waits for no fetch.
+// Stats returns the present state without waiting for a fetch.
 func (a *Allocator) Stats() Stats {
 	databases := a.databases()
 	a.mu.Lock()
@@ -26,7 +26,7 @@ func (a *Allocator) Stats() Stats {
 	return s
 }
 
-// databases returns those of the store if it is several.
+// databases returns the state of the store's databases, if it has several.
 func (a *Allocator) databases() []Database {
 	if several, ok := a.store.(Several); ok {
 		return several.Databases(a.config.Tag)
@@ -52,8 +52,8 @@ func (a *Allocator) now() Stats {
 	return s
 }
 
-// noteDatabases logs which of several databases has failed or is back since the last fetch. It
-// is called by the fetcher.
+// noteDatabases logs the databases that have failed or recovered since the last fetch. Only the
+// fetcher calls it.
 func (f *fetcher) noteDatabases() {
 	databases := f.a.databases()
 	log := f.a.config.Logger.With("tag", f.a.config.Tag)

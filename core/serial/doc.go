@@ -1,38 +1,39 @@
 // Package serial writes serial numbers that people read. There are two kinds.
 //
-// A [Codec] writes a Snowflake: a prefix, the date and the time, and what else tells two
-// keys apart. Nothing is stored.
+// A [Codec] writes a Snowflake as a prefix, the date, the time, and the remaining parts that
+// distinguish two keys. Nothing is stored.
 //
 //	PAY-20261122143015123007000042
 //	    └─date─┘└─time──┘└w─┘└seq┘
 //
-// A [Series] counts, and begins again each year, month or day. A table keeps the counters,
-// see package sqlserial. Numbers of [Counter] are fast and have gaps. Those that sqlserial
+// A [Series] counts, and starts again each year, month or day. A table keeps the counters, see
+// package sqlserial. The numbers of a [Counter] are fast and have gaps; those that sqlserial
 // takes in the caller's transaction have none.
 //
 //	INV2026000042
 //
-// # What is guaranteed
+// # Guarantees
 //
-// A Codec gives each key of its layout one text, and reads it back. No two keys have one
-// text. All texts of a codec have one width, and they sort as the keys do: by bytes, in
-// any database with a binary collation. [Codec.Parse] refuses each text that [Codec.Format]
-// would not write.
+// A Codec gives each key of its layout one text and reads it back. No two keys have the same
+// text. All texts of a codec have the same width and sort as the keys do: by bytes, and in any
+// database with a binary collation. [Codec.Parse] refuses every text that [Codec.Format] would
+// not write.
 //
 // No two calls get the same number of a series and period, in any number of processes. The
-// period follows from the moment that the caller gives, and from the zone of the series. No
-// two series of one [Series.Scope] write one text: the second that might is not defined.
+// period follows from the time that the caller passes and the zone of the series. No two
+// series of one [Series.Scope] can write the same text, because defining the second one fails.
 //
-// # Under which conditions
+// # Conditions
 //
-// The [Format] stays as it is: prefix, layout, zone, fold and check. Another one gives the
-// same key another text. The definition of a series is stored, and another one refused.
+// The [Format] does not change, neither prefix nor layout, zone, fold or check: another one
+// gives the same key another text. The definition of a series is stored, and a different one is
+// refused.
 //
-// The date is that of UTC unless Format.Zone or Series.Zone says otherwise. In a zone with
-// summer time one hour comes twice a year. The text of a key then needs one more digit, and
-// Format.Fold allows that.
+// The date is UTC's unless Format.Zone or Series.Zone says otherwise. In a zone with summer
+// time one hour occurs twice a year, and the text of a key then needs one more digit, which
+// Format.Fold allows.
 //
-// The rules of a zone are those of the time-zone database of the machine. Governments
-// change them. A later database can then give a later key another text, and refuse a text
-// that an earlier one wrote. UTC and zones of [time.FixedZone] do not change.
+// The rules of a zone come from the machine's time-zone database and change when governments
+// change them. A later database can give a later key another text, and refuse a text that an
+// earlier one wrote. UTC and zones of [time.FixedZone] do not change.
 package serial
