@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,8 @@ type Store struct {
 	*leasetest.Memory
 
 	namespace string
+	claiming  sync.Mutex
+	random    bool // any free row will do
 
 	mu     sync.Mutex // guards what follows
 	fail   error
@@ -50,9 +53,7 @@ var _ lease.Store = (*Store)(nil)
 // NewStore returns an empty Store that is in order. now is its clock, such as
 // [Clock.Now]; nil is [time.Now]. A lease has the same one as lease.Config.Now.
 func NewStore(now func() time.Time) *Store {
-	memory := leasetest.NewMemory(now)
-	memory.IntN = func(n int) int { return n - 1 } // of the free rows Choose keeps the first
-	return &Store{Memory: memory, namespace: "test-" + rand.Text(), spaces: map[lease.Space]bool{}}
+	return &Store{Memory: leasetest.NewMemory(now), namespace: "test-" + rand.Text(), spaces: map[lease.Space]bool{}}
 }
 
 // Namespace returns a namespace that no other Store returns, for lease.Config. Tests that
@@ -78,8 +79,7 @@ func (s *Store) LoseReplies(lose bool) {
 }
 
 // Delay makes the store slow: a call waits for d before it arrives. If its context ends
-// before, it returns that error and does nothing. A lease gives a call a quarter of its
-// window.
+// before, it returns that error and does nothing. A lease gives a call half of its window.
 func (s *Store) Delay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,9 @@ func (s *Store) EndLeases() {
 // Claim implements [lease.Store].
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (reply lease.Reply, err error) {
 	err = s.call(ctx, "claim", func() error {
-		reply, err = s.Memory.Claim(ctx, c)
+		s.claiming.Lock() // a second claim must not have read what the first has read
+		reply, err = lease.Over(leastFirst{s}).Claim(ctx, c)
+		s.claiming.Unlock()
 		if err == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -113,6 +115,20 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (reply lease.Reply, er
 		return lease.Reply{}, err
 	}
 	return reply, nil
+}
+
+// leastFirst finds the free row with the least worker number. That suits tests. On a server
+// all claimants would meet at one row.
+type leastFirst struct{ *Store }
+
+func (l leastFirst) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+	v, err := l.Memory.Find(ctx, s, h)
+	done := func(seen lease.Seen) bool { return seen.Row.Owner == h.Owner } // by this claim before
+	free := func(seen lease.Seen) bool { return h.Free(seen.Row, v.Now) }
+	if first := slices.IndexFunc(v.Rows, free); first >= 0 && !l.random && !slices.ContainsFunc(v.Rows, done) {
+		v.Rows = v.Rows[first : first+1]
+	}
+	return v, err
 }
 
 // Renew implements [lease.Store].

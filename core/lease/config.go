@@ -81,7 +81,7 @@ type Config struct {
 
 	// AcquireWait is how long Acquire waits if no worker number is free, or if the store
 	// cannot be reached yet. Negative: until its ctx ends. An attempt that is under way
-	// then may take a quarter of Window longer.
+	// then may take half of Window longer.
 	//
 	// Defaults to 0: Acquire does not wait for a number, and tries four times to reach
 	// the store.

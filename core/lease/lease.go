@@ -191,7 +191,7 @@ func (l *Lease) next() action {
 
 // request sends the request of a and returns what follows from the answer.
 func (l *Lease) request(ctx context.Context, a action) outcome {
-	ctx, cancel := context.WithTimeout(ctx, l.protocol.deadline())
+	ctx, cancel := context.WithTimeout(ctx, l.protocol.patience())
 	defer cancel()
 	var reply Reply
 	var err error

@@ -42,8 +42,8 @@ func newProtocol(settings Claim, token func() string, random func() float64) *pr
 }
 
 // The parts of a window at which things happen. A renewal after a quarter leaves three
-// quarters for a store that is away. An attempt that gets no answer in a quarter has
-// failed. About a dozen attempts fit into the rest.
+// quarters for a store that is away. A trip that gets no answer in a quarter has failed.
+// About a dozen attempts fit into the rest.
 const (
 	renewPart = 4  // of the window passes from one renewal to the next
 	retryPart = 16 // the most from a failed one to the next, on average, and between two looks at the clock
@@ -62,8 +62,12 @@ func (p *protocol) part(n int) time.Duration {
 	return p.settings.Window.Duration() / time.Duration(n)
 }
 
-// deadline returns when the outcome of a request counts as unknown, from its start.
+// deadline returns how long one trip to the store may take.
 func (p *protocol) deadline() time.Duration { return p.part(renewPart) }
+
+// patience returns when the outcome of a request counts as unknown, from its start. A
+// register is read and then written, and each may take as long as the other.
+func (p *protocol) patience() time.Duration { return 2 * p.deadline() }
 
 // An action is what to do now. Exactly one field is set; if none is, ask again at
 // once.

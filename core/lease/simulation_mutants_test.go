@@ -23,6 +23,9 @@ const (
 	epochWithoutOwner
 	noNonce
 	noGuard
+	noAnswerCheck
+	noLateStart
+	swapComparesTheEpoch
 )
 
 var mutants = []struct {
@@ -31,34 +34,52 @@ var mutants = []struct {
 	mode mode   // of the random schedules that find it
 	seed uint64 // of one of these, from which the search goes on; 0: it takes a schedule of its own
 }{
-	{ownClock, "a lease begins at its own clock", fence, 1},
-	{renewalWithoutCompare, "a renewal counts whoever has the row", fence, 1},
-	{timeoutIsSuccess, "a timeout is taken as success", fence, 1},
+	{ownClock, "a lease begins at its own clock", fence, 33},
+	{renewalWithoutCompare, "a renewal counts whoever has the row", fence, 10},
+	{timeoutIsSuccess, "a timeout is taken as success", fence, 14},
 	{releaseBeforeSeal, "a row is given back before the generator is sealed", fence, 1},
 	{rowMadeAnew, "a row that is gone is made anew", fence, 1},
 	{guardShortByOne, "the loss guard is a millisecond short", guarded, 0},
-	{ownWindow, "each lease has a window of its own, and not the constant", guarded, 138},
-	{noLapseRule, "there is no lapse rule", guarded, 820},
+	{ownWindow, "each lease has a window of its own, and not the constant", guarded, 573},
+	{noLapseRule, "there is no lapse rule", guarded, 1195},
 	{epochWithoutOwner, "the epoch alone identifies a holder", guarded, 1},
 	{noNonce, "there is no nonce", cloned, 1},
 	{noGuard, "there is no loss guard, and the store forgets", guarded, 1},
+	{noAnswerCheck, "a renewal counts however late its answer comes", guarded, 0},
+	{noLateStart, "a lease begins after the answer to its read, and not after that to its swap", guarded, 0},
+	{swapComparesTheEpoch, "a swap compares the epoch alone", fence, 48},
 }
 
-// loosen makes the store do a renewal that it should refuse.
-func (m mutant) loosen(r *Renewal, row Row, now Millis) {
-	switch m {
-	case renewalWithoutCompare:
-		r.Epoch, r.Owner = row.Epoch, row.Owner
-		r.Known = append(r.Known[:len(r.Known):len(r.Known)], row.Nonce)
-	case epochWithoutOwner:
-		if row.Owner != "" {
-			r.Owner = row.Owner
-			r.Known = append(r.Known[:len(r.Known):len(r.Known)], row.Nonce)
+// doctor shows a row to a renewal as if it were its own. The tag is what it is.
+func (m mutant) doctor(f *flight, v *View) {
+	r := f.renewal
+	if r == nil {
+		return
+	}
+	for i := range v.Rows {
+		seen := &v.Rows[i]
+		row := seen.Row
+		switch {
+		case m == renewalWithoutCompare,
+			m == epochWithoutOwner && row.Epoch == r.Epoch && row.Owner != "",
+			m == noNonce && row.Epoch == r.Epoch && row.Owner == r.Owner:
+			seen.Tag = row
+			seen.Row.Epoch, seen.Row.Owner, seen.Row.Nonce = r.Epoch, r.Owner, r.Known[0]
 		}
-	case noNonce:
-		r.Known = append(r.Known[:len(r.Known):len(r.Known)], row.Nonce)
-	case noLapseRule:
-		r.Until = max(r.Until, max(now, r.Now)+r.Guard)
+	}
+}
+
+// same reports whether a swap that should compare all of a row takes it for another.
+func (m mutant) same(row, from Row) bool {
+	return m == swapComparesTheEpoch && row.Epoch == from.Epoch
+}
+
+// blindfold lets a renewal pass the lapse rule where the row is read.
+func (m mutant) blindfold(p *process, f *flight) {
+	if r := f.renewal; r != nil && m == noLapseRule {
+		blind := *r
+		blind.Until = max(r.Until, max(MillisOf(p.s.store.clock.now()), r.Now)+r.Window/2+r.Guard)
+		f.renewal = &blind
 	}
 }
 
@@ -79,22 +100,27 @@ func (m mutant) blind(p *process) (undo func(*action)) {
 }
 
 // distort changes what a lease makes of a reply.
-func (m mutant) distort(p *protocol, reply *Reply) {
-	if r := p.renewing; r != nil && m == noLapseRule {
+func (m mutant) distort(p *protocol, reply *Reply, now *Millis) {
+	if r := p.renewing; r != nil && (m == noLapseRule || m == noAnswerCheck) {
 		blind := *r
 		blind.Until += forever
 		p.renewing = &blind
 	}
-	if p.claiming == nil {
+	c := p.claiming
+	if c == nil {
 		return
 	}
 	switch m {
 	case ownClock:
-		reply.Before, reply.Now = 0, p.claiming.Now
+		reply.Before, reply.Now = 0, c.Now
 	case guardShortByOne:
-		c := *p.claiming
-		c.Guard--
-		p.claiming = &c
+		short := *c
+		short.Guard--
+		p.claiming = &short
+	case noLateStart:
+		if (*now - c.Now).Duration() <= p.deadline() { // later than that it does not count
+			*now = c.Now
+		}
 	}
 }
 
@@ -148,18 +174,73 @@ func tight(s *simulation) {
 	}
 }
 
-// tightly runs tight.
-func tightly(t *testing.T, m mutant) *simulation {
-	t.Helper()
-	x := setting{mutant: m, layout: newLayout(time.Millisecond, 2, 2), window: 64, guard: 16, skew: 12}
-	single(&x)
-	greedy(&x)
-	return simulate(t, 1, x, true, tight)
+// lateClaim plays the schedule in which a claim is written long after it was read. Between
+// the two another process has claimed the row, has renewed, and has used what it reserved.
+// The store forgets that, so the row is what the claim has read.
+func lateClaim(s *simulation) {
+	h := s.addHost()
+	h.link.late, h.link.writes = s.part(4)-s.part(32), true
+	q := h.start()
+	p := s.addHost().start()
+	for range 3 {
+		was := p.limit()
+		s.until(s.part(8), func() bool { return p.limit() > was })
+		p.take(1 << 20)
+	}
+	p.crash()
+	s.store.forget(len(s.store.history))
+	s.until(2*s.part(1), func() bool { return q.take(1) == 1 })
+	if begin := q.lastEnd() - 1; s.mutant == none && begin < p.limit() {
+		s.fatalf("the lease of the late claim begins at %d; want no earlier than the limit of the other, %d", begin, p.limit())
+	}
+}
+
+// lateAnswer plays the same for a renewal. It is read before the lease lapses, and written
+// after another process has claimed the row, has renewed, and was forgotten.
+func lateAnswer(s *simulation) {
+	p := s.begin()
+	s.store.down, s.store.refuses = true, true
+	limit := p.limit()
+	at := func(m Millis) time.Duration { return (m - MillisOf(s.store.clock.now())).Duration() }
+	s.run(at(limit) - 65*time.Millisecond - s.guard.Duration())
+	s.store.down = false
+	p.link.late, p.link.writes = s.part(4)-s.part(64), true
+	s.run(at(limit) + s.guard.Duration())
+	if s.mutant == none && (p.flight == nil || !p.lease.protocol.held) {
+		s.fatalf("no renewal is under way; want one that was read before the lease has lapsed")
+	}
+	writes := len(s.store.history)
+	q := s.addHost().start()
+	was := q.limit()
+	s.until(s.part(4), func() bool { return q.limit() > was && q.take(1<<20) > 0 })
+	q.crash()
+	s.store.forget(len(s.store.history) - writes)
+	s.until(4*s.part(1), func() bool { return p.take(1<<20) > 0 && p.lastEnd() > q.limit() })
+}
+
+// playing returns a schedule in which one row and clocks that are right will do.
+func playing(play func(s *simulation), window, guard Millis) func(t *testing.T, m mutant) *simulation {
+	return func(t *testing.T, m mutant) *simulation {
+		t.Helper()
+		x := setting{mutant: m, layout: newLayout(time.Millisecond, 2, 2), window: window, guard: guard, skew: min(12, guard), oneGuard: true}
+		single(&x)
+		greedy(&x)
+		return simulate(t, 1, x, true, play)
+	}
+}
+
+// schedules are those of the mistakes that need one of their own.
+var schedules = map[mutant]func(t *testing.T, m mutant) *simulation{
+	guardShortByOne: playing(tight, 64, 16),
+	noLateStart:     playing(lateClaim, 640, 20),
+	noAnswerCheck:   playing(lateAnswer, 640, 20),
 }
 
 func TestLossGuardIsEnoughAndNoMoreThanThat(t *testing.T) {
-	if s := tightly(t, none); s.violated() != "" {
-		t.Errorf("%s\n%s", s.violated(), s.tail())
+	for mistake, play := range schedules {
+		if s := play(t, none); s.violated() != "" {
+			t.Errorf("the schedule of mutant %d, without it: %s\n%s", mistake, s.violated(), s.tail())
+		}
 	}
 }
 
@@ -169,7 +250,7 @@ func TestSimulationFindsEveryMutant(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			if m.seed == 0 {
-				s := tightly(t, m.mutant)
+				s := schedules[m.mutant](t, m.mutant)
 				if s.violations[duplicate] == "" {
 					t.Errorf("no ID is repeated; want one\n%s", s.tail())
 				}

@@ -159,6 +159,7 @@ func running(do func(s *simulation, p *process)) func(*simulation, mode, *host) 
 func badLink(change func(s *simulation, l *link)) func(*simulation, mode, *host) {
 	return func(s *simulation, _ mode, h *host) {
 		change(s, &h.link)
+		h.link.writes = s.chance(0.4)
 		s.after(s.while(), func() { h.link = link{delay: s.part(64)} })
 	}
 }

@@ -378,7 +378,7 @@ var scenarios = []scenario{
 	{name: "19 reply to a renewal lost", play: func(s *simulation) {
 		p := s.begin()
 		limit := p.limit()
-		p.link.deaf = true
+		p.link.deaf, p.link.writes = true, true
 		s.keepsWorking(s.part(2), p)
 		if p.limit() != limit || p.row().Until <= limit {
 			s.fatalf("limit %v and row %+v; want the limit before, %d, and the row ahead", p.limit(), p.row(), limit)
@@ -392,14 +392,15 @@ var scenarios = []scenario{
 	}},
 	{name: "20 zombie renewal after a takeover", world: single, play: func(s *simulation) {
 		a := s.begin()
-		a.link.late = 3 * s.part(1)
+		a.link.late, a.link.writes = 3*s.part(1), true
 		s.until(s.part(2), func() bool { return a.flight != nil && a.flight.renewal != nil })
 		zombie := a.flight
+		s.run(s.part(8)) // it has read the row
 		a.crash()
 		b := s.addHost().start()
 		s.working(b, 2*s.part(1))
 		before := b.row()
-		s.until(3*s.part(1), func() bool { return zombie.answered })
+		s.until(3*s.part(1), func() bool { return zombie.swaps > 0 })
 		if row := b.row(); row.Epoch != before.Epoch || row.Owner != before.Owner {
 			s.fatalf("row %+v; want it of %+v", row, before)
 		}
@@ -408,9 +409,12 @@ var scenarios = []scenario{
 	}},
 	{name: "21 zombie claim", world: func(x *setting) { x.skew = x.window }, play: func(s *simulation) {
 		h := s.addHost()
-		h.link.late = s.part(2)
+		h.link.late, h.link.writes = s.part(2), true
 		p := h.start()
-		h.link.late = 0
+		s.run(s.part(8)) // it has read the rows
+		h.link.late, h.link.cut = 0, true
+		s.run(s.part(2)) // it cannot look for what it has written
+		h.link.cut = false
 		s.working(p, s.part(1))
 		s.keepsWorking(s.part(2), p)
 		burnt := 0

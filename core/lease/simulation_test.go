@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -37,6 +38,8 @@ type simulation struct {
 	hosts     []*host
 	processes []*process // that are up, or were
 
+	flights []*flight // to be stopped at the end
+
 	ids    map[types.Snowflake]issue
 	calm   bool // nothing goes wrong any more
 	counts [kinds]int
@@ -54,7 +57,9 @@ type setting struct {
 	skew   Millis
 	guard  Millis
 	only   []int64
-	mutant mutant
+
+	oneGuard bool // all processes have guard; else some have a longer one
+	mutant   mutant
 
 	// windows are those of the processes, which draw one each. Nil: all have window.
 	windows []Millis
@@ -88,7 +93,9 @@ func (s *simulation) claim() Claim {
 		c.Window = pick(s, s.windows...)
 	}
 	if s.guard > 0 {
-		c.Guard = pick(s, s.guard, max(s.guard, c.Window/4)) // no less than clocks are apart
+		if !s.oneGuard {
+			c.Guard = pick(s, s.guard, max(s.guard, c.Window/4)) // no less than clocks are apart
+		}
 		c.Skew = min(s.skew, c.Guard, c.Window/2-c.Guard-c.Window/16)
 	}
 	return c
@@ -358,66 +365,55 @@ func (st *simulatedStore) create(x Space) {
 	}
 }
 
-func (st *simulatedStore) claim(c *Claim) (Reply, error) {
-	s := st.s
-	now := MillisOf(st.clock.now())
-	if err := c.Check(now); err != nil {
-		return Reply{}, err
-	}
-	if st.layout != "" && st.layout != c.Space.Layout {
-		return Reply{}, &LayoutError{Namespace: c.Space.Namespace, Stored: st.layout, Own: c.Space.Layout}
-	}
-	if st.layout == "" {
-		st.create(c.Space)
-	}
-	if s.mutant == rowMadeAnew {
-		for worker := range c.Space.Workers {
-			if st.find(worker) == nil {
-				st.rows = slices.Insert(st.rows, int(worker), Row{Worker: worker})
-			}
+// read is what a register shows of its rows.
+func (st *simulatedStore) read(workers []int64) View {
+	v := View{Layout: st.layout, Made: st.layout != "", Now: MillisOf(st.clock.now())}
+	for _, row := range st.rows {
+		if workers == nil || slices.Contains(workers, row.Worker) {
+			v.Rows = append(v.Rows, Seen{Row: row})
 		}
 	}
-	before, err := c.Choose(st.rows, now, s.rng.IntN)
-	if err != nil {
-		return Reply{}, err
-	}
-	row, _ := c.Apply(before, now)
-	st.write(row)
-	s.counts[claims]++
-	if before.Owner != "" {
-		s.counts[takeovers]++
-	}
-	return Reply{Row: row, Before: before.Until, Now: now}, nil
+	return v
 }
 
-func (st *simulatedStore) renew(r Renewal) (Reply, error) {
-	row := st.find(r.Worker)
-	if row == nil {
-		return Reply{}, r.Lost(Gone)
+// make makes the rows of the space, unless it has a layout.
+func (st *simulatedStore) make(x Space) {
+	if st.layout == "" {
+		st.create(x)
 	}
-	before, now := *row, MillisOf(st.clock.now())
-	st.s.mutant.loosen(&r, before, now)
-	after, err := r.Apply(before, now)
-	if err != nil {
-		return Reply{}, err
-	}
-	st.write(after)
-	st.s.counts[renewals]++
-	return Reply{Row: after, Before: before.Until, Now: now}, nil
 }
 
-func (st *simulatedStore) release(r *Release) error {
-	row := st.find(r.Worker)
-	if row == nil {
-		return r.Lost(Gone)
+// makeAnew makes the rows that are missing, which nobody must do.
+func (st *simulatedStore) makeAnew(x Space) {
+	for worker := range x.Workers {
+		if st.find(worker) == nil {
+			st.rows = slices.Insert(st.rows, int(worker), Row{Worker: worker})
+		}
 	}
-	after, err := r.Apply(*row)
-	if err != nil {
-		return err
+}
+
+// swap writes a row if it is what was seen.
+func (st *simulatedStore) swap(x Space, from, to Row) bool {
+	row := st.find(from.Worker)
+	if row == nil || st.layout != x.Layout {
+		return false
 	}
-	st.write(after)
-	st.s.counts[releases]++
-	return nil
+	if *row != from && !st.s.mutant.same(*row, from) {
+		return false
+	}
+	st.write(to)
+	switch s := st.s; {
+	case to.Owner == "":
+		s.counts[releases]++
+	case to.Epoch == from.Epoch:
+		s.counts[renewals]++
+	default:
+		s.counts[claims]++
+		if from.Owner != "" {
+			s.counts[takeovers]++
+		}
+	}
+	return true
 }
 
 // forget makes the store go back by n writes.
@@ -485,19 +481,113 @@ type link struct {
 	delay                              time.Duration // at most, one way
 	late                               time.Duration // each request is, by exactly that
 	cut, deaf                          bool          // no request arrives; no reply does
+	writes                             bool          // all this befalls swaps alone
 }
 
-// A flight is a request under way.
+// of returns the link as a trip finds it.
+func (l link) of(t *trip) link {
+	if l.writes && !t.swap {
+		return link{delay: l.delay}
+	}
+	return l
+}
+
+// A flight is a request under way. It makes its trips one after the other.
 type flight struct {
 	claim   *Claim
 	renewal *Renewal
 	release *Release
 
+	next  func() (*trip, bool) // runs it up to its next trip
+	stop  func()               // ends it: the trips to come fail
+	swaps int                  // that were served
+	reply Reply                // what it has come to, when it has ended
+	err   error
+
 	sent     time.Duration
 	waiters  []*process // who wait for the answer: more than one if they are copies
 	families []*family  // of copies made since it was sent
-	answered bool
 }
+
+// A trip is a call of the register. It may be served several times, if the network
+// repeats it. What answers it is what was done first.
+type trip struct {
+	swap     bool
+	serve    func() // sets what the call returns
+	err      error  // of the call, if the trip has failed
+	answered bool   // by the store
+	over     bool   // for the caller, who has the answer or waits no longer
+}
+
+// A tripping is the register that a flight calls. Each call waits until the simulation has
+// made its trip.
+type tripping struct {
+	s     *simulation
+	f     *flight
+	yield func(*trip) bool
+	ended bool
+}
+
+var errStopped = errors.New("simulation: the caller does not wait any more")
+
+func (r *tripping) trip(swap bool, serve func()) error {
+	t := &trip{swap: swap, serve: serve}
+	if r.ended = r.ended || !r.yield(t); r.ended {
+		return errStopped
+	}
+	return t.err
+}
+
+func (r *tripping) Read(_ context.Context, x Space, workers []int64) (View, error) {
+	var got *View
+	err := r.trip(false, func() {
+		if r.s.mutant == rowMadeAnew && r.f.claim != nil && r.s.store.layout != "" {
+			r.s.store.makeAnew(x)
+		}
+		v := r.s.store.read(workers)
+		r.s.mutant.doctor(r.f, &v)
+		if got == nil {
+			got = &v
+		}
+	})
+	if err != nil {
+		return View{}, err
+	}
+	return *got, nil
+}
+
+func (r *tripping) Find(ctx context.Context, x Space, _ Hint) (View, error) {
+	return r.Read(ctx, x, nil)
+}
+
+func (r *tripping) Make(_ context.Context, x Space) error {
+	return r.trip(false, func() { r.s.store.make(x) })
+}
+
+func (r *tripping) Swap(_ context.Context, x Space, from Seen, to Row) (bool, error) {
+	var done *bool
+	err := r.trip(true, func() {
+		r.f.swaps++
+		before, after := from.Row, to
+		if tag, ok := from.Tag.(Row); ok { // what a mutant has changed
+			before, after.Epoch, after.Owner = tag, tag.Epoch, tag.Owner
+		}
+		ok := r.s.store.swap(x, before, after)
+		if ok {
+			for _, fam := range r.f.families {
+				if to.Worker == fam.worker {
+					fam.until = max(fam.until, to.Until)
+				}
+			}
+		}
+		if done == nil {
+			done = &ok
+		}
+	})
+	return err == nil && *done, err
+}
+
+func (r *tripping) LosesWrites() bool { return r.s.guard > 0 }
 
 // A family is a process and its copy. Both use what it had at the copy, and what a
 // request then under way gives it. If one gives the row back, so does the next lease of
@@ -512,67 +602,87 @@ func (f *family) has(worker int64, end Millis) bool {
 	return f != nil && worker == f.worker && end <= f.until
 }
 
+// send begins a request.
 func (s *simulation) send(h *host, f *flight) {
 	f.sent = s.elapsed()
+	f.next, f.stop = iter.Pull(func(yield func(*trip) bool) {
+		store, ctx := Over(&tripping{s: s, f: f, yield: yield}), context.Background()
+		switch {
+		case f.claim != nil:
+			f.reply, f.err = store.Claim(ctx, *f.claim)
+		case f.renewal != nil:
+			f.reply, f.err = store.Renew(ctx, *f.renewal)
+		default:
+			f.err = store.Release(ctx, *f.release)
+		}
+	})
+	s.flights = append(s.flights, f)
+	s.proceed(h, f)
+}
+
+// proceed lets a request go on to its next trip, or to its end.
+func (s *simulation) proceed(h *host, f *flight) {
+	t, more := f.next()
+	if !more {
+		s.tracef("host %d: %v has come to %+v, %v", h.number, f, f.reply, f.err)
+		for _, p := range slices.Clone(f.waiters) {
+			if p.up && p.flight == f {
+				p.done(f.reply, f.err)
+			}
+		}
+		return
+	}
+	s.after(s.part(renewPart), func() { // Over gives each trip half of the time
+		t.err = cmp.Or(t.err, context.DeadlineExceeded)
+		s.answer(h, f, t)
+	})
+	l := h.link.of(t)
 	copies := 1
-	if s.chance(h.link.duplicate) {
+	if s.chance(l.duplicate) {
 		copies = 2
 		s.counts[duplications]++
 	}
 	for range copies {
-		if h.link.cut || s.chance(h.link.lose) {
+		if l.cut || s.chance(l.lose) {
 			s.counts[requestsLost]++
 			continue
 		}
-		d := h.link.late + s.upTo(h.link.delay)
-		if s.chance(h.link.zombie) {
+		d := l.late + s.upTo(l.delay)
+		if s.chance(l.zombie) {
 			d += s.between(s.part(2), 6*s.part(1))
 			s.counts[zombies]++
 		}
-		s.after(d, func() { s.arrive(h, f) })
+		s.after(d, func() { s.arrive(h, f, t) })
 	}
 }
 
-func (s *simulation) arrive(h *host, f *flight) {
+func (s *simulation) arrive(h *host, f *flight, t *trip) {
 	switch st := &s.store; {
-	case st.down && st.refuses && !f.answered:
-		s.after(s.upTo(h.link.delay), func() { s.answer(f, Reply{}, errStoreAway) })
+	case st.down && st.refuses && !t.answered:
+		t.answered = true
+		t.err = errStoreAway
+		s.after(s.upTo(h.link.delay), func() { s.answer(h, f, t) })
 	case st.down:
 	case st.slow > 0:
-		s.after(s.upTo(st.slow), func() { s.serve(h, f) })
+		s.after(s.upTo(st.slow), func() { s.serve(h, f, t) })
 	default:
-		s.serve(h, f)
+		s.serve(h, f, t)
 	}
 }
 
-func (s *simulation) serve(h *host, f *flight) {
-	var reply Reply
-	var err error
-	switch {
-	case f.claim != nil:
-		reply, err = s.store.claim(f.claim)
-	case f.renewal != nil:
-		reply, err = s.store.renew(*f.renewal)
-	default:
-		err = s.store.release(f.release)
+func (s *simulation) serve(h *host, f *flight, t *trip) {
+	t.serve()
+	s.tracef("the store: a trip of %v of host %d: %v", f, h.number, s.store.rows)
+	if t.answered {
+		return
 	}
-	s.tracef("the store: %v of host %d: %+v, %v", f, h.number, reply, err)
-	if err == nil {
-		for _, fam := range f.families {
-			if reply.Row.Worker == fam.worker {
-				fam.until = max(fam.until, reply.Row.Until)
-			}
-		}
-	}
-	if f.answered {
-		return // what answers a request is what was done first
-	}
-	f.answered = true
-	if h.link.deaf || s.chance(h.link.loseReply) {
+	t.answered = true
+	l := h.link.of(t)
+	if l.deaf || s.chance(l.loseReply) {
 		s.counts[repliesLost]++
 		return
 	}
-	s.after(s.upTo(h.link.delay), func() { s.answer(f, reply, err) })
+	s.after(s.upTo(l.delay), func() { s.answer(h, f, t) })
 }
 
 func (f *flight) String() string {
@@ -585,17 +695,27 @@ func (f *flight) String() string {
 	return fmt.Sprintf("release of %d, epoch %d, at %d", f.release.Worker, f.release.Epoch, f.release.End)
 }
 
-func (s *simulation) answer(f *flight, reply Reply, err error) {
-	for _, p := range slices.Clone(f.waiters) {
+// answer brings the answer of a trip. It goes nowhere if all who waited for it have ended
+// or wait no longer.
+func (s *simulation) answer(h *host, f *flight, t *trip) {
+	if t.over {
+		return
+	}
+	t.over = true
+	waits := f.release != nil
+	for _, p := range f.waiters {
 		switch {
 		case !p.up:
 		case p.flight != f:
 			s.counts[lateReplies]++
 		case p.paused:
-			p.inbox = &answer{reply, err}
+			p.inbox = true
 		default:
-			p.done(reply, err)
+			waits = true
 		}
+	}
+	if waits {
+		s.proceed(h, f)
 	}
 }
 
@@ -624,7 +744,7 @@ type process struct {
 	lease  *Lease
 	gen    *core.Generator
 	flight *flight // whose answer it waits for
-	inbox  *answer // one that came while it was paused
+	inbox  bool    // an answer came while it was paused
 	family *family // nil: it has no copies
 
 	up, paused bool
@@ -640,11 +760,6 @@ type process struct {
 	err     error // of the last call of Next or Fill
 	lowered Millis
 	losses  []*LostError
-}
-
-type answer struct {
-	reply Reply
-	err   error
 }
 
 // A capture is the store of a Lease that a simulation drives. Only Close calls it, to
@@ -737,11 +852,12 @@ func (p *process) step() {
 }
 
 func (p *process) request(f *flight) {
+	p.s.mutant.blindfold(p, f)
 	p.flight = f
 	f.waiters = []*process{p}
 	p.s.tracef("process %d: %v", p.id, f)
+	p.expect(f, p.lease.protocol.patience())
 	p.s.send(p.host, f)
-	p.expect(f, p.lease.protocol.deadline())
 }
 
 // expect plans the end of the wait for f.
@@ -766,8 +882,9 @@ func (p *process) expire() {
 // done takes the answer of the request under way.
 func (p *process) done(reply Reply, err error) {
 	p.flight = nil
-	p.s.mutant.distort(p.lease.protocol, &reply)
-	p.heed(p.lease.protocol.done(reply, err, MillisOf(p.lease.config.now()), p.lease.monotonic()))
+	now := MillisOf(p.lease.config.now())
+	p.s.mutant.distort(p.lease.protocol, &reply, &now)
+	p.heed(p.lease.protocol.done(reply, err, now, p.lease.monotonic()))
 	p.step()
 }
 
@@ -815,12 +932,17 @@ func (p *process) resume() {
 	p.paused = false
 	p.s.tracef("process %d goes on", p.id)
 	in := p.inbox
-	p.inbox = nil
+	p.inbox = false
 	if f := p.flight; f != nil {
-		left := f.sent + p.lease.protocol.deadline() - p.s.elapsed()
+		left := f.sent + p.lease.protocol.patience() - p.s.elapsed()
 		switch {
-		case in != nil && (left > 0 || p.s.chance(0.5)):
-			p.done(in.reply, in.err)
+		case in && (left > 0 || p.s.chance(0.5)):
+			if left > 0 {
+				p.expect(f, left)
+			} else {
+				p.expect(f, 0) // it may send its next trip, and no more
+			}
+			p.s.proceed(p.host, f)
 		case left <= 0:
 			p.expire()
 		default:
@@ -905,12 +1027,10 @@ func (p *process) clone() *process {
 			f.waiters = append(f.waiters, q)
 		}
 		q.flight = f
-		q.expect(f, f.sent+protocol.deadline()-p.s.elapsed())
-		if f.answered {
-			// The answer is under way: it is what the row has now, or less.
-			if row := p.s.store.find(p.family.worker); row != nil {
-				p.family.until = max(p.family.until, row.Until)
-			}
+		q.expect(f, f.sent+protocol.patience()-p.s.elapsed())
+		// If the answer is under way, it is what the row has now, or less.
+		if row := p.s.store.find(p.family.worker); row != nil {
+			p.family.until = max(p.family.until, row.Until)
 		}
 	}
 	p.s.counts[clones]++
@@ -1041,6 +1161,11 @@ func simulate(t *testing.T, seed uint64, x setting, tracing bool, do func(s *sim
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s = newSimulation(t, seed, x, tracing)
+		defer func() {
+			for _, f := range s.flights {
+				f.stop()
+			}
+		}()
 		do(s)
 	})
 	return s

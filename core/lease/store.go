@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -12,8 +11,10 @@ import (
 	"time"
 )
 
-// A Store keeps the rows of the leases, one per worker number. It changes them by three
-// operations. What each does to a row is defined in [Claim.Choose] and [Claim.Apply],
+// A Store keeps the rows of the leases, one per worker number. A server that can compare a
+// row and swap it is a [Register], and [Over] makes the Store of it.
+//
+// A Store changes the rows by three operations. What each does to a row is defined in [Claim.Choose] and [Claim.Apply],
 // [Renewal.Apply] and [Release.Apply]. A Store calls these or does exactly the same.
 //
 // A Store must guarantee the following. Package leasetest checks it.
@@ -199,11 +200,7 @@ func (c *Claim) Check(now Millis) error {
 // Random returns random numbers that are the same for each claim with this token. A store
 // that takes the first free row in their order finds the row of a claim that has reached it
 // before, unless one ahead of that has become free meanwhile: see [Claim.Choose].
-func (c *Claim) Random() *rand.Rand {
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(c.Owner)) // it never fails
-	return rand.New(rand.NewPCG(sum.Sum64(), 0))
-}
+func (c *Claim) Random() *rand.Rand { return randomOf(c.Owner) }
 
 // Candidates returns the worker numbers that will do, each once, in the order of Random. For
 // 65,536 of them that takes about a millisecond.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -13,26 +12,20 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A Memory is a [lease.Store] that keeps its rows in memory. It is for tests and
-// simulations, and shows a correct Store in few lines. It cannot share worker numbers,
-// since no other process sees it.
+// A Memory is a [lease.Register] that keeps its rows in memory, and the [lease.Store] over
+// it. It is for tests and simulations, and shows a correct Register in few lines. It cannot
+// share worker numbers, since no other process sees it.
 //
-// It answers as the contract of [lease.Store] says and injects no faults. Wrap it to
+// It answers as the contract of [lease.Register] says and injects no faults. Wrap it to
 // delay, repeat or lose calls. Use [Memory.Snapshot] and [Memory.Restore], [Memory.Set]
 // and [Memory.Delete] to do to its rows what a faulty store does.
 //
 // The zero Memory is empty and ready to use. A Memory is safe for concurrent use and must
-// not be copied. With IntN and the clock given, and one call at a time, it answers the
-// same each time.
+// not be copied. With the clock given, and one call at a time, it answers the same each time.
 type Memory struct {
-	// IntN returns a random number below n. It chooses the row of a claim. Calls do not
-	// overlap, so a method of an unlocked [rand.Rand] will do. Nil: [rand.IntN]. It must
-	// not be changed after the first claim.
-	IntN func(n int) int
-
 	now func() time.Time // nil: time.Now
 
-	mu   sync.Mutex // guards what follows, and calls of IntN and now
+	mu   sync.Mutex // guards what follows, and calls of now
 	data Snapshot
 }
 
@@ -52,102 +45,79 @@ type spaceKey struct {
 func keyOf(s lease.Space) spaceKey { return spaceKey{s.Namespace, s.Datacenter} }
 
 var (
-	_ lease.Store  = (*Memory)(nil)
-	_ lease.Lister = (*Memory)(nil)
-	_ lease.Fencer = (*Memory)(nil)
+	_ lease.Register = (*Memory)(nil)
+	_ lease.Store    = (*Memory)(nil)
+	_ lease.Lister   = (*Memory)(nil)
+	_ lease.Fencer   = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store with the clock now; nil is [time.Now]. Calls of now do
 // not overlap. now must not call the store.
 func NewMemory(now func() time.Time) *Memory { return &Memory{now: now} }
 
-// Claim implements [lease.Store].
-func (m *Memory) Claim(ctx context.Context, c lease.Claim) (reply lease.Reply, err error) {
-	err = m.do(ctx, c.Space, func(now lease.Millis) error {
-		if err := c.Check(now); err != nil {
-			return err
+// Read implements [lease.Register].
+func (m *Memory) Read(ctx context.Context, s lease.Space, workers []int64) (v lease.View, err error) {
+	err = m.do(ctx, s, func(now lease.Millis) {
+		rows, made := m.data.spaces[keyOf(s)]
+		v = lease.View{Layout: m.data.layouts[s.Namespace], Made: made, Now: now}
+		for _, row := range rows {
+			if _, asked := slices.BinarySearch(workers, row.Worker); asked || workers == nil {
+				v.Rows = append(v.Rows, lease.Seen{Row: row})
+			}
 		}
-		if err := m.checkLayout(c.Space); err != nil {
-			return err
-		}
-		m.create(c.Space)
-		intN := m.IntN
-		if intN == nil {
-			intN = rand.IntN
-		}
-		before, err := c.Choose(m.data.spaces[keyOf(c.Space)], now, intN)
-		if err != nil {
-			return err
-		}
-		row, _ := c.Apply(before, now) // which is free: Choose has found it so at the same now
-		m.put(c.Space, row)
-		reply = lease.Reply{Row: row, Before: before.Until, Now: now}
-		return nil
 	})
-	return reply, err
+	return v, err
+}
+
+// Find implements [lease.Register].
+func (m *Memory) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+	return m.Read(ctx, s, h.Only)
+}
+
+// Make implements [lease.Register].
+func (m *Memory) Make(ctx context.Context, s lease.Space) error {
+	return m.do(ctx, s, func(lease.Millis) { m.create(s) })
+}
+
+// Swap implements [lease.Register].
+func (m *Memory) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (done bool, err error) {
+	err = m.do(ctx, s, func(lease.Millis) {
+		i, ok := m.find(s, from.Row.Worker)
+		if done = ok && m.data.spaces[keyOf(s)][i] == from.Row && m.data.layouts[s.Namespace] == s.Layout; done {
+			m.put(s, to)
+		}
+	})
+	return done, err
+}
+
+// Claim implements [lease.Store].
+func (m *Memory) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+	return lease.Over(m).Claim(ctx, c)
 }
 
 // Renew implements [lease.Store].
-func (m *Memory) Renew(ctx context.Context, r lease.Renewal) (reply lease.Reply, err error) {
-	err = m.do(ctx, r.Space, func(now lease.Millis) error {
-		i, ok := m.find(r.Space, r.Worker)
-		if !ok {
-			return r.Lost(lease.Gone)
-		}
-		before := m.data.spaces[keyOf(r.Space)][i]
-		row, err := r.Apply(before, now)
-		if err != nil {
-			return err
-		}
-		m.put(r.Space, row)
-		reply = lease.Reply{Row: row, Before: before.Until, Now: now}
-		return nil
-	})
-	return reply, err
+func (m *Memory) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	return lease.Over(m).Renew(ctx, r)
 }
 
 // Release implements [lease.Store].
 func (m *Memory) Release(ctx context.Context, r lease.Release) error {
-	return m.do(ctx, r.Space, func(lease.Millis) error {
-		i, ok := m.find(r.Space, r.Worker)
-		if !ok {
-			return r.Lost(lease.Gone)
-		}
-		row, err := r.Apply(m.data.spaces[keyOf(r.Space)][i])
-		if err == nil {
-			m.put(r.Space, row)
-		}
-		return err
-	})
+	return lease.Over(m).Release(ctx, r)
 }
 
 // Fence implements [lease.Fencer].
 func (m *Memory) Fence(ctx context.Context, f lease.Fencing) error {
-	return m.do(ctx, f.Space, func(lease.Millis) error {
-		if err := m.checkLayout(f.Space); err != nil {
-			return err
-		}
-		m.create(f.Space)
-		rows := m.data.spaces[keyOf(f.Space)]
-		for i, row := range rows {
-			rows[i] = f.Apply(row)
-		}
-		return nil
-	})
+	return lease.Over(m).Fence(ctx, f)
 }
-
-// LosesWrites implements [lease.Store] and returns false. [Memory.Restore] makes a Memory
-// forget; a test of that wraps it in a store that says so.
-func (m *Memory) LosesWrites() bool { return false }
 
 // Rows implements [lease.Lister]. A space in which nobody has claimed has none.
-func (m *Memory) Rows(ctx context.Context, s lease.Space) (rows []lease.Row, now lease.Millis, err error) {
-	err = m.do(ctx, s, func(at lease.Millis) error {
-		rows, now = slices.Clone(m.data.spaces[keyOf(s)]), at
-		return nil
-	})
-	return rows, now, err
+func (m *Memory) Rows(ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+	return lease.Over(m).Rows(ctx, s)
 }
+
+// LosesWrites implements [lease.Store] and [lease.Register], and returns false. [Memory.Restore] makes a Memory
+// forget; a test of that wraps it in a store that says so.
+func (m *Memory) LosesWrites() bool { return false }
 
 // Snapshot returns what the store knows now.
 func (m *Memory) Snapshot() Snapshot {
@@ -183,7 +153,7 @@ func (m *Memory) Delete(s lease.Space, worker int64) {
 }
 
 // do does an operation on a space, f, with the clock's reading, while no other runs.
-func (m *Memory) do(ctx context.Context, s lease.Space, f func(now lease.Millis) error) error {
+func (m *Memory) do(ctx context.Context, s lease.Space, f func(now lease.Millis)) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -196,17 +166,11 @@ func (m *Memory) do(ctx context.Context, s lease.Space, f func(now lease.Millis)
 	if clock == nil {
 		clock = time.Now
 	}
-	return f(lease.MillisOf(clock()))
+	f(lease.MillisOf(clock()))
+	return nil
 }
 
 // The methods below require mu.
-
-func (m *Memory) checkLayout(s lease.Space) error {
-	if stored, ok := m.data.layouts[s.Namespace]; ok && stored != s.Layout {
-		return &lease.LayoutError{Namespace: s.Namespace, Stored: stored, Own: s.Layout}
-	}
-	return nil
-}
 
 // create makes the rows of a space once. A space whose rows are all gone is still there,
 // and stays as it is.

@@ -1,0 +1,155 @@
+package leasetest_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasetest"
+)
+
+// A wrongRegister is a Memory that is wrong in one way. A method that is nil is right.
+type wrongRegister struct {
+	*leasetest.Memory
+	read func(m *leasetest.Memory, ctx context.Context, s lease.Space, workers []int64) (lease.View, error)
+	make func(m *leasetest.Memory, ctx context.Context, s lease.Space) error
+	swap func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error)
+
+	caught string // a subtest that fails
+}
+
+func (r wrongRegister) Read(ctx context.Context, s lease.Space, workers []int64) (lease.View, error) {
+	if r.read != nil {
+		return r.read(r.Memory, ctx, s, workers)
+	}
+	return r.Memory.Read(ctx, s, workers)
+}
+
+func (r wrongRegister) Make(ctx context.Context, s lease.Space) error {
+	if r.make != nil {
+		return r.make(r.Memory, ctx, s)
+	}
+	return r.Memory.Make(ctx, s)
+}
+
+func (r wrongRegister) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+	if r.swap != nil {
+		return r.swap(r.Memory, ctx, s, from, to)
+	}
+	return r.Memory.Swap(ctx, s, from, to)
+}
+
+// swapAs swaps with another idea of when a row is what was seen.
+func swapAs(same func(row, from, to lease.Row) bool) func(*leasetest.Memory, context.Context, lease.Space, lease.Seen, lease.Row) (bool, error) {
+	return func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+		v, err := m.Read(ctx, s, []int64{to.Worker})
+		if err != nil {
+			return false, err
+		}
+		if len(v.Rows) == 0 || !same(v.Rows[0].Row, from.Row, to) {
+			return false, nil
+		}
+		return m.Swap(ctx, s, v.Rows[0], to)
+	}
+}
+
+var wrongRegisters = map[string]wrongRegister{
+	"right": {},
+	"compares the epoch alone": {
+		swap:   swapAs(func(row, from, _ lease.Row) bool { return row.Epoch == from.Epoch }),
+		caught: "SwapComparesEveryField",
+	},
+	"compares the count of writes alone": {
+		swap:   swapAs(func(row, from, _ lease.Row) bool { return row.Renewals == from.Renewals }),
+		caught: "SwapComparesEveryField",
+	},
+	"takes a second swap for the first": {
+		swap:   swapAs(func(row, from, to lease.Row) bool { return row == from || row == to }),
+		caught: "SwapThatComesTwiceIsDoneOnce",
+	},
+	"swaps whatever is there": {
+		swap:   swapAs(func(_, _, _ lease.Row) bool { return true }),
+		caught: "SwapDoneLateHarmsNobody",
+	},
+	"swaps under any layout": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+			s.Layout = "epoch 2020-01-01T00:00:00Z, unit 1ms, bits 41/5/5/12"
+			return m.Swap(ctx, s, from, to)
+		},
+		caught: "SwapComparesTheLayout",
+	},
+	"makes a row that is missing": {
+		make: func(m *leasetest.Memory, ctx context.Context, s lease.Space) error {
+			err := m.Make(ctx, s)
+			for worker := range s.Workers {
+				if v, _ := m.Read(ctx, s, []int64{worker}); len(v.Rows) == 0 {
+					m.Set(s, lease.Row{Worker: worker})
+				}
+			}
+			return err
+		},
+		caught: "SwapOfAMissingRowIsRefused",
+	},
+	"forgets the holder's name": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+			to.Holder = ""
+			return m.Swap(ctx, s, from, to)
+		},
+		caught: "SwapWritesEveryField",
+	},
+	"reads all rows, whichever it is asked for": {
+		read: func(m *leasetest.Memory, ctx context.Context, s lease.Space, _ []int64) (lease.View, error) {
+			return m.Read(ctx, s, nil)
+		},
+		caught: "ReadShowsTheRowsThatAreAskedFor",
+	},
+	"writes although its context has ended": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+			done, err := m.Swap(context.WithoutCancel(ctx), s, from, to)
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			return done, err
+		},
+		caught: "DoneContextSwapsNothing",
+	},
+}
+
+// A child process runs the suite over one of them.
+func TestRegisterVariant(t *testing.T) {
+	name := os.Getenv("LEASETEST_REGISTER")
+	if name == "" {
+		name = "right"
+	}
+	leasetest.RunRegister(t, func(*testing.T) leasetest.RegisterHarness {
+		r := wrongRegisters[name]
+		r.Memory = &leasetest.Memory{}
+		return leasetest.RegisterHarness{
+			Open:   func(*testing.T) lease.Register { return r },
+			Delete: func(_ *testing.T, s lease.Space, worker int64) { r.Memory.Delete(s, worker) },
+		}
+	})
+}
+
+func TestSuiteCatchesEveryWrongRegister(t *testing.T) {
+	failed := regexp.MustCompile(`--- FAIL: TestRegisterVariant/(\w+)`)
+	for name, r := range wrongRegisters {
+		if r.caught == "" {
+			continue
+		}
+		child := exec.Command(os.Args[0], "-test.run=^TestRegisterVariant$", "-test.v")
+		child.Env = append(os.Environ(), "LEASETEST_REGISTER="+name)
+		out, err := child.CombinedOutput()
+		var names []string
+		for _, match := range failed.FindAllSubmatch(out, -1) {
+			names = append(names, string(match[1]))
+		}
+		if err == nil || !slices.Contains(names, r.caught) {
+			t.Errorf("a register that %s fails %q, %v; want %s among them\n%s", name, names, err, r.caught, out)
+		}
+	}
+}
