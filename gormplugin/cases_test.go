@@ -7,3 +7,5 @@ import (
 )
 
 func TestPluginOnSQLite(t *testing.T) { gormcases.Run(t, gormcases.SQLite()) }
+
+func TestUpsertsOnSQLite(t *testing.T) { gormcases.RunUpserts(t, gormcases.SQLite()) }

@@ -57,33 +57,35 @@ var propertyCases = []testCase{
 
 func (w *world) play() {
 	w.e.Helper()
-	first, runs := *randomSeed, *randomRuns
+	w.e.play(uint64(*randomRuns), stepsPerRun, w.replay)
+	w.e.Logf("%d operations returned no error, %d returned one that was right", w.accepted, w.rejected)
+}
+
+// play replays so many seeds, each with so many steps. replay returns the first step that
+// failed.
+func (e *env) play(runs uint64, steps int, replay func(seed uint64, steps []int) (int, error)) {
+	e.Helper()
+	all := make([]int, steps)
+	for i := range all {
+		all[i] = i
+	}
 	if *randomSteps != "" {
-		runs = 1
-	}
-	for seed := first; seed < first+uint64(runs); seed++ {
-		steps := make([]int, stepsPerRun)
-		for i := range steps {
-			steps[i] = i
-		}
-		if *randomSteps != "" {
-			steps = steps[:0]
-			for text := range strings.SplitSeq(*randomSteps, ",") {
-				i, err := strconv.Atoi(text)
-				if err != nil {
-					w.e.Fatalf("gormcases.steps = %q; want numbers with commas in between", *randomSteps)
-				}
-				steps = append(steps, i)
+		runs, all = 1, nil
+		for text := range strings.SplitSeq(*randomSteps, ",") {
+			i, err := strconv.Atoi(text)
+			if err != nil {
+				e.Fatalf("gormcases.steps = %q; want numbers with commas in between", *randomSteps)
 			}
+			all = append(all, i)
 		}
-		_, failure := w.replay(seed, steps)
-		if failure == nil {
-			continue
-		}
-		steps, failure = w.shrink(seed, steps, failure)
-		w.e.Fatalf("-gormcases.seed %d -gormcases.steps %s: %v", seed, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(steps)), ","), "[]"), failure)
 	}
-	w.e.Logf("seeds %d to %d: %d operations returned no error, %d returned one that was right", first, first+uint64(runs)-1, w.accepted, w.rejected)
+	e.Logf("seeds %d to %d", *randomSeed, *randomSeed+runs-1)
+	for seed := *randomSeed; seed < *randomSeed+runs; seed++ {
+		if _, failure := replay(seed, all); failure != nil {
+			steps, failure := shrink(replay, seed, all, failure)
+			e.Fatalf("-gormcases.seed %d -gormcases.steps %s: %v", seed, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(steps)), ","), "[]"), failure)
+		}
+	}
 }
 
 // replay runs steps on empty tables, up to the first that fails. Each draws from a
@@ -101,11 +103,11 @@ func (w *world) replay(seed uint64, steps []int) (at int, failure error) {
 }
 
 // shrink leaves out steps as long as the rest still fails.
-func (w *world) shrink(seed uint64, steps []int, failure error) ([]int, error) {
+func shrink(replay func(seed uint64, steps []int) (int, error), seed uint64, steps []int, failure error) ([]int, error) {
 	for size := len(steps) / 2; size > 0; size /= 2 {
 		for from := 0; from+size <= len(steps); {
 			fewer := slices.Delete(slices.Clone(steps), from, from+size)
-			at, still := w.replay(seed, fewer)
+			at, still := replay(seed, fewer)
 			if still == nil {
 				from += size
 				continue

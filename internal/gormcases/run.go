@@ -28,6 +28,8 @@ type Target struct {
 	Database func(t *testing.T) func(*gorm.Config) *gorm.DB
 	// Returning says whether an INSERT can return columns.
 	Returning bool
+	// Options are those of the plugin.
+	Options []gormplugin.Option
 }
 
 // Run runs the cases of the plugin on target.
@@ -47,10 +49,7 @@ func run(t *testing.T, target Target, prefix string, list []testCase) {
 	for i, c := range list {
 		t.Run(c.claim, func(t *testing.T) {
 			e := &env{T: t, target: target, prefix: fmt.Sprintf("%s%d_", prefix, i), src: &counter{}, database: target.Database(t)}
-			e.db = e.open(&gorm.Config{})
-			if err := e.db.Use(gormplugin.New(e.src)); err != nil {
-				t.Fatalf("Use(New(source)) = %v; want no error", err)
-			}
+			e.db = e.withPlugin(&gorm.Config{})
 			c.run(e)
 		})
 	}

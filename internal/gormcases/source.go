@@ -140,7 +140,7 @@ var sourceCases = []testCase{
 // use installs the plugin of the case on db.
 func (e *env) use(db *gorm.DB) *gorm.DB {
 	e.Helper()
-	if err := db.Use(gormplugin.New(e.src)); err != nil {
+	if err := db.Use(gormplugin.New(e.src, e.target.Options...)); err != nil {
 		e.Fatalf("Use = %v; want no error", err)
 	}
 	return db

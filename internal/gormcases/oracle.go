@@ -1,0 +1,704 @@
+package gormcases
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// RunUpserts compares random upserts of the plugin on target with the plain database. Each
+// seed makes a table of random columns and unique indexes. What each row of a statement
+// meets comes from the database alone: the rows are sent one by one without the plugin, in a
+// transaction that is rolled back, and a stored row conflicts with one that is sent if it
+// still does when all others are deleted.
+//
+// The seeds are fixed. A failure names its own, and the fewest statements that still fail:
+//
+//	go test ./gormplugin -run Upserts -gormcases.seed $RANDOM -gormcases.runs 100
+//	go test ./gormplugin -run Upserts -gormcases.seed 7 -gormcases.steps 3,17
+func RunUpserts(t *testing.T, target Target) {
+	t.Helper()
+	run(t, target, "o", []testCase{{"UpsertsLeaveTheKeyOfTheStoredRow", func(e *env) {
+		o := &oracle{env: e}
+		prefix := e.prefix
+		e.play(uint64(*randomRuns), statementsPerTable, func(seed uint64, steps []int) (int, error) {
+			e.prefix = fmt.Sprintf("%s%d_", prefix, o.tables)
+			o.tables++
+			return o.replay(seed, steps)
+		})
+		e.Logf("%d tables, %d statements: %d rows inserted, %d met, %d of several, %d without a key; %d errors of the database, %d ErrUnresolved; tolerated: %v",
+			o.tables, o.statements, o.inserted, o.met, o.several, o.keyless, o.failed, o.unresolved, o.tolerated)
+	}}})
+}
+
+const statementsPerTable = 20
+
+// unmended names the defects that are known: failures of a table or statement with such a
+// feature are counted, and are no failure of the test.
+var unmended = map[string]string{
+	"zero in a batch":           "a later row of the batch that shares another unique value hides the row that was met",
+	"one key of two rows":       "two rows of one batch with one key: the ignored one keeps the key of the other",
+	"mysql rows affected":       "on MariaDB RETURNING changes RowsAffected",
+	"target of two indexes":     "SQLite goes by all indexes of the target's columns, the plugin by the partial one alone",
+	"number compared with text": "in the condition of a partial index; SQLite gives a compound no affinity",
+	"nulls not distinct":        "is not resolved",
+}
+
+// oracleRow is a row of the random tables. Which columns have values, and which type each
+// has, depends on the table.
+type oracleRow struct {
+	ID         types.Snowflake
+	Note       string // says which row of which statement wrote it last
+	S0, S1, S2 *string
+	N0, N1     *int64
+	F0         *float64
+	T0         *time.Time
+	B0         []byte
+	Kids       []oracleKid `gorm:"foreignKey:RowID"`
+}
+
+// oracleKid refers to a row. No foreign key of the database says so, as it would hide a wrong
+// parent.
+type oracleKid struct {
+	ID    types.Snowflake
+	RowID types.Snowflake
+	Row   *oracleRow
+	Name  string
+}
+
+// An oracle is a table, and what is counted over all tables.
+type oracle struct {
+	*env
+	plain    *gorm.DB // without the plugin
+	table    string
+	columns  []oracleColumn
+	indexes  []oracleIndex
+	chance   *rand.Rand
+	doing    string
+	features []string // of the table and the statement, for unmended
+	dummies  int64
+
+	tables, statements, inserted, met, several, keyless, failed, unresolved int
+	tolerated                                                               map[string]int
+}
+
+type oracleColumn struct {
+	field, name string
+	oracleType
+}
+
+type oracleIndex struct {
+	columns []string
+	where   string
+	opaque  bool // a row that it met need not be found
+	whole   bool // its columns are a target
+}
+
+// replay makes the table of seed and runs steps on it.
+func (o *oracle) replay(seed uint64, steps []int) (at int, failure error) {
+	o.plain, o.db = o.open(&gorm.Config{}), o.withPlugin(&gorm.Config{})
+	o.table = o.prefix + "oracle_rows"
+	o.features = nil
+	o.chance = rand.New(rand.NewPCG(seed, 1<<32))
+	made := o.make()
+	defer func() {
+		o.ddl("DROP TABLE PRE_oracle_rows")
+		o.ddl("DROP TABLE PRE_oracle_kids")
+		for _, db := range []*gorm.DB{o.plain, o.db} {
+			if pool, err := db.DB(); err != nil || pool.Close() != nil {
+				o.Errorf("the pool cannot be closed")
+			}
+		}
+	}()
+	ofTable := o.features
+	for n, i := range steps {
+		o.chance = rand.New(rand.NewPCG(seed, uint64(i)))
+		o.features = slices.Clone(ofTable)
+		o.statements++
+		failure = o.statement(i)
+		if failure == nil {
+			continue
+		}
+		if k := slices.IndexFunc(o.features, func(name string) bool { return unmended[name] != "" }); k >= 0 {
+			if o.tolerated == nil {
+				o.tolerated = map[string]int{}
+			}
+			o.tolerated[o.features[k]]++
+			continue
+		}
+		return n, fmt.Errorf("%s\nstep %d, %s: %w", made, i, o.doing, failure)
+	}
+	return len(steps), nil
+}
+
+// often returns true n times in 10.
+func (o *oracle) often(n int) bool { return o.chance.IntN(10) < n }
+
+func pick[T any](o *oracle, list []T) T { return list[o.chance.IntN(len(list))] }
+
+// make creates a table at random and returns its statements.
+func (o *oracle) make() string {
+	o.columns, o.indexes = nil, nil
+	left := map[string][]string{"S": {"S0", "S1", "S2"}, "N": {"N0", "N1"}, "F": {"F0"}, "T": {"T0"}, "B": {"B0"}}
+	for len(o.columns) < 3 {
+		typ := pick(o, oracleTypes[o.db.Name()])
+		if fields := left[typ.kind()]; len(fields) > 0 {
+			left[typ.kind()] = fields[1:]
+			values := slices.Clone(typ.values) // few of them, so that rows meet
+			o.chance.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+			typ.values = values[:min(len(values), 2+o.chance.IntN(3))]
+			o.columns = append(o.columns, oracleColumn{fields[0], strings.ToLower(fields[0]), typ})
+			o.features = append(o.features, o.db.Name()+" "+typ.sql)
+		}
+	}
+	key := "bigint"
+	if o.sqlite() && o.often(5) {
+		key = "integer"
+	}
+	text := "CREATE TABLE PRE_oracle_rows (id " + key + " NOT NULL PRIMARY KEY, note varchar(40)"
+	for _, c := range o.columns {
+		text += ", " + c.name + " " + c.sql
+		if o.often(1) && !c.prefix && strings.Contains("SN", c.field[:1]) {
+			text += fmt.Sprintf(" DEFAULT '%v'", pick(o, c.values[:2]))
+		}
+	}
+	for kind, fields := range left { // to the model they are there
+		for _, field := range fields {
+			text += ", " + strings.ToLower(field) + " " + map[string]string{"N": "bigint", "F": "double precision"}[kind]
+			if kind != "N" && kind != "F" {
+				text += "varchar(9)"
+			}
+		}
+	}
+	made := []string{text + ")"}
+	for n := range 1 + o.chance.IntN(3) {
+		made = append(made, o.index(n))
+	}
+	o.ddl("CREATE TABLE PRE_oracle_kids (id bigint NOT NULL PRIMARY KEY, row_id bigint NOT NULL, name varchar(60))")
+	for i, text := range made {
+		err := o.plain.Exec(strings.ReplaceAll(text, "PRE_", o.prefix)).Error
+		if err != nil && i == 0 {
+			o.Fatalf("%s = %v; want no error", text, err)
+		}
+		if err != nil { // a type that cannot be indexed like this
+			made[i], o.indexes[i-1] = "-- refused: "+text, oracleIndex{}
+		}
+	}
+	return strings.Join(made, ";\n")
+}
+
+// index draws a unique index.
+func (o *oracle) index(n int) string {
+	x := oracleIndex{whole: true}
+	var parts []string
+	for _, at := range o.chance.Perm(len(o.columns))[:1+o.chance.IntN(2)] {
+		c := o.columns[at]
+		x.columns = append(x.columns, c.name)
+		x.opaque = x.opaque || c.odd
+		part := c.name
+		switch {
+		case c.prefix || o.mysql() && c.text && o.often(3):
+			part += fmt.Sprintf("(%d)", 1+o.chance.IntN(3))
+		case !o.mysql() && c.text && o.often(2):
+			part += map[bool]string{true: " COLLATE NOCASE", false: ` COLLATE "C"`}[o.sqlite()]
+		case c.text && o.often(1) && !(o.mysql() && o.mariadb()):
+			part, x.opaque, x.whole = "(lower("+c.name+"))", true, false
+			o.features = append(o.features, "expression")
+		}
+		parts = append(parts, part)
+	}
+	text := fmt.Sprintf("CREATE UNIQUE INDEX PRE_oracle_%d ON PRE_oracle_rows (%s)", n, strings.Join(parts, ", "))
+	if !o.mysql() && o.often(2) {
+		c := pick(o, o.columns)
+		literal := fmt.Sprint(c.values[0])
+		if kind := c.kind(); kind != "N" && kind != "F" {
+			literal = "'" + literal + "'"
+		}
+		x.where = c.name + pick(o, []string{" IS NOT NULL", " IS NULL", " > " + literal})
+		declared := strings.Contains(c.sql, "text") || strings.Contains(c.sql, "char")
+		if o.sqlite() && strings.Contains(x.where, ">") && strings.Contains(x.where, "'") != declared {
+			o.features = append(o.features, "number compared with text")
+		}
+		text += " WHERE " + x.where
+		o.features = append(o.features, "partial")
+	} else if o.postgres() && o.often(1) {
+		text += " NULLS NOT DISTINCT"
+		o.features = append(o.features, "nulls not distinct")
+	}
+	o.indexes = append(o.indexes, x)
+	return text
+}
+
+// A batch is what a statement is given.
+type batch struct {
+	form    string
+	rows    []map[string]any // by column; without an id the plugin assigns it
+	keys    []types.Snowflake
+	kids    []int
+	clause  clause.Expression
+	updates bool
+	session gorm.Session
+}
+
+// batch draws a statement. step is in the notes of its rows.
+func (o *oracle) batch(step int, before []storedRow) *batch {
+	b := &batch{form: pick(o, []string{"slice", "slice", "pointers", "batches of 2", "maps", "save", "parents"})}
+	b.session.PrepareStmt = o.often(2)
+	named := []string{"note"}
+	for _, c := range o.columns {
+		if o.often(9) {
+			named = append(named, c.name)
+		}
+	}
+	for i := range 1 + o.chance.IntN(4) {
+		row := map[string]any{"note": fmt.Sprintf("%d.%d", step, i)}
+		for _, c := range o.columns {
+			switch {
+			case !slices.Contains(named, c.name):
+			case o.often(1):
+				row[c.name] = nil
+			default:
+				row[c.name] = pick(o, c.values)
+			}
+		}
+		b.rows = append(b.rows, row)
+		b.keys = append(b.keys, 0)
+		switch {
+		case o.chance.IntN(12) > 0 || b.form == "maps":
+		case len(before) > 0 && o.often(5):
+			id, _ := strconv.ParseInt(pick(o, before)["id"], 10, 64)
+			b.keys[i] = types.Snowflake(id)
+		case i > 0 && o.often(5):
+			if b.keys[i] = b.keys[0]; b.keys[0] != 0 {
+				o.features = append(o.features, "one key of two rows")
+			}
+		default:
+			b.keys[i] = types.Snowflake(1 + o.chance.IntN(9))
+		}
+		kids := 0
+		if o.often(3) && b.form != "maps" {
+			kids = 1 + o.chance.IntN(2)
+		}
+		b.kids = append(b.kids, kids)
+	}
+	if len(b.rows) == 1 && b.form == "slice" {
+		b.form = "struct"
+	}
+	b.clause = o.conflict(b)
+	o.doing = fmt.Sprintf("%s %+v of %v, keys %d, kids %d", b.form, b.clause, b.rows, b.keys, b.kids)
+	o.features = append(o.features, b.form)
+	return b
+}
+
+// conflict draws what the statement does with rows that are there.
+func (o *oracle) conflict(b *batch) clause.Expression {
+	switch b.form {
+	case "save":
+		b.updates = true
+		return upsertAll() // GORM's own, of slices
+	case "parents":
+		return doNothing() // GORM's own, of associations
+	}
+	var target clause.OnConflict
+	if x := pick(o, o.indexes); x.whole && o.often(8) {
+		target.Columns = columns(x.columns)
+		if x.where != "" {
+			target.TargetWhere.Exprs = []clause.Expression{clause.Expr{SQL: x.where}}
+			if slices.ContainsFunc(o.indexes, func(other oracleIndex) bool { return other.where != x.where && slices.Equal(other.columns, x.columns) }) {
+				o.features = append(o.features, "target of two indexes")
+			}
+		}
+	} else {
+		target.Columns = columns([]string{"id"})
+	}
+	switch o.chance.IntN(8) {
+	case 0:
+		return nil
+	case 1, 2:
+		return doNothing()
+	case 3:
+		target.DoNothing = true
+		return target
+	case 4:
+		if modifier := map[string]string{"sqlite": "OR IGNORE", "mysql": "IGNORE"}[o.db.Name()]; modifier != "" {
+			return clause.Insert{Modifier: modifier}
+		}
+		return doNothing()
+	case 5:
+		target.UpdateAll = true
+	default:
+		set := []string{"note"}
+		if o.often(3) {
+			set = append(set, pick(o, o.columns).name)
+		}
+		target.DoUpdates = clause.AssignmentColumns(set)
+		switch o.chance.IntN(6) {
+		case 0:
+			target.Where.Exprs = []clause.Expression{clause.Expr{SQL: "1 = 0"}}
+		case 1:
+			target.Where.Exprs = []clause.Expression{clause.Neq{Column: clause.Column{Table: o.table, Name: "note"}, Value: "0.0"}}
+		}
+	}
+	b.updates = true
+	return target
+}
+
+// run sends the rows of list, with keys where they have one. It returns the statement, and
+// then what the keys in memory are. Only the plugin gets the kids.
+func (b *batch) run(db *gorm.DB, list []int, keys []types.Snowflake, plugin bool) (tx *gorm.DB, memory []types.Snowflake) {
+	db = db.Session(&b.session)
+	if b.clause != nil && b.form != "save" && !(plugin && b.form == "parents") {
+		db = db.Clauses(b.clause)
+	}
+	if b.form == "maps" {
+		var rows []map[string]any
+		for _, i := range list {
+			row := maps.Clone(b.rows[i])
+			if keys[i] != 0 {
+				row["id"] = keys[i]
+			}
+			rows = append(rows, row)
+		}
+		if db = db.Model(&oracleRow{}); len(rows) == 1 {
+			tx = db.Create(rows[0])
+		} else {
+			tx = db.Create(rows)
+		}
+		for _, row := range rows {
+			key, _ := row["id"].(types.Snowflake)
+			memory = append(memory, key)
+		}
+		return tx, memory
+	}
+	rows := make([]oracleRow, len(list))
+	pointers := make([]*oracleRow, len(list))
+	kids := make([]oracleKid, len(list))
+	for n, i := range list {
+		pointers[n] = &rows[n]
+		v := reflect.ValueOf(pointers[n]).Elem()
+		for name, value := range b.rows[i] {
+			f := v.FieldByName(strings.ToUpper(name[:1]) + name[1:])
+			switch {
+			case value == nil:
+			case f.Kind() == reflect.Pointer:
+				f.Set(reflect.New(f.Type().Elem()))
+				f.Elem().Set(reflect.ValueOf(value))
+			default:
+				f.Set(reflect.ValueOf(value))
+			}
+		}
+		rows[n].ID = keys[i]
+		kids[n] = oracleKid{Name: rows[n].Note + ".0", Row: &rows[n]}
+		for k := range b.kids[i] {
+			if plugin && b.form != "parents" {
+				rows[n].Kids = append(rows[n].Kids, oracleKid{Name: fmt.Sprint(rows[n].Note, ".", k)})
+			}
+		}
+	}
+	switch {
+	case b.form == "parents" && plugin:
+		tx = db.Create(&kids)
+	case b.form == "save":
+		tx = db.Save(&rows)
+	case b.form == "struct":
+		tx = db.Create(&rows[0])
+	case b.form == "pointers":
+		tx = db.Create(pointers)
+	case b.form == "batches of 2":
+		tx = db.CreateInBatches(&rows, 2)
+	default:
+		tx = db.Create(&rows)
+	}
+	for n := range rows {
+		memory = append(memory, rows[n].ID)
+		for _, kid := range rows[n].Kids {
+			if tx.Error == nil && kid.RowID != rows[n].ID {
+				_ = tx.AddError(fmt.Errorf("kid %q refers to %d in memory; want %d", kid.Name, kid.RowID, rows[n].ID))
+			}
+		}
+	}
+	return tx, memory
+}
+
+// A fate is what the plain database does with a row.
+type fate struct {
+	id       string          // of the row that was inserted or changed; "": none was
+	inserted bool            // a row was
+	met      map[string]bool // the rows that it conflicts with
+}
+
+// foresee sends the rows one by one, and returns the fate of each and the rows after all. It
+// returns an error if the database does.
+func (o *oracle) foresee(b *batch, keys []types.Snowflake) (fates []fate, after []storedRow, err error) {
+	err = o.undone(o.plain, func(tx *gorm.DB) error {
+		for i := range b.rows {
+			before, err := rowsOf(tx, o.table)
+			if err != nil {
+				return err
+			}
+			// insert returns how many rows there are then.
+			insert := func(tx *gorm.DB) (n int, err error) {
+				if sent, _ := b.run(tx, []int{i}, keys, false); sent.Error != nil {
+					return 0, sent.Error
+				}
+				after, err = rowsOf(tx, o.table)
+				return len(after), err
+			}
+			f := fate{met: map[string]bool{}}
+			if err := tx.SavePoint("oracle").Error; err != nil {
+				return err
+			}
+			n, err := insert(tx)
+			if err != nil {
+				return err
+			}
+			if f.inserted = n > len(before); !f.inserted {
+				if err := tx.RollbackTo("oracle").Error; err != nil {
+					return err
+				}
+				for _, row := range before {
+					err := o.undone(tx, func(tx *gorm.DB) error {
+						if err := tx.Exec("DELETE FROM "+o.table+" WHERE id <> ?", row["id"]).Error; err != nil {
+							return err
+						}
+						// An error is a conflict that the statement does not ignore.
+						if n, err := insert(tx); err == nil && n == 1 {
+							f.met[row["id"]] = true
+						}
+						return nil
+					})
+					if err != nil {
+						return err
+					}
+				}
+				if _, err := insert(tx); err != nil {
+					return err
+				}
+			}
+			for _, row := range after {
+				if row["note"] == b.rows[i]["note"] {
+					f.id = row["id"]
+				}
+			}
+			fates = append(fates, f)
+		}
+		return nil
+	})
+	return fates, after, err
+}
+
+// undone runs work in a transaction, or a savepoint, and rolls it back.
+func (o *oracle) undone(db *gorm.DB, work func(tx *gorm.DB) error) error {
+	err := db.Transaction(func(tx *gorm.DB) error {
+		if err := work(tx); err != nil {
+			return err
+		}
+		return errRollback
+	})
+	if errors.Is(err, errRollback) {
+		return nil
+	}
+	return err
+}
+
+// rowsOf returns the rows of a table.
+func rowsOf(db *gorm.DB, table string) ([]storedRow, error) {
+	return (&world{db: db}).rows(table)
+}
+
+// statement runs one statement and compares what it does.
+func (o *oracle) statement(step int) error {
+	before, err := rowsOf(o.plain, o.table)
+	if err != nil {
+		return err
+	}
+	for ; len(before) > 7; before = before[1:] { // few, since each costs a trial
+		o.must(o.plain.Exec("DELETE FROM "+o.table+" WHERE id = ?", before[0]["id"]))
+	}
+	b := o.batch(step, before)
+	var all []int
+	keys := slices.Clone(b.keys)
+	for i := range b.rows {
+		all = append(all, i)
+		if keys[i] == 0 {
+			o.dummies++
+			keys[i] = 1<<61 + types.Snowflake(o.dummies)
+		}
+	}
+	var affected int64
+	var plain []storedRow
+	refused := o.undone(o.plain, func(tx *gorm.DB) error {
+		sent, _ := b.run(tx, all, keys, false)
+		affected = sent.RowsAffected
+		if sent.Error != nil {
+			return sent.Error
+		}
+		var err error
+		plain, err = rowsOf(tx, o.table)
+		return err
+	})
+	var fates []fate
+	if refused == nil {
+		var last []storedRow
+		if fates, last, err = o.foresee(b, keys); err != nil {
+			return fmt.Errorf("oracle: rows sent one by one: %w", err)
+		}
+		if got, want := o.contents(last, before), o.contents(plain, before); !slices.Equal(got, want) {
+			return fmt.Errorf("oracle: rows sent one by one make %v; at once %v", got, want)
+		}
+	}
+	sent, memory := b.run(o.db, all, b.keys, true)
+	after, err := rowsOf(o.plain, o.table)
+	if err != nil {
+		return err
+	}
+	kids, err := rowsOf(o.plain, o.prefix+"oracle_kids")
+	if err != nil {
+		return err
+	}
+	o.must(o.plain.Exec("DELETE FROM " + o.prefix + "oracle_kids"))
+	if sent.Error != nil {
+		if !reflect.DeepEqual(after, before) || len(kids) > 0 {
+			return fmt.Errorf("after %w there are %v and kids %v; want %v", sent.Error, after, kids, before)
+		}
+		switch unresolved := errors.Is(sent.Error, gormplugin.ErrUnresolved); {
+		case refused != nil && !unresolved:
+			o.failed++
+			return nil
+		case unresolved && slices.ContainsFunc(all, func(i int) bool {
+			return (b.kids[i] > 0 || b.form == "parents") && o.mayBeZero(b, fates, i)
+		}):
+			o.unresolved++
+			return nil
+		}
+		if unresolved := errors.Is(sent.Error, gormplugin.ErrUnresolved); unresolved && len(all) > 1 {
+			o.features = append(o.features, "zero in a batch")
+		}
+		return fmt.Errorf("error %w; without the plugin %v, and rows meet %+v", sent.Error, refused, fates)
+	}
+	if refused != nil {
+		return fmt.Errorf("no error; without the plugin %w", refused)
+	}
+	if got, want := o.contents(after, before), o.contents(plain, before); !slices.Equal(got, want) {
+		return fmt.Errorf("stored are %v; without the plugin %v", got, want)
+	}
+	for i, f := range fates {
+		if memory[i] == 0 && len(all) > 1 {
+			o.features = append(o.features, "zero in a batch")
+		}
+		if err := o.key(b, fates, i, memory[i], after, plain); err != nil {
+			return fmt.Errorf("row %d: %w; fate %+v, memory %d, stored %v", i, err, f, memory, after)
+		}
+	}
+	if err := o.parents(b, memory, kids); err != nil {
+		return err
+	}
+	if b.form != "parents" && sent.RowsAffected != affected {
+		o.features = append(o.features, o.db.Name()+" rows affected")
+		return fmt.Errorf("RowsAffected = %d; without the plugin %d", sent.RowsAffected, affected)
+	}
+	return nil
+}
+
+// contents returns rows in order, with "new" for the keys of new ones.
+func (o *oracle) contents(rows, before []storedRow) (list []string) {
+	for _, row := range rows {
+		row = maps.Clone(row)
+		id, _ := strconv.ParseInt(row["id"], 10, 64)
+		fresh := !slices.ContainsFunc(before, func(old storedRow) bool { return old["id"] == row["id"] })
+		if fresh && (id > 1<<61 || o.src.gave(types.Snowflake(id))) {
+			row["id"] = "new"
+		}
+		list = append(list, fmt.Sprint(row))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// mayBeZero reports whether the plugin may leave no key: row i met several rows, or
+// one by an index that does not tell which.
+func (o *oracle) mayBeZero(b *batch, fates []fate, i int) bool {
+	f := fates[i]
+	return !f.inserted && (len(f.met) != 1 || b.updates && len(b.rows) > 1 ||
+		slices.ContainsFunc(o.indexes, func(x oracleIndex) bool { return x.opaque }))
+}
+
+// key compares the key in memory of row i with what is stored.
+func (o *oracle) key(b *batch, fates []fate, i int, key types.Snowflake, after, plain []storedRow) error {
+	f, got := fates[i], key.String()
+	// stored returns the key of a row that the plain database made under a key of its own.
+	stored := func(id string) string {
+		for _, row := range plain {
+			if n, _ := strconv.ParseInt(id, 10, 64); row["id"] != id || n <= 1<<61 {
+				continue
+			}
+			for _, other := range after {
+				if other["note"] == row["note"] {
+					return other["id"]
+				}
+			}
+		}
+		return id
+	}
+	switch {
+	case key == 0 && o.mayBeZero(b, fates, i):
+		o.keyless++
+	case f.id != "":
+		if got != stored(f.id) {
+			return fmt.Errorf("key %s; want %s", got, stored(f.id))
+		}
+		if f.inserted {
+			o.inserted++
+		} else {
+			o.met++
+		}
+	default:
+		for id := range f.met {
+			if got == stored(id) {
+				if len(f.met) > 1 {
+					o.several++
+				} else {
+					o.met++
+				}
+				return nil
+			}
+		}
+		return fmt.Errorf("key %s; want one of those that it met", got)
+	}
+	return nil
+}
+
+// parents compares the kids with the keys in memory.
+func (o *oracle) parents(b *batch, memory []types.Snowflake, kids []storedRow) error {
+	want := map[string]string{}
+	for i, row := range b.rows {
+		n := b.kids[i]
+		if b.form == "parents" {
+			n = 1
+		}
+		for k := range n {
+			want[fmt.Sprint(row["note"], ".", k)] = memory[i].String()
+		}
+	}
+	got := map[string]string{}
+	for _, kid := range kids {
+		got[kid["name"]] = kid["row_id"]
+	}
+	if !maps.Equal(got, want) || slices.Contains(slices.Collect(maps.Values(got)), "0") {
+		return fmt.Errorf("kids have the parents %v; want %v, and not 0", got, want)
+	}
+	return nil
+}
