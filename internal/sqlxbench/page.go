@@ -46,12 +46,19 @@ than what it is compared with.
 	p("| commit | %s |\n| rounds | %s |", r.Config["commit"], r.Config["rounds"])
 	p("| other programs before a round | at most %d %% of the CPUs |", r.disturbed())
 	b.WriteString(r.missedGoals())
-	for _, load := range []string{lines, graph} {
-		p("\n## %s", map[string]string{lines: "Lines: 20,000 rows", graph: "Graph: 1,000 orders of five items"}[load])
-		for _, t := range targets {
-			p("\n### %s\n\n%s", t.title, r.table(t, load))
-		}
-	}
+	p(`
+## Rates
+
+In k rows/s. The number beside a rate is how many times as fast snowkey is. `+"`NamedExec`"+` and bun
+insert slices of 1,000 rows, in the graph `+"`NamedExec`"+` each order and the slice of its items; GORM
+uses batches of 1,000. In the graph, "parts" are two `+"`InsertMany`"+` of rows that have their keys.
+
+### Lines: 20,000 rows
+
+%s
+### Graph: 1,000 orders of five items
+
+%s`, r.table(lines), strings.TrimRight(r.table(graph), "\n"))
 	p("\n%s", missed)
 	p("\n## A sequence of %s rows\n\n%s", benchmark.Thousands(streamRows), strings.TrimRight(r.streams(), "\n"))
 	p("\n`InsertSeq` inserts them in one transaction, once, in a process of its own. Memory is the peak of\nthe process less what it has when the connection is open.")
@@ -90,35 +97,66 @@ func (r results) disturbed() int {
 	return most
 }
 
-// table returns the table of a target.
-func (r results) table(t target, load string) string {
-	var b strings.Builder
-	b.WriteString("| | k rows/s | ÷ limit | ÷ NamedExec | ÷ GORM |\n|---|---:|---:|---:|---:|\n")
-	limit, _ := r.limitOf(t, load)
-	base := t.name + "/" + load + "/"
-	for _, v := range variants() {
-		if v.load != load || !v.on(t) {
-			continue
-		}
-		name := nameOf(t, v)
-		rate, ok := r.Median(name, "rows/s")
-		if !ok {
-			fmt.Fprintf(&b, "| %s | not measured | | | |\n", v.title)
-			continue
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", v.title, benchmark.Number(rate/1e3),
-			r.ratio(name, limit), r.ratio(name, base+"NamedExec"), r.ratio(name, base+"GORM"))
+// table returns the rates of a load, with a row for each target and each way that
+// snowkey has there.
+func (r results) table(load string) string {
+	head := []string{"", "snowkey", "limit"}
+	if load == graph {
+		head = append(head, "parts")
 	}
-	return strings.TrimRight(b.String(), "\n")
+	rows := [][]string{append(head, "`NamedExec`", "GORM", "bun")}
+	for _, t := range targets {
+		for _, v := range variants() {
+			if v.load != load || !v.on(t) || v.name != "snowkey" && v.name != "snowkey-copy" {
+				continue
+			}
+			title, base := t.title, t.name+"/"+load+"/"
+			if v.name == "snowkey-copy" {
+				title += ", with pgxcopy"
+			}
+			limit, _ := r.limitOf(t, load)
+			row := []string{title, r.rate(base + v.name), r.beside(base+v.name, limit)}
+			if limit != "" {
+				row[2] += " (" + titleOf(t, limit) + ")"
+			}
+			if load == graph {
+				row = append(row, r.beside(base+v.name, base+strings.Replace(v.name, "snowkey", "snowkey-two", 1)))
+			}
+			for _, peer := range []string{"NamedExec", "GORM", "bun"} {
+				row = append(row, r.beside(base+v.name, base+peer))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return benchmark.Table(rows)
 }
 
-// ratio writes how many times as fast a is as b.
-func (r results) ratio(a, b string) string {
-	v, ok := r.speed(a, b)
-	if !ok {
-		return ""
+// titleOf returns what a limit is.
+func titleOf(t target, limit string) string {
+	for _, v := range variants() {
+		if v.on(t) && nameOf(t, v) == limit {
+			return strings.TrimPrefix(v.title, "**limit**: ")
+		}
 	}
-	return fmt.Sprintf("%.2f", v.Median)
+	return ""
+}
+
+// rate writes the rate of a variant in thousands of rows.
+func (r results) rate(name string) string {
+	rate, ok := r.Median(name, "rows/s")
+	if !ok {
+		return "not measured"
+	}
+	return benchmark.Number(rate / 1e3)
+}
+
+// beside writes the rate of a variant, and how many times as fast ours is.
+func (r results) beside(ours, name string) string {
+	text := r.rate(name)
+	if v, ok := r.speed(ours, name); ok {
+		text += fmt.Sprintf(", %.2f ×", v.Median)
+	}
+	return text
 }
 
 // streams returns the table of all streams.
