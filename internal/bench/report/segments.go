@@ -118,46 +118,42 @@ func segmentFillTable(r *benchmark.Results) string {
 	return benchmark.Table([][]string{head, row, times})
 }
 
-// The stores and rules of the latencies, in the order of the tables.
-var (
-	segmentStores = []string{"1ms", "10ms", "100ms"}
-	segmentRules  = []struct{ name, shown string }{
-		{"no-prefetch", "no prefetch"}, {"leaf", "Leaf's"}, {"by-rate-10s", "**by rate**, 10 s"}, {"by-rate", "**by rate**, 10 min"},
-	}
-)
+// The rules of the latencies, in the order of the tables.
+var segmentRules = []struct{ name, shown string }{
+	{"no-prefetch", "no prefetch"}, {"leaf", "Leaf's"}, {"by-rate-10s", "**by rate**, 10 s"}, {"by-rate", "**by rate**, 10 min"},
+}
 
-// latencyTable has the latencies in simulated time.
+// latencyTable has the latencies in simulated time, with a store of 100 ms.
 func latencyTable(r *benchmark.Results) string {
-	rows := [][]string{{"store", "rule", "p50", "p99", "p99.99", "after jump 1, in fetches", "after jump 2", "calls that waited", "fetches"}}
-	for _, store := range segmentStores {
-		for _, rule := range segmentRules {
-			name := "SegmentSimulated/store=" + store + "/" + rule.name
-			row := []string{store, rule.shown}
-			for _, unit := range []string{"p50-µs", "p99-µs", "p99.99-µs"} {
-				row = append(row, duration(r, name, unit))
-			}
-			waits := 0.0
-			for _, unit := range []string{"waits-slow", "waits-jump1", "waits-jump2"} {
-				v, _ := r.Median(name, unit)
-				waits += v
-			}
-			row = append(row, cell(r, name, "jump1/fetch"), cell(r, name, "jump2/fetch"), fmt.Sprintf("%.0f", waits))
-			fetches, _ := r.Median(name, "fetches")
-			rows = append(rows, append(row, fmt.Sprintf("%.0f", fetches)))
+	rows := [][]string{{"", "p50", "p99", "p99.99", "after jump 1, in fetches", "after jump 2", "calls that waited", "fetches"}}
+	for _, rule := range segmentRules {
+		name := "SegmentSimulated/store=100ms/" + rule.name
+		row := []string{rule.shown}
+		for _, unit := range []string{"p50-µs", "p99-µs", "p99.99-µs"} {
+			row = append(row, duration(r, name, unit))
 		}
+		waits := 0.0
+		for _, unit := range []string{"waits-slow", "waits-jump1", "waits-jump2"} {
+			v, _ := r.Median(name, unit)
+			waits += v
+		}
+		row = append(row, cell(r, name, "jump1/fetch"), cell(r, name, "jump2/fetch"), fmt.Sprintf("%.0f", waits))
+		fetches, _ := r.Median(name, "fetches")
+		rows = append(rows, append(row, fmt.Sprintf("%.0f", fetches)))
 	}
 	return benchmark.Table(rows)
 }
 
 // realLatencyTable has the latencies on the machine, and its own share of them.
 func realLatencyTable(r *benchmark.Results) string {
+	stores := []string{"1ms", "10ms", "100ms"}
 	rows := [][]string{{"p99 on the machine"}}
-	for _, store := range segmentStores {
+	for _, store := range stores {
 		rows[0] = append(rows[0], "store of "+store)
 	}
 	for _, rule := range append(slices.Clone(segmentRules), struct{ name, shown string }{"machine", "no fetches: the machine"}) {
 		row := []string{rule.shown}
-		for _, store := range segmentStores {
+		for _, store := range stores {
 			row = append(row, duration(r, "SegmentLatency/store="+store+"/"+rule.name, "p99-µs"))
 		}
 		rows = append(rows, row)
@@ -178,7 +174,7 @@ func duration(r *benchmark.Results, name, unit string) string {
 }
 
 func articleTable(r *benchmark.Results) string {
-	counts := []int{1, 2, 3, 4, 6, 8, 10, 12}
+	counts := []int{1, 2, 3, 4, 6, 8, 10, 12} // one of them may have the most duplicates
 	head := []string{"total ms for c × 10,000 numbers"}
 	for _, c := range counts {
 		head = append(head, "c = "+strconv.Itoa(c))

@@ -19,8 +19,7 @@ func tablesOf(r *benchmark.Results) []table {
 	return []table{
 		{"machine", machine(r)},
 		{"goals", goalTable(r, goals())},
-		{"next", nextTable(r)},
-		{"contention", contentionTable(r)},
+		{"cost", costTable(r)},
 		{"saturation", saturationTable(r)},
 		{"fill", fillTable(r)},
 		{"text", textTable(r)},
@@ -114,46 +113,24 @@ func shown(name string) string {
 	return name
 }
 
-func nextTable(r *benchmark.Results) string {
-	rows := [][]string{{"one goroutine, no cap", "ns per ID", "allocations", "× floor"}}
-	floor, _ := r.Median("Next/floor=Since+Add", "ns/op")
-	for _, name := range names {
-		ns, ok := r.Median("Next/"+name, "ns/op")
-		if !ok {
-			continue
-		}
-		rows = append(rows, []string{shown(name), benchmark.Number(ns), cell(r, "Next/"+name, "allocs/op"), fmt.Sprintf("%.2f", ns/floor)})
-	}
-	return benchmark.Table(rows)
-}
-
 // counts are the numbers of goroutines of the contention curve.
 var counts = []int{1, 2, 4, 8, 12, 64}
 
-func contentionTable(r *benchmark.Results) string {
-	head := []string{"total ms for c × 10,000 IDs"}
-	for _, c := range counts {
-		head = append(head, "c = "+strconv.Itoa(c))
-	}
-	rows := [][]string{append(head, "ns per ID at 64", "duplicates at 64")}
+// costTable compares one goroutine and 64. The picture has the numbers between.
+func costTable(r *benchmark.Results) string {
+	rows := [][]string{{"", "ns per ID", "× floor", "allocations", "ns per ID, 64 goroutines", "duplicates at 64"}}
+	floor, _ := r.Median("Next/floor=Since+Add", "ns/op")
 	for _, name := range names {
-		row := []string{shown(name)}
-		for _, c := range counts {
-			v, ok := r.Median(fmt.Sprintf("Contention/c=%d/%s", c, name), "ns/op")
-			if !ok {
-				break
-			}
-			row = append(row, fmt.Sprintf("%.2f", v/1e6))
+		one, many := "Next/"+name, "Contention/c=64/"+name
+		times := "–"
+		if ns, ok := r.Median(one, "ns/op"); ok && floor > 0 {
+			times = fmt.Sprintf("%.2f", ns/floor)
 		}
-		if len(row) <= len(counts) {
-			continue
-		}
-		last := "Contention/c=64/" + name
 		dup := "0"
-		if v, _ := r.Median(last, "dup/op"); v > 0 {
+		if v, _ := r.Median(many, "dup/op"); v > 0 {
 			dup = fmt.Sprintf("**%.0f (%.2f %%)**", v, 100*v/(64*10_000))
 		}
-		rows = append(rows, append(row, cell(r, last, "ns/ID"), dup))
+		rows = append(rows, []string{shown(name), cell(r, one, "ns/op"), times, cell(r, one, "allocs/op"), cell(r, many, "ns/ID"), dup})
 	}
 	return benchmark.Table(rows)
 }
