@@ -2,45 +2,85 @@ package answers
 
 import (
 	"context"
+	"database/sql"
+	"path/filepath"
 	"testing"
+
+	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 )
 
-// A table is a row with the last number, and what a transaction that is open made of it.
-type table struct{ committed, last int64 }
+// tableOf returns a table with the last number, in a database with two connections.
+func tableOf(t *testing.T) (a, b *sql.Conn) {
+	t.Helper()
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "numbers.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE numbers (last INTEGER NOT NULL); INSERT INTO numbers VALUES (0)"); err != nil {
+		t.Fatal(err)
+	}
+	conns := make([]*sql.Conn, 2)
+	for i := range conns {
+		if conns[i], err = db.Conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conns[i].Close() })
+	}
+	return conns[0], conns[1]
+}
 
-func (r *table) begin()      { r.last = r.committed }
-func (r *table) next() int64 { r.last++; return r.last }
+// number runs a statement that returns a number.
+func number(t *testing.T, c *sql.Conn, query string) (n int64) {
+	t.Helper()
+	if err := c.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(query, err)
+	}
+	return n
+}
+
+func run(t *testing.T, c *sql.Conn, query string, args ...any) {
+	t.Helper()
+	if _, err := c.ExecContext(t.Context(), query, args...); err != nil {
+		t.Fatal(query, err)
+	}
+}
+
+const (
+	look = "SELECT last FROM numbers"
+	take = "UPDATE numbers SET last = last + 1 RETURNING last"
+)
 
 // Two callers read the row before either writes it: SELECT, then UPDATE, without a lock.
 func TestReadThenWriteGivesANumberTwice(t *testing.T) {
-	var row table
-	a := row.committed + 1 // A: SELECT
-	b := row.committed + 1 // B: SELECT
-	row.committed = a      // A: UPDATE, COMMIT
-	row.committed = b      // B: UPDATE, COMMIT
-	if a != b {
-		t.Errorf("A gets %d and B %d; want one number twice", a, b)
+	a, b := tableOf(t)
+	x, y := number(t, a, look)+1, number(t, b, look)+1
+	run(t, a, "UPDATE numbers SET last = ?", x)
+	run(t, b, "UPDATE numbers SET last = ?", y)
+	if x != y {
+		t.Errorf("A gets %d and B %d; want one number twice", x, y)
+	}
+	if x, y := number(t, a, take), number(t, b, take); x == y {
+		t.Errorf("one statement that reads and writes gives %d twice; want two numbers", x)
 	}
 
 	store := rowOf(t, 1, 1, 0)
-	x, y := takeOne(t, store), takeOne(t, store)
-	if x == y {
+	if x, y := takeOne(t, store), takeOne(t, store); x == y {
 		t.Errorf("two calls of Take give %d; want two numbers", x)
 	}
 }
 
 // The number is taken in the caller's transaction. The caller prints it, and rolls back.
 func TestARollbackGivesANumberAgainThatIsInUseOutside(t *testing.T) {
-	var row table
-	row.begin()
-	printed := row.next() // on an invoice, in a message, in another database
-	// ROLLBACK
-	row.begin()
-	if again := row.next(); again != printed {
-		t.Errorf("the next transaction gets %d; want %d again", again, printed)
+	a, b := tableOf(t)
+	run(t, a, "BEGIN")
+	printed := number(t, a, take) // on an invoice, in a message, in another database
+	run(t, a, "ROLLBACK")
+	if again := number(t, b, take); again != printed {
+		t.Errorf("the next caller gets %d; want %d again", again, printed)
 	}
 }
 
