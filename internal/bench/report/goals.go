@@ -58,7 +58,7 @@ func goals() []goal {
 			ratio("Contention/c=64/bwmarrin", "Contention/c=64/snowkey", "ns/ID")},
 		{"a leased worker against a fixed one, one goroutine", true, 1.05, "%.2f ×",
 			ratio("Lease/c=1/leased", "Lease/c=1/fixed", "ns/ID")},
-		{"… 64 goroutines", true, 1.05, "%.2f ×",
+		{"a leased worker against a fixed one, 64 goroutines", true, 1.05, "%.2f ×",
 			ratio("Lease/c=64/leased", "Lease/c=64/fixed", "ns/ID")},
 		{"duplicates in any contention run", true, 0, "%.0f",
 			func(m *medians) float64 {
@@ -68,13 +68,13 @@ func goals() []goal {
 			func(m *medians) float64 {
 				return m.extreme(math.Min, "%cap", "Saturation/alone/c=%d/snowkey", 1, 2, 8, 64)
 			}},
-		{"… CPU of one core, worst of 1, 2, 8 goroutines", true, 20, "%.1f %%",
+		{"12 bits saturated, CPU of one core, worst of 1, 2, 8 goroutines", true, 20, "%.1f %%",
 			func(m *medians) float64 {
 				return m.extreme(math.Max, "%core", "Saturation/alone/c=%d/snowkey", 1, 2, 8)
 			}},
-		{"… CPU of one core, 64 goroutines", true, 25, "%.1f %%",
+		{"12 bits saturated, CPU of one core, 64 goroutines", true, 25, "%.1f %%",
 			func(m *medians) float64 { return m.of("Saturation/alone/c=64/snowkey", "%core") }},
-		{"… share with a spinning goroutine per CPU beside it, worst of 1, 2, 8, 64", false, 98, "%.1f %%",
+		{"12 bits saturated, share with a spinning goroutine per CPU beside it, worst of 1, 2, 8, 64", false, 98, "%.1f %%",
 			func(m *medians) float64 {
 				return m.extreme(math.Min, "%cap", "Saturation/hogs/c=%d/snowkey", 1, 2, 8, 64)
 			}},
@@ -93,6 +93,9 @@ func goals() []goal {
 	}
 }
 
+// notMeasured begins what a verdict says of a goal without results.
+const notMeasured = "not measured: "
+
 // verdict compares the goal with what was measured. What was not measured was not
 // reached.
 func (g goal) verdict(r *benchmark.Results) benchmark.Goal {
@@ -104,7 +107,7 @@ func (g goal) verdict(r *benchmark.Results) benchmark.Goal {
 	}
 	out := benchmark.Goal{Title: g.text, Limit: sign + fmt.Sprintf(g.format, g.limit), Measured: fmt.Sprintf(g.format, v), Reached: reached}
 	if m.missing != "" {
-		out.Measured, out.Reached = "not measured: "+m.missing, false
+		out.Measured, out.Reached = notMeasured+m.missing, false
 	}
 	return out
 }

@@ -65,22 +65,22 @@ func segmentGoals() []goal {
 	}
 	return []goal{
 		{"`Next` without the look at ctx, against a bare atomic addition, worst of 1, 2, 8, 64 goroutines", true, 1.12, "%.2f ×", worst("snowkey-without-look")},
-		{"… with it, `context.Background`", true, 1.25, "%.2f ×", worst("snowkey")},
-		{"… with it, a context that can end", true, 1.40, "%.2f ×", worst("snowkey-ctx")},
-		{"… without it, against CosId's chain, worst", true, 1, "%.2f ×", against("cosid")},
-		{"… without it, against wuid's addition, worst", true, 1, "%.2f ×", against("wuid")},
-		{"… without it, against a lock, worst", true, 1, "%.2f ×", against("mutex")},
-		{"… without it, against Leaf's read lock, worst", true, 1, "%.2f ×", against("leaf")},
+		{"`Next` with the look at ctx, `context.Background`, worst", true, 1.25, "%.2f ×", worst("snowkey")},
+		{"`Next` with the look at a context that can end, worst", true, 1.40, "%.2f ×", worst("snowkey-ctx")},
+		{"`Next` without the look at ctx, against CosId's chain, worst", true, 1, "%.2f ×", against("cosid")},
+		{"`Next` without the look at ctx, against wuid's addition, worst", true, 1, "%.2f ×", against("wuid")},
+		{"`Next` without the look at ctx, against a lock, worst", true, 1, "%.2f ×", against("mutex")},
+		{"`Next` without the look at ctx, against Leaf's read lock, worst", true, 1, "%.2f ×", against("leaf")},
 		{"`Fill` of 1,000, ns per number", true, 0.5, "%.2f", func(m *medians) float64 { return m.of("SegmentFill/n=1000/snowkey", "ns/ID") }},
 		{"`Next` and `Fill`, allocations", true, 0, "%.0f", func(m *medians) float64 {
 			return max(m.of(segmentNext(1, "snowkey-ctx"), "allocs/ID"), m.of("SegmentFill/n=1000/snowkey", "allocs/fill"))
 		}},
 		{"by rate, store of 100 ms: calls that waited while the load was steady", true, 0, "%.0f", of("by-rate-10s", "waits-slow")},
-		{"… the longest call after the first jump, in fetches", true, 1.5, "%.2f", of("by-rate-10s", "jump1/fetch")},
-		{"… calls that waited after the second jump", true, 0, "%.0f", of("by-rate-10s", "waits-jump2")},
-		{"… fetches, against Leaf's rule, `Hold` of 10 s", true, 0.5, "%.2f ×", share("by-rate-10s", "fetches")},
-		{"… fetches, against Leaf's rule, `Hold` of 10 min", true, 0.5, "%.2f ×", share("by-rate", "fetches")},
-		{"… p99 against Leaf's rule, `Hold` of 10 s", true, 0.5, "%.2f ×", share("by-rate-10s", "p99-µs")},
+		{"by rate, store of 100 ms: the longest call after the first jump, in fetches", true, 1.5, "%.2f", of("by-rate-10s", "jump1/fetch")},
+		{"by rate, store of 100 ms: calls that waited after the second jump", true, 0, "%.0f", of("by-rate-10s", "waits-jump2")},
+		{"by rate, store of 100 ms: fetches, against Leaf's rule, `Hold` of 10 s", true, 0.5, "%.2f ×", share("by-rate-10s", "fetches")},
+		{"by rate, store of 100 ms: fetches, against Leaf's rule, `Hold` of 10 min", true, 0.5, "%.2f ×", share("by-rate", "fetches")},
+		{"by rate, store of 100 ms: p99 against Leaf's rule, `Hold` of 10 s", true, 0.5, "%.2f ×", share("by-rate-10s", "p99-µs")},
 	}
 }
 

@@ -82,12 +82,27 @@ func disturbance(comments []string) (steps, most, over int) {
 	return steps, most, over
 }
 
+// goalTable counts the goals that are reached, names those that were not measured, and
+// lists those that are missed.
 func goalTable(r *benchmark.Results, goals []goal) string {
-	var list []benchmark.Goal
+	var missed []benchmark.Goal
+	var unknown []string
 	for _, g := range goals {
-		list = append(list, g.verdict(r))
+		switch v := g.verdict(r); {
+		case strings.HasPrefix(v.Measured, notMeasured):
+			unknown = append(unknown, v.Title)
+		case !v.Reached:
+			missed = append(missed, v)
+		}
 	}
-	return benchmark.Goals(list)
+	text := fmt.Sprintf("%d of %d goals are reached.", len(goals)-len(missed)-len(unknown), len(goals))
+	if len(unknown) > 0 {
+		text += " Not measured: " + strings.Join(unknown, "; ") + "."
+	}
+	if len(missed) > 0 {
+		text += " Missed:\n\n" + benchmark.Goals(missed)
+	}
+	return strings.TrimRight(text, "\n") + "\n"
 }
 
 // names of the sources of Next and Contention, in the order of the tables.

@@ -47,6 +47,22 @@ func TestDuplicatesOfAPeerAreShown(t *testing.T) {
 	}
 }
 
+func TestThePageListsTheGoalsThatAreMissed(t *testing.T) {
+	named := func(text string, value float64, measured bool) goal {
+		return goal{text, true, 1, "%.0f", func(m *medians) float64 {
+			if !measured {
+				m.missing = "Next/x ns/op"
+			}
+			return value
+		}}
+	}
+	got := goalTable(mustParse(t, sample), []goal{named("reached", 1, true), named("missed", 2, true), named("unknown", 0, false)})
+	want := "1 of 3 goals are reached. Not measured: unknown. Missed:\n\n|  | goal | measured |  |\n|---|---:|---:|---:|\n| missed | ≤ 1 | 2 | **missed** |\n"
+	if got != want {
+		t.Errorf("goalTable = %q; want %q", got, want)
+	}
+}
+
 func TestTheMachineSectionTellsOfDisturbance(t *testing.T) {
 	got := machine(mustParse(t, sample+"# gate given up: 150 s were spent, others use 40 %\n"))
 	for _, want := range []string{
