@@ -1,53 +1,48 @@
 package main
 
 import (
-	"context"
-	"database/sql"
-	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
-// cpu returns what the servers have used for the connections of this program: the processes
-// (PostgreSQL) or threads (MariaDB) that serve them, and all of Redis. Other programs may
-// use the same servers. It is 0 for a server on another machine.
-func (p *places) cpu(ctx context.Context, servers ...string) (sum time.Duration, err error) {
-	for _, server := range servers {
-		tasks := p.redisTasks
-		switch server {
+// cpu returns what servers have used, by their names.
+func (s *servers) cpu(names ...string) (sum time.Duration) {
+	for _, name := range names {
+		switch name {
 		case "PostgreSQL":
-			tasks, err = tasksOf(ctx, p.postgres, "SELECT pid FROM pg_stat_activity WHERE application_name = current_setting('application_name')")
+			sum += processCPU(s.postgres.process.Process.Pid)
 		case "MariaDB":
-			tasks, err = tasksOf(ctx, p.mariaDB, "SELECT TID FROM information_schema.PROCESSLIST WHERE DB = DATABASE()")
-		}
-		if err != nil {
-			return 0, err
-		}
-		for _, task := range tasks {
-			sum += benchmark.TaskCPU(task)
+			sum += processCPU(s.mariaDB.process.Process.Pid)
+		case "Redis":
+			for _, process := range s.redisProcesses {
+				sum += processCPU(process)
+			}
 		}
 	}
-	return sum, nil
+	return sum
 }
 
-func tasksOf(ctx context.Context, db *sql.DB, query string) (tasks []int, err error) {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var task int
-		if err := rows.Scan(&task); err != nil {
-			return nil, err
+// processCPU returns what a process, its children and all their threads have used. A child
+// that has ended is left out, and so is all of it on a system without /proc.
+func processCPU(process int) (sum time.Duration) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", process))
+	for _, task := range tasks {
+		id, _ := strconv.Atoi(filepath.Base(task))
+		sum += benchmark.TaskCPU(id)
+		children, _ := os.ReadFile(filepath.Join(task, "children"))
+		for child := range strings.FieldsSeq(string(children)) {
+			id, _ := strconv.Atoi(child)
+			sum += processCPU(id)
 		}
-		tasks = append(tasks, task)
 	}
-	return tasks, rows.Err()
+	return sum
 }
 
 // cpuName returns what the machine calls its CPU.

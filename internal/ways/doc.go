@@ -1,9 +1,9 @@
-// The command ways issues keys by each way of the field, side by side, and writes
-// docs/ways.md and docs/ways.svg. It needs PostgreSQL and MariaDB as CONTRIBUTING.md has
-// them, and a redis-server in the path, of which it starts three. Run it in internal/ways,
-// on an idle machine:
+// The command ways makes keys by each way of the field, side by side, and writes
+// docs/ways.md and docs/ways.svg. It starts PostgreSQL, MariaDB and three servers of Redis,
+// whose programs have to be installed, and must run as root on Linux for the table that is
+// larger than memory. Run it in internal/ways, on an idle machine:
 //
-//	go run . -measure ids,rows
+//	GOTOOLCHAIN=go1.27.0 go run . -measure
 //
 // Results are kept in results.txt, in the format of go test -bench. Without -measure it
 // writes the page from that file.
@@ -11,10 +11,9 @@
 // # Rules
 //
 //   - Each way is asked by 1, 8 and 64 goroutines, which take one key after the other.
-//     Only the pipelined way takes 100 at a time.
+//     The pipelined ways take 100 at a time.
 //   - Round trips are counted on the connections: a read that follows a write.
-//   - The CPU of a server is that of the processes or threads that serve this program. What
-//     it does in the background is not in it.
+//   - The CPU of a server is that of all its processes and threads.
 //   - Rows are inserted 1,000 at a time, one transaction each, over one connection. Their
-//     keys are made before.
+//     keys and arguments are made before.
 package main

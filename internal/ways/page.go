@@ -24,7 +24,20 @@ func writePage(r *benchmark.Results, docs string) error {
 	if err := os.WriteFile(filepath.Join(docs, "ways.svg"), picture, 0o644); err != nil {
 		return err
 	}
-	page := strings.NewReplacer("{{ids}}", idTable(r), "{{fetches}}", fetchTable(r), "{{rows}}", rowTable(r), "{{machine}}", machine(r)).Replace(text)
+	n, err := strconv.Atoi(r.Config["rows"])
+	if err != nil {
+		return fmt.Errorf("rows: %w", err)
+	}
+	ahead, _ := r.Median("Ahead/snowflake-fixed", "ms-ahead")
+	count := func(n int) string { return benchmark.Thousands(float64(n)) }
+	page := strings.NewReplacer(
+		"{{ids}}", idTable(r), "{{fetches}}", fetchTable(r), "{{ahead}}", fmt.Sprintf("%.1f", ahead), "{{burst}}", count(20*(1<<sequenceBits)),
+		"{{rows}}", rowTable(r, "Rows", count(n)+" rows"),
+		"{{references}}", rowTable(r, "References", count(n/4)+" rows"), "{{parents}}", count(n/2),
+		"{{large}}", rowTable(r, "Large", count(5*n)+" rows and more"), "{{more}}", count(n/10),
+		"{{cache}}", smallCache, "{{memory}}", smallMemory,
+		"{{machine}}", machine(r),
+	).Replace(text)
 	return os.WriteFile(filepath.Join(docs, "ways.md"), []byte(page), 0o644)
 }
 
@@ -49,13 +62,13 @@ func idTable(r *benchmark.Results) string {
 	for _, c := range callerCounts {
 		head = append(head, "keys per second, c = "+strconv.Itoa(c))
 	}
-	rows := [][]string{append(head, "round trips per key", "CPU of the server, µs per key", "shows a stranger")}
+	rows := [][]string{append(head, "round trips per key", "CPU of the server, µs per key", "reveals")}
 	for _, w := range ways() {
 		row := []string{w.title}
 		for _, c := range callerCounts {
 			row = append(row, benchmark.Thousands(measured(r, c, w, "IDs/s")))
 		}
-		rows = append(rows, append(row, small(measured(r, 8, w, "trips/ID")), small(measured(r, 8, w, "server-µs/ID")), w.shows))
+		rows = append(rows, append(row, small(measured(r, 8, w, "trips/ID")), small(measured(r, 8, w, "server-µs/ID")), w.reveals))
 	}
 	return benchmark.Table(rows)
 }
@@ -83,16 +96,13 @@ func fetchTable(r *benchmark.Results) string {
 	return benchmark.Table(rows)
 }
 
-func rowTable(r *benchmark.Results) string {
-	rows := [][]string{{"200,000 rows", "database", "rows per second", "CPU of the server, µs per row", "table, MB", "indexes, MB"}}
-	for _, s := range []struct{ name, title string }{
-		{"uuid-v4", "UUID, version 4"}, {"uuid-v7", "UUID, version 7"}, {"segments", "**segments**, a sequence table"},
-		{"snowflake-fixed", "**Snowflake**"}, {"redis-pipelined", "Redis per key"},
-	} {
+func rowTable(r *benchmark.Results, name, title string) string {
+	rows := [][]string{{title, "database", "rows per second", "CPU of the server, µs per row", "table, MB", "indexes, MB"}}
+	for _, kind := range rowKinds {
 		for _, db := range []string{"PostgreSQL", "MariaDB"} {
-			row := []string{s.title, db}
+			row := []string{kind.title, db}
 			for _, unit := range []string{"rows/s", "server-µs/row", "table-MB", "index-MB"} {
-				v, ok := r.Median("Rows/"+db+"/"+s.name, unit)
+				v, ok := r.Median(name+"/"+db+"/"+kind.name, unit)
 				switch {
 				case !ok:
 					row = append(row, "–")

@@ -10,12 +10,14 @@ import (
 	"github.com/snowkey/snowkey/internal/benchmark"
 )
 
+const plotWidth = 900
+
 // plot draws a line for each way, with a mark for each number of goroutines, over a
 // logarithmic axis of keys per second. A way that was not measured is an error.
 func plot(r *benchmark.Results) ([]byte, error) {
 	const (
-		left, right, top, row = 300, 40, 84, 28
-		width                 = 900
+		left, right, top, row = 300, 60, 84, 28
+		width                 = plotWidth
 		low, high             = 2.0, 8.0 // powers of ten
 	)
 	list := ways()

@@ -14,8 +14,8 @@ const sequenceBits = 12
 
 // openIncr counts in a key for each millisecond of the caller's clock. The key goes after
 // a second.
-func openIncr(_ context.Context, p *places) (take, func(context.Context) error, error) {
-	client := p.redis[0]
+func openIncr(_ context.Context, s *servers) (take, func(context.Context) error, error) {
+	client := s.redis[0]
 	return each(func(ctx context.Context) (key, error) {
 		for {
 			ms := time.Now().UnixMilli()
@@ -47,12 +47,12 @@ return {ms, n}
 
 // openScript asks n servers in turn. Each has a number in the key. A slice is a pipeline.
 func openScript(n int) opener {
-	return func(ctx context.Context, p *places) (take, func(context.Context) error, error) {
+	return func(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
 		bits := sequenceBits
 		if n > 1 {
 			bits -= 2 // for the server
 		}
-		for _, client := range p.redis[:n] {
+		for _, client := range s.redis[:n] {
 			if err := script.Load(ctx, client).Err(); err != nil {
 				return nil, nil, err
 			}
@@ -60,7 +60,7 @@ func openScript(n int) opener {
 		var turn atomic.Int64
 		return func(ctx context.Context, keys []key) error {
 			server := turn.Add(1) % int64(n)
-			pipe := p.redis[server].Pipeline()
+			pipe := s.redis[server].Pipeline()
 			answers := make([]*redis.Cmd, len(keys))
 			for i := range keys {
 				answers[i] = pipe.EvalSha(ctx, script.Hash(), []string{"ids"}, 1<<bits)

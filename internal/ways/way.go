@@ -24,7 +24,7 @@ import (
 // A key is what a way gives: a number, or a UUID.
 type key struct {
 	number int64
-	uuid   uuid.UUID
+	uuid   [16]byte
 }
 
 // A take sets all keys of a slice.
@@ -35,12 +35,12 @@ type way struct {
 	name, title string
 	servers     []string // whose CPU counts
 	batch       int      // keys of one call; 0: one
-	shows       string   // what one key, or two, tell a stranger
-	open        func(ctx context.Context, p *places) (take, func(context.Context) error, error)
+	reveals     string   // what one key reveals, or two
+	open        func(ctx context.Context, s *servers) (take, func(context.Context) error, error)
 }
 
 const (
-	showsCount = "how many were made between two of his"
+	showsCount = "how many keys were made between two"
 	showsTime  = "when it was made"
 	showsPart  = showsTime + ", and how many before it in that millisecond"
 )
@@ -52,13 +52,17 @@ func ways() []way {
 	return []way{
 		{"uuid-v4", "UUID, version 4", nil, 0, "nothing", openUUID(uuid.NewRandom)},
 		{"uuid-v7", "UUID, version 7", nil, 0, showsTime, openUUID(uuid.NewV7)},
+		{"uuid-v7-go", "UUID, version 7, of Go 1.27", nil, 0, showsTime, openStandardUUID},
+		{"nextval-postgresql", "`nextval`, PostgreSQL", postgres, 0, showsCount, openNextval(false)},
+		{"nextval-many", "… 100 in one SELECT", postgres, 100, showsCount, openNextval(false)},
+		{"nextval-mariadb", "`nextval`, MariaDB", mariaDB, 0, showsCount, openNextval(true)},
 		{"table-postgresql", "sequence table, PostgreSQL", postgres, 0, showsCount, openTablePostgres},
 		{"table-mariadb", "sequence table, MariaDB", mariaDB, 0, showsCount, openTableMariaDB},
-		{"two-databases", "two databases, offset and stride", []string{"PostgreSQL", "MariaDB"}, 0, showsCount + ", about", openTwo},
-		{"segments-postgresql", "**segments**, by rate, PostgreSQL", postgres, 0, showsCount + ", about", openSegments(sqlsegment.PostgreSQL, segment.ByRate)},
-		{"segments-mariadb", "**segments**, by rate, MariaDB", mariaDB, 0, showsCount + ", about", openSegments(sqlsegment.MySQL, segment.ByRate)},
-		{"leaf-postgresql", "**segments**, Leaf's rule, PostgreSQL", postgres, 0, showsCount + ", about", openSegments(sqlsegment.PostgreSQL, segment.Leaf)},
-		{"leaf-mariadb", "**segments**, Leaf's rule, MariaDB", mariaDB, 0, showsCount + ", about", openSegments(sqlsegment.MySQL, segment.Leaf)},
+		{"two-databases", "two databases, offset and stride", []string{"PostgreSQL", "MariaDB"}, 0, "roughly " + showsCount, openTwo},
+		{"segments-postgresql", "**segments**, by rate, PostgreSQL", postgres, 0, "roughly " + showsCount, openSegments(sqlsegment.PostgreSQL, segment.ByRate)},
+		{"segments-mariadb", "**segments**, by rate, MariaDB", mariaDB, 0, "roughly " + showsCount, openSegments(sqlsegment.MySQL, segment.ByRate)},
+		{"leaf-postgresql", "**segments**, Leaf's rule, PostgreSQL", postgres, 0, "roughly " + showsCount, openSegments(sqlsegment.PostgreSQL, segment.Leaf)},
+		{"leaf-mariadb", "**segments**, Leaf's rule, MariaDB", mariaDB, 0, "roughly " + showsCount, openSegments(sqlsegment.MySQL, segment.Leaf)},
 		{"snowflake-fixed", "**Snowflake**, fixed worker", nil, 0, showsTime + ", and by which worker", openFixed},
 		{"snowflake-lease", "**Snowflake**, lease in PostgreSQL", postgres, 0, showsTime + ", and by which worker", openLease},
 		{"redis-incr", "Redis per key: `INCR` per millisecond", []string{"Redis"}, 0, showsPart, openIncr},
@@ -84,10 +88,10 @@ func each(next func(ctx context.Context) (key, error)) take {
 	}
 }
 
-type opener = func(context.Context, *places) (take, func(context.Context) error, error)
+type opener = func(context.Context, *servers) (take, func(context.Context) error, error)
 
 func openUUID(next func() (uuid.UUID, error)) opener {
-	return func(context.Context, *places) (take, func(context.Context) error, error) {
+	return func(context.Context, *servers) (take, func(context.Context) error, error) {
 		return each(func(context.Context) (key, error) {
 			id, err := next()
 			return key{uuid: id}, err
@@ -105,12 +109,12 @@ func numbers(source interface {
 	})
 }
 
-func openFixed(context.Context, *places) (take, func(context.Context) error, error) {
+func openFixed(context.Context, *servers) (take, func(context.Context) error, error) {
 	return generator(core.StaticWorker(1))
 }
 
-func openLease(ctx context.Context, p *places) (take, func(context.Context) error, error) {
-	store, err := sqllease.New(p.postgres, sqllease.Config{Dialect: sqllease.PostgreSQL, Logger: quiet})
+func openLease(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
+	store, err := sqllease.New(s.postgres.DB, sqllease.Config{Dialect: sqllease.PostgreSQL, Logger: quiet})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,12 +137,12 @@ func generator(w core.Worker) (take, func(context.Context) error, error) {
 }
 
 func openSegments(d sqlsegment.Dialect, rule segment.Rule) opener {
-	return func(ctx context.Context, p *places) (take, func(context.Context) error, error) {
-		db := p.postgres
+	return func(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
+		db := s.postgres
 		if d == sqlsegment.MySQL {
-			db = p.mariaDB
+			db = s.mariaDB
 		}
-		store, tag, err := newRow(ctx, db, d)
+		store, tag, err := newRow(ctx, db.DB, d)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -161,6 +165,35 @@ func newRow(ctx context.Context, db *sql.DB, d sqlsegment.Dialect) (*sqlsegment.
 	}
 	tag := fmt.Sprint("ways ", time.Now().UnixNano())
 	return store, tag, store.Create(ctx, segment.Row{Tag: tag, Next: 1, Step: 1000, Stride: 1})
+}
+
+// openNextval takes numbers of a sequence, all of a slice in one SELECT.
+func openNextval(inMariaDB bool) opener {
+	return func(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
+		name := fmt.Sprintf("numbers_%d", time.Now().UnixNano())
+		db, one, more := s.postgres, "SELECT nextval('"+name+"')", " FROM generate_series(1, %d)"
+		if inMariaDB {
+			db, one, more = s.mariaDB, "SELECT NEXTVAL("+name+")", " FROM seq_1_to_%d"
+		}
+		_, err := db.ExecContext(ctx, "CREATE SEQUENCE "+name)
+		return func(ctx context.Context, keys []key) (err error) {
+			text := one
+			if len(keys) > 1 {
+				text += fmt.Sprintf(more, len(keys))
+			}
+			rows, err := db.QueryContext(ctx, text)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, rows.Close()) }()
+			for i := 0; rows.Next(); i++ {
+				if err := rows.Scan(&keys[i].number); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		}, nothing, err
+	}
 }
 
 // tableNext returns a function that takes a number from a table of one row.
@@ -189,23 +222,23 @@ func tableNext(ctx context.Context, db *sql.DB, mariaDB bool, first, stride int6
 	}, nil
 }
 
-func openTablePostgres(ctx context.Context, p *places) (take, func(context.Context) error, error) {
-	next, err := tableNext(ctx, p.postgres, false, 1, 1)
+func openTablePostgres(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
+	next, err := tableNext(ctx, s.postgres.DB, false, 1, 1)
 	return each(next), nothing, err
 }
 
-func openTableMariaDB(ctx context.Context, p *places) (take, func(context.Context) error, error) {
-	next, err := tableNext(ctx, p.mariaDB, true, 1, 1)
+func openTableMariaDB(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
+	next, err := tableNext(ctx, s.mariaDB.DB, true, 1, 1)
 	return each(next), nothing, err
 }
 
 // openTwo asks PostgreSQL for odd numbers and MariaDB for even ones, in turns.
-func openTwo(ctx context.Context, p *places) (take, func(context.Context) error, error) {
-	odd, err := tableNext(ctx, p.postgres, false, 1, 2)
+func openTwo(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
+	odd, err := tableNext(ctx, s.postgres.DB, false, 1, 2)
 	if err != nil {
 		return nil, nil, err
 	}
-	even, err := tableNext(ctx, p.mariaDB, true, 2, 2)
+	even, err := tableNext(ctx, s.mariaDB.DB, true, 2, 2)
 	var turn atomic.Int64
 	return each(func(ctx context.Context) (key, error) {
 		if turn.Add(1)%2 == 0 {
@@ -215,66 +248,68 @@ func openTwo(ctx context.Context, p *places) (take, func(context.Context) error,
 	}), nothing, err
 }
 
-// measureIDs asks each way by 1, 8 and 64 goroutines.
-func measureIDs(ctx context.Context, p *places, span time.Duration, out io.Writer) error {
+// measureKeys asks each way by 1, 8 and 64 goroutines.
+func measureKeys(ctx context.Context, s *servers, span time.Duration, out io.Writer) error {
 	for _, w := range ways() {
 		for _, callers := range callerCounts {
-			if err := w.measure(ctx, p, callers, span, out); err != nil {
+			if err := w.measure(ctx, s, callers, span, out); err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
 		}
 	}
-	return measureFetches(ctx, p, out)
+	return errors.Join(measureAhead(ctx, span, out), measureFetches(ctx, s, out))
 }
 
 var callerCounts = []int{1, 8, 64}
 
-func (w way) measure(ctx context.Context, p *places, callers int, span time.Duration, out io.Writer) (err error) {
-	take, end, err := w.open(ctx, p)
+func (w way) measure(ctx context.Context, s *servers, callers int, span time.Duration, out io.Writer) (err error) {
+	take, end, err := w.open(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end(ctx)) }()
+	// It opens the connections, and uses up what a generator may run ahead.
 	if _, err := askFor(ctx, take, callers, max(w.batch, 1), span/10); err != nil {
 		return err
 	}
-	if err := p.warm(ctx); err != nil {
-		return err
-	}
-	before, err := p.cpu(ctx, w.servers...)
-	if err != nil {
-		return err
-	}
-	trips, began := p.trips.Load(), time.Now()
+	used, trips, began := s.cpu(w.servers...), s.trips.Load(), time.Now()
 	count, err := askFor(ctx, take, callers, max(w.batch, 1), span)
 	if err != nil {
 		return err
 	}
 	took := time.Since(began)
-	trips = p.trips.Load() - trips
-	after, err := p.cpu(ctx, w.servers...)
+	trips, used = s.trips.Load()-trips, s.cpu(w.servers...)-used
+	n := float64(count)
+	_, err = fmt.Fprintf(out, "BenchmarkWays/c=%d/%s %d %.1f ns/op %.0f IDs/s %.8f trips/ID %.4f server-µs/ID\n",
+		callers, w.name, count, float64(took.Nanoseconds())/n, n/took.Seconds(), float64(trips)/n, float64(used.Microseconds())/n)
+	return err
+}
+
+// measureAhead asks a generator for all that it has. Its keys are then as far ahead of the
+// clock as they may be.
+func measureAhead(ctx context.Context, span time.Duration, out io.Writer) error {
+	g, err := core.New(core.Config{Worker: core.StaticWorker(1)})
 	if err != nil {
 		return err
 	}
-	n := float64(count)
-	_, err = fmt.Fprintf(out, "BenchmarkWays/c=%d/%s %d %.1f ns/op %.0f IDs/s %.8f trips/ID %.4f server-µs/ID\n",
-		callers, w.name, count, float64(took.Nanoseconds())/n, n/took.Seconds(), float64(trips)/n, float64((after-before).Microseconds())/n)
+	count, err := askFor(ctx, numbers(g), 1, 1, span)
+	ahead := g.Stats().Ahead
+	if err := errors.Join(err, g.Close(ctx)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "BenchmarkAhead/snowflake-fixed %d %.1f ms-ahead\n", count, ahead.Seconds()*1e3)
 	return err
 }
 
 // measureFetches asks for ranges, one after the other.
-func measureFetches(ctx context.Context, p *places, out io.Writer) error {
+func measureFetches(ctx context.Context, s *servers, out io.Writer) error {
 	const fetches = 200
-	for _, c := range []struct {
-		name string
-		db   *sql.DB
-		d    sqlsegment.Dialect
-	}{{"PostgreSQL", p.postgres, sqlsegment.PostgreSQL}, {"MariaDB", p.mariaDB, sqlsegment.MySQL}} {
-		store, tag, err := newRow(ctx, c.db, c.d)
+	for db, d := range map[*database]sqlsegment.Dialect{s.postgres: sqlsegment.PostgreSQL, s.mariaDB: sqlsegment.MySQL} {
+		store, tag, err := newRow(ctx, db.DB, d)
 		if err != nil {
 			return err
 		}
-		trips, began := p.trips.Load(), time.Now()
+		trips, began := s.trips.Load(), time.Now()
 		for range fetches {
 			if _, err := store.Take(ctx, segment.Take{Tag: tag}); err != nil {
 				return err
@@ -282,7 +317,7 @@ func measureFetches(ctx context.Context, p *places, out io.Writer) error {
 		}
 		took := time.Since(began)
 		_, err = fmt.Fprintf(out, "BenchmarkFetch/%s %d %.0f ns/op %.2f trips/fetch\n",
-			c.name, fetches, float64(took.Nanoseconds())/fetches, float64(p.trips.Load()-trips)/fetches)
+			db.name, fetches, float64(took.Nanoseconds())/fetches, float64(s.trips.Load()-trips)/fetches)
 		if err != nil {
 			return err
 		}
