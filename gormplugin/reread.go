@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"gorm.io/gorm"
@@ -27,13 +28,16 @@ type reread struct {
 	*creation
 	db       *gorm.DB
 	upsert   upsert
-	assigned []bool // for each row, whether its key is fresh
-	room     []cell // for the next rows that are read
+	assigned []bool        // for each row, whether its key is fresh
+	inserted map[cell]int  // of the stored rows with a fresh key, the rows of the statement
+	shared   map[cell]bool // keys of the caller that rows bring which are not the same
+	room     []cell        // for the next rows that are read
 }
 
 func (r *reread) run() error {
 	r.selected, r.restricted = r.stmt.SelectAndOmitColumns(true, false)
-	r.assigned = r.freshRows()
+	r.assigned, r.inserted = r.freshRows(), map[cell]int{}
+	r.shared = r.sharedKeys()
 	byKey, others := r.split()
 	unmet, err := r.byKey(byKey)
 	if err != nil {
@@ -98,6 +102,33 @@ func (r *reread) freshRows() []bool {
 	return list
 }
 
+// sharedKeys returns the keys of the caller that several rows bring, unless these are the
+// same in all columns. One of the rows may be stored under the key, and one before it may
+// have met another row, while the key was free.
+func (r *reread) sharedKeys() map[cell]bool {
+	first, shared := map[cell]int{}, map[cell]bool{}
+	for i, assigned := range r.assigned {
+		if sent := r.sentAt(i, 0); !assigned && sent.present {
+			if j, met := first[sent]; !met {
+				first[sent] = i
+			} else if !r.same(i, j) {
+				shared[sent] = true
+			}
+		}
+	}
+	return shared
+}
+
+// same reports whether two rows send the same in all columns.
+func (r *reread) same(i, j int) bool {
+	return !slices.ContainsFunc(r.stmt.Schema.DBNames, func(name string) bool {
+		f := r.stmt.Schema.FieldsByDBName[name]
+		v, _ := r.value(i, f)
+		w, _ := r.value(j, f)
+		return !reflect.DeepEqual(v, w)
+	})
+}
+
 // split returns the rows that can be found by their key, and the others. It leaves
 // out rows whose key is an expression.
 func (r *reread) split() (byKey, others []int) {
@@ -109,7 +140,7 @@ func (r *reread) split() (byKey, others []int) {
 	for i := range r.rows.len() {
 		switch sent := r.sentAt(i, 0); {
 		case !sent.present:
-		case r.assigned[i] && !none, whole && !r.assigned[i]:
+		case r.assigned[i] && !none, whole && !r.assigned[i] && !r.shared[sent]:
 			byKey = append(byKey, i)
 		default:
 			others = append(others, i)
@@ -120,13 +151,22 @@ func (r *reread) split() (byKey, others []int) {
 
 // byAny looks rest up by every unique key and returns the rows that are not resolved.
 // If one of the keys cannot be compared, any row may have met that one. Then only the
-// primary key counts.
+// primary key counts, unless rows share it.
 func (r *reread) byAny(rest []int, uniques []unique) (lost []int, err error) {
 	if slices.ContainsFunc(uniques, func(u unique) bool { return u.hidden }) {
 		uniques = []unique{uniqueOf(uniques, r.stmt.Schema.PrimaryFields)}
+		var single []int
+		for _, i := range rest {
+			if r.shared[r.sentAt(i, 0)] {
+				lost = append(lost, i)
+			} else {
+				single = append(single, i)
+			}
+		}
+		rest = single
 	}
 	free, torn, err := r.byUnique(rest, uniques)
-	return append(free, torn...), err
+	return slices.Concat(lost, free, torn), err
 }
 
 // byTarget looks rest up by what the statement names. It returns the rows that are
@@ -192,6 +232,9 @@ func (r *reread) byStored(list []int, stored map[cell][]cell) (rest []int) {
 	for _, i := range list {
 		if values, ok := stored[r.sentAt(i, 0)]; ok {
 			r.resolved(i, values)
+			if r.assigned[i] && !r.upsert.replaces { // a row that replaces is the later one
+				r.inserted[values[0]] = i
+			}
 		} else {
 			rest = append(rest, i)
 		}
@@ -227,6 +270,9 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 			}
 		}
 		err = r.look(ask, keys[k:], func(i int, stored []cell, same uint64) {
+			if by, ok := r.inserted[stored[0]]; ok && by > i {
+				return // stored after row i, which has not met it
+			}
 			m := &found[i]
 			if m.stored == nil {
 				m.stored = stored

@@ -874,6 +874,47 @@ var upsertCases = []testCase{
 		e.fails(e.db.Create(&o), gormplugin.ErrUnresolved)
 		e.count("orders", 0)
 	}},
+	{"RowThatIsLikeALaterOneHasTheKeyOfTheRowThatItMet", func(e *env) {
+		e.migrate(orderModels...)
+		one, two, three := "1", "2", "3"
+		first := Customer{Email: "a", Phone: &one}
+		e.must(e.db.Create(&first))
+		list := []Customer{{Email: "a", Phone: &two}, {Email: "b", Phone: &two}}
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		equal(e, "ID of the row that met one", list[0].ID, first.ID)
+		e.stored("customers", "email", "b", list[1].ID)
+		orders := []Order{{Number: "A", Customer: &Customer{Email: "a", Phone: &three}}, {Number: "B", Customer: &Customer{Email: "c", Phone: &three}}}
+		e.must(e.db.Create(&orders))
+		equal(e, "CustomerID", *orders[0].CustomerID, first.ID)
+		e.stored("customers", "email", "c", *orders[1].CustomerID)
+		// What an earlier row has stored is met.
+		torn := []Customer{{Email: "d", Phone: nil}, {Email: "d", Phone: &two}, {Email: "d"}}
+		e.must(e.db.Clauses(doNothing()).Create(&torn))
+		e.stored("customers", "email", "d", torn[0].ID)
+		equal(e, "ID of a row like two", torn[1].ID, 0)
+		equal(e, "ID of the row that met one of the statement", torn[2].ID, torn[0].ID)
+		e.count("customers", 4)
+	}},
+	{"IgnoredRowDoesNotKeepAKeyThatAnotherBrings", func(e *env) {
+		e.migrate(&Customer{})
+		first := Customer{Email: "a"}
+		e.must(e.db.Create(&first))
+		list := []Customer{{ID: 77, Email: "a"}, {ID: 77, Email: "b"}, {ID: 78, Email: "c"}, {ID: 78, Email: "d"}}
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		equal(e, "ID of the row that met another before its key was stored", list[0].ID, 0)
+		for i, email := range []string{1: "b", 2: "c", 3: "c"} {
+			if i > 0 {
+				e.stored("customers", "email", email, list[i].ID)
+			}
+		}
+		e.uniqueLower("customers", "email")
+		hidden := []Customer{{ID: 79, Email: "A"}, {ID: 79, Email: "e"}, {ID: 80, Email: "f"}}
+		other := e.withPlugin(&gorm.Config{}) // which has not read the catalog
+		e.must(other.Clauses(doNothing()).Create(&hidden))
+		equal(e, "ID of the row that met one in an expression", hidden[0].ID, 0)
+		e.stored("customers", "email", "f", hidden[2].ID)
+		e.count("customers", 5)
+	}},
 	{"UniqueKeyThatOnlyTheDatabaseKnowsIsSeen", func(e *env) {
 		type Parcel struct {
 			ID         types.Snowflake
