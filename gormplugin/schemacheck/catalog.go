@@ -212,12 +212,17 @@ func (c *checker) quoteID(id string) string {
 // A foreignKey is a pair of columns that a foreign key of the database binds. One of
 // several columns has several.
 type foreignKey struct {
-	Name       string `gorm:"column:name"`   // quoted
-	Child      string `gorm:"column:child"`  // the ID of a table
-	Parent     string `gorm:"column:parent"` // the ID of a table
-	From       string `gorm:"column:from_column"`
-	To         string `gorm:"column:to_column"`
-	Definition string `gorm:"column:definition"` // PostgreSQL: FOREIGN KEY (…) REFERENCES …
+	Name   string `gorm:"column:name"`   // quoted
+	Child  string `gorm:"column:child"`  // the ID of a table
+	Parent string `gorm:"column:parent"` // the ID of a table
+	From   string `gorm:"column:from_column"`
+	To     string `gorm:"column:to_column"`
+
+	// What PostgreSQL says: FOREIGN KEY (…) REFERENCES …, the quoted comment, and how the
+	// state of its triggers was changed, as rows of VALUES. The last two may be empty.
+	Definition string `gorm:"column:definition"`
+	Comment    string `gorm:"column:comment"`
+	Triggers   string `gorm:"column:triggers"`
 }
 
 // binds reports whether p is one of the two columns.

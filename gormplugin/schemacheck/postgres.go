@@ -34,7 +34,10 @@ var postgres = dialect{
 		WHERE i.indrelid = to_regclass(@quoted) AND i.indisunique AND i.indexprs IS NOT NULL ORDER BY 1`,
 	// Those of partitions come and go with that of their parent.
 	foreignKeys: `SELECT quote_ident(k.conname) AS name, CAST(k.conrelid::regclass AS text) AS child, CAST(k.confrelid::regclass AS text) AS parent,
-		pg_get_constraintdef(k.oid) AS definition, f.attname AS from_column, r.attname AS to_column
+		pg_get_constraintdef(k.oid) AS definition, f.attname AS from_column, r.attname AS to_column,
+		COALESCE(quote_literal(obj_description(k.oid, 'pg_constraint')), '') AS comment,
+		COALESCE((SELECT string_agg(format('(%L, %L)', p.proname, CASE t.tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE REPLICA' END), ', ')
+			FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE t.tgconstraint = k.oid AND t.tgenabled <> 'O'), '') AS triggers
 		FROM pg_catalog.pg_constraint k
 		CROSS JOIN LATERAL unnest(k.conkey, k.confkey) WITH ORDINALITY AS u (f, r, n)
 		JOIN pg_catalog.pg_attribute f ON f.attrelid = k.conrelid AND f.attnum = u.f
@@ -62,6 +65,7 @@ const noKey = `? !~ '^(0|[1-9][0-9]{0,18})$' OR length(?) = 19 AND ? COLLATE "C"
 func postgresStatements(c *checker, changes []typeChange, keys []foreignKey, target string) (fix string, sql []string, err error) {
 	var readers, checks []string
 	var drops, alters, adds []part
+	var rest []string
 	for _, ch := range changes {
 		list, err := readersOf(c, ch.place)
 		if err != nil {
@@ -78,8 +82,17 @@ func postgresStatements(c *checker, changes []typeChange, keys []foreignKey, tar
 	for _, k := range keys {
 		drops = append(drops, part{k.Child, "DROP CONSTRAINT " + k.Name})
 		adds = append(adds, part{k.Child, "ADD CONSTRAINT " + k.Name + " " + k.Definition})
+		if k.Comment != "" {
+			rest = append(rest, "COMMENT ON CONSTRAINT "+k.Name+" ON "+k.Child+" IS "+k.Comment)
+		}
+		if k.Triggers != "" {
+			rest = append(rest, setTriggers(k))
+		}
 	}
 	fix = "change its type, which rewrites the table under an exclusive lock"
+	if slices.ContainsFunc(keys, func(k foreignKey) bool { return k.Triggers != "" }) {
+		fix += ", as a superuser, who alone may disable the triggers of a foreign key again"
+	}
 	if len(readers) > 0 {
 		return "drop what reads the column, and create it again afterwards, because PostgreSQL changes no type below it: " +
 			strings.Join(readers, ", ") + "; then " + fix, nil, nil
@@ -91,7 +104,17 @@ func postgresStatements(c *checker, changes []typeChange, keys []foreignKey, tar
 		fix += howRefused
 	}
 	begin := []string{"BEGIN", "LOCK TABLE " + strings.Join(tablesOf(alters), ", ") + " IN ACCESS EXCLUSIVE MODE"}
-	return fix + "; after any error run ROLLBACK", slices.Concat(begin, checks, alter(drops), alter(alters), alter(adds), []string{"COMMIT"}), nil
+	return fix + "; after any error run ROLLBACK", slices.Concat(begin, checks, alter(drops), alter(alters), alter(adds), rest, []string{"COMMIT"}), nil
+}
+
+// setTriggers returns the statement that gives the triggers of an added foreign key their
+// former states. Their names are known only then.
+func setTriggers(k foreignKey) string {
+	quote := func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+	return "DO $snowkey$DECLARE change text; BEGIN FOR change IN SELECT format('ALTER TABLE %s %s TRIGGER %I', t.tgrelid::regclass, s.state, t.tgname)" +
+		" FROM (VALUES " + k.Triggers + ") AS s (function, state) JOIN pg_proc p ON p.proname = s.function JOIN pg_trigger t ON t.tgfoid = p.oid" +
+		" JOIN pg_constraint c ON c.oid = t.tgconstraint AND c.conrelid = " + quote(k.Child) + "::regclass AND quote_ident(c.conname) = " + quote(k.Name) +
+		" LOOP EXECUTE change; END LOOP; END$snowkey$"
 }
 
 // readersOf returns the views, triggers and policies that read a column.

@@ -185,8 +185,10 @@ func (e *env) constraints() (list []string) {
 		JOIN information_schema.referential_constraints r ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name
 		WHERE k.constraint_schema = DATABASE() AND k.table_name LIKE ? AND k.referenced_table_name IS NOT NULL`
 	if e.postgres() {
-		text = `SELECT concat_ws(' ', conname, conrelid::regclass::text, pg_get_constraintdef(oid)) FROM pg_constraint
-			WHERE contype = 'f' AND conrelid::regclass::text LIKE ?`
+		text = `SELECT concat_ws(' ', k.conname, k.conrelid::regclass::text, pg_get_constraintdef(k.oid), obj_description(k.oid, 'pg_constraint'),
+				(SELECT string_agg(concat_ws(' ', t.tgrelid::regclass::text, p.proname, t.tgenabled::text), ', ' ORDER BY p.proname)
+					FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE t.tgconstraint = k.oid))
+			FROM pg_constraint k WHERE k.contype = 'f' AND k.conrelid::regclass::text LIKE ?`
 	}
 	e.must(e.db.Raw(text, e.prefix+"%").Scan(&list))
 	slices.Sort(list)

@@ -95,6 +95,21 @@ var repairCases = []testCase{
 		e.mends(&Order{}, &Item{})
 		equal(e, "order of item 3", e.keys("items", "order_id", "id", 3)[0], 2)
 	}},
+	{"RepairKeepsTheCommentAndTheTriggersOfAForeignKey", func(e *env) {
+		e.only(e.postgres(), "elsewhere a foreign key has neither")
+		e.ddl("CREATE TABLE `PRE_boxes` (`id` varchar(40) PRIMARY KEY, CONSTRAINT `PRE_it's` FOREIGN KEY (`id`) REFERENCES `PRE_boxes` (`id`))")
+		e.table("parts", "varchar(40)", ", `box_id` varchar(40), CONSTRAINT PRE_a FOREIGN KEY (`box_id`) REFERENCES `PRE_boxes` (`id`) ON DELETE CASCADE DEFERRABLE", false)
+		e.ddl(`COMMENT ON CONSTRAINT PRE_a ON PRE_parts IS 'it''s a \ "comment"'`)
+		e.ddl("COMMENT ON CONSTRAINT `PRE_it's` ON PRE_boxes IS 'itself'")
+		e.ddl("ALTER TABLE PRE_parts DISABLE TRIGGER ALL")
+		for function, change := range map[string]string{"RI_FKey_cascade_del": "ENABLE ALWAYS", "RI_FKey_noaction_upd": "ENABLE REPLICA"} {
+			var names []string
+			e.must(e.db.Raw("SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = to_regclass(?) AND tgfoid = to_regproc(?) ORDER BY 1", e.prefix+"boxes", `"`+function+`"`).Scan(&names))
+			e.ddl("ALTER TABLE PRE_boxes " + change + " TRIGGER " + strings.Trim(names[0], "`"))
+		}
+		e.mends(&Box{}, &Part{})
+		e.must(e.db.Create(&Part{BoxID: 99})) // as its trigger is disabled
+	}},
 	{"RepairWidensTextThatAForeignKeyBinds", func(e *env) {
 		e.only(!e.sqlite(), "it has no lengths")
 		e.table("texts", "varchar(10)", "", false)
