@@ -160,11 +160,11 @@ func (l *Lease) run(ctx context.Context) {
 	defer close(l.stopped)
 	for ctx.Err() == nil {
 		a := l.next()
+		l.warnIfLow() // here, because a store that hangs may leave no time to wait between two requests
 		switch {
 		case a.lost != nil:
 			_ = l.heed(outcome{seal: true, lost: a.lost}) // nothing to refuse
 		case a.wait > 0:
-			l.warnIfLow()
 			_ = wait.Sleep(ctx, a.wait) // the loop looks at ctx
 		default:
 			o := l.request(ctx, a)
