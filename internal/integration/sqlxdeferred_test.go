@@ -3,9 +3,11 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/internal/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
@@ -49,8 +51,13 @@ func TestPartialCommitOfForeignServersIsUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.DB.Exec("CREATE EXTENSION IF NOT EXISTS postgres_fdw WITH SCHEMA public"); err != nil {
-		t.Skip("postgres_fdw is needed:", err)
+		servertest.Missing(t, "postgres_fdw is needed:", err)
 	}
+	dsn, err := url.Parse(servertest.PostgreSQL(t))
+	if err != nil {
+		t.Fatal("the DSN is no URL") // err may hold a password
+	}
+	password, _ := dsn.User.Password()
 	exec := func(text string, args ...any) {
 		t.Helper()
 		execSqlx(t, d.DB, fmt.Sprintf(text, args...))
@@ -67,11 +74,14 @@ func TestPartialCommitOfForeignServersIsUnknown(t *testing.T) {
 		exec("CREATE CONSTRAINT TRIGGER lose AFTER INSERT ON far_%s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lose()", table)
 		exec(`CREATE SERVER "%s" FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '%s', dbname '%s')`, server, portOf(t, d.DB), database)
 		t.Cleanup(func() { execSqlx(t, d.DB, fmt.Sprintf(`DROP SERVER "%s" CASCADE`, server)) })
-		exec(`CREATE USER MAPPING FOR CURRENT_USER SERVER "%s" OPTIONS (user '%s')`, server, userOf(t, d.DB))
+		mapping := fmt.Sprintf(`CREATE USER MAPPING FOR CURRENT_USER SERVER "%s" OPTIONS (user '%s', password '%s')`, server, userOf(t, d.DB), password)
+		if _, err := d.DB.Exec(mapping); err != nil {
+			t.Fatal(err) // without the password
+		}
 		exec(`CREATE FOREIGN TABLE %s (id BIGINT, n BIGINT) SERVER "%s" OPTIONS (schema_name '%s', table_name 'far_%s')`, table, server, schema, table)
 	}
 	if _, err := d.DB.Exec("SELECT count(*) FROM orders"); err != nil {
-		t.Skip("the server does not let itself in:", err)
+		servertest.Missing(t, "the server does not let itself in:", err)
 	}
 	if _, err := d.DB.Exec("SELECT count(*) FROM lines"); err != nil {
 		t.Fatal(err)
