@@ -40,6 +40,12 @@
 // To omit an ID that is not assigned, use the option omitzero; the effect of omitempty
 // differs between the two encoders.
 //
+// encoding/json/v2 matches names in their case: {"ID":"5"} leaves the ID of [Model] as it was,
+// without an error, where encoding/json reads it. It also refuses an object that has a name
+// twice, and text that is not UTF-8. Its options MatchCaseInsensitiveNames,
+// jsontext.AllowDuplicateNames and jsontext.AllowInvalidUTF8 read what encoding/json does.
+// That encoding/json is built on v2 since Go 1.27 changes none of this.
+//
 // # Other libraries
 //
 // docs/types.md lists what gin, echo, bun, go-redis, CBOR, MessagePack, viper and JSON

@@ -399,6 +399,19 @@ func TestOmitzeroLeavesOutWhatIsNotAssignedAndKeepsAPresentZero(t *testing.T) {
 	}
 }
 
+// encoding/json, on v1 as on v2, forgives what encoding/json/v2 does not: see
+// TestJSONv2IsStricterAboutNamesAndTexts.
+func TestJSONForgivesNamesAndTexts(t *testing.T) {
+	for _, doc := range []string{
+		`{"ID":"3"}`, `{"iD":3}`, `{"id":"1","id":2,"id":"3"}`, `{"id":"1","ID":"3"}`, "{\"id\":\"3\",\"number\":\"\xff\"}",
+	} {
+		var o order
+		if err := json.Unmarshal([]byte(doc), &o); o.ID != 3 || err != nil {
+			t.Errorf("Unmarshal(%q) = %d, %v; want 3, nil", doc, o.ID, err)
+		}
+	}
+}
+
 // The option ",string" must not put a second pair of quotes around the ID.
 func TestStringOptionChangesNothing(t *testing.T) {
 	type doc struct {

@@ -27,14 +27,25 @@ func codecs() []codec {
 	}
 }
 
-func TestJSONv2RefusesDuplicateNamesUnlessToldOtherwise(t *testing.T) {
-	doc := []byte(`{"id":"1","id":2,"id":"3"}`)
-	var o order
-	if err := jsonv2.Unmarshal(doc, &o); err == nil {
-		t.Errorf("Unmarshal of three ids = %d, nil; want an error", o.ID)
-	}
-	if err := jsonv2.Unmarshal(doc, &o, jsontext.AllowDuplicateNames(true)); o.ID != 3 || err != nil {
-		t.Errorf("Unmarshal of three ids, duplicates allowed = %d, %v; want 3, nil", o.ID, err)
+// A name in another case is no error: the ID stays what it was, which is zero in a new row.
+func TestJSONv2IsStricterAboutNamesAndTexts(t *testing.T) {
+	for _, c := range []struct {
+		doc     string
+		err     bool
+		lenient jsonv2.Options
+	}{
+		{`{"ID":"3"}`, false, jsonv2.MatchCaseInsensitiveNames(true)},
+		{`{"id":"1","id":2,"id":"3"}`, true, jsontext.AllowDuplicateNames(true)},
+		{"{\"id\":\"3\",\"number\":\"\xff\"}", true, jsontext.AllowInvalidUTF8(true)},
+	} {
+		var o order
+		if err := jsonv2.Unmarshal([]byte(c.doc), &o); (err != nil) != c.err || err == nil && o.ID != 0 {
+			t.Errorf("Unmarshal(%q) = %d, %v; want an error: %v, else 0", c.doc, o.ID, err, c.err)
+		}
+		o = order{}
+		if err := jsonv2.Unmarshal([]byte(c.doc), &o, c.lenient); o.ID != 3 || err != nil {
+			t.Errorf("Unmarshal(%q) with the option = %d, %v; want 3, nil", c.doc, o.ID, err)
+		}
 	}
 }
 
