@@ -36,8 +36,11 @@ func TestACounterOfRedisWhenThePowerFails(t *testing.T) {
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				ended := make(chan error, 1)
-				go func() { ended <- cmd.Wait() }() // the cut counts processes until someone has waited for them
+				ended := make(chan struct{})
+				go func() { // the cut counts a process until it was waited for
+					_ = cmd.Wait() // it was killed
+					close(ended)
+				}()
 				Until(t.Context(), t, "redis-server", func() error { return client.Ping(t.Context()).Err() })
 				// Redis leaves the names of new files to file systems that sync them with the file.
 				// This disk does not.
