@@ -23,11 +23,11 @@ var ErrReadOnly = errors.New("the servers take no writes")
 // The client sends a write once. It sends it again only if it had no connection the first
 // time. A server that has no leader must refuse at once, so that the client asks another.
 // The call ends with ctx, and leaves nothing behind.
-func (s *Store) commit(ctx context.Context, what string, same []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+func (r *register) commit(ctx context.Context, what string, same []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("etcdlease: %s: %w", what, err)
 	}
-	reply, err := s.kv.Txn(clientv3.WithRequireLeader(ctx)).If(same...).Then(then...).Else(otherwise...).Commit()
+	reply, err := r.kv.Txn(clientv3.WithRequireLeader(ctx)).If(same...).Then(then...).Else(otherwise...).Commit()
 	switch {
 	case err == nil:
 		return reply, nil

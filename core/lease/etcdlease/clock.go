@@ -14,8 +14,8 @@ import (
 )
 
 // now returns the store's clock.
-func (s *Store) now(ctx context.Context) (lease.Millis, error) {
-	now, err := s.clock(ctx)
+func (r *register) now(ctx context.Context) (lease.Millis, error) {
+	now, err := r.clock(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("etcdlease: ask for the time: %w", wait.Cause(ctx, err))
 	}

@@ -48,7 +48,7 @@ func New(client *clientv3.Client, config Config) (*Store, error) {
 	if config.Clock == nil {
 		config.Clock = serverClock(client.Endpoints, config.TLS)
 	}
-	return &Store{kv: client.KV, prefix: config.Prefix, clock: config.Clock}, nil
+	return &Store{lease.Over(&register{kv: client.KV, prefix: config.Prefix, clock: config.Clock})}, nil
 }
 
 func plainPrefix(prefix string) bool {

@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -18,6 +19,16 @@ func TestStoreConforms(t *testing.T) {
 			Open:     func(t *testing.T) leasetest.Store { return p.store(t) },
 			SetUntil: p.setUntil,
 			Delete:   p.delete,
+		}
+	})
+}
+
+func TestRegisterConforms(t *testing.T) {
+	leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
+		p := shared(t)
+		return leasetest.RegisterHarness{
+			Open:   func(t *testing.T) lease.Register { return p.store(t).Register() },
+			Delete: p.delete,
 		}
 	})
 }

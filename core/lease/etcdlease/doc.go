@@ -14,8 +14,8 @@
 // A [Store] keeps the contract of [lease.Store].
 //
 //   - Each operation reads a row, and writes it in a transaction that requires the key to
-//     have the revision that was read. So a write that arrives late changes nothing that
-//     was written since.
+//     have the revision and the value that were read, and the namespace to have the layout.
+//     So a write that arrives late changes nothing that was written since.
 //   - Reads are linearizable. A lease is called lost only if the row is so for the whole
 //     cluster.
 //   - etcd answers a write when a majority has it on disk, so this store loses no writes
@@ -62,6 +62,6 @@
 // rows have no key yet. So the rows of a space are made in one transaction, of at most 66
 // keys. A user needs to read and write the keys that begin with the prefix and a slash.
 //
-// A claim asks for the time, reads about 64 rows, and writes one: three round trips. If
-// none of these is free it reads all. A renewal takes three as well, and a release two.
+// A claim reads about 64 rows, asks for the time meanwhile, and writes one: two round trips.
+// If none of these is free it reads all. A renewal and a release take two as well.
 package etcdlease

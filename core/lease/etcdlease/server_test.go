@@ -145,7 +145,10 @@ func (p place) remove(t testing.TB, key string) {
 }
 
 // keys names the keys of a space.
-func (p place) keys() *Store { return &Store{prefix: p.prefix} }
+func (p place) keys() *register { return &register{prefix: p.prefix} }
+
+// inside returns the register of a store.
+func inside(s *Store) *register { return s.Register().(*register) }
 
 // setUntil rewrites a row by hand.
 func (p place) setUntil(t *testing.T, sp lease.Space, worker int64, until lease.Millis) {

@@ -1,6 +1,7 @@
 package etcdlease
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,28 +43,25 @@ import (
 //   - All rows of a block in one key. Every renewal would write all of them.
 const blocks = 64
 
-// batch is how many rows are written in one transaction, one for the list left out.
-const batch = 100
-
-func (s *Store) layoutKey(sp lease.Space) string { return s.prefix + "/" + sp.Namespace + "/layout" }
+func (r *register) layoutKey(sp lease.Space) string { return r.prefix + "/" + sp.Namespace + "/layout" }
 
 // base begins all keys of a space, but that of the layout.
-func (s *Store) base(sp lease.Space) string {
-	return fmt.Sprintf("%s/%s/%d/", s.prefix, sp.Namespace, sp.Datacenter)
+func (r *register) base(sp lease.Space) string {
+	return fmt.Sprintf("%s/%s/%d/", r.prefix, sp.Namespace, sp.Datacenter)
 }
 
-func (s *Store) spaceKey(sp lease.Space) string { return s.base(sp) + "space" }
+func (r *register) spaceKey(sp lease.Space) string { return r.base(sp) + "space" }
 
-func (s *Store) blockPrefix(sp lease.Space, block int64) string {
-	return fmt.Sprintf("%s%02d/", s.base(sp), block)
+func (r *register) blockPrefix(sp lease.Space, block int64) string {
+	return fmt.Sprintf("%s%02d/", r.base(sp), block)
 }
 
-func (s *Store) freshKey(sp lease.Space, block int64) string {
-	return s.blockPrefix(sp, block) + "fresh"
+func (r *register) freshKey(sp lease.Space, block int64) string {
+	return r.blockPrefix(sp, block) + "fresh"
 }
 
-func (s *Store) rowKey(sp lease.Space, worker int64) string {
-	return fmt.Sprintf("%s%d", s.blockPrefix(sp, worker%blocks), worker)
+func (r *register) rowKey(sp lease.Space, worker int64) string {
+	return fmt.Sprintf("%s%d", r.blockPrefix(sp, worker%blocks), worker)
 }
 
 // A view is what was read of a space, all of it at one revision.
@@ -78,183 +76,175 @@ type view struct {
 	damaged error
 }
 
-// A stored row.
+// A stored row. Its key was last changed at revision and has text; with revision 0 it has no
+// key, and its worker is on the list.
 type stored struct {
 	row      lease.Row
-	revision int64 // of the last change of its key; 0: it has none, and is fresh
+	revision int64
+	text     string
+	list     list
 }
 
 // A list of fresh workers.
 type list struct {
 	workers  []int64
 	revision int64
+	text     string
 }
 
-// read reads some blocks of a space. Reads of etcd are linearizable unless told
-// otherwise: a refusal on their grounds is certain. All are in one transaction.
-func (s *Store) read(ctx context.Context, what string, sp lease.Space, some []int64) (*view, error) {
-	gets := []clientv3.Op{clientv3.OpGet(s.layoutKey(sp)), clientv3.OpGet(s.spaceKey(sp))}
-	for _, block := range some {
-		gets = append(gets, clientv3.OpGet(s.blockPrefix(sp, block), clientv3.WithPrefix()))
+// mostKeys is how many rows are read by their keys. Of more, all of their blocks are.
+const mostKeys = 32
+
+// get returns what reads the rows of some workers, nil for all. Reads of etcd are
+// linearizable unless told otherwise: a refusal on their grounds is certain. All are in one
+// transaction.
+func (r *register) get(sp lease.Space, workers []int64) []clientv3.Op {
+	gets := []clientv3.Op{clientv3.OpGet(r.layoutKey(sp)), clientv3.OpGet(r.spaceKey(sp))}
+	asked := map[int64]bool{} // blocks
+	for _, worker := range workers {
+		if len(workers) <= mostKeys {
+			gets = append(gets, clientv3.OpGet(r.rowKey(sp, worker)))
+			if !asked[worker%blocks] {
+				gets = append(gets, clientv3.OpGet(r.freshKey(sp, worker%blocks)))
+			}
+		}
+		asked[worker%blocks] = true
 	}
-	return s.view(ctx, what, sp, gets)
+	if workers == nil || len(workers) > mostKeys {
+		for block := range int64(blocks) {
+			if workers == nil || asked[block] {
+				gets = append(gets, clientv3.OpGet(r.blockPrefix(sp, block), clientv3.WithPrefix()))
+			}
+		}
+	}
+	return gets
 }
 
-// readRow reads one row.
-func (s *Store) readRow(ctx context.Context, what string, sp lease.Space, worker int64) (*view, error) {
-	return s.view(ctx, what, sp, []clientv3.Op{
-		clientv3.OpGet(s.rowKey(sp, worker)), clientv3.OpGet(s.freshKey(sp, worker%blocks)),
-	})
-}
-
-func (s *Store) view(ctx context.Context, what string, sp lease.Space, gets []clientv3.Op) (*view, error) {
-	reply, err := s.commit(ctx, what, nil, gets, nil)
+func (r *register) view(ctx context.Context, what string, sp lease.Space, gets []clientv3.Op) (*view, error) {
+	reply, err := r.commit(ctx, what, nil, gets, nil)
 	if err != nil {
 		return nil, err
 	}
 	v := &view{space: sp, rows: map[int64]stored{}, fresh: map[int64]list{}}
 	for _, got := range reply.Responses {
 		for _, kv := range got.GetResponseRange().Kvs {
-			s.add(v, kv)
+			r.add(v, kv)
 		}
 	}
 	for _, l := range v.fresh {
 		for _, worker := range l.workers {
 			if _, both := v.rows[worker]; both {
 				delete(v.rows, worker)
-				v.damaged = damage(s.rowKey(sp, worker), "exists, but its worker is on the list of those never claimed")
+				v.damaged = damage(r.rowKey(sp, worker), "exists, but its worker is on the list of those never claimed")
 				continue
 			}
-			v.rows[worker] = stored{row: lease.Row{Worker: worker}}
+			v.rows[worker] = stored{row: lease.Row{Worker: worker}, list: l}
 		}
 	}
 	return v, nil
 }
 
 // add adds a key to a view.
-func (s *Store) add(v *view, kv *mvccpb.KeyValue) {
-	key := string(kv.Key)
+func (r *register) add(v *view, kv *mvccpb.KeyValue) {
+	key, text := string(kv.Key), string(kv.Value)
 	switch {
-	case key == s.layoutKey(v.space):
+	case key == r.layoutKey(v.space):
 		v.layout = kv
-	case key == s.spaceKey(v.space):
+	case key == r.spaceKey(v.space):
 		v.made = true
 	case strings.HasSuffix(key, "/fresh"):
 		var block int64
-		_, _ = fmt.Sscanf(strings.TrimPrefix(key, s.base(v.space)), "%d/", &block) // what is wrong has another key
+		_, _ = fmt.Sscanf(strings.TrimPrefix(key, r.base(v.space)), "%d/", &block) // what is wrong has another key
 		workers, ok := decodeFresh(kv.Value, block)
-		if !ok || key != s.freshKey(v.space, block) {
-			v.damaged = damage(key, "has %q", cut(string(kv.Value)))
+		if !ok || key != r.freshKey(v.space, block) {
+			v.damaged = damage(key, "has %q", cut(text))
 			return
 		}
-		v.fresh[block] = list{workers, kv.ModRevision}
+		v.fresh[block] = list{workers, kv.ModRevision, text}
 	default:
 		row, _, ok := decodeRow(kv.Value)
-		if !ok || key != s.rowKey(v.space, row.Worker) {
-			v.damaged = damage(key, "has %q", cut(string(kv.Value)))
+		if !ok || key != r.rowKey(v.space, row.Worker) {
+			v.damaged = damage(key, "has %q", cut(text))
 			return
 		}
-		v.rows[row.Worker] = stored{row, kv.ModRevision}
+		v.rows[row.Worker] = stored{row: row, revision: kv.ModRevision, text: text}
 	}
 }
 
-// sorted returns the rows in the order of the workers.
-func (v *view) sorted() []lease.Row {
-	rows := make([]lease.Row, 0, len(v.rows))
-	for _, r := range v.rows {
-		rows = append(rows, r.row)
+// seen returns a view as a register shows it: the rows of some workers, nil for all.
+func (r *register) seen(what string, v *view, workers []int64) (lease.View, error) {
+	out := lease.View{Made: v.made, Damaged: v.damaged}
+	switch {
+	case v.layout == nil && v.made:
+		return lease.View{}, fmt.Errorf("etcdlease: %s: %w", what, damage(r.spaceKey(v.space), "exists without %s", r.layoutKey(v.space)))
+	case v.layout != nil && !decode(v.layout.Value, &out.Layout):
+		return lease.View{}, fmt.Errorf("etcdlease: %s: %w", what, damage(r.layoutKey(v.space), "has %q", cut(string(v.layout.Value))))
 	}
-	slices.SortFunc(rows, func(a, b lease.Row) int { return int(a.Worker - b.Worker) })
-	return rows
-}
-
-// prepare returns nil if the space of a view may be used. If it was not made, prepare makes
-// it, and the caller must read it again.
-func (s *Store) prepare(ctx context.Context, what string, v *view) error {
-	sp := v.space
-	if v.layout != nil {
-		var layout string
-		if !decode(v.layout.Value, &layout) {
-			return fmt.Errorf("etcdlease: %s: %w", what, damage(s.layoutKey(sp), "has %q", cut(string(v.layout.Value))))
-		}
-		if layout != sp.Layout {
-			return &lease.LayoutError{Namespace: sp.Namespace, Stored: layout, Own: sp.Layout}
+	if out.Damaged != nil {
+		out.Damaged = fmt.Errorf("etcdlease: %s: %w", what, out.Damaged)
+	}
+	for worker, row := range v.rows {
+		if _, asked := slices.BinarySearch(workers, worker); asked || workers == nil {
+			out.Rows = append(out.Rows, lease.Seen{Row: row.row, Tag: row})
 		}
 	}
-	if !v.made {
-		return s.make(ctx, what, v)
-	}
-	if v.layout == nil {
-		return fmt.Errorf("etcdlease: %s: %w", what, damage(s.spaceKey(sp), "exists without %s", s.layoutKey(sp)))
-	}
-	return nil
+	slices.SortFunc(out.Rows, func(a, b lease.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
+	return out, nil
 }
 
-// make makes the layout, unless it is there, and all rows, unless there is anything of
-// them. If somebody else was faster it does nothing.
-func (s *Store) make(ctx context.Context, what string, v *view) error {
-	sp := v.space
-	var layoutRevision int64
-	puts := []clientv3.Op{clientv3.OpPut(s.spaceKey(sp), fmt.Sprintf(`{"workers":%d}`, sp.Workers))}
-	if v.layout == nil {
-		puts = append(puts, clientv3.OpPut(s.layoutKey(sp), encode(sp.Layout)))
-	} else {
-		layoutRevision = v.layout.ModRevision
+// Make makes the layout, unless it is there, and all rows, unless there is anything of
+// them.
+func (r *register) Make(ctx context.Context, sp lease.Space) error {
+	puts := []clientv3.Op{
+		clientv3.OpPut(r.spaceKey(sp), fmt.Sprintf(`{"workers":%d}`, sp.Workers)),
+		clientv3.OpPut(r.layoutKey(sp), encode(sp.Layout)),
 	}
 	for block := range min(blocks, sp.Workers) {
 		var workers []int64
 		for worker := block; worker < sp.Workers; worker += blocks {
 			workers = append(workers, worker)
 		}
-		puts = append(puts, clientv3.OpPut(s.freshKey(sp, block), encode(workers)))
+		puts = append(puts, clientv3.OpPut(r.freshKey(sp, block), encode(workers)))
 	}
-	reply, err := s.commit(ctx, what, []clientv3.Cmp{
-		clientv3.Compare(clientv3.ModRevision(s.layoutKey(sp)), "=", layoutRevision),
-		clientv3.Compare(clientv3.CreateRevision(s.base(sp)), "=", 0).WithPrefix(),
-	}, puts, []clientv3.Op{
-		clientv3.OpGet(s.spaceKey(sp)),
-		clientv3.OpGet(s.base(sp), clientv3.WithPrefix(), clientv3.WithLimit(1)),
-	})
-	if err != nil || reply.Succeeded {
-		return err
+	empty := clientv3.Compare(clientv3.CreateRevision(r.base(sp)), "=", 0).WithPrefix()
+	for _, layout := range []clientv3.Cmp{
+		clientv3.Compare(clientv3.CreateRevision(r.layoutKey(sp)), "=", 0),
+		clientv3.Compare(clientv3.Value(r.layoutKey(sp)), "=", encode(sp.Layout)), // of another datacenter
+	} {
+		reply, err := r.commit(ctx, "make", []clientv3.Cmp{layout, empty}, puts, []clientv3.Op{
+			clientv3.OpGet(r.spaceKey(sp)),
+			clientv3.OpGet(r.base(sp), clientv3.WithPrefix(), clientv3.WithLimit(1)),
+		})
+		if err != nil || reply.Succeeded {
+			return err
+		}
+		made, some := reply.Responses[0].GetResponseRange(), reply.Responses[1].GetResponseRange()
+		if len(made.Kvs) == 0 && len(some.Kvs) > 0 {
+			return fmt.Errorf("etcdlease: make: %w", damage(string(some.Kvs[0].Key), "exists without %s", r.spaceKey(sp)))
+		}
 	}
-	made, some := reply.Responses[0].GetResponseRange(), reply.Responses[1].GetResponseRange()
-	if len(made.Kvs) == 0 && len(some.Kvs) > 0 {
-		return fmt.Errorf("etcdlease: %s: %w", what, damage(string(some.Kvs[0].Key), "exists without %s", s.spaceKey(sp)))
-	}
-	return nil
+	return nil // somebody else was faster, perhaps with another layout
 }
 
-// A change of a row.
-type change struct {
-	from stored
-	to   lease.Row
-}
-
-// write writes rows of one block, all or none. It does nothing, and returns false, if one
-// of them is not what was read.
-//
-// It compares the revision of the last change. The version of a key would not do: it
-// begins at 1 again when a key was deleted and made anew.
-func (s *Store) write(ctx context.Context, what string, v *view, changes ...change) (bool, error) {
-	var same []clientv3.Cmp
-	var puts []clientv3.Op
-	taken := map[int64]bool{} // off the list
-	var block int64
-	for _, c := range changes {
-		key := s.rowKey(v.space, c.to.Worker)
-		same = append(same, clientv3.Compare(clientv3.ModRevision(key), "=", c.from.revision))
-		puts = append(puts, clientv3.OpPut(key, encodeRow(c.to, c.from.row.Until)))
-		block = c.to.Worker % blocks
-		taken[c.to.Worker] = c.from.revision == 0
+// Swap compares what keys hold, and the revision of their last change. A snapshot that is
+// restored takes the revisions back. The version of a key begins at 1 again when it was
+// deleted and made anew.
+func (r *register) Swap(ctx context.Context, sp lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+	was := from.Tag.(stored)
+	key := r.rowKey(sp, to.Worker)
+	same := []clientv3.Cmp{
+		clientv3.Compare(clientv3.Value(r.layoutKey(sp)), "=", encode(sp.Layout)),
+		clientv3.Compare(clientv3.ModRevision(key), "=", was.revision),
 	}
-	l := v.fresh[block]
-	left := slices.DeleteFunc(slices.Clone(l.workers), func(worker int64) bool { return taken[worker] })
-	if len(left) < len(l.workers) {
-		key := s.freshKey(v.space, block)
-		same = append(same, clientv3.Compare(clientv3.ModRevision(key), "=", l.revision))
-		puts = append(puts, clientv3.OpPut(key, encode(left)))
+	puts := []clientv3.Op{clientv3.OpPut(key, encodeRow(to, was.row.Until))}
+	if was.revision == 0 { // its worker is taken off the list
+		list := r.freshKey(sp, to.Worker%blocks)
+		left := slices.DeleteFunc(slices.Clone(was.list.workers), func(worker int64) bool { return worker == to.Worker })
+		same = append(same, clientv3.Compare(clientv3.ModRevision(list), "=", was.list.revision), clientv3.Compare(clientv3.Value(list), "=", was.list.text))
+		puts = append(puts, clientv3.OpPut(list, encode(left)))
+	} else {
+		same = append(same, clientv3.Compare(clientv3.Value(key), "=", was.text))
 	}
-	reply, err := s.commit(ctx, what, same, puts, nil)
+	reply, err := r.commit(ctx, "swap", same, puts, nil)
 	return err == nil && reply.Succeeded, err
 }

