@@ -254,41 +254,47 @@ func (s *RegisterStore) Claim(ctx context.Context, c Claim) (Reply, error) {
 	}
 	o := claiming{s.begin(ctx, c.Space), &c, c.workers()}
 	v, err := o.find()
-	for all := false; err == nil; {
-		made, makeErr := o.made(v)
-		if makeErr != nil {
+	for all, lost := false, 0; err == nil; {
+		if made, makeErr := o.made(v); makeErr != nil {
 			return Reply{}, makeErr
-		}
-		if !made {
+		} else if !made {
 			v, err = o.find()
 			continue
 		}
 		row, none := c.Choose(v.rows(), v.Now, c.Random().IntN)
-		switch {
+		switch full := errors.Is(none, ErrNoFreeWorker); {
 		case none == nil:
 			reply, done, err := o.take(v, row)
 			if done || err != nil {
 				return reply, err
 			}
 			// Another claim was faster. Each turn of this loop is the success of somebody
-			// else, so together they come to an end.
-			all = false
-			v, err = o.again(v, row.Worker)
-			if err != nil {
+			// else, so together they come to an end. The other rows are likely to be free
+			// yet, unless there were many such turns.
+			if v, err = o.again(v, row.Worker); err != nil {
 				return Reply{}, err
 			}
-		case !all && errors.Is(none, ErrNoFreeWorker):
+			all = false
+			lost++
+		case full && !all && lost == 0:
 			// The error is about all rows, as they are now.
 			all = true
 			v, err = o.look(func(ctx context.Context) (View, error) { return o.register.Read(ctx, o.space, o.only) })
-		case v.Damaged != nil && errors.Is(none, ErrNoFreeWorker):
+		case full && all && v.Damaged != nil:
 			return Reply{}, fmt.Errorf("%w; %w", none, v.Damaged)
-		default:
+		case !full || all:
 			return Reply{}, none
+		}
+		if lost == mostLost || lost > 0 && none != nil {
+			lost = 0
+			v, err = o.find()
 		}
 	}
 	return Reply{}, err
 }
+
+// mostLost is how many rows of one view a claim tries.
+const mostLost = 4
 
 // A claiming is the operation of a claim.
 type claiming struct {
@@ -341,11 +347,12 @@ func (o *claiming) find() (View, error) {
 	return o.look(func(ctx context.Context) (View, error) { return o.register.Find(ctx, o.space, h) })
 }
 
-// again reads one row of v again.
+// again reads one row of v again. It may have the token of the claim, if a proxy has sent
+// the swap twice.
 func (o *claiming) again(v View, worker int64) (View, error) {
 	now, err := o.look(func(ctx context.Context) (View, error) { return o.register.Read(ctx, o.space, []int64{worker}) })
 	i, _ := v.find(worker)
-	now.Rows = slices.Replace(slices.Clone(v.Rows), i, i+1, now.Rows...)
+	now.Rows = slices.Replace(v.Rows, i, i+1, now.Rows...)
 	now.Damaged = cmp.Or(now.Damaged, v.Damaged)
 	return now, err
 }
