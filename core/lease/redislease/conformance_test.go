@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -16,6 +17,16 @@ func TestStoreConforms(t *testing.T) {
 			Open:     func(t *testing.T) leasetest.Store { return p.store(t) },
 			SetUntil: p.setUntil,
 			Delete:   p.delete,
+		}
+	})
+}
+
+func TestRegisterConforms(t *testing.T) {
+	leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
+		p := shared(t)
+		return leasetest.RegisterHarness{
+			Open:   func(t *testing.T) lease.Register { return p.store(t).Register() },
+			Delete: p.delete,
 		}
 	})
 }

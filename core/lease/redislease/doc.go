@@ -15,9 +15,9 @@
 // write that it has acknowledged. [Store.LosesWrites] says so, and the lease then has
 // the loss guard on.
 //
-//   - Each operation is one Lua script and one round trip. Nothing comes between what
-//     it reads and what it writes. It does what the functions of package lease do, with
-//     the server's own clock.
+//   - Each operation reads a row, with the server's own clock, and swaps it for another: two
+//     Lua scripts, and two round trips. The second compares the whole row and the layout, so
+//     that nothing is overwritten that was not read. What the new row is, package lease says.
 //   - Each script begins with a write that changes nothing. A replica fails there, with
 //     [ErrReadOnly], and so does a primary that may not write. Neither ever says, from
 //     old rows, that a lease is lost.
@@ -79,17 +79,12 @@
 //
 // # Requests that are sent again
 //
-// go-redis sends a command up to three more times if no reply comes. The scripts know
-// their own writes: a renewal by its nonce, a claim by its token, a release by its
-// nonce. A command that says that it was sent before is answered as it was the first time,
-// and writes nothing. One that was sent once and finds its write done is refused, because
-// then a copy of the process has drawn the same nonce.
+// go-redis sends a command up to three more times if no reply comes. A swap that says that
+// it was sent before, and finds its own row, is answered as the first time. One that was sent
+// once and finds it is refused, because then a copy of the process has drawn the same nonce.
 //
-// Two things remain. A claim may miss its row, if others have become free in between, and
-// take a second. The first is free again after its window. And a command that was sent
-// more than once and refused at last may have been done before. The error then says
-// this, and is none of those that mean "not done". The time for which a command waits
-// or is sent again is not counted as a difference between the clocks.
+// One that was sent more than once and refused at last may have been done before. The error
+// then says this, and is none of those that mean "not done".
 //
 // # Keys
 //
@@ -97,14 +92,14 @@
 // datacenter, the number of rows that were made. The hash snowkey:{shop}:3 has the rows
 // of datacenter 3, one field per worker. The braces keep a namespace on one server of a
 // cluster. A row is epoch,owner,nonce,until,renewals,before,holder: see [lease.Row];
-// before is until as the last write found it. All numbers are below 2^51 in size. Lua
-// counts in doubles, and so keeps them exact. Other numbers are refused. No ID is ever
-// computed in Lua. What does not fit together is refused with [ErrDamaged], and left as
+// before is until as the last write found it. All numbers are below 2^51 in size. Other
+// numbers are refused. Nothing that is written is computed in Lua, whose numbers are doubles. What does not fit together is refused with [ErrDamaged], and left as
 // it is. A renewal of such a row is a *lease.LostError too, and the lease takes another.
 //
-// A claim looks at 32 random rows. If none of them is free it reads all, in the same
+// A claim looks at 32 random rows. If none of them is free it looks at all, in the same
 // script. This takes about 2 ms for 1,024 rows and 150 ms for 65,536. The server does
-// nothing else meanwhile. Give a large space more rows than it will need.
+// nothing else meanwhile. If all are held it reads them too, for the error that says when
+// the first is free. Give a large space more rows than it will need.
 //
 // To remove a namespace, stop all its processes, wait until every limit has passed, and
 // delete its keys together.

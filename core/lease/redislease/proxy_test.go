@@ -3,18 +3,22 @@ package redislease_test
 import (
 	"bytes"
 	"net"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
 )
 
 // muteProxy returns the address of a proxy that passes on all that clients send. It
-// passes on the replies until a script is sent. Those after it are lost.
+// passes on the replies until a script that writes is sent. Those after it are lost.
 func muteProxy(t *testing.T, server string) string {
 	return proxy(t, server, func(_, _ net.Conn) (drop bool) { return true })
 }
 
-// proxy returns the address of a proxy. When a client sends a script, the proxy
+// layouts is what requests that write have among their arguments, and others have not.
+var layouts = regexp.MustCompile(`\n(a layout|epoch 20\d\d)`)
+
+// proxy returns the address of a proxy. When a client sends a script that writes, the proxy
 // passes it on, waits for the reply, and asks onReply whether to drop it.
 func proxy(t *testing.T, server string, onReply func(client, server net.Conn) (drop bool)) string {
 	t.Helper()
@@ -58,7 +62,7 @@ func proxy(t *testing.T, server string, onReply func(client, server net.Conn) (d
 				buf := make([]byte, 1<<16)
 				for {
 					n, err := client.Read(buf)
-					if bytes.Contains(bytes.ToLower(buf[:n]), []byte("\neval")) {
+					if bytes.Contains(bytes.ToLower(buf[:n]), []byte("\neval")) && layouts.Match(buf[:n]) {
 						script.Store(true)
 					}
 					if _, werr := upstream.Write(buf[:n]); err != nil || werr != nil {

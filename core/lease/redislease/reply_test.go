@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -12,23 +14,30 @@ import (
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
-// An answering client has one reply to everything. Before, it makes the text of the
-// arguments as often as a client does that sends a command so many times.
+// An answering client has one reply to every script that reads, and one to every swap.
+// Before, it makes the text of the arguments as often as a client does that sends a command
+// so many times.
 type answering struct {
-	reply any
-	err   error
-	sent  int
+	read, swap any
+	echo       bool // the reply to a swap goes on with what the swap says
+	err        error
+	sent       int
 }
 
 func (a answering) EvalSha(_ context.Context, _ string, _ []string, args ...any) *redis.Cmd {
+	reply := a.read
 	for range a.sent {
 		for _, arg := range args {
 			if m, ok := arg.(encoding.BinaryMarshaler); ok {
 				_, _ = m.MarshalBinary()
+				reply = a.swap
+				if a.echo {
+					reply = []any{a.swap, fmt.Sprint(args[1]), args[3]}
+				}
 			}
 		}
 	}
-	return redis.NewCmdResult(a.reply, a.err)
+	return redis.NewCmdResult(reply, a.err)
 }
 
 func (a answering) Eval(ctx context.Context, text string, keys []string, args ...any) *redis.Cmd {
@@ -43,77 +52,56 @@ func storeOf(t *testing.T, a answering) *redislease.Store {
 // A connection that is out of step, behind a proxy say, gives the reply to another's
 // request. A caller that took it for its own would have the other's row.
 func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
-	c := newClaim(space("n", 8))
-	now := int64(c.Now)
-	row := lease.Row{Worker: 3, Epoch: 7, Owner: "o", Nonce: "known"}
-	r := renewal(lease.Claim{Space: c.Space, Owner: row.Owner}, lease.Reply{Row: row})
-	r.Nonce = "fresh"
-	claim := func(s *redislease.Store) error { _, err := s.Claim(t.Context(), c); return err }
-	renew := func(s *redislease.Store) error { _, err := s.Renew(t.Context(), r); return err }
-	done := func(worker int64, row string) []any { return []any{"done", worker, row, now, "noeviction"} }
-
-	for _, own := range []struct {
-		call  func(*redislease.Store) error
-		reply []any
-	}{
-		{claim, done(3, "1,"+c.Owner+","+c.Nonce+",5,1,0,")},
-		{renew, done(3, "7,o,fresh,5,1,0,")},
-	} {
-		if err := own.call(storeOf(t, answering{reply: own.reply, sent: 1})); err != nil {
-			t.Errorf("a call that was answered %q = %v; want it done: the others differ from this in one field", own.reply, err)
-		}
+	in := space("n", 8)
+	held := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: "o", Nonce: "known"}}
+	r := renewal(lease.Claim{Space: in, Owner: "o"}, held)
+	now, key := int64(r.Now), "p:{n}:1"
+	found := []any{"3", "7,o,known,5,1,0,"}
+	row := []any{now, in.Layout, int64(1), "", "", found, key}
+	other := func(at int, value any) []any {
+		reply := slices.Clone(row)
+		reply[at] = value
+		return reply
 	}
-	for name, tt := range map[string]struct {
-		call  func(*redislease.Store) error
-		reply []any
-	}{
-		"claim of another owner":     {claim, done(3, "1,"+token()+","+c.Nonce+",5,1,0,")},
-		"another claim":              {claim, done(3, "1,"+c.Owner+","+token()+",5,1,0,")},
-		"skew of clocks that agree":  {claim, []any{"skew", now, int64(0)}},
-		"renewal of another worker":  {renew, done(4, "7,o,fresh,5,1,0,")},
-		"renewal of another epoch":   {renew, done(3, "8,o,fresh,5,1,0,")},
-		"renewal by another":         {renew, done(3, "7,p,fresh,5,1,0,")},
-		"another renewal":            {renew, done(3, "7,o,known,5,1,0,")},
-		"no array of a script":       {claim, []any{int64(1)}},
-		"ahead, but not numbers":     {claim, []any{"none", int64(1), now, now, []any{"3"}}},
-		"a claim's verdict, renewed": {renew, []any{"none", int64(1), now, now, []any{}}},
+	if _, err := storeOf(t, answering{read: row, swap: int64(1), echo: true, sent: 1}).Renew(t.Context(), r); err != nil {
+		t.Errorf("Renew that was answered %q = %v; want it done: the others differ from this in one field", row, err)
+	}
+	for name, a := range map[string]answering{
+		"rows of another space":  {read: other(6, "p:{m}:1")},
+		"no array of a script":   {read: int64(1)},
+		"a shorter array":        {read: row[:6]},
+		"a time that is none":    {read: other(0, "5")},
+		"a layout that is none":  {read: other(1, int64(5))},
+		"rows that are none":     {read: other(5, "3")},
+		"a row without a text":   {read: other(5, []any{"3"})},
+		"a text that is none":    {read: other(5, []any{"3", int64(5)})},
+		"a swap's reply":         {read: []any{int64(1), "3", "7,o,known,5,1,0,"}},
+		"a swap of another row":  {read: row, swap: []any{int64(1), "4", "7,o," + r.Nonce + ",5,1,0,"}},
+		"another swap":           {read: row, swap: []any{int64(1), "3", "7,o,known,5,1,0,"}},
+		"a swap that says 2":     {read: row, swap: int64(2), echo: true},
+		"a swap without an echo": {read: row, swap: []any{int64(1)}},
 	} {
-		if err := tt.call(storeOf(t, answering{reply: tt.reply, sent: 1})); err == nil || definite(err) {
+		a.sent = 1
+		if _, err := storeOf(t, a).Renew(t.Context(), r); err == nil || definite(err) {
 			t.Errorf("%s: error %v; want one that is none of the four", name, err)
 		}
 	}
 }
 
-// A refusal is certain only if the command was sent once. Else the first may have been
+// A refusal is certain only if the swap was sent once. Else the first may have been
 // done, and what it did be undone since.
 func TestRefusalOfWhatWasSentTwiceIsUnknown(t *testing.T) {
-	c := newClaim(space("n", 8))
-	now := int64(c.Now)
-	held := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: c.Owner, Nonce: "known"}}
-	claim := func(s *redislease.Store) error { _, err := s.Claim(t.Context(), c); return err }
-	renew := func(s *redislease.Store) error { _, err := s.Renew(t.Context(), renewal(c, held)); return err }
-	back := func(s *redislease.Store) error { return s.Release(t.Context(), release(c, held)) }
-	for name, tt := range map[string]struct {
-		call  func(*redislease.Store) error
-		reply []any
-	}{
-		"claim, full":     {claim, []any{"none", int64(8), now + 1, now, []any{}}},
-		"claim, layout":   {claim, []any{"layout", "another"}},
-		"claim, clocks":   {claim, []any{"skew", now + 3*int64(c.Skew), int64(0)}},
-		"renewal, taken":  {renew, []any{"taken"}},
-		"renewal, copied": {renew, []any{"copied"}},
-		"renewal, gone":   {renew, []any{"gone"}},
-		"renewal, lapsed": {renew, []any{"lapsed"}},
-		"release, taken":  {back, []any{"taken"}},
-		"release, copied": {back, []any{"copied"}},
-		"release, gone":   {back, []any{"gone"}},
-	} {
-		if err := tt.call(storeOf(t, answering{reply: tt.reply, sent: 1})); !definite(err) {
-			t.Errorf("%s, sent once: error %v; want one of the four", name, err)
-		}
-		if err := tt.call(storeOf(t, answering{reply: tt.reply, sent: 2})); err == nil || definite(err) {
-			t.Errorf("%s, sent twice: error %v; want one that is none of the four", name, err)
-		}
+	in := space("n", 8)
+	s := storeOf(t, answering{swap: int64(0), echo: true, sent: 2}).Register()
+	from := lease.Row{Worker: 3, Epoch: 7, Owner: "o", Nonce: "known"}
+	to := from
+	to.Nonce = "fresh"
+	if done, err := s.Swap(t.Context(), in, lease.Seen{Row: from, Tag: "7,o,known,0,0,0,"}, to); done || err == nil || definite(err) {
+		t.Errorf("Swap that was sent twice and refused = %t, %v; want an error that is none of the four", done, err)
+	}
+	s = storeOf(t, answering{swap: int64(0), echo: true, sent: 1}).Register()
+	if done, err := s.Swap(t.Context(), in, lease.Seen{Row: from, Tag: "7,o,known,0,0,0,"}, to); done || err != nil {
+		t.Errorf("Swap that was sent once and refused = %t, %v; want false", done, err)
 	}
 }
 

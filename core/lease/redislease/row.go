@@ -2,42 +2,52 @@ package redislease
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// most is the largest number, either way, that a script may be given or may find in a
-// row. Lua counts in doubles, which are exact up to 2^53. The scripts add up to four of
-// these. In milliseconds it is 71,000 years.
+// most is the largest number, either way, that a row may have. find.lua compares sums of two
+// in doubles, which are exact up to 2^53. In milliseconds it is 71,000 years.
 const most = 1 << 51
 
-// rowText is the pattern of common.lua: both must call the same rows damaged.
-var rowText = regexp.MustCompile(`^(\d+),([^,]*),([^,]*),(-?\d+),(\d+),(-?\d+),([ -~]*)$`)
-
-// parseRow reads what common.lua writes: the row, and its limit as the last write
-// found it.
-func parseRow(worker int64, text string) (row lease.Row, before lease.Millis, err error) {
-	fields := rowText.FindStringSubmatch(text)
-	if fields == nil {
-		return lease.Row{}, 0, damagedRow(worker, text)
+// parseRow reads a row: epoch,owner,nonce,until,renewals,before,holder. There may be 65,536
+// of them, for which a regular expression takes too long.
+func parseRow(worker int64, text string) (lease.Row, error) {
+	fields := strings.SplitN(text, ",", 7)
+	if len(fields) != 7 || strings.ContainsFunc(fields[6], func(r rune) bool { return r < ' ' || r > '~' }) {
+		return lease.Row{}, damagedRow(worker, text)
 	}
 	var n [4]int64
-	for i, field := range [...]string{fields[1], fields[4], fields[5], fields[6]} {
-		if n[i], err = strconv.ParseInt(field, 10, 64); err != nil || n[i] < -most || n[i] > most {
-			return lease.Row{}, 0, damagedRow(worker, text)
+	for i, field := range [...]string{fields[0], fields[3], fields[4], fields[5]} {
+		var err error
+		n[i], err = strconv.ParseInt(field, 10, 64)
+		signed := i == 1 || i == 3 // until and before
+		if err != nil || n[i] < -most || n[i] > most || field[0] == '+' || field[0] == '-' && !signed {
+			return lease.Row{}, damagedRow(worker, text)
 		}
 	}
 	return lease.Row{
 		Worker:   worker,
 		Epoch:    n[0],
-		Owner:    fields[2],
-		Nonce:    fields[3],
+		Owner:    fields[1],
+		Nonce:    fields[2],
 		Until:    lease.Millis(n[1]),
 		Renewals: n[2],
-		Holder:   fields[7],
-	}, lease.Millis(n[3]), nil
+		Holder:   fields[6],
+	}, nil
+}
+
+// formatRow returns the text of a row, or a *lease.ValueError if that would not be read as
+// the same row again.
+func formatRow(row lease.Row, before lease.Millis) (string, error) {
+	text := fmt.Sprintf("%d,%s,%s,%d,%d,%d,%s", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, before, row.Holder)
+	if again, err := parseRow(row.Worker, text); err != nil || again != row || row.Nonce == "" || len(row.Owner) > 64 || len(row.Nonce) > 64 {
+		return "", invalid("Row", fmt.Sprintf("%+v", row),
+			fmt.Sprintf("tokens of 32 hexadecimal digits, and numbers of %d..%d, which Lua's numbers hold exactly", int64(-most), int64(most)))
+	}
+	return text, nil
 }
 
 func damagedRow(worker int64, text string) error {

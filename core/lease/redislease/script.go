@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,22 +20,19 @@ import (
 var (
 	//go:embed common.lua
 	commonText string
-	//go:embed claim.lua
-	claimText string
-	//go:embed renew.lua
-	renewText string
-	//go:embed release.lua
-	releaseText string
-	//go:embed fence.lua
-	fenceText string
-	//go:embed rows.lua
-	rowsText string
+	//go:embed read.lua
+	readText string
+	//go:embed find.lua
+	findText string
+	//go:embed make.lua
+	makeText string
+	//go:embed swap.lua
+	swapText string
 
-	claimScript   = newScript(commonText + claimText)
-	renewScript   = newScript(commonText + renewText)
-	releaseScript = newScript(commonText + releaseText)
-	fenceScript   = newScript(commonText + fenceText)
-	rowsScript    = newScript(rowsText)
+	readScript = newScript(commonText + readText)
+	findScript = newScript(commonText + findText)
+	makeScript = newScript(commonText + makeText)
+	swapScript = newScript(commonText + swapText)
 )
 
 // A script is what a server runs in one go. No other command comes between its reads
@@ -48,43 +44,22 @@ func newScript(text string) script {
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// A stamp is an argument whose text is made anew each time go-redis sends the command.
-// go-redis may send it several times within one call. The text has two numbers with a comma
-// between them: how many milliseconds ago the caller's clock was read, and how often the
-// command has been sent, this time included. The first grows while a call waits for a
-// connection or is sent again, and must not pass for a difference between the clocks. The
-// second distinguishes a command that is sent again from that of another process with the
+// A stamp is an argument that says how often its command has been sent, this time included.
+// go-redis may send a command several times within one call, and makes the text anew each
+// time. It distinguishes a command that is sent again from that of another process with the
 // same nonce.
 type stamp struct {
-	read  time.Time
-	count atomic.Int64 // how often the command was sent, less the times that the server did not know it
+	count atomic.Int64 // less the times that the server did not know the script
 }
 
 // MarshalBinary is how go-redis asks for the text.
 func (s *stamp) MarshalBinary() ([]byte, error) {
-	text := strconv.AppendInt(nil, time.Since(s.read).Milliseconds(), 10)
-	return strconv.AppendInt(append(text, ','), s.count.Add(1), 10), nil
+	return strconv.AppendInt(nil, s.count.Add(1), 10), nil
 }
 
-// refused returns the error of an operation that the server refused. err says that it
-// was not done, and is returned if that is certain. It is not certain if the command
-// was sent more than once. An earlier one may then have been done, and its effect be
-// gone: a released row, say, that another has claimed since.
-func (s *stamp) refused(operation string, err error) error {
-	if n := s.count.Load(); n > 1 {
-		return fmt.Errorf("redislease: %s: sent %d times for want of a reply, so it may have been done; the last reply was: %s", operation, n, err.Error())
-	}
-	return err
-}
-
-// ask runs the script of an operation, and returns the reader of its reply.
-func (s *Store) ask(ctx context.Context, operation string, which script, space lease.Space, sent *stamp, args []any) (*reader, error) {
-	fields, err := s.run(ctx, which, s.keys(space), sent, args)
-	if err != nil {
-		return nil, fmt.Errorf("redislease: %s: %w", operation, err)
-	}
-	return &reader{operation: operation, fields: fields}, nil
-}
+// errReply is the error for a reply that is none to the script. It comes from a proxy,
+// or a connection out of step. Whether the script was run is unknown.
+var errReply = errors.New("the reply is not one of the script that was sent")
 
 // run runs a script and returns its reply. Two of its errors tell what happened: that
 // the script refused the arguments, and that ctx had ended before. No other does.
@@ -92,7 +67,7 @@ func (s *Store) ask(ctx context.Context, operation string, which script, space l
 // go-redis looks at ctx between its steps, and not while it waits for a reply, unless
 // told otherwise. So run waits on its own. The goroutine that it leaves behind when ctx
 // ends, ends with the timeouts of the client.
-func (s *Store) run(ctx context.Context, which script, keys []string, sent *stamp, args []any) ([]any, error) {
+func (r *register) run(ctx context.Context, which script, keys []string, sent *stamp, args []any) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -102,10 +77,10 @@ func (s *Store) run(ctx context.Context, which script, keys []string, sent *stam
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		reply, err := s.client.EvalSha(ctx, which.sha, keys, args...).Result()
+		reply, err := r.client.EvalSha(ctx, which.sha, keys, args...).Result()
 		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			sent.count.Add(-1) // this one was not run
-			reply, err = s.client.Eval(ctx, which.text, keys, args...).Result()
+			reply, err = r.client.Eval(ctx, which.text, keys, args...).Result()
 		}
 		answered <- answer{reply, err}
 	}()

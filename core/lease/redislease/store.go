@@ -1,8 +1,8 @@
 package redislease
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -39,18 +38,25 @@ type Config struct {
 // A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister] and a
 // [lease.Fencer]. Use [New]; the zero value is not usable. It is safe for concurrent
 // use and must not be copied.
-type Store struct {
-	client Client
-	prefix string
-	logger *slog.Logger
-	warned atomic.Bool // that the policy cannot be read
-}
+//
+// Besides the errors of [lease.Store] it returns those that match [ErrEvicts],
+// [ErrReadOnly] or [ErrDamaged], and a *lease.ValueError for what no row can hold. After
+// these nothing was written.
+type Store struct{ *lease.RegisterStore }
 
 var (
 	_ lease.Store  = (*Store)(nil)
 	_ lease.Lister = (*Store)(nil)
 	_ lease.Fencer = (*Store)(nil)
 )
+
+// A register keeps rows in Redis.
+type register struct {
+	client Client
+	prefix string
+	logger *slog.Logger
+	warned atomic.Bool // that the policy cannot be read
+}
 
 // New returns a Store on the servers of client. It sends nothing. It returns a
 // *lease.ValueError if client is nil, a pipeline or a Ring of several servers, or if a
@@ -71,295 +77,162 @@ func New(client Client, config Config) (*Store, error) {
 		return nil, invalid("client", fmt.Sprintf("a *redis.Ring of %d servers", len(ring.Options().Addrs)),
 			"one server, a failover client or a *redis.ClusterClient")
 	}
-	s := &Store{client: client, prefix: config.Prefix, logger: config.Logger}
-	if s.prefix == "" {
-		s.prefix = "snowkey"
+	r := &register{client: client, prefix: config.Prefix, logger: config.Logger}
+	if r.prefix == "" {
+		r.prefix = "snowkey"
 	}
-	if !plainPrefix(s.prefix) {
-		return nil, invalid("Config.Prefix", strconv.Quote(cut(s.prefix)), "1..64 of a-z A-Z 0-9 . _ - : /")
+	if !plainPrefix(r.prefix) {
+		return nil, invalid("Config.Prefix", strconv.Quote(cut(r.prefix)), "1..64 of a-z A-Z 0-9 . _ - : /")
 	}
-	if s.logger == nil {
-		s.logger = slog.Default()
+	if r.logger == nil {
+		r.logger = slog.Default()
 	}
-	return s, nil
+	return &Store{lease.Over(r)}, nil
 }
 
 // LosesWrites returns true: Redis may forget what it has acknowledged.
-func (s *Store) LosesWrites() bool { return true }
-
-// Claim takes a free row at random, in one script. If the namespace is new, or the
-// server has forgotten it, Claim makes the rows before. It passes over rows that are
-// damaged, and names one if no other is free.
-//
-// Besides the errors of [lease.Store] it returns one that matches [ErrEvicts],
-// [ErrReadOnly] or [ErrDamaged], having written nothing, or a *lease.ValueError.
-func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
-	sent := &stamp{read: time.Now()}
-	if err := check("Claim", c.Space, []token{{"Owner", c.Owner}, {"Nonce", c.Nonce}},
-		number{"Window", int64(c.Window)}, number{"Now", int64(c.Now)}, number{"Skew", int64(c.Skew)}, number{"Guard", int64(c.Guard)},
-	); err != nil {
-		return lease.Reply{}, err
-	}
-	// This says nothing of the clocks, which the script compares. But a claim that no
-	// row will do for must not make any.
-	if err := c.Check(c.Now); err != nil {
-		return lease.Reply{}, err
-	}
-	r, err := s.ask(ctx, "claim", claimScript, c.Space, sent, claimArgs(&c, sent))
-	if err != nil {
-		return lease.Reply{}, err
-	}
-	verdict := r.text()
-	if verdict != "done" {
-		return lease.Reply{}, r.noClaim(verdict, &c, sent)
-	}
-	reply := r.reply()
-	policy := r.text()
-	if reply.Row.Owner != c.Owner || reply.Row.Nonce != c.Nonce {
-		r.fail()
-	}
-	if r.err != nil {
-		return lease.Reply{}, r.failed()
-	}
-	if policy == "" && !s.warned.Swap(true) {
-		s.logger.WarnContext(ctx, "redislease: INFO does not tell the maxmemory-policy of the server:"+
-			" make sure that it is noeviction or begins with volatile-, or rows will vanish when memory is full")
-	}
-	return reply, nil
-}
-
-// noClaim returns the error of a claim that was not done, for the reason verdict.
-func (r *reader) noClaim(verdict string, c *lease.Claim, sent *stamp) error {
-	var refusal error // that nothing was claimed
-	switch verdict {
-	case "held":
-		worker := r.number()
-		if r.err == nil {
-			r.err = fmt.Errorf("this claim was done before, of worker %d: claim with a fresh token", worker)
-		}
-	case "none":
-		e := &lease.NoFreeWorkerError{Namespace: c.Space.Namespace, Datacenter: c.Space.Datacenter, Rows: int(r.number())}
-		earliest, now := lease.Millis(r.number()), lease.Millis(r.number())
-		e.Ahead = r.numbers()
-		if e.Rows > 0 {
-			e.Earliest = earliest.Time()
-			e.Wait = max(0, earliest-now).Duration()
-		}
-		refusal = e
-	case "layout":
-		refusal = &lease.LayoutError{Namespace: c.Space.Namespace, Stored: r.text(), Own: c.Space.Layout}
-	case "skew":
-		now, waited := lease.Millis(r.number()), lease.Millis(r.number())
-		late := *c
-		late.Now += waited
-		if refusal = late.Check(now); refusal == nil {
-			r.fail()
-		}
-	case "evicts":
-		if policy := r.text(); r.err == nil {
-			return lease.Permanent(fmt.Errorf("redislease: claim: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy))
-		}
-	default:
-		return r.other(verdict)
-	}
-	if refusal != nil && r.err == nil {
-		return sent.refused("claim", refusal)
-	}
-	return r.failed()
-}
-
-// damaged is the reason of a lease whose row is not one.
-const damaged lease.Reason = "its row holds what package redislease does not write"
-
-// Renew raises the limit of a row, in one script. Besides the errors of [lease.Store]
-// it returns one that matches [ErrReadOnly] or [ErrDamaged], having written nothing, or
-// a *lease.ValueError. A row that is damaged is lost as well: the lease takes another.
-func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-	sent := &stamp{read: time.Now()}
-	if err := check("Renewal", r.Space, []token{{"Nonce", r.Nonce}},
-		number{"Worker", r.Worker}, number{"Epoch", r.Epoch}, number{"Next", int64(r.Next)}, number{"Until", int64(r.Until)},
-		number{"Window", int64(r.Window)}, number{"Now", int64(r.Now)}, number{"Skew", int64(r.Skew)}, number{"Guard", int64(r.Guard)},
-	); err != nil {
-		return lease.Reply{}, err
-	}
-	args := []any{
-		r.Worker, r.Epoch, r.Owner, r.Nonce, int64(r.Next), int64(r.Until), int64(r.Window),
-		int64(r.Now), int64(r.Skew), int64(r.Guard), int64(maxAhead), sent,
-	}
-	answer, err := s.ask(ctx, "renew", renewScript, r.Space, sent, appendTexts(args, r.Known))
-	if err != nil {
-		return lease.Reply{}, err
-	}
-	verdict := answer.text()
-	if reason, lost := reasons[verdict]; lost {
-		return lease.Reply{}, sent.refused("renew", r.Lost(reason))
-	}
-	if verdict != "done" {
-		err := answer.other(verdict)
-		if verdict == "damaged" && errors.Is(err, ErrDamaged) {
-			err = sent.refused("renew", fmt.Errorf("%w: %w", r.Lost(damaged), err))
-		}
-		return lease.Reply{}, err
-	}
-	reply := answer.reply()
-	if row := reply.Row; row.Worker != r.Worker || row.Epoch != r.Epoch || row.Owner != r.Owner || row.Nonce != r.Nonce {
-		answer.fail()
-	}
-	if answer.err != nil {
-		return lease.Reply{}, answer.failed()
-	}
-	return reply, nil
-}
-
-// Release gives a row back, in one script. Besides the errors of [lease.Store] it
-// returns one that matches [ErrReadOnly] or [ErrDamaged], having written nothing, or a
-// *lease.ValueError.
-func (s *Store) Release(ctx context.Context, r lease.Release) error {
-	sent := &stamp{read: time.Now()}
-	if err := check("Release", r.Space, []token{{"Nonce", r.Nonce}},
-		number{"Worker", r.Worker}, number{"Epoch", r.Epoch}, number{"End", int64(r.End)},
-	); err != nil {
-		return err
-	}
-	args := []any{r.Worker, r.Epoch, r.Owner, r.Nonce, int64(r.End), sent}
-	answer, err := s.ask(ctx, "release", releaseScript, r.Space, sent, appendTexts(args, r.Known))
-	if err != nil {
-		return err
-	}
-	verdict := answer.text()
-	if verdict == "done" {
-		return nil
-	}
-	if reason, lost := reasons[verdict]; lost {
-		return sent.refused("release", r.Lost(reason))
-	}
-	return answer.other(verdict)
-}
-
-// Fence ends all leases of a space and raises its limits, in one script. Besides the
-// errors of [lease.Store] it returns one that matches [ErrReadOnly] or [ErrDamaged],
-// or a *lease.ValueError.
-func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
-	sent := &stamp{read: time.Now()}
-	if err := check("Fencing", f.Space, []token{{"Nonce", f.Nonce}}, number{"Until", int64(f.Until)}); err != nil {
-		return err
-	}
-	args := []any{f.Space.Layout, f.Space.Workers, f.Space.Datacenter, f.Nonce, int64(f.Until), sent}
-	answer, err := s.ask(ctx, "fence", fenceScript, f.Space, sent, args)
-	if err != nil {
-		return err
-	}
-	switch verdict := answer.text(); verdict {
-	case "done":
-		return nil
-	case "layout":
-		stored := answer.text()
-		if answer.err == nil {
-			return &lease.LayoutError{Namespace: f.Space.Namespace, Stored: stored, Own: f.Space.Layout}
-		}
-	default:
-		return answer.other(verdict)
-	}
-	return answer.failed()
-}
-
-// reasons has the words of renew.lua and release.lua.
-var reasons = map[string]lease.Reason{
-	"taken":  lease.TakenOver,
-	"copied": lease.Copied,
-	"gone":   lease.Gone,
-	"lapsed": lease.Lapsed,
-}
-
-// Rows lists the rows of a space, none if it was never claimed in. A replica may
-// answer, with rows that are not the newest. It returns an error that matches
-// [ErrDamaged] for a row that this package has not written.
-func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease.Millis, error) {
-	if err := space.Check(); err != nil {
-		return nil, 0, err
-	}
-	r, err := s.ask(ctx, "rows", rowsScript, space, &stamp{}, nil)
-	if err != nil {
-		return nil, 0, err
-	}
-	now := lease.Millis(r.number())
-	r.fields, _ = r.next().([]any)
-	rows := make([]lease.Row, 0, len(r.fields)/2)
-	for len(r.fields) > 0 && r.err == nil {
-		name, text := r.text(), r.text()
-		worker, err := strconv.ParseInt(name, 10, 64)
-		if err != nil {
-			r.err = fmt.Errorf("%w: a row is called %q: want the number of a worker", ErrDamaged, cut(name))
-		}
-		row, _, err := parseRow(worker, text)
-		if err != nil && r.err == nil {
-			r.err = err
-		}
-		rows = append(rows, row)
-	}
-	if r.err != nil {
-		return nil, 0, r.failed()
-	}
-	slices.SortFunc(rows, func(a, b lease.Row) int { return int(a.Worker - b.Worker) })
-	return rows, now, nil
-}
-
-// keys returns the names of all keys that an operation on a space touches. A cluster
-// chooses the server by the namespace in braces. The layout is one for all datacenters
-// of a namespace, so they share a server.
-func (s *Store) keys(space lease.Space) []string {
-	settings := s.prefix + ":{" + space.Namespace + "}"
-	return []string{settings, settings + ":" + strconv.FormatInt(space.Datacenter, 10)}
-}
-
-// maxAhead is how far a limit may be beyond clock and window: see [lease.Renewal].
-const maxAhead = lease.Millis(time.Hour / time.Millisecond)
+func (r *register) LosesWrites() bool { return true }
 
 // probes is how many random rows a claim looks at before it looks at all. With a
 // quarter of the rows free, one claim in 10,000 needs all.
 const probes = 32
 
-// claimArgs returns the arguments of claim.lua. The random numbers are made here,
-// because Lua's generator begins each script alike. They are made from the claim's
-// token: one that is sent again, by whomever, looks at the same rows, and finds itself.
-func claimArgs(c *lease.Claim, sent *stamp) []any {
-	random := c.Random()
-	args := []any{
-		c.Space.Layout, c.Space.Workers, c.Space.Datacenter, c.Owner, c.Nonce,
-		int64(c.Window), int64(c.Now), int64(c.Skew), int64(c.Guard), int64(maxAhead),
-		sent, random.Int64N(1 << 40), c.Holder, 0,
-	}
-	count := len(args) - 1 // where the number of probes goes
-	if c.Only == nil {
-		for range probes {
-			args = append(args, random.Int64N(c.Space.Workers))
+// Read reads rows in one script.
+func (r *register) Read(ctx context.Context, s lease.Space, workers []int64) (lease.View, error) {
+	args := []any{s.Datacenter, "all"}
+	if workers != nil {
+		args[1] = "only"
+		for _, worker := range workers {
+			args = append(args, worker)
 		}
-		args[count] = probes
-		return append(args, "all")
 	}
-	only := slices.DeleteFunc(slices.Clone(c.Only), func(worker int64) bool {
-		return worker < 0 || worker >= c.Space.Workers
-	})
-	slices.Sort(only)
-	only = slices.Compact(only)
-	if len(only) > probes {
-		for range probes {
-			args = append(args, only[random.IntN(len(only))])
-		}
-		args[count] = probes
+	v, _, foreign, err := r.look(ctx, "read", readScript, s, args)
+	if err == nil && workers == nil && v.Made && len(v.Rows) == 0 && v.Damaged == nil {
+		err = foreign
 	}
-	args = append(args, "only")
-	for _, worker := range only {
-		args = append(args, worker)
-	}
-	return args
+	return v, err
 }
 
-func appendTexts(args []any, texts []string) []any {
-	for _, text := range texts {
-		args = append(args, text)
+// Find looks at a few random rows in one script, and at all if none of these is free. The
+// random numbers are made here, because Lua's generator begins each script alike.
+func (r *register) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+	random := h.Random()
+	args := []any{s.Datacenter, h.Owner, int64(h.Held), int64(h.Released), s.Workers, random.Int64N(1 << 40)}
+	some := h.Some(s, probes)
+	args = append(args, len(some))
+	for _, worker := range append(some, h.Only...) {
+		args = append(args, worker)
 	}
-	return args
+	v, policy, foreign, err := r.look(ctx, "find", findScript, s, args)
+	switch {
+	case err != nil:
+		return lease.View{}, err
+	case policy != "?" && policy != "noeviction" && !strings.HasPrefix(policy, "volatile-"):
+		return lease.View{}, lease.Permanent(fmt.Errorf("redislease: find: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy))
+	case foreign != nil:
+		return lease.View{}, foreign
+	case policy == "?" && !r.warned.Swap(true):
+		r.logger.WarnContext(ctx, "redislease: INFO does not tell the maxmemory-policy of the server:"+
+			" make sure that it is noeviction or begins with volatile-, or rows will vanish when memory is full")
+	}
+	return v, nil
+}
+
+// look runs a script that reads, and returns the view, the policy of the server if it was
+// asked for, and the error for a key that is the rest of something else.
+func (r *register) look(ctx context.Context, what string, which script, s lease.Space, args []any) (v lease.View, policy string, foreign, err error) {
+	fail := func(err error) (lease.View, string, error, error) {
+		return lease.View{}, "", nil, fmt.Errorf("redislease: %s: %w", what, err)
+	}
+	reply, err := r.run(ctx, which, r.keys(s), &stamp{}, args)
+	if err != nil {
+		return fail(err)
+	}
+	if len(reply) != 7 || reply[6] != r.keys(s)[1] {
+		return fail(errReply)
+	}
+	now, ok1 := reply[0].(int64)
+	layout, ok2 := reply[1].(string)
+	made, ok3 := reply[2].(int64)
+	key, ok4 := reply[3].(string)
+	policy, ok5 := reply[4].(string)
+	found, ok6 := reply[5].([]any)
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 || len(found)%2 != 0 {
+		return fail(errReply)
+	}
+	v = lease.View{Layout: layout, Made: made == 1, Now: lease.Millis(now)}
+	for i := 0; i < len(found); i += 2 {
+		name, ok1 := found[i].(string)
+		text, ok2 := found[i+1].(string)
+		if !ok1 || !ok2 {
+			return fail(errReply)
+		}
+		worker, err := strconv.ParseInt(name, 10, 64)
+		if err != nil {
+			v.Damaged = fmt.Errorf("redislease: %s: %w: a row is called %q: want the number of a worker", what, ErrDamaged, cut(name))
+			continue
+		}
+		row, err := parseRow(worker, text)
+		if err != nil {
+			v.Damaged = fmt.Errorf("redislease: %s: %w", what, err)
+			continue
+		}
+		v.Rows = append(v.Rows, lease.Seen{Row: row, Tag: text})
+	}
+	slices.SortFunc(v.Rows, func(a, b lease.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
+	if key != "" {
+		foreign = foreignKey(what, key)
+	}
+	return v, policy, foreign, nil
+}
+
+func foreignKey(what, key string) error {
+	return lease.Permanent(fmt.Errorf("redislease: %s: %w: key %q exists without the others of its namespace", what, ErrDamaged, key))
+}
+
+// Make makes the rows in one script. If the server has forgotten them it makes them again.
+func (r *register) Make(ctx context.Context, s lease.Space) error {
+	reply, err := r.run(ctx, makeScript, r.keys(s), &stamp{}, []any{s.Datacenter, s.Layout, s.Workers})
+	if err != nil {
+		return fmt.Errorf("redislease: make: %w", err)
+	}
+	if len(reply) != 1 {
+		return fmt.Errorf("redislease: make: %w", errReply)
+	}
+	if key, ok := reply[0].(string); !ok || key != "" {
+		return foreignKey("make", fmt.Sprint(reply[0]))
+	}
+	return nil
+}
+
+// Swap compares the text of the row, all of it, in one script. A command that go-redis has
+// sent again may be refused though the first was done, and its effect is gone. Then the
+// outcome is unknown.
+func (r *register) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+	text, err := formatRow(to, from.Row.Until)
+	if err != nil {
+		return false, err
+	}
+	var sent stamp
+	reply, err := r.run(ctx, swapScript, r.keys(s), &sent, []any{s.Layout, to.Worker, from.Tag, text, &sent})
+	if err != nil {
+		return false, fmt.Errorf("redislease: swap: %w", err)
+	}
+	if len(reply) != 3 || reply[0] != int64(0) && reply[0] != int64(1) || reply[1] != strconv.FormatInt(to.Worker, 10) || reply[2] != text {
+		return false, fmt.Errorf("redislease: swap: %w", errReply)
+	}
+	if n := sent.count.Load(); reply[0] == int64(0) && n > 1 {
+		return false, fmt.Errorf("redislease: swap: sent %d times for want of a reply, and refused at last, so it may have been done", n)
+	}
+	return reply[0] == int64(1), nil
+}
+
+// keys returns the names of all keys that an operation on a space touches. A cluster
+// chooses the server by the namespace in braces. The layout is one for all datacenters
+// of a namespace, so they share a server.
+func (r *register) keys(s lease.Space) []string {
+	settings := r.prefix + ":{" + s.Namespace + "}"
+	return []string{settings, settings + ":" + strconv.FormatInt(s.Datacenter, 10)}
 }
 
 func cut(text string) string {
