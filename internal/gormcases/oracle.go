@@ -297,11 +297,15 @@ func (o *oracle) batch(step int, before []storedRow) *batch {
 			id, _ := strconv.ParseInt(pick(o, before)["id"], 10, 64)
 			b.keys[i] = types.Snowflake(id)
 		case i > 0 && o.often(5):
-			if b.keys[i] = b.keys[0]; b.keys[0] != 0 {
-				o.features = append(o.features, "one key of two rows")
-			}
+			b.keys[i] = b.keys[0]
 		default:
 			b.keys[i] = types.Snowflake(1 + o.chance.IntN(9))
+		}
+		if b.keys[i] != 0 && slices.Contains(b.keys[:i], b.keys[i]) {
+			if b.form == "parents" {
+				b.keys[i] = 0 // of associations with one key GORM sends the first alone
+			}
+			o.features = append(o.features, "one key of two rows")
 		}
 		kids := 0
 		if o.often(3) && b.form != "maps" {
