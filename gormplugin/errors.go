@@ -1,11 +1,14 @@
 package gormplugin
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The errors of a statement, for errors.Is.
 var (
 	// ErrUnresolved means that an upsert met a stored row that cannot be identified,
-	// and that associations need its key.
+	// and that associations need its key. The error is an [*UnresolvedError].
 	ErrUnresolved = errors.New("gormplugin: stored row not found")
 	// ErrKeyRewrite means that an upsert would overwrite the key of a stored row, which
 	// other rows may refer to.
@@ -26,3 +29,54 @@ type ModelError struct {
 func (e *ModelError) Error() string {
 	return "gormplugin: " + e.Model + "." + e.Field + ": " + e.Reason
 }
+
+// A Reason says why the row that an upsert met cannot be identified.
+type Reason uint8
+
+// The reasons of an [UnresolvedError].
+const (
+	// ReasonType means that a column of a unique key has a type that compares the value
+	// otherwise than it stores it, as SET does on MySQL.
+	ReasonType Reason = iota + 1
+	// ReasonExpression means that a unique key is not one of columns that are compared for
+	// equality: an index on an expression or a generated column, or an exclusion constraint.
+	ReasonExpression
+	// ReasonStale means that no stored row equals the row in a unique key of the table: the
+	// stored row was changed meanwhile, or a trigger has changed or refused the new one.
+	ReasonStale
+	// ReasonTwoRows means that the row equals one stored row in one unique key, and another
+	// in another.
+	ReasonTwoRows
+)
+
+// An UnresolvedError says which row of an upsert met a stored row that cannot be identified,
+// and why. It matches [ErrUnresolved].
+type UnresolvedError struct {
+	Model  string // the Go type
+	Row    int    // the index of the row in its statement
+	Reason Reason
+	Key    string // the unique key that is the reason, if it is one and has a name
+
+	// For ReasonType, the column and its type as the catalog of the database writes it.
+	Column, Type string
+}
+
+func (e *UnresolvedError) Error() string {
+	return fmt.Sprintf("%v: %s at index %d was not inserted, and associations need its key; %s", ErrUnresolved, e.Model, e.Row, e.reason())
+}
+
+func (e *UnresolvedError) reason() string {
+	switch e.Reason {
+	case ReasonType:
+		return fmt.Sprintf("column %q of unique key %q has the type %s, which compares such a value otherwise than it stores it", e.Column, e.Key, e.Type)
+	case ReasonExpression:
+		return fmt.Sprintf("unique key %q is on an expression or a generated column, or is an exclusion constraint; name a unique key of columns as the conflict target", e.Key)
+	case ReasonTwoRows:
+		return "it equals two stored rows, in different unique keys; name one of these as the conflict target"
+	default:
+		return "it equals no stored row in a unique key; the table was changed meanwhile, or a trigger has a part in it"
+	}
+}
+
+// Unwrap returns [ErrUnresolved].
+func (e *UnresolvedError) Unwrap() error { return ErrUnresolved }

@@ -35,17 +35,17 @@ const (
 	plainNumbers
 )
 
-// plainnessOf returns that of a column of a type that the catalog names. sqltype.Joined
-// has been asked for MySQL. A text that has to be converted there cannot use the index.
-func plainnessOf(dialect, typ string, c *uniqueColumn) plainness {
-	switch base, _, _ := strings.Cut(typ, "("); {
-	case strings.HasSuffix(typ, "[]"):
+// plainnessOf returns that of a column of a type that the catalog names. A text that has to
+// be converted on MySQL cannot use the index.
+func plainnessOf(dialect string, c *uniqueColumn) plainness {
+	switch base, _, _ := strings.Cut(c.typ, "("); {
+	case strings.HasSuffix(c.typ, "[]"):
 		return 0
 	case dialect == sqliteName:
 		return plainText | plainNumbers
-	case dialect == mysqlName && c.whole, dialect == postgresName && (base == "bigint" || base == "integer" || base == "smallint"):
+	case dialect == mysqlName && c.form.Whole, dialect == postgresName && (base == "bigint" || base == "integer" || base == "smallint"):
 		return plainNumbers
-	case dialect == mysqlName && (base == "char" || base == "varchar") && strings.HasPrefix(c.collate, "utf8mb4 "),
+	case dialect == mysqlName && (base == "char" || base == "varchar") && strings.HasPrefix(c.collate, "utf8mb4_"),
 		dialect == postgresName && (base == "text" || base == "character varying"):
 		return plainText
 	default:
@@ -57,7 +57,7 @@ func plainnessOf(dialect, typ string, c *uniqueColumn) plainness {
 // database/sql as it is.
 func (p plainness) plain(v any) (_ any, ok bool) {
 	if _, text := v.(string); !text {
-		if !simple(v, false) {
+		if !simple(v) {
 			return nil, false
 		}
 		v, _ = driver.DefaultParameterConverter.ConvertValue(v)

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/sqltype"
 )
 
 // How many rows one statement looks up: joined, and by a SELECT for each. Old versions
@@ -107,14 +108,14 @@ func (r *reread) tested(where clause.Expression) (list []*schema.Field) {
 }
 
 // joins reports whether a join compares row i as its insert did. The type of a joined
-// value must be that of the column. On PostgreSQL and SQLite it is. On MySQL a cast
-// sees to it, for the types that have one. Values that are SQL, or that only the driver
-// knows, are not joined either.
+// value must be that of the column. On PostgreSQL and SQLite it is. On MySQL the form of the
+// column sees to it, for some types. Values that are SQL, or that only the driver knows, are
+// not joined either.
 func (r *reread) joins(i int, keys []unique) bool {
 	switch r.db.Name() {
 	case postgresName, sqliteName:
 	case mysqlName:
-		if keys[0].index == "" || !keys[0].castable() {
+		if keys[0].index == "" || !keys[0].joins() {
 			return false
 		}
 	default:
@@ -125,8 +126,7 @@ func (r *reread) joins(i int, keys []unique) bool {
 			if c.field == nil || !r.gives(i, c.field) {
 				continue
 			}
-			v, _ := r.value(i, c.field)
-			if !simple(v, c.whole) {
+			if v, _ := r.value(i, c.field); !simple(v) {
 				return false
 			}
 		}
@@ -134,19 +134,19 @@ func (r *reread) joins(i int, keys []unique) bool {
 	return true
 }
 
-// simple reports whether v is a value that database/sql passes on by itself, and not
-// SQL. Where the column is an integer, so is the value, as a cast would round it.
-func simple(v any, whole bool) bool {
-	switch v.(type) {
-	case clause.Expression, clause.Interface, gorm.Valuer:
+// simple reports whether v is a value that database/sql passes on by itself, and not SQL.
+func simple(v any) bool {
+	if isSQL(v) {
 		return false
 	}
-	v, err := driver.DefaultParameterConverter.ConvertValue(v)
-	if err != nil || !whole || v == nil {
-		return err == nil
-	}
+	_, err := driver.DefaultParameterConverter.ConvertValue(v)
+	return err == nil
+}
+
+// isSQL reports whether GORM writes SQL for v.
+func isSQL(v any) bool {
 	switch v.(type) {
-	case int64, bool:
+	case clause.Expression, clause.Interface, gorm.Valuer:
 		return true
 	default:
 		return false
@@ -225,7 +225,7 @@ func (l *look) comparable(k int) bool {
 	case l.fields == nil:
 		return l.reread.usable(l.row, key)
 	case l.Dialector.Name() == mysqlName:
-		return key.castable()
+		return key.joins()
 	default:
 		return !slices.ContainsFunc(key.columns, func(c uniqueColumn) bool { return c.field == nil })
 	}
@@ -307,13 +307,9 @@ func (l *look) values(list []int) {
 // column. MySQL and MariaDB do not agree on VALUES.
 func (l *look) union(list []int) {
 	casts := make([][2]string, len(l.fields))
-	for k := range l.keys {
-		for _, c := range l.keys[k].columns {
-			if at := slices.Index(l.fields, c.field); at >= 0 {
-				before, after, _ := strings.Cut(cmp.Or(c.cast, "?"), "?")
-				casts[at] = [2]string{before, after}
-			}
-		}
+	for at, f := range l.fields {
+		before, after, _ := strings.Cut(cmp.Or(l.form(f).SQL, "?"), "?")
+		casts[at] = [2]string{before, after}
 	}
 	for n, i := range list {
 		if n > 0 {
@@ -338,21 +334,40 @@ func (l *look) union(list []int) {
 // number writes n.
 func (l *look) number(n int) { l.SQL.Write(strconv.AppendInt(make([]byte, 0, 20), int64(n), 10)) }
 
+// form returns how f is compared.
+func (l *look) form(f *schema.Field) (form sqltype.Form) {
+	for _, key := range l.keys {
+		for _, c := range key.columns {
+			if c.field == f {
+				return c.form
+			}
+		}
+	}
+	return form
+}
+
+// send adds what row i sends for f, as its form takes it, to the parameters.
+func (l *look) send(i int, f *schema.Field) {
+	v, _ := l.reread.value(i, f)
+	if form := l.form(f); form.Proves() {
+		v, _ = form.Value(v)
+	}
+	l.AddVar(l, v)
+}
+
 // bind writes what row i sends for f, or NULL if that is not known.
 func (l *look) bind(i int, f *schema.Field) {
 	if !l.reread.gives(i, f) {
 		l.write("NULL")
 		return
 	}
-	v, _ := l.reread.value(i, f)
-	l.AddVar(l, v)
+	l.send(i, f)
 }
 
 // value writes the value of f to compare with.
 func (l *look) value(f *schema.Field) {
 	if l.fields == nil {
-		v, _ := l.reread.value(l.row, f)
-		l.AddVar(l, v)
+		l.send(l.row, f)
 		return
 	}
 	l.write(valueColumn, strconv.Itoa(2+slices.Index(l.fields, f)))
@@ -375,9 +390,8 @@ func (l *look) match(k int) {
 // compare writes that a column of a unique key equals what it would store of the value.
 func (l *look) compare(c uniqueColumn) {
 	column := clause.Column{Name: c.field.DBName}
-	mysql := l.Dialector.Name() == mysqlName
-	before, after, _ := strings.Cut(cmp.Or(c.as, "?"), "?")
-	if mysql && l.fields != nil {
+	before, after, _ := strings.Cut(cmp.Or(c.form.SQL, "?"), "?")
+	if l.fields != nil && c.form.Proves() {
 		before, after = "", "" // see union
 	}
 	stored := func() {
@@ -385,14 +399,19 @@ func (l *look) compare(c uniqueColumn) {
 		l.value(c.field)
 		l.write(after)
 	}
-	if c.prefix > 0 && mysql {
-		length := ", " + strconv.Itoa(c.prefix) + ")"
-		l.write("LEFT(", column, length, " = LEFT(")
-		stored()
-		// LEFT alone reads, and locks, the whole table.
-		l.write(length, " AND ", column, " LIKE CONCAT(REPLACE(REPLACE(REPLACE(RTRIM(LEFT(")
-		stored()
-		l.write(length, "), '|', '||'), '%', '|%'), '_', '|_'), '%') ESCAPE '|'")
+	if c.prefix > 0 && c.form.Proves() {
+		for _, part := range c.form.Prefix {
+			switch part {
+			case '@':
+				l.write(column)
+			case '?':
+				stored()
+			case '#':
+				l.write(strconv.Itoa(c.prefix))
+			default:
+				l.write(string(part))
+			}
+		}
 		return
 	}
 	l.write(column)

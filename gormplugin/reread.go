@@ -1,7 +1,6 @@
 package gormplugin
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -32,6 +31,8 @@ type reread struct {
 	inserted map[cell]int  // of the stored rows with a fresh key, the rows of the statement
 	shared   map[cell]bool // keys of the caller that rows bring which are not the same
 	room     []cell        // for the next rows that are read
+	asked    bool          // the catalog was read for this statement
+	torn     map[int]bool  // the rows that equal two stored ones
 }
 
 func (r *reread) run() error {
@@ -51,14 +52,39 @@ func (r *reread) run() error {
 	if err != nil {
 		return err
 	}
-	var lost []int
+	all := len(byKey) + len(others)
+	lost, err := r.byUniques(rest, uniques, all)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 && !r.asked { // the table may have got an index since
+		r.forgetUniques()
+		if uniques, err = r.storedUniques(); err != nil {
+			return err
+		}
+		if lost, err = r.byUniques(lost, uniques, all-len(rest)+len(lost)); err != nil {
+			return err
+		}
+	}
+	for _, i := range lost {
+		if unresolved := r.unresolved(i, uniques); unresolved != nil {
+			err = unresolved
+		}
+	}
+	return err
+}
+
+// byUniques looks rest up by what the statement goes by, and returns the rows that are not
+// resolved. all is the number of rows whose key is known.
+func (r *reread) byUniques(rest []int, uniques []unique, all int) (lost []int, err error) {
+	r.torn = map[int]bool{}
 	if r.named() {
-		lost, err = r.byTarget(rest, uniques, len(byKey)+len(others))
+		lost, err = r.byTarget(rest, uniques, all)
 	} else {
 		lost, err = r.byAny(rest, uniques)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// A trigger may have stored a row elsewhere, as in a partition, and left it out of
 	// RowsAffected. It has its fresh key.
@@ -69,15 +95,8 @@ func (r *reread) run() error {
 		}
 		return r.assigned[i]
 	})
-	if fresh, err = r.byKey(fresh); err != nil {
-		return err
-	}
-	for _, i := range append(lost, fresh...) {
-		if unresolved := r.unresolved(i); unresolved != nil {
-			err = unresolved
-		}
-	}
-	return err
+	fresh, err = r.byKey(fresh)
+	return append(lost, fresh...), err
 }
 
 // freshRows returns for each row whether its key in columns[0] was assigned.
@@ -149,24 +168,27 @@ func (r *reread) split() (byKey, others []int) {
 	return byKey, others
 }
 
-// byAny looks rest up by every unique key and returns the rows that are not resolved.
-// If one of the keys cannot be compared, any row may have met that one. Then only the
+// byAny looks rest up by every unique key and returns the rows that are not resolved. A
+// row that cannot be compared in one of the keys may have met that one. Then only the
 // primary key counts, unless rows share it.
 func (r *reread) byAny(rest []int, uniques []unique) (lost []int, err error) {
-	if slices.ContainsFunc(uniques, func(u unique) bool { return u.hidden }) {
-		uniques = []unique{uniqueOf(uniques, r.stmt.Schema.PrimaryFields)}
-		var single []int
-		for _, i := range rest {
-			if r.shared[r.sentAt(i, 0)] {
-				lost = append(lost, i)
-			} else {
-				single = append(single, i)
-			}
+	var clear, blind []int
+	for _, i := range rest {
+		switch {
+		case !slices.ContainsFunc(uniques, func(u unique) bool { return r.blind(i, u) != nil }):
+			clear = append(clear, i)
+		case r.shared[r.sentAt(i, 0)]:
+			lost = append(lost, i)
+		default:
+			blind = append(blind, i)
 		}
-		rest = single
 	}
-	free, torn, err := r.byUnique(rest, uniques)
-	return slices.Concat(lost, free, torn), err
+	free, torn, err := r.byUnique(clear, uniques)
+	if err != nil {
+		return nil, err
+	}
+	more, tornToo, err := r.byUnique(blind, []unique{uniqueOf(uniques, r.stmt.Schema.PrimaryFields)})
+	return slices.Concat(lost, free, torn, more, tornToo), err
 }
 
 // byTarget looks rest up by what the statement names. It returns the rows that are
@@ -290,6 +312,7 @@ func (r *reread) byUnique(list []int, keys []unique) (free, torn []int, err erro
 			free = append(free, i)
 		case m.torn || !m.stored[0].present:
 			torn = append(torn, i)
+			r.torn[i] = true
 		default:
 			r.resolved(i, m.stored)
 		}
@@ -318,8 +341,45 @@ func (r *reread) known(i int, u unique) bool {
 		if c.field == nil || !r.gives(i, c.field) {
 			return false
 		}
+		if _, ok := r.compares(i, c); !ok {
+			return false
+		}
 	}
 	return len(u.columns) > 0
+}
+
+// compares returns what is compared with c for row i, unless it is not known what the
+// column has stored of that.
+func (r *reread) compares(i int, c uniqueColumn) (v any, ok bool) {
+	v, _ = r.value(i, c.field)
+	if !c.form.Proves() {
+		return v, true
+	}
+	if isSQL(v) {
+		return nil, false
+	}
+	v, ok = c.form.Value(v)
+	return v, ok && (v == nil || c.prefix == 0 || c.form.Prefix != "" && c.form.Begins(v))
+}
+
+// blind returns why row i cannot be compared in u, or nil if it can. With NULL it meets no
+// row there.
+func (r *reread) blind(i int, u unique) (why *UnresolvedError) {
+	if u.hidden {
+		return &UnresolvedError{Reason: ReasonExpression, Key: u.name}
+	}
+	for _, c := range u.columns {
+		if c.field == nil || !r.gives(i, c.field) {
+			continue
+		}
+		switch v, ok := r.compares(i, c); {
+		case !ok:
+			why = &UnresolvedError{Reason: ReasonType, Key: u.name, Column: c.name, Type: c.typ}
+		case v == nil:
+			return nil
+		}
+	}
+	return why
 }
 
 // named reports whether the statement names what a stored row is recognized by. MySQL
@@ -386,15 +446,36 @@ func (r *reread) resolved(i int, values []cell) {
 
 // unresolved sets the keys of row i to zero. It returns an error if associations need
 // them.
-func (r *reread) unresolved(i int) error {
+func (r *reread) unresolved(i int, uniques []unique) error {
 	row := r.rows.at(i)
+	var why *UnresolvedError
+	if r.nested || r.associationsFollow(row) {
+		why = r.why(i, uniques) // before its values are gone
+		why.Model, why.Row = r.stmt.Schema.Name, i
+	}
 	for c := range r.columns {
 		r.columns[c].put(r.stmt.Context, row, cell{})
 	}
-	if !r.nested && !r.associationsFollow(row) {
-		return nil
+	if why == nil {
+		return nil // and no error that holds a nil pointer
 	}
-	return fmt.Errorf("%w: %s at index %d was not inserted, and associations need its key; name a unique key of columns as the conflict target", ErrUnresolved, r.stmt.Schema.Name, i)
+	return why
+}
+
+// why returns why row i is not resolved.
+func (r *reread) why(i int, uniques []unique) *UnresolvedError {
+	if r.named() {
+		uniques = []unique{r.target(uniques)}
+	}
+	for _, u := range uniques {
+		if why := r.blind(i, u); why != nil {
+			return why
+		}
+	}
+	if r.torn[i] {
+		return &UnresolvedError{Reason: ReasonTwoRows}
+	}
+	return &UnresolvedError{Reason: ReasonStale}
 }
 
 // associationsFollow reports whether GORM will create rows that refer to row.

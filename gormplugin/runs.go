@@ -77,7 +77,7 @@ func (r *reread) complete(runs []run) (_ bool, err error) {
 		return false, err
 	}
 	key := []*schema.Field{r.columns[0].field}
-	if !slices.ContainsFunc(uniques, func(u unique) bool { return u.covers(key) && u.columns[0].whole }) {
+	if !slices.ContainsFunc(uniques, func(u unique) bool { return u.covers(key) && u.columns[0].form.Whole }) {
 		return false, nil
 	}
 	q := r.query()

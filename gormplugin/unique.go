@@ -26,21 +26,17 @@ type unique struct {
 
 type uniqueColumn struct {
 	field   *schema.Field
+	name    string // of the column, which may have no field
+	typ     string // as the catalog writes it; empty if it was not asked
 	collate string // SQL, if not that of the column
 	prefix  int    // how many characters count; 0: all
-	// as is SQL for what the column stores of a value, "?", such as a time without its
-	// last digits. Empty means the value itself.
-	as string
-	// cast is as, in the type and the collation of the column, where MySQL needs it in a
-	// join. Empty means that there is none.
-	cast  string
-	whole bool // MySQL stores integers there
-	plain plainness
+	form    sqltype.Form
+	plain   plainness
 }
 
-// castable reports whether MySQL can join values with u.
-func (u *unique) castable() bool {
-	return !slices.ContainsFunc(u.columns, func(c uniqueColumn) bool { return c.cast == "" || c.prefix > 0 })
+// joins reports whether MySQL can join values with u.
+func (u *unique) joins() bool {
+	return !slices.ContainsFunc(u.columns, func(c uniqueColumn) bool { return !c.form.Joins || c.prefix > 0 })
 }
 
 // covers reports whether u is made of the columns of list, in any order.
@@ -59,7 +55,7 @@ func uniqueOf(list []unique, fields []*schema.Field) unique {
 	}
 	var u unique
 	for _, f := range fields {
-		u.columns = append(u.columns, uniqueColumn{field: f})
+		u.columns = append(u.columns, uniqueColumn{field: f, name: f.DBName})
 	}
 	return u
 }
@@ -73,7 +69,7 @@ func declaredUniques(s *schema.Schema, namer schema.Namer) []unique {
 	var list []unique
 	for _, name := range s.DBNames {
 		if f := s.FieldsByDBName[name]; f.Unique && (!f.PrimaryKey || len(s.PrimaryFields) > 1) {
-			list = append(list, unique{columns: []uniqueColumn{{field: f}}})
+			list = append(list, unique{columns: []uniqueColumn{{field: f, name: name}}})
 		}
 	}
 	own, err := schema.ParseWithSpecialTableName(reflect.New(s.ModelType).Interface(), &sync.Map{}, namer, s.Table)
@@ -91,7 +87,7 @@ func declaredUniques(s *schema.Schema, namer schema.Namer) []unique {
 		for _, option := range index.Fields {
 			f := s.FieldsByDBName[option.DBName]
 			u.hidden = u.hidden || f == nil || option.Expression != ""
-			u.columns = append(u.columns, uniqueColumn{field: f, collate: option.Collate, prefix: option.Length})
+			u.columns = append(u.columns, uniqueColumn{field: f, name: option.DBName, collate: option.Collate, prefix: option.Length})
 		}
 		list = append(list, u)
 	}
@@ -109,7 +105,7 @@ var uniqueCatalogs = map[string]struct {
 	postgresName: {`SELECT c.relname, COALESCE(a.attname, ''),
 		COALESCE((SELECT quote_ident(n.nspname) || '.' || quote_ident(o.collname) FROM pg_catalog.pg_collation o
 			JOIN pg_catalog.pg_namespace n ON n.oid = o.collnamespace WHERE o.oid = k.coll AND k.coll <> a.attcollation), ''),
-		0, COALESCE(format_type(a.atttypid, a.atttypmod), ''), COALESCE(pg_get_expr(i.indpred, i.indrelid), ''),
+		0, COALESCE(format_type(a.atttypid, a.atttypmod), ''), COALESCE(pg_get_expr(i.indpred, i.indrelid), ''), false,
 		a.attname IS NULL OR a.attgenerated <> '' OR i.indisexclusion OR COALESCE(to_jsonb(i)->>'indnullsnotdistinct' = 'true', false)
 		FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 		CROSS JOIN LATERAL unnest(CAST(i.indkey AS int2[]), CAST(i.indcollation AS oid[])) WITH ORDINALITY AS k (num, coll, place)
@@ -119,7 +115,7 @@ var uniqueCatalogs = map[string]struct {
 		func(quoted, _, _ string) []any { return []any{quoted} }},
 	// Not joined by the names, see mysqlTable.
 	mysqlName: {`SELECT s.index_name, COALESCE(s.column_name, ''),
-		COALESCE(CONCAT(c.character_set_name, ' ', c.collation_name), ''), COALESCE(s.sub_part, 0), LOWER(c.column_type), '',
+		COALESCE(c.collation_name, ''), COALESCE(s.sub_part, 0), c.column_type, '', c.is_nullable = 'NO',
 		s.column_name IS NULL OR COALESCE(c.generation_expression, '') <> ''
 		FROM information_schema.statistics s CROSS JOIN information_schema.columns c
 		WHERE s.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND s.table_name = ? AND s.non_unique = 0
@@ -127,8 +123,8 @@ var uniqueCatalogs = map[string]struct {
 		AND (c.column_name = s.column_name OR s.column_name IS NULL AND c.ordinal_position = 1)
 		ORDER BY s.index_name, s.seq_in_index`,
 		func(_, space, name string) []any { return []any{space, name, space, name} }},
-	sqliteName: {`SELECT l.name, COALESCE(k.name, ''), '"' || k.coll || '"', 0, '',
-		CASE WHEN l.partial AND ? = 'main' THEN (SELECT m.sql FROM sqlite_master m WHERE m.type = 'index' AND m.name = l.name) ELSE '' END,
+	sqliteName: {`SELECT l.name, COALESCE(k.name, ''), '"' || k.coll || '"', 0, COALESCE((SELECT x.type FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid), ''),
+		CASE WHEN l.partial AND ? = 'main' THEN (SELECT m.sql FROM sqlite_master m WHERE m.type = 'index' AND m.name = l.name) ELSE '' END, false,
 		l.partial AND ? <> 'main' OR k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1)
 		FROM pragma_index_list(?, ?) l CROSS JOIN pragma_index_xinfo(l.name, ?) k WHERE l."unique" AND k.key
 		ORDER BY l.seq, k.seqno`,
@@ -136,13 +132,13 @@ var uniqueCatalogs = map[string]struct {
 			if space == "" {
 				space = "main"
 			}
-			return []any{space, space, name, space, name, space, space}
+			return []any{name, space, space, space, name, space, name, space, space}
 		}},
 }
 
 // storedUniques returns the unique keys of the table, with the primary key, as the
 // database has them. If it has none, as for a view, it returns those of the model. They
-// are read once per table. The next process sees later changes.
+// are kept, until a row is not found by them.
 func (r *reread) storedUniques() ([]unique, error) {
 	q := r.query()
 	q.write(q.table())
@@ -150,45 +146,62 @@ func (r *reread) storedUniques() ([]unique, error) {
 	if list, ok := r.model.stored.Load(quoted); ok {
 		return list.([]unique), nil
 	}
-	list, err := q.catalogUniques(quoted)
+	r.asked = true
+	tokens := tokensOf(quoted)
+	if i := slices.IndexFunc(tokens, func(token string) bool { return strings.TrimSpace(token) == "" }); i >= 0 {
+		tokens = tokens[:i] // an alias follows
+	}
+	list, err := q.catalogUniques(tokens)
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 {
-		list = r.model.indexes()
+	known := len(list) > 0
+	if !known {
+		for _, u := range r.model.indexes() {
+			u.columns = slices.Clone(u.columns)
+			list = append(list, u)
+		}
 	}
 	// On SQLite the primary key may be the rowid, which is not an index.
 	primary := r.model.schema.PrimaryFields
 	if !slices.ContainsFunc(list, func(u unique) bool { return u.where == nil && u.covers(primary) }) {
 		list = append([]unique{uniqueOf(nil, primary)}, list...)
 	}
+	if !known && r.db.Name() == mysqlName {
+		if err = r.query().describe(strings.Join(tokens, ""), list); err != nil {
+			return nil, err
+		}
+	}
 	r.model.stored.Store(quoted, list)
 	return list, nil
 }
 
+// forgetUniques makes storedUniques ask the catalog again.
+func (r *reread) forgetUniques() {
+	q := r.query()
+	q.write(q.table())
+	r.model.stored.Delete(q.SQL.String())
+}
+
 // catalogUniques reads the unique keys of a table from the catalog of the database.
-func (q *query) catalogUniques(table string) (list []unique, err error) {
+func (q *query) catalogUniques(table []string) (list []unique, err error) {
 	dialect := q.Dialector.Name()
 	catalog, ok := uniqueCatalogs[dialect]
 	if !ok {
 		return nil, nil
 	}
-	tokens := tokensOf(table)
-	if i := slices.IndexFunc(tokens, func(token string) bool { return strings.TrimSpace(token) == "" }); i >= 0 {
-		tokens = tokens[:i] // an alias follows
-	}
-	name, space := unquote(tokens[len(tokens)-1]), ""
-	if len(tokens) > 2 {
-		space = unquote(tokens[len(tokens)-3])
+	name, space := unquote(table[len(table)-1]), ""
+	if len(table) > 2 {
+		space = unquote(table[len(table)-3])
 	}
 	q.SQL.Reset()
 	q.write(catalog.sql)
-	q.Vars = catalog.args(strings.Join(tokens, ""), space, name)
+	q.Vars = catalog.args(strings.Join(table, ""), space, name)
 	err = q.rows(func(found *sql.Rows) error {
-		var index, column, where, typ string
+		var index, where string
 		var c uniqueColumn
-		var hidden bool
-		if err := found.Scan(&index, &column, &c.collate, &c.prefix, &typ, &where, &hidden); err != nil {
+		var notNull, hidden bool
+		if err := found.Scan(&index, &c.name, &c.collate, &c.prefix, &c.typ, &where, &notNull, &hidden); err != nil {
 			return err
 		}
 		if len(list) == 0 || list[len(list)-1].name != index {
@@ -204,19 +217,38 @@ func (q *query) catalogUniques(table string) (list []unique, err error) {
 			}
 			u.where = clause.Expr{SQL: where}
 		}
-		c.field, c.as = fieldOf(q.Schema, column), sqltype.Stored(dialects[dialect], typ)
+		c.field, c.form = fieldOf(q.Schema, c.name), sqltype.FormOf(dialects[dialect], c.typ, c.collate)
+		c.form.NotNull, c.plain = notNull, plainnessOf(dialect, &c)
 		if dialect == mysqlName {
-			u.index = index
-			c.cast, c.whole = sqltype.Joined(typ, c.as, c.collate)
-		}
-		c.plain = plainnessOf(dialect, typ, &c)
-		if dialect == mysqlName {
-			c.collate = ""
+			u.index, c.collate = index, "" // which is that of the column
 		}
 		u.columns = append(u.columns, c)
 		return nil
 	})
 	return list, err
+}
+
+// describe adds the types of the columns to the unique keys of a model. On MySQL a table
+// that its catalog does not have, such as a temporary one, has them all the same.
+func (q *query) describe(table string, list []unique) error {
+	q.write("SHOW FULL COLUMNS FROM ", table)
+	return q.rows(func(found *sql.Rows) error {
+		var name, typ, null string
+		var collation sql.NullString
+		var rest [5]any // the key, the default, and comments
+		if err := found.Scan(&name, &typ, &collation, &null, &rest[0], &rest[1], &rest[2], &rest[3], &rest[4]); err != nil {
+			return err
+		}
+		for _, u := range list {
+			for n := range u.columns {
+				if c := &u.columns[n]; strings.EqualFold(c.name, name) {
+					c.typ, c.form = typ, sqltype.FormOf(dialects[mysqlName], typ, collation.String)
+					c.form.NotNull = null == "NO"
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // fieldOf returns the field of a column, or nil if the model has none.

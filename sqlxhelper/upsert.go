@@ -254,21 +254,22 @@ const lookupsPerQuery = 128
 // in the target. It is an error if one is like several. That happens without the
 // unique index, which a MySQL statement does not name.
 //
-// The values are compared as they were sent, and then, for rows of which none or several
-// are found so, in the form that the column has stored: a DECIMAL(10,2) keeps 1.23 of
-// 1.234. The types of the columns are read for that, in the transaction of the upsert,
-// which keeps others from changing them. They are not remembered, since with the type of
-// yesterday a row would get the key of another one.
-func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
-	several, err := w.compareTarget(ctx, s, l, list, stored, nil)
-	if err != nil {
-		return err
-	}
-	var again []int
-	for _, i := range list {
-		if _, ambiguous := several[i]; ambiguous || stored[i] == 0 && !w.nullTarget(l, i) {
-			again = append(again, i)
+// The values are compared in the form that the column has stored: a DECIMAL(10,2) keeps
+// 1.23 of 1.234. The types of the columns are read for that, in the transaction of the
+// upsert, which keeps others from changing them. They are not remembered, since with the
+// type of yesterday a row would get the key of another one. Where databases compare as they
+// store, that is only for rows of which none or several are found as they were sent.
+func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) (err error) {
+	var several map[int]types.Snowflake
+	again := list
+	if w.dialect.Dialect != MySQL {
+		if several, err = w.compareTarget(ctx, s, l, list, stored, nil); err != nil {
+			return err
 		}
+		again = slices.DeleteFunc(slices.Clone(list), func(i int) bool {
+			_, ambiguous := several[i]
+			return !ambiguous && (stored[i] != 0 || w.nullTarget(l, i))
+		})
 	}
 	if len(again) > 0 {
 		forms, err := w.storedForms(ctx, s, l)
@@ -295,7 +296,7 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 // compareTarget is findByTarget with one form of the values for each column of the
 // target, or without. several has the rows that are like more than one stored row, with
 // the key of the second.
-func (w *writer) compareTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake, forms []string) (several map[int]types.Snowflake, err error) {
+func (w *writer) compareTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake, forms []storedForm) (several map[int]types.Snowflake, err error) {
 	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
 	from := ", " + key + " FROM " + w.dialect.Quote(l.table) + " WHERE "
 	open, end := "", w.dialect.forUpdate
@@ -314,13 +315,21 @@ func (w *writer) compareTarget(ctx context.Context, s session, l *load, list []i
 			conditions := make([]string, width)
 			for j, c := range l.upsert.target {
 				value := w.dialect.Placeholder(len(args) + j + 1)
-				if forms != nil && forms[j] != "" {
-					value = strings.Replace(forms[j], "?", value, 1)
+				if forms != nil && forms[j].SQL != "" {
+					value = strings.Replace(forms[j].SQL, "?", value, 1)
 				}
 				conditions[j] = w.dialect.Quote(c.name) + " = " + value
 			}
 			if args, err = w.arguments(args, l, row, l.upsert.target); err != nil { // as they were sent
 				return nil, err
+			}
+			for j, form := range forms {
+				known := false
+				if v := &args[len(args)-width+j]; form.Proves() {
+					if *v, known = form.Value(*v); !known {
+						return nil, w.unresolved(l, row, fmt.Sprintf("column %q has the type %s, which compares such a value otherwise than it stores it", l.upsert.target[j].name, form.typ))
+					}
+				}
 			}
 			queries[i] = open + "SELECT " + strconv.Itoa(i) + from + strings.Join(conditions, " AND ") + end
 		}
@@ -359,45 +368,45 @@ func (w *writer) nullTarget(l *load, row int) bool {
 	})
 }
 
-// storedForms returns SQL for what each column of the target stores of a value, or nil if
-// all of them store any value as it is.
-func (w *writer) storedForms(ctx context.Context, s session, l *load) ([]string, error) {
+// A storedForm is how a column is compared, and its type.
+type storedForm struct {
+	sqltype.Form
+	typ string
+}
+
+// storedForms returns the form of each column of the target, or nil if all of them compare
+// any value as they store it.
+func (w *writer) storedForms(ctx context.Context, s session, l *load) ([]storedForm, error) {
 	var text string
 	var args []any
 	switch w.dialect.Dialect {
 	case PostgreSQL:
-		text = "SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0"
+		text = "SELECT attname, pg_catalog.format_type(atttypid, atttypmod), NULL FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0"
 		args = []any{w.dialect.Quote(l.table)}
 	case MySQL: // unlike the catalog it shows temporary tables
-		text = "SHOW COLUMNS FROM " + w.dialect.Quote(l.table)
+		text = "SHOW FULL COLUMNS FROM " + w.dialect.Quote(l.table)
 	default:
 		return nil, nil
 	}
-	var forms []string
+	forms := make([]storedForm, len(l.upsert.target))
 	err := w.query(ctx, s, l, text, args, func(rows *sql.Rows) error {
 		names, err := rows.Columns()
 		if err != nil {
 			return err
 		}
 		var name, typ string
-		into := []any{&name, &typ}
-		for range names[2:] {
+		var collation sql.NullString
+		into := []any{&name, &typ, &collation}
+		for range names[3:] {
 			into = append(into, new(any))
 		}
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		named := func(c column) bool { return c.name == name }
-		if w.dialect.Dialect == MySQL {
-			typ = strings.ToLower(typ)
-			named = func(c column) bool { return strings.EqualFold(c.name, name) }
-		}
-		form := sqltype.Stored(w.dialect.Dialect, typ)
-		if j := slices.IndexFunc(l.upsert.target, named); j >= 0 && form != "" {
-			if forms == nil {
-				forms = make([]string, len(l.upsert.target))
+		for j, c := range l.upsert.target {
+			if c.name == name || w.dialect.Dialect == MySQL && strings.EqualFold(c.name, name) {
+				forms[j] = storedForm{sqltype.FormOf(w.dialect.Dialect, typ, collation.String), typ}
 			}
-			forms[j] = form
 		}
 		return nil
 	})

@@ -44,7 +44,7 @@ var upsertText = map[sqlxhelper.Dialect]upsertTexts{
 		" ON DUPLICATE KEY UPDATE `id` = IF(~0 + ((`k` = VALUES(`k`)) IS NOT TRUE), `id`, `id`)",
 		" ON DUPLICATE KEY UPDATE `id` = IF(~0 + ((`k` = VALUES(`k`)) IS NOT TRUE), `id`, `id`), `n` = VALUES(`n`)",
 		"SELECT `id` FROM `t` WHERE `id` IN (?)",
-		"(SELECT 0, `id` FROM `t` WHERE `k` = ? FOR UPDATE) UNION ALL (SELECT 1, `id` FROM `t` WHERE `k` = ? FOR UPDATE)",
+		"(SELECT 0, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE) UNION ALL (SELECT 1, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE)",
 	},
 }
 
@@ -68,6 +68,7 @@ func TestUpsertAsksForTheStoredRows(t *testing.T) {
 			// More affected than there are rows, as MySQL counts updates.
 			mock.ExpectExec(text.insert+tail).WithArgs(1, "a", 4, 50, "b", 5).WillReturnResult(done(3))
 			mock.ExpectQuery(text.byKey).WithArgs(1).WillReturnRows(ids())
+			describes(mock, d)
 			mock.ExpectQuery(text.byTarget).WithArgs("a", "b").WillReturnRows(ids([]driver.Value{1, 50}, []driver.Value{0, 70}))
 			mock.ExpectCommit()
 			rows := []triple{{K: "a", N: 4}, {ID: 50, K: "b", N: 5}}
@@ -86,7 +87,8 @@ func TestUpsertBelievesACountOnlyOfIgnoredRowsAndNeverOnMySQL(t *testing.T) {
 		mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(2))
 		if d == sqlxhelper.MySQL {
 			mock.ExpectQuery(text.byKey).WillReturnRows(ids([]driver.Value{1}))
-			mock.ExpectQuery("(SELECT 0, `id` FROM `t` WHERE `k` = ? FOR UPDATE)").WithArgs("b").WillReturnRows(ids([]driver.Value{0, 50}))
+			describes(mock, d)
+			mock.ExpectQuery("(SELECT 0, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE)").WithArgs("b").WillReturnRows(ids([]driver.Value{0, 50}))
 		}
 		mock.ExpectCommit()
 		rows := []triple{{K: "a"}, {ID: 50, K: "b"}}
@@ -145,8 +147,8 @@ func TestKeyOfTheCallerIsLookedUpLast(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
 	mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 51}))
-	mock.ExpectQuery("SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0").
-		WithArgs(`"t"`).WillReturnRows(sqlmock.NewRows([]string{"attname", "format_type"}).AddRow("id", "bigint").AddRow("k", "numeric(10,2)"))
+	mock.ExpectQuery("SELECT attname, pg_catalog.format_type(atttypid, atttypmod), NULL FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0").
+		WithArgs(`"t"`).WillReturnRows(sqlmock.NewRows([]string{"attname", "format_type", "?column?"}).AddRow("id", "bigint", nil).AddRow("k", "numeric(10,2)", nil))
 	mock.ExpectQuery(`SELECT 0, "id" FROM "t" WHERE "k" = CAST($1 AS numeric(10,2))`).WithArgs("b").WillReturnRows(ids())
 	mock.ExpectQuery(text.byKey).WithArgs(51).WillReturnRows(ids([]driver.Value{51}))
 	mock.ExpectCommit()
@@ -194,10 +196,13 @@ func TestLookupsHaveFewTexts(t *testing.T) {
 	}
 }
 
-// columnsOf says that the target of the upserts here has a type.
-func columnsOf(typ string) *sqlmock.Rows {
-	return sqlmock.NewRows([]string{"Field", "Type", "Null", "Key", "Default", "Extra"}).
-		AddRow("id", "bigint(20)", "NO", "PRI", nil, "").AddRow("K", typ, "YES", "UNI", nil, "").AddRow("n", "int(11)", "YES", "", nil, "")
+// describes expects that MySQL is asked for the columns.
+func describes(mock sqlmock.Sqlmock, d sqlxhelper.Dialect) {
+	if d != sqlxhelper.MySQL {
+		return
+	}
+	mock.ExpectQuery("SHOW FULL COLUMNS FROM `t`").WillReturnRows(sqlmock.NewRows([]string{"Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment"}).
+		AddRow("id", "bigint(20)", nil, "NO", "PRI", nil, "", "", "").AddRow("K", "varchar(20)", "utf8mb4_bin", "YES", "UNI", nil, "", "", "").AddRow("n", "int(11)", nil, "YES", "", nil, "", "", ""))
 }
 
 func TestUpsertThatIsNotResolvedIsUndone(t *testing.T) {
@@ -206,16 +211,15 @@ func TestUpsertThatIsNotResolvedIsUndone(t *testing.T) {
 		"NotFound": func(mock sqlmock.Sqlmock) {
 			mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(2))
 			mock.ExpectQuery(text.byKey).WillReturnRows(ids())
+			describes(mock, sqlxhelper.MySQL)
 			mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 70}))
-			mock.ExpectQuery("SHOW COLUMNS FROM `t`").WillReturnRows(columnsOf("VARCHAR(20)"))
-			mock.ExpectQuery("(SELECT 0, `id` FROM `t` WHERE `k` = LEFT(?, 20) FOR UPDATE)").WithArgs("b").WillReturnRows(ids())
 			mock.ExpectQuery(text.byKey).WithArgs(50).WillReturnRows(ids())
 		},
 		"Several": func(mock sqlmock.Sqlmock) {
 			mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(2))
 			mock.ExpectQuery(text.byKey).WillReturnRows(ids())
+			describes(mock, sqlxhelper.MySQL)
 			mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 70}, []driver.Value{1, 71}, []driver.Value{1, 72}))
-			mock.ExpectQuery("SHOW COLUMNS FROM `t`").WillReturnRows(columnsOf("text"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
