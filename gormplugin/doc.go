@@ -40,7 +40,8 @@
 //   - The source never gives a key twice. It needs no connection of the pool that it
 //     serves, because a nested create asks while it holds one.
 //   - For upserts, the plugin may read the unique keys and column types of a table from
-//     the catalog. It does so once per table, when an upsert first meets a stored row.
+//     the catalog. It does so when an upsert first meets a stored row of a table, and
+//     once more for a statement with a row that is not found.
 //     With [WithUnnest] it reads column types for creates of many rows.
 //   - A BEFORE INSERT trigger does not change the values of unique keys.
 //
@@ -102,8 +103,13 @@
 // The plugin never guesses. These rows are not resolved, unless RETURNING tells:
 //   - A row that conflicts with two stored rows, on different unique keys.
 //   - A row behind a conflict target that is an expression.
-//   - A row in a table with a unique index on an expression, unless the statement names
-//     other columns as its target. MySQL ignores the target.
+//   - A row in a table with a unique index on an expression, or with an exclusion
+//     constraint, unless the statement names other columns as its target. MySQL ignores
+//     the target.
+//   - A row with a unique value that its column compares otherwise than it stores it, such
+//     as a SET of MySQL.
+//
+// [UnresolvedError] has the reason.
 //
 // # The key as index of time
 //
