@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
 	"strings"
@@ -90,12 +89,8 @@ func header(ctx context.Context, s *servers, rows int, out io.Writer) error {
 	}
 	_, redis, _ := strings.Cut(info, "redis_version:")
 	redis, _, _ = strings.Cut(redis, "\r")
-	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
-	if err != nil {
-		commit = []byte("unknown")
-	}
-	_, err = fmt.Fprintf(out, "date: %s\ngo: %s\ncpu: %s\ncores: %d\ncommit: %s\nPostgreSQL: %s\nMariaDB: %s\nRedis: %s\nrows: %d\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.Version(), cpuName(), runtime.NumCPU(), strings.TrimSpace(string(commit)),
+	_, err = fmt.Fprintf(out, "date: %s\ngo: %s\ncpu: %s\ncores: %d\nPostgreSQL: %s\nMariaDB: %s\nRedis: %s\nrows: %d\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.Version(), cpuName(), runtime.NumCPU(),
 		postgres, mariaDB, redis, rows)
 	return err
 }

@@ -28,10 +28,9 @@ func writePage(r *benchmark.Results, docs string) error {
 	if err != nil {
 		return fmt.Errorf("rows: %w", err)
 	}
-	ahead, _ := r.Median("Ahead/snowflake-fixed", "ms-ahead")
 	count := func(n int) string { return benchmark.Thousands(float64(n)) }
 	page := strings.NewReplacer(
-		"{{ids}}", idTable(r), "{{fetches}}", fetchTable(r), "{{ahead}}", fmt.Sprintf("%.1f", ahead), "{{burst}}", count(20*(1<<sequenceBits)),
+		"{{ids}}", idTable(r), "{{fetches}}", fetchTable(r), "{{burst}}", count(20*(1<<sequenceBits)),
 		"{{rows}}", rowTable(r, "Rows", count(n)+" rows"),
 		"{{references}}", rowTable(r, "References", count(n/4)+" rows"), "{{parents}}", count(n/2),
 		"{{large}}", rowTable(r, "Large", count(5*n)+" rows and more"), "{{more}}", count(n/10),
@@ -43,7 +42,7 @@ func writePage(r *benchmark.Results, docs string) error {
 
 func machine(r *benchmark.Results) string {
 	var b strings.Builder
-	for _, key := range []string{"date", "go", "cpu", "cores", "commit", "PostgreSQL", "MariaDB", "Redis"} {
+	for _, key := range []string{"date", "go", "cpu", "cores", "PostgreSQL", "MariaDB", "Redis"} {
 		fmt.Fprintf(&b, "- %s: %s\n", key, r.Config[key])
 	}
 	return b.String()
@@ -97,17 +96,20 @@ func fetchTable(r *benchmark.Results) string {
 }
 
 func rowTable(r *benchmark.Results, name, title string) string {
-	rows := [][]string{{title, "database", "rows per second", "CPU of the server, µs per row", "table, MB", "indexes, MB"}}
+	rows := [][]string{{title, "database", "rows per second", "times Snowflake's, of three rounds", "CPU of the server, µs per row", "table, MB", "indexes, MB"}}
 	for _, kind := range rowKinds {
 		for _, db := range []string{"PostgreSQL", "MariaDB"} {
 			row := []string{kind.title, db}
 			for _, unit := range []string{"rows/s", "server-µs/row", "table-MB", "index-MB"} {
 				v, ok := r.Median(name+"/"+db+"/"+kind.name, unit)
 				switch {
+				case !ok && unit == "rows/s":
+					row = append(row, "–", "–")
 				case !ok:
 					row = append(row, "–")
 				case unit == "rows/s":
-					row = append(row, benchmark.Thousands(v))
+					s, _ := r.Ratio(name+"/"+db+"/"+kind.name, name+"/"+db+"/snowflake-fixed", unit)
+					row = append(row, benchmark.Thousands(v), fmt.Sprintf("%.1f (%.1f to %.1f)", s.Median, s.Low, s.High))
 				default:
 					row = append(row, fmt.Sprintf("%.1f", v))
 				}

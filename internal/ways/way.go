@@ -257,7 +257,7 @@ func measureKeys(ctx context.Context, s *servers, span time.Duration, out io.Wri
 			}
 		}
 	}
-	return errors.Join(measureAhead(ctx, span, out), measureFetches(ctx, s, out))
+	return measureFetches(ctx, s, out)
 }
 
 var callerCounts = []int{1, 8, 64}
@@ -282,22 +282,6 @@ func (w way) measure(ctx context.Context, s *servers, callers int, span time.Dur
 	n := float64(count)
 	_, err = fmt.Fprintf(out, "BenchmarkWays/c=%d/%s %d %.1f ns/op %.0f IDs/s %.8f trips/ID %.4f server-µs/ID\n",
 		callers, w.name, count, float64(took.Nanoseconds())/n, n/took.Seconds(), float64(trips)/n, float64(used.Microseconds())/n)
-	return err
-}
-
-// measureAhead asks a generator for all that it has. Its keys are then as far ahead of the
-// clock as they may be.
-func measureAhead(ctx context.Context, span time.Duration, out io.Writer) error {
-	g, err := core.New(core.Config{Worker: core.StaticWorker(1)})
-	if err != nil {
-		return err
-	}
-	count, err := askFor(ctx, numbers(g), 1, 1, span)
-	ahead := g.Stats().Ahead
-	if err := errors.Join(err, g.Close(ctx)); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "BenchmarkAhead/snowflake-fixed %d %.1f ms-ahead\n", count, ahead.Seconds()*1e3)
 	return err
 }
 
