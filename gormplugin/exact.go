@@ -240,7 +240,7 @@ func (e *exact) query(values []any) *query {
 		q.AddVar(q, jsonArray(values))
 		q.write(")) AS ", valuesName, " CROSS JOIN ") // SQLite keeps to this order
 	}
-	q.write(q.table())
+	q.write(q.only(), q.table())
 	if dialect == mysqlName {
 		q.write(" FORCE INDEX (", clause.Column{Name: e.keys[0].index}, ")")
 	}

@@ -168,7 +168,7 @@ func (l *look) join(list []int) {
 	} else {
 		l.values(list)
 		// SQLite keeps to the order of a CROSS JOIN.
-		l.write(") AS ", valuesName, " CROSS JOIN ", l.table())
+		l.write(") AS ", valuesName, " CROSS JOIN ", l.only(), l.table())
 	}
 	l.write(" WHERE ")
 	l.match(0)
@@ -186,7 +186,7 @@ func (l *look) single(n, i int) {
 	}
 	l.write("SELECT ", strconv.Itoa(n))
 	l.selected()
-	l.write(" FROM ", l.table(), " WHERE ")
+	l.write(" FROM ", l.only(), l.table(), " WHERE ")
 	l.match(0)
 	if mysql {
 		l.write(l.reread.lock(), ")")

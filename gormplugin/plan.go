@@ -34,6 +34,7 @@ type model struct {
 	current atomic.Pointer[plan]
 	indexes func() []unique // computed once, see declaredUniques
 	stored  sync.Map        // table, as SQL → []unique, see storedUniques
+	alone   sync.Map        // table, as SQL → bool, see standsAlone
 }
 
 // model returns what is known of the model of stmt. A model in the map is settled.

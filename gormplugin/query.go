@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -68,6 +70,40 @@ func (q *query) table() clause.Table {
 		}
 	}
 	return clause.Table{Name: clause.CurrentTable}
+}
+
+// only returns what stands before the table in a query for rows that the insert has met.
+func (q *query) only() string {
+	if q.reread.alone {
+		return "ONLY "
+	}
+	return ""
+}
+
+// standsAlone reports whether the insert meets rows of the table alone. On PostgreSQL a
+// unique key does not span the tables that inherit from its own, and a query would read
+// those too. The rows of a partitioned table are in its partitions.
+func (r *reread) standsAlone() (alone bool, err error) {
+	if r.db.Name() != postgresName {
+		return false, nil
+	}
+	q := r.query()
+	q.write(q.table())
+	quoted := q.SQL.String()
+	if known, ok := r.model.alone.Load(quoted); ok {
+		return known.(bool), nil
+	}
+	name := tokensOf(quoted)
+	if i := slices.IndexFunc(name, func(token string) bool { return strings.TrimSpace(token) == "" }); i >= 0 {
+		name = name[:i] // an alias follows
+	}
+	q.SQL.Reset()
+	q.write("SELECT relkind <> 'p' FROM pg_catalog.pg_class WHERE oid = to_regclass($1)")
+	q.Vars = []any{strings.Join(name, "")}
+	if err = q.rows(func(found *sql.Rows) error { return found.Scan(&alone) }); err == nil {
+		r.model.alone.Store(quoted, alone)
+	}
+	return alone, err
 }
 
 // each runs the query and calls f for each row. The query returns the place of a number

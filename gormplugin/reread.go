@@ -28,6 +28,7 @@ type reread struct {
 	db       *gorm.DB
 	upsert   upsert
 	assigned []bool        // for each row, whether its key is fresh
+	alone    bool          // no other table has rows that the insert meets, see standsAlone
 	inserted map[cell]int  // of the stored rows with a fresh key, the rows of the statement
 	shared   map[cell]bool // keys of the caller that rows bring which are not the same
 	room     []cell        // for the next rows that are read
@@ -35,7 +36,10 @@ type reread struct {
 	torn     map[int]bool  // the rows that equal two stored ones
 }
 
-func (r *reread) run() error {
+func (r *reread) run() (err error) {
+	if r.alone, err = r.standsAlone(); err != nil {
+		return err
+	}
 	r.selected, r.restricted = r.stmt.SelectAndOmitColumns(true, false)
 	r.assigned, r.inserted = r.freshRows(), map[cell]int{}
 	r.shared = r.sharedKeys()
@@ -225,7 +229,7 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 		if complete, err := r.complete(runs); complete || err != nil {
 			return nil, err
 		}
-		q := r.byKeys()
+		q := r.byKeys(list)
 		q.inRuns(runs)
 		if err = q.each(list, keep); err != nil {
 			return nil, err
@@ -233,7 +237,7 @@ func (r *reread) byKey(list []int) (rest []int, err error) {
 		return r.byStored(list, stored), nil
 	}
 	for chunk := range slices.Chunk(list, keysPerQuery) {
-		q := r.byKeys()
+		q := r.byKeys(chunk)
 		q.write(" IN (")
 		for n, i := range chunk {
 			if n > 0 {
@@ -264,12 +268,17 @@ func (r *reread) byStored(list []int, stored map[cell][]cell) (rest []int) {
 	return rest
 }
 
-// byKeys returns a query for rows by their keys. The condition is missing.
-func (r *reread) byKeys() *query {
+// byKeys returns a query for the rows of list by their keys. The condition is missing. A
+// trigger may have stored a row under a fresh key elsewhere.
+func (r *reread) byKeys(list []int) *query {
 	q := r.query()
 	q.write("SELECT 0,0,")
 	q.columns()
-	q.write(" FROM ", q.table(), " WHERE ", clause.Column{Name: r.columns[0].field.DBName})
+	q.write(" FROM ")
+	if slices.ContainsFunc(list, func(i int) bool { return !r.assigned[i] }) {
+		q.write(q.only())
+	}
+	q.write(q.table(), " WHERE ", clause.Column{Name: r.columns[0].field.DBName})
 	return q
 }
 

@@ -895,6 +895,59 @@ var upsertCases = []testCase{
 		equal(e, "ID of the row that met one of the statement", torn[2].ID, torn[0].ID)
 		e.count("customers", 4)
 	}},
+	{"RowsOfTablesThatInheritAreNotMet", func(e *env) {
+		e.only(e.db.Name() == "postgres", "only PostgreSQL has tables that inherit")
+		e.migrate(orderModels...)
+		one := "1"
+		first := Customer{Email: "a", Phone: &one}
+		e.must(e.db.Create(&first))
+		table := e.prefix + "customers"
+		e.must(e.db.Exec("CREATE TABLE " + table + "_heir () INHERITS (" + table + ")"))
+		e.must(e.db.Exec("INSERT INTO " + table + "_heir (id, email, phone) VALUES (77, 'b', '1'), (78, 'c', '2')"))
+		list := []Customer{{Email: "c", Phone: &one}, {ID: 78, Email: "a"}, {Email: "d"}}
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		equal(e, "ID of the row that met one by phone", list[0].ID, first.ID)
+		equal(e, "ID of the row with a key of the heir", list[1].ID, first.ID)
+		e.stored("customers", "email", "d", list[2].ID)
+		o := Order{Number: "A", Customer: &Customer{Email: "b", Phone: &one}}
+		e.must(e.db.Create(&o))
+		equal(e, "CustomerID", *o.CustomerID, first.ID)
+		many := make([]Customer, 30)
+		for i := range many {
+			many[i].Email = fmt.Sprint(i)
+		}
+		e.must(e.db.Create(slices.Clone(many)))
+		e.must(e.db.Exec("INSERT INTO " + table + "_heir (id, email, phone) SELECT 100 + g, g, g FROM generate_series(0, 29) g"))
+		e.must(e.db.Clauses(doNothing()).Create(&many))
+		for i := range many {
+			e.must(e.db.Raw("SELECT count(*) FROM ONLY "+table+" WHERE id = ? AND email = ?", many[i].ID, many[i].Email).Scan(&i))
+			equal(e, "rows with the key", i, 1)
+		}
+		// A trigger that stores rows elsewhere leaves them out of RowsAffected.
+		e.must(e.db.Exec("CREATE FUNCTION " + table + "_move() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO " + table + "_heir VALUES (NEW.*); RETURN NULL; END'"))
+		e.must(e.db.Exec("CREATE TRIGGER moves BEFORE INSERT ON " + table + " FOR EACH ROW WHEN (NEW.email LIKE 'm%') EXECUTE FUNCTION " + table + "_move()"))
+		moved := []Customer{{Email: "m1"}, {Email: "d"}, {ID: 79, Email: "e"}}
+		e.must(e.db.Clauses(doNothing()).Create(&moved))
+		e.stored("customers", "email", "m1", moved[0].ID)
+		equal(e, "ID of the row that met one", moved[1].ID, list[2].ID)
+		e.stored("customers", "email", "e", 79)
+	}},
+	{"RowsOfPartitionsAreMet", func(e *env) {
+		e.only(e.db.Name() == "postgres", "elsewhere partitions are no tables")
+		type Half struct {
+			ID   types.Snowflake `gorm:"primaryKey"`
+			Part int64           `gorm:"primaryKey;autoIncrement:false"`
+			Name string
+		}
+		table := e.prefix + "halves"
+		e.must(e.db.Exec("CREATE TABLE " + table + " (id bigint, part bigint, name text, PRIMARY KEY (id, part), UNIQUE (part, name)) PARTITION BY LIST (part)"))
+		e.must(e.db.Exec("CREATE TABLE " + table + "_1 PARTITION OF " + table + " DEFAULT"))
+		first, list := Half{Part: 1, Name: "a"}, []Half{{Part: 1, Name: "a"}, {Part: 2, Name: "a"}}
+		e.must(e.db.Create(&first))
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		equal(e, "ID", list[0].ID, first.ID)
+		e.stored("halves", "part", 2, list[1].ID)
+	}},
 	{"IgnoredRowDoesNotKeepAKeyThatAnotherBrings", func(e *env) {
 		e.migrate(&Customer{})
 		first := Customer{Email: "a"}
