@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -374,6 +373,8 @@ const (
 // host look like. No driver of the three returns from each of its calls then.
 func TestEveryCallEndsWithItsContextThoughTheServerIsSilent(t *testing.T) {
 	deaf := func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }
+	servers := newCrowd(t, 5)
+	defer servers.wait()
 	for name, make := range map[string]func(t *testing.T) leaseTarget{
 		"pgx":     func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) },
 		"pq":      func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) },
@@ -381,16 +382,15 @@ func TestEveryCallEndsWithItsContextThoughTheServerIsSilent(t *testing.T) {
 		"MySQL":   func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) },
 		"deaf":    deaf,
 	} {
-		t.Run(name, func(t *testing.T) { make(t).callSilent(t, name == "deaf") })
+		servers.run(name, func(t *testing.T) { make(t).callSilent(t, name == "deaf") })
 	}
 }
 
 // callSilent makes each call against a server that is silent from before the call on, and
 // each that writes against one that is silent from its COMMIT on.
 func (g leaseTarget) callSilent(t *testing.T, deaf bool) {
-	slots := make(chan struct{}, 6) // each cell has two connections, of the hundred that a server takes
-	var running sync.WaitGroup
-	defer running.Wait()
+	cells := newCrowd(t, 6) // each has two connections, of the hundred that a server takes
+	defer cells.wait()
 	n := 0
 	for _, when := range []string{"before it begins", "at COMMIT"} {
 		for _, c := range silentCalls {
@@ -399,30 +399,26 @@ func (g leaseTarget) callSilent(t *testing.T, deaf bool) {
 			}
 			n++
 			tag := fmt.Sprint("cell-", n)
-			slots <- struct{}{}
-			running.Go(func() {
-				defer func() { <-slots }()
-				t.Run(c.name+" "+when, func(t *testing.T) {
-					db, p := g.muffled(t, deaf)
-					call := c.prepare(t, g.silentStores(t, db, tag))
-					if when == "at COMMIT" {
-						p.untilCommit.Store(true)
-					} else {
-						p.mute()
+			cells.run(c.name+" "+when, func(t *testing.T) {
+				db, p := g.muffled(t, deaf)
+				call := c.prepare(t, g.silentStores(t, db, tag))
+				if when == "at COMMIT" {
+					p.untilCommit.Store(true)
+				} else {
+					p.mute()
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), silentFor)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() { ended <- call(ctx) }()
+				select {
+				case err := <-ended:
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%s = %v; want the end of its context", c.name, err)
 					}
-					ctx, cancel := context.WithTimeout(t.Context(), silentFor)
-					defer cancel()
-					ended := make(chan error, 1)
-					go func() { ended <- call(ctx) }()
-					select {
-					case err := <-ended:
-						if !errors.Is(err, context.DeadlineExceeded) {
-							t.Errorf("%s = %v; want the end of its context", c.name, err)
-						}
-					case <-time.After(silentSlack):
-						t.Errorf("%s has not returned after %v; want it to end with its context, after %v", c.name, silentSlack, silentFor)
-					}
-				})
+				case <-time.After(silentSlack):
+					t.Errorf("%s has not returned after %v; want it to end with its context, after %v", c.name, silentSlack, silentFor)
+				}
 			})
 		}
 	}

@@ -85,10 +85,11 @@ func TestCallsEndWithTheirContextsThoughTheServerIsSilent(t *testing.T) {
 				t.Skip("SKIPPED: runs with CI set; all drivers would take this package past the ten minutes of go test")
 			}
 			open := open(t)
+			cells := newCrowd(t, 8)
+			defer cells.wait()
 			for name, c := range calls {
 				for _, at := range c.at {
-					t.Run(name+at, func(t *testing.T) {
-						t.Parallel()
+					cells.run(name+at, func(t *testing.T) {
 						text := silentAt[at]
 						proxy := &losing{what: silence, at: text}
 						through, around := open(t, proxy)

@@ -114,10 +114,11 @@ func TestCommitThatTheStandbyLacksIsNoSuccess(t *testing.T) {
 	var ran atomic.Int32 // none, if -run names subtests of others
 	each := func(name string, limit time.Duration, check func(t *testing.T, name string, err error)) {
 		t.Run(name, func(t *testing.T) {
+			cells := newCrowd(t, 2*len(waitingCalls))
+			defer cells.wait()
 			for _, driver := range []string{"pgx", "postgres"} {
 				for name, call := range waitingCalls {
-					t.Run(driver+name, func(t *testing.T) {
-						t.Parallel()
+					cells.run(driver+name, func(t *testing.T) {
 						ctx, cancel := context.WithTimeout(t.Context(), limit)
 						defer cancel()
 						ran.Add(1)
