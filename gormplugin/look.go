@@ -126,8 +126,8 @@ func (r *reread) joins(i int, keys []unique) bool {
 			if c.field == nil || !r.gives(i, c.field) {
 				continue
 			}
-			if v, _ := r.value(i, c.field); !simple(v) {
-				return false
+			if v, _ := r.value(i, c.field); !simple(v) || key.nullsEqual && isNull(v) {
+				return false // no index finds IS NOT DISTINCT FROM
 			}
 		}
 	}
@@ -141,6 +141,12 @@ func simple(v any) bool {
 	}
 	_, err := driver.DefaultParameterConverter.ConvertValue(v)
 	return err == nil
+}
+
+// isNull reports whether v is sent as NULL.
+func isNull(v any) bool {
+	v, err := driver.DefaultParameterConverter.ConvertValue(v)
+	return v == nil && err == nil
 }
 
 // isSQL reports whether GORM writes SQL for v.
@@ -380,7 +386,7 @@ func (l *look) match(k int) {
 		if n > 0 {
 			l.write(" AND ")
 		}
-		l.compare(c)
+		l.compare(c, key.nullsEqual)
 	}
 	if key.where != nil && l.Dialector.Name() != mysqlName { // which has no partial unique keys
 		l.within(k)
@@ -388,7 +394,7 @@ func (l *look) match(k int) {
 }
 
 // compare writes that a column of a unique key equals what it would store of the value.
-func (l *look) compare(c uniqueColumn) {
+func (l *look) compare(c uniqueColumn, nullsEqual bool) {
 	column := clause.Column{Name: c.field.DBName}
 	before, after, _ := strings.Cut(cmp.Or(c.form.SQL, "?"), "?")
 	if l.fields != nil && c.form.Proves() {
@@ -415,6 +421,12 @@ func (l *look) compare(c uniqueColumn) {
 		return
 	}
 	l.write(column)
+	if nullsEqual && l.fields == nil {
+		if v, _ := l.reread.value(l.row, c.field); !isSQL(v) && isNull(v) {
+			l.write(" IS NULL")
+			return
+		}
+	}
 	if c.collate != "" {
 		l.write(" COLLATE ", c.collate)
 	}

@@ -176,18 +176,18 @@ func (r *reread) split() (byKey, others []int) {
 // row that cannot be compared in one of the keys may have met that one. Then only the
 // primary key counts, unless rows share it.
 func (r *reread) byAny(rest []int, uniques []unique) (lost []int, err error) {
-	var clear, blind []int
+	var seen, blind []int
 	for _, i := range rest {
 		switch {
 		case !slices.ContainsFunc(uniques, func(u unique) bool { return r.blind(i, u) != nil }):
-			clear = append(clear, i)
+			seen = append(seen, i)
 		case r.shared[r.sentAt(i, 0)]:
 			lost = append(lost, i)
 		default:
 			blind = append(blind, i)
 		}
 	}
-	free, torn, err := r.byUnique(clear, uniques)
+	free, torn, err := r.byUnique(seen, uniques)
 	if err != nil {
 		return nil, err
 	}
@@ -350,7 +350,7 @@ func (r *reread) known(i int, u unique) bool {
 		if c.field == nil || !r.gives(i, c.field) {
 			return false
 		}
-		if _, ok := r.compares(i, c); !ok {
+		if _, ok := r.compares(i, c); !ok || u.nullsEqual && !r.names(i, c) {
 			return false
 		}
 	}
@@ -371,6 +371,12 @@ func (r *reread) compares(i int, c uniqueColumn) (v any, ok bool) {
 	return v, ok && (v == nil || c.prefix == 0 || c.form.Prefix != "" && c.form.Begins(v))
 }
 
+// names reports whether row i says what is in c.
+func (r *reread) names(i int, c uniqueColumn) bool {
+	_, named := r.value(i, c.field)
+	return named
+}
+
 // blind returns why row i cannot be compared in u, or nil if it can. With NULL it meets no
 // row there.
 func (r *reread) blind(i int, u unique) (why *UnresolvedError) {
@@ -382,9 +388,11 @@ func (r *reread) blind(i int, u unique) (why *UnresolvedError) {
 			continue
 		}
 		switch v, ok := r.compares(i, c); {
+		case u.nullsEqual && !r.names(i, c): // it may have a default
+			return &UnresolvedError{Reason: ReasonExpression, Key: u.name}
 		case !ok:
 			why = &UnresolvedError{Reason: ReasonType, Key: u.name, Column: c.name, Type: c.typ}
-		case v == nil:
+		case v == nil && !u.nullsEqual:
 			return nil
 		}
 	}

@@ -22,6 +22,8 @@ type unique struct {
 	// an expression. A row that it met cannot be found.
 	hidden bool
 	index  string // the name by which MySQL can be told to use it
+	// nullsEqual is true if NULL equals NULL: NULLS NOT DISTINCT of PostgreSQL.
+	nullsEqual bool
 }
 
 type uniqueColumn struct {
@@ -50,7 +52,8 @@ func (u *unique) covers(list []*schema.Field) bool {
 func uniqueOf(list []unique, fields []*schema.Field) unique {
 	for _, u := range list {
 		if u.covers(fields) {
-			return unique{columns: u.columns, index: u.index}
+			u.name, u.where = "", nil
+			return u
 		}
 	}
 	var u unique
@@ -106,7 +109,7 @@ var uniqueCatalogs = map[string]struct {
 		COALESCE((SELECT quote_ident(n.nspname) || '.' || quote_ident(o.collname) FROM pg_catalog.pg_collation o
 			JOIN pg_catalog.pg_namespace n ON n.oid = o.collnamespace WHERE o.oid = k.coll AND k.coll <> a.attcollation), ''),
 		0, COALESCE(format_type(a.atttypid, a.atttypmod), ''), COALESCE(pg_get_expr(i.indpred, i.indrelid), ''), false,
-		a.attname IS NULL OR a.attgenerated <> '' OR i.indisexclusion OR COALESCE(to_jsonb(i)->>'indnullsnotdistinct' = 'true', false)
+		a.attname IS NULL OR a.attgenerated <> '' OR i.indisexclusion, COALESCE(to_jsonb(i)->>'indnullsnotdistinct' = 'true', false)
 		FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 		CROSS JOIN LATERAL unnest(CAST(i.indkey AS int2[]), CAST(i.indcollation AS oid[])) WITH ORDINALITY AS k (num, coll, place)
 		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num AND k.num <> 0
@@ -116,7 +119,7 @@ var uniqueCatalogs = map[string]struct {
 	// Not joined by the names, see mysqlTable.
 	mysqlName: {`SELECT s.index_name, COALESCE(s.column_name, ''),
 		COALESCE(c.collation_name, ''), COALESCE(s.sub_part, 0), c.column_type, '', c.is_nullable = 'NO',
-		s.column_name IS NULL OR COALESCE(c.generation_expression, '') <> ''
+		s.column_name IS NULL OR COALESCE(c.generation_expression, '') <> '', false
 		FROM information_schema.statistics s CROSS JOIN information_schema.columns c
 		WHERE s.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND s.table_name = ? AND s.non_unique = 0
 		AND c.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND c.table_name = ?
@@ -125,7 +128,7 @@ var uniqueCatalogs = map[string]struct {
 		func(_, space, name string) []any { return []any{space, name, space, name} }},
 	sqliteName: {`SELECT l.name, COALESCE(k.name, ''), '"' || k.coll || '"', 0, COALESCE((SELECT x.type FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid), ''),
 		CASE WHEN l.partial AND ? = 'main' THEN (SELECT m.sql FROM sqlite_master m WHERE m.type = 'index' AND m.name = l.name) ELSE '' END, false,
-		l.partial AND ? <> 'main' OR k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1)
+		l.partial AND ? <> 'main' OR k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1), false
 		FROM pragma_index_list(?, ?) l CROSS JOIN pragma_index_xinfo(l.name, ?) k WHERE l."unique" AND k.key
 		ORDER BY l.seq, k.seqno`,
 		func(_, space, name string) []any {
@@ -200,15 +203,15 @@ func (q *query) catalogUniques(table []string) (list []unique, err error) {
 	err = q.rows(func(found *sql.Rows) error {
 		var index, where string
 		var c uniqueColumn
-		var notNull, hidden bool
-		if err := found.Scan(&index, &c.name, &c.collate, &c.prefix, &c.typ, &where, &notNull, &hidden); err != nil {
+		var notNull, hidden, nullsEqual bool
+		if err := found.Scan(&index, &c.name, &c.collate, &c.prefix, &c.typ, &where, &notNull, &hidden, &nullsEqual); err != nil {
 			return err
 		}
 		if len(list) == 0 || list[len(list)-1].name != index {
 			list = append(list, unique{name: index})
 		}
 		u := &list[len(list)-1]
-		u.hidden = u.hidden || hidden
+		u.hidden, u.nullsEqual = u.hidden || hidden, nullsEqual
 		if where != "" {
 			if dialect == sqliteName { // the whole statement
 				words := tokensOf(where)

@@ -56,7 +56,6 @@ var unmended = map[string]string{
 	"target of two indexes":     "SQLite goes by all indexes of the target's columns, the plugin by the partial one alone",
 	"number compared with text": "in the condition of a partial index; SQLite gives a compound no affinity",
 	"mysql batch that moves":    "unique columns change in a batch, and a row is looked up by them after all of it",
-	"nulls not distinct":        "is not resolved",
 }
 
 // oracleRow is a row of the random tables. Which columns have values, and which type each
@@ -240,7 +239,6 @@ func (o *oracle) index(n int) string {
 		o.features = append(o.features, "partial")
 	} else if o.postgres() && o.often(1) {
 		text += " NULLS NOT DISTINCT"
-		o.features = append(o.features, "nulls not distinct")
 	}
 	o.indexes = append(o.indexes, x)
 	return text

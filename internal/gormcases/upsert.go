@@ -2,6 +2,7 @@ package gormcases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -1149,6 +1150,117 @@ var upsertCases = []testCase{
 		e.must(e.db.Save(&same))
 		equal(e, "Public", same[0].Public, old.Public)
 		equal(e, "stored Public", e.keys("publics", "public", "name", "B")[0], same[1].Public.Int64())
+	}},
+	{"IndexThatWasMadeWhileTheProgramRunsIsSeen", func(e *env) {
+		type LateKid struct {
+			ID     types.Snowflake
+			LateID types.Snowflake
+		}
+		type Late struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40;uniqueIndex"`
+			Code string `gorm:"size:40"`
+			Kids []LateKid
+		}
+		e.migrate(&Late{}, &LateKid{})
+		first, byName := []Late{{Name: "a", Code: "1"}, {Name: "b", Code: "2"}}, Late{Name: "a", Code: "3"}
+		e.must(e.db.Create(&first))
+		e.must(e.db.Clauses(doNothing()).Create(&byName))
+		equal(e, "ID by name", byName.ID, first[0].ID) // the catalog was read
+		e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + "code ON " + e.prefix + "lates (code)"))
+		list := []Late{{Name: "c", Code: "2", Kids: []LateKid{{}}}, {Name: "d", Code: "1"}, {Name: "e", Code: "5"}}
+		e.log.reset()
+		e.must(e.db.Clauses(doNothing()).Create(&list))
+		equal(e, "ID by code", list[0].ID, first[1].ID)
+		equal(e, "ID by code", list[1].ID, first[0].ID)
+		e.stored("late_kids", "late_id", first[1].ID, list[0].Kids[0].ID)
+		e.stored("lates", "code", "5", list[2].ID)
+		catalogs := 0
+		for _, s := range e.log.statements("SELECT") {
+			if !strings.Contains(s, e.prefix+"lates") {
+				continue // of the children
+			}
+			if strings.Contains(s, "pg_index") || strings.Contains(s, "information_schema") || strings.Contains(s, "pragma_index_list") {
+				catalogs++
+			}
+		}
+		equal(e, "reads of the catalog", catalogs, 1)
+	}},
+	{"NullsThatAreNotDistinctAreEqual", func(e *env) {
+		if e.db.Name() != "postgres" {
+			e.Skip("only PostgreSQL has such indexes")
+		}
+		type Null struct {
+			ID   types.Snowflake
+			Name *string
+			N    *int
+			Note string
+		}
+		e.migrate(&Null{})
+		if tx := e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + "nulls_name ON " + e.prefix + "nulls (name, n) NULLS NOT DISTINCT"); tx.Error != nil {
+			e.Skip(tx.Error) // before PostgreSQL 15
+		}
+		a, one := "a", 1
+		stored := []Null{{}, {Name: &a}, {N: &one}, {Name: &a, N: &one}}
+		e.must(e.db.Create(&stored))
+		for _, conflict := range []clause.OnConflict{doNothing(), doNothing("name", "n"), doUpdate("note", "name", "n")} {
+			again := []Null{{Name: &a, N: &one}, {N: &one}, {Name: &a}, {}}
+			e.must(e.db.Clauses(conflict).Create(&again))
+			for i := range again {
+				equal(e, fmt.Sprint("ID of row ", i), again[i].ID, stored[3-i].ID)
+			}
+			single := Null{}
+			e.must(e.db.Clauses(conflict).Create(&single))
+			equal(e, "ID of two NULLs", single.ID, stored[0].ID)
+		}
+		e.count("nulls", 4)
+	}},
+	{"UnresolvedRowHasItsReason", func(e *env) {
+		type WhyKid struct {
+			ID    types.Snowflake
+			WhyID types.Snowflake
+		}
+		type Why struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40;uniqueIndex"`
+			Code string `gorm:"size:40;uniqueIndex"`
+			Kind *string
+			Kids []WhyKid
+		}
+		e.migrate(&Why{}, &WhyKid{})
+		e.must(e.db.Create(&[]Why{{Name: "a", Code: "1"}, {Name: "b", Code: "2"}}))
+		why := func(w Why) *gormplugin.UnresolvedError {
+			e.Helper()
+			w.Kids = []WhyKid{{}}
+			tx := e.withPlugin(&gorm.Config{}).Clauses(doNothing()).Create(&w)
+			e.fails(tx, gormplugin.ErrUnresolved)
+			var u *gormplugin.UnresolvedError
+			if !errors.As(tx.Error, &u) || u.Model != "Why" || u.Row != 0 {
+				e.Fatalf("Create = %#v; want an UnresolvedError of row 0 of Why", tx.Error)
+			}
+			return u
+		}
+		equal(e, "reason of a row like two", why(Why{Name: "a", Code: "2"}).Reason, gormplugin.ReasonTwoRows)
+		if e.mysql() {
+			e.must(e.db.Exec("ALTER TABLE " + e.prefix + "whies MODIFY kind SET('x','y') UNIQUE"))
+			kind := "x"
+			u := why(Why{Name: "a", Code: "3", Kind: &kind})
+			equal(e, "reason of a SET", u.Reason, gormplugin.ReasonType)
+			if u.Column != "kind" || u.Type != "set('x','y')" || !strings.Contains(u.Error(), `column "kind"`) || !strings.Contains(u.Error(), u.Type) {
+				e.Errorf("error = %v; want the column kind and its type", u)
+			}
+			return
+		}
+		if e.db.Name() == "postgres" {
+			e.must(e.db.Exec("ALTER TABLE " + e.prefix + "whies ADD CONSTRAINT " + e.prefix + "excludes EXCLUDE USING btree (name WITH =)"))
+		} else {
+			e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + "lower ON " + e.prefix + "whies (lower(name))"))
+		}
+		u := why(Why{Name: "a", Code: "3"})
+		equal(e, "reason of an expression or an exclusion constraint", u.Reason, gormplugin.ReasonExpression)
+		if u.Key == "" {
+			e.Errorf("error = %v; want it to name the index", u)
+		}
 	}},
 	{"UpsertThatRewritesTheKeyIsRefused", func(e *env) {
 		e.withOld()

@@ -64,7 +64,7 @@ func FormOf(d dialect.Dialect, typ, collation string) Form {
 func isReal(typ string) bool {
 	typ = strings.ToUpper(typ)
 	has := func(part string) bool { return strings.Contains(typ, part) }
-	return (has("REAL") || has("FLOA") || has("DOUB")) && !has("INT") && !has("CHAR") && !has("CLOB") && !has("TEXT") && !has("BLOB")
+	return (has("REAL") || has("FLOA") || has("DOUB")) && !has("INT") && !has("CHAR") && !has("CLOB") && !has("TEXT") && !has("BLOB") //nolint:misspell // SQLite looks for DOUB
 }
 
 // exactReal takes what is the same as a float. SQLite compares a float with the digits of
