@@ -123,13 +123,14 @@ func faultsOnMySQL(t *testing.T, name, dsn string) (targets []faultTarget) {
 }
 
 func TestEachCallSaysWhatIsStoredWhicheverMessageIsLost(t *testing.T) {
-	t.Run("PostgreSQL", func(t *testing.T) { runFaults(t, faultsOnPostgres(t)) })
-	t.Run("MariaDB", func(t *testing.T) { runFaults(t, faultsOnMySQL(t, "MariaDB", servertest.MariaDB(t))) })
-	t.Run("MySQL", func(t *testing.T) { runFaults(t, faultsOnMySQL(t, "MySQL", servertest.MySQL(t))) })
+	servers := newCrowd(t, 3)
+	defer servers.wait()
+	servers.run("PostgreSQL", func(t *testing.T) { runFaults(t, faultsOnPostgres(t)) })
+	servers.run("MariaDB", func(t *testing.T) { runFaults(t, faultsOnMySQL(t, "MariaDB", servertest.MariaDB(t))) })
+	servers.run("MySQL", func(t *testing.T) { runFaults(t, faultsOnMySQL(t, "MySQL", servertest.MySQL(t))) })
 }
 
 func runFaults(t *testing.T, targets []faultTarget) {
-	t.Parallel()
 	var wg sync.WaitGroup
 	running := make(chan struct{}, faultGroups)
 	var groups []*faultGroup

@@ -118,31 +118,27 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
 		}
 	}
 	t.Run("stores", func(t *testing.T) {
-		t.Run("PostgreSQL", func(t *testing.T) {
-			t.Parallel()
+		stores := newCrowd(t, 6)
+		defer stores.wait()
+		stores.run("PostgreSQL", func(t *testing.T) {
 			g := leasePostgres(t, pgxConnector)
 			run(t, leasechaos.Chaos{Store: "PostgreSQL", DSN: g.dsn, Lister: g.store(t, g.open(t))})
 		})
-		t.Run("MariaDB", func(t *testing.T) {
-			t.Parallel()
+		stores.run("MariaDB", func(t *testing.T) {
 			g := leaseMariaDB(t, func(*mysql.Config) {})
 			run(t, leasechaos.Chaos{Store: "MariaDB", DSN: g.dsn, Lister: g.store(t, g.open(t))})
 		})
-		t.Run("MySQL", func(t *testing.T) {
-			t.Parallel()
+		stores.run("MySQL", func(t *testing.T) {
 			g := leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {})
 			run(t, leasechaos.Chaos{Store: "MySQL", DSN: g.dsn, Lister: g.store(t, g.open(t))})
 		})
-		t.Run("Redis", func(t *testing.T) {
-			t.Parallel()
+		stores.run("Redis", func(t *testing.T) {
 			run(t, chaosRedis(t))
 		})
-		t.Run("ZooKeeper", func(t *testing.T) {
-			t.Parallel()
+		stores.run("ZooKeeper", func(t *testing.T) {
 			run(t, chaosZooKeeper(t))
 		})
-		t.Run("etcd", func(t *testing.T) {
-			t.Parallel()
+		stores.run("etcd", func(t *testing.T) {
 			run(t, chaosEtcd(t))
 		})
 	})
