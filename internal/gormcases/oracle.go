@@ -49,10 +49,6 @@ const statementsPerTable = 20
 // unmended names the defects that are known: failures of a table or statement with such a
 // feature are counted, and are no failure of the test.
 var unmended = map[string]string{
-	"mysql varchar(5) CHARACTER SET latin1": "error 1267", "mysql blob": "error 3854",
-	"mysql year": "compared otherwise", "mysql set('a','b')": "compared otherwise", "mysql enum('a','b','ab')": "compared otherwise",
-	"mysql time": "compared otherwise", "mysql time(1)": "compared otherwise", "mysql bit(20)": "compared otherwise", "mysql int": "compared otherwise",
-	"mysql float(5,1)": "compared otherwise", "mysql double(5,1)": "compared otherwise",
 	"target of two indexes":     "SQLite goes by all indexes of the target's columns, the plugin by the partial one alone",
 	"number compared with text": "in the condition of a partial index; SQLite gives a compound no affinity",
 	"mysql batch that moves":    "unique columns change in a batch, and a row is looked up by them after all of it",
