@@ -41,8 +41,10 @@ const (
 	// ReasonExpression means that a unique key is not one of columns that are compared for
 	// equality: an index on an expression or a generated column, or an exclusion constraint.
 	ReasonExpression
-	// ReasonStale means that no stored row equals the row in a unique key of the table: the
-	// stored row was changed meanwhile, or a trigger has changed or refused the new one.
+	// ReasonStale means that the unique values of the stored row cannot be relied on. No
+	// stored row has them, because it was changed meanwhile, or a trigger has changed or
+	// refused the new one. Or, on MySQL and MariaDB, the statement updates columns of unique
+	// keys, and a later one of its rows may have changed them again.
 	ReasonStale
 	// ReasonTwoRows means that the row equals one stored row in one unique key, and another
 	// in another.
@@ -74,7 +76,7 @@ func (e *UnresolvedError) reason() string {
 	case ReasonTwoRows:
 		return "it equals two stored rows, in different unique keys; name one of these as the conflict target"
 	default:
-		return "it equals no stored row in a unique key; the table was changed meanwhile, or a trigger has a part in it"
+		return "the row that it met may have other unique values by now; the table was changed meanwhile, a trigger has a part in it, or a later row of the statement updates a unique column"
 	}
 }
 

@@ -82,9 +82,12 @@ func (r *reread) run() (err error) {
 // resolved. all is the number of rows whose key is known.
 func (r *reread) byUniques(rest []int, uniques []unique, all int) (lost []int, err error) {
 	r.torn = map[int]bool{}
-	if r.named() {
+	switch {
+	case r.named():
 		lost, err = r.byTarget(rest, uniques, all)
-	} else {
+	case r.moves(uniques):
+		lost = rest
+	default:
 		lost, err = r.byAny(rest, uniques)
 	}
 	if err != nil {
@@ -101,6 +104,31 @@ func (r *reread) byUniques(rest []int, uniques []unique, all int) (lost []int, e
 	})
 	fresh, err = r.byKey(fresh)
 	return append(lost, fresh...), err
+}
+
+// moves reports whether a row of the statement can have changed the unique values by which
+// an earlier one has met its row. Looked up by these after the statement, the earlier row
+// would be taken for another one that has them by then.
+//
+// Only MySQL goes by several unique keys and updates. With a single one besides the primary
+// key, and fresh keys only, a row meets another by that one alone, and an update by the
+// values that it sends leaves them equal.
+func (r *reread) moves(uniques []unique) bool {
+	if r.rows.len() == 1 || r.upsert.ignores {
+		return false
+	}
+	primary := r.stmt.Schema.PrimaryFields
+	others := slices.DeleteFunc(slices.Clone(uniques), func(u unique) bool { return u.covers(primary) })
+	alone := len(others) == 1 && !slices.Contains(r.assigned, false)
+	return !r.upsert.plain || slices.ContainsFunc(r.upsert.conflict.DoUpdates, func(set clause.Assignment) bool {
+		sent, ok := set.Value.(clause.Column)
+		if alone && ok && sent.Table == "excluded" && sent.Name == set.Column.Name {
+			return false
+		}
+		return slices.ContainsFunc(others, func(u unique) bool {
+			return u.hidden || slices.ContainsFunc(u.columns, func(c uniqueColumn) bool { return c.name == set.Column.Name })
+		})
+	})
 }
 
 // freshRows returns for each row whether its key in columns[0] was assigned.
