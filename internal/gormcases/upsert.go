@@ -896,6 +896,19 @@ var upsertCases = []testCase{
 		equal(e, "ID of the row that met one of the statement", torn[2].ID, torn[0].ID)
 		e.count("customers", 4)
 	}},
+	{"RowWhoseUniqueValuesALaterOneOfTheBatchChangesGetsNoOtherRowsKey", func(e *env) {
+		e.only(e.mysql(), "only MySQL goes by several unique keys and updates")
+		e.migrate(orderModels...)
+		one, two := "1", "2"
+		list := []Customer{{Email: "x", Phone: &one}, {Email: "y", Phone: &two}}
+		e.must(e.db.Create(&list))
+		x := list[0].ID
+		// The first row meets x by its email, and the second one gives x another.
+		list = []Customer{{Email: "x", Phone: &two}, {Email: "z", Phone: &one}}
+		e.must(e.db.Clauses(clause.OnConflict{DoUpdates: clause.AssignmentColumns([]string{"email"})}).Create(&list))
+		e.stored("customers", "email", "z", x)
+		equal(e, "ID of the row that met x, which has other values by now", list[0].ID, 0)
+	}},
 	{"RowsOfTablesThatInheritAreNotMet", func(e *env) {
 		e.only(e.db.Name() == "postgres", "only PostgreSQL has tables that inherit")
 		e.migrate(orderModels...)
