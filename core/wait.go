@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // A notifier wakes the callers that wait for a lease, when a limit is raised and when a term

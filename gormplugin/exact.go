@@ -14,8 +14,8 @@ import (
 
 	"gorm.io/gorm/clause"
 
-	"github.com/snowkey/snowkey/internal/pgtext"
-	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
 // How many rows are many, and how many values one list has. MariaDB makes a table of a
@@ -37,16 +37,16 @@ const (
 
 // plainnessOf returns that of a column of a type that the catalog names. A text that has to
 // be converted on MySQL cannot use the index.
-func plainnessOf(dialect string, c *uniqueColumn) plainness {
+func plainnessOf(name string, c *uniqueColumn) plainness {
 	switch base, _, _ := strings.Cut(c.typ, "("); {
 	case strings.HasSuffix(c.typ, "[]"):
 		return 0
-	case dialect == sqliteName:
+	case name == sqliteName:
 		return plainText | plainNumbers
-	case dialect == mysqlName && c.form.Whole, dialect == postgresName && (base == "bigint" || base == "integer" || base == "smallint"):
+	case name == mysqlName && c.form.Whole, name == postgresName && (base == "bigint" || base == "integer" || base == "smallint"):
 		return plainNumbers
-	case dialect == mysqlName && (base == "char" || base == "varchar") && strings.HasPrefix(c.collate, "utf8mb4_"),
-		dialect == postgresName && (base == "text" || base == "character varying"):
+	case name == mysqlName && (base == "char" || base == "varchar") && strings.HasPrefix(c.collate, "utf8mb4_"),
+		name == postgresName && (base == "text" || base == "character varying"):
 		return plainText
 	default:
 		return 0
@@ -105,11 +105,11 @@ func (p plainness) read(v any) any {
 // compared byte by byte. Texts of equal bytes are equal in every collation. SQLite joins
 // the list instead, by the rules of the column. Then the text need not come back.
 func (r *reread) exact(list []int, keys []unique, f func(i int, stored []cell, same uint64)) (rest []int, err error) {
-	key, dialect := keys[0], r.db.Name()
-	if len(list) < manyRows || len(key.columns) != 1 || !key.everywhere() || dialect == mysqlName && key.index == "" {
+	key, name := keys[0], r.db.Name()
+	if len(list) < manyRows || len(key.columns) != 1 || !key.everywhere() || name == mysqlName && key.index == "" {
 		return list, nil
 	}
-	e := &exact{reread: r, keys: keys, joins: dialect == sqliteName, values: make([]any, 0, len(list)), rows: make([]int, 0, len(list))}
+	e := &exact{reread: r, keys: keys, joins: name == sqliteName, values: make([]any, 0, len(list)), rows: make([]int, 0, len(list))}
 	if !e.joins {
 		e.at, e.next = make(map[any]int, len(list)), make([]int, 0, len(list))
 	}
@@ -122,12 +122,12 @@ func (r *reread) exact(list []int, keys []unique, f func(i int, stored []cell, s
 	}
 	e.compared()
 	size := valuesPerArray
-	if dialect == mysqlName {
+	if name == mysqlName {
 		size = valuesPerIn
 	}
 	e.found = make([]bool, len(e.values))
 	for first := 0; first < len(e.values); first += size {
-		if err = e.each(first, min(first+size, len(e.values)), f); sqlerror.NoIndex(err) || err != nil && e.joins && strings.Contains(err.Error(), "json_each") {
+		if err = e.each(first, min(first+size, len(e.values)), f); dialect.NoIndex(err) || err != nil && e.joins && strings.Contains(err.Error(), "json_each") {
 			e.joins = false
 			break // the index is invisible or ignored, or this SQLite has no JSON
 		}
@@ -219,7 +219,7 @@ func (e *exact) compared() {
 
 // query returns a SELECT of the rows that have one of values.
 func (e *exact) query(values []any) *query {
-	q, dialect, listed := e.reread.query(), e.db.Name(), &e.keys[0].columns[0]
+	q, database, listed := e.reread.query(), e.db.Name(), &e.keys[0].columns[0]
 	q.write("SELECT ")
 	q.columns()
 	if e.joins {
@@ -241,14 +241,14 @@ func (e *exact) query(values []any) *query {
 		q.write(")) AS ", valuesName, " CROSS JOIN ") // SQLite keeps to this order
 	}
 	q.write(q.only(), q.table())
-	if dialect == mysqlName {
+	if database == mysqlName {
 		q.write(" FORCE INDEX (", clause.Column{Name: e.keys[0].index}, ")")
 	}
 	q.write(" WHERE ", clause.Column{Name: listed.field.DBName})
 	if listed.collate != "" {
 		q.write(" COLLATE ", listed.collate) // else the index is of no use
 	}
-	switch dialect {
+	switch database {
 	case postgresName:
 		array, typ, name := []byte(nil), pgtext.Text, "text"
 		if _, number := values[0].(int64); number {

@@ -15,7 +15,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 
-	"github.com/snowkey/snowkey/internal/sqltype"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -65,7 +65,7 @@ func TestColumnsThatStoreValuesAsTheyAreSentAreKnown(t *testing.T) {
 		{mysqlName, "bigint(20) unsigned", "", plainNumbers},
 		{mysqlName, "datetime(3)", "", 0},
 	} {
-		c := uniqueColumn{typ: test.typ, collate: test.collation, form: sqltype.FormOf(dialects[test.dialect], test.typ, test.collation)}
+		c := uniqueColumn{typ: test.typ, collate: test.collation, form: dialect.FormOf(dialects[test.dialect], test.typ, test.collation)}
 		if got := plainnessOf(test.dialect, &c); got != test.want {
 			t.Errorf("%s on %s, %q: %d; want %d", test.typ, test.dialect, test.collation, got, test.want)
 		}

@@ -11,8 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/sqltype"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // How many rows one statement looks up: joined, and by a SELECT for each. Old versions
@@ -63,7 +62,7 @@ func (r *reread) look(list []int, keys []unique, f func(i int, stored []cell, sa
 		l := r.newLook(keys)
 		l.join(chunk)
 		switch err := l.each(chunk, f); {
-		case sqlerror.NoIndex(err):
+		case dialect.NoIndex(err):
 			apart = append(apart, chunk...) // the index is invisible, or ignored
 		case err != nil:
 			return err
@@ -341,7 +340,7 @@ func (l *look) union(list []int) {
 func (l *look) number(n int) { l.SQL.Write(strconv.AppendInt(make([]byte, 0, 20), int64(n), 10)) }
 
 // form returns how f is compared.
-func (l *look) form(f *schema.Field) (form sqltype.Form) {
+func (l *look) form(f *schema.Field) (form dialect.Form) {
 	for _, key := range l.keys {
 		for _, c := range key.columns {
 			if c.field == f {

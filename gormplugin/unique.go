@@ -10,7 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/snowkey/snowkey/internal/sqltype"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // A unique is a set of columns that no two rows share.
@@ -32,7 +32,7 @@ type uniqueColumn struct {
 	typ     string // as the catalog writes it; empty if it was not asked
 	collate string // SQL, if not that of the column
 	prefix  int    // how many characters count; 0: all
-	form    sqltype.Form
+	form    dialect.Form
 	plain   plainness
 }
 
@@ -188,8 +188,8 @@ func (r *reread) forgetUniques() {
 
 // catalogUniques reads the unique keys of a table from the catalog of the database.
 func (q *query) catalogUniques(table []string) (list []unique, err error) {
-	dialect := q.Dialector.Name()
-	catalog, ok := uniqueCatalogs[dialect]
+	name := q.Dialector.Name()
+	catalog, ok := uniqueCatalogs[name]
 	if !ok {
 		return nil, nil
 	}
@@ -213,16 +213,16 @@ func (q *query) catalogUniques(table []string) (list []unique, err error) {
 		u := &list[len(list)-1]
 		u.hidden, u.nullsEqual = u.hidden || hidden, nullsEqual
 		if where != "" {
-			if dialect == sqliteName { // the whole statement
+			if name == sqliteName { // the whole statement
 				words := tokensOf(where)
 				begin := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, "WHERE") })
 				where = strings.Join(words[begin+1:], "")
 			}
 			u.where = clause.Expr{SQL: where}
 		}
-		c.field, c.form = fieldOf(q.Schema, c.name), sqltype.FormOf(dialects[dialect], c.typ, c.collate)
-		c.form.NotNull, c.plain = notNull, plainnessOf(dialect, &c)
-		if dialect == mysqlName {
+		c.field, c.form = fieldOf(q.Schema, c.name), dialect.FormOf(dialects[name], c.typ, c.collate)
+		c.form.NotNull, c.plain = notNull, plainnessOf(name, &c)
+		if name == mysqlName {
 			u.index, c.collate = index, "" // which is that of the column
 		}
 		u.columns = append(u.columns, c)
@@ -245,7 +245,7 @@ func (q *query) describe(table string, list []unique) error {
 		for _, u := range list {
 			for n := range u.columns {
 				if c := &u.columns[n]; strings.EqualFold(c.name, name) {
-					c.typ, c.form = typ, sqltype.FormOf(dialects[mysqlName], typ, collation.String)
+					c.typ, c.form = typ, dialect.FormOf(dialects[mysqlName], typ, collation.String)
 					c.form.NotNull = null == "NO"
 				}
 			}

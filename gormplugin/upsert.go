@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // The names of the GORM dialectors that differ in upserts.

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
 // maxNesting is how far a value is looked into. Pointers may point to themselves,

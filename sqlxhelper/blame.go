@@ -12,14 +12,14 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // located makes an [*InsertError] of what the database said to a statement with
 // n rows of l, from l.rows[first] on.
 func (w *writer) located(l *load, first, n int, err error) error {
 	e := &InsertError{Table: l.table, First: first, Last: first + n - 1, Rows: len(l.rows), Row: -1, Err: err}
-	if n == 1 && sqlerror.RowFault(err) {
+	if n == 1 && dialect.RowFault(err) {
 		w.blame(e, l, first)
 	}
 	w.failed = l
@@ -56,9 +56,9 @@ func (w *writer) path(l *load, row int) string {
 // violated key, or the whole row. It proves nothing. The values may be those of
 // another table, or what a trigger has made of another row.
 func candidate(l *load, first, n int, err error) (row int, ok bool) {
-	for e := range sqlerror.Tree(err) {
-		detail := sqlerror.Text(e, "Detail")
-		switch state := sqlerror.Of(e).State; state {
+	for e := range dialect.Tree(err) {
+		detail := dialect.Text(e, "Detail")
+		switch state := dialect.Of(e).State; state {
 		case "23505", "23503": // unique_violation, foreign_key_violation
 			return byValues(l, first, n, detail, state == "23503")
 		case "23502", "23514": // not_null_violation, check_violation
@@ -80,11 +80,11 @@ func (w *writer) copied(l *load, err error) error {
 	// of the server.
 	table := l.table[strings.LastIndexByte(l.table, '.')+1:]
 	line := regexp.MustCompile(`^COPY ` + regexp.QuoteMeta(table) + `, [^ ]* (\d+)`)
-	for said := range sqlerror.Tree(e.Err) {
-		if !sqlerror.RowFault(said) {
+	for said := range dialect.Tree(e.Err) {
+		if !dialect.RowFault(said) {
 			continue
 		}
-		where := sqlerror.Text(said, "Where")
+		where := dialect.Text(said, "Where")
 		if n, found := number(line, where); found && 1 <= n && n <= e.Last-e.First+1 && strings.Count(where, "COPY ") == 1 {
 			w.blame(e, l, e.First+n-1)
 		}
@@ -217,14 +217,14 @@ func (w *writer) bound(l *load, err error) error {
 		return err
 	}
 	at, found := 0, false
-	for said := range sqlerror.Tree(e.Err) {
+	for said := range dialect.Tree(e.Err) {
 		// The text of a server may be that of a trigger, and what is within anybody's. It
 		// names the value that it was at even if the statement was cancelled there.
-		if sqlerror.Of(said) != (sqlerror.Answer{}) {
-			if !sqlerror.RowFault(said) {
+		if dialect.Of(said) != (dialect.Answer{}) {
+			if !dialect.RowFault(said) {
 				continue
 			}
-			at, found = number(portalParameter, sqlerror.Text(said, "Where"))
+			at, found = number(portalParameter, dialect.Text(said, "Where"))
 			at--
 		} else if at, found = number(encodedArgument, said.Error()); !found {
 			at, found = number(convertedArgument, said.Error())
@@ -296,7 +296,7 @@ func (w *writer) sendAgain(ctx context.Context, db statementer, l *load, first, 
 // unblamed reports whether err is an InsertError for the fault of a row not yet
 // known. It sets e to that error.
 func unblamed(ctx context.Context, err error, e **InsertError) bool {
-	return errors.As(err, e) && (*e).Row < 0 && sqlerror.RowFault(err) && ctx.Err() == nil
+	return errors.As(err, e) && (*e).Row < 0 && dialect.RowFault(err) && ctx.Err() == nil
 }
 
 // bisect narrows n rows, from first on, to the one that send fails for. found is
@@ -307,7 +307,7 @@ func bisect(first, n int, send func(first, n int) error, undone func() bool) (ro
 		switch failed := send(first, half); {
 		case failed == nil:
 			first, n = first+half, n-half
-		case sqlerror.RowFault(failed) && undone():
+		case dialect.RowFault(failed) && undone():
 			n = half
 		default:
 			return 0, false
@@ -328,7 +328,7 @@ func withoutRow(err error) string { return atRow.ReplaceAllString(err.Error(), "
 // rest succeeds without it.
 func isForeignKey(err error) bool {
 	const code = 19 | 3<<8 // SQLITE_CONSTRAINT_FOREIGNKEY
-	for a := range sqlerror.Answers(err) {
+	for a := range dialect.Answers(err) {
 		if a.Code == code {
 			return true
 		}
@@ -401,9 +401,9 @@ func (w *writer) prove(ctx context.Context, c conn, err error) error {
 // words returns what PostgreSQL has said: the message, the values, and where it
 // happened.
 func words(err error) [3]string {
-	for e := range sqlerror.Tree(err) {
-		if sqlerror.Of(e).State != "" {
-			return [3]string{e.Error(), sqlerror.Text(e, "Detail"), sqlerror.Text(e, "Where")}
+	for e := range dialect.Tree(err) {
+		if dialect.Of(e).State != "" {
+			return [3]string{e.Error(), dialect.Text(e, "Detail"), dialect.Text(e, "Where")}
 		}
 	}
 	return [3]string{}

@@ -5,7 +5,7 @@ import (
 	"database/sql/driver"
 	"slices"
 
-	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
 // A way is how rows of a load go to the database. What is stored is the same for

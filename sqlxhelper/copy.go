@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
 // A Copier runs a COPY of PostgreSQL, which database/sql does not support. It

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
 // describe reads those tables of w that get many rows. It is called before anything

@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // A Dialect is the SQL that a database speaks. The zero value is none of them.

@@ -1,12 +1,12 @@
 package sqlxhelper
 
-import "github.com/snowkey/snowkey/internal/sqlerror/sqlerrortest"
+import "github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
 
 // MySQLError and the functions below are errors as drivers have them.
-type MySQLError = sqlerrortest.MySQLError
+type MySQLError = dialecttest.MySQLError
 
 var (
-	postgres = sqlerrortest.Postgres
-	mysql    = sqlerrortest.MySQL
-	mattn    = sqlerrortest.Mattn
+	postgres = dialecttest.Postgres
+	mysql    = dialecttest.MySQL
+	mattn    = dialecttest.Mattn
 )

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -120,7 +120,7 @@ func (e *InsertError) Unwrap() error { return e.Err }
 
 // Is matches [ErrDuplicateKey].
 func (e *InsertError) Is(target error) bool {
-	return target == ErrDuplicateKey && sqlerror.DuplicateKey(e.Err)
+	return target == ErrDuplicateKey && dialect.DuplicateKey(e.Err)
 }
 
 // A CountError reports a statement that succeeded without inserting all the rows that it was

@@ -1,7 +1,7 @@
 package sqlxhelper
 
 import (
-	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 	"github.com/snowkey/snowkey/types"
 )
 

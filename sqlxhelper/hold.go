@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
 // A hold says what it takes to keep the value that a field has now. The memory of a row

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // InTx runs fn in a transaction and commits if fn returns nil. It begins the transaction with
@@ -139,7 +139,7 @@ func (a *attempts) run(ctx context.Context) error {
 			return nil
 		case o == lost:
 			a.lost = proofs
-		case o != rolledBack || !sqlerror.Retryable(err) || gaveUp(err):
+		case o != rolledBack || !dialect.Retryable(err) || gaveUp(err):
 			return a.resolve(ctx, err)
 		}
 		if n == maxAttempts {
@@ -165,7 +165,7 @@ func (a *attempts) try(ctx context.Context) (outcome, []proof, error) {
 // key, its rows are looked for once more. They are not there, unless the database is none
 // of those that settle knows.
 func (a *attempts) resolve(ctx context.Context, err error) error {
-	if a.lost == nil || !sqlerror.DuplicateKey(err) {
+	if a.lost == nil || !dialect.DuplicateKey(err) {
 		return err
 	}
 	if o, _ := (doubt{db: a.db, dialect: a.dialect, heeds: a.heeds, proofs: a.lost}).settle(ctx); o == committed {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -116,7 +116,7 @@ func ensure(ctx context.Context, tx *sqlx.Tx, text string) error {
 		return nil
 	}
 	if _, err := tx.ExecContext(ctx, text); err != nil {
-		if sqlerror.NoFunction(err) {
+		if dialect.NoFunction(err) {
 			return nil // a database that is like PostgreSQL, and has no such standby
 		}
 		return err

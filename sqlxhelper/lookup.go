@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -55,7 +55,7 @@ func (w *writer) byKeys(ctx context.Context, s session, l *load, at map[types.Sn
 func (w *writer) query(ctx context.Context, s session, l *load, text string, args []any, scan func(*sql.Rows) error) (err error) {
 	defer func() {
 		if err != nil {
-			w.stale = w.stale || sqlerror.StalePlan(err)
+			w.stale = w.stale || dialect.StalePlan(err)
 			err = fmt.Errorf("sqlxhelper: read back from %s: %w", l.table, err)
 		}
 	}()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // OnConn makes a [DB] of one connection of a pool, for temporary tables, settings of the
@@ -76,11 +76,11 @@ func (c onConn) inTransaction(ctx context.Context) (open bool, err error) {
 		err = scalar(ctx, c, &open, "SELECT COALESCE(pg_catalog.current_setting('snowkey.begun', true), '') = 'yes'")
 	case MySQL:
 		err = scalar(ctx, c, &open, "SELECT @@in_transaction")
-		if sqlerror.UnknownVariable(err) {
+		if dialect.UnknownVariable(err) {
 			// MySQL does not have it, but refuses, with an error that changes nothing,
 			// to set how the next transaction begins while one is open.
 			_, err = c.ExecContext(ctx, "SET @@transaction_read_only = @@session.transaction_read_only")
-			if open = sqlerror.InTransaction(err); open {
+			if open = dialect.InTransaction(err); open {
 				err = nil
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx/reflectx"
-	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 	"github.com/snowkey/snowkey/types"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -96,7 +96,7 @@ func (r *record) breaks(err, rollback error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.broken, r.stray = rollback, !sqlerror.Retryable(err)
+	r.broken, r.stray = rollback, !dialect.Retryable(err)
 }
 
 // usable returns ErrTxBroken after a call that has broken the transaction. The

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 const (
@@ -65,7 +65,7 @@ func inSavepoint(ctx context.Context, tx DB, heeds heeding, name string, fn func
 // explainUnread says what else than a lost connection may be the reason for an error of the
 // first statement of a call. Drivers say "bad connection" or "busy".
 func explainUnread(ctx context.Context, err error) error {
-	if ctx.Err() == nil && sqlerror.Unread(err) {
+	if ctx.Err() == nil && dialect.Unread(err) {
 		return fmt.Errorf("%w; if a query of this transaction has unread rows, such as those that a sequence yields, read all of them first, or on another connection", err)
 	}
 	return err

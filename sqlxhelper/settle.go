@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // patience bounds how long it takes to find out what has become of a call, for a context
@@ -145,16 +145,16 @@ func (d doubt) sight(ctx context.Context) (sighting, error) {
 // answered and means it will say the same again. So will whoever is not known to be a
 // database, a network or a driver.
 func passes(err error) bool {
-	if sqlerror.Refused(err) {
+	if dialect.Refused(err) {
 		return false
 	}
-	return isAnswer(err) || sqlerror.BadConnection(err) || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) ||
+	return isAnswer(err) || dialect.BadConnection(err) || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, errSlow) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // isAnswer reports whether a database has said err.
 func isAnswer(err error) bool {
-	for range sqlerror.Answers(err) {
+	for range dialect.Answers(err) {
 		return true
 	}
 	return false

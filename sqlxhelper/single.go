@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // maxSends is how often a statement is sent whose answers are lost, as often as
@@ -87,7 +87,7 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 				return nil, s.unknown(ctx, before, err)
 			}
 			return nil, err
-		case sqlerror.NotStored(err) && before == nil && (sendsOnce(s.conn.db) || !sqlerror.DuplicateKey(err)):
+		case dialect.NotStored(err) && before == nil && (sendsOnce(s.conn.db) || !dialect.DuplicateKey(err)):
 			return nil, err // the usual refusal of a row
 		case !isLost(ctx, err):
 			o, why := s.doubt().settle(ctx)
@@ -98,7 +98,7 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 				return nil, s.unknown(ctx, err, errWhose)
 			case o == inDoubt && !(errors.Is(why, errStranger) && before == nil):
 				return nil, s.unknown(ctx, err, why)
-			case before != nil && !sqlerror.RowFault(err):
+			case before != nil && !dialect.RowFault(err):
 				// The one before may be on its way, and need not meet what this one has met.
 				return nil, s.unknown(ctx, errors.Join(before, err), errUnsettled)
 			}
@@ -155,7 +155,7 @@ func unsent(err error) bool {
 	if errors.As(err, new(*unsentError)) || errors.Is(err, sql.ErrConnDone) {
 		return true
 	}
-	for e := range sqlerror.Tree(err) {
+	for e := range dialect.Tree(err) {
 		if text := e.Error(); encodedArgument.MatchString(text) || convertedArgument.MatchString(text) {
 			return true
 		}
@@ -167,7 +167,7 @@ func unsent(err error) bool {
 // isLost reports whether a statement was answered by nobody, or by somebody on the way to
 // the database.
 func isLost(ctx context.Context, err error) bool {
-	if sqlerror.BadConnection(err) {
+	if dialect.BadConnection(err) {
 		return true
 	}
 	return !isAnswer(err) && (ctx.Err() != nil || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) || errors.Is(err, wait.ErrNoAnswer))

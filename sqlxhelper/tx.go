@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // An outcome is what is known of a transaction that was tried.
@@ -95,9 +95,9 @@ func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o o
 	tx, err := begin(ctx, t.heeds, t.db, t.opts)
 	if err != nil {
 		if takesStatements(ctx, t.db, err) {
-			err = fmt.Errorf("%w: %w", sqlerror.ErrNoTransactions, err)
+			err = fmt.Errorf("%w: %w", dialect.ErrNoTransactions, err)
 		}
-		return rolledBack, 0, sqlerror.ExplainPooler(fmt.Errorf("sqlxhelper: begin: %w", err))
+		return rolledBack, 0, dialect.ExplainPooler(fmt.Errorf("sqlxhelper: begin: %w", err))
 	}
 	committing := false
 	defer func() {
@@ -135,7 +135,7 @@ func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o o
 		// database/sql sent nothing: it has rolled back because ctx ended, or fn
 		// has ended the transaction, which it must not.
 		o = abandoned
-	case sqlerror.NotCommitted(err) && !t.partial:
+	case dialect.NotCommitted(err) && !t.partial:
 		o = rolledBack
 	default:
 		o = inDoubt
@@ -151,7 +151,7 @@ func (e *commitError) Unwrap() error { return e.err }
 
 // Is matches [ErrDuplicateKey], for a unique constraint that is checked at COMMIT.
 func (e *commitError) Is(target error) bool {
-	return target == ErrDuplicateKey && sqlerror.DuplicateKey(e.err)
+	return target == ErrDuplicateKey && dialect.DuplicateKey(e.err)
 }
 
 // atCommit reports whether a transaction has failed with err at its COMMIT.
@@ -188,7 +188,7 @@ func takesStatements(ctx context.Context, db beginner, err error) bool {
 // starts runs beside the statement, and either may be first. Any other error stays as
 // it is: it would also have come without the end of ctx.
 func withCause(ctx context.Context, err error) error {
-	if sqlerror.Interrupted(err) {
+	if dialect.Interrupted(err) {
 		return wait.Cause(ctx, err)
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/snowkey/snowkey/internal/pgtext"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
 // These bound a chunk, which has at least one row. The first counts values, because

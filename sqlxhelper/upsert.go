@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/sqltype"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -111,7 +110,7 @@ func (t *traits) conflictText(key string, target, update []column) string {
 
 // explained says what an error of the statement means in an upsert.
 func (u *upsert) explained(err error) error {
-	if u != nil && sqlerror.OutOfRange(err) { // see conflictText
+	if u != nil && dialect.OutOfRange(err) { // see conflictText
 		return fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), err)
 	}
 	return err
@@ -370,7 +369,7 @@ func (w *writer) nullTarget(l *load, row int) bool {
 
 // A storedForm is how a column is compared, and its type.
 type storedForm struct {
-	sqltype.Form
+	dialect.Form
 	typ string
 }
 
@@ -405,7 +404,7 @@ func (w *writer) storedForms(ctx context.Context, s session, l *load) ([]storedF
 		}
 		for j, c := range l.upsert.target {
 			if c.name == name || w.dialect.Dialect == MySQL && strings.EqualFold(c.name, name) {
-				forms[j] = storedForm{sqltype.FormOf(w.dialect.Dialect, typ, collation.String), typ}
+				forms[j] = storedForm{dialect.FormOf(w.dialect.Dialect, typ, collation.String), typ}
 			}
 		}
 		return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
-	"github.com/snowkey/snowkey/internal/sqlerror/sqlerrortest"
+	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
 	"github.com/snowkey/snowkey/internal/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -103,7 +103,7 @@ func TestUpsertBelievesACountOnlyOfIgnoredRowsAndNeverOnMySQL(t *testing.T) {
 // look-up. The plan that is made next may be as old.
 func TestLookupThatFailsForItsPlanIsSentAgain(t *testing.T) {
 	text := upsertText[sqlxhelper.PostgreSQL]
-	stale := sqlerrortest.Postgres("0A000")
+	stale := dialecttest.Postgres("0A000")
 	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.OnConflictDoNothing("k"))
 	t.Run("Pool", func(t *testing.T) {
 		db, mock := newMock(t)

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/pgtext"
-	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -104,7 +104,7 @@ func (w *writer) write(ctx context.Context, c conn) error {
 		// the call has written is undone, and pgx prepares that look-up anew. Others
 		// that were prepared before, here and on other connections, fail once each.
 		if !w.stale || try > stalePlans*len(w.loads) || errors.Is(err, ErrTxBroken) || ctx.Err() != nil {
-			return sqlerror.ExplainPooler(withCause(ctx, err))
+			return dialect.ExplainPooler(withCause(ctx, err))
 		}
 		w.restart(err)
 	}

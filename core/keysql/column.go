@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/internal/dialect"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // A Dialect is the SQL that a database speaks. The zero value is none of them.

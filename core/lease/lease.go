@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // A Lease is a worker number that no other lease of its namespace and datacenter uses for

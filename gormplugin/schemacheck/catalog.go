@@ -6,7 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/snowkey/snowkey/internal/sqltype"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // A table is a table of the database.
@@ -96,7 +96,7 @@ func (c *tableColumn) longEnough() bool { return c.length == 0 || c.length >= de
 
 // classify looks typ up in classes, and returns the length of a text.
 func classify(typ string, classes map[string]class) (class, int) {
-	base, precision, scale := sqltype.Parts(typ)
+	base, precision, scale := dialect.Parts(typ)
 	switch found := classes[base]; {
 	case found == classText:
 		return classText, precision
@@ -114,7 +114,7 @@ func classify(typ string, classes map[string]class) (class, int) {
 // finish sets what follows from what the catalog says of a column.
 func (c *checker) finish(col *tableColumn) {
 	col.quoted = c.quoteColumn(col.Name)
-	if col.class, col.length = c.dialect.class(col.Type); col.Textual && col.class == classOther {
+	if col.class, col.length = c.database.class(col.Type); col.Textual && col.class == classOther {
 		col.class = classText
 	}
 	if strings.Contains(strings.ToLower(col.Value), "nextval(") && col.Counter == "" {
@@ -136,26 +136,26 @@ func (c *checker) finish(col *tableColumn) {
 func (c *checker) ask(t *table, query string) *gorm.DB {
 	space, name, qualified := strings.Cut(t.name, ".")
 	if !qualified {
-		space, name = c.dialect.space, t.name
+		space, name = c.database.space, t.name
 	}
 	return c.query(t.name, query, map[string]any{"quoted": t.quoted, "space": space, "name": name})
 }
 
 // describe reads a table from the catalog, or returns nil if there is none.
 func (c *checker) describe(name, quoted string) (*table, error) {
-	t := &table{name: name, quoted: quoted, number: c.dialect.number, text: c.dialect.text, folds: c.dialect.folds}
-	if err := c.ask(t, c.dialect.table).Scan(&t.tableRow).Error; err != nil || t.ID == "" {
+	t := &table{name: name, quoted: quoted, number: c.database.number, text: c.database.text, folds: c.database.folds}
+	if err := c.ask(t, c.database.table).Scan(&t.tableRow).Error; err != nil || t.ID == "" {
 		return nil, err
 	}
 	if t.Strict { // bigint is none of the types that it takes
 		t.number = "integer"
 	}
-	err := c.ask(t, c.dialect.columns).Scan(&t.columns).Error
+	err := c.ask(t, c.database.columns).Scan(&t.columns).Error
 	for i := range t.columns {
 		c.finish(&t.columns[i])
 	}
-	if err == nil && c.dialect.complete != nil {
-		err = c.dialect.complete(c, t)
+	if err == nil && c.database.complete != nil {
+		err = c.database.complete(c, t)
 	}
 	return t, err
 }
@@ -240,6 +240,6 @@ func (c *checker) foreignKeys() ([]foreignKey, error) {
 		space, _, _ := strings.Cut(id, ".")
 		spaces = append(spaces, space)
 	}
-	err := c.query(c.wanted[0].table(), c.dialect.foreignKeys, map[string]any{"spaces": spaces}).Scan(&c.keys).Error
+	err := c.query(c.wanted[0].table(), c.database.foreignKeys, map[string]any{"spaces": spaces}).Scan(&c.keys).Error
 	return c.keys, err
 }

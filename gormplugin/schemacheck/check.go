@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/gormplugin"
-	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // Check compares models with the database and returns what does not fit the keys of
@@ -32,7 +32,7 @@ import (
 // each table, not a replica. Findings come in the order of the models.
 //
 // The error is that of a model that GORM cannot parse, of the database,
-// gorm.ErrInvalidDB or gorm.ErrDryRunModeUnsupported. Other dialects than SQLite,
+// gorm.ErrInvalidDB or gorm.ErrDryRunModeUnsupported. Other databases than SQLite,
 // PostgreSQL and MySQL (MariaDB) are an error too. It comes with the findings that
 // need no database. Safe for concurrent use.
 func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
@@ -56,10 +56,10 @@ func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
 	for _, s := range schemas {
 		c.model(s)
 	}
-	if c.dialect = dialects[c.db.Name()]; c.dialect == nil {
-		return c.findings, fmt.Errorf("schemacheck: Check knows the dialects sqlite, postgres and mysql, not %q", c.db.Name())
+	if c.database = databases[c.db.Name()]; c.database == nil {
+		return c.findings, fmt.Errorf("schemacheck: Check knows the databases sqlite, postgres and mysql, not %q", c.db.Name())
 	}
-	if err := c.database(); err != nil {
+	if err := c.compareAll(); err != nil {
 		return nil, err
 	}
 	return c.findings, nil
@@ -68,7 +68,7 @@ func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
 // A checker is one call of Check.
 type checker struct {
 	db       *gorm.DB
-	dialect  *dialect
+	database *database
 	findings []Finding
 	seen     []seenModel
 	wanted   []*wantedColumn
@@ -95,8 +95,8 @@ func (c *checker) parse(models []any) (schemas []*schema.Schema, err error) {
 	return schemas, nil
 }
 
-// database compares what the models want with the database.
-func (c *checker) database() error {
+// compareAll compares what the models want with the database.
+func (c *checker) compareAll() error {
 	if len(c.wanted) == 0 {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (c *checker) database() error {
 	for _, step := range []func(*wantedColumn) error{c.resolve, c.compare} {
 		for _, w := range c.wanted {
 			if err := step(w); err != nil {
-				return sqlerror.ExplainPooler(fmt.Errorf("schemacheck: table %s: %w", w.table(), err))
+				return dialect.ExplainPooler(fmt.Errorf("schemacheck: table %s: %w", w.table(), err))
 			}
 		}
 	}

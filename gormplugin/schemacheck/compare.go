@@ -123,7 +123,7 @@ func (c *checker) checkCounter(w *wantedColumn, at place) error {
 	if !w.filled || at.col.Counter == "" {
 		return nil
 	}
-	fix, sql, err := c.dialect.uncount(c, at, w.target)
+	fix, sql, err := c.database.uncount(c, at, w.target)
 	if err != nil || fix == "" && len(sql) == 0 { // as of a counter that is at its end
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *checker) checkRowID(w *wantedColumn, at place) error {
 	if !key || w.text || !at.RowID || at.col.class != classWide || !at.alone(at.col) {
 		return nil
 	}
-	fix, _, err := c.dialect.statements(c, []typeChange{{place: at}}, nil, "integer")
+	fix, _, err := c.database.statements(c, []typeChange{{place: at}}, nil, "integer")
 	c.add(w.finding(NoRowID, at.col.Type+", with an index of its own", "INTEGER PRIMARY KEY, in these words and without DESC",
 		"call gormplugin.UseRowIDs before AutoMigrate makes the table; for this one, "+fix))
 	return err
@@ -154,7 +154,7 @@ func (c *checker) checkIndexes(w *wantedColumn, at place) error {
 	}
 	at.indexed = true
 	var names []string
-	err := c.ask(at.table, c.dialect.expressions).Scan(&names).Error
+	err := c.ask(at.table, c.database.expressions).Scan(&names).Error
 	for _, name := range names {
 		c.add(w.finding(ExpressionIndex, "unique index "+name, "unique indexes on columns, which the model declares",
 			"look the row up yourself before the upsert, or store what the expression says in a column of its own, with uniqueIndex").ofTable())

@@ -1,8 +1,8 @@
 package schemacheck
 
-// A dialect knows the catalog of a database, and how its tables are altered. For the
+// A database knows the catalog of a database, and how its tables are altered. For the
 // parameters of its queries see checker.ask.
-type dialect struct {
+type database struct {
 	number, text string // the types that columns of keys should have
 	folds        bool   // names of columns are the same in any case
 	space        string // the schema of a table that is named without one
@@ -23,5 +23,5 @@ type dialect struct {
 	uncount func(c *checker, p place, target string) (fix string, sql []string, err error)
 }
 
-// dialects has them by the names of GORM's dialectors.
-var dialects = map[string]*dialect{"sqlite": &sqlite, "postgres": &postgres, "mysql": &mysql}
+// databases has them by the names of GORM's dialectors.
+var databases = map[string]*database{"sqlite": &sqlite, "postgres": &postgres, "mysql": &mysql}

@@ -7,7 +7,7 @@ import (
 )
 
 // mysql is MySQL and MariaDB.
-var mysql = dialect{
+var mysql = database{
 	number: "bigint", text: "varchar(20)", folds: true,
 	table: `SELECT CONCAT(table_schema, '.', table_name) AS id, CASE WHEN table_type LIKE '%VIEW' THEN 'view' ELSE '' END AS kind
 		FROM information_schema.tables

@@ -6,7 +6,7 @@ import (
 )
 
 // postgres finds a table as a statement would, by the search_path and the exact name.
-var postgres = dialect{
+var postgres = database{
 	number: "bigint", text: "text",
 	table: `SELECT CAST(oid::regclass AS text) AS id,
 		CASE WHEN relkind IN ('v', 'm') THEN 'view' WHEN relkind = 'f' THEN 'foreign table' ELSE '' END AS kind

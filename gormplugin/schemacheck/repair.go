@@ -19,7 +19,7 @@ func (c *checker) changeType(at place, target string) (fix string, sql []string,
 		return "the statements of the finding on " + first.String() + " mend this too", nil, nil
 	}
 	places, keys := []place{at}, []foreignKey(nil)
-	bound := c.dialect.binds(at.col, target)
+	bound := c.database.binds(at.col, target)
 	if bound {
 		if places, err = c.together(at); err != nil {
 			return "", nil, err
@@ -38,7 +38,7 @@ func (c *checker) changeType(at place, target string) (fix string, sql []string,
 	if bound {
 		keys = c.keysOf(changes)
 	}
-	fix, sql, err = c.dialect.statements(c, changes, keys, target)
+	fix, sql, err = c.database.statements(c, changes, keys, target)
 	if len(sql) > 0 {
 		for _, ch := range changes {
 			c.mended[ch.place] = at

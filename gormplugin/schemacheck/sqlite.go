@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-var sqlite = dialect{
+var sqlite = database{
 	number: "bigint", text: "text", folds: true, space: "main",
 	// The type of the key does not say whether it is the rowid. INTEGER PRIMARY KEY DESC
 	// has an index as well.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/leasechaos"
-	"github.com/snowkey/snowkey/internal/sqlerror"
 )
 
 func init() {
@@ -258,7 +258,7 @@ func askCommits(t *testing.T, dbs []*sql.DB, look *sql.DB, strike func(ctx conte
 			text = o.err.Error()
 		}
 		kinds[fmt.Sprintf("%s; there: %t", text, there[o.id])]++
-		if o.err != nil && sqlerror.NotCommitted(o.err) && there[o.id] {
+		if o.err != nil && dialect.NotCommitted(o.err) && there[o.id] {
 			t.Errorf("COMMIT of %d = %v; it is there", o.id, o.err)
 		}
 		if o.err == nil && !there[o.id] {

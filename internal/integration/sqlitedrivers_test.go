@@ -14,9 +14,9 @@ import (
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/gormcases"
 	"github.com/snowkey/snowkey/internal/keysqlcases"
-	"github.com/snowkey/snowkey/internal/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 

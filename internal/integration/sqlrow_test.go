@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/internal/dialect"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 var errNoTag = errors.New("no such tag")

@@ -18,7 +18,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
-	"github.com/snowkey/snowkey/internal/sqlerror"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
@@ -425,7 +425,7 @@ func (b *bench) fresh(t *testing.T) *bench {
 func (b *bench) invoice(ctx context.Context, s serial.Series, level sql.IsolationLevel, table string, at time.Time, end func(*sql.Tx) error, refused func(error)) (n serial.Number, err error) {
 	for {
 		n, err = b.tryInvoice(ctx, s, level, table, at, end)
-		if err == nil || !sqlerror.Retryable(err) {
+		if err == nil || !dialect.Retryable(err) {
 			return n, err
 		}
 		refused(err)

@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // ErrReadOnly is matched by the error of an operation on servers that take no writes.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // now returns the store's clock.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // A file is what this package needs of an open file; tests have one that fails.

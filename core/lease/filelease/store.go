@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/filesystem"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/filesystem"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 var (

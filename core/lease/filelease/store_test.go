@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/filesystem"
+	"github.com/snowkey/snowkey/internal/base/filesystem"
 )
 
 func token() string {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // maxLeft is how many operations of one Store may be under way that nobody waits for

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 var (

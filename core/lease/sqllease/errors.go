@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // The errors of this package, for errors.Is. Those of package lease come as they are.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 )
 
 // openSQLite opens a pool on a file, closed at the end of the test.

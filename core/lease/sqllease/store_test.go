@@ -17,8 +17,8 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/sqlerror/sqlerrortest"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // newMock returns a pool that takes exactly the statements that are expected, in
@@ -192,7 +192,7 @@ func TestAnswerThatBreaksOffLosesNoRow(t *testing.T) {
 
 // After an error of the COMMIT the lease may be renewed, or not.
 func TestErrorOfTheCommitSaysNothingAboutTheLease(t *testing.T) {
-	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, sqlerrortest.MySQL(1180), context.DeadlineExceeded} {
+	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, dialecttest.MySQL(1180), context.DeadlineExceeded} {
 		db, mock := newMock(t)
 		expectMySQL(mock)
 		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
@@ -223,7 +223,7 @@ func TestARenewalWithoutItsRowIsLost(t *testing.T) {
 func TestFaultsAreToldApart(t *testing.T) {
 	db, _ := newMock(t)
 	s := mockStore(t, db, PostgreSQL)
-	state, number := sqlerrortest.Postgres, sqlerrortest.MySQL
+	state, number := dialecttest.Postgres, dialecttest.MySQL
 	renewal := heldRenewal()
 	kinds := []error{ErrNoTable, ErrSchema, ErrReadOnly, lease.ErrLost, lease.ErrPermanent}
 	for _, test := range []struct {
@@ -392,7 +392,7 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectQuery(meta).WithArgs("shop").WillReturnRows(sqlmock.NewRows(names))
-	mock.ExpectExec(insert).WithArgs("shop", -1, "l").WillReturnError(sqlerrortest.MySQL(1062))
+	mock.ExpectExec(insert).WithArgs("shop", -1, "l").WillReturnError(dialecttest.MySQL(1062))
 	mock.ExpectRollback()
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // A transaction is one attempt at an operation.
@@ -39,12 +39,12 @@ func (s *Store) explain(name string, err error) error {
 	switch {
 	case err == nil, definite(err):
 		return err
-	case errors.Is(err, sqlrow.ErrCommit), sqlerror.BadConnection(err):
-	case sqlerror.NoTable(err):
+	case errors.Is(err, sqlrow.ErrCommit), dialect.BadConnection(err):
+	case dialect.NoTable(err):
 		return s.tableError(ErrNoTable, err.Error())
-	case sqlerror.NoColumn(err):
+	case dialect.NoColumn(err):
 		return s.tableError(ErrSchema, err.Error())
-	case sqlerror.Denied(err), errors.Is(err, ErrNotDurable), errors.Is(err, ErrDolt):
+	case dialect.Denied(err), errors.Is(err, ErrNotDurable), errors.Is(err, ErrDolt):
 		err = lease.Permanent(err)
 	}
 	return fmt.Errorf("sqllease: %s: %w", name, err)

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/internal/segmentchaos"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
 )
 
 func init() {

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/segment"
-	"github.com/snowkey/snowkey/internal/dialect"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // A Column is one in which the program keeps numbers, such as the key of a table.

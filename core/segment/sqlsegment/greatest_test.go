@@ -11,7 +11,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 )
 
 // shop returns a database with tables of a program, in a file of its own.

@@ -20,7 +20,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/gormplugin"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/types"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/segment"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 )
 
 // The numbers are those of the scenarios of package segment.

@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/segment"
-	"github.com/snowkey/snowkey/internal/dialect"
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // A Dialect is the SQL that a database speaks. The zero value is none of them.
@@ -144,10 +143,10 @@ func (s *Store) explain(name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case definite(err), errors.Is(err, sqlrow.ErrCommit), sqlerror.BadConnection(err):
-	case sqlerror.NoTable(err):
+	case definite(err), errors.Is(err, sqlrow.ErrCommit), dialect.BadConnection(err):
+	case dialect.NoTable(err):
 		err = fmt.Errorf("%w: call CreateTables, or run %s; (%w)", ErrNoTable, s.text.create, err)
-	case sqlerror.NoColumn(err):
+	case dialect.NoColumn(err):
 		err = fmt.Errorf("%w: want that of %s; for Leaf's own table run AlterLeaf; (%w)", ErrSchema, s.text.create, err)
 	}
 	return fmt.Errorf("sqlsegment: %s: table %s: %w", name, s.table, err)

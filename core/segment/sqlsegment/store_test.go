@@ -18,8 +18,8 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
-	"github.com/snowkey/snowkey/internal/sqlrow/foreign"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 )
 
 // over returns a store on a database, which the test closes at its end.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/segment"
-	"github.com/snowkey/snowkey/internal/dialect"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // texts are the statements of one Store.

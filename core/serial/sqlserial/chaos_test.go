@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/internal/serialchaos"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
 )
 
 func init() {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/snowkey/snowkey/core/serial"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // MaxGaps is how many gaps Gaps lists.

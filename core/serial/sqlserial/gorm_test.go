@@ -20,8 +20,8 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/gormplugin"
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -230,7 +230,7 @@ func TestOnSQLiteATransactionThatReadsFirstNeedsTxlock(t *testing.T) {
 			}
 		}
 		_, err = store.NextIn(t.Context(), reads, billing, billingDate)
-		if works && err != nil || !works && !sqlerror.Retryable(err) {
+		if works && err != nil || !works && !dialect.Retryable(err) {
 			t.Errorf("NextIn after a read, with %s = %v; want an error: %t", parameters, err, !works)
 		}
 		if err == nil {

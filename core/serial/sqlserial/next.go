@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/serial"
-	"github.com/snowkey/snowkey/internal/dialect"
-	"github.com/snowkey/snowkey/internal/sqlrow"
-	"github.com/snowkey/snowkey/internal/wait"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // A Tx is a transaction: *sql.Tx, *sqlx.Tx, or GORM's tx.Statement.ConnPool inside of

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/snowkey/snowkey/core/serial"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // A What says what was done to a period by hand.

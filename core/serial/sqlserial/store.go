@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/serial"
-	"github.com/snowkey/snowkey/internal/dialect"
-	"github.com/snowkey/snowkey/internal/sqlerror"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // A Dialect is the SQL that a database speaks. The zero value is none of them.
@@ -168,7 +167,7 @@ func (s *Store) explain(name, series string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if !definite(err) && !errors.Is(err, sqlrow.ErrCommit) && sqlerror.NoTable(err) {
+	if !definite(err) && !errors.Is(err, sqlrow.ErrCommit) && dialect.NoTable(err) {
 		err = fmt.Errorf("%w: call CreateTables, or run %s; (%w)", ErrNoTable, strings.Join(s.text.create, "; "), err)
 	}
 	if series != "" {

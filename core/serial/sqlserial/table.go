@@ -1,8 +1,8 @@
 package sqlserial
 
 import (
-	"github.com/snowkey/snowkey/internal/dialect"
-	"github.com/snowkey/snowkey/internal/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // texts are the statements of one Store.

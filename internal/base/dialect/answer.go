@@ -1,0 +1,143 @@
+package dialect
+
+import (
+	"iter"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// An Answer is what the database itself has said in an error. One of its fields
+// is set; none in the zero value.
+type Answer struct {
+	State  string // SQLSTATE of PostgreSQL
+	Number uint16 // error number of MySQL and MariaDB
+	Code   int    // extended result code of SQLite
+}
+
+// Answers returns what the database has said in err and in all that it wraps. They come
+// in the order of their texts in the text of err.
+func Answers(err error) iter.Seq[Answer] {
+	return func(yield func(Answer) bool) {
+		for e := range Tree(err) {
+			if a := Of(e); a != (Answer{}) && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// said reports whether one of the answers in err is what is asked for.
+func said(err error, is func(Answer) bool) bool {
+	for a := range Answers(err) {
+		if is(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// Tree returns err and what it wraps, as errors.Is walks it. errors.As would need the
+// drivers' types.
+func Tree(err error) iter.Seq[error] {
+	return func(yield func(error) bool) { visit(err, yield) }
+}
+
+// visit is the recursion of Tree; it returns false to end it.
+func visit(err error, yield func(error) bool) bool {
+	if v := reflect.ValueOf(err); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return true // a nil pointer says nothing, and its methods may panic
+	}
+	if !yield(err) {
+		return false
+	}
+	if e, ok := err.(interface{ Unwrap() error }); ok {
+		return visit(e.Unwrap(), yield)
+	}
+	if e, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, wrapped := range e.Unwrap() {
+			if !visit(wrapped, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Of looks at one error, and not at what it wraps. A method or a field alone decides
+// nothing: programs have errors with a Code of their own.
+func Of(err error) Answer {
+	// *pgconn.PgError of pgx since 4, and *pq.Error of lib/pq since 1.10.6. Both
+	// call the method so for the sake of code like this.
+	if e, ok := err.(interface{ SQLState() string }); ok {
+		return Answer{State: e.SQLState()}
+	}
+	v := reflect.Indirect(reflect.ValueOf(err))
+	if !v.IsValid() {
+		return Answer{}
+	}
+	switch t := v.Type(); {
+	case t.Name() == "MySQLError":
+		if f := field(v, "Number"); f.IsValid() && f.Kind() == reflect.Uint16 {
+			number := uint16(f.Uint())
+			if number == errorDuringCommit && engineDeadlock.MatchString(Text(err, "Message")) {
+				number = deadlock
+			}
+			return Answer{Number: number}
+		}
+	case t.Name() == "Error" && strings.Contains(t.PkgPath(), "sqlite"):
+		return Answer{Code: sqliteCode(err, v)}
+	case (t.Name() == "ErrorCode" || t.Name() == "ExtendedErrorCode") && strings.Contains(t.PkgPath(), "sqlite") && v.CanUint():
+		return Answer{Code: int(v.Uint())} // ncruces/go-sqlite3, if it has no more to say
+	}
+	return Answer{}
+}
+
+// engineDeadlock finds the number of the storage engine's error in the text of 1180, which
+// is translated. 149 is a deadlock: InnoDB has rolled the transaction back before the
+// COMMIT has written anything. A member of a MySQL group whose transaction is in the way of
+// one that is already certified says that, to statements as well. A Galera node that has
+// lost its cluster says 1180 too, with other words and without such a number, both of
+// transactions that the others have and of those that nobody has.
+var engineDeadlock = regexp.MustCompile(`\b149\b`)
+
+// sqliteCode returns the extended result code of a driver's error, or 0.
+func sqliteCode(err error, v reflect.Value) int {
+	// modernc.org/sqlite and its relatives: the code is the extended one.
+	if e, ok := err.(interface{ Code() int }); ok {
+		return e.Code()
+	}
+	// ncruces/go-sqlite3: the type of the code is the driver's.
+	if m := reflect.ValueOf(err).MethodByName("ExtendedCode"); m.IsValid() && m.Type().NumIn() == 0 && m.Type().NumOut() == 1 {
+		if code := m.Call(nil)[0]; code.CanUint() {
+			return int(code.Uint())
+		}
+	}
+	// mattn/go-sqlite3: the extended code is 0 where there is only the other.
+	for _, name := range []string{"ExtendedCode", "Code"} {
+		if f := field(v, name); f.IsValid() && f.CanInt() && f.Int() != 0 {
+			return int(f.Int())
+		}
+	}
+	return 0
+}
+
+// Text returns a field of the struct that err is, such as the Detail of a
+// PostgreSQL error, or "".
+func Text(err error, name string) string {
+	if f := field(reflect.Indirect(reflect.ValueOf(err)), name); f.IsValid() && f.Kind() == reflect.String {
+		return f.String()
+	}
+	return ""
+}
+
+// field returns a field of a struct, or the zero Value.
+func field(v reflect.Value, name string) reflect.Value {
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	return v.FieldByName(name)
+}
+
+// primary returns the result code without what the extended one adds to it.
+func (a Answer) primary() int { return a.Code & 0xff }

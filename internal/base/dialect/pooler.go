@@ -1,0 +1,67 @@
+package dialect
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNoTransactions means that statements work on a connection and transactions do not.
+var ErrNoTransactions = errors.New("the server takes statements but no transactions")
+
+// LostStatement reports whether PostgreSQL does not know a prepared statement, has
+// another one of its name, or has been sent the parameters of another one. A pooler that
+// gives each transaction another connection causes that.
+func LostStatement(err error) bool {
+	for e := range Tree(err) {
+		switch Of(e).State {
+		case "26000", "42P05": // invalid_sql_statement_name, duplicate_prepared_statement
+			return true
+		case "08P01": // protocol_violation
+			if strings.Contains(e.Error(), "bind message") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// NoTransactions reports whether a pooler has refused a transaction, as PgBouncer does
+// in statement mode. lib/pq does not pass on what it says. See [ErrNoTransactions].
+func NoTransactions(err error) bool {
+	if errors.Is(err, ErrNoTransactions) {
+		return true
+	}
+	for e := range Tree(err) {
+		if Of(e).State == "08P01" && strings.Contains(e.Error(), "transaction blocks not allowed") {
+			return true
+		}
+	}
+	return false
+}
+
+// ExplainPooler adds to an error what to change, if the way through a pooler is to blame
+// for it. The error may be nil. It is wrapped at most once.
+func ExplainPooler(err error) error {
+	var advice string
+	switch {
+	case NoTransactions(err):
+		advice = "a pooler in statement mode does that: set it to transaction or session mode"
+	case LostStatement(err):
+		advice = "behind a pooler, set default_query_exec_mode=exec (pgx) or binary_parameters=yes (lib/pq)"
+	default:
+		return err
+	}
+	if errors.As(err, new(*explained)) {
+		return err
+	}
+	return &explained{advice, err}
+}
+
+type explained struct {
+	advice string
+	err    error
+}
+
+func (e *explained) Error() string { return fmt.Sprintf("%v (%s)", e.err, e.advice) }
+func (e *explained) Unwrap() error { return e.err }

@@ -1,0 +1,376 @@
+package dialect
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Form says how to compare a column with what it would store of a value, so that a row
+// is found by the value that was inserted. The zero Form is that of a column which compares
+// values as it stores them.
+//
+// MySQL and MariaDB, and SQLite in one type, compare by other rules than they store by. There
+// a Form knows the values for which the two were seen to agree, and takes no others: a test
+// stores values of every kind in each type, by each way in which a driver sends them, and
+// compares the row that is found with the one that the server met.
+type Form struct {
+	// SQL is what the column stores of a value, "?", in the type and the collation of the
+	// column. Empty means the value itself. It may cut what an insert would refuse, because
+	// it is for values that were inserted.
+	SQL string
+	// Prefix is a condition that the first characters of the column, "@", are those of the
+	// stored value, "?", for a unique key on that many of them. "#" is their number. It is
+	// empty if rows cannot be found so.
+	Prefix string
+	// Joins reports that MySQL finds the rows of a join by the index of the column.
+	Joins bool
+	// Whole reports that MySQL stores integers there.
+	Whole bool
+	// NotNull reports that the column has no NULL. MySQL may store something else instead.
+	NotNull bool
+
+	proves bool
+	takes  func(v driver.Value) (driver.Value, bool)
+}
+
+// FormOf returns the form of a column of type typ, as the catalog writes it. On MySQL a
+// column of text has a collation.
+func FormOf(d Dialect, typ, collation string) Form {
+	switch {
+	case d == PostgreSQL && typ != "":
+		return Form{SQL: "CAST(? AS " + typ + ")"}
+	case d == MySQL:
+		f := mysqlForm(typ, collation)
+		f.proves = true
+		return f
+	case d == SQLite && isReal(typ):
+		return Form{proves: true, takes: exactReal}
+	default: // SQLite converts the value of a comparison by the rules of the column
+		return Form{}
+	}
+}
+
+// isReal reports whether a column of SQLite stores integers as floats.
+func isReal(typ string) bool {
+	typ = strings.ToUpper(typ)
+	has := func(part string) bool { return strings.Contains(typ, part) }
+	return (has("REAL") || has("FLOA") || has("DOUB")) && !has("INT") && !has("CHAR") && !has("CLOB") && !has("TEXT") && !has("BLOB") //nolint:misspell // SQLite looks for DOUB
+}
+
+// exactReal takes what is the same as a float. SQLite compares a float with the digits of
+// an integer that it has stored as a float.
+func exactReal(v driver.Value) (driver.Value, bool) {
+	switch known := v.(type) {
+	case int64:
+		return v, -1<<53 <= known && known <= 1<<53
+	case string:
+		return v, len(known) <= 15 || !decimalText.MatchString(known)
+	default:
+		return v, true
+	}
+}
+
+// Proves reports whether the form takes only values of which it is known what is stored.
+func (f *Form) Proves() bool { return f.proves }
+
+// Value returns what to send in the place of v, which was inserted. It returns false if it
+// is not known what the column has stored of v.
+func (f *Form) Value(v any) (_ any, ok bool) {
+	if !f.proves {
+		return v, true
+	}
+	sent, err := driver.DefaultParameterConverter.ConvertValue(v)
+	if n, unsigned := v.(uint64); unsigned && err != nil {
+		sent, err = n, nil
+	}
+	switch known := sent.(type) {
+	case nil:
+		return nil, err == nil && !f.NotNull
+	case bool:
+		sent = int64(0)
+		if known {
+			sent = int64(1)
+		}
+	case []byte:
+		if known == nil {
+			return nil, !f.NotNull
+		}
+	}
+	if err != nil || f.takes == nil {
+		return nil, false
+	}
+	return f.takes(sent)
+}
+
+// Begins reports whether the stored row of v, which Value takes, is found by Prefix. In some
+// scripts the order of a letter depends on the next one, which the prefix may have cut off.
+func (f *Form) Begins(v any) bool {
+	s, ok := textOf(v)
+	return f.Prefix != rangePrefix || ok && !strings.ContainsFunc(s, func(c rune) bool { return c > 'ɏ' && !unicode.Is(unicode.Han, c) })
+}
+
+var unsignedBits = map[string]uint{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+
+// mysqlForm returns the form of a column of MySQL or MariaDB. It takes nothing if the type
+// is none of those that were tried.
+func mysqlForm(typ, collation string) Form {
+	base, precision, scale := Parts(typ)
+	base, _, _ = strings.Cut(base, " ")
+	unsigned, parts := strings.Contains(typ, " unsigned"), strings.Contains(typ, ",")
+	charset, _, _ := strings.Cut(collation, "_")
+	length, texts := strconv.Itoa(precision), "CONVERT(? USING "+charset+")"
+	collate := " COLLATE " + collation
+	switch base {
+	case "tinyint", "smallint", "mediumint", "int", "bigint":
+		if unsigned {
+			return Form{SQL: "CAST(? AS UNSIGNED)", Joins: true, Whole: true, takes: between(0, math.MaxUint64>>(64-unsignedBits[base]))}
+		}
+		most := uint64(math.MaxInt64) >> (64 - unsignedBits[base])
+		return Form{SQL: "CAST(? AS SIGNED)", Joins: true, Whole: true, takes: between(-int64(most)-1, most)}
+	case "year":
+		return Form{SQL: "CAST(? AS SIGNED)", takes: between(1901, 2155)} // 21 is 2021, and "0" is 2000
+	case "bit":
+		return Form{SQL: "CAST(? AS UNSIGNED)", takes: bits(precision)}
+	case "decimal":
+		return Form{SQL: fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", precision, scale), Joins: true, takes: decimal(unsigned)}
+	case "float", "double":
+		if parts {
+			break // FLOAT(7,3)
+		}
+		return Form{SQL: "(? + 0e0)", Joins: true, takes: float(base == "float", unsigned)}
+	case "date": // a cast alone cuts the hours off, where MySQL rounds the seconds first
+		return Form{SQL: "CAST(CAST(CAST(? AS CHAR) AS DATETIME) AS DATE)", Joins: true, takes: instant(1000, 9999)}
+	case "datetime", "timestamp":
+		first, last := 1000, 9999
+		if base == "timestamp" {
+			first, last = 1971, 2037
+		}
+		return Form{SQL: fmt.Sprintf("CAST(CAST(? AS CHAR) AS DATETIME(%d))", precision), Joins: true, takes: instant(first, last)}
+	case "time": // without the inner cast, a prepared statement reads 10:00:00 as the year 2010
+		return Form{SQL: fmt.Sprintf("CAST(CAST(? AS CHAR) AS TIME(%d))", precision), Joins: true, takes: duration}
+	case "enum":
+		return Form{SQL: texts + collate, takes: member(typ)}
+	case "char":
+		return Form{SQL: "RTRIM(LEFT(" + texts + ", " + length + "))" + collate, Prefix: prefixOf(collation), Joins: true, takes: text(charset, precision)}
+	case "varchar": // INSERT IGNORE cuts off what is too long
+		return Form{SQL: "LEFT(" + texts + ", " + length + ")" + collate, Prefix: prefixOf(collation), Joins: true, takes: text(charset, precision)}
+	case "text", "mediumtext", "longtext":
+		return Form{SQL: texts + collate, Prefix: prefixOf(collation), takes: text(charset, maxDigits)}
+	case "binary":
+		return Form{SQL: "CAST(? AS BINARY(" + length + "))", Prefix: likePrefix, Joins: true, takes: octets}
+	case "varbinary":
+		return Form{SQL: "LEFT(CAST(? AS BINARY), " + length + ")", Prefix: likePrefix, Joins: true, takes: octets}
+	case "blob", "mediumblob", "longblob":
+		return Form{SQL: "CAST(? AS BINARY)", Prefix: likePrefix, takes: octets}
+	}
+	return Form{}
+}
+
+// LEFT alone would read, and lock, the whole table.
+const (
+	equalPrefix = "LEFT(@, #) = LEFT(?, #) AND "
+	likePrefix  = equalPrefix + "@ LIKE CONCAT(REPLACE(REPLACE(REPLACE(RTRIM(LEFT(?, #)), '|', '||'), '%', '|%'), '_', '|_'), '%') ESCAPE '|'"
+	rangePrefix = equalPrefix + "@ >= LEFT(?, #) AND @ <= CONCAT(LEFT(?, #), CONVERT(0xF48FBFBFF48FBFBF USING utf8mb4))"
+)
+
+// prefixOf returns the condition for texts of a collation, if there is one. LIKE compares
+// character by character, so that "ss" is not like "ß" where the two are equal. Only some
+// collations compare so as well. Where no space is added to the shorter of two texts, a
+// longer one is the greater one.
+func prefixOf(collation string) string {
+	switch {
+	case strings.HasSuffix(collation, "_bin"), strings.HasSuffix(collation, "_general_ci"), collation == "latin1_swedish_ci":
+		return likePrefix
+	case strings.HasPrefix(collation, "utf8mb4_0900_"):
+		return rangePrefix
+	default:
+		return ""
+	}
+}
+
+var (
+	integerText = regexp.MustCompile(`^-?[0-9]{1,19}$`)
+	decimalText = regexp.MustCompile(`^-?[0-9]{1,30}(\.[0-9]{1,30})?$`)
+	timeText    = regexp.MustCompile(`^-?([0-9]{2,3}):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?$`)
+)
+
+// textOf returns a string, or bytes, which a prepared statement sends alike.
+func textOf(v driver.Value) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case []byte:
+		return string(v), true
+	default:
+		return "", false
+	}
+}
+
+// between takes integers from first to last. Out of that range INSERT IGNORE stores the
+// nearest, and of a fraction an insert stores what rounding makes of it, by rules that
+// depend on the protocol.
+func between(first int64, last uint64) func(driver.Value) (driver.Value, bool) {
+	return func(v driver.Value) (driver.Value, bool) {
+		switch known := v.(type) {
+		case int64, uint64:
+		case float64:
+			if known != math.Trunc(known) || math.Abs(known) > 1<<53 {
+				return nil, false
+			}
+			v = int64(known)
+		default:
+			s, ok := textOf(v)
+			if !ok || !integerText.MatchString(s) {
+				return nil, false
+			}
+			n, err := strconv.ParseInt(s, 10, 64)
+			if err != nil {
+				return nil, false
+			}
+			v = n
+		}
+		if n, signed := v.(int64); signed {
+			return n, n >= first && (n < 0 || uint64(n) <= last)
+		}
+		n := v.(uint64)
+		return n, n <= last
+	}
+}
+
+// bits takes integers, and bytes, of which a column of bits makes a number.
+func bits(count int) func(driver.Value) (driver.Value, bool) {
+	number := between(0, math.MaxUint64>>(64-min(max(count, 1), 64)))
+	return func(v driver.Value) (driver.Value, bool) {
+		if s, ok := textOf(v); ok {
+			if len(s) == 0 || len(s) > 8 {
+				return nil, false
+			}
+			var n uint64
+			for _, b := range []byte(s) {
+				n = n<<8 | uint64(b)
+			}
+			v = n
+		}
+		return number(v)
+	}
+}
+
+// decimal takes numbers, as text.
+func decimal(unsigned bool) func(driver.Value) (driver.Value, bool) {
+	return func(v driver.Value) (driver.Value, bool) {
+		var s string
+		switch v := v.(type) {
+		case int64:
+			s = strconv.FormatInt(v, 10)
+		case uint64:
+			s = strconv.FormatUint(v, 10)
+		case float64:
+			s = strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			s, _ = textOf(v)
+		}
+		return s, decimalText.MatchString(s) && !(unsigned && s[0] == '-')
+	}
+}
+
+// float takes numbers, which it rounds as the column does.
+func float(single, unsigned bool) func(driver.Value) (driver.Value, bool) {
+	return func(v driver.Value) (driver.Value, bool) {
+		var n float64
+		switch v := v.(type) {
+		case int64:
+			n = float64(v)
+		case uint64:
+			n = float64(v)
+		case float64:
+			n = v
+		default:
+			s, _ := textOf(v)
+			if !decimalText.MatchString(s) {
+				return nil, false
+			}
+			n, _ = strconv.ParseFloat(s, 64) // the pattern leaves no error
+		}
+		if single {
+			n = float64(float32(n))
+		}
+		return n, !math.IsInf(n, 0) && !math.IsNaN(n) && !(unsigned && n < 0)
+	}
+}
+
+// instant takes times and dates of those years. INSERT IGNORE stores others as 0.
+func instant(first, last int) func(driver.Value) (driver.Value, bool) {
+	return func(v driver.Value) (driver.Value, bool) {
+		at, ok := v.(time.Time)
+		if !ok {
+			s, _ := textOf(v)
+			var err error
+			if at, err = time.Parse(time.DateTime, s); err != nil {
+				if at, err = time.Parse(time.DateOnly, s); err != nil {
+					return nil, false
+				}
+			}
+		}
+		return v, first <= at.Year() && at.Year() <= last
+	}
+}
+
+// duration takes times of the day, and what else TIME holds.
+func duration(v driver.Value) (driver.Value, bool) {
+	s, _ := textOf(v)
+	found := timeText.FindStringSubmatch(s)
+	if found == nil {
+		return nil, false
+	}
+	hours, _ := strconv.Atoi(found[1]) // the pattern leaves no error
+	return v, hours < 838
+}
+
+// member takes the members of an ENUM, letter by letter.
+func member(typ string) func(driver.Value) (driver.Value, bool) {
+	inside := strings.TrimSuffix(strings.TrimPrefix(typ, "enum('"), "')")
+	members := strings.Split(inside, "','")
+	return func(v driver.Value) (driver.Value, bool) {
+		s, ok := v.(string)
+		return s, ok && s != "" && slices.Contains(members, strings.ReplaceAll(s, "'", "''"))
+	}
+}
+
+// maxDigits is how many characters a number of which Go and the server write the same digits
+// has at most.
+const maxDigits = 15
+
+// text takes texts, and numbers that fit into length.
+func text(charset string, length int) func(driver.Value) (driver.Value, bool) {
+	return func(v driver.Value) (driver.Value, bool) {
+		switch known := v.(type) {
+		case int64:
+			return strconv.FormatInt(known, 10), true
+		case uint64:
+			return strconv.FormatUint(known, 10), true
+		case float64:
+			s := strconv.FormatFloat(known, 'f', -1, 64)
+			return s, len(s) <= min(length, maxDigits)
+		case string:
+			return v, utf8.ValidString(known)
+		case []byte: // of the connection's character set or of none, which depends on the protocol
+			return v, utf8.Valid(known) && (charset == "utf8mb4" || !slices.ContainsFunc(known, func(b byte) bool { return b >= utf8.RuneSelf }))
+		default:
+			return v, true // the driver writes times
+		}
+	}
+}
+
+// octets takes bytes and texts.
+func octets(v driver.Value) (driver.Value, bool) {
+	_, ok := textOf(v)
+	return v, ok
+}

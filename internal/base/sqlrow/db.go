@@ -1,0 +1,153 @@
+package sqlrow
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
+)
+
+const (
+	// maxAttempts bounds how often a transaction begins anew after somebody else was
+	// first, or on a broken connection. Each attempt closes one such connection. If it
+	// only waits for a lock, ctx is the bound.
+	maxAttempts = 100
+
+	// doubts is how many attempts may fail before a connection is tried by a statement
+	// before the transaction begins. Connections that a server has ended while they
+	// were idle take one attempt each, so it says nothing if all are old.
+	doubts = 2
+
+	// maxPause is the longest time between two attempts. Its length is random, so
+	// that two who are in each other's way do not stay so.
+	maxPause = 20 * time.Millisecond
+
+	// maxHang is how many calls of one DB may hang. Each keeps a connection and some
+	// goroutines. One would be too few: after a failover the calls that hang on old
+	// connections must not stop those on new ones.
+	maxHang = 16
+)
+
+// A Config says what the transactions of a DB need. All of it must be set, except for
+// AllowFUSE.
+type Config struct {
+	Dialect dialect.Dialect
+
+	// Table is one that they write, which [CheckTable] has passed. On SQLite it tells
+	// which file they need.
+	Table string
+
+	// AllowFUSE lets a SQLite file be on FUSE.
+	AllowFUSE bool
+
+	// Verdict reports whether an error of a body is what it has concluded from the rows.
+	// Do returns such an error as it is.
+	Verdict func(error) bool
+
+	// Warn is told once if the server may forget what it has acknowledged. It is told
+	// once if the SQLite file may be lost. args are pairs for slog. It may be called
+	// from any goroutine.
+	Warn func(ctx context.Context, risk string, args ...any)
+
+	// Now is the clock of a SQLite database, which has none of its own.
+	Now func() time.Time
+}
+
+// A DB runs transactions on connections from a pool. It is safe for concurrent use.
+type DB struct {
+	pool   *sql.DB
+	config Config
+	file   databaseFile // of SQLite
+	calls  wait.Calls
+	server sync.Once // its warning
+}
+
+// New returns a DB on a pool. It does no I/O, and does not take the pool over.
+func New(pool *sql.DB, c Config) *DB {
+	suits := func(path string) (string, error) { return suitableFile(path, c.AllowFUSE) }
+	return &DB{pool: pool, config: c, file: databaseFile{suits: suits, warn: c.Warn}, calls: wait.Calls{Max: maxHang}}
+}
+
+// Single reports whether the pool has one connection, for all that the program does. A
+// program may change that at any time.
+func (d *DB) Single() bool { return d.pool.Stats().MaxOpenConnections == 1 }
+
+// Do runs body in a transaction until it comes through, and returns its result. The
+// transaction is committed if body has written and returned nil. Otherwise it is rolled
+// back. After an error the result is the zero value.
+//
+// A verdict of body is returned as it is. The other errors are [ErrCommit],
+// [wait.ErrNoAnswer], [ErrReadOnly], [ErrNotDurable], [ErrReplaced], and those of body,
+// driver and pool. These hold no password, and match the error of ctx if it has ended.
+func Do[T any](ctx context.Context, d *DB, body func(*Tx) (T, error)) (T, error) {
+	for attempt := 1; ; attempt++ {
+		// Most drivers return when ctx ends. But lib/pq connects and begins a transaction
+		// without ctx. If a server is cut off, it waits until TCP gives up, a quarter of
+		// an hour. If the server is there and does not answer, it waits for ever.
+		result, err := wait.Call(ctx, &d.calls, func() (result T, err error) {
+			err = d.attempt(ctx, attempt > doubts, func(t *Tx) (err error) {
+				result, err = body(t)
+				return err
+			})
+			return result, err
+		}, nil)
+		if err == nil {
+			return result, nil
+		}
+		if !retries(err, attempt) || !pause(ctx) {
+			var none T
+			return none, d.explain(ctx, err)
+		}
+	}
+}
+
+// retries reports whether a transaction begins anew after its attempt-th attempt has
+// failed with err.
+func retries(err error, attempt int) bool {
+	switch {
+	case errors.Is(err, ErrCommit):
+		return false // nobody knows whether it is done
+	case dialect.NoTransactions(err):
+		return false // another connection leads to the same pooler
+	case dialect.BadConnection(err):
+		// A pool that cannot connect has tried often enough by itself.
+		return attempt < maxAttempts && !errors.Is(err, errConnect)
+	case busy(err):
+		return true
+	}
+	return attempt < maxAttempts && (errors.Is(err, ErrConflict) || dialect.DuplicateKey(err) || dialect.Exists(err))
+}
+
+// busy reports whether somebody else was in the way.
+func busy(err error) bool { return dialect.Retryable(err) || dialect.LockNotAvailable(err) }
+
+// pause waits for a moment and reports whether ctx is still good.
+func pause(ctx context.Context) bool { return wait.Sleep(ctx, rand.N(maxPause)) == nil }
+
+// explain returns the error of a transaction that has failed with err.
+func (d *DB) explain(ctx context.Context, err error) error {
+	if d.config.Verdict(err) {
+		return err
+	}
+	if dialect.ReadOnly(err) && !errors.Is(err, ErrCommit) && !dialect.BadConnection(err) {
+		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	// Without this the operator looks for another process.
+	if d.config.Dialect == dialect.SQLite && ctx.Err() != nil && busy(err) {
+		err = fmt.Errorf("another connection has the write lock of the file, perhaps the caller's (use a file of its own): %w", err)
+	}
+	return redact(dialect.ExplainPooler(wait.Cause(ctx, err)))
+}
+
+// warnOfServer says once that the server may forget what it acknowledges.
+func (d *DB) warnOfServer(ctx context.Context, setting, value, want string) {
+	d.server.Do(func() {
+		d.config.Warn(ctx, "a crash of the database server may lose acknowledged writes", "setting", setting, "value", value, "want", want)
+	})
+}

@@ -1,0 +1,96 @@
+package sqlrow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/snowkey/snowkey/internal/base/filesystem"
+)
+
+// A databaseFile is the SQLite file that a DB has used since its first transaction.
+//
+// SQLite itself notices a file that was replaced with a rollback journal, but not with
+// a write-ahead log. SQL cannot ask which file a connection has open. So the file at
+// the path is compared with the one that was there at first. Once they differ no
+// connection of the pool is trusted: nothing tells which of them are old.
+//
+// SQLite keeps the log, or the rollback journal, beside the path that it was given,
+// links followed. So a file with two paths has two of them. Two processes then share
+// the locks and not the log, and each writes what the other never reads.
+type databaseFile struct {
+	suits func(path string) (warning string, err error) // suitableFile, but for tests
+	warn  func(ctx context.Context, risk string, args ...any)
+
+	mu   sync.Mutex // guards what follows
+	path string
+	info fs.FileInfo // nil: no transaction yet
+	err  error       // that matches ErrReplaced: it was
+}
+
+// check returns an error that matches ErrReplaced unless path leads to the same file
+// as in the first call. SQLite has made it absolute and has followed links.
+//
+// The file is never opened here: to close it again would drop the locks that SQLite
+// has on it in this process.
+func (f *databaseFile) check(ctx context.Context, path string) error {
+	// Not Stat: when a file was moved and a symbolic link put in its place, open
+	// connections and new ones have two logs.
+	info, err := os.Lstat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.err != nil:
+	case f.info == nil && err != nil:
+		return fmt.Errorf("%w: %w; use a file of the operating system", ErrNotDurable, err)
+	case f.info != nil && (err != nil || path != f.path || !os.SameFile(info, f.info)):
+		f.err = fmt.Errorf("%w: %s; restart the process", ErrReplaced, f.path)
+	case filesystem.Names(info) > 1: // each time, as any program may use the other name
+		return fmt.Errorf("%w: unusable file %s: it has %d names, and SQLite keeps a log beside each: remove the other hard links, and link or mount the folder",
+			ErrNotDurable, path, filesystem.Names(info))
+	case info.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("%w: unusable file %s: it is a symbolic link that the driver has not followed, and SQLite keeps a log beside each path: open the file itself", ErrNotDurable, path)
+	case f.info == nil:
+		warning, err := f.suits(path)
+		if err != nil {
+			return fmt.Errorf("%w: unusable file %s: %w", ErrNotDurable, path, err)
+		}
+		if warning != "" {
+			f.warn(ctx, "the SQLite file may be lost: "+warning, "file", path)
+		}
+		f.path, f.info = path, info
+	}
+	return f.err
+}
+
+// An openFile is the file that a connection has open.
+type openFile struct {
+	path string
+	wal  bool // it has a write-ahead log
+	mark mark // of the log; 0 if it is not known
+}
+
+// still returns nil if the file and its log are those that a connection has open.
+func (f *databaseFile) still(ctx context.Context, o openFile) error {
+	if err := f.check(ctx, o.path); err != nil || !o.wal {
+		return err
+	}
+	return f.checkLog(o.path, o.mark)
+}
+
+// suitableFile is filesystem.Check for a SQLite file.
+func suitableFile(path string, allowFUSE bool) (warning string, err error) {
+	switch mounted, err := filesystem.IsMountPoint(path); {
+	case err != nil:
+		return "", err
+	case mounted:
+		return "", errors.New("the file itself is mounted, and SQLite keeps a log beside each of its paths: mount the folder")
+	}
+	return filesystem.Check(path, allowFUSE)
+}

@@ -1,0 +1,33 @@
+//go:build cgo && linux
+
+package sqlrow
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/snowkey/snowkey/internal/base/filesystem/filesystemtest"
+)
+
+// As by "docker run -v ./app.db:/data/app.db". A folder that is mounted has one log, under
+// any number of paths.
+func TestAFileThatIsMountedItselfIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	source, target := filepath.Join(dir, "counter.db"), filepath.Join(dir, "mounted file.db")
+	folder := filepath.Join(dir, "folder")
+	makeFile(t, source, "WAL")
+	if err := errors.Join(os.WriteFile(target, nil, 0o666), os.Mkdir(folder, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	filesystemtest.Bind(t, source, target)
+	filesystemtest.Bind(t, dir, folder)
+	for path, refused := range map[string]bool{target: true, filepath.Join(folder, "counter.db"): false} {
+		n, err := bump(t.Context(), openCounter(t, path))
+		if refused != errors.Is(err, ErrNotDurable) || refused == (err == nil) || refused && !strings.Contains(err.Error(), path+": the file itself is mounted") {
+			t.Errorf("Do() in %s = %d, %v; want ErrNotDurable %v, with the file and the way out", path, n, err, refused)
+		}
+	}
+}

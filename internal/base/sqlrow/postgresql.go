@@ -1,0 +1,79 @@
+package sqlrow
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/standby"
+)
+
+// openPostgreSQL reads what has to be known of the server. It sets what is to hold for
+// this transaction: set_config(…, true) is SET LOCAL. "local" and "remote_write" are
+// raised too. They do not wait until the synchronous replica, to which a failover would
+// go, has the commit on its disk. A stronger setting than "on" stays.
+//
+// The limits are for a process that is stopped or cut off in the middle. Its row must
+// not stay locked.
+//
+// The clock is clock_timestamp(), as now() is when the transaction began.
+const openPostgreSQL = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
+	current_setting('fsync'),
+	` + standby.Columns + `,
+	CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN set_config('synchronous_commit', 'on', true) END,
+	CASE WHEN CAST($1 AS TEXT) <> '' THEN concat(set_config('lock_timeout', CAST($1 AS TEXT), true),
+		set_config('statement_timeout', CAST($1 AS TEXT), true), set_config('idle_in_transaction_session_timeout', CAST($1 AS TEXT), true)) END,
+	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)`
+
+// beginPastPooler begins a transaction. PgBouncer in statement mode answers BEGIN by an
+// error, and ends the connection. lib/pq then only says that the connection is bad, as
+// if another one could be better.
+func (t *Tx) beginPastPooler(ctx context.Context) error {
+	if t.tried {
+		if _, err := t.conn.ExecContext(ctx, "SELECT 1"); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+	}
+	err := t.beginTx(ctx, sql.LevelReadCommitted)
+	if t.tried && ctx.Err() == nil && errors.Is(err, driver.ErrBadConn) {
+		err = fmt.Errorf("%w: %w", dialect.ErrNoTransactions, err)
+	}
+	return err
+}
+
+func (t *Tx) beginPostgreSQL(ctx context.Context) error {
+	if err := t.beginPastPooler(ctx); err != nil {
+		return err
+	}
+	limit := ""
+	if d, limited := remaining(ctx); limited {
+		// Above what a setting holds, 24 days, it is as good as none.
+		if ms := (d + time.Millisecond - 1).Milliseconds(); ms < 1<<31 {
+			limit = strconv.FormatInt(ms, 10)
+		}
+	}
+	var (
+		refuses bool
+		fsync   string
+		server  *int64
+	)
+	if err := t.askServer(ctx, []any{&refuses, &fsync, &server, new(any), new(any), new(any)}, openPostgreSQL, limit); err != nil {
+		return err
+	}
+	if refuses {
+		return fmt.Errorf("%w: in recovery, or default_transaction_read_only is on", ErrReadOnly)
+	}
+	if fsync != "on" {
+		t.db.warnOfServer(ctx, "fsync", fsync, "on")
+	}
+	if server != nil {
+		s, commit := standby.Server{ID: *server, Conn: t.conn}, t.commit
+		t.commit = func() error { return s.Commit(ctx, commit) }
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package sqlrow
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
+)
+
+// beginSQLite begins a transaction by hand, as database/sql has no way to say
+// IMMEDIATE. A transaction that begins with a read can only fail if somebody else has
+// written since.
+func (t *Tx) beginSQLite(ctx context.Context) error {
+	t.executor = t.conn
+	schema := t.db.schema()
+	of := dialect.SQLite.Quote(schema) + "."
+
+	// SQLite's own wait for a lock does not end with ctx. So it is turned off, and Do
+	// does the waiting.
+	if err := t.needPragma(ctx, "busy_timeout", func(n int64) bool { return n == 0 }, 0); err != nil {
+		return err
+	}
+	file, err := t.checkFile(ctx, schema, of)
+	if err != nil {
+		return err
+	}
+	// EXTRA is FULL and, in DELETE mode, a sync of the directory after the journal is
+	// unlinked. That unlink is the commit: a journal that comes back with the power
+	// takes the commit back. EXTRA cannot be set in a transaction.
+	const extra = 3
+	if err := t.needPragma(ctx, of+"synchronous", func(n int64) bool { return n >= extra }, extra); err != nil {
+		return err
+	}
+	if _, err := t.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		// A driver may say that ctx has ended though the statement was done. The
+		// program must not get a connection with our transaction in it.
+		t.dirty = !busy(err)
+		return fmt.Errorf("begin: %w", err)
+	}
+	// Without ctx, which may have ended. It takes no waiting, and nobody else can write
+	// while the transaction is open.
+	t.rollback = func() error {
+		_, err := t.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return err
+	}
+	t.commit = func() error { return t.commitSQLite(ctx, of, file) }
+	if err := t.db.file.still(ctx, file); err != nil { // by now the connection has the log open
+		return err
+	}
+	t.Asked = time.Now()
+	t.Now = t.db.config.Now()
+	t.Answered = time.Now()
+	return nil
+}
+
+// commitSQLite commits. With a rollback journal, readers are in the way of that. The
+// transaction is then as before, and can be committed again.
+//
+// A log that was removed is not copied into the file. That would overwrite what others
+// have written since.
+func (t *Tx) commitSQLite(ctx context.Context, of string, file openFile) error {
+	for {
+		_, err := t.conn.ExecContext(ctx, "COMMIT")
+		if err == nil {
+			break
+		}
+		if !busy(err) || !pause(ctx) {
+			return err
+		}
+	}
+	err := t.db.file.still(ctx, file) // or it is written where nobody will read it
+	if err != nil || !file.wal {
+		return err
+	}
+	t.checkpoint(ctx, of)
+	return t.db.file.still(ctx, file)
+}
+
+// checkpoint copies the write-ahead log into the file. What is acknowledged must outlast a
+// log that is removed, and be in a copy of the file alone. The transaction is stored
+// whether it succeeds or not.
+//
+// PASSIVE waits for nobody: it stops where a reader of an older state is, and does nothing
+// while another connection is at it. Both are mostly over in a moment, for which this
+// waits. A reader that takes longer keeps the rest in the log.
+func (t *Tx) checkpoint(ctx context.Context, of string) {
+	const tries, maxPause = 20, 2 * time.Millisecond
+	want := int64(-1) // how much of the log there was
+	for range tries {
+		var busy, size, done int64
+		if scan(ctx, t.conn, []any{&busy, &size, &done}, "PRAGMA "+of+"wal_checkpoint(PASSIVE)") != nil {
+			return
+		}
+		if want < 0 {
+			want = size
+		}
+		if busy == 0 && (done == size || done >= want) || wait.Sleep(ctx, rand.N(maxPause)) != nil {
+			return
+		}
+	}
+}
+
+// schema returns the name that SQLite has for the file of the table.
+func (d *DB) schema() string {
+	schema, _, _ := strings.Cut(withSchema(d.config.Table), ".")
+	return schema
+}
+
+// file returns the path of a database, or "" for one in memory.
+func (t *Tx) file(ctx context.Context, schema string) (file string, err error) {
+	err = each(ctx, t.executor, func(scan func(...any) error) error {
+		var (
+			name string
+			path sql.NullString
+		)
+		err := scan(new(any), &name, &path)
+		if name == schema {
+			file = path.String
+		}
+		return err
+	}, "PRAGMA database_list")
+	if err != nil {
+		return "", fmt.Errorf("PRAGMA database_list: %w", err)
+	}
+	return file, nil
+}
+
+// checkFile returns the file of the database. It refuses one that would forget, cannot
+// be written, or is not the one of before.
+func (t *Tx) checkFile(ctx context.Context, schema, of string) (openFile, error) {
+	path, err := t.file(ctx, schema)
+	if err != nil {
+		return openFile{}, err
+	}
+	if path == "" {
+		return openFile{}, fmt.Errorf("%w: %s is in memory, or not attached; use a file", ErrNotDurable, schema)
+	}
+	if err := t.db.file.check(ctx, path); err != nil {
+		return openFile{}, err
+	}
+	var mode string
+	if err := t.pragma(ctx, of+"journal_mode", &mode); err != nil {
+		return openFile{}, err
+	}
+	if mode == "off" || mode == "memory" {
+		return openFile{}, fmt.Errorf("%w: journal_mode is %s; want wal, delete, truncate or persist", ErrNotDurable, mode)
+	}
+	var refuses bool
+	if err := t.pragma(ctx, "query_only", &refuses); err != nil {
+		return openFile{}, err
+	}
+	if refuses {
+		return openFile{}, fmt.Errorf("%w: query_only is on", ErrReadOnly)
+	}
+	return t.opened(ctx, path, mode)
+}
+
+// opened returns the file at path as the connection has it open.
+func (t *Tx) opened(ctx context.Context, path, mode string) (openFile, error) {
+	wal := mode == "wal"
+	m, err := t.markLog(ctx, path, wal)
+	return openFile{path, wal, m}, err
+}
+
+// checkCaller is checkFile for the transaction of a caller, whose connection may not have
+// opened the log yet.
+func (t *Tx) checkCaller(ctx context.Context) error {
+	schema := t.db.schema()
+	path, err := t.file(ctx, schema)
+	if err != nil || path == "" {
+		return err
+	}
+	if err := t.db.file.check(ctx, path); err != nil {
+		return err
+	}
+	var mode string
+	if err := t.pragma(ctx, dialect.SQLite.Quote(schema)+".journal_mode", &mode); err != nil {
+		return err
+	}
+	file, err := t.opened(ctx, path, mode)
+	if err != nil || file.mark == 0 {
+		return err
+	}
+	return t.db.file.still(ctx, file)
+}
+
+// pragma reads a setting.
+func (t *Tx) pragma(ctx context.Context, name string, dest any) error {
+	if err := scan(ctx, t.executor, []any{dest}, "PRAGMA "+name); err != nil {
+		return fmt.Errorf("PRAGMA %s: %w", name, err)
+	}
+	return nil
+}
+
+// needPragma changes a setting to want until the end of the attempt, unless it is good.
+func (t *Tx) needPragma(ctx context.Context, name string, good func(int64) bool, want int64) error {
+	var before int64
+	if err := t.pragma(ctx, name, &before); err != nil || good(before) {
+		return err
+	}
+	text := "PRAGMA " + name + " = "
+	t.restore = append(t.restore, text+strconv.FormatInt(before, 10))
+	if _, err := t.conn.ExecContext(ctx, text+strconv.FormatInt(want, 10)); err != nil {
+		return fmt.Errorf("%s%d: %w", text, want, err)
+	}
+	return nil
+}

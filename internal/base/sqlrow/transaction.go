@@ -1,0 +1,222 @@
+package sqlrow
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+)
+
+// An Executor is a *sql.Tx, a *sql.Conn on which a transaction was begun by hand, or a
+// transaction of another library.
+type Executor interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// A Tx is one attempt at a transaction. Its parameters are written as the dialect has
+// them. It is for one goroutine, and of no use after its body has returned.
+type Tx struct {
+	// Now is the database's clock, in milliseconds. SQLite has none, so it is
+	// Config.Now there.
+	Now time.Time
+	// Asked and Answered are times of this process, before and after Now was read.
+	Asked, Answered time.Time
+
+	db       *DB
+	conn     *sql.Conn
+	executor Executor
+	commit   func() error
+	rollback func() error
+	restore  []string // what sets the connection's settings back, once the transaction has ended
+
+	tried bool // whether the connection takes statements is tried before it begins
+	wrote bool
+	dirty bool // the connection's settings are not known
+}
+
+// Within returns a Tx for statements in the transaction of a caller, who ends it. It has no
+// clocks. What it promises is what the caller's COMMIT does, so a SQLite database may be
+// in memory. But two processes must not have the same file without its log: the errors
+// for that are [ErrNotDurable] and [ErrReplaced].
+func (d *DB) Within(ctx context.Context, tx Executor) (*Tx, error) {
+	t := &Tx{db: d, executor: tx}
+	if d.config.Dialect != dialect.SQLite {
+		return t, nil
+	}
+	return t, t.checkCaller(ctx)
+}
+
+// Exec runs a statement that writes.
+func (t *Tx) Exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	t.wrote = true
+	return t.executor.ExecContext(ctx, text, args...)
+}
+
+// Returning runs a statement that writes, and scans the one row that it returns into
+// dest. It returns sql.ErrNoRows if there is none.
+func (t *Tx) Returning(ctx context.Context, dest []any, text string, args ...any) error {
+	t.wrote = true
+	return scan(ctx, t.executor, dest, text, args...)
+}
+
+// Each calls f for each row of a query that only reads, with a function that scans it.
+func (t *Tx) Each(ctx context.Context, f func(scan func(...any) error) error, text string, args ...any) error {
+	return each(ctx, t.executor, f, text, args...)
+}
+
+func each(ctx context.Context, e Executor, f func(scan func(...any) error) error, text string, args ...any) error {
+	rows, err := e.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // all that matters is in Err
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// scan reads the one row of a query into dest.
+func scan(ctx context.Context, e Executor, dest []any, text string, args ...any) error {
+	found := false
+	err := each(ctx, e, func(scan func(...any) error) error {
+		found = true
+		return scan(dest...)
+	}, text, args...)
+	if err == nil && !found {
+		err = sql.ErrNoRows
+	}
+	return err
+}
+
+// attempt runs body in a transaction on a connection from the pool, once. If tried, the
+// connection first shows that it takes statements.
+func (d *DB) attempt(ctx context.Context, tried bool, body func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	conn, err := d.pool.Conn(ctx)
+	if err != nil {
+		// Without this the operator looks for the fault in the network.
+		if pool := d.pool.Stats(); ctx.Err() != nil && 0 < pool.MaxOpenConnections && pool.MaxOpenConnections <= pool.InUse {
+			err = fmt.Errorf("the pool's %d connections are all in use (raise the limit, or give a pool of its own): %w", pool.InUse, err)
+		}
+		return fmt.Errorf("%w: %w", errConnect, err)
+	}
+	t := &Tx{db: d, conn: conn, tried: tried}
+	if err = t.begin(ctx); err == nil {
+		err = body(t)
+	}
+	err, clean := t.end(ctx, err)
+	if !clean {
+		discard(conn)
+	}
+	_ = conn.Close() // gives it back; nothing is left that could be lost
+	return err
+}
+
+// discard ends a connection in an unknown state. It must not be given back to the program.
+//
+// When ctx ends, database/sql rolls back in a goroutine of its own. If the server is gone
+// too, that goroutine closes conn. Raw looks whether conn is closed, and takes conn's lock
+// after that. If conn is closed in between, Raw goes on with a nil pointer, and ends the
+// process (seen during a failover, with Go 1.26). So discard recovers. By then conn is
+// closed, which is all that it wants.
+//
+// Nor can it wait for that goroutine. Only conn.Close does, and that gives conn back.
+func discard(conn *sql.Conn) {
+	defer func() {
+		e := recover()
+		if _, ok := e.(runtime.Error); e != nil && !ok {
+			panic(e) // of the driver
+		}
+	}()
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+func (t *Tx) begin(ctx context.Context) error {
+	switch t.db.config.Dialect {
+	case dialect.PostgreSQL:
+		return t.beginPostgreSQL(ctx)
+	case dialect.MySQL:
+		return t.beginMySQL(ctx)
+	default:
+		return t.beginSQLite(ctx)
+	}
+}
+
+// beginTx begins a transaction by the driver. It names the isolation, whatever the
+// program has made the default. Serializable would fail more often and gain nothing, as
+// long as each UPDATE compares all that was read.
+func (t *Tx) beginTx(ctx context.Context, level sql.IsolationLevel) error {
+	tx, err := t.conn.BeginTx(ctx, &sql.TxOptions{Isolation: level})
+	if err != nil {
+		t.dirty = true // MySQL's driver sets the level by a statement before
+		return fmt.Errorf("begin: %w", err)
+	}
+	t.executor, t.commit, t.rollback = tx, tx.Commit, tx.Rollback
+	return nil
+}
+
+// askServer runs the query that sets and reads what a transaction needs. Its last column
+// is the server's clock in milliseconds.
+func (t *Tx) askServer(ctx context.Context, dest []any, text string, args ...any) error {
+	var now int64
+	t.Asked = time.Now()
+	err := scan(ctx, t.executor, append(dest, &now), text, args...)
+	t.Answered = time.Now()
+	if err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	t.Now = time.UnixMilli(now)
+	return nil
+}
+
+// end ends the transaction, of which err is the outcome so far, and sets the
+// settings back. It returns the outcome, and whether the connection is as it was.
+func (t *Tx) end(ctx context.Context, err error) (outcome error, clean bool) {
+	switch {
+	case t.rollback == nil: // it has not begun
+	case err == nil && t.wrote:
+		if e := t.commit(); dialect.LostAtCommit(e) {
+			err = fmt.Errorf("%w: commit: %w", ErrConflict, e)
+			break
+		} else if e != nil {
+			return fmt.Errorf("%w: %w", ErrCommit, e), false
+		}
+		// PostgreSQL's COMMIT waits for synchronous replicas. A driver that sends a
+		// cancel request when ctx ends gets a success although none has answered. Package
+		// standby finds that out, and operators who cancel, where the server says that it
+		// has replicas; this is for servers that do not say so.
+		if e := ctx.Err(); e != nil {
+			return fmt.Errorf("%w: %w", ErrCommit, e), false
+		}
+	default:
+		if t.rollback() != nil {
+			return err, false
+		}
+	}
+	for _, text := range slices.Backward(t.restore) {
+		if _, e := t.conn.ExecContext(ctx, text); e != nil {
+			return err, false
+		}
+	}
+	// A new connection may lead to another server, which takes writes.
+	elsewhere := errors.Is(err, ErrReadOnly) || dialect.ReadOnly(err) || dialect.NotPrepared(err)
+	return err, !t.dirty && !elsewhere
+}
+
+// remaining returns the time that ctx leaves, at least a millisecond.
+func remaining(ctx context.Context) (d time.Duration, limited bool) {
+	deadline, limited := ctx.Deadline()
+	return max(time.Until(deadline), time.Millisecond), limited
+}
