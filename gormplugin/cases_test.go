@@ -3,7 +3,7 @@ package gormplugin_test
 import (
 	"testing"
 
-	"github.com/snowkey/snowkey/internal/gormcases"
+	"github.com/snowkey/snowkey/internal/conformance/gormcases"
 )
 
 func TestPluginOnSQLite(t *testing.T) { gormcases.Run(t, gormcases.SQLite()) }

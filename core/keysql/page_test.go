@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/keysql"
-	"github.com/snowkey/snowkey/internal/keysqlcases"
+	"github.com/snowkey/snowkey/internal/conformance/keysqlcases"
 )
 
 // The cases run these statements on each database.

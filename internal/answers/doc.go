@@ -5,7 +5,7 @@
 // The tests here need no server and no library of others. What they cannot run, such as Leaf,
 // is written anew after its description, in memory, as far as the schedule needs, with a
 // clock that the test sets. The libraries of others are run in internal/bench, and servers in
-// internal/integration, internal/fire and core/lease/redislease.
+// internal/conformance/servers, internal/fire and core/lease/redislease.
 //
 // Each test shows that the repair beside it holds on the same schedule.
 package answers

@@ -237,7 +237,7 @@ func (r *rehearsal) writeModule(folder string) error {
 		if m.published() {
 			user.AddNewRequire(m.path(), rehearsed, false)
 		}
-		if m.folder != "internal/integration" && m.folder != "internal/compat" {
+		if m.folder != "internal/conformance/servers" && m.folder != "internal/compat" {
 			continue
 		}
 		for _, line := range m.file.Require {

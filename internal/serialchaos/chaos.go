@@ -12,7 +12,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/internal/chaos"
-	"github.com/snowkey/snowkey/internal/serialcases"
+	"github.com/snowkey/snowkey/internal/conformance/serialcases"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
-	"github.com/snowkey/snowkey/internal/serialcases"
+	"github.com/snowkey/snowkey/internal/conformance/serialcases"
 )
 
 func openSQLite(t *testing.T, path string) *sql.DB {

@@ -1,0 +1,76 @@
+package servers
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
+)
+
+// rowLocks matches what InnoDB says of the own transaction. The view innodb_trx is of
+// no use, as it is up to 100 ms old.
+const rowLocks = `(\d+) row lock\(s\)[^\n]*\n(?:MariaDB|MySQL) thread id %d,`
+
+// lockCount returns how many locks the transaction tx holds. On PostgreSQL it leaves
+// out the weakest, as the insert has a stronger one on each table.
+func lockCount(t *testing.T, tx *gorm.DB) (n int) {
+	t.Helper()
+	if tx.Name() == "postgres" {
+		must(t, tx.Raw("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND mode <> 'AccessShareLock'").Scan(&n).Error)
+		return n
+	}
+	var id int
+	var kind, name, status string
+	must(t, tx.Raw("SELECT CONNECTION_ID()").Scan(&id).Error)
+	must(t, tx.Raw("SHOW ENGINE INNODB STATUS").Row().Scan(&kind, &name, &status))
+	found := regexp.MustCompile(fmt.Sprintf(rowLocks, id)).FindStringSubmatch(status)
+	if found == nil {
+		t.Fatalf("SHOW ENGINE INNODB STATUS has no locks of connection %d:\n%s", id, status)
+	}
+	n, err := strconv.Atoi(found[1])
+	must(t, err)
+	return n
+}
+
+// The plugin looks for the rows that an upsert met. It must not keep others away from
+// more rows than the upsert does.
+func TestGormPluginLocksNoMoreThanTheUpsert(t *testing.T) {
+	for _, target := range gormTargets {
+		if target.name == "SQLite" { // which locks the database
+			continue
+		}
+		t.Run(target.name, func(t *testing.T) {
+			open := opener(t, target.dialector(t))
+			plain, keyed := open(&gorm.Config{Logger: logger.Discard}), open(&gorm.Config{Logger: logger.Discard})
+			must(t, keyed.Use(newPlugin()))
+			must(t, keyed.AutoMigrate(&benchPerson{}))
+			stored := benchPeople(200, 1)
+			must(t, plain.Create(&stored).Error)
+			locks := func(db *gorm.DB, n int) (count int) {
+				for range 2 { // the first time reads the catalog
+					tx := db.Begin()
+					must(t, tx.Error)
+					list := benchPeople(n, 0)
+					if db == plain {
+						list = benchPeople(n, 1<<50)
+					}
+					must(t, tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error)
+					count = lockCount(t, tx)
+					must(t, tx.Rollback().Error)
+				}
+				return count
+			}
+			for _, n := range []int{1, 100, 300} { // all of them stored, but for the last 100
+				if got, want := locks(keyed, n), locks(plain, n); float64(got) > 1.1*float64(want) {
+					t.Errorf("locks after an upsert of %d rows = %d; want at most 1.1 times the %d without the plugin", n, got, want)
+				} else {
+					t.Logf("%d rows: %d locks, and %d without the plugin", n, got, want)
+				}
+			}
+		})
+	}
+}

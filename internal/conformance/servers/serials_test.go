@@ -1,0 +1,154 @@
+//go:build unix
+
+package servers
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/internal/conformance/serialcases"
+	"github.com/snowkey/snowkey/internal/serialchaos"
+	"github.com/snowkey/snowkey/internal/servertest"
+)
+
+func init() {
+	my := func(dsn string) (*sql.DB, sqlserial.Dialect, error) {
+		return openSerials("mysql", dsn, sqlserial.MySQL)
+	}
+	serialchaos.Main(map[string]serialchaos.Open{
+		"PostgreSQL": func(dsn string) (*sql.DB, sqlserial.Dialect, error) {
+			return openSerials("pgx", dsn, sqlserial.PostgreSQL)
+		},
+		"MariaDB": my,
+		"MySQL":   my,
+	})
+}
+
+func openSerials(driver, dsn string, dialect sqlserial.Dialect) (*sql.DB, sqlserial.Dialect, error) {
+	db, err := sql.Open(driver, dsn)
+	if err == nil {
+		db.SetMaxOpenConns(4)
+	}
+	return db, dialect, err
+}
+
+// levels are those that a server has.
+func levels(dialect sqlserial.Dialect) []sql.IsolationLevel {
+	all := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}
+	if dialect == sqlserial.MySQL {
+		all = append(all, sql.LevelReadUncommitted)
+	}
+	return all
+}
+
+func TestServersPassTheCasesOfSerials(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		t.Parallel() // most of the time they wait for disks
+		serialcases.Run(t, serialcases.Target{
+			Dialect: g.dialect, Driver: g.driver, Levels: levels(g.dialect), Refuses: g.dialect == sqllease.PostgreSQL,
+			Open: func(t *testing.T) *sql.DB { t.Helper(); return g.open(t) },
+		})
+	})
+}
+
+// What a program may have set must not matter.
+func TestServersPassTheCasesOfSerialsUnderOtherSettings(t *testing.T) {
+	for name, target := range map[string]func(t *testing.T) leaseTarget{
+		"SimpleProtocol": func(t *testing.T) leaseTarget {
+			return leasePostgres(t, pgxConnector, "default_query_exec_mode", "simple_protocol")
+		},
+		"ClientFoundRows": func(t *testing.T) leaseTarget {
+			return leaseMariaDB(t, func(c *mysql.Config) { c.ClientFoundRows, c.InterpolateParams = true, true })
+		},
+		"AnsiQuotes": func(t *testing.T) leaseTarget {
+			return leaseMariaDB(t, func(c *mysql.Config) { c.Params = map[string]string{"sql_mode": "'ANSI,PIPES_AS_CONCAT'"} })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := target(t)
+			serialcases.Run(t, serialcases.Target{
+				Dialect: g.dialect, Driver: g.driver, Levels: []sql.IsolationLevel{sql.LevelDefault}, Refuses: g.dialect == sqllease.PostgreSQL,
+				Open: func(t *testing.T) *sql.DB { t.Helper(); return g.open(t) },
+			})
+		})
+	}
+}
+
+// In a transaction of GORM, its connections are one. Outside, they are a pool.
+func TestNumbersAreTakenInsideOfTransactionsOfGORMAlone(t *testing.T) {
+	series := serial.Series{Name: "gorm", Digits: 3}
+	for _, target := range gormTargets {
+		for _, prepare := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/prepared=%t", target.name, prepare), func(t *testing.T) {
+				db, err := gorm.Open(target.dialector(t)(), &gorm.Config{PrepareStmt: prepare, Logger: logger.Discard})
+				must(t, err)
+				pool, err := db.DB()
+				must(t, err)
+				t.Cleanup(func() { _ = pool.Close() })
+				dialect := map[string]sqlserial.Dialect{"sqlite": sqlserial.SQLite, "postgres": sqlserial.PostgreSQL, "mysql": sqlserial.MySQL}[db.Name()]
+				store, err := sqlserial.New(pool, sqlserial.Config{Dialect: dialect, Logger: quiet})
+				must(t, err)
+				must(t, store.CreateTables(t.Context()))
+				must(t, store.Define(t.Context(), series))
+				undone := errors.New("undone")
+				want := int64(1)
+				for _, end := range []error{undone, undone, nil, undone, nil} {
+					err := db.WithContext(t.Context()).Transaction(func(tx *gorm.DB) error {
+						n, err := store.NextIn(t.Context(), tx.Statement.ConnPool, series, time.Now())
+						if err != nil || n.N != want {
+							t.Errorf("NextIn in a transaction of GORM = %+v, %v; want %d", n, err, want)
+						}
+						return end
+					})
+					if !errors.Is(err, end) {
+						t.Errorf("Transaction = %v; want %v", err, end)
+					}
+					if end == nil {
+						want++
+					}
+				}
+				if n, err := store.NextIn(t.Context(), db.Statement.ConnPool, series, time.Now()); !errors.Is(err, serial.ErrNotInTransaction) || n != (serial.Number{}) {
+					t.Errorf("NextIn with GORM's pool, %T = %+v, %v; want %v", db.Statement.ConnPool, n, err, serial.ErrNotInTransaction)
+				}
+			})
+		}
+	}
+}
+
+// Four processes store invoices. They are killed, stopped and continued, roll back, and
+// lose their connections.
+func TestProcessesInChaosLeaveNoGap(t *testing.T) {
+	for _, target := range []struct {
+		name    string
+		dialect sqlserial.Dialect
+		make    func(t *testing.T) leaseTarget
+	}{
+		{"PostgreSQL", sqlserial.PostgreSQL, func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
+		{"MariaDB", sqlserial.MySQL, func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) }},
+		{"MySQL", sqlserial.MySQL, func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) }},
+	} {
+		t.Run(target.name, func(t *testing.T) {
+			t.Parallel()
+			run := func(t *testing.T, level sql.IsolationLevel, torn bool) {
+				t.Helper()
+				g := target.make(t)
+				serialchaos.Chaos{Name: target.name, DSN: g.dsn, DB: g.open(t), Dialect: g.dialect, Level: level, Torn: torn}.Run(t)
+			}
+			for _, level := range levels(target.dialect) {
+				t.Run(level.String(), func(t *testing.T) { run(t, level, false) })
+			}
+			t.Run("torn", func(t *testing.T) { run(t, sql.LevelDefault, true) })
+		})
+	}
+}

@@ -1,0 +1,978 @@
+package servers
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/lib/pq"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/internal/servertest"
+)
+
+// A leaseTarget is a server, a way to reach it, and a place there of the test's
+// own.
+type leaseTarget struct {
+	dialect sqllease.Dialect
+	driver  string
+	dsn     string
+	admin   *sql.DB
+	// application is the name by which the server knows its connections, or empty.
+	application string
+	connect     func(dsn string) (driver.Connector, error)
+}
+
+// open returns a pool of at most eight connections. All handles of a test share it.
+func (g leaseTarget) open(t *testing.T) *sql.DB {
+	t.Helper()
+	c, err := g.connect(g.dsn)
+	if err != nil {
+		t.Fatalf("no connector for %s", g.driver)
+	}
+	return g.pool(t, c)
+}
+
+func (leaseTarget) pool(t *testing.T, c driver.Connector) *sql.DB {
+	t.Helper()
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(8)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return db
+}
+
+func (g leaseTarget) store(t *testing.T, db *sql.DB) *sqllease.Store {
+	t.Helper()
+	s, err := sqllease.New(db, sqllease.Config{Dialect: g.dialect, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatalf("New() = %v", err)
+	}
+	if err := s.CreateTables(t.Context()); err != nil {
+		t.Fatalf("CreateTables() = %v", err)
+	}
+	return s
+}
+
+func (g leaseTarget) exec(t *testing.T, text string) {
+	t.Helper()
+	if _, err := g.admin.Exec(text); err != nil {
+		t.Fatalf("Exec(%q) = %v", text, err)
+	}
+}
+
+func pgxConnector(dsn string) (driver.Connector, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return stdlib.GetConnector(*config), nil
+}
+
+func pqConnector(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn) }
+
+func mysqlConnector(dsn string) (driver.Connector, error) {
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return mysql.NewConnector(config)
+}
+
+// leasePostgres returns a schema of the test's own. parameters are added to the URL.
+func leasePostgres(t *testing.T, connect func(string) (driver.Connector, error), parameters ...string) leaseTarget {
+	t.Helper()
+	u, err := url.Parse(servertest.PostgreSQL(t))
+	if err != nil {
+		t.Fatal("the URL of PostgreSQL cannot be parsed")
+	}
+	schema := "sqllease_" + strings.ToLower(rand.Text())
+	query := u.Query()
+	query.Set("search_path", schema)
+	u.RawQuery = query.Encode()
+	admin := leaseTarget{dialect: sqllease.PostgreSQL, driver: "pgx", dsn: u.String(), connect: pgxConnector}
+	admin.admin = admin.open(t)
+	admin.exec(t, "CREATE SCHEMA "+schema)
+	t.Cleanup(func() { admin.exec(t, "DROP SCHEMA "+schema+" CASCADE") })
+	for i := 0; i < len(parameters); i += 2 {
+		query.Set(parameters[i], parameters[i+1])
+	}
+	u.RawQuery = query.Encode()
+	admin.dsn, admin.connect = u.String(), connect
+	return admin
+}
+
+// leaseMariaDB is leasePostgres for MariaDB, with a database of the test's own.
+func leaseMariaDB(t *testing.T, change func(*mysql.Config)) leaseTarget {
+	t.Helper()
+	return leaseMySQL(t, servertest.MariaDB(t), change)
+}
+
+// leaseMySQL is leaseMariaDB for the server of dsn, which may be MySQL.
+func leaseMySQL(t *testing.T, dsn string, change func(*mysql.Config)) leaseTarget {
+	t.Helper()
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal("the DSN of the server cannot be parsed")
+	}
+	root := leaseTarget{dialect: sqllease.MySQL, driver: "mysql", dsn: config.FormatDSN(), connect: mysqlConnector}
+	root.admin = root.open(t)
+	name := "sqllease_" + strings.ToLower(rand.Text())
+	root.exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { root.exec(t, "DROP DATABASE "+name) })
+	config.DBName = name
+	own := root
+	own.dsn = config.FormatDSN()
+	own.admin = own.open(t)
+	change(config)
+	own.dsn = config.FormatDSN()
+	return own
+}
+
+func (g leaseTarget) run(t *testing.T) {
+	g.store(t, g.open(t))
+	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
+		where := func(s lease.Space, worker int64) string {
+			return fmt.Sprintf(" WHERE namespace = '%s' AND datacenter = %d AND worker = %d", s.Namespace, s.Datacenter, worker)
+		}
+		return leasetest.Harness{
+			Seed:      1, // the same in every run: a release must not depend on luck
+			Open:      func(t *testing.T) leasetest.Store { return g.store(t, g.open(t)) },
+			Namespace: rand.Text(),
+			SetUntil: func(t *testing.T, s lease.Space, worker int64, until lease.Millis) {
+				g.exec(t, fmt.Sprintf("UPDATE snowkey_leases SET reserved_until = %d", until)+where(s, worker))
+			},
+			Delete: func(t *testing.T, s lease.Space, worker int64) {
+				g.exec(t, "DELETE FROM snowkey_leases"+where(s, worker))
+			},
+			Stall:        g.stall,
+			LosesReplies: func(t *testing.T) leasetest.Store { return g.store(t, g.losingCommits(t)) },
+			Unreachable:  g.unreachable,
+			Secret:       "open-sesame",
+		}
+	})
+}
+
+// stall locks the tables for everybody else.
+func (g leaseTarget) stall(t *testing.T) (resume func()) {
+	conn, err := g.admin.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(texts ...string) {
+		for _, text := range texts {
+			if _, err := conn.ExecContext(context.WithoutCancel(t.Context()), text); err != nil {
+				t.Errorf("Exec(%q) = %v", text, err)
+			}
+		}
+	}
+	if g.dialect == sqllease.PostgreSQL {
+		do("BEGIN", "LOCK TABLE snowkey_leases, snowkey_leases_meta IN ACCESS EXCLUSIVE MODE")
+	} else {
+		do("LOCK TABLES snowkey_leases WRITE, snowkey_leases_meta WRITE")
+	}
+	return func() {
+		if g.dialect == sqllease.PostgreSQL {
+			do("ROLLBACK")
+		} else {
+			do("UNLOCK TABLES")
+		}
+		if err := conn.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	}
+}
+
+// unreachable returns a handle with a password, on a port where nobody listens.
+func (g leaseTarget) unreachable(t *testing.T) leasetest.Store {
+	dsn := "root:open-sesame@tcp(127.0.0.1:1)/test"
+	if g.dialect == sqllease.PostgreSQL {
+		dsn = "postgres://root:open-sesame@127.0.0.1:1/test?sslmode=disable"
+	}
+	g.dsn = dsn
+	s, err := sqllease.New(g.open(t), sqllease.Config{Dialect: g.dialect})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// losingCommits returns a pool whose commits are done and then fail.
+func (g leaseTarget) losingCommits(t *testing.T) *sql.DB {
+	c, err := g.connect(g.dsn)
+	if err != nil {
+		t.Fatalf("no connector for %s", g.driver)
+	}
+	return g.pool(t, losingConnector{c, func() bool { return true }})
+}
+
+// The answer to the COMMIT of a claim is lost, and the connection with it.
+func TestClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		mustClaim(t, g.store(t, g.open(t)), newLease()) // makes the rows
+		connector, err := g.connect(g.dsn)
+		if err != nil {
+			t.Fatalf("no connector for %s", g.driver)
+		}
+		var commits atomic.Int64
+		s := g.store(t, g.pool(t, losingConnector{connector, func() bool { return commits.Add(1) == 1 }}))
+		c := newLease()
+		r := mustClaim(t, s, c)
+		rows, _, err := s.Rows(t.Context(), c.Space)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			if (row.Owner == c.Owner) != (row == r.Row) {
+				t.Errorf("Claim() = %+v, and there is %+v; want this row alone", r.Row, row)
+			}
+		}
+		if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil || commits.Load() != 3 {
+			t.Errorf("Renew() = %v, after %d commits; want it renewed by the third", err, commits.Load())
+		}
+	})
+}
+
+var errLost = errors.New("the answer is lost")
+
+// A losingConnector makes connections that lose the answer to a COMMIT if lose says so.
+type losingConnector struct {
+	driver.Connector
+	lose func() bool
+}
+
+func (c losingConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return losingConn{conn, c.lose}, nil
+}
+
+// losingConn has the methods that all three drivers have.
+type losingConn struct {
+	driver.Conn
+	lose func() bool
+}
+
+func (c losingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+	return losingTx{tx, c.lose}, err
+}
+
+func (c losingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c losingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c losingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+func (c losingConn) CheckNamedValue(v *driver.NamedValue) error {
+	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return driver.ErrSkip
+}
+
+type losingTx struct {
+	driver.Tx
+	lose func() bool
+}
+
+func (tx losingTx) Commit() error {
+	if err := tx.Tx.Commit(); err != nil || !tx.lose() {
+		return err
+	}
+	return errLost
+}
+
+// leaseTargets are all ways to a server.
+func leaseTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
+	for _, target := range []struct {
+		name string
+		make func(t *testing.T) leaseTarget
+	}{
+		{"pgx", func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
+		{"pq", func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) }},
+		{"MariaDB", func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) }},
+		{"MySQL", func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) }},
+	} {
+		t.Run(target.name, func(t *testing.T) { f(t, target.make(t)) })
+	}
+}
+
+func TestSqlleasePassesTheSuite(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) { g.run(t) })
+}
+
+func TestSqlleasePassesTheSuiteInOtherModesOfPgx(t *testing.T) {
+	for _, mode := range []string{"simple_protocol", "exec"} {
+		t.Run(mode, func(t *testing.T) {
+			leasePostgres(t, pgxConnector, "default_query_exec_mode", mode).run(t)
+		})
+	}
+}
+
+// What a program may have made the default must not matter.
+func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfPostgres(t *testing.T) {
+	leasePostgres(t, pgxConnector, "default_transaction_isolation", "serializable", "synchronous_commit", "off",
+		"default_transaction_deferrable", "on", "timezone", "America/New_York").run(t)
+}
+
+func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfMariaDB(t *testing.T) {
+	underOtherDefaults(t, servertest.MariaDB(t), "tx_isolation")
+}
+
+func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfMySQL(t *testing.T) {
+	underOtherDefaults(t, servertest.MySQL(t), "transaction_isolation")
+}
+
+// underOtherDefaults runs the suite on a server whose isolation has that name.
+func underOtherDefaults(t *testing.T, dsn, isolation string) {
+	t.Helper()
+	for name, change := range map[string]func(*mysql.Config){
+		"ClientFoundRows":   func(c *mysql.Config) { c.ClientFoundRows = true },
+		"InterpolateParams": func(c *mysql.Config) { c.InterpolateParams = true },
+		"Serializable": func(c *mysql.Config) {
+			c.Params = map[string]string{isolation: "'SERIALIZABLE'", "time_zone": "'+11:00'", "sql_mode": "''", "autocommit": "0", "innodb_lock_wait_timeout": "1"}
+		},
+		"StatementBinlog": func(c *mysql.Config) {
+			c.Params = map[string]string{"binlog_format": "'STATEMENT'", isolation: "'READ-UNCOMMITTED'"}
+		},
+		"AnsiQuotes": func(c *mysql.Config) {
+			c.Params = map[string]string{"sql_mode": "'ANSI,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'"}
+			c.MultiStatements = true
+		},
+	} {
+		t.Run(name, func(t *testing.T) { leaseMySQL(t, dsn, change).run(t) })
+	}
+}
+
+// newLease returns a claim that an empty space grants.
+func newLease() lease.Claim {
+	return lease.Claim{
+		Space: lease.Space{Namespace: "shop", Datacenter: 1, Workers: 128, Layout: "41/5/5/12"},
+		Owner: rand.Text(), Nonce: rand.Text(), Window: 60_000, Now: lease.MillisOf(time.Now()), Skew: 60_000,
+	}
+}
+
+func leaseRenewal(c lease.Claim, r lease.Reply) lease.Renewal {
+	return lease.Renewal{
+		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner, Known: []string{r.Row.Nonce}, Nonce: rand.Text(),
+		Next: c.Now, Until: r.Row.Until, Window: c.Window, Now: lease.MillisOf(time.Now()), Skew: c.Skew,
+	}
+}
+
+func mustClaim(t *testing.T, s *sqllease.Store, c lease.Claim) lease.Reply {
+	t.Helper()
+	r, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Claim(%+v) = %v; want a row", c, err)
+	}
+	return r
+}
+
+func TestHundredFirstStartsShareOneSchemaAndNoRow(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		const processes, pools = 100, 4
+		var dbs [pools]*sql.DB
+		for i := range dbs {
+			dbs[i] = g.open(t)
+		}
+		var (
+			wg      sync.WaitGroup
+			mu      sync.Mutex
+			workers = map[int64]bool{}
+			start   = make(chan struct{})
+		)
+		for i := range processes {
+			wg.Go(func() {
+				s, err := sqllease.New(dbs[i%pools], sqllease.Config{Dialect: g.dialect})
+				if err != nil {
+					t.Errorf("New() = %v", err)
+					return
+				}
+				<-start
+				if err := s.CreateTables(t.Context()); err != nil {
+					t.Errorf("CreateTables() by process %d = %v; want nil", i, err)
+					return
+				}
+				c := newLease()
+				c.Space.Workers = processes
+				r, err := s.Claim(t.Context(), c)
+				if err != nil {
+					t.Errorf("Claim() by process %d = %v; want a row", i, err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if workers[r.Row.Worker] {
+					t.Errorf("Claim() by process %d = worker %d, which another has", i, r.Row.Worker)
+				}
+				workers[r.Row.Worker] = true
+			})
+		}
+		close(start)
+		wg.Wait()
+		if len(workers) != processes {
+			t.Errorf("%d workers claimed; want %d", len(workers), processes)
+		}
+	})
+}
+
+func TestLargestSpaceIsMadeAtOnce(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		s := g.store(t, g.open(t))
+		c := newLease()
+		c.Space.Workers = 1 << 16
+		mustClaim(t, s, c)
+		rows, _, err := s.Rows(t.Context(), c.Space)
+		if err != nil || len(rows) != 1<<16 || rows[len(rows)-1].Worker != 1<<16-1 {
+			t.Errorf("Rows() = %d rows, %v; want %d", len(rows), err, 1<<16)
+		}
+	})
+}
+
+// The transaction that the program has open has nothing to do with the lease.
+func TestRollbackOfTheProgramLeavesTheLease(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		s := g.store(t, db)
+		g.exec(t, "CREATE TABLE orders (id INT PRIMARY KEY)")
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec("INSERT INTO orders VALUES (1)"); err != nil {
+			t.Fatal(err)
+		}
+		c := newLease()
+		r := mustClaim(t, s, c)
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		rows, _, err := s.Rows(t.Context(), c.Space)
+		if err != nil || rows[r.Row.Worker] != r.Row {
+			t.Errorf("Rows()[%d] after the rollback = %+v, %v; want %+v", r.Row.Worker, rows[r.Row.Worker], err, r.Row)
+		}
+	})
+}
+
+func TestPoolOfOneWaitsUntilTheContextEnds(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		db.SetMaxOpenConns(1)
+		s := g.store(t, db)
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := s.Claim(ctx, newLease()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Claim() while a transaction has the only connection = %v; want DeadlineExceeded", err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+
+		// Waiting is not a difference between clocks. But a process may get no
+		// processor time between its look at the clock and the call. It is behind
+		// by as much. So a refusal is a fault of the store only if it comes with
+		// any permitted skew.
+		for skew := lease.Millis(100); ; skew *= 4 {
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := newLease()
+			c.Skew = skew
+			time.AfterFunc((2 * skew).Duration(), func() { _ = tx.Rollback() })
+			reply, err := s.Claim(t.Context(), c)
+			if errors.Is(err, lease.ErrClockSkew) && skew < 10_000 {
+				continue
+			}
+			if err != nil {
+				t.Errorf("Claim() after the transaction = %v; want a row", err)
+			} else if waited := reply.Now - c.Now; waited <= skew {
+				t.Errorf("Claim() has waited %d ms; want more than %d, or the test shows nothing", waited, skew)
+			}
+			return
+		}
+	})
+}
+
+// A trigger sees the settings under which the row is written. All levels that the server
+// has are here.
+func TestWriteIsDurableAndSettingsAreSetBackOnPostgres(t *testing.T) {
+	for name, connect := range map[string]func(string) (driver.Connector, error){"pgx": pgxConnector, "pq": pqConnector} {
+		levels := map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"}
+		var known int
+		if err := leasePostgres(t, connect).admin.QueryRow("SELECT count(*) FROM (SELECT unnest(enumvals) FROM pg_settings WHERE name = 'synchronous_commit') level").Scan(&known); err != nil {
+			t.Fatal(err)
+		}
+		if known != len(levels) {
+			t.Errorf("the server has %d levels of synchronous_commit; want the %d of this test", known, len(levels))
+		}
+		for setting, want := range levels {
+			t.Run(name+"/"+setting, func(t *testing.T) {
+				g := leasePostgres(t, connect, "synchronous_commit", setting, "lock_timeout", "7s", "statement_timeout", "3h", "default_transaction_isolation", "serializable")
+				db := g.open(t)
+				db.SetMaxOpenConns(1)
+				s := g.store(t, db)
+				g.exec(t, "CREATE TABLE seen (sync TEXT, isolation TEXT, lock_wait TEXT, idle TEXT)")
+				g.exec(t, `CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+					INSERT INTO seen VALUES (current_setting('synchronous_commit'), current_setting('transaction_isolation'), current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'));
+					RETURN NEW; END $$`)
+				g.exec(t, "CREATE TRIGGER see BEFORE UPDATE ON snowkey_leases FOR EACH ROW EXECUTE FUNCTION see()")
+				settings := func() (all [5]string) {
+					for i, name := range []string{"synchronous_commit", "lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "transaction_isolation"} {
+						if err := db.QueryRow("SHOW " + name).Scan(&all[i]); err != nil {
+							t.Fatal(err)
+						}
+					}
+					return all
+				}
+				before := settings()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := s.Claim(ctx, newLease()); err != nil {
+					t.Fatalf("Claim() = %v", err)
+				}
+				if after := settings(); after != before {
+					t.Errorf("settings after a claim = %q; want as before, %q", after, before)
+				}
+				var sync, isolation, lockWait, idle string
+				if err := g.admin.QueryRow("SELECT * FROM seen").Scan(&sync, &isolation, &lockWait, &idle); err != nil {
+					t.Fatal(err)
+				}
+				if sync != want || isolation != "read committed" || lockWait == "7s" || idle == "0" {
+					t.Errorf("in the claim: synchronous_commit %s, isolation %s, lock_timeout %s, idle limit %s; want %s, read committed, below 7s no more, not 0", sync, isolation, lockWait, idle, want)
+				}
+			})
+		}
+	}
+}
+
+func TestSettingsAreSetBackOnMariaDB(t *testing.T) {
+	settingsAreSetBack(t, servertest.MariaDB(t), "tx_isolation")
+}
+
+func TestSettingsAreSetBackOnMySQL(t *testing.T) {
+	settingsAreSetBack(t, servertest.MySQL(t), "transaction_isolation")
+}
+
+func settingsAreSetBack(t *testing.T, dsn, isolation string) {
+	t.Helper()
+	g := leaseMySQL(t, dsn, func(c *mysql.Config) {
+		c.Params = map[string]string{"innodb_lock_wait_timeout": "77", isolation: "'SERIALIZABLE'"}
+	})
+	db := g.open(t)
+	db.SetMaxOpenConns(1)
+	s := g.store(t, db)
+	g.exec(t, "CREATE TABLE seen (lock_wait INT)")
+	g.exec(t, "CREATE TRIGGER see BEFORE UPDATE ON snowkey_leases FOR EACH ROW INSERT INTO seen VALUES (@@innodb_lock_wait_timeout)")
+	settings := func() (all [3]string) {
+		if err := db.QueryRow("SELECT CONNECTION_ID(), @@innodb_lock_wait_timeout, @@"+isolation).Scan(&all[0], &all[1], &all[2]); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := settings()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := s.Claim(ctx, newLease()); err != nil {
+		t.Fatalf("Claim() = %v", err)
+	}
+	if after := settings(); after != before || after[1] != "77" {
+		t.Errorf("connection, lock wait, isolation after a claim = %q; want as before, %q", after, before)
+	}
+	var wait int
+	if err := g.admin.QueryRow("SELECT lock_wait FROM seen").Scan(&wait); err != nil || wait < 1 || wait > 20 {
+		t.Errorf("innodb_lock_wait_timeout in the claim = %d, %v; want 1..20, what ctx leaves", wait, err)
+	}
+}
+
+func TestReadOnlyServerIsRefused(t *testing.T) {
+	for name, server := range map[string]func(*testing.T) leaseTarget{
+		"pgx": func(t *testing.T) leaseTarget {
+			return leasePostgres(t, pgxConnector, "default_transaction_read_only", "on")
+		},
+		// lib/pq asks for a transaction that can write, and gets it.
+		// The server's own read_only would refuse the tests of others too.
+		"MariaDB": func(t *testing.T) leaseTarget {
+			return leaseMariaDB(t, func(c *mysql.Config) { c.Params = map[string]string{"tx_read_only": "1"} })
+		},
+		"MySQL": func(t *testing.T) leaseTarget {
+			return leaseMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.Params = map[string]string{"transaction_read_only": "1"} })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := server(t)
+			writable := g
+			writable.dsn = strings.NewReplacer("read_only=on", "read_only=off", "read_only=1", "read_only=0").Replace(g.dsn)
+			c := newLease()
+			r := mustClaim(t, writable.store(t, writable.open(t)), c)
+			s, err := sqllease.New(g.open(t), sqllease.Config{Dialect: g.dialect})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Claim(t.Context(), newLease()); !errors.Is(err, sqllease.ErrReadOnly) {
+				t.Errorf("Claim() = %v; want ErrReadOnly", err)
+			}
+			if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); !errors.Is(err, sqllease.ErrReadOnly) || errors.Is(err, lease.ErrLost) {
+				t.Errorf("Renew() = %v; want ErrReadOnly", err)
+			}
+		})
+	}
+}
+
+func TestMissingOrForeignTablesAreNamed(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		s, err := sqllease.New(g.open(t), sqllease.Config{Dialect: g.dialect})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Claim(t.Context(), newLease())
+		if !errors.Is(err, sqllease.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
+			t.Errorf("Claim() without tables = %v; want ErrNoTable and the statements", err)
+		}
+		for _, text := range s.Statements() {
+			g.exec(t, text)
+		}
+		mustClaim(t, s, newLease())
+		g.exec(t, "UPDATE snowkey_leases_meta SET schema_version = 2")
+		if _, err := s.Claim(t.Context(), newLease()); !errors.Is(err, sqllease.ErrSchema) || !strings.Contains(err.Error(), "schema_version is 2, want 1") {
+			t.Errorf("Claim() of another version = %v; want ErrSchema", err)
+		}
+		if err := s.CreateTables(t.Context()); !errors.Is(err, sqllease.ErrSchema) {
+			t.Errorf("CreateTables() of another version = %v; want ErrSchema", err)
+		}
+		g.exec(t, "DROP TABLE snowkey_leases")
+		g.exec(t, "CREATE TABLE snowkey_leases (namespace INT, datacenter INT)")
+		if err := s.CreateTables(t.Context()); !errors.Is(err, sqllease.ErrSchema) {
+			t.Errorf("CreateTables() with a foreign table = %v; want ErrSchema", err)
+		}
+	})
+}
+
+// lockRow holds the lock of a worker's row until release is called.
+func (g leaseTarget) lockRow(t *testing.T, worker int64) (release func()) {
+	t.Helper()
+	tx, err := g.admin.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(fmt.Sprintf("UPDATE snowkey_leases SET renewals = renewals WHERE worker = %d", worker)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() }) // or the table cannot be dropped
+	return func() {
+		if err := tx.Rollback(); err != nil {
+			t.Errorf("Rollback() = %v", err)
+		}
+	}
+}
+
+// waiting returns the server's number of the connection that waits for a lock.
+func (g leaseTarget) waiting(t *testing.T) (id int64) {
+	t.Helper()
+	query := "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'SELECT%FOR UPDATE'"
+	if g.dialect == sqllease.PostgreSQL {
+		query = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '" + g.application + "'"
+	}
+	for giveUp := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		err := g.admin.QueryRow(query).Scan(&id)
+		if err == nil {
+			return id
+		}
+		if time.Now().After(giveUp) {
+			t.Fatalf("after a minute, the server's answer to who waits for the lock = %v; want one", err)
+		}
+	}
+}
+
+// lockTargets are leaseTargets whose connections the server can tell apart.
+func lockTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		if g.dialect == sqllease.PostgreSQL {
+			g.application = rand.Text()
+			g.dsn += "&application_name=" + g.application
+		}
+		f(t, g)
+	})
+}
+
+// A transaction without a COMMIT is undone when its connection dies. The operation
+// begins again on another.
+func TestKilledConnectionIsReplaced(t *testing.T) {
+	lockTargets(t, func(t *testing.T, g leaseTarget) {
+		s := g.store(t, g.open(t))
+		c := newLease()
+		r := mustClaim(t, s, c)
+		release := g.lockRow(t, r.Row.Worker)
+		renewed := make(chan error, 1)
+		renewal := leaseRenewal(c, r)
+		go func() {
+			_, err := s.Renew(t.Context(), renewal)
+			renewed <- err
+		}()
+		kill := "SELECT pg_terminate_backend(%d)"
+		if g.dialect == sqllease.MySQL {
+			kill = "KILL %d"
+		}
+		g.exec(t, fmt.Sprintf(kill, g.waiting(t)))
+		release()
+		if err := <-renewed; err != nil {
+			t.Errorf("Renew() whose connection was killed = %v; want it renewed", err)
+		}
+		if rows, _, err := s.Rows(t.Context(), c.Space); err != nil || rows[r.Row.Worker].Nonce != renewal.Nonce || rows[r.Row.Worker].Renewals != 2 {
+			t.Errorf("Rows()[%d] = %+v, %v; want it renewed once", r.Row.Worker, rows[r.Row.Worker], err)
+		}
+	})
+}
+
+// The server stops waiting when the client's time is over. The connection that the
+// client left is not used again.
+func TestLockedRowIsGivenUpWithTheContext(t *testing.T) {
+	lockTargets(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		s := g.store(t, db)
+		c := newLease()
+		r := mustClaim(t, s, c)
+		release := g.lockRow(t, r.Row.Worker)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := s.Renew(ctx, leaseRenewal(c, r)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lease.ErrLost) {
+			t.Errorf("Renew() of a locked row = %v; want DeadlineExceeded", err)
+		}
+		release()
+		if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil {
+			t.Errorf("Renew() afterwards = %v; want it renewed", err)
+		}
+	})
+}
+
+// A proxy forwards connections to a server. It can fall silent like a network that is
+// cut: it accepts connections and what is sent, and no byte goes either way. It counts how
+// often the direction changes.
+type proxy struct {
+	net.Listener
+	silent      chan struct{}
+	mute        func()      // closes silent
+	untilCommit atomic.Bool // it falls silent with the next COMMIT, which the server still gets
+	trips       atomic.Int64
+}
+
+func newProxy(t *testing.T, server string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, silent: make(chan struct{})}
+	p.mute = sync.OnceFunc(func() { close(p.silent) })
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = client.Close() })
+			select {
+			case <-p.silent: // not even a goroutine of its own
+			default:
+				go p.forward(client, server)
+			}
+		}
+	}()
+	return p
+}
+
+func (p *proxy) forward(client net.Conn, server string) {
+	upstream, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	var asking atomic.Bool
+	pass := func(from, to net.Conn, asks bool) {
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := from.Read(buffer)
+			if err != nil {
+				_, _ = from.Close(), to.Close()
+				return
+			}
+			select {
+			case <-p.silent:
+				continue
+			default:
+			}
+			if asking.Swap(asks) != asks && asks {
+				p.trips.Add(1)
+			}
+			if asks && p.untilCommit.Load() && bytes.Contains(bytes.ToUpper(buffer[:n]), []byte("COMMIT")) {
+				p.mute()
+			}
+			if _, err := to.Write(buffer[:n]); err != nil {
+				_, _ = from.Close(), to.Close()
+				return
+			}
+		}
+	}
+	go pass(client, upstream, true)
+	pass(upstream, client, false)
+}
+
+// through returns g with the server behind a proxy.
+func (g leaseTarget) through(t *testing.T) (leaseTarget, *proxy) {
+	t.Helper()
+	if g.dialect == sqllease.MySQL {
+		config, err := mysql.ParseDSN(g.dsn)
+		if err != nil || config.Net != "tcp" {
+			t.Fatal("the DSN of MariaDB has no address of tcp")
+		}
+		p := newProxy(t, config.Addr)
+		config.Addr = p.Addr().String()
+		g.dsn = config.FormatDSN()
+		return g, p
+	}
+	u, err := url.Parse(g.dsn)
+	if err != nil {
+		t.Fatal("the URL of PostgreSQL cannot be parsed")
+	}
+	server := u.Host
+	if u.Port() == "" {
+		server = net.JoinHostPort(u.Hostname(), "5432")
+	}
+	p := newProxy(t, server)
+	u.Host = p.Addr().String()
+	g.dsn = u.String()
+	return g, p
+}
+
+func TestSilentNetworkIsGivenUpWithTheContext(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		g, p := g.through(t)
+		s := g.store(t, g.open(t))
+		c := newLease()
+		r := mustClaim(t, s, c)
+		p.mute()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := s.Renew(ctx, leaseRenewal(c, r)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lease.ErrLost) {
+			t.Errorf("Renew() over a silent network = %v; want DeadlineExceeded", err)
+		}
+	})
+}
+
+// lib/pq waits for ever for a server that does not answer, with some goroutines for
+// each call. A lease asks several times in each window.
+func TestServerThatNeverAnswersLeavesFewGoroutines(t *testing.T) {
+	const calls, most = 60, 36
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		g, p := g.through(t)
+		db := g.open(t)
+		db.SetMaxOpenConns(0) // a limit of the pool would be one of this
+		s := g.store(t, db)
+		c := newLease()
+		r := mustClaim(t, s, c)
+		p.mute()
+		before := runtime.NumGoroutine()
+		for range calls {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			if _, err := s.Renew(ctx, leaseRenewal(c, r)); err == nil || errors.Is(err, lease.ErrLost) {
+				t.Errorf("Renew() = %v; want an error that says nothing about the outcome", err)
+			}
+			cancel()
+		}
+		if got := runtime.NumGoroutine() - before; got > most {
+			t.Errorf("goroutines after %d calls = %d more than before; want at most %d", calls, got, most)
+		}
+	})
+}
+
+// The figures are in the log. They are bounds and no equations: a driver may
+// learn to need fewer.
+func TestOperationsTakeFewRoundTrips(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		g, p := g.through(t)
+		db := g.open(t)
+		db.SetMaxOpenConns(1)
+		s := g.store(t, db)
+		mustClaim(t, s, newLease())
+		for range 3 { // the second time, statements are prepared
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+			defer cancel()
+			c := newLease()
+			before := p.trips.Load()
+			r, err := s.Claim(ctx, c)
+			claim := p.trips.Load() - before
+			if err != nil {
+				t.Fatalf("Claim() = %v", err)
+			}
+			before = p.trips.Load()
+			if _, err := s.Renew(ctx, leaseRenewal(c, r)); err != nil {
+				t.Fatalf("Renew() = %v", err)
+			}
+			renew := p.trips.Load() - before
+			t.Logf("round trips: claim %d, renew %d", claim, renew)
+			if claim > 16 || renew > 14 {
+				t.Errorf("round trips: claim %d, renew %d; want at most 16 and 14", claim, renew)
+			}
+		}
+	})
+}
+
+// Neither of two first claims in two datacenters sees the other's rows. What they
+// have in common is the row of the namespace.
+func TestSimultaneousFirstClaimsWithTwoLayoutsAreNotBothGranted(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		s := g.store(t, g.open(t))
+		for round := range 10 {
+			var (
+				wg   sync.WaitGroup
+				errs [2]error
+			)
+			for i := range errs {
+				wg.Go(func() {
+					c := newLease()
+					c.Space.Namespace = fmt.Sprintf("round%d", round)
+					c.Space.Datacenter, c.Space.Layout = int64(i), fmt.Sprintf("layout%d", i)
+					_, errs[i] = s.Claim(t.Context(), c)
+				})
+			}
+			wg.Wait()
+			if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs[:]...), lease.ErrLayout) {
+				t.Errorf("Claim() with two layouts at once = %v and %v; want one granted, one ErrLayout", errs[0], errs[1])
+			}
+		}
+	})
+}

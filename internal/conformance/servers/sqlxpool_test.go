@@ -1,0 +1,82 @@
+package servers
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
+	"github.com/snowkey/snowkey/sqlxhelper"
+)
+
+// Some drivers have database/sql send a statement again that was run, and the row is then a
+// duplicate of itself.
+func TestStatementOnAPoolWhoseAnswerIsLostIsNoDuplicate(t *testing.T) {
+	for name, c := range map[string]struct {
+		open behind
+		skip int
+	}{
+		"Pq":        {postgresBehind("postgres"), 1},
+		"PqBinary":  {postgresBehind("postgres", "binary_parameters", "yes"), 0},
+		"Pgx":       {postgresBehind("pgx"), 1},
+		"PgxSimple": {postgresBehind("pgx", "default_query_exec_mode", "simple_protocol"), 0},
+	} {
+		t.Run(name, func(t *testing.T) { lostStatements(t, c.open, c.skip) })
+	}
+	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
+		lostStatements(t, mysqlBehind(dsn), 1)
+		t.Run("Interpolating", func(t *testing.T) {
+			lostStatements(t, mysqlBehind(dsn, func(c *mysql.Config) { c.InterpolateParams = true }), 0)
+		})
+	})
+}
+
+func lostStatements(t *testing.T, open behind, skip int) {
+	t.Helper()
+	for _, c := range []struct {
+		name    string
+		what    loss
+		preset  bool
+		unknown bool
+	}{
+		{"AnswerLost", answerLost, false, false},
+		{"StatementLost", commitLost, false, false},
+		// Nobody can tell who has stored a row whose key the caller has set.
+		{"PresetAnswerLost", answerLost, true, true},
+		{"PresetStatementLost", commitLost, true, false},
+	} {
+		for _, n := range []int{1, 3} {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				proxy := &losing{what: c.what, at: "insert into", skip: skip}
+				through, around := open(t, proxy)
+				execSqlx(t, around.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+				h := sqlxhelper.New(sqlxcases.NewCounter(0))
+				rows := make([]suppressed, n)
+				for i := range rows {
+					if c.preset {
+						rows[i].ID = 100 + rows[i].ID + 1<<i
+					}
+				}
+				err := h.InsertMany(t.Context(), through.DB, "suppressed", rows)
+				if errors.Is(err, sqlxhelper.ErrCommitUnknown) != c.unknown || !c.unknown && err != nil {
+					t.Errorf("InsertMany() = %v; want ErrCommitUnknown: %v", err, c.unknown)
+				}
+				var stored int
+				if err := around.DB.Get(&stored, "SELECT COUNT(*) FROM suppressed"); err != nil || stored != n {
+					t.Errorf("rows = %d, %v; want %d", stored, err, n)
+				}
+				proxy.mu.Lock()
+				defer proxy.mu.Unlock()
+				if !proxy.lost {
+					t.Error("the proxy has lost nothing")
+				}
+				// A duplicate of another row is one.
+				twice := sqlxhelper.New(nil).InsertMany(t.Context(), around.DB, "suppressed", rows)
+				if !errors.Is(twice, sqlxhelper.ErrDuplicateKey) || errors.Is(twice, sqlxhelper.ErrCommitUnknown) {
+					t.Errorf("InsertMany(stored rows) = %v; want ErrDuplicateKey", twice)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package servers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
+	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/sqlxhelper"
+)
+
+// A loss is what becomes of the first commit that goes through a losing proxy.
+type loss int
+
+const (
+	answerLost loss = iota // it arrives, and the connection breaks before the answer
+	commitLost             // the connection breaks before it arrives
+	commitLate             // the connection breaks, and it arrives later
+	silence                // it arrives, and nobody is ever answered from then on
+)
+
+// A losing is a proxy before a database server. It loses one commit, of clients
+// that speak no TLS, or another statement.
+type losing struct {
+	server string
+	what   loss
+	// at is the text of the statement that is lost, in small letters; a commit if it is
+	// empty. skip is how many more requests pass, for a statement that is prepared first.
+	at   string
+	skip int
+	// until is the text of the statement that makes a late commit arrive.
+	until string
+	// hold is when it arrives by itself, if it is set.
+	hold time.Duration
+
+	mu   sync.Mutex
+	lost bool   // the commit
+	late func() // makes it arrive
+	stop func() // ends the proxy
+}
+
+// start returns the address of the proxy, which ends with the test.
+func (l *losing) start(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var open sync.Map // net.Conn to nothing
+	l.stop = func() {
+		_ = listener.Close()
+		open.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
+		wg.Wait()
+	}
+	t.Cleanup(l.stop)
+	wg.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if l.silent() {
+				open.Store(client, nil)
+				continue
+			}
+			server, err := net.Dial("tcp", l.server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			open.Store(client, nil)
+			open.Store(server, nil)
+			mute := new(atomic.Bool)
+			wg.Go(func() { l.passRequests(client, server, mute) })
+			wg.Go(func() { l.passAnswers(client, server, mute) })
+		}
+	})
+	return listener.Addr().String()
+}
+
+// silent reports whether nobody is answered any more.
+func (l *losing) silent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost && l.what == silence
+}
+
+// cancelRequest begins the cancel request of PostgreSQL's protocol. pgx sends one for a
+// connection that breaks. It would meet a COMMIT that arrives at the same moment, and roll
+// it back.
+var cancelRequest = []byte{0, 0, 0, 16, 4, 210, 22, 46}
+
+// passRequests passes on what a client sends, but for cancel requests.
+func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
+	defer func() { _ = client.Close() }()
+	buffer := make([]byte, 1<<16)
+	left := -1 // requests to skip, once the statement has passed
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			_ = server.Close()
+			return
+		}
+		request := buffer[:n]
+		if bytes.HasPrefix(request, cancelRequest) {
+			_ = server.Close()
+			return
+		}
+		l.mu.Lock()
+		if left > 0 {
+			left--
+		} else if left < 0 && bytes.Contains(bytes.ToLower(request), []byte(cmp.Or(l.at, "commit"))) {
+			left = l.skip
+		}
+		first := !l.lost && left == 0
+		l.lost = l.lost || first
+		var arrive func()
+		if l.until != "" && bytes.Contains(request, []byte(l.until)) {
+			arrive, l.late = l.late, nil
+		}
+		if first && l.what == commitLate {
+			commit := bytes.Clone(request)
+			l.late = func() { _, _ = server.Write(commit) }
+			if l.hold > 0 {
+				time.AfterFunc(l.hold, l.late)
+			}
+		}
+		l.mu.Unlock()
+		if arrive != nil {
+			arrive()
+		}
+		if first {
+			// Clients wait for the answer to one request before they send the next.
+			// So all that comes from the server after this belongs to the commit.
+			mute.Store(true)
+			switch l.what {
+			case commitLost:
+				_ = server.Close()
+				return
+			case commitLate:
+				return
+			}
+		}
+		if _, err := server.Write(request); err != nil {
+			return
+		}
+	}
+}
+
+// passAnswers passes on what the server sends, until it is mute. Then the next
+// answer, which says that the server is done, ends the connection.
+func (l *losing) passAnswers(client, server net.Conn, mute *atomic.Bool) {
+	defer func() { _, _ = client.Close(), server.Close() }()
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := server.Read(buffer)
+		if err == nil && l.silent() {
+			continue
+		}
+		if err != nil || mute.Load() {
+			return
+		}
+		if _, err := client.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// behind returns a way to the database of the test through a proxy, and one
+// around it.
+type behind func(t *testing.T, l *losing) (through, around sqlxcases.Database)
+
+func postgresBehind(driver string, parameters ...string) behind {
+	return func(t *testing.T, l *losing) (through, around sqlxcases.Database) {
+		around = sqlxPostgres(t, driver)
+		var schema string
+		if err := around.DB.Get(&schema, "SELECT current_schema()"); err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(servertest.PostgreSQL(t))
+		if err != nil {
+			t.Fatal("the URL of PostgreSQL cannot be parsed")
+		}
+		port := u.Port()
+		if port == "" {
+			port = "5432"
+		}
+		l.server = net.JoinHostPort(u.Hostname(), port)
+		query := u.Query()
+		query.Set("search_path", `"`+schema+`"`)
+		query.Set("sslmode", "disable")
+		for i := 0; i < len(parameters); i += 2 {
+			query.Set(parameters[i], parameters[i+1])
+		}
+		u.Host, u.RawQuery = l.start(t), query.Encode()
+		return sqlxcases.Database{DB: openSqlx(t, driver, u.String()), Dialect: sqlxhelper.PostgreSQL}, around
+	}
+}
+
+// mysqlBehind does so for MariaDB or MySQL.
+func mysqlBehind(dsn string, changes ...func(*mysql.Config)) behind {
+	return func(t *testing.T, l *losing) (through, around sqlxcases.Database) {
+		t.Helper()
+		var config *mysql.Config
+		around = sqlxMySQL(t, dsn, func(c *mysql.Config) { config = c })
+		l.server = config.Addr
+		config = config.Clone()
+		config.Addr = l.start(t)
+		for _, change := range changes {
+			change(config)
+		}
+		return sqlxcases.Database{DB: openSqlx(t, "mysql", config.FormatDSN()), Dialect: sqlxhelper.MySQL}, around
+	}
+}
+
+func TestLostCommitIsNeitherLostNorDoneTwice(t *testing.T) {
+	onCommitProxies(t, lostCommits)
+}
+
+func lostCommits(t *testing.T, open behind) {
+	t.Helper()
+	h := sqlxhelper.New(sqlxcases.NewCounter(0))
+	outside := func() func(tx *sqlx.Tx) error {
+		rows := make([]suppressed, 3)
+		return func(tx *sqlx.Tx) error { return h.InsertMany(t.Context(), tx, "suppressed", rows) }
+	}
+	inside := func() func(tx *sqlx.Tx) error {
+		return func(tx *sqlx.Tx) error { return h.InsertMany(t.Context(), tx, "suppressed", make([]suppressed, 3)) }
+	}
+	without := func() func(tx *sqlx.Tx) error {
+		return func(tx *sqlx.Tx) error {
+			_, err := tx.Exec("INSERT INTO suppressed VALUES (1000001, 0), (1000002, 0), (1000003, 0)")
+			return err
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		proxy   *losing
+		fn      func() func(tx *sqlx.Tx) error
+		unknown bool
+		rows    int
+		runs    int
+	}{
+		{"AnswerLost", &losing{what: answerLost}, outside, false, 3, 1},
+		{"AnswerLostRowsMadeInside", &losing{what: answerLost}, inside, false, 3, 1},
+		{"AnswerLostRowsWithoutHelper", &losing{what: answerLost}, without, true, 3, 1},
+		{"CommitLost", &losing{what: commitLost}, outside, false, 3, 2},
+		{"CommitLostRowsMadeInside", &losing{what: commitLost}, inside, false, 3, 2},
+		{"CommitLate", &losing{what: commitLate, until: "SELECT 1 FROM"}, outside, false, 3, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			through, around := open(t, c.proxy)
+			execSqlx(t, around.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+			fn, runs := c.fn(), 0
+			err := sqlxhelper.InTx(t.Context(), through.DB, nil, func(tx *sqlx.Tx) error { runs++; return fn(tx) })
+			if errors.Is(err, sqlxhelper.ErrCommitUnknown) != c.unknown || !c.unknown && err != nil {
+				t.Errorf("InTx() = %v; want ErrCommitUnknown: %v", err, c.unknown)
+			}
+			var n int
+			if err := around.DB.Get(&n, "SELECT COUNT(*) FROM suppressed"); err != nil || n != c.rows {
+				t.Errorf("rows = %d, %v; want %d", n, err, c.rows)
+			}
+			c.proxy.mu.Lock()
+			defer c.proxy.mu.Unlock()
+			if !c.proxy.lost || runs != c.runs {
+				t.Errorf("commit lost: %v, %d runs; want true, %d", c.proxy.lost, runs, c.runs)
+			}
+		})
+	}
+}
+
+// After a deadlock the server commits by itself whatever a function sends that has
+// not noticed it.
+func TestInTxDoesNotGoOnWithATransactionThatTheServerEndedOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, inTxStopsWhereTheServerEnded)
+}
+
+func inTxStopsWhereTheServerEnded(t *testing.T, dsn string) {
+	t.Helper()
+	for name, end := range map[string]func(err error) error{
+		"Swallowed":  func(error) error { return nil },
+		"Deadlocked": func(err error) error { return errors.Join(&mysql.MySQLError{Number: 1213}, err) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
+			execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+			h := sqlxhelper.New(sqlxcases.NewCounter(0))
+			runs := 0
+			err := sqlxhelper.InTx(t.Context(), d.DB, nil, func(tx *sqlx.Tx) error {
+				runs++
+				if err := h.Insert(t.Context(), tx, "suppressed", &suppressed{}); err != nil {
+					t.Errorf("Insert() = %v; want nil", err)
+				}
+				err := h.Insert(t.Context(), endingTx{tx}, "suppressed", &suppressed{})
+				if late := h.Insert(t.Context(), tx, "suppressed", &suppressed{}); !errors.Is(late, sqlxhelper.ErrTxBroken) {
+					t.Errorf("Insert(after that) = %v; want ErrTxBroken", late)
+				}
+				return end(err)
+			})
+			if !errors.Is(err, sqlxhelper.ErrTxBroken) || runs != 1 {
+				t.Errorf("InTx() = %v after %d runs; want ErrTxBroken after 1", err, runs)
+			}
+			var stored []int
+			if err := d.DB.Select(&stored, "SELECT id FROM suppressed"); err != nil || len(stored) != 1 || stored[0] != 2 {
+				t.Errorf("rows = %v, %v; want 2 alone, which the server has committed by itself", stored, err)
+			}
+		})
+	}
+}
+
+// The context of a call may end at any time. If the transaction is lost with it,
+// the error says so. Which statement it hits is chance, and the claim holds for
+// all.
+func TestCallThatIsCanceledSaysWhetherTheTransactionGoesOn(t *testing.T) {
+	databases := map[string]func(t *testing.T) sqlxcases.Database{
+		"PostgresByPgx": func(t *testing.T) sqlxcases.Database { return sqlxPostgres(t, "pgx") },
+		"PostgresByPgxSimple": func(t *testing.T) sqlxcases.Database {
+			return sqlxPostgres(t, "pgx", "default_query_exec_mode", "simple_protocol")
+		},
+		"PostgresByPq": func(t *testing.T) sqlxcases.Database { return sqlxPostgres(t, "postgres") },
+		"MariaDB":      func(t *testing.T) sqlxcases.Database { return sqlxMariaDB(t, func(*mysql.Config) {}) },
+		"MariaDBInterpolating": func(t *testing.T) sqlxcases.Database {
+			return sqlxMariaDB(t, func(c *mysql.Config) { c.InterpolateParams = true })
+		},
+		"MySQL": func(t *testing.T) sqlxcases.Database {
+			return sqlxMySQL(t, servertest.MySQL(t), func(*mysql.Config) {})
+		},
+		"MySQLInterpolating": func(t *testing.T) sqlxcases.Database {
+			return sqlxMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.InterpolateParams = true })
+		},
+	}
+	for name, open := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+			h := sqlxhelper.New(sqlxcases.NewCounter(0))
+			outcomes := map[string]int{}
+			for i := range 20 {
+				tx := d.DB.MustBegin()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Microsecond)
+				err := h.InsertMany(ctx, tx, "suppressed", make([]suppressed, 3))
+				cancel()
+				_, next := tx.Exec("SELECT 1")
+				switch {
+				case errors.Is(err, sqlxhelper.ErrTxBroken):
+					outcomes["broken"]++
+					if next == nil || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("InsertMany() = %v, and the next statement %v; want context.DeadlineExceeded and an error", err, next)
+					}
+				case next != nil:
+					t.Errorf("InsertMany() = %v, and the next statement %v; want ErrTxBroken", err, next)
+				case err != nil:
+					outcomes["failed"]++
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("InsertMany() = %v; want context.DeadlineExceeded", err)
+					}
+				default:
+					outcomes["inserted"]++
+				}
+				_ = tx.Rollback() // which fails on a connection that is gone
+			}
+			t.Logf("%v", outcomes)
+		})
+	}
+}

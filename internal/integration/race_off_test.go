@@ -1,5 +1,0 @@
-//go:build !race
-
-package integration
-
-const bulkPairsByDefault = 40

@@ -1,7 +1,0 @@
-//go:build race
-
-package integration
-
-// bulkPairsByDefault is small, because the race detector is slow. It checks the
-// code, not the values.
-const bulkPairsByDefault = 10
