@@ -94,10 +94,10 @@ type settings struct {
 
 func (c *Config) settings() (s settings, err error) {
 	if c.Rollback < Continue || c.Rollback > Backfill {
-		return s, &ValueError{"Config.Rollback", c.Rollback.String(), "Continue, Refuse, Wait or Backfill"}
+		return s, invalid("Config.Rollback", c.Rollback.String(), "Continue, Refuse, Wait or Backfill")
 	}
 	if c.SequenceStart < Zero || c.SequenceStart > Rotating {
-		return s, &ValueError{"Config.SequenceStart", c.SequenceStart.String(), "Zero, Random or Rotating"}
+		return s, invalid("Config.SequenceStart", c.SequenceStart.String(), "Zero, Random or Rotating")
 	}
 	s = settings{
 		rollback:  c.Rollback,
@@ -121,7 +121,7 @@ func (c *Config) runAhead() (int64, error) {
 		greatest, note = ring, " (128 ticks) under Backfill"
 	}
 	if c.RunAhead > greatest {
-		return 0, &ValueError{"Config.RunAhead", c.RunAhead.String(), "at most " + greatest.String() + note}
+		return 0, invalid("Config.RunAhead", c.RunAhead.String(), "at most "+greatest.String()+note)
 	}
 	ahead := max(0, cmp.Or(c.RunAhead, min(defaultRunAhead, greatest)))
 	return int64(ahead.Truncate(c.Layout.Unit)), nil
@@ -130,11 +130,11 @@ func (c *Config) runAhead() (int64, error) {
 func (c *Config) rollbackWait() (time.Duration, error) {
 	switch {
 	case c.Rollback != Wait && c.RollbackWait != 0:
-		return 0, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0 unless Config.Rollback is Wait"}
+		return 0, invalid("Config.RollbackWait", c.RollbackWait.String(), "0 unless Config.Rollback is Wait")
 	case c.Rollback != Wait:
 		return 0, nil
 	case c.RollbackWait < 0 || c.RollbackWait > maxRollbackWait:
-		return 0, &ValueError{"Config.RollbackWait", c.RollbackWait.String(), "0.." + maxRollbackWait.String()}
+		return 0, invalid("Config.RollbackWait", c.RollbackWait.String(), "0.."+maxRollbackWait.String())
 	}
 	return cmp.Or(c.RollbackWait, defaultRollbackWait), nil
 }

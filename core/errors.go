@@ -25,14 +25,31 @@ var (
 	ErrWorkerInUse = errors.New("core: a live generator in this process has this worker")
 )
 
-// A ValueError reports a setting or a part of an ID that is out of range. Layout.Validate,
-// Layout.Compose and New return it.
+// A ValueError reports a field of a configuration, an argument or a part of an ID that is refused.
+// This package and every package below it return it.
 type ValueError struct {
-	Name  string // the field, as a Go reader writes it: "Config.Datacenter", "Layout.WorkerBits"
-	Value string // what it held
-	Want  string // the range or form that it must have
+	Package string // the package that refuses the value; empty: core
+	Name    string // the field or argument, as a Go reader writes it: "Config.Datacenter"
+	Value   string // what it held, without passwords; empty: not shown
+	Want    string // the range or form that is accepted
+	Err     error  // an error that this one also matches, or nil
 }
 
 func (e *ValueError) Error() string {
-	return "core: " + e.Name + " is " + e.Value + ": want " + e.Want
+	text := e.Package
+	if text == "" {
+		text = "core"
+	}
+	text += ": " + e.Name
+	if e.Value != "" {
+		text += " is " + e.Value
+	}
+	return text + ": want " + e.Want
+}
+
+// Unwrap returns e.Err.
+func (e *ValueError) Unwrap() error { return e.Err }
+
+func invalid(name, value, want string) *ValueError {
+	return &ValueError{Name: name, Value: value, Want: want}
 }

@@ -62,9 +62,9 @@ func New(config Config) (*Generator, error) {
 	}
 	l.Epoch = l.Epoch.UTC() // which drops the monotonic reading that Sub would prefer
 	if config.Worker == nil {
-		return nil, &ValueError{"Config.Worker", "missing",
-			"a lease of package lease, which gives each process a number of its own, or a number that no other " +
-				"process has at the same time, as StaticWorker(n). There is no default"}
+		return nil, invalid("Config.Worker", "missing",
+			"a lease of package lease, which gives each process a number of its own, or a number that no other "+
+				"process has at the same time, as StaticWorker(n). There is no default")
 	}
 	if err := checkBits("Config.Datacenter", config.Datacenter, l.DatacenterBits); err != nil {
 		return nil, err
@@ -79,10 +79,10 @@ func New(config Config) (*Generator, error) {
 	wall, _ := c.both()
 	switch now := l.Epoch.Add(time.Duration(wall)); {
 	case wall < 0:
-		return nil, &ValueError{"Layout.Epoch", l.Epoch.Format(time.RFC3339Nano),
-			"a time in the past; the clock shows " + now.Format(time.RFC3339Nano)}
+		return nil, invalid("Layout.Epoch", l.Epoch.Format(time.RFC3339Nano),
+			"a time in the past; the clock shows "+now.Format(time.RFC3339Nano))
 	case wall > int64(maxAge):
-		return nil, &ValueError{"Layout.Epoch", l.Epoch.Format(time.RFC3339Nano), "a time in the last 250 years"}
+		return nil, invalid("Layout.Epoch", l.Epoch.Format(time.RFC3339Nano), "a time in the last 250 years")
 	case !now.Before(l.Exhausted()):
 		return nil, fmt.Errorf("%w: Layout.Epoch %s and %d TimeBits of %s end at %s; the clock shows %s", ErrTimeExhausted,
 			l.Epoch.Format(time.RFC3339Nano), l.TimeBits, l.Unit,

@@ -61,21 +61,20 @@ func (l Layout) Validate() error {
 		{"Layout.SequenceBits", l.SequenceBits, 1},
 	} {
 		if f.n < f.min || f.n > 62 {
-			return &ValueError{f.name, strconv.Itoa(f.n), strconv.Itoa(f.min) + "..62"}
+			return invalid(f.name, strconv.Itoa(f.n), strconv.Itoa(f.min)+"..62")
 		}
 	}
 	if sum := l.TimeBits + l.DatacenterBits + l.WorkerBits + l.SequenceBits; sum > 63 {
-		return &ValueError{
+		return invalid(
 			"Layout.TimeBits + DatacenterBits + WorkerBits + SequenceBits",
 			fmt.Sprintf("%d+%d+%d+%d = %d", l.TimeBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits, sum),
-			"at most 63, so that the sign bit stays free",
-		}
+			"at most 63, so that the sign bit stays free")
 	}
 	if l.Unit < minUnit || l.Unit > maxUnit {
-		return &ValueError{"Layout.Unit", l.Unit.String(), minUnit.String() + ".." + maxUnit.String()}
+		return invalid("Layout.Unit", l.Unit.String(), minUnit.String()+".."+maxUnit.String())
 	}
 	if l.Epoch.IsZero() {
-		return &ValueError{"Layout.Epoch", "the zero time", "the moment of tick 0, such as 2025-01-01 00:00 UTC"}
+		return invalid("Layout.Epoch", "the zero time", "the moment of tick 0, such as 2025-01-01 00:00 UTC")
 	}
 	return nil
 }
@@ -116,8 +115,8 @@ func (l Layout) Compose(p Parts) (types.Snowflake, error) {
 	}
 	tick, where := l.tick(p.Time)
 	if where != 0 {
-		return 0, &ValueError{"Parts.Time", p.Time.UTC().Format(time.RFC3339Nano),
-			"from " + l.Epoch.UTC().Format(time.RFC3339Nano) + " until before " + l.Exhausted().Format(time.RFC3339Nano)}
+		return 0, invalid("Parts.Time", p.Time.UTC().Format(time.RFC3339Nano),
+			"from "+l.Epoch.UTC().Format(time.RFC3339Nano)+" until before "+l.Exhausted().Format(time.RFC3339Nano))
 	}
 	for _, f := range [...]struct {
 		name  string
@@ -249,7 +248,7 @@ func ones(n int) int64 { return 1<<n - 1 }
 // checkBits returns a *ValueError unless 0 <= value < 1<<width.
 func checkBits(name string, value int64, width int) error {
 	if value < 0 || value > ones(width) {
-		return &ValueError{name, strconv.FormatInt(value, 10), fmt.Sprintf("0..%d (%d bits)", ones(width), width)}
+		return invalid(name, strconv.FormatInt(value, 10), fmt.Sprintf("0..%d (%d bits)", ones(width), width))
 	}
 	return nil
 }

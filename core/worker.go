@@ -68,11 +68,11 @@ func fromEnv(name, kind string) (int64, error) {
 	want := "a " + kind + " number in decimal digits, such as 0 or 12, at most " + strconv.Itoa(math.MaxInt32)
 	value, set := os.LookupEnv(name)
 	if !set {
-		return 0, &ValueError{"environment variable " + name, "not set", want}
+		return 0, invalid("environment variable "+name, "not set", want)
 	}
 	n, err := strconv.ParseUint(value, 10, 31)
 	if err != nil || strconv.FormatUint(n, 10) != value {
-		return 0, &ValueError{"environment variable " + name, strconv.Quote(cut(value)), want}
+		return 0, invalid("environment variable "+name, strconv.Quote(cut(value)), want)
 	}
 	return int64(n), nil
 }
@@ -96,8 +96,8 @@ func WorkerFromHostname(hostname string) (int64, error) {
 	host, _, _ := strings.Cut(hostname, ".")
 	match := ordinal.FindStringSubmatch(host)
 	if match == nil {
-		return 0, &ValueError{"host name", strconv.Quote(cut(hostname)),
-			"the name of a StatefulSet's pod, which ends in - and its ordinal, 0..9999"}
+		return 0, invalid("host name", strconv.Quote(cut(hostname)),
+			"the name of a StatefulSet's pod, which ends in - and its ordinal, 0..9999")
 	}
 	return strconv.ParseInt(match[2], 10, 64) // four digits at most: no error
 }

@@ -257,10 +257,10 @@ func TestOneLeaseHasOneGenerator(t *testing.T) {
 			{core.Config{Layout: moved, Datacenter: 3, Worker: l}, []string{"core.Config.Layout", "54.658Z", "54.657Z"}},
 			{core.Config{Layout: twitter, Datacenter: 4, Worker: l}, []string{"core.Config.Datacenter", "is 4", "want 3"}},
 		} {
-			var bad *lease.ValueError
+			var bad *core.ValueError
 			_, err := core.New(test.config)
 			if !errors.As(err, &bad) {
-				t.Errorf("New() = %v; want a *ValueError", err)
+				t.Errorf("New() = %v; want a *core.ValueError", err)
 				continue
 			}
 			for _, w := range test.words {
@@ -325,9 +325,9 @@ func TestEveryConfigErrorNamesOptionValueAndRange(t *testing.T) {
 	} {
 		s := newStore()
 		_, err := lease.Acquire(t.Context(), s, test.config)
-		var bad *lease.ValueError
+		var bad *core.ValueError
 		if !errors.As(err, &bad) || s.count("claim") != 0 || len(err.Error()) > 400 {
-			t.Errorf("Acquire(%.100v) = %.400v, %d claims; want a *ValueError and none", test.config, err, s.count("claim"))
+			t.Errorf("Acquire(%.100v) = %.400v, %d claims; want a *core.ValueError and none", test.config, err, s.count("claim"))
 			continue
 		}
 		for w := range strings.SplitSeq("lease: |"+test.words, "|") {

@@ -133,7 +133,7 @@ const (
 // resolve returns c with its defaults filled in, and the claim it stands for.
 func (c Config) resolve(lossy bool) (Config, Claim, error) {
 	if !validNamespace.MatchString(c.Namespace) || c.Namespace == "." || c.Namespace == ".." { // a store may make it a path
-		return Config{}, Claim{}, &ValueError{Name: "Config.Namespace", Value: cut(c.Namespace), Want: wantNamespace + `, not "." or ".."`}
+		return Config{}, Claim{}, invalid("Config.Namespace", cut(c.Namespace), wantNamespace+`, not "." or ".."`)
 	}
 	for _, step := range []func() error{
 		c.resolveLayout,
@@ -147,7 +147,7 @@ func (c Config) resolve(lossy bool) (Config, Claim, error) {
 	}
 	c.Holder = cmp.Or(c.Holder, hostname())
 	if !printable(c.Holder, maxHolder) {
-		return Config{}, Claim{}, &ValueError{Name: "Config.Holder", Value: cut(c.Holder), Want: wantHolder}
+		return Config{}, Claim{}, invalid("Config.Holder", cut(c.Holder), wantHolder)
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default()).With("namespace", c.Namespace, "datacenter", c.Datacenter)
 	return c, c.claim(), nil
@@ -179,10 +179,10 @@ func (c *Config) resolveLayout() error {
 		c.Layout = core.Default()
 	}
 	if v := (*core.ValueError)(nil); errors.As(c.Layout.Validate(), &v) {
-		return &ValueError{Name: "Config." + v.Name, Value: v.Value, Want: v.Want}
+		return invalid("Config."+v.Name, v.Value, v.Want)
 	}
 	if c.Layout.WorkerBits > maxWorkerBits {
-		return &ValueError{Name: "Config.Layout.WorkerBits", Value: strconv.Itoa(c.Layout.WorkerBits), Want: fmt.Sprintf("at most %d: each worker number is a row in the store", maxWorkerBits)}
+		return invalid("Config.Layout.WorkerBits", strconv.Itoa(c.Layout.WorkerBits), fmt.Sprintf("at most %d: each worker number is a row in the store", maxWorkerBits))
 	}
 	if err := inRange("Config.Datacenter", c.Datacenter, 0, int64(1)<<c.Layout.DatacenterBits-1, ""); err != nil {
 		return err
@@ -191,18 +191,14 @@ func (c *Config) resolveLayout() error {
 	// would keep the layout.
 	now := c.now()
 	if epoch, end := c.Layout.Epoch, c.Layout.Exhausted(); now.Before(epoch) || !now.Before(end) {
-		return &ValueError{
-			Name:  "Config.Layout",
-			Value: fmt.Sprintf("for times from %s to %s", epoch.UTC().Format(time.RFC3339Nano), end.Format(time.RFC3339Nano)),
-			Want:  "one that has begun and has not ended; the clock shows " + now.UTC().Format(time.RFC3339Nano),
-		}
+		return invalid("Config.Layout", fmt.Sprintf("for times from %s to %s", epoch.UTC().Format(time.RFC3339Nano), end.Format(time.RFC3339Nano)), "one that has begun and has not ended; the clock shows "+now.UTC().Format(time.RFC3339Nano))
 	}
 	return nil
 }
 
 func (c *Config) resolveWorkers() error {
 	if c.Workers != nil && len(c.Workers) == 0 {
-		return &ValueError{Name: "Config.Workers", Value: "empty", Want: "at least one worker number, or nil for all"}
+		return invalid("Config.Workers", "empty", "at least one worker number, or nil for all")
 	}
 	for i, w := range c.Workers {
 		if err := inRange(fmt.Sprintf("Config.Workers[%d]", i), w, 0, int64(1)<<c.Layout.WorkerBits-1, ""); err != nil {

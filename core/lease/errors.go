@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/snowkey/snowkey/core"
 )
 
 var (
@@ -25,7 +27,7 @@ var (
 
 	// ErrPermanent is matched by errors that do not pass by themselves. Somebody has to
 	// change a setting, a right or a table. Acquire does not try again after one.
-	// [Permanent] makes them. Each [*ValueError] and [*LayoutError] matches too.
+	// [Permanent] makes them. Each [*core.ValueError] of this package or a Store and [*LayoutError] matches too.
 	ErrPermanent = errors.New("lease: trying again does not help")
 
 	// ErrClosed is returned by core.New for a lease that is closed.
@@ -36,36 +38,19 @@ var (
 	ErrBound = errors.New("lease: the lease has a generator already")
 )
 
-// A ValueError says which setting is outside its range.
-type ValueError struct {
-	Package string // that has the setting; empty: lease
-	Name    string // as a Go reader writes it: "Config.Window"
-	Value   string // what it held, passwords left out
-	Want    string // the range or form that it must have
-}
-
-func (e *ValueError) Error() string {
-	pkg := e.Package
-	if pkg == "" {
-		pkg = "lease"
-	}
-	if e.Value == "" {
-		return pkg + ": " + e.Name + ": want " + e.Want
-	}
-	return pkg + ": " + e.Name + " is " + e.Value + ": want " + e.Want
-}
-
-// inRange returns nil if least <= v <= most, and a *ValueError otherwise. why goes on after
+// inRange returns nil if least <= v <= most, and a *core.ValueError otherwise. why goes on after
 // the range.
 func inRange[T int64 | time.Duration](name string, v, least, most T, why string) error {
 	if least <= v && v <= most {
 		return nil
 	}
-	return &ValueError{Name: name, Value: fmt.Sprint(v), Want: fmt.Sprintf("%v..%v%s", least, most, why)}
+	return invalid(name, fmt.Sprint(v), fmt.Sprintf("%v..%v%s", least, most, why))
 }
 
-// Is reports whether target is ErrPermanent.
-func (e *ValueError) Is(target error) bool { return target == ErrPermanent }
+// invalid returns a *core.ValueError of this package, which matches ErrPermanent.
+func invalid(name, value, want string) *core.ValueError {
+	return &core.ValueError{Package: "lease", Name: name, Value: value, Want: want, Err: ErrPermanent}
+}
 
 // Permanent returns an error that matches ErrPermanent, and is err in all else. A store
 // uses it if it is certain that trying again does not help.

@@ -27,22 +27,21 @@ import (
 // Nothing takes a raised limit back. So until may be at most an hour and ten minutes
 // ahead of the clock. Errors:
 //
-//   - A [*ValueError] if until is later, if a setting is out of range, or if store is no
+//   - A [*core.ValueError] if until is later, if a setting is out of range, or if store is no
 //     [Fencer].
 //   - A [*LayoutError] if the stored layout is another.
 //   - After any other error some rows may be raised and others not: repeat it.
 func Fence(ctx context.Context, store Store, config Config, until time.Time) error {
 	fencer, ok := store.(Fencer)
 	if !ok {
-		return &ValueError{Name: "store", Value: fmt.Sprintf("a %T", store), Want: "a store with a method Fence"}
+		return invalid("store", fmt.Sprintf("a %T", store), "a store with a method Fence")
 	}
 	config, settings, err := config.resolve(store.LosesWrites())
 	if err != nil {
 		return err
 	}
 	if latest := config.now().Add(maxAhead.Duration() + maxWindow); until.After(latest) {
-		return &ValueError{Name: "until", Value: until.UTC().Format(time.RFC3339Nano),
-			Want: "at most an hour and ten minutes ahead of the clock, " + latest.UTC().Format(time.RFC3339Nano)}
+		return invalid("until", until.UTC().Format(time.RFC3339Nano), "at most an hour and ten minutes ahead of the clock, "+latest.UTC().Format(time.RFC3339Nano))
 	}
 	at := MillisOf(until)
 	if at.Time().Before(until) {

@@ -67,7 +67,7 @@ func TestFenceRefusesWhatItCannotDo(t *testing.T) {
 		{s, lease.Config{}, now().Add(71 * time.Minute), "ten minutes"},
 	} {
 		err := lease.Fence(t.Context(), test.store, quiet(t, test.c), test.until)
-		var value *lease.ValueError
+		var value *core.ValueError
 		if !errors.As(err, &value) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("Fence(%T, %v) = %v; want a ValueError about %q", test.store, test.until, err, test.want)
 		}
@@ -98,7 +98,7 @@ func TestRowsHaveTheNameOfTheHolder(t *testing.T) {
 		_ = l.Close(t.Context())
 	}
 	for _, holder := range []string{strings.Repeat("h", 65), "a\nb"} {
-		var value *lease.ValueError
+		var value *core.ValueError
 		_, err := lease.Acquire(t.Context(), newStore(), quiet(t, lease.Config{Holder: holder}))
 		if !errors.As(err, &value) || value.Name != "Config.Holder" {
 			t.Errorf("Acquire(Holder: %q) = %v; want a ValueError", holder, err)

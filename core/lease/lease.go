@@ -60,12 +60,12 @@ const firstAttempts = 4
 //     clocks are too far apart. Acquire then tries a few times, and until
 //     Config.AcquireWait is over.
 //   - An error that matches [ErrPermanent], at once. It is a [*LayoutError] for a
-//     namespace that belongs to another layout, and a [*ValueError] for a setting out of
+//     namespace that belongs to another layout, and a [*core.ValueError] for a setting out of
 //     range. A store marks others with [Permanent], such as missing tables.
 //   - If ctx ends, one that matches ctx.Err() and the last error of the store.
 func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 	if store == nil {
-		return nil, &ValueError{Name: "store", Value: "nil", Want: "a Store"}
+		return nil, invalid("store", "nil", "a Store")
 	}
 	lossy := store.LosesWrites()
 	config, settings, err := config.resolve(lossy)
@@ -277,10 +277,10 @@ func (l *Lease) reserve(b *core.Binding, worker int64, from, until Millis) (err 
 // IDs of two processes would not be kept apart.
 func (l *Lease) Bind(b *core.Binding) error {
 	if got, own := fingerprint(b.Layout()), fingerprint(l.config.Layout); got != own {
-		return &ValueError{Name: "core.Config.Layout", Value: got, Want: own + ", as Config.Layout of the lease"}
+		return invalid("core.Config.Layout", got, own+", as Config.Layout of the lease")
 	}
 	if got, own := b.Datacenter(), l.config.Datacenter; got != own {
-		return &ValueError{Name: "core.Config.Datacenter", Value: fmt.Sprint(got), Want: fmt.Sprintf("%d, as Config.Datacenter of the lease", own)}
+		return invalid("core.Config.Datacenter", fmt.Sprint(got), fmt.Sprintf("%d, as Config.Datacenter of the lease", own))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -109,20 +109,20 @@ const (
 	maxLayout  = 255
 )
 
-// Check returns a *ValueError if s is not a space. A Store calls it first in every
+// Check returns a *core.ValueError if s is not a space. A Store calls it first in every
 // operation, and may then rely on three things. A namespace can be a part of a key, a
 // path or a statement as it is. The exceptions are "." and "..", which are namespaces
 // too. All rows can be made at once. A column of 255 characters is enough for the layout.
 func (s Space) Check() error {
 	switch {
 	case !validNamespace.MatchString(s.Namespace):
-		return &ValueError{Name: "Space.Namespace", Value: cut(s.Namespace), Want: wantNamespace}
+		return invalid("Space.Namespace", cut(s.Namespace), wantNamespace)
 	case s.Datacenter < 0:
-		return &ValueError{Name: "Space.Datacenter", Value: strconv.FormatInt(s.Datacenter, 10), Want: "0 or more"}
+		return invalid("Space.Datacenter", strconv.FormatInt(s.Datacenter, 10), "0 or more")
 	case s.Workers < 1 || s.Workers > maxWorkers:
-		return &ValueError{Name: "Space.Workers", Value: strconv.FormatInt(s.Workers, 10), Want: fmt.Sprintf("1..%d", maxWorkers)}
+		return invalid("Space.Workers", strconv.FormatInt(s.Workers, 10), fmt.Sprintf("1..%d", maxWorkers))
 	case !printable(s.Layout, maxLayout):
-		return &ValueError{Name: "Space.Layout", Value: cut(s.Layout), Want: fmt.Sprintf("at most %d printable characters of ASCII", maxLayout)}
+		return invalid("Space.Layout", cut(s.Layout), fmt.Sprintf("at most %d printable characters of ASCII", maxLayout))
 	}
 	return nil
 }
@@ -181,11 +181,11 @@ type Claim struct {
 
 // Check returns a *ClockSkewError if the store's clock, now, is too far from the
 // claimant's. It returns a *NoFreeWorkerError if no worker number of the space will do.
-// It returns a *ValueError if Holder is out of range. A store calls it before it writes
+// It returns a *core.ValueError if Holder is out of range. A store calls it before it writes
 // anything.
 func (c *Claim) Check(now Millis) error {
 	if !printable(c.Holder, maxHolder) {
-		return &ValueError{Name: "Claim.Holder", Value: cut(c.Holder), Want: wantHolder}
+		return invalid("Claim.Holder", cut(c.Holder), wantHolder)
 	}
 	inSpace := func(worker int64) bool { return worker >= 0 && worker < c.Space.Workers }
 	if c.Only != nil && !slices.ContainsFunc(c.Only, inSpace) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 )
 
@@ -325,8 +326,8 @@ func TestStoreErrorsSayWhatAndHowMuch(t *testing.T) {
 		{&lease.LostError{Worker: 3, Epoch: 7, Reason: lease.Lapsed}, lease.ErrLost, `lease: worker 3, epoch 7, is lost: it was not renewed in time for the loss guard`},
 		{&lease.LayoutError{Namespace: "shop", Stored: "theirs", Own: "ours"}, lease.ErrLayout, `lease: the layout differs from the stored one: namespace "shop" has "theirs", this process "ours": want the stored one, or a namespace of its own`},
 		{&lease.ClockSkewError{Store: at.Add(time.Hour), Local: at, Max: 5 * time.Second}, lease.ErrClockSkew, `lease: the clocks are too far apart: the store shows 2025-06-01T13:00:00.005Z, this process 2025-06-01T12:00:00.005Z: want at most 5s between them`},
-		{&lease.ValueError{Name: "Config.Window", Value: "1s", Want: "3s..10m0s"}, nil, `lease: Config.Window is 1s: want 3s..10m0s`},
-		{&lease.ValueError{Package: "sqllease", Name: "db", Want: "an open database"}, nil, `sqllease: db: want an open database`},
+		{&core.ValueError{Package: "lease", Name: "Config.Window", Value: "1s", Want: "3s..10m0s"}, nil, `lease: Config.Window is 1s: want 3s..10m0s`},
+		{&core.ValueError{Package: "sqllease", Name: "db", Want: "an open database"}, nil, `sqllease: db: want an open database`},
 	} {
 		if got := c.err.Error(); got != c.want {
 			t.Errorf("Error() = %q; want %q", got, c.want)
@@ -631,8 +632,8 @@ func TestWhatIsNoSpaceIsRefusedWithValueAndRange(t *testing.T) {
 		} {
 			s := good
 			test.change(&s)
-			want := lease.ValueError{Name: "Space." + test.name, Value: test.value, Want: test.want}
-			var got *lease.ValueError
+			want := core.ValueError{Package: "lease", Err: lease.ErrPermanent, Name: "Space." + test.name, Value: test.value, Want: test.want}
+			var got *core.ValueError
 			if err := s.Check(); !errors.As(err, &got) || *got != want {
 				t.Errorf("Check of %+v = %v; want %v", s, err, &want)
 			}

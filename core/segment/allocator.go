@@ -45,10 +45,10 @@ type outcome struct {
 }
 
 // New returns an Allocator. It does no I/O and starts no goroutine; the first call of Next or
-// Fill starts one, and Close ends it. A value of c that is out of range is a [*ValueError].
+// Fill starts one, and Close ends it. A value of c that is out of range is a [*core.ValueError].
 func New(store Store, c Config) (*Allocator, error) {
 	if store == nil {
-		return nil, &ValueError{"store", "nil", "a Store"}
+		return nil, invalid("store", "nil", "a Store")
 	}
 	c, err := c.withDefaults()
 	if err != nil {

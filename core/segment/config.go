@@ -65,7 +65,7 @@ type Refill struct {
 	Err   error         // why it failed; else nil
 }
 
-// withDefaults returns c with its defaults filled in, or a *ValueError.
+// withDefaults returns c with its defaults filled in, or a *core.ValueError.
 func (c Config) withDefaults() (Config, error) {
 	if err := CheckTag(c.Tag); err != nil {
 		return c, err
@@ -87,13 +87,13 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.MaxStep < 1 || c.MaxStep > MaxCount:
-		return c, &ValueError{"Config.MaxStep", c.MaxStep, fmt.Sprintf("1 to %d, or 0 for 1000000", MaxCount)}
+		return c, invalid("Config.MaxStep", c.MaxStep, fmt.Sprintf("1 to %d, or 0 for 1000000", MaxCount))
 	case c.Step < 0 || c.Step > c.MaxStep:
-		return c, &ValueError{"Config.Step", c.Step, fmt.Sprintf("1 to %d, which is MaxStep, or 0 for what the row says", c.MaxStep)}
+		return c, invalid("Config.Step", c.Step, fmt.Sprintf("1 to %d, which is MaxStep, or 0 for what the row says", c.MaxStep))
 	case c.Rule != ByRate && c.Rule != Leaf:
-		return c, &ValueError{"Config.Rule", c.Rule, "ByRate or Leaf"}
+		return c, invalid("Config.Rule", c.Rule, "ByRate or Leaf")
 	case c.Last < 1:
-		return c, &ValueError{"Config.Last", c.Last, "at least 1, or 0 for 1<<63-1"}
+		return c, invalid("Config.Last", c.Last, "at least 1, or 0 for 1<<63-1")
 	}
 	return c, nil
 }

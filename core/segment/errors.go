@@ -66,13 +66,6 @@ func atOnce(err error) bool {
 	return errors.Is(err, ErrNoTag) || errors.Is(err, ErrStride) || errors.Is(err, ErrOneConnection)
 }
 
-// A ValueError reports a value that is out of range.
-type ValueError struct {
-	Name  string // as in "Config.Step", or a column as in "leaf_alloc.max_id"
-	Value any
-	Want  string // the range
-}
-
-func (e *ValueError) Error() string {
-	return fmt.Sprintf("segment: %s is %v, want %s", e.Name, e.Value, e.Want)
+func invalid(name string, value any, want string) *core.ValueError {
+	return &core.ValueError{Package: "segment", Name: name, Value: fmt.Sprint(value), Want: want}
 }

@@ -31,7 +31,7 @@ func Restride(ctx context.Context, tag string, stride int64, rows ...Freezer) er
 		return err
 	}
 	if stride < int64(len(rows)) || stride > math.MaxInt32 {
-		return &ValueError{"stride", stride, fmt.Sprintf("%d, the number of databases, to %d", len(rows), math.MaxInt32)}
+		return invalid("stride", stride, fmt.Sprintf("%d, the number of databases, to %d", len(rows), math.MaxInt32))
 	}
 	frozen := make([]Row, len(rows))
 	top := int64(0)

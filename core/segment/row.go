@@ -20,22 +20,22 @@ type Row struct {
 	Description string // for people; at most 256 bytes
 }
 
-// CheckTag returns a *ValueError unless tag has 1 to 128 printable characters of ASCII,
+// CheckTag returns a *core.ValueError unless tag has 1 to 128 printable characters of ASCII,
 // including the space.
 func CheckTag(tag string) error {
 	const want = "1 to 128 printable characters of ASCII"
 	if len(tag) == 0 || len(tag) > 128 {
-		return &ValueError{"tag", fmt.Sprintf("%.140q", tag), want}
+		return invalid("tag", fmt.Sprintf("%.140q", tag), want)
 	}
 	for _, c := range []byte(tag) {
 		if c < ' ' || c > '~' {
-			return &ValueError{"tag", fmt.Sprintf("%q", tag), want}
+			return invalid("tag", fmt.Sprintf("%q", tag), want)
 		}
 	}
 	return nil
 }
 
-// Check returns a *ValueError if a value of the row is out of range.
+// Check returns a *core.ValueError if a value of the row is out of range.
 func (r Row) Check() error {
 	if err := CheckTag(r.Tag); err != nil {
 		return err
@@ -52,11 +52,11 @@ func (r Row) Check() error {
 		{"Row.Version", r.Version, 0, math.MaxInt64 - 1}, // it can grow
 	} {
 		if v.value < v.least || v.value > v.most {
-			return &ValueError{v.name, v.value, fmt.Sprintf("%d to %d", v.least, v.most)}
+			return invalid(v.name, v.value, fmt.Sprintf("%d to %d", v.least, v.most))
 		}
 	}
 	if len(r.Description) > 256 {
-		return &ValueError{"Row.Description", fmt.Sprintf("%d bytes long", len(r.Description)), "at most 256"}
+		return invalid("Row.Description", fmt.Sprintf("%d bytes long", len(r.Description)), "at most 256")
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (r Row) Take(t Take) (Row, Range, error) {
 		return r, Range{}, err
 	}
 	if t.Count < 0 || t.Count > MaxCount {
-		return r, Range{}, &ValueError{"Take.Count", t.Count, fmt.Sprintf("0 to %d", MaxCount)}
+		return r, Range{}, invalid("Take.Count", t.Count, fmt.Sprintf("0 to %d", MaxCount))
 	}
 	if r.Frozen {
 		return r, Range{}, fmt.Errorf("%w: tag %s; if that has stopped half way, run Restride again", ErrFrozen, r.Tag)
@@ -142,7 +142,7 @@ func (r Row) Thaw(to Row) (Row, error) {
 		return r, fmt.Errorf("segment: tag %s is not frozen", r.Tag)
 	}
 	if top := r.top(); to.Next < to.After(top) {
-		return r, &ValueError{"Row.Next", to.Next, fmt.Sprintf("at least %d: numbers up to %d were given", to.After(top), top)}
+		return r, invalid("Row.Next", to.Next, fmt.Sprintf("at least %d: numbers up to %d were given", to.After(top), top))
 	}
 	r.Next, r.Stride, r.Offset, r.Frozen = to.Next, to.Stride, to.Offset, false
 	r.Version++

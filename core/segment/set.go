@@ -29,13 +29,13 @@ type Set struct {
 }
 
 // NewSet returns a Set whose Allocators all have the values of c, in which Tag is empty. At
-// most four fetches run at a time. A value of c that is out of range is a [*ValueError].
+// most four fetches run at a time. A value of c that is out of range is a [*core.ValueError].
 func NewSet(store Store, c Config) (*Set, error) {
 	if store == nil {
-		return nil, &ValueError{"store", "nil", "a Store"}
+		return nil, invalid("store", "nil", "a Store")
 	}
 	if c.Tag != "" {
-		return nil, &ValueError{"Config.Tag", c.Tag, "empty: the calls of a Set name their tags"}
+		return nil, invalid("Config.Tag", c.Tag, "empty: the calls of a Set name their tags")
 	}
 	c.Tag = "any" // to check the other values
 	c, err := c.withDefaults()
@@ -51,7 +51,7 @@ func (s *Set) Next(ctx context.Context, tag string) (types.Snowflake, error) {
 }
 
 // Source returns the Allocator of the tag, which Set.Close closes. If the tag is out of range,
-// calls of the Allocator fail with a [*ValueError]; after Close they fail with [ErrClosed].
+// calls of the Allocator fail with a [*core.ValueError]; after Close they fail with [ErrClosed].
 func (s *Set) Source(tag string) *Allocator {
 	if a, ok := s.byTag.Load(tag); ok {
 		return a.(*Allocator)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/snowkey/snowkey/core"
 )
 
 const (
@@ -32,15 +34,15 @@ const (
 //
 // A database is refused with ErrStride if its row has another stride than the others, an offset
 // that another one has (as one database that is named twice does), or a stride that is less
-// than the number of databases. An impossible range is a [*ValueError]. Every range is checked
+// than the number of databases. An impossible range is a [*core.ValueError]. Every range is checked
 // before it is used, and databases without such a mistake do not hide it.
 func Spread(stores ...Store) (Store, error) {
 	if len(stores) == 0 {
-		return nil, &ValueError{"stores", "empty", "one store or more"}
+		return nil, invalid("stores", "empty", "one store or more")
 	}
 	for i, s := range stores {
 		if s == nil {
-			return nil, &ValueError{fmt.Sprintf("stores[%d]", i), "nil", "a Store"}
+			return nil, invalid(fmt.Sprintf("stores[%d]", i), "nil", "a Store")
 		}
 	}
 	return &spread{stores: stores, tags: map[string]*spreadTag{}}, nil
@@ -136,7 +138,7 @@ func (s *spread) Take(ctx context.Context, t Take) (Range, error) {
 // isMistake reports whether err says that the databases are not what they should be.
 // Another one must not hide that.
 func isMistake(err error) bool {
-	return errors.Is(err, ErrStride) || errors.Is(err, ErrWentBack) || errors.Is(err, ErrNoTag) || errors.As(err, new(*ValueError))
+	return errors.Is(err, ErrStride) || errors.Is(err, ErrWentBack) || errors.Is(err, ErrNoTag) || errors.As(err, new(*core.ValueError))
 }
 
 // fail notes that a member has given no range.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 )
 
@@ -81,14 +82,14 @@ func TestARowThatCannotBeIsNotPassedOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var value *segment.ValueError
+		var value *core.ValueError
 		for range 4 {
 			if _, err = s.Take(t.Context(), segment.Take{Tag: "a"}); err != nil {
 				break
 			}
 		}
 		if !errors.As(err, &value) || value.Name != "Range.Offset" || !strings.Contains(err.Error(), "database 2 of 2") {
-			t.Errorf("Take with an offset of 2 in the second database = %v; want a *ValueError of it", err)
+			t.Errorf("Take with an offset of 2 in the second database = %v; want a *core.ValueError of it", err)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/types"
@@ -324,9 +325,9 @@ func TestASetFetchesFourTagsAtATime(t *testing.T) {
 				t.Errorf("Next of tag %s after Close = %v; want %v", tag, err, segment.ErrClosed)
 			}
 		}
-		var value *segment.ValueError
+		var value *core.ValueError
 		if _, err := set.Next(t.Context(), "bad\n"); !errors.As(err, &value) {
-			t.Errorf("Next of a bad tag = %v; want a *ValueError", err)
+			t.Errorf("Next of a bad tag = %v; want a *core.ValueError", err)
 		}
 	})
 }

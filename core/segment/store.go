@@ -94,15 +94,15 @@ type Database struct {
 func (r Range) check() error {
 	switch {
 	case r.First < 0:
-		return &ValueError{"Range.First", r.First, "at least 0"}
+		return invalid("Range.First", r.First, "at least 0")
 	case r.Last < r.First:
-		return &ValueError{"Range.Last", r.Last, fmt.Sprintf("at least Range.First, which is %d", r.First)}
+		return invalid("Range.Last", r.Last, fmt.Sprintf("at least Range.First, which is %d", r.First))
 	case r.Stride < 1:
-		return &ValueError{"Range.Stride", r.Stride, "at least 1"}
+		return invalid("Range.Stride", r.Stride, "at least 1")
 	case r.Offset < 0 || r.Offset >= r.Stride:
-		return &ValueError{"Range.Offset", r.Offset, fmt.Sprintf("from 0 to %d, below Range.Stride", r.Stride-1)}
+		return invalid("Range.Offset", r.Offset, fmt.Sprintf("from 0 to %d, below Range.Stride", r.Stride-1))
 	case r.Last > (math.MaxInt64-r.Offset)/r.Stride:
-		return &ValueError{"Range.Last", r.Last, fmt.Sprintf("at most %d: numbers have 63 bits", (math.MaxInt64-r.Offset)/r.Stride)}
+		return invalid("Range.Last", r.Last, fmt.Sprintf("at most %d: numbers have 63 bits", (math.MaxInt64-r.Offset)/r.Stride))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 )
 
@@ -77,17 +78,17 @@ func TestValuesOutOfRangeAreRefused(t *testing.T) {
 		{restride("a", -3, 2), "stride", "-3", "2, the number of databases"},
 		{restride("a", 1<<31, 2), "stride", "2147483648", "to 2147483647"},
 	} {
-		var value *segment.ValueError
+		var value *core.ValueError
 		if !errors.As(c.err, &value) || value.Name != c.name || !strings.Contains(fmt.Sprint(value.Value), c.value) || !strings.Contains(value.Want, c.want) {
-			t.Errorf("error = %v; want a *ValueError of %s, which is %s, want %s", c.err, c.name, c.value, c.want)
+			t.Errorf("error = %v; want a *core.ValueError of %s, which is %s, want %s", c.err, c.name, c.value, c.want)
 		}
 	}
-	var value *segment.ValueError
+	var value *core.ValueError
 	if a, err := segment.New(nil, segment.Config{Tag: "a"}); a != nil || !errors.As(err, &value) || value.Name != "store" {
-		t.Errorf("New without a store = %v; want a *ValueError of store", err)
+		t.Errorf("New without a store = %v; want a *core.ValueError of store", err)
 	}
 	if s, err := segment.NewSet(nil, segment.Config{}); s != nil || !errors.As(err, &value) || value.Name != "store" {
-		t.Errorf("NewSet without a store = %v; want a *ValueError of store", err)
+		t.Errorf("NewSet without a store = %v; want a *core.ValueError of store", err)
 	}
 	if err := segment.CheckTag(strings.Repeat("~", 128)); err != nil {
 		t.Errorf("CheckTag of 128 characters = %v; want nil", err)
@@ -118,9 +119,9 @@ func TestRangesThatCannotBeAreRefused(t *testing.T) {
 	} {
 		bubble(t, fmt.Sprint(c.name, c.r), func(t *testing.T) {
 			a := start(t, wrong{c.r}, segment.Config{})
-			var value *segment.ValueError
+			var value *core.ValueError
 			if id, err := a.Next(t.Context()); id != 0 || !errors.As(err, &value) || value.Name != c.name {
-				t.Errorf("Next = %d, %v; want 0, and a *ValueError of %s", id, err, c.name)
+				t.Errorf("Next = %d, %v; want 0, and a *core.ValueError of %s", id, err, c.name)
 			}
 		})
 	}

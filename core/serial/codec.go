@@ -55,13 +55,13 @@ const year10000 = 253402300800
 // year1 is the Unix second at which the year 1 begins.
 const year1 = -62135596800
 
-// New returns a codec for a format, or a [*ValueError].
+// New returns a codec for a format, or a [*core.ValueError].
 func New(f Format) (*Codec, error) {
 	if f.Layout == (core.Layout{}) {
 		f.Layout = core.Default()
 	}
 	if err := f.Layout.Validate(); err != nil {
-		return nil, &ValueError{Name: "Format.Layout", Value: "invalid (" + err.Error() + ")", Want: "a layout that its Validate accepts", Err: err}
+		return nil, &core.ValueError{Package: "serial", Name: "Format.Layout", Value: "invalid (" + err.Error() + ")", Want: "a layout that its Validate accepts", Err: err}
 	}
 	for _, err := range []error{checkPrefix("Format.Prefix", f.Prefix), checkCheck("Format.Check", f.Check), checkZone("Format.Zone", f.Zone)} {
 		if err != nil {
@@ -73,10 +73,7 @@ func New(f Format) (*Codec, error) {
 	const days = 2 * 24 * 60 * 60 // more than any offset
 	first, last, ok := c.seconds()
 	if !ok || first < year1+days || last >= year10000-days {
-		return nil, &ValueError{
-			Name: "Format.Layout", Value: fmt.Sprintf("from %s to %s", f.Layout.Epoch.UTC().Format(time.DateOnly), f.Layout.Exhausted().Format(time.DateOnly)),
-			Want: "years from 1 to 9999",
-		}
+		return nil, invalid("Format.Layout", fmt.Sprintf("from %s to %s", f.Layout.Epoch.UTC().Format(time.DateOnly), f.Layout.Exhausted().Format(time.DateOnly)), "years from 1 to 9999")
 	}
 	var err error
 	if c.zone, err = newZone(f.Zone, first, last, f.Fold); err != nil {
@@ -136,20 +133,20 @@ func digitsOf(width int) int {
 // Width returns how many bytes each text has.
 func (c *Codec) Width() int { return c.width }
 
-// Format returns the text of a key. A key that is none of the layout is a [*ValueError].
+// Format returns the text of a key. A key that is none of the layout is a [*core.ValueError].
 func (c *Codec) Format(id types.Snowflake) (string, error) {
 	b, err := c.Append(make([]byte, 0, c.width), id)
 	return string(b), err
 }
 
 // Append appends the text of a key to b. If the key is none of the layout, it returns b
-// and a [*ValueError]. It allocates nothing if b has room for [Codec.Width] bytes.
+// and a [*core.ValueError]. It allocates nothing if b has room for [Codec.Width] bytes.
 func (c *Codec) Append(b []byte, id types.Snowflake) ([]byte, error) {
 	l := &c.format.Layout
 	below := l.DatacenterBits + l.WorkerBits + l.SequenceBits
 	tick := int64(id) >> below
 	if tick>>l.TimeBits != 0 { // a negative key has a negative tick
-		return b, &ValueError{Name: "key", Value: id.String(), Want: "one of the layout, from 0 to " + strconv.FormatUint(1<<(l.TimeBits+below)-1, 10)}
+		return b, invalid("key", id.String(), "one of the layout, from 0 to "+strconv.FormatUint(1<<(l.TimeBits+below)-1, 10))
 	}
 	second, nanosecond := c.moment(tick)
 	span := c.zone.at(second)

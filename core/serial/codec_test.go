@@ -102,7 +102,7 @@ func TestNewRefusesWhatItCannotShow(t *testing.T) {
 		{"beyond the year 9999", Format{Layout: forever}, "Format.Layout is from 2025-01-01 to "},
 	} {
 		c, err := New(tt.format)
-		bad := (*ValueError)(nil)
+		bad := (*core.ValueError)(nil)
 		if c != nil || !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "serial: ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: New() = %v, %v; want nil and an error with %q", tt.name, c, err, tt.want)
 		}
@@ -116,7 +116,7 @@ func TestKeysOfAnotherLayoutAreRefused(t *testing.T) {
 	c := mustNew(t, Format{Layout: core.JavaScript()})
 	for _, id := range []types.Snowflake{-1, 1 << 53, 1<<63 - 1, -1 << 63} {
 		b, err := c.Append([]byte("before"), id)
-		if bad := (*ValueError)(nil); string(b) != "before" || !errors.As(err, &bad) || bad.Name != "key" {
+		if bad := (*core.ValueError)(nil); string(b) != "before" || !errors.As(err, &bad) || bad.Name != "key" {
 			t.Errorf("Append(%d) = %q, %v; want what was there, and a ValueError", id, b, err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestParseAcceptsNothingElse(t *testing.T) {
 		{"after the last tick", "P2099" + good[5:10] + "10" + good[12:], "until before"},
 	} {
 		id, err := c.Parse(tt.text)
-		if bad := (*ValueError)(nil); id != 0 || !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "serial: ") || !strings.Contains(err.Error(), tt.want) {
+		if bad := (*core.ValueError)(nil); id != 0 || !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "serial: ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: Parse(%q) = %d, %v; want 0 and an error with %q", tt.name, tt.text, id, err, tt.want)
 		}
 		if err != nil && len(err.Error()) > 300 {

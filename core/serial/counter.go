@@ -63,16 +63,16 @@ const MaxBlock = math.MaxInt32
 // of 1: several processes would use their blocks on different days.
 func NewCounter(store Store, s Series, block int64) (*Counter, error) {
 	if store == nil {
-		return nil, refused("store", "nil", "a Store")
+		return nil, invalid("store", "nil", "a Store")
 	}
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	if block < 1 || block > MaxBlock {
-		return nil, refused("block", strconv.FormatInt(block, 10), fmt.Sprintf("1 to %d", MaxBlock))
+		return nil, invalid("block", strconv.FormatInt(block, 10), fmt.Sprintf("1 to %d", MaxBlock))
 	}
 	if s.Chronological && block > 1 {
-		return nil, refused("block", strconv.FormatInt(block, 10), "1 for a chronological series")
+		return nil, invalid("block", strconv.FormatInt(block, 10), "1 for a chronological series")
 	}
 	c := &Counter{store: store, series: s, block: block, turn: make(chan struct{}, 1)}
 	c.turn <- struct{}{}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/snowkey/snowkey/core"
 )
 
 // A memory is a Store whose periods are forgotten at its end.
@@ -135,7 +137,7 @@ func (w *wrongStore) Take(context.Context, string, string, time.Time, int64) (in
 func TestCounterRefusesNumbersThatTheSeriesDoesNotHave(t *testing.T) {
 	for _, first := range []int64{-1, 0, 10000} {
 		c := counter(t, &wrongStore{first: first}, daily, 2)
-		if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.As(err, new(*ValueError)) {
+		if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("Next with %d from the store = %+v, %v; want a ValueError", first, n, err)
 		}
 	}
@@ -282,7 +284,7 @@ func TestCountersArgumentsOutOfRangeAreRefused(t *testing.T) {
 		series Series
 		block  int64
 	}{{nil, daily, 1}, {new(memory), daily, 0}, {new(memory), daily, -1}, {new(memory), daily, MaxBlock + 1}, {new(memory), chronological, 2}} {
-		if got, err := NewCounter(c.store, c.series, c.block); got != nil || !errors.As(err, new(*ValueError)) {
+		if got, err := NewCounter(c.store, c.series, c.block); got != nil || !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("NewCounter(%v, %d) = %v, %v; want a ValueError", c.series.Definition(), c.block, got, err)
 		}
 	}

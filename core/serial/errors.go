@@ -1,6 +1,10 @@
 package serial
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/snowkey/snowkey/core"
+)
 
 // ErrCheckDigit is within the error of [Codec.Parse] and [Series.Parse] for a text whose
 // check digits are wrong. Somebody has mistyped it, as a rule.
@@ -45,18 +49,6 @@ var (
 	ErrClosed = errors.New("serial: closed")
 )
 
-// A ValueError says which setting, argument or part of a text is not accepted.
-type ValueError struct {
-	Name  string // "Format.Zone", "hour"
-	Value string // what it was, cut to 64 bytes
-	Want  string // the range or the form that is accepted
-	Err   error  // ErrCheckDigit, an error of core, or nil
+func invalid(name, value, want string) *core.ValueError {
+	return &core.ValueError{Package: "serial", Name: name, Value: value, Want: want}
 }
-
-// Error implements error.
-func (e *ValueError) Error() string {
-	return "serial: " + e.Name + " is " + e.Value + ": want " + e.Want
-}
-
-// Unwrap returns Err.
-func (e *ValueError) Unwrap() error { return e.Err }

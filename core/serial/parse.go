@@ -10,7 +10,7 @@ import (
 )
 
 // Parse returns the key of a text. It accepts what Format writes for a key of the layout,
-// and nothing else: no other case, no spaces, no other width. The error is a [*ValueError]
+// and nothing else: no other case, no spaces, no other width. The error is a [*core.ValueError]
 // that names the part, and wraps [ErrCheckDigit] where the check digits are wrong.
 func (c *Codec) Parse(text string) (types.Snowflake, error) {
 	p, err := frame(text, c.format.Prefix, c.width-len(c.format.Prefix)-c.format.Check.width(), "", 0, c.format.Check)
@@ -33,22 +33,22 @@ func (c *Codec) Parse(text string) (types.Snowflake, error) {
 	}
 	local := time.Date(int(year), time.Month(month), int(date), int(hour), int(minute), int(second), 0, time.UTC)
 	if local.Day() != int(date) {
-		return 0, refused("date", fmt.Sprintf("%04d-%02d-%02d", year, month, date), "a day of the calendar")
+		return 0, invalid("date", fmt.Sprintf("%04d-%02d-%02d", year, month, date), "a day of the calendar")
 	}
 	moment, ok := c.zone.unix(local.Unix(), fold == 1)
 	if !ok {
-		return 0, refused("local time", local.Format(time.DateTime), c.wantLocal(fold))
+		return 0, invalid("local time", local.Format(time.DateTime), c.wantLocal(fold))
 	}
 	at := time.Unix(moment, nanosecond)
 	id, err := l.Compose(core.Parts{
 		Time: at, Datacenter: node >> l.WorkerBits, Worker: node & ones(l.WorkerBits), Sequence: sequence,
 	})
 	if err != nil {
-		return 0, refused("time", at.UTC().Format(time.RFC3339Nano),
+		return 0, invalid("time", at.UTC().Format(time.RFC3339Nano),
 			"from "+l.Epoch.UTC().Format(time.RFC3339Nano)+" until before "+l.Exhausted().Format(time.RFC3339Nano))
 	}
 	if begin := l.Parts(id).Time; !begin.Equal(at) {
-		return 0, refused("time", at.UTC().Format(time.RFC3339Nano),
+		return 0, invalid("time", at.UTC().Format(time.RFC3339Nano),
 			"the begin of a tick of "+l.Unit.String()+", such as "+begin.Format(time.RFC3339Nano))
 	}
 	return id, nil
@@ -68,28 +68,28 @@ func frame(text, prefix string, before int, separator string, after int, check C
 	digits := before + after
 	width := len(prefix) + digits + len(separator) + check.width()
 	if len(text) != width {
-		return p, refused("text", quote(text), strconv.Itoa(width)+" bytes")
+		return p, invalid("text", quote(text), strconv.Itoa(width)+" bytes")
 	}
 	if text[:len(prefix)] != prefix {
-		return p, refused("text", quote(text), "the prefix "+quote(prefix))
+		return p, invalid("text", quote(text), "the prefix "+quote(prefix))
 	}
 	p.rest = text[len(prefix):]
 	if separator != "" {
 		if p.rest[before:before+len(separator)] != separator {
-			return p, refused("text", quote(text), "the separator "+quote(separator)+" after the period")
+			return p, invalid("text", quote(text), "the separator "+quote(separator)+" after the period")
 		}
 		p.rest = p.rest[:before] + p.rest[before+len(separator):]
 	}
 	for i := range len(p.rest) {
 		if !isDigit(p.rest[i]) {
-			return p, refused("text", quote(text), "digits alone after the prefix "+quote(prefix))
+			return p, invalid("text", quote(text), "digits alone after the prefix "+quote(prefix))
 		}
 	}
 	given := p.rest[digits:]
 	p.rest = p.rest[:digits]
 	if n, _ := strconv.Atoi(given); n != check.digits([]byte(text[:len(text)-len(given)])) {
 		// Not what would be right: whoever has mistyped a digit must not get the text accepted.
-		err := refused("text", quote(text), "its check digits ("+check.String()+") to be right")
+		err := invalid("text", quote(text), "its check digits ("+check.String()+") to be right")
 		err.Err = ErrCheckDigit
 		return p, err
 	}
@@ -102,10 +102,6 @@ type parser struct {
 	err        error
 }
 
-func refused(name, value, want string) *ValueError {
-	return &ValueError{Name: name, Value: value, Want: want}
-}
-
 // number takes so many digits.
 func (p *parser) number(name string, width int, least, most int64) int64 {
 	var n uint64 // which holds 19 digits, as many as 62 bits need
@@ -114,7 +110,7 @@ func (p *parser) number(name string, width int, least, most int64) int64 {
 	}
 	p.rest = p.rest[width:]
 	if p.err == nil && (n < uint64(least) || n > uint64(most)) {
-		p.err = refused(name+" of "+quote(p.text), strconv.FormatUint(n, 10), fmt.Sprintf("%d to %d", least, most))
+		p.err = invalid(name+" of "+quote(p.text), strconv.FormatUint(n, 10), fmt.Sprintf("%d to %d", least, most))
 	}
 	return int64(n)
 }

@@ -106,7 +106,7 @@ type Number struct {
 	At     time.Time // what the period follows from; zero after [Series.Parse]
 }
 
-// Validate returns a [*ValueError] for the first field that is out of its range.
+// Validate returns a [*core.ValueError] for the first field that is out of its range.
 func (s Series) Validate() error {
 	if err := checkName("Series.Name", s.Name, 1); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s Series) Validate() error {
 		return err
 	}
 	if s.Period < Never || s.Period > Daily {
-		return refused("Series.Period", s.Period.String(), "Never, Yearly, Monthly or Daily")
+		return invalid("Series.Period", s.Period.String(), "Never, Yearly, Monthly or Daily")
 	}
 	if err := s.checkSeparator(); err != nil {
 		return err
@@ -130,13 +130,13 @@ func (s Series) Validate() error {
 		return err
 	}
 	if name := s.zone().String(); !shortASCII(name) {
-		return refused("Series.Zone", quote(name), "a zone whose name is 1 to 64 printable characters of ASCII")
+		return invalid("Series.Zone", quote(name), "a zone whose name is 1 to 64 printable characters of ASCII")
 	}
 	if s.Digits < 1 || s.Digits > maxDigits {
-		return refused("Series.Digits", strconv.Itoa(s.Digits), fmt.Sprintf("1 to %d", maxDigits))
+		return invalid("Series.Digits", strconv.Itoa(s.Digits), fmt.Sprintf("1 to %d", maxDigits))
 	}
 	if s.First < 0 || s.First > s.greatest() {
-		return refused("Series.First", strconv.FormatInt(s.First, 10), fmt.Sprintf("0 to %d, which has %d digits", s.greatest(), s.Digits))
+		return invalid("Series.First", strconv.FormatInt(s.First, 10), fmt.Sprintf("0 to %d, which has %d digits", s.greatest(), s.Digits))
 	}
 	return checkCheck("Series.Check", s.Check)
 }
@@ -149,19 +149,19 @@ func (s Series) checkSeparator() error {
 		if s.Period != Never {
 			return nil
 		}
-		return refused("Series.Separator", quote(s.Separator), "nothing if there is no period: end the prefix with it")
+		return invalid("Series.Separator", quote(s.Separator), "nothing if there is no period: end the prefix with it")
 	}
-	return refused("Series.Separator", quote(s.Separator), `nothing, "-", "/" or "."`)
+	return invalid("Series.Separator", quote(s.Separator), `nothing, "-", "/" or "."`)
 }
 
 func (s Series) checkYear() error {
 	switch {
 	case s.YearBegins < 0 || s.YearBegins > time.December:
-		return refused("Series.YearBegins", strconv.Itoa(int(s.YearBegins)), "a month, or 0 for January")
+		return invalid("Series.YearBegins", strconv.Itoa(int(s.YearBegins)), "a month, or 0 for January")
 	case s.YearBegins > time.January && s.Period != Yearly:
-		return refused("Series.YearBegins", s.YearBegins.String(), "0, since the series is "+s.Period.String()+" and not Yearly")
+		return invalid("Series.YearBegins", s.YearBegins.String(), "0, since the series is "+s.Period.String()+" and not Yearly")
 	case s.YearByEnd && s.YearBegins <= time.January:
-		return refused("Series.YearByEnd", "true", "false for years that begin with January: they end in the same one")
+		return invalid("Series.YearByEnd", "true", "false for years that begin with January: they end in the same one")
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func checkName(field, name string, least int) error {
 		wrong = wrong || !letter && !isDigit(b) && b != '_' && b != '-' && b != '.' && b != '/'
 	}
 	if wrong {
-		return refused(field, quote(name), fmt.Sprintf("%d to %d letters, digits, _, -, . and / of ASCII", least, most))
+		return invalid(field, quote(name), fmt.Sprintf("%d to %d letters, digits, _, -, . and / of ASCII", least, most))
 	}
 	return nil
 }
@@ -239,11 +239,11 @@ func zoneName(zone *time.Location) string {
 }
 
 // Date returns the civil date of a moment in the zone of the series, as the number
-// 20261122. The zero time, and a year that has no four digits, are a [*ValueError].
+// 20261122. The zero time, and a year that has no four digits, are a [*core.ValueError].
 func (s Series) Date(at time.Time) (int64, error) {
 	year, month, day := at.In(s.zone()).Date()
 	if at.IsZero() || year < 1 || year > 9999 {
-		return 0, refused("at", at.UTC().Format(time.RFC3339), "a time that was set, in a year from 1 to 9999 in "+s.zone().String())
+		return 0, invalid("at", at.UTC().Format(time.RFC3339), "a time that was set, in a year from 1 to 9999 in "+s.zone().String())
 	}
 	return int64(year)*10000 + int64(month)*100 + int64(day), nil
 }
@@ -264,7 +264,7 @@ func (s Series) PeriodOf(at time.Time) (string, error) {
 			year++
 		}
 		if year < 1 || year > 9999 {
-			return "", refused("at", at.UTC().Format(time.RFC3339), "a time in a fiscal year from 1 to 9999")
+			return "", invalid("at", at.UTC().Format(time.RFC3339), "a time in a fiscal year from 1 to 9999")
 		}
 		date = year * 10000
 	}
@@ -272,7 +272,7 @@ func (s Series) PeriodOf(at time.Time) (string, error) {
 }
 
 // Begin returns the first civil date of a period, as Date has it, or 0 for [Never]. A text
-// that is no period of the series is a [*ValueError].
+// that is no period of the series is a [*core.ValueError].
 func (s Series) Begin(period string) (int64, error) {
 	if err := s.CheckPeriod(period); err != nil || s.Period == Never {
 		return 0, err
@@ -288,7 +288,7 @@ func (s Series) Begin(period string) (int64, error) {
 }
 
 // Number returns the n-th number of the period of a moment. A number that has no place in
-// the series is a [*ValueError].
+// the series is a [*core.ValueError].
 func (s Series) Number(at time.Time, n int64) (Number, error) {
 	if err := s.Validate(); err != nil {
 		return Number{}, err
@@ -298,7 +298,7 @@ func (s Series) Number(at time.Time, n int64) (Number, error) {
 		return Number{}, err
 	}
 	if first, last := s.Bounds(); n < first || n > last {
-		return Number{}, refused("number", strconv.FormatInt(n, 10), fmt.Sprintf("%d to %d, as the series %s has them", first, last, s.Name))
+		return Number{}, invalid("number", strconv.FormatInt(n, 10), fmt.Sprintf("%d to %d, as the series %s has them", first, last, s.Name))
 	}
 	text := append([]byte(s.Prefix), period...)
 	text = append(text, s.Separator...)
@@ -308,7 +308,7 @@ func (s Series) Number(at time.Time, n int64) (Number, error) {
 }
 
 // Parse reads a text that [Series.Number] has written, and accepts nothing else. The error
-// is a [*ValueError] that names the part, and wraps [ErrCheckDigit] where the check digits
+// is a [*core.ValueError] that names the part, and wraps [ErrCheckDigit] where the check digits
 // are wrong.
 func (s Series) Parse(text string) (Number, error) {
 	if err := s.Validate(); err != nil {
@@ -332,11 +332,11 @@ func (s Series) Parse(text string) (Number, error) {
 	return Number{Text: text, N: n, Series: s.Name, Period: period}, nil
 }
 
-// CheckPeriod returns a [*ValueError] for a text that is no period of the series.
+// CheckPeriod returns a [*core.ValueError] for a text that is no period of the series.
 func (s Series) CheckPeriod(period string) error {
 	layout := "20060102"[:s.Period.width()]
 	if at, err := time.Parse(layout, period); err != nil || layout != "" && at.Year() < 1 {
-		return refused("period", quote(period), "as the series "+s.Name+" has it, such as "+strconv.Quote(layout))
+		return invalid("period", quote(period), "as the series "+s.Name+" has it, such as "+strconv.Quote(layout))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/snowkey/snowkey/core"
 )
 
 var at = time.Date(2026, 11, 22, 23, 30, 0, 0, time.UTC)
@@ -92,7 +94,7 @@ func TestSeriesOutOfRangeAreRefused(t *testing.T) {
 	} {
 		s := Series{Name: "x", Digits: 3}
 		c.change(&s)
-		var wrong *ValueError
+		var wrong *core.ValueError
 		if err := s.Validate(); !errors.As(err, &wrong) || wrong.Name != c.field {
 			t.Errorf("%+v.Validate() = %v; want a ValueError for %s", s, err, c.field)
 		}
@@ -112,10 +114,10 @@ func TestNumbersAndMomentsOutsideOfASeriesAreRefused(t *testing.T) {
 			t.Errorf("Number(%d) = %+v, %v; want an error with the range", n, got, err)
 		}
 	}
-	if got, err := (Series{Name: "x", Digits: 20}).Number(at, 1); got != (Number{}) || !errors.As(err, new(*ValueError)) {
+	if got, err := (Series{Name: "x", Digits: 20}).Number(at, 1); got != (Number{}) || !errors.As(err, new(*core.ValueError)) {
 		t.Errorf("Number of 20 digits = %+v, %v; want a ValueError", got, err)
 	}
-	if got, err := s.PeriodOf(time.Time{}); got != "" || !errors.As(err, new(*ValueError)) {
+	if got, err := s.PeriodOf(time.Time{}); got != "" || !errors.As(err, new(*core.ValueError)) {
 		t.Errorf("PeriodOf the zero time = %q, %v; want a ValueError", got, err)
 	}
 	for _, moment := range []time.Time{{}, at.AddDate(-2027, 0, 0), at.AddDate(8000, 0, 0)} {
@@ -138,7 +140,7 @@ func TestTextsThatTheSeriesDoesNotWriteAreRefused(t *testing.T) {
 		good.Text[1:], "B" + good.Text[1:], "a" + good.Text[1:], " " + good.Text, good.Text[:5] + "x" + good.Text[6:],
 		withCheck("A2026022934"), withCheck("A2026130134"), withCheck("A2026010034"), withCheck("A0000010134"), withCheck("A2026112201"),
 	} {
-		if n, err := s.Parse(text); n != (Number{}) || !errors.As(err, new(*ValueError)) {
+		if n, err := s.Parse(text); n != (Number{}) || !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("Parse(%q) = %+v, %v; want a ValueError", text, n, err)
 		}
 	}
@@ -151,7 +153,7 @@ func TestTextsThatTheSeriesDoesNotWriteAreRefused(t *testing.T) {
 func TestTheSeparatorIsWhereItBelongs(t *testing.T) {
 	s := Series{Name: "x", Prefix: "R-", Period: Yearly, Separator: "-", Digits: 3}
 	for _, text := range []string{"R-2026001", "R-2026/001", "R-20260-01", "R-202-6001", "R--2026001", "R-2026-0-1", "R-2026-01-", "R-2026--01"} {
-		if n, err := s.Parse(text); n != (Number{}) || !errors.As(err, new(*ValueError)) {
+		if n, err := s.Parse(text); n != (Number{}) || !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("Parse(%q) = %+v, %v; want a ValueError", text, n, err)
 		}
 	}
@@ -189,11 +191,11 @@ func TestAFiscalYearBeginsWithItsMonth(t *testing.T) {
 			t.Errorf("%s: Begin(%q) = %d, %v; want %d", c.series.Definition(), period, begin, err, c.begin)
 		}
 	}
-	if begin, err := april.Begin("202613"); begin != 0 || !errors.As(err, new(*ValueError)) {
+	if begin, err := april.Begin("202613"); begin != 0 || !errors.As(err, new(*core.ValueError)) {
 		t.Errorf("Begin of no period = %d, %v; want a ValueError", begin, err)
 	}
 	for s, moment := range map[*Series]time.Time{&april: time.Date(1, 2, 1, 0, 0, 0, 0, berlin), &october: time.Date(9999, 11, 1, 0, 0, 0, 0, berlin)} {
-		if period, err := s.PeriodOf(moment); period != "" || !errors.As(err, new(*ValueError)) {
+		if period, err := s.PeriodOf(moment); period != "" || !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("PeriodOf(%v) = %q, %v; want a ValueError: the year has no four digits", moment, period, err)
 		}
 	}

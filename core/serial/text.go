@@ -11,14 +11,14 @@ func checkPrefix(field, prefix string) error {
 		wrong = wrong || !isDigit(b) && (b < 'A' || b > 'Z') && b != '-' && b != '/' && b != '.'
 	}
 	if wrong {
-		return refused(field, quote(prefix), "0 to 16 of A to Z, 0 to 9, -, / and .")
+		return invalid(field, quote(prefix), "0 to 16 of A to Z, 0 to 9, -, / and .")
 	}
 	return nil
 }
 
 func checkCheck(field string, check Check) error {
 	if check < NoCheck || check > Mod97_10 {
-		return refused(field, check.String(), "NoCheck, Luhn, Mod11_10 or Mod97_10")
+		return invalid(field, check.String(), "NoCheck, Luhn, Mod11_10 or Mod97_10")
 	}
 	return nil
 }
@@ -26,7 +26,7 @@ func checkCheck(field string, check Check) error {
 // checkZone accepts nil, which is UTC.
 func checkZone(field string, zone *time.Location) error {
 	if zone == time.Local { //nolint:gosmopolitan // to refuse it
-		return refused(field, "time.Local", "a zone by its name, which is the same on each machine")
+		return invalid(field, "time.Local", "a zone by its name, which is the same on each machine")
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func check(where *time.Location, before, now span, fold bool) error {
 	const hour = 60 * 60
 	at := time.Unix(now.from, 0).UTC().Format(time.RFC3339)
 	refuse := func(why, want string) error {
-		return &ValueError{Name: "Format.Zone", Value: fmt.Sprintf("%s, %s at %s", where, why, at), Want: want}
+		return invalid("Format.Zone", fmt.Sprintf("%s, %s at %s", where, why, at), want)
 	}
 	if !fold {
 		return refuse("whose clock changes", "UTC, a zone whose offset never changes after the epoch, or Format.Fold")

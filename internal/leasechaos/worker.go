@@ -98,7 +98,7 @@ func work(o order, open Open) error {
 func acquire(ctx context.Context, s lease.Store, c lease.Config) (*lease.Lease, error) {
 	for {
 		l, err := lease.Acquire(ctx, s, c)
-		var wrong *lease.ValueError
+		var wrong *core.ValueError
 		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) || errors.Is(err, lease.ErrLayout) {
 			return l, err
 		}

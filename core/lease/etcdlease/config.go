@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 )
 
@@ -34,7 +35,7 @@ type Config struct {
 // New returns a Store on the servers of client. It sends nothing. The client remains the
 // caller's, to close after the last lease.
 //
-// It returns a [*lease.ValueError] if client is nil or if Config.Prefix is not one.
+// It returns a [*core.ValueError] if client is nil or if Config.Prefix is not one.
 func New(client *clientv3.Client, config Config) (*Store, error) {
 	if client == nil {
 		return nil, invalid("client", "nil", "a client, as clientv3.New returns")
@@ -62,7 +63,7 @@ func plainPrefix(prefix string) bool {
 }
 
 func invalid(name, value, want string) error {
-	return &lease.ValueError{Package: "etcdlease", Name: name, Value: value, Want: want}
+	return &core.ValueError{Package: "etcdlease", Name: name, Value: value, Want: want, Err: lease.ErrPermanent}
 }
 
 func cut(text string) string {

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -36,9 +37,9 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		{"a very long prefix", client, strings.Repeat("a", 999), "Config.Prefix"},
 	} {
 		s, err := New(test.client, Config{Prefix: test.prefix})
-		var invalid *lease.ValueError
+		var invalid *core.ValueError
 		if s != nil || !errors.As(err, &invalid) || invalid.Name != test.want || !strings.HasPrefix(err.Error(), "etcdlease: ") || len(err.Error()) > 200 {
-			t.Errorf("New with %s = %v, %v; want nil, a *lease.ValueError about %s", test.name, s, err, test.want)
+			t.Errorf("New with %s = %v, %v; want nil, a *core.ValueError about %s", test.name, s, err, test.want)
 		}
 	}
 	if _, err := New(client, Config{Prefix: strings.Repeat("/aZ0._-:", 8)}); err != nil {

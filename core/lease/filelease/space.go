@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 )
 
@@ -183,8 +184,8 @@ func (s *Store) spaceOf(ctx context.Context, c lease.Claim) (*space, error) {
 		return nil, &lease.LayoutError{Namespace: want.Namespace, Stored: sp.meta.Layout, Own: want.Layout}
 	}
 	if sp.meta.Workers != want.Workers {
-		return nil, &lease.ValueError{Package: "filelease", Name: "Space.Workers", Value: strconv.FormatInt(want.Workers, 10),
-			Want: strconv.FormatInt(sp.meta.Workers, 10) + ", as in the first claim"}
+		return nil, &core.ValueError{Package: "filelease", Name: "Space.Workers", Value: strconv.FormatInt(want.Workers, 10),
+			Want: strconv.FormatInt(sp.meta.Workers, 10) + ", as in the first claim", Err: lease.ErrPermanent}
 	}
 	return sp, nil
 }

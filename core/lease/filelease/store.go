@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/internal/base/filesystem"
 	"github.com/snowkey/snowkey/internal/base/wait"
@@ -122,7 +123,7 @@ func New(dir string, c Config) (*Store, error) {
 		return nil, errUnsupported
 	}
 	if dir == "" {
-		return nil, &lease.ValueError{Package: "filelease", Name: "dir", Value: `""`, Want: "a directory that lasts"}
+		return nil, &core.ValueError{Package: "filelease", Name: "dir", Value: `""`, Want: "a directory that lasts", Err: lease.ErrPermanent}
 	}
 	s := &Store{
 		calls:    wait.Calls{Max: maxLeft},
@@ -150,7 +151,7 @@ func New(dir string, c Config) (*Store, error) {
 		return nil, prefixed(err)
 	}
 	if !s.info.IsDir() {
-		return nil, &lease.ValueError{Package: "filelease", Name: "dir", Value: strconv.Quote(s.dir) + ", a file", Want: "a directory"}
+		return nil, &core.ValueError{Package: "filelease", Name: "dir", Value: strconv.Quote(s.dir) + ", a file", Want: "a directory", Err: lease.ErrPermanent}
 	}
 	warning, err := filesystem.Check(s.dir, c.AllowFUSE)
 	if err != nil {

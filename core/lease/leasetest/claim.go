@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 )
 
@@ -113,8 +114,8 @@ func holdersAreListed(s *suite) {
 		c := s.newClaim()
 		c.Holder = name
 		_, err := s.a.do(c)
-		if value := (*lease.ValueError)(nil); !errors.As(err, &value) || value.Name != "Claim.Holder" {
-			s.Errorf("Claim(Holder: %q) = error %v; want a *lease.ValueError", name, err)
+		if value := (*core.ValueError)(nil); !errors.As(err, &value) || value.Name != "Claim.Holder" {
+			s.Errorf("Claim(Holder: %q) = error %v; want a *core.ValueError", name, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 )
 
@@ -172,7 +173,7 @@ func whatIsNoSpaceIsRefused(s *suite) {
 		want := nowhere.space.Check()
 		for _, request := range s.requests(&nowhere) {
 			_, err := s.b.send(s.Context(), request)
-			if value := (*lease.ValueError)(nil); !errors.As(err, &value) || value.Error() != want.Error() {
+			if value := (*core.ValueError)(nil); !errors.As(err, &value) || value.Error() != want.Error() {
 				s.Errorf("%T%+v = error %v; want %v", request, request, err, want)
 			}
 		}

@@ -3,11 +3,12 @@ package redislease
 import (
 	"strings"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-func invalid(name, value, want string) *lease.ValueError {
-	return &lease.ValueError{Package: "redislease", Name: name, Value: value, Want: want}
+func invalid(name, value, want string) *core.ValueError {
+	return &core.ValueError{Package: "redislease", Name: name, Value: value, Want: want, Err: lease.ErrPermanent}
 }
 
 // plainPrefix reports whether a prefix is one. Braces would send the keys of a

@@ -39,7 +39,7 @@ func parseRow(worker int64, text string) (lease.Row, error) {
 	}, nil
 }
 
-// formatRow returns the text of a row, or a *lease.ValueError if that would not be read as
+// formatRow returns the text of a row, or a *core.ValueError if that would not be read as
 // the same row again.
 func formatRow(row lease.Row, before lease.Millis) (string, error) {
 	text := fmt.Sprintf("%d,%s,%s,%d,%d,%d,%s", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, before, row.Holder)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
@@ -231,8 +232,8 @@ func TestRowThatCouldNotBeReadAgainIsNotWritten(t *testing.T) {
 	for name, err := range map[string]error{
 		"Release beyond 2^51": s.Release(t.Context(), late), "Renew beyond 2^51": renewErr, "Claim with a comma": commaErr, "Claim without a nonce": emptyErr,
 	} {
-		if invalid := (*lease.ValueError)(nil); !errors.As(err, &invalid) || invalid.Package != "redislease" {
-			t.Errorf("%s = %v; want a *lease.ValueError of this package", name, err)
+		if invalid := (*core.ValueError)(nil); !errors.As(err, &invalid) || invalid.Package != "redislease" {
+			t.Errorf("%s = %v; want a *core.ValueError of this package", name, err)
 		}
 	}
 	if after := rowsOf(t, s, in); !slices.Equal(after, before) {

@@ -40,7 +40,7 @@ type Config struct {
 // use and must not be copied.
 //
 // Besides the errors of [lease.Store] it returns those that match [ErrEvicts],
-// [ErrReadOnly] or [ErrDamaged], and a *lease.ValueError for what no row can hold. After
+// [ErrReadOnly] or [ErrDamaged], and a *core.ValueError for what no row can hold. After
 // these nothing was written.
 type Store struct{ *lease.RegisterStore }
 
@@ -59,7 +59,7 @@ type register struct {
 }
 
 // New returns a Store on the servers of client. It sends nothing. It returns a
-// *lease.ValueError if client is nil, a pipeline or a Ring of several servers, or if a
+// *core.ValueError if client is nil, a pipeline or a Ring of several servers, or if a
 // setting is out of its range. It cannot see a pipeline or a Ring in a wrapper; a hook of
 // go-redis serves for metrics and hides nothing. The client remains the caller's, to close
 // after the last lease.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
@@ -47,9 +48,9 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		{"a long prefix", client, strings.Repeat("a", 65), "Config.Prefix"},
 	} {
 		s, err := redislease.New(test.client, redislease.Config{Prefix: test.prefix})
-		var invalid *lease.ValueError
+		var invalid *core.ValueError
 		if s != nil || !errors.As(err, &invalid) || invalid.Name != test.want || !strings.HasPrefix(err.Error(), "redislease: ") {
-			t.Errorf("New with %s = %v, %v; want nil, a *lease.ValueError about %s", test.name, s, err, test.want)
+			t.Errorf("New with %s = %v, %v; want nil, a *core.ValueError about %s", test.name, s, err, test.want)
 		}
 	}
 	if _, err := redislease.New(client, redislease.Config{Prefix: strings.Repeat("aZ0._-:/", 8)}); err != nil {
@@ -459,7 +460,7 @@ func TestRingMustHaveOneServer(t *testing.T) {
 
 	two := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": p.options.Addr, "b": p.options.Addr}})
 	defer two.Close()
-	var bad *lease.ValueError
+	var bad *core.ValueError
 	if s, err := redislease.New(two, redislease.Config{}); s != nil || !errors.As(err, &bad) || !strings.Contains(err.Error(), "Ring of 2 servers") {
 		t.Errorf("New(a Ring of two servers) = %v, %v; want a *ValueError that says so", s, err)
 	}

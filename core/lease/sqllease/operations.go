@@ -27,7 +27,7 @@ const (
 // Claim takes a free row for its caller. The first claim in a space makes its rows. The
 // errors of [lease.Store] apply. Besides them there are [*TableError], [ErrReadOnly],
 // [ErrNotDurable], [ErrReplaced] and, for a space that the tables cannot hold,
-// [*lease.ValueError]. After these, too, nothing was claimed.
+// [*core.ValueError]. After these, too, nothing was claimed.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := c.Space.Check(); err != nil {
 		return lease.Reply{}, err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
@@ -72,10 +73,10 @@ var (
 
 // New returns a Store on db. It does no I/O and does not take db over. The caller
 // closes db after the last lease. If an argument is wrong the error is a
-// [*lease.ValueError].
+// [*core.ValueError].
 func New(db *sql.DB, c Config) (*Store, error) {
 	wrong := func(name, value, want string) (*Store, error) {
-		return nil, &lease.ValueError{Package: "sqllease", Name: name, Value: value, Want: want}
+		return nil, &core.ValueError{Package: "sqllease", Name: name, Value: value, Want: want, Err: lease.ErrPermanent}
 	}
 	if db == nil {
 		return wrong("New(db)", "nil", "an open *sql.DB")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
@@ -65,7 +66,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		{db, Config{Dialect: MySQL, Table: strings.Repeat("x", 1000)}, `sqllease: Config.Table is "` + strings.Repeat("x", 64) + `": want 1..58 letters`},
 	} {
 		s, err := New(test.db, test.config)
-		if s != nil || !errors.As(err, new(*lease.ValueError)) || !strings.HasPrefix(err.Error(), test.want) {
+		if s != nil || !errors.As(err, new(*core.ValueError)) || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("New(%v, %+v) = %v, %v; want nil, %q", test.db != nil, test.config, s, err, test.want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 )
 
@@ -104,7 +105,7 @@ func forbidden(r rune) bool {
 }
 
 func invalid(name, value, want string) error {
-	return &lease.ValueError{Package: "zklease", Name: name, Value: value, Want: want}
+	return &core.ValueError{Package: "zklease", Name: name, Value: value, Want: want, Err: lease.ErrPermanent}
 }
 
 // quote shows a value that somebody else has written, cut at 64 bytes.

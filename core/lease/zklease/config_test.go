@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core"
 )
 
 func TestNewRefusesBadSettings(t *testing.T) {
@@ -32,18 +32,18 @@ func TestNewRefusesBadSettings(t *testing.T) {
 		{"large ACL", Config{ACL: zk.DigestACL(zk.PermAll, strings.Repeat("user", 1024), "sesame")}, `want at most 4096`},
 	} {
 		_, err := New(&session{}, test.config)
-		var bad *lease.ValueError
+		var bad *core.ValueError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "zklease: ") {
-			t.Errorf("%s: New = error %v; want a *lease.ValueError with %s", test.name, err, test.want)
+			t.Errorf("%s: New = error %v; want a *core.ValueError with %s", test.name, err, test.want)
 		}
 		if strings.Contains(err.Error(), "useruser") {
 			t.Errorf("%s: New = error %v; want none of the ACL in it", test.name, err)
 		}
 	}
 	for name, conn := range map[string]Conn{"nil": nil, "nil *zk.Conn": (*zk.Conn)(nil)} {
-		var value *lease.ValueError
+		var value *core.ValueError
 		if _, err := New(conn, Config{}); !errors.As(err, &value) || value.Name != "conn" {
-			t.Errorf("New(%s) = error %v; want a *lease.ValueError about conn", name, err)
+			t.Errorf("New(%s) = error %v; want a *core.ValueError about conn", name, err)
 		}
 	}
 }

@@ -32,7 +32,7 @@ var (
 // New returns a store on a connection, mostly a [*zk.Conn]. It sends nothing. The
 // connection stays the caller's, who closes it after the last lease.
 //
-// The error is a [*lease.ValueError].
+// The error is a [*core.ValueError].
 func New(conn Conn, c Config) (*Store, error) {
 	// A nil *zk.Conn is left when the error of zk.Connect was not looked at. Every call
 	// would panic, in a goroutine that nobody can recover.
@@ -53,7 +53,7 @@ const probes = 8
 
 // Claim implements [lease.Store]. The first claim in a space makes its rows.
 //
-// The errors are those of lease.Store, [*lease.ValueError] for a space that is none,
+// The errors are those of lease.Store, [*core.ValueError] for a space that is none,
 // [ErrPayload], those of the connection, and that of ctx.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := c.Space.Check(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 )
 
@@ -479,7 +480,7 @@ func (s *suite) badRows() {
 	} {
 		row := good
 		change(&row)
-		var value *segment.ValueError
+		var value *core.ValueError
 		if err := s.store.Create(s.Context(), row); !errors.As(err, &value) {
 			s.Errorf("Create with %s = %v; want a *ValueError", name, err)
 		}
@@ -552,7 +553,7 @@ func (s *suite) refused(what string, err error, column string, value any) {
 	if value == nil {
 		text = "NULL"
 	}
-	var wrong *segment.ValueError
+	var wrong *core.ValueError
 	if !errors.As(err, &wrong) || !strings.Contains(wrong.Name, column) || !strings.Contains(fmt.Sprint(wrong.Value), text) || wrong.Want == "" {
 		s.Errorf("%s with %s = %v: %v; want a *ValueError with column, value and range", what, column, value, err)
 	}

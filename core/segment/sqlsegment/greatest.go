@@ -24,7 +24,7 @@ type Column struct {
 
 // RaiseAboveMax sees to it that every number from now on is above all that the columns
 // hold. It never lowers the row. A column that is empty holds none. One that holds
-// something else than integers is a [*segment.ValueError]. BIGINT UNSIGNED and NUMERIC do.
+// something else than integers is a [*core.ValueError]. BIGINT UNSIGNED and NUMERIC do.
 //
 // It sees what is committed. Whoever still inserts numbers of its own may go above the row
 // again; docs/segments.md has a safe order of steps.
@@ -45,7 +45,7 @@ func (s *Store) Floor(columns ...Column) func(context.Context) (int64, error) {
 // greatest returns the greatest number in the columns, or 0 if there is none.
 func (s *Store) greatest(ctx context.Context, columns []Column) (int64, error) {
 	if len(columns) == 0 {
-		return 0, &segment.ValueError{Name: "columns", Value: "none", Want: "one or more"}
+		return 0, invalid("columns", "none", "one or more")
 	}
 	top := int64(0)
 	for _, c := range columns {
@@ -61,13 +61,10 @@ func (s *Store) greatest(ctx context.Context, columns []Column) (int64, error) {
 // max returns the greatest number in a column, or 0 if there is none.
 func (s *Store) max(ctx context.Context, c Column) (n int64, err error) {
 	if want, ok := sqlrow.CheckTable(c.Table, 0); !ok {
-		return 0, &segment.ValueError{Name: "Column.Table", Value: strconv.Quote(c.Table[:min(len(c.Table), 64)]), Want: want}
+		return 0, invalid("Column.Table", strconv.Quote(c.Table[:min(len(c.Table), 64)]), want)
 	}
 	if _, ok := sqlrow.CheckTable(c.Name, 0); !ok || strings.Contains(c.Name, ".") {
-		return 0, &segment.ValueError{
-			Name: "Column.Name", Value: strconv.Quote(c.Name[:min(len(c.Name), 64)]),
-			Want: "1..63 letters, digits and _ of ASCII, the first no digit",
-		}
+		return 0, invalid("Column.Name", strconv.Quote(c.Name[:min(len(c.Name), 64)]), "1..63 letters, digits and _ of ASCII, the first no digit")
 	}
 	rows := s.rows
 	if c.DB != nil {

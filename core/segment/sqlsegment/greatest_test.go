@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
@@ -116,12 +117,12 @@ func TestColumnsWithoutIntegersAndBadNamesAreRefused(t *testing.T) {
 		{[]sqlsegment.Column{{Table: "orders", Name: "orders.id", DB: db}}, "Column.Name", "orders.id"},
 		{[]sqlsegment.Column{{Table: "orders", Name: strings.Repeat("x", 64), DB: db}}, "Column.Name", "xxx"},
 	} {
-		var value *segment.ValueError
+		var value *core.ValueError
 		n, err := s.Floor(c.columns...)(t.Context())
 		if n != 0 || !errors.As(err, &value) || value.Name != c.name || !strings.Contains(err.Error(), c.value) || value.Want == "" {
 			t.Errorf("Floor(%v) = %d, %v; want a *ValueError of %s with %s", c.columns, n, err, c.name, c.value)
 		}
-		if _, err := s.RaiseAboveMax(t.Context(), "orders", c.columns...); !errors.As(err, new(*segment.ValueError)) {
+		if _, err := s.RaiseAboveMax(t.Context(), "orders", c.columns...); !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("RaiseAboveMax(%v) = %v; want a *ValueError", c.columns, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
@@ -95,19 +96,19 @@ var _ interface {
 } = (*Store)(nil)
 
 // New returns a Store on db. It does no I/O and does not take db over. If an argument is
-// wrong the error is a [*segment.ValueError].
+// wrong the error is a [*core.ValueError].
 func New(db *sql.DB, c Config) (*Store, error) {
 	if db == nil {
-		return nil, &segment.ValueError{Name: "db", Value: "nil", Want: "an open *sql.DB"}
+		return nil, invalid("db", "nil", "an open *sql.DB")
 	}
 	if !c.Dialect.Valid() {
-		return nil, &segment.ValueError{Name: "Config.Dialect", Value: c.Dialect, Want: "SQLite, PostgreSQL or MySQL"}
+		return nil, invalid("Config.Dialect", c.Dialect, "SQLite, PostgreSQL or MySQL")
 	}
 	if c.Table == "" {
 		c.Table = DefaultTable
 	}
 	if want, ok := sqlrow.CheckTable(c.Table, 0); !ok {
-		return nil, &segment.ValueError{Name: "Config.Table", Value: strconv.Quote(c.Table[:min(len(c.Table), 64)]), Want: want}
+		return nil, invalid("Config.Table", strconv.Quote(c.Table[:min(len(c.Table), 64)]), want)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -126,6 +127,10 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	return s, nil
 }
 
+func invalid(name string, value any, want string) error {
+	return &core.ValueError{Package: "sqlsegment", Name: name, Value: fmt.Sprint(value), Want: want}
+}
+
 // definite reports whether err was decided from what was read, and not by the database.
 func definite(err error) bool {
 	for _, kind := range []error{segment.ErrNoTag, segment.ErrExhausted, segment.ErrStride, errThere} {
@@ -133,7 +138,7 @@ func definite(err error) bool {
 			return true
 		}
 	}
-	return errors.As(err, new(*segment.ValueError))
+	return errors.As(err, new(*core.ValueError))
 }
 
 var errThere = errors.New("the row is there already")
@@ -207,10 +212,7 @@ func (s *Store) stored(ctx context.Context, t *sqlrow.Tx, row segment.Row) error
 		{"version", got.Version, row.Version},
 	} {
 		if c.got != c.want {
-			return fmt.Errorf("%w: %w", ErrSchema, &segment.ValueError{
-				Name: "column " + c.name, Value: c.got,
-				Want: fmt.Sprintf("%d, which was written: make it a BIGINT, and set a strict sql_mode", c.want),
-			})
+			return fmt.Errorf("%w: %w", ErrSchema, invalid("column "+c.name, c.got, fmt.Sprintf("%d, which was written: make it a BIGINT, and set a strict sql_mode", c.want)))
 		}
 	}
 	return nil

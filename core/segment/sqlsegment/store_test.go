@@ -15,6 +15,7 @@ import (
 
 	_ "github.com/mattn/go-sqlite3"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
@@ -120,14 +121,14 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		{db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Table: strings.Repeat("x", 1000)}, "Config.Table", `"` + strings.Repeat("x", 64) + `"`, "1..63 letters"},
 	} {
 		s, err := sqlsegment.New(c.db, c.config)
-		var value *segment.ValueError
+		var value *core.ValueError
 		if s != nil || !errors.As(err, &value) || value.Name != c.name || !strings.Contains(fmt.Sprint(value.Value), c.value) || !strings.Contains(value.Want, c.want) {
 			t.Errorf("New(%v, %+v) = %v, %v; want a *ValueError of %s, which is %s, want %s", c.db != nil, c.config, s, err, c.name, c.value, c.want)
 		}
 	}
 	s := over(t, db, "")
 	for _, tag := range []string{"", "a\n", strings.Repeat("x", 129)} {
-		if _, err := s.Take(t.Context(), segment.Take{Tag: tag}); !errors.As(err, new(*segment.ValueError)) {
+		if _, err := s.Take(t.Context(), segment.Take{Tag: tag}); !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("Take of tag %q = %v; want a *ValueError", tag, err)
 		}
 	}

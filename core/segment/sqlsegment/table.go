@@ -93,7 +93,7 @@ func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row
 }
 
 // read returns the rows that a query finds. A value that cannot be is a
-// *segment.ValueError, which names its column. Around it is the tag.
+// *core.ValueError, which names its column. Around it is the tag.
 func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (rows []segment.Row, err error) {
 	err = t.Each(ctx, func(scan func(...any) error) error {
 		r, err := s.scanRow(scan)
@@ -126,9 +126,9 @@ func (s *Store) scanRow(scan func(...any) error) (r segment.Row, err error) {
 	}
 	switch {
 	case r.Stride == 0:
-		return r, &segment.ValueError{Name: "column stride", Value: 0, Want: fmt.Sprintf("1 to %d, or negative while it is changed", math.MaxInt32)}
+		return r, invalid("column stride", 0, fmt.Sprintf("1 to %d, or negative while it is changed", math.MaxInt32))
 	case r.Offset >= r.Stride:
-		return r, &segment.ValueError{Name: "column number_offset", Value: r.Offset, Want: fmt.Sprintf("0 to %d, below the stride", r.Stride-1)}
+		return r, invalid("column number_offset", r.Offset, fmt.Sprintf("0 to %d, below the stride", r.Stride-1))
 	}
 	return r, nil
 }
@@ -164,7 +164,7 @@ func (c *column) Scan(src any) error {
 		shown = fmt.Sprintf("%v (%T)", v, v)
 	}
 	if !ok || n < c.least || n > c.most {
-		return &segment.ValueError{Name: "column " + c.name, Value: shown, Want: fmt.Sprintf("an integer from %d to %d", c.least, c.most)}
+		return invalid("column "+c.name, shown, fmt.Sprintf("an integer from %d to %d", c.least, c.most))
 	}
 	*c.value = n
 	return nil

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"strconv"
 
-	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
@@ -58,7 +57,7 @@ type Gap struct {
 // begun, as an iterator does it. A fast series is missing what a process holds or has lost.
 //
 // A period that the series cannot have, and numbers that are not in order, are a
-// [*serial.ValueError]. No gap is beside that.
+// [*core.ValueError]. No gap is beside that.
 func (s *Store) Gaps(ctx context.Context, name, period string, numbers iter.Seq[int64]) ([]Gap, error) {
 	series, err := s.defined(name)
 	if err != nil {
@@ -125,7 +124,7 @@ type gaps struct {
 func (g *gaps) add(n int64) error {
 	if g.some && n <= g.last {
 		if n < g.last {
-			return &serial.ValueError{Name: "number", Value: strconv.FormatInt(n, 10), Want: fmt.Sprintf("%d or more, which came before: sort the numbers", g.last)}
+			return invalid("number", strconv.FormatInt(n, 10), fmt.Sprintf("%d or more, which came before: sort the numbers", g.last))
 		}
 		return g.note(Repeated, n, n)
 	}

@@ -37,7 +37,7 @@ type Tx interface {
 //
 // After an error roll back. Errors of the database come as they are, in one that names the
 // series. Those of package serial are ErrNotInTransaction, ErrNoSeries, ErrDefinition,
-// ErrSeriesFull, ErrPeriodClosed, ErrBackdated and a *ValueError. A SQLite file that
+// ErrSeriesFull, ErrPeriodClosed, ErrBackdated and a *core.ValueError. A SQLite file that
 // processes may have under two paths is ErrNotDurable, and one that was replaced is
 // ErrReplaced. The number is then the zero value.
 func (s *Store) NextIn(ctx context.Context, tx Tx, series serial.Series, at time.Time) (serial.Number, error) {

@@ -154,7 +154,7 @@ func (s *Store) MoveIn(ctx context.Context, name, period string, last int64) err
 	}
 	first, greatest := series.Bounds()
 	if last < 0 || last > greatest {
-		return s.explain("move in", name, &serial.ValueError{Name: "last", Value: strconv.FormatInt(last, 10), Want: fmt.Sprintf("0 to %d", greatest)})
+		return s.explain("move in", name, invalid("last", strconv.FormatInt(last, 10), fmt.Sprintf("0 to %d", greatest)))
 	}
 	return s.changePeriod(ctx, "move in", series, period, "", func(c counter, events []Event) (counter, What, error) {
 		moved := movedIn(events, first)
@@ -224,7 +224,7 @@ func (s *Store) periodOf(name string, at time.Time) (serial.Series, string, erro
 func checkReason(reason string) error {
 	const most = 255
 	if !utf8.ValidString(reason) || strings.TrimSpace(reason) == "" || utf8.RuneCountInString(reason) > most || strings.ContainsFunc(reason, unicode.IsControl) {
-		return &serial.ValueError{Name: "reason", Value: fmt.Sprintf("%.64q", reason), Want: "a text of 1 to 255 characters, in one line"}
+		return invalid("reason", fmt.Sprintf("%.64q", reason), "a text of 1 to 255 characters, in one line")
 	}
 	return nil
 }

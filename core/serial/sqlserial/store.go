@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
@@ -103,13 +104,13 @@ type known struct {
 }
 
 // New returns a Store on db. It does no I/O and does not take db over. If an argument is
-// wrong the error is a [*serial.ValueError].
+// wrong the error is a [*core.ValueError].
 func New(db *sql.DB, c Config) (*Store, error) {
 	if db == nil {
-		return nil, &serial.ValueError{Name: "db", Value: "nil", Want: "an open *sql.DB"}
+		return nil, invalid("db", "nil", "an open *sql.DB")
 	}
 	if !c.Dialect.Valid() {
-		return nil, &serial.ValueError{Name: "Config.Dialect", Value: c.Dialect.String(), Want: "SQLite, PostgreSQL or MySQL"}
+		return nil, invalid("Config.Dialect", c.Dialect.String(), "SQLite, PostgreSQL or MySQL")
 	}
 	for _, table := range []struct {
 		field    string
@@ -121,14 +122,14 @@ func New(db *sql.DB, c Config) (*Store, error) {
 		}
 		if want, ok := sqlrow.CheckTable(*table.name, 0); !ok {
 			name := *table.name
-			return nil, &serial.ValueError{Name: table.field, Value: strconv.Quote(name[:min(len(name), 64)]), Want: want}
+			return nil, invalid(table.field, strconv.Quote(name[:min(len(name), 64)]), want)
 		}
 	}
 	if c.Table == c.SeriesTable {
-		return nil, &serial.ValueError{Name: "Config.SeriesTable", Value: c.SeriesTable, Want: "another table than Config.Table"}
+		return nil, invalid("Config.SeriesTable", c.SeriesTable, "another table than Config.Table")
 	}
 	if c.EventTable == c.Table || c.EventTable == c.SeriesTable {
-		return nil, &serial.ValueError{Name: "Config.EventTable", Value: c.EventTable, Want: "another table than Config.Table and Config.SeriesTable"}
+		return nil, invalid("Config.EventTable", c.EventTable, "another table than Config.Table and Config.SeriesTable")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -150,6 +151,10 @@ func New(db *sql.DB, c Config) (*Store, error) {
 	}, nil
 }
 
+func invalid(name, value, want string) error {
+	return &core.ValueError{Package: "sqlserial", Name: name, Value: value, Want: want}
+}
+
 // definite reports whether err was decided from what was read, and not by the database.
 func definite(err error) bool {
 	for _, kind := range []error{
@@ -159,7 +164,7 @@ func definite(err error) bool {
 			return true
 		}
 	}
-	return errors.As(err, new(*serial.ValueError))
+	return errors.As(err, new(*core.ValueError))
 }
 
 // explain returns the error of an operation on a series.
@@ -347,13 +352,13 @@ func (s *Store) Take(ctx context.Context, name, period string, at time.Time, cou
 		return 0, s.explain("take", name, err)
 	}
 	if count < 1 {
-		return 0, &serial.ValueError{Name: "count", Value: strconv.FormatInt(count, 10), Want: "1 or more"}
+		return 0, invalid("count", strconv.FormatInt(count, 10), "1 or more")
 	}
 	switch want, err := series.PeriodOf(at); {
 	case err != nil:
 		return 0, err
 	case period != want:
-		return 0, &serial.ValueError{Name: "period", Value: fmt.Sprintf("%.20q", period), Want: strconv.Quote(want) + ", that of at"}
+		return 0, invalid("period", fmt.Sprintf("%.20q", period), strconv.Quote(want)+", that of at")
 	}
 	first, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (int64, error) {
 		// In the order of NextIn: the series, then the counter.

@@ -14,6 +14,7 @@ import (
 
 	_ "github.com/mattn/go-sqlite3"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
@@ -146,7 +147,7 @@ func TestArgumentsOutOfRangeAreRefused(t *testing.T) {
 		{db, sqlserial.Config{Dialect: sqlserial.SQLite, SeriesTable: "a;b"}, "Config.SeriesTable"},
 		{db, sqlserial.Config{Dialect: sqlserial.SQLite, Table: "a", SeriesTable: "a"}, "Config.SeriesTable"},
 	} {
-		var wrong *serial.ValueError
+		var wrong *core.ValueError
 		if s, err := sqlserial.New(c.db, c.config); s != nil || !errors.As(err, &wrong) || wrong.Name != c.name {
 			t.Errorf("New(%+v) = %v, %v; want a ValueError for %s", c.config, s, err, c.name)
 		}
@@ -171,7 +172,7 @@ func TestArgumentsOutOfRangeAreRefused(t *testing.T) {
 		{"20261122", noon, 0, "count"}, {"20261122", noon, -1, "count"}, {"2026", noon, 1, "period"}, {"20261123", noon, 1, "period"},
 		{"20261122", noon.AddDate(8000, 0, 0), 1, "at"},
 	} {
-		var wrong *serial.ValueError
+		var wrong *core.ValueError
 		if n, err := s.Take(t.Context(), "x", c.period, c.at, c.count); n != 0 || !errors.As(err, &wrong) || wrong.Name != c.name {
 			t.Errorf("Take(%q, %v, %d) = %d, %v; want a ValueError for %s", c.period, c.at, c.count, n, err, c.name)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/internal/base/dialect"
@@ -687,7 +688,7 @@ func (b *bench) reopened(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "   ", "a\nb", "\x00", "\xff", strings.Repeat("ü", 256)} {
-		if err := b.store.ReopenPeriod(t.Context(), s.Name, noon, bad); !errors.As(err, new(*serial.ValueError)) {
+		if err := b.store.ReopenPeriod(t.Context(), s.Name, noon, bad); !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("ReopenPeriod with the reason %q = %v; want a ValueError", bad, err)
 		}
 	}
@@ -730,7 +731,7 @@ func (b *bench) reopened(t *testing.T) {
 	if events, err := b.store.Events(t.Context(), s.Name, "2027"); err != nil || len(events) != 0 {
 		t.Errorf("Events of another period = %+v, %v; want none", events, err)
 	}
-	if events, err := b.store.Events(t.Context(), s.Name, "x"); events != nil || !errors.As(err, new(*serial.ValueError)) {
+	if events, err := b.store.Events(t.Context(), s.Name, "x"); events != nil || !errors.As(err, new(*core.ValueError)) {
 		t.Errorf("Events of no period = %+v, %v; want a ValueError", events, err)
 	}
 }
@@ -802,7 +803,7 @@ func (b *bench) moveIn(t *testing.T) {
 		t.Errorf("MoveIn to a closed period = %v; want %v", err, serial.ErrPeriodClosed)
 	}
 	for period, last := range map[string]int64{"2030": -1, "2031": 100000, "x": 1, "202611": 1, "": 1} {
-		if err := move(period, last); !errors.As(err, new(*serial.ValueError)) {
+		if err := move(period, last); !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("MoveIn(%q, %d) = %v; want a ValueError", period, last, err)
 		}
 	}
@@ -982,7 +983,7 @@ func (b *bench) gaps(t *testing.T) {
 		t.Errorf("Gaps = %v, %v; want %v", found, err, want)
 	}
 	for _, period := range []string{"2026", " ", "x"} {
-		if found, err := b.store.Gaps(t.Context(), s.Name, period, slices.Values([]int64(nil))); found != nil || !errors.As(err, new(*serial.ValueError)) {
+		if found, err := b.store.Gaps(t.Context(), s.Name, period, slices.Values([]int64(nil))); found != nil || !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("Gaps of period %q = %v, %v; want a ValueError", period, found, err)
 		}
 	}
@@ -1009,7 +1010,7 @@ func (b *bench) gaps(t *testing.T) {
 	if want := []sqlserial.Gap{{Kind: sqlserial.Foreign, First: 32, Last: 32}}; err != nil || !slices.Equal(found, want) {
 		t.Errorf("Gaps while numbers are taken = %v, %v; want %v", found, err, want)
 	}
-	if found, err := b.store.Gaps(t.Context(), s.Name, "", slices.Values([]int64{11, 10})); found != nil || !errors.As(err, new(*serial.ValueError)) {
+	if found, err := b.store.Gaps(t.Context(), s.Name, "", slices.Values([]int64{11, 10})); found != nil || !errors.As(err, new(*core.ValueError)) {
 		t.Errorf("Gaps of numbers out of order = %v, %v; want a ValueError", found, err)
 	}
 	if _, err := b.store.Take(t.Context(), s.Name, "", noon, 9000); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
@@ -96,7 +97,7 @@ func TestColumnsWhoseGreatestIsNoIntegerAreRefused(t *testing.T) {
 			g.exec(t, "CREATE TABLE "+table+" (id "+kind+")")
 			g.exec(t, "INSERT INTO "+table+" VALUES ("+values+")")
 			n, err := s.Floor(sqlsegment.Column{Table: table, Name: "id"})(t.Context())
-			var value *segment.ValueError
+			var value *core.ValueError
 			if n != 0 || !errors.As(err, &value) || !strings.Contains(err.Error(), "column id") {
 				t.Errorf("Floor of %s with %s = %d, %v; want a *ValueError of column id", kind, values, n, err)
 			}
