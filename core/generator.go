@@ -20,11 +20,14 @@ const maxAge = 250 * 365 * 24 * time.Hour
 // is safe for concurrent use and must not be copied. Use one per process and worker number, and
 // share it.
 type Generator struct {
-	// term is the present source of IDs, a sealed one until there is a worker number. It holds
-	// both the worker number and the count, and callers load it once for both: with two loads,
-	// a caller could combine the number of one lease with the count of the next, and that ID
-	// may be another's.
+	// term is the present counter, a sealed one until there is a worker number. It holds both
+	// the worker number and the count, and callers load it once for both: with two loads, a
+	// caller could combine the number of one lease with the count of the next, and that ID may
+	// be another's.
+	//
+	// Under Backfill ring has its place, and term stays nil.
 	term atomic.Pointer[term]
+	ring atomic.Pointer[ring]
 
 	layout     Layout
 	datacenter int64
@@ -98,9 +101,7 @@ func New(config Config) (*Generator, error) {
 		namespace:  config.Worker.Namespace(),
 		shut:       make(chan struct{}),
 	}
-	none := &term{termConfig: g.termConfig(0)}
-	none.state.Store(sealed)
-	g.term.Store(none)
+	g.use(g.reservedCounter(g.spanConfig(0), 0, 0, 0)).seal()
 	if err := g.owner.Bind(&Binding{g}); err != nil {
 		return nil, err
 	}
@@ -121,7 +122,12 @@ func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 	err := ctx.Err()
 	for err == nil {
 		var id types.Snowflake
-		if id, err = g.term.Load().next(ctx, &p); err == nil {
+		if t := g.term.Load(); t != nil {
+			id, err = t.next(ctx, &p)
+		} else {
+			id, err = g.ring.Load().next(ctx, &p)
+		}
+		if err == nil {
 			return id, nil
 		}
 		if errors.Is(err, errSealed) {
@@ -131,14 +137,14 @@ func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 	return 0, fmt.Errorf("core: no ID: %w", err)
 }
 
-// await waits for a term that is not sealed, unless the generator is closed.
+// await waits for a counter that is not sealed, unless the generator is closed.
 func (g *Generator) await(ctx context.Context, p *patience) error {
 	for {
 		changed := g.changes.listen()
 		if g.closed.Load() {
 			return ErrClosed
 		}
-		if !g.term.Load().isSealed() {
+		if !g.counter().isSealed() {
 			return nil
 		}
 		if err := p.await(ctx, g.settings.leaseWait, ever, changed); err != nil {
@@ -167,7 +173,7 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 			return fmt.Errorf("core: no IDs for a slice of %s: %w", strconv.Itoa(len(ids)), err)
 		}
 		rest = rest[n:]
-		if p.leased > wasted && g.term.Load().outdated(ids[0]) {
+		if p.leased > wasted && g.counter().outdated(ids[0]) {
 			rest, wasted = ids, p.leased
 		}
 	}
@@ -178,10 +184,18 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 func (g *Generator) piece(ctx context.Context, ids []types.Snowflake, p *patience) (n uint64, err error) {
 	err = ctx.Err()
 	for err == nil {
-		t := g.term.Load()
 		var first uint64
-		if first, n, err = t.reserve(ctx, uint64(len(ids)), p); err == nil {
-			t.fill(ids[:n], first)
+		var of *span
+		if t := g.term.Load(); t != nil {
+			of = &t.span
+			first, n, err = t.reserve(ctx, uint64(len(ids)), p)
+		} else {
+			r := g.ring.Load()
+			of = &r.span
+			first, n, err = r.reserve(ctx, uint64(len(ids)), p)
+		}
+		if err == nil {
+			of.fill(ids[:n], first)
 			return n, nil
 		}
 		if errors.Is(err, errSealed) {
@@ -244,58 +258,3 @@ func (g *Generator) Min(t time.Time) types.Snowflake { return g.layout.Min(t) }
 
 // Max returns the largest ID of the tick that contains t; see [Layout.Max].
 func (g *Generator) Max(t time.Time) types.Snowflake { return g.layout.Max(t) }
-
-// Stats is the state of a Generator at one moment.
-type Stats struct {
-	Datacenter int64
-	Worker     int64 // between two leases, that of the last
-
-	// Ahead is how far the last number taken is ahead of the wall clock, or 0. After a burst,
-	// and in a new generator, it is at most the run-ahead; after the wall clock has stepped
-	// back it is more, and a restart is safe again once it is back under the run-ahead.
-	Ahead time.Duration
-
-	// Behind is how far the tick of the last number taken is behind the wall clock, or 0. It
-	// grows while the generator is idle. A busy generator stays within a tick unless the
-	// reserved time is over; see Config.MaxBehind.
-	Behind time.Duration
-
-	// Reserved is the end of the time that is reserved for a leased worker number. No ID has
-	// this time or a later one before the lease is renewed. It is zero for a fixed number.
-	Reserved time.Time
-
-	// Waits counts the sleeps of callers that found no number below the ceiling.
-	Waits uint64
-
-	// Exhausted is when the layout's time bits run out. Next and Fill return
-	// ErrTimeExhausted from then on, or from up to Ahead earlier.
-	Exhausted time.Time
-
-	// ExhaustedSoon reports that less than five years are left until Exhausted. Monitor it,
-	// because moving a running system to a new layout takes planning.
-	ExhaustedSoon bool
-}
-
-// alarmYears is how many years before the end Stats.ExhaustedSoon becomes true.
-const alarmYears = 5
-
-// Stats returns the state of the generator without disturbing it.
-func (g *Generator) Stats() Stats {
-	t := g.term.Load()
-	s := Stats{
-		Datacenter: g.datacenter,
-		Worker:     g.layout.Parts(t.compose(0)).Worker,
-		Exhausted:  g.layout.Exhausted(),
-	}
-	s.Waits = t.waits.Load() + g.waits.Load()
-	wall, _ := g.clock.both()
-	if last := t.newest(); last < sealed {
-		s.Ahead, s.Behind = t.distance(last, wall)
-	}
-	if limit := t.reserved() >> g.layout.SequenceBits; limit > 0 && !g.fixed {
-		s.Reserved = g.layout.Epoch.Add(time.Duration(limit) * g.layout.Unit)
-	}
-	now := g.layout.Epoch.Add(time.Duration(wall))
-	s.ExhaustedSoon = !now.AddDate(alarmYears, 0, 0).Before(s.Exhausted)
-	return s
-}

@@ -1637,7 +1637,7 @@ func newTwin(t *testing.T, random *rand.Rand) *twin {
 	if m.behind > 0 {
 		settings.behind = int64(m.behind-1) * int64(w.scale)
 	}
-	config := termConfig{newNumbering(l, 0, 0), c, settings, new(notifier)}
+	config := spanConfig{newNumbering(l, 0, 0), c, settings, new(notifier)}
 	if m.reserved {
 		w.term = newReservedTerm(config, uint64(m.first), uint64(m.first), uint64(m.limit))
 	} else {

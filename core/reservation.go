@@ -39,7 +39,7 @@ func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, er
 	if g.closed.Load() {
 		return nil, fmt.Errorf("%w: it takes no more worker numbers", ErrClosed)
 	}
-	c := g.termConfig(worker)
+	c := g.spanConfig(worker)
 	begin, limit := c.from(from), c.before(until)
 	var last uint64
 	if g.held != nil {
@@ -55,7 +55,7 @@ func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, er
 		// One tick on, since in the same tick the worker number decides the order.
 		first = max(first, last|c.mask+1)
 	}
-	return g.install(e, newReservedTerm(c, begin, first, limit)), nil
+	return g.install(e, g.reservedCounter(c, begin, first, limit)), nil
 }
 
 // Close ends the generator's IDs: calls of Next and Fill, including those that wait, return
@@ -73,15 +73,6 @@ type Reservation struct {
 
 	sealing sync.Once
 	last    uint64 // the last number, once it is sealed
-}
-
-// A counter is the part of a term that a Reservation uses.
-type counter interface {
-	extend(limit uint64)
-	seal() (last uint64)
-	isSealed() bool
-	newest() uint64
-	reserved() (limit uint64)
 }
 
 // Extend moves the end of the reservation to a later time; an earlier one is ignored. The
@@ -138,27 +129,62 @@ func (g *Generator) fix(worker int64) error {
 	if err := checkBits("Config.Worker", worker, g.layout.WorkerBits); err != nil {
 		return err
 	}
-	c := g.termConfig(worker)
+	c := g.spanConfig(worker)
 	e := &entry{identity: identity{g.layout, g.datacenter, worker}, limit: c.end}
 	stop, err := e.enter()
 	if err != nil {
 		return err
 	}
 	g.fixed = true
-	g.install(e, newTerm(c, stop))
+	g.install(e, g.fixedCounter(c, stop))
 	return nil
 }
 
-// termConfig returns the parts that all terms of the worker number share.
-func (g *Generator) termConfig(worker int64) termConfig {
-	return termConfig{newNumbering(g.layout, g.datacenter, worker), g.clock, g.settings, &g.changes}
-}
-
-// install makes t the term of g.
-func (g *Generator) install(e *entry, t *term) *Reservation {
-	g.waits.Add(g.term.Load().waits.Load())
-	g.held = &Reservation{counter: t, numbering: t.numbering, changes: &g.changes, entry: e}
-	g.term.Store(t)
+// install makes c the counter of g.
+func (g *Generator) install(e *entry, c counter) *Reservation {
+	g.waits.Add(g.counter().common().waits.Load())
+	g.held = &Reservation{counter: c, numbering: c.common().numbering, changes: &g.changes, entry: e}
+	g.use(c)
 	g.changes.notify()
 	return g.held
+}
+
+// counter returns the present counter.
+func (g *Generator) counter() counter {
+	if g.settings.rollback == Backfill {
+		return g.ring.Load()
+	}
+	return g.term.Load()
+}
+
+// use makes c the present counter, and returns it.
+func (g *Generator) use(c counter) counter {
+	switch c := c.(type) {
+	case *term:
+		g.term.Store(c)
+	case *ring:
+		g.ring.Store(c)
+	}
+	return c
+}
+
+// fixedCounter returns the counter of a worker number that is not leased.
+func (g *Generator) fixedCounter(c spanConfig, stop uint64) counter {
+	if c.rollback == Backfill {
+		return newRing(c, stop)
+	}
+	return newTerm(c, stop)
+}
+
+// reservedCounter returns the counter of a leased worker number.
+func (g *Generator) reservedCounter(c spanConfig, from, first, limit uint64) counter {
+	if c.rollback == Backfill {
+		return newReservedRing(c, from, first, limit)
+	}
+	return newReservedTerm(c, from, first, limit)
+}
+
+// spanConfig returns what all counters of the worker number share.
+func (g *Generator) spanConfig(worker int64) spanConfig {
+	return spanConfig{newNumbering(g.layout, g.datacenter, worker), g.clock, g.settings, &g.changes}
 }

@@ -601,16 +601,16 @@ func TestBackfillDoesNotWaitForALimitThatWasRaised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, w := leased(t, Config{Rollback: Backfill})
 		r := w.mustReserve(t, 1, time.Now(), time.Now())
-		term := g.term.Load()
-		wall, _ := term.clock.both()
-		n, _, err := term.backfillAt(wall, 1)
+		ring := g.ring.Load()
+		wall, _ := ring.clock.both()
+		n, _, err := ring.reserveAt(wall, 1)
 		if !errors.Is(err, errBeyond) {
-			t.Fatalf("backfillAt() = %v; want errBeyond", err)
+			t.Fatalf("reserveAt() = %v; want errBeyond", err)
 		}
 		mustExtend(t, r, time.Now().Add(time.Minute))
 		began := time.Now()
-		if err := term.awaitRing(t.Context(), n, wall, new(patience)); err != nil || time.Since(began) != 0 {
-			t.Errorf("awaitRing() = %v after %v; want nil at once", err, time.Since(began))
+		if err := ring.await(t.Context(), n, wall, new(patience)); err != nil || time.Since(began) != 0 {
+			t.Errorf("await() = %v after %v; want nil at once", err, time.Since(began))
 		}
 	})
 }

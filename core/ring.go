@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/snowkey/snowkey/types"
 )
 
 // ringSlots is how many ticks a ring remembers.
@@ -14,10 +16,9 @@ const ringSlots = 256
 // the clock does not overwrite the ticks that the ring is for.
 const maxRingAhead = ringSlots / 2
 
-// A ring is the source of numbers of a term under Backfill. In place of one word it has one
-// for each of the last 256 ticks, in slot tick % 256. A slot holds the last number,
-// tick<<sequenceBits | sequence, that was taken in it. A call goes to the slot of the wall
-// clock's tick:
+// A ring is the counter under Backfill. Where a term has one word, a ring has one for each of
+// the last 256 ticks, in slot tick % 256, which holds the last number of that tick that was
+// taken, tick<<sequenceBits | sequence. A call goes to the slot of the wall clock's tick:
 //
 //   - If the slot has an earlier tick, the call takes the slot over, from the sequence start
 //     on.
@@ -37,10 +38,9 @@ const maxRingAhead = ringSlots / 2
 //
 // Ticks before the generator was made are refused, because the ring does not know what an
 // earlier process did in them.
-//
-// The word of such a term stays at the number before the first tick of the ring.
 type ring struct {
-	slots []atomic.Uint64 // nil under the other policies
+	span
+	slots []atomic.Uint64
 
 	born    int64 // the wall clock's tick when the ring was made
 	first   int64 // the first tick whose numbers are the ring's; never 0, which is what an empty slot has
@@ -48,27 +48,51 @@ type ring struct {
 	leased  bool  // waiting for the first tick counts as waiting for the lease
 }
 
-// addRing gives t its ring, which begins with the tick after the word's.
-func (t *term) addRing(wall, startup int64, leased bool) {
-	last := t.state.Load() | t.mask
-	t.state.Store(last)
-	t.ring = ring{
-		slots:   make([]atomic.Uint64, ringSlots),
-		born:    wall / t.unit,
-		first:   int64(last>>t.sequenceBits) + 1,
-		startup: startup,
-		leased:  leased,
-	}
+// newRing returns a ring for a worker number that is not leased. It leaves time free to an
+// earlier process as newTerm does, but at least the default run-ahead: its own may be less with
+// short ticks, but that process may have had another policy.
+func newRing(c spanConfig, stop uint64) *ring {
+	wall, _ := c.clock.both()
+	left := max(c.ahead, int64(defaultRunAhead))
+	last := max(c.floor(wall+left), stop)
+	r := makeRing(c, wall, int64(last>>c.sequenceBits)+1, c.end)
+	r.startup = (left-c.ahead)/c.unit + 2 // without what stop adds
+	return r
 }
 
-// backfill is reserve for the policy Backfill. All numbers are of one tick.
+// newReservedRing returns a ring whose numbers are those in [first, limit), both the first of a
+// tick, of a lease that begins at number from.
+func newReservedRing(c spanConfig, from, first, limit uint64) *ring {
+	wall, _ := c.clock.both()
+	r := makeRing(c, wall, max(1, int64(first>>c.sequenceBits)), limit)
+	r.startup = max(0, int64(from>>c.sequenceBits)-(wall+c.ahead)/c.unit) + 1
+	r.leased = true
+	return r
+}
+
+func makeRing(c spanConfig, wall, first int64, limit uint64) *ring {
+	r := &ring{span: span{spanConfig: c}, slots: make([]atomic.Uint64, ringSlots), born: wall / c.unit, first: first}
+	r.limit.Store(limit)
+	return r
+}
+
+// next takes one number and returns its ID.
+func (r *ring) next(ctx context.Context, p *patience) (types.Snowflake, error) {
+	n, _, err := r.reserve(ctx, 1, p)
+	if err != nil {
+		return 0, err
+	}
+	return r.compose(n), nil
+}
+
+// reserve takes up to want numbers, at least one, all of one tick, and waits until there is one.
 //
 // A goroutine that is stopped after it has read the clock may find its tick forgotten although
-// the clock did not step, so backfill believes a step only when it has met it three times.
-func (t *term) backfill(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
+// the clock did not step, so reserve believes a step only when it has met it three times.
+func (r *ring) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
 	for met := 0; ; {
-		wall, _ := t.clock.both()
-		first, n, err = t.backfillAt(wall, want)
+		wall, _ := r.clock.both()
+		first, n, err = r.reserveAt(wall, want)
 		switch {
 		case n > 0:
 			return first, n, nil
@@ -76,10 +100,10 @@ func (t *term) backfill(ctx context.Context, want uint64, p *patience) (first, n
 			met++
 			continue
 		case errors.Is(err, errBeyond):
-			err = t.awaitRing(ctx, first, wall, p)
+			err = r.await(ctx, first, wall, p)
 		case err == nil:
-			next := max((wall+t.ahead)/t.unit+1, t.ring.first) // the next tick that has numbers
-			err = t.wait(ctx, next*t.unit-t.ahead-wall)
+			next := max((wall+r.ahead)/r.unit+1, r.first) // the next tick that has numbers
+			err = r.wait(ctx, next*r.unit-r.ahead-wall)
 		}
 		if err != nil {
 			return 0, 0, err
@@ -87,46 +111,46 @@ func (t *term) backfill(ctx context.Context, want uint64, p *patience) (first, n
 	}
 }
 
-// awaitRing waits until the clock is at the first tick and number n is below the limit, or the
-// term is sealed. The clock, which shows wall, may be wrong, so the wait is short and the
+// await waits until the clock is at the first tick and number n is below the limit, or the
+// ring is sealed. The clock, which shows wall, may be wrong, so the wait is short and the
 // caller reads the clock again.
-func (t *term) awaitRing(ctx context.Context, n uint64, wall int64, p *patience) error {
-	changed := t.changes.listen()
-	early := t.ring.first*t.unit - t.ahead - wall
-	if t.isSealed() || early <= 0 && t.limit.Load() > n {
+func (r *ring) await(ctx context.Context, n uint64, wall int64, p *patience) error {
+	changed := r.changes.listen()
+	early := r.first*r.unit - r.ahead - wall
+	if r.isSealed() || early <= 0 && r.limit.Load() > n {
 		return nil
 	}
 	d := maxWait
 	if early > 0 {
 		d = min(d, early)
 	}
-	return p.await(ctx, t.leaseWait, time.Duration(d), changed)
+	return p.await(ctx, r.leaseWait, time.Duration(d), changed)
 }
 
-// backfillAt takes up to want numbers at the given wall time, or none if all are used up to the
+// reserveAt takes up to want numbers at the given wall time, or none if all are used up to the
 // ceiling. With errBeyond, first is the number that is missing.
-func (t *term) backfillAt(wall int64, want uint64) (first, n uint64, err error) {
-	ceiling := (wall + t.ahead) / t.unit
-	if first = uint64(t.ring.first) << t.sequenceBits; first >= t.limit.Load() {
-		return first, 0, refusal(t, first, t.end)
+func (r *ring) reserveAt(wall int64, want uint64) (first, n uint64, err error) {
+	ceiling := (wall + r.ahead) / r.unit
+	if first = uint64(r.first) << r.sequenceBits; first >= r.limit.Load() {
+		return first, 0, refusal(r, first, r.end)
 	}
-	switch missing := t.ring.first - ceiling; {
+	switch missing := r.first - ceiling; {
 	case missing <= 0:
-	case missing > t.ring.startup || wall/t.unit < t.ring.born:
+	case missing > r.startup || wall/r.unit < r.born:
 		// This is neither the wait for the first tick after New nor for a lease that begins
 		// in the future: the clock has stepped back to before that.
-		return 0, 0, &ClockBackError{Behind: time.Duration(t.ring.first*t.unit - wall)}
-	case t.isSealed():
+		return 0, 0, &ClockBackError{Behind: time.Duration(r.first*r.unit - wall)}
+	case r.isSealed():
 		return 0, 0, errSealed
-	case t.ring.leased:
+	case r.leased:
 		return first, 0, errBeyond
 	}
-	begin := t.begin.sequence(t.mask) // of the clock's tick; later ticks begin at zero
-	for tick := max(wall/t.unit, t.ring.first); tick <= ceiling; tick++ {
-		first, n, err = t.takeOf(uint64(tick), want, begin)
+	begin := r.begin.sequence(r.mask) // of the clock's tick; later ticks begin at zero
+	for tick := max(wall/r.unit, r.first); tick <= ceiling; tick++ {
+		first, n, err = r.takeOf(uint64(tick), want, begin)
 		if errors.Is(err, errForgotten) {
-			newest := int64(t.newest() >> t.sequenceBits)
-			return 0, 0, &ClockBackError{Behind: time.Duration((newest-int64(len(t.ring.slots))+1)*t.unit - wall)}
+			newest := int64(r.newest() >> r.sequenceBits)
+			return 0, 0, &ClockBackError{Behind: time.Duration((newest-int64(len(r.slots))+1)*r.unit - wall)}
 		}
 		if n > 0 || err != nil {
 			return first, n, err
@@ -141,37 +165,39 @@ var errForgotten = errors.New("core: tick overwritten")
 
 // takeOf takes up to want numbers of a tick, from begin on if they are its first, or none if
 // they are used up.
-func (t *term) takeOf(tick, want, begin uint64) (first, n uint64, err error) {
-	number := min(tick, t.end>>t.sequenceBits) << t.sequenceBits // as in floor
-	if err := refusal(t, number, t.end); err != nil {
-		return number, 0, err
+func (r *ring) takeOf(tick, want, begin uint64) (first, n uint64, err error) {
+	number := min(tick, r.end>>r.sequenceBits) << r.sequenceBits // as in floor
+	if number >= r.limit.Load() {                                // a number below it needs no look at the seal, which the slot has
+		if err := refusal(r, number, r.end); err != nil {
+			return number, 0, err
+		}
 	}
-	slot := &t.ring.slots[tick%uint64(len(t.ring.slots))]
+	slot := &r.slots[tick%uint64(len(r.slots))]
 	for {
 		last := slot.Load()
-		switch had := last >> t.sequenceBits; {
+		switch had := last >> r.sequenceBits; {
 		case last >= sealed:
 			return 0, 0, errSealed
 		case had > tick:
 			return 0, 0, errForgotten
-		case had == tick && last&t.mask == t.mask:
+		case had == tick && last&r.mask == r.mask:
 			return 0, 0, nil
 		case had == tick:
 			first = last + 1
 		default:
-			first = tick<<t.sequenceBits + begin
+			first = tick<<r.sequenceBits + begin
 		}
-		n = min(want, t.mask-first&t.mask+1)
+		n = min(want, r.mask-first&r.mask+1)
 		if slot.CompareAndSwap(last, first+n-1) {
 			return first, n, nil
 		}
 	}
 }
 
-// seal seals each slot, and returns the greatest number taken, or 0 if there is none. Since the
-// swap of a slot returns its last number, a number is either taken before the swap and counted,
-// or never taken.
+// seal seals each slot. Since the swap of a slot returns its last number, a number is either
+// taken before the swap and counted, or never taken.
 func (r *ring) seal() (last uint64) {
+	last = r.before()
 	for i := range r.slots {
 		if n := r.slots[i].Swap(sealed); n < sealed {
 			last = max(last, n)
@@ -180,12 +206,22 @@ func (r *ring) seal() (last uint64) {
 	return last
 }
 
-// newest returns the greatest number taken, or 0 if there is none.
+// isSealed looks at the slot that seal seals first.
+func (r *ring) isSealed() bool { return r.slots[0].Load() >= sealed }
+
 func (r *ring) newest() (newest uint64) {
+	newest = r.before()
 	for i := range r.slots {
-		if n := r.slots[i].Load(); n < sealed {
-			newest = max(newest, n)
-		}
+		newest = max(newest, r.slots[i].Load())
 	}
 	return newest
+}
+
+// before returns the number before the first of the ring.
+func (r *ring) before() uint64 { return uint64(r.first)<<r.sequenceBits - 1 }
+
+// outdated reports whether id is too far behind the wall clock by now.
+func (r *ring) outdated(id types.Snowflake) bool {
+	wall, _ := r.clock.both()
+	return r.number(id) < r.oldest(wall)
 }

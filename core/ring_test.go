@@ -49,15 +49,15 @@ func readings(length, ticks int, take func(tick uint64) (number uint64, ok bool,
 	return worst, tried
 }
 
-// small is a term with a ring of three slots and two numbers per tick. A search
-// covers every way to fill, overtake and forget it.
-func small(ahead int64) *term {
+// small is a ring of three slots with two numbers per tick, so that a search covers every way
+// to fill, overtake and forget it.
+func small(ahead int64) *ring {
 	l := Layout{Epoch: time.Unix(0, 0), Unit: time.Millisecond, TimeBits: 20, SequenceBits: 1}
 	s := settings{ahead: ahead * int64(l.Unit), rollback: Backfill}
-	t := newTerm(termConfig{newNumbering(l, 0, 0), newClock(l.Epoch, nil), s, new(notifier)}, 0)
-	t.ring.slots = t.ring.slots[:3]
-	t.ring.first, t.ring.born = 1, 0 // the ticks of the search are 1, 2, …
-	return t
+	r := newRing(spanConfig{newNumbering(l, 0, 0), newClock(l.Epoch, nil), s, new(notifier)}, 0)
+	r.slots = r.slots[:3]
+	r.first, r.born = 1, 0 // the ticks of the search are 1, 2, …
+	return r
 }
 
 func TestNoClockReadingsMakeTheRingRepeat(t *testing.T) {
@@ -66,14 +66,14 @@ func TestNoClockReadingsMakeTheRingRepeat(t *testing.T) {
 		length = 8
 	}
 	for _, ahead := range []int64{0, 1} {
-		term := small(ahead)
-		slots := term.ring.slots
+		ring := small(ahead)
+		slots := ring.slots
 		worst, tried := readings(length, 7, func(tick uint64) (uint64, bool, func()) {
 			var before [3]uint64
 			for i := range slots {
 				before[i] = slots[i].Load()
 			}
-			number, n, _ := term.backfillAt(int64(tick+1)*term.unit, 1)
+			number, n, _ := ring.reserveAt(int64(tick+1)*ring.unit, 1)
 			return number, n > 0, func() {
 				for i := range slots {
 					slots[i].Store(before[i])

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
-	"github.com/snowkey/snowkey/internal/base/wait"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -80,29 +78,13 @@ type term struct {
 	state atomic.Uint64 // on a cache line of its own, because all goroutines write it
 	_     [56]byte
 
-	offset atomic.Int64  // logical time is offset + clock.monotonic(), in ns
-	limit  atomic.Uint64 // no number from here on is returned; see "The limit"
-	waits  atomic.Uint64
+	offset atomic.Int64 // logical time is offset + clock.monotonic(), in ns
 
-	termConfig
+	span
 
 	// opening is the initial state if the lease may begin ahead of the clock, and 0 otherwise.
 	opening uint64
-
-	ring ring // under Backfill
 }
-
-// A termConfig has the parts that all terms of one worker number share.
-type termConfig struct {
-	numbering
-	clock clock
-	settings
-	changes *notifier // notified when the limit is raised and when the term is sealed
-}
-
-// sealed is the word of a closed term. Numbers are below 1<<63, so Adds past the last number do
-// not reach the seal, and Adds past the seal do not overflow.
-const sealed = 3 << 62
 
 // newTerm returns a term that begins now, for a worker number that is not leased. Its first
 // number is above all that this worker has issued before. The registry knows those of this
@@ -114,27 +96,17 @@ const sealed = 3 << 62
 // run-ahead. The logical clock then begins where stop is at the ceiling, so that the first
 // number is free at once and the logical clock is no further ahead than the one that issued
 // stop.
-//
-// A ring leaves at least the default run-ahead to an earlier process. Its own may be less with
-// short ticks, but that process may have had another policy.
-func newTerm(c termConfig, stop uint64) *term {
-	t := &term{termConfig: c}
+func newTerm(c spanConfig, stop uint64) *term {
+	t := &term{span: span{spanConfig: c}}
 	wall, monotonic := t.clock.both()
-	left := t.ahead
-	if t.rollback == Backfill {
-		left = max(left, int64(defaultRunAhead))
-	}
 	t.offset.Store(wall - monotonic)
 	t.limit.Store(t.end)
-	last := t.floor(wall+left) | t.mask
+	last := t.floor(wall+t.ahead) | t.mask
 	if stop > last {
 		last = stop
 		t.offset.Store(max(wall, t.start(last)-t.ahead) - monotonic)
 	}
 	t.state.Store(last)
-	if t.rollback == Backfill {
-		t.addRing(wall, (left-t.ahead)/t.unit+2, false) // startup does not include what stop adds
-	}
 	return t
 }
 
@@ -144,17 +116,14 @@ func newTerm(c termConfig, stop uint64) *term {
 // other policies wait until the clock is there if the lease begins there. If first is above
 // from, where the lease begins, the generator has been there before, and they act as after any
 // step back.
-func newReservedTerm(c termConfig, from, first, limit uint64) *term {
-	t := &term{termConfig: c}
+func newReservedTerm(c spanConfig, from, first, limit uint64) *term {
+	t := &term{span: span{spanConfig: c}}
 	wall, monotonic := t.clock.both()
 	if first == from {
 		t.opening = max(first, 1) - 1
 	}
 	t.limit.Store(limit)
 	t.state.Store(max(first, 1) - 1)
-	if t.rollback == Backfill {
-		t.addRing(wall, max(0, int64(from>>t.sequenceBits)-(wall+t.ahead)/t.unit)+1, true)
-	}
 	if t.ignores(wall) {
 		wall = t.start(first)
 	}
@@ -166,9 +135,6 @@ func newReservedTerm(c termConfig, from, first, limit uint64) *term {
 // cost one clock reading and one Add, without the wall clock or a division. The rest is left to
 // reserve and settle.
 func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
-	if t.rollback == Backfill {
-		return t.one(ctx, p)
-	}
 	// The clock is read first, so that the word is loaded right before the Add and its
 	// contended cache line is fetched once instead of twice.
 	now := t.now()
@@ -242,9 +208,6 @@ func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowfla
 // first and the count. All are under the ceiling and the limit, and it waits until there is
 // one. On an error it has taken nothing.
 func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
-	if t.rollback == Backfill {
-		return t.backfill(ctx, want, p)
-	}
 	now := t.now()
 	for synced := false; ; {
 		last := t.state.Load()
@@ -291,13 +254,26 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 	}
 }
 
-// maxWait bounds a single sleep in ns, so that a step of the wall clock meanwhile is noticed.
-const maxWait = int64(100 * time.Millisecond)
+// lowest returns the floor, below which reserve takes no number. A floor at the limit does not
+// count, except at the end of the layout, and only MaxBehind does.
+func (t *term) lowest(now int64, limit uint64) uint64 {
+	if floor := t.floor(now); floor < limit || limit >= t.end {
+		return floor
+	}
+	return t.oldest(now)
+}
 
-// wait sleeps until the logical clock has advanced by d ns, or nearly.
-func (t *term) wait(ctx context.Context, d int64) error {
-	t.waits.Add(1)
-	return wait.Sleep(ctx, time.Duration(min(d, maxWait)))
+// await waits until number n is below the limit or the term is sealed.
+func (t *term) await(ctx context.Context, n uint64, p *patience) error {
+	for {
+		changed := t.changes.listen()
+		if t.limit.Load() > n || t.isSealed() {
+			return nil
+		}
+		if err := p.await(ctx, t.leaseWait, ever, changed); err != nil {
+			return err
+		}
+	}
 }
 
 // resync reads the wall clock, sets the offset by it, and returns the logical time in ns since
@@ -340,10 +316,19 @@ func (t *term) resync() int64 {
 	return now + monotonic
 }
 
+// ignores reports whether to disregard a wall clock that shows ns since the epoch because this
+// is not below the limit. At the end of the layout the clock is always obeyed.
+func (t *term) ignores(ns int64) bool {
+	limit := t.limit.Load()
+	return limit < t.end && t.floor(ns) >= limit
+}
+
 // seal ends the term: every later call fails, and no number above last is ever returned.
-func (t *term) seal() (last uint64) { return max(t.state.Swap(sealed), t.ring.seal()) }
+func (t *term) seal() (last uint64) { return t.state.Swap(sealed) }
 
 func (t *term) isSealed() bool { return t.state.Load() >= sealed }
 
-// newest returns the last number taken.
-func (t *term) newest() uint64 { return max(t.state.Load(), t.ring.newest()) }
+func (t *term) newest() uint64 { return t.state.Load() }
+
+// outdated reports whether id is too far behind the logical clock by now.
+func (t *term) outdated(id types.Snowflake) bool { return t.number(id) < t.oldest(t.now()) }
