@@ -188,8 +188,8 @@ func (r *reread) forgetUniques() {
 
 // catalogUniques reads the unique keys of a table from the catalog of the database.
 func (q *query) catalogUniques(table []string) (list []unique, err error) {
-	name := q.Dialector.Name()
-	catalog, ok := uniqueCatalogs[name]
+	database := q.Dialector.Name()
+	catalog, ok := uniqueCatalogs[database]
 	if !ok {
 		return nil, nil
 	}
@@ -213,16 +213,16 @@ func (q *query) catalogUniques(table []string) (list []unique, err error) {
 		u := &list[len(list)-1]
 		u.hidden, u.nullsEqual = u.hidden || hidden, nullsEqual
 		if where != "" {
-			if name == sqliteName { // the whole statement
+			if database == sqliteName { // the whole statement
 				words := tokensOf(where)
 				begin := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, "WHERE") })
 				where = strings.Join(words[begin+1:], "")
 			}
 			u.where = clause.Expr{SQL: where}
 		}
-		c.field, c.form = fieldOf(q.Schema, c.name), dialect.FormOf(dialects[name], c.typ, c.collate)
-		c.form.NotNull, c.plain = notNull, plainnessOf(name, &c)
-		if name == mysqlName {
+		c.field, c.form = fieldOf(q.Schema, c.name), dialect.FormOf(dialects[database], c.typ, c.collate)
+		c.form.NotNull, c.plain = notNull, plainnessOf(database, &c)
+		if database == mysqlName {
 			u.index, c.collate = index, "" // which is that of the column
 		}
 		u.columns = append(u.columns, c)
