@@ -33,31 +33,6 @@ func createOrder(gen *core.Generator) http.Handler {
 	})
 }
 
-// What follows is on the page, docs/workers.md.
-
-// run takes a worker number, serves until SIGTERM, and gives the number back.
-func run(ctx context.Context, listener net.Listener, store lease.Store, notice time.Duration) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	worker, err := lease.Acquire(ctx, store, lease.Config{
-		Namespace:   "shop",
-		Holder:      os.Getenv("POD_NAME"), // for people who look at the rows
-		AcquireWait: time.Minute,           // if no number is free yet
-	})
-	if err != nil {
-		return err
-	}
-	gen, err := core.New(core.Config{Worker: worker})
-	if err != nil {
-		return errors.Join(err, worker.Close(context.WithoutCancel(ctx)))
-	}
-	err = serve(ctx, listener, worker, gen, notice)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return errors.Join(err, gen.Close(closing)) // closes the lease too
-}
-
 // serve answers requests until ctx ends. Then it is not ready, but answers for as long as
 // notice, in which whoever sends requests turns to other processes. Last it takes no new
 // connection, and returns when the requests under way are done.
@@ -87,4 +62,29 @@ func serve(ctx context.Context, listener net.Listener, worker *lease.Lease, gen 
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
 	return server.Shutdown(draining)
+}
+
+// What follows is on the page, docs/workers.md.
+
+// run takes a worker number, serves until SIGTERM, and gives the number back.
+func run(ctx context.Context, listener net.Listener, store lease.Store, notice time.Duration) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	worker, err := lease.Acquire(ctx, store, lease.Config{
+		Namespace:   "shop",
+		Holder:      os.Getenv("POD_NAME"), // for people who look at the rows
+		AcquireWait: time.Minute,           // if no number is free yet
+	})
+	if err != nil {
+		return err
+	}
+	gen, err := core.New(core.Config{Worker: worker})
+	if err != nil {
+		return errors.Join(err, worker.Close(context.WithoutCancel(ctx)))
+	}
+	err = serve(ctx, listener, worker, gen, notice)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(err, gen.Close(closing)) // closes the lease too
 }
