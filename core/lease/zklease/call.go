@@ -11,11 +11,13 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A Conn is a connection to ZooKeeper. [*zk.Conn] is one; see there for what the
-// methods do. It must be safe for concurrent use, and send a request once at most. A
-// write that a wrapper repeats meets its own first version. It would be reported as
-// refused though it was done.
+// A Conn is a connection to ZooKeeper, as [*zk.Conn] is one; its methods are described there.
+//
+// It must be safe for concurrent use, and must send each request at most once. A wrapper that
+// repeats a write meets the write's own first version, and the write is reported as refused
+// although it was done.
 type Conn interface {
+	SessionID() int64
 	Get(path string) ([]byte, *zk.Stat, error)
 	Set(path string, data []byte, version int32) (*zk.Stat, error)
 	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
@@ -25,21 +27,19 @@ type Conn interface {
 
 var _ Conn = (*zk.Conn)(nil)
 
-// A pending is a call on its way.
+// A pending is a call under way.
 //
-// The calls of a Conn know no context, and may take long. While the client has no
-// connection it keeps some requests, to send them when it has one again. The callers of
-// other requests wait until theirs are kept. So each call runs in a goroutine of its
-// own, which ends when the call does. A call ends when there is an answer, when the
-// connection breaks, when all servers have been tried in vain, or when the client is
+// The calls of a Conn take no context and may block for long: while the client has no
+// connection, it keeps some requests to send them later, and blocks the callers of others.
+// Each call therefore runs in a goroutine of its own, which ends when the server answers, when
+// the connection breaks, when the client has tried every server in vain, or when the client is
 // closed.
 //
-// Its caller may leave earlier. What the call then does is unknown to the caller, and
-// harmless. A late write of a row names the version that it was meant for, and so does
-// a late making of rows.
+// Its caller may leave earlier, with no knowledge of the outcome. That is harmless, because a
+// row is only written, and rows are only made, if a znode still has the version that was read.
 type pending[T any] struct {
 	what string
-	done chan outcome[T] // has room: the goroutine never waits for a reader
+	done chan outcome[T] // buffered, so that the goroutine never waits for a reader
 }
 
 type outcome[T any] struct {
@@ -61,7 +61,7 @@ func start[T any](ctx context.Context, what string, call func() (T, error)) pend
 	return p
 }
 
-// wait returns what the call has returned, or the error of ctx.
+// wait returns the result of the call, or the error of ctx if ctx ends first.
 func (p pending[T]) wait(ctx context.Context) (T, error) {
 	var o outcome[T]
 	select {
@@ -87,16 +87,16 @@ type node struct {
 	version int32
 }
 
-// errVersions is the end of a znode's version numbers. To ZooKeeper -1 means "any
-// version". Negative numbers come after the 2,147,483,647th write, which is fifty years
-// of one each 0.75 s.
+// errVersions is returned for a znode that was written 2,147,483,647 times, which takes fifty
+// years at one write each 0.75 s. Its next versions are negative, and in a request ZooKeeper
+// takes -1 for "any version".
 var errVersions = errors.New("the znode has run out of versions")
 
-// get reads a znode. A follower that is behind may answer. What is read may be old, and
-// what is missing may exist by now.
-func (s *Store) get(ctx context.Context, path string) pending[node] {
+// get reads a znode. A follower that lags may answer, so that the data may be old, and a znode
+// that is reported missing may exist.
+func (r *register) get(ctx context.Context, path string) pending[node] {
 	return start(ctx, "get "+path, func() (node, error) {
-		data, stat, err := s.conn.Get(path)
+		data, stat, err := r.conn.Get(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return node{}, nil
@@ -109,80 +109,55 @@ func (s *Store) get(ctx context.Context, path string) pending[node] {
 	})
 }
 
-// set writes a znode if it has the version. An error that matches
-// zk.ErrBadVersion or zk.ErrNoNode is certain: nothing was written.
-func (s *Store) set(ctx context.Context, path string, data []byte, version int32) error {
-	_, err := start(ctx, "set "+path, func() (*zk.Stat, error) {
-		return s.conn.Set(path, data, version)
-	}).wait(ctx)
-	return err
-}
-
-// confirm asks whether a znode has the version, -1 for any, by a transaction. A
-// follower answers a read from what it happens to know. A transaction is decided by the
-// leader and a majority. nil, zk.ErrBadVersion and zk.ErrNoNode are certain answers.
-//
-// Sync and a second read would be the other way. It is no better where it matters. A
-// leader that was deposed and does not know it yet may answer a sync. A session that is
-// replaced in between may go on at a server that is behind.
-func (s *Store) confirm(ctx context.Context, path string, version int32) error {
-	_, err := start(ctx, "check "+path, func() ([]zk.MultiResponse, error) {
-		return s.conn.Multi(&zk.CheckVersionRequest{Path: path, Version: version})
-	}).wait(ctx)
-	return err
-}
-
 // tick returns the store's clock.
 //
-// ZooKeeper has no command for the time. But the leader stamps every write with its own
-// clock, and the reply to a set has that stamp, mtime. So a small znode is set for the
-// sake of the stamp. Three other ways were rejected. The servers' command srvr takes
-// another connection, and is often forbidden. The dates of other znodes tell when
-// somebody else has written. The stamp of the write of the row itself comes too late,
-// as the time is needed to decide what to write.
+// ZooKeeper has no command for the time, but the leader stamps every write with its own clock,
+// and the reply to a set contains the stamp, mtime. A small znode is therefore set for the sake
+// of its stamp. Rejected were the servers' command srvr, which needs another connection and is
+// often forbidden; the dates of other znodes, which tell when somebody else has written; and
+// the stamp of the row's own write, which comes after the decision what to write.
 //
-// The reply also says that there was a leader with a majority just now. And the server
-// on this connection has seen everything up to then. So what is read after it, in the
-// same session, is at least as new.
+// The reply also proves that there was a leader with a majority, and that the server on this
+// connection has applied everything up to the stamp.
 //
-// All spaces below Base share the znode. It is set at any version, so nobody stands in
-// another's way. Nor does it matter when its version overflows. A thousand leases with
-// a window of a minute set it 67 times per second.
-func (s *Store) tick(ctx context.Context) pending[lease.Millis] {
-	return start(ctx, "set "+s.clock, func() (lease.Millis, error) {
+// All spaces below the prefix share the znode. It is set at any version, so that no two
+// processes are in each other's way and an overflow of its version is harmless. A thousand
+// leases with a window of a minute set it 67 times per second.
+func (r *register) tick(ctx context.Context) pending[lease.Millis] {
+	return start(ctx, "set "+r.clock, func() (lease.Millis, error) {
 		for {
-			stat, err := s.conn.Set(s.clock, []byte{}, -1)
+			stat, err := r.conn.Set(r.clock, []byte{}, -1)
 			switch {
 			case err == nil:
 				return lease.Millis(stat.Mtime), nil
 			case !errors.Is(err, zk.ErrNoNode):
 				return 0, err
 			}
-			if err := s.create(ctx, s.clock, []byte{}); err != nil {
+			if err := r.create(ctx, r.clock, []byte{}); err != nil {
 				return 0, err
 			}
 		}
 	})
 }
 
-// create makes a persistent znode, and those above it, where they do not exist yet. It
-// is called within a call, and sends nothing once ctx has ended.
+// create makes a persistent znode and its missing ancestors. It runs within a call, and sends
+// nothing once ctx has ended.
 //
-// It works from the bottom up. A user who may not create anything in / could otherwise
-// not even find out that the upper part of the path is there.
-func (s *Store) create(ctx context.Context, name string, data []byte) error {
+// It works from the bottom up, because a user without rights in / could not even find out
+// that the upper part of the path exists.
+func (r *register) create(ctx context.Context, name string, data []byte) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		_, err := s.conn.Create(name, data, zk.FlagPersistent, s.acl)
+		_, err := r.conn.Create(name, data, zk.FlagPersistent, r.acl)
 		switch parent := path.Dir(name); {
 		case err == nil || errors.Is(err, zk.ErrNodeExists):
 			return nil
 		case !errors.Is(err, zk.ErrNoNode) || parent == "/":
 			return fmt.Errorf("create %s: %w", name, err)
 		default:
-			if err := s.create(ctx, parent, []byte{}); err != nil {
+			if err := r.create(ctx, parent, []byte{}); err != nil {
 				return err
 			}
 		}

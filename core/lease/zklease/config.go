@@ -12,42 +12,43 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A Config says where a [Store] keeps its znodes, and who may touch them.
+// A Config says where a [Store] keeps its znodes and who may access them. The zero value is
+// ready to use.
 type Config struct {
-	// Base is the path of the znode below which all others are made. It is absolute, at
-	// most 256 bytes, not / itself and not in /zookeeper, which is the server's. It is
-	// made when it is missing, as are its parents. Defaults to "/snowkey".
-	Base string
+	// Prefix is the path of the znode below which all others are made. It is absolute, at
+	// most 256 bytes long, not / itself and not within /zookeeper, which belongs to the
+	// server. The znode and its ancestors are made if they are missing. Defaults to
+	// "/snowkey".
+	Prefix string
 
-	// ACL is given to every znode that is made, those of Base and its missing
-	// parents among them. The store needs to read, write and create.
-	// Defaults to zk.WorldACL(zk.PermAll), as nil does: everybody may do anything.
-	// An empty list that is not nil is refused: it was meant to hold something.
+	// ACL is given to every znode that is made, including Prefix and its missing ancestors.
+	// The store needs the rights to read, write and create. An empty list that is not nil
+	// is refused. Defaults to zk.WorldACL(zk.PermAll), with which everybody may do anything.
 	ACL []zk.ACL
 }
 
-const defaultBase = "/snowkey"
+const defaultPrefix = "/snowkey"
 
-// A transaction that makes a batch of rows must stay below the 1 MB that a server
-// accepts (jute.maxbuffer), even with the longest path and the largest ACL. It takes
-// 128 times (256 + 64 + 40 bytes of path, 4096 of ACL, less than 200 of the rest).
+// A transaction that makes a batch of rows must stay below the 1 MB that a server accepts
+// (jute.maxbuffer), even with the longest path and the largest ACL. It takes 128 times
+// (256 + 64 + 40 bytes of path, 4,096 of ACL, less than 200 of the rest).
 const (
-	batch   = 128
-	maxBase = 256
-	maxACL  = 4096
+	batch     = 128
+	maxPrefix = 256
+	maxACL    = 4096
 )
 
-// maxWorkers keeps the reply to a listing of the rows, 9 bytes each, below the same
-// limit. Clients may have that limit as well.
+// maxWorkers keeps the listing of all rows, at 9 bytes each, below the same limit, which
+// clients may have too.
 const maxWorkers = 1 << 16
 
-// complete fills in the defaults and validates.
+// complete returns c with its defaults, or a *core.ValueError.
 func (c Config) complete() (Config, error) {
-	if c.Base == "" {
-		c.Base = defaultBase
+	if c.Prefix == "" {
+		c.Prefix = defaultPrefix
 	}
-	if want := wrongPath(c.Base); want != "" {
-		return Config{}, invalid("Config.Base", quote(c.Base), want)
+	if want := wrongPath(c.Prefix); want != "" {
+		return Config{}, invalid("Config.Prefix", quote(c.Prefix), want)
 	}
 	switch size := sizeOf(c.ACL); {
 	case c.ACL == nil:
@@ -55,14 +56,14 @@ func (c Config) complete() (Config, error) {
 	case len(c.ACL) == 0:
 		return Config{}, invalid("Config.ACL", "empty", "at least one entry, or nil for zk.WorldACL(zk.PermAll)")
 	case size > maxACL:
-		// Not what it holds: the entries of digest are hashes of passwords.
+		// The entries are not shown: those of scheme digest are hashes of passwords.
 		return Config{}, invalid("Config.ACL", fmt.Sprintf("%d bytes long", size), fmt.Sprintf("at most %d", maxACL))
 	}
 	c.ACL = append([]zk.ACL(nil), c.ACL...)
 	return c, nil
 }
 
-// sizeOf returns how many bytes an ACL takes in a request.
+// sizeOf returns the number of bytes of an ACL in a request.
 func sizeOf(acl []zk.ACL) int {
 	size := 4
 	for _, a := range acl {
@@ -71,20 +72,20 @@ func sizeOf(acl []zk.ACL) int {
 	return size
 }
 
-// wrongPath returns what a base path would have to be, if it is not that. The client
-// checks paths as well, but with each call, and says only that a path is invalid.
+// wrongPath returns what is accepted as a prefix if path is not, and "" otherwise. The client
+// checks paths too, but at each call, and only says that a path is invalid.
 func wrongPath(path string) string {
 	switch {
-	case len(path) > maxBase:
-		return fmt.Sprintf("at most %d bytes", maxBase)
+	case len(path) > maxPrefix:
+		return fmt.Sprintf("at most %d bytes", maxPrefix)
 	case path[0] != '/':
-		return "an absolute path, as /snowkey"
+		return "an absolute path such as /snowkey"
 	case path == "/":
 		return "a path below /"
 	case strings.HasSuffix(path, "/"):
 		return "a path that does not end in /"
 	case path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/"):
-		return "a path outside /zookeeper, which is the server's own"
+		return "a path outside /zookeeper, which belongs to the server"
 	case !utf8.ValidString(path):
 		return "valid UTF-8"
 	}
@@ -108,7 +109,7 @@ func invalid(name, value, want string) error {
 	return &core.ValueError{Package: "zklease", Name: name, Value: value, Want: want, Err: lease.ErrPermanent}
 }
 
-// quote shows a value that somebody else has written, cut at 64 bytes.
+// quote quotes the first 64 bytes of a value that another program has written.
 func quote(value string) string {
 	const enough = 64
 	if len(value) > enough {

@@ -16,18 +16,18 @@ func TestNewRefusesBadSettings(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{"relative", Config{Base: "snowkey"}, `Config.Base is "snowkey"`},
-		{"root", Config{Base: "/"}, `Config.Base is "/"`},
-		{"slash at the end", Config{Base: "/snowkey/"}, `Config.Base is "/snowkey/"`},
-		{"empty name", Config{Base: "/a//b"}, `Config.Base is "/a//b"`},
-		{"dot", Config{Base: "/a/./b"}, `Config.Base is "/a/./b"`},
-		{"dots", Config{Base: "/a/.."}, `Config.Base is "/a/.."`},
-		{"the server's own", Config{Base: "/zookeeper"}, `Config.Base is "/zookeeper"`},
-		{"in the server's own", Config{Base: "/zookeeper/x"}, `Config.Base is "/zookeeper/x"`},
-		{"control character", Config{Base: "/a\x00"}, `Config.Base is "/a\x00"`},
-		{"private use", Config{Base: "/a\uf000"}, `Config.Base is "/a\uf000"`},
-		{"no UTF-8", Config{Base: "/a\xff"}, `Config.Base is "/a\xff"`},
-		{"too long", Config{Base: "/" + strings.Repeat("a", 256)}, `want at most 256 bytes`},
+		{"relative", Config{Prefix: "snowkey"}, `Config.Prefix is "snowkey"`},
+		{"root", Config{Prefix: "/"}, `Config.Prefix is "/"`},
+		{"slash at the end", Config{Prefix: "/snowkey/"}, `Config.Prefix is "/snowkey/"`},
+		{"empty name", Config{Prefix: "/a//b"}, `Config.Prefix is "/a//b"`},
+		{"dot", Config{Prefix: "/a/./b"}, `Config.Prefix is "/a/./b"`},
+		{"dots", Config{Prefix: "/a/.."}, `Config.Prefix is "/a/.."`},
+		{"the server's own", Config{Prefix: "/zookeeper"}, `Config.Prefix is "/zookeeper"`},
+		{"in the server's own", Config{Prefix: "/zookeeper/x"}, `Config.Prefix is "/zookeeper/x"`},
+		{"control character", Config{Prefix: "/a\x00"}, `Config.Prefix is "/a\x00"`},
+		{"private use", Config{Prefix: "/a\uf000"}, `Config.Prefix is "/a\uf000"`},
+		{"no UTF-8", Config{Prefix: "/a\xff"}, `Config.Prefix is "/a\xff"`},
+		{"too long", Config{Prefix: "/" + strings.Repeat("a", 256)}, `want at most 256 bytes`},
 		{"empty ACL", Config{ACL: []zk.ACL{}}, `Config.ACL is empty`},
 		{"large ACL", Config{ACL: zk.DigestACL(zk.PermAll, strings.Repeat("user", 1024), "sesame")}, `want at most 4096`},
 	} {
@@ -50,8 +50,8 @@ func TestNewRefusesBadSettings(t *testing.T) {
 
 func TestNewAcceptsWhatZooKeeperDoes(t *testing.T) {
 	for _, base := range []string{"", "/a", "/zookeepers", "/services/snow key/.hidden/ü", "/" + strings.Repeat("a", 255)} {
-		if _, err := New(&session{}, Config{Base: base}); err != nil {
-			t.Errorf("New(conn, Config{Base: %q}) = error %v; want a store", base, err)
+		if _, err := New(&session{}, Config{Prefix: base}); err != nil {
+			t.Errorf("New(conn, Config{Prefix: %q}) = error %v; want a store", base, err)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestEveryZnodeHasTheACL(t *testing.T) {
 		"digest":  {zk.DigestACL(zk.PermAll, "user", "sesame"), zk.DigestACL(zk.PermAll, "user", "sesame")},
 	} {
 		sv := newServer()
-		s := newStore(t, &session{server: sv}, Config{Base: "/a/b", ACL: test.acl})
+		s := newStore(t, &session{server: sv}, Config{Prefix: "/a/b", ACL: test.acl})
 		if test.acl != nil {
 			test.acl[0].Perms = 0 // the store has a copy
 		}

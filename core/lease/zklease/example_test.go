@@ -45,7 +45,7 @@ func Example_acl() { //nolint:testableexamples // it needs a server
 	if err := conn.AddAuth("digest", []byte("orders:secret")); err != nil {
 		log.Fatal(err)
 	}
-	config := zklease.Config{Base: "/orders/workers", ACL: zk.AuthACL(zk.PermAll)}
+	config := zklease.Config{Prefix: "/orders/workers", ACL: zk.AuthACL(zk.PermAll)}
 	if _, err := zklease.New(conn, config); err != nil {
 		log.Fatal(err)
 	}

@@ -58,9 +58,19 @@ type session struct {
 	calls []string   // "set /a"
 
 	// lagging, if not nil, is what a follower that is behind shows. It catches up with
-	// the first write of the session. It does not with that of the clock, as if the
-	// session was replaced right after it.
-	lagging map[string]znode
+	// the first write of the session. But right after the first write of the clock the
+	// session is replaced, by one at such a follower.
+	lagging  map[string]znode
+	replaced bool
+}
+
+func (s *session) SessionID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.replaced {
+		return 2
+	}
+	return 1
 }
 
 var _ Conn = (*session)(nil)
@@ -101,7 +111,11 @@ func (s *session) do(op, name string, call func() error) error {
 	err := call()
 	s.server.mu.Unlock()
 	s.mu.Lock()
-	if write && path.Base(name) != clockName {
+	switch {
+	case !write || s.lagging == nil:
+	case path.Base(name) == clockName && !s.replaced:
+		s.replaced = true
+	default:
 		s.lagging = nil
 	}
 	s.mu.Unlock()
@@ -167,16 +181,20 @@ func (s *session) Children(name string) (names []string, stat *zk.Stat, err erro
 
 func (s *session) Set(name string, data []byte, version int32) (stat *zk.Stat, err error) {
 	err = s.do("set", name, func() error {
-		if err := check(s.nodes, name, version); err != nil {
-			return err
-		}
-		n := s.nodes[name]
-		n.data, n.version, n.mtime = string(data), n.version+1, s.clock().UnixMilli()
-		s.nodes[name] = n
-		stat = &zk.Stat{Version: n.version, Mtime: n.mtime}
-		return nil
+		stat, err = set(s.nodes, name, data, version, s.clock())
+		return err
 	})
 	return stat, err
+}
+
+func set(nodes map[string]znode, name string, data []byte, version int32, now time.Time) (*zk.Stat, error) {
+	if err := check(nodes, name, version); err != nil {
+		return nil, err
+	}
+	n := nodes[name]
+	n.data, n.version, n.mtime = string(data), n.version+1, now.UnixMilli()
+	nodes[name] = n
+	return &zk.Stat{Version: n.version, Mtime: n.mtime}, nil
 }
 
 func (s *session) Create(name string, data []byte, flags int32, acl []zk.ACL) (string, error) {
@@ -186,15 +204,19 @@ func (s *session) Create(name string, data []byte, flags int32, acl []zk.ACL) (s
 }
 
 func (s *session) Multi(ops ...any) (results []zk.MultiResponse, err error) {
-	var names []string
-	err = s.do("multi", fmt.Sprint(len(ops)), func() error {
+	name := fmt.Sprint(len(ops))
+	if set, ok := ops[len(ops)-1].(*zk.SetDataRequest); ok {
+		name = set.Path
+	}
+	err = s.do("multi", name, func() error {
 		trial := maps.Clone(s.nodes)
 		for _, op := range ops {
 			var err error
 			switch op := op.(type) {
 			case *zk.CheckVersionRequest:
 				err = check(trial, op.Path, op.Version)
-				names = append(names, op.Path)
+			case *zk.SetDataRequest:
+				_, err = set(trial, op.Path, op.Data, op.Version, s.clock())
 			case *zk.CreateRequest:
 				err = create(trial, op)
 			default:
@@ -274,11 +296,11 @@ func definite(err error) bool {
 		errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
 }
 
-// open returns a store on a session of its own, with the base /s.
+// open returns a store on a session of its own, with the prefix /s.
 func (sv *server) open(t *testing.T) (*Store, *session) {
 	t.Helper()
 	conn := &session{server: sv}
-	return newStore(t, conn, Config{Base: "/s"}), conn
+	return newStore(t, conn, Config{Prefix: "/s"}), conn
 }
 
 func newStore(t *testing.T, conn Conn, c Config) *Store {

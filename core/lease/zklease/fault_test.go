@@ -73,8 +73,15 @@ func failOnce(t *testing.T, i, n int, f fault, failure error) bool {
 	r := hold(t, well, c)
 
 	s, conn := sv.open(t)
+	swapped := false // the call that fails is the write of a row, which a claim repeats
 	hook, count := nth(n, f, func(string, string) bool { return true })
-	conn.inject(hook)
+	conn.inject(func(op, name string) fault {
+		f := hook(op, name)
+		if f != (fault{}) {
+			swapped = op == "multi"
+		}
+		return f
+	})
 	op := operations(c, r)[i]
 	err := op.do(t.Context(), s)
 	if count() <= n {
@@ -90,8 +97,15 @@ func failOnce(t *testing.T, i, n int, f fault, failure error) bool {
 	if err != nil && !strings.HasPrefix(err.Error(), "zklease: ") {
 		t.Errorf("%s = error %q; want it to begin with the package", call, err)
 	}
-	// The first claim reads rows that may not be there yet, and does not need them.
-	if err == nil && op.name != "first Claim" {
+	claimed := func(sp lease.Space) bool {
+		rows, _, err := well.Rows(t.Context(), sp)
+		return err == nil && slices.ContainsFunc(rows, func(row lease.Row) bool { return row.Owner == "other" })
+	}
+	switch {
+	case err != nil:
+	case op.name == "first Claim": // it reads rows that may not be there yet, and does not need them
+	case strings.HasPrefix(op.name, "Claim") && swapped && claimed(four):
+	default:
 		t.Errorf("%s = nil; want an error", call)
 	}
 
@@ -155,7 +169,7 @@ func TestConflictIsDecidedByWhatIsThere(t *testing.T) {
 			r := hold(t, s, c)
 			meanwhile := sync.OnceFunc(func() { takeOver(sv, path, test.change) })
 			conn.inject(func(op, name string) fault {
-				if op == "set" && name == path {
+				if op == "multi" && name == path {
 					meanwhile()
 				}
 				return fault{}
@@ -183,7 +197,7 @@ func TestClaimThatIsTooLateTakesAnotherRow(t *testing.T) {
 	conn.inject(func(op, name string) fault { // a row is taken when it is about to be, and one deleted
 		mu.Lock()
 		defer mu.Unlock()
-		if op == "set" && !strings.HasSuffix(name, clockName) && len(stolen) < 2 {
+		if op == "multi" && strings.HasPrefix(name, "/") && len(stolen) < 2 {
 			if len(stolen) == 0 {
 				takeOver(sv, name, func(row *lease.Row) {
 					row.Owner, row.Until = "thief", lease.MillisOf(time.Now())+window
@@ -261,7 +275,7 @@ func TestOldReadIsNoClaim(t *testing.T) {
 	behind.server = empty
 	behind.lag()
 	s, _ = empty.open(t)
-	old = newStore(t, behind, Config{Base: "/s"})
+	old = newStore(t, behind, Config{Prefix: "/s"})
 	hold(t, s, claimOf(four, "a"))
 	sp := four
 	sp.Layout = "another"
@@ -291,7 +305,12 @@ func TestLateWriteHasNoEffect(t *testing.T) {
 			}
 			s, conn := sv.open(t)
 			connected := make(chan struct{})
-			conn.inject(once("set", "/0", fault{until: connected}))
+			conn.inject(func(op, _ string) fault {
+				if op == "multi" { // also those by which a claim asks what came of the first
+					return fault{until: connected}
+				}
+				return fault{}
+			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if err := operations(c, r)[i].do(ctx, s); !errors.Is(err, context.DeadlineExceeded) || definite(err) {
@@ -327,8 +346,8 @@ func TestOperationEndsWithItsContext(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || definite(err) {
 				t.Errorf("%s = error %v; want context.DeadlineExceeded", op.name, err)
 			}
-			if took := time.Since(began); took != 3*time.Second {
-				t.Errorf("%s took %v; want 3s, as ctx", op.name, took)
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("%s took %v; want 3s at most, as ctx", op.name, took)
 			}
 			synctest.Wait()
 			conn.log()
@@ -409,8 +428,8 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 		{"Claim, all free", large, 0, 0, 2},
 		{"Claim, one free", large, 1022, 0, 6}, // at most: it stops at the first that is free
 		{"Claim of one that is free", large, 0, 5, 2},
-		{"Renew", large, 0, 2, 2},
-		{"Release", large, 0, 3, 2},
+		{"Renew", large, 0, 2, 3},
+		{"Release", large, 0, 3, 3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			sv := newServer()
@@ -433,7 +452,7 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 			if trips > test.want || trips < test.want && test.held == 0 {
 				t.Errorf("%s takes %d round trips; want %d", test.name, trips, test.want)
 			}
-			writes := slices.DeleteFunc(conn.log(), func(call string) bool { return !strings.HasPrefix(call, "set ") })
+			writes := slices.DeleteFunc(conn.log(), func(call string) bool { return strings.HasPrefix(call, "get ") })
 			if want := 2; len(writes) > want {
 				t.Errorf("%s writes %q; want at most %d", test.name, writes, want)
 			}
@@ -449,11 +468,11 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 			nodes[path] = n
 		})
 	}
-	isAlien := func(call string, err error, path string) {
+	isDamaged := func(call string, err error, path string) {
 		t.Helper()
-		lost := call == "Renew" // its lease takes another row
-		if !errors.Is(err, ErrPayload) || errors.Is(err, lease.ErrLost) != lost || !strings.Contains(err.Error(), path) || len(err.Error()) > 500 {
-			t.Errorf("%s = error %v; want one that matches ErrPayload and names %s, lost: %v", call, err, path, lost)
+		lost := call == "Renew" || call == "Release" // its lease takes another row
+		if !errors.Is(err, ErrDamaged) || errors.Is(err, lease.ErrLost) != lost || !strings.Contains(err.Error(), path) || len(err.Error()) > 500 {
+			t.Errorf("%s = error %v; want one that matches ErrDamaged and names %s, lost: %v", call, err, path, lost)
 		}
 	}
 	sv := newServer()
@@ -462,15 +481,15 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 	r := hold(t, s, c)
 	foreign(sv, "/s/shop/3/1")
 	_, err := s.Renew(t.Context(), renewalOf(c, r, "n1"))
-	isAlien("Renew", err, "/s/shop/3/1")
-	isAlien("Release", s.Release(t.Context(), releaseOf(c, r, "n1")), "/s/shop/3/1")
+	isDamaged("Renew", err, "/s/shop/3/1")
+	isDamaged("Release", s.Release(t.Context(), releaseOf(c, r, "n1")), "/s/shop/3/1")
 	_, _, err = s.Rows(t.Context(), four)
-	isAlien("Rows", err, "/s/shop/3/1")
+	isDamaged("Rows", err, "/s/shop/3/1")
 	for _, owner := range []string{"b", "c", "d"} { // the others are as good as before
 		hold(t, s, claimOf(four, owner))
 	}
 	_, err = s.Claim(t.Context(), claimOf(four, "late"))
-	isAlien("Claim", err, "/s/shop/3/1")
+	isDamaged("Claim", err, "/s/shop/3/1")
 	var full *lease.NoFreeWorkerError
 	if !errors.As(err, &full) || full.Rows != 3 {
 		t.Errorf("Claim when three rows are held and one is foreign = error %v; want a *lease.NoFreeWorkerError for 3 rows too", err)
@@ -478,7 +497,7 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 	for _, path := range []string{"/s/shop/3", "/s/shop"} {
 		foreign(sv, path)
 		_, err = s.Claim(t.Context(), claimOf(four, "late"))
-		isAlien("Claim", err, path)
+		isDamaged("Claim", err, path)
 	}
 
 	// A claim goes on to look for one that is none of those.
@@ -498,9 +517,9 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 	r = hold(t, s, c)
 	sv.poke(func(nodes map[string]znode) { nodes["/s/shop/3/1"] = nodes["/s/shop/3/2"] })
 	_, err = s.Renew(t.Context(), renewalOf(c, r, "n1"))
-	isAlien("Renew", err, "/s/shop/3/1")
+	isDamaged("Renew", err, "/s/shop/3/1")
 	_, _, err = s.Rows(t.Context(), four)
-	isAlien("Rows", err, "/s/shop/3/1")
+	isDamaged("Rows", err, "/s/shop/3/1")
 }
 
 // Version -1 would mean "any version" in the write that follows.
@@ -649,7 +668,7 @@ func TestOnlyMissingZnodesAreCreated(t *testing.T) {
 		}
 		return fault{}
 	})
-	hold(t, newStore(t, conn, Config{Base: "/a/b"}), claimOf(four, "me"))
+	hold(t, newStore(t, conn, Config{Prefix: "/a/b"}), claimOf(four, "me"))
 }
 
 func TestForbiddenIsNamed(t *testing.T) {
@@ -661,7 +680,7 @@ func TestForbiddenIsNamed(t *testing.T) {
 		}
 		return fault{}
 	})
-	s := newStore(t, conn, Config{Base: "/a/b", ACL: zk.DigestACL(zk.PermAll, "user", "sesame")})
+	s := newStore(t, conn, Config{Prefix: "/a/b", ACL: zk.DigestACL(zk.PermAll, "user", "sesame")})
 	_, err := s.Claim(t.Context(), claimOf(four, "me"))
 	if want := "zklease: set /a/b/@clock: create /a: zk: not authenticated"; !errors.Is(err, zk.ErrNoAuth) || err.Error() != want {
 		t.Errorf("Claim = error %v; want %s", err, want)
@@ -705,31 +724,6 @@ func TestFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(sv.nodes)); !slices.Equal(got, want) {
 				t.Errorf("znodes after Claim(Only %v) = %q; want %q", only, got, want)
 			}
-		}
-	}
-}
-
-// The time that a claim spends waiting is no difference between the clocks.
-func TestWaitingIsNoClockSkew(t *testing.T) {
-	for _, test := range []struct {
-		asked, answered time.Duration
-		store           lease.Millis // relative to the claimant's
-		refused         bool
-	}{
-		{0, 0, 0, false},
-		{0, 0, 5_000, false},
-		{0, 0, 5_002, true},
-		{0, 0, -5_001, true},
-		{20 * time.Second, 20 * time.Second, 20_000, false},
-		{20 * time.Second, 20 * time.Second, 0, true},
-		{20 * time.Second, 30 * time.Second, 20_000, false},
-		{20 * time.Second, 30 * time.Second, 35_000, false},
-		{20 * time.Second, 30 * time.Second, 35_002, true},
-		{20 * time.Second, 30 * time.Second, 14_999, true},
-	} {
-		err := checkClock(lease.Claim{Now: 1_000_000, Skew: 5_000}, 1_000_000+test.store, test.asked, test.answered)
-		if refused := errors.Is(err, lease.ErrClockSkew); refused != test.refused {
-			t.Errorf("checkClock(store %+d ms, asked after %v, answered after %v) = %v; want refused %v", test.store, test.asked, test.answered, err, test.refused)
 		}
 	}
 }

@@ -8,16 +8,15 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// ErrPayload is matched by the error for a znode that does not hold what this package
-// writes. Somebody else wrote it, or a later version of this package. Claims pass over
-// such a row, and a lease that has one takes another.
-var ErrPayload = errors.New("zklease: a znode holds something else")
+// ErrDamaged is matched by the error for a znode whose data this package did not write:
+// another program wrote it, or a later version of this package. A claim passes over such a
+// row, and a lease that has one takes another row.
+var ErrDamaged = errors.New("zklease: unreadable znode")
 
-// What the znodes hold is text, for those who look at them with zkCli. Each form begins
-// with its version, and has exactly one spelling. What is read is written again and
-// must come out the same, byte for byte. That settles all questions about spaces,
-// signs, leading zeros, escapes and trailing bytes at once. It also makes it safe to
-// leave the reading to fmt, which is lenient about them.
+// Znodes hold text, for people who look at them with zkCli. Each form begins with its version
+// and has exactly one spelling: text that was read is written again and must come out the
+// same, byte for byte. That settles all questions about spaces, signs, leading zeros, escapes
+// and trailing bytes, and makes it safe to parse with fmt, which is lenient about them.
 const (
 	layoutForm = "v1 layout=%q"
 	metaForm   = "v1 workers=%d state=%s"
@@ -31,9 +30,9 @@ func decodeLayout(data []byte) (layout string, ok bool) {
 	return layout, err == nil && bytes.Equal(encodeLayout(layout), data)
 }
 
-// A meta is what the znode of a datacenter holds.
+// A meta is the content of a datacenter's znode.
 type meta struct {
-	workers int64 // how many rows there are, or will be
+	workers int64 // the number of rows, once all are made
 	state   string
 }
 
@@ -60,16 +59,7 @@ func decodeRow(data []byte) (r lease.Row, ok bool) {
 	return r, err == nil && bytes.Equal(encodeRow(r), data) && r.Worker >= 0 && r.Epoch >= 0 && r.Renewals >= 0
 }
 
-// decodeRowOf returns the row of a worker that the znode at path holds.
-func decodeRowOf(worker int64, path string, data []byte) (lease.Row, error) {
-	row, ok := decodeRow(data)
-	if !ok || row.Worker != worker {
-		return lease.Row{}, alien(path, data, rowForm)
-	}
-	return row, nil
-}
-
-// alien returns the error for a znode that could not be decoded.
-func alien(path string, data []byte, form string) error {
-	return lease.Permanent(fmt.Errorf("%w: %s has %s; want the form %s", ErrPayload, path, quote(string(data)), form))
+// damage returns the error for a znode that cannot be decoded.
+func damage(path string, data []byte, form string) error {
+	return lease.Permanent(fmt.Errorf("%w: %s holds %s: want the form %s", ErrDamaged, path, quote(string(data)), form))
 }

@@ -119,7 +119,7 @@ func TestStorePassesTheSuiteWhileItsServerFails(t *testing.T) {
 	bases := 0
 	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
 		bases++
-		config := Config{Base: fmt.Sprintf("/suite-%d", bases)}
+		config := Config{Prefix: fmt.Sprintf("/suite-%d", bases)}
 		return leasetest.Harness{
 			Seed:  1, // the same in every run: a release must not depend on luck
 			Open:  func(t *testing.T) leasetest.Store { return newStore(t, connect(t, server.addr), config) },
@@ -193,8 +193,8 @@ func TestLeaseOutlivesItsSession(t *testing.T) {
 // The largest configuration that New accepts fits into what a server accepts.
 func TestLargestTransactionFits(t *testing.T) {
 	addr := servertest.ZooKeeper(t)
-	base := freshBase(t, addr)
-	base += "/" + strings.Repeat("b", maxBase-len(base)-1)
+	base := freshPrefix(t, addr)
+	base += "/" + strings.Repeat("b", maxPrefix-len(base)-1)
 	acl := zk.WorldACL(zk.PermAll)
 	for i := 0; ; i++ {
 		more := zk.DigestACL(zk.PermAll, fmt.Sprintf("user%03d", i), "sesame")
@@ -203,7 +203,7 @@ func TestLargestTransactionFits(t *testing.T) {
 		}
 		acl = append(acl, more...)
 	}
-	s := newStore(t, connect(t, addr), Config{Base: base, ACL: acl})
+	s := newStore(t, connect(t, addr), Config{Prefix: base, ACL: acl})
 	sp := lease.Space{Namespace: strings.Repeat("n", 64), Datacenter: 1<<62 - 1, Workers: 2 * batch, Layout: "x"}
 	hold(t, s, claimOf(sp, "me"))
 	rows, _, err := s.Rows(t.Context(), sp)
@@ -215,7 +215,7 @@ func TestLargestTransactionFits(t *testing.T) {
 // A hundred processes start for the first time, each with its own connection.
 func TestHundredFirstStartsShareASpace(t *testing.T) {
 	addr := servertest.ZooKeeper(t)
-	config := Config{Base: freshBase(t, addr) + "/deep/base"}
+	config := Config{Prefix: freshPrefix(t, addr) + "/deep/base"}
 	sp := four
 	sp.Workers = 300
 	const processes = 100
@@ -248,15 +248,15 @@ func TestHundredFirstStartsShareASpace(t *testing.T) {
 
 func TestForbiddenByTheServerIsUnsure(t *testing.T) {
 	addr := servertest.ZooKeeper(t)
-	base := freshBase(t, addr)
+	base := freshPrefix(t, addr)
 	admin := connect(t, addr, func(c *zk.Conn) {
 		if err := c.AddAuth("digest", []byte("user:sesame")); err != nil {
 			t.Fatalf("AddAuth = error %v; want none", err)
 		}
 	})
 	c := claimOf(four, "me")
-	r := hold(t, newStore(t, admin, Config{Base: base, ACL: append(zk.DigestACL(zk.PermAll, "user", "sesame"), zk.WorldACL(zk.PermRead|zk.PermDelete)...)}), c)
-	stranger := newStore(t, connect(t, addr), Config{Base: base})
+	r := hold(t, newStore(t, admin, Config{Prefix: base, ACL: append(zk.DigestACL(zk.PermAll, "user", "sesame"), zk.WorldACL(zk.PermRead|zk.PermDelete)...)}), c)
+	stranger := newStore(t, connect(t, addr), Config{Prefix: base})
 	for _, op := range operations(c, r) {
 		if err := op.do(t.Context(), stranger); !errors.Is(err, zk.ErrNoAuth) || !errors.Is(err, lease.ErrPermanent) || definite(err) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s by a stranger = error %v; want zk.ErrNoAuth", op.name, err)

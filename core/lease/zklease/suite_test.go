@@ -3,7 +3,6 @@ package zklease
 import (
 	"fmt"
 	"math/rand/v2"
-	"path"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,12 +40,12 @@ func (c stalling) Multi(ops ...any) ([]zk.MultiResponse, error) {
 // deaf is a Conn that does not get the replies to writes of rows.
 type deaf struct{ Conn }
 
-func (c deaf) Set(name string, data []byte, version int32) (*zk.Stat, error) {
-	stat, err := c.Conn.Set(name, data, version)
-	if path.Base(name) == clockName {
-		return stat, err
+func (c deaf) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	replies, err := c.Conn.Multi(ops...)
+	if _, ok := ops[len(ops)-1].(*zk.SetDataRequest); ok {
+		return nil, zk.ErrConnectionClosed
 	}
-	return nil, zk.ErrConnectionClosed
+	return replies, err
 }
 
 func TestStorePassesTheSuiteInMemory(t *testing.T) {
@@ -56,14 +55,14 @@ func TestStorePassesTheSuiteInMemory(t *testing.T) {
 		sv.clock = func() time.Time { return time.UnixMilli(clock.Load()) }
 		var gate atomic.Pointer[chan struct{}]
 		open := func(wrap func(Conn) Conn) leasetest.Store {
-			return newStore(t, wrap(stalling{&session{server: sv}, &gate}), Config{Base: "/s"})
+			return newStore(t, wrap(stalling{&session{server: sv}, &gate}), Config{Prefix: "/s"})
 		}
-		s, err := New(&session{server: sv}, Config{Base: "/s"})
+		s, err := New(&session{server: sv}, Config{Prefix: "/s"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		change := func(sp lease.Space, worker int64, with func(nodes map[string]znode, path string)) {
-			sv.poke(func(nodes map[string]znode) { with(nodes, s.place(sp).row(worker)) })
+			sv.poke(func(nodes map[string]znode) { with(nodes, placeOf(s, sp).row(worker)) })
 		}
 		return leasetest.Harness{
 			Seed: 1, // the same in every run: a release must not depend on luck
@@ -88,11 +87,46 @@ func TestStorePassesTheSuiteInMemory(t *testing.T) {
 			Unreachable: func(t *testing.T) leasetest.Store {
 				return newStore(t, &session{server: sv, fault: func(string, string) fault {
 					return fault{lost: zk.ErrNoServer}
-				}}, Config{Base: "/s"})
+				}}, Config{Prefix: "/s"})
 			},
 		}
 	})
 }
+
+func TestRegisterPassesTheSuiteInMemory(t *testing.T) {
+	leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
+		sv := newServer()
+		return leasetest.RegisterHarness{
+			Open: func(t *testing.T) lease.Register {
+				s, _ := sv.open(t)
+				return s.Register()
+			},
+			Delete: func(_ *testing.T, sp lease.Space, worker int64) {
+				s, _ := sv.open(t)
+				sv.poke(func(nodes map[string]znode) { delete(nodes, placeOf(s, sp).row(worker)) })
+			},
+		}
+	})
+}
+
+func TestRegisterPassesTheSuite(t *testing.T) {
+	addr := servertest.ZooKeeper(t)
+	leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
+		config := Config{Prefix: freshPrefix(t, addr)}
+		admin := connect(t, addr)
+		return leasetest.RegisterHarness{
+			Open: func(t *testing.T) lease.Register { return newStore(t, connect(t, addr), config).Register() },
+			Delete: func(t *testing.T, sp lease.Space, worker int64) {
+				if err := admin.Delete(placeOf(newStore(t, admin, config), sp).row(worker), -1); err != nil {
+					t.Fatalf("Delete(worker %d) = error %v; want none", worker, err)
+				}
+			},
+		}
+	})
+}
+
+// placeOf returns where a store keeps a space.
+func placeOf(s *Store, sp lease.Space) place { return s.Register().(*register).place(sp) }
 
 // withUntil returns a payload with another limit.
 func withUntil(t *testing.T, data string, until lease.Millis) string {
@@ -140,12 +174,12 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// freshBase returns a path that is gone after the test.
-func freshBase(t *testing.T, addr string) string {
+// freshPrefix returns a path that is gone after the test.
+func freshPrefix(t *testing.T, addr string) string {
 	t.Helper()
-	base := fmt.Sprintf("/snowkey-zklease-%016x", rand.Uint64())
-	t.Cleanup(func() { remove(t, connect(t, addr), base) })
-	return base
+	prefix := fmt.Sprintf("/snowkey-zklease-%016x", rand.Uint64())
+	t.Cleanup(func() { remove(t, connect(t, addr), prefix) })
+	return prefix
 }
 
 func remove(t *testing.T, conn *zk.Conn, name string) {
@@ -171,8 +205,8 @@ func TestStorePassesTheSuite(t *testing.T) {
 				t.Fatalf("AddAuth = error %v; want none", err)
 			}
 		}
-		base := freshBase(t, addr)
-		config := Config{Base: base, ACL: append(zk.DigestACL(zk.PermAll, "snowkey", password), zk.ACL{
+		prefix := freshPrefix(t, addr)
+		config := Config{Prefix: prefix, ACL: append(zk.DigestACL(zk.PermAll, "snowkey", password), zk.ACL{
 			Perms: zk.PermDelete | zk.PermRead, Scheme: "world", ID: "anyone", // so that it can be cleared away
 		})}
 		admin := connect(t, addr, login)
@@ -181,7 +215,7 @@ func TestStorePassesTheSuite(t *testing.T) {
 			Seed: 1, // as above
 			Open: func(t *testing.T) leasetest.Store { return newStore(t, connect(t, addr, login), config) },
 			SetUntil: func(t *testing.T, sp lease.Space, worker int64, until lease.Millis) {
-				name := places.place(sp).row(worker)
+				name := placeOf(places, sp).row(worker)
 				data, stat, err := admin.Get(name)
 				if err != nil {
 					t.Fatalf("Get(%s) = error %v; want a row", name, err)
@@ -191,7 +225,7 @@ func TestStorePassesTheSuite(t *testing.T) {
 				}
 			},
 			Delete: func(t *testing.T, sp lease.Space, worker int64) {
-				if err := admin.Delete(places.place(sp).row(worker), -1); err != nil {
+				if err := admin.Delete(placeOf(places, sp).row(worker), -1); err != nil {
 					t.Fatalf("Delete(worker %d) = error %v; want none", worker, err)
 				}
 			},

@@ -43,7 +43,7 @@ func init() {
 			if err != nil {
 				return nil, err
 			}
-			return zklease.New(conn, zklease.Config{Base: base})
+			return zklease.New(conn, zklease.Config{Prefix: base})
 		},
 		"etcd": func(at string) (lease.Store, error) {
 			addr, prefix := cutPlace(at)
@@ -188,7 +188,7 @@ func chaosZooKeeper(t *testing.T) leasechaos.Chaos {
 		}
 		conn.Close()
 	})
-	s, err := zklease.New(conn, zklease.Config{Base: base})
+	s, err := zklease.New(conn, zklease.Config{Prefix: base})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	store, err := zklease.New(&zk.Conn{}, zklease.Config{Base: "/snowkey"})
+	store, err := zklease.New(&zk.Conn{}, zklease.Config{Prefix: "/snowkey"})
 	if err != nil {
 		log.Fatal(err)
 	}
