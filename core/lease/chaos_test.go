@@ -14,6 +14,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/leasechaos"
 )
 
@@ -31,7 +32,7 @@ func openSQLite(path string) (*sqllease.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sqllease.New(db, sqllease.Config{Dialect: sqllease.SQLite, Logger: slog.New(slog.DiscardHandler)})
+	return sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func openFiles(dir string) (*filelease.Store, error) {

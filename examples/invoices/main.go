@@ -26,6 +26,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -152,7 +153,7 @@ func open(ctx context.Context, file string, gen *core.Generator) (*office, error
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := sqlserial.New(pool, sqlserial.Config{Dialect: sqlserial.SQLite})
+	numbers, err := sqlserial.New(pool, sqlstore.Config{Dialect: sqlstore.SQLite})
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -47,7 +48,7 @@ type database struct {
 	// leases is a pool of its own, and on SQLite a file of its own: the renewals
 	// must not wait for the program's transactions.
 	leases  *sql.DB
-	dialect sqllease.Dialect
+	dialect sqlstore.Dialect
 }
 
 // writePatience is how long a batch may take, mostly waiting for other writers.
@@ -64,14 +65,14 @@ func openDatabase(p place) (*database, error) {
 		if err != nil {
 			return nil, errors.Join(err, rows.Close())
 		}
-		return &database{rows: rows, leases: leases, dialect: sqllease.SQLite}, nil
+		return &database{rows: rows, leases: leases, dialect: sqlstore.SQLite}, nil
 	}
 	config, err := pgx.ParseConfig(p.Postgres)
 	if err != nil {
 		// What pgx says repeats the text, and is not sure to find every password.
 		return nil, errors.New("-postgres is neither a URL like postgres://user@host:5432/database nor a line like host=… user=… dbname=… (its value is not shown, it may hold a password)")
 	}
-	d := &database{rows: stdlib.OpenDB(*config), leases: stdlib.OpenDB(*config), dialect: sqllease.PostgreSQL}
+	d := &database{rows: stdlib.OpenDB(*config), leases: stdlib.OpenDB(*config), dialect: sqlstore.PostgreSQL}
 	d.rows.SetMaxOpenConns(1) // a replica writes one batch after the other
 	d.leases.SetMaxOpenConns(1)
 	return d, nil
@@ -120,13 +121,13 @@ func (d *database) close() error { return errors.Join(d.rows.Close(), d.leases.C
 
 // store returns the store of the leases.
 func (d *database) store() (*sqllease.Store, error) {
-	return sqllease.New(d.leases, sqllease.Config{Dialect: d.dialect, Table: leasesTable})
+	return sqllease.New(d.leases, sqlstore.Config{Dialect: d.dialect, Table: leasesTable})
 }
 
 // create creates the tables that are not there.
 func (d *database) create(ctx context.Context) error {
 	key := "BIGINT"
-	if d.dialect == sqllease.SQLite {
+	if d.dialect == sqlstore.SQLite {
 		key = "INTEGER"
 	}
 	if _, err := d.rows.ExecContext(ctx, fmt.Sprintf(schema, key)); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -23,7 +24,7 @@ func galeraSegments(t *testing.T, g *galera) {
 	store := func() *sqlsegment.Store {
 		db := openGalera(g.addresses(), "fire", nil)
 		t.Cleanup(func() { _ = db.Close() })
-		s, err := sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.MySQL, Logger: quiet})
+		s, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.MySQL, Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,13 +13,14 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/leasechaos"
 )
 
 func init() {
 	stores["Galera"] = func(addresses string) (lease.Store, error) {
-		return sqllease.New(openGalera(addresses, "fire", nil), sqllease.Config{Dialect: sqllease.MySQL, Logger: quiet})
+		return sqllease.New(openGalera(addresses, "fire", nil), sqlstore.Config{Dialect: sqlstore.MySQL, Logger: quiet})
 	}
 }
 
@@ -31,7 +32,7 @@ func newGaleraLeases(t *testing.T, options ...string) (*galera, Fire) {
 	g := newGalera(t, n, options...)
 	db := openGalera(g.addresses(), "fire", nil)
 	t.Cleanup(func() { _ = db.Close() })
-	store, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.MySQL, Logger: quiet})
+	store, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.MySQL, Logger: quiet})
 	if err == nil {
 		err = store.CreateTables(t.Context())
 	}

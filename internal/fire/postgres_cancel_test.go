@@ -17,6 +17,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
 // A plain connection is one of pgx that the program has wrapped, as for traces, with what
@@ -85,7 +86,7 @@ func (c *postgres) takers() []*taker {
 		}
 		db := sql.OpenDB(connector)
 		c.t.Cleanup(func() { _ = db.Close() })
-		store, err := sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.PostgreSQL, Table: "numbers", Logger: quiet})
+		store, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Table: "numbers", Logger: quiet})
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/leasechaos"
 )
 
@@ -79,7 +80,7 @@ func newSQLLease(c driver.Connector, err error, wrap func(driver.Conn) driver.Co
 	}
 	db := sql.OpenDB(c)
 	db.SetMaxIdleConns(1)
-	return sqllease.New(db, sqllease.Config{Dialect: sqllease.PostgreSQL, Logger: quiet})
+	return sqllease.New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Logger: quiet})
 }
 
 type wrapper struct {
@@ -162,7 +163,7 @@ func (c *postgres) halves(strike int) (one, other []*Host) {
 func (c *postgres) fire(store string, least, most time.Duration) Fire {
 	c.t.Helper()
 	// The tables are there before the first claim, and so is the standby's copy of them.
-	s, err := sqllease.New(c.primary.admin, sqllease.Config{Dialect: sqllease.PostgreSQL, Logger: quiet})
+	s, err := sqllease.New(c.primary.admin, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Logger: quiet})
 	if err == nil {
 		err = s.CreateTables(c.t.Context())
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/fire/disk"
 	"github.com/snowkey/snowkey/internal/leasechaos"
 )
@@ -90,7 +91,7 @@ func sqliteAt(driver, options string) leasechaos.Open {
 			if err != nil {
 				return nil, err
 			}
-			s, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.SQLite, AllowFUSE: true, Logger: quiet})
+			s, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, AllowFUSE: true, Logger: quiet})
 			if err != nil {
 				return nil, err
 			}
@@ -161,7 +162,7 @@ func (l lister) Rows(ctx context.Context, space lease.Space) (rows []lease.Row, 
 		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	s, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.SQLite, AllowFUSE: true, Logger: quiet})
+	s, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, AllowFUSE: true, Logger: quiet})
 	if err != nil {
 		return nil, 0, err
 	}

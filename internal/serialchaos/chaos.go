@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/chaos"
 	"github.com/snowkey/snowkey/internal/conformance/serialcases"
 )
@@ -33,7 +34,7 @@ type Chaos struct {
 	Name    string // in the map of Main
 	DSN     string // for the Open of that map; in no error and no log
 	DB      *sql.DB
-	Dialect sqlserial.Dialect
+	Dialect sqlstore.Dialect
 	Level   sql.IsolationLevel
 
 	// Torn makes the processes take numbers in transactions of their own. Then numbers must
@@ -44,7 +45,7 @@ type Chaos struct {
 // Run makes the tables, runs the processes and checks the numbers.
 func (c Chaos) Run(t *testing.T) {
 	t.Helper()
-	store, err := sqlserial.New(c.DB, sqlserial.Config{Dialect: c.Dialect, Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlserial.New(c.DB, sqlstore.Config{Dialect: c.Dialect, Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		err = store.CreateTables(t.Context())
 	}

@@ -17,12 +17,13 @@ import (
 
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // An Open opens a database. It is called in a process of its own, which never closes it: it
 // is mostly killed.
-type Open func(dsn string) (*sql.DB, sqlserial.Dialect, error)
+type Open func(dsn string) (*sql.DB, sqlstore.Dialect, error)
 
 // variable is an environment variable that holds an order. A test binary that finds it set
 // is a process of a run.
@@ -68,7 +69,7 @@ func work(o order, open Open) error {
 	if err != nil {
 		return err
 	}
-	store, err := sqlserial.New(db, sqlserial.Config{Dialect: dialect, Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlserial.New(db, sqlstore.Config{Dialect: dialect, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func work(o order, open Open) error {
 type writer struct {
 	order
 	db      *sql.DB
-	dialect sqlserial.Dialect
+	dialect sqlstore.Dialect
 	store   *sqlserial.Store
 	random  *rand.Rand
 }
@@ -141,9 +142,9 @@ func (w *writer) invoice(ctx context.Context) error {
 		return errUndone
 	case 2: // the connection ends
 		switch w.dialect {
-		case sqlserial.PostgreSQL:
+		case sqlstore.PostgreSQL:
 			return w.exec(ctx, tx, "SELECT pg_terminate_backend(pg_backend_pid())")
-		case sqlserial.MySQL:
+		case sqlstore.MySQL:
 			return errors.Join(errUndone, w.exec(ctx, tx, "KILL CONNECTION_ID()"))
 		}
 		return errUndone

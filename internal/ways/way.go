@@ -18,6 +18,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -59,10 +60,10 @@ func ways() []way {
 		{"table-postgresql", "sequence table, PostgreSQL", postgres, 0, showsCount, openTablePostgres},
 		{"table-mariadb", "sequence table, MariaDB", mariaDB, 0, showsCount, openTableMariaDB},
 		{"two-databases", "two databases, offset and stride", []string{"PostgreSQL", "MariaDB"}, 0, "roughly " + showsCount, openTwo},
-		{"segments-postgresql", "**segments**, by rate, PostgreSQL", postgres, 0, "roughly " + showsCount, openSegments(sqlsegment.PostgreSQL, segment.ByRate)},
-		{"segments-mariadb", "**segments**, by rate, MariaDB", mariaDB, 0, "roughly " + showsCount, openSegments(sqlsegment.MySQL, segment.ByRate)},
-		{"leaf-postgresql", "**segments**, Leaf's rule, PostgreSQL", postgres, 0, "roughly " + showsCount, openSegments(sqlsegment.PostgreSQL, segment.Leaf)},
-		{"leaf-mariadb", "**segments**, Leaf's rule, MariaDB", mariaDB, 0, "roughly " + showsCount, openSegments(sqlsegment.MySQL, segment.Leaf)},
+		{"segments-postgresql", "**segments**, by rate, PostgreSQL", postgres, 0, "roughly " + showsCount, openSegments(sqlstore.PostgreSQL, segment.ByRate)},
+		{"segments-mariadb", "**segments**, by rate, MariaDB", mariaDB, 0, "roughly " + showsCount, openSegments(sqlstore.MySQL, segment.ByRate)},
+		{"leaf-postgresql", "**segments**, Leaf's rule, PostgreSQL", postgres, 0, "roughly " + showsCount, openSegments(sqlstore.PostgreSQL, segment.Leaf)},
+		{"leaf-mariadb", "**segments**, Leaf's rule, MariaDB", mariaDB, 0, "roughly " + showsCount, openSegments(sqlstore.MySQL, segment.Leaf)},
 		{"snowflake-fixed", "**Snowflake**, fixed worker", nil, 0, showsTime + ", and by which worker", openFixed},
 		{"snowflake-lease", "**Snowflake**, lease in PostgreSQL", postgres, 0, showsTime + ", and by which worker", openLease},
 		{"redis-incr", "Redis per key: `INCR` per millisecond", []string{"Redis"}, 0, showsPart, openIncr},
@@ -114,7 +115,7 @@ func openFixed(context.Context, *servers) (take, func(context.Context) error, er
 }
 
 func openLease(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
-	store, err := sqllease.New(s.postgres.DB, sqllease.Config{Dialect: sqllease.PostgreSQL, Logger: quiet})
+	store, err := sqllease.New(s.postgres.DB, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Logger: quiet})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -136,10 +137,10 @@ func generator(w core.Worker) (take, func(context.Context) error, error) {
 	return numbers(g), g.Close, nil
 }
 
-func openSegments(d sqlsegment.Dialect, rule segment.Rule) opener {
+func openSegments(d sqlstore.Dialect, rule segment.Rule) opener {
 	return func(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
 		db := s.postgres
-		if d == sqlsegment.MySQL {
+		if d == sqlstore.MySQL {
 			db = s.mariaDB
 		}
 		store, tag, err := newRow(ctx, db.DB, d)
@@ -155,8 +156,8 @@ func openSegments(d sqlsegment.Dialect, rule segment.Rule) opener {
 }
 
 // newRow makes a row of its own for each run.
-func newRow(ctx context.Context, db *sql.DB, d sqlsegment.Dialect) (*sqlsegment.Store, string, error) {
-	store, err := sqlsegment.New(db, sqlsegment.Config{Dialect: d, Logger: quiet})
+func newRow(ctx context.Context, db *sql.DB, d sqlstore.Dialect) (*sqlsegment.Store, string, error) {
+	store, err := sqlsegment.New(db, sqlstore.Config{Dialect: d, Logger: quiet})
 	if err != nil {
 		return nil, "", err
 	}
@@ -288,7 +289,7 @@ func (w way) measure(ctx context.Context, s *servers, callers int, span time.Dur
 // measureFetches asks for ranges, one after the other.
 func measureFetches(ctx context.Context, s *servers, out io.Writer) error {
 	const fetches = 200
-	for db, d := range map[*database]sqlsegment.Dialect{s.postgres: sqlsegment.PostgreSQL, s.mariaDB: sqlsegment.MySQL} {
+	for db, d := range map[*database]sqlstore.Dialect{s.postgres: sqlstore.PostgreSQL, s.mariaDB: sqlstore.MySQL} {
 		store, tag, err := newRow(ctx, db.DB, d)
 		if err != nil {
 			return err

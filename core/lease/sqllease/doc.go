@@ -1,7 +1,7 @@
 // Package sqllease keeps the leases of worker numbers in a SQL database: SQLite,
 // PostgreSQL, MySQL or MariaDB. It uses the *sql.DB that a program has already.
 //
-//	store, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.PostgreSQL})
+//	store, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL})
 //	…
 //	err = store.CreateTables(ctx) // or run store.Statements() as a migration
 //
@@ -38,10 +38,10 @@
 //     within 100 ms.
 //   - The tables are changed by this package only, and rows are never deleted.
 //   - The handle leads to the primary. A server that says it is read-only is refused
-//     with [ErrReadOnly]. A replica that does not say so cannot be told from a primary.
+//     with [sqlstore.ErrReadOnly]. A replica that does not say so cannot be told from a primary.
 //   - On SQLite: the database is a file on a local disk, with a journal. A database in
 //     memory, or with journal_mode OFF or MEMORY, is refused. On Linux a file on a
-//     network file system is refused too, and one on FUSE unless Config.AllowFUSE is
+//     network file system is refused too, and one on FUSE unless sqlstore.Config.AllowFUSE is
 //     set. So is a file with several hard links and, on Linux, one that is itself
 //     mounted: SQLite keeps a log beside each path of a file, and processes with two
 //     logs would hold the same number. Mount the folder. All processes are on one
@@ -52,7 +52,7 @@
 //   - On SQLite: the file stays where it is, and nobody puts back an older copy of it.
 //     Each operation compares the file with that of the first one, and its write-ahead
 //     log with the one that the connection had before. If one was removed or replaced
-//     the lease is lost, and [ErrReplaced] is the error from then on: restart the
+//     the lease is lost, and [sqlstore.ErrReplaced] is the error from then on: restart the
 //     process. What was reserved is in the file itself, so that a log that is removed
 //     takes nothing with it, unless a long read was in the way. A copy that is written
 //     into the file itself takes the row back to a nonce that the holder does not know.

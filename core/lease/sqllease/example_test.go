@@ -17,6 +17,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
 // A worker number from the database of the program. SQLite stands for any of them.
@@ -33,7 +34,7 @@ func Example() {
 	}
 	defer db.Close()
 
-	store, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.SQLite})
+	store, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func ExampleStore_Statements() {
 		log.Fatal(err)
 	}
 	defer db.Close()
-	store, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.PostgreSQL})
+	store, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL})
 	if err != nil {
 		log.Fatal(err)
 	}

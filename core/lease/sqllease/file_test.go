@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
 // A fileStore is a Store on a file that has a row, with several connections open.
@@ -27,7 +28,7 @@ type fileStore struct {
 func newFileStore(t *testing.T, path, options string) *fileStore {
 	t.Helper()
 	db := openSQLite(t, path, options)
-	f := &fileStore{Store: newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)}), db: db, path: path, claim: testClaim(time.Now())}
+	f := &fileStore{Store: newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)}), db: db, path: path, claim: testClaim(time.Now())}
 	f.claim.Only = []int64{0}
 	var err error
 	if f.reply, err = f.Claim(t.Context(), f.claim); err != nil {
@@ -123,19 +124,19 @@ func TestAFileThatWasReplacedEndsTheLease(t *testing.T) {
 				var lost *lease.LostError
 				for range 4 { // on each of the connections
 					_, err := f.Renew(t.Context(), testRenewal(f.claim, f.reply))
-					if !errors.As(err, &lost) || lost.Reason != replaced || !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), f.path) {
+					if !errors.As(err, &lost) || lost.Reason != replaced || !errors.Is(err, sqlstore.ErrReplaced) || !strings.Contains(err.Error(), f.path) {
 						t.Errorf("Renew() = %v; want it lost, because the file was replaced", err)
 					}
 				}
 				release := lease.Release{Space: f.claim.Space, Worker: 0, Epoch: 1, Owner: f.claim.Owner, Known: []string{f.claim.Nonce}, Nonce: "n"}
-				if err := f.Release(t.Context(), release); !errors.As(err, &lost) || !errors.Is(err, ErrReplaced) {
+				if err := f.Release(t.Context(), release); !errors.As(err, &lost) || !errors.Is(err, sqlstore.ErrReplaced) {
 					t.Errorf("Release() = %v; want it lost, because the file was replaced", err)
 				}
-				if _, err := f.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, ErrReplaced) || definiteError(err) {
-					t.Errorf("Claim() = %v; want ErrReplaced", err)
+				if _, err := f.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, sqlstore.ErrReplaced) || definiteError(err) {
+					t.Errorf("Claim() = %v; want sqlstore.ErrReplaced", err)
 				}
-				if _, _, err := f.Rows(t.Context(), f.claim.Space); !errors.Is(err, ErrReplaced) {
-					t.Errorf("Rows() = %v; want ErrReplaced", err)
+				if _, _, err := f.Rows(t.Context(), f.claim.Space); !errors.Is(err, sqlstore.ErrReplaced) {
+					t.Errorf("Rows() = %v; want sqlstore.ErrReplaced", err)
 				}
 			})
 		}
@@ -178,7 +179,7 @@ func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 	}
 
 	now = now.Add(46 * time.Second)
-	other := newStore(t, openSQLite(t, f.path, "_journal_mode=WAL"), Config{Logger: slog.New(slog.DiscardHandler)})
+	other := newStore(t, openSQLite(t, f.path, "_journal_mode=WAL"), sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
 	other.now = clock
 	c := f.claim
 	c.Owner, c.Now = "another", lease.MillisOf(now)
@@ -213,8 +214,8 @@ func TestAFileReplacedDuringTheCommitIsUnknown(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := s.Renew(t.Context(), testRenewal(c, r)); !errors.Is(err, ErrReplaced) || definiteError(err) {
-		t.Errorf("Renew() during which the file was removed = %v; want ErrReplaced, and nothing about the outcome", err)
+	if _, err := s.Renew(t.Context(), testRenewal(c, r)); !errors.Is(err, sqlstore.ErrReplaced) || definiteError(err) {
+		t.Errorf("Renew() during which the file was removed = %v; want sqlstore.ErrReplaced, and nothing about the outcome", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
@@ -25,14 +26,14 @@ const (
 )
 
 // Claim takes a free row for its caller. The first claim in a space makes its rows. The
-// errors of [lease.Store] apply. Besides them there are [*TableError], [ErrReadOnly],
-// [ErrNotDurable], [ErrReplaced] and, for a space that the tables cannot hold,
+// errors of [lease.Store] apply. Besides them there are [*sqlstore.TableError],
+// [sqlstore.ErrReadOnly], [sqlstore.ErrNotDurable], [sqlstore.ErrReplaced] and, for a space that the tables cannot hold,
 // [*core.ValueError]. After these, too, nothing was claimed.
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if err := c.Space.Check(); err != nil {
 		return lease.Reply{}, err
 	}
-	s.warnOfPool(ctx)
+	s.db.WarnOfPool(ctx)
 	began := time.Now()
 	for {
 		var written *lease.Reply
@@ -209,6 +210,9 @@ func (t *transaction) only(ctx context.Context, c lease.Claim) ([]lease.Row, err
 	return t.find(ctx, t.s.text.only+"("+strings.Join(list, ", ")+")", c.Space.Namespace, c.Space.Datacenter)
 }
 
+// replaced is the reason of a lease that is lost by that.
+const replaced lease.Reason = "the database file or its write-ahead log was removed or replaced while the process ran"
+
 // Renew raises the reserved limit of the caller's row.
 func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
 	return s.change(ctx, "renew", r.Space, r.Worker, r.Lost, r.Apply)
@@ -242,7 +246,7 @@ func (s *Store) change(ctx context.Context, name string, space lease.Space, work
 		}
 		return lease.Reply{Row: row, Before: before.Until, Now: t.now}, t.replace(ctx, space, before, row)
 	})
-	if errors.Is(err, ErrReplaced) && !errors.Is(err, sqlrow.ErrCommit) {
+	if errors.Is(err, sqlstore.ErrReplaced) && !errors.Is(err, sqlrow.ErrCommit) {
 		err = fmt.Errorf("%w: %w", lost(replaced), err) // nothing was written
 	}
 	return reply, err

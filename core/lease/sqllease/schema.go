@@ -2,12 +2,12 @@ package sqllease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
@@ -33,8 +33,6 @@ const rowColumns = "worker, epoch, owner, nonce, reserved_until, renewals, holde
 // texts are the statements of one Store. None depends on anything but the dialect
 // and the table, so drivers that keep prepared statements keep a dozen.
 type texts struct {
-	create []string
-
 	probeRows, probeMeta string
 	meta                 string // of a namespace
 	insertMeta           string
@@ -47,13 +45,13 @@ type texts struct {
 }
 
 // textsOf returns the statements for a table.
-func textsOf(d Dialect, name string) texts {
-	table, meta := sqlrow.Quote(d, name), sqlrow.Quote(d, name+metaSuffix)
+func textsOf(d sqlstore.Dialect, names []string) texts {
+	table, meta := sqlrow.Quote(d, names[0]), sqlrow.Quote(d, names[1])
 	random, lock := "RANDOM()", " FOR UPDATE"
 	switch d {
-	case SQLite:
+	case sqlstore.SQLite:
 		lock = "" // the transaction has locked the file
-	case MySQL:
+	case sqlstore.MySQL:
 		random = "RAND()"
 	}
 	version := strconv.Itoa(schemaVersion)
@@ -61,7 +59,6 @@ func textsOf(d Dialect, name string) texts {
 	const free = " AND (owner = '' AND reserved_until <= ? OR owner <> '' AND reserved_until <= ? OR owner = ?)"
 	rows := "SELECT " + rowColumns + " FROM " + table + space
 	return texts{
-		create:     createTexts(d, name),
 		probeRows:  "SELECT namespace, datacenter, " + rowColumns + " FROM " + table + " WHERE 1 = 0",
 		probeMeta:  "SELECT namespace, datacenter, layout, schema_version FROM " + meta + " WHERE schema_version <> " + version,
 		meta:       d.Bind("SELECT datacenter, layout, schema_version FROM " + meta + " WHERE namespace = ?"),
@@ -84,16 +81,16 @@ func textsOf(d Dialect, name string) texts {
 	}
 }
 
-// createTexts returns the statements that create the tables.
-func createTexts(d Dialect, name string) []string {
+// create returns the statements that create the tables.
+func create(d sqlstore.Dialect, names []string) []string {
 	return []string{
-		sqlrow.CreateTable(d, name+metaSuffix,
+		sqlrow.CreateTable(d, names[1],
 			"namespace VARCHAR(64) NOT NULL",
 			"datacenter BIGINT NOT NULL",
 			"layout VARCHAR("+strconv.Itoa(maxLayout)+") NOT NULL",
 			"schema_version BIGINT NOT NULL",
 			"PRIMARY KEY (namespace, datacenter)"),
-		sqlrow.CreateTable(d, name,
+		sqlrow.CreateTable(d, names[0],
 			"namespace VARCHAR(64) NOT NULL",
 			"datacenter BIGINT NOT NULL",
 			"worker BIGINT NOT NULL",
@@ -128,53 +125,26 @@ func (s *Store) insertRows(space lease.Space) string {
 
 // Statements returns the statements that create the tables, for those who run
 // their migrations themselves. None ends in a semicolon.
-func (s *Store) Statements() []string { return append([]string(nil), s.text.create...) }
+func (s *Store) Statements() []string { return s.db.Statements() }
 
 // CreateTables creates the tables unless they are there. Any number of processes may do
 // so at the same time. If the tables are there it needs no right to create tables. It
-// checks their columns and version: a [*TableError] says what is wrong.
+// checks their columns and version: a [*sqlstore.TableError] says what is wrong.
 func (s *Store) CreateTables(ctx context.Context) error {
-	err := s.probe(ctx)
-	if !errors.Is(err, ErrNoTable) {
-		return err
-	}
-	if _, err := transact(ctx, s, "create tables", func(t *transaction) (done, error) {
-		for _, text := range s.text.create {
-			if _, err := t.Exec(ctx, text); err != nil {
-				return done{}, err
-			}
-		}
-		return done{}, nil
-	}); err != nil {
-		return err
-	}
-	return s.probe(ctx)
-}
-
-// probe returns nil if the tables are there and of this version.
-func (s *Store) probe(ctx context.Context) error {
-	_, err := transact(ctx, s, "check tables", func(t *transaction) (done, error) {
+	return s.explain("create tables", s.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
 		if err := t.Each(ctx, func(func(...any) error) error { return nil }, s.text.probeRows); err != nil {
-			return done{}, err
+			return err
 		}
-		return done{}, t.Each(ctx, func(scan func(...any) error) error {
+		return t.Each(ctx, func(scan func(...any) error) error {
 			var version int64
 			if err := scan(new(any), new(any), new(any), &version); err != nil {
 				return err
 			}
 			return s.wrongVersion(version)
 		}, s.text.probeMeta)
-	})
-	return err
+	}))
 }
-
-// done is the result of a transaction that has no other.
-type done struct{}
 
 func (s *Store) wrongVersion(version int64) error {
-	return s.tableError(ErrSchema, fmt.Sprintf("schema_version is %d, want %d", version, schemaVersion))
-}
-
-func (s *Store) tableError(kind error, problem string) error {
-	return &TableError{Table: s.table, Problem: problem, Statements: s.Statements(), Kind: kind}
+	return s.db.WrongSchema(fmt.Errorf("schema_version is %d, want %d", version, schemaVersion))
 }

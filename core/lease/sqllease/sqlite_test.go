@@ -21,6 +21,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 )
 
@@ -58,10 +59,10 @@ func execAll(t *testing.T, db *sql.DB, texts ...string) {
 }
 
 // newStore returns a Store whose tables are there.
-func newStore(t *testing.T, db *sql.DB, c Config) *Store {
+func newStore(t *testing.T, db *sql.DB, c sqlstore.Config) *Store {
 	t.Helper()
 	if c.Dialect == 0 {
-		c.Dialect = SQLite
+		c.Dialect = sqlstore.SQLite
 	}
 	s, err := New(db, c)
 	if err != nil {
@@ -121,7 +122,7 @@ func sqliteHarness(t *testing.T, name, options string) leasetest.Harness {
 	admin := openSQLite(t, path, options+"&_busy_timeout=20000")
 	execAll(t, admin, "VACUUM") // makes the file
 	var clock atomic.Int64
-	config := Config{Dialect: SQLite, Logger: slog.New(slog.DiscardHandler)}
+	config := sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)}
 	open := func(t *testing.T, db *sql.DB) leasetest.Store {
 		s := newStore(t, db, config)
 		s.now = func() time.Time { return time.UnixMilli(clock.Load()) }
@@ -196,7 +197,7 @@ func newWatched(t *testing.T) (*Store, *sqlrowtest.Connector) {
 	w := &sqlrowtest.Connector{DSN: "file:" + filepath.Join(sqlrowtest.Folder(t), "leases.db") + "?_journal_mode=WAL"}
 	db := closing(t, sql.OpenDB(w))
 	db.SetMaxOpenConns(1)
-	return newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)}), w
+	return newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)}), w
 }
 
 func TestDatabaseThatForgetsIsRefused(t *testing.T) {
@@ -204,15 +205,15 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 		":memory:",
 		"file:" + filepath.Join(t.TempDir(), "off.db") + "?_journal_mode=OFF",
 	} {
-		s, err := New(closing(t, mustOpen(t, dsn)), Config{Dialect: SQLite})
+		s, err := New(closing(t, mustOpen(t, dsn)), sqlstore.Config{Dialect: sqlstore.SQLite})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.CreateTables(t.Context()); !errors.Is(err, ErrNotDurable) {
-			t.Errorf("%s: CreateTables() = %v; want ErrNotDurable, for good", dsn, err)
+		if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrNotDurable) {
+			t.Errorf("%s: CreateTables() = %v; want sqlstore.ErrNotDurable, for good", dsn, err)
 		}
-		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, ErrNotDurable) || !errors.Is(err, lease.ErrPermanent) {
-			t.Errorf("%s: Claim() = %v; want ErrNotDurable, for good", dsn, err)
+		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, sqlstore.ErrNotDurable) || !errors.Is(err, lease.ErrPermanent) {
+			t.Errorf("%s: Claim() = %v; want sqlstore.ErrNotDurable, for good", dsn, err)
 		}
 	}
 }
@@ -222,7 +223,7 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 // A claim looks at few rows, and at all if none of these is free.
 func TestALargeSpaceThatIsNearlyFullGivesItsLastRows(t *testing.T) {
 	db := openSQLite(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=WAL")
-	s := newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)})
+	s := newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
 	c := testClaim(time.Now())
 	c.Space.Workers = 8 * near
 	if _, err := s.Claim(t.Context(), c); err != nil {
@@ -253,7 +254,7 @@ func TestALargeSpaceThatIsNearlyFullGivesItsLastRows(t *testing.T) {
 // Claims of a large, empty space are all over it.
 func TestClaimsOfALargeSpaceAreApart(t *testing.T) {
 	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "leases.db"), "_journal_mode=WAL")
-	s := newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)})
+	s := newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
 	c := testClaim(time.Now())
 	c.Space.Workers = 1 << 16
 	eighths := map[int64]bool{}
@@ -273,7 +274,7 @@ func TestClaimsOfALargeSpaceAreApart(t *testing.T) {
 // To choose among all rows at random, the database would read and sort them.
 func TestAClaimReadsNoMoreRowsThanItChoosesFrom(t *testing.T) {
 	db := openSQLite(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=WAL")
-	s := newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)})
+	s := newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
 	var plan []string
 	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+s.text.near, "shop", 0, 0, near, 1, 1, "me")
 	if err != nil {
@@ -305,8 +306,8 @@ func TestAFileWithTwoNamesGivesNoLease(t *testing.T) {
 	_, claim := f.Claim(t.Context(), testClaim(time.Now()))
 	_, renew := f.Renew(t.Context(), testRenewal(f.claim, f.reply))
 	for call, err := range map[string]error{"Claim": claim, "Renew": renew} {
-		if !errors.Is(err, ErrNotDurable) || !errors.Is(err, lease.ErrPermanent) || errors.Is(err, lease.ErrLost) || !strings.Contains(err.Error(), path+": it has 2 names") {
-			t.Errorf("%s() in a file with two names = %v; want ErrNotDurable and the file", call, err)
+		if !errors.Is(err, sqlstore.ErrNotDurable) || !errors.Is(err, lease.ErrPermanent) || errors.Is(err, lease.ErrLost) || !strings.Contains(err.Error(), path+": it has 2 names") {
+			t.Errorf("%s() in a file with two names = %v; want sqlstore.ErrNotDurable and the file", call, err)
 		}
 	}
 	if err := os.Remove(path + ".second"); err != nil {
@@ -322,7 +323,7 @@ func TestTableWithoutASchemaIsInTheFile(t *testing.T) {
 	db := openSQLite(t, path, "_journal_mode=DELETE")
 	db.SetMaxOpenConns(1)
 	execAll(t, db, "ATTACH ':memory:' AS forgets")
-	s, err := New(db, Config{Dialect: SQLite, Logger: slog.New(slog.DiscardHandler)})
+	s, err := New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +346,7 @@ func TestFileThatCannotBeWrittenKeepsTheLease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	db := openSQLite(t, path, "_journal_mode=DELETE")
 	c := testClaim(time.Now())
-	r, err := newStore(t, db, Config{}).Claim(t.Context(), c)
+	r, err := newStore(t, db, sqlstore.Config{}).Claim(t.Context(), c)
 	if err != nil {
 		t.Fatalf("Claim() = %v", err)
 	}
@@ -353,7 +354,7 @@ func TestFileThatCannotBeWrittenKeepsTheLease(t *testing.T) {
 		"mode=ro":        "read-only",
 		"_query_only=on": "read-only",
 	} {
-		s, err := New(openSQLite(t, path, options), Config{Dialect: SQLite})
+		s, err := New(openSQLite(t, path, options), sqlstore.Config{Dialect: sqlstore.SQLite})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,12 +362,12 @@ func TestFileThatCannotBeWrittenKeepsTheLease(t *testing.T) {
 			"Renew": func() error { _, err := s.Renew(t.Context(), testRenewal(c, r)); return err }(),
 			"Claim": func() error { _, err := s.Claim(t.Context(), testClaim(time.Now())); return err }(),
 		} {
-			if !errors.Is(err, ErrReadOnly) || definiteError(err) || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %s() = %v; want ErrReadOnly that says %q", options, call, err, want)
+			if !errors.Is(err, sqlstore.ErrReadOnly) || definiteError(err) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %s() = %v; want sqlstore.ErrReadOnly that says %q", options, call, err, want)
 			}
 		}
 	}
-	if _, err := newStore(t, db, Config{}).Renew(t.Context(), testRenewal(c, r)); err != nil {
+	if _, err := newStore(t, db, sqlstore.Config{}).Renew(t.Context(), testRenewal(c, r)); err != nil {
 		t.Errorf("Renew() on the writable file = %v; want it renewed", err)
 	}
 }
@@ -374,7 +375,7 @@ func TestFileThatCannotBeWrittenKeepsTheLease(t *testing.T) {
 func TestFullDiskIsNamed(t *testing.T) {
 	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "leases.db"), "_journal_mode=DELETE")
 	db.SetMaxOpenConns(1)
-	s := newStore(t, db, Config{Logger: slog.New(slog.DiscardHandler)})
+	s := newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
 	execAll(t, db, "PRAGMA max_page_count = 6")
 	c := testClaim(time.Now())
 	c.Space.Workers = 1 << 16
@@ -392,14 +393,14 @@ func TestFullDiskIsNamed(t *testing.T) {
 
 func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 	db := openSQLite(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=WAL")
-	s, err := New(db, Config{Dialect: SQLite, Table: "Leases"})
+	s, err := New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: "Leases"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.Claim(t.Context(), testClaim(time.Now()))
-	var table *TableError
-	if !errors.Is(err, ErrNoTable) || !errors.Is(err, lease.ErrPermanent) || !errors.As(err, &table) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
-		t.Errorf("Claim() without tables = %v; want ErrNoTable and the statements", err)
+	var table *sqlstore.TableError
+	if !errors.Is(err, sqlstore.ErrNoTable) || !errors.Is(err, lease.ErrPermanent) || !errors.As(err, &table) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
+		t.Errorf("Claim() without tables = %v; want sqlstore.ErrNoTable and the statements", err)
 	}
 	execAll(t, db, table.Statements...)
 	if _, err := s.Claim(t.Context(), testClaim(time.Now())); err != nil {
@@ -410,13 +411,13 @@ func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 		"CreateTables": s.CreateTables(t.Context()),
 		"Claim":        func() error { _, err := s.Claim(t.Context(), testClaim(time.Now())); return err }(),
 	} {
-		if !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "schema_version is 2, want 1") {
-			t.Errorf("%s() of another version = %v; want ErrSchema", call, err)
+		if !errors.Is(err, sqlstore.ErrSchema) || !strings.Contains(err.Error(), "schema_version is 2, want 1") {
+			t.Errorf("%s() of another version = %v; want sqlstore.ErrSchema", call, err)
 		}
 	}
 	execAll(t, db, "DROP TABLE Leases", "CREATE TABLE Leases (id INTEGER, namespace TEXT)")
-	if err := s.CreateTables(t.Context()); !errors.Is(err, ErrSchema) {
-		t.Errorf("CreateTables() with a foreign table = %v; want ErrSchema", err)
+	if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrSchema) {
+		t.Errorf("CreateTables() with a foreign table = %v; want sqlstore.ErrSchema", err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
@@ -43,9 +44,9 @@ func newMock(t *testing.T) (*sql.DB, sqlmock.Sqlmock) {
 	return db, mock
 }
 
-func mockStore(t *testing.T, db *sql.DB, d Dialect) *Store {
+func mockStore(t *testing.T, db *sql.DB, d sqlstore.Dialect) *Store {
 	t.Helper()
-	s, err := New(db, Config{Dialect: d, Logger: slog.New(slog.DiscardHandler)})
+	s, err := New(db, sqlstore.Config{Dialect: d, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,22 +57,22 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	db, _ := newMock(t)
 	for _, test := range []struct {
 		db     *sql.DB
-		config Config
+		config sqlstore.Config
 		want   string
 	}{
-		{nil, Config{Dialect: SQLite}, "sqllease: New(db) is nil"},
-		{db, Config{}, "sqllease: Config.Dialect is Dialect(0): want SQLite, PostgreSQL or MySQL"},
-		{db, Config{Dialect: 4}, "sqllease: Config.Dialect is Dialect(4)"},
-		{db, Config{Dialect: MySQL, Table: "a b"}, `sqllease: Config.Table is "a b": want 1..58 letters`},
-		{db, Config{Dialect: MySQL, Table: strings.Repeat("x", 1000)}, `sqllease: Config.Table is "` + strings.Repeat("x", 64) + `": want 1..58 letters`},
+		{nil, sqlstore.Config{Dialect: sqlstore.SQLite}, "sqllease: db is nil"},
+		{db, sqlstore.Config{}, "sqllease: Config.Dialect is Dialect(0): want SQLite, PostgreSQL or MySQL"},
+		{db, sqlstore.Config{Dialect: 4}, "sqllease: Config.Dialect is Dialect(4)"},
+		{db, sqlstore.Config{Dialect: sqlstore.MySQL, Table: "a b"}, `sqllease: Config.Table is "a b": want 1..58 letters`},
+		{db, sqlstore.Config{Dialect: sqlstore.MySQL, Table: strings.Repeat("x", 1000)}, `sqllease: Config.Table is "` + strings.Repeat("x", 64) + `": want 1..58 letters`},
 	} {
 		s, err := New(test.db, test.config)
 		if s != nil || !errors.As(err, new(*core.ValueError)) || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("New(%v, %+v) = %v, %v; want nil, %q", test.db != nil, test.config, s, err, test.want)
 		}
 	}
-	for _, d := range []Dialect{SQLite, PostgreSQL, MySQL} {
-		if s, err := New(db, Config{Dialect: d}); err != nil || s.table != DefaultTable {
+	for _, d := range []sqlstore.Dialect{sqlstore.SQLite, sqlstore.PostgreSQL, sqlstore.MySQL} {
+		if s, err := New(db, sqlstore.Config{Dialect: d}); err != nil || s.db.Names[0] != DefaultTable {
 			t.Errorf("New(db, %v) = %+v, %v; want table %s", d, s, err, DefaultTable)
 		}
 	}
@@ -117,15 +118,15 @@ var heldUpdate = []driver.Value{7, "me", "new", 1_060_010, 10, "host", "shop", 2
 // The server is a mock that says what Dolt says of itself.
 func TestDoltIsRefusedForGood(t *testing.T) {
 	db, mock := newMock(t)
-	s, err := New(db, Config{Dialect: MySQL})
+	s, err := New(db, sqlstore.Config{Dialect: sqlstore.MySQL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(sqlmock.NewRows([]string{"wait", "read_only", "flush", "dolt", "now"}).AddRow(50, 0, 1, 1, 1_000_010))
 	mock.ExpectRollback()
-	if _, err := s.Renew(t.Context(), heldRenewal()); !errors.Is(err, ErrDolt) || !errors.Is(err, lease.ErrPermanent) {
-		t.Errorf("Renew on Dolt = %v; want %v, which is permanent", err, ErrDolt)
+	if _, err := s.Renew(t.Context(), heldRenewal()); !errors.Is(err, sqlstore.ErrDolt) || !errors.Is(err, lease.ErrPermanent) {
+		t.Errorf("Renew on Dolt = %v; want %v, which is permanent", err, sqlstore.ErrDolt)
 	}
 }
 
@@ -157,7 +158,7 @@ func TestRenewalOnMySQLSendsThisAndSetsTheSettingBack(t *testing.T) {
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
 
 	want := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: "me", Nonce: "new", Until: 1_060_010, Renewals: 10, Holder: "host"}, Before: 1_040_000, Now: 1_000_010}
-	if got, err := renewWithin15s(t, mockStore(t, db, MySQL)); err != nil || got != want {
+	if got, err := renewWithin15s(t, mockStore(t, db, sqlstore.MySQL)); err != nil || got != want {
 		t.Errorf("Renew() = %+v, %v; want %+v", got, err, want)
 	}
 }
@@ -169,7 +170,7 @@ func TestRenewalOnPostgreSQLSendsThis(t *testing.T) {
 	mock.ExpectQuery(postgresRow).WithArgs("shop", 2, 3).WillReturnRows(heldRow())
 	mock.ExpectExec(postgresUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
 	mock.ExpectCommit()
-	if _, err := renewWithin15s(t, mockStore(t, db, PostgreSQL)); err != nil {
+	if _, err := renewWithin15s(t, mockStore(t, db, sqlstore.PostgreSQL)); err != nil {
 		t.Errorf("Renew() = %v; want nil", err)
 	}
 }
@@ -186,7 +187,7 @@ func TestAnswerThatBreaksOffLosesNoRow(t *testing.T) {
 	mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(false, "on"))
 	mock.ExpectQuery(postgresRow).WithArgs("shop", 2, 3).WillReturnRows(heldRow().RowError(0, failure))
 	mock.ExpectRollback()
-	if _, err := mockStore(t, db, PostgreSQL).Renew(t.Context(), heldRenewal()); !errors.Is(err, failure) || definiteError(err) {
+	if _, err := mockStore(t, db, sqlstore.PostgreSQL).Renew(t.Context(), heldRenewal()); !errors.Is(err, failure) || definiteError(err) {
 		t.Errorf("Renew(), the row breaks off = %v; want %v", err, failure)
 	}
 }
@@ -199,7 +200,7 @@ func TestErrorOfTheCommitSaysNothingAboutTheLease(t *testing.T) {
 		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(sqlmock.NewResult(0, 1))
 		mock.ExpectCommit().WillReturnError(failure)
 		mock.ExpectClose()
-		got, err := renewWithin15s(t, mockStore(t, db, MySQL))
+		got, err := renewWithin15s(t, mockStore(t, db, sqlstore.MySQL))
 		if got != (lease.Reply{}) || !errors.Is(err, failure) || definiteError(err) || !strings.Contains(err.Error(), "sqllease: renew: commit, outcome unknown: ") {
 			t.Errorf("Renew() with COMMIT = %v: %+v, %v; want it in an error that says the outcome is unknown", failure, got, err)
 		}
@@ -212,7 +213,7 @@ func TestARenewalWithoutItsRowIsLost(t *testing.T) {
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames))
 	mock.ExpectRollback()
-	_, err := mockStore(t, db, MySQL).Renew(t.Context(), heldRenewal())
+	_, err := mockStore(t, db, sqlstore.MySQL).Renew(t.Context(), heldRenewal())
 	renewal := heldRenewal()
 	if want := renewal.Lost(lease.Gone); err == nil || err.Error() != want.Error() {
 		t.Errorf("Renew() without the row = %v; want %v", err, want)
@@ -223,10 +224,10 @@ func TestARenewalWithoutItsRowIsLost(t *testing.T) {
 // for a lease.
 func TestFaultsAreToldApart(t *testing.T) {
 	db, _ := newMock(t)
-	s := mockStore(t, db, PostgreSQL)
+	s := mockStore(t, db, sqlstore.PostgreSQL)
 	state, number := dialecttest.Postgres, dialecttest.MySQL
 	renewal := heldRenewal()
-	kinds := []error{ErrNoTable, ErrSchema, ErrReadOnly, lease.ErrLost, lease.ErrPermanent}
+	kinds := []error{sqlstore.ErrNoTable, sqlstore.ErrSchema, sqlstore.ErrReadOnly, lease.ErrLost, lease.ErrPermanent}
 	for _, test := range []struct {
 		err  error
 		want []error // of kinds
@@ -238,23 +239,23 @@ func TestFaultsAreToldApart(t *testing.T) {
 		{state("57014"), nil}, // statement timeout
 		{number(1021), nil},   // disk full
 		{context.Canceled, nil},
-		{state("42P01"), []error{ErrNoTable, lease.ErrPermanent}},
-		{number(1146), []error{ErrNoTable, lease.ErrPermanent}},
-		{state("42703"), []error{ErrSchema, lease.ErrPermanent}},
-		{number(1054), []error{ErrSchema, lease.ErrPermanent}},
+		{state("42P01"), []error{sqlstore.ErrNoTable, lease.ErrPermanent}},
+		{number(1146), []error{sqlstore.ErrNoTable, lease.ErrPermanent}},
+		{state("42703"), []error{sqlstore.ErrSchema, lease.ErrPermanent}},
+		{number(1054), []error{sqlstore.ErrSchema, lease.ErrPermanent}},
 		{state("42501"), []error{lease.ErrPermanent}},
 		{number(1142), []error{lease.ErrPermanent}},
-		{fmt.Errorf("%w: it is on NFS", ErrNotDurable), []error{lease.ErrPermanent}},
-		{fmt.Errorf("%w: %w", ErrReadOnly, state("25006")), []error{ErrReadOnly}},
+		{fmt.Errorf("%w: it is on NFS", sqlstore.ErrNotDurable), []error{lease.ErrPermanent}},
+		{fmt.Errorf("%w: %w", sqlstore.ErrReadOnly, state("25006")), []error{sqlstore.ErrReadOnly}},
 		{renewal.Lost(lease.Gone), []error{lease.ErrLost}},
 	} {
-		got := s.explain("renew", test.err)
+		got := s.explain("renew", s.db.Explain(test.err))
 		for _, kind := range kinds {
 			if want := slices.Contains(test.want, kind); errors.Is(got, kind) != want {
 				t.Errorf("explain(%v) = %v; want it to match %v: %v", test.err, got, kind, want)
 			}
 		}
-		if table := errors.As(got, new(*TableError)); !table && !errors.Is(got, test.err) || !strings.Contains(got.Error(), test.err.Error()) {
+		if table := errors.As(got, new(*sqlstore.TableError)); !table && !errors.Is(got, test.err) || !strings.Contains(got.Error(), test.err.Error()) {
 			t.Errorf("explain(%v) = %v; want it in there", test.err, got)
 		}
 	}
@@ -263,7 +264,7 @@ func TestFaultsAreToldApart(t *testing.T) {
 func TestServerThatMayForgetIsWarnedOfOnce(t *testing.T) {
 	var log bytes.Buffer
 	db, mock := newMock(t)
-	s, err := New(db, Config{Dialect: PostgreSQL, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func TestServerThatMayForgetIsWarnedOfOnce(t *testing.T) {
 			t.Errorf("Renew() = %v; want ErrLost", err)
 		}
 	}
-	if got := log.String(); strings.Count(got, "IDs may then repeat") != 1 || !strings.Contains(got, "setting=fsync value=off want=on") {
+	if got := log.String(); strings.Count(got, "numbers may then repeat") != 1 || !strings.Contains(got, "setting=fsync value=off want=on") {
 		t.Errorf("log = %q; want one warning about fsync", got)
 	}
 }
@@ -284,7 +285,7 @@ func TestServerThatMayForgetIsWarnedOfOnce(t *testing.T) {
 func TestPoolOfOneIsWarnedOfOnce(t *testing.T) {
 	var log bytes.Buffer
 	db := sql.OpenDB(unreachable{})
-	s, err := New(db, Config{Dialect: PostgreSQL, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +315,7 @@ func TestRowThatWasChangedMeanwhileIsReadAgain(t *testing.T) {
 	mock.ExpectQuery(mysqlRow).WithArgs("shop", 2, 3).WillReturnRows(sqlmock.NewRows(rowNames).AddRow(3, 8, "other", "x", 2_000_000, 10, "host"))
 	mock.ExpectRollback()
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
-	_, err := renewWithin15s(t, mockStore(t, db, MySQL))
+	_, err := renewWithin15s(t, mockStore(t, db, sqlstore.MySQL))
 	renewal := heldRenewal()
 	if want := renewal.Lost(lease.TakenOver); err == nil || err.Error() != want.Error() {
 		t.Errorf("Renew() = %v; want %v", err, want)
@@ -328,7 +329,7 @@ func TestMoreThanOneRowAffectedIsRolledBack(t *testing.T) {
 		mock.ExpectExec(mysqlUpdate).WithArgs(heldUpdate...).WillReturnResult(result)
 		mock.ExpectRollback()
 		mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
-		if _, err := renewWithin15s(t, mockStore(t, db, MySQL)); err == nil || definiteError(err) {
+		if _, err := renewWithin15s(t, mockStore(t, db, sqlstore.MySQL)); err == nil || definiteError(err) {
 			t.Errorf("Renew() = %v; want an error that is none of the four", err)
 		}
 	}
@@ -363,7 +364,7 @@ func TestWaitingIsNoClockSkew(t *testing.T) {
 
 func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
 	db, _ := newMock(t)
-	s := mockStore(t, db, MySQL)
+	s := mockStore(t, db, sqlstore.MySQL)
 	want := []string{
 		"CREATE TABLE IF NOT EXISTS `snowkey_leases_meta` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, layout VARCHAR(255) NOT NULL, schema_version BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
 		"CREATE TABLE IF NOT EXISTS `snowkey_leases` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, epoch BIGINT NOT NULL, owner VARCHAR(64) NOT NULL, nonce VARCHAR(64) NOT NULL, reserved_until BIGINT NOT NULL, renewals BIGINT NOT NULL, holder VARCHAR(64) NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
@@ -403,7 +404,7 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	mock.ExpectExec(mysqlUpdate).WithArgs(1, "me", "new", 1_060_010, 1, "", "shop", 2, 3, 0, "", "", 0, 0).WillReturnResult(sqlmock.NewResult(0, 1))
 	mock.ExpectCommit()
 	c := lease.Claim{Space: heldRenewal().Space, Owner: "me", Nonce: "new", Window: 60_000, Now: 1_000_000, Skew: 5_000}
-	if r, err := mockStore(t, db, MySQL).Claim(t.Context(), c); err != nil || r.Row.Worker != 3 {
+	if r, err := mockStore(t, db, sqlstore.MySQL).Claim(t.Context(), c); err != nil || r.Row.Worker != 3 {
 		t.Errorf("Claim() = %+v, %v; want worker 3", r, err)
 	}
 }
@@ -415,7 +416,7 @@ func TestClocksAreComparedBeforeAnythingIsWritten(t *testing.T) {
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectRollback()
 	c := lease.Claim{Space: heldRenewal().Space, Window: 60_000, Now: 900_000, Skew: 5_000}
-	if _, err := mockStore(t, db, MySQL).Claim(t.Context(), c); !errors.Is(err, lease.ErrClockSkew) {
+	if _, err := mockStore(t, db, sqlstore.MySQL).Claim(t.Context(), c); !errors.Is(err, lease.ErrClockSkew) {
 		t.Errorf("Claim() = %v; want ErrClockSkew", err)
 	}
 }

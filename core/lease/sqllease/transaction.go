@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
@@ -21,7 +23,7 @@ type transaction struct {
 // transact runs body in a transaction. Package sqlrow says what that guarantees and when
 // body runs again.
 func transact[T any](ctx context.Context, s *Store, name string, body func(*transaction) (T, error)) (T, error) {
-	result, err := sqlrow.Do(ctx, s.rows, func(x *sqlrow.Tx) (T, error) {
+	result, err := tables.Do(ctx, s.db, func(x *sqlrow.Tx) (T, error) {
 		return body(&transaction{Tx: x, s: s, now: lease.MillisOf(x.Now)})
 	})
 	return result, s.explain(name, err)
@@ -30,7 +32,7 @@ func transact[T any](ctx context.Context, s *Store, name string, body func(*tran
 // definite reports whether err was decided here, from what was read. It comes neither
 // from the database nor from the way to it. Nothing was written then.
 func definite(err error) bool {
-	return errors.As(err, new(*TableError)) || errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
+	return errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
 		errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
 }
 
@@ -40,11 +42,7 @@ func (s *Store) explain(name string, err error) error {
 	case err == nil, definite(err):
 		return err
 	case errors.Is(err, sqlrow.ErrCommit), dialect.BadConnection(err):
-	case dialect.NoTable(err):
-		return s.tableError(ErrNoTable, err.Error())
-	case dialect.NoColumn(err):
-		return s.tableError(ErrSchema, err.Error())
-	case dialect.Denied(err), errors.Is(err, ErrNotDurable), errors.Is(err, ErrDolt):
+	case dialect.Denied(err), errors.As(err, new(*sqlstore.TableError)), errors.Is(err, sqlstore.ErrNotDurable), errors.Is(err, sqlstore.ErrDolt):
 		err = lease.Permanent(err)
 	}
 	return fmt.Errorf("sqllease: %s: %w", name, err)

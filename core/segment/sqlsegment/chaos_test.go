@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/internal/segmentchaos"
 )
@@ -24,7 +25,7 @@ func openChaos(path string) (*sqlsegment.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Logger: slog.New(slog.DiscardHandler)})
+	return sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // Five processes are killed, stopped, continued and restarted, and their requests get

@@ -1,7 +1,7 @@
 // Package sqlsegment keeps the rows of package segment in a table of the user's own database:
 // SQLite, PostgreSQL, MySQL or MariaDB.
 //
-//	store, err := sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.PostgreSQL})
+//	store, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL})
 //	err = store.CreateTables(ctx)
 //	err = store.Create(ctx, segment.Row{Tag: "orders", Next: 1, Step: 1000, Stride: 1})
 //	numbers, err := segment.New(store, segment.Config{Tag: "orders"})

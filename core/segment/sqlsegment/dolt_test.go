@@ -9,6 +9,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
 // The server is a mock that says what Dolt says of itself; nothing is written to it.
@@ -18,7 +19,7 @@ func TestDoltIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s, err := sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.MySQL, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.MySQL, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +32,8 @@ func TestDoltIsRefused(t *testing.T) {
 		mock.ExpectQuery("LOWER.CONCAT.@@version, ' ', @@version_comment.. LIKE '%dolt%'").
 			WillReturnRows(sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "now"}).AddRow(50, 0, 1, 1, 1_000_010))
 		mock.ExpectRollback()
-		if err := call(); !errors.Is(err, sqlsegment.ErrDolt) {
-			t.Errorf("%s on Dolt = %v; want %v", name, err, sqlsegment.ErrDolt)
+		if err := call(); !errors.Is(err, sqlstore.ErrDolt) {
+			t.Errorf("%s on Dolt = %v; want %v", name, err, sqlstore.ErrDolt)
 		}
 		if err := mock.ExpectationsWereMet(); err != nil {
 			t.Errorf("%s on Dolt: %v", name, err)

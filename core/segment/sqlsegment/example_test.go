@@ -16,6 +16,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -27,7 +28,7 @@ func openStore(ctx context.Context, dir string) *sqlsegment.Store {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.SQLite})
+	store, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.SQLite})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -66,11 +66,9 @@ func (s *Store) max(ctx context.Context, c Column) (n int64, err error) {
 	if _, ok := sqlrow.CheckTable(c.Name, 0); !ok || strings.Contains(c.Name, ".") {
 		return 0, invalid("Column.Name", strconv.Quote(c.Name[:min(len(c.Name), 64)]), "1..63 letters, digits and _ of ASCII, the first no digit")
 	}
-	rows := s.rows
+	rows := s.db.DB
 	if c.DB != nil {
-		config := s.config
-		config.Table = c.Table
-		rows = sqlrow.New(c.DB, config)
+		rows = s.db.On(c.DB, c.Table)
 	}
 	n, err = sqlrow.Do(ctx, rows, func(t *sqlrow.Tx) (n int64, err error) {
 		err = t.Each(ctx, func(scan func(...any) error) error {
@@ -92,13 +90,13 @@ func (s *Store) max(ctx context.Context, c Column) (n int64, err error) {
 // maxText returns a query for the greatest value of a column, and for whether the column
 // has numbers. The greatest of texts is another one: '9', and not '41'.
 func (s *Store) maxText(c Column) string {
-	top := "max(" + s.config.Dialect.Quote(c.Name) + ")"
+	top := "max(" + s.db.Dialect.Quote(c.Name) + ")"
 	number := "0" // the value itself says what it is
-	switch s.config.Dialect {
+	switch s.db.Dialect {
 	case dialect.PostgreSQL:
 		number = "pg_typeof(" + top + ")::text IN ('smallint', 'integer', 'bigint', 'numeric')"
 	case dialect.MySQL:
 		number = "coercibility(" + top + ") = 5" // of numbers and times
 	}
-	return "SELECT " + top + ", " + number + " FROM " + sqlrow.Quote(s.config.Dialect, c.Table)
+	return "SELECT " + top + ", " + number + " FROM " + sqlrow.Quote(s.db.Dialect, c.Table)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/types"
@@ -127,7 +128,7 @@ func TestAPoolOfOneConnectionIsWarnedOfOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	s, err := sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Logger: slog.New(slog.NewTextHandler(&text, nil))})
+	s, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.NewTextHandler(&text, nil))})
 	if err == nil {
 		err = errors.Join(s.CreateTables(t.Context()), s.Create(t.Context(), segment.Row{Tag: "orders", Next: 1, Step: 1, Stride: 1}))
 	}

@@ -5,87 +5,23 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strconv"
-	"sync"
-	"time"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
-)
-
-// A Dialect is the SQL that a database speaks. The zero value is none of them.
-type Dialect = dialect.Dialect
-
-// The dialects.
-const (
-	// SQLite is SQLite 3.16 or newer.
-	SQLite = dialect.SQLite
-	// PostgreSQL is PostgreSQL 9.6 or newer, by any driver.
-	PostgreSQL = dialect.PostgreSQL
-	// MySQL is MySQL 5.7 and MariaDB 10.3, or newer. Dolt is refused, see ErrDolt.
-	MySQL = dialect.MySQL
 )
 
 // DefaultTable is the table if Config.Table is empty.
 const DefaultTable = "snowkey_segments"
 
-// The errors of this package, for errors.Is. Those of package segment come as they are.
-var (
-	// ErrNoTable means that the table is missing. The error names the statement that
-	// makes it.
-	ErrNoTable = errors.New("table missing")
-
-	// ErrSchema means that the table has other columns than those of this package, or one
-	// that does not keep what is written to it. Then nothing was changed.
-	ErrSchema = errors.New("unexpected table schema")
-
-	// ErrReadOnly means that the database takes no writes.
-	ErrReadOnly = sqlrow.ErrReadOnly
-
-	// ErrDolt means that the server is Dolt, which commits both of two transactions that
-	// make the same change to a row. Ranges would be given twice.
-	ErrDolt = sqlrow.ErrDolt
-
-	// ErrNotDurable means that the SQLite database would forget what it acknowledges: it
-	// is in memory, has no journal, is on a file system that other hosts may share, or
-	// has a second path, by a hard link or a mount of the file itself.
-	ErrNotDurable = sqlrow.ErrNotDurable
-
-	// ErrReplaced means that the SQLite file or its write-ahead log was removed or
-	// replaced while the process ran. Restart the process.
-	ErrReplaced = sqlrow.ErrReplaced
-)
-
-// A Config says where and how the rows are kept.
-type Config struct {
-	// Dialect is the SQL that the database speaks. It must be set.
-	Dialect Dialect
-
-	// Table is the table with one row per tag. The name is letters, digits and _, at
-	// most 63 of them. A schema and a dot may be before it. Defaults to DefaultTable.
-	Table string
-
-	// AllowFUSE lets an SQLite file be on FUSE. Set it only if no other host shares
-	// that file system, its locks work, and it keeps what it has synced.
-	AllowFUSE bool
-
-	// Logger gets warnings about the server and the file system. Each comes
-	// once per Store. Defaults to slog.Default().
-	Logger *slog.Logger
-}
-
 // A Store keeps the rows in a table. New makes it; the zero value has no database. It
 // is safe for concurrent use and must not be copied.
 type Store struct {
-	rows   *sqlrow.DB
-	config sqlrow.Config
-	table  string // as configured
-	log    *slog.Logger
-	text   texts
-	pooled sync.Once // warned of the pool
+	db   *tables.DB
+	text texts
 }
 
 var _ interface {
@@ -97,34 +33,12 @@ var _ interface {
 
 // New returns a Store on db. It does no I/O and does not take db over. If an argument is
 // wrong the error is a [*core.ValueError].
-func New(db *sql.DB, c Config) (*Store, error) {
-	if db == nil {
-		return nil, invalid("db", "nil", "an open *sql.DB")
+func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
+	d, err := tables.Open(db, c, tables.Kind{Package: "sqlsegment", Names: []string{DefaultTable}, Create: create, Definite: definite})
+	if err != nil {
+		return nil, err
 	}
-	if !c.Dialect.Valid() {
-		return nil, invalid("Config.Dialect", c.Dialect, "SQLite, PostgreSQL or MySQL")
-	}
-	if c.Table == "" {
-		c.Table = DefaultTable
-	}
-	if want, ok := sqlrow.CheckTable(c.Table, 0); !ok {
-		return nil, invalid("Config.Table", strconv.Quote(c.Table[:min(len(c.Table), 64)]), want)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	s := &Store{table: c.Table, log: c.Logger, text: textsOf(c.Dialect, c.Table), config: sqlrow.Config{
-		Dialect:   c.Dialect,
-		Table:     c.Table,
-		AllowFUSE: c.AllowFUSE,
-		Verdict:   definite,
-		Warn: func(ctx context.Context, risk string, args ...any) {
-			c.Logger.WarnContext(ctx, "sqlsegment: the database may forget ranges. Numbers may then repeat. Change that.", append([]any{"risk", risk}, args...)...)
-		},
-		Now: time.Now,
-	}}
-	s.rows = sqlrow.New(db, s.config)
-	return s, nil
+	return &Store{db: d, text: textsOf(d.Dialect, d.Names[0])}, nil
 }
 
 func invalid(name string, value any, want string) error {
@@ -145,16 +59,13 @@ var errThere = errors.New("the row is there already")
 
 // explain returns the error of an operation whose transaction has failed with err.
 func (s *Store) explain(name string, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case definite(err), errors.Is(err, sqlrow.ErrCommit), dialect.BadConnection(err):
-	case dialect.NoTable(err):
-		err = fmt.Errorf("%w: call CreateTables, or run %s; (%w)", ErrNoTable, s.text.create, err)
-	case dialect.NoColumn(err):
-		err = fmt.Errorf("%w: want that of %s; for Leaf's own table run AlterLeaf; (%w)", ErrSchema, s.text.create, err)
 	}
-	return fmt.Errorf("sqlsegment: %s: table %s: %w", name, s.table, err)
+	if errors.As(err, new(*sqlstore.TableError)) && errors.Is(err, sqlstore.ErrSchema) {
+		err = fmt.Errorf("%w; for Leaf's own table run AlterLeaf", err)
+	}
+	return fmt.Errorf("sqlsegment: %s: table %s: %w", name, s.db.Names[0], err)
 }
 
 // A change is a row before and after an operation.
@@ -166,7 +77,7 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 	if err := segment.CheckTag(tag); err != nil {
 		return change{}, err
 	}
-	done, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (change, error) {
+	done, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (change, error) {
 		before, err := s.find(ctx, t, tag)
 		if err != nil {
 			return change{}, err
@@ -194,7 +105,7 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 // place of a greater one. Each Take would then begin there again. PostgreSQL and SQLite
 // refuse such a number, so they need no statement more.
 func (s *Store) stored(ctx context.Context, t *sqlrow.Tx, row segment.Row) error {
-	if s.config.Dialect != dialect.MySQL {
+	if s.db.Dialect != dialect.MySQL {
 		return nil
 	}
 	got, err := s.find(ctx, t, row.Tag)
@@ -212,7 +123,7 @@ func (s *Store) stored(ctx context.Context, t *sqlrow.Tx, row segment.Row) error
 		{"version", got.Version, row.Version},
 	} {
 		if c.got != c.want {
-			return fmt.Errorf("%w: %w", ErrSchema, invalid("column "+c.name, c.got, fmt.Sprintf("%d, which was written: make it a BIGINT, and set a strict sql_mode", c.want)))
+			return fmt.Errorf("%w: %w", sqlstore.ErrSchema, invalid("column "+c.name, c.got, fmt.Sprintf("%d, which was written: make it a BIGINT, and set a strict sql_mode", c.want)))
 		}
 	}
 	return nil
@@ -220,14 +131,10 @@ func (s *Store) stored(ctx context.Context, t *sqlrow.Tx, row segment.Row) error
 
 // Take implements segment.Store.
 func (s *Store) Take(ctx context.Context, t segment.Take) (segment.Range, error) {
-	if s.rows.Single() {
-		if t.Waited {
-			return segment.Range{}, fmt.Errorf("%w; tag %s", segment.ErrOneConnection, t.Tag)
-		}
-		s.pooled.Do(func() {
-			s.log.WarnContext(ctx, "sqlsegment: the pool has one connection; a transaction that holds it gets no range, and fails when it needs a number. Give the segments a pool of their own.", "table", s.table)
-		})
+	if t.Waited && s.db.Single() {
+		return segment.Range{}, fmt.Errorf("%w; tag %s", segment.ErrOneConnection, t.Tag)
 	}
+	s.db.WarnOfPool(ctx)
 	done, err := s.change(ctx, "take", t.Tag, func(r segment.Row) (segment.Row, error) {
 		r, _, err := r.Take(t)
 		return r, err
@@ -277,7 +184,7 @@ func (s *Store) Create(ctx context.Context, r segment.Row) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	_, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
+	_, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) {
 		switch _, err := s.find(ctx, t, r.Tag); {
 		case err == nil:
 			return done, fmt.Errorf("tag %s: %w", r.Tag, errThere)
@@ -294,20 +201,19 @@ func (s *Store) Create(ctx context.Context, r segment.Row) error {
 
 // Rows implements segment.Lister. The rows are sorted by tag.
 func (s *Store) Rows(ctx context.Context) ([]segment.Row, error) {
-	rows, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) ([]segment.Row, error) { return s.read(ctx, t, s.text.rows) })
+	rows, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) ([]segment.Row, error) { return s.read(ctx, t, s.text.rows) })
 	return rows, s.explain("rows", err)
 }
 
-// CreateTables makes the table, unless it is there. Any number of processes may do so at
+// Statements returns the statement that creates the table, for those who run their
+// migrations themselves. It does not end in a semicolon.
+func (s *Store) Statements() []string { return s.db.Statements() }
+
+// CreateTables creates the table, unless it is there. Any number of processes may do so at
 // the same time.
 func (s *Store) CreateTables(ctx context.Context) error {
-	_, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
-		_, err = t.Exec(ctx, s.text.create)
-		return done, err
-	})
-	if err != nil {
-		return s.explain("create table", err)
-	}
-	_, err = s.Rows(ctx) // which looks at the columns of a table that was there
-	return err
+	return s.explain("create tables", s.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
+		_, err := s.read(ctx, t, s.text.rows)
+		return err
+	}))
 }

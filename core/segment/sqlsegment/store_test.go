@@ -19,6 +19,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 )
@@ -27,7 +28,7 @@ import (
 func over(t *testing.T, db *sql.DB, table string) *sqlsegment.Store {
 	t.Helper()
 	t.Cleanup(func() { _ = db.Close() })
-	s, err := sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Table: table, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: table, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestAFileWithTwoNamesGivesNoRange(t *testing.T) {
 	if err := os.Link(path, path+".second"); err != nil {
 		t.Skipf("SKIPPED: %v", err)
 	}
-	if r, err := s.Take(t.Context(), segment.Take{Tag: "orders"}); r != (segment.Range{}) || !errors.Is(err, sqlsegment.ErrNotDurable) || !strings.Contains(err.Error(), path+": it has 2 names") {
+	if r, err := s.Take(t.Context(), segment.Take{Tag: "orders"}); r != (segment.Range{}) || !errors.Is(err, sqlstore.ErrNotDurable) || !strings.Contains(err.Error(), path+": it has 2 names") {
 		t.Errorf("Take() from a file with two names = %+v, %v; want ErrNotDurable and the file", r, err)
 	}
 }
@@ -110,15 +111,15 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	for _, c := range []struct {
 		db                *sql.DB
-		config            sqlsegment.Config
+		config            sqlstore.Config
 		name, value, want string
 	}{
-		{nil, sqlsegment.Config{Dialect: sqlsegment.SQLite}, "db", "nil", "an open *sql.DB"},
-		{db, sqlsegment.Config{}, "Config.Dialect", "Dialect(0)", "SQLite, PostgreSQL or MySQL"},
-		{db, sqlsegment.Config{Dialect: 4}, "Config.Dialect", "Dialect(4)", "SQLite, PostgreSQL or MySQL"},
-		{db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Table: "a b"}, "Config.Table", `"a b"`, "1..63 letters"},
-		{db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Table: `x"; DROP TABLE y; --`}, "Config.Table", "DROP", "1..63 letters"},
-		{db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Table: strings.Repeat("x", 1000)}, "Config.Table", `"` + strings.Repeat("x", 64) + `"`, "1..63 letters"},
+		{nil, sqlstore.Config{Dialect: sqlstore.SQLite}, "db", "nil", "an open *sql.DB"},
+		{db, sqlstore.Config{}, "Config.Dialect", "Dialect(0)", "SQLite, PostgreSQL or MySQL"},
+		{db, sqlstore.Config{Dialect: 4}, "Config.Dialect", "Dialect(4)", "SQLite, PostgreSQL or MySQL"},
+		{db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: "a b"}, "Config.Table", `"a b"`, "1..63 letters"},
+		{db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: `x"; DROP TABLE y; --`}, "Config.Table", "DROP", "1..63 letters"},
+		{db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: strings.Repeat("x", 1000)}, "Config.Table", `"` + strings.Repeat("x", 64) + `"`, "1..63 letters"},
 	} {
 		s, err := sqlsegment.New(c.db, c.config)
 		var value *core.ValueError
@@ -132,15 +133,15 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 			t.Errorf("Take of tag %q = %v; want a *ValueError", tag, err)
 		}
 	}
-	if err := s.CreateTables(t.Context()); !errors.Is(err, sqlsegment.ErrNotDurable) {
-		t.Errorf("CreateTables in memory = %v; want %v", err, sqlsegment.ErrNotDurable)
+	if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrNotDurable) {
+		t.Errorf("CreateTables in memory = %v; want %v", err, sqlstore.ErrNotDurable)
 	}
 }
 
 func TestATableThatIsMissingIsNamedWithTheStatementThatMakesIt(t *testing.T) {
 	s := over(t, shop(t), "")
-	if _, err := s.Take(t.Context(), segment.Take{Tag: "orders"}); !errors.Is(err, sqlsegment.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[0]) {
-		t.Errorf("Take without a table = %v; want %v, and %s", err, sqlsegment.ErrNoTable, s.Statements()[0])
+	if _, err := s.Take(t.Context(), segment.Take{Tag: "orders"}); !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[0]) {
+		t.Errorf("Take without a table = %v; want %v, and %s", err, sqlstore.ErrNoTable, s.Statements()[0])
 	}
 	if err := s.CreateTables(t.Context()); err != nil {
 		t.Fatal(err)

@@ -8,20 +8,20 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // texts are the statements of one Store.
 type texts struct {
-	create         string
 	alter          []string // for Leaf's table
 	row, rows      string
 	insert, update string
 	sample         string // the beginning of an INSERT for people; a tag and ", 1, 1000)" follow
 }
 
-func textsOf(d Dialect, name string) texts {
+func textsOf(d sqlstore.Dialect, name string) texts {
 	table := sqlrow.Quote(d, name)
 	const columns = "biz_tag, max_id, step, coalesce(description, ''), stride, number_offset, version"
 	lock := " FOR UPDATE"
@@ -34,15 +34,6 @@ func textsOf(d Dialect, name string) texts {
 		"ALTER TABLE " + table + " ADD COLUMN stride BIGINT NOT NULL DEFAULT 1",
 	}
 	return texts{
-		create: sqlrow.CreateTable(d, name,
-			"biz_tag VARCHAR(128) NOT NULL PRIMARY KEY",
-			"max_id BIGINT NOT NULL DEFAULT 1",
-			"step INT NOT NULL",
-			"description VARCHAR(256)",
-			"update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
-			"version BIGINT NOT NULL DEFAULT 0",
-			"number_offset BIGINT NOT NULL DEFAULT 0",
-			"stride BIGINT NOT NULL DEFAULT 1"),
 		alter:  alter,
 		row:    d.Bind("SELECT " + columns + " FROM " + table + " WHERE biz_tag = ?" + lock),
 		rows:   "SELECT " + columns + " FROM " + table + " ORDER BY biz_tag",
@@ -53,9 +44,18 @@ func textsOf(d Dialect, name string) texts {
 	}
 }
 
-// Statements returns the statements that make the table, for those who run their
-// migrations themselves. None ends in a semicolon.
-func (s *Store) Statements() []string { return []string{s.text.create} }
+// create returns the statement that creates the table.
+func create(d sqlstore.Dialect, names []string) []string {
+	return []string{sqlrow.CreateTable(d, names[0],
+		"biz_tag VARCHAR(128) NOT NULL PRIMARY KEY",
+		"max_id BIGINT NOT NULL DEFAULT 1",
+		"step INT NOT NULL",
+		"description VARCHAR(256)",
+		"update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+		"version BIGINT NOT NULL DEFAULT 0",
+		"number_offset BIGINT NOT NULL DEFAULT 0",
+		"stride BIGINT NOT NULL DEFAULT 1")}
+}
 
 // AlterLeaf returns the statements that give Leaf's own table the columns of this
 // package. Servers of Leaf that still run go on beside it.
@@ -71,7 +71,7 @@ func stride(r segment.Row) int64 {
 
 // literal returns a tag for a statement that people run. Ours have parameters.
 func (s *Store) literal(tag string) string {
-	if s.config.Dialect == dialect.MySQL {
+	if s.db.Dialect == dialect.MySQL {
 		tag = strings.ReplaceAll(tag, `\`, `\\`)
 	}
 	return "'" + strings.ReplaceAll(tag, "'", "''") + "'"
@@ -109,7 +109,7 @@ func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any
 // scanRow reads a row, whatever somebody else has put there.
 func (s *Store) scanRow(scan func(...any) error) (r segment.Row, err error) {
 	into := func(name string, value *int64, least, most int64) *column {
-		return &column{name, value, least, most, s.config.Dialect != dialect.SQLite}
+		return &column{name, value, least, most, s.db.Dialect != dialect.SQLite}
 	}
 	err = scan(&r.Tag,
 		into("max_id", &r.Next, 0, math.MaxInt64),

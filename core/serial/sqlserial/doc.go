@@ -1,7 +1,7 @@
 // Package sqlserial keeps the counters of package serial in tables of the user's own database:
 // SQLite, PostgreSQL, MySQL or MariaDB.
 //
-//	store, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.PostgreSQL})
+//	store, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL})
 //	err = store.CreateTables(ctx)
 //	err = store.Define(ctx, invoices)
 //

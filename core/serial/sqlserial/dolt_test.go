@@ -10,6 +10,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
 // The server is a mock that says what Dolt says of itself; nothing is written to it.
@@ -19,7 +20,7 @@ func TestDoltIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.MySQL, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.MySQL, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +33,8 @@ func TestDoltIsRefused(t *testing.T) {
 		mock.ExpectBegin()
 		mock.ExpectQuery(asks).WillReturnRows(sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "now"}).AddRow(50, 0, 1, 1, 1_000_010))
 		mock.ExpectRollback()
-		if err := call(); !errors.Is(err, sqlserial.ErrDolt) {
-			t.Errorf("%s on Dolt = %v; want %v", name, err, sqlserial.ErrDolt)
+		if err := call(); !errors.Is(err, sqlstore.ErrDolt) {
+			t.Errorf("%s on Dolt = %v; want %v", name, err, sqlstore.ErrDolt)
 		}
 		if err := mock.ExpectationsWereMet(); err != nil {
 			t.Errorf("%s on Dolt: %v", name, err)
@@ -47,8 +48,8 @@ func TestDoltIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.NextIn(t.Context(), tx, series, time.Now()); !errors.Is(err, sqlserial.ErrDolt) || n != (serial.Number{}) {
-		t.Errorf("NextIn on Dolt = %v, %v; want %v", n, err, sqlserial.ErrDolt)
+	if n, err := s.NextIn(t.Context(), tx, series, time.Now()); !errors.Is(err, sqlstore.ErrDolt) || n != (serial.Number{}) {
+		t.Errorf("NextIn on Dolt = %v, %v; want %v", n, err, sqlstore.ErrDolt)
 	}
 	if err := errors.Join(tx.Rollback(), mock.ExpectationsWereMet()); err != nil {
 		t.Errorf("NextIn on Dolt: %v", err)

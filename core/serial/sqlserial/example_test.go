@@ -16,6 +16,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
 var invoices = serial.Series{Name: "invoices", Prefix: "INV", Period: serial.Yearly, Digits: 6}
@@ -27,7 +28,7 @@ func open() (db *sql.DB, store *sqlserial.Store, end func()) {
 		db, err = sql.Open("sqlite3", "file:"+filepath.Join(dir, "invoices.db")+"?_txlock=immediate")
 	}
 	if err == nil {
-		store, err = sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite})
+		store, err = sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.SQLite})
 	}
 	if err == nil {
 		err = store.CreateTables(context.Background())

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strconv"
 
+	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
@@ -97,7 +98,7 @@ func (s *Store) Gaps(ctx context.Context, name, period string, numbers iter.Seq[
 // is first-1 if there is none.
 func (s *Store) lastOf(ctx context.Context, name, period string, first int64) (last, moved int64, err error) {
 	type both struct{ last, moved int64 }
-	found, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (both, error) {
+	found, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (both, error) {
 		c, err := s.row(ctx, t, s.text.last, name, period)
 		if err != nil {
 			return both{}, err

@@ -19,6 +19,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
@@ -102,7 +103,7 @@ func billingDB(t *testing.T, config *gorm.Config) (*gorm.DB, *sqlserial.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = pool.Close() })
-	store, err := sqlserial.New(pool, sqlserial.Config{Dialect: sqlserial.SQLite, Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlserial.New(pool, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		err = errors.Join(db.Use(gormplugin.New(gen)), db.AutoMigrate(&EarlyBill{}, &LateBill{}, &LateLine{}), store.CreateTables(t.Context()), store.Define(t.Context(), billing))
 	}
@@ -196,7 +197,7 @@ func TestOnSQLiteATransactionThatReadsFirstNeedsTxlock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite, Logger: slog.New(slog.DiscardHandler)})
+		store, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
 		if err == nil {
 			err = errors.Join(store.CreateTables(t.Context()), store.Define(t.Context(), billing))
 		}

@@ -48,7 +48,7 @@ func (s *Store) NextIn(ctx context.Context, tx Tx, series serial.Series, at time
 	// any case; so nothing is gained by a limit to how many hang.
 	n, err := wait.Call(ctx, &wait.Calls{Max: 1}, func() (int64, error) { return s.nextIn(ctx, tx, series, at) }, nil)
 	if err != nil {
-		return serial.Number{}, s.explain("next", series.Name, err)
+		return serial.Number{}, s.explain("next", series.Name, s.db.Explain(err))
 	}
 	return series.Number(at, n)
 }
@@ -67,14 +67,14 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 	if err != nil {
 		return 0, err
 	}
-	t, err := s.rows.Within(ctx, tx)
+	t, err := s.db.Within(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
 	definition := series.Definition()
 	if found, ok := s.known.Load(series.Name); !ok || found.(known).definition != definition {
 		text := s.text.definition
-		if s.dialect == dialect.MySQL {
+		if s.db.Dialect == dialect.MySQL {
 			if err := t.RefuseDolt(ctx); err != nil {
 				return 0, err
 			}
@@ -105,7 +105,7 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 
 // increment runs the statement that takes a number, and returns it, or 0 for none.
 func (s *Store) increment(ctx context.Context, t *sqlrow.Tx, period, name string, first, last int64) (int64, error) {
-	if s.dialect != dialect.MySQL {
+	if s.db.Dialect != dialect.MySQL {
 		return s.number(ctx, t, s.text.next, period, first, name, last)
 	}
 	result, err := t.Exec(ctx, s.text.next, period, first, name, last)
@@ -128,7 +128,7 @@ func (s *Store) increment(ctx context.Context, t *sqlrow.Tx, period, name string
 
 // number runs a statement that writes and returns a number, or 0 for none.
 func (s *Store) number(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (n int64, err error) {
-	if s.dialect == dialect.MySQL {
+	if s.db.Dialect == dialect.MySQL {
 		result, err := t.Exec(ctx, text, args...)
 		if err != nil {
 			return 0, err

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
@@ -57,7 +58,7 @@ func (s *Store) Events(ctx context.Context, name, period string) ([]Event, error
 	if err != nil {
 		return nil, s.explain("events", name, err)
 	}
-	events, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) ([]Event, error) { return s.events(ctx, t, name, period) })
+	events, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) ([]Event, error) { return s.events(ctx, t, name, period) })
 	return events, s.explain("events", name, err)
 }
 
@@ -90,7 +91,7 @@ func movedIn(events []Event, first int64) int64 {
 // with its last number. A What of 0 changes nothing. A counter that is not there yet has
 // found false, and the number before the first as its last. f may run several times.
 func (s *Store) changePeriod(ctx context.Context, call string, series serial.Series, period, reason string, f func(counter, []Event) (counter, What, error)) error {
-	_, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
+	_, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) {
 		// In the order of NextIn: the series, then the counter.
 		if err := s.hold(ctx, t, series); err != nil {
 			return done, err

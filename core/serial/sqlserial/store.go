@@ -5,94 +5,28 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
-// A Dialect is the SQL that a database speaks. The zero value is none of them.
-type Dialect = dialect.Dialect
-
-// The dialects.
-const (
-	// SQLite is SQLite 3.35 or newer.
-	SQLite = dialect.SQLite
-	// PostgreSQL is PostgreSQL 9.6 or newer, by any driver.
-	PostgreSQL = dialect.PostgreSQL
-	// MySQL is MySQL 5.7 and MariaDB 10.3, or newer. Dolt is refused, see ErrDolt.
-	MySQL = dialect.MySQL
-)
-
-// The tables if Config does not name them.
-const (
-	DefaultTable       = "snowkey_counters"
-	DefaultSeriesTable = "snowkey_series"
-	DefaultEventTable  = "snowkey_counter_events"
-)
-
-// The errors of this package, for errors.Is. Those of package serial come as they are.
-var (
-	// ErrNoTable means that a table is missing. The error names the statements that make
-	// them.
-	ErrNoTable = errors.New("table missing")
-
-	// ErrSchema means that a column does not keep what is written to it: it is smaller than
-	// the BIGINT of CreateTables, and MySQL without strict mode cuts what is greater.
-	ErrSchema = errors.New("unexpected table schema")
-
-	// ErrReadOnly means that the database takes no writes.
-	ErrReadOnly = sqlrow.ErrReadOnly
-
-	// ErrDolt means that the server is Dolt, which commits both of two transactions that
-	// make the same change to a row. Numbers would be given twice.
-	ErrDolt = sqlrow.ErrDolt
-
-	// ErrNotDurable means that the SQLite database would forget what it acknowledges: it
-	// is in memory, has no journal, is on a file system that other hosts may share, or
-	// has a second path, by a hard link or a mount of the file itself.
-	ErrNotDurable = sqlrow.ErrNotDurable
-
-	// ErrReplaced means that the SQLite file or its write-ahead log was removed or
-	// replaced while the process ran. Restart the process.
-	ErrReplaced = sqlrow.ErrReplaced
-)
-
-// A Config says where and how the counters are kept.
-type Config struct {
-	// Dialect is the SQL that the database speaks. It must be set.
-	Dialect Dialect
-
-	// Table has one row per series and period. SeriesTable has one per series. EventTable has
-	// what was done to periods by hand, see Event. The names are letters, digits and _, at
-	// most 63 of them. A schema and a dot may be before them. They default to DefaultTable,
-	// DefaultSeriesTable and DefaultEventTable.
-	Table, SeriesTable, EventTable string
-
-	// AllowFUSE lets an SQLite file be on FUSE. Set it only if no other host shares
-	// that file system, its locks work, and it keeps what it has synced.
-	AllowFUSE bool
-
-	// Logger gets warnings about the server, the file system, and definitions that were
-	// changed in the table. Each comes once per Store. Defaults to slog.Default().
-	Logger *slog.Logger
-}
+// DefaultTable is the table if Config.Table is empty.
+const DefaultTable = "snowkey_counters"
 
 // A Store keeps the counters. New makes it; the zero value has no database. It is safe for
 // concurrent use and must not be copied.
 type Store struct {
-	rows    *sqlrow.DB
-	dialect Dialect
-	text    texts
-	log     *slog.Logger
-	known   sync.Map // name to known: the series whose definition was that of the table
-	warned  sync.Map // name to true: of a definition that is another one since
+	db     *tables.DB
+	text   texts
+	known  sync.Map // name to known: the series whose definition was that of the table
+	warned sync.Map // name to true: of a definition that is another one since
 }
 
 var _ serial.Store = (*Store)(nil)
@@ -105,50 +39,23 @@ type known struct {
 
 // New returns a Store on db. It does no I/O and does not take db over. If an argument is
 // wrong the error is a [*core.ValueError].
-func New(db *sql.DB, c Config) (*Store, error) {
-	if db == nil {
-		return nil, invalid("db", "nil", "an open *sql.DB")
+//
+// Config.Table has one row per series and period. Two more tables have one row per series, and
+// what was done to periods by hand, see [Event]. If Config.Table is empty they are
+// snowkey_counters, snowkey_series and snowkey_counter_events. Beside a table of another name
+// they have that name and _series and _events behind it.
+func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
+	d, err := tables.Open(db, c, tables.Kind{
+		Package:  "sqlserial",
+		Names:    []string{DefaultTable, "snowkey_series", "snowkey_counter_events"},
+		Suffixes: []string{"_series", "_events"},
+		Create:   create,
+		Definite: definite,
+	})
+	if err != nil {
+		return nil, err
 	}
-	if !c.Dialect.Valid() {
-		return nil, invalid("Config.Dialect", c.Dialect.String(), "SQLite, PostgreSQL or MySQL")
-	}
-	for _, table := range []struct {
-		field    string
-		name     *string
-		fallback string
-	}{{"Config.Table", &c.Table, DefaultTable}, {"Config.SeriesTable", &c.SeriesTable, DefaultSeriesTable}, {"Config.EventTable", &c.EventTable, DefaultEventTable}} {
-		if *table.name == "" {
-			*table.name = table.fallback
-		}
-		if want, ok := sqlrow.CheckTable(*table.name, 0); !ok {
-			name := *table.name
-			return nil, invalid(table.field, strconv.Quote(name[:min(len(name), 64)]), want)
-		}
-	}
-	if c.Table == c.SeriesTable {
-		return nil, invalid("Config.SeriesTable", c.SeriesTable, "another table than Config.Table")
-	}
-	if c.EventTable == c.Table || c.EventTable == c.SeriesTable {
-		return nil, invalid("Config.EventTable", c.EventTable, "another table than Config.Table and Config.SeriesTable")
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return &Store{
-		dialect: c.Dialect,
-		log:     c.Logger,
-		text:    textsOf(c.Dialect, c.Table, c.SeriesTable, c.EventTable),
-		rows: sqlrow.New(db, sqlrow.Config{
-			Dialect:   c.Dialect,
-			Table:     c.Table,
-			AllowFUSE: c.AllowFUSE,
-			Verdict:   definite,
-			Warn: func(ctx context.Context, risk string, args ...any) {
-				c.Logger.WarnContext(ctx, "sqlserial: the database may forget numbers. They may then repeat. Change that.", append([]any{"risk", risk}, args...)...)
-			},
-			Now: time.Now,
-		}),
-	}, nil
+	return &Store{db: d, text: textsOf(d.Dialect, d.Names)}, nil
 }
 
 func invalid(name, value, want string) error {
@@ -158,7 +65,7 @@ func invalid(name, value, want string) error {
 // definite reports whether err was decided from what was read, and not by the database.
 func definite(err error) bool {
 	for _, kind := range []error{
-		serial.ErrNoSeries, serial.ErrDefinition, serial.ErrSeriesFull, serial.ErrPeriodClosed, serial.ErrPeriodOpen, serial.ErrCounted, serial.ErrBackdated, serial.ErrMeets, ErrSchema,
+		serial.ErrNoSeries, serial.ErrDefinition, serial.ErrSeriesFull, serial.ErrPeriodClosed, serial.ErrPeriodOpen, serial.ErrCounted, serial.ErrBackdated, serial.ErrMeets, sqlstore.ErrSchema,
 	} {
 		if errors.Is(err, kind) {
 			return true
@@ -172,28 +79,27 @@ func (s *Store) explain(name, series string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if !definite(err) && !errors.Is(err, sqlrow.ErrCommit) && dialect.NoTable(err) {
-		err = fmt.Errorf("%w: call CreateTables, or run %s; (%w)", ErrNoTable, strings.Join(s.text.create, "; "), err)
-	}
 	if series != "" {
 		series = " series " + series + ":"
 	}
 	return fmt.Errorf("sqlserial: %s:%s %w", name, series, err)
 }
 
-// CreateTables makes the tables, unless they are there. Any number of processes may do so
+// Statements returns the statements that create the tables, for those who run their
+// migrations themselves. None ends in a semicolon.
+func (s *Store) Statements() []string { return s.db.Statements() }
+
+// CreateTables creates the tables, unless they are there. Any number of processes may do so
 // at the same time.
 func (s *Store) CreateTables(ctx context.Context) error {
-	for _, text := range s.text.create {
-		_, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
-			_, err = t.Exec(ctx, text)
-			return done, err
-		})
-		if err != nil {
-			return s.explain("create tables", "", err)
+	return s.explain("create tables", "", s.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
+		for i, columns := range []string{"series, period, last, closed", "series, definition, last_date", "series, period, position, what, happened, last, reason"} {
+			if err := tables.Columns(ctx, t, s.db.Dialect, s.db.Names[i], columns); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	}))
 }
 
 // Define implements [serial.Store]. It runs outside of the caller's transactions. Call it
@@ -202,11 +108,11 @@ func (s *Store) Define(ctx context.Context, series serial.Series) error {
 	if err := series.Validate(); err != nil {
 		return err
 	}
-	_, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) {
+	_, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) {
 		return done, s.verify(ctx, t, s.text.definition, series)
 	})
 	if errors.Is(err, serial.ErrNoSeries) {
-		_, err = sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (done struct{}, err error) { return done, s.add(ctx, t, series) })
+		_, err = tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) { return done, s.add(ctx, t, series) })
 	}
 	if err == nil {
 		s.known.Store(series.Name, known{series, series.Definition()})
@@ -258,7 +164,7 @@ func (s *Store) verify(ctx context.Context, t *sqlrow.Tx, text string, series se
 	case err != nil:
 		return err
 	case stored != want:
-		return fmt.Errorf("%w: here %s; in table %s %s", serial.ErrDefinition, want, s.text.seriesTable, stored)
+		return fmt.Errorf("%w: here %s; in table %s %s", serial.ErrDefinition, want, s.db.Names[1], stored)
 	}
 	return nil
 }
@@ -286,7 +192,7 @@ func (s *Store) hold(ctx context.Context, t *sqlrow.Tx, series serial.Series) er
 		return err
 	}
 	if _, again := s.warned.LoadOrStore(series.Name, true); !again {
-		s.log.WarnContext(ctx, "sqlserial: the definition of the series was changed in the table. The program goes on with its own; the next one that starts is refused.",
+		s.db.Log.WarnContext(ctx, "sqlserial: the definition of the series was changed in the table. The program goes on with its own; the next one that starts is refused.",
 			"series", series.Name, "here", series.Definition(), "table", stored)
 	}
 	return nil
@@ -328,7 +234,7 @@ func (s *Store) write(ctx context.Context, t *sqlrow.Tx, before, after counter, 
 	} else { // somebody else may be first: then Do begins anew
 		_, err = t.Exec(ctx, s.text.insert, series, period, after.last, closed)
 	}
-	if err != nil || s.dialect != dialect.MySQL {
+	if err != nil || s.db.Dialect != dialect.MySQL {
 		return err // the others refuse a number that is too large
 	}
 	stored, err := s.row(ctx, t, s.text.look, series, period)
@@ -340,7 +246,7 @@ func (s *Store) write(ctx context.Context, t *sqlrow.Tx, before, after counter, 
 
 // notKept is the error of a number that the column last does not hold.
 func notKept(n int64) error {
-	return fmt.Errorf("%w: the column last did not keep %d: make it a BIGINT, and set a strict sql_mode", ErrSchema, n)
+	return fmt.Errorf("%w: the column last did not keep %d: make it a BIGINT, and set a strict sql_mode", sqlstore.ErrSchema, n)
 }
 
 // Take implements [serial.Store], for a series that was defined by this Store. It runs in a
@@ -360,7 +266,7 @@ func (s *Store) Take(ctx context.Context, name, period string, at time.Time, cou
 	case period != want:
 		return 0, invalid("period", fmt.Sprintf("%.20q", period), strconv.Quote(want)+", that of at")
 	}
-	first, err := sqlrow.Do(ctx, s.rows, func(t *sqlrow.Tx) (int64, error) {
+	first, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (int64, error) {
 		// In the order of NextIn: the series, then the counter.
 		if err := s.hold(ctx, t, series); err != nil {
 			return 0, err

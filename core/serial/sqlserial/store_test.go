@@ -17,6 +17,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/internal/conformance/serialcases"
 )
@@ -34,7 +35,7 @@ func openSQLite(t *testing.T, path string) *sql.DB {
 func TestSQLitePassesTheCases(t *testing.T) {
 	path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
 	serialcases.Run(t, serialcases.Target{
-		Dialect: sqlserial.SQLite,
+		Dialect: sqlstore.SQLite,
 		Driver:  "sqlite3",
 		Open:    func(t *testing.T) *sql.DB { t.Helper(); return openSQLite(t, path) },
 		Levels:  []sql.IsolationLevel{sql.LevelDefault},
@@ -43,7 +44,7 @@ func TestSQLitePassesTheCases(t *testing.T) {
 
 func TestMissingTablesAreNamedWithTheirStatements(t *testing.T) {
 	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "serials.db"))
-	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite})
+	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.SQLite})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +58,8 @@ func TestMissingTablesAreNamedWithTheirStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	for call, err := range map[string]error{"Define": s.Define(t.Context(), series), "NextIn": in} {
-		if !errors.Is(err, sqlserial.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.HasPrefix(err.Error(), "sqlserial: ") {
-			t.Errorf("%s without tables = %v; want %v and the statements", call, err, sqlserial.ErrNoTable)
+		if !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.HasPrefix(err.Error(), "sqlserial: ") {
+			t.Errorf("%s without tables = %v; want %v and the statements", call, err, sqlstore.ErrNoTable)
 		}
 	}
 }
@@ -68,7 +69,7 @@ func TestMissingTablesAreNamedWithTheirStatements(t *testing.T) {
 func TestAFileWithTwoNamesGivesNoNumber(t *testing.T) {
 	path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
 	db := openSQLite(t, path)
-	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestAFileWithTwoNamesGivesNoNumber(t *testing.T) {
 	}
 	_, take := s.Take(t.Context(), "x", "", time.Now(), 1)
 	for call, err := range map[string]error{"NextIn": in, "Take": take, "Define": s.Define(t.Context(), series)} {
-		if !errors.Is(err, sqlserial.ErrNotDurable) || !strings.Contains(err.Error(), path+": it has 2 names") {
+		if !errors.Is(err, sqlstore.ErrNotDurable) || !strings.Contains(err.Error(), path+": it has 2 names") {
 			t.Errorf("%s in a file with two names = %v; want ErrNotDurable and the file", call, err)
 		}
 	}
@@ -102,7 +103,7 @@ func TestAFileWithTwoNamesGivesNoNumber(t *testing.T) {
 func TestALogThatWasRemovedGivesNoNumber(t *testing.T) {
 	path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
 	db := openSQLite(t, path)
-	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestALogThatWasRemovedGivesNoNumber(t *testing.T) {
 	if err := errors.Join(os.Remove(path+"-wal"), os.Remove(path+"-shm")); err != nil {
 		t.Skipf("SKIPPED: %v", err)
 	}
-	if n, err := next(); n != (serial.Number{}) || !errors.Is(err, sqlserial.ErrReplaced) || !strings.Contains(err.Error(), path+"-wal") {
+	if n, err := next(); n != (serial.Number{}) || !errors.Is(err, sqlstore.ErrReplaced) || !strings.Contains(err.Error(), path+"-wal") {
 		t.Errorf("NextIn() without the log = %v, %v; want ErrReplaced and the log", n, err)
 	}
 }
@@ -138,21 +139,20 @@ func TestArgumentsOutOfRangeAreRefused(t *testing.T) {
 	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "serials.db"))
 	for _, c := range []struct {
 		db     *sql.DB
-		config sqlserial.Config
+		config sqlstore.Config
 		name   string
 	}{
-		{nil, sqlserial.Config{Dialect: sqlserial.SQLite}, "db"},
-		{db, sqlserial.Config{}, "Config.Dialect"},
-		{db, sqlserial.Config{Dialect: sqlserial.SQLite, Table: "a b"}, "Config.Table"},
-		{db, sqlserial.Config{Dialect: sqlserial.SQLite, SeriesTable: "a;b"}, "Config.SeriesTable"},
-		{db, sqlserial.Config{Dialect: sqlserial.SQLite, Table: "a", SeriesTable: "a"}, "Config.SeriesTable"},
+		{nil, sqlstore.Config{Dialect: sqlstore.SQLite}, "db"},
+		{db, sqlstore.Config{}, "Config.Dialect"},
+		{db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: "a b"}, "Config.Table"},
+		{db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: strings.Repeat("a", 57)}, "Config.Table"}, // with _series it has 64 bytes
 	} {
 		var wrong *core.ValueError
 		if s, err := sqlserial.New(c.db, c.config); s != nil || !errors.As(err, &wrong) || wrong.Name != c.name {
 			t.Errorf("New(%+v) = %v, %v; want a ValueError for %s", c.config, s, err, c.name)
 		}
 	}
-	s, err := sqlserial.New(db, sqlserial.Config{Dialect: sqlserial.SQLite})
+	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.SQLite})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +175,31 @@ func TestArgumentsOutOfRangeAreRefused(t *testing.T) {
 		var wrong *core.ValueError
 		if n, err := s.Take(t.Context(), "x", c.period, c.at, c.count); n != 0 || !errors.As(err, &wrong) || wrong.Name != c.name {
 			t.Errorf("Take(%q, %v, %d) = %d, %v; want a ValueError for %s", c.period, c.at, c.count, n, err, c.name)
+		}
+	}
+}
+
+// The names of the three tables: the standard ones, those in a schema, and those of a table of
+// another name.
+func TestTheTablesAreNamedAfterTheFirst(t *testing.T) {
+	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "serials.db"))
+	for table, want := range map[string][]string{
+		"":                       {"snowkey_series", "snowkey_counters", "snowkey_counter_events"},
+		"snowkey_counters":       {"snowkey_series", "snowkey_counters", "snowkey_counter_events"},
+		"books.snowkey_counters": {`books"."snowkey_series`, `books"."snowkey_counters`, `books"."snowkey_counter_events`},
+		"numbers":                {"numbers_series", "numbers", "numbers_events"},
+		"my_snowkey_counters":    {"my_snowkey_counters_series", "my_snowkey_counters", "my_snowkey_counters_events"},
+		strings.Repeat("a", 56):  {strings.Repeat("a", 56) + "_series", strings.Repeat("a", 56), strings.Repeat("a", 56) + "_events"},
+	} {
+		s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Table: table})
+		if err != nil {
+			t.Fatalf("New with table %q = %v", table, err)
+		}
+		got := s.Statements()
+		for i, name := range want {
+			if !strings.HasPrefix(got[i], `CREATE TABLE IF NOT EXISTS "`+name+`" (`) {
+				t.Errorf("Statements with table %q = %q...; want %s", table, got[i][:60], name)
+			}
 		}
 	}
 }

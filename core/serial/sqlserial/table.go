@@ -1,76 +1,49 @@
 package sqlserial
 
 import (
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // texts are the statements of one Store.
 type texts struct {
-	create      []string
-	define      string // INSERT
-	guard       string // UPDATE of the row that those who define series lock
-	addGuard    string // INSERT of it
-	all         string // SELECT series, definition
-	definition  string // SELECT
-	lock        string // likewise, and locks the row
-	date        string // raises the last date of a series, and returns it
-	next        string // takes one number; see there
-	look        string // SELECT last, closed; locks the row
-	insert      string
-	update      string
-	last        string // SELECT, without a lock
-	event       string // INSERT
-	events      string // SELECT
-	seriesTable string
+	define     string // INSERT
+	guard      string // UPDATE of the row that those who define series lock
+	addGuard   string // INSERT of it
+	all        string // SELECT series, definition
+	definition string // SELECT
+	lock       string // likewise, and locks the row
+	date       string // raises the last date of a series, and returns it
+	next       string // takes one number; see there
+	look       string // SELECT last, closed; locks the row
+	insert     string
+	update     string
+	last       string // SELECT, without a lock
+	event      string // INSERT
+	events     string // SELECT
 }
 
-func textsOf(d Dialect, counterTable, seriesTable, eventTable string) texts {
-	counters, series, events := sqlrow.Quote(d, counterTable), sqlrow.Quote(d, seriesTable), sqlrow.Quote(d, eventTable)
+func textsOf(d sqlstore.Dialect, names []string) texts {
+	counters, series, events := sqlrow.Quote(d, names[0]), sqlrow.Quote(d, names[1]), sqlrow.Quote(d, names[2])
 	lock := " FOR UPDATE"
 	if d == dialect.SQLite {
 		lock = "" // the transaction has locked the file
 	}
-	anyText := "" // the tables of MySQL take ASCII otherwise
-	if d == dialect.MySQL {
-		anyText = " CHARACTER SET utf8mb4"
-	}
 	last := "SELECT last, closed FROM " + counters + " WHERE series = ? AND period = ?"
 	t := texts{
-		create: []string{
-			sqlrow.CreateTable(d, seriesTable,
-				"series VARCHAR(64) NOT NULL PRIMARY KEY",
-				"definition VARCHAR(400) NOT NULL",
-				"last_date BIGINT NOT NULL DEFAULT 0"),
-			sqlrow.CreateTable(d, counterTable,
-				"series VARCHAR(64) NOT NULL",
-				"period VARCHAR(8) NOT NULL",
-				"last BIGINT NOT NULL",
-				"closed SMALLINT NOT NULL DEFAULT 0",
-				"PRIMARY KEY (series, period)"),
-			sqlrow.CreateTable(d, eventTable,
-				"series VARCHAR(64) NOT NULL",
-				"period VARCHAR(8) NOT NULL",
-				"position BIGINT NOT NULL",
-				"what SMALLINT NOT NULL",
-				"happened BIGINT NOT NULL",
-				"last BIGINT NOT NULL",
-				"reason VARCHAR(255)"+anyText+" NOT NULL",
-				"PRIMARY KEY (series, period, position)"),
-		},
-		guard:       "UPDATE " + series + " SET last_date = last_date + 1 WHERE series = ''",
-		addGuard:    "INSERT INTO " + series + " (series, definition) VALUES ('', 'no series: one program at a time adds one')",
-		all:         "SELECT series, definition FROM " + series + " ORDER BY series",
-		define:      d.Bind("INSERT INTO " + series + " (series, definition) VALUES (?, ?)"),
-		definition:  d.Bind("SELECT definition FROM " + series + " WHERE series = ?"),
-		lock:        d.Bind("SELECT definition FROM " + series + " WHERE series = ?" + lock),
-		look:        d.Bind(last + lock),
-		last:        d.Bind(last),
-		insert:      d.Bind("INSERT INTO " + counters + " (series, period, last, closed) VALUES (?, ?, ?, ?)"),
-		update:      d.Bind("UPDATE " + counters + " SET last = ?, closed = ? WHERE series = ? AND period = ?"),
-		event:       d.Bind("INSERT INTO " + events + " (series, period, position, what, happened, last, reason) VALUES (?, ?, ?, ?, ?, ?, ?)"),
-		events:      d.Bind("SELECT what, happened, last, reason FROM " + events + " WHERE series = ? AND period = ? ORDER BY position"),
-		seriesTable: seriesTable,
+		guard:      "UPDATE " + series + " SET last_date = last_date + 1 WHERE series = ''",
+		addGuard:   "INSERT INTO " + series + " (series, definition) VALUES ('', 'no series: one program at a time adds one')",
+		all:        "SELECT series, definition FROM " + series + " ORDER BY series",
+		define:     d.Bind("INSERT INTO " + series + " (series, definition) VALUES (?, ?)"),
+		definition: d.Bind("SELECT definition FROM " + series + " WHERE series = ?"),
+		lock:       d.Bind("SELECT definition FROM " + series + " WHERE series = ?" + lock),
+		look:       d.Bind(last + lock),
+		last:       d.Bind(last),
+		insert:     d.Bind("INSERT INTO " + counters + " (series, period, last, closed) VALUES (?, ?, ?, ?)"),
+		update:     d.Bind("UPDATE " + counters + " SET last = ?, closed = ? WHERE series = ? AND period = ?"),
+		event:      d.Bind("INSERT INTO " + events + " (series, period, position, what, happened, last, reason) VALUES (?, ?, ?, ?, ?, ?, ?)"),
+		events:     d.Bind("SELECT what, happened, last, reason FROM " + events + " WHERE series = ? AND period = ? ORDER BY position"),
 	}
 	// Each returns a number: by RETURNING, or as the last insert ID of the connection, which
 	// MySQL and MariaDB send with the answer.
@@ -104,6 +77,31 @@ func textsOf(d Dialect, counterTable, seriesTable, eventTable string) texts {
 	return t
 }
 
-// Statements returns the statements that make the tables, for those who run their
-// migrations themselves. None ends in a semicolon.
-func (s *Store) Statements() []string { return append([]string(nil), s.text.create...) }
+// create returns the statements that create the tables.
+func create(d sqlstore.Dialect, names []string) []string {
+	anyText := "" // the tables of MySQL take ASCII otherwise
+	if d == dialect.MySQL {
+		anyText = " CHARACTER SET utf8mb4"
+	}
+	return []string{
+		sqlrow.CreateTable(d, names[1],
+			"series VARCHAR(64) NOT NULL PRIMARY KEY",
+			"definition VARCHAR(400) NOT NULL",
+			"last_date BIGINT NOT NULL DEFAULT 0"),
+		sqlrow.CreateTable(d, names[0],
+			"series VARCHAR(64) NOT NULL",
+			"period VARCHAR(8) NOT NULL",
+			"last BIGINT NOT NULL",
+			"closed SMALLINT NOT NULL DEFAULT 0",
+			"PRIMARY KEY (series, period)"),
+		sqlrow.CreateTable(d, names[2],
+			"series VARCHAR(64) NOT NULL",
+			"period VARCHAR(8) NOT NULL",
+			"position BIGINT NOT NULL",
+			"what SMALLINT NOT NULL",
+			"happened BIGINT NOT NULL",
+			"last BIGINT NOT NULL",
+			"reason VARCHAR(255)"+anyText+" NOT NULL",
+			"PRIMARY KEY (series, period, position)"),
+	}
+}

@@ -15,6 +15,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
 func main() {
@@ -30,7 +31,7 @@ func start(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	store, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.PostgreSQL})
+	store, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL})
 	if err != nil {
 		return err
 	}

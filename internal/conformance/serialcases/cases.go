@@ -19,13 +19,14 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
 // A Target is a database.
 type Target struct {
-	Dialect sqlserial.Dialect
+	Dialect sqlstore.Dialect
 	Driver  string // its name, for sqlx
 
 	// Open returns a pool on an empty database, the same in each call of one Run. It is
@@ -88,7 +89,7 @@ type bench struct {
 
 func (b *bench) open(t *testing.T, db *sql.DB) *sqlserial.Store {
 	t.Helper()
-	s, err := sqlserial.New(db, sqlserial.Config{Dialect: b.Dialect, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlserial.New(db, sqlstore.Config{Dialect: b.Dialect, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func (b *bench) invoices(t *testing.T) string {
 	b.tables++
 	table := fmt.Sprintf("invoices_%d", b.tables)
 	text := "CREATE TABLE " + table + " (number BIGINT NOT NULL, text VARCHAR(64) NOT NULL)"
-	if b.Dialect == sqlserial.MySQL {
+	if b.Dialect == sqlstore.MySQL {
 		text += " ENGINE=InnoDB"
 	}
 	if _, err := b.db.ExecContext(t.Context(), text); err != nil {
@@ -326,7 +327,7 @@ func (b *bench) changedDefinition(t *testing.T) {
 	var log strings.Builder
 	var err error
 	running := *b
-	running.store, err = sqlserial.New(b.db, sqlserial.Config{Dialect: b.Dialect, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	running.store, err = sqlserial.New(b.db, sqlstore.Config{Dialect: b.Dialect, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +452,7 @@ func (b *bench) tryInvoice(ctx context.Context, s serial.Series, level sql.Isola
 
 // allowed reports whether a level may refuse one of two transactions.
 func (b *bench) allowed(level sql.IsolationLevel) bool {
-	return b.Refuses && (level == sql.LevelDefault && b.Dialect == sqlserial.SQLite || level > sql.LevelReadCommitted)
+	return b.Refuses && (level == sql.LevelDefault && b.Dialect == sqlstore.SQLite || level > sql.LevelReadCommitted)
 }
 
 // firstTwo has the two first invoices of a period come at once, and two more that are
@@ -1071,9 +1072,9 @@ func (b *bench) oneStatement(t *testing.T) {
 func (b *bench) lastInsertID(t *testing.T) {
 	var text, last string
 	switch b.Dialect {
-	case sqlserial.MySQL:
+	case sqlstore.MySQL:
 		text, last = "CREATE TABLE counted (id BIGINT PRIMARY KEY AUTO_INCREMENT, x INT) AUTO_INCREMENT = 500", "SELECT LAST_INSERT_ID()"
-	case sqlserial.PostgreSQL:
+	case sqlstore.PostgreSQL:
 		text, last = "CREATE TABLE counted (id BIGSERIAL PRIMARY KEY, x INT)", "SELECT lastval()"
 	default:
 		text, last = "CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT, x INT)", "SELECT last_insert_rowid()"
@@ -1105,7 +1106,7 @@ func (b *bench) lastInsertID(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := before
-	if b.Dialect == sqlserial.MySQL {
+	if b.Dialect == sqlstore.MySQL {
 		want = n.N
 	}
 	if after != want {

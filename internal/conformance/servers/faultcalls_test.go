@@ -21,6 +21,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -351,7 +352,7 @@ var faultCalls = []faultCall{
 var faultSeries = serial.Series{Name: "faults", Digits: 6}
 
 func (g *faultGroup) counters(db *sqlx.DB) (*sqlserial.Store, error) {
-	return sqlserial.New(db.DB, sqlserial.Config{Dialect: g.target.dialect, Logger: slog.New(slog.DiscardHandler)})
+	return sqlserial.New(db.DB, sqlstore.Config{Dialect: g.target.dialect, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func counterTables(ctx context.Context, g *faultGroup) error {
@@ -495,7 +496,7 @@ func takeOfCounter(_ context.Context, g *faultGroup, _ int64) (*faultRun, error)
 // ------------------------------------------------------------ segments
 
 func (g *faultGroup) segments(db *sqlx.DB) (*sqlsegment.Store, error) {
-	return sqlsegment.New(db.DB, sqlsegment.Config{Dialect: g.target.dialect, Logger: slog.New(slog.DiscardHandler)})
+	return sqlsegment.New(db.DB, sqlstore.Config{Dialect: g.target.dialect, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func segmentTables(ctx context.Context, g *faultGroup) error {
@@ -568,7 +569,7 @@ func giveBack(ctx context.Context, g *faultGroup, _ int64) (*faultRun, error) {
 // ------------------------------------------------------------ leases
 
 func (g *faultGroup) leases(db *sqlx.DB) (*sqllease.Store, error) {
-	return sqllease.New(db.DB, sqllease.Config{Dialect: g.target.dialect, Logger: slog.New(slog.DiscardHandler)})
+	return sqllease.New(db.DB, sqlstore.Config{Dialect: g.target.dialect, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func leaseTables(ctx context.Context, g *faultGroup) error {

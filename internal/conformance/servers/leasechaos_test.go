@@ -24,15 +24,16 @@ import (
 	"github.com/snowkey/snowkey/core/lease/redislease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/lease/zklease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/leasechaos"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
 func init() {
 	leasechaos.Main(map[string]leasechaos.Open{
-		"PostgreSQL": func(dsn string) (lease.Store, error) { return openChaosSQL("pgx", dsn, sqllease.PostgreSQL) },
-		"MariaDB":    func(dsn string) (lease.Store, error) { return openChaosSQL("mysql", dsn, sqllease.MySQL) },
-		"MySQL":      func(dsn string) (lease.Store, error) { return openChaosSQL("mysql", dsn, sqllease.MySQL) },
+		"PostgreSQL": func(dsn string) (lease.Store, error) { return openChaosSQL("pgx", dsn, sqlstore.PostgreSQL) },
+		"MariaDB":    func(dsn string) (lease.Store, error) { return openChaosSQL("mysql", dsn, sqlstore.MySQL) },
+		"MySQL":      func(dsn string) (lease.Store, error) { return openChaosSQL("mysql", dsn, sqlstore.MySQL) },
 		"Redis": func(at string) (lease.Store, error) {
 			addr, prefix := cutPlace(at)
 			return openChaosRedis(redis.NewClient(&redis.Options{Addr: addr}), prefix)
@@ -56,13 +57,13 @@ func init() {
 	})
 }
 
-func openChaosSQL(driver, dsn string, dialect sqllease.Dialect) (*sqllease.Store, error) {
+func openChaosSQL(driver, dsn string, dialect sqlstore.Dialect) (*sqllease.Store, error) {
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(4) // servers have few for all processes together
-	return sqllease.New(db, sqllease.Config{Dialect: dialect, Logger: quiet})
+	return sqllease.New(db, sqlstore.Config{Dialect: dialect, Logger: quiet})
 }
 
 func openChaosRedis(client *redis.Client, prefix string) (*redislease.Store, error) {

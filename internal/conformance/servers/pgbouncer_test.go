@@ -20,6 +20,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/gormplugin/schemacheck"
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -50,13 +51,13 @@ func pooledCalls(t *testing.T, p pooler, name string) map[string]func(ctx contex
 	if mode.driver == "postgres" {
 		connect = pqConnector
 	}
-	g := leaseTarget{dialect: sqllease.PostgreSQL, driver: mode.driver, dsn: p.in(mode), connect: connect}
+	g := leaseTarget{dialect: sqlstore.PostgreSQL, driver: mode.driver, dsn: p.in(mode), connect: connect}
 	pool := g.open(t)
 	db := sqlx.NewDb(pool, mode.driver)
 	quiet := slog.New(slog.DiscardHandler)
-	leases, err := sqllease.New(pool, sqllease.Config{Dialect: g.dialect, Logger: quiet})
+	leases, err := sqllease.New(pool, sqlstore.Config{Dialect: g.dialect, Logger: quiet})
 	must(t, err)
-	segments, err := sqlsegment.New(pool, sqlsegment.Config{Dialect: g.dialect, Logger: quiet})
+	segments, err := sqlsegment.New(pool, sqlstore.Config{Dialect: g.dialect, Logger: quiet})
 	must(t, err)
 	orm := func(pool *sql.DB, prepared, alone bool) *gorm.DB {
 		orm, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard, PrepareStmt: prepared, SkipDefaultTransaction: alone})
@@ -128,7 +129,7 @@ func (p pooler) prepare(t *testing.T) {
 	execSqlx(t, p.admin, "CREATE TABLE notes (id bigint PRIMARY KEY, note text)")
 	execSqlx(t, p.admin, "INSERT INTO notes VALUES (1, 'the duplicate')")
 	execSqlx(t, p.admin, "CREATE TABLE listed (id bigint PRIMARY KEY, note text, list text[])")
-	g := leaseTarget{dialect: sqllease.PostgreSQL}
+	g := leaseTarget{dialect: sqlstore.PostgreSQL}
 	g.store(t, p.admin.DB)
 	s := g.segments(t, p.admin.DB, "")
 	must(t, s.CreateTables(t.Context()))
@@ -297,7 +298,7 @@ func TestPgBouncerRefusesASearchPath(t *testing.T) {
 // The whole suites, in the mode that the pages name first.
 func TestStoresPassTheirSuitesThroughPgBouncer(t *testing.T) {
 	p := newPooler(t, "transaction")
-	g := leaseTarget{dialect: sqllease.PostgreSQL, driver: "pgx", dsn: p.in(bulkModes["pgx exec"]), connect: pgxConnector, admin: p.admin.DB}
+	g := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: p.in(bulkModes["pgx exec"]), connect: pgxConnector, admin: p.admin.DB}
 	t.Run("leases", g.run)
 	t.Run("segments", g.runSegments)
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/segmentchaos"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -17,20 +17,20 @@ import (
 func init() {
 	segmentchaos.Main(map[string]segmentchaos.Open{
 		"PostgreSQL": func(dsn string) (segmentchaos.Store, error) {
-			return openChaosSegments("pgx", dsn, sqllease.PostgreSQL)
+			return openChaosSegments("pgx", dsn, sqlstore.PostgreSQL)
 		},
-		"MariaDB": func(dsn string) (segmentchaos.Store, error) { return openChaosSegments("mysql", dsn, sqllease.MySQL) },
-		"MySQL":   func(dsn string) (segmentchaos.Store, error) { return openChaosSegments("mysql", dsn, sqllease.MySQL) },
+		"MariaDB": func(dsn string) (segmentchaos.Store, error) { return openChaosSegments("mysql", dsn, sqlstore.MySQL) },
+		"MySQL":   func(dsn string) (segmentchaos.Store, error) { return openChaosSegments("mysql", dsn, sqlstore.MySQL) },
 	})
 }
 
-func openChaosSegments(driver, dsn string, dialect sqllease.Dialect) (*sqlsegment.Store, error) {
+func openChaosSegments(driver, dsn string, dialect sqlstore.Dialect) (*sqlsegment.Store, error) {
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(4)
-	return sqlsegment.New(db, sqlsegment.Config{Dialect: dialect, Logger: quiet})
+	return sqlsegment.New(db, sqlstore.Config{Dialect: dialect, Logger: quiet})
 }
 
 // Five processes are killed, stopped, continued and restarted, and their requests get

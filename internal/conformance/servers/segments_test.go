@@ -14,17 +14,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
 	"github.com/snowkey/snowkey/types"
 )
 
 func (g leaseTarget) segments(t *testing.T, db *sql.DB, table string) *sqlsegment.Store {
 	t.Helper()
-	s, err := sqlsegment.New(db, sqlsegment.Config{Dialect: g.dialect, Table: table, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlsegment.New(db, sqlstore.Config{Dialect: g.dialect, Table: table, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,15 +90,15 @@ func TestLeafsOwnTableServesBesideAServerOfLeaf(t *testing.T) {
 		create := "CREATE TABLE `leaf_alloc` (`biz_tag` varchar(128) NOT NULL DEFAULT '', `max_id` bigint(20) NOT NULL DEFAULT '1'," +
 			" `step` int(11) NOT NULL, `description` varchar(256) DEFAULT NULL," +
 			" `update_time` timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (`biz_tag`)) ENGINE=InnoDB"
-		if g.dialect == sqllease.PostgreSQL {
+		if g.dialect == sqlstore.PostgreSQL {
 			create = strings.NewReplacer("`", "", "bigint(20)", "bigint", "int(11)", "int", " ON UPDATE CURRENT_TIMESTAMP", "", " ENGINE=InnoDB", "").Replace(create)
 		}
 		g.exec(t, create)
 		g.exec(t, "insert into leaf_alloc(biz_tag, max_id, step, description) values('leaf-segment-test', 1, 2000, 'Test leaf Segment Mode Get Id')")
 		db := g.open(t)
 		store := g.segments(t, db, "leaf_alloc")
-		if _, err := store.Take(t.Context(), segment.Take{Tag: "leaf-segment-test"}); !errors.Is(err, sqlsegment.ErrSchema) {
-			t.Errorf("Take from Leaf's table as it is = %v; want %v", err, sqlsegment.ErrSchema)
+		if _, err := store.Take(t.Context(), segment.Take{Tag: "leaf-segment-test"}); !errors.Is(err, sqlstore.ErrSchema) {
+			t.Errorf("Take from Leaf's table as it is = %v; want %v", err, sqlstore.ErrSchema)
 		}
 		for _, text := range store.AlterLeaf() {
 			g.exec(t, text)
@@ -218,7 +218,7 @@ func TestSegmentsRepeatNothingWhileConnectionsAreKilled(t *testing.T) {
 func (g leaseTarget) killAll(t *testing.T) {
 	t.Helper()
 	query, kill := "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%snowkey_segments%'", "SELECT pg_terminate_backend($1)"
-	if g.dialect == sqllease.MySQL {
+	if g.dialect == sqlstore.MySQL {
 		query, kill = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()", "KILL ?"
 	}
 	conn, err := g.admin.Conn(t.Context())

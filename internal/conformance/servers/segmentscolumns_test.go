@@ -10,11 +10,11 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
@@ -47,7 +47,7 @@ func columnTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 
 // integerTypes are those of a key, or of max_id in a table that somebody else has made.
 func (g leaseTarget) integerTypes() []string {
-	if g.dialect == sqllease.PostgreSQL {
+	if g.dialect == sqlstore.PostgreSQL {
 		return []string{"INT", "BIGINT", "NUMERIC", "NUMERIC(20)", "NUMERIC(12, 2)"}
 	}
 	return []string{"INT", "INT UNSIGNED", "BIGINT", "BIGINT UNSIGNED", "DECIMAL(20)", "DECIMAL(12, 2)"}
@@ -85,7 +85,7 @@ func TestColumnsWhoseGreatestIsNoIntegerAreRefused(t *testing.T) {
 		s := g.segments(t, g.open(t), "")
 		must(t, s.CreateTables(t.Context()))
 		kinds := map[string]string{"VARCHAR(20)": "'9'), ('41'", "CHAR(4)": "'9'), ('41'", "DOUBLE PRECISION": "41.5", "DECIMAL(5, 1)": "41), (41.5", "DECIMAL(20)": "9223372036854775808"}
-		if g.dialect == sqllease.MySQL {
+		if g.dialect == sqlstore.MySQL {
 			kinds["BIGINT UNSIGNED"], kinds["VARBINARY(20)"], kinds["ENUM('41', '9')"] = "18446744073709551615", "'9'), ('41'", "'9'), ('41'"
 		} else {
 			kinds["NUMERIC"], kinds["TEXT"] = "'NaN'", "'9'), ('41'"
@@ -164,11 +164,11 @@ func TestNumbersThatTheColumnDoesNotKeepAreNotReturned(t *testing.T) {
 // number is the end of the type.
 func TestNumbersThatTheCounterDoesNotKeepAreNotReturned(t *testing.T) {
 	columnTargets(t, func(t *testing.T, g leaseTarget) {
-		if g.dialect != sqllease.MySQL {
+		if g.dialect != sqlstore.MySQL {
 			t.Skip("PostgreSQL refuses such a column at the first number")
 		}
 		db := g.open(t)
-		store, err := sqlserial.New(db, sqlserial.Config{Dialect: g.dialect, Logger: quiet})
+		store, err := sqlserial.New(db, sqlstore.Config{Dialect: g.dialect, Logger: quiet})
 		must(t, err)
 		must(t, store.CreateTables(t.Context()))
 		g.exec(t, "ALTER TABLE snowkey_counters MODIFY last INT NOT NULL")
@@ -195,14 +195,14 @@ func TestNumbersThatTheCounterDoesNotKeepAreNotReturned(t *testing.T) {
 			}
 		}
 		refused := func(err error) bool { // by strict mode, or by the store
-			return strings.Contains(fmt.Sprint(err), "Out of range") || errors.Is(err, sqlserial.ErrSchema)
+			return strings.Contains(fmt.Sprint(err), "Out of range") || errors.Is(err, sqlstore.ErrSchema)
 		}
 		for range 2 {
 			if n, err := next(one); !refused(err) {
-				t.Errorf("NextIn after the last number that the column keeps = %d, %v; want %v", n, err, sqlserial.ErrSchema)
+				t.Errorf("NextIn after the last number that the column keeps = %d, %v; want %v", n, err, sqlstore.ErrSchema)
 			}
 			if first, err := store.Take(t.Context(), many.Name, "", at, 100); !refused(err) {
-				t.Errorf("Take of more numbers than the column keeps = %d, %v; want %v", first, err, sqlserial.ErrSchema)
+				t.Errorf("Take of more numbers than the column keeps = %d, %v; want %v", first, err, sqlstore.ErrSchema)
 			}
 		}
 		if first, err := store.Take(t.Context(), many.Name, "", at, 3); first != end-2 || err != nil {
@@ -211,7 +211,7 @@ func TestNumbersThatTheCounterDoesNotKeepAreNotReturned(t *testing.T) {
 		fresh := serial.Series{Name: "fresh", Prefix: "FRESH", Digits: 12}
 		must(t, store.Define(t.Context(), fresh))
 		if err := store.MoveIn(t.Context(), fresh.Name, "", 1<<39); !refused(err) {
-			t.Errorf("MoveIn of more than the column keeps = %v; want %v", err, sqlserial.ErrSchema)
+			t.Errorf("MoveIn of more than the column keeps = %v; want %v", err, sqlstore.ErrSchema)
 		}
 	})
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/markdown"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -66,7 +66,7 @@ func TestTheStatementsOfThePageAboutSegmentsRun(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		db := g.open(t)
 		s := g.ordersRow(t, db, segment.Row{Next: 1, Stride: 1})
-		if g.dialect == sqllease.MySQL {
+		if g.dialect == sqlstore.MySQL {
 			if want := strings.Join(g.segments(t, db, "leaf_alloc").AlterLeaf(), ";\n") + ";"; page.leaf != want {
 				t.Errorf("the page shows %s; want %s", page.leaf, want)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
@@ -26,17 +27,17 @@ const serialLines = 5
 // A serialBench is a database with invoices.
 type serialBench struct {
 	db      *sql.DB
-	dialect sqlserial.Dialect
+	dialect sqlstore.Dialect
 	store   *sqlserial.Store
 	last    atomic.Int64
 }
 
 var serialTargets = []struct {
 	name    string
-	dialect sqlserial.Dialect
+	dialect sqlstore.Dialect
 	open    func(b *testing.B) *sql.DB
 }{
-	{"SQLite", sqlserial.SQLite, func(b *testing.B) *sql.DB {
+	{"SQLite", sqlstore.SQLite, func(b *testing.B) *sql.DB {
 		b.Helper()
 		db, err := sql.Open("sqlite3", "file:"+filepath.Join(b.TempDir(), "x.db")+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=60000&_txlock=immediate")
 		if err != nil {
@@ -44,9 +45,9 @@ var serialTargets = []struct {
 		}
 		return db
 	}},
-	{"PostgreSQL", sqlserial.PostgreSQL, func(b *testing.B) *sql.DB { b.Helper(); return serialServer(b, "pgx", postgresSchema(b)) }},
-	{"MariaDB", sqlserial.MySQL, func(b *testing.B) *sql.DB { b.Helper(); return serialServer(b, "mysql", mariaDatabase(b)) }},
-	{"MySQL", sqlserial.MySQL, func(b *testing.B) *sql.DB {
+	{"PostgreSQL", sqlstore.PostgreSQL, func(b *testing.B) *sql.DB { b.Helper(); return serialServer(b, "pgx", postgresSchema(b)) }},
+	{"MariaDB", sqlstore.MySQL, func(b *testing.B) *sql.DB { b.Helper(); return serialServer(b, "mysql", mariaDatabase(b)) }},
+	{"MySQL", sqlstore.MySQL, func(b *testing.B) *sql.DB {
 		b.Helper()
 		return serialServer(b, "mysql", mysqlDatabase(b, servertest.MySQL(b)))
 	}},
@@ -61,12 +62,12 @@ func serialServer(b *testing.B, driver, dsn string) *sql.DB {
 	return db
 }
 
-func newSerialBench(b *testing.B, dialect sqlserial.Dialect, db *sql.DB) *serialBench {
+func newSerialBench(b *testing.B, dialect sqlstore.Dialect, db *sql.DB) *serialBench {
 	b.Helper()
 	b.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
-	store, err := sqlserial.New(db, sqlserial.Config{Dialect: dialect, Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlserial.New(db, sqlstore.Config{Dialect: dialect, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

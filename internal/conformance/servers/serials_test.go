@@ -13,28 +13,28 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
-	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/conformance/serialcases"
 	"github.com/snowkey/snowkey/internal/serialchaos"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
 func init() {
-	my := func(dsn string) (*sql.DB, sqlserial.Dialect, error) {
-		return openSerials("mysql", dsn, sqlserial.MySQL)
+	my := func(dsn string) (*sql.DB, sqlstore.Dialect, error) {
+		return openSerials("mysql", dsn, sqlstore.MySQL)
 	}
 	serialchaos.Main(map[string]serialchaos.Open{
-		"PostgreSQL": func(dsn string) (*sql.DB, sqlserial.Dialect, error) {
-			return openSerials("pgx", dsn, sqlserial.PostgreSQL)
+		"PostgreSQL": func(dsn string) (*sql.DB, sqlstore.Dialect, error) {
+			return openSerials("pgx", dsn, sqlstore.PostgreSQL)
 		},
 		"MariaDB": my,
 		"MySQL":   my,
 	})
 }
 
-func openSerials(driver, dsn string, dialect sqlserial.Dialect) (*sql.DB, sqlserial.Dialect, error) {
+func openSerials(driver, dsn string, dialect sqlstore.Dialect) (*sql.DB, sqlstore.Dialect, error) {
 	db, err := sql.Open(driver, dsn)
 	if err == nil {
 		db.SetMaxOpenConns(4)
@@ -43,9 +43,9 @@ func openSerials(driver, dsn string, dialect sqlserial.Dialect) (*sql.DB, sqlser
 }
 
 // levels are those that a server has.
-func levels(dialect sqlserial.Dialect) []sql.IsolationLevel {
+func levels(dialect sqlstore.Dialect) []sql.IsolationLevel {
 	all := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}
-	if dialect == sqlserial.MySQL {
+	if dialect == sqlstore.MySQL {
 		all = append(all, sql.LevelReadUncommitted)
 	}
 	return all
@@ -55,7 +55,7 @@ func TestServersPassTheCasesOfSerials(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		t.Parallel() // most of the time they wait for disks
 		serialcases.Run(t, serialcases.Target{
-			Dialect: g.dialect, Driver: g.driver, Levels: levels(g.dialect), Refuses: g.dialect == sqllease.PostgreSQL,
+			Dialect: g.dialect, Driver: g.driver, Levels: levels(g.dialect), Refuses: g.dialect == sqlstore.PostgreSQL,
 			Open: func(t *testing.T) *sql.DB { t.Helper(); return g.open(t) },
 		})
 	})
@@ -78,7 +78,7 @@ func TestServersPassTheCasesOfSerialsUnderOtherSettings(t *testing.T) {
 			t.Parallel()
 			g := target(t)
 			serialcases.Run(t, serialcases.Target{
-				Dialect: g.dialect, Driver: g.driver, Levels: []sql.IsolationLevel{sql.LevelDefault}, Refuses: g.dialect == sqllease.PostgreSQL,
+				Dialect: g.dialect, Driver: g.driver, Levels: []sql.IsolationLevel{sql.LevelDefault}, Refuses: g.dialect == sqlstore.PostgreSQL,
 				Open: func(t *testing.T) *sql.DB { t.Helper(); return g.open(t) },
 			})
 		})
@@ -96,8 +96,8 @@ func TestNumbersAreTakenInsideOfTransactionsOfGORMAlone(t *testing.T) {
 				pool, err := db.DB()
 				must(t, err)
 				t.Cleanup(func() { _ = pool.Close() })
-				dialect := map[string]sqlserial.Dialect{"sqlite": sqlserial.SQLite, "postgres": sqlserial.PostgreSQL, "mysql": sqlserial.MySQL}[db.Name()]
-				store, err := sqlserial.New(pool, sqlserial.Config{Dialect: dialect, Logger: quiet})
+				dialect := map[string]sqlstore.Dialect{"sqlite": sqlstore.SQLite, "postgres": sqlstore.PostgreSQL, "mysql": sqlstore.MySQL}[db.Name()]
+				store, err := sqlserial.New(pool, sqlstore.Config{Dialect: dialect, Logger: quiet})
 				must(t, err)
 				must(t, store.CreateTables(t.Context()))
 				must(t, store.Define(t.Context(), series))
@@ -131,12 +131,12 @@ func TestNumbersAreTakenInsideOfTransactionsOfGORMAlone(t *testing.T) {
 func TestProcessesInChaosLeaveNoGap(t *testing.T) {
 	for _, target := range []struct {
 		name    string
-		dialect sqlserial.Dialect
+		dialect sqlstore.Dialect
 		make    func(t *testing.T) leaseTarget
 	}{
-		{"PostgreSQL", sqlserial.PostgreSQL, func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
-		{"MariaDB", sqlserial.MySQL, func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) }},
-		{"MySQL", sqlserial.MySQL, func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) }},
+		{"PostgreSQL", sqlstore.PostgreSQL, func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
+		{"MariaDB", sqlstore.MySQL, func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) }},
+		{"MySQL", sqlstore.MySQL, func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) }},
 	} {
 		t.Run(target.name, func(t *testing.T) {
 			t.Parallel()

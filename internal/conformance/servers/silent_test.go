@@ -19,6 +19,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -432,7 +433,7 @@ func (g leaseTarget) silentStores(t *testing.T, db *sql.DB, tag string) silentSt
 	s.leases = g.store(t, db)
 	s.segments = g.segments(t, db, "")
 	var err error
-	if s.serials, err = sqlserial.New(db, sqlserial.Config{Dialect: g.dialect, Logger: log}); err != nil {
+	if s.serials, err = sqlserial.New(db, sqlstore.Config{Dialect: g.dialect, Logger: log}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(s.segments.CreateTables(t.Context()), s.serials.CreateTables(t.Context()), s.serials.Define(t.Context(), s.series),

@@ -14,6 +14,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/conformance/gormcases"
 	"github.com/snowkey/snowkey/internal/conformance/keysqlcases"
@@ -61,7 +62,7 @@ func TestGormCasesHoldOnModernc(t *testing.T) {
 func TestSegmentStoresPassTheSuiteOnModernc(t *testing.T) {
 	dsn := moderncFile(t)
 	over := func(db *sql.DB, table string) *sqlsegment.Store {
-		s, err := sqlsegment.New(db, sqlsegment.Config{Dialect: sqlsegment.SQLite, Table: table, Logger: slog.New(slog.DiscardHandler)})
+		s, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: table, Logger: slog.New(slog.DiscardHandler)})
 		must(t, err)
 		return s
 	}
@@ -93,7 +94,7 @@ func TestLeasesOnModerncAreDistinctAndDurable(t *testing.T) {
 	)
 	for range 2 {
 		db := openModernc(t, dsn)
-		s, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.SQLite, Logger: quiet})
+		s, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: quiet})
 		must(t, err)
 		must(t, s.CreateTables(t.Context()))
 		for range 20 {
@@ -120,7 +121,7 @@ func TestLeasesOnModerncAreDistinctAndDurable(t *testing.T) {
 	var level int
 	db := openModernc(t, dsn)
 	db.SetMaxOpenConns(1)
-	s, err := sqllease.New(db, sqllease.Config{Dialect: sqllease.SQLite, Logger: quiet})
+	s, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: quiet})
 	must(t, err)
 	mustClaim(t, s, newLease())
 	if err := db.QueryRow("PRAGMA synchronous").Scan(&level); err != nil || level != 0 {

@@ -26,13 +26,14 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
 // A leaseTarget is a server, a way to reach it, and a place there of the test's
 // own.
 type leaseTarget struct {
-	dialect sqllease.Dialect
+	dialect sqlstore.Dialect
 	driver  string
 	dsn     string
 	admin   *sql.DB
@@ -65,7 +66,7 @@ func (leaseTarget) pool(t *testing.T, c driver.Connector) *sql.DB {
 
 func (g leaseTarget) store(t *testing.T, db *sql.DB) *sqllease.Store {
 	t.Helper()
-	s, err := sqllease.New(db, sqllease.Config{Dialect: g.dialect, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqllease.New(db, sqlstore.Config{Dialect: g.dialect, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatalf("New() = %v", err)
 	}
@@ -111,7 +112,7 @@ func leasePostgres(t *testing.T, connect func(string) (driver.Connector, error),
 	query := u.Query()
 	query.Set("search_path", schema)
 	u.RawQuery = query.Encode()
-	admin := leaseTarget{dialect: sqllease.PostgreSQL, driver: "pgx", dsn: u.String(), connect: pgxConnector}
+	admin := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: u.String(), connect: pgxConnector}
 	admin.admin = admin.open(t)
 	admin.exec(t, "CREATE SCHEMA "+schema)
 	t.Cleanup(func() { admin.exec(t, "DROP SCHEMA "+schema+" CASCADE") })
@@ -136,7 +137,7 @@ func leaseMySQL(t *testing.T, dsn string, change func(*mysql.Config)) leaseTarge
 	if err != nil {
 		t.Fatal("the DSN of the server cannot be parsed")
 	}
-	root := leaseTarget{dialect: sqllease.MySQL, driver: "mysql", dsn: config.FormatDSN(), connect: mysqlConnector}
+	root := leaseTarget{dialect: sqlstore.MySQL, driver: "mysql", dsn: config.FormatDSN(), connect: mysqlConnector}
 	root.admin = root.open(t)
 	name := "sqllease_" + strings.ToLower(rand.Text())
 	root.exec(t, "CREATE DATABASE "+name)
@@ -187,13 +188,13 @@ func (g leaseTarget) stall(t *testing.T) (resume func()) {
 			}
 		}
 	}
-	if g.dialect == sqllease.PostgreSQL {
+	if g.dialect == sqlstore.PostgreSQL {
 		do("BEGIN", "LOCK TABLE snowkey_leases, snowkey_leases_meta IN ACCESS EXCLUSIVE MODE")
 	} else {
 		do("LOCK TABLES snowkey_leases WRITE, snowkey_leases_meta WRITE")
 	}
 	return func() {
-		if g.dialect == sqllease.PostgreSQL {
+		if g.dialect == sqlstore.PostgreSQL {
 			do("ROLLBACK")
 		} else {
 			do("UNLOCK TABLES")
@@ -207,11 +208,11 @@ func (g leaseTarget) stall(t *testing.T) (resume func()) {
 // unreachable returns a handle with a password, on a port where nobody listens.
 func (g leaseTarget) unreachable(t *testing.T) leasetest.Store {
 	dsn := "root:open-sesame@tcp(127.0.0.1:1)/test"
-	if g.dialect == sqllease.PostgreSQL {
+	if g.dialect == sqlstore.PostgreSQL {
 		dsn = "postgres://root:open-sesame@127.0.0.1:1/test?sslmode=disable"
 	}
 	g.dsn = dsn
-	s, err := sqllease.New(g.open(t), sqllease.Config{Dialect: g.dialect})
+	s, err := sqllease.New(g.open(t), sqlstore.Config{Dialect: g.dialect})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +414,7 @@ func TestHundredFirstStartsShareOneSchemaAndNoRow(t *testing.T) {
 		)
 		for i := range processes {
 			wg.Go(func() {
-				s, err := sqllease.New(dbs[i%pools], sqllease.Config{Dialect: g.dialect})
+				s, err := sqllease.New(dbs[i%pools], sqlstore.Config{Dialect: g.dialect})
 				if err != nil {
 					t.Errorf("New() = %v", err)
 					return
@@ -639,14 +640,14 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 			writable.dsn = strings.NewReplacer("read_only=on", "read_only=off", "read_only=1", "read_only=0").Replace(g.dsn)
 			c := newLease()
 			r := mustClaim(t, writable.store(t, writable.open(t)), c)
-			s, err := sqllease.New(g.open(t), sqllease.Config{Dialect: g.dialect})
+			s, err := sqllease.New(g.open(t), sqlstore.Config{Dialect: g.dialect})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Claim(t.Context(), newLease()); !errors.Is(err, sqllease.ErrReadOnly) {
+			if _, err := s.Claim(t.Context(), newLease()); !errors.Is(err, sqlstore.ErrReadOnly) {
 				t.Errorf("Claim() = %v; want ErrReadOnly", err)
 			}
-			if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); !errors.Is(err, sqllease.ErrReadOnly) || errors.Is(err, lease.ErrLost) {
+			if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); !errors.Is(err, sqlstore.ErrReadOnly) || errors.Is(err, lease.ErrLost) {
 				t.Errorf("Renew() = %v; want ErrReadOnly", err)
 			}
 		})
@@ -655,12 +656,12 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 
 func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		s, err := sqllease.New(g.open(t), sqllease.Config{Dialect: g.dialect})
+		s, err := sqllease.New(g.open(t), sqlstore.Config{Dialect: g.dialect})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = s.Claim(t.Context(), newLease())
-		if !errors.Is(err, sqllease.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
+		if !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
 			t.Errorf("Claim() without tables = %v; want ErrNoTable and the statements", err)
 		}
 		for _, text := range s.Statements() {
@@ -668,15 +669,15 @@ func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 		}
 		mustClaim(t, s, newLease())
 		g.exec(t, "UPDATE snowkey_leases_meta SET schema_version = 2")
-		if _, err := s.Claim(t.Context(), newLease()); !errors.Is(err, sqllease.ErrSchema) || !strings.Contains(err.Error(), "schema_version is 2, want 1") {
+		if _, err := s.Claim(t.Context(), newLease()); !errors.Is(err, sqlstore.ErrSchema) || !strings.Contains(err.Error(), "schema_version is 2, want 1") {
 			t.Errorf("Claim() of another version = %v; want ErrSchema", err)
 		}
-		if err := s.CreateTables(t.Context()); !errors.Is(err, sqllease.ErrSchema) {
+		if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrSchema) {
 			t.Errorf("CreateTables() of another version = %v; want ErrSchema", err)
 		}
 		g.exec(t, "DROP TABLE snowkey_leases")
 		g.exec(t, "CREATE TABLE snowkey_leases (namespace INT, datacenter INT)")
-		if err := s.CreateTables(t.Context()); !errors.Is(err, sqllease.ErrSchema) {
+		if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrSchema) {
 			t.Errorf("CreateTables() with a foreign table = %v; want ErrSchema", err)
 		}
 	})
@@ -704,7 +705,7 @@ func (g leaseTarget) lockRow(t *testing.T, worker int64) (release func()) {
 func (g leaseTarget) waiting(t *testing.T) (id int64) {
 	t.Helper()
 	query := "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'SELECT%FOR UPDATE'"
-	if g.dialect == sqllease.PostgreSQL {
+	if g.dialect == sqlstore.PostgreSQL {
 		query = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '" + g.application + "'"
 	}
 	for giveUp := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -721,7 +722,7 @@ func (g leaseTarget) waiting(t *testing.T) (id int64) {
 // lockTargets are leaseTargets whose connections the server can tell apart.
 func lockTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		if g.dialect == sqllease.PostgreSQL {
+		if g.dialect == sqlstore.PostgreSQL {
 			g.application = rand.Text()
 			g.dsn += "&application_name=" + g.application
 		}
@@ -744,7 +745,7 @@ func TestKilledConnectionIsReplaced(t *testing.T) {
 			renewed <- err
 		}()
 		kill := "SELECT pg_terminate_backend(%d)"
-		if g.dialect == sqllease.MySQL {
+		if g.dialect == sqlstore.MySQL {
 			kill = "KILL %d"
 		}
 		g.exec(t, fmt.Sprintf(kill, g.waiting(t)))
@@ -854,7 +855,7 @@ func (p *proxy) forward(client net.Conn, server string) {
 // through returns g with the server behind a proxy.
 func (g leaseTarget) through(t *testing.T) (leaseTarget, *proxy) {
 	t.Helper()
-	if g.dialect == sqllease.MySQL {
+	if g.dialect == sqlstore.MySQL {
 		config, err := mysql.ParseDSN(g.dsn)
 		if err != nil || config.Net != "tcp" {
 			t.Fatal("the DSN of MariaDB has no address of tcp")

@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -34,11 +35,11 @@ var heldSeries = serial.Series{Name: "held", Prefix: "INV", Digits: 6}
 // heldInvoices defines a series and the table of its invoices.
 func heldInvoices(t *testing.T, around sqlxcases.Database) *sqlserial.Store {
 	t.Helper()
-	dialect := sqlserial.PostgreSQL
+	dialect := sqlstore.PostgreSQL
 	if around.Dialect == sqlxhelper.MySQL {
-		dialect = sqlserial.MySQL
+		dialect = sqlstore.MySQL
 	}
-	numbers, err := sqlserial.New(around.DB.DB, sqlserial.Config{Dialect: dialect})
+	numbers, err := sqlserial.New(around.DB.DB, sqlstore.Config{Dialect: dialect})
 	if err != nil {
 		t.Fatal(err)
 	}

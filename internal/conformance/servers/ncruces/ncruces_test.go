@@ -18,6 +18,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/conformance/keysqlcases"
 	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
@@ -57,7 +58,7 @@ func TestSegmentStoresPassTheSuite(t *testing.T) {
 	segmenttest.Run(t, segmenttest.Harness{
 		Open: func(t *testing.T) segmenttest.Store {
 			t.Helper()
-			s, err := sqlsegment.New(open(t, dsn).DB, sqlsegment.Config{Dialect: sqlsegment.SQLite, Logger: quiet})
+			s, err := sqlsegment.New(open(t, dsn).DB, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: quiet})
 			return made(t, s, err)
 		},
 		Foreign: func(t *testing.T, tag, column string, value any) segmenttest.Store {
@@ -66,7 +67,7 @@ func TestSegmentStoresPassTheSuite(t *testing.T) {
 			for _, text := range foreign.Segments("leaf_alloc", tag, column, value, value == segmenttest.NoColumn) {
 				db.MustExec(text)
 			}
-			s, err := sqlsegment.New(db.DB, sqlsegment.Config{Dialect: sqlsegment.SQLite, Table: "leaf_alloc", Logger: quiet})
+			s, err := sqlsegment.New(db.DB, sqlstore.Config{Dialect: sqlstore.SQLite, Table: "leaf_alloc", Logger: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +89,7 @@ func TestLeaseStoresPassTheSuite(t *testing.T) {
 			Seed: 1, // the same in every run: a release must not depend on luck
 			Open: func(t *testing.T) leasetest.Store {
 				t.Helper()
-				s, err := sqllease.New(open(t, dsn).DB, sqllease.Config{Dialect: sqllease.SQLite, Logger: quiet})
+				s, err := sqllease.New(open(t, dsn).DB, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: quiet})
 				return made(t, s, err)
 			},
 			SetUntil: func(t *testing.T, s lease.Space, worker int64, until lease.Millis) {

@@ -1,0 +1,11 @@
+// Package sqlstore has what the stores of leases, segments and serials in a SQL database share:
+// their configuration, the dialects, and the errors of the database.
+//
+//	config := sqlstore.Config{Dialect: sqlstore.PostgreSQL}
+//	leases, err := sqllease.New(db, config)
+//	segments, err := sqlsegment.New(db, config)
+//	serials, err := sqlserial.New(db, config)
+//
+// Each Store has a method CreateTables, which creates the tables that are missing, and a method
+// Statements, which returns the statements for those who run their migrations themselves.
+package sqlstore
