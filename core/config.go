@@ -2,12 +2,14 @@ package core
 
 import (
 	"cmp"
-	"math"
 	"sync/atomic"
 	"time"
 )
 
 // Config configures a Generator. Worker is required; every other field has a default.
+//
+// Of the durations that limit something, RollbackWait, MaxLeaseWait and MaxBehind, zero means
+// the default and a negative value means no limit.
 type Config struct {
 	// Layout gives the bits of the IDs their meaning. All processes that write to one table
 	// must have the same.
@@ -27,8 +29,8 @@ type Config struct {
 
 	// RunAhead is how far the time in an ID may be ahead of the clock, at most 10 s, rounded
 	// down to whole ticks. It lets a burst take the numbers of the next milliseconds, and
-	// callers at the full rate sleep instead of spin. A negative value means none, which costs
-	// about 15 % of the full rate.
+	// callers at the full rate sleep instead of spin. Less than a tick, such as 1 ns, means
+	// none, which costs about 15 % of the full rate.
 	//
 	// A new generator leaves this much time free, because an earlier process with the same
 	// worker may have used it. All processes that use one worker number in turn therefore need
@@ -45,9 +47,9 @@ type Config struct {
 	// Defaults to Continue.
 	Rollback Rollback
 
-	// RollbackWait is how long one call may wait for the clock under Wait, at most 1 min. A
-	// Fill that is taken in pieces may wait that long for each of them. It must be zero with
-	// any other policy.
+	// RollbackWait is how long one call may wait for the clock under Wait. A Fill that is taken
+	// in pieces may wait that long for each of them. A negative value means until the call's
+	// context ends. It must be zero with any other policy.
 	//
 	// Defaults to 5 ms.
 	RollbackWait time.Duration
@@ -82,61 +84,58 @@ type Config struct {
 	MaxBehind time.Duration
 }
 
-// settings are the parts of a Config that a term needs, validated and with defaults.
+// settings are the parts of a Config that a counter needs, validated and with defaults.
 type settings struct {
-	ahead        int64 // run-ahead, ns, whole ticks
-	rollback     Rollback
-	rollbackWait time.Duration // 0 unless the policy is Wait
+	ahead        int64    // run-ahead, ns, whole ticks
+	rollback     Rollback // never Refuse, which is Wait with a rollbackWait of 0
+	rollbackWait time.Duration
 	begin        sequenceStart
-	leaseWait    time.Duration // negative: any time
-	behind       int64         // MaxBehind, ns
+	leaseWait    time.Duration
+	behind       time.Duration // MaxBehind
 }
 
-func (c *Config) settings() (s settings, err error) {
+func (c *Config) settings() (settings, error) {
 	if c.Rollback < Continue || c.Rollback > Backfill {
-		return s, invalid("Config.Rollback", c.Rollback.String(), "Continue, Refuse, Wait or Backfill")
+		return settings{}, invalid("Config.Rollback", c.Rollback.String(), "Continue, Refuse, Wait or Backfill")
+	}
+	if c.Rollback != Wait && c.RollbackWait != 0 {
+		return settings{}, invalid("Config.RollbackWait", c.RollbackWait.String(), "0 unless Config.Rollback is Wait")
 	}
 	if c.SequenceStart < Zero || c.SequenceStart > Rotating {
-		return s, invalid("Config.SequenceStart", c.SequenceStart.String(), "Zero, Random or Rotating")
+		return settings{}, invalid("Config.SequenceStart", c.SequenceStart.String(), "Zero, Random or Rotating")
 	}
-	s = settings{
-		rollback:  c.Rollback,
-		begin:     sequenceStart{c.SequenceStart, new(atomic.Uint64)},
-		leaseWait: cmp.Or(c.MaxLeaseWait, defaultLeaseWait),
-		behind:    int64(cmp.Or(c.MaxBehind, defaultMaxBehind)),
+	ahead, err := c.runAhead()
+	s := settings{
+		ahead:        int64(ahead.Truncate(c.Layout.Unit)),
+		rollback:     c.Rollback,
+		rollbackWait: limit(c.RollbackWait, defaultRollbackWait),
+		begin:        sequenceStart{c.SequenceStart, new(atomic.Uint64)},
+		leaseWait:    limit(c.MaxLeaseWait, defaultLeaseWait),
+		behind:       limit(c.MaxBehind, defaultMaxBehind),
 	}
-	if s.behind < 0 {
-		s.behind = math.MaxInt64
-	}
-	if s.ahead, err = c.runAhead(); err == nil {
-		s.rollbackWait, err = c.rollbackWait()
+	if c.Rollback == Refuse {
+		s.rollback, s.rollbackWait = Wait, 0
 	}
 	return s, err
 }
 
-// runAhead returns the run-ahead in ns, whole ticks.
-func (c *Config) runAhead() (int64, error) {
+// limit returns d, or the default for zero; a negative d means no limit.
+func limit(d, byDefault time.Duration) time.Duration {
+	if d < 0 {
+		return ever
+	}
+	return cmp.Or(d, byDefault)
+}
+
+func (c *Config) runAhead() (time.Duration, error) {
 	greatest, note := maxRunAhead, ""
 	if ring := maxRingAhead * c.Layout.Unit; c.Rollback == Backfill && ring < greatest {
 		greatest, note = ring, " (128 ticks) under Backfill"
 	}
-	if c.RunAhead > greatest {
-		return 0, invalid("Config.RunAhead", c.RunAhead.String(), "at most "+greatest.String()+note)
+	if c.RunAhead < 0 || c.RunAhead > greatest {
+		return 0, invalid("Config.RunAhead", c.RunAhead.String(), "0 for the default, or up to "+greatest.String()+note+"; less than a tick for none")
 	}
-	ahead := max(0, cmp.Or(c.RunAhead, min(defaultRunAhead, greatest)))
-	return int64(ahead.Truncate(c.Layout.Unit)), nil
-}
-
-func (c *Config) rollbackWait() (time.Duration, error) {
-	switch {
-	case c.Rollback != Wait && c.RollbackWait != 0:
-		return 0, invalid("Config.RollbackWait", c.RollbackWait.String(), "0 unless Config.Rollback is Wait")
-	case c.Rollback != Wait:
-		return 0, nil
-	case c.RollbackWait < 0 || c.RollbackWait > maxRollbackWait:
-		return 0, invalid("Config.RollbackWait", c.RollbackWait.String(), "0.."+maxRollbackWait.String())
-	}
-	return cmp.Or(c.RollbackWait, defaultRollbackWait), nil
+	return cmp.Or(c.RunAhead, min(defaultRunAhead, greatest)), nil
 }
 
 // The default and the greatest Config.RunAhead. On a machine whose processors are all
@@ -146,6 +145,9 @@ const (
 	defaultRunAhead = 20 * time.Millisecond
 	maxRunAhead     = 10 * time.Second
 )
+
+// defaultRollbackWait is the default Config.RollbackWait.
+const defaultRollbackWait = 5 * time.Millisecond
 
 // defaultLeaseWait is the default Config.MaxLeaseWait, long enough to replace a lost lease.
 const defaultLeaseWait = 5 * time.Second

@@ -59,7 +59,7 @@ func raise(v *atomic.Uint64, n uint64) {
 }
 
 // oldest returns the first number that Config.MaxBehind allows when the clock shows now.
-func (s *span) oldest(now int64) uint64 { return s.floor(max(now, 0) - s.behind) }
+func (s *span) oldest(now int64) uint64 { return s.floor(max(now, 0) - int64(s.behind)) }
 
 // wait sleeps until the clock has advanced by d ns, or nearly.
 func (s *span) wait(ctx context.Context, d int64) error {

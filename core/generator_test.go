@@ -411,7 +411,8 @@ func TestNewRefusesWhatIsOutOfRange(t *testing.T) {
 		{func(c *Config) { c.Layout, c.Worker = Mastodon(), StaticWorker(1) }, "core: Config.Worker is 1: want 0..0 (0 bits)", nil},
 		{func(c *Config) { c.Datacenter = 32 }, "core: Config.Datacenter is 32: want 0..31 (5 bits)", nil},
 		{func(c *Config) { c.Datacenter = -1 }, "core: Config.Datacenter is -1: want 0..31 (5 bits)", nil},
-		{func(c *Config) { c.RunAhead = 10*time.Second + 1 }, "core: Config.RunAhead is 10.000000001s: want at most 10s", nil},
+		{func(c *Config) { c.RunAhead = 10*time.Second + 1 }, "core: Config.RunAhead is 10.000000001s: want 0 for the default, or up to 10s; less than a tick for none", nil},
+		{func(c *Config) { c.RunAhead = -1 }, "core: Config.RunAhead is -1ns: want 0 for the default, or up to 10s", nil},
 		{func(c *Config) { c.Layout.SequenceBits = 13 }, "want at most 63", nil},
 		{func(c *Config) { c.Layout.Epoch = time.Time{} }, "core: Layout.Epoch is the zero time", nil},
 		{func(c *Config) { c.Layout.Epoch = time.Now().Add(time.Hour) }, "want a time in the past; the clock shows", nil},
@@ -734,7 +735,7 @@ func TestStatsRaiseTheAlarmFiveYearsBeforeTheEnd(t *testing.T) {
 func TestNoRunAheadMeansNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bubbleLayout(2)
-		g := newTest(t, Config{Layout: l, RunAhead: -1}, nil)
+		g := newTest(t, Config{Layout: l, RunAhead: 1}, nil)
 		for range 100 {
 			if at := l.Parts(mustNext(t, g)).Time; at.After(time.Now()) {
 				t.Fatalf("Next() has time %v at %v; want not ahead", at, time.Now())

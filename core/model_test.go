@@ -1635,7 +1635,7 @@ func newTwin(t *testing.T, random *rand.Rand) *twin {
 		behind:    math.MaxInt64,
 	}
 	if m.behind > 0 {
-		settings.behind = int64(m.behind-1) * int64(w.scale)
+		settings.behind = time.Duration(m.behind-1) * w.scale
 	}
 	config := spanConfig{newNumbering(l, 0, 0), c, settings, new(notifier)}
 	if m.reserved {

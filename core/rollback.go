@@ -23,10 +23,10 @@ const (
 	Continue Rollback = iota
 
 	// Refuse returns a [*ClockBackError] until the wall clock, plus the run-ahead, has reached
-	// the last ID again. The time in an ID is then never further from the wall clock than the
-	// run-ahead, at the price of an outage as long as the step. A clock beyond the reserved
-	// time of a leased worker number is ignored, and IDs fall behind it. Twitter's snowflake
-	// refuses.
+	// the last ID again: it is Wait without a wait. The time in an ID is then never further
+	// from the wall clock than the run-ahead, at the price of an outage as long as the step. A
+	// clock beyond the reserved time of a leased worker number is ignored, and IDs fall behind
+	// it. Twitter's snowflake refuses.
 	//
 	// A call notices the step when it leaves the tick of the last ID, so further IDs of that
 	// tick may be returned after the step. A step within the run-ahead is ignored.
@@ -56,12 +56,6 @@ func (r Rollback) String() string {
 	}
 	return names[r]
 }
-
-// The default and the greatest Config.RollbackWait.
-const (
-	defaultRollbackWait = 5 * time.Millisecond
-	maxRollbackWait     = time.Minute
-)
 
 // ErrClockBack is matched by every [*ClockBackError].
 var ErrClockBack = errors.New("core: the wall clock has stepped back")

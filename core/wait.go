@@ -56,19 +56,15 @@ func (p *patience) wait(ctx context.Context, bound time.Duration, back *ClockBac
 }
 
 // await waits until changed is closed, but for d at most. It returns ErrReservationExhausted
-// when ctx has ended or the call has waited for leases as long as bound allows; a negative
-// bound allows any time.
+// when ctx has ended or the call has waited for leases as long as bound allows.
 func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-chan struct{}) error {
-	if bound >= 0 {
-		left := bound - p.leased
-		if left <= 0 {
-			return fmt.Errorf("%w: waited %v (Config.MaxLeaseWait); see Lease.Status for the reason", ErrReservationExhausted, bound)
-		}
-		d = min(d, left)
+	left := bound - p.leased
+	if left <= 0 {
+		return fmt.Errorf("%w: waited %v (Config.MaxLeaseWait); see Lease.Status for the reason", ErrReservationExhausted, bound)
 	}
 	began := time.Now()
 	defer func() { p.leased += time.Since(began) }()
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(min(d, left))
 	defer timer.Stop()
 	select {
 	case <-changed:
@@ -79,5 +75,5 @@ func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-
 	return nil
 }
 
-// ever is the duration of a wait that only a notification ends.
+// ever is a duration without a limit.
 const ever = time.Duration(math.MaxInt64)
