@@ -53,3 +53,13 @@ func quote[S string | []byte](s S) string {
 	}
 	return strconv.Quote(string(s))
 }
+
+func fail(op, into, value, want string, err error) error {
+	return &ValueError{Op: op, Type: into, Value: value, Want: want, Err: err}
+}
+
+// negative is the error of Value and of every marshaler for a value that no parser would
+// accept.
+func (s Snowflake) negative(form string) error {
+	return &ValueError{Op: "marshal Snowflake", Type: form, Value: s.String(), Want: "0..9223372036854775807", Err: ErrRange}
+}

@@ -1,0 +1,68 @@
+package types
+
+// In JSON an ID is a string, because JavaScript keeps numbers as doubles, which hold 53 bits.
+//
+// Snowflake deliberately has no MarshalJSON. Without it, encoding/json and encoding/json/v2
+// write the string by AppendText, the former about twice as fast and the latter without an
+// allocation; with it, both would call it and lose that. It has UnmarshalJSON only to read a
+// number as well as a string. NullSnowflake needs MarshalJSON to write null.
+
+// UnmarshalJSON accepts a string in the form that [Parse] accepts, or the same digits as a
+// number, without fraction, exponent or escapes. As everywhere in encoding/json, null leaves s
+// unchanged, and so does an error.
+func (s *Snowflake) UnmarshalJSON(data []byte) error {
+	return s.unmarshalJSON(data, "Snowflake")
+}
+
+// unmarshalJSON is UnmarshalJSON for s, which is all or part of a value of the named type.
+func (s *Snowflake) unmarshalJSON(data []byte, into string) error {
+	if string(data) == "null" {
+		return nil
+	}
+	digits := data
+	if n := len(data); n >= 2 && data[0] == '"' && data[n-1] == '"' {
+		digits = data[1 : n-1]
+	}
+	n, err := parseDecimal(digits)
+	if err != nil {
+		return fail("unmarshal JSON", into, quote(data), wantJSON, err)
+	}
+	if s == nil {
+		return fail("unmarshal JSON", into, quote(data), wantReceiver, ErrSyntax)
+	}
+	*s = n
+	return nil
+}
+
+// MarshalJSON returns null, or the JSON string of the [Snowflake]. A negative ID returns an
+// error that matches [ErrRange].
+func (n NullSnowflake) MarshalJSON() ([]byte, error) {
+	if !n.Valid {
+		return []byte("null"), nil
+	}
+	b, err := n.Snowflake.AppendText(append(make([]byte, 0, maxDigits+2), '"'))
+	if err != nil {
+		return nil, err
+	}
+	return append(b, '"'), nil
+}
+
+// UnmarshalJSON makes n absent for null, and for the empty string, which is how an absent map
+// key is written. Other input is treated as by [Snowflake.UnmarshalJSON]. On error n is
+// unchanged.
+func (n *NullSnowflake) UnmarshalJSON(data []byte) error {
+	if n == nil {
+		return (*Snowflake)(nil).unmarshalJSON(data, "NullSnowflake")
+	}
+	// encoding/json passes names and values alike, so the empty string is accepted as both.
+	if string(data) == "null" || string(data) == `""` {
+		*n = NullSnowflake{}
+		return nil
+	}
+	var s Snowflake
+	if err := s.unmarshalJSON(data, "NullSnowflake"); err != nil {
+		return err
+	}
+	*n = NullSnowflake{Snowflake: s, Valid: true}
+	return nil
+}
