@@ -32,28 +32,28 @@ var errBusy = errors.New("the connection still waits for an answer")
 // connection.
 var calls = wait.Calls{Max: math.MaxInt32}
 
-// A heeding is which calls of a driver end with their contexts, as all should. The zero
+// A honoring is which calls of a driver end with their contexts, as all should. The zero
 // value is that none is known to.
-type heeding uint8
+type honoring uint8
 
 const (
-	// heedsStatements: COMMIT and ROLLBACK do not, in which MySQL's driver waits on.
-	heedsStatements heeding = iota + 1
-	// heedsAll: all do. SQLite has no server to wait for.
-	heedsAll
+	// honorsStatements: COMMIT and ROLLBACK do not, in which MySQL's driver waits on.
+	honorsStatements honoring = iota + 1
+	// honorsAll: all do. SQLite has no server to wait for.
+	honorsAll
 )
 
-// heedingOf returns what the driver of a handle heeds. lib/pq waits on in each of its calls
+// honoringOf returns what the driver of a handle honors. lib/pq waits on in each of its calls
 // if the server does not answer, until TCP gives up or for ever.
-func heedingOf(db interface{ DriverName() string }, d *traits) heeding {
+func honoringOf(db interface{ DriverName() string }, d *traits) honoring {
 	if d != nil && d.Dialect == SQLite {
-		return heedsAll
+		return honorsAll
 	}
 	switch db.DriverName() {
 	case "pgx", "pgx/v4", "pgx/v5", "sqlite3", "sqlite":
-		return heedsAll
+		return honorsAll
 	case "mysql":
-		return heedsStatements
+		return honorsStatements
 	}
 	return 0
 }
@@ -66,32 +66,32 @@ func heedingOf(db interface{ DriverName() string }, d *traits) heeding {
 // has opened.
 //
 // Where the driver does heed ctx, f is called here. A goroutine takes some microseconds.
-func answered[T any](ctx context.Context, h heeding, f func() (T, error), late func(T)) (T, error) {
-	if h >= heedsStatements || ctx.Done() == nil {
+func answered[T any](ctx context.Context, h honoring, f func() (T, error), late func(T)) (T, error) {
+	if h >= honorsStatements || ctx.Done() == nil {
 		return f()
 	}
 	return wait.Call(ctx, &calls, f, late)
 }
 
 // execute runs a statement.
-func execute(ctx context.Context, h heeding, db sqlx.ExecerContext, text string, args ...any) (sql.Result, error) {
-	if h >= heedsStatements {
+func execute(ctx context.Context, h honoring, db sqlx.ExecerContext, text string, args ...any) (sql.Result, error) {
+	if h >= honorsStatements {
 		return db.ExecContext(ctx, text, args...)
 	}
 	return answered(ctx, h, func() (sql.Result, error) { return db.ExecContext(ctx, text, args...) }, nil)
 }
 
 // begin begins a transaction.
-func begin(ctx context.Context, h heeding, db beginner, opts *sql.TxOptions) (*sqlx.Tx, error) {
-	if h >= heedsStatements {
+func begin(ctx context.Context, h honoring, db beginner, opts *sql.TxOptions) (*sqlx.Tx, error) {
+	if h >= honorsStatements {
 		return db.BeginTxx(ctx, opts)
 	}
 	return answered(ctx, h, func() (*sqlx.Tx, error) { return db.BeginTxx(ctx, opts) }, func(tx *sqlx.Tx) { _ = tx.Rollback() })
 }
 
 // commit commits a transaction.
-func commit(ctx context.Context, h heeding, tx *sqlx.Tx) error {
-	if h == heedsAll || ctx.Done() == nil {
+func commit(ctx context.Context, h honoring, tx *sqlx.Tx) error {
+	if h == honorsAll || ctx.Done() == nil {
 		return tx.Commit()
 	}
 	return done(ctx, 0, tx.Commit)
@@ -100,9 +100,9 @@ func commit(ctx context.Context, h heeding, tx *sqlx.Tx) error {
 // rollback rolls a transaction back, which has failed with err. It takes no longer than a
 // second after ctx. If a call was left, its connection is busy with that, and with the
 // rollback after it.
-func rollback(ctx context.Context, h heeding, tx *sqlx.Tx, err error) error {
+func rollback(ctx context.Context, h honoring, tx *sqlx.Tx, err error) error {
 	switch {
-	case h == heedsAll || ctx.Done() == nil:
+	case h == honorsAll || ctx.Done() == nil:
 		return tx.Rollback()
 	case errors.Is(err, wait.ErrNoAnswer):
 		go func() { _ = tx.Rollback() }()
@@ -114,7 +114,7 @@ func rollback(ctx context.Context, h heeding, tx *sqlx.Tx, err error) error {
 }
 
 // scalar reads the only row of a query, of one column. It reads on until there is no other:
-// MySQL's driver heeds ctx while it reads rows, but not while it closes them and skips
+// MySQL's driver honors ctx while it reads rows, but not while it closes them and skips
 // those that are left.
 func scalar(ctx context.Context, db statementer, dest any, text string, args ...any) error {
 	rows, err := db.QueryContext(ctx, text, args...)
@@ -135,8 +135,8 @@ func scalar(ctx context.Context, db statementer, dest any, text string, args ...
 }
 
 // done calls f, whose error is all that it returns.
-func done(ctx context.Context, h heeding, f func() error) error {
-	if h >= heedsStatements {
+func done(ctx context.Context, h honoring, f func() error) error {
+	if h >= honorsStatements {
 		return f()
 	}
 	_, err := answered(ctx, h, func() (struct{}, error) { return struct{}{}, f() }, nil)

@@ -18,7 +18,7 @@ import (
 // located makes an [*InsertError] of what the database said to a statement with
 // n rows of l, from l.rows[first] on.
 func (w *writer) located(l *load, first, n int, err error) error {
-	e := &InsertError{Table: l.table, First: first, Last: first + n - 1, Rows: len(l.rows), Row: -1, Err: err}
+	e := &InsertError{Table: l.name, First: first, Last: first + n - 1, Rows: len(l.rows), Row: -1, Err: err}
 	if n == 1 && dialect.RowFault(err) {
 		w.blame(e, l, first)
 	}
@@ -29,27 +29,14 @@ func (w *writer) located(l *load, first, n int, err error) error {
 // rowError makes an [*InsertError] of what is wrong with one row, or with a field of
 // it.
 func (w *writer) rowError(l *load, row int, field string, err error) error {
-	e := &InsertError{Table: l.table, First: row, Last: row, Rows: len(l.rows), Field: field, Err: err}
+	e := &InsertError{Table: l.name, First: row, Last: row, Rows: len(l.rows), Field: field, Err: err}
 	w.blame(e, l, row)
 	return e
 }
 
 // blame sets the row of e.
 func (w *writer) blame(e *InsertError, l *load, row int) {
-	e.Row, e.Path, e.Key = row, w.path(l, row), *l.plan.id(l.rows[row])
-}
-
-// path names a row of a load. It looks at all rows, and so is for errors only. Two
-// rows may have one address, if one is a struct in the other. Two of one type may
-// not.
-func (w *writer) path(l *load, row int) string {
-	at := l.rows[row].Addr().Pointer()
-	for i, row := range w.walk.structs {
-		if n := w.walk.node(i); n.plan == l.plan && row.Addr().Pointer() == at {
-			return w.walk.path(n)
-		}
-	}
-	return fmt.Sprintf("%v[%d]", l.plan.typ, row)
+	e.Row, e.Path, e.Key = row, w.all.path(l.index(row)), *l.plan.id(l.rows[row])
 }
 
 // candidate returns the row that PostgreSQL may mean, when it names the values of a
@@ -78,7 +65,7 @@ func (w *writer) copied(l *load, err error) error {
 	}
 	// COPY orders, line 17, column sku: … The word for line depends on the language
 	// of the server.
-	table := l.table[strings.LastIndexByte(l.table, '.')+1:]
+	table := l.name[strings.LastIndexByte(l.name, '.')+1:]
 	line := regexp.MustCompile(`^COPY ` + regexp.QuoteMeta(table) + `, [^ ]* (\d+)`)
 	for said := range dialect.Tree(e.Err) {
 		if !dialect.RowFault(said) {
@@ -289,7 +276,7 @@ func (w *writer) sendAgain(ctx context.Context, db statementer, l *load, first, 
 			return err
 		}
 	}
-	_, err := execute(ctx, w.heeds, db, w.valuesText(l, n), args...)
+	_, err := execute(ctx, w.honors, db, w.valuesText(l, n), args...)
 	return err
 }
 
@@ -361,7 +348,7 @@ func (w *writer) narrowAlone(ctx context.Context, c conn, err error) error {
 	if !w.dialect.continues || !unblamed(ctx, err, &e) {
 		return err
 	}
-	undone(ctx, c, func(tx *sqlx.Tx) { _ = w.narrow(ctx, session{tx, true, w.heeds}, &w.loads[0], err) })
+	undone(ctx, c, func(tx *sqlx.Tx) { _ = w.narrow(ctx, session{tx, true, w.honors}, &w.loads[0], err) })
 	return err
 }
 
@@ -392,7 +379,7 @@ func (w *writer) prove(ctx context.Context, c conn, err error) error {
 		undone(ctx, c, func(tx *sqlx.Tx) { _ = send(tx) })
 		return err
 	}
-	if again := inSavepoint(ctx, c.db, c.heeds, savepointName, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
+	if again := inSavepoint(ctx, c.db, c.honors, savepointName, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
 		return fmt.Errorf("%w; then %w", err, again)
 	}
 	return err

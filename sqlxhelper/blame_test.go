@@ -47,7 +47,7 @@ func newLocated(t *testing.T, n int) (*writer, *load) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	walked, err := newWalk(b, p, "t", false)
+	walked, err := newRows(b, p, "t", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestRowsAtOneAddressAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	walked, err := newWalk(b, p, "wholes", true)
+	walked, err := newRows(b, p, "wholes", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,8 +212,8 @@ func TestRowsAtOneAddressAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"sqlxhelper.whole.Part", "sqlxhelper.whole"} {
-		if got := w.path(&w.loads[i], 0); got != want {
-			t.Errorf("path(%s) = %q; want %q", w.loads[i].table, got, want)
+		if got := w.all.path(w.loads[i].index(0)); got != want {
+			t.Errorf("path(%s) = %q; want %q", w.loads[i].name, got, want)
 		}
 	}
 }
@@ -235,11 +235,11 @@ func TestOneRowIsNamedWithoutAPlaceInASlice(t *testing.T) {
 		batch
 		want string
 	}{{one, "sqlxhelper.benchItem"}, {many, "sqlxhelper.benchItem[1]"}} {
-		w, err := newWalk(c.batch, p, "t", false)
+		w, err := newRows(c.batch, p, "t", false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := w.path(w.node(row)); got != c.want {
+		if got := w.path(row); got != c.want {
 			t.Errorf("path(row %d) = %q; want %q", row, got, c.want)
 		}
 	}

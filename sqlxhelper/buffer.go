@@ -1,9 +1,12 @@
 package sqlxhelper
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"math/big"
 	"reflect"
+	"time"
 
 	"github.com/jmoiron/sqlx/reflectx"
 	"github.com/snowkey/snowkey/types"
@@ -17,7 +20,7 @@ import (
 // when the part is sent. That takes one key at a time, but no key in vain.
 type buffer struct {
 	src     Source
-	station *station
+	table   *table
 	batch   batch // with room for a part
 	n       int   // rows that are in it
 	pointer bool  // the sequence yields pointers
@@ -36,24 +39,24 @@ type buffer struct {
 
 // newBuffer returns a buffer. w has no rows, and what the options of the call say. rows is
 // a slice of structs.
-func newBuffer(src Source, w *walk, rows reflect.Value, pointer bool) *buffer {
-	s := w.stations[0]
-	b := &buffer{src: src, station: s, pointer: pointer}
-	b.batch = batch{typ: s.plan.typ, value: rows, many: true}
-	if s.plan.held > 0 {
-		b.batch.held = make([]held, rows.Len()*s.plan.held)
+func newBuffer(src Source, r *rows, rows reflect.Value, pointer bool) *buffer {
+	t := r.tables[0]
+	b := &buffer{src: src, table: t, pointer: pointer}
+	b.batch = batch{typ: t.plan.typ, value: rows, many: true}
+	if t.plan.held > 0 {
+		b.batch.held = make([]held, rows.Len()*t.plan.held)
 	}
-	for i := range s.columns {
-		switch c := &s.columns[i]; c.hold {
+	for i := range t.columns {
+		switch c := &t.columns[i]; c.hold {
 		case byCopy:
 			b.copied = append(b.copied, c)
 		case byArgument:
 			b.kept = append(b.kept, c)
 		}
 	}
-	lent := pointer || len(s.plan.embedded) > 0
-	b.keyed = pointer || s.plan.columns[s.plan.key].shared
-	b.late = lent && (s.upsert != nil || s.read != nil)
+	lent := pointer || len(t.plan.embedded) > 0
+	b.keyed = pointer || t.plan.columns[t.plan.key].shared
+	b.late = lent && (t.upsert != nil || t.read != nil)
 	b.plain = !lent && len(b.copied)+len(b.kept) == 0
 	return b
 }
@@ -74,11 +77,9 @@ func (b *buffer) add(ctx context.Context, from reflect.Value) error {
 		row.Set(from)
 	}
 	b.n++
-	p := b.station.plan
-	for _, e := range p.embedded {
-		if row.FieldByIndex(e.index).IsNil() {
-			return nil // newWalk refuses the row
-		}
+	p := b.table.plan
+	if p.missing(row) != "" {
+		return nil // newRows refuses the row
 	}
 	if b.late {
 		if !b.pointer {
@@ -115,7 +116,7 @@ func (b *buffer) identify(ctx context.Context, id, from *types.Snowflake) error 
 	if b.assigned.has(*id) {
 		*id = 0
 	}
-	if *id != 0 || b.station.upsert != nil {
+	if *id != 0 || b.table.upsert != nil {
 		return nil
 	}
 	b.id[0] = 0
@@ -130,7 +131,7 @@ func (b *buffer) identify(ctx context.Context, id, from *types.Snowflake) error 
 // sent tells the program's structs what is known since the part was sent, if it was
 // stored, and empties b.
 func (b *buffer) sent(stored bool) {
-	p := b.station.plan
+	p := b.table.plan
 	for i, owner := range b.owners {
 		row := b.batch.value.Index(i)
 		if id, key := p.id(owner), *p.id(row); key != 0 && key != *id {
@@ -140,7 +141,7 @@ func (b *buffer) sent(stored bool) {
 		if !stored {
 			continue
 		}
-		for _, f := range b.station.read {
+		for _, f := range b.table.read {
 			reflectx.FieldByIndexes(owner, f.index).Set(reflectx.FieldByIndexes(row, f.index))
 		}
 	}
@@ -154,7 +155,7 @@ func (b *buffer) sent(stored bool) {
 
 // nilRow is the error of a pointer that is nil. before counts the rows before the part.
 func (b *buffer) nilRow(before int) error {
-	return &RowError{Path: fmt.Sprintf("%v[%d]", b.station.plan.typ, before+b.n), Problem: "it is nil"}
+	return &RowError{Path: fmt.Sprintf("%v[%d]", b.table.plan.typ, before+b.n), Problem: "it is nil"}
 }
 
 // assigned has the keys that a sequence was given lately, in their order.
@@ -195,4 +196,91 @@ func (a *assigned) forget(n int) {
 	if len(a.keys) >= 2*n {
 		a.keys, a.index = append(a.keys[:0], a.keys[len(a.keys)-n:]...), nil
 	}
+}
+
+// A held value is the argument of a column of a row, or why there is none.
+type held struct {
+	value any
+	err   error
+}
+
+// keep returns the argument of the column for a row, apart from the memory of the row.
+func (c *column) keep(row reflect.Value) held {
+	value, err := c.argument(row)
+	switch v := value.(type) {
+	case nil, int64, string, float64, bool:
+	case []byte:
+		value = bytes.Clone(v)
+	default:
+		value = apart(reflect.ValueOf(value), 0).Interface()
+	}
+	return held{value, err}
+}
+
+// apart returns a copy of v that shares no memory with it, as far as that can be seen
+// from outside of its type. Fields that are not exported are copied as they are. A
+// driver.Valuer is not affected, because keep has its value and not itself.
+func apart(v reflect.Value, depth int) reflect.Value {
+	if depth == maxNesting || !refers(v.Type()) {
+		return v
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v
+		}
+		switch p := v.Interface().(type) {
+		case *big.Int: // as in pgtype.Numeric
+			return reflect.ValueOf(new(big.Int).Set(p))
+		case *time.Location: // which is known by its address
+			return v
+		}
+		own := reflect.New(v.Type().Elem())
+		own.Elem().Set(apart(v.Elem(), depth+1))
+		return own.Convert(v.Type())
+	case reflect.Interface:
+		if v.IsNil() {
+			return v
+		}
+		own := reflect.New(v.Type()).Elem()
+		own.Set(apart(v.Elem(), depth+1))
+		return own
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		own := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(own, v)
+		if refers(v.Type().Elem()) {
+			for i := range own.Len() {
+				own.Index(i).Set(apart(v.Index(i), depth+1))
+			}
+		}
+		return own
+	case reflect.Array:
+		own := reflect.New(v.Type()).Elem()
+		for i := range own.Len() {
+			own.Index(i).Set(apart(v.Index(i), depth+1))
+		}
+		return own
+	case reflect.Map:
+		if v.IsNil() {
+			return v
+		}
+		own := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for entries := v.MapRange(); entries.Next(); {
+			own.SetMapIndex(entries.Key(), apart(entries.Value(), depth+1))
+		}
+		return own
+	case reflect.Struct:
+		own := reflect.New(v.Type()).Elem()
+		own.Set(v)
+		for i := range own.NumField() {
+			if f := own.Field(i); f.CanSet() {
+				f.Set(apart(f, depth+1))
+			}
+		}
+		return own
+	}
+	return v
 }

@@ -2,73 +2,23 @@ package sqlxhelper
 
 import (
 	"context"
-	"database/sql/driver"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
-// A way is how rows of a load go to the database. What is stored is the same for
-// all ways: package pgtext writes a value only if that is so.
-type way interface {
-	// take collects the rows of the next statement, from first on. It returns how
-	// many there are, or 0 if this way cannot carry the first of them.
-	take(first int) (int, error)
-	// send sends the rows that were taken. It returns how many these were.
-	send(ctx context.Context, s session) (int, driver.Result, error)
-	// check returns the error of a statement, which may be nil, with the row that is
-	// to blame if that can be found.
-	check(ctx context.Context, s session, err error) error
-}
-
-// insertLoad writes the rows of a load. It looks at ctx before every statement.
-func (w *writer) insertLoad(ctx context.Context, s session, l *load) error {
-	ways, err := w.bulk(s, l)
-	if err != nil {
-		return err
-	}
-	byValues := &values{writer: w, load: l, fullChunk: w.fullChunk}
-	if byValues.fullChunk == nil {
-		byValues.fullChunk = &fullChunk{}
-		defer byValues.close()
-	}
-	ways = append(ways, byValues)
-	for first := 0; first < len(l.rows); {
-		if err := ctx.Err(); err != nil {
-			return w.sent(l, first, len(l.rows)-first, nil, err)
-		}
-		n, err := ways[0].take(first)
-		if err != nil {
-			return err
-		}
-		if n == 0 || !s.inTx && n < len(l.rows) {
-			if ways = ways[1:]; len(ways) == 0 {
-				return errSeveral
-			}
-			continue
-		}
-		n, result, err := ways[0].send(ctx, s)
-		if err := ways[0].check(ctx, s, w.sent(l, first, n, result, err)); err != nil {
-			return err
-		}
-		first += n
-	}
-	return nil
-}
-
-// bulk returns the ways that are faster than VALUES, the best one first. Each
+// bulk returns the ways that are faster than VALUES on PostgreSQL, the best one first. Each
 // carries rows up to the first one that it cannot carry.
 func (w *writer) bulk(s session, l *load) ([]way, error) {
-	if !w.dialect.arrays || len(l.rows) < pgtext.ManyRows {
-		return nil, nil
-	}
-	t := w.tables[l.table]
+	t := w.tables[l.name]
 	encoders := encoders(t, l.columns)
 	if encoders == nil {
 		return nil, nil
 	}
-	// COPY carries microseconds here. A driver that has the server round times would store
-	// them otherwise by the other ways.
+	// COPY carries microseconds. With a driver that has the server round times, the other ways
+	// would store other ones.
 	rounds := !t.CutsTimes && slices.ContainsFunc(encoders, func(e encoder) bool { return e.kind.MayBeTime() })
 	if w.config.copier == nil || len(l.rows) < w.config.copyRows || !t.Copies || rounds || l.upsert != nil {
 		return []way{newUnnest(l, encoders, t)}, nil
@@ -83,14 +33,13 @@ func (w *writer) bulk(s session, l *load) ([]way, error) {
 	return append(ways, &copying{writer: w, load: l, encoders: encoders, in: pgtext.Copy, table: t}), nil
 }
 
-// An encoder is a column on its way to a column of PostgreSQL.
+// An encoder writes the values of a column for a column type of PostgreSQL.
 type encoder struct {
 	*column
 	typ pgtext.Type
 }
 
-// encoders returns the columns with their types in the table. It returns nil if one
-// of them can only go by VALUES.
+// encoders returns the encoders of the columns, or nil if one of them can only go by VALUES.
 func encoders(t *pgtext.Table, columns []column) []encoder {
 	if t == nil {
 		return nil
@@ -107,13 +56,13 @@ func encoders(t *pgtext.Table, columns []column) []encoder {
 	return encoders
 }
 
-// append appends the value that a row of l has for the column. If it is to go by
-// VALUES, ok is false, and b may have grown.
+// append appends the value of a row. If the value has to go by VALUES, ok is false, and b may
+// have grown.
 func (e *encoder) append(b []byte, l *load, row int, f pgtext.Format) (_ []byte, ok bool) {
 	if e.kind == pgtext.ValueKind || e.hold == byArgument && l.held != nil {
 		v, err := l.argument(e.column, row)
 		if err != nil {
-			return b, false // VALUES has the same error, and says whose it is
+			return b, false // VALUES meets the same error, and names the row
 		}
 		return e.typ.AppendValue(b, v, f)
 	}
@@ -125,4 +74,120 @@ func (e *encoder) append(b []byte, l *load, row int, f pgtext.Format) (_ []byte,
 		v = v.Elem()
 	}
 	return e.typ.AppendField(b, e.kind, v, f)
+}
+
+// describe reads the tables that get many rows, before anything is sent. On a pool it runs
+// before the transaction begins, when there may still be a second connection; in a transaction
+// it runs under the savepoint of the call, to which a failure rolls back. The rows of a table
+// that cannot be read go by VALUES.
+func (w *writer) describe(ctx context.Context, c conn) {
+	for i := range w.loads {
+		l := &w.loads[i]
+		if len(l.rows) < pgtext.ManyRows || w.tables[l.name] != nil || w.memory == nil {
+			continue
+		}
+		var t *pgtext.Table
+		if known, ok := w.memory.tables.Load(l.name); ok {
+			t = known.(*pgtext.Table)
+		} else {
+			var err error
+			if t, err = describe(ctx, c.honors, c.db, l.name); err != nil {
+				t = &pgtext.Table{Lasts: true}
+				if c.pool == nil {
+					// If this fails, so does the next statement.
+					_, _ = execute(ctx, c.honors, c.db, "ROLLBACK TO SAVEPOINT "+savepointName)
+				}
+			}
+		}
+		if w.tables == nil {
+			w.tables = map[string]*pgtext.Table{}
+		}
+		w.tables[l.name] = t
+	}
+}
+
+// describe reads one table.
+func describe(ctx context.Context, h honoring, db pgtext.DB, table string) (*pgtext.Table, error) {
+	return answered(ctx, h, func() (*pgtext.Table, error) { return pgtext.Describe(ctx, db, PostgreSQL.Quote(table)) }, nil)
+}
+
+// learn remembers the tables of a call that has ended with err. After an error it forgets them,
+// because a table may have changed, and the next call reads them again.
+func (w *writer) learn(err error) {
+	for name, t := range w.tables {
+		w.memory.learn(name, t, err)
+	}
+}
+
+func (m *memory) learn(name string, t *pgtext.Table, err error) {
+	if err == nil && t.Lasts {
+		m.tables.Store(name, t)
+	} else {
+		m.tables.Delete(name)
+	}
+}
+
+// ErrTableChanged means that a COPY has sent rows in the form of column types that the table no
+// longer has. Nothing of the call is stored, and the next call reads the types again.
+var ErrTableChanged = errors.New("sqlxhelper: table was altered")
+
+// unchanged returns nil if the table of a COPY is still the one that was read. In the binary
+// format, bigint and double precision are both eight bytes, and the server would take one for
+// the other; arrays hold texts, which it converts or refuses. The check comes after the COPY,
+// which holds a lock on the table until the transaction ends.
+func (w *writer) unchanged(ctx context.Context, s session, l *load, t *pgtext.Table) error {
+	now, err := describe(ctx, s.honors, s.db, l.name)
+	if err != nil {
+		return fmt.Errorf("sqlxhelper: insert into %s: read its columns again: %w", l.name, err)
+	}
+	for _, c := range l.columns {
+		if now.Columns[c.name] != t.Columns[c.name] || !now.Copies {
+			return fmt.Errorf("%w: column %s of %s was %s when the types were read; they are read again in the next call", ErrTableChanged, c.name, l.name, t.Columns[c.name].Name)
+		}
+	}
+	return nil
+}
+
+// Describe reads the column types of a table, which unnest and COPY need on PostgreSQL. Without
+// it, the first call with many rows for the table does so, by one more query. On other
+// databases Describe does nothing.
+//
+// The Helper keeps the types for its life, or until a call with that table fails, but not those
+// of a table that is temporary or was created or altered in the same transaction. A Helper is
+// therefore for one database and one search_path.
+//
+// Call Describe again if a column changes its type while the program runs, or if the table gets
+// rules or row level security. Otherwise PostgreSQL converts values of the old type, and COPY,
+// which cannot, fails with an error that matches [ErrTableChanged].
+//
+// table is written as in [Helper.Insert]. Errors match [ErrDB], [ErrDriver], [ErrName] or, if
+// there is no such table, [ErrArgument], or wrap the error of the database. They leave a
+// transaction usable.
+func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
+	c, d, err := h.target(db, table)
+	if err != nil || !d.arrays {
+		return err
+	}
+	read := func() error {
+		exists, err := answered(ctx, c.honors, func() (exists bool, err error) {
+			err = db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", PostgreSQL.Quote(table)).Scan(&exists)
+			return exists, err
+		}, nil)
+		if err != nil {
+			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
+		}
+		if !exists {
+			return fmt.Errorf("%w: Describe: there is no table %s", ErrArgument, table)
+		}
+		t, err := describe(ctx, c.honors, db, table)
+		if err != nil {
+			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
+		}
+		h.learn(table, t, nil)
+		return nil
+	}
+	if c.pool != nil {
+		return read()
+	}
+	return inSavepoint(ctx, db, c.honors, savepointName, read)
 }

@@ -59,7 +59,7 @@ func BenchmarkGraphAssign(b *testing.B) {
 				orders[i].Items[j].ID, orders[i].Items[j].OrderID = 0, 0
 			}
 		}
-		w, err := newWalk(roots, p, "orders", true)
+		w, err := newRows(roots, p, "orders", true)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func BenchmarkManyAssign(b *testing.B) {
 		for i := range items {
 			items[i].ID = 0
 		}
-		w, err := newWalk(rows, p, "order_items", false)
+		w, err := newRows(rows, p, "order_items", false)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -199,9 +199,9 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		walk, err := newWalk(b, p, "firms", true)
+		walk, err := newRows(b, p, "firms", true)
 		if err != nil {
-			t.Fatalf("graph %d: newWalk() = %v; want nil", n, err)
+			t.Fatalf("graph %d: newRows() = %v; want nil", n, err)
 		}
 		groups := walk.groups()
 		if err := walk.assign(context.Background(), &ascending{}); err != nil {
@@ -209,16 +209,16 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 		}
 		at, keys := map[any]int{}, map[types.Snowflake]bool{}
 		for i, g := range groups {
-			if i > 0 && groups[i-1].table == g.table {
-				t.Errorf("graph %d: %s is in two groups, one after the other", n, g.table)
+			if i > 0 && groups[i-1].name == g.name {
+				t.Errorf("graph %d: %s is in two groups, one after the other", n, g.name)
 			}
 			for _, row := range g.rows {
 				ptr, id := row.Addr().Interface(), *g.plan.id(row)
-				if _, twice := at[ptr]; twice || w.tables[ptr] != g.table {
-					t.Errorf("graph %d: a row of %q is in %s, twice: %v", n, w.tables[ptr], g.table, twice)
+				if _, twice := at[ptr]; twice || w.tables[ptr] != g.name {
+					t.Errorf("graph %d: a row of %q is in %s, twice: %v", n, w.tables[ptr], g.name, twice)
 				}
 				if id == 0 || keys[id] {
-					t.Errorf("graph %d: key %d of a row of %s is zero or not the first", n, id, g.table)
+					t.Errorf("graph %d: key %d of a row of %s is zero or not the first", n, id, g.name)
 				}
 				at[ptr], keys[id] = len(at), true
 			}
@@ -245,7 +245,7 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 				*walk.ids[i] += 10_000_000
 			}
 		}
-		walk.relink()
+		walk.link()
 		check("linked again")
 		if t.Failed() {
 			return

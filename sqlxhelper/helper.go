@@ -155,18 +155,29 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err := rows.assign(ctx, h.src); err != nil {
 		return err
 	}
-	w.memory, w.fullChunk, w.heeds = h.memory, h.fullChunk, c.heeds
-	w.orderRows()
-	err = w.asGiven(w.write(ctx, c))
-	w.learn(err)
-	if err == nil {
-		w.note(recordOf(db))
+	w.memory, w.fullChunk, w.honors = h.memory, h.fullChunk, c.honors
+	for i := range w.loads {
+		if l := &w.loads[i]; l.mayRefer() {
+			l.order()
+		}
 	}
-	return err
+	err = w.write(ctx, c)
+	if w.tables != nil {
+		w.learn(err)
+	}
+	if err != nil {
+		return w.asGiven(err)
+	}
+	if c.pool == nil {
+		if r := recordOf(db); r != nil {
+			w.note(r)
+		}
+	}
+	return nil
 }
 
 // examine resolves the target and the rows, and applies the options to them.
-func (h *Helper) examine(db DB, table string, b batch, deep bool) (conn, *traits, *walk, error) {
+func (h *Helper) examine(db DB, table string, b batch, deep bool) (conn, *traits, *rows, error) {
 	c, d, err := h.target(db, table)
 	if err != nil {
 		return conn{}, nil, nil, err
@@ -175,7 +186,7 @@ func (h *Helper) examine(db DB, table string, b batch, deep bool) (conn, *traits
 	if err != nil {
 		return conn{}, nil, nil, err
 	}
-	rows, err := newWalk(b, p, table, deep)
+	rows, err := newRows(b, p, table, deep)
 	if err != nil {
 		return conn{}, nil, nil, err
 	}
@@ -195,7 +206,7 @@ func (h *Helper) target(db DB, table string) (conn, *traits, error) {
 	if problem := tableProblem(table); problem != "" {
 		return conn{}, nil, fmt.Errorf("%w: %s", ErrName, problem)
 	}
-	c.heeds = heedingOf(db, d)
+	c.honors = honoringOf(db, d)
 	if one, ok := c.pool.(onConn); ok {
 		one.dialect = d.Dialect // which BeginTxx needs
 		c.pool = one

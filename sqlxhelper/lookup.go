@@ -6,12 +6,292 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/types"
 )
+
+// settle gives every row of an upsert the key of the stored row, and its
+// children after it.
+//
+// The answer to the statement is of little use. MySQL counts two for an update, and
+// its count of other rows depends on the connection. RETURNING has no order on
+// PostgreSQL and no rows for DO NOTHING. MySQL does not have it. So the rows are
+// looked up.
+//
+// First comes a look by the keys that this call assigned. Nobody else has them, so
+// a row with one is the row that was inserted. A key that the caller had set proves
+// nothing, because the stored row with that target may have another. Rows with such
+// keys, and rows that were not inserted, are looked up by the target. The database
+// compares. Only it knows its collations and the precision of its columns. A row
+// that is not found and had a key is looked up by that key. It has been inserted,
+// because otherwise a stored row would be like it in the target. That happens if it
+// has NULL there.
+func (w *writer) resolve(ctx context.Context, s session, l *load, err error) error {
+	if err != nil {
+		return l.upsert.explained(err)
+	}
+	if l.upsert.nothing && !w.dialect.onDuplicateKey && l.affected == int64(len(l.rows)) {
+		return nil // all of them were inserted
+	}
+	stored := make([]types.Snowflake, len(l.rows)) // 0: not found
+	var fresh, set, others []int
+	for i := range l.rows {
+		if l.fresh[i] {
+			fresh = append(fresh, i)
+		} else {
+			set = append(set, i)
+		}
+	}
+	if err := w.findByKey(ctx, s, l, fresh, stored); err != nil {
+		return err
+	}
+	for i := range l.rows {
+		if stored[i] == 0 {
+			others = append(others, i)
+		}
+	}
+	if err := w.findByTarget(ctx, s, l, others, stored); err != nil {
+		return err
+	}
+	set = slices.DeleteFunc(set, func(i int) bool { return stored[i] != 0 })
+	if err := w.findByKey(ctx, s, l, set, stored); err != nil {
+		return err
+	}
+	for _, i := range others {
+		if stored[i] == 0 {
+			return w.unresolved(l, i, "no stored row has its "+l.upsert.names())
+		}
+	}
+	w.replaceKeys(l, stored)
+	return nil
+}
+
+// replaceKeys sets the keys of the rows of l, and the foreign keys of their children.
+func (w *writer) replaceKeys(l *load, stored []types.Snowflake) {
+	changed := false
+	for i, row := range l.rows {
+		if id := l.plan.id(row); *id != stored[i] {
+			w.replaced = append(w.replaced, replacedKey{id, *id})
+			*id, changed, l.fresh[i] = stored[i], true, false
+		}
+	}
+	if changed {
+		w.all.link()
+	}
+}
+
+// A replacedKey is a key in memory and what it was before settle.
+type replacedKey struct {
+	id  *types.Snowflake
+	was types.Snowflake
+}
+
+// restoreKeys undoes what settle has done. The rows with those keys were rolled
+// back, or others may delete them before the next attempt.
+func (w *writer) restoreKeys() {
+	for _, r := range w.replaced {
+		*r.id = r.was
+	}
+	if w.replaced != nil {
+		w.replaced = nil
+		w.all.link()
+	}
+}
+
+func (w *writer) unresolved(l *load, row int, problem string) error {
+	return w.rowError(l, row, "", fmt.Errorf("%w: %s", ErrUnresolved, problem))
+}
+
+// findByKey sets the stored key of those rows in list whose key is stored.
+func (w *writer) findByKey(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
+	at := make(map[types.Snowflake][]int, len(list))
+	for _, i := range list {
+		id := *l.plan.id(l.rows[i])
+		at[id] = append(at[id], i)
+	}
+	var id types.Snowflake
+	return w.byKeys(ctx, s, l, at, nil, false, func(rows *sql.Rows) error {
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		for _, i := range at[id] {
+			stored[i] = id
+		}
+		return nil
+	})
+}
+
+// lookupsPerQuery, divided by the columns of the target, bounds the rows that one
+// statement looks up. SQLite takes 500 parts of a UNION.
+const lookupsPerQuery = 128
+
+// findByTarget sets the stored key of the rows in list that are like a stored one
+// in the target. It is an error if one is like several. That happens without the
+// unique index, which a MySQL statement does not name.
+//
+// The values are compared in the form that the column has stored: a DECIMAL(10,2) keeps
+// 1.23 of 1.234. The types of the columns are read for that, in the transaction of the
+// upsert, which keeps others from changing them. They are not remembered, since with the
+// type of yesterday a row would get the key of another one. Where databases compare as they
+// store, that is only for rows of which none or several are found as they were sent.
+func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) (err error) {
+	var several map[int]types.Snowflake
+	again := list
+	if w.dialect.Dialect != MySQL {
+		if several, err = w.compareTarget(ctx, s, l, list, stored, nil); err != nil {
+			return err
+		}
+		again = slices.DeleteFunc(slices.Clone(list), func(i int) bool {
+			_, ambiguous := several[i]
+			return !ambiguous && (stored[i] != 0 || w.nullTarget(l, i))
+		})
+	}
+	if len(again) > 0 {
+		forms, err := w.storedForms(ctx, s, l)
+		if err != nil {
+			return err
+		}
+		if forms != nil {
+			for _, i := range again {
+				stored[i] = 0
+			}
+			if several, err = w.compareTarget(ctx, s, l, again, stored, forms); err != nil {
+				return err
+			}
+		}
+	}
+	for _, i := range list {
+		if other, ambiguous := several[i]; ambiguous {
+			return w.unresolved(l, i, fmt.Sprintf("the stored rows %d and %d both have its %s", stored[i], other, l.upsert.names()))
+		}
+	}
+	return nil
+}
+
+// compareTarget is findByTarget with one form of the values for each column of the
+// target, or without. several has the rows that are like more than one stored row, with
+// the key of the second.
+func (w *writer) compareTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake, forms []storedForm) (several map[int]types.Snowflake, err error) {
+	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
+	from := ", " + key + " FROM " + w.dialect.Quote(l.name) + " WHERE "
+	open, end := "", w.dialect.forUpdate
+	if end != "" {
+		open, end = "(", end+")"
+	}
+	width := len(l.upsert.target)
+	most := max(1, lookupsPerQuery/width)
+	several = map[int]types.Snowflake{}
+	for chunk := range slices.Chunk(list, most) {
+		args := make([]any, 0, len(chunk)*width)
+		queries := make([]string, fewSizes(len(chunk), most))
+		for i := range queries {
+			// The last row fills up the number. To ask for it twice does no harm.
+			row := chunk[min(i, len(chunk)-1)]
+			conditions := make([]string, width)
+			for j, c := range l.upsert.target {
+				value := w.dialect.Placeholder(len(args) + j + 1)
+				if forms != nil && forms[j].SQL != "" {
+					value = strings.Replace(forms[j].SQL, "?", value, 1)
+				}
+				conditions[j] = w.dialect.Quote(c.name) + " = " + value
+			}
+			if args, err = w.arguments(args, l, row, l.upsert.target); err != nil { // as they were sent
+				return nil, err
+			}
+			for j, form := range forms {
+				known := false
+				if v := &args[len(args)-width+j]; form.Proves() {
+					if *v, known = form.Value(*v); !known {
+						return nil, w.unresolved(l, row, fmt.Sprintf("column %q has the type %s, which compares such a value otherwise than it stores it", l.upsert.target[j].name, form.typ))
+					}
+				}
+			}
+			queries[i] = open + "SELECT " + strconv.Itoa(i) + from + strings.Join(conditions, " AND ") + end
+		}
+		var i int
+		var id types.Snowflake
+		err := w.query(ctx, s, l, strings.Join(queries, " UNION ALL "), args, func(rows *sql.Rows) error {
+			if err := rows.Scan(&i, &id); err != nil {
+				return err
+			}
+			row := chunk[min(i, len(chunk)-1)]
+			if stored[row] != 0 && stored[row] != id {
+				several[row] = id
+				return nil
+			}
+			stored[row] = id
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return several, nil
+}
+
+// nullTarget reports whether a row has NULL in the target, and so is like no other.
+func (w *writer) nullTarget(l *load, row int) bool {
+	args, err := w.arguments(nil, l, row, l.upsert.target)
+	return err == nil && slices.ContainsFunc(args, func(v any) bool {
+		switch f := reflect.ValueOf(v); f.Kind() {
+		case reflect.Invalid:
+			return true
+		case reflect.Pointer, reflect.Slice:
+			return f.IsNil()
+		}
+		return false
+	})
+}
+
+// A storedForm is how a column is compared, and its type.
+type storedForm struct {
+	dialect.Form
+	typ string
+}
+
+// storedForms returns the form of each column of the target, or nil if all of them compare
+// any value as they store it.
+func (w *writer) storedForms(ctx context.Context, s session, l *load) ([]storedForm, error) {
+	var text string
+	var args []any
+	switch w.dialect.Dialect {
+	case PostgreSQL:
+		text = "SELECT attname, pg_catalog.format_type(atttypid, atttypmod), NULL FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0"
+		args = []any{w.dialect.Quote(l.name)}
+	case MySQL: // unlike the catalog it shows temporary tables
+		text = "SHOW FULL COLUMNS FROM " + w.dialect.Quote(l.name)
+	default:
+		return nil, nil
+	}
+	forms := make([]storedForm, len(l.upsert.target))
+	err := w.query(ctx, s, l, text, args, func(rows *sql.Rows) error {
+		names, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		var name, typ string
+		var collation sql.NullString
+		into := []any{&name, &typ, &collation}
+		for range names[3:] {
+			into = append(into, new(any))
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for j, c := range l.upsert.target {
+			if c.name == name || w.dialect.Dialect == MySQL && strings.EqualFold(c.name, name) {
+				forms[j] = storedForm{dialect.FormOf(w.dialect.Dialect, typ, collation.String), typ}
+			}
+		}
+		return nil
+	})
+	return forms, err
+}
 
 // keysPerQuery is how many keys one statement asks for, at most. Old versions of
 // SQLite take 999 values.
@@ -26,13 +306,13 @@ func fewSizes(n, most int) int { return min(1<<bits.Len(uint(n-1)), most) }
 func (w *writer) byKeys(ctx context.Context, s session, l *load, at map[types.Snowflake][]int, fields []destination, lock bool, scan func(*sql.Rows) error) error {
 	key, of := w.dialect.Quote(l.plan.columns[l.plan.key].name), ""
 	if w.dialect.nameIsText {
-		of = w.dialect.Quote(l.table) + "."
+		of = w.dialect.Quote(l.name) + "."
 	}
 	names := []string{key}
 	for _, f := range fields {
 		names = append(names, of+w.dialect.Quote(f.name))
 	}
-	head := "SELECT " + strings.Join(names, ", ") + " FROM " + w.dialect.Quote(l.table) + " WHERE " + key + " IN ("
+	head := "SELECT " + strings.Join(names, ", ") + " FROM " + w.dialect.Quote(l.name) + " WHERE " + key + " IN ("
 	end := ")"
 	if lock {
 		end += w.dialect.forUpdate
@@ -56,20 +336,20 @@ func (w *writer) query(ctx context.Context, s session, l *load, text string, arg
 	defer func() {
 		if err != nil {
 			w.stale = w.stale || dialect.StalePlan(err)
-			err = fmt.Errorf("sqlxhelper: read back from %s: %w", l.table, err)
+			err = fmt.Errorf("sqlxhelper: read back from %s: %w", l.name, err)
 		}
 	}()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return done(ctx, s.heeds, func() error {
+	return done(ctx, s.honors, func() error {
 		rows, err := s.db.QueryContext(w.dialect.sends(ctx), text, args...)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = rows.Close() }() // where Next has not come to the end
 		for rows.Next() {
-			if s.heeds < heedsStatements && ctx.Err() != nil {
+			if s.honors < honorsStatements && ctx.Err() != nil {
 				return ctx.Err() // the caller may have left, and what scan changes with it
 			}
 			if err := scan(rows); err != nil {

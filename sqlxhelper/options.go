@@ -1,5 +1,13 @@
 package sqlxhelper
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx/reflectx"
+)
+
 // An Option configures a [Helper], in [New] or for some calls in [Helper.With]. The last of
 // several equal options takes effect.
 type Option func(*config)
@@ -178,4 +186,101 @@ func WithCopy(c Copier, minRows int) Option {
 		minRows = DefaultCopyRows
 	}
 	return func(config *config) { config.copier, config.copyRows = c, minRows }
+}
+
+// apply applies the options to the tables of a call, or returns why they do not fit.
+func (c *config) apply(d *traits, m *reflectx.Mapper, r *rows) error {
+	if err := c.choose(r); err != nil {
+		return err
+	}
+	if c.conflict.action != fail || c.conflict.target != nil {
+		if err := c.conflict.apply(d, r.tables[0]); err != nil {
+			return err
+		}
+	}
+	if c.returning != nil {
+		return r.readBack(c.returning, d, m)
+	}
+	return nil
+}
+
+// choose applies Columns and Omit.
+func (c *config) choose(r *rows) error {
+	if c.columns == nil && c.omit == nil {
+		return nil
+	}
+	if c.columns != nil && len(c.columns) == 0 {
+		return fmt.Errorf("%w: Columns names no column", ErrArgument)
+	}
+	only, err := r.named("Columns", c.columns)
+	if err != nil {
+		return err
+	}
+	but, err := r.named("Omit", c.omit)
+	if err != nil {
+		return err
+	}
+	for _, t := range r.tables {
+		key := t.plan.columns[t.plan.key].name
+		left := func(c column) bool {
+			return only[t] != nil && c.name != key && !slices.Contains(only[t], c.name) || slices.Contains(but[t], c.name)
+		}
+		for i := range t.plan.columns {
+			switch c := &t.plan.columns[i]; {
+			case !left(*c):
+			case c.name == key:
+				return fmt.Errorf("%w: Omit: %s is the primary key of %v", ErrArgument, key, t.plan.typ)
+			case r.relates(c):
+				return fmt.Errorf("%w: the options leave out %s, a foreign key that InsertGraph sets in %v", ErrArgument, c.name, t.plan.typ)
+			}
+		}
+		if only[t] != nil || but[t] != nil {
+			t.columns = slices.DeleteFunc(slices.Clone(t.plan.columns), left)
+		}
+	}
+	return nil
+}
+
+// named returns the columns that an option names, by table.
+func (r *rows) named(option string, names []string) (map[*table][]string, error) {
+	found := map[*table][]string{}
+	err := r.each(option, names, func(t *table, column string) bool {
+		if t.plan.find(column) < 0 {
+			return false
+		}
+		found[t] = append(found[t], column)
+		return true
+	})
+	return found, err
+}
+
+// relates reports whether a relation that the call follows sets a column.
+func (r *rows) relates(fk *column) bool {
+	return slices.ContainsFunc(r.tables, func(t *table) bool {
+		relations := t.plan.relations[:len(t.related)] // none without a walk
+		return slices.ContainsFunc(relations, func(o relation) bool { return o.fk == fk })
+	})
+}
+
+// each calls use for every table to which a name of an option refers. It returns an error if
+// there is none, or if use returns false for all of them: several types may share a table.
+func (r *rows) each(option string, names []string, use func(t *table, column string) bool) error {
+	for _, name := range names {
+		tables, column := r.tables[:1], name
+		if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+			column = name[dot+1:]
+			tables = slices.DeleteFunc(slices.Clone(r.tables), func(t *table) bool { return t.name != name[:dot] })
+			if len(tables) == 0 {
+				return fmt.Errorf("%w: %s: %q: the call writes nothing into table %q", ErrArgument, option, name, name[:dot])
+			}
+		}
+		used := false
+		for _, t := range tables {
+			used = use(t, column) || used
+		}
+		if !used {
+			return fmt.Errorf("%w: %s: %q: %v has no field for column %q", ErrArgument, option, name, tables[0].plan.typ, column)
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,27 +22,26 @@ var (
 	valuerType        = reflect.TypeFor[driver.Valuer]()
 )
 
-// A plan is what a struct type means to a mapper. It says which fields are written
-// to which columns, which one is the key, and which hold other rows. It is
-// immutable once built, and shared by all calls.
+// A plan says which fields of a struct type are written to which columns, which of them is the
+// primary key, and which fields hold other rows. It depends on the mapper, is immutable once
+// built, and is shared by all calls.
 type plan struct {
 	typ       reflect.Type
 	columns   []column
 	key       int        // the primary key, as an index into columns
 	embedded  []embedded // the pointers that must not be nil
 	relations []relation
-	// foreign are the columns that a relation sets, as indexes into columns. The
-	// relation is of this type or of another one in the same plan. Each has one
-	// entry.
+	// foreign has an index into columns for each relation, of this type or of another one in
+	// the graph, that sets a column.
 	foreign []int
-	held    int // the columns whose values are held by their arguments
-	// ways counts the fields in the same plan that lead to rows of this type. A
-	// field of pointers counts twice, because two of them may be equal. Up to one,
-	// only slices that overlap can make two rows one struct.
+	held    int // how many columns are held by their arguments
+	// ways counts the fields in the graph of types that lead to rows of this type. A field of
+	// pointers counts twice, because two of them may be equal. With at most one way, only
+	// overlapping slices can make two rows one struct.
 	ways int
 }
 
-// A column is a field that is written.
+// A column is a field that is written to a column.
 type column struct {
 	name   string       // in the database
 	field  string       // in Go, with the embedded structs that lead to it
@@ -53,11 +53,21 @@ type column struct {
 	// byAddress: only the pointer to the field is a driver.Valuer.
 	byAddress bool
 	native    bool        // see pgtext.IsNative
-	kind      pgtext.Kind // of what it holds, for PostgreSQL
-	pointer   bool        // it holds that behind a pointer
+	kind      pgtext.Kind // of its values, for PostgreSQL
+	pointer   bool        // its values are behind a pointer
 	hold      hold        // how InsertSeq keeps its values
-	slot      int         // of a held value, among those of a row
+	slot      int         // of a value held by its argument, among those of a row
 }
+
+// A hold says how InsertSeq keeps the value of a field. A sequence may reuse the memory of a
+// row as soon as yield returns, so a copy of the struct is not always enough.
+type hold uint8
+
+const (
+	asCopied   hold = iota // a copy of the struct has the whole value
+	byCopy                 // what the field refers to is copied too
+	byArgument             // the argument is made at once and kept beside the row
+)
 
 // An embedded is a pointer to an embedded struct.
 type embedded struct {
@@ -65,31 +75,7 @@ type embedded struct {
 	index []int
 }
 
-// A relation is a field that holds rows of another table. They are children, which
-// refer to the row with the field, or the one row to which it belongs.
-type relation struct {
-	field   string
-	index   []int
-	table   string
-	belongs bool // the row with the field refers to the one in it
-	many    bool // []T or []*T, not *T
-	pointer bool // *T or []*T, not []T
-	typ     reflect.Type
-	plan    *plan // of typ
-	fkName  string
-	fk      *column // of the row that refers
-}
-
-// tag is the part of the field's tag that names the foreign key.
-func (r *relation) tag() string {
-	if r.belongs {
-		return "belongs_to=" + r.fkName
-	}
-	return "fk=" + r.fkName
-}
-
-// in returns the field of the column in a row. None of the row's embedded pointers is
-// nil.
+// in returns the field of the column in a row without nil embedded pointers.
 func (c *column) in(row reflect.Value) reflect.Value {
 	if len(c.index) == 1 { // FieldByIndex takes longer
 		return row.Field(c.index[0])
@@ -102,9 +88,18 @@ func (p *plan) find(name string) int {
 	return slices.IndexFunc(p.columns, func(c column) bool { return c.name == name })
 }
 
-// newPlan builds the plan of a struct type and of all types that its relations
-// reach. They are not shared with the plans of other types, because what is a
-// foreign key depends on where one starts.
+// missing returns the field of an embedded pointer that is nil in a row, or "".
+func (p *plan) missing(row reflect.Value) (field string) {
+	for _, e := range p.embedded {
+		if row.FieldByIndex(e.index).IsNil() {
+			return e.field
+		}
+	}
+	return ""
+}
+
+// newPlan builds the plan of a struct type and of all types that its relations reach. Other
+// types get plans of their own, because the foreign keys depend on the type at the root.
 func newPlan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
 	b := builder{mapper: m, plans: map[reflect.Type]*plan{}, keys: map[string]*plan{}}
 	return b.plan(t)
@@ -119,16 +114,15 @@ type builder struct {
 
 func (b *builder) plan(t reflect.Type) (*plan, error) {
 	if p, ok := b.plans[t]; ok {
-		// It may still be under construction, for a type that contains itself. Its
-		// columns and the fields of its relations are complete by then. The caller
-		// needs no more.
+		// A type that contains itself meets its plan under construction. The columns are
+		// complete by then, and the caller needs no more.
 		return p, nil
 	}
 	p := &plan{typ: t, key: -1}
 	b.plans[t] = p
-	// The names are from sqlx's own map of the type. They follow tags, the mapper's
-	// function for names and the one for tags. Its list of names is not used. That
-	// descends into every struct, and so invents columns such as note.string.
+	// The names come from sqlx's own map of the type, which follows tags and the functions of
+	// the mapper. Its list of names is not used: it descends into every struct, and invents
+	// columns such as note.string.
 	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, spot{}); err != nil {
 		return nil, err
 	}
@@ -148,60 +142,8 @@ func (b *builder) plan(t reflect.Type) (*plan, error) {
 	return p, nil
 }
 
-// relate completes a relation of p to rows with the plan other, or returns the
-// reason why it cannot be one.
-func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
-	from, to := other, p // which refers to which
-	if r.belongs {
-		from, to = p, other
-	}
-	fk := from.find(r.fkName)
-	switch {
-	case fk < 0:
-		return fmt.Sprintf("%s: %v has no field for column %s", r.tag(), from.typ, r.fkName)
-	case fk == from.key:
-		return fmt.Sprintf("%s: that is the primary key of %v, which needs one of its own", r.tag(), from.typ)
-	case !from.columns[fk].holdsKey():
-		return fmt.Sprintf("%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake",
-			r.tag(), from.typ, from.columns[fk].field, from.columns[fk].typ)
-	}
-	// One column is set by one belongs_to, and by the fields that hold its row as a
-	// child. A row is in only one of those fields. Then the pointer leads back to
-	// its parent.
-	for i := range from.relations {
-		o := &from.relations[i]
-		if !o.belongs || o.fkName != r.fkName {
-			continue
-		}
-		if o == r {
-			break // the fields after it will find it
-		}
-		if r.belongs {
-			return fmt.Sprintf("%s: field %s sets that column too", r.tag(), o.field)
-		}
-		if o.typ != to.typ {
-			return fmt.Sprintf("%s: by the field %v.%s that column refers to %v", r.tag(), from.typ, o.field, o.typ)
-		}
-	}
-	// What refers to a row of the table refers to its primary key.
-	first, ok := b.keys[r.table]
-	if !ok {
-		b.keys[r.table] = other
-	} else if was, is := first.columns[first.key].name, other.columns[other.key].name; was != is {
-		return fmt.Sprintf("table %s has the primary key %s in %v and %s in %v", r.table, was, first.typ, is, other.typ)
-	}
-	r.plan, r.fk = other, &from.columns[fk]
-	from.foreign = append(from.foreign, fk)
-	other.ways++
-	if r.pointer {
-		other.ways++
-	}
-	return ""
-}
-
-// addFields adds the fields of t, which is p.typ or a struct embedded in it at a
-// spot. infos is what sqlx knows about the same fields, by position. It is nil for
-// a field that sqlx does not see.
+// addFields adds the fields of t, which is p.typ or a struct embedded in it. infos has what
+// sqlx knows about the same fields, by position, and nil for a field that sqlx does not see.
 func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, within spot) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -217,7 +159,7 @@ func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, within spo
 	return nil
 }
 
-// A spot is where a field is in a row.
+// A spot is the place of a field in a row.
 type spot struct {
 	field  string // with the embedded structs that lead to it
 	index  []int
@@ -225,7 +167,7 @@ type spot struct {
 	fixed  bool // below an embedded pointer that reflection cannot replace
 }
 
-// addField adds a field, or does nothing for one that is not written.
+// addField adds a field, unless it is not written.
 func (p *plan) addField(f reflect.StructField, info *reflectx.FieldInfo, here spot) error {
 	fail := func(problem string) error {
 		return &PlanError{Type: p.typ, Field: here.field, Problem: problem}
@@ -265,14 +207,14 @@ func (p *plan) addField(f reflect.StructField, info *reflectx.FieldInfo, here sp
 	return nil
 }
 
-// isTagged reports whether a field has a tag that would have it written.
+// isTagged reports whether a tag asks for a field to be written.
 func isTagged(f reflect.StructField) bool {
 	_, snow := f.Tag.Lookup(tagKey)
 	name, db := f.Tag.Lookup("db")
 	return snow || db && name != "-"
 }
 
-// addColumn adds a field that is written, or says why it cannot be a column.
+// addColumn adds the column of a field, or returns the reason why it cannot be one.
 func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bool, here spot) (problem string) {
 	c, problem := newColumn(f, info)
 	if problem != "" {
@@ -286,8 +228,8 @@ func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bo
 		c.slot = p.held
 		p.held++
 	}
-	// Case is ignored, as on SQLite and MySQL. SQLite takes a column twice and drops
-	// one of the values.
+	// Case is ignored, as on SQLite and MySQL. SQLite accepts a column twice and drops one of
+	// the values.
 	if j := slices.IndexFunc(p.columns, func(o column) bool { return strings.EqualFold(o.name, c.name) }); j >= 0 {
 		return fmt.Sprintf("column %s is already that of field %s; tag one of them `db:\"-\"`", c.name, p.columns[j].field)
 	}
@@ -301,8 +243,8 @@ func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bo
 	return ""
 }
 
-// addEmbedded adds the fields of an embedded struct. To sqlx every embedded field
-// is a struct. One that is a value would be lost.
+// addEmbedded adds the fields of an embedded struct. sqlx takes every embedded field for a
+// struct and would lose one that is a value.
 func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, here spot) error {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
@@ -310,7 +252,7 @@ func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, h
 	}
 	if t.Kind() != reflect.Struct || t == timeType || pgtext.IsValuer(t) {
 		if !f.IsExported() && t.Kind() != reflect.Struct {
-			return nil // unexported, like any other unexported field
+			return nil // like any other unexported field
 		}
 		return &PlanError{Type: p.typ, Field: here.field, Problem: "sqlx does not write an embedded value; give the field a name, or tag it `db:\"-\"`"}
 	}
@@ -324,7 +266,7 @@ func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, h
 		return err
 	}
 	if len(p.columns)+len(p.relations) == nothing {
-		p.embedded = p.embedded[:before] // nothing is read through it: it may be nil
+		p.embedded = p.embedded[:before] // nothing is read through it, so it may be nil
 	}
 	return nil
 }
@@ -348,20 +290,20 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 		return c, ""
 	}
 	t, list := f.Type, false
-	// Bounded, because a type may be a slice of itself.
+	// A type may be a slice of itself.
 	for range 8 {
 		if t.Kind() != reflect.Pointer && t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
 			break
 		}
 		list = list || t.Kind() != reflect.Pointer
 		if t = t.Elem(); pgtext.IsValuer(t) {
-			return c, "" // an array of them, for a driver that takes arrays
+			return c, "" // for a driver that takes arrays
 		}
 	}
 	switch {
 	case t.Kind() != reflect.Struct || !hasExported(t):
-		// A value, or for the driver to decide. A struct with no exported field
-		// is a value to sqlx too: time.Time, netip.Addr, big.Int.
+		// The driver decides. A struct without exported fields, such as time.Time, netip.Addr
+		// and big.Int, is a value to sqlx too.
 		return c, ""
 	case list:
 		return c, fmt.Sprintf("%v is no column; tag it `db:\"-\" snowkey:\"table,fk=column\"` if these are child rows, `snowkey:\"-\"` if they are not to be written", f.Type)
@@ -380,32 +322,7 @@ func plainKind(t reflect.Type) reflect.Kind {
 	return reflect.Invalid
 }
 
-// newRelation returns the relation of a field, or the reason why it cannot be
-// one.
-func newRelation(f reflect.StructField, tag tag) (r relation, problem string) {
-	if !f.IsExported() {
-		return r, "the field is not exported, so its rows could not be given keys"
-	}
-	r = relation{table: tag.table, fkName: tag.foreign, belongs: tag.belongs}
-	t := f.Type
-	if t.Kind() == reflect.Slice {
-		r.many, t = true, t.Elem()
-	}
-	if t.Kind() == reflect.Pointer {
-		r.pointer, t = true, t.Elem()
-	}
-	if r.belongs && (t.Kind() != reflect.Struct || r.many || !r.pointer) {
-		return r, fmt.Sprintf("%v cannot hold the row that %s refers to, want *T with a struct T", f.Type, tag.foreign)
-	}
-	if t.Kind() != reflect.Struct || !r.many && !r.pointer {
-		// A struct by value always has a child: nothing says that there is none.
-		return r, fmt.Sprintf("%v cannot hold child rows, want []T, []*T or *T with a struct T", f.Type)
-	}
-	r.typ = t
-	return r, ""
-}
-
-// findKey settles the primary key: the field with the tag, else column id.
+// findKey finds the primary key: the field with the tag, or else column id.
 func (p *plan) findKey() error {
 	if p.key < 0 {
 		p.key = slices.IndexFunc(p.columns, func(c column) bool { return strings.EqualFold(c.name, "id") })
@@ -429,26 +346,21 @@ func hasExported(t reflect.Type) bool {
 	return false
 }
 
-// id returns the primary key of a row, to read and to write. row is addressable.
+// id returns the primary key of an addressable row, for reading and writing.
 func (p *plan) id(row reflect.Value) *types.Snowflake {
 	return p.columns[p.key].ref(row).(*types.Snowflake)
-}
-
-// isForeign reports whether a relation sets the column.
-func (p *plan) isForeign(name string) bool {
-	return slices.ContainsFunc(p.foreign, func(i int) bool { return p.columns[i].name == name })
-}
-
-// holdsKey reports whether the column is a key, or may be a foreign one.
-func (c *column) holdsKey() bool {
-	return c.typ == snowflakeType || c.typ == snowflakePtrType || c.typ == nullSnowflakeType
 }
 
 // ref returns a pointer to the field of the column in a row.
 func (c *column) ref(row reflect.Value) any { return c.in(row).Addr().Interface() }
 
-// foreignKey returns the foreign key behind a pointer to its field. If null, it
-// would be written as NULL. A key of zero that is not null would be written as 0.
+// holdsKey reports whether the column may be a primary or a foreign key.
+func (c *column) holdsKey() bool {
+	return c.typ == snowflakeType || c.typ == snowflakePtrType || c.typ == nullSnowflakeType
+}
+
+// foreignKey returns the key behind a pointer to its field, or null if the field would be
+// written as NULL. A zero key that is not null would be written as 0.
 func foreignKey(ref any) (id types.Snowflake, null bool) {
 	switch fk := ref.(type) {
 	case *types.Snowflake:
@@ -465,17 +377,101 @@ func foreignKey(ref any) (id types.Snowflake, null bool) {
 	return 0, true
 }
 
-// setForeignKey writes a foreign key.
-func setForeignKey(ref any, id types.Snowflake) {
-	switch fk := ref.(type) {
-	case *types.Snowflake:
-		*fk = id
-	case **types.Snowflake:
-		// A pointer of its own: the one that is there may be shared, with other
-		// rows or with the parent's key.
-		own := id
-		*fk = &own
-	case *types.NullSnowflake:
-		*fk = types.NullSnowflake{Snowflake: id, Valid: true}
+// holdOf returns how InsertSeq keeps the values of a column.
+func holdOf(c *column) hold {
+	switch {
+	case c.kind != 0 && c.kind != pgtext.ValueKind:
+		if refers(c.typ) {
+			return byCopy // the field stays one that package pgtext reads by itself
+		}
+		return asCopied
+	// A Value method may read memory outside of the field. Drivers read native types of pgx
+	// without it.
+	case refers(c.typ) || c.valuer && !c.native && !isPlainValuer(c.typ):
+		return byArgument
+	}
+	return asCopied
+}
+
+// isPlainValuer reports whether the Value method of t returns what is in t.
+func isPlainValuer(t reflect.Type) bool {
+	return t.PkgPath() == snowflakeType.PkgPath() || t.PkgPath() == "database/sql"
+}
+
+// refers reports whether a value of type t may refer to memory that others can change.
+func refers(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface, reflect.Chan, reflect.Func, reflect.UnsafePointer:
+		return true
+	case reflect.Array:
+		return refers(t.Elem())
+	case reflect.Struct:
+		if t == timeType {
+			return false // a time.Location is immutable
+		}
+		for i := range t.NumField() {
+			if refers(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tagKey is the key of this package in a struct tag.
+const tagKey = "snowkey"
+
+const wantTag = `want "pk", "-", "table,fk=column" or "table,belongs_to=column"`
+
+// A tag is the parsed value of a snowkey tag: it excludes the field, marks the primary key, or
+// names the table and the foreign key of a relation.
+type tag struct {
+	skip    bool   // "-"
+	key     bool   // "pk"
+	table   string // of a relation
+	foreign string // the foreign key, in the children or, with belongs, in the struct itself
+	belongs bool
+}
+
+// parseTag reads the snowkey part of a struct tag. It also checks the form of the whole tag:
+// where it is malformed, reflect and sqlx stop reading, and the field silently gets another
+// name or is lost.
+func parseTag(t reflect.StructTag) (parsed tag, problem string) {
+	if !wellFormed(string(t)) {
+		return tag{}, fmt.Sprintf("malformed struct tag `%s`: want key:\"value\" pairs with a space between them", t)
+	}
+	text, ok := t.Lookup(tagKey)
+	switch {
+	case !ok:
+		return tag{}, ""
+	case text == "-":
+		return tag{skip: true}, ""
+	case text == "pk":
+		return tag{key: true}, ""
+	}
+	if parsed, problem = parseRelation(text); problem != "" {
+		problem = fmt.Sprintf("snowkey tag %q: %s", text, problem)
+	}
+	return parsed, problem
+}
+
+// wellFormed reports whether the whole of a tag is key:"value" pairs, as reflect.StructTag
+// describes them.
+func wellFormed(tag string) bool {
+	for {
+		tag = strings.TrimLeft(tag, " ")
+		if tag == "" {
+			return true
+		}
+		colon := strings.IndexByte(tag, ':')
+		if colon < 1 || strings.ContainsFunc(tag[:colon], func(r rune) bool { return r <= ' ' || r == '"' || r == 0x7f }) {
+			return false
+		}
+		tag = tag[colon+1:]
+		value, err := strconv.QuotedPrefix(tag)
+		if err != nil || value[0] != '"' {
+			return false
+		}
+		tag = tag[len(value):]
 	}
 }

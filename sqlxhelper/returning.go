@@ -24,30 +24,27 @@ type destination struct {
 }
 
 // readBack applies Returning.
-func (w *walk) readBack(names []string, d *traits, m *reflectx.Mapper) error {
-	if names == nil {
-		return nil
-	}
-	readable := map[*station][]destination{}
-	for _, s := range w.stations {
-		readable[s] = s.plan.readable(m)
+func (r *rows) readBack(names []string, d *traits, m *reflectx.Mapper) error {
+	readable := map[*table][]destination{}
+	for _, t := range r.tables {
+		readable[t] = t.plan.readable(m)
 	}
 	if len(names) == 0 {
-		w.stations[0].read = readable[w.stations[0]]
+		r.tables[0].read = readable[r.tables[0]]
 	}
-	err := w.each("Returning", names, func(s *station, column string) bool {
+	err := r.each("Returning", names, func(t *table, column string) bool {
 		named := func(f destination) bool { return f.name == column }
-		i := slices.IndexFunc(readable[s], named)
-		if i >= 0 && !slices.ContainsFunc(s.read, named) {
-			s.read = append(s.read, readable[s][i])
+		i := slices.IndexFunc(readable[t], named)
+		if i >= 0 && !slices.ContainsFunc(t.read, named) {
+			t.read = append(t.read, readable[t][i])
 		}
 		return i >= 0
 	})
 	if err != nil {
 		return err
 	}
-	for _, s := range w.stations {
-		for _, f := range s.read {
+	for _, t := range r.tables {
+		for _, f := range t.read {
 			if err := d.checkLength(f.name); err != nil {
 				return err
 			}
@@ -99,46 +96,39 @@ type reading struct {
 	values []reflect.Value // pointers
 }
 
-// readAll reads the columns of Returning. A call does it last in its transaction,
-// because triggers on one table may change another.
-func (w *writer) readAll(ctx context.Context, s session) error {
-	for i := range w.loads {
-		l := &w.loads[i]
-		if l.read == nil {
-			continue
-		}
-		at := make(map[types.Snowflake][]int, len(l.rows))
-		for i, row := range l.rows {
-			id := *l.plan.id(row)
-			at[id] = append(at[id], i)
-		}
-		var id types.Snowflake
-		err := w.byKeys(ctx, s, l, at, l.read, l.upsert != nil, func(rows *sql.Rows) error {
-			values, err := scanRow(rows, &id, l.read)
-			for n, i := range at[id] {
-				if n > 0 {
-					// Two rows of an upsert that are one in the database. What
-					// they point to must not be one in memory.
-					values, err = scanRow(rows, &id, l.read)
-				}
-				if err != nil {
-					break
-				}
-				w.readings = append(w.readings, reading{l.rows[i], l.read, values})
+// read reads the columns of Returning for the rows of a load.
+func (w *writer) read(ctx context.Context, s session, l *load) error {
+	at := make(map[types.Snowflake][]int, len(l.rows))
+	for i, row := range l.rows {
+		id := *l.plan.id(row)
+		at[id] = append(at[id], i)
+	}
+	var id types.Snowflake
+	err := w.byKeys(ctx, s, l, at, l.table.read, l.upsert != nil, func(rows *sql.Rows) error {
+		values, err := scanRow(rows, &id, l.table.read)
+		for n, i := range at[id] {
+			if n > 0 {
+				// Two rows of an upsert may be one in the database, but must not share what
+				// they point to in memory.
+				values, err = scanRow(rows, &id, l.table.read)
 			}
-			delete(at, id)
 			if err != nil {
-				return fmt.Errorf("row with key %d: %w", id, err)
+				break
 			}
-			return nil
-		})
-		if err != nil {
-			return err
+			w.readings = append(w.readings, reading{l.rows[i], l.table.read, values})
 		}
-		for i, row := range l.rows {
-			if _, missing := at[*l.plan.id(row)]; missing {
-				return w.unresolved(l, i, "its row is not there to be read back")
-			}
+		delete(at, id)
+		if err != nil {
+			return fmt.Errorf("row with key %d: %w", id, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, row := range l.rows {
+		if _, missing := at[*l.plan.id(row)]; missing {
+			return w.unresolved(l, i, "its row is not there to be read back")
 		}
 	}
 	return nil

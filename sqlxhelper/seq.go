@@ -66,13 +66,13 @@ func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows 
 	}
 	s := &sequence[T]{helper: h, table: table, rows: rows}
 	if c.pool != nil {
-		t := transaction{db: c.pool, dialect: d, heeds: c.heeds, partial: h.config.partial}
+		t := transaction{db: c.pool, dialect: d, honors: c.honors, partial: h.config.partial}
 		_, err = t.run(ctx, t.watched(func(tx *sqlx.Tx) error { return s.insert(ctx, tx) }))
 		if atCommit(err) {
 			err = &InsertError{Table: table, Last: s.stored - 1, Rows: s.stored, Row: -1, Err: err}
 		}
 	} else {
-		err = s.insertUnder(ctx, db, c.heeds)
+		err = s.insertUnder(ctx, db, c.honors)
 	}
 	if err != nil {
 		return 0, err
@@ -95,7 +95,7 @@ type sequence[T any] struct {
 // If it fails, what its parts have noted for InTx is taken back. InTx would otherwise
 // look for a row that the savepoint has undone, not find it, and take a transaction that
 // is committed for one that is not.
-func (s *sequence[T]) insertUnder(ctx context.Context, tx DB, heeds heeding) error {
+func (s *sequence[T]) insertUnder(ctx context.Context, tx DB, honors honoring) error {
 	undo := recordOf(tx).mark()
 	done := false
 	defer func() {
@@ -103,7 +103,7 @@ func (s *sequence[T]) insertUnder(ctx context.Context, tx DB, heeds heeding) err
 			undo()
 		}
 	}()
-	err := inSavepoint(ctx, tx, heeds, sequenceSavepoint, func() error { return s.insert(ctx, tx) })
+	err := inSavepoint(ctx, tx, honors, sequenceSavepoint, func() error { return s.insert(ctx, tx) })
 	done = err == nil
 	return err
 }

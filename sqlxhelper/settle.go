@@ -2,14 +2,19 @@ package sqlxhelper
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/wait"
+	"github.com/snowkey/snowkey/types"
 )
 
 // patience bounds how long it takes to find out what has become of a call, for a context
@@ -29,7 +34,7 @@ const slow = time.Second
 type doubt struct {
 	db      beginner
 	dialect *traits // nil: not known
-	heeds   heeding
+	honors  honoring
 	proofs  []proof
 	// answered: the server has said that it is committed. A failover may have it forget.
 	answered bool
@@ -135,7 +140,7 @@ func (d doubt) ask(ctx context.Context, judge func(sighting) (known bool, err er
 
 // sight looks, and does not wait longer than ctx for any part of it.
 func (d doubt) sight(ctx context.Context) (sighting, error) {
-	if d.heeds == heedsAll {
+	if d.honors == honorsAll {
 		return d.look(ctx)
 	}
 	return answered(ctx, 0, func() (sighting, error) { return d.look(ctx) }, nil)
@@ -159,3 +164,201 @@ func isAnswer(err error) bool {
 	}
 	return false
 }
+
+// A proof is a row that is there if and only if its transaction is committed.
+type proof struct {
+	place
+	key types.Snowflake
+}
+
+// A sighting is what one look has found out about a transaction in doubt.
+type sighting struct {
+	found bool // one of its rows: it is committed
+	// If no row was found, proves is nil, or why that proves nothing even if the
+	// transaction is over: errReplica or errServers.
+	proves error
+	// over means that the transaction has ended. Without it the absence of the rows proves
+	// nothing yet, because the COMMIT may still be on its way.
+	over bool
+	// open are the transactions of PostgreSQL of which it may be one. If it is none of
+	// them, it had ended when they were listed. Its rows were looked for before that.
+	open []string
+}
+
+// Why the absence of a row says nothing of its transaction.
+var (
+	errReplica = errors.New("this server takes no writes, so it may not have the row yet")
+	errServers = errors.New("the row is not there, which proves nothing on this server: others may take writes")
+)
+
+// look looks for the rows of a transaction in doubt, and whether the transaction is over.
+// Without rows it only ensures what this server has committed.
+//
+// It does so in a transaction. The broken connection is not used again, because its
+// driver has reported it. A proxy that sends reads to replicas sends a transaction that
+// may write to the primary. A row that a replica has is committed.
+//
+// On PostgreSQL a row that is found may still be lost: see ensure.
+func (d doubt) look(ctx context.Context) (s sighting, err error) {
+	tx, err := d.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = tx.Rollback() }() // it has written nothing, or has ended
+	for _, p := range d.proofs {
+		if p.dialect == SQLite {
+			if _, err := tx.ExecContext(ctx, p.lock()); err != nil {
+				return s, err
+			}
+		}
+		var one int
+		switch err := tx.QueryRowContext(ctx, p.text(), p.key).Scan(&one); {
+		case err == nil:
+			err := ensure(ctx, tx, traitsOf(p.dialect).ensures)
+			return sighting{found: err == nil}, err
+		case !errors.Is(err, sql.ErrNoRows):
+			return s, err
+		}
+	}
+	switch {
+	case len(d.proofs) == 0:
+		err = ensure(ctx, tx, d.dialect.ensures)
+		s.found = err == nil
+	case d.proofs[0].dialect == PostgreSQL:
+		s.open, err = openPostgreSQL(ctx, tx, d.proofs)
+	case d.proofs[0].dialect == MySQL:
+		s.over, err = true, aloneMySQL(ctx, tx)
+	default:
+		s.over = true
+	}
+	if errors.Is(err, errReplica) || errors.Is(err, errServers) {
+		s.proves, err = err, nil
+	}
+	return s, err
+}
+
+// text returns the statement that looks for the row. The names have passed the
+// checks of insertHead.
+//
+// On MySQL it waits for the transaction that has inserted the row, if that is open, and
+// sees the latest row whatever the isolation.
+func (p place) text() string {
+	d := p.dialect
+	return "SELECT 1 FROM " + d.Quote(p.table) + " WHERE " + d.Quote(p.column) + " = " + d.Placeholder(1) + traitsOf(d).forShare
+}
+
+// lock returns a statement for SQLite that writes nothing, and takes the lock of the file
+// that a transaction holds from its first write until it is over.
+func (p place) lock() string {
+	table, key := p.dialect.Quote(p.table), p.dialect.Quote(p.column)
+	return "INSERT INTO " + table + " (" + key + ") SELECT " + key + " FROM " + table + " WHERE 0"
+}
+
+// ensure commits a transaction that has seen a row. If it returns nil, whoever takes the
+// server's place has the row as well.
+//
+// A commit of PostgreSQL waits for its synchronous standby. If that wait is cut off, others
+// see the rows at once, and a failover loses them. It is cut off by the cancel request of a
+// driver whose context has ended, by an operator's, and by the end of the server. This commit comes later and waits for all before it. So it has to write
+// something: one that has only read waits for nothing. It may be cut off like any other, so
+// it counts only if it was too quick for that.
+func ensure(ctx context.Context, tx *sqlx.Tx, text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, text); err != nil {
+		if dialect.NoFunction(err) {
+			return nil // a database that is like PostgreSQL, and has no such standby
+		}
+		return err
+	}
+	began := time.Now()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	if ctx.Err() == nil && time.Since(began) >= slow {
+		return errSlow
+	}
+	return ctx.Err()
+}
+
+// errSlow is why a write of ensure does not count.
+var errSlow = errors.New("a commit took so long that it may have been cut off while it waited for the synchronous standby")
+
+// openPostgreSQL lists the transactions of which the one in doubt may be one.
+//
+// That one has inserted rows. From then on it holds a lock on each of these tables, while
+// it waits for a synchronous standby too, and until others see that it is committed. CREATE
+// INDEX CONCURRENTLY waits for writers by the same locks, and everybody may read them. If
+// a savepoint of the caller's has undone some of the rows, their lock is gone, so a lock
+// on any of the tables counts.
+//
+// Ending its session would be quicker. But nothing that InTx knows without asking before
+// the COMMIT tells which session it is.
+func openPostgreSQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) ([]string, error) {
+	names, tables := make([]any, len(proofs)), make([]string, len(proofs))
+	for i, p := range proofs {
+		names[i], tables[i] = PostgreSQL.Quote(p.table), "pg_catalog.to_regclass("+PostgreSQL.Placeholder(i+1)+")"
+	}
+	var (
+		version, open string
+		recovers      bool
+	)
+	err := tx.QueryRowContext(ctx, `SELECT version(), pg_catalog.pg_is_in_recovery(), coalesce((
+		SELECT string_agg(DISTINCT virtualtransaction, ' ') FROM pg_catalog.pg_locks
+		WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_catalog.pg_backend_pid()
+		AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+		AND relation IN (`+strings.Join(tables, ", ")+`)), '')`, names...).Scan(&version, &recovers, &open)
+	switch {
+	case err != nil:
+		return nil, err
+	case !postgresVersion.MatchString(version):
+		return nil, fmt.Errorf("%w: %s", errServers, version)
+	case recovers:
+		return nil, errReplica
+	}
+	return strings.Fields(open), nil
+}
+
+// postgresVersion is what PostgreSQL itself says, with or without the name of who has built
+// it. Databases that only speak like it, and have locks elsewhere, say something else:
+// "CockroachDB CCL v24…", "PostgreSQL 15.2-YB-2.23…", "PostgreSQL 8.0.2 …, Redshift 1.0".
+var postgresVersion = regexp.MustCompile(`^(?:PostgreSQL|EnterpriseDB) [0-9]+(?:\.[0-9]+)*(?:devel|(?:alpha|beta|rc)[0-9]+)?[ ,].*compiled by .*-bit$`)
+
+// aloneMySQL returns an error unless a row that is not there proves that its transaction
+// was rolled back. The look has waited for that transaction only if it ran on this server.
+func aloneMySQL(ctx context.Context, tx *sqlx.Tx) error {
+	rows, err := tx.QueryContext(ctx, "SHOW VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'read_only', 'innodb_read_only',"+
+		" 'wsrep_on', 'wsrep_provider', 'group_replication_single_primary_mode', 'group_replication_group_name')")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // where Scan has failed
+	v := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return err
+		}
+		v[strings.ToLower(name)] = strings.ToUpper(value)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	on := func(name string) bool { value, set := v[name]; return set && value != "OFF" && value != "0" }
+	switch {
+	case v["wsrep_on"] == "ON" && v["wsrep_provider"] != "NONE" && v["wsrep_provider"] != "":
+		return fmt.Errorf("%w: wsrep_on is ON", errServers)
+	case v["group_replication_single_primary_mode"] == "OFF" && v["group_replication_group_name"] != "":
+		return fmt.Errorf("%w: group_replication_single_primary_mode is OFF", errServers)
+	case likeMySQL.MatchString(v["version"] + " " + v["version_comment"]):
+		return fmt.Errorf("%w: %s", errServers, strings.ToLower(v["version"]))
+	case on("read_only"), on("innodb_read_only"):
+		return errReplica
+	}
+	return nil
+}
+
+// likeMySQL finds databases that speak like MySQL, and have locks of their own or several
+// servers.
+var likeMySQL = regexp.MustCompile(`TIDB|VITESS|PLANETSCALE|OCEANBASE|MEMSQL|SINGLESTORE|DOLT|POLARDB|TDSQL|STARROCKS|DORIS`)

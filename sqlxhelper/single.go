@@ -19,21 +19,6 @@ import (
 // ended out of the pool, and leaves one that works.
 const maxSends = 3
 
-// sendsAlone reports whether the rows may go without a transaction around them, which would
-// cost two more round trips. SQLite has no round trips, and its statements are not always
-// all or nothing, see traits.partial. What looks for stored rows has to see them as the
-// statement left them. And where a COMMIT proves nothing, its errors must be told from those
-// of the statement.
-//
-// Nor may they if the key of each row was set by the caller and a pool of the program's own
-// may send the statement twice, see single: a duplicate key would not tell whose it is.
-func (w *writer) sendsAlone(c conn) bool {
-	if len(w.loads) != 1 || w.looks() || w.dialect.partial || w.config.partial {
-		return false
-	}
-	return w.loads[0].assigned >= 0 || w.dialect.badIsUnsent || sendsOnce(c.db)
-}
-
 // sendsOnce reports whether single sends a statement to db no more than once.
 func sendsOnce(db DB) bool {
 	switch db.(type) {
@@ -132,9 +117,9 @@ var (
 func (s *single) send(ctx context.Context, text string, args []any) (sql.Result, error) {
 	pool, ok := s.conn.db.(*sqlx.DB)
 	if !ok {
-		return execute(ctx, s.conn.heeds, s.conn.db, text, args...)
+		return execute(ctx, s.conn.honors, s.conn.db, text, args...)
 	}
-	return answered(ctx, s.conn.heeds, func() (sql.Result, error) {
+	return answered(ctx, s.conn.honors, func() (sql.Result, error) {
 		c, err := pool.Conn(ctx)
 		if err != nil {
 			return nil, &unsentError{err}
@@ -180,7 +165,7 @@ func (s *single) doubt() doubt {
 	if row < 0 {
 		row = len(l.rows) - 1
 	}
-	return doubt{db: s.conn.pool, dialect: s.dialect, heeds: s.conn.heeds, proofs: []proof{{l.place(s.dialect), *l.plan.id(l.rows[row])}}}
+	return doubt{db: s.conn.pool, dialect: s.dialect, honors: s.conn.honors, proofs: []proof{{l.place(s.dialect), *l.plan.id(l.rows[row])}}}
 }
 
 // lookOnce tells whether the row is there, now. If it is not there and has to be new if it

@@ -35,7 +35,7 @@ const (
 type transaction struct {
 	db      beginner
 	dialect *traits // nil: not known
-	heeds   heeding
+	honors  honoring
 	opts    *sql.TxOptions
 	partial bool // see WithPartialCommits
 	record  record
@@ -61,7 +61,7 @@ func (t *transaction) run(ctx context.Context, fn func(*sqlx.Tx) error) (outcome
 		}
 		return abandoned, err
 	}
-	d := doubt{db: t.db, dialect: t.dialect, heeds: t.heeds, proofs: t.record.proofs(), answered: cut}
+	d := doubt{db: t.db, dialect: t.dialect, honors: t.honors, proofs: t.record.proofs(), answered: cut}
 	if cut { // see ensure: it is committed here, and maybe nowhere else
 		err = &commitError{fmt.Errorf("answered after %v", took)}
 	} else if t.partial {
@@ -92,7 +92,7 @@ func (t *transaction) watched(fn func(*sqlx.Tx) error) func(*sqlx.Tx) error {
 // attempt runs fn once in a transaction. It returns how long the commit took. The error is
 // nil if and only if the outcome is committed.
 func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o outcome, took time.Duration, err error) {
-	tx, err := begin(ctx, t.heeds, t.db, t.opts)
+	tx, err := begin(ctx, t.honors, t.db, t.opts)
 	if err != nil {
 		if takesStatements(ctx, t.db, err) {
 			err = fmt.Errorf("%w: %w", dialect.ErrNoTransactions, err)
@@ -106,7 +106,7 @@ func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o o
 		}
 		// No recover: a panic that is caught and thrown again loses its stack,
 		// and Goexit cannot be caught at all.
-		failed := rollback(ctx, t.heeds, tx, err)
+		failed := rollback(ctx, t.honors, tx, err)
 		if failed == nil {
 			o = rolledBack
 			return
@@ -127,7 +127,7 @@ func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o o
 	}
 	committing = true
 	began := time.Now()
-	err = commit(ctx, t.heeds, tx)
+	err = commit(ctx, t.honors, tx)
 	switch {
 	case err == nil:
 		return committed, time.Since(began), nil
@@ -161,7 +161,7 @@ func atCommit(err error) bool {
 
 // undone runs fn in a transaction that is rolled back.
 func undone(ctx context.Context, c conn, fn func(*sqlx.Tx)) {
-	t := transaction{db: c.pool, heeds: c.heeds}
+	t := transaction{db: c.pool, honors: c.honors}
 	_, _, _ = t.attempt(ctx, func(tx *sqlx.Tx) error { fn(tx); return errUndo })
 }
 
@@ -192,4 +192,91 @@ func withCause(ctx context.Context, err error) error {
 		return wait.Cause(ctx, err)
 	}
 	return err
+}
+
+const (
+	// One name suffices for calls: a savepoint is gone when its call returns, and calls
+	// on one transaction do not overlap. A sequence is around its calls.
+	savepointName     = "snowkey_insert"
+	sequenceSavepoint = "snowkey_sequence"
+)
+
+// inSavepoint runs fn under a savepoint of tx with this name. If fn fails or panics, tx is as
+// if fn had not run, or the error says ErrTxBroken.
+//
+// Single statements are no exception. PostgreSQL refuses everything after an error.
+// A constraint of SQLite can keep the rows before the bad one. After a deadlock
+// MySQL has rolled back the whole transaction. Only the missing savepoint shows
+// that.
+func inSavepoint(ctx context.Context, tx DB, honors honoring, name string, fn func() error) (err error) {
+	r := recordOf(tx)
+	if err := r.usable(); err != nil {
+		return err // for MySQL would commit by itself what is sent now
+	}
+	uninterrupted := func(err error, statements ...string) error {
+		return uninterrupted(ctx, tx, honors, err, name, statements...)
+	}
+	if _, err := execute(ctx, honors, tx, "SAVEPOINT "+name); err != nil {
+		err = fmt.Errorf("sqlxhelper: savepoint: %w", explainUnread(ctx, withCause(ctx, err)))
+		// ctx may have ended before anything was sent, or have cost the connection.
+		// Only the transaction can tell which.
+		if unusable := uninterrupted(err, "SAVEPOINT ", "RELEASE SAVEPOINT "); unusable != nil {
+			return broken(ctx, r, err, unusable)
+		}
+		return err
+	}
+	released := false
+	defer func() {
+		if released {
+			return
+		}
+		if rollback := uninterrupted(err, "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT "); rollback != nil {
+			err = broken(ctx, r, err, rollback)
+		}
+	}()
+	if err := fn(); err != nil {
+		return withCause(ctx, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("sqlxhelper: release savepoint: %w", err)
+	}
+	if err := uninterrupted(nil, "RELEASE SAVEPOINT "); err != nil {
+		return fmt.Errorf("sqlxhelper: release savepoint: %w", err)
+	}
+	released = true
+	return nil
+}
+
+// explainUnread says what else than a lost connection may be the reason for an error of the
+// first statement of a call. Drivers say "bad connection" or "busy".
+func explainUnread(ctx context.Context, err error) error {
+	if ctx.Err() == nil && dialect.Unread(err) {
+		return fmt.Errorf("%w; if a query of this transaction has unread rows, such as those that a sequence yields, read all of them first, or on another connection", err)
+	}
+	return err
+}
+
+// uninterrupted sends statements about the savepoint after a call that has failed with
+// err, until one fails. The end of ctx interrupts them only a second later: on PostgreSQL
+// and MySQL that costs the connection, and with it the transaction.
+func uninterrupted(ctx context.Context, tx DB, honors honoring, err error, name string, statements ...string) error {
+	if errors.Is(err, wait.ErrNoAnswer) {
+		return errBusy
+	}
+	ctx, cancel := outlast(ctx)
+	defer cancel()
+	for _, text := range statements {
+		if _, err := execute(ctx, honors, tx, text+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broken adds to the error of a call that the transaction cannot go on, and why.
+// err is nil for a panic. It adds the error of ctx too. If a connection was closed
+// because of ctx, drivers say only that it is closed.
+func broken(ctx context.Context, r *record, err, why error) error {
+	r.breaks(err, why)
+	return wait.Cause(ctx, fmt.Errorf("%w; then %w: %w", err, ErrTxBroken, why))
 }

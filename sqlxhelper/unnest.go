@@ -107,7 +107,7 @@ func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error
 			u.encode(next)
 		}()
 	}
-	result, err := execute(ctx, s.heeds, s.db, u.text, args...)
+	result, err := execute(ctx, s.honors, s.db, u.text, args...)
 	return n, result, err
 }
 

@@ -5,25 +5,31 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
-// values is the way by INSERT … VALUES, which can carry every row.
+// values sends rows by INSERT … VALUES, which can carry every row.
 type values struct {
 	*writer
 	*load
 	*fullChunk
 	first int   // the row with which args begins
-	args  []any // of the statement that is next
+	args  []any // of the next statement
 }
 
-// A fullChunk is the statement for full chunks, if there are two of them.
+// A fullChunk is the prepared statement for full chunks, if there are at least two.
 type fullChunk struct {
 	stmt  *sql.Stmt
 	asked bool // whether to prepare it, which takes a query on MySQL
 }
 
-// take collects the values of the rows that make the next statement.
+// take collects the arguments of the next statement.
 func (v *values) take(first int) (int, error) {
 	v.first = first
 	chunk := v.dialect.chunk(len(v.columns))
@@ -40,7 +46,7 @@ func (v *values) take(first int) (int, error) {
 			size += sizeOf(value)
 		}
 		if n > 0 && size > v.dialect.bytes {
-			break // this row comes first in the next statement
+			break // this row begins the next statement
 		}
 	}
 	n = v.dialect.step(n, chunk)
@@ -57,28 +63,21 @@ func (v *values) send(ctx context.Context, s session) (int, driver.Result, error
 		if w := v.writer; w.prepares(ctx, s) {
 			var err error
 			prepare := func() (*sql.Stmt, error) { return s.db.PrepareContext(ctx, w.valuesText(v.load, chunk)) }
-			if v.stmt, err = answered(ctx, s.heeds, prepare, func(stmt *sql.Stmt) { _ = stmt.Close() }); err != nil {
+			if v.stmt, err = answered(ctx, s.honors, prepare, func(stmt *sql.Stmt) { _ = stmt.Close() }); err != nil {
 				return n, nil, fmt.Errorf("prepare: %w", err)
 			}
 		}
 	}
-	var result sql.Result
-	var err error
 	if v.stmt != nil && n == chunk {
 		stmt, args := v.stmt, v.args
-		result, err = answered(ctx, s.heeds, func() (sql.Result, error) { return stmt.ExecContext(ctx, args...) }, nil)
-	} else {
-		result, err = execute(ctx, s.heeds, s.db, v.valuesText(v.load, n), v.args...)
+		result, err := answered(ctx, s.honors, func() (sql.Result, error) { return stmt.ExecContext(ctx, args...) }, nil)
+		return n, result, err
 	}
+	result, err := execute(ctx, s.honors, s.db, v.valuesText(v.load, n), v.args...)
 	return n, result, err
 }
 
-// valuesText returns the statement for n rows.
-func (w *writer) valuesText(l *load, n int) string {
-	return w.dialect.insertText(l.head, len(l.columns), n) + l.tail
-}
-
-// check finds the row that is to blame.
+// check finds the row that is to blame for an error.
 func (v *values) check(ctx context.Context, s session, err error) error {
 	if err == nil {
 		return nil
@@ -86,9 +85,9 @@ func (v *values) check(ctx context.Context, s session, err error) error {
 	return v.narrow(v.dialect.sends(ctx), s, v.load, v.bound(v.load, err))
 }
 
-// close closes the prepared statement. What it could report is that the connection
-// is gone, which the next statement or the commit reports. MySQL's protocol has no
-// answer to it, so it does not wait for one.
+// close closes the prepared statement. An error could only report a lost connection, which the
+// next statement or the commit reports as well. MySQL does not answer this message, so that
+// close does not wait.
 func (f *fullChunk) close() {
 	if f.stmt != nil {
 		_ = f.stmt.Close()
@@ -100,15 +99,94 @@ func (w *writer) prepares(ctx context.Context, s session) bool {
 	if !w.dialect.inlines {
 		return w.dialect.prepares
 	}
-	yes, err := answered(ctx, s.heeds, func() (bool, error) {
+	yes, err := answered(ctx, s.honors, func() (bool, error) {
 		var inlined bool
 		err := scalar(ctx, s.db, &inlined, "SELECT ? + 0.2 = 0.3", 0.1)
 		return err == nil && !inlined, nil
 	}, nil)
-	return err == nil && yes // or the next statement fails as well
+	return err == nil && yes // after an error the next statement fails too
 }
 
-// arguments appends what is bound for columns of a row. Its error names the field.
+// The statements go to the driver as they are written here. None passes through sqlx's Named, In
+// or Rebind, whose parsers misread colons, question marks and closing parentheses inside of
+// quotes, and for some texts insert the first of many rows and report success.
+
+// insertHead returns `INSERT INTO "table" ("a", "b")`. The names have passed tableProblem and
+// nameProblem.
+func (t *traits) insertHead(table string, columns []column) (string, error) {
+	if len(columns) > t.maxBinds {
+		return "", fmt.Errorf("%w: %d columns for table %q, %v binds at most %d values", ErrArgument, len(columns), table, t, t.maxBinds)
+	}
+	names := strings.Split(table, ".")
+	for i := range columns {
+		names = append(names, columns[i].name)
+	}
+	for _, name := range names {
+		if err := t.checkLength(name); err != nil {
+			return "", err
+		}
+	}
+	return "INSERT INTO " + t.Quote(table) + " (" + t.list(columns, "@", ", ") + ")", nil
+}
+
+// list joins one form per column, in which @ stands for the quoted name.
+func (t *traits) list(columns []column, form, separator string) string {
+	parts := make([]string, len(columns))
+	for i := range columns {
+		parts[i] = strings.ReplaceAll(form, "@", t.Quote(columns[i].name))
+	}
+	return strings.Join(parts, separator)
+}
+
+// valuesText returns the statement for n rows.
+func (w *writer) valuesText(l *load, n int) string {
+	return w.dialect.insertText(l.head, len(l.columns), n) + l.tail
+}
+
+// insertText appends VALUES and the placeholders of the rows to a head.
+func (t *traits) insertText(head string, columns, rows int) string {
+	width := len("?, ")
+	if t.numbered {
+		width = len("$65535, ")
+	}
+	b := make([]byte, 0, len(head)+len(" VALUES ")+rows*(columns*width+len("(), ")))
+	b = append(append(b, head...), " VALUES "...)
+	bind := int64(0)
+	for row := range rows {
+		if row > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(b, '(')
+		for col := range columns {
+			if col > 0 {
+				b = append(b, ", "...)
+			}
+			if t.numbered {
+				bind++
+				b = strconv.AppendInt(append(b, '$'), bind, 10)
+			} else {
+				b = append(b, '?')
+			}
+		}
+		b = append(b, ')')
+	}
+	return string(b)
+}
+
+// chunk returns the number of rows in a full statement: as many as traits.binds allows, and at
+// least one, which insertHead has checked to be within maxBinds.
+func (t *traits) chunk(columns int) int { return max(1, t.binds/columns) }
+
+// step returns how many of the rows that fit into one statement are sent with it. It bounds the
+// number of texts.
+func (t *traits) step(fit, chunk int) int {
+	if ladder := t.ladder; fit < chunk && ladder > 0 && fit > ladder {
+		return fit - fit%ladder
+	}
+	return fit
+}
+
+// arguments appends the arguments for columns of a row. An error names the field.
 func (w *writer) arguments(args []any, l *load, row int, columns []column) ([]any, error) {
 	for i := range columns {
 		value, err := l.argument(&columns[i], row)
@@ -118,4 +196,109 @@ func (w *writer) arguments(args []any, l *load, row int, columns []column) ([]an
 		args = append(args, value)
 	}
 	return args, nil
+}
+
+// argument returns the argument for a column of a row.
+func (l *load) argument(c *column, row int) (any, error) {
+	if c.hold == byArgument && l.held != nil {
+		h := l.held[row*l.plan.held+c.slot]
+		return h.value, h.err
+	}
+	return c.argument(l.rows[row])
+}
+
+// maxNesting is how deep a value is examined. Pointers may point to themselves, and lists
+// contain themselves.
+const maxNesting = 8
+
+// argument returns the argument for the column of an addressable row.
+//
+// It calls the Value method of a driver.Valuer, because database/sql passes on its panic and
+// cannot name the row and the field in its error. Other values are passed unchanged, because
+// drivers accept more types than database/sql does, and so are the types of pgx, which reads
+// more from them than Value returns.
+func (c *column) argument(row reflect.Value) (any, error) {
+	f := c.in(row)
+	switch c.plain {
+	case reflect.Int, reflect.Int64:
+		return f.Int(), nil // as types.Snowflake.Value and database/sql do
+	case reflect.String:
+		return f.String(), nil
+	case reflect.Float64:
+		return f.Float(), nil
+	}
+	if c.byAddress {
+		f = f.Addr()
+	}
+	valuer, native := c.valuer, c.native
+	// A pointer to a pointer and an interface may hide a Valuer, and lib/pq panics on a nil
+	// pointer to a pointer.
+	for depth := 0; f.Kind() == reflect.Interface || f.Kind() == reflect.Pointer && hides(f.Type().Elem().Kind()); depth++ {
+		if f.IsNil() {
+			return nil, nil
+		}
+		if depth == maxNesting {
+			return nil, fmt.Errorf("%v with more than %d pointers to a value, or none", c.typ, maxNesting)
+		}
+		f = f.Elem()
+		valuer, native = f.Type().Implements(valuerType), pgtext.IsNative(f.Type())
+	}
+	if !valuer || native {
+		return f.Interface(), nil
+	}
+	return pgtext.Value(f.Interface().(driver.Valuer))
+}
+
+func hides(k reflect.Kind) bool { return k == reflect.Pointer || k == reflect.Interface }
+
+// fixedSize is the estimated size in bytes of a number, or of the escapes, length and type of a
+// text.
+const fixedSize = 16
+
+// sizeOf estimates how many bytes a value takes in a statement.
+func sizeOf(v any) int {
+	switch v := v.(type) {
+	case nil, int64, int, bool, float64, time.Time:
+		return fixedSize
+	case string:
+		return fixedSize + len(v)
+	case []byte:
+		return fixedSize + len(v)
+	}
+	return sizeIn(reflect.ValueOf(v), 0)
+}
+
+// sizeIn is sizeOf for values that only some drivers accept, such as lists and maps. It does
+// not count what a struct points to, such as the location of a time.
+func sizeIn(v reflect.Value, depth int) int {
+	size := fixedSize
+	if depth == maxNesting {
+		return size
+	}
+	switch v.Kind() {
+	case reflect.String:
+		size += v.Len()
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			size = sizeIn(v.Elem(), depth+1)
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() < reflect.Array { // a number or a bool
+			return size + v.Len()*int(v.Type().Elem().Size())
+		}
+		for i := range v.Len() {
+			size += sizeIn(v.Index(i), depth+1)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() != reflect.Pointer && f.Kind() != reflect.Interface {
+				size += sizeIn(f, depth+1)
+			}
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			size += sizeIn(entries.Key(), depth+1) + sizeIn(entries.Value(), depth+1)
+		}
+	}
+	return size
 }

@@ -28,7 +28,7 @@ func TestChunkHoldsNoMoreThanItsBytes(t *testing.T) {
 	}
 	limit := large(traitsOf(MySQL).bytes)
 	rows := []sized{{A: limit + 1}, {A: 1}, {B: limit / 2}, {A: limit / 2}, {A: limit / 4}, {B: limit / 4}, {A: limit / 4}, {B: limit / 4}}
-	l := &load{group: group{station: &station{plan: p, columns: p.columns}}}
+	l := &load{group: group{table: &table{plan: p, columns: p.columns}}}
 	for i := range rows {
 		l.rows = append(l.rows, reflect.ValueOf(rows).Index(i))
 	}

@@ -3,6 +3,7 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"slices"
 
@@ -15,19 +16,19 @@ import (
 // A writer writes the rows of one call.
 type writer struct {
 	dialect  *traits
-	heeds    heeding
+	honors   honoring
 	config   *config
-	walk     *walk
+	all      *rows
 	loads    []load
-	replaced []replacedKey // by settle
+	replaced []replacedKey // by resolve
 	readings []reading     // of Returning
-	memory   *memory       // of the Helper, nil for none
-	// fullChunk is that of a sequence, which outlives the writer, or nil.
+	memory   *memory       // of the Helper; nil: none
+	// fullChunk is shared by the chunks of one InsertSeq; nil in other calls.
 	fullChunk *fullChunk
-	tables    map[string]*pgtext.Table // what describe has found
+	tables    map[string]*pgtext.Table // read by describe
 	done      int                      // rows that were sent
-	failed    *load                    // the one of the statement that failed, or nil
-	stale     bool                     // a look-up has failed for its plan, see write
+	failed    *load                    // the load of the statement that failed, or nil
+	stale     bool                     // a look-up failed on a stale plan, see write
 }
 
 // A load is a group on its way into its table.
@@ -38,36 +39,24 @@ type load struct {
 	assigned int    // a row whose key the call assigns, or -1
 	fresh    []bool // of an upsert, by row: the call assigns the key, and no stored row has another
 	affected int64  // of all statements together
-	held     []held // of a sequence, row by row; else nil
-	order    []int  // which each row was before orderRows, or nil
+	held     []held // of a sequence, row by row; otherwise nil
 }
 
-// argument returns what is bound for a column of a row.
-func (l *load) argument(c *column, row int) (any, error) {
-	if c.hold == byArgument && l.held != nil {
-		h := l.held[row*l.plan.held+c.slot]
-		return h.value, h.err
-	}
-	return c.argument(l.rows[row])
-}
-
-// newWriter puts together what can fail without a database, before keys are
-// assigned.
-func newWriter(d *traits, c *config, walk *walk) (*writer, error) {
-	w := &writer{dialect: d, config: c, walk: walk}
-	for _, l := range walk.links {
-		from, to := &walk.nodes[l.from], &walk.nodes[l.to]
-		if from.upsert != nil && to.upsert != nil {
-			return nil, walk.fail(*from, nil, "it refers to %s in the same table, and so would have to be sent before it is known which stored row that is", walk.path(*to))
+// newWriter prepares everything that can fail without a database, before keys are assigned.
+func newWriter(d *traits, c *config, r *rows) (*writer, error) {
+	w := &writer{dialect: d, config: c, all: r}
+	for _, l := range r.links {
+		if r.table(l.from).upsert != nil && r.table(l.to).upsert != nil {
+			return nil, refuse(r.path(l.from), nil, "it refers to %s in the same table, and so would have to be sent before it is known which stored row that is", r.path(l.to))
 		}
 	}
-	for _, g := range walk.groups() {
-		l := load{group: g, held: walk.held, assigned: len(g.rows) - 1}
+	for _, g := range r.groups() {
+		l := load{group: g, held: r.held, assigned: len(g.rows) - 1}
 		for l.assigned >= 0 && *l.plan.id(l.rows[l.assigned]) != 0 {
 			l.assigned--
 		}
 		var err error
-		if l.head, err = d.insertHead(l.table, l.columns); err != nil {
+		if l.head, err = d.insertHead(l.name, l.columns); err != nil {
 			return nil, err
 		}
 		if l.upsert != nil {
@@ -82,71 +71,80 @@ func newWriter(d *traits, c *config, walk *walk) (*writer, error) {
 	return w, nil
 }
 
-// errSeveral says that the rows need more than one statement, where only one was
-// allowed. Nothing was sent.
+// errSeveral says that the rows need more than one statement where only one was allowed.
+// Nothing was sent.
 var errSeveral = errors.New("several statements")
 
-// write sends all rows, or leaves none. What it has changed in memory by then,
-// it changes back.
+// write sends all rows. After an error nothing is stored, and keys that an upsert has changed
+// in memory are restored.
 func (w *writer) write(ctx context.Context, c conn) error {
 	written := false
 	defer func() {
-		if !written { // also by a panic
+		if !written { // also after a panic
 			w.restoreKeys()
 		}
 	}()
-	for try := 1; ; try++ {
-		err := w.transact(ctx, c)
-		if err == nil {
-			break
-		}
-		// A table has changed since pgx prepared a look-up on this connection. All that
-		// the call has written is undone, and pgx prepares that look-up anew. Others
-		// that were prepared before, here and on other connections, fail once each.
-		if !w.stale || try > stalePlans*len(w.loads) || errors.Is(err, ErrTxBroken) || ctx.Err() != nil {
-			return dialect.ExplainPooler(withCause(ctx, err))
-		}
-		w.restart(err)
+	if err := w.retryStale(ctx, func() error { return w.transact(ctx, c) }); err != nil {
+		return dialect.ExplainPooler(withCause(ctx, err))
 	}
 	written = true
-	w.fill()
+	if w.readings != nil {
+		w.fill()
+	}
 	return nil
 }
 
-// stalePlans is how often the rows are sent again for each load. A load has three or four
-// texts of look-ups, as a rule, and each may fail once on each connection.
-const stalePlans = 8
-
-// restart makes w as it was before transact, which failed with err.
-func (w *writer) restart(err error) {
-	w.restoreKeys()
-	w.learn(err)
-	w.stale, w.readings, w.failed, w.tables = false, nil, nil, nil
-	for i := range w.loads {
-		w.loads[i].affected = 0
+// transact sends all rows under a savepoint or in a transaction, and finds the row that is to
+// blame for an error.
+func (w *writer) transact(ctx context.Context, c conn) error {
+	err := w.send(ctx, c)
+	if err != nil {
+		err = w.prove(ctx, c, err)
 	}
+	return err
 }
 
-// transact sends all rows under a savepoint or in a transaction.
-func (w *writer) transact(ctx context.Context, c conn) error {
+func (w *writer) send(ctx context.Context, c conn) error {
+	describe := w.dialect.arrays
 	if c.pool == nil {
-		return w.prove(ctx, c, inSavepoint(ctx, c.db, c.heeds, savepointName, func() error {
-			w.describe(ctx, c)
-			return w.insertAll(ctx, session{c.db, true, w.heeds})
-		}))
+		return inSavepoint(ctx, c.db, c.honors, savepointName, func() error {
+			if describe {
+				w.describe(ctx, c)
+			}
+			return w.insertAll(ctx, session{c.db, true, w.honors})
+		})
 	}
-	w.describe(ctx, c)
+	if describe {
+		w.describe(ctx, c)
+	}
 	if w.sendsAlone(c) {
-		if err := w.insertAll(ctx, session{&single{w, c}, false, heedsAll}); !errors.Is(err, errSeveral) {
-			return w.prove(ctx, c, w.narrowAlone(ctx, c, err))
+		if err := w.insertAll(ctx, session{&single{w, c}, false, honorsAll}); !errors.Is(err, errSeveral) {
+			return w.narrowAlone(ctx, c, err)
 		}
 	}
-	t := transaction{db: c.pool, dialect: w.dialect, heeds: c.heeds, partial: w.config.partial, note: w.note}
-	_, err := t.run(ctx, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true, w.heeds}) })
+	t := transaction{db: c.pool, dialect: w.dialect, honors: c.honors, partial: w.config.partial, note: w.note}
+	_, err := t.run(ctx, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true, w.honors}) })
 	if l := &w.loads[0]; atCommit(err) {
-		return &InsertError{Table: l.table, Last: len(l.rows) - 1, Rows: len(l.rows), Row: -1, Err: err}
+		return &InsertError{Table: l.name, Last: len(l.rows) - 1, Rows: len(l.rows), Row: -1, Err: err}
 	}
-	return w.prove(ctx, c, err)
+	return err
+}
+
+// sendsAlone reports whether the rows may be sent without a transaction, which would cost two
+// more round trips. They may not
+//
+//   - on SQLite, which has no round trips, and whose statements are not always all or nothing,
+//     see traits.partial;
+//   - if stored rows are read afterwards, which have to be as the statement left them;
+//   - if a COMMIT proves nothing, because its errors must be told from the statement's;
+//   - if the caller has set the key of each row and a pool of the program's own may send the
+//     statement twice: a duplicate key could then be the row's own, see single.
+func (w *writer) sendsAlone(c conn) bool {
+	looks := func(l load) bool { return l.upsert != nil || l.read != nil }
+	if len(w.loads) != 1 || looks(w.loads[0]) || w.dialect.partial || w.config.partial {
+		return false
+	}
+	return w.loads[0].assigned >= 0 || w.dialect.badIsUnsent || sendsOnce(c.db)
 }
 
 // A statementer is the part of a [DB] that a writer needs.
@@ -156,12 +154,12 @@ type statementer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// A session is where statements go. Outside of a transaction there is room for
-// one, and a second would be errSeveral.
+// A session says where statements go. Outside of a transaction only one is allowed, and a
+// second one is errSeveral.
 type session struct {
-	db    statementer
-	inTx  bool
-	heeds heeding
+	db     statementer
+	inTx   bool
+	honors honoring
 }
 
 // insertAll writes load by load.
@@ -169,18 +167,77 @@ func (w *writer) insertAll(ctx context.Context, s session) error {
 	w.done = 0
 	for i := range w.loads {
 		l := &w.loads[i]
-		if err := w.insertLoad(ctx, s, l); err != nil {
-			return l.upsert.explained(err)
+		err := w.insertLoad(ctx, s, l)
+		if l.upsert != nil {
+			err = w.resolve(ctx, s, l, err)
 		}
-		if err := w.settle(ctx, s, l); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	return w.readAll(ctx, s)
+	// Last, because triggers on one table may change another.
+	for i := range w.loads {
+		if l := &w.loads[i]; l.read != nil {
+			if err := w.read(ctx, s, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// sent checks and counts what a statement has done with n rows of l, the first
-// of which is l.rows[first].
+// A way is how rows of a load get to the database. All ways store the same: package pgtext
+// writes a value only if its text is stored as its argument would be.
+type way interface {
+	// take collects the rows of the next statement, from first on. It returns their number, or
+	// 0 if this way cannot carry the first of them.
+	take(first int) (int, error)
+	// send sends the rows that were taken, and returns their number.
+	send(ctx context.Context, s session) (int, driver.Result, error)
+	// check returns the error of a statement, which may be nil, with the row that is to blame
+	// if it can be found.
+	check(ctx context.Context, s session, err error) error
+}
+
+// insertLoad writes the rows of a load. It checks ctx before every statement.
+func (w *writer) insertLoad(ctx context.Context, s session, l *load) error {
+	var ways []way
+	if w.dialect.arrays && len(l.rows) >= pgtext.ManyRows {
+		var err error
+		if ways, err = w.bulk(s, l); err != nil {
+			return err
+		}
+	}
+	byValues := &values{writer: w, load: l, fullChunk: w.fullChunk}
+	if byValues.fullChunk == nil {
+		byValues.fullChunk = &fullChunk{}
+		defer byValues.close()
+	}
+	ways = append(ways, byValues)
+	for first := 0; first < len(l.rows); {
+		if err := ctx.Err(); err != nil {
+			return w.sent(l, first, len(l.rows)-first, nil, err)
+		}
+		n, err := ways[0].take(first)
+		if err != nil {
+			return err
+		}
+		if n == 0 || !s.inTx && n < len(l.rows) {
+			if ways = ways[1:]; len(ways) == 0 {
+				return errSeveral
+			}
+			continue
+		}
+		n, result, err := ways[0].send(ctx, s)
+		if err := ways[0].check(ctx, s, w.sent(l, first, n, result, err)); err != nil {
+			return err
+		}
+		first += n
+	}
+	return nil
+}
+
+// sent checks and counts what a statement has done with n rows of l, from first on.
 func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error {
 	var affected int64
 	if err == nil {
@@ -191,21 +248,17 @@ func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error
 	}
 	l.affected += affected
 	if l.upsert == nil && affected != int64(n) {
-		return &CountError{Table: l.table, Rows: int64(n), Affected: affected}
+		return &CountError{Table: l.name, Rows: int64(n), Affected: affected}
 	}
 	w.done += n
 	if w.config.progress != nil {
-		w.config.progress(w.done, len(w.walk.structs))
+		w.config.progress(w.done, len(w.all.structs))
 	}
 	return nil
 }
 
-// note adds what a call that has succeeded has stored to the record of its InTx, which is
-// nil if there is none.
+// note adds what a successful call has stored to the record of a transaction.
 func (w *writer) note(r *record) {
-	if r == nil {
-		return
-	}
 	for i := range w.loads {
 		if l := &w.loads[i]; len(l.rows) > 0 {
 			r.add(l.place(w.dialect), l.inserted())
@@ -213,13 +266,13 @@ func (w *writer) note(r *record) {
 	}
 }
 
-// place is where the keys of l are.
+// place returns where the keys of l are stored.
 func (l *load) place(d *traits) place {
-	return place{d.Dialect, l.table, l.plan.columns[l.plan.key].name}
+	return place{d.Dialect, l.name, l.plan.columns[l.plan.key].name}
 }
 
-// inserted returns the key of the last row that was not there before the call, or 0. After
-// an upsert that is one which still has the key that the call has assigned.
+// inserted returns the key of the last row that was not stored before the call, or 0. After an
+// upsert that is a row which still has the key that the call has assigned.
 func (l *load) inserted() types.Snowflake {
 	for i, row := range slices.Backward(l.rows) {
 		if l.upsert == nil || l.fresh[i] {

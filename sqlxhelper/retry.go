@@ -99,7 +99,7 @@ func (h *Helper) InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn 
 	if err != nil && h.config.dialect != nil {
 		return err
 	}
-	return (&attempts{db: db, dialect: d, heeds: heedingOf(db, d), partial: h.config.partial, opts: opts, fn: fn}).run(ctx)
+	return (&attempts{db: db, dialect: d, honors: honoringOf(db, d), partial: h.config.partial, opts: opts, fn: fn}).run(ctx)
 }
 
 const (
@@ -123,7 +123,7 @@ const (
 type attempts struct {
 	db      beginner
 	dialect *traits // nil: not known
-	heeds   heeding
+	honors  honoring
 	partial bool
 	opts    *sql.TxOptions
 	fn      func(*sqlx.Tx) error
@@ -153,7 +153,7 @@ func (a *attempts) run(ctx context.Context) error {
 
 // try is one attempt. It returns the rows by which its outcome can be told.
 func (a *attempts) try(ctx context.Context) (outcome, []proof, error) {
-	t := &transaction{db: a.db, dialect: a.dialect, heeds: a.heeds, partial: a.partial, opts: a.opts}
+	t := &transaction{db: a.db, dialect: a.dialect, honors: a.honors, partial: a.partial, opts: a.opts}
 	o, err := t.run(ctx, t.watched(a.fn))
 	if o == rolledBack && t.record.strayed() {
 		o = abandoned // not to do again what may be stored
@@ -168,7 +168,7 @@ func (a *attempts) resolve(ctx context.Context, err error) error {
 	if a.lost == nil || !dialect.DuplicateKey(err) {
 		return err
 	}
-	if o, _ := (doubt{db: a.db, dialect: a.dialect, heeds: a.heeds, proofs: a.lost}).settle(ctx); o == committed {
+	if o, _ := (doubt{db: a.db, dialect: a.dialect, honors: a.honors, proofs: a.lost}).settle(ctx); o == committed {
 		return unknown(ctx, err, errEarlier, a.lost)
 	}
 	return err
@@ -203,4 +203,32 @@ func gaveUp(err error) bool {
 // again. n may be large, because there can be many looks for a row.
 func delay(n int) time.Duration {
 	return rand.N(min(firstDelay<<min(n-1, 10), maxDelay))
+}
+
+// retryStale sends all rows, and sends them again after a look-up has failed because a table
+// has changed since pgx prepared the look-up on this connection. Everything that was sent is
+// undone then, and pgx prepares that look-up anew; others that were prepared before, here and
+// on other connections, fail once each.
+func (w *writer) retryStale(ctx context.Context, send func() error) error {
+	for try := 1; ; try++ {
+		err := send()
+		if err == nil || !w.stale || try > stalePlans*len(w.loads) || errors.Is(err, ErrTxBroken) || ctx.Err() != nil {
+			return err
+		}
+		w.restart(err)
+	}
+}
+
+// stalePlans is how often retryStale sends the rows again per load. A load has three or four
+// texts of look-ups as a rule, and each may fail once on each connection.
+const stalePlans = 8
+
+// restart resets w after an attempt that has failed with err.
+func (w *writer) restart(err error) {
+	w.restoreKeys()
+	w.learn(err)
+	w.stale, w.readings, w.failed, w.tables = false, nil, nil, nil
+	for i := range w.loads {
+		w.loads[i].affected = 0
+	}
 }

@@ -339,7 +339,7 @@ func TestTransactionThatEndsWithItsContextIsTheErrorOfTheContext(t *testing.T) {
 	for _, at := range []string{"SAVEPOINT snowkey_insert", "INSERT", "RELEASE SAVEPOINT snowkey_insert"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		tx := ending{at: at, cancel: cancel}
-		err := inSavepoint(ctx, tx, heedsAll, savepointName, func() error {
+		err := inSavepoint(ctx, tx, honorsAll, savepointName, func() error {
 			if _, err := tx.ExecContext(ctx, "INSERT"); err != nil {
 				return fmt.Errorf("sqlxhelper: insert: %w", err)
 			}
