@@ -15,16 +15,16 @@ import (
 	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // Not TestMain: this folder has one for all tests. Nobody should have to know of this one
 // to write it.
 func init() {
-	leasechaos.Main(map[string]leasechaos.Open{
+	chaos.Main(chaos.Stores{Leases: map[string]chaos.Open[lease.Store]{
 		"SQLite": func(path string) (lease.Store, error) { return openSQLite(path) },
 		"files":  func(dir string) (lease.Store, error) { return openFiles(dir) },
-	})
+	}})
 }
 
 func openSQLite(path string) (*sqllease.Store, error) {
@@ -40,14 +40,14 @@ func openFiles(dir string) (*filelease.Store, error) {
 }
 
 // Six processes on three rows repeat no ID, though everything fails. Without the fence
-// they would. By default there is one run; with a longer -leasechaos.for there are all.
+// they would. By default there is one run; with a longer -chaos.for there are all.
 func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var results []leasechaos.Result
-	run := func(t *testing.T, c leasechaos.Chaos) {
-		all := []leasechaos.Rules{leasechaos.FenceStolen, leasechaos.Fence, leasechaos.TTL}
-		if !leasechaos.Long() {
+	var results []chaos.Result
+	run := func(t *testing.T, c chaos.Leases) {
+		all := []chaos.Rules{chaos.FenceStolen, chaos.Fence, chaos.TTL}
+		if !chaos.Long() {
 			all = all[:1]
 		}
 		for _, rules := range all {
@@ -69,9 +69,9 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = s.Close() })
-			run(t, leasechaos.Chaos{Store: "files", DSN: dir, Lister: s})
+			run(t, chaos.Leases{Store: "files", DSN: dir, Lister: s})
 		})
-		if !leasechaos.Long() {
+		if !chaos.Long() {
 			return
 		}
 		t.Run("SQLite", func(t *testing.T) {
@@ -84,8 +84,8 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
 			if err := s.CreateTables(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			run(t, leasechaos.Chaos{Store: "SQLite", DSN: path, Lister: s})
+			run(t, chaos.Leases{Store: "SQLite", DSN: path, Lister: s})
 		})
 	})
-	t.Log("\n" + leasechaos.Table(results))
+	t.Log("\n" + chaos.Table(results))
 }

@@ -5,6 +5,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,47 +13,46 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/types"
 )
 
-const variable = "SNOWKEY_CHAOS_ORDER"
-
-func init() { Main(variable, func([]byte) error { return nil }) }
+func init() { Main(Stores{}) }
 
 func TestRepeatedNumbersAreFoundAcrossFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, numbers := range map[string][]types.Snowflake{"1-next": {10, 20, 30}, "1-fill": {11, 20, 31}, "2-next": {12, 20, 31, 40}} {
-		w, err := NewWriter(filepath.Join(dir, name+NumbersEnd))
+		w, err := newWriter(filepath.Join(dir, name+numbersEnd))
 		if err == nil {
-			err = errors.Join(w.Write(numbers[:1]), w.Write(numbers[1:]), w.file.Close())
+			err = errors.Join(w.write(numbers[:1]), w.write(numbers[1:]), w.file.Close())
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "3-next"+NumbersEnd), []byte("half"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "3-next"+numbersEnd), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, err := ReadNumbers(dir)
+	all, err := readNumbers(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, repeated := all.Duplicates()
+	n, repeated := all.duplicates()
 	if want := []types.Snowflake{20, 20, 31}; n != 10 || !slices.Equal(repeated, want) {
-		t.Errorf("Duplicates() = %d, %v; want 10, %v", n, repeated, want)
+		t.Errorf("duplicates() = %d, %v; want 10, %v", n, repeated, want)
 	}
-	if got, want := all.Files(31), "1-fill.ids and 2-next.ids"; got != want {
-		t.Errorf("Files(31) = %q; want %q", got, want)
+	if got, want := all.files(31), "1-fill.ids and 2-next.ids"; got != want {
+		t.Errorf("files(31) = %q; want %q", got, want)
 	}
-	if err := all.Ascend(); err != nil {
-		t.Errorf("Ascend() = %v; want no error", err)
+	if err := all.ascend(); err != nil {
+		t.Errorf("ascend() = %v; want no error", err)
 	}
 }
 
 func TestNumbersThatDoNotIncreaseAreFound(t *testing.T) {
 	for _, numbers := range [][]types.Snowflake{{1, 3, 2}, {1, 1}} {
-		if err := (Numbers{"1-next.ids": numbers}).Ascend(); !errors.Is(err, ErrNotAscending) {
-			t.Errorf("Ascend() of %v = %v; want %v", numbers, err, ErrNotAscending)
+		if err := (numberFiles{"1-next.ids": numbers}).ascend(); !errors.Is(err, errNotAscending) {
+			t.Errorf("ascend() of %v = %v; want %v", numbers, err, errNotAscending)
 		}
 	}
 }
@@ -60,8 +60,8 @@ func TestNumbersThatDoNotIncreaseAreFound(t *testing.T) {
 // The test of a run may end without a chance to do anything. A stopped worker can do
 // nothing either.
 func TestKeeperKillsItsGroupWhenItsInputEnds(t *testing.T) {
-	g := &Group{T: t, Variable: variable, Dir: t.TempDir()}
-	g.Keep()
+	g := &group{t: t, dir: t.TempDir()}
+	g.keep()
 	sleeper := exec.CommandContext(context.WithoutCancel(t.Context()), "sleep", "600")
 	sleeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.keeper.Process.Pid}
 	if err := sleeper.Start(); err != nil {
@@ -79,5 +79,17 @@ func TestKeeperKillsItsGroupWhenItsInputEnds(t *testing.T) {
 		if !ok || status.Signal() != syscall.SIGKILL {
 			t.Errorf("%s ended with %v; want it killed", cmd.Path, cmd.ProcessState)
 		}
+	}
+}
+
+func TestANumberBelowOneThatWasReturnedBeforeIsFound(t *testing.T) {
+	i := issuer{burst: 1}
+	i.returned.Store(7)
+	err := i.issue(filepath.Join(t.TempDir(), "1-next"+numbersEnd), rand.New(rand.NewPCG(1, 1)), func(n []types.Snowflake) (int, error) {
+		n[0] = 7
+		return 1, core.ErrClosed
+	})
+	if err == nil || errors.Is(err, core.ErrClosed) {
+		t.Errorf("issue, given 7 after 7 = %v; want an error that says so", err)
 	}
 }

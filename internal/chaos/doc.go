@@ -1,13 +1,26 @@
-// Package chaos runs a test binary as several processes, and does to them what production
-// does. They are stopped and continued, killed, asked to end, and started anew. Their
-// stores lose requests and replies, or do them late. What they return is in files, in
-// which repeated numbers are found.
+// Package chaos takes numbers from several processes at once and does to them what
+// production does. Processes are stopped and continued, killed, asked to end, and started
+// anew; the clocks of leases jump; stores lose requests and replies, or carry them out
+// late; transactions are rolled back, and their connections end. Afterwards the package
+// checks every number that any of the processes was given.
 //
-// A test binary is its own worker: it calls [Main] before anything else. Packages
-// leasechaos and segmentchaos say what the workers do.
+//   - [Leases]: each ID is unique and greater than the one before, and its lease, and no
+//     other, has reserved its time.
+//   - [Segments]: each number is unique and greater than the one before, and the row has
+//     passed it.
+//   - [Serials]: the numbers of the stored invoices are all from the first to the last, each
+//     once.
 //
-// Nothing is left behind. All processes of a run are in one process group. Its keeper
-// kills the group when the test ends in whatever way, even if the test is killed itself.
+// Every kind also has runs that leave out what the promise rests on: other [Rules], or Torn.
+// They fail the test unless a number is repeated or missing, so a passing test shows that
+// the chaos would find one.
+//
+// A test binary is its own worker: it calls [Main] before anything else, with the stores of
+// its tests.
+//
+// No process outlives its test. All processes of a run are in one process group, whose
+// keeper kills the group when the test ends in whatever way, even if the test itself is
+// killed.
 //
 // On systems that are not Unix the package is empty.
 package chaos

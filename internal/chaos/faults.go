@@ -5,57 +5,69 @@ package chaos
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"time"
 )
 
 // The faults, each of which a call in twenty has.
 const (
-	RequestLost = iota
-	ReplyLost
-	ReplyLate
-	Zombie
-	OneIn = 20
+	requestLost = iota
+	replyLost
+	replyLate
+	zombie
+	oneIn = 20
 )
 
-// ErrInjected is all that a process learns of a lost request.
-var ErrInjected = errors.New("chaos: injected: no reply")
+// errInjected is all that a process learns of a lost request.
+var errInjected = errors.New("chaos: injected: no reply")
 
-// Faults make requests to a store go wrong.
-type Faults struct {
-	IntN     func(n int) int // a random number below n; it may be called at any time
-	Late     time.Duration   // replies are so late at most, and zombies twice that
-	Deadline time.Duration   // of a zombie
+// faults make requests to a store go wrong.
+type faults struct {
+	intN     func(n int) int // a random number below n; it may be called at any time
+	late     time.Duration   // replies are so late at most, and zombies twice that
+	deadline time.Duration   // of a zombie
 }
 
 // delay returns a random length of time up to most.
-func (f Faults) delay(most time.Duration) time.Duration {
-	return time.Duration(f.IntN(int(most/time.Millisecond)+1)) * time.Millisecond
+func (f faults) delay(most time.Duration) time.Duration {
+	return time.Duration(f.intN(int(most/time.Millisecond)+1)) * time.Millisecond
 }
 
 // Call makes one request, and one of five goes wrong.
-func Call[T any](ctx context.Context, f Faults, do func(context.Context) (T, error)) (T, error) {
+func call[T any](ctx context.Context, f faults, do func(context.Context) (T, error)) (T, error) {
 	var none T
-	switch f.IntN(OneIn) {
-	case RequestLost:
-		return none, ErrInjected
-	case ReplyLost:
+	switch f.intN(oneIn) {
+	case requestLost:
+		return none, errInjected
+	case replyLost:
 		_, _ = do(ctx)
-		return none, ErrInjected
-	case ReplyLate: // after the deadline, and it is believed, as by a process that was stopped
+		return none, errInjected
+	case replyLate: // after the deadline, and it is believed, as by a process that was stopped
 		reply, err := do(ctx)
 		<-ctx.Done()
-		time.Sleep(f.delay(f.Late))
+		time.Sleep(f.delay(f.late))
 		return reply, err
-	case Zombie: // done when nobody expects it any more
-		later := f.delay(2 * f.Late)
+	case zombie: // done when nobody expects it any more
+		later := f.delay(2 * f.late)
 		go func() {
 			time.Sleep(later)
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.Deadline)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.deadline)
 			defer cancel()
 			_, _ = do(ctx)
 		}()
-		return none, ErrInjected
+		return none, errInjected
 	default:
 		return do(ctx)
+	}
+}
+
+// shared returns a source of random numbers for several goroutines.
+func shared(r *rand.Rand) (intN func(n int) int) {
+	var mu sync.Mutex
+	return func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return r.IntN(n)
 	}
 }

@@ -14,26 +14,26 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// NumbersEnd is the end of the name of each file of numbers, 8 bytes each. Each goroutine
+// numbersEnd is the end of the name of each file of numbers, 8 bytes each. Each goroutine
 // of each process has one file.
-const NumbersEnd = ".ids"
+const numbersEnd = ".ids"
 
-// A Writer writes what a goroutine of a process was given.
-type Writer struct {
+// A writer writes what a goroutine of a process was given.
+type writer struct {
 	file  *os.File
 	bytes []byte
 }
 
-// NewWriter returns a Writer of a file, which ends in [NumbersEnd].
-func NewWriter(path string) (*Writer, error) {
+// newWriter returns a writer of a file, which ends in [numbersEnd].
+func newWriter(path string) (*writer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	return &Writer{file: f}, err
+	return &writer{file: f}, err
 }
 
-// Write writes numbers right after they were returned, in one write. A number counts as
+// write writes numbers right after they were returned, in one write. A number counts as
 // returned when it is in the file. A process that is killed loses its last burst at most.
 // That can hide a duplicate, but never show a false one.
-func (w *Writer) Write(numbers []types.Snowflake) error {
+func (w *writer) write(numbers []types.Snowflake) error {
 	w.bytes = w.bytes[:0]
 	for _, n := range numbers {
 		w.bytes = binary.LittleEndian.AppendUint64(w.bytes, uint64(n))
@@ -42,17 +42,17 @@ func (w *Writer) Write(numbers []types.Snowflake) error {
 	return err
 }
 
-// Numbers are those of a run by the name of their file.
-type Numbers map[string][]types.Snowflake
+// numberFiles are what the goroutines of a run were given, by the name of their file.
+type numberFiles map[string][]types.Snowflake
 
-// ReadNumbers reads all files of numbers in dir. Half a number at the end, where a process
+// readNumbers reads all files of numbers in dir. Half a number at the end, where a process
 // was killed, is none.
-func ReadNumbers(dir string) (Numbers, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*"+NumbersEnd))
+func readNumbers(dir string) (numberFiles, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+numbersEnd))
 	if err != nil {
 		return nil, err
 	}
-	all := Numbers{}
+	all := numberFiles{}
 	for _, path := range paths {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -67,24 +67,24 @@ func ReadNumbers(dir string) (Numbers, error) {
 	return all, nil
 }
 
-// ErrNotAscending is the error of [Numbers.Ascend].
-var ErrNotAscending = errors.New("chaos: the numbers of one goroutine do not increase")
+// errNotAscending is the error of [numberFiles.ascend].
+var errNotAscending = errors.New("chaos: the numbers of one goroutine do not increase")
 
-// Ascend returns an error unless the numbers of each goroutine increase.
-func (n Numbers) Ascend() error {
+// ascend returns an error unless the numbers of each goroutine increase.
+func (n numberFiles) ascend() error {
 	for name, numbers := range n {
 		for i := 1; i < len(numbers); i++ {
 			if numbers[i] <= numbers[i-1] {
-				return fmt.Errorf("%w: in %s, %d is after %d", ErrNotAscending, name, numbers[i], numbers[i-1])
+				return fmt.Errorf("%w: in %s, %d is after %d", errNotAscending, name, numbers[i], numbers[i-1])
 			}
 		}
 	}
 	return nil
 }
 
-// Duplicates returns how many numbers there are, and those that are repeated, each as
+// duplicates returns how many numbers there are, and those that are repeated, each as
 // often as it is.
-func (n Numbers) Duplicates() (count int, repeated []types.Snowflake) {
+func (n numberFiles) duplicates() (count int, repeated []types.Snowflake) {
 	for _, numbers := range n {
 		count += len(numbers)
 	}
@@ -101,8 +101,8 @@ func (n Numbers) Duplicates() (count int, repeated []types.Snowflake) {
 	return count, repeated
 }
 
-// Files says which files have a number.
-func (n Numbers) Files(number types.Snowflake) string {
+// files says which files have a number.
+func (n numberFiles) files(number types.Snowflake) string {
 	var in []string
 	for name, numbers := range n {
 		if slices.Contains(numbers, number) {

@@ -3,7 +3,7 @@
 // promoted.
 //
 // A host is a network namespace of this machine: see [Network]. Processes with leases run
-// on hosts of their own. Package leasechaos starts them and looks at every ID that any of
+// on hosts of their own. Package chaos starts them and looks at every ID that any of
 // them has returned.
 //
 // The tests need Linux, root, and servers from Debian's packages. They run only with the

@@ -21,7 +21,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/etcdlease"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 func init() {
@@ -409,20 +409,20 @@ func onEtcd(store string, window time.Duration, strike func(e *etcd, ctx context
 		Need(t, "etcd", "etcdctl")
 		n := NewNetwork(t)
 		e := newEtcd(t, n)
-		f := Fire{Chaos: leasechaos.Chaos{Store: store, DSN: e.endpoints(), Lister: e, Window: window}, Network: n, Weather: true}
+		f := Fire{Leases: chaos.Leases{Store: store, DSN: e.endpoints(), Lister: e, Window: window}, Network: n, Weather: true}
 		f.Strike = func(ctx context.Context, i int) error { return strike(e, ctx, i) }
 		return f
 	}
 }
 
 func TestEtcdThatFailsRepeatsNoID(t *testing.T) {
-	Burn(t, onEtcd("etcd", 0, (*etcd).failures), leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
+	Burn(t, onEtcd("etcd", 0, (*etcd).failures), chaos.Fence, Mutant{Rules: chaos.TTL})
 }
 
 // The loss guard needs clocks that agree. Without it the windows are so long that the
 // holders outlive the restore.
 func TestEtcdThatForgetsRepeatsNoIDUnderTheGuard(t *testing.T) {
 	Nightly(t)
-	Burn(t, onEtcd("etcd with right clocks", 0, (*etcd).forgets), leasechaos.Guard,
-		Mutant{Rules: leasechaos.NoGuard, Light: onEtcd("etcd with right clocks", time.Minute, (*etcd).wiped)})
+	Burn(t, onEtcd("etcd with right clocks", 0, (*etcd).forgets), chaos.Guard,
+		Mutant{Rules: chaos.NoGuard, Light: onEtcd("etcd with right clocks", time.Minute, (*etcd).wiped)})
 }

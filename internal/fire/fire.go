@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 var (
@@ -87,14 +87,14 @@ func skip(t testing.TB, format string, args ...any) {
 // A Mutant is a mistake that a fire must find. Its run is that of the fire in all but what
 // it names, so it shows that the fire is hot enough.
 type Mutant struct {
-	Rules leasechaos.Rules
+	Rules chaos.Rules
 	Light func(t *testing.T) Fire // in place of the fire's, where the same strikes need luck
 }
 
 // Burn runs a fire under rules that promise unique IDs. At night it then runs the same
 // fire on each mutant, where IDs must be repeated. A fire without mutants would prove
 // nothing by its silence. light makes the cluster, and is called for each run.
-func Burn(t *testing.T, light func(t *testing.T) Fire, rules leasechaos.Rules, mutants ...Mutant) {
+func Burn(t *testing.T, light func(t *testing.T) Fire, rules chaos.Rules, mutants ...Mutant) {
 	t.Helper()
 	if len(mutants) == 0 {
 		t.Fatal("fire: want the mutants that it must find")
@@ -127,7 +127,7 @@ func Burn(t *testing.T, light func(t *testing.T) Fire, rules leasechaos.Rules, m
 
 // A Fire is a store in a cluster, and what is done to it.
 type Fire struct {
-	leasechaos.Chaos // Store and DSN, and what else differs
+	chaos.Leases // Store and DSN, and what else differs
 
 	Network *Network
 
@@ -149,7 +149,7 @@ type Fire struct {
 
 // Run runs the holders under rules while the cluster fails. Under the rules Fence, which
 // are for a store that forgets nothing, it also checks the histories of the rows.
-func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
+func (f Fire) Run(t *testing.T, rules chaos.Rules) chaos.Result {
 	t.Helper()
 	holders := f.Network.Hosts("holder", Holders)
 	if f.Weather && !f.mutant {
@@ -161,7 +161,7 @@ func (f Fire) Run(t *testing.T, rules leasechaos.Rules) leasechaos.Result {
 			h.Loss(0.1 * float64(i) / (Holders - 1))
 		}
 	}
-	c := f.Chaos
+	c := f.Leases
 	c.Processes, c.Rows, c.For = Holders, Rows, cmp.Or(c.For, *lasts)
 	if c.Calm {
 		c.Rows = Holders // nobody waits for a row
@@ -195,15 +195,15 @@ const leastTakeovers = 4
 
 // conduct runs c, checks the histories if the rules are Fence and the store is not
 // broken, and keeps the result for Table.
-func conduct(t *testing.T, c leasechaos.Chaos, rules leasechaos.Rules, may Allowance) leasechaos.Result {
+func conduct(t *testing.T, c chaos.Leases, rules chaos.Rules, may Allowance) chaos.Result {
 	t.Helper()
-	if rules == leasechaos.Fence && !c.Broken && c.History == "" {
+	if rules == chaos.Fence && !c.Broken && c.History == "" {
 		c.History = t.TempDir()
 	}
 	result := c.Run(t, rules)
 	report(result)
-	if rules == leasechaos.Fence && !c.Broken {
-		operations, err := leasechaos.ReadHistory(c.History)
+	if rules == chaos.Fence && !c.Broken {
+		operations, err := chaos.ReadHistory(c.History)
 		if err == nil {
 			err = CheckHistory(operations, time.Minute, may)
 		}
@@ -232,7 +232,7 @@ func Rest(ctx context.Context, least, most time.Duration) bool {
 // Results are those of all runs so far.
 var results struct {
 	mu      sync.Mutex
-	all     []leasechaos.Result
+	all     []chaos.Result
 	skipped []string
 }
 
@@ -246,7 +246,7 @@ func Skipped() (lines string) {
 	return lines
 }
 
-func report(r leasechaos.Result) {
+func report(r chaos.Result) {
 	results.mu.Lock()
 	defer results.mu.Unlock()
 	results.all = append(results.all, r)
@@ -256,5 +256,5 @@ func report(r leasechaos.Result) {
 func Table() string {
 	results.mu.Lock()
 	defer results.mu.Unlock()
-	return leasechaos.Table(results.all)
+	return chaos.Table(results.all)
 }

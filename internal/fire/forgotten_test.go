@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // forgotten returns a confirmed write that the store has forgotten, in words, or nothing.
@@ -18,15 +18,15 @@ import (
 //
 // CheckHistory finds more, but not in any time: a failover leaves many writes of which
 // nobody knows whether they were done.
-func forgotten(operations []leasechaos.Operation) string {
-	of := map[int64][]leasechaos.Operation{} // confirmed, by worker
+func forgotten(operations []chaos.Operation) string {
+	of := map[int64][]chaos.Operation{} // confirmed, by worker
 	for _, o := range operations {
-		if o.Outcome == leasechaos.Done && o.Release == nil {
+		if o.Outcome == chaos.Done && o.Release == nil {
 			of[o.Reply.Row.Worker] = append(of[o.Reply.Row.Worker], o)
 		}
 	}
 	for worker, writes := range of {
-		slices.SortFunc(writes, func(a, b leasechaos.Operation) int { return cmp.Compare(a.Begin, b.Begin) })
+		slices.SortFunc(writes, func(a, b chaos.Operation) int { return cmp.Compare(a.Begin, b.Begin) })
 		for i, after := range writes {
 			for _, before := range writes[:i] {
 				a, b := before.Reply.Row.Renewals, after.Reply.Row.Renewals
@@ -40,21 +40,21 @@ func forgotten(operations []leasechaos.Operation) string {
 }
 
 func TestForgottenWritesAreFound(t *testing.T) {
-	write := func(worker, number, begin, end int64) leasechaos.Operation {
-		return leasechaos.Operation{Claim: &lease.Claim{}, Outcome: leasechaos.Done, Begin: begin, End: end,
+	write := func(worker, number, begin, end int64) chaos.Operation {
+		return chaos.Operation{Claim: &lease.Claim{}, Outcome: chaos.Done, Begin: begin, End: end,
 			Reply: lease.Reply{Row: lease.Row{Worker: worker, Renewals: number}}}
 	}
 	for _, test := range []struct {
 		name string
-		of   []leasechaos.Operation
+		of   []chaos.Operation
 		want bool
 	}{
-		{"in order", []leasechaos.Operation{write(0, 1, 1, 2), write(0, 2, 3, 4)}, false},
-		{"at one time", []leasechaos.Operation{write(0, 2, 1, 4), write(0, 1, 2, 3)}, false},
-		{"of two rows", []leasechaos.Operation{write(0, 2, 1, 2), write(1, 1, 3, 4)}, false},
-		{"unknown", []leasechaos.Operation{{Claim: &lease.Claim{}, Begin: 1, Reply: lease.Reply{Row: lease.Row{Renewals: 7}}}, write(0, 1, 3, 4)}, false},
-		{"smaller", []leasechaos.Operation{write(0, 3, 1, 2), write(0, 2, 3, 4)}, true},
-		{"the same", []leasechaos.Operation{write(0, 2, 1, 4), write(0, 2, 2, 3)}, true},
+		{"in order", []chaos.Operation{write(0, 1, 1, 2), write(0, 2, 3, 4)}, false},
+		{"at one time", []chaos.Operation{write(0, 2, 1, 4), write(0, 1, 2, 3)}, false},
+		{"of two rows", []chaos.Operation{write(0, 2, 1, 2), write(1, 1, 3, 4)}, false},
+		{"unknown", []chaos.Operation{{Claim: &lease.Claim{}, Begin: 1, Reply: lease.Reply{Row: lease.Row{Renewals: 7}}}, write(0, 1, 3, 4)}, false},
+		{"smaller", []chaos.Operation{write(0, 3, 1, 2), write(0, 2, 3, 4)}, true},
+		{"the same", []chaos.Operation{write(0, 2, 1, 4), write(0, 2, 2, 3)}, true},
 	} {
 		if got := forgotten(test.of); (got != "") != test.want {
 			t.Errorf("%s: forgotten = %q; want some: %t", test.name, got, test.want)
@@ -65,7 +65,7 @@ func TestForgottenWritesAreFound(t *testing.T) {
 // forgotten returns what forgotten says of the history of a run.
 func (f Fire) forgotten(t *testing.T) string {
 	t.Helper()
-	operations, err := leasechaos.ReadHistory(f.History)
+	operations, err := chaos.ReadHistory(f.History)
 	if err != nil {
 		t.Fatal(err)
 	}

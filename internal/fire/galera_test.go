@@ -15,7 +15,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 func init() {
@@ -39,7 +39,7 @@ func newGaleraLeases(t *testing.T, options ...string) (*galera, Fire) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g, Fire{Network: n, Chaos: leasechaos.Chaos{Store: "Galera", DSN: g.addresses(), Lister: store}}
+	return g, Fire{Network: n, Leases: chaos.Leases{Store: "Galera", DSN: g.addresses(), Lister: store}}
 }
 
 // waits makes a session see all that any node has acknowledged.
@@ -134,17 +134,17 @@ func TestGalera(t *testing.T) {
 	t.Run("repeats no ID if it is partitioned", func(t *testing.T) {
 		f.Weather = true
 		f.Strike = g.strikes(cutGaleraNode, deafenGaleraNode, isolateGaleraNode, stopGaleraNode)
-		Burn(t, func(*testing.T) Fire { return f }, leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
+		Burn(t, func(*testing.T) Fire { return f }, chaos.Fence, Mutant{Rules: chaos.TTL})
 	})
 	t.Run("repeats no ID if nodes are killed", func(t *testing.T) {
 		f.Weather = false
 		f.Strike = g.strikes(killGaleraNode, killAllGaleraNodes)
-		Burn(t, func(*testing.T) Fire { return f }, leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
+		Burn(t, func(*testing.T) Fire { return f }, chaos.Fence, Mutant{Rules: chaos.TTL})
 	})
 	t.Run("repeats IDs if a minority is made a cluster", func(t *testing.T) {
 		f.Weather = false
 		f.Strike = g.bootstrapMinority
-		f.Run(t, leasechaos.NoGuard)
+		f.Run(t, chaos.NoGuard)
 	})
 }
 

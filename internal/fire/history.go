@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // An Allowance is what a store may do that package lease does not define.
@@ -36,7 +36,7 @@ type Allowance struct {
 //
 // What the store forgets makes a history that is not linearizable. So does a store that
 // has two primaries.
-func CheckHistory(operations []leasechaos.Operation, patience time.Duration, may Allowance) error {
+func CheckHistory(operations []chaos.Operation, patience time.Duration, may Allowance) error {
 	for worker := range int64(Rows) {
 		var of []porcupine.Operation
 		for i, o := range operations {
@@ -44,7 +44,7 @@ func CheckHistory(operations []leasechaos.Operation, patience time.Duration, may
 				continue
 			}
 			end := o.End
-			if o.Outcome == leasechaos.Unknown {
+			if o.Outcome == chaos.Unknown {
 				end = math.MaxInt64 // it may be done at any later time
 			}
 			of = append(of, porcupine.Operation{ClientId: i, Input: o, Call: o.Begin, Output: nil, Return: end})
@@ -67,18 +67,18 @@ const lingers = 5 * time.Second
 // dirty reports whether o may have found the row of a worker lost in a write whose outcome
 // nobody knows. That write began before o ended. A confirmed write after it would have
 // confirmed it too, so it is not much older than the last of those.
-func dirty(o leasechaos.Operation, all []leasechaos.Operation, worker int64) bool {
-	if o.Outcome != leasechaos.Lost {
+func dirty(o chaos.Operation, all []chaos.Operation, worker int64) bool {
+	if o.Outcome != chaos.Lost {
 		return false
 	}
 	var confirmed int64
 	for _, w := range all {
-		if concerns(w, worker) && w.Outcome == leasechaos.Done && w.End < o.Begin {
+		if concerns(w, worker) && w.Outcome == chaos.Done && w.End < o.Begin {
 			confirmed = max(confirmed, w.Begin)
 		}
 	}
-	return slices.ContainsFunc(all, func(w leasechaos.Operation) bool {
-		return concerns(w, worker) && w.Outcome == leasechaos.Unknown && w.Begin < o.End && w.Begin > confirmed-int64(lingers)
+	return slices.ContainsFunc(all, func(w chaos.Operation) bool {
+		return concerns(w, worker) && w.Outcome == chaos.Unknown && w.Begin < o.End && w.Begin > confirmed-int64(lingers)
 	})
 }
 
@@ -88,15 +88,15 @@ var errUndecided = errors.New("fire: whether they are linearizable was not found
 // concerns reports whether an operation may have changed or seen the row of a worker.
 // Claims that found no free row have seen them all. What they say of one row alone
 // depends on the store's clock, so they are left out.
-func concerns(o leasechaos.Operation, worker int64) bool {
+func concerns(o chaos.Operation, worker int64) bool {
 	switch {
-	case o.Outcome == leasechaos.NoFree, o.Outcome == leasechaos.Refused:
+	case o.Outcome == chaos.NoFree, o.Outcome == chaos.Refused:
 		return false
 	case o.Renewal != nil:
 		return o.Renewal.Worker == worker
 	case o.Release != nil:
 		return o.Release.Worker == worker
-	case o.Outcome == leasechaos.Done:
+	case o.Outcome == chaos.Done:
 		return o.Reply.Row.Worker == worker
 	}
 	return true // a claim whose outcome is unknown may have taken any row
@@ -127,9 +127,9 @@ type facts struct {
 func known(of []porcupine.Operation) facts {
 	f := facts{map[int64]bool{}, map[int64]bool{}}
 	for _, p := range of {
-		o, ok := p.Input.(leasechaos.Operation)
+		o, ok := p.Input.(chaos.Operation)
 		switch {
-		case !ok || o.Outcome != leasechaos.Done:
+		case !ok || o.Outcome != chaos.Done:
 		case o.Release != nil:
 			f.passed[o.Release.Epoch] = true
 		default:
@@ -155,7 +155,7 @@ func model(worker int64, f facts, abandons bool) porcupine.Model {
 		Init: func() []any { return []any{state{row: lease.Row{Worker: worker}}} },
 		Step: func(from, input, _ any) []any {
 			s := from.(state)
-			o, ok := input.(leasechaos.Operation)
+			o, ok := input.(chaos.Operation)
 			if !ok {
 				s.ended = true
 				return []any{s}
@@ -180,15 +180,15 @@ func model(worker int64, f facts, abandons bool) porcupine.Model {
 
 // after returns the states that the row may have after o. There is none if o cannot have
 // come out as it did.
-func (s state) after(o leasechaos.Operation, f facts) []state {
+func (s state) after(o chaos.Operation, f facts) []state {
 	switch {
 	case s.ended:
 		return []state{s}
-	case o.Outcome == leasechaos.Done && o.Release != nil:
+	case o.Outcome == chaos.Done && o.Release != nil:
 		return s.released(o.Release)
-	case o.Outcome == leasechaos.Done:
+	case o.Outcome == chaos.Done:
 		return s.replied(o)
-	case o.Outcome == leasechaos.Lost:
+	case o.Outcome == chaos.Lost:
 		if s.loses(o) {
 			return []state{s}
 		}
@@ -209,7 +209,7 @@ func (s state) released(r *lease.Release) []state {
 
 // replied is after for a claim or a renewal that the store has answered. The answer tells
 // the limit before it.
-func (s state) replied(o leasechaos.Operation) []state {
+func (s state) replied(o chaos.Operation) []state {
 	if !s.vague && s.row.Until != o.Reply.Before {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (s state) replied(o leasechaos.Operation) []state {
 
 // loses reports whether the row refuses a renewal or a release. Under the guard a renewal
 // may also have come too late.
-func (s state) loses(o leasechaos.Operation) bool {
+func (s state) loses(o chaos.Operation) bool {
 	if o.Renewal == nil {
 		return len(s.released(o.Release)) == 0
 	}
@@ -248,7 +248,7 @@ func (s state) loses(o leasechaos.Operation) bool {
 
 // perhaps returns the state after an operation of which nobody knows whether and when it
 // was done, if it was done now.
-func (s state) perhaps(o leasechaos.Operation) []state {
+func (s state) perhaps(o chaos.Operation) []state {
 	switch {
 	case o.Release != nil:
 		return s.released(o.Release)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // A script makes histories of row 0. What it does comes one after the other.
@@ -16,11 +16,11 @@ type script struct {
 	row   lease.Row
 	at    int64
 	count int64
-	all   []leasechaos.Operation
+	all   []chaos.Operation
 }
 
 // add adds an operation that begins now and ends after some units of time.
-func (s *script) add(o leasechaos.Operation, lasts int64) {
+func (s *script) add(o chaos.Operation, lasts int64) {
 	s.count++
 	o.Process, o.N, o.Begin, o.End = "1", s.count, s.at, s.at+lasts
 	s.all = append(s.all, o)
@@ -34,13 +34,13 @@ func claimBy(owner string, nonce string) *lease.Claim {
 }
 
 // claim lets an owner claim the row, and knows the outcome or not.
-func (s *script) claim(owner string, outcome leasechaos.Outcome) lease.Row {
+func (s *script) claim(owner string, outcome chaos.Outcome) lease.Row {
 	c := claimBy(owner, owner+"0")
 	next, ok := c.Apply(s.row, s.now())
 	if !ok {
 		panic("not free")
 	}
-	s.add(leasechaos.Operation{Claim: c, Outcome: outcome, Reply: lease.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
+	s.add(chaos.Operation{Claim: c, Outcome: outcome, Reply: lease.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
 	s.row = next
 	return next
 }
@@ -50,13 +50,13 @@ func renewalOf(row lease.Row, nonce string) *lease.Renewal {
 }
 
 // renew lets the holder that knows the row as of renew it.
-func (s *script) renew(of lease.Row, nonce string, outcome leasechaos.Outcome) lease.Row {
+func (s *script) renew(of lease.Row, nonce string, outcome chaos.Outcome) lease.Row {
 	r := renewalOf(of, nonce)
 	next, err := r.Apply(s.row, s.now())
 	if err != nil {
 		next = s.row
 	}
-	s.add(leasechaos.Operation{Renewal: r, Outcome: outcome, Reply: lease.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
+	s.add(chaos.Operation{Renewal: r, Outcome: outcome, Reply: lease.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
 	s.row = next
 	return next
 }
@@ -64,67 +64,67 @@ func (s *script) renew(of lease.Row, nonce string, outcome leasechaos.Outcome) l
 func TestHistoriesThatAreLinearizablePass(t *testing.T) {
 	for name, make := range map[string]func(s *script){
 		"claimed and renewed": func(s *script) {
-			row := s.claim("a", leasechaos.Done)
-			s.renew(row, "a1", leasechaos.Done)
+			row := s.claim("a", chaos.Done)
+			s.renew(row, "a1", chaos.Done)
 		},
 		"taken over, and the old holder is told": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
-			s.claim("b", leasechaos.Done)
-			s.renew(a, "a1", leasechaos.Lost)
+			a := s.claim("a", chaos.Done)
+			s.claim("b", chaos.Done)
+			s.renew(a, "a1", chaos.Lost)
 		},
 		"an unknown claim was done": func(s *script) {
-			s.claim("a", leasechaos.Unknown)
-			s.claim("b", leasechaos.Done)
+			s.claim("a", chaos.Unknown)
+			s.claim("b", chaos.Done)
 		},
 		"a claim was written twice": func(s *script) {
-			s.claim("a", leasechaos.Done)
+			s.claim("a", chaos.Done)
 			last := &s.all[len(s.all)-1].Reply.Row
 			last.Renewals++
 			s.row = *last
-			s.claim("b", leasechaos.Done)
+			s.claim("b", chaos.Done)
 		},
 		"an unknown claim was written twice": func(s *script) {
-			s.claim("a", leasechaos.Unknown)
+			s.claim("a", chaos.Unknown)
 			s.row.Renewals++
-			s.claim("b", leasechaos.Done)
+			s.claim("b", chaos.Done)
 		},
 		"an unknown claim was not done": func(s *script) {
 			before := s.row
-			s.claim("a", leasechaos.Unknown)
+			s.claim("a", chaos.Unknown)
 			s.row = before
-			s.claim("b", leasechaos.Done)
+			s.claim("b", chaos.Done)
 		},
 		"an unknown renewal was done": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
-			s.renew(a, "a1", leasechaos.Unknown)
-			s.claim("b", leasechaos.Done)
+			a := s.claim("a", chaos.Done)
+			s.renew(a, "a1", chaos.Unknown)
+			s.claim("b", chaos.Done)
 		},
 		"an unknown renewal is done late": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
-			s.add(leasechaos.Operation{Renewal: renewalOf(a, "a1")}, 1)
+			a := s.claim("a", chaos.Done)
+			s.add(chaos.Operation{Renewal: renewalOf(a, "a1")}, 1)
 			second := renewalOf(a, "a2")
 			first, _ := renewalOf(a, "a1").Apply(s.row, s.now())
 			second.Known = append(second.Known, "a1")
 			after, _ := second.Apply(first, s.now())
-			s.add(leasechaos.Operation{Renewal: second, Outcome: leasechaos.Done, Reply: lease.Reply{Row: after, Before: first.Until, Now: s.now()}}, 1)
+			s.add(chaos.Operation{Renewal: second, Outcome: chaos.Done, Reply: lease.Reply{Row: after, Before: first.Until, Now: s.now()}}, 1)
 		},
 		"given back": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
+			a := s.claim("a", chaos.Done)
 			r := &lease.Release{Worker: 0, Epoch: a.Epoch, Owner: "a", Known: []string{a.Nonce}, Nonce: "r", End: a.Until - 1000}
 			s.row, _ = r.Apply(s.row)
-			s.add(leasechaos.Operation{Release: r, Outcome: leasechaos.Done}, 1)
-			s.claim("b", leasechaos.Done)
+			s.add(chaos.Operation{Release: r, Outcome: chaos.Done}, 1)
+			s.claim("b", chaos.Done)
 		},
 		"one of dozens of unknown claims was done, and the holder is told": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
+			a := s.claim("a", chaos.Done)
 			for i := range 60 {
 				before := s.row
-				s.claim(fmt.Sprint("b", i), leasechaos.Unknown)
+				s.claim(fmt.Sprint("b", i), chaos.Unknown)
 				s.row = before
 			}
-			a = s.renew(a, "a1", leasechaos.Done)
-			s.claim("c", leasechaos.Unknown)
-			s.renew(a, "a2", leasechaos.Lost)
+			a = s.renew(a, "a1", chaos.Done)
+			s.claim("c", chaos.Unknown)
+			s.renew(a, "a2", chaos.Lost)
 		},
 	} {
 		var s script
@@ -139,45 +139,45 @@ func TestHistoriesThatAreNotLinearizableAreFound(t *testing.T) {
 	for name, make := range map[string]func(s *script){
 		"one epoch claimed twice": func(s *script) {
 			before := s.row
-			s.claim("a", leasechaos.Done)
+			s.claim("a", chaos.Done)
 			s.row = before
-			s.claim("b", leasechaos.Done)
+			s.claim("b", chaos.Done)
 		},
 		"a claim that was confirmed is forgotten": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
+			a := s.claim("a", chaos.Done)
 			s.row = lease.Row{}
-			s.renew(a, "a1", leasechaos.Lost)
+			s.renew(a, "a1", chaos.Lost)
 		},
 		"an old holder renews": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
-			taken := s.claim("b", leasechaos.Done)
+			a := s.claim("a", chaos.Done)
+			taken := s.claim("b", chaos.Done)
 			s.row = a
-			s.renew(a, "a1", leasechaos.Done)
+			s.renew(a, "a1", chaos.Done)
 			s.row = taken
-			s.renew(taken, "b1", leasechaos.Done)
+			s.renew(taken, "b1", chaos.Done)
 		},
 		"a renewal is told a stale limit": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
-			s.renew(a, "a1", leasechaos.Done)
+			a := s.claim("a", chaos.Done)
+			s.renew(a, "a1", chaos.Done)
 			s.all[1].Reply.Before--
 		},
 		"refused without a reason": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
-			s.renew(a, "a1", leasechaos.Lost)
+			a := s.claim("a", chaos.Done)
+			s.renew(a, "a1", chaos.Lost)
 		},
 		"no unknown claim can have been done": func(s *script) {
-			a := s.claim("a", leasechaos.Done)
+			a := s.claim("a", chaos.Done)
 			for i := range 60 {
 				before := s.row
-				s.claim(fmt.Sprint("b", i), leasechaos.Unknown)
+				s.claim(fmt.Sprint("b", i), chaos.Unknown)
 				s.row = before
 			}
-			s.renew(a, "a1", leasechaos.Lost)
-			s.renew(a, "a1", leasechaos.Done)
+			s.renew(a, "a1", chaos.Lost)
+			s.renew(a, "a1", chaos.Done)
 		},
 		"a gap that nothing fills": func(s *script) {
-			s.claim("a", leasechaos.Unknown)
-			s.claim("b", leasechaos.Done)
+			s.claim("a", chaos.Unknown)
+			s.claim("b", chaos.Done)
 			s.all = s.all[1:]
 		},
 	} {

@@ -14,12 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 func TestMain(m *testing.M) {
 	writeOrders()
-	leasechaos.Main(stores)
+	chaos.Main(chaos.Stores{Leases: stores})
 	code := m.Run()
 	if table := Table(); strings.Count(table, "\n") > 1 {
 		fmt.Print(table)
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // stores has an Open for each store that is put on fire. Files of tests add to it.
-var stores = map[string]leasechaos.Open{}
+var stores = map[string]chaos.Open[lease.Store]{}
 
 // serve serves a folder on a host by HTTP.
 func serve(t *testing.T, h *Host, text string) (url string) {

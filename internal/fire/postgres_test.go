@@ -21,7 +21,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 const (
@@ -173,7 +173,7 @@ func (c *postgres) fire(store string, least, most time.Duration) Fire {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return Fire{Chaos: leasechaos.Chaos{Store: store, DSN: c.dsn()}, Network: c.network, Strike: c.failover(least, most)}
+	return Fire{Leases: chaos.Leases{Store: store, DSN: c.dsn()}, Network: c.network, Strike: c.failover(least, most)}
 }
 
 // lagging is so long that all rows have expired on the standby by then.
@@ -190,8 +190,8 @@ func laggingStandby(least, most time.Duration) func(t *testing.T) Fire {
 }
 
 func TestStandbyThatLagsRepeatsNoIDWithTheLossGuard(t *testing.T) {
-	Burn(t, laggingStandby(0, lagging), leasechaos.Guard,
-		Mutant{Rules: leasechaos.NoGuard, Light: laggingStandby(lagging, lagging+time.Second)})
+	Burn(t, laggingStandby(0, lagging), chaos.Guard,
+		Mutant{Rules: chaos.NoGuard, Light: laggingStandby(lagging, lagging+time.Second)})
 }
 
 // synchronousStandby returns a fire on a standby for which commits wait. A cluster with this
@@ -214,8 +214,8 @@ func synchronousStandby(setting, store string, least, most time.Duration, forget
 
 // The server's default would not wait for the standby, and the store does.
 func TestSynchronousStandbyRepeatsNoID(t *testing.T) {
-	Burn(t, synchronousStandby("local", synchronous, 0, 4*time.Second, false), leasechaos.Fence,
-		Mutant{Rules: leasechaos.NoGuard, Light: synchronousStandby("local", notRaised, lagging, lagging+time.Second, true)})
+	Burn(t, synchronousStandby("local", synchronous, 0, 4*time.Second, false), chaos.Fence,
+		Mutant{Rules: chaos.NoGuard, Light: synchronousStandby("local", notRaised, lagging, lagging+time.Second, true)})
 }
 
 // The holders are left alone, so that the longest pause is the failover's. It says
@@ -224,7 +224,7 @@ func TestLongestPauseOfAFailoverOfPostgreSQL(t *testing.T) {
 	Nightly(t)
 	f := synchronousStandby("on", synchronous, 0, 0, false)(t)
 	f.Weather, f.Calm = false, true
-	f.Run(t, leasechaos.Fence)
+	f.Run(t, chaos.Fence)
 }
 
 // A hasty connection is a mutant: transactions that do not see that their context has

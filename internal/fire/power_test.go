@@ -22,8 +22,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/chaos"
 	"github.com/snowkey/snowkey/internal/fire/disk"
-	"github.com/snowkey/snowkey/internal/leasechaos"
 )
 
 // The names are those of the table.
@@ -66,7 +66,7 @@ type clocked struct {
 
 func (c clocked) Now() time.Time { return c.now() }
 
-var _ leasechaos.Clocked = clocked{}
+var _ chaos.Clocked = clocked{}
 
 // onMachine opens a store on a machine when its power is on.
 func onMachine(dir string, open func(now func() time.Time) (lease.Store, error)) (lease.Store, error) {
@@ -84,7 +84,7 @@ func openFiles(dir string, now func() time.Time) (*filelease.Store, error) {
 }
 
 // sqliteAt returns a function that opens a database on the disk of a machine.
-func sqliteAt(driver, options string) leasechaos.Open {
+func sqliteAt(driver, options string) chaos.Open[lease.Store] {
 	return func(dir string) (lease.Store, error) {
 		return onMachine(dir, func(now func() time.Time) (lease.Store, error) {
 			db, err := sql.Open(driver, "file:"+sqlitePath(dir)+"?"+options)
@@ -171,7 +171,7 @@ func (l lister) Rows(ctx context.Context, space lease.Space) (rows []lease.Row, 
 
 // A power is a run on one machine whose power fails again and again.
 type power struct {
-	leasechaos.Chaos
+	chaos.Leases
 
 	disk disk.Config   // what it is like at first
 	most time.Duration // between two cuts
@@ -191,7 +191,7 @@ func (p power) run(t *testing.T) {
 	p.disk.Seed = rand.Uint64()
 	t.Logf("seed of the disk: %d", p.disk.Seed)
 	m := NewNetwork(t).Machine(t, "machine", p.disk)
-	c := p.Chaos
+	c := p.Leases
 	c.DSN, c.Processes, c.Rows, c.For = m.Dir, Holders, Rows, *lasts
 	if c.Broken {
 		c.For /= 4 // and more, if that shows nothing
@@ -224,7 +224,7 @@ func (p power) run(t *testing.T) {
 		}
 		return nil
 	}
-	result := conduct(t, c, leasechaos.Fence, Allowance{Abandons: c.Store == files})
+	result := conduct(t, c, chaos.Fence, Allowance{Abandons: c.Store == files})
 	t.Logf("%d power cuts: %+v", cuts, m.Lost)
 	if !c.Broken {
 		Shown(t, cuts > 0 && result.Takeovers >= leastTakeovers, "%d power cuts and %d takeovers; want 1 and %d", cuts, result.Takeovers, leastTakeovers)
@@ -235,9 +235,9 @@ func (p power) run(t *testing.T) {
 // need no night.
 func TestFilesRepeatNoIDWhenThePowerFails(t *testing.T) {
 	power{
-		Chaos: leasechaos.Chaos{Store: files},
-		disk:  disk.Config{Spread: true},
-		most:  3 * time.Second, late: 2 * time.Second,
+		Leases: chaos.Leases{Store: files},
+		disk:   disk.Config{Spread: true},
+		most:   3 * time.Second, late: 2 * time.Second,
 	}.run(t)
 }
 
@@ -250,8 +250,8 @@ func TestSQLiteRepeatsNoIDWhenThePowerFails(t *testing.T) {
 	for _, store := range []string{sqliteWAL, sqliteDelete} {
 		t.Run(store, func(t *testing.T) {
 			power{
-				Chaos: leasechaos.Chaos{Store: store},
-				most:  6 * time.Second, late: 2 * time.Second,
+				Leases: chaos.Leases{Store: store},
+				most:   6 * time.Second, late: 2 * time.Second,
 			}.run(t)
 		})
 	}
@@ -259,25 +259,25 @@ func TestSQLiteRepeatsNoIDWhenThePowerFails(t *testing.T) {
 
 func TestFilesNeedFsyncOfFiles(t *testing.T) {
 	power{
-		Chaos: leasechaos.Chaos{Store: filesLying, Broken: true},
-		lies:  disk.Config{LieOfFiles: true, LoseAll: true}, // later: files that are empty are refused
-		most:  5 * time.Second, late: time.Second, noBattery: true,
+		Leases: chaos.Leases{Store: filesLying, Broken: true},
+		lies:   disk.Config{LieOfFiles: true, LoseAll: true}, // later: files that are empty are refused
+		most:   5 * time.Second, late: time.Second, noBattery: true,
 	}.run(t)
 }
 
 func TestFilesNeedFsyncOfFolders(t *testing.T) {
 	power{
-		Chaos: leasechaos.Chaos{Store: filesLyingDirs, Broken: true},
-		disk:  disk.Config{LieOfDirs: true, LoseAll: true},
-		most:  5 * time.Second, late: time.Second, noBattery: true,
+		Leases: chaos.Leases{Store: filesLyingDirs, Broken: true},
+		disk:   disk.Config{LieOfDirs: true, LoseAll: true},
+		most:   5 * time.Second, late: time.Second, noBattery: true,
 	}.run(t)
 }
 
 func TestSQLiteNeedsFsync(t *testing.T) {
 	power{
-		Chaos: leasechaos.Chaos{Store: sqliteLying, Broken: true},
-		disk:  disk.Config{LieOfFiles: true, LieOfDirs: true, LoseAll: true},
-		most:  5 * time.Second, late: time.Second, noBattery: true,
+		Leases: chaos.Leases{Store: sqliteLying, Broken: true},
+		disk:   disk.Config{LieOfFiles: true, LieOfDirs: true, LoseAll: true},
+		most:   5 * time.Second, late: time.Second, noBattery: true,
 	}.run(t)
 }
 
@@ -285,8 +285,8 @@ func TestSQLiteNeedsFsync(t *testing.T) {
 // commit, so it loses something only while a reader is in the way of that.
 func TestSQLiteNeedsTheLevelOfSyncsThatTheStoreSets(t *testing.T) {
 	power{
-		Chaos: leasechaos.Chaos{Store: sqliteOff, Broken: true},
-		disk:  disk.Config{LoseAll: true}, // some of all would spoil the database
-		most:  5 * time.Second, late: time.Second, noBattery: true,
+		Leases: chaos.Leases{Store: sqliteOff, Broken: true},
+		disk:   disk.Config{LoseAll: true}, // some of all would spoil the database
+		most:   5 * time.Second, late: time.Second, noBattery: true,
 	}.run(t)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/redislease"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 func init() {
@@ -28,7 +28,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // One server that keeps all that it acknowledges, as long as nothing ends it. Hosts are
 // cut off from it, in one direction or both.
 func TestRedisThatIsCutOffRepeatsNoID(t *testing.T) {
-	Burn(t, redisCutOff, leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
+	Burn(t, redisCutOff, chaos.Fence, Mutant{Rules: chaos.TTL})
 }
 
 func redisCutOff(t *testing.T) Fire {
@@ -41,7 +41,7 @@ func redisCutOff(t *testing.T) Fire {
 	defer func() { _ = c.Close() }()
 	Until(t.Context(), t, "redis-server", func() error { return c.Ping(t.Context()).Err() })
 
-	f := Fire{Chaos: leasechaos.Chaos{Store: "Redis", DSN: address}, Network: n, Weather: true}
+	f := Fire{Leases: chaos.Leases{Store: "Redis", DSN: address}, Network: n, Weather: true}
 	f.Strike = func(ctx context.Context, strike int) error {
 		switch strike % 3 {
 		case 0:

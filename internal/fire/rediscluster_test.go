@@ -17,7 +17,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/redislease"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 func init() { stores["Redis Cluster"] = openCluster }
@@ -73,12 +73,12 @@ func newRedisCluster(t *testing.T, args ...string) *redisCluster {
 	return c
 }
 
-func (c *redisCluster) chaos() leasechaos.Chaos {
+func (c *redisCluster) chaos() chaos.Leases {
 	var addresses []string
 	for _, n := range c.nodes {
 		addresses = append(addresses, net.JoinHostPort(n.host.IP, "6379"))
 	}
-	return leasechaos.Chaos{Store: "Redis Cluster", DSN: strings.Join(addresses, ",")}
+	return chaos.Leases{Store: "Redis Cluster", DSN: strings.Join(addresses, ",")}
 }
 
 func (c *redisCluster) id(n *redisNode) string {
@@ -314,7 +314,7 @@ func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 	Burn(t, func(t *testing.T) Fire {
 		Need(t, "redis-server")
 		c := newRedisCluster(t)
-		f := Fire{Chaos: c.chaos(), Network: c.network, Weather: true, Strike: c.move}.ending(t)
+		f := Fire{Leases: c.chaos(), Network: c.network, Weather: true, Strike: c.move}.ending(t)
 		lister, err := openCluster(f.DSN)
 		if err != nil {
 			t.Fatal(err)
@@ -328,7 +328,7 @@ func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 			}
 		}
 		return f
-	}, leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
+	}, chaos.Fence, Mutant{Rules: chaos.TTL})
 }
 
 // nodeTimeout is when a primary counts as failed at the earliest. One that is cut off
@@ -345,7 +345,7 @@ func TestClusterFailoverRepeatsNoID(t *testing.T) {
 			Need(t, "redis-server")
 			c := newRedisCluster(t, settings...)
 			c.hasty = hasty
-			f := Fire{Chaos: c.chaos(), Network: c.network, Weather: true, Strike: c.fail}.ending(t)
+			f := Fire{Leases: c.chaos(), Network: c.network, Weather: true, Strike: c.fail}.ending(t)
 			f.Check = func(t *testing.T) {
 				t.Logf("%d failovers, %d acknowledged writes lost", c.failovers, c.lost)
 				// A primary that refuses writes when it is alone may lose none.
@@ -356,5 +356,5 @@ func TestClusterFailoverRepeatsNoID(t *testing.T) {
 			return f
 		}
 	}
-	Burn(t, light(false, alone...), leasechaos.Guard, Mutant{Rules: leasechaos.NoGuard, Light: light(true)})
+	Burn(t, light(false, alone...), chaos.Guard, Mutant{Rules: chaos.NoGuard, Light: light(true)})
 }

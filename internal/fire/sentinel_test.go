@@ -17,7 +17,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/redislease"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 func init() {
@@ -74,12 +74,12 @@ func newSentinelSet(t *testing.T, downAfter time.Duration, args ...string) *sent
 	return s
 }
 
-func (s *sentinelSet) chaos() leasechaos.Chaos {
+func (s *sentinelSet) chaos() chaos.Leases {
 	var addresses []string
 	for _, n := range s.sentinels {
 		addresses = append(addresses, net.JoinHostPort(n.host.IP, "26379"))
 	}
-	return leasechaos.Chaos{Store: "Redis, Sentinel", DSN: strings.Join(addresses, ",")}
+	return chaos.Leases{Store: "Redis, Sentinel", DSN: strings.Join(addresses, ",")}
 }
 
 // settled waits until all Sentinels name one primary and the others have all that it has.
@@ -300,7 +300,7 @@ func sentinelLosesWrites(t *testing.T) (*sentinelSet, Fire) {
 	Nightly(t)
 	Need(t, "redis-server")
 	s := newSentinelSet(t, 2*time.Second)
-	f := Fire{Chaos: s.chaos(), Network: s.network, Strike: s.loses}.ending(t)
+	f := Fire{Leases: s.chaos(), Network: s.network, Strike: s.loses}.ending(t)
 	f.Check = func(t *testing.T) {
 		t.Logf("%d failovers, %d acknowledged writes lost", s.failovers, s.lost)
 		if s.failovers < 1 || s.lost < 1 {
@@ -316,7 +316,7 @@ func TestSentinelFailoverThatLosesWritesRepeatsNoID(t *testing.T) {
 		s.cutBefore()
 		f.Weather = true
 		return f
-	}, leasechaos.Guard, Mutant{Rules: leasechaos.NoGuard})
+	}, chaos.Guard, Mutant{Rules: chaos.NoGuard})
 }
 
 // One namespace after the other begins while the primary is alone, and is forgotten. The
@@ -334,7 +334,7 @@ func TestSentinelFailoverThatForgetsANamespaceRepeatsNoID(t *testing.T) {
 			s.cutBefore() // for the next
 		}
 		return f
-	}, leasechaos.Guard, Mutant{Rules: leasechaos.GuardShort}, Mutant{Rules: leasechaos.NoGuard})
+	}, chaos.Guard, Mutant{Rules: chaos.GuardShort}, Mutant{Rules: chaos.NoGuard})
 }
 
 // alone makes a primary without replicas refuse writes, at most 4 s after it has lost
@@ -350,7 +350,7 @@ func TestTwoPrimariesAtOnceRepeatNoIDIfOneWithoutReplicasRefusesWrites(t *testin
 	Burn(t, func(t *testing.T) Fire {
 		s := newSentinelSet(t, afterAlone, alone...)
 		s.together = 5 * time.Second
-		f := Fire{Chaos: s.chaos(), Network: s.network, Weather: true, Strike: s.splits}.ending(t)
+		f := Fire{Leases: s.chaos(), Network: s.network, Weather: true, Strike: s.splits}.ending(t)
 		f.Check = func(t *testing.T) {
 			t.Logf("%d failovers, %d writes refused", s.failovers, s.refused)
 			if s.failovers < 1 || s.refused < 1 {
@@ -358,14 +358,14 @@ func TestTwoPrimariesAtOnceRepeatNoIDIfOneWithoutReplicasRefusesWrites(t *testin
 			}
 		}
 		return f
-	}, leasechaos.Guard, Mutant{Rules: leasechaos.GuardTwice, Light: bothTakeWrites})
+	}, chaos.Guard, Mutant{Rules: chaos.GuardTwice, Light: bothTakeWrites})
 }
 
 // bothTakeWrites returns a fire with two primaries that go on without replicas.
 func bothTakeWrites(t *testing.T) Fire {
 	s := newSentinelSet(t, afterAlone)
 	s.together = 30 * time.Second
-	f := Fire{Chaos: s.chaos(), Network: s.network}
+	f := Fire{Leases: s.chaos(), Network: s.network}
 	f.Calm = true // a row that is held for long at both sides is surely used at both
 	f.Strike = func(ctx context.Context, strike int) error { return s.splits(ctx, 4*strike) }
 	return f

@@ -22,7 +22,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/zklease"
-	"github.com/snowkey/snowkey/internal/leasechaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 func init() {
@@ -386,20 +386,20 @@ func onZooKeeper(window time.Duration, strike func(e *ensemble, ctx context.Cont
 		}
 		n := NewNetwork(t)
 		e := newEnsemble(t, n)
-		f := Fire{Chaos: leasechaos.Chaos{Store: "ZooKeeper", DSN: e.addresses(), Lister: e, Window: window}, Network: n, Weather: true}
+		f := Fire{Leases: chaos.Leases{Store: "ZooKeeper", DSN: e.addresses(), Lister: e, Window: window}, Network: n, Weather: true}
 		f.Strike = func(ctx context.Context, i int) error { return strike(e, ctx, i) }
 		return f
 	}
 }
 
 func TestZooKeeperThatFailsRepeatsNoID(t *testing.T) {
-	Burn(t, onZooKeeper(0, (*ensemble).failures), leasechaos.Fence, Mutant{Rules: leasechaos.TTL})
+	Burn(t, onZooKeeper(0, (*ensemble).failures), chaos.Fence, Mutant{Rules: chaos.TTL})
 }
 
 // Without the guard the windows are longer than the servers need to start, on a slow machine
 // as well.
 func TestZooKeeperThatForgetsRepeatsNoIDUnderTheGuard(t *testing.T) {
 	Nightly(t)
-	Burn(t, onZooKeeper(0, (*ensemble).forgets), leasechaos.Guard,
-		Mutant{Rules: leasechaos.NoGuard, Light: onZooKeeper(time.Minute, (*ensemble).wiped)})
+	Burn(t, onZooKeeper(0, (*ensemble).forgets), chaos.Guard,
+		Mutant{Rules: chaos.NoGuard, Light: onZooKeeper(time.Minute, (*ensemble).wiped)})
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
-	"github.com/snowkey/snowkey/internal/segmentchaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 func init() {
-	segmentchaos.Main(map[string]segmentchaos.Open{
-		"SQLite": func(path string) (segmentchaos.Store, error) { return openChaos(path) },
-	})
+	chaos.Main(chaos.Stores{Segments: map[string]chaos.Open[chaos.SegmentStore]{
+		"SQLite": func(path string) (chaos.SegmentStore, error) { return openChaos(path) },
+	}})
 }
 
 func openChaos(path string) (*sqlsegment.Store, error) {
@@ -29,12 +29,12 @@ func openChaos(path string) (*sqlsegment.Store, error) {
 }
 
 // Five processes are killed, stopped, continued and restarted, and their requests get
-// lost. By default there is one run; with a longer -segmentchaos.for there is one that
+// lost. By default there is one run; with a longer -chaos.for there is one that
 // must repeat numbers, too.
 func TestProcessesInChaosRepeatNoNumber(t *testing.T) {
 	t.Parallel()
 	for _, torn := range []bool{false, true} {
-		if torn && !segmentchaos.Long() {
+		if torn && !chaos.Long() {
 			return
 		}
 		path := filepath.Join(sqlrowtest.Folder(t), "segments.db")
@@ -45,6 +45,6 @@ func TestProcessesInChaosRepeatNoNumber(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		segmentchaos.Chaos{Name: "SQLite", DSN: path, Store: s, Torn: torn}.Run(t)
+		chaos.Segments{Name: "SQLite", DSN: path, SegmentStore: s, Torn: torn}.Run(t)
 	}
 }

@@ -9,16 +9,16 @@ import (
 
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
-	"github.com/snowkey/snowkey/internal/serialchaos"
+	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 func init() {
-	serialchaos.Main(map[string]serialchaos.Open{
-		"SQLite": func(path string) (*sql.DB, sqlstore.Dialect, error) {
+	chaos.Main(chaos.Stores{Serials: map[string]chaos.Open[chaos.SerialDatabase]{
+		"SQLite": func(path string) (chaos.SerialDatabase, error) {
 			db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL&_busy_timeout=10000&_txlock=immediate&_synchronous=OFF")
-			return db, sqlstore.SQLite, err
+			return chaos.SerialDatabase{DB: db, Dialect: sqlstore.SQLite}, err
 		},
-	})
+	}})
 }
 
 // Four processes store invoices. They are killed, stopped and continued, and roll back.
@@ -26,6 +26,7 @@ func TestProcessesInChaosLeaveNoGap(t *testing.T) {
 	t.Parallel()
 	for _, torn := range []bool{false, true} {
 		path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
-		serialchaos.Chaos{Name: "SQLite", DSN: path, DB: openSQLite(t, path), Dialect: sqlstore.SQLite, Torn: torn}.Run(t)
+		db := chaos.SerialDatabase{DB: openSQLite(t, path), Dialect: sqlstore.SQLite}
+		chaos.Serials{Name: "SQLite", DSN: path, SerialDatabase: db, Torn: torn}.Run(t)
 	}
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 package servers
 
 import (
@@ -17,30 +15,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/conformance/serialcases"
-	"github.com/snowkey/snowkey/internal/serialchaos"
-	"github.com/snowkey/snowkey/internal/servertest"
 )
-
-func init() {
-	my := func(dsn string) (*sql.DB, sqlstore.Dialect, error) {
-		return openSerials("mysql", dsn, sqlstore.MySQL)
-	}
-	serialchaos.Main(map[string]serialchaos.Open{
-		"PostgreSQL": func(dsn string) (*sql.DB, sqlstore.Dialect, error) {
-			return openSerials("pgx", dsn, sqlstore.PostgreSQL)
-		},
-		"MariaDB": my,
-		"MySQL":   my,
-	})
-}
-
-func openSerials(driver, dsn string, dialect sqlstore.Dialect) (*sql.DB, sqlstore.Dialect, error) {
-	db, err := sql.Open(driver, dsn)
-	if err == nil {
-		db.SetMaxOpenConns(4)
-	}
-	return db, dialect, err
-}
 
 // levels are those that a server has.
 func levels(dialect sqlstore.Dialect) []sql.IsolationLevel {
@@ -123,32 +98,5 @@ func TestNumbersAreTakenInsideOfTransactionsOfGORMAlone(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// Four processes store invoices. They are killed, stopped and continued, roll back, and
-// lose their connections.
-func TestProcessesInChaosLeaveNoGap(t *testing.T) {
-	for _, target := range []struct {
-		name    string
-		dialect sqlstore.Dialect
-		make    func(t *testing.T) leaseTarget
-	}{
-		{"PostgreSQL", sqlstore.PostgreSQL, func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
-		{"MariaDB", sqlstore.MySQL, func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) }},
-		{"MySQL", sqlstore.MySQL, func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) }},
-	} {
-		t.Run(target.name, func(t *testing.T) {
-			t.Parallel()
-			run := func(t *testing.T, level sql.IsolationLevel, torn bool) {
-				t.Helper()
-				g := target.make(t)
-				serialchaos.Chaos{Name: target.name, DSN: g.dsn, DB: g.open(t), Dialect: g.dialect, Level: level, Torn: torn}.Run(t)
-			}
-			for _, level := range levels(target.dialect) {
-				t.Run(level.String(), func(t *testing.T) { run(t, level, false) })
-			}
-			t.Run("torn", func(t *testing.T) { run(t, sql.LevelDefault, true) })
-		})
 	}
 }

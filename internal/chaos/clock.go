@@ -1,13 +1,11 @@
 //go:build unix
 
-package leasechaos
+package chaos
 
 import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
-
-	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // A clock is a wall clock that jumps, and runs 1 % too fast or too slow in between. The
@@ -55,6 +53,6 @@ func (c *clock) jump(r *rand.Rand, most time.Duration) {
 			ahead: time.Duration(u * u * u * float64(most)),
 			drift: 0.01 * float64(1-2*r.IntN(2)),
 		})
-		time.Sleep(chaos.Between(r, 100*time.Millisecond, time.Second))
+		time.Sleep(between(r, 100*time.Millisecond, time.Second))
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package leasechaos
+package chaos
 
 import (
 	"fmt"
@@ -117,10 +117,10 @@ func (r Rules) configWindow(seed uint64) time.Duration {
 }
 
 // There are more processes than rows, so that each row that expires finds its next owner
-// at once. These are the defaults of [Chaos].
+// at once. These are the defaults of [Leases].
 const (
-	processes = 6
-	rows      = 3
+	leaseProcesses = 6
+	rows           = 3
 )
 
 // layout has few numbers in a millisecond. A process uses most of them, so two that use

@@ -1,22 +1,18 @@
 //go:build unix
 
-package leasechaos
+package chaos
 
 import (
 	"fmt"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/chaos"
 	"github.com/snowkey/snowkey/types"
 )
 
-// An idFiles is the IDs of a run.
-type idFiles struct{ chaos.Numbers }
-
 // newest returns the greatest ID of each worker.
-func (f idFiles) newest() map[int64]types.Snowflake {
+func newest(f numberFiles) map[int64]types.Snowflake {
 	newest := map[int64]types.Snowflake{}
-	for _, ids := range f.Numbers {
+	for _, ids := range f {
 		for _, id := range ids {
 			worker := workerOf(id)
 			newest[worker] = max(newest[worker], id)
@@ -26,7 +22,7 @@ func (f idFiles) newest() map[int64]types.Snowflake {
 }
 
 // describe says what an ID consists of and which files have it.
-func (f idFiles) describe(id types.Snowflake) string { return parts(id) + ", from " + f.Files(id) }
+func describe(f numberFiles, id types.Snowflake) string { return parts(id) + ", from " + f.files(id) }
 
 // workerOf and timeOf are layout().Parts, for millions of IDs.
 func workerOf(id types.Snowflake) int64 { return int64(id) >> sequenceBits & (1<<workerBits - 1) }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package leasechaos
+package chaos
 
 import (
 	"cmp"
@@ -13,14 +13,10 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/chaos"
 )
 
-// The files of a process begin with the same name and end in one of these.
-const (
-	journalEnd = ".journal" // what happened to its lease
-	idsEnd     = chaos.NumbersEnd
-)
+// journalEnd is the end of the name of a process's file about its lease.
+const journalEnd = ".journal"
 
 // A journal is what a process writes down about its lease. Each line is one write, so
 // none is lost when the process is killed.
@@ -57,8 +53,11 @@ func (j *journal) released(r lease.Release) {
 	_, _ = fmt.Fprintf(j.file, "release %d %d 0 %d\n", r.Worker, r.Epoch, r.End)
 }
 
-// paused notes how long no ID came.
+// paused notes how long no ID came, if it was long.
 func (j *journal) paused(d time.Duration) {
+	if d <= noted {
+		return
+	}
 	_, _ = fmt.Fprintf(j.file, "pause 0 0 0 %d\n", d.Milliseconds())
 }
 
@@ -114,7 +113,7 @@ func readJournals(dir string) (e events, err error) {
 			case what == "lost":
 				e.losses++
 			case now == nil || now.worker != h.worker || now.epoch != h.epoch:
-				return events{}, fmt.Errorf("leasechaos: %s of a row that was not claimed: %s", what, h)
+				return events{}, fmt.Errorf("chaos: %s of a row that was not claimed: %s", what, h)
 			case what == "begin":
 				now.begin = max(now.begin, h.until)
 			case what == "renew":
@@ -151,8 +150,8 @@ func (e events) takeovers() (n int) {
 }
 
 var (
-	errOverlap    = errors.New("leasechaos: two leases have the same time of a row")
-	errUnreserved = errors.New("leasechaos: an ID has a time that is not reserved for its lease")
+	errOverlap    = errors.New("chaos: two leases have the same time of a row")
+	errUnreserved = errors.New("chaos: an ID has a time that is not reserved for its lease")
 )
 
 // disjoint returns an error if two holds on a row have a time in common. It does so even
@@ -169,12 +168,12 @@ func (e events) disjoint() error {
 }
 
 // reserved returns an error unless each ID is in a hold that its process had.
-func (e events) reserved(f idFiles) error {
+func (e events) reserved(f numberFiles) error {
 	holds := map[string][]*hold{}
 	for _, h := range e.holds {
 		holds[h.process] = append(holds[h.process], h)
 	}
-	for name, ids := range f.Numbers {
+	for name, ids := range f {
 		process, _, _ := strings.Cut(name, "-")
 		for _, id := range ids {
 			worker, at := workerOf(id), timeOf(id)

@@ -1,15 +1,12 @@
 //go:build unix
 
-package leasechaos
+package chaos
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // A store is a lease.Store as a run shows it to a lease. It injects faults. Its window is
@@ -38,7 +35,7 @@ func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 	if s.rules == GuardShort {
 		c.Guard = shortGuard
 	}
-	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) {
+	reply, err := request(ctx, s, func(ctx context.Context) (lease.Reply, error) {
 		return recorded(s.history, Operation{Claim: &c}, func() (lease.Reply, error) { return s.Store.Claim(ctx, c) })
 	})
 	if err != nil {
@@ -69,7 +66,7 @@ func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	if s.rules == GuardShort {
 		r.Guard = shortGuard
 	}
-	reply, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) {
+	reply, err := request(ctx, s, func(ctx context.Context) (lease.Reply, error) {
 		return recorded(s.history, Operation{Renewal: &r}, func() (lease.Reply, error) { return s.Store.Renew(ctx, r) })
 	})
 	if err != nil {
@@ -90,7 +87,7 @@ func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 func (s *store) Release(ctx context.Context, r lease.Release) error {
 	s.change(&r.Space, nil)
 	s.journal.released(r)
-	_, err := call(ctx, s, func(ctx context.Context) (lease.Reply, error) {
+	_, err := request(ctx, s, func(ctx context.Context) (lease.Reply, error) {
 		return recorded(s.history, Operation{Release: &r}, func() (lease.Reply, error) { return lease.Reply{}, s.Store.Release(ctx, r) })
 	})
 	return err
@@ -113,20 +110,10 @@ func (s *store) change(space *lease.Space, window *lease.Millis) {
 	}
 }
 
-// shared returns a source of random numbers for several goroutines.
-func shared(r *rand.Rand) (intN func(n int) int) {
-	var mu sync.Mutex
-	return func(n int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return r.IntN(n)
-	}
-}
-
-// call makes one request, and one of five goes wrong.
-func call[T any](ctx context.Context, s *store, do func(context.Context) (T, error)) (T, error) {
+// request makes one request, and one of five goes wrong unless the store is real.
+func request[T any](ctx context.Context, s *store, do func(context.Context) (T, error)) (T, error) {
 	if s.real {
 		return do(ctx)
 	}
-	return chaos.Call(ctx, chaos.Faults{IntN: s.intN, Late: s.rules.window(), Deadline: leaseWindow}, do)
+	return call(ctx, faults{intN: s.intN, late: s.rules.window(), deadline: leaseWindow}, do)
 }

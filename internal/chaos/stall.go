@@ -1,6 +1,6 @@
 //go:build unix
 
-package leasechaos
+package chaos
 
 import (
 	"sync/atomic"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package leasechaos
+package chaos
 
 import (
 	"context"
@@ -18,11 +18,8 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
-	"github.com/snowkey/snowkey/internal/chaos"
 	"github.com/snowkey/snowkey/types"
 )
-
-func init() { Main(nil) }
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
@@ -33,15 +30,15 @@ func write(t *testing.T, dir, name, text string) {
 
 func TestARepeatedIDIsDescribed(t *testing.T) {
 	id := newID(31, 2)
-	got := idFiles{chaos.Numbers{"1-fill.ids": {id}, "2-next.ids": {id}}}.describe(id)
+	got := describe(numberFiles{"1-fill.ids": {id}, "2-next.ids": {id}}, id)
 	if want := "worker 2, sequence 7), from 1-fill.ids and 2-next.ids"; !strings.HasSuffix(got, want) {
 		t.Errorf("describe = %q; want %q at its end", got, want)
 	}
 }
 
 func TestNewestIDOfEachWorkerIsFound(t *testing.T) {
-	f := idFiles{chaos.Numbers{"a": {newID(1, 0), newID(5, 2)}, "b": {newID(2, 0), newID(4, 2)}}}
-	got := f.newest()
+	f := numberFiles{"a": {newID(1, 0), newID(5, 2)}, "b": {newID(2, 0), newID(4, 2)}}
+	got := newest(f)
 	if len(got) != 2 || got[0] != newID(2, 0) || got[2] != newID(5, 2) {
 		t.Errorf("newest() = %v; want %d of worker 0 and %d of worker 2", got, newID(2, 0), newID(5, 2))
 	}
@@ -116,7 +113,7 @@ func TestIDsOfTimesThatAreNotReservedAreFound(t *testing.T) {
 		{"1-next.ids", 20, 1, errUnreserved},
 		{"3-next.ids", 20, 0, errUnreserved},
 	} {
-		f := idFiles{chaos.Numbers{test.file: {newID(test.tick, test.worker)}}}
+		f := numberFiles{test.file: {newID(test.tick, test.worker)}}
 		if err := e.reserved(f); !errors.Is(err, test.want) {
 			t.Errorf("reserved() of tick %d, worker %d in %s = %v; want %v", test.tick, test.worker, test.file, err, test.want)
 		}
@@ -147,7 +144,7 @@ func newStore(t *testing.T, beneath lease.Store, rules Rules, draw int) *store {
 }
 
 // healthy is a draw with which no call has a fault.
-const healthy = chaos.OneIn - 1
+const healthy = oneIn - 1
 
 func newClaim(owner string) lease.Claim {
 	return lease.Claim{
@@ -237,7 +234,7 @@ func TestStolenRowsAreHeldByOthers(t *testing.T) {
 		}
 	}
 	s.intN = func(n int) int {
-		if n == chaos.OneIn {
+		if n == oneIn {
 			return healthy
 		}
 		return 0 // it steals
@@ -260,10 +257,10 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 		done, later bool          // whether the row is claimed when the call returns; in the end
 		least       time.Duration // that the call takes
 	}{
-		{chaos.RequestLost, chaos.ErrInjected, false, false, 0},
-		{chaos.ReplyLost, chaos.ErrInjected, true, true, 0},
-		{chaos.ReplyLate, nil, true, true, time.Second},
-		{chaos.Zombie, chaos.ErrInjected, false, true, 0},
+		{requestLost, errInjected, false, false, 0},
+		{replyLost, errInjected, true, true, 0},
+		{replyLate, nil, true, true, time.Second},
+		{zombie, errInjected, false, true, 0},
 		{healthy, nil, true, true, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -334,10 +331,12 @@ func TestPausesAreNotedWithoutTheTimesInWhichTheProcessWasStopped(t *testing.T) 
 			t.Fatal(err)
 		}
 		s := new(stalls)
-		i := issuer{random: rand.New(rand.NewPCG(1, 1)), journal: j, stalls: s}
+		i := issuer{burst: 200, rest: 5 * time.Millisecond, pause: j.paused, stall: s.all}
 		calls := 0
 		from := func(ids []types.Snowflake) (int, error) {
-			switch calls++; calls {
+			calls++
+			ids[0] = types.Snowflake(calls)
+			switch calls {
 			case 2: // the store is away
 				time.Sleep(3 * time.Second)
 			case 3: // the process is stopped, and the store is away a little longer
@@ -348,7 +347,7 @@ func TestPausesAreNotedWithoutTheTimesInWhichTheProcessWasStopped(t *testing.T) 
 			}
 			return 1, nil
 		}
-		if err := i.issue(filepath.Join(dir, "1-next"+idsEnd), from); err != nil {
+		if err := i.issue(filepath.Join(dir, "1-next"+numbersEnd), rand.New(rand.NewPCG(1, 1)), from); err != nil {
 			t.Fatal(err)
 		}
 		e, err := readJournals(dir)
@@ -370,10 +369,10 @@ func TestClocksDriftBetweenTheirJumps(t *testing.T) {
 }
 
 func TestWorkerWithoutAStoreSaysSo(t *testing.T) {
-	g := &chaos.Group{T: t, Variable: variable, Dir: t.TempDir()}
-	g.Keep()
-	defer g.End()
-	cmd := g.Command(order{Store: "nowhere", DSN: "secret"})
+	g := &group{t: t, dir: t.TempDir()}
+	g.keep()
+	defer g.end()
+	cmd := g.ordered(order{Store: "nowhere", DSN: "secret", Leases: &leaseWork{}})
 	var said strings.Builder
 	cmd.Stderr = &said
 	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), `"nowhere"`) || strings.Contains(said.String(), "secret") {

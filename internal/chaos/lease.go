@@ -1,26 +1,23 @@
 //go:build unix
 
-package leasechaos
+package chaos
 
 import (
 	"cmp"
 	"context"
-	crand "crypto/rand"
 	"errors"
-	"flag"
-	"math/rand/v2"
+	"fmt"
 	"os/exec"
-	"strings"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/internal/chaos"
 )
 
-// A Chaos is a store and what a run needs to know of it. Its runs may use the store at
-// the same time. Each has a namespace of its own.
-type Chaos struct {
+// Leases are chaos for a store of leases. Runs may use the store at the same time, because
+// each has a namespace of its own.
+type Leases struct {
 	Store string // for the table, and in the map of Main
 	DSN   string // for the Open of that map; in no error and no log
 
@@ -51,7 +48,7 @@ type Chaos struct {
 	// that is away for longer ends all leases, and then repeats no ID of theirs.
 	Window time.Duration
 
-	// For is how long the run takes at least. Zero: what -leasechaos.for says.
+	// For is how long the run takes at least. Zero: what -chaos.for says.
 	For time.Duration
 
 	// Broken says that the store breaks its promises, so that IDs must be repeated
@@ -70,19 +67,6 @@ type Chaos struct {
 	// for each process: see [Operation]. Empty: it is not written down.
 	History string
 }
-
-// seed is the same in every run of the tests, since a release must not depend on luck.
-var seed = flag.Uint64("leasechaos.seed", 1, "fixes what happens when in a run of leasechaos, though not what comes of it")
-
-// lasts is how long a run takes at least. It goes on, up to three minutes, until it has
-// seen enough takeovers, losses and restarts.
-var lasts = flag.Duration("leasechaos.for", shortest, "how long each run of leasechaos takes at least; longer than the default: all runs")
-
-const shortest = time.Second
-
-// Long reports whether -leasechaos.for asks for more than the default. A test of the edit
-// loop then makes all of its runs, and one otherwise: each takes some seconds.
-func Long() bool { return *lasts > shortest }
 
 // A Result is what came of a run.
 type Result struct {
@@ -104,49 +88,39 @@ type Result struct {
 }
 
 // unique reports whether a run promises that no ID is repeated.
-func (c Chaos) unique(rules Rules) bool { return rules.unique() && !c.Broken }
-
-// longest is how long a run may go on. A run takes a few seconds to see enough. On a slow
-// or busy machine it takes several times as long.
-const longest = 3 * time.Minute
+func (c Leases) unique(rules Rules) bool { return rules.unique() && !c.Broken }
 
 // Run runs the processes under rules and checks their IDs. It fails the test if the rules
 // promise unique IDs and one is repeated. It also fails the test if the rules do not
 // promise that, or the store is broken, and no ID is repeated for three minutes.
-func (c Chaos) Run(t *testing.T, rules Rules) Result {
+func (c Leases) Run(t *testing.T, rules Rules) Result {
 	t.Helper()
 	if rules.forgets() && c.Forget == nil && c.During == nil {
-		t.Fatalf("leasechaos: Run(%s) on %s: Chaos.Forget is missing", rules, c.Store)
+		t.Fatalf("chaos: Run(%s) on %s: Leases.Forget is missing", rules, c.Store)
 	}
-	c.Processes, c.Rows, c.For = cmp.Or(c.Processes, processes), cmp.Or(c.Rows, rows), cmp.Or(c.For, *lasts)
-	g := &chaos.Group{T: t, Dir: t.TempDir(), Random: rand.New(rand.NewPCG(*seed, 0))}
-	r := newRun(g, c, rules, "chaos-"+strings.ToLower(crand.Text()))
-	t.Logf("%s, %s: -leasechaos.seed=%d", c.Store, rules, *seed)
+	c.Processes, c.Rows, c.For = cmp.Or(c.Processes, leaseProcesses), cmp.Or(c.Rows, rows), cmp.Or(c.For, *lasts)
+	r := newLeaseRun(t, c, rules)
 	r.conduct()
 
-	e, err := readJournals(r.Dir)
+	e, err := readJournals(r.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := chaos.ReadNumbers(r.Dir)
-	if err != nil {
-		t.Fatal(err)
+	f := r.numbers()
+	if err := f.ascend(); err != nil {
+		r.errorf("%v", err)
 	}
-	f := idFiles{n}
-	if err := f.Ascend(); err != nil {
-		r.Errorf("%v", err)
-	}
-	ids, duplicates := f.Duplicates()
+	ids, duplicates := f.duplicates()
 	switch {
 	case !c.unique(rules) && (len(duplicates) > 0 || c.Brief):
 	case !c.unique(rules):
-		r.Errorf("none of %d IDs was repeated; want some, or the chaos proves nothing", ids)
+		r.errorf("none of %d IDs was repeated; want some, or the chaos proves nothing", ids)
 	default:
 		if len(duplicates) > 0 {
-			r.Errorf("%d of %d IDs were repeated; want none. The first is %s", len(duplicates), ids, f.describe(duplicates[0]))
+			r.errorf("%d of %d IDs were repeated; want none. The first is %s", len(duplicates), ids, describe(f, duplicates[0]))
 		}
 		if err := errors.Join(e.disjoint(), e.reserved(f)); err != nil {
-			r.Errorf("%v", err)
+			r.errorf("%v", err)
 		}
 		if c.Lister != nil && !rules.forgets() {
 			r.checkRows(f)
@@ -156,27 +130,88 @@ func (c Chaos) Run(t *testing.T, rules Rules) Result {
 		Store: c.Store, Rules: rules,
 		IDs: ids, Duplicates: len(duplicates),
 		Takeovers: e.takeovers(), Losses: e.losses,
-		Restarts: r.Restarts, Stops: r.Stops, Forgotten: r.forgotten,
+		Restarts: r.restarts, Stops: r.stops, Forgotten: r.forgotten,
 		Pause: e.pause,
 	}
+}
+
+// A leaseRun is the chaos while it lasts.
+type leaseRun struct {
+	*group
+	chaos     Leases
+	rules     Rules
+	namespace string
+	forget    time.Time // when the store is to forget next
+	forgotten int
+}
+
+// newLeaseRun returns a run without processes.
+func newLeaseRun(t *testing.T, c Leases, rules Rules) *leaseRun {
+	t.Helper()
+	r := &leaseRun{chaos: c, rules: rules, namespace: unusedName(), forget: time.Now().Add(rules.window())}
+	r.group = newGroup(t, fmt.Sprintf("%s, %s", c.Store, rules), c.Store, c.DSN, func(o *order) {
+		o.Leases = &leaseWork{Namespace: r.namespace, Rules: rules, Rows: c.Rows, Window: c.Window, Real: c.During != nil, Calm: c.Calm}
+		if c.History != "" {
+			o.Leases.History = filepath.Join(c.History, filepath.Base(o.Files)+historyEnd)
+		}
+	})
+	r.enter, r.calm, r.stop, r.patience = c.Enter, c.Calm, rules.stop(), leaseWindow
+	return r
+}
+
+func (r *leaseRun) conduct() {
+	r.t.Helper()
+	defer r.during()()
+	r.group.conduct(script{processes: r.chaos.Processes, lasts: r.chaos.For, enough: r.enough, each: r.forgetInTime})
+}
+
+// during begins what happens to the store. The function that it returns ends that.
+func (r *leaseRun) during() (end func()) {
+	if r.chaos.During == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(r.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.chaos.During(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			r.errorf("During = %v; want no error", err)
+		}
+	}
+}
+
+// forgetInTime makes the store forget when it is time to.
+func (r *leaseRun) forgetInTime() {
+	if r.chaos.Forget == nil || !r.rules.forgets() || time.Now().Before(r.forget) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.t.Context(), longest)
+	defer cancel()
+	if err := r.chaos.Forget(ctx, r.namespace); err != nil {
+		r.errorf("Forget = %v; want no error", err)
+		return
+	}
+	r.forgotten++
+	r.forget = time.Now().Add(between(r.random, r.rules.window()/4, 3*r.rules.window()/2))
 }
 
 // checkRows fails the test if an ID has a time that the store has not reserved. The
 // processes are dead. A request of theirs may still be under way. It can raise a limit,
 // or be a release, whose limit is after all IDs.
-func (r *run) checkRows(f idFiles) {
-	r.T.Helper()
+func (r *leaseRun) checkRows(f numberFiles) {
+	r.t.Helper()
 	space := lease.Space{Namespace: r.namespace, Workers: r.chaos.Rows}
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	got, _, err := r.chaos.Lister.Rows(ctx, space)
 	if err != nil || int64(len(got)) != r.chaos.Rows {
-		r.Errorf("Rows = %d rows, error %v; want %d", len(got), err, r.chaos.Rows)
+		r.errorf("Rows = %d rows, error %v; want %d", len(got), err, r.chaos.Rows)
 		return
 	}
-	for worker, newest := range f.newest() {
-		if worker >= r.chaos.Rows || timeOf(newest) >= got[worker].Until {
-			r.Errorf("%s; want a row that reserves more than that, of %+v", f.describe(newest), got)
+	for worker, id := range newest(f) {
+		if worker >= r.chaos.Rows || timeOf(id) >= got[worker].Until {
+			r.errorf("%s; want a row that reserves more than that, of %+v", describe(f, id), got)
 		}
 	}
 }
@@ -184,21 +219,17 @@ func (r *run) checkRows(f idFiles) {
 // enough reports whether so much has happened that the run means something. If IDs should
 // be repeated, some must be. If not, there must be enough of what makes a lease without a
 // fence repeat them.
-func (r *run) enough() bool {
+func (r *leaseRun) enough() bool {
 	if r.chaos.Brief {
 		return true
 	}
 	if !r.chaos.unique(r.rules) {
-		n, err := chaos.ReadNumbers(r.Dir)
-		if err != nil {
-			return false
-		}
-		_, duplicates := n.Duplicates()
+		_, duplicates := r.numbers().duplicates()
 		return len(duplicates) > 0
 	}
 	if r.chaos.During != nil {
 		return true // what happens to the store is the caller's, and how long it takes
 	}
-	e, err := readJournals(r.Dir)
-	return err == nil && e.takeovers() >= 4 && e.losses >= 1 && r.Restarts >= 2 && r.Stops >= 2 && (!r.rules.forgets() || r.forgotten >= 3)
+	e, err := readJournals(r.dir)
+	return err == nil && e.takeovers() >= 4 && e.losses >= 1 && r.restarts >= 2 && r.stops >= 2 && (!r.rules.forgets() || r.forgotten >= 3)
 }

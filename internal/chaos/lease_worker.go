@@ -1,0 +1,82 @@
+//go:build unix
+
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+)
+
+// A leaseWork is to return IDs of one generator, with one lease.
+type leaseWork struct {
+	Namespace string
+	Rules     Rules
+	Rows      int64
+	Window    time.Duration // zero: configWindow says it
+	Real      bool          // inject no faults
+	Calm      bool          // leave the clock alone
+	History   string        // the path of the history; empty: none
+}
+
+func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) error {
+	j, err := openJournal(o.Files + journalEnd)
+	if err != nil {
+		return err
+	}
+	var c clock
+	if machine, ok := beneath.(Clocked); ok {
+		c.truth = machine.Now
+	}
+	if !w.Calm {
+		go c.jump(o.random(0), w.Rules.jump())
+	}
+	h, err := openHistory(w.History)
+	if err != nil {
+		return err
+	}
+	s := &store{Store: beneath, rules: w.Rules, rows: w.Rows, real: w.Real, journal: j, history: h, now: c.now, intN: shared(o.random(1))}
+
+	l, err := acquire(asked, s, lease.Config{
+		Namespace:   w.Namespace,
+		Layout:      layout(),
+		Window:      cmp.Or(w.Window, w.Rules.configWindow(o.Seed)),
+		LossGuard:   w.Rules.lossGuard(),
+		AcquireWait: -1,
+		OnLost:      j.lost,
+		Logger:      slog.New(slog.DiscardHandler),
+		Now:         c.now,
+	})
+	switch {
+	case asked.Err() != nil:
+		return nil //nolint:nilerr // it ends as it was asked to, without a lease
+	case err != nil:
+		return err
+	}
+	g, err := core.New(core.Config{Layout: layout(), Worker: l, MaxLeaseWait: leaseWindow / 8})
+	if err != nil {
+		return err
+	}
+	i := &issuer{burst: 200, rest: 5 * time.Millisecond, passes: core.ErrReservationExhausted, pause: j.paused, stall: newStalls().all}
+	if w.Real {
+		i.rest = 15 * time.Millisecond // a run takes minutes, and a third of the IDs is enough
+	}
+	return i.run(asked, g, o, leaseWindow)
+}
+
+// acquire tries until there is a row, or ctx ends.
+func acquire(ctx context.Context, s lease.Store, c lease.Config) (*lease.Lease, error) {
+	for {
+		l, err := lease.Acquire(ctx, s, c)
+		var wrong *core.ValueError
+		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) || errors.Is(err, lease.ErrLayout) {
+			return l, err
+		}
+		time.Sleep(leaseWindow / 16)
+	}
+}

@@ -1,0 +1,100 @@
+//go:build unix
+
+package chaos
+
+import (
+	crand "crypto/rand"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// seed is the same in every run of the tests, since a release must not depend on luck.
+var seed = flag.Uint64("chaos.seed", 1, "fixes what happens when in a run of chaos, though not what comes of it")
+
+// lasts is how long a run takes at least. It goes on until it has seen enough, up to
+// longest.
+var lasts = flag.Duration("chaos.for", shortest, "how long each run of chaos takes at least; longer than the default: all runs")
+
+const shortest = time.Second
+
+// longest is how long a run may go on. A run takes a few seconds to see enough, and several
+// times as long on a slow or busy machine.
+const longest = 3 * time.Minute
+
+// Long reports whether -chaos.for asks for more than the default. A test of the edit loop
+// then makes all of its runs, and one otherwise, since each takes some seconds.
+func Long() bool { return *lasts > shortest }
+
+// newGroup returns a group without processes. work sets what a process does.
+func newGroup(t *testing.T, name, store, dsn string, work func(*order)) *group {
+	t.Helper()
+	g := &group{t: t, name: name, dir: t.TempDir(), random: rand.New(rand.NewPCG(*seed, 0))}
+	g.order = func(files string) order {
+		o := order{Store: store, DSN: dsn, Seed: g.random.Uint64(), Files: files}
+		work(&o)
+		return o
+	}
+	t.Logf("%s: -chaos.seed=%d", name, *seed)
+	return g
+}
+
+// unusedName returns a name that no other run has.
+func unusedName() string { return "chaos-" + strings.ToLower(crand.Text()) }
+
+// A script is how a run goes.
+type script struct {
+	processes int
+	lasts     time.Duration // at least
+	enough    func() bool   // whether so much has happened that the run means something
+	each      func()        // is called again and again while the run lasts; may be nil
+}
+
+// conduct starts the processes, does things to them for as long as the run lasts, and ends
+// them.
+func (g *group) conduct(s script) {
+	g.t.Helper()
+	g.startAll(s.processes)
+	defer g.end()
+	began := time.Now()
+	look := began.Add(s.lasts)
+	for !g.t.Failed() {
+		g.wait()
+		if now := time.Now(); now.After(look) {
+			if s.enough() {
+				break
+			}
+			if now.Sub(began) > longest+s.lasts {
+				g.errorf("not enough has happened in %v for the run to mean anything: %s", longest, g.sum())
+				break
+			}
+			look = now.Add(time.Second / 2)
+		}
+		if s.each != nil {
+			s.each()
+		}
+		g.lookAll()
+		if !g.calm {
+			g.strike()
+		}
+	}
+	// Stopped processes go on, and return the numbers that they were about to return.
+	g.continueAll()
+	time.Sleep(time.Second / 2)
+}
+
+// sum says what was done to the processes.
+func (g *group) sum() string { return fmt.Sprintf("%d restarts, %d stops", g.restarts, g.stops) }
+
+// numbers returns all that the processes were given so far.
+func (g *group) numbers() numberFiles {
+	g.t.Helper()
+	n, err := readNumbers(g.dir)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return n
+}
