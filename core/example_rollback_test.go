@@ -10,8 +10,8 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-// A program whose IDs must not be ahead of the wall clock waits for short steps
-// back, and stops taking orders during long ones.
+// A program whose IDs must not be ahead of the wall clock waits for short steps back, and stops
+// taking orders during long ones.
 func ExampleRollback() {
 	gen, err := core.New(core.Config{
 		Worker:       core.StaticWorker(9),
@@ -31,23 +31,28 @@ func ExampleRollback() {
 	// Output: <nil>
 }
 
-// Rows that are sharded by id % 16 arrive one by one; random starts spread them.
+// Rows that are sharded by id % 16 arrive one by one. Random starts spread them over all shards,
+// and so do rotating ones, by turns.
 func ExampleSequenceStart() {
-	gen, err := core.New(core.Config{
-		Worker:        core.StaticWorker(10),
-		SequenceStart: core.Random,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer gen.Close(context.Background())
+	for i, start := range []core.SequenceStart{core.Random, core.Rotating} {
+		gen, err := core.New(core.Config{
+			Worker:        core.StaticWorker(10 + int64(i)),
+			SequenceStart: start,
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer gen.Close(context.Background())
 
-	shards := map[int64]int{} // how many rows each gets
-	id, err := gen.Next(context.Background())
-	if err != nil {
-		log.Fatal(err)
+		rows := map[int64]int{} // of each shard
+		id, err := gen.Next(context.Background())
+		if err != nil {
+			log.Fatal(err)
+		}
+		rows[id.Int64()%16]++
+		fmt.Println(start, len(rows))
 	}
-	shards[id.Int64()%16]++
-	fmt.Println(len(shards))
-	// Output: 1
+	// Output:
+	// Random 1
+	// Rotating 1
 }

@@ -5,17 +5,15 @@ import (
 	"time"
 )
 
-// Start returns when the time of a test begins: 2026-01-01 00:00 UTC. A [Generator]
-// without a clock makes all its keys then, and a zero [Clock] shows it. It never changes,
-// because golden files depend on it.
+// Start returns 2026-01-01 00:00 UTC, the time in all keys of a [Generator] without a clock,
+// and the one that a zero [Clock] shows. It never changes, because golden files depend on it.
 func Start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// A Clock shows the time that a test has set. It stands still until [Clock.Set] or
-// [Clock.Advance] moves it. Pass the method value Now to [Config], to [NewStore], to
-// lease.Config, or to gorm.Config as NowFunc.
+// A Clock stands still at the time that a test has set, until [Clock.Set] or [Clock.Advance]
+// moves it. Pass the method value Now to [Config], to [NewStore], to lease.Config, or to
+// gorm.Config as NowFunc.
 //
-// The zero Clock shows [Start]. A Clock is safe for concurrent use and must not be
-// copied.
+// The zero Clock shows [Start]. A Clock is safe for concurrent use and must not be copied.
 type Clock struct {
 	mu    sync.Mutex // guards shown
 	shown time.Time  // zero: Start
@@ -31,7 +29,7 @@ func (c *Clock) Now() time.Time {
 	return c.now()
 }
 
-// Set makes the clock show t, which may be earlier than before.
+// Set moves the clock to t, which may be earlier than before.
 func (c *Clock) Set(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

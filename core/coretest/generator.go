@@ -13,67 +13,68 @@ import (
 
 // Config configures a [Generator]. All fields have defaults.
 type Config struct {
-	// Layout is that of the keys.
+	// Layout gives the bits of the keys their meaning.
 	//
 	// Defaults to core.Default().
 	Layout core.Layout
 
-	// Worker goes into the worker bits. Two generators of one test have different keys
-	// if they have different workers.
+	// Worker is the number for the worker bits. Two generators of one test return different
+	// keys if they have different workers.
 	//
 	// Defaults to 0.
 	Worker int64
 
-	// Now says what time goes into the next key, such as [Clock.Now]. It may go back, and
-	// may not call the generator.
+	// Now returns the time for the next key, as [Clock.Now] does. It may go back, and must
+	// not call the generator.
 	//
-	// Defaults to [Start] for all keys.
+	// Defaults to [Start].
 	Now func() time.Time
 
-	// First is the first key, and each other is one more than the key before: with 1 they
-	// are 1, 2, 3. It is for tests that have such numbers in them. The keys then have no
-	// time, so Worker and Now must not be set.
+	// First, if positive, is the first key, and every further key is one more than the key
+	// before, for tests that are written with keys 1, 2 and 3. Such keys have no time, so
+	// Worker and Now must not be set.
 	//
 	// Defaults to the first key of Layout, Worker and Now.
 	First types.Snowflake
 }
 
-// A Generator returns the same keys in each run of a test. It has the methods of a
+// A Generator returns the same keys in every run of a test. It has the methods of a
 // [core.Generator] that make keys and select by them.
 //
-// Unless Config.First is set, a key has the time of Config.Now. The keys of one tick count up from sequence 0. If all
-// keys of a tick are used, the next tick that has one follows. No key is returned twice,
-// also if the clock goes back: a tick then goes on where it was. With a clock that does
-// not go back, keys increase.
+// Unless Config.First is set, a key has the time of Config.Now, and the keys of one tick count
+// up from sequence 0. When a tick is full, its keys go on in the next tick that is not. No key
+// is returned twice: if the clock goes back, a tick continues where it was. While the clock
+// does not go back, keys increase.
 //
-// NewGenerator makes it; the zero value is not usable. It is safe for concurrent use.
-// Goroutines that call it at the same time share the same set of keys in each run. Which
-// goroutine has which key may differ.
+// NewGenerator creates it; the zero value is not usable. It is safe for concurrent use.
+// Goroutines that call it at the same time share the same set of keys in every run, but which
+// goroutine gets which key may differ.
 type Generator struct {
 	layout core.Layout
 	worker int64
 	now    func() time.Time
 	first  types.Snowflake // 0: the keys are those of the layout
-	wrong  error           // with the Config
+	wrong  error           // of an invalid Config
 
 	mu   sync.Mutex // guards what follows, and calls of now
 	fail error
 	used map[types.Snowflake]int64 // keys used of a tick, by the tick's smallest
 	keys []types.Snowflake         // all, in the order of the calls
 
-	// The tick that the clock showed last, and the first from there on that may have free
-	// keys. With both, a million keys of one time do not search a thousand ticks each.
+	// The tick that the clock showed last, and the first tick from there on that may have free
+	// keys, so that a million keys of one time do not search a thousand full ticks each.
 	shown, free types.Snowflake
 }
 
-// NewGenerator returns a Generator. What is wrong with c is the error of each call.
+// NewGenerator returns a Generator. If c is invalid, every call of Next and Fill returns a
+// [*core.ValueError].
 func NewGenerator(c Config) *Generator {
 	var wrong error
 	switch {
 	case c.First < 0:
-		wrong = fmt.Errorf("Config.First is %d, want 1 or more", c.First)
+		wrong = invalid(c.First, "1 or more")
 	case c.First > 0 && (c.Worker != 0 || c.Now != nil):
-		wrong = fmt.Errorf("Config.First is %d, and Worker or Now is set: want one or the other, since such keys have no time", c.First)
+		wrong = invalid(c.First, "0 if Config.Worker or Config.Now is set, because such keys have no time")
 	}
 	if c.Layout == (core.Layout{}) {
 		c.Layout = core.Default()
@@ -84,17 +85,20 @@ func NewGenerator(c Config) *Generator {
 	return &Generator{layout: c.Layout, worker: c.Worker, now: c.Now, first: c.First, wrong: wrong, used: map[types.Snowflake]int64{}}
 }
 
-// Next returns the next key. It never waits. It fails if ctx has ended, after
-// [Generator.Fail], and if the time or the worker is outside of the layout. The key is 0
-// then.
+func invalid(first types.Snowflake, want string) error {
+	return &core.ValueError{Package: "coretest", Name: "Config.First", Value: first.String(), Want: want}
+}
+
+// Next returns the next key. It never waits. If ctx has ended, after [Generator.Fail], and if
+// the time or the worker is outside the layout, it returns an error and the key 0.
 func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 	var ids [1]types.Snowflake
 	err := g.Fill(ctx, ids[:])
 	return ids[0], err
 }
 
-// Fill sets every element of ids to a new key, as Next returns them. All have the same
-// reading of the clock. On an error every element is 0.
+// Fill sets every element of ids to a new key, as Next returns them, after a single reading of
+// the clock. On an error every element is 0.
 func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	if len(ids) == 0 {
 		return nil
@@ -132,7 +136,7 @@ func (g *Generator) fill(ids []types.Snowflake) error {
 		return nil
 	}
 	now := g.now()
-	// Compose refuses a time outside of the layout. Min would return its first or last tick.
+	// Compose refuses a time outside the layout, where Min would return the nearest tick.
 	if _, err := g.layout.Compose(core.Parts{Time: now, Worker: g.worker}); err != nil {
 		return err
 	}
@@ -155,9 +159,9 @@ func (g *Generator) fill(ids []types.Snowflake) error {
 	return nil
 }
 
-// Fail makes Next and Fill return err, wrapped, until it is called with nil. To see what
-// a service does when it gets no keys, pass [core.ErrReservationExhausted]. That is what
-// a leased generator returns when its store is away for too long.
+// Fail makes Next and Fill return err, wrapped, until it is called with nil. To test how a
+// service behaves without keys, pass [core.ErrReservationExhausted], which a leased generator
+// returns when its store has been unreachable for too long.
 func (g *Generator) Fail(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

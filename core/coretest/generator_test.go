@@ -173,9 +173,9 @@ func TestAnErrorComesWithoutAKey(t *testing.T) {
 		{"early", t.Context(), coretest.Config{Now: func() time.Time { return before }}, nil, "2024-12-31T23:59:59.999999999Z"},
 		{"worker", t.Context(), coretest.Config{Worker: 1024}, nil, "1024"},
 		{"layout", t.Context(), coretest.Config{Layout: core.Layout{TimeBits: 1}}, nil, "Layout."},
-		{"first", t.Context(), coretest.Config{First: -1}, nil, "Config.First is -1, want 1 or more"},
-		{"first and worker", t.Context(), coretest.Config{First: 1, Worker: 1}, nil, "Config.First is 1, and Worker or Now is set"},
-		{"first and clock", t.Context(), coretest.Config{First: 1, Now: coretest.Start}, nil, "Config.First is 1, and Worker or Now is set"},
+		{"first", t.Context(), coretest.Config{First: -1}, nil, "coretest: Config.First is -1: want 1 or more"},
+		{"first and worker", t.Context(), coretest.Config{First: 1, Worker: 1}, nil, "coretest: Config.First is 1: want 0 if Config.Worker or Config.Now is set"},
+		{"first and clock", t.Context(), coretest.Config{First: 1, Now: coretest.Start}, nil, "coretest: Config.First is 1: want 0 if Config.Worker or Config.Now is set"},
 	} {
 		g := coretest.NewGenerator(test.config)
 		g.Fail(test.fail)

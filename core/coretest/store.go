@@ -3,7 +3,6 @@ package coretest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,87 +12,82 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
-// ErrNoReply is the error of a [Store] whose reply is lost: see [Store.LoseReplies].
-var ErrNoReply = errors.New("coretest: the reply of the store is lost")
-
-// A Store is a [lease.Store] in memory that fails when a test says so. Leases on it are
-// real, and so are the generators that have them. Several leases may share it, as
-// processes do.
+// A Store is a [lease.Store] in memory that fails on demand. The leases on it, and the
+// generators that hold them, are real. Several leases may share it, as processes do.
 //
 //	store := coretest.NewStore(nil)
 //	worker, err := lease.Acquire(ctx, store, lease.Config{Namespace: store.Namespace()})
 //	…
 //	store.Fail(errors.New("connection refused"))
 //
-// A generator goes on for the time that its lease has reserved, a minute by default.
-// Then it returns [core.ErrReservationExhausted]. In a bubble of testing/synctest no test
-// waits for that.
+// While the store fails, a generator uses up the time that its lease has reserved, a minute by
+// default, and then returns [core.ErrReservationExhausted]. In a bubble of testing/synctest no
+// test waits for that.
 //
-// A lease gets the least worker number that is free. The failures concern Claim, Renew and
-// Release, from the next call on. They may be combined. The methods of the Memory are not
-// disturbed. With Snapshot and Restore, the store forgets what it has acknowledged.
+// A lease gets the smallest free worker number. Failures affect Claim, Renew and Release from
+// the next call on, may be combined, and do not affect the methods of the embedded Memory. Its
+// Snapshot and Restore make the store forget what it has acknowledged.
 //
-// NewStore makes it; the zero value is not usable. It is safe for concurrent use.
+// NewStore creates it; the zero value is not usable. It is safe for concurrent use.
 type Store struct {
 	*leasetest.Memory
 
 	namespace string
 	claiming  sync.Mutex
-	random    bool // any free row will do
+	random    bool // claims may take any free row
 
 	mu     sync.Mutex // guards what follows
 	fail   error
-	lose   bool
+	lost   error // returned in place of every reply, if not nil
 	delay  time.Duration
-	spaces map[lease.Space]bool // that were claimed in
+	spaces map[lease.Space]bool // in which a number was claimed
 }
 
 var _ lease.Store = (*Store)(nil)
 
-// NewStore returns an empty Store that is in order. now is its clock, such as
-// [Clock.Now]; nil is [time.Now]. A lease has the same one as lease.Config.Now.
+// NewStore returns an empty Store that works. now is its clock, such as [Clock.Now], and nil
+// means [time.Now]. Give a lease the same clock as lease.Config.Now.
 func NewStore(now func() time.Time) *Store {
 	return &Store{Memory: leasetest.NewMemory(now), namespace: "test-" + rand.Text(), spaces: map[lease.Space]bool{}}
 }
 
-// Namespace returns a namespace that no other Store returns, for lease.Config. Tests that
-// run in parallel, or several times, are then not in each other's way. In one namespace
-// the second generator with a worker number is [core.ErrWorkerInUse] while the first is
-// open, and begins above the keys of the first once that is closed.
+// Namespace returns a namespace that no other Store returns, for lease.Config. It keeps tests
+// that run in parallel, or several times, apart: within one namespace, a second generator with
+// a worker number is refused as [core.ErrWorkerInUse] while the first is open, and begins above
+// the keys of the first once that is closed.
 func (s *Store) Namespace() string { return s.namespace }
 
-// Fail makes the store unreachable: calls return err and do nothing. After Fail(nil) they
-// arrive again.
+// Fail makes the store unreachable: calls do nothing and return err, until Fail(nil).
 func (s *Store) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = err
 }
 
-// LoseReplies says whether replies are lost. The store then does what it is asked, and
-// the caller gets [ErrNoReply].
-func (s *Store) LoseReplies(lose bool) {
+// LoseReplies makes the store lose its replies: calls take effect and return err, until
+// LoseReplies(nil).
+func (s *Store) LoseReplies(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lose = lose
+	s.lost = err
 }
 
-// Delay makes the store slow: a call waits for d before it arrives. If its context ends
-// before, it returns that error and does nothing. A lease gives a call half of its window.
+// Delay makes the store slow: a call waits for d before it takes effect. If its context ends
+// earlier, it returns that error and does nothing. A lease gives a call half of its window.
 func (s *Store) Delay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delay = d
 }
 
-// EndLeases takes all worker numbers away, as an operator does by [lease.Fence]. A holder
-// is told at its next renewal, a quarter of the window later. It then calls
-// lease.Config.OnLost, and claims another number.
+// EndLeases revokes all leases, as an operator does with [lease.Fence]. A holder notices at its
+// next renewal, within a quarter of its window, calls lease.Config.OnLost, and claims another
+// number.
 func (s *Store) EndLeases() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for space := range s.spaces {
-		// It cannot fail: the space was claimed in, and the context does not end.
+		// It cannot fail, because the space exists and the context does not end.
 		_ = s.Fence(context.Background(), lease.Fencing{Space: space, Nonce: "coretest"})
 	}
 }
@@ -101,7 +95,7 @@ func (s *Store) EndLeases() {
 // Claim implements [lease.Store].
 func (s *Store) Claim(ctx context.Context, c lease.Claim) (reply lease.Reply, err error) {
 	err = s.call(ctx, "claim", func() error {
-		s.claiming.Lock() // a second claim must not have read what the first has read
+		s.claiming.Lock() // no other claim may find the same row
 		reply, err = lease.Over(leastFirst{s}).Claim(ctx, c)
 		s.claiming.Unlock()
 		if err == nil {
@@ -117,8 +111,8 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (reply lease.Reply, er
 	return reply, nil
 }
 
-// leastFirst finds the free row with the least worker number. That suits tests. On a server
-// all claimants would meet at one row.
+// leastFirst finds only the free row with the smallest worker number, which makes tests
+// predictable. On a server all claimants would compete for that row.
 type leastFirst struct{ *Store }
 
 func (l leastFirst) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
@@ -148,10 +142,10 @@ func (s *Store) Release(ctx context.Context, r lease.Release) error {
 	return s.call(ctx, "release", func() error { return s.Memory.Release(ctx, r) })
 }
 
-// call does an operation, unless the test wants it to fail.
+// call runs an operation with the failures that the test has asked for.
 func (s *Store) call(ctx context.Context, name string, operation func() error) error {
 	s.mu.Lock()
-	fail, lose, delay := s.fail, s.lose, s.delay
+	fail, lost, delay := s.fail, s.lost, s.delay
 	s.mu.Unlock()
 	if delay > 0 {
 		timer := time.NewTimer(delay)
@@ -168,8 +162,8 @@ func (s *Store) call(ctx context.Context, name string, operation func() error) e
 	if err := operation(); err != nil {
 		return err
 	}
-	if lose {
-		return fmt.Errorf("coretest: %s: %w", name, ErrNoReply)
+	if lost != nil {
+		return fmt.Errorf("coretest: %s: %w", name, lost)
 	}
 	return nil
 }

@@ -98,12 +98,12 @@ func TestAnUnreachableStoreEndsTheKeysAndTheyReturn(t *testing.T) {
 func TestALostReplyIsOfARequestThatWasDone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := coretest.NewStore(nil)
-		store.LoseReplies(true)
+		store.LoseReplies(errAway)
 		_, err := lease.Acquire(t.Context(), store, lease.Config{Namespace: store.Namespace(), Logger: slog.New(slog.DiscardHandler)})
-		if !errors.Is(err, coretest.ErrNoReply) {
-			t.Errorf("Acquire() = %v; want ErrNoReply", err)
+		if !errors.Is(err, errAway) {
+			t.Errorf("Acquire() = %v; want %v", err, errAway)
 		}
-		store.LoseReplies(false)
+		store.LoseReplies(nil)
 		gen, l := leased(t, store, lease.Config{})
 		defer closeGenerator(t, gen)
 		if got := l.Status().Worker; got != 4 {

@@ -2,6 +2,7 @@ package keysql
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// A Dialect is the SQL that a database speaks. The zero value is none of them.
+// A Dialect is the SQL of a database. The zero value is not a valid one.
 type Dialect = dialect.Dialect
 
 // The dialects.
@@ -19,7 +20,7 @@ const (
 	MySQL      = dialect.MySQL // and MariaDB
 )
 
-// A Column writes expressions for one column of keys. New makes it; the zero value is not
+// A Column writes expressions for one column of keys. [New] creates it; the zero value is not
 // usable. It is immutable and safe for concurrent use.
 type Column struct {
 	syntax syntax
@@ -27,22 +28,22 @@ type Column struct {
 	name   string // quoted
 }
 
-// New returns a Column. name is that of the column as the database has it, such as id. It
-// may have its table before it, as in orders.id. It is quoted.
+// New returns a Column for the column with the given name, such as id or orders.id, which New
+// quotes.
 //
-// An unknown dialect, an invalid layout, one with fractions of a microsecond, and a name
-// that is empty or holds a quotation mark are errors.
+// It returns a [*core.ValueError] for an unknown dialect, an invalid layout, one with a fraction
+// of a microsecond, and a name that is empty or contains a quotation mark.
 func New(d Dialect, l core.Layout, name string) (Column, error) {
 	if err := l.Validate(); err != nil {
 		return Column{}, fmt.Errorf("keysql: %w", err)
 	}
 	if l.Unit%time.Microsecond != 0 || l.Epoch.Nanosecond()%int(time.Microsecond) != 0 {
-		return Column{}, fmt.Errorf("keysql: Layout.Unit is %s and Layout.Epoch %s: want whole microseconds, which databases keep",
-			l.Unit, l.Epoch.UTC().Format(time.RFC3339Nano))
+		return Column{}, invalid("Layout.Unit and Layout.Epoch", l.Unit.String()+" and "+l.Epoch.UTC().Format(time.RFC3339Nano),
+			"whole microseconds, which databases keep")
 	}
 	for part := range strings.SplitSeq(name, ".") {
 		if part == "" || strings.ContainsAny(part, "\"`\x00") {
-			return Column{}, fmt.Errorf("keysql: column name is %q: want a name without quotation marks, such as id or orders.id", name)
+			return Column{}, invalid("column name", strconv.Quote(name), "a name without quotation marks, such as id or orders.id")
 		}
 	}
 	l.Epoch = l.Epoch.UTC()
@@ -52,26 +53,29 @@ func New(d Dialect, l core.Layout, name string) (Column, error) {
 	case MySQL:
 		return Column{mySQL{l}, l, d.Quote(name)}, nil
 	case SQLite:
-		// SQLite takes a column in double quotes that does not exist for a string. It
-		// takes backticks for a name, as MySQL does.
+		// Backticks, because SQLite takes a name in double quotes for a string if there is no
+		// such column.
 		return Column{sqlite{l}, l, MySQL.Quote(name)}, nil
 	}
-	return Column{}, fmt.Errorf("keysql: dialect is %s: want SQLite, PostgreSQL or MySQL", d)
+	return Column{}, invalid("dialect", d.String(), "SQLite, PostgreSQL or MySQL")
 }
 
-// A syntax is what differs between the databases.
+func invalid(name, value, want string) error {
+	return &core.ValueError{Package: "keysql", Name: name, Value: value, Want: want}
+}
+
+// A syntax writes what the databases write differently.
 type syntax interface {
-	// time returns the time of an expression that counts ticks.
+	// time converts a count of ticks into a time.
 	time(ticks string) string
-	// tick returns the tick of an expression of a time, which may be outside of the layout.
+	// tick converts a time, which may be outside the layout, into a count of ticks.
 	tick(at string) string
-	// between returns n, but at least 0 and at most most.
+	// between limits n to 0..most.
 	between(n string, most int64) string
 }
 
-// Time returns the start of the key's tick, as core.Parts.Time. It is a timestamptz on
-// PostgreSQL, a DATETIME(6) in UTC on MySQL, and on SQLite a text in UTC such as
-// "2026-05-04 09:30:00.000".
+// Time returns the start of the key's tick, as core.Parts.Time: a timestamptz on PostgreSQL, a
+// DATETIME(6) in UTC on MySQL, and a text in UTC such as "2026-05-04 09:30:00.000" on SQLite.
 func (c Column) Time() string {
 	return c.syntax.time(fmt.Sprintf("(%s >> %d)", c.name, c.timeShift()))
 }
@@ -87,8 +91,8 @@ func (c Column) Worker() string { return c.part(c.layout.SequenceBits, c.layout.
 // Sequence returns the sequence number of the key, an integer.
 func (c Column) Sequence() string { return c.part(0, c.layout.SequenceBits) }
 
-// part returns the number in some bits of the key. If there are none it masks with 0, since
-// a 0 alone would be the position of a column in GROUP BY and ORDER BY.
+// part returns the number in some bits of the key. Of zero bits it returns "& 0", because a
+// plain 0 would be the position of a column in GROUP BY and ORDER BY.
 func (c Column) part(shift, width int) string {
 	if shift == 0 {
 		return fmt.Sprintf("%s & %d", c.name, int64(1)<<width-1)
@@ -96,9 +100,9 @@ func (c Column) part(shift, width int) string {
 	return fmt.Sprintf("(%s >> %d) & %d", c.name, shift, int64(1)<<width-1)
 }
 
-// Min returns the smallest key of the tick that contains a time, as core.Layout.Min does.
-// A time outside of the layout counts as the first or the last tick. NULL gives NULL, but on
-// PostgreSQL it counts as the first tick. So a condition with it may select every old row.
+// Min returns the smallest key of the tick that contains a time, as core.Layout.Min does. A time
+// outside the layout counts as the first or the last tick. NULL gives NULL, except on
+// PostgreSQL, where it counts as the first tick and a condition with it may select every row.
 //
 // at is an SQL expression of a time, such as a literal or a parameter, and is not quoted:
 //
@@ -112,17 +116,16 @@ func (c Column) Min(at string) string {
 	return fmt.Sprintf("%s << %d", c.syntax.between(c.syntax.tick(at), last), c.timeShift())
 }
 
-// Between returns a condition that selects the keys of core.Layout.Between: from the tick
-// that contains from until before the one that contains until. Both are times as at in Min.
-// It compares the column itself, so the index of the key is used.
+// Between returns a condition that selects the keys of core.Layout.Between: those of the ticks
+// from the one that contains from until before the one that contains until. Both are times, as
+// at of [Column.Min]. The condition compares the bare column, so the database uses its index.
 func (c Column) Between(from, until string) string {
 	return fmt.Sprintf("%s > %s\nAND %s <= %s", c.name, c.lastBefore(from), c.name, c.lastBefore(until))
 }
 
-// lastBefore returns the largest key before the tick that contains a time. It is -1 before
-// the second tick, and the last key of the layout after the last tick. The databases differ
-// in what they make of shifts of negative numbers and into the sign. So it multiplies, and
-// never beyond 63 bits.
+// lastBefore returns the largest key before the tick that contains a time: -1 before the second
+// tick, and the last key of the layout after the last tick. It multiplies, and never beyond 63
+// bits, because the databases differ in how they shift negative numbers and into the sign.
 func (c Column) lastBefore(at string) string {
 	ticks, size := int64(1)<<c.layout.TimeBits, int64(1)<<c.timeShift()
 	return fmt.Sprintf("(%s - 1) * %d + %d", c.syntax.between(c.syntax.tick(at), ticks), size, size-1)

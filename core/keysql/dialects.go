@@ -14,7 +14,7 @@ func (d postgreSQL) time(ticks string) string {
 	return fmt.Sprintf("timestamptz '%sZ' + %s * interval '%s'", moment(d.Epoch), ticks, d.interval())
 }
 
-// interval returns the unit, as PostgreSQL writes a length of time.
+// interval returns the unit as the text of an interval.
 func (d postgreSQL) interval() string {
 	n, name := d.Unit/time.Microsecond, "microsecond"
 	switch {
@@ -29,7 +29,7 @@ func (d postgreSQL) interval() string {
 	return fmt.Sprintf("%d %s", n, name)
 }
 
-// Extract returns a numeric, which is exact.
+// tick relies on extract, which returns a numeric and is therefore exact.
 func (d postgreSQL) tick(at string) string {
 	epoch := strconv.FormatFloat(float64(d.Epoch.UnixMicro())/1e6, 'f', -1, 64)
 	since := fmt.Sprintf("(extract(epoch FROM %s) - %s)", at, epoch)
@@ -42,8 +42,8 @@ func (postgreSQL) between(n string, most int64) string {
 
 type mySQL struct{ core.Layout }
 
-// A literal of type TIMESTAMP is a DATETIME, which has no time zone. MySQL has no interval
-// of milliseconds.
+// time writes a literal of type TIMESTAMP, which is a DATETIME and has no time zone, and counts
+// in microseconds, because MySQL has no interval of milliseconds.
 func (d mySQL) time(ticks string) string {
 	return fmt.Sprintf("TIMESTAMP '%s' + INTERVAL %s MICROSECOND", moment(d.Epoch), scale(ticks, d.Unit, time.Microsecond, ""))
 }
@@ -58,8 +58,8 @@ func (mySQL) between(n string, most int64) string {
 
 type sqlite struct{ core.Layout }
 
-// unix returns the ticks in units since 1970, and the unit. That is a millisecond if the
-// layout has whole milliseconds, and else a microsecond.
+// unix returns the epoch in units since 1970, and the unit: a millisecond if the layout has
+// whole milliseconds, and a microsecond otherwise.
 func (d sqlite) unix() (unit time.Duration, epoch int64) {
 	if d.Unit%time.Millisecond == 0 && d.Epoch.Nanosecond()%int(time.Millisecond) == 0 {
 		return time.Millisecond, d.Epoch.UnixMilli()
@@ -67,8 +67,8 @@ func (d sqlite) unix() (unit time.Duration, epoch int64) {
 	return time.Microsecond, d.Epoch.UnixMicro()
 }
 
-// SQLite's own times have milliseconds. Microseconds are counted from a whole second before
-// all keys, so that none is negative.
+// time uses SQLite's own times, which have milliseconds, where they suffice. Microseconds are
+// counted from a whole second before all keys, so that none is negative.
 func (d sqlite) time(ticks string) string {
 	unit, epoch := d.unix()
 	since := scale(ticks, d.Unit, unit, "")
@@ -80,7 +80,7 @@ func (d sqlite) time(ticks string) string {
 		d.Epoch.Format(time.DateTime), since, since)
 }
 
-// A julian day is a float. It is right to less than half a millisecond.
+// tick rounds a Julian day, a float that is exact to less than half a millisecond.
 func (d sqlite) tick(at string) string {
 	unit, epoch := d.unix()
 	since := fmt.Sprintf("CAST(round((julianday(%s) - 2440587.5) * 86400000) AS INTEGER)", at)
@@ -92,11 +92,11 @@ func (sqlite) between(n string, most int64) string {
 	return fmt.Sprintf("min(max(%s, 0), %d)", n, most)
 }
 
-// moment returns a time as all databases read it.
+// moment returns a time in the form that all databases read.
 func moment(t time.Time) string { return t.Format("2006-01-02 15:04:05.999999") }
 
-// scale returns an expression that counts units of from as one that counts units of to.
-// divide is the operator that divides integers.
+// scale converts an expression that counts units of from into one that counts units of to.
+// divide is the database's operator for integer division.
 func scale(n string, from, to time.Duration, divide string) string {
 	a, b := from, to
 	for b != 0 {
