@@ -67,7 +67,7 @@ type Refill struct {
 
 // withDefaults returns c with its defaults filled in, or a *core.ValueError.
 func (c Config) withDefaults() (Config, error) {
-	if err := CheckTag(c.Tag); err != nil {
+	if err := checkTag(c.Tag); err != nil {
 		return c, err
 	}
 	if c.MaxStep == 0 {

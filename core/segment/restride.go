@@ -27,7 +27,7 @@ type Freezer interface {
 // that any row can have given is known, and then moves each row above it. If it fails halfway,
 // rows stay frozen; run it again with the same databases.
 func Restride(ctx context.Context, tag string, stride int64, rows ...Freezer) error {
-	if err := CheckTag(tag); err != nil {
+	if err := checkTag(tag); err != nil {
 		return err
 	}
 	if stride < int64(len(rows)) || stride > math.MaxInt32 {

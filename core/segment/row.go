@@ -20,9 +20,9 @@ type Row struct {
 	Description string // for people; at most 256 bytes
 }
 
-// CheckTag returns a *core.ValueError unless tag has 1 to 128 printable characters of ASCII,
+// checkTag returns a *core.ValueError unless tag has 1 to 128 printable characters of ASCII,
 // including the space.
-func CheckTag(tag string) error {
+func checkTag(tag string) error {
 	const want = "1 to 128 printable characters of ASCII"
 	if len(tag) == 0 || len(tag) > 128 {
 		return invalid("tag", fmt.Sprintf("%.140q", tag), want)
@@ -35,9 +35,9 @@ func CheckTag(tag string) error {
 	return nil
 }
 
-// Check returns a *core.ValueError if a value of the row is out of range.
-func (r Row) Check() error {
-	if err := CheckTag(r.Tag); err != nil {
+// Validate returns a *core.ValueError if a value of the row is out of range.
+func (r Row) Validate() error {
+	if err := checkTag(r.Tag); err != nil {
 		return err
 	}
 	for _, v := range []struct {
@@ -73,7 +73,7 @@ func (r Row) After(n int64) int64 {
 // Take returns the row after t and the range that t gets. The arithmetic is done here rather
 // than in the databases, so that no number passes 1<<63-1 in any of them.
 func (r Row) Take(t Take) (Row, Range, error) {
-	if err := r.Check(); err != nil {
+	if err := r.Validate(); err != nil {
 		return r, Range{}, err
 	}
 	if t.Count < 0 || t.Count > MaxCount {
@@ -146,7 +146,7 @@ func (r Row) Thaw(to Row) (Row, error) {
 	}
 	r.Next, r.Stride, r.Offset, r.Frozen = to.Next, to.Stride, to.Offset, false
 	r.Version++
-	return r, r.Check()
+	return r, r.Validate()
 }
 
 // top returns the greatest number that the row can have given, or -1.

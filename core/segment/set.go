@@ -64,7 +64,7 @@ func (s *Set) Source(tag string) *Allocator {
 	c := s.config
 	c.Tag = tag
 	a := newAllocator(s.store, c, s.slots)
-	if a.final = CheckTag(tag); a.final != nil {
+	if a.final = checkTag(tag); a.final != nil {
 		return a
 	}
 	if s.closed {

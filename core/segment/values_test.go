@@ -21,7 +21,7 @@ func TestValuesOutOfRangeAreRefused(t *testing.T) {
 	row := func(change func(*segment.Row)) error {
 		r := segment.Row{Tag: "a", Next: 1, Step: 1, Stride: 1}
 		change(&r)
-		return r.Check()
+		return r.Validate()
 	}
 	take := func(n segment.Take) error {
 		before := segment.Row{Tag: "a", Next: 1, Step: 1, Stride: 1}
@@ -90,8 +90,8 @@ func TestValuesOutOfRangeAreRefused(t *testing.T) {
 	if s, err := segment.NewSet(nil, segment.Config{}); s != nil || !errors.As(err, &value) || value.Name != "store" {
 		t.Errorf("NewSet without a store = %v; want a *core.ValueError of store", err)
 	}
-	if err := segment.CheckTag(strings.Repeat("~", 128)); err != nil {
-		t.Errorf("CheckTag of 128 characters = %v; want nil", err)
+	if err := row(func(r *segment.Row) { r.Tag = strings.Repeat("~", 128) }); err != nil {
+		t.Errorf("a tag of 128 characters = %v; want nil", err)
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Format says what the texts of a [Codec] are like. The zero value is of use: the default
+// A CodecConfig says what the texts of a [Codec] are like. The zero value is of use: the default
 // layout, in UTC, without prefix and check digits.
 //
 // A text is the prefix, year, month, day and hour, the digit of the fold, minute, second,
 // fraction of the second, datacenter and worker as one number, sequence, check digits. Each
 // number has the width of its greatest value. What has no bits in the layout is left out.
-type Format struct {
+type CodecConfig struct {
 	// Prefix begins each text: up to 16 of A to Z, 0 to 9, "-", "/" and ".".
 	Prefix string
 
@@ -37,10 +37,10 @@ type Format struct {
 	Check Check
 }
 
-// A Codec writes the keys of a layout as texts, and reads them back. Use [New]. It is safe
+// A Codec writes the keys of a layout as texts, and reads them back. Use [NewCodec]. It is safe
 // for concurrent use.
 type Codec struct {
-	format   Format
+	format   CodecConfig
 	zone     zone
 	fraction int   // digits of the fraction of a second
 	step     int64 // nanoseconds of the last of these digits
@@ -55,15 +55,21 @@ const year10000 = 253402300800
 // year1 is the Unix second at which the year 1 begins.
 const year1 = -62135596800
 
-// New returns a codec for a format, or a [*core.ValueError].
-func New(f Format) (*Codec, error) {
+// New is NewCodec. Use [NewCodec] in new code.
+func New(f Format) (*Codec, error) { return NewCodec(f) }
+
+// Format is CodecConfig. Use [CodecConfig] in new code.
+type Format = CodecConfig
+
+// NewCodec returns a Codec, or a [*core.ValueError].
+func NewCodec(f CodecConfig) (*Codec, error) {
 	if f.Layout == (core.Layout{}) {
 		f.Layout = core.Default()
 	}
 	if err := f.Layout.Validate(); err != nil {
-		return nil, &core.ValueError{Package: "serial", Name: "Format.Layout", Value: "invalid (" + err.Error() + ")", Want: "a layout that its Validate accepts", Err: err}
+		return nil, &core.ValueError{Package: "serial", Name: "CodecConfig.Layout", Value: "invalid (" + err.Error() + ")", Want: "a layout that its Validate accepts", Err: err}
 	}
-	for _, err := range []error{checkPrefix("Format.Prefix", f.Prefix), checkCheck("Format.Check", f.Check), checkZone("Format.Zone", f.Zone)} {
+	for _, err := range []error{checkPrefix("CodecConfig.Prefix", f.Prefix), checkCheck("CodecConfig.Check", f.Check), checkZone("CodecConfig.Zone", f.Zone)} {
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +79,7 @@ func New(f Format) (*Codec, error) {
 	const days = 2 * 24 * 60 * 60 // more than any offset
 	first, last, ok := c.seconds()
 	if !ok || first < year1+days || last >= year10000-days {
-		return nil, invalid("Format.Layout", fmt.Sprintf("from %s to %s", f.Layout.Epoch.UTC().Format(time.DateOnly), f.Layout.Exhausted().Format(time.DateOnly)), "years from 1 to 9999")
+		return nil, invalid("CodecConfig.Layout", fmt.Sprintf("from %s to %s", f.Layout.Epoch.UTC().Format(time.DateOnly), f.Layout.Exhausted().Format(time.DateOnly)), "years from 1 to 9999")
 	}
 	var err error
 	if c.zone, err = newZone(f.Zone, first, last, f.Fold); err != nil {

@@ -16,11 +16,14 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-func mustNew(t testing.TB, f Format) *Codec {
+// The names that package serial began with.
+var _ func(Format) (*Codec, error) = New
+
+func mustNew(t testing.TB, f CodecConfig) *Codec {
 	t.Helper()
-	c, err := New(f)
+	c, err := NewCodec(f)
 	if err != nil {
-		t.Fatalf("New(%+v) = %v", f, err)
+		t.Fatalf("NewCodec(%+v) = %v", f, err)
 	}
 	return c
 }
@@ -51,18 +54,18 @@ func TestTextsAreWhatTheFormatSays(t *testing.T) {
 	second := core.Layout{Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Second, TimeBits: 35, DatacenterBits: 2, WorkerBits: 3, SequenceBits: 10}
 	for _, tt := range []struct {
 		name   string
-		format Format
+		format CodecConfig
 		at     time.Time
 		want   string
 	}{
-		{"the zero format", Format{}, at, "20261025003015123" + "0007" + "0042"},
-		{"a prefix", Format{Prefix: "PAY-"}, at, "PAY-20261025003015123" + "0007" + "0042"},
-		{"a zone without changes", Format{Zone: time.FixedZone("x", 5*3600+1800)}, at, "20261025060015123" + "0007" + "0042"},
-		{"before the fold", Format{Zone: berlin, Fold: true}, at, "2026102502" + "0" + "3015123" + "0007" + "0042"},
-		{"after the fold", Format{Zone: berlin, Fold: true}, at.Add(time.Hour), "2026102502" + "1" + "3015123" + "0007" + "0042"},
-		{"no worker", Format{Layout: tenth}, at, "202610250030151" + "10"},
-		{"seconds and datacenters", Format{Layout: second}, at, "20261025003015" + "07" + "0042"},
-		{"Luhn", Format{Check: Luhn}, at, "20261025003015123" + "0007" + "0042" + "9"},
+		{"the zero format", CodecConfig{}, at, "20261025003015123" + "0007" + "0042"},
+		{"a prefix", CodecConfig{Prefix: "PAY-"}, at, "PAY-20261025003015123" + "0007" + "0042"},
+		{"a zone without changes", CodecConfig{Zone: time.FixedZone("x", 5*3600+1800)}, at, "20261025060015123" + "0007" + "0042"},
+		{"before the fold", CodecConfig{Zone: berlin, Fold: true}, at, "2026102502" + "0" + "3015123" + "0007" + "0042"},
+		{"after the fold", CodecConfig{Zone: berlin, Fold: true}, at.Add(time.Hour), "2026102502" + "1" + "3015123" + "0007" + "0042"},
+		{"no worker", CodecConfig{Layout: tenth}, at, "202610250030151" + "10"},
+		{"seconds and datacenters", CodecConfig{Layout: second}, at, "20261025003015" + "07" + "0042"},
+		{"Luhn", CodecConfig{Check: Luhn}, at, "20261025003015123" + "0007" + "0042" + "9"},
 	} {
 		c := mustNew(t, tt.format)
 		l := c.format.Layout
@@ -85,35 +88,35 @@ func TestNewRefusesWhatItCannotShow(t *testing.T) {
 	forever.Unit, forever.TimeBits = time.Second, 41
 	for _, tt := range []struct {
 		name   string
-		format Format
+		format CodecConfig
 		want   string // within the error
 	}{
-		{"lower case", Format{Prefix: "pay"}, `Format.Prefix is "pay": want 0 to 16 of A to Z`},
-		{"a long prefix", Format{Prefix: strings.Repeat("A", 17)}, "Format.Prefix"},
-		{"a control character", Format{Prefix: "A\n"}, `Format.Prefix is "A\n"`},
-		{"a very long prefix", Format{Prefix: strings.Repeat("A", 999)}, strings.Repeat("A", 64) + `"…`},
-		{"summer time without Fold", Format{Zone: mustLoad(t, "Europe/Berlin")}, "Format.Zone is Europe/Berlin, whose clock changes at 2025-03-30T01:00:00Z: want UTC"},
-		{"more than a clock hour", Format{Zone: mustLoad(t, "Pacific/Chatham"), Fold: true}, "Pacific/Chatham, which repeats more or less"},
-		{"two hours", Format{Zone: mustLoad(t, "Antarctica/Troll"), Fold: true}, "Antarctica/Troll"},
-		{"this machine's zone", Format{Zone: time.Local}, "Format.Zone is time.Local"},
-		{"an unknown check", Format{Check: 4}, "Format.Check is Check(4)"},
-		{"a negative check", Format{Check: -1}, "Format.Check is Check(-1)"},
-		{"a bad layout", Format{Layout: core.Layout{TimeBits: 1}}, "Format.Layout is invalid (core: Layout.SequenceBits"},
-		{"beyond the year 9999", Format{Layout: forever}, "Format.Layout is from 2025-01-01 to "},
+		{"lower case", CodecConfig{Prefix: "pay"}, `CodecConfig.Prefix is "pay": want 0 to 16 of A to Z`},
+		{"a long prefix", CodecConfig{Prefix: strings.Repeat("A", 17)}, "CodecConfig.Prefix"},
+		{"a control character", CodecConfig{Prefix: "A\n"}, `CodecConfig.Prefix is "A\n"`},
+		{"a very long prefix", CodecConfig{Prefix: strings.Repeat("A", 999)}, strings.Repeat("A", 64) + `"…`},
+		{"summer time without Fold", CodecConfig{Zone: mustLoad(t, "Europe/Berlin")}, "CodecConfig.Zone is Europe/Berlin, whose clock changes at 2025-03-30T01:00:00Z: want UTC"},
+		{"more than a clock hour", CodecConfig{Zone: mustLoad(t, "Pacific/Chatham"), Fold: true}, "Pacific/Chatham, which repeats more or less"},
+		{"two hours", CodecConfig{Zone: mustLoad(t, "Antarctica/Troll"), Fold: true}, "Antarctica/Troll"},
+		{"this machine's zone", CodecConfig{Zone: time.Local}, "CodecConfig.Zone is time.Local"},
+		{"an unknown check", CodecConfig{Check: 4}, "CodecConfig.Check is Check(4)"},
+		{"a negative check", CodecConfig{Check: -1}, "CodecConfig.Check is Check(-1)"},
+		{"a bad layout", CodecConfig{Layout: core.Layout{TimeBits: 1}}, "CodecConfig.Layout is invalid (core: Layout.SequenceBits"},
+		{"beyond the year 9999", CodecConfig{Layout: forever}, "CodecConfig.Layout is from 2025-01-01 to "},
 	} {
-		c, err := New(tt.format)
+		c, err := NewCodec(tt.format)
 		bad := (*core.ValueError)(nil)
 		if c != nil || !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "serial: ") || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: New() = %v, %v; want nil and an error with %q", tt.name, c, err, tt.want)
+			t.Errorf("%s: NewCodec() = %v, %v; want nil and an error with %q", tt.name, c, err, tt.want)
 		}
 	}
-	if _, err := New(Format{Zone: mustLoad(t, "Asia/Tokyo")}); err != nil {
-		t.Errorf("New() with a zone whose clock has not changed since the epoch = %v; want a codec", err)
+	if _, err := NewCodec(CodecConfig{Zone: mustLoad(t, "Asia/Tokyo")}); err != nil {
+		t.Errorf("NewCodec() with a zone whose clock has not changed since the epoch = %v; want a codec", err)
 	}
 }
 
 func TestKeysOfAnotherLayoutAreRefused(t *testing.T) {
-	c := mustNew(t, Format{Layout: core.JavaScript()})
+	c := mustNew(t, CodecConfig{Layout: core.JavaScript()})
 	for _, id := range []types.Snowflake{-1, 1 << 53, 1<<63 - 1, -1 << 63} {
 		b, err := c.Append([]byte("before"), id)
 		if bad := (*core.ValueError)(nil); string(b) != "before" || !errors.As(err, &bad) || bad.Name != "key" {
@@ -126,7 +129,7 @@ func TestKeysOfAnotherLayoutAreRefused(t *testing.T) {
 }
 
 func TestParseAcceptsNothingElse(t *testing.T) {
-	c := mustNew(t, Format{Prefix: "P", Zone: mustLoad(t, "Europe/Berlin"), Fold: true, Layout: core.Layout{
+	c := mustNew(t, CodecConfig{Prefix: "P", Zone: mustLoad(t, "Europe/Berlin"), Fold: true, Layout: core.Layout{
 		Epoch: time.Date(2025, 1, 1, 0, 0, 0, 5e6, time.UTC), Unit: 10 * time.Millisecond, TimeBits: 37, WorkerBits: 4, SequenceBits: 7,
 	}})
 	const good = "P" + "2026102502" + "1" + "3015125" + "07" + "042"
@@ -173,7 +176,7 @@ func TestParseAcceptsNothingElse(t *testing.T) {
 
 func TestAWrongCheckDigitIsAnErrorOfItsOwn(t *testing.T) {
 	for _, check := range []Check{Luhn, Mod11_10, Mod97_10} {
-		c := mustNew(t, Format{Prefix: "R7-", Check: check})
+		c := mustNew(t, CodecConfig{Prefix: "R7-", Check: check})
 		text, err := c.Format(1 << 60)
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +193,7 @@ func TestAWrongCheckDigitIsAnErrorOfItsOwn(t *testing.T) {
 }
 
 func TestAppendAllocatesNothing(t *testing.T) {
-	c := mustNew(t, Format{Prefix: "PAY-", Zone: mustLoad(t, "Europe/Berlin"), Fold: true, Check: Mod97_10})
+	c := mustNew(t, CodecConfig{Prefix: "PAY-", Zone: mustLoad(t, "Europe/Berlin"), Fold: true, Check: Mod97_10})
 	b := make([]byte, 0, c.Width())
 	if got := testing.AllocsPerRun(100, func() {
 		if _, err := c.Append(b, 1<<60); err != nil {
@@ -202,7 +205,7 @@ func TestAppendAllocatesNothing(t *testing.T) {
 }
 
 func TestMinAndMaxBoundATime(t *testing.T) {
-	c := mustNew(t, Format{Zone: mustLoad(t, "Europe/Berlin"), Fold: true})
+	c := mustNew(t, CodecConfig{Zone: mustLoad(t, "Europe/Berlin"), Fold: true})
 	l := c.format.Layout
 	at := time.Date(2026, 10, 25, 1, 30, 0, 5e6, time.UTC)
 	for _, tt := range []struct {
@@ -228,9 +231,9 @@ func TestMinAndMaxBoundATime(t *testing.T) {
 }
 
 // random returns a format whose layout is valid and ends before the year 10000.
-func random(r *rand.Rand, zones []*time.Location) Format {
+func random(r *rand.Rand, zones []*time.Location) CodecConfig {
 	for {
-		f := Format{
+		f := CodecConfig{
 			Prefix: []string{"", "A", "RE-2026/"}[r.IntN(3)],
 			Check:  Check(r.IntN(4)),
 			Layout: core.Layout{
@@ -256,7 +259,7 @@ func TestTextsOfRandomFormatsComeBackAndSortAsTheKeysDo(t *testing.T) {
 	made := 0
 	for range 400 {
 		f := random(r, zones)
-		c, err := New(f)
+		c, err := NewCodec(f)
 		if err != nil {
 			continue
 		}
@@ -323,7 +326,7 @@ func TestNoZoneRepeatsATextOrChangesTheOrder(t *testing.T) {
 	refused := map[string]bool{}
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, zone := range allZones(t) {
-		c, err := New(Format{Layout: layout, Zone: zone, Fold: true})
+		c, err := NewCodec(CodecConfig{Layout: layout, Zone: zone, Fold: true})
 		if err != nil {
 			refused[zone.String()] = true
 			continue
@@ -374,7 +377,7 @@ func FuzzCodec(f *testing.F) {
 	names := []string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Havana", "Asia/Kathmandu"}
 	f.Add(int64(1<<60), int64(0), uint32(1000), uint8(41), uint8(5), uint8(5), uint8(12), uint8(1), uint8(1), "20261025023015123")
 	f.Fuzz(func(t *testing.T, id, epoch int64, unit uint32, timeBits, datacenterBits, workerBits, sequenceBits, zone, check uint8, text string) {
-		c, err := New(Format{
+		c, err := NewCodec(CodecConfig{
 			Prefix: "F-", Fold: true, Check: Check(check % 4), Zone: mustLoad(t, names[int(zone)%len(names)]),
 			Layout: core.Layout{
 				Epoch: time.Unix(epoch%4e9, 0), Unit: time.Duration(unit%1_000_000+1) * time.Microsecond,
@@ -402,7 +405,7 @@ func FuzzCodec(f *testing.F) {
 func BenchmarkAppend(b *testing.B) {
 	for _, name := range []string{"UTC", "Europe/Berlin"} {
 		zone := mustLoad(b, name)
-		c := mustNew(b, Format{Zone: zone, Fold: name != "UTC"})
+		c := mustNew(b, CodecConfig{Zone: zone, Fold: name != "UTC"})
 		at := time.Date(2026, 7, 25, 0, 30, 15, 123e6, time.UTC)
 		id := key(b, c.format.Layout, at, 7, 42)
 		buffer := make([]byte, 0, 64)

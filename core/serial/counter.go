@@ -55,10 +55,10 @@ type block struct {
 	next, last int64 // none is left if next is greater
 }
 
-// MaxBlock is how many numbers a [Counter] takes at most at once.
-const MaxBlock = math.MaxInt32
+// maxBlock is how many numbers a [Counter] takes at most at once.
+const maxBlock = math.MaxInt32
 
-// NewCounter returns a Counter that takes so many numbers at once: 1 to [MaxBlock]. It does
+// NewCounter returns a Counter that takes so many numbers at once: 1 to 1<<31-1. It does
 // no I/O; the first call of Next defines the series. A Chronological series needs a block
 // of 1: several processes would use their blocks on different days.
 func NewCounter(store Store, s Series, block int64) (*Counter, error) {
@@ -68,8 +68,8 @@ func NewCounter(store Store, s Series, block int64) (*Counter, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	if block < 1 || block > MaxBlock {
-		return nil, invalid("block", strconv.FormatInt(block, 10), fmt.Sprintf("1 to %d", MaxBlock))
+	if block < 1 || block > maxBlock {
+		return nil, invalid("block", strconv.FormatInt(block, 10), fmt.Sprintf("1 to %d", maxBlock))
 	}
 	if s.Chronological && block > 1 {
 		return nil, invalid("block", strconv.FormatInt(block, 10), "1 for a chronological series")

@@ -271,7 +271,7 @@ func TestClosedCounterReturnsNoNumber(t *testing.T) {
 			t.Errorf("Close = %v; want no error", err)
 		}
 	}
-	if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.Is(err, ErrClosed) {
+	if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.Is(err, ErrClosed) || !errors.Is(err, core.ErrClosed) {
 		t.Errorf("Next after Close = %+v, %v; want %v", n, err, ErrClosed)
 	}
 }
@@ -283,7 +283,7 @@ func TestCountersArgumentsOutOfRangeAreRefused(t *testing.T) {
 		store  Store
 		series Series
 		block  int64
-	}{{nil, daily, 1}, {new(memory), daily, 0}, {new(memory), daily, -1}, {new(memory), daily, MaxBlock + 1}, {new(memory), chronological, 2}} {
+	}{{nil, daily, 1}, {new(memory), daily, 0}, {new(memory), daily, -1}, {new(memory), daily, maxBlock + 1}, {new(memory), chronological, 2}} {
 		if got, err := NewCounter(c.store, c.series, c.block); got != nil || !errors.As(err, new(*core.ValueError)) {
 			t.Errorf("NewCounter(%v, %d) = %v, %v; want a ValueError", c.series.Definition(), c.block, got, err)
 		}

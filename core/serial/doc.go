@@ -25,13 +25,13 @@
 //
 // # Conditions
 //
-// The [Format] does not change, neither prefix nor layout, zone, fold or check: another one
+// The [CodecConfig] does not change, neither prefix nor layout, zone, fold or check: another one
 // gives the same key another text. The definition of a series is stored, and a different one is
 // refused.
 //
-// The date is UTC's unless Format.Zone or Series.Zone says otherwise. In a zone with summer
+// The date is UTC's unless CodecConfig.Zone or Series.Zone says otherwise. In a zone with summer
 // time one hour occurs twice a year, and the text of a key then needs one more digit, which
-// Format.Fold allows.
+// CodecConfig.Fold allows.
 //
 // The rules of a zone come from the machine's time-zone database and change when governments
 // change them. A later database can give a later key another text, and refuse a text that an

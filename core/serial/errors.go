@@ -45,9 +45,14 @@ var (
 	// ErrMeets means that a series would write texts of another one of its Scope.
 	ErrMeets = errors.New("serial: another series writes the same texts")
 
-	// ErrClosed is the error of a call after [Counter.Close].
-	ErrClosed = errors.New("serial: closed")
+	// ErrClosed is the error of a call after [Counter.Close]. It matches core.ErrClosed.
+	ErrClosed error = closedError{}
 )
+
+type closedError struct{}
+
+func (closedError) Error() string { return "serial: closed" }
+func (closedError) Unwrap() error { return core.ErrClosed }
 
 func invalid(name, value, want string) *core.ValueError {
 	return &core.ValueError{Package: "serial", Name: name, Value: value, Want: want}

@@ -10,7 +10,7 @@ import (
 )
 
 func Example() {
-	payments, err := serial.New(serial.Format{Prefix: "PAY-", Check: serial.Mod11_10})
+	payments, err := serial.NewCodec(serial.CodecConfig{Prefix: "PAY-", Check: serial.Mod11_10})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -30,7 +30,7 @@ func Example() {
 
 // All texts of a day, in a column that is compared by bytes.
 func ExampleCodec_Min() {
-	payments, err := serial.New(serial.Format{Prefix: "PAY-", Zone: time.FixedZone("", 3600)})
+	payments, err := serial.NewCodec(serial.CodecConfig{Prefix: "PAY-", Zone: time.FixedZone("", 3600)})
 	if err != nil {
 		fmt.Println(err)
 		return

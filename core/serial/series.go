@@ -58,8 +58,8 @@ type Series struct {
 	// Name tells the series apart: 1 to 64 letters, digits, "_", "-", "." and "/" of ASCII.
 	Name string
 
-	// Prefix begins each text, as in a [Format]. No two series of a Scope may write the same
-	// text, see [Series.Meets].
+	// Prefix begins each text, as in a [CodecConfig]. No two series of a Scope may write the same
+	// text: the definition of the second one fails by [ErrMeets].
 	Prefix string
 
 	// Scope is within which the texts are unique, such as a company if several have series
@@ -238,9 +238,9 @@ func zoneName(zone *time.Location) string {
 	return zone.String() + at.Format(" (-07:00:00)")
 }
 
-// Date returns the civil date of a moment in the zone of the series, as the number
+// date returns the civil date of a moment in the zone of the series, as the number
 // 20261122. The zero time, and a year that has no four digits, are a [*core.ValueError].
-func (s Series) Date(at time.Time) (int64, error) {
+func (s Series) date(at time.Time) (int64, error) {
 	year, month, day := at.In(s.zone()).Date()
 	if at.IsZero() || year < 1 || year > 9999 {
 		return 0, invalid("at", at.UTC().Format(time.RFC3339), "a time that was set, in a year from 1 to 9999 in "+s.zone().String())
@@ -251,7 +251,7 @@ func (s Series) Date(at time.Time) (int64, error) {
 // PeriodOf returns the period of a moment. It follows from the moment and the zone alone:
 // "2026", "202611", "20261122", or nothing for [Never].
 func (s Series) PeriodOf(at time.Time) (string, error) {
-	date, err := s.Date(at)
+	date, err := s.date(at)
 	if err != nil {
 		return "", err
 	}
@@ -269,22 +269,6 @@ func (s Series) PeriodOf(at time.Time) (string, error) {
 		date = year * 10000
 	}
 	return string(appendDigits(nil, date, 8)[:s.Period.width()]), nil
-}
-
-// Begin returns the first civil date of a period, as Date has it, or 0 for [Never]. A text
-// that is no period of the series is a [*core.ValueError].
-func (s Series) Begin(period string) (int64, error) {
-	if err := s.CheckPeriod(period); err != nil || s.Period == Never {
-		return 0, err
-	}
-	date, _ := strconv.ParseInt((period + "0101")[:8], 10, 64) // as CheckPeriod has passed it
-	if s.YearBegins > time.January {
-		date += int64(s.YearBegins-time.January) * 100
-	}
-	if s.YearByEnd {
-		date -= 10000
-	}
-	return date, nil
 }
 
 // Number returns the n-th number of the period of a moment. A number that has no place in
@@ -320,7 +304,7 @@ func (s Series) Parse(text string) (Number, error) {
 		return Number{}, err
 	}
 	period := p.rest[:width]
-	if err := s.CheckPeriod(period); err != nil {
+	if err := s.ValidatePeriod(period); err != nil {
 		return Number{}, err
 	}
 	p.rest = p.rest[width:]
@@ -332,8 +316,8 @@ func (s Series) Parse(text string) (Number, error) {
 	return Number{Text: text, N: n, Series: s.Name, Period: period}, nil
 }
 
-// CheckPeriod returns a [*core.ValueError] for a text that is no period of the series.
-func (s Series) CheckPeriod(period string) error {
+// ValidatePeriod returns a [*core.ValueError] for a text that is no period of the series.
+func (s Series) ValidatePeriod(period string) error {
 	layout := "20060102"[:s.Period.width()]
 	if at, err := time.Parse(layout, period); err != nil || layout != "" && at.Year() < 1 {
 		return invalid("period", quote(period), "as the series "+s.Name+" has it, such as "+strconv.Quote(layout))

@@ -94,10 +94,10 @@ func check(where *time.Location, before, now span, fold bool) error {
 	const hour = 60 * 60
 	at := time.Unix(now.from, 0).UTC().Format(time.RFC3339)
 	refuse := func(why, want string) error {
-		return invalid("Format.Zone", fmt.Sprintf("%s, %s at %s", where, why, at), want)
+		return invalid("CodecConfig.Zone", fmt.Sprintf("%s, %s at %s", where, why, at), want)
 	}
 	if !fold {
-		return refuse("whose clock changes", "UTC, a zone whose offset never changes after the epoch, or Format.Fold")
+		return refuse("whose clock changes", "UTC, a zone whose offset never changes after the epoch, or CodecConfig.Fold")
 	}
 	begin, end := now.from+now.offset, now.from+before.offset // of the local times that come again
 	switch {

@@ -62,12 +62,12 @@ func TestCopiesOfTheTimeZoneDatabaseAgreeOnESTAndMSTAndHST(t *testing.T) {
 					t.Errorf("PeriodOf(%v) with %s %s = %s, %v; want %s, as with the one before", moment, c.name, which, got, err, before)
 				}
 			}
-			codec, err := New(Format{Layout: layout, Zone: zone})
+			codec, err := NewCodec(CodecConfig{Layout: layout, Zone: zone})
 			if err != nil {
 				t.Errorf("New with %s %s = %v; want no error, as with the one before", c.name, which, err)
 				continue
 			}
-			before, err := New(Format{Layout: layout, Zone: old})
+			before, err := NewCodec(CodecConfig{Layout: layout, Zone: old})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -163,7 +163,7 @@ func open(ctx context.Context, file string, gen *core.Generator) (*office, error
 	if err := numbers.Define(ctx, invoices); err != nil {
 		return nil, err
 	}
-	payments, err := serial.New(serial.Format{Prefix: "PAY-", Check: serial.Mod11_10})
+	payments, err := serial.NewCodec(serial.CodecConfig{Prefix: "PAY-", Check: serial.Mod11_10})
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (m *Memory) Rows(ctx context.Context) ([]segment.Row, error) {
 
 // Create implements segment.Keeper.
 func (m *Memory) Create(ctx context.Context, r segment.Row) error {
-	if err := cmp.Or(ctx.Err(), r.Check()); err != nil {
+	if err := cmp.Or(ctx.Err(), r.Validate()); err != nil {
 		return err
 	}
 	m.mu.Lock()

@@ -74,7 +74,7 @@ type change struct{ before, after segment.Row }
 // change replaces the row of a tag by what f makes of it. The row is locked from the
 // reading to COMMIT. f may run several times.
 func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row) (segment.Row, error)) (change, error) {
-	if err := segment.CheckTag(tag); err != nil {
+	if err := (segment.Row{Tag: tag, Step: 1, Stride: 1}).Validate(); err != nil {
 		return change{}, err
 	}
 	done, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (change, error) {
@@ -181,7 +181,7 @@ func (s *Store) Thaw(ctx context.Context, to segment.Row) error {
 
 // Create implements segment.Keeper.
 func (s *Store) Create(ctx context.Context, r segment.Row) error {
-	if err := r.Check(); err != nil {
+	if err := r.Validate(); err != nil {
 		return err
 	}
 	_, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) {

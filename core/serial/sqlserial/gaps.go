@@ -11,10 +11,10 @@ import (
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
-// MaxGaps is how many gaps Gaps lists.
-const MaxGaps = 1000
+// maxGaps is how many gaps Gaps lists.
+const maxGaps = 1000
 
-// ErrManyGaps means that there are more than MaxGaps. Those before are listed.
+// ErrManyGaps means that there are more than 1,000. Those before are listed.
 var ErrManyGaps = errors.New("too many gaps")
 
 // A Kind says what is wrong with numbers of a table.
@@ -64,7 +64,7 @@ func (s *Store) Gaps(ctx context.Context, name, period string, numbers iter.Seq[
 	if err != nil {
 		return nil, s.explain("gaps", name, err)
 	}
-	if err := series.CheckPeriod(period); err != nil {
+	if err := series.ValidatePeriod(period); err != nil {
 		return nil, s.explain("gaps", name, err)
 	}
 	// What is committed before the rows are read must be among them. What is read must be
@@ -156,8 +156,8 @@ func (g *gaps) note(kind Kind, first, last int64) error {
 			return nil
 		}
 	}
-	if len(g.list) == MaxGaps {
-		return fmt.Errorf("%w: want %d at most", ErrManyGaps, MaxGaps)
+	if len(g.list) == maxGaps {
+		return fmt.Errorf("%w: want %d at most", ErrManyGaps, maxGaps)
 	}
 	g.list = append(g.list, Gap{kind, first, last})
 	return nil

@@ -53,7 +53,7 @@ type Event struct {
 func (s *Store) Events(ctx context.Context, name, period string) ([]Event, error) {
 	series, err := s.defined(name)
 	if err == nil {
-		err = series.CheckPeriod(period)
+		err = series.ValidatePeriod(period)
 	}
 	if err != nil {
 		return nil, s.explain("events", name, err)
@@ -128,12 +128,27 @@ func (s *Store) changePeriod(ctx context.Context, call string, series serial.Ser
 
 // raiseDateTo refuses dates before a period from now on, if the series is chronological.
 func (s *Store) raiseDateTo(ctx context.Context, t *sqlrow.Tx, series serial.Series, period string) error {
-	begin, err := series.Begin(period)
+	begin, err := begin(series, period)
 	if err != nil || !series.Chronological || begin == 0 {
 		return err
 	}
 	_, err = s.number(ctx, t, s.text.date, begin, series.Name)
 	return err
+}
+
+// begin returns the first civil date of a period, as the number 20261122, or 0 for Never.
+func begin(s serial.Series, period string) (int64, error) {
+	if err := s.ValidatePeriod(period); err != nil || s.Period == serial.Never {
+		return 0, err
+	}
+	date, err := strconv.ParseInt((period + "0101")[:8], 10, 64)
+	if s.YearBegins > time.January {
+		date += int64(s.YearBegins-time.January) * 100
+	}
+	if s.YearByEnd {
+		date -= 10000
+	}
+	return date, err
 }
 
 // MoveIn makes a period go on after numbers that another program has given: with last = 417
@@ -148,7 +163,7 @@ func (s *Store) raiseDateTo(ctx context.Context, t *sqlrow.Tx, series serial.Ser
 func (s *Store) MoveIn(ctx context.Context, name, period string, last int64) error {
 	series, err := s.defined(name)
 	if err == nil {
-		err = series.CheckPeriod(period)
+		err = series.ValidatePeriod(period)
 	}
 	if err != nil {
 		return s.explain("move in", name, err)

@@ -144,7 +144,7 @@ func (s *Store) add(ctx context.Context, t *sqlrow.Tx, series serial.Series) err
 		if err := scan(&name, &definition); err != nil {
 			return err
 		}
-		if met == nil && series.Meets(definition) {
+		if met == nil && meet(series, definition) {
 			met = fmt.Errorf("%w: here %s; series %s has %s. Want another prefix, or another scope if the texts are those of another company",
 				serial.ErrMeets, series.Definition(), name, definition)
 		}
@@ -300,6 +300,15 @@ func refusal(c counter, period string, last int64) error {
 	return fmt.Errorf("%w: period %q: want numbers up to %d", serial.ErrSeriesFull, period, last)
 }
 
+// dateOf returns the civil date of a moment in the zone of the series, as the number 20261122.
+func dateOf(series serial.Series, at time.Time) (int64, error) {
+	day, err := serial.Series{Period: serial.Daily, Zone: series.Zone}.PeriodOf(at)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(day, 10, 64)
+}
+
 // raiseDate refuses a date before the last one of a chronological series, and makes it the
 // last one. It locks the row of the series until the transaction ends: without that, one
 // of two dates could pass while the other is not yet committed.
@@ -307,7 +316,7 @@ func (s *Store) raiseDate(ctx context.Context, t *sqlrow.Tx, series serial.Serie
 	if !series.Chronological {
 		return nil
 	}
-	date, err := series.Date(at)
+	date, err := dateOf(series, at)
 	if err != nil {
 		return err
 	}
