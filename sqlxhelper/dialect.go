@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/standby"
 )
 
 // A Dialect is the SQL that a database speaks. The zero value is none of them.
@@ -90,9 +91,8 @@ type traits struct {
 	// see a row that is rolled back a moment later. The others show committed rows
 	// only.
 	forShare string
-	// ensures writes something to the log, and nothing to a table, if a commit waits for
-	// a synchronous standby. It needs no privilege.
-	ensures string
+	// standby: a commit may wait for a synchronous standby, see package standby.
+	standby bool
 }
 
 var allTraits = [...]traits{
@@ -102,7 +102,7 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
-		arrays: true, ensures: "SELECT CASE WHEN current_setting('synchronous_standby_names', true) <> '' THEN pg_logical_emit_message(true, 'snowkey', '') END",
+		arrays: true, standby: true,
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,
@@ -113,10 +113,10 @@ var allTraits = [...]traits{
 // traitsOf returns the traits of a valid dialect.
 func traitsOf(d Dialect) *traits { return &allTraits[d-SQLite] }
 
-// cut reports whether a commit that was answered after so long may have been cut off while
-// it waited for a synchronous standby, see ensure. t may be nil.
+// cut reports whether a commit may have been cut off while it waited for a synchronous standby.
+// t may be nil.
 func (t *traits) cut(ctx context.Context, took time.Duration) bool {
-	return t != nil && t.ensures != "" && (took >= slow || ctx.Err() != nil)
+	return t != nil && t.standby && standby.Cut(ctx, took)
 }
 
 // sends returns the context for a statement.

@@ -15,8 +15,11 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/base/standby"
 	"github.com/snowkey/snowkey/types"
 )
+
+const slow = standby.Slow // a commit that may have been cut off
 
 // A fate is what becomes of a commit.
 type fate struct {

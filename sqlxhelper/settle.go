@@ -13,6 +13,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/standby"
 	"github.com/snowkey/snowkey/internal/base/wait"
 	"github.com/snowkey/snowkey/types"
 )
@@ -21,13 +22,6 @@ import (
 // without a deadline. It is longer than a server takes to restart, or a network to come
 // back.
 const patience = time.Minute
-
-// slow is how long a COMMIT of PostgreSQL takes at least whose wait for the synchronous
-// standby was cut off by an operator's pg_cancel_backend; statement_timeout does not end
-// it. It then succeeds with a warning, which database/sql does not pass on. A commit that
-// waits takes some milliseconds, and a tenth of a second between continents. Below a second
-// no operator reacts.
-const slow = time.Second
 
 // A doubt is a transaction of which nobody has said what became of it, or only a part. Its
 // COMMIT was sent, or may have been.
@@ -154,7 +148,7 @@ func passes(err error) bool {
 		return false
 	}
 	return isAnswer(err) || dialect.BadConnection(err) || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, errSlow) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+		errors.Is(err, standby.ErrSlow) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // isAnswer reports whether a database has said err.
@@ -198,7 +192,7 @@ var (
 // driver has reported it. A proxy that sends reads to replicas sends a transaction that
 // may write to the primary. A row that a replica has is committed.
 //
-// On PostgreSQL a row that is found may still be lost: see ensure.
+// On PostgreSQL a row that is found may still be lost: see [standby.Ensure].
 func (d doubt) look(ctx context.Context) (s sighting, err error) {
 	tx, err := d.db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -214,7 +208,9 @@ func (d doubt) look(ctx context.Context) (s sighting, err error) {
 		var one int
 		switch err := tx.QueryRowContext(ctx, p.text(), p.key).Scan(&one); {
 		case err == nil:
-			err := ensure(ctx, tx, traitsOf(p.dialect).ensures)
+			if traitsOf(p.dialect).standby {
+				err = standby.Ensure(ctx, tx.Tx)
+			}
 			return sighting{found: err == nil}, err
 		case !errors.Is(err, sql.ErrNoRows):
 			return s, err
@@ -222,7 +218,7 @@ func (d doubt) look(ctx context.Context) (s sighting, err error) {
 	}
 	switch {
 	case len(d.proofs) == 0:
-		err = ensure(ctx, tx, d.dialect.ensures)
+		err = standby.Ensure(ctx, tx.Tx) // only PostgreSQL's commits are cut off
 		s.found = err == nil
 	case d.proofs[0].dialect == PostgreSQL:
 		s.open, err = openPostgreSQL(ctx, tx, d.proofs)
@@ -253,37 +249,6 @@ func (p place) lock() string {
 	table, key := p.dialect.Quote(p.table), p.dialect.Quote(p.column)
 	return "INSERT INTO " + table + " (" + key + ") SELECT " + key + " FROM " + table + " WHERE 0"
 }
-
-// ensure commits a transaction that has seen a row. If it returns nil, whoever takes the
-// server's place has the row as well.
-//
-// A commit of PostgreSQL waits for its synchronous standby. If that wait is cut off, others
-// see the rows at once, and a failover loses them. It is cut off by the cancel request of a
-// driver whose context has ended, by an operator's, and by the end of the server. This commit comes later and waits for all before it. So it has to write
-// something: one that has only read waits for nothing. It may be cut off like any other, so
-// it counts only if it was too quick for that.
-func ensure(ctx context.Context, tx *sqlx.Tx, text string) error {
-	if text == "" {
-		return nil
-	}
-	if _, err := tx.ExecContext(ctx, text); err != nil {
-		if dialect.NoFunction(err) {
-			return nil // a database that is like PostgreSQL, and has no such standby
-		}
-		return err
-	}
-	began := time.Now()
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	if ctx.Err() == nil && time.Since(began) >= slow {
-		return errSlow
-	}
-	return ctx.Err()
-}
-
-// errSlow is why a write of ensure does not count.
-var errSlow = errors.New("a commit took so long that it may have been cut off while it waited for the synchronous standby")
 
 // openPostgreSQL lists the transactions of which the one in doubt may be one.
 //

@@ -183,7 +183,7 @@ func (s *single) lookOnce(ctx context.Context, found *bool, ours bool) error {
 	})
 }
 
-// confirm returns result if the rows are stored for good. See ensure.
+// confirm returns result if the rows are stored for good. See [standby.Ensure].
 func (s *single) confirm(ctx context.Context, said error, result sql.Result) (sql.Result, error) {
 	d := s.doubt()
 	d.answered = true

@@ -9,29 +9,29 @@ import (
 	"sync/atomic"
 )
 
-// A sound is what the driver has shown of a commit.
+// A sound is what the driver has shown during a commit.
 type sound int
 
 const (
-	unheard sound = iota // the driver hides what the server says
-	nothing              // no warning, or anything like it
+	unheard sound = iota // the driver hides warnings
+	nothing              // there was no warning
 	warning
 )
 
-// An ear listens for what the server says besides its answer.
+// An ear listens for warnings of the server.
 type ear struct {
 	conn   *sql.Conn
 	hears  bool
 	warned atomic.Bool
 }
 
-// listen has pgx tell what it receives on the connection, until stop. Its package is not
-// imported here: see package dialect. lib/pq gives warnings to a function that only its
-// own package can set.
+// listen traces what pgx receives on the connection, until stop. The package of pgx is not
+// imported, see package dialect. lib/pq passes warnings to a function that only its own package
+// can set.
 func listen(conn *sql.Conn) *ear {
 	e := &ear{conn: conn}
 	e.with(func(frontend reflect.Value) {
-		// Somebody else may listen, and there is room for one.
+		// There is one tracer, which the program may have set.
 		if f := reflect.Indirect(frontend).FieldByName("tracer"); f.Kind() == reflect.Pointer && !f.IsNil() {
 			return
 		}
@@ -44,7 +44,7 @@ func listen(conn *sql.Conn) *ear {
 	return e
 }
 
-// stop ends that, and returns what was heard.
+// stop ends the trace and returns what was heard.
 func (e *ear) stop() sound {
 	if !e.hears {
 		return unheard
@@ -63,7 +63,7 @@ func (e *ear) stop() sound {
 // An untracer is a *pgproto3.Frontend.
 type untracer interface{ Untrace() }
 
-// Write is called with each message that goes either way, one per call or more.
+// Write is called with one or more messages of either direction.
 func (e *ear) Write(trace []byte) (int, error) {
 	if bytes.Contains(trace, []byte("NoticeResponse")) {
 		e.warned.Store(true)
@@ -71,12 +71,12 @@ func (e *ear) Write(trace []byte) (int, error) {
 	return len(trace), nil
 }
 
-// with calls f with the *pgproto3.Frontend of a connection of pgx that is open. pgx closes a
-// connection in a goroutine of its own, which uses the frontend without a lock; by then the
-// connection says that it is closed. The names are constants, or the linker would keep every
-// method of every type.
+// with calls f with the *pgproto3.Frontend of an open connection of pgx. pgx closes a connection
+// in a goroutine of its own, which uses the frontend without a lock, but not before IsClosed
+// reports true. The names of the methods are constants, without which the linker would keep
+// every method of every type.
 func (e *ear) with(f func(frontend reflect.Value)) {
-	// See discard in package sqlrow: Raw may meet a connection that is being closed.
+	// Raw may meet a connection that is being closed, see discard in package sqlrow.
 	defer func() {
 		err := recover()
 		if _, ok := err.(runtime.Error); err != nil && !ok {
@@ -106,8 +106,8 @@ func (e *ear) with(f func(frontend reflect.Value)) {
 	})
 }
 
-// result calls a method of no arguments, and returns its only result. It returns the zero
-// Value if there is no such method, or its result is nil.
+// result calls a method without arguments and returns its only result, or the zero Value if
+// there is no such method or the result is nil.
 func result(m reflect.Value) reflect.Value {
 	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 {
 		return reflect.Value{}

@@ -1,20 +1,24 @@
-// Package standby tells whether a commit of PostgreSQL has reached the synchronous
-// standby, to which a failover would go.
+// Package standby tells whether a commit of PostgreSQL has reached the synchronous standby, to
+// which a failover would go.
 //
-// COMMIT waits for the standby. That wait can be cut off: by an operator's
-// pg_cancel_backend, and by the cancel request that a driver sends when its context ends.
-// The server then says that it has committed, which is true as long as it lives, and adds
-// a warning that database/sql does not pass on. A failover forgets such a commit.
+// COMMIT waits for the standby. That wait is cut off by an operator's pg_cancel_backend, and by
+// the cancel request that a driver sends when its context ends. The server then reports that the
+// transaction is committed, which is true for as long as it lives, and adds a warning that
+// database/sql does not pass on. A failover loses such a transaction. (statement_timeout does
+// not end the wait.)
 //
-// There are three ways to know better, tried in this order:
+// [Server.Commit] takes three ways to find out, in this order:
 //
-//   - The driver shows the warning. pgx does, unless the program has wrapped its
-//     connections. Without a warning nothing more is sent.
-//   - The server shows how far the standby has got, to a superuser or a member of
-//     pg_monitor. This proves it on every driver, however far away the standby is.
-//   - A second write commits. It waits for all before it, but can be cut off like them. So
-//     it counts only without a warning, or, where the driver hides that, if it came back
-//     sooner than anybody cuts it off: within 100 ms.
+//   - The driver shows the warning. pgx does, unless the program has wrapped its connections.
+//     Without a warning nothing more is sent.
+//   - The server shows how far the standby has got, to a superuser or a member of pg_monitor.
+//     This proves it on every driver, however far away the standby is.
+//   - A second write commits, which waits for all writes before it. It can be cut off too, and
+//     therefore counts only without a warning or, where the driver hides warnings, within
+//     100 ms.
+//
+// [Cut] and [Ensure] serve callers that share their connections with the program: a commit is in
+// doubt only if it took a second, and then a second write has to come back sooner.
 //
 // Nothing is sent where synchronous_standby_names is empty.
 package standby
@@ -30,34 +34,82 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
-// thisServer tells one server from another, such as the one that a failover has put in its
-// place. A pooler may lead one connection to both, one after the other.
+// A commit whose warnings cannot be heard counts if it came back before anything that cuts off
+// waits acts, see mayBeCut. A commit takes milliseconds, and a tenth of a second if its standby
+// is on another continent.
+const (
+	// quick is the limit for a write that proves a commit of a lease or a counter. A tool that
+	// cuts off whatever waits does so at intervals, and the write begins just after it has
+	// acted, so that the write lasts for a whole interval. A longer limit would miss tools with
+	// shorter intervals. Under this one, a standby further away proves nothing, and the error
+	// asks for the warnings or for pg_monitor.
+	quick = 100 * time.Millisecond
+
+	// Slow is the limit for commits of the program's own transactions, whose standby may be
+	// anywhere, and which may have no other proof. An operator takes longer.
+	Slow = time.Second
+)
+
+// mayBeCut reports whether a commit that took so long may have been cut off while it waited for
+// the standby: by a tool or an operator, or by the driver because ctx has ended.
+func mayBeCut(ctx context.Context, took, limit time.Duration) bool {
+	return took >= limit || ctx.Err() != nil
+}
+
+// Cut reports whether a commit of the program may have been cut off while it waited for the
+// standby. [Ensure] then proves it.
+func Cut(ctx context.Context, took time.Duration) bool { return mayBeCut(ctx, took, Slow) }
+
+// Ensure writes in tx and commits it. If it returns nil, the standby has all that the server
+// has committed before: the commit waits for all commits before it, unless the server has no
+// standby. A transaction that has only read would wait for none. The write is one to the log,
+// which changes no table and needs no privilege.
+//
+// The error is [ErrSlow] if this commit may have been cut off too. On an error before the
+// commit, the caller ends the transaction.
+func Ensure(ctx context.Context, tx *sql.Tx) error {
+	const write = "SELECT CASE WHEN current_setting('synchronous_standby_names', true) <> '' THEN pg_logical_emit_message(true, 'snowkey', '') END"
+	if _, err := tx.ExecContext(ctx, write); err != nil {
+		if dialect.NoFunction(err) {
+			return nil // a database that speaks like PostgreSQL, and has no such standby
+		}
+		return err
+	}
+	began := time.Now()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	if ctx.Err() == nil && Cut(ctx, time.Since(began)) {
+		return ErrSlow
+	}
+	return ctx.Err()
+}
+
+// thisServer identifies a server, because a pooler may lead one connection to a server and,
+// after a failover, to its successor.
 const thisServer = "CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS BIGINT)"
 
-// Columns are for the list of a SELECT in the transaction that is to be committed. The
-// first is the ID of a [Server], or NULL if its commits wait for no standby. The second is
-// of no use; it has the server send its warning.
+// Columns are for the list of a SELECT in the transaction that is to be committed. The first is
+// the ID of a [Server], or NULL if its commits wait for no standby. The second has the server
+// send its warning, and its value is of no use.
 const Columns = "CASE WHEN current_setting('synchronous_standby_names', true) <> '' THEN " + thisServer + " END, " + warn
 
 // warn is for programs that have turned warnings off.
 const warn = "CASE WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic') THEN set_config('client_min_messages', 'warning', true) END"
 
-// quick is how long a write may take to count though nobody would hear a warning.
-//
-// A tool that cuts off whatever waits does so at intervals, and the write begins when it
-// has just done so: it lasts for a whole interval. An operator takes seconds. Under a
-// longer limit, tools with shorter intervals would pass. Under a shorter one, standbys that
-// are far away would fail.
-const quick = 100 * time.Millisecond
+var (
+	// ErrUnknown means that the transaction is committed on the server, and that a failover may
+	// lose it.
+	ErrUnknown = errors.New("committed, but perhaps not on the synchronous standby")
 
-// ErrUnknown means that the transaction is committed on the server, and that a failover
-// may forget it.
-var ErrUnknown = errors.New("committed, but perhaps not on the synchronous standby")
+	// ErrSlow is the error of [Ensure] for a commit that proves nothing.
+	ErrSlow = errors.New("a commit took so long that it may have been cut off while it waited for the synchronous standby")
+)
 
 var (
 	errCut       = errors.New("the wait for the standby was cut off")
 	errLags      = errors.New("the standby does not have it yet")
-	errSlow      = fmt.Errorf("no write came back within %v, and the driver hides whether its wait was cut off; use pgx as it is, or grant pg_monitor", quick)
+	errSlow      = fmt.Errorf("no write came back within %v, and the driver hides whether its wait was cut off; use pgx unwrapped, or grant pg_monitor", quick)
 	errElsewhere = errors.New("another server answers now")
 )
 
@@ -67,14 +119,14 @@ type Server struct {
 	Conn *sql.Conn // to it
 }
 
-// Commit commits the transaction that is open on the connection, and returns nil if the
-// standby has it. An error of commit comes as it is. One that matches [ErrUnknown] means
-// that commit has returned nil.
+// Commit commits the transaction that is open on the connection. It returns nil if the standby
+// has the transaction, the error of commit unchanged, or an error that matches [ErrUnknown] if
+// commit has returned nil.
 func (s Server) Commit(ctx context.Context, commit func() error) error {
 	ear := listen(s.Conn)
 	err := commit()
 	heard := ear.stop()
-	// Without a warning it is done, even if ctx ends now.
+	// Without a warning the standby has it, even if ctx ends now.
 	if err != nil || heard == nothing {
 		return err
 	}
@@ -104,17 +156,17 @@ func (s Server) confirm(ctx context.Context) error {
 	}
 }
 
-// progress asks whether as many standbys as COMMIT waits for have what the server had on
-// its disk at $1, or, for "", has now. In order: which server it is, what it had, whether
-// the user may see the rest, and the answer. Where the operator lets the server go on
-// without a standby meanwhile, commits wait for none.
+// progress asks whether as many standbys as COMMIT waits for have what the server had on disk at
+// $1 or, for "", has now. Its columns are the server, its position, whether the user may see the
+// rest, and the answer. If an operator has let the server go on without a standby meanwhile,
+// commits wait for none, and the answer is yes.
 const progress = "SELECT " + thisServer + `, at, pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
 	current_setting('synchronous_standby_names') = '' OR (SELECT count(*) FROM pg_stat_replication
 		WHERE sync_state IN ('sync', 'quorum') AND flush_lsn >= CAST(at AS pg_lsn))
 		>= CAST(coalesce(substring(current_setting('synchronous_standby_names') FROM '(?i)^\s*(?:first\s+|any\s+)?([0-9]+)\s*\('), '1') AS INT)
 	FROM (SELECT coalesce(nullif(CAST($1 AS TEXT), ''), CAST(pg_current_wal_flush_lsn() AS TEXT)) AS at) AS p`
 
-// shown waits until the server shows that the standby has all. It returns false if the
+// shown waits until the server shows that the standby has everything. It returns false if the
 // user may not see that.
 func (s Server) shown(ctx context.Context) (bool, error) {
 	at := ""
@@ -123,7 +175,7 @@ func (s Server) shown(ctx context.Context) (bool, error) {
 			id        int64
 			sees, has bool
 		)
-		// Outside of a transaction: within one, what is shown need not change.
+		// Outside of a transaction, within which the view need not change.
 		switch err := s.Conn.QueryRowContext(ctx, progress, at).Scan(&id, &at, &sees, &has); {
 		case dialect.NoFunction(err):
 			return false, nil // before PostgreSQL 10
@@ -140,8 +192,8 @@ func (s Server) shown(ctx context.Context) (bool, error) {
 	}
 }
 
-// write commits a transaction that writes nothing to any table, and needs no privilege. If
-// it returns nil, the standby has it and all before it.
+// write commits a transaction that changes no table and needs no privilege. If it returns nil,
+// the standby has it and all before it.
 func (s Server) write(ctx context.Context) error {
 	tx, err := s.Conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -155,7 +207,7 @@ func (s Server) write(ctx context.Context) error {
 		err = errElsewhere
 	}
 	if err != nil {
-		_ = tx.Rollback() // there is nothing to be lost
+		_ = tx.Rollback() // it has written nothing to a table
 		return err
 	}
 	ear, began := listen(s.Conn), time.Now()
@@ -165,10 +217,10 @@ func (s Server) write(ctx context.Context) error {
 		return err
 	case heard == warning:
 		return errCut
-	case ctx.Err() != nil: // which has cut it off
+	case !mayBeCut(ctx, time.Since(began), quick):
+		return nil
+	case ctx.Err() != nil: // which may have cut it off
 		return ctx.Err()
-	case time.Since(began) >= quick:
-		return errSlow
 	}
-	return nil
+	return errSlow
 }
