@@ -11,8 +11,8 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
-// grace is how much longer than its context a call may take to clean up, and to find out
-// what has become of it. A server that is there answers a few questions in that time.
+// grace is how much longer than its context a call may take to clean up and to find out what
+// became of it. A server that is up answers a few questions in that time.
 const grace = time.Second
 
 // outlast returns a context that ends a second after ctx.
@@ -25,26 +25,25 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	return longer, func() { stop(); cancel() }
 }
 
-// errBusy is why a connection takes no statement.
+// errBusy says why a connection takes no statement.
 var errBusy = errors.New("the connection still waits for an answer")
 
-// calls have no limit of their own. The pool has one: each call that hangs keeps a
-// connection.
+// calls has no limit of its own, because each call that hangs keeps a connection of the pool.
 var calls = wait.Calls{Max: math.MaxInt32}
 
-// A honoring is which calls of a driver end with their contexts, as all should. The zero
-// value is that none is known to.
+// Honoring says which calls of a driver end with their context, as all should. The zero value
+// is that none is known to.
 type honoring uint8
 
 const (
-	// honorsStatements: COMMIT and ROLLBACK do not, in which MySQL's driver waits on.
+	// honorsStatements: all but COMMIT and ROLLBACK, in which MySQL's driver waits on.
 	honorsStatements honoring = iota + 1
-	// honorsAll: all do. SQLite has no server to wait for.
+	// honorsAll: all. SQLite has no server to wait for.
 	honorsAll
 )
 
-// honoringOf returns what the driver of a handle honors. lib/pq waits on in each of its calls
-// if the server does not answer, until TCP gives up or for ever.
+// honoringOf returns which calls of a handle's driver end with their context. In all calls of
+// lib/pq a server that does not answer is waited for until TCP gives up, or forever.
 func honoringOf(db interface{ DriverName() string }, d *traits) honoring {
 	if d != nil && d.Dialect == SQLite {
 		return honorsAll
@@ -60,12 +59,12 @@ func honoringOf(db interface{ DriverName() string }, d *traits) honoring {
 
 // answered calls f, which waits for a server, and stops waiting soon after ctx has ended.
 //
-// A call that is left keeps its goroutine and its connection until it ends. It must write
-// to nothing that the caller has. That its arguments may change does no harm: a driver has
-// encoded them before it waits for the answer. If it succeeds after all, late gets what it
-// has opened.
+// A call that is left behind keeps its goroutine and its connection until it ends, and must not
+// write to memory of the caller. It may read its arguments, which a driver has encoded before
+// it waits. If the call succeeds after all, late gets what it has opened.
 //
-// Where the driver does heed ctx, f is called here. A goroutine takes some microseconds.
+// Where the driver honors ctx, f is called directly, because a goroutine takes some
+// microseconds.
 func answered[T any](ctx context.Context, h honoring, f func() (T, error), late func(T)) (T, error) {
 	if h >= honorsStatements || ctx.Done() == nil {
 		return f()
@@ -97,9 +96,9 @@ func commit(ctx context.Context, h honoring, tx *sqlx.Tx) error {
 	return done(ctx, 0, tx.Commit)
 }
 
-// rollback rolls a transaction back, which has failed with err. It takes no longer than a
-// second after ctx. If a call was left, its connection is busy with that, and with the
-// rollback after it.
+// rollback rolls back a transaction that has failed with err, and takes no longer than a second
+// after ctx. If a call was left behind, the connection is busy with it, and with the rollback
+// after it.
 func rollback(ctx context.Context, h honoring, tx *sqlx.Tx, err error) error {
 	switch {
 	case h == honorsAll || ctx.Done() == nil:
@@ -113,9 +112,9 @@ func rollback(ctx context.Context, h honoring, tx *sqlx.Tx, err error) error {
 	return done(longer, 0, tx.Rollback)
 }
 
-// scalar reads the only row of a query, of one column. It reads on until there is no other:
-// MySQL's driver honors ctx while it reads rows, but not while it closes them and skips
-// those that are left.
+// scalar reads the only row of a query with one column. It reads to the end of the rows because
+// MySQL's driver honors ctx while it reads rows, but not while it closes them and skips the
+// rest.
 func scalar(ctx context.Context, db statementer, dest any, text string, args ...any) error {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -134,7 +133,7 @@ func scalar(ctx context.Context, db statementer, dest any, text string, args ...
 	return err
 }
 
-// done calls f, whose error is all that it returns.
+// done calls f, which returns only an error.
 func done(ctx context.Context, h honoring, f func() error) error {
 	if h >= honorsStatements {
 		return f()

@@ -10,7 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// An unread answers each query with a row, and counts those whose end nobody has read. It
+// An unread answers each query with a row, and counts the answers that were not read to the end. It
 // is what go-sql-driver waits for when rows are closed, for as long as the server likes.
 type unread struct {
 	driver.Conn

@@ -15,8 +15,7 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// located makes an [*InsertError] of what the database said to a statement with
-// n rows of l, from l.rows[first] on.
+// located returns the [*InsertError] of a statement with n rows of l, from l.rows[first] on.
 func (w *writer) located(l *load, first, n int, err error) error {
 	e := &InsertError{Table: l.name, First: first, Last: first + n - 1, Rows: len(l.rows), Row: -1, Err: err}
 	if n == 1 && dialect.RowFault(err) {
@@ -26,8 +25,7 @@ func (w *writer) located(l *load, first, n int, err error) error {
 	return e
 }
 
-// rowError makes an [*InsertError] of what is wrong with one row, or with a field of
-// it.
+// rowError returns the [*InsertError] of one row, or of a field of it.
 func (w *writer) rowError(l *load, row int, field string, err error) error {
 	e := &InsertError{Table: l.name, First: row, Last: row, Rows: len(l.rows), Field: field, Err: err}
 	w.blame(e, l, row)
@@ -39,9 +37,9 @@ func (w *writer) blame(e *InsertError, l *load, row int) {
 	e.Row, e.Path, e.Key = row, w.all.path(l.index(row)), *l.plan.id(l.rows[row])
 }
 
-// candidate returns the row that PostgreSQL may mean, when it names the values of a
-// violated key, or the whole row. It proves nothing. The values may be those of
-// another table, or what a trigger has made of another row.
+// candidate returns the row that PostgreSQL may mean when it names the values of a violated
+// key, or the whole row. It proves nothing, because the values may belong to another table, or
+// to what a trigger has made of another row.
 func candidate(l *load, first, n int, err error) (row int, ok bool) {
 	for e := range dialect.Tree(err) {
 		detail := dialect.Text(e, "Detail")
@@ -55,16 +53,16 @@ func candidate(l *load, first, n int, err error) (row int, ok bool) {
 	return 0, false
 }
 
-// copied finds the row of a COPY that failed. PostgreSQL names the line that it was at,
-// also when the line is not to blame, as for a COPY that is cancelled. If it names more
-// than one, the others are of what a trigger does, or of a value.
+// copied finds the row of a COPY that failed. PostgreSQL names the line that it was at, also
+// when that is not to blame, as in a COPY that is cancelled. If it names more than one COPY,
+// the others belong to a trigger or to a value.
 func (w *writer) copied(l *load, err error) error {
 	var e *InsertError
 	if !errors.As(err, &e) || e.Row >= 0 {
 		return err
 	}
-	// COPY orders, line 17, column sku: … The word for line depends on the language
-	// of the server.
+	// COPY orders, line 17, column sku: … The word for line depends on the language of the
+	// server.
 	table := l.name[strings.LastIndexByte(l.name, '.')+1:]
 	line := regexp.MustCompile(`^COPY ` + regexp.QuoteMeta(table) + `, [^ ]* (\d+)`)
 	for said := range dialect.Tree(e.Err) {
@@ -79,7 +77,7 @@ func (w *writer) copied(l *load, err error) error {
 	return err
 }
 
-// number returns the number that form finds in a text.
+// number returns the number that form matches in a text.
 func number(form *regexp.Regexp, text string) (n int, found bool) {
 	match := form.FindStringSubmatch(text)
 	if match == nil {
@@ -89,9 +87,8 @@ func number(form *regexp.Regexp, text string) (n int, found bool) {
 	return n, err == nil
 }
 
-// byValues finds the row with the values in "Key (a, b)=(1, x) already exists.". If
-// several rows have them, none is returned, unless each is wrong. Then it is the
-// first.
+// byValues finds the row with the values in "Key (a, b)=(1, x) already exists.". If several
+// rows have them, it returns none, unless each of these is wrong: then it returns the first.
 func byValues(l *load, first, n int, detail string, each bool) (row int, ok bool) {
 	_, rest, found := strings.Cut(detail, "(")
 	names, values, also := strings.Cut(rest, ")=(")
@@ -104,7 +101,7 @@ func byValues(l *load, first, n int, detail string, each bool) (row int, ok bool
 	for name := range strings.SplitSeq(names, ", ") {
 		i := slices.IndexFunc(l.columns, func(c column) bool { return c.name == strings.Trim(name, `"`) })
 		if i < 0 {
-			return 0, false // an expression, or what the database has filled in
+			return 0, false // an expression, or a column that the database fills
 		}
 		columns = append(columns, &l.columns[i])
 	}
@@ -134,9 +131,9 @@ func byValues(l *load, first, n int, detail string, each bool) (row int, ok bool
 	return row, ok
 }
 
-// byKey finds the row of "Failing row contains (1, x, …)." by its key. Another
-// column may have the key of another row. So the foreign keys have to be there too.
-// If several rows fit, none is returned.
+// byKey finds the row of "Failing row contains (1, x, …)." by its key. Another column may
+// contain the key of another row, and therefore the foreign keys have to be there too. If
+// several rows match, it returns none.
 func byKey(l *load, first, n int, detail string) (row int, ok bool) {
 	_, values, found := strings.Cut(detail, "(")
 	if !found {
@@ -168,8 +165,8 @@ func byKey(l *load, first, n int, detail string) (row int, ok bool) {
 	return row, ok
 }
 
-// text returns what a column of a row looks like in a message. For some types the
-// database chooses that, and known is false.
+// text returns a column of a row as messages show it. For some types the database chooses the
+// text, and known is false.
 func (l *load) text(c *column, row int) (text string, known bool) {
 	v, err := l.argument(c, row)
 	if err != nil {
@@ -180,7 +177,7 @@ func (l *load) text(c *column, row int) (text string, known bool) {
 	}
 	switch v := v.(type) {
 	case nil:
-		return "\x00", true // like no text that PostgreSQL says: NULL violates no key
+		return "\x00", true // unlike any text of PostgreSQL, since NULL violates no key
 	case int64:
 		return strconv.FormatInt(v, 10), true
 	case string:
@@ -189,15 +186,15 @@ func (l *load) text(c *column, row int) (text string, known bool) {
 	return "", false
 }
 
-// How a value that could not be bound is named.
+// The texts that number a value which could not be bound.
 var (
 	encodedArgument   = regexp.MustCompile(`failed to encode args\[(\d+)`) // by pgx, counted from 0
 	convertedArgument = regexp.MustCompile(`sql: converting argument \$(\d+)`)
 	portalParameter   = regexp.MustCompile(`^unnamed portal parameter \$(\d+)`) // by PostgreSQL, for a text
 )
 
-// bound finds the row and the field of a value that a statement of VALUES could not
-// bind. The driver or PostgreSQL says its number.
+// bound finds the row and the field of a value that a VALUES statement could not bind, by the
+// number in the error of the driver or PostgreSQL.
 func (w *writer) bound(l *load, err error) error {
 	var e *InsertError
 	if !errors.As(err, &e) {
@@ -205,8 +202,8 @@ func (w *writer) bound(l *load, err error) error {
 	}
 	at, found := 0, false
 	for said := range dialect.Tree(e.Err) {
-		// The text of a server may be that of a trigger, and what is within anybody's. It
-		// names the value that it was at even if the statement was cancelled there.
+		// A trigger may have written the text of a server, and anybody the text within. A
+		// server also names the value that it was at when the statement was cancelled.
 		if dialect.Of(said) != (dialect.Answer{}) {
 			if !dialect.RowFault(said) {
 				continue
@@ -228,21 +225,18 @@ func (w *writer) bound(l *load, err error) error {
 	return err
 }
 
-// narrow finds the row for which the database refused a statement of several, on
-// SQLite and MySQL. There the statement is undone and the transaction goes on. So
-// parts of it can be sent again. The first half goes first. A half that fails is
-// undone and cut in two. A half that does not fail stays: the row may have failed
-// for one before it in the same statement. That takes two statements for each
-// doubling of the rows. All of it is rolled back with the call.
+// narrow finds the row for which SQLite or MySQL has refused a statement of several. There the
+// statement is undone and the transaction goes on, so that parts of it can be sent again, the
+// first half first. A half that fails is undone and halved again. A half that succeeds stays,
+// because the row may have failed for one before it in the same statement. This takes two
+// statements for each doubling of the rows, all of which are rolled back with the call.
 //
-// Two kinds of SQLite constraints are an exception. After these nothing is sent
-// again. ON CONFLICT ROLLBACK ends the whole transaction, and what is sent then
-// would be stored. ON CONFLICT FAIL keeps the rows before the bad one, which would
-// then be duplicates of themselves.
+// After an error of two kinds of SQLite constraints nothing is sent again: ON CONFLICT ROLLBACK
+// ends the whole transaction, and what is sent then would be stored; ON CONFLICT FAIL keeps the
+// rows before the bad one, which would then be duplicates of themselves.
 //
-// A row counts only if it fails by itself as the statement did, to the letter.
-//
-// The error of the statement is returned, whatever happens here.
+// A row counts only if it fails alone with exactly the error of the statement. narrow returns
+// the error of the statement in any case.
 func (w *writer) narrow(ctx context.Context, s session, l *load, err error) error {
 	var e *InsertError
 	if !s.inTx || !w.dialect.continues || !unblamed(ctx, err, &e) || !w.undone(ctx, s, l) {
@@ -280,14 +274,14 @@ func (w *writer) sendAgain(ctx context.Context, db statementer, l *load, first, 
 	return err
 }
 
-// unblamed reports whether err is an InsertError for the fault of a row not yet
-// known. It sets e to that error.
+// unblamed reports whether err is an InsertError for the fault of an unknown row, and sets e to
+// it.
 func unblamed(ctx context.Context, err error, e **InsertError) bool {
 	return errors.As(err, e) && (*e).Row < 0 && dialect.RowFault(err) && ctx.Err() == nil
 }
 
-// bisect narrows n rows, from first on, to the one that send fails for. found is
-// false if send failed for another reason.
+// bisect narrows n rows, from first on, to the one for which send fails. found is false if send
+// has failed for another reason.
 func bisect(first, n int, send func(first, n int) error, undone func() bool) (row int, found bool) {
 	for n > 1 {
 		half := n / 2
@@ -303,16 +297,15 @@ func bisect(first, n int, send func(first, n int) error, undone func() bool) (ro
 	return first, true
 }
 
-// atRow is the row number that MySQL puts at the end of an error. That row is one of
-// the statement, or of one that a trigger runs.
+// atRow matches the row number at the end of an error of MySQL, which is a row of the statement
+// or of one that a trigger runs.
 var atRow = regexp.MustCompile(` at row [+-]?\d+$`)
 
 func withoutRow(err error) string { return atRow.ReplaceAllString(err.Error(), "") }
 
-// isForeignKey reports whether SQLite says that a parent is missing. SQLite checks
-// when a statement ends, and has one error for all foreign keys. A row may refer to
-// one after it. Sent alone, it fails without being to blame. It is to blame if the
-// rest succeeds without it.
+// isForeignKey reports whether SQLite says that a parent is missing. SQLite checks when a
+// statement ends, and has one error for all foreign keys. A row that refers to a later one
+// fails alone without being to blame; it is to blame if the rest succeeds without it.
 func isForeignKey(err error) bool {
 	const code = 19 | 3<<8 // SQLITE_CONSTRAINT_FOREIGNKEY
 	for a := range dialect.Answers(err) {
@@ -323,8 +316,8 @@ func isForeignKey(err error) bool {
 	return false
 }
 
-// undone reports whether the statement that has just failed is undone, and nothing
-// else with it.
+// undone reports whether the statement that has just failed is undone, and nothing else with
+// it.
 func (w *writer) undone(ctx context.Context, s session, l *load) bool {
 	if !w.dialect.partial {
 		return true
@@ -341,8 +334,8 @@ func (w *writer) undone(ctx context.Context, s session, l *load) bool {
 	return false
 }
 
-// narrowAlone does the same after a single statement, which had no transaction. It
-// works in one that is rolled back.
+// narrowAlone is narrow for a single statement without a transaction. It works in a transaction
+// that is rolled back.
 func (w *writer) narrowAlone(ctx context.Context, c conn, err error) error {
 	var e *InsertError
 	if !w.dialect.continues || !unblamed(ctx, err, &e) {
@@ -352,13 +345,12 @@ func (w *writer) narrowAlone(ctx context.Context, c conn, err error) error {
 	return err
 }
 
-// prove finds the row for which PostgreSQL refused a statement, when the call is
-// undone. The server names the values of a key or of a row. candidate guesses which
-// row has them. The proof is that this row, sent by itself, is refused in the same
-// words.
+// prove finds the row for which PostgreSQL has refused a statement, after the call is undone.
+// The server names the values of a key or of a row, and candidate guesses which row has them.
+// The proof is that this row, sent alone, is refused in the same words.
 //
-// The error of the call is returned, whatever happens here. It has ErrTxBroken if
-// prove has cost the transaction.
+// It returns the error of the call in any case, with ErrTxBroken if prove has cost the
+// transaction.
 func (w *writer) prove(ctx context.Context, c conn, err error) error {
 	var e *InsertError
 	if w.dialect.continues || !errors.As(err, &e) || e.Row >= 0 || w.failed == nil || ctx.Err() != nil || errors.Is(err, ErrTxBroken) {
@@ -385,8 +377,7 @@ func (w *writer) prove(ctx context.Context, c conn, err error) error {
 	return err
 }
 
-// words returns what PostgreSQL has said: the message, the values, and where it
-// happened.
+// words returns what PostgreSQL reports: the message, the values, and the place.
 func words(err error) [3]string {
 	for e := range dialect.Tree(err) {
 		if dialect.Of(e).State != "" {

@@ -98,7 +98,7 @@ func TestRowThatPostgresMaySpeakOfIsTheCandidate(t *testing.T) {
 	}
 }
 
-// The line is that of the COPY if there is no other, and it names the table.
+// The line belongs to the COPY if there is no other, and if it names the table.
 func TestLineOfACopyIsItsRow(t *testing.T) {
 	for where, row := range map[string]int{
 		"COPY t, line 3":                                     2,
@@ -174,7 +174,7 @@ func TestRowThatMySQLSpeaksOfIsNotTaken(t *testing.T) {
 	}
 }
 
-// What is in the struct says nothing of a column that the database fills.
+// The struct does not tell what the database has stored in a column that it fills.
 func TestColumnThatIsNotWrittenTellsNoRow(t *testing.T) {
 	_, l := newLocated(t, 4)
 	l.columns = l.columns[:2] // id and owner_id

@@ -12,33 +12,32 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A buffer has the rows of a part of a sequence. It has all that is written of them in
-// memory of its own, because a sequence may use that of a row for the next one, or hand
-// it to another goroutine.
+// A buffer has the rows of one chunk of a sequence, in memory of its own, because a sequence
+// may reuse the memory of a row for the next one or hand it to another goroutine.
 //
-// For the same reason a struct behind a pointer gets its key when it is yielded, and not
-// when the part is sent. That takes one key at a time, but no key in vain.
+// For the same reason a struct behind a pointer gets its key when it is yielded, and not when
+// the chunk is sent. The keys are then taken one by one, but none is lost.
 type buffer struct {
 	src     Source
 	table   *table
-	batch   batch // with room for a part
+	batch   batch // with room for a chunk
 	n       int   // rows that are in it
 	pointer bool  // the sequence yields pointers
 
-	copied, kept []*column // by what it takes to keep their values
-	keyed        bool      // the key of a row is in memory of the program
-	plain        bool      // rows need nothing but to be copied
+	copied, kept []*column // those with a hold byCopy and byArgument
+	keyed        bool      // keys are in memory of the program
+	plain        bool      // copying the struct is enough
 
-	// What only the database tells goes to the program's memory after the part was sent:
+	// What only the database knows is set in memory of the program after the chunk was sent:
 	// keys of stored rows, and columns that are read back.
-	owners   []reflect.Value // the structs in that memory, row by row; nil if there is no need
-	late     bool            // there is need
+	owners   []reflect.Value // the structs in that memory, row by row
+	late     bool            // owners is needed
 	assigned assigned
 	id       [1]types.Snowflake
 }
 
-// newBuffer returns a buffer. w has no rows, and what the options of the call say. rows is
-// a slice of structs.
+// newBuffer returns a buffer. r has the options of the call and no rows, and rows is a slice of
+// structs.
 func newBuffer(src Source, r *rows, rows reflect.Value, pointer bool) *buffer {
 	t := r.tables[0]
 	b := &buffer{src: src, table: t, pointer: pointer}
@@ -63,14 +62,14 @@ func newBuffer(src Source, r *rows, rows reflect.Value, pointer bool) *buffer {
 
 func (b *buffer) full() bool { return b.n == b.batch.value.Len() }
 
-// part returns the rows that are in b.
-func (b *buffer) part() batch {
-	part := b.batch
-	part.value = part.value.Slice(0, b.n)
-	return part
+// chunk returns the batch of the rows in b.
+func (b *buffer) chunk() batch {
+	chunk := b.batch
+	chunk.value = chunk.value.Slice(0, b.n)
+	return chunk
 }
 
-// add adds a struct. If the sequence yields no pointers, it is in its place already.
+// add adds a struct. If the sequence yields no pointers, the struct is in its place already.
 func (b *buffer) add(ctx context.Context, from reflect.Value) error {
 	row := b.batch.value.Index(b.n)
 	if b.pointer {
@@ -88,7 +87,7 @@ func (b *buffer) add(ctx context.Context, from reflect.Value) error {
 		}
 		b.owners = append(b.owners, from)
 	}
-	key := p.id(from) // before row has the memory of another in place of the program's
+	key := p.id(from) // before the pointers of row are replaced
 	for _, e := range p.embedded {
 		if f := row.FieldByIndex(e.index); f.CanSet() {
 			own := reflect.New(f.Type().Elem())
@@ -109,9 +108,9 @@ func (b *buffer) add(ctx context.Context, from reflect.Value) error {
 	return nil
 }
 
-// identify gives a row its key, and the struct from which it was copied. A key that the
-// sequence was given for another row is none: it was left in memory that is used again. An
-// upsert asks for keys later, as it has to know which ones it was given.
+// identify gives a key to a row and to the struct from which it was copied. A key that the
+// sequence was given for an earlier row was left in reused memory, and is replaced. An upsert
+// takes its keys later, because it has to know which ones it was given.
 func (b *buffer) identify(ctx context.Context, id, from *types.Snowflake) error {
 	if b.assigned.has(*id) {
 		*id = 0
@@ -128,8 +127,8 @@ func (b *buffer) identify(ctx context.Context, id, from *types.Snowflake) error 
 	return nil
 }
 
-// sent tells the program's structs what is known since the part was sent, if it was
-// stored, and empties b.
+// sent sets in the structs of the program what is known since the chunk was sent, and empties
+// b. Columns that were read back are known only if it was stored.
 func (b *buffer) sent(stored bool) {
 	p := b.table.plan
 	for i, owner := range b.owners {
@@ -146,22 +145,22 @@ func (b *buffer) sent(stored bool) {
 		}
 	}
 	b.assigned.forget(b.batch.value.Len())
-	// What their pointers hold is not needed any more.
+	// Release what the pointers of the rows refer to.
 	b.batch.value.Slice(0, b.n).Clear()
 	clear(b.batch.held)
 	clear(b.owners)
 	b.owners, b.n = b.owners[:0], 0
 }
 
-// nilRow is the error of a pointer that is nil. before counts the rows before the part.
+// nilRow returns the error of a nil pointer. before is the number of rows in earlier chunks.
 func (b *buffer) nilRow(before int) error {
 	return &RowError{Path: fmt.Sprintf("%v[%d]", b.table.plan.typ, before+b.n), Problem: "it is nil"}
 }
 
-// assigned has the keys that a sequence was given lately, in their order.
+// assigned has the keys that a sequence was given lately, in order.
 type assigned struct {
 	keys  []types.Snowflake
-	index map[types.Snowflake]struct{} // of keys; nil until it is needed
+	index map[types.Snowflake]struct{} // of keys; nil until needed
 }
 
 func (a *assigned) add(key types.Snowflake) {
@@ -171,8 +170,8 @@ func (a *assigned) add(key types.Snowflake) {
 	}
 }
 
-// has reports whether key is one of them. Most sequences yield keys of zero, or one
-// pointer again and again.
+// has reports whether key is one of them. Most sequences yield zero keys, or one pointer again
+// and again.
 func (a *assigned) has(key types.Snowflake) bool {
 	n := len(a.keys)
 	if key == 0 || n == 0 {
@@ -191,20 +190,20 @@ func (a *assigned) has(key types.Snowflake) bool {
 	return found
 }
 
-// forget forgets all but the last n keys, now and then.
+// forget keeps about the last n keys.
 func (a *assigned) forget(n int) {
 	if len(a.keys) >= 2*n {
 		a.keys, a.index = append(a.keys[:0], a.keys[len(a.keys)-n:]...), nil
 	}
 }
 
-// A held value is the argument of a column of a row, or why there is none.
+// A held value is the argument for a column of a row, or the error instead of it.
 type held struct {
 	value any
 	err   error
 }
 
-// keep returns the argument of the column for a row, apart from the memory of the row.
+// keep returns the argument for the column of a row, apart from the memory of the row.
 func (c *column) keep(row reflect.Value) held {
 	value, err := c.argument(row)
 	switch v := value.(type) {
@@ -217,9 +216,8 @@ func (c *column) keep(row reflect.Value) held {
 	return held{value, err}
 }
 
-// apart returns a copy of v that shares no memory with it, as far as that can be seen
-// from outside of its type. Fields that are not exported are copied as they are. A
-// driver.Valuer is not affected, because keep has its value and not itself.
+// apart returns a copy of v that shares no memory with it, except behind unexported fields,
+// which are copied unchanged. That does not affect a driver.Valuer, since keep has its value.
 func apart(v reflect.Value, depth int) reflect.Value {
 	if depth == maxNesting || !refers(v.Type()) {
 		return v
@@ -232,7 +230,7 @@ func apart(v reflect.Value, depth int) reflect.Value {
 		switch p := v.Interface().(type) {
 		case *big.Int: // as in pgtype.Numeric
 			return reflect.ValueOf(new(big.Int).Set(p))
-		case *time.Location: // which is known by its address
+		case *time.Location: // which is compared by its address
 			return v
 		}
 		own := reflect.New(v.Type().Elem())

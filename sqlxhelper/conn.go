@@ -13,35 +13,33 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// DB is the handle for an insert: a *sqlx.DB, a *sqlx.Tx, or a type of the
-// program's own around one of them.
+// DB is the handle for an insert: a *sqlx.DB, a *sqlx.Tx, or a type of the program's own around
+// one of them.
 //
 // It is either a pool or a transaction, which decides how a call is undone:
 //
-//   - A type with the method BeginTxx of *sqlx.DB is a pool. One with the methods
-//     Commit and Rollback of *sqlx.Tx is a transaction. Embedding *sqlx.DB or
-//     *sqlx.Tx gives them. A type with the methods of both, or of neither, is
-//     refused with [ErrDB].
-//   - A type that holds another DB in an interface needs a method Unwrap()
-//     sqlxhelper.DB that returns it.
-//   - The mapper is the field Mapper that embedding brings along. A type without it
-//     uses the mapper of package sqlx, as sqlx's own functions do.
-//   - Statements go through the type's own methods. In a transaction that a call
-//     begins on a pool, they go through the *sqlx.Tx that BeginTxx returned. On
-//     PostgreSQL a call begins one for a single statement too, if its rows have keys
-//     already and the pool is none of sqlx's: *sql.DB may send the statement twice,
-//     and a duplicate key could be its own.
+//   - A type with the method BeginTxx of *sqlx.DB is a pool. One with the methods Commit and
+//     Rollback of *sqlx.Tx is a transaction. Embedding *sqlx.DB or *sqlx.Tx provides them. A
+//     type with the methods of both, or of neither, is refused with [ErrDB].
+//   - A type that holds another DB in an interface needs a method Unwrap() sqlxhelper.DB that
+//     returns it.
+//   - The mapper is the field Mapper, which embedding provides. A type without it uses the
+//     mapper of package sqlx, as sqlx's own functions do.
+//   - Statements go through the type's own methods or, in a transaction that a call begins on a
+//     pool, through the *sqlx.Tx that BeginTxx returned. On PostgreSQL a call also begins one
+//     for a single statement if its rows have keys already and the pool is not sqlx's own:
+//     *sql.DB may send the statement twice, and a duplicate key could be its own.
 type DB interface {
 	sqlx.ExtContext
 	sqlx.PreparerContext
 }
 
-// A beginner is what makes a [DB] a pool.
+// A beginner begins transactions, which makes a [DB] a pool.
 type beginner interface {
 	BeginTxx(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error)
 }
 
-// An ender is what makes a [DB] a transaction.
+// An ender ends a transaction, which makes a [DB] one.
 type ender interface {
 	Commit() error
 	Rollback() error
@@ -52,7 +50,7 @@ type wrapper interface {
 	Unwrap() DB
 }
 
-// A conn is a [DB] of which all is known that a call needs.
+// A conn is a [DB] as a call uses it.
 type conn struct {
 	db     DB
 	pool   beginner // nil where db is a transaction
@@ -60,7 +58,7 @@ type conn struct {
 	honors honoring
 }
 
-// connect finds out what db is.
+// connect returns the conn of db.
 func connect(db DB) (conn, error) {
 	c := conn{db: db}
 	var tx bool
@@ -89,15 +87,14 @@ func connect(db DB) (conn, error) {
 		return conn{}, fmt.Errorf("%w: %T is neither a pool nor a transaction; embed *sqlx.DB or *sqlx.Tx, or add the method BeginTxx, or Commit and Rollback, or Unwrap() sqlxhelper.DB", ErrDB, db)
 	}
 	if c.mapper == nil {
-		// This is the default mapper of package sqlx. There is no other way to it.
-		// It is made anew after a change of sqlx.NameMapper.
+		// The default mapper of package sqlx, which is not accessible otherwise. It is made
+		// anew after a change of sqlx.NameMapper.
 		c.mapper = sqlx.NewDb(nil, "").Mapper
 	}
 	return c, nil
 }
 
-// maxLayers bounds how many layers of a handle are unwrapped. A handle may wrap
-// itself.
+// maxLayers bounds how many layers of a handle are unwrapped, because a handle may wrap itself.
 const maxLayers = 10
 
 // layers returns db and the handles that it wraps, from the outside in.
@@ -125,8 +122,7 @@ func isNil(db DB) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// mapperField returns the field Mapper as Go's selector v.Mapper would, or nil
-// if there is none.
+// mapperField returns the field Mapper as Go's selector v.Mapper would, or nil without it.
 func mapperField(v reflect.Value) (*reflectx.Mapper, error) {
 	v = reflect.Indirect(v)
 	if v.Kind() != reflect.Struct {
@@ -146,24 +142,23 @@ func mapperField(v reflect.Value) (*reflectx.Mapper, error) {
 	return field.Interface().(*reflectx.Mapper), nil
 }
 
-// OnConn makes a [DB] of one connection of a pool, for temporary tables, settings of the
-// session and locks that belong to it. driverName is that of the pool: db.DriverName().
-// *sqlx.Conn keeps it to itself.
+// OnConn makes a [DB] of one connection of a pool, for temporary tables, session settings and
+// locks that belong to it. driverName is the pool's db.DriverName(), which *sqlx.Conn does not
+// expose.
 //
-// The DB is a pool of one connection. Several statements run in a transaction that the
-// call begins on it, which the database must not have begun already: a call that finds
-// one open, such as that of a raw BEGIN, fails with [ErrDB], and the transaction stays
-// open. Begin it by BeginTxx and use the *sqlx.Tx instead. Nor may rows of a query on c be
-// unread: with pgx, database/sql would wait for them forever. The DB is as safe for
-// concurrent use as c, and c stays the caller's to close. [InTx] takes no connection,
-// since it needs another one after a lost commit.
+// The DB is a pool of one connection. Several statements run in a transaction that the call
+// begins on it. A call that finds one open, such as that of a raw BEGIN, fails with [ErrDB] and
+// leaves it open; begin it by BeginTxx and use the *sqlx.Tx instead. No query on c may have
+// unread rows, for which database/sql with pgx would wait forever. The DB is as safe for
+// concurrent use as c, and c remains the caller's to close. [InTx] takes no connection, because
+// it needs another one after a lost commit.
 func OnConn(c *sqlx.Conn, driverName string) DB { return onConn{Conn: c, driver: driverName} }
 
 // An onConn adds what *sqlx.Conn lacks of a DB.
 type onConn struct {
 	*sqlx.Conn
 	driver  string
-	dialect Dialect // of the Helper; zero: that of the driver
+	dialect Dialect // of the Helper; zero: by the driver
 }
 
 // DriverName implements [DB].
@@ -174,8 +169,8 @@ func (c onConn) BindNamed(query string, arg any) (string, []any, error) {
 	return sqlx.BindNamed(sqlx.BindType(c.driver), query, arg)
 }
 
-// BeginTxx begins a transaction, or returns ErrDB if one is open. MySQL's START
-// TRANSACTION would commit that one. PostgreSQL would only warn, and COMMIT both.
+// BeginTxx begins a transaction, or returns ErrDB if one is open, which MySQL's START
+// TRANSACTION would commit; PostgreSQL would only warn, and COMMIT both.
 func (c onConn) BeginTxx(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error) {
 	open, err := c.inTransaction(ctx)
 	if err != nil {
@@ -193,8 +188,7 @@ func (c onConn) BeginTxx(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, er
 	return tx, err
 }
 
-// inTransaction reports whether a transaction was begun by a statement. It leaves that
-// transaction as it is.
+// inTransaction reports whether a statement has begun a transaction, and leaves that open.
 func (c onConn) inTransaction(ctx context.Context) (open bool, err error) {
 	d := c.dialect
 	if d == 0 {
@@ -202,9 +196,9 @@ func (c onConn) inTransaction(ctx context.Context) (open bool, err error) {
 	}
 	switch d {
 	case PostgreSQL:
-		// No function tells. A setting that is local to a transaction lasts until the
-		// next query only within one. The times of the statement and the transaction
-		// are no proof, as each message of the extended protocol sets the former.
+		// No function tells. A setting that is local to a transaction lasts until the next
+		// query only within one. The times of the statement and the transaction prove nothing,
+		// because each message of the extended protocol sets the former.
 		if _, err := c.ExecContext(ctx, "SELECT pg_catalog.set_config('snowkey.begun', 'yes', true)"); err != nil {
 			return false, err
 		}
@@ -212,8 +206,8 @@ func (c onConn) inTransaction(ctx context.Context) (open bool, err error) {
 	case MySQL:
 		err = scalar(ctx, c, &open, "SELECT @@in_transaction")
 		if dialect.UnknownVariable(err) {
-			// MySQL does not have it, but refuses, with an error that changes nothing,
-			// to set how the next transaction begins while one is open.
+			// MySQL lacks it, but refuses to set how the next transaction begins while one is
+			// open, with an error that changes nothing.
 			_, err = c.ExecContext(ctx, "SET @@transaction_read_only = @@session.transaction_read_only")
 			if open = dialect.InTransaction(err); open {
 				err = nil

@@ -11,26 +11,23 @@ import (
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
-// A Copier runs a COPY of PostgreSQL, which database/sql does not support. It
-// belongs to a driver: github.com/snowkey/snowkey/sqlxhelper/pgxcopy has one for
-// pgx. [WithCopy] gives it to a [Helper]. It must be as safe for concurrent use as
-// the Helper is used.
+// A Copier runs a COPY of PostgreSQL, which database/sql does not support. It belongs to a
+// driver; github.com/snowkey/snowkey/sqlxhelper/pgxcopy has one for pgx. [WithCopy] gives it to
+// a [Helper]. It must be as safe for concurrent use as the Helper is used.
 type Copier interface {
-	// Copy runs statement, a COPY … FROM STDIN, on the connection and in the
-	// transaction of db. It sends all that rows has, and returns how many rows the
-	// server has copied. If it cannot, because the driver is not the one that it is
-	// for, nothing is sent and the transaction stays usable.
+	// Copy runs statement, a COPY … FROM STDIN, on the connection and in the transaction of db,
+	// with all that it reads from rows, and returns how many rows the server has copied. With
+	// another driver it sends nothing, returns an error, and leaves the transaction usable.
 	//
-	// It does not read rows after it has returned.
+	// It does not read from rows after it has returned.
 	Copy(ctx context.Context, db sqlx.ExecerContext, statement string, rows io.Reader) (int64, error)
 }
 
-// copyRows bounds the rows of one COPY, so that a long load reports progress. One
+// copyRows bounds the rows of one COPY, so that a long load reports progress. The cost of one
 // more statement for so many rows is not measurable.
 const copyRows = 50000
 
-// copying is the way by COPY, in the binary or in the text format. The binary one
-// cannot carry all that the text can.
+// copying sends rows by COPY, in the binary format or in the text format, which can carry more.
 type copying struct {
 	*writer
 	*load
@@ -41,8 +38,8 @@ type copying struct {
 	reader   *copyReader
 }
 
-// take looks whether the first row can go by COPY. How many of the others can is
-// known when they are sent.
+// take checks whether the first row can go by COPY. How many of the others can is known when
+// they are sent.
 func (c *copying) take(first int) (int, error) {
 	c.most = min(copyRows, len(c.rows)-first)
 	c.reader = &copyReader{encoders: c.encoders, in: c.in, load: c.load, first: first, most: c.most}
@@ -64,8 +61,8 @@ func (c *copying) send(ctx context.Context, s session) (int, driver.Result, erro
 	return c.reader.done, driver.RowsAffected(affected), nil
 }
 
-// check makes sure that the table is still the one that was read, or takes the row
-// from the line that the server names.
+// check makes sure that the table is still the one that was read, or finds the row by the line
+// that the server names.
 func (c *copying) check(ctx context.Context, s session, err error) error {
 	if err == nil {
 		return c.unchanged(ctx, s, c.load, c.table)
@@ -73,22 +70,22 @@ func (c *copying) check(ctx context.Context, s session, err error) error {
 	return c.copied(c.load, err)
 }
 
-// A copyReader makes the text or the binary format of COPY of rows, as it is read.
-// At a row that it cannot carry it ends, as if there were no more, so COPY ends
-// well. An error would end the transaction.
+// A copyReader encodes rows in a format of COPY while it is read. At a row that it cannot carry
+// it ends as if there were no more, so that the COPY succeeds; an error would end the
+// transaction.
 //
-// Drivers read in a goroutine of their own. Nobody could catch a panic there. The
-// only foreign code here is Value methods, and argument catches their panics.
+// Drivers read in a goroutine of their own, where nothing could recover from a panic. The only
+// foreign code here is Value methods, and argument recovers from their panics.
 type copyReader struct {
 	encoders []encoder
 	in       pgtext.Format
 	load     *load
-	first    int    // the row with which it begins
-	most     int    // rows that there may be
-	done     int    // rows that are in buf, or were
-	buf      []byte // what is not read yet begins at off
+	first    int    // the first row
+	most     int    // how many rows there are
+	done     int    // rows encoded so far
+	buf      []byte // unread from off on
 	off      int
-	stopped  bool // by a row that has to go otherwise
+	stopped  bool // at a row that has to go by another way
 	framed   bool // buf has, or had, the header
 	closed   bool // and the trailer
 }
@@ -104,10 +101,10 @@ func (r *copyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// binaryHeader is a signature, flags and the length of no extensions.
+// binaryHeader is a signature, flags, and the length of no extensions.
 const binaryHeader = "PGCOPY\n\377\r\n\000\000\000\000\000\000\000\000\000"
 
-// fill makes n bytes of rows ready to be read, or as many as there will be.
+// fill encodes rows until n bytes can be read, or all there will be.
 func (r *copyReader) fill(n int) {
 	if len(r.buf)-r.off >= n {
 		return

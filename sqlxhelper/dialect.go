@@ -13,83 +13,78 @@ import (
 	"github.com/snowkey/snowkey/internal/base/standby"
 )
 
-// A Dialect is the SQL that a database speaks. The zero value is none of them.
+// A Dialect is the SQL that a database speaks. The zero value is not valid.
 type Dialect = dialect.Dialect
 
 // The dialects.
 const (
-	// SQLite is SQLite 3 and what speaks its SQL, such as libSQL.
+	// SQLite is SQLite 3 and databases that speak its SQL, such as libSQL.
 	SQLite = dialect.SQLite
-	// PostgreSQL is PostgreSQL, by any driver.
+	// PostgreSQL is PostgreSQL with any driver.
 	PostgreSQL = dialect.PostgreSQL
 	// MySQL is MySQL and MariaDB.
 	MySQL = dialect.MySQL
 )
 
-// traits are what a dialect does differently.
+// traits are the differences of a dialect.
 type traits struct {
 	Dialect
 	numbered bool // placeholders are $1, $2 instead of ?
-	// maxBinds bounds the values in one statement, by the protocol or the driver's
-	// build. binds bounds those in one chunk. Chunks count values, because rows
-	// have different widths. The numbers were measured on rows of six columns: 50
-	// rows for SQLite, 500 for the servers. Statements at the bind limit ran at
-	// half that speed on PostgreSQL and at three quarters on SQLite.
+	// maxBinds bounds the values in one statement, by the protocol or the build of the driver.
+	// binds bounds those in one chunk; it counts values because rows have different widths. It
+	// was measured on rows of six columns, 50 for SQLite and 500 for the servers: statements at
+	// the bind limit ran at half that speed on PostgreSQL and at three quarters on SQLite.
 	maxBinds, binds int
-	// ladder bounds how many statement texts there are. pgx keeps every text
-	// prepared on the server, 512 per connection. 300 different row counts cost 25
-	// MB in one backend. So only small row counts have texts of their own. A larger
-	// remainder is cut to a multiple of ladder and a rest. That is two statements
-	// at most. The drivers of the other databases keep no texts.
+	// ladder bounds the number of statement texts. pgx keeps every text prepared on the server,
+	// 512 per connection, and 300 different row counts cost 25 MB in one backend. Only small
+	// row counts therefore have texts of their own, and a larger remainder is sent as a
+	// multiple of ladder and a rest. The drivers of the other databases keep no texts.
 	ladder int
-	// bytes bounds what a chunk holds, unless it is a single row. On MySQL a
-	// statement above max_allowed_packet costs the connection, and with it the
-	// caller's transaction. The default is 16 MiB, and 4 MiB on old servers. A
-	// driver that writes the values into the text may double them by escaping.
-	// Elsewhere it bounds memory.
+	// bytes bounds a chunk of several rows. On MySQL a statement above max_allowed_packet, 16
+	// MiB by default and 4 MiB on old servers, costs the connection and with it the caller's
+	// transaction. A driver that writes the values into the text may double them by escaping.
+	// Elsewhere bytes bounds memory.
 	bytes int
-	// An identifier has at most so many bytes and characters; 0 is no limit.
-	// PostgreSQL cuts longer ones and goes on.
+	// The longest identifier, in bytes and characters; 0: no limit. PostgreSQL cuts longer ones
+	// and goes on.
 	maxBytes, maxRunes int
 
-	// prepares: a statement that is sent more than once is prepared. It must not
-	// change how values are sent, for a single row goes without. On PostgreSQL pgx
-	// has several modes, and keeps prepared by itself what the mode allows.
+	// prepares: a statement that is sent more than once is prepared. That must not change how
+	// values are sent, since a single row is sent without. pgx, which has several modes on
+	// PostgreSQL, keeps prepared by itself what its mode allows.
 	prepares bool
-	// inlines: the driver may write values into the text (interpolateParams). MySQL
-	// then takes 2.5 for a decimal, and for a double otherwise. A query tells which
-	// it was: 0.1 + 0.2 is 0.3 in decimals, and not in doubles.
+	// inlines: the driver may write values into the text (interpolateParams). MySQL then takes
+	// 2.5 for a decimal, and otherwise for a double. A query tells which: 0.1 + 0.2 is 0.3 in
+	// decimals and not in doubles.
 	inlines bool
-	// arrays: rows may go by unnest and COPY.
+	// arrays: rows may be sent by unnest and COPY.
 	arrays bool
-	// uninterrupted: a statement that ctx interrupts rolls back the whole
-	// transaction, which may be the caller's. So ctx is checked only between
-	// statements. A statement of one chunk is short, and waits for a lock no longer
-	// than busy_timeout. mattn/go-sqlite3 also saves a goroutine per statement.
+	// uninterrupted: interrupting a statement rolls back the whole transaction, which may be
+	// the caller's, and so ctx is checked only between statements. A statement of one chunk is
+	// short, and waits for a lock no longer than busy_timeout. This also saves mattn/go-sqlite3
+	// a goroutine per statement.
 	uninterrupted bool
-	// partial: a statement that failed may have kept rows, or ended the
-	// transaction. A constraint can be declared ON CONFLICT FAIL or ROLLBACK, and a
-	// trigger can RAISE(FAIL).
+	// partial: a statement that failed may have kept rows, or ended the transaction, because a
+	// constraint can be declared ON CONFLICT FAIL or ROLLBACK, and a trigger can RAISE(FAIL).
 	partial bool
-	// nameIsText: a quoted name that is no column is taken for a text.
+	// nameIsText: a quoted name of no column is taken for a text.
 	nameIsText bool
-	// continues: after an error in a statement the transaction goes on.
+	// continues: the transaction goes on after an error in a statement.
 	continues bool
-	// badIsUnsent: a driver that calls a connection bad has sent nothing on it, as
-	// database/sql demands.
+	// badIsUnsent: a driver that reports a bad connection has sent nothing on it, as
+	// database/sql requires.
 	badIsUnsent bool
-	// onDuplicateKey: an upsert is ON DUPLICATE KEY UPDATE. That takes every unique
-	// index for a conflict, and does not count the rows that were inserted.
+	// onDuplicateKey: an upsert is ON DUPLICATE KEY UPDATE, which takes every unique index for
+	// a conflict and does not count the inserted rows.
 	onDuplicateKey bool
-	// forUpdate makes a SELECT see a row that another transaction has stored after
-	// this one began. On MySQL a plain one under REPEATABLE READ sees the past.
-	// The insert has locked that row already, so nobody waits. A key that is not
-	// stored must not be asked for so: that locks the gap where it would be.
+	// forUpdate makes a SELECT see a row that another transaction has stored after this one
+	// began, while a plain one on MySQL under REPEATABLE READ sees the past. The insert has
+	// locked that row already. A key that is not stored must not be selected so, because that
+	// locks the gap where it would be.
 	forUpdate string
-	// forShare makes a SELECT wait for the transaction that has inserted a row. It
-	// needs no privilege but SELECT. A session of MySQL under READ UNCOMMITTED may
-	// see a row that is rolled back a moment later. The others show committed rows
-	// only.
+	// forShare makes a SELECT wait for the transaction that has inserted a row. It needs no
+	// privilege but SELECT. A session of MySQL under READ UNCOMMITTED may see a row that is
+	// rolled back a moment later; the others see only committed rows.
 	forShare string
 	// standby: a commit may wait for a synchronous standby, see package standby.
 	standby bool
@@ -127,17 +122,17 @@ func (t *traits) sends(ctx context.Context) context.Context {
 	return ctx
 }
 
-// registered holds what [RegisterDriver] was told: driver name to Dialect. All
-// helpers share it, as database/sql and sqlx each have one table of driver names
-// per process.
+// registered maps the driver names of [RegisterDriver] to dialects. It is a variable of the
+// process, as are the tables of driver names in database/sql and sqlx.
 var registered sync.Map
 
-// RegisterDriver sets the dialect of a driver name, for all helpers of the process.
-// It is for names that a program makes up, as wrappers for tracing do. A later call
-// for the same name replaces the former. Names known to this package can be
-// replaced too. It is safe for concurrent use. Call it before the first insert.
-// Like sql.Register it panics on misuse: an empty name or a dialect that is none of
-// the constants.
+// RegisterDriver sets the dialect of a driver name for all Helpers of the process. It is for
+// names that a program makes up, as wrappers for tracing do. A later call for the same name
+// replaces the former, and names known to this package can be replaced too. It is safe for
+// concurrent use; call it before the first insert.
+//
+// Like sql.Register it panics on misuse: an empty name, or a dialect that is not one of the
+// constants.
 func RegisterDriver(name string, d Dialect) {
 	if name == "" || !d.Valid() {
 		panic(fmt.Sprintf("sqlxhelper: RegisterDriver(%q, %v): want a driver name, and SQLite, PostgreSQL or MySQL", name, d))
@@ -145,9 +140,9 @@ func RegisterDriver(name string, d Dialect) {
 	registered.Store(name, d)
 }
 
-// knownDriver returns the dialect behind a driver name that can only mean one
-// database, or zero. A prefix or a suffix decides nothing. "pgx-otel-0" could be
-// anything, and a wrong guess is a syntax error at best.
+// knownDriver returns the dialect of a driver name that can only mean one database, or zero.
+// Prefixes and suffixes decide nothing: "pgx-otel-0" could be anything, and a wrong guess is a
+// syntax error at best.
 func knownDriver(name string) Dialect {
 	switch name {
 	case "sqlite3", "sqlite", "libsql", "nrsqlite3":
@@ -171,9 +166,9 @@ func dialectOf(driver string) (Dialect, error) {
 	return 0, fmt.Errorf("%w: driver name %q; say what it is with sqlxhelper.RegisterDriver(%q, …), or give New the option WithDialect", ErrDriver, driver, driver)
 }
 
-// nameProblem says what is wrong with a name in any dialect, or "". Names are
-// quoted and could hold anything. But a name with a quote in it is quoted already,
-// and would only be "no such table".
+// nameProblem returns what is wrong with a name in any dialect, or "". Names are quoted and
+// could contain anything, but a name that contains a quote is quoted already and would only be
+// "no such table".
 func nameProblem(name string) string {
 	if name == "" {
 		return "a name is empty"
@@ -189,7 +184,7 @@ func nameProblem(name string) string {
 	return ""
 }
 
-// tableProblem is nameProblem for a table, which may have a schema before it.
+// tableProblem is nameProblem for a table, with or without its schema.
 func tableProblem(table string) string {
 	parts := strings.Split(table, ".")
 	if len(parts) > 2 {
@@ -203,7 +198,7 @@ func tableProblem(table string) string {
 	return ""
 }
 
-// checkLength refuses a name that the database would cut silently.
+// checkLength refuses a name that the database would silently cut.
 func (t *traits) checkLength(name string) error {
 	if n := len(name); t.maxBytes > 0 && n > t.maxBytes {
 		return fmt.Errorf("%w: %q has %d bytes, %v takes %d", ErrName, name, n, t, t.maxBytes)

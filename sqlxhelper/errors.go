@@ -12,8 +12,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// The errors that this package's errors match, for errors.Is. Errors of the database, of the
-// source and of the context are wrapped, and match themselves.
+// Errors of this package match these for errors.Is. They also match errors of the database, of
+// the source and of the context, which they wrap.
 var (
 	// ErrArgument means that the method does not accept such rows, for instance a struct that
 	// is not behind a pointer, or that an option names something that the rows do not have.
@@ -23,7 +23,7 @@ var (
 	ErrDB = errors.New("sqlxhelper: database handle not usable")
 	// ErrDriver means that the driver name is unknown. Use [RegisterDriver] or [WithDialect].
 	ErrDriver = errors.New("sqlxhelper: dialect not known")
-	// ErrName means a table or column name that is not sent to a database.
+	// ErrName means a table or column name that cannot be sent to a database.
 	ErrName = errors.New("sqlxhelper: name not usable")
 	// ErrSource means that a key was missing and that there is no source, or that the source
 	// returned a number below 1 without an error.
@@ -172,7 +172,7 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 // Is matches [ErrCommitUnknown].
 func (e *UnknownError) Is(target error) bool { return target == ErrCommitUnknown }
 
-// unknown returns the error of a transaction of which only err is known. It does not wrap why,
+// unknown returns the error of a transaction with an unknown outcome. It does not wrap why,
 // because the timeout of a look is not the caller's.
 func unknown(ctx context.Context, err, why error, proofs []proof) error {
 	e := &UnknownError{Err: wait.Cause(ctx, err), why: why}

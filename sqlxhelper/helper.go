@@ -17,11 +17,11 @@ type Helper struct {
 	src    Source
 	config config
 	*memory
-	// fullChunk belongs to an InsertSeq and is shared by its chunks; nil otherwise.
+	// fullChunk is shared by the chunks of one InsertSeq; nil otherwise.
 	fullChunk *fullChunk
 }
 
-// A memory is the state that a Helper shares with those that [Helper.With] returns.
+// A memory is the state shared by a Helper and those that [Helper.With] returns.
 type memory struct {
 	plans  sync.Map // planKey to *plan
 	tables sync.Map // name to *pgtext.Table, on PostgreSQL
@@ -55,29 +55,43 @@ func (h *Helper) With(opts ...Option) *Helper {
 }
 
 // Insert inserts one row, given as a pointer to a struct, into table ("orders" or
-// "shop.orders", without quotes). It does not follow relations; [Helper.InsertGraph] does.
-// The options of the Helper select the columns that are written or read back, and the
-// treatment of a row that is already stored.
+// "shop.orders", without quotes). It does not follow relations; [Helper.InsertGraph] does. The
+// options of the Helper select the columns that are written or read back, and the treatment of
+// a row that is already stored.
 //
-// If the key is zero, Insert takes one from the source and sets it in the struct, where it
-// stays if the insert fails. After an upsert the struct has the stored row's key.
+// # Columns and keys
+//
+// The columns are those that sqlx would scan into the struct, embedded structs included, with
+// names from db tags or from the Mapper of the handle. A field is a column if it is a value: a
+// basic type, time.Time, a driver.Valuer, []byte, or a pointer to one of these. The driver
+// decides about slices and maps of other types. Other structs are refused unless they are
+// embedded. Every field is written, zero or not, except those with the tag snowkey:"-", which
+// sqlx still reads.
+//
+// The primary key is the field for column id, or the one with the tag snowkey:"pk". Every row
+// type has one, of type [types.Snowflake]. If it is zero, Insert takes a key from the source
+// and sets it in the struct, where it stays if the insert fails. After an upsert the struct has
+// the stored row's key.
+//
+// # Errors
 //
 // Before the key is set and before any SQL, Insert can return:
 //
 //   - an error that matches [ErrArgument], [ErrDB], [ErrDriver] or [ErrName]
-//   - a [*PlanError], or a [*RowError], which may match [ErrForeignKey]
+//   - a [*PlanError] for the type, or a [*RowError] for the row, which may match
+//     [ErrForeignKey]
 //   - for a missing key, [ErrSource] or the error of the source, wrapped
 //
-// Later errors of the database, of a Value method, or of a ctx that ends between statements
-// are usually an [*InsertError], which matches [ErrDuplicateKey] or [ErrUnresolved] where
-// that applies. A row that the database silently dropped is a [*CountError]. Other errors
-// wrap the error of the database, its driver or ctx.
+// Later errors of the database, of a Value method, or of a ctx that ends between statements are
+// usually an [*InsertError], which matches [ErrDuplicateKey] or [ErrUnresolved] where that
+// applies. A row that the database silently dropped is a [*CountError]. Other errors wrap the
+// error of the database, its driver or ctx.
 //
 // After an error the row is not stored, unless the error matches [ErrCommitUnknown]: the
 // database's answer was lost on a pool, and a search for the row on another connection, until
-// one second after ctx ends or for a minute without a deadline, has not settled it. That
-// error is an [*UnknownError], which has the keys. The transaction in which the call was made
-// remains usable unless the error matches [ErrTxBroken].
+// one second after ctx ends or for a minute without a deadline, has not settled it. That error
+// is an [*UnknownError], which has the keys. The transaction in which the call was made remains
+// usable unless the error matches [ErrTxBroken].
 func (h *Helper) Insert(ctx context.Context, db DB, table string, row any) error {
 	b, err := oneRow("Insert", row)
 	if err != nil {
@@ -109,18 +123,43 @@ func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) 
 
 // InsertGraph inserts roots, given as a *struct or like the rows of [Helper.InsertMany], into
 // table, and all rows to which their relations lead, at any depth, into the tables that the
-// tags name. Relations are either children, which refer to the row with the field, or the
-// rows to which that row belongs; the package comment shows the tags.
+// tags name.
+//
+// # Relations
+//
+// The tag snowkey:"table,fk=column" on a field of type []T, []*T or *T makes its rows children,
+// which go into table and whose foreign key is column. A nil *T and an empty slice have no
+// children. The tag snowkey:"table,belongs_to=column" on a field of type *T makes it the row to
+// which this one belongs: that row goes into table, and the foreign key is column, in the row
+// with the field. A nil field leaves the foreign key alone.
+//
+//	type Order struct {
+//		types.Model
+//		CustomerID types.Snowflake `db:"customer_id"`
+//		Customer   *Customer       `db:"-" snowkey:"customers,belongs_to=customer_id"`
+//		Items      []Item          `db:"-" snowkey:"order_items,fk=order_id"`
+//	}
+//
+// A foreign key is a [types.Snowflake], a *types.Snowflake or a [types.NullSnowflake]. It must
+// be unset, or already equal to the key that it will get. Relations nest, and a type may
+// contain itself. Every row has one place, in the call or in one field that makes it a child,
+// while any number of belongs_to fields may lead to it by the same pointer. A row behind a
+// pointer is always inserted: to refer to a stored customer, set CustomerID and leave Customer
+// nil.
+//
+// # Order
 //
 // All keys and foreign keys are set before the first statement. Each table is then written
-// once, referenced tables first, in one transaction or under one savepoint, so that round
-// trips grow with the number of tables and not of rows. Only tables that refer to each other
-// in a circle are written once per level.
+// once, referenced tables first, in one transaction or under one savepoint, so that round trips
+// grow with the number of tables and not of rows. Only tables that refer to each other in a
+// circle are written once per level.
+//
+// # Errors
 //
 // InsertGraph returns the errors of [Helper.Insert], and a [*RowError] for:
 //
-//   - a foreign key that is neither unset nor equal to the key that it will get, which
-//     matches [ErrForeignKey], because an insert does not move a row to another parent
+//   - a foreign key that is neither unset nor equal to the key that it will get, which matches
+//     [ErrForeignKey], because an insert does not move a row to another parent
 //   - a struct in two places
 //   - rows that refer to each other in a circle
 //   - rows that share a key, or a foreign key to different rows, through an embedded pointer
@@ -136,7 +175,7 @@ func (h *Helper) InsertGraph(ctx context.Context, db DB, table string, roots any
 	return h.insert(ctx, db, table, b, true)
 }
 
-// insert first does all that can fail without effect, then sets the keys, then writes.
+// insert does first what can fail without effect, then sets the keys, then writes.
 func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep bool) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("sqlxhelper: insert into %s: %w", table, err)

@@ -41,7 +41,7 @@ type lent struct {
 
 type blob []byte
 
-// shared is a Valuer of which the memory, and that of its values, is somebody else's.
+// shared is a Valuer that shares its memory, and its values', with others.
 type shared struct{ text *[]byte }
 
 func (s shared) Value() (driver.Value, error) { return *s.text, nil }

@@ -15,22 +15,20 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// settle gives every row of an upsert the key of the stored row, and its
-// children after it.
+// resolve gives every row of an upsert the key of the stored row, and its children after it.
+// err is the error of the statements.
 //
-// The answer to the statement is of little use. MySQL counts two for an update, and
-// its count of other rows depends on the connection. RETURNING has no order on
-// PostgreSQL and no rows for DO NOTHING. MySQL does not have it. So the rows are
-// looked up.
+// Their answers do not tell. MySQL counts two for an update, and its count of other rows
+// depends on the connection; RETURNING has no order on PostgreSQL and no rows for DO NOTHING,
+// and MySQL lacks it. The rows are therefore looked up.
 //
-// First comes a look by the keys that this call assigned. Nobody else has them, so
-// a row with one is the row that was inserted. A key that the caller had set proves
-// nothing, because the stored row with that target may have another. Rows with such
-// keys, and rows that were not inserted, are looked up by the target. The database
-// compares. Only it knows its collations and the precision of its columns. A row
-// that is not found and had a key is looked up by that key. It has been inserted,
-// because otherwise a stored row would be like it in the target. That happens if it
-// has NULL there.
+// The first look is by the keys that this call has assigned. Nothing else uses them, so a
+// stored row with one is the row that was inserted. A key that the caller has set proves
+// nothing, because the stored row with that target may have another. Rows with such keys, and
+// rows that were not inserted, are looked up by the target. The database compares, because only
+// it knows its collations and the precision of its columns. A row that is not found but had a
+// key is looked up by that key. It has been inserted, because otherwise a stored row would
+// equal it in the target; this happens if the target has a NULL.
 func (w *writer) resolve(ctx context.Context, s session, l *load, err error) error {
 	if err != nil {
 		return l.upsert.explained(err)
@@ -38,7 +36,7 @@ func (w *writer) resolve(ctx context.Context, s session, l *load, err error) err
 	if l.upsert.nothing && !w.dialect.onDuplicateKey && l.affected == int64(len(l.rows)) {
 		return nil // all of them were inserted
 	}
-	stored := make([]types.Snowflake, len(l.rows)) // 0: not found
+	stored := make([]types.Snowflake, len(l.rows)) // zero: not found
 	var fresh, set, others []int
 	for i := range l.rows {
 		if l.fresh[i] {
@@ -85,14 +83,14 @@ func (w *writer) replaceKeys(l *load, stored []types.Snowflake) {
 	}
 }
 
-// A replacedKey is a key in memory and what it was before settle.
+// A replacedKey is a key in memory and its value before resolve.
 type replacedKey struct {
 	id  *types.Snowflake
 	was types.Snowflake
 }
 
-// restoreKeys undoes what settle has done. The rows with those keys were rolled
-// back, or others may delete them before the next attempt.
+// restoreKeys undoes resolve. The rows with those keys were rolled back, or others may delete
+// them before the next attempt.
 func (w *writer) restoreKeys() {
 	for _, r := range w.replaced {
 		*r.id = r.was
@@ -107,7 +105,7 @@ func (w *writer) unresolved(l *load, row int, problem string) error {
 	return w.rowError(l, row, "", fmt.Errorf("%w: %s", ErrUnresolved, problem))
 }
 
-// findByKey sets the stored key of those rows in list whose key is stored.
+// findByKey sets the stored key of the rows in list whose key is stored.
 func (w *writer) findByKey(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) error {
 	at := make(map[types.Snowflake][]int, len(list))
 	for _, i := range list {
@@ -130,15 +128,15 @@ func (w *writer) findByKey(ctx context.Context, s session, l *load, list []int, 
 // statement looks up. SQLite takes 500 parts of a UNION.
 const lookupsPerQuery = 128
 
-// findByTarget sets the stored key of the rows in list that are like a stored one
-// in the target. It is an error if one is like several. That happens without the
-// unique index, which a MySQL statement does not name.
+// findByTarget sets the stored key of the rows in list that equal a stored row in the target.
+// It is an error if one equals several, as without the unique index, which a MySQL statement
+// does not name.
 //
-// The values are compared in the form that the column has stored: a DECIMAL(10,2) keeps
-// 1.23 of 1.234. The types of the columns are read for that, in the transaction of the
-// upsert, which keeps others from changing them. They are not remembered, since with the
-// type of yesterday a row would get the key of another one. Where databases compare as they
-// store, that is only for rows of which none or several are found as they were sent.
+// The values are compared in the form that the column stores: a DECIMAL(10,2) keeps 1.23 of
+// 1.234. For that, the types of the columns are read in the transaction of the upsert, which
+// keeps others from changing them. They are not cached, because with an outdated type a row
+// would get another one's key. Where databases compare as they store, this is done only for
+// rows of which none or several are found as they were sent.
 func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake) (err error) {
 	var several map[int]types.Snowflake
 	again := list
@@ -173,9 +171,8 @@ func (w *writer) findByTarget(ctx context.Context, s session, l *load, list []in
 	return nil
 }
 
-// compareTarget is findByTarget with one form of the values for each column of the
-// target, or without. several has the rows that are like more than one stored row, with
-// the key of the second.
+// compareTarget is findByTarget with one form of the values for each column of the target, or
+// without. several maps the rows that equal more than one stored row to the key of the second.
 func (w *writer) compareTarget(ctx context.Context, s session, l *load, list []int, stored []types.Snowflake, forms []storedForm) (several map[int]types.Snowflake, err error) {
 	key := w.dialect.Quote(l.plan.columns[l.plan.key].name)
 	from := ", " + key + " FROM " + w.dialect.Quote(l.name) + " WHERE "
@@ -190,7 +187,7 @@ func (w *writer) compareTarget(ctx context.Context, s session, l *load, list []i
 		args := make([]any, 0, len(chunk)*width)
 		queries := make([]string, fewSizes(len(chunk), most))
 		for i := range queries {
-			// The last row fills up the number. To ask for it twice does no harm.
+			// The last row fills up the number; asking for it twice does no harm.
 			row := chunk[min(i, len(chunk)-1)]
 			conditions := make([]string, width)
 			for j, c := range l.upsert.target {
@@ -234,7 +231,7 @@ func (w *writer) compareTarget(ctx context.Context, s session, l *load, list []i
 	return several, nil
 }
 
-// nullTarget reports whether a row has NULL in the target, and so is like no other.
+// nullTarget reports whether a row has NULL in the target, and so equals no other.
 func (w *writer) nullTarget(l *load, row int) bool {
 	args, err := w.arguments(nil, l, row, l.upsert.target)
 	return err == nil && slices.ContainsFunc(args, func(v any) bool {
@@ -248,14 +245,14 @@ func (w *writer) nullTarget(l *load, row int) bool {
 	})
 }
 
-// A storedForm is how a column is compared, and its type.
+// A storedForm is how a column compares values, and its type.
 type storedForm struct {
 	dialect.Form
 	typ string
 }
 
-// storedForms returns the form of each column of the target, or nil if all of them compare
-// any value as they store it.
+// storedForms returns the form of each column of the target, or nil if all of them compare any
+// value as they store it.
 func (w *writer) storedForms(ctx context.Context, s session, l *load) ([]storedForm, error) {
 	var text string
 	var args []any
@@ -263,7 +260,7 @@ func (w *writer) storedForms(ctx context.Context, s session, l *load) ([]storedF
 	case PostgreSQL:
 		text = "SELECT attname, pg_catalog.format_type(atttypid, atttypmod), NULL FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0"
 		args = []any{w.dialect.Quote(l.name)}
-	case MySQL: // unlike the catalog it shows temporary tables
+	case MySQL: // which, unlike the catalog, shows temporary tables
 		text = "SHOW FULL COLUMNS FROM " + w.dialect.Quote(l.name)
 	default:
 		return nil, nil
@@ -293,16 +290,15 @@ func (w *writer) storedForms(ctx context.Context, s session, l *load) ([]storedF
 	return forms, err
 }
 
-// keysPerQuery is how many keys one statement asks for, at most. Old versions of
-// SQLite take 999 values.
+// keysPerQuery bounds the keys in one statement. Old versions of SQLite take 999 values.
 const keysPerQuery = 512
 
-// fewSizes returns the power of two, at most most, that n values are filled up to.
-// So there are few texts. pgx keeps each prepared on the server.
+// fewSizes returns the power of two, at most most, to which n values are filled up. It keeps
+// the number of texts small, each of which pgx keeps prepared on the server.
 func fewSizes(n, most int) int { return min(1<<bits.Len(uint(n-1)), most) }
 
-// byKeys selects the key and fields of the rows stored under the keys of at. It
-// calls scan for each. lock says that they may be rows of others.
+// byKeys selects the key and fields of the rows stored under the keys of at, and calls scan for
+// each. With lock, they may be rows of others.
 func (w *writer) byKeys(ctx context.Context, s session, l *load, at map[types.Snowflake][]int, fields []destination, lock bool, scan func(*sql.Rows) error) error {
 	key, of := w.dialect.Quote(l.plan.columns[l.plan.key].name), ""
 	if w.dialect.nameIsText {
@@ -317,7 +313,7 @@ func (w *writer) byKeys(ctx context.Context, s session, l *load, at map[types.Sn
 	if lock {
 		end += w.dialect.forUpdate
 	}
-	// In order, for the sake of the index, and of those who read logs.
+	// In order, for the index and for readers of logs.
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(at)), keysPerQuery) {
 		args := make([]any, fewSizes(len(chunk), keysPerQuery))
 		marks := make([]string, len(args))
@@ -347,10 +343,10 @@ func (w *writer) query(ctx context.Context, s session, l *load, text string, arg
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // where Next has not come to the end
+		defer func() { _ = rows.Close() }() // if Next has not reached the end
 		for rows.Next() {
 			if s.honors < honorsStatements && ctx.Err() != nil {
-				return ctx.Err() // the caller may have left, and what scan changes with it
+				return ctx.Err() // the caller may have returned, and own what scan changes
 			}
 			if err := scan(rows); err != nil {
 				return err

@@ -27,7 +27,7 @@ type config struct {
 }
 
 // WithDialect sets the dialect of all databases that the Helper is given, whatever their driver
-// names are. With a value that is none of the constants, every call returns an error that
+// names are. With any other value than the constants, every call returns an error that
 // matches [ErrDriver].
 func WithDialect(d Dialect) Option {
 	return func(c *config) { c.dialect = &d }
@@ -84,7 +84,7 @@ func Omit(names ...string) Option {
 // list returns a copy that is not nil.
 func list(names []string) []string { return append([]string{}, names...) }
 
-// OnConflictDoNothing leaves a stored row as it is instead of failing, and sets its key in the
+// OnConflictDoNothing leaves a stored row unchanged instead of failing, and sets its key in the
 // struct. A row counts as stored if another one has the same values in the target columns, as
 // the database compares them. A unique index on exactly these columns must exist. All other
 // rows are inserted.
@@ -169,13 +169,11 @@ func Returning(names ...string) Option {
 	return func(c *config) { c.returning = list(names) }
 }
 
-// DefaultCopyRows is the number of rows from which on COPY is used if [WithCopy] is given none.
-// COPY needs more round trips, which took 2,000 rows to recover at 2.4 ms each, and 200 rows on
-// loopback.
-const DefaultCopyRows = 2000
+// defaultCopyRows is what [WithCopy] uses without a number. COPY needs more round trips, which took 2,000 rows to recover at 2.4 ms each, and 200 rows on loopback.
+const defaultCopyRows = 2000
 
 // WithCopy sends rows to PostgreSQL by COPY if a table gets at least minRows in a call, or
-// [DefaultCopyRows] if minRows is not positive. A nil Copier disables COPY. Rows that COPY
+// 2,000 if minRows is 0 or negative. A nil Copier disables COPY. Rows that COPY
 // would store differently than INSERT are sent by INSERT, as are all rows on other databases.
 //
 // On a pool such a call runs in a transaction of its own. If the Copier's driver is not the
@@ -183,7 +181,7 @@ const DefaultCopyRows = 2000
 // once more; if they have changed, the error matches [ErrTableChanged].
 func WithCopy(c Copier, minRows int) Option {
 	if minRows <= 0 {
-		minRows = DefaultCopyRows
+		minRows = defaultCopyRows
 	}
 	return func(config *config) { config.copier, config.copyRows = c, minRows }
 }

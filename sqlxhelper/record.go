@@ -10,34 +10,33 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// watched holds the transactions of all running InTx: *sql.Tx to *record. The
-// process shares it, because InTx and a Helper have only the transaction in common.
-// Nothing can be put into that. The key is the *sql.Tx, because Unsafe makes
-// another *sqlx.Tx around it.
+// watched maps the *sql.Tx of all running InTx to their *record. It is a variable of the
+// process because InTx and a Helper have only the transaction in common, in which nothing can
+// be stored. The key is the *sql.Tx because Unsafe makes another *sqlx.Tx around it.
 var watched sync.Map
 
-// A record is what helpers have written in one attempt of InTx. It takes the
-// same memory for a row as for an import of millions. It is safe for concurrent
-// use, although calls on one transaction do not overlap.
+// A record is what Helpers have inserted in one attempt of InTx. Its size does not depend on
+// the number of rows. It is safe for concurrent use, although calls on one transaction do not
+// overlap.
 type record struct {
 	mu     sync.Mutex
 	places []place           // in the order in which they were first written to
 	last   []types.Snowflake // the last key that was inserted, by place; 0 if all were upserted
-	// broken says why the savepoint of a call was not rolled back, or is nil. If
-	// stray, the call may have sent statements after the transaction had ended.
+	// broken says why the savepoint of a call was not rolled back, or is nil. With stray, the
+	// call may have sent statements after the end of the transaction.
 	broken error
 	stray  bool
 }
 
-// A place is where a key is.
+// A place is a column of keys.
 type place struct {
 	dialect Dialect
 	table   string // as in a call or a tag, bare
 	column  string // of the primary key, bare
 }
 
-// recordOf returns the record of the InTx in whose transaction db inserts, or
-// nil if there is none. db has passed connect.
+// recordOf returns the record of the InTx in whose transaction db inserts, or nil. db has
+// passed connect.
 func recordOf(db DB) *record {
 	for _, layer := range layers(db) {
 		// *sqlx.Tx has the method, and so has a type that embeds it.
@@ -52,8 +51,8 @@ func recordOf(db DB) *record {
 	return nil
 }
 
-// add notes that rows were written to a place. last is the key of the last one that was
-// not there before, or 0.
+// add notes that rows were written to a place. last is the key of the last one that was not
+// stored before, or 0.
 func (r *record) add(p place, last types.Snowflake) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,8 +66,8 @@ func (r *record) add(p place, last types.Snowflake) {
 	}
 }
 
-// mark returns a function that takes back what is noted from now on. r may be nil. That a
-// call has broken the transaction stays noted.
+// mark returns a function that undoes what is noted from now on, except that a call has broken
+// the transaction. r may be nil.
 func (r *record) mark() (undo func()) {
 	if r == nil {
 		return func() {}
@@ -83,13 +82,11 @@ func (r *record) mark() (undo func()) {
 	}
 }
 
-// breaks notes that a call has left the transaction unusable. The call has failed
-// with err, and the rollback of its savepoint has failed too. err is nil for a
-// panic. r may be nil.
+// breaks notes that a call, which failed with err or with a panic if err is nil, has left the
+// transaction unusable, because the rollback of its savepoint failed too. r may be nil.
 //
-// If err is a deadlock, that has ended the transaction. Otherwise it may have ended
-// before, by an error that was not from a Helper. On MySQL what the call has sent
-// is then committed by itself.
+// If err is a deadlock, that has ended the transaction. Otherwise an error outside of a Helper
+// may have ended it earlier, and MySQL has committed the statements of the call one by one.
 func (r *record) breaks(err, rollback error) {
 	if r == nil {
 		return
@@ -99,9 +96,9 @@ func (r *record) breaks(err, rollback error) {
 	r.broken, r.stray = rollback, !dialect.Retryable(err)
 }
 
-// usable returns ErrTxBroken after a call that has broken the transaction. The
-// cause is not wrapped. Only the call that met it decides whether the function runs
-// again. r may be nil.
+// usable returns ErrTxBroken after a call that has broken the transaction. It does not wrap the
+// cause, because only the call that met it decides whether the function runs again. r may be
+// nil.
 func (r *record) usable() error {
 	if r == nil {
 		return nil
@@ -114,23 +111,22 @@ func (r *record) usable() error {
 	return fmt.Errorf("%w: a call before this has failed: %s", ErrTxBroken, r.broken.Error())
 }
 
-// strayed tells whether something may be stored although the transaction is
-// rolled back.
+// strayed reports whether something may be stored although the transaction is rolled back.
 func (r *record) strayed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stray
 }
 
-// empty tells whether nothing was noted.
+// empty reports whether nothing was noted.
 func (r *record) empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.places) == 0
 }
 
-// proofs returns the last inserted key of each place. All of the rows are there or none,
-// unless a function has rolled back a part of its work by a savepoint of its own.
+// proofs returns the last inserted key of each place. All of these rows are stored or none,
+// unless the function has rolled back a part of its work by a savepoint of its own.
 func (r *record) proofs() []proof {
 	r.mu.Lock()
 	defer r.mu.Unlock()

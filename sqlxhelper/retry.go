@@ -102,24 +102,30 @@ func (h *Helper) InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn 
 	return (&attempts{db: db, dialect: d, honors: honoringOf(db, d), partial: h.config.partial, opts: opts, fn: fn}).run(ctx)
 }
 
+// What runs again, and how often. Everything else is sent once.
 const (
-	// maxAttempts bounds the runs of one InTx. The delays between them add up to three
-	// seconds at most, and a conflict that lasts longer should become visible.
+	// maxSends is how often a single statement without an answer is sent, as database/sql does,
+	// see single. The look between two of them takes idle connections that the server has ended
+	// out of the pool, and leaves one that works.
+	maxSends = 3
+	// stalePlans is how often a call sends its rows per load, see retryStale. A load has three or
+	// four texts of look-ups as a rule, and each may fail once on each connection.
+	stalePlans = 8
+	// maxAttempts bounds the runs of one InTx. The delays between them add up to three seconds
+	// at most, and a conflict that lasts longer should become visible.
 	maxAttempts = 10
-	// firstDelay is about the duration of a transaction of a few statements, for which the
-	// loser waits.
+	// firstDelay is about the duration of a short transaction, for which the loser waits.
 	firstDelay = 10 * time.Millisecond
 	maxDelay   = time.Second
 )
 
-// attempts runs a function in one transaction after the other until one is
-// committed.
+// attempts runs a function in one transaction after the other until one is committed.
 //
-// At most one of them ever is, because the next one begins only when the one before is known
-// to be rolled back, by its error or by [doubt.settle]. Running again while a COMMIT may be on
-// its way, and relying on equal keys to keep the two apart, would not suffice: the late one
-// could be stored, and the values that the function has set in memory meanwhile would differ
-// from it.
+// At most one of them is ever committed, because the next one begins only when the one before
+// is known to be rolled back, by its error or by [doubt.settle]. Running again while a COMMIT
+// may be on its way, and relying on equal keys to keep the two apart, would not be enough: the
+// late one could be stored, and differ from the values that the function has set in memory
+// meanwhile.
 type attempts struct {
 	db      beginner
 	dialect *traits // nil: not known
@@ -128,7 +134,7 @@ type attempts struct {
 	opts    *sql.TxOptions
 	fn      func(*sqlx.Tx) error
 
-	lost []proof // of the last attempt that is lost
+	lost []proof // of the last attempt whose outcome is lost
 }
 
 func (a *attempts) run(ctx context.Context) error {
@@ -151,19 +157,19 @@ func (a *attempts) run(ctx context.Context) error {
 	}
 }
 
-// try is one attempt. It returns the rows by which its outcome can be told.
+// try makes one attempt, and returns the rows that prove its outcome.
 func (a *attempts) try(ctx context.Context) (outcome, []proof, error) {
 	t := &transaction{db: a.db, dialect: a.dialect, honors: a.honors, partial: a.partial, opts: a.opts}
 	o, err := t.run(ctx, t.watched(a.fn))
 	if o == rolledBack && t.record.strayed() {
-		o = abandoned // not to do again what may be stored
+		o = abandoned // something may be stored
 	}
 	return o, t.record.proofs(), err
 }
 
-// resolve ends the attempts with err. If an attempt before was lost and err is a duplicate
-// key, its rows are looked for once more. They are not there, unless the database is none
-// of those that settle knows.
+// resolve ends the attempts with err. If an earlier attempt was lost and err is a duplicate
+// key, it looks for the rows of that attempt once more. They are not there, unless settle
+// misjudges the database.
 func (a *attempts) resolve(ctx context.Context, err error) error {
 	if a.lost == nil || !dialect.DuplicateKey(err) {
 		return err
@@ -174,11 +180,11 @@ func (a *attempts) resolve(ctx context.Context, err error) error {
 	return err
 }
 
-// errEarlier is why memory and table may differ.
+// errEarlier says why memory and table may differ.
 var errEarlier = errors.New("rows of an earlier run are stored after all: read them again, with all that the function took from the database")
 
-// An attemptsError is the error after the last attempt. It has a type so that an
-// InTx around it does not multiply the attempts.
+// An attemptsError is the error of the last attempt. Its type keeps an InTx around it from
+// multiplying the attempts.
 type attemptsError struct {
 	n   int
 	err error
@@ -190,17 +196,17 @@ func (e *attemptsError) Error() string {
 
 func (e *attemptsError) Unwrap() error { return e.err }
 
-// gaveUp reports whether err is from an InTx inside of the function. That one has
-// tried long enough, or must not run again. A new start would forget which keys are
-// in doubt.
+// gaveUp reports whether err comes from an InTx inside of the function that has made all its
+// attempts, or that must not run again because a new start would forget which keys are in
+// doubt.
 func gaveUp(err error) bool {
 	var inner *attemptsError
 	return errors.As(err, &inner) || errors.Is(err, ErrCommitUnknown)
 }
 
-// delay returns how long to wait after the nth attempt: a random time, up to a
-// limit that doubles. Two transactions that wait for the same time would meet
-// again. n may be large, because there can be many looks for a row.
+// delay returns how long to wait after the nth attempt: a random time, because two transactions
+// that wait equally long would meet again, up to a limit that doubles. n may be large, as the
+// number of looks for a row.
 func delay(n int) time.Duration {
 	return rand.N(min(firstDelay<<min(n-1, 10), maxDelay))
 }
@@ -218,10 +224,6 @@ func (w *writer) retryStale(ctx context.Context, send func() error) error {
 		w.restart(err)
 	}
 }
-
-// stalePlans is how often retryStale sends the rows again per load. A load has three or four
-// texts of look-ups as a rule, and each may fail once on each connection.
-const stalePlans = 8
 
 // restart resets w after an attempt that has failed with err.
 func (w *writer) restart(err error) {

@@ -11,12 +11,12 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// rawBytesType is a field that shows the driver's own bytes, until the next row.
+// rawBytesType shows the driver's own bytes, until the next row.
 var rawBytesType = reflect.TypeFor[sql.RawBytes]()
 
 var scannerType = reflect.TypeFor[sql.Scanner]()
 
-// A destination is a column that is read back and the field that it goes to.
+// A destination is a column that is read back, and its field.
 type destination struct {
 	name  string
 	typ   reflect.Type
@@ -53,8 +53,8 @@ func (r *rows) readBack(names []string, d *traits, m *reflectx.Mapper) error {
 	return nil
 }
 
-// readable returns the columns that can be scanned into rows of p. They are those
-// that are written, and the fields that are left to sqlx for reading.
+// readable returns the columns that can be scanned into rows of p: those that are written, and
+// fields that are left to sqlx for reading.
 func (p *plan) readable(m *reflectx.Mapper) []destination {
 	fields := make([]destination, 0, len(p.columns))
 	for _, c := range p.columns {
@@ -74,8 +74,8 @@ func (p *plan) readable(m *reflectx.Mapper) []destination {
 	return fields
 }
 
-// settable reports whether a field can be reached whatever the row holds. An
-// embedded pointer that is nil is allocated. One that is not exported cannot be.
+// settable reports whether a field can be reached in any row. A nil embedded pointer is
+// allocated, which is impossible for an unexported one.
 func settable(t reflect.Type, index []int) bool {
 	for _, i := range index {
 		if t.Kind() == reflect.Pointer {
@@ -89,7 +89,7 @@ func settable(t reflect.Type, index []int) bool {
 	return true
 }
 
-// A reading is what was read for a row, and is not in it yet.
+// A reading is what was read for a row and is not in it yet.
 type reading struct {
 	row    reflect.Value
 	fields []destination
@@ -134,12 +134,12 @@ func (w *writer) read(ctx context.Context, s session, l *load) error {
 	return nil
 }
 
-// scanRow scans the key and the fields of a stored row, and returns pointers to
-// the values of the fields.
+// scanRow scans the key and the fields of a stored row, and returns pointers to the values of
+// the fields.
 //
-// A sql.Scanner is code of the program's own. If it panics or ends its goroutine
-// within Rows.Scan, since Go 1.26 Rows.Close waits forever for a lock that
-// nobody releases. So it is called afterwards.
+// A sql.Scanner is foreign code. If it panics or ends its goroutine within Rows.Scan, since Go
+// 1.26 Rows.Close waits forever for a lock that is never released. It is therefore called
+// afterwards.
 func scanRow(rows *sql.Rows, id *types.Snowflake, fields []destination) ([]reflect.Value, error) {
 	values, raw := make([]reflect.Value, len(fields)), make([]any, len(fields))
 	into := append(make([]any, 0, len(fields)+1), id)
@@ -165,8 +165,7 @@ func scanRow(rows *sql.Rows, id *types.Snowflake, fields []destination) ([]refle
 	return values, nil
 }
 
-// hasScanner reports whether Rows.Scan would call a sql.Scanner for a field of
-// type t.
+// hasScanner reports whether Rows.Scan would call a sql.Scanner for a field of type t.
 func hasScanner(t reflect.Type) bool {
 	for !reflect.PointerTo(t).Implements(scannerType) {
 		if t.Kind() != reflect.Pointer {
@@ -177,8 +176,8 @@ func hasScanner(t reflect.Type) bool {
 	return true
 }
 
-// callScanner hands value to the sql.Scanner that p is, or that a pointer in p
-// leads to. As with Rows.Scan such a pointer is nil for NULL, and new otherwise.
+// callScanner passes value to the sql.Scanner that p is, or to which a pointer in p leads. As
+// with Rows.Scan such a pointer is nil for NULL, and new otherwise.
 func callScanner(p reflect.Value, value any) error {
 	if s, ok := reflect.TypeAssert[sql.Scanner](p); ok {
 		return s.Scan(value)
@@ -190,7 +189,7 @@ func callScanner(p reflect.Value, value any) error {
 	return callScanner(p.Elem(), value)
 }
 
-// fill puts what was read into the rows.
+// fill sets what was read in the rows.
 func (w *writer) fill() {
 	for _, r := range w.readings {
 		for i, f := range r.fields {

@@ -12,9 +12,9 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// seqRows is how many rows of a sequence are in memory at a time. Statements have fewer
-// as a rule, so a larger number makes no statement larger. Under a COPY each part costs
-// two round trips for its savepoint. At 5,000 rows that is below 1 % on loopback.
+// seqRows is how many rows of a sequence are in memory at a time. Statements usually have
+// fewer, and would not grow with it. In a COPY each chunk costs two round trips for its
+// savepoint, below 1 % at 5,000 rows on loopback.
 const seqRows = 5000
 
 // InsertSeq inserts the rows of a sequence into table, where T is a struct or a pointer to
@@ -80,7 +80,7 @@ func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows 
 	return int64(s.stored), nil
 }
 
-// A sequence is the rows of one InsertSeq.
+// A sequence is the rows of one InsertSeq, which are sent in chunks.
 type sequence[T any] struct {
 	helper *Helper
 	table  string
@@ -88,13 +88,12 @@ type sequence[T any] struct {
 	stored int // rows that were sent
 }
 
-// insertUnder inserts the rows in the caller's transaction, under a savepoint of their
-// own. Its name is not that of the savepoints within: MySQL replaces a savepoint by the
-// next one of its name.
+// insertUnder inserts the rows in the caller's transaction, under a savepoint with a name of
+// its own: MySQL replaces a savepoint by the next one of its name.
 //
-// If it fails, what its parts have noted for InTx is taken back. InTx would otherwise
-// look for a row that the savepoint has undone, not find it, and take a transaction that
-// is committed for one that is not.
+// If it fails, it takes back what its chunks have noted for InTx, which would otherwise look
+// for a row that the savepoint has undone, and take a committed transaction for one that is
+// not.
 func (s *sequence[T]) insertUnder(ctx context.Context, tx DB, honors honoring) error {
 	undo := recordOf(tx).mark()
 	done := false
@@ -109,8 +108,8 @@ func (s *sequence[T]) insertUnder(ctx context.Context, tx DB, honors honoring) e
 }
 
 func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
-	// One statement serves all parts. database/sql keeps each that is prepared in a
-	// transaction until that ends, with its text of up to 10 kB.
+	// One prepared statement serves all chunks: database/sql keeps each that is prepared in a
+	// transaction until its end, with a text of up to 10 kB.
 	h := s.helper.With()
 	h.fullChunk = &fullChunk{}
 	defer h.fullChunk.close()
@@ -119,7 +118,7 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	}
 	size := seqRows
 	if h.config.copier != nil {
-		size = max(size, min(h.config.copyRows, copyRows)) // or no part would have enough rows for COPY
+		size = max(size, min(h.config.copyRows, copyRows)) // or no chunk would have enough rows for COPY
 	}
 	b, err := manyRows("InsertSeq", []T(nil))
 	if err != nil {
@@ -129,14 +128,14 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	if err != nil {
 		return err
 	}
-	var part []T
+	var chunk []T
 	rows := reflect.MakeSlice(reflect.SliceOf(b.typ), size, size)
 	if !b.pointer {
-		part, _ = reflect.TypeAssert[[]T](rows)
+		chunk, _ = reflect.TypeAssert[[]T](rows)
 	}
 	buffer := newBuffer(h.src, empty, rows, b.pointer)
 	send := func() error {
-		err := h.insert(ctx, tx, s.table, buffer.part(), false)
+		err := h.insert(ctx, tx, s.table, buffer.chunk(), false)
 		n := buffer.n
 		buffer.sent(err == nil)
 		if err != nil {
@@ -150,13 +149,13 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 		if err != nil {
 			return fmt.Errorf("sqlxhelper: insert into %s: row %d of the sequence: %w", s.table, s.stored+buffer.n+1, err)
 		}
-		// The row is read here, and not when the part is sent.
+		// The row is read here, and not when the chunk is sent.
 		switch {
 		case buffer.plain:
-			part[buffer.n] = row
+			chunk[buffer.n] = row
 			buffer.n++
 		case !b.pointer:
-			part[buffer.n] = row
+			chunk[buffer.n] = row
 			err = buffer.add(ctx, rows.Index(buffer.n))
 		default:
 			if from := reflect.ValueOf(row); !from.IsNil() {
@@ -175,7 +174,7 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	return send()
 }
 
-// recount counts the rows in the error of a part from the begin of the sequence.
+// recount makes the error of a chunk count rows from the beginning of the sequence.
 func (s *sequence[T]) recount(err error, rows int) {
 	if e := (*InsertError)(nil); errors.As(err, &e) {
 		e.First, e.Last, e.Rows = e.First+s.stored, e.Last+s.stored, rows+s.stored
@@ -188,7 +187,7 @@ func (s *sequence[T]) recount(err error, rows int) {
 	}
 }
 
-// later returns the path of a row, with rows added to its index.
+// later returns the path of a row with its index increased by rows.
 func later(path string, rows int) string {
 	at := lastIndex.FindStringSubmatchIndex(path)
 	if at == nil {
@@ -201,5 +200,5 @@ func later(path string, rows int) string {
 	return path[:at[2]] + strconv.Itoa(index+rows) + path[at[3]:]
 }
 
-// lastIndex finds the index of a row. The type of a generic struct has brackets too.
+// lastIndex matches the index of a row. The type of a generic struct has brackets too.
 var lastIndex = regexp.MustCompile(`\[(\d+)\]$`)

@@ -18,44 +18,44 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// patience bounds how long it takes to find out what has become of a call, for a context
-// without a deadline. It is longer than a server takes to restart, or a network to come
-// back.
+// patience bounds how long a context without a deadline allows to find out what became of a
+// call. It is longer than a server takes to restart or a network to recover.
 const patience = time.Minute
 
-// A doubt is a transaction of which nobody has said what became of it, or only a part. Its
-// COMMIT was sent, or may have been.
+// A doubt is a transaction or statement whose COMMIT was sent, or may have been, and was not
+// answered, or not for certain.
 type doubt struct {
 	db      beginner
 	dialect *traits // nil: not known
 	honors  honoring
 	proofs  []proof
-	// answered: the server has said that it is committed. A failover may have it forget.
+	// answered: the server has reported the commit, which a failover may lose.
 	answered bool
 }
 
-// Why it is not known what has become of a transaction.
+// Why it is unknown what became of a transaction.
 var (
 	errNoProof = errors.New("no row was inserted by a Helper that could tell")
 	errOneConn = errors.New("there is no other connection to look for the rows")
 	errOpen    = errors.New("the row is not there, and the transaction may still be open")
 	errGone    = errors.New("the row is not there any more")
-	// errStranger is the error of a look at what is not known to be a database: a mock.
+	// errStranger is the error of a look at something that is not known to be a database, such
+	// as a mock.
 	errStranger = errors.New("no known database")
-	errPartial  = errors.New("what a COMMIT says proves nothing, as WithPartialCommits says")
+	errPartial  = errors.New("WithPartialCommits is set, and so an error of a COMMIT proves nothing")
 )
 
-// settle finds out what has become of the transaction: committed, rolledBack, or inDoubt
-// with the reason. It asks until it knows, but no longer than a second after ctx.
+// settle finds out what became of the transaction: committed, rolledBack, or inDoubt with the
+// reason. It looks until it knows, but no longer than a second after ctx ends.
 //
-// The keys exist before the rows, and nobody else has them. So a row that is there proves
-// that the transaction is committed. One that is not there proves nothing, since the COMMIT
-// may be late, on a network or waiting for a disk. Therefore the transaction must be over
-// first, and the row is looked for after that. MySQL and SQLite answer both at once: the
-// look waits for the lock that the transaction holds. On PostgreSQL a look lists the
-// transactions that it may be. When none of these is left, one more look decides. To look
-// in the same transaction would not do: under REPEATABLE READ it sees what was stored
-// before the list was made.
+// The keys exist before the rows, and nothing else uses them, so a row that is there proves
+// that the transaction is committed. A missing row alone proves nothing, because the COMMIT may
+// be late, on a network or waiting for a disk. The transaction must therefore be over before
+// the row is looked for. MySQL and SQLite answer both at once, because the look waits for the
+// lock that the transaction holds. On PostgreSQL a look lists the transactions that may be the
+// one in doubt, and when none of them is left, one more look decides. A look in the same
+// transaction would not do: under REPEATABLE READ it sees what was stored before the list was
+// made.
 func (d doubt) settle(ctx context.Context) (outcome, error) {
 	switch {
 	case len(d.proofs) == 0 && !d.answered:
@@ -86,7 +86,7 @@ func (d doubt) settle(ctx context.Context) (outcome, error) {
 			listed, open = true, s.open
 		}
 		if len(open) == 0 {
-			return false, nil // the next look comes after all of them
+			return false, nil // the next look comes after their end
 		}
 		return false, errOpen
 	})
@@ -96,8 +96,8 @@ func (d doubt) settle(ctx context.Context) (outcome, error) {
 	return o, nil
 }
 
-// ask looks until judge knows enough, or returns why it does not. If judge returns no
-// error, the next look comes at once.
+// ask looks until judge knows the outcome, or returns why it does not. If judge returns no
+// error, the next look follows at once.
 func (d doubt) ask(ctx context.Context, judge func(sighting) (known bool, err error)) error {
 	_, limited := ctx.Deadline()
 	ctx, cancel := outlast(ctx)
@@ -132,7 +132,7 @@ func (d doubt) ask(ctx context.Context, judge func(sighting) (known bool, err er
 	}
 }
 
-// sight looks, and does not wait longer than ctx for any part of it.
+// sight looks, and waits for no part of the look longer than ctx.
 func (d doubt) sight(ctx context.Context) (sighting, error) {
 	if d.honors == honorsAll {
 		return d.look(ctx)
@@ -140,9 +140,8 @@ func (d doubt) sight(ctx context.Context) (sighting, error) {
 	return answered(ctx, 0, func() (sighting, error) { return d.look(ctx) }, nil)
 }
 
-// passes reports whether another look may do better after err. A database that has
-// answered and means it will say the same again. So will whoever is not known to be a
-// database, a network or a driver.
+// passes reports whether another look may succeed after err. A database that has refused will
+// refuse again, and errors of anything but a database, a network or a driver stay.
 func passes(err error) bool {
 	if dialect.Refused(err) {
 		return false
@@ -151,7 +150,7 @@ func passes(err error) bool {
 		errors.Is(err, standby.ErrSlow) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// isAnswer reports whether a database has said err.
+// isAnswer reports whether err comes from a database.
 func isAnswer(err error) bool {
 	for range dialect.Answers(err) {
 		return true
@@ -159,27 +158,27 @@ func isAnswer(err error) bool {
 	return false
 }
 
-// A proof is a row that is there if and only if its transaction is committed.
+// A proof is a row that is stored if and only if its transaction is committed.
 type proof struct {
 	place
 	key types.Snowflake
 }
 
-// A sighting is what one look has found out about a transaction in doubt.
+// A sighting is the result of one look at a transaction in doubt.
 type sighting struct {
-	found bool // one of its rows: it is committed
-	// If no row was found, proves is nil, or why that proves nothing even if the
+	found bool // one of its rows is stored: it is committed
+	// If no row was found, proves is nil, or says why that proves nothing even if the
 	// transaction is over: errReplica or errServers.
 	proves error
-	// over means that the transaction has ended. Without it the absence of the rows proves
-	// nothing yet, because the COMMIT may still be on its way.
+	// over means that the transaction has ended. Until then missing rows prove nothing, because
+	// the COMMIT may be on its way.
 	over bool
-	// open are the transactions of PostgreSQL of which it may be one. If it is none of
-	// them, it had ended when they were listed. Its rows were looked for before that.
+	// open lists the transactions of PostgreSQL that may be the one in doubt. If it is not
+	// among them, it had ended before the list was made, but after its rows were looked for.
 	open []string
 }
 
-// Why the absence of a row says nothing of its transaction.
+// Why a missing row proves nothing.
 var (
 	errReplica = errors.New("this server takes no writes, so it may not have the row yet")
 	errServers = errors.New("the row is not there, which proves nothing on this server: others may take writes")
@@ -188,11 +187,11 @@ var (
 // look looks for the rows of a transaction in doubt, and whether the transaction is over.
 // Without rows it only ensures what this server has committed.
 //
-// It does so in a transaction. The broken connection is not used again, because its
-// driver has reported it. A proxy that sends reads to replicas sends a transaction that
-// may write to the primary. A row that a replica has is committed.
+// It runs in a transaction on another connection, since the driver has reported the broken one.
+// A proxy that sends reads to replicas sends a transaction that may write to the primary. A row
+// that a replica has is committed.
 //
-// On PostgreSQL a row that is found may still be lost: see [standby.Ensure].
+// On PostgreSQL a row that is found may still be lost, see [standby.Ensure].
 func (d doubt) look(ctx context.Context) (s sighting, err error) {
 	tx, err := d.db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -233,33 +232,33 @@ func (d doubt) look(ctx context.Context) (s sighting, err error) {
 	return s, err
 }
 
-// text returns the statement that looks for the row. The names have passed the
-// checks of insertHead.
+// text returns the statement that looks for the row. The names have passed the checks of
+// insertHead.
 //
-// On MySQL it waits for the transaction that has inserted the row, if that is open, and
-// sees the latest row whatever the isolation.
+// On MySQL it waits for the transaction that has inserted the row, if that is open, and sees
+// the latest row at any isolation level.
 func (p place) text() string {
 	d := p.dialect
 	return "SELECT 1 FROM " + d.Quote(p.table) + " WHERE " + d.Quote(p.column) + " = " + d.Placeholder(1) + traitsOf(d).forShare
 }
 
-// lock returns a statement for SQLite that writes nothing, and takes the lock of the file
-// that a transaction holds from its first write until it is over.
+// lock returns a statement for SQLite that writes nothing, and waits for the lock on the file
+// that a transaction holds from its first write until its end.
 func (p place) lock() string {
 	table, key := p.dialect.Quote(p.table), p.dialect.Quote(p.column)
 	return "INSERT INTO " + table + " (" + key + ") SELECT " + key + " FROM " + table + " WHERE 0"
 }
 
-// openPostgreSQL lists the transactions of which the one in doubt may be one.
+// openPostgreSQL lists the transactions that may be the one in doubt.
 //
-// That one has inserted rows. From then on it holds a lock on each of these tables, while
-// it waits for a synchronous standby too, and until others see that it is committed. CREATE
-// INDEX CONCURRENTLY waits for writers by the same locks, and everybody may read them. If
-// a savepoint of the caller's has undone some of the rows, their lock is gone, so a lock
-// on any of the tables counts.
+// That one has inserted rows. It holds a lock on each of their tables from then on, also while
+// it waits for a synchronous standby, until its commit is visible. CREATE INDEX CONCURRENTLY
+// waits for writers by the same locks, and every user may read them. A lock on any of the
+// tables counts, because a savepoint of the caller may have undone some of the rows together
+// with their lock.
 //
-// Ending its session would be quicker. But nothing that InTx knows without asking before
-// the COMMIT tells which session it is.
+// Ending its session would be quicker, but nothing that InTx knows before the COMMIT, without
+// another query, identifies the session.
 func openPostgreSQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) ([]string, error) {
 	names, tables := make([]any, len(proofs)), make([]string, len(proofs))
 	for i, p := range proofs {
@@ -285,13 +284,13 @@ func openPostgreSQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) ([]string,
 	return strings.Fields(open), nil
 }
 
-// postgresVersion is what PostgreSQL itself says, with or without the name of who has built
-// it. Databases that only speak like it, and have locks elsewhere, say something else:
-// "CockroachDB CCL v24…", "PostgreSQL 15.2-YB-2.23…", "PostgreSQL 8.0.2 …, Redshift 1.0".
+// postgresVersion matches PostgreSQL itself, with or without the name of its builder. Databases
+// that only speak its protocol, and keep locks elsewhere, have other versions: "CockroachDB CCL
+// v24…", "PostgreSQL 15.2-YB-2.23…", "PostgreSQL 8.0.2 …, Redshift 1.0".
 var postgresVersion = regexp.MustCompile(`^(?:PostgreSQL|EnterpriseDB) [0-9]+(?:\.[0-9]+)*(?:devel|(?:alpha|beta|rc)[0-9]+)?[ ,].*compiled by .*-bit$`)
 
-// aloneMySQL returns an error unless a row that is not there proves that its transaction
-// was rolled back. The look has waited for that transaction only if it ran on this server.
+// aloneMySQL returns nil if a missing row proves that its transaction was rolled back: the look
+// has waited for the transaction only if it ran on this server.
 func aloneMySQL(ctx context.Context, tx *sqlx.Tx) error {
 	rows, err := tx.QueryContext(ctx, "SHOW VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'read_only', 'innodb_read_only',"+
 		" 'wsrep_on', 'wsrep_provider', 'group_replication_single_primary_mode', 'group_replication_group_name')")
@@ -324,6 +323,5 @@ func aloneMySQL(ctx context.Context, tx *sqlx.Tx) error {
 	return nil
 }
 
-// likeMySQL finds databases that speak like MySQL, and have locks of their own or several
-// servers.
+// likeMySQL matches databases that speak like MySQL and have other locks or several servers.
 var likeMySQL = regexp.MustCompile(`TIDB|VITESS|PLANETSCALE|OCEANBASE|MEMSQL|SINGLESTORE|DOLT|POLARDB|TDSQL|STARROCKS|DORIS`)

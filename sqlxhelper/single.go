@@ -14,12 +14,7 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
-// maxSends is how often a statement is sent whose answers are lost, as often as
-// database/sql does. A look between two of them takes idle connections that the server has
-// ended out of the pool, and leaves one that works.
-const maxSends = 3
-
-// sendsOnce reports whether single sends a statement to db no more than once.
+// sendsOnce reports whether single sends a statement to db at most once.
 func sendsOnce(db DB) bool {
 	switch db.(type) {
 	case *sqlx.DB, onConn:
@@ -28,26 +23,26 @@ func sendsOnce(db DB) bool {
 	return false
 }
 
-// A single sends a statement that is a transaction by itself, and finds out what has become
-// of it if the answer is lost.
+// A single sends a statement that is a transaction by itself, and finds out what became of it
+// if the answer is lost.
 //
-// *sql.DB sends a statement again if the driver says that the connection is bad. lib/pq, and
-// pgx with the simple protocol, also say so when it broke after the statement was run, and
-// the rows would then be duplicates of themselves. Therefore a single sends it on one
-// connection, where database/sql does not do that, and sends it again by itself:
+// *sql.DB sends a statement again if the driver reports a bad connection. lib/pq, and pgx with
+// the simple protocol, also do so if the connection broke after the statement was run, and the
+// rows would then be duplicates of themselves. A single therefore sends the statement on one
+// connection, where database/sql does not send it again, and repeats it by itself:
 //
-//   - If a row is there whose key this call has assigned, the statement was run. Nobody
-//     else has that key. The same is true of a key that the caller has set, if the row was
-//     not there at the look before.
-//   - If it is not there, the statement may still be on its way. It is sent again with the
-//     same keys, and only one of both can be stored. If that is the other one, the row is
-//     there at the next look.
+//   - If a row is there whose key this call has assigned, the statement was run, because
+//     nothing else uses that key. The same is true of a key that the caller has set, if an
+//     earlier look did not find the row.
+//   - If the row is not there, the statement may still be on its way. It is sent again with the
+//     same keys, and only one of the two can be stored. If that is the first one, the next look
+//     finds the row.
 type single struct {
 	*writer
 	conn conn
 }
 
-// Several statements are not for a single.
+// A single takes no other statements.
 func (*single) PrepareContext(context.Context, string) (*sql.Stmt, error) { return nil, errSeveral }
 func (*single) QueryContext(context.Context, string, ...any) (*sql.Rows, error) {
 	return nil, errSeveral
@@ -55,8 +50,8 @@ func (*single) QueryContext(context.Context, string, ...any) (*sql.Rows, error) 
 
 // ExecContext sends the statement.
 func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
-	ours := s.loads[0].assigned >= 0 // if the row is there, the statement was run
-	var before error                 // instead of the answer to an earlier send
+	ours := s.loads[0].assigned >= 0 // a row that is there proves that the statement was run
+	var before error                 // the error of an earlier send
 	for n := 1; ; n++ {
 		began := time.Now()
 		result, err := s.send(ctx, text, args)
@@ -84,7 +79,7 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 			case o == inDoubt && !(errors.Is(why, errStranger) && before == nil):
 				return nil, s.unknown(ctx, err, why)
 			case before != nil && !dialect.RowFault(err):
-				// The one before may be on its way, and need not meet what this one has met.
+				// The earlier statement may be on its way, and need not meet this error.
 				return nil, s.unknown(ctx, errors.Join(before, err), errUnsettled)
 			}
 			return nil, err
@@ -107,13 +102,13 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 }
 
 var (
-	// errWhose is why a row that is there proves nothing.
+	// errWhose says why a row that is there proves nothing.
 	errWhose = errors.New("the row is there, and may have been there before, because the caller has set its key")
-	// errUnsettled is why a row that is not there proves nothing.
+	// errUnsettled says why a missing row proves nothing.
 	errUnsettled = errors.New("the row is not there, and the statement may still be on its way")
 )
 
-// send sends the statement once, if the pool is none of the program's own.
+// send sends the statement, on one connection if the pool is a *sqlx.DB.
 func (s *single) send(ctx context.Context, text string, args []any) (sql.Result, error) {
 	pool, ok := s.conn.db.(*sqlx.DB)
 	if !ok {
@@ -129,7 +124,7 @@ func (s *single) send(ctx context.Context, text string, args []any) (sql.Result,
 	}, nil)
 }
 
-// An unsentError is why there was no connection to send a statement on.
+// An unsentError says why there was no connection for a statement.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return e.err.Error() }
@@ -149,8 +144,8 @@ func unsent(err error) bool {
 	return errors.As(err, &pgx) && pgx.SafeToRetry()
 }
 
-// isLost reports whether a statement was answered by nobody, or by somebody on the way to
-// the database.
+// isLost reports whether a statement was not answered, or answered only by something between
+// here and the database.
 func isLost(ctx context.Context, err error) bool {
 	if dialect.BadConnection(err) {
 		return true
@@ -158,7 +153,7 @@ func isLost(ctx context.Context, err error) bool {
 	return !isAnswer(err) && (ctx.Err() != nil || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) || errors.Is(err, wait.ErrNoAnswer))
 }
 
-// doubt is the statement whose answer is lost.
+// doubt returns the doubt about the statement.
 func (s *single) doubt() doubt {
 	l := &s.loads[0]
 	row := l.assigned
@@ -168,8 +163,8 @@ func (s *single) doubt() doubt {
 	return doubt{db: s.conn.pool, dialect: s.dialect, honors: s.conn.honors, proofs: []proof{{l.place(s.dialect), *l.plan.id(l.rows[row])}}}
 }
 
-// lookOnce tells whether the row is there, now. If it is not there and has to be new if it
-// is there later, a replica does not count.
+// lookOnce reports whether the row is there now. A replica cannot tell that a row is missing
+// whose later presence would prove something.
 func (s *single) lookOnce(ctx context.Context, found *bool, ours bool) error {
 	if oneConn(s.conn.pool) {
 		return errOneConn
@@ -183,7 +178,7 @@ func (s *single) lookOnce(ctx context.Context, found *bool, ours bool) error {
 	})
 }
 
-// confirm returns result if the rows are stored for good. See [standby.Ensure].
+// confirm returns result once a failover cannot lose the rows, see [standby.Ensure].
 func (s *single) confirm(ctx context.Context, said error, result sql.Result) (sql.Result, error) {
 	d := s.doubt()
 	d.answered = true
@@ -193,7 +188,7 @@ func (s *single) confirm(ctx context.Context, said error, result sql.Result) (sq
 	return result, nil
 }
 
-// all is the answer to a statement that was run.
+// all is the result of a statement that was run.
 func (s *single) all() sql.Result { return driver.RowsAffected(len(s.loads[0].rows)) }
 
 func (s *single) unknown(ctx context.Context, err, why error) error {

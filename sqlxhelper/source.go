@@ -8,24 +8,21 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Source makes primary keys. core.Generator is one, and so is a segment
-// allocator or a node of another library behind a [SourceFunc].
+// A Source makes primary keys: a core.Generator, a segment allocator, or a node of another
+// library behind a [SourceFunc]. It must be as safe for concurrent use as the [Helper] is used.
 //
 // A Source that also has the method
 //
 //	Fill(ctx context.Context, ids []types.Snowflake) error
 //
-// is asked once per call for all keys that are missing. Without it Next is
-// called once per key.
-//
-// Keys are 1 or larger, because zero means "not assigned yet". The Source must
-// be as safe for concurrent use as the [Helper] is used.
+// is asked once per call for all missing keys. Otherwise Next is called once per key. Keys are
+// 1 or larger, because zero means "not assigned yet".
 type Source interface {
 	Next(ctx context.Context) (types.Snowflake, error)
 }
 
-// A SourceFunc is a function that serves as a [Source]. A nil SourceFunc
-// returns an error that matches [ErrSource].
+// A SourceFunc is a function that serves as a [Source]. A nil SourceFunc returns an error that
+// matches [ErrSource].
 type SourceFunc func(ctx context.Context) (types.Snowflake, error)
 
 // Next calls f.
@@ -41,8 +38,8 @@ type filler interface {
 	Fill(ctx context.Context, ids []types.Snowflake) error
 }
 
-// take sets ids to new keys, or returns an error. ids is no memory of rows, so that a
-// source that fails at the last key leaves no row with a key. It is all zero before.
+// take sets ids, which are zero, to new keys, or returns an error. ids is not memory of rows,
+// so a source that fails at the last key leaves no row with a key.
 func take(ctx context.Context, src Source, ids []types.Snowflake) error {
 	n := len(ids)
 	if src == nil {
@@ -61,8 +58,8 @@ func take(ctx context.Context, src Source, ids []types.Snowflake) error {
 			ids[i] = id
 		}
 	}
-	// The source is foreign code. A zero that slipped through would be stored by
-	// SQLite, and be replaced by a generated number in an AUTO_INCREMENT column.
+	// The source is foreign code. SQLite would store a zero, and an AUTO_INCREMENT column would
+	// replace it by a generated number.
 	for i, id := range ids {
 		if id <= 0 {
 			return fmt.Errorf("%w: key %d of %d is %d, want 1 or larger", ErrSource, i+1, n, id)
@@ -71,7 +68,7 @@ func take(ctx context.Context, src Source, ids []types.Snowflake) error {
 	return nil
 }
 
-// sourceError wraps what the source said; the nil SourceFunc has said all.
+// sourceError wraps the error of a source, except that of the nil SourceFunc.
 func sourceError(method string, n int, err error) error {
 	if errors.Is(err, ErrSource) {
 		return err

@@ -13,25 +13,24 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
-// An outcome is what is known of a transaction that was tried.
+// An outcome is what is known about the end of a transaction.
 type outcome uint8
 
 const (
-	// abandoned: no commit was sent, and none will be, but it is not certain that
-	// nothing remains. As a rule the rollback failed, and the transaction may be
-	// open for a while.
+	// abandoned: no commit was sent, and none will be, but the rollback usually failed too, and
+	// the transaction may stay open for a while.
 	abandoned outcome = iota
-	// rolledBack: none of it remains. Or it was not even begun.
+	// rolledBack: none of it remains, or it was never begun.
 	rolledBack
 	// committed: all of it is stored.
 	committed
-	// inDoubt: a commit was sent, or may have been, and its answer is missing.
+	// inDoubt: a commit was sent, or may have been, and was not answered.
 	inDoubt
-	// lost: the answer to a commit is missing, and yet it is known that none of it remains.
+	// lost: a commit was not answered, but the transaction is known to be rolled back.
 	lost
 )
 
-// A transaction is one attempt at it.
+// A transaction is one attempt to run a function in a transaction.
 type transaction struct {
 	db      beginner
 	dialect *traits // nil: not known
@@ -39,11 +38,11 @@ type transaction struct {
 	opts    *sql.TxOptions
 	partial bool // see WithPartialCommits
 	record  record
-	note    func(*record) // completes the record, if it is needed, or is nil
+	note    func(*record) // completes the record if it is needed; or nil
 }
 
-// run runs fn in the transaction, and finds out what has become of it. The error is nil if
-// and only if the outcome is committed. It matches [ErrCommitUnknown] if that is inDoubt.
+// run runs fn in the transaction and finds out what became of it. The error is nil if and only
+// if the outcome is committed, and matches [ErrCommitUnknown] if the outcome is inDoubt.
 func (t *transaction) run(ctx context.Context, fn func(*sqlx.Tx) error) (outcome, error) {
 	o, took, err := t.attempt(ctx, fn)
 	cut := o == committed && t.dialect.cut(ctx, took)
@@ -54,8 +53,8 @@ func (t *transaction) run(ctx context.Context, fn func(*sqlx.Tx) error) (outcome
 		t.note(&t.record)
 	}
 	if t.opts != nil && t.opts.ReadOnly && t.record.empty() {
-		// It does not matter whether it is committed. It was to read only, and no helper
-		// has written. Some drivers allow writes there.
+		// The outcome does not matter: no Helper has written in this read-only transaction.
+		// Some drivers allow writes there.
 		if cut {
 			return committed, nil
 		}
@@ -77,7 +76,7 @@ func (t *transaction) run(ctx context.Context, fn func(*sqlx.Tx) error) (outcome
 	return lost, err
 }
 
-// watched returns fn for run, with what helpers insert in it noted.
+// watched returns fn for run, and records what Helpers insert in it.
 func (t *transaction) watched(fn func(*sqlx.Tx) error) func(*sqlx.Tx) error {
 	return func(tx *sqlx.Tx) error {
 		watched.Store(tx.Tx, &t.record)
@@ -85,12 +84,12 @@ func (t *transaction) watched(fn func(*sqlx.Tx) error) func(*sqlx.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
-		return t.record.usable() // or fn has swallowed an error, and rows with it
+		return t.record.usable() // fn may have ignored an error
 	}
 }
 
-// attempt runs fn once in a transaction. It returns how long the commit took. The error is
-// nil if and only if the outcome is committed.
+// attempt runs fn once in a transaction, and returns how long the commit took. The error is nil
+// if and only if the outcome is committed.
 func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o outcome, took time.Duration, err error) {
 	tx, err := begin(ctx, t.honors, t.db, t.opts)
 	if err != nil {
@@ -104,8 +103,8 @@ func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o o
 		if committing {
 			return // a Commit that fails has ended the Tx too
 		}
-		// No recover: a panic that is caught and thrown again loses its stack,
-		// and Goexit cannot be caught at all.
+		// There is no recover: a panic that is raised again loses its stack, and Goexit cannot
+		// be caught at all.
 		failed := rollback(ctx, t.honors, tx, err)
 		if failed == nil {
 			o = rolledBack
@@ -119,9 +118,8 @@ func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o o
 	if err := fn(tx); err != nil {
 		return abandoned, 0, withCause(ctx, err)
 	}
-	// Commit checks ctx before it sends anything, and returns ctx.Err(). A driver
-	// may return the same error when ctx has ended during the commit. Here it is
-	// certain that nothing was sent.
+	// Commit checks ctx before it sends anything, and returns ctx.Err(), which a driver may
+	// also return if ctx ends during the commit. Here nothing was sent.
 	if err := ctx.Err(); err != nil {
 		return abandoned, 0, fmt.Errorf("sqlxhelper: commit: %w", err)
 	}
@@ -132,8 +130,8 @@ func (t *transaction) attempt(ctx context.Context, fn func(*sqlx.Tx) error) (o o
 	case err == nil:
 		return committed, time.Since(began), nil
 	case errors.Is(err, sql.ErrTxDone):
-		// database/sql sent nothing: it has rolled back because ctx ended, or fn
-		// has ended the transaction, which it must not.
+		// database/sql sent nothing: it has rolled back because ctx ended, or fn has ended the
+		// transaction itself.
 		o = abandoned
 	case dialect.NotCommitted(err) && !t.partial:
 		o = rolledBack
@@ -149,12 +147,12 @@ type commitError struct{ err error }
 func (e *commitError) Error() string { return "sqlxhelper: commit: " + e.err.Error() }
 func (e *commitError) Unwrap() error { return e.err }
 
-// Is matches [ErrDuplicateKey], for a unique constraint that is checked at COMMIT.
+// Is matches [ErrDuplicateKey] for a unique constraint that is checked at COMMIT.
 func (e *commitError) Is(target error) bool {
 	return target == ErrDuplicateKey && dialect.DuplicateKey(e.err)
 }
 
-// atCommit reports whether a transaction has failed with err at its COMMIT.
+// atCommit reports whether err comes from the COMMIT of a transaction.
 func atCommit(err error) bool {
 	return errors.As(err, new(*commitError)) || errors.As(err, new(*UnknownError))
 }
@@ -165,12 +163,12 @@ func undone(ctx context.Context, c conn, fn func(*sqlx.Tx)) {
 	_, _, _ = t.attempt(ctx, func(tx *sqlx.Tx) error { fn(tx); return errUndo })
 }
 
-// errUndo undoes what was sent.
+// errUndo has a transaction or savepoint rolled back.
 var errUndo = errors.New("undo")
 
-// takesStatements reports whether db still takes statements after err, the error of a
-// BEGIN. PgBouncer in statement mode ends the connection with a reason. lib/pq keeps
-// the reason to itself, and database/sql has tried other connections by then.
+// takesStatements reports whether db still accepts statements after err, the error of a BEGIN.
+// PgBouncer in statement mode ends the connection and gives a reason, which lib/pq keeps to
+// itself; by then database/sql has tried other connections.
 func takesStatements(ctx context.Context, db beginner, err error) bool {
 	named, ok := db.(interface {
 		sqlx.ExecerContext
@@ -183,10 +181,10 @@ func takesStatements(ctx context.Context, db beginner, err error) bool {
 	return err == nil
 }
 
-// withCause adds the error of ctx where a driver or database/sql only says that the
-// statement, the transaction or the connection has ended. The rollback that a context
-// starts runs beside the statement, and either may be first. Any other error stays as
-// it is: it would also have come without the end of ctx.
+// withCause adds the error of ctx where a driver or database/sql only reports that the
+// statement, the transaction or the connection has ended: a context starts a rollback beside
+// the statement, and either may be first. Other errors are independent of ctx and stay
+// unchanged.
 func withCause(ctx context.Context, err error) error {
 	if dialect.Interrupted(err) {
 		return wait.Cause(ctx, err)
@@ -195,31 +193,30 @@ func withCause(ctx context.Context, err error) error {
 }
 
 const (
-	// One name suffices for calls: a savepoint is gone when its call returns, and calls
-	// on one transaction do not overlap. A sequence is around its calls.
+	// One name is enough for calls: a savepoint is gone when its call returns, and calls on one
+	// transaction do not overlap. The savepoint of a sequence encloses its calls.
 	savepointName     = "snowkey_insert"
 	sequenceSavepoint = "snowkey_sequence"
 )
 
 // inSavepoint runs fn under a savepoint of tx with this name. If fn fails or panics, tx is as
-// if fn had not run, or the error says ErrTxBroken.
+// if fn had not run, or the error matches ErrTxBroken.
 //
-// Single statements are no exception. PostgreSQL refuses everything after an error.
-// A constraint of SQLite can keep the rows before the bad one. After a deadlock
-// MySQL has rolled back the whole transaction. Only the missing savepoint shows
-// that.
+// Single statements are no exception. After an error PostgreSQL refuses everything else, a
+// constraint of SQLite may have kept the rows before the bad one, and after a deadlock MySQL
+// has rolled back the whole transaction, which only the missing savepoint shows.
 func inSavepoint(ctx context.Context, tx DB, honors honoring, name string, fn func() error) (err error) {
 	r := recordOf(tx)
 	if err := r.usable(); err != nil {
-		return err // for MySQL would commit by itself what is sent now
+		return err // MySQL would commit by itself what is sent now
 	}
 	uninterrupted := func(err error, statements ...string) error {
 		return uninterrupted(ctx, tx, honors, err, name, statements...)
 	}
 	if _, err := execute(ctx, honors, tx, "SAVEPOINT "+name); err != nil {
 		err = fmt.Errorf("sqlxhelper: savepoint: %w", explainUnread(ctx, withCause(ctx, err)))
-		// ctx may have ended before anything was sent, or have cost the connection.
-		// Only the transaction can tell which.
+		// ctx may have ended before anything was sent, or its end may have cost the connection.
+		// Only the transaction can tell.
 		if unusable := uninterrupted(err, "SAVEPOINT ", "RELEASE SAVEPOINT "); unusable != nil {
 			return broken(ctx, r, err, unusable)
 		}
@@ -247,8 +244,8 @@ func inSavepoint(ctx context.Context, tx DB, honors honoring, name string, fn fu
 	return nil
 }
 
-// explainUnread says what else than a lost connection may be the reason for an error of the
-// first statement of a call. Drivers say "bad connection" or "busy".
+// explainUnread adds another possible reason to an error of the first statement of a call, for
+// which drivers say "bad connection" or "busy".
 func explainUnread(ctx context.Context, err error) error {
 	if ctx.Err() == nil && dialect.Unread(err) {
 		return fmt.Errorf("%w; if a query of this transaction has unread rows, such as those that a sequence yields, read all of them first, or on another connection", err)
@@ -256,9 +253,9 @@ func explainUnread(ctx context.Context, err error) error {
 	return err
 }
 
-// uninterrupted sends statements about the savepoint after a call that has failed with
-// err, until one fails. The end of ctx interrupts them only a second later: on PostgreSQL
-// and MySQL that costs the connection, and with it the transaction.
+// uninterrupted sends statements about the savepoint, until one fails, after a call that has
+// failed with err. The end of ctx interrupts them only a second later, because on PostgreSQL
+// and MySQL that costs the connection and with it the transaction.
 func uninterrupted(ctx context.Context, tx DB, honors honoring, err error, name string, statements ...string) error {
 	if errors.Is(err, wait.ErrNoAnswer) {
 		return errBusy
@@ -273,9 +270,8 @@ func uninterrupted(ctx context.Context, tx DB, honors honoring, err error, name 
 	return nil
 }
 
-// broken adds to the error of a call that the transaction cannot go on, and why.
-// err is nil for a panic. It adds the error of ctx too. If a connection was closed
-// because of ctx, drivers say only that it is closed.
+// broken adds to the error of a call, nil after a panic, that the transaction cannot go on, and
+// why. It adds the error of ctx because drivers report only that a connection is closed.
 func broken(ctx context.Context, r *record, err, why error) error {
 	r.breaks(err, why)
 	return wait.Cause(ctx, fmt.Errorf("%w; then %w: %w", err, ErrTxBroken, why))

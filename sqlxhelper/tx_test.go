@@ -153,7 +153,7 @@ func TestInTxRespectsItsContext(t *testing.T) {
 	}
 }
 
-// MySQLError is an error of go-sql-driver/mysql as far as it is looked at.
+// MySQLError has what this package reads of an error of go-sql-driver/mysql.
 type MySQLError struct{ Number uint16 }
 
 func (e *MySQLError) Error() string { return fmt.Sprintf("Error %d", e.Number) }

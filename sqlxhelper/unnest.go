@@ -16,25 +16,25 @@ const (
 	unnestBytes  = 2 << 20
 )
 
-// unnest is the way by INSERT … SELECT unnest($1), unnest($2), …, with one array for
-// each column. So there is one text for any number of rows. The server plans it
-// fast, while VALUES has a node for each value. The rows keep their order.
+// unnest sends rows by INSERT … SELECT unnest($1), unnest($2), …, with one array per column and
+// one text for any number of rows. The server plans it fast, while VALUES has a node for each
+// value. The rows keep their order.
 //
-// The arrays are text literals. Slices of Go would work for pgx in some modes. Text
-// works in all of them, for lib/pq, for enums, and for NULLs.
+// The arrays are text literals, which work in all modes of pgx, with lib/pq, for enums and for
+// NULLs. Slices work only in some modes of pgx.
 //
-// While the server works on a statement, the next one is made ready. That takes a tenth
-// off the time. It would be no gain on the way by VALUES: on SQLite statements are too
-// short, and MySQL took as long at a fifth more work.
+// While the server works on a statement, the next one is encoded, which saves a tenth of the
+// time. VALUES would gain nothing: on SQLite statements are too short, and MySQL took as long
+// at a fifth more work.
 type unnest struct {
 	*load
 	encoders []encoder
 	in       pgtext.Format
 	text     string
-	arrays   [][]byte // by column; their memory is used again for the next chunk
+	arrays   [][]byte // by column, reused for the next chunk
 	ends     []int    // by column, where the last complete row ends
-	first    int      // the row with which args begin; at first -1
-	taken    int      // rows of args
+	first    int      // the row with which args begin; -1 before the first
+	taken    int      // how many rows are in args
 	args     []any
 }
 
@@ -52,8 +52,8 @@ func (u *unnest) take(first int) (int, error) {
 	return u.taken, nil
 }
 
-// encode puts as many rows into the arrays as a chunk may have. It stops before a row
-// that has to go by VALUES.
+// encode puts as many rows into the arrays as a chunk may have, and stops before a row that has
+// to go by VALUES.
 func (u *unnest) encode(first int) {
 	for i := range u.arrays {
 		u.arrays[i] = append(u.arrays[i][:0], '{')
@@ -74,8 +74,8 @@ func (u *unnest) encode(first int) {
 	u.first = first
 }
 
-// append appends a row to the arrays, or nothing if it has to go by VALUES. size is
-// that of all arrays.
+// append appends a row to the arrays, or nothing if it has to go by VALUES. size is the size of
+// all arrays.
 func (u *unnest) append(row int) (size int, fits bool) {
 	for i, a := range u.arrays {
 		u.ends[i] = len(a)
@@ -93,10 +93,10 @@ func (u *unnest) append(row int) (size int, fits bool) {
 	return size, true
 }
 
-// send sends the rows that were taken. Meanwhile another goroutine encodes the next ones.
-// It has ended when send returns or panics, as the rows are the caller's again then. The
-// only foreign code in it is Value methods. argument catches their panics. If one ends
-// the goroutine, take encodes those rows again.
+// send sends the rows that were taken while another goroutine encodes the next ones. That has
+// ended when send returns or panics, because the rows are the caller's again then. The only
+// foreign code in it is Value methods: argument recovers from their panics, and if one ends the
+// goroutine, take encodes those rows again.
 func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error) {
 	n, args := u.taken, u.args
 	if next := u.first + n; next < len(u.rows) {
@@ -111,13 +111,13 @@ func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error
 	return n, result, err
 }
 
-// check leaves it to prove to find the row.
+// check leaves the row to prove.
 func (u *unnest) check(_ context.Context, _ session, err error) error { return err }
 
-// unnestText returns the statement. The calls stand in the list of what is
-// selected, where they advance together, row by row. After FROM each of them would
-// first be written to a table of its own, which takes a fifth more time. Arrays of
-// different lengths would be filled up with NULLs, silently. append makes them equal.
+// unnestText returns the statement. The calls are in the select list, where they advance
+// together, row by row; after FROM each would first be written to a table of its own, which
+// takes a fifth more time. Arrays of different lengths would silently be filled up with NULLs;
+// append makes them equal.
 func unnestText(l *load, encoders []encoder, t *pgtext.Table) string {
 	calls := make([]string, len(encoders))
 	for i := range encoders {

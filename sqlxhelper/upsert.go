@@ -8,14 +8,14 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// An upsert is a conflict that fits a table.
+// An upsert is a conflict applied to a table.
 type upsert struct {
 	target  []column
 	nothing bool   // DO NOTHING
 	tail    string // what follows the values in a statement
 }
 
-// apply looks the columns up among those that are written to s, and sets its upsert.
+// apply finds the columns among those that are written to t, and sets its upsert.
 func (c *conflict) apply(d *traits, t *table) error {
 	option := "OnConflictUpdate"
 	switch c.action {
@@ -54,8 +54,7 @@ func (c *conflict) apply(d *traits, t *table) error {
 	return nil
 }
 
-// writtenColumns returns the columns that an option names. All of them have to be
-// written.
+// writtenColumns returns the columns that an option names, all of which have to be written.
 func (t *table) writtenColumns(option string, names []string) ([]column, error) {
 	found := make([]column, len(names))
 	for i, name := range names {
@@ -73,8 +72,8 @@ func (t *table) writtenColumns(option string, names []string) ([]column, error) 
 	return found, nil
 }
 
-// conflictText returns what follows the values. Without columns to update it is DO
-// NOTHING. The names have passed the checks of insertHead.
+// conflictText returns what follows the values, which is DO NOTHING without columns to update.
+// The names have passed the checks of insertHead.
 func (t *traits) conflictText(key string, target, update []column) string {
 	if !t.onDuplicateKey {
 		text := " ON CONFLICT (" + t.list(target, "@", ", ") + ") DO "
@@ -83,18 +82,17 @@ func (t *traits) conflictText(key string, target, update []column) string {
 		}
 		return text + "UPDATE SET " + t.list(update, "@ = excluded.@", ", ")
 	}
-	// INSERT IGNORE will not do for DO NOTHING: it also ignores cut values, NULLs
-	// and missing parents. VALUES(c) is deprecated in MySQL 8 for an alias of the
-	// row. But neither MySQL 5.7 nor MariaDB has the alias.
+	// INSERT IGNORE does not serve for DO NOTHING, because it also ignores cut values, NULLs
+	// and missing parents. VALUES(c) is deprecated in MySQL 8 in favour of an alias of the row,
+	// which neither MySQL 5.7 nor MariaDB has.
 	//
-	// MySQL takes every unique index for a conflict. It would update a stored row
-	// that has nothing to do with the target, or drop the new one for it. The row
-	// that is found by the target afterwards could even be a third one. So the
-	// first assignment compares the stored row with the row that was sent. It does
-	// so by the collation and in the precision of the columns. If they differ,
-	// ~0 + 1 is error 1690 in any SQL mode, and the statement is undone. Otherwise
-	// ~0 + 0 keeps the key. It is not a constant, so no optimizer computes it ahead.
-	// IS NOT TRUE holds for NULL as well.
+	// MySQL takes every unique index for a conflict. It would update a stored row that has
+	// nothing to do with the target, or drop the new row for it, and the row that is found by
+	// the target afterwards could even be a third one. Therefore the first assignment compares
+	// the stored row with the one that was sent, by the collation and in the precision of the
+	// columns. If they differ, ~0 + 1 is error 1690 in any SQL mode, and the statement is
+	// undone. Otherwise ~0 + 0 keeps the key; it is not a constant that an optimizer could
+	// compute ahead. IS NOT TRUE holds for NULL as well.
 	k := t.Quote(key)
 	text := " ON DUPLICATE KEY UPDATE " + k + " = IF(~0 + ((" + t.list(target, "@ = VALUES(@)", " AND ") + ") IS NOT TRUE), " + k + ", " + k + ")"
 	if len(update) > 0 {
@@ -103,7 +101,7 @@ func (t *traits) conflictText(key string, target, update []column) string {
 	return text
 }
 
-// explained says what an error of the statement means in an upsert.
+// explained adds what an error of the statement means in an upsert.
 func (u *upsert) explained(err error) error {
 	if u != nil && dialect.OutOfRange(err) { // see conflictText
 		return fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), err)

@@ -52,7 +52,7 @@ func TestSeveralFullChunksArePreparedOnce(t *testing.T) {
 	}
 }
 
-// How the driver sends what nobody has prepared is how all rows go.
+// All rows are sent as the driver sends a statement that was not prepared.
 func TestStatementIsPreparedOnlyWhereThatChangesNoValue(t *testing.T) {
 	const question = "SELECT ? + 0.2 = 0.3"
 	for _, c := range []struct {

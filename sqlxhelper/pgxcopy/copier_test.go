@@ -52,8 +52,7 @@ func numbered(n int) []row {
 	return rows
 }
 
-// table opens a pool with the driver, and creates a table for rows, of which it
-// returns the name.
+// table opens a pool with the driver, and creates a table for rows, and returns its name.
 func table(t *testing.T, driver string) (*sqlx.DB, string) {
 	t.Helper()
 	dsn := servertest.PostgreSQL(t)
@@ -323,8 +322,7 @@ func TestCopyGoesThroughADriverAroundPgx(t *testing.T) {
 	wantRows(t, db, name, 100)
 }
 
-// forgetful opens connections to PostgreSQL, the first of which says of what it
-// has run that it was not sent.
+// forgetful opens connections to PostgreSQL, and the first one reports that what it has run was not sent.
 type forgetful struct {
 	dsn  string
 	said bool

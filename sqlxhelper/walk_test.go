@@ -380,7 +380,7 @@ func TestGraphIsWrittenTableByTableParentsFirst(t *testing.T) {
 	}
 }
 
-// Where nobody lacks a key, foreign keys may be lacking all the same.
+// Rows that all have keys may still lack foreign keys.
 func TestForeignKeysAreSetWhereAllKeysAre(t *testing.T) {
 	db, mock := newMock(t)
 	labeled := product{Model: key(7), Labels: []label{{Model: key(8)}}}
@@ -421,7 +421,7 @@ func TestTwoTypesMayShareATable(t *testing.T) {
 	}
 }
 
-// One key is that of one row, in each table.
+// In each table a key identifies one row.
 func TestRowsOfTwoTablesMayShareAKey(t *testing.T) {
 	type half struct {
 		*types.Model
