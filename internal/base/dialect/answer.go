@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// An Answer is what the database itself has said in an error. One of its fields
-// is set; none in the zero value.
+// An Answer is the code that the database itself has put into an error. At most one of its
+// fields is set.
 type Answer struct {
 	State  string // SQLSTATE of PostgreSQL
 	Number uint16 // error number of MySQL and MariaDB
 	Code   int    // extended result code of SQLite
 }
 
-// Answers returns what the database has said in err and in all that it wraps. They come
-// in the order of their texts in the text of err.
+// Answers returns the answers in err and in all errors that it wraps, in the order of their texts
+// in the text of err.
 func Answers(err error) iter.Seq[Answer] {
 	return func(yield func(Answer) bool) {
 		for e := range Tree(err) {
@@ -27,7 +27,7 @@ func Answers(err error) iter.Seq[Answer] {
 	}
 }
 
-// said reports whether one of the answers in err is what is asked for.
+// said reports whether is accepts one of the answers in err.
 func said(err error, is func(Answer) bool) bool {
 	for a := range Answers(err) {
 		if is(a) {
@@ -46,7 +46,7 @@ func Tree(err error) iter.Seq[error] {
 // visit is the recursion of Tree; it returns false to end it.
 func visit(err error, yield func(error) bool) bool {
 	if v := reflect.ValueOf(err); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return true // a nil pointer says nothing, and its methods may panic
+		return true // a nil pointer has no answer, and its methods may panic
 	}
 	if !yield(err) {
 		return false
@@ -64,11 +64,12 @@ func visit(err error, yield func(error) bool) bool {
 	return true
 }
 
-// Of looks at one error, and not at what it wraps. A method or a field alone decides
-// nothing: programs have errors with a Code of their own.
+// Of returns the answer in one error, without those that it wraps. It recognizes an error by its
+// type's name together with a method or a field, because programs have errors of their own with
+// a Code.
 func Of(err error) Answer {
-	// *pgconn.PgError of pgx since 4, and *pq.Error of lib/pq since 1.10.6. Both
-	// call the method so for the sake of code like this.
+	// *pgconn.PgError of pgx since 4, and *pq.Error of lib/pq since 1.10.6, which have the
+	// method for code like this.
 	if e, ok := err.(interface{ SQLState() string }); ok {
 		return Answer{State: e.SQLState()}
 	}
@@ -88,17 +89,16 @@ func Of(err error) Answer {
 	case t.Name() == "Error" && strings.Contains(t.PkgPath(), "sqlite"):
 		return Answer{Code: sqliteCode(err, v)}
 	case (t.Name() == "ErrorCode" || t.Name() == "ExtendedErrorCode") && strings.Contains(t.PkgPath(), "sqlite") && v.CanUint():
-		return Answer{Code: int(v.Uint())} // ncruces/go-sqlite3, if it has no more to say
+		return Answer{Code: int(v.Uint())} // ncruces/go-sqlite3, for an error without a text
 	}
 	return Answer{}
 }
 
-// engineDeadlock finds the number of the storage engine's error in the text of 1180, which
-// is translated. 149 is a deadlock: InnoDB has rolled the transaction back before the
-// COMMIT has written anything. A member of a MySQL group whose transaction is in the way of
-// one that is already certified says that, to statements as well. A Galera node that has
-// lost its cluster says 1180 too, with other words and without such a number, both of
-// transactions that the others have and of those that nobody has.
+// engineDeadlock finds the storage engine's error number in the translated text of 1180. 149 is a
+// deadlock: InnoDB has rolled the transaction back before the COMMIT has written anything. A
+// member of a MySQL group returns it, for statements as well, if its transaction conflicts with
+// one that is already certified. A Galera node that has lost its cluster returns 1180 too, with
+// another text and without such a number, whether or not the other nodes have the transaction.
 var engineDeadlock = regexp.MustCompile(`\b149\b`)
 
 // sqliteCode returns the extended result code of a driver's error, or 0.
@@ -113,7 +113,7 @@ func sqliteCode(err error, v reflect.Value) int {
 			return int(code.Uint())
 		}
 	}
-	// mattn/go-sqlite3: the extended code is 0 where there is only the other.
+	// mattn/go-sqlite3: the extended code is 0 if there is only the primary one.
 	for _, name := range []string{"ExtendedCode", "Code"} {
 		if f := field(v, name); f.IsValid() && f.CanInt() && f.Int() != 0 {
 			return int(f.Int())
@@ -122,8 +122,7 @@ func sqliteCode(err error, v reflect.Value) int {
 	return 0
 }
 
-// Text returns a field of the struct that err is, such as the Detail of a
-// PostgreSQL error, or "".
+// Text returns a string field of err's struct, such as the Detail of a PostgreSQL error, or "".
 func Text(err error, name string) string {
 	if f := field(reflect.Indirect(reflect.ValueOf(err)), name); f.IsValid() && f.Kind() == reflect.String {
 		return f.String()
@@ -139,5 +138,5 @@ func field(v reflect.Value, name string) reflect.Value {
 	return v.FieldByName(name)
 }
 
-// primary returns the result code without what the extended one adds to it.
+// primary returns the primary result code, which an extended one contains.
 func (a Answer) primary() int { return a.Code & 0xff }

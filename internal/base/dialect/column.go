@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Parts takes a type such as "numeric(20,0)" apart. A number that is not there is 0.
+// Parts takes a column type such as "numeric(20,0)" apart. A missing number is 0.
 func Parts(typ string) (base string, precision, scale int) {
 	base, rest, ok := strings.Cut(typ, "(")
 	if ok {

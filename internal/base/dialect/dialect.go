@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A Dialect is the SQL that a database speaks. The zero value is none of them.
+// A Dialect is the SQL of a database. The zero value is not a valid one.
 type Dialect uint8
 
 // The dialects.
 const (
-	// SQLite is SQLite 3 and what speaks its SQL, such as libSQL.
+	// SQLite is SQLite 3, and libSQL and others that share its SQL.
 	SQLite Dialect = iota + 1
 	// PostgreSQL is PostgreSQL, by any driver.
 	PostgreSQL
@@ -22,7 +22,7 @@ const (
 // Valid reports whether d is one of the constants.
 func (d Dialect) Valid() bool { return SQLite <= d && d <= MySQL }
 
-// String returns the name of d, or "Dialect(n)" for a number that is none.
+// String returns the name of d, or "Dialect(n)" for a number without a name.
 func (d Dialect) String() string {
 	switch d {
 	case SQLite:
@@ -35,14 +35,14 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", uint8(d))
 }
 
-// Quote returns a name in quotes. A table may have its schema before it, with a
-// dot between. The caller has checked that the name holds no quote.
+// Quote quotes a name, which may be qualified, as in schema.table. The caller has checked that it
+// contains no quotation mark.
 func (d Dialect) Quote(name string) string {
 	mark := d.QuoteMark()
 	return mark + strings.ReplaceAll(name, ".", mark+"."+mark) + mark
 }
 
-// QuoteMark returns the character that stands around a name.
+// QuoteMark returns the character that encloses a name.
 func (d Dialect) QuoteMark() string {
 	if d == MySQL {
 		return "`"
@@ -58,8 +58,7 @@ func (d Dialect) Placeholder(n int) string {
 	return "?"
 }
 
-// Bind writes the parameters of a statement as d has them. In text each one is
-// a '?', and no '?' stands for anything else.
+// Bind replaces every '?' in text, each of which must be a parameter, with d's placeholders.
 func (d Dialect) Bind(text string) string {
 	if d != PostgreSQL {
 		return text

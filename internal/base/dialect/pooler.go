@@ -9,10 +9,10 @@ import (
 // ErrNoTransactions means that statements work on a connection and transactions do not.
 var ErrNoTransactions = errors.New("the server takes statements but no transactions")
 
-// LostStatement reports whether PostgreSQL does not know a prepared statement, has
-// another one of its name, or has been sent the parameters of another one. A pooler that
-// gives each transaction another connection causes that.
-func LostStatement(err error) bool {
+// lostStatement reports whether PostgreSQL does not know a prepared statement, has another one of
+// its name, or was sent the parameters of another one. A pooler that gives each transaction
+// another connection causes these errors.
+func lostStatement(err error) bool {
 	for e := range Tree(err) {
 		switch Of(e).State {
 		case "26000", "42P05": // invalid_sql_statement_name, duplicate_prepared_statement
@@ -26,8 +26,8 @@ func LostStatement(err error) bool {
 	return false
 }
 
-// NoTransactions reports whether a pooler has refused a transaction, as PgBouncer does
-// in statement mode. lib/pq does not pass on what it says. See [ErrNoTransactions].
+// NoTransactions reports whether a pooler has refused a transaction, as PgBouncer does in
+// statement mode. lib/pq hides the pooler's answer; see [ErrNoTransactions].
 func NoTransactions(err error) bool {
 	if errors.Is(err, ErrNoTransactions) {
 		return true
@@ -40,14 +40,14 @@ func NoTransactions(err error) bool {
 	return false
 }
 
-// ExplainPooler adds to an error what to change, if the way through a pooler is to blame
-// for it. The error may be nil. It is wrapped at most once.
+// ExplainPooler adds advice to an error that a pooler's mode causes. It wraps err, which may be
+// nil, at most once.
 func ExplainPooler(err error) error {
 	var advice string
 	switch {
 	case NoTransactions(err):
 		advice = "a pooler in statement mode does that: set it to transaction or session mode"
-	case LostStatement(err):
+	case lostStatement(err):
 		advice = "behind a pooler, set default_query_exec_mode=exec (pgx) or binary_parameters=yes (lib/pq)"
 	default:
 		return err

@@ -1,41 +1,13 @@
 package dialect
 
 import (
-	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"io"
-	"net"
 	"strings"
 )
 
-// Retryable reports whether a transaction has lost against another one, so that it may
-// succeed if all of it is run again.
-//
-// A lock that was not granted in time counts on MySQL and SQLite, which detect some
-// deadlocks in no other way. SQLITE_LOCKED does not, except where a connection with a
-// shared cache holds the lock. Otherwise it is an unfinished query of the same
-// connection, and waiting ends nothing.
-func Retryable(err error) bool {
-	return said(err, func(a Answer) bool {
-		switch {
-		case a.State == "40001", a.State == "40P01": // serialization_failure, deadlock_detected
-			return true
-		case a.Number == deadlock, a.Number == lockWaitTimeout, a.Number == recordHasChanged, a.lost():
-			return true
-		}
-		return a.primary() == sqliteBusy || a.Code == sqliteLockedShared
-	})
-}
-
-// LockNotAvailable reports whether PostgreSQL gave up waiting for a lock, because
-// of lock_timeout or NOWAIT. It is not [Retryable]: the caller has asked for it.
-func LockNotAvailable(err error) bool {
-	return said(err, func(a Answer) bool { return a.State == "55P03" })
-}
-
-// DuplicateKey reports whether a row has the key of another one, or its value in
-// another unique index.
+// DuplicateKey reports whether a row has the same value as another row in the primary key or in
+// a unique index.
 func DuplicateKey(err error) bool {
 	return said(err, func(a Answer) bool {
 		return a.State == "23505" || // unique_violation
@@ -44,7 +16,7 @@ func DuplicateKey(err error) bool {
 	})
 }
 
-// Exists reports whether a table or schema that was to be made is there already.
+// Exists reports whether a table or schema could not be created because it exists.
 func Exists(err error) bool {
 	for e := range Tree(err) {
 		switch a := Of(e); a.State {
@@ -59,7 +31,7 @@ func Exists(err error) bool {
 	return false
 }
 
-// NoTable reports whether a statement names a table or schema that is not there.
+// NoTable reports whether a statement names a table or schema that does not exist.
 func NoTable(err error) bool {
 	for e := range Tree(err) {
 		switch a := Of(e); a.State {
@@ -74,8 +46,8 @@ func NoTable(err error) bool {
 	return false
 }
 
-// NoIndex reports whether MySQL or MariaDB was told to use an index that is not there,
-// or that the optimizer may not use.
+// NoIndex reports whether MySQL or MariaDB was told to use an index that does not exist or that
+// the optimizer may not use.
 func NoIndex(err error) bool {
 	for e := range Tree(err) {
 		if Of(e).Number == noSuchIndex {
@@ -85,7 +57,7 @@ func NoIndex(err error) bool {
 	return false
 }
 
-// NoColumn reports whether a statement names a column that is not there.
+// NoColumn reports whether a statement names a column that does not exist.
 func NoColumn(err error) bool {
 	for e := range Tree(err) {
 		a := Of(e)
@@ -97,8 +69,8 @@ func NoColumn(err error) bool {
 	return false
 }
 
-// containsAny looks into the text of an error of SQLite. One result code stands for
-// many mistakes. The texts are SQLite's own, the same from every driver.
+// containsAny searches the text of an error of SQLite, where one result code stands for many
+// mistakes. The texts are SQLite's own and the same from every driver.
 func containsAny(err error, parts ...string) bool {
 	text := err.Error()
 	for _, part := range parts {
@@ -109,12 +81,11 @@ func containsAny(err error, parts ...string) bool {
 	return false
 }
 
-// ReadOnly reports whether the server, the database or the transaction takes no
-// writes.
+// ReadOnly reports whether the server, the database or the transaction refuses writes.
 func ReadOnly(err error) bool {
 	return said(err, func(a Answer) bool {
 		switch {
-		// In a read-only transaction; asking for another in recovery, as lib/pq does.
+		// A read-only transaction; 0A000 if lib/pq asks for another kind in recovery.
 		case a.State == "25006", a.State == "0A000":
 			return true
 		case a.Number == serverReadOnly, a.Number == transactionReadOnly, a.Number == readOnlyMode:
@@ -131,37 +102,9 @@ func Denied(err error) bool {
 	})
 }
 
-// BadConnection reports whether the connection is of no use any more. It may be broken,
-// or the server is about to end or not up yet. Another connection may be of use.
-func BadConnection(err error) bool {
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.As(err, new(*net.OpError)) {
-		return true
-	}
-	for e := range Tree(err) {
-		switch a := Of(e); {
-		case strings.HasPrefix(a.State, "08"): // connection exception
-			return true
-		case a.State == "57P01", a.State == "57P02", a.State == "57P03", a.State == "25P03":
-			return true // shutdown, crash, starting up, idle in transaction for too long
-		case a.Number == serverShutdown, a.Number == connectionKilled:
-			return true
-		case e.Error() == "invalid connection", e.Error() == "conn closed": // mysql.ErrInvalidConn; pgconn.ErrConnClosed
-			return true
-		}
-	}
-	return false
-}
-
-// NotPrepared reports whether a Galera node serves nobody for now. It is cut off from its
-// cluster, or has yet to catch up. Another node may serve.
-func NotPrepared(err error) bool {
-	return said(err, func(a Answer) bool { return a.Number == notPrepared })
-}
-
 // Unread reports whether a driver may have refused a statement because the rows of another
-// one on the same connection are not read to their end. On PostgreSQL and MySQL it sends
-// one statement at a time. pgx says no more than that the connection is bad.
+// statement on the same connection were not read to their end. Drivers of PostgreSQL and MySQL
+// send one statement at a time. pgx reports only that the connection is bad.
 func Unread(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) {
 		return true
@@ -174,18 +117,8 @@ func Unread(err error) bool {
 	return false
 }
 
-// Interrupted reports whether a statement or its connection has ended before the
-// statement was done. That is what drivers say, in many words, if a context ends.
-func Interrupted(err error) bool {
-	return BadConnection(err) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) ||
-		said(err, func(a Answer) bool {
-			return a.State == "57014" || a.Number == queryInterrupted || a.primary() == sqliteInterrupt
-		})
-}
-
-// RowFault reports whether a database says that a row cannot be stored. The
-// statement is undone then. On SQLite and MySQL its transaction goes on, on
-// PostgreSQL it is lost.
+// RowFault reports whether the database refused to store a row. It has then undone the statement.
+// The transaction goes on on SQLite and MySQL, and is lost on PostgreSQL.
 func RowFault(err error) bool {
 	return said(err, func(a Answer) bool {
 		switch a.primary() {
@@ -211,51 +144,33 @@ func RowFault(err error) bool {
 	})
 }
 
-// NoFunction reports whether a statement calls a function that the server does not have,
-// though PostgreSQL does.
+// NoFunction reports whether a statement calls a function of PostgreSQL that this server, which
+// only speaks its protocol, does not have.
 func NoFunction(err error) bool {
 	return said(err, func(a Answer) bool { return a.State == "42883" || a.State == "0A000" }) // undefined_function, feature_not_supported
 }
 
-// StalePlan reports whether a SELECT may have failed because a column has got another
-// type since the driver prepared it: "cached plan must not change result type". The
-// message may be in any language, so any feature_not_supported counts. pgx prepares the
-// statement again when it is sent the next time on the same connection.
+// StalePlan reports whether a SELECT may have failed because the type of a column was changed
+// after the driver had prepared the statement: "cached plan must not change result type". Any
+// feature_not_supported counts, because the message may be in any language. pgx prepares the
+// statement again when it is next sent on the same connection.
 func StalePlan(err error) bool {
 	return said(err, func(a Answer) bool { return a.State == "0A000" })
 }
 
-// Refused reports whether the database has answered and means it. Then its answer is
-// not that it is busy or about to end, so asking again is of no use.
-func Refused(err error) bool {
-	if Retryable(err) {
-		return false
-	}
-	for a := range Answers(err) {
-		switch {
-		case a.State != "":
-			return a.postgresRolledBack()
-		case a.Number == tooManyConnections, a.Number == notPrepared, a.Number == serverShutdown, a.Number == connectionKilled:
-			return false
-		}
-		return true
-	}
-	return false
-}
-
-// OutOfRange reports whether MySQL has computed a number that its type cannot
-// hold.
+// OutOfRange reports whether MySQL has computed a number that its type cannot hold.
 func OutOfRange(err error) bool {
 	return said(err, func(a Answer) bool { return a.Number == outOfRange })
 }
 
-// UnknownVariable reports whether MySQL does not have a variable, as MariaDB may.
+// UnknownVariable reports whether a statement names a variable that exists only in the other of
+// MySQL and MariaDB.
 func UnknownVariable(err error) bool {
 	return said(err, func(a Answer) bool { return a.Number == unknownVariable })
 }
 
-// InTransaction reports whether MySQL refuses to set how the next transaction begins,
-// because one is open.
+// InTransaction reports whether MySQL refuses to change the characteristics of the next
+// transaction because one is open.
 func InTransaction(err error) bool {
 	return said(err, func(a Answer) bool { return a.Number == inTransaction })
 }

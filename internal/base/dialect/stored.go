@@ -13,36 +13,36 @@ import (
 	"unicode/utf8"
 )
 
-// A Form says how to compare a column with what it would store of a value, so that a row
-// is found by the value that was inserted. The zero Form is that of a column which compares
-// values as it stores them.
+// A Form converts a value as a column does when it stores it, so that a row can be found by the
+// value that was inserted. The zero Form is for columns that compare values by the rules by
+// which they store them.
 //
-// MySQL and MariaDB, and SQLite in one type, compare by other rules than they store by. There
-// a Form knows the values for which the two were seen to agree, and takes no others: a test
-// stores values of every kind in each type, by each way in which a driver sends them, and
-// compares the row that is found with the one that the server met.
+// MySQL and MariaDB, and SQLite in one type, compare by other rules. For these a Form accepts
+// only values for which the two are known to agree: a test stores values of every kind in each
+// type, in each way in which a driver sends them, and compares the row that the Form finds with
+// the one that the server reports as a duplicate.
 type Form struct {
-	// SQL is what the column stores of a value, "?", in the type and the collation of the
-	// column. Empty means the value itself. It may cut what an insert would refuse, because
-	// it is for values that were inserted.
+	// SQL is an expression for what the column stores of a value, "?", in the type and the
+	// collation of the column. Empty means the value itself. It may truncate what an insert
+	// would refuse, because it is used for values that were inserted.
 	SQL string
-	// Prefix is a condition that the first characters of the column, "@", are those of the
-	// stored value, "?", for a unique key on that many of them. "#" is their number. It is
-	// empty if rows cannot be found so.
+	// Prefix is the condition that the column, "@", and the stored value, "?", agree in their
+	// first "#" characters, for a unique key on that many. It is empty if rows cannot be found
+	// in this way.
 	Prefix string
-	// Joins reports that MySQL finds the rows of a join by the index of the column.
+	// Joins reports that MySQL uses the index of the column for a join.
 	Joins bool
-	// Whole reports that MySQL stores integers there.
+	// Whole reports that the column is one of MySQL's integer types.
 	Whole bool
-	// NotNull reports that the column has no NULL. MySQL may store something else instead.
+	// NotNull reports that the column is NOT NULL. MySQL may store another value instead.
 	NotNull bool
 
 	proves bool
 	takes  func(v driver.Value) (driver.Value, bool)
 }
 
-// FormOf returns the form of a column of type typ, as the catalog writes it. On MySQL a
-// column of text has a collation.
+// FormOf returns the form of a column of type typ, as the catalog writes it. On MySQL a text
+// column has a collation.
 func FormOf(d Dialect, typ, collation string) Form {
 	switch {
 	case d == PostgreSQL && typ != "":
@@ -53,7 +53,7 @@ func FormOf(d Dialect, typ, collation string) Form {
 		return f
 	case d == SQLite && isReal(typ):
 		return Form{proves: true, takes: exactReal}
-	default: // SQLite converts the value of a comparison by the rules of the column
+	default: // SQLite converts the value of a comparison by the column's rules
 		return Form{}
 	}
 }
@@ -65,8 +65,8 @@ func isReal(typ string) bool {
 	return (has("REAL") || has("FLOA") || has("DOUB")) && !has("INT") && !has("CHAR") && !has("CLOB") && !has("TEXT") && !has("BLOB") //nolint:misspell // SQLite looks for DOUB
 }
 
-// exactReal takes what is the same as a float. SQLite compares a float with the digits of
-// an integer that it has stored as a float.
+// exactReal accepts values that a float represents exactly, because SQLite compares all digits of
+// an integer with the float that it has stored of it.
 func exactReal(v driver.Value) (driver.Value, bool) {
 	switch known := v.(type) {
 	case int64:
@@ -78,11 +78,11 @@ func exactReal(v driver.Value) (driver.Value, bool) {
 	}
 }
 
-// Proves reports whether the form takes only values of which it is known what is stored.
+// Proves reports whether Value accepts only values whose stored form is known.
 func (f *Form) Proves() bool { return f.proves }
 
-// Value returns what to send in the place of v, which was inserted. It returns false if it
-// is not known what the column has stored of v.
+// Value returns what to send in place of v, which was inserted. It returns false if the stored
+// form of v is not known.
 func (f *Form) Value(v any) (_ any, ok bool) {
 	if !f.proves {
 		return v, true
@@ -110,8 +110,8 @@ func (f *Form) Value(v any) (_ any, ok bool) {
 	return f.takes(sent)
 }
 
-// Begins reports whether the stored row of v, which Value takes, is found by Prefix. In some
-// scripts the order of a letter depends on the next one, which the prefix may have cut off.
+// Begins reports whether Prefix finds the stored row of v, which Value accepts. In some scripts
+// the order of a letter depends on the next one, which the prefix may have cut off.
 func (f *Form) Begins(v any) bool {
 	s, ok := textOf(v)
 	return f.Prefix != rangePrefix || ok && !strings.ContainsFunc(s, func(c rune) bool { return c > 'ɏ' && !unicode.Is(unicode.Han, c) })
@@ -119,8 +119,8 @@ func (f *Form) Begins(v any) bool {
 
 var unsignedBits = map[string]uint{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 
-// mysqlForm returns the form of a column of MySQL or MariaDB. It takes nothing if the type
-// is none of those that were tried.
+// mysqlForm returns the form of a column of MySQL or MariaDB. For a type that the test does not
+// cover it accepts no value.
 func mysqlForm(typ, collation string) Form {
 	base, precision, scale := Parts(typ)
 	base, _, _ = strings.Cut(base, " ")
@@ -146,7 +146,7 @@ func mysqlForm(typ, collation string) Form {
 			break // FLOAT(7,3)
 		}
 		return Form{SQL: "(? + 0e0)", Joins: true, takes: float(base == "float", unsigned)}
-	case "date": // a cast alone cuts the hours off, where MySQL rounds the seconds first
+	case "date": // a single cast would truncate the time before it rounds the seconds
 		return Form{SQL: "CAST(CAST(CAST(? AS CHAR) AS DATETIME) AS DATE)", Joins: true, takes: instant(1000, 9999)}
 	case "datetime", "timestamp":
 		first, last := 1000, 9999
@@ -154,13 +154,13 @@ func mysqlForm(typ, collation string) Form {
 			first, last = 1971, 2037
 		}
 		return Form{SQL: fmt.Sprintf("CAST(CAST(? AS CHAR) AS DATETIME(%d))", precision), Joins: true, takes: instant(first, last)}
-	case "time": // without the inner cast, a prepared statement reads 10:00:00 as the year 2010
+	case "time": // without the inner cast, a prepared statement takes 10:00:00 for the year 2010
 		return Form{SQL: fmt.Sprintf("CAST(CAST(? AS CHAR) AS TIME(%d))", precision), Joins: true, takes: duration}
 	case "enum":
 		return Form{SQL: texts + collate, takes: member(typ)}
 	case "char":
 		return Form{SQL: "RTRIM(LEFT(" + texts + ", " + length + "))" + collate, Prefix: prefixOf(collation), Joins: true, takes: text(charset, precision)}
-	case "varchar": // INSERT IGNORE cuts off what is too long
+	case "varchar": // INSERT IGNORE truncates what is too long
 		return Form{SQL: "LEFT(" + texts + ", " + length + ")" + collate, Prefix: prefixOf(collation), Joins: true, takes: text(charset, precision)}
 	case "text", "mediumtext", "longtext":
 		return Form{SQL: texts + collate, Prefix: prefixOf(collation), takes: text(charset, maxDigits)}
@@ -174,17 +174,17 @@ func mysqlForm(typ, collation string) Form {
 	return Form{}
 }
 
-// LEFT alone would read, and lock, the whole table.
+// The conditions of Form.Prefix. LEFT alone would read, and lock, the whole table.
 const (
 	equalPrefix = "LEFT(@, #) = LEFT(?, #) AND "
 	likePrefix  = equalPrefix + "@ LIKE CONCAT(REPLACE(REPLACE(REPLACE(RTRIM(LEFT(?, #)), '|', '||'), '%', '|%'), '_', '|_'), '%') ESCAPE '|'"
 	rangePrefix = equalPrefix + "@ >= LEFT(?, #) AND @ <= CONCAT(LEFT(?, #), CONVERT(0xF48FBFBFF48FBFBF USING utf8mb4))"
 )
 
-// prefixOf returns the condition for texts of a collation, if there is one. LIKE compares
-// character by character, so that "ss" is not like "ß" where the two are equal. Only some
-// collations compare so as well. Where no space is added to the shorter of two texts, a
-// longer one is the greater one.
+// prefixOf returns Form.Prefix for texts of a collation, or "". LIKE compares character by
+// character, by which "ss" is not like "ß" even where the two are equal, so likePrefix is for
+// the collations that compare in the same way. rangePrefix is for those that do not pad the
+// shorter of two texts with spaces, where a longer text is therefore the greater one.
 func prefixOf(collation string) string {
 	switch {
 	case strings.HasSuffix(collation, "_bin"), strings.HasSuffix(collation, "_general_ci"), collation == "latin1_swedish_ci":
@@ -202,7 +202,7 @@ var (
 	timeText    = regexp.MustCompile(`^-?([0-9]{2,3}):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?$`)
 )
 
-// textOf returns a string, or bytes, which a prepared statement sends alike.
+// textOf returns the text of a string or of bytes, which a prepared statement sends alike.
 func textOf(v driver.Value) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -214,9 +214,8 @@ func textOf(v driver.Value) (string, bool) {
 	}
 }
 
-// between takes integers from first to last. Out of that range INSERT IGNORE stores the
-// nearest, and of a fraction an insert stores what rounding makes of it, by rules that
-// depend on the protocol.
+// between accepts integers from first to last. INSERT IGNORE stores the nearest of these for
+// others, and an insert rounds a fraction by rules that depend on the protocol.
 func between(first int64, last uint64) func(driver.Value) (driver.Value, bool) {
 	return func(v driver.Value) (driver.Value, bool) {
 		switch known := v.(type) {
@@ -245,7 +244,7 @@ func between(first int64, last uint64) func(driver.Value) (driver.Value, bool) {
 	}
 }
 
-// bits takes integers, and bytes, of which a column of bits makes a number.
+// bits accepts integers, and bytes, which a BIT column reads as a number.
 func bits(count int) func(driver.Value) (driver.Value, bool) {
 	number := between(0, math.MaxUint64>>(64-min(max(count, 1), 64)))
 	return func(v driver.Value) (driver.Value, bool) {
@@ -263,7 +262,7 @@ func bits(count int) func(driver.Value) (driver.Value, bool) {
 	}
 }
 
-// decimal takes numbers, as text.
+// decimal accepts numbers, and sends them as text.
 func decimal(unsigned bool) func(driver.Value) (driver.Value, bool) {
 	return func(v driver.Value) (driver.Value, bool) {
 		var s string
@@ -281,7 +280,7 @@ func decimal(unsigned bool) func(driver.Value) (driver.Value, bool) {
 	}
 }
 
-// float takes numbers, which it rounds as the column does.
+// float accepts numbers, and rounds them as the column does.
 func float(single, unsigned bool) func(driver.Value) (driver.Value, bool) {
 	return func(v driver.Value) (driver.Value, bool) {
 		var n float64
@@ -306,7 +305,8 @@ func float(single, unsigned bool) func(driver.Value) (driver.Value, bool) {
 	}
 }
 
-// instant takes times and dates of those years. INSERT IGNORE stores others as 0.
+// instant accepts times and dates of the years from first to last. INSERT IGNORE stores others
+// as 0.
 func instant(first, last int) func(driver.Value) (driver.Value, bool) {
 	return func(v driver.Value) (driver.Value, bool) {
 		at, ok := v.(time.Time)
@@ -323,7 +323,7 @@ func instant(first, last int) func(driver.Value) (driver.Value, bool) {
 	}
 }
 
-// duration takes times of the day, and what else TIME holds.
+// duration accepts times of the day and other values of TIME.
 func duration(v driver.Value) (driver.Value, bool) {
 	s, _ := textOf(v)
 	found := timeText.FindStringSubmatch(s)
@@ -334,7 +334,7 @@ func duration(v driver.Value) (driver.Value, bool) {
 	return v, hours < 838
 }
 
-// member takes the members of an ENUM, letter by letter.
+// member accepts the members of an ENUM in their exact spelling.
 func member(typ string) func(driver.Value) (driver.Value, bool) {
 	inside := strings.TrimSuffix(strings.TrimPrefix(typ, "enum('"), "')")
 	members := strings.Split(inside, "','")
@@ -344,11 +344,11 @@ func member(typ string) func(driver.Value) (driver.Value, bool) {
 	}
 }
 
-// maxDigits is how many characters a number of which Go and the server write the same digits
-// has at most.
+// maxDigits is the greatest length of a number for which Go and the server are sure to write the
+// same digits.
 const maxDigits = 15
 
-// text takes texts, and numbers that fit into length.
+// text accepts texts, and numbers that fit into length.
 func text(charset string, length int) func(driver.Value) (driver.Value, bool) {
 	return func(v driver.Value) (driver.Value, bool) {
 		switch known := v.(type) {
@@ -361,15 +361,15 @@ func text(charset string, length int) func(driver.Value) (driver.Value, bool) {
 			return s, len(s) <= min(length, maxDigits)
 		case string:
 			return v, utf8.ValidString(known)
-		case []byte: // of the connection's character set or of none, which depends on the protocol
+		case []byte: // in the connection's character set or in none, depending on the protocol
 			return v, utf8.Valid(known) && (charset == "utf8mb4" || !slices.ContainsFunc(known, func(b byte) bool { return b >= utf8.RuneSelf }))
 		default:
-			return v, true // the driver writes times
+			return v, true // a time, which the driver formats
 		}
 	}
 }
 
-// octets takes bytes and texts.
+// octets accepts bytes and texts.
 func octets(v driver.Value) (driver.Value, bool) {
 	_, ok := textOf(v)
 	return v, ok
