@@ -49,8 +49,8 @@ func TestAFormIsWhatAColumnKeepsOfAValue(t *testing.T) {
 	}
 }
 
-// A database stores something of each of them. What that is differs between the protocols
-// and the SQL modes of MySQL, or nobody has looked.
+// The database stores something for each of the values that are refused, but what that is depends
+// on the protocol and the SQL mode of MySQL, or has not been tested.
 func TestAFormTakesOnlyValuesThatAreStoredAsTheyAreCompared(t *testing.T) {
 	for _, test := range []struct {
 		typ string

@@ -1,12 +1,12 @@
-// Package filesystem reports whether a file system may hold the state of leases, and
-// whether a file has several paths.
+// Package filesystem reports whether a file system is fit to keep leases on, and whether a file has
+// several paths.
 package filesystem
 
 import "fmt"
 
-// Check returns an error if state must not be kept at path, and a warning if it may be
-// lost there. FUSE may be anything, a network among them. It is refused unless
-// allowFUSE is set, and is then warned of. Kinds are known on Linux only.
+// Check returns an error if leases must not be kept at path, and a warning if they may be lost
+// there. FUSE, which may be a network file system, is an error unless allowFUSE is set, and then a
+// warning. File systems are recognized on Linux only.
 func Check(path string, allowFUSE bool) (warning string, err error) {
 	k, err := kind(path)
 	if err != nil {
@@ -17,10 +17,9 @@ func Check(path string, allowFUSE bool) (warning string, err error) {
 
 const fuse = 0x65735546
 
-// shared are file systems that several hosts may have mounted at once. On some of these
-// flock holds between the processes of one host. On others it is ignored, or passed on
-// to a server that drops it when the connection breaks. What one host has synced
-// another may not see.
+// shared are file systems that several hosts may mount at once. On some of them flock holds only
+// between the processes of one host, on others it is ignored, or passed on to a server that drops
+// it when the connection breaks. One host may not see what another has synced.
 var shared = map[uint32]string{
 	0x00006969: "NFS",
 	0x0000517b: "SMB",
@@ -46,8 +45,7 @@ var shared = map[uint32]string{
 	0x0000564c: "NCP",
 }
 
-// fleeting are file systems that may not outlive what they keep: memory, and the layer
-// of one container.
+// fleeting are file systems that may lose what was synced: in memory, or the layer of a container.
 var fleeting = map[uint32]string{
 	0x01021994: "tmpfs",
 	0x858458f6: "ramfs",

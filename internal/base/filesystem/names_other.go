@@ -4,11 +4,11 @@ package filesystem
 
 import "io/fs"
 
-// Names returns 1: how many names a file has is known on Unix only.
+// Names returns 1, because the number of names is available on Unix only.
 func Names(fs.FileInfo) uint64 { return 1 }
 
-// An Identity tells a file from all others that are there, whatever their names.
+// An Identity distinguishes a file from all others that exist, whatever their names.
 type Identity struct{}
 
-// IdentityOf returns false: identities are known on Unix only.
+// IdentityOf returns false, because identities are available on Unix only.
 func IdentityOf(fs.FileInfo) (Identity, bool) { return Identity{}, false }

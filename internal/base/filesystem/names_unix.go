@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// Names returns how many names the file of info has, by hard links. It is 1 where the
-// system does not say.
+// Names returns how many names, or hard links, the file of info has, or 1 if that is not known.
 func Names(info fs.FileInfo) uint64 {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -17,7 +16,7 @@ func Names(info fs.FileInfo) uint64 {
 	return uint64(st.Nlink) //nolint:unconvert // its width depends on the system
 }
 
-// An Identity tells a file from all others that are there, whatever their names.
+// An Identity distinguishes a file from all others that exist, whatever their names.
 type Identity struct{ device, inode uint64 }
 
 // IdentityOf returns the identity of the file of info, and whether the system has one.

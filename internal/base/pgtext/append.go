@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Format is how a value is written.
+// A Format selects the form in which a value is written.
 type Format uint8
 
 // The formats.
@@ -21,20 +21,19 @@ const (
 	Array Format = iota
 	// Copy is a field in the text format of COPY, with \N for NULL.
 	Copy
-	// Binary is a field in the binary format of COPY. It has its length, and what
-	// the receive function of the type reads. It takes the server four fifths of
-	// the time of Copy.
+	// Binary is a field in the binary format of COPY: its length, and what the receive
+	// function of the type reads. The server needs four fifths of the time that Copy takes.
 	Binary
-	// ArrayOfNanos is Array, but times have nine digits of a second. Drivers that send
-	// these leave it to the server to round them.
+	// ArrayOfNanos is Array with nine decimals in the seconds of a time, for drivers that send
+	// all of them and let the server round.
 	ArrayOfNanos
 )
 
 // inArray reports whether f is the text of an array.
 func (f Format) inArray() bool { return f == Array || f == ArrayOfNanos }
 
-// AppendField appends what a field holds. t takes its kind k. v is addressable, and
-// the value itself, not a pointer to it. If ok is false, b may have grown.
+// AppendField appends the value v of a struct's field, whose kind is k, which t takes. v is
+// addressable and not a pointer. If ok is false, b may have grown.
 func (t Type) AppendField(b []byte, k Kind, v reflect.Value, f Format) (_ []byte, ok bool) {
 	switch k {
 	case intKind:
@@ -54,14 +53,14 @@ func (t Type) AppendField(b []byte, k Kind, v reflect.Value, f Format) (_ []byte
 	case bytesKind:
 		return appendBytes(b, v.Bytes(), f), true
 	case timeKind:
-		// The pointer needs no memory, as the struct would.
+		// Interface does not allocate for a pointer, as it would for the struct.
 		return appendTime(b, t, *v.Addr().Interface().(*time.Time), f)
 	}
 	return b, false
 }
 
-// AppendValue appends one of the types of driver.Value, or an int. ok is false for
-// other types, and for those that t does not take. b may have grown then.
+// AppendValue appends a value of one of the types of driver.Value, or an int. For other types, and
+// for those that t does not take, ok is false, and b may have grown.
 func (t Type) AppendValue(b []byte, value driver.Value, f Format) (_ []byte, ok bool) {
 	if bytes, is := value.([]byte); value == nil || is && bytes == nil {
 		return AppendNull(b, f), true
@@ -142,9 +141,8 @@ func appendInt(b []byte, t Type, n int64, f Format) (_ []byte, ok bool) {
 	}
 }
 
-// appendNumeric appends the binary form of a numeric. It has the count of digits to
-// the base of 10,000, the exponent of the first one and the sign. The count of
-// decimals and the digits follow.
+// appendNumeric appends the binary form of a numeric: the number of digits in base 10,000, the
+// exponent of the first one, the sign, the number of decimals, and the digits.
 func appendNumeric(b []byte, n int64) []byte {
 	sign, rest := uint16(0), uint64(n)
 	if n < 0 {
@@ -168,7 +166,7 @@ func appendNumeric(b []byte, n int64) []byte {
 	return b
 }
 
-// append16, append32 and append64 append a field of the binary form.
+// append16, append32 and append64 append a binary field with its length.
 func append16(b []byte, n uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, 2), n)
 }
@@ -181,9 +179,9 @@ func append64(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), n)
 }
 
-// appendFloat appends the same number. As text it is the shortest that is read as
-// that number. A float4 has to be one already. A driver rounds from the number and
-// the server from the text. The results may differ.
+// appendFloat appends x without rounding it; as text it is the shortest form that is read back as
+// x. A float4 column takes only numbers that are a float32, because a driver would round the
+// number and the server its text, with results that may differ.
 func appendFloat(b []byte, t Type, x float64, f Format) (_ []byte, ok bool) {
 	finite := !math.IsNaN(x) && !math.IsInf(x, 0)
 	if f == Binary {
@@ -199,8 +197,8 @@ func appendFloat(b []byte, t Type, x float64, f Format) (_ []byte, ok bool) {
 	case Float4:
 		return strconv.AppendFloat(b, x, 'g', -1, 32), !finite || float64(float32(x)) == x
 	case Numeric:
-		// Before PostgreSQL 14 numeric has no infinity. It keeps the zeros that an
-		// exponent would stand for.
+		// Before PostgreSQL 14, numeric has no infinity. It is written without an exponent,
+		// because numeric would keep the zeros of one.
 		return strconv.AppendFloat(b, x, 'f', -1, 64), finite
 	default:
 		return strconv.AppendFloat(b, x, 'g', -1, 64), true
@@ -221,18 +219,17 @@ func appendBool(b []byte, v bool, f Format) []byte {
 	return append(b, 'f')
 }
 
-// appendString appends s, unless PostgreSQL would refuse it. PostgreSQL takes no
-// NUL, and only UTF-8 here.
+// appendString appends s, unless it has a NUL or is not UTF-8, which PostgreSQL would refuse.
 func appendString(b []byte, t Type, s string, f Format) (_ []byte, ok bool) {
 	switch f {
 	case Array, ArrayOfNanos:
-		// Between quotes only the quote and the backslash have a meaning. Braces,
-		// commas, spaces and NULL have none.
+		// Within quotes only the quote and the backslash are special, and not braces,
+		// commas, spaces or NULL.
 		b, ok = appendEscaped(append(b, '"'), s, &arrayEscapes)
 		return append(b, '"'), ok
 	case Copy:
-		// COPY also gives a meaning to \. at the start of a line. A string cannot
-		// form that, because its backslash is doubled.
+		// In COPY a line that begins with \. is special too. No string can form one,
+		// because its backslash is doubled.
 		return appendEscaped(b, s, &copyEscapes)
 	}
 	if !t.Binary(stringKind) {
@@ -247,8 +244,7 @@ func appendString(b []byte, t Type, s string, f Format) (_ []byte, ok bool) {
 	return append(b, s...), strings.IndexByte(s, 0) < 0 && utf8.ValidString(s)
 }
 
-// escapes has, by byte, the one to write after a backslash. It is 0 for a byte that
-// is written as it is.
+// escapes maps a byte to the one to write after a backslash, or to 0 if it needs no escape.
 type escapes [utf8.RuneSelf]byte
 
 var (
@@ -256,8 +252,7 @@ var (
 	copyEscapes  = escapes{0: '0', '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r'}
 )
 
-// appendEscaped appends s with its escapes. ok is false if s holds a NUL, or is
-// not UTF-8.
+// appendEscaped appends s with its escapes. ok is false if s has a NUL or is not UTF-8.
 func appendEscaped(b []byte, s string, e *escapes) (_ []byte, ok bool) {
 	start, ascii := 0, true
 	for i := range len(s) {
@@ -278,8 +273,8 @@ func appendEscaped(b []byte, s string, e *escapes) (_ []byte, ok bool) {
 	return append(b, s[start:]...), ascii || utf8.ValidString(s)
 }
 
-// appendBytes appends a bytea. As text it is \x and hexadecimal digits. Both text
-// forms double the backslash. A nil slice is NULL to every driver.
+// appendBytes appends a bytea, as text in the form \x and hexadecimal digits, whose backslash both
+// text formats double. A nil slice is NULL, as for every driver.
 func appendBytes(b []byte, v []byte, f Format) []byte {
 	if v == nil {
 		return AppendNull(b, f)
@@ -297,14 +292,13 @@ func appendBytes(b []byte, v []byte, f Format) []byte {
 	return b
 }
 
-// appendTime appends a time with microseconds, which is what the database has, or with
-// all its digits for ArrayOfNanos. For a column without a time zone, drivers that ask
-// for its type send the clock of the time's own zone. Other drivers send that of UTC.
-// So only times with the same clock in both are written here. The years are 1 to 9999.
-// Outside of them the forms of the drivers differ, or fail.
+// appendTime appends a time to the microsecond, as the database stores it, or with all its digits
+// for ArrayOfNanos.
 //
-// The setting EnableInfinityTs of lib/pq, which makes times of that range infinite,
-// is ignored.
+// For a column without a time zone it accepts only times in UTC, because drivers that ask for the
+// type of the column send the local time of the value's zone, and other drivers the time in UTC.
+// The year must be 1 to 9999; outside of that the forms of the drivers differ, or fail. lib/pq's
+// setting EnableInfinityTs, which makes some times infinite, is ignored.
 func appendTime(b []byte, t Type, at time.Time, f Format) (_ []byte, ok bool) {
 	if t != TimestampTZ {
 		if _, offset := at.Zone(); offset != 0 {
@@ -317,7 +311,7 @@ func appendTime(b []byte, t Type, at time.Time, f Format) (_ []byte, ok bool) {
 		return b, false
 	}
 	if f == Binary {
-		// Seconds since 2000, and a nanosecond is never negative.
+		// Seconds since 2000; nanoseconds are never negative.
 		seconds := at.Unix() - 946684800
 		if t == Date {
 			days := seconds / 86400

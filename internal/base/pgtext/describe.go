@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// ManyRows is the number of rows from which on PostgreSQL gets them by another path
-// than VALUES. On loopback, statements of 10 rows cost the same either way. Over a
-// network the round trip counts, and both take one.
+// ManyRows is the number of rows from which on unnest or COPY replaces VALUES. On loopback,
+// statements of 10 rows cost the same either way; over a network, where the round trip dominates,
+// both take one.
 const ManyRows = 11
 
-// A Table is what unnest and COPY have to know of a table of PostgreSQL. With the zero
-// Table all rows go by VALUES.
+// A Table holds the facts about a table of PostgreSQL that unnest and COPY need. With the zero
+// Table all rows are sent by VALUES.
 type Table struct {
 	Columns map[string]Column
-	// Copies: COPY does what INSERT would do. It refuses row level security. Nor
-	// does it where the session has another encoding: a character may then end in
+	// Copies reports that COPY does the same as INSERT. It does not with row level security,
+	// which it refuses, and in a session with another encoding, where a character may end in
 	// the byte of a backslash or a tab.
 	Copies bool
-	// Lasts: others see the table so too, now and later.
+	// Lasts reports that other sessions see the table in this form too, now and later.
 	Lasts bool
-	// CutsTimes: the driver cuts times to microseconds on their way to a timestamp, as
-	// pgx does. With others, such as lib/pq, the server rounds.
+	// CutsTimes reports that the driver truncates times to microseconds, as pgx does. With
+	// others, such as lib/pq, the server rounds.
 	CutsTimes bool
 }
 
-// Array returns the format of arrays that store what the driver would store.
+// Array returns the format of arrays that stores times as the driver would.
 func (t *Table) Array() Format {
 	if t.CutsTimes {
 		return Array
@@ -34,48 +34,46 @@ func (t *Table) Array() Format {
 	return ArrayOfNanos
 }
 
-// A Column is the type of a column that takes rows by unnest and COPY.
+// A Column is the type of a column that unnest and COPY can fill.
 type Column struct {
 	Name string // of the type, for a cast
 	Type Type
 }
 
-// DescribeText reads all about a table at once. The result has no rows if there is
-// no such table, or if rows can only go there by VALUES:
+// DescribeText is the query for a [Table]. Its result has no rows if the table does not exist, or
+// if only VALUES can be relied on:
 //
-//   - A view, a foreign table and a table with rules may do anything with an
-//     INSERT. A rule may run its own statements with the rows.
-//   - A transaction with a snapshot may see the table as it was before it was
-//     altered. COPY and INSERT meet the present one. Most changes of a type give
-//     the table another file, and pg_relation_filenode returns the present one.
-//   - With array_nulls off, a NULL in an array is a text of four letters.
+//   - A view, a foreign table and a table with rules may do anything with an INSERT. A rule may
+//     run statements of its own with the rows.
+//   - A transaction with a snapshot may see the table as it was before it was altered, while
+//     COPY and INSERT use the present one. Most changes of a type give the table another file,
+//     and pg_relation_filenode returns the present one.
+//   - With array_nulls off, a NULL in an array is the text "NULL".
 //
-// Columns of these kinds are left out too:
+// It leaves out columns of these kinds:
 //
-//   - A domain and a composite type look like their parts to some drivers and
-//     not to others; a range is rare.
-//   - unnest would take an array apart to its elements.
-//   - The elements of a box[] are separated by semicolons.
-//   - For a type with a modifier such as a length, as bit(3), COPY passes the
-//     modifier to the type's input function. VALUES and unnest do not. The errors
-//     differ then, and interval minute to second reads '1:30' otherwise than
-//     interval does. For the character types, numeric and timestamps it makes no
-//     difference.
-//   - A generated column refuses values from INSERT. So does GENERATED ALWAYS AS
-//     IDENTITY, which COPY would fill. VALUES brings the error.
+//   - Domains and composite types, which some drivers treat like their parts, and ranges, which
+//     are rare.
+//   - Arrays, because unnest would take them apart into their elements, and box, because the
+//     elements of box[] are separated by semicolons.
+//   - Types with a modifier, as bit(3), because COPY passes the modifier to the type's input
+//     function, while VALUES and unnest do not: their errors differ, and "interval minute to
+//     second" reads '1:30' differently. Character types, numeric and timestamps are not
+//     affected.
+//   - Generated columns and GENERATED ALWAYS AS IDENTITY, which refuse the values of an INSERT.
+//     COPY would fill the latter, while VALUES returns the error.
 //
-// format_type has two ways to leave out the length. With NULL for it, char(3)
-// becomes "character", and a cast to character[] cuts all strings to one byte,
-// silently. With -1 it becomes bpchar, which has no length. The assignment to the
-// column then refuses long strings as it does with VALUES.
+// format_type can leave out the length in two ways. With NULL for it, char(3) becomes "character",
+// and a cast to character[] silently truncates every string to one byte. With -1 it becomes
+// bpchar, which has no length, and the assignment to the column refuses long strings as it does
+// with VALUES.
 //
-// The column lasts is false for a temporary table. It is false for a column
-// that the transaction itself has created or altered, since that may be rolled
-// back. A transaction without a number has done neither. All that it writes later
-// has that number, or a later one under a savepoint. age counts back from the
-// number.
+// The column for Lasts is false for a temporary table and for a column that the transaction itself
+// has created or altered, which may be rolled back. A transaction without an ID has done neither.
+// What a transaction writes has its ID, or a later one under a savepoint, and age counts back from
+// the former.
 //
-// The last two parameters tell CutsTimes: the first is 600 ns after the second.
+// The last two parameters, of which the first is 600 ns after the second, detect CutsTimes.
 const DescribeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), t.oid::bigint, t.typtype = 'e', ` +
 	`NOT c.relrowsecurity AND pg_catalog.current_setting('client_encoding') IN ('UTF8', 'SQL_ASCII'), ` +
 	`c.relpersistence <> 't' AND (pg_catalog.txid_current_if_assigned() IS NULL OR pg_catalog.age(a.xmin) > 0), ` +
@@ -96,20 +94,20 @@ func DescribeArgs(name string) []any {
 	return []any{name, second.Add(600), second}
 }
 
-// A DB is the part of a pool or transaction that reads a table, under a savepoint or not.
+// A DB is a pool or a transaction, as far as it is needed to read a table, also under a savepoint.
 type DB interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// Describe reads a table, whose name is as SQL has it. The error is that of the
-// database. A table that does not exist has no columns.
+// Describe reads the table with the given name, which is quoted where SQL requires it. A table that
+// does not exist has no columns. Errors of the database are returned unchanged.
 func Describe(ctx context.Context, db DB, name string) (*Table, error) {
 	rows, err := db.QueryContext(ctx, DescribeText, DescribeArgs(name)...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // where Next has not come to the end
+	defer func() { _ = rows.Close() }() // for an early return
 	t := &Table{Columns: map[string]Column{}, Lasts: true}
 	for rows.Next() {
 		var column, typ string

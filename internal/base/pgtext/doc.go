@@ -1,8 +1,7 @@
-// Package pgtext writes Go values as PostgreSQL reads them in arrays and in COPY.
+// Package pgtext writes Go values in the forms that PostgreSQL reads in arrays and in COPY.
 //
-// It writes a value only if every driver, in every mode, stores the same for it as
-// a parameter of INSERT. It reports false for all others. The caller sends those as
-// parameters, and the driver decides about them. So this package checks the range
-// of a number, the NUL in a string and the year of a time. PostgreSQL would refuse
-// them too, but some drivers refuse them first.
+// It writes a value only if every driver, in every mode, would store the same for a parameter of
+// INSERT, and reports false for all others, which the caller then sends as parameters. It
+// therefore checks numbers for their range, strings for NUL and times for their year, although
+// PostgreSQL would refuse these values too, because some drivers refuse them first.
 package pgtext

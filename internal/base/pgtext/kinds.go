@@ -11,8 +11,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Kind is what a Go type holds. The zero value is a type whose values are not
-// written here.
+// A Kind classifies a Go type. The zero value is for types whose values this package does not write.
 type Kind uint8
 
 const (
@@ -22,10 +21,10 @@ const (
 	float64Kind
 	boolKind
 	stringKind
-	namedStringKind // of a type that is not string itself
+	namedStringKind // a type whose underlying type is string
 	bytesKind
 	timeKind
-	// ValueKind is a driver.Valuer or an any: each value decides.
+	// ValueKind is a driver.Valuer or an any, whose kind depends on the value.
 	ValueKind
 )
 
@@ -37,7 +36,7 @@ var (
 	timeType   = reflect.TypeFor[time.Time]()
 )
 
-// kinds maps the kinds of reflect, for types without methods that matter.
+// kinds maps the kinds of reflect, for types without relevant methods.
 var kinds = map[reflect.Kind]Kind{
 	reflect.Int: intKind, reflect.Int8: intKind, reflect.Int16: intKind, reflect.Int32: intKind, reflect.Int64: intKind,
 	reflect.Uint: uintKind, reflect.Uint8: uintKind, reflect.Uint16: uintKind, reflect.Uint32: uintKind, reflect.Uint64: uintKind,
@@ -45,8 +44,7 @@ var kinds = map[reflect.Kind]Kind{
 	reflect.String: namedStringKind,
 }
 
-// KindOf returns what a type holds. pointer means behind a pointer, which may be
-// nil.
+// KindOf returns the kind of a type, or of what it points to if pointer is true.
 func KindOf(t reflect.Type) (k Kind, pointer bool) {
 	switch {
 	case t == reflect.TypeFor[types.Snowflake]():
@@ -57,7 +55,7 @@ func KindOf(t reflect.Type) (k Kind, pointer bool) {
 		}
 		return ValueKind, false
 	case t.Kind() == reflect.Interface:
-		// A method may be that of a Valuer, or one that pgx looks for.
+		// Its methods may be those of a Valuer, or one that pgx looks for.
 		if t.NumMethod() == 0 {
 			return ValueKind, false
 		}
@@ -101,11 +99,10 @@ func IsValuer(t reflect.Type) bool {
 	return t.Implements(valuerType) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(valuerType)
 }
 
-// IsNative reports whether a driver.Valuer has a method with a type of a package
-// pgtype in its signature. t may also be a type whose pointer is the driver.Valuer.
-// All types of such a package that are a driver.Valuer have such a method. So have
-// types that embed one. All versions of pgx call these methods and not Value. Value
-// loses something: a date becomes an instant in its time zone.
+// IsNative reports whether a driver.Valuer, which may be t or a pointer to t, has a method with a
+// type of a package pgtype in its signature. All driver.Valuers of such a package have one, and so
+// have types that embed them. All versions of pgx call that method rather than Value, which loses
+// information: a date becomes an instant in its time zone.
 func IsNative(t reflect.Type) bool {
 	if !t.Implements(valuerType) && t.Kind() != reflect.Pointer {
 		t = reflect.PointerTo(t)
@@ -127,8 +124,8 @@ func IsNative(t reflect.Type) bool {
 	return native
 }
 
-// natives holds what IsNative has found, by reflect.Type. Each value in a field of
-// an interface type asks it.
+// natives caches the results of IsNative by reflect.Type, because it is called for every value in a
+// field of an interface type.
 var natives sync.Map
 
 func ofPgtype(t reflect.Type) bool {
@@ -138,9 +135,8 @@ func ofPgtype(t reflect.Type) bool {
 	return strings.HasSuffix(t.PkgPath(), "/pgtype")
 }
 
-// namesItself reports whether a type has a method by which some mode or version of
-// pgx reads a value. That is String, or the method of an interface in pgtype such
-// as Int64Valuer.
+// namesItself reports whether a type has a method by which some mode or version of pgx reads its
+// value: String, or the method of an interface in pgtype such as Int64Valuer.
 func namesItself(t reflect.Type) bool {
 	for i := range t.NumMethod() {
 		if name := t.Method(i).Name; name == "String" || strings.HasSuffix(name, "Value") {

@@ -1,4 +1,4 @@
-// Package wait waits, and stops waiting when a context ends.
+// Package wait waits for time and for calls, no longer than a context allows.
 package wait
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or until ctx ends. It returns the error of ctx, in both cases.
+// Sleep waits for d, or until ctx ends. In both cases it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if ctx.Done() == nil {
 		time.Sleep(d) // costs less than a timer
@@ -25,11 +25,11 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Cause returns err, the error of a call that was given ctx. If ctx has ended, the
-// error of ctx is added. Drivers report its end in words of their own.
+// Cause returns err, the error of a call with ctx, and wraps the error of ctx as well if ctx has
+// ended, because drivers report its end as errors of their own.
 //
-// A server or a socket that was given the deadline may be faster than the timer of ctx.
-// So a deadline that is over counts, though ctx.Err() is still nil.
+// A server or a socket that was given the deadline may be faster than the timer of ctx, so a
+// deadline that has passed counts even while ctx.Err() is nil.
 func Cause(ctx context.Context, err error) error {
 	cause := ctx.Err()
 	if deadline, limited := ctx.Deadline(); cause == nil && limited && !time.Now().Before(deadline) {
@@ -41,39 +41,39 @@ func Cause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// Grace is how long a call may take to notice that its context has ended. One that
-// heeds it has cleaned up after itself by then, and its answer is certain.
+// Grace is how long a call may take to return after its context has ended. A call that honours its
+// context has cleaned up by then, and its result is certain.
 const Grace = 100 * time.Millisecond
 
 var (
-	// ErrNoAnswer means that a call was left.
+	// ErrNoAnswer means that a call was abandoned.
 	ErrNoAnswer = errors.New("no answer, outcome unknown")
 
-	// ErrNotTried means that a call was not made, because others hang.
+	// ErrNotTried means that a call was not made, because earlier ones hang.
 	ErrNotTried = errors.New("not tried")
 )
 
-// Calls are those to something that may hang. It counts the calls that hang: that have
-// not ended though nobody waits for them any more. Each keeps goroutines, and a thread
-// or a connection. It must not be copied.
+// Calls limits calls to something that may hang. It counts those that hang, which were abandoned
+// and have not returned yet; each of them holds goroutines and a thread or a connection. It must
+// not be copied.
 type Calls struct {
-	Max  int32 // no further call is made while so many hang
+	Max  int32 // while this many calls hang, no further one is made
 	hang atomic.Int32
 }
 
 // Hanging returns how many calls hang.
 func (c *Calls) Hanging() int { return int(c.hang.Load()) }
 
-// Call calls f and returns its result. It stops waiting [Grace] after ctx has ended.
-// Then the error matches [ErrNoAnswer] and that of ctx. The call that was left ends in
-// its own time, and what it does is unknown. If Max calls hang, f is not
-// called, and the error matches [ErrNotTried].
+// Call calls f and returns its result. If f has not returned [Grace] after the end of ctx, Call
+// abandons it and returns an error that matches [ErrNoAnswer] and the error of ctx; f goes on, with
+// an unknown outcome. If Max calls hang, Call does not call f and returns an error that matches
+// [ErrNotTried].
 //
-// If f panics or ends its goroutine, Call does so too.
+// If f panics or ends its goroutine, so does Call.
 //
-// If f succeeds after it was left, late is called with the result, unless late is nil.
-// Exactly one of Call's caller and late gets a result. The channel has no room: a result
-// is either received, or f knows that nobody will.
+// If f succeeds after it was abandoned, its result is passed to late, unless late is nil. Exactly
+// one of Call's caller and late gets the result, because done is not buffered: either Call
+// receives the result, or f learns that it was abandoned.
 func Call[T any](ctx context.Context, c *Calls, f func() (T, error), late func(T)) (T, error) {
 	var none T
 	if n := c.hang.Load(); n >= c.Max {
@@ -90,7 +90,7 @@ func Call[T any](ctx context.Context, c *Calls, f func() (T, error), late func(T
 			case done <- o:
 			case <-left:
 				if o.panicked != nil {
-					panic(o.panicked) // which nobody else can report
+					panic(o.panicked) // Call cannot report it any more
 				}
 				if !o.ended && o.err == nil && late != nil {
 					late(o.result)
@@ -118,7 +118,7 @@ func Call[T any](ctx context.Context, c *Calls, f func() (T, error), late func(T
 	return none, fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
 }
 
-// An outcome is how a call has ended.
+// An outcome is the end of a call.
 type outcome[T any] struct {
 	result   T
 	err      error

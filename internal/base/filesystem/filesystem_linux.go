@@ -6,12 +6,28 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
-// IsMountPoint reports whether something is mounted at path itself, and not at a folder
-// above it. Without /proc nothing tells.
+// kind returns the kind of the file system of path, as statfs(2) numbers them.
+func kind(path string) (uint32, error) {
+	var st syscall.Statfs_t
+	for {
+		err := syscall.Statfs(path, &st)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, &os.PathError{Op: "statfs", Path: path, Err: err}
+		}
+		return uint32(st.Type), nil
+	}
+}
+
+// IsMountPoint reports whether path itself is a mount point, rather than a folder above it. Without
+// /proc it returns false.
 //
-// The number of the file system does not tell: that of a bind mount is its source's.
+// Comparing device numbers would not do, because a bind mount has the number of its source.
 func IsMountPoint(path string) (bool, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -27,7 +43,7 @@ func IsMountPoint(path string) (bool, error) {
 // unescape undoes how the kernel writes a path in a column.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\043`, "#", `\134`, `\`)
 
-// mountedAt reports whether a table of mounts, as in proc(5), has the path. Its fifth
+// mountedAt reports whether path is a mount point in a table as described in proc(5), whose fifth
 // column is the mount point.
 func mountedAt(table, path string) bool {
 	for line := range strings.Lines(table) {
