@@ -134,3 +134,22 @@ func (c Column) lastBefore(at string) string {
 func (c Column) timeShift() int {
 	return c.layout.DatacenterBits + c.layout.WorkerBits + c.layout.SequenceBits
 }
+
+// moment returns a time in the form that all databases read.
+func moment(t time.Time) string { return t.Format("2006-01-02 15:04:05.999999") }
+
+// scale converts an expression that counts units of from into one that counts units of to.
+// divide is the database's operator for integer division.
+func scale(n string, from, to time.Duration, divide string) string {
+	a, b := from, to
+	for b != 0 {
+		a, b = b, a%b
+	}
+	if times := from / a; times > 1 {
+		n = fmt.Sprintf("%s * %d", n, times)
+	}
+	if by := to / a; by > 1 {
+		n = fmt.Sprintf("%s %s %d", n, divide, by)
+	}
+	return n
+}

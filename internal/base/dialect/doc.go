@@ -1,9 +1,44 @@
 // Package dialect holds what the library knows of each database by name: how it writes
-// identifiers and parameters, what the errors of its drivers mean, and what its columns
-// store of a value.
+// identifiers and parameters, what the errors of its drivers mean, and what its columns store of
+// a value.
 //
-// Errors are recognized by their shape, without importing a driver: a driver in go.mod would
-// be every user's driver, and one driver is published as several packages. Each question
-// examines err and everything that it wraps. An error of unknown origin answers no question,
-// so false means "not known to be so".
+// Errors are recognized by their shape, without importing a driver, because a driver in go.mod
+// would be every user's driver, and one driver is published as several packages. Each question
+// examines err and everything that it wraps. An error of unknown origin answers no question, so
+// false means "not known to be so".
+//
+// # A new database
+//
+// A new database begins with a constant in this package. Then each of its files needs a case for
+// it, each directory with a file per database, such as core/keysql and gormplugin/schemacheck,
+// needs one more, and these files decide by the name of a database:
+//
+//   - internal/base/sqlrow/table.go, internal/base/sqlrow/transaction.go,
+//     internal/base/sqlrow/db.go: the table and its types, how a transaction begins, what a lock
+//     means
+//   - core/keysql/column.go: which of its files writes the expressions
+//   - core/lease/sqllease/schema.go: row locks, random order
+//   - core/segment/sqlsegment/table.go, core/segment/sqlsegment/store.go,
+//     core/segment/sqlsegment/greatest.go: the table, row locks, whether a number out of range is
+//     stored as another, the greatest key of a user's table
+//   - core/serial/sqlserial/table.go, core/serial/sqlserial/next.go,
+//     core/serial/sqlserial/store.go: the tables, how a statement returns the number that it took,
+//     whether a number out of range is stored as another
+//   - sqlxhelper/dialect.go: names of drivers, whether to prepare, and other traits
+//   - sqlxhelper/lookup.go: how the rows of an upsert are found
+//   - sqlxhelper/answer.go, sqlxhelper/tx.go, sqlxhelper/conn.go, sqlxhelper/settle.go: what a
+//     driver does when the server is silent or a connection ends, whether a transaction is open,
+//     which server may report that a commit was lost
+//   - gormplugin/upsert.go: GORM's names of the databases, what GORM sends for an upsert, and what
+//     it counts
+//   - gormplugin/unique.go, gormplugin/look.go, gormplugin/exact.go, gormplugin/query.go: the
+//     catalog of unique keys, how stored rows are looked up
+//   - gormplugin/reconcile.go, gormplugin/reread.go, gormplugin/runs.go: by which unique keys an
+//     upsert recognizes a row, and when nothing needs to be read back
+//   - gormplugin/plugin.go, gormplugin/rowid.go: options for one database
+//   - gormplugin/schemacheck/dialect.go, gormplugin/schemacheck/check.go,
+//     gormplugin/schemacheck/catalog.go, gormplugin/schemacheck/compare.go: queries and statements,
+//     strict mode, unsigned columns
+//
+// A test at the root keeps the list complete.
 package dialect

@@ -1,0 +1,41 @@
+package keysql
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+)
+
+type postgreSQL struct{ core.Layout }
+
+func (d postgreSQL) time(ticks string) string {
+	return fmt.Sprintf("timestamptz '%sZ' + %s * interval '%s'", moment(d.Epoch), ticks, d.interval())
+}
+
+// interval returns the unit as the text of an interval.
+func (d postgreSQL) interval() string {
+	n, name := d.Unit/time.Microsecond, "microsecond"
+	switch {
+	case d.Unit%time.Second == 0:
+		n, name = d.Unit/time.Second, "second"
+	case d.Unit%time.Millisecond == 0:
+		n, name = d.Unit/time.Millisecond, "millisecond"
+	}
+	if n > 1 {
+		name += "s"
+	}
+	return fmt.Sprintf("%d %s", n, name)
+}
+
+// tick relies on extract, which returns a numeric and is therefore exact.
+func (d postgreSQL) tick(at string) string {
+	epoch := strconv.FormatFloat(float64(d.Epoch.UnixMicro())/1e6, 'f', -1, 64)
+	since := fmt.Sprintf("(extract(epoch FROM %s) - %s)", at, epoch)
+	return fmt.Sprintf("floor(%s)", scale(since, time.Second, d.Unit, "/"))
+}
+
+func (postgreSQL) between(n string, most int64) string {
+	return fmt.Sprintf("least(greatest(%s, 0), %d)::bigint", n, most)
+}
