@@ -22,7 +22,7 @@ import (
 var migratingCases = []testCase{
 	{"GuideFromACounterWorks", func(e *env) {
 		const section = "From a counter"
-		e.guide(section, "The tables")
+		e.tablesOf("counter")
 		constraints, rest := e.constraints(), e.rest()
 		e.ddl("INSERT INTO PRE_orders (number) VALUES ('1'), ('2')")
 		e.ddl("INSERT INTO PRE_order_items (order_id, sku) VALUES (1, 'a'), (2, 'b')")
@@ -63,22 +63,18 @@ var migratingCases = []testCase{
 	{"GuideFromACounterWithoutDowntimeWorks", func(e *env) {
 		e.only(!e.sqlite(), "SQLite's integers have 64 bits")
 		const section = "From a counter without downtime"
-		e.guide("From a counter", "The tables")
+		e.tablesOf("counter")
 		constraints := e.constraints()
 		old := &countingProgram{env: e, items: map[int64]int{}}
 		old.work()
 		old.work()
 		// The old program goes on between any two statements.
 		e.between = old.work
-		back, names := "Widen on PostgreSQL: constraints", []string{"Widen on PostgreSQL: copy", "Widen on PostgreSQL: constraints", "Widen on PostgreSQL: exchange"}
-		if e.mysql() {
-			back, names = "Widen on MySQL: copy", []string{"Widen on MySQL: copy", "Widen on MySQL: exchange"}
+		copying, exchange := []string{"Widen: copy"}, []string{"Widen: exchange", "Widen: old tables"}
+		if e.postgres() {
+			copying, exchange = []string{"Widen: copy", "Widen: old rows", "Widen: constraints"}, exchange[:1]
 		}
-		for _, step := range names[:len(names)-1] {
-			e.guide(section, step)
-		}
-		e.guideOf(section, back, "to go back)")
-		for _, step := range names {
+		for _, step := range slices.Concat(copying, []string{"Widen: back"}, copying, exchange) {
 			e.guide(section, step)
 		}
 		e.reconnect() // PostgreSQL's prepared statements are of the old type
@@ -135,10 +131,10 @@ var migratingCases = []testCase{
 	}},
 	{"GuideLocksTheRowsThatItCopies", func(e *env) {
 		e.only(e.mysql(), "a trigger of PostgreSQL writes into the row itself")
-		e.guide("From a counter", "The tables")
+		e.tablesOf("counter")
 		e.ddl("INSERT INTO PRE_orders (number) VALUES ('1')")
 		e.ddl("INSERT INTO PRE_order_items (order_id, sku) VALUES (1, 'a')")
-		step := func(b guideBlock) bool { return b.step == "Widen on MySQL: copy" && b.special() == "" }
+		step := func(b guideBlock) bool { return b.step == "Widen: copy" && b.mine(e) }
 		blocks := guideBlocks(e)
 		for _, statement := range e.statements(blocks[slices.IndexFunc(blocks, step)]) {
 			if !strings.HasPrefix(statement, "INSERT ") {
@@ -215,7 +211,7 @@ var migratingCases = []testCase{
 				CreatedAt time.Time
 				Items     []OrderItem
 			}
-			e.guide(uuids, "The tables to begin with")
+			e.tablesOf("uuid")
 			for i := range 25 { // UUIDs in any order, and several rows in a millisecond
 				at := begin.Add(time.Duration(i/3) * time.Millisecond)
 				o := Order{ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", i*7%25), Number: fmt.Sprint(i), CreatedAt: at}
@@ -464,22 +460,24 @@ func (b guideBlock) mine(e *env) bool {
 
 // special returns what stands in the title beside the database: when the block is run.
 func (b guideBlock) special() string {
-	for _, kind := range []string{"identity", "to go back)"} {
-		if strings.HasSuffix(b.title, kind) {
-			return kind
-		}
+	if strings.HasSuffix(b.title, "identity") {
+		return "identity"
 	}
 	return ""
 }
 
-// guideBlocks returns all blocks of SQL in the guide.
+// guideBlocks returns all blocks of SQL in the guide, and the steps of its scripts.
 func guideBlocks(e *env) (list []guideBlock) {
 	e.Helper()
-	text, err := os.ReadFile(filepath.Join(repository(e), "docs", "migrating.md"))
-	if err != nil {
-		e.Fatalf("read the guide: %v", err)
+	docs := filepath.Join(repository(e), "docs")
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(docs, name))
+		if err != nil {
+			e.Fatalf("read the guide: %v", err)
+		}
+		return "\n" + string(text)
 	}
-	for part := range strings.SplitSeq("\n"+string(text), "\n## ") {
+	for part := range strings.SplitSeq(read("migrating.md"), "\n## ") {
 		section, part, _ := strings.Cut(part, "\n")
 		for part := range strings.SplitSeq("\n"+part, "\n### ") {
 			step, part, _ := strings.Cut(part, "\n")
@@ -490,7 +488,42 @@ func guideBlocks(e *env) (list []guideBlock) {
 			}
 		}
 	}
+	for script, section := range map[string]string{"widen": "From a counter without downtime", "uuids": "From UUIDs"} {
+		for database, title := range map[string]string{"postgresql": "-- PostgreSQL", "mysql": "-- MySQL, MariaDB", "sqlite": "-- SQLite"} {
+			if script == "widen" && database == "sqlite" {
+				continue
+			}
+			parts := strings.Split(read("migrating/"+script+"-"+database+".sql"), "\n-- ### ")
+			for _, part := range parts[1:] {
+				step, part, _ := strings.Cut(part, "\n")
+				block := guideBlock{section, step, title, scriptComment.ReplaceAllString(part, "")}
+				if inside, ok := strings.CutPrefix(block.statements, "BEGIN;\n"); ok {
+					block.title += " (in a transaction)"
+					block.statements, _, _ = strings.Cut(inside, "COMMIT;\n")
+				}
+				list = append(list, block)
+			}
+		}
+	}
 	return list
+}
+
+var scriptComment = regexp.MustCompile(`(?m)^-- .*\n`)
+
+// tablesOf creates the tables of a program whose keys come from a counter or are UUIDs.
+func (e *env) tablesOf(keys string) {
+	e.Helper()
+	types := map[string][3]string{
+		"counter mysql":    {"INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY", "INT UNSIGNED", ""},
+		"counter postgres": {"SERIAL PRIMARY KEY", "INTEGER", ""},
+		"counter sqlite":   {"INTEGER PRIMARY KEY AUTOINCREMENT", "INTEGER", ""},
+		"uuid mysql":       {"VARCHAR(36) NOT NULL PRIMARY KEY", "VARCHAR(36)", ", created_at DATETIME(6)"},
+		"uuid postgres":    {"VARCHAR(36) NOT NULL PRIMARY KEY", "VARCHAR(36)", ", created_at TIMESTAMPTZ"},
+		"uuid sqlite":      {"TEXT NOT NULL PRIMARY KEY", "TEXT", ", created_at DATETIME"},
+	}[keys+" "+e.db.Name()]
+	e.ddl("CREATE TABLE PRE_orders (id " + types[0] + ", number VARCHAR(40)" + types[2] + ")")
+	e.ddl("CREATE TABLE PRE_order_items (id " + types[0] + ", order_id " + types[1] + " NOT NULL, sku VARCHAR(40)" + types[2] +
+		", CONSTRAINT fk_PRE_orders_items FOREIGN KEY (order_id) REFERENCES PRE_orders (id) ON DELETE CASCADE)")
 }
 
 // guide runs the SQL for the database from a step in docs/migrating.md.
