@@ -13,8 +13,8 @@
 // # Guarantees
 //
 // Without gaps: a number of [Store.NextIn] exists if and only if the caller's transaction is
-// committed, and the committed numbers of a period are all from the first to the last. After a
-// rollback, also to a savepoint, and after the death of a connection or a process, the next
+// committed, and the committed numbers of a period run from the first to the last without a gap.
+// After a rollback, also to a savepoint, and after the end of a connection or a process, the next
 // caller gets the number.
 //
 // Fast: a [github.com/snowkey/snowkey/core/serial.Counter] takes blocks of numbers by

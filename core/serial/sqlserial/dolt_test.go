@@ -40,7 +40,7 @@ func TestDoltIsRefused(t *testing.T) {
 			t.Errorf("%s on Dolt: %v", name, err)
 		}
 	}
-	// In the transaction of the caller, who has not called Define.
+	// NextIn in a transaction, without a call of Define.
 	mock.ExpectBegin()
 	mock.ExpectQuery(asks).WillReturnRows(sqlmock.NewRows([]string{"dolt"}).AddRow(1))
 	mock.ExpectRollback()

@@ -8,22 +8,23 @@ import (
 	"strconv"
 
 	"github.com/snowkey/snowkey/core/internal/tables"
+	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // maxGaps is how many gaps Gaps lists.
 const maxGaps = 1000
 
-// ErrManyGaps means that there are more than 1,000. Those before are listed.
+// ErrManyGaps means that there are more than 1,000 gaps. The first 1,000 are listed.
 var ErrManyGaps = errors.New("too many gaps")
 
-// A Kind says what is wrong with numbers of a table.
+// A Kind is what is wrong with numbers of a table.
 type Kind int
 
 const (
-	// Missing is a number that was given out, and is not there.
+	// Missing is a number that was given out and is not in the table.
 	Missing Kind = iota + 1
-	// Repeated is a number that is there more than once.
+	// Repeated is a number that is in the table more than once.
 	Repeated
 	// Foreign is a number that was never given out.
 	Foreign
@@ -31,49 +32,46 @@ const (
 
 // String returns the name of the constant.
 func (k Kind) String() string {
-	switch k {
-	case Missing:
-		return "Missing"
-	case Repeated:
-		return "Repeated"
-	case Foreign:
-		return "Foreign"
+	if k < Missing || k > Foreign {
+		return "Kind(" + strconv.Itoa(int(k)) + ")"
 	}
-	return "Kind(" + strconv.Itoa(int(k)) + ")"
+	return [...]string{"Missing", "Repeated", "Foreign"}[k-Missing]
 }
 
-// A Gap is the numbers from First to Last, all of one kind.
+// A Gap is the numbers from First to Last, all of one Kind.
 type Gap struct {
 	Kind        Kind
 	First, Last int64
 }
 
-// Gaps compares the numbers of a period with the counter, and returns what is wrong, in
-// the order of the numbers. They come from a column of the user's table, in ascending
-// order; [serial.Series.Parse] reads them from texts. Memory is constant, whatever their
-// number is. The series was defined by this Store. Numbers that were moved in are not asked
-// for, since the other program may have left some out.
+// Gaps compares the numbers of a period with its counter and returns what is wrong, in ascending
+// order. The numbers come from a column of the user's table, in ascending order;
+// [serial.Series.Parse] reads them from texts. Memory is constant, however many there are. Numbers
+// that were moved in may be absent, since the other program may have left some out.
 //
-// Numbers that are taken meanwhile are not listed if the rows are read after the call has
-// begun, as an iterator does it. A fast series is missing what a process holds or has lost.
+// Numbers that are taken meanwhile are not listed if the rows are read after the call has begun,
+// as an iterator reads them. In a fast series, the numbers that a process holds or has lost are
+// missing.
 //
 // A period that the series cannot have, and numbers that are not in order, are a
-// [*core.ValueError]. No gap is beside that.
-func (s *Store) Gaps(ctx context.Context, name, period string, numbers iter.Seq[int64]) ([]Gap, error) {
-	series, err := s.defined(name)
+// [*core.ValueError], without gaps beside it.
+func (s *Store) Gaps(ctx context.Context, series, period string, numbers iter.Seq[int64]) ([]Gap, error) {
+	list, err := s.gaps(ctx, series, period, numbers)
+	return list, s.explain("gaps", series, err)
+}
+
+func (s *Store) gaps(ctx context.Context, name, period string, numbers iter.Seq[int64]) ([]Gap, error) {
+	series, err := s.definedPeriod(name, period)
 	if err != nil {
-		return nil, s.explain("gaps", name, err)
-	}
-	if err := series.ValidatePeriod(period); err != nil {
-		return nil, s.explain("gaps", name, err)
+		return nil, err
 	}
 	// What is committed before the rows are read must be among them. What is read must be
 	// committed afterwards.
-	first, _ := series.Bounds()
-	before, moved, err := s.lastOf(ctx, name, period, first)
+	before, moved, err := s.lastOf(ctx, series, period)
 	if err != nil {
-		return nil, s.explain("gaps", name, err)
+		return nil, err
 	}
+	first, _ := series.Bounds()
 	found := gaps{first: first, end: before, next: moved + 1}
 	var many error
 	for n := range numbers {
@@ -85,43 +83,41 @@ func (s *Store) Gaps(ctx context.Context, name, period string, numbers iter.Seq[
 		many = found.note(Missing, found.next, before)
 	}
 	if many != nil && !errors.Is(many, ErrManyGaps) {
-		return nil, s.explain("gaps", name, many)
+		return nil, many
 	}
-	after, _, err := s.lastOf(ctx, name, period, first)
+	after, _, err := s.lastOf(ctx, series, period)
 	if err != nil {
-		return nil, s.explain("gaps", name, err)
+		return nil, err
 	}
-	return found.without(after), s.explain("gaps", name, many)
+	return found.without(after), many
 }
 
-// lastOf returns the last number that was given out, and the last one that has moved in. Each
-// is first-1 if there is none.
-func (s *Store) lastOf(ctx context.Context, name, period string, first int64) (last, moved int64, err error) {
+// lastOf returns the last number of a period that was given out, and the last one that was moved
+// in. Each is the first number less 1 if there is none.
+func (s *Store) lastOf(ctx context.Context, series serial.Series, period string) (last, moved int64, err error) {
 	type both struct{ last, moved int64 }
 	found, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (both, error) {
-		c, err := s.row(ctx, t, s.text.last, name, period)
+		c, err := s.row(ctx, t, s.text.last, series, period)
 		if err != nil {
 			return both{}, err
 		}
-		if !c.found {
-			c.last = first - 1
-		}
-		events, err := s.events(ctx, t, name, period)
+		events, err := s.events(ctx, t, series.Name, period)
+		first, _ := series.Bounds()
 		return both{c.last, movedIn(events, first)}, err
 	})
 	return found.last, found.moved, err
 }
 
-// gaps is what has been found so far.
+// gaps collects what is wrong.
 type gaps struct {
 	first, end int64 // the numbers that were given out before the rows were read
 	list       []Gap
-	next       int64 // the number that is to come; those before it may be missing
-	last       int64 // the one before
-	some       bool  // there was one
+	next       int64 // the number that is expected next
+	last       int64 // the number before, if some is set
+	some       bool
 }
 
-// add looks at a number of the table. Those above end may be new.
+// add looks at a number of the table. A number above end may be new.
 func (g *gaps) add(n int64) error {
 	if g.some && n <= g.last {
 		if n < g.last {
@@ -133,7 +129,7 @@ func (g *gaps) add(n int64) error {
 	if n < g.first {
 		return g.note(Foreign, n, n)
 	}
-	known := min(n-1, g.end) // of what is not above it
+	known := min(n-1, g.end)
 	if g.next <= known {
 		if err := g.note(Missing, g.next, known); err != nil {
 			return err
@@ -146,8 +142,7 @@ func (g *gaps) add(n int64) error {
 	return nil
 }
 
-// note adds to the list. Neighbours of one kind are one gap, but not those on both sides
-// of end.
+// note adds to the list. Neighbours of one kind are one gap, unless end is between them.
 func (g *gaps) note(kind Kind, first, last int64) error {
 	if n := len(g.list); n > 0 {
 		before := &g.list[n-1]
@@ -163,8 +158,8 @@ func (g *gaps) note(kind Kind, first, last int64) error {
 	return nil
 }
 
-// without leaves out the foreign numbers that were given out meanwhile: those above end and
-// up to after.
+// without leaves out the foreign numbers that were given out meanwhile, which are above end and
+// not above after.
 func (g *gaps) without(after int64) []Gap {
 	var kept []Gap
 	for _, gap := range g.list {

@@ -21,31 +21,32 @@ type Tx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// NextIn returns the next number of the period of a moment, in the transaction of the
-// caller. It is one statement, and one more if the series is Chronological. The first call
-// for a series also reads its definition. On SQLite each call also looks at the file.
+// NextIn returns the next number of the period of a moment, in the caller's transaction, which is
+// in the database and schema of the Store. It runs one statement, and a second one if the series
+// is Chronological. The first call for a series also reads its definition, and on SQLite each call
+// also looks at the file.
 //
-// tx is in the database and schema of the Store. The row of the counter is locked until it
-// ends, so take the number last. On MySQL and MariaDB the whole series is.
+// The row of the counter, and on MySQL and MariaDB the whole series, is locked until the
+// transaction ends, so take the number last.
 //
-// If the outcome of COMMIT is unknown, so is the number: the COMMIT may still arrive, and a
-// second transaction has the next number. Look for the row that has it, or use
-// sqlxhelper.InTx. That one begins anew only when the first transaction is over, and after
-// nil the number in memory is the one stored.
+// If the outcome of COMMIT is unknown, the number is unknown too, because the COMMIT may still
+// arrive and a second transaction gets the next number. Look for the row that has it, or use
+// sqlxhelper.InTx, which begins anew only when the first transaction is over; after it has
+// returned nil, the number in memory is the stored one.
 //
 // NextIn returns when ctx ends, even if the driver waits for a server that does not answer.
 //
-// After an error roll back. Errors of the database come as they are, in one that names the
-// series. Those of package serial are ErrNotInTransaction, ErrNoSeries, ErrDefinition,
-// ErrSeriesFull, ErrPeriodClosed, ErrBackdated and a *core.ValueError. A SQLite file that
-// processes may have under two paths is ErrNotDurable, and one that was replaced is
-// ErrReplaced. The number is then the zero value.
+// After an error the number is the zero value; roll back. Errors of the database are wrapped with
+// the name of the series. Others match [serial.ErrNotInTransaction], [serial.ErrNoSeries],
+// [serial.ErrDefinition], [serial.ErrSeriesFull], [serial.ErrPeriodClosed], [serial.ErrBackdated],
+// and for the SQLite file [sqlstore.ErrNotDurable] and [sqlstore.ErrReplaced], or are a
+// [*core.ValueError].
 func (s *Store) NextIn(ctx context.Context, tx Tx, series serial.Series, at time.Time) (serial.Number, error) {
 	if err := series.Validate(); err != nil {
 		return serial.Number{}, err
 	}
-	// lib/pq waits for ever. The transaction is the caller's, who waits for it to end in
-	// any case; so nothing is gained by a limit to how many hang.
+	// lib/pq waits for ever. The caller, whose transaction it is, waits for its end in any case,
+	// so a limit to the number of calls that hang would gain nothing.
 	n, err := wait.Call(ctx, &wait.Calls{Max: 1}, func() (int64, error) { return s.nextIn(ctx, tx, series, at) }, nil)
 	if err != nil {
 		return serial.Number{}, s.explain("next", series.Name, s.db.Explain(err))
@@ -54,8 +55,8 @@ func (s *Store) NextIn(ctx context.Context, tx Tx, series serial.Series, at time
 }
 
 func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time.Time) (int64, error) {
-	// Of the types that fit, those that can be committed are transactions. This package
-	// knows neither sqlx nor GORM.
+	// Of the types that have these methods, those that can be committed are transactions. This
+	// package imports neither sqlx nor GORM.
 	_, ok := tx.(interface {
 		Commit() error
 		Rollback() error
@@ -78,7 +79,7 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 			if err := t.RefuseDolt(ctx); err != nil {
 				return 0, err
 			}
-			text = s.text.lock // next locks the row; a shared lock before that may deadlock
+			text = s.text.lock // next locks the row, and a shared lock before that may deadlock
 		}
 		if err := s.verify(ctx, t, text, series); err != nil {
 			return 0, err
@@ -94,16 +95,16 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 		return n, err
 	}
 	if err := s.hold(ctx, t, series); err != nil {
-		return 0, err // somebody has deleted the row, which MySQL needs
+		return 0, err // the row was deleted, which MySQL needs
 	}
-	c, err := s.row(ctx, t, s.text.look, series.Name, period)
+	c, err := s.row(ctx, t, s.text.look, series, period)
 	if err != nil {
 		return 0, err
 	}
 	return 0, refusal(c, period, last)
 }
 
-// increment runs the statement that takes a number, and returns it, or 0 for none.
+// increment takes a number and returns it, or 0 if the period gives none.
 func (s *Store) increment(ctx context.Context, t *sqlrow.Tx, period, name string, first, last int64) (int64, error) {
 	if s.db.Dialect != dialect.MySQL {
 		return s.number(ctx, t, s.text.next, period, first, name, last)
@@ -116,9 +117,9 @@ func (s *Store) increment(ctx context.Context, t *sqlrow.Tx, period, name string
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	// 1 row for the first number of a period, 2 for a later one. If the row stays as it is, it
-	// is 0, or 1 if the driver asks for rows that were found: the column is too small for n,
-	// which the next caller would get again.
+	// MySQL counts 1 row for the first number of a period and 2 for a later one. 0 rows, or 1 if
+	// the driver asks for rows that were found, mean an unchanged row: the column is too small for
+	// n, which the next caller would get again.
 	rows, err := result.RowsAffected()
 	if err == nil && (rows == 0 || rows == 1 && n != first) {
 		return 0, notKept(n)

@@ -24,11 +24,13 @@ func TestAPeriodBeginsWithItsFirstDate(t *testing.T) {
 		{serial.Series{Name: "x", Digits: 3, Period: serial.Daily}, "20261122", 20261122},
 		{serial.Series{Name: "x", Digits: 3}, "", 0},
 	} {
-		if got, err := begin(c.series, c.period); err != nil || got != c.want {
-			t.Errorf("begin(%s, %q) = %d, %v; want %d", c.series.Definition(), c.period, got, err, c.want)
+		if got := begin(c.series, c.period); got != c.want {
+			t.Errorf("begin(%s, %q) = %d; want %d", c.series.Definition(), c.period, got, c.want)
 		}
 	}
-	if got, err := begin(april, "202613"); got != 0 || !errors.As(err, new(*core.ValueError)) {
-		t.Errorf("begin of no period = %d, %v; want a ValueError", got, err)
+	s := new(Store)
+	s.known.Store("x", known{series: april})
+	if _, err := s.definedPeriod("x", "202613"); !errors.As(err, new(*core.ValueError)) {
+		t.Errorf("definedPeriod of no period = %v; want a ValueError", err)
 	}
 }

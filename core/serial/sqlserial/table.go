@@ -9,13 +9,13 @@ import (
 // texts are the statements of one Store.
 type texts struct {
 	define     string // INSERT
-	guard      string // UPDATE of the row that those who define series lock
-	addGuard   string // INSERT of it
+	guard      string // UPDATE of the row that is locked to add a series
+	addGuard   string // INSERT of that row
 	all        string // SELECT series, definition
 	definition string // SELECT
-	lock       string // likewise, and locks the row
+	lock       string // the same, and locks the row
 	date       string // raises the last date of a series, and returns it
-	next       string // takes one number; see there
+	next       string // takes one number, see textsOf
 	look       string // SELECT last, closed; locks the row
 	insert     string
 	update     string
@@ -45,22 +45,22 @@ func textsOf(d sqlstore.Dialect, names []string) texts {
 		event:      d.Bind("INSERT INTO " + events + " (series, period, position, what, happened, last, reason) VALUES (?, ?, ?, ?, ?, ?, ?)"),
 		events:     d.Bind("SELECT what, happened, last, reason FROM " + events + " WHERE series = ? AND period = ? ORDER BY position"),
 	}
-	// Each returns a number: by RETURNING, or as the last insert ID of the connection, which
+	// date and next return a number, by RETURNING or as the last insert ID of the connection, which
 	// MySQL and MariaDB send with the answer.
 	//
-	// next is one statement that inserts or updates. An UPDATE, and an INSERT if it meets no
-	// row, would be two. On MySQL the UPDATE that meets no row locks the gap, as that of
-	// another transaction may do. Each INSERT then waits for the other, a deadlock. And
-	// elsewhere the two first numbers of a period would both be the first.
+	// next is a single statement that inserts or updates, and not an UPDATE followed by an INSERT if
+	// it has met no row. On MySQL an UPDATE that meets no row locks the gap, as one of another
+	// transaction may do, and then each INSERT waits for the other: a deadlock. On the other
+	// databases two transactions would both take the first number of a period.
 	//
-	// On MySQL even INSERT … ON DUPLICATE KEY UPDATE alone deadlocks, when a transaction that
-	// has inserted the row is rolled back. All that wait for the row inherit a lock on the
-	// gap. Then none of them may insert. So the statement first locks the row of the series,
-	// which is always there, and only one at a time comes to the counter.
+	// On MySQL even INSERT … ON DUPLICATE KEY UPDATE alone deadlocks when a transaction that has
+	// inserted the row is rolled back, because all that wait for the row inherit a lock on the gap,
+	// and then none of them may insert. The statement therefore locks the row of the series first,
+	// which always exists, so that one transaction at a time reaches the counter.
 	switch d {
 	case dialect.MySQL:
 		t.date = "UPDATE " + series + " SET last_date = LAST_INSERT_ID(GREATEST(last_date, ?)) WHERE series = ?"
-		// 0 if the period takes none. No series has the number 0.
+		// 0 if the period gives no number, since no series has the number 0.
 		t.next = "INSERT INTO " + counters + " (series, period, last)" +
 			" SELECT s.series, ?, LAST_INSERT_ID(?) FROM " + series + " AS s WHERE s.series = ? FOR UPDATE" +
 			" ON DUPLICATE KEY UPDATE last = IF(closed = 0 AND last < ?, LAST_INSERT_ID(last + 1), last + LAST_INSERT_ID(0))"
@@ -70,7 +70,7 @@ func textsOf(d sqlstore.Dialect, names []string) texts {
 			greatest = "max"
 		}
 		t.date = d.Bind("UPDATE " + series + " SET last_date = " + greatest + "(last_date, ?) WHERE series = ? RETURNING last_date")
-		// No row if the period takes none.
+		// No row if the period gives no number.
 		t.next = d.Bind("INSERT INTO " + counters + " AS c (period, last, series) VALUES (?, ?, ?)" +
 			" ON CONFLICT (series, period) DO UPDATE SET last = c.last + 1 WHERE c.closed = 0 AND c.last < ? RETURNING last")
 	}
@@ -79,8 +79,8 @@ func textsOf(d sqlstore.Dialect, names []string) texts {
 
 // create returns the statements that create the tables.
 func create(d sqlstore.Dialect, names []string) []string {
-	anyText := "" // the tables of MySQL take ASCII otherwise
-	if d == dialect.MySQL {
+	anyText := ""
+	if d == dialect.MySQL { // whose tables hold ASCII otherwise
 		anyText = " CHARACTER SET utf8mb4"
 	}
 	return []string{

@@ -1,0 +1,121 @@
+package sqlserial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/snowkey/snowkey/core/internal/tables"
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
+)
+
+// A known is a series with its definition.
+type known struct {
+	series     serial.Series
+	definition string
+}
+
+// Define implements [serial.Store]. It runs in a transaction of its own. Call it when the program
+// starts.
+func (s *Store) Define(ctx context.Context, series serial.Series) error {
+	if err := series.Validate(); err != nil {
+		return err
+	}
+	_, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) {
+		return done, s.verify(ctx, t, s.text.definition, series)
+	})
+	if errors.Is(err, serial.ErrNoSeries) {
+		_, err = tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) { return done, s.add(ctx, t, series) })
+	}
+	if err == nil {
+		s.known.Store(series.Name, known{series, series.Definition()})
+	}
+	return s.explain("define", series.Name, err)
+}
+
+// add adds a series unless one of its texts can belong to another series. Its first statement
+// locks the guard, so that of two programs which add series that meet, the second sees what the
+// first has added. On MySQL a read before the lock would show the second the rows of before the
+// wait.
+func (s *Store) add(ctx context.Context, t *sqlrow.Tx, series serial.Series) error {
+	result, err := t.Exec(ctx, s.text.guard)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil {
+		return err
+	} else if n == 0 { // if another process inserts the row first, Do begins anew
+		if _, err := t.Exec(ctx, s.text.addGuard); err != nil {
+			return err
+		}
+	}
+	if err := s.verify(ctx, t, s.text.definition, series); !errors.Is(err, serial.ErrNoSeries) {
+		return err
+	}
+	var met error
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		var name, definition string
+		if err := scan(&name, &definition); err != nil {
+			return err
+		}
+		if met == nil && meet(series, definition) {
+			met = fmt.Errorf("%w: here %s; series %s has %s. Want another prefix, or another scope if the texts are those of another company",
+				serial.ErrMeets, series.Definition(), name, definition)
+		}
+		return nil
+	}, s.text.all)
+	if err = errors.Join(err, met); err != nil {
+		return err
+	}
+	_, err = t.Exec(ctx, s.text.define, series.Name, series.Definition())
+	return err
+}
+
+// verify compares the definition of a series with the stored one.
+func (s *Store) verify(ctx context.Context, t *sqlrow.Tx, text string, series serial.Series) error {
+	stored, err := s.definition(ctx, t, text, series.Name)
+	switch want := series.Definition(); {
+	case err != nil:
+		return err
+	case stored != want:
+		return fmt.Errorf("%w: here %s; in table %s %s", serial.ErrDefinition, want, s.db.Names[1], stored)
+	}
+	return nil
+}
+
+// definition reads the definition of a series by text, which is texts.definition or texts.lock.
+func (s *Store) definition(ctx context.Context, t *sqlrow.Tx, text, name string) (stored string, err error) {
+	found := false
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		found = true
+		return scan(&stored)
+	}, text, name)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: call Define when the program starts", serial.ErrNoSeries)
+	}
+	return stored, err
+}
+
+// hold locks the row of a series that this Store has verified before. If the stored definition has
+// been changed since, the program continues with its own, because the numbers depend on the
+// counter and not on the text. A program that starts is refused.
+func (s *Store) hold(ctx context.Context, t *sqlrow.Tx, series serial.Series) error {
+	stored, err := s.definition(ctx, t, s.text.lock, series.Name)
+	if err != nil || stored == series.Definition() {
+		return err
+	}
+	if _, again := s.warned.LoadOrStore(series.Name, true); !again {
+		s.db.Log.WarnContext(ctx, "sqlserial: the definition of the series was changed in the table. The program continues with its own; the next one that starts is refused.",
+			"series", series.Name, "here", series.Definition(), "table", stored)
+	}
+	return nil
+}
+
+// defined returns the series of this name whose definition this Store has verified.
+func (s *Store) defined(name string) (serial.Series, error) {
+	if found, ok := s.known.Load(name); ok {
+		return found.(known).series, nil
+	}
+	return serial.Series{}, fmt.Errorf("%w: call Define before", serial.ErrNoSeries)
+}
