@@ -22,7 +22,7 @@
 //     core/segment/sqlsegment/greatest.go: the table, row locks, whether a number out of range is
 //     stored as another, the greatest key of a user's table
 //   - core/serial/sqlserial/table.go, core/serial/sqlserial/next.go,
-//     core/serial/sqlserial/store.go: the tables, how a statement returns the number that it took,
+//     core/serial/sqlserial/counter.go: the tables, how a statement returns the number that it took,
 //     whether a number out of range is stored as another
 //   - sqlxhelper/dialect.go: names of drivers, whether to prepare, and other traits
 //   - sqlxhelper/lookup.go: how the rows of an upsert are found
