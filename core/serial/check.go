@@ -5,53 +5,38 @@ import (
 	"strconv"
 )
 
-// A Check says which check digits end a text. They are computed over all digits before
-// them, those of the prefix too. Other bytes do not count.
+// A Check selects the check digits that end a text. They are computed over all digits before them,
+// including those of the prefix. Other bytes are skipped.
 type Check int
 
 const (
 	// NoCheck adds no digit.
 	NoCheck Check = iota
 
-	// Luhn is one digit, as on credit cards (ISO/IEC 7812-1, annex B). It finds each
-	// single wrong digit, and each swap of neighbours except 0 and 9.
+	// Luhn is one digit, as on credit cards (ISO/IEC 7812-1, annex B). It detects every single
+	// wrong digit, and every swap of neighbours except 0 and 9.
 	Luhn
 
-	// Mod11_10 is one digit (ISO/IEC 7064, MOD 11,10), as in German tax numbers. It finds
-	// each single wrong digit, and most swaps of neighbours.
+	// Mod11_10 is one digit (ISO/IEC 7064, MOD 11,10), as in German tax numbers. It detects every
+	// single wrong digit, and most swaps of neighbours.
 	Mod11_10
 
-	// Mod97_10 is two digits (ISO/IEC 7064, MOD 97-10), as in an IBAN. It finds each single
-	// wrong digit or letter, and each swap of neighbours. Here letters count as well: A is
-	// 10, Z is 35.
+	// Mod97_10 is two digits (ISO/IEC 7064, MOD 97-10), as in an IBAN. It covers letters too, from
+	// A = 10 to Z = 35, and detects every single wrong digit or letter, and every swap of
+	// neighbours.
 	Mod97_10
 )
 
 // String returns the name of the constant.
 func (c Check) String() string {
-	switch c {
-	case NoCheck:
-		return "NoCheck"
-	case Luhn:
-		return "Luhn"
-	case Mod11_10:
-		return "Mod11_10"
-	case Mod97_10:
-		return "Mod97_10"
+	if c < NoCheck || c > Mod97_10 {
+		return "Check(" + strconv.Itoa(int(c)) + ")"
 	}
-	return "Check(" + strconv.Itoa(int(c)) + ")"
+	return [...]string{"NoCheck", "Luhn", "Mod11_10", "Mod97_10"}[c]
 }
 
-// width is how many digits it adds.
-func (c Check) width() int {
-	switch c {
-	case Luhn, Mod11_10:
-		return 1
-	case Mod97_10:
-		return 2
-	}
-	return 0
-}
+// width returns the number of check digits. c was validated.
+func (c Check) width() int { return [...]int{0, 1, 1, 2}[c] }
 
 // digits returns the check digits of a text as a number.
 func (c Check) digits(text []byte) int {
@@ -66,8 +51,8 @@ func (c Check) digits(text []byte) int {
 	return 0
 }
 
-// luhn doubles each second digit, beginning with the last, and completes the sum of the
-// digits to a multiple of ten.
+// luhn doubles every second digit from the last one on, and completes the sum of the digits to a
+// multiple of ten.
 func luhn(text []byte) int {
 	sum, double := 0, true
 	for _, b := range slices.Backward(text) {
@@ -101,7 +86,7 @@ func mod11And10(text []byte) int {
 	return (11 - product) % 10
 }
 
-// mod97And10 makes the whole number, with the check digits, 1 modulo 97.
+// mod97And10 returns the digits that make the whole number 1 modulo 97.
 func mod97And10(text []byte) int {
 	rest := 0
 	for _, b := range text {

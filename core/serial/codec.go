@@ -10,40 +10,40 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A CodecConfig says what the texts of a [Codec] are like. The zero value is of use: the default
-// layout, in UTC, without prefix and check digits.
+// A CodecConfig describes the texts of a [Codec]. The zero value is usable: the default layout in
+// UTC, without prefix and check digits.
 //
-// A text is the prefix, year, month, day and hour, the digit of the fold, minute, second,
-// fraction of the second, datacenter and worker as one number, sequence, check digits. Each
-// number has the width of its greatest value. What has no bits in the layout is left out.
+// A text consists of the prefix, year, month, day and hour, the fold digit, minute, second,
+// fraction of the second, datacenter and worker as one number, sequence, and check digits. Each
+// number has the width of its greatest value. A field without bits in the layout is left out.
 type CodecConfig struct {
-	// Prefix begins each text: up to 16 of A to Z, 0 to 9, "-", "/" and ".".
+	// Prefix begins every text: up to 16 characters of A to Z, 0 to 9, "-", "/" and ".".
 	Prefix string
 
-	// Layout is that of the keys. Zero: [core.Default]. It must end before the year 10000.
+	// Layout is the layout of the keys, which must end before the year 10000. Defaults to
+	// [core.Default].
 	Layout core.Layout
 
-	// Zone is where the date and time are taken. Nil: UTC. [time.Local] is refused, since
-	// it is another zone on another machine. See Fold.
+	// Zone is the time zone of date and time. Defaults to UTC. [time.Local] is refused, because it
+	// differs between machines. See Fold.
 	Zone *time.Location
 
-	// Fold puts a digit behind the hour: 0, or 1 for the second of two local times that
-	// are equal. A zone whose offset changes after the epoch of the layout needs it. It is
-	// there for such a zone, and in each text then. The few zones in which it does not keep
-	// the order are refused, such as Pacific/Chatham.
+	// Fold adds a digit after the hour to every text: 1 for the second of two equal local times,
+	// otherwise 0. A zone whose offset changes after the epoch of the layout needs it. The few
+	// zones in which the texts would not be in order even so, such as Pacific/Chatham, are refused.
 	Fold bool
 
-	// Check are the check digits at the end.
+	// Check selects the check digits that end a text.
 	Check Check
 }
 
-// A Codec writes the keys of a layout as texts, and reads them back. Use [NewCodec]. It is safe
-// for concurrent use.
+// A Codec writes the keys of a layout as texts and reads them back. NewCodec creates it; the zero
+// value is not usable. It is safe for concurrent use.
 type Codec struct {
 	format   CodecConfig
 	zone     zone
 	fraction int   // digits of the fraction of a second
-	step     int64 // nanoseconds of the last of these digits
+	step     int64 // nanoseconds that the last of these digits stands for
 	node     int   // digits of datacenter and worker
 	sequence int   // digits
 	width    int
@@ -69,7 +69,7 @@ func NewCodec(f CodecConfig) (*Codec, error) {
 	if err := f.Layout.Validate(); err != nil {
 		return nil, &core.ValueError{Package: "serial", Name: "CodecConfig.Layout", Value: "invalid (" + err.Error() + ")", Want: "a layout that its Validate accepts", Err: err}
 	}
-	for _, err := range []error{checkPrefix("CodecConfig.Prefix", f.Prefix), checkCheck("CodecConfig.Check", f.Check), checkZone("CodecConfig.Zone", f.Zone)} {
+	for _, err := range []error{validatePrefix("CodecConfig.Prefix", f.Prefix), validateCheck("CodecConfig.Check", f.Check), validateZone("CodecConfig.Zone", f.Zone)} {
 		if err != nil {
 			return nil, err
 		}
@@ -105,8 +105,8 @@ func (c *Codec) seconds() (first, last int64, ok bool) {
 	return l.Epoch.Unix(), last, true
 }
 
-// moment returns the Unix second and the nanosecond within it at which a tick begins. Ticks
-// of a layout that ends before the year 10000 may be more nanoseconds than 64 bits hold.
+// moment returns the Unix second and the nanosecond within it at which a tick begins. A tick may be
+// more nanoseconds than 64 bits hold, even in a layout that ends before the year 10000.
 func (c *Codec) moment(tick int64) (second, nanosecond int64) {
 	epoch := c.format.Layout.Epoch
 	hi, lo := bits.Mul64(uint64(tick), uint64(c.format.Layout.Unit))
@@ -118,8 +118,8 @@ func (c *Codec) moment(tick int64) (second, nanosecond int64) {
 	return epoch.Unix() + int64(seconds), int64(rest)
 }
 
-// fraction returns how many digits of a second's fraction tell each tick apart, as many as
-// the unit and the epoch have, and what the last of them stands for.
+// fraction returns how many digits the fraction of a second needs to distinguish all ticks, which
+// follows from the unit and the epoch, and how many nanoseconds the last of them stands for.
 func fraction(l core.Layout) (digits int, step int64) {
 	step = int64(time.Second)
 	for int64(l.Unit)%step != 0 || int64(l.Epoch.Nanosecond())%step != 0 {
@@ -128,7 +128,7 @@ func fraction(l core.Layout) (digits int, step int64) {
 	return digits, step
 }
 
-// digitsOf returns how many decimal digits the greatest number of so many bits has.
+// digitsOf returns the number of decimal digits of the greatest number of width bits.
 func digitsOf(width int) int {
 	if width == 0 {
 		return 0
@@ -136,17 +136,17 @@ func digitsOf(width int) int {
 	return len(strconv.FormatUint(1<<width-1, 10))
 }
 
-// Width returns how many bytes each text has.
+// Width returns the length of every text in bytes.
 func (c *Codec) Width() int { return c.width }
 
-// Format returns the text of a key. A key that is none of the layout is a [*core.ValueError].
+// Format returns the text of a key. A key that the layout cannot have is a [*core.ValueError].
 func (c *Codec) Format(id types.Snowflake) (string, error) {
 	b, err := c.Append(make([]byte, 0, c.width), id)
 	return string(b), err
 }
 
-// Append appends the text of a key to b. If the key is none of the layout, it returns b
-// and a [*core.ValueError]. It allocates nothing if b has room for [Codec.Width] bytes.
+// Append appends the text of a key to b. If the layout cannot have the key, it returns b and a
+// [*core.ValueError]. It does not allocate if b has room for [Codec.Width] bytes.
 func (c *Codec) Append(b []byte, id types.Snowflake) ([]byte, error) {
 	l := &c.format.Layout
 	below := l.DatacenterBits + l.WorkerBits + l.SequenceBits
@@ -176,8 +176,8 @@ func (c *Codec) Append(b []byte, id types.Snowflake) ([]byte, error) {
 	return appendDigits(b, int64(c.format.Check.digits(b[start:])), c.format.Check.width()), nil
 }
 
-// Min returns a text that sorts before all texts of keys since t, and equals one of them if
-// there is one. With Max it bounds a column of texts by time:
+// Min returns the text of the first key of the tick that contains t. With Max it selects a span of
+// time in a column of texts:
 //
 //	WHERE serial BETWEEN min AND max
 //
@@ -188,7 +188,7 @@ func (c *Codec) Min(t time.Time) string { return c.bound(c.format.Layout.Min(t))
 func (c *Codec) Max(t time.Time) string { return c.bound(c.format.Layout.Max(t)) }
 
 func (c *Codec) bound(id types.Snowflake) string {
-	text, _ := c.Format(id) // a bound is a key of the layout
+	text, _ := c.Format(id) // which fails for no key of the layout
 	return text
 }
 
@@ -204,9 +204,9 @@ func split(second int64) (day, clock int64) {
 	return day, clock
 }
 
-// civil returns the date of a day that is counted from 1970-01-01. It is after Howard
-// Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days, for years from
-// 1 on. Years begin in March there, so that the leap day is the last.
+// civil returns the date of a day that is counted from 1970-01-01, in years from 1 on. It is
+// civil_from_days of Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms", where years
+// begin in March, so that the leap day comes last.
 func civil(day int64) (year, month, date int64) {
 	const (
 		era   = 146097 // days in 400 years

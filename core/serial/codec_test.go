@@ -91,7 +91,7 @@ func TestNewRefusesWhatItCannotShow(t *testing.T) {
 		format CodecConfig
 		want   string // within the error
 	}{
-		{"lower case", CodecConfig{Prefix: "pay"}, `CodecConfig.Prefix is "pay": want 0 to 16 of A to Z`},
+		{"lower case", CodecConfig{Prefix: "pay"}, `CodecConfig.Prefix is "pay": want 0 to 16 characters of A to Z`},
 		{"a long prefix", CodecConfig{Prefix: strings.Repeat("A", 17)}, "CodecConfig.Prefix"},
 		{"a control character", CodecConfig{Prefix: "A\n"}, `CodecConfig.Prefix is "A\n"`},
 		{"a very long prefix", CodecConfig{Prefix: strings.Repeat("A", 999)}, strings.Repeat("A", 64) + `"…`},
@@ -154,11 +154,11 @@ func TestParseAcceptsNothingElse(t *testing.T) {
 		{"the 29th of February", "P2026022902" + "0" + good[12:], "date is 2026-02-29"},
 		{"hour 24", "P2026102524" + good[11:], "hour of"},
 		{"fold 2", good[:11] + "2" + good[12:], "fold of"},
-		{"a fold where there is none", "P2026102503" + good[11:], "want the digit 0 behind the hour: this time does not come twice in Europe/Berlin"},
+		{"a fold where there is none", "P2026102503" + good[11:], "want the digit 0 after the hour: this time occurs only once in Europe/Berlin"},
 		{"an hour that does not exist", "P2026032902" + "0" + good[12:], "local time is 2026-03-29 02:30:15: want a time that exists in Europe/Berlin"},
 		{"minute 60", good[:12] + "60" + good[14:], "minute of"},
 		{"second 60", good[:14] + "60" + good[16:], "second of"},
-		{"no whole tick", good[:16] + "126" + good[19:], "the begin of a tick of 10ms"},
+		{"no whole tick", good[:16] + "126" + good[19:], "the beginning of a tick of 10ms"},
 		{"worker 16", good[:19] + "16" + good[21:], "datacenter and worker of"},
 		{"sequence 128", good[:21] + "128", "sequence of"},
 		{"before the epoch", "P2024" + good[5:10] + "10" + good[12:], "from 2025-01-01T00:00:00.005Z until before"},

@@ -9,58 +9,59 @@ import (
 	"time"
 )
 
-// A Store keeps counters. Package sqlserial has one. It is safe for concurrent use.
+// A Store keeps counters, as package sqlserial does. It is safe for concurrent use.
 type Store interface {
-	// Define stores the definition of a series. If another one is stored the error is
-	// [ErrDefinition], and shows both. If the texts of a new one may be those of another
-	// series, it is [ErrMeets], see [Series.Meets].
+	// Define stores the definition of a series. If a different one is stored, the error is
+	// [ErrDefinition] and shows both. If a new series could write a text of another series of its
+	// Scope, the error is [ErrMeets].
 	Define(ctx context.Context, s Series) error
 
-	// Take takes count numbers of a period, or as many as it still has, and returns the
-	// first. They follow each other, and nobody else gets them. The caller knows how many
-	// they are from [Series.Bounds]. An error may have taken numbers, which are lost.
+	// Take takes count consecutive numbers of a period, or as many as it still has, and returns
+	// the first. No other call gets them. The last number of a period is the second result of
+	// [Series.Bounds]. A call that fails may have taken numbers, which are then lost.
 	//
-	// A series without definition is [ErrNoSeries]. A period without a number is
-	// [ErrSeriesFull], one that is closed [ErrPeriodClosed]. A Chronological series keeps
-	// the latest at, and refuses an earlier date by [ErrBackdated].
+	// The error is [ErrNoSeries] for a series without a definition, [ErrSeriesFull] for a period
+	// without a number, [ErrPeriodClosed] for a closed period, and [ErrBackdated] for a date before
+	// the latest one of a Chronological series.
 	Take(ctx context.Context, series, period string, at time.Time, count int64) (first int64, err error)
 }
 
-// A Counter hands out the numbers of a series fast, and with gaps: it takes them from the
-// store in blocks, in transactions of its own. A number that the caller does not use is a
-// gap, and so is the rest of a block when the program ends. That is at most one block per
-// process and period. A block is also lost if the outcome of its COMMIT is unknown. For a
-// series without gaps see package sqlserial.
+// A Counter returns the numbers of a series fast and with gaps, because it takes them from the
+// store in blocks, in transactions of its own. A number that the caller does not use is a gap, and
+// so is the rest of a block when the program ends, at most one block per process and period. A
+// block is also lost if the outcome of its COMMIT is unknown. For a series without gaps see
+// package sqlserial.
 //
-// It keeps blocks of the two latest periods that it was asked for, so a number that is a
-// bit late finds its period. What is earlier is taken from the store one by one.
+// A Counter holds blocks of the two latest periods that it was asked for, so that a number which
+// is asked for shortly after the end of a period costs no request. Earlier periods are fetched
+// from the store one number at a time.
 //
-// Use [NewCounter]. It is safe for concurrent use.
+// NewCounter creates it; the zero value is not usable. It is safe for concurrent use.
 type Counter struct {
 	store  Store
 	series Series
 	block  int64
 
-	turn    chan struct{} // holds a token while nobody asks the store; a mutex knows no context
-	defined bool          // belongs to who has the token
+	turn    chan struct{} // a mutex for calls of the store, whose Lock ends with a context
+	defined bool          // guarded by turn
 
 	mu     sync.Mutex // guards what follows; never held during a call of the store
 	closed bool
-	blocks [2]block // the later period first; only who has the token puts one there
+	blocks [2]block // the later period first; writing needs turn too
 }
 
-// A block is what is left of the numbers of a period that were taken at once.
+// A block is the rest of the numbers of a period that were taken at once.
 type block struct {
 	period     string
 	next, last int64 // none is left if next is greater
 }
 
-// maxBlock is how many numbers a [Counter] takes at most at once.
+// maxBlock is the greatest block.
 const maxBlock = math.MaxInt32
 
-// NewCounter returns a Counter that takes so many numbers at once: 1 to 1<<31-1. It does
-// no I/O; the first call of Next defines the series. A Chronological series needs a block
-// of 1: several processes would use their blocks on different days.
+// NewCounter returns a Counter that takes block numbers at once, 1 to 1<<31-1. It does no I/O; the
+// first call of Next defines the series. A Chronological series needs a block of 1, because
+// several processes would use their blocks on different days.
 func NewCounter(store Store, s Series, block int64) (*Counter, error) {
 	if store == nil {
 		return nil, invalid("store", "nil", "a Store")
@@ -79,12 +80,12 @@ func NewCounter(store Store, s Series, block int64) (*Counter, error) {
 	return c, nil
 }
 
-// Next returns a number of the period of a moment. It is larger than those of the period
-// that this Counter had returned when the call began. After an error it is the zero value.
-// The errors are those of the store, [ErrClosed], and that of ctx.
+// Next returns a number of the period of a moment, greater than all numbers of the period that this
+// Counter had returned before the call began. After an error it is the zero value. The error is
+// the store's, or matches [ErrClosed] or ctx.Err().
 //
-// One call at a time asks the store, until its ctx ends, and others whose period has no
-// number left wait for it. Numbers that the Counter holds do not wait.
+// One call at a time asks the store, and other calls whose period has no number left wait for it.
+// Numbers that the Counter holds do not wait.
 func (c *Counter) Next(ctx context.Context, at time.Time) (Number, error) {
 	period, err := c.series.PeriodOf(at)
 	if err != nil {
@@ -118,15 +119,15 @@ func (c *Counter) held(period string) (n int64, ok bool, err error) {
 	return b.next - 1, true, nil
 }
 
-// fetch takes a block from the store, and returns its first number. While it has the
-// token, numbers of the period do not come from elsewhere: so they stay in order.
+// fetch takes a block from the store and returns its first number. Numbers of the period stay in
+// order, because only the holder of turn takes any from the store.
 func (c *Counter) fetch(ctx context.Context, period string, at time.Time) (int64, error) {
 	if err := c.acquire(ctx); err != nil {
 		return 0, err
 	}
 	defer c.release()
 	if n, ok, err := c.held(period); ok || err != nil {
-		return n, err // somebody else has fetched it meanwhile
+		return n, err // another call has fetched it meanwhile
 	}
 	if !c.defined {
 		if err := c.store.Define(ctx, c.series); err != nil {
@@ -136,7 +137,7 @@ func (c *Counter) fetch(ctx context.Context, period string, at time.Time) (int64
 	}
 	count := c.block
 	if !c.keeps(period) {
-		count = 1 // there is no place for the rest of a block
+		count = 1 // the rest of a block would have no place
 	}
 	n, err := c.store.Take(ctx, c.series.Name, period, at, count)
 	if err != nil {
@@ -164,8 +165,8 @@ func (c *Counter) blockOf(period string) *block {
 	return nil
 }
 
-// keep puts a block in the place of the one before, or in that of an earlier period. Periods
-// sort as their texts do.
+// keep replaces the block of the same period, or the one of an earlier period. The texts of periods
+// sort as the periods do.
 func (c *Counter) keep(b block) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,9 +181,9 @@ func (c *Counter) keep(b block) {
 	}
 }
 
-// Close makes all later calls fail with [ErrClosed], at once, and waits for the call that
-// asks the store. What is left of the blocks is a gap. A second Close does nothing else. The
-// error is that of ctx.
+// Close makes all later calls fail with [ErrClosed] at once, and waits for the call that asks the
+// store, or until ctx ends, whose error it then returns. The rest of the blocks is a gap. A second
+// Close is harmless.
 func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true

@@ -9,9 +9,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// Parse returns the key of a text. It accepts what Format writes for a key of the layout,
-// and nothing else: no other case, no spaces, no other width. The error is a [*core.ValueError]
-// that names the part, and wraps [ErrCheckDigit] where the check digits are wrong.
+// Parse returns the key of a text. It accepts only what Format writes for a key of the layout: no
+// other case, no spaces, no other width. The error is a [*core.ValueError] that names the part, and
+// matches [ErrCheckDigit] if the check digits are wrong.
 func (c *Codec) Parse(text string) (types.Snowflake, error) {
 	p, err := frame(text, c.format.Prefix, c.width-len(c.format.Prefix)-c.format.Check.width(), "", 0, c.format.Check)
 	if err != nil {
@@ -49,20 +49,20 @@ func (c *Codec) Parse(text string) (types.Snowflake, error) {
 	}
 	if begin := l.Parts(id).Time; !begin.Equal(at) {
 		return 0, invalid("time", at.UTC().Format(time.RFC3339Nano),
-			"the begin of a tick of "+l.Unit.String()+", such as "+begin.Format(time.RFC3339Nano))
+			"the beginning of a tick of "+l.Unit.String()+", such as "+begin.Format(time.RFC3339Nano))
 	}
 	return id, nil
 }
 
 func (c *Codec) wantLocal(fold int64) string {
 	if fold == 1 {
-		return "the digit 0 behind the hour: this time does not come twice in " + c.format.Zone.String()
+		return "the digit 0 after the hour: this time occurs only once in " + c.format.Zone.String()
 	}
 	return "a time that exists in " + c.format.Zone.String()
 }
 
-// frame looks at what is around the numbers: width, prefix, check digits, and a separator
-// with so many digits before and after it. These digits are the rest of the parser.
+// frame checks all but the numbers: width, prefix, check digits, and the separator between before
+// digits and after digits. These digits are the rest of the parser.
 func frame(text, prefix string, before int, separator string, after int, check Check) (parser, error) {
 	p := parser{text: text}
 	digits := before + after
@@ -88,7 +88,8 @@ func frame(text, prefix string, before int, separator string, after int, check C
 	given := p.rest[digits:]
 	p.rest = p.rest[:digits]
 	if n, _ := strconv.Atoi(given); n != check.digits([]byte(text[:len(text)-len(given)])) {
-		// Not what would be right: whoever has mistyped a digit must not get the text accepted.
+		// The error does not give the right digits, or a mistyped text would be corrected into a
+		// valid one.
 		err := invalid("text", quote(text), "its check digits ("+check.String()+") to be right")
 		err.Err = ErrCheckDigit
 		return p, err
@@ -96,15 +97,15 @@ func frame(text, prefix string, before int, separator string, after int, check C
 	return p, nil
 }
 
-// A parser takes numbers off a text, until the first that is not accepted.
+// A parser reads the numbers of a text, until the first that is out of range.
 type parser struct {
 	text, rest string
 	err        error
 }
 
-// number takes so many digits.
+// number reads the number of the next width digits.
 func (p *parser) number(name string, width int, least, most int64) int64 {
-	var n uint64 // which holds 19 digits, as many as 62 bits need
+	var n uint64 // holds 19 digits, as many as 62 bits need
 	for _, digit := range []byte(p.rest[:width]) {
 		n = n*10 + uint64(digit-'0')
 	}

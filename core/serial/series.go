@@ -6,127 +6,115 @@ import (
 	"time"
 )
 
-// A Period says when the numbers of a [Series] begin again.
+// A Period is the span after which the numbers of a [Series] begin again.
 type Period int
 
 const (
-	// Never goes on for ever. The text has no date.
+	// Never has no end, and no date in the text.
 	Never Period = iota
-	// Yearly begins again each year: 2026.
+	// Yearly begins again every year: 2026.
 	Yearly
-	// Monthly begins again each month: 202611.
+	// Monthly begins again every month: 202611.
 	Monthly
-	// Daily begins again each day: 20261122.
+	// Daily begins again every day: 20261122.
 	Daily
 )
 
 // String returns the name of the constant.
 func (p Period) String() string {
-	switch p {
-	case Never:
-		return "Never"
-	case Yearly:
-		return "Yearly"
-	case Monthly:
-		return "Monthly"
-	case Daily:
-		return "Daily"
+	if p < Never || p > Daily {
+		return "Period(" + strconv.Itoa(int(p)) + ")"
 	}
-	return "Period(" + strconv.Itoa(int(p)) + ")"
+	return [...]string{"Never", "Yearly", "Monthly", "Daily"}[p]
 }
 
-// width is how many digits the period of a text has.
+// width returns the number of digits of the period in a text.
 func (p Period) width() int {
-	switch p {
-	case Yearly:
-		return 4
-	case Monthly:
-		return 6
-	case Daily:
-		return 8
+	if p < Never || p > Daily {
+		return 0
 	}
-	return 0
+	return [...]int{0, 4, 6, 8}[p]
 }
 
-// maxDigits is how many digits each number of 63 bits has at most that is all nines.
+// maxDigits is the number of digits of the greatest number of 63 bits that is all nines.
 const maxDigits = 18
 
-// A Series is a sequence of numbers with one form: invoices of a company, say. A store
-// keeps this definition beside the counter, and refuses another one of the same name. Who
-// wants to change it begins another series.
+// A Series is a sequence of numbers with one form, such as the invoices of a company. A store keeps
+// this definition beside the counter and refuses another one of the same name; to change a series,
+// begin another one.
 type Series struct {
-	// Name tells the series apart: 1 to 64 letters, digits, "_", "-", "." and "/" of ASCII.
+	// Name identifies the series: 1 to 64 letters, digits, "_", "-", "." and "/" of ASCII.
 	Name string
 
-	// Prefix begins each text, as in a [CodecConfig]. No two series of a Scope may write the same
-	// text: the definition of the second one fails by [ErrMeets].
+	// Prefix begins every text, as in a [CodecConfig]. Two series of one Scope must not be able to
+	// write the same text: defining the second one fails with [ErrMeets].
 	Prefix string
 
-	// Scope is within which the texts are unique, such as a company if several have series
-	// in one database: up to 64 letters, digits, "_", "-", "." and "/" of ASCII.
+	// Scope is where the texts are unique, such as the company if several companies have series in
+	// one database: up to 64 letters, digits, "_", "-", "." and "/" of ASCII.
 	Scope string
 
-	// Period says when the numbers begin again. The zero value is Never.
+	// Period is the span after which the numbers begin again. Defaults to Never.
 	Period Period
 
-	// Zone is where the date is taken. Nil: UTC. [time.Local] is refused, since it is
-	// another zone on another machine.
+	// Zone is the time zone of the date. Defaults to UTC. [time.Local] is refused, because it
+	// differs between machines.
 	Zone *time.Location
 
-	// Separator stands between the period and the number: "-", "/" or ".". Empty: nothing.
-	// A series of the period Never has none. What stands before the period ends the Prefix.
+	// Separator is written between the period and the number: nothing, "-", "/" or ".". A series of
+	// the period Never has none. A separator before the period is part of the Prefix.
 	Separator string
 
-	// YearBegins is the month with which the years of a Yearly series begin: [time.April] for
-	// a fiscal year from April to March. Zero: January. The period is the year in which it
-	// begins, or if YearByEnd is set the one in which it ends.
+	// YearBegins is the first month of the years of a Yearly series, such as [time.April] for a
+	// fiscal year from April to March. Defaults to January. A fiscal year is named after the year in
+	// which it begins, or with YearByEnd after the one in which it ends.
 	YearBegins time.Month
 	YearByEnd  bool
 
-	// Digits is how wide the number is: 1 to 18. It is filled with zeros, and never wider.
-	// After the last number follows [ErrSeriesFull].
+	// Digits is the width of the number, 1 to 18, which is filled with zeros and never exceeded: the
+	// call after the last number fails with [ErrSeriesFull].
 	Digits int
 
-	// First is the first number of each period. Zero: 1.
+	// First is the first number of every period. Defaults to 1.
 	First int64
 
-	// Check are the check digits at the end.
+	// Check selects the check digits that end a text.
 	Check Check
 
-	// Chronological refuses a date before that of the last number, see [ErrBackdated].
+	// Chronological refuses a date before the date of the last number, see [ErrBackdated].
 	Chronological bool
 }
 
-// A Number is one of a series.
+// A Number is a number of a series.
 type Number struct {
 	Text   string    // the prefix, the period, the separator, N with leading zeros, check digits
 	N      int64     // from Series.First on
 	Series string    // Series.Name
 	Period string    // "", "2026", "202611" or "20261122"
-	At     time.Time // what the period follows from; zero after [Series.Parse]
+	At     time.Time // the moment that determines the period; zero after [Series.Parse]
 }
 
-// Validate returns a [*core.ValueError] for the first field that is out of its range.
+// Validate returns a [*core.ValueError] for the first field that is out of range.
 func (s Series) Validate() error {
-	if err := checkName("Series.Name", s.Name, 1); err != nil {
+	if err := validateName("Series.Name", s.Name, 1); err != nil {
 		return err
 	}
-	if err := checkName("Series.Scope", s.Scope, 0); err != nil {
+	if err := validateName("Series.Scope", s.Scope, 0); err != nil {
 		return err
 	}
-	if err := checkPrefix("Series.Prefix", s.Prefix); err != nil {
+	if err := validatePrefix("Series.Prefix", s.Prefix); err != nil {
 		return err
 	}
 	if s.Period < Never || s.Period > Daily {
 		return invalid("Series.Period", s.Period.String(), "Never, Yearly, Monthly or Daily")
 	}
-	if err := s.checkSeparator(); err != nil {
+	if err := s.validateSeparator(); err != nil {
 		return err
 	}
-	if err := s.checkYear(); err != nil {
+	if err := s.validateYear(); err != nil {
 		return err
 	}
-	if err := checkZone("Series.Zone", s.Zone); err != nil {
+	if err := validateZone("Series.Zone", s.Zone); err != nil {
 		return err
 	}
 	if name := s.zone().String(); !shortASCII(name) {
@@ -138,10 +126,10 @@ func (s Series) Validate() error {
 	if s.First < 0 || s.First > s.greatest() {
 		return invalid("Series.First", strconv.FormatInt(s.First, 10), fmt.Sprintf("0 to %d, which has %d digits", s.greatest(), s.Digits))
 	}
-	return checkCheck("Series.Check", s.Check)
+	return validateCheck("Series.Check", s.Check)
 }
 
-func (s Series) checkSeparator() error {
+func (s Series) validateSeparator() error {
 	switch s.Separator {
 	case "":
 		return nil
@@ -149,24 +137,24 @@ func (s Series) checkSeparator() error {
 		if s.Period != Never {
 			return nil
 		}
-		return invalid("Series.Separator", quote(s.Separator), "nothing if there is no period: end the prefix with it")
+		return invalid("Series.Separator", quote(s.Separator), "no separator without a period: end the prefix with it")
 	}
 	return invalid("Series.Separator", quote(s.Separator), `nothing, "-", "/" or "."`)
 }
 
-func (s Series) checkYear() error {
+func (s Series) validateYear() error {
 	switch {
 	case s.YearBegins < 0 || s.YearBegins > time.December:
 		return invalid("Series.YearBegins", strconv.Itoa(int(s.YearBegins)), "a month, or 0 for January")
 	case s.YearBegins > time.January && s.Period != Yearly:
-		return invalid("Series.YearBegins", s.YearBegins.String(), "0, since the series is "+s.Period.String()+" and not Yearly")
+		return invalid("Series.YearBegins", s.YearBegins.String(), "0, because the series is "+s.Period.String()+" and not Yearly")
 	case s.YearByEnd && s.YearBegins <= time.January:
-		return invalid("Series.YearByEnd", "true", "false for years that begin with January: they end in the same one")
+		return invalid("Series.YearByEnd", "true", "false for years that begin with January, because they end in the same year")
 	}
 	return nil
 }
 
-func checkName(field, name string, least int) error {
+func validateName(field, name string, least int) error {
 	const most = 64
 	wrong := len(name) < least || len(name) > most
 	for _, b := range []byte(name) {
@@ -179,7 +167,7 @@ func checkName(field, name string, least int) error {
 	return nil
 }
 
-// shortASCII reports whether a name can stand in a definition.
+// shortASCII reports whether a definition can hold a name.
 func shortASCII(name string) bool {
 	for _, b := range []byte(name) {
 		if b < ' ' || b > '~' {
@@ -189,10 +177,10 @@ func shortASCII(name string) bool {
 	return 1 <= len(name) && len(name) <= 64
 }
 
-// Bounds returns the first and the last number of each period.
+// Bounds returns the first and the last number of every period.
 func (s Series) Bounds() (first, last int64) { return max(s.First, 1), s.greatest() }
 
-// greatest returns the greatest number of so many digits.
+// greatest returns the greatest number of s.Digits digits.
 func (s Series) greatest() int64 {
 	n := int64(0)
 	for range min(s.Digits, maxDigits) {
@@ -201,8 +189,8 @@ func (s Series) greatest() int64 {
 	return n
 }
 
-// Definition returns all fields but the name, for people and for comparison: two series
-// are defined alike if and only if the texts are equal.
+// Definition returns all fields but the name as a text, for people and for comparison: two series
+// have the same definition if and only if the texts are equal.
 //
 //	prefix "INV", Yearly in Europe/Berlin, 6 digits from 1, Luhn, chronological
 func (s Series) Definition() string {
@@ -228,8 +216,8 @@ func (s Series) Definition() string {
 
 func (s Series) zone() *time.Location { return resolve(s.Zone) }
 
-// zoneName returns the name of a zone. A zone that never changes may have any name, so
-// its offset is beside it.
+// zoneName returns the name of a zone, and also the offset of a zone that never changes, because
+// such a zone may have any name.
 func zoneName(zone *time.Location) string {
 	at := time.Unix(0, 0).In(zone)
 	if start, end := at.ZoneBounds(); zone == time.UTC || !start.IsZero() || !end.IsZero() {
@@ -238,8 +226,8 @@ func zoneName(zone *time.Location) string {
 	return zone.String() + at.Format(" (-07:00:00)")
 }
 
-// date returns the civil date of a moment in the zone of the series, as the number
-// 20261122. The zero time, and a year that has no four digits, are a [*core.ValueError].
+// date returns the civil date of a moment in the zone of the series as the number 20261122. The
+// zero time and a year without four digits are a *core.ValueError.
 func (s Series) date(at time.Time) (int64, error) {
 	year, month, day := at.In(s.zone()).Date()
 	if at.IsZero() || year < 1 || year > 9999 {
@@ -248,8 +236,9 @@ func (s Series) date(at time.Time) (int64, error) {
 	return int64(year)*10000 + int64(month)*100 + int64(day), nil
 }
 
-// PeriodOf returns the period of a moment. It follows from the moment and the zone alone:
-// "2026", "202611", "20261122", or nothing for [Never].
+// PeriodOf returns the period of a moment, which depends on the moment and the zone alone: "2026",
+// "202611", "20261122", or "" for [Never]. The zero time and a year without four digits are a
+// [*core.ValueError].
 func (s Series) PeriodOf(at time.Time) (string, error) {
 	date, err := s.date(at)
 	if err != nil {
@@ -271,8 +260,8 @@ func (s Series) PeriodOf(at time.Time) (string, error) {
 	return string(appendDigits(nil, date, 8)[:s.Period.width()]), nil
 }
 
-// Number returns the n-th number of the period of a moment. A number that has no place in
-// the series is a [*core.ValueError].
+// Number returns the number n of the period of a moment. If n is not within [Series.Bounds] it is a
+// [*core.ValueError].
 func (s Series) Number(at time.Time, n int64) (Number, error) {
 	if err := s.Validate(); err != nil {
 		return Number{}, err
@@ -282,7 +271,7 @@ func (s Series) Number(at time.Time, n int64) (Number, error) {
 		return Number{}, err
 	}
 	if first, last := s.Bounds(); n < first || n > last {
-		return Number{}, invalid("number", strconv.FormatInt(n, 10), fmt.Sprintf("%d to %d, as the series %s has them", first, last, s.Name))
+		return Number{}, invalid("number", strconv.FormatInt(n, 10), fmt.Sprintf("%d to %d, the numbers of series %s", first, last, s.Name))
 	}
 	text := append([]byte(s.Prefix), period...)
 	text = append(text, s.Separator...)
@@ -291,9 +280,8 @@ func (s Series) Number(at time.Time, n int64) (Number, error) {
 	return Number{Text: string(text), N: n, Series: s.Name, Period: period, At: at}, nil
 }
 
-// Parse reads a text that [Series.Number] has written, and accepts nothing else. The error
-// is a [*core.ValueError] that names the part, and wraps [ErrCheckDigit] where the check digits
-// are wrong.
+// Parse reads a text that [Series.Number] has written, and accepts nothing else. The error is a
+// [*core.ValueError] that names the part, and matches [ErrCheckDigit] if the check digits are wrong.
 func (s Series) Parse(text string) (Number, error) {
 	if err := s.Validate(); err != nil {
 		return Number{}, err
@@ -316,11 +304,11 @@ func (s Series) Parse(text string) (Number, error) {
 	return Number{Text: text, N: n, Series: s.Name, Period: period}, nil
 }
 
-// ValidatePeriod returns a [*core.ValueError] for a text that is no period of the series.
+// ValidatePeriod returns a [*core.ValueError] unless the series can have the period.
 func (s Series) ValidatePeriod(period string) error {
 	layout := "20060102"[:s.Period.width()]
 	if at, err := time.Parse(layout, period); err != nil || layout != "" && at.Year() < 1 {
-		return invalid("period", quote(period), "as the series "+s.Name+" has it, such as "+strconv.Quote(layout))
+		return invalid("period", quote(period), "a period of series "+s.Name+", such as "+strconv.Quote(layout))
 	}
 	return nil
 }

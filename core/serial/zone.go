@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// A span is a stretch of time in which a zone has one offset.
+// A span is a span of time in which a zone has one offset.
 type span struct {
 	from   int64 // Unix seconds
 	offset int64 // seconds, east of Greenwich
-	again  int64 // until then, local times have been there before; or never
+	again  int64 // until then, local times occur for the second time; or never
 }
 
-// fixedZones are zones that some copies of the time-zone database have with one offset for
-// all time, and later ones (from 2024b on) as other names of America/Panama, America/Phoenix
-// and Pacific/Honolulu, whose clocks changed until 1967. They are taken as the former, so
-// that programs with different copies agree.
+// fixedZones have one offset for all time in older copies of the time-zone database. Since 2024b
+// they are other names of America/Panama, America/Phoenix and Pacific/Honolulu, whose clocks
+// changed until 1967. This package uses the fixed offset, so that programs with different copies
+// agree.
 var fixedZones = map[string]*time.Location{
 	"EST": time.FixedZone("EST", -5*60*60),
 	"MST": time.FixedZone("MST", -7*60*60),
 	"HST": time.FixedZone("HST", -10*60*60),
 }
 
-// resolve returns the zone that a Format or a Series has: UTC for nil.
+// resolve returns the zone of a CodecConfig or a Series, which is UTC for nil.
 func resolve(zone *time.Location) *time.Location {
 	if zone == nil {
 		return time.UTC
@@ -41,18 +41,17 @@ func resolve(zone *time.Location) *time.Location {
 
 const never = math.MinInt64 // before each Unix second
 
-// A zone is the offsets of a time zone, from the epoch of a layout on.
+// A zone is the offsets of a time zone from the epoch of a layout on.
 type zone []span
 
-// newZone returns the spans from one moment to another, both included.
+// newZone returns the spans from first to last, both included.
 //
-// With the fold digit after the hour, a text of the first pass of a repeated span is
-// "hour 0 minutes", one of the second pass is "hour 1 minutes". Texts are in order if all
-// of the first pass, the second pass and what follows it are in order. So the span must lie
-// within one clock hour, or the hour of the second pass could be before that of the first.
-// And it must end with that hour: what follows in the same hour would have the digit 0. A
-// local time that comes three times would need a second digit. The zones that this refuses
-// are few: Chatham repeats 02:45 to 03:45, Troll two hours.
+// With the fold digit after the hour, a text of the first pass of a repeated span is "hour 0
+// minutes", and one of the second pass "hour 1 minutes". Texts stay in order only if the repeated
+// span lies within one clock hour, because otherwise the hour of the second pass could be less than
+// the hour of the first, and if it ends with that hour, because later times of the same hour would
+// have the digit 0 again. A local time that occurs three times would need a second digit. Few zones
+// are refused: Chatham repeats 02:45 to 03:45, Troll two hours.
 func newZone(where *time.Location, first, last int64, fold bool) (zone, error) {
 	const day = 24 * 60 * 60
 	t := time.Unix(first-day, 0).In(where) // the first hour may be a second pass
@@ -64,15 +63,15 @@ func newZone(where *time.Location, first, last int64, fold bool) (zone, error) {
 			return z, nil
 		}
 		if !end.After(t) {
-			// After the last change in its table, Go ends each year after 365 days. In a
-			// leap year the bound of the last day is its begin. No clock changes then.
+			// After the last change in its table, Go ends every year after 365 days. The bound of
+			// the last day of a leap year is then its beginning. No clock changes on that day.
 			end = t.Add(day * time.Second)
 		}
 		t = end
 		_, offset := t.Zone()
 		before, now := &z[len(z)-1], span{from: t.Unix(), offset: int64(offset), again: never}
 		if now.offset == before.offset {
-			continue // another name, as after a change of the law
+			continue // only the name has changed
 		}
 		back := before.offset - now.offset
 		if back > 0 {
@@ -99,21 +98,21 @@ func check(where *time.Location, before, now span, fold bool) error {
 	if !fold {
 		return refuse("whose clock changes", "UTC, a zone whose offset never changes after the epoch, or CodecConfig.Fold")
 	}
-	begin, end := now.from+now.offset, now.from+before.offset // of the local times that come again
+	begin, end := now.from+now.offset, now.from+before.offset // of the repeated local times
 	switch {
 	case now.from < before.again:
 		return refuse("whose clock changes twice in one hour", "another zone")
 	case now.again == never:
 		return nil
 	case before.from != never && now.from-(now.again-now.from) < before.from:
-		return refuse("which has one local time three times", "another zone")
+		return refuse("which repeats a local time twice", "another zone")
 	case end%hour != 0 || end-begin > hour:
 		return refuse("which repeats more or less than the end of one clock hour", "another zone")
 	}
 	return nil
 }
 
-// fold returns 1 for a moment whose local time has been there before.
+// fold returns 1 for a moment whose local time occurs for the second time.
 func (s span) fold(unix int64) int64 {
 	if unix < s.again {
 		return 1
@@ -129,10 +128,10 @@ func (z zone) at(unix int64) span {
 	return z[sort.Search(len(z), func(i int) bool { return z[i].from > unix })-1]
 }
 
-// unix returns the moment of a local time: the first one, or the second.
+// unix returns the first or the second moment of a local time.
 func (z zone) unix(local int64, second bool) (moment int64, ok bool) {
-	// Two moments with one local time are in neighbouring spans. The span of the local
-	// time, taken for UTC, is less than a day away.
+	// Two moments of one local time are in neighbouring spans, less than a day away from the local
+	// time taken as UTC.
 	const day = 24 * 60 * 60
 	from := sort.Search(len(z), func(i int) bool { return z[i].from > local-day }) - 1
 	for i := max(from, 0); i < len(z) && z[i].from <= local+day; i++ {
