@@ -1,11 +1,8 @@
 package types
 
-// In JSON an ID is a string, because JavaScript keeps numbers as doubles, which hold 53 bits.
-//
-// Snowflake deliberately has no MarshalJSON. Without it, encoding/json and encoding/json/v2
-// write the string by AppendText, the former about twice as fast and the latter without an
-// allocation; with it, both would call it and lose that. It has UnmarshalJSON only to read a
-// number as well as a string. NullSnowflake needs MarshalJSON to write null.
+// Snowflake has no MarshalJSON. Without it, encoding/json and encoding/json/v2 write the string by
+// AppendText, the former about twice as fast and the latter without an allocation; both would
+// prefer MarshalJSON if there was one. NullSnowflake needs it to write null.
 
 // UnmarshalJSON accepts a string in the form that [Parse] accepts, or the same digits as a
 // number, without fraction, exponent or escapes. As everywhere in encoding/json, null leaves s
