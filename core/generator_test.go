@@ -198,8 +198,8 @@ func TestIDTimesStayBetweenCallAndRunAhead(t *testing.T) {
 	})
 }
 
-// After a step back the ceiling follows the monotonic clock from the last ID. So a
-// loop does not run away into the future.
+// After a step back the ceiling follows the monotonic clock from the last ID, so that a loop does
+// not run away into the future.
 func TestStepBackDoesNotLiftTheCeiling(t *testing.T) {
 	bothSources(t, Config{Layout: bubbleLayout(3)}, func(t *testing.T, s source, clock *stepper) {
 		random := rand.New(rand.NewPCG(3, 4))
@@ -268,8 +268,8 @@ func TestADoneContextTakesNoNumber(t *testing.T) {
 	}
 }
 
-// Callers that give up while they wait at the ceiling hold no number. So they
-// cannot push the counter away from the clock, however many they are.
+// Callers that give up while they wait at the ceiling hold no number, so they cannot push the
+// counter away from the clock, however many they are.
 func TestCancelledWaitersDoNotMoveTheCounter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := new(stepper)

@@ -247,8 +247,8 @@ const (
 	// frugal: a call that fails while it waits to reserve has taken only what it
 	// has given up as too far behind. One that fails later has taken one number.
 	// The state is beyond the last number under the ceiling (that of capped), or
-	// under the limit, by at most the callers of Next, less one. So calls that are
-	// cancelled cannot push it on.
+	// under the limit, by at most the callers of Next, less one, so that cancelled
+	// calls cannot push it on.
 	frugal
 	// serving: a call waits for the lease only when no number below the limit is
 	// left, or those that are left are too far behind.
@@ -1444,7 +1444,7 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s, in %d moves:\n%s", f.broken, len(f.schedule), strings.Join(f.schedule, "\n"))
 }
 
-// worldsWithoutMistake are the models of term.go as it is.
+// worldsWithoutMistake are the models of the real term.go.
 func worldsWithoutMistake() []model {
 	var (
 		one   = []call{callNext}
@@ -1557,9 +1557,9 @@ func TestModelHoldsInEveryInterleaving(t *testing.T) {
 	}
 }
 
-// A twin is a term and its model, on the same schedule. No schedule of real
-// goroutines can be had on demand. So it uses the two places at which a test can get
-// between the steps of a term: after look, and within clock.both.
+// A twin is a term and its model, on the same schedule. Because real goroutines cannot be
+// scheduled on demand, it uses the two places at which a test can act between the steps of a
+// term: after look, and within clock.both.
 type twin struct {
 	*testing.T
 	scale time.Duration // of one unit of the model's time

@@ -87,8 +87,8 @@ func TestNoClockReadingsMakeTheRingRepeat(t *testing.T) {
 	}
 }
 
-// A wrongRing is a ring as it is often published: the last tick, and beside it the last
-// sequence number of each recent tick.
+// A wrongRing is the ring that is often published: the last tick, and beside it the last sequence
+// number of each recent tick.
 type wrongRing struct {
 	last int64    // the tick of the last ID, -1 for none
 	seqs [3]int64 // -1 for none

@@ -46,8 +46,8 @@ func newSeenSet(l Layout) *seenSet {
 	return s
 }
 
-// add adds id. It returns the page of id, and whether id is new. The last page is that
-// of the caller's ID before, which is nearly always the right one.
+// add adds id, and returns its page and whether it is new. last is the page of the caller's
+// previous ID, which is nearly always the right one.
 func (s *seenSet) add(id types.Snowflake, last *page) (*page, bool) {
 	tick := int64(id) >> s.layout.timeShift()
 	if last == nil || last.tick != tick {

@@ -11,8 +11,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// These tests put one goroutine between look and take of another. They call the
-// steps one by one, since no schedule of real goroutines can be had on demand.
+// These tests put one goroutine between look and take of another. They call the steps one by one,
+// because real goroutines cannot be scheduled on demand.
 
 // takeAfter is what next does after look has returned last and true.
 func takeAfter(ctx context.Context, t *term, last uint64) (types.Snowflake, error) {
@@ -23,9 +23,9 @@ func takeAfter(ctx context.Context, t *term, last uint64) (types.Snowflake, erro
 	return t.settle(ctx, n, new(patience))
 }
 
-// Callers that looked while the last number of the ceiling's tick was free all
-// add. One gets it. The others are beyond the ceiling, and return only when it is
-// there. Nobody else takes a number meanwhile.
+// Callers that looked while the last number of the ceiling's tick was free all add. One of them
+// gets it; the others are beyond the ceiling, and return only when the ceiling has reached them.
+// No other call takes a number meanwhile.
 func TestANumberBeyondTheCeilingWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bubbleLayout(2)
@@ -275,8 +275,8 @@ func (c *interrupted) seal() uint64 {
 	return c.counter.seal()
 }
 
-// A number above the limit is not given back to the lease by the seal: the next
-// owner has it. So it must not be returned, though the limit is raised after that.
+// A number above the limit belongs to the next owner once the term is sealed, so it must not be
+// returned, even if the limit is raised after that.
 func TestANumberAboveTheLimitAtTheSealIsNotReturned(t *testing.T) {
 	for _, rollback := range []Rollback{Continue, Backfill} {
 		synctest.Test(t, func(t *testing.T) {

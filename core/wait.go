@@ -15,7 +15,7 @@ import (
 // mutex, never a call that gets its ID without waiting.
 type notifier struct {
 	mu   sync.Mutex
-	next chan struct{} // closed by the next notify; nil if nobody listens
+	next chan struct{} // closed by the next notify; nil without listeners
 }
 
 // listen returns a channel that the next notify closes. A caller must listen before it checks

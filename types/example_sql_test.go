@@ -12,8 +12,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// An ID is a parameter and a destination of database/sql as it is. A column that may be
-// NULL takes a NullSnowflake.
+// An ID serves database/sql as a parameter and as a destination. A column that may be NULL takes a
+// NullSnowflake.
 func Example_databaseSQL() {
 	db, err := sql.Open("sqlite3", ":memory:")
 	if err != nil {

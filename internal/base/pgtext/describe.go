@@ -73,7 +73,7 @@ type Column struct {
 // What a transaction writes has its ID, or a later one under a savepoint, and age counts back from
 // the former.
 //
-// The last two parameters, of which the first is 600 ns after the second, detect CutsTimes.
+// The last two parameters detect CutsTimes; the first is 600 ns after the second.
 const DescribeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), t.oid::bigint, t.typtype = 'e', ` +
 	`NOT c.relrowsecurity AND pg_catalog.current_setting('client_encoding') IN ('UTF8', 'SQL_ASCII'), ` +
 	`c.relpersistence <> 't' AND (pg_catalog.txid_current_if_assigned() IS NULL OR pg_catalog.age(a.xmin) > 0), ` +
@@ -94,7 +94,7 @@ func DescribeArgs(name string) []any {
 	return []any{name, second.Add(600), second}
 }
 
-// A DB is a pool or a transaction, as far as it is needed to read a table, also under a savepoint.
+// A DB is the part of a pool or transaction that Describe and its callers' savepoints need.
 type DB interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
