@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -10,18 +11,19 @@ import (
 )
 
 const (
-	// The setting in which GORM keeps what a statement has saved already. It is set
-	// when GORM creates an association, and not when a caller creates.
+	// The setting in which GORM keeps what a statement has saved already. It is set when
+	// GORM creates an association, and not when a caller creates.
 	savedAssociations = "gorm:saved_association_map"
 	// The setting in which a statement keeps its creation.
 	creationSetting = "snowkey:creation"
 )
 
-// A creation is what the plugin knows of one create statement. The first callback
-// makes it and the others reuse it.
+// A creation is what the plugin knows of one create statement. The first callback makes it,
+// and the others reuse it.
 type creation struct {
 	stmt     *gorm.Statement // the owner: GORM copies settings to the statements of associations
 	model    *model
+	database *database
 	keys     []column          // the columns that the plugin fills
 	checked  []column          // the columns of which it checks the values
 	required []column          // the keys without which no row is stored
@@ -34,14 +36,16 @@ type creation struct {
 	selected   map[string]bool // the result of Statement.SelectAndOmitColumns
 	restricted bool
 
-	// sent holds what the statement writes to columns, row by row. It is nil where
-	// the database cannot change the keys.
+	// sent holds what the statement writes to columns, row by row. It is nil where the
+	// database cannot change the keys.
 	sent     []cell
-	returned bool // RETURNING gives the keys of the stored rows, in order
+	returned bool   // RETURNING gives the keys of the stored rows, in order
+	asked    bool   // the catalog was asked for this statement
+	room     []cell // for the next rows that are read
 }
 
-// creationOf returns the creation of stmt. The first callback makes it and the others
-// find it. It is nil if the plugin fills and checks nothing in the model.
+// creationOf returns the creation of stmt, or nil if the plugin fills and checks nothing in
+// the model.
 func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 	if v, ok := stmt.Settings.Load(creationSetting); ok {
 		if c, _ := v.(*creation); c.stmt == stmt {
@@ -54,13 +58,13 @@ func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 		return nil, p.err
 	}
 	_, nested := stmt.Settings.Load(savedAssociations)
-	c := &creation{stmt: stmt, model: m, keys: p.columns, checked: p.checked, required: p.required, nested: nested}
+	c := &creation{stmt: stmt, model: m, database: in.database, keys: p.columns, checked: p.checked, required: p.required, nested: nested}
 	stmt.Settings.Store(creationSetting, c)
 	return c, nil
 }
 
-// fill gives the rows of db's statement their keys. It returns nil if there is nothing
-// to do, or after an error, which is then on db.
+// fill gives the rows of the statement their keys. It returns nil if there is nothing to
+// do, or after an error, which it adds to db.
 func (in *installation) fill(db *gorm.DB) *creation {
 	if db.Error != nil || db.Statement.Schema == nil {
 		return nil
@@ -78,9 +82,9 @@ func (in *installation) fill(db *gorm.DB) *creation {
 
 // read reads the rows and the written columns from the statement.
 //
-// It selects the primary key if that was neither selected nor omitted. A row without
-// a key cannot be stored. SQLite would store it under a key that the caller does not
-// see. Other columns are filled only if they are written.
+// It selects the primary key if that was neither selected nor omitted: a row without a key
+// cannot be stored, or SQLite would store it under a key that the caller does not see.
+// Other columns are filled only if they are written.
 func (c *creation) read() (err error) {
 	if c.rows, err = rowsOf(c.stmt); err != nil || c.rows.len() == 0 {
 		if len(c.keys) == 0 {
@@ -108,7 +112,7 @@ func (c *creation) read() (err error) {
 	return nil
 }
 
-// writes reports whether the statement writes the column or association of that name.
+// writes reports whether the statement writes the column or association called name.
 func (c *creation) writes(name string) bool {
 	on, named := c.selected[name]
 	return on || !named && !c.restricted
@@ -128,12 +132,12 @@ func (c *creation) record() error {
 	return nil
 }
 
-// sentAt returns what was sent for row i in the column at place k. It is not present for
-// an expression in a map.
+// sentAt returns what was sent for row i in columns[k]. It is not present for an expression
+// in a map.
 func (c *creation) sentAt(i, k int) cell { return c.sent[i*len(c.columns)+k] }
 
-// restore sets the keys in memory to those that were sent. GORM fills rows by
-// position from RETURNING and LastInsertId, even where the database left rows out.
+// restore sets the keys in memory to those that were sent. GORM fills rows by position from
+// RETURNING and LastInsertId, even where the database has left rows out.
 func (c *creation) restore() {
 	for i := range c.rows.len() {
 		for k := range c.columns {
@@ -144,11 +148,11 @@ func (c *creation) restore() {
 	}
 }
 
-// dedupe removes repeated pointers from the slice of an association. GORM makes that
-// slice, and repeats a row without a key to which several others point. An upsert of
-// its children would then update one row twice, which PostgreSQL refuses.
+// dedupe removes repeated pointers from the slice of an association. GORM makes that slice,
+// and repeats a row without a key to which several others point. An upsert of its children
+// would then update one row twice, which PostgreSQL refuses.
 //
-// The slice of a caller is left alone. If it repeats a row, the database refuses it.
+// The slice of a caller is left alone; if it repeats a row, the database refuses the row.
 func (c *creation) dedupe() {
 	v := c.stmt.ReflectValue
 	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Pointer {
@@ -168,4 +172,55 @@ func (c *creation) dedupe() {
 	if list.Len() < v.Len() {
 		c.stmt.Dest, c.stmt.ReflectValue = list.Interface(), list
 	}
+}
+
+// assign is the first create callback. It assigns a key to every row that lacks one. It
+// does not follow associations, because GORM creates them with statements of their own,
+// which have this callback too.
+func (in *installation) assign(db *gorm.DB) {
+	if c := in.fill(db); c != nil && c.nested {
+		c.dedupe()
+	}
+}
+
+// fill assigns the missing keys, all or none, and refuses rows that cannot be stored.
+func (c *creation) fill(src Source) error {
+	if err := c.read(); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	ctx, missing := c.stmt.Context, 0
+	for i := range c.rows.len() {
+		r := c.rows.at(i)
+		for k := range c.columns {
+			if c.columns[k].empty(ctx, r) {
+				missing++
+			}
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	if !c.rows.settable(0) { // then no row is
+		return unaddressable(c.stmt.Schema)
+	}
+	ids, err := reserve(ctx, src, missing)
+	if err != nil {
+		return fmt.Errorf("gormplugin: %d keys for %s: %w", missing, c.stmt.Schema.Name, err)
+	}
+	next := 0
+	for i := range c.rows.len() {
+		r := c.rows.at(i)
+		for k := range c.columns {
+			// Checked again, because one pointer may be in the slice twice.
+			if c.columns[k].empty(ctx, r) {
+				c.columns[k].put(ctx, r, c.columns[k].of(ids[next]))
+				next++
+			}
+		}
+	}
+	c.fresh = append(ids[:next], c.fresh...)
+	return nil
 }

@@ -7,19 +7,19 @@ import (
 
 // The errors of a statement, for errors.Is.
 var (
-	// ErrUnresolved means that an upsert met a stored row that cannot be identified,
-	// and that associations need its key. The error is an [*UnresolvedError].
+	// ErrUnresolved means that an upsert met a stored row that cannot be identified, and
+	// that associations need its key. The error is an [*UnresolvedError].
 	ErrUnresolved = errors.New("gormplugin: stored row not found")
-	// ErrKeyRewrite means that an upsert would overwrite the key of a stored row, which
-	// other rows may refer to.
+	// ErrKeyRewrite means that an upsert would overwrite the key of a stored row, to which
+	// other rows may refer.
 	ErrKeyRewrite = errors.New("gormplugin: upsert would rewrite the primary key of a stored row")
-	// ErrNoKey means that a row would be stored with the key 0 or NULL. The error names the
+	// ErrNoKey means that a row would be stored under the key 0 or NULL. The error names the
 	// row.
 	ErrNoKey = errors.New("gormplugin: row without a key")
 )
 
-// A ModelError says why a model cannot work. Every create of the model returns it before
-// any SQL.
+// A ModelError says why a model cannot work, see [Filled]. Every create of the model returns
+// it before any SQL runs.
 type ModelError struct {
 	Model  string // the Go type
 	Field  string // a field of the model
@@ -30,29 +30,19 @@ func (e *ModelError) Error() string {
 	return "gormplugin: " + e.Model + "." + e.Field + ": " + e.Reason
 }
 
-// A Reason says why the row that an upsert met cannot be identified.
-type Reason uint8
-
-// The reasons of an [UnresolvedError].
-const (
-	// ReasonType means that a column of a unique key has a type that compares the value
-	// otherwise than it stores it, as SET does on MySQL.
-	ReasonType Reason = iota + 1
-	// ReasonExpression means that a unique key is not one of columns that are compared for
-	// equality: an index on an expression or a generated column, or an exclusion constraint.
-	ReasonExpression
-	// ReasonStale means that the unique values of the stored row cannot be relied on. No
-	// stored row has them, because it was changed meanwhile, or a trigger has changed or
-	// refused the new one. Or, on MySQL and MariaDB, the statement updates columns of unique
-	// keys, and a later one of its rows may have changed them again.
-	ReasonStale
-	// ReasonTwoRows means that the row equals one stored row in one unique key, and another
-	// in another.
-	ReasonTwoRows
-)
-
 // An UnresolvedError says which row of an upsert met a stored row that cannot be identified,
 // and why. It matches [ErrUnresolved].
+//
+// DO UPDATE without a condition identifies the stored row by RETURNING on PostgreSQL and
+// SQLite. RowsAffected stays what it is without the plugin: GORM counts the rows that
+// RETURNING gives where MariaDB counts otherwise, so there the plugin uses RETURNING only for
+// associations, whose count callers do not see, and for statements that return rows anyway.
+//
+// After other upserts, SELECTs on the same connection look for the rows that RowsAffected and
+// the target leave in doubt, usually one SELECT per unique key. On MySQL and MariaDB they lock
+// the rows, as the insert has done. A stored row is found by what its column stores of the
+// value, such as a time without its last digits. The plugin never guesses: a row that matches
+// none of the stored rows with certainty, for one of the reasons of [Reason], is unresolved.
 type UnresolvedError struct {
 	Model  string // the Go type
 	Row    int    // the index of the row in its statement
@@ -76,9 +66,32 @@ func (e *UnresolvedError) reason() string {
 	case ReasonTwoRows:
 		return "it equals two stored rows, in different unique keys; name one of these as the conflict target"
 	default:
-		return "the row that it met may have other unique values by now; the table was changed meanwhile, a trigger has a part in it, or a later row of the statement updates a unique column"
+		return "the stored row may have other unique values by now: the table was changed meanwhile, a trigger has changed or refused the row, or a later row of the statement updates a unique column"
 	}
 }
 
 // Unwrap returns [ErrUnresolved].
 func (e *UnresolvedError) Unwrap() error { return ErrUnresolved }
+
+// A Reason says why the stored row that an upsert met cannot be identified.
+type Reason uint8
+
+// The reasons of an [UnresolvedError].
+const (
+	// ReasonType means that a column of a unique key has a type that compares the value
+	// otherwise than it stores it, as SET does on MySQL.
+	ReasonType Reason = iota + 1
+	// ReasonExpression means that the row may have met a stored row by a unique key that is
+	// not made of columns compared for equality: an index on an expression or a generated
+	// column, or an exclusion constraint. It does not apply if the upsert names other columns
+	// as its target, except on MySQL, which ignores the target.
+	ReasonExpression
+	// ReasonStale means that the unique values of the stored row cannot be relied on. Either
+	// no stored row has them, because the row was changed meanwhile, or a trigger has changed
+	// or refused the new row. Or, on MySQL and MariaDB, the statement updates columns of
+	// unique keys, and a later row of the statement may have changed them again.
+	ReasonStale
+	// ReasonTwoRows means that the row equals one stored row in one unique key, and another
+	// stored row in another.
+	ReasonTwoRows
+)

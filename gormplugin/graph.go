@@ -4,15 +4,16 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 )
 
-// Assign gives a key to every row of a graph that lacks one and sets the foreign keys
-// between the rows. It runs no SQL. Most callers should use a plain Create of the
-// graph instead, which does the same. Use Assign to insert each table with one
-// statement, to know the keys first, or to send the rows elsewhere:
+// Assign gives a key to every row of a graph that lacks one, and sets the foreign keys
+// between the rows, without running SQL. Most callers should use a plain Create of the
+// graph, which does the same. Use Assign to insert each table with one statement, to know
+// the keys first, or to send the rows elsewhere:
 //
 //	err := plugin.Assign(ctx, db, orders)
 //	…
@@ -23,47 +24,44 @@ import (
 //		bare.Create(items).Error, // every items[i].OrderID is set
 //	)
 //
-// A Create after Assign keeps the keys. Do not use Save: it takes a row with a key for
-// a stored one, and stores its children first.
+// A Create after Assign keeps the keys. Do not use Save, which takes a row with a key for a
+// stored one and stores its children first.
 //
-// value is a pointer to a struct, or a slice of structs or of pointers to them, or a
-// pointer to such a slice or array. The graph is what GORM would create of it, with
-// all associations. Two ways to one struct are one row with one key. Cycles and deep
-// graphs are allowed. db gives the models and their names. Its Select, Omit, Table and
+// value is a pointer to a struct, a slice of structs or of pointers to them, or a pointer
+// to such a slice or array. The graph is what GORM would create of it, with all
+// associations. A struct that is reached in two ways is one row with one key. Cycles and
+// deep graphs are allowed. db gives the models and their names; its Select, Omit, Table and
 // conditions are ignored, and the plugin need not be installed on it.
 //
-// The package comment says which columns get keys. Keys that are set are kept. New keys
-// obey two rules:
-//   - A row has a larger key than the rows that it refers to.
-//   - Keys increase along every slice, where the first rule allows it.
+// [Filled] says which columns get keys. Keys that are set are kept. A new key is larger
+// than the keys of the rows that its row refers to, and keys increase along every slice as
+// far as the first rule allows it. As far as both rules allow, the items of the first order
+// come before the items of the second. The two ends of a many-to-many have no order.
 //
-// As far as they allow, the items of the first order come before those of the second.
-// The two ends of a many-to-many have no order.
-//
-// A foreign key is overwritten by the key of the row that is there, as in a Create. If
-// there are several such rows, a belongs-to wins, then the last has-one or has-many. A
-// polymorphic type is set with it. Both are left alone if the association is empty.
-// They are also left alone if the key that they refer to is zero because the database
-// or a hook fills it. A pointer is replaced and not written through, since it may
-// point to another row's key.
+// A foreign key is overwritten by the key of the row in the association, as in a Create. If
+// several rows claim it, a belongs-to wins, then the last has-one or has-many. A
+// polymorphic type is set with it. Both are left alone if the association is empty, or if
+// the key that they refer to is zero because the database or a hook fills it. A pointer is
+// replaced and not written through, because it may point to another row's key.
 //
 // A many-to-many has no foreign key in memory. GORM makes the join rows while it creates
-// them, and the plugin fills their keys then. Insert both ends first. Then insert the
-// join rows as a slice of the join model. Or let GORM do it with the owners and
+// them, and the plugin fills their keys then. Insert both ends first, and then the join
+// rows as a slice of the join model. Or let GORM make them with the owners and
 // Omit("Labels.*"), which says that the labels are stored already.
 //
-// All missing keys come from the source in one call of Fill, where it has one. After an
-// error no field of the graph has changed. Errors:
+// All missing keys come from the source in one call of Fill, if it has one. After an error
+// no field of the graph has changed. The errors are:
+//
 //   - [ErrNoSource], [ErrBadKey] and the errors of the source.
 //   - [ModelError], and GORM's error for a model that it cannot parse.
 //   - gorm.ErrInvalidDB, and the error that db has already.
 //   - gorm.ErrInvalidValue for a nil pointer, or a struct or array of structs by value.
-//   - gorm.ErrInvalidData for a nil element of a slice, with its path, and for a value
-//     that is no graph of structs, such as a map.
+//   - gorm.ErrInvalidData for a nil element of a slice, with its path, and for a value that is
+//     no graph of structs, such as a map.
 //   - types.ErrRange for a key or foreign key below zero, with its path.
 //   - GORM's error for a foreign key of your own type that refuses the key.
 //
-// Safe for concurrent use on graphs that share no row.
+// Assign is safe for concurrent use on graphs that share no row.
 func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 	switch {
 	case p == nil || isNil(p.src):
@@ -73,7 +71,7 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 	case db.Error != nil:
 		return db.Error
 	}
-	g := &graph{ctx: ctx, db: db, models: map[*schema.Schema]*vertex{}, at: map[identity]int{}}
+	g := &graph{ctx: ctx, db: db, models: map[*schema.Schema]*graphModel{}, at: map[identity]int{}}
 	if err := g.start(value); err != nil {
 		return err
 	}
@@ -86,11 +84,11 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 	return g.assign(p.src)
 }
 
-// A graph is the rows of one call of Assign and how they refer to each other.
+// A graph holds the rows of one call of Assign and how they refer to each other.
 type graph struct {
 	ctx    context.Context
 	db     *gorm.DB
-	models map[*schema.Schema]*vertex
+	models map[*schema.Schema]*graphModel
 	rows   []graphRow // in the order in which they were found
 	lists  int        // how many slices were read
 	at     map[identity]int
@@ -104,49 +102,40 @@ type graph struct {
 // A graphRow is an addressable struct and the first way that leads to it.
 type graphRow struct {
 	fields reflect.Value
-	model  *vertex
+	model  *graphModel
 	from   int // the row from which it was found; -1 for none
-	by     *branch
+	by     *relation
 	index  int // in a slice; -1 for none
 	list   int // the number of the last slice that held it; 0 for none
 }
 
-// An identity tells structs apart. A struct and its first field have one address.
+// An identity tells structs apart, since a struct and its first field have one address.
 type identity struct {
 	address uintptr
-	model   *vertex
+	model   *graphModel
 }
 
-// An edge says that the first row comes before the second. With a branch, the second
-// refers to the first by a foreign key. Without one, it follows it in a slice.
+// An edge says that the first row comes before the second. With a relation, the first is
+// the parent of the second; without one, it precedes it in a slice.
 type edge struct {
 	first, second int
-	by            *branch
+	by            *relation
 }
 
-// A vertex is a model in the graph.
-type vertex struct {
-	schema   *schema.Schema
-	columns  []column
-	checked  []column // see plan
-	branches []*branch
+// A graphModel is a model of the graph.
+type graphModel struct {
+	schema    *schema.Schema
+	plan      *plan
+	relations []*relation // those that GORM stores with a row
 }
 
-// A branch is a relation, seen from the model that declares it.
-type branch struct {
-	rel    *schema.Relationship
-	field  column  // the association
-	target *vertex // nil until a row of it is found
-	links  []link  // none for a many-to-many, whose foreign keys are in its join table
-}
-
-// check does as [creation.check]. Foreign keys that Assign would overwrite count as well,
-// because a Create checks them before it does.
+// check is [creation.check] for a graph. It also checks the foreign keys that Assign would
+// overwrite, because a Create checks them before it overwrites them.
 func (g *graph) check() error {
 	for i := range g.rows {
 		r := &g.rows[i]
-		for c := range r.model.checked {
-			column := &r.model.checked[c]
+		for c := range r.model.plan.checked {
+			column := &r.model.plan.checked[c]
 			if value := column.impossible(g.ctx, row{fields: r.fields}); value != nil {
 				return outOfRange(g.path(*r), column, value)
 			}
@@ -155,7 +144,7 @@ func (g *graph) check() error {
 	return nil
 }
 
-// assign assigns all missing keys, or none, and sets the foreign keys.
+// assign assigns all missing keys, or none, and links the rows.
 func (g *graph) assign(src Source) error {
 	order := g.order()
 	type slot struct {
@@ -165,8 +154,8 @@ func (g *graph) assign(src Source) error {
 	var missing []slot
 	for _, i := range order {
 		r := &g.rows[i]
-		for c := range r.model.columns {
-			if column := &r.model.columns[c]; column.empty(g.ctx, row{fields: r.fields}) {
+		for c := range r.model.plan.columns {
+			if column := &r.model.plan.columns[c]; column.empty(g.ctx, row{fields: r.fields}) {
 				missing = append(missing, slot{r.fields, column})
 			}
 		}
@@ -181,5 +170,86 @@ func (g *graph) assign(src Source) error {
 			m.column.put(g.ctx, row{fields: m.fields}, m.column.of(ids[i]))
 		}
 	}
-	return g.connect(order)
+	return g.link(order)
+}
+
+// link sets the foreign keys. In its order each key is final before it is copied, even one
+// that is a foreign key itself.
+func (g *graph) link(order []int) error {
+	turn := make([]int, len(order))
+	for n, i := range order {
+		turn[i] = n
+	}
+	// In a circle, one foreign key refers to a row that comes later. Part of that row's key
+	// may still come from a row before it, so such foreign keys are set last.
+	for _, late := range []bool{false, true} {
+		for _, i := range order {
+			// A belongs-to is copied after a has-one or has-many, as in GORM, which saves
+			// what a row belongs to just before the row.
+			for _, last := range []bool{false, true} {
+				for _, n := range g.in.of(i) {
+					e := &g.edges[n]
+					if e.by == nil || (e.by.rel.Type == schema.BelongsTo) != last || (turn[e.first] > turn[i]) != late {
+						continue
+					}
+					if err := g.linkEdge(e); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// linkEdge sets the foreign keys of a child to the key of its parent.
+func (g *graph) linkEdge(e *edge) error {
+	parent, child := row{fields: g.rows[e.first].fields}, row{fields: g.rows[e.second].fields}
+	for i := range e.by.foreignKeys {
+		fk := &e.by.foreignKeys[i]
+		if fk.key.field == nil && !e.by.known(g.ctx, parent) {
+			continue
+		}
+		g.remember(fk.column.field, child.fields)
+		if err := fk.link(g.ctx, parent, child); err != nil {
+			g.undo()
+			return fmt.Errorf("gormplugin: %s.%s: %w", fk.column.field.Schema.Name, fk.column.field.Name, err)
+		}
+	}
+	return nil
+}
+
+// A change is the former value of a place.
+type change struct{ place, old reflect.Value }
+
+// remember keeps the value of field f of a struct, if a later error may undo it.
+func (g *graph) remember(f *schema.Field, v reflect.Value) {
+	if !g.fallible {
+		return
+	}
+	note := func() {
+		old := reflect.New(v.Type()).Elem()
+		old.Set(v)
+		g.changes = append(g.changes, change{v, old})
+	}
+	for _, i := range f.StructField.Index {
+		if i >= 0 {
+			v = v.Field(i)
+			continue
+		}
+		if v = v.Field(-i - 1); v.IsNil() { // an embedded pointer
+			break
+		}
+		v = v.Elem()
+	}
+	for note(); v.Kind() == reflect.Pointer && !v.IsNil(); note() {
+		v = v.Elem()
+	}
+}
+
+// undo restores the values that were remembered.
+func (g *graph) undo() {
+	for _, c := range slices.Backward(g.changes) {
+		c.place.Set(c.old)
+	}
 }

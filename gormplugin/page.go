@@ -10,9 +10,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Page is a keyset page: a limited number of rows next to a key, the cursor. It sets
-// the condition, the order and the limit of a statement. Unlike OFFSET it costs the same
-// at any depth, and neither skips nor repeats rows while others are inserted:
+// A Page is a keyset page: a limited number of rows next to a key, the cursor. It sets the
+// condition, the order and the limit of a statement. Unlike OFFSET it costs the same at any
+// depth, and neither skips nor repeats rows while others are inserted:
 //
 //	db.Clauses(gormplugin.PageAfter(last, 50)).Find(&orders)
 //	gorm.G[Order](db, gormplugin.PageAfter(last, 50)).Find(ctx)
@@ -20,19 +20,20 @@ import (
 //	db.Scopes(gormplugin.PageAfter(last, 50).Scope).Find(&orders)
 //
 // The row nearest to the cursor comes first. The last row of a page is the cursor of the
-// next page in the same direction. The first row is the cursor of the page in the other
-// direction. Use slices.Reverse to turn a page for display. A page with fewer rows than
-// the limit is the last one.
+// next page in the same direction, and the first row is the cursor of the page in the other
+// direction. Use slices.Reverse to turn a page for display. A page with fewer rows than the
+// limit is the last one.
 //
-// The column is found as for a [Condition]. A condition with an Or before the page is put
-// in parentheses.
+// The column is found as for a [Condition]. If the condition before the page has an Or, it
+// is put in parentheses.
 //
 // The statement fails with [ErrPage]
+//
 //   - if the limit is below 1, as in the zero Page;
 //   - with another order, such as that of First, Last and FindInBatches;
 //   - with an Or after the page;
-//   - in an update or delete where the database takes no LIMIT. It would change all rows
-//     beyond the cursor.
+//   - in an update or delete where the database takes no LIMIT, because it would change all
+//     rows beyond the cursor.
 //
 // Use [NewerThan] or [OlderThan] there, and for the Count of the rows that are left.
 //
@@ -48,18 +49,18 @@ var (
 	_ gorm.StatementModifier = Page{}
 )
 
-// PageAfter returns the page of the limit smallest keys above id, in rising order. An id
-// of zero is before the first row.
+// PageAfter returns the page of the limit smallest keys above id, in rising order. An id of
+// zero is before the first row.
 //
-// A reader that follows new rows with it can miss some. Keys are taken before the insert
-// and rows become visible after the commit. So a row may appear after one with a larger
-// key. Read again from a cursor that is older than the longest transaction.
+// A reader that follows new rows in this way can miss some. Keys are taken before the
+// insert and rows become visible after the commit, so a row may appear after one with a
+// larger key. Read again from a cursor that is older than the longest transaction.
 func PageAfter(id types.Snowflake, limit int) Page {
 	return Page{beyond: NewerThan(id), limit: limit}
 }
 
-// PageBefore returns the page of the limit largest keys below id, in falling order, so
-// the newest first. An id of zero is after the last row.
+// PageBefore returns the page of the limit largest keys below id, in falling order, with
+// the newest row first. An id of zero is after the last row.
 func PageBefore(id types.Snowflake, limit int) Page {
 	p := Page{beyond: OlderThan(id), down: true, limit: limit}
 	if id == 0 {
@@ -68,16 +69,16 @@ func PageBefore(id types.Snowflake, limit int) Page {
 	return p
 }
 
-// On returns p for another column than the key of the model, see [Condition.On].
-// The column must be unique among the selected rows. Rows with the same value have no
-// order, and are lost where a page ends between them.
+// On returns p for another column than the key of the model, see [Condition.On]. The column
+// must be unique among the selected rows, because rows with the same value have no order,
+// and are lost where a page ends between them.
 func (p Page) On(column string) Page {
 	p.beyond.column = column
 	return p
 }
 
-// Scope adds p to a statement, for db.Scopes. It may be anywhere in the chain, because
-// GORM adds scopes last.
+// Scope adds p to a statement, for db.Scopes. Its place in the chain does not matter,
+// because GORM adds scopes last.
 func (p Page) Scope(db *gorm.DB) *gorm.DB { return db.Clauses(p) }
 
 // Build makes p an argument of Clauses and gorm.G, which call ModifyStatement instead.
@@ -109,8 +110,8 @@ func (g pageGroup) Build(b clause.Builder) {
 	_ = b.WriteByte(')')
 }
 
-// A pageStart is the condition of a page. It is written when the statement is complete,
-// so it checks the rest.
+// A pageStart is the condition of a page. It is written when the statement is complete, and
+// checks the rest of it.
 type pageStart Page
 
 func (p pageStart) Build(b clause.Builder) {
@@ -125,8 +126,8 @@ func (p pageStart) Build(b clause.Builder) {
 }
 
 func (p pageStart) check(stmt *gorm.Statement) error {
-	// Not earlier, because GORM loses the error of a subquery and writes an empty one.
-	// "NOT IN ()" would select every row.
+	// Not earlier, because GORM loses the error of a subquery and writes an empty one, and
+	// "NOT IN ()" selects every row.
 	if p.limit < 1 {
 		return fmt.Errorf("%w: a limit of %d; use 1 or more", ErrPage, p.limit)
 	}
@@ -145,8 +146,8 @@ func (p pageStart) check(stmt *gorm.Statement) error {
 	return nil
 }
 
-// besideAlternative reports whether list, or a conjunction or group in it, has both a
-// page start and an Or.
+// besideAlternative reports whether list, or a conjunction or group in it, has both a page
+// start and an Or.
 func besideAlternative(list []clause.Expression) bool {
 	start := func(e clause.Expression) bool { _, ok := e.(pageStart); return ok }
 	if slices.ContainsFunc(list, start) && slices.ContainsFunc(list, alternative) {
@@ -163,13 +164,13 @@ func besideAlternative(list []clause.Expression) bool {
 	})
 }
 
-// alternative reports whether e is written with OR before it, and not AND.
+// alternative reports whether e is written after OR, and not after AND.
 func alternative(e clause.Expression) bool {
 	or, ok := e.(clause.OrConditions)
 	return ok && len(or.Exprs) == 1
 }
 
-// A pageOrder is the order of a page. The column is known only when the statement is
+// A pageOrder is the order of a page, whose column is known only when the statement is
 // built.
 type pageOrder Page
 

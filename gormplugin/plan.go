@@ -14,18 +14,19 @@ import (
 	"gorm.io/gorm/utils"
 )
 
-// The setting in a gorm tag: `gorm:"snowflake"` asks for a key,
-// `gorm:"snowflake:-"` forbids it.
+// The setting in a gorm tag: `gorm:"snowflake"` asks for a key, `gorm:"snowflake:-"`
+// forbids it.
 const (
 	tagName = "SNOWFLAKE" // as schema.ParseTagSetting spells it
 	tagOff  = "-"
 )
 
-// An installation is the plugin on one database. It keeps what it learns of the models
-// as long as that database lives.
+// An installation is the plugin on one database. It keeps what it learns of the models for
+// the life of that database.
 type installation struct {
-	src    Source
-	models sync.Map // *schema.Schema → *model
+	src      Source
+	database *database
+	models   sync.Map // *schema.Schema → *model
 }
 
 // A model is what is known of one schema.
@@ -33,8 +34,7 @@ type model struct {
 	schema  *schema.Schema
 	current atomic.Pointer[plan]
 	indexes func() []unique // computed once, see declaredUniques
-	stored  sync.Map        // table, as SQL → []unique, see storedUniques
-	alone   sync.Map        // table, as SQL → bool, see standsAlone
+	tables  sync.Map        // table, as SQL → *table, see creation.catalog
 }
 
 // model returns what is known of the model of stmt. A model in the map is settled.
@@ -43,7 +43,7 @@ func (in *installation) model(stmt *gorm.Statement) *model {
 	if m, ok := in.models.Load(s); ok {
 		return m.(*model)
 	}
-	// An error of another model is ignored here. GORM refuses the rows of that model.
+	// The errors of other models are ignored here; GORM refuses their rows.
 	_ = settle(stmt.DB, s)
 	m, _ := in.models.LoadOrStore(s, &model{
 		schema:  s,
@@ -52,12 +52,12 @@ func (in *installation) model(stmt *gorm.Statement) *model {
 	return m.(*model)
 }
 
-// settle waits until the models that s leads to are parsed, and returns the errors of
+// settle waits until the models to which s leads are parsed, and returns the errors of
 // those that cannot be.
 //
-// GORM's Parse waits for the model that it is given and not for those in its relations.
-// If another goroutine is parsing one of these, GORM returns it incomplete. A key may
-// then look like one to fill, though it is a foreign key. This is done once per model.
+// GORM's Parse waits for the model that it is given, but not for the models of its
+// relations, which it returns incomplete while another goroutine parses them. A key may
+// then look like one to fill, although it is a foreign key. settle runs once per model.
 //
 // The caller must not hold a Relationships.Mux, because a parser may need it.
 func settle(db *gorm.DB, s *schema.Schema) (err error) {
@@ -88,9 +88,9 @@ type plan struct {
 	relations int      // how many the schema had when the plan was made
 }
 
-// plan returns the plan of m. GORM learns of a has-one or has-many relation when it
-// parses the model that declares it. That may be after the model with the foreign key
-// was used. So a plan is made again when the number of relations has changed.
+// plan returns the plan of m. GORM learns of a has-one or has-many relation when it parses
+// the model that declares it, perhaps after the model with the foreign key was used, so the
+// plan is made again when the number of relations has changed.
 func (m *model) plan() *plan {
 	rels := &m.schema.Relationships
 	rels.Mux.RLock()
@@ -140,15 +140,9 @@ func newPlan(s *schema.Schema) *plan {
 	return p
 }
 
-// relationships returns the relations that s declares, embedded ones included.
-func relationships(s *schema.Schema) []*schema.Relationship {
-	rels := &s.Relationships
-	return slices.Concat(rels.BelongsTo, rels.HasOne, rels.HasMany, rels.Many2Many)
-}
-
-// fillable reports whether the plugin fills f, a column of s. The error is a [*ModelError].
-// It goes by the tag and the type. A zero primary key alone proves nothing: it may be a
-// foreign key as well.
+// fillable reports whether the plugin fills f, a column of s, by its tag and its type. A
+// zero primary key alone proves nothing, because it may also be a foreign key. The error is
+// a [*ModelError].
 func fillable(s *schema.Schema, f *schema.Field) (bool, error) {
 	setting, tagged := f.TagSettings[tagName]
 	ours := f.IndirectFieldType == snowflakeType
@@ -197,7 +191,7 @@ func derived(t reflect.Type) bool {
 }
 
 // givenElsewhere reports whether the value of f is never written, or comes from the
-// database or from another row. What the database fills is told by the tags: GORM sets
+// database or from another row. The tags tell what the database fills, because GORM sets
 // HasDefaultValue on every integer key.
 func givenElsewhere(s *schema.Schema, f *schema.Field) bool {
 	if leftToOthers(f) || !f.Creatable || counted(f) {
@@ -211,11 +205,11 @@ func givenElsewhere(s *schema.Schema, f *schema.Field) bool {
 	return false
 }
 
-// counted reports whether the tag of f says that the database counts.
+// counted reports whether the tag of f lets the database count.
 func counted(f *schema.Field) bool { return utils.CheckTruth(f.TagSettings["AUTOINCREMENT"]) }
 
-// leftToOthers reports whether the tag of f leaves the value to the database's default or
-// to the program.
+// leftToOthers reports whether the tag of f leaves the value to a default of the database
+// or to the program.
 func leftToOthers(f *schema.Field) bool {
 	_, ok := f.TagSettings["DEFAULT"]
 	return ok || f.TagSettings[tagName] == tagOff
@@ -252,3 +246,61 @@ func holdsKey(t reflect.Type) bool {
 		return true // a Scanner, which checks its values itself
 	}
 }
+
+// Filled returns the fields of s to which the plugin assigns keys, the primary key first. It
+// goes by the relations that GORM has parsed so far, and a has-one or has-many counts once
+// the model that declares it is parsed. The error is the [ModelError] that every create of
+// the model returns. Filled is safe for concurrent use.
+//
+// The plugin fills the prioritized primary key if its type is types.Snowflake or a pointer
+// to it. The prioritized primary key is the field ID, also of a composite key such as
+// (TenantID, ID), or else the only primary key. The plugin fills other columns, and keys of
+// type int64, uint64, string, types.NullSnowflake and sql.Null[types.Snowflake], if they have
+// the tag:
+//
+//	Public types.Snowflake `gorm:"snowflake;uniqueIndex;<-:create"`
+//
+// A string receives the decimal form. A nullable column is filled if it is NULL, and keeps a
+// present zero unless it is a primary key. Without <-:create, an upsert with UpdateAll
+// overwrites the stored value of a second key. Add autoIncrement:false to an int64 or uint64
+// key, because otherwise the database counts as well.
+//
+// The plugin never fills a foreign key of a relation, a column that the database fills
+// (default:), a column that GORM does not create (->, <-:update), or a column with the tag
+// snowflake:-. GORM learns that the key of a has-one child is a foreign key when it parses the
+// parent, so tag that key snowflake:- if such children are created first, or if the relation
+// is polymorphic or declared in an embedded struct.
+//
+// Select without the key still writes the key, and Omit of the key is [ErrNoKey]. Other
+// tagged columns are filled only if they are written.
+//
+// These models are a ModelError:
+//   - A key of type types.Snowflake, or with the tag snowflake, that also has autoIncrement,
+//     for which the database would give a key, or none. Add snowflake:- if the database
+//     should.
+//   - A primary key of a type of your own, such as type OrderID types.Snowflake, until its
+//     tag says who gives the key. To GORM it is an int64 that the database may count. Use
+//     snowflake;autoIncrement:false for keys of the plugin, autoIncrement for keys of the
+//     database, and snowflake:- for your own.
+//   - A foreign key that cannot hold the key that it refers to, because it has fewer than 64
+//     bits, or is a string that refers to a number.
+func Filled(s *schema.Schema) ([]*schema.Field, error) {
+	m := model{schema: s}
+	p := m.plan()
+	if p.err != nil {
+		return nil, p.err
+	}
+	fields := make([]*schema.Field, len(p.columns))
+	for i := range p.columns {
+		fields[i] = p.columns[i].field
+	}
+	return fields, nil
+}
+
+// ours reports whether f has a type of package types, or a nullable form of it.
+func ours(f *schema.Field) bool {
+	return f.IndirectFieldType == snowflakeType || isNullType(f.IndirectFieldType)
+}
+
+// tagged reports whether f has the tag snowflake.
+func tagged(f *schema.Field) bool { return f.TagSettings[tagName] == tagName }

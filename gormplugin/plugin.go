@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// The name of the plugin in gorm.Config.Plugins, and of its callbacks.
+// The names of the plugin in gorm.Config.Plugins and of its callbacks.
 const (
 	pluginName    = "snowkey"
 	assignName    = "snowflake:assign"
@@ -16,27 +16,23 @@ const (
 	reconcileName = "snowflake:reconcile"
 )
 
-// GORM's own create callbacks, before or after which the plugin registers its own.
+// GORM's own create callbacks, around which the plugin registers its own.
 const (
 	anchorBefore = "gorm:before_create"
 	anchorCreate = "gorm:create"
 	anchorAfter  = "gorm:save_after_associations"
 )
 
-// ErrNoAnchor means that a create callback of GORM is missing or was removed. The plugin
-// registers its own before and after it.
+// ErrNoAnchor means that one of the create callbacks of GORM around which the plugin
+// registers its own is missing or was removed.
 var ErrNoAnchor = errors.New("gormplugin: create callback is missing")
 
-// An Option configures a [Plugin]. See [WithLayout] and [WithUnnest].
-type Option interface{ apply(*Plugin) }
-
-// A Plugin assigns keys from a source to the rows that GORM creates. Make it with [New]
-// and install it with db.Use. One Plugin may serve several databases. It is safe for
-// concurrent use. The zero Plugin has no source, and Use refuses it.
+// A Plugin assigns keys from a source to the rows that GORM creates. Make it with [New] and
+// install it with db.Use. One Plugin may serve several databases, and is safe for
+// concurrent use. The zero Plugin has no source, and db.Use refuses it.
 type Plugin struct {
-	src    Source
-	layout Layout // if not that of src
-	unnest bool
+	src Source
+	config
 }
 
 var _ gorm.Plugin = (*Plugin)(nil)
@@ -45,23 +41,23 @@ var _ gorm.Plugin = (*Plugin)(nil)
 //
 //	if err := db.Use(gormplugin.New(gen)); err != nil { … }
 //
-// New accepts a nil src, or a nil pointer or func in it. db.Use then returns
+// New accepts a nil src, or a nil pointer or func in it, for which db.Use then returns
 // [ErrNoSource].
 func New(src Source, opts ...Option) *Plugin {
 	p := &Plugin{src: src}
 	for _, opt := range opts {
-		opt.apply(p)
+		opt(&p.config)
 	}
 	return p
 }
 
-// Name returns "snowkey". GORM keeps plugins by name. A second db.Use of any Plugin on
+// Name returns "snowkey", by which GORM keeps the plugin. A second db.Use of any Plugin on
 // the same database returns gorm.ErrRegistered.
 func (*Plugin) Name() string { return pluginName }
 
-// Initialize registers the callbacks. db.Use calls it. It returns [ErrNoSource], the
-// error of an invalid layout, or [ErrNoAnchor] with the name of the missing callback.
-// After an error nothing is registered.
+// Initialize registers the callbacks; db.Use calls it. It returns [ErrNoSource], the error
+// of an invalid layout, or [ErrNoAnchor] with the name of the missing callback. After an
+// error nothing is registered.
 func (p *Plugin) Initialize(db *gorm.DB) error {
 	if p == nil || isNil(p.src) {
 		return ErrNoSource
@@ -70,32 +66,32 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		return err
 	}
 	create := db.Callback().Create()
-	// GORM reports no error for an unknown anchor. It would run the callback last, after
-	// the insert and the commit, when it is too late for keys.
+	// For an unknown anchor GORM reports no error, and runs the callback last, after the
+	// insert and the commit, when it is too late for keys.
 	for _, anchor := range []string{anchorBefore, anchorCreate, anchorAfter} {
 		if create.Get(anchor) == nil {
 			return fmt.Errorf("%w: %s", ErrNoAnchor, anchor)
 		}
 	}
-	in := &installation{src: p.src}
+	in := &installation{src: p.src, database: databaseOf(db)}
 	var err error
-	if p.unnest && db.Name() == postgresName {
+	if p.unnest && in.database.arrays {
 		err = new(unnest).register(db)
 	}
 	return errors.Join(
 		err,
-		// Before the transaction, so that a source that waits holds no connection. Hooks
-		// see the keys.
+		// Before the transaction, so that a source that waits holds no connection, and
+		// before the hooks, which see the keys.
 		create.Before("*").Register(assignName, in.assign),
 		create.Before(anchorCreate).Register(ensureName, in.ensure),
-		// After alone would mean last, after the commit.
+		// After alone would register it last, behind the commit.
 		create.After(anchorCreate).Before(anchorAfter).Register(reconcileName, in.reconcile),
 	)
 }
 
-// Installed reports whether a [Plugin] works on db. It does if it was installed with
-// db.Use, and none of its create callbacks was removed or replaced since. Without it
-// GORM stores the key that it finds, which is zero.
+// Installed reports whether a [Plugin] works on db: it was installed with db.Use, and none
+// of its create callbacks was removed or replaced since. Without the plugin GORM stores the
+// key that it finds, which is zero.
 func Installed(db *gorm.DB) bool {
 	if db == nil || db.Config == nil {
 		return false
@@ -105,7 +101,7 @@ func Installed(db *gorm.DB) bool {
 	}
 	var in *installation
 	for name, own := range map[string]func(*gorm.DB){assignName: in.assign, ensureName: in.ensure, reconcileName: in.reconcile} {
-		// This compares the code alone, because each installation has a func of its own.
+		// Only the code is compared, because each installation has a func of its own.
 		if reflect.ValueOf(db.Callback().Create().Get(name)).Pointer() != reflect.ValueOf(own).Pointer() {
 			return false
 		}

@@ -14,32 +14,19 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A Layout returns the keys of a span of time. With it the primary key is also an index
-// of when rows were created. core.Generator and core.Layout are layouts. A source that is
-// a Layout needs no [WithLayout].
+// A Layout returns the keys of a span of time, which makes the primary key an index of when
+// rows were created. core.Generator and core.Layout are layouts, and a source that is one
+// needs no [WithLayout].
 //
 // Between returns the first and the last key from the tick that contains from until before
-// the one that contains until, or a last below first if there is none; see
+// the tick that contains until, or a last below first if there is none; see
 // core.Layout.Between. It must be safe for concurrent use.
 type Layout interface {
 	Between(from, until time.Time) (first, last types.Snowflake)
 }
 
-// WithLayout sets the layout of the keys. Use it if the source is not a [Layout], such
-// as a [SourceFunc]. Use it if the source has another layout, as in a service that only
-// reads. If the layout has a Validate method, db.Use returns its error.
-func WithLayout(l Layout) Option { return withLayout{l} }
-
-type withLayout struct{ Layout }
-
-func (o withLayout) apply(p *Plugin) {
-	if !isNil(o.Layout) {
-		p.layout = o.Layout
-	}
-}
-
-// validate returns the error of the Validate method of l, if it has one. An invalid
-// layout would silently select no rows.
+// validate returns the error of the Validate method of l, if it has one. An invalid layout
+// would silently select no rows.
 func validate(l Layout) error {
 	if v, ok := l.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
@@ -53,31 +40,32 @@ func validate(l Layout) error {
 var (
 	// ErrNotInstalled means that the database has no plugin; see [Installed].
 	ErrNotInstalled = errors.New("gormplugin: the plugin is not installed on this database")
-	// ErrNoLayout means that a condition in times was used without a [Layout]. Neither
-	// the source is one nor did [WithLayout] give one.
+	// ErrNoLayout means that a condition in times was used, but neither the source is a
+	// [Layout] nor did [WithLayout] give one.
 	ErrNoLayout = errors.New("gormplugin: the source of keys has no Between; give the plugin a layout with WithLayout")
 	// ErrPage means that a statement cannot be a page. See [Page].
 	ErrPage = errors.New("gormplugin: not a page")
 )
 
-// A Condition selects rows by the time at which they were created, or by their key. It is
-// a GORM expression for Where, Not, Or and inline conditions in both APIs, and for
-// updates and deletes:
+// A Condition selects rows by the time at which they were created, or by their key. It is a
+// GORM expression for Where, Not, Or and inline conditions in both APIs, and for updates
+// and deletes:
 //
 //	db.Where(gormplugin.CreatedBetween(from, to)).Find(&orders)
 //	gorm.G[Order](db).Where(gormplugin.CreatedBefore(t)).Delete(ctx)
 //	db.Preload("Items", gormplugin.CreatedAfter(t)).Find(&orders)
 //
-// It compares the column itself, so the index of the key is used. For a composite key
-// (TenantID, ID), add a condition on the tenant. An optimizer may still prefer the index
-// of another condition, such as the one on deleted_at.
+// The condition compares the column itself, so the database can use the index of the key.
+// For a composite key (TenantID, ID), add a condition on the tenant. An optimizer may still
+// prefer the index of another condition, such as the one on deleted_at.
 //
-// [Condition.On] names the column. Without it, the column is the primary key of the
-// model, as described in the package comment, or the only column with the tag snowflake.
-// It is quoted, with the name or alias of the table. A text column is refused, because
-// it does not sort as a number.
+// The column is the primary key of the model, as described at [Filled], or the only column
+// with the tag snowflake, unless [Condition.On] names one. It is quoted, and qualified with
+// the name or alias of the table. A text column is refused, because it does not sort as a
+// number.
 //
 // A statement with an error runs no SQL. The errors are:
+//
 //   - [ErrNotInstalled] and [ErrNoLayout], for conditions in times;
 //   - gorm.ErrModelValueRequired, without a model;
 //   - [ModelError], if the model has no such column.
@@ -100,10 +88,11 @@ var _ clause.Expression = Condition{}
 //
 // A key tells the tick in which its row was created, and nothing within that tick, so both
 // times count as the beginning of the tick that contains them: the tick of from is
-// selected, that of until is not. The spans [a, b) and [b, c) share no row and miss none.
+// selected, and the tick of until is not. The spans [a, b) and [b, c) share no row and miss
+// none.
 //
-// A time before the layout, such as the zero Time, is before every key. A time after the
-// layout is after every key. If until is not in a later tick than from, no row is
+// A time before the layout, such as the zero Time, is before every key, and a time after
+// the layout is after every key. If until is not in a later tick than from, no row is
 // selected.
 func CreatedBetween(from, until time.Time) Condition {
 	return Condition{timed: true, span: func(l Layout) keySpan {
@@ -112,13 +101,13 @@ func CreatedBetween(from, until time.Time) Condition {
 	}}
 }
 
-// CreatedBefore selects the rows that were created before t: [CreatedBetween] without a
-// beginning. They include rows with small keys that a database counted.
+// CreatedBefore selects the rows that were created before t. It is [CreatedBetween] without
+// a beginning, and includes rows with small keys that a database counted.
 func CreatedBefore(t time.Time) Condition { return CreatedBetween(time.Time{}, t) }
 
-// CreatedAfter selects the rows that were created at t or later: [CreatedBetween] without
-// an end. It selects what CreatedBefore(t) does not. To continue from a row, use
-// [NewerThan] or [PageAfter], which repeat no row of the same tick.
+// CreatedAfter selects the rows that were created at t or later. It is [CreatedBetween]
+// without an end, and selects all rows that CreatedBefore(t) does not. To continue from a
+// row, use [NewerThan] or [PageAfter], which repeat no row of the same tick.
 func CreatedAfter(t time.Time) Condition { return CreatedBetween(t, time.Unix(1<<60, 0)) }
 
 // NewerThan selects the rows with a larger key than id. It needs no layout.
@@ -162,7 +151,7 @@ func (c Condition) Scope(db *gorm.DB) *gorm.DB { return db.Where(c) }
 
 // Build writes c. GORM calls it.
 //
-// After an error it writes nothing, which makes the SQL invalid. So the statement fails
+// After an error it writes nothing, which makes the SQL invalid and fails the statement
 // even where GORM loses errors, as in subqueries. A DELETE must not run without its
 // condition.
 func (c Condition) Build(b clause.Builder) {
@@ -225,7 +214,7 @@ func layoutOn(db *gorm.DB) (Layout, error) {
 	return nil, fmt.Errorf("%w: %T", ErrNoLayout, p.src)
 }
 
-// keyColumn returns the column of that name, or of the model's key.
+// keyColumn returns the column called name, or the column of the model's key.
 func keyColumn(stmt *gorm.Statement, name string) (column any, err error) {
 	var field *schema.Field
 	switch {
@@ -250,15 +239,15 @@ func keyColumn(stmt *gorm.Statement, name string) (column any, err error) {
 	return clause.Column{Table: clause.CurrentTable, Name: name}, nil
 }
 
-// sorts reports whether the column of f holds a key as a number. A reference may have a
+// sorts reports whether the column of f holds a key as a number. A foreign key may have a
 // type that the plugin does not fill, such as uint or sql.NullInt64.
 func sorts(f *schema.Field) bool {
 	return numeric(f) || (f.GORMDataType == schema.Int || f.GORMDataType == schema.Uint) && f.Size == 64 && f.Serializer == nil
 }
 
-// keyOf returns the field of s that holds the key. That is the prioritized primary key,
-// if it has a type of ours or the tag. Otherwise it is the only field with the tag. The
-// plugin need not fill it.
+// keyOf returns the field of s that holds the key: the prioritized primary key, if it has a
+// type of ours or the tag, or else the only field with the tag. The plugin need not fill
+// it.
 func keyOf(s *schema.Schema) (*schema.Field, error) {
 	if f := s.PrioritizedPrimaryField; f != nil && numeric(f) && (ours(f) || tagged(f)) {
 		return f, nil
@@ -280,11 +269,3 @@ func keyOf(s *schema.Schema) (*schema.Field, error) {
 	}
 	return nil, &ModelError{s.String(), name, reason}
 }
-
-// ours reports whether f has a type of package types, or a nullable form of it.
-func ours(f *schema.Field) bool {
-	return f.IndirectFieldType == snowflakeType || isNullType(f.IndirectFieldType)
-}
-
-// tagged reports whether f has the tag snowflake.
-func tagged(f *schema.Field) bool { return f.TagSettings[tagName] == tagName }

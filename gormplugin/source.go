@@ -11,23 +11,22 @@ import (
 // A Source gives out keys. Examples are core.Generator, a segment allocator, or a
 // [SourceFunc].
 //
-// Next returns a key above zero that it never returned before, or an error and no key.
+// Next returns a key above zero that it has never returned before, or an error and no key.
 // It must be safe for concurrent use and return when ctx ends. It must not need a
-// connection of the pool that it gives keys to. A nested create asks while it holds a
-// connection, so a pool of one connection would wait for itself.
+// connection of the pool that it gives keys to: a nested create asks the source while it
+// holds a connection, so a pool of one connection would wait for itself.
 //
 // A source may also have the method
 //
 //	Fill(ctx context.Context, ids []types.Snowflake) error
 //
-// which sets all of ids or returns an error. The plugin then calls Fill once per
-// statement and not Next once per row.
+// which sets all of ids or returns an error. The plugin then calls Fill once per statement
+// in place of Next for each row.
 type Source interface {
 	Next(ctx context.Context) (types.Snowflake, error)
 }
 
-// A SourceFunc is a function that serves as [Source]. A nil one counts as no
-// source.
+// A SourceFunc is a function that serves as [Source]. A nil SourceFunc counts as no source.
 type SourceFunc func(ctx context.Context) (types.Snowflake, error)
 
 // Next calls f.
@@ -38,7 +37,7 @@ var (
 	// ErrNoSource means that the plugin was made without a source.
 	ErrNoSource = errors.New("gormplugin: no source of keys")
 	// ErrBadKey means that the source returned a key that is not above zero. Zero means
-	// "not assigned yet", and negative keys cannot be read back.
+	// "not assigned yet", and a negative key cannot be read back.
 	ErrBadKey = errors.New("gormplugin: the source returned a key that is not above zero")
 )
 
@@ -47,7 +46,7 @@ type filler interface {
 	Fill(ctx context.Context, ids []types.Snowflake) error
 }
 
-// reserve returns n keys of src, or an error and none.
+// reserve returns n keys of src, or an error and no key.
 func reserve(ctx context.Context, src Source, n int) ([]types.Snowflake, error) {
 	ids := make([]types.Snowflake, n)
 	if f, ok := src.(filler); ok {

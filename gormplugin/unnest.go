@@ -2,6 +2,8 @@ package gormplugin
 
 import (
 	"context"
+	"database/sql/driver"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -17,47 +19,11 @@ const (
 	learnName     = "snowflake:learn"
 	valuesClause  = "VALUES"
 	lookupSetting = "snowkey:lookup"
-	// maxArray bounds the text of one array. PostgreSQL takes parameters below 1 GiB.
+	// maxArray bounds the text of one array. PostgreSQL accepts parameters below 1 GiB.
 	maxArray = 256 << 20
 )
 
-// WithUnnest makes GORM send the rows of a create to PostgreSQL as arrays, one per
-// column:
-//
-//	INSERT INTO "orders" ("id","number") SELECT unnest($1::bigint[]), unnest($2::text[])
-//
-// Use it where creates have many rows. It is faster than VALUES, and 65,535 parameters
-// are no limit. What is stored is the same, in the same order, with the same errors.
-// RETURNING and ON CONFLICT, hooks, batches and prepared statements work as before. On
-// other databases the option does nothing.
-//
-// These creates go by VALUES, as a whole:
-//   - those of at most 10 rows, and dry runs;
-//   - those with an expression in a row, such as gorm.Expr, or with a default of the
-//     database in some of the rows;
-//   - those with a value that some driver stores otherwise, or refuses: a slice or a
-//     json.RawMessage, a number or text that the column cannot hold, a time that is
-//     not UTC for a column without time zone, and text of a driver.Valuer for a column
-//     other than text, JSON, numeric and uuid;
-//   - those with a column of an array, domain, composite or range type, or of a type
-//     with a length that is no character type, such as bit(3);
-//   - those into a view, a foreign table or a table with rules, and statements with a
-//     modifier or an alias.
-//
-// The plugin reads the column types of a table from the catalog, when a create first has
-// more rows. In a transaction it does so under a savepoint. It keeps them for the life
-// of the database, or until a create in that table fails. So all connections of a
-// database should find the same types under the name of a table.
-//
-// Restart a program after a column got another type. Until then PostgreSQL takes the
-// values as of the old type, and converts them.
-func WithUnnest() Option { return withUnnest{} }
-
-type withUnnest struct{}
-
-func (withUnnest) apply(p *Plugin) { p.unnest = true }
-
-// An unnest sends the rows of one database as arrays. It knows the types of its tables.
+// An unnest sends the rows of one database as arrays, and knows the types of its tables.
 type unnest struct {
 	tables sync.Map // table, as SQL → *pgtext.Table
 }
@@ -78,8 +44,8 @@ func (u *unnest) register(db *gorm.DB) error {
 	return create.After(anchorCreate).Before(anchorAfter).Register(learnName, u.learn)
 }
 
-// prepare has GORM build the clause VALUES by build. GORM keeps the builder when it
-// sets the values.
+// prepare makes GORM build the clause VALUES by build. GORM keeps the builder when it sets
+// the values.
 func (u *unnest) prepare(db *gorm.DB) {
 	if c := db.Statement.Clauses[valuesClause]; db.Error == nil && c.Builder == nil {
 		c.Builder = u.build
@@ -98,8 +64,8 @@ func (u *unnest) build(c clause.Clause, b clause.Builder) {
 	c.Build(b)
 }
 
-// write writes values as arrays. If some of them have to go by VALUES, it writes
-// nothing and returns false.
+// write writes values as arrays. It writes nothing and returns false if the rows have to be
+// sent as VALUES.
 func (u *unnest) write(stmt *gorm.Statement, values clause.Values) bool {
 	if len(values.Values) < pgtext.ManyRows || len(values.Columns) == 0 || stmt.DryRun || stmt.Error != nil {
 		return false
@@ -114,8 +80,8 @@ func (u *unnest) write(stmt *gorm.Statement, values clause.Values) bool {
 		return false
 	}
 	stmt.WriteQuoted(values.Columns)
-	// The calls stand in the list of what is selected, where they advance together.
-	// After FROM each would first be written to a table of its own.
+	// The calls are in the select list, where they advance together. After FROM, each would
+	// first be materialized.
 	for i, array := range arrays {
 		stmt.SQL.WriteString([...]string{" SELECT unnest(", ", unnest("}[min(i, 1)])
 		stmt.AddVar(stmt, array)
@@ -124,9 +90,8 @@ func (u *unnest) write(stmt *gorm.Statement, values clause.Values) bool {
 	return true
 }
 
-// insertedInto returns the table in text, the begin of an INSERT, as it is quoted
-// there. It returns nothing if there is a modifier, a comment, an alias or an
-// expression.
+// insertedInto returns the table in text, the beginning of an INSERT, as it is quoted
+// there. It returns "" if there is a modifier, a comment, an alias or an expression.
 func insertedInto(text string) string {
 	name, ok := strings.CutPrefix(text, "INSERT INTO ")
 	name = strings.TrimSuffix(name, " ")
@@ -141,7 +106,7 @@ func insertedInto(text string) string {
 	return name
 }
 
-// learn keeps the types of a table that rows were created in. After an error it forgets
+// learn keeps the types of a table in which rows were created. After an error it forgets
 // them, because the table may have changed.
 func (u *unnest) learn(db *gorm.DB) {
 	v, ok := db.Statement.Settings.LoadAndDelete(lookupSetting)
@@ -158,8 +123,7 @@ func (u *unnest) learn(db *gorm.DB) {
 	}
 }
 
-// table returns what is known of a table. If it cannot be read, that is a table without
-// columns.
+// table returns the types of a table, without columns if it cannot be read.
 func (u *unnest) table(stmt *gorm.Statement, name string) *pgtext.Table {
 	l := &lookup{stmt: stmt, name: name}
 	if known, ok := u.tables.Load(name); ok {
@@ -194,7 +158,7 @@ func readTable(stmt *gorm.Statement, name string) *pgtext.Table {
 	return t
 }
 
-// describeInTx is [pgtext.Describe] under a savepoint, which takes back a failure.
+// describeInTx is [pgtext.Describe] under a savepoint, to which a failure rolls back.
 func describeInTx(ctx context.Context, tx pgtext.DB, name string) (*pgtext.Table, error) {
 	const savepoint = "snowkey_types"
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+savepoint); err != nil {
@@ -202,11 +166,118 @@ func describeInTx(ctx context.Context, tx pgtext.DB, name string) (*pgtext.Table
 	}
 	t, err := pgtext.Describe(ctx, tx, name)
 	if err != nil {
-		// If this fails, the connection is gone, as the insert will say.
+		// If this fails, the connection is lost, and the insert fails as well.
 		_, _ = tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
 	}
 	if _, released := tx.ExecContext(ctx, "RELEASE SAVEPOINT "+savepoint); err == nil {
 		err = released
 	}
 	return t, err
+}
+
+// arrays returns the text of an array for each column of values. It reports false if a
+// value has to be sent in VALUES.
+func arrays(t *pgtext.Table, stmt *gorm.Statement, values clause.Values) ([]string, bool) {
+	for _, c := range values.Columns {
+		if t.Columns[c.Name].Type == 0 || c != (clause.Column{Name: c.Name}) || strings.ContainsAny(c.Name, `".`) {
+			return nil, false
+		}
+	}
+	arrays := make([]string, len(values.Columns))
+	var b []byte
+	for i, c := range values.Columns {
+		e := element{stmt: stmt, column: t.Columns[c.Name].Type, format: t.Array()}
+		b = b[:0]
+		for _, row := range values.Values {
+			ok := i < len(row) && len(b) < maxArray
+			if ok {
+				b, ok = e.append(append(b, ','), row[i])
+			}
+			if !ok {
+				return nil, false
+			}
+		}
+		b[0] = '{'
+		arrays[i] = string(append(b, '}'))
+	}
+	return arrays, true
+}
+
+// An element writes the values of one column. It remembers the type of the last value,
+// because most columns have values of one type.
+type element struct {
+	stmt   *gorm.Statement
+	column pgtext.Type
+	format pgtext.Format
+
+	last    reflect.Type
+	kind    pgtext.Kind
+	pointer bool
+	plain   bool // a type of driver.Value
+	// inner writes the value that a gorm.Valuer returns.
+	inner *element
+}
+
+// append appends v. It reports false if v has to be sent in VALUES.
+func (e *element) append(b []byte, v any) (_ []byte, ok bool) {
+	if v == nil {
+		return pgtext.AppendNull(b, e.format), true
+	}
+	if t := reflect.TypeOf(v); t != e.last {
+		e.learn(t, v)
+	}
+	switch {
+	case e.inner != nil:
+		return e.appendValuer(b, v)
+	case e.plain:
+		return e.column.AppendValue(b, v, e.format)
+	case e.kind == pgtext.ValueKind:
+		value, err := pgtext.Value(v.(driver.Valuer))
+		text, isText := value.(string)
+		if err != nil || isText && !e.column.TakesParsed(text) {
+			return b, false // the driver decides, and has the same error
+		}
+		return e.column.AppendValue(b, value, e.format)
+	case !e.column.Takes(e.kind):
+		return b, false
+	}
+	f := reflect.ValueOf(v)
+	if e.pointer {
+		if f.IsNil() {
+			return pgtext.AppendNull(b, e.format), true
+		}
+		f = f.Elem()
+	}
+	return e.column.AppendField(b, e.kind, f, e.format)
+}
+
+// learn finds out how to write values of type t, such as v. It tests the interfaces in the
+// order in which GORM does.
+func (e *element) learn(t reflect.Type, v any) {
+	*e = element{stmt: e.stmt, column: e.column, format: e.format, last: t}
+	switch v.(type) {
+	case int64, int, float64, bool, string, []byte, time.Time:
+		e.plain = true
+	case gorm.Valuer:
+		e.inner = &element{stmt: e.stmt, column: e.column, format: e.format}
+	case clause.Interface, clause.Expression:
+	case driver.Valuer:
+		e.kind, _ = pgtext.KindOf(t)
+	default:
+		if e.kind, e.pointer = pgtext.KindOf(t); e.kind == pgtext.ValueKind {
+			e.kind = 0 // only the pointer is a driver.Valuer
+		}
+	}
+}
+
+// appendValuer appends the value of a gorm.Valuer whose expression is a single parameter.
+func (e *element) appendValuer(b []byte, v any) (_ []byte, ok bool) {
+	if f := reflect.ValueOf(v); f.Kind() == reflect.Pointer && f.IsNil() {
+		return pgtext.AppendNull(b, e.format), true
+	}
+	expr := v.(gorm.Valuer).GormValue(e.stmt.Context, e.stmt.DB)
+	if expr.SQL != "?" || len(expr.Vars) != 1 {
+		return b, false
+	}
+	return e.inner.append(b, expr.Vars[0])
 }

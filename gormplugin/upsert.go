@@ -1,58 +1,47 @@
 package gormplugin
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
-
-	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// The names of the GORM dialectors that differ in upserts.
-const (
-	mysqlName    = "mysql"
-	postgresName = "postgres"
-	sqliteName   = "sqlite"
-)
-
-var dialects = map[string]dialect.Dialect{
-	mysqlName: dialect.MySQL, postgresName: dialect.PostgreSQL, sqliteName: dialect.SQLite,
-}
-
-// An upsert is what a statement does to stored rows that conflict with its own.
+// An upsert is what a statement does with stored rows that conflict with its own.
 type upsert struct {
+	database *database
 	conflict clause.OnConflict
-	plain    bool // conflict says all; the clause is GORM's own type
-	ignores  bool // there is no such clause but a modifier, as in INSERT IGNORE
+	plain    bool // the clause is GORM's own, so conflict says everything
+	ignores  bool // there is no clause but a modifier, as in INSERT IGNORE
 	replaces bool // the modifier is another one, as in INSERT OR REPLACE
 }
 
-// upsertOf returns the upsert of stmt, if it is one.
-func upsertOf(stmt *gorm.Statement) (upsert, bool) {
-	if c, ok := stmt.Clauses["ON CONFLICT"]; ok && c.Expression != nil {
-		conflict, known := c.Expression.(clause.OnConflict)
-		return upsert{conflict: conflict, plain: known}, true
+// upsert returns the upsert that the statement is, if it is one.
+func (c *creation) upsert() (upsert, bool) {
+	u := upsert{database: c.database}
+	if on, ok := c.stmt.Clauses["ON CONFLICT"]; ok && on.Expression != nil {
+		u.conflict, u.plain = on.Expression.(clause.OnConflict)
+		return u, true
 	}
-	if c, ok := stmt.Clauses["INSERT"]; ok {
-		if insert, known := c.Expression.(clause.Insert); known && insert.Modifier != "" {
-			return upsert{ignores: true, replaces: !strings.HasSuffix(strings.ToUpper(strings.TrimSpace(insert.Modifier)), "IGNORE")}, true
-		}
+	insert, _ := c.stmt.Clauses["INSERT"].Expression.(clause.Insert)
+	if insert.Modifier == "" {
+		return u, false
 	}
-	return upsert{}, false
+	u.ignores, u.replaces = true, !strings.HasSuffix(strings.ToUpper(strings.TrimSpace(insert.Modifier)), "IGNORE")
+	return u, true
 }
 
-// updates reports whether every row that is sent becomes or updates exactly one
-// stored row. RETURNING then gives one row for each, in order. For MySQL and MariaDB
-// GORM writes DO NOTHING as an update that changes nothing. For the others it makes
-// DO NOTHING of an UpdateAll without a column to update.
+// updates reports whether every row that is sent becomes or updates exactly one stored row,
+// so that RETURNING gives one row for each, in order. GORM turns an UpdateAll without a
+// column to update into DO NOTHING.
 func (u upsert) updates(stmt *gorm.Statement) bool {
 	switch {
 	case !u.plain || len(u.conflict.Where.Exprs) > 0:
 		return false
-	case stmt.Dialector.Name() == mysqlName, !u.conflict.DoNothing && len(u.conflict.DoUpdates) > 0:
+	case u.database.updatesNothing, !u.conflict.DoNothing && len(u.conflict.DoUpdates) > 0:
 		return true
 	case u.conflict.DoNothing || !u.conflict.UpdateAll:
 		return false
@@ -65,9 +54,9 @@ func (u upsert) updates(stmt *gorm.Statement) bool {
 	})
 }
 
-// target returns the columns by which the upsert recognizes a stored row, as far as
-// it names them. GORM adds the primary key to UpdateAll just before the insert. Where
-// a constraint is named, GORM leaves the columns out.
+// target returns the columns that the upsert names to recognize a stored row by. GORM adds
+// the primary key to UpdateAll just before the insert, and leaves the columns out where a
+// constraint is named.
 func (u upsert) target(s *schema.Schema) []string {
 	switch {
 	case u.conflict.OnConstraint != "":
@@ -82,26 +71,108 @@ func (u upsert) target(s *schema.Schema) []string {
 	return names
 }
 
-// countsInserts reports whether RowsAffected is the number of inserted rows. On MySQL
-// it depends on a setting of the connection. With RETURNING and a slice GORM counts
-// the slice. A statement that replaces also counts rows that it has removed again.
+// countsInserts reports whether RowsAffected is the number of inserted rows. With RETURNING
+// and a slice, GORM counts the slice. A statement that replaces also counts rows that it has
+// removed again.
 func (u upsert) countsInserts(stmt *gorm.Statement) bool {
 	_, returning := stmt.Clauses["RETURNING"]
-	name := stmt.Dialector.Name()
 	return (u.ignores && !u.replaces || u.plain && u.conflict.DoNothing) &&
-		!(returning && canReturn(stmt)) && (name == sqliteName || name == postgresName)
+		!(returning && canReturn(stmt)) && u.database.countsInserts
 }
 
-// canReturn reports whether the dialect of stmt writes RETURNING.
+// canReturn reports whether GORM writes RETURNING for stmt.
 func canReturn(stmt *gorm.Statement) bool { return slices.Contains(stmt.BuildClauses, "RETURNING") }
 
+// ensure is the callback between the hooks and the insert. It assigns the keys that a hook
+// has removed, refuses rows without a key, and prepares an upsert for reconcile.
+func (in *installation) ensure(db *gorm.DB) {
+	c := in.fill(db)
+	if c == nil || c.rows.len() == 0 {
+		return
+	}
+	err := c.keyless()
+	if err == nil && len(c.columns) > 0 {
+		err = c.prepare()
+	}
+	_ = db.AddError(err)
+}
+
+// prepare records what is sent, if the database may change the keys in memory, and makes the
+// statement return the stored keys where it can.
+func (c *creation) prepare() error {
+	u, ok := c.upsert()
+	// CreateClauses may still make it an upsert. GORM also numbers maps from LastInsertId if
+	// it takes the key for a counted one.
+	if !ok && len(c.stmt.Schema.CreateClauses) == 0 && (c.rows.maps == nil || !c.columns[0].field.HasDefaultValue) {
+		return nil
+	}
+	if err := c.refuseRewrite(u); err != nil {
+		return err
+	}
+	if err := c.record(); err != nil {
+		return err
+	}
+	if u.updates(c.stmt) && c.rows.maps == nil && canReturn(c.stmt) && !c.keyKnown(u) {
+		c.returned = c.returnColumns()
+	}
+	return nil
+}
+
+// refuseRewrite returns [ErrKeyRewrite] if u would write the key that is sent over the
+// stored row's key. It does not if u recognizes the stored row by that key.
+func (c *creation) refuseRewrite(u upsert) error {
+	for _, set := range u.conflict.DoUpdates {
+		value, ok := set.Value.(clause.Column)
+		if !ok || value.Table != "excluded" {
+			continue
+		}
+		for _, key := range c.columns {
+			if !key.field.PrimaryKey || set.Column.Name != key.field.DBName {
+				continue
+			}
+			same, err := c.recognizes(u, key)
+			if err != nil {
+				return err
+			}
+			if !same {
+				return fmt.Errorf("%w: %s.%s", ErrKeyRewrite, key.field.Schema.Name, key.field.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// recognizes reports whether u recognizes stored rows by key alone. Where an upsert goes by
+// every unique key, the table must have no other; a dry run believes the model and does not
+// ask the catalog.
+func (c *creation) recognizes(u upsert, key column) (bool, error) {
+	if !slices.Contains(u.target(c.model.schema), key.field.DBName) {
+		return false, nil
+	}
+	if !c.database.everyKey {
+		return true, nil
+	}
+	if c.stmt.DryRun {
+		return len(c.model.indexes()) == 0, nil
+	}
+	t, err := c.catalog()
+	return err == nil && len(t.uniques) == 1, err
+}
+
+// keyKnown reports whether, as far as the model tells, a stored row that u meets can only
+// have the key in memory, because u recognizes the row by that key.
+func (c *creation) keyKnown(u upsert) bool {
+	return u.plain && len(c.columns) == 1 &&
+		slices.Contains(u.target(c.stmt.Schema), c.columns[0].field.DBName) &&
+		(!c.database.everyKey || len(c.model.indexes()) == 0)
+}
+
 // returnColumns makes the statement return the columns that the plugin fills, and reports
-// whether it will. GORM asks for the columns that the database fills only if the clause is
-// absent, so it names these too.
+// whether it will. It also names the columns that the database fills, for which GORM asks
+// only if there is no RETURNING clause.
 //
-// It leaves alone a statement of which RowsAffected would change. GORM counts the rows that
-// are returned, and MySQL counts two for a row that it updates and none for one that it
-// leaves as it is. Callers do not see what an association has affected.
+// It leaves a statement alone whose RowsAffected would change: GORM counts the rows that are
+// returned. Callers do not see RowsAffected of an association.
 func (c *creation) returnColumns() bool {
 	stmt := c.stmt
 	asking, asked := stmt.Clauses["RETURNING"]
@@ -123,7 +194,7 @@ func (c *creation) returnColumns() bool {
 			}
 		}
 	}
-	if len(list) == 0 && stmt.Dialector.Name() == mysqlName && !c.nested {
+	if len(list) == 0 && c.database.countsChanges && !c.nested {
 		return false
 	}
 	for _, column := range c.columns {
@@ -134,4 +205,42 @@ func (c *creation) returnColumns() bool {
 	asking.Name, asking.Expression = "RETURNING", clause.Returning{Columns: list}
 	stmt.Clauses["RETURNING"] = asking
 	return true
+}
+
+// reconcile is the callback between the insert and the associations that need the keys.
+// After an upsert the key in memory may be stored nowhere. reconcile sets it to the key of
+// the stored row, or to zero.
+func (in *installation) reconcile(db *gorm.DB) {
+	v, ok := db.Statement.Settings.LoadAndDelete(creationSetting)
+	if !ok || db.Error != nil || db.DryRun {
+		return
+	}
+	if c, _ := v.(*creation); c.stmt == db.Statement && len(c.sent) > 0 {
+		_ = db.AddError(c.reconcile())
+	}
+}
+
+func (c *creation) reconcile() (err error) {
+	if c.rows, err = rowsOf(c.stmt); err != nil {
+		return err
+	}
+	if c.rows.len()*len(c.columns) != len(c.sent) {
+		return nil // GORM has replaced the rows by those that RETURNING * gave
+	}
+	u, isUpsert := c.upsert()
+	complete := c.stmt.RowsAffected == int64(c.rows.len())
+	if complete && c.returned {
+		return nil
+	}
+	c.restore()
+	if !isUpsert || complete && u.countsInserts(c.stmt) {
+		return nil
+	}
+	if c.keyKnown(u) {
+		same, err := c.recognizes(u, c.columns[0])
+		if same || err != nil {
+			return err
+		}
+	}
+	return (&resolver{creation: c, upsert: u}).run()
 }

@@ -203,7 +203,7 @@ func (c *checker) place(id, column string) (p place, err error) {
 
 // quoteID quotes the ID of a table. That of PostgreSQL is quoted.
 func (c *checker) quoteID(id string) string {
-	if c.db.Name() == "postgres" {
+	if c.database.quotedIDs {
 		return id
 	}
 	return c.quoteTable(id)

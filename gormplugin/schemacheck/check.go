@@ -100,9 +100,9 @@ func (c *checker) compareAll() error {
 	if len(c.wanted) == 0 {
 		return nil
 	}
-	if c.db.Name() == "mysql" {
-		if err := c.strict(); err != nil {
-			return fmt.Errorf("schemacheck: read sql_mode: %w", err)
+	if c.database.connection != nil {
+		if err := c.database.connection(c); err != nil {
+			return fmt.Errorf("schemacheck: %w", err)
 		}
 	}
 	for _, step := range []func(*wantedColumn) error{c.resolve, c.compare} {
@@ -113,19 +113,6 @@ func (c *checker) compareAll() error {
 		}
 	}
 	return nil
-}
-
-// strict finds a connection of MySQL that stores what does not fit.
-func (c *checker) strict() error {
-	var mode string
-	err := c.query(c.wanted[0].table(), "SELECT @@sql_mode", nil).Scan(&mode).Error
-	if err == nil && !strings.Contains(mode, "STRICT_TRANS_TABLES") && !strings.Contains(mode, "STRICT_ALL_TABLES") {
-		c.add(Finding{
-			Problem: NotStrict, Is: fmt.Sprintf("sql_mode %q", mode), Want: "STRICT_TRANS_TABLES or STRICT_ALL_TABLES in it",
-			Fix: "add sql_mode='TRADITIONAL' to the parameters of the DSN, or set it on the server",
-		})
-	}
-	return err
 }
 
 // query asks the database that writes of a table go to. The query names those of args

@@ -31,7 +31,7 @@ func (c *checker) signOf(w *wantedColumn) (unsigned, signed bool, err error) {
 	if key == nil && w.filled {
 		key = w.field
 	}
-	if key == nil || c.db.Name() != "mysql" {
+	if key == nil || !c.database.unsigned {
 		return false, false, nil
 	}
 	if !isText(key) && fills(key) {

@@ -1,6 +1,7 @@
 package schemacheck
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,6 +36,24 @@ var mysql = database{
 	binds:      func(*tableColumn, string) bool { return true }, // MODIFY fails where a foreign key is in the way
 	statements: mysqlStatements,
 	uncount:    (*checker).changeType,
+	unsigned:   true,
+	connection: mysqlStrict,
+}
+
+// mysqlStrict finds a connection without strict mode, which cuts and stores what does not fit.
+func mysqlStrict(c *checker) error {
+	var mode string
+	err := c.query(c.wanted[0].table(), "SELECT @@sql_mode", nil).Scan(&mode).Error
+	if err != nil {
+		return fmt.Errorf("read sql_mode: %w", err)
+	}
+	if !strings.Contains(mode, "STRICT_TRANS_TABLES") && !strings.Contains(mode, "STRICT_ALL_TABLES") {
+		c.add(Finding{
+			Problem: NotStrict, Is: fmt.Sprintf("sql_mode %q", mode), Want: "STRICT_TRANS_TABLES or STRICT_ALL_TABLES in it",
+			Fix: "add sql_mode='TRADITIONAL' to the parameters of the DSN, or set it on the server",
+		})
+	}
+	return nil
 }
 
 var mysqlClasses = map[string]class{

@@ -7,7 +7,7 @@ import (
 
 // postgres finds a table as a statement would, by the search_path and the exact name.
 var postgres = database{
-	number: "bigint", text: "text",
+	number: "bigint", text: "text", quotedIDs: true,
 	table: `SELECT CAST(oid::regclass AS text) AS id,
 		CASE WHEN relkind IN ('v', 'm') THEN 'view' WHEN relkind = 'f' THEN 'foreign table' ELSE '' END AS kind
 		FROM pg_catalog.pg_class WHERE oid = to_regclass(@quoted)`,

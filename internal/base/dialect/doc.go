@@ -10,7 +10,7 @@
 // # A new database
 //
 // A new database begins with a constant in this package. Then each of its files needs a case for
-// it, each directory with a file per database, such as core/keysql and gormplugin/schemacheck,
+// it, each directory with a file per database, such as core/keysql and gormplugin,
 // needs one more, and these files decide by the name of a database:
 //
 //   - internal/base/sqlrow/table.go, internal/base/sqlrow/transaction.go,
@@ -29,16 +29,9 @@
 //   - sqlxhelper/answer.go, sqlxhelper/tx.go, sqlxhelper/conn.go, sqlxhelper/settle.go: what a
 //     driver does when the server is silent or a connection ends, whether a transaction is open,
 //     which server may report that a commit was lost
-//   - gormplugin/upsert.go: GORM's names of the databases, what GORM sends for an upsert, and what
-//     it counts
-//   - gormplugin/unique.go, gormplugin/look.go, gormplugin/exact.go, gormplugin/query.go: the
-//     catalog of unique keys, how stored rows are looked up
-//   - gormplugin/reconcile.go, gormplugin/reread.go, gormplugin/runs.go: by which unique keys an
-//     upsert recognizes a row, and when nothing needs to be read back
-//   - gormplugin/plugin.go, gormplugin/rowid.go: options for one database
-//   - gormplugin/schemacheck/dialect.go, gormplugin/schemacheck/check.go,
-//     gormplugin/schemacheck/catalog.go, gormplugin/schemacheck/compare.go: queries and statements,
-//     strict mode, unsigned columns
+//   - gormplugin/dialect.go: GORM's names of the databases, and everything in which upserts
+//     differ; gormplugin and gormplugin/schemacheck have a file per database
+//   - gormplugin/schemacheck/dialect.go: the queries and statements of schemacheck
 //
 // A test at the root keeps the list complete.
 package dialect

@@ -19,7 +19,7 @@ func TestNextDigitIsTheFirstLongerNumber(t *testing.T) {
 }
 
 func TestRunsHaveNoGapsAndOneLength(t *testing.T) {
-	r := &reread{creation: &creation{columns: make([]column, 1)}}
+	r := &resolver{creation: &creation{columns: make([]column, 1)}}
 	runsOf := func(keys ...int64) []run {
 		r.sent = nil
 		list := make([]int, len(keys))

@@ -3,15 +3,119 @@ package gormplugin
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
+	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/types"
 )
+
+// rows are the rows that one statement creates.
+type rows struct {
+	maps    []map[string]any
+	structs reflect.Value // a struct, or a slice or an array of them or of pointers to them
+}
+
+// rowsOf returns the rows of stmt. It returns no rows where GORM will report an error, and
+// an error where GORM would panic.
+func rowsOf(stmt *gorm.Statement) (rows, error) {
+	switch dest := stmt.Dest.(type) {
+	case map[string]any:
+		if dest == nil {
+			return rows{}, fmt.Errorf("gormplugin: a nil map cannot receive a key for %s, pass a made map: %w", stmt.Schema.Name, gorm.ErrInvalidValue)
+		}
+		return rows{maps: []map[string]any{dest}}, nil
+	case *map[string]any:
+		if *dest == nil {
+			*dest = map[string]any{}
+		}
+		return rows{maps: []map[string]any{*dest}}, nil
+	case []map[string]any:
+		return rows{maps: replaceNil(dest)}, nil
+	case *[]map[string]any:
+		return rows{maps: replaceNil(*dest)}, nil
+	}
+	v := stmt.ReflectValue
+	var t reflect.Type
+	switch v.Kind() {
+	case reflect.Struct:
+		t = v.Type()
+	case reflect.Slice, reflect.Array:
+		t = v.Type().Elem()
+	default:
+		return rows{}, nil
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+		for i := range v.Len() {
+			if v.Index(i).IsNil() {
+				return rows{}, nil // gorm.ErrInvalidData, with the index
+			}
+		}
+	}
+	// GORM would read the fields of any struct, by position.
+	if m := stmt.Schema.ModelType; t != m && (t.Kind() != reflect.Struct || !t.ConvertibleTo(m)) {
+		return rows{}, fmt.Errorf("gormplugin: cannot create %s from %s, pass the model or a struct with its fields: %w", m, t, gorm.ErrInvalidData)
+	}
+	return rows{structs: v}, nil
+}
+
+// replaceNil replaces the nil maps of list by empty ones, which can take a key. GORM takes
+// both for rows of NULLs.
+func replaceNil(list []map[string]any) []map[string]any {
+	for i := range list {
+		if list[i] == nil {
+			list[i] = map[string]any{}
+		}
+	}
+	return list
+}
+
+func (r rows) len() int {
+	switch {
+	case r.maps != nil:
+		return len(r.maps)
+	case !r.structs.IsValid():
+		return 0
+	case r.structs.Kind() == reflect.Struct:
+		return 1
+	default:
+		return r.structs.Len()
+	}
+}
+
+func (r rows) at(i int) row {
+	switch {
+	case r.maps != nil:
+		return row{values: r.maps[i]}
+	case r.structs.Kind() == reflect.Struct:
+		return row{fields: r.structs}
+	default:
+		return row{fields: reflect.Indirect(r.structs.Index(i))}
+	}
+}
+
+// path names row i: Order[2], or Order if it is the only one.
+func (r rows) path(s *schema.Schema, i int) string {
+	if len(r.maps) == 1 || r.maps == nil && r.structs.Kind() == reflect.Struct {
+		return s.Name
+	}
+	return s.Name + "[" + strconv.Itoa(i) + "]"
+}
+
+// settable reports whether row i can be changed, as a struct or array by value cannot.
+func (r rows) settable(i int) bool {
+	return r.maps != nil || r.at(i).fields.CanAddr()
+}
+
+func unaddressable(s *schema.Schema) error {
+	return fmt.Errorf("gormplugin: %s passed by value cannot receive its key, pass a pointer: %w", s.Name, gorm.ErrInvalidValue)
+}
 
 // A kind is a way to hold a key.
 type kind int
@@ -28,7 +132,7 @@ var (
 	nullTypes     = [...]reflect.Type{reflect.TypeFor[types.NullSnowflake](), reflect.TypeFor[sql.Null[types.Snowflake]]()}
 )
 
-// kindOf returns how t, which is no pointer, holds a key, if it can.
+// kindOf returns how t, which is no pointer, holds a key, and whether it can.
 func kindOf(t reflect.Type) (kind, bool) {
 	switch {
 	case isNullType(t):
@@ -50,7 +154,7 @@ func numeric(f *schema.Field) bool {
 	return ok && k != text
 }
 
-// A cell is what a row has in a column: a number, or a text in a column of text. It is
+// A cell is the value of a row in a column: a number, or a text in a column of text. It is
 // not present where the row has NULL, a nil pointer, or something that is no key. Cells
 // compare with ==.
 type cell struct {
@@ -59,7 +163,7 @@ type cell struct {
 	present bool
 }
 
-// value returns the cell as the parameter of a statement.
+// value returns the cell as a parameter of a statement.
 func (c cell) value(k kind) any {
 	if k == text {
 		return c.text
@@ -76,7 +180,7 @@ type column struct {
 }
 
 func newColumn(f *schema.Field, k kind) column {
-	// GORM marks an embedded pointer by a negative index.
+	// GORM marks an embedded pointer with a negative index.
 	deep := slices.ContainsFunc(f.StructField.Index, func(i int) bool { return i < 0 })
 	return column{field: f, kind: k, deep: deep, index: f.StructField.Index}
 }
@@ -95,7 +199,7 @@ type row struct {
 	values map[string]any // the map
 }
 
-// place returns the field of c in a struct. It makes the embedded pointers above it.
+// place returns the field of c in a struct, and makes the embedded pointers above it.
 func (c *column) place(ctx context.Context, fields reflect.Value) reflect.Value {
 	if c.deep {
 		return c.field.ReflectValueOf(ctx, fields)
@@ -115,7 +219,7 @@ func (c *column) absent(ctx context.Context, fields reflect.Value) bool {
 	return v == nil && zero
 }
 
-// read returns the value of c in r, behind pointers. It is invalid if there is none.
+// read returns the value of c in r, behind pointers, or an invalid Value if there is none.
 func (c *column) read(ctx context.Context, r row) (v reflect.Value) {
 	switch {
 	case r.values != nil:
@@ -130,8 +234,8 @@ func (c *column) read(ctx context.Context, r row) (v reflect.Value) {
 	return v
 }
 
-// empty reports whether r lacks a value in c. A present zero in a nullable column was
-// put there on purpose, unless it is a key. Other values in a map, such as gorm.Expr,
+// empty reports whether r lacks a value in c. A present zero in a nullable column was put
+// there on purpose, unless the column is a key. Other values in a map, such as gorm.Expr,
 // belong to the caller.
 func (c *column) empty(ctx context.Context, r row) bool {
 	switch v := c.read(ctx, r); {
@@ -219,8 +323,8 @@ func (c *column) store(f reflect.Value, v cell) {
 	}
 }
 
-// find returns the name under which m holds f and its value, or the name of the column
-// and nil. If m has several such names, it returns the first in order.
+// find returns the name under which m holds f, and its value. If m has several such names,
+// it returns the first in order; if it has none, the name of the column.
 func find(m map[string]any, f *schema.Field) (key string, value any, ok bool) {
 	for k, v := range m {
 		if names(k, f) && (!ok || k < key) {
@@ -234,7 +338,7 @@ func find(m map[string]any, f *schema.Field) (key string, value any, ok bool) {
 }
 
 // names reports whether k names f in a map, as "id", "ID" or "Id". GORM before 1.31 does
-// not know "Id" and passes it to the database. SQLite and MySQL take it for id.
+// not know "Id" and passes it to the database, where SQLite and MySQL take it for id.
 func names(k string, f *schema.Field) bool {
 	return f.Schema.LookUpField(k) == f || strings.EqualFold(k, f.DBName)
 }

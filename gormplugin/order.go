@@ -1,8 +1,8 @@
 package gormplugin
 
-// order returns the numbers of the rows so that every edge is obeyed, and else as they
-// were found. If the edges form a circle, it ignores those of slices first. Then it
-// takes the circle apart at a row found late.
+// order returns the numbers of the rows in an order that obeys every edge, and otherwise as
+// the rows were found. If edges form a circle, it first ignores those of slices, and then
+// breaks the circle at a row that was found late.
 func (g *graph) order() []int {
 	g.in = g.edgesBy(func(e edge) int { return e.second })
 	out := g.edgesBy(func(e edge) int { return e.first })
@@ -35,7 +35,7 @@ type ordering struct {
 	oldest int   // no row before it is left
 
 	// path holds a row that waits, a row that this one waits for, and so on. It is kept
-	// from one circle to the next. A list that is linked both ways has one at each row.
+	// from one circle to the next, because a doubly linked list has a circle at each row.
 	path []int
 	on   []bool // whether a row is on path
 }
@@ -56,8 +56,8 @@ func (o *ordering) count(e *edge, n int) {
 	}
 }
 
-// enqueue puts row i into the queue, if it waits for no row by reference. A row that
-// waits for neighbours is behind all that wait for nothing, and may come a second time.
+// enqueue puts row i into the queue, if it waits for no parent. A row that waits for
+// neighbours is behind all rows that wait for nothing, and may come a second time.
 func (o *ordering) enqueue(i int) {
 	switch w := &o.waits[i]; {
 	case w.placed || w.rows > 0:
@@ -78,9 +78,8 @@ func (o *ordering) next() int {
 	return o.inCircle() // all that are left wait for one another
 }
 
-// inCircle returns a row of a circle of references. A row that waits need not be in a
-// circle itself. So it goes back along what the oldest row waits for, until it meets a
-// row again.
+// inCircle returns a row of a circle of references. The oldest row that waits need not be
+// in a circle itself, so inCircle follows what it waits for until it meets a row again.
 func (o *ordering) inCircle() int {
 	pop := func() {
 		last := len(o.path) - 1
@@ -107,7 +106,7 @@ func (o *ordering) inCircle() int {
 	return i
 }
 
-// awaited returns the first row that row i, which is in or behind a circle, waits for.
+// awaited returns the first parent that row i, which is in or behind a circle, waits for.
 func (o *ordering) awaited(i int) int {
 	for _, n := range o.graph.in.of(i) {
 		if e := &o.graph.edges[n]; e.by != nil && e.first != i && !o.waits[e.first].placed {

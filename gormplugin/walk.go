@@ -1,7 +1,6 @@
 package gormplugin
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,7 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// start finds the rows that were passed to Assign.
+// start adds the rows that were passed to Assign.
 func (g *graph) start(value any) error {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer {
@@ -38,15 +37,15 @@ func (g *graph) start(value any) error {
 	if err != nil {
 		return fmt.Errorf("gormplugin: Assign: %w", err)
 	}
-	m, err := g.vertexOf(stmt.Schema)
+	m, err := g.modelOf(stmt.Schema)
 	if err != nil {
 		return err
 	}
 	return g.addAll(v, graphRow{model: m, from: -1})
 }
 
-// vertexOf returns the model of s. [settle] has completed s.
-func (g *graph) vertexOf(s *schema.Schema) (*vertex, error) {
+// modelOf returns the model of s, which [settle] has completed.
+func (g *graph) modelOf(s *schema.Schema) (*graphModel, error) {
 	if m := g.models[s]; m != nil {
 		return m, nil
 	}
@@ -56,63 +55,39 @@ func (g *graph) vertexOf(s *schema.Schema) (*vertex, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	m := &vertex{schema: s, columns: p.columns, checked: p.checked}
+	m := &graphModel{schema: s, plan: p}
 	for _, rel := range relationships(s) {
-		if !rel.Field.Creatable {
-			continue // GORM does not store it with the row either
-		}
-		b := &branch{rel: rel, field: newColumn(rel.Field, integer)}
-		m.branches = append(m.branches, b)
-		if rel.Type == schema.Many2Many {
-			continue
-		}
-		for _, ref := range rel.References {
-			l := newLink(ref)
-			g.fallible = g.fallible || !l.direct
-			b.links = append(b.links, l)
+		if rel.Field.Creatable { // otherwise GORM does not store it with the row either
+			r := newRelation(rel)
+			g.fallible = g.fallible || slices.ContainsFunc(r.foreignKeys, func(fk foreignKey) bool { return !fk.direct })
+			m.relations = append(m.relations, r)
 		}
 	}
 	g.models[s] = m
 	return m, nil
 }
 
-// walk finds the rows of associations. It appends to the list that it reads.
-// Recursion would need a stack as deep as a linked list is long.
+// walk adds the rows of associations. It appends to the list that it reads, because
+// recursion would need a stack as deep as a linked list is long.
 func (g *graph) walk() error {
 	for i := 0; i < len(g.rows); i++ {
-		for _, b := range g.rows[i].model.branches {
-			v, ok := b.value(g.ctx, g.rows[i].fields)
+		for _, rel := range g.rows[i].model.relations {
+			v, ok := rel.value(g.ctx, g.rows[i].fields)
 			if !ok {
 				continue
 			}
-			if b.target == nil {
+			if rel.target == nil {
 				var err error
-				if b.target, err = g.vertexOf(b.rel.FieldSchema); err != nil {
+				if rel.target, err = g.modelOf(rel.rel.FieldSchema); err != nil {
 					return err
 				}
 			}
-			if err := g.addAll(v, graphRow{model: b.target, from: i, by: b}); err != nil {
+			if err := g.addAll(v, graphRow{model: rel.target, from: i, by: rel}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// value returns the struct or slice in the association, if there is one. As in GORM,
-// a zero struct by value is none.
-func (b *branch) value(ctx context.Context, fields reflect.Value) (reflect.Value, bool) {
-	if b.field.absent(ctx, fields) {
-		return reflect.Value{}, false
-	}
-	v := b.field.place(ctx, fields)
-	if v.IsZero() {
-		return v, false
-	}
-	for v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	return v, v.IsValid()
 }
 
 // addAll adds a struct, or the elements of a slice. r is the way to it.
@@ -151,7 +126,8 @@ func (g *graph) addAll(v reflect.Value, r graphRow) error {
 	return nil
 }
 
-// add adds a row, unless the graph has it, and the edge to it. It returns its number.
+// add adds a row, unless the graph has it, and the edge to it. It returns the number of the
+// row.
 func (g *graph) add(r graphRow) (int, error) {
 	if !r.fields.CanAddr() {
 		return 0, fmt.Errorf("gormplugin: Assign of %s by value, pass a pointer: %w", r.model.schema.Name, gorm.ErrInvalidValue)
@@ -163,18 +139,15 @@ func (g *graph) add(r graphRow) (int, error) {
 		g.at[key] = i
 		g.rows = append(g.rows, r)
 	}
-	switch {
-	case r.by == nil || r.by.rel.Type == schema.Many2Many:
-	case r.by.rel.Type == schema.BelongsTo:
-		g.edges = append(g.edges, edge{first: i, second: r.from, by: r.by})
-	default: // has one, has many
-		g.edges = append(g.edges, edge{first: r.from, second: i, by: r.by})
+	if r.by != nil {
+		if parent, child, ok := r.by.family(r.from, i); ok {
+			g.edges = append(g.edges, edge{first: parent, second: child, by: r.by})
+		}
 	}
 	return i, nil
 }
 
-// path returns the way to r, such as Order[2].Items[0]. It cuts the middle out of a
-// long one.
+// path returns the way to r, such as Order[2].Items[0], without the middle of a long one.
 func (g *graph) path(r graphRow) string {
 	const ends = 8
 	var parts []string

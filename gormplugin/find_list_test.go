@@ -47,27 +47,29 @@ func TestStoredValuesAreReadAsThoseThatAreSent(t *testing.T) {
 
 func TestColumnsThatStoreValuesAsTheyAreSentAreKnown(t *testing.T) {
 	for _, test := range []struct {
-		dialect, typ, collation string
-		want                    plainness
+		database       *database
+		typ, collation string
+		want           plainness
 	}{
-		{sqliteName, "", "", plainText | plainNumbers},
-		{postgresName, "text", "", plainText},
-		{postgresName, "character varying(40)", "", plainText},
-		{postgresName, "character varying(40)[]", "", 0},
-		{postgresName, "text[]", "", 0},
-		{postgresName, "character(4)", "", 0},
-		{postgresName, "citext", "", 0},
-		{postgresName, "bigint", "", plainNumbers},
-		{postgresName, "numeric(6,2)", "", 0},
-		{mysqlName, "varchar(40)", "utf8mb4_general_ci", plainText},
-		{mysqlName, "varchar(40)", "latin1_swedish_ci", 0},
-		{mysqlName, "varbinary(40)", "", 0},
-		{mysqlName, "bigint(20) unsigned", "", plainNumbers},
-		{mysqlName, "datetime(3)", "", 0},
+		{&sqliteDatabase, "", "", plainText | plainNumbers},
+		{&postgresDatabase, "text", "", plainText},
+		{&postgresDatabase, "character varying(40)", "", plainText},
+		{&postgresDatabase, "character varying(40)[]", "", 0},
+		{&postgresDatabase, "text[]", "", 0},
+		{&postgresDatabase, "character(4)", "", 0},
+		{&postgresDatabase, "citext", "", 0},
+		{&postgresDatabase, "bigint", "", plainNumbers},
+		{&postgresDatabase, "numeric(6,2)", "", 0},
+		{&mysqlDatabase, "varchar(40)", "utf8mb4_general_ci", plainText},
+		{&mysqlDatabase, "varchar(40)", "latin1_swedish_ci", 0},
+		{&mysqlDatabase, "varbinary(40)", "", 0},
+		{&mysqlDatabase, "bigint(20) unsigned", "", plainNumbers},
+		{&mysqlDatabase, "datetime(3)", "", 0},
 	} {
-		c := uniqueColumn{typ: test.typ, collate: test.collation, form: dialect.FormOf(dialects[test.dialect], test.typ, test.collation)}
-		if got := plainnessOf(test.dialect, &c); got != test.want {
-			t.Errorf("%s on %s, %q: %d; want %d", test.typ, test.dialect, test.collation, got, test.want)
+		d := test.database
+		c := uniqueColumn{typ: test.typ, collate: test.collation, form: dialect.FormOf(d.dialect, test.typ, test.collation)}
+		if got := d.stores(&c); got != test.want {
+			t.Errorf("%s on %v, %q: %d; want %d", test.typ, d.dialect, test.collation, got, test.want)
 		}
 	}
 }

@@ -1,0 +1,137 @@
+package gormplugin
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm/schema"
+)
+
+// relationships returns the relations that s declares, embedded ones included.
+func relationships(s *schema.Schema) []*schema.Relationship {
+	rels := &s.Relationships
+	return slices.Concat(rels.BelongsTo, rels.HasOne, rels.HasMany, rels.Many2Many)
+}
+
+// dependents returns the relations whose rows GORM creates after a row of s, with its key.
+func dependents(s *schema.Schema) []*schema.Relationship {
+	rels := &s.Relationships
+	return slices.Concat(rels.HasOne, rels.HasMany, rels.Many2Many)
+}
+
+// A relation is an association of a model, as Assign follows it.
+type relation struct {
+	rel         *schema.Relationship
+	field       column       // the association
+	target      *graphModel  // nil until a row of it is found
+	foreignKeys []foreignKey // none for a many-to-many, whose foreign keys are in its join table
+}
+
+func newRelation(rel *schema.Relationship) *relation {
+	r := &relation{rel: rel, field: newColumn(rel.Field, integer)}
+	if rel.Type != schema.Many2Many {
+		for _, ref := range rel.References {
+			r.foreignKeys = append(r.foreignKeys, newForeignKey(ref))
+		}
+	}
+	return r
+}
+
+// family returns which of two rows is the parent, if row from has row to in the relation. The
+// rows of a many-to-many are neither.
+func (r *relation) family(from, to int) (parent, child int, ok bool) {
+	switch r.rel.Type {
+	case schema.Many2Many:
+		return 0, 0, false
+	case schema.BelongsTo:
+		return to, from, true
+	default: // has one, has many
+		return from, to, true
+	}
+}
+
+// value returns the struct or slice in the association, if there is one. Like GORM, it takes
+// a zero struct by value for none.
+func (r *relation) value(ctx context.Context, fields reflect.Value) (reflect.Value, bool) {
+	if r.field.absent(ctx, fields) {
+		return reflect.Value{}, false
+	}
+	v := r.field.place(ctx, fields)
+	if v.IsZero() {
+		return v, false
+	}
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	return v, v.IsValid()
+}
+
+// known reports whether parent has the key that the relation refers to. Without the key, a
+// polymorphic type is not set either. Like GORM, known takes an empty type for none.
+func (r *relation) known(ctx context.Context, parent row) bool {
+	for i := range r.foreignKeys {
+		switch fk := &r.foreignKeys[i]; {
+		case fk.key.field == nil && fk.value == "":
+			return false
+		case fk.key.field != nil && !fk.zero && fk.key.empty(ctx, parent):
+			return false
+		}
+	}
+	return true
+}
+
+// A foreignKey is a column of a child and what it refers to.
+type foreignKey struct {
+	key    column // of the parent; without a field for a polymorphic type
+	column column // of the child
+	value  string // the polymorphic type
+	direct bool   // the two hold cells alike; otherwise GORM converts the value, which may fail
+	zero   bool   // zero is a key like any other
+}
+
+func newForeignKey(ref *schema.Reference) foreignKey {
+	kind, known := kindOf(ref.ForeignKey.IndirectFieldType)
+	known = known && ref.ForeignKey.Serializer == nil
+	fk := foreignKey{column: newColumn(ref.ForeignKey, kind)}
+	if ref.PrimaryKey == nil {
+		fk.value, fk.direct = ref.PrimaryValue, known && kind == text
+		return fk
+	}
+	keyKind, keyKnown := kindOf(ref.PrimaryKey.IndirectFieldType)
+	fk.key = newColumn(ref.PrimaryKey, keyKind)
+	fk.direct = known && keyKnown && ref.PrimaryKey.Serializer == nil && (kind == text) == (keyKind == text)
+	// Part of a key, such as a tenant, may well be zero.
+	fk.zero = !ref.PrimaryKey.HasDefaultValue && (!ref.PrimaryKey.PrimaryKey || len(ref.PrimaryKey.Schema.PrimaryFields) > 1)
+	return fk
+}
+
+// link sets the foreign key of child to the key of parent. It replaces a pointer, which may
+// point to another row's key, and does not write through it.
+func (fk *foreignKey) link(ctx context.Context, parent, child row) error {
+	if fk.key.field != nil && !fk.zero && fk.key.empty(ctx, parent) {
+		return nil
+	}
+	key := cell{text: fk.value, present: true}
+	if fk.key.field != nil {
+		key = fk.key.get(ctx, parent)
+	}
+	if place := fk.column.place(ctx, child.fields); place.Kind() == reflect.Pointer {
+		if fk.direct && fk.column.get(ctx, child) == key {
+			return nil
+		}
+		place.SetZero()
+	}
+	if fk.direct {
+		fk.column.put(ctx, child, key)
+		return nil
+	}
+	var v any = fk.value
+	if fk.key.field != nil {
+		v, _ = fk.key.field.ValueOf(ctx, parent.fields)
+		if at := reflect.Indirect(reflect.ValueOf(v)); at.IsValid() && fk.key.field.Serializer == nil {
+			v = at.Interface() // the value, and not the parent's own pointer
+		}
+	}
+	return fk.column.field.Set(ctx, child.fields, v)
+}
