@@ -89,6 +89,17 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	)
 }
 
+// validate returns the error of the Validate method of l, if it has one. An invalid layout
+// would silently select no rows.
+func validate(l Layout) error {
+	if v, ok := l.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return fmt.Errorf("gormplugin: WithLayout: %w", err)
+		}
+	}
+	return nil
+}
+
 // Installed reports whether a [Plugin] works on db: it was installed with db.Use, and none
 // of its create callbacks was removed or replaced since. Without the plugin GORM stores the
 // key that it finds, which is zero.

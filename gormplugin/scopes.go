@@ -25,17 +25,6 @@ type Layout interface {
 	Between(from, until time.Time) (first, last types.Snowflake)
 }
 
-// validate returns the error of the Validate method of l, if it has one. An invalid layout
-// would silently select no rows.
-func validate(l Layout) error {
-	if v, ok := l.(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			return fmt.Errorf("gormplugin: WithLayout: %w", err)
-		}
-	}
-	return nil
-}
-
 // The errors of a condition or a page, for errors.Is.
 var (
 	// ErrNotInstalled means that the database has no plugin; see [Installed].

@@ -21,8 +21,9 @@ type table struct {
 	indexed bool   // its unique indexes were looked at
 }
 
-// A tableRow is what a dialect's query returns of a table. What a dialect does not have
-// stays zero. The tags are for a NamingStrategy that names otherwise.
+// A tableRow is what a dialect's query returns of a table. Fields that a dialect does not
+// have stay zero. The tags serve databases with a NamingStrategy that names columns
+// otherwise.
 type tableRow struct {
 	ID     string `gorm:"column:id"`     // the name in the catalog, with a schema where one is needed
 	Kind   string `gorm:"column:kind"`   // as in fixes
@@ -48,7 +49,7 @@ type tableColumn struct {
 	length     int // of a text; 0: not limited
 }
 
-// A class is what of a type matters for keys.
+// A class is the part of a type that matters for keys.
 type class int
 
 const (
@@ -63,7 +64,7 @@ const (
 // decimals is the number of digits of the largest key.
 const decimals = 19
 
-// fixes says what to do where no statement helps, by what a table or column is.
+// fixes says what to do where no statement helps, by the kind of a table or column.
 var fixes = map[string]string{
 	"view":          "it is a view: change the table that it reads",
 	"foreign table": "it is a foreign table: change the table on its server, then this one",
@@ -84,7 +85,7 @@ func (t *table) column(name string) *tableColumn {
 	return nil
 }
 
-// alone reports whether c is the primary key on SQLite, and nothing else is part of it.
+// alone reports whether c is the whole primary key on SQLite.
 func (t *table) alone(c *tableColumn) bool {
 	return c.Key > 0 && !slices.ContainsFunc(t.columns, func(o tableColumn) bool { return o.Key > 0 && o.Name != c.Name })
 }
@@ -111,7 +112,7 @@ func classify(typ string, classes map[string]class) (class, int) {
 	}
 }
 
-// finish sets what follows from what the catalog says of a column.
+// finish sets the fields that follow from what the catalog says of a column.
 func (c *checker) finish(col *tableColumn) {
 	col.quoted = c.quoteColumn(col.Name)
 	if col.class, col.length = c.database.class(col.Type); col.Textual && col.class == classOther {
@@ -131,8 +132,8 @@ func (c *checker) finish(col *tableColumn) {
 	}
 }
 
-// ask runs a query of a dialect about t. Its parameters are @quoted, @space and @name:
-// what t is called, as one word and apart.
+// ask runs a query of a dialect about t. Its parameters are @quoted, the name of t as SQL,
+// and @space and @name, its parts.
 func (c *checker) ask(t *table, query string) *gorm.DB {
 	space, name, qualified := strings.Cut(t.name, ".")
 	if !qualified {
@@ -201,7 +202,7 @@ func (c *checker) place(id, column string) (p place, err error) {
 	return p, nil
 }
 
-// quoteID quotes the ID of a table. That of PostgreSQL is quoted.
+// quoteID quotes the ID of a table, unless the catalog has quoted it.
 func (c *checker) quoteID(id string) string {
 	if c.database.quotedIDs {
 		return id
@@ -209,8 +210,8 @@ func (c *checker) quoteID(id string) string {
 	return c.quoteTable(id)
 }
 
-// A foreignKey is a pair of columns that a foreign key of the database binds. One of
-// several columns has several.
+// A foreignKey is a pair of columns that a foreign key of the database binds. A foreign key
+// of several columns has several pairs.
 type foreignKey struct {
 	Name   string `gorm:"column:name"`   // quoted
 	Child  string `gorm:"column:child"`  // the ID of a table
@@ -218,8 +219,8 @@ type foreignKey struct {
 	From   string `gorm:"column:from_column"`
 	To     string `gorm:"column:to_column"`
 
-	// What PostgreSQL says: FOREIGN KEY (…) REFERENCES …, the quoted comment, and how the
-	// state of its triggers was changed, as rows of VALUES. The last two may be empty.
+	// What PostgreSQL says: FOREIGN KEY (…) REFERENCES …, the quoted comment, and the
+	// changed states of its triggers as rows of VALUES. The last two may be empty.
 	Definition string `gorm:"column:definition"`
 	Comment    string `gorm:"column:comment"`
 	Triggers   string `gorm:"column:triggers"`

@@ -14,27 +14,27 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// Check compares models with the database and returns what does not fit the keys of
-// package gormplugin. Call it in a test, or when a service starts:
+// Check compares models with the database and returns everything that does not fit the keys
+// of package gormplugin. Call it in a test, or when a service starts:
 //
 //	findings, err := schemacheck.Check(ctx, db, &Order{}, &Item{})
 //	for _, f := range findings {
-//		log.Print(f) // and f.SQL is a way out
+//		log.Print(f) // and f.SQL has the statements that mend it
 //	}
 //
-// The columns of a has-many child or a join table are checked with the model that
-// declares the relation. Fresh tables of AutoMigrate give no finding for columns on
-// PostgreSQL and MySQL, unless a model asks for a counted key. One of type int64
-// does, without autoIncrement:false. On SQLite they give [NoRowID], unless
-// [gormplugin.UseRowIDs] was called before.
+// The columns of a has-many child or a join table are checked with the model that declares
+// the relation. On PostgreSQL and MySQL, the columns of fresh tables of AutoMigrate give no
+// finding, unless a model asks for a counted key, as one of type int64 does without
+// autoIncrement:false. On SQLite they give [NoRowID], unless [gormplugin.UseRowIDs] was
+// called before.
 //
-// It reads the catalog and writes nothing. With dbresolver it asks the source of
-// each table, not a replica. Findings come in the order of the models.
+// Check reads the catalog and writes nothing. With dbresolver it asks the source of each
+// table, and not a replica. Findings come in the order of the models.
 //
-// The error is that of a model that GORM cannot parse, of the database,
-// gorm.ErrInvalidDB or gorm.ErrDryRunModeUnsupported. Other databases than SQLite,
-// PostgreSQL and MySQL (MariaDB) are an error too. It comes with the findings that
-// need no database. Safe for concurrent use.
+// It returns the error of a model that GORM cannot parse, the error of the database,
+// gorm.ErrInvalidDB or gorm.ErrDryRunModeUnsupported. For a database other than SQLite,
+// PostgreSQL and MySQL (MariaDB) it returns an error and the findings that need no
+// database. It is safe for concurrent use.
 func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
 	if db == nil || db.Config == nil || db.Dialector == nil {
 		return nil, fmt.Errorf("schemacheck: %w", gorm.ErrInvalidDB)
@@ -81,7 +81,7 @@ type checker struct {
 func (c *checker) add(f Finding) { c.findings = append(c.findings, f) }
 
 // parse returns the schemas of models, each once. It parses all of them before any is
-// looked at. So every has-one and has-many is known by then.
+// checked, so that every has-one and has-many is known by then.
 func (c *checker) parse(models []any) (schemas []*schema.Schema, err error) {
 	for _, m := range models {
 		stmt := &gorm.Statement{DB: c.db}
@@ -95,7 +95,7 @@ func (c *checker) parse(models []any) (schemas []*schema.Schema, err error) {
 	return schemas, nil
 }
 
-// compareAll compares what the models want with the database.
+// compareAll compares the columns that the models want with the database.
 func (c *checker) compareAll() error {
 	if len(c.wanted) == 0 {
 		return nil
@@ -115,10 +115,10 @@ func (c *checker) compareAll() error {
 	return nil
 }
 
-// query asks the database that writes of a table go to. The query names those of args
-// that it needs.
+// query asks the database to which a table is written. The query names the parameters of
+// args that it needs.
 func (c *checker) query(table, sql string, args map[string]any) *gorm.DB {
-	// dbresolver's setting, which would otherwise take a replica for a SELECT.
+	// dbresolver's setting, without which a SELECT may go to a replica.
 	db := c.db.Session(&gorm.Session{NewDB: true}).Set("gorm:db_resolver:write", true).Table(table)
 	if args == nil || !strings.Contains(sql, "@") { // GORM would send the map itself
 		return db.Raw(sql)

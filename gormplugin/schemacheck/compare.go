@@ -22,10 +22,9 @@ func (c *checker) resolve(w *wantedColumn) (err error) {
 	return err
 }
 
-// signOf returns whether w, a number, has to be unsigned, or signed, or neither. The
-// field of the key that w is, or is bound to, decides. If the plugin does not fill that
-// key, its column decides. Somebody else made that, from whatever type. Only MySQL has
-// unsigned columns, and only foreign keys mind.
+// signOf returns whether w, a number, has to be unsigned, or signed, or neither. The field
+// of the key that w is, or is bound to, decides. If the plugin does not fill that key, its
+// column decides, which another program may have made with any type.
 func (c *checker) signOf(w *wantedColumn) (unsigned, signed bool, err error) {
 	key := w.refers
 	if key == nil && w.filled {
@@ -134,7 +133,7 @@ func (c *checker) checkCounter(w *wantedColumn, at place) error {
 	return nil
 }
 
-// checkRowID finds a key on SQLite that could be the rowid, and is not.
+// checkRowID finds a key on SQLite that could be the rowid, but is not.
 func (c *checker) checkRowID(w *wantedColumn, at place) error {
 	key := w.field.PrimaryKey && len(w.field.Schema.PrimaryFields) == 1 && (w.filled || ours(w.field))
 	if !key || w.text || !at.RowID || at.col.class != classWide || !at.alone(at.col) {

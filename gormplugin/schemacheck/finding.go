@@ -5,58 +5,58 @@ type Problem string
 
 // What Check finds.
 const (
-	// NotInstalled: GORM would store the zero key, see [gormplugin.Installed].
+	// NotInstalled: GORM stores the key zero, see [gormplugin.Installed].
 	NotInstalled Problem = "plugin not installed"
-	// BadModel: every create of the model is a [gormplugin.ModelError].
+	// BadModel: every create of the model returns a [gormplugin.ModelError].
 	BadModel Problem = "model cannot work"
-	// NoKey: the plugin fills no column of the model, and the model does not say
-	// that this is meant. It says so if its key is a foreign key, or has
-	// snowflake:-, a default or, on another type than types.Snowflake, autoIncrement. A key of several fields without an ID
-	// is taken for that of a join table.
+	// NoKey: the plugin fills no column of the model, and the model does not say that this
+	// is intended. It says so if its key is a foreign key, or has snowflake:-, a default
+	// or, with another type than types.Snowflake, autoIncrement. A key of several fields
+	// without an ID is taken for the key of a join table.
 	NoKey Problem = "no key that the plugin fills"
-	// SharedTable: two models of one table disagree on the columns that are filled.
-	// So one of them stores rows that lack a key.
+	// SharedTable: two models of one table disagree on the columns that are filled, so one
+	// of them stores rows that lack a key.
 	SharedTable Problem = "models of one table differ in their keys"
-	// MissingTable and MissingColumn: the models are ahead of the database, or
-	// it is another database than meant.
+	// MissingTable and MissingColumn: the models are ahead of the database, or it is the
+	// wrong database.
 	MissingTable  Problem = "table is missing"
 	MissingColumn Problem = "column is missing"
-	// NarrowColumn: keys do not fit. An int column may hold them for as long as
-	// they are small, or be full at the worst moment.
+	// NarrowColumn: keys do not fit. An int column may hold them while they are small, and
+	// overflow at the worst moment.
 	NarrowColumn Problem = "column is too narrow"
-	// WrongType: the field is a number and the column is none. Keys then sort as
-	// text, 10 before 9, and no index serves to compare them. Or the field is a
-	// string and the column takes no digits as they are, such as a uuid. Or keys
-	// are to be written to a generated column, which refuses them.
+	// WrongType: the field is a number and the column is not. Keys then sort as text, 10
+	// before 9, and no index serves comparisons. Or the field is a string and the column
+	// does not accept digits, such as a uuid. Or keys would be written to a generated
+	// column, which refuses them.
 	WrongType Problem = "column is of the wrong type"
-	// Sign: MySQL refuses a foreign key between a signed and an unsigned column.
-	// GORM makes new columns as the model says.
+	// Sign: MySQL refuses a foreign key between a signed and an unsigned column. GORM makes
+	// new columns with the sign of the model.
 	Sign Problem = "signed and unsigned columns do not match"
-	// Counted: the database still counts. A row that other programs store without a
-	// key gets one of the database's. On MySQL and SQLite that is one more than the
-	// largest. The plugin is about to store that one. On SQLite it is found where the
-	// key says AUTOINCREMENT, and can be stopped. Any other INTEGER PRIMARY KEY counts too.
+	// Counted: the database still counts. A row that another program stores without a key
+	// gets one from the database, on MySQL and SQLite one more than the largest, which the
+	// plugin is about to store. On SQLite it is found where the key says AUTOINCREMENT, and
+	// can be stopped; any other INTEGER PRIMARY KEY counts too.
 	Counted Problem = "database counts as well"
-	// PointerReference: GORM keeps such a pointer in memory after
-	// Association.Delete. The next Save writes it back. It panics in Preload where
-	// a tree has a key of several columns.
+	// PointerReference: GORM keeps such a pointer in memory after Association.Delete, and
+	// the next Save writes it back. GORM panics in Preload where a tree has a key of
+	// several columns.
 	PointerReference Problem = "foreign key is a pointer"
-	// NotStrict: on MySQL, the connection has no strict mode. What does not fit a
-	// column is cut and stored, without an error. Text that is no number becomes 0.
+	// NotStrict: the connection to MySQL has no strict mode. A value that does not fit a
+	// column is cut and stored without an error, and text that is no number becomes 0.
 	NotStrict Problem = "connection is not in strict mode"
-	// ExpressionIndex: an upsert that meets a row by such an index cannot tell which
-	// row it was. The key in memory becomes zero, or the create is
+	// ExpressionIndex: an upsert that meets a row by such an index cannot tell which row it
+	// was. The key in memory becomes zero, or the create returns
 	// [gormplugin.ErrUnresolved].
 	ExpressionIndex Problem = "unique index on an expression"
-	// NoRowID: on SQLite the key is an index beside the table instead of the table
-	// itself. Only the exact words INTEGER PRIMARY KEY make it the table, not INT
-	// or BIGINT, and not with DESC. Inserts are slower, the file is larger, and a
-	// key may be NULL. Nothing breaks; see [gormplugin.UseRowIDs].
+	// NoRowID: on SQLite the key is an index beside the table instead of the table itself.
+	// Only the exact words INTEGER PRIMARY KEY make it the table, not INT or BIGINT, and
+	// not with DESC. Inserts are slower, the file is larger, and a key may be NULL, but
+	// nothing breaks; see [gormplugin.UseRowIDs].
 	NoRowID Problem = "key is not the rowid"
 )
 
-// A Finding is a present or future problem of a schema. It is an error, for
-// programs that end on one.
+// A Finding is a present or future problem of a schema. It is an error for programs that
+// end on one.
 type Finding struct { //nolint:errname // most programs print it; that it is an error is the exception
 	Problem Problem
 	Model   string // the Go type; empty if it concerns the database
@@ -66,25 +66,25 @@ type Finding struct { //nolint:errname // most programs print it; that it is an 
 	Is      string // what was found
 	Want    string // what should be there
 	Fix     string // the way out, in words
-	// The way out in statements, if there is one. Read them before you run them. Run
-	// them on one connection, up to the first error, while nothing writes to the
-	// tables. After those of one finding call Check again, because another finding
-	// may have changed.
+	// The way out in statements, if there is one. Read them before you run them. Run them
+	// on one connection, up to the first error, while nothing writes to the tables. After
+	// the statements of one finding call Check again, because another finding may have
+	// changed.
 	//
-	// Where a value might be no key, a SELECT comes first, and fails if there is one.
-	// Text has to be the decimal form of a key. A number has to be in its range.
-	// Nothing is changed by then.
+	// Where a value might be no key, a SELECT comes first and fails if there is one, before
+	// anything has changed. Text has to be the decimal form of a key, and a number has to
+	// be in its range.
 	//
-	// Columns that foreign keys bind change together. The foreign keys are dropped
-	// before and restored after, as they were. On PostgreSQL that is one transaction.
-	// After an error run ROLLBACK. MySQL has none for it. After an error past a DROP,
-	// mend what the error says. Then run that statement and the rest.
+	// Columns that foreign keys bind change together. The foreign keys are dropped before
+	// and restored afterwards. On PostgreSQL all of this is one transaction; after an error
+	// run ROLLBACK. MySQL has no transaction for it: after an error past a DROP, mend what
+	// the error says, and run that statement and the rest.
 	//
-	// On SQLite only a column is added so.
+	// On SQLite, statements only add columns.
 	SQL []string
 }
 
-// Error returns all of the Finding but SQL in one line.
+// Error returns the Finding in one line, without SQL.
 func (f Finding) Error() string {
 	text := "schemacheck: " + string(f.Problem)
 	for _, part := range []struct{ before, value string }{

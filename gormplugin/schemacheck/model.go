@@ -47,8 +47,8 @@ func (f Finding) ofTable() Finding {
 	return f
 }
 
-// modelName returns the Go type of s, or the name of a join table. GORM made the
-// type of that.
+// modelName returns the Go type of s, or the name of a join table, whose type GORM has
+// made.
 func modelName(s *schema.Schema) string {
 	if s.ModelType.Name() == "" {
 		return s.Name
@@ -125,8 +125,8 @@ func columnList(names []string) string {
 	return strings.Join(names, " and ")
 }
 
-// meant reports whether the model itself says why it has no key of ours. All of its
-// key is foreign keys, or is filled by somebody else on purpose.
+// meant reports whether the model itself says why it has no key of ours: its key consists
+// of foreign keys, or is left to the database or the program on purpose.
 func meant(s *schema.Schema) bool {
 	if len(s.PrimaryFields) > 1 && s.PrioritizedPrimaryField == nil {
 		return true
@@ -172,8 +172,8 @@ func fills(f *schema.Field) bool {
 
 func isText(f *schema.Field) bool { return f.IndirectFieldType.Kind() == reflect.String }
 
-// relations notes the foreign keys that refer to keys of ours, or are of our type,
-// in any table.
+// relations notes the foreign keys, in any table, that refer to keys of ours or have one of
+// our types.
 func (c *checker) relations(rels *schema.Relationships) {
 	rels.Mux.RLock()
 	list, embedded := byName(rels.Relations), byName(rels.EmbeddedRelations)
@@ -206,16 +206,16 @@ func (c *checker) reference(rel *schema.Relationship, key, fk *schema.Field) {
 	if fk.IndirectFieldType.Kind() == reflect.Struct && !ours(fk) { // such as a sql.NullString
 		w.text = isText(key)
 	}
-	// A constraint of the database holds the relation. None does for a polymorphic
-	// one, whose rows refer to several tables.
+	// A constraint of the database holds the relation, unless it is polymorphic, with rows
+	// that refer to several tables.
 	if rel.Polymorphic == nil && !rel.Field.IgnoreMigration && rel.Field.TagSettings["CONSTRAINT"] != "-" {
 		w.refers = key
 	}
 	c.want(w)
 }
 
-// want notes a column. It may be a key in one place and a reference in another.
-// One that the model keeps out of migrations may be no column at all.
+// want notes a column, which may be a key in one place and a reference in another. A field
+// that the model keeps out of migrations may have no column at all.
 func (c *checker) want(w *wantedColumn) {
 	if w.field.IgnoreMigration {
 		return

@@ -40,7 +40,7 @@ var mysql = database{
 	connection: mysqlStrict,
 }
 
-// mysqlStrict finds a connection without strict mode, which cuts and stores what does not fit.
+// mysqlStrict finds a connection without strict mode.
 func mysqlStrict(c *checker) error {
 	var mode string
 	err := c.query(c.wanted[0].table(), "SELECT @@sql_mode", nil).Scan(&mode).Error
@@ -88,15 +88,15 @@ func mysqlStatements(c *checker, changes []typeChange, keys []foreignKey, target
 	if len(checks) > 0 {
 		fix += howRefused
 	}
-	// Otherwise MySQL may store something near for what does not fit. That is 0 for
-	// text and for a number below zero, the largest number, or a question mark.
+	// Otherwise MySQL may store the nearest value of what does not fit: 0 for text and for
+	// a number below zero, the largest number, or a question mark.
 	strict := []string{"SET @snowkey_sql_mode = @@sql_mode, SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"}
 	restored := []string{"SET SESSION sql_mode = @snowkey_sql_mode"}
 	return fix, slices.Concat(checks, strict, alter(drops), alter(modifies), alter(adds), restored), nil
 }
 
-// mysqlDefinition returns what follows prefix in SHOW CREATE TABLE, where a line begins with
-// it. A line is a column or a constraint.
+// mysqlDefinition returns what follows prefix in the line of SHOW CREATE TABLE that begins
+// with it. A line is a column or a constraint.
 func mysqlDefinition(c *checker, id, prefix string) (rest string, ok bool, err error) {
 	var made struct {
 		SQL string `gorm:"column:Create Table"`
@@ -115,7 +115,8 @@ func mysqlDefinition(c *checker, id, prefix string) (rest string, ok bool, err e
 // A character set and a collation follow the type, in SHOW CREATE TABLE.
 var charset = regexp.MustCompile(`^( CHARACTER SET \w+)?( COLLATE \w+)?`)
 
-// kept returns what of rest stays. It stands beside the type, and MODIFY would drop it.
+// kept returns the part of rest that stays. It stands beside the type, and MODIFY would
+// drop it.
 func (ch typeChange) kept(rest, target string) string {
 	if ch.col.class == classText && target != ch.text {
 		rest = charset.ReplaceAllString(rest, "")
@@ -126,8 +127,8 @@ func (ch typeChange) kept(rest, target string) string {
 	return rest
 }
 
-// unlike returns the condition of values of c that another type would not keep, or
-// "". MySQL makes 1000 of the text 1e3, even in strict mode.
+// unlike returns the condition of values of c that another type would not keep, or "".
+// MySQL turns the text 1e3 into 1000, even in strict mode.
 func unlike(c *tableColumn, text, unsigned bool) string {
 	switch {
 	case text:

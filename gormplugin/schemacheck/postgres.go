@@ -32,7 +32,7 @@ var postgres = database{
 		ORDER BY a.attnum`,
 	expressions: `SELECT r.relname FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class r ON r.oid = i.indexrelid
 		WHERE i.indrelid = to_regclass(@quoted) AND i.indisunique AND i.indexprs IS NOT NULL ORDER BY 1`,
-	// Those of partitions come and go with that of their parent.
+	// A foreign key of a partition comes and goes with its parent.
 	foreignKeys: `SELECT quote_ident(k.conname) AS name, CAST(k.conrelid::regclass AS text) AS child, CAST(k.confrelid::regclass AS text) AS parent,
 		pg_get_constraintdef(k.oid) AS definition, f.attname AS from_column, r.attname AS to_column,
 		COALESCE(quote_literal(obj_description(k.oid, 'pg_constraint')), '') AS comment,
@@ -51,14 +51,14 @@ var postgres = database{
 	uncount:    postgresUncount,
 }
 
-// postgresClasses has the types with a length, and numbers. Other texts, as citext, have
-// the category of text.
+// postgresClasses has the types with a length, and numbers. Other texts, such as citext,
+// are told by their category.
 var postgresClasses = map[string]class{
 	"bigint": classWide, "integer": classNarrow, "smallint": classNarrow, "real": classFloat, "double precision": classFloat,
 	"numeric": classDecimal, "character varying": classText, "character": classText,
 }
 
-// A text is no key unless its digits are those of a key. The cast alone takes 007,
+// A text is a key only if it is the decimal form of one. The cast alone accepts 007,
 // spaces, and from version 16 on 0x1F and 1_000.
 const noKey = `? !~ '^(0|[1-9][0-9]{0,18})$' OR length(?) = 19 AND ? COLLATE "C" > '9223372036854775807'`
 
@@ -108,7 +108,7 @@ func postgresStatements(c *checker, changes []typeChange, keys []foreignKey, tar
 }
 
 // setTriggers returns the statement that gives the triggers of an added foreign key their
-// former states. Their names are known only then.
+// former states. Their names are known only when it runs.
 func setTriggers(k foreignKey) string {
 	quote := func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 	return "DO $snowkey$DECLARE change text; BEGIN FOR change IN SELECT format('ALTER TABLE %s %s TRIGGER %I', t.tgrelid::regclass, s.state, t.tgname)" +

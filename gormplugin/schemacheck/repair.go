@@ -12,8 +12,8 @@ type typeChange struct {
 	uncount bool // and the database should no longer count it
 }
 
-// changeType returns how to make at of type target, and with it what foreign keys bind
-// to it. What needs words has no statements.
+// changeType returns how to change the type of at to target, and with it the columns that
+// foreign keys bind to it. If words are needed, there are no statements.
 func (c *checker) changeType(at place, target string) (fix string, sql []string, err error) {
 	if first, ok := c.mended[at]; ok {
 		return "the statements of the finding on " + first.String() + " mend this too", nil, nil
@@ -47,8 +47,8 @@ func (c *checker) changeType(at place, target string) (fix string, sql []string,
 	return fix, sql, err
 }
 
-// obstacle returns what to do first if p cannot become target with at, or "". w is what
-// a model wants of p, or nil.
+// obstacle returns what to do first if p cannot become target with at, or "". w is what a
+// model wants of p, or nil.
 func obstacle(p, at place, w *wantedColumn, target string) (fix string) {
 	text := target == at.text
 	switch {
@@ -153,8 +153,8 @@ func tablesOf(parts []part) (tables []string) {
 	return tables
 }
 
-// refuse returns a statement that fails where a row of p is as bad says. The largest
-// number is added to the count of such rows, and overflows.
+// refuse returns a statement that fails if bad holds for a row of p: the count of such rows
+// overflows when it is added to the largest number.
 func refuse(p place, bad string) string {
 	return "SELECT 9223372036854775807 + COUNT(*) FROM " + p.quoted + " WHERE " + bad
 }

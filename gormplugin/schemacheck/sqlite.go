@@ -49,9 +49,9 @@ var sqlite = database{
 // and defaults.
 var autoincrement = regexp.MustCompile(`(?i)\bPRIMARY\s+KEY\b[\s\w]*\bAUTOINCREMENT\b`)
 
-// sqliteUncount sets the counter to the end. Then SQLite refuses a row without a key, and
-// takes any key that is given. A table without the word AUTOINCREMENT would count too, from
-// its largest key.
+// sqliteUncount sets the counter to its end, at which SQLite refuses a row without a key
+// and accepts any key that is given. Removing the word AUTOINCREMENT would not help, since
+// the table would then count from its largest key.
 func sqliteUncount(c *checker, p place, _ string) (string, []string, error) {
 	var last []int64 // none, if no row was stored yet
 	counters := c.beside(p.table, "sqlite_sequence")
@@ -70,8 +70,8 @@ func sqliteUncount(c *checker, p place, _ string) (string, []string, error) {
 	return fix, []string{fmt.Sprintf("UPDATE %s SET seq = %d WHERE name = %s", counters, int64(math.MaxInt64), name)}, nil
 }
 
-// affinity returns the class of a declared type, by SQLite's own rules in their order.
-// An integer of any width has 64 bits. A length means nothing.
+// affinity returns the class of a declared type, by SQLite's own rules in their order. An
+// integer of any width has 64 bits, and a length means nothing.
 func affinity(typ string) (class, int) {
 	for _, rule := range []struct {
 		parts string
@@ -94,9 +94,9 @@ func (c *checker) beside(t *table, name string) string {
 	return c.quoteTable(space + "." + name)
 }
 
-// rebuild returns how to change t in words, because SQLite alters no column. The steps
-// are those of its documentation. bad is the condition of rows that have to be mended
-// before, or "".
+// rebuild returns in words how to change t, with the steps of the documentation of SQLite,
+// which cannot alter a column. bad is the condition of rows that have to be mended before,
+// or "".
 func rebuild(c *checker, t *table, change, bad string) (string, error) {
 	var beside, views []string // the names of its indexes and triggers, and of views that may read it
 	const name = "'`' || replace(name, '`', '``') || '`'"
@@ -132,10 +132,10 @@ func rebuild(c *checker, t *table, change, bad string) (string, error) {
 	return strings.Join(steps, "; "), err
 }
 
-// unfit returns the condition of values of c that a column of type target would not
-// take as they are, or "". SQLite has no error for what it cannot convert. It keeps
-// the text, rounds a large number and reads 1e3 as 1000. A rowid that is NULL gets the
-// next number.
+// unfit returns the condition of values of c that a column of type target would not store
+// unchanged, or "". SQLite has no error for a value that it cannot convert: it keeps the
+// text, rounds a large number and reads 1e3 as 1000. A rowid that is NULL gets the next
+// number.
 func unfit(c *tableColumn, target string, rowid bool) string {
 	var bad []string
 	switch {
