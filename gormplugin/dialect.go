@@ -37,7 +37,8 @@ type database struct {
 	// How stored rows are looked up.
 	inherits    bool // a SELECT also reads the tables that inherit from the one it names
 	castsResult bool // results are cast, so that a prepared query outlives a change of type
-	forcesIndex bool // a look-up names its index, compares by the column's collation, and locks
+	forcesIndex bool // a look-up names its index and compares by the column's collation
+	locks       bool // a look-up locks, because a plain SELECT may read an old snapshot
 	// joins reports whether the rows of a join find their stored rows by the index of u.
 	// If nil, rows are not joined.
 	joins func(u *unique) bool

@@ -10,9 +10,9 @@ import (
 	"github.com/snowkey/snowkey/gormplugin"
 )
 
-// A transaction that is tried again writes the same keys, because they stay in the
-// structs. Build the structs outside of the closure. So a retry after a commit
-// whose answer was lost is a duplicate key, and no second order.
+// A transaction that is retried writes the same keys, because they stay in the structs, which
+// are built outside of the closure. A retry after a commit whose answer was lost is then a
+// duplicate key, and not a second order.
 func Example_retry() {
 	db := memory("retry")
 	order := Order{Number: "A", Items: []Item{{SKU: "cup"}}}

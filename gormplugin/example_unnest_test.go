@@ -10,9 +10,9 @@ import (
 	"github.com/snowkey/snowkey/gormplugin"
 )
 
-// With postgres.Open this is one statement per table, with one parameter per column. By
-// VALUES each item needs three parameters, and PostgreSQL takes 65,535. On SQLite, as
-// here, the option does nothing. So it can stay where a program runs on both.
+// With postgres.Open this is one statement per table, with one parameter per column. With
+// VALUES each item needs three of the 65,535 parameters that PostgreSQL accepts. On SQLite, as
+// here, the option does nothing, so it can stay where a program runs on both.
 func ExampleWithUnnest() {
 	db, err := gorm.Open(sqlite.Open("file:unnest?mode=memory&cache=shared"), &gorm.Config{})
 	if err != nil {

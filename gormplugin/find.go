@@ -32,7 +32,8 @@ type foundFunc func(i int, stored []cell, same uint64)
 // find calls found for each stored row that equals a row of list in the first of keys. It
 // lists the values where that key is a single column that stores them unchanged, joins the
 // other rows with the table, and uses a SELECT for each row that a join could compare
-// otherwise than the insert did.
+// otherwise than the insert did. For 10,000 stored rows, joins alone take 1.2 to 1.6 times as
+// much CPU time of client and server.
 func (r *resolver) find(list []int, keys []unique, found foundFunc) error {
 	list, err := r.findListed(list, keys, found)
 	if err != nil {

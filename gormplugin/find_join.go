@@ -140,12 +140,12 @@ func (j *join) single(n, i int) {
 	}
 }
 
-// lock returns the lock that a look-up takes where a plain SELECT may read an old snapshot,
-// under REPEATABLE READ of MySQL, which lacks the row that the insert met. The insert has
+// lock returns the lock that a look-up takes on MySQL, where a plain SELECT under REPEATABLE
+// READ reads an old snapshot, which may lack the row that the insert met. The insert has
 // locked that row already: in share mode if it ignores, and for update otherwise.
 func (r *resolver) lock() string {
 	switch {
-	case !r.database.forcesIndex:
+	case !r.database.locks:
 		return ""
 	case r.upsert.ignores:
 		return " LOCK IN SHARE MODE"

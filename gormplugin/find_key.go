@@ -88,7 +88,8 @@ const (
 
 // runsOf returns the keys of list as runs, or nil if they form too many. Fresh keys follow
 // each other, at least within a tick of the clock, and the ends of a run cost a fraction of
-// a list of its keys.
+// a list of its keys: without runs, an upsert of 10,000 rows, half of them stored, takes 1.2
+// to 1.4 times as much CPU time on SQLite, PostgreSQL and MariaDB.
 //
 // A run has no gap, because its query would otherwise meet, and under SERIALIZABLE wait for,
 // rows that others are inserting. Its keys have the same number of digits, which makes the

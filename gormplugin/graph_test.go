@@ -499,7 +499,7 @@ func TestAssignFollowsAListOf100000LinksBothWays(t *testing.T) {
 }
 
 func TestAssignedKeysIncreaseAlongRelationsAndSlices(t *testing.T) {
-	// a belongs to a company that nobody has found before; b, behind it, to none.
+	// a belongs to a company that was not found before; b, behind it, to none.
 	a, b := &gUser{Company: &gCompany{}}, &gUser{}
 	assign(t, []*gUser{a, b})
 	equal(t, "company, a, b", fmt.Sprint(a.Company.ID, a.ID, b.ID), "1 2 3")
@@ -590,7 +590,7 @@ type gTenant struct {
 	Users []gTenantUser `gorm:"foreignKey:TenantID"`
 }
 
-// A gTenantUser has a key of which one half is a foreign key.
+// Half of the key of a gTenantUser is a foreign key.
 type gTenantUser struct {
 	TenantID types.Snowflake `gorm:"primaryKey"`
 	ID       types.Snowflake `gorm:"primaryKey"`
@@ -788,7 +788,7 @@ func TestAssignFillsFurtherColumnsThatAreTagged(t *testing.T) {
 	equal(t, "list", fmt.Sprint(list), "[{0 1 2} {0 42 3}]")
 }
 
-// Of a database that nobody has used yet, so that the models are parsed here too.
+// The database is new, so that the models are parsed here too.
 func TestAssignIsSafeForConcurrentUse(t *testing.T) {
 	db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
 	if err != nil {

@@ -27,6 +27,7 @@ var mysqlDatabase = database{
 	args:        func(t tableName) []any { return []any{t.schema, t.name, t.schema, t.name} },
 	describe:    mysqlDescribe,
 	forcesIndex: true,
+	locks:       true,
 	joins: func(u *unique) bool {
 		return !slices.ContainsFunc(u.columns, func(c uniqueColumn) bool { return !c.form.Joins || c.prefix > 0 })
 	},

@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/types"
 )
@@ -50,7 +52,7 @@ func (settleGate) TableName() string {
 	return "gates"
 }
 
-// settleDB returns a function that opens a database on which nobody has used a model
+// settleDB returns a function that opens a database on which no model was used
 // yet, and whose statements are not run.
 func settleDB(t *testing.T) func() *gorm.DB {
 	t.Helper()
@@ -119,6 +121,42 @@ func TestFirstUseByTwoGoroutinesInventsNoForeignKey(t *testing.T) {
 		group.Wait()
 		if detail.SettleDocID != 0 || doc.ID == 0 {
 			t.Fatalf("keys of detail and doc = %d and %d; want 0, which is a foreign key, and one of the source", detail.SettleDocID, doc.ID)
+		}
+	}
+}
+
+func TestFilledReturnsTheFieldsThatGetKeysTheKeyFirst(t *testing.T) {
+	type Wrong struct {
+		ID types.Snowflake `gorm:"snowflake:sometimes"`
+	}
+	type Parent struct{ ID types.Snowflake }
+	type Child struct {
+		Public   string `gorm:"snowflake"`
+		ID       types.Snowflake
+		ParentID types.Snowflake
+		Parent   *Parent
+		Other    types.Snowflake
+	}
+	for _, test := range []struct {
+		model any
+		want  []string
+		fails bool
+	}{
+		{&Child{}, []string{"ID", "Public"}, false},
+		{&struct{ ID uint }{}, nil, false},
+		{&Wrong{}, nil, true},
+	} {
+		s, err := schema.Parse(test.model, &sync.Map{}, schema.NamingStrategy{})
+		if err != nil {
+			t.Fatalf("Parse(%T) = %v; want no error", test.model, err)
+		}
+		fields, err := Filled(s)
+		var names []string
+		for _, f := range fields {
+			names = append(names, f.Name)
+		}
+		if e := (*ModelError)(nil); !slices.Equal(names, test.want) || errors.As(err, &e) != test.fails {
+			t.Errorf("Filled(%T) = %q, %v; want %q, and a ModelError to be %v", test.model, names, err, test.want, test.fails)
 		}
 	}
 }

@@ -235,7 +235,7 @@ func TestRereadIsLoggedAndKeepsValuesOutOfALogThatHidesThem(t *testing.T) {
 	}
 }
 
-// stranger is a dialect of which nothing is known.
+// stranger is an unknown dialect.
 type stranger struct{ gorm.Dialector }
 
 func (stranger) Name() string { return "stranger" }

@@ -90,8 +90,8 @@ func (u *unnest) write(stmt *gorm.Statement, values clause.Values) bool {
 	return true
 }
 
-// insertedInto returns the table in text, the beginning of an INSERT, as it is quoted
-// there. It returns "" if there is a modifier, a comment, an alias or an expression.
+// insertedInto returns the quoted name of the table in text, the beginning of an INSERT. It
+// returns "" if there is a modifier, a comment, an alias or an expression.
 func insertedInto(text string) string {
 	name, ok := strings.CutPrefix(text, "INSERT INTO ")
 	name = strings.TrimSuffix(name, " ")
