@@ -29,8 +29,13 @@ func Answers(err error) iter.Seq[Answer] {
 
 // said reports whether is accepts one of the answers in err.
 func said(err error, is func(Answer) bool) bool {
-	for a := range Answers(err) {
-		if is(a) {
+	return saidIn(err, func(a Answer, _ error) bool { return is(a) })
+}
+
+// saidIn is said for an is that also examines the text of the error.
+func saidIn(err error, is func(Answer, error) bool) bool {
+	for e := range Tree(err) {
+		if is(Of(e), e) {
 			return true
 		}
 	}

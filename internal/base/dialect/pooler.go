@@ -13,31 +13,18 @@ var ErrNoTransactions = errors.New("the server takes statements but no transacti
 // its name, or was sent the parameters of another one. A pooler that gives each transaction
 // another connection causes these errors.
 func lostStatement(err error) bool {
-	for e := range Tree(err) {
-		switch Of(e).State {
-		case "26000", "42P05": // invalid_sql_statement_name, duplicate_prepared_statement
-			return true
-		case "08P01": // protocol_violation
-			if strings.Contains(e.Error(), "bind message") {
-				return true
-			}
-		}
-	}
-	return false
+	return saidIn(err, func(a Answer, e error) bool {
+		return a.State == "26000" || a.State == "42P05" || // invalid_sql_statement_name, duplicate_prepared_statement
+			a.State == "08P01" && strings.Contains(e.Error(), "bind message") // protocol_violation
+	})
 }
 
 // NoTransactions reports whether a pooler has refused a transaction, as PgBouncer does in
 // statement mode. lib/pq hides the pooler's answer; see [ErrNoTransactions].
 func NoTransactions(err error) bool {
-	if errors.Is(err, ErrNoTransactions) {
-		return true
-	}
-	for e := range Tree(err) {
-		if Of(e).State == "08P01" && strings.Contains(e.Error(), "transaction blocks not allowed") {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, ErrNoTransactions) || saidIn(err, func(a Answer, e error) bool {
+		return a.State == "08P01" && strings.Contains(e.Error(), "transaction blocks not allowed")
+	})
 }
 
 // ExplainPooler adds advice to an error that a pooler's mode causes. It wraps err, which may be

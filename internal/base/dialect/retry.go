@@ -61,19 +61,17 @@ func BadConnection(err error) bool {
 		errors.As(err, new(*net.OpError)) {
 		return true
 	}
-	for e := range Tree(err) {
-		switch a := Of(e); {
+	return saidIn(err, func(a Answer, e error) bool {
+		switch {
 		case strings.HasPrefix(a.State, "08"): // connection exception
 			return true
 		case a.State == "57P01", a.State == "57P02", a.State == "57P03", a.State == "25P03":
 			return true // shutdown, crash, starting up, idle in transaction for too long
 		case a.Number == serverShutdown, a.Number == connectionKilled:
 			return true
-		case e.Error() == "invalid connection", e.Error() == "conn closed": // mysql.ErrInvalidConn; pgconn.ErrConnClosed
-			return true
 		}
-	}
-	return false
+		return e.Error() == "invalid connection" || e.Error() == "conn closed" // mysql.ErrInvalidConn; pgconn.ErrConnClosed
+	})
 }
 
 // NotPrepared reports whether a Galera node refuses all statements, because it is cut off from

@@ -3,6 +3,7 @@ package dialect
 import (
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -18,67 +19,39 @@ func DuplicateKey(err error) bool {
 
 // Exists reports whether a table or schema could not be created because it exists.
 func Exists(err error) bool {
-	for e := range Tree(err) {
-		switch a := Of(e); a.State {
-		case "42P07", "42710", "42P06": // the table, its row type, the schema
-			return true
-		case "":
-			if a.Number == tableExists || a.Code == sqliteError && strings.Contains(e.Error(), "already exists") {
-				return true
-			}
-		}
-	}
-	return false
+	return saidIn(err, func(a Answer, e error) bool {
+		return a.State == "42P07" || a.State == "42710" || a.State == "42P06" || // the table, its row type, the schema
+			a.Number == tableExists || a.Code == sqliteError && containsAny(e, "already exists")
+	})
 }
 
 // NoTable reports whether a statement names a table or schema that does not exist.
 func NoTable(err error) bool {
-	for e := range Tree(err) {
-		switch a := Of(e); a.State {
-		case "42P01", "3F000":
-			return true
-		case "":
-			if a.Number == noSuchTable || a.Code == sqliteError && containsAny(e, "no such table", "unknown database") {
-				return true
-			}
-		}
-	}
-	return false
+	return saidIn(err, func(a Answer, e error) bool {
+		return a.State == "42P01" || a.State == "3F000" || a.Number == noSuchTable ||
+			a.Code == sqliteError && containsAny(e, "no such table", "unknown database")
+	})
 }
 
 // NoIndex reports whether MySQL or MariaDB was told to use an index that does not exist or that
 // the optimizer may not use.
 func NoIndex(err error) bool {
-	for e := range Tree(err) {
-		if Of(e).Number == noSuchIndex {
-			return true
-		}
-	}
-	return false
+	return said(err, func(a Answer) bool { return a.Number == noSuchIndex })
 }
 
 // NoColumn reports whether a statement names a column that does not exist.
 func NoColumn(err error) bool {
-	for e := range Tree(err) {
-		a := Of(e)
-		if a.State == "42703" || a.Number == noSuchColumn ||
-			a.Code == sqliteError && containsAny(e, "no such column", "has no column named") {
-			return true
-		}
-	}
-	return false
+	return saidIn(err, func(a Answer, e error) bool {
+		return a.State == "42703" || a.Number == noSuchColumn ||
+			a.Code == sqliteError && containsAny(e, "no such column", "has no column named")
+	})
 }
 
 // containsAny searches the text of an error of SQLite, where one result code stands for many
 // mistakes. The texts are SQLite's own and the same from every driver.
 func containsAny(err error, parts ...string) bool {
 	text := err.Error()
-	for _, part := range parts {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // ReadOnly reports whether the server, the database or the transaction refuses writes.
@@ -106,15 +79,9 @@ func Denied(err error) bool {
 // statement on the same connection were not read to their end. Drivers of PostgreSQL and MySQL
 // send one statement at a time. pgx reports only that the connection is bad.
 func Unread(err error) bool {
-	if errors.Is(err, driver.ErrBadConn) {
-		return true
-	}
-	for e := range Tree(err) {
-		if containsAny(e, "already a query being processed", "busy buffer", "commands out of sync", "conn busy") { // lib/pq, MySQL, pgx
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, driver.ErrBadConn) || saidIn(err, func(_ Answer, e error) bool {
+		return containsAny(e, "already a query being processed", "busy buffer", "commands out of sync", "conn busy") // lib/pq, MySQL, pgx
+	})
 }
 
 // RowFault reports whether the database refused to store a row. It has then undone the statement.
