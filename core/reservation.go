@@ -67,8 +67,7 @@ func (b *Binding) Close() { b.g.stop() }
 // creates it. It is safe for concurrent use.
 type Reservation struct {
 	counter counter
-	numbering
-	changes *notifier
+	*span          // of counter
 	entry   *entry // in the registry
 
 	sealing sync.Once
@@ -143,7 +142,7 @@ func (g *Generator) fix(worker int64) error {
 // install makes c the counter of g.
 func (g *Generator) install(e *entry, c counter) *Reservation {
 	g.waits.Add(g.counter().common().waits.Load())
-	g.held = &Reservation{counter: c, numbering: c.common().numbering, changes: &g.changes, entry: e}
+	g.held = &Reservation{counter: c, span: c.common(), entry: e}
 	g.use(c)
 	g.changes.notify()
 	return g.held
@@ -151,10 +150,10 @@ func (g *Generator) install(e *entry, c counter) *Reservation {
 
 // counter returns the present counter.
 func (g *Generator) counter() counter {
-	if g.settings.rollback == Backfill {
-		return g.ring.Load()
+	if t := g.term.Load(); t != nil {
+		return t
 	}
-	return g.term.Load()
+	return g.ring.Load()
 }
 
 // use makes c the present counter, and returns it.
