@@ -21,7 +21,7 @@ type Allocator struct {
 
 	config Config
 	store  Store
-	slots  chan struct{} // taken for the time of a fetch; nil: as many as wanted
+	slots  chan struct{} // bounds the fetches of a Set; nil: unbounded
 	wake   chan struct{}
 
 	mu      sync.Mutex    // of what follows; no call that finds a number takes it
@@ -30,11 +30,11 @@ type Allocator struct {
 	wanted  int64 // numbers that callers wait for
 	begun   int   // fetches that have begun
 	outcome outcome
-	final   error // after which no range is added
+	final   error // the reason why no further range is added
 	stop    context.CancelFunc
 	stopped chan struct{} // closed when the goroutine has ended; nil: it was not started
 	closing bool
-	stats   Stats // without the numbers that change between fetches
+	stats   Stats // without what changes between fetches
 	low     bool  // the warning was logged
 }
 
@@ -113,8 +113,8 @@ func (a *Allocator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	var p patience
 	for rest := ids; len(rest) > 0; {
 		l := a.cur.Load()
-		n, marked := l.fill(rest)
-		if marked {
+		n, passed := l.fill(rest)
+		if passed {
 			a.pass(l)
 		}
 		if rest = rest[n:]; len(rest) == 0 {
@@ -128,8 +128,8 @@ func (a *Allocator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	return nil
 }
 
-// pass wakes the fetcher on behalf of a caller that has passed the mark; later callers go on
-// without.
+// pass wakes the fetcher on behalf of a caller that has passed the mark, and spares later callers
+// that.
 func (a *Allocator) pass(l *link) {
 	l.mark.Store(l.size)
 	select {

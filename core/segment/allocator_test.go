@@ -91,7 +91,7 @@ func next(t *testing.T, a *segment.Allocator) types.Snowflake {
 	return id
 }
 
-// wantNext checks the first number that nobody has.
+// wantNext checks the first number that has not been given out.
 func wantNext(t *testing.T, store segment.Lister, want int64) {
 	t.Helper()
 	rows, err := store.Rows(t.Context())
@@ -173,7 +173,7 @@ func TestCloseEndsWithItsContextThoughTheStoreIsDeaf(t *testing.T) {
 	})
 }
 
-// A store that hears its context and one that does not, neither of which has an answer.
+// One store obeys its context, the other does not, and neither answers.
 func TestCloseThatGivesNumbersBackEndsThoughTheStoreDoesNotAnswer(t *testing.T) {
 	for _, heeds := range []bool{false, true} {
 		for name, limit := range map[string]time.Duration{"a second": time.Second, "no deadline": 0} {
@@ -458,7 +458,7 @@ func TestACleanRestartLeavesNoGap(t *testing.T) {
 	}
 }
 
-// The row is fresh: its version is 0, as is that of a range that never was.
+// The row is fresh: its version is 0, like the version of the zero Range.
 func TestCloseAfterFetchesThatHaveFailedLeavesTheRowAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{}

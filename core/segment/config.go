@@ -53,13 +53,13 @@ type Config struct {
 	Floor func(context.Context) (int64, error)
 
 	Logger   *slog.Logger // for warnings; nil: slog.Default()
-	OnRefill func(Refill) // after each fetch, in the Allocator's goroutine; nil: none
+	OnRefill func(Refill) // called after each fetch, in the Allocator's goroutine; may be nil
 }
 
 // A Refill is one fetch of an Allocator.
 type Refill struct {
 	Tag   string
-	Count int64         // numbers it brought; 0: it failed
+	Count int64         // numbers that it brought; 0: it failed
 	Held  int64         // numbers after it
 	Took  time.Duration // how long the store took
 	Err   error         // why it failed; else nil

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// takeTime is how long the store may take. It is less than the default of
-	// Config.MaxWait, so that a call which gives up knows the store's reason.
+	// takeTime bounds a call of the store. It is less than the default of Config.MaxWait, so that a
+	// call which gives up knows the store's error.
 	takeTime = 3 * time.Second
 
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = time.Second
 )
 
-// A fetcher is the goroutine of an Allocator. It alone adds links.
+// A fetcher is the goroutine of an Allocator, and the only one that adds links.
 type fetcher struct {
 	a    *Allocator
 	rule prefetcher
@@ -26,15 +26,15 @@ type fetcher struct {
 	passed int64 // numbers in the links before at
 	top    int64 // the greatest number that was seen
 	some   bool  // top was set
-	floor  bool  // Config.Floor was asked
-	step   int64 // the least count; 0: the row says
+	floor  bool  // Config.Floor was called
+	step   int64 // the least count; 0: the row's step
 	most   int64 // the greatest count
-	stride int64 // what the next Take insists on; 0: any
+	stride int64 // required by the next Take; 0: any
 
 	failures int // in a row
 	retry    time.Time
 
-	databases []Database // of several, after the last fetch
+	databases []Database // after the last fetch, if there are several
 }
 
 func newFetcher(a *Allocator) *fetcher {
@@ -71,8 +71,8 @@ func (f *fetcher) run(ctx context.Context, stopped chan<- struct{}) {
 	}
 }
 
-// look fetches as long as something is wanted. It returns after which time to look again;
-// 0: when somebody wakes the fetcher.
+// look fetches as long as numbers are wanted. It returns the time after which to look again, or 0 to
+// wait until the fetcher is woken.
 func (f *fetcher) look(ctx context.Context) time.Duration {
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -96,17 +96,17 @@ func (f *fetcher) look(ctx context.Context) time.Duration {
 			return f.retry.Sub(now)
 		}
 		if err := f.fetch(ctx, count, wanted); errors.Is(err, ErrNoTag) && wanted {
-			return 0 // who waits has the answer; others wake the fetcher
+			return 0 // the callers that wait have the answer, and later ones wake the fetcher
 		}
 	}
 	return 0
 }
 
-// more returns how many numbers may be taken before the fetcher is to be woken.
+// more returns how many numbers may be taken before the fetcher is woken.
 func (f *fetcher) more(held int64) int64 { return min(f.rule.more(f.at, held), f.at.size) }
 
-// count returns how many numbers to ask for: 0 for the step of the row, and -1 for no
-// fetch. ended says that there will be no other.
+// count returns how many numbers to ask for, 0 for the row's step, or -1 for no fetch. wanted
+// reports that a caller waits for them, and ended that there will be no further fetch.
 func (f *fetcher) count(held int64) (count int64, wanted, ended bool) {
 	f.a.mu.Lock()
 	defer f.a.mu.Unlock()
@@ -126,7 +126,7 @@ func (f *fetcher) count(held int64) (count int64, wanted, ended bool) {
 	return min(max(count, f.step), f.most), wanted, false
 }
 
-// fetch asks the store once, adds the range to the chain, and tells those who wait.
+// fetch asks the store once, adds the range to the chain and wakes the callers that wait.
 func (f *fetcher) fetch(ctx context.Context, count int64, wanted bool) error {
 	a := f.a
 	if a.slots != nil {
@@ -169,14 +169,14 @@ func (f *fetcher) fetch(ctx context.Context, count int64, wanted bool) error {
 	return err
 }
 
-// add adds a link to the chain, if there is one, and tells those who wait how the fetch
-// ended. final says that there will be no other range.
+// add adds a link to the chain, unless it is nil, and wakes the callers that wait. final reports that
+// there will be no further range.
 func (a *Allocator) add(fetch int, l *link, err error, final bool) Refill {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l != nil {
 		if a.closing {
-			l.taken.Store(sealed) // before anybody has any of it
+			l.taken.Store(sealed) // before a caller sees it
 		}
 		a.tail.next.Store(l)
 		a.tail = l
@@ -192,7 +192,7 @@ func (a *Allocator) add(fetch int, l *link, err error, final bool) Refill {
 	return a.note(l, err)
 }
 
-// take asks the store for count numbers, and again if only the stride is another one.
+// take asks the store for count numbers, and a second time if the stride has changed.
 func (f *fetcher) take(ctx context.Context, count int64) (Range, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeTime)
 	defer cancel()
@@ -207,19 +207,19 @@ func (f *fetcher) take(ctx context.Context, count int64) (Range, error) {
 	request := Take{Tag: c.Tag, Count: count, Stride: f.stride, Waited: c.Hold < 0}
 	r, err := f.a.store.Take(ctx, request)
 	if errors.Is(err, ErrStride) && f.stride != 0 {
-		// The operator has changed the stride. The row was not moved. Whatever it gives now has
-		// to be above all that was seen, as always.
+		// An operator has changed the stride, and the row was not moved. The next range must be
+		// above everything seen before, as always.
 		f.stride, request.Stride = 0, 0
 		r, err = f.a.store.Take(ctx, request)
 	}
 	return r, err
 }
 
-// accept returns the link for a range, or ErrWentBack. full says that Config.Last is
-// in it, so it is the last one.
+// accept returns the link for a range, or ErrWentBack. full reports that the range reaches
+// Config.Last and is therefore the last one.
 //
-// A range below what was seen was given away before: by this row before it was set back.
-// It may be one that we still hold. If it were used, its numbers would be returned twice.
+// A range that is not above everything seen before was given away once already, before the row was
+// set back, perhaps to this Allocator. If it were used, its numbers would be returned twice.
 func (f *fetcher) accept(r Range) (l *link, full bool, err error) {
 	c := f.a.config
 	if err := r.check(); err != nil {
@@ -245,15 +245,15 @@ func (f *fetcher) accept(r Range) (l *link, full bool, err error) {
 	return newLink(r, min(last, r.Last)), r.Last >= last, nil
 }
 
-// settle decides when to try again after err, and whether that is of no use.
+// settle decides when to try again after err. final reports that no further range will come.
 func (f *fetcher) settle(now time.Time, err error, count int64, wanted bool) (final bool) {
 	switch {
 	case err == nil:
 		f.failures, f.retry = 0, time.Time{}
 		return false
 	case errors.Is(err, ErrExhausted):
-		// The store has fewer numbers than that, perhaps. Ask for less, and no longer for the
-		// step of the row, which may be among what it does not have.
+		// The store may have fewer numbers left. Ask for less, and no longer for the row's step,
+		// which may be too much as well.
 		if count == 0 {
 			count, f.step = f.most, f.most
 		}
@@ -261,7 +261,7 @@ func (f *fetcher) settle(now time.Time, err error, count int64, wanted bool) (fi
 		f.step = min(f.step, f.most)
 		return count == 1
 	case errors.Is(err, ErrNoTag) && wanted:
-		return false // each call looks for the row
+		return false // every call looks for the row
 	}
 	pause := min(firstRetry<<min(f.failures, 10), lastRetry)
 	f.failures++

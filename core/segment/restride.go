@@ -11,9 +11,9 @@ type Freezer interface {
 	// Freeze makes the row refuse every Take with ErrFrozen, until Thaw, and returns it. A
 	// row that is frozen already stays so.
 	Freeze(ctx context.Context, tag string) (Row, error)
-	// Thaw sets the Next, Stride and Offset of a frozen row, and ends its refusals. A row
-	// that is not frozen is an error. It never lowers the greatest number that the row
-	// may have given: Next has to be above it.
+	// Thaw sets the Next, Stride and Offset of a frozen row, which then answers Take again. A row
+	// that is not frozen is an error, and so is a Next that is not above the greatest number that
+	// the row can have given.
 	Thaw(ctx context.Context, r Row) error
 }
 

@@ -13,8 +13,8 @@ type Row struct {
 	Step   int64  // the count of a Take that names none; 1 to MaxCount
 	Stride int64  // 1 to 1<<31-1
 	Offset int64  // 0 to Stride-1
-	// Version grows with each write of a Store, from 0 on. GiveBack knows by it whether
-	// anybody has written since.
+	// Version grows with each write of a Store, from 0 on. GiveBack compares it to find out whether
+	// the row has been written since.
 	Version     int64
 	Frozen      bool   // every Take is refused: the stride is being changed
 	Description string // for people; at most 256 bytes

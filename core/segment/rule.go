@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// A prefetcher decides when a range is fetched that nobody waits for.
+// A prefetcher decides when to fetch a range before a caller waits for it.
 type prefetcher interface {
-	// see tells it how many numbers callers have taken since the start.
+	// see reports how many numbers callers have taken since the start.
 	see(now time.Time, taken int64)
-	// fetched tells it about a range that came.
+	// fetched reports a range that was fetched.
 	fetched(now time.Time, took time.Duration, count int64)
-	// want returns how many numbers to fetch now, 0 for none. held are those left in
-	// all ranges, step the least count.
+	// want returns how many numbers to fetch now. held numbers are left in all ranges, and step is
+	// the least count.
 	want(l *link, held, step int64) int64
-	// more returns how many numbers may be taken until it wants to be asked again.
+	// more returns how many numbers may be taken before want is called again.
 	more(l *link, held int64) int64
-	// again returns after which time it wants to be asked again even so; 0: never.
+	// again returns the time after which want is called again in any case; 0: never.
 	again() time.Duration
 }
 
-// none prefetches nothing.
+// none does not prefetch.
 type none struct{}
 
 func (none) see(time.Time, int64)                    {}
@@ -40,8 +40,8 @@ type byRate struct {
 	rate peak    // numbers per second
 	slow peak    // seconds of a fetch
 
-	since time.Time // the present window of the rate
-	taken int64     // at its beginning
+	since time.Time // beginning of the current window of the rate
+	taken int64     // numbers taken by then
 	idle  bool      // nothing was taken in the last window
 }
 
@@ -50,7 +50,7 @@ func (b *byRate) see(now time.Time, taken int64) {
 	if b.since.IsZero() {
 		d = 0
 	}
-	// A window that is not over yet has at least this rate.
+	// A window that has not ended yet has at least this rate.
 	b.rate.add(now, n/max(d, rateWindow).Seconds())
 	b.idle = n == 0 && d >= rateWindow
 	if d >= rateWindow || b.since.IsZero() {
@@ -62,7 +62,7 @@ func (b *byRate) fetched(now time.Time, took time.Duration, _ int64) {
 	b.slow.add(now, took.Seconds())
 }
 
-// least returns how many numbers are too few.
+// least returns the number of held numbers below which a range is fetched.
 func (b *byRate) least() float64 {
 	lasts := min(max(b.hold/2, 4*b.slow.value), b.hold)
 	return b.rate.value * lasts
@@ -75,7 +75,7 @@ func (b *byRate) want(_ *link, held, step int64) int64 {
 	return max(step, int64(min(b.rate.value*b.hold, math.MaxInt32))-held, 1)
 }
 
-// more is 0 when nothing is taken: the next caller then begins a window.
+// more returns 0 when no number was taken, so that the next caller begins a window.
 func (b *byRate) more(_ *link, held int64) int64 {
 	if b.idle {
 		return 0
@@ -109,13 +109,13 @@ func (p *peak) add(now time.Time, value float64) {
 	}
 }
 
-// leaf is the rule Leaf, as updateSegmentFromDb of Meituan's Leaf has it.
+// leaf is the rule Leaf, which follows updateSegmentFromDb of Meituan's Leaf.
 type leaf struct {
 	most    int64
 	now     time.Time
 	fetches int
 	count   int64     // of the last fetch
-	last    time.Time // its time, from the second on
+	last    time.Time // time of the last fetch; zero before the second one
 }
 
 func (l *leaf) see(now time.Time, _ int64) { l.now = now }
@@ -128,7 +128,7 @@ func (l *leaf) fetched(now time.Time, _ time.Duration, count int64) {
 	}
 }
 
-// want is called with the link that callers are in.
+// want is called with the link that callers take numbers from.
 func (l *leaf) want(at *link, _, step int64) int64 {
 	if l.fetches == 0 || l.more(at, 0) > 0 {
 		return 0

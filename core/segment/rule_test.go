@@ -70,7 +70,7 @@ func TestByRateHoldsWhatHoldSaysAndNotMore(t *testing.T) {
 			}
 		}})
 		play(t, a, load{rate, 30 * time.Second})
-		// The peak is that of 100 ms, in bursts of a millisecond.
+		// The peak is measured over 100 ms, in bursts of a millisecond.
 		if bound := int64(hold.Seconds()*rate*1.05) + most; worst > bound {
 			t.Errorf("%d numbers are held; want at most %d", worst, bound)
 		}

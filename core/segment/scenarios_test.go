@@ -10,8 +10,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// The numbers are those of the scenarios of package lease, which ends before them. 46 and
-// 47 also run on databases: in sqlsegment and in internal/conformance/servers.
+// The numbers continue those of the scenarios of package lease. 46 and 47 also run on databases, in
+// sqlsegment and in internal/conformance/servers.
 func TestNoScenarioBreaksThePromise(t *testing.T) {
 	bubble(t, "46 commit of a segment unknown", func(t *testing.T) {
 		store := &lossy{faulty: newStore(t, 1, 10), lose: 3}

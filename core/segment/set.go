@@ -22,9 +22,9 @@ type Set struct {
 	store  Store
 	config Config
 	slots  chan struct{}
-	byTag  sync.Map // of *Allocator; read without a lock
+	byTag  sync.Map // tag to *Allocator
 
-	mu     sync.Mutex // of making one
+	mu     sync.Mutex // held to add an Allocator
 	closed bool
 }
 

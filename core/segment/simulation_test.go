@@ -375,10 +375,10 @@ func (s *simulation) round(rng *rand.Rand, busy bool, last func()) {
 	}
 }
 
-// restore sets the row back to what it was, while Allocators live. It does so if all of
-// them know of numbers far above. One that does not would repeat those of the others,
-// which docs/segments.md says. So there is one more condition: until the operator has
-// raised the row, nobody begins at it who has neither seen it nor has a Floor.
+// restore sets the row back to an earlier state while Allocators live, provided that all of them have
+// seen numbers far above, because one that has not would repeat numbers of the others, as
+// docs/segments.md says. For the same reason no Allocator without a Floor begins until the operator
+// has raised the row.
 func (s *simulation) restore(backup segment.Row, known types.Snowflake) {
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()

@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	// passOver is how long one database may take before the next one is asked.
+	// passOver is how long a database may take before the next one is asked.
 	passOver = time.Second
 
-	// A database that has failed is asked again after firstAbsence, and after twice as long
-	// each time it fails again, up to lastAbsence. If it hangs, a fetch in a minute takes
-	// passOver longer.
+	// A database that has failed is asked again after firstAbsence, which doubles with each further
+	// failure up to lastAbsence. If it hangs, one fetch per minute takes passOver longer.
 	firstAbsence = time.Second
 	lastAbsence  = time.Minute
 )
@@ -33,9 +32,9 @@ const (
 // row that it comes from is raised to there, which leaves gaps in a database that lags behind.
 //
 // A database is refused with ErrStride if its row has another stride than the others, an offset
-// that another one has (as one database that is named twice does), or a stride that is less
-// than the number of databases. An impossible range is a [*core.ValueError]. Every range is checked
-// before it is used, and databases without such a mistake do not hide it.
+// that another one has (as one database that is named twice does), or a stride that is less than
+// the number of databases. An impossible range is a [*core.ValueError]. Every range is checked
+// before it is used, and a mistake is reported even while other databases are correct.
 func Spread(stores ...Store) (Store, error) {
 	if len(stores) == 0 {
 		return nil, invalid("stores", "empty", "one store or more")
@@ -54,28 +53,28 @@ type spread struct {
 	tags   map[string]*spreadTag
 }
 
-// A spreadTag is what a spread knows of the rows of one tag.
+// A spreadTag is the state of a spread for one tag.
 type spreadTag struct {
-	turn    chan struct{} // held for a Take or a GiveBack; of what follows
+	turn    chan struct{} // guards the fields up to next; held for a Take or a GiveBack
 	stride  int64         // 0: not known
-	changed bool          // the stride has changed, and not every database has shown the new one
+	changed bool          // the stride has changed, and not every database has confirmed the new one
 	top     int64         // the greatest number that was returned
-	ranges  int64         // that were returned
+	ranges  int64         // how many ranges were returned
 	members []member
 	next    int // the member to ask first
 
-	mu    sync.Mutex // of what follows, which is read without a turn
+	mu    sync.Mutex // guards lines, which are read without turn
 	lines []Database
 }
 
-// A member is one row: that of a tag in one database.
+// A member is the row of a tag in one database.
 type member struct {
 	busy    chan struct{} // held by a call, which may have been passed over
 	offset  int64         // -1: not known
 	version int64         // of its last range; 0: none
-	issued  int64         // spreadTag.ranges with that range, which is its version outside; 0: none
-	absence time.Duration // how long it is not asked after a failure; 0: the last call brought a range
-	until   time.Time     // the end of that
+	issued  int64         // the Version under which the spread returned that range; 0: none
+	absence time.Duration // how long it is not asked after a failure; 0: its last call returned a range
+	until   time.Time     // the end of the absence
 }
 
 func (s *spread) tag(name string) *spreadTag {
@@ -92,7 +91,7 @@ func (s *spread) tag(name string) *spreadTag {
 	return t
 }
 
-// Take asks one database after the other, first those that answered last time.
+// Take asks one database after the other, those that have failed last.
 func (s *spread) Take(ctx context.Context, t Take) (Range, error) {
 	tag := s.tag(t.Tag)
 	if err := tag.lock(ctx); err != nil {
@@ -109,8 +108,9 @@ func (s *spread) Take(ctx context.Context, t Take) (Range, error) {
 		}
 		if err == nil {
 			tag.next = (i + 1) % len(s.stores)
-			// The version tells GiveBack the database. Two rows may have one version, and
-			// ranges that end at one k. The wrong row would go back below what it gave.
+			// GiveBack finds the database by the version that is returned. By the row's own
+			// version and k it could find another database with the same values, whose row would
+			// then go back below numbers that it gave away.
 			tag.ranges++
 			tag.members[i].issued, r.Version = tag.ranges, tag.ranges
 			return r, nil
@@ -128,28 +128,29 @@ func (s *spread) Take(ctx context.Context, t Take) (Range, error) {
 	if len(errs) == 0 {
 		return Range{}, errors.Join(ends...)
 	}
-	// Those that have failed otherwise may have numbers left, so this is not the end.
+	// Databases that have failed otherwise may have numbers left, so the result must not match
+	// ErrExhausted.
 	for _, err := range ends {
 		errs = append(errs, errors.New(err.Error()))
 	}
 	return Range{}, errors.Join(errs...)
 }
 
-// isMistake reports whether err says that the databases are not what they should be.
-// Another one must not hide that.
+// isMistake reports whether err means that the databases do not fit together, which must be
+// reported even if another database would answer.
 func isMistake(err error) bool {
 	return errors.Is(err, ErrStride) || errors.Is(err, ErrWentBack) || errors.Is(err, ErrNoTag) || errors.As(err, new(*core.ValueError))
 }
 
-// fail notes that a member has given no range.
+// fail notes that a member has returned no range.
 func (m *member) fail(now time.Time) {
 	m.absence = min(max(2*m.absence, firstAbsence), lastAbsence)
 	m.until = now.Add(m.absence)
 }
 
-// restart forgets the stride and the offsets, and asks every database for them. Until all
-// have answered, no range is used: those that have the old stride still could return
-// numbers of the others. It costs a number of each.
+// restart forgets the stride and the offsets and asks every database for them, which costs one
+// number of each. No range is used until all have answered, because a database that still has the
+// old stride could return numbers of the others.
 func (s *spread) restart(ctx context.Context, tag *spreadTag, t Take) error {
 	tag.changed, tag.stride = true, 0
 	for i := range tag.members {
@@ -157,15 +158,15 @@ func (s *spread) restart(ctx context.Context, tag *spreadTag, t Take) error {
 	}
 	for i := range tag.members {
 		if _, err := s.takeFrom(ctx, tag, i, Take{Tag: t.Tag, Count: 1, Above: t.Above, Waited: t.Waited}); err != nil {
-			return fmt.Errorf("after a change of the stride every database has to answer: %w", err)
+			return fmt.Errorf("after a change of the stride every database must answer: %w", err)
 		}
 	}
 	tag.changed = false
 	return nil
 }
 
-// takeFrom asks one database, and passes it over after a second. What it answers later
-// is lost.
+// takeFrom asks one database and passes it over after a second. A range that it returns later is
+// lost.
 func (s *spread) takeFrom(ctx context.Context, tag *spreadTag, i int, t Take) (Range, error) {
 	m := &tag.members[i]
 	select {
@@ -180,7 +181,7 @@ func (s *spread) takeFrom(ctx context.Context, tag *spreadTag, i int, t Take) (R
 	}
 	answers := make(chan answer, 1)
 	ctx, cancel := context.WithTimeout(ctx, passOver)
-	defer cancel() // not in the goroutine: its answer and the end of ctx would come together
+	defer cancel() // not in the goroutine, where the answer and the end of ctx would compete
 	go func() {
 		r, err := s.stores[i].Take(ctx, t)
 		<-m.busy
@@ -205,7 +206,7 @@ func (s *spread) takeFrom(ctx context.Context, tag *spreadTag, i int, t Take) (R
 	return got.r, nil
 }
 
-// note counts a call of member i, which has brought numbers up to top or has failed.
+// note counts a call of member i, which has returned numbers up to top or has failed.
 func (tag *spreadTag) note(i int, top int64, err error) {
 	tag.mu.Lock()
 	defer tag.mu.Unlock()
@@ -226,7 +227,7 @@ func (s *spread) Databases(tag string) []Database {
 	return slices.Clone(t.lines)
 }
 
-// check returns why a range of member i must not be used.
+// check returns an error unless a range of member i may be used.
 func (tag *spreadTag) check(i int, r Range, above int64) error {
 	if err := r.check(); err != nil {
 		return err
@@ -239,8 +240,8 @@ func (tag *spreadTag) check(i int, r Range, above int64) error {
 		return fmt.Errorf("%w: the row has stride %d, but there are %d databases", ErrStride, r.Stride, len(tag.members))
 	case m.offset >= 0 && m.offset != r.Offset:
 		return fmt.Errorf("%w: the row has offset %d, and had %d", ErrStride, r.Offset, m.offset)
-	// A row that was restored is raised above the others like any that lags behind. Its
-	// version shows it.
+	// A restored row is raised above the others like any row that lags behind; only its version
+	// shows that it was restored.
 	case m.version > 0 && r.Version <= m.version:
 		return fmt.Errorf("%w: the row has version %d, and had %d", ErrWentBack, r.Version, m.version)
 	case above > 0 && r.number(r.First) <= above:
@@ -254,7 +255,7 @@ func (tag *spreadTag) check(i int, r Range, above int64) error {
 	return nil
 }
 
-// order returns the members to ask: from next on, and those that have just failed last.
+// order returns the members to ask, from next on, with those that have just failed at the end.
 func (tag *spreadTag) order(now time.Time) []int {
 	var here, away []int
 	for i := range tag.members {
@@ -268,8 +269,8 @@ func (tag *spreadTag) order(now time.Time) []int {
 	return append(here, away...)
 }
 
-// GiveBack asks the database that the range came from. Only the last range of a database can
-// be given back: its row has moved on from the others.
+// GiveBack asks the database that the range came from. Only the last range of a database can be
+// given back, because its row has moved on from the earlier ones.
 func (s *spread) GiveBack(ctx context.Context, g GiveBack) error {
 	tag := s.tag(g.Tag)
 	if err := tag.lock(ctx); err != nil {

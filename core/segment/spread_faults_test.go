@@ -139,7 +139,7 @@ func TestVersionsUpToTheGreatestAreGivenBackToTheirDatabase(t *testing.T) {
 	}
 }
 
-// That one database has no numbers left says nothing of those that do not answer.
+// Databases that do not answer may have numbers left when another one has none.
 func TestSeveralDatabasesAreExhaustedOnlyIfAllAre(t *testing.T) {
 	ctx := t.Context()
 	dbs := databases(t, 2, 2)

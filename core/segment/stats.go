@@ -69,7 +69,7 @@ func (f *fetcher) noteDatabases() {
 	f.databases = databases
 }
 
-// note counts a fetch, and logs what an operator has to know. The caller holds mu.
+// note counts a fetch and logs what operators need to know. The caller holds mu.
 func (a *Allocator) note(l *link, err error) Refill {
 	log := a.config.Logger.With("tag", a.config.Tag)
 	r := Refill{Tag: a.config.Tag, Err: err}

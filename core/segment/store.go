@@ -68,7 +68,7 @@ type Lister interface {
 type Keeper interface {
 	// Create adds a row. If the row exists, Create leaves it alone and returns an error.
 	Create(ctx context.Context, r Row) error
-	// Raise moves a row up to next, unless it is there already, and returns the row. It never
+	// Raise moves a row up to next, unless it is there or above, and returns the row. It never
 	// lowers it.
 	Raise(ctx context.Context, tag string, next int64) (Row, error)
 }

@@ -1,5 +1,4 @@
-// Package segmenttest certifies an implementation of segment.Store, and has one in
-// memory for tests.
+// Package segmenttest certifies an implementation of segment.Store and has one in memory for tests.
 //
 //	func TestStoreConforms(t *testing.T) {
 //		segmenttest.Run(t, segmenttest.Harness{
@@ -7,18 +6,19 @@
 //		})
 //	}
 //
-// # What is shown
+// # Guarantees
 //
-// [Run] checks each claim about a store in a subtest of its own. Two takes never share a
-// number, also when many run at once or their contexts end. A range goes back only if
-// nobody has taken since. A row is never lowered. With Harness.LosesReplies, a range whose
-// reply is lost is nobody's. With Harness.Foreign, what others wrote is refused.
+// [Run] checks each claim about a Store in a subtest of its own: two Takes never share a number, even
+// if many run concurrently or their contexts end; a range is accepted back only if no range was
+// taken since; a row is never lowered. With Harness.LosesReplies it also checks that no later Take
+// returns a range whose reply was lost, and with Harness.Foreign that impossible values which other
+// programs wrote are refused.
 //
-// # Under which conditions
+// # Limits
 //
-// A store that passes may still lose acknowledged writes when the power fails or a
-// replica takes over. The suite restarts no server. It shows that races go well in the
-// tries that it makes, and not in all.
+// The suite restarts no server, so a Store that passes may still lose acknowledged writes when the
+// power fails or a replica takes over. It tries races a number of times, which does not prove their
+// absence.
 //
 // [Memory] forgets its rows when the process ends. Use it in tests only.
 package segmenttest

@@ -23,7 +23,7 @@ var _ interface {
 	segment.Freezer
 } = (*Memory)(nil)
 
-// change replaces the row of a tag by what f makes of it.
+// change replaces the row of a tag by the result of f.
 func (m *Memory) change(ctx context.Context, tag string, f func(segment.Row) (segment.Row, error)) (segment.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return segment.Row{}, err
@@ -89,7 +89,7 @@ func (m *Memory) Create(ctx context.Context, r segment.Row) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.rows[r.Tag]; ok {
-		return fmt.Errorf("segmenttest: tag %s is there already", r.Tag)
+		return fmt.Errorf("segmenttest: tag %s exists", r.Tag)
 	}
 	if m.rows == nil {
 		m.rows = map[string]segment.Row{}

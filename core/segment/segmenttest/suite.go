@@ -17,28 +17,28 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 )
 
-// A Store is what the suite certifies.
+// A Store is an implementation that the suite certifies.
 type Store interface {
 	segment.Store
 	segment.Keeper
 	segment.Lister
 }
 
-// A Harness is what the suite needs of an implementation. Open has to be set.
+// A Harness opens the Stores that the suite tests. Only Open is required.
 type Harness struct {
-	// Open returns another Store over the same table, as another process would have it.
-	// The suite makes rows whose tags begin with "suite".
+	// Open returns another Store over the same table, as another process would open it. The suite
+	// creates rows whose tags begin with "suite".
 	Open func(t *testing.T) Store
 
-	// LosesReplies returns a Store over the same table that does what it is asked and
-	// then fails, as if the answer had been lost. Nil: that is not tested.
+	// LosesReplies returns a Store over the same table that executes each request and then fails,
+	// as if the reply had been lost. If it is nil, lost replies are not tested.
 	LosesReplies func(t *testing.T) Store
 
-	// Foreign returns a Store over a table of its own that somebody else has made, and
-	// whose columns take anything. It has a row of the tag, in which one column has the
-	// value: nil for NULL, an integer, a float64 or a string. With the value [NoColumn] the
-	// table lacks the column. The columns are those of Leaf and of package sqlsegment.
-	// Nil: nobody else can write to the store.
+	// Foreign returns a Store over a table of its own, whose columns accept any value, as another
+	// program may have created it. The table has the columns of package sqlsegment and a row for
+	// the tag, in which one column has the value: nil for NULL, an integer, a float64 or a string.
+	// With the value [NoColumn] the table lacks the column. If Foreign is nil, no other program
+	// can write to the rows.
 	Foreign func(t *testing.T, tag, column string, value any) Store
 }
 
@@ -54,20 +54,20 @@ func Run(t *testing.T, h Harness) {
 		{"a take without a count is one step", (*suite).step},
 		{"takes from many processes share nothing and leave no gap", (*suite).concurrent},
 		{"a take whose context ends shares nothing with others", (*suite).cancelled},
-		{"a range whose reply is lost is nobody's", (*suite).lostReply},
-		{"a restart goes on where the row is", (*suite).restart},
+		{"a range whose reply is lost is never given out", (*suite).lostReply},
+		{"a restart continues at the row", (*suite).restart},
 		{"a take is above what it asks for", (*suite).above},
-		{"stride and offset are those of the row", (*suite).stride},
+		{"stride and offset come from the row", (*suite).stride},
 		{"another stride is refused", (*suite).otherStride},
 		{"the end of the numbers is not passed", (*suite).exhausted},
-		{"a tag without a row is ErrNoTag, and is found when it is made", (*suite).noTag},
+		{"a tag without a row is ErrNoTag until it is created", (*suite).noTag},
 		{"tags that look alike are different", (*suite).tags},
-		{"the end of the last range goes back", (*suite).giveBack},
-		{"a range that is given back twice goes back once", (*suite).giveBackTwice},
-		{"a range goes back only if nobody has taken since", (*suite).giveBackLate},
+		{"the end of the last range is accepted back", (*suite).giveBack},
+		{"a range that is given back twice is accepted once", (*suite).giveBackTwice},
+		{"a range is accepted back only if none was taken since", (*suite).giveBackLate},
 		{"a row that gave nothing takes nothing back", (*suite).giveBackNothing},
 		{"raise never lowers", (*suite).raise},
-		{"create keeps a row that is there", (*suite).create},
+		{"create keeps an existing row", (*suite).create},
 		{"create refuses values out of range", (*suite).badRows},
 		{"a context that has ended changes nothing", (*suite).ended},
 		{"values that others wrote are refused by column, value and range", (*suite).foreign},
@@ -89,7 +89,7 @@ type suite struct {
 	tag     string
 }
 
-// make makes the row of the test.
+// make creates the row of the test.
 func (s *suite) make(next, step, stride, offset int64) {
 	s.Helper()
 	row := segment.Row{Tag: s.tag, Next: next, Step: step, Stride: stride, Offset: offset}
@@ -148,10 +148,10 @@ func (s *suite) step() {
 	}
 }
 
-// concurrent checks that takes are linearizable. A take adds to the row and returns what was
-// there, so there is one order that can explain what all of them got: that of their ranges.
-// It does if each begins where the one before it ended, and if none that began after
-// another had returned comes before that.
+// concurrent checks that Takes are linearizable. A Take adds to the row and returns what it held, so
+// only the order of the ranges can explain what all of them got. It does so if each range begins
+// where the one before it ended, and if no Take that began after another had returned got an earlier
+// range.
 func (s *suite) concurrent() {
 	s.make(5, 3, 1, 0)
 	const stores, callers, takes = 3, 4, 15
@@ -159,9 +159,9 @@ func (s *suite) concurrent() {
 		wg     sync.WaitGroup
 		mu     sync.Mutex
 		ranges []segment.Range
-		top    atomic.Int64 // the greatest end of a take that has returned
+		top    atomic.Int64 // the greatest end of a Take that has returned
 	)
-	var opened [stores]Store // all before the first caller: open may end the test
+	var opened [stores]Store // opened before the first caller starts, because open may end the test
 	for i := range opened {
 		opened[i] = s.open(s.T)
 	}
@@ -197,8 +197,8 @@ func (s *suite) concurrent() {
 	}
 }
 
-// follows checks that a range comes after before, the greatest end of a take that had
-// returned when this one began. It raises top to its end.
+// follows checks that a range is above before, the greatest end of a Take that had returned when this
+// one began, and raises top to its end.
 func (s *suite) follows(top *atomic.Int64, before int64, r segment.Range) {
 	s.Helper()
 	if r.First <= before {
@@ -221,9 +221,9 @@ func disjoint(t *testing.T, ranges []segment.Range) (end int64) {
 	return end
 }
 
-// cancelled ends contexts at random moments. The outcome of such a Take is unknown, and
-// the caller uses nothing of it. It may be done at any later time, so what the others get
-// may have gaps. It is linearizable if their ranges are disjoint and follow each other.
+// cancelled ends contexts at random moments. The outcome of such a Take is unknown, the caller uses
+// no number of it, and it may take effect at any later time, so that the other ranges may have gaps.
+// They are linearizable if they are disjoint and follow each other.
 func (s *suite) cancelled() {
 	s.make(1, 10, 1, 0)
 	var (
@@ -256,8 +256,8 @@ func (s *suite) cancelled() {
 	s.want(disjoint(s.T, ranges))
 }
 
-// lostReply takes a range whose outcome the caller does not learn. It must be burnt, and
-// the request must not be done a second time.
+// lostReply takes a range whose reply is lost. The range must be burnt, and the request must not be
+// executed a second time.
 func (s *suite) lostReply() {
 	if s.harness.LosesReplies == nil {
 		s.Skip("the harness has no LosesReplies")
@@ -375,8 +375,8 @@ func (s *suite) tags() {
 		s.tag = tag
 		row := segment.Row{Tag: tag, Next: 1, Step: 1, Stride: 1}
 		if err := s.store.Create(s.Context(), row); err != nil {
-			// MySQL ignores spaces at the end. It may refuse the second of two tags, but must
-			// not take one for the other.
+			// MySQL ignores trailing spaces. It may refuse the second of two tags, but must not take
+			// one for the other.
 			if _, err := s.store.Take(s.Context(), segment.Take{Tag: tag}); tag != base+"a " || !errors.Is(err, segment.ErrNoTag) {
 				s.Errorf("Create of tag %q = %v, then Take = %v", tag, row, err)
 			}
@@ -424,19 +424,19 @@ func (s *suite) giveBackLate() {
 	s.take(segment.Take{})
 	s.giveBackOK(segment.GiveBack{First: 5, End: 11, Version: r.Version})
 	s.want(21)
-	// max_id as it was, but another version.
+	// The same max_id but another version.
 	s.giveBackOK(segment.GiveBack{First: 5, End: 21, Version: r.Version})
 	s.want(21)
-	// The version as it was, but another max_id, as after a client that knows none.
+	// The same version but another max_id, as after a client that has no versions.
 	s.giveBackOK(segment.GiveBack{First: 5, End: 11, Version: r.Version + 1})
 	s.want(21)
-	// Nothing, and less than nothing.
+	// No number, and less than none.
 	s.giveBackOK(segment.GiveBack{First: 21, End: 21, Version: r.Version + 1})
 	s.giveBackOK(segment.GiveBack{First: 25, End: 21, Version: r.Version + 1})
 	s.want(21)
 }
 
-// giveBackNothing offers what a client would that has taken no range: a range of zeros.
+// giveBackNothing offers the zero range, as a client does that has taken none.
 func (s *suite) giveBackNothing() {
 	s.make(1, 10, 2, 1)
 	s.giveBackOK(segment.GiveBack{First: 0, End: 1})
@@ -482,7 +482,7 @@ func (s *suite) badRows() {
 		change(&row)
 		var value *core.ValueError
 		if err := s.store.Create(s.Context(), row); !errors.As(err, &value) {
-			s.Errorf("Create with %s = %v; want a *ValueError", name, err)
+			s.Errorf("Create with %s = %v; want a *core.ValueError", name, err)
 		}
 	}
 }
@@ -546,7 +546,7 @@ func (s *suite) foreign() {
 	}
 }
 
-// refused checks that an error names column, value and range.
+// refused checks that an error names the column, the value and the range.
 func (s *suite) refused(what string, err error, column string, value any) {
 	s.Helper()
 	text := fmt.Sprint(value)
@@ -555,7 +555,7 @@ func (s *suite) refused(what string, err error, column string, value any) {
 	}
 	var wrong *core.ValueError
 	if !errors.As(err, &wrong) || !strings.Contains(wrong.Name, column) || !strings.Contains(fmt.Sprint(wrong.Value), text) || wrong.Want == "" {
-		s.Errorf("%s with %s = %v: %v; want a *ValueError with column, value and range", what, column, value, err)
+		s.Errorf("%s with %s = %v: %v; want a *core.ValueError with column, value and range", what, column, value, err)
 	}
 }
 

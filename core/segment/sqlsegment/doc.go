@@ -29,7 +29,7 @@
 //
 // # The table
 //
-// The columns are those of Meituan's Leaf, with the same meaning, and three more. After the
-// statements of [Store.AlterLeaf] an existing leaf_alloc can be used, also while servers of
-// Leaf still run.
+// The table has the columns of Meituan's Leaf, with the same meaning, and three more. After the
+// statements of [Store.AlterLeaf] an existing leaf_alloc can be used, also while servers of Leaf
+// still run.
 package sqlsegment

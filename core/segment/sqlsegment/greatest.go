@@ -13,20 +13,21 @@ import (
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
-// A Column is one in which the program keeps numbers, such as the key of a table.
+// A Column holds numbers of the program, such as the keys of a table.
 type Column struct {
-	Table string // as Config.Table has it
-	Name  string // letters, digits and _, at most 63 of them
-	// DB is the database of the table, in the dialect of the Store. Nil: that of the
-	// Store. On SQLite it is mostly another file.
+	Table string // with its schema, if need be
+	Name  string // at most 63 letters, digits and _
+
+	// DB is the database of the table, in the dialect of the Store. Defaults to the Store's
+	// database. On SQLite it usually is another file.
 	DB *sql.DB
 }
 
-// RaiseAboveMax sees to it that every number from now on is above all that the columns
-// hold. It never lowers the row. A column that is empty holds none. One that holds
-// something else than integers is a [*core.ValueError]. BIGINT UNSIGNED and NUMERIC do.
+// RaiseAboveMax raises the row so that every number from now on is greater than all numbers in the
+// columns. It never lowers the row, and an empty column raises nothing. A column of another type
+// than integers, BIGINT UNSIGNED and NUMERIC included, is a [*core.ValueError].
 //
-// It sees what is committed. Whoever still inserts numbers of its own may go above the row
+// It reads what is committed. A program that still inserts numbers of its own may exceed the row
 // again; docs/segments.md has a safe order of steps.
 func (s *Store) RaiseAboveMax(ctx context.Context, tag string, columns ...Column) (segment.Row, error) {
 	n, err := s.greatest(ctx, columns)
@@ -36,8 +37,8 @@ func (s *Store) RaiseAboveMax(ctx context.Context, tag string, columns ...Column
 	return s.RaiseAbove(ctx, tag, n)
 }
 
-// Floor returns a segment.Config.Floor: the greatest number in the columns, all of which
-// are of one tag.
+// Floor returns a function for segment.Config.Floor, which returns the greatest number in the
+// columns of one tag.
 func (s *Store) Floor(columns ...Column) func(context.Context) (int64, error) {
 	return func(ctx context.Context) (int64, error) { return s.greatest(ctx, columns) }
 }
@@ -87,11 +88,11 @@ func (s *Store) max(ctx context.Context, c Column) (n int64, err error) {
 	return n, nil
 }
 
-// maxText returns a query for the greatest value of a column, and for whether the column
-// has numbers. The greatest of texts is another one: '9', and not '41'.
+// maxText returns a query for the greatest value of a column, and for whether the column has numbers,
+// because the greatest text is '9' where the greatest number is 41.
 func (s *Store) maxText(c Column) string {
 	top := "max(" + s.db.Dialect.Quote(c.Name) + ")"
-	number := "0" // the value itself says what it is
+	number := "0" // SQLite: the type of the value decides
 	switch s.db.Dialect {
 	case dialect.PostgreSQL:
 		number = "pg_typeof(" + top + ")::text IN ('smallint', 'integer', 'bigint', 'numeric')"

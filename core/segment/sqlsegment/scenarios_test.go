@@ -14,7 +14,7 @@ import (
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 )
 
-// The numbers are those of the scenarios of package segment.
+// The scenarios have the numbers that they have in package segment.
 func TestNoScenarioBreaksThePromise(t *testing.T) {
 	t.Run("46 commit of a segment unknown", func(t *testing.T) {
 		file := filepath.Join(sqlrowtest.Folder(t), "segments.db")

@@ -17,8 +17,8 @@ import (
 // DefaultTable is the table if Config.Table is empty.
 const DefaultTable = "snowkey_segments"
 
-// A Store keeps the rows in a table. New makes it; the zero value has no database. It
-// is safe for concurrent use and must not be copied.
+// A Store keeps the rows in a table. New creates it; the zero value has no database. It is safe for
+// concurrent use and must not be copied.
 type Store struct {
 	db   *tables.DB
 	text texts
@@ -31,8 +31,8 @@ var _ interface {
 	segment.Freezer
 } = (*Store)(nil)
 
-// New returns a Store on db. It does no I/O and does not take db over. If an argument is
-// wrong the error is a [*core.ValueError].
+// New returns a Store on db. It does no I/O and does not take db over. A wrong argument is a
+// [*core.ValueError].
 func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
 	d, err := tables.Open(db, c, tables.Kind{Package: "sqlsegment", Names: []string{DefaultTable}, Create: create, Definite: definite})
 	if err != nil {
@@ -45,7 +45,7 @@ func invalid(name string, value any, want string) error {
 	return &core.ValueError{Package: "sqlsegment", Name: name, Value: fmt.Sprint(value), Want: want}
 }
 
-// definite reports whether err was decided from what was read, and not by the database.
+// definite reports whether err was decided from what a transaction has read.
 func definite(err error) bool {
 	for _, kind := range []error{segment.ErrNoTag, segment.ErrExhausted, segment.ErrStride, errThere} {
 		if errors.Is(err, kind) {
@@ -55,7 +55,7 @@ func definite(err error) bool {
 	return errors.As(err, new(*core.ValueError))
 }
 
-var errThere = errors.New("the row is there already")
+var errThere = errors.New("the row exists")
 
 // explain returns the error of an operation whose transaction has failed with err.
 func (s *Store) explain(name string, err error) error {
@@ -63,7 +63,7 @@ func (s *Store) explain(name string, err error) error {
 		return nil
 	}
 	if errors.As(err, new(*sqlstore.TableError)) && errors.Is(err, sqlstore.ErrSchema) {
-		err = fmt.Errorf("%w; for Leaf's own table run AlterLeaf", err)
+		err = fmt.Errorf("%w; for Leaf's own table run the statements of AlterLeaf", err)
 	}
 	return fmt.Errorf("sqlsegment: %s: table %s: %w", name, s.db.Names[0], err)
 }
@@ -71,8 +71,8 @@ func (s *Store) explain(name string, err error) error {
 // A change is a row before and after an operation.
 type change struct{ before, after segment.Row }
 
-// change replaces the row of a tag by what f makes of it. The row is locked from the
-// reading to COMMIT. f may run several times.
+// change replaces the row of a tag by the result of f. The row is locked from the read to COMMIT. f
+// may run several times.
 func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row) (segment.Row, error)) (change, error) {
 	if err := (segment.Row{Tag: tag, Step: 1, Stride: 1}).Validate(); err != nil {
 		return change{}, err
@@ -86,8 +86,8 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 		if err != nil || row == before {
 			return change{before, row}, err
 		}
-		// The comparison of all that the row counts with is for databases whose lock is not
-		// one: behind a proxy that sends reads to a replica, say.
+		// The UPDATE compares what was read, because the lock does not hold if a proxy has sent the
+		// read to a replica.
 		result, err := t.Exec(ctx, s.text.update, row.Next, stride(row), row.Offset, row.Version, tag, before.Next, stride(before), before.Version)
 		if err != nil {
 			return change{}, err
@@ -100,10 +100,9 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 	return done, s.explain(name, err)
 }
 
-// stored reads a row back that was written, and returns an error unless it is there as it
-// was written. Without strict mode MySQL stores the greatest number that the column holds in
-// place of a greater one. Each Take would then begin there again. PostgreSQL and SQLite
-// refuse such a number, so they need no statement more.
+// stored reads back a row on MySQL and returns an error unless it is stored as written. Without strict
+// mode MySQL stores the greatest number that the column holds in place of a greater one, and each
+// Take would then begin there again. PostgreSQL and SQLite refuse such a number.
 func (s *Store) stored(ctx context.Context, t *sqlrow.Tx, row segment.Row) error {
 	if s.db.Dialect != dialect.MySQL {
 		return nil
@@ -142,8 +141,8 @@ func (s *Store) Take(ctx context.Context, t segment.Take) (segment.Range, error)
 	if err != nil {
 		return segment.Range{}, err
 	}
-	// Once more, on the same row: what the transaction found must not be written to a
-	// variable from within, since Do may have left it behind.
+	// The range is computed again from the same row, because a transaction that Do may have left
+	// behind must not write to a variable of this call.
 	_, got, err := done.before.Take(t)
 	return got, err
 }
@@ -154,14 +153,14 @@ func (s *Store) GiveBack(ctx context.Context, g segment.GiveBack) error {
 	return err
 }
 
-// Raise implements segment.Keeper. It sees to it that max_id is at least next.
+// Raise implements segment.Keeper: max_id is then at least next.
 func (s *Store) Raise(ctx context.Context, tag string, next int64) (segment.Row, error) {
 	done, err := s.change(ctx, "raise", tag, func(r segment.Row) (segment.Row, error) { return r.Raise(next), nil })
 	return done.after, err
 }
 
-// RaiseAbove sees to it that every number from now on is above n, such as the greatest
-// key of a table that is to get its numbers here.
+// RaiseAbove raises the row so that every number from now on is greater than n, such as the greatest
+// key of a table that will get its keys from this row.
 func (s *Store) RaiseAbove(ctx context.Context, tag string, n int64) (segment.Row, error) {
 	done, err := s.change(ctx, "raise", tag, func(r segment.Row) (segment.Row, error) { return r.Raise(r.After(n)), nil })
 	return done.after, err
@@ -209,8 +208,8 @@ func (s *Store) Rows(ctx context.Context) ([]segment.Row, error) {
 // migrations themselves. It does not end in a semicolon.
 func (s *Store) Statements() []string { return s.db.Statements() }
 
-// CreateTables creates the table, unless it is there. Any number of processes may do so at
-// the same time.
+// CreateTables creates the table unless it exists. Any number of processes may call it at the same
+// time.
 func (s *Store) CreateTables(ctx context.Context) error {
 	return s.explain("create tables", s.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
 		_, err := s.read(ctx, t, s.text.rows)

@@ -15,10 +15,10 @@ import (
 
 // texts are the statements of one Store.
 type texts struct {
-	alter          []string // for Leaf's table
+	alter          []string // Leaf's table
 	row, rows      string
 	insert, update string
-	sample         string // the beginning of an INSERT for people; a tag and ", 1, 1000)" follow
+	sample         string // beginning of an INSERT for people, which a tag and ", 1, 1000)" complete
 }
 
 func textsOf(d sqlstore.Dialect, name string) texts {
@@ -57,8 +57,8 @@ func create(d sqlstore.Dialect, names []string) []string {
 		"stride BIGINT NOT NULL DEFAULT 1")}
 }
 
-// AlterLeaf returns the statements that give Leaf's own table the columns of this
-// package. Servers of Leaf that still run go on beside it.
+// AlterLeaf returns the statements that add the columns of this package to Leaf's own table. Servers
+// of Leaf can keep running.
 func (s *Store) AlterLeaf() []string { return append([]string(nil), s.text.alter...) }
 
 // stride is the column of that name: negative while the row is frozen.
@@ -69,7 +69,7 @@ func stride(r segment.Row) int64 {
 	return r.Stride
 }
 
-// literal returns a tag for a statement that people run. Ours have parameters.
+// literal returns a tag for a statement that people run; those of this package have parameters.
 func (s *Store) literal(tag string) string {
 	if s.db.Dialect == dialect.MySQL {
 		tag = strings.ReplaceAll(tag, `\`, `\\`)
@@ -84,7 +84,7 @@ func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row
 		return segment.Row{}, err
 	}
 	for _, r := range rows {
-		// Leaf's table may have a collation that takes "Orders" for "orders".
+		// Leaf's table may have a collation to which "Orders" equals "orders".
 		if r.Tag == tag {
 			return r, nil
 		}
@@ -92,8 +92,8 @@ func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row
 	return segment.Row{}, fmt.Errorf("%w: %s; make it with Create, or run %s%s, 1, 1000)", segment.ErrNoTag, tag, s.text.sample, s.literal(tag))
 }
 
-// read returns the rows that a query finds. A value that cannot be is a
-// *core.ValueError, which names its column. Around it is the tag.
+// read returns the rows of a query. An impossible value is a *core.ValueError that names its column,
+// wrapped with the tag.
 func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (rows []segment.Row, err error) {
 	err = t.Each(ctx, func(scan func(...any) error) error {
 		r, err := s.scanRow(scan)
@@ -106,7 +106,7 @@ func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any
 	return rows, err
 }
 
-// scanRow reads a row, whatever somebody else has put there.
+// scanRow reads a row, which other programs may have written.
 func (s *Store) scanRow(scan func(...any) error) (r segment.Row, err error) {
 	into := func(name string, value *int64, least, most int64) *column {
 		return &column{name, value, least, most, s.db.Dialect != dialect.SQLite}
@@ -133,14 +133,14 @@ func (s *Store) scanRow(scan func(...any) error) (r segment.Row, err error) {
 	return r, nil
 }
 
-// A column scans an integer of any type that has them: INT, BIGINT UNSIGNED, NUMERIC.
+// A column scans an integer from any type of integers: INT, BIGINT UNSIGNED, NUMERIC.
 type column struct {
 	name        string
 	value       *int64
 	least, most int64
-	// text says that an integer may come as text: MySQL's protocol has all of them so, and
-	// both servers send NUMERIC so. In SQLite, which keeps any type in any column, a text
-	// is not what its digits say: it neither equals nor sorts as the number.
+	// text reports that an integer may arrive as text, as every integer does in MySQL's text
+	// protocol, and NUMERIC on both servers. In SQLite, which stores any type in any column, a
+	// text of digits neither equals the number nor sorts like it.
 	text bool
 }
 
