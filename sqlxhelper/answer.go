@@ -112,23 +112,36 @@ func rollback(ctx context.Context, h honoring, tx *sqlx.Tx, err error) error {
 	return done(longer, 0, tx.Rollback)
 }
 
-// scalar reads the only row of a query with one column. It reads to the end of the rows because
-// MySQL's driver honors ctx while it reads rows, but not while it closes them and skips the
-// rest.
-func scalar(ctx context.Context, db statementer, dest any, text string, args ...any) error {
+// each calls scan for each row of a query. It reads to the end of the rows because MySQL's
+// driver honors ctx while it reads rows, but not while it closes them and skips the rest.
+func each(ctx context.Context, db queryer, scan func(*sql.Rows) error, text string, args ...any) error {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // where Scan has failed
-	err = sql.ErrNoRows
+	defer func() { _ = rows.Close() }() // if scan fails
 	for rows.Next() {
-		if err = rows.Scan(dest); err != nil {
+		if err := scan(rows); err != nil {
 			return err
 		}
 	}
-	if failed := rows.Err(); failed != nil {
-		return failed
+	return rows.Err()
+}
+
+// A queryer is a pool, a connection or a transaction.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// scalar reads the only row of a query with one column.
+func scalar(ctx context.Context, db queryer, dest any, text string, args ...any) error {
+	found := false
+	err := each(ctx, db, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(dest)
+	}, text, args...)
+	if err == nil && !found {
+		err = sql.ErrNoRows
 	}
 	return err
 }

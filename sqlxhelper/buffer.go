@@ -223,10 +223,13 @@ func apart(v reflect.Value, depth int) reflect.Value {
 		return v
 	}
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
 		if v.IsNil() {
 			return v
 		}
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
 		switch p := v.Interface().(type) {
 		case *big.Int: // as in pgtype.Numeric
 			return reflect.ValueOf(new(big.Int).Set(p))
@@ -236,49 +239,40 @@ func apart(v reflect.Value, depth int) reflect.Value {
 		own := reflect.New(v.Type().Elem())
 		own.Elem().Set(apart(v.Elem(), depth+1))
 		return own.Convert(v.Type())
-	case reflect.Interface:
-		if v.IsNil() {
-			return v
-		}
-		own := reflect.New(v.Type()).Elem()
-		own.Set(apart(v.Elem(), depth+1))
-		return own
 	case reflect.Slice:
-		if v.IsNil() {
-			return v
-		}
 		own := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		reflect.Copy(own, v)
-		if refers(v.Type().Elem()) {
-			for i := range own.Len() {
-				own.Index(i).Set(apart(v.Index(i), depth+1))
-			}
-		}
-		return own
-	case reflect.Array:
-		own := reflect.New(v.Type()).Elem()
-		for i := range own.Len() {
-			own.Index(i).Set(apart(v.Index(i), depth+1))
-		}
-		return own
+		return apartElements(own, depth)
 	case reflect.Map:
-		if v.IsNil() {
-			return v
-		}
 		own := reflect.MakeMapWithSize(v.Type(), v.Len())
 		for entries := v.MapRange(); entries.Next(); {
 			own.SetMapIndex(entries.Key(), apart(entries.Value(), depth+1))
 		}
 		return own
+	}
+	own := reflect.New(v.Type()).Elem()
+	own.Set(v)
+	switch v.Kind() {
+	case reflect.Interface:
+		own.Set(apart(v.Elem(), depth+1))
+	case reflect.Array:
+		return apartElements(own, depth)
 	case reflect.Struct:
-		own := reflect.New(v.Type()).Elem()
-		own.Set(v)
 		for i := range own.NumField() {
 			if f := own.Field(i); f.CanSet() {
 				f.Set(apart(f, depth+1))
 			}
 		}
-		return own
 	}
-	return v
+	return own
+}
+
+// apartElements replaces the elements of a slice or an array by copies.
+func apartElements(list reflect.Value, depth int) reflect.Value {
+	if refers(list.Type().Elem()) {
+		for i := range list.Len() {
+			list.Index(i).Set(apart(list.Index(i), depth+1))
+		}
+	}
+	return list
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )
@@ -70,30 +69,4 @@ func ExampleHelper_InsertGraph_belongsTo() {
 	}
 	fmt.Println(titles, posts[0].AuthorID == ada.ID)
 	// Output: [Loops by Ada Notes by Ada Letters by Ada] true
-}
-
-func ExampleInTx() {
-	db := newDatabase()
-	h := sqlxhelper.New(newSource())
-	ctx := context.Background()
-
-	// The function may run again, after a deadlock or a lost connection. Rows that
-	// are made outside of it keep their keys, and are the same rows then.
-	order := Order{Number: "A-1"}
-	items := []Item{{SKU: "apple"}, {SKU: "pear"}}
-	err := sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
-		if err := h.Insert(ctx, tx, "orders", &order); err != nil {
-			return err
-		}
-		for i := range items {
-			items[i].OrderID = order.ID
-		}
-		return h.InsertMany(ctx, tx, "order_items", items)
-	})
-	var n int
-	if err := db.Get(&n, "SELECT COUNT(*) FROM order_items"); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(err, n)
-	// Output: <nil> 2
 }

@@ -339,19 +339,11 @@ func (w *writer) query(ctx context.Context, s session, l *load, text string, arg
 		return err
 	}
 	return done(ctx, s.honors, func() error {
-		rows, err := s.db.QueryContext(w.dialect.sends(ctx), text, args...)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // if Next has not reached the end
-		for rows.Next() {
+		return each(w.dialect.sends(ctx), s.db, func(rows *sql.Rows) error {
 			if s.honors < honorsStatements && ctx.Err() != nil {
 				return ctx.Err() // the caller may have returned, and own what scan changes
 			}
-			if err := scan(rows); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
+			return scan(rows)
+		}, text, args...)
 	})
 }

@@ -19,9 +19,10 @@ var watched sync.Map
 // the number of rows. It is safe for concurrent use, although calls on one transaction do not
 // overlap.
 type record struct {
-	mu     sync.Mutex
-	places []place           // in the order in which they were first written to
-	last   []types.Snowflake // the last key that was inserted, by place; 0 if all were upserted
+	mu sync.Mutex
+	// last has the last inserted key of each place, or 0 if all were upserted, in the order in
+	// which they were first written to.
+	last []proof
 	// broken says why the savepoint of a call was not rolled back, or is nil. With stray, the
 	// call may have sent statements after the end of the transaction.
 	broken error
@@ -56,13 +57,13 @@ func recordOf(db DB) *record {
 func (r *record) add(p place, last types.Snowflake) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slices.Index(r.places, p)
+	i := slices.IndexFunc(r.last, func(o proof) bool { return o.place == p })
 	if i < 0 {
-		i = len(r.places)
-		r.places, r.last = append(r.places, p), append(r.last, 0)
+		i = len(r.last)
+		r.last = append(r.last, proof{place: p})
 	}
 	if last != 0 {
-		r.last[i] = last
+		r.last[i].key = last
 	}
 }
 
@@ -74,11 +75,11 @@ func (r *record) mark() (undo func()) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	places, last := slices.Clone(r.places), slices.Clone(r.last)
+	last := slices.Clone(r.last)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.places, r.last = places, last
+		r.last = last
 	}
 }
 
@@ -122,7 +123,7 @@ func (r *record) strayed() bool {
 func (r *record) empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.places) == 0
+	return len(r.last) == 0
 }
 
 // proofs returns the last inserted key of each place. All of these rows are stored or none,
@@ -130,11 +131,5 @@ func (r *record) empty() bool {
 func (r *record) proofs() []proof {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var found []proof
-	for i, p := range r.places {
-		if r.last[i] != 0 {
-			found = append(found, proof{p, r.last[i]})
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(r.last), func(p proof) bool { return p.key == 0 })
 }

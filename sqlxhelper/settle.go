@@ -292,21 +292,15 @@ var postgresVersion = regexp.MustCompile(`^(?:PostgreSQL|EnterpriseDB) [0-9]+(?:
 // aloneMySQL returns nil if a missing row proves that its transaction was rolled back: the look
 // has waited for the transaction only if it ran on this server.
 func aloneMySQL(ctx context.Context, tx *sqlx.Tx) error {
-	rows, err := tx.QueryContext(ctx, "SHOW VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'read_only', 'innodb_read_only',"+
+	v := map[string]string{}
+	err := each(ctx, tx, func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		v[strings.ToLower(name)] = strings.ToUpper(value)
+		return err
+	}, "SHOW VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'read_only', 'innodb_read_only',"+
 		" 'wsrep_on', 'wsrep_provider', 'group_replication_single_primary_mode', 'group_replication_group_name')")
 	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // where Scan has failed
-	v := map[string]string{}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return err
-		}
-		v[strings.ToLower(name)] = strings.ToUpper(value)
-	}
-	if err := rows.Err(); err != nil {
 		return err
 	}
 	on := func(name string) bool { value, set := v[name]; return set && value != "OFF" && value != "0" }

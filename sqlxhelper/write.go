@@ -151,7 +151,7 @@ func (w *writer) sendsAlone(c conn) bool {
 type statementer interface {
 	sqlx.ExecerContext
 	sqlx.PreparerContext
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	queryer
 }
 
 // A session says where statements go. Outside of a transaction only one is allowed, and a
