@@ -14,7 +14,7 @@ import (
 
 var (
 	simulationSeed      = flag.Uint64("simulation.seed", 0, "the first seed of the random schedules; alone, only that schedule is run, and its trace shown")
-	simulationSchedules = flag.Int("simulation.schedules", 0, "how many random schedules are run; 0: 150, or one with -simulation.seed")
+	simulationSchedules = flag.Int("simulation.schedules", 0, "how many random schedules are run; 0: 50, or one with -simulation.seed")
 )
 
 // A mode is what a random schedule may do.
@@ -357,7 +357,7 @@ func TestRandomSchedulesRepeatNoID(t *testing.T) {
 	case first > 0:
 		n = 1
 	default:
-		n = 150
+		n = 50
 	}
 	if first == 0 {
 		first = 1

@@ -319,11 +319,28 @@ func allZones(t testing.TB) []*time.Location {
 	return all
 }
 
+// changesOf returns the changes of a zone's offset from some time to 2039, and a text that
+// is equal for zones whose offsets are equal all that time.
+func changesOf(zone *time.Location, from time.Time) (changes []time.Time, offsets string) {
+	for at := from; ; {
+		_, offset := at.In(zone).Zone()
+		_, end := at.In(zone).ZoneBounds()
+		offsets += fmt.Sprint(offset, end.Unix(), " ")
+		if end.IsZero() || end.Year() > 2039 {
+			return changes, offsets
+		}
+		changes = append(changes, end)
+		at = end
+	}
+}
+
 // Around each change of 30 years, the texts are compared with the keys minute by minute.
+// One of the zones with the same offsets is enough.
 func TestNoZoneRepeatsATextOrChangesTheOrder(t *testing.T) {
 	t.Parallel()
 	layout := core.Layout{Epoch: time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond, TimeBits: 40, SequenceBits: 1}
 	refused := map[string]bool{}
+	seen := map[string]bool{}
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, zone := range allZones(t) {
 		c, err := NewCodec(CodecConfig{Layout: layout, Zone: zone, Fold: true})
@@ -331,12 +348,12 @@ func TestNoZoneRepeatsATextOrChangesTheOrder(t *testing.T) {
 			refused[zone.String()] = true
 			continue
 		}
-		for at := layout.Epoch; ; {
-			_, end := at.In(zone).ZoneBounds()
-			if end.IsZero() || end.Year() > 2039 {
-				break
-			}
-			at = end
+		changes, offsets := changesOf(zone, layout.Epoch)
+		if seen[offsets] {
+			continue
+		}
+		seen[offsets] = true
+		for _, end := range changes {
 			before, last := "", types.Snowflake(-1)
 			for minute := -125; minute <= 125; minute++ {
 				for _, ms := range []int64{0, r.Int64N(59_999) + 1} {
@@ -353,7 +370,7 @@ func TestNoZoneRepeatsATextOrChangesTheOrder(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("refused: %v", refused)
+	t.Logf("%d zones differ; refused: %v", len(seen), refused)
 	for _, name := range []string{"Antarctica/Troll", "America/St_Johns"} {
 		if !refused[name] {
 			t.Errorf("%s is not refused; want it refused", name)
