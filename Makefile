@@ -16,7 +16,7 @@ lint: # and what is quick beside it
 	.ci/run shell gofmt tidy vet lint
 
 bench: # one round of the generator's benchmarks, into bench.out
-	ROUNDS=1 OUT=$(CURDIR)/bench.out internal/bench/run.sh
+	go run ./internal/bench -rounds 1 -out $(CURDIR)/bench.out generator
 
 ci: # all of it
 	.ci/run

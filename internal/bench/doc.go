@@ -1,29 +1,32 @@
-// Package bench compares the generator and the text forms with other Go libraries, in
-// one run. It is a module of its own, so no user of snowkey downloads these.
+// The command bench measures the library beside what else there is, and writes the figures
+// of docs/benchmarks.md and docs/alternatives.md. It is a module of its own, so that no
+// user of the library downloads what it is compared with.
 //
-// Everything is a standard benchmark, so benchstat reads the output:
+//	go run ./internal/bench                    write the pages from the results that are here
+//	go run ./internal/bench generator          measure a suite, replace its results, write the pages
+//	go run ./internal/bench -rounds 3 all      measure all of them in three rounds
+//	go run ./internal/bench -short -out x all  run each benchmark once, to see that it works
 //
-//	BenchmarkNext        one goroutine, what an ID costs
-//	BenchmarkContention  c goroutines that take 10,000 IDs each
-//	BenchmarkSaturation  4,096 IDs per millisecond asked for and more: the share
-//	                     of that rate that is reached, and the CPU it takes
-//	BenchmarkFill        slices of IDs
-//	BenchmarkText        String and Parse
-//	BenchmarkJSON        encoding/json
-//	BenchmarkJSONv2      encoding/json/v2, with Go 1.27
+// Run it on an idle machine. The suites generator and segments need nothing else; gorm and
+// sqlx need the servers that CONTRIBUTING.md names; ways starts PostgreSQL, MariaDB and
+// three servers of Redis, whose programs have to be installed, and must run as root on
+// Linux for the table that is larger than memory.
 //
-// run.sh runs all of them round-robin on an idle machine, and keeps the raw output. The
-// program in report writes the tables and the picture of docs/generator.md from it.
+// Every workload is a standard benchmark in a test file, so go test -bench runs it and
+// benchstat reads the results. A suite is a list of such runs. In each round every run
+// takes its turn, and waits until other programs leave the CPUs alone. Pages show the
+// median of the rounds; a ratio is taken within each round, because what disturbs a round
+// disturbs both sides of it.
 //
 // # Rules
 //
-//   - The rate that a layout allows and the cost of an ID are measured apart. A layout
-//     with 12 bits of sequence takes 244 ns per ID (1 ms / 4,096) with any code. So
-//     Next and Contention use 22 bits, where no generator reaches the end of a
-//     millisecond. Fill would reach it, and uses 27. Saturation uses 12.
+//   - The rate that a layout allows and the cost of an ID are measured apart. A layout with
+//     12 bits of sequence takes 244 ns per ID (1 ms / 4,096) with any code, so Next and
+//     Contention use 22 bits, where no generator reaches the end of a millisecond. Fill
+//     would reach it, and uses 27. Saturation uses 12.
 //   - Every source has a loop of its own over a slice of its type. None pays for an
 //     interface or a closure per ID.
-//   - IDs that are kept are sorted and compared, outside the measured time. dup/op is
-//     how many equal another one. Duplicates of snowkey fail the run. Those of a peer
-//     are shown.
-package bench
+//   - IDs that are kept are sorted and compared, outside the measured time. dup/op is how
+//     many equal another one. Duplicates of snowkey fail the run; those of a peer are shown.
+//   - Rows are read back and compared with those that were given, value by value.
+package main

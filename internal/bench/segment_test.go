@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -134,12 +133,6 @@ func together(ctx context.Context, s numberer, goroutines int) (time.Duration, e
 	return took, nil
 }
 
-func middle(list []float64) float64 {
-	slices.Sort(list)
-	n := len(list)
-	return (list[(n-1)/2] + list[n/2]) / 2
-}
-
 // BenchmarkSegmentFill fills slices of n numbers. An operation is a pair too: the floor
 // writes n consecutive numbers. A half is short, so that few are interrupted.
 func BenchmarkSegmentFill(b *testing.B) {
@@ -242,7 +235,7 @@ func text(t *testing.T, n ast.Node) string {
 func BenchmarkArticle(b *testing.B) {
 	l := layout(16)
 	l.WorkerBits, l.TimeBits = 0, 47
-	for _, goroutines := range []int{1, 2, 3, 4, 6, 8, 10, 12} {
+	for _, goroutines := range articleCounts {
 		for _, s := range ownSources(l) {
 			b.Run(fmt.Sprintf("c=%d/%s", goroutines, s.name), func(b *testing.B) { s.contend(b, goroutines) })
 		}

@@ -1,11 +1,10 @@
-package bench
+package main
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,79 +14,52 @@ import (
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 )
 
-// The load of BenchmarkSegmentLatency: calls at fixed times, slow, a hundred times as fast,
-// slow, and fast again.
+// The load: calls at fixed times, slow, a hundred times as fast, slow, and fast again.
 const (
 	slowRate  = 2_000
 	fastRate  = 200_000
 	phaseTime = 2 * time.Second
+	slowTime  = 100 * time.Millisecond // of the store
 )
 
-// The stores and the rules that are compared.
-var (
-	stores = []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
-	rules  = []struct {
-		name string
-		c    segment.Config
-	}{
-		{"machine", segment.Config{Step: 1 << 30, MaxStep: 1 << 30, Hold: time.Millisecond}},
-		// With less than 20,000 numbers per fetch it cannot keep up with a store of 100 ms.
-		{"no-prefetch", segment.Config{Step: 25_000, Hold: -1}},
-		{"leaf", segment.Config{Rule: segment.Leaf}},
-		{"by-rate-10s", segment.Config{Hold: 10 * time.Second}},
-		{"by-rate", segment.Config{}},
-	}
-)
-
-// BenchmarkSegmentLatency measures how long a call takes while the load jumps, with stores
-// that need 1, 10 and 100 ms. One goroutine makes each call at its time, or at once if it
-// is late. A call is measured from its time, and not from its start: so each call that
-// another one's wait held up counts with what it lost. The first call, which has to wait,
-// is made before. Run it with -benchtime 1x: an operation is the whole load.
-//
-// TestSegmentLatencyInSimulatedTime plays the same load without a machine that disturbs it.
-func BenchmarkSegmentLatency(b *testing.B) {
-	for _, store := range stores {
-		for _, r := range rules {
-			b.Run("store="+store.String()+"/"+r.name, func(b *testing.B) {
-				for range b.N {
-					l := playLoad(b, store, r.c)
-					for _, m := range l.metrics() {
-						b.ReportMetric(m.value, m.unit)
-					}
-				}
-			})
-		}
-	}
+// rules are what is compared.
+var rules = []struct {
+	name string
+	c    segment.Config
+}{
+	// With less than 20,000 numbers per fetch it cannot keep up with the store.
+	{"no-prefetch", segment.Config{Step: 25_000, Hold: -1}},
+	{"leaf", segment.Config{Rule: segment.Leaf}},
+	{"by-rate-10s", segment.Config{Hold: 10 * time.Second}},
+	{"by-rate", segment.Config{}},
 }
 
-// In simulated time a call takes no time unless it waits for the store. So what is left is
-// what the rule does.
+// TestSegmentLatencyInSimulatedTime measures how long a call takes while the load jumps,
+// with a store that needs 100 ms. A call takes no time unless it waits for the store, so
+// what is left is what the rule does. It is measured from the time at which it is due,
+// and not from its start, so that each call that another one's wait held up counts with
+// what it lost. The first call, which has to wait, is made before. With -v it prints the
+// results of a benchmark.
 func TestSegmentLatencyInSimulatedTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays 8 s of load with 808,000 calls for each rule")
 	}
-	const store = 100 * time.Millisecond
-	got := map[string]load{}
+	got := map[string]played{}
 	for _, r := range rules {
-		for _, s := range stores {
-			if tested := s == store && (r.name == "leaf" || strings.HasPrefix(r.name, "by-rate")); !tested && !testing.Verbose() {
-				continue // for the table only
-			}
-			synctest.Test(t, func(t *testing.T) {
-				l := playLoad(t, s, r.c)
-				if s == store {
-					got[r.name] = l
-				}
-				if testing.Verbose() {
-					fmt.Printf("BenchmarkSegmentSimulated/store=%v/%s 1", s, r.name)
-					for _, m := range l.metrics() {
-						fmt.Printf(" %v %s", m.value, m.unit)
-					}
-					fmt.Println()
-				}
-			})
+		if r.name == "no-prefetch" && !testing.Verbose() {
+			continue // for the table only
 		}
+		synctest.Test(t, func(t *testing.T) {
+			l := playLoad(t, r.c)
+			got[r.name] = l
+			if testing.Verbose() {
+				fmt.Printf("Benchmark%s%s 1", simulated, r.name)
+				for _, m := range l.metrics() {
+					fmt.Printf(" %v %s", m.value, m.unit)
+				}
+				fmt.Println()
+			}
+		})
 	}
 	leaf := got["leaf"]
 	for _, name := range []string{"by-rate", "by-rate-10s"} {
@@ -95,9 +67,9 @@ func TestSegmentLatencyInSimulatedTime(t *testing.T) {
 		if w := l.waits; w[0]+w[2]+w[3] > 0 {
 			t.Errorf("%s: waits in the four phases = %v; want some in the second at most", name, w)
 		}
-		if l.waits[1] > 1 || l.jump[0] > store*3/2 || l.at(0.99) > leaf.at(0.99)/2 {
+		if l.waits[1] > 1 || l.jump[0] > slowTime*3/2 || l.at(0.99) > leaf.at(0.99)/2 {
 			t.Errorf("%s: after the first jump %d waits, the longest call %v, p99 %v; want at most 1, %v and %v",
-				name, l.waits[1], l.jump[0], l.at(0.99), store*3/2, leaf.at(0.99)/2)
+				name, l.waits[1], l.jump[0], l.at(0.99), slowTime*3/2, leaf.at(0.99)/2)
 		}
 	}
 	// With the default of Hold there are more: it fetches for 10 minutes, 1,000,000 at a time.
@@ -106,10 +78,9 @@ func TestSegmentLatencyInSimulatedTime(t *testing.T) {
 	}
 }
 
-// A slowStore needs a time for each range.
+// A slowStore needs slowTime for each range.
 type slowStore struct {
 	*segmenttest.Memory
-	time time.Duration
 
 	mu      sync.Mutex
 	ended   []time.Time // of the fetches
@@ -118,7 +89,7 @@ type slowStore struct {
 
 func (s *slowStore) Take(ctx context.Context, t segment.Take) (segment.Range, error) {
 	began := time.Now()
-	time.Sleep(s.time)
+	time.Sleep(slowTime)
 	r, err := s.Memory.Take(ctx, t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +103,8 @@ func (s *slowStore) Take(ctx context.Context, t segment.Take) (segment.Range, er
 type call struct{ due, began, ended time.Duration }
 
 // playLoad makes the calls.
-func playLoad(t testing.TB, store time.Duration, c segment.Config) load {
-	s := &slowStore{Memory: new(segmenttest.Memory), time: store}
+func playLoad(t *testing.T, c segment.Config) played {
+	s := &slowStore{Memory: new(segmenttest.Memory)}
 	if err := s.Create(t.Context(), segment.Row{Tag: "a", Next: 1, Step: 1000, Stride: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -147,17 +118,12 @@ func playLoad(t testing.TB, store time.Duration, c segment.Config) load {
 	if _, err := a.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, spin := t.(*testing.B) // a sleep is too coarse on a real machine
 	time.Sleep(phaseTime / 10)
 	start := time.Now()
 	for i := range calls {
 		c := &calls[i]
 		for c.began = time.Since(start); c.began < c.due; c.began = time.Since(start) {
-			if !spin {
-				time.Sleep(c.due - c.began)
-			} else if c.due-c.began > 2*time.Millisecond {
-				time.Sleep(time.Millisecond)
-			}
+			time.Sleep(c.due - c.began)
 		}
 		if _, err := a.Next(t.Context()); err != nil {
 			t.Fatal(err)
@@ -180,8 +146,8 @@ func schedule() []call {
 	return calls
 }
 
-// A load is what the calls took.
-type load struct {
+// A played is what the calls took.
+type played struct {
 	took    []time.Duration  // sorted
 	jump    [2]time.Duration // the longest call of each fast phase
 	waits   [4]int           // calls that waited for the store, by phase
@@ -189,10 +155,10 @@ type load struct {
 	longest time.Duration // of the fetches
 }
 
-func (s *slowStore) load(start time.Time, calls []call) load {
+func (s *slowStore) load(start time.Time, calls []call) played {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := load{took: make([]time.Duration, len(calls)), fetches: len(s.ended), longest: s.longest}
+	l := played{took: make([]time.Duration, len(calls)), fetches: len(s.ended), longest: s.longest}
 	for i, c := range calls {
 		l.took[i] = c.ended - c.due
 		phase := min(int(c.due/phaseTime), 3)
@@ -208,14 +174,14 @@ func (s *slowStore) load(start time.Time, calls []call) load {
 }
 
 // at returns what this share of the calls does not exceed.
-func (l load) at(share float64) time.Duration { return l.took[int(share*float64(len(l.took)-1))] }
+func (l played) at(share float64) time.Duration { return l.took[int(share*float64(len(l.took)-1))] }
 
 type metric struct {
 	value float64
 	unit  string
 }
 
-func (l load) metrics() []metric {
+func (l played) metrics() []metric {
 	µs := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 	return []metric{
 		{µs(l.at(0.5)), "p50-µs"},

@@ -1,6 +1,6 @@
 //go:build go1.27 && goexperiment.jsonv2
 
-package bench
+package main
 
 import (
 	jsonv2 "encoding/json/v2"

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-// What docs/answers.md says of UUIDs, of the generators that Go programs use.
+// What docs/alternatives.md says of UUIDs, of the generators that Go programs use.
 
 // A generator7 makes UUIDs of version 7 for a whole process.
 type generator7 struct {

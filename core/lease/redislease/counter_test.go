@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The ways to take keys and worker numbers from Redis that docs/answers.md speaks of, and
+// The ways to take keys and worker numbers from Redis that docs/alternatives.md speaks of, and
 // that this package does not go.
 
 // A log is written before each answer, unless a slow disk makes Redis postpone it, and synced

@@ -9,6 +9,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
+
+	"github.com/snowkey/snowkey/types"
 )
 
 // rowLocks matches what InnoDB says of the own transaction. The view innodb_trx is of
@@ -36,6 +38,25 @@ func lockCount(t *testing.T, tx *gorm.DB) (n int) {
 	return n
 }
 
+// A reader has two unique columns beside its key.
+type reader struct {
+	ID    types.Snowflake
+	Email string `gorm:"size:40;uniqueIndex"`
+	Phone string `gorm:"size:40;uniqueIndex"`
+}
+
+// readers returns n of them. Their keys are set if first is not zero.
+func readers(n int, first types.Snowflake) []reader {
+	list := make([]reader, n)
+	for i := range list {
+		list[i] = reader{Email: fmt.Sprintf("reader-%06d@example.org", i), Phone: fmt.Sprintf("+49-30-%07d", i)}
+		if first != 0 {
+			list[i].ID = first + types.Snowflake(i)
+		}
+	}
+	return list
+}
+
 // The plugin looks for the rows that an upsert met. It must not keep others away from
 // more rows than the upsert does.
 func TestGormPluginLocksNoMoreThanTheUpsert(t *testing.T) {
@@ -47,16 +68,16 @@ func TestGormPluginLocksNoMoreThanTheUpsert(t *testing.T) {
 			open := opener(t, target.dialector(t))
 			plain, keyed := open(&gorm.Config{Logger: logger.Discard}), open(&gorm.Config{Logger: logger.Discard})
 			must(t, keyed.Use(newPlugin()))
-			must(t, keyed.AutoMigrate(&benchPerson{}))
-			stored := benchPeople(200, 1)
+			must(t, keyed.AutoMigrate(&reader{}))
+			stored := readers(200, 1)
 			must(t, plain.Create(&stored).Error)
 			locks := func(db *gorm.DB, n int) (count int) {
 				for range 2 { // the first time reads the catalog
 					tx := db.Begin()
 					must(t, tx.Error)
-					list := benchPeople(n, 0)
+					list := readers(n, 0)
 					if db == plain {
-						list = benchPeople(n, 1<<50)
+						list = readers(n, 1<<50)
 					}
 					must(t, tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error)
 					count = lockCount(t, tx)

@@ -1,0 +1,495 @@
+package main
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	gormmysql "gorm.io/driver/mysql"
+	gormpostgres "gorm.io/driver/postgres"
+	gormsqlite "gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// How many rows one operation of BenchmarkGORM stores: orders, and items of each.
+const (
+	benchOrders = 1000
+	benchItems  = 5
+)
+
+// The same two tables with each kind of key. The tables of each kind are named by
+// a prefix, see benchDatabase.
+type (
+	countedOrder struct {
+		ID     uint
+		Number string `gorm:"size:40"`
+		Total  int64
+		Items  []countedItem `gorm:"foreignKey:OrderID"`
+	}
+	countedItem struct {
+		ID       uint
+		OrderID  uint   `gorm:"index"`
+		SKU      string `gorm:"size:40"`
+		Quantity int
+	}
+
+	keyedOrder struct {
+		ID     types.Snowflake
+		Number string `gorm:"size:40"`
+		Total  int64
+		Items  []keyedItem `gorm:"foreignKey:OrderID"`
+	}
+	keyedItem struct {
+		ID       types.Snowflake
+		OrderID  types.Snowflake `gorm:"index"`
+		SKU      string          `gorm:"size:40"`
+		Quantity int
+	}
+
+	uuidOrder struct {
+		ID     uuidKey
+		Number string `gorm:"size:40"`
+		Total  int64
+		Items  []uuidItem `gorm:"foreignKey:OrderID"`
+	}
+	uuidItem struct {
+		ID       uuidKey
+		OrderID  uuidKey `gorm:"index"`
+		SKU      string  `gorm:"size:40"`
+		Quantity int
+	}
+)
+
+// What belongs to something, and what has many of others that have many of it.
+type (
+	countedShipment struct {
+		ID         uint
+		Number     string `gorm:"size:40"`
+		CustomerID uint   `gorm:"index"`
+		Customer   countedCustomer
+	}
+	countedCustomer struct {
+		ID   uint
+		Name string `gorm:"size:40"`
+	}
+	countedArticle struct {
+		ID   uint
+		Name string       `gorm:"size:40"`
+		Tags []countedTag `gorm:"many2many:counted_article_tags"`
+	}
+	countedTag struct {
+		ID   uint
+		Name string `gorm:"size:40"`
+	}
+
+	keyedShipment struct {
+		ID         types.Snowflake
+		Number     string          `gorm:"size:40"`
+		CustomerID types.Snowflake `gorm:"index"`
+		Customer   keyedCustomer
+	}
+	keyedCustomer struct {
+		ID   types.Snowflake
+		Name string `gorm:"size:40"`
+	}
+	keyedArticle struct {
+		ID   types.Snowflake
+		Name string     `gorm:"size:40"`
+		Tags []keyedTag `gorm:"many2many:keyed_article_tags"`
+	}
+	keyedTag struct {
+		ID   types.Snowflake
+		Name string `gorm:"size:40"`
+	}
+)
+
+// A uuidKey is a UUID in 16 bytes, in the type that people use for it on each
+// database.
+type uuidKey uuid.UUID
+
+// GormDBDataType is asked by AutoMigrate.
+func (uuidKey) GormDBDataType(db *gorm.DB, _ *schema.Field) string {
+	switch db.Name() {
+	case "postgres":
+		return "uuid"
+	case "mysql":
+		return "binary(16)"
+	default:
+		return "blob"
+	}
+}
+
+// Value gives the 16 bytes. PostgreSQL's driver takes them for a uuid as they are.
+func (k uuidKey) Value() (driver.Value, error) { return k[:], nil }
+
+// Scan takes what Value gives.
+func (k *uuidKey) Scan(v any) error { return (*uuid.UUID)(k).Scan(v) }
+
+// newUUID gives key a UUID of version 7 unless it has one. Its time comes first, so
+// rows are stored in the order of the index, as with the other keys.
+func newUUID(key *uuidKey) error {
+	if *key != (uuidKey{}) {
+		return nil
+	}
+	id, err := uuid.NewV7()
+	*key = uuidKey(id)
+	return err
+}
+
+func (o *uuidOrder) BeforeCreate(*gorm.DB) error { return newUUID(&o.ID) }
+func (i *uuidItem) BeforeCreate(*gorm.DB) error  { return newUUID(&i.ID) }
+
+func countedOrders() []countedOrder {
+	list := make([]countedOrder, benchOrders)
+	for i := range list {
+		list[i] = countedOrder{Number: fmt.Sprintf("2026-%06d", i), Total: int64(i), Items: make([]countedItem, benchItems)}
+		for j := range list[i].Items {
+			list[i].Items[j] = countedItem{SKU: fmt.Sprintf("sku-%d-%d", i, j), Quantity: j}
+		}
+	}
+	return list
+}
+
+func keyedOrders() []keyedOrder {
+	list := make([]keyedOrder, benchOrders)
+	for i := range list {
+		list[i] = keyedOrder{Number: fmt.Sprintf("2026-%06d", i), Total: int64(i), Items: make([]keyedItem, benchItems)}
+		for j := range list[i].Items {
+			list[i].Items[j] = keyedItem{SKU: fmt.Sprintf("sku-%d-%d", i, j), Quantity: j}
+		}
+	}
+	return list
+}
+
+// presetOrders returns keyedOrders that have their keys.
+func presetOrders() []keyedOrder {
+	list, last := keyedOrders(), types.Snowflake(1<<50)
+	next := func() types.Snowflake { last++; return last }
+	for i := range list {
+		list[i].ID = next()
+		for j := range list[i].Items {
+			list[i].Items[j].ID, list[i].Items[j].OrderID = next(), list[i].ID
+		}
+	}
+	return list
+}
+
+func uuidOrders() []uuidOrder {
+	list := make([]uuidOrder, benchOrders)
+	for i := range list {
+		list[i] = uuidOrder{Number: fmt.Sprintf("2026-%06d", i), Total: int64(i), Items: make([]uuidItem, benchItems)}
+		for j := range list[i].Items {
+			list[i].Items[j] = uuidItem{SKU: fmt.Sprintf("sku-%d-%d", i, j), Quantity: j}
+		}
+	}
+	return list
+}
+
+func countedShipments() []countedShipment {
+	list := make([]countedShipment, benchOrders)
+	for i := range list {
+		list[i] = countedShipment{Number: fmt.Sprintf("2026-%06d", i), Customer: countedCustomer{Name: fmt.Sprintf("customer-%d", i)}}
+	}
+	return list
+}
+
+func keyedShipments() []keyedShipment {
+	list := make([]keyedShipment, benchOrders)
+	for i := range list {
+		list[i] = keyedShipment{Number: fmt.Sprintf("2026-%06d", i), Customer: keyedCustomer{Name: fmt.Sprintf("customer-%d", i)}}
+	}
+	return list
+}
+
+func countedArticles() []countedArticle {
+	list := make([]countedArticle, benchOrders)
+	for i := range list {
+		list[i] = countedArticle{Name: fmt.Sprintf("article-%d", i), Tags: []countedTag{{Name: fmt.Sprintf("a-%d", i)}, {Name: fmt.Sprintf("b-%d", i)}}}
+	}
+	return list
+}
+
+func keyedArticles() []keyedArticle {
+	list := make([]keyedArticle, benchOrders)
+	for i := range list {
+		list[i] = keyedArticle{Name: fmt.Sprintf("article-%d", i), Tags: []keyedTag{{Name: fmt.Sprintf("a-%d", i)}, {Name: fmt.Sprintf("b-%d", i)}}}
+	}
+	return list
+}
+
+// createEach creates one row after the other, in one transaction.
+func createEach[T any](db *gorm.DB, list []T) error {
+	return db.Transaction(func(tx *gorm.DB) error {
+		for i := range list {
+			if err := tx.Create(&list[i]).Error; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// createAssigned assigns all keys of orders, and creates them in one statement per
+// table, in one transaction.
+func createAssigned(ctx context.Context, db *gorm.DB, plugin *gormplugin.Plugin, orders []keyedOrder) error {
+	return db.Transaction(func(tx *gorm.DB) error {
+		if err := plugin.Assign(ctx, tx, &orders); err != nil {
+			return err
+		}
+		items := make([]keyedItem, 0, benchOrders*benchItems)
+		for i := range orders {
+			items = append(items, orders[i].Items...)
+		}
+		if err := tx.Omit(clause.Associations).Create(&orders).Error; err != nil {
+			return err
+		}
+		return tx.Create(&items).Error
+	})
+}
+
+// A benchTable is a table that a benchmark fills, and how many rows it has then.
+type benchTable struct {
+	name string
+	rows int64
+}
+
+// benchTables returns the tables of one kind of key, children first.
+var (
+	benchLines = func(kind string) []benchTable {
+		return []benchTable{{kind + "_items", benchOrders * benchItems}, {kind + "_orders", benchOrders}}
+	}
+	benchBelongs = func(kind string) []benchTable {
+		return []benchTable{{kind + "_shipments", benchOrders}, {kind + "_customers", benchOrders}}
+	}
+	benchMany = func(kind string) []benchTable {
+		return []benchTable{{kind + "_article_tags", 2 * benchOrders}, {kind + "_articles", benchOrders}, {kind + "_tags", 2 * benchOrders}}
+	}
+)
+
+// A gormTarget is a database of the GORM benchmarks.
+type gormTarget struct {
+	name string
+	database
+	withoutReturning bool // as MariaDB before 10.5: an INSERT returns nothing
+}
+
+var benchGORMTargets = []gormTarget{
+	{"SQLite", sqlite, false}, {"PostgreSQL", postgres, false}, {"MariaDB", mariaDB, false}, {"MariaDBWithoutReturning", mariaDB, true}, {"MySQL", mySQL, false},
+}
+
+// dialector opens a file, a schema or a database of its own.
+func (t gormTarget) dialector(b *testing.B) func() gorm.Dialector {
+	dsn := t.space(b)
+	return func() gorm.Dialector {
+		switch t.dialect {
+		case "sqlite":
+			return gormsqlite.Open(strings.Replace(dsn, "_synchronous=NORMAL", "_synchronous=OFF", 1))
+		case "postgres":
+			return gormpostgres.Open(dsn)
+		}
+		return gormmysql.New(gormmysql.Config{DSN: dsn, DisableWithReturning: t.withoutReturning})
+	}
+}
+
+// BenchmarkGORM stores 1,000 orders of 5 items each, with each kind of key, in one
+// Create, in one Save, and in 1,000 Creates. It stores 1,000 rows that belong to another
+// new row each, and 1,000 rows with two new tags each. One operation is all rows. Tables
+// are emptied before, outside the measured time. Compare within one database and one
+// shape, over several rounds.
+func BenchmarkGORM(b *testing.B) {
+	for _, target := range benchGORMTargets {
+		b.Run(target.name, func(b *testing.B) {
+			dialector := target.dialector(b)
+			gen := benchGenerator(b)
+			plugin := gormplugin.New(gen)
+			db := benchDatabase(b, dialector(), plugin)
+			pool, err := db.DB()
+			if err != nil {
+				b.Fatal(err)
+			}
+			target.printVersion(b, pool)
+			unnested := benchDatabase(b, dialector(), gormplugin.New(gen, gormplugin.WithUnnest()))
+			plain := benchPlain(b, dialector())
+			for _, variant := range []struct {
+				name   string
+				db     *gorm.DB
+				tables []benchTable
+				run    func() func() error
+			}{
+				{"one/auto-increment", db, benchLines("counted"), creates(db, countedOrders)},
+				{"one/snowkey", db, benchLines("keyed"), creates(db, keyedOrders)},
+				{"one/snowkey-unnest", unnested, benchLines("keyed"), creates(unnested, keyedOrders)},
+				{"one/preset", plain, benchLines("keyed"), creates(plain, presetOrders)},
+				{"one/uuid-v7", db, benchLines("uuid"), creates(db, uuidOrders)},
+				{"one/snowkey-assign", db, benchLines("keyed"), func() func() error {
+					list := keyedOrders()
+					return func() error { return createAssigned(b.Context(), db, plugin, list) }
+				}},
+				{"each/auto-increment", db, benchLines("counted"), createsEach(db, countedOrders)},
+				{"each/snowkey", db, benchLines("keyed"), createsEach(db, keyedOrders)},
+				{"each/preset", plain, benchLines("keyed"), createsEach(plain, presetOrders)},
+				{"each/uuid-v7", db, benchLines("uuid"), createsEach(db, uuidOrders)},
+				{"save/auto-increment", db, benchLines("counted"), saves(db, countedOrders)},
+				{"save/snowkey", db, benchLines("keyed"), saves(db, keyedOrders)},
+				{"save/snowkey-unnest", unnested, benchLines("keyed"), saves(unnested, keyedOrders)},
+				{"belongs/auto-increment", db, benchBelongs("counted"), creates(db, countedShipments)},
+				{"belongs/snowkey", db, benchBelongs("keyed"), creates(db, keyedShipments)},
+				{"belongs/snowkey-unnest", unnested, benchBelongs("keyed"), creates(unnested, keyedShipments)},
+				{"many/auto-increment", db, benchMany("counted"), creates(db, countedArticles)},
+				{"many/snowkey", db, benchMany("keyed"), creates(db, keyedArticles)},
+				{"many/snowkey-unnest", unnested, benchMany("keyed"), creates(unnested, keyedArticles)},
+			} {
+				if variant.db == unnested && target.dialect != "postgres" {
+					continue // the option does nothing there
+				}
+				b.Run(variant.name, func(b *testing.B) { benchStore(b, variant.db, variant.tables, variant.run) })
+			}
+		})
+	}
+}
+
+// benchPlain opens a database without the plugin.
+func benchPlain(b *testing.B, dialector gorm.Dialector) *gorm.DB {
+	b.Helper()
+	plain, err := gorm.Open(dialector, &gorm.Config{Logger: logger.Discard, NamingStrategy: schema.NamingStrategy{TablePrefix: benchPrefix}})
+	if err != nil {
+		b.Fatalf("gorm.Open = %v; want no error", err)
+	}
+	pool, err := plain.DB()
+	if err != nil {
+		b.Fatalf("DB = %v; want no error", err)
+	}
+	b.Cleanup(func() { _ = pool.Close() })
+	pool.SetMaxOpenConns(1) // as that of benchDatabase
+	return plain
+}
+
+// What is measured, by each of three ways to store the list.
+
+func creates[T any](db *gorm.DB, list func() []T) func() func() error {
+	return func() func() error {
+		rows := list()
+		return func() error { return db.Create(&rows).Error }
+	}
+}
+
+func saves[T any](db *gorm.DB, list func() []T) func() func() error {
+	return func() func() error {
+		rows := list()
+		return func() error { return db.Save(&rows).Error }
+	}
+}
+
+func createsEach[T any](db *gorm.DB, list func() []T) func() func() error {
+	return func() func() error {
+		rows := list()
+		return func() error { return createEach(db, rows) }
+	}
+}
+
+// benchStore measures what prepare returns. Each time has empty tables and a heap
+// without the garbage of the one before.
+func benchStore(b *testing.B, db *gorm.DB, tables []benchTable, prepare func() func() error) {
+	b.Helper()
+	once := func() {
+		b.StopTimer()
+		benchEmpty(b, db, tables)
+		store := prepare()
+		runtime.GC()
+		b.StartTimer()
+		if err := store(); err != nil {
+			b.Fatalf("store = %v; want no error", err)
+		}
+		b.StopTimer()
+		b.StartTimer()
+	}
+	once() // learns the models, opens the connection, warms the caches
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		once()
+	}
+	b.StopTimer()
+	var rows int64
+	for _, table := range tables {
+		rows += table.rows
+		var n int64
+		if err := db.Table(benchPrefix + table.name).Count(&n).Error; err != nil || n != table.rows {
+			b.Fatalf("rows of %s = %d (error %v); want %d", table.name, n, err, table.rows)
+		}
+	}
+	b.ReportMetric(float64(b.N)*float64(rows)/b.Elapsed().Seconds(), "rows/s")
+}
+
+// benchEmpty empties the tables. A DELETE on the servers leaves work for later, in the
+// measured time.
+func benchEmpty(b *testing.B, db *gorm.DB, tables []benchTable) {
+	b.Helper()
+	var names, empty []string
+	for _, table := range tables {
+		names = append(names, benchPrefix+table.name)
+	}
+	switch db.Name() {
+	case "postgres":
+		empty = []string{"TRUNCATE " + strings.Join(names, ", ")}
+	case "mysql": // one by one, though other tables refer to them
+		empty = append(empty, "SET foreign_key_checks = 0")
+		for _, name := range names {
+			empty = append(empty, "TRUNCATE TABLE "+name)
+		}
+		empty = append(empty, "SET foreign_key_checks = 1")
+	default:
+		for _, name := range names {
+			empty = append(empty, "DELETE FROM "+name)
+		}
+	}
+	for _, statement := range empty {
+		if err := db.Exec(statement).Error; err != nil {
+			b.Fatalf("%s = %v; want no error", statement, err)
+		}
+	}
+}
+
+// benchGenerator returns a generator of keys.
+func benchGenerator(b *testing.B) *core.Generator {
+	b.Helper()
+	gen, err := core.New(core.Config{Worker: core.StaticWorker(0)})
+	if err != nil {
+		b.Fatalf("core.New = %v; want no error", err)
+	}
+	b.Cleanup(func() {
+		if err := gen.Close(context.Background()); err != nil {
+			b.Errorf("Close = %v; want no error", err)
+		}
+	})
+	return gen
+}
+
+const benchPrefix = "bench_"
+
+// benchDatabase opens a database with the plugin and makes the tables.
+func benchDatabase(b *testing.B, dialector gorm.Dialector, plugin *gormplugin.Plugin) *gorm.DB {
+	b.Helper()
+	db := benchPlain(b, dialector)
+	err := errors.Join(
+		db.Use(plugin),
+		db.AutoMigrate(&countedOrder{}, &countedItem{}, &keyedOrder{}, &keyedItem{}, &uuidOrder{}, &uuidItem{},
+			&countedShipment{}, &keyedShipment{}, &countedArticle{}, &keyedArticle{}),
+	)
+	if err != nil {
+		b.Fatalf("set up = %v; want no error", err)
+	}
+	return db
+}

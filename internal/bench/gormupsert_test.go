@@ -1,0 +1,201 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// How many rows one operation of BenchmarkUpsert sends.
+const benchUpserts = 10_000
+
+// A benchPerson has two unique columns beside its key.
+type benchPerson struct {
+	ID    types.Snowflake
+	Email string `gorm:"size:40;uniqueIndex"`
+	Phone string `gorm:"size:40;uniqueIndex"`
+}
+
+// benchPeople returns n people. Their keys are set if first is not zero.
+func benchPeople(n int, first types.Snowflake) []benchPerson {
+	list := make([]benchPerson, n)
+	for i := range list {
+		list[i] = benchPerson{Email: fmt.Sprintf("person-%06d@example.org", i), Phone: fmt.Sprintf("+49-30-%07d", i)}
+		if first != 0 {
+			list[i].ID = first + types.Snowflake(i)
+		}
+	}
+	return list
+}
+
+var benchPeopleTable = []benchTable{{"bench_people", benchUpserts}}
+
+// BenchmarkUpsert sends 10,000 rows with DO NOTHING, of which all, half or none are
+// stored already. "plain" is GORM without the plugin, with keys that are set before.
+func BenchmarkUpsert(b *testing.B) {
+	for _, target := range benchGORMTargets {
+		b.Run(target.name, func(b *testing.B) {
+			keyed, plain := benchUpsertDatabase(b, target)
+			for _, share := range []struct {
+				name   string
+				stored int // of 2
+			}{{"none", 0}, {"half", 1}, {"all", 2}} {
+				for _, variant := range []struct {
+					name  string
+					db    *gorm.DB
+					first types.Snowflake
+				}{{"plain", plain, 1 << 50}, {"snowkey", keyed, 0}} {
+					b.Run(share.name+"/"+variant.name, func(b *testing.B) {
+						benchUpsert(b, variant.db, share.stored, variant.first)
+					})
+				}
+			}
+		})
+	}
+}
+
+// benchUpsertDatabase opens a database with the plugin and without, and makes the table.
+func benchUpsertDatabase(b *testing.B, target gormTarget) (keyed, plain *gorm.DB) {
+	b.Helper()
+	dialector := target.dialector(b)
+	keyed = benchDatabase(b, dialector(), gormplugin.New(benchGenerator(b)))
+	if err := keyed.AutoMigrate(&benchPerson{}); err != nil {
+		b.Fatalf("AutoMigrate = %v; want no error", err)
+	}
+	return keyed, benchPlain(b, dialector())
+}
+
+func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
+	b.Helper()
+	once := func() {
+		b.StopTimer()
+		benchEmpty(b, db, benchPeopleTable)
+		if stored > 0 {
+			var before []benchPerson
+			for i, p := range benchPeople(benchUpserts, 1) {
+				if i%2 < stored {
+					before = append(before, p)
+				}
+			}
+			if err := db.Create(&before).Error; err != nil {
+				b.Fatalf("Create = %v; want no error", err)
+			}
+		}
+		list := benchPeople(benchUpserts, first)
+		runtime.GC()
+		b.StartTimer()
+		if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error; err != nil {
+			b.Fatalf("Create = %v; want no error", err)
+		}
+		b.StopTimer()
+		if first == 0 {
+			for i, p := range list {
+				if met := i%2 < stored; met != (p.ID == types.Snowflake(1+i)) || p.ID == 0 {
+					b.Fatalf("row %d has the key %d; want that of the stored row: %v", i, p.ID, met)
+				}
+			}
+		}
+		b.StartTimer()
+	}
+	once()
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		once()
+	}
+	b.StopTimer()
+}
+
+// BenchmarkUpsertWriters has 16 writers upsert the same rows, each in an order of its
+// own. One operation is 10 statements of 40 rows by each writer. It counts those that
+// the database refused because of a deadlock. PostgreSQL looks for one after 10 ms, not
+// after a second, so that there is time for many operations.
+func BenchmarkUpsertWriters(b *testing.B) {
+	for _, target := range benchGORMTargets[1:] { // SQLite has one writer
+		b.Run(target.name, func(b *testing.B) {
+			keyed, plain := benchUpsertDatabase(b, target)
+			for _, db := range []*gorm.DB{keyed, plain} {
+				pool, err := db.DB()
+				if err != nil {
+					b.Fatalf("DB = %v; want no error", err)
+				}
+				pool.SetMaxOpenConns(16)
+				pool.SetMaxIdleConns(16)
+				if target.name == "PostgreSQL" {
+					setOnAll(b, pool, 16, "SET deadlock_timeout = '10ms'")
+				}
+			}
+			var last atomic.Int64
+			last.Store(1 << 50)
+			for _, variant := range []struct {
+				name string
+				db   *gorm.DB
+			}{{"plain", plain}, {"snowkey", keyed}} {
+				b.Run(variant.name, func(b *testing.B) {
+					var deadlocks atomic.Int64
+					for range b.N {
+						if err := keyed.Where("1 = 1").Delete(&benchPerson{}).Error; err != nil {
+							b.Fatalf("Delete = %v; want no error", err)
+						}
+						var writers sync.WaitGroup
+						for range 16 {
+							writers.Go(func() {
+								for range 10 {
+									list := benchPeople(400, 0)
+									rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+									list = list[:40]
+									for i := range list {
+										if variant.db == plain {
+											list[i].ID = types.Snowflake(last.Add(1))
+										}
+									}
+									switch err := variant.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error; {
+									case err == nil:
+									case strings.Contains(err.Error(), "eadlock"):
+										deadlocks.Add(1)
+									default:
+										b.Errorf("Create = %v; want no error, or a deadlock", err)
+									}
+								}
+							})
+						}
+						writers.Wait()
+					}
+					b.ReportMetric(float64(deadlocks.Load())/float64(b.N), "deadlocks/op")
+				})
+			}
+		})
+	}
+}
+
+// setOnAll runs a statement on each of the n connections of a pool.
+func setOnAll(b *testing.B, pool *sql.DB, n int, statement string) {
+	b.Helper()
+	var opened []*sql.Conn
+	for range n {
+		conn, err := pool.Conn(b.Context())
+		if err != nil {
+			b.Fatalf("Conn = %v; want no error", err)
+		}
+		opened = append(opened, conn)
+		if _, err := conn.ExecContext(b.Context(), statement); err != nil {
+			b.Fatalf("%s = %v; want no error", statement, err)
+		}
+	}
+	for _, conn := range opened {
+		if err := conn.Close(); err != nil { // gives it back
+			b.Fatalf("Close = %v; want no error", err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// segmentSources are the names of SegmentNext, in the order of the table.
+var segmentSources = []entry{
+	{"floor", "a bare atomic addition, again"}, {"snowkey-without-look", "**snowkey**, without the look at ctx"},
+	{"snowkey", "**snowkey**, `context.Background`"}, {"snowkey-ctx", "**snowkey**, a context that can end"},
+	{"wuid", "wuid's addition"}, {"cosid", "CosId's chain"}, {"mutex", "a lock"}, {"leaf", "Leaf's read lock"},
+}
+
+// simulated begins the names of the latencies in simulated time, with a store that takes
+// 100 ms.
+const simulated = "SegmentSimulated/store=100ms/"
+
+func segmentSections(r *results) map[string]string {
+	return map[string]string{
+		"segment-next": grid("× a bare addition (ns per number)", segmentSources, counts("c", 1, 2, 8, 64), func(source, c string) string {
+			name := "SegmentNext/" + c + "/" + source
+			return r.cell(name, "×floor") + " (" + r.cell(name, "ns/ID") + ")"
+		}),
+		"segment-fill": grid("`Fill`", []entry{{"ns/ID", "ns per number"}, {"×floor", "× writing n consecutive numbers"}}, counts("n", 1, 10, 100, 1000, 10_000),
+			func(unit, n string) string { return r.cell("SegmentFill/"+n+"/snowkey", unit) }),
+		"latency": grid("store of 100 ms", []entry{
+			{"no-prefetch", "no prefetch"}, {"leaf", "Leaf's rule"}, {"by-rate-10s", "**by rate**, `Hold` 10 s"}, {"by-rate", "**by rate**, 10 min"},
+		}, []entry{
+			{"p50-µs", "p50, ms"}, {"p99-µs", "p99, ms"}, {"p99.99-µs", "p99.99, ms"}, {"jump1/fetch", "longest call after jump 1, in fetches"},
+			{"jump2/fetch", "after jump 2"}, {"waits", "calls that waited"}, {"fetches", "fetches"},
+		}, func(rule, column string) string {
+			switch column {
+			case "p50-µs", "p99-µs", "p99.99-µs":
+				return r.scaled(simulated+rule, column, 1e3)
+			case "waits":
+				waits := 0.0
+				for _, phase := range []string{"waits-slow", "waits-jump1", "waits-jump2"} {
+					v, _ := r.median(simulated+rule, phase)
+					waits += v
+				}
+				return fmt.Sprintf("%.0f", waits)
+			}
+			return r.cell(simulated+rule, column)
+		}),
+		"article": grid("ms for c × 10,000 numbers", []entry{
+			{"snowkey", "**snowkey**"}, {"article-mutex", "article, mutex"}, {"mutex+Since", "own mutex + `time.Since`"}, {"article-lockfree", "article, lock-free: **repeats**"},
+		}, append(counts("c", 1, 2, 4, 8, 12), entry{"dup", "repeated, at most"}), func(source, c string) string {
+			if c != "dup" {
+				return r.scaled("Article/"+c+"/"+source, "ns/op", 1e6)
+			}
+			most := 0.0
+			for _, c := range articleCounts {
+				dup, _ := r.median(fmt.Sprintf("Article/c=%d/%s", c, source), "dup/op")
+				most = max(most, 100*dup/float64(c*10_000))
+			}
+			return fmt.Sprintf("%.1f %%", most)
+		}),
+	}
+}
+
+// articleCounts are the numbers of goroutines of Article. One of them may have the most
+// repeats.
+var articleCounts = []int{1, 2, 3, 4, 6, 8, 10, 12}
+
+func segmentGoals() []goal {
+	goroutines := []int{1, 2, 8, 64}
+	worst := func(name string) func(*medians) float64 {
+		return func(m *medians) float64 {
+			return m.extreme(math.Max, "×floor", "SegmentNext/c=%d/"+name, goroutines...)
+		}
+	}
+	against := func(peer string) func(*medians) float64 {
+		return func(m *medians) (worst float64) {
+			for _, c := range goroutines {
+				name := fmt.Sprintf("SegmentNext/c=%d/", c)
+				worst = max(worst, m.of(name+"snowkey-without-look", "×floor")/m.of(name+peer, "×floor"))
+			}
+			return worst
+		}
+	}
+	of := func(name, unit string) func(*medians) float64 {
+		return func(m *medians) float64 { return m.of(simulated+name, unit) }
+	}
+	share := func(name, unit string) func(*medians) float64 {
+		return quotient(simulated+name, simulated+"leaf", unit)
+	}
+	return []goal{
+		{"`Next` without the look at ctx, against a bare addition, worst of 1, 2, 8, 64 goroutines", true, 1.12, "%.2f ×", worst("snowkey-without-look")},
+		{"`Next` with `context.Background`, worst", true, 1.25, "%.2f ×", worst("snowkey")},
+		{"`Next` with a context that can end, worst", true, 1.40, "%.2f ×", worst("snowkey-ctx")},
+		{"… without the look, against CosId's chain, worst", true, 1, "%.2f ×", against("cosid")},
+		{"… against wuid's addition, worst", true, 1, "%.2f ×", against("wuid")},
+		{"… against a lock, worst", true, 1, "%.2f ×", against("mutex")},
+		{"… against Leaf's read lock, worst", true, 1, "%.2f ×", against("leaf")},
+		{"`Fill` of 1,000, ns per number", true, 0.5, "%.2f", func(m *medians) float64 { return m.of("SegmentFill/n=1000/snowkey", "ns/ID") }},
+		{"`Next` and `Fill`, allocations", true, 0, "%.0f", func(m *medians) float64 {
+			return max(m.of("SegmentNext/c=1/snowkey-ctx", "allocs/ID"), m.of("SegmentFill/n=1000/snowkey", "allocs/fill"))
+		}},
+		{"by rate, calls that waited under steady load", true, 0, "%.0f", of("by-rate-10s", "waits-slow")},
+		{"by rate, longest call after the first jump, in fetches", true, 1.5, "%.2f", of("by-rate-10s", "jump1/fetch")},
+		{"by rate, calls that waited after the second jump", true, 0, "%.0f", of("by-rate-10s", "waits-jump2")},
+		{"by rate, fetches against Leaf's rule, `Hold` of 10 s", true, 0.5, "%.2f ×", share("by-rate-10s", "fetches")},
+		{"by rate, fetches against Leaf's rule, `Hold` of 10 min", true, 0.5, "%.2f ×", share("by-rate", "fetches")},
+		{"by rate, p99 against Leaf's rule, `Hold` of 10 s", true, 0.5, "%.2f ×", share("by-rate-10s", "p99-µs")},
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"path"
+)
+
+// sqlxDatabases are the databases by driver, with what their limits are called and how
+// much of them InsertMany is to reach.
+var sqlxDatabases = []struct {
+	entry
+	lines, graph []entry // limits
+	share        float64
+	copies       bool // has pgxcopy
+}{
+	{entry{"SQLite", "SQLite"}, []entry{{"limit=50", "mattn's driver, prepared for 50 rows"}}, []entry{{"limit=50", "the same, twice"}}, 0.85, false},
+	{entry{"PostgreSQL-pgx", "PostgreSQL, pgx"}, copyLimits, copyLimits, 0.62, true},
+	{entry{"PostgreSQL-pq", "PostgreSQL, lib/pq"}, []entry{{"limit", "`COPY` of lib/pq"}}, []entry{{"limit", "two `COPY`"}}, 0.62, false},
+	{entry{"MariaDB", "MariaDB"}, []entry{{"limit", "database/sql, prepared for 500 rows"}}, []entry{{"limit", "the same, twice"}}, 0.95, false},
+}
+
+var copyLimits = []entry{{"limit=binary", "binary `COPY` through pgconn"}, {"limit", "pgx `CopyFrom`"}}
+
+func sqlxSections(r *results) map[string]string {
+	sections := map[string]string{}
+	for _, load := range []string{"lines", "graph"} {
+		head := []string{"k rows/s", "snowkey", "limit"}
+		if load == "graph" {
+			head = append(head, "parts")
+		}
+		rows := [][]string{append(head, "`NamedExec`", "GORM", "bun")}
+		for _, d := range sqlxDatabases {
+			limits := d.lines
+			if load == "graph" {
+				limits = d.graph
+			}
+			for _, ours := range []entry{{"snowkey", d.title}, {"snowkey-copy", d.title + ", pgxcopy"}} {
+				if ours.name == "snowkey-copy" && !d.copies {
+					continue
+				}
+				name := "SQLX/" + d.name + "/" + load + "/" + ours.name
+				limit := r.fastest(name, limits)
+				row := []string{ours.title, r.scaled(name, "rows/s", 1e3), r.beside(name, limit.name) + ", " + limit.title}
+				if load == "graph" {
+					row = append(row, r.beside(name, "snowkey-two"+ours.name[len("snowkey"):]))
+				}
+				for _, peer := range []string{"NamedExec", "GORM", "bun"} {
+					row = append(row, r.beside(name, peer))
+				}
+				rows = append(rows, row)
+			}
+		}
+		sections["sqlx-"+load] = table(rows)
+	}
+	var streams []entry
+	for _, d := range sqlxDatabases {
+		streams = append(streams, entry{d.name + "/snowkey", d.title})
+		if d.copies {
+			streams = append(streams, entry{d.name + "/snowkey-copy", d.title + ", pgxcopy"})
+		}
+	}
+	sections["sqlx-stream"] = grid("", []entry{{"rows/s", "k rows/s"}, {"grown-MiB", "memory, MiB"}}, streams, func(unit, name string) string {
+		return r.scaled("Stream/"+name, unit, map[string]float64{"rows/s": 1e3, "grown-MiB": 1}[unit])
+	})
+	return sections
+}
+
+// sibling returns the name of another variant of the same load.
+func sibling(name, variant string) string { return path.Dir(name) + "/" + variant }
+
+// fastest returns the limit of the smallest median.
+func (r *results) fastest(name string, limits []entry) entry {
+	best := limits[0]
+	for _, l := range limits[1:] {
+		x, _ := r.median(sibling(name, l.name), "ns/op")
+		if y, _ := r.median(sibling(name, best.name), "ns/op"); x < y {
+			best = l
+		}
+	}
+	return best
+}
+
+// beside shows the rate of another variant, and how many times as fast ours is: the median
+// of the ratios of the rounds.
+func (r *results) beside(ours, other string) string {
+	name := sibling(ours, other)
+	s, ok := r.ratio(name, ours, "ns/op")
+	if !ok {
+		return "–"
+	}
+	return fmt.Sprintf("%s (%.2f ×)", r.scaled(name, "rows/s", 1e3), s.median)
+}
+
+func sqlxGoals() []goal {
+	var list []goal
+	for _, d := range sqlxDatabases {
+		fasterThan := func(title string, limit float64, name, other string) {
+			list = append(list, goal{d.title + ", " + title, false, limit, "%.2f ×", func(m *medians) float64 {
+				return m.ofRounds(sibling(name, other), name, "ns/op")
+			}})
+		}
+		ofLimit := func(title string, limit float64, name string) {
+			list = append(list, goal{d.title + ", " + title, false, limit, "%.2f ×", func(m *medians) float64 {
+				for _, l := range d.lines { // the one that is missing may be faster
+					m.of(sibling(name, l.name), "ns/op")
+				}
+				return m.ofRounds(sibling(name, m.fastest(name, d.lines).name), name, "ns/op")
+			}})
+		}
+		lines, graph := "SQLX/"+d.name+"/lines/", "SQLX/"+d.name+"/graph/"
+		ofLimit("20,000 rows against the limit", d.share, lines+"snowkey")
+		fasterThan("20,000 rows against `NamedExec`", 1.5, lines+"snowkey", "NamedExec")
+		fasterThan("20,000 rows against GORM", 1.5, lines+"snowkey", "GORM")
+		fasterThan("the graph against `NamedExec`", 1.5, graph+"snowkey", "NamedExec")
+		fasterThan("the graph against GORM", 1.5, graph+"snowkey", "GORM")
+		fasterThan("the graph against its parts", 1/1.05, graph+"snowkey", "snowkey-two")
+		inMemory := func(title, name string) {
+			list = append(list, goal{d.title + title, true, 64, "%.0f MiB", func(m *medians) float64 { return m.of("Stream/"+d.name+"/"+name, "grown-MiB") }})
+		}
+		inMemory(", memory of 10,000,000 rows", "snowkey")
+		if d.copies {
+			ofLimit("20,000 rows by pgxcopy against the limit", 0.97, lines+"snowkey-copy")
+			fasterThan("the graph by pgxcopy against its parts", 1/1.05, graph+"snowkey-copy", "snowkey-two-copy")
+			inMemory(", memory of 10,000,000 rows by pgxcopy", "snowkey-copy")
+		}
+	}
+	return list
+}

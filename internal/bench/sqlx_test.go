@@ -1,0 +1,486 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/sqlxhelper/pgxcopy"
+	"github.com/snowkey/snowkey/types"
+)
+
+// sqlxTargets are the databases of BenchmarkSQLX.
+var sqlxTargets = []database{sqlite, postgresByPgx, postgresByPq, mariaDB}
+
+// A job is the rows that a variant has to store, and where.
+type job struct {
+	database
+	db     *sqlx.DB
+	orders []order // with their items; nil in lines
+	items  []item  // all
+}
+
+// A load is a job that a variant has made ready.
+type load struct {
+	run func() error // in one transaction, the only part that is measured
+	// stored returns the rows with the keys that they have after run; nil where
+	// those are the keys of the job.
+	stored func() (orders []order, items []item)
+}
+
+// A variant is a way to store the rows of a load.
+type variant struct {
+	name    string // lines or graph, and the way
+	only    *database
+	prepare func(context.Context, *job) (load, error)
+}
+
+func (v variant) graph() bool { return strings.HasPrefix(v.name, "graph/") }
+
+// variants returns those of a database.
+func variants(d database) []variant {
+	copying := sqlxhelper.WithCopy(pgxcopy.Copier{}, 0)
+	list := []variant{
+		{"lines/limit=50", &sqlite, sqliteLimit(50)},
+		{"lines/limit=binary", &postgresByPgx, binaryCopyLimit},
+		{"lines/limit", &postgresByPgx, copyFromLimit},
+		{"lines/limit", &postgresByPq, copyInLimit},
+		{"lines/limit", &mariaDB, preparedLimit(500)},
+		{"lines/snowkey", nil, helperLines()},
+		{"lines/snowkey-copy", &postgresByPgx, helperLines(copying)},
+		{"lines/NamedExec", nil, namedLines},
+		{"lines/GORM", nil, gormLines},
+		{"lines/bun", nil, bunLines},
+		{"graph/limit=50", &sqlite, sqliteLimit(50)},
+		{"graph/limit=binary", &postgresByPgx, binaryCopyLimit},
+		{"graph/limit", &postgresByPgx, copyFromLimit},
+		{"graph/limit", &postgresByPq, copyInLimit},
+		{"graph/limit", &mariaDB, preparedLimit(500)},
+		{"graph/snowkey", nil, helperGraph()},
+		{"graph/snowkey-two", nil, helperTwo()},
+		{"graph/snowkey-copy", &postgresByPgx, helperGraph(copying)},
+		{"graph/snowkey-two-copy", &postgresByPgx, helperTwo(copying)},
+		{"graph/NamedExec", nil, namedGraph},
+		{"graph/GORM", nil, gormGraph},
+		{"graph/bun", nil, bunGraph},
+	}
+	return slices.DeleteFunc(list, func(v variant) bool { return v.only != nil && v.only.name != d.name })
+}
+
+// BenchmarkSQLX inserts 20,000 rows into one table ("lines"), or 1,000 rows with five
+// children each under a foreign key ("graph"), in one transaction, begin and commit
+// included. Every run has empty tables and a pool of its own with one open connection, and
+// its rows are read back and compared. Rows have their keys before the clock starts, except
+// those of sqlxhelper, whose source only counts: a core.Generator gives at most 4,096 keys
+// per millisecond, and that rate would be measured instead.
+func BenchmarkSQLX(b *testing.B) {
+	sizes := sizes{lines: 20_000, orders: 1_000}
+	if testing.Short() {
+		sizes = fewRows
+	}
+	for _, d := range sqlxTargets {
+		b.Run(d.name, func(b *testing.B) {
+			dsn := d.space(b)
+			d.printVersion(b, d.open(b, dsn, false).DB)
+			for _, graph := range []bool{false, true} {
+				list := variants(d)
+				for _, i := range rand.Perm(len(list)) {
+					if v := list[i]; v.graph() == graph {
+						b.Run(v.name, func(b *testing.B) { benchmarkVariant(b, d, dsn, v, sizes) })
+					}
+				}
+			}
+		})
+	}
+}
+
+func benchmarkVariant(b *testing.B, d database, dsn string, v variant, n sizes) {
+	b.ReportAllocs()
+	b.StopTimer()
+	rows := 0
+	for i := range b.N + 1 {
+		err := storeOnce(b, d, dsn, v, n, func(j *job, run func() error) error {
+			if i == 0 { // what a program does once, such as parsing struct tags, is done before
+				return run()
+			}
+			rows = len(j.orders) + len(j.items)
+			runtime.GC()
+			b.StartTimer()
+			defer b.StopTimer()
+			return run()
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N*rows)/b.Elapsed().Seconds(), "rows/s")
+}
+
+// storeOnce runs a variant on empty tables, and reads back what it has stored.
+func storeOnce(t testing.TB, d database, dsn string, v variant, n sizes, measure func(*job, func() error) error) error {
+	if d.dialect == "sqlite" {
+		dsn = d.space(t) // DROP TABLE would leave pages that need no growing of the file
+	}
+	j := newJob(d, v.graph(), n)
+	j.db = d.open(t, dsn, v.graph())
+	defer func() { _ = j.db.Close() }()
+	l, err := v.prepare(t.Context(), j)
+	if err != nil {
+		return fmt.Errorf("%s: %w", v.name, err)
+	}
+	if err := measure(j, l.run); err != nil {
+		return fmt.Errorf("%s: %w", v.name, err)
+	}
+	if err := j.verify(t.Context(), l, newJob(d, v.graph(), n)); err != nil {
+		return fmt.Errorf("%s: %w", v.name, err)
+	}
+	return nil
+}
+
+func newJob(d database, graph bool, n sizes) *job {
+	if graph {
+		orders := newOrders(n.orders)
+		return &job{database: d, orders: orders, items: allItems(orders)}
+	}
+	return &job{database: d, items: newItems(n.lines)}
+}
+
+// open returns a pool of one open connection, to empty tables. In a graph the items refer
+// to orders; otherwise they have the column alone.
+func (d database) open(t testing.TB, dsn string, graph bool) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.ConnectContext(t.Context(), d.driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	// A variant that asks for a second one inside its transaction hangs here.
+	db.SetMaxOpenConns(1)
+	key, moment := "BIGINT PRIMARY KEY", "DATETIME(6)"
+	switch d.dialect {
+	case "sqlite":
+		key, moment = "INTEGER PRIMARY KEY", "TIMESTAMP" // the one spelling that makes it the rowid
+	case "postgres":
+		moment = "TIMESTAMPTZ"
+	}
+	reference := ""
+	if graph {
+		reference = ", FOREIGN KEY (order_id) REFERENCES orders (id)"
+	}
+	for _, text := range []string{
+		"DROP TABLE IF EXISTS order_items",
+		"DROP TABLE IF EXISTS orders",
+		"CREATE TABLE orders (id " + key + ", number VARCHAR(40) NOT NULL, total BIGINT NOT NULL, created_at " + moment + " NOT NULL)",
+		"CREATE TABLE order_items (id " + key + ", order_id BIGINT NOT NULL, sku VARCHAR(40) NOT NULL, quantity INTEGER NOT NULL, " +
+			"price BIGINT NOT NULL, created_at " + moment + " NOT NULL" + reference + ")",
+		"CREATE INDEX order_items_order ON order_items (order_id)",
+	} {
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(text, err)
+		}
+	}
+	return db
+}
+
+// inTx runs store in a transaction of the job's pool.
+func (j *job) inTx(ctx context.Context, store func(*sqlx.Tx) error) error {
+	tx, err := j.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	if err := store(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// helperLines inserts rows without keys. As in a program, one Helper serves all rounds.
+func helperLines(options ...sqlxhelper.Option) func(context.Context, *job) (load, error) {
+	keys := new(counter)
+	h := sqlxhelper.New(keys, options...)
+	return func(ctx context.Context, j *job) (load, error) {
+		rows := helperItems(j.items)
+		for i := range rows {
+			rows[i].ID = 0
+		}
+		keys.last = firstItem
+		return load{
+			run: func() error {
+				return j.inTx(ctx, func(tx *sqlx.Tx) error { return h.InsertMany(ctx, tx, "order_items", rows) })
+			},
+			stored: func() ([]order, []item) { return nil, plainItems(rows) },
+		}, nil
+	}
+}
+
+// helperGraph inserts orders and items that have neither keys nor foreign keys.
+func helperGraph(options ...sqlxhelper.Option) func(context.Context, *job) (load, error) {
+	keys := new(counter)
+	h := sqlxhelper.New(keys, options...)
+	return func(ctx context.Context, j *job) (load, error) {
+		rows := helperOrders(j.orders)
+		for i := range rows {
+			rows[i].ID = 0
+			for k := range rows[i].Items {
+				rows[i].Items[k].ID, rows[i].Items[k].OrderID = 0, 0
+			}
+		}
+		keys.last = firstOrder
+		return load{
+			run: func() error {
+				return j.inTx(ctx, func(tx *sqlx.Tx) error { return h.InsertGraph(ctx, tx, "orders", rows) })
+			},
+			stored: func() ([]order, []item) {
+				orders := plainOrders(rows)
+				return orders, allItems(orders)
+			},
+		}, nil
+	}
+}
+
+// helperTwo is what InsertGraph is compared with: the same rows, with all keys set and the
+// items in one slice before the clock starts.
+func helperTwo(options ...sqlxhelper.Option) func(context.Context, *job) (load, error) {
+	h := sqlxhelper.New(nil, options...)
+	return func(ctx context.Context, j *job) (load, error) {
+		orders, items := helperOrders(j.orders), helperItems(j.items)
+		return load{run: func() error {
+			return j.inTx(ctx, func(tx *sqlx.Tx) error {
+				if err := h.InsertMany(ctx, tx, "orders", orders); err != nil {
+					return err
+				}
+				return h.InsertMany(ctx, tx, "order_items", items)
+			})
+		}}, nil
+	}
+}
+
+// BenchmarkStream inserts b.N rows of a sequence with InsertSeq, in one transaction. It
+// reports by how much the memory of the process grew, so run each in a process of its own.
+func BenchmarkStream(b *testing.B) {
+	for _, d := range sqlxTargets {
+		b.Run(d.name, func(b *testing.B) {
+			b.Run("snowkey", func(b *testing.B) { benchmarkStream(b, d) })
+			if d.name == postgresByPgx.name {
+				b.Run("snowkey-copy", func(b *testing.B) { benchmarkStream(b, d, sqlxhelper.WithCopy(pgxcopy.Copier{}, 0)) })
+			}
+		})
+	}
+}
+
+func benchmarkStream(b *testing.B, d database, options ...sqlxhelper.Option) {
+	db := d.open(b, d.space(b), false)
+	h := sqlxhelper.New(&counter{last: firstItem}, options...)
+	debug.FreeOSMemory() // what the program has needed to get here is not to be reused
+	before := memory("VmRSS")
+	b.ResetTimer()
+	if _, err := sqlxhelper.InsertSeq(b.Context(), h, db, "order_items", sequence(b.N)); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(memory("VmHWM")-before)/(1<<10), "grown-MiB")
+	var rows, keys, prices int
+	err := db.QueryRowContext(b.Context(), fmt.Sprintf("SELECT count(*), sum(id - %d), sum(price) FROM order_items", firstItem)).Scan(&rows, &keys, &prices)
+	// The keys are 1 to n above firstItem, and the prices are 1 to n.
+	if sum := b.N * (b.N + 1) / 2; err != nil || rows != b.N || keys != sum || prices != sum {
+		b.Fatalf("the table has %d rows, sums of keys and prices %d and %d (error %v); want %d, %d and %d", rows, keys, prices, err, b.N, sum, sum)
+	}
+}
+
+// memory returns a field of /proc/self/status in KiB, or 0.
+func memory(field string) int {
+	text, _ := os.ReadFile("/proc/self/status") // there is none on other systems
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			n, _ := strconv.Atoi(strings.Trim(value, " \tkB\n"))
+			return n
+		}
+	}
+	return 0
+}
+
+// sequence returns n rows without keys. Making them takes next to no time.
+func sequence(n int) iter.Seq2[helperItem, error] {
+	var skus [1000]string
+	for i := range skus {
+		skus[i] = fmt.Sprintf("SKU-%06d", i)
+	}
+	return func(yield func(helperItem, error) bool) {
+		for i := range n {
+			row := helperItem{
+				OrderID: firstOrder + types.Snowflake(i/itemsPerOrder), SKU: skus[i%len(skus)], Quantity: i%7 - 1, Price: int64(i) + 1,
+				CreatedAt: epoch.Add(time.Duration(i) * time.Microsecond),
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// verify reads all rows back. They must be what the variant says it stored, and that must
+// be the rows that it was given.
+func (j *job) verify(ctx context.Context, l load, given *job) error {
+	orders, items := j.orders, j.items
+	if l.stored != nil {
+		orders, items = l.stored()
+		if err := sameButKeys(orders, given.orders, items, given.items); err != nil {
+			return err
+		}
+	}
+	var gotOrders []order
+	var gotItems []item
+	if err := errors.Join(
+		j.db.SelectContext(ctx, &gotOrders, "SELECT id, number, total, created_at FROM orders"),
+		j.db.SelectContext(ctx, &gotItems, "SELECT id, order_id, sku, quantity, price, created_at FROM order_items"),
+	); err != nil {
+		return err
+	}
+	for i := range gotItems {
+		gotItems[i].CreatedAt = gotItems[i].CreatedAt.UTC()
+	}
+	return errors.Join(
+		sameRows("orders", gotOrders, orders, func(o order) int64 { return o.ID }, sameOrder),
+		sameRows("order_items", gotItems, items, func(it item) int64 { return it.ID }, func(a, b item) bool { return a == b }),
+	)
+}
+
+// sameOrder compares all but the items, which are rows by themselves.
+func sameOrder(a, b order) bool {
+	return a.ID == b.ID && a.Number == b.Number && a.Total == b.Total && a.CreatedAt.Equal(b.CreatedAt)
+}
+
+// sameRows compares the rows of a table with those that were given, in any order.
+func sameRows[T any](table string, got, want []T, key func(T) int64, same func(a, b T) bool) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%s has %d rows, want %d", table, len(got), len(want))
+	}
+	byKey := func(a, b T) int { return int(key(a) - key(b)) }
+	got, want = slices.SortedFunc(slices.Values(got), byKey), slices.SortedFunc(slices.Values(want), byKey)
+	for i := range got {
+		if !same(got[i], want[i]) {
+			return fmt.Errorf("%s has the row %+v, want %+v", table, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// sameButKeys compares rows that were given keys with the rows of the job. All values must
+// be the same, keys set, and children under the keys of their parents.
+func sameButKeys(gotOrders, wantOrders []order, gotItems, wantItems []item) error {
+	if len(gotOrders) != len(wantOrders) || len(gotItems) != len(wantItems) {
+		return fmt.Errorf("%d orders and %d items, want %d and %d", len(gotOrders), len(gotItems), len(wantOrders), len(wantItems))
+	}
+	for i, got := range gotOrders {
+		want := wantOrders[i]
+		if want.ID = got.ID; got.ID == 0 || !sameOrder(got, want) {
+			return fmt.Errorf("order %d is %+v, want %+v with a key", i, got, want)
+		}
+	}
+	for i, got := range gotItems {
+		want := wantItems[i]
+		if wantOrders != nil {
+			want.OrderID = gotOrders[i/itemsPerOrder].ID
+		}
+		if want.ID = got.ID; got.ID == 0 || got != want {
+			return fmt.Errorf("item %d is %+v, want %+v with a key", i, got, want)
+		}
+	}
+	return nil
+}
+
+// The rows that are read back after each run are compared with those that were given, so
+// all variants store the same, whatever quotes and escapes they use.
+func TestEveryVariantStoresTheSameRows(t *testing.T) {
+	for _, d := range sqlxTargets {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.space(t)
+			for _, v := range variants(d) {
+				if err := storeOnce(t, d, dsn, v, fewRows, func(_ *job, run func() error) error { return run() }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestOneWrongValueIsFound(t *testing.T) {
+	dsn := sqlite.space(t)
+	for _, c := range []struct {
+		name   string
+		graph  bool
+		damage func(*job)
+		want   string // of the error; "": none
+	}{
+		{"Lines", false, func(*job) {}, ""},
+		{"Graph", true, func(*job) {}, ""},
+		{"MissingRow", false, func(j *job) { j.items = j.items[1:] }, "order_items has 3316 rows, want 3317"},
+		{"Text", false, func(j *job) { j.items[7].SKU += " " }, "SKU:SKU-000007  Q"},
+		{"Parent", false, func(j *job) { j.items[7].OrderID++ }, "order_items has the row"},
+		{"Quantity", false, func(j *job) { j.items[3316].Quantity++ }, "order_items has the row"},
+		{"Microsecond", false, func(j *job) { j.items[9].CreatedAt = j.items[10].CreatedAt }, "order_items has the row"},
+		{"Key", false, func(j *job) { j.items[3316].ID++ }, "order_items has the row"},
+		{"Order", true, func(j *job) { j.orders[5].Total++ }, "orders has the row"},
+		{"MissingItem", true, func(j *job) { j.orders[5].Items = j.orders[5].Items[1:] }, "order_items has 1184 rows, want 1185"},
+	} {
+		store := namedLines
+		if c.graph {
+			store = namedGraph
+		}
+		v := variant{name: map[bool]string{true: "graph/", false: "lines/"}[c.graph] + c.name, prepare: func(ctx context.Context, j *job) (load, error) {
+			other := newJob(sqlite, c.graph, fewRows)
+			other.db = j.db
+			c.damage(other)
+			return store(ctx, other)
+		}}
+		err := storeOnce(t, sqlite, dsn, v, fewRows, func(_ *job, run func() error) error { return run() })
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the run returns %v; want an error with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// A variant that assigns keys says itself which rows it has stored.
+func TestWhatAVariantSaysItStoredIsComparedWithTheJob(t *testing.T) {
+	for name, damage := range map[string]func(o *[]order, i *[]item){
+		"MissingOrder": func(o *[]order, _ *[]item) { *o = (*o)[:2] },
+		"MissingItem":  func(_ *[]order, i *[]item) { *i = (*i)[:14] },
+		"NoKey":        func(_ *[]order, i *[]item) { (*i)[3].ID = 0 },
+		"NoOrderKey":   func(o *[]order, _ *[]item) { (*o)[2].ID = 0 },
+		"Value":        func(_ *[]order, i *[]item) { (*i)[3].Price++ },
+		"OrderValue":   func(o *[]order, _ *[]item) { (*o)[1].Number = "" },
+		"OtherParent":  func(o *[]order, i *[]item) { (*i)[5].OrderID = (*o)[0].ID },
+	} {
+		orders, items := newOrders(3), newItems(15)
+		damage(&orders, &items)
+		if err := sameButKeys(orders, newOrders(3), items, newItems(15)); err == nil {
+			t.Errorf("%s: sameButKeys = nil; want an error", name)
+		}
+	}
+	moved, movedItems := newOrders(3), newItems(15)
+	for i := range moved {
+		moved[i].ID += 100
+	}
+	for i := range movedItems {
+		movedItems[i].ID += 1000
+		movedItems[i].OrderID += 100
+	}
+	if err := sameButKeys(moved, newOrders(3), movedItems, newItems(15)); err != nil {
+		t.Errorf("sameButKeys(other keys) = %v; want no error", err)
+	}
+}
