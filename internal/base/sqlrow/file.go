@@ -13,32 +13,32 @@ import (
 
 // A databaseFile is the SQLite file that a DB has used since its first transaction.
 //
-// SQLite itself notices a file that was replaced with a rollback journal, but not with
-// a write-ahead log. SQL cannot ask which file a connection has open. So the file at
-// the path is compared with the one that was there at first. Once they differ no
-// connection of the pool is trusted: nothing tells which of them are old.
+// SQLite itself notices that its file was replaced if it has a rollback journal, but not if it has a
+// write-ahead log, and SQL cannot tell which file a connection has open. The file at the path is
+// therefore compared with the first one. Once they differ, no connection of the pool is trusted,
+// because the old ones cannot be told from the new.
 //
-// SQLite keeps the log, or the rollback journal, beside the path that it was given,
-// links followed. So a file with two paths has two of them. Two processes then share
-// the locks and not the log, and each writes what the other never reads.
+// SQLite keeps the log, or the rollback journal, beside the path that it was given after following
+// links, so a file with two paths has two logs. Two processes then share the locks but not the log,
+// and each writes what the other never reads.
 type databaseFile struct {
-	suits func(path string) (warning string, err error) // suitableFile, but for tests
+	suits func(path string) (warning string, err error) // suitableFile, except in tests
 	warn  func(ctx context.Context, risk string, args ...any)
 
 	mu   sync.Mutex // guards what follows
 	path string
 	info fs.FileInfo // nil: no transaction yet
-	err  error       // that matches ErrReplaced: it was
+	err  error       // matches ErrReplaced once the file was replaced
 }
 
-// check returns an error that matches ErrReplaced unless path leads to the same file
-// as in the first call. SQLite has made it absolute and has followed links.
+// check returns an error that matches ErrReplaced unless path leads to the same file as in the first
+// call. SQLite has made the path absolute and has followed links.
 //
-// The file is never opened here: to close it again would drop the locks that SQLite
-// has on it in this process.
+// The file is never opened here, because closing it would drop the locks that SQLite holds on it in
+// this process.
 func (f *databaseFile) check(ctx context.Context, path string) error {
-	// Not Stat: when a file was moved and a symbolic link put in its place, open
-	// connections and new ones have two logs.
+	// Lstat, because once the file was moved and a symbolic link put in its place, new connections
+	// have another log than open ones.
 	info, err := os.Lstat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -51,7 +51,7 @@ func (f *databaseFile) check(ctx context.Context, path string) error {
 		return fmt.Errorf("%w: %w; use a file of the operating system", ErrNotDurable, err)
 	case f.info != nil && (err != nil || path != f.path || !os.SameFile(info, f.info)):
 		f.err = fmt.Errorf("%w: %s; restart the process", ErrReplaced, f.path)
-	case filesystem.Names(info) > 1: // each time, as any program may use the other name
+	case filesystem.Names(info) > 1: // checked in every call, because any program may use the other name
 		return fmt.Errorf("%w: unusable file %s: it has %d names, and SQLite keeps a log beside each: remove the other hard links, and link or mount the folder",
 			ErrNotDurable, path, filesystem.Names(info))
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -73,10 +73,10 @@ func (f *databaseFile) check(ctx context.Context, path string) error {
 type openFile struct {
 	path string
 	wal  bool // it has a write-ahead log
-	mark mark // of the log; 0 if it is not known
+	mark mark // of the log; 0: not known
 }
 
-// still returns nil if the file and its log are those that a connection has open.
+// still returns nil if the file and its log are the ones that a connection has open.
 func (f *databaseFile) still(ctx context.Context, o openFile) error {
 	if err := f.check(ctx, o.path); err != nil || !o.wal {
 		return err
@@ -84,7 +84,7 @@ func (f *databaseFile) still(ctx context.Context, o openFile) error {
 	return f.checkLog(o.path, o.mark)
 }
 
-// suitableFile is filesystem.Check for a SQLite file.
+// suitableFile is filesystem.Check for a SQLite file, which must not be mounted itself.
 func suitableFile(path string, allowFUSE bool) (warning string, err error) {
 	switch mounted, err := filesystem.IsMountPoint(path); {
 	case err != nil:

@@ -12,41 +12,38 @@ import (
 	"github.com/snowkey/snowkey/internal/base/filesystem"
 )
 
-// A write-ahead log and its index, file-wal and file-shm, may be removed or moved while
-// connections have them open: it is what people do to a database that is locked. Those
-// connections go on in them, and all that are opened later make new ones. SQLite does not
-// notice. So each connection remembers which of them it has opened, and a transaction is
-// good only while these are at their paths.
+// A write-ahead log and its index, file-wal and file-shm, may be removed while connections have them
+// open, as people do when a database is locked. Those connections continue in the old files, and
+// later ones create new files, which SQLite does not notice. Each connection is therefore marked with
+// the files that it has opened, and a transaction is accepted only while these are at their paths.
 //
-// There is no other reason for them to go. SQLite removes them when the last connection is
-// closed, and when the journal mode changes, for which there must be no other connection.
-// A connection that has changed it to another and back, with no transaction of this
-// package in between, is refused without need: nothing tells.
+// The files disappear for no other reason, because SQLite removes them only when the last connection
+// is closed, or when the journal mode changes, which needs the only connection. A connection that has
+// changed the mode to another one and back, without a transaction of this package in between, is
+// refused needlessly, since it cannot be recognized.
 //
-// Nor may the removal take away what was acknowledged. After each commit the log is
-// copied into the file (see commitSQLite), unless a reader is in the way.
+// A removal must not lose what was acknowledged either, so after each commit the log is copied into
+// the file (see commitSQLite), unless a reader is in the way.
 //
-// The connection itself is where its mark is kept, as the application_id of its database
-// of temporary tables, which has no other use. It is gone when the connection is, and can
-// be read in the transaction of a caller. database/sql tells neither when a connection is
-// closed nor which one a transaction has, so a map would grow for ever, and not serve
-// NextIn.
+// The mark is stored in the connection itself, as the application_id of its database of temporary
+// tables, which has no other use. It ends with the connection, and can be read in a caller's
+// transaction. A map would grow for ever and could not serve NextIn, because database/sql reports
+// neither the end of a connection nor the connection of a transaction.
 //
-// On Windows there is no mark, and no need: a file that is open cannot be removed.
+// On Windows there is no mark, and none is needed, because an open file cannot be removed.
 const markPragma = "temp.application_id"
 
-// A mark is 12 bits for the path of a database and 20 for its log and index. 0 is none. The
-// path is for connections that have several files attached: what marks another file
-// counts as none.
+// A mark has 12 bits for the path of a database and 20 for its log and index; 0 is none. The path is
+// for connections with several attached files: the mark of another file counts as none.
 type mark int32
 
 const identityBits = 20
 
-// seed makes the marks of this process.
+// seed is the seed of the marks, which are compared only within this process.
 var seed = maphash.MakeSeed()
 
-// A writeAhead is the identities of a log and its index, which a process that has the
-// file for itself may do without.
+// A writeAhead is the identities of a log and its index. A process that has the file for itself may
+// have no index.
 type writeAhead struct{ log, index filesystem.Identity }
 
 // markOf returns the mark of a log.
@@ -55,11 +52,11 @@ func markOf(path string, w writeAhead) mark {
 	return mark(high<<identityBits | uint32(maphash.Comparable(seed, w))&(1<<identityBits-1))
 }
 
-// samePath reports whether two marks are of one path.
+// samePath reports whether two marks have the same path.
 func (m mark) samePath(as mark) bool { return m>>identityBits == as>>identityBits }
 
-// markAt returns the mark of the log that the database at a path has now, and whether
-// there is one. The mark is 0 where files have no identity.
+// markAt returns the mark of the current log of the database at a path, and whether it has a log. The
+// mark is 0 where files have no identity.
 func markAt(path string) (m mark, found bool, err error) {
 	var w writeAhead
 	found, known, err := identify(path+"-wal", &w.log)
@@ -72,8 +69,8 @@ func markAt(path string) (m mark, found bool, err error) {
 	return markOf(path, w), true, nil
 }
 
-// identify finds the identity of the file at a path. It reports whether there is a file,
-// and whether that has one.
+// identify sets id to the identity of the file at a path. It reports whether there is a file, and
+// whether it has an identity.
 func identify(path string, id *filesystem.Identity) (found, known bool, err error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,8 +83,8 @@ func identify(path string, id *filesystem.Identity) (found, known bool, err erro
 	return true, known, nil
 }
 
-// markLog returns the mark of the log that the connection has open, if it has one open. It
-// gives it the mark of what is at the path unless it has one already.
+// markLog returns the mark of the connection's log. If open is set and the connection has no mark for
+// the path, it gets the mark of the log at the path. If open is not set, its mark is removed.
 func (t *Tx) markLog(ctx context.Context, path string, open bool) (mark, error) {
 	var n int64
 	if err := t.pragma(ctx, markPragma, &n); err != nil {
@@ -112,8 +109,8 @@ func (t *Tx) markLog(ctx context.Context, path string, open bool) (mark, error) 
 	return now, nil
 }
 
-// checkLog returns an error that matches ErrReplaced unless the log of the database is the
-// one that a connection has open, of which m is the mark.
+// checkLog returns an error that matches ErrReplaced unless m is the mark of the database's current
+// log.
 func (f *databaseFile) checkLog(path string, m mark) error {
 	now, found, err := markAt(path)
 	if err != nil {

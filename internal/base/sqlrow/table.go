@@ -8,16 +8,16 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// maxName is how long a name may be. PostgreSQL takes 63 bytes and cuts what is longer,
-// in the worst case to the name of another table. MySQL takes 64.
+// maxName is the greatest length of a name. PostgreSQL accepts 63 bytes and truncates longer names,
+// in the worst case to the name of another table; MySQL accepts 64.
 const maxName = 63
 
-// plainName is a table, and before it a schema if need be. Quoted, other names would
-// work. But a space or a quote in a table's name is a mistake or an attack.
+// plainName matches a table, with its schema if need be. Other names would work if quoted, but a space
+// or a quote in the name of a table is a mistake or an attack.
 var plainName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?([A-Za-z_][A-Za-z0-9_]*)$`)
 
-// CheckTable reports whether a table may have a name that a program gives. If not, want
-// says what is accepted. spare is how many bytes the caller adds to the name.
+// CheckTable reports whether name is accepted as the name of a table, to which the caller may add
+// spare bytes. If it is not, want describes what is.
 func CheckTable(name string, spare int) (want string, ok bool) {
 	found := plainName.FindStringSubmatch(name)
 	if found != nil && len(found[2]) <= maxName-spare {
@@ -26,8 +26,8 @@ func CheckTable(name string, spare int) (want string, ok bool) {
 	return fmt.Sprintf("1..%d letters, digits and _ of ASCII, the first no digit; before it, if need be, a schema of the same form and a dot", maxName-spare), false
 }
 
-// withSchema returns the name of a table on SQLite with its schema. Without one it is in
-// main: an attached or temporary table of the same name could come first.
+// withSchema returns the name of a table on SQLite with its schema, by default main, because without a
+// schema a temporary table of the same name would be found first.
 func withSchema(table string) string {
 	if strings.Contains(table, ".") {
 		return table
@@ -35,8 +35,8 @@ func withSchema(table string) string {
 	return "main." + table
 }
 
-// Quote returns the name of a table that [CheckTable] has passed, for statements. On
-// SQLite it is the table in the file that Do looks at.
+// Quote returns the name of a table that [CheckTable] has accepted, for statements. On SQLite it names
+// the table in the file that Do checks.
 func Quote(d dialect.Dialect, table string) string {
 	if d == dialect.SQLite {
 		table = withSchema(table)
@@ -44,12 +44,12 @@ func Quote(d dialect.Dialect, table string) string {
 	return d.Quote(table)
 }
 
-// CreateTable returns a statement that creates a table unless it is there. Each column
-// is its name, type and constraints; the last of them may be the key of the table.
-// BIGINT and VARCHAR(n) are types of every dialect.
+// CreateTable returns a statement that creates a table unless it exists. Each column is its name, type
+// and constraints; the last of them may be the key of the table. BIGINT and VARCHAR(n) are types of
+// every dialect.
 //
-// Texts are compared byte by byte, as Go does: MySQL's default collation takes "Shop"
-// and "shop" for one. MyISAM has no transactions.
+// On MySQL the engine is InnoDB, because MyISAM has no transactions, and texts are compared by bytes,
+// as in Go, because to the default collation "Shop" equals "shop".
 func CreateTable(d dialect.Dialect, table string, columns ...string) string {
 	text := "CREATE TABLE IF NOT EXISTS " + Quote(d, table) + " (" + strings.Join(columns, ", ") + ")"
 	if d == dialect.MySQL {
