@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// table writes rows, the first of which is the head, as Markdown. Columns that begin with
-// a number are aligned right.
+// table writes rows as Markdown, with the first row as the head. Columns that begin with a
+// number are aligned right.
 func table(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {

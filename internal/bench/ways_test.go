@@ -252,7 +252,7 @@ func openTwo(ctx context.Context, s *servers) (take, func(context.Context) error
 
 // BenchmarkWays asks each way by 1, 8 and 64 goroutines, which take one key after the other,
 // or 100 at a time where they are pipelined. Round trips are counted on the connections: a
-// read that follows a write. The CPU of a server is that of all its processes and threads.
+// read that follows a write. The CPU time of a server includes all its processes and threads.
 func BenchmarkWays(b *testing.B) {
 	s := startServers(b)
 	s.printVersions(b)
