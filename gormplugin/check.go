@@ -26,8 +26,8 @@ func holdsSnowflake(f *schema.Field) bool {
 // stored, without naming the row, and not in maps, which hold any type.
 func (c *creation) check() error {
 	for i := range c.rows.len() {
-		for k := range c.checked {
-			column := &c.checked[k]
+		for k := range c.plan.checked {
+			column := &c.plan.checked[k]
 			if value := column.impossible(c.stmt.Context, c.rows.at(i)); value != nil && c.writes(column.field.DBName) {
 				return outOfRange(c.rows.path(c.stmt.Schema, i), column, value)
 			}
@@ -101,8 +101,8 @@ func negativeText(text string) any {
 // rowid, and MySQL without strict mode stores 0. GORM then takes the row for a new one, and
 // its children refer to nothing.
 func (c *creation) keyless() error {
-	for k := range c.required {
-		key := &c.required[k]
+	for k := range c.plan.required {
+		key := &c.plan.required[k]
 		written := c.writes(key.field.DBName)
 		for i := range c.rows.len() {
 			switch {

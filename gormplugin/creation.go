@@ -24,15 +24,13 @@ type creation struct {
 	stmt     *gorm.Statement // the owner: GORM copies settings to the statements of associations
 	model    *model
 	database *database
-	keys     []column          // the columns that the plugin fills
-	checked  []column          // the columns of which it checks the values
-	required []column          // the keys without which no row is stored
+	plan     *plan
 	nested   bool              // the statement saves an association of another
 	fresh    []types.Snowflake // the keys that were assigned
 
 	// Hooks may change these. See read.
 	rows       rows
-	columns    []column        // those of keys that the statement writes
+	columns    []column        // those of plan.columns that the statement writes
 	selected   map[string]bool // the result of Statement.SelectAndOmitColumns
 	restricted bool
 
@@ -58,7 +56,7 @@ func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 		return nil, p.err
 	}
 	_, nested := stmt.Settings.Load(savedAssociations)
-	c := &creation{stmt: stmt, model: m, database: in.database, keys: p.columns, checked: p.checked, required: p.required, nested: nested}
+	c := &creation{stmt: stmt, model: m, database: in.database, plan: p, nested: nested}
 	stmt.Settings.Store(creationSetting, c)
 	return c, nil
 }
@@ -87,18 +85,18 @@ func (in *installation) fill(db *gorm.DB) *creation {
 // Other columns are filled only if they are written.
 func (c *creation) read() (err error) {
 	if c.rows, err = rowsOf(c.stmt); err != nil || c.rows.len() == 0 {
-		if len(c.keys) == 0 {
+		if len(c.plan.columns) == 0 {
 			return nil // rows that need no key are GORM's business
 		}
 		return err
 	}
-	c.columns = c.keys
+	c.columns = c.plan.columns
 	if len(c.stmt.Selects)+len(c.stmt.Omits) == 0 {
 		return nil
 	}
 	c.selected, c.restricted = c.stmt.SelectAndOmitColumns(true, false)
 	c.columns = nil
-	for _, key := range c.keys {
+	for _, key := range c.plan.columns {
 		name := key.field.DBName
 		if _, named := c.selected[name]; !named && c.restricted && key.field.PrimaryKey {
 			// Clipped, because the session of the statement may share the array.
@@ -158,7 +156,7 @@ func (c *creation) dedupe() {
 	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Pointer {
 		return
 	}
-	if len(c.fresh) == v.Len()*len(c.keys) {
+	if len(c.fresh) == v.Len()*len(c.plan.columns) {
 		return // each row got its keys just now, so none is repeated
 	}
 	// A new slice, because GORM may still read its own.

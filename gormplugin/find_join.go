@@ -28,23 +28,28 @@ type join struct {
 	keys     []unique          // the one to look by, and others in which the rows found are compared
 	tested   [][]*schema.Field // for each of keys, the columns of the model that its condition names
 	fields   []*schema.Field   // the joined columns, which follow the row's number; nil: rows are not joined
-	testable []int             // for each of keys, the joined column that says whether its condition can be tested; 0: none
-	width    int               // how many columns are joined
 	row      int               // the row whose values are compared, if rows are not joined
 }
 
 // findJoined is find by joins, and by a SELECT for each of the other rows.
 func (r *resolver) findJoined(rows []int, keys []unique, found foundFunc) error {
+	tested := make([][]*schema.Field, len(keys))
+	for k, key := range keys {
+		if key.where != nil {
+			tested[k] = r.tested(key.where)
+		}
+	}
+	newJoin := func() *join { return &join{query: r.query(), resolver: r, keys: keys, tested: tested} }
 	var together, apart []int
 	for _, i := range rows {
-		if len(rows) > 1 && r.joins(i, keys) {
+		if len(rows) > 1 && r.joins(i, keys, tested) {
 			together = append(together, i)
 		} else {
 			apart = append(apart, i)
 		}
 	}
 	for chunk := range slices.Chunk(together, rowsPerJoin) {
-		j := r.newJoin(keys)
+		j := newJoin()
 		j.together(chunk)
 		switch err := j.each(chunk, found); {
 		case dialect.NoIndex(err): // the index is invisible, or ignored
@@ -54,7 +59,7 @@ func (r *resolver) findJoined(rows []int, keys []unique, found foundFunc) error 
 		}
 	}
 	for chunk := range slices.Chunk(apart, rowsPerUnion) {
-		j := r.newJoin(keys)
+		j := newJoin()
 		for n, i := range chunk {
 			if n > 0 {
 				j.write(" UNION ALL ")
@@ -66,16 +71,6 @@ func (r *resolver) findJoined(rows []int, keys []unique, found foundFunc) error 
 		}
 	}
 	return nil
-}
-
-func (r *resolver) newJoin(keys []unique) *join {
-	j := &join{query: r.query(), resolver: r, keys: keys, tested: make([][]*schema.Field, len(keys))}
-	for k, key := range keys {
-		if key.where != nil {
-			j.tested[k] = r.tested(key.where)
-		}
-	}
-	return j
 }
 
 // tested returns the columns of the model that a condition names.
@@ -93,13 +88,16 @@ func (r *resolver) tested(where clause.Expression) (fields []*schema.Field) {
 
 // joins reports whether a join compares row i as its insert did, for which a joined value
 // must have the type of its column. Values that are SQL, or that only the driver converts,
-// are not joined.
-func (r *resolver) joins(i int, keys []unique) bool {
+// are not joined, nor are rows whose columns in the condition of a key the database fills.
+func (r *resolver) joins(i int, keys []unique, tested [][]*schema.Field) bool {
 	d := r.database
 	if d.joins == nil || !d.joins(&keys[0]) || d.forcesIndex && keys[0].index == "" {
 		return false
 	}
-	for _, key := range keys {
+	for k, key := range keys {
+		if !r.canTest(i, tested[k]) {
+			return false
+		}
 		for _, c := range key.columns {
 			if c.field == nil || !r.gives(i, c.field) {
 				continue
@@ -204,21 +202,13 @@ func (j *join) chooseFields() {
 			add(f)
 		}
 	}
-	j.testable = make([]int, len(j.keys))
-	j.width = 1 + len(j.fields)
-	for k := range j.keys {
-		if len(j.tested[k]) > 0 {
-			j.width++
-			j.testable[k] = j.width
-		}
-	}
 }
 
 // values writes the rows as VALUES, after those that head writes, and the table to join them
 // with. SQLite keeps to the order of a CROSS JOIN.
 func (j *join) values(rows []int, head func()) {
 	j.write("SELECT ")
-	for n := range j.width {
+	for n := range 1 + len(j.fields) {
 		number := strconv.Itoa(n + 1)
 		j.write([...]string{"", ","}[min(n, 1)], "column", number, " AS ", valueColumn, number)
 	}
@@ -235,15 +225,6 @@ func (j *join) values(rows []int, head func()) {
 		for _, f := range j.fields {
 			j.write(",")
 			j.bind(i, f)
-		}
-		for k, place := range j.testable {
-			switch {
-			case place == 0:
-			case j.canTest(i, k):
-				j.write(",1")
-			default:
-				j.write(",0")
-			}
 		}
 		j.write(")")
 	}
@@ -365,14 +346,10 @@ func (j *join) within(k int) {
 	key.where.Build(j.Statement)
 	j.write(")")
 	tested := j.tested[k]
-	if len(tested) == 0 || j.fields == nil && !j.canTest(j.row, k) {
+	if len(tested) == 0 || j.fields == nil && !j.resolver.canTest(j.row, tested) {
 		return
 	}
-	j.write(" AND (")
-	if j.fields != nil {
-		j.write(valueColumn, strconv.Itoa(j.testable[k]), " = 0 OR ")
-	}
-	j.write("EXISTS (SELECT 1 FROM (SELECT ")
+	j.write(" AND EXISTS (SELECT 1 FROM (SELECT ")
 	for n, f := range tested {
 		j.write([...]string{"", ","}[min(n, 1)], clause.Column{Name: f.DBName})
 	}
@@ -383,13 +360,13 @@ func (j *join) within(k int) {
 	}
 	j.write(") AS ", clause.Table{Name: j.Table}, " WHERE ")
 	key.where.Build(j.Statement)
-	j.write("))")
+	j.write(")")
 }
 
-// canTest reports whether row i has all values that the condition of keys[k] tests.
-func (j *join) canTest(i, k int) bool {
-	return !slices.ContainsFunc(j.tested[k], func(f *schema.Field) bool {
-		_, named := j.resolver.value(i, f)
-		return !named || !j.resolver.gives(i, f)
+// canTest reports whether row i has all values that a condition tests.
+func (r *resolver) canTest(i int, tested []*schema.Field) bool {
+	return !slices.ContainsFunc(tested, func(f *schema.Field) bool {
+		_, named := r.value(i, f)
+		return !named || !r.gives(i, f)
 	})
 }

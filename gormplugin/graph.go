@@ -189,7 +189,7 @@ func (g *graph) link(order []int) error {
 			for _, last := range []bool{false, true} {
 				for _, n := range g.in.of(i) {
 					e := &g.edges[n]
-					if e.by == nil || (e.by.rel.Type == schema.BelongsTo) != last || (turn[e.first] > turn[i]) != late {
+					if e.by == nil || (e.by.Type == schema.BelongsTo) != last || (turn[e.first] > turn[i]) != late {
 						continue
 					}
 					if err := g.linkEdge(e); err != nil {

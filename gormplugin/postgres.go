@@ -40,11 +40,6 @@ var postgresDatabase = database{
 			for _, f := range j.fields {
 				j.write(",(SELECT ", clause.Column{Name: f.DBName}, " FROM ", j.table(), " WHERE 1 = 0)")
 			}
-			for _, place := range j.testable {
-				if place > 0 {
-					j.write(",0")
-				}
-			}
 			j.write("),")
 		})
 	},

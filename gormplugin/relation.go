@@ -22,14 +22,14 @@ func dependents(s *schema.Schema) []*schema.Relationship {
 
 // A relation is an association of a model, as Assign follows it.
 type relation struct {
-	rel         *schema.Relationship
-	field       column       // the association
+	*schema.Relationship
+	column      column       // the association
 	target      *graphModel  // nil until a row of it is found
 	foreignKeys []foreignKey // none for a many-to-many, whose foreign keys are in its join table
 }
 
 func newRelation(rel *schema.Relationship) *relation {
-	r := &relation{rel: rel, field: newColumn(rel.Field, integer)}
+	r := &relation{Relationship: rel, column: newColumn(rel.Field, integer)}
 	if rel.Type != schema.Many2Many {
 		for _, ref := range rel.References {
 			r.foreignKeys = append(r.foreignKeys, newForeignKey(ref))
@@ -41,7 +41,7 @@ func newRelation(rel *schema.Relationship) *relation {
 // family returns which of two rows is the parent, if row from has row to in the relation. The
 // rows of a many-to-many are neither.
 func (r *relation) family(from, to int) (parent, child int, ok bool) {
-	switch r.rel.Type {
+	switch r.Type {
 	case schema.Many2Many:
 		return 0, 0, false
 	case schema.BelongsTo:
@@ -54,10 +54,10 @@ func (r *relation) family(from, to int) (parent, child int, ok bool) {
 // value returns the struct or slice in the association, if there is one. Like GORM, it takes
 // a zero struct by value for none.
 func (r *relation) value(ctx context.Context, fields reflect.Value) (reflect.Value, bool) {
-	if r.field.absent(ctx, fields) {
+	if r.column.absent(ctx, fields) {
 		return reflect.Value{}, false
 	}
-	v := r.field.place(ctx, fields)
+	v := r.column.place(ctx, fields)
 	if v.IsZero() {
 		return v, false
 	}

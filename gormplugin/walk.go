@@ -78,7 +78,7 @@ func (g *graph) walk() error {
 			}
 			if rel.target == nil {
 				var err error
-				if rel.target, err = g.modelOf(rel.rel.FieldSchema); err != nil {
+				if rel.target, err = g.modelOf(rel.FieldSchema); err != nil {
 					return err
 				}
 			}
@@ -160,7 +160,7 @@ func (g *graph) path(r graphRow) string {
 			parts = append(parts, r.model.schema.Name+part)
 			break
 		}
-		parts = append(parts, r.by.rel.Name+part)
+		parts = append(parts, r.by.Name+part)
 		r = g.rows[r.from]
 	}
 	if len(parts) > 2*ends {
