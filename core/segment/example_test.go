@@ -87,6 +87,29 @@ func ExampleAllocator_Stats() {
 	// fetches 1 failures 0 <nil>
 }
 
+// Metrics of each fetch: how many numbers it brought, or why it failed.
+func ExampleRefill() {
+	ctx := context.Background()
+	store := oneRow(segment.Row{Tag: "orders", Next: 1, Step: 100, Stride: 1})
+	orders, err := segment.New(store, segment.Config{
+		Tag:  "orders",
+		Hold: -1,
+		OnRefill: func(r segment.Refill) {
+			fmt.Println(r.Tag, "count", r.Count, "held", r.Held, "error", r.Err)
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := orders.Next(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := orders.Close(ctx); err != nil { // which ends the goroutine that prints
+		log.Fatal(err)
+	}
+	// Output: orders count 100 held 100 error <nil>
+}
+
 // A sequence for each table. The Allocator of a tag is made at its first use.
 func ExampleSet() {
 	ctx := context.Background()
