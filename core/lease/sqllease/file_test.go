@@ -121,6 +121,9 @@ func TestAFileThatWasReplacedEndsTheLease(t *testing.T) {
 				f := newFileStore(t, filepath.Join(dir, "leases.db"), "_journal_mode="+mode)
 				replace(t, f)
 
+				if _, _, err := f.Rows(t.Context(), f.claim.Space); !errors.Is(err, sqlstore.ErrReplaced) {
+					t.Errorf("Rows() before anything else = %v; want sqlstore.ErrReplaced", err)
+				}
 				var lost *lease.LostError
 				for range 4 { // on each of the connections
 					_, err := f.Renew(t.Context(), testRenewal(f.claim, f.reply))
@@ -149,7 +152,7 @@ func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	clock := func() time.Time { return now }
 	f := newFileStore(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=WAL")
-	f.now = clock
+	f.register.now = clock
 	execAll(t, f.db, "UPDATE snowkey_leases SET owner = '', reserved_until = 0")
 	f.claim.Now = lease.MillisOf(now)
 	reply, err := f.Claim(t.Context(), f.claim)
@@ -180,7 +183,7 @@ func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 
 	now = now.Add(46 * time.Second)
 	other := newStore(t, openSQLite(t, f.path, "_journal_mode=WAL"), sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
-	other.now = clock
+	other.register.now = clock
 	c := f.claim
 	c.Owner, c.Now = "another", lease.MillisOf(now)
 	second, err := other.Claim(t.Context(), c)

@@ -1,24 +1,30 @@
 package sqllease
 
 import (
+	"context"
 	"database/sql"
-	"time"
+	"errors"
+	"fmt"
 
 	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // DefaultTable is where leases are kept if Config.Table is empty.
 const DefaultTable = "snowkey_leases"
 
-// A Store keeps leases in a SQL database. It implements [lease.Store], [lease.Lister]
-// and [lease.Fencer]. See the package comment for what it guarantees. Use [New]: the
+// A Store keeps leases in a SQL database. It is a [lease.Store], a [lease.Lister] and a
+// [lease.Fencer]; the package comment says what it guarantees. Make it with [New], since the
 // zero Store has no database. It is safe for concurrent use and must not be copied.
+//
+// Besides the errors of lease.Store, its methods return those of package sqlstore, those of
+// the driver and the error of ctx. After an error of sqlstore nothing was claimed.
 type Store struct {
-	db   *tables.DB
-	text texts
-	now  func() time.Time // the clock of SQLite
+	*lease.RegisterStore
+	register *register
 }
 
 var (
@@ -27,29 +33,73 @@ var (
 	_ lease.Fencer = (*Store)(nil)
 )
 
-// New returns a Store on db. It does no I/O and does not take db over. The caller
-// closes db after the last lease. If an argument is wrong the error is a
-// [*core.ValueError].
+// New returns a Store on db. It does no I/O. The caller keeps db and closes it after the last
+// lease. If an argument is wrong the error is a [*core.ValueError].
 //
 // Config.Table has one row per worker number. A second table, with _meta after its name, has
 // one row per space.
 func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
-	s := &Store{now: time.Now}
+	r := newRegister()
 	d, err := tables.Open(db, c, tables.Kind{
 		Package:  "sqllease",
 		Names:    []string{DefaultTable, DefaultTable + metaSuffix},
 		Suffixes: []string{metaSuffix},
 		Create:   create,
-		Definite: definite,
-		Now:      func() time.Time { return s.now() },
+		Definite: func(err error) bool { return errors.Is(err, lease.ErrLayout) },
+		Now:      r.clock,
 	})
 	if err != nil {
 		return nil, lease.Permanent(err)
 	}
-	s.db, s.text = d, textsOf(d.Dialect, d.Names)
-	return s, nil
+	r.use(d)
+	return &Store{lease.Over(r), r}, nil
 }
 
-// LosesWrites returns false: what a SQL database has acknowledged is durable, under the
-// conditions of the package comment. If yours may forget it, turn on the loss guard.
-func (s *Store) LosesWrites() bool { return false }
+// replaced is the reason of a lease that is lost together with its SQLite file.
+const replaced lease.Reason = "the database file or its write-ahead log was removed or replaced while the process ran"
+
+// Renew implements [lease.Store]. If the SQLite file was replaced, the lease is lost.
+func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+	reply, err := s.RegisterStore.Renew(ctx, r)
+	return reply, lostFile(err, r.Lost)
+}
+
+// Release implements [lease.Store]. If the SQLite file was replaced, the lease is lost.
+func (s *Store) Release(ctx context.Context, r lease.Release) error {
+	return lostFile(s.RegisterStore.Release(ctx, r), r.Lost)
+}
+
+func lostFile(err error, lost func(lease.Reason) *lease.LostError) error {
+	if errors.Is(err, sqlstore.ErrReplaced) && !errors.Is(err, sqlrow.ErrCommit) { // nothing was written
+		return fmt.Errorf("%w: %w", lost(replaced), err)
+	}
+	return err
+}
+
+// Fence implements [lease.Fencer], in one transaction: row by row, a large space would take
+// minutes on SQLite.
+func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+	if err := f.Space.Check(); err != nil {
+		return err
+	}
+	r := s.register
+	if err := r.Make(ctx, f.Space); err != nil {
+		return err
+	}
+	_, err := tables.Do(ctx, r.db, func(t *sqlrow.Tx) (sql.Result, error) {
+		return t.Exec(ctx, r.fence, f.Nonce, int64(f.Until), int64(f.Until), f.Space.Namespace, f.Space.Datacenter)
+	})
+	return explain("fence", err)
+}
+
+// explain returns the error of an operation, with its name.
+func explain(name string, err error) error {
+	switch {
+	case err == nil, errors.Is(err, lease.ErrLayout):
+		return err
+	case errors.Is(err, sqlrow.ErrCommit), dialect.BadConnection(err):
+	case dialect.Denied(err), errors.As(err, new(*sqlstore.TableError)), errors.Is(err, sqlstore.ErrNotDurable), errors.Is(err, sqlstore.ErrDolt):
+		err = lease.Permanent(err)
+	}
+	return fmt.Errorf("sqllease: %s: %w", name, err)
+}

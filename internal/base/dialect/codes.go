@@ -25,6 +25,7 @@ const (
 	outOfRange           = 1690
 	serverReadOnly       = 1290
 	transactionReadOnly  = 1792
+	rowLoggingOnly       = 1665
 	readOnlyMode         = 1836
 	transactionRollback  = 3101 // the group replication has rolled it back
 	errorDuringCommit    = 1180 // and the reason in words; see Of

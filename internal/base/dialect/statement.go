@@ -68,6 +68,12 @@ func ReadOnly(err error) bool {
 	})
 }
 
+// RowLogging reports whether MySQL refuses a statement because its binary log is of statements,
+// which takes REPEATABLE READ.
+func RowLogging(err error) bool {
+	return said(err, func(a Answer) bool { return a.Number == rowLoggingOnly })
+}
+
 // Denied reports whether the user lacks a right to a database, table or column.
 func Denied(err error) bool {
 	return said(err, func(a Answer) bool {

@@ -86,12 +86,17 @@ func (d *DB) Single() bool { return d.pool.Stats().MaxOpenConnections == 1 }
 // [wait.ErrNoAnswer], [ErrReadOnly], [ErrNotDurable], [ErrReplaced], and those of body,
 // driver and pool. These hold no password, and match the error of ctx if it has ended.
 func Do[T any](ctx context.Context, d *DB, body func(*Tx) (T, error)) (T, error) {
+	return run(ctx, d, (*Tx).begin, body)
+}
+
+// run calls body between begin and its end until it comes through.
+func run[T any](ctx context.Context, d *DB, begin func(*Tx, context.Context) error, body func(*Tx) (T, error)) (T, error) {
 	for attempt := 1; ; attempt++ {
 		// Most drivers return when ctx ends. But lib/pq connects and begins a transaction
 		// without ctx. If a server is cut off, it waits until TCP gives up, a quarter of
 		// an hour. If the server is there and does not answer, it waits for ever.
 		result, err := wait.Call(ctx, &d.calls, func() (result T, err error) {
-			err = d.attempt(ctx, attempt > doubts, func(t *Tx) (err error) {
+			err = d.attempt(ctx, attempt > doubts, begin, func(t *Tx) (err error) {
 				result, err = body(t)
 				return err
 			})

@@ -13,8 +13,9 @@ import (
 // is wanted. UTC_TIMESTAMP does not depend on the session's time zone.
 // UNIX_TIMESTAMP(NOW(6)) is an hour off in the hour that a change from summer time
 // repeats.
-const openMySQL = "SELECT @@innodb_lock_wait_timeout, CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF') OR @@innodb_read_only, @@innodb_flush_log_at_trx_commit, " + isDolt + "," +
-	" TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000"
+const openMySQL = "SELECT @@innodb_lock_wait_timeout, CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF') OR @@innodb_read_only, @@innodb_flush_log_at_trx_commit, " + isDolt + "," + clockMySQL
+
+const clockMySQL = " TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000"
 
 // isDolt is true on Dolt, which gives its name in version_comment since June 2023
 // (dolthub/go-mysql-server#1841). There, dolt_version() would tell too, but on MySQL a
@@ -56,14 +57,8 @@ func (t *Tx) beginMySQL(ctx context.Context) error {
 	if err := t.askServer(ctx, []any{&lock, &refuses, &flush, &dolt}, openMySQL); err != nil {
 		return err
 	}
-	if dolt {
-		return ErrDolt
-	}
-	if refuses {
-		return fmt.Errorf("%w: read_only or innodb_read_only is on", ErrReadOnly)
-	}
-	if flush != 1 {
-		t.db.warnOfServer(ctx, "innodb_flush_log_at_trx_commit", strconv.FormatInt(flush, 10), "1")
+	if err := t.acceptMySQL(ctx, refuses, dolt, flush); err != nil {
+		return err
 	}
 	// The server goes on waiting for a lock when the client has gone; 50 s by
 	// default.
@@ -74,6 +69,19 @@ func (t *Tx) beginMySQL(ctx context.Context) error {
 				return fmt.Errorf("settings: %w", err)
 			}
 		}
+	}
+	return nil
+}
+
+// acceptMySQL refuses a server that cannot keep rows, and warns of one that may forget them.
+func (t *Tx) acceptMySQL(ctx context.Context, refuses, dolt bool, flush int64) error {
+	switch {
+	case dolt:
+		return ErrDolt
+	case refuses:
+		return fmt.Errorf("%w: read_only or innodb_read_only is on", ErrReadOnly)
+	case flush != 1:
+		t.db.warnOfServer(ctx, "innodb_flush_log_at_trx_commit", strconv.FormatInt(flush, 10), "1")
 	}
 	return nil
 }

@@ -25,10 +25,24 @@ import (
 const openPostgreSQL = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
 	current_setting('fsync'),
 	` + standby.Columns + `,
-	CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN set_config('synchronous_commit', 'on', true) END,
+	` + raiseCommit + `,
 	CASE WHEN CAST($1 AS TEXT) <> '' THEN concat(set_config('lock_timeout', CAST($1 AS TEXT), true),
-		set_config('statement_timeout', CAST($1 AS TEXT), true), set_config('idle_in_transaction_session_timeout', CAST($1 AS TEXT), true)) END,
-	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)`
+		set_config('statement_timeout', CAST($1 AS TEXT), true), set_config('idle_in_transaction_session_timeout', CAST($1 AS TEXT), true)) END, ` + clockPostgreSQL
+
+const clockPostgreSQL = "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)"
+
+const raiseCommit = "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN set_config('synchronous_commit', 'on', true) END"
+
+// lockLimit returns the time that ctx leaves, as a setting, or "".
+func lockLimit(ctx context.Context) string {
+	if d, limited := remaining(ctx); limited {
+		// Above what a setting holds, 24 days, it is as good as none.
+		if ms := (d + time.Millisecond - 1).Milliseconds(); ms < 1<<31 {
+			return strconv.FormatInt(ms, 10)
+		}
+	}
+	return ""
+}
 
 // beginPastPooler begins a transaction. PgBouncer in statement mode answers BEGIN by an
 // error, and ends the connection. lib/pq then only says that the connection is bad, as
@@ -50,19 +64,12 @@ func (t *Tx) beginPostgreSQL(ctx context.Context) error {
 	if err := t.beginPastPooler(ctx); err != nil {
 		return err
 	}
-	limit := ""
-	if d, limited := remaining(ctx); limited {
-		// Above what a setting holds, 24 days, it is as good as none.
-		if ms := (d + time.Millisecond - 1).Milliseconds(); ms < 1<<31 {
-			limit = strconv.FormatInt(ms, 10)
-		}
-	}
 	var (
 		refuses bool
 		fsync   string
 		server  *int64
 	)
-	if err := t.askServer(ctx, []any{&refuses, &fsync, &server, new(any), new(any), new(any)}, openPostgreSQL, limit); err != nil {
+	if err := t.askServer(ctx, []any{&refuses, &fsync, &server, new(any), new(any), new(any)}, openPostgreSQL, lockLimit(ctx)); err != nil {
 		return err
 	}
 	if refuses {

@@ -18,15 +18,8 @@ import (
 // written since.
 func (t *Tx) beginSQLite(ctx context.Context) error {
 	t.executor = t.conn
-	schema := t.db.schema()
-	of := dialect.SQLite.Quote(schema) + "."
-
-	// SQLite's own wait for a lock does not end with ctx. So it is turned off, and Do
-	// does the waiting.
-	if err := t.needPragma(ctx, "busy_timeout", func(n int64) bool { return n == 0 }, 0); err != nil {
-		return err
-	}
-	file, err := t.checkFile(ctx, schema, of)
+	of := t.db.schemaDot()
+	file, err := t.openSQLite(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,10 +46,24 @@ func (t *Tx) beginSQLite(ctx context.Context) error {
 	if err := t.db.file.still(ctx, file); err != nil { // by now the connection has the log open
 		return err
 	}
+	t.tellSQLite()
+	return nil
+}
+
+// openSQLite returns the file of the database, which it checks.
+func (t *Tx) openSQLite(ctx context.Context) (openFile, error) {
+	// SQLite's own wait for a lock does not end with ctx, so it is turned off, and Do waits.
+	if err := t.needPragma(ctx, "busy_timeout", func(n int64) bool { return n == 0 }, 0); err != nil {
+		return openFile{}, err
+	}
+	return t.checkFile(ctx, t.db.schema(), t.db.schemaDot())
+}
+
+// tellSQLite reads the clock.
+func (t *Tx) tellSQLite() {
 	t.Asked = time.Now()
 	t.Now = t.db.config.Now()
 	t.Answered = time.Now()
-	return nil
 }
 
 // commitSQLite commits. With a rollback journal, readers are in the way of that. The
@@ -111,6 +118,9 @@ func (d *DB) schema() string {
 	schema, _, _ := strings.Cut(withSchema(d.config.Table), ".")
 	return schema
 }
+
+// schemaDot begins the name of a setting or table of that file.
+func (d *DB) schemaDot() string { return dialect.SQLite.Quote(d.schema()) + "." }
 
 // file returns the path of a database, or "" for one in memory.
 func (t *Tx) file(ctx context.Context, schema string) (file string, err error) {

@@ -34,7 +34,10 @@ type Tx struct {
 	executor Executor
 	commit   func() error
 	rollback func() error
-	restore  []string // what sets the connection's settings back, once the transaction has ended
+	check    func() error // of what a look has read; nil: none
+	restore  []string     // what sets the connection's settings back, once the transaction has ended
+
+	single bool // see Alone
 
 	tried bool // whether the connection takes statements is tried before it begins
 	wrote bool
@@ -100,21 +103,20 @@ func scan(ctx context.Context, e Executor, dest []any, text string, args ...any)
 
 // attempt runs body in a transaction on a connection from the pool, once. If tried, the
 // connection first shows that it takes statements.
-func (d *DB) attempt(ctx context.Context, tried bool, body func(*Tx) error) error {
+func (d *DB) attempt(ctx context.Context, tried bool, begin func(*Tx, context.Context) error, body func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	conn, err := d.pool.Conn(ctx)
+	conn, err := d.connect(ctx)
 	if err != nil {
-		// Without this the operator looks for the fault in the network.
-		if pool := d.pool.Stats(); ctx.Err() != nil && 0 < pool.MaxOpenConnections && pool.MaxOpenConnections <= pool.InUse {
-			err = fmt.Errorf("the pool's %d connections are all in use (raise the limit, or give a pool of its own): %w", pool.InUse, err)
-		}
-		return fmt.Errorf("%w: %w", errConnect, err)
+		return err
 	}
 	t := &Tx{db: d, conn: conn, tried: tried}
-	if err = t.begin(ctx); err == nil {
+	if err = begin(t, ctx); err == nil {
 		err = body(t)
+	}
+	if err == nil && t.check != nil {
+		err = t.check()
 	}
 	err, clean := t.end(ctx, err)
 	if !clean {
@@ -122,6 +124,19 @@ func (d *DB) attempt(ctx context.Context, tried bool, body func(*Tx) error) erro
 	}
 	_ = conn.Close() // gives it back; nothing is left that could be lost
 	return err
+}
+
+// connect borrows a connection from the pool.
+func (d *DB) connect(ctx context.Context) (*sql.Conn, error) {
+	conn, err := d.pool.Conn(ctx)
+	if err != nil {
+		// Without this the operator looks for the fault in the network.
+		if pool := d.pool.Stats(); ctx.Err() != nil && 0 < pool.MaxOpenConnections && pool.MaxOpenConnections <= pool.InUse {
+			err = fmt.Errorf("the pool's %d connections are all in use (raise the limit, or give a pool of its own): %w", pool.InUse, err)
+		}
+		return nil, fmt.Errorf("%w: %w", errConnect, err)
+	}
+	return conn, nil
 }
 
 // discard ends a connection in an unknown state. It must not be given back to the program.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"path"
 	"runtime"
 	"strings"
 	"sync"
@@ -249,15 +250,16 @@ func TestClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
 				t.Errorf("Claim() = %+v, and there is %+v; want this row alone", r.Row, row)
 			}
 		}
-		if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil || commits.Load() != 3 {
-			t.Errorf("Renew() = %v, after %d commits; want it renewed by the third", err, commits.Load())
+		if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil || commits.Load() < 3 {
+			t.Errorf("Renew() = %v, after %d commits; want it renewed by the third or a later one", err, commits.Load())
 		}
 	})
 }
 
 var errLost = errors.New("the answer is lost")
 
-// A losingConnector makes connections that lose the answer to a COMMIT if lose says so.
+// A losingConnector makes connections that lose the answer to a COMMIT, or to a write that
+// needs none, if lose says so.
 type losingConnector struct {
 	driver.Connector
 	lose func() bool
@@ -283,7 +285,11 @@ func (c losingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.
 }
 
 func (c losingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	if err == nil && strings.HasPrefix(query, "WITH ") && c.lose() { // a write that commits by itself
+		return nil, errLost
+	}
+	return result, err
 }
 
 func (c losingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -330,6 +336,20 @@ func leaseTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 
 func TestSqlleasePassesTheSuite(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) { g.run(t) })
+}
+
+func TestSqlleasePassesTheSuiteOfRegisters(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
+			return leasetest.RegisterHarness{
+				Open:      func(t *testing.T) lease.Register { return g.store(t, g.open(t)).Register() },
+				Namespace: rand.Text(),
+				Delete: func(t *testing.T, s lease.Space, worker int64) {
+					g.exec(t, fmt.Sprintf("DELETE FROM snowkey_leases WHERE namespace = '%s' AND worker = %d", s.Namespace, worker))
+				},
+			}
+		})
+	})
 }
 
 func TestSqlleasePassesTheSuiteInOtherModesOfPgx(t *testing.T) {
@@ -529,6 +549,12 @@ func TestPoolOfOneWaitsUntilTheContextEnds(t *testing.T) {
 	})
 }
 
+func testIsolation(t *testing.T, name string, f func(t *testing.T, byDefault string)) {
+	for _, byDefault := range []string{"serializable", "read committed"} {
+		t.Run(name+"/"+byDefault, func(t *testing.T) { f(t, byDefault) })
+	}
+}
+
 // A trigger sees the settings under which the row is written. All levels that the server
 // has are here.
 func TestWriteIsDurableAndSettingsAreSetBackOnPostgres(t *testing.T) {
@@ -542,8 +568,13 @@ func TestWriteIsDurableAndSettingsAreSetBackOnPostgres(t *testing.T) {
 			t.Errorf("the server has %d levels of synchronous_commit; want the %d of this test", known, len(levels))
 		}
 		for setting, want := range levels {
-			t.Run(name+"/"+setting, func(t *testing.T) {
-				g := leasePostgres(t, connect, "synchronous_commit", setting, "lock_timeout", "7s", "statement_timeout", "3h", "default_transaction_isolation", "serializable")
+			// Under read committed the write has no transaction, which could be idle.
+			testIsolation(t, name+"/"+setting, func(t *testing.T, byDefault string) {
+				parameters := []string{"synchronous_commit", setting, "lock_timeout", "7s", "statement_timeout", "3h"}
+				if byDefault == "serializable" {
+					parameters = append(parameters, "default_transaction_isolation", byDefault)
+				}
+				g := leasePostgres(t, connect, parameters...)
 				db := g.open(t)
 				db.SetMaxOpenConns(1)
 				s := g.store(t, db)
@@ -573,7 +604,7 @@ func TestWriteIsDurableAndSettingsAreSetBackOnPostgres(t *testing.T) {
 				if err := g.admin.QueryRow("SELECT * FROM seen").Scan(&sync, &isolation, &lockWait, &idle); err != nil {
 					t.Fatal(err)
 				}
-				if sync != want || isolation != "read committed" || lockWait == "7s" || idle == "0" {
+				if sync != want || isolation != "read committed" || lockWait == "7s" || (idle == "0") != (byDefault == "read committed") {
 					t.Errorf("in the claim: synchronous_commit %s, isolation %s, lock_timeout %s, idle limit %s; want %s, read committed, below 7s no more, not 0", sync, isolation, lockWait, idle, want)
 				}
 			})
@@ -770,11 +801,14 @@ func TestLockedRowIsGivenUpWithTheContext(t *testing.T) {
 		release := g.lockRow(t, r.Row.Worker)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := s.Renew(ctx, leaseRenewal(c, r)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lease.ErrLost) {
+		first := leaseRenewal(c, r)
+		if _, err := s.Renew(ctx, first); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lease.ErrLost) {
 			t.Errorf("Renew() of a locked row = %v; want DeadlineExceeded", err)
 		}
 		release()
-		if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil {
+		second := leaseRenewal(c, r)
+		second.Known = append(second.Known, first.Nonce) // which may yet be written
+		if _, err := s.Renew(t.Context(), second); err != nil {
 			t.Errorf("Renew() afterwards = %v; want it renewed", err)
 		}
 	})
@@ -920,8 +954,8 @@ func TestServerThatNeverAnswersLeavesFewGoroutines(t *testing.T) {
 	})
 }
 
-// The figures are in the log. They are bounds and no equations: a driver may
-// learn to need fewer.
+// The figures are in the log. They are bounds and no equations: a driver may learn to need
+// fewer. lib/pq prepares each statement first.
 func TestOperationsTakeFewRoundTrips(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		g, p := g.through(t)
@@ -929,7 +963,7 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 		db.SetMaxOpenConns(1)
 		s := g.store(t, db)
 		mustClaim(t, s, newLease())
-		for range 3 { // the second time, statements are prepared
+		for i := range 3 { // pgx prepares statements the first time
 			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 			defer cancel()
 			c := newLease()
@@ -945,8 +979,9 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 			}
 			renew := p.trips.Load() - before
 			t.Logf("round trips: claim %d, renew %d", claim, renew)
-			if claim > 16 || renew > 14 {
-				t.Errorf("round trips: claim %d, renew %d; want at most 16 and 14", claim, renew)
+			most := map[string][2]int64{"pgx": {2, 2}, "pq": {4, 4}, "MariaDB": {11, 8}, "MySQL": {11, 8}}[path.Base(t.Name())]
+			if i > 0 && (claim > most[0] || renew > most[1]) {
+				t.Errorf("round trips: claim %d, renew %d; want at most %d and %d", claim, renew, most[0], most[1])
 			}
 		}
 	})

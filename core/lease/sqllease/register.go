@@ -1,0 +1,233 @@
+package sqllease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/snowkey/snowkey/core/internal/tables"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
+)
+
+// A register keeps each row of a space in a row of a table, and compares all its columns.
+type register struct {
+	db          *tables.DB
+	table, meta string           // quoted
+	now         func() time.Time // the clock of SQLite
+
+	// Statements. None depends on anything but dialect and table, so that drivers that keep
+	// prepared statements keep a dozen.
+	space         string // the columns of a view that are about the space; its rows follow
+	insertMeta    string
+	update, alone string // in a transaction, not yet bound; by itself, see sqlrow.DB.Write
+	fence         string // all rows of a space
+}
+
+func newRegister() *register { return &register{now: time.Now} }
+
+// clock returns the time of SQLite, which has no clock of its own.
+func (r *register) clock() time.Time { return r.now() }
+
+func (r *register) use(db *tables.DB) {
+	d := db.Dialect
+	r.db, r.table, r.meta = db, sqlrow.Quote(d, db.Names[0]), sqlrow.Quote(d, db.Names[1])
+	whole := " FROM " + r.meta + " WHERE namespace = ? AND datacenter = " + strconv.Itoa(wholeNamespace)
+	r.space = "(SELECT layout" + whole + "), (SELECT schema_version" + whole + ")," +
+		" (SELECT schema_version FROM " + r.meta + " WHERE namespace = ? AND datacenter = ?)"
+	r.insertMeta = d.Bind(fmt.Sprintf("INSERT INTO %s (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, %d)", r.meta, schemaVersion))
+	// The values are computed here: MySQL assigns from left to right, so that an expression
+	// would see the new values of the columns before it.
+	set := "UPDATE " + r.table + " SET epoch = ?, owner = ?, nonce = ?, reserved_until = ?, renewals = ?, holder = ?"
+	where := " WHERE namespace = ? AND datacenter = ? AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?" +
+		" AND EXISTS (SELECT 1 FROM " + r.meta + " m WHERE m.namespace = ? AND m.datacenter = ? AND m.layout = ?)"
+	r.update = set + where
+	r.alone = d.Bind(sqlrow.AloneBegin + set + " FROM " + sqlrow.AloneFrom + where + " AND " + sqlrow.AloneIf)
+	// What lease.Fencing.Apply does, to all rows at once. GREATEST is MAX on SQLite; CASE is the
+	// same everywhere.
+	r.fence = d.Bind("UPDATE " + r.table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
+		" reserved_until = CASE WHEN reserved_until < ? THEN ? ELSE reserved_until END WHERE namespace = ? AND datacenter = ?")
+}
+
+// LosesWrites returns false, because what a SQL database has acknowledged is durable under the
+// conditions of the package comment. If yours may forget it, turn on the loss guard.
+func (r *register) LosesWrites() bool { return false }
+
+// Read reads one row, as renewals do, by one statement that stands alone, and more rows in the
+// way of Find.
+func (r *register) Read(ctx context.Context, s lease.Space, workers []int64) (v lease.View, err error) {
+	if len(workers) == 1 {
+		row := "LEFT JOIN " + r.table + " r ON r.namespace = ? AND r.datacenter = ? AND r.worker = ?"
+		if r.db.Dialect == sqlstore.MySQL {
+			row += " FOR UPDATE"
+		}
+		v, err = sqlrow.LookAt(ctx, r.db.DB, func(t *sqlrow.Tx) (lease.View, error) { return r.see(ctx, t, s, row, workers[0]) })
+	}
+	if len(workers) != 1 || dialect.RowLogging(err) {
+		rows := "LEFT JOIN (SELECT " + rowColumns + " FROM " + r.table + " WHERE namespace = ? AND datacenter = ?"
+		if workers != nil {
+			rows += " AND worker IN (" + list(workers) + ")"
+		}
+		v, err = sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (lease.View, error) { return r.see(ctx, t, s, rows+") r ON 1 = 1") })
+	}
+	return v, explain("read", r.db.Explain(err))
+}
+
+const (
+	// candidates is how many free rows a claim chooses from. With one, all claimants that begin
+	// among held rows would meet at the row behind them.
+	candidates = 16
+
+	// near is how many rows a claim looks at before it looks at all. Some of these are free
+	// unless nearly all rows are held.
+	near = 1024
+)
+
+// Find returns the first few free rows behind a random place. To choose at random among all
+// rows, up to 65,536, the database has to read and sort them, which it does if none of those
+// behind the place is free. The rows are read without a lock, so that claimants of different
+// rows do not wait for each other.
+func (r *register) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+	r.db.WarnOfPool(ctx)
+	v, err := sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (lease.View, error) {
+		rows := "LEFT JOIN (SELECT " + rowColumns + " FROM " + r.table + " WHERE namespace = ? AND datacenter = ? AND "
+		if h.Only != nil {
+			return r.see(ctx, t, s, rows+"worker IN ("+list(h.Only)+")) r ON 1 = 1")
+		}
+		// Hint.Free in SQL, to choose what is read.
+		now := t.Clock()
+		free := "(owner = '' AND reserved_until <= " + now + " + ? OR owner <> '' AND reserved_until <= " + now + " - ? OR owner = ?)"
+		limit := " LIMIT " + strconv.Itoa(candidates) + ") r ON 1 = 1"
+		at := h.Random().Int64N(s.Workers)
+		// In the order of the key, so that the database stops at the last row that it needs.
+		v, err := r.see(ctx, t, s, rows+"worker >= ? AND worker < ? AND "+free+" ORDER BY worker"+limit,
+			at, min(at+near, s.Workers), int64(h.Released), int64(h.Held), h.Owner)
+		if err != nil || !v.Made || len(v.Rows) > 0 {
+			return v, err
+		}
+		random := "RANDOM()"
+		if r.db.Dialect == sqlstore.MySQL {
+			random = "RAND()"
+		}
+		return r.see(ctx, t, s, rows+"worker < ? AND "+free+" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, "+random+limit,
+			s.Workers, int64(h.Released), int64(h.Held), h.Owner, h.Owner)
+	})
+	return v, explain("find", r.db.Explain(err))
+}
+
+// see reads the view of a space with some of its rows, by one statement. The first two
+// parameters of rows are the space.
+func (r *register) see(ctx context.Context, t *sqlrow.Tx, s lease.Space, rows string, args ...any) (v lease.View, err error) {
+	text, args := r.bind(r.space+", r.worker, r.epoch, r.owner, r.nonce, r.reserved_until, r.renewals, r.holder FROM (SELECT 1 AS one) o "+rows,
+		append([]any{s.Namespace, s.Namespace, s.Namespace, s.Datacenter, s.Namespace, s.Datacenter}, args...))
+	err = t.See(ctx, func(scan func(...any) error) error {
+		var (
+			layout, owner, nonce, holder   *string
+			whole, made                    *int64 // versions
+			worker, epoch, until, renewals *int64
+		)
+		if err := scan(&layout, &whole, &made, &worker, &epoch, &owner, &nonce, &until, &renewals, &holder); err != nil {
+			return err
+		}
+		for _, version := range []*int64{whole, made} {
+			if version != nil && *version != schemaVersion {
+				return r.wrongVersion(*version)
+			}
+		}
+		if layout != nil {
+			v.Layout = *layout
+		}
+		v.Made = made != nil
+		if worker != nil && v.Made {
+			v.Rows = append(v.Rows, lease.Seen{
+				Row: lease.Row{Worker: *worker, Epoch: *epoch, Owner: *owner, Nonce: *nonce, Until: lease.Millis(*until), Renewals: *renewals, Holder: *holder},
+				Tag: t.Alone(),
+			})
+		}
+		return nil
+	}, text, args...)
+	v.Now = lease.MillisOf(t.Now)
+	slices.SortFunc(v.Rows, func(a, b lease.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
+	return v, err
+}
+
+// Swap compares the row in the UPDATE, and the layout of its space. On PostgreSQL the
+// statement stands alone if it can, which takes one round trip; otherwise it has a transaction
+// of its own.
+func (r *register) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+	was := from.Row
+	args := []any{
+		to.Epoch, to.Owner, to.Nonce, int64(to.Until), to.Renewals, to.Holder,
+		s.Namespace, s.Datacenter, was.Worker, was.Epoch, was.Owner, was.Nonce, int64(was.Until), was.Renewals,
+		s.Namespace, s.Datacenter, s.Layout,
+	}
+	var unknown error
+	if from.Tag == true {
+		n, err := r.db.Write(ctx, r.alone, args...)
+		switch {
+		case err == nil && n == 1:
+			return true, nil
+		case ctx.Err() != nil:
+			return false, explain("swap", r.db.Explain(err))
+		case errors.Is(err, sqlrow.ErrCommit):
+			unknown = err
+		}
+		// The row was another, the server is not as it was, or nobody knows. A transaction
+		// tells.
+	}
+	text, args := r.bind(r.update, args)
+	done, err := tables.Do(ctx, r.db, func(t *sqlrow.Tx) (bool, error) {
+		result, err := t.Exec(ctx, text, args...)
+		if err != nil {
+			return false, err
+		}
+		// Renewals differs, so that the row changes: 1 also where the database counts
+		// changed rows and not found ones.
+		n, err := result.RowsAffected()
+		if err == nil && n > 1 {
+			err = fmt.Errorf("the update of one row affected %d", n)
+		}
+		return n == 1, err
+	})
+	if unknown != nil && !done { // the row may be as it is because of the first write
+		err = unknown
+	}
+	return done && err == nil, explain("swap", err)
+}
+
+// bind returns a statement and its arguments as the dialect has them. MySQL's driver would
+// prepare a statement with arguments first, which is a further round trip.
+func (r *register) bind(text string, args []any) (string, []any) {
+	if r.db.Dialect != sqlstore.MySQL {
+		return r.db.Dialect.Bind(text), args
+	}
+	var b strings.Builder
+	for i, part := range strings.Split(text, "?") {
+		if i > 0 {
+			switch arg := args[i-1].(type) {
+			case string: // in hexadecimal digits, whatever is in it
+				fmt.Fprintf(&b, "_ascii X'%x'", arg)
+			default:
+				fmt.Fprint(&b, arg)
+			}
+		}
+		b.WriteString(part)
+	}
+	return b.String(), nil
+}
+
+// list returns numbers for the list of an IN.
+func list(workers []int64) string {
+	texts := make([]string, len(workers))
+	for i, worker := range workers {
+		texts[i] = strconv.FormatInt(worker, 10)
+	}
+	return strings.Join(texts, ", ")
+}
