@@ -30,13 +30,19 @@ var (
 	// [Permanent] makes them. Each [*core.ValueError] of this package or a Store and [*LayoutError] matches too.
 	ErrPermanent = errors.New("lease: trying again does not help")
 
-	// ErrClosed is returned by core.New for a lease that is closed.
-	ErrClosed = errors.New("lease: the lease is closed")
+	// ErrClosed is returned by core.New and by [Lease.Check] for a lease that is closed. It
+	// matches core.ErrClosed.
+	ErrClosed error = closedError{}
 
 	// ErrBound is returned by core.New if another generator has or had the lease. Acquire
 	// one lease for each generator.
 	ErrBound = errors.New("lease: the lease has a generator already")
 )
+
+type closedError struct{}
+
+func (closedError) Error() string { return "lease: the lease is closed" }
+func (closedError) Unwrap() error { return core.ErrClosed }
 
 // inRange returns nil if least <= v <= most, and a *core.ValueError otherwise. why goes on after
 // the range.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -1011,4 +1012,12 @@ func TestLayoutErrorOfALaterClaimIsLoud(t *testing.T) {
 		h.id()
 		h.close()
 	})
+}
+
+func TestErrClosedIsThatOfCore(t *testing.T) {
+	for _, err := range []error{lease.ErrClosed, filelease.ErrClosed} {
+		if !errors.Is(err, core.ErrClosed) {
+			t.Errorf("errors.Is(%v, core.ErrClosed) = false; want true", err)
+		}
+	}
 }

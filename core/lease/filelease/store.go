@@ -51,9 +51,14 @@ var (
 	// A renewal or release gets a [*lease.LostError] as well. Restart the process.
 	ErrReplaced = errors.New("filelease: the directory was removed or replaced while the process ran")
 
-	// ErrClosed is matched by the errors of operations after Close.
-	ErrClosed = errors.New("filelease: the store is closed")
+	// ErrClosed is matched by the errors of operations after Close. It matches core.ErrClosed.
+	ErrClosed error = closedError{}
 )
+
+type closedError struct{}
+
+func (closedError) Error() string { return "filelease: the store is closed" }
+func (closedError) Unwrap() error { return core.ErrClosed }
 
 // The reasons of leases that are lost because of ErrReplaced, ErrPoisoned and ErrDamaged.
 const (

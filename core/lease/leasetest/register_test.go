@@ -82,6 +82,43 @@ var wrongRegisters = map[string]wrongRegister{
 		},
 		caught: "SwapComparesTheLayout",
 	},
+	"takes a second swap back, and says that it is done": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+			if v, err := m.Read(ctx, s, []int64{to.Worker}); err == nil && len(v.Rows) > 0 && v.Rows[0].Row == to {
+				return m.Swap(ctx, s, v.Rows[0], from.Row)
+			}
+			return m.Swap(ctx, s, from, to)
+		},
+		caught: "SwapDoneTwiceHarmsNobody",
+	},
+	"takes a swap whose answer was lost back when it is asked again": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+			if v, err := m.Read(ctx, s, []int64{to.Worker}); err == nil && len(v.Rows) > 0 && v.Rows[0].Row == to {
+				return m.Swap(ctx, s, v.Rows[0], from.Row)
+			}
+			return m.Swap(ctx, s, from, to)
+		},
+		caught: "SwapWhoseAnswerIsLostHarmsNobody",
+	},
+	"says that each claim is done": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+			if from.Row.Epoch < to.Epoch && to.Owner != "" {
+				return true, nil
+			}
+			return m.Swap(ctx, s, from, to)
+		},
+		caught: "SwapLostHarmsNobody",
+	},
+	"writes the row of a swap that comes late": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+			done, err := m.Swap(ctx, s, from, to)
+			if err == nil && !done && ctx.Done() == nil { // nobody waits for it any more
+				m.Set(s, to)
+			}
+			return done, err
+		},
+		caught: "SwapDoneLateHarmsNobody",
+	},
 	"makes a row that is missing": {
 		make: func(m *leasetest.Memory, ctx context.Context, s lease.Space) error {
 			err := m.Make(ctx, s)
