@@ -11,81 +11,81 @@ import (
 	"time"
 )
 
-// A Register keeps the rows of spaces, and changes a row only if it is still what its caller
-// has seen. [Over] makes a [Store] of it, so that a server needs no more than that: it knows
-// no claim and no lease, and has no rule to repeat.
+// A Register keeps the rows of spaces and changes a row only by compare-and-swap. [Over] makes
+// a [Store] of it, which applies the rules of claims and leases, so that the server behind a
+// Register needs to know none of them.
 //
-// A Register gives up when ctx ends. Its errors never contain a password. It keeps no row in
-// memory from one call to the next, and is safe for concurrent use. Package leasetest
-// checks all that follows.
+// A Register gives up when ctx ends, and its errors never contain a password. It keeps no row
+// in memory from one call to the next and is safe for concurrent use. Package leasetest tests
+// everything that is said here.
 type Register interface {
-	// Read returns the rows of some workers, which are sorted and each there once, or of all
-	// if workers is nil. No row is older than the call: one that was changed before Read
-	// began is shown as it was changed. A replica that may be behind cannot answer, and
-	// fails.
+	// Read returns the rows of the given workers, which are sorted and unique, or all rows if
+	// workers is nil. It shows every change that was made before the call. A replica that
+	// may lag returns an error.
 	//
-	// That a row is seen does not say that it is durable. Only Swap says that.
+	// A row that was read need not be durable; only the success of a Swap proves that.
 	Read(ctx context.Context, s Space, workers []int64) (View, error)
 
-	// Find returns rows that a claim may take, of which a few will do. Nothing is decided by
-	// what it shows or leaves out: what looks free may be held, and the other way round.
+	// Find returns a few rows that a claim may take. They are a hint: a row that looks free may
+	// be held, and a free row may be missing.
 	Find(ctx context.Context, s Space, h Hint) (View, error)
 
-	// Make keeps the layout of the namespace, unless it has one, and makes all rows of the
-	// space, unless they were ever made: a row that is missing later is not made anew, not
-	// even by a call that arrives late. It does so in one step, or in several of which none
-	// shows a row before all are there.
+	// Make stores the layout of the namespace unless it has one, and makes all rows of the
+	// space unless they were ever made. A row that is missing later is never made again, not
+	// even by a call that arrives late. If Make takes several steps, no row is shown before
+	// all are made.
 	Make(ctx context.Context, s Space) error
 
-	// Swap writes a row if the stored one is exactly from, and if the namespace still has
-	// the layout of s.
+	// Swap writes a row if the stored one equals from and the namespace still has the layout
+	// of s.
 	//
-	// True: the write is done and durable. False: it is not done, and never will be. An
-	// error says nothing: the write may be done, or may yet be done at any later time.
+	// True means that the write is durable, and false that it was not done and never will be.
+	// After an error the outcome is unknown: the write may have been done, or may be done at
+	// any later time.
 	//
-	// A call that finds its own write in place, because it was sent twice, may return true
-	// if it knows that it has sent it before. Otherwise the other may be a copy of the
-	// process, and they must not both go on.
+	// A call that finds its own write in place may return true only if it knows that it has
+	// sent the write twice. Otherwise a copy of the process may have sent the other one, and
+	// the two must not both go on.
 	//
-	// A store that loses writes compares what the row holds. A version or revision alone
-	// would not do there, since after a loss it comes again with other rows.
+	// A store that loses writes compares the content of the row. A version or revision is not
+	// enough there, because after a loss it can repeat with another content.
 	Swap(ctx context.Context, s Space, from Seen, to Row) (bool, error)
 
-	// LosesWrites reports whether the register may forget what it has acknowledged: see
-	// Store.
+	// LosesWrites reports whether the register may forget what it has acknowledged, see
+	// [Store].
 	LosesWrites() bool
 }
 
-// A View is what was read of a space at one moment, or, if the register cannot do that, of
-// each row at some moment of the call.
+// A View is what was read of a space: all of it at one moment, or, if the register cannot do
+// that, each row at some moment of the call.
 type View struct {
-	Layout string // of the namespace; empty: it has none
-	Made   bool   // the rows of the space were made
-	Rows   []Seen // in the order of the workers; a row that is missing or damaged is not among them
+	Layout string // of the namespace; empty if it has none
+	Made   bool   // whether the rows of the space were made
+	Rows   []Seen // in the order of the workers, without missing and damaged rows
 
-	// Damaged is the error for a row that holds what no Register writes. Nil: none was seen.
+	// Damaged is the error for a row that no Register has written, or nil.
 	Damaged error
 
 	Now Millis // the clock of the register, at some moment of the call
 }
 
-// A Seen is a row as it was read. Tag is the register's: the version of a row, say.
+// A Seen is a row as it was read. Tag is for the register, such as the version of the row.
 type Seen struct {
 	Row Row
 	Tag any
 }
 
-// A Hint says what a claim looks for.
+// A Hint says which rows a claim looks for.
 type Hint struct {
-	Owner string  // the token of the claim; a row that has it was taken by it before
-	Only  []int64 // the worker numbers that will do, sorted, each once; nil: all
+	Owner string  // the token of the claim; a row that has it was taken by the claim before
+	Only  []int64 // the acceptable worker numbers, sorted and unique; nil: all
 
-	// A row that is held is free if Until is Held or more before the clock of the register,
-	// and one that is nobody's if it is at most Released beyond that.
+	// A row with an owner is free once the clock of the register is Held past its Until; one
+	// without an owner is free while its Until is at most Released ahead of the clock.
 	Held, Released Millis
 }
 
-// Free reports whether a claim could take row when the clock shows now, or has taken it.
+// Free reports whether a claim could take row at the time now, or has taken it.
 func (h *Hint) Free(row Row, now Millis) bool {
 	switch row.Owner {
 	case "":
@@ -96,9 +96,9 @@ func (h *Hint) Free(row Row, now Millis) bool {
 	return row.Until+h.Held <= now
 }
 
-// Random returns random numbers that are the same for each claim with this token. A
-// register that looks at rows in an order made of them meets the row of a claim that has
-// come before, unless one ahead of that has become free meanwhile.
+// Random returns random numbers that depend on the token alone. If a claim is delivered twice,
+// a register that visits rows in an order drawn from them meets the row that the claim has taken,
+// unless a row before it has become free.
 func (h *Hint) Random() *rand.Rand { return randomOf(h.Owner) }
 
 func randomOf(token string) *rand.Rand {
@@ -107,8 +107,8 @@ func randomOf(token string) *rand.Rand {
 	return rand.New(rand.NewPCG(sum.Sum64(), 0))
 }
 
-// Some returns n of the workers of s that will do, or all if there are no more. They are
-// chosen by Random, and sorted.
+// Some returns n of the acceptable workers of s, drawn by Random and sorted, or all of them if
+// there are no more than n.
 func (h *Hint) Some(s Space, n int) []int64 {
 	at := func(i int) int64 { return int64(i) }
 	count := int(s.Workers)
@@ -149,13 +149,13 @@ var (
 )
 
 // Over returns a Store over a register. Each operation reads a row, applies the function of
-// this package that defines it, and swaps the row for the result: two trips. If somebody
-// else was faster it begins anew. No trip takes more than half of the time that ctx leaves
-// to the operation.
+// this package that defines the operation, and swaps the row for the result. It starts over if
+// another process has changed the row. Neither of its two trips takes more than half of the time
+// that ctx leaves.
 //
-// The store's clock is read before the write, and not with it. So a renewal under the loss
-// guard may be written after the lease has lapsed, and a claim after its row was used. Lease
-// goes by its own clock when the answer has come, which is later than both.
+// The store's clock is read before the write. A renewal under the loss guard may therefore be
+// written after the lease has lapsed, and a claim after its row was used. Both are harmless,
+// because Lease goes by its own clock after the answer.
 func Over(r Register) *RegisterStore { return &RegisterStore{r} }
 
 // Register returns what s is over.
@@ -164,13 +164,13 @@ func (s *RegisterStore) Register() Register { return s.register }
 // LosesWrites implements [Store].
 func (s *RegisterStore) LosesWrites() bool { return s.register.LosesWrites() }
 
-// Reasons of a lease that is lost, besides those of package lease.
+// Further reasons for which a lease is lost.
 const (
 	damaged     Reason = "its row holds what no store has written"
 	otherLayout Reason = "its namespace has another layout now"
 )
 
-// An operation makes the trips of one operation.
+// An operation makes the trips of one call.
 type operation struct {
 	register Register
 	space    Space
@@ -187,8 +187,7 @@ func (s *RegisterStore) begin(ctx context.Context, sp Space) *operation {
 	return o
 }
 
-// trip calls do with a context that ends before all the time is used up. A second trip needs
-// as much as the first.
+// trip calls do with a context that leaves as much time for a second trip.
 func (o *operation) trip(do func(ctx context.Context) error) error {
 	if o.most == 0 {
 		return do(o.ctx)
@@ -214,7 +213,7 @@ func (o *operation) swap(from Seen, to Row) (done bool, err error) {
 	return done && err == nil, err
 }
 
-// made reports whether the space has its rows. If not it makes them, and they must be read
+// made reports whether the space had its rows. If not, it makes them, and the caller reads
 // again.
 func (o *operation) made(v View) (bool, error) {
 	if v.Layout != o.space.Layout && (v.Layout != "" || v.Made) {
@@ -234,21 +233,21 @@ func (v *View) rows() []Row {
 	return rows
 }
 
-// find returns where the row of a worker is, or would be.
+// find returns the index of a worker's row, or where it would be inserted.
 func (v *View) find(worker int64) (i int, ok bool) {
 	return slices.BinarySearchFunc(v.Rows, worker, func(s Seen, worker int64) int {
 		return cmp.Compare(s.Row.Worker, worker)
 	})
 }
 
-// Claim implements [Store]. The first claim in a space makes its rows. It passes over rows
-// that are damaged, and names one if no other is free. If the outcome of its write is
-// unknown, it tries to find that out.
+// Claim implements [Store]. The first claim in a space makes its rows. Claim passes over damaged
+// rows and names one if no other is free. If the outcome of its write is unknown, it tries to
+// determine it.
 func (s *RegisterStore) Claim(ctx context.Context, c Claim) (Reply, error) {
 	if err := c.Space.Check(); err != nil {
 		return Reply{}, err
 	}
-	// This says nothing of the clocks. But a claim that no row will do for must make none.
+	// This does not compare clocks yet, but a claim that can take no row must not make any.
 	if err := c.Check(c.Now); err != nil {
 		return Reply{}, err
 	}
@@ -268,16 +267,16 @@ func (s *RegisterStore) Claim(ctx context.Context, c Claim) (Reply, error) {
 			if done || err != nil {
 				return reply, err
 			}
-			// Another claim was faster. Each turn of this loop is the success of somebody
-			// else, so together they come to an end. The other rows are likely to be free
-			// yet, unless there were many such turns.
+			// Another claim was faster. As each turn of this loop is the success of another
+			// claim, the loop ends. The other rows are likely to be free still, unless there
+			// were many such turns.
 			if v, err = o.again(v, row.Worker); err != nil {
 				return Reply{}, err
 			}
 			all = false
 			lost++
 		case full && !all && lost == 0:
-			// The error is about all rows, as they are now.
+			// The error must be about all rows as they are now.
 			all = true
 			v, err = o.look(func(ctx context.Context) (View, error) { return o.register.Read(ctx, o.space, o.only) })
 		case full && all && v.Damaged != nil:
@@ -293,7 +292,7 @@ func (s *RegisterStore) Claim(ctx context.Context, c Claim) (Reply, error) {
 	return Reply{}, err
 }
 
-// mostLost is how many rows of one view a claim tries.
+// mostLost is how many rows of one view a claim tries before it looks again.
 const mostLost = 4
 
 // A claiming is the operation of a claim.
@@ -317,11 +316,11 @@ func (c *Claim) workers() []int64 {
 	return only
 }
 
-// look reads rows, and compares the clocks. That of the register was read at some moment
-// between two of this process. It is compared with what the claimant's showed at the one of
-// these that suits the claim best. So waiting is no difference between clocks: for a
-// connection, for an answer, or for rows to be made. The claim goes on with the clock that
-// the claimant has read, which is earlier. Under the guard it then reserves less, never more.
+// look reads rows and compares the clocks. The register's clock was read at some moment of the
+// call, and is compared with the claimant's clock at the moment of the call that suits the claim
+// best, so that waiting for a connection, for an answer or for rows to be made does not count
+// as a difference. The claim itself goes on with the clock that the claimant has read earlier,
+// with which it reserves less under the guard, never more.
 func (o *claiming) look(read func(ctx context.Context) (View, error)) (v View, err error) {
 	asked := time.Now()
 	err = o.trip(func(ctx context.Context) error {
@@ -347,8 +346,8 @@ func (o *claiming) find() (View, error) {
 	return o.look(func(ctx context.Context) (View, error) { return o.register.Find(ctx, o.space, h) })
 }
 
-// again reads one row of v again. It may have the token of the claim, if a proxy has sent
-// the swap twice.
+// again reads one row of v anew. The row has the token of the claim if a proxy has sent the
+// swap twice.
 func (o *claiming) again(v View, worker int64) (View, error) {
 	now, err := o.look(func(ctx context.Context) (View, error) { return o.register.Read(ctx, o.space, []int64{worker}) })
 	i, _ := v.find(worker)
@@ -357,14 +356,14 @@ func (o *claiming) again(v View, worker int64) (View, error) {
 	return now, err
 }
 
-// take writes the claim of a row of v, which is free.
+// take claims a free row of v.
 func (o *claiming) take(v View, row Row) (_ Reply, done bool, err error) {
 	i, _ := v.find(row.Worker)
 	to, _ := o.claim.Apply(row, v.Now) // which Choose has found free at the same now
 	reply := Reply{Row: to, Before: row.Until, Now: v.Now}
 	done, err = o.swap(v.Rows[i], to)
 	if err != nil && o.confirm(v.Rows[i], &reply.Row) {
-		done, err = true, nil // otherwise the row would be reserved for a window, for nobody
+		done, err = true, nil // otherwise the row would stay reserved without a holder
 	}
 	if !done {
 		return Reply{}, false, err
@@ -372,15 +371,16 @@ func (o *claiming) take(v View, row Row) (_ Reply, done bool, err error) {
 	return reply, true, nil
 }
 
-// confirm is called when the outcome of a swap of a claim is unknown. It reports whether the
-// row is the claimant's now, and leaves in to what it holds.
+// confirm is called when the outcome of a claim's swap is unknown. It reports whether the row
+// is the claimant's, and updates to with its content.
 //
-// The same swap again waits for the first, if a server is still at it. If it is refused, the
-// first was done, or somebody else was faster. To read the row tells which, but says too
-// little: a COMMIT that was cut off can be seen before the synchronous replica has it. So the
-// row is written again. That write comes after the first, and promises the same.
+// It first repeats the swap, which waits for the first one if the server still works on it. If
+// that is refused, either the first was done or another process was faster. A read tells which,
+// but proves too little, because a COMMIT that was cut off can be visible before the synchronous
+// replica has it. The row is therefore written once more: this write comes after the first and
+// carries the same promise.
 //
-// What follows is the same as after an answer to the claim that came late.
+// For the claim, the outcome is the same as that of a late answer.
 func (o *claiming) confirm(from Seen, to *Row) bool {
 	if done, err := o.swap(from, *to); done || err != nil {
 		return done
@@ -399,12 +399,12 @@ func (o *claiming) confirm(from Seen, to *Row) bool {
 	return true
 }
 
-// Renew implements [Store]. A row that is damaged is lost.
+// Renew implements [Store]. A damaged row is lost.
 func (s *RegisterStore) Renew(ctx context.Context, r Renewal) (Reply, error) {
 	return s.change(ctx, r.Space, r.Worker, r.Nonce, r.Lost, r.Apply)
 }
 
-// Release implements [Store]. A row that is damaged is lost.
+// Release implements [Store]. A damaged row is lost.
 func (s *RegisterStore) Release(ctx context.Context, r Release) error {
 	_, err := s.change(ctx, r.Space, r.Worker, r.Nonce, r.Lost, func(row Row, _ Millis) (Row, error) { return r.Apply(row) })
 	return err
@@ -412,10 +412,10 @@ func (s *RegisterStore) Release(ctx context.Context, r Release) error {
 
 // change applies an operation to the row of its holder.
 //
-// A row that has the nonce of the operation already is refused like any other that the
-// holder does not know, since a copy of the process may have drawn the same nonce, and they
-// must not both go on. But if a swap of this call was refused, it may be that which was
-// done, as by a proxy that sends it twice. Then the outcome is unknown.
+// A row that already has the nonce of the operation is refused like any row with a nonce that
+// the holder does not know: a copy of the process may have drawn the same nonce, and the two must
+// not both go on. If, however, a swap of this call was refused before, a proxy may have sent it
+// twice and the first was done, so that the outcome is unknown.
 func (s *RegisterStore) change(ctx context.Context, sp Space, worker int64, nonce string,
 	lost func(Reason) *LostError, apply func(Row, Millis) (Row, error)) (Reply, error) {
 	if err := sp.Check(); err != nil {
@@ -441,7 +441,7 @@ func (s *RegisterStore) change(ctx context.Context, sp Space, worker int64, nonc
 		if err != nil {
 			return Reply{}, err
 		}
-		if v.Layout != sp.Layout { // which the swap would refuse again and again
+		if v.Layout != sp.Layout { // the swap would refuse it every time
 			return Reply{}, lost(otherLayout)
 		}
 		done, err := o.swap(from, to)
@@ -454,13 +454,13 @@ func (s *RegisterStore) change(ctx context.Context, sp Space, worker int64, nonc
 	}
 }
 
-// Fence implements [Fencer], row by row. A row that is missing is left out. One that is
-// damaged is an error, after the others have been fenced.
+// Fence implements [Fencer], row by row. It skips missing rows, and returns an error for a damaged
+// row after it has fenced the others.
 func (s *RegisterStore) Fence(ctx context.Context, f Fencing) error {
 	if err := f.Space.Check(); err != nil {
 		return err
 	}
-	// Its trips are as many as there are rows, and each may take what is left.
+	// It makes a trip for each row, and each may take the time that is left.
 	o := operation{register: s.register, space: f.Space, ctx: ctx}
 	var v View
 	for made := false; !made; {
