@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
@@ -65,7 +66,8 @@ type DB struct {
 	config Config
 	file   databaseFile // of SQLite
 	calls  wait.Calls
-	server sync.Once // its warning
+	server sync.Once   // its warning
+	pooled atomic.Bool // a pooler has mixed up the statements of a look
 }
 
 // New returns a DB on a pool. It does no I/O, and does not take the pool over.
@@ -104,6 +106,10 @@ func run[T any](ctx context.Context, d *DB, begin func(*Tx, context.Context) err
 		}, nil)
 		if err == nil {
 			return result, nil
+		}
+		if dialect.NotPrepared(err) && d.config.Dialect == dialect.PostgreSQL && attempt <= doubts && !errors.Is(err, ErrCommit) {
+			d.pooled.Store(true)
+			continue // in a transaction, which a pooler keeps together
 		}
 		if !retries(err, attempt) || !pause(ctx) {
 			var none T

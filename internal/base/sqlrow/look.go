@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
@@ -37,9 +38,24 @@ func (t *Tx) beginLook(ctx context.Context) error {
 	case dialect.SQLite:
 		return t.lookSQLite(ctx)
 	default:
+		if t.db.pooled.Load() || t.byLibPQ() {
+			t.bound = true
+			return t.beginTx(ctx, sql.LevelReadCommitted)
+		}
 		t.executor = t.conn
 		return nil
 	}
+}
+
+// byLibPQ reports whether the driver is lib/pq, which prepares a statement and runs it in two
+// steps. Behind a pooler in transaction mode another client may come in between, unless both
+// steps are in a transaction.
+func (t *Tx) byLibPQ() (is bool) {
+	_ = t.conn.Raw(func(c any) error {
+		is = strings.HasPrefix(fmt.Sprintf("%T", c), "*pq.")
+		return nil
+	})
+	return is
 }
 
 // lookSQLite is beginSQLite for a look. The connection has the log open once it has read, so
@@ -127,7 +143,7 @@ func (t *Tx) See(ctx context.Context, f func(scan func(...any) error) error, col
 }
 
 // Alone reports whether [DB.Write] may write on the server that a look has found.
-func (t *Tx) Alone() bool { return t.single }
+func (t *Tx) Alone() bool { return t.single && !t.bound }
 
 // Clock returns the clock of the database as an expression of SQL, in milliseconds.
 func (t *Tx) Clock() string {

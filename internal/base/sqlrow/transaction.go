@@ -38,6 +38,7 @@ type Tx struct {
 	restore  []string     // what sets the connection's settings back, once the transaction has ended
 
 	single bool // see Alone
+	bound  bool // a look that has to be in a transaction
 
 	tried bool // whether the connection takes statements is tried before it begins
 	wrote bool
