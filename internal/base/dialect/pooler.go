@@ -9,10 +9,10 @@ import (
 // ErrNoTransactions means that statements work on a connection and transactions do not.
 var ErrNoTransactions = errors.New("the server takes statements but no transactions")
 
-// lostStatement reports whether PostgreSQL does not know a prepared statement, has another one of
+// LostStatement reports whether PostgreSQL does not know a prepared statement, has another one of
 // its name, or was sent the parameters of another one. A pooler that gives each transaction
 // another connection causes these errors.
-func lostStatement(err error) bool {
+func LostStatement(err error) bool {
 	return saidIn(err, func(a Answer, e error) bool {
 		return a.State == "26000" || a.State == "42P05" || // invalid_sql_statement_name, duplicate_prepared_statement
 			a.State == "08P01" && strings.Contains(e.Error(), "bind message") // protocol_violation
@@ -34,7 +34,7 @@ func ExplainPooler(err error) error {
 	switch {
 	case NoTransactions(err):
 		advice = "a pooler in statement mode does that: set it to transaction or session mode"
-	case lostStatement(err):
+	case LostStatement(err):
 		advice = "behind a pooler, set default_query_exec_mode=exec (pgx) or binary_parameters=yes (lib/pq)"
 	default:
 		return err

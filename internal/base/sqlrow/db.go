@@ -107,7 +107,7 @@ func run[T any](ctx context.Context, d *DB, begin func(*Tx, context.Context) err
 		if err == nil {
 			return result, nil
 		}
-		if dialect.NotPrepared(err) && d.config.Dialect == dialect.PostgreSQL && attempt <= doubts && !errors.Is(err, ErrCommit) {
+		if dialect.LostStatement(err) && d.config.Dialect == dialect.PostgreSQL && attempt <= doubts && !errors.Is(err, ErrCommit) {
 			d.pooled.Store(true)
 			continue // in a transaction, which a pooler keeps together
 		}
