@@ -40,7 +40,7 @@ func (t *Tx) beginLook(ctx context.Context) error {
 	default:
 		if t.db.pooled.Load() || t.byLibPQ() {
 			t.bound = true
-			return t.beginTx(ctx, sql.LevelReadCommitted)
+			return t.beginPastPooler(ctx)
 		}
 		t.executor = t.conn
 		return nil
