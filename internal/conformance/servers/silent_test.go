@@ -133,7 +133,9 @@ func (s silentStores) space() lease.Space {
 }
 
 func (s silentStores) claim() lease.Claim {
-	return lease.Claim{Space: s.space(), Owner: "o", Nonce: "n", Window: 60_000, Now: lease.MillisOf(time.Now()), Skew: 60_000}
+	// The holder is the word that the proxy waits for, because a statement that commits by itself
+	// has no other, once it is prepared.
+	return lease.Claim{Space: s.space(), Owner: "o", Nonce: "n", Holder: "COMMIT", Window: 60_000, Now: lease.MillisOf(time.Now()), Skew: 60_000}
 }
 
 func (s silentStores) leaseConfig() lease.Config {
