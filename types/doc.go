@@ -1,6 +1,9 @@
 // Package types defines the ID: [Snowflake], a 64-bit primary key, and [NullSnowflake] for
 // columns that may be NULL.
 //
+// [ID] and [NullID] are the same with a mark: the table that the key is of, so that keys of two
+// tables do not mix.
+//
 // Most programs embed [Model] or declare a field of type Snowflake and call nothing in this
 // package, because database/sql, encoding/json, GORM and sqlx find the methods that they need.
 //

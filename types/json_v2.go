@@ -21,3 +21,12 @@ func (n NullSnowflake) MarshalJSONTo(e *jsontext.Encoder) error {
 	}
 	return e.WriteValue(b)
 }
+
+// MarshalJSONTo implements the MarshalerTo of encoding/json/v2, as
+// [NullSnowflake.MarshalJSONTo] does.
+func (n NullID[T]) MarshalJSONTo(e *jsontext.Encoder) error {
+	if err := n.NullSnowflake().MarshalJSONTo(e); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}

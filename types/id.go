@@ -1,0 +1,174 @@
+package types
+
+import (
+	"cmp"
+	"database/sql/driver"
+	"errors"
+	"reflect"
+	"strings"
+)
+
+// An ID is a [Snowflake] that names the table it is a key of, so that the key of a customer
+// does not compile where that of an order is wanted:
+//
+//	type Order struct {
+//		ID         types.ID[Order]
+//		CustomerID types.ID[Customer]
+//	}
+//
+// T is a mark: no value of it exists, and it is usually the model itself. ID has the methods
+// and forms of Snowflake. types.ID[Order](s) makes an ID of a Snowflake or an int64, and
+// [ID.Snowflake] is the way back. A conversion from one ID to another compiles as well, as does
+// an untyped constant.
+type ID[T any] int64
+
+// Snowflake returns the key without its mark.
+func (id ID[T]) Snowflake() Snowflake { return Snowflake(id) }
+
+// Int64 returns id as an int64.
+func (id ID[T]) Int64() int64 { return int64(id) }
+
+// String returns id in decimal.
+func (id ID[T]) String() string { return Snowflake(id).String() }
+
+// IsZero reports whether id is zero, as [Snowflake.IsZero] does.
+func (id ID[T]) IsZero() bool { return id == 0 }
+
+// Compare returns -1, 0 or +1 if id is smaller than, equal to or greater than o.
+func (id ID[T]) Compare(o ID[T]) int { return cmp.Compare(id, o) }
+
+// Add returns id + d, as [Snowflake.Add] does.
+func (id ID[T]) Add(d ID[T]) ID[T] { return id + d }
+
+// GormDataType makes the column a bigint, as [Snowflake.GormDataType] does.
+func (ID[T]) GormDataType() string { return "bigint" }
+
+// JSONSchemaAlias describes id by its JSON form, as [Snowflake.JSONSchemaAlias] does.
+func (ID[T]) JSONSchemaAlias() any { return "" }
+
+// Value implements [driver.Valuer], as [Snowflake.Value] does.
+func (id ID[T]) Value() (driver.Value, error) {
+	if id < 0 {
+		_, err := Snowflake(id).Value()
+		return nil, marked[T](err)
+	}
+	return int64(id), nil
+}
+
+// Scan implements [database/sql.Scanner], as [Snowflake.Scan] does. NULL is for a [NullID].
+func (id *ID[T]) Scan(src any) error {
+	if err := (*Snowflake)(id).Scan(src); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}
+
+// AppendText implements [encoding.TextAppender], as [Snowflake.AppendText] does.
+func (id ID[T]) AppendText(b []byte) ([]byte, error) {
+	b, err := Snowflake(id).AppendText(b)
+	if err != nil {
+		err = marked[T](err)
+	}
+	return b, err
+}
+
+// MarshalText returns id in decimal, as [Snowflake.MarshalText] does.
+func (id ID[T]) MarshalText() ([]byte, error) {
+	b, err := Snowflake(id).MarshalText()
+	if err != nil {
+		err = marked[T](err)
+	}
+	return b, err
+}
+
+// UnmarshalText reads decimal text, as [Snowflake.UnmarshalText] does.
+func (id *ID[T]) UnmarshalText(text []byte) error {
+	if err := (*Snowflake)(id).UnmarshalText(text); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}
+
+// UnmarshalJSON reads a JSON string or integer, as [Snowflake.UnmarshalJSON] does.
+func (id *ID[T]) UnmarshalJSON(data []byte) error {
+	if err := (*Snowflake)(id).UnmarshalJSON(data); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}
+
+// MarshalBinary returns id as 8 bytes, as [Snowflake.MarshalBinary] does.
+func (id ID[T]) MarshalBinary() ([]byte, error) {
+	b, err := Snowflake(id).MarshalBinary()
+	if err != nil {
+		err = marked[T](err)
+	}
+	return b, err
+}
+
+// AppendBinary implements [encoding.BinaryAppender], as [Snowflake.AppendBinary] does.
+func (id ID[T]) AppendBinary(b []byte) ([]byte, error) {
+	b, err := Snowflake(id).AppendBinary(b)
+	if err != nil {
+		err = marked[T](err)
+	}
+	return b, err
+}
+
+// UnmarshalBinary reads 8 bytes, as [Snowflake.UnmarshalBinary] does.
+func (id *ID[T]) UnmarshalBinary(data []byte) error {
+	if err := (*Snowflake)(id).UnmarshalBinary(data); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}
+
+// UnmarshalParam reads a parameter of gin or echo, as [Snowflake.UnmarshalParam] does.
+func (id *ID[T]) UnmarshalParam(param string) error {
+	if err := (*Snowflake)(id).UnmarshalParam(param); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}
+
+// UnmarshalMapstructure reads what mapstructure decodes, as [Snowflake.UnmarshalMapstructure]
+// does.
+func (id *ID[T]) UnmarshalMapstructure(input any) error {
+	if err := (*Snowflake)(id).UnmarshalMapstructure(input); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}
+
+// Base62 returns the short form of [Snowflake.Base62]. A text is read by [ParseBase62].
+func (id ID[T]) Base62() string { return Snowflake(id).Base62() }
+
+// AppendBase62 appends the text of [ID.Base62] to b.
+func (id ID[T]) AppendBase62(b []byte) []byte { return Snowflake(id).AppendBase62(b) }
+
+// Base58 returns the short form of [Snowflake.Base58]. A text is read by [ParseBase58].
+func (id ID[T]) Base58() string { return Snowflake(id).Base58() }
+
+// AppendBase58 appends the text of [ID.Base58] to b.
+func (id ID[T]) AppendBase58(b []byte) []byte { return Snowflake(id).AppendBase58(b) }
+
+// Base32 returns the short form of [Snowflake.Base32]. A text is read by [ParseBase32].
+func (id ID[T]) Base32() string { return Snowflake(id).Base32() }
+
+// AppendBase32 appends the text of [ID.Base32] to b.
+func (id ID[T]) AppendBase32(b []byte) []byte { return Snowflake(id).AppendBase32(b) }
+
+// marked returns an error of Snowflake or NullSnowflake as that of the marked type, such as
+// ID[Order]. It is a function of its own, called with errors only, so that what it allocates
+// is not part of the methods' fast path.
+func marked[T any](err error) error {
+	var e *ValueError
+	if !errors.As(err, &e) {
+		return err
+	}
+	id := "ID[" + reflect.TypeFor[T]().Name() + "]"
+	names := strings.NewReplacer("NullSnowflake", "Null"+id, "Snowflake", id)
+	named := *e
+	named.Op, named.Type, named.Want = names.Replace(e.Op), names.Replace(e.Type), names.Replace(e.Want)
+	return &named
+}

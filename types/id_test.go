@@ -1,0 +1,283 @@
+package types_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// Models whose keys are typed by themselves.
+type (
+	typedCustomer struct {
+		ID types.ID[typedCustomer] `json:"id"`
+	}
+	typedOrder struct {
+		ID         types.ID[typedOrder]                     `json:"id"`
+		CustomerID types.ID[typedCustomer]                  `json:"customer_id"`
+		ParentID   types.NullID[typedOrder]                 `json:"parent_id"`
+		Related    map[types.ID[typedOrder]]string          `json:"related,omitempty"`
+		Omitted    types.NullID[typedCustomer]              `json:"omitted,omitzero"`
+		Several    []types.ID[typedCustomer]                `json:"several,omitempty"`
+		Optional   map[types.NullID[typedOrder]]types.Model `json:"optional,omitempty"`
+	}
+)
+
+func TestAKeyOfOneTableIsNotAssignableToThatOfAnother(t *testing.T) {
+	order, customer := reflect.TypeFor[types.ID[typedOrder]](), reflect.TypeFor[types.ID[typedCustomer]]()
+	for _, other := range []reflect.Type{customer, reflect.TypeFor[types.Snowflake](), reflect.TypeFor[int64](), reflect.TypeFor[types.NullID[typedOrder]]()} {
+		if order.AssignableTo(other) || other.AssignableTo(order) {
+			t.Errorf("%v and %v are assignable; want only a conversion", order, other)
+		}
+	}
+	id := types.ID[typedOrder](types.Snowflake(7))
+	if got := id.Snowflake(); got != 7 {
+		t.Errorf("ID(7).Snowflake() = %d; want 7", got)
+	}
+	if got := types.ID[typedOrder](int64(8)).Int64(); got != 8 {
+		t.Errorf("ID(8).Int64() = %d; want 8", got)
+	}
+}
+
+// The signature of a method, with the types of Snowflake written as those of ID.
+func signature(m reflect.Method) string {
+	mark := reflect.TypeFor[typedOrder]().PkgPath() + ".typedOrder"
+	var text []string
+	for i := 1; i < m.Type.NumIn(); i++ {
+		text = append(text, m.Type.In(i).String())
+	}
+	text = append(text, "→")
+	for i := range m.Type.NumOut() {
+		text = append(text, m.Type.Out(i).String())
+	}
+	return m.Name + strings.NewReplacer("types.ID["+mark+"]", "types.Snowflake").Replace(fmt.Sprint(text))
+}
+
+func methods(of reflect.Type, but ...string) []string {
+	var names []string
+	for i := range of.NumMethod() {
+		if m := of.Method(i); !slices.Contains(but, m.Name) {
+			names = append(names, signature(m))
+		}
+	}
+	return names
+}
+
+func TestTypedKeysHaveTheMethodsOfTheUntyped(t *testing.T) {
+	for _, c := range []struct {
+		untyped, typed reflect.Type
+		way            string // back to the untyped one
+	}{
+		{reflect.TypeFor[types.Snowflake](), reflect.TypeFor[types.ID[typedOrder]](), "Snowflake"},
+		{reflect.TypeFor[*types.Snowflake](), reflect.TypeFor[*types.ID[typedOrder]](), "Snowflake"},
+		{reflect.TypeFor[types.NullSnowflake](), reflect.TypeFor[types.NullID[typedOrder]](), "NullSnowflake"},
+		{reflect.TypeFor[*types.NullSnowflake](), reflect.TypeFor[*types.NullID[typedOrder]](), "NullSnowflake"},
+	} {
+		if got, want := methods(c.typed, c.way), methods(c.untyped); !slices.Equal(got, want) {
+			t.Errorf("methods of %v = %q; want those of %v, %q", c.typed, got, c.untyped, want)
+		}
+		if _, ok := c.typed.MethodByName(c.way); !ok {
+			t.Errorf("%v has no method %s", c.typed, c.way)
+		}
+	}
+}
+
+// sameOutcome fails the test unless the typed call ended as the untyped one did: both without
+// an error, or with the same one, which names the typed key.
+func sameOutcome(t *testing.T, call string, got, want error) {
+	t.Helper()
+	if want == nil || got == nil {
+		if got != want {
+			t.Errorf("%s error = %v; want %v", call, got, want)
+		}
+		return
+	}
+	// Not the type of an argument, which is written with its package.
+	text := regexp.MustCompile(`(^|[^.])\b(Null)?Snowflake\b`).ReplaceAllString(want.Error(), "${1}${2}ID[typedOrder]")
+	if got.Error() != text {
+		t.Errorf("%s error = %q; want %q", call, got, text)
+	}
+	for _, sentinel := range []error{types.ErrSyntax, types.ErrRange, types.ErrNull} {
+		if errors.Is(got, sentinel) != errors.Is(want, sentinel) {
+			t.Errorf("errors.Is(%s error, %v) = %v; want %v", call, sentinel, errors.Is(got, sentinel), errors.Is(want, sentinel))
+		}
+	}
+}
+
+// Whatever a method of Snowflake reads or refuses, that of ID does too, and the destination is
+// left in the same state.
+func TestTypedKeysReadWhatTheUntypedDo(t *testing.T) {
+	inputs := []any{
+		nil, int64(5), int64(-1), int64(math.MaxInt64), uint64(7), uint64(math.MaxUint64), 1.5, float64(9), true, []byte(nil), []byte{}, []byte("42"),
+		"", "0", "42", "007", "+5", "-1", " 1", "1.0", "9223372036854775807", "9223372036854775808", "null", `""`, `"42"`, `"x"`, "x", strings.Repeat("9", 99),
+		"\x00\x00\x00\x00\x00\x00\x00\x09", "\xff\x00\x00\x00\x00\x00\x00\x09",
+		types.Snowflake(6), types.NullSnowflake{}, types.NullSnowflake{Snowflake: 6, Valid: true}, new(types.Snowflake), int32(3), uint8(4),
+	}
+	for _, input := range inputs {
+		text := []byte(fmt.Sprint(input))
+		for name, read := range map[string]func(interface {
+			Scan(any) error
+			UnmarshalText([]byte) error
+			UnmarshalJSON([]byte) error
+			UnmarshalParam(string) error
+			UnmarshalMapstructure(any) error
+		}) error{
+			"Scan":                  func(d reader) error { return d.Scan(input) },
+			"UnmarshalText":         func(d reader) error { return d.UnmarshalText(text) },
+			"UnmarshalJSON":         func(d reader) error { return d.UnmarshalJSON(text) },
+			"UnmarshalParam":        func(d reader) error { return d.UnmarshalParam(string(text)) },
+			"UnmarshalMapstructure": func(d reader) error { return d.UnmarshalMapstructure(input) },
+			"UnmarshalBinary": func(d reader) error {
+				if b, ok := d.(interface{ UnmarshalBinary([]byte) error }); ok {
+					return b.UnmarshalBinary(text)
+				}
+				return nil
+			},
+		} {
+			call := fmt.Sprintf("%s(%T %q)", name, input, text)
+			id, s := types.ID[typedOrder](99), types.Snowflake(99)
+			sameOutcome(t, "ID."+call, read(&id), read(&s))
+			if id.Snowflake() != s {
+				t.Errorf("after ID.%s = %d; want %d", call, id, s)
+			}
+			n, ns := types.NullID[typedOrder]{ID: 99, Valid: true}, types.NullSnowflake{Snowflake: 99, Valid: true}
+			sameOutcome(t, "NullID."+call, read(&n), read(&ns))
+			if n.NullSnowflake() != ns {
+				t.Errorf("after NullID.%s = %+v; want %+v", call, n, ns)
+			}
+			sameOutcome(t, "nil ID."+call, read((*types.ID[typedOrder])(nil)), read((*types.Snowflake)(nil)))
+			sameOutcome(t, "nil NullID."+call, read((*types.NullID[typedOrder])(nil)), read((*types.NullSnowflake)(nil)))
+		}
+	}
+}
+
+type reader = interface {
+	Scan(any) error
+	UnmarshalText([]byte) error
+	UnmarshalJSON([]byte) error
+	UnmarshalParam(string) error
+	UnmarshalMapstructure(any) error
+}
+
+func TestTypedKeysWriteWhatTheUntypedDo(t *testing.T) {
+	for _, s := range []types.Snowflake{0, 1, 1541815603606036480, math.MaxInt64, -5} {
+		id := types.ID[typedOrder](s)
+		for _, null := range []types.NullSnowflake{{Snowflake: s, Valid: true}, {Snowflake: s}} {
+			n := types.NullID[typedOrder]{ID: types.ID[typedOrder](null.Snowflake), Valid: null.Valid}
+			for name, pair := range map[string][2]func() (any, error){
+				"ID.Value":             {func() (any, error) { return id.Value() }, func() (any, error) { return s.Value() }},
+				"ID.MarshalText":       {func() (any, error) { return id.MarshalText() }, func() (any, error) { return s.MarshalText() }},
+				"ID.MarshalBinary":     {func() (any, error) { return id.MarshalBinary() }, func() (any, error) { return s.MarshalBinary() }},
+				"ID.AppendText":        {func() (any, error) { return id.AppendText([]byte("x")) }, func() (any, error) { return s.AppendText([]byte("x")) }},
+				"ID.AppendBinary":      {func() (any, error) { return id.AppendBinary([]byte("x")) }, func() (any, error) { return s.AppendBinary([]byte("x")) }},
+				"ID.String":            {func() (any, error) { return id.String(), nil }, func() (any, error) { return s.String(), nil }},
+				"ID.IsZero":            {func() (any, error) { return id.IsZero(), nil }, func() (any, error) { return s.IsZero(), nil }},
+				"ID.Compare":           {func() (any, error) { return id.Compare(5), nil }, func() (any, error) { return s.Compare(5), nil }},
+				"ID.Base62":            {func() (any, error) { return id.Base62(), nil }, func() (any, error) { return s.Base62(), nil }},
+				"ID.Base58":            {func() (any, error) { return id.Base58(), nil }, func() (any, error) { return s.Base58(), nil }},
+				"ID.Base32":            {func() (any, error) { return id.Base32(), nil }, func() (any, error) { return s.Base32(), nil }},
+				"ID.AppendBase62":      {func() (any, error) { return id.AppendBase62(nil), nil }, func() (any, error) { return s.AppendBase62(nil), nil }},
+				"ID.AppendBase58":      {func() (any, error) { return id.AppendBase58(nil), nil }, func() (any, error) { return s.AppendBase58(nil), nil }},
+				"ID.AppendBase32":      {func() (any, error) { return id.AppendBase32(nil), nil }, func() (any, error) { return s.AppendBase32(nil), nil }},
+				"ID.GormDataType":      {func() (any, error) { return id.GormDataType(), nil }, func() (any, error) { return s.GormDataType(), nil }},
+				"ID.JSONSchemaAlias":   {func() (any, error) { return id.JSONSchemaAlias(), nil }, func() (any, error) { return s.JSONSchemaAlias(), nil }},
+				"NullID.Value":         {func() (any, error) { return n.Value() }, func() (any, error) { return null.Value() }},
+				"NullID.MarshalJSON":   {func() (any, error) { return n.MarshalJSON() }, func() (any, error) { return null.MarshalJSON() }},
+				"NullID.MarshalText":   {func() (any, error) { return n.MarshalText() }, func() (any, error) { return null.MarshalText() }},
+				"NullID.AppendText":    {func() (any, error) { return n.AppendText([]byte("x")) }, func() (any, error) { return null.AppendText([]byte("x")) }},
+				"NullID.String":        {func() (any, error) { return n.String(), nil }, func() (any, error) { return null.String(), nil }},
+				"NullID.IsZero":        {func() (any, error) { return n.IsZero(), nil }, func() (any, error) { return null.IsZero(), nil }},
+				"NullID.GormDataType":  {func() (any, error) { return n.GormDataType(), nil }, func() (any, error) { return null.GormDataType(), nil }},
+				"json.Marshal(ID)":     {func() (any, error) { return json.Marshal(id) }, func() (any, error) { return json.Marshal(s) }},
+				"json.Marshal(NullID)": {func() (any, error) { return json.Marshal(n) }, func() (any, error) { return json.Marshal(null) }},
+			} {
+				got, err := pair[0]()
+				want, wantErr := pair[1]()
+				if !reflect.DeepEqual(got, want) || (err == nil) != (wantErr == nil) {
+					t.Errorf("%s of %d = %v, %v; want %v, %v", name, s, got, err, want, wantErr)
+				}
+				if !strings.HasPrefix(name, "json") {
+					sameOutcome(t, name, err, wantErr)
+				}
+			}
+		}
+	}
+	if got := types.ID[typedOrder](3).Add(4); got != 7 {
+		t.Errorf("ID(3).Add(4) = %d; want 7", got)
+	}
+}
+
+func TestTypedKeysAreStringsInJSON(t *testing.T) {
+	order := typedOrder{
+		ID: 1541815603606036480, CustomerID: 2, Related: map[types.ID[typedOrder]]string{9007199254740993: "x"},
+		Several:  []types.ID[typedCustomer]{3, 9007199254740993},
+		Optional: map[types.NullID[typedOrder]]types.Model{{}: {ID: 1}, {ID: 4, Valid: true}: {ID: 2}},
+	}
+	const want = `{"id":"1541815603606036480","customer_id":"2","parent_id":null,"related":{"9007199254740993":"x"},` +
+		`"several":["3","9007199254740993"],"optional":{"":{"id":"1"},"4":{"id":"2"}}}`
+	text, err := json.Marshal(order)
+	if string(text) != want || err != nil {
+		t.Errorf("Marshal = %s, %v; want %s", text, err, want)
+	}
+	var back typedOrder
+	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, order) {
+		t.Errorf("Unmarshal(Marshal) = %+v, %v; want %+v", back, err, order)
+	}
+	if err := json.Unmarshal([]byte(`{"id":7,"parent_id":"8"}`), &back); err != nil || back.ID != 7 || back.ParentID != (types.NullID[typedOrder]{ID: 8, Valid: true}) {
+		t.Errorf("Unmarshal of a number and a string = %+v, %v; want 7 and 8", back, err)
+	}
+}
+
+func TestMapstructureCopiesANullIDOfTheSameMark(t *testing.T) {
+	want := types.NullID[typedOrder]{ID: 5, Valid: true}
+	for _, input := range []any{want, &want} {
+		var n types.NullID[typedOrder]
+		if err := n.UnmarshalMapstructure(input); err != nil || n != want {
+			t.Errorf("UnmarshalMapstructure(%T) = %+v, %v; want %+v", input, n, err, want)
+		}
+	}
+	var other types.NullID[typedCustomer]
+	if err := other.UnmarshalMapstructure(want); err == nil {
+		t.Errorf("UnmarshalMapstructure of another mark = %+v; want an error", other)
+	}
+}
+
+// The methods that wrap those of Snowflake allocate nothing of their own.
+func TestTypedKeysAllocateAsTheUntypedDo(t *testing.T) {
+	var (
+		id   types.ID[typedOrder]
+		s    types.Snowflake
+		n    types.NullID[typedOrder]
+		ns   types.NullSnowflake
+		text     = []byte("1541815603606036480")
+		data     = []byte(`"1541815603606036480"`)
+		buf      = make([]byte, 0, 64)
+		src  any = int64(1541815603606036480)
+		sink any
+	)
+	s, ns = 1541815603606036480, types.NullSnowflake{Snowflake: 1541815603606036480, Valid: true}
+	id, n = types.ID[typedOrder](s), types.NullID[typedOrder]{ID: types.ID[typedOrder](s), Valid: true}
+	for name, pair := range map[string][2]func(){
+		"ID.Scan":              {func() { _ = id.Scan(src) }, func() { _ = s.Scan(src) }},
+		"ID.Value":             {func() { sink, _ = id.Value() }, func() { sink, _ = s.Value() }},
+		"ID.AppendText":        {func() { _, _ = id.AppendText(buf) }, func() { _, _ = s.AppendText(buf) }},
+		"ID.UnmarshalText":     {func() { _ = id.UnmarshalText(text) }, func() { _ = s.UnmarshalText(text) }},
+		"ID.UnmarshalJSON":     {func() { _ = id.UnmarshalJSON(data) }, func() { _ = s.UnmarshalJSON(data) }},
+		"NullID.Scan":          {func() { _ = n.Scan(src) }, func() { _ = ns.Scan(src) }},
+		"NullID.Value":         {func() { sink, _ = n.Value() }, func() { sink, _ = ns.Value() }},
+		"NullID.UnmarshalText": {func() { _ = n.UnmarshalText(text) }, func() { _ = ns.UnmarshalText(text) }},
+		"NullID.UnmarshalJSON": {func() { _ = n.UnmarshalJSON(data) }, func() { _ = ns.UnmarshalJSON(data) }},
+	} {
+		_ = sink
+		if got, want := testing.AllocsPerRun(100, pair[0]), testing.AllocsPerRun(100, pair[1]); got != want {
+			t.Errorf("%s allocates %v times; want %v, as the untyped one", name, got, want)
+		}
+	}
+}
