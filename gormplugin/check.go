@@ -16,7 +16,7 @@ import (
 
 // holdsSnowflake reports whether types.Snowflake reads values of f back.
 func holdsSnowflake(f *schema.Field) bool {
-	return f.Creatable && f.Serializer == nil && (f.IndirectFieldType == snowflakeType || isNullType(f.IndirectFieldType))
+	return f.Creatable && f.Serializer == nil && ours(f)
 }
 
 // check refuses rows with a key, or a foreign key, that types.Snowflake would not read

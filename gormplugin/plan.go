@@ -145,7 +145,7 @@ func newPlan(s *schema.Schema) *plan {
 // a [*ModelError].
 func fillable(s *schema.Schema, f *schema.Field) (bool, error) {
 	setting, tagged := f.TagSettings[tagName]
-	ours := f.IndirectFieldType == snowflakeType
+	ours := isKeyType(f.IndirectFieldType)
 	switch {
 	case tagged && setting == tagOff:
 		return false, nil
@@ -163,7 +163,7 @@ func fillable(s *schema.Schema, f *schema.Field) (bool, error) {
 		return false, &ModelError{s.String(), f.Name, "a key with a serializer cannot be filled, because its stored value may differ; remove the serializer, or tag the field snowflake:-"}
 	}
 	if _, ok := kindOf(f.IndirectFieldType); !ok {
-		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake does not accept the type %s; use types.Snowflake, types.NullSnowflake, sql.Null[types.Snowflake], int64, uint64 or string", f.FieldType)}
+		return false, &ModelError{s.String(), f.Name, fmt.Sprintf("the tag snowflake does not accept the type %s; use types.Snowflake, types.ID, types.NullSnowflake, types.NullID, sql.Null of a key, int64, uint64 or string", f.FieldType)}
 	}
 	return true, nil
 }
@@ -172,7 +172,7 @@ func fillable(s *schema.Schema, f *schema.Field) (bool, error) {
 func undecided(s *schema.Schema, f *schema.Field) error {
 	way := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
 	if f.IndirectFieldType.Kind() == reflect.Struct {
-		way = "use types.Snowflake, or tag it snowflake:- for keys of your own"
+		way = "use types.Snowflake or types.ID, or tag it snowflake:- for keys of your own"
 	}
 	return &ModelError{s.String(), f.Name, fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
 }
@@ -184,7 +184,7 @@ func derived(t reflect.Type) bool {
 	case t.PkgPath() == "":
 		return false
 	case t.Kind() == reflect.Struct:
-		return t.NumField() > 0 && t.Field(0).Anonymous && t.Field(0).Type == snowflakeType
+		return t.NumField() > 0 && t.Field(0).Anonymous && isKeyType(t.Field(0).Type)
 	default:
 		return t.Kind() == reflect.Int64
 	}
@@ -232,7 +232,7 @@ func narrowForeignKey(rel *schema.Relationship) error {
 
 // wide reports whether f is a number that the plugin may fill.
 func wide(f *schema.Field) bool {
-	return f.IndirectFieldType == snowflakeType || numeric(f) && tagged(f)
+	return isKeyType(f.IndirectFieldType) || numeric(f) && tagged(f)
 }
 
 func holdsKey(t reflect.Type) bool {
@@ -252,11 +252,11 @@ func holdsKey(t reflect.Type) bool {
 // the model that declares it is parsed. The error is the [ModelError] that every create of
 // the model returns. Filled is safe for concurrent use.
 //
-// The plugin fills the prioritized primary key if its type is types.Snowflake or a pointer
-// to it. The prioritized primary key is the field ID, also of a composite key such as
+// The plugin fills the prioritized primary key if its type is types.Snowflake, a types.ID or a
+// pointer to one. The prioritized primary key is the field ID, also of a composite key such as
 // (TenantID, ID), or else the only primary key. The plugin fills other columns, and keys of
-// type int64, uint64, string, types.NullSnowflake and sql.Null[types.Snowflake], if they have
-// the tag:
+// type int64, uint64, string, types.NullSnowflake, types.NullID and sql.Null[types.Snowflake], if
+// they have the tag:
 //
 //	Public types.Snowflake `gorm:"snowflake;uniqueIndex;<-:create"`
 //
@@ -275,13 +275,13 @@ func holdsKey(t reflect.Type) bool {
 // tagged columns are filled only if they are written.
 //
 // These models are a ModelError:
-//   - A key of type types.Snowflake, or with the tag snowflake, that also has autoIncrement,
-//     for which the database would give a key, or none. Add snowflake:- if the database
-//     should.
+//   - A key of type types.Snowflake or types.ID, or with the tag snowflake, that also has
+//     autoIncrement, for which the database would give a key, or none. Add snowflake:- if the
+//     database should.
 //   - A primary key of a type of your own, such as type OrderID types.Snowflake, until its
-//     tag says who gives the key. To GORM it is an int64 that the database may count. Use
-//     snowflake;autoIncrement:false for keys of the plugin, autoIncrement for keys of the
-//     database, and snowflake:- for your own.
+//     tag says who gives the key. To GORM it is an int64 that the database may count. Use a
+//     types.ID, or the tag snowflake;autoIncrement:false for keys of the plugin, autoIncrement
+//     for keys of the database, and snowflake:- for your own.
 //   - A foreign key that cannot hold the key that it refers to, because it has fewer than 64
 //     bits, or is a string that refers to a number.
 func Filled(s *schema.Schema) ([]*schema.Field, error) {
@@ -299,7 +299,7 @@ func Filled(s *schema.Schema) ([]*schema.Field, error) {
 
 // ours reports whether f has a type of package types, or a nullable form of it.
 func ours(f *schema.Field) bool {
-	return f.IndirectFieldType == snowflakeType || isNullType(f.IndirectFieldType)
+	return isKeyType(f.IndirectFieldType) || isNullType(f.IndirectFieldType)
 }
 
 // tagged reports whether f has the tag snowflake.

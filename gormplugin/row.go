@@ -2,7 +2,6 @@ package gormplugin
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/snowkey/snowkey/internal/base/keytype"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -125,11 +125,6 @@ const (
 	unsigned             // uint64, and types made of it
 	text                 // string, and types made of it: the key in decimal
 	nullable             // types.NullSnowflake, sql.Null[types.Snowflake]
-)
-
-var (
-	snowflakeType = reflect.TypeFor[types.Snowflake]()
-	nullTypes     = [...]reflect.Type{reflect.TypeFor[types.NullSnowflake](), reflect.TypeFor[sql.Null[types.Snowflake]]()}
 )
 
 // kindOf returns how t, which is no pointer, holds a key, and whether it can.
@@ -343,4 +338,11 @@ func names(k string, f *schema.Field) bool {
 	return f.Schema.LookUpField(k) == f || strings.EqualFold(k, f.DBName)
 }
 
-func isNullType(t reflect.Type) bool { return t == nullTypes[0] || t == nullTypes[1] }
+// isKeyType reports whether t is types.Snowflake or a types.ID.
+func isKeyType(t reflect.Type) bool { return keytype.Untyped(t) == keytype.Snowflake }
+
+// isNullType reports whether t is a struct of such a key and of whether there is one.
+func isNullType(t reflect.Type) bool {
+	t = keytype.Untyped(t)
+	return t == keytype.NullSnowflake || t == keytype.SQLNull
+}

@@ -250,7 +250,7 @@ func keyOf(s *schema.Schema) (*schema.Field, error) {
 	if len(found) == 1 {
 		return found[0], nil
 	}
-	name, reason := "", "no key that is a number, of type types.Snowflake or with the tag snowflake; name a column with On"
+	name, reason := "", "no key that is a number, of type types.Snowflake or types.ID, or with the tag snowflake; name a column with On"
 	if len(found) > 1 {
 		name, reason = found[1].Name, "one key of several, and none is the primary key; name the column with On"
 	} else if f := s.PrioritizedPrimaryField; f != nil {

@@ -10,16 +10,15 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/internal/base/keytype"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 	"github.com/snowkey/snowkey/types"
 )
 
 var (
-	snowflakeType     = reflect.TypeFor[types.Snowflake]()
-	snowflakePtrType  = reflect.TypeFor[*types.Snowflake]()
-	nullSnowflakeType = reflect.TypeFor[types.NullSnowflake]()
-	timeType          = reflect.TypeFor[time.Time]()
-	valuerType        = reflect.TypeFor[driver.Valuer]()
+	snowflakePtrType = reflect.TypeFor[*types.Snowflake]()
+	timeType         = reflect.TypeFor[time.Time]()
+	valuerType       = reflect.TypeFor[driver.Valuer]()
 )
 
 // A plan says which fields of a struct type are written to which columns, which of them is the
@@ -43,13 +42,14 @@ type plan struct {
 
 // A column is a field that is written to a column.
 type column struct {
-	name   string       // in the database
-	field  string       // in Go, with the embedded structs that lead to it
-	typ    reflect.Type // of the field
-	index  []int        // for reflect's FieldByIndex
-	shared bool         // an embedded pointer leads to it, so two rows may have one
-	plain  reflect.Kind // of the field, if its type is predeclared or types.Snowflake
-	valuer bool         // the field is a driver.Valuer, or the pointer to it is
+	name    string       // in the database
+	field   string       // in Go, with the embedded structs that lead to it
+	typ     reflect.Type // of the field
+	index   []int        // for reflect's FieldByIndex
+	shared  bool         // an embedded pointer leads to it, so two rows may have one
+	untyped reflect.Type // of a types.ID or types.NullID the type without the mark; otherwise typ
+	plain   reflect.Kind // of the field, if its type is predeclared, types.Snowflake or types.ID
+	valuer  bool         // the field is a driver.Valuer, or the pointer to it is
 	// byAddress: only the pointer to the field is a driver.Valuer.
 	byAddress bool
 	native    bool        // see pgtext.IsNative
@@ -282,7 +282,7 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 	if problem := nameProblem(info.Name); problem != "" {
 		return c, problem
 	}
-	c = column{name: info.Name, typ: f.Type, plain: plainKind(f.Type)}
+	c = column{name: info.Name, typ: f.Type, untyped: keytype.Untyped(f.Type), plain: plainKind(f.Type)}
 	c.kind, c.pointer = pgtext.KindOf(f.Type)
 	if pgtext.IsValuer(f.Type) {
 		c.valuer, c.byAddress = true, !f.Type.Implements(valuerType)
@@ -314,9 +314,9 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 	}
 }
 
-// plainKind returns the kind of a type that is predeclared, or types.Snowflake.
+// plainKind returns the kind of a type that is predeclared, types.Snowflake or types.ID.
 func plainKind(t reflect.Type) reflect.Kind {
-	if t == snowflakeType || t.PkgPath() == "" {
+	if keytype.Untyped(t) == keytype.Snowflake || t.PkgPath() == "" {
 		return t.Kind()
 	}
 	return reflect.Invalid
@@ -330,8 +330,8 @@ func (p *plan) findKey() error {
 	if p.key < 0 {
 		return &PlanError{Type: p.typ, Problem: "no primary key: want a field of type types.Snowflake for column id, or with the tag `snowkey:\"pk\"`"}
 	}
-	if c := p.columns[p.key]; c.typ != snowflakeType {
-		return &PlanError{Type: p.typ, Field: c.field, Problem: fmt.Sprintf("the primary key is %v, want types.Snowflake", c.typ)}
+	if c := p.columns[p.key]; c.untyped != keytype.Snowflake {
+		return &PlanError{Type: p.typ, Field: c.field, Problem: fmt.Sprintf("the primary key is %v, want types.Snowflake or types.ID", c.typ)}
 	}
 	return nil
 }
@@ -351,12 +351,19 @@ func (p *plan) id(row reflect.Value) *types.Snowflake {
 	return p.columns[p.key].ref(row).(*types.Snowflake)
 }
 
-// ref returns a pointer to the field of the column in a row.
-func (c *column) ref(row reflect.Value) any { return c.in(row).Addr().Interface() }
+// ref returns a pointer to the field of the column in a row. A pointer to a types.ID or
+// types.NullID is returned as one to the type without the mark, which has the same layout.
+func (c *column) ref(row reflect.Value) any {
+	at := c.in(row).Addr()
+	if c.untyped != c.typ {
+		at = reflect.NewAt(c.untyped, at.UnsafePointer())
+	}
+	return at.Interface()
+}
 
 // holdsKey reports whether the column may be a primary or a foreign key.
 func (c *column) holdsKey() bool {
-	return c.typ == snowflakeType || c.typ == snowflakePtrType || c.typ == nullSnowflakeType
+	return c.untyped == keytype.Snowflake || c.untyped == snowflakePtrType || c.untyped == keytype.NullSnowflake
 }
 
 // foreignKey returns the key behind a pointer to its field, or null if the field would be
@@ -395,7 +402,7 @@ func holdOf(c *column) hold {
 
 // isPlainValuer reports whether the Value method of t returns what is in t.
 func isPlainValuer(t reflect.Type) bool {
-	return t.PkgPath() == snowflakeType.PkgPath() || t.PkgPath() == "database/sql"
+	return t.PkgPath() == keytype.Snowflake.PkgPath() || t.PkgPath() == "database/sql"
 }
 
 // refers reports whether a value of type t may refer to memory that others can change.

@@ -86,7 +86,7 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 	case fk == from.key:
 		return fmt.Sprintf("%s: that is the primary key of %v, which needs one of its own", r.tag(), from.typ)
 	case !from.columns[fk].holdsKey():
-		return fmt.Sprintf("%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake",
+		return fmt.Sprintf("%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake, or a types.ID or types.NullID",
 			r.tag(), from.typ, from.columns[fk].field, from.columns[fk].typ)
 	}
 	// A column is set by one belongs_to field and by the fields that hold its row as a child.

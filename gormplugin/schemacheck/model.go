@@ -1,7 +1,6 @@
 package schemacheck
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +12,7 @@ import (
 	"gorm.io/gorm/utils"
 
 	"github.com/snowkey/snowkey/gormplugin"
-	"github.com/snowkey/snowkey/types"
+	"github.com/snowkey/snowkey/internal/base/keytype"
 )
 
 // A seenModel is a model, and the columns that the plugin fills in it.
@@ -94,7 +93,7 @@ func (c *checker) badModel(s *schema.Schema, err error) {
 func (c *checker) noKey(s *schema.Schema) {
 	f := Finding{
 		Problem: NoKey, Model: modelName(s), Table: s.Table, Is: "no primary key",
-		Want: "a key of type types.Snowflake or with the tag snowflake",
+		Want: "a key of type types.Snowflake or types.ID, or with the tag snowflake",
 		Fix:  "give it one, or say snowflake:- or autoIncrement in the tag if it is meant",
 	}
 	if key := s.PrioritizedPrimaryField; key != nil {
@@ -157,8 +156,8 @@ func foreign(s *schema.Schema, f *schema.Field) bool {
 
 // ours reports whether f has a type of package types, or a nullable form of it.
 func ours(f *schema.Field) bool {
-	switch f.IndirectFieldType {
-	case reflect.TypeFor[types.Snowflake](), reflect.TypeFor[types.NullSnowflake](), reflect.TypeFor[sql.Null[types.Snowflake]]():
+	switch keytype.Untyped(f.IndirectFieldType) {
+	case keytype.Snowflake, keytype.NullSnowflake, keytype.SQLNull:
 		return true
 	}
 	return false
@@ -234,10 +233,14 @@ func (c *checker) want(w *wantedColumn) {
 
 // pointer reports a foreign key that is a pointer.
 func (c *checker) pointer(f *schema.Field) {
-	if f.FieldType != reflect.TypeFor[*types.Snowflake]() || slices.Contains(c.pointers, f) {
+	if f.FieldType.Kind() != reflect.Pointer || keytype.Untyped(f.FieldType.Elem()) != keytype.Snowflake || slices.Contains(c.pointers, f) {
 		return
 	}
 	c.pointers = append(c.pointers, f)
 	w := wantedColumn{field: f}
-	c.add(w.finding(PointerReference, "*types.Snowflake", "types.NullSnowflake", "change the type of the field; the column stays as it is"))
+	want := "types.NullSnowflake"
+	if f.FieldType.Elem() != keytype.Snowflake {
+		want = "types.NullID"
+	}
+	c.add(w.finding(PointerReference, f.FieldType.String(), want, "change the type of the field; the column stays as it is"))
 }

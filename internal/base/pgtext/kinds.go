@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/snowkey/snowkey/types"
+	"github.com/snowkey/snowkey/internal/base/keytype"
 )
 
 // A Kind classifies a Go type. The zero value is for types whose values this package does not write.
@@ -47,7 +47,7 @@ var kinds = map[reflect.Kind]Kind{
 // KindOf returns the kind of a type, or of what it points to if pointer is true.
 func KindOf(t reflect.Type) (k Kind, pointer bool) {
 	switch {
-	case t == reflect.TypeFor[types.Snowflake]():
+	case keytype.Untyped(t) == keytype.Snowflake:
 		return intKind, false
 	case IsValuer(t):
 		if IsNative(t) {

@@ -61,7 +61,7 @@ func checks() []testCase { return slices.Concat(checkCases, repairCases, migrati
 // cases returns the cases of the plugin.
 func cases() []testCase {
 	return slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, oneLookCases, scopeCases, schemaCases,
-		limitCases, transactionCases, impossibleCases, keylessCases, propertyCases, graphAssignCases, referenceCases,
+		limitCases, transactionCases, impossibleCases, keylessCases, typedCases, propertyCases, graphAssignCases, referenceCases,
 	)
 }
 
