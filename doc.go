@@ -1,5 +1,6 @@
 // Package snowkey is the root of a module that gives rows their primary keys before they are
-// inserted. It holds no code; import the packages that you need.
+// inserted. [Open] makes a generator for the processes that share a database; the packages below
+// use it.
 //
 // A key is a 64-bit Snowflake ID, made of a timestamp, a worker number and a sequence number. No
 // two calls return the same key, and no call asks a server for one.

@@ -1,0 +1,207 @@
+package snowkey_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/snowkey/snowkey"
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/types"
+)
+
+func openSQLite(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite3", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if _, err := db.Exec("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func open(t *testing.T, db *sql.DB, c snowkey.Config) *core.Generator {
+	t.Helper()
+	gen, err := snowkey.Open(t.Context(), db, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = gen.Close(context.Background()) })
+	return gen
+}
+
+func workerOf(t *testing.T, gen *core.Generator) int64 {
+	t.Helper()
+	id, err := gen.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gen.Layout().Parts(id).Worker
+}
+
+func TestOpenKeepsTheLeasesBesideTheSQLiteFile(t *testing.T) {
+	for _, name := range []string{"orders.db", "with space?#%.db"} {
+		file := filepath.Join(t.TempDir(), name)
+		for _, dsn := range []string{file, "file:" + (&url.URL{Path: file}).EscapedPath() + "?_busy_timeout=1000"} {
+			if dsn == file && strings.Contains(file, "?") {
+				continue // this driver takes what follows for its options
+			}
+			first, second := open(t, openSQLite(t, dsn), snowkey.Config{}), open(t, openSQLite(t, dsn), snowkey.Config{})
+			if a, b := workerOf(t, first), workerOf(t, second); a == b {
+				t.Errorf("two generators on %s have the worker number %d", dsn, a)
+			}
+			if info, err := os.Stat(file + "-leases"); err != nil || !info.IsDir() {
+				t.Errorf("Stat(%s-leases) = %v, %v; want a folder", file, info, err)
+			}
+		}
+	}
+}
+
+func TestOpenOnALinkToAFileFindsTheLeasesOfTheFile(t *testing.T) {
+	folder := t.TempDir()
+	file, link := filepath.Join(folder, "orders.db"), filepath.Join(folder, "link.db")
+	open(t, openSQLite(t, file), snowkey.Config{})
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	open(t, openSQLite(t, link), snowkey.Config{})
+	if _, err := os.Stat(link + "-leases"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Stat(%s-leases) error = %v; want none there", link, err)
+	}
+}
+
+func TestCloseGivesTheNumberBack(t *testing.T) {
+	db := openSQLite(t, filepath.Join(t.TempDir(), "orders.db"))
+	// With one worker number, a second generator needs that of the first.
+	layout := core.Default()
+	layout.WorkerBits, layout.TimeBits = 0, layout.TimeBits+layout.WorkerBits
+	for range 3 {
+		gen, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var none *lease.NoFreeWorkerError
+		if _, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout}); !errors.As(err, &none) {
+			t.Errorf("Open beside a live generator error = %v; want a *lease.NoFreeWorkerError", err)
+		}
+		if err := gen.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOpenInMemoryTakesANumberThatIsFreeInTheProcess(t *testing.T) {
+	seen := map[types.Snowflake]bool{}
+	for range 5 {
+		gen := open(t, openSQLite(t, ":memory:"), snowkey.Config{})
+		ids := make([]types.Snowflake, 1000)
+		if err := gen.Fill(t.Context(), ids); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			if seen[id] {
+				t.Fatalf("the key %d came twice", id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+// Each file has leases of its own, whose random numbers may meet in one process.
+func TestOpenOnManyFilesRepeatsNoNumber(t *testing.T) {
+	folder, workers := t.TempDir(), map[int64]string{}
+	layout := core.Default()
+	layout.TimeBits, layout.WorkerBits = layout.TimeBits+layout.WorkerBits-5, 5
+	for i := range 24 { // of 32
+		file := filepath.Join(folder, fmt.Sprint(i))
+		n := workerOf(t, open(t, openSQLite(t, file), snowkey.Config{Layout: layout}))
+		if other := workers[n]; other != "" {
+			t.Errorf("%s and %s have the worker number %d", file, other, n)
+		}
+		workers[n] = file
+	}
+}
+
+func TestOpenRefusesAnotherLayoutOfTheNamespace(t *testing.T) {
+	db := openSQLite(t, filepath.Join(t.TempDir(), "orders.db"))
+	open(t, db, snowkey.Config{})
+	var other *lease.LayoutError
+	if gen, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: core.JavaScript()}); !errors.As(err, &other) || gen != nil {
+		t.Errorf("Open with another layout = %v, %v; want nil and a *lease.LayoutError", gen, err)
+	}
+	open(t, db, snowkey.Config{Layout: core.JavaScript(), Namespace: "numbers"})
+}
+
+func TestOpenDoesNotGuessAtADatabase(t *testing.T) {
+	unknown := errors.New("no such function")
+	for name, expect := range map[string]func(sqlmock.Sqlmock){
+		"a version that names another server": func(m sqlmock.Sqlmock) {
+			m.ExpectQuery("SELECT version()").WillReturnRows(sqlmock.NewRows([]string{"v"}).AddRow("CockroachDB CCL v25.4.0"))
+		},
+		"a number, and no @@version_comment": func(m sqlmock.Sqlmock) {
+			m.ExpectQuery("SELECT version()").WillReturnRows(sqlmock.NewRows([]string{"v"}).AddRow("24.8.1"))
+			m.ExpectQuery("SELECT @@version_comment").WillReturnError(unknown)
+		},
+		"neither function": func(m sqlmock.Sqlmock) {
+			m.ExpectQuery("SELECT version()").WillReturnError(unknown)
+			m.ExpectQuery("SELECT sqlite_version()").WillReturnError(unknown)
+		},
+	} {
+		db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(mock)
+		_, err = snowkey.Open(t.Context(), db, snowkey.Config{})
+		if err == nil || !strings.HasPrefix(err.Error(), "snowkey: Open: not recognized as PostgreSQL, MySQL, MariaDB or SQLite") {
+			t.Errorf("%s: Open error = %v; want that it is not recognized", name, err)
+		}
+		if err := mock.ExpectationsWereMet(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = db.Close()
+	}
+}
+
+func TestAServerThatCannotBeReachedIsNoUnknownDatabase(t *testing.T) {
+	db, mock, err := sqlmock.New(sqlmock.MonitorPingsOption(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	refused := errors.New("connection refused")
+	mock.ExpectPing().WillReturnError(refused)
+	if _, err := snowkey.Open(t.Context(), db, snowkey.Config{}); !errors.Is(err, refused) || strings.Contains(err.Error(), "recognized") {
+		t.Errorf("Open error = %v; want that of the ping", err)
+	}
+}
+
+func TestOpenInATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
+	db := openSQLite(t, filepath.Join(t.TempDir(), "orders.db"))
+	db.SetMaxOpenConns(1)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = snowkey.Open(ctx, db, snowkey.Config{})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 1 connections of the pool are in use") {
+		t.Errorf("Open error = %v; want the end of the context, and that the pool is used up", err)
+	}
+}
