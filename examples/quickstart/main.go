@@ -19,7 +19,7 @@ import (
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 
-	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -53,17 +53,26 @@ func main() {
 }
 
 func run(ctx context.Context, file string) (err error) {
-	// One generator for the whole process. The worker number must differ from that
-	// of every other process: where there are several, get it from core/lease.
-	gen, err := core.New(core.Config{Worker: core.StaticWorker(1)})
+	db, err := gorm.Open(sqlite.Open(file), &gorm.Config{})
+	if err != nil {
+		return err
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+
+	// One generator for the whole process, with a worker number that no other process of
+	// the database has. Close gives the number back.
+	gen, err := snowkey.Open(ctx, pool, snowkey.Config{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, gen.Close(ctx)) }()
 
 	// GORM: register the plugin, then create as always.
-	db, err := open(file, gen)
-	if err != nil {
+	if err := errors.Join(db.Use(gormplugin.New(gen)), db.AutoMigrate(&Order{}, &OrderItem{})); err != nil {
 		return err
 	}
 	first := Order{Number: "2026-1", Items: []OrderItem{{SKU: "cup", Quantity: 4}, {SKU: "pot", Quantity: 1}}}
@@ -72,11 +81,6 @@ func run(ctx context.Context, file string) (err error) {
 	}
 
 	// sqlx, on the same connections: all keys are set before the first INSERT.
-	pool, err := db.DB()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
 	xdb := sqlx.NewDb(pool, "sqlite3")
 	helper := sqlxhelper.New(gen)
 	second := Order{Number: "2026-2", Items: []OrderItem{{SKU: "tray", Quantity: 2}}}
@@ -110,16 +114,4 @@ func run(ctx context.Context, file string) (err error) {
 	}
 	fmt.Printf("%d orders in the last minute, the last is %s\n", len(recent), recent[len(recent)-1].Number)
 	return nil
-}
-
-// open opens a SQLite file and creates the tables.
-func open(file string, gen *core.Generator) (*gorm.DB, error) {
-	db, err := gorm.Open(sqlite.Open(file), &gorm.Config{})
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Use(gormplugin.New(gen)); err != nil {
-		return nil, err
-	}
-	return db, db.AutoMigrate(&Order{}, &OrderItem{})
 }

@@ -26,7 +26,7 @@ const want = `{
     }
   ]
 }
-key K: made T, worker 1, sequence N
+key K: made T, worker W, sequence N
 2 orders in the last minute, the last is 2026-2
 `
 
@@ -47,7 +47,7 @@ func TestQuickstartStoresBothOrdersAndReadsThemBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := string(text)
-	for pattern, by := range map[string]string{`\d{15,}`: "K", `made \S+,`: "made T,", `sequence \d+`: "sequence N"} {
+	for pattern, by := range map[string]string{`\d{15,}`: "K", `made \S+,`: "made T,", `worker \d+`: "worker W", `sequence \d+`: "sequence N"} {
 		got = regexp.MustCompile(pattern).ReplaceAllString(got, by)
 	}
 	if got != want {
