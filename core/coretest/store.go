@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
-// A Store is a [lease.Store] in memory that fails on demand. The leases on it, and the
+// A Store is a [leasestore.Store] in memory that fails on demand. The leases on it, and the
 // generators that hold them, are real. Several leases may share it, as processes do.
 //
 //	store := coretest.NewStore(nil)
@@ -40,15 +40,15 @@ type Store struct {
 	fail   error
 	lost   error // returned in place of every reply, if not nil
 	delay  time.Duration
-	spaces map[lease.Space]bool // in which a number was claimed
+	spaces map[leasestore.Space]bool // in which a number was claimed
 }
 
-var _ lease.Store = (*Store)(nil)
+var _ leasestore.Store = (*Store)(nil)
 
 // NewStore returns an empty Store that works. now is its clock, such as [Clock.Now], and nil
 // means [time.Now]. Give a lease the same clock as lease.Config.Now.
 func NewStore(now func() time.Time) *Store {
-	return &Store{Memory: leasetest.NewMemory(now), namespace: "test-" + rand.Text(), spaces: map[lease.Space]bool{}}
+	return &Store{Memory: leasetest.NewMemory(now), namespace: "test-" + rand.Text(), spaces: map[leasestore.Space]bool{}}
 }
 
 // Namespace returns a namespace that no other Store returns, for lease.Config. It keeps tests
@@ -88,15 +88,15 @@ func (s *Store) EndLeases() {
 	defer s.mu.Unlock()
 	for space := range s.spaces {
 		// It cannot fail, because the space exists and the context does not end.
-		_ = s.Fence(context.Background(), lease.Fencing{Space: space, Nonce: "coretest"})
+		_ = s.Fence(context.Background(), leasestore.Fencing{Space: space, Nonce: "coretest"})
 	}
 }
 
-// Claim implements [lease.Store].
-func (s *Store) Claim(ctx context.Context, c lease.Claim) (reply lease.Reply, err error) {
+// Claim implements [leasestore.Store].
+func (s *Store) Claim(ctx context.Context, c leasestore.Claim) (reply leasestore.Reply, err error) {
 	err = s.call(ctx, "claim", func() error {
 		s.claiming.Lock() // no other claim may find the same row
-		reply, err = lease.Over(leastFirst{s}).Claim(ctx, c)
+		reply, err = leasestore.Over(leastFirst{s}).Claim(ctx, c)
 		s.claiming.Unlock()
 		if err == nil {
 			s.mu.Lock()
@@ -106,7 +106,7 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (reply lease.Reply, er
 		return err
 	})
 	if err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	return reply, nil
 }
@@ -115,30 +115,30 @@ func (s *Store) Claim(ctx context.Context, c lease.Claim) (reply lease.Reply, er
 // predictable. On a server all claimants would compete for that row.
 type leastFirst struct{ *Store }
 
-func (l leastFirst) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+func (l leastFirst) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	v, err := l.Memory.Find(ctx, s, h)
-	done := func(seen lease.Seen) bool { return seen.Row.Owner == h.Owner } // by this claim before
-	free := func(seen lease.Seen) bool { return h.Free(seen.Row, v.Now) }
+	done := func(seen leasestore.Seen) bool { return seen.Row.Owner == h.Owner } // by this claim before
+	free := func(seen leasestore.Seen) bool { return h.Free(seen.Row, v.Now) }
 	if first := slices.IndexFunc(v.Rows, free); first >= 0 && !l.random && !slices.ContainsFunc(v.Rows, done) {
 		v.Rows = v.Rows[first : first+1]
 	}
 	return v, err
 }
 
-// Renew implements [lease.Store].
-func (s *Store) Renew(ctx context.Context, r lease.Renewal) (reply lease.Reply, err error) {
+// Renew implements [leasestore.Store].
+func (s *Store) Renew(ctx context.Context, r leasestore.Renewal) (reply leasestore.Reply, err error) {
 	err = s.call(ctx, "renew", func() error {
 		reply, err = s.Memory.Renew(ctx, r)
 		return err
 	})
 	if err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	return reply, nil
 }
 
-// Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, r lease.Release) error {
+// Release implements [leasestore.Store].
+func (s *Store) Release(ctx context.Context, r leasestore.Release) error {
 	return s.call(ctx, "release", func() error { return s.Memory.Release(ctx, r) })
 }
 

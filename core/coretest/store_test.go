@@ -11,6 +11,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/coretest"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
@@ -52,7 +53,7 @@ func TestEachStoreHasANamespaceOfItsOwn(t *testing.T) {
 	if a == b {
 		t.Errorf("two stores have the namespace %q; want two", a)
 	}
-	if err := (lease.Space{Namespace: a, Workers: 1}).Check(); err != nil {
+	if err := (leasestore.Space{Namespace: a, Workers: 1}).Validate(); err != nil {
 		t.Errorf("a space %q = %v; want it valid", a, err)
 	}
 }
@@ -138,8 +139,8 @@ func TestASlowStoreIsLateOrTooLate(t *testing.T) {
 func TestAnEndedLeaseIsToldAndClaimsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := coretest.NewStore(nil)
-		lost := make(chan *lease.LostError, 1)
-		gen, l := leased(t, store, lease.Config{OnLost: func(err *lease.LostError) { lost <- err }})
+		lost := make(chan *leasestore.LostError, 1)
+		gen, l := leased(t, store, lease.Config{OnLost: func(err *leasestore.LostError) { lost <- err }})
 		defer closeGenerator(t, gen)
 		if got := l.Status().Worker; got != 0 {
 			t.Errorf("the first worker = %d; want 0", got)
@@ -183,7 +184,7 @@ func TestLeasesOfOneStoreHaveDifferentWorkers(t *testing.T) {
 func TestAStoreHasTheClockThatItIsGiven(t *testing.T) {
 	clock := coretest.NewClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	store := coretest.NewStore(clock.Now)
-	_, now, err := store.Rows(t.Context(), lease.Space{Namespace: "test", Workers: 1})
+	_, now, err := store.Rows(t.Context(), leasestore.Space{Namespace: "test", Workers: 1})
 	if err != nil || !now.Time().Equal(clock.Now()) {
 		t.Errorf("Rows() = clock %v, %v; want %v", now.Time(), err, clock.Now())
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -44,7 +45,7 @@ func TestAcquireTriesAFewTimes(t *testing.T) {
 		{errAway, 4},
 		{&lease.ClockSkewError{}, 4},
 		{&lease.LayoutError{}, 1},
-		{lease.Permanent(errAway), 1},
+		{leasestore.Permanent(errAway), 1},
 		{&lease.NoFreeWorkerError{}, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestAcquireWaitsForAStoreThatIsNotUpYet(t *testing.T) {
 				t.Errorf("Acquire() = %v after %v; want the store's error when AcquireWait is over", err, took)
 			}
 
-			s.set(func(context.Context, string, func() error) error { return lease.Permanent(errAway) })
+			s.set(func(context.Context, string, func() error) error { return leasestore.Permanent(errAway) })
 			began = time.Now()
 			_, err = lease.Acquire(t.Context(), s, quiet(t, lease.Config{AcquireWait: -1}))
 			if took := time.Since(began); !errors.Is(err, lease.ErrPermanent) || !errors.Is(err, errAway) || took > 0 {
@@ -342,7 +343,7 @@ func TestEveryConfigErrorNamesOptionValueAndRange(t *testing.T) {
 }
 
 // asked returns what a lease with config asks of its store first.
-func asked(t *testing.T, s *store, config lease.Config) (c lease.Claim) {
+func asked(t *testing.T, s *store, config lease.Config) (c leasestore.Claim) {
 	t.Helper()
 	caught := &catcher{store: s}
 	l, err := lease.Acquire(t.Context(), caught, quiet(t, config))
@@ -355,10 +356,10 @@ func asked(t *testing.T, s *store, config lease.Config) (c lease.Claim) {
 
 type catcher struct {
 	*store
-	claim lease.Claim
+	claim leasestore.Claim
 }
 
-func (c *catcher) Claim(ctx context.Context, q lease.Claim) (lease.Reply, error) {
+func (c *catcher) Claim(ctx context.Context, q leasestore.Claim) (leasestore.Reply, error) {
 	c.claim = q
 	return c.store.Claim(ctx, q)
 }
@@ -370,20 +371,20 @@ func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 		name   string
 		lossy  bool
 		config lease.Config
-		want   lease.Claim
+		want   leasestore.Claim
 	}{
-		{"10 worker bits", false, lease.Config{}, lease.Claim{Window: 60_000, Skew: 5000}},
-		{"5 worker bits", false, lease.Config{Layout: core.Twitter(), Datacenter: 2}, lease.Claim{Window: 10_000, Skew: 5000}},
-		{"lossy", true, lease.Config{}, lease.Claim{Window: 10_000, Skew: 500, Guard: 500}},
-		{"lossy, guard off", true, lease.Config{LossGuard: -1}, lease.Claim{Window: 10_000, Skew: 5000}},
-		{"guard", false, lease.Config{LossGuard: 100 * time.Millisecond}, lease.Claim{Window: 10_000, Skew: 100, Guard: 100}},
-		{"guard off", false, lease.Config{LossGuard: -1}, lease.Claim{Window: 60_000, Skew: 5000}},
-		{"greatest guard", false, lease.Config{LossGuard: 2 * time.Second, Window: 8 * time.Second}, lease.Claim{Window: 10_000, Skew: 2000, Guard: 2000}},
-		{"a stricter skew", true, lease.Config{MaxClockSkew: 50 * time.Millisecond}, lease.Claim{Window: 10_000, Skew: 50, Guard: 500}},
-		{"the least", false, lease.Config{Window: 3 * time.Second, MaxClockSkew: time.Millisecond}, lease.Claim{Window: 3000, Skew: 1}},
-		{"four ticks", false, lease.Config{Layout: fourTicks, Window: 4 * time.Second}, lease.Claim{Window: 4000, Skew: 5000}},
+		{"10 worker bits", false, lease.Config{}, leasestore.Claim{Window: 60_000, Skew: 5000}},
+		{"5 worker bits", false, lease.Config{Layout: core.Twitter(), Datacenter: 2}, leasestore.Claim{Window: 10_000, Skew: 5000}},
+		{"lossy", true, lease.Config{}, leasestore.Claim{Window: 10_000, Skew: 500, Guard: 500}},
+		{"lossy, guard off", true, lease.Config{LossGuard: -1}, leasestore.Claim{Window: 10_000, Skew: 5000}},
+		{"guard", false, lease.Config{LossGuard: 100 * time.Millisecond}, leasestore.Claim{Window: 10_000, Skew: 100, Guard: 100}},
+		{"guard off", false, lease.Config{LossGuard: -1}, leasestore.Claim{Window: 60_000, Skew: 5000}},
+		{"greatest guard", false, lease.Config{LossGuard: 2 * time.Second, Window: 8 * time.Second}, leasestore.Claim{Window: 10_000, Skew: 2000, Guard: 2000}},
+		{"a stricter skew", true, lease.Config{MaxClockSkew: 50 * time.Millisecond}, leasestore.Claim{Window: 10_000, Skew: 50, Guard: 500}},
+		{"the least", false, lease.Config{Window: 3 * time.Second, MaxClockSkew: time.Millisecond}, leasestore.Claim{Window: 3000, Skew: 1}},
+		{"four ticks", false, lease.Config{Layout: fourTicks, Window: 4 * time.Second}, leasestore.Claim{Window: 4000, Skew: 5000}},
 		{"the most", false, lease.Config{Window: 10 * time.Minute, MaxClockSkew: time.Hour, Workers: []int64{0, 1023}},
-			lease.Claim{Window: 600_000, Skew: 3600_000, Only: []int64{0, 1023}}},
+			leasestore.Claim{Window: 600_000, Skew: 3600_000, Only: []int64{0, 1023}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore()

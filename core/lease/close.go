@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // Close ends the lease. Call Generator.Close instead, which calls it. The generator
@@ -44,7 +46,7 @@ func (l *Lease) Close(ctx context.Context) error {
 }
 
 // giveBack ends run and releases the row, whose IDs end at end.
-func (l *Lease) giveBack(ctx context.Context, end Millis) error {
+func (l *Lease) giveBack(ctx context.Context, end leasestore.Millis) error {
 	l.stop()
 	select {
 	case <-l.stopped:

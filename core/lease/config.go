@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // Config says which worker numbers a lease chooses from, and how. Only Namespace has no
@@ -70,7 +71,8 @@ type Config struct {
 	// LossGuard protects against a store that forgets what it has acknowledged: see the
 	// package comment, and docs/leases.md. It is how far apart the clocks of the
 	// store and of all processes may ever be. Uniqueness then depends on that condition.
-	// 10 ms to a quarter of Window; negative turns it off. IDs begin up to 10 s and
+	// 10 ms to a quarter of Window. As 0 is the default, a negative value turns
+	// it off, where for AcquireWait it means no limit. IDs begin up to 10 s and
 	// LossGuard ahead of the clock.
 	//
 	// The store keeps with the namespace whether the guard is on. It refuses a process
@@ -110,7 +112,8 @@ type Config struct {
 }
 
 const (
-	maxWorkerBits = 16
+	maxWorkerBits = 16 // of a Space
+	maxHolder     = 64 // of a Claim
 
 	minWindow      = 3 * time.Second
 	maxWindow      = 10 * time.Minute
@@ -125,42 +128,37 @@ const (
 	// guardWindow is the window with the loss guard. It must never change: a process of
 	// another version counts on it.
 	guardWindow = 10 * time.Second
-
-	// guardMark ends the fingerprint of a namespace with the loss guard.
-	guardMark = ", loss guard"
 )
 
 // resolve returns c with its defaults filled in, and the claim it stands for.
-func (c Config) resolve(lossy bool) (Config, Claim, error) {
-	if !validNamespace.MatchString(c.Namespace) || c.Namespace == "." || c.Namespace == ".." { // a store may make it a path
-		return Config{}, Claim{}, invalid("Config.Namespace", cut(c.Namespace), wantNamespace+`, not "." or ".."`)
-	}
+func (c Config) resolve(lossy bool) (Config, leasestore.Claim, error) {
 	for _, step := range []func() error{
+		c.validateNamespace,
 		c.resolveLayout,
 		c.resolveWorkers,
 		func() error { return c.resolveWindow(lossy) },
 		c.resolveSkew,
 	} {
 		if err := step(); err != nil {
-			return Config{}, Claim{}, err
+			return Config{}, leasestore.Claim{}, err
 		}
 	}
 	c.Holder = cmp.Or(c.Holder, hostname())
-	if !printable(c.Holder, maxHolder) {
-		return Config{}, Claim{}, invalid("Config.Holder", cut(c.Holder), wantHolder)
+	if v := (*core.ValueError)(nil); errors.As((&leasestore.Claim{Space: leasestore.Space{Workers: 1}, Holder: c.Holder}).Check(0), &v) {
+		return Config{}, leasestore.Claim{}, invalid("Config.Holder", v.Value, v.Want)
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default()).With("namespace", c.Namespace, "datacenter", c.Datacenter)
 	return c, c.claim(), nil
 }
 
 // claim returns the claim of a lease with these resolved settings.
-func (c *Config) claim() Claim {
+func (c *Config) claim() leasestore.Claim {
 	stored := fingerprint(c.Layout)
 	if c.LossGuard > 0 {
-		stored += guardMark
+		stored += leasestore.GuardMark
 	}
-	return Claim{
-		Space: Space{
+	return leasestore.Claim{
+		Space: leasestore.Space{
 			Namespace:  c.Namespace,
 			Datacenter: c.Datacenter,
 			Workers:    int64(1) << c.Layout.WorkerBits,
@@ -168,10 +166,21 @@ func (c *Config) claim() Claim {
 		},
 		Only:   c.Workers,
 		Holder: c.Holder,
-		Window: Millis(c.Window / time.Millisecond),
-		Skew:   Millis(c.MaxClockSkew / time.Millisecond),
-		Guard:  Millis(c.LossGuard / time.Millisecond),
+		Window: leasestore.Millis(c.Window / time.Millisecond),
+		Skew:   leasestore.Millis(c.MaxClockSkew / time.Millisecond),
+		Guard:  leasestore.Millis(c.LossGuard / time.Millisecond),
 	}
+}
+
+func (c *Config) validateNamespace() error {
+	value := strconv.Quote(c.Namespace)
+	v := (*core.ValueError)(nil)
+	if errors.As(leasestore.Space{Namespace: c.Namespace, Workers: 1}.Validate(), &v) {
+		value = v.Value
+	} else if c.Namespace != "." && c.Namespace != ".." { // a store may make it a path
+		return nil
+	}
+	return invalid("Config.Namespace", value, `1..64 of the characters a-z A-Z 0-9 . _ -, not "." or ".."`)
 }
 
 func (c *Config) resolveLayout() error {
@@ -268,18 +277,10 @@ func hostname() string {
 	return name[:min(len(name), maxHolder)]
 }
 
-// cut returns s quoted, and short enough for an error message.
-func cut(s string) string {
-	if most := 64; len(s) > most {
-		return fmt.Sprintf("%q… (%d bytes)", s[:most], len(s))
-	}
-	return strconv.Quote(s)
-}
-
 // fingerprint returns the form in which a store keeps a layout. Two layouts have the same
 // if and only if their IDs mean the same. People read it in errors.
 //
-// A [Space] takes ASCII only, because not every column and key holds more. So a unit below
+// A [leasestore.Space] takes ASCII only, because not every column and key holds more. So a unit below
 // 1 ms has "us", which time.ParseDuration reads as well as the "µs" that a Duration prints.
 // Every other unit is as it prints.
 func fingerprint(l core.Layout) string {

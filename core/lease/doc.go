@@ -56,7 +56,7 @@
 //   - Release: the generator is sealed first. Then R is set to just after the last
 //     ID, and the row has no owner.
 //
-// [Claim], [Renewal] and [Release] define these steps. A store does each atomically.
+// The Claim, Renewal and Release of package leasestore define these steps. A store does each atomically.
 // The ranges of two leases never overlap, since each begins at or after the R that it
 // found. See docs/leases.md for the argument, the loss guard's included.
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // Fence ends all leases in the namespace and datacenter of config, and lets every later lease
@@ -27,11 +29,11 @@ import (
 // clock. Errors:
 //
 //   - A [*core.ValueError] if until is later, if a setting is out of range, or if store is no
-//     [Fencer].
+//     [leasestore.Fencer].
 //   - A [*LayoutError] if the stored layout is another.
 //   - After any other error some rows may be raised and others not: call Fence again.
 func Fence(ctx context.Context, store Store, config Config, until time.Time) error {
-	fencer, ok := store.(Fencer)
+	fencer, ok := store.(leasestore.Fencer)
 	if !ok {
 		return invalid("store", fmt.Sprintf("a %T", store), "a store with a method Fence")
 	}
@@ -39,14 +41,14 @@ func Fence(ctx context.Context, store Store, config Config, until time.Time) err
 	if err != nil {
 		return err
 	}
-	if latest := config.now().Add(maxAhead.Duration() + maxWindow); until.After(latest) {
+	if latest := config.now().Add(leasestore.MaxAhead.Duration() + maxWindow); until.After(latest) {
 		return invalid("until", until.UTC().Format(time.RFC3339Nano), "at most an hour and ten minutes ahead of the clock, "+latest.UTC().Format(time.RFC3339Nano))
 	}
-	at := MillisOf(until)
+	at := leasestore.MillisOf(until)
 	if at.Time().Before(until) {
 		at++
 	}
-	if err := fencer.Fence(ctx, Fencing{Space: settings.Space, Nonce: token(), Until: at}); err != nil {
+	if err := fencer.Fence(ctx, leasestore.Fencing{Space: settings.Space, Nonce: token(), Until: at}); err != nil {
 		return fmt.Errorf("lease: fencing was not confirmed; some rows may be as before; call Fence again: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -39,7 +40,7 @@ type Lease struct {
 	closing bool
 	binding *core.Binding     // nil: no generator yet
 	term    *core.Reservation // the generator's, nil: none
-	from    Millis            // of the row, if held
+	from    leasestore.Millis // of the row, if held
 	renewed time.Duration     // Status.Renewed, by the monotonic clock
 	status  Status
 }
@@ -61,7 +62,7 @@ const firstAttempts = 4
 //     Config.AcquireWait is over.
 //   - An error that matches [ErrPermanent], at once. It is a [*LayoutError] for a
 //     namespace that belongs to another layout, and a [*core.ValueError] for a setting out of
-//     range. A store marks others with [Permanent], such as missing tables.
+//     range. A store marks others with [leasestore.Permanent], such as missing tables.
 //   - If ctx ends, one that matches ctx.Err() and the last error of the store.
 func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 	if store == nil {
@@ -181,26 +182,26 @@ func (l *Lease) run(ctx context.Context) {
 // next asks the protocol what to do now.
 func (l *Lease) next() action {
 	l.mu.Lock()
-	var id Millis
+	var id leasestore.Millis
 	if l.term != nil {
-		id = MillisOf(l.term.Next())
+		id = leasestore.MillisOf(l.term.Next())
 	}
 	l.mu.Unlock()
-	return l.protocol.next(MillisOf(l.config.now()), l.monotonic(), id)
+	return l.protocol.next(leasestore.MillisOf(l.config.now()), l.monotonic(), id)
 }
 
 // request sends the request of a and returns what follows from the answer.
 func (l *Lease) request(ctx context.Context, a action) outcome {
 	ctx, cancel := context.WithTimeout(ctx, l.protocol.patience())
 	defer cancel()
-	var reply Reply
+	var reply leasestore.Reply
 	var err error
 	if a.claim != nil {
 		reply, err = l.store.Claim(ctx, *a.claim)
 	} else {
 		reply, err = l.store.Renew(ctx, *a.renewal)
 	}
-	return l.protocol.done(reply, err, MillisOf(l.config.now()), l.monotonic())
+	return l.protocol.done(reply, err, leasestore.MillisOf(l.config.now()), l.monotonic())
 }
 
 // heed tells the generator, the status and the log what follows from an answer. If the
@@ -258,16 +259,16 @@ func (l *Lease) tell(o outcome) error {
 }
 
 // seal ends the term, and returns its end, 0 if there is none. It requires mu.
-func (l *Lease) seal() (end Millis) {
+func (l *Lease) seal() (end leasestore.Millis) {
 	if l.term != nil {
-		end = MillisOf(l.term.Seal())
+		end = leasestore.MillisOf(l.term.Seal())
 		l.term = nil
 	}
 	return end
 }
 
 // reserve installs a term in the generator of b. It requires mu.
-func (l *Lease) reserve(b *core.Binding, worker int64, from, until Millis) (err error) {
+func (l *Lease) reserve(b *core.Binding, worker int64, from, until leasestore.Millis) (err error) {
 	l.term, err = b.Reserve(worker, from.Time(), until.Time())
 	return err
 }
@@ -291,7 +292,7 @@ func (l *Lease) Bind(b *core.Binding) error {
 		return ErrBound
 	}
 	if l.status.Held {
-		if err := l.reserve(b, l.status.Worker, l.from, MillisOf(l.status.Limit)); err != nil {
+		if err := l.reserve(b, l.status.Worker, l.from, leasestore.MillisOf(l.status.Limit)); err != nil {
 			return err
 		}
 	}

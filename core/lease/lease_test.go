@@ -17,6 +17,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/filelease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -76,17 +77,17 @@ func (s *store) call(ctx context.Context, op string, tokens []string, do func() 
 	return f(ctx, op, do)
 }
 
-func (s *store) Claim(ctx context.Context, c lease.Claim) (r lease.Reply, err error) {
+func (s *store) Claim(ctx context.Context, c leasestore.Claim) (r leasestore.Reply, err error) {
 	err = s.call(ctx, "claim", []string{c.Owner, c.Nonce}, func() error { r, err = s.Memory.Claim(context.WithoutCancel(ctx), c); return err })
 	return r, err
 }
 
-func (s *store) Renew(ctx context.Context, q lease.Renewal) (r lease.Reply, err error) {
+func (s *store) Renew(ctx context.Context, q leasestore.Renewal) (r leasestore.Reply, err error) {
 	err = s.call(ctx, "renew", []string{q.Nonce}, func() error { r, err = s.Memory.Renew(context.WithoutCancel(ctx), q); return err })
 	return r, err
 }
 
-func (s *store) Release(ctx context.Context, r lease.Release) error {
+func (s *store) Release(ctx context.Context, r leasestore.Release) error {
 	return s.call(ctx, "release", []string{r.Nonce}, func() error { return s.Memory.Release(ctx, r) })
 }
 
@@ -108,8 +109,8 @@ func only(op string, f fault) fault {
 }
 
 // space is that of the tests' leases.
-func space(t *testing.T) lease.Space {
-	return lease.Space{Namespace: namespace(t), Workers: 1024}
+func space(t *testing.T) leasestore.Space {
+	return leasestore.Space{Namespace: namespace(t), Workers: 1024}
 }
 
 // namespace returns that of a test, or of a bubble of testing/synctest in it. Each bubble
@@ -126,7 +127,7 @@ var (
 )
 
 // row returns the row of a worker.
-func (s *store) row(t *testing.T, worker int64) lease.Row {
+func (s *store) row(t *testing.T, worker int64) leasestore.Row {
 	t.Helper()
 	rows, _, err := s.Rows(t.Context(), space(t))
 	if err != nil || int64(len(rows)) <= worker {
@@ -277,7 +278,7 @@ func TestCloseOfALeaseEndsTheWaitOfItsGenerator(t *testing.T) {
 		s := newStore()
 		h := hold(t, s, lease.Config{Workers: []int64{7}})
 		h.id()
-		s.Set(space(t), lease.Row{Worker: 7, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(time.Hour))})
+		s.Set(space(t), leasestore.Row{Worker: 7, Epoch: 9, Owner: "another", Until: leasestore.MillisOf(now().Add(time.Hour))})
 		time.Sleep(16 * time.Second) // the lease is lost
 		began := time.Now()
 		done := make(chan error)
@@ -796,7 +797,7 @@ func TestLostRowIsReplaced(t *testing.T) {
 		s.Set(space(t), row)
 
 		e := <-lost
-		if e.Worker != before.Worker || e.Epoch != 1 || e.Reason != lease.TakenOver {
+		if e.Worker != before.Worker || e.Epoch != 1 || e.Reason != leasestore.TakenOver {
 			t.Errorf("OnLost(%+v); want worker %d, epoch 1, taken over", e, before.Worker)
 		}
 		synctest.Wait()
@@ -826,7 +827,7 @@ func TestCallersWaitWhileARowIsReplaced(t *testing.T) {
 		workers[0] = 6 // the lease has its own copy
 		h.id()
 		row := s.row(t, 5)
-		row.Epoch, row.Owner, row.Until = row.Epoch+1, "another", lease.MillisOf(now().Add(20*time.Second))
+		row.Epoch, row.Owner, row.Until = row.Epoch+1, "another", leasestore.MillisOf(now().Add(20*time.Second))
 		s.Set(space(t), row)
 		time.Sleep(16 * time.Second)
 		if st := h.Status(); st.Held || !errors.Is(st.Err, lease.ErrNoFreeWorker) {

@@ -3,6 +3,8 @@ package lease
 import (
 	"errors"
 	"time"
+
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // reported is what the log of a lease remembers.
@@ -97,7 +99,7 @@ func (l *Lease) reportFailure(o outcome) {
 // warnIfLow logs once that the reserved time is nearly used up, while the store fails.
 func (l *Lease) warnIfLow() {
 	p := l.protocol
-	low := p.held && p.failures > 0 && p.limit-MillisOf(l.config.now()) < p.settings.Window/renewPart
+	low := p.held && p.failures > 0 && p.limit-leasestore.MillisOf(l.config.now()) < p.settings.Window/renewPart
 	if low && !l.reported.low {
 		l.config.Logger.Warn("lease: the reserved time is nearly used up, and the store has not confirmed more; IDs end at the limit",
 			"worker", p.row.Worker, "limit", p.limit.Time())

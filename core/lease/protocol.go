@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A protocol is one lease's side of the protocol. It says what to ask of the store and
@@ -15,20 +17,20 @@ import (
 // and hands the outcome to done. done says what to tell the generator. One request is in
 // flight at a time. At the end, release says how to give the row back.
 type protocol struct {
-	settings Claim          // Owner, Nonce and Now are set for each attempt
-	token    func() string  // a fresh one, 32 hexadecimal digits
-	random   func() float64 // in [0, 1)
+	settings leasestore.Claim // Owner, Nonce and Now are set for each attempt
+	token    func() string    // a fresh one, 32 hexadecimal digits
+	random   func() float64   // in [0, 1)
 
 	// The row, if held.
 	held  bool
-	row   Row      // as the claim has written it
-	known []string // the nonces it may have: see Renewal.Known; the confirmed one first
-	from  Millis   // IDs begin here
-	limit Millis   // the last confirmed one; it never falls
+	row   leasestore.Row    // as the claim has written it
+	known []string          // the nonces it may have: see Renewal.Known; the confirmed one first
+	from  leasestore.Millis // IDs begin here
+	limit leasestore.Millis // the last confirmed one; it never falls
 
 	// The request in flight, if any: what it asked, and when it was sent.
-	claiming *Claim
-	renewing *Renewal
+	claiming *leasestore.Claim
+	renewing *leasestore.Renewal
 	sent     time.Duration
 
 	due      time.Duration // when to send the next request
@@ -37,7 +39,7 @@ type protocol struct {
 }
 
 // newProtocol returns the protocol of a lease that claims as settings say.
-func newProtocol(settings Claim, token func() string, random func() float64) *protocol {
+func newProtocol(settings leasestore.Claim, token func() string, random func() float64) *protocol {
 	return &protocol{settings: settings, token: token, random: random}
 }
 
@@ -72,8 +74,8 @@ func (p *protocol) patience() time.Duration { return 2 * p.deadline() }
 // An action is what to do now. Exactly one field is set; if none is, ask again at
 // once.
 type action struct {
-	claim   *Claim
-	renewal *Renewal
+	claim   *leasestore.Claim
+	renewal *leasestore.Renewal
 	wait    time.Duration // nothing to do for so long; ask again then
 
 	// lost is set when the lease gives up its row by itself. Seal the generator's term,
@@ -84,7 +86,7 @@ type action struct {
 // next returns what to do now. The wall clock shows now, and the monotonic clock mono. No
 // later ID of the generator has a time before id. Without a generator, id may be
 // anything.
-func (p *protocol) next(now Millis, mono time.Duration, id Millis) action {
+func (p *protocol) next(now leasestore.Millis, mono time.Duration, id leasestore.Millis) action {
 	if !p.held {
 		if mono < p.due {
 			return action{wait: p.due - mono}
@@ -100,7 +102,7 @@ func (p *protocol) next(now Millis, mono time.Duration, id Millis) action {
 	// too. So a late renewal could revive a lease that others count as over. The store
 	// checks this as well. Here it also ends the wait for a store that is away.
 	if d := p.settings.Guard; d > 0 && now > p.limit-d {
-		lost := &LostError{Worker: p.row.Worker, Epoch: p.row.Epoch, Reason: Lapsed}
+		lost := &LostError{Worker: p.row.Worker, Epoch: p.row.Epoch, Reason: leasestore.Lapsed}
 		p.drop(mono)
 		return action{lost: lost}
 	}
@@ -116,7 +118,7 @@ func (p *protocol) next(now Millis, mono time.Duration, id Millis) action {
 	if mono < due {
 		return action{wait: min(due-mono, p.part(retryPart))}
 	}
-	r := Renewal{
+	r := leasestore.Renewal{
 		Space:  p.settings.Space,
 		Worker: p.row.Worker,
 		Epoch:  p.row.Epoch,
@@ -141,19 +143,19 @@ type outcome struct {
 	extend  bool // the term, to until
 	seal    bool // the term
 	worker  int64
-	from    Millis
-	until   Millis
+	from    leasestore.Millis
+	until   leasestore.Millis
 
-	failed    error      // the request failed, or its outcome is unknown; with extend: it was of no use
-	lost      *LostError // the row is lost
-	recovered int        // this many requests had failed before this one was done
-	lowered   Millis     // how far below the confirmed limit the row was found
+	failed    error             // the request failed, or its outcome is unknown; with extend: it was of no use
+	lost      *LostError        // the row is lost
+	recovered int               // this many requests had failed before this one was done
+	lowered   leasestore.Millis // how far below the confirmed limit the row was found
 }
 
 // done takes the outcome of the request in flight: a reply, or an error. After an error
 // the request may have been done, or may be done later. The definite errors of this
 // package are the exception. The clocks show now and mono after the reply has come.
-func (p *protocol) done(reply Reply, err error, now Millis, mono time.Duration) outcome {
+func (p *protocol) done(reply leasestore.Reply, err error, now leasestore.Millis, mono time.Duration) outcome {
 	c, r := p.claiming, p.renewing
 	p.claiming, p.renewing = nil, nil
 	switch {
@@ -167,7 +169,7 @@ func (p *protocol) done(reply Reply, err error, now Millis, mono time.Duration) 
 		// The lapse rule again. The store may have looked at its clock before the limit,
 		// and written after it.
 		p.drop(mono)
-		return outcome{seal: true, lost: r.Lost(Lapsed)}
+		return outcome{seal: true, lost: r.Lost(leasestore.Lapsed)}
 	case r != nil && err == nil:
 		return p.renewed(r, reply, mono)
 	case r != nil:
@@ -180,7 +182,7 @@ func (p *protocol) done(reply Reply, err error, now Millis, mono time.Duration) 
 // later as the answer was late, and a clock that has stepped meanwhile would add to that.
 var errLateClaim = errors.New("lease: the answer to a claim came too late for the loss guard; claiming another row")
 
-func (p *protocol) claimed(c *Claim, reply Reply, now Millis, mono time.Duration) outcome {
+func (p *protocol) claimed(c *leasestore.Claim, reply leasestore.Reply, now leasestore.Millis, mono time.Duration) outcome {
 	p.held = true
 	p.row = reply.Row
 	p.known = []string{c.Nonce}
@@ -225,7 +227,7 @@ func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
 	return outcome{failed: err}
 }
 
-func (p *protocol) renewed(r *Renewal, reply Reply, mono time.Duration) outcome {
+func (p *protocol) renewed(r *leasestore.Renewal, reply leasestore.Reply, mono time.Duration) outcome {
 	o := outcome{extend: true, recovered: p.succeeded()}
 	if reply.Before < p.limit {
 		// Somebody has lowered the row, or the store has forgotten a write. This write
@@ -248,19 +250,19 @@ func (p *protocol) renewed(r *Renewal, reply Reply, mono time.Duration) outcome 
 // is too far behind. Under the guard IDs begin ahead of the clock, by at most the window
 // and the guard. The two clocks may be apart by another guard. So may the clock of
 // whoever gave the row back.
-func (p *protocol) ahead(r *Renewal, now Millis) error {
-	most := maxAhead
+func (p *protocol) ahead(r *leasestore.Renewal, now leasestore.Millis) error {
+	most := leasestore.MaxAhead
 	if d := p.settings.Guard; d > 0 {
 		most = p.settings.Window + 3*d
 	}
-	clock := r.clock(now)
+	clock := r.Clock(now)
 	if r.Next <= clock+most {
 		return nil
 	}
 	return &AheadError{Next: r.Next.Time(), Clock: clock.Time(), Max: most.Duration()}
 }
 
-func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcome {
+func (p *protocol) renewFailed(r *leasestore.Renewal, err error, mono time.Duration) outcome {
 	if lost := (*LostError)(nil); errors.As(err, &lost) {
 		p.drop(mono)
 		return outcome{seal: true, lost: lost}
@@ -287,12 +289,12 @@ func (p *protocol) renewFailed(r *Renewal, err error, mono time.Duration) outcom
 // there is no row to give back.
 //
 // Hand an unknown outcome to done first, since the row may have its nonce.
-func (p *protocol) release(end Millis) (Release, bool) {
+func (p *protocol) release(end leasestore.Millis) (leasestore.Release, bool) {
 	if !p.held {
-		return Release{}, false
+		return leasestore.Release{}, false
 	}
 	p.held = false
-	return Release{
+	return leasestore.Release{
 		Space:  p.settings.Space,
 		Worker: p.row.Worker,
 		Epoch:  p.row.Epoch,
@@ -315,7 +317,7 @@ func (p *protocol) drop(mono time.Duration) {
 // schedule sets when to renew after a confirmed request. It counts from when that was
 // sent. So the next is never late, however long the answer took. clock is the earlier of
 // those of store and holder.
-func (p *protocol) schedule(mono time.Duration, clock Millis) {
+func (p *protocol) schedule(mono time.Duration, clock leasestore.Millis) {
 	p.due = p.sent + p.part(renewPart)
 	p.soon = p.sent + p.part(retryPart)
 	if p.settings.Guard > 0 && p.limit <= p.from {

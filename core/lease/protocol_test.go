@@ -8,25 +8,27 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A bench drives a protocol by hand, against one row in memory.
 type bench struct {
 	t *testing.T
 	*protocol
-	row    Row
-	wall   Millis // of the lease
-	ahead  Millis // of the store's clock before wall
+	row    leasestore.Row
+	wall   leasestore.Millis // of the lease
+	ahead  leasestore.Millis // of the store's clock before wall
 	mono   time.Duration
-	id     Millis // no ID to come is before
+	id     leasestore.Millis // no ID to come is before
 	tokens int
 }
 
-const benchWindow = Millis(16_000) // so that its parts are round: 4 s, 2 s, 1 s
+const benchWindow = leasestore.Millis(16_000) // so that its parts are round: 4 s, 2 s, 1 s
 
-func newBench(t *testing.T, guard Millis) *bench {
-	b := &bench{t: t, wall: 1_000_000_000, mono: time.Hour, row: Row{Worker: 3, Epoch: 6, Until: 999_999_000}}
-	settings := Claim{Space: Space{Namespace: "n", Workers: 8, Layout: "l"}, Window: benchWindow, Skew: 5000, Guard: guard}
+func newBench(t *testing.T, guard leasestore.Millis) *bench {
+	b := &bench{t: t, wall: 1_000_000_000, mono: time.Hour, row: leasestore.Row{Worker: 3, Epoch: 6, Until: 999_999_000}}
+	settings := leasestore.Claim{Space: leasestore.Space{Namespace: "n", Workers: 8, Layout: "l"}, Window: benchWindow, Skew: 5000, Guard: guard}
 	if guard > 0 {
 		settings.Skew = min(guard, benchWindow/2-guard-benchWindow/16) // as Config has it
 	}
@@ -37,7 +39,7 @@ func newBench(t *testing.T, guard Millis) *bench {
 // pass lets time go by, on all clocks.
 func (b *bench) pass(d time.Duration) {
 	b.mono += d
-	b.wall += Millis(d / time.Millisecond)
+	b.wall += leasestore.Millis(d / time.Millisecond)
 }
 
 func (b *bench) next() action { return b.protocol.next(b.wall, b.mono, b.id) }
@@ -57,20 +59,20 @@ func (b *bench) request() action {
 }
 
 // store does what a asks for.
-func (b *bench) store(a action) (Reply, error) {
+func (b *bench) store(a action) (leasestore.Reply, error) {
 	b.t.Helper()
-	r := Reply{Before: b.row.Until, Now: b.wall + b.ahead}
+	r := leasestore.Reply{Before: b.row.Until, Now: b.wall + b.ahead}
 	switch {
 	case a.claim != nil:
 		row, ok := a.claim.Apply(b.row, r.Now)
 		if !ok {
-			return Reply{}, &NoFreeWorkerError{Rows: 1, Wait: time.Minute}
+			return leasestore.Reply{}, &NoFreeWorkerError{Rows: 1, Wait: time.Minute}
 		}
 		b.row = row
 	case a.renewal != nil:
 		row, err := a.renewal.Apply(b.row, r.Now)
 		if err != nil {
-			return Reply{}, err
+			return leasestore.Reply{}, err
 		}
 		b.row = row
 	default:
@@ -104,7 +106,7 @@ func TestEachClaimAttemptHasAFreshOwnerAndNonce(t *testing.T) {
 			}
 			seen[s] = true
 		}
-		if o := b.done(Reply{}, errStoreAway, b.wall, b.mono); !errors.Is(o.failed, errStoreAway) || o.install || o.seal {
+		if o := b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono); !errors.Is(o.failed, errStoreAway) || o.install || o.seal {
 			t.Fatalf("done(error) = %+v; want failed only", o)
 		}
 	}
@@ -142,9 +144,9 @@ func TestCopiesThatDrawTheSameRandomNumbersHaveDifferentTokens(t *testing.T) {
 func TestClaimInstallsWhatItHasWon(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		before    Millis
-		ahead     Millis
-		from, end Millis
+		before    leasestore.Millis
+		ahead     leasestore.Millis
+		from, end leasestore.Millis
 	}{
 		{"an old row begins at the store's clock", 999_999_000, 200, 1_000_000_200, 1_000_000_200 + benchWindow},
 		{"a row given back ahead of the clock begins at its limit", 1_000_004_000, 0, 1_000_004_000, 1_000_004_000 + benchWindow},
@@ -169,7 +171,7 @@ func TestRenewalIsDueAQuarterWindowAfterTheLastRequestWasSent(t *testing.T) {
 		if a := b.request(); a.renewal == nil || b.mono != sent+4*time.Second {
 			t.Fatalf("request %d: the renewal after it is %+v, %v after it was sent; want 4s", i, a.renewal, b.mono-sent)
 		}
-		b.done(Reply{}, errStoreAway, b.wall, b.mono)
+		b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono)
 	}
 }
 
@@ -178,7 +180,7 @@ func TestRenewalAsksForWhatIsHeld(t *testing.T) {
 	b.confirm()
 	b.id = b.wall + 5
 	r := b.request().renewal
-	want := Renewal{
+	want := leasestore.Renewal{
 		Space: b.settings.Space, Worker: 3, Epoch: 7, Owner: b.row.Owner,
 		Known: []string{b.row.Nonce}, Nonce: r.Nonce,
 		Next: b.id, Until: b.row.Until, Window: benchWindow, Now: b.wall, Skew: 5000,
@@ -208,7 +210,7 @@ func TestOnlyAConfirmedReplyRaisesTheLimit(t *testing.T) {
 		if _, err := b.store(a); err != nil { // done, but the reply is lost
 			t.Fatal(err)
 		}
-		if o := b.done(Reply{}, errStoreAway, b.wall, b.mono); o.extend || o.seal || o.failed == nil || b.limit != limit {
+		if o := b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono); o.extend || o.seal || o.failed == nil || b.limit != limit {
 			t.Fatalf("attempt %d: done(unknown) = %+v, limit %d; want failed only, limit %d", i, o, b.limit, limit)
 		}
 		failed := b.mono
@@ -229,7 +231,7 @@ func TestRetriesAreSpread(t *testing.T) {
 		b.confirm()
 		b.random = func() float64 { return random }
 		b.request()
-		b.done(Reply{}, errStoreAway, b.wall, b.mono)
+		b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono)
 		failed := b.mono
 		b.request()
 		wait, want := b.mono-failed, time.Duration((0.5+random)*float64(time.Second))
@@ -243,8 +245,8 @@ func TestKnownHasTheConfirmedNonceAndThoseOfUnknownOutcome(t *testing.T) {
 	b := newBench(t, 0)
 	b.confirm()
 	want := []string{b.row.Nonce}
-	var first *Renewal
-	sent := map[*Renewal]string{}
+	var first *leasestore.Renewal
+	sent := map[*leasestore.Renewal]string{}
 	for range 100 {
 		r := b.request().renewal
 		if first == nil {
@@ -254,7 +256,7 @@ func TestKnownHasTheConfirmedNonceAndThoseOfUnknownOutcome(t *testing.T) {
 		if !slices.Equal(r.Known, want) {
 			t.Fatalf("Renewal.Known = %v; want %v", r.Known, want)
 		}
-		b.done(Reply{}, errStoreAway, b.wall, b.mono)
+		b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono)
 		want = append(want, r.Nonce)
 		if len(want) > 16 { // the middle is dropped: the first and the last stay
 			want = append(want[:8:8], want[9:]...)
@@ -281,12 +283,12 @@ func TestKnownHasTheConfirmedNonceAndThoseOfUnknownOutcome(t *testing.T) {
 
 func TestLostRowIsSealedAndAnotherClaimedAtOnce(t *testing.T) {
 	for _, test := range []struct {
-		reason Reason
-		change func(*Row)
+		reason leasestore.Reason
+		change func(*leasestore.Row)
 	}{
-		{TakenOver, func(r *Row) { r.Epoch++; r.Owner = "other" }},
-		{TakenOver, func(r *Row) { r.Owner = "other" }}, // the epoch of a lost history
-		{Copied, func(r *Row) { r.Nonce = "other" }},
+		{leasestore.TakenOver, func(r *leasestore.Row) { r.Epoch++; r.Owner = "other" }},
+		{leasestore.TakenOver, func(r *leasestore.Row) { r.Owner = "other" }}, // the epoch of a lost history
+		{leasestore.Copied, func(r *leasestore.Row) { r.Nonce = "other" }},
 	} {
 		b := newBench(t, 0)
 		b.confirm()
@@ -317,7 +319,7 @@ func TestLoweredRowIsReportedAndTheLimitDoesNotFall(t *testing.T) {
 	}
 	// Whatever a store answers, a limit that was confirmed stays.
 	b.request()
-	if o := b.done(Reply{Row: Row{Until: 5}, Before: limit}, nil, b.wall, b.mono); o.until != limit || b.limit != limit {
+	if o := b.done(leasestore.Reply{Row: leasestore.Row{Until: 5}, Before: limit}, nil, b.wall, b.mono); o.until != limit || b.limit != limit {
 		t.Errorf("done(Until 5) = %+v; want the limit still %d", o, limit)
 	}
 }
@@ -368,7 +370,7 @@ func TestFailedClaimsBackOff(t *testing.T) {
 			if a := b.request(); a.claim == nil {
 				t.Fatalf("next() = %+v; want a claim for as long as the lease lives", a)
 			}
-			b.done(Reply{}, test.err, b.wall, b.mono)
+			b.done(leasestore.Reply{}, test.err, b.wall, b.mono)
 			waits = append(waits, b.next().wait)
 		}
 		if !slices.IsSorted(waits) || waits[0] != test.first || waits[99] != test.last {
@@ -380,7 +382,7 @@ func TestFailedClaimsBackOff(t *testing.T) {
 func TestHurryOnlyBringsForward(t *testing.T) {
 	b := newBench(t, 0)
 	b.request()
-	b.done(Reply{}, errStoreAway, b.wall, b.mono)
+	b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono)
 	wait := b.next().wait
 	b.hurry(b.mono + time.Hour)
 	if got := b.next().wait; got != wait {
@@ -398,18 +400,18 @@ func TestHurryOnlyBringsForward(t *testing.T) {
 func TestGuardBeginsWithTheFirstRenewal(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 10_000 {
-		guard := 10 + Millis(random.IntN(int(benchWindow/4)-9))
+		guard := 10 + leasestore.Millis(random.IntN(int(benchWindow/4)-9))
 		if i%4 == 0 {
 			guard = benchWindow / 4
 		}
 		b := newBench(t, guard)
 		skew := b.settings.Skew
-		b.ahead = Millis(random.IntN(2*int(skew)+1)) - skew
+		b.ahead = leasestore.Millis(random.IntN(2*int(skew)+1)) - skew
 		switch random.IntN(3) {
 		case 0: // given back, far ahead
-			b.row.Until = b.wall + b.ahead + benchWindow + skew + guard - Millis(random.IntN(20_000))
+			b.row.Until = b.wall + b.ahead + benchWindow + skew + guard - leasestore.Millis(random.IntN(20_000))
 		case 1: // not given back
-			b.row.Owner, b.row.Until = "crashed", b.wall+b.ahead-guard-Millis(random.IntN(3))
+			b.row.Owner, b.row.Until = "crashed", b.wall+b.ahead-guard-leasestore.Millis(random.IntN(3))
 		}
 		a := b.request()
 		reply, err := b.store(a)
@@ -451,7 +453,7 @@ func TestGuardRenewsSoonerWhileThereIsLittleRoom(t *testing.T) {
 	if got := b.mono - sent; got != time.Second {
 		t.Errorf("second renewal after %v; want a 16th of the window, 1s", got)
 	}
-	b.done(Reply{}, errStoreAway, b.wall, b.mono)
+	b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono)
 	for range 6 {
 		b.confirm()
 	}
@@ -465,7 +467,7 @@ func TestGuardRenewsSoonerWhileThereIsLittleRoom(t *testing.T) {
 func TestGuardedLeaseThatLapsedIsGivenUp(t *testing.T) {
 	const guard = 1000
 	for _, test := range []struct {
-		after  Millis // the limit less the guard
+		after  leasestore.Millis // the limit less the guard
 		lapsed bool
 	}{{0, false}, {1, true}, {3_600_000, true}} {
 		b := newBench(t, guard)
@@ -480,7 +482,7 @@ func TestGuardedLeaseThatLapsedIsGivenUp(t *testing.T) {
 			}
 			continue
 		}
-		if a.lost == nil || a.lost.Reason != Lapsed || a.lost.Worker != 3 || a.lost.Epoch != 7 {
+		if a.lost == nil || a.lost.Reason != leasestore.Lapsed || a.lost.Worker != 3 || a.lost.Epoch != 7 {
 			t.Errorf("next() %d ms past the limit less the guard = %+v; want the row lost: lapsed", test.after, a)
 		}
 		if a := b.next(); a.claim == nil {
@@ -504,7 +506,7 @@ func TestReleaseGivesBackWhatWasNotUsed(t *testing.T) {
 	if _, err := b.store(b.request()); err != nil { // done, and its reply lost
 		t.Fatal(err)
 	}
-	b.done(Reply{}, errStoreAway, b.wall, b.mono)
+	b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono)
 	r, held := b.release(from + 77)
 	if !held || r.End != from+77 || r.Worker != 3 || r.Epoch != 7 || len(r.Known) != 2 {
 		t.Fatalf("release() = %+v, %v; want the end %d and both nonces known", r, held, from+77)
@@ -520,7 +522,7 @@ func TestReleaseGivesBackWhatWasNotUsed(t *testing.T) {
 
 // Times before the lease belong to earlier ones. A release must not give them away.
 func TestReleaseNeverGivesBackTimeBeforeTheLease(t *testing.T) {
-	for _, guard := range []Millis{0, 1000} {
+	for _, guard := range []leasestore.Millis{0, 1000} {
 		b := newBench(t, guard)
 		from := b.confirm().from
 		if r, held := b.release(0); !held || r.End != from {
@@ -532,7 +534,7 @@ func TestReleaseNeverGivesBackTimeBeforeTheLease(t *testing.T) {
 func TestDoneWithoutARequestDoesNothing(t *testing.T) {
 	b := newBench(t, 0)
 	b.confirm()
-	if o := b.done(Reply{Row: Row{Until: 1 << 60}}, nil, b.wall, b.mono); o != (outcome{}) {
+	if o := b.done(leasestore.Reply{Row: leasestore.Row{Until: 1 << 60}}, nil, b.wall, b.mono); o != (outcome{}) {
 		t.Errorf("done() without a request = %+v; want nothing", o)
 	}
 }
@@ -543,7 +545,7 @@ func TestGuardCountsFromWhenTheAnswerToAClaimCame(t *testing.T) {
 	const guard = 1000
 	for _, test := range []struct {
 		took time.Duration
-		step Millis // of the clock, meanwhile
+		step leasestore.Millis // of the clock, meanwhile
 		want bool
 	}{
 		{0, 0, true},
@@ -578,7 +580,7 @@ func TestGuardCountsFromWhenTheAnswerToAClaimCame(t *testing.T) {
 // The store may look at its clock before the limit, and write after it.
 func TestGuardedLeaseBelievesNoRenewalAfterItHasLapsed(t *testing.T) {
 	const guard = 1000
-	for _, after := range []Millis{0, 1} {
+	for _, after := range []leasestore.Millis{0, 1} {
 		b := newBench(t, guard)
 		b.confirm()
 		b.confirm()
@@ -586,7 +588,7 @@ func TestGuardedLeaseBelievesNoRenewalAfterItHasLapsed(t *testing.T) {
 		reply, err := b.store(a)
 		b.wall = a.renewal.Until - guard + after
 		o := b.done(reply, err, b.wall, b.mono)
-		if lapsed := after > 0; lapsed != (o.lost != nil && o.lost.Reason == Lapsed && o.seal) || lapsed == o.extend {
+		if lapsed := after > 0; lapsed != (o.lost != nil && o.lost.Reason == leasestore.Lapsed && o.seal) || lapsed == o.extend {
 			t.Errorf("done(renewal) %d ms past the limit less the guard = %+v; want it lapsed: %t", after, o, lapsed)
 		}
 	}

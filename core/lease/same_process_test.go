@@ -10,6 +10,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // fixed returns a generator with a fixed worker number, in the layout of the leases.
@@ -39,12 +40,12 @@ func TestAWorkerNumberInUseIsGivenBackForAnother(t *testing.T) {
 			for worker := int64(1); worker <= 3; worker++ {
 				switch {
 				case worker == lost:
-					s.Set(space(t), lease.Row{Worker: worker, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(24 * time.Hour))})
+					s.Set(space(t), leasestore.Row{Worker: worker, Epoch: 9, Owner: "another", Until: leasestore.MillisOf(now().Add(24 * time.Hour))})
 				case worker == lost%3+1 && other == "fixed":
 					g := fixed(t, worker)
 					defer g.Close(t.Context())
 				case worker == (lost+1)%3+1: // free when the lease has been refused the other
-					s.Set(space(t), lease.Row{Worker: worker, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(time.Minute))})
+					s.Set(space(t), leasestore.Row{Worker: worker, Epoch: 9, Owner: "another", Until: leasestore.MillisOf(now().Add(time.Minute))})
 				default:
 					g := hold(t, newStore(), lease.Config{Workers: []int64{worker}, Window: 10 * time.Minute})
 					defer g.close()
@@ -98,7 +99,7 @@ func TestARefusedRenewalIsGivenBackSealed(t *testing.T) {
 			t.Fatalf("New() = %v; want a generator of the time after the lease's limit", err)
 		}
 		defer other.Close(t.Context())
-		var first *lease.Row // as it was given back; the lease may claim it again, and give it back again
+		var first *leasestore.Row // as it was given back; the lease may claim it again, and give it back again
 		s.set(only("release", func(ctx context.Context, _ string, do func() error) error {
 			soon, cancel := context.WithTimeout(ctx, time.Millisecond)
 			defer cancel()
@@ -133,7 +134,7 @@ func TestAWorkerNumberInUseIsTriedAgainNowAndThen(t *testing.T) {
 		s := newStore()
 		h := hold(t, s, lease.Config{Workers: []int64{4}, Window: 16 * time.Second})
 		h.id()
-		s.Set(space(t), lease.Row{Worker: 4, Epoch: 9, Owner: "another", Until: lease.MillisOf(now().Add(10 * time.Second))})
+		s.Set(space(t), leasestore.Row{Worker: 4, Epoch: 9, Owner: "another", Until: leasestore.MillisOf(now().Add(10 * time.Second))})
 		time.Sleep(8 * time.Second) // the lease is lost
 		g := fixed(t, 4)
 		time.Sleep(time.Minute)

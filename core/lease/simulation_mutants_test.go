@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A mutant is one mistake in the protocol. It alters a request or a reply on its way. The
@@ -51,7 +53,7 @@ var mutants = []struct {
 }
 
 // doctor shows a row to a renewal as if it were its own. The tag is what it is.
-func (m mutant) doctor(f *flight, v *View) {
+func (m mutant) doctor(f *flight, v *leasestore.View) {
 	r := f.renewal
 	if r == nil {
 		return
@@ -70,7 +72,7 @@ func (m mutant) doctor(f *flight, v *View) {
 }
 
 // same reports whether a swap that should compare all of a row takes it for another.
-func (m mutant) same(row, from Row) bool {
+func (m mutant) same(row, from leasestore.Row) bool {
 	return m == swapComparesTheEpoch && row.Epoch == from.Epoch
 }
 
@@ -78,7 +80,7 @@ func (m mutant) same(row, from Row) bool {
 func (m mutant) blindfold(p *process, f *flight) {
 	if r := f.renewal; r != nil && m == noLapseRule {
 		blind := *r
-		blind.Until = max(r.Until, max(MillisOf(p.s.store.clock.now()), r.Now)+r.Window/2+r.Guard)
+		blind.Until = max(r.Until, max(leasestore.MillisOf(p.s.store.clock.now()), r.Now)+r.Window/2+r.Guard)
 		f.renewal = &blind
 	}
 }
@@ -100,7 +102,7 @@ func (m mutant) blind(p *process) (undo func(*action)) {
 }
 
 // distort changes what a lease makes of a reply.
-func (m mutant) distort(p *protocol, reply *Reply, now *Millis) {
+func (m mutant) distort(p *protocol, reply *leasestore.Reply, now *leasestore.Millis) {
 	if r := p.renewing; r != nil && (m == noLapseRule || m == noAnswerCheck) {
 		blind := *r
 		blind.Until += forever
@@ -125,14 +127,14 @@ func (m mutant) distort(p *protocol, reply *Reply, now *Millis) {
 }
 
 // forever is longer than any simulation.
-const forever = Millis(100 * 365 * 24 * time.Hour / time.Millisecond)
+const forever = leasestore.Millis(100 * 365 * 24 * time.Hour / time.Millisecond)
 
 // closeInTheWrongOrder gives the row back first and seals later.
 func (p *process) closeInTheWrongOrder() bool {
 	if p.gen == nil || p.lease.term == nil {
 		return false
 	}
-	r, held := p.lease.protocol.release(MillisOf(p.lease.term.Next()))
+	r, held := p.lease.protocol.release(leasestore.MillisOf(p.lease.term.Next()))
 	if !held {
 		return false
 	}
@@ -201,7 +203,9 @@ func lateAnswer(s *simulation) {
 	p := s.begin()
 	s.store.down, s.store.refuses = true, true
 	limit := p.limit()
-	at := func(m Millis) time.Duration { return (m - MillisOf(s.store.clock.now())).Duration() }
+	at := func(m leasestore.Millis) time.Duration {
+		return (m - leasestore.MillisOf(s.store.clock.now())).Duration()
+	}
 	s.run(at(limit) - 65*time.Millisecond - s.guard.Duration())
 	s.store.down = false
 	p.link.late, p.link.writes = s.part(4)-s.part(64), true
@@ -219,7 +223,7 @@ func lateAnswer(s *simulation) {
 }
 
 // playing returns a schedule in which one row and clocks that are right will do.
-func playing(play func(s *simulation), window, guard Millis) func(t *testing.T, m mutant) *simulation {
+func playing(play func(s *simulation), window, guard leasestore.Millis) func(t *testing.T, m mutant) *simulation {
 	return func(t *testing.T, m mutant) *simulation {
 		t.Helper()
 		x := setting{mutant: m, layout: newLayout(time.Millisecond, 2, 2), window: window, guard: guard, skew: min(12, guard), oneGuard: true}

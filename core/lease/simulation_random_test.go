@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 var (
@@ -62,13 +63,13 @@ func (s *simulation) chaos(m mode) {
 }
 
 func (s *simulation) draw(m mode) {
-	s.window = pick[Millis](s, 64, 64, 160, 400)
+	s.window = pick[leasestore.Millis](s, 64, 64, 160, 400)
 	s.layout = newLayout(time.Millisecond, 2, 2)
 	if s.window == 400 && s.chance(0.5) {
 		s.layout = newLayout(20*time.Millisecond, 2, 5)
 	}
 	s.runAhead = pick(s, 0, 10*time.Millisecond, 10*time.Second)
-	s.skew = pick[Millis](s, s.window/8, s.window, 10*s.window, maxAhead)
+	s.skew = pick[leasestore.Millis](s, s.window/8, s.window, 10*s.window, leasestore.MaxAhead)
 	if m == guarded {
 		s.guard = pick(s, s.window/32, s.window/8, s.window/4)
 		s.skew = min(s.guard, s.window/2-s.guard-s.window/16)
@@ -84,10 +85,10 @@ func (s *simulation) draw(m mode) {
 	}
 	switch {
 	case m != guarded:
-		s.windows = pick(s, nil, []Millis{s.window, s.window / 2, s.window / 4})
+		s.windows = pick(s, nil, []leasestore.Millis{s.window, s.window / 2, s.window / 4})
 	case s.mutant == ownWindow:
 		// Guards are at most a quarter of each.
-		s.windows = pick(s, nil, []Millis{s.window, max(4*s.guard, s.window/2), max(4*s.guard, s.window/4)})
+		s.windows = pick(s, nil, []leasestore.Millis{s.window, max(4*s.guard, s.window/2), max(4*s.guard, s.window/4)})
 	}
 	s.only = pick(s, nil, nil, nil, nil, []int64{0}, []int64{1, 3}, []int64{0, 1, 2})
 }
@@ -247,7 +248,7 @@ var troubles = []trouble{
 		})
 	}},
 	{3, []mode{guarded}, func(s *simulation, _ mode, _ *host) {
-		s.store.lower(s.rng.Int64N(1<<s.layout.WorkerBits), MillisOf(s.store.clock.now())-Millis(s.rng.IntN(int(s.window))))
+		s.store.lower(s.rng.Int64N(1<<s.layout.WorkerBits), leasestore.MillisOf(s.store.clock.now())-leasestore.Millis(s.rng.IntN(int(s.window))))
 	}},
 
 	{20, []mode{cloned}, running(func(s *simulation, p *process) {
@@ -342,7 +343,7 @@ func (s *simulation) recover(m mode) {
 func (s *simulation) noneFree(p *process) bool {
 	c := s.claim()
 	for _, row := range s.store.rows {
-		if c.Free(row, MillisOf(s.store.clock.now())) {
+		if c.Free(row, leasestore.MillisOf(s.store.clock.now())) {
 			return false
 		}
 	}

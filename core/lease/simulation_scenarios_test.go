@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A scenario is a fault that must do no harm, played in a simulation. The missing numbers
@@ -84,25 +85,25 @@ func (s *simulation) exhausts(p *process) {
 }
 
 // row returns the row that p has, or had.
-func (p *process) row() Row {
+func (p *process) row() leasestore.Row {
 	row := p.s.store.find(p.worker())
 	if row == nil {
-		return Row{}
+		return leasestore.Row{}
 	}
 	return *row
 }
 
-func (p *process) worker() int64 { return p.lease.protocol.row.Worker }
-func (p *process) limit() Millis { return p.lease.protocol.limit }
+func (p *process) worker() int64            { return p.lease.protocol.row.Worker }
+func (p *process) limit() leasestore.Millis { return p.lease.protocol.limit }
 
 // lastEnd returns the end of the last ID.
-func (p *process) lastEnd() Millis { _, end := p.s.where(p.last); return end }
+func (p *process) lastEnd() leasestore.Millis { _, end := p.s.where(p.last); return end }
 
 // claimError returns why p has no row.
 func (p *process) claimError() error { return p.lease.Status().Err }
 
 // wantLost wants p to have lost n rows, the last for reason.
-func (s *simulation) wantLost(p *process, n int, reason Reason) {
+func (s *simulation) wantLost(p *process, n int, reason leasestore.Reason) {
 	s.t.Helper()
 	if len(p.losses) != n || n > 0 && p.losses[n-1].Reason != reason {
 		s.fatalf("process %d has lost rows %v; want %d, the last because %q", p.id, p.losses, n, reason)
@@ -131,7 +132,7 @@ func (s *simulation) wantNoFree(p *process, rows int, known bool) {
 }
 
 // wantFrom wants p's lease to begin at from or later.
-func (s *simulation) wantFrom(p *process, from Millis) {
+func (s *simulation) wantFrom(p *process, from leasestore.Millis) {
 	s.t.Helper()
 	if got := p.lease.protocol.from; !p.lease.protocol.held || got < from || p.lastEnd() <= from {
 		s.fatalf("process %d begins at %v, with an ID that ends at %v; want %v or later", p.id, got.Time(), p.lastEnd().Time(), from.Time())
@@ -181,7 +182,7 @@ var scenarios = []scenario{
 		s.keepsWorking(3*s.part(1), p)
 		p.clock.set(0, 0)
 		s.keepsWorking(5*s.part(1), p)
-		if far := MillisOf(p.clock.now()) + 2*s.window; p.lastEnd() > far || p.row().Until > far {
+		if far := leasestore.MillisOf(p.clock.now()) + 2*s.window; p.lastEnd() > far || p.row().Until > far {
 			s.fatalf("an ID of %v, and row %+v; want nothing beyond %v", p.lastEnd().Time(), p.row(), far.Time())
 		}
 	}},
@@ -227,7 +228,7 @@ var scenarios = []scenario{
 		x.layout.Epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(-10 * time.Second)
 	}, play: func(s *simulation) {
 		p := s.begin()
-		end := MillisOf(s.layout.Exhausted())
+		end := leasestore.MillisOf(s.layout.Exhausted())
 		for p.take(5) == 5 {
 			s.run(s.part(50))
 		}
@@ -259,7 +260,7 @@ var scenarios = []scenario{
 			for end := s.elapsed() + s.part(2); s.elapsed() < end; s.run(time.Millisecond) {
 				p.take(1)
 			}
-			s.wantLost(p, 4-len(s.store.rows), Gone)
+			s.wantLost(p, 4-len(s.store.rows), leasestore.Gone)
 			if len(s.store.rows) == 0 {
 				return
 			}
@@ -285,7 +286,7 @@ var scenarios = []scenario{
 		q := s.begin()
 		s.run(s.part(1))
 		s.run(s.part(8))
-		s.wantLost(p, 1, TakenOver)
+		s.wantLost(p, 1, leasestore.TakenOver)
 		s.keepsWorking(s.part(1), q)
 	}},
 	{name: "12 batch over the limit", world: greedy, play: func(s *simulation) {
@@ -312,7 +313,7 @@ var scenarios = []scenario{
 			s.fatalf("no IDs: %v, %v", a.err, b.err)
 		}
 		s.keepsWorking(s.part(8), b)
-		s.wantLost(a, 1, TakenOver)
+		s.wantLost(a, 1, leasestore.TakenOver)
 		if a.take(1) != 0 {
 			s.fatalf("ID %d after the loss", a.last)
 		}
@@ -421,7 +422,7 @@ var scenarios = []scenario{
 		for _, row := range s.store.rows {
 			if row.Owner != "" && row.Worker != p.worker() {
 				burnt++
-				if row.Until > MillisOf(s.store.clock.now())+s.window {
+				if row.Until > leasestore.MillisOf(s.store.clock.now())+s.window {
 					s.fatalf("row %+v is burnt for longer than a window", row)
 				}
 			}
@@ -461,12 +462,12 @@ var scenarios = []scenario{
 		for _, refuses := range []bool{false, true} {
 			s.store.down, s.store.refuses = true, refuses
 			for end := p.limit() + 1000; p.take(1) == 1; s.run(s.part(40)) {
-				if now := MillisOf(p.clock.now()); now > end || p.lastEnd() < now-1000 {
+				if now := leasestore.MillisOf(p.clock.now()); now > end || p.lastEnd() < now-1000 {
 					s.fatalf("an ID of %v; want none more than 1s behind, and none 1s after %v", p.lastEnd().Time(), p.limit().Time())
 				}
 			}
 			for range 5 {
-				if p.take(1) != 0 || !errors.Is(p.err, core.ErrReservationExhausted) || MillisOf(p.clock.now()) < p.limit() {
+				if p.take(1) != 0 || !errors.Is(p.err, core.ErrReservationExhausted) || leasestore.MillisOf(p.clock.now()) < p.limit() {
 					s.fatalf("ID %d, %v; want %v after %v", p.last, p.err, core.ErrReservationExhausted, p.limit().Time())
 				}
 				s.run(s.part(1))
@@ -555,7 +556,7 @@ var scenarios = []scenario{
 		for _, by := range []time.Duration{time.Hour, -time.Hour, year, -year, 0} {
 			s.store.clock.set(by, 0)
 			s.keepsWorking(5*s.part(1), p)
-			if row := p.row(); row.Until > MillisOf(p.clock.now())+2*s.window {
+			if row := p.row(); row.Until > leasestore.MillisOf(p.clock.now())+2*s.window {
 				s.fatalf("row %+v, pushed after the clock of the store", row)
 			}
 		}
@@ -589,7 +590,7 @@ var scenarios = []scenario{
 		s.keepsWorking(s.part(1), b)
 		a.link.cut = false
 		s.keepsWorking(s.part(2), b)
-		s.wantLost(a, 1, TakenOver)
+		s.wantLost(a, 1, leasestore.TakenOver)
 		s.wantLost(b, 0, "")
 	}},
 	{name: "33 memory clone", world: single, play: func(s *simulation) {
@@ -608,8 +609,8 @@ var scenarios = []scenario{
 			s.fatalf("losses %v and %v; want one of the two to stop", a.losses, b.losses)
 		}
 		for _, lost := range append(a.losses, b.losses...) {
-			if lost.Reason != Copied {
-				s.fatalf("lost because %q; want %q", lost.Reason, Copied)
+			if lost.Reason != leasestore.Copied {
+				s.fatalf("lost because %q; want %q", lost.Reason, leasestore.Copied)
 			}
 		}
 	}},
@@ -636,7 +637,7 @@ var scenarios = []scenario{
 			a.take(100)
 			b.take(100)
 		}
-		s.wantLost(a, 1, Lapsed)
+		s.wantLost(a, 1, leasestore.Lapsed)
 	}},
 	{name: "37 row deleted or lowered by hand while held", world: greedy, play: func(s *simulation) {
 		s.faithful = false
@@ -650,7 +651,7 @@ var scenarios = []scenario{
 		s.keepsWorking(s.part(1), p)
 		s.store.remove(p.worker())
 		s.run(s.part(2))
-		s.wantLost(p, 1, Gone)
+		s.wantLost(p, 1, leasestore.Gone)
 		s.working(p, s.part(4))
 	}},
 	{name: "38 restored from a backup of an hour ago", world: both(guarding, greedy), play: func(s *simulation) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -53,16 +54,16 @@ type simulation struct {
 // A setting is what does not change during a run.
 type setting struct {
 	layout core.Layout
-	window Millis
-	skew   Millis
-	guard  Millis
+	window leasestore.Millis
+	skew   leasestore.Millis
+	guard  leasestore.Millis
 	only   []int64
 
 	oneGuard bool // all processes have guard; else some have a longer one
 	mutant   mutant
 
 	// windows are those of the processes, which draw one each. Nil: all have window.
-	windows []Millis
+	windows []leasestore.Millis
 
 	// faithful: the store forgets nothing. Each ID is then below the limit that
 	// the store has at that moment.
@@ -82,13 +83,13 @@ func newLayout(unit time.Duration, workerBits, sequenceBits int) core.Layout {
 }
 
 // space returns the leases' space.
-func (x *setting) space() Space {
-	return Space{Namespace: "simulation", Workers: 1 << x.layout.WorkerBits, Layout: fingerprint(x.layout)}
+func (x *setting) space() leasestore.Space {
+	return leasestore.Space{Namespace: "simulation", Workers: 1 << x.layout.WorkerBits, Layout: fingerprint(x.layout)}
 }
 
 // claim returns the settings of a protocol.
-func (s *simulation) claim() Claim {
-	c := Claim{Space: s.space(), Only: s.only, Window: s.window, Skew: s.skew, Guard: s.guard}
+func (s *simulation) claim() leasestore.Claim {
+	c := leasestore.Claim{Space: s.space(), Only: s.only, Window: s.window, Skew: s.skew, Guard: s.guard}
 	if s.windows != nil {
 		c.Window = pick(s, s.windows...)
 	}
@@ -308,9 +309,9 @@ func (c *simulatedClock) set(offset time.Duration, ppm int64) {
 type simulatedStore struct {
 	s      *simulation
 	clock  simulatedClock
-	layout string // empty: no claim yet
-	rows   []Row  // in the order of the workers
-	high   []Millis
+	layout string           // empty: no claim yet
+	rows   []leasestore.Row // in the order of the workers
+	high   []leasestore.Millis
 
 	history []memory // what it was before each write
 	losses  int      // how often it has gone back
@@ -322,13 +323,13 @@ type simulatedStore struct {
 // A memory is what a store knows at one moment.
 type memory struct {
 	layout string
-	rows   []Row
+	rows   []leasestore.Row
 	losses int
 }
 
 var errStoreAway = errors.New("simulation: the store is away")
 
-func (st *simulatedStore) find(worker int64) *Row {
+func (st *simulatedStore) find(worker int64) *leasestore.Row {
 	for i := range st.rows {
 		if st.rows[i].Worker == worker {
 			return &st.rows[i]
@@ -347,53 +348,53 @@ func (st *simulatedStore) remember() {
 	st.history = append(st.history, st.state())
 }
 
-func (st *simulatedStore) write(row Row) {
+func (st *simulatedStore) write(row leasestore.Row) {
 	st.remember()
 	*st.find(row.Worker) = row
 	st.high[row.Worker] = max(st.high[row.Worker], row.Until)
 }
 
 // create makes the rows of the space.
-func (st *simulatedStore) create(x Space) {
+func (st *simulatedStore) create(x leasestore.Space) {
 	st.layout = x.Layout
-	st.rows = make([]Row, x.Workers)
+	st.rows = make([]leasestore.Row, x.Workers)
 	for i := range st.rows {
 		st.rows[i].Worker = int64(i)
 	}
 	if st.high == nil {
-		st.high = make([]Millis, x.Workers)
+		st.high = make([]leasestore.Millis, x.Workers)
 	}
 }
 
 // read is what a register shows of its rows.
-func (st *simulatedStore) read(workers []int64) View {
-	v := View{Layout: st.layout, Made: st.layout != "", Now: MillisOf(st.clock.now())}
+func (st *simulatedStore) read(workers []int64) leasestore.View {
+	v := leasestore.View{Layout: st.layout, Made: st.layout != "", Now: leasestore.MillisOf(st.clock.now())}
 	for _, row := range st.rows {
 		if workers == nil || slices.Contains(workers, row.Worker) {
-			v.Rows = append(v.Rows, Seen{Row: row})
+			v.Rows = append(v.Rows, leasestore.Seen{Row: row})
 		}
 	}
 	return v
 }
 
 // make makes the rows of the space, unless it has a layout.
-func (st *simulatedStore) make(x Space) {
+func (st *simulatedStore) make(x leasestore.Space) {
 	if st.layout == "" {
 		st.create(x)
 	}
 }
 
 // makeAnew makes the rows that are missing, which nobody must do.
-func (st *simulatedStore) makeAnew(x Space) {
+func (st *simulatedStore) makeAnew(x leasestore.Space) {
 	for worker := range x.Workers {
 		if st.find(worker) == nil {
-			st.rows = slices.Insert(st.rows, int(worker), Row{Worker: worker})
+			st.rows = slices.Insert(st.rows, int(worker), leasestore.Row{Worker: worker})
 		}
 	}
 }
 
 // swap writes a row if it is what was seen.
-func (st *simulatedStore) swap(x Space, from, to Row) bool {
+func (st *simulatedStore) swap(x leasestore.Space, from, to leasestore.Row) bool {
 	row := st.find(from.Worker)
 	if row == nil || st.layout != x.Layout {
 		return false
@@ -455,13 +456,13 @@ func (st *simulatedStore) remove(worker int64) {
 		return
 	}
 	st.remember()
-	st.rows = slices.DeleteFunc(slices.Clone(st.rows), func(r Row) bool { return r.Worker == worker })
+	st.rows = slices.DeleteFunc(slices.Clone(st.rows), func(r leasestore.Row) bool { return r.Worker == worker })
 	st.s.counts[deletions]++
 	st.s.tracef("row %d is deleted", worker)
 }
 
 // lower sets R of a row by hand.
-func (st *simulatedStore) lower(worker int64, to Millis) {
+func (st *simulatedStore) lower(worker int64, to leasestore.Millis) {
 	row := st.find(worker)
 	if row == nil || row.Until <= to {
 		return
@@ -494,14 +495,14 @@ func (l link) of(t *trip) link {
 
 // A flight is a request under way. It makes its trips one after the other.
 type flight struct {
-	claim   *Claim
-	renewal *Renewal
-	release *Release
+	claim   *leasestore.Claim
+	renewal *leasestore.Renewal
+	release *leasestore.Release
 
 	next  func() (*trip, bool) // runs it up to its next trip
 	stop  func()               // ends it: the trips to come fail
 	swaps int                  // that were served
-	reply Reply                // what it has come to, when it has ended
+	reply leasestore.Reply     // what it has come to, when it has ended
 	err   error
 
 	sent     time.Duration
@@ -538,8 +539,8 @@ func (r *tripping) trip(swap bool, serve func()) error {
 	return t.err
 }
 
-func (r *tripping) Read(_ context.Context, x Space, workers []int64) (View, error) {
-	var got *View
+func (r *tripping) Read(_ context.Context, x leasestore.Space, workers []int64) (leasestore.View, error) {
+	var got *leasestore.View
 	err := r.trip(false, func() {
 		if r.s.mutant == rowMadeAnew && r.f.claim != nil && r.s.store.layout != "" {
 			r.s.store.makeAnew(x)
@@ -551,25 +552,25 @@ func (r *tripping) Read(_ context.Context, x Space, workers []int64) (View, erro
 		}
 	})
 	if err != nil {
-		return View{}, err
+		return leasestore.View{}, err
 	}
 	return *got, nil
 }
 
-func (r *tripping) Find(ctx context.Context, x Space, _ Hint) (View, error) {
+func (r *tripping) Find(ctx context.Context, x leasestore.Space, _ leasestore.Hint) (leasestore.View, error) {
 	return r.Read(ctx, x, nil)
 }
 
-func (r *tripping) Make(_ context.Context, x Space) error {
+func (r *tripping) Make(_ context.Context, x leasestore.Space) error {
 	return r.trip(false, func() { r.s.store.make(x) })
 }
 
-func (r *tripping) Swap(_ context.Context, x Space, from Seen, to Row) (bool, error) {
+func (r *tripping) Swap(_ context.Context, x leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 	var done *bool
 	err := r.trip(true, func() {
 		r.f.swaps++
 		before, after := from.Row, to
-		if tag, ok := from.Tag.(Row); ok { // what a mutant has changed
+		if tag, ok := from.Tag.(leasestore.Row); ok { // what a mutant has changed
 			before, after.Epoch, after.Owner = tag, tag.Epoch, tag.Owner
 		}
 		ok := r.s.store.swap(x, before, after)
@@ -594,11 +595,11 @@ func (r *tripping) LosesWrites() bool { return r.s.guard > 0 }
 // the row, since the other still has its limit. Nobody shares later times.
 type family struct {
 	worker int64
-	until  Millis
+	until  leasestore.Millis
 }
 
 // has reports whether the IDs of a worker with times before end may be shared.
-func (f *family) has(worker int64, end Millis) bool {
+func (f *family) has(worker int64, end leasestore.Millis) bool {
 	return f != nil && worker == f.worker && end <= f.until
 }
 
@@ -606,7 +607,7 @@ func (f *family) has(worker int64, end Millis) bool {
 func (s *simulation) send(h *host, f *flight) {
 	f.sent = s.elapsed()
 	f.next, f.stop = iter.Pull(func(yield func(*trip) bool) {
-		store, ctx := Over(&tripping{s: s, f: f, yield: yield}), context.Background()
+		store, ctx := leasestore.Over(&tripping{s: s, f: f, yield: yield}), context.Background()
 		switch {
 		case f.claim != nil:
 			f.reply, f.err = store.Claim(ctx, *f.claim)
@@ -750,7 +751,7 @@ type process struct {
 	up, paused bool
 	wake       uint64 // the number of its last alarm: those before are off
 	only       []int64
-	captured   *Release
+	captured   *leasestore.Release
 
 	last    types.Snowflake // ID
 	taken   int
@@ -758,7 +759,7 @@ type process struct {
 	claimed int
 	made    error // of core.New
 	err     error // of the last call of Next or Fill
-	lowered Millis
+	lowered leasestore.Millis
 	losses  []*LostError
 }
 
@@ -769,7 +770,7 @@ type capture struct {
 	p *process
 }
 
-func (c capture) Release(_ context.Context, r Release) error {
+func (c capture) Release(_ context.Context, r leasestore.Release) error {
 	c.p.captured = &r
 	return errStoreAway // nobody knows yet
 }
@@ -873,16 +874,17 @@ func (p *process) expire() {
 	p.s.counts[timeouts]++
 	if p.s.mutant == timeoutIsSuccess && p.flight.renewal != nil {
 		r := *p.flight.renewal
-		p.done(Reply{Row: Row{Worker: r.Worker, Until: max(r.Until, r.limit(r.Now))}, Before: r.Until, Now: r.Now}, nil)
+		row, _ := r.Apply(leasestore.Row{Worker: r.Worker, Epoch: r.Epoch, Owner: r.Owner, Nonce: r.Known[0], Until: r.Until}, r.Now)
+		p.done(leasestore.Reply{Row: row, Before: r.Until, Now: r.Now}, nil)
 		return
 	}
-	p.done(Reply{}, context.DeadlineExceeded)
+	p.done(leasestore.Reply{}, context.DeadlineExceeded)
 }
 
 // done takes the answer of the request under way.
-func (p *process) done(reply Reply, err error) {
+func (p *process) done(reply leasestore.Reply, err error) {
 	p.flight = nil
-	now := MillisOf(p.lease.config.now())
+	now := leasestore.MillisOf(p.lease.config.now())
 	p.s.mutant.distort(p.lease.protocol, &reply, &now)
 	p.heed(p.lease.protocol.done(reply, err, now, p.lease.monotonic()))
 	p.step()
@@ -900,7 +902,7 @@ func (p *process) heed(o outcome) {
 	if o.lost != nil {
 		s.counts[losses]++
 		p.losses = append(p.losses, o.lost)
-		if o.lost.Reason == Lapsed {
+		if o.lost.Reason == leasestore.Lapsed {
 			s.counts[lapses]++
 		}
 	}
@@ -986,7 +988,7 @@ func (p *process) close() {
 	}
 	if p.flight != nil { // run is told, but not the generator
 		p.flight = nil
-		p.lease.protocol.done(Reply{}, context.Canceled, MillisOf(p.lease.config.now()), p.lease.monotonic())
+		p.lease.protocol.done(leasestore.Reply{}, context.Canceled, leasestore.MillisOf(p.lease.config.now()), p.lease.monotonic())
 	}
 	if p.gen != nil {
 		_ = p.gen.Close(context.Background())
@@ -1019,7 +1021,7 @@ func (p *process) clone() *process {
 	q.lease = p.newLease(&protocol)
 	q.lease.begin = l.begin
 	q.lease.status = l.Status()
-	q.lease.from = MillisOf(l.term.Next())
+	q.lease.from = leasestore.MillisOf(l.term.Next())
 	q.bind()
 	if f := p.flight; f != nil {
 		f.families = append(f.families, p.family)
@@ -1149,11 +1151,11 @@ func (p *process) issued(id types.Snowflake) {
 }
 
 // where returns the worker of an ID, and the end of its tick.
-func (s *simulation) where(id types.Snowflake) (worker int64, end Millis) {
+func (s *simulation) where(id types.Snowflake) (worker int64, end leasestore.Millis) {
 	l := s.layout
 	worker = int64(id) >> l.SequenceBits & (1<<l.WorkerBits - 1)
 	tick := int64(id) >> (l.SequenceBits + l.WorkerBits)
-	return worker, MillisOf(l.Epoch) + Millis((tick+1)*int64(l.Unit)/int64(time.Millisecond))
+	return worker, leasestore.MillisOf(l.Epoch) + leasestore.Millis((tick+1)*int64(l.Unit)/int64(time.Millisecond))
 }
 
 // simulate runs do in a world of its own, which depends on the seed alone.

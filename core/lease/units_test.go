@@ -13,6 +13,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -22,19 +23,19 @@ import (
 // for the one namespace, and knows of the others by the rows alone.
 type process struct{ lease.Store }
 
-func elsewhere(s lease.Space) lease.Space { s.Namespace = "shared"; return s }
+func elsewhere(s leasestore.Space) leasestore.Space { s.Namespace = "shared"; return s }
 
-func (p process) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (p process) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	c.Space = elsewhere(c.Space)
 	return p.Store.Claim(ctx, c)
 }
 
-func (p process) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (p process) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	r.Space = elsewhere(r.Space)
 	return p.Store.Renew(ctx, r)
 }
 
-func (p process) Release(ctx context.Context, r lease.Release) error {
+func (p process) Release(ctx context.Context, r leasestore.Release) error {
 	r.Space = elsewhere(r.Space)
 	return p.Store.Release(ctx, r)
 }
@@ -107,7 +108,7 @@ func TestARowIsPassedOnWithoutARepeatedIDWhateverTheUnitAndEpoch(t *testing.T) {
 				}
 				cancel()
 				if !crash {
-					s := lease.Space{Namespace: "shared", Workers: 1}
+					s := leasestore.Space{Namespace: "shared", Workers: 1}
 					rows, _, err := memory.Rows(t.Context(), s)
 					if err != nil {
 						t.Fatal(err)

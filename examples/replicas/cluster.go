@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -317,7 +317,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // left returns how far until is ahead.
-func left(until lease.Millis) time.Duration { return time.Until(until.Time()) }
+func left(until leasestore.Millis) time.Duration { return time.Until(until.Time()) }
 
 // A tail keeps the end of what is written to it.
 type tail struct {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -40,10 +41,10 @@ const (
 // one lease has one worker number. All its IDs must be in there, and nobody
 // else's.
 type reservation struct {
-	Worker int64        `json:"worker,omitempty"`
-	Epoch  int64        `json:"epoch,omitempty"` // grows with each lease of this worker number
-	From   lease.Millis `json:"from,omitempty"`
-	Until  lease.Millis `json:"until,omitempty"`
+	Worker int64             `json:"worker,omitempty"`
+	Epoch  int64             `json:"epoch,omitempty"` // grows with each lease of this worker number
+	From   leasestore.Millis `json:"from,omitempty"`
+	Until  leasestore.Millis `json:"until,omitempty"`
 }
 
 // A reporter writes reports. It is safe for concurrent use.
@@ -74,7 +75,7 @@ type journal struct {
 // An error of send counts as a request whose outcome is unknown, which is what
 // any error but those of package lease means to the lease.
 
-func (j journal) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (j journal) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	r, err := j.Store.Claim(ctx, c)
 	if err != nil {
 		return r, err
@@ -84,7 +85,7 @@ func (j journal) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) 
 	}})
 }
 
-func (j journal) Renew(ctx context.Context, n lease.Renewal) (lease.Reply, error) {
+func (j journal) Renew(ctx context.Context, n leasestore.Renewal) (leasestore.Reply, error) {
 	r, err := j.Store.Renew(ctx, n)
 	if err != nil {
 		return r, err
@@ -96,7 +97,7 @@ func (j journal) Renew(ctx context.Context, n lease.Renewal) (lease.Reply, error
 
 // Release tells before it asks. The lease has no IDs at or after n.End, whether
 // the store does as it is asked or not; and if it does, the next may begin there.
-func (j journal) Release(ctx context.Context, n lease.Release) error {
+func (j journal) Release(ctx context.Context, n leasestore.Release) error {
 	err := j.to.send(report{What: reserved, reservation: reservation{
 		Worker: n.Worker, Epoch: n.Epoch, Until: n.End,
 	}})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
@@ -33,10 +34,10 @@ type releasing struct {
 	lease.Store
 	lines  *bytes.Buffer
 	before string
-	end    lease.Millis
+	end    leasestore.Millis
 }
 
-func (s *releasing) Release(ctx context.Context, r lease.Release) error {
+func (s *releasing) Release(ctx context.Context, r leasestore.Release) error {
 	s.before, s.end = s.lines.String(), r.End
 	return s.Store.Release(ctx, r)
 }
@@ -53,7 +54,7 @@ func TestJournalReportsAReservationBeforeTheLeaseUsesItAndItsEndBeforeAnotherCan
 	}
 	claimed := reportsIn(t, &lines)
 	if got := l.Status(); len(claimed) != 1 || claimed[0].What != reserved || claimed[0].Worker != got.Worker ||
-		claimed[0].Epoch != got.Epoch || claimed[0].Until != lease.MillisOf(got.Limit) || claimed[0].From == 0 {
+		claimed[0].Epoch != got.Epoch || claimed[0].Until != leasestore.MillisOf(got.Limit) || claimed[0].From == 0 {
 		t.Fatalf("reports after Acquire = %+v; want the one reservation of %+v", claimed, got)
 	}
 	keys, err := core.New(core.Config{Worker: l})
@@ -79,14 +80,14 @@ func TestJournalReportsRenewals(t *testing.T) {
 	var lines bytes.Buffer
 	store := leasetest.NewMemory(nil)
 	j := journal{Store: store, to: newReporter(&lines)}
-	space := lease.Space{Namespace: "test", Workers: 4, Layout: "any"}
-	claim := lease.Claim{Space: space, Owner: "a", Nonce: "b", Window: 1000, Now: lease.MillisOf(noon), Skew: 1 << 60}
+	space := leasestore.Space{Namespace: "test", Workers: 4, Layout: "any"}
+	claim := leasestore.Claim{Space: space, Owner: "a", Nonce: "b", Window: 1000, Now: leasestore.MillisOf(noon), Skew: 1 << 60}
 	reply, err := j.Claim(t.Context(), claim)
 	if err != nil {
 		t.Fatal(err)
 	}
 	row := reply.Row
-	reply, err = j.Renew(t.Context(), lease.Renewal{
+	reply, err = j.Renew(t.Context(), leasestore.Renewal{
 		Space: space, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{row.Nonce},
 		Nonce: "c", Until: row.Until, Window: 5000, Now: claim.Now, Skew: 1 << 60,
 	})

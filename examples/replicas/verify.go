@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -30,7 +30,7 @@ type proof struct {
 type succession struct {
 	worker        int64
 	before, after string // the processes
-	at            lease.Millis
+	at            leasestore.Millis
 }
 
 // verify compares what the processes said with what the database holds. The
@@ -86,7 +86,7 @@ func verify(processes []*process, rows []row) (*proof, error) {
 // in id.
 func covered(reservations []reservation, id types.Snowflake) bool {
 	parts := layout.Parts(id)
-	at := lease.MillisOf(parts.Time)
+	at := leasestore.MillisOf(parts.Time)
 	return slices.ContainsFunc(reservations, func(r reservation) bool {
 		return r.Worker == parts.Worker && r.From <= at && at < r.Until
 	})
@@ -123,7 +123,7 @@ func (r *proof) successions(processes []*process) error {
 	return nil
 }
 
-func clock(m lease.Millis) string { return m.Time().Format("15:04:05.000") }
+func clock(m leasestore.Millis) string { return m.Time().Format("15:04:05.000") }
 
 // print writes the proof for people.
 func (r *proof) print(out io.Writer, took time.Duration) error {

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/types"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 // ms returns the moment n milliseconds after noon.
-func ms(n int) lease.Millis { return lease.MillisOf(noon) + lease.Millis(n) }
+func ms(n int) leasestore.Millis { return leasestore.MillisOf(noon) + leasestore.Millis(n) }
 
 // id returns the ID of a worker in a millisecond after noon.
 func id(t *testing.T, worker int64, n int) types.Snowflake {

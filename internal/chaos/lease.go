@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // Leases are chaos for a store of leases. Runs may use the store at the same time, because
@@ -23,7 +23,7 @@ type Leases struct {
 
 	// Lister shows the rows of the store to the test. Nil: what the processes know of
 	// them will do.
-	Lister lease.Lister
+	Lister leasestore.Lister
 
 	// Forget makes the store forget all that it has acknowledged in a namespace, at
 	// one moment. Guard and NoGuard need it, or During.
@@ -201,7 +201,7 @@ func (r *leaseRun) forgetInTime() {
 // or be a release, whose limit is after all IDs.
 func (r *leaseRun) checkRows(f numberFiles) {
 	r.t.Helper()
-	space := lease.Space{Namespace: r.namespace, Workers: r.chaos.Rows}
+	space := leasestore.Space{Namespace: r.namespace, Workers: r.chaos.Rows}
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	got, _, err := r.chaos.Lister.Rows(ctx, space)

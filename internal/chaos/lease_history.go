@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 const historyEnd = ".history"
@@ -24,17 +25,17 @@ type Operation struct {
 	Process string // the file of the process, without its end; set by ReadHistory
 	N       int64  // counts the operations of a process
 
-	Claim   *lease.Claim   `json:",omitempty"`
-	Renewal *lease.Renewal `json:",omitempty"`
-	Release *lease.Release `json:",omitempty"`
+	Claim   *leasestore.Claim   `json:",omitempty"`
+	Renewal *leasestore.Renewal `json:",omitempty"`
+	Release *leasestore.Release `json:",omitempty"`
 
 	// Begin and End are in nanoseconds of Unix time by the one clock of the machine. End
 	// is 0 if the process did not live to see it.
 	Begin, End int64
 
 	Outcome Outcome
-	Reply   lease.Reply // if Done
-	Error   string      `json:",omitempty"`
+	Reply   leasestore.Reply // if Done
+	Error   string           `json:",omitempty"`
 }
 
 // An Outcome is what the process knows of an operation.
@@ -96,7 +97,7 @@ func (h *history) write(o Operation) {
 }
 
 // recorded runs an operation and writes it down, unless h is nil.
-func recorded(h *history, o Operation, do func() (lease.Reply, error)) (lease.Reply, error) {
+func recorded(h *history, o Operation, do func() (leasestore.Reply, error)) (leasestore.Reply, error) {
 	if h == nil {
 		return do()
 	}

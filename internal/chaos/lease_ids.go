@@ -5,7 +5,7 @@ package chaos
 import (
 	"fmt"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -27,8 +27,8 @@ func describe(f numberFiles, id types.Snowflake) string { return parts(id) + ", 
 // workerOf and timeOf are layout().Parts, for millions of IDs.
 func workerOf(id types.Snowflake) int64 { return int64(id) >> sequenceBits & (1<<workerBits - 1) }
 
-func timeOf(id types.Snowflake) lease.Millis {
-	return epoch + lease.Millis(id>>(workerBits+sequenceBits))
+func timeOf(id types.Snowflake) leasestore.Millis {
+	return epoch + leasestore.Millis(id>>(workerBits+sequenceBits))
 }
 
 func parts(id types.Snowflake) string {

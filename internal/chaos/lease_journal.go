@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // journalEnd is the end of the name of a process's file about its lease.
@@ -31,25 +32,25 @@ func openJournal(path string) (*journal, error) {
 // before the store does. Errors of the writes are ignored: if a line is missing, the run
 // fails.
 
-func (j *journal) claimed(row lease.Row, from lease.Millis) {
+func (j *journal) claimed(row leasestore.Row, from leasestore.Millis) {
 	_, _ = fmt.Fprintf(j.file, "claim %d %d %d %d\n", row.Worker, row.Epoch, from, row.Until)
 }
 
 // begins notes that IDs begin at a later moment than the claim has won.
-func (j *journal) begins(row lease.Row, at lease.Millis) {
+func (j *journal) begins(row leasestore.Row, at leasestore.Millis) {
 	_, _ = fmt.Fprintf(j.file, "begin %d %d 0 %d\n", row.Worker, row.Epoch, at)
 }
 
-func (j *journal) renewed(row lease.Row) {
+func (j *journal) renewed(row leasestore.Row) {
 	_, _ = fmt.Fprintf(j.file, "renew %d %d 0 %d\n", row.Worker, row.Epoch, row.Until)
 }
 
 // late notes a renewal that the lease does not believe, unless its clock steps right now.
-func (j *journal) late(row lease.Row) {
+func (j *journal) late(row leasestore.Row) {
 	_, _ = fmt.Fprintf(j.file, "late %d %d 0 %d\n", row.Worker, row.Epoch, row.Until)
 }
 
-func (j *journal) released(r lease.Release) {
+func (j *journal) released(r leasestore.Release) {
 	_, _ = fmt.Fprintf(j.file, "release %d %d 0 %d\n", r.Worker, r.Epoch, r.End)
 }
 
@@ -69,9 +70,9 @@ func (j *journal) lost(e *lease.LostError) {
 type hold struct {
 	process       string
 	worker, epoch int64
-	from, until   lease.Millis
-	begin, end    lease.Millis // the same as the lease has it, to within a step of the clock
-	released      bool         // or tried to
+	from, until   leasestore.Millis
+	begin, end    leasestore.Millis // the same as the lease has it, to within a step of the clock
+	released      bool              // or tried to
 }
 
 func (h hold) String() string {

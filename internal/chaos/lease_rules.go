@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // Rules say what prevents duplicates in a run, and what the run does to the leases.
@@ -133,7 +133,7 @@ func layout() core.Layout {
 }
 
 const (
-	epoch        = lease.Millis(1735689600000) // 2025-01-01 UTC
+	epoch        = leasestore.Millis(1735689600000) // 2025-01-01 UTC
 	workerBits   = 3
 	sequenceBits = 8
 )

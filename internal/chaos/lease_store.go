@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A store is a lease.Store as a run shows it to a lease. It injects faults. Its window is
@@ -23,27 +24,27 @@ type store struct {
 }
 
 // Claim implements [lease.Store].
-func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (s *store) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	asked := c
 	s.change(&c.Space, &c.Window)
 	if s.rules == FenceStolen && s.intN(2) == 0 {
 		// A row is free when its limit plus the guard has passed. So this takes any row,
 		// in every store, by its own rules. The lease has not asked for that. It begins
 		// where every lease begins that has no guard.
-		c.Guard, c.Skew = -lease.Millis(time.Hour/time.Millisecond), lease.Millis(time.Hour/time.Millisecond)
+		c.Guard, c.Skew = -leasestore.Millis(time.Hour/time.Millisecond), leasestore.Millis(time.Hour/time.Millisecond)
 	}
 	if s.rules == GuardShort {
 		c.Guard = shortGuard
 	}
-	reply, err := request(ctx, s, func(ctx context.Context) (lease.Reply, error) {
-		return recorded(s.history, Operation{Claim: &c}, func() (lease.Reply, error) { return s.Store.Claim(ctx, c) })
+	reply, err := request(ctx, s, func(ctx context.Context) (leasestore.Reply, error) {
+		return recorded(s.history, Operation{Claim: &c}, func() (leasestore.Reply, error) { return s.Store.Claim(ctx, c) })
 	})
 	if err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	s.journal.claimed(reply.Row, asked.From(reply))
 	if asked.Guard > 0 { // the lease counts from now
-		s.journal.begins(reply.Row, lease.MillisOf(s.now())+asked.Window+asked.Guard)
+		s.journal.begins(reply.Row, leasestore.MillisOf(s.now())+asked.Window+asked.Guard)
 	}
 	if s.rules == GuardShort {
 		reply.Now = max(reply.Now, asked.Now) + shortGuard // where a lease without the guard begins
@@ -57,7 +58,7 @@ func (s *store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 }
 
 // Renew implements [lease.Store].
-func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (s *store) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	until := r.Until
 	s.change(&r.Space, &r.Window)
 	if s.rules == TTL {
@@ -66,13 +67,13 @@ func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 	if s.rules == GuardShort {
 		r.Guard = shortGuard
 	}
-	reply, err := request(ctx, s, func(ctx context.Context) (lease.Reply, error) {
-		return recorded(s.history, Operation{Renewal: &r}, func() (lease.Reply, error) { return s.Store.Renew(ctx, r) })
+	reply, err := request(ctx, s, func(ctx context.Context) (leasestore.Reply, error) {
+		return recorded(s.history, Operation{Renewal: &r}, func() (leasestore.Reply, error) { return s.Store.Renew(ctx, r) })
 	})
 	if err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
-	if r.Guard > 0 && lease.MillisOf(s.now()) > r.Until-r.Guard {
+	if r.Guard > 0 && leasestore.MillisOf(s.now()) > r.Until-r.Guard {
 		s.journal.late(reply.Row)
 	} else {
 		s.journal.renewed(reply.Row)
@@ -84,26 +85,26 @@ func (s *store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error)
 }
 
 // Release implements [lease.Store].
-func (s *store) Release(ctx context.Context, r lease.Release) error {
+func (s *store) Release(ctx context.Context, r leasestore.Release) error {
 	s.change(&r.Space, nil)
 	s.journal.released(r)
-	_, err := request(ctx, s, func(ctx context.Context) (lease.Reply, error) {
-		return recorded(s.history, Operation{Release: &r}, func() (lease.Reply, error) { return lease.Reply{}, s.Store.Release(ctx, r) })
+	_, err := request(ctx, s, func(ctx context.Context) (leasestore.Reply, error) {
+		return recorded(s.history, Operation{Release: &r}, func() (leasestore.Reply, error) { return leasestore.Reply{}, s.Store.Release(ctx, r) })
 	})
 	return err
 }
 
-const shortGuard = lease.Millis(defaultGuard / time.Millisecond)
+const shortGuard = leasestore.Millis(defaultGuard / time.Millisecond)
 
 // forever is a year, in milliseconds: a limit that no lease reaches.
-const forever = lease.Millis(365 * 24 * time.Hour / time.Millisecond)
+const forever = leasestore.Millis(365 * 24 * time.Hour / time.Millisecond)
 
 // shortened is how many times shorter a window is on its way to the store.
 const shortened = 3
 
 // change makes a request one for fewer rows than a layout can have, and, unless the
 // store forgets, for a shorter window.
-func (s *store) change(space *lease.Space, window *lease.Millis) {
+func (s *store) change(space *leasestore.Space, window *leasestore.Millis) {
 	space.Workers = s.rows
 	if window != nil && !s.rules.forgets() && !s.real {
 		*window /= shortened

@@ -17,6 +17,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -127,7 +128,7 @@ func newID(tick, worker types.Snowflake) types.Snowflake {
 func TestTimeAndWorkerAreThoseOfTheLayout(t *testing.T) {
 	id := newID(61_000_000_000, 2)
 	p := layout().Parts(id)
-	if got, want := timeOf(id), lease.MillisOf(p.Time); got != want || workerOf(id) != p.Worker {
+	if got, want := timeOf(id), leasestore.MillisOf(p.Time); got != want || workerOf(id) != p.Worker {
 		t.Errorf("timeOf, workerOf(%d) = %d, %d; want %d, %d", id, got, workerOf(id), want, p.Worker)
 	}
 }
@@ -146,10 +147,10 @@ func newStore(t *testing.T, beneath lease.Store, rules Rules, draw int) *store {
 // healthy is a draw with which no call has a fault.
 const healthy = oneIn - 1
 
-func newClaim(owner string) lease.Claim {
-	return lease.Claim{
-		Space: lease.Space{Namespace: "n", Workers: 4, Layout: "l"},
-		Owner: owner, Nonce: owner, Window: 3000, Now: lease.MillisOf(time.Now()), Skew: 5000,
+func newClaim(owner string) leasestore.Claim {
+	return leasestore.Claim{
+		Space: leasestore.Space{Namespace: "n", Workers: 4, Layout: "l"},
+		Owner: owner, Nonce: owner, Window: 3000, Now: leasestore.MillisOf(time.Now()), Skew: 5000,
 	}
 }
 
@@ -171,7 +172,7 @@ func TestLeaseWithoutFenceBeginsAtItsOwnClockAndHasNoLimit(t *testing.T) {
 	c := newClaim("me")
 	c.Now -= 2000
 	for worker := range int64(rows) { // all were used up to a moment that the store has not come to
-		m.Set(lease.Space{Namespace: "n", Workers: rows, Layout: "l"}, lease.Row{Worker: worker, Until: c.Now + 4000})
+		m.Set(leasestore.Space{Namespace: "n", Workers: rows, Layout: "l"}, leasestore.Row{Worker: worker, Until: c.Now + 4000})
 	}
 	s := newStore(t, m, TTL, healthy)
 	reply, err := s.Claim(t.Context(), c)
@@ -184,7 +185,7 @@ func TestLeaseWithoutFenceBeginsAtItsOwnClockAndHasNoLimit(t *testing.T) {
 	if got := reply.Row.Until - c.Now; got < forever {
 		t.Errorf("Claim reserves %d ms; want a year", got)
 	}
-	r := lease.Renewal{Space: c.Space, Worker: reply.Row.Worker, Epoch: reply.Row.Epoch, Owner: "me", Known: []string{"me"},
+	r := leasestore.Renewal{Space: c.Space, Worker: reply.Row.Worker, Epoch: reply.Row.Epoch, Owner: "me", Known: []string{"me"},
 		Nonce: "n1", Next: c.Now + 5000, Until: reply.Row.Until, Window: c.Window, Now: c.Now, Skew: c.Skew}
 	renewed, err := s.Renew(t.Context(), r)
 	if err != nil || renewed.Row.Until != r.Until || renewed.Before != r.Until {
@@ -213,7 +214,7 @@ func TestShortGuardIsShortByItsWindow(t *testing.T) {
 	if got, want := c.From(reply), right.From(reply)-c.Window; got < want-shortGuard || got > want {
 		t.Errorf("Claim begins at %d; want a window before where the guard has it begin, %d", got, want)
 	}
-	r := lease.Renewal{Space: c.Space, Worker: 0, Epoch: reply.Row.Epoch, Owner: "me", Known: []string{"me"},
+	r := leasestore.Renewal{Space: c.Space, Worker: 0, Epoch: reply.Row.Epoch, Owner: "me", Known: []string{"me"},
 		Nonce: "n1", Next: c.Now, Until: c.Now, Window: c.Window, Now: c.Now, Skew: c.Skew}
 	if _, err := s.Renew(t.Context(), r); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Renew at the limit = %v; want the guard's refusal, %v", err, lease.ErrLost)
@@ -271,7 +272,7 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return slices.ContainsFunc(all, func(r lease.Row) bool { return r.Owner == "me" })
+				return slices.ContainsFunc(all, func(r leasestore.Row) bool { return r.Owner == "me" })
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -301,11 +302,11 @@ func TestHistoryTellsWhatWasAskedAndWhatCameOfIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	renewal := lease.Renewal{Space: c.Space, Worker: reply.Row.Worker, Epoch: 9, Owner: "other", Known: []string{"x"}, Nonce: "n", Window: 3000}
+	renewal := leasestore.Renewal{Space: c.Space, Worker: reply.Row.Worker, Epoch: 9, Owner: "other", Known: []string{"x"}, Nonce: "n", Window: 3000}
 	if _, err := s.Renew(t.Context(), renewal); !errors.Is(err, lease.ErrLost) {
 		t.Fatalf("Renew(another's) = %v; want ErrLost", err)
 	}
-	h.write(Operation{N: 3, Release: &lease.Release{Worker: 1}, Begin: 1}) // the process was killed
+	h.write(Operation{N: 3, Release: &leasestore.Release{Worker: 1}, Begin: 1}) // the process was killed
 	if _, err := h.file.WriteString(`{"N":4,"Cl`); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/etcdlease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/chaos"
 )
 
@@ -385,9 +386,9 @@ func (e *etcd) restored(ctx context.Context, strike int) error {
 	return err
 }
 
-// Rows implements [lease.Lister]. It waits until the cluster serves, as it may not at the
+// Rows implements [leasestore.Lister]. It waits until the cluster serves, as it may not at the
 // end of a run.
-func (e *etcd) Rows(ctx context.Context, sp lease.Space) ([]lease.Row, lease.Millis, error) {
+func (e *etcd) Rows(ctx context.Context, sp leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 	if _, _, err := e.until(ctx, e.members...); err != nil {
 		return nil, 0, err
 	}

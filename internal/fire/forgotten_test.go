@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/chaos"
 )
 
@@ -41,8 +41,8 @@ func forgotten(operations []chaos.Operation) string {
 
 func TestForgottenWritesAreFound(t *testing.T) {
 	write := func(worker, number, begin, end int64) chaos.Operation {
-		return chaos.Operation{Claim: &lease.Claim{}, Outcome: chaos.Done, Begin: begin, End: end,
-			Reply: lease.Reply{Row: lease.Row{Worker: worker, Renewals: number}}}
+		return chaos.Operation{Claim: &leasestore.Claim{}, Outcome: chaos.Done, Begin: begin, End: end,
+			Reply: leasestore.Reply{Row: leasestore.Row{Worker: worker, Renewals: number}}}
 	}
 	for _, test := range []struct {
 		name string
@@ -52,7 +52,7 @@ func TestForgottenWritesAreFound(t *testing.T) {
 		{"in order", []chaos.Operation{write(0, 1, 1, 2), write(0, 2, 3, 4)}, false},
 		{"at one time", []chaos.Operation{write(0, 2, 1, 4), write(0, 1, 2, 3)}, false},
 		{"of two rows", []chaos.Operation{write(0, 2, 1, 2), write(1, 1, 3, 4)}, false},
-		{"unknown", []chaos.Operation{{Claim: &lease.Claim{}, Begin: 1, Reply: lease.Reply{Row: lease.Row{Renewals: 7}}}, write(0, 1, 3, 4)}, false},
+		{"unknown", []chaos.Operation{{Claim: &leasestore.Claim{}, Begin: 1, Reply: leasestore.Reply{Row: leasestore.Row{Renewals: 7}}}, write(0, 1, 3, 4)}, false},
 		{"smaller", []chaos.Operation{write(0, 3, 1, 2), write(0, 2, 3, 4)}, true},
 		{"the same", []chaos.Operation{write(0, 2, 1, 4), write(0, 2, 2, 3)}, true},
 	} {

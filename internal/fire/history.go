@@ -11,7 +11,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/chaos"
 )
 
@@ -145,14 +145,14 @@ func known(of []porcupine.Operation) facts {
 // A state is what a row may be. Its limit is not known after an operation of which nobody
 // knows when it was done: that depends on the store's clock.
 type state struct {
-	row   lease.Row
+	row   leasestore.Row
 	vague bool // Until is not known
 	ended bool
 }
 
 func model(worker int64, f facts, abandons bool) porcupine.Model {
 	return (&porcupine.NondeterministicModel{
-		Init: func() []any { return []any{state{row: lease.Row{Worker: worker}}} },
+		Init: func() []any { return []any{state{row: leasestore.Row{Worker: worker}}} },
 		Step: func(from, input, _ any) []any {
 			s := from.(state)
 			o, ok := input.(chaos.Operation)
@@ -200,7 +200,7 @@ func (s state) after(o chaos.Operation, f facts) []state {
 	return s.perhaps(o)
 }
 
-func (s state) released(r *lease.Release) []state {
+func (s state) released(r *leasestore.Release) []state {
 	if row, err := r.Apply(s.row); err == nil {
 		return []state{{row: row}}
 	}
@@ -214,7 +214,7 @@ func (s state) replied(o chaos.Operation) []state {
 		return nil
 	}
 	s.row.Until = o.Reply.Before
-	var next lease.Row
+	var next leasestore.Row
 	var ok bool
 	if o.Claim != nil {
 		next, ok = o.Claim.Apply(s.row, o.Reply.Now)
@@ -264,7 +264,7 @@ func (s state) perhaps(o chaos.Operation) []state {
 	// Nobody uses the token of an unknown claim again. So all of them leave the same row,
 	// and the search has fewer states.
 	const nobody = "?"
-	once := state{row: lease.Row{
+	once := state{row: leasestore.Row{
 		Worker: s.row.Worker, Epoch: s.row.Epoch + 1, Owner: nobody, Nonce: nobody, Renewals: s.row.Renewals + 1,
 	}, vague: true}
 	twice := once

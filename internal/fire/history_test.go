@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/chaos"
 )
 
 // A script makes histories of row 0. What it does comes one after the other.
 type script struct {
-	row   lease.Row
+	row   leasestore.Row
 	at    int64
 	count int64
 	all   []chaos.Operation
@@ -27,36 +27,36 @@ func (s *script) add(o chaos.Operation, lasts int64) {
 	s.at += lasts + 1
 }
 
-func (s *script) now() lease.Millis { return lease.Millis(10_000 * (s.at + 1)) }
+func (s *script) now() leasestore.Millis { return leasestore.Millis(10_000 * (s.at + 1)) }
 
-func claimBy(owner string, nonce string) *lease.Claim {
-	return &lease.Claim{Space: lease.Space{Namespace: "n", Workers: Rows}, Owner: owner, Nonce: nonce, Window: 3000}
+func claimBy(owner string, nonce string) *leasestore.Claim {
+	return &leasestore.Claim{Space: leasestore.Space{Namespace: "n", Workers: Rows}, Owner: owner, Nonce: nonce, Window: 3000}
 }
 
 // claim lets an owner claim the row, and knows the outcome or not.
-func (s *script) claim(owner string, outcome chaos.Outcome) lease.Row {
+func (s *script) claim(owner string, outcome chaos.Outcome) leasestore.Row {
 	c := claimBy(owner, owner+"0")
 	next, ok := c.Apply(s.row, s.now())
 	if !ok {
 		panic("not free")
 	}
-	s.add(chaos.Operation{Claim: c, Outcome: outcome, Reply: lease.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
+	s.add(chaos.Operation{Claim: c, Outcome: outcome, Reply: leasestore.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
 	s.row = next
 	return next
 }
 
-func renewalOf(row lease.Row, nonce string) *lease.Renewal {
-	return &lease.Renewal{Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{row.Nonce}, Nonce: nonce, Until: row.Until, Window: 3000, Skew: 5000}
+func renewalOf(row leasestore.Row, nonce string) *leasestore.Renewal {
+	return &leasestore.Renewal{Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{row.Nonce}, Nonce: nonce, Until: row.Until, Window: 3000, Skew: 5000}
 }
 
 // renew lets the holder that knows the row as of renew it.
-func (s *script) renew(of lease.Row, nonce string, outcome chaos.Outcome) lease.Row {
+func (s *script) renew(of leasestore.Row, nonce string, outcome chaos.Outcome) leasestore.Row {
 	r := renewalOf(of, nonce)
 	next, err := r.Apply(s.row, s.now())
 	if err != nil {
 		next = s.row
 	}
-	s.add(chaos.Operation{Renewal: r, Outcome: outcome, Reply: lease.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
+	s.add(chaos.Operation{Renewal: r, Outcome: outcome, Reply: leasestore.Reply{Row: next, Before: s.row.Until, Now: s.now()}}, 1)
 	s.row = next
 	return next
 }
@@ -106,11 +106,11 @@ func TestHistoriesThatAreLinearizablePass(t *testing.T) {
 			first, _ := renewalOf(a, "a1").Apply(s.row, s.now())
 			second.Known = append(second.Known, "a1")
 			after, _ := second.Apply(first, s.now())
-			s.add(chaos.Operation{Renewal: second, Outcome: chaos.Done, Reply: lease.Reply{Row: after, Before: first.Until, Now: s.now()}}, 1)
+			s.add(chaos.Operation{Renewal: second, Outcome: chaos.Done, Reply: leasestore.Reply{Row: after, Before: first.Until, Now: s.now()}}, 1)
 		},
 		"given back": func(s *script) {
 			a := s.claim("a", chaos.Done)
-			r := &lease.Release{Worker: 0, Epoch: a.Epoch, Owner: "a", Known: []string{a.Nonce}, Nonce: "r", End: a.Until - 1000}
+			r := &leasestore.Release{Worker: 0, Epoch: a.Epoch, Owner: "a", Known: []string{a.Nonce}, Nonce: "r", End: a.Until - 1000}
 			s.row, _ = r.Apply(s.row)
 			s.add(chaos.Operation{Release: r, Outcome: chaos.Done}, 1)
 			s.claim("b", chaos.Done)
@@ -145,7 +145,7 @@ func TestHistoriesThatAreNotLinearizableAreFound(t *testing.T) {
 		},
 		"a claim that was confirmed is forgotten": func(s *script) {
 			a := s.claim("a", chaos.Done)
-			s.row = lease.Row{}
+			s.row = leasestore.Row{}
 			s.renew(a, "a1", chaos.Lost)
 		},
 		"an old holder renews": func(s *script) {

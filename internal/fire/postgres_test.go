@@ -19,6 +19,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/chaos"
@@ -269,12 +270,12 @@ func (t hastyTx) Rollback() error {
 }
 
 // claim asks for a row, for three seconds at most.
-func claim(ctx context.Context, s lease.Store, owner string) (lease.Reply, error) {
+func claim(ctx context.Context, s lease.Store, owner string) (leasestore.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	return s.Claim(ctx, lease.Claim{
-		Space: lease.Space{Namespace: "n", Workers: 4, Layout: "l"}, Owner: owner, Nonce: owner,
-		Window: 60_000, Now: lease.MillisOf(time.Now()), Skew: 5000,
+	return s.Claim(ctx, leasestore.Claim{
+		Space: leasestore.Space{Namespace: "n", Workers: 4, Layout: "l"}, Owner: owner, Nonce: owner,
+		Window: 60_000, Now: leasestore.MillisOf(time.Now()), Skew: 5000,
 	})
 }
 
@@ -339,26 +340,26 @@ func TestRowIsFoundLostInAStateThatAFailoverUndoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	Until(t.Context(), t, "the tables", func() error { return s.(*sqllease.Store).CreateTables(t.Context()) })
-	var held lease.Reply
+	var held leasestore.Reply
 	tries := 0
 	Until(t.Context(), t, "a claim", func() (err error) {
 		tries++
 		held, err = claim(t.Context(), s, fmt.Sprint(tries))
 		return err
 	})
-	space, row := lease.Space{Namespace: "n", Workers: 4, Layout: "l"}, held.Row
+	space, row := leasestore.Space{Namespace: "n", Workers: 4, Layout: "l"}, held.Row
 	renew := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		now := lease.MillisOf(time.Now())
-		_, err := s.Renew(ctx, lease.Renewal{Space: space, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner,
+		now := leasestore.MillisOf(time.Now())
+		_, err := s.Renew(ctx, leasestore.Renewal{Space: space, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner,
 			Known: []string{row.Nonce}, Nonce: "renewed", Next: now, Until: row.Until, Window: 60_000, Now: now, Skew: 5000})
 		return err
 	}
 	c.detach()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	err = s.Release(ctx, lease.Release{Space: space, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner,
+	err = s.Release(ctx, leasestore.Release{Space: space, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner,
 		Known: []string{row.Nonce}, Nonce: "released", End: row.Until})
 	if lost := (*lease.LostError)(nil); err == nil || errors.As(err, &lost) {
 		t.Fatalf("Release that no standby has = %v; want an error that says no outcome", err)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/filelease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/chaos"
@@ -148,7 +149,7 @@ func (c *carelessConn) ExecContext(ctx context.Context, query string, args []dri
 // the power may fail.
 type lister struct{ store, dir string }
 
-func (l lister) Rows(ctx context.Context, space lease.Space) (rows []lease.Row, now lease.Millis, err error) {
+func (l lister) Rows(ctx context.Context, space leasestore.Space) (rows []leasestore.Row, now leasestore.Millis, err error) {
 	if l.store == files {
 		s, err := openFiles(l.dir, nil)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 	"github.com/snowkey/snowkey/internal/chaos"
 )
@@ -319,7 +320,7 @@ func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.Lister = lister.(lease.Lister)
+		f.Lister = lister.(leasestore.Lister)
 		f.Check = func(t *testing.T) {
 			moved, ask, again := c.errors(t.Context(), "MOVED"), c.errors(t.Context(), "ASK"), c.errors(t.Context(), "TRYAGAIN")
 			t.Logf("%d moves, %d times MOVED, %d times ASK, %d times TRYAGAIN", c.moves, moved, ask, again)

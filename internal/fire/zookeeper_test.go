@@ -21,6 +21,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/zklease"
 	"github.com/snowkey/snowkey/internal/chaos"
 )
@@ -359,9 +360,9 @@ func (e *ensemble) without(these ...*zooKeeper) []*zooKeeper {
 	return slices.DeleteFunc(slices.Clone(e.servers), func(s *zooKeeper) bool { return slices.Contains(these, s) })
 }
 
-// Rows implements [lease.Lister]. It waits until the ensemble serves, as it may not at the
+// Rows implements [leasestore.Lister]. It waits until the ensemble serves, as it may not at the
 // end of a run.
-func (e *ensemble) Rows(ctx context.Context, sp lease.Space) ([]lease.Row, lease.Millis, error) {
+func (e *ensemble) Rows(ctx context.Context, sp leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 	if _, _, err := e.until(ctx, e.servers...); err != nil {
 		return nil, 0, err
 	}

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -34,9 +34,9 @@ func (r *register) commit(ctx context.Context, what string, same []clientv3.Cmp,
 	case errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, rpctypes.ErrCorrupt):
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
 	case errors.Is(err, rpctypes.ErrTooManyOps):
-		err = lease.Permanent(fmt.Errorf("%w: want the servers' --max-txn-ops to be 128, its default, or more", err))
+		err = leasestore.Permanent(fmt.Errorf("%w: want the servers' --max-txn-ops to be 128, its default, or more", err))
 	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed):
-		err = lease.Permanent(err)
+		err = leasestore.Permanent(err)
 	}
 	return nil, fmt.Errorf("etcdlease: %s: %w", what, wait.Cause(ctx, err))
 }

@@ -9,17 +9,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // now returns the store's clock.
-func (r *register) now(ctx context.Context) (lease.Millis, error) {
+func (r *register) now(ctx context.Context) (leasestore.Millis, error) {
 	now, err := r.clock(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("etcdlease: ask for the time: %w", wait.Cause(ctx, err))
 	}
-	return lease.MillisOf(now), nil
+	return leasestore.MillisOf(now), nil
 }
 
 // errNoHTTP ends the error of a clock that no server has shown.

@@ -21,7 +21,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // dated serves every request with a date that is ahead of the clock, and with a status.
@@ -124,7 +124,7 @@ func TestClaimByAWrongClockIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Claim(t.Context(), claimOf(four)); !errors.Is(err, lease.ErrClockSkew) {
+		if _, err := s.Claim(t.Context(), claimOf(four)); !errors.Is(err, leasestore.ErrClockSkew) {
 			t.Errorf("Claim while the store's clock is ahead by %v = %v; want it refused", ahead, err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestErrorOfTheClockIsReturned(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, claim := s.Claim(t.Context(), claimOf(four))
-	_, renew := s.Renew(t.Context(), lease.Renewal{Space: four})
+	_, renew := s.Renew(t.Context(), leasestore.Renewal{Space: four})
 	_, _, rows := s.Rows(t.Context(), four)
 	for call, err := range map[string]error{"Claim": claim, "Renew": renew, "Rows": rows} {
 		if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "etcdlease: ask for the time: ") {

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // Config has the settings of a [Store]. The zero value will do for servers without TLS.
@@ -49,7 +49,7 @@ func New(client *clientv3.Client, config Config) (*Store, error) {
 	if config.Clock == nil {
 		config.Clock = serverClock(client.Endpoints, config.TLS)
 	}
-	return &Store{lease.Over(&register{kv: client.KV, prefix: config.Prefix, clock: config.Clock})}, nil
+	return &Store{leasestore.Over(&register{kv: client.KV, prefix: config.Prefix, clock: config.Clock})}, nil
 }
 
 func plainPrefix(prefix string) bool {
@@ -63,7 +63,7 @@ func plainPrefix(prefix string) bool {
 }
 
 func invalid(name, value, want string) error {
-	return &core.ValueError{Package: "etcdlease", Name: name, Value: value, Want: want, Err: lease.ErrPermanent}
+	return &core.ValueError{Package: "etcdlease", Name: name, Value: value, Want: want, Err: leasestore.ErrPermanent}
 }
 
 func cut(text string) string {

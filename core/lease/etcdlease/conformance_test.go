@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -27,7 +27,7 @@ func TestRegisterConforms(t *testing.T) {
 	leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
 		p := shared(t)
 		return leasetest.RegisterHarness{
-			Open:   func(t *testing.T) lease.Register { return p.store(t).Register() },
+			Open:   func(t *testing.T) leasestore.Register { return p.store(t).Register() },
 			Delete: p.delete,
 		}
 	})

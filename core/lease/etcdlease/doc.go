@@ -11,7 +11,7 @@
 //
 // # What is guaranteed
 //
-// A [Store] keeps the contract of [lease.Store].
+// A [Store] keeps the contract of [leasestore.Store].
 //
 //   - Each operation reads a row, and writes it in a transaction that requires the key to
 //     have the revision and the value that were read, and the namespace to have the layout.

@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
@@ -151,7 +151,7 @@ func (p place) keys() *register { return &register{prefix: p.prefix} }
 func inside(s *Store) *register { return s.Register().(*register) }
 
 // setUntil rewrites a row by hand.
-func (p place) setUntil(t *testing.T, sp lease.Space, worker int64, until lease.Millis) {
+func (p place) setUntil(t *testing.T, sp leasestore.Space, worker int64, until leasestore.Millis) {
 	t.Helper()
 	key := p.keys().rowKey(sp, worker)
 	row, before, ok := decodeRow([]byte(p.get(t, key)))
@@ -163,7 +163,7 @@ func (p place) setUntil(t *testing.T, sp lease.Space, worker int64, until lease.
 }
 
 // delete deletes a row by hand: its key, or its entry in the list of fresh workers.
-func (p place) delete(t *testing.T, sp lease.Space, worker int64) {
+func (p place) delete(t *testing.T, sp leasestore.Space, worker int64) {
 	t.Helper()
 	key := p.keys().freshKey(sp, worker%blocks)
 	fresh, ok := decodeFresh([]byte(p.get(t, key)), worker%blocks)
@@ -266,33 +266,33 @@ func (s *server) protect(t *testing.T, password string) {
 	s.Username, s.Password = "root", password
 }
 
-const minute = lease.Millis(60_000)
+const minute = leasestore.Millis(60_000)
 
-var four = lease.Space{Namespace: "shop", Datacenter: 3, Workers: 4, Layout: "41/5/5/12"}
+var four = leasestore.Space{Namespace: "shop", Datacenter: 3, Workers: 4, Layout: "41/5/5/12"}
 
-func claimOf(sp lease.Space, only ...int64) lease.Claim {
-	return lease.Claim{
+func claimOf(sp leasestore.Space, only ...int64) leasestore.Claim {
+	return leasestore.Claim{
 		Space: sp, Only: only, Owner: token(), Nonce: token(), Holder: "web-1",
-		Window: minute, Now: lease.MillisOf(time.Now()), Skew: minute,
+		Window: minute, Now: leasestore.MillisOf(time.Now()), Skew: minute,
 	}
 }
 
-func renewalOf(c lease.Claim, r lease.Reply) lease.Renewal {
-	now := lease.MillisOf(time.Now())
-	return lease.Renewal{
+func renewalOf(c leasestore.Claim, r leasestore.Reply) leasestore.Renewal {
+	now := leasestore.MillisOf(time.Now())
+	return leasestore.Renewal{
 		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner,
 		Known: []string{r.Row.Nonce}, Nonce: token(), Next: now, Until: r.Row.Until, Window: minute, Now: now, Skew: minute,
 	}
 }
 
-func releaseOf(c lease.Claim, r lease.Reply) lease.Release {
-	return lease.Release{
+func releaseOf(c leasestore.Claim, r leasestore.Reply) leasestore.Release {
+	return leasestore.Release{
 		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner,
 		Known: []string{r.Row.Nonce}, Nonce: token(), End: r.Now + 1,
 	}
 }
 
-func hold(t *testing.T, s *Store, c lease.Claim) lease.Reply {
+func hold(t *testing.T, s *Store, c leasestore.Claim) leasestore.Reply {
 	t.Helper()
 	r, err := s.Claim(t.Context(), c)
 	if err != nil {
@@ -301,7 +301,7 @@ func hold(t *testing.T, s *Store, c lease.Claim) lease.Reply {
 	return r
 }
 
-func rowsOf(t *testing.T, s *Store, sp lease.Space) []lease.Row {
+func rowsOf(t *testing.T, s *Store, sp leasestore.Space) []leasestore.Row {
 	t.Helper()
 	rows, _, err := s.Rows(t.Context(), sp)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // blocks is the number of blocks of a space, at most. Worker w is in block w%blocks.
@@ -43,30 +43,32 @@ import (
 //   - All rows of a block in one key. Every renewal would write all of them.
 const blocks = 64
 
-func (r *register) layoutKey(sp lease.Space) string { return r.prefix + "/" + sp.Namespace + "/layout" }
+func (r *register) layoutKey(sp leasestore.Space) string {
+	return r.prefix + "/" + sp.Namespace + "/layout"
+}
 
 // base begins all keys of a space, but that of the layout.
-func (r *register) base(sp lease.Space) string {
+func (r *register) base(sp leasestore.Space) string {
 	return fmt.Sprintf("%s/%s/%d/", r.prefix, sp.Namespace, sp.Datacenter)
 }
 
-func (r *register) spaceKey(sp lease.Space) string { return r.base(sp) + "space" }
+func (r *register) spaceKey(sp leasestore.Space) string { return r.base(sp) + "space" }
 
-func (r *register) blockPrefix(sp lease.Space, block int64) string {
+func (r *register) blockPrefix(sp leasestore.Space, block int64) string {
 	return fmt.Sprintf("%s%02d/", r.base(sp), block)
 }
 
-func (r *register) freshKey(sp lease.Space, block int64) string {
+func (r *register) freshKey(sp leasestore.Space, block int64) string {
 	return r.blockPrefix(sp, block) + "fresh"
 }
 
-func (r *register) rowKey(sp lease.Space, worker int64) string {
+func (r *register) rowKey(sp leasestore.Space, worker int64) string {
 	return fmt.Sprintf("%s%d", r.blockPrefix(sp, worker%blocks), worker)
 }
 
 // A view is what was read of a space, all of it at one revision.
 type view struct {
-	space  lease.Space
+	space  leasestore.Space
 	layout *mvccpb.KeyValue // nil: missing
 	made   bool             // as the key of the space says
 	rows   map[int64]stored // by worker
@@ -79,7 +81,7 @@ type view struct {
 // A stored row. Its key was last changed at revision and has text; with revision 0 it has no
 // key, and its worker is on the list.
 type stored struct {
-	row      lease.Row
+	row      leasestore.Row
 	revision int64
 	text     string
 	list     list
@@ -98,7 +100,7 @@ const mostKeys = 32
 // get returns what reads the rows of some workers, nil for all. Reads of etcd are
 // linearizable unless told otherwise: a refusal on their grounds is certain. All are in one
 // transaction.
-func (r *register) get(sp lease.Space, workers []int64) []clientv3.Op {
+func (r *register) get(sp leasestore.Space, workers []int64) []clientv3.Op {
 	gets := []clientv3.Op{clientv3.OpGet(r.layoutKey(sp)), clientv3.OpGet(r.spaceKey(sp))}
 	asked := map[int64]bool{} // blocks
 	for _, worker := range workers {
@@ -120,7 +122,7 @@ func (r *register) get(sp lease.Space, workers []int64) []clientv3.Op {
 	return gets
 }
 
-func (r *register) view(ctx context.Context, what string, sp lease.Space, gets []clientv3.Op) (*view, error) {
+func (r *register) view(ctx context.Context, what string, sp leasestore.Space, gets []clientv3.Op) (*view, error) {
 	reply, err := r.commit(ctx, what, nil, gets, nil)
 	if err != nil {
 		return nil, err
@@ -138,7 +140,7 @@ func (r *register) view(ctx context.Context, what string, sp lease.Space, gets [
 				v.damaged = damage(r.rowKey(sp, worker), "exists, but its worker is on the list of those never claimed")
 				continue
 			}
-			v.rows[worker] = stored{row: lease.Row{Worker: worker}, list: l}
+			v.rows[worker] = stored{row: leasestore.Row{Worker: worker}, list: l}
 		}
 	}
 	return v, nil
@@ -172,29 +174,29 @@ func (r *register) add(v *view, kv *mvccpb.KeyValue) {
 }
 
 // seen returns a view as a register shows it: the rows of some workers, nil for all.
-func (r *register) seen(what string, v *view, workers []int64) (lease.View, error) {
-	out := lease.View{Made: v.made, Damaged: v.damaged}
+func (r *register) seen(what string, v *view, workers []int64) (leasestore.View, error) {
+	out := leasestore.View{Made: v.made, Damaged: v.damaged}
 	switch {
 	case v.layout == nil && v.made:
-		return lease.View{}, fmt.Errorf("etcdlease: %s: %w", what, damage(r.spaceKey(v.space), "exists without %s", r.layoutKey(v.space)))
+		return leasestore.View{}, fmt.Errorf("etcdlease: %s: %w", what, damage(r.spaceKey(v.space), "exists without %s", r.layoutKey(v.space)))
 	case v.layout != nil && !decode(v.layout.Value, &out.Layout):
-		return lease.View{}, fmt.Errorf("etcdlease: %s: %w", what, damage(r.layoutKey(v.space), "has %q", cut(string(v.layout.Value))))
+		return leasestore.View{}, fmt.Errorf("etcdlease: %s: %w", what, damage(r.layoutKey(v.space), "has %q", cut(string(v.layout.Value))))
 	}
 	if out.Damaged != nil {
 		out.Damaged = fmt.Errorf("etcdlease: %s: %w", what, out.Damaged)
 	}
 	for worker, row := range v.rows {
 		if _, asked := slices.BinarySearch(workers, worker); asked || workers == nil {
-			out.Rows = append(out.Rows, lease.Seen{Row: row.row, Tag: row})
+			out.Rows = append(out.Rows, leasestore.Seen{Row: row.row, Tag: row})
 		}
 	}
-	slices.SortFunc(out.Rows, func(a, b lease.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
+	slices.SortFunc(out.Rows, func(a, b leasestore.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
 	return out, nil
 }
 
 // Make makes the layout, unless it is there, and all rows, unless there is anything of
 // them.
-func (r *register) Make(ctx context.Context, sp lease.Space) error {
+func (r *register) Make(ctx context.Context, sp leasestore.Space) error {
 	puts := []clientv3.Op{
 		clientv3.OpPut(r.spaceKey(sp), fmt.Sprintf(`{"workers":%d}`, sp.Workers)),
 		clientv3.OpPut(r.layoutKey(sp), encode(sp.Layout)),
@@ -229,7 +231,7 @@ func (r *register) Make(ctx context.Context, sp lease.Space) error {
 // Swap compares what keys hold, and the revision of their last change. A snapshot that is
 // restored takes the revisions back. The version of a key begins at 1 again when it was
 // deleted and made anew.
-func (r *register) Swap(ctx context.Context, sp lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+func (r *register) Swap(ctx context.Context, sp leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 	was := from.Tag.(stored)
 	key := r.rowKey(sp, to.Worker)
 	same := []clientv3.Cmp{

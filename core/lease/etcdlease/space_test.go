@@ -10,7 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 func TestSpaceIsMadeInOneTransaction(t *testing.T) {
@@ -32,7 +32,7 @@ func TestSpaceIsMadeInOneTransaction(t *testing.T) {
 		}
 		rows := rowsOf(t, s, sp)
 		for i, row := range rows {
-			if want := (lease.Row{Worker: int64(i)}); row != want && row != r.Row {
+			if want := (leasestore.Row{Worker: int64(i)}); row != want && row != r.Row {
 				t.Fatalf("row %d = %+v; want %+v", i, row, want)
 			}
 		}
@@ -88,7 +88,7 @@ func TestFirstClaimOfTwoLayoutsDecides(t *testing.T) {
 	s, kv := p.hook(t)
 	other := p.store(t)
 	kv.before = once(func() { hold(t, other, claimOf(there)) })
-	if r, err := s.Claim(t.Context(), claimOf(here)); !errors.Is(err, lease.ErrLayout) {
+	if r, err := s.Claim(t.Context(), claimOf(here)); !errors.Is(err, leasestore.ErrLayout) {
 		t.Errorf("Claim with a layout that was not the first = %+v, %v; want an error that matches lease.ErrLayout", r, err)
 	}
 	if rows := rowsOf(t, s, here); len(rows) != 0 {
@@ -106,10 +106,10 @@ func TestClaimThatIsDeliveredTwiceInALargeSpaceHoldsOneRow(t *testing.T) {
 	for range 5 {
 		c := claimOf(sp)
 		first := hold(t, s, c)
-		if second, err := again.Claim(t.Context(), c); err == nil || errors.Is(err, lease.ErrNoFreeWorker) {
+		if second, err := again.Claim(t.Context(), c); err == nil || errors.Is(err, leasestore.ErrNoFreeWorker) {
 			t.Errorf("Claim delivered twice = %+v, then %+v, %v; want an error that says nothing of the first", first, second, err)
 		}
-		held := slices.DeleteFunc(rowsOf(t, s, sp), func(row lease.Row) bool { return row.Owner != c.Owner })
+		held := slices.DeleteFunc(rowsOf(t, s, sp), func(row leasestore.Row) bool { return row.Owner != c.Owner })
 		if len(held) != 1 || held[0] != first.Row {
 			t.Errorf("the rows of a claim delivered twice are %+v; want %+v", held, first.Row)
 		}
@@ -152,7 +152,7 @@ func TestClaimFindsTheOnlyFreeRow(t *testing.T) {
 	if r := hold(t, s, claimOf(sp)); r.Row.Worker != 177 {
 		t.Errorf("Claim = %+v; want worker 177, the only one that is free", r)
 	}
-	var full *lease.NoFreeWorkerError
+	var full *leasestore.NoFreeWorkerError
 	if _, err := s.Claim(t.Context(), claimOf(sp)); !errors.As(err, &full) || full.Rows != 300 {
 		t.Errorf("Claim when all is held = %v; want no free worker of 300", err)
 	}
@@ -172,9 +172,9 @@ func TestRestOfADeletedSpaceIsRefused(t *testing.T) {
 		before := dump(t, p)
 		for what, call := range map[string]func() error{
 			"Claim": func() error { _, err := s.Claim(t.Context(), claimOf(four)); return err },
-			"Fence": func() error { return s.Fence(t.Context(), lease.Fencing{Space: four, Nonce: token()}) },
+			"Fence": func() error { return s.Fence(t.Context(), leasestore.Fencing{Space: four, Nonce: token()}) },
 		} {
-			if err := call(); !errors.Is(err, ErrDamaged) || !errors.Is(err, lease.ErrPermanent) || !strings.HasPrefix(err.Error(), "etcdlease: ") {
+			if err := call(); !errors.Is(err, ErrDamaged) || !errors.Is(err, leasestore.ErrPermanent) || !strings.HasPrefix(err.Error(), "etcdlease: ") {
 				t.Errorf("%s without %s = %v; want an error that matches ErrDamaged", what, name, err)
 			}
 		}
@@ -207,7 +207,7 @@ func TestDamagedRowIsLostAndPassedOver(t *testing.T) {
 		"another value":     func(p place, key string) { p.put(t, key, "x") },
 		"no value":          func(p place, key string) { p.put(t, key, "") },
 		"a later version":   func(p place, key string) { p.put(t, key, strings.Replace(p.get(t, key), "{", `{"v":2,`, 1)) },
-		"another's row":     func(p place, key string) { p.put(t, key, encodeRow(lease.Row{Worker: 2}, 0)) },
+		"another's row":     func(p place, key string) { p.put(t, key, encodeRow(leasestore.Row{Worker: 2}, 0)) },
 		"an old list":       func(p place, _ string) { p.put(t, p.keys().freshKey(four, 1), "[1]") },
 		"a spoiled list":    func(p place, key string) { p.remove(t, key); p.put(t, p.keys().freshKey(four, 1), "[1, 65]") },
 		"a list of another": func(p place, key string) { p.remove(t, key); p.put(t, p.keys().freshKey(four, 1), "[2]") },
@@ -219,16 +219,16 @@ func TestDamagedRowIsLostAndPassedOver(t *testing.T) {
 		damage(p, p.keys().rowKey(four, 1))
 		before := dump(t, p)
 		_, err := s.Renew(t.Context(), renewalOf(c, r))
-		if !errors.Is(err, lease.ErrLost) || !errors.Is(err, ErrDamaged) {
+		if !errors.Is(err, leasestore.ErrLost) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: Renew = %v; want it lost, for ErrDamaged", name, err)
 		}
-		if err := s.Release(t.Context(), releaseOf(c, r)); !errors.Is(err, lease.ErrLost) || !errors.Is(err, ErrDamaged) {
+		if err := s.Release(t.Context(), releaseOf(c, r)); !errors.Is(err, leasestore.ErrLost) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: Release = %v; want it lost, for ErrDamaged", name, err)
 		}
 		if _, _, err := s.Rows(t.Context(), four); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: Rows = %v; want an error that matches ErrDamaged", name, err)
 		}
-		if _, err := s.Claim(t.Context(), claimOf(four, 1)); !errors.Is(err, lease.ErrNoFreeWorker) || !errors.Is(err, ErrDamaged) {
+		if _, err := s.Claim(t.Context(), claimOf(four, 1)); !errors.Is(err, leasestore.ErrNoFreeWorker) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: Claim(Only 1) = %v; want no free worker, and ErrDamaged", name, err)
 		}
 		if after := dump(t, p); !slices.Equal(after, before) {
@@ -239,7 +239,7 @@ func TestDamagedRowIsLostAndPassedOver(t *testing.T) {
 				t.Errorf("%s: Claim = %+v; want another row", name, r)
 			}
 		}
-		if err := s.Fence(t.Context(), lease.Fencing{Space: four, Nonce: token()}); !errors.Is(err, ErrDamaged) {
+		if err := s.Fence(t.Context(), leasestore.Fencing{Space: four, Nonce: token()}); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: Fence = %v; want an error that matches ErrDamaged", name, err)
 		}
 		p.remove(t, p.keys().freshKey(four, 1))
@@ -255,7 +255,7 @@ func TestDamagedLayoutIsRefused(t *testing.T) {
 	s := p.store(t)
 	hold(t, s, claimOf(four))
 	p.put(t, p.keys().layoutKey(four), "x")
-	if _, err := s.Claim(t.Context(), claimOf(four)); !errors.Is(err, ErrDamaged) || !errors.Is(err, lease.ErrPermanent) {
+	if _, err := s.Claim(t.Context(), claimOf(four)); !errors.Is(err, ErrDamaged) || !errors.Is(err, leasestore.ErrPermanent) {
 		t.Errorf("Claim with a damaged layout = %v; want an error that matches ErrDamaged", err)
 	}
 }

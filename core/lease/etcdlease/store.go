@@ -7,21 +7,21 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A Store keeps rows in etcd. It is a [lease.Store], a [lease.Lister] and a
-// [lease.Fencer]. Make it with [New]; the zero Store is not usable. It holds nothing but
+// A Store keeps rows in etcd. It is a [leasestore.Store], a [leasestore.Lister] and a
+// [leasestore.Fencer]. Make it with [New]; the zero Store is not usable. It holds nothing but
 // the client. It is safe for concurrent use.
 //
-// Besides the errors of lease.Store it returns those that match [ErrDamaged] or
+// Besides the errors of leasestore.Store it returns those that match [ErrDamaged] or
 // [ErrReadOnly], those of the client, and that of ctx.
-type Store struct{ *lease.RegisterStore }
+type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ lease.Store  = (*Store)(nil)
-	_ lease.Lister = (*Store)(nil)
-	_ lease.Fencer = (*Store)(nil)
+	_ leasestore.Store  = (*Store)(nil)
+	_ leasestore.Lister = (*Store)(nil)
+	_ leasestore.Fencer = (*Store)(nil)
 )
 
 // A register keeps rows in etcd.
@@ -35,12 +35,12 @@ type register struct {
 func (r *register) LosesWrites() bool { return false }
 
 // Read reads rows at one revision.
-func (r *register) Read(ctx context.Context, sp lease.Space, workers []int64) (lease.View, error) {
+func (r *register) Read(ctx context.Context, sp leasestore.Space, workers []int64) (leasestore.View, error) {
 	return r.look(ctx, "read", sp, r.get(sp, workers), workers)
 }
 
 // Find reads about 64 rows. One of so many is free nearly always, or few are.
-func (r *register) Find(ctx context.Context, sp lease.Space, h lease.Hint) (lease.View, error) {
+func (r *register) Find(ctx context.Context, sp leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	some := blocksOf(sp, h)
 	gets := r.get(sp, []int64{})
 	for _, block := range some[:min(len(some), max(1, int(blocks*64/sp.Workers)))] {
@@ -50,9 +50,9 @@ func (r *register) Find(ctx context.Context, sp lease.Space, h lease.Hint) (leas
 }
 
 // look asks for rows and for the time at once.
-func (r *register) look(ctx context.Context, what string, sp lease.Space, gets []clientv3.Op, workers []int64) (lease.View, error) {
+func (r *register) look(ctx context.Context, what string, sp leasestore.Space, gets []clientv3.Op, workers []int64) (leasestore.View, error) {
 	type answer struct {
-		now lease.Millis
+		now leasestore.Millis
 		err error
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -68,10 +68,10 @@ func (r *register) look(ctx context.Context, what string, sp lease.Space, gets [
 	v, err := r.view(ctx, what, sp, gets)
 	c := <-clock
 	if c.err != nil {
-		return lease.View{}, c.err
+		return leasestore.View{}, c.err
 	}
 	if err != nil {
-		return lease.View{}, err
+		return leasestore.View{}, err
 	}
 	seen, err := r.seen(what, v, workers)
 	seen.Now = c.now
@@ -81,7 +81,7 @@ func (r *register) look(ctx context.Context, what string, sp lease.Space, gets [
 // blocksOf returns the blocks of the workers that will do, in a random order. A claim that
 // is made again looks at them in the same order. So it finds the row that it has taken, and
 // takes no second one, unless one before it has become free meanwhile.
-func blocksOf(sp lease.Space, h lease.Hint) []int64 {
+func blocksOf(sp leasestore.Space, h leasestore.Hint) []int64 {
 	var all []int64
 	for block := range min(blocks, sp.Workers) {
 		if h.Only == nil || slices.ContainsFunc(h.Only, func(worker int64) bool { return worker%blocks == block }) {

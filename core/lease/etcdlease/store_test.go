@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
@@ -68,7 +68,7 @@ func TestLateFirstClaimDoesNotMakeADeletedRowAnew(t *testing.T) {
 		hold(t, other, claimOf(four, 2))
 		p.remove(t, p.keys().rowKey(four, 2))
 	})
-	if r, err := s.Claim(t.Context(), claimOf(four, 2)); !errors.Is(err, lease.ErrNoFreeWorker) {
+	if r, err := s.Claim(t.Context(), claimOf(four, 2)); !errors.Is(err, leasestore.ErrNoFreeWorker) {
 		t.Errorf("Claim(Only 2) of a row that was deleted meanwhile = %+v, %v; want no free worker", r, err)
 	}
 	if rows := rowsOf(t, s, four); len(rows) != 3 {
@@ -90,9 +90,9 @@ func TestKeyThatWasMadeAnewIsNotTheOneThatWasRead(t *testing.T) {
 		p.remove(t, key)
 		p.put(t, key, encodeRow(another, 0))
 	})
-	var lost *lease.LostError
-	if _, err := s.Renew(t.Context(), renewalOf(c, r)); !errors.As(err, &lost) || lost.Reason != lease.TakenOver {
-		t.Errorf("Renew of a key that was made anew = %v; want the row lost: %s", err, lease.TakenOver)
+	var lost *leasestore.LostError
+	if _, err := s.Renew(t.Context(), renewalOf(c, r)); !errors.As(err, &lost) || lost.Reason != leasestore.TakenOver {
+		t.Errorf("Renew of a key that was made anew = %v; want the row lost: %s", err, leasestore.TakenOver)
 	}
 	if rows := rowsOf(t, s, four); rows[1] != another {
 		t.Errorf("Rows[1] = %+v; want %+v", rows[1], another)
@@ -120,7 +120,7 @@ func TestNoReadIsSerializable(t *testing.T) {
 		t.Errorf("Renew = %v; want no error", err)
 	}
 	rowsOf(t, s, four)
-	if err := s.Fence(t.Context(), lease.Fencing{Space: four, Nonce: token()}); err != nil {
+	if err := s.Fence(t.Context(), leasestore.Fencing{Space: four, Nonce: token()}); err != nil {
 		t.Errorf("Fence = %v; want no error", err)
 	}
 	if reads < 10 {
@@ -137,7 +137,7 @@ func TestWriteThatIsSentTwiceIsDoneOnceAndUnknown(t *testing.T) {
 	claimed := hold(t, s, c)
 	unknown := func(name string, err error) {
 		t.Helper()
-		if err == nil || errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrNoFreeWorker) {
+		if err == nil || errors.Is(err, leasestore.ErrLost) || errors.Is(err, leasestore.ErrNoFreeWorker) {
 			t.Errorf("%s = error %v; want its outcome unknown", name, err)
 		}
 	}
@@ -171,8 +171,8 @@ func TestRequestWithoutNonceIsNotTakenForDone(t *testing.T) {
 	p := shared(t)
 	s := p.store(t)
 	hold(t, s, claimOf(four, 0))
-	r := lease.Renewal{Space: four, Worker: 1, Owner: "me", Epoch: 1, Window: minute}
-	if reply, err := s.Renew(t.Context(), r); !errors.Is(err, lease.ErrLost) {
+	r := leasestore.Renewal{Space: four, Worker: 1, Owner: "me", Epoch: 1, Window: minute}
+	if reply, err := s.Renew(t.Context(), r); !errors.Is(err, leasestore.ErrLost) {
 		t.Errorf("Renew(%+v) of a row that was never claimed = %+v, %v; want it lost", r, reply, err)
 	}
 }
@@ -191,7 +191,7 @@ func TestFenceOfManyRowsMeetsWriters(t *testing.T) {
 			first.Do(func() { hold(t, other, claimOf(sp, 1999)) })
 		}
 	}
-	f := lease.Fencing{Space: sp, Nonce: token(), Until: lease.MillisOf(time.Now()) + minute}
+	f := leasestore.Fencing{Space: sp, Nonce: token(), Until: leasestore.MillisOf(time.Now()) + minute}
 	if err := s.Fence(t.Context(), f); err != nil {
 		t.Fatalf("Fence = %v; want no error", err)
 	}
@@ -215,7 +215,7 @@ func TestStoreGoesOnAfterARestart(t *testing.T) {
 	c := claimOf(four)
 	r := hold(t, s, c)
 	server.kill()
-	if _, err := s.Renew(t.Context(), renewalOf(c, r)); err == nil || errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrPermanent) {
+	if _, err := s.Renew(t.Context(), renewalOf(c, r)); err == nil || errors.Is(err, leasestore.ErrLost) || errors.Is(err, leasestore.ErrPermanent) {
 		t.Errorf("Renew without a server = %v; want an error that says nothing of the row", err)
 	}
 	server.start(t)
@@ -224,7 +224,7 @@ func TestStoreGoesOnAfterARestart(t *testing.T) {
 		if err == nil {
 			return
 		}
-		if errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrPermanent) || time.Now().After(giveUp) {
+		if errors.Is(err, leasestore.ErrLost) || errors.Is(err, leasestore.ErrPermanent) || time.Now().After(giveUp) {
 			t.Fatalf("Renew after a restart = %v; want it done within a minute", err)
 		}
 	}
@@ -274,12 +274,12 @@ func TestUserWithoutRightsIsAPermanentError(t *testing.T) {
 	joe := server.place
 	joe.Username, joe.Password = "joe", "open sesame"
 	_, err = joe.store(t).Claim(t.Context(), claimOf(four))
-	if !errors.Is(err, lease.ErrPermanent) || !strings.HasPrefix(err.Error(), "etcdlease: find: ") || strings.Contains(err.Error(), "sesame") {
+	if !errors.Is(err, leasestore.ErrPermanent) || !strings.HasPrefix(err.Error(), "etcdlease: find: ") || strings.Contains(err.Error(), "sesame") {
 		t.Errorf("Claim by a user without rights = %v; want an error that matches lease.ErrPermanent", err)
 	}
 	nobody := server.place
 	nobody.Username, nobody.Password = "", ""
-	if _, err := nobody.store(t).Claim(t.Context(), claimOf(four)); !errors.Is(err, lease.ErrPermanent) {
+	if _, err := nobody.store(t).Claim(t.Context(), claimOf(four)); !errors.Is(err, leasestore.ErrPermanent) {
 		t.Errorf("Claim by nobody = %v; want an error that matches lease.ErrPermanent", err)
 	}
 
@@ -319,7 +319,7 @@ func TestServersThatTakeNoWritesAreAClearError(t *testing.T) {
 	if !errors.Is(full, rpctypes.ErrNoSpace) {
 		t.Fatalf("Put into a full server = %v; want %v", full, rpctypes.ErrNoSpace)
 	}
-	if _, err := s.Renew(t.Context(), renewalOf(c, r)); !errors.Is(err, ErrReadOnly) || errors.Is(err, lease.ErrLost) {
+	if _, err := s.Renew(t.Context(), renewalOf(c, r)); !errors.Is(err, ErrReadOnly) || errors.Is(err, leasestore.ErrLost) {
 		t.Errorf("Renew without space = %v; want an error that matches ErrReadOnly", err)
 	}
 	if rows := rowsOf(t, s, four); !slices.Contains(rows, r.Row) {
@@ -331,7 +331,7 @@ func TestServerWithSmallTransactionsIsAPermanentError(t *testing.T) {
 	s := ownServer(t, "--max-txn-ops", "20").store(t)
 	sp := four
 	sp.Workers = 1024
-	if _, err := s.Claim(t.Context(), claimOf(sp)); !errors.Is(err, lease.ErrPermanent) || !strings.Contains(err.Error(), "max-txn-ops") {
+	if _, err := s.Claim(t.Context(), claimOf(sp)); !errors.Is(err, leasestore.ErrPermanent) || !strings.Contains(err.Error(), "max-txn-ops") {
 		t.Errorf("Claim with --max-txn-ops 20 = %v; want an error that names it and matches lease.ErrPermanent", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // ErrDamaged is matched by the error of an operation that found something in its keys
@@ -18,32 +18,32 @@ var ErrDamaged = errors.New("the keys hold what this package did not write")
 // again and must come out the same, byte for byte. So there is one spelling of each
 // value, and nothing that a later version may add is overlooked.
 
-// A rowText is a [lease.Row].
+// A rowText is a [leasestore.Row].
 type rowText struct {
-	Worker   int64        `json:"worker"`
-	Epoch    int64        `json:"epoch"`
-	Owner    string       `json:"owner"`
-	Nonce    string       `json:"nonce"`
-	Until    lease.Millis `json:"until"`
-	Renewals int64        `json:"renewals"`
-	Holder   string       `json:"holder"`
+	Worker   int64             `json:"worker"`
+	Epoch    int64             `json:"epoch"`
+	Owner    string            `json:"owner"`
+	Nonce    string            `json:"nonce"`
+	Until    leasestore.Millis `json:"until"`
+	Renewals int64             `json:"renewals"`
+	Holder   string            `json:"holder"`
 }
 
 // A storedText is the value of a row's key. Before is Until as the last write found it, for
 // those who look at the row after something went wrong.
 type storedText struct {
 	rowText
-	Before lease.Millis `json:"before"`
+	Before leasestore.Millis `json:"before"`
 }
 
-func encodeRow(row lease.Row, before lease.Millis) string {
+func encodeRow(row leasestore.Row, before leasestore.Millis) string {
 	return encode(storedText{rowText(row), before})
 }
 
-func decodeRow(text []byte) (row lease.Row, before lease.Millis, ok bool) {
+func decodeRow(text []byte) (row leasestore.Row, before leasestore.Millis, ok bool) {
 	var t storedText
 	ok = decode(text, &t) && t.Worker >= 0 && t.Epoch >= 0 && t.Renewals >= 0
-	return lease.Row(t.rowText), t.Before, ok
+	return leasestore.Row(t.rowText), t.Before, ok
 }
 
 // decodeFresh reads the list of the workers of a block that were never claimed.
@@ -67,5 +67,5 @@ func decode[T any](text []byte, value *T) bool {
 
 // damage returns the error for a key, and what is wrong with it.
 func damage(key, format string, args ...any) error {
-	return lease.Permanent(fmt.Errorf("%w: %s %s", ErrDamaged, key, fmt.Sprintf(format, args...)))
+	return leasestore.Permanent(fmt.Errorf("%w: %s %s", ErrDamaged, key, fmt.Sprintf(format, args...)))
 }

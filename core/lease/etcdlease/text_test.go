@@ -5,25 +5,25 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 func TestRowsAreReadableAndComeBack(t *testing.T) {
 	for _, test := range []struct {
-		row    lease.Row
-		before lease.Millis
+		row    leasestore.Row
+		before leasestore.Millis
 		text   string
 	}{
 		{
-			lease.Row{Worker: 7, Until: 5}, 0,
+			leasestore.Row{Worker: 7, Until: 5}, 0,
 			`{"worker":7,"epoch":0,"owner":"","nonce":"","until":5,"renewals":0,"holder":"","before":0}`,
 		},
 		{
-			lease.Row{Worker: 1023, Epoch: 3, Owner: "00ff", Nonce: "ab12", Until: 1735689600000, Renewals: 12, Holder: "web-1"}, 1735689540000,
+			leasestore.Row{Worker: 1023, Epoch: 3, Owner: "00ff", Nonce: "ab12", Until: 1735689600000, Renewals: 12, Holder: "web-1"}, 1735689540000,
 			`{"worker":1023,"epoch":3,"owner":"00ff","nonce":"ab12","until":1735689600000,"renewals":12,"holder":"web-1","before":1735689540000}`,
 		},
 		{
-			lease.Row{Worker: math.MaxInt64, Epoch: math.MaxInt64, Until: -1, Renewals: math.MaxInt64, Holder: `a"<b>`}, -2,
+			leasestore.Row{Worker: math.MaxInt64, Epoch: math.MaxInt64, Until: -1, Renewals: math.MaxInt64, Holder: `a"<b>`}, -2,
 			`{"worker":9223372036854775807,"epoch":9223372036854775807,"owner":"","nonce":"","until":-1,"renewals":9223372036854775807,"holder":"a\"\u003cb\u003e","before":-2}`,
 		},
 	} {

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A disk is one slot file on a disk that loses and spoils what was not synced. It
@@ -195,7 +195,7 @@ func (f *diskFile) open(path string, create bool) (file, error) {
 
 // operate does one operation on the slot, in a process of its own, that writes the
 // limit until. It returns the limit that it found.
-func operate(f *diskFile, until lease.Millis) (before lease.Millis, err error) {
+func operate(f *diskFile, until leasestore.Millis) (before leasestore.Millis, err error) {
 	s := &Store{poisoned: map[string]error{}, open: f.open}
 	if err := s.poisonOf(""); err != nil {
 		return until, err
@@ -205,7 +205,7 @@ func operate(f *diskFile, until lease.Millis) (before lease.Millis, err error) {
 	if err != nil {
 		return -1, err
 	}
-	err = sl.write(context.Background(), last, lease.Row{Until: until}, false)
+	err = sl.write(context.Background(), last, leasestore.Row{Until: until}, false)
 	if errors.Is(err, errKilled) {
 		f.disk.marked = false // a killed process does not poison
 	}
@@ -213,7 +213,7 @@ func operate(f *diskFile, until lease.Millis) (before lease.Millis, err error) {
 }
 
 // limit returns the limit in the slot, or -1 if it has no valid record.
-func (d *disk) limit() lease.Millis {
+func (d *disk) limit() leasestore.Millis {
 	b := make([]byte, slotSize)
 	if n, err := (&diskFile{disk: d}).ReadAt(b, 0); n < slotSize || err != nil {
 		return -1
@@ -238,13 +238,13 @@ func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	histories := 0
 	var history []string
-	var grow func(d disk, acknowledged lease.Millis)
-	check := func(what string, got, acknowledged lease.Millis) {
+	var grow func(d disk, acknowledged leasestore.Millis)
+	check := func(what string, got, acknowledged leasestore.Millis) {
 		if got < acknowledged {
 			t.Fatalf("after %q, limit %s = %d; want %d or more, which was acknowledged", history, what, got, acknowledged)
 		}
 	}
-	grow = func(d disk, acknowledged lease.Millis) {
+	grow = func(d disk, acknowledged leasestore.Millis) {
 		histories++
 		for f := range d.count() {
 			after := d
@@ -254,7 +254,7 @@ func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 		if len(history) == *crashDepth {
 			return
 		}
-		n := lease.Millis(len(history) + 1)
+		n := leasestore.Millis(len(history) + 1)
 		try := func(name string, f diskFile) *disk {
 			after := d
 			f.disk = &after
@@ -317,7 +317,7 @@ func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 // It does so after some operations, so that every place is torn.
 func TestAWriteTornAtAnyByteLeavesTheOldRowOrTheNew(t *testing.T) {
 	t.Parallel()
-	for done := range lease.Millis(places + 1) {
+	for done := range leasestore.Millis(places + 1) {
 		d := newDisk(t)
 		for n := range done {
 			if _, err := operate(&diskFile{disk: d}, n+1); err != nil {
@@ -429,8 +429,8 @@ func TestAFailedWriteOrSyncPoisonsTheSlot(t *testing.T) {
 			}
 			now = fault{} // the disk is well again, as far as one can see
 
-			if _, err := s.Renew(t.Context(), r); !errors.Is(err, ErrPoisoned) || !errors.Is(err, lease.ErrLost) {
-				t.Errorf("second Renew = error %v; want %v and %v, so that the lease claims another row", err, ErrPoisoned, lease.ErrLost)
+			if _, err := s.Renew(t.Context(), r); !errors.Is(err, ErrPoisoned) || !errors.Is(err, leasestore.ErrLost) {
+				t.Errorf("second Renew = error %v; want %v and %v, so that the lease claims another row", err, ErrPoisoned, leasestore.ErrLost)
 			}
 			if err := s.Release(t.Context(), releaseOf(c, reply)); !errors.Is(err, ErrPoisoned) || definite(err) {
 				t.Errorf("Release = error %v; want %v", err, ErrPoisoned)
@@ -447,7 +447,7 @@ func TestAFailedWriteOrSyncPoisonsTheSlot(t *testing.T) {
 				t.Errorf("Claim of any row took worker %d, which is poisoned", got.Row.Worker)
 			}
 			// The kernel may show another process what is not on the disk.
-			if _, err := other.Renew(t.Context(), r); !errors.Is(err, ErrPoisoned) || !errors.Is(err, lease.ErrLost) {
+			if _, err := other.Renew(t.Context(), r); !errors.Is(err, ErrPoisoned) || !errors.Is(err, leasestore.ErrLost) {
 				t.Errorf("Renew by another process = error %v; want %v", err, ErrPoisoned)
 			}
 			// After a restart the operator removes the mark: what was acknowledged is there.
@@ -521,12 +521,12 @@ func TestAClaimThatFailsHoldsNothing(t *testing.T) {
 	}
 }
 
-func second(_ lease.Reply, err error) error { return err }
+func second(_ leasestore.Reply, err error) error { return err }
 
 // definite reports whether err says that the operation was not done.
 func definite(err error) bool {
-	return errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
-		errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
+	return errors.Is(err, leasestore.ErrNoFreeWorker) || errors.Is(err, leasestore.ErrLost) ||
+		errors.Is(err, leasestore.ErrLayout) || errors.Is(err, leasestore.ErrClockSkew)
 }
 
 func TestASlotIsPoisonedForItsStoreEvenIfOthersCannotBeTold(t *testing.T) {

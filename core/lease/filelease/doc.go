@@ -7,7 +7,7 @@
 //
 // # What is guaranteed
 //
-//   - All that [lease.Store] asks for. An operation that has returned nil is on the
+//   - All that [leasestore.Store] asks for. An operation that has returned nil is on the
 //     disk. It survives any kill of the process, and any failure of the power.
 //   - A power failure during an operation leaves the row as it was before or as it is
 //     after, and the slot in use. So does a kill.

@@ -4,11 +4,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // SetUntil writes a limit into the slot file at path, by hand.
-func SetUntil(t *testing.T, path string, until lease.Millis) {
+func SetUntil(t *testing.T, path string, until leasestore.Millis) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

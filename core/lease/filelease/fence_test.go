@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // What is missing when Fence comes must not begin before its limit, also if a claim
@@ -25,7 +25,7 @@ func TestFenceRaisesRowsWhoseFilesAreGone(t *testing.T) {
 			if err := remove(s); err != nil {
 				t.Fatal(err)
 			}
-			f := lease.Fencing{Space: c.Space, Nonce: token(), Until: lease.MillisOf(time.Now().Add(time.Hour))}
+			f := leasestore.Fencing{Space: c.Space, Nonce: token(), Until: leasestore.MillisOf(time.Now().Add(time.Hour))}
 			sp, err := s.spaceOf(t.Context(), s.maker(f))
 			if err != nil {
 				t.Fatal(err)

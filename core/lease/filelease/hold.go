@@ -1,6 +1,6 @@
 package filelease
 
-import "github.com/snowkey/snowkey/core/lease"
+import "github.com/snowkey/snowkey/core/lease/leasestore"
 
 // A holder of a row keeps a second lock for as long as it has the row. The lock is on a
 // file of its own beside the slot. The system drops it when the process dies, however
@@ -94,7 +94,7 @@ func (s *Store) letGo(path, owner string) {
 // another's. An operation may be refused while owner has the row: a request that was
 // overtaken by a later one has an old nonce. To drop the lock then would make a live
 // owner look dead.
-func (s *Store) lost(path, owner string, row lease.Row) {
+func (s *Store) lost(path, owner string, row leasestore.Row) {
 	if row.Owner != owner {
 		s.letGo(path, owner)
 	}

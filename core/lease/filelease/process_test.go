@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // The test binary runs itself as the processes that share a directory. With this
@@ -100,13 +100,13 @@ func TestARowIsFreeAtOnceWhenItsProcessIsKilled(t *testing.T) {
 	s := newStore(t, dir, Config{})
 	cmd, out := start(t, "hold", dir, 0)
 	defer kill(t, cmd)
-	var until lease.Millis
+	var until leasestore.Millis
 	line, err := out.ReadString('\n')
 	if n, scanErr := fmt.Sscanf(line, "%d <nil>", &until); n != 1 {
 		t.Fatalf("the process said %q, error %v, %v; want the limit of its row", line, err, scanErr)
 	}
-	if _, err := s.Claim(t.Context(), newClaim(1)); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Fatalf("Claim while the process lives = error %v; want %v", err, lease.ErrNoFreeWorker)
+	if _, err := s.Claim(t.Context(), newClaim(1)); !errors.Is(err, leasestore.ErrNoFreeWorker) {
+		t.Fatalf("Claim while the process lives = error %v; want %v", err, leasestore.ErrNoFreeWorker)
 	}
 	kill(t, cmd)
 	if got := cmd.ProcessState.String(); got != "signal: killed" {
@@ -135,15 +135,15 @@ func workOnRows(dir string, random *rand.Rand) {
 	}
 	for {
 		c := newClaim(3)
-		c.Window = lease.Millis(100 + random.IntN(400))
+		c.Window = leasestore.Millis(100 + random.IntN(400))
 		if random.IntN(2) == 0 {
 			c.Skew = 50 // so that rows are taken over when they expire, too
 		}
 		reply, err := s.Claim(ctx, c)
-		if errors.Is(err, lease.ErrClockSkew) {
+		if errors.Is(err, leasestore.ErrClockSkew) {
 			continue // this process had to wait after its look at the clock, on a machine that is busy
 		}
-		if errors.Is(err, lease.ErrNoFreeWorker) {
+		if errors.Is(err, leasestore.ErrNoFreeWorker) {
 			time.Sleep(time.Millisecond)
 			continue
 		}
@@ -156,7 +156,7 @@ func workOnRows(dir string, random *rand.Rand) {
 		for range random.IntN(20) {
 			r := renewalOf(c, reply)
 			next, err := s.Renew(ctx, r)
-			if errors.Is(err, lease.ErrLost) {
+			if errors.Is(err, leasestore.ErrLost) {
 				alive = false
 				break
 			}
@@ -176,9 +176,9 @@ func workOnRows(dir string, random *rand.Rand) {
 			continue // abandoned
 		}
 		r := releaseOf(c, reply)
-		r.End = from + lease.Millis(random.Int64N(int64(reply.Row.Until-from)+1))
+		r.End = from + leasestore.Millis(random.Int64N(int64(reply.Row.Until-from)+1))
 		_, _ = fmt.Fprintf(log, "end %d %d %s %d 0\n", reply.Row.Worker, reply.Row.Epoch, c.Owner, r.End)
-		if err := s.Release(ctx, r); err != nil && !errors.Is(err, lease.ErrLost) {
+		if err := s.Release(ctx, r); err != nil && !errors.Is(err, leasestore.ErrLost) {
 			unexpected("Release", err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"hash/crc64"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A slot file has two places for a record, each at the start of a block of its own. A
@@ -65,7 +65,7 @@ type record struct {
 	namespace  string
 	datacenter int64
 	held       bool // the owner has the holder's lock; see Store.hold
-	row        lease.Row
+	row        leasestore.Row
 }
 
 // place returns the offset in a slot file at which r belongs.
@@ -110,9 +110,9 @@ func decode(b []byte) (record, bool) {
 	text := func(b []byte) string { return string(b[1:][:min(int(b[0]), len(b)-1)]) }
 	r := record{
 		sequence: l.Sequence, identity: l.Identity, namespace: text(l.Namespace[:]), datacenter: l.Datacenter, held: l.Held,
-		row: lease.Row{
+		row: leasestore.Row{
 			Worker: l.Worker, Epoch: l.Epoch, Owner: text(l.Owner[:]), Nonce: text(l.Nonce[:]),
-			Until: lease.Millis(l.Until), Renewals: l.Renewals, Holder: text(l.Holder[:]),
+			Until: leasestore.Millis(l.Until), Renewals: l.Renewals, Holder: text(l.Holder[:]),
 		},
 	}
 	// Checksum, magic, version, lengths and padding are right if this gives the same bytes.

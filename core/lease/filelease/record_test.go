@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 var sample = record{
 	sequence: 7, identity: identity{1, 2, 3}, namespace: "orders", datacenter: 3, held: true,
-	row: lease.Row{Worker: 5, Epoch: 9, Owner: strings.Repeat("a", 32), Nonce: strings.Repeat("b", 32), Until: 1_800_000_000_000, Renewals: 11},
+	row: leasestore.Row{Worker: 5, Epoch: 9, Owner: strings.Repeat("a", 32), Nonce: strings.Repeat("b", 32), Until: 1_800_000_000_000, Renewals: 11},
 }
 
 func mustEncode(t testing.TB, r record) []byte {
@@ -60,8 +60,8 @@ func TestARecordOfAnotherLengthIsNone(t *testing.T) {
 
 func TestTooLongATokenIsNotWritten(t *testing.T) {
 	for _, r := range []record{
-		{row: lease.Row{Owner: strings.Repeat("o", maxToken+1)}},
-		{row: lease.Row{Nonce: strings.Repeat("o", maxToken+1)}},
+		{row: leasestore.Row{Owner: strings.Repeat("o", maxToken+1)}},
+		{row: leasestore.Row{Nonce: strings.Repeat("o", maxToken+1)}},
 		{namespace: strings.Repeat("o", maxName+1)},
 	} {
 		if _, err := r.encode(); err == nil {

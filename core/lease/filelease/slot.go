@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -177,7 +177,7 @@ func (sl *slot) read(worker int64) (record, error) {
 //
 // Nothing is written once ctx has ended, however long the sync before has taken: nobody
 // waits for it any more.
-func (sl *slot) write(ctx context.Context, last record, row lease.Row, held bool) error {
+func (sl *slot) write(ctx context.Context, last record, row leasestore.Row, held bool) error {
 	next := last
 	next.sequence++
 	next.row, next.held = row, held

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // On the disk:
@@ -53,7 +53,7 @@ type meta struct {
 	Layout     string   `json:"layout"`
 
 	// Until is the limit of each row that was never claimed.
-	Until lease.Millis `json:"until"`
+	Until leasestore.Millis `json:"until"`
 }
 
 // MarshalText and UnmarshalText make an identity readable in the meta file.
@@ -99,7 +99,7 @@ func namespaceDir(namespace string) string {
 }
 
 // spaceDir returns the path of the directory of a space.
-func (s *Store) spaceDir(sp lease.Space) string {
+func (s *Store) spaceDir(sp leasestore.Space) string {
 	return filepath.Join(s.dir, namespaceDir(sp.Namespace), datacenterDir(sp.Datacenter))
 }
 
@@ -117,7 +117,7 @@ func datacenterDir(datacenter int64) string { return "dc-" + strconv.FormatInt(d
 
 // space returns the space s, or an error that matches fs.ErrNotExist if it has
 // not been made.
-func (s *Store) space(sp lease.Space) (*space, error) {
+func (s *Store) space(sp leasestore.Space) (*space, error) {
 	// A file system that was mounted or unmounted at the path shows other rows, or
 	// none. Those that this process and others go by are elsewhere.
 	switch info, err := os.Stat(s.dir); {
@@ -139,7 +139,7 @@ func (s *Store) space(sp lease.Space) (*space, error) {
 	m, err := readMeta(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, lease.Permanent(fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName))
+		return nil, leasestore.Permanent(fmt.Errorf("%w: %s is there without its file %q: restore it", ErrDamaged, dir, metaName))
 	case err != nil:
 		return nil, err
 	case m.Namespace != sp.Namespace || m.Datacenter != sp.Datacenter:
@@ -160,7 +160,7 @@ func readMeta(dir string) (meta, error) {
 	err = json.Unmarshal(b, &m)
 	switch {
 	case m.Schema != 0 && m.Schema != schema:
-		return meta{}, lease.Permanent(fmt.Errorf("filelease: %s has schema version %d: want %d", path, m.Schema, schema))
+		return meta{}, leasestore.Permanent(fmt.Errorf("filelease: %s has schema version %d: want %d", path, m.Schema, schema))
 	case err != nil:
 		return meta{}, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
 	case m.Schema == 0 || m.Workers < 1 || m.Workers > maxWorker || m.Identity == (identity{}):
@@ -171,7 +171,7 @@ func readMeta(dir string) (meta, error) {
 }
 
 // spaceOf returns the space of a claim, and makes it if this is the first.
-func (s *Store) spaceOf(ctx context.Context, c lease.Claim) (*space, error) {
+func (s *Store) spaceOf(ctx context.Context, c leasestore.Claim) (*space, error) {
 	want := c.Space
 	sp, err := s.space(want)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,11 +181,11 @@ func (s *Store) spaceOf(ctx context.Context, c lease.Claim) (*space, error) {
 		return nil, err
 	}
 	if sp.meta.Layout != want.Layout {
-		return nil, &lease.LayoutError{Namespace: want.Namespace, Stored: sp.meta.Layout, Own: want.Layout}
+		return nil, &leasestore.LayoutError{Namespace: want.Namespace, Stored: sp.meta.Layout, Own: want.Layout}
 	}
 	if sp.meta.Workers != want.Workers {
 		return nil, &core.ValueError{Package: "filelease", Name: "Space.Workers", Value: strconv.FormatInt(want.Workers, 10),
-			Want: strconv.FormatInt(sp.meta.Workers, 10) + ", as in the first claim", Err: lease.ErrPermanent}
+			Want: strconv.FormatInt(sp.meta.Workers, 10) + ", as in the first claim", Err: leasestore.ErrPermanent}
 	}
 	return sp, nil
 }
@@ -194,7 +194,7 @@ func (s *Store) spaceOf(ctx context.Context, c lease.Claim) (*space, error) {
 //
 // A namespace or a datacenter that is new begins at once; one that is gone must not.
 // The note that settle leaves tells them apart.
-func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
+func (s *Store) makeSpace(ctx context.Context, c leasestore.Claim) (*space, error) {
 	want := c.Space
 	parent := filepath.Join(s.dir, namespaceDir(want.Namespace))
 	if err := os.Mkdir(parent, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -249,7 +249,7 @@ func (s *Store) makeSpace(ctx context.Context, c lease.Claim) (*space, error) {
 // Without the guard that holds on the conditions of [Store.Claim]. With it no limit is
 // more than a window beyond the clocks, which are no further apart than the guard. A
 // row that was given back may have a later limit, but no ID was made of that.
-func (s *Store) afterLoss(c lease.Claim) lease.Millis {
+func (s *Store) afterLoss(c leasestore.Claim) leasestore.Millis {
 	return s.clock() + c.Window + max(c.Skew, c.Guard)
 }
 
@@ -315,7 +315,7 @@ func prefixed(err error) error {
 
 // checkLayouts returns an error if a space in the namespace directory parent has
 // another layout than want. Its lock is held, so that no other is being made.
-func checkLayouts(parent string, want lease.Space) error {
+func checkLayouts(parent string, want leasestore.Space) error {
 	others, err := os.ReadDir(parent)
 	if err != nil {
 		return prefixed(err)
@@ -329,7 +329,7 @@ func checkLayouts(parent string, want lease.Space) error {
 			return err
 		}
 		if m.Layout != want.Layout {
-			return &lease.LayoutError{Namespace: want.Namespace, Stored: m.Layout, Own: want.Layout}
+			return &leasestore.LayoutError{Namespace: want.Namespace, Stored: m.Layout, Own: want.Layout}
 		}
 	}
 	return nil
@@ -364,14 +364,14 @@ func write(f file, b []byte) error {
 
 // makeAndLock makes the slot of worker for the claim c, unless another process does, and
 // locks it. Without wait it returns errBusy if one is at it.
-func (s *Store) makeAndLock(ctx context.Context, c lease.Claim, sp *space, worker int64, wait bool) (*slot, record, error) {
+func (s *Store) makeAndLock(ctx context.Context, c leasestore.Claim, sp *space, worker int64, wait bool) (*slot, record, error) {
 	if err := s.makeSlot(ctx, c, sp, worker, wait); err != nil {
 		return nil, record{}, err
 	}
 	return s.lock(ctx, sp, worker, wait)
 }
 
-func (s *Store) makeSlot(ctx context.Context, c lease.Claim, sp *space, worker int64, wait bool) (err error) {
+func (s *Store) makeSlot(ctx context.Context, c leasestore.Claim, sp *space, worker int64, wait bool) (err error) {
 	path := sp.slotPath(worker)
 	draft, err := s.lockDraft(ctx, path+making, wait)
 	if err != nil {
@@ -415,10 +415,10 @@ func (s *Store) makeSlot(ctx context.Context, c lease.Claim, sp *space, worker i
 // was never claimed begins as the space says. One that was claimed has gone missing: see
 // [Store.Claim]. Its epoch is then 0, which no lease has, so that whoever held the row
 // has lost it.
-func (s *Store) firstRecord(c lease.Claim, sp *space, worker int64) (r record, missing bool, err error) {
+func (s *Store) firstRecord(c leasestore.Claim, sp *space, worker int64) (r record, missing bool, err error) {
 	r = record{
 		identity: sp.meta.Identity, namespace: sp.meta.Namespace, datacenter: sp.meta.Datacenter,
-		row: lease.Row{Worker: worker, Until: sp.meta.Until},
+		row: leasestore.Row{Worker: worker, Until: sp.meta.Until},
 	}
 	path := sp.slotPath(worker)
 	missing, err = exists(claimedPath(path))

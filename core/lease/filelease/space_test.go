@@ -14,21 +14,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A space that is gone is lost state, not a new one.
 func TestASpaceThatIsGoneStartsLaterThanItCanHaveReserved(t *testing.T) {
 	for _, gone := range []string{"ns-orders", "ns-orders/dc-0"} {
-		for _, guard := range []lease.Millis{0, 9_000} {
+		for _, guard := range []leasestore.Millis{0, 9_000} {
 			now := time.UnixMilli(1_800_000_000_000)
 			log, text := logged()
 			dir := t.TempDir()
 			config := Config{Now: func() time.Time { return now }, Logger: log}
 			s := newStore(t, dir, config)
-			claim := func() lease.Claim {
+			claim := func() leasestore.Claim {
 				c := newClaim(2)
-				c.Now, c.Window, c.Skew, c.Guard = lease.MillisOf(now), 60_000, 5_000, guard
+				c.Now, c.Window, c.Skew, c.Guard = leasestore.MillisOf(now), 60_000, 5_000, guard
 				return c
 			}
 			c := claim()
@@ -39,10 +39,10 @@ func TestASpaceThatIsGoneStartsLaterThanItCanHaveReserved(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = newStore(t, dir, config) // all that was known in memory is gone, too
-			limit := lease.MillisOf(now) + 60_000 + max(5_000, guard)
+			limit := leasestore.MillisOf(now) + 60_000 + max(5_000, guard)
 			// Under the guard rows are free earlier, and IDs begin later anyway.
 			if _, err := s.Claim(t.Context(), claim()); guard == 0 {
-				var full *lease.NoFreeWorkerError
+				var full *leasestore.NoFreeWorkerError
 				if !errors.As(err, &full) || full.Earliest != limit.Time() {
 					t.Fatalf("Claim when %s is gone = error %v; want none free before %s", gone, err, limit.Time())
 				}
@@ -65,7 +65,7 @@ func TestASpaceThatIsGoneStartsLaterThanItCanHaveReserved(t *testing.T) {
 
 func TestASpaceThatIsNewStartsAtOnceBesideOthers(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
-	for _, sp := range []lease.Space{
+	for _, sp := range []leasestore.Space{
 		{Namespace: "orders"}, {Namespace: "orders", Datacenter: 1}, {Namespace: "other"},
 		{Namespace: "orders-dc-1"}, {Namespace: "Orders"}, {Namespace: "orders-dc-0", Datacenter: 1},
 	} {
@@ -293,7 +293,7 @@ func TestAFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 		s := newStore(t, t.TempDir(), Config{})
 		c := newClaim(2)
 		c.Only = only
-		var full *lease.NoFreeWorkerError
+		var full *leasestore.NoFreeWorkerError
 		if _, err := s.Claim(t.Context(), c); !errors.As(err, &full) || full.Rows != 0 {
 			t.Errorf("Claim(Only %v) = error %v; want a *lease.NoFreeWorkerError about 0 rows", only, err)
 		}
@@ -308,13 +308,13 @@ func TestAFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 func TestASpaceThatWasCopiedIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		to   lease.Space
+		to   leasestore.Space
 		edit *strings.Replacer
 	}{
-		{"to another namespace", lease.Space{Namespace: "shop"}, strings.NewReplacer()},
-		{"to another datacenter", lease.Space{Namespace: "orders", Datacenter: 1}, strings.NewReplacer()},
-		{"to another namespace, its meta file edited", lease.Space{Namespace: "shop"}, strings.NewReplacer(`"orders"`, `"shop"`)},
-		{"to another datacenter, its meta file edited", lease.Space{Namespace: "orders", Datacenter: 1}, strings.NewReplacer(`"datacenter": 0`, `"datacenter": 1`)},
+		{"to another namespace", leasestore.Space{Namespace: "shop"}, strings.NewReplacer()},
+		{"to another datacenter", leasestore.Space{Namespace: "orders", Datacenter: 1}, strings.NewReplacer()},
+		{"to another namespace, its meta file edited", leasestore.Space{Namespace: "shop"}, strings.NewReplacer(`"orders"`, `"shop"`)},
+		{"to another datacenter, its meta file edited", leasestore.Space{Namespace: "orders", Datacenter: 1}, strings.NewReplacer(`"datacenter": 0`, `"datacenter": 1`)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStore(t, t.TempDir(), Config{})

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/base/filesystem"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
@@ -48,7 +48,7 @@ var (
 	// ErrReplaced is matched by the errors of operations once the directory is not the
 	// one that was there when the store was opened. It was removed or moved, or
 	// something was mounted over it. The rows that other processes go by are elsewhere.
-	// A renewal or release gets a [*lease.LostError] as well. Restart the process.
+	// A renewal or release gets a [*leasestore.LostError] as well. Restart the process.
 	ErrReplaced = errors.New("filelease: the directory was removed or replaced while the process ran")
 
 	// ErrClosed is matched by the errors of operations after Close. It matches core.ErrClosed.
@@ -62,9 +62,9 @@ func (closedError) Unwrap() error { return core.ErrClosed }
 
 // The reasons of leases that are lost because of ErrReplaced, ErrPoisoned and ErrDamaged.
 const (
-	replaced lease.Reason = "the directory of its files was removed or replaced while the process ran"
-	poisoned lease.Reason = "its file takes no writes any more"
-	damaged  lease.Reason = "its file is damaged"
+	replaced leasestore.Reason = "the directory of its files was removed or replaced while the process ran"
+	poisoned leasestore.Reason = "its file takes no writes any more"
+	damaged  leasestore.Reason = "its file is damaged"
 )
 
 // Config has the settings of a [Store]. The zero Config is good.
@@ -90,7 +90,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// A Store is a [lease.Store] in a directory, for the processes of one host. Make
+// A Store is a [leasestore.Store] in a directory, for the processes of one host. Make
 // it with [New]; the zero Store is of no use. It is safe for concurrent use, and
 // must not be copied.
 type Store struct {
@@ -110,9 +110,9 @@ type Store struct {
 }
 
 var (
-	_ lease.Store  = (*Store)(nil)
-	_ lease.Lister = (*Store)(nil)
-	_ lease.Fencer = (*Store)(nil)
+	_ leasestore.Store  = (*Store)(nil)
+	_ leasestore.Lister = (*Store)(nil)
+	_ leasestore.Fencer = (*Store)(nil)
 )
 
 // New opens the store in the directory dir. The directory must be there. New does not
@@ -128,7 +128,7 @@ func New(dir string, c Config) (*Store, error) {
 		return nil, errUnsupported
 	}
 	if dir == "" {
-		return nil, &core.ValueError{Package: "filelease", Name: "dir", Value: `""`, Want: "a directory that lasts", Err: lease.ErrPermanent}
+		return nil, &core.ValueError{Package: "filelease", Name: "dir", Value: `""`, Want: "a directory that lasts", Err: leasestore.ErrPermanent}
 	}
 	s := &Store{
 		calls:    wait.Calls{Max: maxLeft},
@@ -156,7 +156,7 @@ func New(dir string, c Config) (*Store, error) {
 		return nil, prefixed(err)
 	}
 	if !s.info.IsDir() {
-		return nil, &core.ValueError{Package: "filelease", Name: "dir", Value: strconv.Quote(s.dir) + ", a file", Want: "a directory", Err: lease.ErrPermanent}
+		return nil, &core.ValueError{Package: "filelease", Name: "dir", Value: strconv.Quote(s.dir) + ", a file", Want: "a directory", Err: leasestore.ErrPermanent}
 	}
 	warning, err := filesystem.Check(s.dir, c.AllowFUSE)
 	if err != nil {
@@ -198,9 +198,9 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
+func (s *Store) clock() leasestore.Millis { return leasestore.MillisOf(s.now()) }
 
-// Claim implements [lease.Store]. The first claim of a row makes its slot file, of 8
+// Claim implements [leasestore.Store]. The first claim of a row makes its slot file, of 8
 // KiB. If the disk has no room for that, a row that has its file will do.
 //
 // A row whose holder is dead, by its lock, counts as released. It is free if its limit
@@ -226,21 +226,21 @@ func (s *Store) clock() lease.Millis { return lease.MillisOf(s.now()) }
 // Slots that are missing, damaged or poisoned are passed over, with a warning, as long
 // as another will do. If none does the error names them: [ErrMissing], [ErrDamaged],
 // [ErrPoisoned].
-func (s *Store) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
-	return within(ctx, s, c.Space, func() (lease.Reply, error) { return s.claim(ctx, c) }, func(r lease.Reply) {
+func (s *Store) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
+	return within(ctx, s, c.Space, func() (leasestore.Reply, error) { return s.claim(ctx, c) }, func(r leasestore.Reply) {
 		// Nobody knows of this lease: its row is free as if its holder were dead.
 		s.letGo(slotPath(s.spaceDir(c.Space), r.Row.Worker), c.Owner)
 	})
 }
 
-func (s *Store) claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (s *Store) claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	now := s.clock() // at once: what is spent waiting for locks is no skew
 	if err := c.Check(now); err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	sp, err := s.spaceOf(ctx, c)
 	if err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 
 	// One slot after the other, in random order: the first that is free is a random one
@@ -264,20 +264,20 @@ func (s *Store) claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
 			case errors.Is(err, ErrMissing), errors.Is(err, ErrDamaged), errors.Is(err, ErrPoisoned) && !cl.wrote:
 				cl.bad = append(cl.bad, err)
 			default:
-				return lease.Reply{}, err
+				return leasestore.Reply{}, err
 			}
 		}
 		todo = busy
 	}
 	if cl.full != nil { // else there would be a free one
-		return lease.Reply{}, cl.full
+		return leasestore.Reply{}, cl.full
 	}
 	// None is free now, so none was earlier: this returns the error that says so.
 	_, err = cl.any.Choose(cl.rows, cl.earliest, rand.IntN)
 	if len(cl.bad) > 0 {
 		err = fmt.Errorf("%w; passed over: %w", err, errors.Join(cl.bad...))
 	}
-	return lease.Reply{}, err
+	return leasestore.Reply{}, err
 }
 
 // errTaken says that a row is not free.
@@ -285,48 +285,48 @@ var errTaken = errors.New("filelease: the row is taken")
 
 // A claiming is a claim under way.
 type claiming struct {
-	lease.Claim
-	any lease.Claim // the same without Only, which may be long: all its slots are candidates
+	leasestore.Claim
+	any leasestore.Claim // the same without Only, which may be long: all its slots are candidates
 
 	store    *Store
 	space    *space
-	earliest lease.Millis // of the readings of the clock
-	rows     []lease.Row  // that are not free
-	bad      []error      // of slots that are passed over
-	full     error        // why the disk has no room for a further slot
-	wrote    bool         // or tried to: whether the claim is done is not known
+	earliest leasestore.Millis // of the readings of the clock
+	rows     []leasestore.Row  // that are not free
+	bad      []error           // of slots that are passed over
+	full     error             // why the disk has no room for a further slot
+	wrote    bool              // or tried to: whether the claim is done is not known
 }
 
 // try claims the row of worker, if that is free. If the disk has no room for a slot, one
 // that is there will do.
-func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (lease.Reply, error) {
+func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (leasestore.Reply, error) {
 	s := cl.store
 	sl, last, err := s.lock(ctx, cl.space, worker, wait)
 	if errors.Is(err, fs.ErrNotExist) {
 		if cl.full != nil {
-			return lease.Reply{}, errTaken
+			return leasestore.Reply{}, errTaken
 		}
 		sl, last, err = s.makeAndLock(ctx, cl.Claim, cl.space, worker, wait)
 		err = cl.noRoom(err)
 	}
 	if err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	defer sl.close()
 	now := s.clock()
 	next, err := cl.next(sl, last, now)
 	if err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	if err := sl.settle(last); err != nil {
-		return lease.Reply{}, cl.noRoom(err)
+		return leasestore.Reply{}, cl.noRoom(err)
 	}
 	cl.wrote = true
 	if err := sl.write(ctx, last, next, s.hold(sl.path, cl.Owner)); err != nil {
 		s.letGo(sl.path, cl.Owner)
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
-	return lease.Reply{Row: next, Before: last.row.Until, Now: now}, nil
+	return leasestore.Reply{Row: next, Before: last.row.Until, Now: now}, nil
 }
 
 // noRoom returns errTaken, and notes why, if err says that the disk is full.
@@ -339,7 +339,7 @@ func (cl *claiming) noRoom(err error) error {
 }
 
 // next returns the row in sl, which is last, as it is after the claim.
-func (cl *claiming) next(sl *slot, last record, now lease.Millis) (lease.Row, error) {
+func (cl *claiming) next(sl *slot, last record, now leasestore.Millis) (leasestore.Row, error) {
 	cl.earliest = min(cl.earliest, now)
 	row := last.row
 	if last.held && !cl.any.Free(row, now) && cl.store.abandoned(sl.path) {
@@ -349,63 +349,63 @@ func (cl *claiming) next(sl *slot, last record, now lease.Millis) (lease.Row, er
 		return next, nil
 	}
 	if last.row.Owner == cl.Owner { // this claim was done before
-		_, err := cl.any.Choose([]lease.Row{last.row}, now, rand.IntN)
-		return lease.Row{}, err
+		_, err := cl.any.Choose([]leasestore.Row{last.row}, now, rand.IntN)
+		return leasestore.Row{}, err
 	}
 	cl.rows = append(cl.rows, last.row)
-	return lease.Row{}, errTaken
+	return leasestore.Row{}, errTaken
 }
 
 // A request is what a holder asks of its row.
 type request struct {
-	space  lease.Space
+	space  leasestore.Space
 	worker int64
 	owner  string
 	keeps  bool // the row: the lease goes on
-	lost   func(lease.Reason) *lease.LostError
-	apply  func(row lease.Row, now lease.Millis) (lease.Row, error)
+	lost   func(leasestore.Reason) *leasestore.LostError
+	apply  func(row leasestore.Row, now leasestore.Millis) (leasestore.Row, error)
 }
 
-// Renew implements [lease.Store]. A row whose slot is damaged or poisoned is lost: the
+// Renew implements [leasestore.Store]. A row whose slot is damaged or poisoned is lost: the
 // error matches [ErrDamaged] or [ErrPoisoned] as well, and the lease takes another row.
-func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-	return within(ctx, s, r.Space, func() (lease.Reply, error) {
+func (s *Store) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+	return within(ctx, s, r.Space, func() (leasestore.Reply, error) {
 		return s.change(ctx, request{r.Space, r.Worker, r.Owner, true, r.Lost, r.Apply})
 	}, nil)
 }
 
-// Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, r lease.Release) error {
-	apply := func(row lease.Row, _ lease.Millis) (lease.Row, error) { return r.Apply(row) }
-	_, err := within(ctx, s, r.Space, func() (lease.Reply, error) {
+// Release implements [leasestore.Store].
+func (s *Store) Release(ctx context.Context, r leasestore.Release) error {
+	apply := func(row leasestore.Row, _ leasestore.Millis) (leasestore.Row, error) { return r.Apply(row) }
+	_, err := within(ctx, s, r.Space, func() (leasestore.Reply, error) {
 		return s.change(ctx, request{r.Space, r.Worker, r.Owner, false, r.Lost, apply})
 	}, nil)
 	return err
 }
 
 // change does a request of a holder.
-func (s *Store) change(ctx context.Context, q request) (lease.Reply, error) {
+func (s *Store) change(ctx context.Context, q request) (leasestore.Reply, error) {
 	sl, last, err := s.row(ctx, q)
 	if err != nil {
-		if !q.keeps || errors.Is(err, lease.ErrLost) {
+		if !q.keeps || errors.Is(err, leasestore.ErrLost) {
 			s.letGo(slotPath(s.spaceDir(q.space), q.worker), q.owner)
 		}
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	defer sl.close()
 	now := s.clock()
 	row, err := q.apply(last.row, now)
 	if err != nil {
 		s.lost(sl.path, q.owner, last.row)
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	if !q.keeps {
 		defer s.letGo(sl.path, q.owner) // even if the write fails
 	}
 	if err := sl.write(ctx, last, row, q.keeps && s.hold(sl.path, q.owner)); err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
-	return lease.Reply{Row: row, Before: last.row.Until, Now: now}, nil
+	return leasestore.Reply{Row: row, Before: last.row.Until, Now: now}, nil
 }
 
 // row locks and reads the row of a request. It returns a LostError if the row is gone. A
@@ -420,7 +420,7 @@ func (s *Store) row(ctx context.Context, q request) (*slot, record, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = q.lost(lease.Gone)
+		err = q.lost(leasestore.Gone)
 	case errors.Is(err, ErrReplaced):
 		err = fmt.Errorf("%w: %w", q.lost(replaced), err)
 	case q.keeps && errors.Is(err, ErrPoisoned):
@@ -431,15 +431,15 @@ func (s *Store) row(ctx context.Context, q request) (*slot, record, error) {
 	return sl, last, err
 }
 
-// Fence implements [lease.Fencer]. It makes the slot files of rows that were never
+// Fence implements [leasestore.Fencer]. It makes the slot files of rows that were never
 // claimed, and those that have gone missing. One that is damaged or poisoned is an
 // error, after the others have been fenced.
-func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
+func (s *Store) Fence(ctx context.Context, f leasestore.Fencing) error {
 	_, err := within(ctx, s, f.Space, func() (struct{}, error) { return struct{}{}, s.fence(ctx, f) }, nil)
 	return err
 }
 
-func (s *Store) fence(ctx context.Context, f lease.Fencing) error {
+func (s *Store) fence(ctx context.Context, f leasestore.Fencing) error {
 	sp, err := s.spaceOf(ctx, s.maker(f))
 	if err != nil {
 		return err
@@ -456,11 +456,11 @@ func (s *Store) fence(ctx context.Context, f lease.Fencing) error {
 
 // maker returns a claim that makes what has gone missing with a limit at f.Until or
 // later. A claim of others may come before the row is fenced, and must not begin sooner.
-func (s *Store) maker(f lease.Fencing, only ...int64) lease.Claim {
-	return lease.Claim{Space: f.Space, Only: only, Window: max(0, f.Until-s.clock())}
+func (s *Store) maker(f leasestore.Fencing, only ...int64) leasestore.Claim {
+	return leasestore.Claim{Space: f.Space, Only: only, Window: max(0, f.Until-s.clock())}
 }
 
-func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f lease.Fencing) error {
+func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f leasestore.Fencing) error {
 	sl, last, err := s.lock(ctx, sp, worker, true)
 	if errors.Is(err, fs.ErrNotExist) {
 		sl, last, err = s.makeAndLock(ctx, s.maker(f, worker), sp, worker, true)
@@ -478,17 +478,17 @@ func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f lease.
 // LosesWrites returns false: what is acknowledged is on the disk.
 func (s *Store) LosesWrites() bool { return false }
 
-// Rows implements [lease.Lister]. A row whose slot file has gone missing is left out.
+// Rows implements [leasestore.Lister]. A row whose slot file has gone missing is left out.
 // One whose file is damaged or poisoned is an error.
-func (s *Store) Rows(ctx context.Context, space lease.Space) ([]lease.Row, lease.Millis, error) {
-	rows, err := within(ctx, s, space, func() ([]lease.Row, error) { return s.rows(ctx, space) }, nil)
+func (s *Store) Rows(ctx context.Context, space leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
+	rows, err := within(ctx, s, space, func() ([]leasestore.Row, error) { return s.rows(ctx, space) }, nil)
 	if err != nil {
 		return nil, 0, err
 	}
 	return rows, s.clock(), nil
 }
 
-func (s *Store) rows(ctx context.Context, space lease.Space) ([]lease.Row, error) {
+func (s *Store) rows(ctx context.Context, space leasestore.Space) ([]leasestore.Row, error) {
 	sp, err := s.space(space)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -496,7 +496,7 @@ func (s *Store) rows(ctx context.Context, space lease.Space) ([]lease.Row, error
 	if err != nil {
 		return nil, err
 	}
-	var rows []lease.Row
+	var rows []leasestore.Row
 	for worker := range sp.meta.Workers {
 		sl, last, err := s.lock(ctx, sp, worker, true)
 		switch {
@@ -511,7 +511,7 @@ func (s *Store) rows(ctx context.Context, space lease.Space) ([]lease.Row, error
 				return nil, err
 			}
 			if !missing {
-				rows = append(rows, lease.Row{Worker: worker, Until: sp.meta.Until})
+				rows = append(rows, leasestore.Row{Worker: worker, Until: sp.meta.Until})
 			}
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/base/filesystem"
 )
 
@@ -32,11 +32,11 @@ func token() string {
 // newClaim returns a claim in a space of a few workers, with the restart at once
 // that a window within the skew allows. The window is longer than any test takes,
 // on a machine whose disk is slow.
-func newClaim(workers int64) lease.Claim {
-	return lease.Claim{
-		Space: lease.Space{Namespace: "orders", Workers: workers, Layout: "bits 41/5/5/12"},
+func newClaim(workers int64) leasestore.Claim {
+	return leasestore.Claim{
+		Space: leasestore.Space{Namespace: "orders", Workers: workers, Layout: "bits 41/5/5/12"},
 		Owner: token(), Nonce: token(),
-		Window: 600_000, Skew: 700_000, Now: lease.MillisOf(time.Now()),
+		Window: 600_000, Skew: 700_000, Now: leasestore.MillisOf(time.Now()),
 	}
 }
 
@@ -53,7 +53,7 @@ func newStore(t *testing.T, dir string, c Config) *Store {
 	return s
 }
 
-func mustClaim(t *testing.T, s *Store, c lease.Claim) lease.Reply {
+func mustClaim(t *testing.T, s *Store, c leasestore.Claim) leasestore.Reply {
 	t.Helper()
 	reply, err := s.Claim(t.Context(), c)
 	if err != nil {
@@ -62,15 +62,15 @@ func mustClaim(t *testing.T, s *Store, c lease.Claim) lease.Reply {
 	return reply
 }
 
-func renewalOf(c lease.Claim, r lease.Reply) lease.Renewal {
-	return lease.Renewal{
+func renewalOf(c leasestore.Claim, r leasestore.Reply) leasestore.Renewal {
+	return leasestore.Renewal{
 		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner, Known: []string{r.Row.Nonce}, Nonce: token(),
-		Until: r.Row.Until, Window: c.Window, Skew: c.Skew, Now: lease.MillisOf(time.Now()),
+		Until: r.Row.Until, Window: c.Window, Skew: c.Skew, Now: leasestore.MillisOf(time.Now()),
 	}
 }
 
-func releaseOf(c lease.Claim, r lease.Reply) lease.Release {
-	return lease.Release{
+func releaseOf(c leasestore.Claim, r leasestore.Reply) leasestore.Release {
+	return leasestore.Release{
 		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner, Known: []string{r.Row.Nonce}, Nonce: token(),
 		End: r.Row.Until,
 	}
@@ -275,7 +275,7 @@ func TestDamageIsRefused(t *testing.T) {
 			} {
 				// A renewal is told to take another row, if there are others.
 				lost := name == "Renew" && !strings.Contains(tt.name, "meta")
-				if !errors.Is(err, ErrDamaged) || errors.Is(err, lease.ErrLost) != lost {
+				if !errors.Is(err, ErrDamaged) || errors.Is(err, leasestore.ErrLost) != lost {
 					t.Errorf("%s = error %v; want %v, lost: %v", name, err, ErrDamaged, lost)
 				}
 			}
@@ -321,14 +321,14 @@ func TestADirectoryPutInThePlaceOfTheStoresEndsTheLease(t *testing.T) {
 	if _, err := s.Claim(t.Context(), newClaim(2)); !errors.Is(err, ErrReplaced) || definite(err) {
 		t.Errorf("Claim = error %v; want %v: the rows are elsewhere", err, ErrReplaced)
 	}
-	var lost *lease.LostError
+	var lost *leasestore.LostError
 	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); !errors.Is(err, ErrReplaced) || !errors.As(err, &lost) || lost.Reason != replaced {
 		t.Errorf("Renew = error %v; want it lost, because of %v", err, ErrReplaced)
 	}
 	if len(s.held) != 0 {
 		t.Errorf("holder's locks after that = %d; want 0", len(s.held))
 	}
-	if err := s.Release(t.Context(), releaseOf(c, reply)); !errors.Is(err, ErrReplaced) || !errors.Is(err, lease.ErrLost) {
+	if err := s.Release(t.Context(), releaseOf(c, reply)); !errors.Is(err, ErrReplaced) || !errors.Is(err, leasestore.ErrLost) {
 		t.Errorf("Release = error %v; want it lost, because of %v", err, ErrReplaced)
 	}
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".old")); err != nil {
@@ -343,9 +343,9 @@ func TestAMissingSlotStartsLaterThanItCanHaveReserved(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	log, text := logged()
 	s := newStore(t, t.TempDir(), Config{Now: func() time.Time { return now }, Logger: log})
-	claim := func() lease.Claim {
+	claim := func() leasestore.Claim {
 		c := newClaim(2)
-		c.Only, c.Now, c.Window, c.Skew = []int64{0}, lease.MillisOf(now), 60_000, 5_000
+		c.Only, c.Now, c.Window, c.Skew = []int64{0}, leasestore.MillisOf(now), 60_000, 5_000
 		return c
 	}
 	c := claim()
@@ -353,12 +353,12 @@ func TestAMissingSlotStartsLaterThanItCanHaveReserved(t *testing.T) {
 	if err := os.Remove(slotFile(s, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); !errors.Is(err, lease.ErrLost) {
-		t.Errorf("Renew of a missing row = error %v; want %v", err, lease.ErrLost)
+	if _, err := s.Renew(t.Context(), renewalOf(c, reply)); !errors.Is(err, leasestore.ErrLost) {
+		t.Errorf("Renew of a missing row = error %v; want %v", err, leasestore.ErrLost)
 	}
-	limit := lease.MillisOf(now) + 60_000 + 5_000
+	limit := leasestore.MillisOf(now) + 60_000 + 5_000
 	_, err := s.Claim(t.Context(), claim())
-	var full *lease.NoFreeWorkerError
+	var full *leasestore.NoFreeWorkerError
 	if !errors.As(err, &full) || full.Earliest != limit.Time() {
 		t.Fatalf("Claim of a missing row = error %v; want none free before %s", err, limit.Time())
 	}
@@ -366,8 +366,8 @@ func TestAMissingSlotStartsLaterThanItCanHaveReserved(t *testing.T) {
 		t.Errorf("log = %q; want a warning", text)
 	}
 	now = now.Add(30 * time.Second)
-	if _, err := s.Claim(t.Context(), claim()); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Errorf("Claim half a window later = error %v; want %v: the limit stays", err, lease.ErrNoFreeWorker)
+	if _, err := s.Claim(t.Context(), claim()); !errors.Is(err, leasestore.ErrNoFreeWorker) {
+		t.Errorf("Claim half a window later = error %v; want %v: the limit stays", err, leasestore.ErrNoFreeWorker)
 	}
 	now = now.Add(30 * time.Second)
 	again := claim()
@@ -450,7 +450,7 @@ func TestAMissingSlotIsNamedWhenAnyWouldDo(t *testing.T) {
 	if err := os.Remove(slotFile(s, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Claim(t.Context(), newClaim(1)); !errors.Is(err, ErrMissing) || !errors.Is(err, lease.ErrNoFreeWorker) {
+	if _, err := s.Claim(t.Context(), newClaim(1)); !errors.Is(err, ErrMissing) || !errors.Is(err, leasestore.ErrNoFreeWorker) {
 		t.Errorf("Claim = error %v; want %v", err, ErrMissing)
 	}
 }
@@ -486,8 +486,8 @@ func TestALiveHoldersRowIsNotTakenBeforeItsLimit(t *testing.T) {
 	c := newClaim(1)
 	reply := mustClaim(t, a, c)
 	for name, s := range map[string]*Store{"the same": a, "another": b} {
-		if _, err := s.Claim(t.Context(), newClaim(1)); !errors.Is(err, lease.ErrNoFreeWorker) {
-			t.Errorf("Claim by %s process = error %v; want %v", name, err, lease.ErrNoFreeWorker)
+		if _, err := s.Claim(t.Context(), newClaim(1)); !errors.Is(err, leasestore.ErrNoFreeWorker) {
+			t.Errorf("Claim by %s process = error %v; want %v", name, err, leasestore.ErrNoFreeWorker)
 		}
 	}
 	// Nor after a request of the holder that was overtaken is refused.
@@ -496,14 +496,14 @@ func TestALiveHoldersRowIsNotTakenBeforeItsLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Renew(t.Context(), first); !errors.Is(err, lease.ErrLost) {
-		t.Fatalf("Renew with an old nonce = error %v; want %v", err, lease.ErrLost)
+	if _, err := a.Renew(t.Context(), first); !errors.Is(err, leasestore.ErrLost) {
+		t.Fatalf("Renew with an old nonce = error %v; want %v", err, leasestore.ErrLost)
 	}
-	if err := a.Release(t.Context(), releaseOf(c, reply)); !errors.Is(err, lease.ErrLost) {
-		t.Fatalf("Release with an old nonce = error %v; want %v", err, lease.ErrLost)
+	if err := a.Release(t.Context(), releaseOf(c, reply)); !errors.Is(err, leasestore.ErrLost) {
+		t.Fatalf("Release with an old nonce = error %v; want %v", err, leasestore.ErrLost)
 	}
-	if _, err := b.Claim(t.Context(), newClaim(1)); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Errorf("Claim after refused requests of the holder = error %v; want %v", err, lease.ErrNoFreeWorker)
+	if _, err := b.Claim(t.Context(), newClaim(1)); !errors.Is(err, leasestore.ErrNoFreeWorker) {
+		t.Errorf("Claim after refused requests of the holder = error %v; want %v", err, leasestore.ErrNoFreeWorker)
 	}
 	_ = next
 }
@@ -528,8 +528,8 @@ func TestADeadHoldersRowIsTakenAtOnceAndBeginsAtItsLimit(t *testing.T) {
 	mustClaim(t, a, far)
 	_ = a.Close()
 	far.Owner = token()
-	if _, err := b.Claim(t.Context(), far); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Errorf("Claim of a dead holder's row, further ahead than the skew = error %v; want %v", err, lease.ErrNoFreeWorker)
+	if _, err := b.Claim(t.Context(), far); !errors.Is(err, leasestore.ErrNoFreeWorker) {
+		t.Errorf("Claim of a dead holder's row, further ahead than the skew = error %v; want %v", err, leasestore.ErrNoFreeWorker)
 	}
 }
 
@@ -538,9 +538,9 @@ func TestATakerOfAStoppedHoldersRowIsNotTakenForDead(t *testing.T) {
 	clock := Config{Now: func() time.Time { return now }}
 	dir := t.TempDir()
 	a, b, third := newStore(t, dir, clock), newStore(t, dir, clock), newStore(t, dir, clock)
-	claim := func() lease.Claim {
+	claim := func() leasestore.Claim {
 		c := newClaim(1)
-		c.Now = lease.MillisOf(now)
+		c.Now = leasestore.MillisOf(now)
 		return c
 	}
 	stopped := claim()
@@ -549,15 +549,15 @@ func TestATakerOfAStoppedHoldersRowIsNotTakenForDead(t *testing.T) {
 	taker := claim()
 	mine := mustClaim(t, b, taker)
 	_, err := a.Renew(t.Context(), renewalOf(stopped, old)) // and lets go
-	if !errors.Is(err, lease.ErrLost) {
-		t.Fatalf("Renew of the row that was taken = error %v; want %v", err, lease.ErrLost)
+	if !errors.Is(err, leasestore.ErrLost) {
+		t.Fatalf("Renew of the row that was taken = error %v; want %v", err, leasestore.ErrLost)
 	}
-	if _, err := third.Claim(t.Context(), claim()); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Errorf("Claim of the taker's row = error %v; want %v: it lives", err, lease.ErrNoFreeWorker)
+	if _, err := third.Claim(t.Context(), claim()); !errors.Is(err, leasestore.ErrNoFreeWorker) {
+		t.Errorf("Claim of the taker's row = error %v; want %v: it lives", err, leasestore.ErrNoFreeWorker)
 	}
 	// A renewal gets the lock, and the taker's death is seen.
 	r := renewalOf(taker, mine)
-	r.Now = lease.MillisOf(now)
+	r.Now = leasestore.MillisOf(now)
 	if _, err := b.Renew(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -567,11 +567,11 @@ func TestATakerOfAStoppedHoldersRowIsNotTakenForDead(t *testing.T) {
 
 // Its lock would be in the way of whoever has the slot after it was made again.
 func TestALeaseThatIsOverHoldsNoLock(t *testing.T) {
-	renew := func(s *Store, c lease.Claim, r lease.Reply) error {
+	renew := func(s *Store, c leasestore.Claim, r leasestore.Reply) error {
 		_, err := s.Renew(t.Context(), renewalOf(c, r))
 		return err
 	}
-	release := func(s *Store, c lease.Claim, r lease.Reply) error {
+	release := func(s *Store, c leasestore.Claim, r leasestore.Reply) error {
 		return s.Release(t.Context(), releaseOf(c, r))
 	}
 	remove := func(s *Store) error { return os.Remove(slotFile(s, 0)) }
@@ -581,14 +581,14 @@ func TestALeaseThatIsOverHoldsNoLock(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		damage func(*Store) error
-		call   func(*Store, lease.Claim, lease.Reply) error
+		call   func(*Store, leasestore.Claim, leasestore.Reply) error
 		want   error
 	}{
-		{"renewal without its slot", remove, renew, lease.ErrLost},
-		{"renewal without its space", removeAll, renew, lease.ErrLost},
-		{"renewal in a poisoned slot", mark, renew, lease.ErrLost},
-		{"renewal in a damaged slot", cut, renew, lease.ErrLost},
-		{"release without its slot", remove, release, lease.ErrLost},
+		{"renewal without its slot", remove, renew, leasestore.ErrLost},
+		{"renewal without its space", removeAll, renew, leasestore.ErrLost},
+		{"renewal in a poisoned slot", mark, renew, leasestore.ErrLost},
+		{"renewal in a damaged slot", cut, renew, leasestore.ErrLost},
+		{"release without its slot", remove, release, leasestore.ErrLost},
 		{"release in a poisoned slot", mark, release, ErrPoisoned},
 		{"release in a damaged slot", cut, release, ErrDamaged},
 	} {
@@ -618,8 +618,8 @@ func TestAHolderWithoutALockIsNotTakenForDead(t *testing.T) {
 	if len(a.held) != 0 {
 		t.Errorf("a store that was refused the lock holds %d; want none", len(a.held))
 	}
-	if got, err := b.Claim(t.Context(), newClaim(1)); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Errorf("Claim of the row of %+v = %+v, error %v; want %v", reply.Row, got.Row, err, lease.ErrNoFreeWorker)
+	if got, err := b.Claim(t.Context(), newClaim(1)); !errors.Is(err, leasestore.ErrNoFreeWorker) {
+		t.Errorf("Claim of the row of %+v = %+v, error %v; want %v", reply.Row, got.Row, err, leasestore.ErrNoFreeWorker)
 	}
 	if _, err := a.Renew(t.Context(), renewalOf(c, reply)); err != nil {
 		t.Errorf("Renew by the holder = error %v; want none", err)
@@ -632,8 +632,8 @@ func TestAHolderIsNotTakenForDeadIfItsLockCannotBeTried(t *testing.T) {
 	a, b := newStore(t, dir, Config{}), newStore(t, dir, Config{})
 	reply := mustClaim(t, a, newClaim(1))
 	refuseHolders(b)
-	if got, err := b.Claim(t.Context(), newClaim(1)); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Errorf("Claim of the row of %+v = %+v, error %v; want %v", reply.Row, got.Row, err, lease.ErrNoFreeWorker)
+	if got, err := b.Claim(t.Context(), newClaim(1)); !errors.Is(err, leasestore.ErrNoFreeWorker) {
+		t.Errorf("Claim of the row of %+v = %+v, error %v; want %v", reply.Row, got.Row, err, leasestore.ErrNoFreeWorker)
 	}
 }
 
@@ -679,7 +679,7 @@ func TestCloseEndsTheStore(t *testing.T) {
 	_, renewErr := s.Renew(t.Context(), renewalOf(c, reply))
 	_, _, rowsErr := s.Rows(t.Context(), c.Space)
 	for _, err := range []error{claimErr, renewErr, s.Release(t.Context(), releaseOf(c, reply)), rowsErr} {
-		if !errors.Is(err, ErrClosed) || !errors.Is(err, lease.ErrPermanent) {
+		if !errors.Is(err, ErrClosed) || !errors.Is(err, leasestore.ErrPermanent) {
 			t.Errorf("operation after Close = error %v; want %v", err, ErrClosed)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/filelease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
@@ -34,12 +34,12 @@ func TestTheStorePassesTheSuite(t *testing.T) {
 		return leasetest.Harness{
 			Seed: 1, // the same in every run: a release must not depend on luck
 			Open: func(t *testing.T) leasetest.Store { return open(t) },
-			Delete: func(t *testing.T, s lease.Space, worker int64) {
+			Delete: func(t *testing.T, s leasestore.Space, worker int64) {
 				if err := os.Remove(slotPath(t, dir, worker)); err != nil {
 					t.Fatal(err)
 				}
 			},
-			SetUntil: func(t *testing.T, s lease.Space, worker int64, until lease.Millis) {
+			SetUntil: func(t *testing.T, s leasestore.Space, worker int64, until leasestore.Millis) {
 				filelease.SetUntil(t, slotPath(t, dir, worker), until)
 			},
 			Restart: func(t *testing.T) {}, // nothing runs between operations; TestAnyCrash… has the crashes
@@ -104,17 +104,17 @@ func stall(t *testing.T, dir string) (resume func()) {
 // A deaf store does what it is asked and hears no reply.
 type deaf struct{ *filelease.Store }
 
-func (d deaf) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (d deaf) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	_, _ = d.Store.Claim(ctx, c)
-	return lease.Reply{}, context.DeadlineExceeded
+	return leasestore.Reply{}, context.DeadlineExceeded
 }
 
-func (d deaf) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (d deaf) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	_, _ = d.Store.Renew(ctx, r)
-	return lease.Reply{}, context.DeadlineExceeded
+	return leasestore.Reply{}, context.DeadlineExceeded
 }
 
-func (d deaf) Release(ctx context.Context, r lease.Release) error {
+func (d deaf) Release(ctx context.Context, r leasestore.Release) error {
 	_ = d.Store.Release(ctx, r)
 	return context.DeadlineExceeded
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -19,7 +19,7 @@ const maxLeft = 32
 // context, and on a disk that hangs a sync may take minutes, or for ever. The call that
 // was left gives back its locks in the end, and writes nothing that it had not begun to
 // write. If it succeeds, late is called with the result, unless late is nil.
-func within[T any](ctx context.Context, s *Store, sp lease.Space, f func() (T, error), late func(T)) (T, error) {
+func within[T any](ctx context.Context, s *Store, sp leasestore.Space, f func() (T, error), late func(T)) (T, error) {
 	if err := s.begin(ctx, sp); err != nil {
 		var none T
 		return none, err
@@ -32,7 +32,7 @@ func within[T any](ctx context.Context, s *Store, sp lease.Space, f func() (T, e
 }
 
 // begin returns an error if an operation must not begin.
-func (s *Store) begin(ctx context.Context, sp lease.Space) error {
+func (s *Store) begin(ctx context.Context, sp leasestore.Space) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("filelease: %w", err)
 	}
@@ -40,7 +40,7 @@ func (s *Store) begin(ctx context.Context, sp lease.Space) error {
 	closed := s.closed
 	s.mu.Unlock()
 	if closed {
-		return lease.Permanent(ErrClosed)
+		return leasestore.Permanent(ErrClosed)
 	}
-	return sp.Check()
+	return sp.Validate()
 }

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A hanging file does not come back from one of its calls before it is let.
@@ -70,22 +70,22 @@ func TestAnOperationOnADiskThatHangsEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		do    func(ctx context.Context, s *Store, c lease.Claim, r lease.Reply) error
+		do    func(ctx context.Context, s *Store, c leasestore.Claim, r leasestore.Reply) error
 		steps []string
 	}{
-		{"Claim", func(ctx context.Context, s *Store, c lease.Claim, _ lease.Reply) error {
+		{"Claim", func(ctx context.Context, s *Store, c leasestore.Claim, _ leasestore.Reply) error {
 			c = newClaim(2)
 			c.Only = []int64{1}
 			return second(s.Claim(ctx, c))
 		}, []string{"open", "read", "sync", "hold", "write", "last sync"}},
-		{"Renew", func(ctx context.Context, s *Store, c lease.Claim, r lease.Reply) error {
+		{"Renew", func(ctx context.Context, s *Store, c leasestore.Claim, r leasestore.Reply) error {
 			time.Sleep(time.Second) // so that the limit rises
 			return second(s.Renew(ctx, renewalOf(c, r)))
 		}, []string{"open", "read", "sync", "write", "last sync"}},
-		{"Release", func(ctx context.Context, s *Store, c lease.Claim, r lease.Reply) error {
+		{"Release", func(ctx context.Context, s *Store, c leasestore.Claim, r leasestore.Reply) error {
 			return s.Release(ctx, releaseOf(c, r))
 		}, []string{"open", "read", "sync", "write", "last sync"}},
-		{"Rows", func(ctx context.Context, s *Store, c lease.Claim, _ lease.Reply) error {
+		{"Rows", func(ctx context.Context, s *Store, c leasestore.Claim, _ leasestore.Reply) error {
 			_, _, err := s.Rows(ctx, c.Space)
 			return err
 		}, []string{"open", "read"}},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 func claimsTakeEachFreeRowOnce(s *suite) {
@@ -44,7 +44,7 @@ func claimsChooseAtRandom(s *suite) {
 }
 
 func claimTakesOnlyWhatItMay(s *suite) {
-	only := func(workers ...int64) lease.Claim {
+	only := func(workers ...int64) leasestore.Claim {
 		c := s.newClaim()
 		c.Only = workers
 		return c
@@ -123,11 +123,11 @@ func holdersAreListed(s *suite) {
 func claimIsRefusedWhenClocksAreApart(s *suite) {
 	refused := func(layout string) {
 		s.Helper()
-		for _, off := range []lease.Millis{+hour, -hour} {
+		for _, off := range []leasestore.Millis{+hour, -hour} {
 			c := s.newClaim()
 			c.Space.Layout = layout
 			c.Now += off
-			if _, err := s.a.do(c); !errors.Is(err, lease.ErrClockSkew) {
+			if _, err := s.a.do(c); !errors.Is(err, leasestore.ErrClockSkew) {
 				s.Errorf("Claim with a clock that is off by %v = error %v; want a *lease.ClockSkewError", off.Duration(), err)
 			}
 		}
@@ -151,7 +151,7 @@ func claimIsRefusedWhenClocksAreApart(s *suite) {
 
 func noFreeWorkerErrorNamesTheEarliest(s *suite) {
 	s.space.Workers = 3
-	for _, window := range []lease.Millis{30 * minute, 20 * minute, 40 * minute} {
+	for _, window := range []leasestore.Millis{30 * minute, 20 * minute, 40 * minute} {
 		c := s.newClaim()
 		c.Window = window
 		s.a.hold(c)
@@ -177,7 +177,7 @@ func noFreeWorkerErrorNamesRowsFarAhead(s *suite) {
 		s.a.keep(l, r)
 	}
 	_, err := s.b.do(s.newClaim())
-	var full *lease.NoFreeWorkerError
+	var full *leasestore.NoFreeWorkerError
 	if !errors.As(err, &full) || len(full.Ahead) != 2 || full.Wait > time.Minute {
 		s.Errorf("Claim when all rows are held, two far ahead = error %v; want these two named, and the wait for the third", err)
 	}

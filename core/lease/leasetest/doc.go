@@ -1,4 +1,4 @@
-// Package leasetest certifies implementations of [lease.Store].
+// Package leasetest certifies implementations of [leasestore.Store].
 //
 // Uniqueness of IDs rests on the store. A store must change a row only if the row is
 // still what was read. It must refuse what an old holder asks, and forget nothing. It
@@ -14,7 +14,7 @@
 //		})
 //	}
 //
-// The oracle is the functions that define the operations, such as [lease.Claim.Apply].
+// The oracle is the functions that define the operations, such as [leasestore.Claim.Apply].
 // The suite compares the store's answers and rows with them, to the last field.
 // Concurrent operations must be linearizable, also when some were given up and their
 // outcome is unknown.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 func doneContextWritesNothing(s *suite) {
@@ -54,10 +54,10 @@ func (h handle) sendAside(ctx context.Context, request any) <-chan error {
 // reads may be answered.
 func (s *suite) wantUnknownSoon(request any, returned <-chan error) {
 	s.Helper()
-	name := describe(request, lease.Reply{}, nil)
+	name := describe(request, leasestore.Reply{}, nil)
 	select {
 	case err := <-returned:
-		if _, reads := request.(lease.Space); !reads || err != nil {
+		if _, reads := request.(leasestore.Space); !reads || err != nil {
 			s.wantUnknown(name, err)
 		}
 	case <-time.After(patience):
@@ -86,7 +86,7 @@ func endingContextEndsTheCall(s *suite) {
 	again := s.open()
 	l.known = append(l.known, renewal.Nonce)
 	if reply, err := again.call(s.renewal(l)); err != nil {
-		s.wantLost("Renew after the store stood still", err, l, lease.TakenOver)
+		s.wantLost("Renew after the store stood still", err, l, leasestore.TakenOver)
 	} else if reply.Row.Owner != l.owner {
 		s.Errorf("Renew after the store stood still = %+v; want owner %q", reply, l.owner)
 	}
@@ -103,17 +103,17 @@ func lostReplyIsUnknown(s *suite) {
 
 	// A claim whose reply is lost uses up a row. The next claim takes another.
 	c := s.newClaim()
-	s.unheard(deaf, c, func(r lease.Row) bool { return r.Owner == c.Owner })
+	s.unheard(deaf, c, func(r leasestore.Row) bool { return r.Owner == c.Owner })
 	l := s.a.hold(s.newClaim())
 
 	r := s.renewal(l)
-	s.unheard(deaf, r, func(row lease.Row) bool { return row.Nonce == r.Nonce })
-	s.a.lost("Renew that does not know the nonce of the lost one", s.renewal(l), lease.Copied)
+	s.unheard(deaf, r, func(row leasestore.Row) bool { return row.Nonce == r.Nonce })
+	s.a.lost("Renew that does not know the nonce of the lost one", s.renewal(l), leasestore.Copied)
 	l.known = append(l.known, r.Nonce)
 	s.a.keep(l, s.renewal(l))
 
 	release := l.giveBack(s.now())
-	s.unheard(deaf, release, func(r lease.Row) bool {
+	s.unheard(deaf, release, func(r leasestore.Row) bool {
 		return r.Worker == l.worker && r.Owner == "" && r.Until == release.End
 	})
 }
@@ -121,7 +121,7 @@ func lostReplyIsUnknown(s *suite) {
 // unheard does an operation whose reply never comes. It must be done, which is when there
 // is such a row. The caller must not know. The context of the operation ends when it is
 // done and no earlier, however long that takes.
-func (s *suite) unheard(deaf handle, request any, is func(lease.Row) bool) {
+func (s *suite) unheard(deaf handle, request any, is func(leasestore.Row) bool) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
@@ -169,8 +169,8 @@ func deletedRowStaysGone(s *suite) {
 
 	gone := func() {
 		s.Helper()
-		s.a.lost("Renew of a row that was deleted", s.renewal(l), lease.Gone)
-		s.b.lost("Release of a row that was deleted", l.giveBack(s.now()), lease.Gone)
+		s.a.lost("Renew of a row that was deleted", s.renewal(l), leasestore.Gone)
+		s.b.lost("Release of a row that was deleted", l.giveBack(s.now()), leasestore.Gone)
 	}
 	gone()
 	for range 3 {
@@ -196,7 +196,7 @@ func loweredLimitIsShownAndRaised(s *suite) {
 	c := s.newClaim()
 	c.Window = hour
 	l := s.a.hold(c)
-	for _, lowered := range []lease.Millis{s.now() - hour, 0} {
+	for _, lowered := range []leasestore.Millis{s.now() - hour, 0} {
 		s.h.SetUntil(s.T, s.space, l.worker, lowered)
 		r := s.renewal(l)
 		r.Window = 1 // which alone would not raise it to where it was
@@ -207,7 +207,7 @@ func loweredLimitIsShownAndRaised(s *suite) {
 	}
 	s.h.SetUntil(s.T, s.space, l.worker, s.now()-1)
 	s.b.hold(s.newClaim())
-	s.a.lost("Renew after the row was lowered and taken", s.renewal(l), lease.TakenOver)
+	s.a.lost("Renew after the row was lowered and taken", s.renewal(l), leasestore.TakenOver)
 }
 
 func rowsSurviveARestart(s *suite) {
@@ -227,7 +227,7 @@ func rowsSurviveARestart(s *suite) {
 	}
 	c := s.newClaim()
 	c.Space.Layout = otherLayout
-	if _, err := s.a.do(c); !errors.Is(err, lease.ErrLayout) {
+	if _, err := s.a.do(c); !errors.Is(err, leasestore.ErrLayout) {
 		s.Errorf("Claim with another layout after a restart = error %v; want a *lease.LayoutError", err)
 	}
 	s.b.hold(s.newClaim())
@@ -243,13 +243,13 @@ func unreachableStoreKeepsItsSecret(s *suite) {
 	atOnce(len(requests), func(i int) {
 		ctx, cancel := context.WithTimeout(s.Context(), 2*time.Second)
 		defer cancel()
-		if _, ok := requests[i].(lease.Fencing); ok {
-			if _, ok := far.store.(lease.Fencer); !ok {
+		if _, ok := requests[i].(leasestore.Fencing); ok {
+			if _, ok := far.store.(leasestore.Fencer); !ok {
 				return
 			}
 		}
 		_, err := far.send(ctx, requests[i])
-		s.wantUnknown(describe(requests[i], lease.Reply{}, nil), err)
+		s.wantUnknown(describe(requests[i], leasestore.Reply{}, nil), err)
 	})
 	check("calls that did not reach the store")
 }

@@ -3,21 +3,21 @@ package leasetest
 import (
 	"errors"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // fencer returns the store of h as one, or skips the subtest.
-func (s *suite) fencer(h handle) lease.Fencer {
+func (s *suite) fencer(h handle) leasestore.Fencer {
 	s.Helper()
-	f, ok := h.store.(lease.Fencer)
+	f, ok := h.store.(leasestore.Fencer)
 	if !ok {
-		s.Skip("SKIPPED: the store is no lease.Fencer")
+		s.Skip("SKIPPED: the store is no leasestore.Fencer")
 	}
 	return f
 }
 
-func (s *suite) fencing(until lease.Millis) lease.Fencing {
-	return lease.Fencing{Space: s.space, Nonce: token(), Until: until}
+func (s *suite) fencing(until leasestore.Millis) leasestore.Fencing {
+	return leasestore.Fencing{Space: s.space, Nonce: token(), Until: until}
 }
 
 // fenceRaisesEveryRow fences four rows: one never claimed, one held, one given back, and
@@ -30,7 +30,7 @@ func fenceRaisesEveryRow(s *suite) {
 	c := s.newClaim()
 	c.Window = 2 * hour
 	s.a.hold(c)
-	for _, ahead := range []lease.Millis{hour, 0, 3 * hour} {
+	for _, ahead := range []leasestore.Millis{hour, 0, 3 * hour} {
 		s.a.must(s.fencing(s.now() + ahead))
 	}
 }
@@ -43,8 +43,8 @@ func fenceEndsLeases(s *suite) {
 	l := s.a.hold(s.newClaim())
 	until := s.now() + minute/2
 	s.b.must(s.fencing(until))
-	s.a.lost("Renew after Fence", s.renewal(l), lease.TakenOver)
-	s.a.lost("Release after Fence", l.giveBack(l.from), lease.TakenOver)
+	s.a.lost("Renew after Fence", s.renewal(l), leasestore.TakenOver)
+	s.a.lost("Release after Fence", l.giveBack(l.from), leasestore.TakenOver)
 	for range s.space.Workers {
 		if next := s.a.hold(s.newClaim()); next.from < until {
 			s.Errorf("the lease after Fence(%d) begins at %d; want no earlier", until, next.from)
@@ -63,7 +63,7 @@ func fenceIsRefused(s *suite) {
 	s.a.hold(s.newClaim())
 	f := s.fencing(s.now() + hour)
 	f.Space.Layout = otherLayout
-	if _, err := s.b.do(f); !errors.Is(err, lease.ErrLayout) {
+	if _, err := s.b.do(f); !errors.Is(err, leasestore.ErrLayout) {
 		s.Errorf("Fence with another layout = error %v; want a *lease.LayoutError", err)
 	}
 }

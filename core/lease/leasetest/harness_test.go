@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
@@ -75,7 +75,7 @@ func (w *world) stall(*testing.T) (resume func()) {
 	}
 }
 
-func (w *world) setUntil(t *testing.T, s lease.Space, worker int64, until lease.Millis) {
+func (w *world) setUntil(t *testing.T, s leasestore.Space, worker int64, until leasestore.Millis) {
 	rows, _, err := w.mem.Load().Rows(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func (w *world) harness(wrap func(w *world, right leasetest.Store) leasetest.Sto
 		Seed:     1, // the same in every run: a release must not depend on luck
 		Open:     func(*testing.T) leasetest.Store { return open() },
 		SetUntil: w.setUntil,
-		Delete: func(_ *testing.T, s lease.Space, worker int64) {
+		Delete: func(_ *testing.T, s leasestore.Space, worker int64) {
 			w.mem.Load().Delete(s, worker)
 		},
 		SetClock: func(_ *testing.T, now time.Time) { w.setClock(now) },
@@ -117,21 +117,21 @@ func (w *world) harness(wrap func(w *world, right leasetest.Store) leasetest.Sto
 // A handle reaches the memory of its world.
 type handle struct{ w *world }
 
-func (h handle) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (h handle) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	if err := h.w.pass(ctx); err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	return h.w.mem.Load().Claim(ctx, c)
 }
 
-func (h handle) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (h handle) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	if err := h.w.pass(ctx); err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	return h.w.mem.Load().Renew(ctx, r)
 }
 
-func (h handle) Release(ctx context.Context, r lease.Release) error {
+func (h handle) Release(ctx context.Context, r leasestore.Release) error {
 	if err := h.w.pass(ctx); err != nil {
 		return err
 	}
@@ -140,14 +140,14 @@ func (h handle) Release(ctx context.Context, r lease.Release) error {
 
 func (h handle) LosesWrites() bool { return h.w.mem.Load().LosesWrites() }
 
-func (h handle) Fence(ctx context.Context, f lease.Fencing) error {
+func (h handle) Fence(ctx context.Context, f leasestore.Fencing) error {
 	if err := h.w.pass(ctx); err != nil {
 		return err
 	}
 	return h.w.mem.Load().Fence(ctx, f)
 }
 
-func (h handle) Rows(ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+func (h handle) Rows(ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 	if err := h.w.pass(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -160,17 +160,17 @@ var errReply = errors.New("connection lost")
 // deaf does what it is asked and loses the reply.
 type deaf struct{ leasetest.Store }
 
-func (d deaf) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (d deaf) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	_, _ = d.Store.Claim(ctx, c)
-	return lease.Reply{}, errReply
+	return leasestore.Reply{}, errReply
 }
 
-func (d deaf) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (d deaf) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	_, _ = d.Store.Renew(ctx, r)
-	return lease.Reply{}, errReply
+	return leasestore.Reply{}, errReply
 }
 
-func (d deaf) Release(ctx context.Context, r lease.Release) error {
+func (d deaf) Release(ctx context.Context, r leasestore.Release) error {
 	_ = d.Store.Release(ctx, r)
 	return errReply
 }
@@ -178,15 +178,15 @@ func (d deaf) Release(ctx context.Context, r lease.Release) error {
 // nowhere never gets to the store.
 type nowhere struct{}
 
-func (nowhere) Claim(context.Context, lease.Claim) (lease.Reply, error) {
-	return lease.Reply{}, errReply
+func (nowhere) Claim(context.Context, leasestore.Claim) (leasestore.Reply, error) {
+	return leasestore.Reply{}, errReply
 }
-func (nowhere) Renew(context.Context, lease.Renewal) (lease.Reply, error) {
-	return lease.Reply{}, errReply
+func (nowhere) Renew(context.Context, leasestore.Renewal) (leasestore.Reply, error) {
+	return leasestore.Reply{}, errReply
 }
-func (nowhere) Release(context.Context, lease.Release) error { return errReply }
-func (nowhere) LosesWrites() bool                            { return false }
-func (nowhere) Rows(context.Context, lease.Space) ([]lease.Row, lease.Millis, error) {
+func (nowhere) Release(context.Context, leasestore.Release) error { return errReply }
+func (nowhere) LosesWrites() bool                                 { return false }
+func (nowhere) Rows(context.Context, leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 	return nil, 0, errReply
 }
 
@@ -218,21 +218,21 @@ func lose(ctx context.Context, do func(ctx context.Context)) (lost bool) {
 	return true
 }
 
-func (f flaky) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (f flaky) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	if lose(ctx, func(ctx context.Context) { _, _ = f.Store.Claim(ctx, c) }) {
-		return lease.Reply{}, errReply
+		return leasestore.Reply{}, errReply
 	}
 	return f.Store.Claim(ctx, c)
 }
 
-func (f flaky) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (f flaky) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	if lose(ctx, func(ctx context.Context) { _, _ = f.Store.Renew(ctx, r) }) {
-		return lease.Reply{}, errReply
+		return leasestore.Reply{}, errReply
 	}
 	return f.Store.Renew(ctx, r)
 }
 
-func (f flaky) Release(ctx context.Context, r lease.Release) error {
+func (f flaky) Release(ctx context.Context, r leasestore.Release) error {
 	if lose(ctx, func(ctx context.Context) { _ = f.Store.Release(ctx, r) }) {
 		return errReply
 	}

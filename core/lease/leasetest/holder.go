@@ -3,7 +3,7 @@ package leasetest
 import (
 	"strings"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // What may be asked of a row that is held: renewals and releases.
@@ -12,21 +12,21 @@ func renewalRaisesTheLimit(s *suite) {
 	l := s.a.hold(s.newClaim())
 	for _, c := range []struct {
 		name string
-		edit func(r *lease.Renewal)
+		edit func(r *leasestore.Renewal)
 	}{
-		{"a longer window", func(r *lease.Renewal) { r.Window = 2 * minute }},
-		{"IDs ahead of the clock", func(r *lease.Renewal) { r.Next = r.Now + 10*minute }},
-		{"IDs further ahead than is permitted", func(r *lease.Renewal) { r.Next = r.Now + 5*hour }},
-		{"a confirmed limit above the stored one", func(r *lease.Renewal) { r.Until += hour }},
-		{"a window of hours", func(r *lease.Renewal) { r.Window = 12 * hour }},
-		{"a clock that has stepped back", func(r *lease.Renewal) { r.Window, r.Now = 30*hour, r.Now-hour }},
-		{"a clock that has stepped ahead", func(r *lease.Renewal) { r.Window, r.Now = 35*hour, r.Now+hour }},
-		{"the guard", func(r *lease.Renewal) { r.Window, r.Guard = 40*hour, 10 }},
-		{"several nonces known", func(r *lease.Renewal) {
+		{"a longer window", func(r *leasestore.Renewal) { r.Window = 2 * minute }},
+		{"IDs ahead of the clock", func(r *leasestore.Renewal) { r.Next = r.Now + 10*minute }},
+		{"IDs further ahead than is permitted", func(r *leasestore.Renewal) { r.Next = r.Now + 5*hour }},
+		{"a confirmed limit above the stored one", func(r *leasestore.Renewal) { r.Until += hour }},
+		{"a window of hours", func(r *leasestore.Renewal) { r.Window = 12 * hour }},
+		{"a clock that has stepped back", func(r *leasestore.Renewal) { r.Window, r.Now = 30*hour, r.Now-hour }},
+		{"a clock that has stepped ahead", func(r *leasestore.Renewal) { r.Window, r.Now = 35*hour, r.Now+hour }},
+		{"the guard", func(r *leasestore.Renewal) { r.Window, r.Guard = 40*hour, 10 }},
+		{"several nonces known", func(r *leasestore.Renewal) {
 			r.Known = []string{token(), token(), r.Known[0], token()}
 			r.Window = 50 * hour
 		}},
-		{"twenty nonces known", func(r *lease.Renewal) {
+		{"twenty nonces known", func(r *leasestore.Renewal) {
 			for range 19 {
 				r.Known = append([]string{token()}, r.Known...)
 			}
@@ -46,7 +46,7 @@ func renewalNeverLowersTheLimit(s *suite) {
 	c.Window = hour
 	l := s.a.hold(c)
 	until := l.until
-	for _, guard := range []lease.Millis{0, 10} {
+	for _, guard := range []leasestore.Millis{0, 10} {
 		r := s.renewal(l)
 		r.Window, r.Guard = 1, guard
 		s.b.keep(l, r)
@@ -85,24 +85,24 @@ func requestsByAnotherAreRefused(request func(s *suite, l *holder) any) func(s *
 		for _, c := range []struct {
 			name   string
 			edit   func(l *holder)
-			reason lease.Reason
+			reason leasestore.Reason
 		}{
-			{"a later epoch", func(l *holder) { l.epoch++ }, lease.TakenOver},
-			{"an earlier epoch", func(l *holder) { l.epoch-- }, lease.TakenOver},
-			{"another owner", func(l *holder) { l.owner = token() }, lease.TakenOver},
-			{"no owner", func(l *holder) { l.owner = "" }, lease.TakenOver},
-			{"an owner in capitals", func(l *holder) { l.owner = strings.ToUpper(l.owner) }, lease.TakenOver},
-			{"the owner of another row", func(l *holder) { l.owner = l2.owner }, lease.TakenOver},
-			{"the row of another", func(l *holder) { l.worker = l2.worker }, lease.TakenOver},
-			{"the nonce of the write before", func(l *holder) { l.known = old.known }, lease.Copied},
-			{"another nonce", func(l *holder) { l.known = []string{token()} }, lease.Copied},
-			{"a nonce in capitals", func(l *holder) { l.known = []string{strings.ToUpper(l.known[0])} }, lease.Copied},
-			{"the nonce of another row", func(l *holder) { l.known = l2.known }, lease.Copied},
-			{"an empty nonce", func(l *holder) { l.known = []string{""} }, lease.Copied},
-			{"no nonce", func(l *holder) { l.known = nil }, lease.Copied},
-			{"a worker that is not there", func(l *holder) { l.worker = s.space.Workers }, lease.Gone},
-			{"a datacenter that is not there", func(l *holder) { l.space.Datacenter++ }, lease.Gone},
-			{"a namespace that is not there", func(l *holder) { l.space.Namespace += "-none" }, lease.Gone},
+			{"a later epoch", func(l *holder) { l.epoch++ }, leasestore.TakenOver},
+			{"an earlier epoch", func(l *holder) { l.epoch-- }, leasestore.TakenOver},
+			{"another owner", func(l *holder) { l.owner = token() }, leasestore.TakenOver},
+			{"no owner", func(l *holder) { l.owner = "" }, leasestore.TakenOver},
+			{"an owner in capitals", func(l *holder) { l.owner = strings.ToUpper(l.owner) }, leasestore.TakenOver},
+			{"the owner of another row", func(l *holder) { l.owner = l2.owner }, leasestore.TakenOver},
+			{"the row of another", func(l *holder) { l.worker = l2.worker }, leasestore.TakenOver},
+			{"the nonce of the write before", func(l *holder) { l.known = old.known }, leasestore.Copied},
+			{"another nonce", func(l *holder) { l.known = []string{token()} }, leasestore.Copied},
+			{"a nonce in capitals", func(l *holder) { l.known = []string{strings.ToUpper(l.known[0])} }, leasestore.Copied},
+			{"the nonce of another row", func(l *holder) { l.known = l2.known }, leasestore.Copied},
+			{"an empty nonce", func(l *holder) { l.known = []string{""} }, leasestore.Copied},
+			{"no nonce", func(l *holder) { l.known = nil }, leasestore.Copied},
+			{"a worker that is not there", func(l *holder) { l.worker = s.space.Workers }, leasestore.Gone},
+			{"a datacenter that is not there", func(l *holder) { l.space.Datacenter++ }, leasestore.Gone},
+			{"a namespace that is not there", func(l *holder) { l.space.Namespace += "-none" }, leasestore.Gone},
 		} {
 			other := *l
 			c.edit(&other)
@@ -123,19 +123,19 @@ func lapsedRenewalIsRefused(s *suite) {
 	c := s.newClaim()
 	c.Guard = 10
 	l := s.a.hold(c)
-	refused := func(name string, reason lease.Reason, edit func(r *lease.Renewal)) {
+	refused := func(name string, reason leasestore.Reason, edit func(r *leasestore.Renewal)) {
 		s.Helper()
 		r := s.renewal(l)
 		edit(&r)
 		s.b.lost("Renew with "+name, r, reason)
 	}
-	refused("a guard longer than what is left", lease.Lapsed, func(r *lease.Renewal) { r.Guard = r.Window + minute })
-	refused("a limit that has passed", lease.Lapsed, func(r *lease.Renewal) { r.Guard, r.Until = 1, r.Now-minute })
-	refused("the holder's clock past the limit", lease.Lapsed, func(r *lease.Renewal) { r.Guard, r.Now = 1, r.Until+minute })
-	refused("the store's clock past the limit", lease.Lapsed, func(r *lease.Renewal) {
+	refused("a guard longer than what is left", leasestore.Lapsed, func(r *leasestore.Renewal) { r.Guard = r.Window + minute })
+	refused("a limit that has passed", leasestore.Lapsed, func(r *leasestore.Renewal) { r.Guard, r.Until = 1, r.Now-minute })
+	refused("the holder's clock past the limit", leasestore.Lapsed, func(r *leasestore.Renewal) { r.Guard, r.Now = 1, r.Until+minute })
+	refused("the store's clock past the limit", leasestore.Lapsed, func(r *leasestore.Renewal) {
 		r.Guard, r.Until, r.Now, r.Next = 1, r.Now-minute, r.Now-hour, r.Now-hour
 	})
-	refused("another nonce and the guard lapsed", lease.Copied, func(r *lease.Renewal) { r.Known, r.Guard = nil, hour })
+	refused("another nonce and the guard lapsed", leasestore.Copied, func(r *leasestore.Renewal) { r.Known, r.Guard = nil, hour })
 
 	// Without the guard a holder may be late, if it still has its row.
 	r := s.renewal(l)
@@ -147,7 +147,7 @@ func releaseFreesTheRowAtOnce(s *suite) {
 	s.space.Workers = 1
 	// The end may be behind the clock if the holder has issued little. It may be ahead of
 	// the clock if the holder has run ahead.
-	for _, ahead := range []lease.Millis{-minute, 0, 20, minute / 2} {
+	for _, ahead := range []leasestore.Millis{-minute, 0, 20, minute / 2} {
 		l := s.a.hold(s.newClaim())
 		s.a.keep(l, s.renewal(l))
 		end := s.now() + ahead
@@ -175,14 +175,14 @@ func staleHolderHasNoEffect(s *suite) {
 		stale := s.renewal(l) // on its way all the time
 		if name == "release" {
 			s.a.must(l.giveBack(s.now()))
-			s.a.lost("stale Renew of a released row", stale, lease.TakenOver)
+			s.a.lost("stale Renew of a released row", stale, leasestore.TakenOver)
 		} else {
 			s.await(l.until)
 		}
 		next := s.b.hold(s.newClaim())
-		s.a.lost("stale Renew after takeover by "+name, stale, lease.TakenOver)
-		s.a.lost("Renew after takeover by "+name, s.renewal(l), lease.TakenOver)
-		s.a.lost("Release after takeover by "+name, l.giveBack(0), lease.TakenOver)
+		s.a.lost("stale Renew after takeover by "+name, stale, leasestore.TakenOver)
+		s.a.lost("Renew after takeover by "+name, s.renewal(l), leasestore.TakenOver)
+		s.a.lost("Release after takeover by "+name, l.giveBack(0), leasestore.TakenOver)
 
 		s.b.keep(next, s.renewal(next)) // the new holder has not noticed
 		s.b.must(next.giveBack(next.from))
@@ -200,7 +200,7 @@ func requestDeliveredTwiceIsDoneOnce(s *suite) {
 	if second, err := s.b.call(r); err == nil {
 		s.Errorf("Renew delivered twice = %+v, then %+v; want an error: a copy may send the same", first, second)
 	} else if definite(err) {
-		s.wantLost("Renew delivered twice", err, l, lease.Copied)
+		s.wantLost("Renew delivered twice", err, l, leasestore.Copied)
 	}
 	check("a renewal that was delivered twice")
 
@@ -210,8 +210,8 @@ func requestDeliveredTwiceIsDoneOnce(s *suite) {
 	if _, err := s.b.call(release); err == nil {
 		s.Error("Release delivered twice = nil; want an error: a copy may send the same")
 	} else if definite(err) {
-		s.wantLost("Release delivered twice", err, l, lease.TakenOver)
+		s.wantLost("Release delivered twice", err, l, leasestore.TakenOver)
 	}
 	check("a release that was delivered twice")
-	s.b.lost("Renew after Release", s.renewal(l), lease.TakenOver)
+	s.b.lost("Renew after Release", s.renewal(l), leasestore.TakenOver)
 }

@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A Store is what the suite certifies. The suite sees rows through Rows only. Rows must
 // show each write that was acknowledged before the call, through whichever handle. It
 // must return no rows and no error for a space in which nobody has claimed yet.
 type Store interface {
-	lease.Store
-	lease.Lister
+	leasestore.Store
+	leasestore.Lister
 }
 
 // A Harness is one store under test and what can be done to it. Open is needed. Without
@@ -30,10 +30,10 @@ type Harness struct {
 	Namespace string
 
 	// SetUntil writes Until of a row by hand, and nothing else.
-	SetUntil func(t *testing.T, s lease.Space, worker int64, until lease.Millis)
+	SetUntil func(t *testing.T, s leasestore.Space, worker int64, until leasestore.Millis)
 
 	// Delete deletes a row by hand. It leaves the record that the space was made.
-	Delete func(t *testing.T, s lease.Space, worker int64)
+	Delete func(t *testing.T, s leasestore.Space, worker int64)
 
 	// SetClock sets the store's clock, which then stands or goes on from there.
 	// With it the suite does not sleep.

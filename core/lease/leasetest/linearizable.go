@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // An op is an operation on one row, and its outcome.
@@ -14,7 +14,7 @@ type op struct {
 	text      string
 
 	// left is the row that the operation has left, if a reply says so.
-	left lease.Row
+	left leasestore.Row
 
 	// next returns the state after the operation. It returns false if in this state the
 	// operation cannot have had the outcome that it had.
@@ -24,7 +24,7 @@ type op struct {
 // A state is the row, and whether its Until is known. It is not known after a write whose
 // reply was lost. It then depends on the store's clock at the time.
 type state struct {
-	row  lease.Row
+	row  leasestore.Row
 	sure bool
 }
 

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // write is an operation that changes nonce from to nonce to.
@@ -32,7 +32,7 @@ func unknown(o op) op {
 }
 
 func numbered(o op, n int64) op {
-	o.left = lease.Row{Renewals: n}
+	o.left = leasestore.Row{Renewals: n}
 	return o
 }
 

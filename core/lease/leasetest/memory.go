@@ -9,14 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A Memory is a [lease.Register] that keeps its rows in memory, and the [lease.Store] over
+// A Memory is a [leasestore.Register] that keeps its rows in memory, and the [leasestore.Store] over
 // it. It is for tests and simulations, and shows a correct Register in few lines. It cannot
 // share worker numbers, since no other process sees it.
 //
-// It answers as the contract of [lease.Register] says and injects no faults. Wrap it to
+// It answers as the contract of [leasestore.Register] says and injects no faults. Wrap it to
 // delay, repeat or lose calls. Use [Memory.Snapshot] and [Memory.Restore], [Memory.Set]
 // and [Memory.Delete] to do to its rows what a faulty store does.
 //
@@ -32,8 +32,8 @@ type Memory struct {
 // A Snapshot is all that a Memory knows at one moment. It does not change. The
 // zero Snapshot is that of an empty store.
 type Snapshot struct {
-	layouts map[string]string        // by namespace
-	spaces  map[spaceKey][]lease.Row // in the order of the workers
+	layouts map[string]string             // by namespace
+	spaces  map[spaceKey][]leasestore.Row // in the order of the workers
 }
 
 // A spaceKey is the name of a space.
@@ -42,46 +42,46 @@ type spaceKey struct {
 	datacenter int64
 }
 
-func keyOf(s lease.Space) spaceKey { return spaceKey{s.Namespace, s.Datacenter} }
+func keyOf(s leasestore.Space) spaceKey { return spaceKey{s.Namespace, s.Datacenter} }
 
 var (
-	_ lease.Register = (*Memory)(nil)
-	_ lease.Store    = (*Memory)(nil)
-	_ lease.Lister   = (*Memory)(nil)
-	_ lease.Fencer   = (*Memory)(nil)
+	_ leasestore.Register = (*Memory)(nil)
+	_ leasestore.Store    = (*Memory)(nil)
+	_ leasestore.Lister   = (*Memory)(nil)
+	_ leasestore.Fencer   = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store with the clock now; nil is [time.Now]. Calls of now do
 // not overlap. now must not call the store.
 func NewMemory(now func() time.Time) *Memory { return &Memory{now: now} }
 
-// Read implements [lease.Register].
-func (m *Memory) Read(ctx context.Context, s lease.Space, workers []int64) (v lease.View, err error) {
-	err = m.do(ctx, s, func(now lease.Millis) {
+// Read implements [leasestore.Register].
+func (m *Memory) Read(ctx context.Context, s leasestore.Space, workers []int64) (v leasestore.View, err error) {
+	err = m.do(ctx, s, func(now leasestore.Millis) {
 		rows, made := m.data.spaces[keyOf(s)]
-		v = lease.View{Layout: m.data.layouts[s.Namespace], Made: made, Now: now}
+		v = leasestore.View{Layout: m.data.layouts[s.Namespace], Made: made, Now: now}
 		for _, row := range rows {
 			if _, asked := slices.BinarySearch(workers, row.Worker); asked || workers == nil {
-				v.Rows = append(v.Rows, lease.Seen{Row: row})
+				v.Rows = append(v.Rows, leasestore.Seen{Row: row})
 			}
 		}
 	})
 	return v, err
 }
 
-// Find implements [lease.Register].
-func (m *Memory) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+// Find implements [leasestore.Register].
+func (m *Memory) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	return m.Read(ctx, s, h.Only)
 }
 
-// Make implements [lease.Register].
-func (m *Memory) Make(ctx context.Context, s lease.Space) error {
-	return m.do(ctx, s, func(lease.Millis) { m.create(s) })
+// Make implements [leasestore.Register].
+func (m *Memory) Make(ctx context.Context, s leasestore.Space) error {
+	return m.do(ctx, s, func(leasestore.Millis) { m.create(s) })
 }
 
-// Swap implements [lease.Register].
-func (m *Memory) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (done bool, err error) {
-	err = m.do(ctx, s, func(lease.Millis) {
+// Swap implements [leasestore.Register].
+func (m *Memory) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (done bool, err error) {
+	err = m.do(ctx, s, func(leasestore.Millis) {
 		i, ok := m.find(s, from.Row.Worker)
 		if done = ok && m.data.spaces[keyOf(s)][i] == from.Row && m.data.layouts[s.Namespace] == s.Layout; done {
 			m.put(s, to)
@@ -90,32 +90,32 @@ func (m *Memory) Swap(ctx context.Context, s lease.Space, from lease.Seen, to le
 	return done, err
 }
 
-// Claim implements [lease.Store].
-func (m *Memory) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
-	return lease.Over(m).Claim(ctx, c)
+// Claim implements [leasestore.Store].
+func (m *Memory) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
+	return leasestore.Over(m).Claim(ctx, c)
 }
 
-// Renew implements [lease.Store].
-func (m *Memory) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-	return lease.Over(m).Renew(ctx, r)
+// Renew implements [leasestore.Store].
+func (m *Memory) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+	return leasestore.Over(m).Renew(ctx, r)
 }
 
-// Release implements [lease.Store].
-func (m *Memory) Release(ctx context.Context, r lease.Release) error {
-	return lease.Over(m).Release(ctx, r)
+// Release implements [leasestore.Store].
+func (m *Memory) Release(ctx context.Context, r leasestore.Release) error {
+	return leasestore.Over(m).Release(ctx, r)
 }
 
-// Fence implements [lease.Fencer].
-func (m *Memory) Fence(ctx context.Context, f lease.Fencing) error {
-	return lease.Over(m).Fence(ctx, f)
+// Fence implements [leasestore.Fencer].
+func (m *Memory) Fence(ctx context.Context, f leasestore.Fencing) error {
+	return leasestore.Over(m).Fence(ctx, f)
 }
 
-// Rows implements [lease.Lister]. A space in which nobody has claimed has none.
-func (m *Memory) Rows(ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
-	return lease.Over(m).Rows(ctx, s)
+// Rows implements [leasestore.Lister]. A space in which nobody has claimed has none.
+func (m *Memory) Rows(ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
+	return leasestore.Over(m).Rows(ctx, s)
 }
 
-// LosesWrites implements [lease.Store] and [lease.Register], and returns false. [Memory.Restore] makes a Memory
+// LosesWrites implements [leasestore.Store] and [leasestore.Register], and returns false. [Memory.Restore] makes a Memory
 // forget; a test of that wraps it in a store that says so.
 func (m *Memory) LosesWrites() bool { return false }
 
@@ -136,7 +136,7 @@ func (m *Memory) Restore(s Snapshot) {
 
 // Set writes a row by hand, past all rules. If nobody has claimed in the space, Set makes
 // it, as a first claim does.
-func (m *Memory) Set(s lease.Space, row lease.Row) {
+func (m *Memory) Set(s leasestore.Space, row leasestore.Row) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.create(s)
@@ -144,7 +144,7 @@ func (m *Memory) Set(s lease.Space, row lease.Row) {
 }
 
 // Delete removes a row by hand. Never do that to a store in use.
-func (m *Memory) Delete(s lease.Space, worker int64) {
+func (m *Memory) Delete(s leasestore.Space, worker int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i, ok := m.find(s, worker); ok {
@@ -153,8 +153,8 @@ func (m *Memory) Delete(s lease.Space, worker int64) {
 }
 
 // do does an operation on a space, f, with the clock's reading, while no other runs.
-func (m *Memory) do(ctx context.Context, s lease.Space, f func(now lease.Millis)) error {
-	if err := s.Check(); err != nil {
+func (m *Memory) do(ctx context.Context, s leasestore.Space, f func(now leasestore.Millis)) error {
+	if err := s.Validate(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -166,7 +166,7 @@ func (m *Memory) do(ctx context.Context, s lease.Space, f func(now lease.Millis)
 	if clock == nil {
 		clock = time.Now
 	}
-	f(lease.MillisOf(clock()))
+	f(leasestore.MillisOf(clock()))
 	return nil
 }
 
@@ -174,12 +174,12 @@ func (m *Memory) do(ctx context.Context, s lease.Space, f func(now lease.Millis)
 
 // create makes the rows of a space once. A space whose rows are all gone is still there,
 // and stays as it is.
-func (m *Memory) create(s lease.Space) {
+func (m *Memory) create(s leasestore.Space) {
 	if _, ok := m.data.spaces[keyOf(s)]; ok {
 		return
 	}
 	if m.data.spaces == nil {
-		m.data = Snapshot{layouts: map[string]string{}, spaces: map[spaceKey][]lease.Row{}}
+		m.data = Snapshot{layouts: map[string]string{}, spaces: map[spaceKey][]leasestore.Row{}}
 	}
 	if _, ok := m.data.layouts[s.Namespace]; !ok {
 		m.data.layouts[s.Namespace] = s.Layout
@@ -188,26 +188,26 @@ func (m *Memory) create(s lease.Space) {
 }
 
 // find returns where the row of a worker is, or would be if it were there.
-func (m *Memory) find(s lease.Space, worker int64) (i int, ok bool) {
-	return slices.BinarySearchFunc(m.data.spaces[keyOf(s)], worker, func(row lease.Row, worker int64) int {
+func (m *Memory) find(s leasestore.Space, worker int64) (i int, ok bool) {
+	return slices.BinarySearchFunc(m.data.spaces[keyOf(s)], worker, func(row leasestore.Row, worker int64) int {
 		return cmp.Compare(row.Worker, worker)
 	})
 }
 
 // put writes a row of a space that is there.
-func (m *Memory) put(s lease.Space, row lease.Row) {
+func (m *Memory) put(s leasestore.Space, row leasestore.Row) {
 	rows := m.data.spaces[keyOf(s)]
 	i, ok := m.find(s, row.Worker)
 	if !ok {
-		rows = slices.Insert(rows, i, lease.Row{})
+		rows = slices.Insert(rows, i, leasestore.Row{})
 	}
 	rows[i] = row
 	m.data.spaces[keyOf(s)] = rows
 }
 
 // newRows returns the rows of a space as its first claim makes them.
-func newRows(s lease.Space) []lease.Row {
-	rows := make([]lease.Row, s.Workers)
+func newRows(s leasestore.Space) []leasestore.Row {
+	rows := make([]leasestore.Row, s.Workers)
 	for i := range rows {
 		rows[i].Worker = int64(i)
 	}

@@ -8,23 +8,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
 var (
 	start = time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
-	space = lease.Space{Namespace: "memory", Workers: 16, Layout: "layout"}
+	space = leasestore.Space{Namespace: "memory", Workers: 16, Layout: "layout"}
 )
 
-func claimAt(now time.Time, n int) lease.Claim {
-	return lease.Claim{
+func claimAt(now time.Time, n int) leasestore.Claim {
+	return leasestore.Claim{
 		Space: space, Owner: fmt.Sprintf("%032x", n), Nonce: fmt.Sprintf("%032x", n),
-		Window: 1000, Now: lease.MillisOf(now), Skew: 100,
+		Window: 1000, Now: leasestore.MillisOf(now), Skew: 100,
 	}
 }
 
-func rowsOf(t *testing.T, m *leasetest.Memory) []lease.Row {
+func rowsOf(t *testing.T, m *leasetest.Memory) []leasestore.Row {
 	t.Helper()
 	rows, _, err := m.Rows(t.Context(), space)
 	if err != nil {
@@ -34,7 +34,7 @@ func rowsOf(t *testing.T, m *leasetest.Memory) []lease.Row {
 }
 
 func TestMemoryAnswersTheSameToTheSameTokens(t *testing.T) {
-	run := func(seed int) (replies []lease.Reply) {
+	run := func(seed int) (replies []leasestore.Reply) {
 		now := start
 		m := leasetest.NewMemory(func() time.Time { return now })
 		for n := range 40 {
@@ -61,9 +61,9 @@ func TestZeroMemoryIsReadyToUse(t *testing.T) {
 		t.Errorf("Rows of a zero Memory = %+v; want none", rows)
 	}
 	m.Delete(space, 3)
-	before := lease.MillisOf(time.Now())
+	before := leasestore.MillisOf(time.Now())
 	r, err := m.Claim(t.Context(), claimAt(time.Now(), 1))
-	if err != nil || r.Now < before || r.Now > lease.MillisOf(time.Now()) {
+	if err != nil || r.Now < before || r.Now > leasestore.MillisOf(time.Now()) {
 		t.Errorf("Claim on a zero Memory = %+v, error %v; want a row, and the system's clock", r, err)
 	}
 }
@@ -76,9 +76,9 @@ func TestRestoreLosesTheWritesSince(t *testing.T) {
 		t.Fatalf("Claim = error %v; want a row", err)
 	}
 	one, rows := m.Snapshot(), rowsOf(t, m)
-	renewal := lease.Renewal{
+	renewal := leasestore.Renewal{
 		Space: space, Worker: first.Row.Worker, Epoch: 1, Owner: first.Row.Owner,
-		Known: []string{first.Row.Nonce}, Nonce: "fresh", Window: 5000, Now: lease.MillisOf(start), Until: first.Row.Until,
+		Known: []string{first.Row.Nonce}, Nonce: "fresh", Window: 5000, Now: leasestore.MillisOf(start), Until: first.Row.Until,
 	}
 	write := func() {
 		t.Helper()
@@ -114,21 +114,21 @@ func TestRestoreLosesTheWritesSince(t *testing.T) {
 
 func TestSetMakesTheSpace(t *testing.T) {
 	m := leasetest.NewMemory(func() time.Time { return start })
-	row := lease.Row{Worker: 5, Epoch: 7, Until: lease.MillisOf(start), Renewals: 9}
+	row := leasestore.Row{Worker: 5, Epoch: 7, Until: leasestore.MillisOf(start), Renewals: 9}
 	m.Set(space, row)
 	rows := rowsOf(t, m)
-	if len(rows) != 16 || rows[5] != row || rows[4] != (lease.Row{Worker: 4}) {
+	if len(rows) != 16 || rows[5] != row || rows[4] != (leasestore.Row{Worker: 4}) {
 		t.Errorf("Rows after Set(%+v) = %+v; want 16 rows, the others new", row, rows)
 	}
 }
 
 func TestDeletedRowsAreNotMadeAnew(t *testing.T) {
 	m := leasetest.NewMemory(func() time.Time { return start })
-	m.Set(space, lease.Row{})
+	m.Set(space, leasestore.Row{})
 	for worker := range space.Workers {
 		m.Delete(space, worker)
 	}
-	if r, err := m.Claim(t.Context(), claimAt(start, 1)); !errors.Is(err, lease.ErrNoFreeWorker) {
+	if r, err := m.Claim(t.Context(), claimAt(start, 1)); !errors.Is(err, leasestore.ErrNoFreeWorker) {
 		t.Errorf("Claim when all rows were deleted = %+v, error %v; want it to match lease.ErrNoFreeWorker", r, err)
 	}
 }
@@ -138,9 +138,9 @@ func TestMemoryWrapsTheContextError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, claim := m.Claim(ctx, claimAt(time.Now(), 1))
-	_, renew := m.Renew(ctx, lease.Renewal{Space: space})
+	_, renew := m.Renew(ctx, leasestore.Renewal{Space: space})
 	_, _, rows := m.Rows(ctx, space)
-	for call, err := range map[string]error{"Claim": claim, "Renew": renew, "Release": m.Release(ctx, lease.Release{Space: space}), "Rows": rows} {
+	for call, err := range map[string]error{"Claim": claim, "Renew": renew, "Release": m.Release(ctx, leasestore.Release{Space: space}), "Rows": rows} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s with a context that is done = error %v; want it to match context.Canceled", call, err)
 		}
@@ -150,16 +150,16 @@ func TestMemoryWrapsTheContextError(t *testing.T) {
 func ExampleMemory() {
 	now := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
 	store := leasetest.NewMemory(func() time.Time { return now })
-	space := lease.Space{Namespace: "orders", Workers: 1, Layout: "ours"}
-	claim := lease.Claim{
+	space := leasestore.Space{Namespace: "orders", Workers: 1, Layout: "ours"}
+	claim := leasestore.Claim{
 		Space: space, Owner: "0a", Nonce: "0b",
-		Window: 10_000, Now: lease.MillisOf(now), Skew: 1_000,
+		Window: 10_000, Now: leasestore.MillisOf(now), Skew: 1_000,
 	}
 	reply, err := store.Claim(context.Background(), claim)
 	fmt.Println(reply.Row.Worker, reply.Row.Epoch, reply.Row.Until.Time().Format(time.TimeOnly), err)
 
 	now = now.Add(4 * time.Second)
-	claim.Owner, claim.Now = "1a", lease.MillisOf(now)
+	claim.Owner, claim.Now = "1a", leasestore.MillisOf(now)
 	_, err = store.Claim(context.Background(), claim)
 	fmt.Println(err)
 	// Output:

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // The oracle is package lease: the functions that define what an operation does to a row.
@@ -15,60 +15,60 @@ import (
 
 // definite reports whether err says that the operation was not done.
 func definite(err error) bool {
-	return errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
-		errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
+	return errors.Is(err, leasestore.ErrNoFreeWorker) || errors.Is(err, leasestore.ErrLost) ||
+		errors.Is(err, leasestore.ErrLayout) || errors.Is(err, leasestore.ErrClockSkew)
 }
 
 // errHeld is the error of apply for a row that is not free.
 var errHeld = errors.New("the row is not free")
 
 // apply returns row as it is after a request that is done at now, or the refusal.
-func apply(request any, row lease.Row, now lease.Millis) (lease.Row, error) {
+func apply(request any, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 	switch r := request.(type) {
-	case lease.Claim:
+	case leasestore.Claim:
 		if next, ok := r.Apply(row, now); ok {
 			return next, nil
 		}
-		return lease.Row{}, errHeld
-	case lease.Renewal:
+		return leasestore.Row{}, errHeld
+	case leasestore.Renewal:
 		return r.Apply(row, now)
-	case lease.Release:
+	case leasestore.Release:
 		return r.Apply(row)
-	case lease.Fencing:
+	case leasestore.Fencing:
 		return r.Apply(row), nil
 	}
-	return lease.Row{}, fmt.Errorf("a %T changes no row", request)
+	return leasestore.Row{}, fmt.Errorf("a %T changes no row", request)
 }
 
 // A trial is an operation that was done while nothing else happened.
 type trial struct {
 	request any
-	space   lease.Space
+	space   leasestore.Space
 	worker  int64 // of a renewal or release
 	gone    error // of these if there is no such row; else nil
 
-	rows             []lease.Row  // before it
-	earliest, latest lease.Millis // the store's clock was within these
-	reply            lease.Reply
+	rows             []leasestore.Row  // before it
+	earliest, latest leasestore.Millis // the store's clock was within these
+	reply            leasestore.Reply
 	err              error
 }
 
 func newTrial(request any) trial {
 	switch r := request.(type) {
-	case lease.Claim:
+	case leasestore.Claim:
 		return trial{request: r, space: r.Space}
-	case lease.Renewal:
-		return trial{request: r, space: r.Space, worker: r.Worker, gone: r.Lost(lease.Gone)}
-	case lease.Release:
-		return trial{request: r, space: r.Space, worker: r.Worker, gone: r.Lost(lease.Gone)}
+	case leasestore.Renewal:
+		return trial{request: r, space: r.Space, worker: r.Worker, gone: r.Lost(leasestore.Gone)}
+	case leasestore.Release:
+		return trial{request: r, space: r.Space, worker: r.Worker, gone: r.Lost(leasestore.Gone)}
 	default:
-		return trial{request: r, space: r.(lease.Fencing).Space}
+		return trial{request: r, space: r.(leasestore.Fencing).Space}
 	}
 }
 
 // do does one operation by itself. It fails if the reply, the error or any row of the
 // space is not what package lease defines.
-func (h handle) do(request any) (lease.Reply, error) {
+func (h handle) do(request any) (leasestore.Reply, error) {
 	s := h.s
 	s.Helper()
 	t := newTrial(request)
@@ -116,22 +116,22 @@ func (h handle) do(request any) (lease.Reply, error) {
 
 // clock returns what the store's clock showed when t was done, if its reply or error tells
 // that. Else it returns the latest moment: rows lapse as time goes by.
-func (t trial) clock() lease.Millis {
-	var full *lease.NoFreeWorkerError
-	var skew *lease.ClockSkewError
+func (t trial) clock() leasestore.Millis {
+	var full *leasestore.NoFreeWorkerError
+	var skew *leasestore.ClockSkewError
 	switch {
-	case t.err == nil && t.reply != lease.Reply{}:
+	case t.err == nil && t.reply != leasestore.Reply{}:
 		return t.reply.Now
 	case errors.As(t.err, &full) && full.Rows > 0:
-		return lease.MillisOf(full.Earliest.Add(-full.Wait))
+		return leasestore.MillisOf(full.Earliest.Add(-full.Wait))
 	case errors.As(t.err, &skew):
-		return lease.MillisOf(skew.Store)
+		return leasestore.MillisOf(skew.Store)
 	}
 	return t.latest
 }
 
 // refusal returns the error that t must have, nil if it must be done.
-func (s *suite) refusal(t trial, at lease.Millis) error {
+func (s *suite) refusal(t trial, at leasestore.Millis) error {
 	if t.gone != nil {
 		i := t.index(t.worker)
 		if i < 0 {
@@ -140,14 +140,14 @@ func (s *suite) refusal(t trial, at lease.Millis) error {
 		_, err := apply(t.request, t.rows[i], at)
 		return err
 	}
-	c, claims := t.request.(lease.Claim)
+	c, claims := t.request.(leasestore.Claim)
 	if claims {
 		if err := c.Check(at); err != nil {
 			return err
 		}
 	}
 	if stored, ok := s.layouts[t.space.Namespace]; ok && stored != t.space.Layout {
-		return &lease.LayoutError{Namespace: t.space.Namespace, Stored: stored, Own: t.space.Layout}
+		return &leasestore.LayoutError{Namespace: t.space.Namespace, Stored: stored, Own: t.space.Layout}
 	}
 	if claims {
 		_, err := c.Choose(t.rows, at, func(int) int { return 0 })
@@ -158,7 +158,7 @@ func (s *suite) refusal(t trial, at lease.Millis) error {
 
 // index returns where the row of a worker is, -1 if there is none.
 func (t trial) index(worker int64) int {
-	return slices.IndexFunc(t.rows, func(r lease.Row) bool { return r.Worker == worker })
+	return slices.IndexFunc(t.rows, func(r leasestore.Row) bool { return r.Worker == worker })
 }
 
 // done sets t.rows to what they must be after t, which was done. It returns what the
@@ -166,12 +166,12 @@ func (t trial) index(worker int64) int {
 func (t trial) done() (want string) {
 	worker := t.worker
 	switch r := t.request.(type) {
-	case lease.Fencing:
+	case leasestore.Fencing:
 		for i, row := range t.rows {
 			t.rows[i] = r.Apply(row)
 		}
 		return ""
-	case lease.Claim:
+	case leasestore.Claim:
 		worker = t.reply.Row.Worker
 	}
 	i := t.index(worker)
@@ -184,8 +184,8 @@ func (t trial) done() (want string) {
 		return "another row: " + err.Error()
 	}
 	t.rows[i] = next
-	reply := lease.Reply{Row: next, Before: before.Until, Now: t.reply.Now}
-	if _, ok := t.request.(lease.Release); ok {
+	reply := leasestore.Reply{Row: next, Before: before.Until, Now: t.reply.Now}
+	if _, ok := t.request.(leasestore.Release); ok {
 		return "" // which has no reply
 	}
 	if t.reply != reply {
@@ -205,10 +205,10 @@ func sameError(err, want error) bool {
 	}
 	got := found.Elem().Interface()
 	switch got := got.(type) {
-	case *lease.NoFreeWorkerError:
+	case *leasestore.NoFreeWorkerError:
 		slices.Sort(got.Ahead)
-	case *lease.ClockSkewError: // a store may add to Local the time that the claim has waited
-		var own *lease.ClockSkewError
+	case *leasestore.ClockSkewError: // a store may add to Local the time that the claim has waited
+		var own *leasestore.ClockSkewError
 		if errors.As(want, &own) && got.Local.Sub(own.Local).Abs() < 10*patience {
 			own.Local = got.Local
 		}

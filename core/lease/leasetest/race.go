@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // atOnce calls f(0) to f(n-1), each in a goroutine, and waits for them.
@@ -29,10 +29,10 @@ func atOnce(n int, f func(i int)) {
 
 // oneWins sends as many requests at once, by a handle each. One must be done, and
 // the others refused with an error that refused accepts. It returns which was done.
-func (s *suite) oneWins(requests []any, refused func(err error)) (winner int, reply lease.Reply) {
+func (s *suite) oneWins(requests []any, refused func(err error)) (winner int, reply leasestore.Reply) {
 	s.Helper()
 	handles := s.handles(len(requests))
-	replies, errs := make([]lease.Reply, len(requests)), make([]error, len(requests))
+	replies, errs := make([]leasestore.Reply, len(requests)), make([]error, len(requests))
 	atOnce(len(requests), func(i int) { replies[i], errs[i] = handles[i].call(requests[i]) })
 	winners := 0
 	for i, err := range errs {
@@ -64,12 +64,12 @@ func oneOfSimultaneousRenewalsWins(s *suite) {
 			requests = append(requests, s.renewal(l))
 		}
 		winner, reply := s.oneWins(requests, func(err error) {
-			s.wantLost("Renew by a copy that came second", err, l, lease.Copied)
+			s.wantLost("Renew by a copy that came second", err, l, leasestore.Copied)
 		})
 		if want, err := apply(requests[winner], before, reply.Now); reply.Row != want || err != nil {
 			s.Errorf("Renew of %+v = %+v; want %+v, error %v", before, reply, want, err)
 		}
-		l.confirmed(requests[winner].(lease.Renewal), reply)
+		l.confirmed(requests[winner].(leasestore.Renewal), reply)
 	}
 }
 
@@ -98,7 +98,7 @@ func oneOfIdenticalRequestsWins(s *suite) {
 			r := s.renewal(l)
 			_, reply := s.oneWins(identical(r), func(err error) {
 				if definite(err) {
-					s.wantLost("Renew by a copy that came second", err, l, lease.Copied)
+					s.wantLost("Renew by a copy that came second", err, l, leasestore.Copied)
 				}
 			})
 			l.confirmed(r, reply)
@@ -117,11 +117,11 @@ func oneOfSimultaneousClaimsWins(s *suite) {
 			requests = append(requests, s.newClaim())
 		}
 		winner, reply := s.oneWins(requests, func(err error) {
-			if full := (*lease.NoFreeWorkerError)(nil); !errors.As(err, &full) || full.Rows != 2 {
+			if full := (*leasestore.NoFreeWorkerError)(nil); !errors.As(err, &full) || full.Rows != 2 {
 				s.Errorf("Claim that came second = error %v; want a *lease.NoFreeWorkerError about 2 rows", err)
 			}
 		})
-		s.a.must(won(requests[winner].(lease.Claim), reply).giveBack(s.now()))
+		s.a.must(won(requests[winner].(leasestore.Claim), reply).giveBack(s.now()))
 	}
 }
 
@@ -153,11 +153,11 @@ func concurrentOperationsAreLinearizable(s *suite) {
 			switch n := rng.IntN(10); {
 			case n < 3:
 				c := s.newClaim()
-				c.Window = lease.Millis(1 + rng.IntN(3))
+				c.Window = leasestore.Millis(1 + rng.IntN(3))
 				h.do(handles[i], c, nil, limit)
 			case n < 8:
 				r := s.renewal(l)
-				r.Window = lease.Millis(1 + rng.IntN(10))
+				r.Window = leasestore.Millis(1 + rng.IntN(10))
 				r.Next = 0
 				h.do(handles[i], r, l, limit)
 			default:
@@ -192,7 +192,7 @@ func concurrentOperationsAreLinearizable(s *suite) {
 // A history records operations on one row.
 type history struct {
 	*suite
-	from, to lease.Millis // the store's clock was within these all the time; to is set last
+	from, to leasestore.Millis // the store's clock was within these all the time; to is set last
 
 	events atomic.Int64
 
@@ -235,11 +235,11 @@ func (h *history) do(at handle, request any, l *holder, limit time.Duration) {
 	}
 	h.ops = append(h.ops, o)
 	switch r := request.(type) {
-	case lease.Claim:
+	case leasestore.Claim:
 		if err == nil {
 			h.holders = append(h.holders, won(r, reply))
 		}
-	case lease.Renewal: // the holder as it is then, or as it may be by what it knows
+	case leasestore.Renewal: // the holder as it is then, or as it may be by what it knows
 		if err == nil {
 			l.confirmed(r, reply)
 		} else {
@@ -253,12 +253,12 @@ func (h *history) do(at handle, request any, l *holder, limit time.Duration) {
 
 // next returns the state after an operation that was done in s. It returns false if the
 // operation cannot have had this outcome there.
-func (h *history) next(s state, request any, reply lease.Reply, err error) (state, bool) {
+func (h *history) next(s state, request any, reply leasestore.Reply, err error) (state, bool) {
 	if err != nil && definite(err) {
 		return s, h.mayRefuse(s, request, err)
 	}
-	_, claims := request.(lease.Claim)
-	_, releases := request.(lease.Release)
+	_, claims := request.(leasestore.Claim)
+	_, releases := request.(leasestore.Release)
 	at := reply.Now
 	switch {
 	case err != nil: // at a time that nobody knows
@@ -284,25 +284,25 @@ func (h *history) next(s state, request any, reply lease.Reply, err error) (stat
 
 // mayRefuse reports whether err, which is definite, may be the answer in s.
 func (h *history) mayRefuse(s state, request any, err error) bool {
-	if c, ok := request.(lease.Claim); ok {
+	if c, ok := request.(leasestore.Claim); ok {
 		free := c.Free(s.row, h.from)
 		if !s.sure {
 			free = s.row.Owner == ""
 		}
-		return !free && errors.Is(err, lease.ErrNoFreeWorker)
+		return !free && errors.Is(err, leasestore.ErrNoFreeWorker)
 	}
 	_, refused := apply(request, s.row, 0) // without the guard, the clock does not decide
 	return sameError(err, refused)
 }
 
 // read records that row was read when all was over.
-func (h *history) read(row lease.Row) {
+func (h *history) read(row leasestore.Row) {
 	call := h.events.Add(1)
 	h.ops = append(h.ops, op{
 		call: call,
 		ret:  h.events.Add(1),
 		left: row,
-		text: describe(h.space, lease.Reply{Row: row}, nil),
+		text: describe(h.space, leasestore.Reply{Row: row}, nil),
 		next: func(s state) (state, bool) {
 			if !s.sure {
 				s.row.Until = row.Until

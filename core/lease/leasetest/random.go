@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // randomOperations does what holders, old holders and claimants may do. It does so in
@@ -18,7 +18,7 @@ func randomOperations(s *suite) {
 	var log []string
 	for range steps {
 		if s.h.SetClock != nil && s.rng.IntN(2) == 0 {
-			s.advance(s.now() + lease.Millis(s.rng.IntN(60)))
+			s.advance(s.now() + leasestore.Millis(s.rng.IntN(60)))
 		}
 		request, l := g.request()
 		if rows, _ := s.rows(s.space); !slices.Equal(rows, s.last) {
@@ -27,9 +27,9 @@ func randomOperations(s *suite) {
 		reply, err := handles[s.rng.IntN(len(handles))].do(request)
 		if err == nil {
 			switch r := request.(type) {
-			case lease.Claim:
+			case leasestore.Claim:
 				g.holders = append(g.holders, won(r, reply))
-			case lease.Renewal:
+			case leasestore.Renewal:
 				l.confirmed(r, reply)
 			}
 		}
@@ -61,7 +61,7 @@ func (g *random) request() (any, *holder) {
 	}
 }
 
-func (g *random) claim() lease.Claim {
+func (g *random) claim() leasestore.Claim {
 	c := g.newClaim()
 	c.Window = g.pick(1, 2, 20, minute)
 	c.Guard = g.pick(0, 0, 1, 10)
@@ -80,7 +80,7 @@ func (g *random) claim() lease.Claim {
 	return c
 }
 
-func (g *random) renewal(l *holder) lease.Renewal {
+func (g *random) renewal(l *holder) leasestore.Renewal {
 	r := g.suite.renewal(l)
 	r.Window = g.pick(1, 20, minute, hour)
 	r.Guard = g.pick(0, 0, 1, 10)
@@ -105,8 +105,8 @@ func (g *random) renewal(l *holder) lease.Renewal {
 	return r
 }
 
-func (g *random) release(l *holder) lease.Release {
-	r := l.giveBack(l.from + lease.Millis(g.rng.IntN(20)))
+func (g *random) release(l *holder) leasestore.Release {
+	r := l.giveBack(l.from + leasestore.Millis(g.rng.IntN(20)))
 	r.Known = g.known(r.Known)
 	if g.rng.IntN(20) == 0 {
 		r.Epoch += g.rng.Int64N(3) - 1
@@ -114,7 +114,9 @@ func (g *random) release(l *holder) lease.Release {
 	return r
 }
 
-func (g *random) pick(from ...lease.Millis) lease.Millis { return from[g.rng.IntN(len(from))] }
+func (g *random) pick(from ...leasestore.Millis) leasestore.Millis {
+	return from[g.rng.IntN(len(from))]
+}
 
 // known returns what a holder knows, or that among other nonces. Less often it returns
 // other nonces only.

@@ -6,22 +6,22 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A RegisterHarness is one register under test.
 type RegisterHarness struct {
 	// Open returns a further handle on the register, as Harness.Open does.
-	Open func(t *testing.T) lease.Register
+	Open func(t *testing.T) leasestore.Register
 
 	// Namespace begins the name of every namespace, as Harness.Namespace does.
 	Namespace string
 
 	// Delete deletes a row by hand. Nil: the subtests that need it are skipped.
-	Delete func(t *testing.T, s lease.Space, worker int64)
+	Delete func(t *testing.T, s leasestore.Space, worker int64)
 }
 
-// RunRegister certifies a register, and what [lease.Over] makes of it if the answers to its
+// RunRegister certifies a register, and what [leasestore.Over] makes of it if the answers to its
 // swaps are lost, or if they are done late, twice or never. Each claim about it is a subtest
 // of t, which calls open for an empty register. Run certifies the Store over it.
 func RunRegister(t *testing.T, open func(t *testing.T) RegisterHarness) {
@@ -29,7 +29,7 @@ func RunRegister(t *testing.T, open func(t *testing.T) RegisterHarness) {
 	for _, claim := range registerClaims {
 		t.Run(claim.name, func(t *testing.T) {
 			h := open(t)
-			r := &registerSuite{T: t, h: h, space: lease.Space{Namespace: h.Namespace + "register", Datacenter: 3, Workers: 8, Layout: layout}}
+			r := &registerSuite{T: t, h: h, space: leasestore.Space{Namespace: h.Namespace + "register", Datacenter: 3, Workers: 8, Layout: layout}}
 			r.a, r.b = h.Open(t), h.Open(t)
 			claim.check(r)
 		})
@@ -62,12 +62,12 @@ var registerClaims = []struct {
 type registerSuite struct {
 	*testing.T
 	h     RegisterHarness
-	a, b  lease.Register
-	space lease.Space
+	a, b  leasestore.Register
+	space leasestore.Space
 }
 
 // read returns what a handle shows of some rows.
-func (r *registerSuite) read(from lease.Register, workers []int64) lease.View {
+func (r *registerSuite) read(from leasestore.Register, workers []int64) leasestore.View {
 	r.Helper()
 	v, err := from.Read(r.Context(), r.space, workers)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *registerSuite) read(from lease.Register, workers []int64) lease.View {
 }
 
 // seen returns a row of the space, which it makes.
-func (r *registerSuite) seen(worker int64) lease.Seen {
+func (r *registerSuite) seen(worker int64) leasestore.Seen {
 	r.Helper()
 	if err := r.a.Make(r.Context(), r.space); err != nil {
 		r.Fatalf("Make(%+v) = error %v; want the rows made", r.space, err)
@@ -89,7 +89,7 @@ func (r *registerSuite) seen(worker int64) lease.Seen {
 	return v.Rows[0]
 }
 
-func (r *registerSuite) swap(by lease.Register, from lease.Seen, to lease.Row, want bool) {
+func (r *registerSuite) swap(by leasestore.Register, from leasestore.Seen, to leasestore.Row, want bool) {
 	r.Helper()
 	if done, err := by.Swap(r.Context(), r.space, from, to); done != want || err != nil {
 		r.Errorf("Swap(%+v, %+v) = %t, error %v; want %t", from.Row, to, done, err, want)
@@ -97,7 +97,7 @@ func (r *registerSuite) swap(by lease.Register, from lease.Seen, to lease.Row, w
 }
 
 // wantRow fails unless the row is stored.
-func (r *registerSuite) wantRow(after string, want lease.Row) {
+func (r *registerSuite) wantRow(after string, want leasestore.Row) {
 	r.Helper()
 	if got := r.read(r.b, []int64{want.Worker}); len(got.Rows) != 1 || got.Rows[0].Row != want {
 		r.Errorf("after %s, Read = %+v; want %+v", after, got.Rows, want)
@@ -105,17 +105,19 @@ func (r *registerSuite) wantRow(after string, want lease.Row) {
 }
 
 // held returns row as it is after a write with another value in each field.
-func held(row lease.Row) lease.Row {
-	return lease.Row{
+func held(row leasestore.Row) leasestore.Row {
+	return leasestore.Row{
 		Worker: row.Worker, Epoch: row.Epoch + 1, Owner: token(), Nonce: token(),
 		Until: row.Until + 1<<41, Renewals: row.Renewals + 1, Holder: `host "7", of a, b`,
 	}
 }
 
 func makeMakesAllRowsOnce(r *registerSuite) {
-	for _, look := range []func() (lease.View, error){
-		func() (lease.View, error) { return r.a.Read(r.Context(), r.space, nil) },
-		func() (lease.View, error) { return r.a.Find(r.Context(), r.space, lease.Hint{Owner: token()}) },
+	for _, look := range []func() (leasestore.View, error){
+		func() (leasestore.View, error) { return r.a.Read(r.Context(), r.space, nil) },
+		func() (leasestore.View, error) {
+			return r.a.Find(r.Context(), r.space, leasestore.Hint{Owner: token()})
+		},
 	} {
 		if v, err := look(); err != nil || v.Made || len(v.Rows) > 0 || v.Layout != "" {
 			r.Errorf("before Make: %+v, error %v; want nothing there", v, err)
@@ -124,7 +126,7 @@ func makeMakesAllRowsOnce(r *registerSuite) {
 	seen := r.seen(5)
 	v := r.read(r.b, nil)
 	for i, got := range v.Rows {
-		if want := (lease.Row{Worker: int64(i)}); got.Row != want {
+		if want := (leasestore.Row{Worker: int64(i)}); got.Row != want {
 			r.Errorf("row %d after Make = %+v; want %+v", i, got.Row, want)
 		}
 	}
@@ -160,7 +162,7 @@ func swapWritesEveryField(r *registerSuite) {
 	r.swap(r.b, r.seen(5), given, true)
 	r.wantRow("Swap to a row that is nobody's", given)
 	for _, other := range r.read(r.a, nil).Rows {
-		if other.Row.Worker != 5 && other.Row != (lease.Row{Worker: other.Row.Worker}) {
+		if other.Row.Worker != 5 && other.Row != (leasestore.Row{Worker: other.Row.Worker}) {
 			r.Errorf("after Swap of row 5, another is %+v; want it as made", other.Row)
 		}
 	}
@@ -170,12 +172,12 @@ func swapWritesEveryField(r *registerSuite) {
 func swapComparesEveryField(r *registerSuite) {
 	first := r.seen(5)
 	r.swap(r.a, first, held(first.Row), true)
-	for field, change := range map[string]func(row *lease.Row){
-		"Epoch":    func(row *lease.Row) { row.Epoch++ },
-		"Owner":    func(row *lease.Row) { row.Owner = token() },
-		"Nonce":    func(row *lease.Row) { row.Nonce = token() },
-		"Until":    func(row *lease.Row) { row.Until++ },
-		"Renewals": func(row *lease.Row) { row.Renewals++ },
+	for field, change := range map[string]func(row *leasestore.Row){
+		"Epoch":    func(row *leasestore.Row) { row.Epoch++ },
+		"Owner":    func(row *leasestore.Row) { row.Owner = token() },
+		"Nonce":    func(row *leasestore.Row) { row.Nonce = token() },
+		"Until":    func(row *leasestore.Row) { row.Until++ },
+		"Renewals": func(row *leasestore.Row) { row.Renewals++ },
 	} {
 		seen := r.seen(5)
 		to := seen.Row
@@ -207,7 +209,7 @@ func swapThatComesTwiceIsDoneOnce(r *registerSuite) {
 
 func oneOfIdenticalSwapsIsDone(r *registerSuite) {
 	const copies, rounds = 6, 8
-	var handles []lease.Register
+	var handles []leasestore.Register
 	for range copies {
 		handles = append(handles, r.h.Open(r.T))
 	}
@@ -289,9 +291,9 @@ func findShowsAFreeRow(r *registerSuite) {
 			r.swap(r.a, seen, held(seen.Row), true)
 		}
 	}
-	c := lease.Claim{Space: r.space, Owner: token(), Nonce: token(), Window: minute, Skew: 10 * minute}
+	c := leasestore.Claim{Space: r.space, Owner: token(), Nonce: token(), Window: minute, Skew: 10 * minute}
 	c.Now = r.read(r.a, []int64{0}).Now
-	if reply, err := lease.Over(r.b).Claim(r.Context(), c); err != nil || reply.Row.Worker != 4 {
+	if reply, err := leasestore.Over(r.b).Claim(r.Context(), c); err != nil || reply.Row.Worker != 4 {
 		r.Errorf("Claim when row 4 alone is free = %+v, error %v; want it", reply, err)
 	}
 }
@@ -302,7 +304,7 @@ func doneContextSwapsNothing(r *registerSuite) {
 	cancel()
 	for name, call := range map[string]func() error{
 		"Read": func() error { _, err := r.a.Read(ctx, r.space, nil); return err },
-		"Find": func() error { _, err := r.a.Find(ctx, r.space, lease.Hint{}); return err },
+		"Find": func() error { _, err := r.a.Find(ctx, r.space, leasestore.Hint{}); return err },
 		"Make": func() error { return r.a.Make(ctx, r.space) },
 		"Swap": func() error { _, err := r.a.Swap(ctx, r.space, seen, held(seen.Row)); return err },
 	} {
@@ -315,14 +317,14 @@ func doneContextSwapsNothing(r *registerSuite) {
 
 // A faulty is a register whose next swap has a fault.
 type faulty struct {
-	lease.Register
+	leasestore.Register
 	fault func(f *faulty, swap func() (bool, error)) (bool, error)
 	late  []func() (bool, error) // swaps that are yet to be done
 }
 
 var errAnswer = errors.New("leasetest: no answer")
 
-func (f *faulty) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+func (f *faulty) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 	swap := func() (bool, error) { return f.Register.Swap(context.WithoutCancel(ctx), s, from, to) }
 	if fault := f.fault; fault != nil {
 		f.fault = nil
@@ -356,7 +358,7 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 		r.seen(0)
 		clock := r.read(r.a, []int64{0}).Now
 		f := &faulty{Register: r.a}
-		bad, good := lease.Over(f), lease.Over(r.b)
+		bad, good := leasestore.Over(f), leasestore.Over(r.b)
 		late := func(after string) {
 			r.Helper()
 			before := r.read(r.b, nil)
@@ -372,8 +374,8 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 				}
 			}
 		}
-		newClaim := func() lease.Claim {
-			return lease.Claim{Space: r.space, Owner: token(), Nonce: token(), Window: minute, Now: clock, Skew: 10 * minute}
+		newClaim := func() leasestore.Claim {
+			return leasestore.Claim{Space: r.space, Owner: token(), Nonce: token(), Window: minute, Now: clock, Skew: 10 * minute}
 		}
 
 		// A claim finds out whether it was done, or takes up one row at most.
@@ -385,7 +387,7 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 		}
 		late("Claim")
 		rows, _, _ := good.Rows(r.Context(), r.space)
-		rows = slices.DeleteFunc(rows, func(row lease.Row) bool { return row.Owner == "" })
+		rows = slices.DeleteFunc(rows, func(row leasestore.Row) bool { return row.Owner == "" })
 		if len(rows) > 1 || err == nil && (len(rows) != 1 || rows[0] != reply.Row) {
 			r.Errorf("rows after Claim = %+v, error %v: %+v; want one", reply, err, rows)
 		}
@@ -398,8 +400,8 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 		l := won(c, reply)
 
 		// A holder who does not know whether it has renewed can renew.
-		renewal := func() lease.Renewal {
-			return lease.Renewal{Space: r.space, Worker: l.worker, Epoch: l.epoch, Owner: l.owner, Known: slices.Clone(l.known),
+		renewal := func() leasestore.Renewal {
+			return leasestore.Renewal{Space: r.space, Worker: l.worker, Epoch: l.epoch, Owner: l.owner, Known: slices.Clone(l.known),
 				Nonce: token(), Next: clock, Until: l.until, Window: minute, Now: clock, Skew: 10 * minute}
 		}
 		f.fault = fault
@@ -428,7 +430,7 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 		if reply, err := good.Renew(r.Context(), third); err == nil { // it was not done
 			l.confirmed(third, reply)
 			late("Release")
-		} else if !errors.Is(err, lease.ErrLost) {
+		} else if !errors.Is(err, leasestore.ErrLost) {
 			r.Errorf("Renew after a Release = error %v; want it done or lost", err)
 		}
 	}

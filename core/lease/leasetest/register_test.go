@@ -8,35 +8,35 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
 // A wrongRegister is a Memory that is wrong in one way. A method that is nil is right.
 type wrongRegister struct {
 	*leasetest.Memory
-	read func(m *leasetest.Memory, ctx context.Context, s lease.Space, workers []int64) (lease.View, error)
-	make func(m *leasetest.Memory, ctx context.Context, s lease.Space) error
-	swap func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error)
+	read func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, workers []int64) (leasestore.View, error)
+	make func(m *leasetest.Memory, ctx context.Context, s leasestore.Space) error
+	swap func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error)
 
 	caught string // a subtest that fails
 }
 
-func (r wrongRegister) Read(ctx context.Context, s lease.Space, workers []int64) (lease.View, error) {
+func (r wrongRegister) Read(ctx context.Context, s leasestore.Space, workers []int64) (leasestore.View, error) {
 	if r.read != nil {
 		return r.read(r.Memory, ctx, s, workers)
 	}
 	return r.Memory.Read(ctx, s, workers)
 }
 
-func (r wrongRegister) Make(ctx context.Context, s lease.Space) error {
+func (r wrongRegister) Make(ctx context.Context, s leasestore.Space) error {
 	if r.make != nil {
 		return r.make(r.Memory, ctx, s)
 	}
 	return r.Memory.Make(ctx, s)
 }
 
-func (r wrongRegister) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+func (r wrongRegister) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 	if r.swap != nil {
 		return r.swap(r.Memory, ctx, s, from, to)
 	}
@@ -44,8 +44,8 @@ func (r wrongRegister) Swap(ctx context.Context, s lease.Space, from lease.Seen,
 }
 
 // swapAs swaps with another idea of when a row is what was seen.
-func swapAs(same func(row, from, to lease.Row) bool) func(*leasetest.Memory, context.Context, lease.Space, lease.Seen, lease.Row) (bool, error) {
-	return func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+func swapAs(same func(row, from, to leasestore.Row) bool) func(*leasetest.Memory, context.Context, leasestore.Space, leasestore.Seen, leasestore.Row) (bool, error) {
+	return func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 		v, err := m.Read(ctx, s, []int64{to.Worker})
 		if err != nil {
 			return false, err
@@ -60,30 +60,30 @@ func swapAs(same func(row, from, to lease.Row) bool) func(*leasetest.Memory, con
 var wrongRegisters = map[string]wrongRegister{
 	"right": {},
 	"compares the epoch alone": {
-		swap:   swapAs(func(row, from, _ lease.Row) bool { return row.Epoch == from.Epoch }),
+		swap:   swapAs(func(row, from, _ leasestore.Row) bool { return row.Epoch == from.Epoch }),
 		caught: "SwapComparesEveryField",
 	},
 	"compares the count of writes alone": {
-		swap:   swapAs(func(row, from, _ lease.Row) bool { return row.Renewals == from.Renewals }),
+		swap:   swapAs(func(row, from, _ leasestore.Row) bool { return row.Renewals == from.Renewals }),
 		caught: "SwapComparesEveryField",
 	},
 	"takes a second swap for the first": {
-		swap:   swapAs(func(row, from, to lease.Row) bool { return row == from || row == to }),
+		swap:   swapAs(func(row, from, to leasestore.Row) bool { return row == from || row == to }),
 		caught: "SwapThatComesTwiceIsDoneOnce",
 	},
 	"swaps whatever is there": {
-		swap:   swapAs(func(_, _, _ lease.Row) bool { return true }),
+		swap:   swapAs(func(_, _, _ leasestore.Row) bool { return true }),
 		caught: "SwapDoneLateHarmsNobody",
 	},
 	"swaps under any layout": {
-		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			s.Layout = "epoch 2020-01-01T00:00:00Z, unit 1ms, bits 41/5/5/12"
 			return m.Swap(ctx, s, from, to)
 		},
 		caught: "SwapComparesTheLayout",
 	},
 	"takes a second swap back, and says that it is done": {
-		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			if v, err := m.Read(ctx, s, []int64{to.Worker}); err == nil && len(v.Rows) > 0 && v.Rows[0].Row == to {
 				return m.Swap(ctx, s, v.Rows[0], from.Row)
 			}
@@ -92,7 +92,7 @@ var wrongRegisters = map[string]wrongRegister{
 		caught: "SwapDoneTwiceHarmsNobody",
 	},
 	"takes a swap whose answer was lost back when it is asked again": {
-		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			if v, err := m.Read(ctx, s, []int64{to.Worker}); err == nil && len(v.Rows) > 0 && v.Rows[0].Row == to {
 				return m.Swap(ctx, s, v.Rows[0], from.Row)
 			}
@@ -101,7 +101,7 @@ var wrongRegisters = map[string]wrongRegister{
 		caught: "SwapWhoseAnswerIsLostHarmsNobody",
 	},
 	"says that each claim is done": {
-		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			if from.Row.Epoch < to.Epoch && to.Owner != "" {
 				return true, nil
 			}
@@ -110,7 +110,7 @@ var wrongRegisters = map[string]wrongRegister{
 		caught: "SwapLostHarmsNobody",
 	},
 	"writes the row of a swap that comes late": {
-		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			done, err := m.Swap(ctx, s, from, to)
 			if err == nil && !done && ctx.Done() == nil { // nobody waits for it any more
 				m.Set(s, to)
@@ -120,11 +120,11 @@ var wrongRegisters = map[string]wrongRegister{
 		caught: "SwapDoneLateHarmsNobody",
 	},
 	"makes a row that is missing": {
-		make: func(m *leasetest.Memory, ctx context.Context, s lease.Space) error {
+		make: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space) error {
 			err := m.Make(ctx, s)
 			for worker := range s.Workers {
 				if v, _ := m.Read(ctx, s, []int64{worker}); len(v.Rows) == 0 {
-					m.Set(s, lease.Row{Worker: worker})
+					m.Set(s, leasestore.Row{Worker: worker})
 				}
 			}
 			return err
@@ -132,20 +132,20 @@ var wrongRegisters = map[string]wrongRegister{
 		caught: "SwapOfAMissingRowIsRefused",
 	},
 	"forgets the holder's name": {
-		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			to.Holder = ""
 			return m.Swap(ctx, s, from, to)
 		},
 		caught: "SwapWritesEveryField",
 	},
 	"reads all rows, whichever it is asked for": {
-		read: func(m *leasetest.Memory, ctx context.Context, s lease.Space, _ []int64) (lease.View, error) {
+		read: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, _ []int64) (leasestore.View, error) {
 			return m.Read(ctx, s, nil)
 		},
 		caught: "ReadShowsTheRowsThatAreAskedFor",
 	},
 	"writes although its context has ended": {
-		swap: func(m *leasetest.Memory, ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			done, err := m.Swap(context.WithoutCancel(ctx), s, from, to)
 			if ctx.Err() != nil {
 				err = ctx.Err()
@@ -166,8 +166,8 @@ func TestRegisterVariant(t *testing.T) {
 		r := wrongRegisters[name]
 		r.Memory = &leasetest.Memory{}
 		return leasetest.RegisterHarness{
-			Open:   func(*testing.T) lease.Register { return r },
-			Delete: func(_ *testing.T, s lease.Space, worker int64) { r.Memory.Delete(s, worker) },
+			Open:   func(*testing.T) leasestore.Register { return r },
+			Delete: func(_ *testing.T, s leasestore.Space, worker int64) { r.Memory.Delete(s, worker) },
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // firstClaimMakesTheRows: hold compares all of them with new ones.
@@ -80,24 +80,24 @@ func spacesDoNotSeeEachOther(s *suite) {
 	} {
 		c := s.newClaim()
 		c.Space.Namespace, c.Space.Datacenter = at.namespace, at.datacenter
-		c.Window += lease.Millis(i)
+		c.Window += leasestore.Millis(i)
 		holders = append(holders, s.a.hold(c))
 	}
 	for i, l := range holders {
 		stray := *l // a holder in one space has no row in another
 		stray.space = holders[(i+1)%len(holders)].space
-		s.b.lost("Renew in another space", s.renewal(&stray), lease.TakenOver)
+		s.b.lost("Renew in another space", s.renewal(&stray), leasestore.TakenOver)
 		s.a.keep(l, s.renewal(l))
 	}
 }
 
 func namespaceKeepsItsLayout(s *suite) {
-	refused := func(space lease.Space) {
+	refused := func(space leasestore.Space) {
 		s.Helper()
 		c := s.newClaim()
 		c.Space = space
 		c.Space.Layout = otherLayout
-		if _, err := s.b.do(c); !errors.Is(err, lease.ErrLayout) {
+		if _, err := s.b.do(c); !errors.Is(err, leasestore.ErrLayout) {
 			s.Errorf("Claim in %+v = error %v; want a *lease.LayoutError", c.Space, err)
 		}
 	}
@@ -157,20 +157,20 @@ func largeSpaceWorks(s *suite) {
 func whatIsNoSpaceIsRefused(s *suite) {
 	l := s.a.hold(s.newClaim())
 	check := s.unchanged(s.space)
-	for _, change := range []func(*lease.Space){
-		func(sp *lease.Space) { sp.Namespace = "" },
-		func(sp *lease.Space) { sp.Namespace = strings.Repeat("x", 65) },
-		func(sp *lease.Space) { sp.Namespace += "/../x" },
-		func(sp *lease.Space) { sp.Namespace += "'" },
-		func(sp *lease.Space) { sp.Namespace += "{}" },
-		func(sp *lease.Space) { sp.Datacenter = -1 },
-		func(sp *lease.Space) { sp.Workers = 0 },
-		func(sp *lease.Space) { sp.Workers = 1<<16 + 1 },
-		func(sp *lease.Space) { sp.Layout = strings.Repeat("x", 256) },
+	for _, change := range []func(*leasestore.Space){
+		func(sp *leasestore.Space) { sp.Namespace = "" },
+		func(sp *leasestore.Space) { sp.Namespace = strings.Repeat("x", 65) },
+		func(sp *leasestore.Space) { sp.Namespace += "/../x" },
+		func(sp *leasestore.Space) { sp.Namespace += "'" },
+		func(sp *leasestore.Space) { sp.Namespace += "{}" },
+		func(sp *leasestore.Space) { sp.Datacenter = -1 },
+		func(sp *leasestore.Space) { sp.Workers = 0 },
+		func(sp *leasestore.Space) { sp.Workers = 1<<16 + 1 },
+		func(sp *leasestore.Space) { sp.Layout = strings.Repeat("x", 256) },
 	} {
 		nowhere := *l
 		change(&nowhere.space)
-		want := nowhere.space.Check()
+		want := nowhere.space.Validate()
 		for _, request := range s.requests(&nowhere) {
 			_, err := s.b.send(s.Context(), request)
 			if value := (*core.ValueError)(nil); !errors.As(err, &value) || value.Error() != want.Error() {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // patience is how long one operation may take. None should come near to it, but a
@@ -21,12 +21,12 @@ import (
 var patience = 30 * time.Second
 
 const (
-	minute = lease.Millis(60_000)
+	minute = leasestore.Millis(60_000)
 	hour   = 60 * minute
 
 	// slack is how far apart two readings of the store's clock may be for other reasons
 	// than time. Another server may have read it, or it may be slewed.
-	slack = lease.Millis(5)
+	slack = leasestore.Millis(5)
 
 	layout      = "epoch 2020-01-01T00:00:00Z, unit 1ms, bits 41/5/5/12"
 	otherLayout = "epoch 2021-01-01T00:00:00Z, unit 1ms, bits 41/5/5/12"
@@ -38,16 +38,16 @@ type suite struct {
 	h     Harness
 	a, b  handle // two handles on the same store
 	all   []handle
-	space lease.Space
+	space leasestore.Space
 	rng   *rand.Rand // for the goroutine of the subtest
 
 	// What handle.do has seen.
 	layouts map[string]string // by namespace
 	made    map[spaceKey]bool
-	last    []lease.Row // after the last operation
+	last    []leasestore.Row // after the last operation
 
 	mu    sync.Mutex // guards clock
-	clock lease.Millis
+	clock leasestore.Millis
 }
 
 func newSuite(t *testing.T, h Harness) *suite {
@@ -61,13 +61,13 @@ func newSuite(t *testing.T, h Harness) *suite {
 	s := &suite{
 		T:       t,
 		h:       h,
-		space:   lease.Space{Namespace: h.Namespace + "suite", Datacenter: 3, Workers: 8, Layout: layout},
+		space:   leasestore.Space{Namespace: h.Namespace + "suite", Datacenter: 3, Workers: 8, Layout: layout},
 		rng:     rand.New(rand.NewPCG(h.Seed, 0)),
 		layouts: map[string]string{},
 		made:    map[spaceKey]bool{},
 	}
 	if h.SetClock != nil {
-		s.advance(lease.MillisOf(time.Now()))
+		s.advance(leasestore.MillisOf(time.Now()))
 	}
 	s.a, s.b = s.open(), s.open()
 	return s
@@ -105,22 +105,22 @@ func (s *suite) handles(n int) []handle {
 }
 
 // send does one operation, and checks what must be true of every error. request is a
-// lease.Claim, Renewal, Release or Fencing, or a lease.Space, which asks for its rows.
+// leasestore.Claim, Renewal, Release or Fencing, or a leasestore.Space, which asks for its rows.
 // Any goroutine may call send.
-func (h handle) send(ctx context.Context, request any) (reply lease.Reply, err error) {
+func (h handle) send(ctx context.Context, request any) (reply leasestore.Reply, err error) {
 	switch r := request.(type) {
-	case lease.Claim:
+	case leasestore.Claim:
 		r.Only = slices.Clone(r.Only)
 		reply, err = h.store.Claim(ctx, r)
-	case lease.Renewal:
+	case leasestore.Renewal:
 		r.Known = slices.Clone(r.Known)
 		reply, err = h.store.Renew(ctx, r)
-	case lease.Release:
+	case leasestore.Release:
 		r.Known = slices.Clone(r.Known)
 		err = h.store.Release(ctx, r)
-	case lease.Fencing:
+	case leasestore.Fencing:
 		err = h.s.fencer(h).Fence(ctx, r)
-	case lease.Space:
+	case leasestore.Space:
 		_, _, err = h.store.Rows(ctx, r)
 	}
 	if err != nil && h.s.h.Secret != "" && strings.Contains(err.Error(), h.s.h.Secret) {
@@ -130,14 +130,14 @@ func (h handle) send(ctx context.Context, request any) (reply lease.Reply, err e
 }
 
 // call does one operation with the deadline of a patient caller.
-func (h handle) call(request any) (lease.Reply, error) {
+func (h handle) call(request any) (leasestore.Reply, error) {
 	ctx, cancel := context.WithTimeout(h.s.Context(), patience)
 	defer cancel()
 	return h.send(ctx, request)
 }
 
 // must does one operation by itself, which must succeed.
-func (h handle) must(request any) lease.Reply {
+func (h handle) must(request any) leasestore.Reply {
 	h.s.Helper()
 	reply, err := h.do(request)
 	if err != nil {
@@ -147,34 +147,34 @@ func (h handle) must(request any) lease.Reply {
 }
 
 // lost does one operation by itself, which must be refused for this reason.
-func (h handle) lost(name string, request any, reason lease.Reason) {
+func (h handle) lost(name string, request any, reason leasestore.Reason) {
 	h.s.Helper()
 	_, err := h.do(request)
-	if lost := (*lease.LostError)(nil); !errors.As(err, &lost) || lost.Reason != reason {
+	if lost := (*leasestore.LostError)(nil); !errors.As(err, &lost) || lost.Reason != reason {
 		h.s.Errorf("%s = error %v; want the row lost because %s", name, err, reason)
 	}
 }
 
 // wantLost fails unless err says that l has lost its row for this reason.
-func (s *suite) wantLost(name string, err error, l *holder, reason lease.Reason) {
+func (s *suite) wantLost(name string, err error, l *holder, reason leasestore.Reason) {
 	s.Helper()
-	want := &lease.LostError{Worker: l.worker, Epoch: l.epoch, Reason: reason}
+	want := &leasestore.LostError{Worker: l.worker, Epoch: l.epoch, Reason: reason}
 	if !sameError(err, want) {
 		s.Errorf("%s = error %v; want %v", name, err, want)
 	}
 }
 
 // full claims, which must be refused because none of this many rows is free.
-func (h handle) full(name string, c lease.Claim, rows int) {
+func (h handle) full(name string, c leasestore.Claim, rows int) {
 	h.s.Helper()
 	_, err := h.do(c)
-	if full := (*lease.NoFreeWorkerError)(nil); !errors.As(err, &full) || full.Rows != rows {
+	if full := (*leasestore.NoFreeWorkerError)(nil); !errors.As(err, &full) || full.Rows != rows {
 		h.s.Errorf("%s = error %v; want a *lease.NoFreeWorkerError about %d rows", name, err, rows)
 	}
 }
 
 // rows returns the rows of a space and the store's clock.
-func (s *suite) rows(space lease.Space) ([]lease.Row, lease.Millis) {
+func (s *suite) rows(space leasestore.Space) ([]leasestore.Row, leasestore.Millis) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
@@ -186,10 +186,10 @@ func (s *suite) rows(space lease.Space) ([]lease.Row, lease.Millis) {
 }
 
 // row returns the stored row of a worker. It must be there.
-func (s *suite) row(worker int64) lease.Row {
+func (s *suite) row(worker int64) leasestore.Row {
 	s.Helper()
 	rows, _ := s.rows(s.space)
-	i := slices.IndexFunc(rows, func(r lease.Row) bool { return r.Worker == worker })
+	i := slices.IndexFunc(rows, func(r leasestore.Row) bool { return r.Worker == worker })
 	if i < 0 {
 		s.Fatalf("Rows(%+v) has no row of worker %d; want it", s.space, worker)
 	}
@@ -197,7 +197,7 @@ func (s *suite) row(worker int64) lease.Row {
 }
 
 // unchanged returns a function that fails if the rows of a space differ from now.
-func (s *suite) unchanged(space lease.Space) (check func(after string)) {
+func (s *suite) unchanged(space leasestore.Space) (check func(after string)) {
 	s.Helper()
 	before, _ := s.rows(space)
 	return func(after string) {
@@ -209,9 +209,9 @@ func (s *suite) unchanged(space lease.Space) (check func(after string)) {
 }
 
 // now returns the clock of a claimant or holder.
-func (s *suite) now() lease.Millis {
+func (s *suite) now() leasestore.Millis {
 	if s.h.SetClock == nil {
-		return lease.MillisOf(time.Now())
+		return leasestore.MillisOf(time.Now())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +219,7 @@ func (s *suite) now() lease.Millis {
 }
 
 // advance sets the store's clock, and with it that of claimants.
-func (s *suite) advance(to lease.Millis) {
+func (s *suite) advance(to leasestore.Millis) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock = max(s.clock, to)
@@ -227,7 +227,7 @@ func (s *suite) advance(to lease.Millis) {
 }
 
 // await returns when the store's clock has reached at.
-func (s *suite) await(at lease.Millis) {
+func (s *suite) await(at leasestore.Millis) {
 	s.Helper()
 	if s.h.SetClock != nil {
 		s.advance(at)
@@ -254,8 +254,8 @@ func token() string {
 }
 
 // newClaim returns a claim on the suite's space that a correct store grants.
-func (s *suite) newClaim() lease.Claim {
-	return lease.Claim{
+func (s *suite) newClaim() leasestore.Claim {
+	return leasestore.Claim{
 		Space: s.space, Owner: token(), Nonce: token(), Holder: "host-7",
 		Window: minute, Now: s.now(), Skew: minute,
 	}
@@ -263,17 +263,17 @@ func (s *suite) newClaim() lease.Claim {
 
 // A holder is a lease's side of a claimed row.
 type holder struct {
-	space  lease.Space
+	space  leasestore.Space
 	worker int64
 	epoch  int64
 	owner  string
 	known  []string
-	from   lease.Millis
-	until  lease.Millis // confirmed
+	from   leasestore.Millis
+	until  leasestore.Millis // confirmed
 }
 
 // won returns the holder that a granted claim makes.
-func won(c lease.Claim, r lease.Reply) *holder {
+func won(c leasestore.Claim, r leasestore.Reply) *holder {
 	return &holder{
 		space: c.Space, worker: r.Row.Worker, epoch: r.Row.Epoch, owner: c.Owner, known: []string{c.Nonce},
 		from: c.From(r), until: r.Row.Until,
@@ -281,36 +281,36 @@ func won(c lease.Claim, r lease.Reply) *holder {
 }
 
 // hold claims, which must succeed.
-func (h handle) hold(c lease.Claim) *holder {
+func (h handle) hold(c leasestore.Claim) *holder {
 	h.s.Helper()
 	return won(c, h.must(c))
 }
 
 // renewal returns one that a correct store grants.
-func (s *suite) renewal(l *holder) lease.Renewal {
+func (s *suite) renewal(l *holder) leasestore.Renewal {
 	now := s.now()
-	return lease.Renewal{
+	return leasestore.Renewal{
 		Space: l.space, Worker: l.worker, Epoch: l.epoch, Owner: l.owner, Known: slices.Clone(l.known), Nonce: token(),
 		Next: now, Until: l.until, Window: minute, Now: now, Skew: minute,
 	}
 }
 
 // keep renews, which must succeed.
-func (h handle) keep(l *holder, r lease.Renewal) lease.Reply {
+func (h handle) keep(l *holder, r leasestore.Renewal) leasestore.Reply {
 	h.s.Helper()
 	reply := h.must(r)
 	l.confirmed(r, reply)
 	return reply
 }
 
-func (l *holder) confirmed(r lease.Renewal, reply lease.Reply) {
+func (l *holder) confirmed(r leasestore.Renewal, reply leasestore.Reply) {
 	l.known = []string{r.Nonce}
 	l.until = reply.Row.Until
 }
 
 // giveBack returns the release of l that ends at end.
-func (l *holder) giveBack(end lease.Millis) lease.Release {
-	return lease.Release{
+func (l *holder) giveBack(end leasestore.Millis) leasestore.Release {
+	return leasestore.Release{
 		Space: l.space, Worker: l.worker, Epoch: l.epoch, Owner: l.owner, Known: slices.Clone(l.known), Nonce: token(),
 		End: end,
 	}
@@ -321,13 +321,13 @@ func (s *suite) requests(l *holder) []any {
 	c := s.newClaim()
 	c.Space = l.space
 	all := []any{c, s.renewal(l), l.giveBack(l.from), l.space}
-	if _, ok := s.a.store.(lease.Fencer); ok {
-		all = append(all, lease.Fencing{Space: l.space, Nonce: token(), Until: s.now()})
+	if _, ok := s.a.store.(leasestore.Fencer); ok {
+		all = append(all, leasestore.Fencing{Space: l.space, Nonce: token(), Until: s.now()})
 	}
 	return all
 }
 
 // describe returns what an operation was and what it has answered.
-func describe(request any, reply lease.Reply, err error) string {
+func describe(request any, reply leasestore.Reply, err error) string {
 	return fmt.Sprintf("%T%+v = %+v, error %v", request, request, reply, err)
 }

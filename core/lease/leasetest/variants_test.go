@@ -15,17 +15,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
 // A variant is a store that is wrong in one way. A method that is nil is right.
 type variant struct {
-	claim   func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error)
-	renew   func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error)
-	release func(v broken, ctx context.Context, r lease.Release) error
-	rows    func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error)
-	fence   func(v broken, ctx context.Context, f lease.Fencing) error
+	claim   func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error)
+	renew   func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error)
+	release func(v broken, ctx context.Context, r leasestore.Release) error
+	rows    func(v broken, ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error)
+	fence   func(v broken, ctx context.Context, f leasestore.Fencing) error
 	harness func(w *world, h *leasetest.Harness)
 
 	caught []string // some of the subtests that fail, those made for it
@@ -42,38 +42,38 @@ type broken struct {
 type memory struct {
 	mu  sync.Mutex
 	rng *rand.Rand
-	row map[int64]lease.Row
+	row map[int64]leasestore.Row
 }
 
-func (v broken) Claim(ctx context.Context, c lease.Claim) (lease.Reply, error) {
+func (v broken) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	if v.claim == nil {
 		return v.handle.Claim(ctx, c)
 	}
 	return v.claim(v, ctx, c)
 }
 
-func (v broken) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (v broken) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	if v.renew == nil {
 		return v.handle.Renew(ctx, r)
 	}
 	return v.renew(v, ctx, r)
 }
 
-func (v broken) Release(ctx context.Context, r lease.Release) error {
+func (v broken) Release(ctx context.Context, r leasestore.Release) error {
 	if v.release == nil {
 		return v.handle.Release(ctx, r)
 	}
 	return v.release(v, ctx, r)
 }
 
-func (v broken) Rows(ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+func (v broken) Rows(ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 	if v.rows == nil {
 		return v.handle.Rows(ctx, s)
 	}
 	return v.rows(v, ctx, s)
 }
 
-func (v broken) Fence(ctx context.Context, f lease.Fencing) error {
+func (v broken) Fence(ctx context.Context, f leasestore.Fencing) error {
 	if v.fence == nil {
 		return v.handle.Fence(ctx, f)
 	}
@@ -83,19 +83,19 @@ func (v broken) Fence(ctx context.Context, f lease.Fencing) error {
 func (v broken) mem() *leasetest.Memory { return v.w.mem.Load() }
 
 // stored returns the row of a worker.
-func (v broken) stored(s lease.Space, worker int64) (lease.Row, bool) {
+func (v broken) stored(s leasestore.Space, worker int64) (leasestore.Row, bool) {
 	rows, _, _ := v.mem().Rows(context.Background(), s)
-	i := slices.IndexFunc(rows, func(r lease.Row) bool { return r.Worker == worker })
+	i := slices.IndexFunc(rows, func(r leasestore.Row) bool { return r.Worker == worker })
 	if i < 0 {
-		return lease.Row{}, false
+		return leasestore.Row{}, false
 	}
 	return rows[i], true
 }
 
-func (v broken) millis() lease.Millis { return lease.MillisOf(v.w.now()) }
+func (v broken) millis() leasestore.Millis { return leasestore.MillisOf(v.w.now()) }
 
 // renewAs renews with another idea of what Apply does.
-func (v broken) renewAs(ctx context.Context, r lease.Renewal, apply func(row lease.Row, now lease.Millis) (lease.Row, error)) (lease.Reply, error) {
+func (v broken) renewAs(ctx context.Context, r leasestore.Renewal, apply func(row leasestore.Row, now leasestore.Millis) (leasestore.Row, error)) (leasestore.Reply, error) {
 	before, ok := v.stored(r.Space, r.Worker)
 	if !ok || ctx.Err() != nil {
 		return v.handle.Renew(ctx, r)
@@ -103,14 +103,14 @@ func (v broken) renewAs(ctx context.Context, r lease.Renewal, apply func(row lea
 	now := v.millis()
 	row, err := apply(before, now)
 	if err != nil {
-		return lease.Reply{}, err
+		return leasestore.Reply{}, err
 	}
 	v.mem().Set(r.Space, row)
-	return lease.Reply{Row: row, Before: before.Until, Now: now}, nil
+	return leasestore.Reply{Row: row, Before: before.Until, Now: now}, nil
 }
 
 // fenceAs fences with another idea of what Apply does.
-func (v broken) fenceAs(f lease.Fencing, apply func(row lease.Row) lease.Row) error {
+func (v broken) fenceAs(f leasestore.Fencing, apply func(row leasestore.Row) leasestore.Row) error {
 	rows, _, _ := v.mem().Rows(context.Background(), f.Space)
 	if len(rows) == 0 {
 		return v.mem().Fence(context.Background(), f)
@@ -122,7 +122,7 @@ func (v broken) fenceAs(f lease.Fencing, apply func(row lease.Row) lease.Row) er
 }
 
 // after edits the row that a claim or renewal has written, and returns it.
-func (v broken) after(s lease.Space, r lease.Reply, err error, edit func(row *lease.Row)) (lease.Reply, error) {
+func (v broken) after(s leasestore.Space, r leasestore.Reply, err error, edit func(row *leasestore.Row)) (leasestore.Reply, error) {
 	if err == nil {
 		edit(&r.Row)
 		v.mem().Set(s, r.Row)
@@ -134,22 +134,22 @@ var variants = map[string]variant{
 	"right": {},
 
 	"claims a second row for a claim that comes twice": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			owner := c.Owner
 			c.Owner = fmt.Sprintf("%032x", rand.Uint64())
 			r, err := v.handle.Claim(ctx, c)
-			return v.after(c.Space, r, err, func(row *lease.Row) { row.Owner = owner })
+			return v.after(c.Space, r, err, func(row *leasestore.Row) { row.Owner = owner })
 		},
 		caught: []string{"ClaimDeliveredTwiceHoldsOneRow"},
 	},
 
 	"takes the claim of a copy for the first": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			r, err := v.handle.Claim(ctx, c)
 			if rows, now, _ := v.mem().Rows(ctx, c.Space); err != nil {
 				for _, row := range rows {
 					if row.Owner == c.Owner && row.Nonce == c.Nonce {
-						return lease.Reply{Row: row, Now: now}, nil
+						return leasestore.Reply{Row: row, Now: now}, nil
 					}
 				}
 			}
@@ -158,17 +158,17 @@ var variants = map[string]variant{
 		caught: []string{"ClaimDeliveredTwiceHoldsOneRow", "OneOfIdenticalRequestsWins"},
 	},
 	"takes the renewal of a copy for the first": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			reply, err := v.handle.Renew(ctx, r)
 			if row, ok := v.stored(r.Space, r.Worker); err != nil && ok && row.Nonce == r.Nonce {
-				return lease.Reply{Row: row, Now: lease.MillisOf(v.w.now())}, nil
+				return leasestore.Reply{Row: row, Now: leasestore.MillisOf(v.w.now())}, nil
 			}
 			return reply, err
 		},
 		caught: []string{"RequestDeliveredTwiceIsDoneOnce", "OneOfIdenticalRequestsWins"},
 	},
 	"takes the release of a copy for the first": {
-		release: func(v broken, ctx context.Context, r lease.Release) error {
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
 			err := v.handle.Release(ctx, r)
 			if row, ok := v.stored(r.Space, r.Worker); err != nil && ok && row.Nonce == r.Nonce {
 				return nil
@@ -180,8 +180,8 @@ var variants = map[string]variant{
 
 	// -- holders and fences
 	"forgets the holder at a renewal": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-			return v.renewAs(ctx, r, func(row lease.Row, now lease.Millis) (lease.Row, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+			return v.renewAs(ctx, r, func(row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				row.Holder = ""
 				return r.Apply(row, now)
 			})
@@ -189,8 +189,8 @@ var variants = map[string]variant{
 		caught: []string{"HoldersAreListed", "RandomOperationsDoWhatThePureFunctionsSay"},
 	},
 	"fences by raising limits only": {
-		fence: func(v broken, _ context.Context, f lease.Fencing) error {
-			return v.fenceAs(f, func(row lease.Row) lease.Row {
+		fence: func(v broken, _ context.Context, f leasestore.Fencing) error {
+			return v.fenceAs(f, func(row leasestore.Row) leasestore.Row {
 				row.Until = max(row.Until, f.Until)
 				return row
 			})
@@ -198,8 +198,8 @@ var variants = map[string]variant{
 		caught: []string{"FenceRaisesEveryRow", "FenceEndsLeases"},
 	},
 	"fences by setting limits": {
-		fence: func(v broken, _ context.Context, f lease.Fencing) error {
-			return v.fenceAs(f, func(row lease.Row) lease.Row {
+		fence: func(v broken, _ context.Context, f leasestore.Fencing) error {
+			return v.fenceAs(f, func(row leasestore.Row) leasestore.Row {
 				row.Until = 0
 				return f.Apply(row)
 			})
@@ -207,8 +207,8 @@ var variants = map[string]variant{
 		caught: []string{"FenceRaisesEveryRow"},
 	},
 	"fences rows that are not held only": {
-		fence: func(v broken, _ context.Context, f lease.Fencing) error {
-			return v.fenceAs(f, func(row lease.Row) lease.Row {
+		fence: func(v broken, _ context.Context, f leasestore.Fencing) error {
+			return v.fenceAs(f, func(row leasestore.Row) leasestore.Row {
 				if row.Owner != "" {
 					return row
 				}
@@ -218,7 +218,7 @@ var variants = map[string]variant{
 		caught: []string{"FenceRaisesEveryRow", "FenceEndsLeases"},
 	},
 	"fences no space that is new": {
-		fence: func(v broken, ctx context.Context, f lease.Fencing) error {
+		fence: func(v broken, ctx context.Context, f leasestore.Fencing) error {
 			if rows, _, _ := v.mem().Rows(ctx, f.Space); len(rows) == 0 {
 				return nil
 			}
@@ -227,14 +227,14 @@ var variants = map[string]variant{
 		caught: []string{"FenceMakesTheRows"},
 	},
 	"fences whatever the layout": {
-		fence:  func(v broken, _ context.Context, f lease.Fencing) error { return v.fenceAs(f, f.Apply) },
+		fence:  func(v broken, _ context.Context, f leasestore.Fencing) error { return v.fenceAs(f, f.Apply) },
 		caught: []string{"FenceIsRefused"},
 	},
 
 	// -- compare and set
 	"renews without compare-and-set": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-			return v.renewAs(ctx, r, func(row lease.Row, now lease.Millis) (lease.Row, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+			return v.renewAs(ctx, r, func(row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				r.Epoch, r.Owner, r.Known = row.Epoch, row.Owner, []string{row.Nonce}
 				return r.Apply(row, now)
 			})
@@ -242,8 +242,8 @@ var variants = map[string]variant{
 		caught: []string{"RenewalByAnotherIsRefused", "StaleHolderHasNoEffect", "OneOfSimultaneousRenewalsWins", "RandomOperationsDoWhatThePureFunctionsSay", "ConcurrentOperationsAreLinearizable"},
 	},
 	"renews whoever knows the owner": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-			return v.renewAs(ctx, r, func(row lease.Row, now lease.Millis) (lease.Row, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+			return v.renewAs(ctx, r, func(row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				r.Known = []string{row.Nonce}
 				return r.Apply(row, now)
 			})
@@ -251,8 +251,8 @@ var variants = map[string]variant{
 		caught: []string{"RenewalByAnotherIsRefused", "OneOfSimultaneousRenewalsWins", "RandomOperationsDoWhatThePureFunctionsSay"},
 	},
 	"renews whoever knows the epoch": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-			return v.renewAs(ctx, r, func(row lease.Row, now lease.Millis) (lease.Row, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+			return v.renewAs(ctx, r, func(row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				r.Owner = row.Owner
 				return r.Apply(row, now)
 			})
@@ -260,8 +260,8 @@ var variants = map[string]variant{
 		caught: []string{"RenewalByAnotherIsRefused"},
 	},
 	"reads and writes a renewal apart": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-			return v.renewAs(ctx, r, func(row lease.Row, now lease.Millis) (lease.Row, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+			return v.renewAs(ctx, r, func(row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				time.Sleep(time.Millisecond) // for another to come between
 				return r.Apply(row, now)
 			})
@@ -269,24 +269,24 @@ var variants = map[string]variant{
 		caught: []string{"OneOfSimultaneousRenewalsWins"},
 	},
 	"reads and writes a claim apart": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			rows, now, err := v.handle.Rows(ctx, c.Space)
 			if err != nil || len(rows) == 0 || c.Check(now) != nil {
 				return v.handle.Claim(ctx, c)
 			}
 			before, err := c.Choose(rows, now, rand.IntN)
 			if err != nil {
-				return lease.Reply{}, err
+				return leasestore.Reply{}, err
 			}
 			time.Sleep(time.Millisecond) // for another to come between
 			row, _ := c.Apply(before, now)
 			v.mem().Set(c.Space, row)
-			return lease.Reply{Row: row, Before: before.Until, Now: now}, nil
+			return leasestore.Reply{Row: row, Before: before.Until, Now: now}, nil
 		},
 		caught: []string{"OneOfSimultaneousClaimsWins"},
 	},
 	"takes nonces without case": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			for i, n := range r.Known {
 				r.Known[i] = strings.ToLower(n)
 			}
@@ -295,25 +295,25 @@ var variants = map[string]variant{
 		caught: []string{"RenewalByAnotherIsRefused"},
 	},
 	"knows the last nonce only": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			r.Known = r.Known[max(0, len(r.Known)-1):]
 			return v.handle.Renew(ctx, r)
 		},
 		caught: []string{"RenewalRaisesTheLimit", "RandomOperationsDoWhatThePureFunctionsSay"},
 	},
 	"renews from memory": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			r, err := v.handle.Claim(ctx, c)
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			v.row[r.Row.Worker] = r.Row
 			return r, err
 		},
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			if row, ok := v.row[r.Worker]; ok && row.Owner == r.Owner {
-				return v.renewAs(ctx, r, func(_ lease.Row, now lease.Millis) (lease.Row, error) {
+				return v.renewAs(ctx, r, func(_ leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 					row, err := r.Apply(row, now)
 					if err == nil {
 						v.row[r.Worker] = row
@@ -328,21 +328,21 @@ var variants = map[string]variant{
 
 	// -- limits
 	"lowers Until on renewal": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			reply, err := v.handle.Renew(ctx, r)
-			return v.after(r.Space, reply, err, func(row *lease.Row) { row.Until = reply.Now + r.Window })
+			return v.after(r.Space, reply, err, func(row *leasestore.Row) { row.Until = reply.Now + r.Window })
 		},
 		caught: []string{"RenewalNeverLowersTheLimit", "RandomOperationsDoWhatThePureFunctionsSay", "LoweredLimitIsShownAndRaised"},
 	},
 	"believes a lowered Until": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			r.Until = min(r.Until, 0)
 			return v.handle.Renew(ctx, r)
 		},
 		caught: []string{"LoweredLimitIsShownAndRaised"},
 	},
 	"shows the new limit as Before": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			reply, err := v.handle.Renew(ctx, r)
 			reply.Before = reply.Row.Until
 			return reply, err
@@ -350,55 +350,55 @@ var variants = map[string]variant{
 		caught: []string{"RenewalRaisesTheLimit", "LoweredLimitIsShownAndRaised"},
 	},
 	"refuses an unchanged renewal": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			before, _ := v.stored(r.Space, r.Worker)
 			reply, err := v.handle.Renew(ctx, r)
 			if err == nil && reply.Row.Until == before.Until {
-				return lease.Reply{}, r.Lost(lease.TakenOver)
+				return leasestore.Reply{}, r.Lost(leasestore.TakenOver)
 			}
 			return reply, err
 		},
 		caught: []string{"UnchangedRenewalSucceeds"},
 	},
 	"does not count renewals": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			reply, err := v.handle.Renew(ctx, r)
-			return v.after(r.Space, reply, err, func(row *lease.Row) { row.Renewals-- })
+			return v.after(r.Space, reply, err, func(row *leasestore.Row) { row.Renewals-- })
 		},
 		caught: []string{"UnchangedRenewalSucceeds", "RenewalRaisesTheLimit"},
 	},
 	"renews a lapsed row": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			r.Guard = 0
 			return v.handle.Renew(ctx, r)
 		},
 		caught: []string{"LapsedRenewalIsRefused"},
 	},
 	"takes over a guarded row": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			c.Guard = 0
 			return v.handle.Claim(ctx, c)
 		},
 		caught: []string{"GuardDelaysTakeover", "RandomOperationsDoWhatThePureFunctionsSay"},
 	},
 	"follows a clock that is wrong": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			r.Skew = 24 * 60 * 60_000
 			return v.handle.Renew(ctx, r)
 		},
 		caught: []string{"RenewalRaisesTheLimit"},
 	},
 	"keeps time in seconds": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			r, err := v.handle.Claim(ctx, c)
-			return v.after(c.Space, r, err, func(row *lease.Row) { row.Until = row.Until / 1000 * 1000 })
+			return v.after(c.Space, r, err, func(row *leasestore.Row) { row.Until = row.Until / 1000 * 1000 })
 		},
 		caught: []string{"FirstClaimMakesTheRows", "ClaimTakesOverAnExpiredRow"},
 	},
 
 	// -- claims
 	"chooses in a fixed order": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			rows, now, err := v.handle.Rows(ctx, c.Space)
 			if row, none := c.Choose(rows, now, func(int) int { return 0 }); err == nil && none == nil {
 				c.Only = []int64{row.Worker}
@@ -408,7 +408,7 @@ var variants = map[string]variant{
 		caught: []string{"ClaimsChooseAtRandom"},
 	},
 	"chooses with a fixed seed": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			rows, now, err := v.handle.Rows(ctx, c.Space)
 			v.mu.Lock()
 			defer v.mu.Unlock()
@@ -420,14 +420,14 @@ var variants = map[string]variant{
 		caught: []string{"ClaimsChooseAtRandom"},
 	},
 	"ignores Only": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			c.Only = nil
 			return v.handle.Claim(ctx, c)
 		},
 		caught: []string{"ClaimTakesOnlyWhatItMay", "LargeSpaceWorks", "RandomOperationsDoWhatThePureFunctionsSay"},
 	},
 	"takes an empty Only for nil": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			if len(c.Only) == 0 {
 				c.Only = nil
 			}
@@ -436,19 +436,19 @@ var variants = map[string]variant{
 		caught: []string{"ClaimTakesOnlyWhatItMay"},
 	},
 	"writes despite skew": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			c.Now = v.millis()
 			return v.handle.Claim(ctx, c)
 		},
 		caught: []string{"ClaimIsRefusedWhenClocksAreApart"},
 	},
 	"makes the space before it looks at the clock": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			if c.Check(v.millis()) != nil {
 				right := c
 				right.Now, right.Only = v.millis(), nil
 				if r, err := v.handle.Claim(ctx, right); err == nil {
-					_ = v.handle.Release(ctx, lease.Release{
+					_ = v.handle.Release(ctx, leasestore.Release{
 						Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: r.Row.Owner,
 						Known: []string{r.Row.Nonce}, Nonce: r.Row.Nonce, End: r.Before,
 					})
@@ -459,26 +459,26 @@ var variants = map[string]variant{
 		caught: []string{"ClaimIsRefusedWhenClocksAreApart"},
 	},
 	"keeps the epoch of a claim": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			r, err := v.handle.Claim(ctx, c)
-			return v.after(c.Space, r, err, func(row *lease.Row) { row.Epoch = max(1, row.Epoch-1) })
+			return v.after(c.Space, r, err, func(row *leasestore.Row) { row.Epoch = max(1, row.Epoch-1) })
 		},
 		caught: []string{"ClaimTakesOverAnExpiredRow"},
 	},
 	"names no earliest time": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			r, err := v.handle.Claim(ctx, c)
-			if errors.Is(err, lease.ErrNoFreeWorker) {
-				err = lease.ErrNoFreeWorker
+			if errors.Is(err, leasestore.ErrNoFreeWorker) {
+				err = leasestore.ErrNoFreeWorker
 			}
 			return r, err
 		},
 		caught: []string{"NoFreeWorkerErrorNamesTheEarliest"},
 	},
 	"counts all rows, not those of Only": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			r, err := v.handle.Claim(ctx, c)
-			if errors.Is(err, lease.ErrNoFreeWorker) {
+			if errors.Is(err, leasestore.ErrNoFreeWorker) {
 				c.Only = nil
 				if _, all := v.handle.Claim(ctx, c); all != nil {
 					err = all
@@ -491,7 +491,7 @@ var variants = map[string]variant{
 
 	// -- releases
 	"deletes rows on release": {
-		release: func(v broken, ctx context.Context, r lease.Release) error {
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
 			err := v.handle.Release(ctx, r)
 			if err == nil {
 				v.mem().Delete(r.Space, r.Worker)
@@ -501,7 +501,7 @@ var variants = map[string]variant{
 		caught: []string{"ReleaseFreesTheRowAtOnce", "RandomOperationsDoWhatThePureFunctionsSay"},
 	},
 	"keeps the limit on release": {
-		release: func(v broken, ctx context.Context, r lease.Release) error {
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
 			row, _ := v.stored(r.Space, r.Worker)
 			r.End = max(r.End, row.Until)
 			return v.handle.Release(ctx, r)
@@ -509,7 +509,7 @@ var variants = map[string]variant{
 		caught: []string{"ReleaseFreesTheRowAtOnce"},
 	},
 	"releases for anybody": {
-		release: func(v broken, ctx context.Context, r lease.Release) error {
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
 			if row, ok := v.stored(r.Space, r.Worker); ok && ctx.Err() == nil {
 				r.Epoch, r.Owner, r.Known = row.Epoch, row.Owner, []string{row.Nonce}
 			}
@@ -518,7 +518,7 @@ var variants = map[string]variant{
 		caught: []string{"ReleaseByAnotherIsRefused", "StaleHolderHasNoEffect", "RequestDeliveredTwiceIsDoneOnce"},
 	},
 	"keeps the epoch on release": {
-		release: func(v broken, ctx context.Context, r lease.Release) error {
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
 			err := v.handle.Release(ctx, r)
 			if row, ok := v.stored(r.Space, r.Worker); ok && err == nil {
 				row.Epoch--
@@ -529,7 +529,7 @@ var variants = map[string]variant{
 		caught: []string{"ReleaseFreesTheRowAtOnce", "RandomOperationsDoWhatThePureFunctionsSay"},
 	},
 	"lets a released row wait": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			rows, now, _ := v.handle.Rows(ctx, c.Space)
 			for _, row := range rows {
 				if row.Owner == "" && row.Until > now {
@@ -544,15 +544,15 @@ var variants = map[string]variant{
 
 	// -- answers
 	"answers success on unknown": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			reply, err := v.handle.Renew(ctx, r)
-			if errors.Is(err, lease.ErrLost) {
+			if errors.Is(err, leasestore.ErrLost) {
 				err = nil
 			}
 			return reply, err
 		},
-		release: func(v broken, ctx context.Context, r lease.Release) error {
-			if err := v.handle.Release(ctx, r); !errors.Is(err, lease.ErrLost) {
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
+			if err := v.handle.Release(ctx, r); !errors.Is(err, leasestore.ErrLost) {
 				return err
 			}
 			return nil
@@ -560,10 +560,10 @@ var variants = map[string]variant{
 		caught: []string{"RenewalByAnotherIsRefused", "ReleaseByAnotherIsRefused", "StaleHolderHasNoEffect", "LapsedRenewalIsRefused", "DeletedRowStaysGone"},
 	},
 	"gives every loss one reason": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			reply, err := v.handle.Renew(ctx, r)
-			if errors.Is(err, lease.ErrLost) {
-				err = r.Lost(lease.TakenOver)
+			if errors.Is(err, leasestore.ErrLost) {
+				err = r.Lost(leasestore.TakenOver)
 			}
 			return reply, err
 		},
@@ -584,7 +584,7 @@ var variants = map[string]variant{
 		caught: []string{"LostReplyIsUnknown"},
 	},
 	"answers success when the context ends": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			reply, err := v.handle.Renew(ctx, r)
 			if ctx.Err() != nil {
 				err = nil
@@ -594,7 +594,7 @@ var variants = map[string]variant{
 		caught: []string{"DoneContextWritesNothing", "EndingContextEndsTheCall"},
 	},
 	"ignores a context that is done": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			if ctx.Err() != nil {
 				ctx = context.WithoutCancel(ctx)
 			}
@@ -611,11 +611,11 @@ var variants = map[string]variant{
 
 	// -- rows and spaces
 	"makes missing rows anew": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			if rows, now, err := v.handle.Rows(ctx, c.Space); err == nil && c.Check(now) == nil && len(rows) > 0 {
 				for worker := range c.Space.Workers {
-					if !slices.ContainsFunc(rows, func(r lease.Row) bool { return r.Worker == worker }) {
-						v.mem().Set(c.Space, lease.Row{Worker: worker})
+					if !slices.ContainsFunc(rows, func(r leasestore.Row) bool { return r.Worker == worker }) {
+						v.mem().Set(c.Space, leasestore.Row{Worker: worker})
 					}
 				}
 			}
@@ -624,24 +624,24 @@ var variants = map[string]variant{
 		caught: []string{"DeletedRowStaysGone"},
 	},
 	"makes a row when it is asked for": {
-		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+		rows: func(v broken, ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 			rows, now, err := v.handle.Rows(ctx, s)
-			return slices.DeleteFunc(rows, func(r lease.Row) bool { return r.Epoch == 0 }), now, err
+			return slices.DeleteFunc(rows, func(r leasestore.Row) bool { return r.Epoch == 0 }), now, err
 		},
 		caught: []string{"FirstClaimMakesTheRows", "LargeSpaceWorks"},
 	},
 	"makes rows to show them": {
-		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+		rows: func(v broken, ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 			if rows, now, err := v.handle.Rows(ctx, s); err != nil || len(rows) > 0 {
 				return rows, now, err
 			}
-			v.mem().Set(s, lease.Row{})
+			v.mem().Set(s, leasestore.Row{})
 			return v.handle.Rows(ctx, s)
 		},
 		caught: []string{"RowsMakesNone"},
 	},
 	"makes the space twice": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			rows, _, _ := v.handle.Rows(ctx, c.Space)
 			time.Sleep(time.Millisecond) // for another to come between
 			if len(rows) == 0 {
@@ -654,60 +654,60 @@ var variants = map[string]variant{
 		caught: []string{"SimultaneousFirstClaimsGetDistinctRowsOfOneSpace"},
 	},
 	"forgets the fingerprint": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			c.Space.Layout = ""
 			return v.handle.Claim(ctx, c)
 		},
 		caught: []string{"NamespaceKeepsItsLayout"},
 	},
 	"keeps a fingerprint per datacenter": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			c.Space = perDatacenter(c.Space)
 			return v.handle.Claim(ctx, c)
 		},
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			r.Space = perDatacenter(r.Space)
 			return v.handle.Renew(ctx, r)
 		},
-		release: func(v broken, ctx context.Context, r lease.Release) error {
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
 			r.Space = perDatacenter(r.Space)
 			return v.handle.Release(ctx, r)
 		},
-		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+		rows: func(v broken, ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 			return v.handle.Rows(ctx, perDatacenter(s))
 		},
 		caught: []string{"NamespaceKeepsItsLayout"},
 	},
 	"has no free row in what is no space": {
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
-			if c.Space.Check() != nil {
-				return lease.Reply{}, &lease.NoFreeWorkerError{Namespace: c.Space.Namespace}
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
+			if c.Space.Validate() != nil {
+				return leasestore.Reply{}, &leasestore.NoFreeWorkerError{Namespace: c.Space.Namespace}
 			}
 			return v.handle.Claim(ctx, c)
 		},
 		caught: []string{"WhatIsNoSpaceIsRefused"},
 	},
 	"finds a row lost in what is no space": {
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
-			if r.Space.Check() != nil {
-				return lease.Reply{}, r.Lost(lease.Gone)
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+			if r.Space.Validate() != nil {
+				return leasestore.Reply{}, r.Lost(leasestore.Gone)
 			}
 			return v.handle.Renew(ctx, r)
 		},
 		caught: []string{"WhatIsNoSpaceIsRefused"},
 	},
 	"finds a released row lost in what is no space": {
-		release: func(v broken, ctx context.Context, r lease.Release) error {
-			if r.Space.Check() != nil {
-				return r.Lost(lease.Gone)
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
+			if r.Space.Validate() != nil {
+				return r.Lost(leasestore.Gone)
 			}
 			return v.handle.Release(ctx, r)
 		},
 		caught: []string{"WhatIsNoSpaceIsRefused"},
 	},
 	"lists no rows in what is no space": {
-		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
-			if s.Check() != nil {
+		rows: func(v broken, ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
+			if s.Validate() != nil {
 				return nil, 0, nil
 			}
 			return v.handle.Rows(ctx, s)
@@ -717,7 +717,7 @@ var variants = map[string]variant{
 	"takes namespaces without case": named(strings.ToLower, "SpacesDoNotSeeEachOther"),
 	"takes _ in namespaces for any": named(func(n string) string { return strings.ReplaceAll(n, "_", ".") }, "SpacesDoNotSeeEachOther"),
 	"cuts namespaces at 63 bytes":   named(func(n string) string { return n[:min(len(n), 63)] }, "SpacesDoNotSeeEachOther"),
-	"joins namespace and datacenter": spaced(func(s lease.Space) lease.Space {
+	"joins namespace and datacenter": spaced(func(s leasestore.Space) leasestore.Space {
 		s.Namespace, s.Datacenter = fmt.Sprint(s.Namespace, s.Datacenter), 0
 		return s
 	}, "SpacesDoNotSeeEachOther"),
@@ -729,34 +729,34 @@ var variants = map[string]variant{
 	},
 }
 
-func perDatacenter(s lease.Space) lease.Space {
+func perDatacenter(s leasestore.Space) leasestore.Space {
 	s.Namespace = fmt.Sprintf("%s.%d", s.Namespace, s.Datacenter)
 	return s
 }
 
 func named(name func(string) string, caught string) variant {
-	return spaced(func(s lease.Space) lease.Space {
+	return spaced(func(s leasestore.Space) leasestore.Space {
 		s.Namespace = name(s.Namespace)
 		return s
 	}, caught)
 }
 
 // spaced is a store that takes some spaces for others.
-func spaced(as func(lease.Space) lease.Space, caught string) variant {
+func spaced(as func(leasestore.Space) leasestore.Space, caught string) variant {
 	return variant{
-		claim: func(v broken, ctx context.Context, c lease.Claim) (lease.Reply, error) {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 			c.Space = as(c.Space)
 			return v.handle.Claim(ctx, c)
 		},
-		renew: func(v broken, ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 			r.Space = as(r.Space)
 			return v.handle.Renew(ctx, r)
 		},
-		release: func(v broken, ctx context.Context, r lease.Release) error {
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
 			r.Space = as(r.Space)
 			return v.handle.Release(ctx, r)
 		},
-		rows: func(v broken, ctx context.Context, s lease.Space) ([]lease.Row, lease.Millis, error) {
+		rows: func(v broken, ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 			return v.handle.Rows(ctx, as(s))
 		},
 		caught: []string{caught},
@@ -766,10 +766,10 @@ func spaced(as func(lease.Space) lease.Space, caught string) variant {
 // refuses takes each unknown outcome for a loss.
 type refuses struct{ leasetest.Store }
 
-func (s refuses) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (s refuses) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	reply, err := s.Store.Renew(ctx, r)
 	if err != nil {
-		err = r.Lost(lease.TakenOver)
+		err = r.Lost(leasestore.TakenOver)
 	}
 	return reply, err
 }
@@ -777,7 +777,7 @@ func (s refuses) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error
 // succeeds takes each unknown outcome for success.
 type succeeds struct{ leasetest.Store }
 
-func (s succeeds) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (s succeeds) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	reply, _ := s.Store.Renew(ctx, r)
 	return reply, nil
 }
@@ -785,7 +785,7 @@ func (s succeeds) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, erro
 // talks puts the password into its errors.
 type talks struct{ leasetest.Store }
 
-func (s talks) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+func (s talks) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	reply, err := s.Store.Renew(ctx, r)
 	return reply, fmt.Errorf("dial user:%s@host: %w", secret, err)
 }
@@ -806,7 +806,7 @@ func TestVariant(t *testing.T) {
 	leasetest.Run(t, func(*testing.T) leasetest.Harness {
 		w := newWorld()
 		h := w.harness(func(w *world, _ leasetest.Store) leasetest.Store {
-			return broken{handle{w}, v, &memory{rng: rand.New(rand.NewPCG(1, 2)), row: map[int64]lease.Row{}}}
+			return broken{handle{w}, v, &memory{rng: rand.New(rand.NewPCG(1, 2)), row: map[int64]leasestore.Row{}}}
 		})
 		if v.harness != nil {
 			v.harness(w, &h)

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 const (
@@ -45,7 +45,7 @@ type world struct {
 	held   int8 // the limit it held then, or that a request under way got it
 }
 
-// A row is a lease.Row.
+// A row is a leasestore.Row.
 type row struct{ epoch, owner, nonce, until int8 }
 
 // A process is what one knows. A crash forgets it.
@@ -56,7 +56,7 @@ type process struct {
 	waits        int8  // for the reply to the request with this nonce
 }
 
-// A request is a lease.Claim, a lease.Renewal or a lease.Release.
+// A request is a leasestore.Claim, a leasestore.Renewal or a leasestore.Release.
 type request struct {
 	kind                             kind
 	early                            bool // sent before the copy, and awaited then
@@ -75,18 +75,22 @@ const (
 
 // A protocol is the functions of store.go, or a mutant of them.
 type protocol struct {
-	claim   func(c lease.Claim, row lease.Row, now lease.Millis) (lease.Row, bool)
-	from    func(c lease.Claim, r lease.Reply) lease.Millis
-	renew   func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error)
-	release func(r lease.Release, row lease.Row) (lease.Row, error)
+	claim   func(c leasestore.Claim, row leasestore.Row, now leasestore.Millis) (leasestore.Row, bool)
+	from    func(c leasestore.Claim, r leasestore.Reply) leasestore.Millis
+	renew   func(r leasestore.Renewal, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error)
+	release func(r leasestore.Release, row leasestore.Row) (leasestore.Row, error)
 }
 
 func ours() protocol {
 	return protocol{
-		claim:   func(c lease.Claim, row lease.Row, now lease.Millis) (lease.Row, bool) { return c.Apply(row, now) },
-		from:    func(c lease.Claim, r lease.Reply) lease.Millis { return c.From(r) },
-		renew:   func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) { return r.Apply(row, now) },
-		release: func(r lease.Release, row lease.Row) (lease.Row, error) { return r.Apply(row) },
+		claim: func(c leasestore.Claim, row leasestore.Row, now leasestore.Millis) (leasestore.Row, bool) {
+			return c.Apply(row, now)
+		},
+		from: func(c leasestore.Claim, r leasestore.Reply) leasestore.Millis { return c.From(r) },
+		renew: func(r leasestore.Renewal, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
+			return r.Apply(row, now)
+		},
+		release: func(r leasestore.Release, row leasestore.Row) (leasestore.Row, error) { return r.Apply(row) },
 	}
 }
 
@@ -159,11 +163,11 @@ func token(name string) int8 {
 	return int8(name[0] - 'a')
 }
 
-func (r row) lease() lease.Row {
-	return lease.Row{Epoch: int64(r.epoch), Owner: names[r.owner], Nonce: names[r.nonce], Until: lease.Millis(r.until)}
+func (r row) lease() leasestore.Row {
+	return leasestore.Row{Epoch: int64(r.epoch), Owner: names[r.owner], Nonce: names[r.nonce], Until: leasestore.Millis(r.until)}
 }
 
-func rowOf(r lease.Row) row {
+func rowOf(r leasestore.Row) row {
 	return row{epoch: int8(r.Epoch), owner: token(r.Owner), nonce: token(r.Nonce), until: int8(r.Until)}
 }
 
@@ -329,7 +333,7 @@ func (m *model) serve(w *world, q int, yield func(next world)) {
 	var before row
 	var begun int8
 	for clock := first; clock <= last; clock++ {
-		after, from, ok := m.do(w.row, r, lease.Millis(clock))
+		after, from, ok := m.do(w.row, r, leasestore.Millis(clock))
 		if !ok || after == before && from == begun || after.epoch > m.epochs || m.guard == 0 && after.until > m.times {
 			continue
 		}
@@ -372,15 +376,15 @@ func (w *world) receive(r request, from int8, processes uint) bool {
 }
 
 // do calls the function of store.go that a request is for.
-func (m *model) do(row row, r request, now lease.Millis) (after row, from int8, ok bool) {
+func (m *model) do(row row, r request, now leasestore.Millis) (after row, from int8, ok bool) {
 	old := row.lease()
 	switch r.kind {
 	case claim:
-		c := lease.Claim{
-			Space: lease.Space{Workers: 1},
+		c := leasestore.Claim{
+			Space: leasestore.Space{Workers: 1},
 			Owner: names[r.owner], Nonce: names[r.nonce],
-			Window: lease.Millis(m.window), Guard: lease.Millis(m.guard),
-			Now: lease.Millis(r.now), Skew: lease.Millis(m.guard),
+			Window: leasestore.Millis(m.window), Guard: leasestore.Millis(m.guard),
+			Now: leasestore.Millis(r.now), Skew: leasestore.Millis(m.guard),
 		}
 		found := old
 		if m.guard == 0 {
@@ -391,19 +395,19 @@ func (m *model) do(row row, r request, now lease.Millis) (after row, from int8, 
 		if !ok {
 			return after, 0, false
 		}
-		return rowOf(row), int8(m.protocol.from(c, lease.Reply{Row: row, Before: old.Until, Now: now})), true
+		return rowOf(row), int8(m.protocol.from(c, leasestore.Reply{Row: row, Before: old.Until, Now: now})), true
 	case renew:
-		row, err := m.protocol.renew(lease.Renewal{
+		row, err := m.protocol.renew(leasestore.Renewal{
 			Epoch: int64(r.epoch), Owner: names[r.owner], Known: sets[r.known], Nonce: names[r.nonce],
-			Next: lease.Millis(r.next), Until: lease.Millis(r.until),
-			Window: lease.Millis(m.window), Guard: lease.Millis(m.guard),
-			Now: lease.Millis(r.now), Skew: math.MaxInt32,
+			Next: leasestore.Millis(r.next), Until: leasestore.Millis(r.until),
+			Window: leasestore.Millis(m.window), Guard: leasestore.Millis(m.guard),
+			Now: leasestore.Millis(r.now), Skew: math.MaxInt32,
 		}, old, now)
 		return rowOf(row), 0, err == nil
 	default:
-		row, err := m.protocol.release(lease.Release{
+		row, err := m.protocol.release(leasestore.Release{
 			Epoch: int64(r.epoch), Owner: names[r.owner], Known: sets[r.known], Nonce: names[r.nonce],
-			End: lease.Millis(r.until),
+			End: leasestore.Millis(r.until),
 		}, old)
 		return rowOf(row), 0, err == nil
 	}
@@ -660,32 +664,32 @@ func TestEachMistakeIssuesATimestampTwice(t *testing.T) {
 		mutate func(m *model)
 	}{
 		{"a claim starts at its own clock", fence, func(m *model) {
-			m.protocol.from = func(c lease.Claim, _ lease.Reply) lease.Millis { return c.Now }
+			m.protocol.from = func(c leasestore.Claim, _ leasestore.Reply) leasestore.Millis { return c.Now }
 		}},
 		{"a renewal without compare-and-set", fence, func(m *model) {
-			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+			m.protocol.renew = func(r leasestore.Renewal, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				r.Epoch, r.Owner, r.Known = row.Epoch, row.Owner, []string{row.Nonce}
 				return r.Apply(row, now)
 			}
 		}},
 		{"a renewal that lowers the limit", fence, func(m *model) {
-			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+			m.protocol.renew = func(r leasestore.Renewal, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				after, err := r.Apply(row, now)
 				after.Until = max(now, r.Next) + r.Window
 				return after, err
 			}
 		}},
 		{"a claim that lowers the limit", fence, func(m *model) {
-			m.protocol.claim = func(c lease.Claim, row lease.Row, now lease.Millis) (lease.Row, bool) {
+			m.protocol.claim = func(c leasestore.Claim, row leasestore.Row, now leasestore.Millis) (leasestore.Row, bool) {
 				after, ok := c.Apply(row, now)
 				after.Until = now + c.Window
 				return after, ok
 			}
-			m.protocol.from = func(_ lease.Claim, r lease.Reply) lease.Millis { return r.Now }
+			m.protocol.from = func(_ leasestore.Claim, r leasestore.Reply) leasestore.Millis { return r.Now }
 		}},
 		{"a release without compare-and-set", fence, func(m *model) {
 			m.epochs = 4
-			m.protocol.release = func(r lease.Release, row lease.Row) (lease.Row, error) {
+			m.protocol.release = func(r leasestore.Release, row leasestore.Row) (leasestore.Row, error) {
 				r.Epoch, r.Owner, r.Known = row.Epoch, row.Owner, []string{row.Nonce}
 				return r.Apply(row)
 			}
@@ -695,20 +699,20 @@ func TestEachMistakeIssuesATimestampTwice(t *testing.T) {
 		{"a row that is deleted", fence, func(m *model) { m.deletes = true }},
 		{"a store that loses writes, without the guard", fence, func(m *model) { m.loses = true }},
 		{"a guard that is one too short", guard, func(m *model) {
-			m.protocol.from = func(c lease.Claim, r lease.Reply) lease.Millis { return c.From(r) - 1 }
+			m.protocol.from = func(c leasestore.Claim, r leasestore.Reply) leasestore.Millis { return c.From(r) - 1 }
 		}},
 		{"a guard by the clock that a late claim was sent at", guard, func(m *model) {
 			m.times, m.underWay, m.large = 2, 2, true
-			m.protocol.from = func(c lease.Claim, r lease.Reply) lease.Millis {
+			m.protocol.from = func(c leasestore.Claim, r leasestore.Reply) leasestore.Millis {
 				r.Now = c.Now
 				return c.From(r)
 			}
 		}},
 		{"a holder that renews after it has lapsed", guard, func(m *model) {
 			m.window, m.times = 1, 3
-			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+			m.protocol.renew = func(r leasestore.Renewal, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				after, err := r.Apply(row, now)
-				if lost := (*lease.LostError)(nil); errors.As(err, &lost) && lost.Reason == lease.Lapsed {
+				if lost := (*leasestore.LostError)(nil); errors.As(err, &lost) && lost.Reason == leasestore.Lapsed {
 					after, err = row, nil
 					after.Until = max(row.Until, r.Until, min(now, r.Now)+r.Window)
 					after.Nonce = r.Nonce
@@ -718,7 +722,7 @@ func TestEachMistakeIssuesATimestampTwice(t *testing.T) {
 		}},
 		// The nonce alone would save this one, so it is left out as well.
 		{"an epoch without an owner", guard, func(m *model) {
-			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+			m.protocol.renew = func(r leasestore.Renewal, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				if row.Owner != "" {
 					r.Owner, r.Known = row.Owner, []string{row.Nonce}
 				}
@@ -726,7 +730,7 @@ func TestEachMistakeIssuesATimestampTwice(t *testing.T) {
 			}
 		}},
 		{"no nonce", model{window: 1, times: 4, epochs: 2, underWay: 2, copies: true}, func(m *model) {
-			m.protocol.renew = func(r lease.Renewal, row lease.Row, now lease.Millis) (lease.Row, error) {
+			m.protocol.renew = func(r leasestore.Renewal, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				r.Known = []string{row.Nonce}
 				return r.Apply(row, now)
 			}

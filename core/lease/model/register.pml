@@ -1,5 +1,5 @@
 /*
- * The loss guard over a register: lease.Over. A row is read, and later swapped for
+ * The loss guard over a register: leasestore.Over. A row is read, and later swapped for
  * another if it still is what was read. Between the two anything may happen.
  *
  * As guard.pml in all else: once, at any moment, the store goes back to any state that it

@@ -4,11 +4,11 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 func invalid(name, value, want string) *core.ValueError {
-	return &core.ValueError{Package: "redislease", Name: name, Value: value, Want: want, Err: lease.ErrPermanent}
+	return &core.ValueError{Package: "redislease", Name: name, Value: value, Want: want, Err: leasestore.ErrPermanent}
 }
 
 // plainPrefix reports whether a prefix is one. Braces would send the keys of a

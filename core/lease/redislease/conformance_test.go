@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -25,7 +25,7 @@ func TestRegisterConforms(t *testing.T) {
 	leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
 		p := shared(t)
 		return leasetest.RegisterHarness{
-			Open:   func(t *testing.T) lease.Register { return p.store(t).Register() },
+			Open:   func(t *testing.T) leasestore.Register { return p.store(t).Register() },
 			Delete: p.delete,
 		}
 	})

@@ -11,7 +11,7 @@
 //
 // # What is guaranteed
 //
-// A [Store] keeps the contract of [lease.Store] but for one point: Redis may forget a
+// A [Store] keeps the contract of [leasestore.Store] but for one point: Redis may forget a
 // write that it has acknowledged. [Store.LosesWrites] says so, and the lease then has
 // the loss guard on.
 //
@@ -91,10 +91,10 @@
 // The default prefix is snowkey. The hash snowkey:{shop} has the layout and, for each
 // datacenter, the number of rows that were made. The hash snowkey:{shop}:3 has the rows
 // of datacenter 3, one field per worker. The braces keep a namespace on one server of a
-// cluster. A row is epoch,owner,nonce,until,renewals,before,holder: see [lease.Row];
+// cluster. A row is epoch,owner,nonce,until,renewals,before,holder: see [leasestore.Row];
 // before is until as the last write found it. All numbers are below 2^51 in size. Other
 // numbers are refused. Nothing that is written is computed in Lua, whose numbers are doubles. What does not fit together is refused with [ErrDamaged], and left as
-// it is. A renewal of such a row is a *lease.LostError too, and the lease takes another.
+// it is. A renewal of such a row is a *leasestore.LostError too, and the lease takes another.
 //
 // A claim looks at 32 random rows. If none of them is free it looks at all, in the same
 // script. This takes about 2 ms for 1,024 rows and 150 ms for 65,536. The server does

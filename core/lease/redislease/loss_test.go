@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
 // guarded returns a claim with a window and a guard that are short enough to wait
 // for.
-func guarded(in lease.Space) lease.Claim {
+func guarded(in leasestore.Space) leasestore.Claim {
 	c := newClaim(in)
 	c.Window, c.Guard = 300, 50
 	return c
@@ -23,14 +23,14 @@ func guarded(in lease.Space) lease.Claim {
 
 // unhurried returns the renewal of a guarded claim without the rule that ends a lease
 // which renews late. A slow machine is not what is tested here.
-func unhurried(c lease.Claim, held lease.Reply) lease.Renewal {
+func unhurried(c leasestore.Claim, held leasestore.Reply) leasestore.Renewal {
 	r := renewal(c, held)
 	r.Guard = 0
 	return r
 }
 
 // holdAndRenew claims the one row of a space and renews it.
-func holdAndRenew(t *testing.T, s *redislease.Store, in lease.Space) (c lease.Claim, held lease.Reply) {
+func holdAndRenew(t *testing.T, s *redislease.Store, in leasestore.Space) (c leasestore.Claim, held leasestore.Reply) {
 	t.Helper()
 	c = guarded(in)
 	held = mustClaim(t, s, c)
@@ -44,12 +44,12 @@ func holdAndRenew(t *testing.T, s *redislease.Store, in lease.Space) (c lease.Cl
 }
 
 // takeOver claims the one row of a space as soon as it is free.
-func takeOver(t *testing.T, s *redislease.Store, in lease.Space) (lease.Claim, lease.Reply) {
+func takeOver(t *testing.T, s *redislease.Store, in leasestore.Space) (leasestore.Claim, leasestore.Reply) {
 	t.Helper()
 	for range 20 {
 		c := guarded(in)
 		reply, err := s.Claim(t.Context(), c)
-		var full *lease.NoFreeWorkerError
+		var full *leasestore.NoFreeWorkerError
 		if errors.As(err, &full) {
 			time.Sleep(full.Wait)
 			continue
@@ -66,10 +66,10 @@ func takeOver(t *testing.T, s *redislease.Store, in lease.Space) (lease.Claim, l
 // checkLoss fails unless the holder has lost its row, and its successor begins above
 // all that the holder may issue. The store has forgotten at least the holder's last
 // write.
-func checkLoss(t *testing.T, s *redislease.Store, c lease.Claim, held lease.Reply, want lease.Reason) {
+func checkLoss(t *testing.T, s *redislease.Store, c leasestore.Claim, held leasestore.Reply, want leasestore.Reason) {
 	t.Helper()
 	_, err := s.Renew(t.Context(), renewal(c, held))
-	var lost *lease.LostError
+	var lost *leasestore.LostError
 	if !errors.As(err, &lost) || lost.Reason != want {
 		t.Errorf("Renew after the loss = %v; want it lost: %s", err, want)
 	}
@@ -88,7 +88,7 @@ func TestFlushIsALossThatTheGuardCovers(t *testing.T) {
 	if rows := rowsOf(t, s, in); len(rows) != 0 {
 		t.Errorf("rows after FLUSHALL = %+v; want none", rows)
 	}
-	checkLoss(t, s, c, held, lease.Gone)
+	checkLoss(t, s, c, held, leasestore.Gone)
 	if rows := rowsOf(t, s, in); len(rows) != 1 || rows[0].Epoch != 1 {
 		t.Errorf("rows after the next claim = %+v; want them made anew", rows)
 	}
@@ -118,7 +118,7 @@ func TestRestartWithTheEndOfTheLogLostIsALossThatTheGuardCovers(t *testing.T) {
 	if rows := rowsOf(t, s, in); len(rows) != 1 || rows[0] != held.Row {
 		t.Fatalf("rows after the loss = %+v; want those of the claim, %+v", rows, held.Row)
 	}
-	checkLoss(t, s, c, renewed, lease.Copied)
+	checkLoss(t, s, c, renewed, leasestore.Copied)
 }
 
 // follow makes replica one of primary and waits until it has all rows.
@@ -148,7 +148,7 @@ func TestFailoverToALaggingReplicaIsALossThatTheGuardCovers(t *testing.T) {
 
 	// Before it is promoted the replica refuses nobody: it knows too little.
 	_, err := s.Renew(t.Context(), renewal(c, renewed))
-	if !errors.Is(err, redislease.ErrReadOnly) || errors.Is(err, lease.ErrLost) {
+	if !errors.Is(err, redislease.ErrReadOnly) || errors.Is(err, leasestore.ErrLost) {
 		t.Errorf("Renew on a replica that lags = %v; want an error that matches ErrReadOnly only", err)
 	}
 
@@ -157,7 +157,7 @@ func TestFailoverToALaggingReplicaIsALossThatTheGuardCovers(t *testing.T) {
 	if rows := rowsOf(t, s, in); len(rows) != 1 || rows[0] != held.Row {
 		t.Fatalf("rows after the failover = %+v; want those of the claim, %+v", rows, held.Row)
 	}
-	checkLoss(t, s, c, renewed, lease.Copied)
+	checkLoss(t, s, c, renewed, leasestore.Copied)
 }
 
 func TestReplicaIsAClearError(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
@@ -53,8 +53,8 @@ func storeOf(t *testing.T, a answering) *redislease.Store {
 // request. A caller that took it for its own would have the other's row.
 func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 	in := space("n", 8)
-	held := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: "o", Nonce: "known"}}
-	r := renewal(lease.Claim{Space: in, Owner: "o"}, held)
+	held := leasestore.Reply{Row: leasestore.Row{Worker: 3, Epoch: 7, Owner: "o", Nonce: "known"}}
+	r := renewal(leasestore.Claim{Space: in, Owner: "o"}, held)
 	now, key := int64(r.Now), "p:{n}:1"
 	found := []any{"3", "7,o,known,5,1,0,"}
 	row := []any{now, in.Layout, int64(1), "", "", found, key}
@@ -93,14 +93,14 @@ func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 func TestRefusalOfWhatWasSentTwiceIsUnknown(t *testing.T) {
 	in := space("n", 8)
 	s := storeOf(t, answering{swap: int64(0), echo: true, sent: 2}).Register()
-	from := lease.Row{Worker: 3, Epoch: 7, Owner: "o", Nonce: "known"}
+	from := leasestore.Row{Worker: 3, Epoch: 7, Owner: "o", Nonce: "known"}
 	to := from
 	to.Nonce = "fresh"
-	if done, err := s.Swap(t.Context(), in, lease.Seen{Row: from, Tag: "7,o,known,0,0,0,"}, to); done || err == nil || definite(err) {
+	if done, err := s.Swap(t.Context(), in, leasestore.Seen{Row: from, Tag: "7,o,known,0,0,0,"}, to); done || err == nil || definite(err) {
 		t.Errorf("Swap that was sent twice and refused = %t, %v; want an error that is none of the four", done, err)
 	}
 	s = storeOf(t, answering{swap: int64(0), echo: true, sent: 1}).Register()
-	if done, err := s.Swap(t.Context(), in, lease.Seen{Row: from, Tag: "7,o,known,0,0,0,"}, to); done || err != nil {
+	if done, err := s.Swap(t.Context(), in, leasestore.Seen{Row: from, Tag: "7,o,known,0,0,0,"}, to); done || err != nil {
 		t.Errorf("Swap that was sent once and refused = %t, %v; want false", done, err)
 	}
 }

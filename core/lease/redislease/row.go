@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // most is the largest number, either way, that a row may have. find.lua compares sums of two
@@ -14,10 +14,10 @@ const most = 1 << 51
 
 // parseRow reads a row: epoch,owner,nonce,until,renewals,before,holder. There may be 65,536
 // of them, for which a regular expression takes too long.
-func parseRow(worker int64, text string) (lease.Row, error) {
+func parseRow(worker int64, text string) (leasestore.Row, error) {
 	fields := strings.SplitN(text, ",", 7)
 	if len(fields) != 7 || strings.ContainsFunc(fields[6], func(r rune) bool { return r < ' ' || r > '~' }) {
-		return lease.Row{}, damagedRow(worker, text)
+		return leasestore.Row{}, damagedRow(worker, text)
 	}
 	var n [4]int64
 	for i, field := range [...]string{fields[0], fields[3], fields[4], fields[5]} {
@@ -25,15 +25,15 @@ func parseRow(worker int64, text string) (lease.Row, error) {
 		n[i], err = strconv.ParseInt(field, 10, 64)
 		signed := i == 1 || i == 3 // until and before
 		if err != nil || n[i] < -most || n[i] > most || field[0] == '+' || field[0] == '-' && !signed {
-			return lease.Row{}, damagedRow(worker, text)
+			return leasestore.Row{}, damagedRow(worker, text)
 		}
 	}
-	return lease.Row{
+	return leasestore.Row{
 		Worker:   worker,
 		Epoch:    n[0],
 		Owner:    fields[1],
 		Nonce:    fields[2],
-		Until:    lease.Millis(n[1]),
+		Until:    leasestore.Millis(n[1]),
 		Renewals: n[2],
 		Holder:   fields[6],
 	}, nil
@@ -41,7 +41,7 @@ func parseRow(worker int64, text string) (lease.Row, error) {
 
 // formatRow returns the text of a row, or a *core.ValueError if that would not be read as
 // the same row again.
-func formatRow(row lease.Row, before lease.Millis) (string, error) {
+func formatRow(row leasestore.Row, before leasestore.Millis) (string, error) {
 	text := fmt.Sprintf("%d,%s,%s,%d,%d,%d,%s", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, before, row.Holder)
 	if again, err := parseRow(row.Worker, text); err != nil || again != row || row.Nonce == "" || len(row.Owner) > 64 || len(row.Nonce) > 64 {
 		return "", invalid("Row", fmt.Sprintf("%+v", row),
@@ -55,6 +55,6 @@ func damagedRow(worker int64, text string) error {
 	if len(text) > enough {
 		text = text[:enough] + "…"
 	}
-	return lease.Permanent(fmt.Errorf("%w: the row of worker %d is %q: want epoch,owner,nonce,until,renewals,before,holder with numbers up to %d",
+	return leasestore.Permanent(fmt.Errorf("%w: the row of worker %d is %q: want epoch,owner,nonce,until,renewals,before,holder with numbers up to %d",
 		ErrDamaged, worker, text, int64(most)))
 }

@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 func TestRowIsReadAsWritten(t *testing.T) {
 	for _, test := range []struct {
 		text string
-		row  lease.Row
+		row  leasestore.Row
 	}{
-		{"0,,,0,0,0,", lease.Row{Worker: 7}},
-		{"3,ab,cd,1732182000000,9,-5,web, 1", lease.Row{Worker: 7, Epoch: 3, Owner: "ab", Nonce: "cd", Until: 1732182000000, Renewals: 9, Holder: "web, 1"}},
-		{"2251799813685248,,,-2251799813685248,0,2251799813685248,", lease.Row{Worker: 7, Epoch: most, Until: -most}},
+		{"0,,,0,0,0,", leasestore.Row{Worker: 7}},
+		{"3,ab,cd,1732182000000,9,-5,web, 1", leasestore.Row{Worker: 7, Epoch: 3, Owner: "ab", Nonce: "cd", Until: 1732182000000, Renewals: 9, Holder: "web, 1"}},
+		{"2251799813685248,,,-2251799813685248,0,2251799813685248,", leasestore.Row{Worker: 7, Epoch: most, Until: -most}},
 	} {
 		row, err := parseRow(7, test.text)
 		if row != test.row || err != nil {
@@ -35,7 +35,7 @@ func FuzzParseRow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		row, err := parseRow(1, text)
 		if err != nil {
-			if row != (lease.Row{}) || !errors.Is(err, ErrDamaged) {
+			if row != (leasestore.Row{}) || !errors.Is(err, ErrDamaged) {
 				t.Errorf("parseRow(1, %q) = %+v, %v; want a zero row and an error that matches ErrDamaged", text, row, err)
 			}
 			return

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -115,11 +115,11 @@ func plain(err error, keys []string) error {
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	if strings.Contains(text, "WRONGTYPE ") {
-		return lease.Permanent(fmt.Errorf("%w: not all of the keys %q are hashes: %w", ErrDamaged, keys, err))
+		return leasestore.Permanent(fmt.Errorf("%w: not all of the keys %q are hashes: %w", ErrDamaged, keys, err))
 	}
 	// The user may not do this, or is none.
 	if strings.Contains(text, "NOPERM ") || strings.Contains(text, "The user executing the script can't ") || strings.HasPrefix(text, "NOAUTH ") || strings.HasPrefix(text, "WRONGPASS ") {
-		return lease.Permanent(err)
+		return leasestore.Permanent(err)
 	}
 	return err
 }

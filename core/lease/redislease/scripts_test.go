@@ -13,37 +13,37 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
-func space(namespace string, workers int64) lease.Space {
-	return lease.Space{Namespace: namespace, Datacenter: 1, Workers: workers, Layout: "a layout"}
+func space(namespace string, workers int64) leasestore.Space {
+	return leasestore.Space{Namespace: namespace, Datacenter: 1, Workers: workers, Layout: "a layout"}
 }
 
 // newClaim returns a claim of a row for longer than any test takes.
-func newClaim(s lease.Space) lease.Claim {
-	return lease.Claim{Space: s, Owner: token(), Nonce: token(), Window: 600_000, Now: lease.MillisOf(time.Now()), Skew: 600_000, Guard: 100}
+func newClaim(s leasestore.Space) leasestore.Claim {
+	return leasestore.Claim{Space: s, Owner: token(), Nonce: token(), Window: 600_000, Now: leasestore.MillisOf(time.Now()), Skew: 600_000, Guard: 100}
 }
 
 // renewal returns the one that the claim's holder sends next.
-func renewal(c lease.Claim, held lease.Reply) lease.Renewal {
-	now := lease.MillisOf(time.Now())
-	return lease.Renewal{
+func renewal(c leasestore.Claim, held leasestore.Reply) leasestore.Renewal {
+	now := leasestore.MillisOf(time.Now())
+	return leasestore.Renewal{
 		Space: c.Space, Worker: held.Row.Worker, Epoch: held.Row.Epoch, Owner: c.Owner,
 		Known: []string{held.Row.Nonce}, Nonce: token(),
 		Next: now, Until: held.Row.Until, Window: c.Window, Now: now, Skew: c.Skew, Guard: c.Guard,
 	}
 }
 
-func release(c lease.Claim, held lease.Reply) lease.Release {
-	return lease.Release{
+func release(c leasestore.Claim, held leasestore.Reply) leasestore.Release {
+	return leasestore.Release{
 		Space: c.Space, Worker: held.Row.Worker, Epoch: held.Row.Epoch, Owner: c.Owner,
 		Known: []string{held.Row.Nonce}, Nonce: token(), End: c.From(held),
 	}
 }
 
-func mustClaim(t *testing.T, s *redislease.Store, c lease.Claim) lease.Reply {
+func mustClaim(t *testing.T, s *redislease.Store, c leasestore.Claim) leasestore.Reply {
 	t.Helper()
 	reply, err := s.Claim(t.Context(), c)
 	if err != nil {
@@ -52,7 +52,7 @@ func mustClaim(t *testing.T, s *redislease.Store, c lease.Claim) lease.Reply {
 	return reply
 }
 
-func mustRenew(t *testing.T, s *redislease.Store, r lease.Renewal) lease.Reply {
+func mustRenew(t *testing.T, s *redislease.Store, r leasestore.Renewal) leasestore.Reply {
 	t.Helper()
 	reply, err := s.Renew(t.Context(), r)
 	if err != nil {
@@ -61,7 +61,7 @@ func mustRenew(t *testing.T, s *redislease.Store, r lease.Renewal) lease.Reply {
 	return reply
 }
 
-func rowsOf(t *testing.T, s *redislease.Store, in lease.Space) []lease.Row {
+func rowsOf(t *testing.T, s *redislease.Store, in leasestore.Space) []leasestore.Row {
 	t.Helper()
 	rows, _, err := s.Rows(t.Context(), in)
 	if err != nil {
@@ -71,7 +71,7 @@ func rowsOf(t *testing.T, s *redislease.Store, in lease.Space) []lease.Row {
 }
 
 // put writes a row by hand.
-func (p place) put(t *testing.T, client *redis.Client, s lease.Space, row lease.Row) {
+func (p place) put(t *testing.T, client *redis.Client, s leasestore.Space, row leasestore.Row) {
 	t.Helper()
 	text := fmt.Sprintf("%d,%s,%s,%d,%d,0,%s", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, row.Holder)
 	if err := client.HSet(t.Context(), p.rowKey(s), row.Worker, text).Err(); err != nil {
@@ -89,28 +89,28 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 	s := p.storeOn(t, client)
 	in := space("n", 3)
 	mustClaim(t, s, newClaim(in))
-	var now lease.Millis
+	var now leasestore.Millis
 
 	rng := rand.New(rand.NewPCG(1, 0)) // the same in every run: a release must not depend on luck
 	pick := func(texts ...string) string { return texts[rng.IntN(len(texts))] }
 	// The store's clock cannot be set, and goes on between two lines. So no sum of the
 	// lengths is within 20 s of a moment's distance from now: no machine is so slow.
-	length := func() lease.Millis { return []lease.Millis{0, 1, 100_000, 500_000, 4_000_000}[rng.IntN(5)] }
-	moment := func() lease.Millis {
-		far := []lease.Millis{0, 100_000, 400_000, 600_000, 1_000_000, 3_600_000, 7_300_000, 1 << 42, 1 << 48}[rng.IntN(9)]
+	length := func() leasestore.Millis { return []leasestore.Millis{0, 1, 100_000, 500_000, 4_000_000}[rng.IntN(5)] }
+	moment := func() leasestore.Millis {
+		far := []leasestore.Millis{0, 100_000, 400_000, 600_000, 1_000_000, 3_600_000, 7_300_000, 1 << 42, 1 << 48}[rng.IntN(9)]
 		if rng.IntN(2) == 0 {
 			far = -far
 		}
-		return now + far + []lease.Millis{-30_000, 20_000, 30_000}[rng.IntN(3)]
+		return now + far + []leasestore.Millis{-30_000, 20_000, 30_000}[rng.IntN(3)]
 	}
 	epoch := func() int64 { return []int64{0, 1, 2, 1 << 31, 1 << 50}[rng.IntN(5)] }
 	const rounds = 3000
 	seen := map[string]int{} // how often which outcome
 	for range rounds {
-		now = lease.MillisOf(time.Now())
-		rows := make([]lease.Row, in.Workers)
+		now = leasestore.MillisOf(time.Now())
+		rows := make([]leasestore.Row, in.Workers)
 		for i := range rows {
-			rows[i] = lease.Row{
+			rows[i] = leasestore.Row{
 				Worker: int64(i), Epoch: epoch(), Owner: pick("", "a", "b"), Nonce: pick("", "m", "n"),
 				Until: moment(), Renewals: epoch(), Holder: pick("", "host, 1"),
 			}
@@ -120,7 +120,7 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 		var want, got string
 		switch rng.IntN(3) {
 		case 0:
-			c := lease.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Holder: pick("", "web-1"), Window: 100_000 + length(), Now: now + 30_000*lease.Millis(rng.IntN(3)-1), Skew: 50_000 + length(), Guard: length()}
+			c := leasestore.Claim{Space: in, Owner: "c" + token()[:8], Nonce: token(), Holder: pick("", "web-1"), Window: 100_000 + length(), Now: now + 30_000*leasestore.Millis(rng.IntN(3)-1), Skew: 50_000 + length(), Guard: length()}
 			if rng.IntN(3) == 0 {
 				c.Only = []int64{row.Worker, row.Worker, 99, -1}[rng.IntN(2):]
 			}
@@ -132,13 +132,13 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 				seen["claimed"]++
 				break
 			}
-			_, wantErr := c.Choose(rows, lease.MillisOf(time.Now()), rng.IntN)
+			_, wantErr := c.Choose(rows, leasestore.MillisOf(time.Now()), rng.IntN)
 			want, got = describe(wantErr), describe(err)
 			seen["full"]++
 		case 1:
-			r := lease.Renewal{
+			r := leasestore.Renewal{
 				Space: in, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{"x", row.Nonce}, Nonce: token(),
-				Next: moment(), Until: moment(), Window: length(), Now: now + length()*lease.Millis(rng.IntN(3)-1), Skew: length() + 50_000, Guard: length(),
+				Next: moment(), Until: moment(), Window: length(), Now: now + length()*leasestore.Millis(rng.IntN(3)-1), Skew: length() + 50_000, Guard: length(),
 			}
 			stale(rng, &r.Epoch, &r.Owner, &r.Known)
 			reply, err := s.Renew(t.Context(), r)
@@ -153,7 +153,7 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 				t.Errorf("Renew(%+v).Before = %d; want %d", r, reply.Before, rows[r.Worker].Until)
 			}
 		case 2:
-			r := lease.Release{
+			r := leasestore.Release{
 				Space: in, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{"x", row.Nonce}, Nonce: token(), End: moment(),
 			}
 			stale(rng, &r.Epoch, &r.Owner, &r.Known)
@@ -170,8 +170,8 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 		}
 	}
 	for _, outcome := range []string{
-		"claimed", "full", "renewal: done", "renewal: " + string(lease.TakenOver), "renewal: " + string(lease.Copied),
-		"renewal: " + string(lease.Lapsed), "release: done", "release: " + string(lease.TakenOver), "release: " + string(lease.Copied),
+		"claimed", "full", "renewal: done", "renewal: " + string(leasestore.TakenOver), "renewal: " + string(leasestore.Copied),
+		"renewal: " + string(leasestore.Lapsed), "release: done", "release: " + string(leasestore.TakenOver), "release: " + string(leasestore.Copied),
 	} {
 		if seen[outcome] == 0 {
 			t.Errorf("%d rounds had no outcome %q; want some of each: %v", rounds, outcome, seen)
@@ -180,7 +180,7 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 }
 
 func reasonOf(err error) string {
-	var lost *lease.LostError
+	var lost *leasestore.LostError
 	if errors.As(err, &lost) {
 		return string(lost.Reason)
 	}
@@ -203,7 +203,7 @@ func stale(rng *rand.Rand, epoch *int64, owner *string, known *[]string) {
 
 // describe tells of an error what does not depend on the store's clock.
 func describe(err error) string {
-	var full *lease.NoFreeWorkerError
+	var full *leasestore.NoFreeWorkerError
 	if errors.As(err, &full) {
 		return fmt.Sprintf("full:%s/%d/%d/%v/%v", full.Namespace, full.Datacenter, full.Rows, full.Earliest, full.Ahead)
 	}
@@ -265,7 +265,7 @@ func TestDamagedRowIsRefusedByGoAndLuaAlike(t *testing.T) {
 				t.Errorf("%s with row %q = %v; want an error that matches ErrDamaged and quotes it", call, text, err)
 			}
 			// A holder is told to take another row.
-			if lost := call == "Renew" || call == "Release"; errors.Is(err, lease.ErrLost) != lost {
+			if lost := call == "Renew" || call == "Release"; errors.Is(err, leasestore.ErrLost) != lost {
 				t.Errorf("%s with row %q = %v; want it lost: %v", call, text, err, lost)
 			}
 		}
@@ -309,10 +309,10 @@ func TestRestOfASpaceIsNotMadeAnew(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
 	s := p.storeOn(t, client)
-	for name, remove := range map[string]func(in lease.Space) error{
-		"settings": func(in lease.Space) error { return client.Del(t.Context(), p.settingsKey(in)).Err() },
-		"layout":   func(in lease.Space) error { return client.HDel(t.Context(), p.settingsKey(in), "layout").Err() },
-		"marker":   func(in lease.Space) error { return client.HDel(t.Context(), p.settingsKey(in), "rows:1").Err() },
+	for name, remove := range map[string]func(in leasestore.Space) error{
+		"settings": func(in leasestore.Space) error { return client.Del(t.Context(), p.settingsKey(in)).Err() },
+		"layout":   func(in leasestore.Space) error { return client.HDel(t.Context(), p.settingsKey(in), "layout").Err() },
+		"marker":   func(in leasestore.Space) error { return client.HDel(t.Context(), p.settingsKey(in), "rows:1").Err() },
 	} {
 		in := space(name, 2)
 		mustClaim(t, s, newClaim(in))
@@ -337,8 +337,8 @@ func TestRestOfASpaceIsNotMadeAnew(t *testing.T) {
 	if _, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, redislease.ErrDamaged) || !strings.Contains(err.Error(), p.settingsKey(in)) {
 		t.Errorf("Claim after all rows were deleted = %v; want an error that matches ErrDamaged and names %s, the key that is left", err, p.settingsKey(in))
 	}
-	if _, err := s.Renew(t.Context(), renewal(held, reply)); reasonOf(err) != string(lease.Gone) {
-		t.Errorf("Renew after all rows were deleted = %v; want it lost: %s", err, lease.Gone)
+	if _, err := s.Renew(t.Context(), renewal(held, reply)); reasonOf(err) != string(leasestore.Gone) {
+		t.Errorf("Renew after all rows were deleted = %v; want it lost: %s", err, leasestore.Gone)
 	}
 	if _, _, err := s.Rows(t.Context(), in); !errors.Is(err, redislease.ErrDamaged) {
 		t.Errorf("Rows after all rows were deleted = %v; want an error that matches ErrDamaged", err)
@@ -349,7 +349,7 @@ func TestKeyThatIsNoHashIsNamed(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
 	s := p.storeOn(t, client)
-	for _, keyOf := range []func(lease.Space) string{p.settingsKey, p.rowKey} {
+	for _, keyOf := range []func(leasestore.Space) string{p.settingsKey, p.rowKey} {
 		in := space("n", 2)
 		c := newClaim(in)
 		held := mustClaim(t, s, c)
@@ -380,11 +380,11 @@ func TestClaimFindsTheLastFreeRowOfMany(t *testing.T) {
 	s := p.storeOn(t, client)
 	in := space("n", 3000) // more than the script reads at once
 	mustClaim(t, s, newClaim(in))
-	later := lease.MillisOf(time.Now()) + 600_000
+	later := leasestore.MillisOf(time.Now()) + 600_000
 	for _, free := range []int64{0, 999, 1000, 1001, 2999} {
 		pipe := client.Pipeline()
 		for worker := range in.Workers {
-			pipe.HSet(t.Context(), p.rowKey(in), worker, fmt.Sprintf("1,a,b,%d,1,0,", later+lease.Millis(worker)))
+			pipe.HSet(t.Context(), p.rowKey(in), worker, fmt.Sprintf("1,a,b,%d,1,0,", later+leasestore.Millis(worker)))
 		}
 		pipe.HSet(t.Context(), p.rowKey(in), free, "0,,,0,0,0,")
 		if _, err := pipe.Exec(t.Context()); err != nil {
@@ -400,7 +400,7 @@ func TestClaimFindsTheLastFreeRowOfMany(t *testing.T) {
 			t.Errorf("Claim when only %d is free = worker %d", free, reply.Row.Worker)
 		}
 		_, err := s.Claim(t.Context(), newClaim(in))
-		var full *lease.NoFreeWorkerError
+		var full *leasestore.NoFreeWorkerError
 		if !errors.As(err, &full) || full.Rows != 3000 {
 			t.Errorf("Claim when none is free = %v; want a *lease.NoFreeWorkerError about 3000 rows", err)
 		}
@@ -417,7 +417,7 @@ func TestClaimChoosesAllFreeRowsAlike(t *testing.T) {
 		in := space(fmt.Sprint("n", test.workers), test.workers)
 		mustClaim(t, s, newClaim(in))
 		fill := map[string]string{}
-		later := lease.MillisOf(time.Now()) + 600_000
+		later := leasestore.MillisOf(time.Now()) + 600_000
 		for worker := range test.workers {
 			fill[fmt.Sprint(worker)] = fmt.Sprintf("1,a,b,%d,1,0,", later)
 			if worker < test.free {
@@ -431,7 +431,7 @@ func TestClaimChoosesAllFreeRowsAlike(t *testing.T) {
 		}
 		for range rounds {
 			worker := mustClaim(t, s, newClaim(in)).Row.Worker
-			p.put(t, client, in, lease.Row{Worker: worker}) // free again
+			p.put(t, client, in, leasestore.Row{Worker: worker}) // free again
 			counts[worker]++
 		}
 		chi := 0.0

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -66,14 +66,14 @@ func (p place) clear(t testing.TB) {
 }
 
 // rowKey returns the key of a space's rows.
-func (p place) rowKey(s lease.Space) string {
+func (p place) rowKey(s leasestore.Space) string {
 	return p.settingsKey(s) + ":" + strconv.FormatInt(s.Datacenter, 10)
 }
 
-func (p place) settingsKey(s lease.Space) string { return p.prefix + ":{" + s.Namespace + "}" }
+func (p place) settingsKey(s leasestore.Space) string { return p.prefix + ":{" + s.Namespace + "}" }
 
 // setUntil rewrites a row by hand.
-func (p place) setUntil(t *testing.T, s lease.Space, worker int64, until lease.Millis) {
+func (p place) setUntil(t *testing.T, s leasestore.Space, worker int64, until leasestore.Millis) {
 	t.Helper()
 	client := p.client(t)
 	field := strconv.FormatInt(worker, 10)
@@ -88,7 +88,7 @@ func (p place) setUntil(t *testing.T, s lease.Space, worker int64, until lease.M
 	}
 }
 
-func (p place) delete(t *testing.T, s lease.Space, worker int64) {
+func (p place) delete(t *testing.T, s leasestore.Space, worker int64) {
 	t.Helper()
 	if n, err := p.client(t).HDel(t.Context(), p.rowKey(s), strconv.FormatInt(worker, 10)).Result(); n != 1 || err != nil {
 		t.Fatalf("HDEL of worker %d = %d, %v; want 1", worker, n, err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A Client runs scripts. *redis.Client, also one for failover, *redis.ClusterClient,
@@ -35,19 +35,19 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Store keeps rows in Redis. It is a [lease.Store], a [lease.Lister] and a
-// [lease.Fencer]. Use [New]; the zero value is not usable. It is safe for concurrent
+// A Store keeps rows in Redis. It is a [leasestore.Store], a [leasestore.Lister] and a
+// [leasestore.Fencer]. Use [New]; the zero value is not usable. It is safe for concurrent
 // use and must not be copied.
 //
-// Besides the errors of [lease.Store] it returns those that match [ErrEvicts],
+// Besides the errors of [leasestore.Store] it returns those that match [ErrEvicts],
 // [ErrReadOnly] or [ErrDamaged], and a *core.ValueError for what no row can hold. After
 // these nothing was written.
-type Store struct{ *lease.RegisterStore }
+type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ lease.Store  = (*Store)(nil)
-	_ lease.Lister = (*Store)(nil)
-	_ lease.Fencer = (*Store)(nil)
+	_ leasestore.Store  = (*Store)(nil)
+	_ leasestore.Lister = (*Store)(nil)
+	_ leasestore.Fencer = (*Store)(nil)
 )
 
 // A register keeps rows in Redis.
@@ -87,7 +87,7 @@ func New(client Client, config Config) (*Store, error) {
 	if r.logger == nil {
 		r.logger = slog.Default()
 	}
-	return &Store{lease.Over(r)}, nil
+	return &Store{leasestore.Over(r)}, nil
 }
 
 // LosesWrites returns true: Redis may forget what it has acknowledged.
@@ -98,7 +98,7 @@ func (r *register) LosesWrites() bool { return true }
 const probes = 32
 
 // Read reads rows in one script.
-func (r *register) Read(ctx context.Context, s lease.Space, workers []int64) (lease.View, error) {
+func (r *register) Read(ctx context.Context, s leasestore.Space, workers []int64) (leasestore.View, error) {
 	args := []any{s.Datacenter, "all"}
 	if workers != nil {
 		args[1] = "only"
@@ -115,7 +115,7 @@ func (r *register) Read(ctx context.Context, s lease.Space, workers []int64) (le
 
 // Find looks at a few random rows in one script, and at all if none of these is free. The
 // random numbers are made here, because Lua's generator begins each script alike.
-func (r *register) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	random := h.Random()
 	args := []any{s.Datacenter, h.Owner, int64(h.Held), int64(h.Released), s.Workers, random.Int64N(1 << 40)}
 	some := h.Some(s, probes)
@@ -126,11 +126,11 @@ func (r *register) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease
 	v, policy, foreign, err := r.look(ctx, "find", findScript, s, args)
 	switch {
 	case err != nil:
-		return lease.View{}, err
+		return leasestore.View{}, err
 	case policy != "?" && policy != "noeviction" && !strings.HasPrefix(policy, "volatile-"):
-		return lease.View{}, lease.Permanent(fmt.Errorf("redislease: find: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy))
+		return leasestore.View{}, leasestore.Permanent(fmt.Errorf("redislease: find: %w: its maxmemory-policy is %q: want noeviction or volatile-…", ErrEvicts, policy))
 	case foreign != nil:
-		return lease.View{}, foreign
+		return leasestore.View{}, foreign
 	case policy == "?" && !r.warned.Swap(true):
 		r.logger.WarnContext(ctx, "redislease: INFO does not tell the maxmemory-policy of the server:"+
 			" make sure that it is noeviction or begins with volatile-, or rows will vanish when memory is full")
@@ -140,9 +140,9 @@ func (r *register) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease
 
 // look runs a script that reads, and returns the view, the policy of the server if it was
 // asked for, and the error for a key that is the rest of something else.
-func (r *register) look(ctx context.Context, what string, which script, s lease.Space, args []any) (v lease.View, policy string, foreign, err error) {
-	fail := func(err error) (lease.View, string, error, error) {
-		return lease.View{}, "", nil, fmt.Errorf("redislease: %s: %w", what, err)
+func (r *register) look(ctx context.Context, what string, which script, s leasestore.Space, args []any) (v leasestore.View, policy string, foreign, err error) {
+	fail := func(err error) (leasestore.View, string, error, error) {
+		return leasestore.View{}, "", nil, fmt.Errorf("redislease: %s: %w", what, err)
 	}
 	reply, err := r.run(ctx, which, r.keys(s), &stamp{}, args)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *register) look(ctx context.Context, what string, which script, s lease.
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 || len(found)%2 != 0 {
 		return fail(errReply)
 	}
-	v = lease.View{Layout: layout, Made: made == 1, Now: lease.Millis(now)}
+	v = leasestore.View{Layout: layout, Made: made == 1, Now: leasestore.Millis(now)}
 	for i := 0; i < len(found); i += 2 {
 		name, ok1 := found[i].(string)
 		text, ok2 := found[i+1].(string)
@@ -177,9 +177,9 @@ func (r *register) look(ctx context.Context, what string, which script, s lease.
 			v.Damaged = fmt.Errorf("redislease: %s: %w", what, err)
 			continue
 		}
-		v.Rows = append(v.Rows, lease.Seen{Row: row, Tag: text})
+		v.Rows = append(v.Rows, leasestore.Seen{Row: row, Tag: text})
 	}
-	slices.SortFunc(v.Rows, func(a, b lease.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
+	slices.SortFunc(v.Rows, func(a, b leasestore.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
 	if key != "" {
 		foreign = foreignKey(what, key)
 	}
@@ -187,11 +187,11 @@ func (r *register) look(ctx context.Context, what string, which script, s lease.
 }
 
 func foreignKey(what, key string) error {
-	return lease.Permanent(fmt.Errorf("redislease: %s: %w: key %q exists without the others of its namespace", what, ErrDamaged, key))
+	return leasestore.Permanent(fmt.Errorf("redislease: %s: %w: key %q exists without the others of its namespace", what, ErrDamaged, key))
 }
 
 // Make makes the rows in one script. If the server has forgotten them it makes them again.
-func (r *register) Make(ctx context.Context, s lease.Space) error {
+func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 	reply, err := r.run(ctx, makeScript, r.keys(s), &stamp{}, []any{s.Datacenter, s.Layout, s.Workers})
 	if err != nil {
 		return fmt.Errorf("redislease: make: %w", err)
@@ -208,7 +208,7 @@ func (r *register) Make(ctx context.Context, s lease.Space) error {
 // Swap compares the text of the row, all of it, in one script. A command that go-redis has
 // sent again may be refused though the first was done, and its effect is gone. Then the
 // outcome is unknown.
-func (r *register) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 	text, err := formatRow(to, from.Row.Until)
 	if err != nil {
 		return false, err
@@ -230,7 +230,7 @@ func (r *register) Swap(ctx context.Context, s lease.Space, from lease.Seen, to 
 // keys returns the names of all keys that an operation on a space touches. A cluster
 // chooses the server by the namespace in braces. The layout is one for all datacenters
 // of a namespace, so they share a server.
-func (r *register) keys(s lease.Space) []string {
+func (r *register) keys(s leasestore.Space) []string {
 	settings := r.prefix + ":{" + s.Namespace + "}"
 	return []string{settings, settings + ":" + strconv.FormatInt(s.Datacenter, 10)}
 }

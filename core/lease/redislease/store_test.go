@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
@@ -70,7 +70,7 @@ func TestServerThatEvictsRowsIsRefused(t *testing.T) {
 	in := space("n", 2)
 	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random"} {
 		server.do(t, "CONFIG", "SET", "maxmemory-policy", policy)
-		if _, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, redislease.ErrEvicts) || !errors.Is(err, lease.ErrPermanent) || !strings.Contains(err.Error(), policy) {
+		if _, err := s.Claim(t.Context(), newClaim(in)); !errors.Is(err, redislease.ErrEvicts) || !errors.Is(err, leasestore.ErrPermanent) || !strings.Contains(err.Error(), policy) {
 			t.Errorf("Claim under %s = %v; want an error that matches ErrEvicts and names it", policy, err)
 		}
 		if rows := rowsOf(t, s, in); len(rows) != 0 {
@@ -103,7 +103,7 @@ func TestUnknownEvictionPolicyIsAWarning(t *testing.T) {
 		c := newClaim(in)
 		back := release(c, mustRenew(t, s, renewal(c, mustClaim(t, s, c))))
 		back.Known = nil
-		if err := s.Release(t.Context(), back); !errors.Is(err, lease.ErrLost) {
+		if err := s.Release(t.Context(), back); !errors.Is(err, leasestore.ErrLost) {
 			t.Errorf("Release(%+v) = %v; want an error that matches lease.ErrLost", back, err)
 		}
 		rowsOf(t, s, in)
@@ -183,7 +183,7 @@ func TestForgottenScriptIsSentAgain(t *testing.T) {
 	}
 	server.do(t, "SCRIPT", "FLUSH")
 	// That the first attempt met no script leaves no doubt about the second.
-	if err := s.Release(t.Context(), release(c, renewed)); !errors.Is(err, lease.ErrLost) {
+	if err := s.Release(t.Context(), release(c, renewed)); !errors.Is(err, leasestore.ErrLost) {
 		t.Errorf("second Release after SCRIPT FLUSH = %v; want an error that matches lease.ErrLost", err)
 	}
 	server.do(t, "SCRIPT", "FLUSH")
@@ -195,8 +195,8 @@ func errorsOf(t *testing.T, s *redislease.Store) []error {
 	in := space("n", 2)
 	c := newClaim(in)
 	_, claim := s.Claim(t.Context(), c)
-	_, renew := s.Renew(t.Context(), renewal(c, lease.Reply{}))
-	release := s.Release(t.Context(), release(c, lease.Reply{}))
+	_, renew := s.Renew(t.Context(), renewal(c, leasestore.Reply{}))
+	release := s.Release(t.Context(), release(c, leasestore.Reply{}))
 	_, _, rows := s.Rows(t.Context(), in)
 	return []error{claim, renew, release, rows}
 }
@@ -267,7 +267,7 @@ func TestRequestSentAgainIsDoneOnce(t *testing.T) {
 	if breaks.Load() {
 		t.Fatal("the connection did not break")
 	}
-	owned := slices.DeleteFunc(rowsOf(t, direct, in), func(row lease.Row) bool { return row.Owner != c.Owner })
+	owned := slices.DeleteFunc(rowsOf(t, direct, in), func(row leasestore.Row) bool { return row.Owner != c.Owner })
 	if len(owned) != 1 || owned[0] != held.Row || held.Row.Renewals != 1 || held.Before != 0 {
 		t.Errorf("claim sent again: reply %+v, rows %+v; want one row, of the first write", held, owned)
 	}
@@ -291,8 +291,8 @@ func TestRequestSentAgainIsDoneOnce(t *testing.T) {
 }
 
 func definite(err error) bool {
-	return errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
-		errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
+	return errors.Is(err, leasestore.ErrNoFreeWorker) || errors.Is(err, leasestore.ErrLost) ||
+		errors.Is(err, leasestore.ErrLayout) || errors.Is(err, leasestore.ErrClockSkew)
 }
 
 func TestBrokenConnectionIsUnknown(t *testing.T) {
@@ -327,7 +327,7 @@ func TestWaitingIsNotClockSkew(t *testing.T) {
 	// A process may get no processor time between its look at the clock and the call.
 	// Its clock is then behind by as much. So a refusal is a fault of the store only if
 	// it comes however long the skew.
-	for skew := lease.Millis(200); ; skew *= 4 {
+	for skew := leasestore.Millis(200); ; skew *= 4 {
 		conn := client.Conn() // takes the only connection of the pool with its first command
 		if err := conn.Ping(t.Context()).Err(); err != nil {
 			t.Fatal(err)
@@ -336,7 +336,7 @@ func TestWaitingIsNotClockSkew(t *testing.T) {
 		c.Skew = skew
 		time.AfterFunc((skew + skew/2).Duration(), func() { conn.Close() })
 		reply, err := s.Claim(t.Context(), c)
-		if errors.Is(err, lease.ErrClockSkew) && skew < 10_000 {
+		if errors.Is(err, leasestore.ErrClockSkew) && skew < 10_000 {
 			continue
 		}
 		if err != nil {
@@ -496,7 +496,7 @@ func BenchmarkClaim(b *testing.B) {
 					b.Fatal(err)
 				}
 				taken := map[string]int64{"all": 0, "half": workers / 2, "one": workers - 1, "none": workers}[free]
-				later := lease.MillisOf(time.Now()) + 3_600_000
+				later := leasestore.MillisOf(time.Now()) + 3_600_000
 				pipe := client.Pipeline()
 				for worker := range workers {
 					text := "0,,,0,0,0,"
@@ -514,7 +514,7 @@ func BenchmarkClaim(b *testing.B) {
 					if err == nil {
 						err = s.Release(b.Context(), release(c, reply))
 					}
-					if err != nil && !errors.Is(err, lease.ErrNoFreeWorker) {
+					if err != nil && !errors.Is(err, leasestore.ErrNoFreeWorker) {
 						b.Fatal(err)
 					}
 				}
@@ -551,17 +551,17 @@ func TestRightsThatAreMissingArePermanent(t *testing.T) {
 	client := redis.NewClient(&options)
 	defer client.Close()
 	in := space("n", 1)
-	if _, err := server.storeOn(t, client).Claim(t.Context(), newClaim(in)); !errors.Is(err, lease.ErrPermanent) {
+	if _, err := server.storeOn(t, client).Claim(t.Context(), newClaim(in)); !errors.Is(err, leasestore.ErrPermanent) {
 		t.Errorf("Claim without the right to HSET = %v; want it to match lease.ErrPermanent", err)
 	}
 	options.Password = "wrong"
 	stranger := redis.NewClient(&options)
 	defer stranger.Close()
-	if _, err := server.storeOn(t, stranger).Claim(t.Context(), newClaim(in)); !errors.Is(err, lease.ErrPermanent) {
+	if _, err := server.storeOn(t, stranger).Claim(t.Context(), newClaim(in)); !errors.Is(err, leasestore.ErrPermanent) {
 		t.Errorf("Claim with a wrong password = %v; want it to match lease.ErrPermanent", err)
 	}
 	server.kill()
-	if _, err := server.store(t).Claim(t.Context(), newClaim(in)); err == nil || errors.Is(err, lease.ErrPermanent) {
+	if _, err := server.store(t).Claim(t.Context(), newClaim(in)); err == nil || errors.Is(err, leasestore.ErrPermanent) {
 		t.Errorf("Claim without a server = %v; want an error that may pass", err)
 	}
 }

@@ -7,7 +7,7 @@
 //
 // # What is guaranteed
 //
-// A [Store] keeps the contract of [lease.Store]. In particular:
+// A [Store] keeps the contract of [leasestore.Store]. In particular:
 //
 //   - Each read and each write is a short transaction or a single statement of its own, on a
 //     connection that is borrowed from the pool and given back. It cannot be part of a caller's

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
@@ -21,8 +21,8 @@ type fileStore struct {
 	*Store
 	db    *sql.DB
 	path  string
-	claim lease.Claim
-	reply lease.Reply
+	claim leasestore.Claim
+	reply leasestore.Reply
 }
 
 func newFileStore(t *testing.T, path, options string) *fileStore {
@@ -124,14 +124,14 @@ func TestAFileThatWasReplacedEndsTheLease(t *testing.T) {
 				if _, _, err := f.Rows(t.Context(), f.claim.Space); !errors.Is(err, sqlstore.ErrReplaced) {
 					t.Errorf("Rows() before anything else = %v; want sqlstore.ErrReplaced", err)
 				}
-				var lost *lease.LostError
+				var lost *leasestore.LostError
 				for range 4 { // on each of the connections
 					_, err := f.Renew(t.Context(), testRenewal(f.claim, f.reply))
 					if !errors.As(err, &lost) || lost.Reason != replaced || !errors.Is(err, sqlstore.ErrReplaced) || !strings.Contains(err.Error(), f.path) {
 						t.Errorf("Renew() = %v; want it lost, because the file was replaced", err)
 					}
 				}
-				release := lease.Release{Space: f.claim.Space, Worker: 0, Epoch: 1, Owner: f.claim.Owner, Known: []string{f.claim.Nonce}, Nonce: "n"}
+				release := leasestore.Release{Space: f.claim.Space, Worker: 0, Epoch: 1, Owner: f.claim.Owner, Known: []string{f.claim.Nonce}, Nonce: "n"}
 				if err := f.Release(t.Context(), release); !errors.As(err, &lost) || !errors.Is(err, sqlstore.ErrReplaced) {
 					t.Errorf("Release() = %v; want it lost, because the file was replaced", err)
 				}
@@ -154,7 +154,7 @@ func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 	f := newFileStore(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=WAL")
 	f.register.now = clock
 	execAll(t, f.db, "UPDATE snowkey_leases SET owner = '', reserved_until = 0")
-	f.claim.Now = lease.MillisOf(now)
+	f.claim.Now = leasestore.MillisOf(now)
 	reply, err := f.Claim(t.Context(), f.claim)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 	f.copyTo(t, backup)
 	renewal := testRenewal(f.claim, reply)
 	renew := func() error {
-		renewal.Now, renewal.Next = lease.MillisOf(now), lease.MillisOf(now)
+		renewal.Now, renewal.Next = leasestore.MillisOf(now), leasestore.MillisOf(now)
 		renewal.Nonce = strings.Repeat("a", len(renewal.Known)) + now.Format("150405")
 		r, err := f.Renew(t.Context(), renewal)
 		if err == nil {
@@ -185,13 +185,13 @@ func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 	other := newStore(t, openSQLite(t, f.path, "_journal_mode=WAL"), sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
 	other.register.now = clock
 	c := f.claim
-	c.Owner, c.Now = "another", lease.MillisOf(now)
+	c.Owner, c.Now = "another", leasestore.MillisOf(now)
 	second, err := other.Claim(t.Context(), c)
 	if err != nil {
 		t.Fatalf("Claim() in the restored file = %v; want the row", err)
 	}
 	for range 4 {
-		if err := renew(); !errors.Is(err, lease.ErrLost) {
+		if err := renew(); !errors.Is(err, leasestore.ErrLost) {
 			t.Errorf("Renew() after the file was restored = %v, to %d; want it lost: another reserves from %d", err, renewal.Until, c.From(second))
 		}
 		now = now.Add(15 * time.Second)
@@ -240,7 +240,7 @@ func TestARestoreInPlaceEndsTheLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	renewal.Known = []string{renewal.Nonce}
-	if _, err := f.Renew(t.Context(), renewal); !errors.Is(err, lease.ErrLost) {
+	if _, err := f.Renew(t.Context(), renewal); !errors.Is(err, leasestore.ErrLost) {
 		t.Errorf("Renew() after a restore in place = %v; want it lost", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/internal/tables"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
@@ -50,7 +50,7 @@ func (r *register) use(db *tables.DB) {
 		" AND EXISTS (SELECT 1 FROM " + r.meta + " m WHERE m.namespace = ? AND m.datacenter = ? AND m.layout = ?)"
 	r.update = set + where
 	r.alone = d.Bind(sqlrow.AloneBegin + set + " FROM " + sqlrow.AloneFrom + where + " AND " + sqlrow.AloneIf)
-	// What lease.Fencing.Apply does, to all rows at once. GREATEST is MAX on SQLite; CASE is the
+	// What leasestore.Fencing.Apply does, to all rows at once. GREATEST is MAX on SQLite; CASE is the
 	// same everywhere.
 	r.fence = d.Bind("UPDATE " + r.table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
 		" reserved_until = CASE WHEN reserved_until < ? THEN ? ELSE reserved_until END WHERE namespace = ? AND datacenter = ?")
@@ -62,20 +62,20 @@ func (r *register) LosesWrites() bool { return false }
 
 // Read reads one row, as renewals do, by one statement that stands alone, and more rows in the
 // way of Find.
-func (r *register) Read(ctx context.Context, s lease.Space, workers []int64) (v lease.View, err error) {
+func (r *register) Read(ctx context.Context, s leasestore.Space, workers []int64) (v leasestore.View, err error) {
 	if len(workers) == 1 {
 		row := "LEFT JOIN " + r.table + " r ON r.namespace = ? AND r.datacenter = ? AND r.worker = ?"
 		if r.db.Dialect == sqlstore.MySQL {
 			row += " FOR UPDATE"
 		}
-		v, err = sqlrow.LookAt(ctx, r.db.DB, func(t *sqlrow.Tx) (lease.View, error) { return r.see(ctx, t, s, row, workers[0]) })
+		v, err = sqlrow.LookAt(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) { return r.see(ctx, t, s, row, workers[0]) })
 	}
 	if len(workers) != 1 || dialect.RowLogging(err) {
 		rows := "LEFT JOIN (SELECT " + rowColumns + " FROM " + r.table + " WHERE namespace = ? AND datacenter = ?"
 		if workers != nil {
 			rows += " AND worker IN (" + list(workers) + ")"
 		}
-		v, err = sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (lease.View, error) { return r.see(ctx, t, s, rows+") r ON 1 = 1") })
+		v, err = sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) { return r.see(ctx, t, s, rows+") r ON 1 = 1") })
 	}
 	return v, explain("read", r.db.Explain(err))
 }
@@ -94,9 +94,9 @@ const (
 // rows, up to 65,536, the database has to read and sort them, which it does if none of those
 // behind the place is free. The rows are read without a lock, so that claimants of different
 // rows do not wait for each other.
-func (r *register) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	r.db.WarnOfPool(ctx)
-	v, err := sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (lease.View, error) {
+	v, err := sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) {
 		rows := "LEFT JOIN (SELECT " + rowColumns + " FROM " + r.table + " WHERE namespace = ? AND datacenter = ? AND "
 		if h.Only != nil {
 			return r.see(ctx, t, s, rows+"worker IN ("+list(h.Only)+")) r ON 1 = 1")
@@ -124,7 +124,7 @@ func (r *register) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease
 
 // see reads the view of a space with some of its rows, by one statement. The first two
 // parameters of rows are the space.
-func (r *register) see(ctx context.Context, t *sqlrow.Tx, s lease.Space, rows string, args ...any) (v lease.View, err error) {
+func (r *register) see(ctx context.Context, t *sqlrow.Tx, s leasestore.Space, rows string, args ...any) (v leasestore.View, err error) {
 	text, args := r.bind(r.space+", r.worker, r.epoch, r.owner, r.nonce, r.reserved_until, r.renewals, r.holder FROM (SELECT 1 AS one) o "+rows,
 		append([]any{s.Namespace, s.Namespace, s.Namespace, s.Datacenter, s.Namespace, s.Datacenter}, args...))
 	err = t.See(ctx, func(scan func(...any) error) error {
@@ -146,22 +146,22 @@ func (r *register) see(ctx context.Context, t *sqlrow.Tx, s lease.Space, rows st
 		}
 		v.Made = made != nil
 		if worker != nil && v.Made {
-			v.Rows = append(v.Rows, lease.Seen{
-				Row: lease.Row{Worker: *worker, Epoch: *epoch, Owner: *owner, Nonce: *nonce, Until: lease.Millis(*until), Renewals: *renewals, Holder: *holder},
+			v.Rows = append(v.Rows, leasestore.Seen{
+				Row: leasestore.Row{Worker: *worker, Epoch: *epoch, Owner: *owner, Nonce: *nonce, Until: leasestore.Millis(*until), Renewals: *renewals, Holder: *holder},
 				Tag: t.Alone(),
 			})
 		}
 		return nil
 	}, text, args...)
-	v.Now = lease.MillisOf(t.Now)
-	slices.SortFunc(v.Rows, func(a, b lease.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
+	v.Now = leasestore.MillisOf(t.Now)
+	slices.SortFunc(v.Rows, func(a, b leasestore.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
 	return v, err
 }
 
 // Swap compares the row in the UPDATE, and the layout of its space. On PostgreSQL the
 // statement stands alone if it can, which takes one round trip; otherwise it has a transaction
 // of its own.
-func (r *register) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 	was := from.Row
 	args := []any{
 		to.Epoch, to.Owner, to.Nonce, int64(to.Until), to.Renewals, to.Holder,

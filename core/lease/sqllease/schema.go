@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/internal/tables"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
@@ -24,10 +24,10 @@ const (
 	// see its layout. The rows of the datacenters alone would not show it.
 	wholeNamespace = -1
 
-	maxLayout = 255 // the longest that lease.Space permits
+	maxLayout = 255 // the longest that leasestore.Space permits
 )
 
-// rowColumns are the fields of lease.Row, in their order.
+// rowColumns are the fields of leasestore.Row, in their order.
 const rowColumns = "worker, epoch, owner, nonce, reserved_until, renewals, holder"
 
 // create returns the statements that create the tables.
@@ -55,7 +55,7 @@ func create(d sqlstore.Dialect, names []string) []string {
 
 // Make inserts the meta rows and the rows in one transaction. If several processes do so at
 // once, one inserts the meta row, and the others find it when they look again.
-func (r *register) Make(ctx context.Context, s lease.Space) error {
+func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 	_, err := tables.Do(ctx, r.db, func(t *sqlrow.Tx) (done struct{}, err error) {
 		var made, known bool
 		err = t.Each(ctx, func(scan func(...any) error) error {
@@ -70,7 +70,7 @@ func (r *register) Make(ctx context.Context, s lease.Space) error {
 				return r.wrongVersion(version)
 			}
 			if layout != s.Layout {
-				return &lease.LayoutError{Namespace: s.Namespace, Stored: layout, Own: s.Layout}
+				return &leasestore.LayoutError{Namespace: s.Namespace, Stored: layout, Own: s.Layout}
 			}
 			made = made || datacenter == s.Datacenter
 			known = known || datacenter == wholeNamespace
@@ -97,7 +97,7 @@ func (r *register) Make(ctx context.Context, s lease.Space) error {
 // insertRows returns the statement that makes the rows of a space: one statement for up to
 // 65,536 rows, from the digits of the worker numbers to base 16. A recursive query would be
 // shorter, but MySQL stops those after 1,000 rounds.
-func (r *register) insertRows(s lease.Space) string {
+func (r *register) insertRows(s leasestore.Space) string {
 	var digits, worker, from []string
 	for i := range 16 {
 		digits = append(digits, fmt.Sprintf("SELECT %d AS n", i))

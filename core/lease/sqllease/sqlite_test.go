@@ -20,7 +20,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
@@ -76,16 +76,16 @@ func newStore(t *testing.T, db *sql.DB, c sqlstore.Config) *Store {
 }
 
 // testClaim is a claim that is granted by an empty store.
-func testClaim(now time.Time) lease.Claim {
-	return lease.Claim{
-		Space: lease.Space{Namespace: "shop", Datacenter: 2, Workers: 4, Layout: "41/5/5/12"},
+func testClaim(now time.Time) leasestore.Claim {
+	return leasestore.Claim{
+		Space: leasestore.Space{Namespace: "shop", Datacenter: 2, Workers: 4, Layout: "41/5/5/12"},
 		Owner: rand.Text(), Nonce: "00000000000000000000000000000002",
-		Window: 60_000, Now: lease.MillisOf(now), Skew: 5_000,
+		Window: 60_000, Now: leasestore.MillisOf(now), Skew: 5_000,
 	}
 }
 
-func testRenewal(c lease.Claim, r lease.Reply) lease.Renewal {
-	return lease.Renewal{
+func testRenewal(c leasestore.Claim, r leasestore.Reply) leasestore.Renewal {
+	return leasestore.Renewal{
 		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner, Known: []string{c.Nonce},
 		Nonce: "00000000000000000000000000000003", Next: c.Now, Until: r.Row.Until, Window: c.Window, Now: c.Now, Skew: c.Skew,
 	}
@@ -115,10 +115,10 @@ func TestSQLitePassesTheSuiteOfRegisters(t *testing.T) {
 				open := func(t *testing.T) *sql.DB { return openSQLite(t, path, "_journal_mode="+mode+"&_busy_timeout=20000") }
 				admin := open(t)
 				return leasetest.RegisterHarness{
-					Open: func(t *testing.T) lease.Register {
+					Open: func(t *testing.T) leasestore.Register {
 						return newStore(t, open(t), sqlstore.Config{Logger: slog.New(slog.DiscardHandler)}).Register()
 					},
-					Delete: func(t *testing.T, s lease.Space, worker int64) {
+					Delete: func(t *testing.T, s leasestore.Space, worker int64) {
 						execAll(t, admin, fmt.Sprintf("DELETE FROM snowkey_leases WHERE namespace = '%s' AND worker = %d", s.Namespace, worker))
 					},
 				}
@@ -161,10 +161,10 @@ func sqliteHarness(t *testing.T, name, options string) leasetest.Harness {
 			db.SetMaxOpenConns(1)
 			return open(t, db)
 		},
-		SetUntil: func(t *testing.T, s lease.Space, worker int64, until lease.Millis) {
+		SetUntil: func(t *testing.T, s leasestore.Space, worker int64, until leasestore.Millis) {
 			execAll(t, admin, fmt.Sprintf("UPDATE snowkey_leases SET reserved_until = %d WHERE namespace = '%s' AND datacenter = %d AND worker = %d", until, s.Namespace, s.Datacenter, worker))
 		},
-		Delete: func(t *testing.T, s lease.Space, worker int64) {
+		Delete: func(t *testing.T, s leasestore.Space, worker int64) {
 			execAll(t, admin, fmt.Sprintf("DELETE FROM snowkey_leases WHERE namespace = '%s' AND datacenter = %d AND worker = %d", s.Namespace, s.Datacenter, worker))
 		},
 		Stall: func(t *testing.T) func() {
@@ -234,7 +234,7 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 		if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrNotDurable) {
 			t.Errorf("%s: CreateTables() = %v; want sqlstore.ErrNotDurable, for good", dsn, err)
 		}
-		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, sqlstore.ErrNotDurable) || !errors.Is(err, lease.ErrPermanent) {
+		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, sqlstore.ErrNotDurable) || !errors.Is(err, leasestore.ErrPermanent) {
 			t.Errorf("%s: Claim() = %v; want sqlstore.ErrNotDurable, for good", dsn, err)
 		}
 	}
@@ -251,12 +251,12 @@ func TestALargeSpaceThatIsNearlyFullGivesItsLastRows(t *testing.T) {
 	if _, err := s.Claim(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	until := lease.MillisOf(time.Now()) + 100*c.Window
+	until := leasestore.MillisOf(time.Now()) + 100*c.Window
 	execAll(t, db, fmt.Sprintf("UPDATE snowkey_leases SET owner = 'x', reserved_until = %d", until),
 		"UPDATE snowkey_leases SET owner = '', reserved_until = 0 WHERE worker IN (0, 5000, 8191)")
 	got := map[int64]bool{}
 	for range 3 {
-		c.Owner, c.Nonce, c.Now = rand.Text(), rand.Text(), lease.MillisOf(time.Now())
+		c.Owner, c.Nonce, c.Now = rand.Text(), rand.Text(), leasestore.MillisOf(time.Now())
 		r, err := s.Claim(t.Context(), c)
 		if err != nil {
 			t.Fatalf("Claim() = %v; want one of three rows", err)
@@ -267,7 +267,7 @@ func TestALargeSpaceThatIsNearlyFullGivesItsLastRows(t *testing.T) {
 		t.Errorf("claims took %v; want 0, 5000 and 8191", got)
 	}
 	c.Owner = rand.Text()
-	var none *lease.NoFreeWorkerError
+	var none *leasestore.NoFreeWorkerError
 	if _, err := s.Claim(t.Context(), c); !errors.As(err, &none) || none.Rows != 8*near {
 		t.Errorf("Claim() of a full space = %v; want an error about all %d rows", err, 8*near)
 	}
@@ -281,7 +281,7 @@ func TestClaimsOfALargeSpaceAreApart(t *testing.T) {
 	c.Space.Workers = 1 << 16
 	eighths := map[int64]bool{}
 	for range 100 { // all eighths, but for one run in 80,000
-		c.Owner, c.Nonce, c.Now = rand.Text(), rand.Text(), lease.MillisOf(time.Now())
+		c.Owner, c.Nonce, c.Now = rand.Text(), rand.Text(), leasestore.MillisOf(time.Now())
 		r, err := s.Claim(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -334,7 +334,7 @@ func TestAFileWithTwoNamesGivesNoLease(t *testing.T) {
 	_, claim := f.Claim(t.Context(), testClaim(time.Now()))
 	_, renew := f.Renew(t.Context(), testRenewal(f.claim, f.reply))
 	for call, err := range map[string]error{"Claim": claim, "Renew": renew} {
-		if !errors.Is(err, sqlstore.ErrNotDurable) || !errors.Is(err, lease.ErrPermanent) || errors.Is(err, lease.ErrLost) || !strings.Contains(err.Error(), path+": it has 2 names") {
+		if !errors.Is(err, sqlstore.ErrNotDurable) || !errors.Is(err, leasestore.ErrPermanent) || errors.Is(err, leasestore.ErrLost) || !strings.Contains(err.Error(), path+": it has 2 names") {
 			t.Errorf("%s() in a file with two names = %v; want sqlstore.ErrNotDurable and the file", call, err)
 		}
 	}
@@ -427,7 +427,7 @@ func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 	}
 	_, err = s.Claim(t.Context(), testClaim(time.Now()))
 	var table *sqlstore.TableError
-	if !errors.Is(err, sqlstore.ErrNoTable) || !errors.Is(err, lease.ErrPermanent) || !errors.As(err, &table) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
+	if !errors.Is(err, sqlstore.ErrNoTable) || !errors.Is(err, leasestore.ErrPermanent) || !errors.As(err, &table) || !strings.Contains(err.Error(), s.Statements()[0]) || !strings.Contains(err.Error(), s.Statements()[1]) {
 		t.Errorf("Claim() without tables = %v; want sqlstore.ErrNoTable and the statements", err)
 	}
 	execAll(t, db, table.Statements...)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/snowkey/snowkey/core/internal/tables"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
@@ -16,21 +16,21 @@ import (
 // DefaultTable is where leases are kept if Config.Table is empty.
 const DefaultTable = "snowkey_leases"
 
-// A Store keeps leases in a SQL database. It is a [lease.Store], a [lease.Lister] and a
-// [lease.Fencer]; the package comment says what it guarantees. Make it with [New], since the
+// A Store keeps leases in a SQL database. It is a [leasestore.Store], a [leasestore.Lister] and a
+// [leasestore.Fencer]; the package comment says what it guarantees. Make it with [New], since the
 // zero Store has no database. It is safe for concurrent use and must not be copied.
 //
-// Besides the errors of lease.Store, its methods return those of package sqlstore, those of
+// Besides the errors of leasestore.Store, its methods return those of package sqlstore, those of
 // the driver and the error of ctx. After an error of sqlstore nothing was claimed.
 type Store struct {
-	*lease.RegisterStore
+	*leasestore.RegisterStore
 	register *register
 }
 
 var (
-	_ lease.Store  = (*Store)(nil)
-	_ lease.Lister = (*Store)(nil)
-	_ lease.Fencer = (*Store)(nil)
+	_ leasestore.Store  = (*Store)(nil)
+	_ leasestore.Lister = (*Store)(nil)
+	_ leasestore.Fencer = (*Store)(nil)
 )
 
 // New returns a Store on db. It does no I/O. The caller keeps db and closes it after the last
@@ -45,41 +45,41 @@ func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
 		Names:    []string{DefaultTable, DefaultTable + metaSuffix},
 		Suffixes: []string{metaSuffix},
 		Create:   create,
-		Definite: func(err error) bool { return errors.Is(err, lease.ErrLayout) },
+		Definite: func(err error) bool { return errors.Is(err, leasestore.ErrLayout) },
 		Now:      r.clock,
 	})
 	if err != nil {
-		return nil, lease.Permanent(err)
+		return nil, leasestore.Permanent(err)
 	}
 	r.use(d)
-	return &Store{lease.Over(r), r}, nil
+	return &Store{leasestore.Over(r), r}, nil
 }
 
 // replaced is the reason of a lease that is lost together with its SQLite file.
-const replaced lease.Reason = "the database file or its write-ahead log was removed or replaced while the process ran"
+const replaced leasestore.Reason = "the database file or its write-ahead log was removed or replaced while the process ran"
 
-// Renew implements [lease.Store]. If the SQLite file was replaced, the lease is lost.
-func (s *Store) Renew(ctx context.Context, r lease.Renewal) (lease.Reply, error) {
+// Renew implements [leasestore.Store]. If the SQLite file was replaced, the lease is lost.
+func (s *Store) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	reply, err := s.RegisterStore.Renew(ctx, r)
 	return reply, lostFile(err, r.Lost)
 }
 
-// Release implements [lease.Store]. If the SQLite file was replaced, the lease is lost.
-func (s *Store) Release(ctx context.Context, r lease.Release) error {
+// Release implements [leasestore.Store]. If the SQLite file was replaced, the lease is lost.
+func (s *Store) Release(ctx context.Context, r leasestore.Release) error {
 	return lostFile(s.RegisterStore.Release(ctx, r), r.Lost)
 }
 
-func lostFile(err error, lost func(lease.Reason) *lease.LostError) error {
+func lostFile(err error, lost func(leasestore.Reason) *leasestore.LostError) error {
 	if errors.Is(err, sqlstore.ErrReplaced) && !errors.Is(err, sqlrow.ErrCommit) { // nothing was written
 		return fmt.Errorf("%w: %w", lost(replaced), err)
 	}
 	return err
 }
 
-// Fence implements [lease.Fencer], in one transaction: row by row, a large space would take
+// Fence implements [leasestore.Fencer], in one transaction: row by row, a large space would take
 // minutes on SQLite.
-func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
-	if err := f.Space.Check(); err != nil {
+func (s *Store) Fence(ctx context.Context, f leasestore.Fencing) error {
+	if err := f.Space.Validate(); err != nil {
 		return err
 	}
 	r := s.register
@@ -95,11 +95,11 @@ func (s *Store) Fence(ctx context.Context, f lease.Fencing) error {
 // explain returns the error of an operation, with its name.
 func explain(name string, err error) error {
 	switch {
-	case err == nil, errors.Is(err, lease.ErrLayout):
+	case err == nil, errors.Is(err, leasestore.ErrLayout):
 		return err
 	case errors.Is(err, sqlrow.ErrCommit), dialect.BadConnection(err):
 	case dialect.Denied(err), errors.As(err, new(*sqlstore.TableError)), errors.Is(err, sqlstore.ErrNotDurable), errors.Is(err, sqlstore.ErrDolt):
-		err = lease.Permanent(err)
+		err = leasestore.Permanent(err)
 	}
 	return fmt.Errorf("sqllease: %s: %w", name, err)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
@@ -99,9 +99,9 @@ const (
 )
 
 // heldRenewal is a renewal at 1,000,000 ms of the row that heldRow returns.
-func heldRenewal() lease.Renewal {
-	return lease.Renewal{
-		Space: lease.Space{Namespace: "shop", Datacenter: 2, Workers: 4, Layout: "l"}, Worker: 3, Epoch: 7, Owner: "me",
+func heldRenewal() leasestore.Renewal {
+	return leasestore.Renewal{
+		Space: leasestore.Space{Namespace: "shop", Datacenter: 2, Workers: 4, Layout: "l"}, Worker: 3, Epoch: 7, Owner: "me",
 		Known: []string{"old"}, Nonce: "new", Next: 1_000_000, Until: 1_040_000, Window: 60_000, Now: 1_000_000, Skew: 5_000,
 	}
 }
@@ -144,7 +144,7 @@ func TestDoltIsRefusedForGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	mock.ExpectQuery(mysqlLook).WillReturnRows(sight(onDolt, made, held...))
-	if _, err := s.Renew(t.Context(), heldRenewal()); !errors.Is(err, sqlstore.ErrDolt) || !errors.Is(err, lease.ErrPermanent) {
+	if _, err := s.Renew(t.Context(), heldRenewal()); !errors.Is(err, sqlstore.ErrDolt) || !errors.Is(err, leasestore.ErrPermanent) {
 		t.Errorf("Renew on Dolt = %v; want %v, which is permanent", err, sqlstore.ErrDolt)
 	}
 }
@@ -159,7 +159,7 @@ func expectMySQL(mock sqlmock.Sqlmock) {
 
 // renewWithin15s renews with a deadline, by a clock that stands. A loaded machine would
 // leave less than 15 s for the server's limits.
-func renewWithin15s(t *testing.T, s *Store) (reply lease.Reply, err error) {
+func renewWithin15s(t *testing.T, s *Store) (reply leasestore.Reply, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
@@ -176,7 +176,7 @@ func TestRenewalOnMySQLSendsThisAndSetsTheSettingBack(t *testing.T) {
 	mock.ExpectCommit()
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 50").WillReturnResult(driver.ResultNoRows)
 
-	want := lease.Reply{Row: lease.Row{Worker: 3, Epoch: 7, Owner: "me", Nonce: "new", Until: 1_060_010, Renewals: 10, Holder: "host"}, Before: 1_040_000, Now: 1_000_010}
+	want := leasestore.Reply{Row: leasestore.Row{Worker: 3, Epoch: 7, Owner: "me", Nonce: "new", Until: 1_060_010, Renewals: 10, Holder: "host"}, Before: 1_040_000, Now: 1_000_010}
 	if got, err := renewWithin15s(t, mockStore(t, db, sqlstore.MySQL)); err != nil || got != want {
 		t.Errorf("Renew() = %+v, %v; want %+v", got, err, want)
 	}
@@ -211,7 +211,7 @@ func TestRenewalOnPostgreSQLTakesATransactionWhereItMust(t *testing.T) {
 }
 
 func definiteError(err error) bool {
-	return errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
+	return errors.Is(err, leasestore.ErrLost) || errors.Is(err, leasestore.ErrNoFreeWorker) || errors.Is(err, leasestore.ErrLayout) || errors.Is(err, leasestore.ErrClockSkew)
 }
 
 // A row that could not be read is not a row that is gone.
@@ -233,7 +233,7 @@ func TestErrorOfTheCommitSaysNothingAboutTheLease(t *testing.T) {
 		mock.ExpectCommit().WillReturnError(failure)
 		mock.ExpectClose()
 		got, err := renewWithin15s(t, mockStore(t, db, sqlstore.MySQL))
-		if got != (lease.Reply{}) || !errors.Is(err, failure) || definiteError(err) || !strings.Contains(err.Error(), "sqllease: swap: commit, outcome unknown: ") {
+		if got != (leasestore.Reply{}) || !errors.Is(err, failure) || definiteError(err) || !strings.Contains(err.Error(), "sqllease: swap: commit, outcome unknown: ") {
 			t.Errorf("Renew() with COMMIT = %v: %+v, %v; want it in an error that says the outcome is unknown", failure, got, err)
 		}
 	}
@@ -244,7 +244,7 @@ func TestARenewalWithoutItsRowIsLost(t *testing.T) {
 	mock.ExpectQuery(mysqlLook).WillReturnRows(sight(onMySQL, made, noRow...))
 	_, err := mockStore(t, db, sqlstore.MySQL).Renew(t.Context(), heldRenewal())
 	renewal := heldRenewal()
-	if want := renewal.Lost(lease.Gone); err == nil || err.Error() != want.Error() {
+	if want := renewal.Lost(leasestore.Gone); err == nil || err.Error() != want.Error() {
 		t.Errorf("Renew() without the row = %v; want %v", err, want)
 	}
 }
@@ -256,7 +256,7 @@ func TestFaultsAreToldApart(t *testing.T) {
 	s := mockStore(t, db, sqlstore.PostgreSQL)
 	state, number := dialecttest.Postgres, dialecttest.MySQL
 	renewal := heldRenewal()
-	kinds := []error{sqlstore.ErrNoTable, sqlstore.ErrSchema, sqlstore.ErrReadOnly, lease.ErrLost, lease.ErrPermanent}
+	kinds := []error{sqlstore.ErrNoTable, sqlstore.ErrSchema, sqlstore.ErrReadOnly, leasestore.ErrLost, leasestore.ErrPermanent}
 	for _, test := range []struct {
 		err  error
 		want []error // of kinds
@@ -268,15 +268,15 @@ func TestFaultsAreToldApart(t *testing.T) {
 		{state("57014"), nil}, // statement timeout
 		{number(1021), nil},   // disk full
 		{context.Canceled, nil},
-		{state("42P01"), []error{sqlstore.ErrNoTable, lease.ErrPermanent}},
-		{number(1146), []error{sqlstore.ErrNoTable, lease.ErrPermanent}},
-		{state("42703"), []error{sqlstore.ErrSchema, lease.ErrPermanent}},
-		{number(1054), []error{sqlstore.ErrSchema, lease.ErrPermanent}},
-		{state("42501"), []error{lease.ErrPermanent}},
-		{number(1142), []error{lease.ErrPermanent}},
-		{fmt.Errorf("%w: it is on NFS", sqlstore.ErrNotDurable), []error{lease.ErrPermanent}},
+		{state("42P01"), []error{sqlstore.ErrNoTable, leasestore.ErrPermanent}},
+		{number(1146), []error{sqlstore.ErrNoTable, leasestore.ErrPermanent}},
+		{state("42703"), []error{sqlstore.ErrSchema, leasestore.ErrPermanent}},
+		{number(1054), []error{sqlstore.ErrSchema, leasestore.ErrPermanent}},
+		{state("42501"), []error{leasestore.ErrPermanent}},
+		{number(1142), []error{leasestore.ErrPermanent}},
+		{fmt.Errorf("%w: it is on NFS", sqlstore.ErrNotDurable), []error{leasestore.ErrPermanent}},
 		{fmt.Errorf("%w: %w", sqlstore.ErrReadOnly, state("25006")), []error{sqlstore.ErrReadOnly}},
-		{renewal.Lost(lease.Gone), []error{lease.ErrLost}},
+		{renewal.Lost(leasestore.Gone), []error{leasestore.ErrLost}},
 	} {
 		got := explain("renew", s.register.db.Explain(test.err))
 		for _, kind := range kinds {
@@ -299,7 +299,7 @@ func TestServerThatMayForgetIsWarnedOfOnce(t *testing.T) {
 	}
 	for range 2 {
 		mock.ExpectQuery(openPostgreSQL).WillReturnRows(sight(forgets, made, noRow...))
-		if _, err := s.Renew(t.Context(), heldRenewal()); !errors.Is(err, lease.ErrLost) {
+		if _, err := s.Renew(t.Context(), heldRenewal()); !errors.Is(err, leasestore.ErrLost) {
 			t.Errorf("Renew() = %v; want ErrLost", err)
 		}
 	}
@@ -317,7 +317,7 @@ func TestPoolOfOneIsWarnedOfOnce(t *testing.T) {
 	}
 	for _, test := range []struct{ connections, warnings int }{{0, 0}, {2, 0}, {1, 1}, {1, 1}} {
 		db.SetMaxOpenConns(test.connections)
-		_, err := s.Claim(t.Context(), lease.Claim{Space: heldRenewal().Space})
+		_, err := s.Claim(t.Context(), leasestore.Claim{Space: heldRenewal().Space})
 		if n := strings.Count(log.String(), "the pool has one connection"); err == nil || n != test.warnings {
 			t.Errorf("Claim() with %d connections = %v, %d warnings; want an error, %d warnings", test.connections, err, n, test.warnings)
 		}
@@ -338,7 +338,7 @@ func TestRowThatWasChangedMeanwhileIsReadAgain(t *testing.T) {
 	mock.ExpectQuery(mysqlLook).WillReturnRows(sight(onMySQL, made, taken...))
 	_, err := renewWithin15s(t, mockStore(t, db, sqlstore.MySQL))
 	renewal := heldRenewal()
-	if want := renewal.Lost(lease.TakenOver); err == nil || err.Error() != want.Error() {
+	if want := renewal.Lost(leasestore.TakenOver); err == nil || err.Error() != want.Error() {
 		t.Errorf("Renew() = %v; want %v", err, want)
 	}
 }
@@ -401,7 +401,7 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectExec("UPDATE `snowkey_leases` SET epoch = 1, …").WithoutArgs().WillReturnResult(sqlmock.NewResult(0, 1))
 	mock.ExpectCommit()
-	c := lease.Claim{Space: heldRenewal().Space, Owner: "me", Nonce: "new", Window: 60_000, Now: 1_000_000, Skew: 5_000}
+	c := leasestore.Claim{Space: heldRenewal().Space, Owner: "me", Nonce: "new", Window: 60_000, Now: 1_000_000, Skew: 5_000}
 	if r, err := mockStore(t, db, sqlstore.MySQL).Claim(t.Context(), c); err != nil || r.Row.Worker != 3 {
 		t.Errorf("Claim() = %+v, %v; want worker 3", r, err)
 	}
@@ -413,8 +413,8 @@ func TestClocksAreComparedBeforeAnythingIsWritten(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery(mysqlLook).WillReturnRows(sight(onMySQL, unmade, noRow...))
 	mock.ExpectRollback()
-	c := lease.Claim{Space: heldRenewal().Space, Window: 60_000, Now: 900_000, Skew: 5_000}
-	if _, err := mockStore(t, db, sqlstore.MySQL).Claim(t.Context(), c); !errors.Is(err, lease.ErrClockSkew) {
+	c := leasestore.Claim{Space: heldRenewal().Space, Window: 60_000, Now: 900_000, Skew: 5_000}
+	if _, err := mockStore(t, db, sqlstore.MySQL).Claim(t.Context(), c); !errors.Is(err, leasestore.ErrClockSkew) {
 		t.Errorf("Claim() = %v; want ErrClockSkew", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A Conn is a connection to ZooKeeper, as [*zk.Conn] is one; its methods are described there.
@@ -73,7 +73,7 @@ func (p pending[T]) wait(ctx context.Context) (T, error) {
 		var none T
 		err := fmt.Errorf("zklease: %s: %w", p.what, o.err)
 		if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) {
-			err = lease.Permanent(err)
+			err = leasestore.Permanent(err)
 		}
 		return none, err
 	}
@@ -123,13 +123,13 @@ func (r *register) get(ctx context.Context, path string) pending[node] {
 // All spaces below the prefix share the znode. It is set at any version, so that no two
 // processes are in each other's way and an overflow of its version is harmless. A thousand
 // leases with a window of a minute set it 67 times per second.
-func (r *register) tick(ctx context.Context) pending[lease.Millis] {
-	return start(ctx, "set "+r.clock, func() (lease.Millis, error) {
+func (r *register) tick(ctx context.Context) pending[leasestore.Millis] {
+	return start(ctx, "set "+r.clock, func() (leasestore.Millis, error) {
 		for {
 			stat, err := r.conn.Set(r.clock, []byte{}, -1)
 			switch {
 			case err == nil:
-				return lease.Millis(stat.Mtime), nil
+				return leasestore.Millis(stat.Mtime), nil
 			case !errors.Is(err, zk.ErrNoNode):
 				return 0, err
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A Config says where a [Store] keeps its znodes and who may access them. The zero value is
@@ -106,7 +106,7 @@ func forbidden(r rune) bool {
 }
 
 func invalid(name, value, want string) error {
-	return &core.ValueError{Package: "zklease", Name: name, Value: value, Want: want, Err: lease.ErrPermanent}
+	return &core.ValueError{Package: "zklease", Name: name, Value: value, Want: want, Err: leasestore.ErrPermanent}
 }
 
 // quote quotes the first 64 bytes of a value that another program has written.

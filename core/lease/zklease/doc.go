@@ -1,4 +1,4 @@
-// Package zklease keeps the rows of worker leases in ZooKeeper. It is a [lease.Store] for
+// Package zklease keeps the rows of worker leases in ZooKeeper. It is a [leasestore.Store] for
 // programs that run a ZooKeeper ensemble already.
 //
 //	conn, _, err := zk.Connect(servers, 5*time.Second)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A server is a ZooKeeper in memory, as far as the store uses one.
@@ -292,8 +292,8 @@ var unsure = []error{
 }
 
 func definite(err error) bool {
-	return errors.Is(err, lease.ErrNoFreeWorker) || errors.Is(err, lease.ErrLost) ||
-		errors.Is(err, lease.ErrLayout) || errors.Is(err, lease.ErrClockSkew)
+	return errors.Is(err, leasestore.ErrNoFreeWorker) || errors.Is(err, leasestore.ErrLost) ||
+		errors.Is(err, leasestore.ErrLayout) || errors.Is(err, leasestore.ErrClockSkew)
 }
 
 // open returns a store on a session of its own, with the prefix /s.
@@ -312,36 +312,36 @@ func newStore(t *testing.T, conn Conn, c Config) *Store {
 	return s
 }
 
-var four = lease.Space{Namespace: "shop", Datacenter: 3, Workers: 4, Layout: "41/5/5/12"}
+var four = leasestore.Space{Namespace: "shop", Datacenter: 3, Workers: 4, Layout: "41/5/5/12"}
 
 const (
-	window = lease.Millis(60_000)
-	skew   = lease.Millis(5_000)
+	window = leasestore.Millis(60_000)
+	skew   = leasestore.Millis(5_000)
 )
 
-func claimOf(sp lease.Space, owner string, only ...int64) lease.Claim {
-	return lease.Claim{
-		Space: sp, Only: only, Owner: owner, Nonce: owner + "-n0", Window: window, Now: lease.MillisOf(time.Now()), Skew: skew,
+func claimOf(sp leasestore.Space, owner string, only ...int64) leasestore.Claim {
+	return leasestore.Claim{
+		Space: sp, Only: only, Owner: owner, Nonce: owner + "-n0", Window: window, Now: leasestore.MillisOf(time.Now()), Skew: skew,
 	}
 }
 
-func renewalOf(c lease.Claim, r lease.Reply, nonce string, known ...string) lease.Renewal {
-	now := lease.MillisOf(time.Now())
-	return lease.Renewal{
+func renewalOf(c leasestore.Claim, r leasestore.Reply, nonce string, known ...string) leasestore.Renewal {
+	now := leasestore.MillisOf(time.Now())
+	return leasestore.Renewal{
 		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner,
 		Known: append([]string{c.Nonce}, known...), Nonce: nonce,
 		Next: now, Until: r.Row.Until, Window: window, Now: now, Skew: skew,
 	}
 }
 
-func releaseOf(c lease.Claim, r lease.Reply, nonce string, known ...string) lease.Release {
-	return lease.Release{
+func releaseOf(c leasestore.Claim, r leasestore.Reply, nonce string, known ...string) leasestore.Release {
+	return leasestore.Release{
 		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner,
 		Known: append([]string{c.Nonce}, known...), Nonce: nonce, End: r.Now + 1,
 	}
 }
 
-func hold(t *testing.T, s *Store, c lease.Claim) lease.Reply {
+func hold(t *testing.T, s *Store, c leasestore.Claim) leasestore.Reply {
 	t.Helper()
 	r, err := s.Claim(t.Context(), c)
 	if err != nil {
@@ -350,15 +350,15 @@ func hold(t *testing.T, s *Store, c lease.Claim) lease.Reply {
 	return r
 }
 
-func rowOf(t *testing.T, s *Store, sp lease.Space, worker int64) (lease.Row, bool) {
+func rowOf(t *testing.T, s *Store, sp leasestore.Space, worker int64) (leasestore.Row, bool) {
 	t.Helper()
 	rows, _, err := s.Rows(t.Context(), sp)
 	if err != nil {
 		t.Fatalf("Rows(%+v) = error %v; want rows", sp, err)
 	}
-	i := slices.IndexFunc(rows, func(r lease.Row) bool { return r.Worker == worker })
+	i := slices.IndexFunc(rows, func(r leasestore.Row) bool { return r.Worker == worker })
 	if i < 0 {
-		return lease.Row{}, false
+		return leasestore.Row{}, false
 	}
 	return rows[i], true
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // An operation is one call of a Store, on a row that is held.
@@ -24,7 +24,7 @@ type operation struct {
 }
 
 // operations returns one of each kind, all for the row that c has won with r.
-func operations(c lease.Claim, r lease.Reply) []operation {
+func operations(c leasestore.Claim, r leasestore.Reply) []operation {
 	return []operation{
 		{"Claim", func(ctx context.Context, s *Store) error {
 			_, err := s.Claim(ctx, claimOf(c.Space, "other"))
@@ -52,7 +52,7 @@ func operations(c lease.Claim, r lease.Reply) []operation {
 // Each call that each operation makes fails once in each way: not done, or done
 // without a reply.
 func TestFailedCallIsNeverARefusalNorSuccess(t *testing.T) {
-	for i := range operations(lease.Claim{}, lease.Reply{}) {
+	for i := range operations(leasestore.Claim{}, leasestore.Reply{}) {
 		for _, failure := range unsure {
 			for _, f := range []fault{{lost: failure}, {reply: failure}} {
 				for n, more := 0, true; more; n++ {
@@ -97,9 +97,9 @@ func failOnce(t *testing.T, i, n int, f fault, failure error) bool {
 	if err != nil && !strings.HasPrefix(err.Error(), "zklease: ") {
 		t.Errorf("%s = error %q; want it to begin with the package", call, err)
 	}
-	claimed := func(sp lease.Space) bool {
+	claimed := func(sp leasestore.Space) bool {
 		rows, _, err := well.Rows(t.Context(), sp)
-		return err == nil && slices.ContainsFunc(rows, func(row lease.Row) bool { return row.Owner == "other" })
+		return err == nil && slices.ContainsFunc(rows, func(row leasestore.Row) bool { return row.Owner == "other" })
 	}
 	switch {
 	case err != nil:
@@ -118,7 +118,7 @@ func failOnce(t *testing.T, i, n int, f fault, failure error) bool {
 		}
 	case "Release":
 		err := s.Release(t.Context(), releaseOf(c, r, "n2", "n1"))
-		if done := row.Owner == ""; done != errors.Is(err, lease.ErrLost) || !done && err != nil {
+		if done := row.Owner == ""; done != errors.Is(err, leasestore.ErrLost) || !done && err != nil {
 			t.Errorf("Release after %s, row %+v, = error %v; want it lost if and only if it was released", call, row, err)
 		}
 	case "first Claim":
@@ -138,7 +138,7 @@ func failOnce(t *testing.T, i, n int, f fault, failure error) bool {
 }
 
 // takeOver gives a row to another by hand.
-func takeOver(sv *server, path string, change func(*lease.Row)) {
+func takeOver(sv *server, path string, change func(*leasestore.Row)) {
 	sv.poke(func(nodes map[string]znode) {
 		n := nodes[path]
 		row, _ := decodeRow([]byte(n.data))
@@ -150,17 +150,17 @@ func takeOver(sv *server, path string, change func(*lease.Row)) {
 
 func TestConflictIsDecidedByWhatIsThere(t *testing.T) {
 	const path = "/s/shop/3/1"
-	other := func(row *lease.Row) { row.Epoch, row.Owner, row.Nonce = row.Epoch+1, "thief", "t" }
-	own := func(row *lease.Row) { row.Nonce, row.Until = "n1", row.Until+5 }
-	copied := func(row *lease.Row) { row.Nonce = "copy" }
+	other := func(row *leasestore.Row) { row.Epoch, row.Owner, row.Nonce = row.Epoch+1, "thief", "t" }
+	own := func(row *leasestore.Row) { row.Nonce, row.Until = "n1", row.Until+5 }
+	copied := func(row *leasestore.Row) { row.Nonce = "copy" }
 	for _, test := range []struct {
 		name   string
-		change func(*lease.Row)
-		want   lease.Reason
+		change func(*leasestore.Row)
+		want   leasestore.Reason
 	}{
-		{"another has claimed it", other, lease.TakenOver},
+		{"another has claimed it", other, leasestore.TakenOver},
 		{"a renewal of its own has come late", own, ""},
-		{"a copy has renewed it", copied, lease.Copied},
+		{"a copy has renewed it", copied, leasestore.Copied},
 	} {
 		for i, call := range []string{"Renew", "Release"} {
 			sv := newServer()
@@ -180,7 +180,7 @@ func TestConflictIsDecidedByWhatIsThere(t *testing.T) {
 			} else {
 				err = s.Release(t.Context(), releaseOf(c, r, "n2", "n1"))
 			}
-			var lost *lease.LostError
+			var lost *leasestore.LostError
 			if errors.As(err, &lost) != (test.want != "") || lost != nil && lost.Reason != test.want || lost == nil && err != nil {
 				t.Errorf("%s while %s = error %v; want reason %q", call, test.name, err, test.want)
 			}
@@ -199,8 +199,8 @@ func TestClaimThatIsTooLateTakesAnotherRow(t *testing.T) {
 		defer mu.Unlock()
 		if op == "multi" && strings.HasPrefix(name, "/") && len(stolen) < 2 {
 			if len(stolen) == 0 {
-				takeOver(sv, name, func(row *lease.Row) {
-					row.Owner, row.Until = "thief", lease.MillisOf(time.Now())+window
+				takeOver(sv, name, func(row *leasestore.Row) {
+					row.Owner, row.Until = "thief", leasestore.MillisOf(time.Now())+window
 				})
 			} else {
 				sv.poke(func(nodes map[string]znode) { delete(nodes, name) })
@@ -214,7 +214,7 @@ func TestClaimThatIsTooLateTakesAnotherRow(t *testing.T) {
 		t.Errorf("Claim = %+v after %v were taken or deleted; want the one that is left", r, stolen)
 	}
 	_, err := s.Claim(t.Context(), claimOf(four, "late"))
-	var full *lease.NoFreeWorkerError
+	var full *leasestore.NoFreeWorkerError
 	if !errors.As(err, &full) || full.Rows != 3 {
 		t.Errorf("Claim when all are taken = error %v; want a *lease.NoFreeWorkerError for the 3 rows that are there", err)
 	}
@@ -267,7 +267,7 @@ func TestOldReadIsNoClaim(t *testing.T) {
 	for _, owner := range []string{"b", "c", "d"} {
 		hold(t, s, claimOf(four, owner))
 	}
-	if r, err := old.Claim(t.Context(), claimOf(four, "late")); !errors.Is(err, lease.ErrNoFreeWorker) {
+	if r, err := old.Claim(t.Context(), claimOf(four, "late")); !errors.Is(err, leasestore.ErrNoFreeWorker) {
 		t.Errorf("Claim by a server that shows three rows free = %+v, %v; want a *lease.NoFreeWorkerError", r, err)
 	}
 
@@ -279,7 +279,7 @@ func TestOldReadIsNoClaim(t *testing.T) {
 	hold(t, s, claimOf(four, "a"))
 	sp := four
 	sp.Layout = "another"
-	if r, err := old.Claim(t.Context(), claimOf(sp, "late")); !errors.Is(err, lease.ErrLayout) {
+	if r, err := old.Claim(t.Context(), claimOf(sp, "late")); !errors.Is(err, leasestore.ErrLayout) {
 		t.Errorf("Claim by a server that shows no layout = %+v, %v; want a *lease.LayoutError", r, err)
 	}
 }
@@ -287,7 +287,7 @@ func TestOldReadIsNoClaim(t *testing.T) {
 // A write that the client kept while it had no connection is sent at last. By then
 // another has the row.
 func TestLateWriteHasNoEffect(t *testing.T) {
-	for i, op := range operations(claimOf(four, "me", 1), lease.Reply{})[:4] {
+	for i, op := range operations(claimOf(four, "me", 1), leasestore.Reply{})[:4] {
 		if op.name == "first Claim" {
 			continue
 		}
@@ -330,7 +330,7 @@ func TestLateWriteHasNoEffect(t *testing.T) {
 // All calls hang. The operation ends with ctx, and its goroutines with the calls:
 // the bubble would not end before them.
 func TestOperationEndsWithItsContext(t *testing.T) {
-	for i, op := range operations(claimOf(four, "me"), lease.Reply{}) {
+	for i, op := range operations(claimOf(four, "me"), leasestore.Reply{}) {
 		synctest.Test(t, func(t *testing.T) {
 			sv := newServer()
 			well, _ := sv.open(t)
@@ -420,7 +420,7 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 	large.Workers = 1024
 	for _, test := range []struct {
 		name  string
-		space lease.Space
+		space leasestore.Space
 		held  int64 // besides the row of the operation
 		op    int
 		want  time.Duration
@@ -439,7 +439,7 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 			sv.poke(func(nodes map[string]znode) {
 				for worker := range test.held {
 					name := fmt.Sprintf("/s/shop/3/%d", worker+1)
-					nodes[name] = znode{data: string(encodeRow(lease.Row{Worker: worker + 1, Owner: "x", Until: r.Now + window}))}
+					nodes[name] = znode{data: string(encodeRow(leasestore.Row{Worker: worker + 1, Owner: "x", Until: r.Now + window}))}
 				}
 			})
 			s, conn := sv.open(t)
@@ -471,7 +471,7 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 	isDamaged := func(call string, err error, path string) {
 		t.Helper()
 		lost := call == "Renew" || call == "Release" // its lease takes another row
-		if !errors.Is(err, ErrDamaged) || errors.Is(err, lease.ErrLost) != lost || !strings.Contains(err.Error(), path) || len(err.Error()) > 500 {
+		if !errors.Is(err, ErrDamaged) || errors.Is(err, leasestore.ErrLost) != lost || !strings.Contains(err.Error(), path) || len(err.Error()) > 500 {
 			t.Errorf("%s = error %v; want one that matches ErrDamaged and names %s, lost: %v", call, err, path, lost)
 		}
 	}
@@ -490,7 +490,7 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 	}
 	_, err = s.Claim(t.Context(), claimOf(four, "late"))
 	isDamaged("Claim", err, "/s/shop/3/1")
-	var full *lease.NoFreeWorkerError
+	var full *leasestore.NoFreeWorkerError
 	if !errors.As(err, &full) || full.Rows != 3 {
 		t.Errorf("Claim when three rows are held and one is foreign = error %v; want a *lease.NoFreeWorkerError for 3 rows too", err)
 	}
@@ -608,7 +608,7 @@ func TestRowsOfAnotherMakerAreKept(t *testing.T) {
 	s, conn := sv.open(t)
 	meanwhile := sync.OnceFunc(func() {
 		sv.poke(func(nodes map[string]znode) {
-			nodes["/s/shop/3/2"] = znode{data: string(encodeRow(lease.Row{Worker: 2}))}
+			nodes["/s/shop/3/2"] = znode{data: string(encodeRow(leasestore.Row{Worker: 2}))}
 		})
 	})
 	conn.inject(func(op, _ string) fault {
@@ -634,7 +634,7 @@ func TestClaimOfMoreWorkersMakesNoRow(t *testing.T) {
 	more.Workers = 8
 	c := claimOf(more, "more")
 	c.Only = []int64{r.Row.Worker, 5}
-	if got, err := s.Claim(t.Context(), c); !errors.Is(err, lease.ErrNoFreeWorker) {
+	if got, err := s.Claim(t.Context(), c); !errors.Is(err, leasestore.ErrNoFreeWorker) {
 		t.Errorf("Claim(%+v) = %+v, %v; want a *lease.NoFreeWorkerError: worker %d was deleted, and 5 never made", c, got, err, r.Row.Worker)
 	}
 	if rows, _, err := s.Rows(t.Context(), more); len(rows) != 3 || err != nil {
@@ -692,7 +692,7 @@ func TestClockSkewMakesNoSpace(t *testing.T) {
 	sv := newServer()
 	s, _ := sv.open(t)
 	sv.clock = func() time.Time { return time.Now().Add(time.Hour) }
-	if _, err := s.Claim(t.Context(), claimOf(four, "me")); !errors.Is(err, lease.ErrClockSkew) {
+	if _, err := s.Claim(t.Context(), claimOf(four, "me")); !errors.Is(err, leasestore.ErrClockSkew) {
 		t.Errorf("Claim = error %v; want a *lease.ClockSkewError", err)
 	}
 	if got, want := slices.Sorted(maps.Keys(sv.nodes)), []string{"/", "/s", "/s/@clock"}; !slices.Equal(got, want) {
@@ -717,7 +717,7 @@ func TestFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 			c := claimOf(four, "me")
 			c.Only = only
 			_, err := s.Claim(t.Context(), c)
-			var full *lease.NoFreeWorkerError
+			var full *leasestore.NoFreeWorkerError
 			if !errors.As(err, &full) || full.Rows != 0 {
 				t.Errorf("Claim(Only %v) with %d znodes = error %v; want a *lease.NoFreeWorkerError about 0 rows", only, len(before), err)
 			}
@@ -741,9 +741,9 @@ func TestSlowClaimIsRefusedOnlyForItsClock(t *testing.T) {
 	}{
 		{"slow calls", 2 * time.Second, 0, 0, nil},
 		{"no connection at first", 0, 20 * time.Second, 0, nil},
-		{"slow calls, clock ahead", 2 * time.Second, 0, time.Minute, lease.ErrClockSkew},
-		{"slow calls, clock behind", 2 * time.Second, 0, -time.Minute, lease.ErrClockSkew},
-		{"no connection at first, clock behind", 0, 20 * time.Second, -time.Minute, lease.ErrClockSkew},
+		{"slow calls, clock ahead", 2 * time.Second, 0, time.Minute, leasestore.ErrClockSkew},
+		{"slow calls, clock behind", 2 * time.Second, 0, -time.Minute, leasestore.ErrClockSkew},
+		{"no connection at first, clock behind", 0, 20 * time.Second, -time.Minute, leasestore.ErrClockSkew},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			sv := newServer()

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // ErrDamaged is matched by the error for a znode whose data this package did not write:
@@ -50,16 +50,16 @@ func decodeMeta(data []byte) (m meta, ok bool) {
 		m.workers >= 1 && m.workers <= maxWorkers && (m.state == filling || m.state == complete)
 }
 
-func encodeRow(r lease.Row) []byte {
+func encodeRow(r leasestore.Row) []byte {
 	return fmt.Appendf(nil, rowForm, r.Worker, r.Epoch, r.Owner, r.Nonce, r.Until, r.Renewals, r.Holder)
 }
 
-func decodeRow(data []byte) (r lease.Row, ok bool) {
+func decodeRow(data []byte) (r leasestore.Row, ok bool) {
 	_, err := fmt.Sscanf(string(data), rowForm, &r.Worker, &r.Epoch, &r.Owner, &r.Nonce, &r.Until, &r.Renewals, &r.Holder)
 	return r, err == nil && bytes.Equal(encodeRow(r), data) && r.Worker >= 0 && r.Epoch >= 0 && r.Renewals >= 0
 }
 
 // damage returns the error for a znode that cannot be decoded.
 func damage(path string, data []byte, form string) error {
-	return lease.Permanent(fmt.Errorf("%w: %s holds %s: want the form %s", ErrDamaged, path, quote(string(data)), form))
+	return leasestore.Permanent(fmt.Errorf("%w: %s holds %s: want the form %s", ErrDamaged, path, quote(string(data)), form))
 }

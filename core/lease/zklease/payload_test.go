@@ -4,21 +4,21 @@ import (
 	"math"
 	"testing"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 func TestRowsAreReadableAndComeBack(t *testing.T) {
 	for _, test := range []struct {
-		row  lease.Row
+		row  leasestore.Row
 		text string
 	}{
-		{lease.Row{Worker: 7}, `v1 worker=7 epoch=0 owner="" nonce="" until=0 renewals=0 holder=""`},
+		{leasestore.Row{Worker: 7}, `v1 worker=7 epoch=0 owner="" nonce="" until=0 renewals=0 holder=""`},
 		{
-			lease.Row{Worker: 1023, Epoch: 3, Owner: "00ff", Nonce: "ab12", Until: 1735689600000, Renewals: 12, Holder: "web-1"},
+			leasestore.Row{Worker: 1023, Epoch: 3, Owner: "00ff", Nonce: "ab12", Until: 1735689600000, Renewals: 12, Holder: "web-1"},
 			`v1 worker=1023 epoch=3 owner="00ff" nonce="ab12" until=1735689600000 renewals=12 holder="web-1"`,
 		},
 		{
-			lease.Row{Worker: math.MaxInt64, Epoch: math.MaxInt64, Owner: "a\" b\n\x00\xffü", Until: -1, Renewals: math.MaxInt64},
+			leasestore.Row{Worker: math.MaxInt64, Epoch: math.MaxInt64, Owner: "a\" b\n\x00\xffü", Until: -1, Renewals: math.MaxInt64},
 			`v1 worker=9223372036854775807 epoch=9223372036854775807 owner="a\" b\n\x00\xffü" nonce="" until=-1 renewals=9223372036854775807 holder=""`,
 		},
 	} {
@@ -98,7 +98,7 @@ func FuzzRowComesBack(f *testing.F) {
 	f.Add(int64(7), int64(3), "00ff", "ab12", int64(1735689600000), int64(12), "web-1")
 	f.Add(int64(0), int64(0), " \"\\\n", "\x00\xff\u2028\U0001f600", int64(-1), int64(math.MaxInt64), "")
 	f.Fuzz(func(t *testing.T, worker, epoch int64, owner, nonce string, until, renewals int64, holder string) {
-		row := lease.Row{Worker: worker, Epoch: epoch, Owner: owner, Nonce: nonce, Until: lease.Millis(until), Renewals: renewals, Holder: holder}
+		row := leasestore.Row{Worker: worker, Epoch: epoch, Owner: owner, Nonce: nonce, Until: leasestore.Millis(until), Renewals: renewals, Holder: holder}
 		got, ok := decodeRow(encodeRow(row))
 		if want := worker >= 0 && epoch >= 0 && renewals >= 0; ok != want || ok && got != row {
 			t.Errorf("decodeRow(%q) = %+v, %v; want %+v, %v", encodeRow(row), got, ok, row, want)

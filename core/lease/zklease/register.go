@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A register keeps each row in a znode of its own and compares the versions of znodes.
@@ -28,16 +28,16 @@ func (r *register) LosesWrites() bool { return false }
 // If the session was replaced in between, the reads may have gone to a server that lags. A
 // holder could then miss its own last write, or even its row, and give up a lease that is in
 // good order. Read starts over in that case.
-func (r *register) Read(ctx context.Context, s lease.Space, workers []int64) (lease.View, error) {
+func (r *register) Read(ctx context.Context, s leasestore.Space, workers []int64) (leasestore.View, error) {
 	for {
 		session := r.conn.SessionID()
 		now, err := r.tick(ctx).wait(ctx)
 		if err != nil {
-			return lease.View{}, err
+			return leasestore.View{}, err
 		}
 		v, err := r.read(ctx, s, workers)
 		if err != nil {
-			return lease.View{}, err
+			return leasestore.View{}, err
 		}
 		if session != 0 && session == r.conn.SessionID() {
 			v.Now = now
@@ -59,29 +59,29 @@ const (
 // Find sends its requests all at once, so that most claims read in one round trip. What it
 // shows may be old. If a held row looks free, the swap is refused; if a free row looks held,
 // the claim passes it over.
-func (r *register) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	tick := r.tick(ctx)
 	some := h.Some(s, probes)
 	v, err := r.read(ctx, s, some)
 	if err != nil {
-		return lease.View{}, err
+		return leasestore.View{}, err
 	}
 	if v.Now, err = tick.wait(ctx); err != nil || !v.Made {
 		return v, err
 	}
-	held := func(seen lease.Seen) bool { return !h.Free(seen.Row, v.Now) }
+	held := func(seen leasestore.Seen) bool { return !h.Free(seen.Row, v.Now) }
 	more := slices.DeleteFunc(h.Some(s, probes+near), func(worker int64) bool { return slices.Contains(some, worker) })
 	h.Random().Shuffle(len(more), func(i, j int) { more[i], more[j] = more[j], more[i] }) // or all claims meet at the first free row
-	for len(more) > 0 && !slices.ContainsFunc(v.Rows, func(seen lease.Seen) bool { return !held(seen) }) {
+	for len(more) > 0 && !slices.ContainsFunc(v.Rows, func(seen leasestore.Seen) bool { return !held(seen) }) {
 		n := min(inFlight, len(more))
 		next, err := r.read(ctx, s, more[:n])
 		if err != nil {
-			return lease.View{}, err
+			return leasestore.View{}, err
 		}
 		v.Rows, v.Damaged = append(v.Rows, next.Rows...), cmp.Or(v.Damaged, next.Damaged)
 		more = more[n:]
 	}
-	slices.SortFunc(v.Rows, func(a, b lease.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
+	slices.SortFunc(v.Rows, func(a, b leasestore.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
 	return v, nil
 }
 
@@ -93,7 +93,7 @@ type tag struct {
 
 // Swap writes a row in a transaction that requires the versions of row and namespace to be
 // those that were read. A version is enough to compare, because this store loses no writes.
-func (r *register) Swap(ctx context.Context, s lease.Space, from lease.Seen, to lease.Row) (bool, error) {
+func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 	was := from.Tag.(tag)
 	if was.layout != s.Layout {
 		return false, ctx.Err()
@@ -113,26 +113,26 @@ func (r *register) Swap(ctx context.Context, s lease.Space, from lease.Seen, to 
 
 // read returns rows as the server on this connection has them, which may lag. If workers is
 // nil it returns all rows.
-func (r *register) read(ctx context.Context, s lease.Space, workers []int64) (lease.View, error) {
+func (r *register) read(ctx context.Context, s leasestore.Space, workers []int64) (leasestore.View, error) {
 	p := r.place(s)
 	namespace, datacenter := r.get(ctx, p.namespace), r.get(ctx, p.datacenter)
 	rows, err := r.rows(ctx, p, workers)
 	if err != nil {
-		return lease.View{}, err
+		return leasestore.View{}, err
 	}
 	n, err := namespace.wait(ctx)
 	if err != nil {
-		return lease.View{}, err
+		return leasestore.View{}, err
 	}
 	d, err := datacenter.wait(ctx)
 	if err != nil || !n.exists {
-		return lease.View{}, err
+		return leasestore.View{}, err
 	}
 	layout, ok := decodeLayout(n.data)
 	if !ok {
-		return lease.View{}, damage(p.namespace, n.data, layoutForm)
+		return leasestore.View{}, damage(p.namespace, n.data, layoutForm)
 	}
-	v := lease.View{Layout: layout}
+	v := leasestore.View{Layout: layout}
 	if !d.exists {
 		return v, nil
 	}
@@ -151,7 +151,7 @@ func (r *register) read(ctx context.Context, s lease.Space, workers []int64) (le
 			all[i] = int64(i)
 		}
 		if rows, err = r.rows(ctx, p, all); err != nil {
-			return lease.View{}, err
+			return leasestore.View{}, err
 		}
 	}
 	for _, found := range rows {
@@ -160,7 +160,7 @@ func (r *register) read(ctx context.Context, s lease.Space, workers []int64) (le
 			v.Damaged = damage(p.row(found.worker), found.data, rowForm)
 			continue
 		}
-		v.Rows = append(v.Rows, lease.Seen{Row: row, Tag: tag{layout, n.version, found.version}})
+		v.Rows = append(v.Rows, leasestore.Seen{Row: row, Tag: tag{layout, n.version, found.version}})
 	}
 	return v, nil
 }

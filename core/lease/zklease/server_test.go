@@ -16,7 +16,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -151,7 +151,7 @@ func TestLeaseOutlivesItsSession(t *testing.T) {
 	r := hold(t, newStore(t, connect(t, server.addr), Config{}), c) // by a session that no slow machine ends
 	var known []string
 	// renew asks once. On a slow machine a session so short may end at any time.
-	renew := func(patience time.Duration) (lease.Reply, error) {
+	renew := func(patience time.Duration) (leasestore.Reply, error) {
 		nonce := fmt.Sprintf("n%d", len(known))
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
@@ -204,7 +204,7 @@ func TestLargestTransactionFits(t *testing.T) {
 		acl = append(acl, more...)
 	}
 	s := newStore(t, connect(t, addr), Config{Prefix: base, ACL: acl})
-	sp := lease.Space{Namespace: strings.Repeat("n", 64), Datacenter: 1<<62 - 1, Workers: 2 * batch, Layout: "x"}
+	sp := leasestore.Space{Namespace: strings.Repeat("n", 64), Datacenter: 1<<62 - 1, Workers: 2 * batch, Layout: "x"}
 	hold(t, s, claimOf(sp, "me"))
 	rows, _, err := s.Rows(t.Context(), sp)
 	if err != nil || len(rows) != 2*batch {
@@ -258,7 +258,7 @@ func TestForbiddenByTheServerIsUnsure(t *testing.T) {
 	r := hold(t, newStore(t, admin, Config{Prefix: base, ACL: append(zk.DigestACL(zk.PermAll, "user", "sesame"), zk.WorldACL(zk.PermRead|zk.PermDelete)...)}), c)
 	stranger := newStore(t, connect(t, addr), Config{Prefix: base})
 	for _, op := range operations(c, r) {
-		if err := op.do(t.Context(), stranger); !errors.Is(err, zk.ErrNoAuth) || !errors.Is(err, lease.ErrPermanent) || definite(err) || strings.Contains(err.Error(), "sesame") {
+		if err := op.do(t.Context(), stranger); !errors.Is(err, zk.ErrNoAuth) || !errors.Is(err, leasestore.ErrPermanent) || definite(err) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s by a stranger = error %v; want zk.ErrNoAuth", op.name, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
 // A place is where a space is in ZooKeeper.
@@ -18,7 +18,7 @@ type place struct{ namespace, datacenter string }
 // clockName cannot be a namespace, because of its @.
 const clockName = "@clock"
 
-func (r *register) place(s lease.Space) place {
+func (r *register) place(s leasestore.Space) place {
 	name := s.Namespace
 	if name == "." || name == ".." {
 		// ZooKeeper refuses these names. No namespace contains %, so they stay unique.
@@ -48,7 +48,7 @@ func (p place) row(worker int64) string {
 //     begin below what is reserved.
 //
 // A check before the transaction, instead of within it, would let such a late request through.
-func (r *register) Make(ctx context.Context, s lease.Space) error {
+func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 	p := r.place(s)
 	for {
 		namespace, datacenter := r.get(ctx, p.namespace), r.get(ctx, p.datacenter)
@@ -72,7 +72,7 @@ func (r *register) Make(ctx context.Context, s lease.Space) error {
 		}
 		// The layout is written once, so that even an old read is right about it.
 		if layout != s.Layout {
-			return &lease.LayoutError{Namespace: s.Namespace, Stored: layout, Own: s.Layout}
+			return &leasestore.LayoutError{Namespace: s.Namespace, Stored: layout, Own: s.Layout}
 		}
 		if !d.exists {
 			if err := r.make(ctx, p.datacenter, meta{s.Workers, filling}.encode()); err != nil {
@@ -164,7 +164,7 @@ func (r *register) makeRows(ctx context.Context, p place, workers []int64, versi
 	for _, worker := range workers {
 		ops = append(ops, &zk.CreateRequest{
 			Path:  p.row(worker),
-			Data:  encodeRow(lease.Row{Worker: worker}),
+			Data:  encodeRow(leasestore.Row{Worker: worker}),
 			Acl:   r.acl,
 			Flags: zk.FlagPersistent,
 		})

@@ -3,22 +3,22 @@ package zklease
 import (
 	"reflect"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A Store keeps the rows of leases in ZooKeeper. It is a [lease.Store], a [lease.Lister] and
-// a [lease.Fencer]; make it with [New], since the zero Store is not usable. It is safe for
+// A Store keeps the rows of leases in ZooKeeper. It is a [leasestore.Store], a [leasestore.Lister] and
+// a [leasestore.Fencer]; make it with [New], since the zero Store is not usable. It is safe for
 // concurrent use. It holds nothing but the connection, and its goroutines end with the calls
 // of that connection.
 //
-// Besides the errors of lease.Store, its methods return those that match [ErrDamaged], those
+// Besides the errors of leasestore.Store, its methods return those that match [ErrDamaged], those
 // of the connection, and the error of ctx.
-type Store struct{ *lease.RegisterStore }
+type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ lease.Store  = (*Store)(nil)
-	_ lease.Lister = (*Store)(nil)
-	_ lease.Fencer = (*Store)(nil)
+	_ leasestore.Store  = (*Store)(nil)
+	_ leasestore.Lister = (*Store)(nil)
+	_ leasestore.Fencer = (*Store)(nil)
 )
 
 // New returns a Store on a connection, usually a [*zk.Conn]. It sends nothing. The caller
@@ -35,5 +35,5 @@ func New(conn Conn, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{lease.Over(&register{conn: conn, acl: c.ACL, prefix: c.Prefix, clock: c.Prefix + "/" + clockName})}, nil
+	return &Store{leasestore.Over(&register{conn: conn, acl: c.ACL, prefix: c.Prefix, clock: c.Prefix + "/" + clockName})}, nil
 }

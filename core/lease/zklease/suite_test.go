@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -61,20 +61,20 @@ func TestStorePassesTheSuiteInMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change := func(sp lease.Space, worker int64, with func(nodes map[string]znode, path string)) {
+		change := func(sp leasestore.Space, worker int64, with func(nodes map[string]znode, path string)) {
 			sv.poke(func(nodes map[string]znode) { with(nodes, placeOf(s, sp).row(worker)) })
 		}
 		return leasetest.Harness{
 			Seed: 1, // the same in every run: a release must not depend on luck
 			Open: func(*testing.T) leasetest.Store { return open(func(c Conn) Conn { return c }) },
-			SetUntil: func(t *testing.T, sp lease.Space, worker int64, until lease.Millis) {
+			SetUntil: func(t *testing.T, sp leasestore.Space, worker int64, until leasestore.Millis) {
 				change(sp, worker, func(nodes map[string]znode, path string) {
 					n := nodes[path]
 					n.data, n.version = withUntil(t, n.data, until), n.version+1
 					nodes[path] = n
 				})
 			},
-			Delete: func(_ *testing.T, sp lease.Space, worker int64) {
+			Delete: func(_ *testing.T, sp leasestore.Space, worker int64) {
 				change(sp, worker, func(nodes map[string]znode, path string) { delete(nodes, path) })
 			},
 			SetClock: func(_ *testing.T, now time.Time) { clock.Store(now.UnixMilli()) },
@@ -97,11 +97,11 @@ func TestRegisterPassesTheSuiteInMemory(t *testing.T) {
 	leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
 		sv := newServer()
 		return leasetest.RegisterHarness{
-			Open: func(t *testing.T) lease.Register {
+			Open: func(t *testing.T) leasestore.Register {
 				s, _ := sv.open(t)
 				return s.Register()
 			},
-			Delete: func(_ *testing.T, sp lease.Space, worker int64) {
+			Delete: func(_ *testing.T, sp leasestore.Space, worker int64) {
 				s, _ := sv.open(t)
 				sv.poke(func(nodes map[string]znode) { delete(nodes, placeOf(s, sp).row(worker)) })
 			},
@@ -115,8 +115,8 @@ func TestRegisterPassesTheSuite(t *testing.T) {
 		config := Config{Prefix: freshPrefix(t, addr)}
 		admin := connect(t, addr)
 		return leasetest.RegisterHarness{
-			Open: func(t *testing.T) lease.Register { return newStore(t, connect(t, addr), config).Register() },
-			Delete: func(t *testing.T, sp lease.Space, worker int64) {
+			Open: func(t *testing.T) leasestore.Register { return newStore(t, connect(t, addr), config).Register() },
+			Delete: func(t *testing.T, sp leasestore.Space, worker int64) {
 				if err := admin.Delete(placeOf(newStore(t, admin, config), sp).row(worker), -1); err != nil {
 					t.Fatalf("Delete(worker %d) = error %v; want none", worker, err)
 				}
@@ -126,10 +126,10 @@ func TestRegisterPassesTheSuite(t *testing.T) {
 }
 
 // placeOf returns where a store keeps a space.
-func placeOf(s *Store, sp lease.Space) place { return s.Register().(*register).place(sp) }
+func placeOf(s *Store, sp leasestore.Space) place { return s.Register().(*register).place(sp) }
 
 // withUntil returns a payload with another limit.
-func withUntil(t *testing.T, data string, until lease.Millis) string {
+func withUntil(t *testing.T, data string, until leasestore.Millis) string {
 	t.Helper()
 	row, ok := decodeRow([]byte(data))
 	if !ok {
@@ -214,7 +214,7 @@ func TestStorePassesTheSuite(t *testing.T) {
 		return leasetest.Harness{
 			Seed: 1, // as above
 			Open: func(t *testing.T) leasetest.Store { return newStore(t, connect(t, addr, login), config) },
-			SetUntil: func(t *testing.T, sp lease.Space, worker int64, until lease.Millis) {
+			SetUntil: func(t *testing.T, sp leasestore.Space, worker int64, until leasestore.Millis) {
 				name := placeOf(places, sp).row(worker)
 				data, stat, err := admin.Get(name)
 				if err != nil {
@@ -224,7 +224,7 @@ func TestStorePassesTheSuite(t *testing.T) {
 					t.Fatalf("Set(%s) = error %v; want none", name, err)
 				}
 			},
-			Delete: func(t *testing.T, sp lease.Space, worker int64) {
+			Delete: func(t *testing.T, sp leasestore.Space, worker int64) {
 				if err := admin.Delete(placeOf(places, sp).row(worker), -1); err != nil {
 					t.Fatalf("Delete(worker %d) = error %v; want none", worker, err)
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
@@ -582,21 +583,21 @@ func leaseTables(ctx context.Context, g *faultGroup) error {
 
 // faultClaim is a claim in a space of the cell's own. It has one worker: among several,
 // chance would decide how many messages there are.
-func faultClaim(cell int64) lease.Claim {
-	return lease.Claim{
-		Space: lease.Space{Namespace: fmt.Sprint("cell", cell), Workers: 1, Layout: "41/5/5/12"},
-		Owner: cryptorand.Text(), Nonce: cryptorand.Text(), Window: 60_000, Now: lease.MillisOf(time.Now()), Skew: 60_000,
+func faultClaim(cell int64) leasestore.Claim {
+	return leasestore.Claim{
+		Space: leasestore.Space{Namespace: fmt.Sprint("cell", cell), Workers: 1, Layout: "41/5/5/12"},
+		Owner: cryptorand.Text(), Nonce: cryptorand.Text(), Window: 60_000, Now: leasestore.MillisOf(time.Now()), Skew: 60_000,
 	}
 }
 
 // leaseRows returns the rows of a space by worker.
-func (g *faultGroup) leaseRows(ctx context.Context, space lease.Space) (map[int64]lease.Row, error) {
+func (g *faultGroup) leaseRows(ctx context.Context, space leasestore.Space) (map[int64]leasestore.Row, error) {
 	s, err := g.leases(g.around)
 	if err != nil {
 		return nil, err
 	}
 	rows, _, err := s.Rows(ctx, space)
-	byWorker := map[int64]lease.Row{}
+	byWorker := map[int64]leasestore.Row{}
 	for _, r := range rows {
 		byWorker[r.Worker] = r
 	}
@@ -616,7 +617,7 @@ func notDone(err error) bool {
 // gets it. After an error it may be reserved, for nobody.
 func claim(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 	c := faultClaim(cell)
-	var reply lease.Reply
+	var reply leasestore.Reply
 	return &faultRun{
 		kind: nilOrError,
 		do: func(ctx context.Context, db *sqlx.DB) error {
@@ -657,8 +658,8 @@ func claim(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 // A faultLease is a lease that was claimed before the fault.
 type faultLease struct {
 	*faultGroup
-	claim lease.Claim
-	reply lease.Reply
+	claim leasestore.Claim
+	reply leasestore.Reply
 }
 
 func (g *faultGroup) lease(ctx context.Context, cell int64) (l faultLease, err error) {
@@ -671,7 +672,7 @@ func (g *faultGroup) lease(ctx context.Context, cell int64) (l faultLease, err e
 }
 
 // row returns the row of the lease.
-func (l faultLease) row(ctx context.Context) (lease.Row, error) {
+func (l faultLease) row(ctx context.Context) (leasestore.Row, error) {
 	rows, err := l.leaseRows(ctx, l.claim.Space)
 	return rows[l.reply.Row.Worker], err
 }
@@ -685,7 +686,7 @@ func renew(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 	}
 	r := leaseRenewal(l.claim, l.reply)
 	r.Window *= 2
-	var reply lease.Reply
+	var reply leasestore.Reply
 	return &faultRun{
 		kind: nilOrError,
 		do: func(ctx context.Context, db *sqlx.DB) error {
@@ -735,7 +736,7 @@ func releaseLease(ctx context.Context, g *faultGroup, cell int64) (*faultRun, er
 	if err != nil {
 		return nil, err
 	}
-	r := lease.Release{
+	r := leasestore.Release{
 		Space: l.claim.Space, Worker: l.reply.Row.Worker, Epoch: l.reply.Row.Epoch, Owner: l.claim.Owner,
 		Known: []string{l.reply.Row.Nonce}, Nonce: cryptorand.Text(), End: l.claim.Now,
 	}
@@ -773,7 +774,7 @@ func fence(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := lease.Fencing{Space: l.claim.Space, Nonce: cryptorand.Text(), Until: l.reply.Row.Until + 60_000}
+	f := leasestore.Fencing{Space: l.claim.Space, Nonce: cryptorand.Text(), Until: l.reply.Row.Until + 60_000}
 	run := func(ctx context.Context, db *sqlx.DB) error {
 		s, err := g.leases(db)
 		if err == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
@@ -128,14 +129,14 @@ type silentStores struct {
 	series   serial.Series
 }
 
-func (s silentStores) space() lease.Space {
-	return lease.Space{Namespace: s.tag, Workers: 4, Layout: "l"}
+func (s silentStores) space() leasestore.Space {
+	return leasestore.Space{Namespace: s.tag, Workers: 4, Layout: "l"}
 }
 
-func (s silentStores) claim() lease.Claim {
+func (s silentStores) claim() leasestore.Claim {
 	// The holder is the word that the proxy waits for, because a statement that commits by itself
 	// has no other, once it is prepared.
-	return lease.Claim{Space: s.space(), Owner: "o", Nonce: "n", Holder: "COMMIT", Window: 60_000, Now: lease.MillisOf(time.Now()), Skew: 60_000}
+	return leasestore.Claim{Space: s.space(), Owner: "o", Nonce: "n", Holder: "COMMIT", Window: 60_000, Now: leasestore.MillisOf(time.Now()), Skew: 60_000}
 }
 
 func (s silentStores) leaseConfig() lease.Config {
@@ -163,13 +164,13 @@ var silentCalls = []silentCall{
 		c := s.claim()
 		r := mustClaim(t, s.leases, c)
 		return func(ctx context.Context) error {
-			return s.leases.Release(ctx, lease.Release{Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner,
+			return s.leases.Release(ctx, leasestore.Release{Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner,
 				Known: []string{r.Row.Nonce}, Nonce: "released", End: r.Row.Until})
 		}
 	}},
 	{"sqllease.Fence", false, func(_ *testing.T, s silentStores) func(context.Context) error {
 		return func(ctx context.Context) error {
-			return s.leases.Fence(ctx, lease.Fencing{Space: s.space(), Nonce: "f", Until: lease.MillisOf(time.Now())})
+			return s.leases.Fence(ctx, leasestore.Fencing{Space: s.space(), Nonce: "f", Until: leasestore.MillisOf(time.Now())})
 		}
 	}},
 	{"sqllease.Rows", true, func(_ *testing.T, s silentStores) func(context.Context) error {
@@ -442,6 +443,6 @@ func (g leaseTarget) silentStores(t *testing.T, db *sql.DB, tag string) silentSt
 		s.segments.Create(t.Context(), segment.Row{Tag: tag, Next: 1, Step: 10, Stride: 1})); err != nil {
 		t.Fatal(err)
 	}
-	mustClaim(t, s.leases, lease.Claim{Space: s.space(), Owner: "makes the rows", Nonce: "n", Window: 60_000, Now: lease.MillisOf(time.Now()), Skew: 60_000})
+	mustClaim(t, s.leases, leasestore.Claim{Space: s.space(), Owner: "makes the rows", Nonce: "n", Window: 60_000, Now: leasestore.MillisOf(time.Now()), Skew: 60_000})
 	return s
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
@@ -155,17 +156,17 @@ func leaseMySQL(t *testing.T, dsn string, change func(*mysql.Config)) leaseTarge
 func (g leaseTarget) run(t *testing.T) {
 	g.store(t, g.open(t))
 	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
-		where := func(s lease.Space, worker int64) string {
+		where := func(s leasestore.Space, worker int64) string {
 			return fmt.Sprintf(" WHERE namespace = '%s' AND datacenter = %d AND worker = %d", s.Namespace, s.Datacenter, worker)
 		}
 		return leasetest.Harness{
 			Seed:      1, // the same in every run: a release must not depend on luck
 			Open:      func(t *testing.T) leasetest.Store { return g.store(t, g.open(t)) },
 			Namespace: rand.Text(),
-			SetUntil: func(t *testing.T, s lease.Space, worker int64, until lease.Millis) {
+			SetUntil: func(t *testing.T, s leasestore.Space, worker int64, until leasestore.Millis) {
 				g.exec(t, fmt.Sprintf("UPDATE snowkey_leases SET reserved_until = %d", until)+where(s, worker))
 			},
-			Delete: func(t *testing.T, s lease.Space, worker int64) {
+			Delete: func(t *testing.T, s leasestore.Space, worker int64) {
 				g.exec(t, "DELETE FROM snowkey_leases"+where(s, worker))
 			},
 			Stall:        g.stall,
@@ -349,9 +350,9 @@ func TestSqlleasePassesTheSuiteOfRegisters(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
 			return leasetest.RegisterHarness{
-				Open:      func(t *testing.T) lease.Register { return g.store(t, g.open(t)).Register() },
+				Open:      func(t *testing.T) leasestore.Register { return g.store(t, g.open(t)).Register() },
 				Namespace: rand.Text(),
-				Delete: func(t *testing.T, s lease.Space, worker int64) {
+				Delete: func(t *testing.T, s leasestore.Space, worker int64) {
 					g.exec(t, fmt.Sprintf("DELETE FROM snowkey_leases WHERE namespace = '%s' AND worker = %d", s.Namespace, worker))
 				},
 			}
@@ -403,21 +404,21 @@ func underOtherDefaults(t *testing.T, dsn, isolation string) {
 }
 
 // newLease returns a claim that an empty space grants.
-func newLease() lease.Claim {
-	return lease.Claim{
-		Space: lease.Space{Namespace: "shop", Datacenter: 1, Workers: 128, Layout: "41/5/5/12"},
-		Owner: rand.Text(), Nonce: rand.Text(), Window: 60_000, Now: lease.MillisOf(time.Now()), Skew: 60_000,
+func newLease() leasestore.Claim {
+	return leasestore.Claim{
+		Space: leasestore.Space{Namespace: "shop", Datacenter: 1, Workers: 128, Layout: "41/5/5/12"},
+		Owner: rand.Text(), Nonce: rand.Text(), Window: 60_000, Now: leasestore.MillisOf(time.Now()), Skew: 60_000,
 	}
 }
 
-func leaseRenewal(c lease.Claim, r lease.Reply) lease.Renewal {
-	return lease.Renewal{
+func leaseRenewal(c leasestore.Claim, r leasestore.Reply) leasestore.Renewal {
+	return leasestore.Renewal{
 		Space: c.Space, Worker: r.Row.Worker, Epoch: r.Row.Epoch, Owner: c.Owner, Known: []string{r.Row.Nonce}, Nonce: rand.Text(),
-		Next: c.Now, Until: r.Row.Until, Window: c.Window, Now: lease.MillisOf(time.Now()), Skew: c.Skew,
+		Next: c.Now, Until: r.Row.Until, Window: c.Window, Now: leasestore.MillisOf(time.Now()), Skew: c.Skew,
 	}
 }
 
-func mustClaim(t *testing.T, s *sqllease.Store, c lease.Claim) lease.Reply {
+func mustClaim(t *testing.T, s *sqllease.Store, c leasestore.Claim) leasestore.Reply {
 	t.Helper()
 	r, err := s.Claim(t.Context(), c)
 	if err != nil {
@@ -534,7 +535,7 @@ func TestPoolOfOneWaitsUntilTheContextEnds(t *testing.T) {
 		// processor time between its look at the clock and the call. It is behind
 		// by as much. So a refusal is a fault of the store only if it comes with
 		// any permitted skew.
-		for skew := lease.Millis(100); ; skew *= 4 {
+		for skew := leasestore.Millis(100); ; skew *= 4 {
 			tx, err := db.BeginTx(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)

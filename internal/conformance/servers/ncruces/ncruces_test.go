@@ -13,7 +13,7 @@ import (
 	_ "github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/snowkey/snowkey/core/keysql"
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
@@ -81,7 +81,7 @@ func TestLeaseStoresPassTheSuite(t *testing.T) {
 		t.Helper()
 		dsn := file(t)
 		admin := open(t, dsn)
-		exec := func(t *testing.T, text string, s lease.Space, worker int64) {
+		exec := func(t *testing.T, text string, s leasestore.Space, worker int64) {
 			t.Helper()
 			admin.MustExec(text+" WHERE namespace = ? AND datacenter = ? AND worker = ?", s.Namespace, s.Datacenter, worker)
 		}
@@ -92,11 +92,11 @@ func TestLeaseStoresPassTheSuite(t *testing.T) {
 				s, err := sqllease.New(open(t, dsn).DB, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: quiet})
 				return made(t, s, err)
 			},
-			SetUntil: func(t *testing.T, s lease.Space, worker int64, until lease.Millis) {
+			SetUntil: func(t *testing.T, s leasestore.Space, worker int64, until leasestore.Millis) {
 				t.Helper()
 				exec(t, fmt.Sprintf("UPDATE snowkey_leases SET reserved_until = %d", until), s, worker)
 			},
-			Delete: func(t *testing.T, s lease.Space, worker int64) {
+			Delete: func(t *testing.T, s leasestore.Space, worker int64) {
 				t.Helper()
 				exec(t, "DELETE FROM snowkey_leases", s, worker)
 			},

@@ -1,4 +1,4 @@
-package lease_test
+package leasestore_test
 
 import (
 	"context"
@@ -7,25 +7,25 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
 // A slowRegister takes some time until it has made the rows, and for each search after that.
 type slowRegister struct {
-	lease.Register
+	leasestore.Register
 	making, finding time.Duration
-	now             lease.Millis
+	now             leasestore.Millis
 }
 
-func (r *slowRegister) Make(ctx context.Context, s lease.Space) error {
+func (r *slowRegister) Make(ctx context.Context, s leasestore.Space) error {
 	time.Sleep(r.making)
 	return r.Register.Make(ctx, s)
 }
 
-func (r *slowRegister) Find(ctx context.Context, s lease.Space, h lease.Hint) (lease.View, error) {
+func (r *slowRegister) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	v, err := r.Register.Find(ctx, s, h)
-	if v.Now = lease.MillisOf(time.Now()); v.Made {
+	if v.Now = leasestore.MillisOf(time.Now()); v.Made {
 		time.Sleep(r.finding)
 		v.Now = r.now
 	}
@@ -36,7 +36,7 @@ func (r *slowRegister) Find(ctx context.Context, s lease.Space, h lease.Hint) (l
 func TestWaitingIsNoClockSkew(t *testing.T) {
 	for _, test := range []struct {
 		asked, answered time.Duration
-		store           lease.Millis // relative to the claimant's
+		store           leasestore.Millis // relative to the claimant's
 		refused         bool
 	}{
 		{0, 0, 0, false},
@@ -51,13 +51,13 @@ func TestWaitingIsNoClockSkew(t *testing.T) {
 		{20 * time.Second, 30 * time.Second, 14_999, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			now := lease.MillisOf(time.Now())
+			now := leasestore.MillisOf(time.Now())
 			r := &slowRegister{Register: leasetest.NewMemory(time.Now), making: test.asked, finding: test.answered - test.asked, now: now + test.store}
-			_, err := lease.Over(r).Claim(t.Context(), lease.Claim{
-				Space: lease.Space{Namespace: "shop", Workers: 4, Layout: "41/5/5/12"},
+			_, err := leasestore.Over(r).Claim(t.Context(), leasestore.Claim{
+				Space: leasestore.Space{Namespace: "shop", Workers: 4, Layout: "41/5/5/12"},
 				Owner: "a", Nonce: "b", Window: 60_000, Now: now, Skew: 5_000,
 			})
-			if refused := errors.Is(err, lease.ErrClockSkew); refused != test.refused || !refused && err != nil {
+			if refused := errors.Is(err, leasestore.ErrClockSkew); refused != test.refused || !refused && err != nil {
 				t.Errorf("Claim(asked after %v, answered after %v, store %+d ms) = error %v; want refused %v", test.asked, test.answered, test.store, err, test.refused)
 			}
 		})

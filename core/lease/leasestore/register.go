@@ -1,4 +1,4 @@
-package lease
+package leasestore
 
 import (
 	"cmp"
@@ -244,7 +244,7 @@ func (v *View) find(worker int64) (i int, ok bool) {
 // rows and names one if no other is free. If the outcome of its write is unknown, it tries to
 // determine it.
 func (s *RegisterStore) Claim(ctx context.Context, c Claim) (Reply, error) {
-	if err := c.Space.Check(); err != nil {
+	if err := c.Space.Validate(); err != nil {
 		return Reply{}, err
 	}
 	// This does not compare clocks yet, but a claim that can take no row must not make any.
@@ -260,7 +260,7 @@ func (s *RegisterStore) Claim(ctx context.Context, c Claim) (Reply, error) {
 			v, err = o.find()
 			continue
 		}
-		row, none := c.Choose(v.rows(), v.Now, c.Random().IntN)
+		row, none := c.Choose(v.rows(), v.Now, c.random().IntN)
 		switch full := errors.Is(none, ErrNoFreeWorker); {
 		case none == nil:
 			reply, done, err := o.take(v, row)
@@ -418,7 +418,7 @@ func (s *RegisterStore) Release(ctx context.Context, r Release) error {
 // twice and the first was done, so that the outcome is unknown.
 func (s *RegisterStore) change(ctx context.Context, sp Space, worker int64, nonce string,
 	lost func(Reason) *LostError, apply func(Row, Millis) (Row, error)) (Reply, error) {
-	if err := sp.Check(); err != nil {
+	if err := sp.Validate(); err != nil {
 		return Reply{}, err
 	}
 	o := s.begin(ctx, sp)
@@ -457,7 +457,7 @@ func (s *RegisterStore) change(ctx context.Context, sp Space, worker int64, nonc
 // Fence implements [Fencer], row by row. It skips missing rows, and returns an error for a damaged
 // row after it has fenced the others.
 func (s *RegisterStore) Fence(ctx context.Context, f Fencing) error {
-	if err := f.Space.Check(); err != nil {
+	if err := f.Space.Validate(); err != nil {
 		return err
 	}
 	// It makes a trip for each row, and each may take the time that is left.
@@ -521,7 +521,7 @@ func (o *operation) fence(f *Fencing, from Seen) error {
 
 // Rows implements [Lister].
 func (s *RegisterStore) Rows(ctx context.Context, sp Space) ([]Row, Millis, error) {
-	if err := sp.Check(); err != nil {
+	if err := sp.Validate(); err != nil {
 		return nil, 0, err
 	}
 	v, err := s.register.Read(ctx, sp, nil)
