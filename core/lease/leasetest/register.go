@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
@@ -22,7 +23,7 @@ type RegisterHarness struct {
 }
 
 // RunRegister certifies a register, and what [leasestore.Over] makes of it if the answers to its
-// swaps are lost, or if they are done late, twice or never. Each claim about it is a subtest
+// swaps are lost or late, or if they are done late, twice or never. Each claim about it is a subtest
 // of t, which calls open for an empty register. Run certifies the Store over it.
 func RunRegister(t *testing.T, open func(t *testing.T) RegisterHarness) {
 	t.Helper()
@@ -52,6 +53,7 @@ var registerClaims = []struct {
 	{"ReadShowsTheRowsThatAreAskedFor", readShowsTheRowsThatAreAskedFor},
 	{"FindShowsAFreeRow", findShowsAFreeRow},
 	{"DoneContextSwapsNothing", doneContextSwapsNothing},
+	{"SwapAnsweredLateIsUnknown", swapAnsweredLateIsUnknown},
 	{"SwapDoneLateHarmsNobody", faultHarmsNobody(doneLate)},
 	{"SwapDoneTwiceHarmsNobody", faultHarmsNobody(doneTwice)},
 	{"SwapLostHarmsNobody", faultHarmsNobody(lost)},
@@ -313,6 +315,29 @@ func doneContextSwapsNothing(r *registerSuite) {
 		}
 	}
 	r.wantRow("a Swap with a context that is done", seen.Row)
+}
+
+// swapAnsweredLateIsUnknown ends the context of swaps before, while or after the register answers.
+// A register may not know then what became of the swap, and says so by an error. An answer
+// without an error is true of the row, also when it came too late: a holder that is told false
+// forgets a nonce that the row may have.
+func swapAnsweredLateIsUnknown(r *registerSuite) {
+	seen, took := r.seen(2), time.Millisecond
+	for i := range 60 {
+		to := held(seen.Row)
+		ctx, cancel := context.WithTimeout(r.Context(), took*time.Duration(i%6)/3)
+		began := time.Now()
+		done, err := r.a.Swap(ctx, r.space, seen, to)
+		if err == nil {
+			took = time.Since(began)
+		}
+		cancel()
+		now := r.seen(2)
+		if err == nil && done != (now.Row == to) {
+			r.Fatalf("Swap with a context that ends meanwhile = %v, nil, and then the row is %+v; want true if and only if it is %+v", done, now.Row, to)
+		}
+		seen = now
+	}
 }
 
 // A faulty is a register whose next swap has a fault.

@@ -100,6 +100,27 @@ var wrongRegisters = map[string]wrongRegister{
 		},
 		caught: "SwapWhoseAnswerIsLostHarmsNobody",
 	},
+	"calls a swap refused whose answer was late": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
+			done, err := m.Swap(ctx, s, from, to)
+			if _, limited := ctx.Deadline(); limited && err == nil {
+				<-ctx.Done()
+				return false, nil
+			}
+			return done, err
+		},
+		caught: "SwapAnsweredLateIsUnknown",
+	},
+	"calls a swap done whose answer never came": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
+			if _, limited := ctx.Deadline(); limited {
+				<-ctx.Done()
+				return true, nil
+			}
+			return m.Swap(ctx, s, from, to)
+		},
+		caught: "SwapAnsweredLateIsUnknown",
+	},
 	"says that each claim is done": {
 		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			if from.Row.Epoch < to.Epoch && to.Owner != "" {
