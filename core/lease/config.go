@@ -43,13 +43,11 @@ type Config struct {
 	// Defaults to all.
 	Workers []int64
 
-	// Window is how much time is reserved ahead. A longer window survives a longer
-	// absence of the store: at least three quarters of it. It also writes less often:
-	// every quarter. But the worker number of a process that crashed is free only after a
-	// window. So there must be numbers for all processes, and for those that crash within
-	// one window. Window counts in whole milliseconds, rounded down. It is 3 s to 10 min,
-	// and at least 4 ticks of the layout. Processes of one namespace may have different
-	// ones.
+	// Window is how much time is reserved ahead, 3 s to 10 min, in whole milliseconds rounded
+	// down, and at least 4 ticks of the layout. The lease writes every quarter of it and survives
+	// an absence of the store of at least three quarters. The worker number of a process that
+	// crashed is free only after a window, so there must be numbers for all processes and for
+	// those that crash within one. Processes of one namespace may have different windows.
 	//
 	// With the loss guard every lease reserves 10 s, since a claim begins beyond what
 	// another may have reserved. A shorter Window is then taken as 10 s, and a longer one
@@ -94,8 +92,8 @@ type Config struct {
 	// close the generator.
 	OnLost func(*LostError)
 
-	// Holder names who has the row, for people who look at the store. It has at most 64
-	// printable characters of ASCII. Nothing depends on it.
+	// Holder names the process for people who look at the store, in at most 64 printable
+	// characters of ASCII. Nothing depends on it.
 	//
 	// Defaults to the host name, cut to that.
 	Holder string
@@ -280,9 +278,8 @@ func hostname() string {
 // fingerprint returns the form in which a store keeps a layout. Two layouts have the same
 // if and only if their IDs mean the same. People read it in errors.
 //
-// A [leasestore.Space] takes ASCII only, because not every column and key holds more. So a unit below
-// 1 ms has "us", which time.ParseDuration reads as well as the "µs" that a Duration prints.
-// Every other unit is as it prints.
+// Since a [leasestore.Space] takes ASCII only, which every column and key can hold, a unit below
+// 1 ms is written with "us" in place of the "µs" of Duration.String; time.ParseDuration reads both.
 func fingerprint(l core.Layout) string {
 	return fmt.Sprintf("epoch %s, unit %s, bits %d/%d/%d/%d",
 		l.Epoch.UTC().Format(time.RFC3339Nano), strings.Replace(l.Unit.String(), "µs", "us", 1),

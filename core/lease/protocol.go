@@ -8,14 +8,14 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A protocol is one lease's side of the protocol. It says what to ask of the store and
-// when, and what follows from each answer. It reads no clock, does no I/O, starts no
-// goroutine and makes no random number of its own. So a simulator can drive it through
-// millions of schedules. It is not safe for concurrent use.
+// A protocol is one lease's side of the protocol: what to ask of the store and when, and what
+// follows from each answer. It reads no clock, does no I/O, starts no goroutine and draws no
+// random number of its own, so that a simulator can drive it through millions of schedules. It is
+// not safe for concurrent use.
 //
-// Its driver calls next to learn what to do. If that is a request, the driver sends it
-// and hands the outcome to done. done says what to tell the generator. One request is in
-// flight at a time. At the end, release says how to give the row back.
+// The driver calls next to learn what to do. If that is a request, it sends it and passes the
+// outcome to done, which returns what to tell the generator. One request is in flight at a time.
+// At the end, release returns how to give the row back.
 type protocol struct {
 	settings leasestore.Claim // Owner, Nonce and Now are set for each attempt
 	token    func() string    // a fresh one, 32 hexadecimal digits
@@ -97,10 +97,10 @@ func (p *protocol) next(now leasestore.Millis, mono time.Duration, id leasestore
 		return action{claim: &c}
 	}
 
-	// The lapse rule. Under the guard, whoever claims the row next goes by the clock
-	// alone, since the store may have forgotten the limit. It may then forget that claim
-	// too. So a late renewal could revive a lease that others count as over. The store
-	// checks this as well. Here it also ends the wait for a store that is away.
+	// The lapse rule. Under the guard the next claimant of the row goes by the clock alone, since
+	// the store may have forgotten the limit, and may then forget that claim too, so that a late
+	// renewal could revive a lease that others count as over. The store checks this as well; here
+	// it also ends the wait for a store that is away.
 	if d := p.settings.Guard; d > 0 && now > p.limit-d {
 		lost := &LostError{Worker: p.row.Worker, Epoch: p.row.Epoch, Reason: leasestore.Lapsed}
 		p.drop(mono)
@@ -207,9 +207,8 @@ func (p *protocol) claimed(c *leasestore.Claim, reply leasestore.Reply, now leas
 // renewal, however long the window is. The log of an outage needs it: see logEvery.
 const maxPause = 20 * time.Second
 
-// claimFailed forgets the attempt, whether or not the store has done it. Its token is
-// never used again. So nobody holds a row that it may have taken, and that row is free
-// again after a window.
+// claimFailed forgets the attempt, whether or not the store has done it. Its token is never used
+// again, so a row that it may have taken is held by no lease and is free after a window.
 func (p *protocol) claimFailed(err error, mono time.Duration) outcome {
 	p.failures++
 	most := min(p.part(claimPart), maxPause)
@@ -246,10 +245,9 @@ func (p *protocol) renewed(r *leasestore.Renewal, reply leasestore.Reply, mono t
 	return o
 }
 
-// ahead returns an *AheadError if renewals make no room for more IDs, because the clock
-// is too far behind. Under the guard IDs begin ahead of the clock, by at most the window
-// and the guard. The two clocks may be apart by another guard. So may the clock of
-// whoever gave the row back.
+// ahead returns an *AheadError if renewals make no room for more IDs, because the clock is too far
+// behind. Under the guard IDs begin ahead of the clock by at most the window and the guard, the
+// two clocks may differ by another guard, and so may the clock of the lease that gave the row back.
 func (p *protocol) ahead(r *leasestore.Renewal, now leasestore.Millis) error {
 	most := leasestore.MaxAhead
 	if d := p.settings.Guard; d > 0 {
@@ -268,11 +266,10 @@ func (p *protocol) renewFailed(r *leasestore.Renewal, err error, mono time.Durat
 		return outcome{seal: true, lost: lost}
 	}
 	p.failures++
-	// The row may have this nonce now or later. Known only ever makes the store accept
-	// more, so it is always safe to leave one out. At worst the lease refuses its own row
-	// and claims another. After a long outage the row most likely has one of the first or
-	// the last. One was under way when the store went, another when it came back. So the
-	// middle goes.
+	// The row may have this nonce now or later. Known only ever makes the store accept more, so
+	// leaving one out is safe: at worst the lease refuses its own row and claims another. After a
+	// long outage the row most likely has one of the first or the last, which were under way when
+	// the store went away or came back, so the middle one is dropped.
 	p.known = append(p.known, r.Nonce)
 	if len(p.known) > mostKnown {
 		p.known = slices.Delete(p.known, mostKnown/2, mostKnown/2+1)
@@ -314,17 +311,17 @@ func (p *protocol) drop(mono time.Duration) {
 	p.due = mono
 }
 
-// schedule sets when to renew after a confirmed request. It counts from when that was
-// sent. So the next is never late, however long the answer took. clock is the earlier of
-// those of store and holder.
+// schedule sets when to renew after a confirmed request, counted from when the request was sent,
+// so that the next one is never late, however long the answer took. clock is the earlier of the
+// clocks of store and holder.
 func (p *protocol) schedule(mono time.Duration, clock leasestore.Millis) {
 	p.due = p.sent + p.part(renewPart)
 	p.soon = p.sent + p.part(retryPart)
 	if p.settings.Guard > 0 && p.limit <= p.from {
-		// IDs begin at from. The limit passes it once both clocks have reached from less
-		// a window. If that is in the first half of what is reserved, the next renewal is
-		// due then. Nobody knows when the store read its clock. Counting from now, and
-		// not from when the request was sent, makes up for that.
+		// IDs begin at from. The limit passes it once both clocks have reached from less a
+		// window; if that is in the first half of what is reserved, the next renewal is due
+		// then. It counts from now and not from when the request was sent, because it is
+		// unknown when in between the store has read its clock.
 		wait := max(0, p.from-p.settings.Window-clock).Duration() + p.part(delayPart)
 		if wait <= (p.limit-clock).Duration()/2 {
 			p.due = mono + wait

@@ -105,10 +105,9 @@ func (e *LostError) Unwrap() error { return ErrLost }
 // GuardMark ends the Layout of a [Space] whose leases have the loss guard.
 const GuardMark = ", loss guard"
 
-// A LayoutError says that a namespace belongs to another layout. Or the loss guard is on
-// for one of the two and off for the other. Two layouts in one table would repeat
-// IDs, and nobody could tell them apart. And the guard protects nobody from a process
-// that is without it.
+// A LayoutError says that a namespace belongs to another layout, or that the loss guard is on for
+// one of the two and off for the other. Two layouts in one table would repeat IDs that nothing
+// tells apart, and the guard does not protect from a process that is without it.
 type LayoutError struct {
 	Namespace string
 	Stored    string // the fingerprint in the store: see Space.Layout

@@ -1,6 +1,7 @@
-// Package leasestore is for authors of stores of leases; package lease is for their users. A store
-// is a [Register], rows that change only by compare-and-swap, of which [Over] makes a [Store], or
-// it implements Store itself. Package leasetest tests both.
+// Package leasestore defines what a store of leases must do, for authors of stores; package lease
+// is for their users. A store either implements [Register], rows that change only by
+// compare-and-swap, from which [Over] makes a [Store], or implements Store itself. Package
+// leasetest certifies both.
 package leasestore
 
 import (
@@ -14,36 +15,32 @@ import (
 	"time"
 )
 
-// A Store keeps the rows of the leases, one per worker number. A server that can compare a
-// row and swap it is a [Register], and [Over] makes the Store of it.
+// A Store keeps the rows of the leases, one per worker number. For a server that can compare and
+// swap a row, implement [Register] instead, of which [Over] makes a Store.
 //
-// A Store changes the rows by three operations. What each does to a row is defined in [Claim.Choose] and [Claim.Apply],
-// [Renewal.Apply] and [Release.Apply]. A Store calls these or does exactly the same.
+// [Claim.Choose] and [Claim.Apply], [Renewal.Apply] and [Release.Apply] define what the three
+// operations do to a row. A Store calls them, or does exactly the same. It must guarantee the
+// following, which package leasetest checks:
 //
-// A Store must guarantee the following. Package leasetest checks it.
+//   - Each operation is atomic: it reads a row, applies the operation, and writes the result only
+//     if the row is still what was read.
+//   - What an operation has written when it returns nil survives a crash of the store, unless
+//     LosesWrites says otherwise.
+//   - [*NoFreeWorkerError], [*LostError], [*LayoutError] and [*ClockSkewError] mean that nothing was
+//     done and nothing will be. After any other error the operation may have been done, or may
+//     yet be done at any later time; a Store whose reply is lost returns such an error.
+//   - Nothing else changes rows, and rows are never deleted. The rows of a space are made all at
+//     once, before its first claim, and never again: what a missing row had reserved is unknown.
+//   - It keeps no row in memory between calls, and is safe for concurrent use.
+//   - Each operation first returns the error of [Space.Validate], before any I/O.
+//   - A first claim that is refused makes neither rows nor layout. The claim that makes a space
+//     decides its number of rows.
+//   - A request that reaches the store twice writes once. The second is refused, or its outcome
+//     is unknown, because it may come from a copy of the process that has drawn the same nonce,
+//     and the two must not both go on. Only a Store that sent it twice within one call may answer
+//     the second as the first.
 //
-//   - Each operation is atomic. It reads a row, applies the operation to it, and writes
-//     the result only if the row is still what was read.
-//   - What an operation has written when it returns nil survives a crash of the store. A
-//     store that cannot promise that says so by LosesWrites.
-//   - An error other than [*NoFreeWorkerError], [*LostError], [*LayoutError] and
-//     [*ClockSkewError] says nothing: the operation may have been done, or may yet be
-//     done at any later time. If the reply is lost, a Store returns such an error, never
-//     one of the four.
-//   - Nothing else changes rows, and rows are never deleted. The rows of a space are made
-//     all at once, before the first claim in it, and never again. A missing row is not
-//     made anew, since what it reserved is forgotten.
-//   - It keeps no row in memory from one call to the next. It is safe for concurrent use.
-//   - Each operation first calls [Space.Validate] and returns its error. It does so before
-//     anything is asked of what keeps the rows.
-//   - A first claim that is refused makes neither rows nor layout. The number of rows of
-//     a space is that of the claim that made it.
-//   - A request may reach a store twice. The second writes nothing. It is refused, or its
-//     outcome is unknown. Only a Store that has sent it twice itself, within one call, may
-//     answer as the first time. For any other the second may be that of a copy of the
-//     process, which has drawn the same nonce, and the two must not both go on.
-//
-// A Store gives up when ctx ends. Its errors never contain a password.
+// A Store returns when ctx ends. Its errors never contain a password.
 type Store interface {
 	// Claim takes a free row for its caller.
 	Claim(ctx context.Context, c Claim) (Reply, error)
@@ -100,10 +97,10 @@ type Space struct {
 	Datacenter int64  // 0 or more
 	Workers    int64  // the rows are 0..Workers-1; 1..65536
 
-	// Layout is what all leases of a namespace must agree on. That is the epoch, unit and
-	// widths of the layout, and whether the loss guard is on. It has at most 255 printable
-	// characters of ASCII. The store keeps that of the first claim in the namespace. It
-	// refuses every other with a *LayoutError.
+	// Layout is what all leases of a namespace must agree on: epoch, unit and widths of the
+	// layout, and whether the loss guard is on, in at most 255 printable characters of ASCII.
+	// The store keeps the one of the namespace's first claim and refuses every other with a
+	// *LayoutError.
 	Layout string
 }
 
@@ -113,9 +110,9 @@ const (
 )
 
 // Validate returns a *core.ValueError if s is not a space. A Store calls it first in every
-// operation, and may then rely on three things. A namespace can be a part of a key, a
-// path or a statement as it is. The exceptions are "." and "..", which are namespaces
-// too. All rows can be made at once. A column of 255 characters is enough for the layout.
+// operation and may rely on it: a namespace needs no quoting in a key, a path or a statement,
+// although "." and ".." are namespaces too; there are few enough rows to make them all at once;
+// and a column of 255 characters holds the layout.
 func (s Space) Validate() error {
 	switch {
 	case !validNamespace.MatchString(s.Namespace):
@@ -145,16 +142,16 @@ var validNamespace = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
 
 const wantNamespace = "1..64 of the characters a-z A-Z 0-9 . _ -"
 
-// A Row is what a store knows about one worker number. A row that has never been
-// claimed is zero but for Worker.
+// A Row is what a store keeps of one worker number. All fields but Worker are zero until the row
+// is claimed for the first time.
 type Row struct {
 	Worker   int64
 	Epoch    int64  // fencing number: grows by one with each claim, release and fencing
-	Owner    string // the token of the lease that has it; empty: nobody
+	Owner    string // the token of the lease that holds it; empty: free
 	Nonce    string // of the last write
 	Until    Millis // reserved_until: no ID of this worker has this time or a later one
 	Renewals int64  // grows with each write, so that a write always changes the row
-	Holder   string // the name of who has it, for people: Claim.Holder
+	Holder   string // the name of the process that holds it, for people: Claim.Holder
 }
 
 // A Reply is a store's answer to a claim or a renewal that it has done.
@@ -172,8 +169,8 @@ type Claim struct {
 	Owner string // a fresh token, 32 hexadecimal digits
 	Nonce string // likewise
 
-	// Holder is a name for people, of at most 64 printable characters of ASCII. The row
-	// has it for as long as it is held.
+	// Holder is a name for people, of at most 64 printable characters of ASCII, which the row
+	// carries while it is held.
 	Holder string
 
 	Window Millis // how much time to reserve; with Guard, the same for all leases of a namespace
@@ -182,10 +179,9 @@ type Claim struct {
 	Guard  Millis // D of the loss guard; 0: off
 }
 
-// Check returns a *ClockSkewError if the store's clock, now, is too far from the
-// claimant's. It returns a *NoFreeWorkerError if no worker number of the space will do.
-// It returns a *core.ValueError if Holder is out of range. A store calls it before it writes
-// anything.
+// Check returns a *ClockSkewError if the store's clock, now, is too far from the claimant's, a
+// *NoFreeWorkerError if no worker number of the space suits the claim, and a *core.ValueError if
+// Holder is out of range. A store calls it before it writes anything.
 func (c *Claim) Check(now Millis) error {
 	if !printable(c.Holder, maxHolder) {
 		return invalid("Claim.Holder", cut(c.Holder), wantHolder)
@@ -226,17 +222,17 @@ func (c *Claim) Candidates() []int64 {
 
 // Free reports whether row may be claimed when the store's clock shows now.
 //
-// A row that was released is free at once. Its last ID may be ahead of the clock: by the
-// skew, and under the guard also by what From adds. Nobody issues IDs of it any more, and
-// the next range begins where it ends.
+// A row that was released is free at once, although its last ID may be ahead of the clock by the
+// skew, and under the guard also by what From adds: no lease issues IDs of that row any more, and
+// the next range begins where the last one ended.
 func (c *Claim) Free(row Row, now Millis) bool {
 	return len(c.eligible([]Row{row})) > 0 && c.over(row, now)
 }
 
-// eligible returns those of rows whose numbers are in the space and will do. Both lists
-// may have 65,536 entries, and a store may hold a lock meanwhile. So it makes one pass
-// over each, not one over Only for each row, unless there are few rows: a set takes as long
-// to make as some hundred passes.
+// eligible returns the rows whose numbers are in the space and suit the claim. Both lists may
+// have 65,536 entries while the store holds a lock, so it makes one pass over each. Only for a
+// few rows does it search Only for each of them, because making a set takes as long as some
+// hundred searches.
 func (c *Claim) eligible(rows []Row) []Row {
 	suits := func(worker int64) bool { return slices.Contains(c.Only, worker) }
 	if len(rows) > 100 {
@@ -358,9 +354,9 @@ type Renewal struct {
 	Epoch  int64
 	Owner  string
 
-	// Known are the nonces that the row may have. The first is that of the last confirmed
-	// write. The others are of later writes whose outcome is unknown. A copy of the process, made while
-	// it ran, does not know the nonce of the other's next write. So it loses the row.
+	// Known are the nonces that the row may have: the last confirmed one first, and then those
+	// of later writes whose outcome is unknown. A copy of the process that was made while it ran
+	// loses the row, because it does not know the nonce of the original's next write.
 	Known []string
 	Nonce string // a fresh one
 
