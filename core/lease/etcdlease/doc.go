@@ -6,49 +6,50 @@
 //	…
 //	l, err := lease.Acquire(ctx, store, lease.Config{Namespace: "shop"})
 //
-// Use it where all processes share etcd anyway. With a SQL database use package sqllease:
-// it needs no further server.
+// Use it where all processes share etcd anyway. With a SQL database use package sqllease,
+// which needs no further server.
 //
-// # What is guaranteed
+// # Guarantees
 //
 // A [Store] keeps the contract of [leasestore.Store].
 //
-//   - Each operation reads a row, and writes it in a transaction that requires the key to
-//     have the revision and the value that were read, and the namespace to have the layout.
-//     So a write that arrives late changes nothing that was written since.
-//   - Reads are linearizable. A lease is called lost only if the row is so for the whole
-//     cluster.
-//   - etcd answers a write when a majority has it on disk, so this store loses no writes
-//     and needs no loss guard.
-//   - Leases of etcd, their time to live, watches and locks have no part in it. The row
-//     says who has it and until when.
-//   - A write that reaches the servers twice is done once. The second is refused, or its
-//     outcome is unknown, since a copy of the process may have sent it.
-//   - A call gives up when ctx ends, and leaves nothing behind. No error contains a
+//   - Each operation reads a row and writes it in a transaction that requires the key to
+//     have the revision and value that were read, and the namespace to have the layout. A
+//     write that arrives late therefore overwrites nothing newer.
+//   - Reads are linearizable, so a lease is reported lost only if the whole cluster has
+//     the row so.
+//   - etcd acknowledges a write once a majority has it on disk, so this store loses no
+//     writes and needs no loss guard.
+//   - The row alone says who holds it and until when. etcd's own leases, with their time
+//     to live, and its watches and locks are not used.
+//   - A write that reaches the servers twice takes effect once. The second is refused, or
+//     its outcome is reported as unknown, because a copy of the process may have sent it.
+//   - A call returns when ctx ends, and leaves nothing behind. No error contains a
 //     password.
 //
-// # Under which conditions, and what happens without
+// # Conditions
 //
-//   - A majority of the servers is up. Without one, operations fail. Leases go on with
-//     what they have reserved.
-//   - Servers write to their disks. With --unsafe-no-fsync, or on a disk in memory, etcd
-//     forgets writes when machines lose power: turn lease.Config.LossGuard on. After a
-//     snapshot was restored, call [lease.Fence].
-//   - Nobody deletes or changes keys below the prefix. A row that was deleted is never made
-//     again, and its holder is told. If all keys of a namespace are deleted, that is as a
-//     snapshot of an empty cluster.
-//   - Space is left. etcd keeps the old value of each write until it is told to compact.
-//     Set --auto-compaction-retention. Without it the quota is used up some day, and all
+//   - A majority of the servers is up. Without one operations fail, while leases continue
+//     with what they have reserved.
+//   - Servers sync their writes. With --unsafe-no-fsync, or on a disk in memory, etcd
+//     forgets writes when machines lose power; turn on lease.Config.LossGuard. After a
+//     snapshot is restored, call [lease.Fence].
+//   - No one deletes or changes keys below the prefix. A deleted row is never made again,
+//     and its holder is told. Deleting all keys of a namespace is equivalent to restoring
+//     the snapshot of an empty cluster.
+//   - Space is left. etcd keeps the old value of each write until it is compacted, so
+//     without --auto-compaction-retention it eventually reaches its quota, and all
 //     operations that write fail with [ErrReadOnly].
 //   - --max-txn-ops is 128, its default, or more.
 //
 // # The clock
 //
-// Takeovers go by the clock of the servers, as the Date of their HTTP shows it, to the
-// second. A process whose own clock is wrong cannot claim. The request goes to /version of
-// all endpoints of the client, directly and without a password. If the servers use TLS,
-// give Config.TLS. If the endpoints do not serve HTTP, as with --listen-client-http-urls,
-// a proxy or a socket, give Config.Clock. Uniqueness does not depend on any clock.
+// Takeovers go by the servers' clock, which is read to the second from the Date header of
+// their HTTP answers. A process whose own clock is wrong cannot claim. The request for
+// /version goes to all endpoints of the client, directly and without a password. Set
+// Config.TLS if the servers use TLS, and Config.Clock if the endpoints do not serve HTTP,
+// as with --listen-client-http-urls, a proxy or a socket. Uniqueness does not depend on
+// any clock.
 //
 // # Keys
 //
@@ -57,11 +58,12 @@
 //	snowkey/shop/3/07/fresh   [71,135,199]
 //	snowkey/shop/3/07/7       {"worker":7,"epoch":3,"owner":"…","nonce":"…","until":1735689600000,…}
 //
-// Worker 7 of datacenter 3 is in block 7, as are all whose numbers leave this rest when
-// divided by 64. The list has the workers of the block that were never claimed. Their
-// rows have no key yet. So the rows of a space are made in one transaction, of at most 66
-// keys. A user needs to read and write the keys that begin with the prefix and a slash.
+// Worker 7 of datacenter 3 is in block 7, with all workers whose number modulo 64 is 7. The
+// key fresh lists the workers of the block that were never claimed. They have no key of
+// their own yet, so one transaction of at most 66 keys makes all rows of a space. The
+// client's user needs to read and write the keys that begin with the prefix and a slash.
 //
-// A claim reads about 64 rows, asks for the time meanwhile, and writes one: two round trips.
-// If none of these is free it reads all. A renewal and a release take two as well.
+// A claim takes two round trips: it reads about 64 rows while it asks for the time, and
+// writes one. If none of these is free it reads all. A renewal and a release take two round
+// trips as well.
 package etcdlease
