@@ -102,10 +102,10 @@ func sqliteAt(driver, options string) chaos.Open[lease.Store] {
 	}
 }
 
-// setClock sets the clock of a store on SQLite, which is that of its host. Nobody but this
-// test has another, so there is no setting for it.
+// setClock sets the clock of a store on SQLite, which has the clock of its host. There is no setting
+// for it, because only this test has another.
 func setClock(s *sqllease.Store, now func() time.Time) {
-	field := reflect.ValueOf(s).Elem().FieldByName("now")
+	field := reflect.ValueOf(s).Elem().FieldByName("register").Elem().FieldByName("now")
 	*(*func() time.Time)(field.Addr().UnsafePointer()) = now
 }
 
