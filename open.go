@@ -118,7 +118,7 @@ func (c *Config) open(ctx context.Context, db *sql.DB) (*core.Generator, error) 
 		}
 		gen, err = c.leased(ctx, store, config)
 	}
-	return gen, hint(db, err)
+	return gen, err // the store says itself that the pool is used up
 }
 
 // onSQLite keeps the lease beside the database's file.
