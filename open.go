@@ -94,7 +94,7 @@ func (c *Config) open(ctx context.Context, db *sql.DB) (*core.Generator, error) 
 	if c.Dialect == 0 {
 		var err error
 		if c.Dialect, err = dialect.Detect(ctx, db); err != nil {
-			return nil, fmt.Errorf("%w; Config.Dialect names the SQL of another database", hint(db, err))
+			return nil, hint(db, err)
 		}
 	}
 	if c.Dialect == sqlstore.SQLite {

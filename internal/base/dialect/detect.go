@@ -24,7 +24,7 @@ func Detect(ctx context.Context, db *sql.DB) (Dialect, error) {
 	switch {
 	case err != nil:
 		if lite := db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version); lite != nil {
-			return 0, fmt.Errorf("not recognized as PostgreSQL, MySQL, MariaDB or SQLite: %w", err)
+			return 0, fmt.Errorf("not recognized as PostgreSQL, MySQL, MariaDB or SQLite (Config.Dialect names the SQL of another database): %w", err)
 		}
 		return SQLite, nil
 	case strings.HasPrefix(version, "PostgreSQL "):
@@ -34,5 +34,5 @@ func Detect(ctx context.Context, db *sql.DB) (Dialect, error) {
 			return MySQL, nil
 		}
 	}
-	return 0, fmt.Errorf("not recognized as PostgreSQL, MySQL, MariaDB or SQLite: its version is %.64q", version)
+	return 0, fmt.Errorf("not recognized as PostgreSQL, MySQL, MariaDB or SQLite (Config.Dialect names the SQL of another database): its version is %.64q", version)
 }
