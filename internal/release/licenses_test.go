@@ -107,8 +107,10 @@ func licenses(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	list := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^ ]+) \\|").FindAllStringSubmatch(string(text), -1) {
-		list[row[1]] = row[2]
+	for _, row := range regexp.MustCompile("(?m)^\\| .* \\| ([^ ]+) \\| (`.*`) \\|$").FindAllStringSubmatch(string(text), -1) {
+		for _, module := range strings.Split(strings.Trim(row[2], "`"), "`, `") {
+			list[module] = row[1]
+		}
 	}
 	return list
 }
