@@ -18,11 +18,11 @@
 //     instead of a string, because other systems write it; an absent NullSnowflake is null as a
 //     JSON value and the empty string as the name of a JSON member, and either is read in both
 //     places; and mapstructure may pass any integer type, or a whole float64 below 2^53.
-//   - The numbers, the bytes of [Snowflake.MarshalBinary] and the short forms
-//     ([Snowflake.Base62], [Snowflake.Base58], [Snowflake.Base32]) sort as the IDs do. Decimal
-//     text does not ("9" > "10"), and neither do base 62 and base 58 under a collation that
-//     ignores case, such as MySQL's default, where two of their texts can even be equal. Store
-//     the number, or base 32.
+//   - The numbers, the bytes of [Snowflake.MarshalBinary], those of [Snowflake.UUID] and the
+//     short forms ([Snowflake.Base62], [Snowflake.Base58], [Snowflake.Base32]) sort as the IDs
+//     do. Decimal text does not ("9" > "10"), and neither do base 62 and base 58 under a
+//     collation that ignores case, such as MySQL's default, where two of their texts can even be
+//     equal. Store the number, or base 32.
 //   - A failed parse, scan or unmarshal returns a [*ValueError] and leaves the destination
 //     unchanged, except that SQL NULL sets a Snowflake to zero besides the error, so that the
 //     previous row's key does not stay there.

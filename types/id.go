@@ -158,6 +158,9 @@ func (id ID[T]) Base32() string { return Snowflake(id).Base32() }
 // AppendBase32 appends the text of [ID.Base32] to b.
 func (id ID[T]) AppendBase32(b []byte) []byte { return Snowflake(id).AppendBase32(b) }
 
+// UUID returns the UUID of [Snowflake.UUID], which [FromUUID] reads.
+func (id ID[T]) UUID() [16]byte { return Snowflake(id).UUID() }
+
 // marked returns an error of Snowflake or NullSnowflake as that of the marked type, such as
 // ID[Order]. It is a function of its own, called with errors only, so that what it allocates
 // is not part of the methods' fast path.

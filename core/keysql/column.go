@@ -72,6 +72,9 @@ type syntax interface {
 	tick(at string) string
 	// between limits n to 0..most.
 	between(n string, most int64) string
+	// uuid writes numbers in hexadecimal, lower case, between the parts of a UUID: with 8,
+	// 4, 3 and 1 digits.
+	uuid(n [4]string) string
 }
 
 // Time returns the start of the key's tick, as core.Parts.Time: a timestamptz on PostgreSQL, a
@@ -90,6 +93,14 @@ func (c Column) Worker() string { return c.part(c.layout.SequenceBits, c.layout.
 
 // Sequence returns the sequence number of the key, an integer.
 func (c Column) Sequence() string { return c.part(0, c.layout.SequenceBits) }
+
+// UUID returns the UUID of the key, as types.Snowflake.UUID: a uuid on PostgreSQL, and on MySQL
+// and SQLite its text in lower case, which MariaDB's type UUID takes too. NULL gives NULL.
+func (c Column) UUID() string {
+	return c.syntax.uuid([4]string{
+		c.name + " >> 32", c.part(16, 16), c.part(4, 12), c.part(0, 4),
+	})
+}
 
 // part returns the number in some bits of the key. Of zero bits it returns "& 0", because a
 // plain 0 would be the position of a column in GROUP BY and ORDER BY.

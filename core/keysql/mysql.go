@@ -22,3 +22,8 @@ func (d mySQL) tick(at string) string {
 func (mySQL) between(n string, most int64) string {
 	return fmt.Sprintf("LEAST(GREATEST(%s, 0), %d)", n, most)
 }
+
+func (mySQL) uuid(n [4]string) string {
+	return fmt.Sprintf("LOWER(CONCAT(LPAD(HEX(%s), 8, '0'), '-', LPAD(HEX(%s), 4, '0'), '-8', LPAD(HEX(%s), 3, '0'), '-8', HEX(%s), '73-6e6f776b6579'))",
+		n[0], n[1], n[2], n[3])
+}

@@ -41,6 +41,7 @@ type Database struct {
 	Dialect keysql.Dialect
 
 	key   string // the type of the column
+	null  string // the same in CAST
 	zone  string // sets a time zone that is not UTC
 	text  string // what returns a time as text
 	value string // a literal of a time
@@ -51,14 +52,14 @@ type Database struct {
 
 // Run runs the cases.
 func Run(t *testing.T, db *sql.DB, d keysql.Dialect) {
-	x := Database{DB: db, Dialect: d, key: "BIGINT", unit: time.Microsecond}
+	x := Database{DB: db, Dialect: d, key: "BIGINT", null: "BIGINT", unit: time.Microsecond}
 	switch d {
 	case keysql.PostgreSQL:
 		x.zone = "SET TIME ZONE 'America/New_York'"
 		x.text, x.value = "to_char((%s) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')", "timestamptz '%sZ'"
 		x.plan, x.span = "EXPLAIN ", "Index Cond: ((id > "
 	case keysql.MySQL:
-		x.zone = "SET time_zone = '-05:00'"
+		x.zone, x.null = "SET time_zone = '-05:00'", "SIGNED"
 		x.text, x.value = "CAST(%s AS CHAR)", "TIMESTAMP '%s'"
 		// MySQL 9 and MariaDB have different JSON.
 		x.plan, x.span = "EXPLAIN FORMAT=TRADITIONAL ", " range PRIMARY PRIMARY "
@@ -85,6 +86,7 @@ func Run(t *testing.T, db *sql.DB, d keysql.Dialect) {
 			c.fill(t)
 			c.partsAreThoseOfTheLayout(t)
 			c.partsGroupAndOrder(t)
+			c.uuidsAreThoseOfTheKeys(t)
 			c.minIsThatOfTheLayout(t)
 			c.minOfNoTime(t)
 			c.betweenSelectsTheKeysMadeThen(t)
@@ -178,6 +180,32 @@ func (c *check) partsGroupAndOrder(t *testing.T) {
 		if n != len(c.keys) {
 			t.Errorf("keys in groups of %s = %d; want %d", part, n, len(c.keys))
 		}
+	}
+}
+
+// On PostgreSQL the database compares uuids, elsewhere their text.
+func (c *check) uuidsAreThoseOfTheKeys(t *testing.T) {
+	uuid := c.column.UUID()
+	n, last := 0, types.Snowflake(-1)
+	c.query(t, "SELECT id, "+uuid+" FROM keys_of_layout AS "+c.alias()+" ORDER BY 2", func(row *sql.Rows) error {
+		n++
+		var id types.Snowflake
+		var got string
+		err := row.Scan(&id, &got)
+		u := id.UUID()
+		if want := fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]); got != want || id <= last {
+			t.Errorf("UUID of %d in SQL, after that of %d = %s; want %s, in the order of the keys\n%s", id, last, got, want, uuid)
+		}
+		last = id
+		return err
+	})
+	if n != len(c.keys) {
+		t.Errorf("rows = %d; want %d", n, len(c.keys))
+	}
+	var none sql.NullString
+	query := "SELECT " + uuid + " FROM (SELECT CAST(NULL AS " + c.null + ") AS id) AS " + c.alias()
+	if err := c.conn.QueryRowContext(t.Context(), query).Scan(&none); err != nil || none.Valid {
+		t.Errorf("%s = %+v, %v; want NULL", query, none, err)
 	}
 }
 
