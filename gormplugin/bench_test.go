@@ -67,7 +67,7 @@ func BenchmarkAssignment(b *testing.B) {
 				if tx.Error != nil {
 					b.Fatalf("Create = %v; want no error", tx.Error)
 				}
-				in := &installation{src: src}
+				in := &installation{plugin: New(src)}
 				b.Run(fmt.Sprintf("%s/%s/n=%d", name, shape, n), func(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {

@@ -52,7 +52,7 @@ func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 	}
 	m := in.model(stmt)
 	p := m.plan()
-	if p.err != nil || len(p.columns)+len(p.checked) == 0 {
+	if p.err != nil || len(p.columns)+len(p.checked)+len(p.required) == 0 {
 		return nil, p.err
 	}
 	_, nested := stmt.Settings.Load(savedAssociations)
@@ -69,7 +69,7 @@ func (in *installation) fill(db *gorm.DB) *creation {
 	}
 	c, err := in.creationOf(db.Statement)
 	if c != nil {
-		err = c.fill(in.src)
+		err = c.fill(in.plugin)
 	}
 	if err != nil {
 		_ = db.AddError(err)
@@ -182,7 +182,7 @@ func (in *installation) assign(db *gorm.DB) {
 }
 
 // fill assigns the missing keys, all or none, and refuses rows that cannot be stored.
-func (c *creation) fill(src Source) error {
+func (c *creation) fill(p *Plugin) error {
 	if err := c.read(); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (c *creation) fill(src Source) error {
 	if !c.rows.settable(0) { // then no row is
 		return unaddressable(c.stmt.Schema)
 	}
-	ids, err := reserve(ctx, src, missing)
+	ids, err := p.reserve(ctx, missing)
 	if err != nil {
 		return fmt.Errorf("gormplugin: %d keys for %s: %w", missing, c.stmt.Schema.Name, err)
 	}

@@ -48,14 +48,14 @@ func fill(in *installation, stmt *gorm.Statement) ([]types.Snowflake, error) {
 	stmt.Settings.Delete(creationSetting)
 	c, err := in.creationOf(stmt)
 	if err == nil {
-		err = c.fill(in.src)
+		err = c.fill(in.plugin)
 	}
 	return c.fresh, err
 }
 
 func TestAssigningAllocatesNothingPerRow(t *testing.T) {
 	db := openModels(t)
-	in := &installation{src: &slab{}}
+	in := &installation{plugin: New(&slab{})}
 	type Row struct {
 		Model
 		Pointer *types.Snowflake
@@ -125,7 +125,7 @@ func TestKeysAreStoredWhereTheyAreInEveryFormOfRows(t *testing.T) {
 		if tx.Error != nil {
 			t.Fatalf("Create(%s) = %v; want no error", name, tx.Error)
 		}
-		in := &installation{src: &slab{}}
+		in := &installation{plugin: New(&slab{})}
 		ids, err := fill(in, tx.Statement)
 		if err != nil || len(ids) != len(form.rows()) {
 			t.Fatalf("fill(%s) = %v, %v; want %d keys", name, ids, err, len(form.rows()))

@@ -71,7 +71,7 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 	case db.Error != nil:
 		return db.Error
 	}
-	g := &graph{ctx: ctx, db: db, models: map[*schema.Schema]*graphModel{}, at: map[identity]int{}}
+	g := &graph{ctx: ctx, db: db, plugin: p, models: map[*schema.Schema]*graphModel{}, at: map[identity]int{}}
 	if err := g.start(value); err != nil {
 		return err
 	}
@@ -81,13 +81,14 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	return g.assign(p.src)
+	return g.assign()
 }
 
 // A graph holds the rows of one call of Assign and how they refer to each other.
 type graph struct {
 	ctx    context.Context
 	db     *gorm.DB
+	plugin *Plugin
 	models map[*schema.Schema]*graphModel
 	rows   []graphRow // in the order in which they were found
 	lists  int        // how many slices were read
@@ -145,7 +146,7 @@ func (g *graph) check() error {
 }
 
 // assign assigns all missing keys, or none, and links the rows.
-func (g *graph) assign(src Source) error {
+func (g *graph) assign() error {
 	order := g.order()
 	type slot struct {
 		fields reflect.Value
@@ -161,7 +162,7 @@ func (g *graph) assign(src Source) error {
 		}
 	}
 	if len(missing) > 0 {
-		ids, err := reserve(g.ctx, src, len(missing))
+		ids, err := g.plugin.reserve(g.ctx, len(missing))
 		if err != nil {
 			return fmt.Errorf("gormplugin: %d keys for a graph of %s: %w", len(missing), g.rows[0].model.schema.Name, err)
 		}

@@ -5,8 +5,10 @@ type Option func(*config)
 
 // A config is what the options of a Plugin say.
 type config struct {
-	layout Layout // if not the source's own
-	unnest bool
+	layout   Layout // if not the source's own
+	unnest   bool
+	integers bool
+	wide     bool // with integers: keys may have more than 53 bits
 }
 
 // WithLayout sets the layout of the keys. Use it if the source is not a [Layout], such as a
@@ -50,3 +52,36 @@ func WithLayout(l Layout) Option {
 // another type, because until then PostgreSQL receives the values in the old type, and
 // converts them.
 func WithUnnest() Option { return func(c *config) { c.unnest = true } }
+
+// WithIntegerKeys makes the plugin also fill the primary keys that GORM would let the
+// database count, so that a program which exists gets keys before the insert without a
+// changed model: gorm.Model's ID, and keys of type int, int64, uint and uint64 and of types
+// made of them, with autoIncrement in the tag or without. These are filled in composite keys
+// too, as in (TenantID, ID). [Filled] has the exceptions; the tag snowflake:- leaves a key to
+// the database, also the tag of an embedded gorm.Model.
+//
+// The source must fit in 53 bits, as with core.JavaScript, because these keys are numbers in
+// JSON. A source with a method Max, as core.Generator has, is refused by db.Use with
+// [ErrWideKey] if it is wider, and any other source when it returns such a key. If no
+// JavaScript reads the keys, use [WithWideIntegerKeys].
+//
+// A key with fewer than 64 bits, by its type or by a tag such as size:32 or type:int, and a
+// foreign key of that kind, is a [ModelError]. The plugin cannot see a column that is
+// narrower than its field, so check the tables with package schemacheck when the program
+// starts.
+//
+// The database still counts for whoever inserts without a key: raw SQL, other programs, and
+// Table("orders").Create(map). On SQLite, MySQL and MariaDB it counts on from the largest key
+// of the table, which gives such a row the key that the source is about to return, and the
+// create that gets it fails as a duplicate. PostgreSQL counts apart from the keys. Let
+// everyone insert through the plugin, or end the counting by the statement that schemacheck
+// prints.
+//
+// GORM has no create from a []map by value for these models where it uses RETURNING, and
+// appends rows to the slice behind a *[]map; both are so without the plugin.
+func WithIntegerKeys() Option { return func(c *config) { c.integers = true } }
+
+// WithWideIntegerKeys is [WithIntegerKeys] for any source of 64-bit keys. It says that
+// no JavaScript, and nothing else that reads numbers as floating point, reads the keys: it would round
+// them, and two rows could look alike.
+func WithWideIntegerKeys() Option { return func(c *config) { c.integers, c.wide = true, true } }

@@ -150,7 +150,7 @@ func TestFilledReturnsTheFieldsThatGetKeysTheKeyFirst(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Parse(%T) = %v; want no error", test.model, err)
 		}
-		fields, err := Filled(s)
+		fields, err := Filled(nil, s)
 		var names []string
 		for _, f := range fields {
 			names = append(names, f.Name)

@@ -56,24 +56,28 @@ func New(src Source, opts ...Option) *Plugin {
 func (*Plugin) Name() string { return pluginName }
 
 // Initialize registers the callbacks; db.Use calls it. It returns [ErrNoSource], the error
-// of an invalid layout, or [ErrNoAnchor] with the name of the missing callback. After an
-// error nothing is registered.
+// of an invalid layout, [ErrWideKey], gorm.ErrRegistered if another Plugin works on db under
+// another name, or [ErrNoAnchor] with the name of the missing callback. After an error
+// nothing is registered.
 func (p *Plugin) Initialize(db *gorm.DB) error {
 	if p == nil || isNil(p.src) {
 		return ErrNoSource
 	}
-	if err := validate(p.layout); err != nil {
+	if err := errors.Join(validate(p.layout), p.checkWidth()); err != nil {
 		return err
 	}
 	create := db.Callback().Create()
 	// For an unknown anchor GORM reports no error, and runs the callback last, after the
 	// insert and the commit, when it is too late for keys.
+	if create.Get(assignName) != nil { // under another name, since GORM refuses this one
+		return fmt.Errorf("gormplugin: another Plugin fills the models of this database: %w", gorm.ErrRegistered)
+	}
 	for _, anchor := range []string{anchorBefore, anchorCreate, anchorAfter} {
 		if create.Get(anchor) == nil {
 			return fmt.Errorf("%w: %s", ErrNoAnchor, anchor)
 		}
 	}
-	in := &installation{src: p.src, database: databaseOf(db)}
+	in := &installation{plugin: p, policy: p.policy(db), database: databaseOf(db)}
 	var err error
 	if p.unnest && in.database.arrays {
 		err = new(unnest).register(db)

@@ -121,8 +121,8 @@ func unaddressable(s *schema.Schema) error {
 type kind int
 
 const (
-	integer  kind = iota // types.Snowflake, int64, and types made of it
-	unsigned             // uint64, and types made of it
+	integer  kind = iota // types.Snowflake, int64, int of 64 bits, and types made of them
+	unsigned             // the same without sign
 	text                 // string, and types made of it: the key in decimal
 	nullable             // types.NullSnowflake, sql.Null[types.Snowflake]
 )
@@ -132,9 +132,9 @@ func kindOf(t reflect.Type) (kind, bool) {
 	switch {
 	case isNullType(t):
 		return nullable, true
-	case t.Kind() == reflect.Int64:
+	case t.Kind() == reflect.Int64, t.Kind() == reflect.Int && t.Bits() == 64:
 		return integer, true
-	case t.Kind() == reflect.Uint64:
+	case t.Kind() == reflect.Uint64, t.Kind() == reflect.Uint && t.Bits() == 64:
 		return unsigned, true
 	case t.Kind() == reflect.String:
 		return text, true

@@ -41,19 +41,15 @@ func UseRowIDs(db *gorm.DB, models ...any) error {
 		}
 		schemas = append(schemas, stmt.Schema)
 	}
+	keys := policyOf(db)
 	// Only after all models are parsed, because a foreign key copies the type of the key
 	// that it refers to, and the order of the models must not make a difference.
 	for _, s := range schemas {
 		for _, f := range s.PrimaryFields {
-			if canBeRowID(f) && strings.EqualFold(string(f.DataType), "bigint") {
+			if len(s.PrimaryFields) == 1 && keys.key(f) && strings.EqualFold(string(f.DataType), "bigint") {
 				f.DataType = "integer"
 			}
 		}
 	}
 	return nil
-}
-
-// canBeRowID reports whether f is the whole primary key, and a number of ours.
-func canBeRowID(f *schema.Field) bool {
-	return numeric(f) && f.PrimaryKey && len(f.Schema.PrimaryFields) == 1 && (ours(f) || tagged(f))
 }

@@ -210,7 +210,7 @@ func keyColumn(stmt *gorm.Statement, name string) (column any, err error) {
 	case name == "" && stmt.Schema == nil:
 		return nil, fmt.Errorf("gormplugin: a condition without a model, name the column with On: %w", gorm.ErrModelValueRequired)
 	case name == "":
-		if field, err = keyOf(stmt.Schema); err != nil {
+		if field, err = policyOf(stmt.DB).keyOf(stmt.Schema); err != nil {
 			return nil, err
 		}
 	case stmt.Schema != nil:
@@ -234,11 +234,11 @@ func sorts(f *schema.Field) bool {
 	return numeric(f) || (f.GORMDataType == schema.Int || f.GORMDataType == schema.Uint) && f.Size == 64 && f.Serializer == nil
 }
 
-// keyOf returns the field of s that holds the key: the prioritized primary key, if it has a
-// type of ours or the tag, or else the only field with the tag. The plugin need not fill
+// keyOf returns the field of s that holds the key: the prioritized primary key, if it is one
+// of ours, or else the only field with the tag. The plugin need not fill
 // it.
-func keyOf(s *schema.Schema) (*schema.Field, error) {
-	if f := s.PrioritizedPrimaryField; f != nil && numeric(f) && (ours(f) || tagged(f)) {
+func (k policy) keyOf(s *schema.Schema) (*schema.Field, error) {
+	if f := s.PrioritizedPrimaryField; f != nil && k.key(f) {
 		return f, nil
 	}
 	var found []*schema.Field

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/snowkey/snowkey/types"
 )
@@ -39,6 +41,8 @@ var (
 	// ErrBadKey means that the source returned a key that is not above zero. Zero means
 	// "not assigned yet", and a negative key cannot be read back.
 	ErrBadKey = errors.New("gormplugin: the source returned a key that is not above zero")
+	// ErrWideKey means that the source has keys of more than 53 bits, see [WithIntegerKeys].
+	ErrWideKey = errors.New("gormplugin: the source has keys of more than 53 bits, which JavaScript rounds where a key is a number in JSON")
 )
 
 // filler is the optional second method of a Source.
@@ -46,26 +50,56 @@ type filler interface {
 	Fill(ctx context.Context, ids []types.Snowflake) error
 }
 
-// reserve returns n keys of src, or an error and no key.
-func reserve(ctx context.Context, src Source, n int) ([]types.Snowflake, error) {
+// reserve returns n keys of the source, or an error and no key.
+func (p *Plugin) reserve(ctx context.Context, n int) ([]types.Snowflake, error) {
 	ids := make([]types.Snowflake, n)
-	if f, ok := src.(filler); ok {
+	if f, ok := p.src.(filler); ok {
 		if err := f.Fill(ctx, ids); err != nil {
 			return nil, err
 		}
 	} else {
 		for i := range ids {
-			id, err := src.Next(ctx)
+			id, err := p.src.Next(ctx)
 			if err != nil {
 				return nil, err
 			}
 			ids[i] = id
 		}
 	}
+	limit := p.limit()
 	for _, id := range ids {
 		if id <= 0 {
 			return nil, fmt.Errorf("%w: %d", ErrBadKey, id.Int64())
 		}
+		if id > limit {
+			return nil, fmt.Errorf("%w: %d", ErrWideKey, id.Int64())
+		}
 	}
 	return ids, nil
+}
+
+// maxInteger is the largest integer up to which a JavaScript number has every integer.
+const maxInteger types.Snowflake = 1<<53 - 1
+
+// limit returns the largest key that the options allow.
+func (c *config) limit() types.Snowflake {
+	if c.integers && !c.wide {
+		return maxInteger
+	}
+	return math.MaxInt64
+}
+
+// checkWidth returns [ErrWideKey] if the source will return keys that the options do not
+// allow, as far as it tells.
+func (p *Plugin) checkWidth() error {
+	src, ok := p.src.(interface {
+		Max(t time.Time) types.Snowflake
+	})
+	if !ok {
+		return nil
+	}
+	if last := src.Max(time.Unix(1<<40, 0)); last > p.limit() { // after the end of any layout
+		return fmt.Errorf("%w: %T goes up to %d; use the layout core.JavaScript, or WithWideIntegerKeys if no JavaScript reads the keys", ErrWideKey, p.src, last.Int64())
+	}
+	return nil
 }

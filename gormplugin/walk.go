@@ -50,7 +50,7 @@ func (g *graph) modelOf(s *schema.Schema) (*graphModel, error) {
 		return m, nil
 	}
 	s.Relationships.Mux.RLock()
-	p := newPlan(s)
+	p := g.plugin.policy(g.db).plan(s)
 	s.Relationships.Mux.RUnlock()
 	if p.err != nil {
 		return nil, p.err

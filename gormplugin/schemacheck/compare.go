@@ -1,9 +1,6 @@
 package schemacheck
 
-import (
-	"reflect"
-	"slices"
-)
+import "slices"
 
 // resolve finds the table of w, and the type that its column should have.
 func (c *checker) resolve(w *wantedColumn) (err error) {
@@ -33,8 +30,8 @@ func (c *checker) signOf(w *wantedColumn) (unsigned, signed bool, err error) {
 	if key == nil || !c.database.unsigned {
 		return false, false, nil
 	}
-	if !isText(key) && fills(key) {
-		unsigned = key.IndirectFieldType.Kind() == reflect.Uint64
+	if !isText(key) && c.fills(key) {
+		unsigned = isUnsigned(key)
 		return unsigned, !unsigned, nil
 	}
 	t, err := c.load(key.Schema.Table)

@@ -57,7 +57,7 @@ func modelName(s *schema.Schema) string {
 
 // model finds what is wrong with s itself, and notes its columns.
 func (c *checker) model(s *schema.Schema) {
-	fields, err := gormplugin.Filled(s)
+	fields, err := gormplugin.Filled(c.db, s)
 	if err != nil {
 		c.badModel(s, err)
 		return
@@ -164,9 +164,15 @@ func ours(f *schema.Field) bool {
 }
 
 // fills reports whether the plugin fills f.
-func fills(f *schema.Field) bool {
-	fields, err := gormplugin.Filled(f.Schema)
+func (c *checker) fills(f *schema.Field) bool {
+	fields, err := gormplugin.Filled(c.db, f.Schema)
 	return err == nil && slices.Contains(fields, f)
+}
+
+// isUnsigned reports whether GORM makes the column of f, a number, unsigned on MySQL.
+func isUnsigned(f *schema.Field) bool {
+	k := f.IndirectFieldType.Kind()
+	return k == reflect.Uint || k == reflect.Uint64
 }
 
 func isText(f *schema.Field) bool { return f.IndirectFieldType.Kind() == reflect.String }
@@ -180,7 +186,7 @@ func (c *checker) relations(rels *schema.Relationships) {
 	for _, rel := range list {
 		for _, ref := range rel.References {
 			key, fk := ref.PrimaryKey, ref.ForeignKey
-			if key != nil && fk != nil && fk.DBName != "" && (ours(key) || fills(key) || ours(fk)) {
+			if key != nil && fk != nil && fk.DBName != "" && (ours(key) || c.fills(key) || ours(fk)) {
 				c.pointer(fk)
 				c.reference(rel, key, fk)
 			}

@@ -3,6 +3,7 @@
 package gormcases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func checks() []testCase { return slices.Concat(checkCases, repairCases, migrati
 // cases returns the cases of the plugin.
 func cases() []testCase {
 	return slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, oneLookCases, scopeCases, schemaCases,
-		limitCases, transactionCases, impossibleCases, keylessCases, typedCases, propertyCases, graphAssignCases, referenceCases,
+		limitCases, transactionCases, impossibleCases, keylessCases, typedCases, integerCases, propertyCases, graphAssignCases, referenceCases,
 	)
 }
 
@@ -168,6 +169,7 @@ type counter struct {
 	failAt int // the number of the key from which on it fails; 0: never
 	given  int
 	err    error
+	first  types.Snowflake // no key is at or below it; 0: firstKey
 }
 
 const (
@@ -189,7 +191,7 @@ func (c *counter) next(ctx context.Context) (types.Snowflake, error) {
 		return 0, c.err
 	}
 	if c.last == 0 {
-		c.last = firstKey
+		c.last = cmp.Or(c.first, firstKey)
 	}
 	c.last += keyStep
 	return c.last, nil
@@ -213,7 +215,8 @@ func (c *counter) Fill(ctx context.Context, ids []types.Snowflake) error {
 func (c *counter) gave(id types.Snowflake) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return id > firstKey && id <= c.last && (id-firstKey)%keyStep == 0
+	first := cmp.Or(c.first, firstKey)
+	return id > first && id <= c.last && (id-first)%keyStep == 0
 }
 
 // A recorder is a logger that keeps the SQL.
