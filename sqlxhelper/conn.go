@@ -147,8 +147,9 @@ func mapperField(v reflect.Value) (*reflectx.Mapper, error) {
 // expose.
 //
 // The DB is a pool of one connection. Several statements run in a transaction that the call
-// begins on it. A call that finds one open, such as that of a raw BEGIN, fails with [ErrDB] and
-// leaves it open; begin it by BeginTxx and use the *sqlx.Tx instead. No query on c may have
+// begins on it, after up to two short queries that ask whether one is open. A call that finds
+// one open, such as that of a raw BEGIN, fails with [ErrDB] and leaves it open; begin it by
+// BeginTxx and use the *sqlx.Tx instead. No query on c may have
 // unread rows, for which database/sql with pgx would wait forever. The DB is as safe for
 // concurrent use as c, and c remains the caller's to close. [InTx] takes no connection, because
 // it needs another one after a lost commit.

@@ -25,13 +25,6 @@ func gormSections(r *results) map[string]string {
 			name := "UpsertWriters/" + database + "/" + row
 			return fmt.Sprintf("%.1f (%s)", r.mean(name, "deadlocks/op"), r.scaled(name, "ns/op", 1e6))
 		}),
-		"assignment": grid("ns per row (allocations in all)", []entry{{"free", "a source that counts"}, {"generator", "`core.Generator`"}}, []entry{
-			{"Assignment/%s/structs/n=1", "1 row"}, {"Assignment/%s/structs/n=100", "100 rows"}, {"Assignment/%s/structs/n=5000", "5,000"},
-			{"Assignment/%s/pointers/n=5000", "5,000 pointers"}, {"AssignGraph/%s/orders=1000", "`Assign` of 1,000 orders"},
-		}, func(source, format string) string {
-			name := fmt.Sprintf(format, source)
-			return r.cell(name, "ns/row") + " (" + r.cell(name, "allocs/op") + ")"
-		}),
 	}
 }
 

@@ -150,7 +150,7 @@ func runs(all map[string]*results) string {
 				versions = append(versions, db+" "+version)
 			}
 		}
-		if modules := r.config["modules"]; modules != "" {
+		if modules := r.config["modules"]; modules != "" && s.name != "segments" { // whose rivals are rewritten here
 			versions = append(versions, strings.ReplaceAll(modules, "github.com/", ""))
 		}
 		goVersion, _, _ := strings.Cut(strings.TrimPrefix(r.config["go"], "go"), " ")

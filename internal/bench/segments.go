@@ -22,8 +22,6 @@ func segmentSections(r *results) map[string]string {
 			name := "SegmentNext/" + c + "/" + source
 			return r.cell(name, "×floor") + " (" + r.cell(name, "ns/ID") + ")"
 		}),
-		"segment-fill": grid("`Fill`", []entry{{"ns/ID", "ns per number"}, {"×floor", "× writing n consecutive numbers"}}, counts("n", 1, 10, 100, 1000, 10_000),
-			func(unit, n string) string { return r.cell("SegmentFill/"+n+"/snowkey", unit) }),
 		"latency": grid("store of 100 ms", []entry{
 			{"no-prefetch", "no prefetch"}, {"leaf", "Leaf's rule"}, {"by-rate-10s", "**by rate**, `Hold` 10 s"}, {"by-rate", "**by rate**, 10 min"},
 		}, []entry{

@@ -53,7 +53,7 @@ var suites = []suite{
 	{"gorm", "GORM", 11, []step{
 		{pattern: "^Benchmark(GORM|Upsert)$", time: "1x"},
 		{pattern: "^BenchmarkUpsertWriters$", time: "10x"}, // their numbers vary
-		{pattern: "^Benchmark(Assignment|AssignGraph)$", time: "50ms", folder: "../../gormplugin"},
+		{pattern: "^BenchmarkAssignment$", time: "50ms", folder: "../../gormplugin"},
 	}, gormSections, gormGoals},
 	{"sqlx", "sqlx", 21, []step{
 		{pattern: "^BenchmarkSQLX$/^SQLite$", time: "1x"},

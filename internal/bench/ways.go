@@ -6,9 +6,9 @@ import "fmt"
 type titledWay struct{ name, title, reveals string }
 
 const (
-	showsCount = "how many keys between two"
-	showsTime  = "its time"
-	showsPart  = "its time, and its place in the millisecond"
+	showsCount = "count"
+	showsTime  = "time"
+	showsPart  = "time and rank"
 )
 
 var titledWays = []titledWay{
@@ -20,12 +20,12 @@ var titledWays = []titledWay{
 	{"nextval-mariadb", "sequence, MariaDB", showsCount},
 	{"table-postgresql", "sequence table, PostgreSQL", showsCount},
 	{"table-mariadb", "sequence table, MariaDB", showsCount},
-	{"two-databases", "two databases, offset and stride", "roughly " + showsCount},
-	{"segments-postgresql", "**segments**, PostgreSQL", "roughly " + showsCount},
-	{"segments-mariadb", "**segments**, MariaDB", "roughly " + showsCount},
-	{"leaf-postgresql", "… with Leaf's rule, PostgreSQL", "roughly " + showsCount},
-	{"snowflake-fixed", "**Snowflake**, fixed worker", "its time and worker"},
-	{"snowflake-lease", "**Snowflake**, lease in PostgreSQL", "its time and worker"},
+	{"two-databases", "two databases, offset and stride", "rough " + showsCount},
+	{"segments-postgresql", "**segments**, PostgreSQL", "rough " + showsCount},
+	{"segments-mariadb", "**segments**, MariaDB", "rough " + showsCount},
+	{"leaf-postgresql", "… with Leaf's rule, PostgreSQL", "rough " + showsCount},
+	{"snowflake-fixed", "**Snowflake**, fixed worker", "time and worker"},
+	{"snowflake-lease", "**Snowflake**, lease in PostgreSQL", "time and worker"},
 	{"redis-incr", "Redis, `INCR` per millisecond", showsPart},
 	{"redis-script", "Redis, a script", showsPart},
 	{"redis-pipelined", "… 100 in a pipeline", showsPart},

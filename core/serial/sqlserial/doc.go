@@ -33,7 +33,8 @@
 //   - Under REPEATABLE READ and SERIALIZABLE, PostgreSQL aborts one of two concurrent
 //     transactions with a serialization failure, which NextIn returns unwrapped; retry the
 //     transaction, as sqlxhelper.InTx does. On SQLite a transaction that reads before NextIn
-//     needs _txlock=immediate in the DSN, because it fails once another one has written.
+//     needs _txlock=immediate in the DSN. Without it, the transaction fails with "database is
+//     locked" once another one has written, whatever _busy_timeout is.
 //   - After a COMMIT whose answer was lost, the program does not use the number in memory until
 //     it knows the outcome. sqlxhelper.InTx finds out, and returns nil only if the number in
 //     memory is the one that is stored.
