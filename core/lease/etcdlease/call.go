@@ -12,17 +12,16 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
-// ErrReadOnly is matched by the error of an operation on servers that take no writes.
-// Their space is used up, or their data is corrupt, and an operator has to disarm the
-// alarm.
+// ErrReadOnly is matched by the error of an operation on servers that take no writes, because
+// their space is used up or their data is corrupt. An operator has to disarm the alarm.
 var ErrReadOnly = errors.New("the servers take no writes")
 
-// commit runs a transaction: then if all of same hold, otherwise else. Its errors say
-// nothing about whether it was done.
+// commit runs a transaction that executes then if every comparison in same holds, and otherwise
+// the operations in otherwise. An error leaves open whether it was executed.
 //
-// The client sends a write once. It sends it again only if it had no connection the first
-// time. A server that has no leader must refuse at once, so that the client asks another.
-// The call ends with ctx, and leaves nothing behind.
+// The client sends a write once, and again only if it had no connection the first time. A
+// server without a leader must refuse at once, so that the client asks another one. The call
+// ends with ctx and leaves nothing behind.
 func (r *register) commit(ctx context.Context, what string, same []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("etcdlease: %s: %w", what, err)

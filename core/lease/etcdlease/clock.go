@@ -22,27 +22,27 @@ func (r *register) now(ctx context.Context) (leasestore.Millis, error) {
 	return leasestore.MillisOf(now), nil
 }
 
-// errNoHTTP ends the error of a clock that no server has shown.
+// errNoHTTP ends the error of a clock for which no server has answered.
 var errNoHTTP = errors.New("set Config.TLS to that of the client; if the endpoints do not serve HTTP, set Config.Clock")
 
 // serverClock returns a clock that asks the servers.
 //
-// No request of etcd's own protocol is answered with the time. But the servers answer
-// HTTP on the same port, and each answer has a Date, in whole seconds. So the time is
-// that of this process, moved into the second that a server shows. Two processes whose
-// clocks are wrong by an hour thus agree to within a second. A process whose clock is
-// right is not moved at all.
+// No request of etcd's own protocol is answered with the time, but the servers answer HTTP on
+// the same port, and each answer has a Date in whole seconds. The clock is therefore the
+// process's own, moved into the second that a server reports: two processes whose clocks are
+// wrong by an hour agree to within a second, and a process whose clock is right is not moved at
+// all.
 //
-// Rejected: the process's own clock alone. Nobody would notice that it is a year ahead,
-// and it would take all numbers that others hold. The times in the rows, which others have
-// written, are no better: one wrong clock would stand in all others' way. The time to live
-// of a lease of etcd begins anew when another server becomes the leader.
+// Rejected: the process's own clock alone, because a clock that is a year ahead would go
+// unnoticed and its process would take every number that others hold; the times in the rows,
+// because one wrong clock would block all other processes; and the time to live of an etcd
+// lease, because it restarts when another server becomes the leader.
 //
-// All servers are asked at once, and the first answer counts. Each has a clock of its
-// own, as the leaders of ZooKeeper have one after the other.
+// All servers are asked at once, and the first answer counts. Each has its own clock, just as
+// successive leaders of ZooKeeper do.
 func serverClock(endpoints func() []string, config *tls.Config) func(ctx context.Context) (time.Time, error) {
 	client := &http.Client{
-		// Connections are not kept, as nobody would close them.
+		// Connections are not kept alive, because the store has no Close that would end them.
 		Transport:     &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -73,7 +73,7 @@ func serverClock(endpoints func() []string, config *tls.Config) func(ctx context
 	}
 }
 
-// versionURL returns what an endpoint is asked for: a page that every user may read.
+// versionURL returns the page to request from an endpoint, one that every user may read.
 func versionURL(endpoint string, secure bool) string {
 	if !strings.Contains(endpoint, "://") {
 		scheme := "http"
@@ -85,8 +85,8 @@ func versionURL(endpoint string, secure bool) string {
 	return strings.TrimRight(endpoint, "/") + "/version"
 }
 
-// askServer returns the time of this process, moved into the second that a server shows.
-// An answer that refuses the request has the time as well.
+// askServer returns the time of this process, moved into the second that a server reports. An
+// answer that refuses the request reports the time as well.
 func askServer(ctx context.Context, client *http.Client, url string) (time.Time, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -97,7 +97,7 @@ func askServer(ctx context.Context, client *http.Client, url string) (time.Time,
 	if err != nil {
 		return time.Time{}, err
 	}
-	_ = response.Body.Close() // nothing was read that it could spoil
+	_ = response.Body.Close() // nothing was read from it
 	shown, err := http.ParseTime(response.Header.Get("Date"))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s is answered without a date", url)

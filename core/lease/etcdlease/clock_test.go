@@ -24,7 +24,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// dated serves every request with a date that is ahead of the clock, and with a status.
+// dated answers every request with a status and a date that is ahead of the clock.
 func dated(t *testing.T, ahead time.Duration, status int) (endpoint string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ func TestClaimByAWrongClockIsRefused(t *testing.T) {
 	}
 }
 
-// A claim waits for the time, and its clock was read before.
+// The clock is read before the wait for the servers' time, which must not count as skew.
 func TestWaitingForTheTimeIsNoDifferenceBetweenClocks(t *testing.T) {
 	p := shared(t)
 	s, err := New(p.client(t), Config{Prefix: p.prefix, Clock: func(context.Context) (time.Time, error) {
@@ -165,7 +165,7 @@ func TestErrorOfTheClockIsReturned(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate for 127.0.0.1 that is its own authority, and its key.
+// certificate writes a self-signed certificate for 127.0.0.1 and its key.
 func certificate(t *testing.T) (certFile, keyFile string, config *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
@@ -202,7 +202,7 @@ func certificate(t *testing.T) (certFile, keyFile string, config *tls.Config) {
 	return certFile, keyFile, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
-// Servers that want certificates of their clients want them of who asks for the time.
+// Servers that require client certificates require them of the request for the time too.
 func TestStoreWorksWithCertificates(t *testing.T) {
 	certFile, keyFile, config := certificate(t)
 	server := startServer(t, "https", clientv3.Config{TLS: config}, "--cert-file", certFile, "--key-file", keyFile, "--trusted-ca-file", certFile, "--client-cert-auth")

@@ -13,29 +13,29 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// Config has the settings of a [Store]. The zero value will do for servers without TLS.
+// Config has the settings of a [Store]. The zero value suits servers without TLS.
 type Config struct {
-	// Prefix begins each key: prefix/namespace/… It is 1..64 of a-z A-Z 0-9 . _ - : /, and
-	// does not end in /. No store may have a prefix below that of another. Defaults to
-	// "snowkey".
+	// Prefix begins every key: prefix/namespace/… It has 1..64 of the characters a-z A-Z 0-9 .
+	// _ - : / and does not end in a slash. The prefix of one store must not lie below that of
+	// another. Defaults to "snowkey".
 	Prefix string
 
-	// TLS is the TLS of the client's own [clientv3.Config]. The servers are asked for the
-	// time with it. Nil: endpoints that name no scheme are asked by plain HTTP.
+	// TLS is the configuration of the client's own [clientv3.Config], used to ask the servers
+	// for the time. If it is nil, endpoints without a scheme are asked by plain HTTP.
 	TLS *tls.Config
 
-	// Clock returns the time that counts for all processes of a namespace. It must give
-	// up when ctx ends. Defaults to the clock of the servers, as they show it by HTTP.
-	// Set it where the endpoints do not serve HTTP. A function that calls time.Now will do,
-	// if you make sure in another way that the clocks of all processes agree. IDs are
-	// unique in any case, but a process whose clock is ahead takes numbers that are held.
+	// Clock returns the time that counts for all processes of a namespace, and gives up when
+	// ctx ends. Defaults to the servers' clock as their HTTP answers report it. Set it where
+	// the endpoints do not serve HTTP. A function that calls time.Now is sufficient if the
+	// clocks of all processes are kept in agreement by other means: IDs are unique in any case,
+	// but a process whose clock is ahead takes numbers that others hold.
 	Clock func(ctx context.Context) (time.Time, error)
 }
 
 // New returns a Store on the servers of client. It sends nothing. The client remains the
-// caller's, to close after the last lease.
+// caller's, to be closed after the last lease.
 //
-// It returns a [*core.ValueError] if client is nil or if Config.Prefix is not one.
+// It returns a [*core.ValueError] if client is nil or Config.Prefix is invalid.
 func New(client *clientv3.Client, config Config) (*Store, error) {
 	if client == nil {
 		return nil, invalid("client", "nil", "a client, as clientv3.New returns")

@@ -33,7 +33,7 @@ func TestRegisterConforms(t *testing.T) {
 	})
 }
 
-// The server of this test is the test's own: it can be stopped, and asks for a password.
+// The test has a server of its own, which it can stop and which requires a password.
 func TestStoreConformsWhileItsServerFails(t *testing.T) {
 	const secret = "correct horse"
 	s := ownServer(t)

@@ -36,7 +36,7 @@ func Example() { //nolint:testableexamples // it needs a server
 	defer gen.Close(ctx)
 }
 
-// With certificates, the store asks for the time with those of the client.
+// With certificates, the store uses the client's to ask for the time.
 func Example_tls() { //nolint:testableexamples // it needs a server
 	certificate, err := tls.LoadX509KeyPair("client.pem", "client-key.pem")
 	if err != nil {

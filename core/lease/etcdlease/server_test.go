@@ -18,7 +18,7 @@ import (
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
-// A place is a server, and a prefix that nobody else uses there.
+// A place is a server and a prefix that no other test uses on it.
 type place struct {
 	clientv3.Config
 	prefix string
@@ -37,7 +37,7 @@ func shared(t testing.TB) place {
 	return p
 }
 
-// client returns a client of its own, which the test closes.
+// client returns a separate client, which the test closes.
 func (p place) client(t testing.TB) *clientv3.Client {
 	t.Helper()
 	config := p.Config
@@ -61,7 +61,7 @@ func (p place) storeOn(t testing.TB, client *clientv3.Client) *Store {
 	return s
 }
 
-// A hooked KV calls hook before each transaction, and after it with what it has returned.
+// A hooked KV calls hook before each transaction, and again with its result.
 type hooked struct {
 	clientv3.KV
 	before func(call)
@@ -180,15 +180,15 @@ func token() string {
 	return hex.EncodeToString(b[:])
 }
 
-// A server is an etcd of a test's own.
+// A server is an etcd of its test's own.
 type server struct {
 	place
 	args []string
 	cmd  *exec.Cmd
 }
 
-// ownServer starts an etcd on ports of its own, with more arguments, or skips the test
-// aloud.
+// ownServer starts an etcd on free ports with additional arguments, or skips the test and says
+// so.
 func ownServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	return startServer(t, "http", clientv3.Config{}, args...)
@@ -217,7 +217,7 @@ func startServer(t *testing.T, scheme string, config clientv3.Config, args ...st
 func (s *server) start(t *testing.T) {
 	t.Helper()
 	var output bytes.Buffer // read when the server has ended
-	// Not t.Context: the server must outlive it, to be stopped by Cleanup.
+	// Not t.Context: the server has to outlive it, because Cleanup stops it.
 	s.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), "etcd", s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = &output, &output
 	if err := s.cmd.Start(); err != nil {
@@ -240,7 +240,7 @@ func (s *server) start(t *testing.T) {
 	}
 }
 
-// kill ends the server as a crash does.
+// kill ends the server as a crash would.
 func (s *server) kill() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Kill() // it may have ended
@@ -249,7 +249,7 @@ func (s *server) kill() {
 	}
 }
 
-// protect lets nobody in but root, with this password.
+// protect admits only root, with this password.
 func (s *server) protect(t *testing.T, password string) {
 	t.Helper()
 	client := s.client(t)

@@ -13,41 +13,41 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// blocks is the number of blocks of a space, at most. Worker w is in block w%blocks.
+// blocks is the maximum number of blocks of a space. Worker w is in block w%blocks.
 //
-// The rows of a space are made all at once, and never again. But a space may have 65,536
-// rows, and a transaction of etcd 128 writes and 1.5 MiB. So a row that nobody has claimed
-// yet has no key. Its worker is in the list of fresh workers of its block. The lists of
-// all blocks are made in one transaction, together with the key of the space, and only if
-// nothing of the space exists. The first claim of a row takes the worker off the list and
-// writes the row, in one transaction that requires the list to be what was read. So
+// All rows of a space are made at once, and never again. A space may have 65,536 rows, however,
+// while a transaction of etcd takes 128 writes and 1.5 MiB, so a row that was never claimed has
+// no key; its worker is in its block's list of fresh workers instead. The lists of all blocks
+// are made in one transaction, together with the key of the space, and only if nothing of the
+// space exists. The first claim of a row removes the worker from the list and writes the row,
+// in one transaction that requires the list to be unchanged since it was read. Therefore
 //
-//   - a worker that is on its list has a row that is zero;
-//   - a worker that has a key has the row in it;
-//   - a worker that has neither is gone, and is never made anew. No request puts a worker
-//     back on a list;
-//   - a worker that has both is damage: somebody has put an old list back.
+//   - a worker on its list has a row that is zero;
+//   - a worker with a key has its row there;
+//   - a worker with neither is gone and is never made anew, because no request adds a worker to
+//     a list;
+//   - a worker with both is damage: an old list was put back.
 //
-// A crash leaves either nothing or all of it, and of a hundred first claims one makes the
-// space. There is no state in between that somebody would have to complete.
+// A crash leaves either nothing or everything, and one of a hundred concurrent first claims
+// makes the space, so there is no intermediate state to complete.
 //
 // Rejected:
-//   - Rows that are made in portions, with a key that is written last and proves that all
-//     exist. A portion that is late, or that two processes make, must not make a row that
-//     was claimed and deleted meanwhile. That takes a state "filling", whose revision every
-//     portion requires, as in package zklease. It also takes 656 transactions.
-//   - A row without a key is zero. Then a row that was deleted is free, and its worker
-//     begins below what is reserved.
-//   - One list for the space. A thousand first claims at once would each refuse the others.
-//     With 64 lists and 1,024 rows, a list is written 16 times in all.
-//   - All rows of a block in one key. Every renewal would write all of them.
+//   - Rows that are made in portions, with a key written last as the proof that all exist. A
+//     portion that arrives late, or is made by two processes, must not recreate a row that was
+//     claimed and deleted meanwhile. That takes a state "filling", whose revision every portion
+//     requires, as in package zklease, and 656 transactions.
+//   - Treating a row without a key as zero. A deleted row would then be free, and its worker
+//     would begin below the limit that was reserved.
+//   - One list for the whole space, on which a thousand concurrent first claims would each make
+//     the others fail. With 64 lists and 1,024 rows, a list is written 16 times in all.
+//   - All rows of a block in one key, which every renewal would rewrite.
 const blocks = 64
 
 func (r *register) layoutKey(sp leasestore.Space) string {
 	return r.prefix + "/" + sp.Namespace + "/layout"
 }
 
-// base begins all keys of a space, but that of the layout.
+// base returns the prefix of all keys of a space except its layout.
 func (r *register) base(sp leasestore.Space) string {
 	return fmt.Sprintf("%s/%s/%d/", r.prefix, sp.Namespace, sp.Datacenter)
 }
@@ -66,19 +66,19 @@ func (r *register) rowKey(sp leasestore.Space, worker int64) string {
 	return fmt.Sprintf("%s%d", r.blockPrefix(sp, worker%blocks), worker)
 }
 
-// A view is what was read of a space, all of it at one revision.
+// A view is a space as it was read, at a single revision.
 type view struct {
 	space  leasestore.Space
 	layout *mvccpb.KeyValue // nil: missing
-	made   bool             // as the key of the space says
+	made   bool             // the key of the space exists
 	rows   map[int64]stored // by worker
 	fresh  map[int64]list   // by block
 
-	// damaged is the error for what is not in the view because it makes no sense.
+	// damaged is the error for keys that were left out of the view because they make no sense.
 	damaged error
 }
 
-// A stored row. Its key was last changed at revision and has text; with revision 0 it has no
+// A stored row. Its key has text and was last changed at revision; with revision 0 it has no
 // key, and its worker is on the list.
 type stored struct {
 	row      leasestore.Row
@@ -94,12 +94,13 @@ type list struct {
 	text     string
 }
 
-// mostKeys is how many rows are read by their keys. Of more, all of their blocks are.
+// mostKeys is how many rows are read by their own keys. For more of them, whole blocks are
+// read.
 const mostKeys = 32
 
-// get returns what reads the rows of some workers, nil for all. Reads of etcd are
-// linearizable unless told otherwise: a refusal on their grounds is certain. All are in one
-// transaction.
+// get returns the operations that read the rows of workers, or all rows if workers is nil. They
+// go into one transaction. Reads of etcd are linearizable by default, so a refusal based on
+// them is certain.
 func (r *register) get(sp leasestore.Space, workers []int64) []clientv3.Op {
 	gets := []clientv3.Op{clientv3.OpGet(r.layoutKey(sp)), clientv3.OpGet(r.spaceKey(sp))}
 	asked := map[int64]bool{} // blocks
@@ -156,7 +157,7 @@ func (r *register) add(v *view, kv *mvccpb.KeyValue) {
 		v.made = true
 	case strings.HasSuffix(key, "/fresh"):
 		var block int64
-		_, _ = fmt.Sscanf(strings.TrimPrefix(key, r.base(v.space)), "%d/", &block) // what is wrong has another key
+		_, _ = fmt.Sscanf(strings.TrimPrefix(key, r.base(v.space)), "%d/", &block) // an invalid number yields another key
 		workers, ok := decodeFresh(kv.Value, block)
 		if !ok || key != r.freshKey(v.space, block) {
 			v.damaged = damage(key, "has %q", cut(text))
@@ -173,7 +174,8 @@ func (r *register) add(v *view, kv *mvccpb.KeyValue) {
 	}
 }
 
-// seen returns a view as a register shows it: the rows of some workers, nil for all.
+// seen converts a view into a register's, with the rows of workers, or all rows if workers is
+// nil.
 func (r *register) seen(what string, v *view, workers []int64) (leasestore.View, error) {
 	out := leasestore.View{Made: v.made, Damaged: v.damaged}
 	switch {
@@ -194,8 +196,7 @@ func (r *register) seen(what string, v *view, workers []int64) (leasestore.View,
 	return out, nil
 }
 
-// Make makes the layout, unless it is there, and all rows, unless there is anything of
-// them.
+// Make makes the layout unless it exists, and all rows unless any part of the space exists.
 func (r *register) Make(ctx context.Context, sp leasestore.Space) error {
 	puts := []clientv3.Op{
 		clientv3.OpPut(r.spaceKey(sp), fmt.Sprintf(`{"workers":%d}`, sp.Workers)),
@@ -225,12 +226,12 @@ func (r *register) Make(ctx context.Context, sp leasestore.Space) error {
 			return fmt.Errorf("etcdlease: make: %w", damage(string(some.Kvs[0].Key), "exists without %s", r.spaceKey(sp)))
 		}
 	}
-	return nil // somebody else was faster, perhaps with another layout
+	return nil // another process was faster, perhaps with another layout
 }
 
-// Swap compares what keys hold, and the revision of their last change. A snapshot that is
-// restored takes the revisions back. The version of a key begins at 1 again when it was
-// deleted and made anew.
+// Swap compares the values of keys besides the revisions of their last changes, because a
+// restored snapshot takes the revisions back. Versions would not do either: they begin at 1
+// again when a key is deleted and made anew.
 func (r *register) Swap(ctx context.Context, sp leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 	was := from.Tag.(stored)
 	key := r.rowKey(sp, to.Worker)
@@ -239,7 +240,7 @@ func (r *register) Swap(ctx context.Context, sp leasestore.Space, from leasestor
 		clientv3.Compare(clientv3.ModRevision(key), "=", was.revision),
 	}
 	puts := []clientv3.Op{clientv3.OpPut(key, encodeRow(to, was.row.Until))}
-	if was.revision == 0 { // its worker is taken off the list
+	if was.revision == 0 { // its worker leaves the list
 		list := r.freshKey(sp, to.Worker%blocks)
 		left := slices.DeleteFunc(slices.Clone(was.list.workers), func(worker int64) bool { return worker == to.Worker })
 		same = append(same, clientv3.Compare(clientv3.ModRevision(list), "=", was.list.revision), clientv3.Compare(clientv3.Value(list), "=", was.list.text))

@@ -42,7 +42,7 @@ func TestSpaceIsMadeInOneTransaction(t *testing.T) {
 	}
 }
 
-// A hundred processes start for the first time, each with its own client.
+// A hundred processes with separate clients start for the first time.
 func TestHundredFirstStartsShareASpace(t *testing.T) {
 	p := shared(t)
 	sp := four
@@ -96,8 +96,8 @@ func TestFirstClaimOfTwoLayoutsDecides(t *testing.T) {
 	}
 }
 
-// A claim looks at a part of a large space first. One that is delivered twice looks at the
-// same part, and takes no second row.
+// A claim reads a part of a large space first. If it is delivered twice, the second delivery
+// reads the same part and takes no second row.
 func TestClaimThatIsDeliveredTwiceInALargeSpaceHoldsOneRow(t *testing.T) {
 	p := shared(t)
 	s, again := p.store(t), p.store(t)
@@ -116,14 +116,14 @@ func TestClaimThatIsDeliveredTwiceInALargeSpaceHoldsOneRow(t *testing.T) {
 	}
 }
 
-// All rows of a large space are held but one, which a claim finds.
+// Every row of a large space but one is held, and the claim finds that one.
 func TestClaimFindsTheOnlyFreeRow(t *testing.T) {
 	p := shared(t)
 	s := p.store(t)
 	sp := four
 	sp.Workers = 300
 	hold(t, s, claimOf(sp, 0))
-	// As if all others had been claimed long since.
+	// As if all other rows had been claimed long ago.
 	v, err := s.Register().Read(t.Context(), sp, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestRestOfADeletedSpaceIsRefused(t *testing.T) {
 	}
 }
 
-// dump returns all keys of a place and their values.
+// dump returns every key of a place with its value.
 func dump(t *testing.T, p place) (all []string) {
 	t.Helper()
 	reply, err := p.client(t).Get(t.Context(), p.prefix, clientv3.WithPrefix())

@@ -11,11 +11,11 @@ import (
 )
 
 // A Store keeps rows in etcd. It is a [leasestore.Store], a [leasestore.Lister] and a
-// [leasestore.Fencer]. Make it with [New]; the zero Store is not usable. It holds nothing but
-// the client. It is safe for concurrent use.
+// [leasestore.Fencer]. [New] creates it; the zero Store is not usable. It holds nothing but the
+// client, and is safe for concurrent use.
 //
-// Besides the errors of leasestore.Store it returns those that match [ErrDamaged] or
-// [ErrReadOnly], those of the client, and that of ctx.
+// Besides the errors of leasestore.Store it returns errors that match [ErrDamaged] or
+// [ErrReadOnly], the client's errors and ctx's.
 type Store struct{ *leasestore.RegisterStore }
 
 var (
@@ -31,7 +31,8 @@ type register struct {
 	clock  func(ctx context.Context) (time.Time, error)
 }
 
-// LosesWrites returns false: a majority of the cluster has what is acknowledged.
+// LosesWrites returns false, because a majority of the cluster has every acknowledged write on
+// disk.
 func (r *register) LosesWrites() bool { return false }
 
 // Read reads rows at one revision.
@@ -39,7 +40,7 @@ func (r *register) Read(ctx context.Context, sp leasestore.Space, workers []int6
 	return r.look(ctx, "read", sp, r.get(sp, workers), workers)
 }
 
-// Find reads about 64 rows. One of so many is free nearly always, or few are.
+// Find reads about 64 rows, since one of that many is nearly always free unless hardly any is.
 func (r *register) Find(ctx context.Context, sp leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	some := blocksOf(sp, h)
 	gets := r.get(sp, []int64{})
@@ -49,7 +50,7 @@ func (r *register) Find(ctx context.Context, sp leasestore.Space, h leasestore.H
 	return r.look(ctx, "find", sp, gets, h.Only)
 }
 
-// look asks for rows and for the time at once.
+// look reads rows while it asks for the time.
 func (r *register) look(ctx context.Context, what string, sp leasestore.Space, gets []clientv3.Op, workers []int64) (leasestore.View, error) {
 	type answer struct {
 		now leasestore.Millis
@@ -61,7 +62,7 @@ func (r *register) look(ctx context.Context, what string, sp leasestore.Space, g
 	go func() {
 		now, err := r.now(ctx)
 		if err != nil {
-			cancel() // the client waits for a server that does not answer
+			cancel() // or the client would go on waiting for a silent server
 		}
 		clock <- answer{now, err}
 	}()
@@ -78,9 +79,9 @@ func (r *register) look(ctx context.Context, what string, sp leasestore.Space, g
 	return seen, err
 }
 
-// blocksOf returns the blocks of the workers that will do, in a random order. A claim that
-// is made again looks at them in the same order. So it finds the row that it has taken, and
-// takes no second one, unless one before it has become free meanwhile.
+// blocksOf returns the blocks of eligible workers in a random order. A claim that is repeated
+// sees the same order, so it finds the row that it has taken instead of taking a second one,
+// unless an earlier row has become free meanwhile.
 func blocksOf(sp leasestore.Space, h leasestore.Hint) []int64 {
 	var all []int64
 	for block := range min(blocks, sp.Workers) {

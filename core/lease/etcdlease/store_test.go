@@ -47,7 +47,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-// once returns a hook that does something before the first write of a row.
+// once returns a hook that calls do before the first write of a row.
 func once(do func()) func(call) {
 	var first sync.Once
 	return func(c call) {
@@ -57,8 +57,8 @@ func once(do func()) func(call) {
 	}
 }
 
-// A claim is late, and meanwhile its row was claimed by another and deleted. It must not
-// make the row anew: what it reserved is forgotten.
+// A claim is delayed while its row is claimed by another process and deleted. It must not make
+// the row anew, because what the row had reserved would be forgotten.
 func TestLateFirstClaimDoesNotMakeADeletedRowAnew(t *testing.T) {
 	p := shared(t)
 	other := p.store(t)
@@ -76,8 +76,8 @@ func TestLateFirstClaimDoesNotMakeADeletedRowAnew(t *testing.T) {
 	}
 }
 
-// The key of a row is deleted and made anew while a renewal is on its way. Its version is
-// then what it was.
+// The key of a row is deleted and made anew while a renewal is under way, which leaves its
+// version unchanged.
 func TestKeyThatWasMadeAnewIsNotTheOneThatWasRead(t *testing.T) {
 	p := shared(t)
 	c := claimOf(four, 1)
@@ -99,7 +99,7 @@ func TestKeyThatWasMadeAnewIsNotTheOneThatWasRead(t *testing.T) {
 	}
 }
 
-// The members of a cluster that are behind must not be asked alone.
+// A serializable read could be answered by a member of the cluster that lags.
 func TestNoReadIsSerializable(t *testing.T) {
 	p := shared(t)
 	s, kv := p.hook(t)
@@ -128,8 +128,8 @@ func TestNoReadIsSerializable(t *testing.T) {
 	}
 }
 
-// A proxy sends each write twice, and the first answer is lost. The write may as well be
-// that of a copy of the process. So the outcome is unknown, and the lease knows the nonce.
+// A proxy sends each write twice and drops the first answer. The write might as well come from
+// a copy of the process, so the outcome is unknown, and the lease remembers the nonce.
 func TestWriteThatIsSentTwiceIsDoneOnceAndUnknown(t *testing.T) {
 	p := shared(t)
 	s, kv := p.hook(t)
@@ -166,7 +166,7 @@ func TestWriteThatIsSentTwiceIsDoneOnceAndUnknown(t *testing.T) {
 	}
 }
 
-// Nothing of a request without a nonce can be told from a row that was never written.
+// A request without a nonce cannot be told from a row that was never written.
 func TestRequestWithoutNonceIsNotTakenForDone(t *testing.T) {
 	p := shared(t)
 	s := p.store(t)
@@ -177,7 +177,7 @@ func TestRequestWithoutNonceIsNotTakenForDone(t *testing.T) {
 	}
 }
 
-// A fence raises each row, while some change.
+// A fence raises every row while some of them change.
 func TestFenceOfManyRowsMeetsWriters(t *testing.T) {
 	p := shared(t)
 	sp := four
@@ -186,7 +186,7 @@ func TestFenceOfManyRowsMeetsWriters(t *testing.T) {
 	s, kv := p.hook(t)
 	var first sync.Once
 	kv.before = func(c call) {
-		// Not the write that makes the space, but one that fences.
+		// Skip the write that makes the space: only those that fence are of interest.
 		if c.writes() && len(c.then) < 3 {
 			first.Do(func() { hold(t, other, claimOf(sp, 1999)) })
 		}
@@ -206,8 +206,8 @@ func TestFenceOfManyRowsMeetsWriters(t *testing.T) {
 	}
 }
 
-// A handle that was open before goes on after its server was restarted, which forgets who
-// has logged in.
+// A handle that was open before its server restarted goes on, although the server has forgotten
+// who had logged in.
 func TestStoreGoesOnAfterARestart(t *testing.T) {
 	server := ownServer(t)
 	server.protect(t, "sesame")
@@ -233,7 +233,7 @@ func TestStoreGoesOnAfterARestart(t *testing.T) {
 func TestErrorOfAnEndedContextIsNamed(t *testing.T) {
 	server := ownServer(t)
 	s := server.store(t)
-	inside(s).clock = func(context.Context) (time.Time, error) { return time.Now(), nil } // so that the client is asked
+	inside(s).clock = func(context.Context) (time.Time, error) { return time.Now(), nil } // so that only the client is used
 	c := claimOf(four)
 	r := hold(t, s, c)
 	resume := servertest.Stall(t, server.cmd.Process)
@@ -283,7 +283,7 @@ func TestUserWithoutRightsIsAPermanentError(t *testing.T) {
 		t.Errorf("Claim by nobody = %v; want an error that matches lease.ErrPermanent", err)
 	}
 
-	// The role that the package comment names.
+	// The role that the package comment describes.
 	root := server.client(t)
 	_, err = root.RoleAdd(t.Context(), "leases")
 	if err == nil {
@@ -309,8 +309,8 @@ func TestServersThatTakeNoWritesAreAClearError(t *testing.T) {
 	s := server.store(t)
 	c := claimOf(four)
 	r := hold(t, s, c)
-	// The server learns the size of its file when it commits, which it does
-	// every 100 ms: a fast machine writes many times the quota before.
+	// The server updates the size of its file when it commits, every 100 ms, in which a fast
+	// machine writes many times the quota.
 	client := server.client(t)
 	var full error
 	for full == nil {

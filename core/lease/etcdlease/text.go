@@ -9,14 +9,14 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// ErrDamaged is matched by the error of an operation that found something in its keys
-// that this package does not write, or keys that do not fit together. Claims pass over
-// such a row, and a lease that has one takes another.
+// ErrDamaged is matched by the error of an operation that found keys which this package did not
+// write or which do not fit together. Claims pass over such a row, and a lease that holds one
+// claims another.
 var ErrDamaged = errors.New("the keys hold what this package did not write")
 
-// The values are JSON, for those who look at them with etcdctl. What is read is written
-// again and must come out the same, byte for byte. So there is one spelling of each
-// value, and nothing that a later version may add is overlooked.
+// The values are JSON, for people who read them with etcdctl. A value that is read must encode
+// to the same bytes again, so every value has one spelling, and no field of a later version is
+// overlooked.
 
 // A rowText is a [leasestore.Row].
 type rowText struct {
@@ -29,8 +29,8 @@ type rowText struct {
 	Holder   string            `json:"holder"`
 }
 
-// A storedText is the value of a row's key. Before is Until as the last write found it, for
-// those who look at the row after something went wrong.
+// A storedText is the value of a row's key. Before is the limit that the last write found, for
+// people who look at the row after a failure.
 type storedText struct {
 	rowText
 	Before leasestore.Millis `json:"before"`
@@ -46,7 +46,7 @@ func decodeRow(text []byte) (row leasestore.Row, before leasestore.Millis, ok bo
 	return leasestore.Row(t.rowText), t.Before, ok
 }
 
-// decodeFresh reads the list of the workers of a block that were never claimed.
+// decodeFresh reads the list of a block's workers that were never claimed.
 func decodeFresh(text []byte, block int64) (workers []int64, ok bool) {
 	ok = decode(text, &workers) && workers != nil
 	for i, worker := range workers {
@@ -56,16 +56,16 @@ func decodeFresh(text []byte, block int64) (workers []int64, ok bool) {
 }
 
 func encode(value any) string {
-	text, _ := json.Marshal(value) // which never fails for these types
+	text, _ := json.Marshal(value) // never fails for these types
 	return string(text)
 }
 
-// decode reports whether text is what encode writes of some value, and reads that.
+// decode reads text into value, and reports whether encoding the value yields text again.
 func decode[T any](text []byte, value *T) bool {
 	return json.Unmarshal(text, value) == nil && bytes.Equal([]byte(encode(*value)), text)
 }
 
-// damage returns the error for a key, and what is wrong with it.
+// damage returns the error for a damaged key, with the reason.
 func damage(key, format string, args ...any) error {
 	return leasestore.Permanent(fmt.Errorf("%w: %s %s", ErrDamaged, key, fmt.Sprintf(format, args...)))
 }

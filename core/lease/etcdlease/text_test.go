@@ -36,7 +36,7 @@ func TestRowsAreReadableAndComeBack(t *testing.T) {
 	}
 }
 
-// Each differs from a value that is read by what a lenient reader would forgive.
+// Each text differs from a valid one in something that a lenient reader would forgive.
 func TestOnlyOneSpellingIsRead(t *testing.T) {
 	const end = `"renewals":1,"holder":"","before":0}`
 	for _, text := range []string{
@@ -72,7 +72,7 @@ func TestOnlyOneSpellingIsRead(t *testing.T) {
 	}
 }
 
-// The law of each: what is read is written again as it was.
+// The law: a value that is read encodes to the text that it was read from.
 func FuzzDecodeRow(f *testing.F) {
 	f.Add([]byte(`{"worker":7,"epoch":3,"owner":"00ff","nonce":"ab12","until":1735689600000,"renewals":12,"holder":"web-1","before":1735689540000}`))
 	f.Add([]byte(`{"worker":7,"epoch":0,"owner":"","nonce":"","until":0,"renewals":0,"holder":"","before":0}`))
