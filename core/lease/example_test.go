@@ -165,3 +165,19 @@ func ExampleNoFreeWorkerError() {
 	}
 	// Output: 1 number, free within a minute: true
 }
+
+// The keys of rows that exist already get a number of their own before the first program takes
+// a lease.
+func ExampleRetire() {
+	ctx := context.Background()
+	store := leasetest.NewMemory(nil)
+	config := lease.Config{Namespace: "shop", Workers: []int64{7}, Logger: slog.New(slog.DiscardHandler)}
+	for range 2 { // as a program may do whenever it starts
+		if err := lease.Retire(ctx, store, config, 7, "orders before snowkey"); err != nil {
+			log.Fatal(err)
+		}
+	}
+	_, err := lease.Acquire(ctx, store, config)
+	fmt.Println(errors.Is(err, lease.ErrNoFreeWorker))
+	// Output: true
+}

@@ -28,6 +28,7 @@ const (
 	noAnswerCheck
 	noLateStart
 	swapComparesTheEpoch
+	retirementIsAClaim
 )
 
 var mutants = []struct {
@@ -50,6 +51,7 @@ var mutants = []struct {
 	{noAnswerCheck, "a renewal counts however late its answer comes", guarded, 0},
 	{noLateStart, "a lease begins after the answer to its read, and not after that to its swap", guarded, 0},
 	{swapComparesTheEpoch, "a swap compares the epoch alone", fence, 48},
+	{retirementIsAClaim, "a retired number is free after a window", fence, 30},
 }
 
 // doctor shows a row to a renewal as if it were its own. The tag is what it is.

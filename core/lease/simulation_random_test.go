@@ -56,6 +56,9 @@ func (s *simulation) chaos(m mode) {
 	}
 	s.tracef("%v, %d hosts, window %d, guard %d, skew %d, workers %v, unit %v, %v", m, len(s.hosts), s.window, s.guard, s.skew, s.only, s.layout.Unit, s.rollback)
 	s.disturb(m)
+	if (s.mutant == none || s.mutant == retirementIsAClaim) && m != guarded && s.chance(0.5) {
+		s.after(s.upTo(s.part(1)), func() { s.retire(s.hosts[0], s.rng.Int64N(1<<s.layout.WorkerBits)) })
+	}
 	s.run(s.between(4*s.part(1), 20*s.part(1)))
 	if !s.over() {
 		s.recover(m)

@@ -41,10 +41,11 @@ type simulation struct {
 
 	flights []*flight // to be stopped at the end
 
-	ids    map[types.Snowflake]issue
-	calm   bool // nothing goes wrong any more
-	counts [kinds]int
-	digest uint64 // of all IDs, whose, and when
+	ids     map[types.Snowflake]issue
+	retired map[int64]bool // the numbers whose keys are not those of leases
+	calm    bool           // nothing goes wrong any more
+	counts  [kinds]int
+	digest  uint64 // of all IDs, whose, and when
 
 	violations [violationKinds]string // the first of each; empty: none
 	trace      []string
@@ -182,6 +183,7 @@ const (
 	deletions
 	lowerings
 	clones
+	retirements
 	copied // IDs that two copies of a process have both returned, as they may
 	unfree // processes that had no row to claim in the end
 
@@ -192,7 +194,7 @@ var kindNames = [kinds]string{
 	"IDs", "claims", "takeovers", "re-claims", "renewals", "releases", "losses", "lapses", "exhaustions", "refusals of a rollback policy",
 	"pauses", "suspensions", "crashes", "restarts", "clean closes", "clock steps", "clock slews", "lost requests", "lost replies",
 	"duplicated requests", "zombies", "partitions", "timeouts", "late replies", "outages", "slow stores", "steps of the store's clock", "steps far back of all clocks", "rollbacks",
-	"wipes", "deleted rows", "lowered rows", "clones", "IDs of copies", "processes without a free row",
+	"wipes", "deleted rows", "lowered rows", "clones", "retired numbers", "IDs of copies", "processes without a free row",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -499,6 +501,8 @@ type flight struct {
 	renewal *leasestore.Renewal
 	release *leasestore.Release
 
+	retires bool // claim does, or would without a mutant
+
 	next  func() (*trip, bool) // runs it up to its next trip
 	stop  func()               // ends it: the trips to come fail
 	swaps int                  // that were served
@@ -621,11 +625,33 @@ func (s *simulation) send(h *host, f *flight) {
 	s.proceed(h, f)
 }
 
+// retire asks for a worker number whose keys, of any time, are then somebody else's.
+func (s *simulation) retire(h *host, worker int64) {
+	c := s.claim()
+	c.Only, c.Retire = []int64{worker}, s.mutant != retirementIsAClaim
+	c.Owner, c.Nonce, c.Now = s.token(), s.token(), leasestore.MillisOf(h.clock.now())
+	s.send(h, &flight{claim: &c, retires: true})
+}
+
+// hasRetired notes that a number is retired, of which there must be no ID.
+func (s *simulation) hasRetired(worker int64) {
+	s.counts[retirements]++
+	s.retired[worker] = true
+	for id, was := range s.ids {
+		if w, end := s.where(id); w == worker {
+			s.violate(duplicate, "worker %d is retired; process %d has had its ID of %v", worker, was.process.id, end.Time())
+		}
+	}
+}
+
 // proceed lets a request go on to its next trip, or to its end.
 func (s *simulation) proceed(h *host, f *flight) {
 	t, more := f.next()
 	if !more {
 		s.tracef("host %d: %v has come to %+v, %v", h.number, f, f.reply, f.err)
+		if f.retires && f.err == nil {
+			s.hasRetired(f.reply.Row.Worker)
+		}
 		for _, p := range slices.Clone(f.waiters) {
 			if p.up && p.flight == f {
 				p.done(f.reply, f.err)
@@ -703,7 +729,7 @@ func (s *simulation) answer(h *host, f *flight, t *trip) {
 		return
 	}
 	t.over = true
-	waits := f.release != nil
+	waits := f.release != nil || f.retires
 	for _, p := range f.waiters {
 		switch {
 		case !p.up:
@@ -1126,6 +1152,9 @@ func (p *process) issued(id types.Snowflake) {
 		}
 	}
 	s.ids[id] = issue{p, s.elapsed()}
+	if s.retired[worker] {
+		s.violate(duplicate, "process %d has ID %d of worker %d, which is retired", p.id, id, worker)
+	}
 
 	if id <= p.last && s.rollback != core.Backfill {
 		s.violate(disorder, "process %d has ID %d after %d", p.id, id, p.last)
@@ -1179,6 +1208,8 @@ func newSimulation(t *testing.T, seed uint64, x setting, tracing bool) *simulati
 		rng:   rand.New(rand.NewPCG(seed, 0x51)),
 		began: time.Now(),
 		ids:   map[types.Snowflake]issue{},
+
+		retired: map[int64]bool{},
 	}
 	s.store = simulatedStore{s: s, clock: simulatedClock{s: s, most: -1}}
 	return s

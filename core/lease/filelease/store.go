@@ -322,7 +322,8 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (leasestor
 		return leasestore.Reply{}, cl.noRoom(err)
 	}
 	cl.wrote = true
-	if err := sl.write(ctx, last, next, s.hold(sl.path, cl.Owner)); err != nil {
+	held := !cl.Retire && s.hold(sl.path, cl.Owner) // nobody holds a retired row
+	if err := sl.write(ctx, last, next, held); err != nil {
 		s.letGo(sl.path, cl.Owner)
 		return leasestore.Reply{}, err
 	}

@@ -44,11 +44,13 @@ func (e *permanentError) Error() string        { return e.err.Error() }
 func (e *permanentError) Unwrap() error        { return e.err }
 func (e *permanentError) Is(target error) bool { return target == ErrPermanent }
 
-// A NoFreeWorkerError answers a claim when every row is reserved.
+// A NoFreeWorkerError answers a claim when every row is reserved, and a claim with Retire when
+// every row has been used. That one has no Earliest and no Wait, since waiting does not help it.
 type NoFreeWorkerError struct {
 	Namespace  string
 	Datacenter int64
 	Rows       int           // how many there are that would do
+	Retired    int           // how many would do if they were not retired
 	Earliest   time.Time     // when the first of them is free, by the store's clock, if nobody renews it
 	Wait       time.Duration // until then
 
@@ -59,8 +61,13 @@ type NoFreeWorkerError struct {
 
 func (e *NoFreeWorkerError) Error() string {
 	where := fmt.Sprintf("namespace %q, datacenter %d", e.Namespace, e.Datacenter)
-	if e.Rows == 0 {
+	switch {
+	case e.Rows == 0 && e.Retired > 0:
+		return fmt.Sprintf("lease: no worker number is free: all %d that would do in %s are retired", e.Retired, where)
+	case e.Rows == 0:
 		return "lease: no worker number is free: there is none to choose from in " + where
+	case e.Earliest.IsZero():
+		return fmt.Sprintf("lease: no worker number is free to be retired: all %d of %s have been used", e.Rows, where)
 	}
 	text := fmt.Sprintf("lease: no worker number is free: all %d of %s are reserved; the earliest is free at %s, in %s, unless it is renewed",
 		e.Rows, where, e.Earliest.Format(time.RFC3339Nano), e.Wait)

@@ -501,6 +501,9 @@ const fencers = 16
 
 func (o *operation) fence(f *Fencing, from Seen) error {
 	for {
+		if from.Row.Retired() {
+			return nil // a swap that changes nothing may be refused again and again
+		}
 		if done, err := o.swap(from, f.Apply(from.Row)); done || err != nil {
 			return err
 		}

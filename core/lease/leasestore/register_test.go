@@ -63,3 +63,27 @@ func TestWaitingIsNoClockSkew(t *testing.T) {
 		})
 	}
 }
+
+// A changingRegister reports what databases do that count changed rows, not found ones.
+type changingRegister struct{ leasestore.Register }
+
+func (r changingRegister) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
+	if from.Row == to {
+		return false, nil
+	}
+	return r.Register.Swap(ctx, s, from, to)
+}
+
+func TestFenceSwapsNoRetiredRow(t *testing.T) {
+	s := leasestore.Over(changingRegister{leasetest.NewMemory(nil)})
+	c := plainClaim()
+	c.Now, c.Retire = leasestore.MillisOf(time.Now()), true
+	if _, err := s.Claim(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Fence(ctx, leasestore.Fencing{Space: c.Space, Nonce: "f", Until: c.Now}); err != nil {
+		t.Errorf("Fence() = %v; want no error", err)
+	}
+}

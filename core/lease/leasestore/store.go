@@ -154,6 +154,14 @@ type Row struct {
 	Holder   string // the name of the process that holds it, for people: Claim.Holder
 }
 
+// Retired is the least Until of a retired row, which no claim takes: Until is Retired plus the
+// moment of the retirement. It is in the year 37648, so that a version of this module that knows
+// no retired rows does not take one either, and numbers that servers keep as doubles hold it.
+const Retired = Millis(1) << 50
+
+// Retired reports whether a [Claim] with Retire has taken the row for good.
+func (r *Row) Retired() bool { return r.Until >= Retired }
+
 // A Reply is a store's answer to a claim or a renewal that it has done.
 type Reply struct {
 	Row    Row    // as written
@@ -177,6 +185,10 @@ type Claim struct {
 	Now    Millis // the clock of the claimant when it asked
 	Skew   Millis // how far the clocks of claimant and store may be apart
 	Guard  Millis // D of the loss guard; 0: off
+
+	// Retire asks for a row that nobody has ever claimed or fenced, to take it out of use for
+	// good: see lease.Retire. Nobody renews the row, and Window does not matter.
+	Retire bool
 }
 
 // Check returns a *ClockSkewError if the store's clock, now, is too far from the claimant's, a
@@ -220,7 +232,8 @@ func (c *Claim) Candidates() []int64 {
 	return all
 }
 
-// Free reports whether row may be claimed when the store's clock shows now.
+// Free reports whether row may be claimed when the store's clock shows now. A retired row never
+// may, and for Retire only a row that is as it was made.
 //
 // A row that was released is free at once, although its last ID may be ahead of the clock by the
 // skew, and under the guard also by what From adds: no lease issues IDs of that row any more, and
@@ -253,6 +266,9 @@ func (c *Claim) eligible(rows []Row) []Row {
 
 // over reports whether the time reserved in row is over by the store's clock, now.
 func (c *Claim) over(row Row, now Millis) bool {
+	if c.Retire {
+		return row == Row{Worker: row.Worker}
+	}
 	if row.Owner != "" {
 		return row.Until+c.Guard <= now
 	}
@@ -293,6 +309,10 @@ func (c *Claim) noFreeWorker(rows []Row, now Millis) *NoFreeWorkerError {
 	e := &NoFreeWorkerError{Namespace: c.Space.Namespace, Datacenter: c.Space.Datacenter}
 	var earliest Millis
 	for _, row := range c.eligible(rows) {
+		if row.Retired() {
+			e.Retired++
+			continue
+		}
 		e.Rows++
 		at := row.Until + c.Guard
 		if at > now+c.Window+MaxAhead+c.Guard {
@@ -302,7 +322,7 @@ func (c *Claim) noFreeWorker(rows []Row, now Millis) *NoFreeWorkerError {
 			earliest = at
 		}
 	}
-	if e.Rows > 0 {
+	if e.Rows > 0 && !c.Retire {
 		e.Earliest = earliest.Time()
 		e.Wait = max(0, earliest-now).Duration()
 	}
@@ -318,12 +338,16 @@ func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
 	if c.Guard > 0 {
 		from = min(now, c.Now) // never further than a window beyond either clock
 	}
+	until := max(row.Until, from+c.Window)
+	if c.Retire {
+		until = Retired + max(now, c.Now)
+	}
 	return Row{
 		Worker:   row.Worker,
 		Epoch:    row.Epoch + 1,
 		Owner:    c.Owner,
 		Nonce:    c.Nonce,
-		Until:    max(row.Until, from+c.Window),
+		Until:    until,
 		Renewals: row.Renewals + 1,
 		Holder:   c.Holder,
 	}, true
@@ -469,13 +493,16 @@ type Fencing struct {
 }
 
 // Apply returns row as it is after the fencing: given back, with a limit of at least
-// Until.
+// Until. A retired row stays as it is.
 //
 // The limit alone would not do. After a restore, an earlier holder may find its token in
 // the row. Its renewal would raise its limit beyond Until. Its next IDs would have times
 // before Until, which the lost writes may have given to others. The new epoch refuses the
 // holder, and it claims anew.
 func (f *Fencing) Apply(row Row) Row {
+	if row.Retired() {
+		return row
+	}
 	return Row{
 		Worker:   row.Worker,
 		Epoch:    row.Epoch + 1,

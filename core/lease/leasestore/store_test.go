@@ -57,7 +57,33 @@ func TestClaimChecksBothDirectionsOfSkew(t *testing.T) {
 	}
 }
 
+// A version that knows no retired rows compares times and nothing else, and writes back more than
+// it has read only in a fence.
+func TestOlderVersionsDoNotTakeARetiredRow(t *testing.T) {
+	retirement := plainClaim()
+	retirement.Retire, retirement.Holder = true, "retired: gone"
+	row, ok := retirement.Apply(leasestore.Row{Worker: 3}, storeT+7)
+	if want := (leasestore.Row{Worker: 3, Epoch: 1, Owner: "claimant", Nonce: "n1", Until: 1<<50 + storeT + 7, Renewals: 1, Holder: "retired: gone"}); !ok || row != want {
+		t.Fatalf("Apply = %+v, %t; want %+v", row, ok, want)
+	}
+	fenced := row
+	fenced.Owner = ""
+	for _, now := range []leasestore.Millis{storeT, storeT + 1000*365*24*hourMS} {
+		for _, r := range []leasestore.Row{row, fenced} {
+			const ahead = 10*hourMS + 600_000 // more than skew, window and guard
+			if r.Until <= now+ahead {
+				t.Errorf("Until of %+v is at most %d; want no version to find it over", r, now+ahead)
+			}
+		}
+	}
+	fence := leasestore.Fencing{Nonce: "f", Until: storeT + hourMS}
+	if got := fence.Apply(row); got != row {
+		t.Errorf("Fencing.Apply(%+v) = %+v; want it as it was", row, got)
+	}
+}
+
 func TestFreeRowsAreThoseWhoseLimitHasPassed(t *testing.T) {
+	retire := func(c *leasestore.Claim) { c.Retire = true }
 	for _, c := range []struct {
 		name string
 		row  leasestore.Row
@@ -81,6 +107,12 @@ func TestFreeRowsAreThoseWhoseLimitHasPassed(t *testing.T) {
 		{"beyond the space", leasestore.Row{Worker: 8}, nil, false},
 		{"beyond the space, asked for", leasestore.Row{Worker: 8}, func(c *leasestore.Claim) { c.Only = []int64{8} }, false},
 		{"below the space", leasestore.Row{Worker: -1}, nil, false},
+		{"retired", leasestore.Row{Owner: "o", Until: leasestore.Retired + storeT}, nil, false},
+		{"retired, and fenced by an older version", leasestore.Row{Until: leasestore.Retired}, func(c *leasestore.Claim) { c.Guard = 100 }, false},
+		{"to be retired", leasestore.Row{Worker: 3}, retire, true},
+		{"to be retired, used", leasestore.Row{Worker: 3, Epoch: 2, Nonce: "n", Until: 5, Renewals: 2}, retire, false},
+		{"to be retired, known to have been lost", leasestore.Row{Worker: 3, Until: 5}, retire, false},
+		{"to be retired twice", leasestore.Row{Worker: 3, Epoch: 1, Until: leasestore.Retired + storeT}, retire, false},
 	} {
 		claim := plainClaim()
 		if c.edit != nil {
@@ -320,6 +352,8 @@ func TestStoreErrorsSayWhatAndHowMuch(t *testing.T) {
 		{&full, leasestore.ErrNoFreeWorker, `lease: no worker number is free: all 32 of namespace "shop", datacenter 2 are reserved; the earliest is free at 2025-06-01T12:00:00.005Z, in 1.5s, unless it is renewed`},
 		{&ahead, leasestore.ErrNoFreeWorker, full.Error() + `; reserved more than an hour ahead, as by a wrong clock: 10 rows, among them workers [0 1 2 3 4 5 6 7]`},
 		{&leasestore.NoFreeWorkerError{Namespace: "shop"}, leasestore.ErrNoFreeWorker, `lease: no worker number is free: there is none to choose from in namespace "shop", datacenter 0`},
+		{&leasestore.NoFreeWorkerError{Namespace: "shop", Retired: 2}, leasestore.ErrNoFreeWorker, `lease: no worker number is free: all 2 that would do in namespace "shop", datacenter 0 are retired`},
+		{&leasestore.NoFreeWorkerError{Namespace: "shop", Rows: 3}, leasestore.ErrNoFreeWorker, `lease: no worker number is free to be retired: all 3 of namespace "shop", datacenter 0 have been used`},
 		{&leasestore.LostError{Worker: 3, Epoch: 7, Reason: leasestore.TakenOver}, leasestore.ErrLost, `lease: worker 3, epoch 7, is lost: another lease has claimed its row, or an operator has fenced it, or the store has lost a write (failover to a replica that lagged, restore)`},
 		{&leasestore.LostError{Worker: 3, Epoch: 7, Reason: leasestore.Copied}, leasestore.ErrLost, `lease: worker 3, epoch 7, is lost: a copy of this process has renewed its row, or the store has lost a write (failover to a replica that lagged, restore)`},
 		{&leasestore.LostError{Worker: 3, Epoch: 7, Reason: leasestore.Gone}, leasestore.ErrLost, `lease: worker 3, epoch 7, is lost: its row is gone: somebody has deleted it, which must never be done, or the store has lost a write (failover to a replica that lagged, restore)`},

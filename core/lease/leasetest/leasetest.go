@@ -121,6 +121,12 @@ var claims = []struct {
 	{"FenceMakesTheRows", fenceMakesTheRows},
 	{"FenceIsRefused", fenceIsRefused},
 
+	// retire.go
+	{"RetiredRowIsNeverClaimed", retiredRowIsNeverClaimed},
+	{"UsedRowIsNotRetired", usedRowIsNotRetired},
+	{"OneOfClaimsAndRetirementsWins", oneOfClaimsAndRetirementsWins},
+	{"RetirementIsUndone", retirementIsUndone},
+
 	// random.go
 	{"RandomOperationsDoWhatThePureFunctionsSay", randomOperations},
 

@@ -122,7 +122,7 @@ func (t trial) clock() leasestore.Millis {
 	switch {
 	case t.err == nil && t.reply != leasestore.Reply{}:
 		return t.reply.Now
-	case errors.As(t.err, &full) && full.Rows > 0:
+	case errors.As(t.err, &full) && !full.Earliest.IsZero():
 		return leasestore.MillisOf(full.Earliest.Add(-full.Wait))
 	case errors.As(t.err, &skew):
 		return leasestore.MillisOf(skew.Store)

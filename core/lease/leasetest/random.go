@@ -76,6 +76,8 @@ func (g *random) claim() leasestore.Claim {
 		c.Now += 2 * minute
 	case 1:
 		c.Now -= 2 * minute
+	case 2, 3:
+		c.Retire = true
 	}
 	return c
 }

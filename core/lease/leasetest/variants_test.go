@@ -489,6 +489,61 @@ var variants = map[string]variant{
 		caught: []string{"NoFreeWorkerErrorNamesTheEarliest", "ClaimTakesOnlyWhatItMay"},
 	},
 
+	// -- retired rows
+	"takes a retirement for a claim": {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
+			c.Retire = false
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"RetiredRowIsNeverClaimed", "UsedRowIsNotRetired", "OneOfClaimsAndRetirementsWins", "RandomOperationsDoWhatThePureFunctionsSay"},
+	},
+	"retires a used row": {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
+			retire := c.Retire
+			c.Retire = false
+			r, err := v.handle.Claim(ctx, c)
+			if !retire {
+				return r, err
+			}
+			return v.after(c.Space, r, err, func(row *leasestore.Row) { row.Until = leasestore.Retired + max(r.Now, c.Now) })
+		},
+		caught: []string{"UsedRowIsNotRetired"},
+	},
+	"claims a retired row": {
+		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
+			rows, _, _ := v.handle.Rows(ctx, c.Space)
+			for _, row := range rows {
+				if row.Retired() && !c.Retire && ctx.Err() == nil {
+					row.Owner, row.Until = "", row.Until-leasestore.Retired
+					v.mem().Set(c.Space, row)
+				}
+			}
+			return v.handle.Claim(ctx, c)
+		},
+		caught: []string{"RetiredRowIsNeverClaimed"},
+	},
+	"fences retired rows too": {
+		fence: func(v broken, _ context.Context, f leasestore.Fencing) error {
+			return v.fenceAs(f, func(row leasestore.Row) leasestore.Row {
+				until := row.Until
+				row.Until = 0
+				row = f.Apply(row)
+				row.Until = max(until, f.Until)
+				return row
+			})
+		},
+		caught: []string{"RetiredRowIsNeverClaimed"},
+	},
+	"never gives a retired row back": {
+		release: func(v broken, ctx context.Context, r leasestore.Release) error {
+			if row, ok := v.stored(r.Space, r.Worker); ok && row.Retired() {
+				return r.Lost(leasestore.TakenOver)
+			}
+			return v.handle.Release(ctx, r)
+		},
+		caught: []string{"RetirementIsUndone"},
+	},
+
 	// -- releases
 	"deletes rows on release": {
 		release: func(v broken, ctx context.Context, r leasestore.Release) error {

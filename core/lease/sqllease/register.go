@@ -50,10 +50,11 @@ func (r *register) use(db *tables.DB) {
 		" AND EXISTS (SELECT 1 FROM " + r.meta + " m WHERE m.namespace = ? AND m.datacenter = ? AND m.layout = ?)"
 	r.update = set + where
 	r.alone = d.Bind(sqlrow.AloneBegin + set + " FROM " + sqlrow.AloneFrom + where + " AND " + sqlrow.AloneIf)
-	// What leasestore.Fencing.Apply does, to all rows at once. GREATEST is MAX on SQLite; CASE is the
+	// What leasestore.Fencing.Apply does, to all rows that are not retired. GREATEST is MAX on SQLite; CASE is the
 	// same everywhere.
 	r.fence = d.Bind("UPDATE " + r.table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
-		" reserved_until = CASE WHEN reserved_until < ? THEN ? ELSE reserved_until END WHERE namespace = ? AND datacenter = ?")
+		" reserved_until = CASE WHEN reserved_until < ? THEN ? ELSE reserved_until END WHERE namespace = ? AND datacenter = ?" +
+		fmt.Sprintf(" AND reserved_until < %d", leasestore.Retired))
 }
 
 // LosesWrites returns false, because what a SQL database has acknowledged is durable under the
