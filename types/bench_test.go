@@ -13,30 +13,42 @@ import (
 // 19 digits, the longest that there are.
 const benchID = types.Snowflake(1541815603606036480)
 
-// BenchmarkString compares String with strconv.FormatInt in turns of 100 calls, so
-// that both run under the same load. ratio is the median of String divided by that
-// of FormatInt.
-func BenchmarkString(b *testing.B) {
-	turn := func(text func() string) time.Duration {
+// inTurns compares two functions in turns of 100 calls, so that both run under the same load. It
+// reports the median of each for a call, and ratio, that of ours divided by that of theirs.
+func inTurns(b *testing.B, ours, theirs string, our, their func()) {
+	turn := func(call func()) time.Duration {
 		start := time.Now()
 		for range 100 {
-			_ = text()
+			call()
 		}
 		return time.Since(start)
 	}
-	own := func() string { return benchID.String() }
-	format := func() string { return strconv.FormatInt(int64(benchID), 10) }
-	var ours, theirs []time.Duration
+	var x, y []time.Duration
 	for b.Loop() {
-		ours = append(ours, turn(own))
-		theirs = append(theirs, turn(format))
+		x = append(x, turn(our))
+		y = append(y, turn(their))
 	}
-	slices.Sort(ours)
-	slices.Sort(theirs)
-	x, y := ours[len(ours)/2], theirs[len(theirs)/2]
-	b.ReportMetric(float64(x.Nanoseconds())/100, "ns/String")
-	b.ReportMetric(float64(y.Nanoseconds())/100, "ns/FormatInt")
-	b.ReportMetric(float64(x)/float64(y), "ratio")
+	slices.Sort(x)
+	slices.Sort(y)
+	mx, my := x[len(x)/2], y[len(y)/2]
+	b.ReportMetric(float64(mx.Nanoseconds())/100, "ns/"+ours)
+	b.ReportMetric(float64(my.Nanoseconds())/100, "ns/"+theirs)
+	b.ReportMetric(float64(mx)/float64(my), "ratio")
+}
+
+func BenchmarkString(b *testing.B) {
+	var text string
+	inTurns(b, "String", "FormatInt",
+		func() { text = benchID.String() },
+		func() { text = strconv.FormatInt(int64(benchID), 10) })
+	_ = text
+}
+
+// Each method of ID and NullID beside that of Snowflake and NullSnowflake.
+func BenchmarkTypedKeys(b *testing.B) {
+	for _, p := range pairs() {
+		b.Run(p.name, func(b *testing.B) { inTurns(b, "typed", "untyped", p.typed, p.untyped) })
+	}
 }
 
 func BenchmarkAppendDecimal(b *testing.B) {

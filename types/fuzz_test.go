@@ -315,3 +315,12 @@ func FuzzUnmarshalBinary(f *testing.F) {
 		}
 	})
 }
+
+// Law: a typed key reads and writes what the untyped one does, and refuses the same with the
+// same error, which names the typed key.
+func FuzzTypedKeys(f *testing.F) {
+	f.Fuzz(func(t *testing.T, kind byte, n int64, x float64, text string) {
+		readAlike(t, scanSource(kind, n, x, text))
+		writeAlike(t, types.Snowflake(n))
+	})
+}

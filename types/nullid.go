@@ -94,7 +94,7 @@ func (n *NullID[T]) UnmarshalParam(param string) error {
 	if n != nil {
 		to = new(NullSnowflake)
 	}
-	return n.set(to, to.UnmarshalParam(param))
+	return n.set(to, storeNull(to, param, "unmarshal parameter"))
 }
 
 // UnmarshalMapstructure copies a NullID of the same mark, and otherwise reads what
