@@ -22,11 +22,9 @@ type Document struct {
 
 // stringSchema is for openapi3gen.SchemaCustomizer.
 func stringSchema(_ string, typ reflect.Type, _ reflect.StructTag, schema *openapi3.Schema) error {
-	switch typ {
-	case reflect.TypeFor[types.Snowflake]():
+	if typ.Implements(reflect.TypeFor[interface{ JSONSchemaAlias() any }]()) {
 		*schema = *openapi3.NewStringSchema()
-	case reflect.TypeFor[types.NullSnowflake]():
-		*schema = *openapi3.NewStringSchema().WithNullable()
+		schema.Nullable = typ.Kind() == reflect.Struct // a NullSnowflake or a NullID
 	}
 	return nil
 }
