@@ -280,6 +280,7 @@ func pairs() []pair {
 			zero   bool
 			number int64
 			value  any
+			uuid   [16]byte
 		}
 	)
 	src = s.Int64()
@@ -302,6 +303,7 @@ func pairs() []pair {
 		{"ID.MarshalText", func() { to.bytes, _ = id.MarshalText() }, func() { to.bytes, _ = s.MarshalText() }},
 		{"ID.Scan", func() { _ = id.Scan(src) }, func() { _ = s.Scan(src) }},
 		{"ID.String", func() { to.word = id.String() }, func() { to.word = s.String() }},
+		{"ID.UUID", func() { to.uuid = id.UUID() }, func() { to.uuid = s.UUID() }},
 		{"ID.UnmarshalBinary", func() { _ = id.UnmarshalBinary(eight) }, func() { _ = s.UnmarshalBinary(eight) }},
 		{"ID.UnmarshalJSON", func() { _ = id.UnmarshalJSON(quoted) }, func() { _ = s.UnmarshalJSON(quoted) }},
 		{"ID.UnmarshalMapstructure", func() { _ = id.UnmarshalMapstructure(src) }, func() { _ = s.UnmarshalMapstructure(src) }},
