@@ -18,18 +18,18 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A disk is one slot file on a disk that loses and spoils what was not synced. It
-// keeps one block for each place.
+// A disk is a slot file on a disk that loses and spoils what was not synced. It keeps one block
+// for each place.
 type disk struct {
 	stable [places][recordSize]byte // what a power failure leaves
 	cache  [places][recordSize]byte // what reads see
 	dirty  [places]bool             // blocks that were written and not synced
 	marked bool                     // as poisoned
-	unseen bool                     // the kernel has failed to write a block, and told nobody yet
+	unseen bool                     // the kernel has failed to write a block, and has not reported it yet
 }
 
-// A fate is what becomes of a block that was being written when the power failed,
-// or when the disk reported an error.
+// A fate is what becomes of a block that was being written when the power failed, or when the
+// disk reported an error.
 type fate int
 
 const (
@@ -39,7 +39,7 @@ const (
 	fates
 )
 
-// settle gives each dirty block its fate: digits of f to the base of fates.
+// settle gives every dirty block its fate, which is a digit of f to the base of fates.
 func (d *disk) settle(f int) {
 	for i := range d.dirty {
 		if !d.dirty[i] {
@@ -58,7 +58,7 @@ func (d *disk) settle(f int) {
 	}
 }
 
-// count returns in how many ways settle can go.
+// count returns how many different values of f settle distinguishes.
 func (d *disk) count() int {
 	n := 1
 	for _, dirty := range d.dirty {
@@ -69,7 +69,7 @@ func (d *disk) count() int {
 	return n
 }
 
-// evict makes the cache forget some places, so that they are read from the disk.
+// evict drops places from the cache, so that they are read from the disk.
 func (d *disk) evict(bits int) {
 	for i := range d.cache {
 		if bits>>i&1 == 1 {
@@ -78,21 +78,21 @@ func (d *disk) evict(bits int) {
 	}
 }
 
-// powerFails leaves what is stable.
+// powerFails leaves only what is stable.
 func (d *disk) powerFails(f int) {
 	d.settle(f)
 	d.cache = d.stable
 	d.unseen = false
 }
 
-// errKilled ends an operation as a kill does; errDisk is what the disk reports.
+// errKilled ends an operation as a kill does; errDisk is an error that the disk reports.
 var (
 	errKilled = errors.New("killed")
 	errDisk   = errors.New("input/output error")
 )
 
-// A diskFile is the file open in one operation, with what is to happen in it. The
-// steps of an operation are sync, write, sync.
+// A diskFile is the file as one operation opens it, with the faults to inject. The steps of an
+// operation are sync, write, sync.
 type diskFile struct {
 	disk *disk
 	step int // how many steps were begun
@@ -100,7 +100,7 @@ type diskFile struct {
 	killBefore int   // this step, counted from 1; 0: none
 	failAt     int   // this step, a sync
 	fate       int   // of the dirty blocks when it fails
-	evict      int   // bits of the places that the cache then forgets; the others show what was not written
+	evict      int   // bits of the places that the cache then drops; the others still show unwritten data
 	dirty      *disk // as it was before the failing sync
 }
 
@@ -142,7 +142,7 @@ func (f *diskFile) Sync() error {
 	if f.step == f.failAt {
 		d := *f.disk
 		f.dirty = &d
-		f.disk.settle(f.fate) // and the kernel takes the pages for clean
+		f.disk.settle(f.fate) // and the kernel considers the pages clean
 		f.disk.evict(f.evict)
 		return errDisk
 	}
@@ -171,7 +171,7 @@ var _ interface {
 
 const steps = 3
 
-// newDisk returns a disk with a slot as it is made.
+// newDisk returns a disk with a newly made slot.
 func newDisk(t *testing.T) *disk {
 	d := &disk{}
 	d.stable[0] = [recordSize]byte(mustEncode(t, record{}))
@@ -179,8 +179,8 @@ func newDisk(t *testing.T) *disk {
 	return d
 }
 
-// open is the openFile of a Store on the disk: f is the slot, and another file is
-// the mark of the poisoned.
+// open is the openFile of a Store on the disk: f is the slot, and any other file is the mark of
+// a poisoned one.
 func (f *diskFile) open(path string, create bool) (file, error) {
 	switch {
 	case path == "":
@@ -193,8 +193,8 @@ func (f *diskFile) open(path string, create bool) (file, error) {
 	return &diskFile{disk: f.disk}, nil
 }
 
-// operate does one operation on the slot, in a process of its own, that writes the
-// limit until. It returns the limit that it found.
+// operate performs one operation on the slot in a process of its own. It writes the limit until
+// and returns the limit that it found.
 func operate(f *diskFile, until leasestore.Millis) (before leasestore.Millis, err error) {
 	s := &Store{poisoned: map[string]error{}, open: f.open}
 	if err := s.poisonOf(""); err != nil {
@@ -228,12 +228,12 @@ func (d *disk) limit() leasestore.Millis {
 // crashDepth is the length of a history. Each further operation takes ten times as long.
 var crashDepth = flag.Int("crashes.depth", 3, "how many operations a history of crashes has")
 
-// TestNoCrashesAndErrorsLoseWhatWasAcknowledged goes through every history of a few
-// operations. Each may be done, be killed before any step, or meet an error at either
-// sync. Or it is killed, and the kernel meets an error afterwards. After an error each
-// unsynced block is written, lost or spoilt, and still in the cache or not. Then it
-// goes through every power failure after the history. Operation n writes the limit n.
-// What an operation or the end reads is at least the last limit that was acknowledged.
+// TestNoCrashesAndErrorsLoseWhatWasAcknowledged goes through every history of a few operations.
+// Each operation succeeds, is killed before some step, meets an error at either sync, or is
+// killed with an error that the kernel meets afterwards. After an error every unsynced block is
+// written, lost or spoilt, and still cached or not. Every history ends with every possible
+// power failure. Operation n writes the limit n, and whatever an operation or the end reads
+// must be at least the last limit that was acknowledged.
 func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	histories := 0
@@ -277,7 +277,7 @@ func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 			for f, ways := 0, 1; f < ways; f++ {
 				for evict := range 1 << places {
 					dirty := try(fmt.Sprintf("sync %d failed, fates %d, evicted %b", step, f, evict), diskFile{failAt: step, fate: f, evict: evict})
-					if dirty != nil { // else it did not come to that
+					if dirty != nil { // otherwise the sync was not reached
 						ways = dirty.count()
 					}
 				}
@@ -312,9 +312,9 @@ func TestNoCrashesAndErrorsLoseWhatWasAcknowledged(t *testing.T) {
 	t.Logf("%d histories", histories)
 }
 
-// TestAWriteTornAtAnyByteLeavesTheOldRowOrTheNew stops the power in the middle of the
-// write of an operation, at every byte. The front or the back of the record is written.
-// It does so after some operations, so that every place is torn.
+// TestAWriteTornAtAnyByteLeavesTheOldRowOrTheNew cuts the power in the middle of an operation's
+// write, at every byte, so that either the front or the back of the record is written. It does
+// so after different numbers of operations, so that every place is torn.
 func TestAWriteTornAtAnyByteLeavesTheOldRowOrTheNew(t *testing.T) {
 	t.Parallel()
 	for done := range leasestore.Millis(places + 1) {
@@ -345,7 +345,7 @@ func TestAWriteTornAtAnyByteLeavesTheOldRowOrTheNew(t *testing.T) {
 					t.Fatalf("after %d operations, limit after a write was torn at byte %d (front %v) = %d; want %d, or %d if it is whole",
 						done, at, front, got, done, done+1)
 				}
-				// And the slot is in use again.
+				// The slot is usable again.
 				if before, err := operate(&diskFile{disk: &torn}, 99); err != nil || before != got || torn.limit() != 99 {
 					t.Fatalf("operation after a torn write read %d, error %v, left %d; want %d, nil, 99", before, err, torn.limit(), got)
 				}
@@ -386,7 +386,7 @@ func (f *fault) Sync() error {
 	return f.file.Sync()
 }
 
-// inject makes s open slots with the fault that is in *next.
+// inject makes s open slots with the fault in *next.
 func inject(s *Store, next *fault) {
 	open := s.open
 	s.open = func(path string, create bool) (file, error) {
@@ -427,7 +427,7 @@ func TestAFailedWriteOrSyncPoisonsTheSlot(t *testing.T) {
 			if !errors.Is(err, ErrPoisoned) || !errors.Is(err, tt.want) || definite(err) {
 				t.Fatalf("Renew with a failing %s = error %v; want one that matches %v and %v", tt.name, err, ErrPoisoned, tt.want)
 			}
-			now = fault{} // the disk is well again, as far as one can see
+			now = fault{} // the disk appears to be well again
 
 			if _, err := s.Renew(t.Context(), r); !errors.Is(err, ErrPoisoned) || !errors.Is(err, leasestore.ErrLost) {
 				t.Errorf("second Renew = error %v; want %v and %v, so that the lease claims another row", err, ErrPoisoned, leasestore.ErrLost)
@@ -450,7 +450,8 @@ func TestAFailedWriteOrSyncPoisonsTheSlot(t *testing.T) {
 			if _, err := other.Renew(t.Context(), r); !errors.Is(err, ErrPoisoned) || !errors.Is(err, leasestore.ErrLost) {
 				t.Errorf("Renew by another process = error %v; want %v", err, ErrPoisoned)
 			}
-			// After a restart the operator removes the mark: what was acknowledged is there.
+			// After a restart the operator removes the mark, and what was acknowledged is
+			// there.
 			if err := os.Remove(poisonPath(filepath.Join(s.dir, "ns-orders", "dc-0", strconv.FormatInt(reply.Row.Worker, 10)))); err != nil {
 				t.Fatal(err)
 			}
@@ -462,7 +463,7 @@ func TestAFailedWriteOrSyncPoisonsTheSlot(t *testing.T) {
 	}
 }
 
-// What could not even begin has done no harm, and there may be room again.
+// An operation that could not even begin has done no harm, and there may be room again.
 func TestAFullDiskPoisonsNothing(t *testing.T) {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		s := newStore(t, t.TempDir(), Config{})
@@ -523,7 +524,7 @@ func TestAClaimThatFailsHoldsNothing(t *testing.T) {
 
 func second(_ leasestore.Reply, err error) error { return err }
 
-// definite reports whether err says that the operation was not done.
+// definite reports whether err means that the operation was not performed.
 func definite(err error) bool {
 	return errors.Is(err, leasestore.ErrNoFreeWorker) || errors.Is(err, leasestore.ErrLost) ||
 		errors.Is(err, leasestore.ErrLayout) || errors.Is(err, leasestore.ErrClockSkew)

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// diskFull reports whether err says that there is no room for the data, or none for
-// this user.
+// diskFull reports whether err means that the disk has no room, or that the user's quota is
+// used up.
 func diskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

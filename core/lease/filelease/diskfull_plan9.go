@@ -1,5 +1,5 @@
 package filelease
 
-// diskFull returns false: Plan 9 has no such error, and no lock, so that there is
-// no Store either.
+// diskFull returns false, because Plan 9 has no such error. It has no flock either, and
+// therefore no Store.
 func diskFull(error) bool { return false }

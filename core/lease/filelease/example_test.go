@@ -16,7 +16,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// The processes of one host share a directory. Each gets a number of its own.
+// The processes of a host share a directory, and each gets a different number.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "worker-numbers") // one that lasts, such as /var/lib/orders
@@ -50,13 +50,12 @@ func Example() {
 	// Output: the same number: false
 }
 
-// The operator gives a fixed worker number to one process. Alone it is safe only as
-// long as the clock does not step back across a restart. With its limit in a file it is
-// safe whatever the clock does. If two processes are given the number by mistake, the
-// second does not start.
+// A fixed worker number that an operator assigns is safe on its own only as long as the clock
+// does not step back across a restart. With its limit in a file it is safe whatever the clock
+// does, and if two processes are given the number by mistake, the second one does not start.
 //
-// The window is shorter than the permitted clock skew, 5 s unless set. So a
-// process that has crashed starts again at once.
+// The window is shorter than the permitted clock skew (5 s by default), so a process that has
+// crashed can start again at once.
 func Example_staticWorker() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "worker-state") // one that lasts, such as /var/lib/orders

@@ -9,8 +9,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// What is missing when Fence comes must not begin before its limit, also if a claim
-// comes first: the holder of the file that is gone may go on to there.
+// A file that is missing when Fence runs must not begin before Fence's limit, even if a claim
+// comes first, because the holder of the lost file may continue up to that limit.
 func TestFenceRaisesRowsWhoseFilesAreGone(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(s *Store) error{

@@ -2,22 +2,23 @@ package filelease
 
 import "github.com/snowkey/snowkey/core/lease/leasestore"
 
-// A holder of a row keeps a second lock for as long as it has the row. The lock is on a
-// file of its own beside the slot. The system drops it when the process dies, however
-// that happens. The flag in the record says that the owner has it.
+// The holder of a row keeps a second lock for as long as it has the row, on a file of its own
+// beside the slot. The system drops the lock when the process dies, in whatever way. A flag in
+// the record says that the owner has the lock.
 //
-// So a claim knows that an owner is dead: the flag is set and the lock is free. It then
-// treats the row as released. A crashed process can start again at once if its limit is
-// no further ahead than the skew. With a window no longer than the skew that is always
-// so. Without the lock it would have to wait for the limit.
+// A claim can therefore tell that an owner is dead: the flag is set and the lock is free. It
+// then treats the row as released. A process that has crashed can start again at once if its
+// limit is no further ahead than the skew, as it always is with a window no longer than the
+// skew; without the lock it would have to wait for the limit.
 //
-// Nothing but speed depends on it. The limit is never lowered, and the next range
-// begins there. So a holder that lives without its lock is not in the way. It loses its
-// row at the next renewal, and no ID repeats. That is also why the lock may be missing.
-// A successor may take a row after its limit from a process that has stopped and still
-// has the lock. The successor then goes without it, and asks again at each renewal.
+// Only speed depends on the lock. The limit is never lowered and the next range begins there,
+// so a live holder without its lock merely loses its row at the next renewal, and no ID
+// repeats. That is why the lock may be missing: a successor that takes a row after its limit,
+// from a process that is stopped and still has the lock, goes without it and asks again at each
+// renewal.
 //
-// It is not the lock of the slot, which must be free for the operations of others.
+// The lock of the slot cannot serve for this, because it must be free for the operations of
+// others.
 
 // A holding is a holder's lock that this Store has.
 type holding struct {
@@ -25,17 +26,17 @@ type holding struct {
 	lock  file
 }
 
-// lockPath returns the path of the holder's lock of the slot at path.
+// lockPath returns the path of the file with the holder's lock of the slot at path.
 func lockPath(path string) string { return path + ".held" }
 
-// hold takes the holder's lock of the slot at path for owner, and reports whether owner
-// has it now. Requires the lock of the slot, as do the functions below but letGo. That
-// may come at any time, as may the end of the process.
+// hold takes the holder's lock of the slot at path for owner, and reports whether owner has it
+// now. Like the functions below, except letGo, it requires the lock of the slot. letGo may be
+// called at any time, just as the process may end at any time.
 func (s *Store) hold(path, owner string) bool {
 	s.mu.Lock()
 	h, ok := s.held[path]
 	if ok {
-		h.owner = owner // an owner before, in this process, has lost the row
+		h.owner = owner // the previous owner, in this process, has lost the row
 		s.held[path] = h
 	}
 	closed := s.closed
@@ -43,11 +44,11 @@ func (s *Store) hold(path, owner string) bool {
 	if ok || closed {
 		return ok
 	}
-	// Without mu, which Close and the beginning of every operation need: the disk may
-	// hang. The lock of the slot keeps others from doing the same at once.
+	// Without mu, because the disk may hang, and Close and the beginning of every operation
+	// need it. The lock of the slot keeps others from doing the same meanwhile.
 	lock, err := s.open(lockPath(path), true)
 	if err != nil {
-		return false // the row is good without it
+		return false // the row is valid without it
 	}
 	if ok, err := lock.tryLock(); !ok || err != nil {
 		_ = lock.Close()
@@ -63,8 +64,8 @@ func (s *Store) hold(path, owner string) bool {
 	return true
 }
 
-// abandoned reports whether nobody has the holder's lock of the slot at path. A lock of
-// this Store counts too: it belongs to another open file than the one here.
+// abandoned reports whether no process has the holder's lock of the slot at path. A lock of
+// this Store counts too, because it belongs to another open file.
 func (s *Store) abandoned(path string) bool {
 	lock, err := s.open(lockPath(path), false)
 	if err != nil {
@@ -75,8 +76,7 @@ func (s *Store) abandoned(path string) bool {
 	return ok && err == nil
 }
 
-// letGo drops the holder's lock of the slot at path if this Store has it for
-// owner.
+// letGo drops the holder's lock of the slot at path if this Store has it for owner.
 func (s *Store) letGo(path, owner string) {
 	s.mu.Lock()
 	h, ok := s.held[path]
@@ -90,10 +90,10 @@ func (s *Store) letGo(path, owner string) {
 	}
 }
 
-// lost drops the holder's lock if row, which an operation of owner has found, is
-// another's. An operation may be refused while owner has the row: a request that was
-// overtaken by a later one has an old nonce. To drop the lock then would make a live
-// owner look dead.
+// lost drops the holder's lock if row, which an operation of owner has found, belongs to
+// another owner. An operation may be refused while owner has the row, because a request that
+// was overtaken by a later one has an old nonce; dropping the lock then would make a live owner
+// look dead.
 func (s *Store) lost(path, owner string, row leasestore.Row) {
 	if row.Owner != owner {
 		s.letGo(path, owner)

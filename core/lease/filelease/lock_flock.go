@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// errUnsupported is nil where there is a lock that dies with its holder.
+// errUnsupported is nil on systems with a lock that ends with its holder.
 var errUnsupported error
 
-// tryLock locks f for this open file, and reports whether it could. It could not if
-// another open file has the lock, of this process or another. The lock ends when f is
-// closed, at the latest when the process ends.
+// tryLock locks f for this open file, and reports whether it succeeded. It fails if another
+// open file, of this process or another, has the lock. The lock ends when f is closed, at the
+// latest when the process ends.
 func tryLock(f *os.File) (bool, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {

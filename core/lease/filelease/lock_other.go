@@ -9,9 +9,9 @@ import (
 	"runtime"
 )
 
-// Windows has LockFileEx, but its locks keep others from reading. Its directories
-// cannot be synced. What happens at a power failure is not written down anywhere. So
-// nothing here could be promised.
+// Windows has LockFileEx, but its locks prevent others from reading, its directories cannot be
+// synced, and what a power failure does to them is undocumented, so a Store could promise
+// nothing.
 var errUnsupported = fmt.Errorf("filelease: not supported on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 
 func tryLock(*os.File) (bool, error) { return false, errUnsupported }

@@ -23,16 +23,15 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// The test binary runs itself as the processes that share a directory. With this
-// variable set it does what the variable names and does not run tests.
+// The test binary runs itself as the processes that share a directory. With this variable set
+// it plays the role that the variable names, instead of running tests.
 const (
 	roleVariable = "FILELEASE_TEST_ROLE"
 	dirVariable  = "FILELEASE_TEST_DIR"
 	seedVariable = "FILELEASE_TEST_SEED"
 )
 
-// processSeed fixes when which process is killed and what each does, though not what
-// comes of it.
+// processSeed determines when which process is killed and what each does, but not the outcome.
 var (
 	processSeed  = flag.Uint64("processes.seed", 1, "the seed of the choices of the test that kills processes")
 	processKills = flag.Int("processes.kills", 15, "how many processes that test kills, and how many leases it wants")
@@ -70,7 +69,7 @@ func start(t *testing.T, role, dir string, seed uint64) (*exec.Cmd, *bufio.Reade
 	return cmd, bufio.NewReader(out)
 }
 
-// kill kills a process, which may do nothing about it, and waits for its end.
+// kill kills a process and waits for its end.
 func kill(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -88,11 +87,11 @@ func mustOpen(dir string) *Store {
 	return s
 }
 
-// holdARow claims a row, says up to when, and waits to be killed.
+// holdARow claims a row, prints its limit and waits to be killed.
 func holdARow(dir string) {
 	reply, err := mustOpen(dir).Claim(context.Background(), newClaim(1))
 	fmt.Println(int64(reply.Row.Until), err)
-	time.Sleep(time.Hour) // not select {}: Go ends a process in which nothing can happen any more
+	time.Sleep(time.Hour) // not select {}, which Go reports as a deadlock
 }
 
 func TestARowIsFreeAtOnceWhenItsProcessIsKilled(t *testing.T) {
@@ -118,9 +117,9 @@ func TestARowIsFreeAtOnceWhenItsProcessIsKilled(t *testing.T) {
 	}
 }
 
-// workOnRows claims, renews and releases until it is killed. Before it would use a
-// range of time it writes the range to a file of its own. Before it releases it writes
-// where the range ends. So the files hold what may have become IDs.
+// workOnRows claims, renews and releases until it is killed. Before it uses a range of time it
+// writes the range to a file of its own, and before it releases it writes where the range ends,
+// so the files cover everything that may have become an ID.
 func workOnRows(dir string, random *rand.Rand) {
 	s := mustOpen(dir)
 	log, err := os.OpenFile(logFile(dir, os.Getpid()), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
@@ -137,11 +136,11 @@ func workOnRows(dir string, random *rand.Rand) {
 		c := newClaim(3)
 		c.Window = leasestore.Millis(100 + random.IntN(400))
 		if random.IntN(2) == 0 {
-			c.Skew = 50 // so that rows are taken over when they expire, too
+			c.Skew = 50 // so that rows are also taken over when they expire
 		}
 		reply, err := s.Claim(ctx, c)
 		if errors.Is(err, leasestore.ErrClockSkew) {
-			continue // this process had to wait after its look at the clock, on a machine that is busy
+			continue // on a busy machine the process was delayed after reading the clock
 		}
 		if errors.Is(err, leasestore.ErrNoFreeWorker) {
 			time.Sleep(time.Millisecond)
@@ -193,7 +192,7 @@ type span struct {
 	from, until   int64
 }
 
-// readSpans returns what all processes have written down, by the owner.
+// readSpans returns what all processes have written down, by owner.
 func readSpans(t *testing.T, dir string) map[string]*span {
 	t.Helper()
 	spans := map[string]*span{}
@@ -213,7 +212,7 @@ func readSpans(t *testing.T, dir string) map[string]*span {
 			var what string
 			var s span
 			if n, _ := fmt.Sscanf(line, "%s %d %d %s %d %d", &what, &s.worker, &s.epoch, &s.owner, &s.from, &s.until); n != 6 || !strings.HasSuffix(line, "\n") {
-				continue // it is being written, or was when the process was killed: before it used that
+				continue // the line is incomplete, so its range has not been used yet
 			}
 			switch known := spans[s.owner]; {
 			case what == "end": // the IDs end there
@@ -239,7 +238,7 @@ func TestProcessesThatAreKilledNeverShareATime(t *testing.T) {
 			kill(t, cmd)
 		}
 	}()
-	// Until enough has happened, however long a machine takes to start a process.
+	// Until enough has happened, however long the machine takes to start a process.
 	kills := 0
 	for giveUp := time.Now().Add(3 * time.Minute); kills < *processKills || len(readSpans(t, dir)) < *processKills; {
 		if time.Now().After(giveUp) {
@@ -250,8 +249,8 @@ func TestProcessesThatAreKilledNeverShareATime(t *testing.T) {
 			running = append(running, cmd)
 		}
 		time.Sleep(time.Duration(20+random.IntN(60)) * time.Millisecond)
-		// Mostly one that has had a row: where processes start slowly, none would come to
-		// that otherwise.
+		// Usually one that has had a row, because where processes start slowly none would live
+		// long enough otherwise.
 		i := random.IntN(len(running))
 		if info, err := os.Stat(logFile(dir, running[i].Process.Pid)); random.IntN(4) > 0 && (err != nil || info.Size() == 0) {
 			continue
@@ -280,7 +279,7 @@ func TestProcessesThatAreKilledNeverShareATime(t *testing.T) {
 		}
 	}
 
-	// And the rows are sound.
+	// The rows are sound.
 	store := newStore(t, dir, Config{})
 	rows, _, err := store.Rows(t.Context(), newClaim(3).Space)
 	if len(rows) != 3 || err != nil {

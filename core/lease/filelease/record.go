@@ -9,10 +9,9 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A slot file has two places for a record, each at the start of a block of its own. A
-// disk that tears a write, or spoils the sector around it, then spoils one record, not
-// two. Records are written in turn, record n into place n%2, so that the newest is
-// never overwritten; see [slot.write].
+// A slot file has two places for a record, each at the start of its own block, so that a disk
+// that tears a write or spoils the surrounding sector damages one record and not both. Record n
+// is written into place n%2, so the newest record is never overwritten; see [slot.write].
 const (
 	recordSize = 512
 	placeSize  = 4096
@@ -23,7 +22,7 @@ const (
 	maxName  = 64 // bytes of a namespace or a holder
 )
 
-// A layout is a record on the disk. Numbers are little-endian, and what is not used is 0.
+// A layout is a record on the disk. Numbers are little-endian, and unused bytes are 0.
 type layout struct {
 	Magic      [8]byte
 	Version    uint16
@@ -36,7 +35,7 @@ type layout struct {
 	Epoch      int64
 	Until      int64
 	Renewals   int64
-	Owner      [1 + maxToken]byte // its length, then its bytes, as all texts
+	Owner      [1 + maxToken]byte // its length, then its bytes, like every text
 	Nonce      [1 + maxToken]byte
 	Namespace  [1 + maxName]byte
 	_          [7]byte
@@ -54,11 +53,11 @@ var (
 
 const version = 1
 
-// An identity is the random name of a space. It tells a slot file from a copy of one
-// that belongs elsewhere, even under the same namespace and number.
+// An identity is the random name of a space. It tells a slot file from a copy that belongs
+// elsewhere, even under the same namespace and number.
 type identity [16]byte
 
-// A record is one version of a row, as it is in a slot file.
+// A record is one version of a row, as a slot file has it.
 type record struct {
 	sequence   uint64 // grows by one with each record
 	identity   identity
@@ -71,7 +70,7 @@ type record struct {
 // place returns the offset in a slot file at which r belongs.
 func (r *record) place() int64 { return int64(r.sequence%places) * placeSize }
 
-// encode returns r as it is in a slot file.
+// encode returns r as a slot file has it.
 func (r *record) encode() ([]byte, error) {
 	l := layout{
 		Magic: magic, Version: version, Held: r.held, Sequence: r.sequence, Identity: r.identity, Datacenter: r.datacenter,
@@ -100,8 +99,8 @@ func (r *record) encode() ([]byte, error) {
 	return b, nil
 }
 
-// decode returns the record in b, and false if there is none. What encode would not
-// have written is not a record, whatever its checksum.
+// decode returns the record in b, and false if there is none. Bytes that encode would not have
+// written are no record, whatever their checksum.
 func decode(b []byte) (record, bool) {
 	var l layout
 	if n, err := binary.Decode(b, binary.LittleEndian, &l); err != nil || n != len(b) {
@@ -115,15 +114,15 @@ func decode(b []byte) (record, bool) {
 			Until: leasestore.Millis(l.Until), Renewals: l.Renewals, Holder: text(l.Holder[:]),
 		},
 	}
-	// Checksum, magic, version, lengths and padding are right if this gives the same bytes.
+	// If this gives the same bytes, the checksum, magic, version, lengths and padding are
+	// right.
 	again, err := r.encode()
 	return r, err == nil && bytes.Equal(again, b)
 }
 
-// newest returns the record of a slot file that was written last, and false if there is
-// none. A place may hold no record, or one that belongs into the other place. It was
-// then being written when the machine stopped, or was never written. The other place
-// has the record before.
+// newest returns the record that was written to a slot file last, and false if there is none. A
+// place without a record, or with one that belongs into the other place, was being written when
+// the machine stopped, or was never written; the other place then has the record before.
 func newest(b []byte) (last record, found bool) {
 	if len(b) != slotSize {
 		return record{}, false

@@ -112,9 +112,8 @@ func TestTheNewestValidRecordWins(t *testing.T) {
 	}
 }
 
-// FuzzRecord: what can be decoded is what would be encoded, byte for byte. A record
-// whose checksum the fuzzer has made right, not encode, gives no row that could not be
-// written back.
+// FuzzRecord: whatever decodes encodes to the same bytes again. A record for which the fuzzer,
+// not encode, has computed the checksum yields no row that could not be written back.
 func FuzzRecord(f *testing.F) {
 	f.Add(mustEncode(f, sample))
 	f.Add(mustEncode(f, record{}))
@@ -136,8 +135,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzSlot: no content of a slot file makes newest panic or return a record that
-// is not in it.
+// FuzzSlot: no content of a slot file makes newest panic or return a record that is not in it.
 func FuzzSlot(f *testing.F) {
 	f.Add(mustEncode(f, sample), uint8(1), uint16(100))
 	f.Add(mustEncode(f, sample), uint8(0), uint16(slotSize))
@@ -155,7 +153,7 @@ func FuzzSlot(f *testing.F) {
 	})
 }
 
-// withChecksum returns b as a record with the right checksum.
+// withChecksum returns b as a record with a valid checksum.
 func withChecksum(b []byte) []byte {
 	r := make([]byte, recordSize)
 	copy(r, b)

@@ -13,7 +13,8 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
-// A file is what this package needs of an open file; tests have one that fails.
+// A file has the methods of an open file that this package needs. Tests implement one that
+// fails.
 type file interface {
 	io.ReaderAt
 	io.WriterAt
@@ -21,19 +22,19 @@ type file interface {
 	Sync() error
 	size() (int64, error)
 	tryLock() (bool, error)
-	linked() error // an error if the file is not the one at its path any more
+	linked() error // an error if the file is no longer the one at its path
 }
 
 // An osFile is a file of the operating system.
 type osFile struct{ *os.File }
 
-// openFile opens a file for reading and writing, and makes it if create is set.
+// openFile opens a file for reading and writing, and creates it if create is set.
 func openFile(path string, create bool) (file, error) {
 	flag := os.O_RDWR
 	if create {
 		flag |= os.O_CREATE
 	}
-	f, err := os.OpenFile(path, flag, 0o666) // less the umask: who may share the rows is the operator's choice
+	f, err := os.OpenFile(path, flag, 0o666) // less the umask, by which the operator decides who shares the rows
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +66,8 @@ func (f osFile) linked() error {
 	return nil
 }
 
-// lockWait locks f, or returns the error of ctx if that ends before. It asks
-// again and again, because a flock that waits cannot be given up.
+// lockWait locks f, or returns the error of ctx if that ends first. It polls, because a flock
+// that waits cannot be abandoned.
 func lockWait(ctx context.Context, f file) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 16*time.Millisecond) {
 		if ok, err := f.tryLock(); ok || err != nil {
@@ -78,7 +79,7 @@ func lockWait(ctx context.Context, f file) error {
 	}
 }
 
-// lock locks f. Without waits it returns errBusy if another has the lock.
+// lock locks f. Without waits it returns errBusy if another open file has the lock.
 func lock(ctx context.Context, f file, waits bool) error {
 	if waits {
 		return lockWait(ctx, f)
@@ -90,12 +91,12 @@ func lock(ctx context.Context, f file, waits bool) error {
 	return err
 }
 
-// errBusy says that another operation has the slot at this moment.
+// errBusy means that another operation has the slot at this moment.
 var errBusy = errors.New("filelease: slot is in use")
 
-// A slot is the open, locked file of one worker. The lock makes an operation atomic,
-// between processes and between the goroutines of one. It belongs to the open file, and
-// each operation opens the file for itself.
+// A slot is the open and locked file of one worker. The lock makes an operation atomic, between
+// processes as well as between the goroutines of one process, because it belongs to the open
+// file and every operation opens the file itself.
 type slot struct {
 	store *Store
 	space *space
@@ -103,8 +104,8 @@ type slot struct {
 	file  file
 }
 
-// lock opens, locks and reads the slot of worker. Without wait it returns errBusy if
-// another has the lock. The error matches fs.ErrNotExist if there is no such file.
+// lock opens, locks and reads the slot of worker. Without wait it returns errBusy if the slot
+// is locked. The error matches fs.ErrNotExist if the file does not exist.
 func (s *Store) lock(ctx context.Context, sp *space, worker int64, wait bool) (*slot, record, error) {
 	if err := ctx.Err(); err != nil { // between the slots of a large space
 		return nil, record{}, fmt.Errorf("filelease: %w", err)
@@ -118,7 +119,7 @@ func (s *Store) lock(ctx context.Context, sp *space, worker int64, wait bool) (*
 	var last record
 	if err = lock(ctx, f, wait); err != nil {
 		err = fmt.Errorf("filelease: worker %d: %w", worker, err)
-	} else if err = s.poisonOf(path); err == nil { // which may have happened while this was waiting
+	} else if err = s.poisonOf(path); err == nil { // the slot may have been poisoned during the wait
 		last, err = sl.read(worker)
 	}
 	if err != nil {
@@ -128,18 +129,17 @@ func (s *Store) lock(ctx context.Context, sp *space, worker int64, wait bool) (*
 	return sl, last, nil
 }
 
-// close unlocks the slot. What was to be kept has been synced, so that an error
-// says nothing.
+// close unlocks the slot. Everything that has to last is synced by then, so the error means
+// nothing.
 func (sl *slot) close() { _ = sl.file.Close() }
 
-// read returns the newest record of the slot, or an error if that is not to be
-// known.
+// read returns the newest record of the slot, or an error if it cannot be determined.
 func (sl *slot) read(worker int64) (record, error) {
 	size, err := sl.file.size()
 	if err != nil {
 		return record{}, fmt.Errorf("filelease: worker %d: %w", worker, err)
 	}
-	if size != slotSize { // the record that was cut off may have been the newest
+	if size != slotSize { // the missing record may have been the newest
 		return record{}, fmt.Errorf("%w: %s has %d bytes; want %d", ErrDamaged, sl.path, size, slotSize)
 	}
 	b := make([]byte, slotSize)
@@ -158,25 +158,24 @@ func (sl *slot) read(worker int64) (record, error) {
 	return r, nil
 }
 
-// write puts row into the slot. It follows last, which read has returned.
+// write puts row into the slot as the successor of last, which read has returned.
 //
-// At any moment a power failure may spoil the block that is being written, and lose or
-// spoil every block that was written and not synced. What is read afterwards must be
-// the last row that was acknowledged, or a later one.
+// At any moment a power failure may spoil the block that is being written, and lose or spoil
+// every block that was written and not synced. What is read afterwards must be the last row
+// that was acknowledged, or a later one.
 //
-// The record before last is overwritten, so last has to be on the disk by then. That it
-// could be read does not say so: its writer may have been killed before the sync. So
-// there is a sync before the write as well as after it. To write last again would be
-// worse: a power failure could then spoil it when it was safe.
+// The record before last is overwritten, so last has to be on the disk by then. Reading it does
+// not prove that, because its writer may have been killed before the sync; there is therefore a
+// sync before the write as well as after it. Writing last again would be worse, because a power
+// failure could then spoil a record that was safe.
 //
-// A write or sync that fails leaves the file in a state that nobody knows. The kernel
-// may take the page for clean, still show what was written, and have the next sync
-// succeed and do nothing. The slot is then poisoned. It is not if the disk is full and
-// not a byte was written. What is in the file was made sure of just before, and there
-// is nothing new.
+// A write or sync that fails leaves the file in an unknown state: the kernel may consider the
+// page clean, still show what was written, and let the next sync succeed without doing
+// anything. The slot is then poisoned, unless the disk is full and not a byte was written,
+// because the content was synced just before and nothing is new.
 //
-// Nothing is written once ctx has ended, however long the sync before has taken: nobody
-// waits for it any more.
+// Nothing is written once ctx has ended, however long the preceding sync has taken, because the
+// caller has stopped waiting.
 func (sl *slot) write(ctx context.Context, last record, row leasestore.Row, held bool) error {
 	next := last
 	next.sequence++
@@ -204,23 +203,23 @@ func (sl *slot) write(ctx context.Context, last record, row leasestore.Row, held
 	if err != nil {
 		return sl.store.poison(sl.path, err)
 	}
-	if err := sl.file.linked(); err != nil { // written, into a file that nobody will read
+	if err := sl.file.linked(); err != nil { // written into a file that no process will read
 		return fmt.Errorf("filelease: worker %d: %w", row.Worker, err)
 	}
 	return nil
 }
 
-// poisonPath returns the path of the file that marks the slot at path as poisoned.
+// poisonPath returns the path of the mark that the slot at path is poisoned.
 func poisonPath(path string) string { return path + ".poisoned" }
 
-// poison notes that a write to the slot at path has failed with err, and returns the
-// error of this and all later operations on it. Requires the lock of the slot.
+// poison records that a write to the slot at path has failed with err, and returns the error of
+// this and all later operations on the slot. It requires the lock of the slot.
 //
-// The other processes read through the same kernel, which may show them what is not on
-// the disk. So they must not go on either, and an empty file tells them. The file need
-// not be durable. The kernel forgets it, at the earliest, together with what it wrongly
-// shows. If it cannot be made, nothing else is likely to be written on this file system
-// either. This Store refuses in any case.
+// The other processes read through the same kernel, which may show them what is not on the
+// disk, so they must stop as well, and the mark, an empty file, tells them. The mark need not
+// be durable, because the kernel loses it no earlier than what it wrongly shows. If the mark
+// cannot be made, hardly anything else can be written on this file system either; this Store
+// refuses in any case.
 func (s *Store) poison(path string, err error) error {
 	err = fmt.Errorf("%w: %s: %w", ErrPoisoned, path, err)
 	if markErr := s.mark(poisonPath(path)); markErr != nil {
@@ -232,8 +231,8 @@ func (s *Store) poison(path string, err error) error {
 	return err
 }
 
-// poisonOf returns the error of all operations on the slot at path if a write to it has
-// failed, in this process or another.
+// poisonOf returns the error of all operations on the slot at path if a write to it has failed,
+// in this process or another.
 func (s *Store) poisonOf(path string) error {
 	s.mu.Lock()
 	err := s.poisoned[path]

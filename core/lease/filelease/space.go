@@ -17,7 +17,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// On the disk:
+// The files:
 //
 //	dir/
 //	    made-ns-orders-dc-0  this space was claimed in; see slot.settle
@@ -29,16 +29,16 @@ import (
 //	            7.held      the holder's lock of slot 7
 //	            7.poisoned  a write to slot 7 has failed
 //
-// A space is made under another name, synced, and renamed, so that it appears whole or
-// not at all. So is a slot.
+// A space is made under another name, synced and renamed, so that it appears as a whole or not
+// at all. The same goes for a slot.
 //
-// All rows exist as soon as the space does. A row that was never claimed is what the
-// meta file says, and needs no file of its own. To sync 1,024 files takes longer on a
-// slow disk than a claim may take.
+// All rows exist as soon as their space does. A row that was never claimed follows from the
+// meta file and needs no file of its own, because syncing 1,024 files takes longer on a slow
+// disk than a claim may take.
 
 const (
 	metaName  = "meta"
-	making    = ".making" // the end of the name of what is not complete
+	making    = ".making" // ends the name of what is incomplete
 	schema    = 2
 	maxWorker = 1 << 16
 )
@@ -52,7 +52,7 @@ type meta struct {
 	Workers    int64    `json:"workers"`
 	Layout     string   `json:"layout"`
 
-	// Until is the limit of each row that was never claimed.
+	// Until is the limit of every row that was never claimed.
 	Until leasestore.Millis `json:"until"`
 }
 
@@ -67,7 +67,7 @@ func (id *identity) UnmarshalText(b []byte) error {
 	return err
 }
 
-// A space is a space that has been made.
+// A space is a space that exists.
 type space struct {
 	dir  string
 	meta meta
@@ -79,9 +79,9 @@ func slotPath(dir string, worker int64) string {
 	return filepath.Join(dir, strconv.FormatInt(worker, 10))
 }
 
-// namespaceDir returns the name of the directory of a namespace. Names that differ in
-// case only would be one name on some disks, so capitals get a mark. The prefix makes
-// ".", ".." and device names harmless. The suffix does the same for a dot at the end.
+// namespaceDir returns the name of the directory of a namespace. Capitals are marked, because
+// names that differ only in case are one name on some disks. The prefix makes ".", ".." and
+// names of devices harmless, and the suffix a dot at the end.
 func namespaceDir(namespace string) string {
 	var b strings.Builder
 	b.WriteString("ns-")
@@ -103,23 +103,21 @@ func (s *Store) spaceDir(sp leasestore.Space) string {
 	return filepath.Join(s.dir, namespaceDir(sp.Namespace), datacenterDir(sp.Datacenter))
 }
 
-// madePath returns the path of the file that says that a space was claimed in. A
-// number follows the last "-dc-", so that no two spaces share a name.
+// madePath returns the path of the file that records a claim in a space. A number follows the
+// last "-dc-", so no two spaces share a name.
 func (s *Store) madePath(namespace string, datacenter int64) string {
 	return filepath.Join(s.dir, "made-"+namespaceDir(namespace)+"-"+datacenterDir(datacenter))
 }
 
-// claimedPath returns the path of the file that says that the slot at path was
-// claimed.
+// claimedPath returns the path of the file that records a claim of the slot at path.
 func claimedPath(path string) string { return path + ".claimed" }
 
 func datacenterDir(datacenter int64) string { return "dc-" + strconv.FormatInt(datacenter, 10) }
 
-// space returns the space s, or an error that matches fs.ErrNotExist if it has
-// not been made.
+// space returns the space sp, or an error that matches fs.ErrNotExist if it does not exist.
 func (s *Store) space(sp leasestore.Space) (*space, error) {
-	// A file system that was mounted or unmounted at the path shows other rows, or
-	// none. Those that this process and others go by are elsewhere.
+	// A file system that was mounted or unmounted at the path shows other rows, or none, while
+	// the rows that this process and others rely on are elsewhere.
 	switch info, err := os.Stat(s.dir); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, prefixed(err)
@@ -127,8 +125,8 @@ func (s *Store) space(sp leasestore.Space) (*space, error) {
 		return nil, fmt.Errorf("%w: %s; restart the process", ErrReplaced, s.dir)
 	}
 	dir := s.spaceDir(sp)
-	// The directory first: once it is there its meta file is, too. The other way round
-	// another process could make it between the two.
+	// The directory first, because its meta file exists as soon as it does. In the opposite
+	// order another process could make the space between the two checks.
 	made, err := exists(dir)
 	if err != nil {
 		return nil, err
@@ -170,7 +168,7 @@ func readMeta(dir string) (meta, error) {
 	return m, nil
 }
 
-// spaceOf returns the space of a claim, and makes it if this is the first.
+// spaceOf returns the space of a claim, which it makes at the first claim.
 func (s *Store) spaceOf(ctx context.Context, c leasestore.Claim) (*space, error) {
 	want := c.Space
 	sp, err := s.space(want)
@@ -192,8 +190,8 @@ func (s *Store) spaceOf(ctx context.Context, c leasestore.Claim) (*space, error)
 
 // makeSpace makes the space of c, unless another process has done so meanwhile.
 //
-// A namespace or a datacenter that is new begins at once; one that is gone must not.
-// The note that settle leaves tells them apart.
+// A new namespace or datacenter begins at once, while one that has gone missing must not. The
+// note that settle leaves tells them apart.
 func (s *Store) makeSpace(ctx context.Context, c leasestore.Claim) (*space, error) {
 	want := c.Space
 	parent := filepath.Join(s.dir, namespaceDir(want.Namespace))
@@ -224,18 +222,18 @@ func (s *Store) makeSpace(ctx context.Context, c leasestore.Claim) (*space, erro
 	}
 	dir := filepath.Join(parent, datacenterDir(want.Datacenter))
 	draft := dir + making
-	if err := os.RemoveAll(draft); err != nil { // of a maker that was killed; nobody has ever claimed there
+	if err := os.RemoveAll(draft); err != nil { // left by a maker that was killed, and never claimed in
 		return nil, prefixed(err)
 	}
 	err = s.writeMeta(draft, m)
-	if err == nil && ctx.Err() != nil { // nobody waits for this claim any more
+	if err == nil && ctx.Err() != nil { // the caller has stopped waiting
 		err = fmt.Errorf("filelease: make the rows: %w", ctx.Err())
 	}
 	if err != nil {
 		_ = os.RemoveAll(draft)
 		return nil, err
 	}
-	if err := os.Rename(draft, dir); err != nil { // whether that is durable is for settle
+	if err := os.Rename(draft, dir); err != nil { // settle makes the name durable
 		return nil, prefixed(err)
 	}
 	if m.Until > 0 {
@@ -245,28 +243,27 @@ func (s *Store) makeSpace(ctx context.Context, c leasestore.Claim) (*space, erro
 	return &space{dir: dir, meta: m}, nil
 }
 
-// afterLoss returns a limit that is later than any that may have been forgotten.
-// Without the guard that holds on the conditions of [Store.Claim]. With it no limit is
-// more than a window beyond the clocks, which are no further apart than the guard. A
-// row that was given back may have a later limit, but no ID was made of that.
+// afterLoss returns a limit that is later than any that may have been forgotten: without the
+// guard on the conditions of [Store.Claim], and with it because no limit is more than a window
+// beyond the clocks, which differ by at most the guard. A row that was given back may have a
+// later limit, but no ID was issued from it.
 func (s *Store) afterLoss(c leasestore.Claim) leasestore.Millis {
 	return s.clock() + c.Window + max(c.Skew, c.Guard)
 }
 
-// settle makes two things durable before the first write to a slot, if last, which the
-// slot has now, is what it was made with.
+// settle makes two things durable before the first write to a slot, which is due if last, the
+// slot's present record, is the one that it was made with.
 //
-// First, that the slot is where it is. The process that renamed the slot or its space
-// into place may have been killed before a sync. What is acknowledged must not be in a
-// file that a power failure takes away.
+// The first is the slot's place. The process that renamed the slot or its space into place may
+// have been killed before a sync, and what is acknowledged must not be in a file that a power
+// failure takes away.
 //
-// Second, two notes that the row was claimed: one beside the slot, and one outside of
-// the space. If the slot or the space is missing later it is lost, and not new. The
-// notes come after the names, so that a process that is killed in between leaves a row
+// The second is a pair of notes that the row was claimed, one beside the slot and one outside
+// of the space. If the slot or the space is missing later, they show that it is lost and not
+// new. The notes are made after the names, so that a process killed in between leaves a row
 // that is as good as new.
 //
-// A slot that has been written to is known to stay, and no later operation needs to
-// look.
+// A slot that has been written to is known to be durable, so later operations skip all of this.
 func (sl *slot) settle(last record) error {
 	if last.sequence > 0 {
 		return nil
@@ -286,8 +283,7 @@ func (sl *slot) settle(last record) error {
 	return s.sync(s.dir) // parent is in there, too
 }
 
-// mark makes an empty file, unless it is there. A sync of the directory makes it
-// durable.
+// mark makes an empty file unless it exists. A sync of the directory makes it durable.
 func (s *Store) mark(path string) error {
 	f, err := s.open(path, true)
 	if err == nil {
@@ -313,8 +309,8 @@ func prefixed(err error) error {
 	return fmt.Errorf("filelease: %w", err)
 }
 
-// checkLayouts returns an error if a space in the namespace directory parent has
-// another layout than want. Its lock is held, so that no other is being made.
+// checkLayouts returns an error if a space in the namespace directory parent has another layout
+// than want. The directory is locked, so no other space is being made.
 func checkLayouts(parent string, want leasestore.Space) error {
 	others, err := os.ReadDir(parent)
 	if err != nil {
@@ -362,8 +358,8 @@ func write(f file, b []byte) error {
 	return f.Sync()
 }
 
-// makeAndLock makes the slot of worker for the claim c, unless another process does, and
-// locks it. Without wait it returns errBusy if one is at it.
+// makeAndLock makes the slot of worker for the claim c, unless another process does, and locks
+// it. Without wait it returns errBusy if another process is at it.
 func (s *Store) makeAndLock(ctx context.Context, c leasestore.Claim, sp *space, worker int64, wait bool) (*slot, record, error) {
 	if err := s.makeSlot(ctx, c, sp, worker, wait); err != nil {
 		return nil, record{}, err
@@ -378,7 +374,7 @@ func (s *Store) makeSlot(ctx context.Context, c leasestore.Claim, sp *space, wor
 		return err
 	}
 	defer func() {
-		if err != nil { // what a full disk lacks may be all in there
+		if err != nil { // the draft may occupy what a full disk lacks
 			_ = os.Remove(path + making)
 		}
 		_ = draft.Close()
@@ -394,12 +390,12 @@ func (s *Store) makeSlot(ctx context.Context, c leasestore.Claim, sp *space, wor
 	if err != nil {
 		return err
 	}
-	err = write(draft, append(b, make([]byte, slotSize-recordSize)...)) // all of it, so that a full disk is no matter later
+	err = write(draft, append(b, make([]byte, slotSize-recordSize)...)) // in full, so that a disk that fills up later does not matter
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = os.Rename(path+making, path) // whether that is durable is for settle
+		err = os.Rename(path+making, path) // settle makes the name durable
 	}
 	if err != nil {
 		return fmt.Errorf("filelease: make the row of worker %d: %w", worker, err)
@@ -411,10 +407,10 @@ func (s *Store) makeSlot(ctx context.Context, c leasestore.Claim, sp *space, wor
 	return nil
 }
 
-// firstRecord returns what the slot of worker is made with for the claim c. A slot that
-// was never claimed begins as the space says. One that was claimed has gone missing: see
-// [Store.Claim]. Its epoch is then 0, which no lease has, so that whoever held the row
-// has lost it.
+// firstRecord returns the record with which the slot of worker is made for the claim c. A slot
+// that was never claimed begins as the space says. One that was claimed has gone missing, see
+// [Store.Claim]; its epoch is then 0, which no lease has, so its previous holder finds the row
+// lost.
 func (s *Store) firstRecord(c leasestore.Claim, sp *space, worker int64) (r record, missing bool, err error) {
 	r = record{
 		identity: sp.meta.Identity, namespace: sp.meta.Namespace, datacenter: sp.meta.Datacenter,
@@ -434,8 +430,8 @@ func (s *Store) firstRecord(c leasestore.Claim, sp *space, worker int64) (r reco
 	return r, missing, err
 }
 
-// lockDraft opens and locks the file at path, which is not yet a slot. Whoever had
-// the lock before has renamed or removed the file: then there is a new one to lock.
+// lockDraft opens and locks the file at path, which is not a slot yet. If the previous holder
+// of the lock has renamed or removed the file, lockDraft locks a new one.
 func (s *Store) lockDraft(ctx context.Context, path string, wait bool) (file, error) {
 	for {
 		f, err := s.open(path, true)
