@@ -17,7 +17,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A space that is gone is lost state, not a new one.
+// A space that has gone missing is lost state, not a new space.
 func TestASpaceThatIsGoneStartsLaterThanItCanHaveReserved(t *testing.T) {
 	for _, gone := range []string{"ns-orders", "ns-orders/dc-0"} {
 		for _, guard := range []leasestore.Millis{0, 9_000} {
@@ -38,9 +38,9 @@ func TestASpaceThatIsGoneStartsLaterThanItCanHaveReserved(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(dir, gone)); err != nil {
 				t.Fatal(err)
 			}
-			s = newStore(t, dir, config) // all that was known in memory is gone, too
+			s = newStore(t, dir, config) // what was known in memory is gone as well
 			limit := leasestore.MillisOf(now) + 60_000 + max(5_000, guard)
-			// Under the guard rows are free earlier, and IDs begin later anyway.
+			// Under the guard rows are free earlier, but IDs begin later anyway.
 			if _, err := s.Claim(t.Context(), claim()); guard == 0 {
 				var full *leasestore.NoFreeWorkerError
 				if !errors.As(err, &full) || full.Earliest != limit.Time() {
@@ -88,8 +88,8 @@ func TestAllowFreshStateMakesASpaceThatIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-// The note that a row was claimed is on the disk before the claim is, and not before
-// the row. So a maker that is stopped has not used up the quick start.
+// The note that a row was claimed is on disk before the claim is, and not before the row, so
+// that a maker which is stopped has not used up the quick start.
 func TestANoteIsYoungerThanItsRowAndOlderThanItsClaim(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
 	steps := events(s)
@@ -108,13 +108,13 @@ func TestANoteIsYoungerThanItsRowAndOlderThanItsClaim(t *testing.T) {
 	}
 }
 
-// A first claim makes one slot, not 1,024. A disk that takes 50 ms for each sync would
-// need too long for 1,024. The claim may take a quarter of the window.
+// A first claim makes one slot and not 1,024, for which a disk that takes 50 ms per sync would
+// need longer than the quarter of a window that a claim may take.
 func TestAFirstClaimOnASlowDiskIsDoneAtTheFirstTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, t.TempDir(), Config{})
 		slow(s, 50*time.Millisecond)
-		for _, only := range [][]int64{{7}, nil} { // the other way round, nil may mean 7
+		for _, only := range [][]int64{{7}, nil} { // in the opposite order, nil might yield 7
 			c := newClaim(1024)
 			c.Window, c.Skew, c.Only = 4_000, 5_000, only
 			ctx, cancel := context.WithTimeout(t.Context(), c.Window.Duration()/4)
@@ -149,7 +149,7 @@ func (f slowFile) Sync() error {
 	return f.file.Sync()
 }
 
-// An attempt that is given up leaves what the next goes on from.
+// The next attempt continues from what an abandoned one has left.
 func TestClaimsOnADiskTooSlowForOneComeToAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, t.TempDir(), Config{})
@@ -167,8 +167,8 @@ func TestClaimsOnADiskTooSlowForOneComeToAnEnd(t *testing.T) {
 	})
 }
 
-// TestAKillInAFirstClaimLeavesNothingInTheWay looks at the directory as it is at each
-// step of a first claim. The next process claims there at once, any row.
+// TestAKillInAFirstClaimLeavesNothingInTheWay looks at the directory as each step of a first
+// claim leaves it. The next process can claim any row there at once.
 func TestAKillInAFirstClaimLeavesNothingInTheWay(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
 	var left []string
@@ -185,7 +185,7 @@ func TestAKillInAFirstClaimLeavesNothingInTheWay(t *testing.T) {
 	if len(left) != 14 {
 		t.Errorf("steps of a first claim = %d; want 14", len(left))
 	}
-	for i, dir := range left[:len(left)-1] { // the last sync is after the write
+	for i, dir := range left[:len(left)-1] { // the last sync comes after the write
 		log, text := logged()
 		next := newStore(t, dir, Config{Logger: log})
 		for range 2 {
@@ -199,14 +199,14 @@ func TestAKillInAFirstClaimLeavesNothingInTheWay(t *testing.T) {
 	}
 }
 
-// events makes s note what it makes, writes and syncs, by the names of the files.
+// events makes s record what it makes, writes and syncs, by the names of the files.
 func events(s *Store) *[]string {
 	var list []string
 	onStep(s, func(step string) { list = append(list, step) })
 	return &list
 }
 
-// onStep has f called before each step of an operation that changes something.
+// onStep calls f before each step of an operation that changes something.
 func onStep(s *Store, f func(step string)) {
 	sync, open := s.sync, s.open
 	s.sync = func(dir string) error {
@@ -239,8 +239,8 @@ func (n noting) Sync() error {
 	return n.file.Sync()
 }
 
-// The process that made a space, or a slot, may have been killed before it synced the
-// name. What others acknowledge there must not be lost with it.
+// The process that made a space or a slot may have been killed before it synced the name, and
+// what others acknowledge there must not be lost with it.
 func TestNothingIsAcknowledgedInAFileThatMayVanish(t *testing.T) {
 	dir := t.TempDir()
 	maker := newStore(t, dir, Config{AllowFreshState: true})
@@ -274,7 +274,7 @@ func TestNothingIsAcknowledgedInAFileThatMayVanish(t *testing.T) {
 	mustClaim(t, s, newClaim(1))
 	expect("Release, and a second Claim of the row", steps, "fsync 0", "write 0", "fsync 0", "fsync 0", "write 0", "fsync 0")
 
-	// The slot goes missing; the maker makes it again and is stopped.
+	// The slot goes missing, and the process that makes it again is stopped.
 	if err := os.Remove(slotFile(s, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -303,8 +303,8 @@ func TestAFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 	}
 }
 
-// Someone who copies a space to have another one like it also copies what names it. He
-// may edit its meta file so that it fits. The slots still say where they belong.
+// A space that is copied to get another one like it takes its identity along. Even if its meta
+// file is edited to fit, the slots still say where they belong.
 func TestASpaceThatWasCopiedIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -340,9 +340,9 @@ func TestASpaceThatWasCopiedIsRefused(t *testing.T) {
 	}
 }
 
-// What was made of a space in vain would be in everybody's way on a disk that is full.
+// The remains of a space that could not be made would block everyone on a full disk.
 func TestASpaceThatCannotBeMadeLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // or the grace would end on a machine that is busy
+	synctest.Test(t, func(t *testing.T) { // on a busy machine the grace would end in real time
 		s := newStore(t, t.TempDir(), Config{})
 		c := newClaim(64)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -365,7 +365,8 @@ func TestASpaceThatCannotBeMadeLeavesNothing(t *testing.T) {
 	})
 }
 
-// A space that another process makes at this moment is not there yet, or whole.
+// A space that another process is making at this moment either does not exist yet or is
+// complete.
 func TestASpaceThatAppearsIsNotTakenForADamagedOne(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
 	c := newClaim(1)

@@ -20,35 +20,32 @@ import (
 )
 
 var (
-	// ErrDamaged is matched by the errors of operations on files that are not what this
-	// package has written there. They are cut off, overwritten, or copied from
-	// elsewhere. They are not repaired. Restore them, or remove the slot file: see
-	// [Store.Claim]. A lease whose slot is damaged takes another row.
+	// ErrDamaged is matched by the errors of operations on files that were truncated,
+	// overwritten or copied from elsewhere. They are not repaired: restore them, or remove the
+	// slot file, see [Store.Claim]. A lease whose slot is damaged claims another row.
 	ErrDamaged = errors.New("filelease: damaged file")
 
-	// ErrMissing is matched by the errors of claims for which no other slot would do
-	// than one whose file is missing. Name its number in Claim.Only to have it made
-	// again. Its first ID is then later than what the file may have reserved, on three
-	// conditions. No window was longer than the claimant's. No clock has stepped back
-	// by more than the skew. No generator ran ahead of its clock by more than the skew.
-	// If that is not sure, wait first, for as long as the file may have reserved. A
-	// limit is never more than an hour, a window and the skew ahead of the clock. Or
-	// set Config.AllowFreshState. See [Store.Claim].
+	// ErrMissing is matched by the errors of claims that found no slot but one whose file is
+	// missing. Name its number in Claim.Only to have it made again. Its first ID is then later
+	// than everything that the file may have reserved, provided that no window was longer than
+	// the claimant's, no clock has stepped back by more than the skew, and no generator ran
+	// ahead of its clock by more than the skew. If that is uncertain, wait until the file's
+	// reservation must have passed, which is never more than an hour, a window and the skew
+	// ahead of the clock, or set Config.AllowFreshState. See [Store.Claim].
 	ErrMissing = errors.New("filelease: a slot file is missing")
 
-	// ErrPoisoned is matched by the errors of operations on a slot to which a process
-	// could not write, or that it could not sync. A disk that was full is not such a
-	// case: that error passes. No process tries again, because a sync that succeeds
-	// after one has failed may have done nothing. The mark is an empty file beside the
-	// slot, whose name ends in ".poisoned". Once the disk is well, restart the host, or
-	// unmount the file system, so that what can be read is what is on the disk. Then
+	// ErrPoisoned is matched by the errors of operations on a slot that a process failed to
+	// write or to sync; a full disk is a temporary error instead. No process tries again,
+	// because a sync that succeeds after one that failed may have done nothing. The mark is an
+	// empty file beside the slot, whose name ends in ".poisoned". Once the disk is repaired,
+	// restart the host or unmount the file system, so that reads show what is on the disk, and
 	// remove the mark.
 	ErrPoisoned = errors.New("filelease: a write has failed, and the file is not used any more")
 
-	// ErrReplaced is matched by the errors of operations once the directory is not the
-	// one that was there when the store was opened. It was removed or moved, or
-	// something was mounted over it. The rows that other processes go by are elsewhere.
-	// A renewal or release gets a [*leasestore.LostError] as well. Restart the process.
+	// ErrReplaced is matched by the errors of operations once the directory is not the one that
+	// the store was opened on, because it was removed or moved, or something was mounted over
+	// it. The rows that other processes rely on are elsewhere. A renewal or release gets a
+	// [*leasestore.LostError] as well. Restart the process.
 	ErrReplaced = errors.New("filelease: the directory was removed or replaced while the process ran")
 
 	// ErrClosed is matched by the errors of operations after Close. It matches core.ErrClosed.
@@ -67,35 +64,33 @@ const (
 	damaged  leasestore.Reason = "its file is damaged"
 )
 
-// Config has the settings of a [Store]. The zero Config is good.
+// Config has the settings of a [Store]. The zero Config is usable.
 type Config struct {
-	// AllowFreshState lets a slot file, or the directory of a space, that has gone
-	// missing start anew at once, as if its worker numbers had never been used. Set it
-	// if you know that they have not been used, or not for a while. Defaults to false.
-	// The first ID is then later than what was lost may have reserved; see
-	// [Store.Claim].
+	// AllowFreshState lets a slot file, or the directory of a space, that has gone missing
+	// start anew at once, as if its worker numbers had never been used. Set it only if they
+	// have not been used recently. Defaults to false, with which the first ID is later than
+	// everything that the lost files may have reserved; see [Store.Claim].
 	AllowFreshState bool
 
-	// AllowFUSE lets the directory be on FUSE. Set it if you know three things: no
-	// other host shares that file system, flock works there, and it keeps what it has
-	// synced. Defaults to false: sshfs and many others are FUSE, and IDs would repeat.
+	// AllowFUSE permits a directory on FUSE. Set it only if no other host shares that file
+	// system, flock works there, and it keeps what it has synced. Defaults to false, because
+	// sshfs and many others are FUSE, and IDs would repeat on them.
 	AllowFUSE bool
 
-	// Logger gets warnings: about a directory that may not last, and about slot
-	// files that are missing or damaged. Defaults to [slog.Default].
+	// Logger gets warnings about a directory that may not last, and about slot files that are
+	// missing or damaged. Defaults to [slog.Default].
 	Logger *slog.Logger
 
-	// Now is the clock. All processes that share the directory must have the same
-	// one. Defaults to [time.Now]; others are for tests.
+	// Now is the clock, the same for all processes that share the directory. Defaults to
+	// [time.Now]; others are for tests.
 	Now func() time.Time
 }
 
-// A Store is a [leasestore.Store] in a directory, for the processes of one host. Make
-// it with [New]; the zero Store is of no use. It is safe for concurrent use, and
-// must not be copied.
+// A Store is a [leasestore.Store] in a directory, for the processes of one host. [New] creates
+// it; the zero Store is not usable. It is safe for concurrent use and must not be copied.
 type Store struct {
 	dir   string
-	info  fs.FileInfo // of dir, to notice when another is in its place
+	info  fs.FileInfo // of dir, to notice that it was replaced
 	log   *slog.Logger
 	now   func() time.Time
 	fresh bool
@@ -103,7 +98,7 @@ type Store struct {
 	sync  func(dir string) error                       // syncDir, but for tests
 	calls wait.Calls                                   // to the file system
 
-	mu       sync.Mutex // guards what follows; not held during I/O, for that may hang
+	mu       sync.Mutex // guards what follows; not held during I/O, which may hang
 	closed   bool
 	poisoned map[string]error   // by path
 	held     map[string]holding // by path of the slot
@@ -115,14 +110,13 @@ var (
 	_ leasestore.Fencer = (*Store)(nil)
 )
 
-// New opens the store in the directory dir. The directory must be there. New does not
-// make it: the mount point of a missing volume would look like a store in which nothing
-// has been reserved yet. It must be writable, and on a file system of this host alone.
-// If Linux says that it is on NFS or its like, New returns an error. It does so for
-// FUSE unless Config.AllowFUSE is set. On tmpfs or an overlay it logs a warning.
+// New opens the store in the directory dir, which must exist and be writable, on a file system
+// of this host alone. New does not create it, because the mount point of a missing volume would
+// then look like a store in which nothing was reserved yet. On Linux, New refuses NFS and other
+// file systems that hosts share, and FUSE unless Config.AllowFUSE is set, and logs a warning on
+// tmpfs or an overlay.
 //
-// On systems without flock, Windows among them, the error matches
-// [errors.ErrUnsupported].
+// On systems without flock, such as Windows, the error matches [errors.ErrUnsupported].
 func New(dir string, c Config) (*Store, error) {
 	if errUnsupported != nil {
 		return nil, errUnsupported
@@ -171,8 +165,8 @@ func New(dir string, c Config) (*Store, error) {
 	return s, nil
 }
 
-// tryWriting returns an error if no file can be made in dir. That is better found when
-// the program starts than when it claims.
+// tryWriting returns an error if no file can be created in dir, so that the program learns it
+// at the start and not at a claim.
 func tryWriting(dir string) error {
 	f, err := os.CreateTemp(dir, "probe-*")
 	if err != nil {
@@ -181,10 +175,10 @@ func tryWriting(dir string) error {
 	return prefixed(errors.Join(f.Close(), os.Remove(f.Name())))
 }
 
-// Close lets go of the rows whose leases have not been released. The next claim finds
-// them as after a crash. Close the leases first. Operations that begin afterwards
-// return ErrClosed. Close does not wait for those under way, and those hold nothing
-// when they end. Close twice is harmless.
+// Close drops the holder's locks of leases that were not released; the next claim finds their
+// rows as after a crash, so close the leases first. Operations that begin afterwards return
+// ErrClosed. Close does not wait for those under way, which keep no lock when they end. A
+// second Close has no effect.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -200,41 +194,39 @@ func (s *Store) Close() error {
 
 func (s *Store) clock() leasestore.Millis { return leasestore.MillisOf(s.now()) }
 
-// Claim implements [leasestore.Store]. The first claim of a row makes its slot file, of 8
-// KiB. If the disk has no room for that, a row that has its file will do.
+// Claim implements [leasestore.Store]. The first claim of a row makes its slot file, of 8 KiB;
+// if the disk has no room for it, a row that already has its file is taken.
 //
-// A row whose holder is dead, by its lock, counts as released. It is free if its limit
-// is no further ahead than the skew, and its next range begins there.
+// A row whose holder is dead, according to its lock, counts as released: it is free if its
+// limit is no further ahead than the skew, and its next range begins there.
 //
-// A slot file that has since gone missing is not made again for a claim that any number
-// will do. A claim that names the number, in Claim.Only, makes it. What it had reserved
-// is forgotten, so its limit is then now + window + the skew, or the guard if that is
-// more. It can be claimed when the clock has come near, about a window later, and no ID
-// of it is before that limit. This is later than what was lost if
+// A slot file that has gone missing since it was claimed is not made again by a claim that
+// accepts any number, only by one that names the number in Claim.Only. What the file had
+// reserved is forgotten, so its limit becomes now plus the window and the skew, or the guard if
+// that is more. The row can be claimed when the clock has come near that limit, about a window
+// later, and none of its IDs is earlier. This is later than everything that was lost if
 //
 //   - no holder had a window longer than the claimant's,
 //   - no clock was stepped back by more than the skew meanwhile,
-//   - and no generator ran ahead of its clock by more than the skew, as one does that
-//     goes on issuing IDs while its clock is behind: a limit may be up to an hour and a
-//     window beyond the clock.
+//   - and no generator ran ahead of its clock by more than the skew, as one does that goes on
+//     issuing IDs while its clock is behind: a limit may be up to an hour and a window beyond
+//     the clock.
 //
-// The same is done with all rows of a space whose directory is missing though there was
-// a claim in it. It is done whatever the claim asks for. A file beside the directories
-// of the namespaces tells it from a new one, which begins at once.
-// Config.AllowFreshState does without the wait in both cases.
+// The same happens, whatever the claim asks for, to all rows of a space whose directory is
+// missing although it was claimed in. A file beside the directories of the namespaces tells it
+// from a new space, which begins at once. Config.AllowFreshState omits the wait in both cases.
 //
-// Slots that are missing, damaged or poisoned are passed over, with a warning, as long
-// as another will do. If none does the error names them: [ErrMissing], [ErrDamaged],
-// [ErrPoisoned].
+// Slots that are missing, damaged or poisoned are passed over with a warning as long as another
+// slot is free. Otherwise the error names them: [ErrMissing], [ErrDamaged], [ErrPoisoned].
 func (s *Store) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
 	return within(ctx, s, c.Space, func() (leasestore.Reply, error) { return s.claim(ctx, c) }, func(r leasestore.Reply) {
-		// Nobody knows of this lease: its row is free as if its holder were dead.
+		// The caller never learns of this lease, so its row is free as if the holder were dead.
 		s.letGo(slotPath(s.spaceDir(c.Space), r.Row.Worker), c.Owner)
 	})
 }
 
 func (s *Store) claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
-	now := s.clock() // at once: what is spent waiting for locks is no skew
+	now := s.clock() // at once, so that waiting for locks does not count as skew
 	if err := c.Check(now); err != nil {
 		return leasestore.Reply{}, err
 	}
@@ -243,8 +235,8 @@ func (s *Store) claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply
 		return leasestore.Reply{}, err
 	}
 
-	// One slot after the other, in random order: the first that is free is a random one
-	// of the free. Slots that nobody is at come first.
+	// Slots are tried in random order, those that no operation has locked first, so that the
+	// first free slot is a random one.
 	cl := claiming{Claim: c, any: c, store: s, space: sp, earliest: now}
 	cl.any.Only = nil
 	todo := c.Candidates()
@@ -269,10 +261,10 @@ func (s *Store) claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply
 		}
 		todo = busy
 	}
-	if cl.full != nil { // else there would be a free one
+	if cl.full != nil { // otherwise a slot would be free
 		return leasestore.Reply{}, cl.full
 	}
-	// None is free now, so none was earlier: this returns the error that says so.
+	// No row is free now, so none was earlier, and Choose returns the error that says so.
 	_, err = cl.any.Choose(cl.rows, cl.earliest, rand.IntN)
 	if len(cl.bad) > 0 {
 		err = fmt.Errorf("%w; passed over: %w", err, errors.Join(cl.bad...))
@@ -280,25 +272,25 @@ func (s *Store) claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply
 	return leasestore.Reply{}, err
 }
 
-// errTaken says that a row is not free.
+// errTaken means that a row is not free.
 var errTaken = errors.New("filelease: the row is taken")
 
 // A claiming is a claim under way.
 type claiming struct {
 	leasestore.Claim
-	any leasestore.Claim // the same without Only, which may be long: all its slots are candidates
+	any leasestore.Claim // the same without Only, which may be long, because every slot tried is a candidate
 
 	store    *Store
 	space    *space
-	earliest leasestore.Millis // of the readings of the clock
+	earliest leasestore.Millis // reading of the clock
 	rows     []leasestore.Row  // that are not free
 	bad      []error           // of slots that are passed over
 	full     error             // why the disk has no room for a further slot
-	wrote    bool              // or tried to: whether the claim is done is not known
+	wrote    bool              // or tried to, so the outcome of the claim is unknown
 }
 
-// try claims the row of worker, if that is free. If the disk has no room for a slot, one
-// that is there will do.
+// try claims the row of worker if it is free. If the disk has no room for a new slot, an
+// existing one has to do.
 func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (leasestore.Reply, error) {
 	s := cl.store
 	sl, last, err := s.lock(ctx, cl.space, worker, wait)
@@ -330,7 +322,7 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (leasestor
 	return leasestore.Reply{Row: next, Before: last.row.Until, Now: now}, nil
 }
 
-// noRoom returns errTaken, and notes why, if err says that the disk is full.
+// noRoom returns errTaken and records err if err means that the disk is full.
 func (cl *claiming) noRoom(err error) error {
 	if !diskFull(err) {
 		return err
@@ -339,12 +331,12 @@ func (cl *claiming) noRoom(err error) error {
 	return errTaken
 }
 
-// next returns the row in sl, which is last, as it is after the claim.
+// next returns the row in sl as the claim leaves it, where last is its present record.
 func (cl *claiming) next(sl *slot, last record, now leasestore.Millis) (leasestore.Row, error) {
 	cl.earliest = min(cl.earliest, now)
 	row := last.row
 	if last.held && !cl.any.Free(row, now) && cl.store.abandoned(sl.path) {
-		row.Owner = "" // nobody issues IDs of it any more
+		row.Owner = "" // its holder issues no more IDs
 	}
 	if next, ok := cl.any.Apply(row, now); ok {
 		return next, nil
@@ -357,7 +349,7 @@ func (cl *claiming) next(sl *slot, last record, now leasestore.Millis) (leasesto
 	return leasestore.Row{}, errTaken
 }
 
-// A request is what a holder asks of its row.
+// A request is a renewal or a release of a row by its holder.
 type request struct {
 	space  leasestore.Space
 	worker int64
@@ -368,7 +360,7 @@ type request struct {
 }
 
 // Renew implements [leasestore.Store]. A row whose slot is damaged or poisoned is lost: the
-// error matches [ErrDamaged] or [ErrPoisoned] as well, and the lease takes another row.
+// error matches [ErrDamaged] or [ErrPoisoned] as well, and the lease claims another row.
 func (s *Store) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
 	return within(ctx, s, r.Space, func() (leasestore.Reply, error) {
 		return s.change(ctx, request{r.Space, r.Worker, r.Owner, true, r.Lost, r.Apply})
@@ -384,7 +376,7 @@ func (s *Store) Release(ctx context.Context, r leasestore.Release) error {
 	return err
 }
 
-// change does a request of a holder.
+// change performs a request of a holder.
 func (s *Store) change(ctx context.Context, q request) (leasestore.Reply, error) {
 	sl, last, err := s.row(ctx, q)
 	if err != nil {
@@ -409,9 +401,9 @@ func (s *Store) change(ctx context.Context, q request) (leasestore.Reply, error)
 	return leasestore.Reply{Row: row, Before: last.row.Until, Now: now}, nil
 }
 
-// row locks and reads the row of a request. It returns a LostError if the row is gone. A
-// renewal also gets one if its slot will never be written again: nothing was written, and
-// the lease should take another row.
+// row locks and reads the row of a request. It returns a LostError if the row is gone, and to a
+// renewal also if the slot can never be written again, because nothing was written and the
+// lease should claim another row.
 func (s *Store) row(ctx context.Context, q request) (*slot, record, error) {
 	sp, err := s.space(q.space)
 	var sl *slot
@@ -426,15 +418,15 @@ func (s *Store) row(ctx context.Context, q request) (*slot, record, error) {
 		err = fmt.Errorf("%w: %w", q.lost(replaced), err)
 	case q.keeps && errors.Is(err, ErrPoisoned):
 		err = fmt.Errorf("%w: %w", q.lost(poisoned), err)
-	case q.keeps && errors.Is(err, ErrDamaged) && sp != nil: // not the space, in which no other row would do
+	case q.keeps && errors.Is(err, ErrDamaged) && sp != nil: // not if the space is damaged, which has no other row either
 		err = fmt.Errorf("%w: %w", q.lost(damaged), err)
 	}
 	return sl, last, err
 }
 
 // Fence implements [leasestore.Fencer]. It makes the slot files of rows that were never
-// claimed, and those that have gone missing. One that is damaged or poisoned is an
-// error, after the others have been fenced.
+// claimed, and those that have gone missing. A slot that is damaged or poisoned is an error,
+// which is returned after the others have been fenced.
 func (s *Store) Fence(ctx context.Context, f leasestore.Fencing) error {
 	_, err := within(ctx, s, f.Space, func() (struct{}, error) { return struct{}{}, s.fence(ctx, f) }, nil)
 	return err
@@ -455,8 +447,8 @@ func (s *Store) fence(ctx context.Context, f leasestore.Fencing) error {
 	return errors.Join(errs...)
 }
 
-// maker returns a claim that makes what has gone missing with a limit at f.Until or
-// later. A claim of others may come before the row is fenced, and must not begin sooner.
+// maker returns a claim that makes missing slots with a limit at f.Until or later, because
+// another process's claim may come before the row is fenced and must not begin earlier.
 func (s *Store) maker(f leasestore.Fencing, only ...int64) leasestore.Claim {
 	return leasestore.Claim{Space: f.Space, Only: only, Window: max(0, f.Until-s.clock())}
 }
@@ -476,11 +468,11 @@ func (s *Store) fenceSlot(ctx context.Context, sp *space, worker int64, f leases
 	return sl.write(ctx, last, f.Apply(last.row), false)
 }
 
-// LosesWrites returns false: what is acknowledged is on the disk.
+// LosesWrites returns false, because acknowledged writes are on disk.
 func (s *Store) LosesWrites() bool { return false }
 
-// Rows implements [leasestore.Lister]. A row whose slot file has gone missing is left out.
-// One whose file is damaged or poisoned is an error.
+// Rows implements [leasestore.Lister]. A row whose slot file has gone missing is left out. One
+// whose file is damaged or poisoned is an error.
 func (s *Store) Rows(ctx context.Context, space leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 	rows, err := within(ctx, s, space, func() ([]leasestore.Row, error) { return s.rows(ctx, space) }, nil)
 	if err != nil {

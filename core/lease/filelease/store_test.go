@@ -29,9 +29,8 @@ func token() string {
 	return hex.EncodeToString(b)
 }
 
-// newClaim returns a claim in a space of a few workers, with the restart at once
-// that a window within the skew allows. The window is longer than any test takes,
-// on a machine whose disk is slow.
+// newClaim returns a claim in a space of a few workers, whose window is within the skew, so
+// that a restart is possible at once, and longer than any test takes, even on a slow disk.
 func newClaim(workers int64) leasestore.Claim {
 	return leasestore.Claim{
 		Space: leasestore.Space{Namespace: "orders", Workers: workers, Layout: "bits 41/5/5/12"},
@@ -80,7 +79,7 @@ func slotFile(s *Store, worker int64) string {
 	return filepath.Join(s.dir, "ns-orders", "dc-0", strconv.FormatInt(worker, 10))
 }
 
-// logged returns a logger and what it was given.
+// logged returns a logger and the buffer that it writes to.
 func logged() (*slog.Logger, *bytes.Buffer) {
 	var b bytes.Buffer
 	return slog.New(slog.NewTextHandler(&b, nil)), &b
@@ -139,7 +138,7 @@ func TestTmpfsIsWarnedOf(t *testing.T) {
 	if warning, err := filesystem.Check(shm, false); err != nil || !strings.Contains(warning, "tmpfs") {
 		t.Skipf("SKIPPED: %s is not a tmpfs", shm)
 	}
-	dir, err := os.MkdirTemp(shm, "filelease-*") //nolint:usetesting // a directory there is the point
+	dir, err := os.MkdirTemp(shm, "filelease-*") //nolint:usetesting // the directory has to be there
 	if err != nil {
 		t.Skipf("SKIPPED: %v", err)
 	}
@@ -158,7 +157,7 @@ func TestDirectoryNamesAreSafeAndDistinct(t *testing.T) {
 		if filepath.Base(name) != name || !filepath.IsLocal(name) || strings.HasSuffix(name, ".") || len(name) > 200 || name != strings.ToLower(name) {
 			t.Errorf("namespaceDir(%q) = %q; want a plain name", namespace, name)
 		}
-		if other, ok := seen[name]; ok && namespace != "+a" && other != "+a" { // + is not in a namespace
+		if other, ok := seen[name]; ok && namespace != "+a" && other != "+a" { // no namespace contains +
 			t.Errorf("namespaceDir(%q) = namespaceDir(%q) = %q; want two", namespace, other, name)
 		}
 		seen[name] = namespace
@@ -191,8 +190,8 @@ func TestASpaceIsMadeWholeAfterItsMakerWasKilled(t *testing.T) {
 	}
 }
 
-// TestDamageIsRefused: every way in which a slot can be wrong is an error, and no
-// operation changes the file.
+// TestDamageIsRefused: every way in which a slot can be wrong is an error, and no operation
+// changes the file.
 func TestDamageIsRefused(t *testing.T) {
 	t.Parallel()
 	overwrite := func(path string, at int64, b []byte) error {
@@ -273,7 +272,7 @@ func TestDamageIsRefused(t *testing.T) {
 			for name, err := range map[string]error{
 				"Claim": claimErr, "Renew": renewErr, "Release": s.Release(t.Context(), releaseOf(c, reply)), "Rows": rowsErr,
 			} {
-				// A renewal is told to take another row, if there are others.
+				// A renewal is told to claim another row, if there are others.
 				lost := name == "Renew" && !strings.Contains(tt.name, "meta")
 				if !errors.Is(err, ErrDamaged) || errors.Is(err, leasestore.ErrLost) != lost {
 					t.Errorf("%s = error %v; want %v, lost: %v", name, err, ErrDamaged, lost)
@@ -415,7 +414,7 @@ func TestARowWithoutAFileIsMissingOnlyIfItWasClaimed(t *testing.T) {
 	}
 }
 
-// A slot that is there takes no room.
+// An existing slot needs no further room.
 func TestARowThatHasItsFileWillDoOnAFullDisk(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
 	c := newClaim(64)
@@ -490,7 +489,7 @@ func TestALiveHoldersRowIsNotTakenBeforeItsLimit(t *testing.T) {
 			t.Errorf("Claim by %s process = error %v; want %v", name, err, leasestore.ErrNoFreeWorker)
 		}
 	}
-	// Nor after a request of the holder that was overtaken is refused.
+	// The same holds after a request of the holder that was overtaken is refused.
 	first := renewalOf(c, reply)
 	next, err := a.Renew(t.Context(), first)
 	if err != nil {
@@ -521,7 +520,7 @@ func TestADeadHoldersRowIsTakenAtOnceAndBeginsAtItsLimit(t *testing.T) {
 		t.Errorf("Claim after %+v = %+v; want it to begin at the limit before", before.Row, got)
 	}
 
-	// But no further ahead than the skew.
+	// But only if the limit is no further ahead than the skew.
 	far := newClaim(1)
 	far.Window, far.Skew, far.Space.Datacenter = 600_000, 500_000, 1
 	a = newStore(t, dir, Config{})
@@ -545,7 +544,7 @@ func TestATakerOfAStoppedHoldersRowIsNotTakenForDead(t *testing.T) {
 	}
 	stopped := claim()
 	old := mustClaim(t, a, stopped)
-	now = old.Row.Until.Time() // a does nothing, and has its lock still
+	now = old.Row.Until.Time() // a is idle and still has its lock
 	taker := claim()
 	mine := mustClaim(t, b, taker)
 	_, err := a.Renew(t.Context(), renewalOf(stopped, old)) // and lets go
@@ -555,7 +554,7 @@ func TestATakerOfAStoppedHoldersRowIsNotTakenForDead(t *testing.T) {
 	if _, err := third.Claim(t.Context(), claim()); !errors.Is(err, leasestore.ErrNoFreeWorker) {
 		t.Errorf("Claim of the taker's row = error %v; want %v: it lives", err, leasestore.ErrNoFreeWorker)
 	}
-	// A renewal gets the lock, and the taker's death is seen.
+	// A renewal gets the lock, so the taker's death is noticed.
 	r := renewalOf(taker, mine)
 	r.Now = leasestore.MillisOf(now)
 	if _, err := b.Renew(t.Context(), r); err != nil {
@@ -565,7 +564,7 @@ func TestATakerOfAStoppedHoldersRowIsNotTakenForDead(t *testing.T) {
 	mustClaim(t, third, claim())
 }
 
-// Its lock would be in the way of whoever has the slot after it was made again.
+// Its lock would block whoever has the slot after it was made again.
 func TestALeaseThatIsOverHoldsNoLock(t *testing.T) {
 	renew := func(s *Store, c leasestore.Claim, r leasestore.Reply) error {
 		_, err := s.Renew(t.Context(), renewalOf(c, r))
@@ -607,8 +606,8 @@ func TestALeaseThatIsOverHoldsNoLock(t *testing.T) {
 	}
 }
 
-// A file system, above all one on a network, may refuse the lock of the holder though
-// it gave that of the slot. The holder then goes without, and is not dead.
+// A file system, above all a network one, may refuse the holder's lock although it granted the
+// slot's. The holder then goes without, and must not be taken for dead.
 func TestAHolderWithoutALockIsNotTakenForDead(t *testing.T) {
 	dir := t.TempDir()
 	a, b := newStore(t, dir, Config{}), newStore(t, dir, Config{})
@@ -626,7 +625,7 @@ func TestAHolderWithoutALockIsNotTakenForDead(t *testing.T) {
 	}
 }
 
-// Nor is one that has the lock, if it is the other that is refused it.
+// The same holds for a holder that has its lock, if another process is refused the attempt.
 func TestAHolderIsNotTakenForDeadIfItsLockCannotBeTried(t *testing.T) {
 	dir := t.TempDir()
 	a, b := newStore(t, dir, Config{}), newStore(t, dir, Config{})
@@ -642,7 +641,7 @@ type unlockable struct{ file }
 
 func (unlockable) tryLock() (bool, error) { return false, syscall.ENOLCK }
 
-// refuseHolders has s not get the locks of holders.
+// refuseHolders makes s fail to get holders' locks.
 func refuseHolders(s *Store) {
 	open := s.open
 	s.open = func(path string, create bool) (file, error) {

@@ -9,16 +9,16 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
-// maxLeft is how many operations of one Store may be under way that nobody waits for
-// any more. Each keeps a thread of the process, of which there are 10,000. A lease asks
-// again several times in each window, as long as the disk hangs.
+// maxLeft bounds the operations of one Store that are still under way after their callers have
+// stopped waiting. Each keeps a thread of the process, of which Go allows 10,000, and a lease
+// retries several times per window as long as the disk hangs.
 const maxLeft = 32
 
-// within does an operation on a space: it calls f and returns what it returns. But it
-// stops waiting soon after ctx has ended, as package wait says. Calls on files know no
-// context, and on a disk that hangs a sync may take minutes, or for ever. The call that
-// was left gives back its locks in the end, and writes nothing that it had not begun to
-// write. If it succeeds, late is called with the result, unless late is nil.
+// within performs an operation on a space: it calls f and returns its results, but stops
+// waiting soon after ctx has ended, as package wait describes, because calls on files take no
+// context and a sync on a hanging disk may take minutes or never return. A call that was left
+// behind gives its locks back in the end, and writes nothing that it had not begun to write. If
+// it succeeds, late is called with the result, unless late is nil.
 func within[T any](ctx context.Context, s *Store, sp leasestore.Space, f func() (T, error), late func(T)) (T, error) {
 	if err := s.begin(ctx, sp); err != nil {
 		var none T

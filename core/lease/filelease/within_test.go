@@ -14,7 +14,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A hanging file does not come back from one of its calls before it is let.
+// A hanging file does not return from one of its calls until it is released.
 type hanging struct {
 	file
 	at    string // "read", "sync" and "write", or "last sync"
@@ -48,8 +48,8 @@ func (h *hanging) Sync() error {
 	return h.file.Sync()
 }
 
-// hang makes s hang at a step of each operation. The step is "open" of a slot, "hold",
-// the opening of the holder's lock, or one of those of a hanging file.
+// hang makes s hang at a step of each operation: "open" of a slot, "hold", which opens the file
+// of the holder's lock, or a step of a hanging file.
 func hang(s *Store, at string) (end func()) {
 	until := make(chan struct{})
 	s.open = func(path string, create bool) (file, error) {
@@ -119,7 +119,7 @@ func TestAnOperationOnADiskThatHangsEndsWithItsContext(t *testing.T) {
 						t.Errorf("operations left after %s came back from %s = %d; want 0", tt.name, step, s.calls.Hanging())
 					}
 					want := 1
-					if closed || tt.name == "Release" { // its lease is over in any case
+					if closed || tt.name == "Release" { // the lease has ended in any case
 						want = 0
 					}
 					if len(s.held) != want {
@@ -133,7 +133,7 @@ func TestAnOperationOnADiskThatHangsEndsWithItsContext(t *testing.T) {
 					if begun := step == "write" || step == "last sync"; changed != begun {
 						t.Errorf("rows after %s came back from %s = %+v; were %+v; want a change only if the write had begun", tt.name, step, after, before)
 					}
-					if tt.name == "Claim" { // nobody has that row, though its limit is not over
+					if tt.name == "Claim" { // no lease has that row, although its limit has not passed
 						again := newClaim(2)
 						again.Only = []int64{1}
 						mustClaim(t, other, again)
@@ -144,7 +144,7 @@ func TestAnOperationOnADiskThatHangsEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Each operation that hangs keeps a thread. There must be an end to that.
+// Every operation that hangs keeps a thread, so their number must be bounded.
 func TestOperationsOnADiskThatHangsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, t.TempDir(), Config{})
@@ -169,8 +169,7 @@ func TestOperationsOnADiskThatHangsDoNotPileUp(t *testing.T) {
 	})
 }
 
-// A first claim that hangs in the making of the rows leaves nothing in the way of
-// the next.
+// A first claim that hangs while it makes the rows leaves nothing that blocks the next one.
 func TestAFirstClaimOnADiskThatHangsEndsWithItsContext(t *testing.T) {
 	for hangAt := range 4 {
 		synctest.Test(t, func(t *testing.T) {
@@ -199,7 +198,7 @@ func TestAFirstClaimOnADiskThatHangsEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Nobody would close a holder's lock that is taken after Close.
+// A holder's lock that is taken after Close would never be released.
 func TestAStoreThatIsClosedMeanwhileHoldsNothing(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
 	s.open = func(path string, create bool) (file, error) {
