@@ -105,7 +105,7 @@ func metAt(pkg string, n ast.Node) string {
 	return ""
 }
 
-var logMethod = regexp.MustCompile(`^(Debug|Info|Warn|Error)(Context)?$`)
+var logMethod = regexp.MustCompile(`^(Log|(Debug|Info|Warn|Error)(Context)?)$`)
 
 // logLine returns the message that a call logs, up to the end of its first clause: a
 // colon behind that of the package, a semicolon or a full stop.

@@ -224,6 +224,22 @@ func TestAcquireMayWaitForTheLongestDuration(t *testing.T) {
 	}
 }
 
+func TestAcquireSaysWhatTheStoreWaitedForWhenItsContextEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.set(func(ctx context.Context, _ string, _ func() error) error {
+			<-ctx.Done()
+			return fmt.Errorf("all connections are in use: %w", ctx.Err())
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := lease.Acquire(ctx, s, quiet(t, lease.Config{}))
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all connections are in use") {
+			t.Errorf("Acquire() = %v; want the end of its context, and what the store says", err)
+		}
+	})
+}
+
 func TestAcquireWaitEndsWithARowThatExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -365,6 +381,12 @@ func (c *catcher) Claim(ctx context.Context, q leasestore.Claim) (leasestore.Rep
 	return c.store.Claim(ctx, q)
 }
 
+func workerBits(n int) core.Layout {
+	l := core.Default()
+	l.WorkerBits, l.SequenceBits = n, l.WorkerBits+l.SequenceBits-n
+	return l
+}
+
 func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 	fourTicks := core.Default()
 	fourTicks.Unit, fourTicks.TimeBits = time.Second, 31
@@ -375,6 +397,8 @@ func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 		want   leasestore.Claim
 	}{
 		{"10 worker bits", false, lease.Config{}, leasestore.Claim{Window: 60_000, Skew: 5000}},
+		{"9 worker bits", false, lease.Config{Layout: workerBits(9)}, leasestore.Claim{Window: 60_000, Skew: 5000}},
+		{"8 worker bits", false, lease.Config{Layout: workerBits(8)}, leasestore.Claim{Window: 10_000, Skew: 5000}},
 		{"5 worker bits", false, lease.Config{Layout: core.Twitter(), Datacenter: 2}, leasestore.Claim{Window: 10_000, Skew: 5000}},
 		{"lossy", true, lease.Config{}, leasestore.Claim{Window: 10_000, Skew: 500, Guard: 500}},
 		{"lossy, guard off", true, lease.Config{LossGuard: -1}, leasestore.Claim{Window: 10_000, Skew: 5000}},

@@ -71,7 +71,7 @@ func (l *Lease) giveBack(ctx context.Context, end leasestore.Millis) error {
 		log.Warn("lease: giving the worker number back was not confirmed; it is free at its limit at the latest", "error", err)
 		return err
 	default:
-		log.Info("lease: gave the worker number back", "end", r.End.Time())
+		log.Debug("lease: gave the worker number back", "end", r.End.Time())
 	}
 	l.mu.Lock()
 	l.status.Held = false

@@ -53,8 +53,9 @@ type Config struct {
 	// another may have reserved. A shorter Window is then taken as 10 s, and a longer one
 	// is refused.
 	//
-	// Defaults to 60 s. Defaults to 10 s with 5 worker bits or fewer, with the loss
-	// guard, or if the store may lose writes.
+	// Defaults to 60 s. Defaults to 10 s with 8 worker bits or fewer, whose numbers restarts
+	// would otherwise use up within a minute, with the loss guard, or if the store may lose
+	// writes.
 	Window time.Duration
 
 	// MaxClockSkew is how far the clocks of this process and the store may be apart for a
@@ -98,7 +99,8 @@ type Config struct {
 	// Defaults to the host name, cut to that.
 	Holder string
 
-	// Logger is where the lease reports what happens to it.
+	// Logger is where the lease reports what happens to it. A start and an end without a
+	// failure are at level Debug.
 	//
 	// Defaults to slog.Default().
 	Logger *slog.Logger
@@ -228,7 +230,7 @@ func (c *Config) resolveWindow(lossy bool) error {
 	}
 	switch {
 	case c.Window != 0:
-	case c.LossGuard > 0 || lossy || c.Layout.WorkerBits <= 5:
+	case c.LossGuard > 0 || lossy || c.Layout.WorkerBits <= 8:
 		c.Window = 10 * time.Second
 	default:
 		c.Window = time.Minute

@@ -124,8 +124,11 @@ func (l *Lease) acquire(ctx context.Context) error {
 	failures := 0 // since the store last answered
 	for {
 		if err := ctx.Err(); err != nil {
-			if last == nil || errors.Is(last, err) {
+			if last == nil {
 				return err
+			}
+			if errors.Is(last, err) {
+				return last // which may say what ctx has waited for
 			}
 			return fmt.Errorf("%w; before that: %w", err, last)
 		}

@@ -177,7 +177,7 @@ type holder struct {
 func hold(t *testing.T, s lease.Store, c lease.Config) *holder {
 	t.Helper()
 	h := &holder{T: t, log: new(logbook)}
-	c.Namespace, c.Now, c.Logger = namespace(t), now, slog.New(slog.NewTextHandler(h.log, nil))
+	c.Namespace, c.Now, c.Logger = namespace(t), now, slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	l, err := lease.Acquire(t.Context(), s, c)
 	if err != nil {
 		t.Fatalf("Acquire() = %v; want a lease", err)
@@ -239,8 +239,11 @@ func TestGeneratorHasTheWorkerOfItsLease(t *testing.T) {
 		if st := a.Status(); st.Held {
 			t.Errorf("Status() after Close = %+v; want nothing held", st)
 		}
-		if n := a.log.count("level=INFO", "claimed a worker number", "namespace="+namespace(t)); n != 1 {
+		if n := a.log.count("level=DEBUG", "claimed a worker number", "namespace="+namespace(t)); n != 1 {
 			t.Errorf("%d records of the claim; want 1", n)
+		}
+		if all, debug := a.log.count(), a.log.count("level=DEBUG"); all != debug {
+			t.Errorf("log = %s; want nothing above DEBUG where nothing has failed", a.log.buf.String())
 		}
 	})
 }
@@ -810,6 +813,9 @@ func TestLostRowIsReplaced(t *testing.T) {
 		}
 		if n := h.log.count("level=ERROR", "lost the worker number", "another lease"); n != 1 {
 			t.Errorf("%d records of the loss; want 1", n)
+		}
+		if n := h.log.count("level=INFO", "claimed a worker number"); n != 1 {
+			t.Errorf("%d records of the claim after the loss; want 1", n)
 		}
 		h.close()
 		if got := s.row(t, before.Worker); got != row {

@@ -1,7 +1,9 @@
 package lease
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
@@ -30,12 +32,21 @@ func (l *Lease) report(o outcome) {
 	}
 }
 
+// level is that of what every start logs. A program whose log is read wants to hear of the
+// claim that ends a trouble.
+func (l *Lease) level() slog.Level {
+	if s := l.Status(); s.Failures > 0 || s.Losses > 0 {
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
 func (l *Lease) reportClaim(o outcome) {
 	log := l.config.Logger.With("worker", o.worker, "epoch", l.protocol.row.Epoch, "failures", o.recovered)
 	if l.reported.begun = o.from < o.until; l.reported.begun {
-		log.Info("lease: claimed a worker number", "from", o.from.Time(), "until", o.until.Time())
+		log.Log(context.Background(), l.level(), "lease: claimed a worker number", "from", o.from.Time(), "until", o.until.Time())
 	} else {
-		log.Info("lease: claimed a worker number; IDs begin when a renewal has reserved time for them", "from", o.from.Time())
+		log.Log(context.Background(), l.level(), "lease: claimed a worker number; IDs begin when a renewal has reserved time for them", "from", o.from.Time())
 	}
 }
 
@@ -50,7 +61,7 @@ func (l *Lease) reportRenewal(o outcome) {
 	}
 	if !l.reported.begun && o.until > p.from {
 		l.reported.begun = true
-		log.Info("lease: time is reserved; IDs begin", "from", p.from.Time(), "until", o.until.Time())
+		log.Log(context.Background(), l.level(), "lease: time is reserved; IDs begin", "from", p.from.Time(), "until", o.until.Time())
 	}
 }
 
