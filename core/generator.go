@@ -245,6 +245,10 @@ func (g *Generator) stop() {
 	g.changes.notify()
 }
 
+// Worker returns Config.Worker. A program that did not acquire its lease itself finds it here,
+// as a *lease.Lease, for readiness probes and metrics.
+func (g *Generator) Worker() Worker { return g.owner }
+
 // Layout returns the generator's layout, which takes its IDs apart.
 func (g *Generator) Layout() Layout { return g.layout }
 

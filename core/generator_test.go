@@ -573,6 +573,13 @@ func TestTheEpochLosesItsMonotonicReading(t *testing.T) {
 	}
 }
 
+func TestAGeneratorHasTheWorkerOfItsConfig(t *testing.T) {
+	worker := StaticWorker(3)
+	if got := newTest(t, Config{Worker: worker}, nil).Worker(); got != worker {
+		t.Errorf("Worker() = %v; want %v", got, worker)
+	}
+}
+
 func TestCloseEndsTheGenerator(t *testing.T) {
 	for _, rollback := range []Rollback{Continue, Refuse, Wait, Backfill} {
 		g := newTest(t, Config{Rollback: rollback}, nil)
