@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -43,35 +42,35 @@ type Config struct {
 	// Defaults to sqllease.DefaultTable.
 	Table string
 
-	// Logger is where the lease reports what happens to it.
+	// Logger is where the lease reports what happens to it, and its store warns of settings that
+	// put the promise at risk. Where nothing is wrong, nothing is logged above level Debug.
 	//
 	// Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-const (
-	// fileWindow is that of leases in files. It is below the permitted clock skew, so the number
-	// of a process that was killed is free at once.
-	fileWindow = 4 * time.Second
-	// shortWindow is that of layouts whose few worker numbers would otherwise be used up by
-	// restarts within a minute.
-	shortWindow = 10 * time.Second
-	fewWorkers  = 8 // bits
-)
+// fileWindow is that of leases in files. It is below the permitted clock skew, so the number of
+// a process that was killed is free at once.
+const fileWindow = 4 * time.Second
 
 // Open returns a generator whose worker number no other process has, from a lease that is kept
 // in the database behind db. It asks the database what it is, creates the table of the leases
-// if there is none, and acquires the lease. [core.Generator.Close] gives the number back; call
-// it before db.Close. Open does not take db over.
+// if there is none, and acquires the lease. Open does not take db over.
 //
 //	gen, err := snowkey.Open(ctx, db, snowkey.Config{})
 //	…
 //	defer gen.Close(ctx)
 //	err = gormDB.Use(gormplugin.New(gen)) // or sqlxhelper.New(gen)
 //
+// [core.Generator.Close] gives the number back. Close the generator before db; in the other order
+// Close returns an error, and the number stays busy for up to a minute, as that of a process that
+// was killed does. With 8 worker bits or fewer it is 10 s, so that restarts do not use up the few
+// numbers. [core.Generator.Worker] returns the [*lease.Lease], for readiness probes and metrics.
+//
 // On SQLite the leases are files in a folder beside the database, with its name and "-leases",
-// so that a long transaction of the program does not hold them up. The keys of a database in
-// memory, which ends with the process, have a number that is free in this process.
+// so that a long transaction of the program does not hold them up, and the number of a process
+// that was killed is free at once. A database in memory ends with the process, so its keys have
+// a number that is free in this process, and no lease.
 //
 // Where the program may not create tables the error is a [*sqlstore.TableError], whose text has
 // the statements for whoever may. The other errors are those of [lease.Acquire]. For other
@@ -104,11 +103,7 @@ func (c *Config) open(ctx context.Context, db *sql.DB) (*core.Generator, error) 
 	if err != nil {
 		return nil, err
 	}
-	config := lease.Config{}
-	if c.Layout.WorkerBits <= fewWorkers {
-		config.Window = shortWindow
-	}
-	gen, err := c.leased(ctx, store, config)
+	gen, err := c.leased(ctx, store, 0)
 	var missing *sqlstore.TableError
 	if errors.As(err, &missing) && errors.Is(err, sqlstore.ErrNoTable) {
 		// Not before, because a program that may not create tables may use those there are.
@@ -116,7 +111,7 @@ func (c *Config) open(ctx context.Context, db *sql.DB) (*core.Generator, error) 
 			missing.Err = refused
 			return nil, missing
 		}
-		gen, err = c.leased(ctx, store, config)
+		gen, err = c.leased(ctx, store, 0)
 	}
 	return gen, err // the store says itself that the pool is used up
 }
@@ -131,11 +126,7 @@ func (c *Config) onSQLite(ctx context.Context, db *sql.DB) (*core.Generator, err
 	if info, err := os.Stat(path.String); err != nil || !info.Mode().IsRegular() {
 		return c.inMemory()
 	}
-	file, err := filepath.EvalSymlinks(path.String) // so that all processes find one folder
-	if err != nil {
-		return nil, err
-	}
-	folder := file + "-leases"
+	folder := path.String + "-leases" // SQLite has resolved links, so all processes find one folder
 	if err := os.Mkdir(folder, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -143,14 +134,14 @@ func (c *Config) onSQLite(ctx context.Context, db *sql.DB) (*core.Generator, err
 	if err != nil {
 		return nil, err
 	}
-	return c.leased(ctx, store, lease.Config{Window: fileWindow})
+	return c.leased(ctx, store, fileWindow)
 }
 
 // leased acquires a lease and makes its generator. Stores beside several SQLite files know
 // nothing of each other, so a lease may have a number that this process has already. It is held
 // until another one is acquired, which is therefore another number.
-func (c *Config) leased(ctx context.Context, store lease.Store, config lease.Config) (gen *core.Generator, err error) {
-	config.Namespace, config.Layout, config.Logger = c.Namespace, c.Layout, c.Logger
+func (c *Config) leased(ctx context.Context, store lease.Store, window time.Duration) (gen *core.Generator, err error) {
+	config := lease.Config{Namespace: c.Namespace, Layout: c.Layout, Window: window, Logger: c.Logger}
 	var refused []*lease.Lease
 	defer func() {
 		for _, l := range refused {

@@ -1,12 +1,15 @@
 package snowkey_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,8 +90,7 @@ func TestOpenOnALinkToAFileFindsTheLeasesOfTheFile(t *testing.T) {
 func TestCloseGivesTheNumberBack(t *testing.T) {
 	db := openSQLite(t, filepath.Join(t.TempDir(), "orders.db"))
 	// With one worker number, a second generator needs that of the first.
-	layout := core.Default()
-	layout.WorkerBits, layout.TimeBits = 0, layout.TimeBits+layout.WorkerBits
+	layout := oneWorker()
 	for range 3 {
 		gen, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout})
 		if err != nil {
@@ -104,7 +106,78 @@ func TestCloseGivesTheNumberBack(t *testing.T) {
 	}
 }
 
-func TestOpenInMemoryTakesANumberThatIsFreeInTheProcess(t *testing.T) {
+func oneWorker() core.Layout {
+	l := core.Default()
+	l.WorkerBits, l.TimeBits = 0, l.TimeBits+l.WorkerBits
+	return l
+}
+
+// killedOn names the database of a process that ends without Close.
+const killedOn = "SNOWKEY_KILLED_ON"
+
+func TestTheNumberOfAKilledProcessIsFreeAtOnceOnSQLite(t *testing.T) {
+	if file := os.Getenv(killedOn); file != "" {
+		open(t, openSQLite(t, file), snowkey.Config{Layout: oneWorker()})
+		os.Exit(0)
+	}
+	file := filepath.Join(t.TempDir(), "orders.db")
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
+	other.Env = append(os.Environ(), killedOn+"="+file)
+	if out, err := other.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	workerOf(t, open(t, openSQLite(t, file), snowkey.Config{Layout: oneWorker()}))
+}
+
+func TestTheLeaseOfAnOpenedGeneratorIsItsWorker(t *testing.T) {
+	gen := open(t, openSQLite(t, filepath.Join(t.TempDir(), "orders.db")), snowkey.Config{})
+	l, ok := gen.Worker().(*lease.Lease)
+	if !ok {
+		t.Fatalf("Worker() = %T; want a *lease.Lease", gen.Worker())
+	}
+	if err := l.Check(t.Context()); err != nil || l.Status().Worker != workerOf(t, gen) {
+		t.Errorf("Check() = %v, %+v; want nil, and the number of the keys", err, l.Status())
+	}
+	if err := gen.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Check(t.Context()); !errors.Is(err, lease.ErrClosed) {
+		t.Errorf("Check() after Close = %v; want lease.ErrClosed", err)
+	}
+}
+
+func TestTheLeaseOfOpenLogsNothingWhereNothingIsWrong(t *testing.T) {
+	var log bytes.Buffer
+	db := openSQLite(t, filepath.Join(t.TempDir(), "orders.db"))
+	for range 2 {
+		gen := open(t, db, snowkey.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		workerOf(t, gen)
+		if err := gen.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The store may warn of the folder, which is in memory on some machines.
+	if strings.Contains(log.String(), "lease: ") {
+		t.Errorf("log = %s; want nothing of the lease", log.String())
+	}
+}
+
+func TestOpenInMemoryTakesTheFirstNumberThatIsFree(t *testing.T) {
+	db := openSQLite(t, ":memory:")
+	first := open(t, db, snowkey.Config{})
+	second := open(t, db, snowkey.Config{})
+	if a, b := workerOf(t, first), workerOf(t, second); a != 0 || b != 1 {
+		t.Errorf("worker numbers = %d, %d; want 0, 1", a, b)
+	}
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := workerOf(t, open(t, db, snowkey.Config{})); n != 0 {
+		t.Errorf("worker number = %d; want 0, which is free again", n)
+	}
+}
+
+func TestOpenInMemoryRepeatsNoKey(t *testing.T) {
 	seen := map[types.Snowflake]bool{}
 	for range 5 {
 		gen := open(t, openSQLite(t, ":memory:"), snowkey.Config{})
@@ -125,14 +198,18 @@ func TestOpenInMemoryTakesANumberThatIsFreeInTheProcess(t *testing.T) {
 func TestOpenOnManyFilesRepeatsNoNumber(t *testing.T) {
 	folder, workers := t.TempDir(), map[int64]string{}
 	layout := core.Default()
-	layout.TimeBits, layout.WorkerBits = layout.TimeBits+layout.WorkerBits-5, 5
-	for i := range 24 { // of 32
+	layout.TimeBits, layout.WorkerBits = layout.TimeBits+layout.WorkerBits-3, 3
+	for i := range 8 { // all that there are
 		file := filepath.Join(folder, fmt.Sprint(i))
 		n := workerOf(t, open(t, openSQLite(t, file), snowkey.Config{Layout: layout}))
 		if other := workers[n]; other != "" {
 			t.Errorf("%s and %s have the worker number %d", file, other, n)
 		}
 		workers[n] = file
+	}
+	_, err := snowkey.Open(t.Context(), openSQLite(t, filepath.Join(folder, "one more")), snowkey.Config{Layout: layout})
+	if !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Open on the ninth file = %v; want lease.ErrNoFreeWorker", err)
 	}
 }
 

@@ -3,14 +3,19 @@ package servers
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/snowkey/snowkey"
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
@@ -18,8 +23,14 @@ import (
 // Open asks the database what it is, whatever the driver and whatever is wrapped around it.
 func TestOpenGivesEachProcessOfADatabaseAWorkerNumber(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) leaseTarget{
-		"pgx":     func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) },
-		"pq":      func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) },
+		"pgx": func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) },
+		"pq":  func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) },
+		"pgx in a wrapper": func(t *testing.T) leaseTarget {
+			return leasePostgres(t, func(dsn string) (driver.Connector, error) {
+				c, err := pgxConnector(dsn)
+				return wrapper{c}, err
+			})
+		},
 		"MariaDB": func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) },
 		"MySQL":   func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) },
 	} {
@@ -44,6 +55,109 @@ func TestOpenGivesEachProcessOfADatabaseAWorkerNumber(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A wrapper is that of a program that traces its statements.
+type wrapper struct{ driver.Connector }
+
+func (w wrapper) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := w.Connector.Connect(ctx)
+	return wrapped{c}, err
+}
+
+func (wrapper) Driver() driver.Driver { return nil }
+
+type wrapped struct{ driver.Conn }
+
+func (w wrapped) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	return w.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+}
+
+// eachOpened runs f for a new database on each server.
+func eachOpened(t *testing.T, f func(t *testing.T, g leaseTarget)) {
+	for name, make := range map[string]func(*testing.T) leaseTarget{
+		"PostgreSQL": func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) },
+		"MariaDB":    func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) },
+		"MySQL":      func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) },
+	} {
+		t.Run(name, func(t *testing.T) { f(t, make(t)) })
+	}
+}
+
+func TestOpenRefusesAnotherLayoutUnlessItHasAnotherNamespace(t *testing.T) {
+	eachOpened(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		opened := func(c snowkey.Config) error {
+			gen, err := snowkey.Open(t.Context(), db, c)
+			if err == nil {
+				err = gen.Close(t.Context())
+			}
+			return err
+		}
+		must(t, opened(snowkey.Config{}))
+		err := opened(snowkey.Config{Layout: core.JavaScript()})
+		if !errors.Is(err, lease.ErrLayout) || !strings.Contains(err.Error(), "41/0/10/12") || !strings.Contains(err.Error(), "38/0/6/9") {
+			t.Errorf("Open with another layout = %v; want lease.ErrLayout, and both layouts", err)
+		}
+		must(t, opened(snowkey.Config{Layout: core.JavaScript(), Namespace: "numbers"}))
+	})
+}
+
+// Programs that are killed again and again use up 64 numbers in a minute.
+func TestTheFewNumbersOfJavaScriptAreFreeAfterTenSeconds(t *testing.T) {
+	eachOpened(t, func(t *testing.T, g leaseTarget) {
+		layout := core.JavaScript()
+		layout.SequenceBits, layout.WorkerBits = layout.SequenceBits+layout.WorkerBits-1, 1
+		db := g.open(t)
+		for range 2 {
+			gen, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout})
+			must(t, err)
+			defer func() { must(t, gen.Close(context.Background())) }()
+		}
+		_, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout})
+		var none *lease.NoFreeWorkerError
+		if !errors.As(err, &none) {
+			t.Fatalf("Open of the third of 2 = %v; want a *lease.NoFreeWorkerError", err)
+		}
+		if none.Wait > 10*time.Second {
+			t.Errorf("Open error = %v; want a number free in at most 10s", err)
+		}
+	})
+}
+
+func TestCloseAfterTheDatabaseIsAnErrorAndLeavesTheNumberBusy(t *testing.T) {
+	eachOpened(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		gen, err := snowkey.Open(t.Context(), db, snowkey.Config{})
+		must(t, err)
+		must(t, db.Close())
+		if err := gen.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "database is closed") || !strings.Contains(err.Error(), "it is free at") {
+			t.Errorf("Close after that of the database = %v; want what is wrong, and when the number is free", err)
+		}
+		var busy int
+		must(t, g.admin.QueryRow("SELECT COUNT(*) FROM snowkey_leases WHERE owner <> ''").Scan(&busy))
+		if busy != 1 {
+			t.Errorf("%d rows are held; want 1", busy)
+		}
+	})
+}
+
+func TestOpenWithinATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
+	eachOpened(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		db.SetMaxOpenConns(1)
+		tx, err := db.BeginTx(t.Context(), nil)
+		must(t, err)
+		defer func() { must(t, tx.Rollback()) }()
+		for _, dialect := range []sqlstore.Dialect{0, g.dialect} {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			_, err := snowkey.Open(ctx, db, snowkey.Config{Dialect: dialect})
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "in use") {
+				t.Errorf("Open with dialect %v = %v; want the end of the context, and that the pool is used up", dialect, err)
+			}
+		}
+	})
 }
 
 func TestOpenPrintsTheStatementsThatItMayNotRun(t *testing.T) {
@@ -99,7 +213,12 @@ func TestOpenKnowsOtherDriversOfSQLite(t *testing.T) {
 		must(t, err)
 		must(t, gen.Close(t.Context()))
 	}
-	if folders, _ := filepath.Glob(file + "-leases"); len(folders) != 1 {
+	link := file + ".link"
+	must(t, os.Symlink(file, link))
+	gen, err := snowkey.Open(t.Context(), openModernc(t, link), snowkey.Config{})
+	must(t, err)
+	must(t, gen.Close(t.Context()))
+	if folders, _ := filepath.Glob(file + "*-leases"); len(folders) != 1 || folders[0] != file+"-leases" {
 		t.Errorf("folders of leases = %q; want one beside the file", folders)
 	}
 }

@@ -4,15 +4,21 @@ package ncruces
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/ncruces/go-sqlite3/driver"
+	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
 
+	"github.com/snowkey/snowkey"
 	"github.com/snowkey/snowkey/core/keysql"
+	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
@@ -47,6 +53,43 @@ func open(t *testing.T, dsn string) *sqlx.DB {
 // ncruces stores a nil []byte as an empty blob.
 func TestSqlxCasesHold(t *testing.T) {
 	sqlxcases.Run(t, sqlxcases.Database{DB: open(t, file(t)), Dialect: sqlxhelper.SQLite, Fails: []string{"EveryTypeOfColumnIsReadBackEqual"}})
+}
+
+// Its file systems in memory have paths, beside which no folder can be.
+func TestOpenKnowsThatADatabaseInMemoryIsNoFile(t *testing.T) {
+	name := "/" + rand.Text() + ".db"
+	gen, err := snowkey.Open(t.Context(), open(t, "file:"+name+"?vfs=memdb").DB, snowkey.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := gen.Worker().(*lease.Lease); ok {
+		t.Errorf("Worker() is a lease; want a number that is free in the process")
+	}
+	if _, err := os.Stat(name + "-leases"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Stat(%s-leases) = %v; want no such folder", name, err)
+	}
+	if err := gen.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenOnALinkToAFileFindsTheLeasesOfTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "orders.db")
+	link := file + ".link"
+	open(t, file).MustExec("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	gen, err := snowkey.Open(t.Context(), open(t, link).DB, snowkey.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if folders, _ := filepath.Glob(file + "*-leases"); len(folders) != 1 || folders[0] != file+"-leases" {
+		t.Errorf("folders of leases = %q; want one beside the file", folders)
+	}
+	if err := gen.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestKeySQLIsRight(t *testing.T) {
