@@ -15,8 +15,9 @@ var ErrUsed = errors.New("lease: the worker number was used before")
 
 // Retire takes a worker number of the namespace and datacenter of config out of use for good: no
 // lease gets it any more, also none of a process with an older version of this package. The number
-// is then free for keys that no [core.Generator] makes, such as those of rows that exist already. Retiring a retired number changes nothing and returns nil, so that a program may
-// call Retire each time it starts. It makes the rows of a new namespace.
+// is then free for keys that no [core.Generator] makes, such as those of package backfill. Retiring
+// a retired number changes nothing and returns nil, so that a program may call Retire each time it
+// starts. It makes the rows of a new namespace.
 //
 // Only a number that no lease has ever had can be retired, whether that lease has ended or not,
 // because IDs of a lease may have any time since the namespace began. Lease numbers are drawn at
