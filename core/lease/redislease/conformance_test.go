@@ -31,7 +31,7 @@ func TestRegisterConforms(t *testing.T) {
 	})
 }
 
-// TestDurableStoreConforms has a server of its own: it can be stopped.
+// TestDurableStoreConforms has a server of its own, which it can stop.
 func TestDurableStoreConforms(t *testing.T) {
 	const secret = "correct horse"
 	s := ownServer(t, "--requirepass", secret, "--appendonly", "yes", "--appendfsync", "always")

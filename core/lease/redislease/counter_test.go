@@ -8,12 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The ways to take keys and worker numbers from Redis that docs/alternatives.md speaks of, and
-// that this package does not go.
+// The ways to take keys and worker numbers from Redis that docs/alternatives.md describes, none
+// of which this package uses.
 
-// A log is written before each answer, unless a slow disk makes Redis postpone it, and synced
-// by appendfsync. What the kernel has survives a crash of the server, and not one of the
-// machine: see TestACounterOfRedisWhenThePowerFails of internal/fire.
+// Redis writes its log before each answer, unless a slow disk makes it postpone that, and syncs
+// it according to appendfsync. What the kernel has survives a crash of the server but not of
+// the machine: see TestACounterOfRedisWhenThePowerFails of internal/fire.
 func TestACounterOfRedisAfterACrash(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -37,8 +37,8 @@ func TestACounterOfRedisAfterACrash(t *testing.T) {
 	}
 }
 
-// The setting appendfsync is of one server's disk. A replica gets the write after the
-// answer, whatever it is.
+// The setting appendfsync concerns one server's disk. A replica gets the write after the answer
+// in any case.
 func TestACounterOfRedisRepeatsAfterAFailover(t *testing.T) {
 	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	primary, replica := ownServer(t, always...), ownServer(t, always...)
@@ -58,8 +58,8 @@ func TestACounterOfRedisRepeatsAfterAFailover(t *testing.T) {
 	}
 }
 
-// A counter per millisecond survives the loss of its keys, unless a caller's clock comes
-// back to a millisecond that was counted. Each caller has a clock of its own.
+// A counter per millisecond survives the loss of its keys unless a caller's clock comes back to
+// a millisecond that was counted, and every caller has its own clock.
 func TestACounterPerMillisecondRepeatsAfterALossAndAStepBack(t *testing.T) {
 	server := ownServer(t, "--appendonly", "no")
 	given := server.do(t, "INCR", "ms:1000")
@@ -68,19 +68,19 @@ func TestACounterPerMillisecondRepeatsAfterALossAndAStepBack(t *testing.T) {
 	if again := server.do(t, "INCR", "ms:1000"); again != given {
 		t.Errorf("in the same millisecond INCR = %v; want %v again", again, given)
 	}
-	// With an expiry no loss is needed.
+	// With an expiry not even a loss is needed.
 	if n := server.do(t, "PEXPIRE", "ms:1000", "1"); n != int64(1) {
 		t.Fatalf("PEXPIRE = %v; want 1", n)
 	}
 	for server.do(t, "EXISTS", "ms:1000") != int64(0) {
-		time.Sleep(time.Millisecond) // the server's clock, which no test sets
+		time.Sleep(time.Millisecond) // on the server's clock, which no test can set
 	}
 	if again := server.do(t, "INCR", "ms:1000"); again != given {
 		t.Errorf("after it has expired INCR = %v; want %v again", again, given)
 	}
 }
 
-// Each start of a process counts, and the count modulo 1,024 is the worker number.
+// Every start of a process counts, and the count modulo 1,024 is the worker number.
 func TestAWorkerCountedModulo1024MeetsOneThatLives(t *testing.T) {
 	server := shared(t)
 	key := server.prefix + ":workers"
@@ -94,7 +94,7 @@ func TestAWorkerCountedModulo1024MeetsOneThatLives(t *testing.T) {
 	}
 	old := worker() // lives on
 	var last int64
-	for range 1024 { // a process that crashes and restarts, or a year of deployments
+	for range 1024 { // restarts of a crashing process, or a year of deployments
 		last = worker()
 	}
 	if last != old {
@@ -102,8 +102,8 @@ func TestAWorkerCountedModulo1024MeetsOneThatLives(t *testing.T) {
 	}
 }
 
-// A release that does not compare frees the number of another. Published scripts compare
-// with !=, where Lua writes ~=.
+// A release that does not compare the owner frees another process's number. Published scripts
+// compare with !=, where Lua has ~=.
 func TestALeaseWithoutAnOwnerIsReleasedByTheProcessBefore(t *testing.T) {
 	server := shared(t)
 	key := server.prefix + ":7"

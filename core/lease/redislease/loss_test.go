@@ -13,28 +13,27 @@ import (
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
-// guarded returns a claim with a window and a guard that are short enough to wait
-// for.
+// guarded returns a claim whose window and guard are short enough to wait for.
 func guarded(in leasestore.Space) leasestore.Claim {
 	c := newClaim(in)
 	c.Window, c.Guard = 300, 50
 	return c
 }
 
-// unhurried returns the renewal of a guarded claim without the rule that ends a lease
-// which renews late. A slow machine is not what is tested here.
+// unhurried returns the renewal of a guarded claim without the rule that ends a lease which
+// renews late, because a slow machine is not what is tested here.
 func unhurried(c leasestore.Claim, held leasestore.Reply) leasestore.Renewal {
 	r := renewal(c, held)
 	r.Guard = 0
 	return r
 }
 
-// holdAndRenew claims the one row of a space and renews it.
+// holdAndRenew claims the only row of a space and renews it.
 func holdAndRenew(t *testing.T, s *redislease.Store, in leasestore.Space) (c leasestore.Claim, held leasestore.Reply) {
 	t.Helper()
 	c = guarded(in)
 	held = mustClaim(t, s, c)
-	time.Sleep(20 * time.Millisecond) // so that the renewal has a limit of its own
+	time.Sleep(20 * time.Millisecond) // so that the renewal has another limit
 	r := unhurried(c, held)
 	renewed := mustRenew(t, s, r)
 	if renewed.Row.Until <= held.Row.Until {
@@ -43,7 +42,7 @@ func holdAndRenew(t *testing.T, s *redislease.Store, in leasestore.Space) (c lea
 	return c, renewed
 }
 
-// takeOver claims the one row of a space as soon as it is free.
+// takeOver claims the only row of a space as soon as it is free.
 func takeOver(t *testing.T, s *redislease.Store, in leasestore.Space) (leasestore.Claim, leasestore.Reply) {
 	t.Helper()
 	for range 20 {
@@ -63,9 +62,8 @@ func takeOver(t *testing.T, s *redislease.Store, in leasestore.Space) (leasestor
 	panic("unreachable")
 }
 
-// checkLoss fails unless the holder has lost its row, and its successor begins above
-// all that the holder may issue. The store has forgotten at least the holder's last
-// write.
+// checkLoss fails unless the holder has lost its row and its successor begins after everything
+// that the holder may issue. The store has forgotten at least the holder's last write.
 func checkLoss(t *testing.T, s *redislease.Store, c leasestore.Claim, held leasestore.Reply, want leasestore.Reason) {
 	t.Helper()
 	_, err := s.Renew(t.Context(), renewal(c, held))
@@ -121,7 +119,7 @@ func TestRestartWithTheEndOfTheLogLostIsALossThatTheGuardCovers(t *testing.T) {
 	checkLoss(t, s, c, renewed, leasestore.Copied)
 }
 
-// follow makes replica one of primary and waits until it has all rows.
+// follow makes replica a replica of primary and waits until it has all rows.
 func follow(t *testing.T, primary, replica *server) {
 	t.Helper()
 	host, port, _ := strings.Cut(primary.options.Addr, ":")
@@ -146,7 +144,7 @@ func TestFailoverToALaggingReplicaIsALossThatTheGuardCovers(t *testing.T) {
 	replica.do(t, "REPLICAOF", "127.0.0.1", nobody)
 	renewed := mustRenew(t, old, unhurried(c, held))
 
-	// Before it is promoted the replica refuses nobody: it knows too little.
+	// Before its promotion the replica refuses every request, because it knows too little.
 	_, err := s.Renew(t.Context(), renewal(c, renewed))
 	if !errors.Is(err, redislease.ErrReadOnly) || errors.Is(err, leasestore.ErrLost) {
 		t.Errorf("Renew on a replica that lags = %v; want an error that matches ErrReadOnly only", err)

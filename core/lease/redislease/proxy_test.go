@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// muteProxy returns the address of a proxy that passes on all that clients send. It
-// passes on the replies until a script that writes is sent. Those after it are lost.
+// muteProxy returns the address of a proxy that forwards everything from clients, and the
+// replies until a script that writes is sent. The replies after that are lost.
 func muteProxy(t *testing.T, server string) string {
 	return proxy(t, server, func(_, _ net.Conn) (drop bool) { return true })
 }
 
-// layouts is what requests that write have among their arguments, and others have not.
+// layouts matches an argument that only requests which write have.
 var layouts = regexp.MustCompile(`\n(a layout|epoch 20\d\d)`)
 
 // proxy returns the address of a proxy. When a client sends a script that writes, the proxy
-// passes it on, waits for the reply, and asks onReply whether to drop it.
+// forwards it, waits for the reply, and calls onReply, which decides whether to drop it.
 func proxy(t *testing.T, server string, onReply func(client, server net.Conn) (drop bool)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func proxy(t *testing.T, server string, onReply func(client, server net.Conn) (d
 			if !keep(client) || !keep(upstream) {
 				return
 			}
-			var script atomic.Bool // one was sent whose reply has not come
+			var script atomic.Bool // a script was sent whose reply is outstanding
 			wg.Go(func() {
 				defer upstream.Close()
 				buf := make([]byte, 1<<16)

@@ -14,12 +14,12 @@ import (
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
-// An answering client has one reply to every script that reads, and one to every swap.
-// Before, it makes the text of the arguments as often as a client does that sends a command
-// so many times.
+// An answering client gives one reply to every script that reads, and another to every swap.
+// Before it answers, it makes the text of the arguments as often as a client that sends the
+// command several times.
 type answering struct {
 	read, swap any
-	echo       bool // the reply to a swap goes on with what the swap says
+	echo       bool // the reply to a swap ends with the swap's own arguments
 	err        error
 	sent       int
 }
@@ -49,8 +49,8 @@ func storeOf(t *testing.T, a answering) *redislease.Store {
 	return place{prefix: "p"}.storeOn(t, a)
 }
 
-// A connection that is out of step, behind a proxy say, gives the reply to another's
-// request. A caller that took it for its own would have the other's row.
+// A connection that is out of step, for instance behind a proxy, delivers the reply to another
+// request. A caller that accepted it would have the other's row.
 func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 	in := space("n", 8)
 	held := leasestore.Reply{Row: leasestore.Row{Worker: 3, Epoch: 7, Owner: "o", Nonce: "known"}}
@@ -88,8 +88,8 @@ func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 	}
 }
 
-// A refusal is certain only if the swap was sent once. Else the first may have been
-// done, and what it did be undone since.
+// A refusal is certain only if the swap was sent once. Otherwise the first one may have been
+// performed, and undone since.
 func TestRefusalOfWhatWasSentTwiceIsUnknown(t *testing.T) {
 	in := space("n", 8)
 	s := storeOf(t, answering{swap: int64(0), echo: true, sent: 2}).Register()
@@ -105,8 +105,7 @@ func TestRefusalOfWhatWasSentTwiceIsUnknown(t *testing.T) {
 	}
 }
 
-// Up to version 6 Redis puts words of its own before the error of a command in a
-// script.
+// Before version 7, Redis prefixes the error of a command in a script with text of its own.
 func TestReplicaOfAnOldVersionIsAClearErrorToo(t *testing.T) {
 	old := errors.New("ERR Error running script (call to f_0123): @user_script:38: " +
 		"@user_script: 38: -READONLY You can't write against a read only replica. ")

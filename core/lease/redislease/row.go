@@ -8,12 +8,12 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// most is the largest number, either way, that a row may have. find.lua compares sums of two
-// in doubles, which are exact up to 2^53. In milliseconds it is 71,000 years.
+// most is the largest absolute value of a number in a row. find.lua compares sums of two of
+// them as doubles, which are exact up to 2^53. In milliseconds, most is 71,000 years.
 const most = 1 << 51
 
-// parseRow reads a row: epoch,owner,nonce,until,renewals,before,holder. There may be 65,536
-// of them, for which a regular expression takes too long.
+// parseRow parses a row: epoch,owner,nonce,until,renewals,before,holder. There may be 65,536 of
+// them, for which a regular expression is too slow.
 func parseRow(worker int64, text string) (leasestore.Row, error) {
 	fields := strings.SplitN(text, ",", 7)
 	if len(fields) != 7 || strings.ContainsFunc(fields[6], func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -39,8 +39,8 @@ func parseRow(worker int64, text string) (leasestore.Row, error) {
 	}, nil
 }
 
-// formatRow returns the text of a row, or a *core.ValueError if that would not be read as
-// the same row again.
+// formatRow returns the text of a row, or a *core.ValueError if that would not be read back as
+// the same row.
 func formatRow(row leasestore.Row, before leasestore.Millis) (string, error) {
 	text := fmt.Sprintf("%d,%s,%s,%d,%d,%d,%s", row.Epoch, row.Owner, row.Nonce, row.Until, row.Renewals, before, row.Holder)
 	if again, err := parseRow(row.Worker, text); err != nil || again != row || row.Nonce == "" || len(row.Owner) > 64 || len(row.Nonce) > 64 {

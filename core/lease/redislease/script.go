@@ -35,8 +35,8 @@ var (
 	swapScript = newScript(commonText + swapText)
 )
 
-// A script is what a server runs in one go. No other command comes between its reads
-// and its writes. Redis knows it by the SHA-1 of its text.
+// A script is run by a server atomically: no other command comes between its reads and its
+// writes. Redis identifies it by the SHA-1 of its text.
 type script struct{ text, sha string }
 
 func newScript(text string) script {
@@ -44,29 +44,29 @@ func newScript(text string) script {
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// A stamp is an argument that says how often its command has been sent, this time included.
-// go-redis may send a command several times within one call, and makes the text anew each
-// time. It distinguishes a command that is sent again from that of another process with the
-// same nonce.
+// A stamp is an argument that counts how often its command has been sent, this time included.
+// go-redis may send a command several times within one call, and formats the arguments each
+// time. The stamp distinguishes a command that is sent again from one of another process with
+// the same nonce.
 type stamp struct {
-	count atomic.Int64 // less the times that the server did not know the script
+	count atomic.Int64 // not counting those to which the server replied that it does not know the script
 }
 
-// MarshalBinary is how go-redis asks for the text.
+// MarshalBinary is called by go-redis to format the argument.
 func (s *stamp) MarshalBinary() ([]byte, error) {
 	return strconv.AppendInt(nil, s.count.Add(1), 10), nil
 }
 
-// errReply is the error for a reply that is none to the script. It comes from a proxy,
-// or a connection out of step. Whether the script was run is unknown.
+// errReply means that a reply does not belong to the script, because of a proxy or a connection
+// that is out of step. Whether the script was run is unknown.
 var errReply = errors.New("the reply is not one of the script that was sent")
 
-// run runs a script and returns its reply. Two of its errors tell what happened: that
-// the script refused the arguments, and that ctx had ended before. No other does.
+// run runs a script and returns its reply. Only two of its errors are certain: that the script
+// refused the arguments, and that ctx had ended before.
 //
-// go-redis looks at ctx between its steps, and not while it waits for a reply, unless
-// told otherwise. So run waits on its own. The goroutine that it leaves behind when ctx
-// ends, ends with the timeouts of the client.
+// By default go-redis checks ctx between its steps but not while it waits for a reply, so run
+// waits by itself. The goroutine that it leaves behind when ctx ends is bounded by the client's
+// timeouts.
 func (r *register) run(ctx context.Context, which script, keys []string, sent *stamp, args []any) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -99,25 +99,24 @@ func (r *register) run(ctx context.Context, which script, keys []string, sent *s
 	}
 }
 
-// plain returns an error of go-redis, to a script with these keys, in the words of
-// this package.
+// plain returns an error of go-redis, for a script with these keys, as an error of this
+// package.
 func plain(err error, keys []string) error {
 	text := err.Error()
-	// A server, or a proxy before it, that does not know AUTH or HELLO quotes the
-	// arguments, the password among them. The error is then not wrapped either: its
-	// reader could unwrap it and find the password.
+	// A server, or a proxy before it, that does not know AUTH or HELLO quotes their arguments,
+	// including the password. Such an error is not wrapped either, because unwrapping it would
+	// reveal the password.
 	if known, _, found := strings.Cut(text, "with args beginning with"); found {
 		return errors.New(strings.TrimRight(known, ", "))
 	}
-	// Before version 7, Redis puts the error of a command in a script after words
-	// of its own.
+	// Before version 7, Redis prefixes the error of a command in a script with text of its own.
 	if strings.Contains(text, "READONLY ") {
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	if strings.Contains(text, "WRONGTYPE ") {
 		return leasestore.Permanent(fmt.Errorf("%w: not all of the keys %q are hashes: %w", ErrDamaged, keys, err))
 	}
-	// The user may not do this, or is none.
+	// The user lacks the right, or is not logged in.
 	if strings.Contains(text, "NOPERM ") || strings.Contains(text, "The user executing the script can't ") || strings.HasPrefix(text, "NOAUTH ") || strings.HasPrefix(text, "WRONGPASS ") {
 		return leasestore.Permanent(err)
 	}

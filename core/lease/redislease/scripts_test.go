@@ -21,12 +21,12 @@ func space(namespace string, workers int64) leasestore.Space {
 	return leasestore.Space{Namespace: namespace, Datacenter: 1, Workers: workers, Layout: "a layout"}
 }
 
-// newClaim returns a claim of a row for longer than any test takes.
+// newClaim returns a claim for longer than any test takes.
 func newClaim(s leasestore.Space) leasestore.Claim {
 	return leasestore.Claim{Space: s, Owner: token(), Nonce: token(), Window: 600_000, Now: leasestore.MillisOf(time.Now()), Skew: 600_000, Guard: 100}
 }
 
-// renewal returns the one that the claim's holder sends next.
+// renewal returns the next renewal by the claim's holder.
 func renewal(c leasestore.Claim, held leasestore.Reply) leasestore.Renewal {
 	now := leasestore.MillisOf(time.Now())
 	return leasestore.Renewal{
@@ -79,10 +79,10 @@ func (p place) put(t *testing.T, client *redis.Client, s leasestore.Space, row l
 	}
 }
 
-// The scripts say in Lua what package lease says in Go. Random rows and random requests
-// find where they differ. No sequence of operations would lead to some of these rows.
-// Values are chosen to meet often, at the edges of each comparison, and beyond what a C
-// long of 32 bits or 14 digits can hold.
+// The scripts say in Lua what package lease says in Go. Random rows and requests, some of which
+// no sequence of operations would lead to, find where they differ. Values are chosen to
+// coincide often, at the edges of each comparison, and beyond what a C long of 32 bits or 14
+// digits can hold.
 func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
@@ -93,8 +93,8 @@ func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {
 
 	rng := rand.New(rand.NewPCG(1, 0)) // the same in every run: a release must not depend on luck
 	pick := func(texts ...string) string { return texts[rng.IntN(len(texts))] }
-	// The store's clock cannot be set, and goes on between two lines. So no sum of the
-	// lengths is within 20 s of a moment's distance from now: no machine is so slow.
+	// The store's clock cannot be set and advances between two lines. No sum of the lengths is
+	// therefore within 20 s of the present, and no machine is that slow.
 	length := func() leasestore.Millis { return []leasestore.Millis{0, 1, 100_000, 500_000, 4_000_000}[rng.IntN(5)] }
 	moment := func() leasestore.Millis {
 		far := []leasestore.Millis{0, 100_000, 400_000, 600_000, 1_000_000, 3_600_000, 7_300_000, 1 << 42, 1 << 48}[rng.IntN(9)]
@@ -187,7 +187,7 @@ func reasonOf(err error) string {
 	return "done"
 }
 
-// stale makes a request one of somebody who does not have the row, now and then.
+// stale occasionally turns a request into one whose sender does not have the row.
 func stale(rng *rand.Rand, epoch *int64, owner *string, known *[]string) {
 	switch rng.IntN(9) {
 	case 0:
@@ -201,7 +201,7 @@ func stale(rng *rand.Rand, epoch *int64, owner *string, known *[]string) {
 	}
 }
 
-// describe tells of an error what does not depend on the store's clock.
+// describe returns the part of an error that does not depend on the store's clock.
 func describe(err error) string {
 	var full *leasestore.NoFreeWorkerError
 	if errors.As(err, &full) {
@@ -264,7 +264,7 @@ func TestDamagedRowIsRefusedByGoAndLuaAlike(t *testing.T) {
 			if !errors.Is(err, redislease.ErrDamaged) || !strings.Contains(err.Error(), strconv.Quote(text)) {
 				t.Errorf("%s with row %q = %v; want an error that matches ErrDamaged and quotes it", call, text, err)
 			}
-			// A holder is told to take another row.
+			// A holder is told to claim another row.
 			if lost := call == "Renew" || call == "Release"; errors.Is(err, leasestore.ErrLost) != lost {
 				t.Errorf("%s with row %q = %v; want it lost: %v", call, text, err, lost)
 			}
@@ -286,7 +286,7 @@ func TestClaimPassesOverDamagedRows(t *testing.T) {
 	for worker := range int64(100) {
 		text := "x"
 		if worker%2 == 0 {
-			text = "1,,b,2,3,4" // whose limit can be read, and has passed
+			text = "1,,b,2,3,4" // with a readable limit that has passed
 		}
 		if worker == 77 || worker == 5 {
 			continue
@@ -303,8 +303,7 @@ func TestClaimPassesOverDamagedRows(t *testing.T) {
 	}
 }
 
-// A key that has gone takes its memory with it: what remains must not be taken for
-// a new space.
+// When a key disappears, what remains of the space must not be taken for a new space.
 func TestRestOfASpaceIsNotMadeAnew(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
@@ -378,7 +377,7 @@ func TestClaimFindsTheLastFreeRowOfMany(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
 	s := p.storeOn(t, client)
-	in := space("n", 3000) // more than the script reads at once
+	in := space("n", 3000) // more rows than the script reads at once
 	mustClaim(t, s, newClaim(in))
 	later := leasestore.MillisOf(time.Now()) + 600_000
 	for _, free := range []int64{0, 999, 1000, 1001, 2999} {
@@ -407,8 +406,8 @@ func TestClaimFindsTheLastFreeRowOfMany(t *testing.T) {
 	}
 }
 
-// With most rows free the script chooses one of a few that it looks at. With few free
-// it chooses one of all. Both must be at random.
+// With most rows free the script chooses among the few that it reads first, and with few free
+// among all. Both choices must be random.
 func TestClaimChoosesAllFreeRowsAlike(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
@@ -439,7 +438,7 @@ func TestClaimChoosesAllFreeRowsAlike(t *testing.T) {
 		for _, n := range counts {
 			chi += (n - expected) * (n - expected) / expected
 		}
-		// 3 degrees of freedom: exceeded once in ten million runs.
+		// With 3 degrees of freedom this is exceeded once in ten million runs.
 		if chi > 35 {
 			t.Errorf("%d claims of %d free rows among %d: workers were chosen %v times; want about %.0f each", rounds, test.free, test.workers, counts, expected)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
-// A place is a server, and a prefix that nobody else uses there.
+// A place is a server and a prefix that no other test uses on it.
 type place struct {
 	options redis.Options
 	prefix  string
@@ -101,7 +101,7 @@ func token() string {
 	return hex.EncodeToString(b[:])
 }
 
-// A server is a redis-server of a test's own.
+// A server is a redis-server of its test's own.
 type server struct {
 	place
 	dir  string
@@ -109,8 +109,8 @@ type server struct {
 	cmd  *exec.Cmd
 }
 
-// ownServer starts a redis-server on a port of its own with more arguments, or skips
-// the test aloud.
+// ownServer starts a redis-server on a free port with additional arguments, or skips the test
+// and says so.
 func ownServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -135,7 +135,7 @@ func ownServer(t *testing.T, args ...string) *server {
 func (s *server) start(t *testing.T) {
 	t.Helper()
 	var output bytes.Buffer
-	// Not t.Context: the server must outlive it, to be stopped by Cleanup.
+	// Not t.Context: the server has to outlive it, because Cleanup stops it.
 	s.cmd = exec.CommandContext(context.Background(), "redis-server", append(s.args, "--dir", s.dir)...)
 	s.cmd.Stdout, s.cmd.Stderr = &output, &output
 	if err := s.cmd.Start(); err != nil {
@@ -156,7 +156,7 @@ func (s *server) start(t *testing.T) {
 	}
 }
 
-// kill ends the server as a crash does.
+// kill ends the server as a crash would.
 func (s *server) kill() {
 	if s.cmd != nil {
 		s.cmd.Process.Kill() //nolint:errcheck // it may have ended

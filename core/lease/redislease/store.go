@@ -16,31 +16,31 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A Client runs scripts. *redis.Client, also one for failover, *redis.ClusterClient,
-// *redis.Ring and redis.UniversalClient are Clients. New refuses a Ring of more than
-// one server.
+// A Client runs scripts, as a *redis.Client does, with or without Sentinel, a
+// *redis.ClusterClient, a *redis.Ring and a redis.UniversalClient. New refuses a Ring of
+// several servers.
 type Client interface {
 	Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd
 	EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd
 }
 
-// Config has the settings of a [Store]. The zero value will do.
+// Config has the settings of a [Store]. The zero value is usable.
 type Config struct {
-	// Prefix begins each key: prefix:{namespace} and prefix:{namespace}:datacenter.
-	// 1..64 of a-z A-Z 0-9 . _ - : /. Defaults to "snowkey".
+	// Prefix begins every key: prefix:{namespace} and prefix:{namespace}:datacenter. It has
+	// 1..64 of the characters a-z A-Z 0-9 . _ - : /. Defaults to "snowkey".
 	Prefix string
 
-	// Logger gets a warning when the eviction policy of the server cannot be read,
-	// once per Store. Defaults to slog.Default().
+	// Logger gets a warning, once per Store, if the eviction policy of the server cannot be
+	// read. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
 // A Store keeps rows in Redis. It is a [leasestore.Store], a [leasestore.Lister] and a
-// [leasestore.Fencer]. Use [New]; the zero value is not usable. It is safe for concurrent
-// use and must not be copied.
+// [leasestore.Fencer]. Use [New]; the zero value is not usable. It is safe for concurrent use
+// and must not be copied.
 //
-// Besides the errors of [leasestore.Store] it returns those that match [ErrEvicts],
-// [ErrReadOnly] or [ErrDamaged], and a *core.ValueError for what no row can hold. After
+// Besides the errors of [leasestore.Store] it returns errors that match [ErrEvicts],
+// [ErrReadOnly] or [ErrDamaged], and a *core.ValueError for a value that no row can hold. After
 // these nothing was written.
 type Store struct{ *leasestore.RegisterStore }
 
@@ -55,16 +55,15 @@ type register struct {
 	client Client
 	prefix string
 	logger *slog.Logger
-	warned atomic.Bool // that the policy cannot be read
+	warned atomic.Bool // logged that the policy cannot be read
 }
 
-// New returns a Store on the servers of client. It sends nothing. It returns a
-// *core.ValueError if client is nil, a pipeline or a Ring of several servers, or if a
-// setting is out of its range. It cannot see a pipeline or a Ring in a wrapper; a hook of
-// go-redis serves for metrics and hides nothing. The client remains the caller's, to close
-// after the last lease.
+// New returns a Store on the servers of client. It sends nothing. It returns a *core.ValueError
+// if client is nil, a pipeline or a Ring of several servers, or if a setting is out of range.
+// It does not notice a pipeline or a Ring inside a wrapper; for metrics use a hook of go-redis,
+// which hides nothing. The client remains the caller's, to be closed after the last lease.
 func New(client Client, config Config) (*Store, error) {
-	// A nil pointer would panic in a goroutine, where nobody can recover it.
+	// A nil pointer would panic in a goroutine, where no caller can recover.
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, invalid("client", "nil", "a *redis.Client, *redis.ClusterClient or *redis.Ring")
 	}
@@ -72,8 +71,8 @@ func New(client Client, config Config) (*Store, error) {
 		return nil, invalid("client", "a pipeline, which answers later", "a *redis.Client, *redis.ClusterClient or *redis.Ring")
 	}
 	if ring, ok := client.(*redis.Ring); ok && len(ring.Options().Addrs) > 1 {
-		// Each process takes a namespace to another server when its own does not
-		// answer that process. Others stay, and both give the workers away.
+		// A process moves a namespace to another server when its own does not answer it. Other
+		// processes stay, and both servers give the workers away.
 		return nil, invalid("client", fmt.Sprintf("a *redis.Ring of %d servers", len(ring.Options().Addrs)),
 			"one server, a failover client or a *redis.ClusterClient")
 	}
@@ -90,11 +89,11 @@ func New(client Client, config Config) (*Store, error) {
 	return &Store{leasestore.Over(r)}, nil
 }
 
-// LosesWrites returns true: Redis may forget what it has acknowledged.
+// LosesWrites returns true, because Redis may forget a write that it has acknowledged.
 func (r *register) LosesWrites() bool { return true }
 
-// probes is how many random rows a claim looks at before it looks at all. With a
-// quarter of the rows free, one claim in 10,000 needs all.
+// probes is how many random rows a claim reads before it reads all. With a quarter of the rows
+// free, one claim in 10,000 needs all.
 const probes = 32
 
 // Read reads rows in one script.
@@ -113,8 +112,8 @@ func (r *register) Read(ctx context.Context, s leasestore.Space, workers []int64
 	return v, err
 }
 
-// Find looks at a few random rows in one script, and at all if none of these is free. The
-// random numbers are made here, because Lua's generator begins each script alike.
+// Find reads a few random rows in one script, and all rows if none of these is free. The random
+// numbers are made here, because Lua's generator starts every script with the same seed.
 func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	random := h.Random()
 	args := []any{s.Datacenter, h.Owner, int64(h.Held), int64(h.Released), s.Workers, random.Int64N(1 << 40)}
@@ -138,8 +137,8 @@ func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hi
 	return v, nil
 }
 
-// look runs a script that reads, and returns the view, the policy of the server if it was
-// asked for, and the error for a key that is the rest of something else.
+// look runs a script that reads. It returns the view, the policy of the server if the script
+// asks for it, and the error for a key that does not make sense.
 func (r *register) look(ctx context.Context, what string, which script, s leasestore.Space, args []any) (v leasestore.View, policy string, foreign, err error) {
 	fail := func(err error) (leasestore.View, string, error, error) {
 		return leasestore.View{}, "", nil, fmt.Errorf("redislease: %s: %w", what, err)
@@ -190,7 +189,7 @@ func foreignKey(what, key string) error {
 	return leasestore.Permanent(fmt.Errorf("redislease: %s: %w: key %q exists without the others of its namespace", what, ErrDamaged, key))
 }
 
-// Make makes the rows in one script. If the server has forgotten them it makes them again.
+// Make makes the rows in one script, and makes them again if the server has forgotten them.
 func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 	reply, err := r.run(ctx, makeScript, r.keys(s), &stamp{}, []any{s.Datacenter, s.Layout, s.Workers})
 	if err != nil {
@@ -205,8 +204,8 @@ func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 	return nil
 }
 
-// Swap compares the text of the row, all of it, in one script. A command that go-redis has
-// sent again may be refused though the first was done, and its effect is gone. Then the
+// Swap compares the whole text of the row in one script. A command that go-redis has sent again
+// may be refused although the first one was performed and its effect undone since, so its
 // outcome is unknown.
 func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 	text, err := formatRow(to, from.Row.Until)
@@ -227,9 +226,9 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 	return reply[0] == int64(1), nil
 }
 
-// keys returns the names of all keys that an operation on a space touches. A cluster
-// chooses the server by the namespace in braces. The layout is one for all datacenters
-// of a namespace, so they share a server.
+// keys returns the names of all keys that an operation on a space touches. The namespace in
+// braces selects the server of a cluster. Because the layout is shared by all datacenters of a
+// namespace, they are on one server.
 func (r *register) keys(s leasestore.Space) []string {
 	settings := r.prefix + ":{" + s.Namespace + "}"
 	return []string{settings, settings + ":" + strconv.FormatInt(s.Datacenter, 10)}

@@ -20,7 +20,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/redislease"
 )
 
-// What the package comment says that a Client is.
+// The types that the comment of Client lists.
 var (
 	_ redislease.Client = (*redis.Client)(nil)
 	_ redislease.Client = (*redis.ClusterClient)(nil)
@@ -87,7 +87,7 @@ func TestServerThatEvictsRowsIsRefused(t *testing.T) {
 
 func TestUnknownEvictionPolicyIsAWarning(t *testing.T) {
 	server := ownServer(t)
-	// The commands that the package comment names, but for INFO.
+	// The commands that the package comment lists, except INFO.
 	server.do(t, "ACL", "SETUSER", "joe", "on", ">secret", "~snowkey:*", "+eval", "+evalsha",
 		"+hdel", "+hexists", "+hget", "+hgetall", "+hmget", "+hset", "+exists", "+time")
 	options := server.options
@@ -123,9 +123,9 @@ func TestUnknownEvictionPolicyIsAWarning(t *testing.T) {
 	}
 }
 
-// Redis refuses writes when its memory is full. It does not refuse them to a script
-// that has written before. The write that changes nothing is one. That is welcome. A
-// lease must not end because somebody else has filled the server.
+// Redis refuses writes when its memory is full, but not to a script that has written before, as
+// the write that changes nothing does. This is welcome, because a lease must not end when
+// others fill the server.
 func TestFullMemoryStopsNoLease(t *testing.T) {
 	server := ownServer(t)
 	s := server.store(t)
@@ -140,7 +140,7 @@ func TestFullMemoryStopsNoLease(t *testing.T) {
 	mustClaim(t, s, newClaim(in))
 }
 
-// The setting that ends the writes of a primary which is cut off from its replicas.
+// With this setting a primary that is cut off from its replicas refuses writes.
 func TestPrimaryWithoutReplicasRefusesIfToldSo(t *testing.T) {
 	server := ownServer(t)
 	s := server.store(t)
@@ -182,7 +182,8 @@ func TestForgottenScriptIsSentAgain(t *testing.T) {
 		t.Errorf("Release(%+v) after SCRIPT FLUSH = %v; want it released", back, err)
 	}
 	server.do(t, "SCRIPT", "FLUSH")
-	// That the first attempt met no script leaves no doubt about the second.
+	// That the server did not know the script at the first attempt leaves no doubt about the
+	// second.
 	if err := s.Release(t.Context(), release(c, renewed)); !errors.Is(err, leasestore.ErrLost) {
 		t.Errorf("second Release after SCRIPT FLUSH = %v; want an error that matches lease.ErrLost", err)
 	}
@@ -190,7 +191,7 @@ func TestForgottenScriptIsSentAgain(t *testing.T) {
 	rowsOf(t, s, in)
 }
 
-// errorsOf returns what the calls of a store that cannot be reached return.
+// errorsOf returns the errors of all calls of a store that cannot be reached.
 func errorsOf(t *testing.T, s *redislease.Store) []error {
 	in := space("n", 2)
 	c := newClaim(in)
@@ -237,14 +238,14 @@ func TestErrorsHoldNoPassword(t *testing.T) {
 			}
 		}
 	}
-	// Something of the reason must be left.
+	// Some of the reason must remain.
 	if err := errorsOf(t, deaf.store(t))[0]; !strings.Contains(err.Error(), "unknown command") {
 		t.Errorf("Claim on a server without AUTH = %v; want it to say so", err)
 	}
 }
 
-// A connection that breaks after the script was run and before its reply came:
-// go-redis sends the script again on another.
+// The connection breaks after the script was run and before its reply came, and go-redis sends
+// the script again on another.
 func TestRequestSentAgainIsDoneOnce(t *testing.T) {
 	p := shared(t)
 	breaking := p
@@ -307,14 +308,14 @@ func TestBrokenConnectionIsUnknown(t *testing.T) {
 	if _, err := breaking.store(t).Claim(t.Context(), newClaim(space("n", 2))); err == nil || definite(err) {
 		t.Errorf("Claim with a connection that breaks: error = %v; want one that is none of the four", err)
 	}
-	// The rows were made all the same.
+	// The rows were made nevertheless.
 	if rows := rowsOf(t, p.store(t), space("n", 2)); len(rows) != 2 {
 		t.Errorf("rows = %+v; want two", rows)
 	}
 }
 
-// A claim may wait for a connection or for a reply that does not come. That time is no
-// difference between the clocks.
+// A claim may wait for a connection, or for a reply that does not come, and that time is no
+// difference between clocks.
 func TestWaitingIsNotClockSkew(t *testing.T) {
 	p := shared(t)
 	slow := p
@@ -324,11 +325,11 @@ func TestWaitingIsNotClockSkew(t *testing.T) {
 	s := p.storeOn(t, client)
 	in := space("n", 8)
 	mustClaim(t, s, newClaim(in))
-	// A process may get no processor time between its look at the clock and the call.
-	// Its clock is then behind by as much. So a refusal is a fault of the store only if
-	// it comes however long the skew.
+	// A process may be descheduled between reading its clock and the call, and its clock is
+	// then behind by as much. A refusal is therefore a fault of the store only if it comes
+	// however long the skew is.
 	for skew := leasestore.Millis(200); ; skew *= 4 {
-		conn := client.Conn() // takes the only connection of the pool with its first command
+		conn := client.Conn() // its first command takes the only connection of the pool
 		if err := conn.Ping(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -380,8 +381,8 @@ func TestCallEndsWithItsContextThoughNoReplyComes(t *testing.T) {
 		t.Error("Claim whose context has ended does not return; want it to before the reply comes")
 	}
 	close(end)
-	// The rows were made all the same. The goroutine of the call has the connection until
-	// the reply comes, and the proxy ends with the test.
+	// The rows were made nevertheless. The goroutine of the call keeps the connection until the
+	// reply comes, and the proxy ends with the test.
 	if rows := rowsOf(t, p.store(t), space("n", 2)); len(rows) != 2 {
 		t.Errorf("rows = %+v; want two", rows)
 	}
@@ -410,7 +411,7 @@ func TestEachOperationIsTwoRoundTrips(t *testing.T) {
 	in := space("n", 1024)
 	c := newClaim(in)
 	held := mustClaim(t, s, c)
-	mustRenew(t, s, renewal(c, held)) // the server may not know the scripts before
+	mustRenew(t, s, renewal(c, held)) // now the server knows the scripts
 	var commands counter
 	client.AddHook(&commands)
 
@@ -542,7 +543,7 @@ func BenchmarkFirstClaim(b *testing.B) {
 	}
 }
 
-// A user without rights, or none, is a mistake that waiting does not heal.
+// A user that lacks rights, or does not exist, is a permanent error.
 func TestRightsThatAreMissingArePermanent(t *testing.T) {
 	server := ownServer(t)
 	server.do(t, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "+evalsha", "+eval", "+time")
