@@ -12,15 +12,15 @@ import (
 
 func claimsTakeEachFreeRowOnce(s *suite) {
 	for range s.space.Workers / 2 {
-		s.a.hold(s.newClaim()) // each handle sees what the other has taken
+		s.a.hold(s.newClaim()) // each handle sees what the other one has taken
 		s.b.hold(s.newClaim())
 	}
 	s.a.full("Claim when all rows are held", s.newClaim(), int(s.space.Workers))
 }
 
-// claimsChooseAtRandom finds three mistakes: a fixed order, an order that goes on from
-// the last row, and a fixed seed. It may miss other orders that are not random. Two
-// handles that choose well repeat each other once in 16^12 runs.
+// claimsChooseAtRandom catches a fixed order, an order that continues from the last row, and a
+// fixed seed; other orders that are not random may escape it. Two handles that choose at random
+// agree once in 16^12 runs.
 func claimsChooseAtRandom(s *suite) {
 	const rounds = 12
 	s.space.Workers = 16
@@ -54,7 +54,7 @@ func claimTakesOnlyWhatItMay(s *suite) {
 	if !slices.Equal(taken, []int64{2, 5}) {
 		s.Errorf("two claims with Only [2 5] won %v; want [2 5]", taken)
 	}
-	// The numbers need not be in order. Some may be held, or outside of the space.
+	// The numbers need not be in order, and some may be held or outside of the space.
 	if l := s.b.hold(only(7, 99, 5, -1, 2)); l.worker != 7 {
 		s.Errorf("Claim(Only [7 99 5 -1 2]) won %d; want 7, the only free one", l.worker)
 	}
@@ -96,7 +96,7 @@ func guardDelaysTakeover(s *suite) {
 	s.a.hold(c)
 }
 
-// holdersAreListed checks that the row has the name of its holder as long as it is held.
+// holdersAreListed checks that a row shows the name of its holder as long as it is held.
 func holdersAreListed(s *suite) {
 	for _, name := range []string{"", "web-1.example", strings.Repeat("h", 64), ` 'a', "b"; %s \ {c} `} {
 		c := s.newClaim()
@@ -137,11 +137,11 @@ func claimIsRefusedWhenClocksAreApart(s *suite) {
 	none.Space.Layout = otherLayout
 	none.Only = []int64{-1, none.Space.Workers}
 	s.a.full("Claim of workers outside the space", none, 0)
-	l := s.b.hold(s.newClaim()) // which would be refused had the layout been kept
+	l := s.b.hold(s.newClaim()) // refused if the layout had been kept
 	s.b.must(l.giveBack(l.from))
 	refused(layout)
 
-	// Within what is permitted, the store's clock counts.
+	// Within the permitted skew, the store's clock counts.
 	c := s.newClaim()
 	c.Now, c.Skew = c.Now+hour, 2*hour
 	if r := s.a.must(c); r.Now > c.Now-hour/2 {
@@ -173,7 +173,7 @@ func noFreeWorkerErrorNamesRowsFarAhead(s *suite) {
 	for range 2 {
 		l := s.a.hold(s.newClaim())
 		r := s.renewal(l)
-		r.Until = r.Now + 3*hour // as a holder has confirmed it when a clock was wrong
+		r.Until = r.Now + 3*hour // confirmed by a holder while a clock was wrong
 		s.a.keep(l, r)
 	}
 	_, err := s.b.do(s.newClaim())
@@ -183,9 +183,10 @@ func noFreeWorkerErrorNamesRowsFarAhead(s *suite) {
 	}
 }
 
-// claimDeliveredTwiceHoldsOneRow: a second row would be nobody's for a window, and others
-// would lack its number. The second claim must not get the answer of the first, since a copy
-// of the process may send it. Nor may the answer say that the claim was not done.
+// claimDeliveredTwiceHoldsOneRow: a second row would be reserved for a window without a holder,
+// while others lack its number. The second claim must not get the answer of the first, since a
+// copy of the process may have sent it. Nor may its answer say that the claim was not
+// performed.
 func claimDeliveredTwiceHoldsOneRow(s *suite) {
 	for range 6 {
 		c := s.newClaim()

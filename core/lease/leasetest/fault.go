@@ -22,16 +22,16 @@ func doneContextWritesNothing(s *suite) {
 	c := s.newClaim()
 	c.Space.Layout = otherLayout
 	canceled(c)
-	l := s.a.hold(s.newClaim()) // which finds no rows yet, nor another layout
+	l := s.a.hold(s.newClaim()) // the canceled claims have left neither rows nor a layout
 	check := s.unchanged(s.space)
 	for _, request := range s.requests(l) {
 		canceled(request)
 	}
 	check("requests with a context that is done")
-	s.a.keep(l, s.renewal(l)) // the handle is as good as before
+	s.a.keep(l, s.renewal(l)) // the handle still works
 }
 
-// wantUnknown fails unless err leaves open whether the operation was done.
+// wantUnknown fails unless err leaves open whether the operation was performed.
 func (s *suite) wantUnknown(name string, err error) {
 	s.Helper()
 	if err == nil || definite(err) {
@@ -39,8 +39,8 @@ func (s *suite) wantUnknown(name string, err error) {
 	}
 }
 
-// sendAside sends a request, and returns where its error comes. The caller need not wait
-// for a store that ignores ctx.
+// sendAside sends a request in a goroutine and returns a channel for its error, so that the
+// caller need not wait for a store that ignores ctx.
 func (h handle) sendAside(ctx context.Context, request any) <-chan error {
 	returned := make(chan error, 1)
 	go func() {
@@ -50,8 +50,8 @@ func (h handle) sendAside(ctx context.Context, request any) <-chan error {
 	return returned
 }
 
-// wantUnknownSoon fails unless an error like that of wantUnknown comes. A request that only
-// reads may be answered.
+// wantUnknownSoon fails unless an error as for wantUnknown arrives. A request that only reads
+// may succeed.
 func (s *suite) wantUnknownSoon(request any, returned <-chan error) {
 	s.Helper()
 	name := describe(request, leasestore.Reply{}, nil)
@@ -81,8 +81,8 @@ func endingContextEndsTheCall(s *suite) {
 	}
 	resume()
 
-	// The requests sent meanwhile may have been done, in any order. Then the row is still
-	// the holder's, with one of two nonces, or it is released.
+	// The requests sent meanwhile may have been performed, in any order. The row is then either
+	// still the holder's, with one of two nonces, or released.
 	again := s.open()
 	l.known = append(l.known, renewal.Nonce)
 	if reply, err := again.call(s.renewal(l)); err != nil {
@@ -118,9 +118,9 @@ func lostReplyIsUnknown(s *suite) {
 	})
 }
 
-// unheard does an operation whose reply never comes. It must be done, which is when there
-// is such a row. The caller must not know. The context of the operation ends when it is
-// done and no earlier, however long that takes.
+// unheard performs an operation whose reply never comes. It must take effect, so that is
+// reports true of a row, and its caller must not learn of it. The context of the operation ends
+// once it has taken effect and no earlier, however long that takes.
 func (s *suite) unheard(deaf handle, request any, is func(leasestore.Row) bool) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -142,9 +142,8 @@ func (s *suite) unheard(deaf handle, request any, is func(leasestore.Row) bool) 
 	s.settle()
 }
 
-// settle waits until the rows stay as they are. A store that has lost an answer looks for
-// its row, and may write. The call returns when its context ends. What it has sent may
-// come later.
+// settle waits until the rows stop changing. A store that has lost an answer looks for its row,
+// and may write; its call returns when its context ends, but what it has sent may arrive later.
 func (s *suite) settle() {
 	s.Helper()
 	giveUp := time.Now().Add(patience)
@@ -174,14 +173,14 @@ func deletedRowStaysGone(s *suite) {
 	}
 	gone()
 	for range 3 {
-		s.open().hold(s.newClaim()) // and not that row, which do has not seen
+		s.open().hold(s.newClaim()) // not the same row, which do does not know
 	}
 	s.b.full("Claim when three rows are held and one was deleted", s.newClaim(), 3)
 	gone()
 
-	// Not even when there is no row left.
+	// Not even if no row is left.
 	if s.a.store.LosesWrites() {
-		return // it cannot tell this from having lost all
+		return // to such a store this looks like the loss of everything
 	}
 	rows, _ := s.rows(s.space)
 	for _, row := range rows {
@@ -199,7 +198,7 @@ func loweredLimitIsShownAndRaised(s *suite) {
 	for _, lowered := range []leasestore.Millis{s.now() - hour, 0} {
 		s.h.SetUntil(s.T, s.space, l.worker, lowered)
 		r := s.renewal(l)
-		r.Window = 1 // which alone would not raise it to where it was
+		r.Window = 1 // too short to raise the limit to its old value
 		reply := s.a.keep(l, r)
 		if reply.Before != lowered || reply.Row.Until < r.Until {
 			s.Errorf("Renew(%+v) of a row lowered to %d = %+v; want Before %d, and Until %d again", r, lowered, reply, lowered, r.Until)

@@ -6,7 +6,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// fencer returns the store of h as one, or skips the subtest.
+// fencer returns the store of h as a Fencer, or skips the subtest.
 func (s *suite) fencer(h handle) leasestore.Fencer {
 	s.Helper()
 	f, ok := h.store.(leasestore.Fencer)
@@ -20,8 +20,8 @@ func (s *suite) fencing(until leasestore.Millis) leasestore.Fencing {
 	return leasestore.Fencing{Space: s.space, Nonce: token(), Until: until}
 }
 
-// fenceRaisesEveryRow fences four rows: one never claimed, one held, one given back, and
-// one that reserves more than the fence.
+// fenceRaisesEveryRow fences four rows: one never claimed, one held, one given back, and one
+// that reserves more than the fence.
 func fenceRaisesEveryRow(s *suite) {
 	s.fencer(s.a)
 	s.a.hold(s.newClaim())
@@ -35,8 +35,8 @@ func fenceRaisesEveryRow(s *suite) {
 	}
 }
 
-// fenceEndsLeases fences a holder that lives, as one from before a restore may. It must
-// not go on from its old limit to one beyond the fence.
+// fenceEndsLeases fences a live holder, such as one from before a restore. It must not continue
+// from its old limit to one beyond the fence.
 func fenceEndsLeases(s *suite) {
 	s.fencer(s.a)
 	s.space.Workers = 2

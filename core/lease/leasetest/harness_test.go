@@ -15,8 +15,8 @@ import (
 
 const secret = "hunter2"
 
-// A world is a Memory as if it were on a server. Calls reach it through handles. They may
-// stall, lose replies, or not get there.
+// A world is a Memory that calls reach through handles, as if it were on a server. Calls may
+// stall, lose their replies, or never arrive.
 type world struct {
 	mem atomic.Pointer[leasetest.Memory]
 
@@ -46,7 +46,7 @@ func (w *world) setClock(now time.Time) {
 	w.clock = now
 }
 
-// pass returns when the world goes on, or ctx ends.
+// pass returns when the world continues or ctx ends.
 func (w *world) pass(ctx context.Context) error {
 	w.mu.Lock()
 	gate := w.stalled
@@ -85,8 +85,8 @@ func (w *world) setUntil(t *testing.T, s leasestore.Space, worker int64, until l
 	w.mem.Load().Set(s, row)
 }
 
-// harness returns a harness with every hook. wrap makes the store of a handle out of the
-// right one.
+// harness returns a harness with every hook. wrap turns the correct store of a handle into the
+// one to be tested.
 func (w *world) harness(wrap func(w *world, right leasetest.Store) leasetest.Store) leasetest.Harness {
 	open := func() leasetest.Store {
 		if wrap == nil {
@@ -154,10 +154,10 @@ func (h handle) Rows(ctx context.Context, s leasestore.Space) ([]leasestore.Row,
 	return h.w.mem.Load().Rows(ctx, s)
 }
 
-// errReply is what a caller gets who gets no reply.
+// errReply is the error of a call whose reply was lost.
 var errReply = errors.New("connection lost")
 
-// deaf does what it is asked and loses the reply.
+// deaf performs each request and loses the reply.
 type deaf struct{ leasetest.Store }
 
 func (d deaf) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
@@ -175,7 +175,7 @@ func (d deaf) Release(ctx context.Context, r leasestore.Release) error {
 	return errReply
 }
 
-// nowhere never gets to the store.
+// nowhere never reaches the store.
 type nowhere struct{}
 
 func (nowhere) Claim(context.Context, leasestore.Claim) (leasestore.Reply, error) {
@@ -190,8 +190,8 @@ func (nowhere) Rows(context.Context, leasestore.Space) ([]leasestore.Row, leases
 	return nil, 0, errReply
 }
 
-// flaky gives up calls with a near deadline in each way that a network has. The call is
-// not done, or done later, or done while its reply is lost.
+// flaky fails calls with a near deadline in each way that a network can: the call is not
+// performed, or performed later, or performed while its reply is lost.
 type flaky struct{ leasetest.Store }
 
 // near reports whether ctx ends soon, and chooses the fate of the call.

@@ -59,9 +59,9 @@ func renewalNeverLowersTheLimit(s *suite) {
 	}
 }
 
-// unchangedRenewalSucceeds asks for the limit that is stored already. A holder does that
-// if it renews twice in a millisecond. Some servers count changed rows and not found
-// ones, so they answer 0 if nothing of the row changes.
+// unchangedRenewalSucceeds asks for the limit that is stored already, as a holder does that
+// renews twice within a millisecond. Servers that count changed rows instead of matched ones
+// answer 0 if nothing in the row changes.
 func unchangedRenewalSucceeds(s *suite) {
 	c := s.newClaim()
 	c.Window = hour
@@ -73,8 +73,8 @@ func unchangedRenewalSucceeds(s *suite) {
 	}
 }
 
-// requestsByAnotherAreRefused returns a check of one kind of request: that the store
-// refuses it from whoever is not the holder of the row.
+// requestsByAnotherAreRefused returns a check that the store refuses one kind of request from
+// anyone but the holder of the row.
 func requestsByAnotherAreRefused(request func(s *suite, l *holder) any) func(s *suite) {
 	return func(s *suite) {
 		l := s.a.hold(s.newClaim())
@@ -108,8 +108,8 @@ func requestsByAnotherAreRefused(request func(s *suite, l *holder) any) func(s *
 			c.edit(&other)
 			s.b.lost("a request with "+c.name, request(s, &other), c.reason)
 		}
-		// The row is still its holder's. One whose renewal was lost on the way knows more
-		// nonces than the row has.
+		// The row is still its holder's. A holder whose renewal was lost on the way knows more
+		// nonces than the row has had.
 		l.known = []string{token(), l.known[0], token()}
 		s.b.must(request(s, l))
 	}
@@ -137,7 +137,7 @@ func lapsedRenewalIsRefused(s *suite) {
 	})
 	refused("another nonce and the guard lapsed", leasestore.Copied, func(r *leasestore.Renewal) { r.Known, r.Guard = nil, hour })
 
-	// Without the guard a holder may be late, if it still has its row.
+	// Without the guard a holder may be late, as long as it still has its row.
 	r := s.renewal(l)
 	r.Until = r.Now - hour
 	s.a.keep(l, r)
@@ -145,8 +145,8 @@ func lapsedRenewalIsRefused(s *suite) {
 
 func releaseFreesTheRowAtOnce(s *suite) {
 	s.space.Workers = 1
-	// The end may be behind the clock if the holder has issued little. It may be ahead of
-	// the clock if the holder has run ahead.
+	// The end may be behind the clock if the holder has issued little, and ahead of it if the
+	// holder has run ahead.
 	for _, ahead := range []leasestore.Millis{-minute, 0, 20, minute / 2} {
 		l := s.a.hold(s.newClaim())
 		s.a.keep(l, s.renewal(l))
@@ -172,7 +172,7 @@ func staleHolderHasNoEffect(s *suite) {
 		c := s.newClaim()
 		c.Window = 1
 		l := s.a.hold(c)
-		stale := s.renewal(l) // on its way all the time
+		stale := s.renewal(l) // under way all the time
 		if name == "release" {
 			s.a.must(l.giveBack(s.now()))
 			s.a.lost("stale Renew of a released row", stale, leasestore.TakenOver)
@@ -184,14 +184,14 @@ func staleHolderHasNoEffect(s *suite) {
 		s.a.lost("Renew after takeover by "+name, s.renewal(l), leasestore.TakenOver)
 		s.a.lost("Release after takeover by "+name, l.giveBack(0), leasestore.TakenOver)
 
-		s.b.keep(next, s.renewal(next)) // the new holder has not noticed
+		s.b.keep(next, s.renewal(next)) // the new holder is unaffected
 		s.b.must(next.giveBack(next.from))
 	}
 }
 
-// requestDeliveredTwiceIsDoneOnce: a request may come again, by another way, and nothing
-// tells a repetition from a copy of the process that has drawn the same nonce. So the second
-// is refused, or its outcome is unknown, and there must be no second write.
+// requestDeliveredTwiceIsDoneOnce: a request may arrive again by another way, and nothing
+// distinguishes a repetition from a copy of the process that has drawn the same nonce. The
+// second delivery must therefore be refused or have an unknown outcome, and must not write.
 func requestDeliveredTwiceIsDoneOnce(s *suite) {
 	l := s.a.hold(s.newClaim())
 	r := s.renewal(l)

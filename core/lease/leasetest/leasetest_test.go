@@ -21,7 +21,7 @@ func TestUnknownOutcomesPassTheSuite(t *testing.T) {
 	leasetest.Run(t, func(*testing.T) leasetest.Harness {
 		h := newWorld().harness(func(_ *world, right leasetest.Store) leasetest.Store { return flaky{right} })
 		h.SetClock, h.Namespace = nil, "a-long-name-to-begin-with"
-		h.Stall, h.LosesReplies = nil, nil // whose calls have near deadlines too
+		h.Stall, h.LosesReplies = nil, nil // their calls have near deadlines too
 		return h
 	})
 }

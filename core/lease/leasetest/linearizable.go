@@ -10,25 +10,25 @@ import (
 // An op is an operation on one row, and its outcome.
 type op struct {
 	call, ret int64 // when it was called and returned, in events; never: math.MaxInt64
-	may       bool  // its outcome is unknown: it may as well not have been done
+	may       bool  // its outcome is unknown: it may not have been performed
 	text      string
 
 	// left is the row that the operation has left, if a reply says so.
 	left leasestore.Row
 
-	// next returns the state after the operation. It returns false if in this state the
-	// operation cannot have had the outcome that it had.
+	// next returns the state after the operation, and false if the operation cannot have had
+	// its outcome in the given state.
 	next func(state) (state, bool)
 }
 
-// A state is the row, and whether its Until is known. It is not known after a write whose
-// reply was lost. It then depends on the store's clock at the time.
+// A state is the row, and whether its Until is known. It is not after a write whose reply was
+// lost, because it then depends on the store's clock at that time.
 type state struct {
 	row  leasestore.Row
 	sure bool
 }
 
-// A verdict is what a search for an order has found.
+// A verdict is the result of a search for an order.
 type verdict string
 
 const (
@@ -37,23 +37,21 @@ const (
 	undecided verdict = "too many orders to try"
 )
 
-// most is how many states a search visits. Where no outcome is unknown it needs
-// about one per operation.
+// most bounds the states that a search visits. Where every outcome is known it needs about one
+// per operation.
 const most = 300_000
 
-// linearizable says whether one order explains the outcomes of all operations. They are
-// done on one row that was new, one after the other, each between its call and its
-// return. One whose outcome is unknown may have been done at any time after its call, or
-// not at all.
+// linearizable reports whether one order explains the outcomes of all operations on a new row,
+// one after the other, each between its call and its return. An operation with an unknown
+// outcome may have taken effect at any time after its call, or never.
 //
-// It searches by depth and remembers where it has been. Three rules keep it from trying
-// what cannot help:
+// It searches depth-first and remembers visited states. Three rules prune the search:
 //
-//   - An operation that may be next and changes nothing is next. In any order that has it
-//     later it can be moved here: what it passes does not depend on it.
-//   - Writes number the row. A state is dead if its number is already past that of a row
-//     that must still be left.
-//   - Operations that must have been done go before those that need not.
+//   - An operation that may be next and changes nothing is next. Any order that has it later
+//     can be rearranged, because the operations in between do not depend on it.
+//   - Writes number the row, so a state is dead once its number exceeds that of a row that
+//     still has to be left.
+//   - Operations that must have taken effect go before those that need not.
 func linearizable(ops []op) verdict {
 	ops = slices.SortedFunc(slices.Values(ops), func(a, b op) int {
 		if a.may != b.may {
@@ -81,15 +79,15 @@ type search struct {
 	been map[place]bool
 }
 
-// A place is where a search has been: what was done, and the state after it.
+// A place is a node of the search: the operations performed, and the state after them.
 type place struct {
 	done string
 	state
 }
 
-// find reports whether what is left can be done from s on.
+// find reports whether the remaining operations can be performed from s on.
 func (x *search) find(s state) bool {
-	var quiet []int // done here because they change nothing
+	var quiet []int // performed here because they change nothing
 	defer func() {
 		for _, i := range quiet {
 			x.done[i] = 0
@@ -102,7 +100,7 @@ func (x *search) find(s state) bool {
 			return false
 		}
 		if first == math.MaxInt64 {
-			return true // what is left need not have been done
+			return true // the remaining operations need not have taken effect
 		}
 		if i = x.quiet(s, first); i >= 0 {
 			x.done[i] = 1
@@ -130,15 +128,15 @@ func (x *search) find(s state) bool {
 	return false
 }
 
-// first returns when the first of the operations that have to be done has returned. Only
-// those that were called before it may be next. dead says that the state leads nowhere.
+// first returns when the first of the operations that must take effect has returned; only
+// operations that were called before may be next. dead means that the state leads nowhere.
 func (x *search) first(s state) (first int64, dead bool) {
 	first = math.MaxInt64
 	for i, o := range x.ops {
 		if x.done[i] == 1 {
 			continue
 		}
-		first = min(first, o.ret) // one that need not be done never returned
+		first = min(first, o.ret) // an optional operation never returned
 		if o.left.Renewals != 0 && (s.row.Renewals > o.left.Renewals || s.row.Epoch > o.left.Epoch) {
 			return 0, true
 		}

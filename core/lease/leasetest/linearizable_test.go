@@ -68,7 +68,7 @@ func TestLinearizableFindsOrders(t *testing.T) {
 }
 
 func TestLinearizableGivesUp(t *testing.T) {
-	// A dozen writes in any order and number, and a read that none explains.
+	// A dozen writes in any order and number, and a read that no order explains.
 	var ops []op
 	for i := range 14 {
 		name := string(rune('a' + i))

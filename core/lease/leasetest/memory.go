@@ -12,16 +12,16 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A Memory is a [leasestore.Register] that keeps its rows in memory, and the [leasestore.Store] over
-// it. It is for tests and simulations, and shows a correct Register in few lines. It cannot
-// share worker numbers, since no other process sees it.
+// A Memory is a [leasestore.Register] that keeps its rows in memory, and the [leasestore.Store]
+// over it. It is for tests and simulations, and shows a correct Register in few lines. It
+// cannot share worker numbers between processes.
 //
-// It answers as the contract of [leasestore.Register] says and injects no faults. Wrap it to
-// delay, repeat or lose calls. Use [Memory.Snapshot] and [Memory.Restore], [Memory.Set]
-// and [Memory.Delete] to do to its rows what a faulty store does.
+// It follows the contract of [leasestore.Register] and injects no faults. Wrap it to delay,
+// repeat or lose calls, and use [Memory.Snapshot] and [Memory.Restore], [Memory.Set] and
+// [Memory.Delete] to do to its rows what a faulty store does.
 //
-// The zero Memory is empty and ready to use. A Memory is safe for concurrent use and must
-// not be copied. With the clock given, and one call at a time, it answers the same each time.
+// The zero Memory is empty and ready to use. A Memory is safe for concurrent use and must not
+// be copied. Given a deterministic clock and sequential calls, its answers are deterministic.
 type Memory struct {
 	now func() time.Time // nil: time.Now
 
@@ -29,8 +29,8 @@ type Memory struct {
 	data Snapshot
 }
 
-// A Snapshot is all that a Memory knows at one moment. It does not change. The
-// zero Snapshot is that of an empty store.
+// A Snapshot is the state of a Memory at one moment, and does not change. The zero Snapshot
+// describes an empty store.
 type Snapshot struct {
 	layouts map[string]string             // by namespace
 	spaces  map[spaceKey][]leasestore.Row // in the order of the workers
@@ -51,8 +51,8 @@ var (
 	_ leasestore.Fencer   = (*Memory)(nil)
 )
 
-// NewMemory returns an empty store with the clock now; nil is [time.Now]. Calls of now do
-// not overlap. now must not call the store.
+// NewMemory returns an empty store with the clock now, or [time.Now] if now is nil. Calls of
+// now do not overlap. now must not call the store.
 func NewMemory(now func() time.Time) *Memory { return &Memory{now: now} }
 
 // Read implements [leasestore.Register].
@@ -110,32 +110,33 @@ func (m *Memory) Fence(ctx context.Context, f leasestore.Fencing) error {
 	return leasestore.Over(m).Fence(ctx, f)
 }
 
-// Rows implements [leasestore.Lister]. A space in which nobody has claimed has none.
+// Rows implements [leasestore.Lister]. A space that was never claimed in has no rows.
 func (m *Memory) Rows(ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 	return leasestore.Over(m).Rows(ctx, s)
 }
 
-// LosesWrites implements [leasestore.Store] and [leasestore.Register], and returns false. [Memory.Restore] makes a Memory
-// forget; a test of that wraps it in a store that says so.
+// LosesWrites implements [leasestore.Store] and [leasestore.Register], and returns false.
+// [Memory.Restore] makes a Memory forget; a test that uses it wraps the Memory in a store that
+// returns true.
 func (m *Memory) LosesWrites() bool { return false }
 
-// Snapshot returns what the store knows now.
+// Snapshot returns the present state of the store.
 func (m *Memory) Snapshot() Snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.data.clone()
 }
 
-// Restore makes the store forget all but what it knew at s. It has then lost the writes
-// since, like a restored backup, or a replica that lags behind.
+// Restore returns the store to its state at s. It has then lost the writes since, like a
+// restored backup or a replica that lags behind.
 func (m *Memory) Restore(s Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.data = s.clone()
 }
 
-// Set writes a row by hand, past all rules. If nobody has claimed in the space, Set makes
-// it, as a first claim does.
+// Set writes a row by hand, without any check. If the space was never claimed in, Set makes it,
+// as a first claim does.
 func (m *Memory) Set(s leasestore.Space, row leasestore.Row) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +153,7 @@ func (m *Memory) Delete(s leasestore.Space, worker int64) {
 	}
 }
 
-// do does an operation on a space, f, with the clock's reading, while no other runs.
+// do calls f with the clock's reading, to perform an operation on a space while no other runs.
 func (m *Memory) do(ctx context.Context, s leasestore.Space, f func(now leasestore.Millis)) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -172,8 +173,8 @@ func (m *Memory) do(ctx context.Context, s leasestore.Space, f func(now leasesto
 
 // The methods below require mu.
 
-// create makes the rows of a space once. A space whose rows are all gone is still there,
-// and stays as it is.
+// create makes the rows of a space once. A space whose rows are all deleted still exists and is
+// left unchanged.
 func (m *Memory) create(s leasestore.Space) {
 	if _, ok := m.data.spaces[keyOf(s)]; ok {
 		return
@@ -187,14 +188,14 @@ func (m *Memory) create(s leasestore.Space) {
 	m.data.spaces[keyOf(s)] = newRows(s)
 }
 
-// find returns where the row of a worker is, or would be if it were there.
+// find returns the index of a worker's row, or where it would be inserted.
 func (m *Memory) find(s leasestore.Space, worker int64) (i int, ok bool) {
 	return slices.BinarySearchFunc(m.data.spaces[keyOf(s)], worker, func(row leasestore.Row, worker int64) int {
 		return cmp.Compare(row.Worker, worker)
 	})
 }
 
-// put writes a row of a space that is there.
+// put writes a row of a space that exists.
 func (m *Memory) put(s leasestore.Space, row leasestore.Row) {
 	rows := m.data.spaces[keyOf(s)]
 	i, ok := m.find(s, row.Worker)

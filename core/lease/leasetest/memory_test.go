@@ -89,7 +89,7 @@ func TestRestoreLosesTheWritesSince(t *testing.T) {
 			t.Fatalf("Claim = error %v; want a row", err)
 		}
 	}
-	for range 2 { // a snapshot may be restored again: what follows must not write to it
+	for range 2 { // a snapshot may be restored twice, so later writes must not change it
 		write()
 		if got := rowsOf(t, m); slices.Equal(got, rows) {
 			t.Fatalf("Rows after a renewal and a claim = %+v; want them changed", got)

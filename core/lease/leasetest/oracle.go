@@ -9,11 +9,10 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// The oracle is package lease: the functions that define what an operation does to a row.
-// What a store answers, and what its rows are afterwards, must be the same to the last
-// field.
+// The oracle is package lease: its functions define what an operation does to a row, and a
+// store's answers and rows must agree with them in every field.
 
-// definite reports whether err says that the operation was not done.
+// definite reports whether err means that the operation was not performed.
 func definite(err error) bool {
 	return errors.Is(err, leasestore.ErrNoFreeWorker) || errors.Is(err, leasestore.ErrLost) ||
 		errors.Is(err, leasestore.ErrLayout) || errors.Is(err, leasestore.ErrClockSkew)
@@ -22,7 +21,7 @@ func definite(err error) bool {
 // errHeld is the error of apply for a row that is not free.
 var errHeld = errors.New("the row is not free")
 
-// apply returns row as it is after a request that is done at now, or the refusal.
+// apply returns row as a request performed at now leaves it, or the refusal.
 func apply(request any, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 	switch r := request.(type) {
 	case leasestore.Claim:
@@ -40,12 +39,12 @@ func apply(request any, row leasestore.Row, now leasestore.Millis) (leasestore.R
 	return leasestore.Row{}, fmt.Errorf("a %T changes no row", request)
 }
 
-// A trial is an operation that was done while nothing else happened.
+// A trial is an operation that was performed while nothing else happened.
 type trial struct {
 	request any
 	space   leasestore.Space
 	worker  int64 // of a renewal or release
-	gone    error // of these if there is no such row; else nil
+	gone    error // if no such row exists: the error of the request
 
 	rows             []leasestore.Row  // before it
 	earliest, latest leasestore.Millis // the store's clock was within these
@@ -66,8 +65,8 @@ func newTrial(request any) trial {
 	}
 }
 
-// do does one operation by itself. It fails if the reply, the error or any row of the
-// space is not what package lease defines.
+// do performs one operation by itself. It fails if the reply, the error or any row of the space
+// differs from what package lease defines.
 func (h handle) do(request any) (leasestore.Reply, error) {
 	s := h.s
 	s.Helper()
@@ -114,8 +113,8 @@ func (h handle) do(request any) (leasestore.Reply, error) {
 	return t.reply, t.err
 }
 
-// clock returns what the store's clock showed when t was done, if its reply or error tells
-// that. Else it returns the latest moment: rows lapse as time goes by.
+// clock returns the store's clock at the time of t, if the reply or the error shows it, and
+// otherwise the latest possible time, because rows lapse as time goes by.
 func (t trial) clock() leasestore.Millis {
 	var full *leasestore.NoFreeWorkerError
 	var skew *leasestore.ClockSkewError
@@ -130,7 +129,7 @@ func (t trial) clock() leasestore.Millis {
 	return t.latest
 }
 
-// refusal returns the error that t must have, nil if it must be done.
+// refusal returns the error that t must have, or nil if it must succeed.
 func (s *suite) refusal(t trial, at leasestore.Millis) error {
 	if t.gone != nil {
 		i := t.index(t.worker)
@@ -156,13 +155,13 @@ func (s *suite) refusal(t trial, at leasestore.Millis) error {
 	return nil
 }
 
-// index returns where the row of a worker is, -1 if there is none.
+// index returns the position of a worker's row, or -1 if there is none.
 func (t trial) index(worker int64) int {
 	return slices.IndexFunc(t.rows, func(r leasestore.Row) bool { return r.Worker == worker })
 }
 
-// done sets t.rows to what they must be after t, which was done. It returns what the
-// reply should have been, or "" if that is right.
+// done sets t.rows to what they must be after t has succeeded. It returns what the reply should
+// have been, or "" if it is right.
 func (t trial) done() (want string) {
 	worker := t.worker
 	switch r := t.request.(type) {
@@ -207,7 +206,7 @@ func sameError(err, want error) bool {
 	switch got := got.(type) {
 	case *leasestore.NoFreeWorkerError:
 		slices.Sort(got.Ahead)
-	case *leasestore.ClockSkewError: // a store may add to Local the time that the claim has waited
+	case *leasestore.ClockSkewError: // a store may add to Local the time for which the claim has waited
 		var own *leasestore.ClockSkewError
 		if errors.As(want, &own) && got.Local.Sub(own.Local).Abs() < 10*patience {
 			own.Local = got.Local

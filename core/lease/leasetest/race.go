@@ -27,8 +27,9 @@ func atOnce(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// oneWins sends as many requests at once, by a handle each. One must be done, and
-// the others refused with an error that refused accepts. It returns which was done.
+// oneWins sends the requests at the same time, each by its own handle. One must succeed, and
+// the others must be refused with an error that refused accepts. It returns the index of the
+// winner.
 func (s *suite) oneWins(requests []any, refused func(err error)) (winner int, reply leasestore.Reply) {
 	s.Helper()
 	handles := s.handles(len(requests))
@@ -52,8 +53,8 @@ func (s *suite) oneWins(requests []any, refused func(err error)) (winner int, re
 	return winner, reply
 }
 
-// oneOfSimultaneousRenewalsWins is the copied process. Each copy knows the same nonce,
-// and one write changes it.
+// oneOfSimultaneousRenewalsWins simulates a copied process: every copy knows the same nonce,
+// which the first write changes.
 func oneOfSimultaneousRenewalsWins(s *suite) {
 	const copies, rounds = 8, 4
 	l := s.a.hold(s.newClaim())
@@ -73,9 +74,9 @@ func oneOfSimultaneousRenewalsWins(s *suite) {
 	}
 }
 
-// oneOfIdenticalRequestsWins is the copied process too. It has the state of the random
-// numbers of its original, so their requests may be the same to the last bit. If a store
-// took the second for the first that has come again, both would go on.
+// oneOfIdenticalRequestsWins simulates a copied process as well. A copy shares the state of the
+// random numbers, so the requests may be identical to the last bit. If a store took the second
+// for a repetition of the first, both copies would continue.
 func oneOfIdenticalRequestsWins(s *suite) {
 	const copies, rounds = 8, 4
 	identical := func(request any) (all []any) {
@@ -110,7 +111,7 @@ func oneOfIdenticalRequestsWins(s *suite) {
 func oneOfSimultaneousClaimsWins(s *suite) {
 	const claimants, rounds = 8, 4
 	s.space.Workers = 2
-	s.a.hold(s.newClaim()) // so that a claim that loses one row must not take the other
+	s.a.hold(s.newClaim()) // so that a claim that loses the race cannot take another row
 	for range rounds {
 		var requests []any
 		for range claimants {
@@ -125,10 +126,10 @@ func oneOfSimultaneousClaimsWins(s *suite) {
 	}
 }
 
-// concurrentOperationsAreLinearizable lets several processes claim, renew and release one
-// row at the same time. They act as holder, old holder and copy. It gives up some of the
-// calls at a random moment, so their outcome is unknown. One order of all the operations
-// must explain every reply.
+// concurrentOperationsAreLinearizable lets several processes claim, renew and release one row
+// at the same time, as its holder, an old holder and a copy. Some of the calls are abandoned at
+// a random moment, so their outcome is unknown. One order of all operations must explain every
+// reply.
 func concurrentOperationsAreLinearizable(s *suite) {
 	const processes, each = 6, 25
 	s.Logf("Harness.Seed = %d repeats the choices, though not the times", s.h.Seed)
@@ -136,7 +137,7 @@ func concurrentOperationsAreLinearizable(s *suite) {
 	handles := s.handles(processes)
 	h := &history{suite: s}
 
-	// Nothing disturbs this claim. A call that is given up may leave it undone.
+	// Nothing disturbs this claim, because an abandoned call might leave no row to start from.
 	c := s.newClaim()
 	c.Window = 1
 	_, h.from = s.rows(s.space)
@@ -192,7 +193,7 @@ func concurrentOperationsAreLinearizable(s *suite) {
 // A history records operations on one row.
 type history struct {
 	*suite
-	from, to leasestore.Millis // the store's clock was within these all the time; to is set last
+	from, to leasestore.Millis // bounds of the store's clock throughout; to is set last
 
 	events atomic.Int64
 
@@ -202,8 +203,7 @@ type history struct {
 	known, unknown int
 }
 
-// holder returns a copy of one of the last holders. Others may act for it at the same
-// time.
+// holder returns a copy of one of the last holders, for which others may act at the same time.
 func (h *history) holder(rng *rand.Rand) *holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,7 +212,7 @@ func (h *history) holder(rng *rand.Rand) *holder {
 	return &l
 }
 
-// do does an operation and records it. l is the holder that asks for a renewal.
+// do performs an operation and records it. l is the holder that asks for a renewal.
 func (h *history) do(at handle, request any, l *holder, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(h.Context(), limit)
 	defer cancel()
@@ -239,7 +239,7 @@ func (h *history) do(at handle, request any, l *holder, limit time.Duration) {
 		if err == nil {
 			h.holders = append(h.holders, won(r, reply))
 		}
-	case leasestore.Renewal: // the holder as it is then, or as it may be by what it knows
+	case leasestore.Renewal: // the holder afterwards, or a possible one given what it knows
 		if err == nil {
 			l.confirmed(r, reply)
 		} else {
@@ -251,8 +251,8 @@ func (h *history) do(at handle, request any, l *holder, limit time.Duration) {
 	}
 }
 
-// next returns the state after an operation that was done in s. It returns false if the
-// operation cannot have had this outcome there.
+// next returns the state after an operation in the state s, and false if the operation cannot
+// have had this outcome there.
 func (h *history) next(s state, request any, reply leasestore.Reply, err error) (state, bool) {
 	if err != nil && definite(err) {
 		return s, h.mayRefuse(s, request, err)
@@ -261,7 +261,7 @@ func (h *history) next(s state, request any, reply leasestore.Reply, err error) 
 	_, releases := request.(leasestore.Release)
 	at := reply.Now
 	switch {
-	case err != nil: // at a time that nobody knows
+	case err != nil: // at an unknown time
 		at = h.to
 		if claims && !s.sure {
 			s.row.Until = 0 // it may have expired
@@ -282,7 +282,7 @@ func (h *history) next(s state, request any, reply leasestore.Reply, err error) 
 	return state{row, true}, row == reply.Row && reply.Before == s.row.Until
 }
 
-// mayRefuse reports whether err, which is definite, may be the answer in s.
+// mayRefuse reports whether err, which is definite, may be the answer in the state s.
 func (h *history) mayRefuse(s state, request any, err error) bool {
 	if c, ok := request.(leasestore.Claim); ok {
 		free := c.Free(s.row, h.from)
@@ -291,11 +291,11 @@ func (h *history) mayRefuse(s state, request any, err error) bool {
 		}
 		return !free && errors.Is(err, leasestore.ErrNoFreeWorker)
 	}
-	_, refused := apply(request, s.row, 0) // without the guard, the clock does not decide
+	_, refused := apply(request, s.row, 0) // without the guard the clock does not matter
 	return sameError(err, refused)
 }
 
-// read records that row was read when all was over.
+// read records the row that was read at the end.
 func (h *history) read(row leasestore.Row) {
 	call := h.events.Add(1)
 	h.ops = append(h.ops, op{

@@ -7,8 +7,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// randomOperations does what holders, old holders and claimants may do. It does so in
-// random order through several handles, one at a time. No row may change in between.
+// randomOperations performs what holders, old holders and claimants may do, in random order,
+// through several handles, one operation at a time. No row may change in between.
 func randomOperations(s *suite) {
 	const steps = 250
 	s.space.Workers = 4
@@ -46,7 +46,7 @@ type random struct {
 	holders []*holder
 }
 
-// request returns a request, and the holder that asks for it.
+// request returns a request, and the holder that sends it.
 func (g *random) request() (any, *holder) {
 	// One of the last holders, most often the newest.
 	back := min(g.rng.IntN(4), g.rng.IntN(12), len(g.holders)-1)
@@ -93,7 +93,7 @@ func (g *random) renewal(l *holder) leasestore.Renewal {
 	case 1:
 		r.Now -= 2 * minute
 	case 2:
-		r.Until -= minute // a holder whose last replies were lost
+		r.Until -= minute // the holder's last replies were lost
 	}
 	r.Known = g.known(r.Known)
 	switch g.rng.IntN(20) {
@@ -120,8 +120,8 @@ func (g *random) pick(from ...leasestore.Millis) leasestore.Millis {
 	return from[g.rng.IntN(len(from))]
 }
 
-// known returns what a holder knows, or that among other nonces. Less often it returns
-// other nonces only.
+// known returns the nonces that a holder knows, possibly among others, or less often only
+// others.
 func (g *random) known(right []string) []string {
 	switch g.rng.IntN(10) {
 	case 0:

@@ -10,21 +10,22 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A RegisterHarness is one register under test.
+// A RegisterHarness is a register under test.
 type RegisterHarness struct {
-	// Open returns a further handle on the register, as Harness.Open does.
+	// Open returns another handle on the register, as Harness.Open does.
 	Open func(t *testing.T) leasestore.Register
 
 	// Namespace begins the name of every namespace, as Harness.Namespace does.
 	Namespace string
 
-	// Delete deletes a row by hand. Nil: the subtests that need it are skipped.
+	// Delete deletes a row by hand. If it is nil, the subtests that need it are skipped.
 	Delete func(t *testing.T, s leasestore.Space, worker int64)
 }
 
-// RunRegister certifies a register, and what [leasestore.Over] makes of it if the answers to its
-// swaps are lost or late, or if they are done late, twice or never. Each claim about it is a subtest
-// of t, which calls open for an empty register. Run certifies the Store over it.
+// RunRegister certifies a register, and the store that [leasestore.Over] makes of it when the
+// answers to its swaps are lost or late, or when swaps are performed late, twice or never. Each
+// claim about it is a subtest of t, which calls open for an empty register. Run certifies the
+// Store over it.
 func RunRegister(t *testing.T, open func(t *testing.T) RegisterHarness) {
 	t.Helper()
 	for _, claim := range registerClaims {
@@ -68,7 +69,7 @@ type registerSuite struct {
 	space leasestore.Space
 }
 
-// read returns what a handle shows of some rows.
+// read returns the view of some rows through a handle.
 func (r *registerSuite) read(from leasestore.Register, workers []int64) leasestore.View {
 	r.Helper()
 	v, err := from.Read(r.Context(), r.space, workers)
@@ -106,7 +107,7 @@ func (r *registerSuite) wantRow(after string, want leasestore.Row) {
 	}
 }
 
-// held returns row as it is after a write with another value in each field.
+// held returns row as a write that changes every field leaves it.
 func held(row leasestore.Row) leasestore.Row {
 	return leasestore.Row{
 		Worker: row.Worker, Epoch: row.Epoch + 1, Owner: token(), Nonce: token(),
@@ -147,7 +148,7 @@ func makeKeepsTheFirstLayout(r *registerSuite) {
 	r.seen(0)
 	other := r.space
 	other.Layout = otherLayout
-	_ = r.b.Make(r.Context(), other) // which may say so, or not
+	_ = r.b.Make(r.Context(), other) // which may return an error or not
 	if v := r.read(r.b, nil); v.Layout != layout || len(v.Rows) != int(r.space.Workers) {
 		r.Errorf("Read after Make with another layout = %+v; want layout %q", v, layout)
 	}
@@ -170,7 +171,7 @@ func swapWritesEveryField(r *registerSuite) {
 	}
 }
 
-// swapComparesEveryField: a request that is late meets a row of which one field has changed.
+// swapComparesEveryField sends a late request to a row in which a single field has changed.
 func swapComparesEveryField(r *registerSuite) {
 	first := r.seen(5)
 	r.swap(r.a, first, held(first.Row), true)
@@ -205,7 +206,7 @@ func swapThatComesTwiceIsDoneOnce(r *registerSuite) {
 	seen := r.seen(5)
 	to := held(seen.Row)
 	r.swap(r.a, seen, to, true)
-	r.swap(r.b, seen, to, false) // perhaps that of a copy of the process
+	r.swap(r.b, seen, to, false) // perhaps from a copy of the process
 	r.wantRow("a Swap that came twice", to)
 }
 
@@ -284,7 +285,7 @@ func readShowsTheRowsThatAreAskedFor(r *registerSuite) {
 	}
 }
 
-// findShowsAFreeRow: all rows but one are held, and Find, or at last Read, shows that.
+// findShowsAFreeRow: all rows but one are held, which Find, or eventually Read, must show.
 func findShowsAFreeRow(r *registerSuite) {
 	r.seen(0)
 	for worker := range r.space.Workers {
@@ -317,10 +318,10 @@ func doneContextSwapsNothing(r *registerSuite) {
 	r.wantRow("a Swap with a context that is done", seen.Row)
 }
 
-// swapAnsweredLateIsUnknown ends the context of swaps before, while or after the register answers.
-// A register may not know then what became of the swap, and says so by an error. An answer
-// without an error is true of the row, also when it came too late: a holder that is told false
-// forgets a nonce that the row may have.
+// swapAnsweredLateIsUnknown ends the context of swaps before, while or after the register
+// answers. A register that does not know the outcome of the swap by then returns an error. An
+// answer without an error must be true even if it comes late, because a holder that is told
+// false forgets a nonce that the row may have.
 func swapAnsweredLateIsUnknown(r *registerSuite) {
 	seen, took := r.seen(2), time.Millisecond
 	for i := range 60 {
@@ -344,7 +345,7 @@ func swapAnsweredLateIsUnknown(r *registerSuite) {
 type faulty struct {
 	leasestore.Register
 	fault func(f *faulty, swap func() (bool, error)) (bool, error)
-	late  []func() (bool, error) // swaps that are yet to be done
+	late  []func() (bool, error) // swaps still to be performed
 }
 
 var errAnswer = errors.New("leasetest: no answer")
@@ -375,8 +376,8 @@ func answerLost(_ *faulty, swap func() (bool, error)) (bool, error) {
 	return false, errAnswer
 }
 
-// faultHarmsNobody sends a claim, a renewal and a release whose swap has a fault. At any
-// moment there is one holder at most, it can go on, and a late swap changes nothing.
+// faultHarmsNobody sends a claim, a renewal and a release whose swap has a fault. At any moment
+// there must be at most one holder, which can continue, and a late swap must change nothing.
 func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) func(r *registerSuite) {
 	return func(r *registerSuite) {
 		r.space.Workers = 2
@@ -403,7 +404,7 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 			return leasestore.Claim{Space: r.space, Owner: token(), Nonce: token(), Window: minute, Now: clock, Skew: 10 * minute}
 		}
 
-		// A claim finds out whether it was done, or takes up one row at most.
+		// A claim finds out whether it was performed, or uses up one row at most.
 		f.fault = fault
 		c := newClaim()
 		reply, err := bad.Claim(r.Context(), c)
@@ -424,7 +425,7 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 		}
 		l := won(c, reply)
 
-		// A holder who does not know whether it has renewed can renew.
+		// A holder that does not know whether it has renewed can renew.
 		renewal := func() leasestore.Renewal {
 			return leasestore.Renewal{Space: r.space, Worker: l.worker, Epoch: l.epoch, Owner: l.owner, Known: slices.Clone(l.known),
 				Nonce: token(), Next: clock, Until: l.until, Window: minute, Now: clock, Skew: 10 * minute}
@@ -446,7 +447,7 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 		l.confirmed(second, reply)
 		late("Renew")
 
-		// A release that is done late gives back nothing that was claimed since.
+		// A release that is performed late gives back nothing that was claimed since.
 		f.fault = fault
 		if err := bad.Release(r.Context(), l.giveBack(l.from)); err != nil && definite(err) {
 			r.Errorf("Release whose swap has a fault = error %v; want none that says that it was not done", err)

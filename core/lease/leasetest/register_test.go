@@ -12,7 +12,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
-// A wrongRegister is a Memory that is wrong in one way. A method that is nil is right.
+// A wrongRegister is a Memory with one mistake. A method that is nil is correct.
 type wrongRegister struct {
 	*leasetest.Memory
 	read func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, workers []int64) (leasestore.View, error)
@@ -43,7 +43,7 @@ func (r wrongRegister) Swap(ctx context.Context, s leasestore.Space, from leases
 	return r.Memory.Swap(ctx, s, from, to)
 }
 
-// swapAs swaps with another idea of when a row is what was seen.
+// swapAs swaps if same, in place of the correct comparison, reports that the row is unchanged.
 func swapAs(same func(row, from, to leasestore.Row) bool) func(*leasetest.Memory, context.Context, leasestore.Space, leasestore.Seen, leasestore.Row) (bool, error) {
 	return func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 		v, err := m.Read(ctx, s, []int64{to.Worker})
@@ -133,7 +133,7 @@ var wrongRegisters = map[string]wrongRegister{
 	"writes the row of a swap that comes late": {
 		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			done, err := m.Swap(ctx, s, from, to)
-			if err == nil && !done && ctx.Done() == nil { // nobody waits for it any more
+			if err == nil && !done && ctx.Done() == nil { // the caller has stopped waiting
 				m.Set(s, to)
 			}
 			return done, err

@@ -95,7 +95,7 @@ func oneOfClaimsAndRetirementsWins(s *suite) {
 	}
 }
 
-// retirementIsUndone: the owner of a retired row is whoever has read it.
+// retirementIsUndone: whoever has read a retired row can act as its owner.
 func retirementIsUndone(s *suite) {
 	s.space.Workers = 1
 	end := s.a.must(s.newRetirement(0)).Now

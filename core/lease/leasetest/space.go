@@ -10,7 +10,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// firstClaimMakesTheRows: hold compares all of them with new ones.
+// firstClaimMakesTheRows: hold compares all of them with new rows.
 func firstClaimMakesTheRows(s *suite) {
 	if l := s.a.hold(s.newClaim()); l.epoch != 1 {
 		s.Errorf("first Claim = %+v; want epoch 1", l)
@@ -21,19 +21,19 @@ func rowsMakesNone(s *suite) {
 	if rows, _ := s.rows(s.space); len(rows) != 0 {
 		s.Errorf("Rows before the first claim = %+v; want none", rows)
 	}
-	// Had Rows left its layout behind, this claim would be refused.
+	// If Rows had stored its layout, this claim would be refused.
 	c := s.newClaim()
 	c.Space.Layout = "another"
 	s.a.hold(c)
-	// A further datacenter is made by its own first claim.
+	// Each datacenter is made by its own first claim.
 	c.Space.Datacenter++
 	if rows, _ := s.rows(c.Space); len(rows) != 0 {
 		s.Errorf("Rows of a datacenter in which nobody has claimed = %+v; want none", rows)
 	}
 }
 
-// simultaneousFirstClaims starts as many new processes as there are rows. Each row must
-// be taken once, and none be made twice.
+// simultaneousFirstClaims starts as many new processes as there are rows. Each row must be
+// taken once, and none made twice.
 func simultaneousFirstClaims(s *suite) {
 	const processes, handles = 100, 8
 	s.space.Workers = processes
@@ -63,8 +63,8 @@ func simultaneousFirstClaims(s *suite) {
 	}
 }
 
-// spacesDoNotSeeEachOther uses names that a careless store takes for one. Such a store
-// joins them, ignores their case, takes them for a pattern or a path, or cuts them.
+// spacesDoNotSeeEachOther uses names that a careless store confuses, because it concatenates
+// them, ignores case, takes them for a pattern or a path, or truncates them.
 func spacesDoNotSeeEachOther(s *suite) {
 	p := s.h.Namespace
 	long := p + strings.Repeat("x", 63-len(p))
@@ -74,7 +74,7 @@ func spacesDoNotSeeEachOther(s *suite) {
 		{p + "n", 0}, {p + "n", 1}, {p + "n", 11}, {p + "n", 1023},
 		{p + "n1", 0}, {p + "n1", 1}, {p + "n-1", 1}, {p + "n.1", 1}, {p + "n_1", 1}, {p + "n-1-1", 0},
 		{p + "N", 0}, {p + "N1", 1}, // not n
-		{p + "a_c", 0}, {p + "abc", 0}, {p + "a.c", 0}, // _ and . are patterns elsewhere
+		{p + "a_c", 0}, {p + "abc", 0}, {p + "a.c", 0}, // _ and . are wildcards in some stores
 		{p + ".", 0}, {p + "..", 0}, {p + "-", 0}, {p + "_", 0}, {p + "0", 0}, {p + "00", 0}, {p + "0", 1},
 		{long + "y", 0}, {long + "z", 0}, {long, 0},
 	} {
@@ -84,7 +84,7 @@ func spacesDoNotSeeEachOther(s *suite) {
 		holders = append(holders, s.a.hold(c))
 	}
 	for i, l := range holders {
-		stray := *l // a holder in one space has no row in another
+		stray := *l // the holder of a row in one space has none in another
 		stray.space = holders[(i+1)%len(holders)].space
 		s.b.lost("Renew in another space", s.renewal(&stray), leasestore.TakenOver)
 		s.a.keep(l, s.renewal(l))
@@ -104,18 +104,18 @@ func namespaceKeepsItsLayout(s *suite) {
 	l := s.a.hold(s.newClaim())
 	refused(s.space)
 
-	// The whole namespace has one layout: its IDs are unique, and mean the same.
+	// A namespace has a single layout, because its IDs must be unique and have one meaning.
 	c := s.newClaim()
 	c.Space.Datacenter = 1
 	refused(c.Space)
 	s.b.hold(c) // which finds no rows there
 	refused(c.Space)
 
-	// It is kept when nobody has a row any more.
+	// The layout is kept when no row is held any longer.
 	s.a.must(l.giveBack(l.from))
 	refused(s.space)
 
-	// Another namespace is free to have another.
+	// Another namespace may have another layout.
 	c = s.newClaim()
 	c.Space.Namespace, c.Space.Layout = s.space.Namespace+"-2", otherLayout
 	s.b.hold(c)
@@ -152,8 +152,8 @@ func largeSpaceWorks(s *suite) {
 	}
 }
 
-// whatIsNoSpaceIsRefused: each operation refuses it with the error of Check, before it
-// asks the store. To a holder, a space without rows would be a lost row.
+// whatIsNoSpaceIsRefused: every operation refuses an invalid space with the error of Check
+// before it asks the store. To a holder, a space without rows would be a lost row.
 func whatIsNoSpaceIsRefused(s *suite) {
 	l := s.a.hold(s.newClaim())
 	check := s.unchanged(s.space)

@@ -16,16 +16,16 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// patience is how long one operation may take. None should come near to it, but a
-// hundred at once on a slow disk take their time. Tests of this package change it.
+// patience is how long one operation may take. None should come near to it, but a hundred
+// concurrent ones on a slow disk take their time. Tests of this package change it.
 var patience = 30 * time.Second
 
 const (
 	minute = leasestore.Millis(60_000)
 	hour   = 60 * minute
 
-	// slack is how far apart two readings of the store's clock may be for other reasons
-	// than time. Another server may have read it, or it may be slewed.
+	// slack is how far apart two readings of the store's clock may be for reasons other than
+	// time: they may come from different servers, or the clock may be slewed.
 	slack = leasestore.Millis(5)
 
 	layout      = "epoch 2020-01-01T00:00:00Z, unit 1ms, bits 41/5/5/12"
@@ -36,7 +36,7 @@ const (
 type suite struct {
 	*testing.T
 	h     Harness
-	a, b  handle // two handles on the same store
+	a, b  handle // two handles on one store
 	all   []handle
 	space leasestore.Space
 	rng   *rand.Rand // for the goroutine of the subtest
@@ -92,8 +92,8 @@ func (s *suite) open() handle {
 	return handle{s, s.h.Open(s.T)}
 }
 
-// handles returns n of them, each another. Later calls return the same: each may be a pool
-// of connections, and servers have few.
+// handles returns n different handles. Later calls return the same ones, because each may be a
+// pool of connections, and servers accept few.
 func (s *suite) handles(n int) []handle {
 	if len(s.all) == 0 {
 		s.all = []handle{s.a, s.b}
@@ -104,9 +104,9 @@ func (s *suite) handles(n int) []handle {
 	return s.all[:n]
 }
 
-// send does one operation, and checks what must be true of every error. request is a
-// leasestore.Claim, Renewal, Release or Fencing, or a leasestore.Space, which asks for its rows.
-// Any goroutine may call send.
+// send performs one operation, and checks what must be true of every error. request is a
+// leasestore.Claim, Renewal, Release or Fencing, or a leasestore.Space, which asks for its
+// rows. Any goroutine may call send.
 func (h handle) send(ctx context.Context, request any) (reply leasestore.Reply, err error) {
 	switch r := request.(type) {
 	case leasestore.Claim:
@@ -129,14 +129,14 @@ func (h handle) send(ctx context.Context, request any) (reply leasestore.Reply, 
 	return reply, err
 }
 
-// call does one operation with the deadline of a patient caller.
+// call performs one operation with the deadline of a patient caller.
 func (h handle) call(request any) (leasestore.Reply, error) {
 	ctx, cancel := context.WithTimeout(h.s.Context(), patience)
 	defer cancel()
 	return h.send(ctx, request)
 }
 
-// must does one operation by itself, which must succeed.
+// must performs one operation by itself, which must succeed.
 func (h handle) must(request any) leasestore.Reply {
 	h.s.Helper()
 	reply, err := h.do(request)
@@ -146,7 +146,7 @@ func (h handle) must(request any) leasestore.Reply {
 	return reply
 }
 
-// lost does one operation by itself, which must be refused for this reason.
+// lost performs one operation by itself, which must be refused for this reason.
 func (h handle) lost(name string, request any, reason leasestore.Reason) {
 	h.s.Helper()
 	_, err := h.do(request)
@@ -164,7 +164,8 @@ func (s *suite) wantLost(name string, err error, l *holder, reason leasestore.Re
 	}
 }
 
-// full claims, which must be refused because none of this many rows is free.
+// full sends a claim that must be refused because none of the space's rows, given their number,
+// is free.
 func (h handle) full(name string, c leasestore.Claim, rows int) {
 	h.s.Helper()
 	_, err := h.do(c)
@@ -185,7 +186,7 @@ func (s *suite) rows(space leasestore.Space) ([]leasestore.Row, leasestore.Milli
 	return rows, now
 }
 
-// row returns the stored row of a worker. It must be there.
+// row returns the stored row of a worker, which must exist.
 func (s *suite) row(worker int64) leasestore.Row {
 	s.Helper()
 	rows, _ := s.rows(s.space)
@@ -196,7 +197,7 @@ func (s *suite) row(worker int64) leasestore.Row {
 	return rows[i]
 }
 
-// unchanged returns a function that fails if the rows of a space differ from now.
+// unchanged returns a function that fails if the rows of a space have changed since.
 func (s *suite) unchanged(space leasestore.Space) (check func(after string)) {
 	s.Helper()
 	before, _ := s.rows(space)
@@ -218,7 +219,7 @@ func (s *suite) now() leasestore.Millis {
 	return s.clock
 }
 
-// advance sets the store's clock, and with it that of claimants.
+// advance sets the store's clock and that of claimants.
 func (s *suite) advance(to leasestore.Millis) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +247,7 @@ func (s *suite) await(at leasestore.Millis) {
 	s.Fatalf("the store's clock does not reach %d", at)
 }
 
-// token returns a fresh one for an owner or a nonce.
+// token returns a fresh token, for an owner or a nonce.
 func token() string {
 	var b [16]byte
 	crand.Read(b[:])
@@ -272,7 +273,7 @@ type holder struct {
 	until  leasestore.Millis // confirmed
 }
 
-// won returns the holder that a granted claim makes.
+// won returns the holder that results from a granted claim.
 func won(c leasestore.Claim, r leasestore.Reply) *holder {
 	return &holder{
 		space: c.Space, worker: r.Row.Worker, epoch: r.Row.Epoch, owner: c.Owner, known: []string{c.Nonce},
@@ -280,13 +281,13 @@ func won(c leasestore.Claim, r leasestore.Reply) *holder {
 	}
 }
 
-// hold claims, which must succeed.
+// hold sends a claim, which must succeed.
 func (h handle) hold(c leasestore.Claim) *holder {
 	h.s.Helper()
 	return won(c, h.must(c))
 }
 
-// renewal returns one that a correct store grants.
+// renewal returns a renewal that a correct store grants.
 func (s *suite) renewal(l *holder) leasestore.Renewal {
 	now := s.now()
 	return leasestore.Renewal{
@@ -295,7 +296,7 @@ func (s *suite) renewal(l *holder) leasestore.Renewal {
 	}
 }
 
-// keep renews, which must succeed.
+// keep sends a renewal, which must succeed.
 func (h handle) keep(l *holder, r leasestore.Renewal) leasestore.Reply {
 	h.s.Helper()
 	reply := h.must(r)
@@ -316,7 +317,7 @@ func (l *holder) giveBack(end leasestore.Millis) leasestore.Release {
 	}
 }
 
-// requests returns one of each kind, in the space of l, that a correct store grants.
+// requests returns one request of each kind, in the space of l, that a correct store grants.
 func (s *suite) requests(l *holder) []any {
 	c := s.newClaim()
 	c.Space = l.space
@@ -327,7 +328,7 @@ func (s *suite) requests(l *holder) []any {
 	return all
 }
 
-// describe returns what an operation was and what it has answered.
+// describe returns an operation and its answer as text.
 func describe(request any, reply leasestore.Reply, err error) string {
 	return fmt.Sprintf("%T%+v = %+v, error %v", request, request, reply, err)
 }

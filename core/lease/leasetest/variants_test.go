@@ -19,7 +19,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 )
 
-// A variant is a store that is wrong in one way. A method that is nil is right.
+// A variant is a store with one mistake. A method that is nil is correct.
 type variant struct {
 	claim   func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error)
 	renew   func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error)
@@ -28,7 +28,7 @@ type variant struct {
 	fence   func(v broken, ctx context.Context, f leasestore.Fencing) error
 	harness func(w *world, h *leasetest.Harness)
 
-	caught []string // some of the subtests that fail, those made for it
+	caught []string // the subtests that were written for it, and must fail
 }
 
 // broken is a handle on a store of that variant.
@@ -38,7 +38,7 @@ type broken struct {
 	*memory
 }
 
-// memory is what a handle remembers, though it must not.
+// memory is the state that a handle keeps although it must not.
 type memory struct {
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -94,7 +94,7 @@ func (v broken) stored(s leasestore.Space, worker int64) (leasestore.Row, bool) 
 
 func (v broken) millis() leasestore.Millis { return leasestore.MillisOf(v.w.now()) }
 
-// renewAs renews with another idea of what Apply does.
+// renewAs renews with apply in place of the correct Apply.
 func (v broken) renewAs(ctx context.Context, r leasestore.Renewal, apply func(row leasestore.Row, now leasestore.Millis) (leasestore.Row, error)) (leasestore.Reply, error) {
 	before, ok := v.stored(r.Space, r.Worker)
 	if !ok || ctx.Err() != nil {
@@ -109,7 +109,7 @@ func (v broken) renewAs(ctx context.Context, r leasestore.Renewal, apply func(ro
 	return leasestore.Reply{Row: row, Before: before.Until, Now: now}, nil
 }
 
-// fenceAs fences with another idea of what Apply does.
+// fenceAs fences with apply in place of the correct Apply.
 func (v broken) fenceAs(f leasestore.Fencing, apply func(row leasestore.Row) leasestore.Row) error {
 	rows, _, _ := v.mem().Rows(context.Background(), f.Space)
 	if len(rows) == 0 {
@@ -796,7 +796,7 @@ func named(name func(string) string, caught string) variant {
 	}, caught)
 }
 
-// spaced is a store that takes some spaces for others.
+// spaced is a store that confuses some spaces with others.
 func spaced(as func(leasestore.Space) leasestore.Space, caught string) variant {
 	return variant{
 		claim: func(v broken, ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
@@ -818,7 +818,7 @@ func spaced(as func(leasestore.Space) leasestore.Space, caught string) variant {
 	}
 }
 
-// refuses takes each unknown outcome for a loss.
+// refuses reports every unknown outcome as a loss.
 type refuses struct{ leasetest.Store }
 
 func (s refuses) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
@@ -829,7 +829,7 @@ func (s refuses) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Re
 	return reply, err
 }
 
-// succeeds takes each unknown outcome for success.
+// succeeds reports every unknown outcome as a success.
 type succeeds struct{ leasetest.Store }
 
 func (s succeeds) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
@@ -837,7 +837,7 @@ func (s succeeds) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.R
 	return reply, nil
 }
 
-// talks puts the password into its errors.
+// talks includes the password in its errors.
 type talks struct{ leasetest.Store }
 
 func (s talks) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
@@ -848,14 +848,14 @@ func (s talks) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Repl
 // variantEnv names the variant that a child process tests.
 const variantEnv = "LEASETEST_VARIANT"
 
-// TestVariant is what the child processes of the tests below run.
+// TestVariant is run by the child processes of the tests below.
 func TestVariant(t *testing.T) {
 	name := os.Getenv(variantEnv)
 	if name == "" {
 		t.Skip("for child processes of other tests only")
 	}
 	v := variants[name]
-	if len(v.caught) > 0 { // some make it wait for what never comes
+	if len(v.caught) > 0 { // some would make it wait forever
 		leasetest.SetPatience(3 * time.Second)
 	}
 	leasetest.Run(t, func(*testing.T) leasetest.Harness {
@@ -872,8 +872,7 @@ func TestVariant(t *testing.T) {
 
 var failed = regexp.MustCompile(`(?m)^ +--- FAIL: TestVariant/(\w+)`)
 
-// Each variant runs in a process of its own: a test cannot fail without failing its
-// parents.
+// Each variant runs in its own process, because a test cannot fail without failing its parents.
 func TestSuiteCatchesBrokenStores(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(variants)) {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -891,8 +890,8 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 			if len(want) > 0 { // the others would tell nothing
 				only += "/^(" + strings.Join(want, "|") + ")$"
 			}
-			// Some are wrong only if one call comes between two steps of another. A
-			// machine that stalls at the right moment prevents that. So they get a few
+			// Some variants are wrong only if one call comes between two steps of another,
+			// which a machine that stalls at the wrong moment prevents, so they get several
 			// runs.
 			var got []string
 			for run := 1; run == 1 || run <= 5 && len(missed(got)) > 0; run++ {
