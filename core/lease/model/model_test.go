@@ -1,7 +1,6 @@
-// Package model_test explores the protocol of package lease. It calls the functions that
-// define the protocol, and does not transcribe them: Claim.Apply, Claim.From,
-// Renewal.Apply and Release.Apply of store.go. README.md says what it shares with the
-// Promela models beside it.
+// Package model_test explores the protocol of package lease by calling the functions that
+// define it, Claim.Apply, Claim.From, Renewal.Apply and Release.Apply of store.go, instead of
+// transcribing them. README.md says what it has in common with the Promela models.
 package model_test
 
 import (
@@ -25,12 +24,13 @@ const (
 	underWay  = 3 // requests under way, of all processes; one more takes the place of any
 )
 
-// A world is one moment of everything: the store, the processes, the requests under way,
-// and what the invariants remember. It is comparable and small, since every world that
-// was seen is kept.
+// A world is the state of everything at one moment: the store, the processes, the requests
+// under way, and what the invariants remember. It is comparable and small, because the search
+// keeps every world that it has seen.
 //
-// A token, of an owner or a write, is a small number; 0 is none. Tokens can only be
-// compared. So worlds that differ by their tokens' names are one world: see rename.
+// A token, of an owner or a write, is a small number, where 0 is none. Tokens can only be
+// compared, so worlds that differ only in the names of their tokens are the same world: see
+// rename.
 type world struct {
 	row    row
 	backup row  // to which the store will go back
@@ -40,15 +40,15 @@ type world struct {
 	processes [processes]process
 	requests  [underWay]request
 
-	issued int8 // the first timestamp issued, and one; 0: none yet
+	issued int8 // the first timestamp issued, plus one; 0: none yet
 	copied bool // a process was copied while it ran
-	held   int8 // the limit it held then, or that a request under way got it
+	held   int8 // its limit then, or the one that a request under way obtained
 }
 
 // A row is a leasestore.Row.
 type row struct{ epoch, owner, nonce, until int8 }
 
-// A process is what one knows. A crash forgets it.
+// A process is the memory of a process, which a crash erases.
 type process struct {
 	epoch, owner int8  // epoch 0: it has no lease
 	known        uint8 // a bit for each nonce: Renewal.Known
@@ -73,7 +73,7 @@ const (
 	release
 )
 
-// A protocol is the functions of store.go, or a mutant of them.
+// A protocol has the functions of store.go, or a mutant of them.
 type protocol struct {
 	claim   func(c leasestore.Claim, row leasestore.Row, now leasestore.Millis) (leasestore.Row, bool)
 	from    func(c leasestore.Claim, r leasestore.Reply) leasestore.Millis
@@ -98,9 +98,9 @@ func ours() protocol {
 type model struct {
 	name   string
 	window int8
-	guard  int8 // D; clocks then show true time to D later. 0: off, and clocks show anything
-	times  int8 // without the guard the last limit, with it the last true time
-	epochs int8 // claims and releases that are done
+	guard  int8 // D, by which clocks may be ahead of true time; 0: off, and clocks show anything
+	times  int8 // the last limit without the guard, the last true time with it
+	epochs int8 // claims and releases performed
 
 	underWay int // requests; 0: as many as a world has room for
 
@@ -109,7 +109,7 @@ type model struct {
 	copies  bool // a process is copied once
 
 	large          bool // only with -model.large
-	duplicatesOnly bool // not a word about what the store has reserved
+	duplicatesOnly bool // do not check what the store has reserved
 
 	// Mistakes of a process. Those of the store are in the protocol.
 	timeoutIsSuccess  bool
@@ -123,21 +123,21 @@ type model struct {
 	said    string // the last one
 }
 
-// say puts a move in words.
+// say describes a move in words.
 func (m *model) say(format string, args ...any) {
 	if m.telling {
 		m.said = fmt.Sprintf(format, args...)
 	}
 }
 
-// breaks notes that an invariant is broken.
+// breaks records that an invariant is broken.
 func (m *model) breaks(format string, args ...any) {
 	if m.broken == "" {
 		m.broken = fmt.Sprintf(format, args...)
 	}
 }
 
-// Names of tokens as the store has them, and each set of them.
+// The names of tokens as the store has them, and each set of them.
 var (
 	names [16]string
 	sets  [1 << 8][]string
@@ -171,7 +171,7 @@ func rowOf(r leasestore.Row) row {
 	return row{epoch: int8(r.Epoch), owner: token(r.Owner), nonce: token(r.Nonce), until: int8(r.Until)}
 }
 
-// steps tells yield every world that may come after w.
+// steps calls yield for every world that may follow w.
 func (m *model) steps(w *world, yield func(next world)) {
 	for p := range w.processes {
 		m.process(w, p, yield)
@@ -220,7 +220,7 @@ func (m *model) steps(w *world, yield func(next world)) {
 	}
 }
 
-// clocks returns what a clock may show.
+// clocks returns the range of what a clock may show.
 func (m *model) clocks(w *world) (first, last int8) {
 	if m.guard > 0 {
 		return w.now, w.now + m.guard
@@ -233,7 +233,7 @@ func (m *model) process(w *world, p int, yield func(next world)) {
 	now := w.processes[p]
 	who := 'A' + p
 	if now.waits == 0 {
-		// Without the guard the clock of a sender decides nothing.
+		// Without the guard the sender's clock decides nothing.
 		first, last := m.clocks(w)
 		if m.guard == 0 {
 			last = first
@@ -247,14 +247,14 @@ func (m *model) process(w *world, p int, yield func(next world)) {
 			}
 		}
 		if now.epoch != 0 {
-			// After any timestamps that may be issued.
+			// After any number of timestamps that may be issued.
 			for end := now.next; end == now.next || end <= now.limit; end++ {
 				m.send(w, p, request{kind: release, epoch: now.epoch, owner: now.owner, known: now.known, until: end}, yield)
 			}
 		}
 	}
 
-	// Issue. A clock that is at the limit or beyond is ignored.
+	// Issue a timestamp. A clock at the limit or beyond is ignored.
 	if now.next < now.limit {
 		if m.guard == 0 && !m.duplicatesOnly && !w.lost && !w.copied && now.limit > w.row.until {
 			m.breaks("reserved: %c may issue %d; want less than %d, which the store has", who, now.limit-1, w.row.until)
@@ -295,7 +295,7 @@ func (m *model) send(w *world, p int, r request, yield func(next world)) {
 	v := *w
 	switch sender := &v.processes[p]; {
 	case r.kind == release && !m.releaseBeforeSeal:
-		*sender = process{} // sealed, and nothing to wait for
+		*sender = process{} // sealed, and waiting for nothing
 	default:
 		sender.waits = r.nonce
 		if sender.epoch != 0 {
@@ -319,11 +319,12 @@ func (m *model) send(w *world, p int, r request, yield func(next world)) {
 	}
 }
 
-// serve does request q. It stays under way and may be done again. A request that is done
-// once is one that is never done again. A lost request is one that is never done.
+// serve performs request q, which stays under way and may be performed again. A request that is
+// performed once is one that is never performed again, and a lost request is one that is never
+// performed.
 //
-// The reply reaches whoever waits for it, or nobody. A late reply is in the model too:
-// what a process is now permitted, it may do later.
+// The reply reaches every process that waits for it, or none. Late replies are covered as well,
+// because a process may use later what a reply permits now.
 func (m *model) serve(w *world, q int, yield func(next world)) {
 	r := w.requests[q]
 	first, last := m.clocks(w)
@@ -352,8 +353,8 @@ func (m *model) serve(w *world, q int, yield func(next world)) {
 	}
 }
 
-// receive gives the reply to r to a set of processes. It returns false if one of them
-// does not wait for it. The row is as r has left it.
+// receive delivers the reply to r to a set of processes, and returns false if one of them does
+// not wait for it. The row is as r has left it.
 func (w *world) receive(r request, from int8, processes uint) bool {
 	for ; processes != 0; processes &= processes - 1 {
 		p := &w.processes[bits.TrailingZeros(processes)]
@@ -375,7 +376,7 @@ func (w *world) receive(r request, from int8, processes uint) bool {
 	return true
 }
 
-// do calls the function of store.go that a request is for.
+// do calls the function of store.go for a request.
 func (m *model) do(row row, r request, now leasestore.Millis) (after row, from int8, ok bool) {
 	old := row.lease()
 	switch r.kind {
@@ -388,7 +389,7 @@ func (m *model) do(row row, r request, now leasestore.Millis) (after row, from i
 		}
 		found := old
 		if m.guard == 0 {
-			// Nothing may depend on when a row is free: any row is.
+			// Nothing may depend on when a row is free, so every row is.
 			found.Owner, c.Skew = "", math.MaxInt32
 		}
 		row, ok := m.protocol.claim(c, found, now)
@@ -424,8 +425,8 @@ func (r request) String() string {
 	}
 }
 
-// nonces returns the nonces that can still be met, as bits. They are in the store, under
-// way, or awaited.
+// nonces returns, as bits, the nonces that can still be met because they are in the store,
+// under way or awaited.
 func (w *world) nonces() (set uint16) {
 	set = 1<<w.row.nonce | 1<<w.backup.nonce
 	for _, p := range w.processes {
@@ -448,11 +449,11 @@ func (w *world) owners() (set uint16) {
 	return set
 }
 
-// fresh returns a token that nobody has.
+// fresh returns a token that is not in use.
 func fresh(set uint16) int8 { return int8(bits.TrailingZeros16(^(set | 1))) }
 
-// rename brings a world into a standard form. Worlds have the same form if they differ
-// only by the names of tokens, the order of requests, or which process is which.
+// rename brings a world into a standard form, which is the same for worlds that differ only in
+// the names of tokens, the order of requests, or the numbering of processes.
 func (w *world) rename() {
 	slices.SortStableFunc(w.processes[:], func(a, b process) int {
 		return cmp.Or(cmp.Compare(b.epoch, a.epoch), cmp.Compare(b.limit, a.limit), cmp.Compare(b.next, a.next), cmp.Compare(b.waits, a.waits))
@@ -482,7 +483,7 @@ func (w *world) rename() {
 		name(&nonce, &nonces, &w.requests[q].nonce)
 		name(&owner, &owners, &w.requests[q].owner)
 	}
-	// A known nonce that cannot be met any more has no effect.
+	// A known nonce that can no longer be met has no effect.
 	known := func(set uint8) (to uint8) {
 		for ; set != 0; set &= set - 1 {
 			to |= 1 << nonce[bits.TrailingZeros8(set)]
@@ -497,11 +498,11 @@ func (w *world) rename() {
 	}
 }
 
-// A finding is what a search has found.
+// A finding is the result of a search.
 type finding struct {
 	worlds int
-	issued int // of these, with a timestamp that was issued
-	taken  int // and with two processes that have a lease, each a different one
+	issued int // worlds with a timestamp that was issued
+	taken  int // and with two processes that have different leases
 	broken string
 	moves  []string // the shortest way there
 }
@@ -510,7 +511,7 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s, after %d moves:\n%s", f.broken, len(f.moves), strings.Join(f.moves, "\n"))
 }
 
-// search visits every world that can be reached, the nearest first.
+// search visits every reachable world, the nearest first.
 func (m *model) search() (f finding) {
 	seen := newIndex(world{})
 	parents := []int32{-1}
@@ -552,8 +553,8 @@ func (m *model) search() (f finding) {
 	return f
 }
 
-// An index is a list of different worlds. A map[world]int32 would do, but it would keep
-// each world a second time.
+// An index is a list of different worlds. A map[world]int32 would do, but would store every
+// world a second time.
 type index struct {
 	worlds []world
 	slots  []slot // a power of two, at most half full
@@ -571,7 +572,7 @@ func newIndex(first world) *index {
 	return x
 }
 
-// add returns where w is in the list. It adds w if it is not there yet.
+// add returns the position of w in the list, to which it adds w if necessary.
 func (x *index) add(w world) (at int32, added bool) {
 	if len(x.worlds) > len(x.slots)/2 {
 		old := x.slots
@@ -602,13 +603,13 @@ func (x *index) find(hash uint32, w *world) *slot {
 	}
 }
 
-// The searches fill maps. Collecting garbage more often would take half of their time.
+// The searches fill maps, and frequent garbage collection would take half of their time.
 func init() { debug.SetGCPercent(800) }
 
 // large adds the searches that take long.
 var large = flag.Bool("model.large", false, "search the large worlds of the model too")
 
-// worldsWithoutMistake are the models of the protocol as it is.
+// worldsWithoutMistake are the models of the unchanged protocol.
 func worldsWithoutMistake() []model {
 	return []model{
 		{name: "fence: requests lost, late and twice, takeover at any moment", window: 1, times: 3, epochs: 2},
@@ -621,8 +622,8 @@ func worldsWithoutMistake() []model {
 	}
 }
 
-// No timestamp is issued twice, and none that the store has not reserved. That holds in
-// every order of everything that may happen.
+// No timestamp is issued twice, and none that the store has not reserved, in every order of
+// everything that may happen.
 func TestNoTimestampIsIssuedTwice(t *testing.T) {
 	skipUnderRace(t)
 	for _, m := range worldsWithoutMistake() {
@@ -644,16 +645,16 @@ func TestNoTimestampIsIssuedTwice(t *testing.T) {
 	}
 }
 
-// skipUnderRace skips a search under the race detector. The search has one goroutine, and
-// would take minutes.
+// skipUnderRace skips a search under the race detector, where it would take minutes, because
+// the search has a single goroutine.
 func skipUnderRace(t *testing.T) {
 	if raceEnabled {
 		t.Skip("one goroutine: nothing to race")
 	}
 }
 
-// Without any one of the rules there is a duplicate, and the search finds it. Otherwise
-// its silence about the protocol would mean nothing.
+// Without any single one of the rules there is a duplicate, and the search finds it. Otherwise
+// its silence about the protocol would prove nothing.
 func TestEachMistakeIssuesATimestampTwice(t *testing.T) {
 	skipUnderRace(t)
 	fence := model{window: 2, times: 4, epochs: 3, underWay: 2, duplicatesOnly: true}
@@ -720,7 +721,7 @@ func TestEachMistakeIssuesATimestampTwice(t *testing.T) {
 				return after, err
 			}
 		}},
-		// The nonce alone would save this one, so it is left out as well.
+		// The nonce alone would prevent this duplicate, so it is left out as well.
 		{"an epoch without an owner", guard, func(m *model) {
 			m.protocol.renew = func(r leasestore.Renewal, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				if row.Owner != "" {

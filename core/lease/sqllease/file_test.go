@@ -71,8 +71,8 @@ func (f *fileStore) away(t *testing.T) {
 	}
 }
 
-// A connection writes into the file that it has opened, wherever that is now. Others
-// read what is at the path.
+// A connection writes into the file that it has opened, wherever that is now, while others read
+// the file at the path.
 func TestAFileThatWasReplacedEndsTheLease(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, f *fileStore){
 		"removed": func(t *testing.T, f *fileStore) { f.away(t) },
@@ -97,7 +97,7 @@ func TestAFileThatWasReplacedEndsTheLease(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"replaced, and put back": func(t *testing.T, f *fileStore) { // connections may have opened the other
+		"replaced, and put back": func(t *testing.T, f *fileStore) { // connections may have opened the other file
 			if err := os.Rename(f.path, f.path+".old"); err != nil {
 				t.Fatal(err)
 			}
@@ -146,8 +146,8 @@ func TestAFileThatWasReplacedEndsTheLease(t *testing.T) {
 	}
 }
 
-// TestARestoredFileRepeatsNoTimesForEver: what the backup has forgotten, up to 75 s,
-// repeats. What the process reserves afterwards does not.
+// TestARestoredFileRepeatsNoTimesForEver: what the backup has forgotten, up to 75 s, repeats,
+// but not what the process reserves afterwards.
 func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	clock := func() time.Time { return now }
@@ -201,8 +201,8 @@ func TestARestoredFileRepeatsNoTimesForEver(t *testing.T) {
 	}
 }
 
-// A file that was replaced in the middle of an operation has not kept its write. Whether
-// the lease is lost is not known.
+// A file that was replaced in the middle of an operation has not kept its write, and it is
+// unknown whether the lease is lost.
 func TestAFileReplacedDuringTheCommitIsUnknown(t *testing.T) {
 	s, w := newWatched(t)
 	c := testClaim(time.Now())
@@ -222,8 +222,8 @@ func TestAFileReplacedDuringTheCommitIsUnknown(t *testing.T) {
 	}
 }
 
-// A restore in place leaves the file what it is. But the row goes back with it, to a
-// nonce that its holder does not have any more.
+// A restore in place leaves the file the same, but takes the row back to a nonce that its
+// holder no longer has.
 func TestARestoreInPlaceEndsTheLease(t *testing.T) {
 	f := newFileStore(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=DELETE")
 	backup := filepath.Join(t.TempDir(), "backup.db")

@@ -180,8 +180,7 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 		case errors.Is(err, sqlrow.ErrCommit):
 			unknown = err
 		}
-		// The row was another, the server is not as it was, or nobody knows. A transaction
-		// tells.
+		// The row or the server has changed, or the outcome is unknown. A transaction finds out.
 	}
 	text, args := r.bind(r.update, args)
 	done, err := tables.Do(ctx, r.db, func(t *sqlrow.Tx) (bool, error) {

@@ -59,7 +59,7 @@ func execAll(t *testing.T, db *sql.DB, texts ...string) {
 	}
 }
 
-// newStore returns a Store whose tables are there.
+// newStore returns a Store whose tables exist.
 func newStore(t *testing.T, db *sql.DB, c sqlstore.Config) *Store {
 	t.Helper()
 	if c.Dialect == 0 {
@@ -75,7 +75,7 @@ func newStore(t *testing.T, db *sql.DB, c sqlstore.Config) *Store {
 	return s
 }
 
-// testClaim is a claim that is granted by an empty store.
+// testClaim returns a claim that an empty store grants.
 func testClaim(now time.Time) leasestore.Claim {
 	return leasestore.Claim{
 		Space: leasestore.Space{Namespace: "shop", Datacenter: 2, Workers: 4, Layout: "41/5/5/12"},
@@ -127,7 +127,7 @@ func TestSQLitePassesTheSuiteOfRegisters(t *testing.T) {
 	}
 }
 
-// An attaching connector makes connections to which a file is attached as "other".
+// An attaching connector makes connections with a file attached as "other".
 type attaching struct{ dsn, file string }
 
 func (a *attaching) Driver() driver.Driver {
@@ -207,7 +207,7 @@ func sqliteHarness(t *testing.T, name, options string) leasetest.Harness {
 		Secret:   "sesame",
 		SetClock: func(_ *testing.T, now time.Time) { clock.Store(now.UnixMilli()) },
 	}
-	if name == "AttachedFile" { // the hooks are for the other file
+	if name == "AttachedFile" { // the hooks concern the other file
 		h.SetUntil, h.Delete, h.Stall, h.LosesReplies = nil, nil, nil, nil
 	}
 	return h
@@ -240,9 +240,7 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 	}
 }
 
-// A table without a schema is main's, whose file is what is checked. It is not one of
-// the same name in a database that was attached, or a temporary one.
-// A claim looks at few rows, and at all if none of these is free.
+// A claim reads few rows first, and all of them if none of these is free.
 func TestALargeSpaceThatIsNearlyFullGivesItsLastRows(t *testing.T) {
 	db := openSQLite(t, filepath.Join(t.TempDir(), "leases.db"), "_journal_mode=WAL")
 	s := newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -273,14 +271,14 @@ func TestALargeSpaceThatIsNearlyFullGivesItsLastRows(t *testing.T) {
 	}
 }
 
-// Claims of a large, empty space are all over it.
+// The claims of a large, empty space are spread over all of it.
 func TestClaimsOfALargeSpaceAreApart(t *testing.T) {
 	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "leases.db"), "_journal_mode=WAL")
 	s := newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
 	c := testClaim(time.Now())
 	c.Space.Workers = 1 << 16
 	eighths := map[int64]bool{}
-	for range 100 { // all eighths, but for one run in 80,000
+	for range 100 { // all eighths, except in one run of 80,000
 		c.Owner, c.Nonce, c.Now = rand.Text(), rand.Text(), leasestore.MillisOf(time.Now())
 		r, err := s.Claim(t.Context(), c)
 		if err != nil {
@@ -293,7 +291,7 @@ func TestClaimsOfALargeSpaceAreApart(t *testing.T) {
 	}
 }
 
-// To choose among all rows at random, the database would read and sort them.
+// To choose among all rows at random, the database would have to read and sort them.
 func TestAClaimReadsNoMoreRowsThanItChoosesFrom(t *testing.T) {
 	s, w := newWatched(t)
 	if _, err := s.Claim(t.Context(), testClaim(time.Now())); err != nil {
@@ -449,13 +447,13 @@ func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 	}
 }
 
-// The COMMIT of a claim may be done though its answer is lost. The claim would then
-// hold a row for a window, for nobody.
+// The COMMIT of a claim may have taken effect although its answer is lost. Without a search,
+// the row would be reserved for a window without a holder.
 func TestAClaimWhoseCommitIsUnknownIsLookedFor(t *testing.T) {
 	lost := errors.New("the answer is lost")
 	for _, test := range []struct {
 		name    string
-		commits func(n int) (before, after error) // of the COMMIT that is number n
+		commits func(n int) (before, after error) // of the n-th COMMIT
 		granted bool
 		held    int // rows
 	}{

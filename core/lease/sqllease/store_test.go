@@ -23,8 +23,8 @@ import (
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
-// newMock returns a pool that takes exactly the statements that are expected, in
-// their order. Of one that ends in "…" only the beginning is compared.
+// newMock returns a pool that accepts exactly the expected statements in their order. Of one
+// that ends in "…" only the beginning is compared.
 func newMock(t *testing.T) (*sql.DB, sqlmock.Sqlmock) {
 	t.Helper()
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(want, got string) error {
@@ -78,8 +78,8 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-// What is sent to the server, word by word. What begins a transaction or a look is for package
-// sqlrow.
+// What is sent to the server, word by word. The statements that begin a transaction or a look
+// are tested by package sqlrow.
 const (
 	openMySQL      = "SELECT @@innodb_lock_wait_timeout, …"
 	openPostgreSQL = "SELECT pg_is_in_recovery() …"
@@ -106,7 +106,7 @@ func heldRenewal() leasestore.Renewal {
 	}
 }
 
-// sight returns what a look finds: what tells about the server, the space and one row.
+// sight returns the result of a look: columns about the server and the space, and one row.
 func sight(server []driver.Value, space []driver.Value, row ...driver.Value) *sqlmock.Rows {
 	values := slices.Concat(server, space, row)
 	names := make([]string, len(values))
@@ -136,7 +136,7 @@ func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {
 
 var heldUpdate = []driver.Value{7, "me", "new", 1_060_010, 10, "host", "shop", 2, 3, 7, "me", "old", 1_040_000, 9, "shop", 2, "l"}
 
-// The server is a mock that says what Dolt says of itself.
+// The server is a mock that identifies itself as Dolt.
 func TestDoltIsRefusedForGood(t *testing.T) {
 	db, mock := newMock(t)
 	s, err := New(db, sqlstore.Config{Dialect: sqlstore.MySQL})
@@ -157,8 +157,8 @@ func expectMySQL(mock sqlmock.Sqlmock) {
 	mock.ExpectExec("SET SESSION innodb_lock_wait_timeout = 8").WillReturnResult(driver.ResultNoRows)
 }
 
-// renewWithin15s renews with a deadline, by a clock that stands. A loaded machine would
-// leave less than 15 s for the server's limits.
+// renewWithin15s renews with a deadline and a clock that stands still, because on a loaded
+// machine less than 15 s would be left for the server's limits.
 func renewWithin15s(t *testing.T, s *Store) (reply leasestore.Reply, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,8 +191,8 @@ func TestRenewalOnPostgreSQLSendsThis(t *testing.T) {
 	}
 }
 
-// A write that stands alone would not know whether the standby has it. Or it finds that the
-// server is another than the one that was read.
+// A write that stands alone could not tell whether the standby has it, or finds another server
+// than the one that was read.
 func TestRenewalOnPostgreSQLTakesATransactionWhereItMust(t *testing.T) {
 	for name, server := range map[string][]driver.Value{"standby": standsBy, "another server": postgres} {
 		db, mock := newMock(t)
@@ -224,7 +224,7 @@ func TestAnswerThatBreaksOffLosesNoRow(t *testing.T) {
 	}
 }
 
-// After an error of the COMMIT the lease may be renewed, or not.
+// After an error of the COMMIT it is unknown whether the lease is renewed.
 func TestErrorOfTheCommitSaysNothingAboutTheLease(t *testing.T) {
 	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, dialecttest.MySQL(1180), context.DeadlineExceeded} {
 		db, mock := newMock(t)
@@ -249,8 +249,8 @@ func TestARenewalWithoutItsRowIsLost(t *testing.T) {
 	}
 }
 
-// Whether a transaction begins anew is for package sqlrow. Here is what its errors mean
-// for a lease.
+// Package sqlrow decides whether a transaction begins anew. These tests are about what its
+// errors mean for a lease.
 func TestFaultsAreToldApart(t *testing.T) {
 	db, _ := newMock(t)
 	s := mockStore(t, db, sqlstore.PostgreSQL)
@@ -373,7 +373,7 @@ func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
 	}
 }
 
-// Another process makes the rows at the same time, and was faster.
+// Another process has made the rows meanwhile.
 func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	const insert = "INSERT INTO `snowkey_leases_meta` (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, 1)"
 	db, mock := newMock(t)

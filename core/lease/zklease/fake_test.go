@@ -32,7 +32,7 @@ type znode struct {
 
 func newServer() *server { return &server{nodes: map[string]znode{"/": {}}, clock: time.Now} }
 
-// peek returns what a path holds.
+// peek returns the content of a path.
 func (sv *server) peek(path string) (string, bool) {
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
@@ -40,7 +40,7 @@ func (sv *server) peek(path string) (string, bool) {
 	return n.data, ok
 }
 
-// poke does something to the znodes by hand.
+// poke changes znodes by hand.
 func (sv *server) poke(change func(nodes map[string]znode)) {
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
@@ -57,9 +57,9 @@ type session struct {
 	mu    sync.Mutex // guards what follows
 	calls []string   // "set /a"
 
-	// lagging, if not nil, is what a follower that is behind shows. It catches up with
-	// the first write of the session. But right after the first write of the clock the
-	// session is replaced, by one at such a follower.
+	// lagging, if not nil, is what a follower that lags shows. It catches up with the first
+	// write of the session, but right after the first write of the clock the session is
+	// replaced by one at such a follower.
 	lagging  map[string]znode
 	replaced bool
 }
@@ -77,13 +77,13 @@ var _ Conn = (*session)(nil)
 
 // A fault is what goes wrong with one call; the zero fault is nothing.
 type fault struct {
-	lost  error           // the call is not done, and returns this
-	reply error           // the call is done, but returns this
-	until <-chan struct{} // the call is done once this is closed
+	lost  error           // the call has no effect and returns this
+	reply error           // the call takes effect, but returns this
+	until <-chan struct{} // the call takes effect once this is closed
 }
 
-// inject has happen decide what goes wrong with the calls from now on. A call that
-// nobody waits for any more may still run.
+// inject makes happen decide what goes wrong with all calls from now on. A call that was
+// abandoned may still run.
 func (s *session) inject(happen func(op, name string) fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *session) do(op, name string, call func() error) error {
 	return err
 }
 
-// log returns the calls so far, and forgets them.
+// log returns the calls so far and clears them.
 func (s *session) log() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *session) log() []string {
 	return calls
 }
 
-// lag makes the session one at a follower that has seen nothing after now.
+// lag moves the session to a follower that has seen nothing after now.
 func (s *session) lag() {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
@@ -257,7 +257,8 @@ func create(nodes map[string]znode, r *zk.CreateRequest) error {
 	return nil
 }
 
-// nth lets the n-th call, from 0, of those that match go wrong, and counts them.
+// nth makes the n-th call that matches, counted from 0, go wrong, and counts the matching
+// calls.
 func nth(n int, f fault, match func(op, name string) bool) (hook func(op, name string) fault, count func() int) {
 	var mu sync.Mutex
 	seen := 0
@@ -279,13 +280,13 @@ func nth(n int, f fault, match func(op, name string) bool) (hook func(op, name s
 		}
 }
 
-// once lets the first call of an operation whose path ends in suffix go wrong.
+// once makes the first call of an operation whose path ends in suffix go wrong.
 func once(op, suffix string, f fault) func(op, name string) fault {
 	hook, _ := nth(0, f, func(o, name string) bool { return o == op && strings.HasSuffix(name, suffix) })
 	return hook
 }
 
-// unsure are errors that say nothing about the outcome.
+// unsure are errors that leave the outcome open.
 var unsure = []error{
 	zk.ErrConnectionClosed, zk.ErrSessionExpired, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionMoved,
 	zk.ErrNoAuth, errors.New("write tcp: broken pipe"),

@@ -23,7 +23,7 @@ type operation struct {
 	do   func(ctx context.Context, s *Store) error
 }
 
-// operations returns one of each kind, all for the row that c has won with r.
+// operations returns one operation of each kind, all for the row that c has won with r.
 func operations(c leasestore.Claim, r leasestore.Reply) []operation {
 	return []operation{
 		{"Claim", func(ctx context.Context, s *Store) error {
@@ -49,7 +49,7 @@ func operations(c leasestore.Claim, r leasestore.Reply) []operation {
 	}
 }
 
-// Each call that each operation makes fails once in each way: not done, or done
+// Each call of each operation fails once in each way: without effect, or with an effect and
 // without a reply.
 func TestFailedCallIsNeverARefusalNorSuccess(t *testing.T) {
 	for i := range operations(leasestore.Claim{}, leasestore.Reply{}) {
@@ -63,8 +63,8 @@ func TestFailedCallIsNeverARefusalNorSuccess(t *testing.T) {
 	}
 }
 
-// failOnce lets the n-th call of the i-th operation fail, and returns false if
-// there were not so many.
+// failOnce makes the n-th call of the i-th operation fail, and returns false if there were not
+// that many.
 func failOnce(t *testing.T, i, n int, f fault, failure error) bool {
 	t.Helper()
 	sv := newServer()
@@ -73,7 +73,7 @@ func failOnce(t *testing.T, i, n int, f fault, failure error) bool {
 	r := hold(t, well, c)
 
 	s, conn := sv.open(t)
-	swapped := false // the call that fails is the write of a row, which a claim repeats
+	swapped := false // the failing call writes a row, which a claim repeats
 	hook, count := nth(n, f, func(string, string) bool { return true })
 	conn.inject(func(op, name string) fault {
 		f := hook(op, name)
@@ -103,13 +103,13 @@ func failOnce(t *testing.T, i, n int, f fault, failure error) bool {
 	}
 	switch {
 	case err != nil:
-	case op.name == "first Claim": // it reads rows that may not be there yet, and does not need them
+	case op.name == "first Claim": // it does not need the rows that it reads, which may not exist yet
 	case strings.HasPrefix(op.name, "Claim") && swapped && claimed(four):
 	default:
 		t.Errorf("%s = nil; want an error", call)
 	}
 
-	// Whatever came of it, all goes on with a fresh claim, renewal or release.
+	// Whatever the outcome, a fresh claim, renewal or release succeeds.
 	row, _ := rowOf(t, well, four, 1)
 	switch op.name {
 	case "Renew":
@@ -137,7 +137,7 @@ func failOnce(t *testing.T, i, n int, f fault, failure error) bool {
 	return true
 }
 
-// takeOver gives a row to another by hand.
+// takeOver gives a row to another owner by hand.
 func takeOver(sv *server, path string, change func(*leasestore.Row)) {
 	sv.poke(func(nodes map[string]znode) {
 		n := nodes[path]
@@ -194,7 +194,7 @@ func TestClaimThatIsTooLateTakesAnotherRow(t *testing.T) {
 	hold(t, s, claimOf(four, "first", 0))
 	var mu sync.Mutex
 	stolen := map[string]bool{}
-	conn.inject(func(op, name string) fault { // a row is taken when it is about to be, and one deleted
+	conn.inject(func(op, name string) fault { // one row is taken just before the claim takes it, and one deleted
 		mu.Lock()
 		defer mu.Unlock()
 		if op == "multi" && strings.HasPrefix(name, "/") && len(stolen) < 2 {
@@ -220,8 +220,8 @@ func TestClaimThatIsTooLateTakesAnotherRow(t *testing.T) {
 	}
 }
 
-// A holder's session expires, and the next one is at a server that is behind. It
-// shows states of the row in which the holder would have lost it.
+// A holder's session expires, and its next one is at a server that lags, which shows states of
+// the row in which the holder would have lost it.
 func TestOldReadIsNoRefusal(t *testing.T) {
 	for i, past := range []string{"before there was anything", "before the claim", "before the last renewal"} {
 		for _, call := range []string{"Renew", "Release"} {
@@ -284,8 +284,8 @@ func TestOldReadIsNoClaim(t *testing.T) {
 	}
 }
 
-// A write that the client kept while it had no connection is sent at last. By then
-// another has the row.
+// A write that the client kept while it had no connection is sent at last, when another owner
+// has the row.
 func TestLateWriteHasNoEffect(t *testing.T) {
 	for i, op := range operations(claimOf(four, "me", 1), leasestore.Reply{})[:4] {
 		if op.name == "first Claim" {
@@ -298,7 +298,7 @@ func TestLateWriteHasNoEffect(t *testing.T) {
 			sp.Workers = 1
 			c := claimOf(sp, "me")
 			r := hold(t, well, c)
-			if op.name == "Claim" { // the row is free, when the late one reads it
+			if op.name == "Claim" { // the late claim must find the row free
 				if err := well.Release(t.Context(), releaseOf(c, r, "n1")); err != nil {
 					t.Fatalf("Release = error %v; want none", err)
 				}
@@ -306,7 +306,7 @@ func TestLateWriteHasNoEffect(t *testing.T) {
 			s, conn := sv.open(t)
 			connected := make(chan struct{})
 			conn.inject(func(op, _ string) fault {
-				if op == "multi" { // also those by which a claim asks what came of the first
+				if op == "multi" { // also those by which a claim finds out about its first one
 					return fault{until: connected}
 				}
 				return fault{}
@@ -316,7 +316,7 @@ func TestLateWriteHasNoEffect(t *testing.T) {
 			if err := operations(c, r)[i].do(ctx, s); !errors.Is(err, context.DeadlineExceeded) || definite(err) {
 				t.Errorf("%s without a connection = error %v; want context.DeadlineExceeded", op.name, err)
 			}
-			time.Sleep(window.Duration() + time.Second) // so that the row is free
+			time.Sleep(window.Duration() + time.Second) // until the row is free
 			want := hold(t, well, claimOf(sp, "next")).Row
 			close(connected)
 			synctest.Wait()
@@ -327,8 +327,8 @@ func TestLateWriteHasNoEffect(t *testing.T) {
 	}
 }
 
-// All calls hang. The operation ends with ctx, and its goroutines with the calls:
-// the bubble would not end before them.
+// All calls hang. The operation ends with ctx, and its goroutines end with the calls, or the
+// bubble would not end before them.
 func TestOperationEndsWithItsContext(t *testing.T) {
 	for i, op := range operations(claimOf(four, "me"), leasestore.Reply{}) {
 		synctest.Test(t, func(t *testing.T) {
@@ -365,7 +365,7 @@ func TestDoneContextSendsNothing(t *testing.T) {
 		s, conn := newServer().open(t)
 		c := claimOf(four, "me")
 		r := hold(t, s, c)
-		synctest.Wait() // until what the claim asked in vain, before there were rows, is answered
+		synctest.Wait() // until the claim's first reads, before there were rows, are answered
 		conn.log()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -399,13 +399,13 @@ func TestCallsStopBetweenTheStepsOfOneCall(t *testing.T) {
 	})
 }
 
-// Rows beyond the first few are found as often: all claimants would meet there.
+// Rows beyond the first few are found as often, or all claimants would meet there.
 func TestClaimsSpreadOverALargeSpace(t *testing.T) {
 	sp := four
 	sp.Workers = 1024
 	s, _ := newServer().open(t)
 	high := false
-	for i := range probes { // more would find the first few held
+	for i := range probes { // further claims would find the first few rows held
 		r := hold(t, s, claimOf(sp, fmt.Sprintf("p%d", i)))
 		high = high || r.Row.Worker >= 128
 	}
@@ -414,7 +414,7 @@ func TestClaimsSpreadOverALargeSpace(t *testing.T) {
 	}
 }
 
-// With calls that take a second each, the time of an operation is its round trips.
+// With calls that take a second each, the duration of an operation counts its round trips.
 func TestOperationsTakeFewRoundTrips(t *testing.T) {
 	large := four
 	large.Workers = 1024
@@ -426,7 +426,7 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 		want  time.Duration
 	}{
 		{"Claim, all free", large, 0, 0, 2},
-		{"Claim, one free", large, 1022, 0, 6}, // at most: it stops at the first that is free
+		{"Claim, one free", large, 1022, 0, 6}, // at most: it stops at the first free row
 		{"Claim of one that is free", large, 0, 5, 2},
 		{"Renew", large, 0, 2, 3},
 		{"Release", large, 0, 3, 3},
@@ -485,7 +485,7 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 	isDamaged("Release", s.Release(t.Context(), releaseOf(c, r, "n1")), "/s/shop/3/1")
 	_, _, err = s.Rows(t.Context(), four)
 	isDamaged("Rows", err, "/s/shop/3/1")
-	for _, owner := range []string{"b", "c", "d"} { // the others are as good as before
+	for _, owner := range []string{"b", "c", "d"} { // the other rows are still usable
 		hold(t, s, claimOf(four, owner))
 	}
 	_, err = s.Claim(t.Context(), claimOf(four, "late"))
@@ -500,7 +500,7 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 		isDamaged("Claim", err, path)
 	}
 
-	// A claim goes on to look for one that is none of those.
+	// A claim passes over all of these.
 	large := four
 	large.Workers = 100
 	sv = newServer()
@@ -511,7 +511,7 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 	}
 	hold(t, s, claimOf(large, "last"))
 
-	// A row in another's place is foreign too.
+	// A row in another one's place is foreign too.
 	sv = newServer()
 	s, _ = sv.open(t)
 	r = hold(t, s, c)
@@ -538,8 +538,8 @@ func TestNegativeVersionIsNotWritten(t *testing.T) {
 	}
 }
 
-// A first claim is cut off after each of its transactions, and the next completes
-// the space.
+// A first claim is cut off after each of its transactions, and the next claim completes the
+// space.
 func TestHalfMadeSpaceIsCompleted(t *testing.T) {
 	sp := four
 	sp.Workers = 300
@@ -554,7 +554,7 @@ func TestHalfMadeSpaceIsCompleted(t *testing.T) {
 			if got, _ := sv.peek("/s/shop/3"); got != "v1 workers=300 state=filling" {
 				t.Errorf("/s/shop/3 = %q; want it to be filling", got)
 			}
-			sv.poke(func(nodes map[string]znode) { delete(nodes, "/s/shop/3/7") }) // zero still, if it is there
+			sv.poke(func(nodes map[string]znode) { delete(nodes, "/s/shop/3/7") }) // still zero, if it exists
 			s, _ := sv.open(t)
 			hold(t, s, claimOf(sp, "me"))
 			rows, _, err := s.Rows(t.Context(), sp)
@@ -565,8 +565,8 @@ func TestHalfMadeSpaceIsCompleted(t *testing.T) {
 	}
 }
 
-// A slow maker of rows sends its request when the space has long been complete. A row
-// that once was held has been deleted by hand.
+// A slow maker of rows sends its request long after the space was complete and a row that was
+// once held has been deleted by hand.
 func TestLateMakerMakesNoRow(t *testing.T) {
 	for _, kept := range []string{"multi 5", "set /s/shop/3"} {
 		sv := newServer()
@@ -601,8 +601,8 @@ func TestLateMakerMakesNoRow(t *testing.T) {
 	}
 }
 
-// Two make rows at once. None of the batch is made that begins where the other's
-// has ended; what is missing then is.
+// Two processes make rows at once. A batch that begins in what the other process has made fails
+// as a whole, and what is still missing is made afterwards.
 func TestRowsOfAnotherMakerAreKept(t *testing.T) {
 	sv := newServer()
 	s, conn := sv.open(t)
@@ -623,8 +623,8 @@ func TestRowsOfAnotherMakerAreKept(t *testing.T) {
 	}
 }
 
-// A process whose layout was given more workers finds the rows that there are. If it
-// made rows, one that was deleted would be made anew without what it had reserved.
+// A process whose layout has more workers than before finds the existing rows. If it made rows,
+// a deleted one would be made anew without what it had reserved.
 func TestClaimOfMoreWorkersMakesNoRow(t *testing.T) {
 	sv := newServer()
 	s, _ := sv.open(t)
@@ -642,11 +642,11 @@ func TestClaimOfMoreWorkersMakesNoRow(t *testing.T) {
 	}
 }
 
-// No row is claimed as long as some may yet be made.
+// No row is claimed as long as rows may still be made.
 func TestClaimWaitsUntilTheSpaceIsComplete(t *testing.T) {
 	sv := newServer()
 	s, conn := sv.open(t)
-	conn.inject(once("set", "/3", fault{lost: zk.ErrConnectionClosed})) // all is there but the mark
+	conn.inject(once("set", "/3", fault{lost: zk.ErrConnectionClosed})) // everything exists except the mark
 	for _, want := range []error{zk.ErrConnectionClosed, nil} {
 		if _, err := s.Claim(t.Context(), claimOf(four, "me")); !errors.Is(err, want) {
 			t.Errorf("Claim = error %v; want %v", err, want)
@@ -657,7 +657,7 @@ func TestClaimWaitsUntilTheSpaceIsComplete(t *testing.T) {
 	}
 }
 
-// A user who may create in the base alone must not need more rights.
+// A user who may create only in the base must not need more rights.
 func TestOnlyMissingZnodesAreCreated(t *testing.T) {
 	sv := newServer()
 	sv.nodes["/a"], sv.nodes["/a/b"] = znode{}, znode{}
@@ -687,7 +687,7 @@ func TestForbiddenIsNamed(t *testing.T) {
 	}
 }
 
-// Refused by the clock, a first claim leaves no space behind.
+// A first claim that is refused because of the clock leaves no space behind.
 func TestClockSkewMakesNoSpace(t *testing.T) {
 	sv := newServer()
 	s, _ := sv.open(t)
@@ -700,8 +700,8 @@ func TestClockSkewMakesNoSpace(t *testing.T) {
 	}
 }
 
-// A claim for which none of the numbers will do is refused before anything is made. It
-// leaves what others have begun to make.
+// A claim that accepts none of the numbers is refused before anything is made, and leaves what
+// others have begun to make.
 func TestFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 	for _, only := range [][]int64{{}, {4}, {-1, 99}} {
 		for _, before := range []map[string]znode{
@@ -728,9 +728,9 @@ func TestFirstClaimOfNoWorkerMakesNothing(t *testing.T) {
 	}
 }
 
-// Each call takes two seconds. So a first claim, which makes its rows in several turns,
-// takes longer than the skew. Or the first call waits for a connection for longer than
-// that. A clock that is wrong is refused nonetheless.
+// Each call takes two seconds, so that a first claim, which makes its rows in several
+// transactions, takes longer than the skew; or the first call waits for a connection for longer
+// than that. A wrong clock is refused nonetheless.
 func TestSlowClaimIsRefusedOnlyForItsClock(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -31,7 +31,7 @@ func TestRowsAreReadableAndComeBack(t *testing.T) {
 	}
 }
 
-// Each differs from a row that is read by what a lenient reader would forgive.
+// Each text differs from a valid row in something that a lenient reader would forgive.
 func TestOnlyOneSpellingIsRead(t *testing.T) {
 	for _, text := range []string{
 		``,
@@ -76,7 +76,7 @@ func TestOnlyOneSpellingIsRead(t *testing.T) {
 	}
 }
 
-// The law of each: what is read is written again as it was.
+// The law: a value that is read encodes to the text that it was read from.
 func FuzzDecodeRow(f *testing.F) {
 	f.Add([]byte(`v1 worker=7 epoch=3 owner="00ff" nonce="ab12" until=1735689600000 renewals=12 holder=""`))
 	f.Add([]byte(`v1 worker=7 epoch=0 owner="" nonce="" until=0 renewals=0 holder=""`))

@@ -28,11 +28,11 @@ type ownServer struct {
 	ended        chan struct{}
 }
 
-// debianJar is where Debian's package zookeeper puts it.
+// debianJar is the path in Debian's package zookeeper.
 const debianJar = "/usr/share/java/zookeeper.jar"
 
-// startServer starts one on a port of its own, or skips the test if there is none on
-// this machine. It ends with the test.
+// startServer starts a ZooKeeper on a free port, or skips the test if this machine has none. It
+// ends with the test.
 func startServer(t *testing.T) *ownServer {
 	t.Helper()
 	if _, err := os.Stat(debianJar); err != nil {
@@ -56,9 +56,9 @@ func startServer(t *testing.T) *ownServer {
 
 func (s *ownServer) start(t *testing.T) {
 	t.Helper()
-	// The test ends the server itself; its context has ended before that. It kills the
-	// server and not the machine, so the log is there afterwards without a sync. With
-	// syncs a slow disk would let sessions expire.
+	// The test ends the server itself, because its context ends before that. It kills the
+	// server and not the machine, so the log survives without a sync; with syncs, a slow disk
+	// would let sessions expire.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "java", "-Xmx256m", "-Dzookeeper.forceSync=no", "-Dzookeeper.log.dir="+filepath.Dir(s.config),
 		"-cp", "/etc/zookeeper/conf_example:"+debianJar, "org.apache.zookeeper.server.ZooKeeperServerMain", s.config)
 	var output bytes.Buffer // read when the server has ended
@@ -102,7 +102,7 @@ func serves(addr string) bool {
 	return strings.HasPrefix(string(reply[:n]), "Zookeeper version")
 }
 
-// kill ends the server as a crash does.
+// kill ends the server as a crash would.
 func (s *ownServer) kill() {
 	if s.process == nil {
 		return
@@ -112,8 +112,8 @@ func (s *ownServer) kill() {
 	s.process = nil
 }
 
-// The suite on a server that is stopped and killed, which the shared one must not
-// be. What it skips for want of a hook runs in TestStorePassesTheSuite.
+// The suite on a server that is stopped and killed, which the shared one must not be. What it
+// skips for want of a hook runs in TestStorePassesTheSuite.
 func TestStorePassesTheSuiteWhileItsServerFails(t *testing.T) {
 	server := startServer(t)
 	bases := 0
@@ -132,8 +132,7 @@ func TestStorePassesTheSuiteWhileItsServerFails(t *testing.T) {
 	})
 }
 
-// The server stands still for longer than the session lives, in the middle of a
-// lease.
+// In the middle of a lease the server stands still for longer than the session lives.
 func TestLeaseOutlivesItsSession(t *testing.T) {
 	server := startServer(t)
 	const lifetime = 2 * time.Second
@@ -142,15 +141,15 @@ func TestLeaseOutlivesItsSession(t *testing.T) {
 		t.Fatalf("zk.Connect = error %v; want a connection", err)
 	}
 	t.Cleanup(conn.Close)
-	go func() { // the client drops events that nobody takes, but has them in its way
+	go func() { // the client would be slowed down by events that are not received
 		for range events {
 		}
 	}()
 	s := newStore(t, conn, Config{})
 	c := claimOf(four, "me")
-	r := hold(t, newStore(t, connect(t, server.addr), Config{}), c) // by a session that no slow machine ends
+	r := hold(t, newStore(t, connect(t, server.addr), Config{}), c) // on a session that survives a slow machine
 	var known []string
-	// renew asks once. On a slow machine a session so short may end at any time.
+	// renew sends one request. On a slow machine a session this short may end at any time.
 	renew := func(patience time.Duration) (leasestore.Reply, error) {
 		nonce := fmt.Sprintf("n%d", len(known))
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -212,7 +211,7 @@ func TestLargestTransactionFits(t *testing.T) {
 	}
 }
 
-// A hundred processes start for the first time, each with its own connection.
+// A hundred processes with separate connections start for the first time.
 func TestHundredFirstStartsShareASpace(t *testing.T) {
 	addr := servertest.ZooKeeper(t)
 	config := Config{Prefix: freshPrefix(t, addr) + "/deep/base"}

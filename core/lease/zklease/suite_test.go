@@ -15,7 +15,7 @@ import (
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
-// A stalling Conn waits with each call while it is stalled.
+// A stalling Conn delays each call while it is stalled.
 type stalling struct {
 	Conn
 	gate *atomic.Pointer[chan struct{}]
@@ -139,9 +139,8 @@ func withUntil(t *testing.T, data string, until leasestore.Millis) string {
 	return string(encodeRow(row))
 }
 
-// connect returns a connection with a session, that ends with the test. Without a
-// wait for the session, the client may give up requests when a server that is busy
-// turns away its first attempt.
+// connect returns a connection with a session, which ends with the test. Without a wait for the
+// session, the client may give up requests when a busy server turns away its first attempt.
 func connect(t *testing.T, addr string, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
 	conn := dial(t, addr)
@@ -156,11 +155,10 @@ func connect(t *testing.T, addr string, options ...func(*zk.Conn)) *zk.Conn {
 	return conn
 }
 
-// dial returns a connection that ends with the test, whether a server answers or
-// not.
+// dial returns a connection that ends with the test, whether a server answers or not.
 func dial(t *testing.T, addr string) *zk.Conn {
 	t.Helper()
-	// A session as long as servers permit: a machine that is busy ends a shorter one.
+	// With the longest session that servers permit, because a busy machine ends a shorter one.
 	conn, _, err := zk.Connect([]string{addr}, time.Minute, zk.WithLogger(quiet{}))
 	if err != nil {
 		t.Fatalf("zk.Connect(%s) = error %v; want a connection", addr, err)
@@ -169,12 +167,12 @@ func dial(t *testing.T, addr string) *zk.Conn {
 	return conn
 }
 
-// quiet keeps what the client has to say about connections out of the log.
+// quiet keeps the client's messages about connections out of the log.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// freshPrefix returns a path that is gone after the test.
+// freshPrefix returns a path that is removed after the test.
 func freshPrefix(t *testing.T, addr string) string {
 	t.Helper()
 	prefix := fmt.Sprintf("/snowkey-zklease-%016x", rand.Uint64())
@@ -207,7 +205,7 @@ func TestStorePassesTheSuite(t *testing.T) {
 		}
 		prefix := freshPrefix(t, addr)
 		config := Config{Prefix: prefix, ACL: append(zk.DigestACL(zk.PermAll, "snowkey", password), zk.ACL{
-			Perms: zk.PermDelete | zk.PermRead, Scheme: "world", ID: "anyone", // so that it can be cleared away
+			Perms: zk.PermDelete | zk.PermRead, Scheme: "world", ID: "anyone", // so that it can be removed
 		})}
 		admin := connect(t, addr, login)
 		places := newStore(t, admin, config)
