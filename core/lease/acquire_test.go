@@ -100,7 +100,7 @@ func TestAcquireSurvivesAShortFault(t *testing.T) {
 		n := 0
 		s.set(func(_ context.Context, _ string, do func() error) error {
 			if n++; n <= 3 {
-				_ = do() // done, and the reply lost: the row stays taken, by a token that nobody uses
+				_ = do() // performed, but the reply is lost, so the row stays taken by an unused token
 				return errAway
 			}
 			return do()

@@ -18,8 +18,7 @@ import (
 	"github.com/snowkey/snowkey/internal/chaos"
 )
 
-// Not TestMain: this folder has one for all tests. Nobody should have to know of this one
-// to write it.
+// Not in TestMain, which serves all tests of this folder and should not depend on this one.
 func init() {
 	chaos.Main(chaos.Stores{Leases: map[string]chaos.Open[lease.Store]{
 		"SQLite": func(path string) (lease.Store, error) { return openSQLite(path) },

@@ -108,7 +108,7 @@ func only(op string, f fault) fault {
 	}
 }
 
-// space is that of the tests' leases.
+// space returns the space of the tests' leases.
 func space(t *testing.T) leasestore.Space {
 	return leasestore.Space{Namespace: namespace(t), Workers: 1024}
 }
@@ -275,7 +275,7 @@ func TestCloseGivesTheRowBackAtOnce(t *testing.T) {
 	})
 }
 
-// A closed lease gives no more numbers, so nobody may go on waiting for one.
+// A closed lease gives no more numbers, so its generator must not go on waiting for one.
 func TestCloseOfALeaseEndsTheWaitOfItsGenerator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()

@@ -32,8 +32,8 @@ func (l *Lease) report(o outcome) {
 	}
 }
 
-// level is that of what every start logs. A program whose log is read wants to hear of the
-// claim that ends a trouble.
+// level returns the level of messages that every start logs. After failures or losses it is
+// higher, so that the log also shows the claim that ends them.
 func (l *Lease) level() slog.Level {
 	if s := l.Status(); s.Failures > 0 || s.Losses > 0 {
 		return slog.LevelInfo

@@ -235,7 +235,7 @@ func playing(play func(s *simulation), window, guard leasestore.Millis) func(t *
 	}
 }
 
-// schedules are those of the mistakes that need one of their own.
+// schedules has the schedules of mistakes that need a special one.
 var schedules = map[mutant]func(t *testing.T, m mutant) *simulation{
 	guardShortByOne: playing(tight, 64, 16),
 	noLateStart:     playing(lateClaim, 640, 20),

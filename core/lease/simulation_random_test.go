@@ -106,8 +106,8 @@ func (s *simulation) misplace(c *simulatedClock, m mode) {
 	const year = 365 * 24 * time.Hour
 	far := pick(s, -year, -time.Hour, time.Hour, year)
 	if c == &s.store.clock {
-		// A host's clock may be wrong in the same way, and then nobody can tell. A
-		// renewal must be able to reserve as far ahead later.
+		// A host's clock may be wrong in the same way, which no one can detect. A later renewal
+		// must be able to reserve as far ahead.
 		far = pick(s, -time.Hour, -time.Hour/2, time.Hour/2)
 	}
 	offset := pick(s, s.between(-w/8, w/8), s.between(-w/8, w/8), s.between(-4*w, 4*w), s.between(-4*w, 4*w), far)

@@ -110,8 +110,8 @@ func (s *simulation) wantLost(p *process, n int, reason leasestore.Reason) {
 	}
 }
 
-// wantNoFree wants p's claims to fail: none of that many rows is free. The error must name
-// when the first will be. That is only known while nobody renews.
+// wantNoFree requires p's claims to fail because none of that many rows is free. The error must
+// name when the first will be, which is known only while no holder renews.
 func (s *simulation) wantNoFree(p *process, rows int, known bool) {
 	s.t.Helper()
 	var full *NoFreeWorkerError

@@ -21,11 +21,10 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A simulation is a world of several processes, a network and one store, in one
-// goroutine. It tests the real protocol, all of Lease but its goroutine, and the real
-// generator. Its time is that of a synctest bubble. That stands still except when the
-// event loop sleeps. One seeded source makes all random choices. So a run depends on
-// nothing but its seed.
+// A simulation runs several processes, a network and a store in one goroutine. It tests the
+// real protocol, all of Lease but its goroutine, and the real generator. Its time is the time
+// of a synctest bubble, which stands still except when the event loop sleeps. A single seeded
+// source makes all random choices, so a run depends only on its seed.
 type simulation struct {
 	setting
 	t      *testing.T
@@ -63,7 +62,7 @@ type setting struct {
 	oneGuard bool // all processes have guard; else some have a longer one
 	mutant   mutant
 
-	// windows are those of the processes, which draw one each. Nil: all have window.
+	// windows are the windows from which each process draws one. If nil, all have window.
 	windows []leasestore.Millis
 
 	// faithful: the store forgets nothing. Each ID is then below the limit that
@@ -386,7 +385,7 @@ func (st *simulatedStore) make(x leasestore.Space) {
 	}
 }
 
-// makeAnew makes the rows that are missing, which nobody must do.
+// makeAnew makes missing rows, which is forbidden.
 func (st *simulatedStore) makeAnew(x leasestore.Space) {
 	for worker := range x.Workers {
 		if st.find(worker) == nil {
@@ -594,9 +593,9 @@ func (r *tripping) Swap(_ context.Context, x leasestore.Space, from leasestore.S
 
 func (r *tripping) LosesWrites() bool { return r.s.guard > 0 }
 
-// A family is a process and its copy. Both use what it had at the copy, and what a
-// request then under way gives it. If one gives the row back, so does the next lease of
-// the row, since the other still has its limit. Nobody shares later times.
+// A family is a process and its copy. Both use the time that the process had when it was
+// copied, and what a request then under way obtains. If one gives the row back, so does the
+// next lease of the row, since the other still has its limit. Later times are not shared.
 type family struct {
 	worker int64
 	until  leasestore.Millis
@@ -633,7 +632,7 @@ func (s *simulation) retire(h *host, worker int64) {
 	s.send(h, &flight{claim: &c, retires: true})
 }
 
-// hasRetired notes that a number is retired, of which there must be no ID.
+// hasRetired records that a number is retired, so that no ID may have it.
 func (s *simulation) hasRetired(worker int64) {
 	s.counts[retirements]++
 	s.retired[worker] = true
@@ -798,7 +797,7 @@ type capture struct {
 
 func (c capture) Release(_ context.Context, r leasestore.Release) error {
 	c.p.captured = &r
-	return errStoreAway // nobody knows yet
+	return errStoreAway // unknown yet
 }
 
 var (
@@ -1067,8 +1066,8 @@ func (p *process) clone() *process {
 	return q
 }
 
-// An impatient context is over as soon as anybody begins to wait for it. So no call
-// waits, and a call is one moment of the simulation.
+// An impatient context ends as soon as a call begins to wait for it, so no call waits, and each
+// is a single moment of the simulation.
 type impatient struct {
 	context.Context
 	waited bool

@@ -18,9 +18,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A process is a store as another process sees it. Package core remembers by the
-// namespace where the generators of this process stopped. So each has a name of its own
-// for the one namespace, and knows of the others by the rows alone.
+// A process is a store as another process sees it. Package core remembers, by namespace, where
+// the generators of this process stopped, so every such process has its own name for the shared
+// namespace and knows of the others only by the rows.
 type process struct{ lease.Store }
 
 func elsewhere(s leasestore.Space) leasestore.Space { s.Namespace = "shared"; return s }

@@ -6,8 +6,8 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// A Dialect is the SQL that a database speaks. The zero value is none of them, because a guess
-// from the driver's type would be wrong for the first wrapper around it.
+// A Dialect is the SQL that a database speaks. The zero value is invalid, because a guess from
+// the driver's type would be wrong for the first wrapper around it.
 type Dialect = dialect.Dialect
 
 // The dialects.

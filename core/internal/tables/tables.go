@@ -24,8 +24,8 @@ type Kind struct {
 	// Package is the name that errors begin with.
 	Package string
 
-	// Names are the tables if Config.Table is empty. If it names another first table, the others
-	// are called as that one with Suffixes, of which there is one less.
+	// Names are the tables if Config.Table is empty. If it names another first table, the names
+	// of the others are that name with Suffixes, one for each further table.
 	Names, Suffixes []string
 
 	// Create returns the statements that create the tables of these names.
@@ -164,9 +164,9 @@ func (d *DB) tableError(kind, err error) error {
 // Statements returns the statements that create the tables. None ends in a semicolon.
 func (d *DB) Statements() []string { return slices.Clone(d.statements) }
 
-// CreateTables creates the tables unless they are there. Any number of processes may do so at the
-// same time. check looks at the tables by statements that only read; if it finds them as they
-// should be, no right to create tables is needed.
+// CreateTables creates the tables unless they exist. Any number of processes may do so at the
+// same time. check examines the tables by statements that only read; if it finds them in order,
+// no right to create tables is needed.
 func (d *DB) CreateTables(ctx context.Context, check func(context.Context, *sqlrow.Tx) error) error {
 	look := func() error {
 		_, err := Do(ctx, d, func(t *sqlrow.Tx) (done struct{}, err error) { return done, check(ctx, t) })

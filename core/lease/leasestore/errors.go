@@ -51,7 +51,7 @@ type NoFreeWorkerError struct {
 	Datacenter int64
 	Rows       int           // how many there are that would do
 	Retired    int           // how many would do if they were not retired
-	Earliest   time.Time     // when the first of them is free, by the store's clock, if nobody renews it
+	Earliest   time.Time     // when the first of them is free, by the store's clock, unless it is renewed
 	Wait       time.Duration // until then
 
 	// Ahead are the workers whose rows are reserved more than an hour beyond any window.

@@ -16,7 +16,7 @@ import (
 )
 
 // A Store keeps the rows of the leases, one per worker number. For a server that can compare and
-// swap a row, implement [Register] instead, of which [Over] makes a Store.
+// swap a row, implement [Register] instead, which [Over] turns into a Store.
 //
 // [Claim.Choose] and [Claim.Apply], [Renewal.Apply] and [Release.Apply] define what the three
 // operations do to a row. A Store calls them, or does exactly the same. It must guarantee the
@@ -186,8 +186,8 @@ type Claim struct {
 	Skew   Millis // how far the clocks of claimant and store may be apart
 	Guard  Millis // D of the loss guard; 0: off
 
-	// Retire asks for a row that nobody has ever claimed or fenced, to take it out of use for
-	// good: see lease.Retire. Nobody renews the row, and Window does not matter.
+	// Retire takes a row that was never claimed or fenced out of use for good: see
+	// lease.Retire. It is never renewed, and Window does not matter.
 	Retire bool
 }
 
@@ -329,7 +329,7 @@ func (c *Claim) noFreeWorker(rows []Row, now Millis) *NoFreeWorkerError {
 	return e
 }
 
-// Apply returns row as it is after the claim. It returns false if the row is not free.
+// Apply returns row as the claim leaves it, or false if the row is not free.
 func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
 	if !c.Free(row, now) {
 		return Row{}, false
@@ -392,8 +392,8 @@ type Renewal struct {
 	Guard  Millis
 }
 
-// Apply returns row as it is after the renewal. It returns a *LostError if the row is not
-// the holder's any more, or if the guard forbids the renewal.
+// Apply returns row as the renewal leaves it, or a *LostError if the row is no longer the
+// holder's or if the guard forbids the renewal.
 //
 // The limit is never lowered, even if the stored one was.
 func (r *Renewal) Apply(row Row, now Millis) (Row, error) {
@@ -462,8 +462,8 @@ type Release struct {
 	End Millis
 }
 
-// Apply returns row as it is after the release. It returns a *LostError if the row is not
-// the holder's any more. This is the one write that may lower the limit.
+// Apply returns row as the release leaves it, or a *LostError if the row is no longer the
+// holder's. This is the one write that may lower the limit.
 func (r *Release) Apply(row Row) (Row, error) {
 	switch {
 	case row.Epoch != r.Epoch || row.Owner != r.Owner:
@@ -492,8 +492,8 @@ type Fencing struct {
 	Until Millis
 }
 
-// Apply returns row as it is after the fencing: given back, with a limit of at least
-// Until. A retired row stays as it is.
+// Apply returns row as the fencing leaves it: given back, with a limit of at least Until. A
+// retired row is unchanged.
 //
 // The limit alone would not do. After a restore, an earlier holder may find its token in
 // the row. Its renewal would raise its limit beyond Until. Its next IDs would have times

@@ -454,7 +454,7 @@ type law struct {
 	*testing.T
 	row   leasestore.Row
 	all   []*ranged                 // in the order of their epochs
-	late  []func(leasestore.Millis) // requests on their way, which nobody waits for any more
+	late  []func(leasestore.Millis) // requests under way that were abandoned
 	fresh int
 }
 
@@ -578,7 +578,7 @@ func (l *law) giveBack(by *ranged, length leasestore.Millis) leasestore.Release 
 	return leasestore.Release{Epoch: by.epoch, Owner: by.owner, Known: slices.Clone(by.known), Nonce: l.token(), End: by.until}
 }
 
-// sendLate sends a request of which the caller hears no more.
+// sendLate sends a request whose reply never reaches the caller.
 func (l *law) sendLate(by *ranged, now, length leasestore.Millis) {
 	switch {
 	case length%3 == 0:

@@ -15,45 +15,43 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often a transaction begins anew after somebody else was
-	// first, or on a broken connection. Each attempt closes one such connection. If it
-	// only waits for a lock, ctx is the bound.
+	// maxAttempts bounds how often a transaction begins anew after a conflict or on a broken
+	// connection. Every attempt on a broken connection closes it. Waiting for a lock is bounded
+	// by ctx alone.
 	maxAttempts = 100
 
-	// doubts is how many attempts may fail before a connection is tried by a statement
-	// before the transaction begins. Connections that a server has ended while they
-	// were idle take one attempt each, so it says nothing if all are old.
+	// doubts is how many attempts may fail before a connection has to prove itself by a
+	// statement before the transaction begins. A failed attempt proves little, because every
+	// connection that the server ended while it was idle takes one.
 	doubts = 2
 
-	// maxPause is the longest time between two attempts. Its length is random, so
-	// that two who are in each other's way do not stay so.
+	// maxPause is the longest pause between two attempts. The length of a pause is random, so
+	// that two transactions do not collide again and again.
 	maxPause = 20 * time.Millisecond
 
-	// maxHang is how many calls of one DB may hang. Each keeps a connection and some
-	// goroutines. One would be too few: after a failover the calls that hang on old
-	// connections must not stop those on new ones.
+	// maxHang is how many calls of a DB may hang, each with a connection and some goroutines.
+	// One would be too few, because after a failover the calls that hang on old connections
+	// must not stop those on new ones.
 	maxHang = 16
 )
 
-// A Config says what the transactions of a DB need. All of it must be set, except for
-// AllowFUSE.
+// A Config says what the transactions of a DB need. Every field but AllowFUSE must be set.
 type Config struct {
 	Dialect dialect.Dialect
 
-	// Table is one that they write, which [CheckTable] has passed. On SQLite it tells
-	// which file they need.
+	// Table is a table that they write, accepted by [CheckTable]. On SQLite it determines the
+	// file.
 	Table string
 
-	// AllowFUSE lets a SQLite file be on FUSE.
+	// AllowFUSE permits a SQLite file on FUSE.
 	AllowFUSE bool
 
-	// Verdict reports whether an error of a body is what it has concluded from the rows.
-	// Do returns such an error as it is.
+	// Verdict reports whether a body has concluded an error from the rows. Do returns such an
+	// error unwrapped.
 	Verdict func(error) bool
 
-	// Warn is told once if the server may forget what it has acknowledged. It is told
-	// once if the SQLite file may be lost. args are pairs for slog. It may be called
-	// from any goroutine.
+	// Warn is called once if the server may forget what it has acknowledged, and once if the
+	// SQLite file may be lost. args are pairs for slog. It may be called from any goroutine.
 	Warn func(ctx context.Context, risk string, args ...any)
 
 	// Now is the clock of a SQLite database, which has none of its own.
@@ -70,33 +68,33 @@ type DB struct {
 	pooled atomic.Bool // a pooler has mixed up the statements of a look
 }
 
-// New returns a DB on a pool. It does no I/O, and does not take the pool over.
+// New returns a DB on a pool. It does no I/O, and the pool remains the caller's.
 func New(pool *sql.DB, c Config) *DB {
 	suits := func(path string) (string, error) { return suitableFile(path, c.AllowFUSE) }
 	return &DB{pool: pool, config: c, file: databaseFile{suits: suits, warn: c.Warn}, calls: wait.Calls{Max: maxHang}}
 }
 
-// Single reports whether the pool has one connection, for all that the program does. A
-// program may change that at any time.
+// Single reports whether the whole program has a single connection. The program may change that
+// at any time.
 func (d *DB) Single() bool { return d.pool.Stats().MaxOpenConnections == 1 }
 
-// Do runs body in a transaction until it comes through, and returns its result. The
-// transaction is committed if body has written and returned nil. Otherwise it is rolled
-// back. After an error the result is the zero value.
+// Do runs body in a transaction until an attempt succeeds, and returns its result. The
+// transaction is committed if body has written and returned nil, and rolled back otherwise.
+// After an error the result is the zero value.
 //
-// A verdict of body is returned as it is. The other errors are [ErrCommit],
-// [wait.ErrNoAnswer], [ErrReadOnly], [ErrNotDurable], [ErrReplaced], and those of body,
-// driver and pool. These hold no password, and match the error of ctx if it has ended.
+// A verdict of body is returned unwrapped. The other errors are [ErrCommit],
+// [wait.ErrNoAnswer], [ErrReadOnly], [ErrNotDurable], [ErrReplaced], and those of body, driver
+// and pool. They contain no password, and match the error of ctx if it has ended.
 func Do[T any](ctx context.Context, d *DB, body func(*Tx) (T, error)) (T, error) {
 	return run(ctx, d, (*Tx).begin, body)
 }
 
-// run calls body between begin and its end until it comes through.
+// run calls body between begin and its end until an attempt succeeds.
 func run[T any](ctx context.Context, d *DB, begin func(*Tx, context.Context) error, body func(*Tx) (T, error)) (T, error) {
 	for attempt := 1; ; attempt++ {
-		// Most drivers return when ctx ends. But lib/pq connects and begins a transaction
-		// without ctx. If a server is cut off, it waits until TCP gives up, a quarter of
-		// an hour. If the server is there and does not answer, it waits for ever.
+		// Most drivers return when ctx ends, but lib/pq connects and begins a transaction
+		// without ctx. It waits until TCP gives up, a quarter of an hour, for a server that is
+		// cut off, and forever for one that does not answer.
 		result, err := wait.Call(ctx, &d.calls, func() (result T, err error) {
 			err = d.attempt(ctx, attempt > doubts, begin, func(t *Tx) (err error) {
 				result, err = body(t)
@@ -109,7 +107,7 @@ func run[T any](ctx context.Context, d *DB, begin func(*Tx, context.Context) err
 		}
 		if dialect.LostStatement(err) && d.config.Dialect == dialect.PostgreSQL && attempt <= doubts && !errors.Is(err, ErrCommit) {
 			d.pooled.Store(true)
-			continue // in a transaction, which a pooler keeps together
+			continue // in a transaction, whose statements a pooler keeps together
 		}
 		if !retries(err, attempt) || !pause(ctx) {
 			var none T
@@ -118,16 +116,16 @@ func run[T any](ctx context.Context, d *DB, begin func(*Tx, context.Context) err
 	}
 }
 
-// retries reports whether a transaction begins anew after its attempt-th attempt has
-// failed with err.
+// retries reports whether a transaction begins anew after its attempt-th attempt has failed
+// with err.
 func retries(err error, attempt int) bool {
 	switch {
 	case errors.Is(err, ErrCommit):
-		return false // nobody knows whether it is done
+		return false // the outcome is unknown
 	case dialect.NoTransactions(err):
 		return false // another connection leads to the same pooler
 	case dialect.BadConnection(err):
-		// A pool that cannot connect has tried often enough by itself.
+		// A pool that cannot connect has already retried by itself.
 		return attempt < maxAttempts && !errors.Is(err, errConnect)
 	case busy(err):
 		return true
@@ -135,10 +133,10 @@ func retries(err error, attempt int) bool {
 	return attempt < maxAttempts && (errors.Is(err, ErrConflict) || dialect.DuplicateKey(err) || dialect.Exists(err))
 }
 
-// busy reports whether somebody else was in the way.
+// busy reports whether err means a conflict with another transaction.
 func busy(err error) bool { return dialect.Retryable(err) || dialect.LockNotAvailable(err) }
 
-// pause waits for a moment and reports whether ctx is still good.
+// pause waits for a moment and reports whether ctx is still live.
 func pause(ctx context.Context) bool { return wait.Sleep(ctx, rand.N(maxPause)) == nil }
 
 // explain returns the error of a transaction that has failed with err.
@@ -149,14 +147,14 @@ func (d *DB) explain(ctx context.Context, err error) error {
 	if dialect.ReadOnly(err) && !errors.Is(err, ErrCommit) && !dialect.BadConnection(err) {
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
-	// Without this the operator looks for another process.
+	// Without this hint the operator looks for another process.
 	if d.config.Dialect == dialect.SQLite && ctx.Err() != nil && busy(err) {
 		err = fmt.Errorf("another connection has the write lock of the file, perhaps the caller's (use a file of its own): %w", err)
 	}
 	return redact(dialect.ExplainPooler(wait.Cause(ctx, err)))
 }
 
-// warnOfServer says once that the server may forget what it acknowledges.
+// warnOfServer warns once that the server may forget what it acknowledges.
 func (d *DB) warnOfServer(ctx context.Context, setting, value, want string) {
 	d.server.Do(func() {
 		d.config.Warn(ctx, "a crash of the database server may lose acknowledged writes", "setting", setting, "value", value, "want", want)

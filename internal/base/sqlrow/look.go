@@ -77,9 +77,9 @@ const (
 	lookMySQL      = "CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF') OR @@innodb_read_only, @@innodb_flush_log_at_trx_commit, " + isDolt + ", @@autocommit," + clockMySQL + ", "
 )
 
-// alone is true where a statement may write without BEGIN: where nobody has changed the
-// default isolation, and where no commit waits for a standby, which only package standby can
-// tell from one whose wait was cut off.
+// alone is true where a statement may write without BEGIN: where the default isolation is
+// unchanged, and no commit waits for a standby, which only package standby can tell from one
+// whose wait was cut off.
 const alone = `(coalesce(current_setting('synchronous_standby_names', true), '') = '' AND current_setting('transaction_isolation') = 'read committed')`
 
 // See runs the query "SELECT " + columns + rest of a look, which has one row at least, and

@@ -13,9 +13,8 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
-// beginSQLite begins a transaction by hand, as database/sql has no way to say
-// IMMEDIATE. A transaction that begins with a read can only fail if somebody else has
-// written since.
+// beginSQLite begins a transaction by hand, because database/sql cannot express IMMEDIATE. A
+// transaction that begins with a read can only fail if another connection has written since.
 func (t *Tx) beginSQLite(ctx context.Context) error {
 	t.executor = t.conn
 	of := t.db.schemaDot()
@@ -31,13 +30,13 @@ func (t *Tx) beginSQLite(ctx context.Context) error {
 		return err
 	}
 	if _, err := t.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		// A driver may say that ctx has ended though the statement was done. The
-		// program must not get a connection with our transaction in it.
+		// A driver may report that ctx has ended although the statement was executed, and the
+		// program must not get a connection with this transaction in it.
 		t.dirty = !busy(err)
 		return fmt.Errorf("begin: %w", err)
 	}
-	// Without ctx, which may have ended. It takes no waiting, and nobody else can write
-	// while the transaction is open.
+	// Without ctx, which may have ended. A rollback never waits, and no other connection can
+	// write while the transaction is open.
 	t.rollback = func() error {
 		_, err := t.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return err
@@ -66,10 +65,10 @@ func (t *Tx) tellSQLite() {
 	t.Answered = time.Now()
 }
 
-// commitSQLite commits. With a rollback journal, readers are in the way of that. The
-// transaction is then as before, and can be committed again.
+// commitSQLite commits. With a rollback journal, a reader can prevent that; the transaction is
+// then unchanged and can be committed again.
 //
-// A log that was removed is not copied into the file. That would overwrite what others
+// A log that was removed is not copied into the file, because that would overwrite what others
 // have written since.
 func (t *Tx) commitSQLite(ctx context.Context, of string, file openFile) error {
 	for {
@@ -81,7 +80,7 @@ func (t *Tx) commitSQLite(ctx context.Context, of string, file openFile) error {
 			return err
 		}
 	}
-	err := t.db.file.still(ctx, file) // or it is written where nobody will read it
+	err := t.db.file.still(ctx, file) // otherwise the write would go where no process reads it
 	if err != nil || !file.wal {
 		return err
 	}
@@ -89,13 +88,13 @@ func (t *Tx) commitSQLite(ctx context.Context, of string, file openFile) error {
 	return t.db.file.still(ctx, file)
 }
 
-// checkpoint copies the write-ahead log into the file. What is acknowledged must outlast a
-// log that is removed, and be in a copy of the file alone. The transaction is stored
-// whether it succeeds or not.
+// checkpoint copies the write-ahead log into the file, because what is acknowledged must
+// survive the removal of the log and be in a copy of the file alone. The transaction is stored
+// whether the copy succeeds or not.
 //
-// PASSIVE waits for nobody: it stops where a reader of an older state is, and does nothing
-// while another connection is at it. Both are mostly over in a moment, for which this
-// waits. A reader that takes longer keeps the rest in the log.
+// PASSIVE does not wait: it stops at a reader of an older state, and does nothing while another
+// connection runs a checkpoint. Both usually last a moment, for which checkpoint waits. A
+// reader that takes longer keeps the rest in the log.
 func (t *Tx) checkpoint(ctx context.Context, of string) {
 	const tries, maxPause = 20, 2 * time.Millisecond
 	want := int64(-1) // how much of the log there was
@@ -141,8 +140,8 @@ func (t *Tx) file(ctx context.Context, schema string) (file string, err error) {
 	return file, nil
 }
 
-// checkFile returns the file of the database. It refuses one that would forget, cannot
-// be written, or is not the one of before.
+// checkFile returns the file of the database. It refuses one that would forget, that cannot be
+// written, or that has been replaced.
 func (t *Tx) checkFile(ctx context.Context, schema, of string) (openFile, error) {
 	path, err := t.file(ctx, schema)
 	if err != nil {

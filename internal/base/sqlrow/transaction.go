@@ -13,18 +13,17 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// An Executor is a *sql.Tx, a *sql.Conn on which a transaction was begun by hand, or a
-// transaction of another library.
+// An Executor is a *sql.Tx, a *sql.Conn on which a transaction was begun by hand, or another
+// library's transaction.
 type Executor interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// A Tx is one attempt at a transaction. Its parameters are written as the dialect has
-// them. It is for one goroutine, and of no use after its body has returned.
+// A Tx is one attempt at a transaction. Its parameters are written as the dialect writes them.
+// It is for one goroutine, and not usable after its body has returned.
 type Tx struct {
-	// Now is the database's clock, in milliseconds. SQLite has none, so it is
-	// Config.Now there.
+	// Now is the database's clock in milliseconds, or Config.Now on SQLite, which has none.
 	Now time.Time
 	// Asked and Answered are times of this process, before and after Now was read.
 	Asked, Answered time.Time
@@ -34,21 +33,21 @@ type Tx struct {
 	executor Executor
 	commit   func() error
 	rollback func() error
-	check    func() error // of what a look has read; nil: none
-	restore  []string     // what sets the connection's settings back, once the transaction has ended
+	check    func() error // checks what a look has read; nil: no check
+	restore  []string     // restores the connection's settings once the transaction has ended
 
 	single bool // see Alone
-	bound  bool // a look that has to be in a transaction
+	bound  bool // the look has to be in a transaction
 
-	tried bool // whether the connection takes statements is tried before it begins
+	tried bool // the connection is tried before it begins
 	wrote bool
-	dirty bool // the connection's settings are not known
+	dirty bool // the connection's settings are unknown
 }
 
 // Within returns a Tx for statements in the transaction of a caller, who ends it. It has no
-// clocks. What it promises is what the caller's COMMIT does, so a SQLite database may be
-// in memory. But two processes must not have the same file without its log: the errors
-// for that are [ErrNotDurable] and [ErrReplaced].
+// clocks. Its guarantees are those of the caller's COMMIT, so a SQLite database may be in
+// memory. But two processes must not have one file without its log in common: the errors for
+// that are [ErrNotDurable] and [ErrReplaced].
 func (d *DB) Within(ctx context.Context, tx Executor) (*Tx, error) {
 	t := &Tx{db: d, executor: tx}
 	if d.config.Dialect != dialect.SQLite {
@@ -63,8 +62,8 @@ func (t *Tx) Exec(ctx context.Context, text string, args ...any) (sql.Result, er
 	return t.executor.ExecContext(ctx, text, args...)
 }
 
-// Returning runs a statement that writes, and scans the one row that it returns into
-// dest. It returns sql.ErrNoRows if there is none.
+// Returning runs a statement that writes, and scans the single row that it returns into dest.
+// Without a row the error is sql.ErrNoRows.
 func (t *Tx) Returning(ctx context.Context, dest []any, text string, args ...any) error {
 	t.wrote = true
 	return scan(ctx, t.executor, dest, text, args...)
@@ -80,7 +79,7 @@ func each(ctx context.Context, e Executor, f func(scan func(...any) error) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // all that matters is in Err
+	defer func() { _ = rows.Close() }() // Err has every error that matters
 	for rows.Next() {
 		if err := f(rows.Scan); err != nil {
 			return err
@@ -89,7 +88,7 @@ func each(ctx context.Context, e Executor, f func(scan func(...any) error) error
 	return rows.Err()
 }
 
-// scan reads the one row of a query into dest.
+// scan reads the single row of a query into dest.
 func scan(ctx context.Context, e Executor, dest []any, text string, args ...any) error {
 	found := false
 	err := each(ctx, e, func(scan func(...any) error) error {
@@ -102,8 +101,8 @@ func scan(ctx context.Context, e Executor, dest []any, text string, args ...any)
 	return err
 }
 
-// attempt runs body in a transaction on a connection from the pool, once. If tried, the
-// connection first shows that it takes statements.
+// attempt runs body once, in a transaction on a connection from the pool. If tried is set, the
+// connection first proves that it takes statements.
 func (d *DB) attempt(ctx context.Context, tried bool, begin func(*Tx, context.Context) error, body func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -131,7 +130,7 @@ func (d *DB) attempt(ctx context.Context, tried bool, begin func(*Tx, context.Co
 func (d *DB) connect(ctx context.Context) (*sql.Conn, error) {
 	conn, err := d.pool.Conn(ctx)
 	if err != nil {
-		// Without this the operator looks for the fault in the network.
+		// Without this hint the operator suspects the network.
 		if pool := d.pool.Stats(); ctx.Err() != nil && 0 < pool.MaxOpenConnections && pool.MaxOpenConnections <= pool.InUse {
 			err = fmt.Errorf("the pool's %d connections are all in use (raise the limit, or give a pool of its own): %w", pool.InUse, err)
 		}
@@ -140,15 +139,16 @@ func (d *DB) connect(ctx context.Context) (*sql.Conn, error) {
 	return conn, nil
 }
 
-// discard ends a connection in an unknown state. It must not be given back to the program.
+// discard closes a connection in an unknown state, which must not return to the program.
 //
-// When ctx ends, database/sql rolls back in a goroutine of its own. If the server is gone
-// too, that goroutine closes conn. Raw looks whether conn is closed, and takes conn's lock
-// after that. If conn is closed in between, Raw goes on with a nil pointer, and ends the
-// process (seen during a failover, with Go 1.26). So discard recovers. By then conn is
-// closed, which is all that it wants.
+// When ctx ends, database/sql rolls back in a goroutine of its own, which closes conn if the
+// server is gone as well. Raw checks whether conn is closed before it takes conn's lock; if
+// conn is closed in between, Raw continues with a nil pointer and ends the process (seen during
+// a failover, with Go 1.26). discard therefore recovers, since conn is closed by then, as
+// intended.
 //
-// Nor can it wait for that goroutine. Only conn.Close does, and that gives conn back.
+// Waiting for that goroutine is impossible, because only conn.Close does so, and that gives
+// conn back to the pool.
 func discard(conn *sql.Conn) {
 	defer func() {
 		e := recover()
@@ -170,21 +170,21 @@ func (t *Tx) begin(ctx context.Context) error {
 	}
 }
 
-// beginTx begins a transaction by the driver. It names the isolation, whatever the
-// program has made the default. Serializable would fail more often and gain nothing, as
-// long as each UPDATE compares all that was read.
+// beginTx begins a transaction through the driver. It names the isolation level, whatever the
+// program's default is. Serializable would fail more often and gain nothing, as long as each
+// UPDATE compares everything that was read.
 func (t *Tx) beginTx(ctx context.Context, level sql.IsolationLevel) error {
 	tx, err := t.conn.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	if err != nil {
-		t.dirty = true // MySQL's driver sets the level by a statement before
+		t.dirty = true // MySQL's driver first sets the level by a statement
 		return fmt.Errorf("begin: %w", err)
 	}
 	t.executor, t.commit, t.rollback = tx, tx.Commit, tx.Rollback
 	return nil
 }
 
-// askServer runs the query that sets and reads what a transaction needs. Its last column
-// is the server's clock in milliseconds.
+// askServer runs the query that sets and reads what a transaction needs. Its last column is the
+// server's clock in milliseconds.
 func (t *Tx) askServer(ctx context.Context, dest []any, text string, args ...any) error {
 	var now int64
 	t.Asked = time.Now()
@@ -197,8 +197,8 @@ func (t *Tx) askServer(ctx context.Context, dest []any, text string, args ...any
 	return nil
 }
 
-// end ends the transaction, of which err is the outcome so far, and sets the
-// settings back. It returns the outcome, and whether the connection is as it was.
+// end ends the transaction, whose outcome so far is err, and restores the settings. It returns
+// the outcome, and whether the connection is in its original state.
 func (t *Tx) end(ctx context.Context, err error) (outcome error, clean bool) {
 	switch {
 	case t.rollback == nil: // it has not begun
@@ -209,10 +209,10 @@ func (t *Tx) end(ctx context.Context, err error) (outcome error, clean bool) {
 		} else if e != nil {
 			return fmt.Errorf("%w: %w", ErrCommit, e), false
 		}
-		// PostgreSQL's COMMIT waits for synchronous replicas. A driver that sends a
-		// cancel request when ctx ends gets a success although none has answered. Package
-		// standby finds that out, and operators who cancel, where the server says that it
-		// has replicas; this is for servers that do not say so.
+		// PostgreSQL's COMMIT waits for synchronous replicas, and a driver that sends a cancel
+		// request when ctx ends gets a success although none has answered. Where the server
+		// reports its replicas, package standby detects that, and cancels by operators; this
+		// check is for servers that do not report them.
 		if e := ctx.Err(); e != nil {
 			return fmt.Errorf("%w: %w", ErrCommit, e), false
 		}
