@@ -37,6 +37,8 @@ type creation struct {
 	// sent holds what the statement writes to columns, row by row. It is nil where the
 	// database cannot change the keys.
 	sent     []cell
+	exact    bool   // RowsAffected is the number of rows that RETURNING gave
+	hidden   bool   // the upsert, from GORM: see countReturned
 	returned bool   // RETURNING gives the keys of the stored rows, in order
 	asked    bool   // the catalog was asked for this statement
 	room     []cell // for the next rows that are read

@@ -128,20 +128,20 @@ func (r *resolver) moves(uniques []unique) bool {
 }
 
 // freshRows returns for each row whether the plugin has assigned its key in columns[0].
-func (r *resolver) freshRows() []bool {
-	list, next := make([]bool, r.rows.len()), 0
+func (c *creation) freshRows() []bool {
+	list, next := make([]bool, c.rows.len()), 0
 	var set map[cell]bool
 	for i := range list {
-		sent := r.sentAt(i, 0)
-		if next < len(r.fresh) && sent == r.columns[0].of(r.fresh[next]) { // nearly always
+		sent := c.sentAt(i, 0)
+		if next < len(c.fresh) && sent == c.columns[0].of(c.fresh[next]) { // nearly always
 			list[i] = true
-			next += len(r.columns)
+			next += len(c.columns)
 			continue
 		}
 		if set == nil {
-			set = make(map[cell]bool, len(r.fresh))
-			for _, id := range r.fresh {
-				set[r.columns[0].of(id)] = true
+			set = make(map[cell]bool, len(c.fresh))
+			for _, id := range c.fresh {
+				set[c.columns[0].of(id)] = true
 			}
 		}
 		list[i] = set[sent]

@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -17,11 +18,12 @@ type upsert struct {
 	plain    bool // the clause is GORM's own, so conflict says everything
 	ignores  bool // there is no clause but a modifier, as in INSERT IGNORE
 	replaces bool // the modifier is another one, as in INSERT OR REPLACE
+	exact    bool // RowsAffected counts the rows that RETURNING gives, see countReturned
 }
 
 // upsert returns the upsert that the statement is, if it is one.
 func (c *creation) upsert() (upsert, bool) {
-	u := upsert{database: c.database}
+	u := upsert{database: c.database, exact: c.exact}
 	if on, ok := c.stmt.Clauses["ON CONFLICT"]; ok && on.Expression != nil {
 		u.conflict, u.plain = on.Expression.(clause.OnConflict)
 		return u, true
@@ -72,12 +74,12 @@ func (u upsert) target(s *schema.Schema) []string {
 }
 
 // countsInserts reports whether RowsAffected is the number of inserted rows. With RETURNING
-// and a slice, GORM counts the slice. A statement that replaces also counts rows that it has
+// and a slice, GORM counts the slice, unless the count is exact. A statement that replaces also counts rows that it has
 // removed again.
 func (u upsert) countsInserts(stmt *gorm.Statement) bool {
 	_, returning := stmt.Clauses["RETURNING"]
 	return (u.ignores && !u.replaces || u.plain && u.conflict.DoNothing) &&
-		!(returning && canReturn(stmt)) && u.database.countsInserts
+		(u.exact || !(returning && canReturn(stmt))) && u.database.countsInserts
 }
 
 // canReturn reports whether GORM writes RETURNING for stmt.
@@ -115,7 +117,78 @@ func (c *creation) prepare() error {
 	if u.updates(c.stmt) && c.rows.maps == nil && canReturn(c.stmt) && !c.keyKnown(u) {
 		c.returned = c.returnColumns()
 	}
+	c.countReturned(u)
 	return nil
+}
+
+// A hiddenConflict is a DO NOTHING that GORM does not take for one.
+type hiddenConflict struct{ clause.OnConflict }
+
+// countReturned makes RowsAffected of a DO NOTHING what it is without the plugin, if GORM
+// reads a key of the plugin by RETURNING, because it takes the key for a counted one. GORM
+// fills the rows of a slice that have no key, in order, and counts those that have one as if
+// they had been returned. With the keys of the plugin these are all.
+//
+// If nothing else is returned, the clause is hidden from GORM until reconcile, so that it
+// counts what is returned. Otherwise the keys are not returned, and GORM goes by the rest.
+func (c *creation) countReturned(u upsert) {
+	stmt := c.stmt
+	_, asked := stmt.Clauses["RETURNING"]
+	if !u.plain || !u.conflict.DoNothing || !c.database.countsInserts || c.rows.maps != nil || asked || !canReturn(stmt) {
+		return
+	}
+	if c.rows.structs.Kind() == reflect.Struct {
+		c.exact = true
+		return
+	}
+	keys, others := 0, []clause.Column(nil)
+	for _, f := range stmt.Schema.FieldsWithDefaultDBValue {
+		switch {
+		case slices.ContainsFunc(c.columns, func(c column) bool { return c.field == f }):
+			keys++
+		case f.Readable:
+			others = append(others, clause.Column{Name: f.DBName})
+		}
+	}
+	switch {
+	case keys > 0 && len(others) > 0:
+		stmt.AddClause(clause.Returning{Columns: others})
+	case keys > 0:
+		c.exact, c.hidden = true, true
+		on := stmt.Clauses["ON CONFLICT"]
+		on.Expression = hiddenConflict{u.conflict}
+		stmt.Clauses["ON CONFLICT"] = on
+	}
+}
+
+// reveal undoes what countReturned has hidden, unless the model has put another clause in
+// its place by CreateClauses.
+func (c *creation) reveal() {
+	if !c.hidden {
+		return
+	}
+	on := c.stmt.Clauses["ON CONFLICT"]
+	conflict, ok := on.Expression.(hiddenConflict)
+	if c.exact, c.hidden = ok, ok; ok {
+		on.Expression = conflict.OnConflict
+		c.stmt.Clauses["ON CONFLICT"] = on
+	}
+}
+
+// recount sets RowsAffected, which is the number of returned rows, to what GORM would have
+// counted without the plugin: it passes over the rows whose key was set, and counts them.
+func (c *creation) recount() {
+	fresh, n := c.freshRows(), 0
+	for range c.stmt.RowsAffected {
+		for n < len(fresh) && !fresh[n] {
+			n++
+		}
+		n = min(n+1, len(fresh))
+	}
+	c.stmt.RowsAffected = int64(n)
+	if c.stmt.Result != nil {
+		c.stmt.Result.RowsAffected = int64(n)
+	}
 }
 
 // refuseRewrite returns [ErrKeyRewrite] if u would write the key that is sent over the
@@ -212,11 +285,20 @@ func (c *creation) returnColumns() bool {
 // the stored row, or to zero.
 func (in *installation) reconcile(db *gorm.DB) {
 	v, ok := db.Statement.Settings.LoadAndDelete(creationSetting)
-	if !ok || db.Error != nil || db.DryRun {
+	if !ok {
 		return
 	}
-	if c, _ := v.(*creation); c.stmt == db.Statement && len(c.sent) > 0 {
-		_ = db.AddError(c.reconcile())
+	c, _ := v.(*creation)
+	if c.stmt != db.Statement {
+		return
+	}
+	c.reveal()
+	if db.Error != nil || db.DryRun || len(c.sent) == 0 {
+		return
+	}
+	_ = db.AddError(c.reconcile())
+	if c.hidden && db.Error == nil {
+		c.recount()
 	}
 }
 
