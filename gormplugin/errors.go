@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The errors of a statement, for errors.Is.
@@ -19,16 +20,21 @@ var (
 )
 
 // A ModelError says why a model cannot work, see [Filled]. Every create of the model returns
-// it before any SQL runs.
+// it before any SQL runs, and [Plugin.Verify] returns those of all models.
 type ModelError struct {
 	Model  string // the Go type
-	Field  string // a field of the model
+	Field  string // a field of the model; empty if it has none to name
 	Reason string // what is wrong and what to do
+	is     error
 }
 
 func (e *ModelError) Error() string {
-	return "gormplugin: " + e.Model + "." + e.Field + ": " + e.Reason
+	return "gormplugin: " + strings.TrimSuffix(e.Model+"."+e.Field, ".") + ": " + e.Reason
 }
+
+// Unwrap returns [ErrUnfilled] in an error of [Plugin.Verify] about a key that the plugin does
+// not fill, or nil.
+func (e *ModelError) Unwrap() error { return e.is }
 
 // An UnresolvedError says which row of an upsert met a stored row that cannot be identified,
 // and why. It matches [ErrUnresolved].

@@ -75,7 +75,7 @@ func (k policy) fills(s *schema.Schema, f *schema.Field) (bool, error) {
 	setting, tagged := f.TagSettings[tagName]
 	typed, taken := isKeyType(f.IndirectFieldType), k.takes(f)
 	fail := func(reason string, args ...any) (bool, error) {
-		return false, &ModelError{s.String(), f.Name, fmt.Sprintf(reason, args...)}
+		return false, &ModelError{Model: s.String(), Field: f.Name, Reason: fmt.Sprintf(reason, args...)}
 	}
 	switch {
 	case tagged && setting == tagOff:
@@ -107,7 +107,7 @@ func undecided(s *schema.Schema, f *schema.Field) error {
 	if f.IndirectFieldType.Kind() == reflect.Struct {
 		way = "use types.Snowflake or types.ID, or tag it snowflake:- for keys of your own"
 	}
-	return &ModelError{s.String(), f.Name, fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
+	return &ModelError{Model: s.String(), Field: f.Name, Reason: fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
 }
 
 // derived reports whether t may be defined as types.Snowflake. Reflection sees int64 in
@@ -161,7 +161,7 @@ func (k policy) narrowForeignKeys(rel *schema.Relationship) (wrong []error) {
 			}
 		}
 		if typ != "" {
-			wrong = append(wrong, &ModelError{fk.Schema.String(), fk.Name, fmt.Sprintf(
+			wrong = append(wrong, &ModelError{Model: fk.Schema.String(), Field: fk.Name, Reason: fmt.Sprintf(
 				"%s cannot hold the 64-bit key %s.%s that it refers to; use %s", typ, key.Schema.Name, key.Name, key.IndirectFieldType)})
 		}
 	}
@@ -231,9 +231,9 @@ func byText(list []error) []error {
 // The plugin never fills a foreign key of a relation, a column that the database fills
 // (default:), a column that GORM does not create (->, <-:update), or a column with the tag
 // snowflake:-. GORM learns that the key of a has-one child is a foreign key when it parses the
-// parent. A child that is created before gets a key of its own, so let db parse all models
-// when the program starts, as AutoMigrate does, or tag that key snowflake:-, as is also
-// necessary if the relation is polymorphic or declared in an embedded struct.
+// parent. A child that is created before gets a key of its own, so call
+// [Plugin.Verify] with all models when the program starts, or tag that key snowflake:-, as is
+// also necessary if the relation is polymorphic or declared in an embedded struct.
 //
 // Select without the key still writes the key, and Omit of the key is [ErrNoKey]. Other
 // tagged columns are filled only if they are written.

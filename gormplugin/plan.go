@@ -78,7 +78,8 @@ type plan struct {
 	columns   []column // the key itself first, where it is among them
 	checked   []column // those that types.Snowflake reads back, filled or not
 	required  []column // keys of rows that are never stored as 0 or NULL, filled or not
-	err       error    // a *ModelError, or several joined, if the model cannot work
+	wrong     []error  // each a *ModelError, if the model cannot work
+	err       error    // wrong as one error
 	relations int      // how many the schema had when the plan was made
 }
 
@@ -131,7 +132,7 @@ func (k policy) plan(s *schema.Schema) *plan {
 			p.columns = append(p.columns, c)
 		}
 	}
-	if p.err = errors.Join(wrong...); len(wrong) == 1 {
+	if p.wrong, p.err = wrong, errors.Join(wrong...); len(wrong) == 1 {
 		p.err = wrong[0]
 	}
 	return p

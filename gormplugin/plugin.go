@@ -105,23 +105,15 @@ func validate(l Layout) error {
 }
 
 // Installed reports whether a [Plugin] works on db: it was installed with db.Use, and none
-// of its create callbacks was removed or replaced since. Without the plugin GORM stores the
-// key that it finds, which is zero.
+// of its create callbacks was removed, replaced or moved since. Without the plugin GORM
+// stores the key that it finds, which is zero. [Plugin.Verify] says what is wrong, and looks
+// at the models as well.
 func Installed(db *gorm.DB) bool {
 	if db == nil || db.Config == nil {
 		return false
 	}
-	if _, ok := db.Plugins[pluginName].(*Plugin); !ok {
-		return false
-	}
-	var in *installation
-	for name, own := range map[string]func(*gorm.DB){assignName: in.assign, ensureName: in.ensure, reconcileName: in.reconcile} {
-		// Only the code is compared, because each installation has a func of its own.
-		if reflect.ValueOf(db.Callback().Create().Get(name)).Pointer() != reflect.ValueOf(own).Pointer() {
-			return false
-		}
-	}
-	return true
+	_, ok := db.Plugins[pluginName].(*Plugin)
+	return ok && inPlace(db) == nil
 }
 
 // isNil reports whether value is nil or holds a nil pointer, func, map, chan or slice.

@@ -1,11 +1,11 @@
 package gormplugin
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/schema"
 )
 
 // UseRowIDs makes AutoMigrate and CreateTable declare the keys of models as integer on
@@ -21,7 +21,9 @@ import (
 //
 // UseRowIDs concerns tables that are made afterwards. AutoMigrate leaves the key of an
 // existing table alone; package schemacheck has the steps for it. Keys of several columns,
-// of text, and of types that the plugin does not fill stay as they are.
+// of text, and of types that the plugin does not fill stay as they are, and so do integer
+// keys without a type in the tag, which GORM declares so by itself. Install the plugin first
+// if it has [WithIntegerKeys].
 //
 // It changes what db has learned of the models, so call it with all models when the program
 // starts, before they are used concurrently. It returns the error of a model that GORM
@@ -33,13 +35,9 @@ func UseRowIDs(db *gorm.DB, models ...any) error {
 	if !databaseOf(db).rowIDs {
 		return nil
 	}
-	var schemas []*schema.Schema
-	for _, m := range models {
-		stmt := &gorm.Statement{DB: db}
-		if err := stmt.Parse(m); err != nil {
-			return fmt.Errorf("gormplugin: UseRowIDs: %T: %w", m, err)
-		}
-		schemas = append(schemas, stmt.Schema)
+	schemas, wrong := parse(db, models)
+	if len(wrong) > 0 {
+		return errors.Join(wrong...)
 	}
 	keys := policyOf(db)
 	// Only after all models are parsed, because a foreign key copies the type of the key

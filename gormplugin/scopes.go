@@ -218,7 +218,7 @@ func keyColumn(stmt *gorm.Statement, name string) (column any, err error) {
 	}
 	if field != nil {
 		if !sorts(field) {
-			return nil, &ModelError{stmt.Schema.String(), field.Name, fmt.Sprintf("%s does not sort as keys do", field.FieldType)}
+			return nil, &ModelError{Model: stmt.Schema.String(), Field: field.Name, Reason: fmt.Sprintf("%s does not sort as keys do", field.FieldType)}
 		}
 		name = field.DBName
 	}
@@ -256,5 +256,5 @@ func (k policy) keyOf(s *schema.Schema) (*schema.Field, error) {
 	} else if f := s.PrioritizedPrimaryField; f != nil {
 		name = f.Name
 	}
-	return nil, &ModelError{s.String(), name, reason}
+	return nil, &ModelError{Model: s.String(), Field: name, Reason: reason}
 }

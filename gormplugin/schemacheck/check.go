@@ -10,7 +10,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
@@ -46,13 +45,11 @@ func Check(ctx context.Context, db *gorm.DB, models ...any) ([]Finding, error) {
 		db:     db.Session(&gorm.Session{NewDB: true, Context: ctx}),
 		tables: map[string]*table{}, mended: map[place]place{},
 	}
-	if !gormplugin.Installed(db) {
-		c.add(Finding{Problem: NotInstalled, Fix: "call db.Use(gormplugin.New(source))"})
-	}
 	schemas, err := c.parse(models)
 	if err != nil {
 		return nil, err
 	}
+	c.verify(schemas, models)
 	for _, s := range schemas {
 		c.model(s)
 	}

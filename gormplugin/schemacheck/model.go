@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"gorm.io/gorm/schema"
-	"gorm.io/gorm/utils"
 
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/base/keytype"
@@ -59,11 +58,7 @@ func modelName(s *schema.Schema) string {
 func (c *checker) model(s *schema.Schema) {
 	fields, err := gormplugin.Filled(c.db, s)
 	if err != nil {
-		c.badModel(s, err)
-		return
-	}
-	if len(fields) == 0 && !meant(s) {
-		c.noKey(s)
+		return // see verify
 	}
 	var filled []string
 	for _, f := range fields {
@@ -82,24 +77,30 @@ func (c *checker) model(s *schema.Schema) {
 	c.relations(&s.Relationships)
 }
 
-func (c *checker) badModel(s *schema.Schema, err error) {
-	f := Finding{Problem: BadModel, Model: modelName(s), Table: s.Table, Is: err.Error()}
-	if e := (*gormplugin.ModelError)(nil); errors.As(err, &e) {
-		f.Model, f.Field, f.Table, f.Is = e.Model, e.Field, "", e.Reason
+// verify reports what [gormplugin.Plugin.Verify] says.
+func (c *checker) verify(schemas []*schema.Schema, models []any) {
+	var none *gormplugin.Plugin
+	plugin, _ := c.db.Plugins[none.Name()].(*gormplugin.Plugin)
+	list, _ := plugin.Verify(c.db, models...).(interface{ Unwrap() []error })
+	if list == nil {
+		return
 	}
-	c.add(f)
-}
-
-func (c *checker) noKey(s *schema.Schema) {
-	f := Finding{
-		Problem: NoKey, Model: modelName(s), Table: s.Table, Is: "no primary key",
-		Want: "a key of type types.Snowflake or types.ID, or with the tag snowflake",
-		Fix:  "give it one, or say snowflake:- or autoIncrement in the tag if it is meant",
+	for _, err := range list.Unwrap() {
+		var e *gormplugin.ModelError
+		if !errors.As(err, &e) {
+			c.add(Finding{Problem: NotInstalled, Is: err.Error(), Fix: "call db.Use(gormplugin.New(source)), and after it no plugin that changes its callbacks"})
+			continue
+		}
+		f := Finding{Problem: BadModel, Model: e.Model, Field: e.Field, Is: e.Reason}
+		if errors.Is(e, gormplugin.ErrUnfilled) {
+			f.Problem = NoKey
+			s := schemas[slices.IndexFunc(schemas, func(s *schema.Schema) bool { return s.String() == e.Model })]
+			if f.Table = s.Table; e.Field != "" {
+				f.Column = s.PrioritizedPrimaryField.DBName
+			}
+		}
+		c.add(f)
 	}
-	if key := s.PrioritizedPrimaryField; key != nil {
-		f.Field, f.Column, f.Is = key.Name, key.DBName, "of type "+key.FieldType.String()
-	}
-	c.add(f)
 }
 
 // shared reports models of the table of m that disagree with it.
@@ -122,36 +123,6 @@ func columnList(names []string) string {
 		return "no column"
 	}
 	return strings.Join(names, " and ")
-}
-
-// meant reports whether the model itself says why it has no key of ours: its key consists
-// of foreign keys, or is left to the database or the program on purpose.
-func meant(s *schema.Schema) bool {
-	if len(s.PrimaryFields) > 1 && s.PrioritizedPrimaryField == nil {
-		return true
-	}
-	s.Relationships.Mux.RLock()
-	defer s.Relationships.Mux.RUnlock()
-	for _, f := range s.PrimaryFields {
-		_, value := f.TagSettings["DEFAULT"]
-		said := value || utils.CheckTruth(f.TagSettings["AUTOINCREMENT"]) || f.TagSettings["SNOWFLAKE"] == "-"
-		if f.Creatable && !said && !foreign(s, f) {
-			return false
-		}
-	}
-	return len(s.PrimaryFields) > 0
-}
-
-// foreign reports whether f refers to another row.
-func foreign(s *schema.Schema, f *schema.Field) bool {
-	for _, rel := range s.Relationships.Relations {
-		for _, ref := range rel.References {
-			if ref.ForeignKey == f {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // ours reports whether f has a type of package types, or a nullable form of it.
