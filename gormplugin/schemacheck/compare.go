@@ -123,8 +123,12 @@ func (c *checker) checkCounter(w *wantedColumn, at place) error {
 	if err != nil || fix == "" && len(sql) == 0 { // as of a counter that is at its end
 		return err
 	}
-	if w.field.AutoIncrement {
+	switch _, tagged := w.field.TagSettings["SNOWFLAKE"]; {
+	case !w.field.AutoIncrement:
+	case tagged:
 		fix += "; and add autoIncrement:false to the tag, or GORM makes it count again"
+	default: // of WithIntegerKeys, which goes by what GORM counts
+		fix += "; AutoMigrate leaves it so, but lets new tables count"
 	}
 	c.add(w.finding(Counted, at.col.Counter, "no counting", fix, sql...))
 	return nil

@@ -1,12 +1,15 @@
 package gormcases
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/gormplugin/schemacheck"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -74,8 +78,14 @@ var memberModels = []any{&Member{}, &Profile{}, &Post{}, &Notice{}, &Crew{}}
 func (e *env) integers(options ...gormplugin.Option) {
 	e.Helper()
 	e.src = &counter{first: 1 << 50}
+	e.integersFrom(e.src, options...)
+}
+
+func (e *env) integersFrom(src gormplugin.Source, options ...gormplugin.Option) {
+	e.Helper()
 	e.db = e.open(&gorm.Config{})
-	if err := e.db.Use(gormplugin.New(e.src, append(append([]gormplugin.Option{gormplugin.WithIntegerKeys()}, e.target.Options...), options...)...)); err != nil {
+	options = slices.Concat([]gormplugin.Option{gormplugin.WithIntegerKeys()}, e.target.Options, options)
+	if err := e.db.Use(gormplugin.New(src, options...)); err != nil {
 		e.Fatalf("Use = %v; want no error", err)
 	}
 }
@@ -434,5 +444,97 @@ var integerCases = []testCase{
 		if tx := plain.Where(gormplugin.NewerThan(1)).Find(&[]Crew{}); !errors.As(tx.Error, &wrong) {
 			e.Errorf("a condition without the option = %v; want a ModelError", tx.Error)
 		}
+	}},
+}
+
+// An Entry has a key as the database counts them.
+type Entry struct {
+	ID    uint
+	Name  string `gorm:"size:40"`
+	Lines []EntryLine
+}
+
+// An EntryLine belongs to an [Entry].
+type EntryLine struct {
+	ID      uint
+	EntryID uint
+}
+
+var integerChecks = []testCase{
+	{"CheckEndsTheCountingThatMeetsTheKeys", func(e *env) {
+		last := atomic.Int64{}
+		last.Store(1 << 50)
+		e.integersFrom(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { return types.Snowflake(last.Add(1)), nil }))
+		e.migrate(&Entry{}, &EntryLine{})
+		e.must(e.db.Create(&Entry{Name: "A", Lines: []EntryLine{{}}}))
+		raw := "INSERT INTO " + e.prefix + "entries (name) VALUES ('raw')"
+		e.must(e.db.Exec(raw))
+		b := Entry{Name: "B"}
+		last.Store(1<<50 + 1) // the next key is the one after that of A
+		switch err, key := e.db.Create(&b).Error, e.keys("entries", "id", "name", "raw")[0]; {
+		case e.postgres() && (key != 1 || err != nil):
+			e.Errorf("a key that PostgreSQL counts = %d, and Create = %v; want 1 and no error", key, err)
+		case !e.postgres() && (key != 1<<50+2 && key != 1<<50+1 || err == nil):
+			e.Errorf("a key that the database counts = %d, and Create = %v; want the next of the source, and a duplicate", key, err)
+		}
+		last.Store(1 << 51)
+
+		const counts = "database counts as well ID"
+		models := []any{&Entry{}, &EntryLine{}}
+		for _, f := range e.finds(models, counts, counts) {
+			if strings.Contains(f.Fix, "autoIncrement:false") { // which would switch the option off
+				e.Errorf("Fix = %q; want no word of autoIncrement:false", f.Fix)
+			}
+		}
+		e.repairs(models...)
+		e.countsNoMore("entries (name) VALUES ('raw')")
+		e.must(e.db.Create(&Entry{Name: "C", Lines: []EntryLine{{}}}))
+		e.migrate(models...) // does not put it back
+		e.finds(models)
+		e.countsNoMore("entries (name) VALUES ('raw')")
+		e.must(e.db.Create(&Entry{Name: "D"}))
+	}},
+	{"CheckFindsColumnsThatAreNarrowerThanIntegerKeys", func(e *env) {
+		e.only(!e.sqlite(), "SQLite stores every integer in 64 bits")
+		e.integers()
+		key, ref := "serial PRIMARY KEY", "int"
+		if e.mysql() {
+			key, ref = "int unsigned AUTO_INCREMENT PRIMARY KEY", "int unsigned"
+		}
+		e.ddl("CREATE TABLE `PRE_entries` (`id` " + key + ", `name` varchar(40))")
+		e.ddl("CREATE TABLE `PRE_entry_lines` (`id` " + key + ", `entry_id` " + ref + ", FOREIGN KEY (`entry_id`) REFERENCES `PRE_entries` (`id`))")
+		if tx := e.db.Create(&Entry{Name: "A"}); tx.Error == nil {
+			e.Error("Create in a narrow column = nil; want an error of the database")
+		}
+		models := []any{&Entry{}, &EntryLine{}}
+		found := map[string]bool{}
+		for _, f := range e.check(e.db, models...) {
+			found[string(f.Problem)+" "+f.Table+"."+f.Field] = true
+		}
+		for _, want := range []string{"entries.ID", "entry_lines.ID", "entry_lines.EntryID"} {
+			if !found[string(schemacheck.NarrowColumn)+" "+e.prefix+want] {
+				e.Errorf("Check found %v; want that %s is too narrow", found, want)
+			}
+		}
+		e.repairs(models...)
+		e.must(e.db.Create(&Entry{Name: "A", Lines: []EntryLine{{}, {}}}))
+	}},
+	{"CheckFindsOnlyThatTheDatabaseCountsInFreshTablesOfIntegerKeys", func(e *env) {
+		e.integers()
+		e.migrate(memberModels...)
+		for _, f := range e.check(e.db, memberModels...) {
+			if f.Problem != schemacheck.Counted {
+				e.Errorf("Check found %v; want only that the database counts", f)
+			}
+		}
+		plain := e.use(e.open(&gorm.Config{}))
+		var keys []string
+		for _, f := range e.check(plain, memberModels...) {
+			if f.Problem == schemacheck.NoKey {
+				keys = append(keys, f.Table+"."+f.Column)
+			}
+		}
+		// The key of a post says autoIncrement, and that of a profile refers to a member.
+		equal(e, "keys that a plugin without the option does not fill", strings.ReplaceAll(strings.Join(keys, " "), e.prefix, ""), "members.id notices.id crews.id")
 	}},
 }

@@ -57,7 +57,9 @@ func run(t *testing.T, target Target, prefix string, list []testCase) {
 }
 
 // checks returns the cases of schemacheck and of docs/migrating.md.
-func checks() []testCase { return slices.Concat(checkCases, repairCases, migratingCases) }
+func checks() []testCase {
+	return slices.Concat(checkCases, repairCases, integerChecks, migratingCases)
+}
 
 // cases returns the cases of the plugin.
 func cases() []testCase {
