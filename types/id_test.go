@@ -240,6 +240,25 @@ func TestTypedKeysAreStringsInJSON(t *testing.T) {
 	}
 }
 
+// The trap that docs/types.md names, and the alias that is none.
+func TestADefinedTypeOfASnowflakeIsANumberInJSON(t *testing.T) {
+	type (
+		defined types.Snowflake
+		alias   = types.ID[typedOrder]
+	)
+	for _, c := range []struct {
+		key  any
+		want string
+	}{{defined(5), `5`}, {alias(5), `"5"`}} {
+		if got, err := json.Marshal(c.key); string(got) != c.want || err != nil {
+			t.Errorf("Marshal(%T 5) = %s, %v; want %s, nil", c.key, got, err, c.want)
+		}
+	}
+	if n := reflect.TypeFor[*defined]().NumMethod(); n != 0 {
+		t.Errorf("a type defined as Snowflake has %d methods; want none", n)
+	}
+}
+
 func TestMapstructureCopiesANullIDOfTheSameMark(t *testing.T) {
 	want := types.NullID[typedOrder]{ID: 5, Valid: true}
 	for _, input := range []any{want, &want} {

@@ -43,6 +43,31 @@ func TestAMatcherTakesTheKeyThatItNames(t *testing.T) {
 	}
 }
 
+func TestTypedKeysAreMatchedAsTheUntyped(t *testing.T) {
+	type order struct{}
+	g := coretest.NewGenerator(coretest.Config{})
+	id := types.ID[order](take(t, g, 1)[0])
+	insert := func(want any, null types.NullID[order]) error {
+		db, mock, err := sqlmock.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		mock.ExpectExec("INSERT").WithArgs(want, want).WillReturnResult(sqlmock.NewResult(0, 1))
+		_, err = db.ExecContext(t.Context(), "INSERT", id, null)
+		return err
+	}
+	present := types.NullID[order]{ID: id, Valid: true}
+	for _, want := range []any{g.Key(1), coretest.AnyKey(), coretest.KeyBetween(id.Snowflake(), id.Snowflake()), id, present} {
+		if err := insert(want, present); err != nil {
+			t.Errorf("INSERT of %d where %v is expected = %v; want nil", id, want, err)
+		}
+		if err := insert(want, types.NullID[order]{}); err == nil {
+			t.Errorf("INSERT of an absent NullID where %v is expected = nil; want an error", want)
+		}
+	}
+}
+
 func TestAKeyIsLookedUpWhenItIsCompared(t *testing.T) {
 	g := coretest.NewGenerator(coretest.Config{})
 	second := g.Key(2) // before the key is made
