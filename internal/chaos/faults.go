@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The faults, each of which a call in twenty has.
+// The faults. Each happens to one call in twenty.
 const (
 	requestLost = iota
 	replyLost
@@ -19,13 +19,13 @@ const (
 	oneIn = 20
 )
 
-// errInjected is all that a process learns of a lost request.
+// errInjected is all that a process learns about a lost request.
 var errInjected = errors.New("chaos: injected: no reply")
 
 // faults make requests to a store go wrong.
 type faults struct {
 	intN     func(n int) int // a random number below n; it may be called at any time
-	late     time.Duration   // replies are so late at most, and zombies twice that
+	late     time.Duration   // the maximum delay of replies, and half that of zombies
 	deadline time.Duration   // of a zombie
 }
 
@@ -34,7 +34,7 @@ func (f faults) delay(most time.Duration) time.Duration {
 	return time.Duration(f.intN(int(most/time.Millisecond)+1)) * time.Millisecond
 }
 
-// Call makes one request, and one of five goes wrong.
+// call makes one request. One in five goes wrong.
 func call[T any](ctx context.Context, f faults, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	switch f.intN(oneIn) {
@@ -43,12 +43,12 @@ func call[T any](ctx context.Context, f faults, do func(context.Context) (T, err
 	case replyLost:
 		_, _ = do(ctx)
 		return none, errInjected
-	case replyLate: // after the deadline, and it is believed, as by a process that was stopped
+	case replyLate: // after the deadline, and accepted, as by a process that was stopped
 		reply, err := do(ctx)
 		<-ctx.Done()
 		time.Sleep(f.delay(f.late))
 		return reply, err
-	case zombie: // done when nobody expects it any more
+	case zombie: // performed after the caller has stopped waiting
 		later := f.delay(2 * f.late)
 		go func() {
 			time.Sleep(later)

@@ -25,14 +25,14 @@ type group struct {
 	dir    string // of the files of the processes
 	random *rand.Rand
 
-	// order returns what a new process is told to do. Store, DSN and Files are the group's.
+	// order returns the order for a new process. Store, DSN and Files are the group's.
 	order func(files string) order
 
-	// enter changes the command of the process in a slot, so that it runs somewhere else.
-	// It must keep the process group and the number of the process. Nil: all run here.
+	// enter changes the command of the process in a slot so that it runs elsewhere. It must
+	// keep the process group and the number of the process. If nil, all run here.
 	enter func(slot int, cmd *exec.Cmd)
 
-	stop     time.Duration // processes are stopped for so long at most
+	stop     time.Duration // the maximum time for which processes are stopped
 	patience time.Duration // a process that was asked to end is killed after this time
 	calm     bool          // processes are neither stopped nor killed
 
@@ -53,7 +53,7 @@ type process struct {
 
 	killed  bool
 	resume  time.Time // when to continue it; zero: it is not stopped
-	patient time.Time // when to kill it, since it was asked to end and has not; zero: it was not asked
+	patient time.Time // when to kill it if it has not ended by itself; zero: it was not asked to end
 }
 
 // errorf fails the test, and says which run it was.
@@ -75,8 +75,8 @@ func (g *group) startAll(n int) {
 // wait lets some time go by.
 func (g *group) wait() { time.Sleep(between(g.random, 20*time.Millisecond, 200*time.Millisecond)) }
 
-// lookAll does what is due: it starts processes in place of those that have ended, and
-// continues those that were stopped.
+// lookAll does what is due: it replaces processes that have ended, and continues those that
+// were stopped.
 func (g *group) lookAll() {
 	now := time.Now()
 	for i, p := range g.slots {
@@ -84,7 +84,7 @@ func (g *group) lookAll() {
 	}
 }
 
-// look does what is due for a process, and returns the one to have its slot.
+// look does what is due for a process, and returns the process for its slot.
 func (g *group) look(slot int, p *process, now time.Time) *process {
 	select {
 	case <-p.ended:
@@ -121,7 +121,7 @@ func (g *group) strike() {
 		g.stops++
 		g.signal(p, syscall.SIGSTOP)
 	case n < 5:
-	case n < 6, n < 7 && p.resume.IsZero(): // rather one that is not stopped: that one has yet to learn what it has missed
+	case n < 6, n < 7 && p.resume.IsZero(): // less often a stopped one, which has yet to learn what it has missed
 		g.kill(p)
 	case n < 8 && p.resume.IsZero():
 		p.patient = now.Add(g.patience)
@@ -129,18 +129,17 @@ func (g *group) strike() {
 	}
 }
 
-// continueAll lets all processes go on.
+// continueAll continues all processes.
 func (g *group) continueAll() {
 	for _, p := range g.slots {
 		g.signal(p, syscall.SIGCONT)
 	}
 }
 
-// end kills all processes of the run, whatever their state, and waits until they are
-// gone.
+// end kills all processes of the run, whatever their state, and waits for their end.
 func (g *group) end() {
-	// The keeper is one of them and has not been waited for. So its number cannot be
-	// another's yet.
+	// The keeper is one of them and has not been waited for, so its number cannot belong to
+	// another process yet.
 	if err := syscall.Kill(-g.keeper.Process.Pid, syscall.SIGKILL); err != nil {
 		g.errorf("killing the processes = %v; want no error", err)
 	}
@@ -169,7 +168,7 @@ func (g *group) signal(p *process, s syscall.Signal) {
 	}
 }
 
-// keep starts the keeper alone. Its process group is the one of all processes.
+// keep starts the keeper, whose process group all processes join.
 func (g *group) keep() {
 	g.t.Helper()
 	g.keeper = g.command(keeping, 0)
@@ -193,7 +192,7 @@ func (g *group) start(slot int) *process {
 	}
 	said, err := os.Create(p.files + errorsEnd)
 	if err == nil {
-		p.cmd.Stderr = said // a file: Wait does not wait for whoever else has it
+		p.cmd.Stderr = said // a file, so that Wait does not wait for other processes that have it
 		err = p.cmd.Start()
 		_ = said.Close() // the process has its own
 	}
@@ -209,8 +208,8 @@ func (g *group) start(slot int) *process {
 	return p
 }
 
-// judge fails the test if an ended process has failed or crashed. A process that was
-// asked to end may end before it can handle that signal.
+// judge fails the test if an ended process has failed or crashed. A process that was asked to
+// end may end before it can handle that signal.
 func (g *group) judge(p *process) {
 	var exit *exec.ExitError
 	if errors.As(p.err, &exit) {
@@ -224,18 +223,17 @@ func (g *group) judge(p *process) {
 	}
 }
 
-// errorsEnd is the end of the file of a process with its standard error.
+// errorsEnd ends the name of the file with a process's standard error.
 const errorsEnd = ".err"
 
-// said returns what a process has written to its standard error, or its beginning.
+// said returns the beginning of what a process has written to its standard error.
 func (p *process) said() []byte {
 	const most = 4000
 	text, _ := os.ReadFile(p.files + errorsEnd)
 	return bytes.TrimSpace(text[:min(len(text), most)])
 }
 
-// ordered returns this binary as a process of the run that has an order. The keeper has
-// to be there.
+// ordered returns this binary as a process of the run, with an order. It requires the keeper.
 func (g *group) ordered(o order) *exec.Cmd {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -244,8 +242,7 @@ func (g *group) ordered(o order) *exec.Cmd {
 	return g.command(string(text), g.keeper.Process.Pid)
 }
 
-// command returns this binary as a process in a process group. group 0 means one of its
-// own.
+// command returns this binary as a process in a process group, or in its own if group is 0.
 func (g *group) command(order string, group int) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
@@ -257,7 +254,7 @@ func (g *group) command(order string, group int) *exec.Cmd {
 	return cmd
 }
 
-// Between returns a random length of time.
+// between returns a random length of time.
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)+1))
 }

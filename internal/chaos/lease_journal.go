@@ -16,11 +16,11 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// journalEnd is the end of the name of a process's file about its lease.
+// journalEnd ends the name of the file in which a process records its lease.
 const journalEnd = ".journal"
 
-// A journal is what a process writes down about its lease. Each line is one write, so
-// none is lost when the process is killed.
+// A journal is the record that a process keeps of its lease. Each line is a single write, so
+// that none is lost when the process is killed.
 type journal struct{ file *os.File }
 
 func openJournal(path string) (*journal, error) {
@@ -28,15 +28,14 @@ func openJournal(path string) (*journal, error) {
 	return &journal{f}, err
 }
 
-// A journal has the confirmed requests before the lease knows of them, and releases
-// before the store does. Errors of the writes are ignored: if a line is missing, the run
-// fails.
+// A confirmed request is in the journal before the lease learns of it, and a release before the
+// store does. Errors of the writes are ignored, because a missing line fails the run.
 
 func (j *journal) claimed(row leasestore.Row, from leasestore.Millis) {
 	_, _ = fmt.Fprintf(j.file, "claim %d %d %d %d\n", row.Worker, row.Epoch, from, row.Until)
 }
 
-// begins notes that IDs begin at a later moment than the claim has won.
+// begins records that IDs begin later than at the moment that the claim has won.
 func (j *journal) begins(row leasestore.Row, at leasestore.Millis) {
 	_, _ = fmt.Fprintf(j.file, "begin %d %d 0 %d\n", row.Worker, row.Epoch, at)
 }
@@ -45,7 +44,7 @@ func (j *journal) renewed(row leasestore.Row) {
 	_, _ = fmt.Fprintf(j.file, "renew %d %d 0 %d\n", row.Worker, row.Epoch, row.Until)
 }
 
-// late notes a renewal that the lease does not believe, unless its clock steps right now.
+// late records a renewal that the lease does not accept, unless its clock steps at that moment.
 func (j *journal) late(row leasestore.Row) {
 	_, _ = fmt.Fprintf(j.file, "late %d %d 0 %d\n", row.Worker, row.Epoch, row.Until)
 }
@@ -54,7 +53,7 @@ func (j *journal) released(r leasestore.Release) {
 	_, _ = fmt.Fprintf(j.file, "release %d %d 0 %d\n", r.Worker, r.Epoch, r.End)
 }
 
-// paused notes how long no ID came, if it was long.
+// paused records how long no ID came, if it was long.
 func (j *journal) paused(d time.Duration) {
 	if d <= noted {
 		return
@@ -71,7 +70,7 @@ type hold struct {
 	process       string
 	worker, epoch int64
 	from, until   leasestore.Millis
-	begin, end    leasestore.Millis // the same as the lease has it, to within a step of the clock
+	begin, end    leasestore.Millis // the same by the lease's clock, to within a step of it
 	released      bool              // or tried to
 }
 
@@ -79,7 +78,7 @@ func (h hold) String() string {
 	return fmt.Sprintf("process %s, worker %d, epoch %d, from %d until %d", h.process, h.worker, h.epoch, h.from, h.until)
 }
 
-// Events are what the journals of a run say.
+// Events are the contents of the journals of a run.
 type events struct {
 	holds  []*hold
 	losses int
@@ -129,8 +128,8 @@ func readJournals(dir string) (e events, err error) {
 	return e, nil
 }
 
-// takeovers returns how many claims were of rows that nobody had given back. It counts
-// rows that were forgotten.
+// takeovers returns how many claims were of rows that had not been given back. It counts rows
+// that were forgotten.
 func (e events) takeovers() (n int) {
 	type place struct{ worker, epoch int64 }
 	claimed, released := map[place]bool{}, map[place]bool{}
@@ -138,9 +137,9 @@ func (e events) takeovers() (n int) {
 		released[place{h.worker, h.epoch}] = released[place{h.worker, h.epoch}] || h.released
 	}
 	for _, h := range e.holds {
-		// A claim adds one to the epoch, and so does a release. If the holder before has
-		// tried to give the row back, its epoch was the one before the last. If an epoch
-		// comes again, its row was forgotten.
+		// A claim increments the epoch, and so does a release. If the previous holder has tried
+		// to give the row back, its epoch was the one before the last. If an epoch occurs
+		// again, its row was forgotten.
 		at := place{h.worker, h.epoch}
 		if claimed[at] || h.epoch > 1 && !released[place{h.worker, h.epoch - 2}] {
 			n++
@@ -155,8 +154,8 @@ var (
 	errUnreserved = errors.New("chaos: an ID has a time that is not reserved for its lease")
 )
 
-// disjoint returns an error if two holds on a row have a time in common. It does so even
-// if neither has returned an ID for that time.
+// disjoint returns an error if two holds on a row have a time in common, even if neither has
+// returned an ID for that time.
 func (e events) disjoint() error {
 	holds := slices.DeleteFunc(slices.Clone(e.holds), func(h *hold) bool { return h.end <= h.begin })
 	slices.SortFunc(holds, func(a, b *hold) int { return cmp.Or(cmp.Compare(a.worker, b.worker), cmp.Compare(a.begin, b.begin)) })
@@ -168,7 +167,7 @@ func (e events) disjoint() error {
 	return nil
 }
 
-// reserved returns an error unless each ID is in a hold that its process had.
+// reserved returns an error unless each ID is within a hold of its process.
 func (e events) reserved(f numberFiles) error {
 	holds := map[string][]*hold{}
 	for _, h := range e.holds {

@@ -14,15 +14,14 @@ import (
 type Rules int
 
 const (
-	// Fence is the protocol as it is.
+	// Fence is the unchanged protocol.
 	Fence Rules = iota
 
-	// FenceStolen is Fence, and rows are also taken over at any time, from live and
-	// healthy holders.
+	// FenceStolen is Fence with takeovers of rows at any time, from live and healthy holders.
 	FenceStolen
 
-	// TTL is a common kind of lease. The row is the holder's until its time is over, and
-	// IDs go by the clock. There is no fence. IDs repeat.
+	// TTL is a common kind of lease: the row is the holder's until its time is over, IDs follow
+	// the clock, and there is no fence. IDs repeat.
 	TTL
 
 	// Guard is the protocol with the loss guard, on a store that forgets what it has
@@ -32,12 +31,12 @@ const (
 	// NoGuard is Guard without the loss guard. IDs repeat.
 	NoGuard
 
-	// GuardShort is Guard, but a lease begins D after its claim, and not a window and D. So
+	// GuardShort is Guard, but a lease begins D after its claim instead of a window and D, so
 	// the guard is short by its whole window. IDs repeat.
 	GuardShort
 
-	// GuardTwice is Guard on a store that two servers keep at the same time, each without
-	// the other's writes. No promise covers that. IDs repeat.
+	// GuardTwice is Guard on a store that two servers keep at the same time, each without the
+	// other's writes, which no promise covers. IDs repeat.
 	GuardTwice
 )
 
@@ -65,9 +64,9 @@ const (
 	guardWindow  = 10 * time.Second
 )
 
-// lossGuard returns Config.LossGuard of the leases: the default of stores that lose
-// writes, or off. It is named, since other stores may be made to lose some. Under
-// GuardShort the store has the guard, and the lease does not know of it.
+// lossGuard returns Config.LossGuard of the leases: the default of stores that lose writes, or
+// off. It is set explicitly, because other stores may be made to lose writes as well. Under
+// GuardShort the store has the guard without the lease's knowledge.
 func (r Rules) lossGuard() time.Duration {
 	if r == Guard || r == GuardTwice {
 		return defaultGuard
@@ -75,11 +74,10 @@ func (r Rules) lossGuard() time.Duration {
 	return -1
 }
 
-// window returns how much time the leases reserve in truth. The shortest window that a
-// lease can be asked for lets few rows expire in the seconds that a test has. So the
-// requests get a third of it on their way. To the lease the store then seems slow, or its
-// clock late. A store that forgets gets the whole window: with the guard the lease
-// computes with it.
+// window returns how much time the leases actually reserve. Few rows would expire in a test of
+// seconds with the shortest window that a lease accepts, so the requests get a third of it on
+// their way, and the store seems slow to the lease, or its clock late. A store that forgets
+// gets the whole window, because the guard's arithmetic depends on it.
 func (r Rules) window() time.Duration {
 	if r.forgets() {
 		return leaseWindow
@@ -87,8 +85,8 @@ func (r Rules) window() time.Duration {
 	return leaseWindow / shortened
 }
 
-// jump returns how far clocks are from the truth at most. The guard's condition is that
-// they agree within its default of half a second.
+// jump returns the maximum error of a clock. The guard's condition is that clocks agree within
+// its default of half a second.
 func (r Rules) jump() time.Duration {
 	if r.forgets() {
 		return 200 * time.Millisecond
@@ -96,16 +94,16 @@ func (r Rules) jump() time.Duration {
 	return 3 * time.Second
 }
 
-// stop returns for how long processes are stopped at most: so long that the rows of
+// stop returns the maximum time for which processes are stopped, long enough that the rows of
 // most of them expire meanwhile.
 func (r Rules) stop() time.Duration { return leaseWindow/2 + 2*r.window() }
 
 // leaseWindow is the shortest Config.Window. With the loss guard leases take it as 10 s.
 const leaseWindow = 3 * time.Second
 
-// configWindow returns Config.Window of a process: one in three has twice that of the
-// others. So windows rise and fall as processes take each other's rows, as they do in
-// a rolling deployment that changes them. The guard's is one for all.
+// configWindow returns Config.Window of a process, which for one in three is twice as long, so
+// that windows grow and shrink as processes take each other's rows, as in a rolling deployment
+// that changes them. The guard has a single window.
 func (r Rules) configWindow(seed uint64) time.Duration {
 	if r == GuardShort {
 		return guardWindow
@@ -116,15 +114,15 @@ func (r Rules) configWindow(seed uint64) time.Duration {
 	return leaseWindow
 }
 
-// There are more processes than rows, so that each row that expires finds its next owner
-// at once. These are the defaults of [Leases].
+// There are more processes than rows, so that each row that expires finds its next owner at
+// once. These are the defaults of [Leases].
 const (
 	leaseProcesses = 6
 	rows           = 3
 )
 
-// layout has few numbers in a millisecond. A process uses most of them, so two that use
-// one millisecond repeat each other's.
+// layout has few numbers in a millisecond. A process uses most of them, so two processes that
+// use the same millisecond repeat each other's.
 func layout() core.Layout {
 	return core.Layout{
 		Epoch: epoch.Time(), Unit: time.Millisecond,

@@ -10,8 +10,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A store is a lease.Store as a run shows it to a lease. It injects faults. Its window is
-// that of the rules. If the rules have no fence, it lies.
+// A store is a lease.Store as a run presents it to a lease. It injects faults, has the window
+// of the rules, and lies if the rules have no fence.
 type store struct {
 	lease.Store
 	rules   Rules
@@ -28,9 +28,9 @@ func (s *store) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply
 	asked := c
 	s.change(&c.Space, &c.Window)
 	if s.rules == FenceStolen && s.intN(2) == 0 {
-		// A row is free when its limit plus the guard has passed. So this takes any row,
-		// in every store, by its own rules. The lease has not asked for that. It begins
-		// where every lease begins that has no guard.
+		// A row is free when its limit plus the guard has passed, so this takes any row, in
+		// every store, by the store's own rules. The lease did not ask for it, and begins where
+		// every lease without a guard begins.
 		c.Guard, c.Skew = -leasestore.Millis(time.Hour/time.Millisecond), leasestore.Millis(time.Hour/time.Millisecond)
 	}
 	if s.rules == GuardShort {
@@ -50,8 +50,8 @@ func (s *store) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply
 		reply.Now = max(reply.Now, asked.Now) + shortGuard // where a lease without the guard begins
 	}
 	if s.rules == TTL {
-		// The lease begins at its own clock, as if nobody had had the row before. It
-		// stops only when it is told that the row is lost.
+		// The lease begins at its own clock, as if the row had never been held, and stops only
+		// when it is told that the row is lost.
 		reply.Before, reply.Now, reply.Row.Until = 0, asked.Now, asked.Now+forever
 	}
 	return reply, nil
@@ -96,14 +96,14 @@ func (s *store) Release(ctx context.Context, r leasestore.Release) error {
 
 const shortGuard = leasestore.Millis(defaultGuard / time.Millisecond)
 
-// forever is a year, in milliseconds: a limit that no lease reaches.
+// forever is a year in milliseconds, a limit that no lease reaches.
 const forever = leasestore.Millis(365 * 24 * time.Hour / time.Millisecond)
 
 // shortened is how many times shorter a window is on its way to the store.
 const shortened = 3
 
-// change makes a request one for fewer rows than a layout can have, and, unless the
-// store forgets, for a shorter window.
+// change reduces a request to fewer rows than a layout can have and, unless the store forgets,
+// to a shorter window.
 func (s *store) change(space *leasestore.Space, window *leasestore.Millis) {
 	space.Workers = s.rows
 	if window != nil && !s.rules.forgets() && !s.real {
@@ -111,7 +111,7 @@ func (s *store) change(space *leasestore.Space, window *leasestore.Millis) {
 	}
 }
 
-// request makes one request, and one of five goes wrong unless the store is real.
+// request makes one request. One in five goes wrong, unless the store is real.
 func request[T any](ctx context.Context, s *store, do func(context.Context) (T, error)) (T, error) {
 	if s.real {
 		return do(ctx)

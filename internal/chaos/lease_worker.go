@@ -13,7 +13,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 )
 
-// A leaseWork is to return IDs of one generator, with one lease.
+// A leaseWork is the order to return IDs of one generator with one lease.
 type leaseWork struct {
 	Namespace string
 	Rules     Rules

@@ -10,8 +10,8 @@ import (
 // noted is how long a pause must be to be in the journal.
 const noted = 200 * time.Millisecond
 
-// A stalls measures for how long the process did not run: it was stopped, or the machine
-// was busy. A pause without IDs at such a time says nothing of the store.
+// A stalls measures for how long the process did not run, because it was stopped or the machine
+// was busy. A pause without IDs at such a time is not the store's.
 type stalls struct{ sum atomic.Int64 }
 
 // newStalls returns a stalls that measures from now on, for as long as the process lives.

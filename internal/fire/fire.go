@@ -23,8 +23,8 @@ var (
 	lasts  = flag.Duration("fire.for", 20*time.Second, "how long each run takes")
 )
 
-// Holders is how many processes with leases there are. Each has a host of its own. There
-// are fewer rows, so that a row that expires is taken at once.
+// Holders is the number of processes with leases, each on its own host. There are fewer rows
+// than that, so a row that expires is taken at once.
 const (
 	Holders = 8
 	Rows    = 6
@@ -46,15 +46,15 @@ func Need(t testing.TB, programs ...string) {
 	}
 }
 
-// enough is how long a run takes at night, at least. A run that has shown nothing in that
-// time is a failure, and a shorter one is skipped.
+// enough is the minimum length of a run at night. A run of that length that has shown nothing
+// is a failure, and a shorter one is skipped.
 const enough = time.Minute
 
-// longest is how long a mutant is looked for, at least.
+// longest is the minimum time for which a mutant is searched.
 const longest = 5 * time.Minute
 
-// Nightly skips the test in short runs. It is for what takes long, or what needs luck and
-// time to show duplicates.
+// Nightly skips the test in short runs. It is for tests that take long, or need luck and time
+// to show duplicates.
 func Nightly(t testing.TB) {
 	t.Helper()
 	if *lasts < enough {
@@ -62,7 +62,8 @@ func Nightly(t testing.TB) {
 	}
 }
 
-// Shown is called by a run that was well. If it has not shown what it is for, it is no pass.
+// Shown is called by a run without errors. A run that has not shown what it is meant to show is
+// no pass.
 func Shown(t testing.TB, shown bool, format string, args ...any) {
 	t.Helper()
 	switch text := fmt.Sprintf(format, args...); {
@@ -74,7 +75,7 @@ func Shown(t testing.TB, shown bool, format string, args ...any) {
 	}
 }
 
-// skip skips a test, and remembers that for the end: go test says nothing of it.
+// skip skips a test and records that for the summary, because go test does not show it.
 func skip(t testing.TB, format string, args ...any) {
 	t.Helper()
 	text := fmt.Sprintf(format, args...)
@@ -84,16 +85,16 @@ func skip(t testing.TB, format string, args ...any) {
 	t.Skip("SKIPPED: " + text)
 }
 
-// A Mutant is a mistake that a fire must find. Its run is that of the fire in all but what
-// it names, so it shows that the fire is hot enough.
+// A Mutant is a mistake that a fire must detect. Its run differs from the fire's only in what
+// it names, and thereby proves that the fire is hot enough.
 type Mutant struct {
 	Rules chaos.Rules
-	Light func(t *testing.T) Fire // in place of the fire's, where the same strikes need luck
+	Light func(t *testing.T) Fire // replaces the fire's, whose strikes would need luck
 }
 
-// Burn runs a fire under rules that promise unique IDs. At night it then runs the same
-// fire on each mutant, where IDs must be repeated. A fire without mutants would prove
-// nothing by its silence. light makes the cluster, and is called for each run.
+// Burn runs a fire under rules that promise unique IDs, and at night runs the same fire on each
+// mutant, where IDs must repeat, because without mutants the silence of a fire would prove
+// nothing. light makes the cluster, and is called for each run.
 func Burn(t *testing.T, light func(t *testing.T) Fire, rules chaos.Rules, mutants ...Mutant) {
 	t.Helper()
 	if len(mutants) == 0 {
@@ -102,7 +103,7 @@ func Burn(t *testing.T, light func(t *testing.T) Fire, rules chaos.Rules, mutant
 	t.Run("holds", func(t *testing.T) {
 		f := light(t)
 		for began := time.Now(); !t.Failed() && time.Since(began) < *lasts; {
-			f.Run(t, rules) // once, unless f.For is less: then in a new namespace each time
+			f.Run(t, rules) // once, or several times if f.For is shorter, each time in a new namespace
 		}
 	})
 	for _, m := range mutants {
@@ -131,24 +132,24 @@ type Fire struct {
 
 	Network *Network
 
-	// Strike is one failure of the cluster and its repair. It is called again and
-	// again, with rests between, and at least once. It returns early when ctx ends.
+	// Strike is one failure of the cluster and its repair. It is called at least once, and
+	// repeatedly with rests between. It returns early when ctx ends.
 	Strike func(ctx context.Context, strike int) error
 
-	// Weather: half of the holders are 50 to 500 ms away, and up to a tenth of the packets
-	// is lost. Not with a mutant, of which the cluster and the strikes are to tell.
+	// Weather delays half of the holders by 50 to 500 ms and loses up to a tenth of the
+	// packets. It does not apply to mutants, which the cluster and the strikes must reveal.
 	Weather bool
 
 	May Allowance
 
-	// Check is called at the end of a run, if set. It says what came of the strikes.
+	// Check, if set, is called at the end of a run and checks the result of the strikes.
 	Check func(t *testing.T)
 
 	mutant bool
 }
 
-// Run runs the holders under rules while the cluster fails. Under the rules Fence, which
-// are for a store that forgets nothing, it also checks the histories of the rows.
+// Run runs the holders under rules while the cluster fails. Under the rules Fence, which are
+// for a store that forgets nothing, it also checks the histories of the rows.
 func (f Fire) Run(t *testing.T, rules chaos.Rules) chaos.Result {
 	t.Helper()
 	holders := f.Network.Hosts("holder", Holders)
@@ -189,12 +190,12 @@ func (f Fire) Run(t *testing.T, rules chaos.Rules) chaos.Result {
 	return result
 }
 
-// leastTakeovers is how many rows must change their holders by expiry. Without that no
-// two holders have one row, and IDs are unique whatever the rules are.
+// leastTakeovers is how many rows must be taken over after they have expired. Otherwise no two
+// holders share a row, and IDs are unique under any rules.
 const leastTakeovers = 4
 
-// conduct runs c, checks the histories if the rules are Fence and the store is not
-// broken, and keeps the result for Table.
+// conduct runs c, checks the histories if the rules are Fence and the store is not broken, and
+// keeps the result for Table.
 func conduct(t *testing.T, c chaos.Leases, rules chaos.Rules, may Allowance) chaos.Result {
 	t.Helper()
 	if rules == chaos.Fence && !c.Broken && c.History == "" {
@@ -211,7 +212,7 @@ func conduct(t *testing.T, c chaos.Leases, rules chaos.Rules, may Allowance) cha
 		case err == nil:
 			t.Logf("%d operations are linearizable", len(operations))
 		case errors.Is(err, errUndecided):
-			t.Log(err) // on a busy machine; nothing wrong was found
+			t.Log(err) // happens on a busy machine; no mistake was found
 		default:
 			t.Error(err)
 		}
@@ -219,7 +220,7 @@ func conduct(t *testing.T, c chaos.Leases, rules chaos.Rules, may Allowance) cha
 	return result
 }
 
-// Rest waits for a random time, and reports whether ctx is still good.
+// Rest waits for a random time, and reports whether ctx is still live.
 func Rest(ctx context.Context, least, most time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -229,14 +230,14 @@ func Rest(ctx context.Context, least, most time.Duration) bool {
 	}
 }
 
-// Results are those of all runs so far.
+// results has the results of all runs so far.
 var results struct {
 	mu      sync.Mutex
 	all     []chaos.Result
 	skipped []string
 }
 
-// Skipped returns what was skipped so far, and why, a line each.
+// Skipped returns what was skipped so far, and why, one line each.
 func Skipped() (lines string) {
 	results.mu.Lock()
 	defer results.mu.Unlock()

@@ -12,12 +12,12 @@ import (
 	"github.com/snowkey/snowkey/internal/chaos"
 )
 
-// forgotten returns a confirmed write that the store has forgotten, in words, or nothing.
-// Each write of a row has a greater number than all before it. So the store has forgotten
-// one if a later write has the same number, or a smaller one.
+// forgotten describes a confirmed write that the store has forgotten, or returns "". Each write
+// of a row has a greater number than all before it, so the store has forgotten a write if a
+// later one has the same number or a smaller one.
 //
-// CheckHistory finds more, but not in any time: a failover leaves many writes of which
-// nobody knows whether they were done.
+// CheckHistory finds more, but not in reasonable time, because a failover leaves many writes
+// with unknown outcomes.
 func forgotten(operations []chaos.Operation) string {
 	of := map[int64][]chaos.Operation{} // confirmed, by worker
 	for _, o := range operations {
@@ -62,7 +62,7 @@ func TestForgottenWritesAreFound(t *testing.T) {
 	}
 }
 
-// forgotten returns what forgotten says of the history of a run.
+// forgotten returns the result of the function forgotten for the history of a run.
 func (f Fire) forgotten(t *testing.T) string {
 	t.Helper()
 	operations, err := chaos.ReadHistory(f.History)

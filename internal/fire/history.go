@@ -15,27 +15,27 @@ import (
 	"github.com/snowkey/snowkey/internal/chaos"
 )
 
-// An Allowance is what a store may do that package lease does not define.
+// An Allowance is what a store may do beyond what package lease defines.
 type Allowance struct {
-	// Abandons: a claim may take the row of a process that is dead as one that was given
-	// back. Package filelease knows of a death at once.
+	// Abandons: a claim may treat the row of a dead process as one that was given back, because
+	// package filelease notices a death at once.
 	Abandons bool
 
 	// DirtyReads: a holder may find its row lost in a state that a failover undoes. A
-	// PostgreSQL that has no standby left shows a write whose wait for the standby was
-	// cancelled, and its client was told that the outcome is unknown. That is safe: who
-	// finds its row lost writes nothing and draws no ID. So such an operation is left
-	// out, if there was such a write. All writes must still have an order. One that reads
-	// such a state and then writes is confirmed only once the standby has both.
+	// PostgreSQL without a standby shows a write whose wait for the standby was cancelled and
+	// whose client was told that the outcome is unknown. That is safe, because a holder that
+	// finds its row lost writes nothing and issues no ID, so such an operation is left out if
+	// there was such a write. All writes must still have an order: one that reads such a state
+	// and then writes is confirmed only once the standby has both.
 	DirtyReads bool
 }
 
-// CheckHistory returns an error unless the operations on each row are linearizable. Then
-// there is an order of them in which each does to the row what package lease defines. One
-// that had ended before another began comes first in it.
+// CheckHistory returns an error unless the operations on each row are linearizable, that is,
+// unless there is an order in which each of them does to the row what package lease defines,
+// and which keeps the order of operations that did not overlap.
 //
-// What the store forgets makes a history that is not linearizable. So does a store that
-// has two primaries.
+// A store that forgets a write, or has two primaries, yields a history that is not
+// linearizable.
 func CheckHistory(operations []chaos.Operation, patience time.Duration, may Allowance) error {
 	for worker := range int64(Rows) {
 		var of []porcupine.Operation
@@ -45,7 +45,7 @@ func CheckHistory(operations []chaos.Operation, patience time.Duration, may Allo
 			}
 			end := o.End
 			if o.Outcome == chaos.Unknown {
-				end = math.MaxInt64 // it may be done at any later time
+				end = math.MaxInt64 // it may take effect at any later time
 			}
 			of = append(of, porcupine.Operation{ClientId: i, Input: o, Call: o.Begin, Output: nil, Return: end})
 		}
@@ -61,12 +61,12 @@ func CheckHistory(operations []chaos.Operation, patience time.Duration, may Allo
 	return nil
 }
 
-// lingers is how long a server may go on with a write that its client has given up.
+// lingers bounds how long a server may continue a write that its client has abandoned.
 const lingers = 5 * time.Second
 
-// dirty reports whether o may have found the row of a worker lost in a write whose outcome
-// nobody knows. That write began before o ended. A confirmed write after it would have
-// confirmed it too, so it is not much older than the last of those.
+// dirty reports whether o may have found a worker's row lost in a write with an unknown
+// outcome. That write began before o ended. It is not much older than the last confirmed write,
+// which would have confirmed it as well.
 func dirty(o chaos.Operation, all []chaos.Operation, worker int64) bool {
 	if o.Outcome != chaos.Lost {
 		return false
@@ -82,12 +82,12 @@ func dirty(o chaos.Operation, all []chaos.Operation, worker int64) bool {
 	})
 }
 
-// errUndecided is the error of CheckHistory when it has taken too long.
+// errUndecided is the error of CheckHistory when the search has taken too long.
 var errUndecided = errors.New("fire: whether they are linearizable was not found out")
 
-// concerns reports whether an operation may have changed or seen the row of a worker.
-// Claims that found no free row have seen them all. What they say of one row alone
-// depends on the store's clock, so they are left out.
+// concerns reports whether an operation may have changed or seen the row of a worker. Claims
+// that found no free row have seen every row, but are left out, because what they say about a
+// single row depends on the store's clock.
 func concerns(o chaos.Operation, worker int64) bool {
 	switch {
 	case o.Outcome == chaos.NoFree, o.Outcome == chaos.Refused:
@@ -99,11 +99,11 @@ func concerns(o chaos.Operation, worker int64) bool {
 	case o.Outcome == chaos.Done:
 		return o.Reply.Row.Worker == worker
 	}
-	return true // a claim whose outcome is unknown may have taken any row
+	return true // a claim with an unknown outcome may have taken any row
 }
 
-// An ended is an operation after all whose outcome is known. What was not done by then,
-// was not done. So each operation before it was, and the search need not try both.
+// An ended is an operation after all others with a known outcome. An operation that had not
+// taken effect by then never did, so each one before it did, and the search need not try both.
 type ended struct{}
 
 func lastReturn(of []porcupine.Operation) (last int64) {
@@ -115,10 +115,10 @@ func lastReturn(of []porcupine.Operation) (last int64) {
 	return last
 }
 
-// A facts is which writes of a row are known. Each write adds one to the row's Renewals,
-// and each claim and release one to its Epoch. So no other operation can have made the
-// same step. Without this every outage leaves some dozens of claims that may be done
-// anywhere, in each of the rows, and the search takes too long.
+// A facts has the known writes of a row. Each write increments the row's Renewals, and each
+// claim and release its Epoch, so no other operation can have made the same step. Without this,
+// every outage leaves some dozens of claims that may have taken effect anywhere, in each of the
+// rows, and the search takes too long.
 type facts struct {
 	written map[int64]bool // Renewals after a write
 	passed  map[int64]bool // Epoch before a claim or a release
@@ -142,8 +142,8 @@ func known(of []porcupine.Operation) facts {
 	return f
 }
 
-// A state is what a row may be. Its limit is not known after an operation of which nobody
-// knows when it was done: that depends on the store's clock.
+// A state is a possible state of the row. Its limit is unknown after an operation that took
+// effect at an unknown time, because the limit depends on the store's clock.
 type state struct {
 	row   leasestore.Row
 	vague bool // Until is not known
@@ -178,8 +178,8 @@ func model(worker int64, f facts, abandons bool) porcupine.Model {
 	}).ToModel()
 }
 
-// after returns the states that the row may have after o. There is none if o cannot have
-// come out as it did.
+// after returns the states that the row may have after o, or none if o cannot have had its
+// outcome.
 func (s state) after(o chaos.Operation, f facts) []state {
 	switch {
 	case s.ended:
@@ -207,8 +207,8 @@ func (s state) released(r *leasestore.Release) []state {
 	return nil
 }
 
-// replied is after for a claim or a renewal that the store has answered. The answer tells
-// the limit before it.
+// replied is after for a claim or a renewal that the store has answered. The answer shows the
+// limit before it.
 func (s state) replied(o chaos.Operation) []state {
 	if !s.vague && s.row.Until != o.Reply.Before {
 		return nil
@@ -232,8 +232,8 @@ func (s state) replied(o chaos.Operation) []state {
 	return []state{{row: next}}
 }
 
-// loses reports whether the row refuses a renewal or a release. Under the guard a renewal
-// may also have come too late.
+// loses reports whether the row refuses a renewal or a release. Under the guard a renewal may
+// also have come too late.
 func (s state) loses(o chaos.Operation) bool {
 	if o.Renewal == nil {
 		return len(s.released(o.Release)) == 0
@@ -246,23 +246,22 @@ func (s state) loses(o chaos.Operation) bool {
 	return err != nil
 }
 
-// perhaps returns the state after an operation of which nobody knows whether and when it
-// was done, if it was done now.
+// perhaps returns the state after an operation with an unknown outcome if it took effect now.
 func (s state) perhaps(o chaos.Operation) []state {
 	switch {
 	case o.Release != nil:
 		return s.released(o.Release)
 	case o.Renewal != nil:
 		r := *o.Renewal
-		r.Guard = 0 // it may have come in time
+		r.Guard = 0 // it may have arrived in time
 		if row, err := r.Apply(s.row, r.Now); err == nil {
 			row.Until = 0
 			return []state{{row: row, vague: true}}
 		}
 		return nil
 	}
-	// Nobody uses the token of an unknown claim again. So all of them leave the same row,
-	// and the search has fewer states.
+	// The token of an unknown claim is never used again, so all of these claims leave the same
+	// row, which reduces the states of the search.
 	const nobody = "?"
 	once := state{row: leasestore.Row{
 		Worker: s.row.Worker, Epoch: s.row.Epoch + 1, Owner: nobody, Nonce: nobody, Renewals: s.row.Renewals + 1,

@@ -21,8 +21,8 @@ import (
 	"github.com/snowkey/snowkey/internal/fire/disk"
 )
 
-// A Machine is a host with a disk of its own, whose power can be cut. What was not synced
-// may then be lost: see package disk.
+// A Machine is a host with its own disk, whose power can be cut. What was not synced may then
+// be lost: see package disk.
 type Machine struct {
 	*Host
 	Dir string // where its disk is mounted
@@ -30,13 +30,13 @@ type Machine struct {
 	// Lost is the sum of what all power cuts have lost.
 	Lost disk.Lost
 
-	on     string // a file that is there while the power is on; it says by how much the clock is late
+	on     string // a file that exists while the power is on, and has the delay of the clock
 	input  io.Closer
 	orders *json.Encoder
 	done   *json.Decoder
 }
 
-// A diskOrder is what the process with the disk is to do. Zero fields are not for it.
+// A diskOrder is an order to the process with the disk. Zero fields have no effect.
 type diskOrder struct {
 	Off      bool
 	Steps    int
@@ -49,7 +49,7 @@ type diskOrder struct {
 	Change *disk.Config
 }
 
-// A diskReply is what came of it.
+// A diskReply is the result of a diskOrder.
 type diskReply struct {
 	Lost  disk.Lost
 	Error string
@@ -57,10 +57,10 @@ type diskReply struct {
 
 const holdsDisk = "SNOWKEY_FIRE_DISK"
 
-// init makes this program the process with the disk, if it was started as that. Programs
-// on a machine wait for the disk, and the garbage collector of one process cannot wait
-// for itself. The disk is unmounted when standard input ends, which it does when the test
-// does, in whatever way.
+// init turns this program into the process with the disk, if it was started as that. A separate
+// process is needed because programs on a machine wait for the disk, and the garbage collector
+// of one process cannot wait for itself. The disk is unmounted when standard input ends, which
+// happens when the test ends in whatever way.
 func init() {
 	text := os.Getenv(holdsDisk)
 	if text == "" {
@@ -150,16 +150,16 @@ func (n *Network) Machine(t testing.TB, name string, c disk.Config) *Machine {
 
 // powered lets programs begin.
 func (m *Machine) powered(late time.Duration) error {
-	// By another name first: nobody may read half of it.
+	// Under another name first, so that no process reads half of it.
 	if err := os.WriteFile(m.on+".new", []byte(late.String()), 0o666); err != nil {
 		return err
 	}
 	return os.Rename(m.on+".new", m.on)
 }
 
-// Enter lets a command run on the machine, as [Host.Enter] does. But it sees the disk that
-// is mounted at any time. The program ip gives others their own view of what was mounted
-// when they started.
+// Enter makes a command run on the machine, as [Host.Enter] does, except that it sees the disk
+// that is mounted at any time, while the program ip gives others their own view of what was
+// mounted when they started.
 func (m *Machine) Enter(cmd *exec.Cmd) {
 	path, err := exec.LookPath("nsenter")
 	if err != nil {
@@ -187,18 +187,18 @@ func (m *Machine) order(o diskOrder) (disk.Lost, error) {
 	return m.reply()
 }
 
-// Change changes what the disk is like.
+// Change changes the properties of the disk.
 func (m *Machine) Change(c disk.Config) error {
 	_, err := m.order(diskOrder{Change: &c})
 	return err
 }
 
-// CutPower cuts the power and turns it on again. All processes of the machine die. If
-// steps is not zero the cut comes at that write, operation on a directory or fsync of the
-// disk, or when none comes. Afterwards the clock of the machine is late by some time, as
-// that of a machine with an empty battery.
+// CutPower cuts the power and turns it on again. All processes of the machine die. If steps is
+// not zero, the cut comes at that write, operation on a directory or fsync of the disk, or when
+// no further one comes. Afterwards the clock of the machine is late, like that of a machine
+// with an empty battery.
 func (m *Machine) CutPower(steps int, late time.Duration) error {
-	// Programs that start from now on wait. Those that did not are on the host, and die.
+	// Programs that start from now on wait. Those that did not wait are on the host, and die.
 	if err := os.Remove(m.on); err != nil {
 		return err
 	}
@@ -226,9 +226,9 @@ func (m *Machine) CutPower(steps int, late time.Duration) error {
 	return m.powered(late)
 }
 
-// Powered waits until the power of a machine is on, and returns by how much its clock is
-// late. A program on it must call it before it looks at the disk, with the directory of
-// that.
+// Powered waits until the power of a machine is on, and returns by how much its clock is late.
+// A program on the machine must call it, with the directory of the disk, before it looks at the
+// disk.
 func Powered(dir string) (late time.Duration, err error) {
 	for {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(dir), "on"))
@@ -242,8 +242,8 @@ func Powered(dir string) (late time.Duration, err error) {
 	}
 }
 
-// kill kills all processes on the machine, and returns their numbers. They may live on
-// until the disk has answered them.
+// kill kills all processes on the machine, and returns their numbers. They may live on until
+// the disk has answered them.
 func (m *Machine) kill() (victims map[int]bool, err error) {
 	victims, err = m.processes()
 	for pid := range victims {
@@ -252,7 +252,7 @@ func (m *Machine) kill() (victims map[int]bool, err error) {
 	return victims, err
 }
 
-// gone waits until none of some processes is there any more.
+// gone waits until none of the processes exists any longer.
 func (m *Machine) gone(victims map[int]bool) error {
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		living := 0
@@ -270,7 +270,7 @@ func (m *Machine) gone(victims map[int]bool) error {
 	}
 }
 
-// processes returns the numbers of those on the machine.
+// processes returns the numbers of the processes on the machine.
 func (m *Machine) processes() (map[int]bool, error) {
 	text, err := output(exec.CommandContext(context.Background(), "ip", "netns", "pids", m.namespace))
 	if err != nil {
