@@ -14,7 +14,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// What is asked early, or copied, costs time. So it is not for types that need neither.
+// Reading a value early, or copying it, costs time, so it is not done for types that need
+// neither.
 func TestOnlyWhatRefersToMemoryIsHeld(t *testing.T) {
 	type fields struct {
 		types.Model

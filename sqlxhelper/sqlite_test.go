@@ -154,8 +154,8 @@ func TestNothingIsStoredAfterSQLiteHasRolledBack(t *testing.T) {
 	}
 }
 
-// SQLite checks foreign keys when the statement ends. So a row may refer to one
-// that comes after it. Sent alone, it fails as the bad one does.
+// SQLite checks foreign keys when the statement ends, so a row may refer to a later one. Sent
+// alone, it fails as the bad one does.
 func TestRowThatRefersToALaterOneIsNotBlamedOnSQLite(t *testing.T) {
 	type linked struct {
 		types.Model

@@ -91,8 +91,7 @@ func pick[T any](w *world, rows []*T) *T {
 	return rows[w.IntN(len(rows))]
 }
 
-// Each of the following makes a row that refers only to complete rows. So there is
-// no circle.
+// Each of the following makes a row that refers only to complete rows, so there is no cycle.
 
 func (w *world) firm() *rFirm {
 	f := &rFirm{}

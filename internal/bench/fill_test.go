@@ -59,9 +59,9 @@ func storeEach(ids []types.Snowflake) func() {
 	}
 }
 
-// fillLayout has 134 million numbers in a millisecond. wideBits has 4,194,304, one
-// every 0.24 ns. Fill is about as fast, and would run out of them. So many bits leave
-// few years, so this layout has an epoch of its own.
+// fillLayout has 134 million numbers in a millisecond. wideBits has 4,194,304, one every 0.24
+// ns, which Fill would use up, because it is about as fast. So many bits leave few years, and
+// this layout therefore has its own epoch.
 func fillLayout() core.Layout {
 	l := layout(wideBits)
 	l.Epoch = time.Now().Add(-24 * time.Hour)

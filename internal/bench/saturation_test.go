@@ -33,9 +33,9 @@ const warmUp = 40 << classicBits
 // With hogs, as many goroutines as there are CPUs spin beside it. %core would include
 // theirs, and is not reported.
 //
-// Let b.N be seconds of IDs (-benchtime 8192000x is 2 s). Begin and end fall anywhere
-// in a tick, and with hogs anywhere in the run-ahead. So the share is off by up to 1
-// ms, or 20 ms, of the time. It may be above 100.
+// Let b.N be seconds of IDs (-benchtime 8192000x is 2 s). Because the run begins and ends
+// anywhere in a tick, and with hogs anywhere in the run-ahead, the share is off by up to 1 ms,
+// or 20 ms, of the time, and may exceed 100.
 func BenchmarkSaturation(b *testing.B) {
 	fromNext := func(b *testing.B) func(n int) {
 		take := nextEach(b, newSnowkey(b, layout(classicBits), core.StaticWorker(0)))

@@ -35,7 +35,7 @@ type program struct {
 	line         int // of the document
 }
 
-// A document is a page with what is to be built of it.
+// A document is a page with the programs and fragments to be built from it.
 type document struct {
 	page     string // its path
 	programs []program

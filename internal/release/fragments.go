@@ -16,8 +16,8 @@ import (
 	"github.com/snowkey/snowkey/internal/markdown"
 )
 
-// A setting is what the fragments of a page stand in: a file of Go in a comment of the
-// page. Its imports are those of the fragments too.
+// A setting is the surroundings of a page's fragments: a file of Go in a comment of the page,
+// whose imports the fragments share.
 type setting struct {
 	text    string // without the imports that only fragments use
 	imports []*ast.ImportSpec

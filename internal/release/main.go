@@ -27,7 +27,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// rehearsed is a version that nobody will release.
+// rehearsed is a version that will never be released.
 const rehearsed = "v0.0.0-rehearsal"
 
 func main() {

@@ -177,8 +177,7 @@ func (r *rehearsal) consume(ctx context.Context, m module) error {
 	if err != nil {
 		return err
 	}
-	// The sums of other people's modules are those of the tree. They need not be
-	// asked for again.
+	// The sums of other modules are in the tree's go.sum and need not be requested again.
 	sums, err := os.ReadFile(filepath.Join(r.tree, m.folder, "go.sum"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -23,8 +23,8 @@ var (
 	errNoPort     = errors.New("is no host:port")
 )
 
-// postgresAddress reads the URL form alone. The other form, host=… port=…, has
-// its own quoting rules, and nobody needs both.
+// postgresAddress reads only the URL form. The other form, host=… port=…, has its own quoting
+// rules, and one form is enough.
 func postgresAddress(dsn string) (net.Addr, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Hostname() == "" {

@@ -18,9 +18,9 @@ const (
 	busDistance = 10_000
 )
 
-// Port returns a port of 127.0.0.1 for a server that the test starts, stops and starts
-// again. Until the test ends, no other call on this machine returns it. Nobody listens
-// on it, nor 10,000 ports further up.
+// Port returns a port of 127.0.0.1 for a server that the test starts, stops and starts again.
+// Until the test ends, no other call on this machine returns it. Neither the port nor the one
+// 10,000 further up has a listener.
 //
 // Stop the server by a Cleanup that is registered after the call.
 func Port(t testing.TB) string {
@@ -44,7 +44,7 @@ func listenOn(ctx context.Context, port int) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-// free reports whether nobody listens on port. A killed run may have left a server.
+// free reports whether port has no listener. A killed run may have left a server.
 func free(ctx context.Context, port int) bool {
 	l, err := listenOn(ctx, port)
 	if err != nil {

@@ -21,8 +21,8 @@ func TestAProcessThatKeepsAPort(t *testing.T) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// A server keeps its port while it is down between two starts. Nobody listens on it
-// then, and no other test gets it.
+// A server keeps its port while it is down between two starts, although the port then has no
+// listener, and no other test gets it.
 func TestAPortIsOneTestsAlone(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatKeepsAPort$")
 	child.Env = append(os.Environ(), portsVariable+"=yes")

@@ -13,8 +13,7 @@ import (
 	"testing/synctest"
 )
 
-// nowhere refuses connections on every machine. Port 1 belongs to a service that nobody
-// runs.
+// nowhere refuses connections on every machine, because port 1 belongs to an obsolete service.
 const nowhere = "127.0.0.1:1"
 
 // all is every kind of server, with a value of its variable that leads to addr.

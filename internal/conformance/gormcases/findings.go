@@ -154,7 +154,7 @@ func (e *env) only(here bool, why string) {
 	}
 }
 
-// inWords fails the test unless f has no statements, and words of which part is one.
+// inWords fails the test unless f has no statements, and its words contain part.
 func (e *env) inWords(f schemacheck.Finding, part string) {
 	e.Helper()
 	if len(f.SQL) != 0 || f.Fix == "" || !strings.Contains(f.Fix, part) {

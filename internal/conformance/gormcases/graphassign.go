@@ -134,7 +134,7 @@ var graphAssignCases = []testCase{
 		equal(e, "cat", foundCat, cat)
 		equal(e, "dog", fmt.Sprint(foundDog), fmt.Sprint(dog))
 	}},
-	// Assign sets what Create sets. So Create changes nothing of it.
+	// Assign sets what Create sets, so Create changes none of it.
 	{"CreateKeepsWhatAssignHasSet", func(e *env) {
 		e.migrate(orderModels...)
 		o := Order{

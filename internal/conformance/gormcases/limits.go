@@ -18,7 +18,8 @@ var limitCases = []testCase{
 		}
 		o.Number = "B"
 		id := o.ID
-		// It has a key now. So Save tries to update, and saves children of no order.
+		// It has a key now, so Save tries to update it, and saves children of an order that
+		// does not exist.
 		if e.db.Save(&o).Error == nil {
 			e.Error("Save = nil; want the error of the foreign key")
 		}

@@ -309,7 +309,7 @@ type CountedItem struct {
 	SKU     string `gorm:"size:40"`
 }
 
-// The tables are those of the guide.
+// The table names are the guide's.
 func (CountedOrder) TableName(namer schema.Namer) string { return namer.TableName("order") }
 func (CountedItem) TableName(namer schema.Namer) string  { return namer.TableName("order_item") }
 
@@ -399,7 +399,7 @@ func (o *dualOrder) BeforeCreate(*gorm.DB) error {
 	return nil
 }
 
-// The tables are those of the types before and after.
+// The types before and after share their tables.
 func (dualOrder) TableName(namer schema.Namer) string     { return namer.TableName("order") }
 func (dualOrderItem) TableName(namer schema.Namer) string { return namer.TableName("order_item") }
 

@@ -51,7 +51,7 @@ var wideColumns = map[string][]string{
 	},
 }
 
-// wide returns a Wide of few values, some of which are equal only to the database.
+// wide returns a Wide whose few values include some that are equal only to the database.
 func wide(chance *rand.Rand) Wide {
 	texts := []string{"a", "A", "a ", "ab", "aB", "b", "ä", "", "5", "05"}
 	text := func() *string {

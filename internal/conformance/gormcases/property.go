@@ -88,9 +88,8 @@ func (e *env) play(runs uint64, steps int, replay func(seed uint64, steps []int)
 	}
 }
 
-// replay runs steps on empty tables, up to the first that fails. Each draws from a
-// random source of its own. So it does the same when others are left out, as far as
-// the rows allow.
+// replay runs steps on empty tables, up to the first that fails. Each step draws from its own
+// random source, so it does the same when others are left out, as far as the rows allow.
 func (w *world) replay(seed uint64, steps []int) (at int, failure error) {
 	w.clear()
 	for n, i := range steps {

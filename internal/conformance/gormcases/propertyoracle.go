@@ -272,12 +272,12 @@ func (g *graph) conflicts(before snapshot) (most int, alike bool) {
 	return most, alike
 }
 
-// reject says what is wrong with an operation that returned err.
+// reject describes what is wrong with an operation that returned err, or returns nil.
 //
-// The database is as it was. There was a conflict, and the error is that of the
-// conflict. It is never that of a foreign key. That would mean that a child was
-// stored under a key that is none. PostgreSQL refuses to update a row twice in a
-// statement (21000). It does so only if the operation was given that row twice.
+// The database must be unchanged, and the error must be caused by a conflict, never by a
+// foreign key, which would mean that a child was stored under a key that no row has. PostgreSQL
+// refuses to update a row twice in one statement (21000), but only if the operation was given
+// that row twice.
 func (w *world) reject(g *graph, err error, before, after snapshot) error {
 	switch most, alike := g.conflicts(before); {
 	case !reflect.DeepEqual(before, after):
@@ -305,12 +305,12 @@ func (w *world) moves() bool {
 	return w.e.mysql() && (strings.Contains(w.doing, "Save") || strings.Contains(w.doing, "UpdateAll"))
 }
 
-// accept says what is wrong after an operation that returned no error.
+// accept describes what is wrong after an operation that returned no error, or returns nil.
 //
-// The key of a row in memory is that of a stored row which it is like in a unique
-// column. If the operation names a target, it is like that row in the target. It is
-// zero only if the row is like two. No row was made but those in memory, and none
-// has lost its key. What is related in memory is related in the database.
+// The key of a row in memory must be the key of a stored row with an equal unique column, in
+// the target if the operation names one, and may be zero only if two stored rows are equal to
+// it. No rows may have been made but those in memory, none may have lost its key, and what is
+// related in memory must be related in the database.
 func (w *world) accept(g *graph, before, after snapshot) error {
 	made := map[string]map[string]bool{}
 	for _, n := range g.nodes {

@@ -29,7 +29,7 @@ type Target struct {
 	Database func(t *testing.T) func(*gorm.Config) *gorm.DB
 	// Returning says whether an INSERT can return columns.
 	Returning bool
-	// Options are those of the plugin.
+	// Options are the plugin's options.
 	Options []gormplugin.Option
 }
 

@@ -76,7 +76,7 @@ var schemaCases = []testCase{
 	}},
 }
 
-// migrateOld makes the table counters as it is without a key type of ours.
+// migrateOld makes the table counters without a key type of this library.
 func (e *env) migrateOld() {
 	e.Helper()
 	type Counter struct {

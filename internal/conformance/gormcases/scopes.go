@@ -21,7 +21,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// An Event is a row of which only the key matters.
+// An Event is a row with nothing but a key of interest.
 type Event struct {
 	gormplugin.Model
 	Name string `gorm:"size:40"`
@@ -603,8 +603,8 @@ var scopeCases = []testCase{
 		}
 		e.events(ids...)
 		e.must(db.CreateInBatches(&tenants, 1000))
-		// Only these two tables count. On a server there are those of other tests
-		// too, and each would wait for whoever is changing it.
+		// Only these two tables are analyzed. A server also has tables of other tests, and each
+		// would wait for whoever is changing it.
 		analyze := map[string]string{"sqlite": "ANALYZE ", "postgres": "ANALYZE ", "mysql": "ANALYZE TABLE "}[e.db.Name()]
 		for _, table := range []string{"events", "tenants"} {
 			e.must(db.Exec(analyze + e.prefix + table))

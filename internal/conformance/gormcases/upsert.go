@@ -101,7 +101,7 @@ func (e *env) sameOrders(list []Order) {
 	}
 }
 
-// mixed returns orders of which some numbers are stored already.
+// mixed returns orders, some of them with numbers that are stored already.
 func mixed() []Order {
 	return []Order{
 		{Number: "new1", Note: "x", Items: []Item{{SKU: "i1"}}},

@@ -17,7 +17,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// layouts are those of the presets, and some whose ticks, epochs or widths are special.
+// layouts are the presets, and some with special ticks, epochs or widths.
 var layouts = map[string]core.Layout{
 	"Default":    core.Default(),
 	"Twitter":    core.Twitter(),

@@ -441,8 +441,8 @@ func (g *faultGroup) given() *faultNumbers {
 	return g.state.(*faultNumbers)
 }
 
-// takes is a call that takes a range of numbers. After nil they are the caller's. After
-// an error nobody counts on them. Whoever comes next gets others.
+// takes is a call that takes a range of numbers. After nil they are the caller's. After an
+// error they are lost, and the next caller gets others.
 func (g *faultGroup) takes(take func(ctx context.Context, db *sqlx.DB) (first, last int64, err error)) *faultRun {
 	var first, last int64
 	return &faultRun{
@@ -613,8 +613,8 @@ func notDone(err error) bool {
 	return errors.As(err, &free) || errors.As(err, &lost) || errors.As(err, &layout) || errors.As(err, &skew)
 }
 
-// claim takes the worker. After nil, the row is stored as the reply has it, and nobody else
-// gets it. After an error it may be reserved, for nobody.
+// claim takes the worker. After nil, the row is stored as the reply has it, and no other claim
+// gets it. After an error it may be reserved without a holder.
 func claim(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 	c := faultClaim(cell)
 	var reply leasestore.Reply

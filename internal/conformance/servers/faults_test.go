@@ -166,7 +166,7 @@ type faultCall struct {
 	on   func(faultTarget) bool // nil: all
 	// make returns the call of a cell. What it needs in the database is made before.
 	make func(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error)
-	// tables are those of the group. It is called once.
+	// tables makes the tables of the group. It is called once.
 	tables func(ctx context.Context, g *faultGroup) error
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// rowLocks matches what InnoDB says of the own transaction. The view innodb_trx is of
-// no use, as it is up to 100 ms old.
+// rowLocks matches what InnoDB's status says about a transaction. The view innodb_trx cannot be
+// used, because it is up to 100 ms old.
 const rowLocks = `(\d+) row lock\(s\)[^\n]*\n(?:MariaDB|MySQL) thread id %d,`
 
 // lockCount returns how many locks the transaction tx holds. On PostgreSQL it leaves

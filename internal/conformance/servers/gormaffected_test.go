@@ -52,8 +52,8 @@ type (
 
 var affectedModels = []any{&affectedOther{}, &affectedRow{}, &affectedChild{}, &affectedFilled{}, &affectedPair{}}
 
-// An affectedCase is a statement of which a program reads RowsAffected. key returns a key
-// that no row has, or zero where the plugin shall give it.
+// An affectedCase is a statement whose RowsAffected a program reads. key returns a key that no
+// row has, or zero where the plugin shall assign it.
 type affectedCase struct {
 	name string
 	only string // the dialect that has it; empty: all

@@ -57,7 +57,7 @@ func TestOpenGivesEachProcessOfADatabaseAWorkerNumber(t *testing.T) {
 	}
 }
 
-// A wrapper is that of a program that traces its statements.
+// A wrapper stands for a program's connector that traces its statements.
 type wrapper struct{ driver.Connector }
 
 func (w wrapper) Connect(ctx context.Context) (driver.Conn, error) {

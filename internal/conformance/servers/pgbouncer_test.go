@@ -34,7 +34,7 @@ const (
 	adviceOnPooler = "(a pooler in statement mode does that: set it to transaction or session mode)"
 )
 
-// plugin returns a plugin whose keys are those of all calls.
+// plugin returns a plugin that shares its source of keys with all other calls.
 func (p pooler) plugin() *gormplugin.Plugin {
 	return gormplugin.New(gormplugin.SourceFunc(func(ctx context.Context) (types.Snowflake, error) {
 		var id [1]types.Snowflake

@@ -279,7 +279,7 @@ func TestATransactionThatHoldsTheOnlyConnectionGetsAnErrorThatSaysSo(t *testing.
 	})
 }
 
-// The numbers are those of the scenarios of package segment.
+// The scenarios are package segment's, with the same numbers.
 func TestNoScenarioOfSegmentsBreaksThePromise(t *testing.T) {
 	allocator := func(t *testing.T, s *sqlsegment.Store) *segment.Allocator {
 		a, err := segment.New(s, segment.Config{Tag: "orders", Hold: -1, Logger: quiet})

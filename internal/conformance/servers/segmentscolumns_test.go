@@ -45,7 +45,7 @@ func columnTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 	}
 }
 
-// integerTypes are those of a key, or of max_id in a table that somebody else has made.
+// integerTypes are the types of a key, or of max_id in a table that another program has made.
 func (g leaseTarget) integerTypes() []string {
 	if g.dialect == sqlstore.PostgreSQL {
 		return []string{"INT", "BIGINT", "NUMERIC", "NUMERIC(20)", "NUMERIC(12, 2)"}
@@ -79,7 +79,7 @@ func TestKeysOfEveryIntegerTypeAreMovedInFrom(t *testing.T) {
 	})
 }
 
-// Of texts the greatest is that of their order as texts: 9, and not 41.
+// The greatest of several texts is the last in the order of texts: 9, and not 41.
 func TestColumnsWhoseGreatestIsNoIntegerAreRefused(t *testing.T) {
 	columnTargets(t, func(t *testing.T, g leaseTarget) {
 		s := g.segments(t, g.open(t), "")
@@ -144,7 +144,7 @@ func TestNumbersThatTheColumnDoesNotKeepAreNotReturned(t *testing.T) {
 			if err != nil || rows[0].Next != last+1 {
 				t.Errorf("Rows with max_id %s = %+v, %v; want next = %d, as the last Take has left it", kind, rows, err, last+1)
 			}
-			// What does not fit is refused, and the row stays as it is.
+			// A value that does not fit is refused, and the row is unchanged.
 			if kind == "INT" || kind == "INT UNSIGNED" || kind == "DECIMAL(12, 2)" {
 				if row, err := s.Raise(t.Context(), "orders", 1<<40); err == nil {
 					t.Errorf("Raise of max_id %s to 1<<40 = %+v; want an error", kind, row)

@@ -44,9 +44,9 @@ func TestEtcdAnswers(t *testing.T) {
 	t.Logf("etcd at %s", servertest.Etcd(t))
 }
 
-// answers sends a statement through a driver. Unlike servertest, this finds out whether
-// the server lets the user in. It returns the version. So the log says what the other
-// tests of this module ran against.
+// answers sends a statement through a driver. Unlike servertest, this finds out whether the
+// server admits the user. It returns the version, so that the log shows what the other tests of
+// this module ran against.
 func answers(t *testing.T, driver, dsn string) (version string) {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)

@@ -207,7 +207,7 @@ func (g leaseTarget) stall(t *testing.T) (resume func()) {
 	}
 }
 
-// unreachable returns a handle with a password, on a port where nobody listens.
+// unreachable returns a handle with a password, on a port without a listener.
 func (g leaseTarget) unreachable(t *testing.T) leasetest.Store {
 	dsn := "root:open-sesame@tcp(127.0.0.1:1)/test"
 	if g.dialect == sqlstore.PostgreSQL {
@@ -531,10 +531,9 @@ func TestPoolOfOneWaitsUntilTheContextEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Waiting is not a difference between clocks. But a process may get no
-		// processor time between its look at the clock and the call. It is behind
-		// by as much. So a refusal is a fault of the store only if it comes with
-		// any permitted skew.
+		// Waiting is no difference between clocks. But a process may be descheduled between
+		// reading its clock and the call, and its clock is then behind by as much, so a refusal
+		// is a fault of the store only if it comes with any permitted skew.
 		for skew := leasestore.Millis(100); ; skew *= 4 {
 			tx, err := db.BeginTx(t.Context(), nil)
 			if err != nil {

@@ -31,7 +31,7 @@ func newCounter(g leaseTarget, pool *sql.DB) counter {
 	})}
 }
 
-// create makes the table with one row, of which no number is taken.
+// create makes the table with one row, from which no number has been taken.
 func (c counter) create(ctx context.Context) error {
 	_, err := sqlrow.Do(ctx, c.rows, func(t *sqlrow.Tx) (struct{}, error) {
 		_, err := t.Exec(ctx, sqlrow.CreateTable(c.dialect, "segments", "tag VARCHAR(128) NOT NULL", "next BIGINT NOT NULL", "PRIMARY KEY (tag)"))
@@ -43,7 +43,7 @@ func (c counter) create(ctx context.Context) error {
 	return err
 }
 
-// take returns the first of count numbers that nobody else has.
+// take returns the first of count numbers that no other call gets.
 func (c counter) take(ctx context.Context, tag string, count int64) (first int64, err error) {
 	table := sqlrow.Quote(c.dialect, "segments")
 	return sqlrow.Do(ctx, c.rows, func(t *sqlrow.Tx) (end int64, err error) {

@@ -23,8 +23,8 @@ type accused struct {
 	N    int    `db:"n"`
 }
 
-// blames inserts rows, of which bad is to blame, or none if it is negative. It
-// fails the test if the error names another one.
+// blames inserts rows and fails the test if the error names another row than bad, the one at
+// fault. A negative bad means that no row is at fault.
 func blames(t *testing.T, d sqlxcases.Database, h *sqlxhelper.Helper, what string, rows []accused, bad int) {
 	t.Helper()
 	for _, inTx := range []bool{false, true} {

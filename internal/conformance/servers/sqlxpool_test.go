@@ -41,7 +41,7 @@ func lostStatements(t *testing.T, open behind, skip int) {
 	}{
 		{"AnswerLost", answerLost, false, false},
 		{"StatementLost", commitLost, false, false},
-		// Nobody can tell who has stored a row whose key the caller has set.
+		// If the caller has set the key, the stored row does not prove who has stored it.
 		{"PresetAnswerLost", answerLost, true, true},
 		{"PresetStatementLost", commitLost, true, false},
 	} {

@@ -89,7 +89,7 @@ func (l *losing) start(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// silent reports whether nobody is answered any more.
+// silent reports whether the server's answers are dropped.
 func (l *losing) silent() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,8 +141,8 @@ func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
 			arrive()
 		}
 		if first {
-			// Clients wait for the answer to one request before they send the next.
-			// So all that comes from the server after this belongs to the commit.
+			// Clients wait for the answer to one request before they send the next, so
+			// everything that comes from the server after this belongs to the commit.
 			mute.Store(true)
 			switch l.what {
 			case commitLost:

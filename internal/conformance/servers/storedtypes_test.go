@@ -21,8 +21,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A typed is a row of a table with a unique column of any type. Its rows are created from
-// maps, so that V is sent as it is in Go.
+// A typed is a row of a table with a unique column of any type. Its rows are created from maps,
+// so that V is sent unconverted.
 type typed struct {
 	ID  types.Snowflake
 	V   string

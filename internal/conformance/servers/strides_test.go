@@ -9,9 +9,9 @@ import (
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
-// Two databases become three. Their increments are set one after the other, as operators
-// do it, and each goes on from its own number. Each database is a table here, and the
-// settings are those of the statements' session.
+// Two databases become three, whose increments are set one after the other, as operators do it,
+// and each continues from its own number. Each database is a table here, and the settings are
+// made in the statements' session.
 func TestAThirdDatabaseGivesNumbersOfTheFirstTwo(t *testing.T) {
 	for name, server := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
 		t.Run(name, func(t *testing.T) {

@@ -296,7 +296,7 @@ func (d Database) circleOfOwners(t *testing.T) {
 	d.wantCount(t, fmt.Sprintf("clubs young JOIN members l ON l.id = young.leader_id JOIN members b ON b.id = l.by_id JOIN clubs old ON old.id = l.club_id "+
 		"WHERE young.id = %d AND old.id = %d AND b.club_id = old.id AND old.leader_id = %d AND b.by_id = old.leader_id", young.ID, old.ID, first.ID), 1)
 
-	// Nobody can be the first of these.
+	// None of these can be the first.
 	none := &club{Leader: &member{}}
 	none.Members = []*member{none.Leader}
 	var row *sqlxhelper.RowError

@@ -108,10 +108,9 @@ type file struct {
 	Folders  []folder        `db:"-" snowkey:"folders,fk=file_id"`
 }
 
-// purchase belongs to a buyer and has entries, which belong to it and to goods.
-// Goods belong to a maker. A buyer belongs to the one who brought it. So there are
-// rows to be written first at each of three levels. One of the levels is in the
-// middle.
+// purchase belongs to a buyer and has entries, which belong to it and to goods. Goods belong to
+// a maker, and a buyer to the one who brought it, so there are rows to be written first at each
+// of three levels, one of them in the middle.
 type purchase struct {
 	types.Model
 	BuyerID types.Snowflake `db:"buyer_id"`

@@ -66,8 +66,7 @@ func (d Database) omitAndReturn(t *testing.T) {
 	}
 }
 
-// All columns are those of the table. They are not what is joined, nor what sqlx
-// makes out of a struct.
+// All columns means the table's columns, not those of a join or of sqlx's mapping of a struct.
 func (d Database) returnAll(t *testing.T) {
 	d.tables(t, billTables...)
 	rows := newBills(3)

@@ -47,8 +47,8 @@ func (d Database) runsAgain(t *testing.T) {
 	d.wantCount(t, "order_items", 12)
 }
 
-// Two transactions update two rows in opposite order. The one that the server ends
-// runs again, with nobody in its way.
+// Two transactions update two rows in opposite order. The one that the server aborts runs
+// again, without a conflict.
 func (d Database) deadlock(t *testing.T) {
 	d.tables(t, rowsTable)
 	h := sqlxhelper.New(NewCounter(100))

@@ -284,7 +284,7 @@ func (d Database) upsertBelonging(t *testing.T) {
 	d.wantCount(t, "shops", 2)
 }
 
-// The keys after a failure are those of before. The insert is undone, and the
+// After a failure the keys are the ones before the call, because the insert is undone and the
 // stored row may be gone at the next attempt.
 func (d Database) upsertFailure(t *testing.T) {
 	for name, options := range map[string][]sqlxhelper.Option{"DoNothing": ignoring, "Update": updating} {

@@ -1,5 +1,5 @@
-// Package ncruces runs the suites of SQLite on ncruces' driver, which is without cgo. Its
-// name is that of mattn's driver, so it cannot be in a program with that one.
+// Package ncruces runs the suites of SQLite on ncruces' driver, which needs no cgo. The driver
+// registers the same name as mattn's, so the two cannot be in one program.
 package ncruces
 
 import (
