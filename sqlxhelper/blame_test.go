@@ -43,7 +43,7 @@ func newLocated(t *testing.T, n int) (*writer, *load) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPlan(b.typ, sqlx.NewDb(nil, "").Mapper)
+	p, err := newPlan(b.typ, sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestRowsAtOneAddressAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPlan(b.typ, sqlx.NewDb(nil, "").Mapper)
+	p, err := newPlan(b.typ, sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestRowsAtOneAddressAreToldApart(t *testing.T) {
 }
 
 func TestOneRowIsNamedWithoutAPlaceInASlice(t *testing.T) {
-	p, err := newPlan(reflect.TypeFor[benchItem](), sqlx.NewDb(nil, "").Mapper)
+	p, err := newPlan(reflect.TypeFor[benchItem](), sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		t.Fatal(err)
 	}

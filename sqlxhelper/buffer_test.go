@@ -37,7 +37,7 @@ func TestOnlyWhatRefersToMemoryIsHeld(t *testing.T) {
 		Valuer asValuer            `db:"f15"`
 		Addr   netip.Addr          `db:"f16"`
 	}
-	p, err := newPlan(reflect.TypeFor[fields](), sqlx.NewDb(nil, "").Mapper)
+	p, err := newPlan(reflect.TypeFor[fields](), sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		t.Fatal(err)
 	}

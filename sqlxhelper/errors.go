@@ -28,6 +28,8 @@ var (
 	// ErrSource means that a key was missing and that there is no source, or that the source
 	// returned a number below 1 without an error.
 	ErrSource = errors.New("sqlxhelper: no key from the source")
+	// ErrWideKey means that the source has keys of more than 53 bits, see [WithIntegerKeys].
+	ErrWideKey = errors.New("sqlxhelper: the source has keys of more than 53 bits, which JavaScript rounds where a key is a number in JSON")
 	// ErrForeignKey means a foreign key that differs from the key of the row's parent, or of
 	// the row in a belongs_to field, that would be sent as zero, that is negative, or that is
 	// shared with a row that needs another one. The error is a [*RowError].

@@ -28,8 +28,9 @@ type memory struct {
 }
 
 type planKey struct {
-	typ    reflect.Type
-	mapper *reflectx.Mapper
+	typ      reflect.Type
+	mapper   *reflectx.Mapper
+	integers bool // see WithIntegerKeys
 }
 
 // New returns a Helper that takes missing keys from src. With a nil src every row must have its
@@ -69,7 +70,7 @@ func (h *Helper) With(opts ...Option) *Helper {
 // sqlx still reads.
 //
 // The primary key is the field for column id, or the one with the tag snowkey:"pk". Every row
-// type has one, of type [types.Snowflake]. If it is zero, Insert takes a key from the source
+// type has one, of type [types.Snowflake] or [types.ID], or an integer with [WithIntegerKeys]. If it is zero, Insert takes a key from the source
 // and sets it in the struct, where it stays if the insert fails. After an upsert the struct has
 // the stored row's key.
 //
@@ -80,7 +81,7 @@ func (h *Helper) With(opts ...Option) *Helper {
 //   - an error that matches [ErrArgument], [ErrDB], [ErrDriver] or [ErrName]
 //   - a [*PlanError] for the type, or a [*RowError] for the row, which may match
 //     [ErrForeignKey]
-//   - for a missing key, [ErrSource] or the error of the source, wrapped
+//   - for a missing key, [ErrSource], [ErrWideKey] or the error of the source, wrapped
 //
 // Later errors of the database, of a Value method, or of a ctx that ends between statements are
 // usually an [*InsertError], which matches [ErrDuplicateKey] or [ErrUnresolved] where that
@@ -140,7 +141,8 @@ func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) 
 //		Items      []Item          `db:"-" snowkey:"order_items,fk=order_id"`
 //	}
 //
-// A foreign key is a [types.Snowflake], a *types.Snowflake or a [types.NullSnowflake]. It must
+// A foreign key is a [types.Snowflake], a *types.Snowflake or a [types.NullSnowflake], the same
+// of a [types.ID], or of an integer with [WithIntegerKeys]. It must
 // be unset, or already equal to the key that it will get. Relations nest, and a type may
 // contain itself. Every row has one place, in the call or in one field that makes it a child,
 // while any number of belongs_to fields may lead to it by the same pointer. A row behind a
@@ -191,7 +193,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err != nil || len(rows.structs) == 0 {
 		return err
 	}
-	if err := rows.assign(ctx, h.src); err != nil {
+	if err := rows.assign(ctx, h.supply()); err != nil {
 		return err
 	}
 	w.memory, w.fullChunk, w.honors = h.memory, h.fullChunk, c.honors
@@ -271,11 +273,11 @@ func (h *Helper) dialectFor(db DB) (*traits, error) {
 // plan returns the plan of a struct type. Two goroutines may both build it; the plans are
 // equal, and one is kept.
 func (h *Helper) plan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
-	key := planKey{t, m}
+	key := planKey{t, m, h.config.integers}
 	if p, ok := h.plans.Load(key); ok {
 		return p.(*plan), nil
 	}
-	p, err := newPlan(t, m)
+	p, err := newPlan(t, m, h.config.integers)
 	if err != nil {
 		return nil, err
 	}

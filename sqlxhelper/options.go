@@ -22,6 +22,8 @@ type config struct {
 	conflict  conflict
 	returning []string // nil: none; empty: all
 	partial   bool
+	integers  bool // integers are keys
+	wide      bool // with integers: keys may have more than 53 bits
 	copier    Copier
 	copyRows  int // from which on rows go to copier
 }

@@ -47,7 +47,7 @@ type column struct {
 	typ     reflect.Type // of the field
 	index   []int        // for reflect's FieldByIndex
 	shared  bool         // an embedded pointer leads to it, so two rows may have one
-	untyped reflect.Type // of a types.ID or types.NullID the type without the mark; otherwise typ
+	untyped reflect.Type // of a types.ID or types.NullID the type without the mark, of integer keys see integerKey; otherwise typ
 	plain   reflect.Kind // of the field, if its type is predeclared, types.Snowflake or types.ID
 	valuer  bool         // the field is a driver.Valuer, or the pointer to it is
 	// byAddress: only the pointer to the field is a driver.Valuer.
@@ -100,16 +100,17 @@ func (p *plan) missing(row reflect.Value) (field string) {
 
 // newPlan builds the plan of a struct type and of all types that its relations reach. Other
 // types get plans of their own, because the foreign keys depend on the type at the root.
-func newPlan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
-	b := builder{mapper: m, plans: map[reflect.Type]*plan{}, keys: map[string]*plan{}}
+func newPlan(t reflect.Type, m *reflectx.Mapper, integers bool) (*plan, error) {
+	b := builder{mapper: m, integers: integers, plans: map[reflect.Type]*plan{}, keys: map[string]*plan{}}
 	return b.plan(t)
 }
 
 // A builder builds one plan.
 type builder struct {
-	mapper *reflectx.Mapper
-	plans  map[reflect.Type]*plan
-	keys   map[string]*plan // by table, the first plan with a row for it
+	mapper   *reflectx.Mapper
+	integers bool // see WithIntegerKeys
+	plans    map[reflect.Type]*plan
+	keys     map[string]*plan // by table, the first plan with a row for it
 }
 
 func (b *builder) plan(t reflect.Type) (*plan, error) {
@@ -126,7 +127,7 @@ func (b *builder) plan(t reflect.Type) (*plan, error) {
 	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, spot{}); err != nil {
 		return nil, err
 	}
-	if err := p.findKey(); err != nil {
+	if err := p.findKey(b.integers); err != nil {
 		return nil, err
 	}
 	for i := range p.relations {
@@ -323,15 +324,19 @@ func plainKind(t reflect.Type) reflect.Kind {
 }
 
 // findKey finds the primary key: the field with the tag, or else column id.
-func (p *plan) findKey() error {
+func (p *plan) findKey(integers bool) error {
 	if p.key < 0 {
 		p.key = slices.IndexFunc(p.columns, func(c column) bool { return strings.EqualFold(c.name, "id") })
 	}
 	if p.key < 0 {
 		return &PlanError{Type: p.typ, Problem: "no primary key: want a field of type types.Snowflake for column id, or with the tag `snowkey:\"pk\"`"}
 	}
-	if c := p.columns[p.key]; c.untyped != keytype.Snowflake {
-		return &PlanError{Type: p.typ, Field: c.field, Problem: fmt.Sprintf("the primary key is %v, want types.Snowflake or types.ID", c.typ)}
+	c := &p.columns[p.key]
+	if integers && isInteger(c.typ) {
+		c.untyped = keytype.Snowflake
+	}
+	if c.untyped != keytype.Snowflake {
+		return &PlanError{Type: p.typ, Field: c.field, Problem: keyProblem(c.typ, integers)}
 	}
 	return nil
 }
@@ -351,8 +356,9 @@ func (p *plan) id(row reflect.Value) *types.Snowflake {
 	return p.columns[p.key].ref(row).(*types.Snowflake)
 }
 
-// ref returns a pointer to the field of the column in a row. A pointer to a types.ID or
-// types.NullID is returned as one to the type without the mark, which has the same layout.
+// ref returns a pointer to the field of the column in a row. A pointer to a types.ID,
+// a types.NullID or an integer key is returned as one to the type without the mark, which has the
+// same layout.
 func (c *column) ref(row reflect.Value) any {
 	at := c.in(row).Addr()
 	if c.untyped != c.typ {

@@ -80,14 +80,19 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 		from, to = p, other
 	}
 	fk := from.find(r.fkName)
+	if fk >= 0 && b.integers {
+		if c := &from.columns[fk]; integerKey(c.typ) != nil {
+			c.untyped = integerKey(c.typ)
+		}
+	}
 	switch {
 	case fk < 0:
 		return fmt.Sprintf("%s: %v has no field for column %s", r.tag(), from.typ, r.fkName)
 	case fk == from.key:
 		return fmt.Sprintf("%s: that is the primary key of %v, which needs one of its own", r.tag(), from.typ)
 	case !from.columns[fk].holdsKey():
-		return fmt.Sprintf("%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake, or a types.ID or types.NullID",
-			r.tag(), from.typ, from.columns[fk].field, from.columns[fk].typ)
+		return fmt.Sprintf("%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake, or a types.ID or types.NullID%s",
+			r.tag(), from.typ, from.columns[fk].field, from.columns[fk].typ, b.orInteger())
 	}
 	// A column is set by one belongs_to field and by the fields that hold its row as a child.
 	// A row is in only one of those; the belongs_to field then points back to its parent.

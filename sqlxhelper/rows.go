@@ -180,6 +180,9 @@ func (r *rows) checkForeignKeys() error {
 				continue
 			}
 			remedy := "make it a *types.Snowflake or types.NullSnowflake, which can be null"
+			if isInteger(fk.typ) {
+				remedy = fmt.Sprintf("make it a *%v or sql.Null[%v], which can be null", fk.typ, fk.typ)
+			}
 			for k := range p.relations {
 				if o := &p.relations[k]; o.belongs && o.fk == fk && !row.FieldByIndex(o.index).IsNil() {
 					remedy = "only InsertGraph takes it from " + o.field
@@ -236,7 +239,11 @@ func (r *rows) checkKeys() error {
 			if t.plan.isForeign(c.name) {
 				err = errors.Join(ErrForeignKey, err)
 			}
-			return refuse(r.path(i), err, "%s is %d, want 0..%d", c.field, id, int64(math.MaxInt64))
+			shown := any(int64(id))
+			if v := reflect.Indirect(c.in(row)); v.CanUint() {
+				shown = v.Uint()
+			}
+			return refuse(r.path(i), err, "%s is %d, want 0..%d", c.field, shown, int64(math.MaxInt64))
 		}
 	}
 	return nil
@@ -277,7 +284,7 @@ func (t *table) mayRefer() bool {
 
 // assign gives a key to every row that lacks one, and links the rows. If the source fails, no
 // row has been changed.
-func (r *rows) assign(ctx context.Context, src Source) error {
+func (r *rows) assign(ctx context.Context, src supply) error {
 	missing := 0
 	for _, id := range r.ids {
 		if *id == 0 {
@@ -286,7 +293,7 @@ func (r *rows) assign(ctx context.Context, src Source) error {
 	}
 	if missing > 0 {
 		keys := make([]types.Snowflake, missing)
-		if err := take(ctx, src, keys); err != nil {
+		if err := src.take(ctx, keys); err != nil {
 			return err
 		}
 		for _, id := range r.ids {

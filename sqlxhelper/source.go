@@ -38,12 +38,23 @@ type filler interface {
 	Fill(ctx context.Context, ids []types.Snowflake) error
 }
 
+// A supply is the source of a Helper, and the largest key that its options allow.
+type supply struct {
+	src   Source
+	limit types.Snowflake
+}
+
+func (h *Helper) supply() supply { return supply{h.src, h.config.limit()} }
+
 // take sets ids, which are zero, to new keys, or returns an error. ids is not memory of rows,
 // so a source that fails at the last key leaves no row with a key.
-func take(ctx context.Context, src Source, ids []types.Snowflake) error {
-	n := len(ids)
+func (s supply) take(ctx context.Context, ids []types.Snowflake) error {
+	n, src := len(ids), s.src
 	if src == nil {
 		return fmt.Errorf("%w: %d keys are missing, and New was given a nil Source", ErrSource, n)
+	}
+	if err := checkWidth(src, s.limit); err != nil {
+		return err
 	}
 	if f, ok := src.(filler); ok {
 		if err := f.Fill(ctx, ids); err != nil {
@@ -63,6 +74,9 @@ func take(ctx context.Context, src Source, ids []types.Snowflake) error {
 	for i, id := range ids {
 		if id <= 0 {
 			return fmt.Errorf("%w: key %d of %d is %d, want 1 or larger", ErrSource, i+1, n, id)
+		}
+		if id > s.limit {
+			return fmt.Errorf("%w: key %d of %d is %d; use the layout core.JavaScript, or WithWideIntegerKeys if no JavaScript reads the keys", ErrWideKey, i+1, n, id)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func (f failing) Value() (driver.Value, error) {
 func argumentOf(t *testing.T, row any) (any, error) {
 	t.Helper()
 	v := reflect.ValueOf(row).Elem()
-	p, err := newPlan(v.Type(), sqlx.NewDb(nil, "").Mapper)
+	p, err := newPlan(v.Type(), sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		t.Fatal(err)
 	}

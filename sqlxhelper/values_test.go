@@ -22,7 +22,7 @@ func TestChunkHoldsNoMoreThanItsBytes(t *testing.T) {
 		A large
 		B any
 	}
-	p, err := newPlan(reflect.TypeFor[sized](), sqlx.NewDb(nil, "").Mapper)
+	p, err := newPlan(reflect.TypeFor[sized](), sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (a *ascending) Fill(_ context.Context, ids []types.Snowflake) error {
 // and checks the rows, sets their keys and foreign keys, and sorts them by table.
 func BenchmarkGraphAssign(b *testing.B) {
 	const parents, children = 1000, 5
-	p, err := newPlan(reflect.TypeFor[benchOrder](), sqlx.NewDb(nil, "").Mapper)
+	p, err := newPlan(reflect.TypeFor[benchOrder](), sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func BenchmarkGraphAssign(b *testing.B) {
 		if groups := w.groups(); len(groups) != 2 {
 			b.Fatalf("groups = %d; want 2", len(groups))
 		}
-		if err := w.assign(b.Context(), src); err != nil {
+		if err := w.assign(b.Context(), New(src).supply()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -75,7 +75,7 @@ func BenchmarkGraphAssign(b *testing.B) {
 
 // BenchmarkManyAssign is what InsertMany does before it writes.
 func BenchmarkManyAssign(b *testing.B) {
-	p, err := newPlan(reflect.TypeFor[benchItem](), sqlx.NewDb(nil, "").Mapper)
+	p, err := newPlan(reflect.TypeFor[benchItem](), sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func BenchmarkManyAssign(b *testing.B) {
 		if groups := w.groups(); len(groups) != 1 {
 			b.Fatalf("groups = %d; want 1", len(groups))
 		}
-		if err := w.assign(b.Context(), src); err != nil {
+		if err := w.assign(b.Context(), New(src).supply()); err != nil {
 			b.Fatal(err)
 		}
 	}

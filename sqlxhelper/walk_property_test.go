@@ -178,7 +178,7 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 	const seed, graphs = 20260101, 400
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	p, err := newPlan(reflect.TypeFor[rFirm](), sqlx.NewDb(nil, "").Mapper)
+	p, err := newPlan(reflect.TypeFor[rFirm](), sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 			t.Fatalf("graph %d: newRows() = %v; want nil", n, err)
 		}
 		groups := walk.groups()
-		if err := walk.assign(context.Background(), &ascending{}); err != nil {
+		if err := walk.assign(context.Background(), New(&ascending{}).supply()); err != nil {
 			t.Fatalf("graph %d: assign() = %v; want nil", n, err)
 		}
 		at, keys := map[any]int{}, map[types.Snowflake]bool{}

@@ -40,6 +40,8 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "TreeIsInsertedParentsFirst", d.tree)
 	d.run(t, "TypedKeysAreFilledThroughAGraph", d.typedGraph)
 	d.run(t, "TypedKeysAreFilledInEveryCallForRows", d.typedRows)
+	d.run(t, "IntegerKeysAreFilledThroughAGraph", d.integerGraph)
+	d.run(t, "IntegerKeysAreFilledInEveryCallForRows", d.integerRows)
 	d.run(t, "TablesInACircleAreInsertedLevelByLevel", d.circle)
 	d.run(t, "RowsToWhichOthersBelongAreInsertedFirstAndOnce", d.belongsTo)
 	d.run(t, "RowsToWhichOthersBelongTakeOneStatementPerTable", d.belongsToStatements)

@@ -1,0 +1,183 @@
+package sqlxcases
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
+)
+
+// reader, post and label have integer keys, as programs have that let the database count.
+type reader struct {
+	ID    uint   `db:"id"`
+	Name  string `db:"name"`
+	Posts []post `db:"-" snowkey:"int_posts,fk=reader_id"`
+}
+
+type post struct {
+	ID         int64         `db:"id"`
+	ReaderID   uint          `db:"reader_id"`
+	ReviewerID *uint         `db:"reviewer_id"`
+	ParentID   sql.NullInt64 `db:"parent_id"`
+	Words      int64         `db:"words"` // no key, and therefore negative if it likes
+	Reviewer   *reader       `db:"-" snowkey:"int_readers,belongs_to=reviewer_id"`
+	Replies    []*post       `db:"-" snowkey:"int_posts,fk=parent_id"`
+	Labels     []label       `db:"-" snowkey:"int_labels,fk=post_id"`
+}
+
+type label struct {
+	ID     labelID         `db:"id"`
+	PostID sql.Null[int64] `db:"post_id"`
+}
+
+type labelID uint64
+
+// integerTables returns the tables, whose first key the database counts where it is not given.
+func (d Database) integerTables() []string {
+	key, counts := "BIGINT", "INTEGER PRIMARY KEY AUTOINCREMENT"
+	switch d.Dialect {
+	case sqlxhelper.PostgreSQL:
+		counts = "BIGSERIAL PRIMARY KEY"
+	case sqlxhelper.MySQL:
+		key, counts = "BIGINT UNSIGNED", "BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY"
+	}
+	return []string{
+		"CREATE TABLE int_readers (id " + counts + ", name VARCHAR(20) NOT NULL UNIQUE)",
+		"CREATE TABLE int_posts (id BIGINT PRIMARY KEY, words BIGINT NOT NULL, reader_id " + key + " NOT NULL REFERENCES int_readers (id), " +
+			"reviewer_id " + key + " REFERENCES int_readers (id), parent_id BIGINT REFERENCES int_posts (id))",
+		"CREATE TABLE int_labels (id " + key + " PRIMARY KEY, post_id BIGINT REFERENCES int_posts (id))",
+	}
+}
+
+// stored returns the rows of a table in the order of their keys.
+func stored[T any](t *testing.T, d Database, table string) (rows []T) {
+	t.Helper()
+	if err := d.DB.Select(&rows, "SELECT * FROM "+table+" ORDER BY id"); err != nil {
+		t.Fatalf("Select(%s) = %v", table, err)
+	}
+	return rows
+}
+
+func (d Database) integerGraph(t *testing.T) {
+	d.tables(t, d.integerTables()...)
+	reviewer := &reader{Name: "reviewer"}
+	readers := make([]reader, 30) // enough for a bulk statement
+	for i := range readers {
+		readers[i] = reader{Name: fmt.Sprint(i), Posts: []post{{Words: int64(i), Labels: make([]label, 2)}, {}}}
+	}
+	h := sqlxhelper.New(NewCounter(1<<52), sqlxhelper.WithIntegerKeys())
+	if err := h.InsertGraph(ctx, d.DB, "int_readers", readers); err != nil {
+		t.Fatalf("InsertGraph(readers) = %v; want nil", err)
+	}
+	replies := make([]post, 0, len(readers))
+	for i := range readers {
+		first := &readers[i].Posts[0]
+		replies = append(replies, post{ReaderID: readers[i].ID, ParentID: sql.NullInt64{Int64: first.ID, Valid: true}, Words: -1, Reviewer: reviewer,
+			Replies: []*post{{ReaderID: readers[i].ID}}})
+	}
+	if err := h.InsertGraph(ctx, d.DB, "int_posts", replies); err != nil {
+		t.Fatalf("InsertGraph(replies) = %v; want nil", err)
+	}
+
+	var posts []post
+	var labels []label
+	people := []reader{*reviewer}
+	for i := range readers {
+		people = append(people, reader{ID: readers[i].ID, Name: readers[i].Name})
+		for _, p := range readers[i].Posts {
+			if p.ReaderID != readers[i].ID || p.ReaderID <= 1<<52 {
+				t.Errorf("post = %+v; want that of reader %d", p, readers[i].ID)
+			}
+			for _, l := range p.Labels {
+				if l.PostID.V != p.ID || !l.PostID.Valid || l.ID == 0 {
+					t.Errorf("label = %+v; want a key, and the post %d", l, p.ID)
+				}
+				labels = append(labels, l)
+			}
+			posts = append(posts, p)
+		}
+		reply := replies[i]
+		below := *reply.Replies[0]
+		if reply.ReviewerID == nil || *reply.ReviewerID != reviewer.ID || below.ParentID.Int64 != reply.ID || !below.ParentID.Valid {
+			t.Errorf("reply = %+v with %+v below; want the reviewer %d, and %d below", reply, below, reviewer.ID, reply.ID)
+		}
+		posts = append(posts, reply, below)
+	}
+	for i := range posts {
+		posts[i].Reviewer, posts[i].Replies, posts[i].Labels = nil, nil, nil
+	}
+	wantSame(t, stored[reader](t, d, "int_readers"), people, func(m reader) any { return m.ID })
+	wantSame(t, stored[post](t, d, "int_posts"), posts, func(p post) any { return p.ID })
+	wantSame(t, stored[label](t, d, "int_labels"), labels, func(l label) any { return l.ID })
+}
+
+// wantSame fails the test if the stored rows are not those in memory, in any order.
+func wantSame[T any](t *testing.T, got, want []T, key func(T) any) {
+	t.Helper()
+	at := map[any]T{}
+	for _, row := range want {
+		at[key(row)] = row
+	}
+	if len(got) != len(want) || len(at) != len(want) {
+		t.Errorf("%T: %d rows are stored, %d keys in memory; want %d", got, len(got), len(at), len(want))
+	}
+	for _, row := range got {
+		if want := at[key(row)]; !reflect.DeepEqual(row, want) {
+			t.Errorf("stored %+v; want %+v", row, want)
+		}
+	}
+}
+
+func (d Database) integerRows(t *testing.T) {
+	d.tables(t, d.integerTables()[0])
+	h := sqlxhelper.New(NewCounter(1000), sqlxhelper.WithIntegerKeys())
+	many := []reader{{Name: "a"}, {Name: "given", ID: 7}, {Name: "b"}}
+	if err := h.InsertMany(ctx, d.DB, "int_readers", many); err != nil {
+		t.Fatalf("InsertMany() = %v; want nil", err)
+	}
+	one := &reader{Name: "one"}
+	if err := h.Insert(ctx, d.DB, "int_readers", one); err != nil {
+		t.Fatalf("Insert() = %v; want nil", err)
+	}
+	if many[0].ID != 1001 || many[1].ID != 7 || many[2].ID != 1002 || one.ID != 1003 {
+		t.Errorf("keys = %d, %d, %d, %d; want 1001, 7 as it was given, 1002, 1003", many[0].ID, many[1].ID, many[2].ID, one.ID)
+	}
+
+	again := []reader{{Name: "a"}, {Name: "c"}}
+	if err := h.With(sqlxhelper.OnConflictDoNothing("name")).InsertMany(ctx, d.DB, "int_readers", again); err != nil {
+		t.Fatalf("InsertMany(upsert) = %v; want nil", err)
+	}
+	if again[0].ID != 1001 || again[1].ID != 1005 {
+		t.Errorf("keys after an upsert = %d, %d; want 1001, which is stored, and 1005", again[0].ID, again[1].ID)
+	}
+
+	err := h.InsertMany(ctx, d.DB, "int_readers", []reader{{Name: "d"}, {ID: 1001, Name: "e"}})
+	if !errors.Is(err, sqlxhelper.ErrDuplicateKey) {
+		t.Errorf("InsertMany(a stored key) = %v; want ErrDuplicateKey", err)
+	}
+	err = h.Insert(ctx, d.DB, "int_readers", &reader{ID: 1 << 63, Name: "f"})
+	if !errors.Is(err, types.ErrRange) || !strings.Contains(err.Error(), "ID is 9223372036854775808, want 0..9223372036854775807") {
+		t.Errorf("Insert(1<<63) = %v; want types.ErrRange with the value", err)
+	}
+
+	yielded := map[uint]bool{}
+	n, err := sqlxhelper.InsertSeq(ctx, h, d.DB, "int_readers", iter.Seq2[*reader, error](func(yield func(*reader, error) bool) {
+		for i := range 300 {
+			m := &reader{Name: fmt.Sprint(i)}
+			if !yield(m, nil) {
+				return
+			}
+			yielded[m.ID] = true
+		}
+	}))
+	if n != 300 || err != nil || len(yielded) != 300 || yielded[0] {
+		t.Errorf("InsertSeq(300 rows) = %d, %v with %d keys; want 300, nil, 300", n, err, len(yielded))
+	}
+	d.wantCount(t, "int_readers", 305)
+}

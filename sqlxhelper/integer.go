@@ -1,0 +1,111 @@
+package sqlxhelper
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/snowkey/snowkey/internal/base/keytype"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
+	"github.com/snowkey/snowkey/types"
+)
+
+// WithIntegerKeys also accepts primary keys of type int, int64, uint and uint64 and of types made
+// of them, so that a program which lets the database count gets keys before the insert without
+// changed structs. Foreign keys of relations may then be such an integer, a pointer to one,
+// sql.NullInt64, or sql.Null of one.
+//
+// The source must fit in 53 bits, as with core.JavaScript, because these keys are numbers in
+// JSON. A source with a method Max, as core.Generator has, is refused with [ErrWideKey] if it is
+// wider, and any other source when it returns such a key. If no JavaScript reads the keys, use
+// [WithWideIntegerKeys].
+//
+// A key with fewer than 64 bits, as int has on some platforms, and a foreign key of that kind, is
+// a [*PlanError]. So is a type with a Value method, which may store something else. The Helper
+// cannot see a column that is narrower than its field, such as an INTEGER of PostgreSQL or
+// MySQL: make it a BIGINT.
+//
+// Keys of integers are recognized in relations only, so the rows of [Helper.InsertMany] that
+// refer to each other are sent in order only if a relation names the column.
+//
+// The database still counts for whoever inserts without a key. On SQLite, MySQL and MariaDB it
+// counts on from the largest key of the table, which gives such a row the key that the source
+// is about to return, and the insert that gets it fails as a duplicate. Let everyone insert
+// with a key, or end the counting: on MySQL and MariaDB by dropping AUTO_INCREMENT from the
+// column.
+func WithIntegerKeys() Option { return func(c *config) { c.integers = true } }
+
+// WithWideIntegerKeys is [WithIntegerKeys] for any source of 64-bit keys. It says that no
+// JavaScript, and nothing else that reads numbers as floating point, reads the keys: it would
+// round them, and two rows could look alike.
+func WithWideIntegerKeys() Option { return func(c *config) { c.integers, c.wide = true, true } }
+
+// maxInteger is the largest integer up to which a JavaScript number has every integer.
+const maxInteger types.Snowflake = 1<<53 - 1
+
+// limit returns the largest key that the options allow.
+func (c *config) limit() types.Snowflake {
+	if c.integers && !c.wide {
+		return maxInteger
+	}
+	return math.MaxInt64
+}
+
+// checkWidth returns ErrWideKey if a source will return keys above limit, as far as it tells.
+func checkWidth(src Source, limit types.Snowflake) error {
+	if s, ok := src.(interface {
+		Max(t time.Time) types.Snowflake
+	}); ok && limit < math.MaxInt64 {
+		if last := s.Max(time.Unix(1<<40, 0)); last > limit { // after the end of any layout
+			return fmt.Errorf("%w: %T goes up to %d; use the layout core.JavaScript, or WithWideIntegerKeys if no JavaScript reads the keys", ErrWideKey, src, last.Int64())
+		}
+	}
+	return nil
+}
+
+// integerKey returns the type with the memory layout of t by which an integer key is read and
+// set: types.Snowflake, a pointer to one, or types.NullSnowflake. It returns nil for types that
+// cannot hold a key, and for those whose Value method may store something else.
+func integerKey(t reflect.Type) reflect.Type {
+	switch {
+	case isInteger(t):
+		return keytype.Snowflake
+	case t.Kind() == reflect.Pointer && isInteger(t.Elem()):
+		return snowflakePtrType
+	case t.PkgPath() == "database/sql" && t.Kind() == reflect.Struct && t.NumField() == 2 && isInteger(t.Field(0).Type):
+		return keytype.NullSnowflake // of NullInt64 and Null, whose second field is Valid
+	}
+	return nil
+}
+
+func isInteger(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
+		return t.Bits() == 64 && !pgtext.IsValuer(t)
+	}
+	return false
+}
+
+// keyProblem returns why a primary key of type t is refused.
+func keyProblem(t reflect.Type, integers bool) string {
+	switch {
+	case integers && t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
+		if pgtext.IsValuer(t) {
+			return fmt.Sprintf("the primary key is %v, whose Value method may store something else; want an integer without it, types.Snowflake or types.ID", t)
+		}
+		return fmt.Sprintf("the primary key is %v, which cannot hold the 64-bit keys of WithIntegerKeys; widen the field and its column", t)
+	case isInteger(t):
+		return fmt.Sprintf("the primary key is %v, want types.Snowflake or types.ID, or the option WithIntegerKeys", t)
+	default:
+		return fmt.Sprintf("the primary key is %v, want types.Snowflake or types.ID", t)
+	}
+}
+
+// orInteger is the end of a list of types that a foreign key may have.
+func (b *builder) orInteger() string {
+	if b.integers {
+		return "; or a 64-bit integer, a pointer to one, sql.NullInt64 or sql.Null"
+	}
+	return ""
+}
