@@ -26,8 +26,10 @@
 //     read tables without Go.
 //   - [github.com/snowkey/snowkey/core/coretest] is for tests: the same keys in every run, a
 //     clock to move, and a lease store that fails on demand.
+//   - [github.com/snowkey/snowkey/cmd/snowkeyvet] is a vet tool that finds mistakes with keys, and
+//     moves a program from keys that the database counts.
 //
-// pgxcopy, redislease, etcdlease and zklease are modules of their own, so that their clients do
-// not become requirements of every user. The README shows how the packages go together, and the
-// folder examples has whole programs.
+// pgxcopy, snowkeyvet, redislease, etcdlease and zklease are modules of their own, so that what
+// they need does not become a requirement of every user. The README shows how the packages go
+// together, and the folder examples has whole programs.
 package snowkey

@@ -218,6 +218,7 @@ func (r *rehearsal) consume(ctx context.Context, m module) error {
 var newest = []string{
 	"github.com/DATA-DOG/go-sqlmock@v1.5.2",
 	"github.com/go-zookeeper/zk@v1.0.4",
+	"github.com/golangci/plugin-module-register@v0.1.2",
 	"github.com/jackc/pgx/v5@v5.12.0",
 	"github.com/jmoiron/sqlx@v1.4.0",
 	"github.com/mattn/go-sqlite3@v1.14.22",
@@ -225,6 +226,7 @@ var newest = []string{
 	"go.etcd.io/etcd/api/v3@v3.6.14",
 	"go.etcd.io/etcd/client/v3@v3.6.14",
 	"go.uber.org/zap@v1.28.0",
+	"golang.org/x/tools@v0.49.0",
 	"gorm.io/driver/sqlite@v1.6.0",
 	"gorm.io/gorm@v1.31.2",
 }

@@ -1,0 +1,231 @@
+// Package keycheck finds mistakes that programs make with the keys of package types and that
+// the compiler cannot see.
+//
+// A key is a types.Snowflake or a types.ID of any table. Each diagnostic has one of these
+// categories:
+//
+//   - number: a key reaches JSON as a number, which JavaScript rounds above 2^53. It is
+//     converted to an integer that becomes a field with a json tag, an element of gin.H, or an
+//     argument of json.Marshal and of functions named ...JSON; it is formatted by "id": %d; or a
+//     type is defined on a key type, which loses the methods that write a string.
+//   - float: a key is converted to or from a float, which holds 53 bits.
+//   - narrow: a key is converted to an integer type that has 32 bits, on 32-bit platforms at
+//     least. A part of a key, such as id % 16, may be converted.
+//   - atoi: a key is read by package strconv, which accepts what types.Parse refuses.
+//   - autoincrement: a key field has the tag autoIncrement, with which every create of
+//     gormplugin is a ModelError.
+//   - err: a key is used although the error beside it is not nil, not looked at yet, or dropped.
+//     The key is then 0.
+//
+// The rules are local to a function, and prefer silence to a false alarm: a key that is passed to
+// another function as an integer is followed no further.
+package keycheck
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/buildssa"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+	"golang.org/x/tools/go/ssa"
+)
+
+// TypesPath is the package of the key types.
+const TypesPath = "github.com/snowkey/snowkey/types"
+
+const url = "https://pkg.go.dev/github.com/snowkey/snowkey/cmd/snowkeyvet/keycheck"
+
+// Analyzer has all the rules of this package. It is safe for concurrent use.
+var Analyzer = &analysis.Analyzer{
+	Name:     "snowkey",
+	Doc:      "find snowkey keys that lose digits or are used beside an error\n\nSee " + url,
+	URL:      url,
+	Requires: []*analysis.Analyzer{inspect.Analyzer, buildssa.Analyzer},
+	Run:      run,
+}
+
+// A checker checks one package.
+type checker struct {
+	*analysis.Pass
+	calls map[token.Pos]*ast.CallExpr // by Lparen, the position of their SSA instructions
+	seen  map[token.Pos]bool          // where something was reported
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	if !dependsOnKeys(pass.Pkg) {
+		return nil, nil
+	}
+	c := &checker{Pass: pass, calls: map[token.Pos]*ast.CallExpr{}, seen: map[token.Pos]bool{}}
+	nodes := []ast.Node{(*ast.CallExpr)(nil), (*ast.StructType)(nil), (*ast.TypeSpec)(nil)}
+	pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Preorder(nodes, func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			c.calls[n.Lparen] = n
+			c.checkFormat(n)
+		case *ast.StructType:
+			c.checkTags(n)
+		case *ast.TypeSpec:
+			c.checkDefinition(n)
+		}
+	})
+	for _, f := range pass.ResultOf[buildssa.Analyzer].(*buildssa.SSA).SrcFuncs {
+		for _, block := range f.Blocks {
+			for _, instr := range block.Instrs {
+				c.checkConversion(instr)
+				if call, ok := instr.(*ssa.Call); ok {
+					c.checkError(call)
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// dependsOnKeys reports whether the package can name a key type.
+func dependsOnKeys(pkg *types.Package) bool {
+	seen := map[*types.Package]bool{}
+	var depends func(*types.Package) bool
+	depends = func(p *types.Package) bool {
+		if seen[p] {
+			return false
+		}
+		seen[p] = true
+		if p.Path() == TypesPath {
+			return true
+		}
+		return slices.ContainsFunc(p.Imports(), depends)
+	}
+	return pkg.Path() != TypesPath && depends(pkg)
+}
+
+func (c *checker) report(category string, at analysis.Range, message string, fixes ...analysis.SuggestedFix) {
+	if c.seen[at.Pos()] {
+		return
+	}
+	c.seen[at.Pos()] = true
+	c.Report(analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: category,
+		Message: message, URL: url, SuggestedFixes: fixes})
+}
+
+// keyType reports whether t is types.Snowflake or types.ID[T].
+func keyType(t types.Type) bool {
+	named, ok := types.Unalias(t).(*types.Named)
+	if !ok || named.Obj().Pkg() == nil || named.Obj().Pkg().Path() != TypesPath {
+		return false
+	}
+	return named.Obj().Name() == "Snowflake" || named.Obj().Name() == "ID"
+}
+
+// name returns a type as the package writes it.
+func (c *checker) name(t types.Type) string {
+	return types.TypeString(t, func(p *types.Package) string {
+		if p == c.Pkg {
+			return ""
+		}
+		return p.Name()
+	})
+}
+
+// checkDefinition reports a type that is defined on a key type and so has none of its methods.
+func (c *checker) checkDefinition(spec *ast.TypeSpec) {
+	key := c.TypesInfo.TypeOf(spec.Type)
+	if spec.Assign.IsValid() || key == nil || !keyType(key) {
+		return
+	}
+	defined := c.TypesInfo.Defs[spec.Name].Type()
+	if !hasMethod(defined, "MarshalJSON", "MarshalText", "AppendText") {
+		c.report("number", spec.Name, "type "+spec.Name.Name+" does not have the methods of "+c.name(key)+
+			", so JSON gets a number; declare it as an alias, or use types.ID")
+	}
+}
+
+func hasMethod(t types.Type, names ...string) bool {
+	for _, name := range names {
+		if m, _, _ := types.LookupFieldOrMethod(t, true, nil, name); m != nil {
+			if _, ok := m.(*types.Func); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkTags reports key fields that the database should count.
+func (c *checker) checkTags(s *ast.StructType) {
+	for _, field := range s.Fields.List {
+		if field.Tag == nil || len(field.Names) != 1 || !keyType(c.TypesInfo.TypeOf(field.Type)) {
+			continue
+		}
+		if without, ok := WithoutAutoIncrement(field.Tag.Value); ok {
+			c.report("autoincrement", field.Tag, "field "+field.Names[0].Name+" is a "+c.name(c.TypesInfo.TypeOf(field.Type))+
+				", which gormplugin assigns: with autoIncrement every create is a ModelError",
+				edit("Remove autoIncrement", field.Tag, without))
+		}
+	}
+}
+
+func edit(message string, at analysis.Range, text string) analysis.SuggestedFix {
+	return analysis.SuggestedFix{Message: message,
+		TextEdits: []analysis.TextEdit{{Pos: at.Pos(), End: at.End(), NewText: []byte(text)}}}
+}
+
+var autoIncrement = regexp.MustCompile(`(?i)(gorm:"[^"]*?)(;\s*autoIncrement(?::true)?\b|\bautoIncrement(?::true)?(?:;|\b))`)
+
+// WithoutAutoIncrement returns a tag, as it is in the source, without gorm's autoIncrement, and
+// whether it was there and not false.
+func WithoutAutoIncrement(tag string) (string, bool) {
+	at := autoIncrement.FindStringSubmatchIndex(tag)
+	if at == nil || strings.HasPrefix(tag[at[1]:], ":") {
+		return tag, false
+	}
+	without := tag[:at[4]] + tag[at[5]:]
+	without = strings.ReplaceAll(without, `gorm:""`, "")
+	return without, true
+}
+
+var (
+	member = regexp.MustCompile(`"\s*:\s*%d`)
+	verb   = regexp.MustCompile(`%[^%]`)
+)
+
+// checkFormat reports keys that a format writes as the number of a JSON object.
+func (c *checker) checkFormat(call *ast.CallExpr) {
+	for i, arg := range call.Args {
+		value := c.TypesInfo.Types[arg].Value
+		if value == nil || value.Kind() != stringKind {
+			continue
+		}
+		format := strings.ReplaceAll(constantString(value), "%%", "  ")
+		if strings.ContainsAny(format, "*") || strings.Contains(format, "%[") {
+			continue
+		}
+		for _, at := range member.FindAllStringIndex(format, -1) {
+			n := i + 1 + len(verb.FindAllString(format[:at[1]-2], -1))
+			if n < len(call.Args) && keyType(c.TypesInfo.TypeOf(call.Args[n])) {
+				c.report("number", call.Args[n], "%d writes a "+c.name(c.TypesInfo.TypeOf(call.Args[n]))+
+					" into JSON as a number, which JavaScript rounds; use %q or encoding/json")
+			}
+		}
+	}
+}
+
+// jsonName returns the name of a field with a json tag if a number there is one in JSON too.
+func jsonName(s *types.Struct, i int) (name string, ok bool) {
+	tag := reflect.StructTag(s.Tag(i))
+	name, found := tag.Lookup("json")
+	if _, proto := tag.Lookup("protobuf"); !found || proto { // protojson writes strings
+		return "", false
+	}
+	name, options, _ := strings.Cut(name, ",")
+	if name == "" {
+		name = s.Field(i).Name()
+	}
+	return name, name != "-" && !strings.Contains(options, "string")
+}

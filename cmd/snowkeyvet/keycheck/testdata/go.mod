@@ -1,0 +1,13 @@
+module example.com/shop
+
+go 1.25.0
+
+require (
+	github.com/gin-gonic/gin v1.0.0
+	github.com/snowkey/snowkey v0.0.0-00010101000000-000000000000
+)
+
+replace (
+	github.com/gin-gonic/gin => ./gin
+	github.com/snowkey/snowkey => ../../../..
+)

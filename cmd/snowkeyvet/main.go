@@ -1,0 +1,77 @@
+// Command snowkeyvet finds mistakes with snowkey keys, and moves a program to them.
+//
+//	go install github.com/snowkey/snowkey/cmd/snowkeyvet@latest
+//	go vet -vettool=$(which snowkeyvet) ./...    # with go vet's cache
+//	snowkeyvet -fix ./...                        # and make the edits that are safe
+//
+// Package keycheck lists the rules, each of which is the category of its diagnostics in the
+// output of -json. An editor shows them where it runs go vet or golangci-lint: in VS Code the
+// setting "go.vetFlags": ["-vettool=/path/to/snowkeyvet"]. gopls cannot load analyzers. For
+// golangci-lint, package golangci is a module plugin.
+//
+// # Moving a program
+//
+//	snowkeyvet -move ./...         # what would change, and what is left to do
+//	snowkeyvet -move -fix ./...    # change it, and print what is left
+//
+// Keys that the database counts become types.Snowflake: gorm.Model becomes gormplugin.Model, the
+// integers that are keys change in models, parameters, variables and interfaces, strconv becomes
+// types.Parse, autoIncrement leaves the tags, and parameters of swagger and JSON in tests become
+// strings. The packages must be all that use the keys. Start from a commit, then run
+//
+//	go get github.com/snowkey/snowkey && go mod tidy && go vet ./...
+//
+// The compiler finds what -fix could not follow. Package move says how it decides.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/tools/go/analysis/singlechecker"
+
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/keycheck"
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/move"
+)
+
+func main() {
+	if !slices.Contains(os.Args[1:], "-move") && !slices.Contains(os.Args[1:], "--move") {
+		singlechecker.Main(keycheck.Analyzer)
+	}
+	flags := flag.NewFlagSet("snowkeyvet -move", flag.ExitOnError)
+	_ = flags.Bool("move", true, "turn keys that the database counts into types.Snowflake")
+	fix := flags.Bool("fix", false, "make the edits, and print only what is left to do")
+	_ = flags.Parse(os.Args[1:])
+	if err := moveAll(*fix, flags.Args()); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// moveAll prints the findings, or makes the edits and prints what they leave.
+func moveAll(fix bool, patterns []string) error {
+	p, err := move.Load("", patterns...)
+	if err != nil {
+		return err
+	}
+	all := p.Findings()
+	counts := map[string]int{}
+	for _, f := range all {
+		counts[f.Category]++
+		if !fix || f.Category != "move" {
+			fmt.Printf("%s: %s: %s\n", p.Fset.Position(f.Pos), f.Category, f.Message)
+		}
+	}
+	if !fix {
+		fmt.Printf("%d edits, which -fix makes, and %d places to look at\n", counts["move"], counts["left"])
+		return nil
+	}
+	files, err := p.Fix(all)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d edits made in %d files, and %d places to look at\n", counts["move"], files, counts["left"])
+	return nil
+}

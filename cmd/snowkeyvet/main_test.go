@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// build returns the path of the command.
+func build(t *testing.T) string {
+	t.Helper()
+	t.Setenv("GOWORK", "off")
+	tool := filepath.Join(t.TempDir(), "snowkeyvet")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build = %v\n%s", err, out)
+	}
+	return tool
+}
+
+func TestCommandIsAToolOfGoVet(t *testing.T) {
+	vet := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+build(t), "./autoincrement")
+	vet.Dir = filepath.Join("keycheck", "testdata")
+	out, err := vet.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "field ID is a types.Snowflake, which gormplugin assigns") {
+		t.Errorf("go vet -vettool = %v, %s; want a failure that names the field ID", err, out)
+	}
+}
+
+func TestMoveWithoutFixChangesNothingAndWithFixPrintsWhatIsLeft(t *testing.T) {
+	tool, dir := build(t), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("move/testdata/shop")); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "model", "model.go")
+	before, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), tool, append(args, "./...")...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("snowkeyvet %q = %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	out := run("-move")
+	if after, _ := os.ReadFile(name); string(after) != string(before) || !strings.Contains(out, "gorm.Model becomes gormplugin.Model") {
+		t.Errorf("snowkeyvet -move printed %s and wrote %s; want what would change, and the file as it was", out, after)
+	}
+	out = run("-move", "-fix")
+	if after, _ := os.ReadFile(name); string(after) == string(before) || strings.Contains(out, ": move: ") || !strings.Contains(out, "install the plugin after gorm.Open") {
+		t.Errorf("snowkeyvet -move -fix printed %s and wrote %s; want a changed file, and only what is left", out, after)
+	}
+}
