@@ -243,6 +243,9 @@ func (f *findings) bounds() {
 		if f.file(expr.Pos()) != nil && !f.seen[expr.Pos()] {
 			f.move(expr.Pos(), expr.Pos(), to+"(", "a key meets an "+foreign.typ+" of another module and is converted")
 			f.move(expr.End(), expr.End(), ")", "end of the conversion")
+			if to == "int" || to == "uint" {
+				f.left(expr.Pos(), to+" of a key for another module: it has 32 bits on some platforms")
+			}
 		}
 	}
 }

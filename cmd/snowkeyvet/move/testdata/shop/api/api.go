@@ -81,5 +81,6 @@ func customer(o *model.Order, key model.CustomerKey) bool { return o.CustomerID 
 
 func order(db *gorm.DB, o *model.Order, external uint) uint {
 	db.Where("external_id = ?", external)
+	db.Limit(o.ID)
 	return o.ID
 }

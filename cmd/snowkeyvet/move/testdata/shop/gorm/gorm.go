@@ -13,4 +13,6 @@ func (db *DB) Where(query any, args ...any) *DB { return db }
 
 func (db *DB) First(dest any, conds ...any) *DB { return db }
 
+func (db *DB) Limit(n uint) *DB { return db }
+
 func (db *DB) AutoMigrate(dst ...any) error { return nil }
