@@ -15,7 +15,7 @@ func ExampleSnowflake_UUID() {
 	_, err := types.FromUUID([16]byte{})
 	fmt.Println(err)
 	// Output:
-	// 1565a11f-6217-8a00-8773-6e6f776b6579
+	// 1565a11f-6217-8a00-9773-6e6f776b6579
 	// 1541815603606036487 <nil>
-	// types: cannot read UUID 00000000000000000000000000000000 into Snowflake: want 00000000-0000-8000-8073-6e6f776b6579..7fffffff-ffff-8fff-8f73-6e6f776b6579, of a key
+	// types: cannot read UUID 00000000000000000000000000000000 into Snowflake: want 00000000-0000-8000-9073-6e6f776b6579..7fffffff-ffff-8fff-9f73-6e6f776b6579, of a key
 }

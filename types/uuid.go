@@ -14,11 +14,14 @@ const uuidMark = "snowkey"
 // the way from keys to UUIDs. Text and bytes sort as the IDs do, and [FromUUID] reads them
 // back. The text has the 16 hexadecimal digits of s in order, which are "k" here:
 //
-//	kkkkkkkk-kkkk-8kkk-8k73-6e6f776b6579
+//	kkkkkkkk-kkkk-8kkk-9k73-6e6f776b6579
 //
-//	bits   0..47  bits 63..16 of s        bits  64..67  1000, the variant
+//	bits   0..47  bits 63..16 of s        bits  64..67  1001, the variant 10 and 01
 //	bits  48..51  1000, the version       bits  68..71  bits 3..0 of s
 //	bits  52..63  bits 15..4 of s         bits 72..127  "snowkey" in ASCII
+//
+// The two bits after the variant are not 00, because MariaDB's type UUID refuses a UUID of
+// version 8 whose ninth byte is 0x80.
 //
 // Keys of two tables that are equal have equal UUIDs. FromUUID refuses that of a negative s.
 // A library's own type is made by a conversion, such as google/uuid's by uuid.UUID(s.UUID());
@@ -27,7 +30,7 @@ func (s Snowflake) UUID() [16]byte {
 	var u [16]byte
 	n := uint64(s)
 	binary.BigEndian.PutUint64(u[:], n&^0xFFFF|0x8000|n>>4&0xFFF)
-	u[8] = 0x80 | byte(n&0xF)
+	u[8] = 0x90 | byte(n&0xF)
 	copy(u[9:], uuidMark)
 	return u
 }
@@ -45,5 +48,5 @@ func FromUUID(u [16]byte) (Snowflake, error) {
 		err = ErrRange
 	}
 	return 0, fail("read UUID", "Snowflake", hex.EncodeToString(u[:]),
-		"00000000-0000-8000-8073-6e6f776b6579..7fffffff-ffff-8fff-8f73-6e6f776b6579, of a key", err)
+		"00000000-0000-8000-9073-6e6f776b6579..7fffffff-ffff-8fff-9f73-6e6f776b6579, of a key", err)
 }

@@ -32,16 +32,16 @@ func uuidOf(t testing.TB, text string) (u [16]byte) {
 func digits(id types.Snowflake) string {
 	k := strconv.FormatInt(int64(id), 16)
 	k = strings.Repeat("0", 16-len(k)) + k
-	return k[:8] + "-" + k[8:12] + "-8" + k[12:15] + "-8" + k[15:] + "73-6e6f776b6579"
+	return k[:8] + "-" + k[8:12] + "-8" + k[12:15] + "-9" + k[15:] + "73-6e6f776b6579"
 }
 
 func TestUUIDsOfKnownKeys(t *testing.T) {
 	for id, want := range map[types.Snowflake]string{
-		0:                   "00000000-0000-8000-8073-6e6f776b6579",
-		1:                   "00000000-0000-8000-8173-6e6f776b6579",
-		0x1234:              "00000000-0000-8123-8473-6e6f776b6579",
-		1541815603606036487: "1565a11f-6217-8a00-8773-6e6f776b6579",
-		math.MaxInt64:       "7fffffff-ffff-8fff-8f73-6e6f776b6579",
+		0:                   "00000000-0000-8000-9073-6e6f776b6579",
+		1:                   "00000000-0000-8000-9173-6e6f776b6579",
+		0x1234:              "00000000-0000-8123-9473-6e6f776b6579",
+		1541815603606036487: "1565a11f-6217-8a00-9773-6e6f776b6579",
+		math.MaxInt64:       "7fffffff-ffff-8fff-9f73-6e6f776b6579",
 	} {
 		u := id.UUID()
 		if got := uuidText(u); got != want {
@@ -60,13 +60,14 @@ func TestUUIDsOfOthersAreRefused(t *testing.T) {
 	for text, want := range map[string]error{
 		"00000000-0000-0000-0000-000000000000": types.ErrSyntax, // nil
 		"ffffffff-ffff-ffff-ffff-ffffffffffff": types.ErrSyntax, // max
-		"1565a11f-6217-4a00-8773-6e6f776b6579": types.ErrSyntax, // version 4
-		"1565a11f-6217-8a00-9773-6e6f776b6579": types.ErrSyntax, // two more bits after the variant
+		"1565a11f-6217-4a00-9773-6e6f776b6579": types.ErrSyntax, // version 4
+		"1565a11f-6217-8a00-a773-6e6f776b6579": types.ErrSyntax, // other bits after the variant
+		"1565a11f-6217-8a00-8773-6e6f776b6579": types.ErrSyntax,
 		"1565a11f-6217-8a00-c773-6e6f776b6579": types.ErrSyntax, // another variant
-		"1565a11f-6217-8a00-8773-6e6f776b6578": types.ErrSyntax, // another mark
+		"1565a11f-6217-8a00-9773-6e6f776b6578": types.ErrSyntax, // another mark
 		"018f3f5e-8a00-7abc-8def-0123456789ab": types.ErrSyntax, // version 7
 		"2489e9ad-2ee2-8e00-8ec9-32d5f69181c0": types.ErrSyntax, // version 8 of RFC 9562, appendix B.1
-		"80000000-0000-8000-8073-6e6f776b6579": types.ErrRange,
+		"80000000-0000-8000-9073-6e6f776b6579": types.ErrRange,
 	} {
 		got, err := types.FromUUID(uuidOf(t, text))
 		checkError(t, "FromUUID", err)

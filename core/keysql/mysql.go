@@ -24,6 +24,6 @@ func (mySQL) between(n string, most int64) string {
 }
 
 func (mySQL) uuid(n [4]string) string {
-	return fmt.Sprintf("LOWER(CONCAT(LPAD(HEX(%s), 8, '0'), '-', LPAD(HEX(%s), 4, '0'), '-8', LPAD(HEX(%s), 3, '0'), '-8', HEX(%s), '73-6e6f776b6579'))",
+	return fmt.Sprintf("LOWER(CONCAT(LPAD(HEX(%s), 8, '0'), '-', LPAD(HEX(%s), 4, '0'), '-8', LPAD(HEX(%s), 3, '0'), '-9', HEX(%s), '73-6e6f776b6579'))",
 		n[0], n[1], n[2], n[3])
 }

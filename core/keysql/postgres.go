@@ -41,6 +41,6 @@ func (postgreSQL) between(n string, most int64) string {
 }
 
 func (postgreSQL) uuid(n [4]string) string {
-	return fmt.Sprintf("(lpad(to_hex(%s), 8, '0') || lpad(to_hex(%s), 4, '0') || '8' || lpad(to_hex(%s), 3, '0') || '8' || to_hex(%s) || '736e6f776b6579')::uuid",
+	return fmt.Sprintf("(lpad(to_hex(%s), 8, '0') || lpad(to_hex(%s), 4, '0') || '8' || lpad(to_hex(%s), 3, '0') || '9' || to_hex(%s) || '736e6f776b6579')::uuid",
 		n[0], n[1], n[2], n[3])
 }

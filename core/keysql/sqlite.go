@@ -45,6 +45,6 @@ func (sqlite) between(n string, most int64) string {
 
 // uuid asks for NULL, which printf takes for zero.
 func (sqlite) uuid(n [4]string) string {
-	return fmt.Sprintf("CASE WHEN (%[1]s) IS NOT NULL THEN printf('%%08x-%%04x-8%%03x-8%%x73-6e6f776b6579', %[1]s, %[2]s, %[3]s, %[4]s) END",
+	return fmt.Sprintf("CASE WHEN (%[1]s) IS NOT NULL THEN printf('%%08x-%%04x-8%%03x-9%%x73-6e6f776b6579', %[1]s, %[2]s, %[3]s, %[4]s) END",
 		n[0], n[1], n[2], n[3])
 }
