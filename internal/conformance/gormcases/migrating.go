@@ -105,10 +105,10 @@ var migratingCases = []testCase{
 		e.guide(section, "Stop counting")
 		if e.postgres() {
 			e.countsNoMore("orders (number) VALUES ('x')")
-			e.guide(section, "Count again")
+			e.guide(wayOut, "Back to a counter")
 			old.work()
 			e.guide(section, "Stop counting")
-			e.guide(section, "Drop the counter")
+			e.guide("From a counter", "Remove the counter")
 			e.finds(models)
 		}
 		old.compare()
@@ -443,7 +443,7 @@ func backfill(ctx context.Context, db *gorm.DB, layout core.Layout, table string
 
 var tableName = regexp.MustCompile(`\b(fk_)?(orders|order_items)`)
 
-// A guideBlock is a block of SQL in docs/migrating.md.
+// A guideBlock is a block of SQL in docs/migrating.md or docs/existing.md.
 type guideBlock struct{ section, step, title, statements string }
 
 // mine reports whether the block is for the database of e.
@@ -477,7 +477,7 @@ func guideBlocks(e *env) (list []guideBlock) {
 		}
 		return "\n" + string(text)
 	}
-	for part := range strings.SplitSeq(read("migrating.md"), "\n## ") {
+	for part := range strings.SplitSeq(read("migrating.md")+read("existing.md"), "\n## ") {
 		section, part, _ := strings.Cut(part, "\n")
 		for part := range strings.SplitSeq("\n"+part, "\n### ") {
 			step, part, _ := strings.Cut(part, "\n")
@@ -488,7 +488,7 @@ func guideBlocks(e *env) (list []guideBlock) {
 			}
 		}
 	}
-	for script, section := range map[string]string{"widen": "From a counter without downtime", "uuids": "From UUIDs"} {
+	for script, section := range map[string]string{"widen": "From a counter without downtime", "uuids": "From UUIDs", "back": "The way out"} {
 		for database, title := range map[string]string{"postgresql": "-- PostgreSQL", "mysql": "-- MySQL, MariaDB", "sqlite": "-- SQLite"} {
 			if script == "widen" && database == "sqlite" {
 				continue
@@ -591,7 +591,7 @@ func (e *env) runBlock(block guideBlock) {
 func (e *env) guided(section string) {
 	e.Helper()
 	for _, block := range guideBlocks(e) {
-		if !slices.Contains([]string{"From a counter", "From a counter without downtime", "From UUIDs"}, block.section) {
+		if !slices.Contains([]string{"From a counter", "From a counter without downtime", "From UUIDs", "The way out"}, block.section) {
 			e.Errorf("the guide has SQL in %q, which no test runs: %s", block.section, block.statements)
 		}
 		if block.section == section && block.mine(e) && block.special() != "identity" && !slices.Contains(e.ran, block) {

@@ -58,7 +58,7 @@ func run(t *testing.T, target Target, prefix string, list []testCase) {
 
 // checks returns the cases of schemacheck and of docs/migrating.md.
 func checks() []testCase {
-	return slices.Concat(checkCases, repairCases, integerChecks, migratingCases)
+	return slices.Concat(checkCases, repairCases, integerChecks, migratingCases, backCases)
 }
 
 // cases returns the cases of the plugin.
