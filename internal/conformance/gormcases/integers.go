@@ -183,6 +183,12 @@ var integerCases = []testCase{
 				equal(e, fmt.Sprintf("ID of %T", row), e.created(row, "ID"), want)
 			}
 		}
+		type OffChild struct { // which need not hold a key of the plugin
+			ID    int32
+			OffID uint32
+			Off   *Off
+		}
+		e.must(e.db.Session(&gorm.Session{DryRun: true}).Create(&OffChild{OffID: 1}))
 		equal(e, "keys asked for", e.src.given, 0)
 	}},
 	{"IntegerKeysThatCannotHoldAKeyAreRefused", func(e *env) {
@@ -338,12 +344,12 @@ var integerCases = []testCase{
 	{"RowsAffectedOfIntegerKeysIsWhatItIsWithoutThePlugin", func(e *env) {
 		e.integers()
 		type Scored struct {
-			ID    uint
+			ID    uint64
 			Name  string `gorm:"size:40;uniqueIndex"`
 			Score int64  `gorm:"default:(3+4)"`
 		}
 		type Lone struct {
-			ID   uint
+			ID   uint64
 			Name string `gorm:"size:40;uniqueIndex"`
 		}
 		e.migrate(&Scored{}, &Lone{})
@@ -382,9 +388,9 @@ var integerCases = []testCase{
 					var lone [2][]Lone
 					words := strings.Fields(names)
 					for i, name := range words {
-						id := uint(0)
+						id := uint64(0)
 						if set == "first" && i == 0 || set == "all but the last" && i < len(words)-1 {
-							id = uint(1<<41 + i)
+							id = 1<<41 + uint64(i)
 						}
 						for n := range 2 {
 							scored[n] = append(scored[n], Scored{ID: id, Name: name})
