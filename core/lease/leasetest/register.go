@@ -59,6 +59,7 @@ var registerClaims = []struct {
 	{"SwapDoneTwiceHarmsNobody", faultHarmsNobody(doneTwice)},
 	{"SwapLostHarmsNobody", faultHarmsNobody(lost)},
 	{"SwapWhoseAnswerIsLostHarmsNobody", faultHarmsNobody(answerLost)},
+	{"RetirementThatIsRepeatedIsDone", retirementThatIsRepeatedIsDone},
 }
 
 // A registerSuite is the state of one subtest.
@@ -458,6 +459,38 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 			late("Release")
 		} else if !errors.Is(err, leasestore.ErrLost) {
 			r.Errorf("Renew after a Release = error %v; want it done or lost", err)
+		}
+	}
+}
+
+// retirementThatIsRepeatedIsDone retires a number by a swap with each fault. The next attempt must
+// find it retired or retire it, after which a late swap changes nothing.
+func retirementThatIsRepeatedIsDone(r *registerSuite) {
+	r.seen(0)
+	f := &faulty{Register: r.a}
+	for worker, fault := range []func(*faulty, func() (bool, error)) (bool, error){doneLate, doneTwice, lost, answerLost} {
+		retire := func(over leasestore.Register) error {
+			_, err := leasestore.Over(over).Claim(r.Context(), leasestore.Claim{
+				Space: r.space, Only: []int64{int64(worker)}, Owner: token(), Nonce: token(), Retire: true,
+				Window: minute, Now: r.read(r.a, []int64{0}).Now, Skew: 10 * minute,
+			})
+			return err
+		}
+		f.fault = fault
+		if err := retire(f); err != nil && definite(err) {
+			r.Errorf("Claim with Retire whose swap has a fault = error %v; want none that says that it was not done", err)
+		}
+		var none *leasestore.NoFreeWorkerError
+		if err := retire(r.b); err != nil && (!errors.As(err, &none) || none.Retired != 1) {
+			r.Errorf("the next Claim with Retire = error %v; want it done, or the number retired", err)
+		}
+		row := r.seen(int64(worker)).Row
+		for _, swap := range f.late {
+			_, _ = swap()
+		}
+		f.late = nil
+		if now := r.seen(int64(worker)).Row; !row.Retired() || now != row {
+			r.Errorf("row of a number that was retired twice = %+v, after a late swap %+v; want it retired, and as it was", row, now)
 		}
 	}
 }

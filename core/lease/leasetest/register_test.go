@@ -159,6 +159,13 @@ var wrongRegisters = map[string]wrongRegister{
 		},
 		caught: "SwapWritesEveryField",
 	},
+	"keeps no time after the year 9999": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
+			to.Until = min(to.Until, 253_402_300_799_999)
+			return m.Swap(ctx, s, from, to)
+		},
+		caught: "RetirementThatIsRepeatedIsDone",
+	},
 	"reads all rows, whichever it is asked for": {
 		read: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, _ []int64) (leasestore.View, error) {
 			return m.Read(ctx, s, nil)
