@@ -16,6 +16,7 @@ import (
 	"gorm.io/sharding"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -27,10 +28,10 @@ var bwmarrinLayout = core.Layout{
 	TimeBits: 41, WorkerBits: 10, SequenceBits: 12,
 }
 
-// yitterLayout has the BaseTime and the bits of NewIdGeneratorOptions.
+// yitterLayout has the BaseTime and the bits of NewIdGeneratorOptions, in 53 bits.
 var yitterLayout = core.Layout{
 	Epoch: time.UnixMilli(1582136402000), Unit: time.Millisecond,
-	TimeBits: 51, WorkerBits: 6, SequenceBits: 6,
+	TimeBits: 41, WorkerBits: 6, SequenceBits: 6,
 }
 
 // sonyLayout reads the keys of sonyflake, and makes none: the sequence is in the bits of the
@@ -100,8 +101,17 @@ func TestTheLayoutOfYitterContinuesItsKeys(t *testing.T) {
 	if at := idgen.ExtractTime(id.Int64()); id <= types.Snowflake(old) || !at.Equal(yitterLayout.Parts(id).Time) {
 		t.Errorf("new key = %d, of %v by the old library; want one above %d and its own time", id, at, old)
 	}
-	if id >= 1<<53 {
-		t.Errorf("new key = %d; want at most 53 bits, as the old ones have", id)
+	gen, err := core.New(core.Config{Layout: yitterLayout, Worker: core.StaticWorker(43)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gen.Close(context.Background())
+	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Use(gormplugin.New(gen, gormplugin.WithIntegerKeys())); err != nil {
+		t.Errorf("Use with integer keys = %v; want none, because the keys have 53 bits", err)
 	}
 }
 
