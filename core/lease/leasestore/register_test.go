@@ -3,6 +3,8 @@ package leasestore_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,4 +88,66 @@ func TestFenceSwapsNoRetiredRow(t *testing.T) {
 	if err := s.Fence(ctx, leasestore.Fencing{Space: c.Space, Nonce: "f", Until: c.Now}); err != nil {
 		t.Errorf("Fence() = %v; want no error", err)
 	}
+}
+
+// A crowdedRegister counts the claims that have read and not yet written.
+type crowdedRegister struct {
+	leasestore.Register
+	mu        sync.Mutex
+	now, most int
+}
+
+func (r *crowdedRegister) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
+	r.mu.Lock()
+	r.now++
+	r.most = max(r.most, r.now)
+	r.mu.Unlock()
+	time.Sleep(time.Second)
+	return r.Register.Find(ctx, s, h)
+}
+
+func (r *crowdedRegister) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
+	done, err := r.Register.Swap(ctx, s, from, to)
+	if done {
+		r.mu.Lock()
+		r.now--
+		r.mu.Unlock()
+	}
+	return done, err
+}
+
+// A claim that waits for others is not late by the clock, and gives up when its context ends.
+func TestAThousandClaimsDoNotAllReadBeforeTheFirstWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const claims = 1000
+		r := &crowdedRegister{Register: leasetest.NewMemory(time.Now)}
+		s := leasestore.Over(r)
+		claim := func(ctx context.Context, n int) (leasestore.Reply, error) {
+			return s.Claim(ctx, leasestore.Claim{
+				Space: leasestore.Space{Namespace: "shop", Workers: claims, Layout: "41/5/5/12"},
+				Owner: fmt.Sprint("o", n), Nonce: fmt.Sprint("n", n), Window: 600_000, Now: leasestore.MillisOf(time.Now()), Skew: 5_000,
+			})
+		}
+		if _, err := claim(t.Context(), 0); err != nil { // makes the rows
+			t.Fatalf("Claim() = error %v", err)
+		}
+		var wg sync.WaitGroup
+		for n := range claims - 1 {
+			wg.Go(func() {
+				if _, err := claim(t.Context(), n+1); err != nil {
+					t.Errorf("Claim() among %d = error %v; want a row", claims, err)
+				}
+			})
+		}
+		time.Sleep(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := claim(ctx, claims); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Claim() behind the others, for 10 s = error %v; want DeadlineExceeded", err)
+		}
+		wg.Wait()
+		if r.most < 2 || r.most > 100 {
+			t.Errorf("%d claims have read before they wrote; want some, not all", r.most)
+		}
+	})
 }
