@@ -27,7 +27,7 @@ type register struct {
 	// prepared statements keep a dozen.
 	space         string // the columns of a view that are about the space; its rows follow
 	insertMeta    string
-	update, alone string // in a transaction, not yet bound; by itself, see sqlrow.DB.Write
+	update, alone string // in a transaction, not bound; by itself, see sqlrow.DB.Write
 	fence         string // all rows of a space
 }
 
@@ -49,7 +49,7 @@ func (r *register) use(db *tables.DB) {
 	where := " WHERE namespace = ? AND datacenter = ? AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?" +
 		" AND EXISTS (SELECT 1 FROM " + r.meta + " m WHERE m.namespace = ? AND m.datacenter = ? AND m.layout = ?)"
 	r.update = set + where
-	r.alone = d.Bind(sqlrow.AloneBegin + set + " FROM " + sqlrow.AloneFrom + where + " AND " + sqlrow.AloneIf)
+	r.alone = sqlrow.AloneBegin + set + " FROM " + sqlrow.AloneFrom + where + " AND " + sqlrow.AloneIf
 	// What leasestore.Fencing.Apply does, to all rows that are not retired. GREATEST is MAX on SQLite; CASE is the
 	// same everywhere.
 	r.fence = d.Bind("UPDATE " + r.table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
@@ -61,25 +61,25 @@ func (r *register) use(db *tables.DB) {
 // conditions of the package comment. If yours may forget it, turn on the loss guard.
 func (r *register) LosesWrites() bool { return false }
 
-// Read reads one row, as renewals do, by one statement that stands alone, and more rows in the
-// way of Find.
+// Read reads one row, as renewals do, in the fastest way, and more rows in the way of Find.
 func (r *register) Read(ctx context.Context, s leasestore.Space, workers []int64) (v leasestore.View, err error) {
 	if len(workers) == 1 {
 		row := "LEFT JOIN " + r.table + " r ON r.namespace = ? AND r.datacenter = ? AND r.worker = ?"
-		if r.db.Dialect == sqlstore.MySQL {
-			row += " FOR UPDATE"
-		}
 		v, err = sqlrow.LookAt(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) { return r.see(ctx, t, s, row, workers[0]) })
 	}
 	if len(workers) != 1 || dialect.RowLogging(err) {
-		rows := "LEFT JOIN (SELECT " + rowColumns + " FROM " + r.table + " WHERE namespace = ? AND datacenter = ?"
-		if workers != nil {
-			rows += " AND worker IN (" + list(workers) + ")"
-		}
-		v, err = sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) { return r.see(ctx, t, s, rows+") r ON 1 = 1") })
+		v, err = sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) {
+			if workers == nil {
+				return r.see(ctx, t, s, r.some("", allRows))
+			}
+			return r.see(ctx, t, s, r.some("AND worker IN ("+list(workers)+")", len(workers)))
+		})
 	}
 	return v, explain("read", r.db.Explain(err))
 }
+
+// allRows is how many rows a space has at most.
+const allRows = 1 << 16
 
 const (
 	// candidates is how many free rows a claim chooses from. With one, all claimants that begin
@@ -98,17 +98,15 @@ const (
 func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	r.db.WarnOfPool(ctx)
 	v, err := sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) {
-		rows := "LEFT JOIN (SELECT " + rowColumns + " FROM " + r.table + " WHERE namespace = ? AND datacenter = ? AND "
 		if h.Only != nil {
-			return r.see(ctx, t, s, rows+"worker IN ("+list(h.Only)+")) r ON 1 = 1")
+			return r.see(ctx, t, s, r.some("AND worker IN ("+list(h.Only)+")", len(h.Only)))
 		}
 		// Hint.Free in SQL, to choose what is read.
 		now := t.Clock()
 		free := "(owner = '' AND reserved_until <= " + now + " + ? OR owner <> '' AND reserved_until <= " + now + " - ? OR owner = ?)"
-		limit := " LIMIT " + strconv.Itoa(candidates) + ") r ON 1 = 1"
 		at := h.Random().Int64N(s.Workers)
 		// In the order of the key, so that the database stops at the last row that it needs.
-		v, err := r.see(ctx, t, s, rows+"worker >= ? AND worker < ? AND "+free+" ORDER BY worker"+limit,
+		v, err := r.see(ctx, t, s, r.some("AND worker >= ? AND worker < ? AND "+free+" ORDER BY worker", candidates),
 			at, min(at+near, s.Workers), int64(h.Released), int64(h.Held), h.Owner)
 		if err != nil || !v.Made || len(v.Rows) > 0 {
 			return v, err
@@ -117,17 +115,23 @@ func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hi
 		if r.db.Dialect == sqlstore.MySQL {
 			random = "RAND()"
 		}
-		return r.see(ctx, t, s, rows+"worker < ? AND "+free+" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, "+random+limit,
+		return r.see(ctx, t, s, r.some("AND worker < ? AND "+free+" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, "+random, candidates),
 			s.Workers, int64(h.Released), int64(h.Held), h.Owner, h.Owner)
 	})
 	return v, explain("find", r.db.Explain(err))
 }
 
+// some joins the rows of a space that meet a condition.
+func (r *register) some(condition string, limit int) string {
+	return "LEFT JOIN (SELECT " + rowColumns + " FROM " + r.table + " WHERE namespace = ? AND datacenter = ? " + condition +
+		" LIMIT " + strconv.Itoa(limit) + ") r ON 1 = 1"
+}
+
 // see reads the view of a space with some of its rows, by one statement. The first two
 // parameters of rows are the space.
 func (r *register) see(ctx context.Context, t *sqlrow.Tx, s leasestore.Space, rows string, args ...any) (v leasestore.View, err error) {
-	text, args := r.bind(r.space+", r.worker, r.epoch, r.owner, r.nonce, r.reserved_until, r.renewals, r.holder FROM (SELECT 1 AS one) o "+rows,
-		append([]any{s.Namespace, s.Namespace, s.Namespace, s.Datacenter, s.Namespace, s.Datacenter}, args...))
+	columns := r.space + ", r.worker, r.epoch, r.owner, r.nonce, r.reserved_until, r.renewals, r.holder"
+	args = append([]any{s.Namespace, s.Namespace, s.Namespace, s.Datacenter, s.Namespace, s.Datacenter}, args...)
 	err = t.See(ctx, func(scan func(...any) error) error {
 		var (
 			layout, owner, nonce, holder   *string
@@ -153,7 +157,7 @@ func (r *register) see(ctx context.Context, t *sqlrow.Tx, s leasestore.Space, ro
 			})
 		}
 		return nil
-	}, text, args...)
+	}, columns, rows, args...)
 	v.Now = leasestore.MillisOf(t.Now)
 	slices.SortFunc(v.Rows, func(a, b leasestore.Seen) int { return cmp.Compare(a.Row.Worker, b.Row.Worker) })
 	return v, err
@@ -182,7 +186,10 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 		}
 		// The row or the server has changed, or the outcome is unknown. A transaction finds out.
 	}
-	text, args := r.bind(r.update, args)
+	text, args, err := r.db.Bind(r.update, args...)
+	if err != nil {
+		return false, explain("swap", err)
+	}
 	done, err := tables.Do(ctx, r.db, func(t *sqlrow.Tx) (bool, error) {
 		result, err := t.Exec(ctx, text, args...)
 		if err != nil {
@@ -200,27 +207,6 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 		err = unknown
 	}
 	return done && err == nil, explain("swap", err)
-}
-
-// bind returns a statement and its arguments as the dialect has them. MySQL's driver would
-// prepare a statement with arguments first, which is a further round trip.
-func (r *register) bind(text string, args []any) (string, []any) {
-	if r.db.Dialect != sqlstore.MySQL {
-		return r.db.Dialect.Bind(text), args
-	}
-	var b strings.Builder
-	for i, part := range strings.Split(text, "?") {
-		if i > 0 {
-			switch arg := args[i-1].(type) {
-			case string: // in hexadecimal digits, whatever is in it
-				fmt.Fprintf(&b, "_ascii X'%x'", arg)
-			default:
-				fmt.Fprint(&b, arg)
-			}
-		}
-		b.WriteString(part)
-	}
-	return b.String(), nil
 }
 
 // list returns numbers for the list of an IN.

@@ -14,11 +14,11 @@
 // needs one more, and these files decide by the name of a database:
 //
 //   - internal/base/sqlrow/table.go, internal/base/sqlrow/transaction.go,
-//     internal/base/sqlrow/look.go, internal/base/sqlrow/db.go: the table and its types, how a
-//     transaction begins, how rows are read without one, what a lock means
+//     internal/base/sqlrow/look.go, internal/base/sqlrow/bind.go, internal/base/sqlrow/db.go: the
+//     table and its types, how a transaction begins, how rows are read without one, which arguments
+//     become literals, what a lock means
 //   - core/keysql/column.go: which of its files writes the expressions
-//   - core/lease/sqllease/register.go: row locks, random order, whether to prepare, which write needs
-//     no transaction
+//   - core/lease/sqllease/register.go: row locks, random order, which write needs no transaction
 //   - core/segment/sqlsegment/table.go, core/segment/sqlsegment/store.go,
 //     core/segment/sqlsegment/greatest.go: the table, row locks, whether a number out of range is
 //     stored as another, the greatest key of a user's table

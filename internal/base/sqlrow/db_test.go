@@ -121,10 +121,13 @@ func TestTransactionOnMySQLSendsThisAndSetsTheSettingBack(t *testing.T) {
 	}
 }
 
+// opens returns openPostgreSQL with its limit, as it is sent.
+func opens(limit string) string { return strings.Replace(openPostgreSQL, "?", "E'"+limit+"'", 1) }
+
 func TestTransactionOnPostgreSQLSendsThis(t *testing.T) {
 	pool, mock := newMock(t)
 	mock.ExpectBegin()
-	mock.ExpectQuery(openPostgreSQL).WithArgs("15000").WillReturnRows(postgresSettings(false, "on"))
+	mock.ExpectQuery(opens("15000")).WithoutArgs().WillReturnRows(postgresSettings(false, "on"))
 	mock.ExpectQuery(selectN).WillReturnRows(seven())
 	mock.ExpectExec(updateN).WillReturnResult(sqlmock.NewResult(0, 1))
 	mock.ExpectCommit()
@@ -139,7 +142,7 @@ func TestWithoutDeadlineTheServersLimitsStay(t *testing.T) {
 			mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50, false, 1))
 		},
 		dialect.PostgreSQL: func(mock sqlmock.Sqlmock) {
-			mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(false, "on"))
+			mock.ExpectQuery(opens("")).WithoutArgs().WillReturnRows(postgresSettings(false, "on"))
 		},
 	} {
 		pool, mock := newMock(t)
@@ -192,7 +195,7 @@ func TestCommitOnPostgreSQLCountsOnceItsStandbyHasIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		mock.ExpectBegin()
-		mock.ExpectQuery(regexp.QuoteMeta(openPostgreSQL)).WithArgs("").WillReturnRows(
+		mock.ExpectQuery(regexp.QuoteMeta(opens(""))).WithoutArgs().WillReturnRows(
 			sqlmock.NewRows([]string{"1", "2", "3", "4", "5", "6", "7"}).AddRow(false, "on", 42, nil, nil, nil, 1_000_010))
 		mock.ExpectQuery("SELECT n").WillReturnRows(seven())
 		mock.ExpectExec("UPDATE t").WillReturnResult(sqlmock.NewResult(0, 1))
@@ -221,7 +224,7 @@ func TestARowOfReturningIsNoResultUntilTheCommitIsDone(t *testing.T) {
 	for _, failure := range []error{nil, errors.New("the standby did not answer")} {
 		pool, mock := newMock(t)
 		mock.ExpectBegin()
-		mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(false, "on"))
+		mock.ExpectQuery(opens("")).WithoutArgs().WillReturnRows(postgresSettings(false, "on"))
 		mock.ExpectQuery(returning).WillReturnRows(seven())
 		mock.ExpectCommit().WillReturnError(failure)
 		var want int64
@@ -243,7 +246,7 @@ func TestARowOfReturningIsNoResultUntilTheCommitIsDone(t *testing.T) {
 func TestReturningWithoutARowSaysSo(t *testing.T) {
 	pool, mock := newMock(t)
 	mock.ExpectBegin()
-	mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(false, "on"))
+	mock.ExpectQuery(opens("")).WithoutArgs().WillReturnRows(postgresSettings(false, "on"))
 	mock.ExpectQuery(selectN).WillReturnRows(sqlmock.NewRows([]string{"n"}))
 	mock.ExpectRollback()
 	_, err := Do(t.Context(), newDB(pool, dialect.PostgreSQL, nil), func(tx *Tx) (n int64, err error) {
@@ -413,7 +416,7 @@ func TestAnswerThatBreaksOffIsAnError(t *testing.T) {
 	failure := errors.New("cut off")
 	pool, mock := newMock(t)
 	mock.ExpectBegin()
-	mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(false, "on"))
+	mock.ExpectQuery(opens("")).WithoutArgs().WillReturnRows(postgresSettings(false, "on"))
 	mock.ExpectQuery(selectN).WillReturnRows(seven().RowError(0, failure))
 	mock.ExpectRollback()
 	if n, err := bump(t.Context(), newDB(pool, dialect.PostgreSQL, nil)); n != 0 || !errors.Is(err, failure) {
@@ -532,7 +535,7 @@ func TestReplicaIsRefused(t *testing.T) {
 		}},
 		"PostgreSQL": {dialect.PostgreSQL, func(mock sqlmock.Sqlmock) {
 			mock.ExpectBegin()
-			mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(true, "on"))
+			mock.ExpectQuery(opens("")).WithoutArgs().WillReturnRows(postgresSettings(true, "on"))
 			mock.ExpectRollback()
 		}},
 		"lib/pq": {dialect.PostgreSQL, func(mock sqlmock.Sqlmock) {
@@ -550,7 +553,7 @@ func TestReplicaIsRefused(t *testing.T) {
 func TestServerThatMayForgetIsWarnedOfOnce(t *testing.T) {
 	for want, expect := range map[string]func(sqlmock.Sqlmock){
 		"[setting fsync value off want on]": func(mock sqlmock.Sqlmock) {
-			mock.ExpectQuery(openPostgreSQL).WithArgs("").WillReturnRows(postgresSettings(false, "off"))
+			mock.ExpectQuery(opens("")).WithoutArgs().WillReturnRows(postgresSettings(false, "off"))
 		},
 		"[setting innodb_flush_log_at_trx_commit value 2 want 1]": func(mock sqlmock.Sqlmock) {
 			mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50, false, 2))

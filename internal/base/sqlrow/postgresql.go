@@ -26,8 +26,9 @@ const openPostgreSQL = `SELECT pg_is_in_recovery() OR current_setting('transacti
 	current_setting('fsync'),
 	` + standby.Columns + `,
 	` + raiseCommit + `,
-	CASE WHEN CAST($1 AS TEXT) <> '' THEN concat(set_config('lock_timeout', CAST($1 AS TEXT), true),
-		set_config('statement_timeout', CAST($1 AS TEXT), true), set_config('idle_in_transaction_session_timeout', CAST($1 AS TEXT), true)) END, ` + clockPostgreSQL
+	CASE WHEN most <> '' THEN concat(set_config('lock_timeout', most, true),
+		set_config('statement_timeout', most, true), set_config('idle_in_transaction_session_timeout', most, true)) END, ` + clockPostgreSQL +
+	` FROM (SELECT CAST(? AS TEXT) AS most) AS wait`
 
 const clockPostgreSQL = "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)"
 

@@ -37,7 +37,7 @@ type Tx struct {
 	restore  []string     // restores the connection's settings once the transaction has ended
 
 	single bool // see Alone
-	bound  bool // the look has to be in a transaction
+	locks  bool // see LookAt
 
 	tried bool // the connection is tried before it begins
 	wrote bool
@@ -187,8 +187,12 @@ func (t *Tx) beginTx(ctx context.Context, level sql.IsolationLevel) error {
 // server's clock in milliseconds.
 func (t *Tx) askServer(ctx context.Context, dest []any, text string, args ...any) error {
 	var now int64
+	text, args, err := t.db.Bind(text, args...)
+	if err != nil {
+		return err
+	}
 	t.Asked = time.Now()
-	err := scan(ctx, t.executor, append(dest, &now), text, args...)
+	err = scan(ctx, t.executor, append(dest, &now), text, args...)
 	t.Answered = time.Now()
 	if err != nil {
 		return fmt.Errorf("settings: %w", err)

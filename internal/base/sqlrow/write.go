@@ -25,13 +25,17 @@ const (
 // An error is [ErrCommit] unless the server's answer proves that nothing is stored.
 func (d *DB) Write(ctx context.Context, text string, args ...any) (int64, error) {
 	limit := lockLimit(ctx)
+	text, args, err := d.Bind(text, append([]any{limit, limit}, args...)...)
+	if err != nil {
+		return 0, err
+	}
 	n, err := wait.Call(ctx, &d.calls, func() (int64, error) {
 		conn, err := d.connect(ctx)
 		if err != nil {
 			return 0, err
 		}
 		var n int64
-		result, err := conn.ExecContext(ctx, text, append([]any{limit, limit}, args...)...)
+		result, err := conn.ExecContext(ctx, text, args...)
 		if err == nil {
 			n, err = result.RowsAffected()
 		}
