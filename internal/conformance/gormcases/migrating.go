@@ -3,6 +3,7 @@ package gormcases
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/backfill"
+	"github.com/snowkey/snowkey/internal/markdown"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -196,6 +199,7 @@ var migratingCases = []testCase{
 	}},
 	{"GuideFromUUIDsWorks", func(e *env) {
 		const uuids = "From UUIDs"
+		e.hasTheCode("migrating.md")
 		old := e.open(&gorm.Config{}) // without the plugin
 		begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		func() {
@@ -234,16 +238,24 @@ var migratingCases = []testCase{
 		ctx := context.Background()
 		late := core.Default()
 		late.Epoch = begin.Add(time.Millisecond)
-		if backfill(ctx, e.db, late, e.prefix+"orders") == nil {
-			e.Error("backfill of rows from before the epoch = nil; want an error, since their keys could not tell the time")
+		if err := fill(ctx, e.db, e.prefix+"orders", backfill.Config{Layout: late, Worker: 1022}); !errors.Is(err, backfill.ErrEarly) {
+			e.Errorf("fill of rows from before the epoch = %v; want %v", err, backfill.ErrEarly)
 		}
 		var left int64
 		e.must(e.db.Table(e.prefix + "orders").Where("new_id IS NULL").Count(&left))
 		equal(e, "orders without a new key after the error", left, 25)
-		for _, table := range []string{"orders", "order_items"} {
-			if err := backfill(ctx, e.db, core.Default(), e.prefix+table); err != nil {
-				e.Fatalf("backfill(%s) = %v; want no error", table, err)
+		var keys [2][]int64
+		for i := range keys { // the second time as after a stop, among rows of one millisecond
+			for table, worker := range map[string]int64{"orders": 1022, "order_items": 1023} {
+				if err := fill(ctx, e.db, e.prefix+table, backfill.Config{Worker: worker}); err != nil {
+					e.Fatalf("fill(%s) = %v; want no error", table, err)
+				}
 			}
+			keys[i] = append(e.keys("orders", "new_id", "number", "21"), e.keys("orders", "new_id", "number", "24")...)
+			e.ddl("UPDATE PRE_orders SET new_id = NULL WHERE number IN ('21', '24')")
+		}
+		if err := fill(ctx, e.db, e.prefix+"orders", backfill.Config{Worker: 1022}); err != nil || !slices.Equal(keys[0], keys[1]) {
+			e.Errorf("keys after a stop = %v, %v; want %v", keys[1], err, keys[0])
 		}
 		e.guide(uuids, "Fill the foreign keys")
 		e.guide(uuids, "Switch")
@@ -403,42 +415,34 @@ func (o *dualOrder) BeforeCreate(*gorm.DB) error {
 func (dualOrder) TableName(namer schema.Namer) string     { return namer.TableName("order") }
 func (dualOrderItem) TableName(namer schema.Namer) string { return namer.TableName("order_item") }
 
-// backfill gives the rows of table keys in the order in which they were created.
-// It can be stopped and started again.
-func backfill(ctx context.Context, db *gorm.DB, layout core.Layout, table string) error {
-	db = db.WithContext(ctx)
-	for {
-		var rows []struct {
-			ID        string
-			CreatedAt time.Time
-		}
-		todo := db.Table(table).Where("new_id IS NULL").Order("created_at, id").Limit(1000)
-		if err := todo.Find(&rows).Error; err != nil || len(rows) == 0 {
-			return err
-		}
-		// Where an earlier batch has stopped, within the same millisecond.
-		var last types.Snowflake
-		at := rows[0].CreatedAt
-		same := db.Table(table).Where("new_id BETWEEN ? AND ?", layout.Min(at), layout.Max(at))
-		if err := same.Select("COALESCE(MAX(new_id), 0)").Scan(&last).Error; err != nil {
-			return err
-		}
-		err := db.Transaction(func(tx *gorm.DB) error {
-			for _, row := range rows {
-				if row.CreatedAt.Before(layout.Epoch) {
-					return fmt.Errorf("%s %s is of %v; keys begin at %v", table, row.ID, row.CreatedAt, layout.Epoch)
-				}
-				last = max(layout.Min(row.CreatedAt), last+1)
-				if err := tx.Table(table).Where("id = ?", row.ID).Update("new_id", last).Error; err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+// fill gives the rows of table keys of their times.
+func fill(ctx context.Context, db *gorm.DB, table string, config backfill.Config) error {
+	past, err := backfill.New(config)
+	if err != nil {
+		return err
 	}
+	db = db.WithContext(ctx)
+	made := db.Table(table).Where("new_id >> 12 & 1023 = ?", config.Worker) // where core.Default() has the worker
+	var last types.Snowflake
+	err = made.Select("COALESCE(MAX(new_id), 0)").Scan(&last).Error
+	if err == nil && last > 0 {
+		err = past.Resume(last)
+	}
+	for err == nil {
+		var rows []backfill.Row[string]
+		todo := db.Table(table).Select("id AS old, created_at AS time").Where("new_id IS NULL")
+		if err = todo.Order("created_at, id").Limit(1000).Scan(&rows).Error; err != nil || len(rows) == 0 {
+			break
+		}
+		err = db.Transaction(func(tx *gorm.DB) error {
+			keys, err := backfill.Keys(past, rows)
+			for i := 0; i < len(keys) && err == nil; i++ {
+				err = tx.Table(table).Where("id = ?", rows[i].Old).Update("new_id", keys[i]).Error
+			}
+			return err
+		})
+	}
+	return err
 }
 
 var tableName = regexp.MustCompile(`\b(fk_)?(orders|order_items)`)
@@ -596,6 +600,22 @@ func (e *env) guided(section string) {
 		}
 		if block.section == section && block.mine(e) && block.special() != "identity" && !slices.Contains(e.ran, block) {
 			e.Errorf("SQL of the guide was not run: %s, %s, %s", section, block.step, block.statements)
+		}
+	}
+}
+
+// hasTheCode fails the test if this file is without the Go code of a page.
+func (e *env) hasTheCode(page string) {
+	e.Helper()
+	source, err := os.ReadFile(filepath.Join(repository(e), "internal", "conformance", "gormcases", "migrating.go"))
+	text, err2 := os.ReadFile(filepath.Join(repository(e), "docs", page))
+	blocks, err3 := markdown.Blocks(string(text))
+	if err := errors.Join(err, err2, err3); err != nil {
+		e.Fatal(err)
+	}
+	for _, b := range blocks {
+		if b.Language == "go" && !strings.Contains(string(source), b.Text) {
+			e.Errorf("%s:%d: code that no test runs:\n%s", page, b.Line, b.Text)
 		}
 	}
 }
