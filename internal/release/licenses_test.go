@@ -108,7 +108,7 @@ func licenses(t *testing.T) map[string]string {
 	}
 	list := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| .* \\| ([^ ]+) \\| (`.*`) \\|$").FindAllStringSubmatch(string(text), -1) {
-		for _, module := range strings.Split(strings.Trim(row[2], "`"), "`, `") {
+		for module := range strings.SplitSeq(strings.Trim(row[2], "`"), "`, `") {
 			list[module] = row[1]
 		}
 	}
