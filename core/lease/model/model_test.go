@@ -710,7 +710,7 @@ func TestEachMistakeIssuesATimestampTwice(t *testing.T) {
 			}
 		}},
 		{"a holder that renews after it has lapsed", guard, func(m *model) {
-			m.window, m.times = 1, 3
+			m.window, m.times, m.large = 1, 3, true // the simulation of package lease finds it as well
 			m.protocol.renew = func(r leasestore.Renewal, row leasestore.Row, now leasestore.Millis) (leasestore.Row, error) {
 				after, err := r.Apply(row, now)
 				if lost := (*leasestore.LostError)(nil); errors.As(err, &lost) && lost.Reason == leasestore.Lapsed {
