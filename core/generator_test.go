@@ -78,9 +78,9 @@ func forget(g *Generator) {
 }
 
 func mustNext(t testing.TB, s source) types.Snowflake {
-	t.Helper()
 	id, err := s.Next(context.Background())
 	if err != nil {
+		t.Helper() // not before: it takes longer than the call
 		t.Fatalf("Next() = %d, %v", id, err)
 	}
 	return id

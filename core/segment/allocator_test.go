@@ -83,9 +83,9 @@ func start(t *testing.T, store segment.Store, c segment.Config) *segment.Allocat
 }
 
 func next(t *testing.T, a *segment.Allocator) types.Snowflake {
-	t.Helper()
 	id, err := a.Next(t.Context())
 	if err != nil {
+		t.Helper() // not before: it takes longer than the call
 		t.Fatalf("Next = %v", err)
 	}
 	return id

@@ -39,9 +39,9 @@ func mustLoad(t testing.TB, name string) *time.Location {
 
 // key returns the key of a moment, with worker and sequence.
 func key(t testing.TB, l core.Layout, at time.Time, worker, sequence int64) types.Snowflake {
-	t.Helper()
 	id, err := l.Compose(core.Parts{Time: at, Worker: worker, Sequence: sequence})
 	if err != nil {
+		t.Helper() // not before: it takes longer than the call
 		t.Fatal(err)
 	}
 	return id
