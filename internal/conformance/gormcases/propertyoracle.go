@@ -64,7 +64,13 @@ func (w *world) rows(table string) (list []storedRow, err error) {
 		}
 		list = append(list, row)
 	}
-	slices.SortFunc(list, func(a, b storedRow) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	slices.SortFunc(list, func(a, b storedRow) int {
+		order := 0
+		for i := 0; order == 0 && i < len(names); i++ {
+			order = strings.Compare(a[names[i]], b[names[i]])
+		}
+		return order
+	})
 	return list, found.Err()
 }
 

@@ -319,6 +319,10 @@ type reply struct {
 func (d Database) rowsThatReferToEachOther(t *testing.T) {
 	d.tables(t, "CREATE TABLE replies (id BIGINT PRIMARY KEY, reply_to BIGINT, other BIGINT, n BIGINT NOT NULL UNIQUE, "+
 		"FOREIGN KEY (reply_to) REFERENCES replies (id), FOREIGN KEY (other) REFERENCES replies (id))")
+	if d.Dialect != sqlxhelper.MySQL { // which has these indexes for the foreign keys
+		d.exec(t, "CREATE INDEX replies_to ON replies (reply_to)")
+		d.exec(t, "CREATE INDEX replies_other ON replies (other)")
+	}
 	if d.Dialect == sqlxhelper.SQLite {
 		var on bool
 		if err := d.DB.Get(&on, "PRAGMA foreign_keys"); err != nil || !on {
