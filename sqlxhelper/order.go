@@ -189,7 +189,7 @@ func (r *rows) inTurn() []group {
 			rows[i] = r.structs[row]
 		}
 	}
-	var groups []group
+	groups := make([]group, 0, len(r.tables)) // unless they refer to each other in a circle
 	for start, end := 0, 1; end <= len(rows); end++ {
 		t := r.nodes[order[start]].table
 		if end == len(rows) || r.nodes[order[end]].table != t {

@@ -51,6 +51,7 @@ func BenchmarkGraphAssign(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	keys := New(src).supply()
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range orders {
@@ -66,7 +67,7 @@ func BenchmarkGraphAssign(b *testing.B) {
 		if groups := w.groups(); len(groups) != 2 {
 			b.Fatalf("groups = %d; want 2", len(groups))
 		}
-		if err := w.assign(b.Context(), New(src).supply()); err != nil {
+		if err := w.assign(b.Context(), keys); err != nil {
 			b.Fatal(err)
 		}
 	}
