@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"time"
 
+	"github.com/snowkey/snowkey/internal/base/keytype"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -78,27 +77,13 @@ func (p *Plugin) reserve(ctx context.Context, n int) ([]types.Snowflake, error) 
 	return ids, nil
 }
 
-// maxInteger is the largest integer up to which a JavaScript number has every integer.
-const maxInteger types.Snowflake = 1<<53 - 1
-
 // limit returns the largest key that the options allow.
-func (c *config) limit() types.Snowflake {
-	if c.integers && !c.wide {
-		return maxInteger
-	}
-	return math.MaxInt64
-}
+func (c *config) limit() types.Snowflake { return keytype.Limit(c.integers && !c.wide) }
 
 // checkWidth returns [ErrWideKey] if the source will return keys that the options do not
 // allow, as far as it tells.
 func (p *Plugin) checkWidth() error {
-	src, ok := p.src.(interface {
-		Max(t time.Time) types.Snowflake
-	})
-	if !ok {
-		return nil
-	}
-	if last := src.Max(time.Unix(1<<40, 0)); last > p.limit() { // after the end of any layout
+	if last, wide := keytype.Exceeds(p.src, p.limit()); wide {
 		return fmt.Errorf("%w: %T goes up to %d; use the layout core.JavaScript, or WithWideIntegerKeys if no JavaScript reads the keys", ErrWideKey, p.src, last.Int64())
 	}
 	return nil

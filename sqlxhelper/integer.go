@@ -2,9 +2,7 @@ package sqlxhelper
 
 import (
 	"fmt"
-	"math"
 	"reflect"
-	"time"
 
 	"github.com/snowkey/snowkey/internal/base/keytype"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
@@ -41,25 +39,13 @@ func WithIntegerKeys() Option { return func(c *config) { c.integers = true } }
 // round them, and two rows could look alike.
 func WithWideIntegerKeys() Option { return func(c *config) { c.integers, c.wide = true, true } }
 
-// maxInteger is the largest integer up to which a JavaScript number has every integer.
-const maxInteger types.Snowflake = 1<<53 - 1
-
 // limit returns the largest key that the options allow.
-func (c *config) limit() types.Snowflake {
-	if c.integers && !c.wide {
-		return maxInteger
-	}
-	return math.MaxInt64
-}
+func (c *config) limit() types.Snowflake { return keytype.Limit(c.integers && !c.wide) }
 
 // checkWidth returns ErrWideKey if a source will return keys above limit, as far as it tells.
 func checkWidth(src Source, limit types.Snowflake) error {
-	if s, ok := src.(interface {
-		Max(t time.Time) types.Snowflake
-	}); ok && limit < math.MaxInt64 {
-		if last := s.Max(time.Unix(1<<40, 0)); last > limit { // after the end of any layout
-			return fmt.Errorf("%w: %T goes up to %d; use the layout core.JavaScript, or WithWideIntegerKeys if no JavaScript reads the keys", ErrWideKey, src, last.Int64())
-		}
+	if last, wide := keytype.Exceeds(src, limit); wide {
+		return fmt.Errorf("%w: %T goes up to %d; use the layout core.JavaScript, or WithWideIntegerKeys if no JavaScript reads the keys", ErrWideKey, src, last.Int64())
 	}
 	return nil
 }
