@@ -3,14 +3,7 @@ package servers
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,56 +17,8 @@ import (
 // away. It returns its URL, and a pool whose commits do not wait.
 func waitingPostgres(t *testing.T) (dsn string, admin *sqlx.DB) {
 	t.Helper()
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if len(found) == 0 {
-		servertest.Missing(t, "no initdb in /usr/lib/postgresql: this test starts a server of its own")
-	}
-	slices.Sort(found)
-	bin := filepath.Dir(found[len(found)-1])
-	dir, err := os.MkdirTemp("", "waiting") //nolint:usetesting // the server runs as another user, who cannot reach the folder of a test
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	command := func(name string, args ...string) *exec.Cmd {
-		c := exec.Command(filepath.Join(bin, name), args...)
-		c.Dir = dir
-		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if os.Getuid() == 0 { // for whom PostgreSQL does not run
-			nobody, err := user.Lookup("nobody")
-			if err != nil {
-				servertest.Missing(t, err)
-			}
-			uid, _ := strconv.Atoi(nobody.Uid)
-			gid, _ := strconv.Atoi(nobody.Gid)
-			if err := os.Chown(dir, uid, gid); err != nil {
-				t.Fatal(err)
-			}
-			c.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		}
-		return c
-	}
-	data := filepath.Join(dir, "data")
-	if out, err := command("initdb", "-D", data, "-U", "waiting", "-A", "trust", "-N", "--locale=C", "-E", "UTF8").CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	port := servertest.Port(t)
-	server := command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-		"-c", "fsync=off", "-c", "shared_buffers=16MB")
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGQUIT)
-		_ = server.Wait()
-	})
-	dsn = "postgres://waiting@127.0.0.1:" + port + "/postgres?sslmode=disable"
-	for range 100 {
-		if admin, err = sqlx.Connect("pgx", dsn+"&synchronous_commit=local"); err == nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	dsn, _ = servertest.StartPostgreSQL(t)
+	admin, err := sqlx.Connect("pgx", dsn+"&synchronous_commit=local")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,123 @@
+package servertest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// StartPostgreSQL starts a PostgreSQL of the test's own, for settings that no server has by
+// itself, such as "wal_level=logical". It returns the URL of a superuser of the database
+// postgres, and the folder of the programs of that version, such as pg_dump. The server
+// ends with the test. Without Debian's package postgresql it ends the test as [Missing] does.
+func StartPostgreSQL(t testing.TB, settings ...string) (dsn, programs string) {
+	t.Helper()
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(found) == 0 {
+		Missing(t, "servertest: no initdb in /usr/lib/postgresql: this test starts a server of its own")
+	}
+	slices.Sort(found)
+	programs = filepath.Dir(found[len(found)-1])
+	s := newOwn(t, "nobody") // PostgreSQL refuses to run as root
+	data := filepath.Join(s.dir, "data")
+	s.run(t, filepath.Join(programs, "initdb"), "-D", data, "-U", "owner", "-A", "trust", "-N", "--locale=C", "-E", "UTF8")
+	port := Port(t)
+	args := []string{"-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		"-c", "fsync=off", "-c", "shared_buffers=16MB"}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	s.start(t, syscall.SIGQUIT, filepath.Join(programs, "postgres"), args...)
+	s.await(t, filepath.Join(programs, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", port, "-U", "owner")
+	return "postgres://owner@127.0.0.1:" + port + "/postgres?sslmode=disable", programs
+}
+
+// An own server is one that a test starts. It has a folder that its user owns: the server
+// cannot reach the folder of a test if it runs as another user.
+type own struct {
+	dir  string
+	attr syscall.SysProcAttr
+	log  string
+}
+
+// newOwn makes the folder. The server runs as the named user if this process is root.
+func newOwn(t testing.TB, name string) *own {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "snowkey") //nolint:usetesting // see own
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	// Without it the server would outlive a test that is killed.
+	s := &own{dir: dir, attr: syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, log: filepath.Join(dir, "log")}
+	if os.Getuid() != 0 {
+		return s
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		Missing(t, err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	if err := os.Chown(dir, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	s.attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return s
+}
+
+func (s *own) command(name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(context.Background(), name, args...) // Cleanup ends it in its own way
+	c.Dir, c.SysProcAttr = s.dir, &s.attr
+	return c
+}
+
+// run runs a program to its end.
+func (s *own) run(t testing.TB, name string, args ...string) {
+	t.Helper()
+	if out, err := s.command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// start starts the server. At the end of the test it gets the signal.
+func (s *own) start(t testing.TB, end syscall.Signal, name string, args ...string) {
+	t.Helper()
+	log, err := os.Create(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }() // the server has its own
+	server := s.command(name, args...)
+	server.Stdout, server.Stderr = log, log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(end)
+		_ = server.Wait()
+		if t.Failed() {
+			text, _ := os.ReadFile(s.log)
+			t.Logf("%s said at last:\n%s", name, text[max(0, len(text)-4000):])
+		}
+	})
+}
+
+// await runs a program until it succeeds, which says that the server answers.
+func (s *own) await(t testing.TB, name string, args ...string) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err = s.command(name, args...).Run(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s has failed for %v: %v", name, patience, err)
+}

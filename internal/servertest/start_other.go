@@ -1,0 +1,13 @@
+//go:build !linux
+
+package servertest
+
+import "testing"
+
+// StartPostgreSQL ends the test as [Missing] does: the server is ended with the test by means
+// that only Linux has.
+func StartPostgreSQL(t testing.TB, _ ...string) (dsn, programs string) {
+	t.Helper()
+	Missing(t, "servertest: servers of a test's own run on Linux only")
+	return "", ""
+}
