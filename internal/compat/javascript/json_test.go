@@ -38,15 +38,9 @@ func numbers() (orders []number) {
 }
 
 func TestJavaScriptRoundsAKeyThatIsANumber(t *testing.T) {
-	want := []string{
-		`{"id":9007199254740992}`,
-		`{"id":118972074688540670}`,
-		`{"id":1234567890123456800}`,
-		`{"id":9223372036854776000}`,
-	}
 	for i, got := range returned(t, "testdata", "json.mjs", numbers()) {
-		if got != want[i] {
-			t.Errorf("JSON.stringify(JSON.parse(…)) of the number %d = %s; want %s", large.Keys[i], got, want[i])
+		if want := `{"id":` + large.Rounded[i] + "}"; got != want {
+			t.Errorf("JSON.stringify(JSON.parse(…)) of the number %d = %s; want %s", large.Keys[i], got, want)
 		}
 	}
 }

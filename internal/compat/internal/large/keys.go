@@ -10,3 +10,11 @@ var Keys = []types.Snowflake{
 	1234567890123456789,
 	1<<63 - 1,
 }
+
+// Rounded are the Keys as JavaScript prints them when they are numbers.
+var Rounded = []string{
+	"9007199254740992",
+	"118972074688540670",
+	"1234567890123456800",
+	"9223372036854776000",
+}
