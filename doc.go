@@ -24,6 +24,8 @@
 //     a URL.
 //   - [github.com/snowkey/snowkey/core/keysql] writes SQL that takes keys apart, for people who
 //     read tables without Go.
+//   - [github.com/snowkey/snowkey/core/publicid] writes keys as texts that may be shown, because
+//     they hide what a key tells.
 //   - [github.com/snowkey/snowkey/core/coretest] is for tests: the same keys in every run, a
 //     clock to move, and a lease store that fails on demand.
 //   - [github.com/snowkey/snowkey/cmd/snowkeyvet] is a vet tool that finds mistakes with keys, and
