@@ -20,6 +20,13 @@ const (
 	MySQL      = dialect.MySQL // and MariaDB
 )
 
+// The dialects of warehouses, to which tables are copied. Only [New] accepts them.
+const (
+	DuckDB     = dialect.DuckDB
+	ClickHouse = dialect.ClickHouse
+	BigQuery   = dialect.BigQuery // not run by tests: its documentation is what the text follows
+)
+
 // A Column writes expressions for one column of keys. [New] creates it; the zero value is not
 // usable. It is immutable and safe for concurrent use.
 type Column struct {
@@ -32,7 +39,7 @@ type Column struct {
 // quotes.
 //
 // It returns a [*core.ValueError] for an unknown dialect, an invalid layout, one with a fraction
-// of a microsecond, and a name that is empty or contains a quotation mark.
+// of a microsecond, and a name that is empty or contains a quotation mark or a backslash.
 func New(d Dialect, l core.Layout, name string) (Column, error) {
 	if err := l.Validate(); err != nil {
 		return Column{}, fmt.Errorf("keysql: %w", err)
@@ -42,22 +49,29 @@ func New(d Dialect, l core.Layout, name string) (Column, error) {
 			"whole microseconds, which databases keep")
 	}
 	for part := range strings.SplitSeq(name, ".") {
-		if part == "" || strings.ContainsAny(part, "\"`\x00") {
-			return Column{}, invalid("column name", strconv.Quote(name), "a name without quotation marks, such as id or orders.id")
+		// ClickHouse and BigQuery have escape sequences in quoted names.
+		if part == "" || strings.ContainsAny(part, "\"`\\\x00") {
+			return Column{}, invalid("column name", strconv.Quote(name), "a name without quotation marks and backslashes, such as id or orders.id")
 		}
 	}
 	l.Epoch = l.Epoch.UTC()
 	switch d {
 	case PostgreSQL:
-		return Column{postgreSQL{l}, l, d.Quote(name)}, nil
+		return Column{postgreSQL{Layout: l}, l, d.Quote(name)}, nil
 	case MySQL:
-		return Column{mySQL{l}, l, d.Quote(name)}, nil
+		return Column{mySQL{Layout: l}, l, d.Quote(name)}, nil
 	case SQLite:
 		// Backticks, because SQLite takes a name in double quotes for a string if there is no
 		// such column.
-		return Column{sqlite{l}, l, MySQL.Quote(name)}, nil
+		return Column{sqlite{Layout: l}, l, MySQL.Quote(name)}, nil
+	case DuckDB:
+		return Column{duckDB{Layout: l}, l, d.Quote(name)}, nil
+	case ClickHouse:
+		return Column{clickHouse{l}, l, d.Quote(name)}, nil
+	case BigQuery:
+		return Column{bigQuery{Layout: l}, l, d.Quote(name)}, nil
 	}
-	return Column{}, invalid("dialect", d.String(), "SQLite, PostgreSQL or MySQL")
+	return Column{}, invalid("dialect", d.String(), "SQLite, PostgreSQL, MySQL, DuckDB, ClickHouse or BigQuery")
 }
 
 func invalid(name, value, want string) error {
@@ -66,6 +80,11 @@ func invalid(name, value, want string) error {
 
 // A syntax writes what the databases write differently.
 type syntax interface {
+	// right shifts n to the right by some bits.
+	right(n string, by int) string
+	// part returns the number in some bits of n. Of zero bits it returns an expression, because
+	// a plain 0 would be the position of a column in GROUP BY and ORDER BY.
+	part(n string, shift, width int) string
 	// time converts a count of ticks into a time.
 	time(ticks string) string
 	// tick converts a time, which may be outside the layout, into a count of ticks.
@@ -75,12 +94,27 @@ type syntax interface {
 	// uuid writes numbers in hexadecimal, lower case, between the parts of a UUID: with 8,
 	// 4, 3 and 1 digits.
 	uuid(n [4]string) string
+	// text returns the decimal digits of a key, as a text.
+	text(key string) string
+}
+
+// operators are the bits of most databases.
+type operators struct{}
+
+func (operators) right(n string, by int) string { return fmt.Sprintf("%s >> %d", n, by) }
+
+func (o operators) part(n string, shift, width int) string {
+	if shift > 0 {
+		n = "(" + o.right(n, shift) + ")"
+	}
+	return fmt.Sprintf("%s & %d", n, int64(1)<<width-1)
 }
 
 // Time returns the start of the key's tick, as core.Parts.Time: a timestamptz on PostgreSQL, a
-// DATETIME(6) in UTC on MySQL, and a text in UTC such as "2026-05-04 09:30:00.000" on SQLite.
+// DATETIME(6) in UTC on MySQL, a text in UTC such as "2026-05-04 09:30:00.000" on SQLite, a
+// TIMESTAMP in UTC on DuckDB, a DateTime64(6, 'UTC') on ClickHouse, and a TIMESTAMP on BigQuery.
 func (c Column) Time() string {
-	return c.syntax.time(fmt.Sprintf("(%s >> %d)", c.name, c.timeShift()))
+	return c.syntax.time("(" + c.syntax.right(c.name, c.timeShift()) + ")")
 }
 
 // Datacenter returns the datacenter of the key, an integer.
@@ -94,26 +128,20 @@ func (c Column) Worker() string { return c.part(c.layout.SequenceBits, c.layout.
 // Sequence returns the sequence number of the key, an integer.
 func (c Column) Sequence() string { return c.part(0, c.layout.SequenceBits) }
 
-// UUID returns the UUID of the key, as types.Snowflake.UUID: a uuid on PostgreSQL, and on MySQL
-// and SQLite its text in lower case, which MariaDB's type UUID takes too. NULL gives NULL.
+// UUID returns the UUID of the key, as types.Snowflake.UUID: a uuid on PostgreSQL and DuckDB, and
+// elsewhere its text in lower case, which MariaDB's type UUID takes too. NULL gives NULL.
 func (c Column) UUID() string {
 	return c.syntax.uuid([4]string{
-		c.name + " >> 32", c.part(16, 16), c.part(4, 12), c.part(0, 4),
+		c.syntax.right(c.name, 32), c.part(16, 16), c.part(4, 12), c.part(0, 4),
 	})
 }
 
-// part returns the number in some bits of the key. Of zero bits it returns "& 0", because a
-// plain 0 would be the position of a column in GROUP BY and ORDER BY.
-func (c Column) part(shift, width int) string {
-	if shift == 0 {
-		return fmt.Sprintf("%s & %d", c.name, int64(1)<<width-1)
-	}
-	return fmt.Sprintf("(%s >> %d) & %d", c.name, shift, int64(1)<<width-1)
-}
+func (c Column) part(shift, width int) string { return c.syntax.part(c.name, shift, width) }
 
 // Min returns the smallest key of the tick that contains a time, as core.Layout.Min does. A time
-// outside the layout counts as the first or the last tick. NULL gives NULL, except on
-// PostgreSQL, where it counts as the first tick and a condition with it may select every row.
+// outside the layout counts as the first or the last tick. NULL gives NULL, except on PostgreSQL,
+// DuckDB, and ClickHouse since 24.12, where it counts as the first tick and a condition with it may
+// select every row.
 //
 // at is an SQL expression of a time, such as a literal or a parameter, and is not quoted:
 //
@@ -122,9 +150,12 @@ func (c Column) part(shift, width int) string {
 //   - MySQL: a DATETIME in UTC.
 //   - SQLite: a text in UTC, such as '2026-05-04' or '2026-05-04 09:30:00.000', to the
 //     millisecond.
+//   - DuckDB: a TIMESTAMP in UTC, or a TIMESTAMPTZ. A literal needs its type.
+//   - ClickHouse: a DateTime or a DateTime64, or a text in UTC.
+//   - BigQuery: a TIMESTAMP.
 func (c Column) Min(at string) string {
-	last := int64(1)<<c.layout.TimeBits - 1
-	return fmt.Sprintf("%s << %d", c.syntax.between(c.syntax.tick(at), last), c.timeShift())
+	last, size := int64(1)<<c.layout.TimeBits-1, int64(1)<<c.timeShift()
+	return fmt.Sprintf("%s * %d", c.syntax.between(c.syntax.tick(at), last), size)
 }
 
 // Between returns a condition that selects the keys of core.Layout.Between: those of the ticks

@@ -27,6 +27,9 @@ func TestNewRefusesWhatNoExpressionIsRightFor(t *testing.T) {
 		{keysql.SQLite, core.Default(), "orders.", `"orders."`},
 		{keysql.PostgreSQL, core.Default(), `id" OR "1`, `"id\" OR`},
 		{keysql.MySQL, core.Default(), "id` OR 1", "id` OR 1"},
+		{keysql.ClickHouse, core.Default(), "id` OR 1", "id` OR 1"},
+		{keysql.BigQuery, core.Default(), `id\`, `"id\\"`},
+		{keysql.BigQuery + 1, core.Default(), "id", "Dialect(7)"},
 	} {
 		_, err := keysql.New(test.dialect, test.layout, test.name)
 		if err == nil || !strings.HasPrefix(err.Error(), "keysql: ") || !strings.Contains(err.Error(), test.want) {
@@ -41,6 +44,9 @@ func TestNamesAreQuoted(t *testing.T) {
 		keysql.PostgreSQL: `"Order"."my id" & 4095`,
 		keysql.MySQL:      "`Order`.`my id` & 4095",
 		keysql.SQLite:     "`Order`.`my id` & 4095",
+		keysql.DuckDB:     `"Order"."my id" & 4095`,
+		keysql.ClickHouse: "bitAnd(`Order`.`my id`, 4095)",
+		keysql.BigQuery:   "`Order`.`my id` & 4095",
 	} {
 		c, err := keysql.New(dialect, core.Default(), "Order.my id")
 		if err != nil {

@@ -14,10 +14,12 @@
 //
 // # Limits
 //
-//   - PostgreSQL 14, MySQL 5.7, MariaDB 10.3, SQLite 3.16, or newer.
+//   - PostgreSQL 14, MySQL 5.7, MariaDB 10.3, SQLite 3.16, or newer. Of the warehouses, tests run
+//     DuckDB 1.5 and ClickHouse 26.5; BigQuery's text is tested with its functions defined in DuckDB.
 //   - Databases keep microseconds, so a layout whose Unit or Epoch has a fraction of one is
 //     refused.
-//   - Times are exact until 285 years after the Epoch. A generator ends after 250.
+//   - Times are exact until 285 years after the Epoch, and on ClickHouse until 2299, which it
+//     returns for all later ones. A generator ends after 250.
 //   - The column must hold keys of the layout. Other numbers, such as those of an old counter,
 //     give parts without meaning, and NULL or an error where their time is beyond what the
 //     database can represent.

@@ -53,5 +53,16 @@ func ExampleColumn_Min() {
 	}
 	fmt.Println("DELETE FROM orders WHERE id <", orders.Min("now() - interval '90 days'"))
 	// Output:
-	// DELETE FROM orders WHERE id < least(greatest(floor((extract(epoch FROM now() - interval '90 days') - 1735689600) * 1000), 0), 2199023255551)::bigint << 22
+	// DELETE FROM orders WHERE id < least(greatest(floor((extract(epoch FROM now() - interval '90 days') - 1735689600) * 1000), 0), 2199023255551)::bigint * 4194304
+}
+
+// JSON that the database makes, with a key that JavaScript reads as it is.
+func ExampleColumn_Text() {
+	orders, err := keysql.New(keysql.PostgreSQL, core.Default(), "orders.id")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("SELECT json_build_object('id',", orders.Text(), ", 'number', number) FROM orders")
+	// Output:
+	// SELECT json_build_object('id', "orders"."id"::text , 'number', number) FROM orders
 }

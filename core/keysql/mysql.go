@@ -7,7 +7,10 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-type mySQL struct{ core.Layout }
+type mySQL struct {
+	operators
+	core.Layout
+}
 
 // time writes a literal of type TIMESTAMP, which is a DATETIME and has no time zone, and counts
 // in microseconds, because MySQL has no interval of milliseconds.

@@ -15,9 +15,17 @@ func TestThePageShowsWhatIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var blocks []string
 	for _, dialect := range []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL, keysql.SQLite} {
-		if want := "\n```sql\n" + keysqlcases.Statements(dialect) + "```\n"; !strings.Contains(string(text), want) {
-			t.Errorf("docs/reading.md is without the statements for %v; want this block:\n%s", dialect, want)
+		blocks = append(blocks, keysqlcases.Statements(dialect), keysqlcases.JSON(dialect))
+	}
+	for _, dialect := range []keysql.Dialect{keysql.DuckDB, keysql.ClickHouse, keysql.BigQuery} {
+		blocks = append(blocks, keysqlcases.Statements(dialect))
+	}
+	blocks = append(blocks, keysqlcases.CSV(keysql.PostgreSQL), keysqlcases.CSV(keysql.MySQL))
+	for _, block := range blocks {
+		if want := "\n```sql\n" + block + "```\n"; !strings.Contains(string(text), want) {
+			t.Errorf("docs/reading.md is without this block:\n%s", want)
 		}
 	}
 }

@@ -8,7 +8,10 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-type postgreSQL struct{ core.Layout }
+type postgreSQL struct {
+	operators
+	core.Layout
+}
 
 func (d postgreSQL) time(ticks string) string {
 	return fmt.Sprintf("timestamptz '%sZ' + %s * interval '%s'", moment(d.Epoch), ticks, d.interval())

@@ -7,7 +7,10 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-type sqlite struct{ core.Layout }
+type sqlite struct {
+	operators
+	core.Layout
+}
 
 // unix returns the epoch in units since 1970, and the unit: a millisecond if the layout has
 // whole milliseconds, and a microsecond otherwise.

@@ -17,9 +17,15 @@ const (
 	PostgreSQL
 	// MySQL is MySQL and MariaDB.
 	MySQL
+	// DuckDB, ClickHouse and BigQuery have copies of tables, so only keysql writes their SQL. They
+	// are not Valid.
+	DuckDB
+	ClickHouse
+	BigQuery
 )
 
-// Valid reports whether d is one of the constants.
+// Valid reports whether d is a database that the application writes to: SQLite, PostgreSQL or
+// MySQL.
 func (d Dialect) Valid() bool { return SQLite <= d && d <= MySQL }
 
 // String returns the name of d, or "Dialect(n)" for a number without a name.
@@ -31,6 +37,12 @@ func (d Dialect) String() string {
 		return "PostgreSQL"
 	case MySQL:
 		return "MySQL"
+	case DuckDB:
+		return "DuckDB"
+	case ClickHouse:
+		return "ClickHouse"
+	case BigQuery:
+		return "BigQuery"
 	}
 	return fmt.Sprintf("Dialect(%d)", uint8(d))
 }
@@ -44,7 +56,8 @@ func (d Dialect) Quote(name string) string {
 
 // QuoteMark returns the character that encloses a name.
 func (d Dialect) QuoteMark() string {
-	if d == MySQL {
+	switch d {
+	case MySQL, ClickHouse, BigQuery:
 		return "`"
 	}
 	return `"`

@@ -17,7 +17,8 @@
 //     internal/base/sqlrow/look.go, internal/base/sqlrow/bind.go, internal/base/sqlrow/db.go: the
 //     table and its types, how a transaction begins, how rows are read without one, which arguments
 //     become literals, what a lock means
-//   - core/keysql/column.go: which of its files writes the expressions
+//   - core/keysql/column.go, core/keysql/text.go: which of its files writes the expressions, and the
+//     digits of a key. It alone has warehouses too, which are not Valid
 //   - core/lease/sqllease/register.go: row locks, random order, which write needs no transaction
 //   - core/segment/sqlsegment/table.go, core/segment/sqlsegment/store.go,
 //     core/segment/sqlsegment/greatest.go: the table, row locks, whether a number out of range is

@@ -1,12 +1,14 @@
 // Package keysqlcases tests on a real database that the expressions of keysql return what
 // core.Layout does. keysql runs the tests on SQLite, package servers on PostgreSQL, MariaDB
-// and MySQL.
+// and MySQL, package warehouses on DuckDB and ClickHouse.
 package keysqlcases
 
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -40,32 +42,60 @@ type Database struct {
 	DB      *sql.DB
 	Dialect keysql.Dialect
 
-	key   string // the type of the column
-	null  string // the same in CAST
-	zone  string // sets a time zone that is not UTC
-	text  string // what returns a time as text
-	value string // a literal of a time
-	plan  string // explains a query
-	span  string // what its plan says if it reads a range of the key
+	key   string   // the type of the column and its constraint
+	null  string   // a type that takes NULL, in CAST
+	zone  string   // sets a time zone that is not UTC
+	text  string   // what returns a time as text
+	value string   // a literal of a time
+	later string   // adds microseconds to a time
+	none  string   // a time that is NULL
+	json  []string // make JSON of a text and of a number
+	plan  string   // explains a query; none: the database has no index for it
+	span  string   // what its plan says if it reads a range of the key
 	unit  time.Duration
+	count int       // of the keys
+	end   time.Time // of the times that the database represents
 }
 
 // Run runs the cases.
 func Run(t *testing.T, db *sql.DB, d keysql.Dialect) {
-	x := Database{DB: db, Dialect: d, key: "BIGINT", null: "BIGINT", unit: time.Microsecond}
+	x := Database{DB: db, Dialect: d, key: "BIGINT PRIMARY KEY", null: "BIGINT", none: "NULL", unit: time.Microsecond, count: 300,
+		end: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}
 	switch d {
 	case keysql.PostgreSQL:
 		x.zone = "SET TIME ZONE 'America/New_York'"
-		x.text, x.value = "to_char((%s) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')", "timestamptz '%sZ'"
+		x.text, x.value, x.none = "to_char((%s) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')", "timestamptz '%sZ'", "NULL::timestamptz"
+		x.later = "(%s + interval '%d microseconds')"
+		x.json = []string{
+			"json_build_object('text', %[1]s, 'number', %[2]s)", "jsonb_build_object('text', %[1]s, 'number', %[2]s)",
+			"(SELECT row_to_json(v) FROM (SELECT %[1]s AS text, %[2]s AS number) AS v)",
+		}
 		x.plan, x.span = "EXPLAIN ", "Index Cond: ((id > "
 	case keysql.MySQL:
 		x.zone, x.null = "SET time_zone = '-05:00'", "SIGNED"
 		x.text, x.value = "CAST(%s AS CHAR)", "TIMESTAMP '%s'"
+		x.later = "%s + INTERVAL %d MICROSECOND"
+		x.json = []string{"JSON_OBJECT('text', %[1]s, 'number', %[2]s)"}
 		// MySQL 9 and MariaDB have different JSON.
 		x.plan, x.span = "EXPLAIN FORMAT=TRADITIONAL ", " range PRIMARY PRIMARY "
+	case keysql.DuckDB, keysql.BigQuery: // whose text package warehouses runs on DuckDB
+		x.zone, x.count = "SET TimeZone = 'America/New_York'", 10_000
+		x.text, x.value, x.none = "strftime(%s, '%%Y-%%m-%%d %%H:%%M:%%S.%%f')", "TIMESTAMP '%s'", "NULL::TIMESTAMP"
+		x.later = "%s + to_microseconds(%d)"
+		x.json = []string{
+			"CAST(json_object('text', %[1]s, 'number', %[2]s) AS VARCHAR)",
+			"(SELECT CAST(to_json(v) AS VARCHAR) FROM (SELECT %[1]s AS text, %[2]s AS number) AS v)",
+		}
+	case keysql.ClickHouse:
+		x.key, x.null = "BIGINT", "Nullable(BIGINT)"
+		x.zone, x.count = "SET session_timezone = 'America/New_York'", 10_000
+		x.text, x.value, x.later = "toString(%s)", "'%s'", "addMicroseconds(%s, %d)"
+		x.json = []string{"formatRow('JSONEachRow', %[1]s AS text, %[2]s AS number)"}
+		x.end = time.Date(2299, 12, 31, 0, 0, 0, 0, time.UTC)
 	default:
-		x.zone, x.key = "SELECT 1", "INTEGER"
+		x.zone, x.key = "SELECT 1", "INTEGER PRIMARY KEY"
 		x.text, x.value, x.unit = "%s", "'%s'", time.Millisecond
+		x.json = []string{"json_object('text', %[1]s, 'number', %[2]s)", "json_array(json_object('text', %[1]s, 'number', %[2]s)) ->> 0"}
 		x.plan, x.span = "EXPLAIN QUERY PLAN ", "(rowid>? AND rowid<?)"
 	}
 	t.Run("page", func(t *testing.T) { pageAnswers(t, x) })
@@ -81,12 +111,15 @@ func Run(t *testing.T, db *sql.DB, d keysql.Dialect) {
 				t.Fatal(err)
 			}
 			c.exec(t, x.zone)
-			c.exec(t, "CREATE TEMPORARY TABLE keys_of_layout (id "+x.key+" PRIMARY KEY)")
+			c.exec(t, "CREATE TEMPORARY TABLE keys_of_layout (id "+x.key+")")
 			defer c.exec(t, "DROP TABLE keys_of_layout")
 			c.fill(t)
 			c.partsAreThoseOfTheLayout(t)
 			c.partsGroupAndOrder(t)
 			c.uuidsAreThoseOfTheKeys(t)
+			c.textsAreThoseOfTheKeys(t)
+			c.noKeyHasNoTextAndNoUUID(t)
+			c.ticksBeginAndEndAsThoseOfTheLayout(t)
 			c.minIsThatOfTheLayout(t)
 			c.minOfNoTime(t)
 			c.betweenSelectsTheKeysMadeThen(t)
@@ -107,17 +140,28 @@ type check struct {
 
 func (c *check) exec(t *testing.T, text string) {
 	t.Helper()
-	if _, err := c.conn.ExecContext(context.WithoutCancel(t.Context()), text); err != nil {
+	if _, err := c.conn.ExecContext(context.WithoutCancel(t.Context()), c.spoken(text)); err != nil {
 		t.Fatalf("Exec(%q) = %v", text, err)
 	}
 }
 
+// spoken returns the text for the database, which is DuckDB for the dialect BigQuery.
+func (c *check) spoken(text string) string {
+	if c.Dialect == keysql.BigQuery {
+		return strings.ReplaceAll(text, "`", `"`)
+	}
+	return text
+}
+
 // end is the first moment without keys, or without exact times.
 func (c *check) end() time.Time {
-	if limit := c.layout.Epoch.Add(exact); c.layout.Exhausted().After(limit) {
-		return limit
+	end := c.layout.Exhausted()
+	for _, limit := range []time.Time{c.layout.Epoch.Add(exact), c.Database.end} {
+		if end.After(limit) {
+			end = limit
+		}
 	}
-	return c.layout.Exhausted()
+	return end
 }
 
 // moment returns a random time of the layout.
@@ -126,14 +170,22 @@ func (c *check) moment() time.Time {
 	return c.layout.Epoch.Add(time.Duration(c.rng.Int64N(seconds)) * time.Second).Add(time.Duration(c.rng.Int64N(1e9)))
 }
 
-// fill stores random keys, and the first and the last.
+// fill stores random keys, the first and the last keys of ticks, and the first and the last.
 func (c *check) fill(t *testing.T) {
 	t.Helper()
 	last := c.layout.Max(c.end().Add(-1))
 	seen := map[types.Snowflake]bool{0: true, last: true}
-	for len(seen) < 300 {
-		low := types.Snowflake(c.rng.Int64N(int64(1) << (c.layout.DatacenterBits + c.layout.WorkerBits + c.layout.SequenceBits)))
-		seen[c.layout.Min(c.moment())+low] = true
+	for len(seen) < c.count {
+		at := c.moment()
+		first, last := c.layout.Min(at), c.layout.Max(at)
+		switch c.rng.IntN(4) {
+		case 0:
+			seen[first] = true
+		case 1:
+			seen[last] = true
+		default:
+			seen[first+types.Snowflake(c.rng.Int64N(int64(last-first)+1))] = true
+		}
 	}
 	var rows []string
 	for id := range seen {
@@ -183,11 +235,15 @@ func (c *check) partsGroupAndOrder(t *testing.T) {
 	}
 }
 
-// On PostgreSQL the database compares uuids, elsewhere their text.
+// On PostgreSQL and DuckDB the database compares uuids, elsewhere their text.
 func (c *check) uuidsAreThoseOfTheKeys(t *testing.T) {
 	uuid := c.column.UUID()
 	n, last := 0, types.Snowflake(-1)
-	c.query(t, "SELECT id, "+uuid+" FROM keys_of_layout AS "+c.alias()+" ORDER BY 2", func(row *sql.Rows) error {
+	text := uuid
+	if c.Dialect == keysql.DuckDB { // whose driver returns bytes
+		text = "CAST(" + uuid + " AS VARCHAR)"
+	}
+	c.query(t, "SELECT id, "+text+" FROM keys_of_layout AS "+c.alias()+" ORDER BY "+uuid, func(row *sql.Rows) error {
 		n++
 		var id types.Snowflake
 		var got string
@@ -202,17 +258,108 @@ func (c *check) uuidsAreThoseOfTheKeys(t *testing.T) {
 	if n != len(c.keys) {
 		t.Errorf("rows = %d; want %d", n, len(c.keys))
 	}
-	var none sql.NullString
-	query := "SELECT " + uuid + " FROM (SELECT CAST(NULL AS " + c.null + ") AS id) AS " + c.alias()
-	if err := c.conn.QueryRowContext(t.Context(), query).Scan(&none); err != nil || none.Valid {
-		t.Errorf("%s = %+v, %v; want NULL", query, none, err)
+}
+
+func (c *check) textsAreThoseOfTheKeys(t *testing.T) {
+	columns := "id, " + c.column.Text()
+	for _, object := range c.json {
+		columns += ", " + fmt.Sprintf(object, c.column.Text(), "id")
+	}
+	query := "SELECT " + columns + " FROM keys_of_layout AS " + c.alias()
+	n, rounded := 0, 0
+	c.query(t, query, func(row *sql.Rows) error {
+		n++
+		var id types.Snowflake
+		var text string
+		objects := make([]string, len(c.json))
+		dest := []any{&id, &text}
+		for i := range objects {
+			dest = append(dest, &objects[i])
+		}
+		if err := row.Scan(dest...); err != nil {
+			return err
+		}
+		if text != id.String() {
+			t.Errorf("Text of %d in SQL = %q\n%s", id, text, query)
+		}
+		for _, object := range objects {
+			var got struct {
+				Text   types.Snowflake
+				Number float64 // as JavaScript has it
+			}
+			if err := json.Unmarshal([]byte(object), &got); err != nil || got.Text != id || !strings.Contains(object, `"`+text+`"`) {
+				t.Errorf("JSON of %d in SQL = %s, read as %d, %v", id, object, got.Text, err)
+			}
+			if big.NewFloat(got.Number).Cmp(new(big.Float).SetInt64(int64(id))) != 0 {
+				rounded++
+			}
+		}
+		return nil
+	})
+	if n != len(c.keys) {
+		t.Errorf("rows = %d; want %d", n, len(c.keys))
+	}
+	// The number is written in full, and read as another.
+	if narrow := c.layout.Max(c.layout.Exhausted()) < 1<<53; (rounded == 0) != narrow {
+		t.Errorf("%d of %d numbers were rounded; want none only below 2^53", rounded, n)
+	}
+}
+
+func (c *check) noKeyHasNoTextAndNoUUID(t *testing.T) {
+	from := " FROM (SELECT CAST(NULL AS " + c.null + ") AS id) AS " + c.alias()
+	for _, expression := range []string{c.column.UUID(), c.column.Text()} {
+		var none sql.NullString
+		if c.row(t, "SELECT "+expression+from, &none); none.Valid {
+			t.Errorf("%s of NULL = %+v; want NULL", expression, none)
+		}
+	}
+	for _, object := range c.json {
+		query := "SELECT " + fmt.Sprintf(object, c.column.Text(), "id") + from
+		var text string
+		got := struct{ Text types.NullSnowflake }{types.NullSnowflake{Snowflake: 1, Valid: true}}
+		c.row(t, query, &text)
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got.Text.Valid {
+			t.Errorf("%s = %s, read as %+v, %v; want null", query, text, got.Text, err)
+		}
+	}
+}
+
+// ticksBeginAndEndAsThoseOfTheLayout compares the expressions with each other: Min of the time of a
+// key is the first of its tick, and Between finds each key in its own tick and in no other. The
+// keys are at both ends of many ticks.
+func (c *check) ticksBeginAndEndAsThoseOfTheLayout(t *testing.T) {
+	if c.later == "" { // SQLite, which reads times to the millisecond
+		return
+	}
+	begin := c.column.Time()
+	end := fmt.Sprintf(c.later, begin, c.layout.Unit/time.Microsecond)
+	query := "SELECT id, " + c.column.Min(begin) + " FROM keys_of_layout AS " + c.alias()
+	n := 0
+	c.query(t, query, func(row *sql.Rows) error {
+		n++
+		var id, got types.Snowflake
+		err := row.Scan(&id, &got)
+		if want := c.layout.Min(c.layout.Parts(id).Time); got != want {
+			t.Errorf("Min of the time of %d in SQL = %d; want %d\n%s", id, got, want, query)
+		}
+		return err
+	})
+	if n != len(c.keys) {
+		t.Errorf("rows = %d; want %d", n, len(c.keys))
+	}
+	for span, want := range map[string]int{c.column.Between(begin, end): n, c.column.Between(begin, begin): 0, c.column.Between(end, end): 0} {
+		var got int
+		query := "SELECT count(*) FROM keys_of_layout AS " + c.alias() + " WHERE " + span
+		if c.row(t, query, &got); got != want {
+			t.Errorf("%s = %d; want %d", query, got, want)
+		}
 	}
 }
 
 func (c *check) minIsThatOfTheLayout(t *testing.T) {
 	moments := []time.Time{
 		c.layout.Epoch, c.layout.Epoch.Add(-time.Second), c.end().Add(-time.Millisecond).Truncate(time.Millisecond),
-		time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
+		time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC), c.Database.end,
 	}
 	for range 40 {
 		moments = append(moments, c.moment())
@@ -221,25 +368,25 @@ func (c *check) minIsThatOfTheLayout(t *testing.T) {
 		at = at.Truncate(c.unit)
 		query := "SELECT " + c.column.Min(c.literal(at))
 		var got types.Snowflake
-		if err := c.conn.QueryRowContext(t.Context(), query).Scan(&got); err != nil {
-			t.Fatalf("%s = %v", query, err)
-		}
+		c.row(t, query, &got)
 		if want := c.layout.Min(at); got != want {
 			t.Errorf("%s = %d; want %d", query, got, want)
 		}
 	}
 }
 
-// PostgreSQL's least and greatest pass over a NULL.
+// least and greatest pass over a NULL on some databases.
 func (c *check) minOfNoTime(t *testing.T) {
-	want, at := sql.NullInt64{}, "NULL"
-	if c.Dialect == keysql.PostgreSQL {
-		want, at = sql.NullInt64{Valid: true}, "NULL::timestamptz"
+	var want, got sql.NullInt64
+	switch c.Dialect {
+	case keysql.PostgreSQL, keysql.DuckDB, keysql.ClickHouse:
+		want.Valid = true
+	case keysql.BigQuery: // is not what answers
+		return
 	}
-	query := "SELECT " + c.column.Min(at)
-	var got sql.NullInt64
-	if err := c.conn.QueryRowContext(t.Context(), query).Scan(&got); err != nil || got != want {
-		t.Errorf("%s = %+v, %v; want %+v", query, got, err, want)
+	query := "SELECT " + c.column.Min(c.none)
+	if c.row(t, query, &got); got != want {
+		t.Errorf("%s = %+v; want %+v", query, got, want)
 	}
 }
 
@@ -257,13 +404,16 @@ func (c *check) betweenSelectsTheKeysMadeThen(t *testing.T) {
 		}
 		query := "SELECT count(*) FROM keys_of_layout AS " + c.alias() + " WHERE " + c.column.Between(c.literal(from), c.literal(to))
 		var got int
-		if err := c.conn.QueryRowContext(t.Context(), query).Scan(&got); err != nil || got != want {
-			t.Errorf("%s = %d, %v; want %d", query, got, err, want)
+		if c.row(t, query, &got); got != want {
+			t.Errorf("%s = %d; want %d", query, got, want)
 		}
 	}
 }
 
 func (c *check) betweenUsesTheIndexOfTheKey(t *testing.T) {
+	if c.plan == "" {
+		return
+	}
 	if c.Dialect == keysql.PostgreSQL { // which reads a small table whole
 		c.exec(t, "SET enable_seqscan = off")
 		c.exec(t, "SET enable_bitmapscan = off")
