@@ -20,7 +20,7 @@
 // the variable and the address.
 //
 // A test that stops a server, or takes its data away, starts one of its own on a
-// [Port]. [StartPostgreSQL] starts one for a test that needs other settings.
+// [Port]. [StartPostgreSQL] and [StartMariaDB] start one for a test that needs other settings.
 //
 // The package imports only the standard library, so it adds nothing to any go.mod. Its
 // functions are safe for concurrent use. Call each from the goroutine of its test, as

@@ -39,6 +39,27 @@ func StartPostgreSQL(t testing.TB, settings ...string) (dsn, programs string) {
 	return "postgres://owner@127.0.0.1:" + port + "/postgres?sslmode=disable", programs
 }
 
+// StartMariaDB starts a MariaDB of the test's own, for settings such as "--log-bin". It returns
+// a DSN of root, who needs no password, and the folder of the data. The server ends with the
+// test. Without Debian's package mariadb-server it ends the test as [Missing] does.
+func StartMariaDB(t testing.TB, settings ...string) (dsn, data string) {
+	t.Helper()
+	for _, program := range []string{"mariadb-install-db", "mariadbd", "mariadb-admin"} {
+		if _, err := exec.LookPath(program); err != nil {
+			Missing(t, "servertest: this test starts a server of its own: ", err)
+		}
+	}
+	s := newOwn(t, "mysql")
+	data = filepath.Join(s.dir, "data")
+	s.run(t, "mariadb-install-db", "--no-defaults", "--datadir="+data, "--skip-test-db", "--auth-root-authentication-method=normal", "--innodb-log-file-size=8M")
+	port := Port(t)
+	s.start(t, syscall.SIGTERM, "mariadbd", append([]string{"--no-defaults", "--datadir=" + data, "--socket=" + filepath.Join(s.dir, "socket"),
+		"--bind-address=127.0.0.1", "--port=" + port, "--skip-name-resolve", "--performance-schema=OFF",
+		"--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"}, settings...)...)
+	s.await(t, "mariadb-admin", "--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port="+port, "ping")
+	return "root@tcp(127.0.0.1:" + port + ")/mysql?parseTime=true", data
+}
+
 // An own server is one that a test starts. It has a folder that its user owns: the server
 // cannot reach the folder of a test if it runs as another user.
 type own struct {

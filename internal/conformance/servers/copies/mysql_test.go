@@ -133,10 +133,12 @@ func TestMySQLRefusesWhatMariadbDumpWritesForAGeneratedColumn(t *testing.T) {
 	}
 }
 
-// The server writes a file of tabs for each table, and the programs read it as they read CSV.
+// The server writes a file of tabs for each table, and the programs read it as they read CSV. It
+// must be on this machine.
 func TestMariadbDumpInFilesKeepsEveryKey(t *testing.T) {
 	t.Parallel()
-	m := newMaria(t, servertest.MariaDB(t))
+	dsn, _ := servertest.StartMariaDB(t)
+	m := newMaria(t, dsn)
 	original := m.shop()
 	original.fill()
 	folder, err := os.MkdirTemp("", "snowkey") //nolint:usetesting // the server writes there as another user
@@ -159,4 +161,30 @@ func TestMariadbDumpInFilesKeepsEveryKey(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The binary log has every key, as a reader of changes sees it and as it is applied again.
+func TestTheBinaryLogKeepsEveryKeyAndConstraint(t *testing.T) {
+	t.Parallel()
+	dsn, data := servertest.StartMariaDB(t, "--log-bin=log", "--binlog-format=ROW", "--server-id=1")
+	m := newMaria(t, dsn)
+	original, restored := m.shop(), m.shop()
+	statements(t, original.db, "FLUSH BINARY LOGS") // what follows is in the second file
+	original.fill()
+	log := filepath.Join(data, "log.000002")
+
+	verbose := filepath.Join(t.TempDir(), "verbose")
+	m.run("", "mariadb-binlog", "--verbose", "--base64-output=DECODE-ROWS", "--result-file="+verbose, log)
+	text, err := os.ReadFile(verbose)
+	must(t, err)
+	for _, id := range keys() {
+		if insert := fmt.Sprintf("### INSERT INTO `%s`.`customers`\n### SET\n###   @1=%d\n", original.name, id); !strings.Contains(string(text), insert) {
+			t.Errorf("the log of rows is without\n%s", insert)
+		}
+	}
+
+	again := filepath.Join(t.TempDir(), "again")
+	m.run("", "mariadb-binlog", "--rewrite-db="+original.name+"->"+restored.name, "--result-file="+again, log)
+	m.run(again, "mariadb")
+	original.checkCopy(restored)
 }
