@@ -57,21 +57,31 @@ func (n *NullSnowflake) UnmarshalMapstructure(input any) error {
 // unmarshalMapstructure is UnmarshalMapstructure for s, which is all or part of a value of the
 // named type. A decode hook may have made v a pointer.
 func (s *Snowflake) unmarshalMapstructure(v reflect.Value, into string) error {
-	const op = "decode"
 	v = reflect.Indirect(v)
+	text, ok := textOf(v)
+	switch {
+	case ok:
+	case v.Kind() == reflect.Float64 && v.Float() < 1<<53:
+		text = strconv.FormatFloat(v.Float(), 'f', -1, 64)
+	case !v.IsValid():
+		return fail("decode", into, "nil", wantMapstructure, ErrSyntax)
+	default:
+		return fail("decode", into, describe(v.Interface()), wantMapstructure, ErrSyntax)
+	}
+	return store(s, text, "decode", into, wantMapstructure)
+}
+
+// textOf returns an integer of any type, or a string, as text.
+func textOf(v reflect.Value) (text string, ok bool) {
 	switch {
 	case v.CanInt():
-		return store(s, strconv.FormatInt(v.Int(), 10), op, into, wantMapstructure)
+		return strconv.FormatInt(v.Int(), 10), true
 	case v.CanUint():
-		return store(s, strconv.FormatUint(v.Uint(), 10), op, into, wantMapstructure)
-	case v.Kind() == reflect.Float64 && v.Float() < 1<<53:
-		return store(s, strconv.FormatFloat(v.Float(), 'f', -1, 64), op, into, wantMapstructure)
+		return strconv.FormatUint(v.Uint(), 10), true
 	case v.Kind() == reflect.String:
-		return store(s, v.String(), op, into, wantMapstructure)
-	case !v.IsValid():
-		return fail(op, into, "nil", wantMapstructure, ErrSyntax)
+		return v.String(), true
 	default:
-		return fail(op, into, describe(v.Interface()), wantMapstructure, ErrSyntax)
+		return "", false
 	}
 }
 

@@ -45,5 +45,6 @@
 // The package imports only the standard library. Its values are plain data, to be copied,
 // compared and used as map keys. Methods with a value receiver are safe for concurrent use;
 // methods that store into their receiver are as safe as an assignment. docs/types.md lists what
-// gin, echo, bun, ent, sqlc, go-redis, CBOR, MessagePack, viper and JSON schemas do with the types.
+// gin, echo, gqlgen, bun, ent, sqlc, go-redis, CBOR, MessagePack, viper and JSON schemas do with
+// the types.
 package types

@@ -21,6 +21,8 @@ const (
 	wantDecimal = "a decimal integer 0..9223372036854775807"
 	wantJSON    = "a JSON string or integer 0..9223372036854775807"
 
+	wantGraphQL = "a string or integer 0..9223372036854775807"
+
 	wantMapstructure = "an integer or decimal text 0..9223372036854775807, or a whole float64 below 9007199254740992"
 
 	wantReceiver = "a receiver that is not a nil pointer"

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
@@ -238,6 +239,43 @@ func FuzzScan(f *testing.F) {
 			if v, err := id.Value(); v != want.Int64() || err != nil {
 				t.Fatalf("Snowflake(%d).Value() = %v, %v; want %d, nil", id, v, err, want)
 			}
+		}
+	})
+}
+
+// Laws: an integer of any type and a string, or a json.Number, are accepted if and only if they
+// are an ID. All else is refused and stores nothing. An ID is
+// written as its quoted text.
+func FuzzUnmarshalGraphQL(f *testing.F) {
+	f.Fuzz(func(t *testing.T, kind byte, n int64, x float64, text string) {
+		input := scanSource(kind, n, x, text)
+		var want types.Snowflake
+		var ok bool
+		switch v := input.(type) {
+		case string:
+			want, ok = canonical(v)
+		case int64, uint64, int, int32, uint32, json.Number:
+			want, ok = canonical(fmt.Sprint(v))
+		}
+		id, nullable := before, types.NullSnowflake{Snowflake: before, Valid: true}
+		errID, errNull := id.UnmarshalGQLContext(t.Context(), input), nullable.UnmarshalGQLContext(t.Context(), input)
+		checkError(t, "Snowflake.UnmarshalGQLContext", errID)
+		checkError(t, "NullSnowflake.UnmarshalGQLContext", errNull)
+		wantID, wantNull := before, types.NullSnowflake{Snowflake: before, Valid: true}
+		switch {
+		case ok:
+			wantID, wantNull.Snowflake = want, want
+		case input == nil:
+			wantNull = types.NullSnowflake{}
+		}
+		if id != wantID || (errID == nil) != ok {
+			t.Fatalf("Snowflake.UnmarshalGQLContext(%T %v) = %d, %v; want %d, accepted: %v", input, input, id, errID, wantID, ok)
+		}
+		if nullable != wantNull || (errNull == nil) != (ok || input == nil) {
+			t.Fatalf("NullSnowflake.UnmarshalGQLContext(%T %v) = %+v, %v; want %+v, accepted: %v", input, input, nullable, errNull, wantNull, ok)
+		}
+		if out, err := written(id); out != `"`+id.String()+`"` || err != nil {
+			t.Fatalf("Snowflake(%d).MarshalGQLContext writes %s, %v; want its text as a string", id, out, err)
 		}
 	})
 }

@@ -2,8 +2,10 @@ package types
 
 import (
 	"cmp"
+	"context"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"reflect"
 	"strings"
 )
@@ -135,6 +137,22 @@ func (id *ID[T]) UnmarshalParam(param string) error {
 // does.
 func (id *ID[T]) UnmarshalMapstructure(input any) error {
 	if err := (*Snowflake)(id).UnmarshalMapstructure(input); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}
+
+// MarshalGQLContext writes a string for gqlgen, as [Snowflake.MarshalGQLContext] does.
+func (id ID[T]) MarshalGQLContext(ctx context.Context, w io.Writer) error {
+	if err := Snowflake(id).MarshalGQLContext(ctx, w); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}
+
+// UnmarshalGQLContext reads a string or an integer, as [Snowflake.UnmarshalGQLContext] does.
+func (id *ID[T]) UnmarshalGQLContext(ctx context.Context, input any) error {
+	if err := (*Snowflake)(id).UnmarshalGQLContext(ctx, input); err != nil {
 		return marked[T](err)
 	}
 	return nil

@@ -1,9 +1,11 @@
 package types_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -114,6 +116,7 @@ type reader interface {
 	UnmarshalJSON([]byte) error
 	UnmarshalParam(string) error
 	UnmarshalMapstructure(any) error
+	UnmarshalGQLContext(context.Context, any) error
 }
 
 // readAlike fails the test unless every method that reads treats input as that of the untyped
@@ -130,6 +133,7 @@ func readAlike(t *testing.T, input any) {
 		"UnmarshalJSON":         func(d reader) error { return d.UnmarshalJSON(text) },
 		"UnmarshalParam":        func(d reader) error { return d.UnmarshalParam(string(text)) },
 		"UnmarshalMapstructure": func(d reader) error { return d.UnmarshalMapstructure(input) },
+		"UnmarshalGQLContext":   func(d reader) error { return d.UnmarshalGQLContext(t.Context(), input) },
 		"UnmarshalBinary": func(d reader) error {
 			if b, ok := d.(interface{ UnmarshalBinary([]byte) error }); ok {
 				return b.UnmarshalBinary(text)
@@ -172,31 +176,33 @@ func writeAlike(t *testing.T, s types.Snowflake) {
 	for _, null := range []types.NullSnowflake{{Snowflake: s, Valid: true}, {Snowflake: s}} {
 		n := types.NullID[typedOrder]{ID: types.ID[typedOrder](null.Snowflake), Valid: null.Valid}
 		for name, pair := range map[string][2]func() (any, error){
-			"ID.Value":             {func() (any, error) { return id.Value() }, func() (any, error) { return s.Value() }},
-			"ID.MarshalText":       {func() (any, error) { return id.MarshalText() }, func() (any, error) { return s.MarshalText() }},
-			"ID.MarshalBinary":     {func() (any, error) { return id.MarshalBinary() }, func() (any, error) { return s.MarshalBinary() }},
-			"ID.AppendText":        {func() (any, error) { return id.AppendText([]byte("x")) }, func() (any, error) { return s.AppendText([]byte("x")) }},
-			"ID.AppendBinary":      {func() (any, error) { return id.AppendBinary([]byte("x")) }, func() (any, error) { return s.AppendBinary([]byte("x")) }},
-			"ID.String":            {func() (any, error) { return id.String(), nil }, func() (any, error) { return s.String(), nil }},
-			"ID.IsZero":            {func() (any, error) { return id.IsZero(), nil }, func() (any, error) { return s.IsZero(), nil }},
-			"ID.Compare":           {func() (any, error) { return id.Compare(5), nil }, func() (any, error) { return s.Compare(5), nil }},
-			"ID.Base62":            {func() (any, error) { return id.Base62(), nil }, func() (any, error) { return s.Base62(), nil }},
-			"ID.Base58":            {func() (any, error) { return id.Base58(), nil }, func() (any, error) { return s.Base58(), nil }},
-			"ID.Base32":            {func() (any, error) { return id.Base32(), nil }, func() (any, error) { return s.Base32(), nil }},
-			"ID.AppendBase62":      {func() (any, error) { return id.AppendBase62(nil), nil }, func() (any, error) { return s.AppendBase62(nil), nil }},
-			"ID.AppendBase58":      {func() (any, error) { return id.AppendBase58(nil), nil }, func() (any, error) { return s.AppendBase58(nil), nil }},
-			"ID.AppendBase32":      {func() (any, error) { return id.AppendBase32(nil), nil }, func() (any, error) { return s.AppendBase32(nil), nil }},
-			"ID.GormDataType":      {func() (any, error) { return id.GormDataType(), nil }, func() (any, error) { return s.GormDataType(), nil }},
-			"ID.JSONSchemaAlias":   {func() (any, error) { return id.JSONSchemaAlias(), nil }, func() (any, error) { return s.JSONSchemaAlias(), nil }},
-			"NullID.Value":         {func() (any, error) { return n.Value() }, func() (any, error) { return null.Value() }},
-			"NullID.MarshalJSON":   {func() (any, error) { return n.MarshalJSON() }, func() (any, error) { return null.MarshalJSON() }},
-			"NullID.MarshalText":   {func() (any, error) { return n.MarshalText() }, func() (any, error) { return null.MarshalText() }},
-			"NullID.AppendText":    {func() (any, error) { return n.AppendText([]byte("x")) }, func() (any, error) { return null.AppendText([]byte("x")) }},
-			"NullID.String":        {func() (any, error) { return n.String(), nil }, func() (any, error) { return null.String(), nil }},
-			"NullID.IsZero":        {func() (any, error) { return n.IsZero(), nil }, func() (any, error) { return null.IsZero(), nil }},
-			"NullID.GormDataType":  {func() (any, error) { return n.GormDataType(), nil }, func() (any, error) { return null.GormDataType(), nil }},
-			"json.Marshal(ID)":     {func() (any, error) { return json.Marshal(id) }, func() (any, error) { return json.Marshal(s) }},
-			"json.Marshal(NullID)": {func() (any, error) { return json.Marshal(n) }, func() (any, error) { return json.Marshal(null) }},
+			"ID.Value":                 {func() (any, error) { return id.Value() }, func() (any, error) { return s.Value() }},
+			"ID.MarshalText":           {func() (any, error) { return id.MarshalText() }, func() (any, error) { return s.MarshalText() }},
+			"ID.MarshalBinary":         {func() (any, error) { return id.MarshalBinary() }, func() (any, error) { return s.MarshalBinary() }},
+			"ID.AppendText":            {func() (any, error) { return id.AppendText([]byte("x")) }, func() (any, error) { return s.AppendText([]byte("x")) }},
+			"ID.AppendBinary":          {func() (any, error) { return id.AppendBinary([]byte("x")) }, func() (any, error) { return s.AppendBinary([]byte("x")) }},
+			"ID.String":                {func() (any, error) { return id.String(), nil }, func() (any, error) { return s.String(), nil }},
+			"ID.IsZero":                {func() (any, error) { return id.IsZero(), nil }, func() (any, error) { return s.IsZero(), nil }},
+			"ID.Compare":               {func() (any, error) { return id.Compare(5), nil }, func() (any, error) { return s.Compare(5), nil }},
+			"ID.Base62":                {func() (any, error) { return id.Base62(), nil }, func() (any, error) { return s.Base62(), nil }},
+			"ID.Base58":                {func() (any, error) { return id.Base58(), nil }, func() (any, error) { return s.Base58(), nil }},
+			"ID.Base32":                {func() (any, error) { return id.Base32(), nil }, func() (any, error) { return s.Base32(), nil }},
+			"ID.AppendBase62":          {func() (any, error) { return id.AppendBase62(nil), nil }, func() (any, error) { return s.AppendBase62(nil), nil }},
+			"ID.AppendBase58":          {func() (any, error) { return id.AppendBase58(nil), nil }, func() (any, error) { return s.AppendBase58(nil), nil }},
+			"ID.AppendBase32":          {func() (any, error) { return id.AppendBase32(nil), nil }, func() (any, error) { return s.AppendBase32(nil), nil }},
+			"ID.GormDataType":          {func() (any, error) { return id.GormDataType(), nil }, func() (any, error) { return s.GormDataType(), nil }},
+			"ID.JSONSchemaAlias":       {func() (any, error) { return id.JSONSchemaAlias(), nil }, func() (any, error) { return s.JSONSchemaAlias(), nil }},
+			"ID.MarshalGQLContext":     {func() (any, error) { return written(id) }, func() (any, error) { return written(s) }},
+			"NullID.Value":             {func() (any, error) { return n.Value() }, func() (any, error) { return null.Value() }},
+			"NullID.MarshalJSON":       {func() (any, error) { return n.MarshalJSON() }, func() (any, error) { return null.MarshalJSON() }},
+			"NullID.MarshalText":       {func() (any, error) { return n.MarshalText() }, func() (any, error) { return null.MarshalText() }},
+			"NullID.AppendText":        {func() (any, error) { return n.AppendText([]byte("x")) }, func() (any, error) { return null.AppendText([]byte("x")) }},
+			"NullID.String":            {func() (any, error) { return n.String(), nil }, func() (any, error) { return null.String(), nil }},
+			"NullID.IsZero":            {func() (any, error) { return n.IsZero(), nil }, func() (any, error) { return null.IsZero(), nil }},
+			"NullID.MarshalGQLContext": {func() (any, error) { return written(n) }, func() (any, error) { return written(null) }},
+			"NullID.GormDataType":      {func() (any, error) { return n.GormDataType(), nil }, func() (any, error) { return null.GormDataType(), nil }},
+			"json.Marshal(ID)":         {func() (any, error) { return json.Marshal(id) }, func() (any, error) { return json.Marshal(s) }},
+			"json.Marshal(NullID)":     {func() (any, error) { return json.Marshal(n) }, func() (any, error) { return json.Marshal(null) }},
 		} {
 			got, err := pair[0]()
 			want, wantErr := pair[1]()
@@ -291,7 +297,8 @@ func pairs() []pair {
 		quoted = []byte(`"1541815603606036480"`)
 		eight  = []byte{0x15, 0x65, 0x9f, 0x2a, 0x2d, 0x96, 0x70, 0x00}
 		buf    = make([]byte, 0, 64)
-		src    any      // int64, as drivers have it
+		src    any // int64, as drivers have it
+		ctx    = context.Background()
 		to     struct { // keeps the results, so that no call is compiled away
 			bytes  []byte
 			word   string
@@ -319,11 +326,13 @@ func pairs() []pair {
 		{"ID.IsZero", func() { to.zero = id.IsZero() }, func() { to.zero = s.IsZero() }},
 		{"ID.JSONSchemaAlias", func() { to.value = id.JSONSchemaAlias() }, func() { to.value = s.JSONSchemaAlias() }},
 		{"ID.MarshalBinary", func() { to.bytes, _ = id.MarshalBinary() }, func() { to.bytes, _ = s.MarshalBinary() }},
+		{"ID.MarshalGQLContext", func() { _ = id.MarshalGQLContext(ctx, io.Discard) }, func() { _ = s.MarshalGQLContext(ctx, io.Discard) }},
 		{"ID.MarshalText", func() { to.bytes, _ = id.MarshalText() }, func() { to.bytes, _ = s.MarshalText() }},
 		{"ID.Scan", func() { _ = id.Scan(src) }, func() { _ = s.Scan(src) }},
 		{"ID.String", func() { to.word = id.String() }, func() { to.word = s.String() }},
 		{"ID.UUID", func() { to.uuid = id.UUID() }, func() { to.uuid = s.UUID() }},
 		{"ID.UnmarshalBinary", func() { _ = id.UnmarshalBinary(eight) }, func() { _ = s.UnmarshalBinary(eight) }},
+		{"ID.UnmarshalGQLContext", func() { _ = id.UnmarshalGQLContext(ctx, param) }, func() { _ = s.UnmarshalGQLContext(ctx, param) }},
 		{"ID.UnmarshalJSON", func() { _ = id.UnmarshalJSON(quoted) }, func() { _ = s.UnmarshalJSON(quoted) }},
 		{"ID.UnmarshalMapstructure", func() { _ = id.UnmarshalMapstructure(src) }, func() { _ = s.UnmarshalMapstructure(src) }},
 		{"ID.UnmarshalParam", func() { _ = id.UnmarshalParam(param) }, func() { _ = s.UnmarshalParam(param) }},
@@ -333,10 +342,12 @@ func pairs() []pair {
 		{"NullID.GormDataType", func() { to.word = n.GormDataType() }, func() { to.word = ns.GormDataType() }},
 		{"NullID.IsZero", func() { to.zero = n.IsZero() }, func() { to.zero = ns.IsZero() }},
 		{"NullID.JSONSchemaAlias", func() { to.value = n.JSONSchemaAlias() }, func() { to.value = ns.JSONSchemaAlias() }},
+		{"NullID.MarshalGQLContext", func() { _ = n.MarshalGQLContext(ctx, io.Discard) }, func() { _ = ns.MarshalGQLContext(ctx, io.Discard) }},
 		{"NullID.MarshalJSON", func() { to.bytes, _ = n.MarshalJSON() }, func() { to.bytes, _ = ns.MarshalJSON() }},
 		{"NullID.MarshalText", func() { to.bytes, _ = n.MarshalText() }, func() { to.bytes, _ = ns.MarshalText() }},
 		{"NullID.Scan", func() { _ = n.Scan(src) }, func() { _ = ns.Scan(src) }},
 		{"NullID.String", func() { to.word = n.String() }, func() { to.word = ns.String() }},
+		{"NullID.UnmarshalGQLContext", func() { _ = n.UnmarshalGQLContext(ctx, param) }, func() { _ = ns.UnmarshalGQLContext(ctx, param) }},
 		{"NullID.UnmarshalJSON", func() { _ = n.UnmarshalJSON(quoted) }, func() { _ = ns.UnmarshalJSON(quoted) }},
 		{"NullID.UnmarshalMapstructure", func() { _ = n.UnmarshalMapstructure(src) }, func() { _ = ns.UnmarshalMapstructure(src) }},
 		{"NullID.UnmarshalParam", func() { _ = n.UnmarshalParam(param) }, func() { _ = ns.UnmarshalParam(param) }},

@@ -1,11 +1,13 @@
 package types_test
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/snowkey/snowkey/types"
@@ -19,6 +21,16 @@ type binder interface {
 	UnmarshalParam(param string) error
 	UnmarshalMapstructure(input any) error
 }
+
+// What gqlgen looks for.
+type (
+	graphqlWriter interface {
+		MarshalGQLContext(ctx context.Context, w io.Writer) error
+	}
+	graphqlReader interface {
+		UnmarshalGQLContext(ctx context.Context, input any) error
+	}
+)
 
 // What writes has value receivers, so that it works on map values and copies.
 var (
@@ -35,13 +47,15 @@ var (
 		Add(types.Snowflake) types.Snowflake
 		GormDataType() string
 	} = types.Snowflake(0)
-	_ schemaAlias = types.Snowflake(0)
+	_ schemaAlias   = types.Snowflake(0)
+	_ graphqlWriter = types.Snowflake(0)
 
 	_ sql.Scanner                = (*types.Snowflake)(nil)
 	_ json.Unmarshaler           = (*types.Snowflake)(nil)
 	_ encoding.TextUnmarshaler   = (*types.Snowflake)(nil)
 	_ encoding.BinaryUnmarshaler = (*types.Snowflake)(nil)
 	_ binder                     = (*types.Snowflake)(nil)
+	_ graphqlReader              = (*types.Snowflake)(nil)
 
 	_ fmt.Stringer           = types.NullSnowflake{}
 	_ driver.Valuer          = types.NullSnowflake{}
@@ -52,12 +66,14 @@ var (
 		IsZero() bool
 		GormDataType() string
 	} = types.NullSnowflake{}
-	_ schemaAlias = types.NullSnowflake{}
+	_ schemaAlias   = types.NullSnowflake{}
+	_ graphqlWriter = types.NullSnowflake{}
 
 	_ sql.Scanner              = (*types.NullSnowflake)(nil)
 	_ json.Unmarshaler         = (*types.NullSnowflake)(nil)
 	_ encoding.TextUnmarshaler = (*types.NullSnowflake)(nil)
 	_ binder                   = (*types.NullSnowflake)(nil)
+	_ graphqlReader            = (*types.NullSnowflake)(nil)
 
 	_ error                       = (*types.ValueError)(nil)
 	_ interface{ Unwrap() error } = (*types.ValueError)(nil)

@@ -1,7 +1,9 @@
 package types
 
 import (
+	"context"
 	"database/sql/driver"
+	"io"
 	"reflect"
 )
 
@@ -111,6 +113,25 @@ func (n *NullID[T]) UnmarshalMapstructure(input any) error {
 		to = new(NullSnowflake)
 	}
 	return n.set(to, to.UnmarshalMapstructure(input))
+}
+
+// MarshalGQLContext writes null or a string for gqlgen, as [NullSnowflake.MarshalGQLContext]
+// does.
+func (n NullID[T]) MarshalGQLContext(ctx context.Context, w io.Writer) error {
+	if err := n.NullSnowflake().MarshalGQLContext(ctx, w); err != nil {
+		return marked[T](err)
+	}
+	return nil
+}
+
+// UnmarshalGQLContext reads null, a string or an integer, as
+// [NullSnowflake.UnmarshalGQLContext] does.
+func (n *NullID[T]) UnmarshalGQLContext(ctx context.Context, input any) error {
+	var to *NullSnowflake
+	if n != nil {
+		to = new(NullSnowflake)
+	}
+	return n.set(to, to.UnmarshalGQLContext(ctx, input))
 }
 
 // set takes over what a method of NullSnowflake has read, unless it is an error. to is nil if n
