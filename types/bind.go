@@ -6,9 +6,9 @@ import (
 )
 
 // Some libraries look for a method of a certain name before they look at the kind, and
-// without it treat a Snowflake as an int64: gin accepts "+5", "007" and "-1", mapstructure
-// rounds a JSON number above 2^53, and jsonschema describes an integer although the JSON is
-// a string.
+// without it treat a Snowflake as an int64: gin and oapi-codegen accept "+5", "007" and "-1",
+// mapstructure rounds a JSON number above 2^53, and jsonschema describes an integer although
+// the JSON is a string.
 
 // UnmarshalParam accepts the texts that [Parse] accepts. On error s is unchanged. gin and echo
 // call it for parameters of the path, the query and forms.
@@ -21,6 +21,12 @@ func (s *Snowflake) UnmarshalParam(param string) error {
 func (n *NullSnowflake) UnmarshalParam(param string) error {
 	return storeNull(n, param, "unmarshal parameter")
 }
+
+// Bind is UnmarshalParam for query parameters in the code that oapi-codegen generates.
+func (s *Snowflake) Bind(param string) error { return s.UnmarshalParam(param) }
+
+// Bind is UnmarshalParam, as [Snowflake.Bind] is.
+func (n *NullSnowflake) Bind(param string) error { return n.UnmarshalParam(param) }
 
 // UnmarshalMapstructure accepts decimal text in the form that [Parse] accepts, every integer
 // type, and a whole float64 below 2^53. A larger float64, which may have been rounded, returns

@@ -133,6 +133,9 @@ func (id *ID[T]) UnmarshalParam(param string) error {
 	return nil
 }
 
+// Bind reads a query parameter of oapi-codegen, as [Snowflake.Bind] does.
+func (id *ID[T]) Bind(param string) error { return id.UnmarshalParam(param) }
+
 // UnmarshalMapstructure reads what mapstructure decodes, as [Snowflake.UnmarshalMapstructure]
 // does.
 func (id *ID[T]) UnmarshalMapstructure(input any) error {

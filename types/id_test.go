@@ -115,6 +115,7 @@ type reader interface {
 	UnmarshalText([]byte) error
 	UnmarshalJSON([]byte) error
 	UnmarshalParam(string) error
+	Bind(string) error
 	UnmarshalMapstructure(any) error
 	UnmarshalGQLContext(context.Context, any) error
 }
@@ -132,6 +133,7 @@ func readAlike(t *testing.T, input any) {
 		"UnmarshalText":         func(d reader) error { return d.UnmarshalText(text) },
 		"UnmarshalJSON":         func(d reader) error { return d.UnmarshalJSON(text) },
 		"UnmarshalParam":        func(d reader) error { return d.UnmarshalParam(string(text)) },
+		"Bind":                  func(d reader) error { return d.Bind(string(text)) },
 		"UnmarshalMapstructure": func(d reader) error { return d.UnmarshalMapstructure(input) },
 		"UnmarshalGQLContext":   func(d reader) error { return d.UnmarshalGQLContext(t.Context(), input) },
 		"UnmarshalBinary": func(d reader) error {
@@ -320,6 +322,7 @@ func pairs() []pair {
 		{"ID.Base32", func() { to.word = id.Base32() }, func() { to.word = s.Base32() }},
 		{"ID.Base58", func() { to.word = id.Base58() }, func() { to.word = s.Base58() }},
 		{"ID.Base62", func() { to.word = id.Base62() }, func() { to.word = s.Base62() }},
+		{"ID.Bind", func() { _ = id.Bind(param) }, func() { _ = s.Bind(param) }},
 		{"ID.Compare", func() { to.order = id.Compare(5) }, func() { to.order = s.Compare(5) }},
 		{"ID.GormDataType", func() { to.word = id.GormDataType() }, func() { to.word = s.GormDataType() }},
 		{"ID.Int64", func() { to.number = id.Int64() }, func() { to.number = s.Int64() }},
@@ -339,6 +342,7 @@ func pairs() []pair {
 		{"ID.UnmarshalText", func() { _ = id.UnmarshalText(text) }, func() { _ = s.UnmarshalText(text) }},
 		{"ID.Value", func() { to.value, _ = id.Value() }, func() { to.value, _ = s.Value() }},
 		{"NullID.AppendText", func() { to.bytes, _ = n.AppendText(buf) }, func() { to.bytes, _ = ns.AppendText(buf) }},
+		{"NullID.Bind", func() { _ = n.Bind(param) }, func() { _ = ns.Bind(param) }},
 		{"NullID.GormDataType", func() { to.word = n.GormDataType() }, func() { to.word = ns.GormDataType() }},
 		{"NullID.IsZero", func() { to.zero = n.IsZero() }, func() { to.zero = ns.IsZero() }},
 		{"NullID.JSONSchemaAlias", func() { to.value = n.JSONSchemaAlias() }, func() { to.value = ns.JSONSchemaAlias() }},

@@ -16,9 +16,10 @@ import (
 // What github.com/invopop/jsonschema looks for.
 type schemaAlias interface{ JSONSchemaAlias() any }
 
-// A binder is what gin, echo and mapstructure look for by these names.
+// A binder is what gin, echo, oapi-codegen and mapstructure look for by these names.
 type binder interface {
 	UnmarshalParam(param string) error
+	Bind(param string) error
 	UnmarshalMapstructure(input any) error
 }
 

@@ -99,6 +99,9 @@ func (n *NullID[T]) UnmarshalParam(param string) error {
 	return n.set(to, storeNull(to, param, "unmarshal parameter"))
 }
 
+// Bind reads a query parameter of oapi-codegen, as [NullSnowflake.Bind] does.
+func (n *NullID[T]) Bind(param string) error { return n.UnmarshalParam(param) }
+
 // UnmarshalMapstructure copies a NullID of the same mark, and otherwise reads what
 // [NullSnowflake.UnmarshalMapstructure] reads.
 func (n *NullID[T]) UnmarshalMapstructure(input any) error {
