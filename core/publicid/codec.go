@@ -140,7 +140,7 @@ func (c *Codec) Decode(text string) (types.Snowflake, error) {
 // decode returns what is wrong with text, or nothing.
 func (c *Codec) decode(text string) (id types.Snowflake, wrong string) {
 	code, ok := strings.CutPrefix(text, c.prefix)
-	if !ok || len(code) != 1+blockDigits || values[code[0]] == none {
+	if !ok || code == "" || values[code[0]] == none {
 		return 0, c.want()
 	}
 	hi, lo, ok := parseDigits(code[1:])

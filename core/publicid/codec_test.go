@@ -293,6 +293,9 @@ func TestEachCharacterChangesHalfOfWhatIsDecrypted(t *testing.T) {
 		for _, id := range someIDs(500) {
 			text := []byte(c.Encode(id))
 			was := decrypt(string(text))
+			if got := types.Snowflake(binary.BigEndian.Uint64(was[:8])); got != id {
+				t.Fatalf("the block of %q decrypts to %d; want %d", text, got, id)
+			}
 			digits := text[len(text)-22:]
 			if digits[0] == '7' {
 				continue // with another digit behind it, it may be of no block

@@ -179,6 +179,17 @@ func TestJSONThatIsNoPublicFormIsRefused(t *testing.T) {
 	}
 }
 
+// Other JSON packages may pass what is no JSON.
+func TestUnmarshalJSONWantsQuotes(t *testing.T) {
+	o := orderIDs.Encode(5)
+	for _, text := range []string{"", `"`, o, "x" + o + "x", `"` + o, o + `"`, "'" + o + "'", ` "` + o + `"`} {
+		id := of(7)
+		if err := id.UnmarshalJSON([]byte(text)); !errors.Is(err, publicid.ErrInvalid) || id != of(7) {
+			t.Errorf("UnmarshalJSON(%s) = %v, and the ID is %d; want ErrInvalid and 7, as before", text, err, id.Key())
+		}
+	}
+}
+
 func TestANegativeKeyIsNotWritten(t *testing.T) {
 	b, err := of(-5).AppendText([]byte("id="))
 	if string(b) != "id=" || !errors.Is(err, types.ErrRange) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/publicid"
+	"github.com/snowkey/snowkey/internal/node"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -36,6 +37,16 @@ func readVectors(t *testing.T) vectors {
 		t.Fatalf("%d vectors are accepted and %d refused; want at least 90 and 200", len(v.Accepted), len(v.Refused))
 	}
 	return v
+}
+
+func TestTheVectorsAreThoseOfTheScript(t *testing.T) {
+	want, err := os.ReadFile("testdata/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := node.Run(t, "testdata", "vectors.mjs"); got != string(want) {
+		t.Errorf("vectors.mjs prints %d bytes that are not those of vectors.json: %.200s…", len(got), got)
+	}
 }
 
 func TestAnotherImplementationWritesTheSameTexts(t *testing.T) {
