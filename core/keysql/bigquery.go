@@ -7,6 +7,9 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
+// bigQuery follows https://cloud.google.com/bigquery/docs/reference/standard-sql/operators, where
+// >> fills with zeros, which is the same for a key, and .../timestamp_functions. No test has run it
+// on BigQuery.
 type bigQuery struct {
 	operators
 	core.Layout

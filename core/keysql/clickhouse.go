@@ -8,7 +8,8 @@ import (
 )
 
 // clickHouse calls functions for the bits of a key, because ClickHouse has no operators for
-// them. The key is an Int64, or a UInt64 without its highest bit.
+// them: https://clickhouse.com/docs/sql-reference/functions/bit-functions. The key is an Int64 or
+// a UInt64.
 type clickHouse struct{ core.Layout }
 
 func (clickHouse) right(n string, by int) string { return fmt.Sprintf("bitShiftRight(%s, %d)", n, by) }
@@ -20,9 +21,9 @@ func (d clickHouse) part(n string, shift, width int) string {
 	return fmt.Sprintf("bitAnd(%s, %d)", n, int64(1)<<width-1)
 }
 
-// time converts to Int64, which the function asks for, and names the zone of its result.
+// time names the zone of its result, which is the session's otherwise.
 func (d clickHouse) time(ticks string) string {
-	return fmt.Sprintf("fromUnixTimestamp64Micro(toInt64(%s), 'UTC')", micros(ticks, d.Layout))
+	return fmt.Sprintf("fromUnixTimestamp64Micro(%s, 'UTC')", micros(ticks, d.Layout))
 }
 
 // tick reads a text as a time in UTC, and leaves the moment of a DateTime of any zone as it is.
@@ -35,7 +36,8 @@ func (clickHouse) between(n string, most int64) string {
 	return fmt.Sprintf("least(greatest(%s, 0), %d)", n, most)
 }
 
-// uuid returns a text, because ClickHouse sorts a UUID by its second half.
+// uuid returns a text, because ClickHouse sorts a UUID by its second half. hex writes two digits
+// for a byte.
 func (clickHouse) uuid(n [4]string) string {
 	return fmt.Sprintf("lower(concat(leftPad(hex(%s), 8, '0'), '-', leftPad(hex(%s), 4, '0'), '-8', right(leftPad(hex(%s), 4, '0'), 3), '-9', right(hex(%s), 1), '73-6e6f776b6579'))",
 		n[0], n[1], n[2], n[3])

@@ -7,6 +7,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
+// duckDB counts in BIGINT throughout: an overflow is an error, and no literal is a HUGEINT.
 type duckDB struct {
 	operators
 	core.Layout

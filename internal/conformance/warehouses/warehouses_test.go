@@ -5,11 +5,14 @@ package warehouses
 import (
 	"database/sql"
 	"testing"
+	"time"
 
 	_ "github.com/duckdb/duckdb-go/v2"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/internal/conformance/keysqlcases"
+	"github.com/snowkey/snowkey/types"
 )
 
 func TestKeySQLIsRightOnDuckDB(t *testing.T) {
@@ -33,6 +36,23 @@ func TestKeySQLOfBigQueryIsRightByItsDocumentation(t *testing.T) {
 		}
 	}
 	keysqlcases.Run(t, db, keysql.BigQuery)
+}
+
+// A TIMESTAMPTZ is a moment, whatever the zone of the session.
+func TestDuckDBTakesTimesOfAnyZone(t *testing.T) {
+	db := duckDB(t)
+	id, err := keysql.New(keysql.DuckDB, core.Default(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := core.Default().Min(time.Date(2026, 5, 4, 22, 30, 0, 0, time.UTC))
+	for _, at := range []string{"TIMESTAMP '2026-05-04 22:30:00'", "TIMESTAMPTZ '2026-05-05 00:30:00 Europe/Berlin'"} {
+		var got types.Snowflake
+		query := "SELECT " + id.Min(at)
+		if err := db.QueryRowContext(t.Context(), query).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %d, %v; want %d", query, got, err, want)
+		}
+	}
 }
 
 func duckDB(t *testing.T) *sql.DB {
