@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/snowkey/snowkey/internal/servertest"
@@ -46,6 +47,18 @@ func Run(t testing.TB, folder, script string, args ...string) string {
 		t.Fatalf("node %s: %v\n%s%s", script, err, out, &complaint)
 	}
 	return string(out)
+}
+
+// Lines runs a script that prints a line for each document, and returns the lines. The script's
+// arguments are those given, and after them the documents.
+func Lines(t testing.TB, folder, script string, documents []string, args ...string) []string {
+	t.Helper()
+	out := Run(t, folder, script, append(args, documents...)...)
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(lines) != len(documents) {
+		t.Fatalf("node %s prints %d lines; want %d:\n%s", script, len(lines), len(documents), out)
+	}
+	return lines
 }
 
 // program returns the path of a program of node. Without one it ends the test.

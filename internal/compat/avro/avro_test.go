@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/linkedin/goavro/v2"
@@ -78,7 +77,7 @@ func TestAvroAsJSONIsRoundedInJavaScript(t *testing.T) {
 	for _, order := range encoded(t, codec(t).TextualFromNative) {
 		documents = append(documents, string(order))
 	}
-	for i, got := range strings.Fields(node.Run(t, "testdata", "json.mjs", documents...)) {
+	for i, got := range node.Lines(t, "testdata", "json.mjs", documents) {
 		if want := `{"id":` + large.Rounded[i] + "}"; got != want {
 			t.Errorf("JSON.parse of %s = %s; want %s", documents[i], got, want)
 		}
@@ -88,11 +87,11 @@ func TestAvroAsJSONIsRoundedInJavaScript(t *testing.T) {
 // through returns what the program with avsc makes of each order.
 func through(t *testing.T, longs string) []string {
 	t.Helper()
-	args := []string{longs}
+	var orders []string
 	for _, order := range encoded(t, codec(t).BinaryFromNative) {
-		args = append(args, hex.EncodeToString(order))
+		orders = append(orders, hex.EncodeToString(order))
 	}
-	return strings.Split(strings.TrimSpace(node.Run(t, node.Project(t, "testdata"), "orders.mjs", args...)), "\n")
+	return node.Lines(t, node.Project(t, "testdata"), "orders.mjs", orders, longs)
 }
 
 func TestAvscRefusesALongThatItWouldRound(t *testing.T) {

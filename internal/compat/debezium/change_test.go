@@ -67,7 +67,7 @@ func TestMapOfAnyRoundsANumberOfDebezium(t *testing.T) {
 
 func rows(t *testing.T, texts []string) []string {
 	t.Helper()
-	return strings.Fields(node.Run(t, "testdata", "payload.mjs", texts...))
+	return node.Lines(t, "testdata", "payload.mjs", texts)
 }
 
 func TestANumberOfDebeziumIsRoundedInJavaScript(t *testing.T) {

@@ -3,7 +3,6 @@ package javascript
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/snowkey/snowkey/internal/compat/internal/large"
@@ -22,7 +21,7 @@ func returned[T any](t *testing.T, folder, script string, documents []T) []strin
 		}
 		texts = append(texts, string(text))
 	}
-	return strings.Fields(node.Run(t, folder, script, texts...))
+	return node.Lines(t, folder, script, texts)
 }
 
 // A number is an order of a server that writes its keys as numbers.

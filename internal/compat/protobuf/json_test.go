@@ -2,7 +2,6 @@ package protobuf
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -15,7 +14,7 @@ import (
 // parsed returns the documents as JSON.parse and JSON.stringify pass them on.
 func parsed(t *testing.T, documents []string) []string {
 	t.Helper()
-	return strings.Fields(node.Run(t, "testdata", "json.mjs", documents...))
+	return node.Lines(t, "testdata", "json.mjs", documents)
 }
 
 func TestProtojsonKeepsAKeyInJavaScript(t *testing.T) {

@@ -210,6 +210,50 @@ func (x *GetOrderRequest) GetId() int64 {
 	return 0
 }
 
+type FindOrderRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindOrderRequest) Reset() {
+	*x = FindOrderRequest{}
+	mi := &file_shop_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindOrderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindOrderRequest) ProtoMessage() {}
+
+func (x *FindOrderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_shop_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindOrderRequest.ProtoReflect.Descriptor instead.
+func (*FindOrderRequest) Descriptor() ([]byte, []int) {
+	return file_shop_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FindOrderRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 var File_shop_proto protoreflect.FileDescriptor
 
 const file_shop_proto_rawDesc = "" +
@@ -228,9 +272,12 @@ const file_shop_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1b\n" +
 	"\tparent_id\x18\x02 \x01(\x03R\bparentId\"!\n" +
 	"\x0fGetOrderRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id2_\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\"\n" +
+	"\x10FindOrderRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id2\x91\x01\n" +
 	"\x06Orders\x12.\n" +
-	"\bGetOrder\x12\x15.shop.GetOrderRequest\x1a\v.shop.Order\x12%\n" +
+	"\bGetOrder\x12\x15.shop.GetOrderRequest\x1a\v.shop.Order\x120\n" +
+	"\tFindOrder\x12\x16.shop.FindOrderRequest\x1a\v.shop.Order\x12%\n" +
 	"\tSaveOrder\x12\v.shop.Order\x1a\v.shop.OrderB:Z8github.com/snowkey/snowkey/internal/compat/internal/shopb\x06proto3"
 
 var (
@@ -245,19 +292,22 @@ func file_shop_proto_rawDescGZIP() []byte {
 	return file_shop_proto_rawDescData
 }
 
-var file_shop_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_shop_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_shop_proto_goTypes = []any{
-	(*Keys)(nil),            // 0: shop.Keys
-	(*Order)(nil),           // 1: shop.Order
-	(*GetOrderRequest)(nil), // 2: shop.GetOrderRequest
+	(*Keys)(nil),             // 0: shop.Keys
+	(*Order)(nil),            // 1: shop.Order
+	(*GetOrderRequest)(nil),  // 2: shop.GetOrderRequest
+	(*FindOrderRequest)(nil), // 3: shop.FindOrderRequest
 }
 var file_shop_proto_depIdxs = []int32{
 	2, // 0: shop.Orders.GetOrder:input_type -> shop.GetOrderRequest
-	1, // 1: shop.Orders.SaveOrder:input_type -> shop.Order
-	1, // 2: shop.Orders.GetOrder:output_type -> shop.Order
-	1, // 3: shop.Orders.SaveOrder:output_type -> shop.Order
-	2, // [2:4] is the sub-list for method output_type
-	0, // [0:2] is the sub-list for method input_type
+	3, // 1: shop.Orders.FindOrder:input_type -> shop.FindOrderRequest
+	1, // 2: shop.Orders.SaveOrder:input_type -> shop.Order
+	1, // 3: shop.Orders.GetOrder:output_type -> shop.Order
+	1, // 4: shop.Orders.FindOrder:output_type -> shop.Order
+	1, // 5: shop.Orders.SaveOrder:output_type -> shop.Order
+	3, // [3:6] is the sub-list for method output_type
+	0, // [0:3] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
 	0, // [0:0] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name
@@ -274,7 +324,7 @@ func file_shop_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_shop_proto_rawDesc), len(file_shop_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Orders_GetOrder_FullMethodName  = "/shop.Orders/GetOrder"
+	Orders_FindOrder_FullMethodName = "/shop.Orders/FindOrder"
 	Orders_SaveOrder_FullMethodName = "/shop.Orders/SaveOrder"
 )
 
@@ -28,6 +29,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type OrdersClient interface {
 	GetOrder(ctx context.Context, in *GetOrderRequest, opts ...grpc.CallOption) (*Order, error)
+	FindOrder(ctx context.Context, in *FindOrderRequest, opts ...grpc.CallOption) (*Order, error)
 	SaveOrder(ctx context.Context, in *Order, opts ...grpc.CallOption) (*Order, error)
 }
 
@@ -49,6 +51,16 @@ func (c *ordersClient) GetOrder(ctx context.Context, in *GetOrderRequest, opts .
 	return out, nil
 }
 
+func (c *ordersClient) FindOrder(ctx context.Context, in *FindOrderRequest, opts ...grpc.CallOption) (*Order, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Order)
+	err := c.cc.Invoke(ctx, Orders_FindOrder_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *ordersClient) SaveOrder(ctx context.Context, in *Order, opts ...grpc.CallOption) (*Order, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Order)
@@ -64,6 +76,7 @@ func (c *ordersClient) SaveOrder(ctx context.Context, in *Order, opts ...grpc.Ca
 // for forward compatibility.
 type OrdersServer interface {
 	GetOrder(context.Context, *GetOrderRequest) (*Order, error)
+	FindOrder(context.Context, *FindOrderRequest) (*Order, error)
 	SaveOrder(context.Context, *Order) (*Order, error)
 	mustEmbedUnimplementedOrdersServer()
 }
@@ -77,6 +90,9 @@ type UnimplementedOrdersServer struct{}
 
 func (UnimplementedOrdersServer) GetOrder(context.Context, *GetOrderRequest) (*Order, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetOrder not implemented")
+}
+func (UnimplementedOrdersServer) FindOrder(context.Context, *FindOrderRequest) (*Order, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindOrder not implemented")
 }
 func (UnimplementedOrdersServer) SaveOrder(context.Context, *Order) (*Order, error) {
 	return nil, status.Error(codes.Unimplemented, "method SaveOrder not implemented")
@@ -120,6 +136,24 @@ func _Orders_GetOrder_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Orders_FindOrder_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindOrderRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OrdersServer).FindOrder(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Orders_FindOrder_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OrdersServer).FindOrder(ctx, req.(*FindOrderRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Orders_SaveOrder_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(Order)
 	if err := dec(in); err != nil {
@@ -148,6 +182,10 @@ var Orders_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetOrder",
 			Handler:    _Orders_GetOrder_Handler,
+		},
+		{
+			MethodName: "FindOrder",
+			Handler:    _Orders_FindOrder_Handler,
 		},
 		{
 			MethodName: "SaveOrder",
