@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/conformance/jsoncases"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -113,7 +114,7 @@ func BenchmarkShortForms(b *testing.B) {
 // One operation is a slice of 100.
 func BenchmarkJSON100(b *testing.B) {
 	for _, c := range codecs() {
-		b.Run(c.name, func(b *testing.B) {
+		b.Run(c.Name, func(b *testing.B) {
 			ids, ints := make([]types.Snowflake, 100), make([]int64, 100)
 			nulls := make([]types.NullSnowflake, 100)
 			for i := range ids {
@@ -128,11 +129,11 @@ func BenchmarkJSON100(b *testing.B) {
 	}
 }
 
-func benchJSON(b *testing.B, c codec, name string, in, out any) {
+func benchJSON(b *testing.B, c jsoncases.Engine, name string, in, out any) {
 	b.Run("Marshal/"+name, func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := c.marshal(in); err != nil {
+			if _, err := c.Marshal(in); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -144,7 +145,7 @@ func benchJSON(b *testing.B, c codec, name string, in, out any) {
 	b.Run("Unmarshal/"+name, func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := c.unmarshal(doc, out); err != nil {
+			if err := c.Unmarshal(doc, out); err != nil {
 				b.Fatal(err)
 			}
 		}

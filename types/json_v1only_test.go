@@ -2,4 +2,6 @@
 
 package types_test
 
-func codecs() []codec { return []codec{jsonV1()} }
+import "github.com/snowkey/snowkey/internal/conformance/jsoncases"
+
+func codecs() []jsoncases.Engine { return jsonV1() }

@@ -9,22 +9,24 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/snowkey/snowkey/internal/conformance/jsoncases"
 	"github.com/snowkey/snowkey/types"
 )
 
-// Since Go 1.27 encoding/json is built on v2, and the tests of json_test.go run over
-// both. Go 1.25 and 1.26 have v2 as an experiment whose API may differ, so they test
-// encoding/json alone: see json_v1only_test.go.
+// Go 1.25 and 1.26 have v2 as an experiment whose API may differ, so they test encoding/json
+// alone: see json_v1only_test.go.
 
-func codecs() []codec {
-	return []codec{
-		jsonV1(),
-		{
-			"encoding/json/v2",
-			func(v any) ([]byte, error) { return jsonv2.Marshal(v) },
-			func(data []byte, v any) error { return jsonv2.Unmarshal(data, v) },
-		},
-	}
+func codecs() []jsoncases.Engine {
+	return append(jsonV1(), jsoncases.Engine{
+		Name: "encoding/json/v2", V2: true,
+		Marshal:   func(v any) ([]byte, error) { return jsonv2.Marshal(v) },
+		Unmarshal: func(data []byte, v any) error { return jsonv2.Unmarshal(data, v) },
+	})
+}
+
+type order struct {
+	types.Model
+	Number string `json:"number"`
 }
 
 // A name in another case is no error: the ID stays what it was, which is zero in a new row.
