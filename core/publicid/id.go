@@ -99,6 +99,9 @@ func (id *ID[T]) UnmarshalParam(param string) error {
 	return nil
 }
 
+// Bind is UnmarshalParam for query parameters in the code that oapi-codegen generates.
+func (id *ID[T]) Bind(param string) error { return id.UnmarshalParam(param) }
+
 // UnmarshalJSON reads a JSON string without escapes. As everywhere in encoding/json, null leaves id
 // unchanged. An error matches [ErrInvalid] and leaves id unchanged too.
 func (id *ID[T]) UnmarshalJSON(data []byte) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin/binding"
 	"github.com/invopop/jsonschema"
 	"github.com/labstack/echo/v4"
+	"github.com/oapi-codegen/runtime"
 	yaml "go.yaml.in/yaml/v3"
 
 	"github.com/snowkey/snowkey/core/publicid"
@@ -68,6 +70,28 @@ func TestPublicIDsAreBoundFromPathQueryAndBody(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Without Bind, oapi-codegen takes the struct for an object, and does not find the parameter.
+func TestOapiCodegenBindsAPublicID(t *testing.T) {
+	bind := func(text string) (id publicid.ID[shownOrder], err error) {
+		err = runtime.BindQueryParameterWithOptions("form", true, true, "after", url.Values{"after": {text}}, &id, runtime.BindQueryParameterOptions{})
+		return id, err
+	}
+	want := shown(9007199254740993)
+	id, err := bind(want.String())
+	if id != want || err != nil {
+		t.Errorf("BindQueryParameter(%s) = %d, %v; want %d, nil", want, id.Key(), err, want.Key())
+	}
+	for _, text := range []string{"", "5", want.String() + "0", shown(-5).String()} {
+		if got, err := bind(text); err == nil {
+			t.Errorf("BindQueryParameter(%q) = %d, nil; want an error", text, got.Key())
+		}
+	}
+	id = shown(0)
+	if err := runtime.BindStyledParameterWithOptions("simple", "id", want.String(), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Required: true}); id != want || err != nil {
+		t.Errorf("BindStyledParameter(%s) = %d, %v; want %d, nil", want, id.Key(), err, want.Key())
 	}
 }
 
