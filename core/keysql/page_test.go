@@ -29,3 +29,15 @@ func TestThePageShowsWhatIsWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestThePageShowsHowFunctionsAreCalled(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reading.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dialect := range []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL} {
+		if want := "\n```sql\n" + keysqlcases.CallingFunctions(dialect) + "```\n"; !strings.Contains(string(text), want) {
+			t.Errorf("docs/reading.md is without the functions on %v; want this block:\n%s", dialect, want)
+		}
+	}
+}

@@ -20,3 +20,12 @@ func TestExpressionsAreRightOnSQLite(t *testing.T) {
 	defer db.Close()
 	keysqlcases.Run(t, db, keysql.SQLite)
 }
+
+func TestTheViewIsRightOnSQLite(t *testing.T) {
+	db, err := sql.Open("sqlite3", t.TempDir()+"/view.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	keysqlcases.RunFunctions(t, db, keysql.SQLite)
+}
