@@ -4,7 +4,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/internal/conformance/keysqlcases"
 )
@@ -38,6 +40,25 @@ func TestThePageShowsHowFunctionsAreCalled(t *testing.T) {
 	for _, dialect := range []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL} {
 		if want := "\n```sql\n" + keysqlcases.CallingFunctions(dialect) + "```\n"; !strings.Contains(string(text), want) {
 			t.Errorf("docs/reading.md is without the functions on %v; want this block:\n%s", dialect, want)
+		}
+	}
+}
+
+// Package servers runs such statements.
+func TestThePageShowsHowAMonthIsDropped(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dialect := range []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL} {
+		p := partitions(t, dialect, core.Default(), keysql.Month, time.UTC)
+		march := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+		plan, err := p.Maintain(rows(list(t, p, march, march.AddDate(0, 3, 0))), may, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "\n```sql\n" + strings.Join(plan.Drop, ";\n") + ";\n```\n"; !strings.Contains(string(text), want) {
+			t.Errorf("docs/operations.md is without the end of a month on %v; want this block:\n%s", dialect, want)
 		}
 	}
 }
