@@ -3,6 +3,7 @@ package keysql_test
 import (
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
@@ -65,4 +66,33 @@ func ExampleColumn_Text() {
 	fmt.Println("SELECT json_build_object('id',", orders.Text(), ", 'number', number) FROM orders")
 	// Output:
 	// SELECT json_build_object('id', "orders"."id"::text , 'number', number) FROM orders
+}
+
+// A job that runs every day makes the months ahead, and shows what is older than a year.
+func ExamplePartitions_Maintain() {
+	id, err := keysql.New(keysql.MySQL, core.Default(), "id")
+	if err != nil {
+		log.Fatal(err)
+	}
+	orders, err := id.Partitions("orders", keysql.Month, time.UTC)
+	if err != nil {
+		log.Fatal(err)
+	}
+	existing := []keysql.Existing{ // the rows of orders.Existing()
+		{Name: "p202504", Until: "43486543872000000"},
+		{Name: "pmax", Until: "MAXVALUE"},
+	}
+	plan, err := orders.Maintain(existing, time.Date(2025, 5, 20, 0, 0, 0, 0, time.UTC), 1, 12)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, statement := range plan.Create {
+		fmt.Println(statement)
+	}
+	fmt.Println("old:", plan.Old)
+	// Output:
+	// ALTER TABLE `orders` REORGANIZE PARTITION `pmax` INTO (PARTITION `p202505` VALUES LESS THAN (54720567705600000),
+	// PARTITION `p202506` VALUES LESS THAN (65592203673600000),
+	// PARTITION `pmax` VALUES LESS THAN MAXVALUE)
+	// old: []
 }

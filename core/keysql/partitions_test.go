@@ -158,6 +158,17 @@ func TestDaysAreAsLongAsTheClocksSay(t *testing.T) {
 	}
 }
 
+// At 00:01 the clocks of St. John's showed 23:01 of the day before again.
+func TestAMomentAfterClocksAreSetBackIsInTheLaterPeriod(t *testing.T) {
+	from := time.Date(2006, 10, 29, 2, 45, 0, 0, time.UTC)
+	for every, want := range map[keysql.Period]string{keysql.Hour: "orders_p2006102900", keysql.Day: "orders_p20061029"} {
+		got := list(t, partitions(t, keysql.PostgreSQL, core.Mastodon(), every, zone(t, "America/St_Johns")), from, from.Add(time.Minute))
+		if len(got) != 1 || got[0].Name != want || got[0].From.After(from) || !got[0].Until.After(from) {
+			t.Errorf("%v of %v = %+v; want %s alone", every, from, got, want)
+		}
+	}
+}
+
 func TestPartitionsStopWhereTheLayoutDoes(t *testing.T) {
 	l := core.Default()
 	p := partitions(t, keysql.PostgreSQL, l, keysql.Year, time.UTC)
@@ -239,7 +250,7 @@ func TestSpansAndTablesThatAreWrongAreRefusedBeforeAStatement(t *testing.T) {
 		"no number":  {func() ([]string, error) { return p.Create([]keysql.Existing{{"x", "a", "b"}}, may, may) }, `"a"`},
 		"foreign key": {func() ([]string, error) {
 			return my.Create([]keysql.Existing{{"shop.lines.fk", "", "FOREIGN KEY"}}, may, may)
-		}, "shop.lines.fk"},
+		}, "shop.lines.fk: want none from or to"},
 		"ahead":   {func() ([]string, error) { return plan(p.Maintain(nil, may, 0, 0)) }, "partitions ahead is 0"},
 		"keep":    {func() ([]string, error) { return plan(p.Maintain(nil, may, 1, -1)) }, "partitions to keep is -1"},
 		"convert": {func() ([]string, error) { return my.Convert(may, 1) }, "Create divides"},
