@@ -218,6 +218,16 @@ func (c *Config) resolveWorkers() error {
 	return nil
 }
 
+// numbers returns how many worker numbers a resolved Config allows.
+func (c *Config) numbers() int {
+	if c.Workers == nil {
+		return 1 << c.Layout.WorkerBits
+	}
+	different := slices.Clone(c.Workers)
+	slices.Sort(different)
+	return len(slices.Compact(different))
+}
+
 // resolveWindow resolves the window and the loss guard.
 func (c *Config) resolveWindow(lossy bool) error {
 	if c.LossGuard == 0 && lossy {

@@ -80,6 +80,10 @@ func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 		protocol: newProtocol(settings, token, rand.Float64),
 		stopped:  make(chan struct{}),
 		closed:   make(chan struct{}),
+		status: Status{
+			Namespace: config.Namespace, Datacenter: config.Datacenter,
+			Workers: int64(config.numbers()), Window: settings.Window.Duration(),
+		},
 	}
 	if lossy && config.LossGuard == 0 {
 		config.Logger.Warn("lease: the loss guard is off, and the store may forget what it has acknowledged: IDs may then repeat")

@@ -9,6 +9,11 @@ import (
 
 // A Status is what a lease knows about itself at one moment.
 type Status struct {
+	Namespace  string
+	Datacenter int64
+	Workers    int64         // how many worker numbers the lease chooses from
+	Window     time.Duration // how much time a renewal reserves
+
 	// Held says that the lease has a worker number. If not, it is claiming one.
 	Held   bool
 	Worker int64

@@ -264,7 +264,7 @@ func TestLessThanATenthLeftIsSaidOnce(t *testing.T) {
 			id := next(t, a)
 			s := a.Stats()
 			// What is held counts as used up.
-			if low := s.Max > 900; s.Low != low || s.Left != 1000-s.Max || s.Max != int64(i/50+1)*50 {
+			if low := s.Max > 900; s.Low != low || s.Last != 1000 || s.Left != 1000-s.Max || s.Max != int64(i/50+1)*50 {
 				t.Fatalf("Stats after %d = %+v; want Low %t", id, s, low)
 			}
 		}

@@ -7,6 +7,7 @@ type Stats struct {
 	Tag      string
 	Held     int64 // numbers that are fetched and not returned; a crash loses them
 	Max      int64 // greatest number that was fetched; 0: none
+	Last     int64 // Config.Last, the greatest number that there can be
 	Left     int64 // numbers from Max to Config.Last, with the present stride
 	Low      bool  // less than a tenth is left of the numbers up to Config.Last
 	Fetches  uint64
@@ -40,7 +41,7 @@ func (a *Allocator) now() Stats {
 	for l := a.cur.Load(); l != nil; l = l.next.Load() {
 		s.Held += l.left()
 	}
-	s.Left = a.config.Last
+	s.Last, s.Left = a.config.Last, a.config.Last
 	if t := a.tail; t.size > 0 {
 		s.Max = int64(t.number(t.size))
 		s.Left = (a.config.Last - s.Max) / t.stride

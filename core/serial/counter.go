@@ -48,6 +48,7 @@ type Counter struct {
 	mu     sync.Mutex // guards what follows; never held during a call of the store
 	closed bool
 	blocks [2]block // the later period first; writing needs turn too
+	stats  Stats    // Fetches and Failures
 }
 
 // A block is the rest of the numbers of a period that were taken at once.
@@ -129,6 +130,13 @@ func (c *Counter) fetch(ctx context.Context, period string, at time.Time) (int64
 	if n, ok, err := c.held(period); ok || err != nil {
 		return n, err // another call has fetched it meanwhile
 	}
+	n, err := c.request(ctx, period, at)
+	c.note(err)
+	return n, err
+}
+
+// request is fetch for the holder of turn.
+func (c *Counter) request(ctx context.Context, period string, at time.Time) (int64, error) {
 	if !c.defined {
 		if err := c.store.Define(ctx, c.series); err != nil {
 			return 0, err
