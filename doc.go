@@ -28,10 +28,12 @@
 //     they hide what a key tells.
 //   - [github.com/snowkey/snowkey/core/coretest] is for tests: the same keys in every run, a
 //     clock to move, and a lease store that fails on demand.
+//   - [github.com/snowkey/snowkey/core/otelsnowkey] reports generators, leases, segments and
+//     counters as OpenTelemetry metrics.
 //   - [github.com/snowkey/snowkey/cmd/snowkeyvet] is a vet tool that finds mistakes with keys, and
 //     moves a program from keys that the database counts.
 //
-// pgxcopy, snowkeyvet, redislease, etcdlease and zklease are modules of their own, so that what
-// they need does not become a requirement of every user. The README shows how the packages go
+// pgxcopy, otelsnowkey, snowkeyvet, redislease, etcdlease and zklease are modules of their own, so
+// that what they need does not become a requirement of every user. The README shows how the packages go
 // together, and the folder examples has whole programs.
 package snowkey

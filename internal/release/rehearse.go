@@ -225,6 +225,8 @@ var newest = []string{
 	"github.com/redis/go-redis/v9@v9.22.0",
 	"go.etcd.io/etcd/api/v3@v3.6.14",
 	"go.etcd.io/etcd/client/v3@v3.6.14",
+	"go.opentelemetry.io/otel@v1.46.0",
+	"go.opentelemetry.io/otel/metric@v1.46.0",
 	"go.uber.org/zap@v1.28.0",
 	"golang.org/x/tools@v0.49.0",
 	"gorm.io/driver/sqlite@v1.6.0",
