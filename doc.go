@@ -30,10 +30,12 @@
 //     clock to move, and a lease store that fails on demand.
 //   - [github.com/snowkey/snowkey/core/otelsnowkey] reports generators, leases, segments and
 //     counters as OpenTelemetry metrics.
+//   - [github.com/snowkey/snowkey/cmd/snowkey] is a command that takes keys apart and makes them,
+//     for people without Go.
 //   - [github.com/snowkey/snowkey/cmd/snowkeyvet] is a vet tool that finds mistakes with keys, and
 //     moves a program from keys that the database counts.
 //
-// pgxcopy, otelsnowkey, snowkeyvet, redislease, etcdlease and zklease are modules of their own, so
+// pgxcopy, otelsnowkey, the commands, redislease, etcdlease and zklease are modules of their own, so
 // that what they need does not become a requirement of every user. The README shows how the packages go
 // together, and the folder examples has whole programs.
 package snowkey

@@ -168,7 +168,13 @@ func fileURL(name string) string {
 }
 
 // consumer is the program that uses the module.
-func (m module) consumer() string { return "testdata/consumers/" + path.Base(m.path()) + ".go" }
+func (m module) consumer() string {
+	name := path.Base(m.folder)
+	if m.folder == "." {
+		name = "root"
+	}
+	return "testdata/consumers/" + name + ".go"
+}
 
 // consume builds a published module as a user would, and runs a program with it: with the
 // lowest versions of what it requires, then with the newest.

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/keysql"
+)
+
+// options are the flags of all commands. A command has those that it names.
+type options struct {
+	layout     choice[core.Layout]
+	form       choice[form]
+	dialect    choice[keysql.Dialect]
+	epoch      time.Time
+	unit       time.Duration
+	bits       string
+	column     string
+	worker     string
+	datacenter int64
+	zone       *time.Location // nil unless it is named
+	json, man  bool
+}
+
+// flags returns the flags of a command, which set o.
+func (o *options) flags(c command) *flag.FlagSet {
+	o.layout = choice[core.Layout]{names: []string{"default", "twitter", "discord", "mastodon", "instagram", "javascript"},
+		values: []core.Layout{core.Default(), core.Twitter(), core.Discord(), core.Mastodon(), core.Instagram(), core.JavaScript()}}
+	o.dialect = choice[keysql.Dialect]{names: []string{"postgresql", "mysql", "mariadb", "sqlite", "duckdb", "clickhouse", "bigquery"},
+		values: []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL, keysql.MySQL, keysql.SQLite, keysql.DuckDB, keysql.ClickHouse, keysql.BigQuery}}
+	o.form = choice[form]{values: forms}
+	for _, f := range forms {
+		o.form.names = append(o.form.names, f.name)
+	}
+	var all flag.FlagSet
+	all.Var(&o.layout, "layout", "`name` of the layout of the keys, in place of default")
+	all.StringVar(&o.bits, "bits", "", "`widths` of time, datacenter, worker and sequence in a layout of your own, such as 41/5/5/12")
+	all.Func("epoch", "`time` of tick 0, in place of the layout's: such as 2020-01-01T00:00:00Z, or milliseconds since 1970", o.setEpoch)
+	all.DurationVar(&o.unit, "unit", 0, "`length` of a tick, in place of the layout's, such as 10ms")
+	all.Var(&o.form, "form", "`name` of the form of the keys")
+	all.Func("zone", "`name` of the time zone, such as Europe/Berlin, or Local for that of this machine", o.setZone)
+	all.BoolVar(&o.json, "json", false, "write each key as an object of JSON, on a line")
+	all.StringVar(&o.worker, "worker", "", "`number` of the worker, which no other running program may have; required")
+	all.Int64Var(&o.datacenter, "datacenter", 0, "`number` of the datacenter")
+	all.Var(&o.dialect, "dialect", "`name` of the database that the SQL is for")
+	all.StringVar(&o.column, "column", "id", "`name` of the column of keys, such as orders.id, in place of id")
+	all.BoolVar(&o.man, "man", false, "write the manual page of all commands")
+
+	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	for name := range strings.FieldsSeq(c.flags) {
+		f := all.Lookup(name)
+		flags.Var(f.Value, f.Name, f.Usage)
+	}
+	return flags
+}
+
+// A choice is a flag that takes one of some names, each of which stands for a value.
+type choice[T any] struct {
+	names  []string
+	values []T
+	chosen bool
+	value  T
+}
+
+func (c *choice[T]) String() string    { return "" }
+func (c *choice[T]) choices() []string { return c.names }
+
+func (c *choice[T]) Set(name string) error {
+	at := slices.Index(c.names, name)
+	if at < 0 {
+		return errors.New("want one of " + strings.Join(c.names, ", "))
+	}
+	c.chosen, c.value = true, c.values[at]
+	return nil
+}
+
+func (o *options) setEpoch(text string) (err error) {
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil {
+		o.epoch = time.UnixMilli(ms).UTC()
+		return nil
+	}
+	if o.epoch, err = time.Parse(time.RFC3339, text); err != nil {
+		return errors.New("want a time such as 2020-01-01T00:00:00Z, or milliseconds since 1970")
+	}
+	return nil
+}
+
+func (o *options) setZone(name string) (err error) {
+	if o.zone, err = time.LoadLocation(name); err != nil || name == "" {
+		return errors.New("want a zone such as Europe/Berlin, UTC or Local")
+	}
+	return nil
+}
+
+// keyLayout returns the layout that the flags describe.
+func (o *options) keyLayout() (core.Layout, error) {
+	l := o.layout.value
+	switch {
+	case o.bits != "" && (o.layout.chosen || o.epoch.IsZero()):
+		return l, usagef("-bits %.64q: want -epoch with it, and no -layout", o.bits)
+	case o.bits != "":
+		l.Unit = time.Millisecond
+		if _, err := fmt.Sscanf(o.bits+"\n", "%d/%d/%d/%d\n", &l.TimeBits, &l.DatacenterBits, &l.WorkerBits, &l.SequenceBits); err != nil {
+			return l, usagef("-bits %.64q: want four numbers such as 41/5/5/12", o.bits)
+		}
+	case !o.layout.chosen:
+		l = core.Default()
+	}
+	if !o.epoch.IsZero() {
+		l.Epoch = o.epoch
+	}
+	if o.unit != 0 {
+		l.Unit = o.unit
+	}
+	if err := l.Validate(); err != nil {
+		return l, usageError{err}
+	}
+	return l, nil
+}
+
+// keyColumn returns the column that the flags describe.
+func (o *options) keyColumn() (keysql.Column, error) {
+	l, err := o.keyLayout()
+	if err != nil {
+		return keysql.Column{}, err
+	}
+	if !o.dialect.chosen {
+		return keysql.Column{}, usagef("-dialect is missing: want one of %s", strings.Join(o.dialect.names, ", "))
+	}
+	c, err := keysql.New(o.dialect.value, l, o.column)
+	if err != nil {
+		return c, usageError{err}
+	}
+	return c, nil
+}

@@ -1,0 +1,140 @@
+// Command snowkey takes keys apart and makes them, for people who work with tables and not with
+// Go: in a shell, in a script, beside psql.
+//
+//	go build -o snowkey ./cmd/snowkey    # in a clone: it is one file, for machines without Go too
+//	snowkey decode 177026472345612305    # when, by which worker
+//	snowkey range 2026-05-04             # the keys of a day
+//	snowkey help
+//
+// It asks no server. snowkey.1 is its manual page, and snowkey completion writes completions for
+// bash, zsh and fish. Each command is a file that is named for it.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	_ "time/tzdata" // -zone works on machines without zones, such as containers
+)
+
+// A command is a word after snowkey. help, the manual page and the completions are made of it.
+type command struct {
+	name    string
+	summary string
+	args    string   // what follows the flags, for the usage
+	most    int      // arguments; more are refused
+	words   []string // that an argument may be, for completions
+	flags   string   // names of those of options
+	text    string   // paragraphs; one that begins with four spaces keeps its lines
+	run     func(ctx context.Context, o *options, out *bufio.Writer, args []string) error
+}
+
+var commands []command
+
+func init() { // because help, which is one of them, lists all
+	commands = []command{decode, generate, keyRange, sqlText, help, version, completion}
+}
+
+var (
+	errBad         = errors.New("bad input") // which has been reported
+	errInterrupted = errors.New("interrupted")
+)
+
+// A usageError is a command line that says too little or something wrong.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends a program whose output is blocked
+	out := bufio.NewWriter(os.Stdout)
+	err := run(ctx, out, os.Args[1:])
+	os.Exit(exitCode(cmp.Or(out.Flush(), err)))
+}
+
+// exitCode reports an error, and returns what the text exits says.
+func exitCode(err error) int {
+	if err != nil && !errors.Is(err, errBad) {
+		complain(err)
+	}
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errInterrupted):
+		return 130
+	case errors.As(err, new(usageError)):
+		return 2
+	}
+	return 1
+}
+
+func complain(err error) { _, _ = fmt.Fprintln(os.Stderr, "snowkey:", err) }
+
+// run runs the command that the first argument names.
+func run(ctx context.Context, out *bufio.Writer, args []string) error {
+	if len(args) == 0 {
+		return usagef("no command: want one of %s", names())
+	}
+	if args[0] == "-h" || args[0] == "-help" || args[0] == "--help" {
+		args = []string{help.name}
+	}
+	c, err := find(args[0])
+	if err != nil {
+		return err
+	}
+	o := &options{}
+	rest, err := parse(o.flags(c), args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return writeHelp(out, c)
+	case err != nil:
+		err = usageError{err}
+	case len(rest) > c.most:
+		err = usagef("too many arguments: want at most %d", c.most)
+	default:
+		err = c.run(ctx, o, out, rest)
+	}
+	if errors.As(err, new(usageError)) {
+		return usagef("%s: %w; snowkey help %[1]s explains it", c.name, err)
+	}
+	return err
+}
+
+// parse parses flags, which may follow arguments, and returns the arguments.
+func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		left := flags.Args()
+		if at := len(args) - len(left); len(left) == 0 || at > 0 && args[at-1] == "--" {
+			return append(rest, left...), nil
+		}
+		rest, args = append(rest, left[0]), left[1:]
+	}
+}
+
+func find(name string) (command, error) {
+	for _, c := range commands {
+		if c.name == name {
+			return c, nil
+		}
+	}
+	return command{}, usagef("unknown command %.64q: want one of %s", name, names())
+}
+
+func names() string {
+	var all []string
+	for _, c := range commands {
+		all = append(all, c.name)
+	}
+	return strings.Join(all, " ")
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/snowkey/snowkey/core/keysql"
+)
+
+var keyRange = command{
+	name:    "range",
+	summary: "print the first and the last key of a span of time",
+	args:    "period | from until",
+	most:    2,
+	flags:   "zone layout bits epoch unit dialect column",
+	text: `Prints the keys of a span of time, so that the primary key serves as the index of time. The span is a period, or from one time until before another. 2026, 2026-05, 2026-05-04 and 2026-05-04T09 are periods and, for from and until, their beginnings; 2026-05-04T09:30 and 2026-05-04T09:30:15.5 are times. They are in UTC, unless -zone names a zone or the time ends in its offset, as in 2026-05-04T09:30:00+02:00.
+
+    snowkey range 2026-05-04
+    snowkey range -zone Europe/Berlin 2026-05-04T08 2026-05-04T17
+
+With -dialect it prints a condition on the column, and nothing else. The database uses the column's index for it.
+
+    psql -c "DELETE FROM orders WHERE $(snowkey range -dialect postgresql 2026-03)"
+
+Spans that follow each other share no key and miss none.`,
+	run: func(_ context.Context, o *options, out *bufio.Writer, args []string) error {
+		l, err := o.keyLayout()
+		if err != nil {
+			return err
+		}
+		from, until, err := spanOf(args, cmp.Or(o.zone, time.UTC))
+		if err != nil {
+			return usageError{err}
+		}
+		first, last := l.Between(from, until)
+		if first > last {
+			return usagef("no key of the layout, which lasts from %s until %s, is from %s until %s", stamp(l.Epoch), stamp(l.Exhausted()), stamp(from), stamp(until))
+		}
+		if !o.dialect.chosen {
+			_, err = fmt.Fprintf(out, "from   %s\nuntil  %s\nfirst  %d\nlast   %d\n", stamp(from), stamp(until), first, last)
+			return err
+		}
+		if _, err := o.keyColumn(); err != nil {
+			return err
+		}
+		d := o.dialect.value
+		if d == keysql.SQLite { // which takes a name in double quotes for a string if there is no such column
+			d = keysql.MySQL
+		}
+		_, err = fmt.Fprintf(out, "%s BETWEEN %d AND %d\n", d.Quote(o.column), first, last)
+		return err
+	},
+}
+
+// spanOf returns the span that one or two texts name.
+func spanOf(args []string, zone *time.Location) (from, until time.Time, err error) {
+	switch len(args) {
+	case 0:
+		return from, until, fmt.Errorf("no time: want a period such as 2026-05-04, or two times")
+	case 1:
+		from, until, err = readTime(args[0], zone)
+	default:
+		if from, _, err = readTime(args[0], zone); err == nil {
+			until, _, err = readTime(args[1], zone)
+		}
+	}
+	if err == nil && !from.Before(until) {
+		err = fmt.Errorf("from %s until %s is no span: want a period, or two times of which the second is later", stamp(from), stamp(until))
+	}
+	return from, until, err
+}
+
+// readTime returns the beginning and the end of what a text names: a time, which is both, or a
+// period of the calendar.
+func readTime(text string, zone *time.Location) (from, until time.Time, err error) {
+	iso := strings.Replace(text, " ", "T", 1)
+	if from, err = time.Parse(time.RFC3339, iso); err == nil {
+		return from.In(zone), from.In(zone), nil
+	}
+	for _, p := range []struct {
+		format       string
+		months, days int
+		length       time.Duration
+	}{
+		{"2006", 12, 0, 0}, {"2006-01", 1, 0, 0}, {"2006-01-02", 0, 1, 0},
+		{"2006-01-02T15", 0, 0, time.Hour}, {"2006-01-02T15:04", 0, 0, 0}, {"2006-01-02T15:04:05", 0, 0, 0},
+	} {
+		civil, err := time.Parse(p.format, iso)
+		if err != nil {
+			continue
+		}
+		if p.months+p.days > 0 {
+			from, _ = moment(civil, zone)
+			until, _ = moment(civil.AddDate(0, p.months, p.days), zone)
+			return from, until, nil
+		}
+		from, times := moment(civil, zone)
+		if times != 1 {
+			return from, until, fmt.Errorf("clocks in %s show %s %s: want an offset, as in 2026-05-04T09:30:00+02:00", zone, text, [...]string{"never", "once", "twice"}[times])
+		}
+		return from, from.Add(p.length), nil
+	}
+	return from, until, fmt.Errorf("%.64q is no time: want one such as 2026, 2026-05, 2026-05-04, 2026-05-04T09 or 2026-05-04T09:30", text)
+}
+
+// moment returns the first moment at which the clocks of a zone show a civil time, which is in
+// UTC here, or a later one, and how many times they show it: none where they are set forward,
+// and two where they are set back.
+func moment(civil time.Time, zone *time.Location) (first time.Time, times int) {
+	const day = 26 * time.Hour // no zone is farther from UTC
+	for _, near := range []time.Time{civil.Add(day), civil.Add(-day)} {
+		_, offset := near.In(zone).Zone()
+		at := civil.Add(-time.Duration(offset) * time.Second).In(zone)
+		if at.Format(time.DateTime) == civil.Format(time.DateTime) && !at.Equal(first) {
+			first, times = at, times+1
+		}
+	}
+	if times == 0 {
+		_, first = civil.Add(-day).In(zone).ZoneBounds()
+	}
+	return first, times
+}
