@@ -65,6 +65,14 @@ func TestAnIDIsNeverAColumn(t *testing.T) {
 		errs["First"] = g.First(&asColumn{}).Error
 		errs["Find"] = g.Find(&[]asColumn{}).Error
 		errs["Where"] = g.Where("id = ?", of(5)).Find(&[]asColumn{}).Error
+		errs["Where a map"] = g.Where(map[string]any{"id": of(5)}).Find(&[]asColumn{}).Error
+		errs["Where a struct"] = g.Where(asColumn{ID: of(5)}).Find(&[]asColumn{}).Error
+		errs["Not"] = g.Not(map[string]any{"id": of(5)}).Delete(&asColumn{}).Error
+		errs["Update"] = g.Model(&asColumn{ID: of(5)}).Update("number", "A-2").Error
+		errs["First by key"] = g.First(&asColumn{}, of(5)).Error
+		if n := count(); n != 1 {
+			t.Fatalf("%d rows of a table with a column of type %s are left; want 1", n, column)
+		}
 		errs["Pluck"] = g.Model(&asColumn{}).Pluck("id", &[]publicid.ID[Order]{}).Error
 		errs["Query"] = x.Get(new(string), "SELECT number FROM orders WHERE id = ?", of(5))
 		x.MustExec("UPDATE orders SET id = NULL")

@@ -29,8 +29,9 @@ type Kind interface{ PublicIDs() *Codec }
 // no row has: leave it out with the option omitzero, and use a pointer where JSON has null.
 //
 // An ID is never a column: with database/sql and what is built on it, storing or scanning one is an
-// error. Encoders that look for fields rather than methods, such as gob, do not have the key. Methods
-// with a value receiver are safe for concurrent use.
+// error. Encoders that look for fields rather than methods, such as gob, do not have the key, but fmt
+// shows it for %d and %#v, and for an ID in an unexported field. Methods with a value receiver are
+// safe for concurrent use.
 type ID[T Kind] struct{ key types.ID[T] }
 
 // Of returns the key as an ID.
@@ -118,7 +119,12 @@ func (id *ID[T]) UnmarshalJSON(data []byte) error {
 func (ID[T]) JSONSchemaAlias() any { return "" }
 
 // Value is an error: an ID is never a column. Store id.Key(), in a column of 8 bytes that sorts.
-func (id ID[T]) Value() (driver.Value, error) { return nil, noColumn[T]() }
+func (id ID[T]) Value() (driver.Value, error) {
+	err := noColumn[T]()
+	// In a condition that is a map or a struct, GORM drops the error. It would take nil for NULL,
+	// and find other rows, but it passes the ID to database/sql if there is a value.
+	return err.Error(), err
+}
 
 // Scan is an error: an ID is never a column. Scan into a types.ID.
 func (id *ID[T]) Scan(any) error { return noColumn[T]() }

@@ -101,6 +101,15 @@ func TestEveryFormOfAnIDIsItsPublicForm(t *testing.T) {
 	}
 }
 
+// The verbs and the fields for which fmt calls no method.
+func TestFmtShowsTheKeyWhereTheCommentSaysSo(t *testing.T) {
+	for _, text := range []string{fmt.Sprintf("%d", of(12345)), fmt.Sprintf("%#v", of(12345)), fmt.Sprint(struct{ id publicid.ID[Order] }{of(12345)})} {
+		if !strings.Contains(text, "12345") {
+			t.Errorf("fmt writes %s; want the key, or another comment of ID", text)
+		}
+	}
+}
+
 // A codec is one of the two JSON packages, as in the tests of types.
 type codec struct {
 	name      string

@@ -1,5 +1,5 @@
-// Package graphql is a server that gqlgen generated, with keys of package types, and tests it. Its
-// gqlgen.yml is that of docs/doubles.md.
+// Package graphql tests keys of package types in a server that gqlgen generates. docs/types.md shows
+// the end of its gqlgen.yml.
 package graphql
 
 //go:generate go tool gqlgen
