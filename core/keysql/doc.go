@@ -13,13 +13,14 @@
 // where another operator follows. The session's time zone does not affect it.
 //
 // [Functions] and [Column.View] install the same in the database, to be called by name, and
-// [Column.Partitions] divides a table by the time of its keys.
+// [Column.Partitions] divides a table by the time of its keys. [Default] gives keys to rows that
+// bring none.
 //
 // # Limits
 //
-//   - PostgreSQL 14 (13 for functions, views and partitions), MySQL 5.7, MariaDB 10.3, SQLite
-//     3.16, or newer. Of the warehouses, tests run DuckDB 1.5 and ClickHouse 26.5; BigQuery's
-//     text is tested with its functions defined in DuckDB.
+//   - PostgreSQL 14 (13 for functions, views, partitions and Default), MySQL 5.7, MariaDB 10.3,
+//     SQLite 3.16, or newer. Of the warehouses, tests run DuckDB 1.5 and ClickHouse 26.5;
+//     BigQuery's text is tested with its functions defined in DuckDB.
 //   - Databases keep microseconds, so a layout whose Unit or Epoch has a fraction of one is
 //     refused.
 //   - Times are exact until 285 years after the Epoch, and on ClickHouse until 2299, which it

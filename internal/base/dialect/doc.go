@@ -19,6 +19,9 @@
 //     become literals, what a lock means
 //   - core/keysql/column.go, core/keysql/text.go: which of its files writes the expressions, and the
 //     digits of a key. It alone has warehouses too, which are not Valid
+//   - core/keysql/functions.go, core/keysql/partitions.go, core/keysql/default.go,
+//     core/keysql/requirekey.go: which databases have functions, partitions, a source of keys, a
+//     trigger, and how each is declared
 //   - core/lease/sqllease/register.go: row locks, random order, which write needs no transaction
 //   - core/segment/sqlsegment/table.go, core/segment/sqlsegment/store.go,
 //     core/segment/sqlsegment/greatest.go: the table, row locks, whether a number out of range is
