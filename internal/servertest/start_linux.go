@@ -39,6 +39,24 @@ func StartPostgreSQL(t testing.TB, settings ...string) (dsn, programs string) {
 	return "postgres://owner@127.0.0.1:" + port + "/postgres?sslmode=disable", programs
 }
 
+// StartPostgreSQLStandby starts a hot standby of a server of [StartPostgreSQL], which replays what that
+// one sends, and returns its URL. It ends with the test.
+func StartPostgreSQLStandby(t testing.TB, primary, programs string, settings ...string) (dsn string) {
+	t.Helper()
+	s := newOwn(t, "nobody")
+	data := filepath.Join(s.dir, "data")
+	s.run(t, filepath.Join(programs, "pg_basebackup"), "-d", primary, "-D", data, "-c", "fast", "-N", "-R")
+	port := Port(t)
+	args := []string{"-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		"-c", "fsync=off", "-c", "shared_buffers=16MB"}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	s.start(t, syscall.SIGQUIT, filepath.Join(programs, "postgres"), args...)
+	s.await(t, filepath.Join(programs, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", port, "-U", "owner")
+	return "postgres://owner@127.0.0.1:" + port + "/postgres?sslmode=disable"
+}
+
 // StartMariaDB starts a MariaDB of the test's own, for settings such as "--log-bin". It returns
 // a DSN of root, who needs no password, and the folder of the data. The server ends with the
 // test. Without Debian's package mariadb-server it ends the test as [Missing] does.

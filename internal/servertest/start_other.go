@@ -11,6 +11,13 @@ func StartPostgreSQL(t testing.TB, _ ...string) (dsn, programs string) {
 	return missing(t)
 }
 
+// StartPostgreSQLStandby does so too.
+func StartPostgreSQLStandby(t testing.TB, _, _ string, _ ...string) (dsn string) {
+	t.Helper()
+	dsn, _ = missing(t)
+	return dsn
+}
+
 // StartMariaDB does so too.
 func StartMariaDB(t testing.TB, _ ...string) (dsn, data string) {
 	t.Helper()

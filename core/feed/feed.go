@@ -1,0 +1,321 @@
+package feed
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A Dialect is the SQL of a database. The zero value is not a valid one.
+type Dialect = dialect.Dialect
+
+// The dialects.
+const (
+	SQLite     = dialect.SQLite
+	PostgreSQL = dialect.PostgreSQL
+	MySQL      = dialect.MySQL // and MariaDB
+)
+
+var (
+	// ErrUnknownHorizon is returned where the database does not know which transactions are open, or
+	// where rows may pass by the fence: on a standby or a replica, without the privilege PROCESS on
+	// MySQL and MariaDB, and where the fence is missing. The text says which. Nothing was read.
+	ErrUnknownHorizon = errors.New("feed: the database does not know the horizon")
+
+	// ErrWentBack is returned after the database has lost writes, by a restore or by a failover to
+	// a standby that lagged: its fence is behind a key that was read. Rows that were read may be
+	// gone, and others may have come in their place. Compare from the key in the text on, and make
+	// a new Feed.
+	ErrWentBack = errors.New("feed: the database has gone back")
+)
+
+// Config says which table is read. DB, Dialect and Table are required.
+type Config struct {
+	// DB is the database that the writers write to, not a replica.
+	DB *sql.DB
+
+	Dialect Dialect
+
+	// Layout is that of the keys. Defaults to core.Default().
+	Layout core.Layout
+
+	// Table is the table's name, up to 50 bytes without the schema. On PostgreSQL it has its
+	// schema, as in public.orders, and on SQLite none.
+	Table string
+
+	// Column is the primary key. Defaults to id.
+	Column string
+
+	// Slack is the greatest age of a key when it is inserted, by the clocks of the generator and of
+	// the database: the database refuses older ones. It is also the smallest lag. Defaults to 5 s.
+	Slack time.Duration
+
+	// Replica, if set, is a physical standby of DB on which the rows are read. PostgreSQL only.
+	Replica *sql.DB
+}
+
+const (
+	defaultSlack = 5 * time.Second
+	longestTable = 50 // 63 and 64 bytes are the limits of PostgreSQL and MySQL, with what is appended
+	mostGates    = 64
+)
+
+// A Feed finds the horizon of a table. [New] creates it; the zero value is not usable. It may be
+// used by one goroutine at a time. Any number of Feeds, in any number of processes, may read a table.
+type Feed struct {
+	config  Config
+	fence   fence
+	gates   []gate          // closed, oldest first; transactions may be open that have not met it
+	passed  []shipped       // settled on DB, oldest first, and perhaps not on Replica
+	horizon types.Snowflake // the last result
+}
+
+// A gate is a position that the fence was given, and what has to end until each transaction that
+// did not see it there has.
+type gate struct {
+	key  types.Snowflake
+	xid  int64               // PostgreSQL: this and all smaller transaction IDs
+	open map[string]struct{} // InnoDB: these transactions
+}
+
+// A shipped key is a horizon of the primary, and the place in its log that the replica has to reach.
+type shipped struct {
+	key types.Snowflake
+	lsn int64
+}
+
+// A fence is a key, stored in the database, below which a trigger refuses new rows.
+type fence interface {
+	// statements creates it.
+	statements() []string
+	// check returns an error that matches ErrUnknownHorizon unless the fence is whole.
+	check(ctx context.Context) error
+	// now returns the time of the database's clock.
+	now(ctx context.Context) (time.Time, error)
+	// raise moves the fence up to a key, never down, and returns where it was, 0 if it was never
+	// moved, and where it is. It is durable when raise returns.
+	raise(ctx context.Context, key types.Snowflake) (before, after types.Snowflake, err error)
+	// settle is called after raise. It sets in the last of the gates what has to end, and returns
+	// the index of the newest gate for which all has ended, or -1.
+	settle(ctx context.Context, gates []gate) (int, error)
+}
+
+// New returns a Feed. It sends nothing to the database. It returns a [*core.ValueError] for a value
+// that is refused.
+func New(c Config) (*Feed, error) {
+	if c.Layout == (core.Layout{}) {
+		c.Layout = core.Default()
+	}
+	if c.Column == "" {
+		c.Column = "id"
+	}
+	if c.Slack == 0 {
+		c.Slack = defaultSlack
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	f := &Feed{config: c}
+	switch n := c.names(); c.Dialect {
+	case PostgreSQL:
+		f.fence = postgreSQL{c.DB, n}
+	case MySQL:
+		f.fence = innoDB{c.DB, n}
+	default:
+		f.fence = sqlite{c.DB, n}
+	}
+	return f, nil
+}
+
+func (c Config) validate() error {
+	invalid := func(name, value, want string) error {
+		return &core.ValueError{Package: "feed", Name: "Config." + name, Value: value, Want: want}
+	}
+	if err := c.Layout.Validate(); err != nil {
+		return fmt.Errorf("feed: %w", err)
+	}
+	schema, table, qualified := strings.Cut(c.Table, ".")
+	if !qualified {
+		schema, table = "x", c.Table
+	}
+	switch {
+	case c.DB == nil:
+		return invalid("DB", "nil", "a database")
+	case !c.Dialect.Valid():
+		return invalid("Dialect", c.Dialect.String(), "SQLite, PostgreSQL or MySQL")
+	case schema == "" || table == "" || len(table) > longestTable || strings.ContainsAny(c.Table, "\"'`\\$\x00") || strings.Contains(table, "."):
+		return invalid("Table", strconv.Quote(c.Table), "a name of up to "+strconv.Itoa(longestTable)+" bytes without quotation marks, dollar signs and backslashes")
+	case qualified != (c.Dialect == PostgreSQL) && c.Dialect != MySQL:
+		return invalid("Table", strconv.Quote(c.Table), "a name with its schema on PostgreSQL, such as public.orders, and without one on SQLite")
+	case strings.ContainsAny(c.Column, "\"'`\\$.\x00"):
+		return invalid("Column", strconv.Quote(c.Column), "a name without quotation marks, dollar signs, backslashes and dots")
+	case c.Slack < 0:
+		return invalid("Slack", c.Slack.String(), "more than 0")
+	case c.Replica != nil && c.Dialect != PostgreSQL:
+		return invalid("Replica", "", "none, except on PostgreSQL")
+	}
+	return nil
+}
+
+// names are those of the statements, quoted.
+type names struct{ table, column, fence, insert, update, plain string }
+
+func (c Config) names() names {
+	q := c.Dialect.Quote
+	return names{q(c.Table), q(c.Column), q(c.Table + "_feed"), q(c.Table + "_feed_insert"), q(c.Table + "_feed_update"), c.Table}
+}
+
+// Statements returns the SQL that [Feed.Install] runs, for a migration. Each is one statement, to be
+// run in order. They may run again, as they must when a partition was added without the fence.
+func (f *Feed) Statements() []string { return f.fence.statements() }
+
+// Install creates the fence: a sequence or a table of one row, and a trigger on the table. It waits
+// for the transactions that write to the table. On a database that has the fence it changes nothing.
+func (f *Feed) Install(ctx context.Context) error {
+	tx, err := f.config.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("feed: Install: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	for _, statement := range f.Statements() {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("feed: Install: %w", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("feed: Install: %w", err)
+	}
+	return nil
+}
+
+// Horizon raises the fence and returns a key H: each row with a key below H that will ever be
+// committed is visible to statements that begin from now on, on Config.Replica if that is set. H never
+// decreases. It is 0 until the transactions that were open at the first call have ended. Horizon does
+// not wait for any transaction: while one is open, H stays where it is and [Feed.Lag] grows.
+//
+// Errors match [ErrUnknownHorizon] or [ErrWentBack], or are the driver's.
+func (f *Feed) Horizon(ctx context.Context) (types.Snowflake, error) {
+	return f.advance(ctx, 0)
+}
+
+// Lag returns how far the last result of Horizon is behind the clock of this process: at least
+// Config.Slack, and more while transactions are open. Before the first horizon it is the time since the
+// layout's epoch.
+func (f *Feed) Lag() time.Duration {
+	return time.Since(f.config.Layout.Parts(f.horizon).Time)
+}
+
+// Keys returns the next keys after a key, in order, up to the horizon and at most limit of them. An
+// empty result means that there are none yet. It calls [Feed.Horizon], whose errors it returns.
+//
+// To start anew from a stored position pass the last key that was processed, or 0.
+func (f *Feed) Keys(ctx context.Context, after types.Snowflake, limit int) ([]types.Snowflake, error) {
+	horizon, err := f.advance(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	if after+1 >= horizon { // a replica may not even have the table yet
+		return nil, nil
+	}
+	db, n := f.config.DB, f.config.names()
+	if f.config.Replica != nil {
+		db = f.config.Replica
+	}
+	keys, err := list[types.Snowflake](ctx, db, f.config.Dialect.Bind("SELECT "+n.column+" FROM "+n.table+" WHERE "+n.column+" > ? AND "+n.column+
+		" < ? ORDER BY "+n.column+" LIMIT "+strconv.Itoa(limit)), int64(after), int64(horizon))
+	if err != nil {
+		return nil, fmt.Errorf("feed: Keys: %w", err)
+	}
+	return keys, nil
+}
+
+// advance is Horizon for a caller that has read up to the key read.
+func (f *Feed) advance(ctx context.Context, read types.Snowflake) (types.Snowflake, error) {
+	if err := f.settle(ctx, max(read, f.horizon-1)); err != nil {
+		if errors.Is(err, ErrUnknownHorizon) || errors.Is(err, ErrWentBack) {
+			return 0, err
+		}
+		return 0, fmt.Errorf("feed: Horizon: %w", err)
+	}
+	return f.horizon, nil
+}
+
+func (f *Feed) settle(ctx context.Context, read types.Snowflake) error {
+	if err := f.fence.check(ctx); err != nil {
+		return err
+	}
+	now, err := f.fence.now(ctx)
+	if err != nil {
+		return err
+	}
+	// A clock that is ahead makes the database refuse every row until the others get there, so both
+	// have to be. Nothing but that depends on a clock.
+	if own := time.Now(); own.Before(now) {
+		now = own
+	}
+	before, after, err := f.fence.raise(ctx, f.config.Layout.Min(now.Add(-f.config.Slack)))
+	if err != nil {
+		return err
+	}
+	if before != 0 && read >= before {
+		return fmt.Errorf("%w: its fence is at %d, and %d was read", ErrWentBack, before, read)
+	}
+	if len(f.gates) == mostGates { // each is as good as the one before it, later
+		kept := f.gates[:0]
+		for i := 0; i < mostGates; i += 2 {
+			kept = append(kept, f.gates[i])
+		}
+		f.gates = kept
+	}
+	gates := append(f.gates, gate{key: after})
+	i, err := f.fence.settle(ctx, gates)
+	if err != nil {
+		return err
+	}
+	f.gates = gates[i+1:]
+	if i >= 0 {
+		g := gates[i]
+		if f.config.Replica == nil {
+			f.horizon = g.key
+			return nil
+		}
+		if err := f.ship(ctx, g.key); err != nil {
+			return err
+		}
+	}
+	if f.config.Replica == nil {
+		return nil
+	}
+	return f.replayed(ctx)
+}
+
+// list returns the only column of a query.
+func list[T any](ctx context.Context, db interface {
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+}, query string, args ...any) ([]T, error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // its error is that of Err
+	var all []T
+	for rows.Next() {
+		var v T
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}
+
+// refusal is the text of the trigger.
+const refusal = "feed: the key is below the horizon, to which the rows were read already; insert the row under a new key"

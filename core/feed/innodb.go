@@ -1,0 +1,187 @@
+package feed
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
+	"github.com/snowkey/snowkey/types"
+)
+
+// innoDB keeps the fence in a row, which the trigger reads without a lock, as of the snapshot of its
+// transaction.
+//
+// A transaction is in innodb_trx before it has a snapshot, and until its rows are visible. So one that
+// reads the old value is in a list that is made after the fence was raised. When all of that list are
+// gone, a writer that comes later reads the new value.
+type innoDB struct {
+	db *sql.DB
+	names
+}
+
+func (m innoDB) statements() []string {
+	// SELECT … INTO reads without a lock. A subquery in IF would lock the row until the transaction ends.
+	refuse := func(condition string) string {
+		return " FOR EACH ROW BEGIN DECLARE bound, found BIGINT; SELECT closed INTO bound FROM " + m.fence + ";" +
+			" IF " + condition + "NEW." + m.column + " < bound THEN" +
+			// An upsert comes here before it finds its row.
+			" SELECT COUNT(*) INTO found FROM " + m.table + " WHERE " + m.column + " = NEW." + m.column + ";" +
+			" IF found = 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '" + refusal + "'; END IF; END IF; END"
+	}
+	return []string{
+		"CREATE TABLE IF NOT EXISTS " + m.fence + " (one TINYINT NOT NULL PRIMARY KEY, closed BIGINT NOT NULL) ENGINE = InnoDB",
+		"INSERT IGNORE INTO " + m.fence + " VALUES (1, 0)",
+		"CREATE TRIGGER IF NOT EXISTS " + m.insert + " BEFORE INSERT ON " + m.table + refuse(""),
+		"CREATE TRIGGER IF NOT EXISTS " + m.update + " BEFORE UPDATE ON " + m.table + refuse("NEW."+m.column+" <> OLD."+m.column+" AND "),
+	}
+}
+
+func (m innoDB) check(ctx context.Context) error {
+	unknown := func(reason string) error { return fmt.Errorf("%w: %s", ErrUnknownHorizon, reason) }
+	schema, table, qualified := strings.Cut(m.plain, ".")
+	if !qualified {
+		schema, table = "", m.plain
+	}
+	var triggers, engines, appliers int
+	var readOnly bool
+	err := m.db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = COALESCE(NULLIF(?, ''), DATABASE())"+
+		" AND event_object_table = ? AND trigger_name IN (?, ?)),"+
+		" (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name IN (?, ?) AND engine = 'InnoDB'),"+
+		" (SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon'), @@global.read_only",
+		schema, table, table+"_feed_insert", table+"_feed_update", schema, table, table+"_feed").Scan(&triggers, &engines, &appliers, &readOnly)
+	switch {
+	case err != nil:
+		return err
+	case triggers != 2 || engines != 2:
+		return unknown("the table has no fence, or is not InnoDB; call Install, and use a user with the privilege TRIGGER on the table")
+	case appliers > 0 || readOnly:
+		return unknown("the server takes rows from another one, or is read-only, and the triggers do not see such rows; use the primary of a single-primary setup")
+	}
+	return nil
+}
+
+func (m innoDB) now(ctx context.Context) (time.Time, error) {
+	var micros int64
+	err := m.db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros)
+	return time.UnixMicro(micros), err
+}
+
+func (m innoDB) raise(ctx context.Context, key types.Snowflake) (before, after types.Snowflake, err error) {
+	before, after, err = raiseRow(ctx, m.db, "SELECT closed FROM "+m.fence+" FOR UPDATE NOWAIT", "UPDATE "+m.fence+" SET closed = ?", key)
+	if answers(err, lockNotAvailable, lockWaitTimeout) {
+		// Writers hold a shared lock until they end if they are SERIALIZABLE, or binlog_format is not
+		// ROW. Waiting for them would make every later writer wait too.
+		err = m.db.QueryRowContext(ctx, "SELECT closed FROM "+m.fence).Scan((*int64)(&before))
+		after = before
+	}
+	return before, after, err
+}
+
+// Error numbers.
+const (
+	lockWaitTimeout  = 1205 // of MariaDB also for NOWAIT
+	lockNotAvailable = 3572
+	accessDenied     = 1227
+)
+
+func answers(err error, numbers ...uint16) bool {
+	for a := range dialect.Answers(err) {
+		if slices.Contains(numbers, a.Number) {
+			return true
+		}
+	}
+	return false
+}
+
+// raiseRow raises a fence that is a row.
+func raiseRow(ctx context.Context, db *sql.DB, read, write string, key types.Snowflake) (before, after types.Snowflake, err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	if err := tx.QueryRowContext(ctx, read).Scan((*int64)(&before)); err != nil {
+		return 0, 0, err
+	}
+	after = max(before, key)
+	if _, err := tx.ExecContext(ctx, write, int64(after)); err != nil {
+		return 0, 0, err
+	}
+	return before, after, tx.Commit()
+}
+
+func (m innoDB) settle(ctx context.Context, gates []gate) (int, error) {
+	open, err := m.open(ctx)
+	if err != nil {
+		return -1, err
+	}
+	gates[len(gates)-1].open = open
+	if _, ok := open[detached]; ok {
+		return -1, nil
+	}
+	for i, g := range slices.Backward(gates) {
+		if disjoint(g.open, open) {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+func disjoint(a, b map[string]struct{}) bool {
+	for name := range a {
+		if _, ok := b[name]; ok {
+			return false
+		}
+	}
+	return true
+}
+
+// detached names all transactions without a connection: prepared ones of XA whose connection is gone, or
+// the server restarted since. Nothing tells which of them a gate has seen, under another name.
+const detached = "0"
+
+// open returns the names of all transactions that are open: the connection and the second of the start.
+// Two of one connection and second have one name, which only makes a gate wait for the second one too.
+//
+// The list is a cache, which the server renews only after 0.1 s in which nobody has read it. A list is
+// taken for current only if it has this very query, which has a number of its own.
+func (m innoDB) open(ctx context.Context) (map[string]struct{}, error) {
+	tx, err := m.db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }() // it has written nothing
+	var closed int64                     // a read of InnoDB begins the transaction there
+	if err := tx.QueryRowContext(ctx, "SELECT closed FROM "+m.fence).Scan(&closed); err != nil {
+		return nil, err
+	}
+	for range 100 {
+		mark := fmt.Sprintf("feed:%016x", rand.Uint64())
+		names, err := list[string](ctx, tx, "SELECT CASE WHEN trx_query LIKE '%"+mark+"%' AND trx_mysql_thread_id = CONNECTION_ID() THEN 'own'"+
+			" WHEN trx_mysql_thread_id = 0 THEN '"+detached+"' ELSE CONCAT(trx_mysql_thread_id, ' ', trx_started) END FROM information_schema.innodb_trx")
+		if answers(err, accessDenied) {
+			return nil, fmt.Errorf("%w: the list of transactions needs the privilege PROCESS: %w", ErrUnknownHorizon, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		open := make(map[string]struct{}, len(names))
+		for _, name := range names {
+			open[name] = struct{}{}
+		}
+		if _, ok := open["own"]; ok {
+			delete(open, "own")
+			return open, nil
+		}
+		if err := wait.Sleep(ctx, 101*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%w: another program reads innodb_trx so often that the server does not renew it", ErrUnknownHorizon)
+}

@@ -1,0 +1,144 @@
+package feed
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+// postgreSQL keeps the fence in a sequence, because every transaction reads the current value of one,
+// whatever its snapshot, and without a lock.
+//
+// A writer gets its transaction ID W first, and then reads the fence. The feed raises the fence first,
+// and then gets an ID X of its own. A writer that has read the old value therefore has W < X, and
+// is among the transactions that xmin of a later snapshot waits for, prepared ones included. When xmin
+// is above X, all of these have ended, and a writer that comes later reads the new value.
+//
+// xmax of a snapshot in place of X would be wrong: it is the ID after the last one that has ended, and W
+// can be above it.
+type postgreSQL struct {
+	db *sql.DB
+	names
+}
+
+func (p postgreSQL) statements() []string {
+	return []string{
+		"CREATE SEQUENCE IF NOT EXISTS " + p.fence,
+		"GRANT SELECT ON SEQUENCE " + p.fence + " TO PUBLIC",
+		"CREATE OR REPLACE FUNCTION " + p.fence + "() RETURNS trigger LANGUAGE plpgsql AS $$\n" +
+			"DECLARE\n  closed bigint;\nBEGIN\n" +
+			"  PERFORM pg_catalog.pg_current_xact_id(); -- before the fence is read\n" +
+			"  SELECT last_value INTO closed FROM " + p.fence + ";\n" +
+			// An upsert comes here before it finds its row.
+			"  IF NEW." + p.column + " < closed AND NOT EXISTS (SELECT FROM " + p.table + " WHERE " + p.column + " = NEW." + p.column + ") THEN\n" +
+			"    RAISE EXCEPTION '" + refusal + "' USING ERRCODE = 'check_violation', DETAIL = 'key ' || NEW." + p.column + " || ', horizon ' || closed;\n" +
+			"  END IF;\n  RETURN NEW;\nEND\n$$",
+		// Triggers run in the order of their names: this is the last, so that none changes the key after it.
+		"CREATE OR REPLACE TRIGGER zz_feed BEFORE INSERT OR UPDATE ON " + p.table + " FOR EACH ROW EXECUTE FUNCTION " + p.fence + "()",
+		// Rows of a subscription too.
+		"DO $$\nDECLARE\n  part regclass;\nBEGIN\n  FOR part IN SELECT tgrelid FROM pg_catalog.pg_trigger WHERE tgfoid = '" + p.fence + "'::regproc LOOP\n" +
+			"    EXECUTE 'ALTER TABLE ' || part || ' ENABLE ALWAYS TRIGGER zz_feed';\n  END LOOP;\nEND\n$$",
+	}
+}
+
+func (p postgreSQL) check(ctx context.Context) error {
+	var standby bool
+	if err := p.db.QueryRowContext(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); err != nil {
+		return err
+	}
+	if standby {
+		return fmt.Errorf("%w: Config.DB is a standby, which does not know the transactions of its primary; use the primary, and Config.Replica for the rows", ErrUnknownHorizon)
+	}
+	// Partitions, and other tables that inherit. A foreign table takes rows that no trigger here sees.
+	open, err := list[string](ctx, p.db, "WITH RECURSIVE tree(id) AS (SELECT to_regclass($1)::oid UNION ALL SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = id)"+
+		" SELECT coalesce(id::regclass::text, 'the table') FROM tree LEFT JOIN pg_class ON pg_class.oid = id WHERE relkind IS DISTINCT FROM 'p' AND NOT (relkind IS NOT DISTINCT FROM 'r' AND EXISTS"+
+		" (SELECT FROM pg_trigger WHERE tgrelid = id AND tgfoid = to_regproc($2) AND tgenabled = 'A' AND tgtype = 23)) LIMIT 1", p.table, p.names.fence)
+	if err != nil {
+		return err
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("%w: %s has no fence, or one that is not ENABLE ALWAYS; call Install", ErrUnknownHorizon, open[0])
+	}
+	return nil
+}
+
+func (p postgreSQL) now(ctx context.Context) (time.Time, error) {
+	var micros int64
+	err := p.db.QueryRowContext(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(&micros)
+	return time.UnixMicro(micros), err
+}
+
+func (p postgreSQL) raise(ctx context.Context, key types.Snowflake) (before, after types.Snowflake, err error) {
+	tx, err := p.db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	// Of two feeds, neither may set the fence back to what it has read before the other's setval.
+	if _, err := tx.ExecContext(ctx, "SELECT set_config('synchronous_commit', 'on', true), pg_advisory_xact_lock('"+p.names.fence+"'::regclass::int, 1936617572)"); err != nil {
+		return 0, 0, err
+	}
+	var called bool
+	if err := tx.QueryRowContext(ctx, "SELECT last_value, is_called FROM "+p.names.fence).Scan((*int64)(&before), &called); err != nil {
+		return 0, 0, err
+	}
+	after = max(before, key)
+	// Also if it stays: the commit then waits until the setval of another feed is durable.
+	if _, err := tx.ExecContext(ctx, "SELECT setval('"+p.names.fence+"', $1)", int64(after)); err != nil {
+		return 0, 0, err
+	}
+	if !called {
+		before = 0
+	}
+	return before, after, tx.Commit()
+}
+
+func (p postgreSQL) settle(ctx context.Context, gates []gate) (int, error) {
+	var xmin int64
+	if err := p.db.QueryRowContext(ctx, "SELECT pg_current_xact_id()::text::bigint").Scan(&gates[len(gates)-1].xid); err != nil {
+		return -1, err
+	}
+	if err := p.db.QueryRowContext(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint").Scan(&xmin); err != nil {
+		return -1, err
+	}
+	i := len(gates) - 1
+	for i >= 0 && gates[i].xid >= xmin {
+		i--
+	}
+	return i, nil
+}
+
+// ship notes how far the replica has to get for key to be its horizon too. Every commit that has
+// settled is before that place in the log, also if synchronous_commit was off.
+func (f *Feed) ship(ctx context.Context, key types.Snowflake) error {
+	s := shipped{key: key}
+	if err := f.config.DB.QueryRowContext(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&s.lsn); err != nil {
+		return err
+	}
+	f.passed = append(f.passed, s)
+	return nil
+}
+
+// replayed moves the horizon to where the replica is.
+func (f *Feed) replayed(ctx context.Context) error {
+	const identity = "SELECT system_identifier FROM pg_control_system()"
+	var own, other, lsn int64
+	var standby bool
+	if err := f.config.DB.QueryRowContext(ctx, identity).Scan(&own); err != nil {
+		return err
+	}
+	err := f.config.Replica.QueryRowContext(ctx, "SELECT pg_is_in_recovery(), coalesce((pg_last_wal_replay_lsn() - '0/0')::bigint, 0), ("+identity+")").Scan(&standby, &lsn, &other)
+	switch {
+	case err != nil:
+		return err
+	case !standby || own != other:
+		return fmt.Errorf("%w: Config.Replica is no standby of Config.DB", ErrUnknownHorizon)
+	}
+	for len(f.passed) > 0 && f.passed[0].lsn <= lsn {
+		f.horizon, f.passed = f.passed[0].key, f.passed[1:]
+	}
+	return nil
+}

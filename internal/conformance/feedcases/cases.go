@@ -1,0 +1,297 @@
+// Package feedcases tests package feed on a real database. feed runs the tests on SQLite, package
+// servers on PostgreSQL, MariaDB and MySQL.
+package feedcases
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/feed"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A Database is where the cases run. Its pools may have any number of connections.
+type Database struct {
+	DB      *sql.DB
+	Dialect feed.Dialect
+	Kill    string // ends the connection %d, if it has a server
+	Self    string // tells a connection its number
+	Prepare []string
+	Commit  string // ends what Prepare has prepared under the name %[1]s
+	Read    *sql.DB
+	Crash   func(pid int) // ends the server, which comes back by itself
+}
+
+// orders makes a table, empty, which goes away with the test.
+func (d Database) orders(t *testing.T) (name string) {
+	t.Helper()
+	name = "feed_orders"
+	if d.Dialect == feed.PostgreSQL {
+		name = "public." + name
+	}
+	d.drop(t, name)
+	exec(t, d.DB, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n BIGINT NOT NULL DEFAULT 0)")
+	t.Cleanup(func() { d.drop(t, name) })
+	return name
+}
+
+func (d Database) drop(t *testing.T, name string) {
+	exec(t, d.DB, "DROP TABLE IF EXISTS "+name)
+	if d.Dialect == feed.PostgreSQL {
+		exec(t, d.DB, "DROP SEQUENCE IF EXISTS "+name+"_feed")
+		exec(t, d.DB, "DROP FUNCTION IF EXISTS "+name+"_feed")
+	} else {
+		exec(t, d.DB, "DROP TABLE IF EXISTS "+name+"_feed")
+	}
+}
+
+func exec(t *testing.T, db *sql.DB, text string) {
+	t.Helper()
+	if _, err := db.Exec(text); err != nil {
+		t.Fatalf("Exec(%q) = %v", text, err)
+	}
+}
+
+func (d Database) feed(t *testing.T, table string, slack time.Duration) *feed.Feed {
+	t.Helper()
+	f, err := feed.New(feed.Config{DB: d.DB, Dialect: d.Dialect, Table: table, Slack: slack, Replica: d.Read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (d Database) install(t *testing.T, slack time.Duration) (table string, f *feed.Feed) {
+	t.Helper()
+	table = d.orders(t)
+	f = d.feed(t, table, slack)
+	for range 2 { // the second changes nothing
+		if err := f.Install(t.Context()); err != nil {
+			t.Fatalf("Install() = %v", err)
+		}
+	}
+	return table, f
+}
+
+func generator(t *testing.T) *core.Generator {
+	t.Helper()
+	for worker := range int64(1024) {
+		g, err := core.New(core.Config{Worker: core.StaticWorker(worker)})
+		if errors.Is(err, core.ErrWorkerInUse) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = g.Close(context.Background()) })
+		return g
+	}
+	t.Fatal("no worker number is free")
+	return nil
+}
+
+func next(t *testing.T, g *core.Generator) types.Snowflake {
+	t.Helper()
+	id, err := g.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func insert(table string, id types.Snowflake) string {
+	return fmt.Sprintf("INSERT INTO %s (id) VALUES (%d)", table, int64(id))
+}
+
+// horizon calls Horizon until it is past a key.
+func horizon(t *testing.T, f *feed.Feed, past types.Snowflake) types.Snowflake {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; {
+		h, err := f.Horizon(t.Context())
+		if err != nil {
+			t.Fatalf("Horizon() = %v", err)
+		}
+		if h > past {
+			return h
+		}
+		if time.Now().After(end) {
+			t.Fatalf("Horizon() = %d for 30 s; want it past %d", h, past)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Run runs the cases.
+func Run(t *testing.T, d Database) {
+	const slack = time.Millisecond
+	t.Run("AnOpenTransactionHoldsTheHorizonAndBlocksNobody", func(t *testing.T) {
+		if d.Dialect == feed.SQLite {
+			t.Skip("SQLite has one writer at a time")
+		}
+		table, f := d.install(t, slack)
+		g := generator(t)
+		first := next(t, g)
+		exec(t, d.DB, insert(table, first))
+		horizon(t, f, first)
+
+		tx, err := d.DB.Begin()
+		must(t, err)
+		defer func() { _ = tx.Rollback() }()
+		held := next(t, g)
+		_, err = tx.Exec(insert(table, held))
+		must(t, err)
+		later := next(t, g)
+		exec(t, d.DB, insert(table, later))
+		stand, lag := types.Snowflake(0), time.Duration(0)
+		calls := 80 // more than there are gates
+		if d.Dialect == feed.MySQL {
+			calls = 30 // of 0.1 s
+		}
+		for i := range calls {
+			h, err := f.Horizon(t.Context())
+			must(t, err)
+			if h > held {
+				t.Fatalf("Horizon() = %d while a transaction that has inserted %d is open; want no more", h, held)
+			}
+			if i > 20 && h != stand || i > 21 && f.Lag() <= lag {
+				t.Fatalf("Horizon() = %d after %d, Lag() = %v after %v; want the first to stand, the second to grow", h, stand, f.Lag(), lag)
+			}
+			stand, lag = h, f.Lag()
+		}
+		read := "SELECT closed FROM " + table + "_feed"
+		if d.Dialect == feed.PostgreSQL {
+			read = "SELECT last_value FROM " + table + "_feed"
+		}
+		var fence types.Snowflake
+		must(t, d.DB.QueryRow(read).Scan(&fence))
+		if fence <= later {
+			t.Errorf("the fence is at %d while a transaction with %d is open; want it to go on", fence, held)
+		}
+		exec(t, d.DB, insert(table, next(t, g)))
+		must(t, tx.Commit())
+		horizon(t, f, later)
+		got, err := f.Keys(t.Context(), first, 2)
+		if err != nil || len(got) != 2 || got[0] != held || got[1] != later {
+			t.Errorf("Keys(%d) = %v, %v; want %d, which was committed last, and %d", first, got, err, held, later)
+		}
+	})
+
+	// Whatever snapshot a transaction has, and whenever it was drawn, a key that the horizon has passed
+	// is not inserted.
+	for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+		t.Run("AnOldKeyIsRefusedOrTheHorizonWaits/"+level.String(), func(t *testing.T) {
+			if d.Dialect == feed.SQLite && level != sql.LevelSerializable {
+				t.Skip("SQLite has one level")
+			}
+			table, f := d.install(t, slack)
+			g := generator(t)
+			tx, err := d.DB.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+			must(t, err)
+			defer func() { _ = tx.Rollback() }()
+			var n int
+			must(t, tx.QueryRow("SELECT count(*) FROM "+table).Scan(&n)) // its snapshot
+			old := next(t, g)
+			other := d.feed(t, table, slack)
+			var h types.Snowflake
+			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				h, err = other.Horizon(t.Context())
+				must(t, err)
+			}
+			_, err = tx.Exec(insert(table, old))
+			if err == nil {
+				err = tx.Commit()
+			}
+			switch {
+			case err == nil && h > old:
+				t.Errorf("a row with the key %d was committed after Horizon() = %d; want an error", old, h)
+			case err != nil && h <= old:
+				t.Logf("refused early: %v", err)
+			case err != nil && !strings.Contains(err.Error(), "below the horizon"):
+				if d.Dialect != feed.SQLite { // whose snapshot was old
+					t.Errorf("INSERT of an old key = %v; want what the trigger says", err)
+				}
+			}
+			_ = tx.Rollback()
+
+			old = next(t, g)
+			h = horizon(t, f, old)
+			if _, err := d.DB.Exec(insert(table, old)); err == nil || !strings.Contains(err.Error(), "below the horizon") {
+				t.Errorf("INSERT of %d after Horizon() = %d: %v; want it refused", old, h, err)
+			}
+		})
+	}
+
+	t.Run("AnUpsertOfARowThatIsThereIsNoNewRow", func(t *testing.T) {
+		table, f := d.install(t, 100*time.Millisecond)
+		id := next(t, generator(t))
+		exec(t, d.DB, insert(table, id))
+		horizon(t, f, id)
+		upsert := " ON CONFLICT (id) DO UPDATE SET n = 7"
+		if d.Dialect == feed.MySQL {
+			upsert = " ON DUPLICATE KEY UPDATE n = 7"
+		}
+		exec(t, d.DB, insert(table, id)+upsert)
+		exec(t, d.DB, "UPDATE "+table+" SET n = n + 1")
+		if _, err := d.DB.Exec("UPDATE " + table + " SET id = 5"); err == nil {
+			t.Error("UPDATE of a key to 5 below the horizon = nil; want it refused")
+		}
+		var n int
+		must(t, d.DB.QueryRow("SELECT n FROM "+table).Scan(&n))
+		if n != 8 {
+			t.Errorf("n = %d after an upsert and an update; want 8", n)
+		}
+	})
+
+	t.Run("WithoutItsFenceThereIsNoHorizon", func(t *testing.T) {
+		table := d.orders(t)
+		f := d.feed(t, table, slack)
+		unknown := func(when string) {
+			t.Helper()
+			if h, err := f.Horizon(t.Context()); h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) {
+				t.Errorf("Horizon() %s = %d, %v; want ErrUnknownHorizon", when, h, err)
+			}
+		}
+		unknown("before Install")
+		must(t, f.Install(t.Context()))
+		if _, err := f.Horizon(t.Context()); err != nil {
+			t.Errorf("Horizon() after Install = %v", err)
+		}
+		if d.Dialect == feed.PostgreSQL {
+			exec(t, d.DB, "ALTER TABLE "+table+" ENABLE TRIGGER zz_feed") // not for replicated rows
+			unknown("with a trigger that replication passes by")
+			must(t, f.Install(t.Context()))
+			exec(t, d.DB, "ALTER TABLE "+table+" DISABLE TRIGGER zz_feed")
+		} else {
+			exec(t, d.DB, "DROP TRIGGER "+table+"_feed_update")
+		}
+		unknown("after the trigger was taken away")
+	})
+
+	t.Run("ADatabaseThatWentBackIsNoticed", func(t *testing.T) {
+		table, f := d.install(t, slack)
+		id := next(t, generator(t))
+		exec(t, d.DB, insert(table, id))
+		horizon(t, f, id)
+		if d.Dialect == feed.PostgreSQL {
+			exec(t, d.DB, fmt.Sprintf("SELECT setval('%s_feed', %d)", table, id-1))
+		} else {
+			exec(t, d.DB, fmt.Sprintf("UPDATE %s_feed SET closed = %d", table, id-1))
+		}
+		if keys, err := d.feed(t, table, slack).Keys(t.Context(), id, 10); keys != nil || !errors.Is(err, feed.ErrWentBack) {
+			t.Errorf("Keys(%d) of a new Feed after the fence went back = %v, %v; want ErrWentBack", id, keys, err)
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
