@@ -19,6 +19,7 @@ type options struct {
 	layout     choice[core.Layout]
 	form       choice[form]
 	dialect    choice[keysql.Dialect]
+	every      choice[keysql.Period]
 	epoch      time.Time
 	unit       time.Duration
 	bits       string
@@ -35,6 +36,8 @@ func (o *options) flags(c command) *flag.FlagSet {
 		values: []core.Layout{core.Default(), core.Twitter(), core.Discord(), core.Mastodon(), core.Instagram(), core.JavaScript()}}
 	o.dialect = choice[keysql.Dialect]{names: []string{"postgresql", "mysql", "mariadb", "sqlite", "duckdb", "clickhouse", "bigquery"},
 		values: []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL, keysql.MySQL, keysql.SQLite, keysql.DuckDB, keysql.ClickHouse, keysql.BigQuery}}
+	o.every = choice[keysql.Period]{names: []string{"hour", "day", "week", "month", "year"},
+		values: []keysql.Period{keysql.Hour, keysql.Day, keysql.Week, keysql.Month, keysql.Year}}
 	o.form = choice[form]{values: forms}
 	for _, f := range forms {
 		o.form.names = append(o.form.names, f.name)
@@ -50,6 +53,7 @@ func (o *options) flags(c command) *flag.FlagSet {
 	all.StringVar(&o.worker, "worker", "", "`number` of the worker, which no other running program may have; required")
 	all.Int64Var(&o.datacenter, "datacenter", 0, "`number` of the datacenter")
 	all.Var(&o.dialect, "dialect", "`name` of the database that the SQL is for")
+	all.Var(&o.every, "every", "`length` of a partition, in the time zone")
 	all.StringVar(&o.column, "column", "id", "`name` of the column of keys, such as orders.id, in place of id")
 	all.BoolVar(&o.man, "man", false, "write the manual page of all commands")
 

@@ -340,7 +340,7 @@ func TestProgressIsShownOnATerminalOnly(t *testing.T) {
 
 func TestWorkThatFailsIsReportedOnce(t *testing.T) {
 	for _, line := range []string{"snowkey generate -worker 1 100000", "snowkey decode 5", "snowkey help"} {
-		if _, bad, code := snowkey(t, line+" >/dev/full", ""); code != 1 || strings.Count(bad, "snowkey: ") != 1 || !strings.Contains(bad, syscall.ENOSPC.Error()) {
+		if _, bad, code := snowkey(t, line+" >/dev/full", ""); code != 1 || !strings.HasPrefix(bad, "snowkey: ") || strings.Count(bad, syscall.ENOSPC.Error()) != 1 {
 			t.Errorf("%s >/dev/full = %s, %d; want the error once, and 1", line, bad, code)
 		}
 	}

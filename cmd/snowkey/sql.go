@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/snowkey/snowkey/core/keysql"
 )
 
 // parts are the expressions that there are.
@@ -14,33 +16,54 @@ var parts = []string{"time", "datacenter", "worker", "sequence", "text", "uuid"}
 var sqlText = command{
 	name:    "sql",
 	summary: "print SQL that takes keys apart",
-	args:    "[time | datacenter | worker | sequence | text | uuid]",
-	most:    1,
-	words:   parts,
+	args:    "[expression | functions [schema] | view name table]",
+	most:    3,
+	words:   append([]string{"functions", "view"}, parts...),
 	flags:   "dialect column layout bits epoch unit",
-	text: `Prints the expressions of a database for a column of keys, each after its name, or only the one that is named. They may stand in a list of columns, in GROUP BY and ORDER BY, and in a view. text is for JSON, whose readers change the last digits of a number.
+	text: `Prints the expressions of a database for a column of keys, each after its name, or only the one that is named: time, datacenter, worker, sequence, text or uuid. They may stand in a list of columns, in GROUP BY and ORDER BY, and in a view. text is for JSON, whose readers change the last digits of a number.
 
     snowkey sql -dialect postgresql
     psql -c "SELECT $(snowkey sql -dialect postgresql time), * FROM orders"
 
-For a condition on the time, use snowkey range: one on these expressions reads the whole table.`,
+functions prints the statements that install id_time, id_worker, id_sequence, id_min and id_max on PostgreSQL, MySQL and MariaDB, in a schema if it is named. view prints those of a view of a table with the parts of its keys, also on SQLite. Run them again after a change: they replace what is there.
+
+    snowkey sql -dialect postgresql functions | psql
+    snowkey sql -dialect sqlite view orders_read orders | sqlite3 shop.db
+
+For a condition on the time, use snowkey range or id_min: one on what these expressions return reads the whole table.`,
 	run: func(_ context.Context, o *options, out *bufio.Writer, args []string) error {
 		c, err := o.keyColumn()
 		if err != nil {
 			return err
 		}
 		texts := []string{c.Time(), c.Datacenter(), c.Worker(), c.Sequence(), c.Text(), c.UUID()}
-		if len(args) == 0 {
+		at := slices.Index(parts, strings.Join(args, " "))
+		switch {
+		case len(args) == 0:
 			for i, name := range parts {
 				_, err = fmt.Fprintf(out, "%-11s %s\n", name, texts[i])
 			}
 			return err
+		case at >= 0:
+			_, err = fmt.Fprintln(out, texts[at])
+			return err
+		case args[0] == "functions" && len(args) < 3:
+			l, _ := o.keyLayout() // keyColumn has it
+			return writeStatements(out)(keysql.Functions(o.dialect.value, l, strings.Join(args[1:], "")))
+		case args[0] == "view" && len(args) == 3:
+			return writeStatements(out)(c.View(args[1], args[2]))
 		}
-		at := slices.Index(parts, args[0])
-		if at < 0 {
-			return usagef("no expression %.64q: want one of %s", args[0], strings.Join(parts, ", "))
-		}
-		_, err = fmt.Fprintln(out, texts[at])
-		return err
+		return usagef("%.64q: want one of %s, or functions [schema], or view name table", args, strings.Join(parts, ", "))
 	},
+}
+
+// writeStatements writes the statements that keysql returns, or returns its error.
+func writeStatements(out *bufio.Writer) func([]string, error) error {
+	return func(statements []string, err error) error {
+		if err != nil {
+			return usageError{err}
+		}
+		_, err = out.WriteString(strings.Join(statements, ";\n") + ";\n")
+		return err
+	}
 }
