@@ -26,7 +26,7 @@ func (d clickHouse) time(ticks string) string {
 	return fmt.Sprintf("fromUnixTimestamp64Micro(%s, 'UTC')", micros(ticks, d.Layout))
 }
 
-// tick reads a text as a time in UTC, and leaves the moment of a DateTime of any zone as it is.
+// tick reads a text as a time in UTC, and keeps the moment of a DateTime in any zone.
 func (d clickHouse) tick(at string) string {
 	since := fmt.Sprintf("toUnixTimestamp64Micro(toDateTime64(%s, 6, 'UTC')) - %d", at, d.Epoch.UnixMicro())
 	return fmt.Sprintf("intDiv(%s, %d)", since, d.Unit/time.Microsecond)

@@ -18,8 +18,8 @@ func (d duckDB) time(ticks string) string {
 	return fmt.Sprintf("make_timestamp(%s)", micros(ticks, d.Layout))
 }
 
-// tick divides towards zero, not downwards, which between makes the same: it takes what is
-// before the epoch for the first tick.
+// tick divides towards zero, not downwards. That makes no difference, because between takes
+// every time before the epoch for the first tick.
 func (d duckDB) tick(at string) string {
 	return scale(fmt.Sprintf("(epoch_us(%s) - %d)", at, d.Epoch.UnixMicro()), time.Microsecond, d.Unit, "//")
 }

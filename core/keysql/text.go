@@ -7,7 +7,7 @@ import "fmt"
 // and the JSON of types.Snowflake read it. NULL gives NULL.
 //
 // It is for output. Compare and sort by the key itself, which has an index and the order of
-// numbers; where a column of the result has the name of the key's column, ORDER BY means that.
+// numbers: write its table too, as in ORDER BY orders.id, where the text is named id.
 func (c Column) Text() string { return c.syntax.text(c.name) }
 
 func (postgreSQL) text(key string) string { return key + "::text" }

@@ -3,7 +3,7 @@ package publicid
 import "math/bits"
 
 // A block is written as 22 digits of the alphabet of types.Base62, most significant digit first.
-// 62^22 is nearly eight times 2^128, so most texts of that length are of no block.
+// 62^22 is nearly eight times 2^128, so most texts of that length stand for no block.
 const (
 	digits      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	blockDigits = 22
@@ -49,8 +49,7 @@ func putDigits(d []byte, n uint64) {
 	}
 }
 
-// parseDigits reads what appendDigits writes, and reports whether text is that of a number below
-// 2^128.
+// parseDigits reads what appendDigits writes, and reports whether text is a number below 2^128.
 func parseDigits(text string) (hi, lo uint64, ok bool) {
 	if len(text) != blockDigits {
 		return 0, 0, false

@@ -1,6 +1,6 @@
-// Package publicid writes keys as texts that may be shown. In the key of an order anybody reads when
-// it was made, and in two of them how much a shop sells. Its public form tells nothing, and is refused
-// if somebody copies it wrongly:
+// Package publicid writes keys as texts that may be shown. Anybody can read from the key of an order
+// when it was made, and from two of them how much a shop sells. The public form of a key tells
+// neither, and is refused if somebody copies it wrongly:
 //
 //	orders, err := publicid.New(publicid.Config{Prefix: "order", Keys: keys})
 //	…
@@ -17,9 +17,9 @@
 // one row, because an ID has one text for each secret. Compare IDs rather than texts, which change
 // with the secret.
 //
-// It is not a permission: who has seen a text has it forever, in a log, a bookmark or a Referer
-// header. Check whose row it is. It authenticates nothing besides the ID. It is never a column,
-// because it is random to an index, and would have to be rewritten when the secret changes.
+// It is not a permission, because a text that was shown stays valid, and stays in logs, bookmarks and
+// Referer headers. Check whose row it is. It authenticates nothing besides the ID. It is never a
+// column, because it is random to an index, and would have to be rewritten when the secret changes.
 //
 // # Why a changed text is refused
 //
@@ -47,9 +47,10 @@
 //
 // # Secrets
 //
-// Take 16 or 32 bytes from crypto/rand, other ones for tests than for production, and use them for
-// nothing else. Keep them where the program's passwords are, away from the database. All processes
-// need the same. Without them the texts are lost, and no row is.
+// Take 16 or 32 bytes from crypto/rand, or from openssl rand -hex 32 and decode them. Use different
+// ones for tests and for production, and use them for nothing else. Keep them where the program's
+// passwords are, away from the database, the same ones for all processes. If they are lost, the texts
+// are too, but no row is.
 //
 // To change the secret, add the new one at the end in every process, since each has to read what any
 // other writes, and then move it to the front. Remove the old one when its texts may stop working. If

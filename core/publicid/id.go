@@ -51,7 +51,7 @@ func (id ID[T]) Key() types.ID[T] { return id.key }
 // calls it.
 func (id ID[T]) IsZero() bool { return id.key == 0 }
 
-// String returns the public form. That of a negative key is read by nobody.
+// String returns the public form. No reader accepts that of a negative key.
 func (id ID[T]) String() string {
 	codec, err := codecOf[T]()
 	if err != nil {

@@ -8,8 +8,8 @@
 // Read a text only as the form in which it was written: nothing in it says which that is.
 // [types.Snowflake.Base58] and [types.Snowflake.Base62] have the same letters in another order, so
 // [types.ParseBase58] and [types.ParseBase62] accept texts of the library's Base58, and
-// ParseBase58 accepts some of theirs, as other keys. For keys of 14 digits or more these are the
-// only readers that can be taken for each other, here and in package types.
+// ParseBase58 accepts some of theirs, as other keys. For keys of 14 digits or more no other two
+// readers, here and in package types, accept the same text.
 //
 // The other forms of the library need no reader: String, Bytes and JSON are the decimal text that
 // package types reads and writes, IntBytes are the bytes of [types.Snowflake.MarshalBinary], and
