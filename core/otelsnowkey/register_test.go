@@ -60,6 +60,9 @@ func (m refusingMeter) Int64ObservableCounter(string, ...metric.Int64ObservableC
 }
 
 func (m refusingMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	if m.counters {
+		return noop.Registration{}, nil
+	}
 	return nil, errRefused
 }
 
