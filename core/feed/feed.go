@@ -216,8 +216,13 @@ func (f *Feed) Lag() time.Duration {
 // Keys returns the next keys after a key, in order, up to the horizon and at most limit of them. An
 // empty result means that there are none yet. It calls [Feed.Horizon], whose errors it returns.
 //
-// To start anew from a stored position pass the last key that was processed, or 0.
+// To start anew from a stored position pass the last key that was processed, or 0. A position of a
+// reader that had no horizon must be older than Config.Slack, or the result is [ErrWentBack]. A limit
+// below 1 gives a [*core.ValueError].
 func (f *Feed) Keys(ctx context.Context, after types.Snowflake, limit int) ([]types.Snowflake, error) {
+	if limit < 1 {
+		return nil, &core.ValueError{Package: "feed", Name: "limit", Value: strconv.Itoa(limit), Want: "1 or more"}
+	}
 	horizon, err := f.advance(ctx, after)
 	if err != nil {
 		return nil, err

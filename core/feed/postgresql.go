@@ -30,6 +30,7 @@ func (p postgreSQL) statements() []string {
 		"GRANT SELECT ON SEQUENCE " + p.fence + " TO PUBLIC",
 		"CREATE OR REPLACE FUNCTION " + p.fence + "() RETURNS trigger LANGUAGE plpgsql AS $$\n" +
 			"DECLARE\n  closed bigint;\nBEGIN\n" +
+			"  IF TG_OP = 'UPDATE' THEN\n    IF NEW." + p.column + " = OLD." + p.column + " THEN\n      RETURN NEW;\n    END IF;\n  END IF;\n" +
 			"  PERFORM pg_catalog.pg_current_xact_id(); -- before the fence is read\n" +
 			"  SELECT last_value INTO closed FROM " + p.fence + ";\n" +
 			// An upsert comes here before it finds its row.
