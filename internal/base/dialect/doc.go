@@ -22,6 +22,7 @@
 //   - core/keysql/functions.go, core/keysql/partitions.go, core/keysql/default.go,
 //     core/keysql/requirekey.go: which databases have functions, partitions, a source of keys, a
 //     trigger, and how each is declared
+//   - core/feed/feed.go: how a database knows which transactions have not ended
 //   - core/lease/sqllease/register.go: row locks, random order, which write needs no transaction
 //   - core/segment/sqlsegment/table.go, core/segment/sqlsegment/store.go,
 //     core/segment/sqlsegment/greatest.go: the table, row locks, whether a number out of range is
