@@ -1,7 +1,7 @@
 // Command snowkey takes keys apart and makes them, for people who work with tables and not with
 // Go: in a shell, in a script, beside psql.
 //
-//	go build -o snowkey ./cmd/snowkey    # in a clone: it is one file, for machines without Go too
+//	CGO_ENABLED=0 go build -o snowkey ./cmd/snowkey    # in a clone: one file that needs no Go
 //	snowkey decode 177026472345612305    # when, by which worker
 //	snowkey range 2026-05-04             # the keys of a day
 //	snowkey help
