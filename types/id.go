@@ -51,8 +51,8 @@ func (ID[T]) JSONSchemaAlias() any { return "" }
 // Value implements [driver.Valuer], as [Snowflake.Value] does.
 func (id ID[T]) Value() (driver.Value, error) {
 	if id < 0 {
-		_, err := Snowflake(id).Value()
-		return nil, marked[T](err)
+		text, err := Snowflake(id).Value()
+		return text, marked[T](err)
 	}
 	return int64(id), nil
 }

@@ -12,11 +12,14 @@ import (
 func (Snowflake) GormDataType() string { return "bigint" }
 
 // Value implements [driver.Valuer]. It returns an int64, never NULL. A negative s returns an
-// error that matches [ErrRange], because once stored it would make Scan refuse the row. To find
+// error that matches [ErrRange], and its text as the value, because once stored it would make Scan refuse the row. To find
 // or repair such rows, pass an int64.
 func (s Snowflake) Value() (driver.Value, error) {
 	if s < 0 {
-		return nil, s.negative("SQL")
+		// In a condition that is a map or a struct, GORM drops the error and takes nil for NULL,
+		// which finds other rows. A text goes on to database/sql, which returns the error.
+		err := s.negative("SQL")
+		return err.Error(), err
 	}
 	return int64(s), nil
 }
