@@ -8,6 +8,7 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )
@@ -99,7 +100,7 @@ func TestOptionBeatsTheDriverName(t *testing.T) {
 		}
 	}
 	db, _ := newMock(t)
-	for _, d := range []sqlxhelper.Dialect{0, 4} {
+	for _, d := range []sqlxhelper.Dialect{0, keysql.DuckDB, 99} {
 		err := sqlxhelper.New(nil, sqlxhelper.WithDialect(d)).Insert(ctx, under(db, "pgx"), "t", &pair{5, 6})
 		if !errors.Is(err, sqlxhelper.ErrDriver) || !strings.Contains(err.Error(), d.String()) {
 			t.Errorf("Insert(WithDialect(%d)) = %v; want ErrDriver that names it", d, err)
@@ -108,7 +109,7 @@ func TestOptionBeatsTheDriverName(t *testing.T) {
 }
 
 func TestDialectsHaveNames(t *testing.T) {
-	for d, want := range map[sqlxhelper.Dialect]string{0: "Dialect(0)", sqlxhelper.SQLite: "SQLite", sqlxhelper.PostgreSQL: "PostgreSQL", sqlxhelper.MySQL: "MySQL", 4: "Dialect(4)"} {
+	for d, want := range map[sqlxhelper.Dialect]string{0: "Dialect(0)", sqlxhelper.SQLite: "SQLite", sqlxhelper.PostgreSQL: "PostgreSQL", sqlxhelper.MySQL: "MySQL", 99: "Dialect(99)"} {
 		if got := d.String(); got != want {
 			t.Errorf("String() = %q; want %q", got, want)
 		}

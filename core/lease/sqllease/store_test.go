@@ -17,6 +17,7 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
@@ -62,7 +63,8 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	}{
 		{nil, sqlstore.Config{Dialect: sqlstore.SQLite}, "sqllease: db is nil"},
 		{db, sqlstore.Config{}, "sqllease: Config.Dialect is Dialect(0): want SQLite, PostgreSQL or MySQL"},
-		{db, sqlstore.Config{Dialect: 4}, "sqllease: Config.Dialect is Dialect(4)"},
+		{db, sqlstore.Config{Dialect: 99}, "sqllease: Config.Dialect is Dialect(99)"},
+		{db, sqlstore.Config{Dialect: keysql.DuckDB}, "sqllease: Config.Dialect is DuckDB"}, // which only reads
 		{db, sqlstore.Config{Dialect: sqlstore.MySQL, Table: "a b"}, `sqllease: Config.Table is "a b": want 1..58 letters`},
 		{db, sqlstore.Config{Dialect: sqlstore.MySQL, Table: strings.Repeat("x", 1000)}, `sqllease: Config.Table is "` + strings.Repeat("x", 64) + `": want 1..58 letters`},
 	} {

@@ -16,6 +16,7 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
@@ -116,7 +117,8 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	}{
 		{nil, sqlstore.Config{Dialect: sqlstore.SQLite}, "db", "nil", "an open *sql.DB"},
 		{db, sqlstore.Config{}, "Config.Dialect", "Dialect(0)", "SQLite, PostgreSQL or MySQL"},
-		{db, sqlstore.Config{Dialect: 4}, "Config.Dialect", "Dialect(4)", "SQLite, PostgreSQL or MySQL"},
+		{db, sqlstore.Config{Dialect: 99}, "Config.Dialect", "Dialect(99)", "SQLite, PostgreSQL or MySQL"},
+		{db, sqlstore.Config{Dialect: keysql.DuckDB}, "Config.Dialect", "DuckDB", "SQLite, PostgreSQL or MySQL"}, // which only reads
 		{db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: "a b"}, "Config.Table", `"a b"`, "1..63 letters"},
 		{db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: `x"; DROP TABLE y; --`}, "Config.Table", "DROP", "1..63 letters"},
 		{db, sqlstore.Config{Dialect: sqlstore.SQLite, Table: strings.Repeat("x", 1000)}, "Config.Table", `"` + strings.Repeat("x", 64) + `"`, "1..63 letters"},
