@@ -660,6 +660,7 @@ func TestLogOfAGuardedClaimIsNoEmptyRange(t *testing.T) {
 		s.lossy = true
 		h := hold(t, s, lease.Config{})
 		h.id()
+		synctest.Wait() // another goroutine logs when IDs begin
 		if h.log.count("claimed a worker number", "until=") != 0 || h.log.count("claimed a worker number", "from=") != 1 {
 			t.Errorf("log = %s; want a claim that says from when, and not until when", h.log.buf.String())
 		}
