@@ -64,7 +64,7 @@ type decoder struct {
 	bad    bool // a key was bad
 }
 
-// decode writes a key, or reports that it is bad. Its error is that of the output.
+// decode writes a key, or reports that it is bad. It returns the output's errors only.
 func (d *decoder) decode(where, text string, err error) error {
 	var id types.Snowflake
 	if err == nil {

@@ -66,7 +66,7 @@ func (o *options) flags(c command) *flag.FlagSet {
 	return flags
 }
 
-// A choice is a flag that takes one of some names, each of which stands for a value.
+// A choice is a flag whose argument is one of its names, which select a value.
 type choice[T any] struct {
 	names  []string
 	values []T

@@ -47,7 +47,7 @@ var (
 	errInterrupted = errors.New("interrupted")
 )
 
-// A usageError is a command line that says too little or something wrong.
+// A usageError reports a command line with a missing or an invalid argument.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }

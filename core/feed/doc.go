@@ -20,7 +20,7 @@
 //
 // An INSERT of a key that is older than Config.Slack therefore may fail, by an error of the database
 // that says so; draw a new key and run the transaction again. A writer may hold its transaction open after
-// the INSERT for as long as it likes, which blocks nobody, and delays the feed.
+// the INSERT for as long as it likes: it delays the feed, and blocks no other writer.
 //
 // # Conditions
 //
