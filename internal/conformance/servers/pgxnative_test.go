@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -291,8 +292,8 @@ func TestPgxCopiesIDs(t *testing.T) {
 	_, err = conn.CopyFrom(t.Context(), pgx.Identifier{"orders"}, columns, pgx.CopyFromRows([][]any{
 		{types.Snowflake(100), nil, 1, nil}, {types.Snowflake(-1), nil, 1, nil},
 	}))
-	if err == nil {
-		t.Error("CopyFrom of -1 = no error; want one")
+	if err == nil || !strings.Contains(err.Error(), "cannot marshal Snowflake -1 into SQL") { // pgx passes on the text alone, by way of the server
+		t.Errorf("CopyFrom of -1 = %v; want that -1 is refused", err)
 	}
 	sameRows(t, conn, rows)
 }
