@@ -318,7 +318,7 @@ func TestPartmanCountsKeysAndIsRefusedElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := p.Partman(may, 4)
-		if test.want == "" && (err != nil || !strings.Contains(text, fmt.Sprintf("'%d'", 86400000<<22))) ||
+		if test.want == "" && (err != nil || !strings.Contains(text, fmt.Sprintf("'%d'", int64(86400000)<<22))) ||
 			test.want != "" && (err == nil || text != "" || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("Partman of %s by %v in %s = %s, %v; want %q", test.table, test.every, test.zone, text, err, test.want)
 		}
