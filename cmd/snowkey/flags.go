@@ -27,7 +27,12 @@ type options struct {
 	worker     string
 	datacenter int64
 	zone       *time.Location // nil unless it is named
+	db         string
+	ahead      int
+	keep       int
+	drop       bool
 	json, man  bool
+	apply, yes bool
 }
 
 // flags returns the flags of a command, which set o.
@@ -50,11 +55,17 @@ func (o *options) flags(c command) *flag.FlagSet {
 	all.Var(&o.form, "form", "`name` of the form of the keys")
 	all.Func("zone", "`name` of the time zone, such as Europe/Berlin, or Local for that of this machine", o.setZone)
 	all.BoolVar(&o.json, "json", false, "write each key as an object of JSON, on a line")
-	all.StringVar(&o.worker, "worker", "", "`number` of the worker, which no other running program may have; required")
+	all.StringVar(&o.worker, "worker", "", "`number` of the worker, which no other running program may have")
 	all.Int64Var(&o.datacenter, "datacenter", 0, "`number` of the datacenter")
 	all.Var(&o.dialect, "dialect", "`name` of the database that the SQL is for")
 	all.Var(&o.every, "every", "`length` of a partition, in the time zone")
 	all.StringVar(&o.column, "column", "id", "`name` of the column of keys, such as orders.id, in place of id")
+	all.StringVar(&o.db, "db", "", "`URL` of the database, such as postgres://user@host/database, mysql://user@host/database or sqlite:path; "+dbVariable+" in the environment says the same, and shows no password in a list of processes")
+	all.IntVar(&o.ahead, "ahead", 3, "`number` of partitions to make after the present one")
+	all.IntVar(&o.keep, "keep", 0, "`number` of partitions before the present one that are not old; 0: all")
+	all.BoolVar(&o.drop, "drop", false, "remove the old partitions with their rows, too")
+	all.BoolVar(&o.apply, "apply", false, "run the statements on the database of -db")
+	all.BoolVar(&o.yes, "yes", false, "answer yes to the question that is asked before something is written")
 	all.BoolVar(&o.man, "man", false, "write the manual page of all commands")
 
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
@@ -136,8 +147,21 @@ func (o *options) keyColumn() (keysql.Column, error) {
 	if err != nil {
 		return keysql.Column{}, err
 	}
-	if !o.dialect.chosen {
-		return keysql.Column{}, usagef("-dialect is missing: want one of %s", strings.Join(o.dialect.names, ", "))
+	switch at, err := o.locate(); {
+	case errors.Is(err, errNoDatabase) && !o.dialect.chosen:
+		return keysql.Column{}, usagef("-dialect is missing: want one of %s, or -db", strings.Join(o.dialect.names, ", "))
+	case errors.Is(err, errNoDatabase) && !o.apply:
+	case err != nil:
+		return keysql.Column{}, err
+	default:
+		d, err := at.sqlDialect()
+		if err == nil && o.dialect.chosen && d != o.dialect.value {
+			err = usagef("-dialect is not that of -db, %s", at)
+		}
+		if err != nil {
+			return keysql.Column{}, err
+		}
+		o.dialect.value = d
 	}
 	c, err := keysql.New(o.dialect.value, l, o.column)
 	if err != nil {

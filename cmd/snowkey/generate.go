@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/types"
@@ -59,13 +58,8 @@ Ctrl-C ends it after a whole line. With many keys it shows on a terminal how far
 
 // writeKeys writes whole lines, and shows how far it is where that does not disturb them.
 func writeKeys(ctx context.Context, keys *core.Generator, count int64, write func(types.Snowflake) string, out *bufio.Writer) error {
-	show, shown := time.Now().Add(time.Second), false
-	watched := isTerminal(os.Stderr) && !isTerminal(os.Stdout)
-	defer func() {
-		if shown {
-			_, _ = fmt.Fprint(os.Stderr, "\r\x1b[K")
-		}
-	}()
+	p := newProgress(count, "keys")
+	defer p.clear()
 	ids := make([]types.Snowflake, 1000)
 	for left := count; left > 0; {
 		ids = ids[:min(int64(len(ids)), left)]
@@ -82,15 +76,9 @@ func writeKeys(ctx context.Context, keys *core.Generator, count int64, write fun
 			}
 		}
 		left -= int64(len(ids))
-		if watched && time.Now().After(show) {
-			show, shown = time.Now().Add(time.Second), true
-			_, _ = fmt.Fprintf(os.Stderr, "\r%d of %d keys, %.0f %%", count-left, count, float64(count-left)/float64(count)*100)
+		if !isTerminal(os.Stdout) { // where it would be among the keys
+			p.show(count - left)
 		}
 	}
 	return nil
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -6,7 +6,7 @@
 //	snowkey range 2026-05-04             # the keys of a day
 //	snowkey help
 //
-// It asks no server. snowkey.1 is its manual page, and snowkey completion writes completions for
+// Only a command with -db asks a server. snowkey.1 is its manual page, and snowkey completion writes completions for
 // bash, zsh and fish. Each command is a file that is named for it.
 package main
 
@@ -49,6 +49,8 @@ var (
 
 // A usageError reports a command line with a missing or an invalid argument.
 type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 

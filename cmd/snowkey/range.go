@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/snowkey/snowkey/core/keysql"
 )
 
 var keyRange = command{
@@ -44,14 +42,11 @@ Spans that follow each other share no key and miss none.`,
 			_, err = fmt.Fprintf(out, "from   %s\nuntil  %s\nfirst  %d\nlast   %d\n", stamp(from), stamp(until), first, last)
 			return err
 		}
-		if _, err := o.keyColumn(); err != nil {
+		c, err := o.keyColumn()
+		if err != nil {
 			return err
 		}
-		d := o.dialect.value
-		if d == keysql.SQLite { // which takes a name in double quotes for a string if there is no such column
-			d = keysql.MySQL
-		}
-		_, err = fmt.Fprintf(out, "%s BETWEEN %d AND %d\n", d.Quote(o.column), first, last)
+		_, err = fmt.Fprintf(out, "%s BETWEEN %d AND %d\n", c, first, last)
 		return err
 	},
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/snowkey/snowkey/core/keysql"
@@ -16,10 +18,10 @@ var parts = []string{"time", "datacenter", "worker", "sequence", "text", "uuid"}
 var sqlText = command{
 	name:    "sql",
 	summary: "print SQL that takes keys apart",
-	args:    "[expression | functions [schema] | view name table]",
+	args:    "[expression | functions [schema] | view name table | default [schema] | require-key table]",
 	most:    3,
-	words:   append([]string{"functions", "view"}, parts...),
-	flags:   "dialect column layout bits epoch unit",
+	words:   append([]string{"functions", "view", "default", "require-key"}, parts...),
+	flags:   "dialect column layout bits epoch unit worker datacenter db apply yes",
 	text: `Prints the expressions of a database for a column of keys, each after its name, or only the one that is named: time, datacenter, worker, sequence, text or uuid. They may stand in a list of columns, in GROUP BY and ORDER BY, and in a view. text is for JSON, whose readers change the last digits of a number.
 
     snowkey sql -dialect postgresql
@@ -30,8 +32,15 @@ functions prints the statements that install id_time, id_worker, id_sequence, id
     snowkey sql -dialect postgresql functions | psql
     snowkey sql -dialect sqlite view orders_read orders | sqlite3 shop.db
 
+default prints those of id_next() on PostgreSQL, a function for rows that people insert without a key. -worker names the number of its keys, which has to be retired before, so that no program gets it. On the other databases, require-key prints a trigger that refuses such rows.
+
+    snowkey sql -dialect postgresql -worker 1023 default | psql
+    psql -c 'ALTER TABLE orders ALTER COLUMN id SET DEFAULT public.id_next()'
+
+With -apply the statements are run, after a question. -db then names the database, and -dialect is not needed. A run that ends in the middle says what was done, and the same command goes on.
+
 For a condition on the time, use snowkey range or id_min: one on what these expressions return reads the whole table.`,
-	run: func(_ context.Context, o *options, out *bufio.Writer, args []string) error {
+	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {
 		c, err := o.keyColumn()
 		if err != nil {
 			return err
@@ -49,21 +58,19 @@ For a condition on the time, use snowkey range or id_min: one on what these expr
 			return err
 		case args[0] == "functions" && len(args) < 3:
 			l, _ := o.keyLayout() // keyColumn has it
-			return writeStatements(out)(keysql.Functions(o.dialect.value, l, strings.Join(args[1:], "")))
+			return o.finish(ctx, out)(keysql.Functions(o.dialect.value, l, strings.Join(args[1:], "")))
 		case args[0] == "view" && len(args) == 3:
-			return writeStatements(out)(c.View(args[1], args[2]))
+			return o.finish(ctx, out)(c.View(args[1], args[2]))
+		case args[0] == "default" && len(args) < 3:
+			l, _ := o.keyLayout()
+			worker, err := strconv.ParseInt(o.worker, 10, 64)
+			if err != nil {
+				return usagef("-worker %.64q: want the number of a retired worker", o.worker)
+			}
+			return o.finish(ctx, out)(keysql.Default(o.dialect.value, l, o.datacenter, worker, cmp.Or(strings.Join(args[1:], ""), "public")))
+		case args[0] == "require-key" && len(args) == 2:
+			return o.finish(ctx, out)(keysql.RequireKey(o.dialect.value, args[1], o.column))
 		}
-		return usagef("%.64q: want one of %s, or functions [schema], or view name table", args, strings.Join(parts, ", "))
+		return usagef("%.64q: want one of %s, or functions [schema], view name table, default [schema], or require-key table", args, strings.Join(parts, ", "))
 	},
-}
-
-// writeStatements writes the statements that keysql returns, or returns its error.
-func writeStatements(out *bufio.Writer) func([]string, error) error {
-	return func(statements []string, err error) error {
-		if err != nil {
-			return usageError{err}
-		}
-		_, err = out.WriteString(strings.Join(statements, ";\n") + ";\n")
-		return err
-	}
 }

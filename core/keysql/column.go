@@ -74,6 +74,9 @@ func New(d Dialect, l core.Layout, name string) (Column, error) {
 	return Column{}, invalid("dialect", d.String(), "SQLite, PostgreSQL, MySQL, DuckDB, ClickHouse or BigQuery")
 }
 
+// String returns the column as it stands in SQL, in quotes.
+func (c Column) String() string { return c.name }
+
 func invalid(name, value, want string) error {
 	return &core.ValueError{Package: "keysql", Name: name, Value: value, Want: want}
 }

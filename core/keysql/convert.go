@@ -17,6 +17,9 @@ import (
 //     gives up after five seconds if it cannot lock the table, and can be run again.
 //  3. The partitions ahead are made.
 //
+// Each statement does nothing if it was run before, so that a run that has ended in the middle is
+// gone on with by running all again, for the same time.
+//
 // Owner, privileges, defaults, constraints, indexes and foreign keys of the table go over, and
 // the indexes of the new table get new names. What would stay behind is an error of step 2 that
 // names it, and changes nothing: foreign keys to the table, triggers, views, policies, identity
@@ -41,8 +44,8 @@ func (p Partitions) Convert(by time.Time, ahead int) ([]string, error) {
 	}
 	old := p.prefix() + "0"
 	statements := []string{
-		fmt.Sprintf("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s < %d) NOT VALID", p.quoted(), PostgreSQL.Quote(old), p.key(), list[0].First),
-		fmt.Sprintf("ALTER TABLE %s VALIDATE CONSTRAINT %s", p.quoted(), PostgreSQL.Quote(old)),
+		fmt.Sprintf(restrict, p.quoted(), PostgreSQL.Quote(old), p.key(), list[0].First, "'"+old+"'"),
+		fmt.Sprintf(validate, p.quoted(), PostgreSQL.Quote(old)),
 		fmt.Sprintf(become, p.quoted(), p.sibling(old), PostgreSQL.Quote(old), p.key(), list[0].First),
 	}
 	for _, n := range list {
@@ -51,10 +54,31 @@ func (p Partitions) Convert(by time.Time, ahead int) ([]string, error) {
 	return statements, nil
 }
 
+// restrict has the table, the constraint, the key, the first key that it refuses, and the
+// constraint's name as a text.
+const restrict = `DO $snowkey$ DECLARE def text; BEGIN
+IF (SELECT relkind = 'p' FROM pg_class WHERE oid = '%[1]s'::regclass) THEN RETURN; END IF;
+SELECT pg_get_constraintdef(oid) INTO def FROM pg_constraint WHERE conrelid = '%[1]s'::regclass AND conname = %[5]s;
+IF def IS NULL THEN
+  ALTER TABLE %[1]s ADD CONSTRAINT %[2]s CHECK (%[3]s < %[4]d) NOT VALID;
+ELSIF strpos(def, '%[4]d') = 0 THEN
+  RAISE EXCEPTION 'the conversion was begun for another time: %%', def;
+END IF;
+END $snowkey$`
+
+// validate has the table and the constraint. A block would be a transaction too, so its locks do
+// not last longer.
+const validate = `DO $snowkey$ BEGIN
+IF (SELECT relkind <> 'p' FROM pg_class WHERE oid = '%[1]s'::regclass) THEN
+  ALTER TABLE %[1]s VALIDATE CONSTRAINT %[2]s;
+END IF;
+END $snowkey$`
+
 // become has the table, the old table with its name to be, that name alone, the key and the
 // first key that the old table does not hold.
 const become = `DO $snowkey$ DECLARE r record; t oid := '%[1]s'::regclass; BEGIN
 SET LOCAL lock_timeout = '5s';
+IF (SELECT relkind = 'p' FROM pg_class WHERE oid = t) THEN RETURN; END IF;
 LOCK TABLE %[1]s IN ACCESS EXCLUSIVE MODE;
 SELECT string_agg(what, ', ') AS what INTO r FROM (
 SELECT format('foreign key %%I of %%s', conname, conrelid::regclass) FROM pg_constraint WHERE contype = 'f' AND confrelid = t

@@ -153,7 +153,7 @@ func (c Config) resolve(lossy bool) (Config, leasestore.Claim, error) {
 
 // claim returns the claim of a lease with these resolved settings.
 func (c *Config) claim() leasestore.Claim {
-	stored := fingerprint(c.Layout)
+	stored := Fingerprint(c.Layout)
 	if c.LossGuard > 0 {
 		stored += leasestore.GuardMark
 	}
@@ -287,12 +287,12 @@ func hostname() string {
 	return name[:min(len(name), maxHolder)]
 }
 
-// fingerprint returns the form in which a store keeps a layout. Two layouts have the same
+// Fingerprint returns the form in which a store keeps a layout, without [leasestore.GuardMark]. Two layouts have the same
 // if and only if their IDs mean the same. People read it in errors.
 //
 // Since a [leasestore.Space] takes ASCII only, which every column and key can hold, a unit below
 // 1 ms is written with "us" in place of the "µs" of Duration.String; time.ParseDuration reads both.
-func fingerprint(l core.Layout) string {
+func Fingerprint(l core.Layout) string {
 	return fmt.Sprintf("epoch %s, unit %s, bits %d/%d/%d/%d",
 		l.Epoch.UTC().Format(time.RFC3339Nano), strings.Replace(l.Unit.String(), "µs", "us", 1),
 		l.TimeBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits)

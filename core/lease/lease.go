@@ -284,7 +284,7 @@ func (l *Lease) reserve(b *core.Binding, worker int64, from, until leasestore.Mi
 // serves one generator, which must have the lease's layout and datacenter. Otherwise the
 // IDs of two processes would not be kept apart.
 func (l *Lease) Bind(b *core.Binding) error {
-	if got, own := fingerprint(b.Layout()), fingerprint(l.config.Layout); got != own {
+	if got, own := Fingerprint(b.Layout()), Fingerprint(l.config.Layout); got != own {
 		return invalid("core.Config.Layout", got, own+", as Config.Layout of the lease")
 	}
 	if got, own := b.Datacenter(), l.config.Datacenter; got != own {

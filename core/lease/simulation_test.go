@@ -84,7 +84,7 @@ func newLayout(unit time.Duration, workerBits, sequenceBits int) core.Layout {
 
 // space returns the leases' space.
 func (x *setting) space() leasestore.Space {
-	return leasestore.Space{Namespace: "simulation", Workers: 1 << x.layout.WorkerBits, Layout: fingerprint(x.layout)}
+	return leasestore.Space{Namespace: "simulation", Workers: 1 << x.layout.WorkerBits, Layout: Fingerprint(x.layout)}
 }
 
 // claim returns the settings of a protocol.

@@ -332,9 +332,9 @@ func TestConvertKeepsEveryRowOnPostgres(t *testing.T) {
 	waitFor(200)
 	statements, err := g.parts.Convert(at, 3)
 	must(t, err)
-	for _, s := range statements {
+	for i := range statements {
 		before := written.Load()
-		g.exec(t, s)
+		g.exec(t, statements[:i+1]...) // as after a run that has ended before this one
 		waitFor(before + 50)
 	}
 	cancel()
@@ -380,6 +380,11 @@ func TestConvertNamesWhatWouldStayBehindOnPostgres(t *testing.T) {
 		statements, err := g.parts.Convert(october, 1)
 		must(t, err)
 		g.exec(t, statements[:2]...)
+		later, err := g.parts.Convert(october.AddDate(0, 1, 0), 1)
+		must(t, err)
+		if _, err := g.ExecContext(t.Context(), later[0]); err == nil || !strings.Contains(err.Error(), "begun for another time") {
+			t.Errorf("Convert for another time after one that was begun = %v; want an error that says so", err)
+		}
 		if _, err := g.ExecContext(t.Context(), statements[2]); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("Convert with %s = %v; want an error that names it", make, err)
 		}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+)
+
+// finish writes the statements that keysql returns, and with -apply runs them.
+func (o *options) finish(ctx context.Context, out *bufio.Writer) func([]string, error) error {
+	return func(statements []string, err error) error {
+		if err != nil || !o.apply {
+			return o.finishOn(ctx, out, nil)(statements, err)
+		}
+		d, err := o.open(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = d.Close() }()
+		return o.finishOn(ctx, out, d)(statements, nil)
+	}
+}
+
+// finishOn is finish on a database that is open.
+func (o *options) finishOn(ctx context.Context, out *bufio.Writer, d *database) func([]string, error) error {
+	return func(statements []string, err error) error {
+		if err != nil {
+			return usageError{err}
+		}
+		text := "-- there is nothing to do\n"
+		if len(statements) > 0 {
+			text = strings.Join(statements, ";\n") + ";\n"
+		}
+		if _, err := out.WriteString(text); err != nil || !o.apply || len(statements) == 0 {
+			return err
+		}
+		return o.run(ctx, out, d, statements)
+	}
+}
+
+// run asks, and runs statements that have been written. Each is whole by itself, and does nothing
+// if it was run before, so that a run that ends in the middle is gone on with by running it again.
+func (o *options) run(ctx context.Context, out *bufio.Writer, d *database, statements []string) error {
+	if err := d.refuseOtherLayout(ctx, o); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if err := o.confirm(ctx, fmt.Sprintf("Run these %d statements on %s?", len(statements), d)); err != nil {
+		return err
+	}
+	p := newProgress(int64(len(statements)), "statements")
+	defer p.clear()
+	for i, statement := range statements {
+		p.show(int64(i))
+		if _, err := d.ExecContext(ctx, statement); err != nil {
+			p.clear()
+			if ctx.Err() != nil {
+				err = errInterrupted
+			}
+			return fmt.Errorf("%w: statement %d of %d was not done, and the %d before it were; the same command goes on with it", d.hide(err), i+1, len(statements), i)
+		}
+	}
+	p.clear()
+	_, err := fmt.Fprintf(out, "-- done: %d statements\n", len(statements))
+	return err
+}
+
+// refuseOtherLayout refuses a layout that no namespace of the database's leases has, if it keeps
+// leases in the default table. Functions and bounds for it would misread every key.
+func (d *database) refuseOtherLayout(ctx context.Context, o *options) error {
+	l, err := o.keyLayout()
+	if err != nil {
+		return err
+	}
+	rows, err := d.QueryContext(ctx, "SELECT DISTINCT layout FROM "+sqllease.DefaultTable+"_meta")
+	if err != nil {
+		return nil //nolint:nilerr // no leases here, or no right to see them
+	}
+	defer func() { _ = rows.Close() }()
+	var stored []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return d.hide(err)
+		}
+		if strings.TrimSuffix(text, leasestore.GuardMark) == lease.Fingerprint(l) {
+			return nil
+		}
+		stored = append(stored, text)
+	}
+	if err := rows.Err(); err != nil || len(stored) == 0 {
+		return d.hide(err)
+	}
+	return usagef("the layout is another than that of the leases in this database, which is %s", strings.Join(stored, "; or "))
+}
