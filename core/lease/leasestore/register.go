@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -73,6 +74,10 @@ type View struct {
 type Seen struct {
 	Row Row
 	Tag any
+
+	// Record goes with the Swap of a claim. A register that is a [Recorder] keeps it in the same
+	// write, or returns an error, after which [Over] swaps without one. Others ignore it.
+	Record string
 }
 
 // A Hint says which rows a claim looks for.
@@ -137,10 +142,12 @@ func (h *Hint) Some(s Space, n int) []int64 {
 	return some
 }
 
-// A RegisterStore is the [Store] that [Over] makes. It is a [Lister] and a [Fencer] too.
+// A RegisterStore is the [Store] that [Over] makes. It is a [Lister], a [Fencer] and a [Historian]
+// too.
 type RegisterStore struct {
 	register Register
 	claims   chan struct{} // has as many elements as claims are under way
+	bare     atomic.Bool   // the register cannot keep records, and will not by itself
 }
 
 // maxClaims is how many claims of one RegisterStore are under way. If a thousand read before the
@@ -149,9 +156,10 @@ type RegisterStore struct {
 const maxClaims = 16
 
 var (
-	_ Store  = (*RegisterStore)(nil)
-	_ Lister = (*RegisterStore)(nil)
-	_ Fencer = (*RegisterStore)(nil)
+	_ Store     = (*RegisterStore)(nil)
+	_ Lister    = (*RegisterStore)(nil)
+	_ Fencer    = (*RegisterStore)(nil)
+	_ Historian = (*RegisterStore)(nil)
 )
 
 // Over returns a Store over a register. Each operation reads a row, applies the function of
@@ -162,7 +170,9 @@ var (
 // The store's clock is read before the write. A renewal under the loss guard may therefore be
 // written after the lease has lapsed, and a claim after its row was used. Both are harmless,
 // because Lease goes by its own clock after the answer.
-func Over(r Register) *RegisterStore { return &RegisterStore{r, make(chan struct{}, maxClaims)} }
+func Over(r Register) *RegisterStore {
+	return &RegisterStore{register: r, claims: make(chan struct{}, maxClaims)}
+}
 
 // Register returns what s is over.
 func (s *RegisterStore) Register() Register { return s.register }
@@ -264,7 +274,7 @@ func (s *RegisterStore) Claim(ctx context.Context, c Claim) (Reply, error) {
 	case <-ctx.Done():
 		return Reply{}, fmt.Errorf("lease: %d other claims are under way: %w", maxClaims, ctx.Err())
 	}
-	o := claiming{s.begin(ctx, c.Space), &c, c.workers()}
+	o := claiming{s.begin(ctx, c.Space), s, &c, c.workers()}
 	o.began = began // when the claimant's clock was read
 	v, err := o.find()
 	for all, lost := false, 0; err == nil; {
@@ -312,6 +322,7 @@ const mostLost = 4
 // A claiming is the operation of a claim.
 type claiming struct {
 	*operation
+	store *RegisterStore
 	claim *Claim
 	only  []int64 // as Hint.Only
 }
@@ -375,8 +386,15 @@ func (o *claiming) take(v View, row Row) (_ Reply, done bool, err error) {
 	i, _ := v.find(row.Worker)
 	to, _ := o.claim.Apply(row, v.Now) // which Choose has found free at the same now
 	reply := Reply{Row: to, Before: row.Until, Now: v.Now}
-	done, err = o.swap(v.Rows[i], to)
-	if err != nil && o.confirm(v.Rows[i], &reply.Row) {
+	from := v.Rows[i]
+	if !o.store.bare.Load() {
+		from.Record = o.claim.Record(row, reply)
+	}
+	done, err = o.swap(from, to)
+	if err != nil && o.confirm(v.Rows[i], &reply.Row) { // without the record, which may be what has failed
+		if errors.Is(err, ErrPermanent) {
+			o.store.bare.Store(true)
+		}
 		done, err = true, nil // otherwise the row would stay reserved without a holder
 	}
 	if !done {

@@ -154,6 +154,15 @@ func (h handle) Rows(ctx context.Context, s leasestore.Space) ([]leasestore.Row,
 	return h.w.mem.Load().Rows(ctx, s)
 }
 
+func (h handle) Holders(ctx context.Context, s leasestore.Space, worker int64) ([]leasestore.Holder, error) {
+	if err := h.w.pass(ctx); err != nil {
+		return nil, err
+	}
+	return h.w.mem.Load().Holders(ctx, s, worker)
+}
+
+func (h handle) Register() leasestore.Register { return h.w.mem.Load() }
+
 // errReply is the error of a call whose reply was lost.
 var errReply = errors.New("connection lost")
 

@@ -126,6 +126,14 @@ var claims = []struct {
 	{"OneOfClaimsAndRetirementsWins", oneOfClaimsAndRetirementsWins},
 	{"RetirementIsUndone", retirementIsUndone},
 
+	// past.go
+	{"HoldersAreKept", holdersAreKept},
+	{"TheLastHundredHoldersAreKept", theLastHundredHoldersAreKept},
+	{"OneOfSimultaneousClaimsIsRecorded", oneOfSimultaneousClaimsIsRecorded},
+	{"RetirementIsRecorded", retirementIsRecorded},
+	{"FencedTimeIsOfSomebody", fencedTimeIsOfSomebody},
+	{"ClaimsOfAnOlderVersionAreSeen", claimsOfAnOlderVersionAreSeen},
+
 	// random.go
 	{"RandomOperationsDoWhatThePureFunctionsSay", randomOperations},
 

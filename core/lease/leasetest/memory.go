@@ -34,6 +34,13 @@ type Memory struct {
 type Snapshot struct {
 	layouts map[string]string             // by namespace
 	spaces  map[spaceKey][]leasestore.Row // in the order of the workers
+	records map[rowKey][]string           // the newest first
+}
+
+// A rowKey is the name of a row.
+type rowKey struct {
+	spaceKey
+	worker int64
 }
 
 // A spaceKey is the name of a space.
@@ -45,10 +52,11 @@ type spaceKey struct {
 func keyOf(s leasestore.Space) spaceKey { return spaceKey{s.Namespace, s.Datacenter} }
 
 var (
-	_ leasestore.Register = (*Memory)(nil)
-	_ leasestore.Store    = (*Memory)(nil)
-	_ leasestore.Lister   = (*Memory)(nil)
-	_ leasestore.Fencer   = (*Memory)(nil)
+	_ leasestore.Recorder  = (*Memory)(nil)
+	_ leasestore.Store     = (*Memory)(nil)
+	_ leasestore.Lister    = (*Memory)(nil)
+	_ leasestore.Fencer    = (*Memory)(nil)
+	_ leasestore.Historian = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store with the clock now, or [time.Now] if now is nil. Calls of
@@ -85,9 +93,24 @@ func (m *Memory) Swap(ctx context.Context, s leasestore.Space, from leasestore.S
 		i, ok := m.find(s, from.Row.Worker)
 		if done = ok && m.data.spaces[keyOf(s)][i] == from.Row && m.data.layouts[s.Namespace] == s.Layout; done {
 			m.put(s, to)
+			if key := (rowKey{keyOf(s), to.Worker}); from.Record != "" {
+				records := append([]string{from.Record}, m.data.records[key]...)
+				m.data.records[key] = records[:min(len(records), leasestore.Kept)]
+			}
 		}
 	})
 	return done, err
+}
+
+// Records implements [leasestore.Recorder].
+func (m *Memory) Records(ctx context.Context, s leasestore.Space, worker int64) (records []string, err error) {
+	err = m.do(ctx, s, func(leasestore.Millis) { records = m.data.records[rowKey{keyOf(s), worker}] })
+	return records, err
+}
+
+// Holders implements [leasestore.Historian].
+func (m *Memory) Holders(ctx context.Context, s leasestore.Space, worker int64) ([]leasestore.Holder, error) {
+	return leasestore.Over(m).Holders(ctx, s, worker)
 }
 
 // Claim implements [leasestore.Store].
@@ -180,7 +203,7 @@ func (m *Memory) create(s leasestore.Space) {
 		return
 	}
 	if m.data.spaces == nil {
-		m.data = Snapshot{layouts: map[string]string{}, spaces: map[spaceKey][]leasestore.Row{}}
+		m.data = Snapshot{layouts: map[string]string{}, spaces: map[spaceKey][]leasestore.Row{}, records: map[rowKey][]string{}}
 	}
 	if _, ok := m.data.layouts[s.Namespace]; !ok {
 		m.data.layouts[s.Namespace] = s.Layout
@@ -216,7 +239,7 @@ func newRows(s leasestore.Space) []leasestore.Row {
 }
 
 func (s Snapshot) clone() Snapshot {
-	c := Snapshot{layouts: maps.Clone(s.layouts), spaces: maps.Clone(s.spaces)}
+	c := Snapshot{layouts: maps.Clone(s.layouts), spaces: maps.Clone(s.spaces), records: maps.Clone(s.records)}
 	for key, rows := range c.spaces {
 		c.spaces[key] = slices.Clone(rows)
 	}

@@ -60,6 +60,7 @@ var registerClaims = []struct {
 	{"SwapLostHarmsNobody", faultHarmsNobody(lost)},
 	{"SwapWhoseAnswerIsLostHarmsNobody", faultHarmsNobody(answerLost)},
 	{"RetirementThatIsRepeatedIsDone", retirementThatIsRepeatedIsDone},
+	{"RecordsAreKept", recordsAreKept}, // past.go
 }
 
 // A registerSuite is the state of one subtest.

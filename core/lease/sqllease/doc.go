@@ -21,6 +21,8 @@
 //     not answer. A call that hangs keeps its connection, and after 16 of them no other is tried
 //     until one ends. If the outcome of a write is unknown, the error is none of the four that
 //     mean "not done".
+//   - A claim records its holder in its own write. If it may not, or the table for that is missing
+//     or locked, it goes on without, after half of the time that ctx leaves in the last case.
 //   - A claim whose write has an unknown outcome asks again, as long as ctx allows, and succeeds
 //     if the row proves to be its own. Otherwise the row may stay reserved for a window without
 //     a holder.

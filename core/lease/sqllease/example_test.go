@@ -78,4 +78,5 @@ func ExampleStore_Statements() {
 	// Output:
 	// CREATE TABLE IF NOT EXISTS "snowkey_leases_meta"
 	// CREATE TABLE IF NOT EXISTS "snowkey_leases"
+	// CREATE TABLE IF NOT EXISTS "snowkey_leases_past"
 }

@@ -28,6 +28,7 @@ type register struct {
 	space         string // the columns of a view that are about the space; its rows follow
 	insertMeta    string
 	update, alone string // in a transaction, not bound; by itself, see sqlrow.DB.Write
+	past          past
 	fence         string // all rows of a space
 }
 
@@ -49,7 +50,9 @@ func (r *register) use(db *tables.DB) {
 	where := " WHERE namespace = ? AND datacenter = ? AND worker = ? AND epoch = ? AND owner = ? AND nonce = ? AND reserved_until = ? AND renewals = ?" +
 		" AND EXISTS (SELECT 1 FROM " + r.meta + " m WHERE m.namespace = ? AND m.datacenter = ? AND m.layout = ?)"
 	r.update = set + where
-	r.alone = sqlrow.AloneBegin + set + " FROM " + sqlrow.AloneFrom + where + " AND " + sqlrow.AloneIf
+	alone := set + " FROM " + sqlrow.AloneFrom + where + " AND " + sqlrow.AloneIf
+	r.alone = sqlrow.AloneBegin + alone
+	r.past = newPast(d, sqlrow.Quote(d, db.Names[2]), r.update, alone)
 	// What leasestore.Fencing.Apply does, to all rows that are not retired. GREATEST is MAX on SQLite; CASE is the
 	// same everywhere.
 	r.fence = d.Bind("UPDATE " + r.table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
@@ -165,17 +168,23 @@ func (r *register) see(ctx context.Context, t *sqlrow.Tx, s leasestore.Space, ro
 
 // Swap compares the row in the UPDATE, and the layout of its space. On PostgreSQL the
 // statement stands alone if it can, which takes one round trip; otherwise it has a transaction
-// of its own.
+// of its own. The record of a claim takes no further trip, except on MySQL for the first claim of a
+// worker that has no row for it.
 func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
-	was := from.Row
-	args := []any{
-		to.Epoch, to.Owner, to.Nonce, int64(to.Until), to.Renewals, to.Holder,
-		s.Namespace, s.Datacenter, was.Worker, was.Epoch, was.Owner, was.Nonce, int64(was.Until), was.Renewals,
-		s.Namespace, s.Datacenter, s.Layout,
+	was, update, alone := from.Row, r.update, r.alone
+	var line, joined []any
+	if from.Record != "" {
+		update, alone, line = r.past.update, r.past.alone, []any{from.Record + "\n"}
 	}
+	if r.db.Dialect == sqlstore.MySQL {
+		joined = line
+	}
+	args := append([]any{to.Epoch, to.Owner, to.Nonce, int64(to.Until), to.Renewals, to.Holder}, joined...)
+	args = append(args, s.Namespace, s.Datacenter, was.Worker, was.Epoch, was.Owner, was.Nonce, int64(was.Until), was.Renewals,
+		s.Namespace, s.Datacenter, s.Layout)
 	var unknown error
 	if from.Tag == true {
-		n, err := r.db.Write(ctx, r.alone, args...)
+		n, err := r.db.Write(ctx, alone, slices.Concat(args, line)...)
 		switch {
 		case err == nil && n == 1:
 			return true, nil
@@ -186,7 +195,7 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 		}
 		// The row or the server has changed, or the outcome is unknown. A transaction finds out.
 	}
-	text, args, err := r.db.Bind(r.update, args...)
+	text, args, err := r.db.Bind(update, args...)
 	if err != nil {
 		return false, explain("swap", err)
 	}
@@ -196,12 +205,21 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 			return false, err
 		}
 		// Renewals differs, so that the row changes: 1 also where the database counts
-		// changed rows and not found ones.
+		// changed rows and not found ones, and 2 if the row of the past is changed with it.
 		n, err := result.RowsAffected()
-		if err == nil && n > 1 {
+		switch {
+		case err == nil && n == 1 && line != nil:
+			text, args, err := r.db.Bind(r.past.insert, s.Namespace, s.Datacenter, was.Worker, line[0])
+			if err != nil {
+				return false, err
+			}
+			if _, err := t.Exec(ctx, text, args...); err != nil {
+				return false, err
+			}
+		case err == nil && n > int64(1+len(joined)):
 			err = fmt.Errorf("the update of one row affected %d", n)
 		}
-		return n == 1, err
+		return n > 0, err
 	})
 	if unknown != nil && !done { // the row may be as it is because of the first write
 		err = unknown

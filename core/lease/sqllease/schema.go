@@ -14,6 +14,7 @@ import (
 
 const (
 	metaSuffix = "_meta"
+	pastSuffix = "_past" // no longer than that of meta, so that every name of a table in use still fits
 
 	// schemaVersion is in every meta row. It grows when a version of this package could harm
 	// another that does not know its tables, or be harmed by it.
@@ -49,6 +50,12 @@ func create(d sqlstore.Dialect, names []string) []string {
 			"reserved_until BIGINT NOT NULL",
 			"renewals BIGINT NOT NULL",
 			"holder VARCHAR(64) NOT NULL",
+			"PRIMARY KEY (namespace, datacenter, worker)"),
+		sqlrow.CreateTable(d, names[2],
+			"namespace VARCHAR(64) NOT NULL",
+			"datacenter BIGINT NOT NULL",
+			"worker BIGINT NOT NULL",
+			"records TEXT NOT NULL", // one a line, the newest first
 			"PRIMARY KEY (namespace, datacenter, worker)"),
 	}
 }
@@ -88,16 +95,18 @@ func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 				return done, err
 			}
 		}
-		_, err = t.Exec(ctx, r.insertRows(s))
+		if _, err = t.Exec(ctx, r.insertRows(s, "INTO "+r.table, rowColumns, "0, '', '', 0, 0, ''")); err == nil {
+			err = r.makePast(ctx, t, s)
+		}
 		return done, err
 	})
 	return explain("make", err)
 }
 
-// insertRows returns the statement that makes the rows of a space: one statement for up to
-// 65,536 rows, from the digits of the worker numbers to base 16. A recursive query would be
-// shorter, but MySQL stops those after 1,000 rounds.
-func (r *register) insertRows(s leasestore.Space) string {
+// insertRows returns the statement that makes rows for the workers of a space, with constants in
+// the other columns: one statement for up to 65,536 rows, from the digits of the worker numbers to
+// base 16. A recursive query would be shorter, but MySQL stops those after 1,000 rounds.
+func (r *register) insertRows(s leasestore.Space, into, columns, constants string) string {
 	var digits, worker, from []string
 	for i := range 16 {
 		digits = append(digits, fmt.Sprintf("SELECT %d AS n", i))
@@ -109,8 +118,8 @@ func (r *register) insertRows(s leasestore.Space) string {
 	number := strings.Join(worker, " + ")
 	// A namespace has no character that ends a string. As a parameter in a list of results it
 	// would have no type on PostgreSQL.
-	return fmt.Sprintf("INSERT INTO %s (namespace, datacenter, %s) SELECT '%s', %d, %s, 0, '', '', 0, 0, '' FROM %s WHERE %s < %d",
-		r.table, rowColumns, s.Namespace, s.Datacenter, number, strings.Join(from, " CROSS JOIN "), number, s.Workers)
+	return fmt.Sprintf("INSERT %s (namespace, datacenter, %s) SELECT '%s', %d, %s, %s FROM %s WHERE %s < %d",
+		into, columns, s.Namespace, s.Datacenter, number, constants, strings.Join(from, " CROSS JOIN "), number, s.Workers)
 }
 
 // Statements returns the statements that create the tables, for those who run their
@@ -122,7 +131,7 @@ func (s *Store) Statements() []string { return s.register.db.Statements() }
 // version: a [*sqlstore.TableError] says what is wrong.
 func (s *Store) CreateTables(ctx context.Context) error {
 	r := s.register
-	return explain("create tables", r.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
+	err := r.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
 		if err := tables.Columns(ctx, t, r.db.Dialect, r.db.Names[0], "namespace, datacenter, "+rowColumns); err != nil {
 			return err
 		}
@@ -133,7 +142,16 @@ func (s *Store) CreateTables(ctx context.Context) error {
 			}
 			return r.wrongVersion(version)
 		}, fmt.Sprintf("SELECT namespace, datacenter, layout, schema_version FROM %s WHERE schema_version <> %d", r.meta, schemaVersion))
-	}))
+	})
+	if err != nil {
+		return explain("create tables", err)
+	}
+	if err := r.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
+		return tables.Columns(ctx, t, r.db.Dialect, r.db.Names[2], "namespace, datacenter, worker, records")
+	}); err != nil {
+		r.db.Log.WarnContext(ctx, "sqllease: no table of past holders; leases work without, but Holders does not know them", "table", r.db.Names[2], "error", explain("create tables", err))
+	}
+	return nil
 }
 
 func (r *register) wrongVersion(version int64) error {

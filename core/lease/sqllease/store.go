@@ -16,8 +16,8 @@ import (
 // DefaultTable is where leases are kept if Config.Table is empty.
 const DefaultTable = "snowkey_leases"
 
-// A Store keeps leases in a SQL database. It is a [leasestore.Store], a [leasestore.Lister] and a
-// [leasestore.Fencer]; the package comment says what it guarantees. Make it with [New], since the
+// A Store keeps leases in a SQL database. It is a [leasestore.Store], a [leasestore.Lister], a
+// [leasestore.Fencer] and a [leasestore.Historian]; the package comment says what it guarantees. Make it with [New], since the
 // zero Store has no database. It is safe for concurrent use and must not be copied.
 //
 // Besides the errors of leasestore.Store, its methods return those of package sqlstore, those of
@@ -28,22 +28,23 @@ type Store struct {
 }
 
 var (
-	_ leasestore.Store  = (*Store)(nil)
-	_ leasestore.Lister = (*Store)(nil)
-	_ leasestore.Fencer = (*Store)(nil)
+	_ leasestore.Store     = (*Store)(nil)
+	_ leasestore.Lister    = (*Store)(nil)
+	_ leasestore.Fencer    = (*Store)(nil)
+	_ leasestore.Historian = (*Store)(nil)
 )
 
 // New returns a Store on db. It does no I/O. The caller keeps db and closes it after the last
 // lease. If an argument is wrong the error is a [*core.ValueError].
 //
 // Config.Table has one row per worker number. A second table, with _meta after its name, has
-// one row per space.
+// one row per space, and a third, with _past, one per worker number for past holders.
 func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
 	r := newRegister()
 	d, err := tables.Open(db, c, tables.Kind{
 		Package:  "sqllease",
-		Names:    []string{DefaultTable, DefaultTable + metaSuffix},
-		Suffixes: []string{metaSuffix},
+		Names:    []string{DefaultTable, DefaultTable + metaSuffix, DefaultTable + pastSuffix},
+		Suffixes: []string{metaSuffix, pastSuffix},
 		Create:   create,
 		Definite: func(err error) bool { return errors.Is(err, leasestore.ErrLayout) },
 		Now:      r.clock,

@@ -365,6 +365,7 @@ func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
 	want := []string{
 		"CREATE TABLE IF NOT EXISTS `snowkey_leases_meta` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, layout VARCHAR(255) NOT NULL, schema_version BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
 		"CREATE TABLE IF NOT EXISTS `snowkey_leases` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, epoch BIGINT NOT NULL, owner VARCHAR(64) NOT NULL, nonce VARCHAR(64) NOT NULL, reserved_until BIGINT NOT NULL, renewals BIGINT NOT NULL, holder VARCHAR(64) NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+		"CREATE TABLE IF NOT EXISTS `snowkey_leases_past` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, records TEXT NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
 	}
 	got := s.Statements()
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -399,7 +400,7 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	look(made, []driver.Value{3, 0, "", "", 0, 0, ""})
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
-	mock.ExpectExec("UPDATE `snowkey_leases` SET epoch = 1, …").WithoutArgs().WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectExec("UPDATE `snowkey_leases` r LEFT JOIN `snowkey_leases_past` p ON …").WithoutArgs().WillReturnResult(sqlmock.NewResult(0, 2))
 	mock.ExpectCommit()
 	c := leasestore.Claim{Space: heldRenewal().Space, Owner: "me", Nonce: "new", Window: 60_000, Now: 1_000_000, Skew: 5_000}
 	if r, err := mockStore(t, db, sqlstore.MySQL).Claim(t.Context(), c); err != nil || r.Row.Worker != 3 {

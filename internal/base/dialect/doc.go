@@ -23,7 +23,8 @@
 //     core/keysql/requirekey.go: which databases have functions, partitions, a source of keys, a
 //     trigger, and how each is declared
 //   - core/feed/feed.go: how a database knows which transactions have not ended
-//   - core/lease/sqllease/register.go: row locks, random order, which write needs no transaction
+//   - core/lease/sqllease/register.go, core/lease/sqllease/past.go: row locks, random order, which
+//     write needs no transaction, how one statement writes two tables
 //   - core/segment/sqlsegment/table.go, core/segment/sqlsegment/store.go,
 //     core/segment/sqlsegment/greatest.go: the table, row locks, whether a number out of range is
 //     stored as another, the greatest key of a user's table

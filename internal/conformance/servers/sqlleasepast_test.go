@@ -1,0 +1,167 @@
+package servers
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/servertest"
+)
+
+// pastTargets are leaseTargets, and MySQL counting the rows that it has found.
+func pastTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
+	leaseTargets(t, f)
+	t.Run("ClientFoundRows", func(t *testing.T) {
+		f(t, leaseMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.ClientFoundRows = true }))
+	})
+}
+
+func (g leaseTarget) bare(t *testing.T, log *slog.Logger) *sqllease.Store {
+	t.Helper()
+	s, err := sqllease.New(g.open(t), sqlstore.Config{Dialect: g.dialect, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// An installation of an older version has no table of past holders, until somebody creates it.
+func TestLeasesGoOnWithoutTheTableOfPastHolders(t *testing.T) {
+	pastTargets(t, func(t *testing.T, g leaseTarget) {
+		s := g.store(t, g.open(t))
+		g.exec(t, "DROP TABLE snowkey_leases_past")
+		c := newLease()
+		c.Only, c.Holder = []int64{7}, "old"
+		r := mustClaim(t, s, c) // which makes the space
+		renewed, err := s.Renew(t.Context(), leaseRenewal(c, r))
+		if err != nil {
+			t.Fatalf("Renew() = %v; want it renewed", err)
+		}
+		_, err = s.Holders(t.Context(), c.Space, 7)
+		if !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[2]) {
+			t.Errorf("Holders() without the table = %v; want ErrNoTable, and the statement", err)
+		}
+
+		g.store(t, g.open(t)) // creates the table
+		s = g.bare(t, nil)
+		want := leasestore.Holder{Worker: 7, Epoch: 1, Holder: "old", Until: renewed.Row.Until}
+		if got, err := s.Holders(t.Context(), c.Space, 7); err != nil || !slices.Equal(got, []leasestore.Holder{want}) {
+			t.Errorf("Holders() of an empty table = %+v, %v; want %+v", got, err, want)
+		}
+		for worker := range int64(3) { // rows that the table does not have
+			c = newLease()
+			c.Only, c.Holder = []int64{worker}, "new"
+			r = mustClaim(t, s, c)
+			want = leasestore.Holder{Worker: worker, Epoch: 1, Holder: "new", From: r.Now, Until: r.Row.Until}
+			if got, err := s.Holders(t.Context(), c.Space, worker); err != nil || !slices.Equal(got, []leasestore.Holder{want}) {
+				t.Errorf("Holders() = %+v, %v; want %+v", got, err, want)
+			}
+		}
+	})
+}
+
+// restricted returns g for a user of its own who may use the first two tables alone.
+func (g leaseTarget) restricted(t *testing.T) leaseTarget {
+	t.Helper()
+	user := "past_" + strings.ToLower(rand.Text())
+	rights := "GRANT SELECT, INSERT, UPDATE ON %s TO %s"
+	if g.dialect == sqlstore.PostgreSQL {
+		schema := g.dsn[strings.Index(g.dsn, "search_path=")+len("search_path="):]
+		schema, _, _ = strings.Cut(schema, "&")
+		g.exec(t, "CREATE ROLE "+user)
+		t.Cleanup(func() { g.exec(t, "DROP OWNED BY "+user); g.exec(t, "DROP ROLE "+user) })
+		g.exec(t, "GRANT USAGE ON SCHEMA "+schema+" TO "+user)
+		g.dsn += "&role=" + user
+	} else {
+		config, err := mysql.ParseDSN(g.dsn)
+		if err != nil {
+			t.Fatal("the DSN cannot be parsed")
+		}
+		g.exec(t, "CREATE USER "+user+" IDENTIFIED BY 'open-sesame'")
+		t.Cleanup(func() { g.exec(t, "DROP USER "+user) })
+		config.User, config.Passwd = user, "open-sesame"
+		g.dsn = config.FormatDSN()
+	}
+	for _, table := range []string{"snowkey_leases", "snowkey_leases_meta"} {
+		g.exec(t, fmt.Sprintf(rights, table, user))
+	}
+	return g
+}
+
+func TestLeasesGoOnWithoutTheRightToRecordHolders(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		g.store(t, g.open(t))
+		restricted := g.restricted(t)
+		for _, table := range []string{"without the right to it", "without it"} {
+			if table == "without it" {
+				g.exec(t, "DROP TABLE snowkey_leases_past")
+			}
+			var log bytes.Buffer
+			s := restricted.bare(t, slog.New(slog.NewTextHandler(&log, nil)))
+			if err := s.CreateTables(t.Context()); err != nil {
+				t.Errorf("CreateTables() %s = %v; want nil", table, err)
+			}
+			if !strings.Contains(log.String(), "sqllease: no table of past holders") {
+				t.Errorf("CreateTables() %s logs %q; want a warning", table, &log)
+			}
+			c := newLease()
+			r := mustClaim(t, s, c)
+			if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil {
+				t.Errorf("Renew() %s = %v; want it renewed", table, err)
+			}
+			if all, err := s.Holders(t.Context(), c.Space, r.Row.Worker); err == nil || !errors.Is(err, leasestore.ErrPermanent) {
+				t.Errorf("Holders() %s = %+v, %v; want a permanent error", table, all, err)
+			}
+		}
+	})
+}
+
+// A DBA rewrites the table of past holders.
+func TestALockedTableOfPastHoldersStopsNoClaim(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		s := g.store(t, g.open(t))
+		mustClaim(t, s, newLease())
+		conn, err := g.admin.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		lock, unlock := []string{"BEGIN", "LOCK TABLE snowkey_leases_past IN ACCESS EXCLUSIVE MODE"}, "ROLLBACK"
+		if g.dialect == sqlstore.MySQL {
+			lock, unlock = []string{"LOCK TABLES snowkey_leases_past WRITE"}, "UNLOCK TABLES"
+		}
+		for _, text := range lock {
+			if _, err := conn.ExecContext(t.Context(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		c := newLease()
+		r, err := s.Claim(ctx, c)
+		if err != nil {
+			t.Errorf("Claim() while the table is locked = %v; want a row", err)
+		}
+		if _, err := conn.ExecContext(t.Context(), unlock); err != nil {
+			t.Fatal(err)
+		}
+		if row, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil {
+			t.Errorf("Renew() after it is unlocked = %+v, %v; want it renewed", row, err)
+		}
+		if next := mustClaim(t, s, newLease()); next.Row.Worker == r.Row.Worker {
+			t.Errorf("Claim() = %+v; want another row", next)
+		}
+	})
+}
