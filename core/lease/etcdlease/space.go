@@ -68,11 +68,12 @@ func (r *register) rowKey(sp leasestore.Space, worker int64) string {
 
 // A view is a space as it was read, at a single revision.
 type view struct {
-	space  leasestore.Space
-	layout *mvccpb.KeyValue // nil: missing
-	made   bool             // the key of the space exists
-	rows   map[int64]stored // by worker
-	fresh  map[int64]list   // by block
+	space   leasestore.Space
+	layout  *mvccpb.KeyValue // nil: missing
+	made    bool             // the key of the space exists
+	workers int64            // that it names; 0: it is damaged
+	rows    map[int64]stored // by worker
+	fresh   map[int64]list   // by block
 
 	// damaged is the error for keys that were left out of the view because they make no sense.
 	damaged error
@@ -155,6 +156,7 @@ func (r *register) add(v *view, kv *mvccpb.KeyValue) {
 		v.layout = kv
 	case key == r.spaceKey(v.space):
 		v.made = true
+		_, _ = fmt.Sscanf(text, `{"workers":%d}`, &v.workers)
 	case strings.HasSuffix(key, "/fresh"):
 		var block int64
 		_, _ = fmt.Sscanf(strings.TrimPrefix(key, r.base(v.space)), "%d/", &block) // an invalid number yields another key

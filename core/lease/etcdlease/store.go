@@ -2,7 +2,9 @@ package etcdlease
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,9 +21,10 @@ import (
 type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ leasestore.Store  = (*Store)(nil)
-	_ leasestore.Lister = (*Store)(nil)
-	_ leasestore.Fencer = (*Store)(nil)
+	_ leasestore.Store   = (*Store)(nil)
+	_ leasestore.Lister  = (*Store)(nil)
+	_ leasestore.Fencer  = (*Store)(nil)
+	_ leasestore.Catalog = (*Store)(nil)
 )
 
 // A register keeps rows in etcd.
@@ -91,4 +94,38 @@ func blocksOf(sp leasestore.Space, h leasestore.Hint) []int64 {
 	}
 	h.Random().Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
+}
+
+// Spaces implements [leasestore.Catalog].
+func (s *Store) Spaces(ctx context.Context) (spaces []leasestore.Space, err error) {
+	r := s.Register().(*register)
+	names, err := r.commit(ctx, "list", nil, []clientv3.Op{clientv3.OpGet(r.prefix+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())}, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range names.Responses[0].GetResponseRange().Kvs {
+		at, key := leasestore.Space{}, string(kv.Key)
+		parts := strings.Split(strings.TrimPrefix(key, r.prefix+"/"), "/")
+		if len(parts) != 3 || parts[2] != "space" {
+			continue
+		}
+		at.Namespace = parts[0]
+		_, err := fmt.Sscan(parts[1], &at.Datacenter)
+		if err != nil || r.spaceKey(at) != key {
+			return nil, fmt.Errorf("etcdlease: list: %w", damage(key, "is the key of no space"))
+		}
+		v, err := r.view(ctx, "list", at, r.get(at, []int64{}))
+		if err != nil {
+			return nil, err
+		}
+		seen, err := r.seen("list", v, []int64{})
+		if err != nil {
+			return nil, err
+		}
+		if at.Layout, at.Workers = seen.Layout, v.workers; at.Workers < 1 {
+			return nil, fmt.Errorf("etcdlease: list: %w", damage(key, "has no number of workers"))
+		}
+		spaces = append(spaces, at)
+	}
+	return spaces, nil
 }

@@ -312,23 +312,32 @@ func prefixed(err error) error {
 // checkLayouts returns an error if a space in the namespace directory parent has another layout
 // than want. The directory is locked, so no other space is being made.
 func checkLayouts(parent string, want leasestore.Space) error {
-	others, err := os.ReadDir(parent)
-	if err != nil {
-		return prefixed(err)
-	}
-	for _, other := range others {
-		if !strings.HasPrefix(other.Name(), "dc-") || strings.HasSuffix(other.Name(), making) {
-			continue
-		}
-		m, err := readMeta(filepath.Join(parent, other.Name()))
-		if err != nil {
-			return err
-		}
+	metas, err := metasIn(parent)
+	for _, m := range metas {
 		if m.Layout != want.Layout {
 			return &leasestore.LayoutError{Namespace: want.Namespace, Stored: m.Layout, Own: want.Layout}
 		}
 	}
-	return nil
+	return err
+}
+
+// metasIn returns the meta files of the spaces in the namespace directory parent.
+func metasIn(parent string) (metas []meta, err error) {
+	spaces, err := os.ReadDir(parent)
+	if err != nil {
+		return nil, prefixed(err)
+	}
+	for _, space := range spaces {
+		if !strings.HasPrefix(space.Name(), "dc-") || strings.HasSuffix(space.Name(), making) {
+			continue
+		}
+		m, err := readMeta(filepath.Join(parent, space.Name()))
+		if err != nil {
+			return nil, err
+		}
+		metas = append(metas, m)
+	}
+	return metas, nil
 }
 
 // writeMeta makes the directory dir with the meta file m, synced.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,9 +106,10 @@ type Store struct {
 }
 
 var (
-	_ leasestore.Store  = (*Store)(nil)
-	_ leasestore.Lister = (*Store)(nil)
-	_ leasestore.Fencer = (*Store)(nil)
+	_ leasestore.Store   = (*Store)(nil)
+	_ leasestore.Lister  = (*Store)(nil)
+	_ leasestore.Fencer  = (*Store)(nil)
+	_ leasestore.Catalog = (*Store)(nil)
 )
 
 // New opens the store in the directory dir, which must exist and be writable, on a file system
@@ -509,4 +511,30 @@ func (s *Store) rows(ctx context.Context, space leasestore.Space) ([]leasestore.
 		}
 	}
 	return rows, nil
+}
+
+// Spaces implements [leasestore.Catalog].
+func (s *Store) Spaces(ctx context.Context) ([]leasestore.Space, error) {
+	any := leasestore.Space{Namespace: "any", Workers: 1} // the call is about none
+	return within(ctx, s, any, s.spaces, nil)
+}
+
+func (s *Store) spaces() (spaces []leasestore.Space, err error) {
+	namespaces, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, prefixed(err)
+	}
+	for _, namespace := range namespaces {
+		if !strings.HasPrefix(namespace.Name(), "ns-") {
+			continue
+		}
+		metas, err := metasIn(filepath.Join(s.dir, namespace.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range metas {
+			spaces = append(spaces, leasestore.Space{Namespace: m.Namespace, Datacenter: m.Datacenter, Workers: m.Workers, Layout: m.Layout})
+		}
+	}
+	return spaces, nil
 }

@@ -69,6 +69,12 @@ type (
 		Rows(ctx context.Context, s Space) (rows []Row, now Millis, err error)
 	}
 
+	// A Catalog lists the spaces that were made, in any order, each with its number of rows and
+	// its stored layout. It is for operators, who need not know them, and makes nothing.
+	Catalog interface {
+		Spaces(ctx context.Context) ([]Space, error)
+	}
+
 	// A Fencer ends all leases of a space and raises their limits: see lease.Fence. It makes
 	// the rows if there are none. Each row is changed atomically, as by the other
 	// operations. After an error some may have been changed and others not.

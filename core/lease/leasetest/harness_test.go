@@ -163,6 +163,10 @@ func (h handle) Holders(ctx context.Context, s leasestore.Space, worker int64) (
 
 func (h handle) Register() leasestore.Register { return h.w.mem.Load() }
 
+func (h handle) Spaces(ctx context.Context) ([]leasestore.Space, error) {
+	return h.w.mem.Load().Spaces(ctx)
+}
+
 // errReply is the error of a call whose reply was lost.
 var errReply = errors.New("connection lost")
 

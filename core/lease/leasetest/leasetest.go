@@ -86,6 +86,7 @@ var claims = []struct {
 	{"FirstClaimMakesTheRows", firstClaimMakesTheRows},
 	{"RowsMakesNone", rowsMakesNone},
 	{"SimultaneousFirstClaimsGetDistinctRowsOfOneSpace", simultaneousFirstClaims},
+	{"SpacesAreListed", spacesAreListed},
 	{"SpacesDoNotSeeEachOther", spacesDoNotSeeEachOther},
 	{"NamespaceKeepsItsLayout", namespaceKeepsItsLayout},
 	{"LargeSpaceWorks", largeSpaceWorks},

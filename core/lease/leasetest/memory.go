@@ -57,6 +57,7 @@ var (
 	_ leasestore.Lister    = (*Memory)(nil)
 	_ leasestore.Fencer    = (*Memory)(nil)
 	_ leasestore.Historian = (*Memory)(nil)
+	_ leasestore.Catalog   = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store with the clock now, or [time.Now] if now is nil. Calls of
@@ -136,6 +137,16 @@ func (m *Memory) Fence(ctx context.Context, f leasestore.Fencing) error {
 // Rows implements [leasestore.Lister]. A space that was never claimed in has no rows.
 func (m *Memory) Rows(ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
 	return leasestore.Over(m).Rows(ctx, s)
+}
+
+// Spaces implements [leasestore.Catalog].
+func (m *Memory) Spaces(context.Context) (spaces []leasestore.Space, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for at, rows := range m.data.spaces {
+		spaces = append(spaces, leasestore.Space{Namespace: at.namespace, Datacenter: at.datacenter, Workers: int64(len(rows)), Layout: m.data.layouts[at.namespace]})
+	}
+	return spaces, nil
 }
 
 // LosesWrites implements [leasestore.Store] and [leasestore.Register], and returns false.

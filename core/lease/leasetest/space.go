@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -60,6 +61,37 @@ func simultaneousFirstClaims(s *suite) {
 	})
 	if rows, _ := s.rows(s.space); !slices.Equal(rows, want) {
 		s.Errorf("Rows after %d claims = %+v; want one per worker, as granted, %+v", processes, rows, want)
+	}
+}
+
+// spacesAreListed makes no space by asking for them.
+func spacesAreListed(s *suite) {
+	catalog, ok := s.b.store.(leasestore.Catalog)
+	if !ok {
+		s.Skip("SKIPPED: the store is no leasestore.Catalog")
+	}
+	var want []leasestore.Space
+	for _, at := range []leasestore.Space{
+		{}, // none yet
+		{Namespace: s.h.Namespace + "n", Datacenter: 11, Workers: 3, Layout: layout},
+		{Namespace: s.h.Namespace + "n", Datacenter: 0, Workers: 2, Layout: layout},
+		{Namespace: s.h.Namespace + ".N-1.", Datacenter: 1, Workers: 1, Layout: otherLayout},
+	} {
+		if at.Workers > 0 {
+			c := s.newClaim()
+			c.Space = at
+			s.a.hold(c)
+			want = append(want, at)
+		}
+		got, err := catalog.Spaces(s.Context())
+		got = slices.DeleteFunc(got, func(at leasestore.Space) bool { return !strings.HasPrefix(at.Namespace, s.h.Namespace) })
+		order := func(a, b leasestore.Space) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Datacenter, b.Datacenter))
+		}
+		slices.SortFunc(got, order)
+		if slices.SortFunc(want, order); err != nil || !slices.Equal(got, want) {
+			s.Errorf("Spaces() = %+v, %v; want %+v", got, err, want)
+		}
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -45,9 +47,10 @@ type Config struct {
 type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ leasestore.Store  = (*Store)(nil)
-	_ leasestore.Lister = (*Store)(nil)
-	_ leasestore.Fencer = (*Store)(nil)
+	_ leasestore.Store   = (*Store)(nil)
+	_ leasestore.Lister  = (*Store)(nil)
+	_ leasestore.Fencer  = (*Store)(nil)
+	_ leasestore.Catalog = (*Store)(nil)
 )
 
 // A register keeps rows in Redis.
@@ -224,6 +227,52 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 		return false, fmt.Errorf("redislease: swap: sent %d times for want of a reply, and refused at last, so it may have been done", n)
 	}
 	return reply[0] == int64(1), nil
+}
+
+// Spaces implements [leasestore.Catalog]. It scans all keys of the servers, a thousand at a time, and
+// needs a client of go-redis itself.
+func (s *Store) Spaces(ctx context.Context) ([]leasestore.Space, error) {
+	r := s.Register().(*register)
+	var mu sync.Mutex
+	found := map[leasestore.Space]bool{} // SCAN may show a key twice
+	scan := func(ctx context.Context, c redis.Cmdable) error {
+		keys := c.Scan(ctx, 0, r.prefix+":{*}", 1000).Iterator()
+		for keys.Next(ctx) {
+			name := strings.TrimSuffix(strings.TrimPrefix(keys.Val(), r.prefix+":{"), "}")
+			if (leasestore.Space{Namespace: name, Workers: 1}).Validate() != nil {
+				continue
+			}
+			settings, err := c.HGetAll(ctx, keys.Val()).Result()
+			if err != nil {
+				return err
+			}
+			for field, text := range settings {
+				if datacenter, ok := strings.CutPrefix(field, "rows:"); ok {
+					at := leasestore.Space{Namespace: name, Layout: settings["layout"]}
+					if _, err := fmt.Sscan(datacenter+" "+text, &at.Datacenter, &at.Workers); err != nil {
+						return fmt.Errorf("%w: %q has %q: %q", ErrDamaged, keys.Val(), cut(field), cut(text))
+					}
+					mu.Lock()
+					found[at] = true
+					mu.Unlock()
+				}
+			}
+		}
+		return keys.Err()
+	}
+	var err error
+	switch c := r.client.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return scan(ctx, c) })
+	case redis.Cmdable:
+		err = scan(ctx, c)
+	default:
+		return nil, invalid("client", fmt.Sprintf("a %T", c), "a client with Scan, such as a *redis.Client")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redislease: list: %w", err)
+	}
+	return slices.Collect(maps.Keys(found)), nil
 }
 
 // keys returns the names of all keys that an operation on a space touches. The namespace in

@@ -32,6 +32,7 @@ var (
 	_ leasestore.Lister    = (*Store)(nil)
 	_ leasestore.Fencer    = (*Store)(nil)
 	_ leasestore.Historian = (*Store)(nil)
+	_ leasestore.Catalog   = (*Store)(nil)
 )
 
 // New returns a Store on db. It does no I/O. The caller keeps db and closes it after the last
@@ -91,6 +92,28 @@ func (s *Store) Fence(ctx context.Context, f leasestore.Fencing) error {
 		return t.Exec(ctx, r.fence, f.Nonce, int64(f.Until), int64(f.Until), f.Space.Namespace, f.Space.Datacenter)
 	})
 	return explain("fence", err)
+}
+
+// Spaces implements [leasestore.Catalog].
+func (s *Store) Spaces(ctx context.Context) ([]leasestore.Space, error) {
+	r := s.register
+	spaces, err := sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (spaces []leasestore.Space, err error) {
+		err = t.Each(ctx, func(scan func(...any) error) error {
+			var at leasestore.Space
+			var version int64
+			if err := scan(&at.Namespace, &at.Datacenter, &at.Layout, &version, &at.Workers); err != nil {
+				return err
+			}
+			if version != schemaVersion {
+				return r.wrongVersion(version)
+			}
+			spaces = append(spaces, at)
+			return nil
+		}, fmt.Sprintf("SELECT m.namespace, m.datacenter, m.layout, m.schema_version, (SELECT COALESCE(MAX(worker) + 1, 0) FROM %s r"+
+			" WHERE r.namespace = m.namespace AND r.datacenter = m.datacenter) FROM %s m WHERE m.datacenter <> %d", r.table, r.meta, wholeNamespace))
+		return spaces, err
+	})
+	return spaces, explain("list", r.db.Explain(err))
 }
 
 // explain returns the error of an operation, with its name.

@@ -138,10 +138,7 @@ func (r *register) fill(ctx context.Context, p place, workers int64, version int
 
 // missing returns the workers without a row.
 func (r *register) missing(ctx context.Context, p place, workers int64) ([]int64, error) {
-	names, err := start(ctx, "list "+p.datacenter, func() ([]string, error) {
-		names, _, err := r.conn.Children(p.datacenter)
-		return names, err
-	}).wait(ctx)
+	names, err := r.children(ctx, p.datacenter)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +153,17 @@ func (r *register) missing(ctx context.Context, p place, workers int64) ([]int64
 		}
 	}
 	return missing, nil
+}
+
+// children returns the names of the znodes below path, and none if it is missing.
+func (r *register) children(ctx context.Context, path string) ([]string, error) {
+	return start(ctx, "list "+path, func() ([]string, error) {
+		names, _, err := r.conn.Children(path)
+		if errors.Is(err, zk.ErrNoNode) {
+			err = nil
+		}
+		return names, err
+	}).wait(ctx)
 }
 
 // makeRows makes all of the rows or none, if the znode of the datacenter has the version.

@@ -1,7 +1,10 @@
 package zklease
 
 import (
+	"context"
+	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
@@ -16,9 +19,10 @@ import (
 type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ leasestore.Store  = (*Store)(nil)
-	_ leasestore.Lister = (*Store)(nil)
-	_ leasestore.Fencer = (*Store)(nil)
+	_ leasestore.Store   = (*Store)(nil)
+	_ leasestore.Lister  = (*Store)(nil)
+	_ leasestore.Fencer  = (*Store)(nil)
+	_ leasestore.Catalog = (*Store)(nil)
 )
 
 // New returns a Store on a connection, usually a [*zk.Conn]. It sends nothing. The caller
@@ -36,4 +40,43 @@ func New(conn Conn, c Config) (*Store, error) {
 		return nil, err
 	}
 	return &Store{leasestore.Over(&register{conn: conn, acl: c.ACL, prefix: c.Prefix, clock: c.Prefix + "/" + clockName})}, nil
+}
+
+// Spaces implements [leasestore.Catalog]. A server that lags may not show the latest ones.
+func (s *Store) Spaces(ctx context.Context) (spaces []leasestore.Space, err error) {
+	r := s.Register().(*register)
+	names, err := r.children(ctx, r.prefix)
+	for _, name := range names {
+		if name == clockName {
+			continue
+		}
+		namespace, err := r.get(ctx, r.prefix+"/"+name).wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		layout, ok := decodeLayout(namespace.data)
+		if !ok {
+			return nil, damage(r.prefix+"/"+name, namespace.data, layoutForm)
+		}
+		at := leasestore.Space{Namespace: strings.ReplaceAll(name, "%2E", "."), Layout: layout}
+		datacenters, err := r.children(ctx, r.prefix+"/"+name)
+		if err != nil {
+			return nil, err
+		}
+		for _, datacenter := range datacenters {
+			path := r.prefix + "/" + name + "/" + datacenter
+			d, err := r.get(ctx, path).wait(ctx)
+			if err != nil {
+				return nil, err
+			}
+			m, ok := decodeMeta(d.data)
+			if _, err := fmt.Sscan(datacenter, &at.Datacenter); err != nil || !ok {
+				return nil, damage(path, d.data, metaForm)
+			}
+			if at.Workers = m.workers; m.state == complete {
+				spaces = append(spaces, at)
+			}
+		}
+	}
+	return spaces, err
 }
