@@ -58,7 +58,8 @@
 //   - appendonly yes, with appendfsync everysec or always. The guard does not need it, but every
 //     loss ends all leases.
 //   - For the client's user: EVAL, EVALSHA, HDEL, HEXISTS, HGET, HGETALL, HMGET, HSET, EXISTS, TIME
-//     and INFO, on the keys that begin with the prefix.
+//     and INFO, on the keys that begin with the prefix, and for records of who had a number LPUSH,
+//     LTRIM and LRANGE.
 //
 // # Requests that are sent again
 //
@@ -72,7 +73,8 @@
 // The hash snowkey:{shop} has the layout of the namespace shop and the number of rows per
 // datacenter, and the hash snowkey:{shop}:3 has the rows of datacenter 3, one field per worker:
 // epoch,owner,nonce,until,renewals,before,holder, as in [leasestore.Row], where before is the limit
-// that the last write found. The prefix snowkey is configurable, and the braces keep a namespace
+// that the last write found. The list snowkey:{shop}:3:7 has the records of the last hundred claims
+// of worker 7, which the claims' own scripts write. The prefix snowkey is configurable, and the braces keep a namespace
 // on one server of a cluster. Numbers of 2^51 or more are refused, and nothing that is written is
 // computed in Lua, whose numbers are doubles. Rows that make no sense are refused with
 // [ErrDamaged] and left unchanged; a renewal of such a row is a *leasestore.LostError as well.

@@ -449,7 +449,7 @@ func TestKeysLiveForeverInOneSlot(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
 	s := p.storeOn(t, client)
-	in := space("a.b", 2)
+	in := space("a.b", 1)
 	other := in
 	other.Datacenter = 5
 	c := newClaim(in)
@@ -457,7 +457,7 @@ func TestKeysLiveForeverInOneSlot(t *testing.T) {
 	mustClaim(t, s, newClaim(other))
 	keys, err := client.Keys(t.Context(), p.prefix+":*").Result()
 	slices.Sort(keys)
-	want := []string{p.prefix + ":{a.b}", p.prefix + ":{a.b}:1", p.prefix + ":{a.b}:5"}
+	want := []string{p.prefix + ":{a.b}", p.prefix + ":{a.b}:1", p.prefix + ":{a.b}:1:0", p.prefix + ":{a.b}:5", p.prefix + ":{a.b}:5:0"}
 	if err != nil || !slices.Equal(keys, want) {
 		t.Errorf("keys = %q, %v; want %q", keys, err, want)
 	}

@@ -28,7 +28,7 @@ type Client interface {
 
 // Config has the settings of a [Store]. The zero value is usable.
 type Config struct {
-	// Prefix begins every key: prefix:{namespace} and prefix:{namespace}:datacenter. It has
+	// Prefix begins every key: prefix:{namespace}, and with more behind it. It has
 	// 1..64 of the characters a-z A-Z 0-9 . _ - : /. Defaults to "snowkey".
 	Prefix string
 
@@ -37,8 +37,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Store keeps rows in Redis. It is a [leasestore.Store], a [leasestore.Lister] and a
-// [leasestore.Fencer]. Use [New]; the zero value is not usable. It is safe for concurrent use
+// A Store keeps rows in Redis. It is a [leasestore.Store], a [leasestore.Lister], a
+// [leasestore.Fencer] and a [leasestore.Historian]. Use [New]; the zero value is not usable. It is safe for concurrent use
 // and must not be copied.
 //
 // Besides the errors of [leasestore.Store] it returns errors that match [ErrEvicts],
@@ -47,10 +47,11 @@ type Config struct {
 type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ leasestore.Store   = (*Store)(nil)
-	_ leasestore.Lister  = (*Store)(nil)
-	_ leasestore.Fencer  = (*Store)(nil)
-	_ leasestore.Catalog = (*Store)(nil)
+	_ leasestore.Store     = (*Store)(nil)
+	_ leasestore.Lister    = (*Store)(nil)
+	_ leasestore.Fencer    = (*Store)(nil)
+	_ leasestore.Historian = (*Store)(nil)
+	_ leasestore.Catalog   = (*Store)(nil)
 )
 
 // A register keeps rows in Redis.
@@ -216,7 +217,11 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 		return false, err
 	}
 	var sent stamp
-	reply, err := r.run(ctx, swapScript, r.keys(s), &sent, []any{s.Layout, to.Worker, from.Tag, text, &sent})
+	keys, args := r.keys(s), []any{s.Layout, to.Worker, from.Tag, text, &sent}
+	if from.Record != "" {
+		keys, args = r.pastKeys(s, to.Worker), append(args, from.Record, leasestore.Kept)
+	}
+	reply, err := r.run(ctx, swapScript, keys, &sent, args)
 	if err != nil {
 		return false, fmt.Errorf("redislease: swap: %w", err)
 	}

@@ -1,0 +1,1 @@
+return {KEYS[3], redis.call('LRANGE', KEYS[3], 0, -1)}
