@@ -57,6 +57,7 @@
 //	snowkey/shop/3/space      {"workers":1024}
 //	snowkey/shop/3/07/fresh   [71,135,199]
 //	snowkey/shop/3/07/7       {"worker":7,"epoch":3,"owner":"…","nonce":"…","until":1735689600000,…}
+//	snowkey/shop/past/3/7/0000000000000000003   the record of the claim with epoch 3
 //
 // Worker 7 of datacenter 3 is in block 7, with all workers whose number modulo 64 is 7. The
 // key fresh lists the workers of the block that were never claimed. They have no key of
@@ -64,6 +65,6 @@
 // client's user needs to read and write the keys that begin with the prefix and a slash.
 //
 // A claim takes two round trips: it reads about 64 rows while it asks for the time, and
-// writes one. If none of these is free it reads all. A renewal and a release take two round
+// writes one, with its record; those of more than 300 epochs ago are deleted. If none of these is free it reads all. A renewal and a release take two round
 // trips as well.
 package etcdlease

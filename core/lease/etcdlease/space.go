@@ -250,6 +250,9 @@ func (r *register) Swap(ctx context.Context, sp leasestore.Space, from leasestor
 	} else {
 		same = append(same, clientv3.Compare(clientv3.Value(key), "=", was.text))
 	}
+	if from.Record != "" {
+		puts = append(puts, r.keep(sp, to, from.Record)...)
+	}
 	reply, err := r.commit(ctx, "swap", same, puts, nil)
 	return err == nil && reply.Succeeded, err
 }

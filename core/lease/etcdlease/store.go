@@ -12,8 +12,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A Store keeps rows in etcd. It is a [leasestore.Store], a [leasestore.Lister] and a
-// [leasestore.Fencer]. [New] creates it; the zero Store is not usable. It holds nothing but the
+// A Store keeps rows in etcd. It is a [leasestore.Store], a [leasestore.Lister], a
+// [leasestore.Fencer] and a [leasestore.Historian]. [New] creates it; the zero Store is not usable. It holds nothing but the
 // client, and is safe for concurrent use.
 //
 // Besides the errors of leasestore.Store it returns errors that match [ErrDamaged] or
@@ -21,10 +21,11 @@ import (
 type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ leasestore.Store   = (*Store)(nil)
-	_ leasestore.Lister  = (*Store)(nil)
-	_ leasestore.Fencer  = (*Store)(nil)
-	_ leasestore.Catalog = (*Store)(nil)
+	_ leasestore.Store     = (*Store)(nil)
+	_ leasestore.Lister    = (*Store)(nil)
+	_ leasestore.Fencer    = (*Store)(nil)
+	_ leasestore.Historian = (*Store)(nil)
+	_ leasestore.Catalog   = (*Store)(nil)
 )
 
 // A register keeps rows in etcd.
