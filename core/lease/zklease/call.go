@@ -82,9 +82,10 @@ func (p pending[T]) wait(ctx context.Context) (T, error) {
 
 // A node is a znode as it was read.
 type node struct {
-	exists  bool
-	data    []byte
-	version int32
+	exists   bool
+	data     []byte
+	version  int32
+	children int32
 }
 
 // errVersions is returned for a znode that was written 2,147,483,647 times, which takes fifty
@@ -105,7 +106,7 @@ func (r *register) get(ctx context.Context, path string) pending[node] {
 		case stat.Version < 0:
 			return node{}, errVersions
 		}
-		return node{true, data, stat.Version}, nil
+		return node{true, data, stat.Version, stat.NumChildren}, nil
 	})
 }
 

@@ -72,7 +72,7 @@ func TestEveryZnodeHasTheACL(t *testing.T) {
 				t.Errorf("%s: the ACL of %s = %v; want %v", name, path, n.acl, test.want)
 			}
 		}
-		if want := 2 + 1 + 2 + 4; len(sv.nodes)-1 != want {
+		if want := 2 + 1 + 2 + 4 + 1; len(sv.nodes)-1 != want {
 			t.Errorf("%s: %d znodes; want %d", name, len(sv.nodes)-1, want)
 		}
 	}

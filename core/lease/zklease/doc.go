@@ -45,6 +45,7 @@
 //	<Prefix>/<namespace>                         v1 layout="…"
 //	<Prefix>/<namespace>/<datacenter>            v1 workers=1024 state=complete
 //	<Prefix>/<namespace>/<datacenter>/<worker>   v1 worker=7 epoch=3 owner="…" nonce="…" until=1735689600000 renewals=12 holder="…"
+//	<Prefix>/<namespace>/<datacenter>/<worker>/3 the record of the claim with epoch 3
 //
 // A datacenter has as many rows as its first claim asked for, and a later claim with more
 // workers finds those. The namespaces "." and "..", which ZooKeeper refuses as names, become
@@ -52,6 +53,8 @@
 //
 // A claim takes two round trips if one of the eight rows that it reads first is free;
 // otherwise it reads more, 256 in a round trip, until one is. A renewal and a release take
-// three. Each of them writes twice, the clock and the row. The first claims in a datacenter
+// three. Each of them writes twice, the clock and the row. A claim makes its record in the
+// transaction that writes the row; one in 25 deletes the oldest of more than 125 records, for which
+// nobody waits. The first claims in a datacenter
 // make its znodes, 128 in each transaction.
 package zklease

@@ -159,6 +159,11 @@ func (s *session) Get(name string) (data []byte, stat *zk.Stat, err error) {
 			return zk.ErrNoNode
 		}
 		data, stat = []byte(n.data), &zk.Stat{Version: n.version, Mtime: n.mtime}
+		for child := range s.read() {
+			if path.Dir(child) == name {
+				stat.NumChildren++
+			}
+		}
 		return nil
 	})
 	return data, stat, err
@@ -205,8 +210,10 @@ func (s *session) Create(name string, data []byte, flags int32, acl []zk.ACL) (s
 
 func (s *session) Multi(ops ...any) (results []zk.MultiResponse, err error) {
 	name := fmt.Sprint(len(ops))
-	if set, ok := ops[len(ops)-1].(*zk.SetDataRequest); ok {
-		name = set.Path
+	for _, op := range ops {
+		if set, ok := op.(*zk.SetDataRequest); ok {
+			name = set.Path
+		}
 	}
 	err = s.do("multi", name, func() error {
 		trial := maps.Clone(s.nodes)
@@ -219,6 +226,10 @@ func (s *session) Multi(ops ...any) (results []zk.MultiResponse, err error) {
 				_, err = set(trial, op.Path, op.Data, op.Version, s.clock())
 			case *zk.CreateRequest:
 				err = create(trial, op)
+			case *zk.DeleteRequest:
+				if err = check(trial, op.Path, op.Version); err == nil {
+					delete(trial, op.Path)
+				}
 			default:
 				err = fmt.Errorf("unknown operation type %T", op)
 			}

@@ -89,6 +89,7 @@ func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hi
 type tag struct {
 	layout         string // of the namespace
 	namespace, row int32  // versions of znodes
+	records        int32  // which the row has
 }
 
 // Swap writes a row in a transaction that requires the versions of row and namespace to be
@@ -100,13 +101,19 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 	}
 	p := r.place(s)
 	path := p.row(to.Worker)
-	_, err := start(ctx, "set "+path, func() ([]zk.MultiResponse, error) {
-		return r.conn.Multi(
-			&zk.CheckVersionRequest{Path: p.namespace, Version: was.namespace},
-			&zk.SetDataRequest{Path: path, Data: encodeRow(to), Version: was.row})
-	}).wait(ctx)
+	ops := []any{
+		&zk.CheckVersionRequest{Path: p.namespace, Version: was.namespace},
+		&zk.SetDataRequest{Path: path, Data: encodeRow(to), Version: was.row},
+	}
+	if from.Record != "" { // behind the row, which another claim of this epoch has changed if it has made the record
+		ops = append(ops, r.keep(path, to.Epoch, from.Record))
+	}
+	_, err := start(ctx, "set "+path, func() ([]zk.MultiResponse, error) { return r.conn.Multi(ops...) }).wait(ctx)
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
 		return false, nil
+	}
+	if err == nil && from.Record != "" && was.records >= leasestore.Kept+spare {
+		r.prune(ctx, path)
 	}
 	return err == nil, err
 }
@@ -160,7 +167,7 @@ func (r *register) read(ctx context.Context, s leasestore.Space, workers []int64
 			v.Damaged = damage(p.row(found.worker), found.data, rowForm)
 			continue
 		}
-		v.Rows = append(v.Rows, leasestore.Seen{Row: row, Tag: tag{layout, n.version, found.version}})
+		v.Rows = append(v.Rows, leasestore.Seen{Row: row, Tag: tag{layout, n.version, found.version, found.children}})
 	}
 	return v, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// A Store keeps the rows of leases in ZooKeeper. It is a [leasestore.Store], a [leasestore.Lister] and
-// a [leasestore.Fencer]; make it with [New], since the zero Store is not usable. It is safe for
+// A Store keeps the rows of leases in ZooKeeper. It is a [leasestore.Store], a [leasestore.Lister], a
+// [leasestore.Fencer] and a [leasestore.Historian]; make it with [New], since the zero Store is not usable. It is safe for
 // concurrent use. It holds nothing but the connection, and its goroutines end with the calls
 // of that connection.
 //
@@ -19,10 +19,11 @@ import (
 type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ leasestore.Store   = (*Store)(nil)
-	_ leasestore.Lister  = (*Store)(nil)
-	_ leasestore.Fencer  = (*Store)(nil)
-	_ leasestore.Catalog = (*Store)(nil)
+	_ leasestore.Store     = (*Store)(nil)
+	_ leasestore.Lister    = (*Store)(nil)
+	_ leasestore.Fencer    = (*Store)(nil)
+	_ leasestore.Historian = (*Store)(nil)
+	_ leasestore.Catalog   = (*Store)(nil)
 )
 
 // New returns a Store on a connection, usually a [*zk.Conn]. It sends nothing. The caller

@@ -42,7 +42,7 @@ type deaf struct{ Conn }
 
 func (c deaf) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	replies, err := c.Conn.Multi(ops...)
-	if _, ok := ops[len(ops)-1].(*zk.SetDataRequest); ok {
+	if _, ok := ops[1].(*zk.SetDataRequest); ok {
 		return nil, zk.ErrConnectionClosed
 	}
 	return replies, err
@@ -117,9 +117,7 @@ func TestRegisterPassesTheSuite(t *testing.T) {
 		return leasetest.RegisterHarness{
 			Open: func(t *testing.T) leasestore.Register { return newStore(t, connect(t, addr), config).Register() },
 			Delete: func(t *testing.T, sp leasestore.Space, worker int64) {
-				if err := admin.Delete(placeOf(newStore(t, admin, config), sp).row(worker), -1); err != nil {
-					t.Fatalf("Delete(worker %d) = error %v; want none", worker, err)
-				}
+				remove(t, admin, placeOf(newStore(t, admin, config), sp).row(worker))
 			},
 		}
 	})
@@ -223,9 +221,7 @@ func TestStorePassesTheSuite(t *testing.T) {
 				}
 			},
 			Delete: func(t *testing.T, sp leasestore.Space, worker int64) {
-				if err := admin.Delete(placeOf(places, sp).row(worker), -1); err != nil {
-					t.Fatalf("Delete(worker %d) = error %v; want none", worker, err)
-				}
+				remove(t, admin, placeOf(places, sp).row(worker))
 			},
 			LosesReplies: func(t *testing.T) leasetest.Store {
 				return newStore(t, deaf{connect(t, addr, login)}, config)

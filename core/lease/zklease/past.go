@@ -1,0 +1,69 @@
+package zklease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/snowkey/snowkey/core/lease/leasestore"
+)
+
+// The record of a claim is a child of its row's znode, made in the transaction that writes the row.
+// Its name is the epoch, so that the claim needs to know no other record.
+func (r *register) keep(path string, epoch int64, record string) any {
+	return &zk.CreateRequest{Path: path + "/" + strconv.FormatInt(epoch, 10), Data: []byte(record), Acl: r.acl, Flags: zk.FlagPersistent}
+}
+
+// spare is how many records more than Kept there are before a claim deletes them. It does so beside
+// its caller, who does not wait, and another claim will if it fails.
+const spare = leasestore.Kept / 4
+
+func (r *register) prune(ctx context.Context, path string) {
+	start(context.WithoutCancel(ctx), "prune "+path, func() (struct{}, error) {
+		names, err := r.past(path)
+		var ops []any
+		for _, name := range names[min(len(names), leasestore.Kept):] {
+			ops = append(ops, &zk.DeleteRequest{Path: path + "/" + name, Version: -1})
+		}
+		if len(ops) > 0 {
+			_, err = r.conn.Multi(ops[:min(len(ops), batch)]...)
+		}
+		return struct{}{}, err
+	})
+}
+
+// past returns the names of the records of a row, the newest first.
+func (r *register) past(path string) ([]string, error) {
+	names, _, err := r.conn.Children(path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	epoch := func(name string) int64 { n, _ := strconv.ParseInt(name, 10, 64); return n }
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(epoch(b), epoch(a)) })
+	return names, err
+}
+
+// Records implements [leasestore.Recorder].
+func (r *register) Records(ctx context.Context, s leasestore.Space, worker int64) (records []string, err error) {
+	path := r.place(s).row(worker)
+	names, err := start(ctx, "list "+path, func() ([]string, error) { return r.past(path) }).wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var sent []pending[node]
+	for _, name := range names[:min(len(names), leasestore.Kept)] {
+		sent = append(sent, r.get(ctx, path+"/"+name))
+	}
+	for _, record := range sent {
+		n, err := record.wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, string(n.data))
+	}
+	return records, nil
+}
