@@ -67,6 +67,10 @@
 // each space. The loss goes unnoticed if such a file is removed together with its slot or
 // space, or if the whole directory is emptied.
 //
+// The file "7.past" has a line for each of the last hundred claims of row 7. It is written before a
+// claim returns, but not synced: after a power failure the last line may be missing, and the slot
+// itself tells who had the row.
+//
 // To start a worker number anew, stop what uses the directory and use another one. For a
 // single file, see [Store.Claim] and Config.AllowFreshState.
 package filelease

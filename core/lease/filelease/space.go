@@ -27,6 +27,7 @@ import (
 //	            0 … 1023 the slots, each made at the first claim of its row
 //	            7.claimed   slot 7 was claimed; see slot.settle
 //	            7.held      the holder's lock of slot 7
+//	            7.past      the last claims of slot 7
 //	            7.poisoned  a write to slot 7 has failed
 //
 // A space is made under another name, synced and renamed, so that it appears as a whole or not

@@ -106,10 +106,11 @@ type Store struct {
 }
 
 var (
-	_ leasestore.Store   = (*Store)(nil)
-	_ leasestore.Lister  = (*Store)(nil)
-	_ leasestore.Fencer  = (*Store)(nil)
-	_ leasestore.Catalog = (*Store)(nil)
+	_ leasestore.Store     = (*Store)(nil)
+	_ leasestore.Lister    = (*Store)(nil)
+	_ leasestore.Fencer    = (*Store)(nil)
+	_ leasestore.Historian = (*Store)(nil)
+	_ leasestore.Catalog   = (*Store)(nil)
 )
 
 // New opens the store in the directory dir, which must exist and be writable, on a file system
@@ -321,7 +322,11 @@ func (cl *claiming) try(ctx context.Context, worker int64, wait bool) (leasestor
 		s.letGo(sl.path, cl.Owner)
 		return leasestore.Reply{}, err
 	}
-	return leasestore.Reply{Row: next, Before: last.row.Until, Now: now}, nil
+	reply := leasestore.Reply{Row: next, Before: last.row.Until, Now: now}
+	if err := sl.record(cl.Record(last.row, reply)); err != nil {
+		s.log.Debug("filelease: a claim is not recorded", "worker", worker, "error", err)
+	}
+	return reply, nil
 }
 
 // noRoom returns errTaken and records err if err means that the disk is full.
@@ -501,12 +506,12 @@ func (s *Store) rows(ctx context.Context, space leasestore.Space) ([]leasestore.
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		default:
-			missing, err := exists(claimedPath(sp.slotPath(worker)))
+			row, missing, err := sp.unclaimed(worker)
 			if err != nil {
 				return nil, err
 			}
 			if !missing {
-				rows = append(rows, leasestore.Row{Worker: worker, Until: sp.meta.Until})
+				rows = append(rows, row)
 			}
 		}
 	}
@@ -537,4 +542,10 @@ func (s *Store) spaces() (spaces []leasestore.Space, err error) {
 		}
 	}
 	return spaces, nil
+}
+
+// unclaimed returns the row of a worker without a slot file, and whether the file has gone missing.
+func (sp *space) unclaimed(worker int64) (row leasestore.Row, missing bool, err error) {
+	missing, err = exists(claimedPath(sp.slotPath(worker)))
+	return leasestore.Row{Worker: worker, Until: sp.meta.Until}, missing, err
 }
