@@ -3,7 +3,6 @@ package zklease
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 
@@ -23,8 +22,9 @@ func (r *register) keep(path string, epoch int64, record string) any {
 const spare = leasestore.Kept / 4
 
 func (r *register) prune(ctx context.Context, path string) {
-	start(context.WithoutCancel(ctx), "prune "+path, func() (struct{}, error) {
-		names, err := r.past(path)
+	ctx = context.WithoutCancel(ctx)
+	start(ctx, "prune "+path, func() (struct{}, error) {
+		names, err := r.past(ctx, path)
 		var ops []any
 		for _, name := range names[min(len(names), leasestore.Kept):] {
 			ops = append(ops, &zk.DeleteRequest{Path: path + "/" + name, Version: -1})
@@ -37,11 +37,8 @@ func (r *register) prune(ctx context.Context, path string) {
 }
 
 // past returns the names of the records of a row, the newest first.
-func (r *register) past(path string) ([]string, error) {
-	names, _, err := r.conn.Children(path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
+func (r *register) past(ctx context.Context, path string) ([]string, error) {
+	names, err := r.children(ctx, path)
 	epoch := func(name string) int64 { n, _ := strconv.ParseInt(name, 10, 64); return n }
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(epoch(b), epoch(a)) })
 	return names, err
@@ -50,7 +47,7 @@ func (r *register) past(path string) ([]string, error) {
 // Records implements [leasestore.Recorder].
 func (r *register) Records(ctx context.Context, s leasestore.Space, worker int64) (records []string, err error) {
 	path := r.place(s).row(worker)
-	names, err := start(ctx, "list "+path, func() ([]string, error) { return r.past(path) }).wait(ctx)
+	names, err := r.past(ctx, path)
 	if err != nil {
 		return nil, err
 	}
