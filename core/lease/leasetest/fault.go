@@ -218,9 +218,13 @@ func rowsSurviveARestart(s *suite) {
 	s.a.keep(l, r)
 	s.a.must(gone.giveBack(gone.from))
 	before, _ := s.rows(s.space)
+	past, _ := s.history(gone.worker)
 	s.h.Restart(s.T)
 	s.a, s.b = s.open(), s.open()
 
+	if got, _ := s.history(gone.worker); !slices.Equal(got, past) {
+		s.Errorf("Holders after a restart = %+v; want %+v", got, past)
+	}
 	if got, _ := s.rows(s.space); !slices.Equal(got, before) {
 		s.Fatalf("Rows after a restart = %+v; want %+v", got, before)
 	}

@@ -10,20 +10,28 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// past returns what the store tells of the holders of a worker, or skips the subtest.
-func (s *suite) past(worker int64) []leasestore.Holder {
+// history returns what the store tells of the holders of a worker, or false if it keeps none.
+func (s *suite) history(worker int64) ([]leasestore.Holder, bool) {
 	s.Helper()
 	historian, ok := s.b.store.(leasestore.Historian)
 	if !ok {
-		s.Skip("SKIPPED: the store is no leasestore.Historian")
+		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	all, err := historian.Holders(ctx, s.space, worker)
-	if errors.Is(err, errors.ErrUnsupported) {
-		s.Skipf("SKIPPED: %v", err)
-	} else if err != nil {
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		s.Fatalf("Holders(worker %d) = error %v; want them", worker, err)
+	}
+	return all, err == nil
+}
+
+// past is history, and skips the subtest if there is none.
+func (s *suite) past(worker int64) []leasestore.Holder {
+	s.Helper()
+	all, ok := s.history(worker)
+	if !ok {
+		s.Skip("SKIPPED: the store is no leasestore.Historian")
 	}
 	return all
 }

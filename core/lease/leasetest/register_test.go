@@ -159,6 +159,17 @@ var wrongRegisters = map[string]wrongRegister{
 		},
 		caught: "SwapWritesEveryField",
 	},
+	"records a swap that it has refused": {
+		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
+			done, err := m.Swap(ctx, s, from, to)
+			if v, _ := m.Read(ctx, s, []int64{to.Worker}); !done && from.Record != "" && len(v.Rows) == 1 {
+				v.Rows[0].Record = from.Record
+				_, _ = m.Swap(ctx, s, v.Rows[0], v.Rows[0].Row)
+			}
+			return done, err
+		},
+		caught: "RecordsAreKept",
+	},
 	"keeps no time after the year 9999": {
 		swap: func(m *leasetest.Memory, ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
 			to.Until = min(to.Until, 253_402_300_799_999)

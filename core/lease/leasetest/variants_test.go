@@ -27,6 +27,7 @@ type variant struct {
 	rows    func(v broken, ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error)
 	fence   func(v broken, ctx context.Context, f leasestore.Fencing) error
 	spaces  func(spaces []leasestore.Space) []leasestore.Space
+	holders func(all []leasestore.Holder) []leasestore.Holder
 	harness func(w *world, h *leasetest.Harness)
 
 	caught []string // the subtests that were written for it, and must fail
@@ -87,6 +88,14 @@ func (v broken) Fence(ctx context.Context, f leasestore.Fencing) error {
 		return v.handle.Fence(ctx, f)
 	}
 	return v.fence(v, ctx, f)
+}
+
+func (v broken) Holders(ctx context.Context, s leasestore.Space, worker int64) ([]leasestore.Holder, error) {
+	all, err := v.handle.Holders(ctx, s, worker)
+	if v.holders != nil {
+		all = v.holders(all)
+	}
+	return all, err
 }
 
 func (v broken) mem() *leasetest.Memory { return v.w.mem.Load() }
@@ -185,6 +194,31 @@ var variants = map[string]variant{
 			return err
 		},
 		caught: []string{"RequestDeliveredTwiceIsDoneOnce"},
+	},
+
+	// -- the past
+	"keeps the last holder alone": {
+		holders: func(all []leasestore.Holder) []leasestore.Holder { return all[max(0, len(all)-1):] },
+		caught:  []string{"HoldersAreKept", "OneOfSimultaneousClaimsIsRecorded"},
+	},
+	"keeps 99": {
+		holders: func(all []leasestore.Holder) []leasestore.Holder { return all[max(0, len(all)-99):] },
+		caught:  []string{"TheLastHundredHoldersAreKept"},
+	},
+	"knows claims with a record alone": {
+		holders: func(all []leasestore.Holder) []leasestore.Holder {
+			return slices.DeleteFunc(all, func(h leasestore.Holder) bool { return h.Epoch == 0 })
+		},
+		caught: []string{"TheLastHundredHoldersAreKept", "FencedTimeIsOfSomebody", "ClaimsOfAnOlderVersionAreSeen"},
+	},
+	"lets a retirement begin when it was asked for": {
+		holders: func(all []leasestore.Holder) []leasestore.Holder {
+			for i := range all {
+				all[i].From = max(all[i].From, 1)
+			}
+			return all
+		},
+		caught: []string{"RetirementIsRecorded"},
 	},
 
 	// -- holders and fences
