@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -214,6 +215,34 @@ func (r *leaseRun) checkRows(f numberFiles) {
 			r.errorf("%s; want a row that reserves more than that, of %+v", describe(f, id), got)
 		}
 	}
+	if historian, ok := r.chaos.Lister.(leasestore.Historian); ok {
+		r.checkHolders(ctx, historian, space, f)
+	}
+}
+
+// checkHolders fails the test if an ID has a time at which, as the store tells, nobody held its
+// worker number.
+func (r *leaseRun) checkHolders(ctx context.Context, historian leasestore.Historian, space leasestore.Space, f numberFiles) {
+	r.t.Helper()
+	held, claims := map[int64][]leasestore.Holder{}, 0
+	for worker := range space.Workers {
+		var err error
+		if held[worker], err = historian.Holders(ctx, space, worker); err != nil {
+			r.errorf("Holders(worker %d) = error %v; want them", worker, err)
+			return
+		}
+		claims += len(held[worker])
+	}
+	for _, ids := range f {
+		for _, id := range ids {
+			at := timeOf(id)
+			if !slices.ContainsFunc(held[workerOf(id)], func(h leasestore.Holder) bool { return h.From <= at && at < h.Until }) {
+				r.errorf("%s; want it to be of a holder, of %+v", describe(f, id), held[workerOf(id)])
+				return
+			}
+		}
+	}
+	r.t.Logf("%s: the IDs are those of %d holders", r.chaos.Store, claims)
 }
 
 // enough reports whether so much has happened that the run means something. If IDs should

@@ -101,6 +101,15 @@ type fullFile struct{ file }
 
 func (fullFile) WriteAt([]byte, int64) (int, error) { return 0, errDisk }
 
+func TestTheFileOfRecordsDoesNotGrow(t *testing.T) {
+	s := newStore(t, t.TempDir(), Config{})
+	held(t, s, leasestore.Kept+3)
+	info, err := os.Stat(pastPath(slotFile(s, 0)))
+	if err != nil || info.Size() != leasestore.Kept*pastWidth {
+		t.Errorf("Stat() after %d claims = %d bytes, %v; want %d", leasestore.Kept+3, info.Size(), err, leasestore.Kept*pastWidth)
+	}
+}
+
 func TestHoldersOfAMissingSlotAreAnError(t *testing.T) {
 	s := newStore(t, t.TempDir(), Config{})
 	space, _ := held(t, s, 2)

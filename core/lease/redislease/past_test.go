@@ -47,6 +47,21 @@ func TestAClaimGoesOnWithoutItsRecord(t *testing.T) {
 	}
 }
 
+func TestAClaimRemovesOldRecords(t *testing.T) {
+	p := shared(t)
+	client := p.client(t)
+	in := space("n", 1)
+	for range 2 * leasestore.Kept {
+		if err := client.LPush(t.Context(), p.rowKey(in)+":0", "old").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClaim(t, p.storeOn(t, client), newClaim(in))
+	if n := client.LLen(t.Context(), p.rowKey(in)+":0").Val(); n != leasestore.Kept {
+		t.Errorf("%d records after a claim; want %d", n, leasestore.Kept)
+	}
+}
+
 // A command that go-redis sends twice, for want of a reply, records once.
 func TestAClaimThatIsSentTwiceIsRecordedOnce(t *testing.T) {
 	p := shared(t)

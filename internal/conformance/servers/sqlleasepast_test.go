@@ -128,6 +128,26 @@ func TestLeasesGoOnWithoutTheRightToRecordHolders(t *testing.T) {
 	})
 }
 
+// The documentation says how much a number takes at most.
+func TestAClaimRemovesOldRecords(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		s := g.store(t, g.open(t))
+		c := newLease()
+		c.Space.Workers, c.Holder = 1, strings.Repeat("w", 64)
+		r := mustClaim(t, s, c)
+		g.exec(t, "UPDATE snowkey_leases_past SET records = REPEAT('0123456789', 3000)")
+		if err := s.Release(t.Context(), leasestore.Release{Space: c.Space, Epoch: 1, Owner: c.Owner, Known: []string{c.Nonce}, Nonce: "n", End: r.Now}); err != nil {
+			t.Fatal(err)
+		}
+		c.Owner, c.Nonce = rand.Text(), rand.Text()
+		mustClaim(t, s, c)
+		var length int
+		if err := g.admin.QueryRow("SELECT LENGTH(records) FROM snowkey_leases_past").Scan(&length); err != nil || length > 20_000 {
+			t.Errorf("length of the records after a claim = %d, %v; want at most 20,000", length, err)
+		}
+	})
+}
+
 // A DBA rewrites the table of past holders.
 func TestALockedTableOfPastHoldersStopsNoClaim(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
