@@ -3,6 +3,7 @@ package leasestore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -114,6 +115,40 @@ func TestHoldersAreThoseOfOneMoment(t *testing.T) {
 	want := []leasestore.Holder{{Epoch: 1, From: first.Now}, {Epoch: 2, Holder: "web", From: second.Now, Until: second.Row.Until}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("Holders() = %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestHoldersOfRecordsThatDoNotFit(t *testing.T) {
+	type all = []leasestore.Holder
+	for name, test := range map[string]struct {
+		row     leasestore.Row
+		records []string
+		want    all
+	}{
+		"the row has the epoch of another holder": {
+			leasestore.Row{Epoch: 5, Owner: "x", Holder: "b", Until: 70}, []string{"5\t50\t40\ta"},
+			all{{Until: 40}, {Epoch: 5, Holder: "a", From: 50, Until: 70}, {Epoch: 5, Holder: "b", From: 50, Until: 70}},
+		},
+		"the row was taken back to an earlier epoch": {
+			leasestore.Row{Epoch: 3, Owner: "x", Holder: "c", Until: 30}, []string{"3\t20\t20\tc", "5\t50\t40\ta\tc", "4\t30\t20\tc"},
+			all{{Until: 20}, {Epoch: 4, Holder: "c", From: 30, Until: 40}, {Epoch: 5, Holder: "a", From: 50, Until: 20}, {From: 50, Until: 20}, {Epoch: 3, Holder: "c", From: 20, Until: 30}},
+		},
+		"one is of a later version": {
+			leasestore.Row{Epoch: 2, Until: 30}, []string{"", "x", "1\t20", "1\tx\t0\ta", "1\t1\tx\ta"},
+			all{{Until: 30}},
+		},
+	} {
+		if got := leasestore.HoldersOf(test.row, test.records); !slices.Equal(got, test.want) {
+			t.Errorf("%s: HoldersOf() = %+v; want %+v", name, got, test.want)
+		}
+	}
+	var records []string
+	for epoch := int64(2 * leasestore.Kept); epoch > 0; epoch-- {
+		records = append(records, fmt.Sprintf("%d\t%d\t%d\ta\ta", epoch, epoch, epoch))
+	}
+	got := leasestore.HoldersOf(leasestore.Row{Epoch: 2 * leasestore.Kept, Owner: "x", Holder: "a", Until: 1000}, records)
+	if want := (leasestore.Holder{Epoch: leasestore.Kept, Holder: "a", Until: leasestore.Kept + 1}); len(got) != leasestore.Kept+1 || got[0] != want {
+		t.Errorf("HoldersOf() of %d records = %d entries, first %+v; want %d, first what is before them, %+v", len(records), len(got), got[0], leasestore.Kept+1, want)
 	}
 }
 

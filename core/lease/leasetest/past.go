@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
@@ -84,8 +85,9 @@ func holdersAreKept(s *suite) {
 	s.wantPast("claims in another datacenter", 0)
 	s.space.Datacenter--
 	for _, worker := range []int64{-1, s.space.Workers} {
-		if all, err := s.a.store.(leasestore.Historian).Holders(s.Context(), s.space, worker); err == nil {
-			s.Errorf("Holders(worker %d) of %d workers = %+v; want an error", worker, s.space.Workers, all)
+		all, err := s.a.store.(leasestore.Historian).Holders(s.Context(), s.space, worker)
+		if value := (*core.ValueError)(nil); !errors.As(err, &value) || value.Name != "worker" {
+			s.Errorf("Holders(worker %d) of %d workers = %+v, error %v; want a *core.ValueError", worker, s.space.Workers, all, err)
 		}
 	}
 }

@@ -33,6 +33,9 @@ func TestAClaimGoesOnWithoutItsRecord(t *testing.T) {
 		c := newClaim(in)
 		c.Holder = "web"
 		held := mustRenew(t, s, renewal(c, mustClaim(t, s, c)))
+		if held.Row.Renewals != 2 {
+			t.Errorf("%s: the row was written %d times by a claim and a renewal; want 2", name, held.Row.Renewals)
+		}
 
 		// What the row tells is known to those who may read the records.
 		all, err := s.Holders(t.Context(), in, 0)
