@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/snowkey/snowkey/core/lease"
@@ -79,24 +80,21 @@ func (d *database) refuseOtherLayout(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	rows, err := d.QueryContext(ctx, "SELECT DISTINCT layout FROM "+sqllease.DefaultTable+"_meta")
+	store, err := sqllease.New(d.DB, o.store(d.dialect))
 	if err != nil {
+		return err
+	}
+	spaces, err := store.Spaces(ctx)
+	if err != nil || len(spaces) == 0 {
 		return nil //nolint:nilerr // no leases here, or no right to see them
 	}
-	defer func() { _ = rows.Close() }()
 	var stored []string
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return d.hide(err)
-		}
-		if strings.TrimSuffix(text, leasestore.GuardMark) == lease.Fingerprint(l) {
+	for _, s := range spaces {
+		if strings.TrimSuffix(s.Layout, leasestore.GuardMark) == lease.Fingerprint(l) {
 			return nil
 		}
-		stored = append(stored, text)
+		stored = append(stored, s.Layout)
 	}
-	if err := rows.Err(); err != nil || len(stored) == 0 {
-		return d.hide(err)
-	}
-	return usagef("the layout is another than that of the leases in this database, which is %s", strings.Join(stored, "; or "))
+	slices.Sort(stored)
+	return usagef("the layout is another than that of the leases in this database, which is %s", strings.Join(slices.Compact(stored), "; or "))
 }

@@ -28,6 +28,10 @@ type options struct {
 	datacenter int64
 	zone       *time.Location // nil unless it is named
 	db         string
+	table      string
+	namespace  string
+	reason     string
+	above      string
 	ahead      int
 	keep       int
 	drop       bool
@@ -61,6 +65,10 @@ func (o *options) flags(c command) *flag.FlagSet {
 	all.Var(&o.every, "every", "`length` of a partition, in the time zone")
 	all.StringVar(&o.column, "column", "id", "`name` of the column of keys, such as orders.id, in place of id")
 	all.StringVar(&o.db, "db", "", "`URL` of the database, such as postgres://user@host/database, mysql://user@host/database or sqlite:path; "+dbVariable+" in the environment says the same, and shows no password in a list of processes")
+	all.StringVar(&o.table, "table", "", "`name` of the table, with its schema, or on Redis, etcd and ZooKeeper of the prefix of the keys, if it is not the usual one")
+	all.StringVar(&o.namespace, "namespace", "", "`name` of the namespace, if there are several")
+	all.StringVar(&o.reason, "reason", "", "`text` that says why, for people")
+	all.StringVar(&o.above, "above", "", "`key` that no key of the worker exceeds, anywhere")
 	all.IntVar(&o.ahead, "ahead", 3, "`number` of partitions to make after the present one")
 	all.IntVar(&o.keep, "keep", 0, "`number` of partitions before the present one that are not old; 0: all")
 	all.BoolVar(&o.drop, "drop", false, "remove the old partitions with their rows, too")

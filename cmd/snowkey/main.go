@@ -39,7 +39,7 @@ type command struct {
 var commands []command
 
 func init() { // because help, which is one of them, lists all
-	commands = []command{decode, generate, keyRange, sqlText, partitions, help, version, completion}
+	commands = []command{decode, generate, keyRange, sqlText, partitions, workers, help, version, completion}
 }
 
 var (
@@ -102,7 +102,9 @@ func run(ctx context.Context, out *bufio.Writer, args []string) error {
 	case len(rest) > c.most:
 		err = usagef("too many arguments: want at most %d", c.most)
 	default:
-		err = c.run(ctx, o, out, rest)
+		if err = c.run(ctx, o, out, rest); err != nil && ctx.Err() != nil && !errors.Is(err, errInterrupted) {
+			err = fmt.Errorf("%w: %w", errInterrupted, err)
+		}
 	}
 	if errors.As(err, new(usageError)) {
 		return usagef("%s: %w; snowkey help %[1]s explains it", c.name, err)

@@ -1,0 +1,330 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/types"
+)
+
+var workers = command{
+	name:    "workers",
+	summary: "show who holds which worker number, and retire or free one",
+	args:    "[number | history number | retire number | reinstate number | free number]",
+	most:    2,
+	words:   []string{"history", "retire", "reinstate", "free"},
+	flags:   "db table namespace datacenter reason above json yes",
+	text: `Shows the worker numbers that programs take by leases: who holds one and until when, by the clock of the store. A number that is held is renewed before that time as long as its holder lives; reserved is one that nobody holds and that can be taken then, and unused is one that nobody ever had. Without a number it leaves the unused ones out. history shows who has had a number. Nothing is changed or made.
+
+    snowkey workers -db postgres://shop@db/shop
+    snowkey workers -db redis://cache 7
+    snowkey workers -db file:shop.db-leases history 7
+
+-db names PostgreSQL, MySQL, MariaDB, SQLite, the folder of leases in files, which snowkey.Open makes beside a file of SQLite, Redis (rediss with TLS; the other servers of a cluster follow, as in ?addr=b:6379&addr=c:6379), etcd (etcds with TLS) or ZooKeeper, of which several servers are separated by commas.
+
+retire takes a number that nobody ever had out of use for good, for keys that are made without a lease; -reason is required. reinstate undoes it.
+
+    snowkey workers -reason 'rows by hand' retire 1023
+
+free ends the lease of a holder that is dead. The number stays reserved until its time, because the holder may only be paused, so it usually suffices to wait. For a number that a wrong clock has reserved far ahead, -above names a key that no key of the number exceeds. The reserved time then ends after that key, and ten minutes from now at the earliest. Keys repeat if that is not true, or if a process that has ever had the number runs again.
+
+retire, reinstate and free change one namespace, and the datacenter 0 unless it is named. They ask before they write.`,
+	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {
+		word := "list"
+		if len(args) > 0 && strings.Contains(" history retire reinstate free ", " "+args[0]+" ") {
+			word, args = args[0], args[1:]
+		}
+		worker := int64(-1)
+		if len(args) > 0 {
+			n, err := strconv.ParseUint(args[0], 10, 16)
+			if err != nil || len(args) > 1 {
+				return usagef("%.64q: want the number of a worker, after one of history, retire, reinstate or free", args)
+			}
+			worker = int64(n)
+		}
+		var above types.Snowflake
+		if o.above != "" {
+			var err error
+			if above, err = read(o.above); err != nil {
+				return usagef("-above: %w", err)
+			}
+		}
+		switch err := (leasestore.Space{Namespace: o.namespace, Workers: 1}).Validate(); {
+		case o.namespace != "" && err != nil:
+			return usageError{err}
+		case word != "list" && worker < 0:
+			return usagef("%s: want the number of a worker after it", word)
+		case (word == "retire") != (o.reason != ""):
+			return usagef("retire needs -reason, and no other has it")
+		case strings.ContainsFunc(o.reason, func(r rune) bool { return r < ' ' || r > '~' }):
+			return usagef("-reason %.64q: want printable characters of ASCII", o.reason)
+		case o.above != "" && word != "free":
+			return usagef("-above is for free")
+		}
+		l, err := o.openLeases(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = l.close() }()
+		if word == "list" {
+			return l.list(ctx, o, out, worker)
+		}
+		space, err := l.space(o)
+		if err == nil && worker >= space.Workers {
+			err = usagef("worker %d: namespace %s has 0..%d", worker, space.Namespace, space.Workers-1)
+		}
+		if err != nil {
+			return err
+		}
+		if word == "history" {
+			return l.history(ctx, o, out, space, worker)
+		}
+		return l.change(ctx, o, out, space, worker, word, above)
+	},
+}
+
+// space returns the space that the flags name.
+func (l *leases) space(o *options) (found leasestore.Space, err error) {
+	var all []string
+	n := 0
+	for _, s := range l.spaces {
+		all = append(all, fmt.Sprintf("%s with datacenter %d", s.Namespace, s.Datacenter))
+		if s.Datacenter == o.datacenter && (o.namespace == "" || s.Namespace == o.namespace) {
+			found = s
+			n++
+		}
+	}
+	if n != 1 {
+		return found, usagef("want -namespace and -datacenter to name one of: %s", strings.Join(all, ", "))
+	}
+	return found, nil
+}
+
+// A shownWorker is a row, or a claim of the past, as it is printed.
+type shownWorker struct {
+	Namespace  string `json:"namespace"`
+	Datacenter int64  `json:"datacenter"`
+	Worker     int64  `json:"worker"`
+	State      string `json:"state,omitempty"`
+	Holder     string `json:"holder"`
+	From       string `json:"from,omitempty"`
+	Until      string `json:"until,omitempty"`
+	In         string `json:"-"`
+	Fence      int64  `json:"fence"`
+}
+
+// shown returns a row as it is printed.
+func shown(s leasestore.Space, row leasestore.Row, now leasestore.Millis) shownWorker {
+	w := shownWorker{s.Namespace, s.Datacenter, row.Worker, "held", row.Holder, "", stamp(row.Until.Time()), "", row.Epoch}
+	switch {
+	case row.Retired():
+		w.State, w.From, w.Until = "retired", stamp((row.Until - leasestore.Retired).Time()), ""
+		return w
+	case row == leasestore.Row{Worker: row.Worker}:
+		w.State, w.Until = "unused", ""
+		return w
+	case row.Until <= now:
+		w.State = "free"
+		return w
+	case row.Owner == "":
+		w.State = "reserved"
+	}
+	w.In = (row.Until - now).Duration().Round(time.Second).String()
+	return w
+}
+
+// write writes workers as a table of some columns, or in JSON.
+func (o *options) write(out io.Writer, all []shownWorker, columns ...string) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if !o.json {
+		_, _ = fmt.Fprintln(t, strings.Join(columns, "\t"))
+	}
+	for _, w := range all {
+		if o.json {
+			text, err := json.Marshal(w)
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(t, "%s\n", text)
+			continue
+		}
+		if w.Until == "" && w.From != "" {
+			w.Until = "since " + w.From
+		}
+		cells := map[string]string{"worker": strconv.FormatInt(w.Worker, 10), "state": w.State, "from": w.From, "until": w.Until, "in": w.In, "fence": strconv.FormatInt(w.Fence, 10), "holder": w.Holder}
+		var line []string
+		for _, name := range columns {
+			line = append(line, cmp.Or(cells[name], "-"))
+		}
+		_, _ = fmt.Fprintln(t, strings.Join(line, "\t"))
+	}
+	return t.Flush()
+}
+
+var rowColumns = []string{"worker", "state", "until", "in", "fence", "holder"}
+
+// list writes the rows of a worker, or of all if it is negative.
+func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker int64) error {
+	some := false
+	for _, s := range l.spaces {
+		if o.namespace != "" && s.Namespace != o.namespace || worker >= s.Workers {
+			continue
+		}
+		some = true
+		rows, now, err := l.Rows(ctx, s)
+		if err != nil {
+			return l.hide(err)
+		}
+		var all []shownWorker
+		counts := map[string]int{}
+		for _, row := range rows {
+			w := shown(s, row, now)
+			counts[w.State]++
+			if row.Worker == worker || worker < 0 && (w.State != "unused" || o.json) {
+				all = append(all, w)
+			}
+		}
+		if !o.json {
+			_, _ = fmt.Fprintf(out, "namespace %s, datacenter %d, %d workers:", s.Namespace, s.Datacenter, s.Workers)
+			for _, state := range []string{"held", "reserved", "free", "retired", "unused"} {
+				if counts[state] > 0 {
+					_, _ = fmt.Fprintf(out, " %d %s", counts[state], state)
+				}
+			}
+			_, _ = fmt.Fprintln(out)
+		}
+		if len(all) > 0 {
+			if err := o.write(out, all, rowColumns...); err != nil {
+				return err
+			}
+		}
+	}
+	if !some {
+		var all []string
+		for _, s := range l.spaces {
+			all = append(all, fmt.Sprintf("%s has 0..%d", s.Namespace, s.Workers-1))
+		}
+		return usagef("no such namespace, or no such worker: %s", strings.Join(slices.Compact(all), ", "))
+	}
+	return nil
+}
+
+// history writes who has had a worker number.
+func (l *leases) history(ctx context.Context, o *options, out *bufio.Writer, s leasestore.Space, worker int64) error {
+	err := fmt.Errorf("a %T keeps no holders: %w", l.leaseStore, errors.ErrUnsupported)
+	var past []leasestore.Holder
+	if h, ok := l.leaseStore.(leasestore.Historian); ok {
+		past, err = h.Holders(ctx, s, worker)
+	}
+	if err != nil {
+		return l.hide(err)
+	}
+	var all []shownWorker
+	for _, h := range past {
+		w := shownWorker{s.Namespace, s.Datacenter, worker, "", h.Holder, "", stamp(h.Until.Time()), "", h.Epoch}
+		if h.From > 0 {
+			w.From = stamp(h.From.Time())
+		}
+		all = append(all, w)
+	}
+	return o.write(out, all, "from", "until", "fence", "holder")
+}
+
+// change retires, reinstates or frees a worker number. It shows the row as the store has it, and
+// asks.
+func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s leasestore.Space, worker int64, word string, above types.Snowflake) error {
+	rows, now, err := l.Rows(ctx, s)
+	if err != nil {
+		return l.hide(err)
+	}
+	at := slices.IndexFunc(rows, func(row leasestore.Row) bool { return row.Worker == worker })
+	if at < 0 {
+		return fmt.Errorf("worker %d has no row: somebody has deleted it, which must never be done", worker)
+	}
+	row := rows[at]
+	w := shown(s, row, now)
+	config, err := config(s)
+	if err != nil {
+		return l.hide(err)
+	}
+	var question string
+	do := func() error { return l.end(ctx, s, row, row.Until) }
+	name := fmt.Sprintf("worker %d of namespace %s, datacenter %d", worker, s.Namespace, s.Datacenter)
+	switch {
+	case word == "retire":
+		do = func() error { return lease.Retire(ctx, l, config, worker, o.reason) }
+		question = fmt.Sprintf("Take %s out of use for good? No program gets it any more, and what makes keys under it must be the only one.", name)
+		if w.State != "unused" { // one that is retired is left alone, and another one refused
+			if err := do(); err != nil {
+				return l.hide(err)
+			}
+			question = ""
+		}
+	case word == "reinstate" && w.State == "retired":
+		do = func() error { return lease.Reinstate(ctx, l, config, worker) }
+		question = fmt.Sprintf("Give %s back to the programs, an hour and ten minutes from now on? What makes keys under it must have ended for good, and it cannot be retired again.", name)
+	case word == "reinstate":
+		return fmt.Errorf("%s is not retired, but %s", name, w.State)
+	case w.State == "retired":
+		return fmt.Errorf("%s is retired: reinstate gives it back", name)
+	case w.State == "free" || w.State == "unused":
+		question = ""
+	case o.above == "" && w.State == "reserved":
+		return fmt.Errorf("nobody holds %s, whose reserved time ends at %s: wait until then; only for a time far ahead there is -above", name, w.Until)
+	case o.above == "":
+		question = fmt.Sprintf("End the lease of %q on %s? If that process lives, it takes another number. This one stays reserved until %s, so that no key repeats.", row.Holder, name, w.Until)
+	default:
+		// A live process whose clock is right learns within a quarter of its window that it has lost
+		// the number, and its keys are before that moment. Only a process that has been paused, or
+		// whose clock is wrong, can make later ones, and the operator says that there is none.
+		const longestWindow = 10 * time.Minute
+		last := config.Layout.Parts(above).Time
+		end := max(leasestore.MillisOf(last.Add(config.Layout.Unit))+1, now+leasestore.Millis(longestWindow/time.Millisecond))
+		if end >= row.Until {
+			return fmt.Errorf("%s is reserved until %s, and -above would reserve it until %s: wait", name, w.Until, stamp(end.Time()))
+		}
+		do = func() error { return l.end(ctx, s, row, end) }
+		question = fmt.Sprintf("Reserve %s until %s and not until %s? Keys repeat unless both are true: every process that has ever had the number has ended, paused and copied ones too; and no key of the number is after %d, of %s, in any table, copy, queue or other system.",
+			name, stamp(end.Time()), w.Until, above, stamp(last))
+	}
+	if err := cmp.Or(o.write(out, []shownWorker{w}, rowColumns...), out.Flush()); err != nil {
+		return err
+	}
+	if question == "" {
+		_, err := fmt.Fprintf(out, "nothing to do\n")
+		return err
+	}
+	if err := o.confirm(ctx, question); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return l.hide(err)
+	}
+	_, err = fmt.Fprintf(out, "%s: done\n", word)
+	return err
+}
+
+// end gives a row back as its holder would, unless it has changed since it was read. Its IDs end
+// before the given time.
+func (l *leases) end(ctx context.Context, s leasestore.Space, row leasestore.Row, end leasestore.Millis) error {
+	var token [16]byte
+	_, _ = rand.Read(token[:]) // never fails
+	err := l.Release(ctx, leasestore.Release{Space: s, Worker: row.Worker, Epoch: row.Epoch, Owner: row.Owner, Known: []string{row.Nonce}, Nonce: fmt.Sprintf("%x", token), End: end})
+	if errors.Is(err, leasestore.ErrLost) {
+		err = fmt.Errorf("worker %d was renewed, or taken, since it was shown, so that its holder lives; nothing was changed", row.Worker)
+	}
+	return err
+}

@@ -1,0 +1,622 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A leasePlace is where a test of its own keeps leases.
+type leasePlace struct {
+	url, table string
+	names      func(t *testing.T) []string // of the tables, files or keys that are there
+}
+
+// leasePlaces are the kinds of stores, each with a function that makes an empty place.
+var leasePlaces = map[string]func(*testing.T) leasePlace{
+	"file": func(t *testing.T) leasePlace {
+		dir := t.TempDir()
+		return leasePlace{"file:" + dir, "", func(t *testing.T) (names []string) {
+			err := filepath.Walk(dir, func(path string, _ os.FileInfo, err error) error {
+				names = append(names, path)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return names[1:]
+		}}
+	},
+	"Redis": func(t *testing.T) leasePlace {
+		client := redis.NewClient(&redis.Options{Addr: servertest.Redis(t)})
+		prefix := "test-" + rand.Text()
+		names := func(t *testing.T) []string { return client.Keys(context.Background(), prefix+"*").Val() }
+		t.Cleanup(func() {
+			for _, key := range names(t) {
+				client.Del(context.Background(), key)
+			}
+			_ = client.Close()
+		})
+		return leasePlace{"redis://" + servertest.Redis(t), prefix, names}
+	},
+	"etcd": func(t *testing.T) leasePlace {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{servertest.Etcd(t)}, Logger: zap.NewNop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		prefix := "test-" + rand.Text()
+		t.Cleanup(func() {
+			_, _ = client.Delete(context.Background(), prefix, clientv3.WithPrefix())
+			_ = client.Close()
+		})
+		return leasePlace{"etcd://" + servertest.Etcd(t), prefix, func(t *testing.T) (names []string) {
+			found, err := client.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, kv := range found.Kvs {
+				names = append(names, string(kv.Key))
+			}
+			return names
+		}}
+	},
+	"ZooKeeper": func(t *testing.T) leasePlace {
+		conn, _, err := zk.Connect([]string{servertest.ZooKeeper(t)}, time.Minute, zk.WithLogger(quiet{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		prefix := "/test-" + rand.Text()
+		var names func(path string) []string
+		names = func(path string) (all []string) {
+			children, _, err := conn.Children(path)
+			for _, child := range children {
+				all = append(all, names(path+"/"+child)...)
+			}
+			if err == nil {
+				all = append(all, path)
+			}
+			return all
+		}
+		t.Cleanup(func() {
+			for _, path := range names(prefix) {
+				_ = conn.Delete(path, -1)
+			}
+			conn.Close()
+		})
+		return leasePlace{"zookeeper://" + servertest.ZooKeeper(t), prefix, func(*testing.T) []string { return names(prefix) }}
+	},
+}
+
+func init() {
+	for kind, make := range databases {
+		leasePlaces[kind] = func(t *testing.T) leasePlace {
+			d := make(t)
+			return leasePlace{d.url, "staff_leases", func(t *testing.T) []string {
+				catalog := map[string]string{
+					"SQLite":     "SELECT coalesce(group_concat(name), '') FROM sqlite_master",
+					"PostgreSQL": "SELECT coalesce(string_agg(table_name, ','), '') FROM information_schema.tables WHERE table_schema = 'public'",
+				}
+				tables := d.text(t, cmp.Or(catalog[kind], "SELECT coalesce(group_concat(table_name), '') FROM information_schema.tables WHERE table_schema = database()"))
+				return strings.FieldsFunc(tables, func(r rune) bool { return r == ',' })
+			}}
+		}
+	}
+}
+
+// open returns the store as a program opens it.
+func (p leasePlace) open(t *testing.T) *leases {
+	t.Helper()
+	o := &options{db: p.url, table: p.table}
+	at, err := o.locate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &leases{location: at, close: func() error { return nil }}
+	if err := l.connect(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.close() })
+	if s, ok := l.leaseStore.(*sqllease.Store); ok {
+		if err := s.CreateTables(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// on runs snowkey workers with the place in the environment.
+func (p leasePlace) on(t *testing.T, line, stdin string) (stdout, stderr string, code int) {
+	t.Helper()
+	if p.table != "" {
+		line = "-table " + p.table + " " + line
+	}
+	return snowkey(t, "export "+dbVariable+"='"+p.url+"'\nsnowkey workers "+line, stdin)
+}
+
+func onLeases(t *testing.T, test func(t *testing.T, p leasePlace)) {
+	t.Helper()
+	for kind, make := range leasePlaces {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, make(t))
+		})
+	}
+}
+
+// eight is a layout of eight workers.
+var eight = core.Layout{Epoch: core.Default().Epoch, Unit: time.Millisecond, TimeBits: 41, DatacenterBits: 2, WorkerBits: 3, SequenceBits: 17}
+
+func acquire(t *testing.T, store lease.Store, c lease.Config) *lease.Lease {
+	t.Helper()
+	c.Layout, c.Logger = eight, silent
+	l, err := lease.Acquire(t.Context(), store, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(context.Background()) })
+	return l
+}
+
+// namespace returns one of the test's own: a process remembers the times of its IDs.
+func namespace(t *testing.T) string { return "t" + rand.Text()[:10] }
+
+func TestWorkersShowsEachNumberAsTheStoreHasIt(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		store, shop := p.open(t), namespace(t)
+		held := acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: `web 7 "a"`})
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{5}}).Close(t.Context())
+		if err := lease.Retire(t.Context(), store, lease.Config{Namespace: shop, Layout: eight}, 2, "by hand"); err != nil {
+			t.Fatal(err)
+		}
+		_ = acquire(t, store, lease.Config{Namespace: shop, Datacenter: 3, Workers: []int64{1}, Holder: "other"})
+
+		out, bad, code := p.on(t, "-json", "")
+		if code != 0 || strings.Count(out, "\n") != 16 {
+			t.Fatalf("workers -json = %s, %s, %d; want the 8 workers of two datacenters", out, bad, code)
+		}
+		got := map[string]shownWorker{}
+		for line := range strings.Lines(out) {
+			var w shownWorker
+			if err := json.Unmarshal([]byte(line), &w); err != nil {
+				t.Fatal(err)
+			}
+			got[fmt.Sprint(w.Datacenter, w.Worker)] = w
+		}
+		until := stamp(held.Status().Limit)
+		for at, want := range map[string]shownWorker{
+			"0 6": {Namespace: shop, Worker: 6, State: "held", Holder: `web 7 "a"`, Until: until, Fence: 1},
+			"0 0": {Namespace: shop, Worker: 0, State: "unused"},
+			"3 6": {Namespace: shop, Datacenter: 3, Worker: 6, State: "unused"},
+		} {
+			if at == "0 6" && store.LosesWrites() { // the limit is that of the first renewal
+				want.Until = got[at].Until
+			}
+			if got[at] != want {
+				t.Errorf("worker %s is %+v; want %+v", at, got[at], want)
+			}
+		}
+		if w := got["0 5"]; w.State != "free" && w.State != "reserved" || w.Holder != "" || w.Fence != 2 {
+			t.Errorf("the worker that was given back is %+v", w)
+		}
+		if w := got["0 2"]; w.State != "retired" || w.From == "" || w.Until != "" || !strings.HasPrefix(w.Holder, "retired: by hand, by ") {
+			t.Errorf("the retired worker is %+v", w)
+		}
+
+		out, bad, code = p.on(t, "", "")
+		for _, want := range []string{"namespace " + shop + ", datacenter 0, 8 workers: 1 held", " 1 retired 5 unused\n", "since " + got["0 2"].From, `web 7 "a"`, "other"} {
+			if code != 0 || !strings.Contains(out, want) {
+				t.Errorf("workers = %s, %s, %d; want %s", out, bad, code, want)
+			}
+		}
+		if out, bad, code := p.on(t, "7", ""); code != 0 || strings.Count(out, "unused") != 4 || strings.Contains(out, "other\n") {
+			t.Errorf("workers 7 = %s, %s, %d; want it of both datacenters", out, bad, code)
+		}
+		for _, line := range []string{"8", "-namespace unknown", "retire 8 -reason x -yes", "-namespace unknown -yes free 6", "-datacenter 1 -yes free 6", "history 8"} {
+			if out, bad, code := p.on(t, line, ""); code != 2 || out != "" || !strings.Contains(bad, shop) {
+				t.Errorf("workers %s = %s, %s, %d; want what there is, and 2", line, out, bad, code)
+			}
+		}
+	})
+}
+
+func TestWorkersSaysThatNoLeasesAreThereAndMakesNothing(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		for _, line := range []string{"", "-json", "7", "history 7", "-yes free 7", "-yes retire 7 -reason x", "-yes reinstate 7"} {
+			if out, bad, code := p.on(t, line, ""); code != 1 || out != "" || !strings.Contains(bad, "are not there") && !strings.Contains(bad, "no leases are there") {
+				t.Errorf("workers %s = %s, %s, %d; want that there are none", line, out, bad, code)
+			}
+			if names := p.names(t); len(names) > 0 {
+				t.Fatalf("workers %s has made %q", line, names)
+			}
+		}
+		store := p.open(t)
+		_ = acquire(t, store, lease.Config{Namespace: namespace(t)})
+		before := p.names(t)
+		if out, bad, code := p.on(t, "", ""); code != 0 || out == "" {
+			t.Errorf("workers = %s, %s, %d", out, bad, code)
+		}
+		if after := p.names(t); fmt.Sprint(after) != fmt.Sprint(before) || len(before) == 0 {
+			t.Errorf("listing has made of %q %q", before, after)
+		}
+	})
+}
+
+func TestBadInputOfWorkersReachesNoStore(t *testing.T) {
+	for _, line := range []string{"x", "-1", "7 8", "retire", "retire x -reason y", "retire 7", "free", "free 99999", "reinstate", "history", "history 7 8", "-reason x free 7", "-above 12x free 7", "-above 12 retire 7 -reason x",
+		`-namespace 'a"b' 7`, "-namespace a/b", "-reason 'ä' retire 7", `-table 'a"b'`, "-table 'a;b'"} {
+		for _, url := range []string{"sqlite:/nowhere", "postgres://127.0.0.1:1/x", "mysql://127.0.0.1:1/x"} {
+			if out, bad, code := snowkey(t, "snowkey workers -yes -db "+url+" "+line, ""); code != 2 || out != "" || strings.Contains(bad, "refused") || strings.Contains(bad, "no such file") {
+				t.Errorf("workers %s = %s, %s, %d; want 2", line, out, bad, code)
+			}
+		}
+	}
+	for _, url := range []string{"oracle://x", "file:/tmp -table x", "redis://x?nonsense=1", "''", "7"} {
+		if out, bad, code := snowkey(t, "snowkey workers -db "+url, ""); code != 2 || out != "" || bad == "" {
+			t.Errorf("workers -db %s = %s, %s, %d; want 2", url, out, bad, code)
+		}
+	}
+}
+
+func TestNoOutputOfWorkersHasAPassword(t *testing.T) {
+	for _, url := range []string{"redis://me:PASS@127.0.0.1:1", "redis://me:PASS@127.0.0.1:1?addr=127.0.0.1:2", "redis://me:PASS@127.0.0.1:1/x", "redis://:PASS@127.0.0.1:1?x=PASS", "rediss://me:PASS@" + servertest.Redis(t),
+		"redis://me:PASS@" + servertest.Redis(t), "etcd://me:PASS@" + servertest.Etcd(t), "postgres://me:PASS@127.0.0.1:1/x", "oracle://me:PASS@x", "file://me:PASS@x/y"} {
+		for _, password := range []string{"geheim", "ge%2Fhe%20im%25"} {
+			plain := strings.NewReplacer("%2F", "/", "%20", " ", "%25", "%").Replace(password)
+			out, bad, code := snowkey(t, "snowkey workers -db '"+strings.ReplaceAll(url, "PASS", password)+"'", "")
+			if code == 0 || bad == "" || strings.Contains(out+bad, password) || strings.Contains(out+bad, plain) {
+				t.Errorf("workers -db %s = %s, %s, %d; want an error without the password", url, out, bad, code)
+			}
+		}
+	}
+}
+
+func TestRetireAndReinstateAskAndChangeOneNumber(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		store, shop := p.open(t), namespace(t)
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: "web"})
+		rows := func() []leasestore.Row {
+			all, _, err := store.Rows(t.Context(), leasestore.Space{Namespace: shop, Workers: 8})
+			if err != nil || len(all) != 8 {
+				t.Fatal(all, err)
+			}
+			return all
+		}
+		for answer, want := range map[string]int{"": 2, "n\n": 1} {
+			if out, bad, code := p.on(t, "retire 2 -reason 'by hand'", answer); code != want || !strings.Contains(bad, "nothing was changed") || !strings.Contains(out, "2       unused") {
+				t.Errorf("retire with the answer %q = %s, %s, %d; want the row, and %d", answer, out, bad, code, want)
+			}
+		}
+		if rows()[2] != (leasestore.Row{Worker: 2}) {
+			t.Error("the answer no has retired the number")
+		}
+		if out, bad, code := p.on(t, "retire 2 -reason 'by hand'", "y\n"); code != 0 || !strings.HasSuffix(out, "retire: done\n") {
+			t.Errorf("retire = %s, %s, %d", out, bad, code)
+		}
+		row := rows()[2]
+		if !row.Retired() || !strings.HasPrefix(row.Holder, "retired: by hand, by ") {
+			t.Errorf("the retired row is %+v", row)
+		}
+		if out, bad, code := p.on(t, "retire 2 -reason again", ""); code != 0 || rows()[2] != row {
+			t.Errorf("retire again = %s, %s, %d, and %+v; want no question and no change", out, bad, code, rows()[2])
+		}
+		if out, bad, code := p.on(t, "-yes retire 6 -reason x", ""); code != 1 || !strings.Contains(bad, "was used before") || rows()[6].Retired() {
+			t.Errorf("retire of a held number = %s, %s, %d; want it refused", out, bad, code)
+		}
+		for _, line := range []string{"-yes free 2", "-yes reinstate 6", "-yes reinstate 1"} {
+			if out, bad, code := p.on(t, line, ""); code != 1 || rows()[2] != row {
+				t.Errorf("workers %s = %s, %s, %d; want it refused", line, out, bad, code)
+			}
+		}
+		if _, bad, code := p.on(t, "reinstate 2", "n\n"); code != 1 || !strings.Contains(bad, "cannot be retired again") || rows()[2] != row {
+			t.Errorf("reinstate with the answer no = %s, %d, and %+v", bad, code, rows()[2])
+		}
+		if out, bad, code := p.on(t, "reinstate 2", "y\n"); code != 0 || rows()[2].Retired() {
+			t.Errorf("reinstate = %s, %s, %d, and %+v", out, bad, code, rows()[2])
+		}
+		if ahead := time.Until(rows()[2].Until.Time()); ahead < time.Hour+9*time.Minute {
+			t.Errorf("the number is free in %s; want an hour and ten minutes", ahead)
+		}
+	})
+}
+
+func spaceOf(store *leases, name string) leasestore.Space {
+	s := leasestore.Space{Namespace: name, Workers: 8, Layout: lease.Fingerprint(eight)}
+	if store.LosesWrites() {
+		s.Layout += leasestore.GuardMark
+	}
+	return s
+}
+
+// farAhead reserves a row for days, as a process whose clock is wrong does.
+func (p leasePlace) farAhead(t *testing.T, store *leases, shop string, worker int64) (row leasestore.Row) {
+	t.Helper()
+	ahead := func() time.Time { return time.Now().Add(300 * time.Hour) }
+	s := spaceOf(store, shop)
+	over, ok := store.leaseStore.(interface{ Register() leasestore.Register })
+	if !ok {
+		rows, now, err := store.Rows(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = store.Renew(t.Context(), leasestore.Renewal{Space: s, Worker: worker, Epoch: rows[worker].Epoch, Owner: rows[worker].Owner, Known: []string{rows[worker].Nonce}, Nonce: rand.Text(),
+			Until: leasestore.MillisOf(ahead()), Window: 10_000, Now: now, Skew: 5000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, _, _ = store.Rows(t.Context(), s)
+		return rows[worker]
+	}
+	v, err := over.Register().Read(t.Context(), s, []int64{worker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row = v.Rows[0].Row
+	row.Until, row.Renewals, row.Nonce = leasestore.MillisOf(ahead()), row.Renewals+1, rand.Text()
+	if done, err := over.Register().Swap(t.Context(), s, v.Rows[0], row); err != nil || !done {
+		t.Fatal(done, err)
+	}
+	return row
+}
+
+func TestFreeNeverLowersALimitWithoutAbove(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		store, shop := p.open(t), namespace(t)
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: "web"})
+		row := func() leasestore.Row {
+			all, _, err := store.Rows(t.Context(), leasestore.Space{Namespace: shop, Workers: 8})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all[6]
+		}
+		was := row()
+		if _, bad, code := p.on(t, "free 6", "n\n"); code != 1 || row().Owner != was.Owner || !strings.Contains(bad, "If that process lives") {
+			t.Errorf("free with the answer no = %s, %d, and %+v", bad, code, row())
+		}
+		if out, bad, code := p.on(t, "free 1", ""); code != 0 || !strings.HasSuffix(out, "nothing to do\n") {
+			t.Errorf("free of an unused number = %s, %s, %d; want nothing to do", out, bad, code)
+		}
+		was = p.farAhead(t, store, shop, 6)
+		if out, bad, code := p.on(t, "free 6", "y\n"); code != 0 {
+			t.Errorf("free = %s, %s, %d", out, bad, code)
+		}
+		if got := row(); got.Owner != "" || got.Epoch != was.Epoch+1 || got.Until != was.Until {
+			t.Errorf("the row that was freed is %+v; want nobody's, and reserved as before, %+v", got, was)
+		}
+		if _, bad, code := p.on(t, "-yes free 6", ""); code != 1 || !strings.Contains(bad, "wait until then") || row().Until != was.Until {
+			t.Errorf("free of a reserved number = %s, %d; want that one has to wait", bad, code)
+		}
+	})
+}
+
+func TestFreeAboveReservesUntilAfterThatKey(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		store, shop := p.open(t), namespace(t)
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: "web"}).Close(t.Context())
+		row := func() leasestore.Row {
+			all, _, err := store.Rows(t.Context(), leasestore.Space{Namespace: shop, Workers: 8})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all[6]
+		}
+		key := func(at time.Time) types.Snowflake { return eight.Max(at) }
+		soon := fmt.Sprintf("-above %d free 6", key(time.Now()))
+		if _, bad, code := p.on(t, soon, ""); code != 0 && !strings.Contains(bad, "wait") {
+			t.Errorf("free -above of a number that is soon free = %s, %d; want nothing to do, or to wait", bad, code)
+		}
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, AcquireWait: 20 * time.Second})
+		was := p.farAhead(t, store, shop, 6)
+		if _, bad, code := p.on(t, fmt.Sprintf("-yes -above %d free 6", key(time.Now().Add(301*time.Hour))), ""); code != 1 || !strings.Contains(bad, "wait") || row() != was {
+			t.Errorf("free above a key after the limit = %s, %d, and %+v; want it refused", bad, code, row())
+		}
+		if _, bad, code := p.on(t, soon, "n\n"); code != 1 || row() != was || !strings.Contains(bad, "every process that has ever had the number has ended, paused and copied ones too") {
+			t.Errorf("free -above with the answer no = %s, %d, and %+v", bad, code, row())
+		}
+		last := time.Now().Add(100 * time.Hour).Truncate(time.Millisecond)
+		if _, bad, code := p.on(t, fmt.Sprintf("-above %d free 6", key(last)), "y\n"); code != 0 {
+			t.Errorf("free -above = %s, %d", bad, code)
+		}
+		if got := row(); got.Owner != "" || !got.Until.Time().After(last) || got.Until.Time().After(last.Add(5*time.Millisecond)) || got.Epoch != was.Epoch+1 {
+			t.Errorf("the row above a key of %s is %+v", last, got)
+		}
+		before := time.Now()
+		if _, bad, code := p.on(t, "-yes "+soon, ""); code != 0 {
+			t.Errorf("free -above a key of the past = %s, %d", bad, code)
+		}
+		if got := row().Until.Time(); got.Before(before.Add(9*time.Minute)) || got.After(time.Now().Add(11*time.Minute)) {
+			t.Errorf("the row above a key of the past is reserved until %s; want ten minutes from now", got)
+		}
+	})
+}
+
+// A holder renews while the operator reads the question.
+func TestFreeIsRefusedIfTheHolderRenewsMeanwhile(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		store, shop := p.open(t), namespace(t)
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: "web"})
+		p.farAhead(t, store, shop, 6)
+		line := fmt.Sprintf("free 6 -above %d", eight.Max(time.Now()))
+		if p.table != "" {
+			line += " -table " + p.table
+		}
+		cmd := shell(t, "export "+dbVariable+"='"+p.url+"'\nexec snowkey workers "+line)
+		answer, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		question, err := bufio.NewReader(bad).ReadString(']')
+		if err != nil {
+			t.Fatal(question, err)
+		}
+		was := p.farAhead(t, store, shop, 6)
+		_, _ = io.WriteString(answer, "y\n")
+		rest, _ := io.ReadAll(bad)
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 1 || !bytes.Contains(rest, []byte("nothing was changed")) {
+			t.Errorf("free of a row that was renewed = %s, %d; want it refused", rest, code)
+		}
+		all, _, err := store.Rows(t.Context(), leasestore.Space{Namespace: shop, Workers: 8})
+		if err != nil || all[6] != was {
+			t.Errorf("the row is %+v, %v; want it as its holder has renewed it, %+v", all[6], err, was)
+		}
+	})
+}
+
+// Programs make keys all the time. Listing takes no lease away, and freeing takes them away from
+// holders that live, which is the worst mistake: they go on with other numbers, and repeat no key.
+func TestNoKeyRepeatsWhileNumbersOfLiveHoldersAreFreed(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		store, shop := p.open(t), namespace(t)
+		const programs = 3
+		var wait sync.WaitGroup
+		ctx, stop := context.WithCancel(t.Context())
+		keys := make([]map[types.Snowflake]bool, programs)
+		made := make([]atomic.Int64, programs)
+		held := make([]*lease.Lease, programs)
+		more := func() { // each program makes some
+			for i := range made {
+				for want := made[i].Load() + 200; made[i].Load() < want; {
+					time.Sleep(10 * time.Millisecond) // ends with the test
+				}
+			}
+		}
+		for i := range programs {
+			c := lease.Config{Namespace: shop, Holder: fmt.Sprint("program ", i)}
+			if !store.LosesWrites() {
+				c.Window = 3 * time.Second
+			}
+			held[i] = acquire(t, p.open(t), c)
+			gen, err := core.New(core.Config{Layout: eight, Worker: held[i]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys[i] = map[types.Snowflake]bool{}
+			wait.Go(func() {
+				for ctx.Err() == nil {
+					id, err := gen.Next(ctx)
+					if err == nil {
+						keys[i][id] = true
+						made[i].Add(1)
+					}
+					time.Sleep(100 * time.Microsecond)
+				}
+			})
+		}
+		for range 3 {
+			more()
+			if _, bad, code := p.on(t, "", ""); code != 0 {
+				t.Errorf("workers = %s, %d", bad, code)
+			}
+		}
+		for i, l := range held {
+			if s := l.Status(); s.Losses != 0 || !s.Held {
+				t.Errorf("listing has made program %d lose its lease: %+v", i, s)
+			}
+		}
+		// Another takes each freed number as soon as the store allows it.
+		var from [programs]leasestore.Millis
+		var number [programs]int64
+		for i, l := range held {
+			number[i] = l.Status().Worker
+			for freed := false; !freed; {
+				_, bad, code := p.on(t, fmt.Sprintf("-yes free %d", number[i]), "")
+				if freed = code == 0; !freed && !strings.Contains(bad, "nothing was changed") {
+					t.Fatalf("free of the number of program %d = %s, %d", i, bad, code)
+				}
+			}
+			c := leasestore.Claim{Space: spaceOf(store, shop), Only: []int64{number[i]}, Window: 10_000, Skew: 5000}
+			if store.LosesWrites() {
+				c.Guard = 500
+			}
+			for err := error(leasestore.ErrNoFreeWorker); err != nil; {
+				var reply leasestore.Reply
+				c.Owner, c.Nonce, c.Now = rand.Text(), rand.Text(), leasestore.MillisOf(time.Now())
+				reply, err = store.Claim(t.Context(), c)
+				from[i] = c.From(reply)
+				if err != nil && !errors.Is(err, leasestore.ErrNoFreeWorker) {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, l := range held {
+			for l.Status().Losses == 0 || !l.Status().Held {
+				time.Sleep(10 * time.Millisecond) // ends with the test
+			}
+		}
+		more()
+		stop()
+		wait.Wait()
+		all := map[types.Snowflake]bool{}
+		for i, some := range keys {
+			for id := range some {
+				if parts := eight.Parts(id); all[id] || parts.Worker == number[i] && !parts.Time.Before(from[i].Time()) {
+					t.Fatalf("%d can be made twice: the next holder of number %d begins at %s", id, number[i], from[i].Time())
+				}
+				all[id] = true
+			}
+		}
+	})
+}
+
+func TestHistoryShowsWhoHadANumber(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		store, shop := p.open(t), namespace(t)
+		history, ok := store.leaseStore.(leasestore.Historian)
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: "first"}).Close(t.Context())
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: "second", AcquireWait: time.Minute})
+		if ok {
+			_, err := history.Holders(t.Context(), spaceOf(store, shop), 6)
+			ok = !errors.Is(err, errors.ErrUnsupported)
+		}
+		out, bad, code := p.on(t, "history 6", "")
+		if !ok {
+			if code != 1 || out != "" || !strings.Contains(bad, "keeps no holders") {
+				t.Errorf("history of a store without one = %s, %s, %d", out, bad, code)
+			}
+			return
+		}
+		lines := strings.Split(out, "\n")
+		if code != 0 || len(lines) != 4 || !strings.HasSuffix(lines[1], "  1      first") || !strings.HasSuffix(lines[2], "  3      second") {
+			t.Errorf("history 6 = %s, %s, %d; want the first and the second holder", out, bad, code)
+		}
+		if out, bad, code := p.on(t, "history 6 -json", ""); code != 0 || !strings.Contains(out, `"holder":"first","from":"`) {
+			t.Errorf("history 6 -json = %s, %s, %d", out, bad, code)
+		}
+		if out, bad, code := p.on(t, "history 5", ""); code != 0 || strings.Count(out, "\n") != 1 {
+			t.Errorf("history of an unused number = %s, %s, %d; want nobody", out, bad, code)
+		}
+	})
+}
