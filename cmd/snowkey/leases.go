@@ -44,6 +44,7 @@ type leaseStore interface {
 	lease.Store
 	leasestore.Lister
 	leasestore.Catalog
+	leasestore.Historian
 }
 
 // quiet discards what clients log: their errors say the same.

@@ -22,10 +22,10 @@ import (
 
 var workers = command{
 	name:    "workers",
-	summary: "show who holds which worker number, and retire or free one",
-	args:    "[number | history number | retire number | reinstate number | free number]",
+	summary: "show who holds which worker number, and retire or free it",
+	args:    "[number | history number | retire number | reinstate number | free number | fence]",
 	most:    2,
-	words:   []string{"history", "retire", "reinstate", "free"},
+	words:   []string{"history", "retire", "reinstate", "free", "fence"},
 	flags:   "db table namespace datacenter reason above json yes",
 	text: `Shows the worker numbers that programs take by leases: who holds one and until when, by the clock of the store. A number that is held is renewed before that time as long as its holder lives; reserved is one that nobody holds and that can be taken then, and unused is one that nobody ever had. Without a number it leaves the unused ones out. history shows who has had a number. Nothing is changed or made.
 
@@ -41,10 +41,14 @@ retire takes a number that nobody ever had out of use for good, for keys that ar
 
 free ends the lease of a holder that is dead. The number stays reserved until its time, because the holder may only be paused, so it usually suffices to wait. For a number that a wrong clock has reserved far ahead, -above names a key that no key of the number exceeds. The reserved time then ends after that key, and ten minutes from now at the earliest. Keys repeat if that is not true, or if a process that has ever had the number runs again.
 
-retire, reinstate and free change one namespace, and the datacenter 0 unless it is named. They ask before they write.`,
+fence is for a store that was restored, or that has lost writes otherwise, while all programs are stopped. It ends all leases, and no number begins before the time of the key of -above and a second more, which is the greatest key of all tables.
+
+    snowkey workers -above 312345678901234567 fence
+
+All but the list are about one namespace, and about datacenter 0 unless -datacenter names another. What changes something asks before.`,
 	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {
 		word := "list"
-		if len(args) > 0 && strings.Contains(" history retire reinstate free ", " "+args[0]+" ") {
+		if len(args) > 0 && strings.Contains(" history retire reinstate free fence ", " "+args[0]+" ") {
 			word, args = args[0], args[1:]
 		}
 		worker := int64(-1)
@@ -65,14 +69,16 @@ retire, reinstate and free change one namespace, and the datacenter 0 unless it 
 		switch err := (leasestore.Space{Namespace: o.namespace, Workers: 1}).Validate(); {
 		case o.namespace != "" && err != nil:
 			return usageError{err}
-		case word != "list" && worker < 0:
+		case word == "fence" && (worker >= 0 || o.above == ""):
+			return usagef("fence needs -above, the greatest key of all tables, and no number")
+		case word != "list" && word != "fence" && worker < 0:
 			return usagef("%s: want the number of a worker after it", word)
 		case (word == "retire") != (o.reason != ""):
 			return usagef("retire needs -reason, and no other has it")
 		case strings.ContainsFunc(o.reason, func(r rune) bool { return r < ' ' || r > '~' }):
 			return usagef("-reason %.64q: want printable characters of ASCII", o.reason)
-		case o.above != "" && word != "free":
-			return usagef("-above is for free")
+		case o.above != "" && word != "free" && word != "fence":
+			return usagef("-above is for free and fence")
 		}
 		l, err := o.openLeases(ctx)
 		if err != nil {
@@ -89,8 +95,11 @@ retire, reinstate and free change one namespace, and the datacenter 0 unless it 
 		if err != nil {
 			return err
 		}
-		if word == "history" {
+		switch word {
+		case "history":
 			return l.history(ctx, o, out, space, worker)
+		case "fence":
+			return l.fence(ctx, o, out, space, above)
 		}
 		return l.change(ctx, o, out, space, worker, word, above)
 	},
@@ -224,11 +233,7 @@ func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker
 
 // history writes who has had a worker number.
 func (l *leases) history(ctx context.Context, o *options, out *bufio.Writer, s leasestore.Space, worker int64) error {
-	err := fmt.Errorf("a %T keeps no holders: %w", l.leaseStore, errors.ErrUnsupported)
-	var past []leasestore.Holder
-	if h, ok := l.leaseStore.(leasestore.Historian); ok {
-		past, err = h.Holders(ctx, s, worker)
-	}
+	past, err := l.Holders(ctx, s, worker)
 	if err != nil {
 		return l.hide(err)
 	}
@@ -241,6 +246,23 @@ func (l *leases) history(ctx context.Context, o *options, out *bufio.Writer, s l
 		all = append(all, w)
 	}
 	return o.write(out, all, "from", "until", "fence", "holder")
+}
+
+// fence ends all leases of a space, and lets no later one begin before a key and a second.
+func (l *leases) fence(ctx context.Context, o *options, out *bufio.Writer, s leasestore.Space, above types.Snowflake) error {
+	config, err := config(s)
+	if err != nil {
+		return l.hide(err)
+	}
+	until := config.Layout.Parts(above).Time.Add(time.Second)
+	if err := o.confirm(ctx, fmt.Sprintf("End all leases of namespace %s, datacenter %d, and let no number begin before %s? Its programs must all be stopped, or keys can repeat.", s.Namespace, s.Datacenter, stamp(until))); err != nil {
+		return err
+	}
+	if err := lease.Fence(ctx, l.leaseStore, config, until); err != nil {
+		return l.hide(err)
+	}
+	_, err = fmt.Fprintln(out, "fence: done")
+	return err
 }
 
 // change retires, reinstates or frees a worker number. It shows the row as the store has it, and

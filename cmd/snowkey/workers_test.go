@@ -594,20 +594,9 @@ func TestNoKeyRepeatsWhileNumbersOfLiveHoldersAreFreed(t *testing.T) {
 func TestHistoryShowsWhoHadANumber(t *testing.T) {
 	onLeases(t, func(t *testing.T, p leasePlace) {
 		store, shop := p.open(t), namespace(t)
-		history, ok := store.leaseStore.(leasestore.Historian)
 		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: "first"}).Close(t.Context())
 		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: "second", AcquireWait: time.Minute})
-		if ok {
-			_, err := history.Holders(t.Context(), spaceOf(store, shop), 6)
-			ok = !errors.Is(err, errors.ErrUnsupported)
-		}
 		out, bad, code := p.on(t, "history 6", "")
-		if !ok {
-			if code != 1 || out != "" || !strings.Contains(bad, "keeps no holders") {
-				t.Errorf("history of a store without one = %s, %s, %d", out, bad, code)
-			}
-			return
-		}
 		lines := strings.Split(out, "\n")
 		if code != 0 || len(lines) != 4 || !strings.HasSuffix(lines[1], "  1      first") || !strings.HasSuffix(lines[2], "  3      second") {
 			t.Errorf("history 6 = %s, %s, %d; want the first and the second holder", out, bad, code)

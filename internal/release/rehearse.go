@@ -223,6 +223,7 @@ func (r *rehearsal) consume(ctx context.Context, m module) error {
 // it is for tests, and its C takes a minute.
 var newest = []string{
 	"github.com/DATA-DOG/go-sqlmock@v1.5.2",
+	"github.com/go-sql-driver/mysql@v1.10.1",
 	"github.com/go-zookeeper/zk@v1.0.4",
 	"github.com/golangci/plugin-module-register@v0.1.2",
 	"github.com/jackc/pgx/v5@v5.12.0",
@@ -237,6 +238,7 @@ var newest = []string{
 	"golang.org/x/tools@v0.49.0",
 	"gorm.io/driver/sqlite@v1.6.0",
 	"gorm.io/gorm@v1.31.2",
+	"modernc.org/sqlite@v1.44.0",
 }
 
 // requires reports whether the module has a direct requirement of that name.
