@@ -74,7 +74,7 @@ All but the list are about one namespace, and about datacenter 0 unless -datacen
 		case word != "list" && word != "fence" && worker < 0:
 			return usagef("%s: want the number of a worker after it", word)
 		case (word == "retire") != (o.reason != ""):
-			return usagef("retire needs -reason, and no other has it")
+			return usagef("want -reason with retire, and with nothing else")
 		case strings.ContainsFunc(o.reason, func(r rune) bool { return r < ' ' || r > '~' }):
 			return usagef("-reason %.64q: want printable characters of ASCII", o.reason)
 		case o.above != "" && word != "free" && word != "fence":

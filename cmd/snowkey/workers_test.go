@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/internal/servertest"
@@ -561,7 +563,7 @@ func TestNoKeyRepeatsWhileNumbersOfLiveHoldersAreFreed(t *testing.T) {
 			if store.LosesWrites() {
 				c.Guard = 500
 			}
-			for err := error(leasestore.ErrNoFreeWorker); err != nil; {
+			for err := leasestore.ErrNoFreeWorker; err != nil; {
 				var reply leasestore.Reply
 				c.Owner, c.Nonce, c.Now = rand.Text(), rand.Text(), leasestore.MillisOf(time.Now())
 				reply, err = store.Claim(t.Context(), c)
@@ -608,4 +610,147 @@ func TestHistoryShowsWhoHadANumber(t *testing.T) {
 			t.Errorf("history of an unused number = %s, %s, %d; want nobody", out, bad, code)
 		}
 	})
+}
+
+// The steps of docs/operations.md, "A row far ahead". The clock of the host was a year ahead, and
+// one of two processes has made a key that was stored.
+func TestANumberThatAWrongClockHasReservedIsFreedByItsGreatestKey(t *testing.T) {
+	dir, shop := t.TempDir(), namespace(t)
+	open := func(ahead time.Duration) (*filelease.Store, lease.Config) {
+		clock := func() time.Time { return time.Now().Add(ahead) }
+		store, err := filelease.New(dir, filelease.Config{Logger: silent, Now: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		return store, lease.Config{Namespace: shop, Layout: eight, Workers: []int64{1, 2}, Logger: silent, Now: clock}
+	}
+	key := func(l *lease.Lease) types.Snowflake {
+		gen, err := core.New(core.Config{Layout: eight, Worker: l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := gen.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	wrong, config := open(365 * 24 * time.Hour)
+	config.Workers = []int64{1}
+	var stored types.Snowflake
+	for _, config.Workers = range [][]int64{{1}, {2}} {
+		l, err := lease.Acquire(t.Context(), wrong, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stored == 0 {
+			stored = key(l) // by number 1
+		}
+	}
+	_ = wrong.Close() // they are killed, and the clock is set right
+	right, config := open(0)
+	if _, err := lease.Acquire(t.Context(), right, config); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Fatalf("Acquire() = %v; want that both numbers are reserved", err)
+	}
+	line := "snowkey workers -yes -db file:" + dir + " free "
+	past := eight.Max(time.Now().Add(-time.Hour))
+	for number, above := range map[string]types.Snowflake{"1": stored, "2": past} {
+		if _, bad, code := snowkey(t, fmt.Sprint(line, number, " -above ", int64(above)), ""); code != 0 {
+			t.Fatalf("free %s = %s, %d", number, bad, code)
+		}
+	}
+	if _, err := lease.Acquire(t.Context(), right, config); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("Acquire() = %v; want that no number is free for ten minutes", err)
+	}
+	later, config := open(11 * time.Minute)
+	l, err := lease.Acquire(t.Context(), later, config)
+	if err != nil || l.Status().Worker != 2 {
+		t.Fatalf("Acquire() after eleven minutes = %v, %v; want number 2", l, err)
+	}
+	if p := eight.Parts(key(l)); p.Time.Before(time.Now().Add(9*time.Minute)) || p.Time.After(time.Now().Add(12*time.Minute)) {
+		t.Errorf("the first key of number 2 is of %s", p.Time)
+	}
+	if _, err := lease.Acquire(t.Context(), later, config); !errors.Is(err, lease.ErrNoFreeWorker) {
+		t.Errorf("a second Acquire() = %v; want that number 1 stays reserved until its key", err)
+	}
+	farther, config := open(365*24*time.Hour + time.Minute)
+	if l, err = lease.Acquire(t.Context(), farther, config); err != nil {
+		t.Fatal(err)
+	}
+	if id := key(l); id <= stored {
+		t.Errorf("the key after %d is %d", stored, id)
+	}
+}
+
+func TestFenceLetsNoNumberBeginBeforeAKey(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		store, shop := p.open(t), namespace(t)
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}})
+		last := time.Now().Add(20 * time.Minute).Truncate(time.Millisecond)
+		line := fmt.Sprintf("-above %d fence", eight.Max(last))
+		for _, want := range []int{1, 0} {
+			answer := []string{1: "n\n", 0: "y\n"}[want]
+			_, bad, code := p.on(t, line, answer)
+			rows, _, err := store.Rows(t.Context(), spaceOf(store, shop))
+			if code != want || err != nil || !strings.Contains(bad, "must all be stopped") {
+				t.Errorf("fence with the answer %q = %s, %d, and %v", answer, bad, code, err)
+			}
+			for _, row := range rows {
+				if raised := row.Until.Time().Equal(last.Add(time.Second)) && row.Owner == ""; raised != (want == 0) {
+					t.Errorf("the row after the answer %q is %+v", answer, row)
+				}
+			}
+		}
+		if _, bad, code := p.on(t, fmt.Sprintf("-yes -above %d fence", eight.Max(time.Now().Add(2*time.Hour))), ""); code == 0 || !strings.Contains(bad, "an hour and ten minutes") {
+			t.Errorf("fence two hours ahead = %s, %d; want it refused", bad, code)
+		}
+	})
+}
+
+func TestCtrlCEndsWorkersAndChangesNothing(t *testing.T) {
+	silentServer, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silentServer.Close() }()
+	interrupt := func(line string, ready func(stderr *bufio.Reader)) {
+		t.Helper()
+		cmd := shell(t, "exec snowkey workers "+line)
+		input, _ := cmd.StdinPipe()
+		bad, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stderr := bufio.NewReader(bad)
+		ready(stderr)
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		rest, _ := io.ReadAll(stderr)
+		_ = cmd.Wait()
+		_ = input.Close()
+		if code := cmd.ProcessState.ExitCode(); code != 130 || !bytes.Contains(rest, []byte("interrupted")) {
+			t.Errorf("workers %s after Ctrl-C = %s, %d; want 130", line, rest, code)
+		}
+	}
+	interrupt("-db etcd://"+silentServer.Addr().String(), func(*bufio.Reader) {
+		if c, err := silentServer.Accept(); err == nil {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+	})
+	p := leasePlaces["file"](t)
+	store, shop := p.open(t), namespace(t)
+	_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}})
+	interrupt("-db "+p.url+" -reason x retire 2", func(stderr *bufio.Reader) {
+		if question, err := stderr.ReadString(']'); err != nil {
+			t.Error(question, err)
+		}
+	})
+	if rows, _, err := store.Rows(t.Context(), spaceOf(store, shop)); err != nil || rows[2].Retired() {
+		t.Errorf("after Ctrl-C the row is %+v, %v", rows[2], err)
+	}
 }
