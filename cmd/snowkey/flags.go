@@ -32,6 +32,10 @@ type options struct {
 	namespace  string
 	reason     string
 	above      string
+	from       string
+	step       int64
+	stride     int64
+	offset     int64
 	ahead      int
 	keep       int
 	drop       bool
@@ -69,6 +73,10 @@ func (o *options) flags(c command) *flag.FlagSet {
 	all.StringVar(&o.namespace, "namespace", "", "`name` of the namespace, if there are several")
 	all.StringVar(&o.reason, "reason", "", "`text` that says why, for people")
 	all.StringVar(&o.above, "above", "", "`key` that no key of the worker exceeds, anywhere")
+	all.StringVar(&o.from, "from", "", "`URL` of the database of the columns, if it is not that of -db")
+	all.Int64Var(&o.step, "step", 1000, "`number` of numbers that a program takes at a time, at least")
+	all.Int64Var(&o.stride, "stride", 1, "`distance` of the numbers, such as how many databases share them")
+	all.Int64Var(&o.offset, "offset", 0, "`remainder` of the numbers after division by the stride")
 	all.IntVar(&o.ahead, "ahead", 3, "`number` of partitions to make after the present one")
 	all.IntVar(&o.keep, "keep", 0, "`number` of partitions before the present one that are not old; 0: all")
 	all.BoolVar(&o.drop, "drop", false, "remove the old partitions with their rows, too")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -135,19 +134,14 @@ func (l *leases) connect(ctx context.Context, o *options) (err error) {
 		}
 		l.leaseStore, err = zklease.New(conn, zklease.Config{Prefix: o.table})
 	default:
-		dialect, failed := l.sqlDialect()
-		if failed != nil {
+		if _, err := l.sqlDialect(); err != nil {
 			return usagef("-db %.20s: keeps no leases: %s", l.Scheme, wantLeases)
 		}
-		if _, err := sqllease.New(new(sql.DB), o.store(dialect)); err != nil { // before anything is sent
-			return usageError{err}
-		}
-		d, failed := o.open(ctx)
+		store, d, failed := openStore(ctx, o, sqllease.New)
 		if failed != nil {
 			return failed
 		}
-		l.close = d.Close
-		l.leaseStore, err = sqllease.New(d.DB, o.store(dialect))
+		l.close, l.leaseStore = d.Close, store
 	}
 	if errors.As(err, new(*core.ValueError)) {
 		err = usageError{err}
