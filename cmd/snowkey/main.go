@@ -39,7 +39,7 @@ type command struct {
 var commands []command
 
 func init() { // because help, which is one of them, lists all
-	commands = []command{decode, generate, keyRange, sqlText, partitions, workers, segments, help, version, completion}
+	commands = []command{decode, generate, keyRange, sqlText, partitions, workers, segments, serials, help, version, completion}
 }
 
 var (

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -14,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
@@ -149,51 +146,30 @@ func (s segmentStore) find(ctx context.Context, tag string) (segment.Row, error)
 }
 
 func (s segmentStore) list(ctx context.Context, tag string) error {
-	rows, err := s.store.Rows(ctx)
-	err = s.d.notThere("segments", err)
 	if tag != "" {
-		rows = make([]segment.Row, 1)
-		rows[0], err = s.find(ctx, tag)
-	}
-	if err != nil {
+		row, err := s.find(ctx, tag)
+		if err == nil {
+			err = s.write(row)
+		}
 		return err
+	}
+	rows, err := s.store.Rows(ctx)
+	if err != nil {
+		return s.d.notThere("segments", err)
 	}
 	return s.write(rows...)
 }
 
-// write writes rows, and all that was written before.
 func (s segmentStore) write(rows ...segment.Row) error {
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	if !s.json {
-		_, _ = fmt.Fprintln(t, "tag\tnext\tstep\tstride\toffset\tstate\tdescription")
-	}
+	var all [][]any
 	for _, r := range rows {
 		// The product may exceed 63 bits, after the last number.
 		next := new(big.Int).Mul(big.NewInt(r.Next), big.NewInt(r.Stride))
 		next.Add(next, big.NewInt(r.Offset))
 		state := map[bool]string{true: "frozen", false: "ready"}[r.Frozen]
-		if !s.json {
-			_, _ = fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Tag, next, r.Step, r.Stride, r.Offset, state, cmp.Or(r.Description, "-"))
-			continue
-		}
-		text, err := json.Marshal(struct {
-			Tag         string `json:"tag"`
-			Next        string `json:"next"`
-			Step        int64  `json:"step"`
-			Stride      int64  `json:"stride"`
-			Offset      int64  `json:"offset"`
-			State       string `json:"state"`
-			Description string `json:"description,omitempty"`
-		}{r.Tag, next.String(), r.Step, r.Stride, r.Offset, state, r.Description})
-		if err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintf(t, "%s\n", text)
+		all = append(all, []any{r.Tag, next.String(), r.Step, r.Stride, r.Offset, state, r.Description})
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return s.out.Flush()
+	return s.writeRows(s.out, "tag next step stride offset state description", all...)
 }
 
 func (s segmentStore) create(ctx context.Context, row segment.Row) error {

@@ -2,17 +2,13 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
@@ -122,71 +118,30 @@ func (l *leases) space(o *options) (found leasestore.Space, err error) {
 	return found, nil
 }
 
-// A shownWorker is a row, or a claim of the past, as it is printed.
-type shownWorker struct {
-	Namespace  string `json:"namespace"`
-	Datacenter int64  `json:"datacenter"`
-	Worker     int64  `json:"worker"`
-	State      string `json:"state,omitempty"`
-	Holder     string `json:"holder"`
-	From       string `json:"from,omitempty"`
-	Until      string `json:"until,omitempty"`
-	In         string `json:"-"`
-	Fence      int64  `json:"fence"`
-}
+const workerColumns = "namespace datacenter worker state from until in fence holder"
 
 // shown returns a row as it is printed.
-func shown(s leasestore.Space, row leasestore.Row, now leasestore.Millis) shownWorker {
-	w := shownWorker{s.Namespace, s.Datacenter, row.Worker, "held", row.Holder, "", stamp(row.Until.Time()), "", row.Epoch}
+func shown(s leasestore.Space, row leasestore.Row, now leasestore.Millis) (state string, cells []any) {
+	from, until, in := "", stamp(row.Until.Time()), ""
 	switch {
 	case row.Retired():
-		w.State, w.From, w.Until = "retired", stamp((row.Until - leasestore.Retired).Time()), ""
-		return w
+		state, from, until = "retired", stamp((row.Until - leasestore.Retired).Time()), ""
 	case row == leasestore.Row{Worker: row.Worker}:
-		w.State, w.Until = "unused", ""
-		return w
+		state, until = "unused", ""
 	case row.Until <= now:
-		w.State = "free"
-		return w
-	case row.Owner == "":
-		w.State = "reserved"
+		state = "free"
+	default:
+		if state = "held"; row.Owner == "" {
+			state = "reserved"
+		}
+		in = (row.Until - now).Duration().Round(time.Second).String()
 	}
-	w.In = (row.Until - now).Duration().Round(time.Second).String()
-	return w
+	return state, []any{s.Namespace, s.Datacenter, row.Worker, state, from, until, in, row.Epoch, row.Holder}
 }
-
-// write writes workers as a table of some columns, or in JSON.
-func (o *options) write(out io.Writer, all []shownWorker, columns ...string) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if !o.json {
-		_, _ = fmt.Fprintln(t, strings.Join(columns, "\t"))
-	}
-	for _, w := range all {
-		if o.json {
-			text, err := json.Marshal(w)
-			if err != nil {
-				return err
-			}
-			_, _ = fmt.Fprintf(t, "%s\n", text)
-			continue
-		}
-		if w.Until == "" && w.From != "" {
-			w.Until = "since " + w.From
-		}
-		cells := map[string]string{"worker": strconv.FormatInt(w.Worker, 10), "state": w.State, "from": w.From, "until": w.Until, "in": w.In, "fence": strconv.FormatInt(w.Fence, 10), "holder": w.Holder}
-		var line []string
-		for _, name := range columns {
-			line = append(line, cmp.Or(cells[name], "-"))
-		}
-		_, _ = fmt.Fprintln(t, strings.Join(line, "\t"))
-	}
-	return t.Flush()
-}
-
-var rowColumns = []string{"worker", "state", "until", "in", "fence", "holder"}
 
 // list writes the rows of a worker, or of all if it is negative.
 func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker int64) error {
+	var all [][]any
 	some := false
 	for _, s := range l.spaces {
 		if o.namespace != "" && s.Namespace != o.namespace || worker >= s.Workers {
@@ -197,16 +152,15 @@ func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker
 		if err != nil {
 			return l.hide(err)
 		}
-		var all []shownWorker
 		counts := map[string]int{}
 		for _, row := range rows {
-			w := shown(s, row, now)
-			counts[w.State]++
-			if row.Worker == worker || worker < 0 && (w.State != "unused" || o.json) {
-				all = append(all, w)
+			state, cells := shown(s, row, now)
+			counts[state]++
+			if row.Worker == worker || worker < 0 && (state != "unused" || o.json) {
+				all = append(all, cells)
 			}
 		}
-		if !o.json {
+		if !o.json && worker < 0 {
 			_, _ = fmt.Fprintf(out, "namespace %s, datacenter %d, %d workers:", s.Namespace, s.Datacenter, s.Workers)
 			for _, state := range []string{"held", "reserved", "free", "retired", "unused"} {
 				if counts[state] > 0 {
@@ -215,20 +169,15 @@ func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker
 			}
 			_, _ = fmt.Fprintln(out)
 		}
-		if len(all) > 0 {
-			if err := o.write(out, all, rowColumns...); err != nil {
-				return err
-			}
-		}
 	}
 	if !some {
-		var all []string
+		var names []string
 		for _, s := range l.spaces {
-			all = append(all, fmt.Sprintf("%s has 0..%d", s.Namespace, s.Workers-1))
+			names = append(names, fmt.Sprintf("%s has 0..%d", s.Namespace, s.Workers-1))
 		}
-		return usagef("no such namespace, or no such worker: %s", strings.Join(slices.Compact(all), ", "))
+		return usagef("no such namespace, or no such worker: %s", strings.Join(slices.Compact(names), ", "))
 	}
-	return nil
+	return o.writeRows(out, workerColumns, all...)
 }
 
 // history writes who has had a worker number.
@@ -237,15 +186,15 @@ func (l *leases) history(ctx context.Context, o *options, out *bufio.Writer, s l
 	if err != nil {
 		return l.hide(err)
 	}
-	var all []shownWorker
+	var all [][]any
 	for _, h := range past {
-		w := shownWorker{s.Namespace, s.Datacenter, worker, "", h.Holder, "", stamp(h.Until.Time()), "", h.Epoch}
+		from := ""
 		if h.From > 0 {
-			w.From = stamp(h.From.Time())
+			from = stamp(h.From.Time())
 		}
-		all = append(all, w)
+		all = append(all, []any{s.Namespace, s.Datacenter, worker, "", from, stamp(h.Until.Time()), "", h.Epoch, h.Holder})
 	}
-	return o.write(out, all, "from", "until", "fence", "holder")
+	return o.writeRows(out, workerColumns, all...)
 }
 
 // fence ends all leases of a space, and lets no later one begin before a key and a second.
@@ -277,7 +226,8 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 		return fmt.Errorf("worker %d has no row: somebody has deleted it, which must never be done", worker)
 	}
 	row := rows[at]
-	w := shown(s, row, now)
+	state, cells := shown(s, row, now)
+	until := cells[5]
 	config, err := config(s)
 	if err != nil {
 		return l.hide(err)
@@ -289,25 +239,25 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 	case word == "retire":
 		do = func() error { return lease.Retire(ctx, l, config, worker, o.reason) }
 		question = fmt.Sprintf("Take %s out of use for good? No program gets it any more, and what makes keys under it must be the only one.", name)
-		if w.State != "unused" { // one that is retired is left alone, and another one refused
+		if state != "unused" { // one that is retired is left alone, and another one refused
 			if err := do(); err != nil {
 				return l.hide(err)
 			}
 			question = ""
 		}
-	case word == "reinstate" && w.State == "retired":
+	case word == "reinstate" && state == "retired":
 		do = func() error { return lease.Reinstate(ctx, l, config, worker) }
 		question = fmt.Sprintf("Give %s back to the programs, an hour and ten minutes from now on? What makes keys under it must have ended for good, and it cannot be retired again.", name)
 	case word == "reinstate":
-		return fmt.Errorf("%s is not retired, but %s", name, w.State)
-	case w.State == "retired":
+		return fmt.Errorf("%s is not retired, but %s", name, state)
+	case state == "retired":
 		return fmt.Errorf("%s is retired: reinstate gives it back", name)
-	case w.State == "free" || w.State == "unused":
+	case state == "free" || state == "unused":
 		question = ""
-	case o.above == "" && w.State == "reserved":
-		return fmt.Errorf("nobody holds %s, whose reserved time ends at %s: wait until then; only for a time far ahead there is -above", name, w.Until)
+	case o.above == "" && state == "reserved":
+		return fmt.Errorf("nobody holds %s, whose reserved time ends at %s: wait until then; only for a time far ahead there is -above", name, until)
 	case o.above == "":
-		question = fmt.Sprintf("End the lease of %q on %s? If that process lives, it takes another number. This one stays reserved until %s, so that no key repeats.", row.Holder, name, w.Until)
+		question = fmt.Sprintf("End the lease of %q on %s? If that process lives, it takes another number. This one stays reserved until %s, so that no key repeats.", row.Holder, name, until)
 	default:
 		// A live process whose clock is right learns within a quarter of its window that it has lost
 		// the number, and its keys are before that moment. Only a process that has been paused, or
@@ -316,13 +266,13 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 		last := config.Layout.Parts(above).Time
 		end := max(leasestore.MillisOf(last.Add(config.Layout.Unit))+1, now+leasestore.Millis(longestWindow/time.Millisecond))
 		if end >= row.Until {
-			return fmt.Errorf("%s is reserved until %s, and -above would reserve it until %s: wait", name, w.Until, stamp(end.Time()))
+			return fmt.Errorf("%s is reserved until %s, and -above would reserve it until %s: wait", name, until, stamp(end.Time()))
 		}
 		do = func() error { return l.end(ctx, s, row, end) }
 		question = fmt.Sprintf("Reserve %s until %s and not until %s? Keys repeat unless both are true: every process that has ever had the number has ended, paused and copied ones too; and no key of the number is after %d, of %s, in any table, copy, queue or other system.",
-			name, stamp(end.Time()), w.Until, above, stamp(last))
+			name, stamp(end.Time()), until, above, stamp(last))
 	}
-	if err := cmp.Or(o.write(out, []shownWorker{w}, rowColumns...), out.Flush()); err != nil {
+	if err := o.writeRows(out, workerColumns, cells); err != nil {
 		return err
 	}
 	if question == "" {

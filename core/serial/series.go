@@ -2,7 +2,9 @@ package serial
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -212,6 +214,54 @@ func (s Series) Definition() string {
 		text += ", scope " + s.Scope
 	}
 	return text
+}
+
+// definition matches what Definition writes. The name of a zone may look like what follows it, so
+// the longest one is taken.
+var definition = regexp.MustCompile(`^prefix ("[^"]*"), (\w+) in (.*), ([0-9]+) digits from ([0-9]+), (\w+)(, chronological)?` +
+	`(?:, separator "([^"]*)")?(?:, years from ([A-Z][a-z]+)( by their end)?)?(?:, scope ([^ ,]+))?$`)
+
+// ParseDefinition returns the series of a name that has a definition. The error is a
+// [*core.ValueError], also if this machine does not know the zone.
+func ParseDefinition(name, text string) (Series, error) {
+	found := definition.FindStringSubmatch(text)
+	if found == nil {
+		return Series{}, invalid("definition", quote(text), `a text such as prefix "INV", Yearly in Europe/Berlin, 6 digits from 1, NoCheck`)
+	}
+	s := Series{Name: name, Chronological: found[7] != "", Separator: found[8], YearByEnd: found[10] != "", Scope: found[11]}
+	s.Prefix, _ = strconv.Unquote(found[1]) // what does not fit is in no definition, which is compared below
+	s.Digits, _ = strconv.Atoi(found[4])
+	s.First, _ = strconv.ParseInt(found[5], 10, 64)
+	for s.Period < Daily && s.Period.String() != found[2] {
+		s.Period++
+	}
+	for s.Check < Mod97_10 && s.Check.String() != found[6] {
+		s.Check++
+	}
+	for m := time.January; m <= time.December; m++ {
+		if m.String() == found[9] {
+			s.YearBegins = m
+		}
+	}
+	var err error
+	if at := strings.LastIndex(found[3], " ("); at >= 0 { // zoneName has written the offset
+		var offset time.Time
+		offset, err = time.Parse("(-07:00:00)", found[3][at+1:])
+		_, seconds := offset.Zone()
+		s.Zone = time.FixedZone(found[3][:at], seconds)
+	} else {
+		s.Zone, err = time.LoadLocation(found[3])
+	}
+	if err != nil {
+		return Series{}, invalid("definition", quote(text), "a zone that this machine knows: "+err.Error())
+	}
+	if err := s.Validate(); err != nil {
+		return Series{}, err
+	}
+	if want := s.Definition(); want != text {
+		return Series{}, invalid("definition", quote(text), want)
+	}
+	return s, nil
 }
 
 func (s Series) zone() *time.Location { return resolve(s.Zone) }

@@ -222,6 +222,9 @@ func TestDefinitionsAreEqualIfAndOnlyIfTheSeriesAre(t *testing.T) {
 	}
 	for _, s := range all {
 		texts[s.Definition()] = true
+		if back, err := ParseDefinition("x", s.Definition()); err != nil || back.Definition() != s.Definition() {
+			t.Errorf("ParseDefinition(%q) = %+v, %v", s.Definition(), back, err)
+		}
 		if len(s.Definition()) > 400 {
 			t.Errorf("%q has %d bytes; want at most 400, as the table has them", s.Definition(), len(s.Definition()))
 		}
@@ -238,6 +241,25 @@ func TestDefinitionsAreEqualIfAndOnlyIfTheSeriesAre(t *testing.T) {
 	if err := longest.Validate(); err != nil || len(longest.Definition()) > 400 {
 		t.Errorf("the longest definition has %d bytes (%v); want at most 400", len(longest.Definition()), err)
 	}
+}
+
+func FuzzParseDefinition(f *testing.F) {
+	for _, s := range []Series{{Digits: 3}, {Prefix: "A-", Period: Yearly, Digits: 18, First: 7, Check: Mod97_10, Chronological: true, Separator: "-", YearBegins: time.July, YearByEnd: true, Scope: "s", Zone: time.FixedZone("a (b), 3 digits from 1, Luhn", -3661)}} {
+		f.Add(s.Definition())
+	}
+	for _, text := range []string{"", `prefix "A", Yearly in UTC, 4 digits from 1`, `prefix "A", Weekly in UTC, 4 digits from 1, Luhn`, `prefix "A", Yearly in Mars/Olympus, 4 digits from 1, Luhn`, `prefix "A", Yearly in Local, 4 digits from 1, Luhn`,
+		`prefix "A", Yearly in UTC, 04 digits from 1, Luhn`, `prefix "A", Yearly in UTC, 99999999999999999999 digits from 1, Luhn`, `prefix "A\x", Yearly in UTC, 4 digits from 1, Luhn`, `prefix "A", Yearly in x (+1:00), 4 digits from 1, Luhn`, `prefix "A", Never in UTC, 4 digits from 1, Luhn, years from May`} {
+		f.Add(text)
+		if s, err := ParseDefinition("x", text); !errors.As(err, new(*core.ValueError)) || s != (Series{}) {
+			f.Errorf("ParseDefinition(%q) = %+v, %v; want a ValueError", text, s, err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseDefinition("x", text)
+		if (err == nil) != (s != Series{}) || err == nil && (s.Definition() != text || s.Validate() != nil) {
+			t.Errorf("ParseDefinition(%q) = %+v, %v", text, s, err)
+		}
+	})
 }
 
 func FuzzSeriesParse(f *testing.F) {

@@ -19,14 +19,16 @@ const (
 	Closed
 	// Reopened is a [Store.ReopenPeriod].
 	Reopened
+	// Raised is a [Store.Raise].
+	Raised
 )
 
 // String returns the name of the constant.
 func (w What) String() string {
-	if w < MovedIn || w > Reopened {
+	if w < MovedIn || w > Raised {
 		return "What(" + strconv.Itoa(int(w)) + ")"
 	}
-	return [...]string{"MovedIn", "Closed", "Reopened"}[w-MovedIn]
+	return [...]string{"MovedIn", "Closed", "Reopened", "Raised"}[w-MovedIn]
 }
 
 // An Event is a change of a period by hand. Events are kept for auditors.
@@ -34,7 +36,7 @@ type Event struct {
 	What   What
 	At     time.Time // by the clock of the database
 	Last   int64     // the last number of the period at that time
-	Reason string    // of ReopenPeriod
+	Reason string    // of ReopenPeriod and Raise
 }
 
 // Events returns the events of a period, the earliest first.

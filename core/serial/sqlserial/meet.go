@@ -2,17 +2,14 @@ package sqlserial
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/core/serial"
 )
 
-// written matches what [serial.Series.Definition] writes. The name of a zone may look like what
-// follows it, so the longest one is taken.
-var written = regexp.MustCompile(`^prefix ("[^"]*"), (Never|Yearly|Monthly|Daily) in .*, ([0-9]+) digits from [0-9]+, (NoCheck|Luhn|Mod11_10|Mod97_10)` +
-	`(?:, chronological)?(?:, separator "([^"]*)")?(?:, years from [A-Z][a-z]+(?: by their end)?)?(?:, scope ([^ ,]+))?$`)
+// zone is what of a definition has no part in its texts, and may be unknown on this machine.
+var zone = regexp.MustCompile(`^(prefix "[^"]*", \w+ in ).*(, [0-9]+ digits from )`)
 
 // form returns the texts of a series as one, with # for each digit of a period, a number or a
 // check.
@@ -31,27 +28,9 @@ func form(s serial.Series) (string, error) {
 // and of the prefix A with eight digits. Every # stands for any digit, so some series are taken to
 // meet that never do, because no month is above 12. A text that is no definition meets none.
 func meet(s serial.Series, definition string) bool {
-	found := written.FindStringSubmatch(definition)
-	if found == nil || found[6] != s.Scope {
+	other, err := serial.ParseDefinition("other", zone.ReplaceAllString(definition, "${1}UTC${2}"))
+	if err != nil || other.Scope != s.Scope {
 		return false
-	}
-	other := serial.Series{Name: "other", Separator: found[5]}
-	var err error
-	if other.Prefix, err = strconv.Unquote(found[1]); err != nil {
-		return false
-	}
-	if other.Digits, err = strconv.Atoi(found[3]); err != nil {
-		return false
-	}
-	for p := serial.Never; p <= serial.Daily; p++ {
-		if p.String() == found[2] {
-			other.Period = p
-		}
-	}
-	for c := serial.NoCheck; c <= serial.Mod97_10; c++ {
-		if c.String() == found[4] {
-			other.Check = c
-		}
 	}
 	a, err := form(s)
 	if err != nil {

@@ -47,6 +47,37 @@ func (s *Store) MoveIn(ctx context.Context, series, period string, last int64) e
 	})
 }
 
+// Raise leaves out the numbers of a period up to last, which may be in use although the counter does
+// not know them, because a backup was restored. They become a gap: [Store.Gaps] reports those that
+// are in no row as missing, and the reason, 1 to 255 characters, is kept with the time, see
+// [Store.Events]. Stop all programs of the series before.
+//
+// Raise never lowers the counter; if it has given last already, nothing changes. A closed period is
+// [serial.ErrPeriodClosed].
+func (s *Store) Raise(ctx context.Context, series, period string, last int64, reason string) error {
+	known, err := s.definedPeriod(series, period)
+	if err == nil {
+		err = validateReason(reason)
+	}
+	_, greatest := known.Bounds()
+	if err == nil && (last < 0 || last > greatest) {
+		err = invalid("last", strconv.FormatInt(last, 10), fmt.Sprintf("0 to %d", greatest))
+	}
+	if err != nil {
+		return s.explain("raise", series, err)
+	}
+	return s.changePeriod(ctx, "raise", known, period, reason, func(c counter, _ []Event) (counter, What, error) {
+		switch {
+		case last <= c.last:
+			return c, 0, nil
+		case c.closed:
+			return c, 0, refusal(c, period, greatest)
+		}
+		c.last = last
+		return c, Raised, nil
+	})
+}
+
 // ClosePeriod makes later numbers of the period of a moment fail with [serial.ErrPeriodClosed]. A
 // period may be closed before its first number, and twice. A series without periods is closed as
 // a whole. A [serial.Counter] that holds numbers of the period still returns them.

@@ -34,6 +34,53 @@ func (s *Store) Define(ctx context.Context, series serial.Series) error {
 	return s.explain("define", series.Name, err)
 }
 
+// Lookup returns a series as the table has it, for programs that do not define it. The Store knows
+// it from then on, as after Define.
+func (s *Store) Lookup(ctx context.Context, name string) (serial.Series, error) {
+	series, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (serial.Series, error) {
+		stored, err := s.definition(ctx, t, s.text.definition, name)
+		if err != nil {
+			return serial.Series{}, err
+		}
+		return serial.ParseDefinition(name, stored)
+	})
+	if err == nil {
+		s.known.Store(name, known{series, series.Definition()})
+	}
+	return series, s.explain("lookup", name, err)
+}
+
+// A Row is a series and the counter of one of its periods, for operators.
+type Row struct {
+	Series, Definition string
+	Counted            bool // some period has a counter; if not, the rest is zero
+	Period             string
+	Last               int64 // the last number that was given out
+	Closed             bool
+}
+
+// Rows lists the series, each with its periods, in their order.
+func (s *Store) Rows(ctx context.Context) ([]Row, error) {
+	rows, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (rows []Row, err error) {
+		err = t.Each(ctx, func(scan func(...any) error) error {
+			var r Row
+			var period *string
+			var last *int64
+			var closed *bool
+			if err := scan(&r.Series, &r.Definition, &period, &last, &closed); err != nil {
+				return err
+			}
+			if r.Counted = period != nil; r.Counted {
+				r.Period, r.Last, r.Closed = *period, *last, *closed
+			}
+			rows = append(rows, r)
+			return nil
+		}, s.text.rows)
+		return rows, err
+	})
+	return rows, s.explain("rows", "", err)
+}
+
 // add adds a series unless one of its texts can belong to another series. Its first statement
 // locks the guard, so that of two programs which add series that meet, the second sees what the
 // first has added. On MySQL a read before the lock would show the second the rows of before the

@@ -12,6 +12,7 @@ type texts struct {
 	guard      string // UPDATE of the row that is locked to add a series
 	addGuard   string // INSERT of that row
 	all        string // SELECT series, definition
+	rows       string // SELECT, see Store.Rows
 	definition string // SELECT
 	lock       string // the same, and locks the row
 	date       string // raises the last date of a series, and returns it
@@ -32,9 +33,11 @@ func textsOf(d sqlstore.Dialect, names []string) texts {
 	}
 	last := "SELECT last, closed FROM " + counters + " WHERE series = ? AND period = ?"
 	t := texts{
-		guard:      "UPDATE " + series + " SET last_date = last_date + 1 WHERE series = ''",
-		addGuard:   "INSERT INTO " + series + " (series, definition) VALUES ('', 'no series: one program at a time adds one')",
-		all:        "SELECT series, definition FROM " + series + " ORDER BY series",
+		guard:    "UPDATE " + series + " SET last_date = last_date + 1 WHERE series = ''",
+		addGuard: "INSERT INTO " + series + " (series, definition) VALUES ('', 'no series: one program at a time adds one')",
+		all:      "SELECT series, definition FROM " + series + " ORDER BY series",
+		rows: "SELECT s.series, s.definition, c.period, c.last, c.closed FROM " + series + " s LEFT JOIN " + counters +
+			" c ON c.series = s.series WHERE s.series <> '' ORDER BY s.series, c.period",
 		define:     d.Bind("INSERT INTO " + series + " (series, definition) VALUES (?, ?)"),
 		definition: d.Bind("SELECT definition FROM " + series + " WHERE series = ?"),
 		lock:       d.Bind("SELECT definition FROM " + series + " WHERE series = ?" + lock),

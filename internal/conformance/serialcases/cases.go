@@ -68,6 +68,8 @@ func Run(t *testing.T, target Target) {
 		{"AClosedPeriodTakesNoNumber", (*bench).closed},
 		{"APeriodIsOpenedAgainWithAReasonOnRecord", (*bench).reopened},
 		{"ThisYearGoesOnAfterTheInvoicesThatExist", (*bench).moveIn},
+		{"ACounterIsRaisedWithAReasonOnRecord", (*bench).raised},
+		{"ASeriesIsLookedUpAndListedAsItIsStored", (*bench).listed},
 		{"AFullPeriodTakesNoNumber", (*bench).full},
 		{"CountersRepeatNothingAndLoseABlockAtMost", (*bench).counters},
 		{"ThePeriodFollowsFromTheMomentAndTheZone", (*bench).zones},
@@ -837,6 +839,105 @@ func (b *bench) moveInWhileNumbersAreTaken(t *testing.T) {
 		if taken != nil || !(n.N == 51 && moved == nil || n.N == 1 && errors.Is(moved, serial.ErrCounted)) {
 			t.Errorf("NextIn = %d, %v beside MoveIn(50) = %v; want 51 and nil, or 1 and %v", n.N, taken, moved, serial.ErrCounted)
 		}
+	}
+}
+
+// raised leaves out numbers that are on paper, while others are taken.
+func (b *bench) raised(t *testing.T) {
+	s := b.define(t, serial.Series{Name: "raised", Prefix: "RAISED", Period: serial.Yearly, Digits: 5})
+	table := b.invoices(t)
+	raise := func(last int64) error { return b.store.Raise(t.Context(), s.Name, "2026", last, "restored") }
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 10 {
+				if _, err := b.invoice(t.Context(), s, sql.LevelDefault, table, noon, (*sql.Tx).Commit, func(error) {}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for _, last := range []int64{100, 300, 200} {
+		if err := raise(last); err != nil {
+			t.Errorf("Raise(%d) = %v; want nil", last, err)
+		}
+	}
+	wg.Wait()
+	n, err := b.invoice(t.Context(), s, sql.LevelDefault, table, noon, (*sql.Tx).Commit, func(error) {})
+	if err != nil || n.N <= 300 || n.N > 341 {
+		t.Errorf("NextIn after Raise(300) = %d, %v; want one of 301 to 341", n.N, err)
+	}
+	all := b.numbers(t, table)
+	if len(slices.Compact(slices.Clone(all))) != 41 {
+		t.Errorf("41 numbers beside Raise are %v; want each once", all)
+	}
+	gaps, err := b.store.Gaps(t.Context(), s.Name, "2026", slices.Values(all))
+	if missing := n.N - 41; err != nil || len(gaps) == 0 || gaps[len(gaps)-1].Last > 300 || length(gaps) != missing {
+		t.Errorf("Gaps = %v, %v; want the %d numbers that were left out", gaps, err, missing)
+	}
+	events, err := b.store.Events(t.Context(), s.Name, "2026")
+	if err != nil || len(events) != 2 || events[1].What != sqlserial.Raised || events[1].Last != 300 || events[1].Reason != "restored" {
+		t.Errorf("Events = %+v, %v; want that it was raised to 100 and to 300", events, err)
+	}
+	if err := b.store.MoveIn(t.Context(), s.Name, "2026", 400); !errors.Is(err, serial.ErrCounted) {
+		t.Errorf("MoveIn after Raise = %v; want %v", err, serial.ErrCounted)
+	}
+	for last, reason := range map[int64]string{-1: "x", 100000: "x", 400: "", 401: "a\nb"} {
+		if err := b.store.Raise(t.Context(), s.Name, "2026", last, reason); !errors.As(err, new(*core.ValueError)) {
+			t.Errorf("Raise(%d, %q) = %v; want a ValueError", last, reason, err)
+		}
+	}
+	if err := b.store.Raise(t.Context(), "nobody", "2026", 1, "x"); !errors.Is(err, serial.ErrNoSeries) {
+		t.Errorf("Raise of a series without definition = %v; want %v", err, serial.ErrNoSeries)
+	}
+	if err := b.store.ClosePeriod(t.Context(), s.Name, noon); err != nil {
+		t.Fatal(err)
+	}
+	if err := raise(500); !errors.Is(err, serial.ErrPeriodClosed) {
+		t.Errorf("Raise of a closed period = %v; want %v", err, serial.ErrPeriodClosed)
+	}
+}
+
+// length returns how many numbers are in gaps.
+func length(gaps []sqlserial.Gap) (n int64) {
+	for _, g := range gaps {
+		n += g.Last - g.First + 1
+	}
+	return n
+}
+
+// listed has a Store that has defined no series.
+func (b *bench) listed(t *testing.T) {
+	s := b.define(t, serial.Series{Name: "listed", Prefix: "LIST", Period: serial.Yearly, Digits: 5, Zone: time.FixedZone("here (there)", -3661), Chronological: true})
+	unused := b.define(t, serial.Series{Name: "listed-unused", Prefix: "UNUSED", Digits: 3})
+	if _, err := b.store.Take(t.Context(), s.Name, "2026", noon, 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.store.ClosePeriod(t.Context(), s.Name, noon.AddDate(1, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	other := b.open(t, b.db)
+	rows, err := other.Rows(t.Context())
+	rows = slices.DeleteFunc(rows, func(r sqlserial.Row) bool { return !strings.HasPrefix(r.Series, "listed") })
+	want := []sqlserial.Row{
+		{Series: s.Name, Definition: s.Definition(), Counted: true, Period: "2026", Last: 7},
+		{Series: s.Name, Definition: s.Definition(), Counted: true, Period: "2027", Closed: true},
+		{Series: unused.Name, Definition: unused.Definition()},
+	}
+	if err != nil || !slices.Equal(rows, want) {
+		t.Errorf("Rows() = %+v, %v; want %+v", rows, err, want)
+	}
+	if err := other.MoveIn(t.Context(), unused.Name, "", 1); !errors.Is(err, serial.ErrNoSeries) {
+		t.Errorf("MoveIn before Lookup = %v; want %v", err, serial.ErrNoSeries)
+	}
+	if got, err := other.Lookup(t.Context(), unused.Name); err != nil || got.Definition() != unused.Definition() || got.Name != unused.Name {
+		t.Errorf("Lookup() = %+v, %v; want %+v", got, err, unused)
+	}
+	if err := other.MoveIn(t.Context(), unused.Name, "", 1); err != nil {
+		t.Errorf("MoveIn after Lookup = %v", err)
+	}
+	if _, err := other.Lookup(t.Context(), "nobody"); !errors.Is(err, serial.ErrNoSeries) {
+		t.Errorf("Lookup of no series = %v; want %v", err, serial.ErrNoSeries)
 	}
 }
 
