@@ -39,7 +39,7 @@
 //     it knows the outcome. sqlxhelper.InTx finds out, and returns nil only if the number in
 //     memory is the one that is stored.
 //   - The database keeps what it has acknowledged. After a backup is restored, numbers are
-//     given again.
+//     given again; Store.Raise leaves out those that are on paper.
 //   - On SQLite the tables are in the same file as the rows, and Define and ClosePeriod run
 //     outside of the caller's transactions, whose lock they would wait for.
 package sqlserial
