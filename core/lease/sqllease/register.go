@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ type register struct {
 	update, alone string // in a transaction, not bound; by itself, see sqlrow.DB.Write
 	past          past
 	fence         string // all rows of a space
+	spaces        string // joins one row per space
 }
 
 func newRegister() *register { return &register{now: time.Now} }
@@ -43,6 +45,10 @@ func (r *register) use(db *tables.DB) {
 	whole := " FROM " + r.meta + " WHERE namespace = ? AND datacenter = " + strconv.Itoa(wholeNamespace)
 	r.space = "(SELECT layout" + whole + "), (SELECT schema_version" + whole + ")," +
 		" (SELECT schema_version FROM " + r.meta + " WHERE namespace = ? AND datacenter = ?)"
+	// With a LIMIT, as See asks for, of any number that no database reaches.
+	r.spaces = fmt.Sprintf("LEFT JOIN (SELECT namespace, datacenter, layout, schema_version,"+
+		" (SELECT COALESCE(MAX(worker) + 1, 0) FROM %s r WHERE r.namespace = m.namespace AND r.datacenter = m.datacenter) AS workers"+
+		" FROM %s m WHERE datacenter <> %d LIMIT %d) m ON 1 = 1", r.table, r.meta, wholeNamespace, math.MaxInt32)
 	r.insertMeta = d.Bind(fmt.Sprintf("INSERT INTO %s (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, %d)", r.meta, schemaVersion))
 	// The values are computed here: MySQL assigns from left to right, so that an expression
 	// would see the new values of the columns before it.

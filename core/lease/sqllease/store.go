@@ -98,19 +98,20 @@ func (s *Store) Fence(ctx context.Context, f leasestore.Fencing) error {
 func (s *Store) Spaces(ctx context.Context) ([]leasestore.Space, error) {
 	r := s.register
 	spaces, err := sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (spaces []leasestore.Space, err error) {
-		err = t.Each(ctx, func(scan func(...any) error) error {
-			var at leasestore.Space
-			var version int64
-			if err := scan(&at.Namespace, &at.Datacenter, &at.Layout, &version, &at.Workers); err != nil {
+		err = t.See(ctx, func(scan func(...any) error) error {
+			var (
+				namespace, layout            *string
+				datacenter, version, workers *int64
+			)
+			if err := scan(&namespace, &datacenter, &layout, &version, &workers); err != nil || namespace == nil {
 				return err
 			}
-			if version != schemaVersion {
-				return r.wrongVersion(version)
+			if *version != schemaVersion {
+				return r.wrongVersion(*version)
 			}
-			spaces = append(spaces, at)
+			spaces = append(spaces, leasestore.Space{Namespace: *namespace, Datacenter: *datacenter, Layout: *layout, Workers: *workers})
 			return nil
-		}, fmt.Sprintf("SELECT m.namespace, m.datacenter, m.layout, m.schema_version, (SELECT COALESCE(MAX(worker) + 1, 0) FROM %s r"+
-			" WHERE r.namespace = m.namespace AND r.datacenter = m.datacenter) FROM %s m WHERE m.datacenter <> %d", r.table, r.meta, wholeNamespace))
+		}, "m.namespace, m.datacenter, m.layout, m.schema_version, m.workers", r.spaces)
 		return spaces, err
 	})
 	return spaces, explain("list", r.db.Explain(err))
