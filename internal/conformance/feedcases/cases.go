@@ -36,22 +36,22 @@ func (d Database) orders(t *testing.T) (name string) {
 		name = "public." + name
 	}
 	d.drop(t, name)
-	exec(t, d.DB, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n BIGINT NOT NULL DEFAULT 0)")
+	execute(t, d.DB, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n BIGINT NOT NULL DEFAULT 0)")
 	t.Cleanup(func() { d.drop(t, name) })
 	return name
 }
 
 func (d Database) drop(t *testing.T, name string) {
-	exec(t, d.DB, "DROP TABLE IF EXISTS "+name)
+	execute(t, d.DB, "DROP TABLE IF EXISTS "+name)
 	if d.Dialect == feed.PostgreSQL {
-		exec(t, d.DB, "DROP SEQUENCE IF EXISTS "+name+"_feed")
-		exec(t, d.DB, "DROP FUNCTION IF EXISTS "+name+"_feed")
+		execute(t, d.DB, "DROP SEQUENCE IF EXISTS "+name+"_feed")
+		execute(t, d.DB, "DROP FUNCTION IF EXISTS "+name+"_feed")
 	} else {
-		exec(t, d.DB, "DROP TABLE IF EXISTS "+name+"_feed")
+		execute(t, d.DB, "DROP TABLE IF EXISTS "+name+"_feed")
 	}
 }
 
-func exec(t *testing.T, db *sql.DB, text string) {
+func execute(t *testing.T, db *sql.DB, text string) {
 	t.Helper()
 	if _, err := db.Exec(text); err != nil {
 		t.Fatalf("Exec(%q) = %v", text, err)
@@ -137,7 +137,7 @@ func Run(t *testing.T, d Database) {
 		table, f := d.install(t, slack)
 		g := generator(t)
 		first := next(t, g)
-		exec(t, d.DB, insert(table, first))
+		execute(t, d.DB, insert(table, first))
 		horizon(t, f, first)
 
 		tx, err := d.DB.Begin()
@@ -147,7 +147,7 @@ func Run(t *testing.T, d Database) {
 		_, err = tx.Exec(insert(table, held))
 		must(t, err)
 		later := next(t, g)
-		exec(t, d.DB, insert(table, later))
+		execute(t, d.DB, insert(table, later))
 		stand, lag := types.Snowflake(0), time.Duration(0)
 		calls := 80 // more than there are gates
 		if d.Dialect == feed.MySQL {
@@ -173,7 +173,7 @@ func Run(t *testing.T, d Database) {
 		if fence <= later {
 			t.Errorf("the fence is at %d while a transaction with %d is open; want it to go on", fence, held)
 		}
-		exec(t, d.DB, insert(table, next(t, g)))
+		execute(t, d.DB, insert(table, next(t, g)))
 		must(t, tx.Commit())
 		horizon(t, f, later)
 		got, err := f.Keys(t.Context(), first, 2)
@@ -230,14 +230,14 @@ func Run(t *testing.T, d Database) {
 	t.Run("AnUpsertOfARowThatIsThereIsNoNewRow", func(t *testing.T) {
 		table, f := d.install(t, 100*time.Millisecond)
 		id := next(t, generator(t))
-		exec(t, d.DB, insert(table, id))
+		execute(t, d.DB, insert(table, id))
 		horizon(t, f, id)
 		upsert := " ON CONFLICT (id) DO UPDATE SET n = 7"
 		if d.Dialect == feed.MySQL {
 			upsert = " ON DUPLICATE KEY UPDATE n = 7"
 		}
-		exec(t, d.DB, insert(table, id)+upsert)
-		exec(t, d.DB, "UPDATE "+table+" SET n = n + 1")
+		execute(t, d.DB, insert(table, id)+upsert)
+		execute(t, d.DB, "UPDATE "+table+" SET n = n + 1")
 		if _, err := d.DB.Exec("UPDATE " + table + " SET id = 5"); err == nil {
 			t.Error("UPDATE of a key to 5 below the horizon = nil; want it refused")
 		}
@@ -263,12 +263,12 @@ func Run(t *testing.T, d Database) {
 			t.Errorf("Horizon() after Install = %v", err)
 		}
 		if d.Dialect == feed.PostgreSQL {
-			exec(t, d.DB, "ALTER TABLE "+table+" ENABLE TRIGGER zz_feed") // not for replicated rows
+			execute(t, d.DB, "ALTER TABLE "+table+" ENABLE TRIGGER zz_feed") // not for replicated rows
 			unknown("with a trigger that replication passes by")
 			must(t, f.Install(t.Context()))
-			exec(t, d.DB, "ALTER TABLE "+table+" DISABLE TRIGGER zz_feed")
+			execute(t, d.DB, "ALTER TABLE "+table+" DISABLE TRIGGER zz_feed")
 		} else {
-			exec(t, d.DB, "DROP TRIGGER "+table+"_feed_update")
+			execute(t, d.DB, "DROP TRIGGER "+table+"_feed_update")
 		}
 		unknown("after the trigger was taken away")
 	})
@@ -276,12 +276,12 @@ func Run(t *testing.T, d Database) {
 	t.Run("ADatabaseThatWentBackIsNoticed", func(t *testing.T) {
 		table, f := d.install(t, slack)
 		id := next(t, generator(t))
-		exec(t, d.DB, insert(table, id))
+		execute(t, d.DB, insert(table, id))
 		horizon(t, f, id)
 		if d.Dialect == feed.PostgreSQL {
-			exec(t, d.DB, fmt.Sprintf("SELECT setval('%s_feed', %d)", table, id-1))
+			execute(t, d.DB, fmt.Sprintf("SELECT setval('%s_feed', %d)", table, id-1))
 		} else {
-			exec(t, d.DB, fmt.Sprintf("UPDATE %s_feed SET closed = %d", table, id-1))
+			execute(t, d.DB, fmt.Sprintf("UPDATE %s_feed SET closed = %d", table, id-1))
 		}
 		if keys, err := d.feed(t, table, slack).Keys(t.Context(), id, 10); keys != nil || !errors.Is(err, feed.ErrWentBack) {
 			t.Errorf("Keys(%d) of a new Feed after the fence went back = %v, %v; want ErrWentBack", id, keys, err)

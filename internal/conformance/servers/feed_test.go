@@ -7,8 +7,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,14 +28,22 @@ func postgresFeed(db *sql.DB) feedcases.Database {
 	}
 }
 
+// A process that another test has started.
+func TestAProcessOfTheFeed(t *testing.T) { feedcases.Process(t) }
+
 func TestTheFeedOfPostgreSQLMissesNoRow(t *testing.T) {
 	dsn, _ := servertest.StartPostgreSQL(t, "max_prepared_transactions=50")
 	d := postgresFeed(openSqlx(t, "pgx", dsn).DB)
 	feedcases.Run(t, d)
 	t.Run("Chaos", func(t *testing.T) { feedcases.Chaos(t, d, 12, *feedSpan) })
+	t.Run("Processes", func(t *testing.T) { feedcases.Processes(t, d, "pgx", dsn, *feedSpan) })
 	t.Run("ChaosWithAServerThatCrashes", func(t *testing.T) {
 		// The postmaster ends all others when one of its processes is killed, and recovers.
-		d.Crash = func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
+		d.Crash = func(pid int) {
+			if p, err := os.FindProcess(pid); err == nil {
+				_ = p.Kill()
+			}
+		}
 		feedcases.Chaos(t, d, 12, *feedSpan)
 	})
 }
@@ -122,13 +130,15 @@ func innoDBFeed(t *testing.T, dsn string) {
 	execSqlx(t, admin, "CREATE DATABASE "+name)
 	t.Cleanup(func() { _, _ = admin.ExecContext(context.Background(), "DROP DATABASE "+name) })
 	slash := strings.LastIndexByte(dsn, '/')
+	own := dsn[:slash+1] + name + "?parseTime=true"
 	d := feedcases.Database{
-		DB: openSqlx(t, "mysql", dsn[:slash+1]+name+"?parseTime=true").DB, Dialect: feed.MySQL,
+		DB: openSqlx(t, "mysql", own).DB, Dialect: feed.MySQL,
 		Kill: "KILL %d", Self: "SELECT CONNECTION_ID()",
 		Prepare: []string{"XA START '%s'", "XA END '%s'", "XA PREPARE '%s'"}, Commit: "XA COMMIT '%s'",
 	}
 	feedcases.Run(t, d)
 	t.Run("Chaos", func(t *testing.T) { feedcases.Chaos(t, d, 12, *feedSpan) })
+	t.Run("Processes", func(t *testing.T) { feedcases.Processes(t, d, "mysql", own, *feedSpan) })
 
 	// Such a user sees only its own transactions, or none.
 	t.Run("WithoutThePrivilegeThereIsNoHorizon", func(t *testing.T) {
