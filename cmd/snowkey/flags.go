@@ -39,6 +39,8 @@ type options struct {
 	ahead      int
 	keep       int
 	drop       bool
+	leases     string
+	full       bool
 	json, man  bool
 	apply, yes bool
 }
@@ -80,6 +82,8 @@ func (o *options) flags(c command) *flag.FlagSet {
 	all.IntVar(&o.ahead, "ahead", 3, "`number` of partitions to make after the present one")
 	all.IntVar(&o.keep, "keep", 0, "`number` of partitions before the present one that are not old; 0: all")
 	all.BoolVar(&o.drop, "drop", false, "remove the old partitions with their rows, too")
+	all.StringVar(&o.leases, "leases", "", "`URL` of the store of leases, if it is not that of -db")
+	all.BoolVar(&o.full, "full", false, "look at the makers of all keys, and not only of the newest 10,000")
 	all.BoolVar(&o.apply, "apply", false, "run the statements on the database of -db")
 	all.BoolVar(&o.yes, "yes", false, "answer yes to the question that is asked before something is written")
 	all.BoolVar(&o.man, "man", false, "write the manual page of all commands")
@@ -129,6 +133,11 @@ func (o *options) setZone(name string) (err error) {
 		return errors.New("want a zone such as Europe/Berlin, UTC or Local")
 	}
 	return nil
+}
+
+// layoutNamed reports whether a flag says what the layout is.
+func (o *options) layoutNamed() bool {
+	return o.layout.chosen || o.bits != "" || !o.epoch.IsZero() || o.unit != 0
 }
 
 // keyLayout returns the layout that the flags describe.

@@ -13,7 +13,7 @@ import (
 
 const (
 	about = `A key of snowkey is a number of 64 bits that holds the time at which it was made, the worker that made it, and a sequence number. snowkey takes keys apart and makes them, for people who work with tables. Only a command with -db asks a server.`
-	exits = `The exit code is 0 if all went well, 1 if a key was bad or the work failed, 2 if the command line says too little or something wrong, and 130 after Ctrl-C.`
+	exits = `The exit code is 0 if all went well, 1 if a key was bad or the work failed, 2 if the command line says too little or something wrong, and 130 after Ctrl-C. Those of doctor are in its help.`
 )
 
 var help = command{

@@ -31,6 +31,8 @@ import (
 
 const wantLeases = wantURL + ", file:folder, redis://host, etcd://host or zookeeper://host"
 
+var errNoLeases = errors.New("no leases are there")
+
 // leases is an open store of leases, with the spaces that it has, of which there is one at least.
 type leases struct {
 	leaseStore
@@ -72,9 +74,9 @@ func (o *options) openLeases(ctx context.Context) (*leases, error) {
 	}
 	switch {
 	case errors.Is(err, sqlstore.ErrNoTable):
-		err = fmt.Errorf("%s: the tables of leases are not there: no program keeps leases in them, or they have another name, which -table says", at)
+		err = fmt.Errorf("%s: %w: no program keeps them in this database, or their tables have another name, which -table says", at, errNoLeases)
 	case err == nil && len(l.spaces) == 0:
-		err = fmt.Errorf("%s: no leases are there: no program has taken one yet, or they are elsewhere, which -table says", at)
+		err = fmt.Errorf("%s: %w: no program has taken one yet, or they are elsewhere, which -table says", at, errNoLeases)
 	case err != nil && !errors.As(err, new(hidden)) && !errors.As(err, new(usageError)):
 		err = l.hide(err)
 	}

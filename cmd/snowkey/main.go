@@ -39,7 +39,7 @@ type command struct {
 var commands []command
 
 func init() { // because help, which is one of them, lists all
-	commands = []command{decode, generate, keyRange, sqlText, partitions, workers, segments, serials, help, version, completion}
+	commands = []command{decode, generate, keyRange, sqlText, partitions, workers, segments, serials, doctor, help, version, completion}
 }
 
 var (
@@ -64,6 +64,10 @@ func main() {
 
 // exitCode reports an error, and returns what the text exits says.
 func exitCode(err error) int {
+	var found severity
+	if errors.As(err, &found) {
+		return int(found)
+	}
 	if err != nil && !errors.Is(err, errBad) {
 		complain(err)
 	}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/keysql"
+	"github.com/snowkey/snowkey/types"
+)
+
+var doctor = command{
+	name:    "doctor",
+	summary: "say what is wrong with keys, their tables, leases and clocks",
+	args:    "[table.column | segment:tag=table.column | serial:series=table.column | key ...]",
+	most:    math.MaxInt,
+	flags:   "db leases table namespace layout bits epoch unit full json",
+	text: `Looks for what makes keys repeat, fail or mislead, and says of each finding how it is mended. It only reads. -db names PostgreSQL, MySQL, MariaDB or the file of SQLite that has the tables.
+
+    snowkey doctor -db postgres://shop@db/shop orders.id items.id
+    snowkey doctor -db mysql://shop@db/shop -leases redis://cache orders.id
+    snowkey doctor -db postgres://shop@db/shop segment:tickets=tickets.id serial:invoices=invoices.number
+
+It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the folder that snowkey.Open makes beside a file of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. Of a column of keys it looks at the type, at the smallest and the greatest key, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
+
+A key, in any form that decode reads, is asked about after a database has refused it as a duplicate, or when a row looks strange: who made it, in how many rows of the columns it is, and which mistakes make such a pair, the likeliest first.
+
+    snowkey doctor -db postgres://shop@db/shop orders.id 312345678901234567
+
+The exit code is that of the worst finding: 0 for notes, 1 for warnings, 2 for errors, which lose or repeat keys, or will. What could not be looked at is an error too.`,
+	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {
+		d := &examination{options: o, out: out, now: time.Now()}
+		if err := d.read(args); err != nil {
+			return err
+		}
+		return d.run(ctx)
+	},
+}
+
+// A severity is how bad a finding is. It is the exit code, too, for which it is an error.
+type severity int
+
+const (
+	note severity = iota
+	warning
+	sick
+)
+
+func (s severity) String() string { return [...]string{"note", "warning", "error"}[s] }
+func (s severity) Error() string  { return s.String() }
+
+// An examination is a run of doctor.
+type examination struct {
+	*options
+	out     *bufio.Writer
+	columns []keyColumn
+	counted []countedColumn
+	keys    []types.Snowflake
+
+	d       *database // nil if there is none
+	l       *leases   // nil if there are none
+	layouts core.Layout
+	now     time.Time // of the database, if it has a clock
+	past    map[holderKey][]leasedSpan
+	worst   severity
+}
+
+// A keyColumn is a column of keys, with names as they are given.
+type keyColumn struct{ name, table, column string }
+
+func (c keyColumn) String() string { return c.name }
+
+// A countedColumn is a column of the numbers of a tag of segments, or of the texts of a series.
+type countedColumn struct {
+	kind, name string
+	keyColumn
+}
+
+var countedName = regexp.MustCompile(`^(segment|serial):([^=]+)=(.*)$`)
+
+func (e *examination) read(args []string) error {
+	for _, arg := range args {
+		kind, name, column := "", "", arg
+		if m := countedName.FindStringSubmatch(arg); m != nil {
+			kind, name, column = m[1], m[2], m[3]
+		}
+		if key, err := read(arg); err == nil {
+			e.keys = append(e.keys, key)
+			continue
+		}
+		if !columnName.MatchString(column) {
+			return usagef("%.64q: want a column such as orders.id, segment:tickets=tickets.id, serial:invoices=invoices.number, or a key", arg)
+		}
+		dot := strings.LastIndexByte(column, '.')
+		c := keyColumn{column, column[:dot], column[dot+1:]}
+		if kind == "" {
+			e.columns = append(e.columns, c)
+		} else {
+			e.counted = append(e.counted, countedColumn{kind, name, c})
+		}
+	}
+	if e.layoutNamed() {
+		var err error
+		if e.layouts, err = e.keyLayout(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *examination) run(ctx context.Context) error {
+	switch _, err := e.locate(); {
+	case errors.Is(err, errNoDatabase) && e.leases != "" && len(e.columns)+len(e.counted) == 0:
+	case err != nil:
+		return err
+	default:
+		if e.d, err = e.open(ctx); err != nil {
+			return err
+		}
+		defer func() { _ = e.d.Close() }()
+	}
+	l, err := e.leasesOf(ctx)
+	if err != nil {
+		return err
+	}
+	if l != nil {
+		e.l = l
+		defer func() { _ = l.close() }()
+	}
+	checks := []check{{"clock", e.clocks}, {"leases", e.lookAtLeases}}
+	for _, c := range e.columns {
+		checks = append(checks, check{c.name, func(ctx context.Context) error { return e.column(ctx, c) }})
+	}
+	for _, c := range e.counted {
+		at := e.segment
+		if c.kind == "serial" {
+			at = e.serial
+		}
+		checks = append(checks, check{c.keyColumn.name, func(ctx context.Context) error { return at(ctx, c) }})
+	}
+	for _, key := range e.keys {
+		checks = append(checks, check{key.String(), func(ctx context.Context) error { return e.key(ctx, key) }})
+	}
+	for _, c := range checks {
+		err := c.run(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, new(writeError)), errors.As(err, new(usageError)):
+			return err
+		case err != nil:
+			err = e.find(sick, c.where, "could not be looked at: "+err.Error(), "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if e.worst > note {
+		return e.worst
+	}
+	if e.json {
+		return nil
+	}
+	_, err = fmt.Fprintln(e.out, "nothing is wrong with what was looked at")
+	return err
+}
+
+// A check is a part of the examination. Its error is a finding.
+type check struct {
+	where string
+	run   func(context.Context) error
+}
+
+// A writeError is one of the output, which ends the examination.
+type writeError struct{ error }
+
+func (w writeError) Unwrap() error { return w.error }
+
+// find writes a finding. What mends it may have several lines.
+func (e *examination) find(s severity, where, reason, mend string) error {
+	e.worst = max(e.worst, s)
+	var err error
+	if e.json {
+		err = e.writeRows(e.out, "severity where reason mend", []any{s.String(), where, reason, mend})
+	} else {
+		text := fmt.Sprintf("%-8s %s: %s\n", s, where, reason)
+		for line := range strings.Lines(mend) {
+			text += "         " + strings.TrimRight(line, "\n") + "\n"
+		}
+		if _, err = e.out.WriteString(text); err == nil {
+			err = e.out.Flush()
+		}
+	}
+	if err != nil {
+		return writeError{err}
+	}
+	return nil
+}
+
+// layout returns the layout of the keys: that of the flags, or of the leases.
+func (e *examination) layout() core.Layout { return cmp.Or(e.layouts, core.Default()) }
+
+// leasesOf opens the leases of -leases, or else those that may be at -db. It returns nil if there
+// are none at -db.
+func (e *examination) leasesOf(ctx context.Context) (*leases, error) {
+	o := &options{db: e.leases, table: e.table}
+	if e.leases != "" {
+		l, err := o.openLeases(ctx)
+		if err != nil {
+			err = fmt.Errorf("-leases: %w", err)
+		}
+		return l, err
+	}
+	o.db = cmp.Or(e.db, os.Getenv(dbVariable))
+	if e.d.dialect == keysql.SQLite {
+		folder := cmp.Or(e.d.Opaque, e.d.Path) + "-leases"
+		if _, err := os.Stat(folder); err == nil && e.table == "" {
+			o.db = "file:" + folder
+		}
+	}
+	l, err := o.openLeases(ctx)
+	if errors.Is(err, errNoLeases) && e.table == "" {
+		return nil, nil //nolint:nilnil // a program may keep them elsewhere, or have none
+	}
+	return l, err
+}

@@ -1,0 +1,438 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/driver/mysql"
+	"gorm.io/driver/postgres"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/core/keysql"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/gormplugin/schemacheck"
+	"github.com/snowkey/snowkey/types"
+)
+
+// column looks at a column of keys: its type, its ends, and who made the keys.
+func (e *examination) column(ctx context.Context, c keyColumn) error {
+	usable, err := e.typeOf(ctx, c)
+	if err != nil || !usable {
+		return err
+	}
+	first, last, some, err := e.ends(ctx, c)
+	if err != nil || !some {
+		return err
+	}
+	if err := e.span(c, first, last); err != nil {
+		return err
+	}
+	return e.makers(ctx, c)
+}
+
+// A named table is one whose name is not that of its model.
+type namedTable struct {
+	schema.NamingStrategy
+	name string
+}
+
+func (n namedTable) TableName(string) string { return n.name }
+
+// typeOf asks package schemacheck about a model that has the column as its key. The column is not
+// usable if it is missing, or not a number.
+func (e *examination) typeOf(ctx context.Context, c keyColumn) (usable bool, err error) {
+	dialector := map[keysql.Dialect]gorm.Dialector{
+		keysql.PostgreSQL: postgres.New(postgres.Config{Conn: e.d.DB}),
+		keysql.MySQL:      mysql.New(mysql.Config{Conn: e.d.DB}),
+		keysql.SQLite:     sqlite.New(sqlite.Config{Conn: e.d.DB}),
+	}[e.d.dialect]
+	db, err := gorm.Open(dialector, &gorm.Config{NamingStrategy: namedTable{name: c.table}, Logger: logger.Discard})
+	if err == nil {
+		err = db.Use(gormplugin.New(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) {
+			return 0, errors.New("doctor makes no keys")
+		})))
+	}
+	if err != nil {
+		return false, e.d.hide(err)
+	}
+	model := reflect.New(reflect.StructOf([]reflect.StructField{{
+		Name: "ID", Type: reflect.TypeFor[types.Snowflake](),
+		Tag: reflect.StructTag(`gorm:"primaryKey;column:` + c.column + `"`),
+	}})).Interface()
+	findings, err := schemacheck.Check(ctx, db, model)
+	if err != nil {
+		return false, e.d.hide(err)
+	}
+	usable = true
+	for _, f := range findings {
+		s := warning
+		switch f.Problem {
+		case schemacheck.MissingTable, schemacheck.MissingColumn, schemacheck.WrongType:
+			s, usable = sick, false
+		case schemacheck.NarrowColumn:
+			s = sick
+		case schemacheck.NoRowID, schemacheck.ExpressionIndex, schemacheck.Sign: // as GORM makes columns of uint
+			s = note
+		}
+		reason := string(f.Problem)
+		if f.Is != "" {
+			reason += ": " + f.Is
+		}
+		if f.Want != "" {
+			reason += "; want " + f.Want
+		}
+		mend := f.Fix
+		if len(f.SQL) > 0 {
+			mend = strings.TrimSpace(mend + "\n  " + strings.Join(f.SQL, ";\n  ") + ";")
+		}
+		if err := e.find(s, c.name, reason, mend); err != nil {
+			return false, err
+		}
+	}
+	return usable, nil
+}
+
+// quoted returns the table and the column as SQL.
+func (e *examination) quoted(c keyColumn) (table, column string, err error) {
+	t, err := keysql.New(e.d.dialect, e.layout(), c.table)
+	if err == nil {
+		var col keysql.Column
+		col, err = keysql.New(e.d.dialect, e.layout(), c.column)
+		column = col.String()
+	}
+	return t.String(), column, err
+}
+
+// ends returns the smallest and the greatest key, and whether there is one. A bad value is a finding.
+func (e *examination) ends(ctx context.Context, c keyColumn) (first, last int64, some bool, err error) {
+	table, column, err := e.quoted(c)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	// Two queries, each of which reads one end of an index on every database.
+	for i, at := range []*int64{&first, &last} {
+		var text sql.NullString
+		query := fmt.Sprintf("SELECT %s(%s) FROM %s", []string{"min", "max"}[i], column, table)
+		if err := e.d.QueryRowContext(ctx, query).Scan(&text); err != nil {
+			return 0, 0, false, e.d.hide(err)
+		}
+		if !text.Valid {
+			return 0, 0, false, nil
+		}
+		if *at, err = strconv.ParseInt(text.String, 10, 64); err != nil {
+			return 0, 0, false, e.find(sick, c.name, fmt.Sprintf("its %s value is %.64q, which is no key", []string{"smallest", "greatest"}[i], text.String),
+				fmt.Sprintf("Keys are whole numbers up to %d. Programs cannot read such a row.", int64(math.MaxInt64)))
+		}
+	}
+	return first, last, true, nil
+}
+
+// span finds keys that are not of the layout, or not of the past.
+func (e *examination) span(c keyColumn, first, last int64) error {
+	table, column, err := e.quoted(c)
+	if err != nil {
+		return err
+	}
+	l := e.layout()
+	counted := int64(l.Min(l.Epoch.Add(24 * time.Hour)))
+	limit := int64(l.Max(e.now.Add(time.Minute)))
+	if first <= 0 {
+		if err := e.find(sick, c.name, fmt.Sprintf("there is the key %d, and no generator makes one that is not above 0", first),
+			fmt.Sprintf("Look at the rows, and give them keys.\n  SELECT * FROM %s WHERE %s <= 0;", table, column)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case last > limit:
+		reason := fmt.Sprintf("the greatest key, %d, would be of %s, which is in the future", last, stamp(l.Parts(types.Snowflake(last)).Time))
+		mend := fmt.Sprintf("If the layout is right, a clock was wrong, and new rows sort before these until then.\n  SELECT * FROM %s WHERE %s > %d;", table, column, limit)
+		if fits := e.otherLayouts(first, last); len(fits) > 0 && !e.layoutNamed() && e.l == nil {
+			mend = "The keys would fit the layout " + strings.Join(fits, ", or ") + ".\n" + mend
+		} else if len(fits) > 0 {
+			mend = "The keys would fit another layout, " + strings.Join(fits, ", or ") + ": two layouts in one table repeat keys.\n" + mend
+		}
+		return e.find(sick, c.name, reason, mend)
+	case first > 0 && first < counted && last < counted:
+		return e.find(warning, c.name, fmt.Sprintf("its keys, up to %d, were counted, and made by no generator", last), "A program stores rows without a key, or the plugin is not installed in it. If the table has just moved in, the next rows have longer keys.")
+	case first > 0 && first < counted:
+		return e.find(note, c.name, fmt.Sprintf("it has keys from %d on that were counted", first), "They stay valid, and generators never make them.")
+	}
+	return nil
+}
+
+// otherLayouts names the layouts in which keys are of a time between a day after the epoch and now.
+func (e *examination) otherLayouts(first, last int64) (fits []string) {
+	for i, l := range e.options.layout.values {
+		if l != e.layout() && types.Snowflake(last) <= l.Max(e.now.Add(time.Minute)) && types.Snowflake(first) >= l.Min(l.Epoch.Add(24*time.Hour)) {
+			fits = append(fits, e.options.layout.names[i])
+		}
+	}
+	return fits
+}
+
+// newest is how many keys are looked at without -full, and how many a query returns.
+const newest = 10_000
+
+// A maker is a worker number with the keys that it made while nobody had it.
+type maker struct {
+	holderKey
+	count int64
+	last  types.Snowflake
+}
+
+// makers asks the leases about the worker numbers of the keys.
+func (e *examination) makers(ctx context.Context, c keyColumn) error {
+	if e.l == nil {
+		return nil
+	}
+	table, column, err := e.quoted(c)
+	if err != nil {
+		return err
+	}
+	l := e.layout()
+	below := int64(l.Max(e.now.Add(time.Minute))) // later ones have been reported
+	counted := int64(l.Min(l.Epoch.Add(24 * time.Hour)))
+	of := int64(newest)
+	if e.full {
+		if err := e.d.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&of); err != nil {
+			return e.d.hide(err)
+		}
+	}
+	p := newProgress(of, "keys of "+c.name)
+	defer p.clear()
+	unknown := map[holderKey]*maker{}
+	for done := int64(0); done < of; {
+		p.show(done)
+		ids, err := e.page(ctx, fmt.Sprintf("SELECT %[1]s FROM %[2]s WHERE %[1]s <= %[3]d AND %[1]s >= %[4]d ORDER BY %[1]s DESC LIMIT %[5]d", column, table, below, counted, newest))
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			parts := l.Parts(id)
+			k := holderKey{parts.Datacenter, parts.Worker}
+			spans, err := e.holders(ctx, k)
+			if err != nil {
+				return err
+			}
+			if len(at(spans, parts.Time, l.Unit)) > 0 {
+				continue
+			}
+			if unknown[k] == nil {
+				unknown[k] = &maker{holderKey: k, last: id}
+			}
+			unknown[k].count++
+		}
+		if len(ids) < newest {
+			break
+		}
+		done += newest
+		below = int64(ids[newest-1]) - 1
+	}
+	p.clear()
+	for _, m := range slices.SortedFunc(maps.Values(unknown), func(a, b *maker) int {
+		return cmp.Or(cmp.Compare(a.datacenter, b.datacenter), cmp.Compare(a.worker, b.worker))
+	}) {
+		if err := e.strange(ctx, c, *m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *examination) page(ctx context.Context, query string) (ids []types.Snowflake, err error) {
+	rows, err := e.d.QueryContext(ctx, query)
+	if err != nil {
+		return nil, e.d.hide(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id types.Snowflake
+		if err := rows.Scan(&id); err != nil {
+			return nil, e.d.hide(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, e.d.hide(rows.Err())
+}
+
+// strange reports the keys of a worker number that nobody had then.
+func (e *examination) strange(ctx context.Context, c keyColumn, m maker) error {
+	spans, err := e.holders(ctx, m.holderKey)
+	if err != nil {
+		return err
+	}
+	reason := fmt.Sprintf("%d keys, the last of them %d, are of worker %d of datacenter %d, which no lease had at their time", m.count, m.last, m.worker, m.datacenter)
+	mend := "A program makes keys with a fixed number, or its leases are elsewhere, or the keys have another layout. Find it, because two with one number repeat keys."
+	at := slices.IndexFunc(e.l.spaces, func(s leasestore.Space) bool { return s.Datacenter == m.datacenter })
+	switch {
+	case at < 0:
+		mend += " No program with a lease in this store has the datacenter."
+	case m.worker >= e.l.spaces[at].Workers:
+		mend += " No lease gives this number out."
+	case len(spans) == 0:
+		mend += fmt.Sprintf("\nIf it must be fixed, keep the leases from giving it out:\n  snowkey workers -namespace %s -datacenter %d -reason 'who has it' retire %d", e.l.spaces[at].Namespace, m.datacenter, m.worker)
+	default:
+		mend += " Leases have had it at other times, the last one of " + spans[len(spans)-1].String() + "."
+	}
+	return e.find(warning, c.name, reason, mend)
+}
+
+// segment compares the row of a tag with the greatest number in a column.
+func (e *examination) segment(ctx context.Context, c countedColumn) error {
+	store, err := sqlsegment.New(e.d.DB, (&options{}).store(e.d.dialect))
+	if err != nil {
+		return e.d.hide(err)
+	}
+	rows, err := store.Rows(ctx)
+	if err != nil {
+		return e.d.notThere("segments", err)
+	}
+	at := slices.IndexFunc(rows, func(r segment.Row) bool { return r.Tag == c.name })
+	if at < 0 {
+		return fmt.Errorf("%w: %s", segment.ErrNoTag, c.name)
+	}
+	_, last, some, err := e.ends(ctx, c.keyColumn)
+	if err != nil || !some {
+		return err
+	}
+	if row := rows[at]; row.After(last) > row.Next {
+		return e.find(sick, c.keyColumn.name, fmt.Sprintf("the greatest number is %d, and the tag %s will give numbers up to it again", last, c.name),
+			fmt.Sprintf("Raise the row above the column.\n  snowkey segments move %s %s", c.name, c.keyColumn.name))
+	}
+	return nil
+}
+
+// serial compares the counters of a series with the texts in a column.
+func (e *examination) serial(ctx context.Context, c countedColumn) error {
+	store, err := sqlserial.New(e.d.DB, (&options{}).store(e.d.dialect))
+	if err != nil {
+		return e.d.hide(err)
+	}
+	series, err := store.Lookup(ctx, c.name)
+	if err != nil {
+		return e.d.notThere("counters", err)
+	}
+	// numbers reads the texts: per period the numbers, and those that are no number of the series.
+	numbers := func() (of map[string][]int64, bad []string, err error) {
+		table, column, err := e.quoted(c.keyColumn)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows, err := e.d.QueryContext(ctx, fmt.Sprintf("SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL", column, table))
+		if err != nil {
+			return nil, nil, e.d.hide(err)
+		}
+		defer func() { _ = rows.Close() }()
+		of = map[string][]int64{}
+		for rows.Next() {
+			var text string
+			if err := rows.Scan(&text); err != nil {
+				return nil, nil, e.d.hide(err)
+			}
+			if n, err := series.Parse(text); err != nil {
+				bad = append(bad, text)
+			} else {
+				of[n.Period] = append(of[n.Period], n.N)
+			}
+		}
+		for _, all := range of {
+			slices.Sort(all)
+		}
+		return of, bad, e.d.hide(rows.Err())
+	}
+	all, bad, err := numbers()
+	if err != nil {
+		return err
+	}
+	if len(bad) > 0 {
+		if err := e.find(warning, c.keyColumn.name, fmt.Sprintf("%d texts, such as %.64q, are no numbers of the series %s", len(bad), bad[0], c.name), "Another program has written them, or the series is another one."); err != nil {
+			return err
+		}
+	}
+	counters, err := store.Rows(ctx)
+	if err != nil {
+		return e.d.hide(err)
+	}
+	for _, row := range counters {
+		if row.Series == c.name && row.Counted && all[row.Period] == nil {
+			all[row.Period] = []int64{}
+		}
+	}
+	for _, period := range slices.Sorted(maps.Keys(all)) {
+		// Gaps reads the counter first, and the texts after it, so that what is stored meanwhile is
+		// not missing.
+		var failed error
+		gaps, err := store.Gaps(ctx, c.name, period, func(yield func(int64) bool) {
+			now, _, err := numbers()
+			failed = err
+			for _, n := range now[period] {
+				if !yield(n) {
+					return
+				}
+			}
+		})
+		if err := cmp.Or(failed, err); err != nil {
+			return e.d.hide(err)
+		}
+		if err := e.gaps(c, period, gaps); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gaps reports what is wrong with the numbers of a period.
+func (e *examination) gaps(c countedColumn, period string, gaps []sqlserial.Gap) error {
+	of := "the series " + c.name
+	if period != "" {
+		of = "the period " + period + " of " + of
+	}
+	for kind, mend := range map[sqlserial.Kind]string{
+		sqlserial.Missing:  "A row was deleted, or the number is in another table, or the transaction of a fast series was lost. Auditors ask why.",
+		sqlserial.Repeated: "Find out which row is right. A unique index on the column refuses the second one.",
+		sqlserial.Foreign:  fmt.Sprintf("The counter will give these numbers again, as after a restore. Stop the programs of the series, and raise it above them.\n  snowkey serials -reason 'numbers on paper' raise %s", c.name),
+	} {
+		var spans []string
+		greatest := int64(0)
+		for _, g := range gaps {
+			if g.Kind == kind {
+				spans = append(spans, strings.TrimSuffix(fmt.Sprintf("%d-%d", g.First, g.Last), fmt.Sprintf("-%d", g.First)))
+				greatest = max(greatest, g.Last)
+			}
+		}
+		if len(spans) == 0 {
+			continue
+		}
+		if kind == sqlserial.Foreign {
+			mend = strings.TrimRight(mend+" "+period, " ") + " " + strconv.FormatInt(greatest, 10)
+		}
+		if more := len(spans) - 10; more > 0 {
+			spans = append(spans[:10], fmt.Sprintf("and %d more", more))
+		}
+		s := sick
+		if kind == sqlserial.Missing {
+			s = warning
+		}
+		if err := e.find(s, c.keyColumn.name, fmt.Sprintf("numbers of %s are %s: %s", of, strings.ToLower(kind.String()), strings.Join(spans, ", ")), mend); err != nil {
+			return err
+		}
+	}
+	return nil
+}
