@@ -71,14 +71,13 @@ func (e *examination) storedLayouts() error {
 // yearsLeft tells how long the layout lasts.
 func (e *examination) yearsLeft() error {
 	end := e.layout().Exhausted()
-	s := note
-	switch left := end.Sub(e.now); {
-	case left < 0:
-		s = sick
-	case left < 5*365*24*time.Hour:
-		s = warning
-	default:
+	left := end.Sub(e.now)
+	if left > 5*365*24*time.Hour {
 		return nil
+	}
+	s := warning
+	if left < 0 {
+		s = sick
 	}
 	return e.find(s, "layout", "its time bits end at "+stamp(end), "Plan a new layout, with new tables or a later epoch for them, or a wider key. No key is made after that time.")
 }

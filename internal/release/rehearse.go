@@ -236,6 +236,8 @@ var newest = []string{
 	"go.opentelemetry.io/otel/metric@v1.46.0",
 	"go.uber.org/zap@v1.28.0",
 	"golang.org/x/tools@v0.49.0",
+	"gorm.io/driver/mysql@v1.6.0",
+	"gorm.io/driver/postgres@v1.6.3",
 	"gorm.io/driver/sqlite@v1.6.0",
 	"gorm.io/gorm@v1.31.2",
 	"modernc.org/sqlite@v1.44.0",
