@@ -17,8 +17,10 @@ import (
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
-// feedSpan is how long the writers write.
-var feedSpan = flag.Duration("feed.span", 4*time.Second, "how long the chaos of the feed lasts on each database")
+var (
+	feedSpan = flag.Duration("feed.span", 4*time.Second, "how long writers of the feed fail on each database")
+	feedHold = flag.Duration("feed.hold", 2*time.Second, "how long transactions are held open on each database that has a feed")
+)
 
 func postgresFeed(db *sql.DB) feedcases.Database {
 	return feedcases.Database{
@@ -35,6 +37,7 @@ func TestTheFeedOfPostgreSQLMissesNoRow(t *testing.T) {
 	dsn, _ := servertest.StartPostgreSQL(t, "max_prepared_transactions=50")
 	d := postgresFeed(openSqlx(t, "pgx", dsn).DB)
 	feedcases.Run(t, d)
+	t.Run("Held", func(t *testing.T) { feedcases.Held(t, d, *feedHold) })
 	t.Run("Chaos", func(t *testing.T) { feedcases.Chaos(t, d, 12, *feedSpan) })
 	t.Run("Processes", func(t *testing.T) { feedcases.Processes(t, d, "pgx", dsn, *feedSpan) })
 	t.Run("ChaosWithAServerThatCrashes", func(t *testing.T) {
@@ -54,6 +57,7 @@ func TestTheFeedReadsAStandbyAndMissesNoRow(t *testing.T) {
 	d := postgresFeed(openSqlx(t, "pgx", dsn).DB)
 	d.Read = openSqlx(t, "pgx", standby).DB
 	feedcases.Chaos(t, d, 12, *feedSpan)
+	feedcases.Held(t, d, *feedHold)
 
 	for name, c := range map[string]feed.Config{
 		"a standby in place of the primary": {DB: d.Read, Dialect: feed.PostgreSQL, Table: "public.orders"},
@@ -137,6 +141,7 @@ func innoDBFeed(t *testing.T, dsn string) {
 		Prepare: []string{"XA START '%s'", "XA END '%s'", "XA PREPARE '%s'"}, Commit: "XA COMMIT '%s'",
 	}
 	feedcases.Run(t, d)
+	t.Run("Held", func(t *testing.T) { feedcases.Held(t, d, *feedHold) })
 	t.Run("Chaos", func(t *testing.T) { feedcases.Chaos(t, d, 12, *feedSpan) })
 	t.Run("Processes", func(t *testing.T) { feedcases.Processes(t, d, "mysql", own, *feedSpan) })
 
