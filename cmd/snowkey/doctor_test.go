@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -422,24 +420,4 @@ func TestClocksAreJudgedByWhatIsCertain(t *testing.T) {
 			t.Errorf("judge(%v, %v) = %v, %v; want %v, %v", test.apart, test.within, got, certain, test.want, test.certain)
 		}
 	}
-}
-
-func TestThePageOfOperationsShowsDoctorsThatRun(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands := regexp.MustCompile("(?m)^snowkey doctor.*").FindAllString(string(page), -1)
-	if len(commands) != 4 {
-		t.Errorf("the page has %q; want 4 commands", commands)
-	}
-	onDatabases(t, func(t *testing.T, d testDB) {
-		s := newShop(t, d)
-		for _, line := range commands {
-			line = strings.ReplaceAll(line, "312345678901234567", s.next(t).String())
-			if out, bad, code := d.on(t, line, ""); code != 0 || bad != "" {
-				t.Errorf("%s = %s, %s, %d; want 0", line, out, bad, code)
-			}
-		}
-	})
 }

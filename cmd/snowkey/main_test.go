@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/internal/markdown"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -107,30 +106,6 @@ func TestCommandsPrintWhatIsShown(t *testing.T) {
 				t.Errorf("commands print\n%s\nwant\n%s", got.String(), text)
 			}
 		})
-	}
-}
-
-func TestThePageShowsWhatCommandsPrint(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reading.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := markdown.Blocks(string(page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for i, b := range blocks {
-		if b.Language != "sh" || strings.Contains(b.Text, "go build ") {
-			continue
-		}
-		ran++
-		if out, bad, code := snowkey(t, b.Text, ""); out != blocks[i+1].Text || bad != "" || code != 0 {
-			t.Errorf("line %d: %s= %s, %s, %d; want %s", b.Line, b.Text, out, bad, code, blocks[i+1].Text)
-		}
-	}
-	if ran == 0 {
-		t.Error("docs/reading.md shows no command")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -102,23 +101,6 @@ func TestRequireKeyRefusesWhatItCannotWrite(t *testing.T) {
 		var refused *core.ValueError
 		if statements != nil || !errors.As(err, &refused) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("RequireKey(%v, %q, %q) = %v; want a *core.ValueError with %s", test.dialect, test.table, test.column, err, test.want)
-		}
-	}
-}
-
-// The tests with servers run these statements.
-func TestThePageForOperatorsShowsTheTriggers(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dialect := range []keysql.Dialect{keysql.MySQL, keysql.SQLite} {
-		statements, err := keysql.RequireKey(dialect, "orders", "id")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := "\n```sql\n" + strings.Join(statements, ";\n\n") + ";\n```\n"; !strings.Contains(string(page), want) {
-			t.Errorf("docs/operations.md is without this block:\n%s", want)
 		}
 	}
 }

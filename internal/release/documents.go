@@ -24,7 +24,8 @@ import (
 //     its exact output.
 //   - go, any other: a fragment. It is compiled with the page's setting, a comment that
 //     begins with "<!-- setting". A second setting is for the blocks after it.
-//   - sh: the commands name packages, tests, steps and targets that exist.
+//   - sh: the commands name packages, tests, steps and targets that exist. cmd/snowkey runs
+//     those of the pages for people without Go.
 //   - sql: a test names the page, and runs what it shows.
 //   - json: it can be read. yaml: a test of internal/compat does more.
 //   - text: not checked.

@@ -619,8 +619,14 @@ func TestTheStatementsOnPostgreSQLForRowsByHandRun(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/operations.md")
 	must(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## Insert a row by hand\n")
-	blocks, err := markdown.Blocks(section)
+	all, err := markdown.Blocks(section)
 	must(t, err)
+	var blocks []markdown.Block
+	for _, b := range all {
+		if b.Language == "sql" {
+			blocks = append(blocks, b)
+		}
+	}
 	h := openHand(t)
 	run := func(text string) {
 		t.Helper()
