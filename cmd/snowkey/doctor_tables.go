@@ -99,6 +99,9 @@ func (e *examination) typeOf(ctx context.Context, c keyColumn) (usable bool, err
 			reason += "; want " + f.Want
 		}
 		mend := f.Fix
+		if f.Problem == schemacheck.MissingTable || f.Problem == schemacheck.MissingColumn {
+			mend = "Is the name right, and is it in this database? On PostgreSQL a schema stands before it."
+		}
 		if len(f.SQL) > 0 {
 			mend = strings.TrimSpace(mend + "\n  " + strings.Join(f.SQL, ";\n  ") + ";")
 		}

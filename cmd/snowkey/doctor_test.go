@@ -26,6 +26,7 @@ type shop struct {
 	testDB
 	namespace string
 	keys      *core.Generator
+	leases    *sqllease.Store
 	lease     *lease.Lease
 	counters  *sqlserial.Store
 	invoices  serial.Series
@@ -50,6 +51,7 @@ func newShop(t *testing.T, d testDB) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.leases = store
 	s.lease, err = lease.Acquire(t.Context(), store, lease.Config{Namespace: s.namespace, Holder: "web 1", Logger: silent})
 	if err == nil {
 		s.keys, err = core.New(core.Config{Worker: s.lease})
@@ -178,7 +180,10 @@ func TestDoctorFindsWhatIsWrongUntilItIsMended(t *testing.T) {
 	onDatabases(t, func(t *testing.T, d testDB) {
 		s := newShop(t, d)
 		holds := s.lease.Status().Worker
-		other := (holds + 1) % 1024
+		other, ended := (holds+1)%1024, (holds+2)%1024
+		if l, err := lease.Acquire(t.Context(), s.leases, lease.Config{Namespace: s.namespace, Workers: []int64{ended}, Holder: "web 3", Logger: silent}); err != nil || l.Close(t.Context()) != nil {
+			t.Fatal(err)
+		}
 		now := time.Now()
 		until := s.text(t, fmt.Sprintf("SELECT reserved_until FROM snowkey_leases WHERE worker = %d", other))
 		type wrong struct {
@@ -194,6 +199,9 @@ func TestDoctorFindsWhatIsWrongUntilItIsMended(t *testing.T) {
 			{"below zero", insert(-5), undo, "orders.id", 2, "error", "there is the key -5", "WHERE"},
 			{"zero", insert(0), undo, "orders.id", 2, "error", "there is the key 0", "WHERE"},
 			{"counted", insert(7), undo, "orders.id", 0, "note", "from 7 on that were counted", "stay valid"},
+			{"all counted", "CREATE TABLE odd (id BIGINT PRIMARY KEY)", "", "odd.id", 0, "", "", ""},
+			{"all counted", "INSERT INTO odd VALUES (7)", "DROP TABLE odd", "odd.id", 1, "warning", "its keys, up to 7, were counted", "A program stores rows without a key"},
+			{"after the lease", insert(key(now.Add(50*time.Second), ended)), undo, "orders.id", 1, "warning", fmt.Sprintf("of worker %d of datacenter 0, which no lease had", ended), "the last one of web 3"},
 			{"future", insert(key(now.Add(time.Hour), holds)), undo, "orders.id", 2, "error", "is in the future", "a clock was wrong"},
 			{"Twitter", insert(core.Twitter().Min(now)), undo, "orders.id", 2, "error", "is in the future", "would fit another layout, twitter"},
 			{"nobody's worker", insert(key(now.Add(-time.Second), other)), undo, "orders.id", 1, "warning", "1 keys, the last of them ", fmt.Sprintf("-namespace %s -datacenter 0 -reason 'who has it' retire %d", s.namespace, other)},
@@ -204,8 +212,8 @@ func TestDoctorFindsWhatIsWrongUntilItIsMended(t *testing.T) {
 				keysql.MySQL:      "CREATE TABLE odd (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 				keysql.SQLite:     "CREATE TABLE odd (id INTEGER PRIMARY KEY AUTOINCREMENT)",
 			}[d.dialect], "DROP TABLE odd", "odd.id", 1, "warning", "database counts as well", ""},
-			{"no table", "", "", "nowhere.id", 2, "error", "table is missing", ""},
-			{"no column", "", "", "orders.nothing", 2, "error", "column is missing", ""},
+			{"no table", "", "", "nowhere.id", 2, "error", "table is missing", "Is the name right"},
+			{"no column", "", "", "orders.nothing", 2, "error", "column is missing", "Is the name right"},
 			{"segment behind", "INSERT INTO tickets VALUES (5000)", "", "segment:tickets=tickets.id", 2, "error", "will give numbers up to it again", "snowkey segments move tickets tickets.id"},
 			{"no tag", "", "", "segment:nobody=tickets.id", 2, "error", "could not be looked at", ""},
 			{"number lost", "UPDATE invoices SET number = NULL WHERE id = 2", "UPDATE invoices SET number = 'INV-2026-00002' WHERE id = 2", "serial:invoices=invoices.number", 1, "warning", "the period 2026 of the series invoices are missing: 2", "Auditors"},
@@ -263,13 +271,13 @@ func TestDoctorFindsWhatIsWrongUntilItIsMended(t *testing.T) {
 func TestDoctorLooksAtAllKeysWithFull(t *testing.T) {
 	s := newShop(t, databases["SQLite"](t))
 	parts := core.Default().Parts(s.next(t))
-	parts.Worker = (parts.Worker + 1) % 1024
+	parts.Time, parts.Worker = parts.Time.Add(-time.Millisecond), (parts.Worker+1)%1024 // before all that follow
 	stranger, err := core.Default().Compose(parts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, 'X')", stranger))
-	ids := make([]types.Snowflake, 2*newest)
+	ids := make([]types.Snowflake, 2*newest-1) // so that it is the last one of a page
 	if err := s.keys.Fill(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}
