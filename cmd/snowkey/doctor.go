@@ -154,7 +154,7 @@ func (e *examination) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, new(writeError)), errors.As(err, new(usageError)):
+		case errors.As(err, new(usageError)):
 			return err
 		case err != nil:
 			err = e.find(sick, c.where, "could not be looked at: "+err.Error(), "")
@@ -173,36 +173,25 @@ func (e *examination) run(ctx context.Context) error {
 	return err
 }
 
-// A check is a part of the examination. Its error is a finding.
+// A check is a part of the examination. Its error is a finding, unless it is of the output, where no
+// finding can be written.
 type check struct {
 	where string
 	run   func(context.Context) error
 }
 
-// A writeError is one of the output, which ends the examination.
-type writeError struct{ error }
-
-func (w writeError) Unwrap() error { return w.error }
-
 // find writes a finding. What mends it may have several lines.
 func (e *examination) find(s severity, where, reason, mend string) error {
 	e.worst = max(e.worst, s)
-	var err error
 	if e.json {
-		err = e.writeRows(e.out, "severity where reason mend", []any{s.String(), where, reason, mend})
-	} else {
-		text := fmt.Sprintf("%-8s %s: %s\n", s, where, reason)
-		for line := range strings.Lines(mend) {
-			text += "         " + strings.TrimRight(line, "\n") + "\n"
-		}
-		if _, err = e.out.WriteString(text); err == nil {
-			err = e.out.Flush()
-		}
+		return e.writeRows(e.out, "severity where reason mend", []any{s.String(), where, reason, mend})
 	}
-	if err != nil {
-		return writeError{err}
+	text := fmt.Sprintf("%-8s %s: %s\n", s, where, reason)
+	for line := range strings.Lines(mend) {
+		text += "         " + strings.TrimRight(line, "\n") + "\n"
 	}
-	return nil
+	_, err := e.out.WriteString(text)
+	return cmp.Or(err, e.out.Flush())
 }
 
 // layout returns the layout of the keys: that of the flags, or of the leases.

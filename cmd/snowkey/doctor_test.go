@@ -277,7 +277,7 @@ func TestDoctorLooksAtAllKeysWithFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, 'X')", stranger))
-	ids := make([]types.Snowflake, 2*newest-1) // so that it is the last one of a page
+	ids := make([]types.Snowflake, 2*newest)
 	if err := s.keys.Fill(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}
