@@ -29,6 +29,8 @@
 //     and ON UPDATE CASCADE pass by triggers.
 //   - Nobody removes the fence and puts it back between two calls of Horizon; while it is missing, Horizon
 //     returns [ErrUnknownHorizon].
+//   - The database keeps what it has committed. With synchronous_commit off, or
+//     innodb_flush_log_at_trx_commit other than 1, a row may be read that a crash undoes.
 //   - A SELECT of your own with id < horizon begins after Horizon has returned, and not in a
 //     transaction that has read before, whose snapshot may be older.
 //
@@ -37,11 +39,13 @@
 //   - PostgreSQL 14 or newer. The user needs USAGE, SELECT and UPDATE on the sequence orders_feed; writers
 //     need nothing. Transactions of all databases of the server count, and prepared ones. A standby
 //     serves as Config.Replica.
-//   - MySQL 8.0.29 and MariaDB 10.6 or newer, with InnoDB, on the primary of a setup with a single one: Galera,
-//     other multi-primary clusters and replicas give [ErrUnknownHorizon]. The user needs PROCESS, and
-//     TRIGGER on the table. A prepared transaction of XA whose connection is gone holds the
+//   - MySQL 8.0.29 and MariaDB 10.6 or newer, with InnoDB and autocommit, on the primary of a setup with a
+//     single one: Galera, other multi-primary clusters and replicas, also stopped ones, give
+//     [ErrUnknownHorizon]. The user needs PROCESS and REPLICATION CLIENT, which is REPLICA MONITOR on
+//     MariaDB, and TRIGGER on the table. A prepared transaction of XA whose connection is gone holds the
 //     horizon until it ends. So does an open SERIALIZABLE one, and with a binary log
-//     any other, unless binlog_format is ROW. A call of Horizon takes 0.1 s if the one before was just now.
+//     any other, unless binlog_format is ROW. A call of Horizon takes 0.1 s if the one before was just
+//     now, and Feeds that call it at once take turns.
 //   - SQLite 3.35 or newer.
 //
 // Databases that only speak one of these protocols are not supported.

@@ -3,8 +3,10 @@ package feed
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -26,8 +28,8 @@ const (
 
 var (
 	// ErrUnknownHorizon is returned where the database does not know which transactions are open, or
-	// where rows may pass by the fence: on a standby or a replica, without the privilege PROCESS on
-	// MySQL and MariaDB, and where the fence is missing. The text says which. Nothing was read.
+	// where rows may pass by the fence: on a standby or a replica, without the privileges that MySQL and
+	// MariaDB want for that, and where the fence is missing. The text says which. Nothing was read.
 	ErrUnknownHorizon = errors.New("feed: the database does not know the horizon")
 
 	// ErrWentBack is returned after the database has lost writes, by a restore or by a failover to
@@ -58,14 +60,16 @@ type Config struct {
 	// the database: the database refuses older ones. It is also the smallest lag. Defaults to 5 s.
 	Slack time.Duration
 
-	// Replica, if set, is a physical standby of DB on which the rows are read. PostgreSQL only.
+	// Replica, if set, is a physical standby of DB on which the rows are read. PostgreSQL only. Where
+	// it leads to several standbys in turn, Keys never misses a row, but returns ErrUnknownHorizon from
+	// those that are behind, and the result of Horizon holds for none but the one that was asked.
 	Replica *sql.DB
 }
 
 const (
 	defaultSlack = 5 * time.Second
 	longestTable = 50 // 63 and 64 bytes are the limits of PostgreSQL and MySQL, with what is appended
-	mostGates    = 64
+	mostGates    = 100
 )
 
 // A Feed finds the horizon of a table. [New] creates it; the zero value is not usable. It may be
@@ -73,17 +77,18 @@ const (
 type Feed struct {
 	config  Config
 	fence   fence
-	gates   []gate          // closed, oldest first; transactions may be open that have not met it
+	gates   []gate          // oldest first; each waits for a transaction, and for another set than the others
 	passed  []shipped       // settled on DB, oldest first, and perhaps not on Replica
 	horizon types.Snowflake // the last result
+	lsn     int64           // where Replica has to be for horizon
+	raised  types.Snowflake // where the fence was left
 }
 
-// A gate is a position that the fence was given, and what has to end until each transaction that
-// did not see it there has.
+// A gate is a position that the fence was given, and the names of the transactions that may not have
+// seen it there and have not ended yet.
 type gate struct {
 	key  types.Snowflake
-	xid  int64               // PostgreSQL: this and all smaller transaction IDs
-	open map[string]struct{} // InnoDB: these transactions
+	open map[string]struct{}
 }
 
 // A shipped key is a horizon of the primary, and the place in its log that the replica has to reach.
@@ -92,20 +97,32 @@ type shipped struct {
 	lsn int64
 }
 
+// A session is a connection of the pool. A call of Horizon or Keys uses one for all of its statements,
+// because a pool may have connections to several servers, as after a failover.
+type session interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+	querier
+}
+
+type querier interface {
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+}
+
 // A fence is a key, stored in the database, below which a trigger refuses new rows.
 type fence interface {
 	// statements creates it.
 	statements() []string
 	// check returns an error that matches ErrUnknownHorizon unless the fence is whole.
-	check(ctx context.Context) error
+	check(ctx context.Context, s session) error
 	// now returns the time of the database's clock.
-	now(ctx context.Context) (time.Time, error)
+	now(ctx context.Context, s session) (time.Time, error)
 	// raise moves the fence up to a key, never down, and returns where it was, 0 if it was never
 	// moved, and where it is. It is durable when raise returns.
-	raise(ctx context.Context, key types.Snowflake) (before, after types.Snowflake, err error)
-	// settle is called after raise. It sets in the last of the gates what has to end, and returns
-	// the index of the newest gate for which all has ended, or -1.
-	settle(ctx context.Context, gates []gate) (int, error)
+	raise(ctx context.Context, s session, key types.Snowflake) (before, after types.Snowflake, err error)
+	// open is called after raise. It returns the names of transactions, among them all that are open and
+	// have not seen the fence where raise has left it, and false if some of them cannot be named.
+	open(ctx context.Context, s session) (names map[string]struct{}, all bool, err error)
 }
 
 // New returns a Feed. It sends nothing to the database. It returns a [*core.ValueError] for a value
@@ -126,11 +143,11 @@ func New(c Config) (*Feed, error) {
 	f := &Feed{config: c}
 	switch n := c.names(); c.Dialect {
 	case PostgreSQL:
-		f.fence = postgreSQL{c.DB, n}
+		f.fence = postgreSQL{n}
 	case MySQL:
-		f.fence = innoDB{c.DB, n}
+		f.fence = innoDB{n}
 	default:
-		f.fence = sqlite{c.DB, n}
+		f.fence = sqlite{n}
 	}
 	return f, nil
 }
@@ -203,7 +220,7 @@ func (f *Feed) Install(ctx context.Context) error {
 //
 // Errors match [ErrUnknownHorizon] or [ErrWentBack], or are the driver's.
 func (f *Feed) Horizon(ctx context.Context) (types.Snowflake, error) {
-	return f.advance(ctx, 0)
+	return f.advance(ctx, 0, func(querier) error { return nil })
 }
 
 // Lag returns how far the last result of Horizon is behind the clock of this process: at least
@@ -223,41 +240,76 @@ func (f *Feed) Keys(ctx context.Context, after types.Snowflake, limit int) ([]ty
 	if limit < 1 {
 		return nil, &core.ValueError{Package: "feed", Name: "limit", Value: strconv.Itoa(limit), Want: "1 or more"}
 	}
-	horizon, err := f.advance(ctx, after)
+	var keys []types.Snowflake
+	_, err := f.advance(ctx, after, func(q querier) (err error) {
+		if after+1 >= f.horizon { // a replica may not even have the table yet
+			return nil
+		}
+		n := f.config.names()
+		keys, err = list[types.Snowflake](ctx, q, f.config.Dialect.Bind("SELECT "+n.column+" FROM "+n.table+" WHERE "+n.column+" > ? AND "+n.column+
+			" < ? ORDER BY "+n.column+" LIMIT "+strconv.Itoa(limit)), int64(after), int64(f.horizon))
+		if err != nil {
+			return fmt.Errorf("feed: Keys: %w", err)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	if after+1 >= horizon { // a replica may not even have the table yet
-		return nil, nil
-	}
-	db, n := f.config.DB, f.config.names()
-	if f.config.Replica != nil {
-		db = f.config.Replica
-	}
-	keys, err := list[types.Snowflake](ctx, db, f.config.Dialect.Bind("SELECT "+n.column+" FROM "+n.table+" WHERE "+n.column+" > ? AND "+n.column+
-		" < ? ORDER BY "+n.column+" LIMIT "+strconv.Itoa(limit)), int64(after), int64(horizon))
-	if err != nil {
-		return nil, fmt.Errorf("feed: Keys: %w", err)
 	}
 	return keys, nil
 }
 
-// advance is Horizon for a caller that has read up to the key read.
-func (f *Feed) advance(ctx context.Context, read types.Snowflake) (types.Snowflake, error) {
-	if err := f.settle(ctx, max(read, f.horizon-1)); err != nil {
+// advance is Horizon for a caller that has read up to the key read. It calls then with a connection to
+// the server for which the horizon holds.
+func (f *Feed) advance(ctx context.Context, read types.Snowflake, then func(querier) error) (types.Snowflake, error) {
+	named := func(err error) error {
 		if errors.Is(err, ErrUnknownHorizon) || errors.Is(err, ErrWentBack) {
-			return 0, err
+			return err
 		}
-		return 0, fmt.Errorf("feed: Horizon: %w", err)
+		return fmt.Errorf("feed: Horizon: %w", err)
 	}
-	return f.horizon, nil
+	s, err := f.session(ctx)
+	if err != nil {
+		return 0, named(err)
+	}
+	defer func() { _ = s.Close() }() // it goes back to the pool
+	if err := f.settle(ctx, s, max(read, f.horizon-1)); err != nil {
+		return 0, named(err)
+	}
+	if f.config.Replica == nil {
+		return f.horizon, then(s)
+	}
+	// Behind a pooler, a transaction is what stays on one server. Its statements have snapshots of their own.
+	tx, err := f.config.Replica.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted, ReadOnly: true})
+	if err != nil {
+		return 0, named(err)
+	}
+	defer func() { _ = tx.Rollback() }() // it has written nothing
+	if err := f.replayed(ctx, s, tx); err != nil {
+		return 0, named(err)
+	}
+	return f.horizon, then(tx)
 }
 
-func (f *Feed) settle(ctx context.Context, read types.Snowflake) error {
-	if err := f.fence.check(ctx); err != nil {
-		return err
+// session returns a connection to a server that knows the horizon.
+func (f *Feed) session(ctx context.Context) (*sql.Conn, error) {
+	for try := 1; ; try++ {
+		s, err := f.config.DB.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err = f.fence.check(ctx, s); err == nil {
+			return s, nil
+		}
+		_ = s.Close()
+		if !errors.Is(err, driver.ErrBadConn) || try == 3 { // one that has ended in the pool
+			return nil, err
+		}
 	}
-	now, err := f.fence.now(ctx)
+}
+
+func (f *Feed) settle(ctx context.Context, s session, read types.Snowflake) error {
+	now, err := f.fence.now(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -266,46 +318,72 @@ func (f *Feed) settle(ctx context.Context, read types.Snowflake) error {
 	if own := time.Now(); own.Before(now) {
 		now = own
 	}
-	before, after, err := f.fence.raise(ctx, f.config.Layout.Min(now.Add(-f.config.Slack)))
+	before, after, err := f.fence.raise(ctx, s, f.config.Layout.Min(now.Add(-f.config.Slack)))
 	if err != nil {
 		return err
 	}
 	if before != 0 && read >= before {
 		return fmt.Errorf("%w: its fence is at %d, and %d was read", ErrWentBack, before, read)
 	}
-	if len(f.gates) == mostGates { // each is as good as the one before it, later
-		kept := f.gates[:0]
-		for i := 0; i < mostGates; i += 2 {
+	if before < f.raised { // the database has gone back, and knows nothing of what the gates saw
+		f.gates, f.passed = nil, nil
+	}
+	f.raised = after
+	open, all, err := f.fence.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	key, ok := f.pass(gate{after, open}, all)
+	if !ok {
+		return nil
+	}
+	if f.config.Replica == nil {
+		f.horizon = key
+		return nil
+	}
+	return f.ship(ctx, s, key)
+}
+
+// pass adds a gate, and returns the key of the newest for which all has ended, and false if there is none.
+// Its names are those of the transactions that are open now, all of them or not.
+func (f *Feed) pass(newest gate, all bool) (key types.Snowflake, ok bool) {
+	var kept []gate
+	for _, g := range f.gates {
+		if all {
+			maps.DeleteFunc(g.open, func(name string, _ struct{}) bool { _, open := newest.open[name]; return !open })
+			if len(g.open) == 0 {
+				key, ok, kept = g.key, true, nil
+				continue
+			}
+		}
+		kept = add(kept, g)
+	}
+	if all && len(newest.open) == 0 {
+		f.gates = nil
+		return newest.key, true
+	}
+	f.gates = add(kept, newest)
+	if len(f.gates) > mostGates { // so many transactions stay open, and the lag grows more coarsely
+		kept = nil
+		for i := 0; i < len(f.gates); i += 2 {
 			kept = append(kept, f.gates[i])
 		}
 		f.gates = kept
 	}
-	gates := append(f.gates, gate{key: after})
-	i, err := f.fence.settle(ctx, gates)
-	if err != nil {
-		return err
+	return key, ok
+}
+
+// add appends a gate, in place of the last one if that waits for the same and is lower.
+func add(gates []gate, g gate) []gate {
+	if n := len(gates); n > 0 && maps.Equal(gates[n-1].open, g.open) {
+		gates[n-1] = g
+		return gates
 	}
-	f.gates = gates[i+1:]
-	if i >= 0 {
-		g := gates[i]
-		if f.config.Replica == nil {
-			f.horizon = g.key
-			return nil
-		}
-		if err := f.ship(ctx, g.key); err != nil {
-			return err
-		}
-	}
-	if f.config.Replica == nil {
-		return nil
-	}
-	return f.replayed(ctx)
+	return append(gates, g)
 }
 
 // list returns the only column of a query.
-func list[T any](ctx context.Context, db interface {
-	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
-}, query string, args ...any) ([]T, error) {
+func list[T any](ctx context.Context, db querier, query string, args ...any) ([]T, error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err

@@ -20,10 +20,7 @@ import (
 // A transaction is in innodb_trx before it has a snapshot, and until its rows are visible. So one that
 // reads the old value is in a list that is made after the fence was raised. When all of that list are
 // gone, a writer that comes later reads the new value.
-type innoDB struct {
-	db *sql.DB
-	names
-}
+type innoDB struct{ names }
 
 func (m innoDB) statements() []string {
 	// SELECT … INTO reads without a lock. A subquery in IF would lock the row until the transaction ends.
@@ -42,42 +39,67 @@ func (m innoDB) statements() []string {
 	}
 }
 
-func (m innoDB) check(ctx context.Context) error {
+func (m innoDB) check(ctx context.Context, db session) error {
 	unknown := func(reason string) error { return fmt.Errorf("%w: %s", ErrUnknownHorizon, reason) }
 	schema, table, qualified := strings.Cut(m.plain, ".")
 	if !qualified {
 		schema, table = "", m.plain
 	}
 	var triggers, engines, appliers int
-	var readOnly bool
-	err := m.db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = COALESCE(NULLIF(?, ''), DATABASE())"+
+	var readOnly, autocommit bool
+	var version string
+	err := db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = COALESCE(NULLIF(?, ''), DATABASE())"+
 		" AND event_object_table = ? AND trigger_name IN (?, ?)),"+
 		" (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name IN (?, ?) AND engine = 'InnoDB'),"+
-		" (SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon'), @@global.read_only",
-		schema, table, table+"_feed_insert", table+"_feed_update", schema, table, table+"_feed").Scan(&triggers, &engines, &appliers, &readOnly)
+		" (SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon'), @@global.read_only, @@autocommit, VERSION()",
+		schema, table, table+"_feed_insert", table+"_feed_update", schema, table, table+"_feed").Scan(&triggers, &engines, &appliers, &readOnly, &autocommit, &version)
 	switch {
 	case err != nil:
 		return err
 	case triggers != 2 || engines != 2:
 		return unknown("the table has no fence, or is not InnoDB; call Install, and use a user with the privilege TRIGGER on the table")
-	case appliers > 0 || readOnly:
-		return unknown("the server takes rows from another one, or is read-only, and the triggers do not see such rows; use the primary of a single-primary setup")
+	case !autocommit:
+		return unknown("autocommit is off, so a SELECT may have the snapshot of an earlier one; use connections with autocommit")
+	}
+	// A replica that is stopped looks like any other server, until it starts.
+	statement := "SHOW REPLICA STATUS"
+	if strings.Contains(version, "MariaDB") {
+		statement = "SHOW ALL REPLICAS STATUS"
+	}
+	source, err := hasRow(ctx, db, statement)
+	switch {
+	case answers(err, accessDenied):
+		return fmt.Errorf("%w: the user needs the privileges PROCESS and REPLICATION CLIENT, on MariaDB PROCESS and REPLICA MONITOR: %w", ErrUnknownHorizon, err)
+	case err != nil:
+		return err
+	case source || appliers > 0 || readOnly:
+		return unknown("the server takes rows from another one, or is read-only, and the triggers do not see such rows; use the primary of a single-primary setup, after RESET REPLICA ALL if it was a replica")
 	}
 	return nil
 }
 
-func (m innoDB) now(ctx context.Context) (time.Time, error) {
+// hasRow reports whether a statement returns a row.
+func hasRow(ctx context.Context, db session, statement string) (bool, error) {
+	rows, err := db.QueryContext(ctx, statement)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = rows.Close() }() // its error is that of Err
+	return rows.Next(), rows.Err()
+}
+
+func (m innoDB) now(ctx context.Context, db session) (time.Time, error) {
 	var micros int64
-	err := m.db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros)
+	err := db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros)
 	return time.UnixMicro(micros), err
 }
 
-func (m innoDB) raise(ctx context.Context, key types.Snowflake) (before, after types.Snowflake, err error) {
-	before, after, err = raiseRow(ctx, m.db, "SELECT closed FROM "+m.fence+" FOR UPDATE NOWAIT", "UPDATE "+m.fence+" SET closed = ?", key)
+func (m innoDB) raise(ctx context.Context, db session, key types.Snowflake) (before, after types.Snowflake, err error) {
+	before, after, err = raiseRow(ctx, db, "SELECT closed FROM "+m.fence+" FOR UPDATE NOWAIT", "UPDATE "+m.fence+" SET closed = ?", key)
 	if answers(err, lockNotAvailable, lockWaitTimeout) {
 		// Writers hold a shared lock until they end if they are SERIALIZABLE, or binlog_format is not
 		// ROW. Waiting for them would make every later writer wait too.
-		err = m.db.QueryRowContext(ctx, "SELECT closed FROM "+m.fence).Scan((*int64)(&before))
+		err = db.QueryRowContext(ctx, "SELECT closed FROM "+m.fence).Scan((*int64)(&before))
 		after = before
 	}
 	return before, after, err
@@ -100,7 +122,7 @@ func answers(err error, numbers ...uint16) bool {
 }
 
 // raiseRow raises a fence that is a row.
-func raiseRow(ctx context.Context, db *sql.DB, read, write string, key types.Snowflake) (before, after types.Snowflake, err error) {
+func raiseRow(ctx context.Context, db session, read, write string, key types.Snowflake) (before, after types.Snowflake, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, 0, err
@@ -116,32 +138,6 @@ func raiseRow(ctx context.Context, db *sql.DB, read, write string, key types.Sno
 	return before, after, tx.Commit()
 }
 
-func (m innoDB) settle(ctx context.Context, gates []gate) (int, error) {
-	open, err := m.open(ctx)
-	if err != nil {
-		return -1, err
-	}
-	gates[len(gates)-1].open = open
-	if _, ok := open[detached]; ok {
-		return -1, nil
-	}
-	for i, g := range slices.Backward(gates) {
-		if disjoint(g.open, open) {
-			return i, nil
-		}
-	}
-	return -1, nil
-}
-
-func disjoint(a, b map[string]struct{}) bool {
-	for name := range a {
-		if _, ok := b[name]; ok {
-			return false
-		}
-	}
-	return true
-}
-
 // detached names all transactions without a connection: prepared ones of XA whose connection is gone, or
 // the server restarted since. Nothing tells which of them a gate has seen, under another name.
 const detached = "0"
@@ -150,38 +146,56 @@ const detached = "0"
 // Two of one connection and second have one name, which only makes a gate wait for the second one too.
 //
 // The list is a cache, which the server renews only after 0.1 s in which nobody has read it. A list is
-// taken for current only if it has this very query, which has a number of its own.
-func (m innoDB) open(ctx context.Context) (map[string]struct{}, error) {
-	tx, err := m.db.BeginTx(ctx, nil)
+// taken for current only if it has this very query, which has a number of its own. A lock of the server keeps
+// feeds from reading in each other's 0.1 s; nothing but the time that they take depends on it.
+func (m innoDB) open(ctx context.Context, db session) (names map[string]struct{}, all bool, err error) {
+	var locked sql.NullBool
+	if err := db.QueryRowContext(ctx, "SELECT GET_LOCK('snowkey feed', 5)").Scan(&locked); err != nil {
+		return nil, false, err
+	}
+	if locked.Bool {
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			_, _ = hasRow(ctx, db, "SELECT RELEASE_LOCK('snowkey feed')") // or the connection has ended, and the lock with it
+		}()
+	}
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing
 	var closed int64                     // a read of InnoDB begins the transaction there
 	if err := tx.QueryRowContext(ctx, "SELECT closed FROM "+m.fence).Scan(&closed); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for range 100 {
 		mark := fmt.Sprintf("feed:%016x", rand.Uint64())
-		names, err := list[string](ctx, tx, "SELECT CASE WHEN trx_query LIKE '%"+mark+"%' AND trx_mysql_thread_id = CONNECTION_ID() THEN 'own'"+
+		list, err := list[string](ctx, tx, "SELECT CASE WHEN trx_query LIKE '%"+mark+"%' AND trx_mysql_thread_id = CONNECTION_ID() THEN 'own'"+
 			" WHEN trx_mysql_thread_id = 0 THEN '"+detached+"' ELSE CONCAT(trx_mysql_thread_id, ' ', trx_started) END FROM information_schema.innodb_trx")
 		if answers(err, accessDenied) {
-			return nil, fmt.Errorf("%w: the list of transactions needs the privilege PROCESS: %w", ErrUnknownHorizon, err)
+			return nil, false, fmt.Errorf("%w: the list of transactions needs the privilege PROCESS: %w", ErrUnknownHorizon, err)
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		open := make(map[string]struct{}, len(names))
-		for _, name := range names {
-			open[name] = struct{}{}
-		}
-		if _, ok := open["own"]; ok {
-			delete(open, "own")
-			return open, nil
+		names := setOf(list)
+		if _, ok := names["own"]; ok {
+			delete(names, "own")
+			_, some := names[detached]
+			return names, !some, nil
 		}
 		if err := wait.Sleep(ctx, 101*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return nil, fmt.Errorf("%w: another program reads innodb_trx so often that the server does not renew it", ErrUnknownHorizon)
+	return nil, false, fmt.Errorf("%w: another program reads innodb_trx so often that the server does not renew it", ErrUnknownHorizon)
+}
+
+func setOf(names []string) map[string]struct{} {
+	set := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		set[name] = struct{}{}
+	}
+	return set
 }

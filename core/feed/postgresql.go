@@ -13,16 +13,12 @@ import (
 // whatever its snapshot, and without a lock.
 //
 // A writer gets its transaction ID W first, and then reads the fence. The feed raises the fence first,
-// and then gets an ID X of its own. A writer that has read the old value therefore has W < X, and
-// is among the transactions that xmin of a later snapshot waits for, prepared ones included. When xmin
-// is above X, all of these have ended, and a writer that comes later reads the new value.
+// and then gets an ID X of its own, in a transaction that ends. A writer that has read the old value
+// therefore has W < X, and a later snapshot has W in its list until the transaction has ended, prepared ones
+// included. When all of that list below X are gone, a writer that comes later reads the new value.
 //
-// xmax of a snapshot in place of X would be wrong: it is the ID after the last one that has ended, and W
-// can be above it.
-type postgreSQL struct {
-	db *sql.DB
-	names
-}
+// A snapshot without X would be wrong: its list ends at the last ID that has ended, and W can be above it.
+type postgreSQL struct{ names }
 
 func (p postgreSQL) statements() []string {
 	return []string{
@@ -45,16 +41,16 @@ func (p postgreSQL) statements() []string {
 	}
 }
 
-func (p postgreSQL) check(ctx context.Context) error {
+func (p postgreSQL) check(ctx context.Context, db session) error {
 	var standby bool
-	if err := p.db.QueryRowContext(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); err != nil {
 		return err
 	}
 	if standby {
 		return fmt.Errorf("%w: Config.DB is a standby, which does not know the transactions of its primary; use the primary, and Config.Replica for the rows", ErrUnknownHorizon)
 	}
 	// Partitions, and other tables that inherit. A foreign table takes rows that no trigger here sees.
-	open, err := list[string](ctx, p.db, "WITH RECURSIVE tree(id) AS (SELECT to_regclass($1)::oid UNION ALL SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = id)"+
+	open, err := list[string](ctx, db, "WITH RECURSIVE tree(id) AS (SELECT to_regclass($1)::oid UNION ALL SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = id)"+
 		" SELECT coalesce(id::regclass::text, 'the table') FROM tree LEFT JOIN pg_class ON pg_class.oid = id WHERE relkind IS DISTINCT FROM 'p' AND NOT (relkind IS NOT DISTINCT FROM 'r' AND EXISTS"+
 		" (SELECT FROM pg_trigger WHERE tgrelid = id AND tgfoid = to_regproc($2) AND tgenabled = 'A' AND tgtype = 23)) LIMIT 1", p.table, p.names.fence)
 	if err != nil {
@@ -66,14 +62,14 @@ func (p postgreSQL) check(ctx context.Context) error {
 	return nil
 }
 
-func (p postgreSQL) now(ctx context.Context) (time.Time, error) {
+func (p postgreSQL) now(ctx context.Context, db session) (time.Time, error) {
 	var micros int64
-	err := p.db.QueryRowContext(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(&micros)
+	err := db.QueryRowContext(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(&micros)
 	return time.UnixMicro(micros), err
 }
 
-func (p postgreSQL) raise(ctx context.Context, key types.Snowflake) (before, after types.Snowflake, err error) {
-	tx, err := p.db.BeginTx(ctx, nil)
+func (p postgreSQL) raise(ctx context.Context, db session, key types.Snowflake) (before, after types.Snowflake, err error) {
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -97,26 +93,20 @@ func (p postgreSQL) raise(ctx context.Context, key types.Snowflake) (before, aft
 	return before, after, tx.Commit()
 }
 
-func (p postgreSQL) settle(ctx context.Context, gates []gate) (int, error) {
-	var xmin int64
-	if err := p.db.QueryRowContext(ctx, "SELECT pg_current_xact_id()::text::bigint").Scan(&gates[len(gates)-1].xid); err != nil {
-		return -1, err
+func (p postgreSQL) open(ctx context.Context, db session) (map[string]struct{}, bool, error) {
+	var x int64
+	if err := db.QueryRowContext(ctx, "SELECT pg_current_xact_id()::text::bigint").Scan(&x); err != nil {
+		return nil, false, err
 	}
-	if err := p.db.QueryRowContext(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint").Scan(&xmin); err != nil {
-		return -1, err
-	}
-	i := len(gates) - 1
-	for i >= 0 && gates[i].xid >= xmin {
-		i--
-	}
-	return i, nil
+	ids, err := list[string](ctx, db, "SELECT id::text FROM pg_snapshot_xip(pg_current_snapshot()) AS id WHERE id::text::bigint < $1", x)
+	return setOf(ids), true, err
 }
 
 // ship notes how far the replica has to get for key to be its horizon too. Every commit that has
 // settled is before that place in the log, also if synchronous_commit was off.
-func (f *Feed) ship(ctx context.Context, key types.Snowflake) error {
+func (f *Feed) ship(ctx context.Context, primary session, key types.Snowflake) error {
 	s := shipped{key: key}
-	if err := f.config.DB.QueryRowContext(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&s.lsn); err != nil {
+	if err := primary.QueryRowContext(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&s.lsn); err != nil {
 		return err
 	}
 	f.passed = append(f.passed, s)
@@ -124,22 +114,24 @@ func (f *Feed) ship(ctx context.Context, key types.Snowflake) error {
 }
 
 // replayed moves the horizon to where the replica is.
-func (f *Feed) replayed(ctx context.Context) error {
+func (f *Feed) replayed(ctx context.Context, primary session, replica *sql.Tx) error {
 	const identity = "SELECT system_identifier FROM pg_control_system()"
 	var own, other, lsn int64
 	var standby bool
-	if err := f.config.DB.QueryRowContext(ctx, identity).Scan(&own); err != nil {
+	if err := primary.QueryRowContext(ctx, identity).Scan(&own); err != nil {
 		return err
 	}
-	err := f.config.Replica.QueryRowContext(ctx, "SELECT pg_is_in_recovery(), coalesce((pg_last_wal_replay_lsn() - '0/0')::bigint, 0), ("+identity+")").Scan(&standby, &lsn, &other)
+	err := replica.QueryRowContext(ctx, "SELECT pg_is_in_recovery(), coalesce((pg_last_wal_replay_lsn() - '0/0')::bigint, 0), ("+identity+")").Scan(&standby, &lsn, &other)
 	switch {
 	case err != nil:
 		return err
 	case !standby || own != other:
 		return fmt.Errorf("%w: Config.Replica is no standby of Config.DB", ErrUnknownHorizon)
+	case lsn < f.lsn:
+		return fmt.Errorf("%w: Config.Replica is another standby than before, and behind that one; use a single one", ErrUnknownHorizon)
 	}
 	for len(f.passed) > 0 && f.passed[0].lsn <= lsn {
-		f.horizon, f.passed = f.passed[0].key, f.passed[1:]
+		f.horizon, f.lsn, f.passed = f.passed[0].key, f.passed[0].lsn, f.passed[1:]
 	}
 	return nil
 }

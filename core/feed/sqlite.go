@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -12,10 +11,7 @@ import (
 // sqlite keeps the fence in a row. SQLite has one writer at a time, which sees what the one before it
 // has committed. When the fence is raised, the earlier writers have therefore ended, and the later ones
 // see it.
-type sqlite struct {
-	db *sql.DB
-	names
-}
+type sqlite struct{ names }
 
 func (s sqlite) statements() []string {
 	refuse := func(condition string) string {
@@ -31,9 +27,9 @@ func (s sqlite) statements() []string {
 	}
 }
 
-func (s sqlite) check(ctx context.Context) error {
+func (s sqlite) check(ctx context.Context, db session) error {
 	var n int
-	err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE AND name IN (?, ?)",
+	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE AND name IN (?, ?)",
 		s.plain, s.plain+"_feed_insert", s.plain+"_feed_update").Scan(&n)
 	if err == nil && n != 2 {
 		err = fmt.Errorf("%w: the table has no fence; call Install", ErrUnknownHorizon)
@@ -42,10 +38,12 @@ func (s sqlite) check(ctx context.Context) error {
 }
 
 // now is the clock of the machine, which both have.
-func (s sqlite) now(context.Context) (time.Time, error) { return time.Now(), nil }
+func (s sqlite) now(context.Context, session) (time.Time, error) { return time.Now(), nil }
 
-func (s sqlite) raise(ctx context.Context, key types.Snowflake) (before, after types.Snowflake, err error) {
-	return raiseRow(ctx, s.db, "UPDATE "+s.fence+" SET closed = closed RETURNING closed", "UPDATE "+s.fence+" SET closed = ?", key)
+func (s sqlite) raise(ctx context.Context, db session, key types.Snowflake) (before, after types.Snowflake, err error) {
+	return raiseRow(ctx, db, "UPDATE "+s.fence+" SET closed = closed RETURNING closed", "UPDATE "+s.fence+" SET closed = ?", key)
 }
 
-func (s sqlite) settle(_ context.Context, gates []gate) (int, error) { return len(gates) - 1, nil }
+func (s sqlite) open(context.Context, session) (map[string]struct{}, bool, error) {
+	return nil, true, nil
+}

@@ -3,11 +3,13 @@
 package feedcases
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +27,8 @@ type Database struct {
 	Prepare []string
 	Commit  string // ends what Prepare has prepared under the name %[1]s
 	Read    *sql.DB
+	Feed    *sql.DB       // that of the feeds, if not DB
+	Schema  string        // of PostgreSQL, if not public
 	Crash   func(pid int) // ends the server, which comes back by itself
 }
 
@@ -33,7 +37,7 @@ func (d Database) orders(t *testing.T) (name string) {
 	t.Helper()
 	name = "feed_orders"
 	if d.Dialect == feed.PostgreSQL {
-		name = "public." + name
+		name = cmp.Or(d.Schema, "public") + "." + name
 	}
 	d.drop(t, name)
 	execute(t, d.DB, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n BIGINT NOT NULL DEFAULT 0)")
@@ -60,7 +64,7 @@ func execute(t *testing.T, db *sql.DB, text string) {
 
 func (d Database) feed(t *testing.T, table string, slack time.Duration) *feed.Feed {
 	t.Helper()
-	f, err := feed.New(feed.Config{DB: d.DB, Dialect: d.Dialect, Table: table, Slack: slack, Replica: d.Read})
+	f, err := feed.New(feed.Config{DB: cmp.Or(d.Feed, d.DB), Dialect: d.Dialect, Table: table, Slack: slack, Replica: d.Read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +168,8 @@ func Run(t *testing.T, d Database) {
 			}
 			stand, lag = h, f.Lag()
 		}
-		read := "SELECT closed FROM " + table + "_feed"
-		if d.Dialect == feed.PostgreSQL {
-			read = "SELECT last_value FROM " + table + "_feed"
-		}
 		var fence types.Snowflake
-		must(t, d.DB.QueryRow(read).Scan(&fence))
+		must(t, d.DB.QueryRow("SELECT "+d.position()+" FROM "+table+"_feed").Scan(&fence))
 		if fence <= later {
 			t.Errorf("the fence is at %d while a transaction with %d is open; want it to go on", fence, held)
 		}
@@ -184,7 +184,7 @@ func Run(t *testing.T, d Database) {
 
 	// Whatever snapshot a transaction has, and whenever it was drawn, a key that the horizon has passed
 	// is not inserted.
-	for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+	for _, level := range []sql.IsolationLevel{sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 		t.Run("AnOldKeyIsRefusedOrTheHorizonWaits/"+level.String(), func(t *testing.T) {
 			if d.Dialect == feed.SQLite && level != sql.LevelSerializable {
 				t.Skip("SQLite has one level")
@@ -273,20 +273,88 @@ func Run(t *testing.T, d Database) {
 		unknown("after the trigger was taken away")
 	})
 
+	t.Run("ManyFeedsAtOnceGetTheHorizon", func(t *testing.T) {
+		table, f := d.install(t, slack)
+		horizon(t, f, 1)
+		const feeds, calls = 12, 3
+		var work sync.WaitGroup
+		for range feeds {
+			work.Go(func() {
+				f := d.feed(t, table, slack)
+				for range calls {
+					if _, err := f.Horizon(t.Context()); err != nil {
+						t.Errorf("Horizon() of one of %d Feeds at once = %v", feeds, err)
+					}
+				}
+			})
+		}
+		work.Wait()
+	})
+
+	// It has gone back to where nothing was read yet. Those that wrote there begin after all that the Feed
+	// has waited for.
+	t.Run("ADatabaseThatWentBackBeforeItWasReadLosesNothing", func(t *testing.T) {
+		if d.Dialect == feed.SQLite {
+			t.Skip("SQLite has one writer at a time, and no Feed waits")
+		}
+		table, f := d.install(t, slack)
+		g := generator(t)
+		horizon(t, f, 1)
+		first, err := d.DB.Begin()
+		must(t, err)
+		defer func() { _ = first.Rollback() }()
+		_, err = first.Exec(insert(table, next(t, g)))
+		must(t, err)
+		lost := next(t, g)
+		for fence := types.Snowflake(0); fence <= lost; {
+			_, err := f.Horizon(t.Context())
+			must(t, err)
+			must(t, d.DB.QueryRow("SELECT "+d.position()+" FROM "+table+"_feed").Scan(&fence))
+		}
+		d.setBack(t, table, lost)
+		second, err := d.DB.Begin()
+		must(t, err)
+		defer func() { _ = second.Rollback() }()
+		_, err = second.Exec(insert(table, lost))
+		must(t, err)
+		must(t, first.Commit())
+		for range 20 {
+			if h, err := f.Horizon(t.Context()); err != nil || h > lost {
+				t.Fatalf("Horizon() = %d, %v while a transaction is open that has inserted %d; want no more", h, err, lost)
+			}
+		}
+		must(t, second.Commit())
+		horizon(t, f, lost)
+	})
+
 	t.Run("ADatabaseThatWentBackIsNoticed", func(t *testing.T) {
 		table, f := d.install(t, slack)
 		id := next(t, generator(t))
 		execute(t, d.DB, insert(table, id))
 		horizon(t, f, id)
-		if d.Dialect == feed.PostgreSQL {
-			execute(t, d.DB, fmt.Sprintf("SELECT setval('%s_feed', %d)", table, id-1))
-		} else {
-			execute(t, d.DB, fmt.Sprintf("UPDATE %s_feed SET closed = %d", table, id-1))
-		}
+		d.setBack(t, table, id-1)
 		if keys, err := d.feed(t, table, slack).Keys(t.Context(), id, 10); keys != nil || !errors.Is(err, feed.ErrWentBack) {
 			t.Errorf("Keys(%d) of a new Feed after the fence went back = %v, %v; want ErrWentBack", id, keys, err)
 		}
 	})
+}
+
+// position is the column of a fence that has its key.
+func (d Database) position() string {
+	if d.Dialect == feed.PostgreSQL {
+		return "last_value"
+	}
+	return "closed"
+}
+
+// setBack sets the fence to where it was, as a restore does.
+func (d Database) setBack(t *testing.T, table string, key types.Snowflake) {
+	t.Helper()
+	if d.Dialect == feed.PostgreSQL {
+		execute(t, d.DB, fmt.Sprintf("SELECT setval('%s_feed', %d)", table, key))
+		return
+	}
+	execute(t, d.DB, fmt.Sprintf("UPDATE %s_feed SET closed = %d", table, key))
 }
 
 func must(t *testing.T, err error) {
