@@ -3,18 +3,24 @@ package servers
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/snowkey/snowkey/core/feed"
 	"github.com/snowkey/snowkey/internal/conformance/feedcases"
 	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/types"
 )
 
 var (
@@ -152,14 +158,176 @@ func innoDBFeed(t *testing.T, dsn string) {
 		t.Cleanup(func() { execSqlx(t, admin, "DROP USER "+name+"@'%'") })
 		execSqlx(t, admin, "GRANT ALL ON "+name+".* TO "+name+"@'%'")
 		at := strings.LastIndexByte(dsn[:slash], '@')
-		user := openSqlx(t, "mysql", name+":x"+dsn[at:slash+1]+name+"?parseTime=true")
 		full, err := feed.New(feed.Config{DB: d.DB, Dialect: feed.MySQL, Table: "orders"})
 		must(t, err)
 		must(t, full.Install(t.Context()))
-		f, err := feed.New(feed.Config{DB: user.DB, Dialect: feed.MySQL, Table: "orders"})
-		must(t, err)
-		if h, err := f.Horizon(t.Context()); h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) || !strings.Contains(err.Error(), "PROCESS") {
-			t.Errorf("Horizon() without PROCESS = %d, %v; want ErrUnknownHorizon", h, err)
+		monitor := "REPLICATION CLIENT"
+		if strings.Contains(t.Name(), "MariaDB") {
+			monitor = "REPLICA MONITOR"
+		}
+		for _, step := range []struct{ change, lacks string }{
+			{"", monitor},
+			{"GRANT PROCESS ON *.* TO ", monitor},
+			{"GRANT " + monitor + " ON *.* TO ", ""},
+			{"REVOKE PROCESS ON *.* FROM ", "PROCESS"},
+		} {
+			if step.change != "" {
+				execSqlx(t, admin, step.change+name+"@'%'")
+			}
+			user := openSqlx(t, "mysql", name+":x"+dsn[at:slash+1]+name+"?parseTime=true") // privileges are those of the connect
+			f, err := feed.New(feed.Config{DB: user.DB, Dialect: feed.MySQL, Table: "orders"})
+			must(t, err)
+			h, err := f.Horizon(t.Context())
+			if step.lacks == "" && err != nil {
+				t.Errorf("Horizon() with all privileges = %v", err)
+			}
+			if step.lacks != "" && (h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) || !strings.Contains(err.Error(), step.lacks)) {
+				t.Errorf("Horizon() without %s = %d, %v; want ErrUnknownHorizon that names it", step.lacks, h, err)
+			}
 		}
 	})
+
+	t.Run("OtherEnginesHaveNoHorizon", func(t *testing.T) {
+		for _, engine := range []string{"MyISAM", "MEMORY", "InnoDB"} {
+			execSqlx(t, admin, "CREATE TABLE "+name+".other (id BIGINT PRIMARY KEY) ENGINE = "+engine)
+			f, err := feed.New(feed.Config{DB: d.DB, Dialect: feed.MySQL, Table: "other"})
+			must(t, err)
+			must(t, f.Install(t.Context()))
+			if h, err := f.Horizon(t.Context()); (engine == "InnoDB") != (err == nil) || err != nil && (h != 0 || !errors.Is(err, feed.ErrUnknownHorizon)) {
+				t.Errorf("Horizon() of a table of %s = %d, %v; want ErrUnknownHorizon for all but InnoDB", engine, h, err)
+			}
+			execSqlx(t, admin, "DROP TABLE "+name+".other")
+		}
+	})
+
+	// A connection that keeps a transaction open has its old snapshot in the pool.
+	t.Run("WithoutAutocommitThereIsNoHorizon", func(t *testing.T) {
+		execSqlx(t, admin, "CREATE TABLE "+name+".later (id BIGINT PRIMARY KEY)")
+		f, err := feed.New(feed.Config{DB: openSqlx(t, "mysql", own+"&autocommit=0").DB, Dialect: feed.MySQL, Table: "later"})
+		must(t, err)
+		must(t, f.Install(t.Context()))
+		if keys, err := f.Keys(t.Context(), 0, 10); keys != nil || !errors.Is(err, feed.ErrUnknownHorizon) || !strings.Contains(err.Error(), "autocommit") {
+			t.Errorf("Keys() with autocommit off = %v, %v; want ErrUnknownHorizon", keys, err)
+		}
+	})
+}
+
+// A replica takes rows by another way than INSERT, or will when it starts.
+func TestTheFeedOfMariaDBHasNoHorizonOnAReplica(t *testing.T) {
+	dsn, _ := servertest.StartMariaDB(t, "--server-id=2", "--log-bin")
+	db := openSqlx(t, "mysql", dsn)
+	execSqlx(t, db, "CREATE DATABASE feed")
+	execSqlx(t, db, "CREATE TABLE feed.orders (id BIGINT PRIMARY KEY)")
+	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.MySQL, Table: "feed.orders"})
+	must(t, err)
+	must(t, f.Install(t.Context()))
+	for _, step := range []struct {
+		statement string
+		replica   bool
+	}{
+		{"SELECT 1", false},
+		{"CHANGE MASTER 'a' TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1, MASTER_USER = 'x'", true},
+		{"START SLAVE 'a'", true},
+		{"STOP SLAVE 'a'", true},
+		{"RESET SLAVE 'a' ALL", false},
+		{"SET GLOBAL read_only = 1", true},
+		{"SET GLOBAL read_only = 0", false},
+	} {
+		execSqlx(t, db, step.statement)
+		h, err := f.Horizon(t.Context())
+		if step.replica && (h != 0 || !errors.Is(err, feed.ErrUnknownHorizon)) || !step.replica && err != nil {
+			t.Errorf("Horizon() after %q = %d, %v; want ErrUnknownHorizon: %t", step.statement, h, err, step.replica)
+		}
+	}
+}
+
+// alternating is what leads to one server and to another in turn.
+type alternating struct {
+	driver.Connector
+	other driver.Connector
+	n     *atomic.Int64
+}
+
+func (a alternating) Connect(ctx context.Context) (driver.Conn, error) {
+	if a.n.Add(1)%2 == 0 {
+		return a.other.Connect(ctx)
+	}
+	return a.Connector.Connect(ctx)
+}
+
+// One standby has replayed what another has not: the first row is on both, and the second only on one.
+func TestTheFeedMissesNoRowWhereTheReplicaIsSeveralStandbys(t *testing.T) {
+	dsn, programs := servertest.StartPostgreSQL(t)
+	db := openSqlx(t, "pgx", dsn)
+	execSqlx(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+	var connectors []driver.Connector
+	var behind *sqlx.DB
+	for range 2 {
+		standby := servertest.StartPostgreSQLStandby(t, dsn, programs, "max_connections=100", "hot_standby=on")
+		c, err := pgxConnector(standby)
+		must(t, err)
+		connectors = append(connectors, c)
+		behind = openSqlx(t, "pgx", standby)
+	}
+	replica := sql.OpenDB(alternating{connectors[0], connectors[1], new(atomic.Int64)})
+	replica.SetMaxIdleConns(-1)
+	t.Cleanup(func() { _ = replica.Close() })
+	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders", Replica: replica, Slack: time.Millisecond})
+	must(t, err)
+	must(t, f.Install(t.Context()))
+
+	keys := pageKeys(t, time.Now(), 2)
+	execSqlx(t, db, fmt.Sprintf("INSERT INTO orders VALUES (%d)", keys[1]))
+	for there := false; !there; time.Sleep(5 * time.Millisecond) {
+		must(t, behind.Get(&there, "SELECT to_regclass('orders') IS NOT NULL"))
+		if there {
+			must(t, behind.Get(&there, "SELECT EXISTS (SELECT FROM orders)"))
+		}
+	}
+	execSqlx(t, behind, "SELECT pg_wal_replay_pause()")
+	for paused := false; !paused; time.Sleep(5 * time.Millisecond) {
+		must(t, behind.Get(&paused, "SELECT pg_get_wal_replay_pause_state() = 'paused'"))
+	}
+	execSqlx(t, db, fmt.Sprintf("INSERT INTO orders VALUES (%d)", keys[0]))
+	var got []types.Snowflake
+	refused := 0
+	for end := time.Now().Add(30 * time.Second); (len(got) < 2 || refused == 0) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		after := types.Snowflake(0)
+		if len(got) > 0 {
+			after = got[len(got)-1]
+		}
+		more, err := f.Keys(t.Context(), after, 10)
+		if errors.Is(err, feed.ErrUnknownHorizon) {
+			refused++
+			continue
+		}
+		must(t, err)
+		got = append(got, more...)
+	}
+	if !slices.Equal(got, keys) || refused == 0 {
+		t.Errorf("Keys() = %v, and ErrUnknownHorizon %d times; want %v, and the error from the standby that is behind", got, refused, keys)
+	}
+
+	execSqlx(t, behind, "SELECT pg_promote()")
+	promoted, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders", Replica: behind.DB})
+	must(t, err)
+	if keys, err := promoted.Keys(t.Context(), 0, 10); keys != nil || !errors.Is(err, feed.ErrUnknownHorizon) {
+		t.Errorf("Keys() of a standby that was promoted = %v, %v; want ErrUnknownHorizon", keys, err)
+	}
+}
+
+// Rows of a subscription, and those of a session that says that it is one.
+func TestTheFeedRefusesOldRowsOfReplicationToo(t *testing.T) {
+	dsn, _ := servertest.StartPostgreSQL(t)
+	db := openSqlx(t, "pgx", dsn)
+	execSqlx(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders"})
+	must(t, err)
+	must(t, f.Install(t.Context()))
+	_, err = f.Horizon(t.Context())
+	must(t, err)
+	replicated := openSqlx(t, "pgx", dsn+"&session_replication_role=replica")
+	if _, err := replicated.Exec("INSERT INTO orders VALUES (5)"); err == nil || !strings.Contains(err.Error(), "below the horizon") {
+		t.Errorf("INSERT of an old key by replication = %v; want it refused", err)
+	}
 }
