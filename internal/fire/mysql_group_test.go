@@ -158,6 +158,7 @@ func TestGroupOfMySQLRollsBackWhatItSaysItDoes(t *testing.T) {
 		t.Skip("fire: no MySQL: name an archive of it in " + mysqlArchive + ", as .ci/run makes one")
 	}
 	g := newGroup(t, NewNetwork(t))
+	t.Run("and has no horizon of a feed", func(t *testing.T) { noHorizon(t, g.dbs) })
 	t.Run("while a member is cut off", func(t *testing.T) {
 		look := openGroup(t, g.hosts[1], map[string]string{"group_replication_consistency": "'BEFORE'"}) // it waits for all that is acknowledged
 		kinds := askCommits(t, g.dbs, look, g.cut)
