@@ -248,10 +248,20 @@ func (b *tab) texts(selector string) []string {
 // visible is the part of a selector before the elements of the section that is shown.
 const visible = "section:not([hidden]) "
 
-// click clicks the button or link of that text.
+// click clicks the button or link of that text. The page may replace it between the search and the
+// click, as it does with the buttons of a message that comes twice. Then nothing was clicked.
 func (b *tab) click(text string) {
 	b.t.Helper()
-	b.do(chromedp.Click(chromedp.Search(fmt.Sprintf("//main/*[not(@hidden)]//*[self::a or self::button][normalize-space()=%q]", text))))
+	at := chromedp.Search(fmt.Sprintf("//main/*[not(@hidden)]//*[self::a or self::button][normalize-space()=%q]", text))
+	for try := 1; ; try++ {
+		err := chromedp.Do(b.ctx, chromedp.Click(at))
+		if err == nil {
+			return
+		}
+		if try == 10 || !strings.Contains(err.Error(), "Could not find node") {
+			b.t.Fatalf("click %q: %v; the page shows:\n%s", text, err, b.text("main"))
+		}
+	}
 }
 
 // press presses keys, one after the other.
