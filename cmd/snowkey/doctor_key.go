@@ -38,10 +38,7 @@ func (e *examination) key(ctx context.Context, id types.Snowflake) error {
 		return err
 	}
 	for _, c := range e.columns {
-		table, column, err := e.quoted(c)
-		if err != nil {
-			return err
-		}
+		table, column := e.quoted(c)
 		var n int64
 		query := fmt.Sprintf("SELECT count(*) FROM %s WHERE %s = %d", table, column, id)
 		if err := e.d.QueryRowContext(ctx, query).Scan(&n); err != nil {

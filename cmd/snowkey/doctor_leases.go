@@ -96,12 +96,16 @@ func (e *examination) space(ctx context.Context, s leasestore.Space) error {
 	}
 	// No live process with a right clock reserves further ahead.
 	far := now + leasestore.MaxAhead + leasestore.Millis(10*time.Minute/time.Millisecond)
-	used := 0
+	used, of := 0, 0
 	for _, row := range rows {
-		if !row.Retired() && row.Until > now {
+		if row.Retired() {
+			continue
+		}
+		of++
+		if row.Until > now {
 			used++
 		}
-		if row.Retired() || row.Until <= far {
+		if row.Until <= far {
 			continue
 		}
 		err := e.find(sick, where, fmt.Sprintf("worker %d is reserved until %s, by a process whose clock was wrong", row.Worker, stamp(row.Until.Time())),
@@ -110,8 +114,8 @@ func (e *examination) space(ctx context.Context, s leasestore.Space) error {
 			return err
 		}
 	}
-	if retired := countRetired(rows); used*10 > (len(rows)-retired)*8 {
-		err := e.find(warning, where, fmt.Sprintf("%d of %d worker numbers are in use", used, len(rows)-retired), "The next rolling update may find none: run fewer processes, or plan a layout with more worker bits.")
+	if used*10 > of*8 {
+		err := e.find(warning, where, fmt.Sprintf("%d of %d worker numbers are in use", used, of), "The next rolling update may find none: run fewer processes, or plan a layout with more worker bits.")
 		if err != nil {
 			return err
 		}
@@ -125,15 +129,6 @@ func (e *examination) space(ctx context.Context, s leasestore.Space) error {
 		return e.l.hide(err)
 	}
 	return nil
-}
-
-func countRetired(rows []leasestore.Row) (n int) {
-	for _, row := range rows {
-		if row.Retired() {
-			n++
-		}
-	}
-	return n
 }
 
 // A holderKey is a worker number of any namespace.

@@ -113,22 +113,13 @@ func (e *examination) typeOf(ctx context.Context, c keyColumn) (usable bool, err
 }
 
 // quoted returns the table and the column as SQL.
-func (e *examination) quoted(c keyColumn) (table, column string, err error) {
-	t, err := keysql.New(e.d.dialect, e.layout(), c.table)
-	if err == nil {
-		var col keysql.Column
-		col, err = keysql.New(e.d.dialect, e.layout(), c.column)
-		column = col.String()
-	}
-	return t.String(), column, err
+func (e *examination) quoted(c keyColumn) (table, column string) {
+	return e.d.dialect.Quote(c.table), e.d.dialect.Quote(c.column)
 }
 
 // ends returns the smallest and the greatest key, and whether there is one. A bad value is a finding.
 func (e *examination) ends(ctx context.Context, c keyColumn) (first, last int64, some bool, err error) {
-	table, column, err := e.quoted(c)
-	if err != nil {
-		return 0, 0, false, err
-	}
+	table, column := e.quoted(c)
 	// Two queries, each of which reads one end of an index on every database.
 	for i, at := range []*int64{&first, &last} {
 		var text sql.NullString
@@ -149,10 +140,7 @@ func (e *examination) ends(ctx context.Context, c keyColumn) (first, last int64,
 
 // span finds keys that are not of the layout, or not of the past.
 func (e *examination) span(c keyColumn, first, last int64) error {
-	table, column, err := e.quoted(c)
-	if err != nil {
-		return err
-	}
+	table, column := e.quoted(c)
 	l := e.layout()
 	counted := int64(l.Min(l.Epoch.Add(24 * time.Hour)))
 	limit := int64(l.Max(e.now.Add(time.Minute)))
@@ -205,10 +193,7 @@ func (e *examination) makers(ctx context.Context, c keyColumn) error {
 	if e.l == nil {
 		return nil
 	}
-	table, column, err := e.quoted(c)
-	if err != nil {
-		return err
-	}
+	table, column := e.quoted(c)
 	l := e.layout()
 	below := int64(l.Max(e.now.Add(time.Minute))) // later ones have been reported
 	counted := int64(l.Min(l.Epoch.Add(24 * time.Hour)))
@@ -334,10 +319,7 @@ func (e *examination) serial(ctx context.Context, c countedColumn) error {
 	}
 	// numbers reads the texts: per period the numbers, and those that are no number of the series.
 	numbers := func() (of map[string][]int64, bad []string, err error) {
-		table, column, err := e.quoted(c.keyColumn)
-		if err != nil {
-			return nil, nil, err
-		}
+		table, column := e.quoted(c.keyColumn)
 		rows, err := e.d.QueryContext(ctx, fmt.Sprintf("SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL", column, table))
 		if err != nil {
 			return nil, nil, e.d.hide(err)
@@ -407,11 +389,13 @@ func (e *examination) gaps(c countedColumn, period string, gaps []sqlserial.Gap)
 	if period != "" {
 		of = "the period " + period + " of " + of
 	}
-	for kind, mend := range map[sqlserial.Kind]string{
+	mends := map[sqlserial.Kind]string{
 		sqlserial.Missing:  "A row was deleted, or the number is in another table, or the transaction of a fast series was lost. Auditors ask why.",
 		sqlserial.Repeated: "Find out which row is right. A unique index on the column refuses the second one.",
 		sqlserial.Foreign:  fmt.Sprintf("The counter will give these numbers again, as after a restore. Stop the programs of the series, and raise it above them.\n  snowkey serials -reason 'numbers on paper' raise %s", c.name),
-	} {
+	}
+	for _, kind := range slices.Sorted(maps.Keys(mends)) {
+		mend := mends[kind]
 		var spans []string
 		greatest := int64(0)
 		for _, g := range gaps {
