@@ -115,11 +115,16 @@ func New(config Config) (*Generator, error) {
 // Next waits for the next tick when the present tick and the run-ahead are used up and, with a
 // leased worker number, for the lease for at most Config.MaxLeaseWait. It returns when ctx
 // ends. On an error the ID is 0. The error is ctx's, wrapped, [ErrClosed] or
-// [ErrTimeExhausted]; with a leased number also [ErrReservationExhausted], and under a policy
-// other than Continue a [*ClockBackError].
+// [ErrTimeExhausted]; with a leased number also [ErrReservationExhausted], under a policy
+// other than Continue a [*ClockBackError], and in a layout with ShardBits a [*ValueError] for a
+// shard of ctx that it does not have.
 func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 	var p patience
+	var at placement
 	err := ctx.Err()
+	if g.layout.ShardBits > 0 && err == nil { // else nobody searches ctx, which can be a long chain
+		at, err = g.place(ctx)
+	}
 	for err == nil {
 		var id types.Snowflake
 		if t := g.term.Load(); t != nil {
@@ -128,7 +133,7 @@ func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 			id, err = g.ring.Load().next(ctx, &p)
 		}
 		if err == nil {
-			return id, nil
+			return id | at.shard, nil
 		}
 		if errors.Is(err, errSealed) {
 			err = g.await(ctx, &p)
@@ -164,13 +169,29 @@ func (g *Generator) await(ctx context.Context, p *patience) error {
 // Fill fills all elements or none. Its errors are the same as those that Next returns; on an
 // error every element is 0 and the IDs that were taken are lost. An empty slice returns nil.
 func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
-	var wasted time.Duration // in waits for the lease that made Fill start over
+	if len(ids) == 0 {
+		return nil
+	}
+	at, err := g.place(ctx)
+	if err == nil {
+		err = g.pieces(ctx, ids)
+	}
+	if err != nil {
+		clear(ids)
+		return fmt.Errorf("core: no IDs for a slice of %s: %w", strconv.Itoa(len(ids)), err)
+	}
+	at.lay(ids)
+	return nil
+}
+
+// pieces fills ids, piece by piece.
+func (g *Generator) pieces(ctx context.Context, ids []types.Snowflake) error {
+	var wasted time.Duration // in waits for the lease that made it start over
 	for rest := ids; len(rest) > 0; {
 		p := patience{leased: wasted}
 		n, err := g.piece(ctx, rest, &p)
 		if err != nil {
-			clear(ids)
-			return fmt.Errorf("core: no IDs for a slice of %s: %w", strconv.Itoa(len(ids)), err)
+			return err
 		}
 		rest = rest[n:]
 		if p.leased > wasted && g.counter().outdated(ids[0]) {

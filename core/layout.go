@@ -19,6 +19,8 @@ import (
 //	     ticks of Unit                                 counts within
 //	     since Epoch                                   one tick
 //
+// ShardBits, the lowest bits of the sequence, name a shard; see [OnShard].
+//
 // The sign bit is always 0, so IDs fit a signed BIGINT and sort by time. The widths may sum to
 // less than 63, in which case the highest bits are 0 too.
 //
@@ -39,6 +41,15 @@ type Layout struct {
 	DatacenterBits int // 0 for a layout without datacenters
 	WorkerBits     int // 0 for a layout with a single worker
 	SequenceBits   int // at least 1; one worker makes 1<<SequenceBits IDs per tick
+
+	// ShardBits is how many of the SequenceBits name a shard, less than SequenceBits; 0 for a
+	// layout without shards. One worker makes 1<<(SequenceBits-ShardBits) IDs per tick then,
+	// and id>>ShardBits is unique, whatever the shards are.
+	//
+	// It may be set, and be raised or lowered, in a system that runs: layouts that differ in
+	// it alone have the same IDs, take turns with the same workers, and read each other's times
+	// and workers. What changes is which shard an ID that exists is said to be on.
+	ShardBits int
 }
 
 // The bounds of Layout.Unit.
@@ -73,6 +84,10 @@ func (l Layout) Validate() error {
 	if l.Unit < minUnit || l.Unit > maxUnit {
 		return invalid("Layout.Unit", l.Unit.String(), minUnit.String()+".."+maxUnit.String())
 	}
+	if l.ShardBits < 0 || l.ShardBits >= l.SequenceBits {
+		return invalid("Layout.ShardBits", strconv.Itoa(l.ShardBits),
+			fmt.Sprintf("0..%d, less than Layout.SequenceBits", l.SequenceBits-1))
+	}
 	if l.Epoch.IsZero() {
 		return invalid("Layout.Epoch", "the zero time", "the moment of tick 0, such as 2025-01-01 00:00 UTC")
 	}
@@ -84,7 +99,8 @@ type Parts struct {
 	Time       time.Time // the start of the ID's tick, in UTC
 	Datacenter int64     // 0..1<<Layout.DatacenterBits-1
 	Worker     int64     // 0..1<<Layout.WorkerBits-1
-	Sequence   int64     // 0..1<<Layout.SequenceBits-1
+	Sequence   int64     // 0..1<<(Layout.SequenceBits-Layout.ShardBits)-1
+	Shard      int64     // 0..1<<Layout.ShardBits-1
 }
 
 // Parts takes id apart without validating it. An ID of another layout gives parts without
@@ -99,7 +115,8 @@ func (l Layout) Parts(id types.Snowflake) Parts {
 		Time:       l.tickTime(n >> l.timeShift()),
 		Datacenter: n >> (l.WorkerBits + l.SequenceBits) & ones(l.DatacenterBits),
 		Worker:     n >> l.SequenceBits & ones(l.WorkerBits),
-		Sequence:   n & ones(l.SequenceBits),
+		Sequence:   n & ones(l.SequenceBits) >> l.ShardBits,
+		Shard:      l.Shard(id),
 	}
 }
 
@@ -125,13 +142,14 @@ func (l Layout) Compose(p Parts) (types.Snowflake, error) {
 	}{
 		{"Parts.Datacenter", p.Datacenter, l.DatacenterBits},
 		{"Parts.Worker", p.Worker, l.WorkerBits},
-		{"Parts.Sequence", p.Sequence, l.SequenceBits},
+		{"Parts.Sequence", p.Sequence, l.countBits()},
+		{"Parts.Shard", p.Shard, l.ShardBits},
 	} {
 		if err := checkBits(f.name, f.value, f.bits); err != nil {
 			return 0, err
 		}
 	}
-	return types.Snowflake(tick<<l.timeShift() | p.Datacenter<<(l.WorkerBits+l.SequenceBits) | p.Worker<<l.SequenceBits | p.Sequence), nil
+	return types.Snowflake(tick<<l.timeShift() | p.Datacenter<<(l.WorkerBits+l.SequenceBits) | p.Worker<<l.SequenceBits | p.Sequence<<l.ShardBits | p.Shard), nil
 }
 
 // Between returns the first and the last key of the ticks from the one that contains from until
@@ -195,6 +213,9 @@ func (l Layout) ticksBefore(t time.Time) int64 {
 
 // timeShift is the number of bits below the time bits.
 func (l Layout) timeShift() int { return l.DatacenterBits + l.WorkerBits + l.SequenceBits }
+
+// countBits is the number of sequence bits that count.
+func (l Layout) countBits() int { return l.SequenceBits - l.ShardBits }
 
 // tick returns the tick of t and 0, or for a time before or after the layout the nearest tick
 // and -1 or +1.

@@ -29,13 +29,13 @@ func TestNamedLayoutsReadPublishedIDs(t *testing.T) {
 		want   Parts
 	}{
 		{"discord.com/developers/docs/reference", Discord(), 175928847299117063,
-			Parts{time.Date(2016, 4, 30, 11, 18, 25, 796e6, time.UTC), 1, 0, 7}},
+			Parts{time.Date(2016, 4, 30, 11, 18, 25, 796e6, time.UTC), 1, 0, 7, 0}},
 		{"tweet 1541815603606036480", Twitter(), 1541815603606036480,
-			Parts{time.Date(2022, 6, 28, 16, 7, 40, 105e6, time.UTC), 11, 26, 0}},
+			Parts{time.Date(2022, 6, 28, 16, 7, 40, 105e6, time.UTC), 11, 26, 0, 0}},
 		{"the example of Instagram's article, shard 1341, 5001st ID", Instagram(), 1387263000<<23 | 1341<<10 | 5001%1024,
-			Parts{time.UnixMilli(1314220021721 + 1387263000).UTC(), 0, 1341, 905}},
+			Parts{time.UnixMilli(1314220021721 + 1387263000).UTC(), 0, 1341, 905, 0}},
 		{"Mastodon: Unix ms << 16", Mastodon(), 1510000000000<<16 | 0xBEEF,
-			Parts{time.UnixMilli(1510000000000).UTC(), 0, 0, 0xBEEF}},
+			Parts{time.UnixMilli(1510000000000).UTC(), 0, 0, 0xBEEF, 0}},
 	} {
 		if got := c.layout.Parts(c.id); got != c.want {
 			t.Errorf("%s: Parts(%d) = %v; want %v", c.name, c.id, got, c.want)
@@ -89,6 +89,9 @@ func TestValidateNamesFieldValueAndRange(t *testing.T) {
 		{func(l *Layout) { l.Unit = time.Microsecond }, ""},
 		{func(l *Layout) { l.Unit = time.Second }, ""},
 		{func(l *Layout) { l.TimeBits, l.WorkerBits, l.SequenceBits = 62, 0, 1 }, ""},
+		{func(l *Layout) { l.ShardBits = 11 }, ""},
+		{func(l *Layout) { l.ShardBits = 12 }, "core: Layout.ShardBits is 12: want 0..11, less than Layout.SequenceBits"},
+		{func(l *Layout) { l.ShardBits = -1 }, "core: Layout.ShardBits is -1: want 0..11"},
 		{func(l *Layout) { l.TimeBits, l.WorkerBits, l.SequenceBits = 1, 0, 62 }, ""},
 	} {
 		l := good
@@ -106,7 +109,7 @@ func TestValidateNamesFieldValueAndRange(t *testing.T) {
 
 func TestComposeRefusesPartsOutsideTheLayout(t *testing.T) {
 	l := Twitter()
-	good := Parts{time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), 31, 31, 4095}
+	good := Parts{time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), 31, 31, 4095, 0}
 	if _, err := l.Compose(good); err != nil {
 		t.Fatalf("Compose(%v) = %v", good, err)
 	}
@@ -123,6 +126,7 @@ func TestComposeRefusesPartsOutsideTheLayout(t *testing.T) {
 		{func(p *Parts) { p.Worker = math.MinInt64 }, "core: Parts.Worker is -9223372036854775808"},
 		{func(p *Parts) { p.Sequence = 4096 }, "core: Parts.Sequence is 4096: want 0..4095 (12 bits)"},
 		{func(p *Parts) { p.Sequence = -1 }, "core: Parts.Sequence is -1"},
+		{func(p *Parts) { p.Shard = 1 }, "core: Parts.Shard is 1: want 0..0 (0 bits)"},
 	} {
 		p := good
 		c.change(&p)
@@ -143,8 +147,8 @@ func TestMinAndMaxHoldEveryIDOfTheirTickAndNoOther(t *testing.T) {
 			t.Errorf("%s: Min(next tick) = %d; want Max(tick)+1 = %d", name, l.Min(next), last+1)
 		}
 		for _, p := range []Parts{
-			{at, 0, 0, 0},
-			{at, ones(l.DatacenterBits), ones(l.WorkerBits), ones(l.SequenceBits)},
+			{at, 0, 0, 0, 0},
+			{at, ones(l.DatacenterBits), ones(l.WorkerBits), ones(l.SequenceBits), 0},
 		} {
 			if id, err := l.Compose(p); err != nil || id < first || id > last {
 				t.Errorf("%s: Compose(%v) = %d, %v; want within Min..Max = %d..%d", name, p, id, err, first, last)
@@ -241,7 +245,8 @@ func TestForeignIDsAreNotTakenForOurs(t *testing.T) {
 // corpus is in testdata.
 func FuzzLayout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, timeBits, dcBits, workerBits, seqBits uint8, epochMS, unit, a, b int64) {
-		l := Layout{time.UnixMilli(epochMS % 1e14), time.Duration(unit), int(timeBits), int(dcBits), int(workerBits), int(seqBits)}
+		shardBits := int(seqBits>>6 | dcBits>>6<<2)
+		l := Layout{time.UnixMilli(epochMS % 1e14), time.Duration(unit), int(timeBits), int(dcBits & 63), int(workerBits), int(seqBits & 63), shardBits}
 		if l.Validate() != nil {
 			return
 		}
@@ -278,5 +283,8 @@ func less(a, b Parts) bool {
 	if a.Worker != b.Worker {
 		return a.Worker < b.Worker
 	}
-	return a.Sequence < b.Sequence
+	if a.Sequence != b.Sequence {
+		return a.Sequence < b.Sequence
+	}
+	return a.Shard < b.Shard
 }

@@ -6,27 +6,29 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A numbering converts between numbers, tick<<sequenceBits | sequence, and the IDs of one
-// worker. It is immutable.
+// A numbering converts between numbers, tick<<countBits | sequence, and the IDs of one
+// worker on shard 0. It is immutable.
 type numbering struct {
-	unit         int64  // ns per tick
-	sequenceBits uint8  // of the number, and of the ID
-	timeShift    uint8  // where the ticks are in the ID
-	mask         uint64 // of the sequence
-	worker       uint64 // datacenter and worker where they are in the ID
-	end          uint64 // the first number past the last tick
-	epoch        time.Time
+	unit      int64  // ns per tick
+	countBits uint8  // of the sequence in the number
+	shardBits uint8  // below the sequence in the ID
+	timeShift uint8  // where the ticks are in the ID
+	mask      uint64 // of the sequence in the number
+	worker    uint64 // datacenter and worker where they are in the ID
+	end       uint64 // the first number past the last tick
+	epoch     time.Time
 }
 
 func newNumbering(l Layout, datacenter, worker int64) numbering {
 	return numbering{
-		unit:         int64(l.Unit),
-		sequenceBits: uint8(l.SequenceBits),
-		timeShift:    uint8(l.timeShift()),
-		mask:         uint64(ones(l.SequenceBits)),
-		worker:       uint64(datacenter<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits),
-		end:          1 << (l.TimeBits + l.SequenceBits),
-		epoch:        l.Epoch,
+		unit:      int64(l.Unit),
+		countBits: uint8(l.countBits()),
+		shardBits: uint8(l.ShardBits),
+		timeShift: uint8(l.timeShift()),
+		mask:      uint64(ones(l.countBits())),
+		worker:    uint64(datacenter<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits),
+		end:       1 << (l.TimeBits + l.countBits()),
+		epoch:     l.Epoch,
 	}
 }
 
@@ -34,11 +36,11 @@ func newNumbering(l Layout, datacenter, worker int64) numbering {
 //
 // Here and in compose, masking the shift lets the compiler omit the code for shifts of 64 bits
 // and more, which do not occur.
-func (n *numbering) start(number uint64) int64 { return int64(number>>(n.sequenceBits&63)) * n.unit }
+func (n *numbering) start(number uint64) int64 { return int64(number>>(n.countBits&63)) * n.unit }
 
-// number returns the number of an ID.
-func (n *numbering) number(id types.Snowflake) uint64 {
-	return uint64(id)>>n.timeShift<<n.sequenceBits | uint64(id)&n.mask
+// tick returns the first number of the tick of an ID.
+func (n *numbering) tick(id types.Snowflake) uint64 {
+	return uint64(id) >> n.timeShift << n.countBits
 }
 
 // distance returns how far the tick of a number is ahead of the given time, or behind it.
@@ -51,7 +53,7 @@ func (n *numbering) distance(number uint64, ns int64) (ahead, behind time.Durati
 // bound, the top bits of a later tick would be shifted out, and a time past the end would give
 // numbers from the beginning.
 func (n *numbering) floor(ns int64) uint64 {
-	return min(uint64(max(ns, 0)/n.unit), n.end>>n.sequenceBits) << n.sequenceBits
+	return min(uint64(max(ns, 0)/n.unit), n.end>>n.countBits) << n.countBits
 }
 
 // from returns the first number that is at t or later.
@@ -71,12 +73,13 @@ func (n *numbering) millisecond(number uint64, up time.Duration) time.Time {
 
 // compose returns the ID of a number.
 func (n *numbering) compose(number uint64) types.Snowflake {
-	return types.Snowflake(number>>(n.sequenceBits&63)<<(n.timeShift&63) | n.worker | number&n.mask)
+	return types.Snowflake(number>>(n.countBits&63)<<(n.timeShift&63) | n.worker | number&n.mask<<(n.shardBits&63))
 }
 
-// fill writes the IDs of the numbers from first on to ids. Within a tick they are consecutive,
-// so each run costs one composition and an increment per ID.
+// fill writes the IDs of the numbers from first on to ids. Within a tick their distances are
+// equal, so each run costs one composition and an addition per ID.
 func (n *numbering) fill(ids []types.Snowflake, first uint64) {
+	step := types.Snowflake(1) << (n.shardBits & 63)
 	for len(ids) > 0 {
 		run := ids[:min(uint64(len(ids)), n.mask-first&n.mask+1)]
 		id := n.compose(first)
@@ -84,12 +87,12 @@ func (n *numbering) fill(ids []types.Snowflake, first uint64) {
 		// with its alignment.
 		rest := run
 		for ; len(rest) >= 4; rest = rest[4:] {
-			rest[0], rest[1], rest[2], rest[3] = id, id+1, id+2, id+3
-			id += 4
+			rest[0], rest[1], rest[2], rest[3] = id, id+step, id+2*step, id+3*step
+			id += 4 * step
 		}
 		for i := range rest {
 			rest[i] = id
-			id++
+			id += step
 		}
 		ids, first = ids[len(run):], first+uint64(len(run))
 	}

@@ -20,10 +20,17 @@ var registry = struct {
 }{records: map[identity]*record{}}
 
 // An identity is what no two live generators may share. Its layout is a generator's, whose
-// Epoch is in UTC without a monotonic reading, so that equal layouts are ==.
+// Epoch is in UTC without a monotonic reading, so that equal layouts are ==. It has no
+// ShardBits, because generators that differ in them alone could return the same IDs.
 type identity struct {
 	layout             Layout
 	datacenter, worker int64
+}
+
+func (g *Generator) identity(worker int64) identity {
+	l := g.layout
+	l.ShardBits = 0
+	return identity{l, g.datacenter, worker}
 }
 
 // A record is the registry's state of one identity.
@@ -35,6 +42,10 @@ type record struct {
 // An entry stands for a reservation: no other generator of its namespace may have a number in
 // [first, limit). A number that is not leased has the whole layout.
 //
+// Generators of one identity may have different ShardBits. The numbers here are therefore those
+// of a layout without: number n of a generator with shards stands for all of the 1<<ShardBits
+// IDs that it could have become, n<<ShardBits and those that follow.
+//
 // Ranges are compared rather than workers alone, because a lease may move from one generator of
 // a process to another. The store keeps their ranges apart, while the first generator learns of
 // its loss later and may use up its own range until then.
@@ -42,6 +53,12 @@ type entry struct {
 	identity
 	namespace    string
 	first, limit uint64
+	shardBits    uint8 // of the generator
+}
+
+// entry returns the entry of a worker number and the numbers of c in [first, limit).
+func (g *Generator) entry(worker int64, c *numbering, first, limit uint64) *entry {
+	return &entry{g.identity(worker), g.namespace, first << c.shardBits, limit << c.shardBits, c.shardBits}
 }
 
 // collides reports whether e and another entry of its identity could return the same IDs. The
@@ -63,8 +80,8 @@ func (e *entry) check(r *record) error {
 	return nil
 }
 
-// enter makes e live. It returns the last number of earlier generators, or 0 if there was none,
-// or ErrWorkerInUse.
+// enter makes e live. It returns the last number of earlier generators, as a number of e's, or 0
+// if there was none, or ErrWorkerInUse.
 func (e *entry) enter() (last uint64, err error) {
 	registry.Lock()
 	defer registry.Unlock()
@@ -82,7 +99,7 @@ func (e *entry) enter() (last uint64, err error) {
 			last = max(last, stop)
 		}
 	}
-	return last, nil
+	return last >> e.shardBits, nil
 }
 
 // extend raises the limit of e, or returns ErrWorkerInUse.
@@ -94,7 +111,7 @@ func (e *entry) extend(limit uint64) error {
 		return nil // it is sealed
 	}
 	before := e.limit
-	e.limit = max(e.limit, limit)
+	e.limit = max(e.limit, limit<<e.shardBits)
 	if err := e.check(r); err != nil {
 		e.limit = before
 		return err
@@ -108,5 +125,5 @@ func (e *entry) leave(last uint64) {
 	defer registry.Unlock()
 	r := registry.records[e.identity]
 	r.live = slices.DeleteFunc(r.live, func(other *entry) bool { return other == e })
-	r.stops[e.namespace] = max(r.stops[e.namespace], last)
+	r.stops[e.namespace] = max(r.stops[e.namespace], (last+1)<<e.shardBits-1)
 }

@@ -45,7 +45,7 @@ func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, er
 	if g.held != nil {
 		last = g.held.seal()
 	}
-	e := &entry{identity{g.layout, g.datacenter, worker}, g.namespace, begin, limit}
+	e := g.entry(worker, &c.numbering, begin, limit)
 	stop, err := e.enter()
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (g *Generator) fix(worker int64) error {
 		return err
 	}
 	c := g.spanConfig(worker)
-	e := &entry{identity: identity{g.layout, g.datacenter, worker}, limit: c.end}
+	e := g.entry(worker, &c.numbering, 0, c.end)
 	stop, err := e.enter()
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ const maxRingAhead = ringSlots / 2
 
 // A ring is the counter under Backfill. Where a term has one word, a ring has one for each of
 // the last 256 ticks, in slot tick % 256, which holds the last number of that tick that was
-// taken, tick<<sequenceBits | sequence. A call goes to the slot of the wall clock's tick:
+// taken, tick<<countBits | sequence. A call goes to the slot of the wall clock's tick:
 //
 //   - If the slot has an earlier tick, the call takes the slot over, from the sequence start
 //     on.
@@ -55,7 +55,7 @@ func newRing(c spanConfig, stop uint64) *ring {
 	wall, _ := c.clock.both()
 	left := max(c.ahead, int64(defaultRunAhead))
 	last := max(c.floor(wall+left), stop)
-	r := makeRing(c, wall, int64(last>>c.sequenceBits)+1, c.end)
+	r := makeRing(c, wall, int64(last>>c.countBits)+1, c.end)
 	r.startup = (left-c.ahead)/c.unit + 2 // without what stop adds
 	return r
 }
@@ -64,8 +64,8 @@ func newRing(c spanConfig, stop uint64) *ring {
 // tick, of a lease that begins at number from.
 func newReservedRing(c spanConfig, from, first, limit uint64) *ring {
 	wall, _ := c.clock.both()
-	r := makeRing(c, wall, max(1, int64(first>>c.sequenceBits)), limit)
-	r.startup = max(0, int64(from>>c.sequenceBits)-(wall+c.ahead)/c.unit) + 1
+	r := makeRing(c, wall, max(1, int64(first>>c.countBits)), limit)
+	r.startup = max(0, int64(from>>c.countBits)-(wall+c.ahead)/c.unit) + 1
 	r.leased = true
 	return r
 }
@@ -131,7 +131,7 @@ func (r *ring) await(ctx context.Context, n uint64, wall int64, p *patience) err
 // ceiling. With errBeyond, first is the number that is missing.
 func (r *ring) reserveAt(wall int64, want uint64) (first, n uint64, err error) {
 	ceiling := (wall + r.ahead) / r.unit
-	if first = uint64(r.first) << r.sequenceBits; first >= r.limit.Load() {
+	if first = uint64(r.first) << r.countBits; first >= r.limit.Load() {
 		return first, 0, refusal(r, first, r.end)
 	}
 	switch missing := r.first - ceiling; {
@@ -149,7 +149,7 @@ func (r *ring) reserveAt(wall int64, want uint64) (first, n uint64, err error) {
 	for tick := max(wall/r.unit, r.first); tick <= ceiling; tick++ {
 		first, n, err = r.takeOf(uint64(tick), want, begin)
 		if errors.Is(err, errForgotten) {
-			newest := int64(r.newest() >> r.sequenceBits)
+			newest := int64(r.newest() >> r.countBits)
 			return 0, 0, &ClockBackError{Behind: time.Duration((newest-int64(len(r.slots))+1)*r.unit - wall)}
 		}
 		if n > 0 || err != nil {
@@ -166,8 +166,8 @@ var errForgotten = errors.New("core: tick overwritten")
 // takeOf takes up to want numbers of a tick, from begin on if they are its first, or none if
 // they are used up.
 func (r *ring) takeOf(tick, want, begin uint64) (first, n uint64, err error) {
-	number := min(tick, r.end>>r.sequenceBits) << r.sequenceBits // as in floor
-	if number >= r.limit.Load() {                                // a number below it needs no look at the seal, which the slot has
+	number := min(tick, r.end>>r.countBits) << r.countBits // as in floor
+	if number >= r.limit.Load() {                          // a number below it needs no look at the seal, which the slot has
 		if err := refusal(r, number, r.end); err != nil {
 			return number, 0, err
 		}
@@ -175,7 +175,7 @@ func (r *ring) takeOf(tick, want, begin uint64) (first, n uint64, err error) {
 	slot := &r.slots[tick%uint64(len(r.slots))]
 	for {
 		last := slot.Load()
-		switch had := last >> r.sequenceBits; {
+		switch had := last >> r.countBits; {
 		case last >= sealed:
 			return 0, 0, errSealed
 		case had > tick:
@@ -185,7 +185,7 @@ func (r *ring) takeOf(tick, want, begin uint64) (first, n uint64, err error) {
 		case had == tick:
 			first = last + 1
 		default:
-			first = tick<<r.sequenceBits + begin
+			first = tick<<r.countBits + begin
 		}
 		n = min(want, r.mask-first&r.mask+1)
 		if slot.CompareAndSwap(last, first+n-1) {
@@ -218,10 +218,10 @@ func (r *ring) newest() (newest uint64) {
 }
 
 // before returns the number before the first of the ring.
-func (r *ring) before() uint64 { return uint64(r.first)<<r.sequenceBits - 1 }
+func (r *ring) before() uint64 { return uint64(r.first)<<r.countBits - 1 }
 
 // outdated reports whether id is too far behind the wall clock by now.
 func (r *ring) outdated(id types.Snowflake) bool {
 	wall, _ := r.clock.both()
-	return r.number(id) < r.oldest(wall)
+	return r.tick(id) < r.oldest(wall)
 }

@@ -50,7 +50,7 @@ func (g *Generator) Stats() Stats {
 	if last := c.newest(); last < sealed {
 		s.Ahead, s.Behind = of.distance(last, wall)
 	}
-	if limit := c.reserved() >> g.layout.SequenceBits; limit > 0 && !g.fixed {
+	if limit := c.reserved() >> of.countBits; limit > 0 && !g.fixed {
 		s.Reserved = g.layout.Epoch.Add(time.Duration(limit) * g.layout.Unit)
 	}
 	now := g.layout.Epoch.Add(time.Duration(wall))

@@ -135,7 +135,7 @@ func TestIDsAreUniqueAndOrderedUnderConcurrency(t *testing.T) {
 	default:
 		total = 2_000_000
 	}
-	wide := Layout{time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), time.Millisecond, 41, 0, 4, 16}
+	wide := Layout{time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), time.Millisecond, 41, 0, 4, 16, 0}
 	small := wide
 	small.SequenceBits = 12
 	for _, c := range []struct {

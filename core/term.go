@@ -13,7 +13,7 @@ import (
 //
 // # The counter
 //
-// state is one word, tick<<sequenceBits | sequence, that holds the last number taken. It
+// state is one word, tick<<countBits | sequence, that holds the last number taken. It
 // changes only by an atomic Add and by a compare-and-swap to a greater value (and when Close
 // swaps in sealed, which is above every number). Hence:
 //
@@ -331,4 +331,4 @@ func (t *term) isSealed() bool { return t.state.Load() >= sealed }
 func (t *term) newest() uint64 { return t.state.Load() }
 
 // outdated reports whether id is too far behind the logical clock by now.
-func (t *term) outdated(id types.Snowflake) bool { return t.number(id) < t.oldest(t.now()) }
+func (t *term) outdated(id types.Snowflake) bool { return t.tick(id) < t.oldest(t.now()) }

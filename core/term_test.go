@@ -203,9 +203,9 @@ func TestAClockFarPastTheEndTakesNothingBack(t *testing.T) {
 			layout Layout
 			steps  []time.Duration // forward, one after the other
 		}{
-			{Layout{epoch, time.Millisecond, 41, 0, 0, 22}, []time.Duration{1 << 42 * time.Millisecond, time.Hour}},
-			{Layout{epoch, time.Millisecond, 41, 0, 0, 22}, []time.Duration{1<<42*time.Millisecond - time.Hour, time.Hour, time.Hour}},
-			{Layout{epoch, time.Second, 1, 0, 0, 62}, []time.Duration{time.Second, time.Second, time.Second, time.Second, time.Second}},
+			{Layout{epoch, time.Millisecond, 41, 0, 0, 22, 0}, []time.Duration{1 << 42 * time.Millisecond, time.Hour}},
+			{Layout{epoch, time.Millisecond, 41, 0, 0, 22, 0}, []time.Duration{1<<42*time.Millisecond - time.Hour, time.Hour, time.Hour}},
+			{Layout{epoch, time.Second, 1, 0, 0, 62, 0}, []time.Duration{time.Second, time.Second, time.Second, time.Second, time.Second}},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				l := c.layout

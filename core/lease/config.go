@@ -288,7 +288,9 @@ func hostname() string {
 }
 
 // Fingerprint returns the form in which a store keeps a layout, without [leasestore.GuardMark]. Two layouts have the same
-// if and only if their IDs mean the same. People read it in errors.
+// if and only if their IDs mean the same, apart from the shards, which do not part processes: a
+// stretch of time is one holder's, whose IDs are its own whatever their low bits are. People read
+// it in errors.
 //
 // Since a [leasestore.Space] takes ASCII only, which every column and key can hold, a unit below
 // 1 ms is written with "us" in place of the "µs" of Duration.String; time.ParseDuration reads both.

@@ -11,6 +11,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/types"
 )
 
 // fixed returns a generator with a fixed worker number, in the layout of the leases.
@@ -64,6 +65,39 @@ func TestAWorkerNumberInUseIsGivenBackForAnother(t *testing.T) {
 			h.close()
 		})
 	}
+}
+
+// Processes whose layouts differ in their shards alone may have one number in turn, as those with
+// one layout: the store knows their space by one name, and what it keeps apart is time.
+func TestHoldersWithAndWithoutShardsHaveANumberInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		seen := map[types.Snowflake]bool{}
+		var last types.Snowflake
+		for i, bits := range []int{0, 4, 11, 0, 4} {
+			l := core.Default()
+			l.ShardBits = bits
+			held, err := lease.Acquire(t.Context(), s, lease.Config{Namespace: namespace(t), Now: now, Layout: l, Workers: []int64{7}, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatalf("holder %d, %d ShardBits: Acquire = %v", i, bits, err)
+			}
+			l.ShardBits ^= 1 // nor need the generator's be those of the lease
+			g, err := core.New(core.Config{Layout: l, Worker: held})
+			if err != nil {
+				t.Fatalf("holder %d, %d ShardBits: New = %v", i, bits, err)
+			}
+			for range 500 {
+				id, err := g.Next(t.Context())
+				if err != nil || id <= last || seen[id] {
+					t.Fatalf("holder %d, %d ShardBits: Next = %d, %v after %d", i, bits, id, err, last)
+				}
+				last, seen[id] = id, true
+			}
+			if err := g.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }
 
 // A span is a Worker that has one worker number for some time to come, as a lease from
