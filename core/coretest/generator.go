@@ -42,7 +42,8 @@ type Config struct {
 // [core.Generator] that make keys and select by them.
 //
 // Unless Config.First is set, a key has the time of Config.Now, and the keys of one tick count
-// up from sequence 0. When a tick is full, its keys go on in the next tick that is not. No key
+// up from sequence 0. In a layout with shards they are on the shard that the context asks for, and
+// else on one after the other, from shard 0. When a tick is full, its keys go on in the next tick that is not. No key
 // is returned twice: if the clock goes back, a tick continues where it was. While the clock
 // does not go back, keys increase.
 //
@@ -113,7 +114,7 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 		err = g.fail
 	}
 	if err == nil {
-		err = g.fill(ids)
+		err = g.fill(ctx, ids)
 	}
 	if err != nil {
 		clear(ids)
@@ -124,7 +125,7 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 }
 
 // fill requires mu.
-func (g *Generator) fill(ids []types.Snowflake) error {
+func (g *Generator) fill(ctx context.Context, ids []types.Snowflake) error {
 	if g.first > 0 {
 		for i := range ids {
 			n := int64(len(g.keys) + i)
@@ -135,6 +136,10 @@ func (g *Generator) fill(ids []types.Snowflake) error {
 		}
 		return nil
 	}
+	shard, chosen, err := g.layout.ShardFrom(ctx)
+	if err != nil {
+		return err
+	}
 	now := g.now()
 	// Compose refuses a time outside the layout, where Min would return the nearest tick.
 	if _, err := g.layout.Compose(core.Parts{Time: now, Worker: g.worker}); err != nil {
@@ -144,11 +149,14 @@ func (g *Generator) fill(ids []types.Snowflake) error {
 		g.shown, g.free = tick, tick
 	}
 	for i := range ids {
-		for g.used[g.free] == 1<<g.layout.SequenceBits {
+		for g.used[g.free] == 1<<(g.layout.SequenceBits-g.layout.ShardBits) {
 			g.free = g.layout.Max(g.layout.Parts(g.free).Time) + 1
 		}
+		if !chosen { // one shard after the other, over all calls
+			shard = int64(len(g.keys)+i) & (1<<g.layout.ShardBits - 1)
+		}
 		id, err := g.layout.Compose(core.Parts{
-			Time: g.layout.Parts(g.free).Time, Worker: g.worker, Sequence: g.used[g.free],
+			Time: g.layout.Parts(g.free).Time, Worker: g.worker, Sequence: g.used[g.free], Shard: shard,
 		})
 		if err != nil {
 			return err // the layout has no more ticks
@@ -166,6 +174,22 @@ func (g *Generator) Fail(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fail = err
+}
+
+// ShardBits returns Layout.ShardBits, or 0 if Config.First is set.
+func (g *Generator) ShardBits() int {
+	if g.first > 0 {
+		return 0
+	}
+	return g.layout.ShardBits
+}
+
+// ShardFrom returns the shard that ctx asks for; see [core.Layout.ShardFrom].
+func (g *Generator) ShardFrom(ctx context.Context) (shard int64, ok bool, err error) {
+	if g.first > 0 {
+		return 0, false, nil
+	}
+	return g.layout.ShardFrom(ctx)
 }
 
 // Layout returns the layout, which takes the keys apart.

@@ -25,6 +25,8 @@ var _ interface {
 	sqlxhelper.Source
 	Fill(ctx context.Context, ids []types.Snowflake) error
 	Layout() core.Layout
+	ShardBits() int
+	ShardFrom(ctx context.Context) (shard int64, ok bool, err error)
 } = (*coretest.Generator)(nil)
 
 // take returns the next n keys.
@@ -230,5 +232,37 @@ func TestTheLastTickOfALayoutEndsInAnError(t *testing.T) {
 	take(t, g, 4)
 	if id, err := g.Next(t.Context()); id != 0 || err == nil {
 		t.Errorf("Next() after the last key = %d, %v; want 0 and an error", id, err)
+	}
+}
+
+// As those of core.Generator, so that a test sees the shards that production has.
+func TestKeysAreOnTheShardOfTheContextOrOnOneAfterTheOther(t *testing.T) {
+	layout := core.Default()
+	layout.ShardBits = 10
+	g := coretest.NewGenerator(coretest.Config{Layout: layout})
+	above := map[types.Snowflake]bool{}
+	for i, id := range take(t, g, 20) { // 4 in a tick
+		if above[id>>10] || layout.Shard(id) != int64(i) {
+			t.Errorf("key %d = %d, on shard %d; want one of its own above the shard, on shard %d", i, id, layout.Shard(id), i)
+		}
+		above[id>>10] = true
+	}
+	for _, ctx := range []context.Context{core.OnShard(t.Context(), 1000), core.OnShardOf(t.Context(), 1<<40|1000)} {
+		if id, err := g.Next(ctx); err != nil || layout.Shard(id) != 1000 || above[id>>10] {
+			t.Errorf("Next = %d, %v; want a key on shard 1000", id, err)
+		} else {
+			above[id>>10] = true
+		}
+		if n, ok, err := g.ShardFrom(ctx); n != 1000 || !ok || err != nil {
+			t.Errorf("ShardFrom = %d, %v, %v; want 1000", n, ok, err)
+		}
+	}
+	var wrong *core.ValueError
+	if id, err := g.Next(core.OnShard(t.Context(), 1024)); id != 0 || !errors.As(err, &wrong) {
+		t.Errorf("Next on shard 1024 of 1024 = %d, %v; want a ValueError", id, err)
+	}
+	counted := coretest.NewGenerator(coretest.Config{Layout: layout, First: 1})
+	if _, ok, err := counted.ShardFrom(core.OnShard(t.Context(), 5000)); ok || err != nil || counted.ShardBits() != 0 {
+		t.Errorf("keys counted from 1 have shards: %v, %v, %d bits", ok, err, counted.ShardBits())
 	}
 }
