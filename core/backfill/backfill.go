@@ -44,7 +44,9 @@ type Backfill struct {
 	config  Config
 	fixed   types.Snowflake // the bits of datacenter and worker
 	shift   int             // of the tick
-	greater int64           // ticks<<SequenceBits | sequence of the least key that is left
+	count   int             // bits of the sequence that are not the shard's
+	greater int64           // ticks<<count | sequence of the least key that is left
+	shard   int64           // of the next key, if the row has no other
 	last    time.Time       // of the row before
 }
 
@@ -65,16 +67,27 @@ func New(config Config) (*Backfill, error) {
 	if config.Until.IsZero() {
 		config.Until = time.Now()
 	}
-	b := &Backfill{config: config, fixed: fixed, shift: l.DatacenterBits + l.WorkerBits + l.SequenceBits}
+	b := &Backfill{config: config, fixed: fixed, shift: l.DatacenterBits + l.WorkerBits + l.SequenceBits, count: l.SequenceBits - l.ShardBits}
 	if fixed == 0 {
 		b.greater = 1 // no key is 0
 	}
 	return b, nil
 }
 
-// Next returns the key of a row at t. Times must not decrease from call to call. Errors are a
-// [*RowError] without its Row, and change nothing.
-func (b *Backfill) Next(t time.Time) (types.Snowflake, error) {
+// Next returns the key of a row at t. Times must not decrease from call to call. If the layout has
+// shards, the key is on the one after that of the key before. Errors are a [*RowError] without its
+// Row, and change nothing.
+func (b *Backfill) Next(t time.Time) (types.Snowflake, error) { return b.next(t, b.shard) }
+
+// NextOnShardOf is Next on the shard of id, the key of the row's parent.
+func (b *Backfill) NextOnShardOf(t time.Time, id types.Snowflake) (types.Snowflake, error) {
+	if id <= 0 {
+		return 0, &RowError{Time: t, Err: ErrNoShard, Want: fmt.Sprintf("the key of its parent, above 0, in place of %d", id)}
+	}
+	return b.next(t, b.config.Layout.Shard(id))
+}
+
+func (b *Backfill) next(t time.Time, shard int64) (types.Snowflake, error) {
 	l := b.config.Layout
 	t = t.Round(0) // the wall clock
 	if t.IsZero() {
@@ -88,18 +101,18 @@ func (b *Backfill) Next(t time.Time) (types.Snowflake, error) {
 	refuse := func(err error, want string) (types.Snowflake, error) {
 		return 0, &RowError{Time: t, Err: err, Want: want}
 	}
-	switch n := max(b.greater, first<<l.SequenceBits); {
+	switch n := max(b.greater, first<<b.count); {
 	case t.Before(b.last):
 		return refuse(ErrOrder, "none before "+show(b.last)+", the time of the row before")
 	case at.Before(l.Epoch):
 		return refuse(ErrEarly, "from "+show(l.Epoch)+" on, or an earlier epoch, or Config.EarlyAtEpoch")
 	case first >= b.tick(b.config.Until):
 		return refuse(ErrLate, "before Config.Until, "+show(b.config.Until)+", and the end of the layout, "+show(l.Exhausted()))
-	case n>>l.SequenceBits >= end:
-		return refuse(ErrCrowded, fmt.Sprintf("at most %d keys, those of %s, or a longer Config.Precision", (end-first)<<l.SequenceBits, b.config.Precision))
+	case n>>b.count >= end:
+		return refuse(ErrCrowded, fmt.Sprintf("at most %d keys, those of %s, or a longer Config.Precision", (end-first)<<b.count, b.config.Precision))
 	default:
-		b.greater, b.last = n+1, t
-		return b.key(n), nil
+		b.greater, b.last, b.shard = n+1, t, (shard+1)&(1<<l.ShardBits-1)
+		return b.key(n, shard), nil
 	}
 }
 
@@ -108,18 +121,18 @@ func (b *Backfill) Next(t time.Time) (types.Snowflake, error) {
 // error is a [*core.ValueError] for a key that is no key of this Config.
 func (b *Backfill) Resume(last types.Snowflake) error {
 	l := b.config.Layout
-	n := int64(last)>>b.shift<<l.SequenceBits | int64(last)&(1<<l.SequenceBits-1)
-	if last <= 0 || b.key(n) != last || n>>l.SequenceBits >= 1<<l.TimeBits {
+	shard := l.Shard(last)
+	n := int64(last)>>b.shift<<b.count | int64(last)&(1<<l.SequenceBits-1)>>l.ShardBits
+	if last <= 0 || b.key(n, shard) != last || n>>b.count >= 1<<l.TimeBits {
 		return &core.ValueError{Package: "backfill", Name: "last", Value: last.String(), Want: fmt.Sprintf("a key of datacenter %d and worker %d", b.config.Datacenter, b.config.Worker)}
 	}
-	b.greater, b.last = n+1, time.Time{}
+	b.greater, b.last, b.shard = n+1, time.Time{}, (shard+1)&(1<<l.ShardBits-1)
 	return nil
 }
 
-// key returns the key with number n, as in Backfill.greater.
-func (b *Backfill) key(n int64) types.Snowflake {
-	s := b.config.Layout.SequenceBits
-	return types.Snowflake(n>>s<<b.shift|n&(1<<s-1)) | b.fixed
+// key returns the key with number n, as in Backfill.greater, on a shard.
+func (b *Backfill) key(n, shard int64) types.Snowflake {
+	return types.Snowflake(n>>b.count<<b.shift|n&(1<<b.count-1)<<b.config.Layout.ShardBits|shard) | b.fixed
 }
 
 // tick returns the tick that contains t: the first for a time before the layout, and one beyond
@@ -135,6 +148,10 @@ func (b *Backfill) tick(t time.Time) int64 {
 type Row[K cmp.Ordered] struct {
 	Old  K
 	Time time.Time // zero: it has none
+
+	// ShardOf is the key whose shard the row's is on, such as that of its order. Zero means the
+	// next shard.
+	ShardOf types.Snowflake
 }
 
 // Keys returns the keys of rows, which are in the order of their times, and for one time in that of
@@ -148,8 +165,10 @@ func Keys[K cmp.Ordered](b *Backfill, rows []Row[K]) ([]types.Snowflake, error) 
 		var err error
 		if i > 0 && row.Time.Equal(rows[i-1].Time) && row.Old <= rows[i-1].Old {
 			err = &RowError{Time: row.Time, Err: ErrOrder, Want: fmt.Sprintf("one above %v, the row before, which has the same time", rows[i-1].Old)}
-		} else {
+		} else if row.ShardOf == 0 {
 			keys[i], err = b.Next(row.Time)
+		} else {
+			keys[i], err = b.NextOnShardOf(row.Time, row.ShardOf)
 		}
 		if refused := (*RowError)(nil); errors.As(err, &refused) {
 			refused.Row = row.Old

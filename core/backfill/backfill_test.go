@@ -77,6 +77,9 @@ func TestSameRowsGetTheSameKeysWhereverTheyStop(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		c := backfill.Config{Layout: small(), Datacenter: 1, Worker: 5, Precision: time.Hour, EarlyAtEpoch: seed%2 == 0}
+		if seed%4 >= 2 {
+			c.Layout.SequenceBits, c.Layout.ShardBits = 6, 4
+		}
 		at := epoch
 		if c.EarlyAtEpoch {
 			at = at.Add(-10 * time.Second)
@@ -84,7 +87,7 @@ func TestSameRowsGetTheSameKeysWhereverTheyStop(t *testing.T) {
 		var rows []backfill.Row[int]
 		for i := range 300 {
 			at = at.Add(time.Duration(rng.IntN(4)) * 400 * time.Millisecond)
-			rows = append(rows, backfill.Row[int]{Old: i, Time: at})
+			rows = append(rows, backfill.Row[int]{Old: i, Time: at, ShardOf: types.Snowflake(rng.IntN(2) * rng.IntN(100))})
 		}
 		want, err := backfill.Keys(mustNew(t, c), rows)
 		if err != nil {
@@ -173,10 +176,14 @@ func TestRowsThatGetNoKeyAreNamed(t *testing.T) {
 		{"a time that decreases", rowsAt(noon, noon.Add(-1)), 2, backfill.ErrOrder, "row 2 at 2019-03-31T11:59:59.999999999Z: want none before 2019-03-31T12:00:00Z"},
 		{"an old key that decreases", []backfill.Row[int]{{Old: 5, Time: noon}, {Old: 4, Time: noon}}, 4, backfill.ErrOrder, "row 4 at 2019-03-31T12:00:00Z: want one above 5"},
 		{"an old key that is there twice", []backfill.Row[int]{{Old: 5, Time: noon}, {Old: 5, Time: noon}}, 5, backfill.ErrOrder, ""},
+		{"on the shard of no key", []backfill.Row[int]{{Old: 5, Time: noon}, {Old: 6, Time: noon, ShardOf: -7}}, 6, backfill.ErrNoShard, "row 6 at 2019-03-31T12:00:00Z: want the key of its parent, above 0, in place of -7"},
 		{"more rows than keys", rowsAt(crowd...), 9, backfill.ErrCrowded, "row 9 at 2019-03-31T12:00:00Z: want at most 8 keys, those of 2s, or a longer Config.Precision"},
-		{"more rows than keys up to now", rowsAt(slices.Repeat([]time.Time{until.Add(-time.Second)}, 5)...), 5, backfill.ErrCrowded, "at most 4 keys"},
+		{"more rows than keys up to now", rowsAt(slices.Repeat([]time.Time{until.Add(-time.Second)}, 6)...), 5, backfill.ErrCrowded, "at most 4 keys"},
 	} {
 		c := backfill.Config{Layout: small(), Worker: 1, Precision: 2 * time.Second}
+		if len(test.rows)%2 == 0 { // which makes no difference
+			c.Layout.SequenceBits, c.Layout.ShardBits = 5, 3
+		}
 		b := mustNew(t, c)
 		keys, err := backfill.Keys(b, test.rows)
 		var refused *backfill.RowError
@@ -193,6 +200,31 @@ func TestRowsThatGetNoKeyAreNamed(t *testing.T) {
 	}
 	if id, err := mustNew(t, backfill.Config{}).Next(epoch); id != 0 || !strings.Contains(err.Error(), ": a row at 2010") {
 		t.Errorf("Next() before the epoch = %d, %v; want 0, and a row without a name", id, err)
+	}
+}
+
+// The rows of the past, too: children are on their parent's shard, others on one after the other, and
+// no two keys are equal above the shard.
+func TestRowsOfThePastAreOnShards(t *testing.T) {
+	l := old()
+	l.ShardBits = 8 // 16 keys per tick
+	orders, lines := mustNew(t, backfill.Config{Layout: l, Worker: 1}), mustNew(t, backfill.Config{Layout: l, Worker: 2})
+	above := map[types.Snowflake]bool{}
+	var order types.Snowflake
+	for i := range 1000 {
+		at := epoch.AddDate(1, 0, i/300)
+		var err error
+		if order, err = orders.Next(at); err != nil || l.Shard(order) != int64(i%256) || above[order>>8] {
+			t.Fatalf("key of row %d = %d, %v, on shard %d; want a new one on shard %d", i, order, err, l.Shard(order), i%256)
+		}
+		line, err := lines.NextOnShardOf(at, order)
+		if err != nil || l.Shard(line) != l.Shard(order) || above[line>>8] {
+			t.Fatalf("key of the line of row %d = %d, %v, on shard %d; want a new one on shard %d", i, line, err, l.Shard(line), l.Shard(order))
+		}
+		above[order>>8], above[line>>8] = true, true
+	}
+	if id, err := lines.NextOnShardOf(until.Add(-time.Hour), 0); id != 0 || !errors.Is(err, backfill.ErrNoShard) {
+		t.Errorf("NextOnShardOf(0) = %d, %v; want ErrNoShard", id, err)
 	}
 }
 

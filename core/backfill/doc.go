@@ -20,6 +20,7 @@
 //     epoch, so that they sort first and in order, but the time in their keys means nothing.
 //   - A row at Config.Until or later: [ErrLate]. Its key would sort behind those of rows to come.
 //     Correct its time, or use the time at which it was last changed.
+//   - A row on the shard of a key that is none: [ErrNoShard].
 //   - A row without a time, which is the zero time.Time: [ErrNoTime]. Choose one in the query, such
 //     as that of the row before it in the order of the old keys.
 //

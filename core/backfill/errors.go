@@ -20,6 +20,9 @@ var (
 	// ErrOrder means that the row is not in the order of (time, old key).
 	ErrOrder = errors.New("backfill: the row is out of order")
 
+	// ErrNoShard means that the key whose shard the row should have is no key.
+	ErrNoShard = errors.New("backfill: the row has no shard")
+
 	// ErrCrowded means that all keys within Config.Precision of the row's time are given to others.
 	ErrCrowded = errors.New("backfill: all keys of the row's time are in use")
 )

@@ -128,8 +128,13 @@ func (c Column) Datacenter() string {
 // Worker returns the worker number of the key, an integer.
 func (c Column) Worker() string { return c.part(c.layout.SequenceBits, c.layout.WorkerBits) }
 
-// Sequence returns the sequence number of the key, an integer.
-func (c Column) Sequence() string { return c.part(0, c.layout.SequenceBits) }
+// Sequence returns the sequence number of the key, an integer, without the shard.
+func (c Column) Sequence() string {
+	return c.part(c.layout.ShardBits, c.layout.SequenceBits-c.layout.ShardBits)
+}
+
+// Shard returns the shard of the key, as core.Layout.Shard, an integer.
+func (c Column) Shard() string { return c.part(0, c.layout.ShardBits) }
 
 // UUID returns the UUID of the key, as types.Snowflake.UUID: a uuid on PostgreSQL and DuckDB, and
 // elsewhere its text in lower case, which MariaDB's type UUID takes too. NULL gives NULL.

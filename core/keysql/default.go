@@ -40,7 +40,8 @@ import (
 // takes one blocks all keys.
 //
 // It returns a [*core.ValueError] for other dialects, for which see [RequireKey]; for a layout that
-// [New] refuses; for a number outside the layout; and for a schema that is empty or contains a dot,
+// [New] refuses, or with shards, since a default sees nothing of the row whose shard it should have;
+// for a number outside the layout; and for a schema that is empty or contains a dot,
 // a dollar sign, a backslash or a quotation mark.
 func Default(d Dialect, l core.Layout, datacenter, worker int64, schema string) ([]string, error) {
 	id, err := New(d, l, "id")
@@ -49,6 +50,9 @@ func Default(d Dialect, l core.Layout, datacenter, worker int64, schema string) 
 	}
 	if d != PostgreSQL {
 		return nil, invalid("dialect", d.String(), "PostgreSQL; elsewhere rows bring keys of a generator, and RequireKey refuses others")
+	}
+	if l.ShardBits > 0 {
+		return nil, invalid("Layout.ShardBits", strconv.Itoa(l.ShardBits), "0: a default does not know the shard of its row, which brings a key of a generator")
 	}
 	if schema == "" || strings.ContainsAny(schema, ".\"`'$\\\x00") { // it stands in texts, too
 		return nil, invalid("schema", strconv.Quote(schema), "a name without dots, dollar signs, backslashes and quotation marks")

@@ -53,6 +53,8 @@ func ExampleDefault() {
 func TestDefaultRefusesWhatItCannotWrite(t *testing.T) {
 	fraction := core.Default()
 	fraction.Unit = 1500 * time.Nanosecond
+	shards := core.Default()
+	shards.ShardBits = 4
 	for _, test := range []struct {
 		dialect            keysql.Dialect
 		layout             core.Layout
@@ -66,6 +68,7 @@ func TestDefaultRefusesWhatItCannotWrite(t *testing.T) {
 		{keysql.DuckDB, core.Default(), 0, 1, "public", "want PostgreSQL"},
 		{keysql.PostgreSQL, core.Layout{}, 0, 1, "public", "Layout."},
 		{keysql.PostgreSQL, fraction, 0, 1, "public", "1.5µs"},
+		{keysql.PostgreSQL, shards, 0, 1, "public", "Layout.ShardBits is 4: want 0"},
 		{keysql.PostgreSQL, core.Default(), 1, 1, "public", "Datacenter"},
 		{keysql.PostgreSQL, core.Default(), 0, 1024, "public", "1024"},
 		{keysql.PostgreSQL, core.Default(), 0, -1, "public", "-1"},

@@ -13,7 +13,8 @@ import (
 // and MySQL, so that people who read tables need no arithmetic:
 //
 //   - id_time(id): when the key was made, to the tick
-//   - id_worker(id), id_sequence(id), and for a layout with datacenters id_datacenter(id)
+//   - id_worker(id), id_sequence(id), for a layout with datacenters id_datacenter(id), and for one
+//     with shards id_shard(id)
 //   - id_min(t), id_max(t): the smallest and the largest key of the tick that contains a time, as
 //     core.Layout.Min and Max; a time outside the layout counts as its first or last tick
 //
@@ -55,6 +56,9 @@ func Functions(d Dialect, l core.Layout, schema string) ([]string, error) {
 	}
 	layout := fmt.Sprintf("keys with %d bits of time in ticks of %v since %s, %d of datacenter, %d of worker and %d of sequence",
 		l.TimeBits, l.Unit, l.Epoch.UTC().Format(time.RFC3339Nano), l.DatacenterBits, l.WorkerBits, l.SequenceBits)
+	if l.ShardBits > 0 {
+		layout += fmt.Sprintf(", the last %d of shard", l.ShardBits)
+	}
 	key, moment, fast := "bigint", "timestamptz", "id >= id_min(t)"
 	if d == MySQL {
 		key, moment, fast = "BIGINT", "DATETIME(6)", "id >= (SELECT max(id_min(t)))"
@@ -71,6 +75,9 @@ func Functions(d Dialect, l core.Layout, schema string) ([]string, error) {
 	}
 	if l.DatacenterBits > 0 {
 		functions = append(functions, function{"id_datacenter", "id", key, key, id.Datacenter(), "The datacenter of the key" + slow})
+	}
+	if l.ShardBits > 0 {
+		functions = append(functions, function{"id_shard", "id", key, key, id.Shard(), "The shard of the key" + slow})
 	}
 	var statements []string
 	for _, f := range functions {
@@ -180,6 +187,9 @@ func (c Column) View(name, table string) ([]string, error) {
 	columns := []string{c.exactTime() + " AS id_time", c.Worker() + " AS id_worker", c.Sequence() + " AS id_sequence"}
 	if c.layout.DatacenterBits > 0 {
 		columns = append(columns, c.Datacenter()+" AS id_datacenter")
+	}
+	if c.layout.ShardBits > 0 {
+		columns = append(columns, c.Shard()+" AS id_shard")
 	}
 	last := len(create) - 1
 	create[last] += fmt.Sprintf("%s AS\nSELECT %s, %s.*\nFROM %s", d.Quote(name), strings.Join(columns, ", "),

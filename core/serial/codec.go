@@ -75,6 +75,7 @@ func NewCodec(f CodecConfig) (*Codec, error) {
 		}
 	}
 	f.Zone = resolve(f.Zone)
+	f.Layout.ShardBits = 0 // a text has the whole sequence
 	c := &Codec{format: f}
 	const days = 2 * 24 * 60 * 60 // more than any offset
 	first, last, ok := c.seconds()

@@ -51,6 +51,8 @@ func TestTextsAreWhatTheFormatSays(t *testing.T) {
 	berlin := mustLoad(t, "Europe/Berlin")
 	at := time.Date(2026, 10, 25, 0, 30, 15, 123e6, time.UTC) // 02:30:15 summer time
 	tenth := core.Layout{Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Unit: 100 * time.Millisecond, TimeBits: 40, SequenceBits: 4}
+	sharded := core.Default()
+	sharded.ShardBits = 4
 	second := core.Layout{Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Second, TimeBits: 35, DatacenterBits: 2, WorkerBits: 3, SequenceBits: 10}
 	for _, tt := range []struct {
 		name   string
@@ -63,6 +65,7 @@ func TestTextsAreWhatTheFormatSays(t *testing.T) {
 		{"a zone without changes", CodecConfig{Zone: time.FixedZone("x", 5*3600+1800)}, at, "20261025060015123" + "0007" + "0042"},
 		{"before the fold", CodecConfig{Zone: berlin, Fold: true}, at, "2026102502" + "0" + "3015123" + "0007" + "0042"},
 		{"after the fold", CodecConfig{Zone: berlin, Fold: true}, at.Add(time.Hour), "2026102502" + "1" + "3015123" + "0007" + "0042"},
+		{"shards", CodecConfig{Layout: sharded}, at, "20261025003015123" + "0007" + "0042"}, // one text, whoever reads it
 		{"no worker", CodecConfig{Layout: tenth}, at, "202610250030151" + "10"},
 		{"seconds and datacenters", CodecConfig{Layout: second}, at, "20261025003015" + "07" + "0042"},
 		{"Luhn", CodecConfig{Check: Luhn}, at, "20261025003015123" + "0007" + "0042" + "9"},

@@ -31,6 +31,7 @@ var layouts = map[string]core.Layout{
 	"3ms":        {Epoch: time.Date(2025, 1, 1, 0, 0, 0, 7e6, time.UTC), Unit: 3 * time.Millisecond, TimeBits: 39, WorkerBits: 12, SequenceBits: 12},
 	"1µs":        {Epoch: time.Date(2025, 1, 1, 0, 0, 0, 1000, time.UTC), Unit: time.Microsecond, TimeBits: 52, WorkerBits: 8, SequenceBits: 3},
 	"250µs":      {Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), Unit: 250 * time.Microsecond, TimeBits: 42, WorkerBits: 10, SequenceBits: 8},
+	"shards":     {Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond, TimeBits: 41, WorkerBits: 10, SequenceBits: 12, ShardBits: 8},
 	"before1970": {Epoch: time.Date(1960, 1, 1, 0, 0, 0, 123456000, time.UTC), Unit: time.Millisecond, TimeBits: 42, SequenceBits: 10},
 }
 
@@ -203,14 +204,14 @@ func (c *check) fill(t *testing.T) {
 
 func (c *check) partsAreThoseOfTheLayout(t *testing.T) {
 	query := "SELECT id, " + fmt.Sprintf(c.text, c.column.Time()) + ", " + c.column.Datacenter() + ", " +
-		c.column.Worker() + ", " + c.column.Sequence() + " FROM keys_of_layout AS " + c.alias()
+		c.column.Worker() + ", " + c.column.Sequence() + ", " + c.column.Shard() + " FROM keys_of_layout AS " + c.alias()
 	n := 0
 	c.query(t, query, func(row *sql.Rows) error {
 		n++
 		var id types.Snowflake
 		var text string
 		var got core.Parts
-		err := row.Scan(&id, &text, &got.Datacenter, &got.Worker, &got.Sequence)
+		err := row.Scan(&id, &text, &got.Datacenter, &got.Worker, &got.Sequence, &got.Shard)
 		if err != nil {
 			return err
 		}
@@ -227,7 +228,7 @@ func (c *check) partsAreThoseOfTheLayout(t *testing.T) {
 
 // A number alone would be the position of a column there.
 func (c *check) partsGroupAndOrder(t *testing.T) {
-	for _, part := range []string{c.column.Time(), c.column.Datacenter(), c.column.Worker(), c.column.Sequence()} {
+	for _, part := range []string{c.column.Time(), c.column.Datacenter(), c.column.Worker(), c.column.Sequence(), c.column.Shard()} {
 		n := 0
 		c.query(t, "SELECT count(*) FROM keys_of_layout AS "+c.alias()+" GROUP BY "+part+" ORDER BY "+part, func(row *sql.Rows) error {
 			var keys int

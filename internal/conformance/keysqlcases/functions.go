@@ -62,6 +62,7 @@ func randomLayout(rng *rand.Rand) core.Layout {
 		TimeBits: 25 + rng.IntN(20), DatacenterBits: rng.IntN(6), WorkerBits: rng.IntN(6),
 	}
 	l.SequenceBits = 1 + rng.IntN(63-l.TimeBits-l.DatacenterBits-l.WorkerBits)
+	l.ShardBits = rng.IntN(min(l.SequenceBits, 9))
 	return l
 }
 
@@ -122,7 +123,7 @@ func (f *functions) viewReadsTheParts(t *testing.T) {
 		}
 	}
 	defer f.exec(t, "DROP VIEW "+f.quote("select"))
-	f.parts(t, "SELECT id, "+fmt.Sprintf(f.text, "id_time")+", id_worker, id_sequence, "+f.datacenter("id_datacenter")+", 0, 0 FROM "+f.quote("select")+" WHERE number = 'A'", false)
+	f.parts(t, "SELECT id, "+fmt.Sprintf(f.text, "id_time")+", id_worker, id_sequence, "+ifAny(f.layout.DatacenterBits, "id_datacenter")+", "+ifAny(f.layout.ShardBits, "id_shard")+", 0, 0 FROM "+f.quote("select")+" WHERE number = 'A'", false)
 }
 
 func (f *functions) functionsReturnWhatTheLayoutDoes(t *testing.T) {
@@ -135,8 +136,8 @@ func (f *functions) functionsReturnWhatTheLayoutDoes(t *testing.T) {
 			f.exec(t, statement)
 		}
 	}
-	f.parts(t, "SELECT id, "+fmt.Sprintf(f.text, "id_time(id)")+", id_worker(id), id_sequence(id), "+f.datacenter("id_datacenter(id)")+
-		", id_min(made), id_max(made) FROM "+f.quote("Order"), true)
+	f.parts(t, "SELECT id, "+fmt.Sprintf(f.text, "id_time(id)")+", id_worker(id), id_sequence(id), "+ifAny(f.layout.DatacenterBits, "id_datacenter(id)")+
+		", "+ifAny(f.layout.ShardBits, "id_shard(id)")+", id_min(made), id_max(made) FROM "+f.quote("Order"), true)
 	null := "SELECT id_time(NULL), id_worker(NULL), id_sequence(NULL), id_min(NULL), id_max(NULL)"
 	var got [5]sql.NullString
 	if err := f.conn.QueryRowContext(t.Context(), null).Scan(&got[0], &got[1], &got[2], &got[3], &got[4]); err != nil || got != [5]sql.NullString{} {
@@ -144,11 +145,12 @@ func (f *functions) functionsReturnWhatTheLayoutDoes(t *testing.T) {
 	}
 }
 
-func (f *functions) datacenter(value string) string {
-	if f.layout.DatacenterBits == 0 {
+// ifAny returns the expression of a part that exists only in layouts with bits for it.
+func ifAny(bits int, part string) string {
+	if bits == 0 {
 		return "0"
 	}
-	return value
+	return part
 }
 
 // parts compares the rows of a query with the layout.
@@ -160,7 +162,7 @@ func (f *functions) parts(t *testing.T, query string, ends bool) {
 		var id, first, last types.Snowflake
 		var text string
 		var got core.Parts
-		err := row.Scan(&id, &text, &got.Worker, &got.Sequence, &got.Datacenter, &first, &last)
+		err := row.Scan(&id, &text, &got.Worker, &got.Sequence, &got.Datacenter, &got.Shard, &first, &last)
 		if err != nil {
 			return err
 		}
