@@ -19,13 +19,13 @@ var decode = command{
 	summary: "say when a key was made, and by which worker",
 	args:    "[key ...]",
 	most:    math.MaxInt,
-	flags:   "layout bits epoch unit form zone json",
+	flags:   "layout bits shard-bits epoch unit form zone json",
 	text: `Takes keys apart: those that are arguments, or else the lines of the standard input. A key may be in decimal, base62, base58, base32, or a UUID. Where a text is a key in several forms, such as 11 digits, -form has to say which.
 
     snowkey decode 177026472345612305
     psql -Atc 'SELECT id FROM orders' | snowkey decode -json
 
-The layout must be the one that made the keys: with another one the parts have no meaning, without an error. Discord's worker is the datacenter here, and its process the worker. Below the 64 bits stands what each is of: t the time, d the datacenter, w the worker, s the sequence.
+The layout must be the one that made the keys: with another one the parts have no meaning, without an error. Discord's worker is the datacenter here, and its process the worker. Below the 64 bits stands what each is of: t the time, d the datacenter, w the worker, s the sequence, h the shard.
 
 A bad key is reported on standard error, with the number of its line, and the others go on.`,
 	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {
@@ -91,6 +91,10 @@ func (d *decoder) write(id types.Snowflake) error {
 		local = stamp(p.Time.In(d.zone))
 	}
 	if d.json {
+		var shard *int64
+		if d.layout.ShardBits > 0 {
+			shard = &p.Shard
+		}
 		return json.NewEncoder(d.out).Encode(struct {
 			Key        types.Snowflake `json:"key"`
 			Time       string          `json:"time"`
@@ -98,11 +102,12 @@ func (d *decoder) write(id types.Snowflake) error {
 			Datacenter int64           `json:"datacenter"`
 			Worker     int64           `json:"worker"`
 			Sequence   int64           `json:"sequence"`
+			Shard      *int64          `json:"shard,omitempty"`
 			Base62     string          `json:"base62"`
 			Base58     string          `json:"base58"`
 			Base32     string          `json:"base32"`
 			UUID       string          `json:"uuid"`
-		}{id, stamp(p.Time), local, p.Datacenter, p.Worker, p.Sequence, id.Base62(), id.Base58(), id.Base32(), writeUUID(id)})
+		}{id, stamp(p.Time), local, p.Datacenter, p.Worker, p.Sequence, shard, id.Base62(), id.Base58(), id.Base32(), writeUUID(id)})
 	}
 	var b strings.Builder
 	row := func(name string, value any) { fmt.Fprintf(&b, "%-11s %v\n", name, value) }
@@ -133,7 +138,8 @@ func (d *decoder) write(id types.Snowflake) error {
 		{"", "t", d.layout.TimeBits, 0},
 		{"datacenter", "d", d.layout.DatacenterBits, p.Datacenter},
 		{"worker", "w", d.layout.WorkerBits, p.Worker},
-		{"sequence", "s", d.layout.SequenceBits, p.Sequence},
+		{"sequence", "s", d.layout.SequenceBits - d.layout.ShardBits, p.Sequence},
+		{"shard", "h", d.layout.ShardBits, p.Shard},
 	} {
 		if f.width == 0 {
 			continue

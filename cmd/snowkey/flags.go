@@ -23,6 +23,7 @@ type options struct {
 	epoch      time.Time
 	unit       time.Duration
 	bits       string
+	shardBits  int
 	column     string
 	worker     string
 	datacenter int64
@@ -59,6 +60,7 @@ func (o *options) flags(c command) *flag.FlagSet {
 	}
 	var all flag.FlagSet
 	all.Var(&o.layout, "layout", "`name` of the layout of the keys, in place of default")
+	all.IntVar(&o.shardBits, "shard-bits", 0, "how many `bits` of the sequence, the lowest, name a shard")
 	all.StringVar(&o.bits, "bits", "", "`widths` of time, datacenter, worker and sequence in a layout of your own, such as 41/5/5/12")
 	all.Func("epoch", "`time` of tick 0, in place of the layout's: such as 2020-01-01T00:00:00Z, or milliseconds since 1970", o.setEpoch)
 	all.DurationVar(&o.unit, "unit", 0, "`length` of a tick, in place of the layout's, such as 10ms")
@@ -160,6 +162,7 @@ func (o *options) keyLayout() (core.Layout, error) {
 	if o.unit != 0 {
 		l.Unit = o.unit
 	}
+	l.ShardBits = o.shardBits
 	if err := l.Validate(); err != nil {
 		return l, usageError{err}
 	}

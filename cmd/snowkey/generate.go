@@ -17,8 +17,8 @@ var generate = command{
 	summary: "make new keys",
 	args:    "[count]",
 	most:    1,
-	flags:   "worker datacenter form layout bits epoch unit",
-	text: `Writes new keys, one per line: one, or as many as count says. They increase, and no key is written twice.
+	flags:   "worker datacenter form layout bits shard-bits epoch unit",
+	text: `Writes new keys, one per line: one, or as many as count says. They increase, and no key is written twice. With -shard-bits their shards follow one after the other.
 
     snowkey generate -worker 1023
     snowkey generate -worker 1023 -form base62 1000000 > keys

@@ -13,7 +13,7 @@ import (
 )
 
 // parts are the expressions that there are.
-var parts = []string{"time", "datacenter", "worker", "sequence", "text", "uuid"}
+var parts = []string{"time", "datacenter", "worker", "sequence", "shard", "text", "uuid"}
 
 var sqlText = command{
 	name:    "sql",
@@ -21,8 +21,8 @@ var sqlText = command{
 	args:    "[expression | functions [schema] | view name table | default [schema] | require-key table]",
 	most:    3,
 	words:   append([]string{"functions", "view", "default", "require-key"}, parts...),
-	flags:   "dialect column layout bits epoch unit worker datacenter db apply yes",
-	text: `Prints the expressions of a database for a column of keys, each after its name, or only the one that is named: time, datacenter, worker, sequence, text or uuid. They may stand in a list of columns, in GROUP BY and ORDER BY, and in a view. text is for JSON, whose readers change the last digits of a number.
+	flags:   "dialect column layout bits shard-bits epoch unit worker datacenter db apply yes",
+	text: `Prints the expressions of a database for a column of keys, each after its name, or only the one that is named: time, datacenter, worker, sequence, shard (of -shard-bits), text or uuid. They may stand in a list of columns, in GROUP BY and ORDER BY, and in a view. text is for JSON, whose readers change the last digits of a number.
 
     snowkey sql -dialect postgresql
     psql -c "SELECT $(snowkey sql -dialect postgresql time), * FROM orders"
@@ -45,11 +45,14 @@ For a condition on the time, use snowkey range or id_min: one on what these expr
 		if err != nil {
 			return err
 		}
-		texts := []string{c.Time(), c.Datacenter(), c.Worker(), c.Sequence(), c.Text(), c.UUID()}
+		texts := []string{c.Time(), c.Datacenter(), c.Worker(), c.Sequence(), c.Shard(), c.Text(), c.UUID()}
 		at := slices.Index(parts, strings.Join(args, " "))
 		switch {
 		case len(args) == 0:
 			for i, name := range parts {
+				if name == "shard" && o.shardBits == 0 {
+					continue
+				}
 				_, err = fmt.Fprintf(out, "%-11s %s\n", name, texts[i])
 			}
 			return err
