@@ -11,6 +11,8 @@
 //     sqlx. [github.com/snowkey/snowkey/sqlxhelper/pgxcopy] adds COPY for PostgreSQL.
 //   - [github.com/snowkey/snowkey/core] has the generator, its layouts, and the policies for a
 //     clock that steps back, for database/sql and other libraries.
+//   - [github.com/snowkey/snowkey/core/shard] says in which of several databases a row is, by its
+//     key, and merges their pages.
 //   - [github.com/snowkey/snowkey/core/lease] gives each of several processes a worker number.
 //     Leases are kept in your database ([github.com/snowkey/snowkey/core/lease/sqllease]), in
 //     files on one host ([github.com/snowkey/snowkey/core/lease/filelease]), in Redis
