@@ -42,9 +42,12 @@ func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) er
 	}
 	s := &store{Store: beneath, rules: w.Rules, rows: w.Rows, real: w.Real, journal: j, history: h, now: c.now, intN: shared(o.random(1))}
 
+	// A process in two lays shards into its keys, and shares the rows with the others all the same.
+	own := layout()
+	own.ShardBits = int(o.Seed % 2 * 3)
 	l, err := acquire(asked, s, lease.Config{
 		Namespace:   w.Namespace,
-		Layout:      layout(),
+		Layout:      own,
 		Window:      cmp.Or(w.Window, w.Rules.configWindow(o.Seed)),
 		LossGuard:   w.Rules.lossGuard(),
 		AcquireWait: -1,
@@ -58,7 +61,7 @@ func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) er
 	case err != nil:
 		return err
 	}
-	g, err := core.New(core.Config{Layout: layout(), Worker: l, MaxLeaseWait: leaseWindow / 8})
+	g, err := core.New(core.Config{Layout: own, Worker: l, MaxLeaseWait: leaseWindow / 8})
 	if err != nil {
 		return err
 	}
