@@ -60,11 +60,12 @@
 //	snowkey/shop/past/3/7/0000000000000000003   the record of the claim with epoch 3
 //
 // Worker 7 of datacenter 3 is in block 7, with all workers whose number modulo 64 is 7. The
-// key fresh lists the workers of the block that were never claimed. They have no key of
-// their own yet, so one transaction of at most 66 keys makes all rows of a space. The
+// key fresh lists the workers of the block that have no key of their own yet, since no claim has
+// taken them, so one transaction of at most 66 keys makes all rows of a space. The
 // client's user needs to read and write the keys that begin with the prefix and a slash.
 //
 // A claim takes two round trips: it reads about 64 rows while it asks for the time, and
-// writes one, with its record; those of more than 300 epochs ago are deleted. If none of these is free it reads all. A renewal and a release take two round
-// trips as well.
+// writes one, with its record; those of more than 300 epochs ago are deleted. If none of these
+// is free it reads all. The first claim in a block makes keys for up to 63 more rows. A renewal
+// and a release take two round trips as well.
 package etcdlease

@@ -20,7 +20,9 @@ import (
 // no key; its worker is in its block's list of fresh workers instead. The lists of all blocks
 // are made in one transaction, together with the key of the space, and only if nothing of the
 // space exists. The first claim of a row removes the worker from the list and writes the row,
-// in one transaction that requires the list to be unchanged since it was read. Therefore
+// in one transaction that requires the list to be unchanged since it was read. With the worker,
+// up to 63 others leave the list, and their rows are made as they are, zero, so that few of many
+// claims at once change the list, while the others take rows that are apart. Therefore
 //
 //   - a worker on its list has a row that is zero;
 //   - a worker with a key has its row there;
@@ -39,7 +41,8 @@ import (
 //   - Treating a row without a key as zero. A deleted row would then be free, and its worker
 //     would begin below the limit that was reserved.
 //   - One list for the whole space, on which a thousand concurrent first claims would each make
-//     the others fail. With 64 lists and 1,024 rows, a list is written 16 times in all.
+//     the others fail, and 64 lists that one worker leaves at a time: of ten thousand first claims
+//     at once, 156 would be on each list, where a turn lets one through and sends all back.
 //   - All rows of a block in one key, which every renewal would rewrite.
 const blocks = 64
 
@@ -56,6 +59,15 @@ func (r *register) spaceKey(sp leasestore.Space) string { return r.base(sp) + "s
 
 func (r *register) blockPrefix(sp leasestore.Space, block int64) string {
 	return fmt.Sprintf("%s%02d/", r.base(sp), block)
+}
+
+// rowKeys returns the keys of all rows of a block, in their order.
+func (r *register) rowKeys(sp leasestore.Space, block int64) (keys []string) {
+	for worker := block; worker < sp.Workers; worker += blocks {
+		keys = append(keys, r.rowKey(sp, worker))
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 func (r *register) freshKey(sp leasestore.Space, block int64) string {
@@ -244,9 +256,14 @@ func (r *register) Swap(ctx context.Context, sp leasestore.Space, from leasestor
 	puts := []clientv3.Op{clientv3.OpPut(key, encodeRow(to, was.row.Until))}
 	if was.revision == 0 { // its worker leaves the list
 		list := r.freshKey(sp, to.Worker%blocks)
-		left := slices.DeleteFunc(slices.Clone(was.list.workers), func(worker int64) bool { return worker == to.Worker })
+		leaving, left := bunch(was.list.workers, to.Worker)
 		same = append(same, clientv3.Compare(clientv3.ModRevision(list), "=", was.list.revision), clientv3.Compare(clientv3.Value(list), "=", was.list.text))
 		puts = append(puts, clientv3.OpPut(list, encode(left)))
+		for _, worker := range leaving { // unless it has a row, which an old list would forget
+			row := r.rowKey(sp, worker)
+			puts = append(puts, clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(row), "=", 0)},
+				[]clientv3.Op{clientv3.OpPut(row, encodeRow(leasestore.Row{Worker: worker}, 0))}, nil))
+		}
 	} else {
 		same = append(same, clientv3.Compare(clientv3.Value(key), "=", was.text))
 	}
@@ -255,4 +272,17 @@ func (r *register) Swap(ctx context.Context, sp leasestore.Space, from leasestor
 	}
 	reply, err := r.commit(ctx, "swap", same, puts, nil)
 	return err == nil && reply.Succeeded, err
+}
+
+// mostBunch is how many workers leave a list at once. Their writes, that of the list and two of the
+// record fit into a transaction of 128.
+const mostBunch = 64
+
+// bunch returns the workers that leave a list with one of them, which is not among them, and the
+// workers that are left.
+func bunch(list []int64, worker int64) (leaving, left []int64) {
+	at := slices.Index(list, worker)
+	end := min(at+mostBunch, len(list))
+	begin := max(0, end-mostBunch)
+	return slices.Concat(list[begin:at], list[at+1:end]), append(append([]int64{}, list[:begin]...), list[end:]...)
 }

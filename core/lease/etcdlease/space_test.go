@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -76,6 +77,77 @@ func TestHundredFirstStartsShareASpace(t *testing.T) {
 	}
 	if len(rows) != 300 {
 		t.Errorf("Rows = %d rows; want 300", len(rows))
+	}
+}
+
+// The worst of ten thousand first claims at once: those that draw the same block. If a worker left
+// the list at a time, each claim would send all others back, which is 5,000 writes for a hundred.
+func TestFirstClaimsOnOneListTakeFewTurns(t *testing.T) {
+	const claims = 100
+	p := shared(t)
+	sp := four
+	sp.Workers = 32_768
+	hold(t, p.store(t), claimOf(sp, 0)) // makes the space
+	client := p.client(t)
+	var writes, rows atomic.Int64
+	client.KV = &hooked{KV: client.KV, before: func(c call) {
+		if c.writes() {
+			writes.Add(1)
+		}
+	}, after: func(c call, reply *clientv3.TxnResponse, err error) (*clientv3.TxnResponse, error) {
+		for _, got := range reply.OpResponse().Txn().Responses {
+			rows.Add(int64(len(got.GetResponseRange().GetKvs())))
+		}
+		return reply, err
+	}}
+	inBlock7 := func() leasestore.Claim {
+		c := claimOf(sp)
+		for blocksOf(sp, leasestore.Hint{}, (&leasestore.Hint{Owner: c.Owner}).Random())[0] != 7 {
+			c.Owner = token()
+		}
+		return c
+	}
+	var running sync.WaitGroup
+	for range claims {
+		c, store := inBlock7(), p.storeOn(t, client) // a process of its own: one store has few claims under way
+		running.Go(func() {
+			if _, err := store.Claim(t.Context(), c); err != nil {
+				t.Errorf("Claim = %v; want a row", err)
+			}
+		})
+	}
+	running.Wait()
+	if most := int64(10 * claims); writes.Load() > most {
+		t.Errorf("%d claims have made %d attempts to write; want at most %d", claims, writes.Load(), most)
+	}
+
+	// A claim among rows that all have keys reads a part of them.
+	for {
+		fresh, ok := decodeFresh([]byte(p.get(t, p.keys().freshKey(sp, 7))), 7)
+		if !ok || len(fresh) == 0 {
+			break
+		}
+		hold(t, p.store(t), claimOf(sp, fresh[0]))
+	}
+	rows.Store(0)
+	if hold(t, p.storeOn(t, client), inBlock7()); rows.Load() > 67 {
+		t.Errorf("a claim of one of %d rows has read %d keys; want at most 64 rows, the space, its layout and the list", sp.Workers/blocks, rows.Load())
+	}
+}
+
+// An old list that was put back names workers that have rows.
+func TestWorkersThatLeaveAListKeepTheirRows(t *testing.T) {
+	p := shared(t)
+	s := p.store(t)
+	sp := four
+	sp.Workers = 1024
+	held := hold(t, s, claimOf(sp, 71))
+	p.remove(t, p.keys().rowKey(sp, 7))
+	p.put(t, p.keys().freshKey(sp, 7), "[7,71,135,199]")
+	hold(t, s, claimOf(sp, 7)) // 71 leaves the list with it
+	rows := rowsOf(t, s, sp)
+	if i := slices.IndexFunc(rows, func(row leasestore.Row) bool { return row.Worker == 71 }); i < 0 || rows[i] != held.Row {
+		t.Errorf("the row of a worker on an old list is not %+v, as before", held.Row)
 	}
 }
 

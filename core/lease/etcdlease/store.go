@@ -3,6 +3,7 @@ package etcdlease
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -44,14 +45,48 @@ func (r *register) Read(ctx context.Context, sp leasestore.Space, workers []int6
 	return r.look(ctx, "read", sp, r.get(sp, workers), workers)
 }
 
-// Find reads about 64 rows, since one of that many is nearly always free unless hardly any is.
+// near is how many rows a claim reads first. One of that many is nearly always free unless hardly
+// any is.
+const near = 64
+
+// Find reads near rows: some blocks of a small space, or a part of one block, behind a random
+// place in it. Of each list it shows the one worker that follows the place, because the first of
+// the claims that take a worker off a list makes all others fail.
 func (r *register) Find(ctx context.Context, sp leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
-	some := blocksOf(sp, h)
-	gets := r.get(sp, []int64{})
-	for _, block := range some[:min(len(some), max(1, int(blocks*64/sp.Workers)))] {
-		gets = append(gets, clientv3.OpGet(r.blockPrefix(sp, block), clientv3.WithPrefix()))
+	random := h.Random()
+	some := blocksOf(sp, h, random)
+	gets, places := r.get(sp, []int64{}), map[int64]string{}
+	for _, block := range some[:min(len(some), max(1, int(blocks*near/sp.Workers)))] {
+		keys := r.rowKeys(sp, block)
+		place := random.IntN(len(keys))
+		if len(keys) <= near || h.Only != nil {
+			gets = append(gets, clientv3.OpGet(r.blockPrefix(sp, block), clientv3.WithPrefix()))
+		} else {
+			end := clientv3.GetPrefixRangeEnd(r.blockPrefix(sp, block))
+			gets = append(gets, clientv3.OpGet(r.freshKey(sp, block)),
+				clientv3.OpGet(keys[min(place, len(keys)-near)], clientv3.WithRange(end), clientv3.WithLimit(near)))
+		}
+		places[block] = keys[place]
 	}
-	return r.look(ctx, "find", sp, gets, h.Only)
+	v, err := r.look(ctx, "find", sp, gets, h.Only)
+	fresh := map[int64]string{}                    // by block, the key of the worker that is shown
+	rank := func(key string, block int64) string { // from the place on, and then from the beginning
+		if key < places[block] {
+			return "1" + key
+		}
+		return "0" + key
+	}
+	isFresh := func(seen leasestore.Seen) bool { return seen.Tag.(stored).revision == 0 }
+	for _, seen := range v.Rows {
+		block, key := seen.Row.Worker%blocks, r.rowKey(sp, seen.Row.Worker)
+		if other, ok := fresh[block]; isFresh(seen) && (!ok || rank(key, block) < rank(other, block)) {
+			fresh[block] = key
+		}
+	}
+	v.Rows = slices.DeleteFunc(v.Rows, func(seen leasestore.Seen) bool {
+		return isFresh(seen) && fresh[seen.Row.Worker%blocks] != r.rowKey(sp, seen.Row.Worker)
+	})
+	return v, err
 }
 
 // look reads rows while it asks for the time.
@@ -86,14 +121,14 @@ func (r *register) look(ctx context.Context, what string, sp leasestore.Space, g
 // blocksOf returns the blocks of eligible workers in a random order. A claim that is repeated
 // sees the same order, so it finds the row that it has taken instead of taking a second one,
 // unless an earlier row has become free meanwhile.
-func blocksOf(sp leasestore.Space, h leasestore.Hint) []int64 {
+func blocksOf(sp leasestore.Space, h leasestore.Hint, random *rand.Rand) []int64 {
 	var all []int64
 	for block := range min(blocks, sp.Workers) {
 		if h.Only == nil || slices.ContainsFunc(h.Only, func(worker int64) bool { return worker%blocks == block }) {
 			all = append(all, block)
 		}
 	}
-	h.Random().Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 
