@@ -228,8 +228,8 @@ func TestGeneratorHasTheWorkerOfItsLease(t *testing.T) {
 			t.Error("two leases have one worker number")
 		}
 		st := a.Status()
-		if st.Claims != 1 || st.Renewals != 700/15 || st.Failures != 0 || st.Losses != 0 {
-			t.Errorf("Status() = %+v after 700 s; want 1 claim and 46 renewals: one every 15 s", st)
+		if st.Claims != 1 || st.Renewals < 700/15 || st.Renewals > 1+700/15 || st.Failures != 0 || st.Losses != 0 {
+			t.Errorf("Status() = %+v after 700 s; want 1 claim, a first renewal within 15 s, and one every 15 s", st)
 		}
 		if got := now().Sub(st.Renewed); got < 0 || got >= 15*time.Second {
 			t.Errorf("Status().Renewed is %v ago; want less than 15s", got)
@@ -447,18 +447,19 @@ func TestCloseGivesBackARowThatItsClaimHasJustWon(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore()
 			h := hold(t, s, lease.Config{Workers: []int64{5, 6}})
-			at := now()
 			h.id()
 			lost := h.Status().Worker
 			row := s.row(t, lost)
 			row.Epoch++
 			row.Owner = "another"
 			s.Set(space(t), row)
+			claiming := make(chan time.Time, 1)
 			s.set(only("claim", func(ctx context.Context, _ string, do func() error) error {
+				claiming <- now().Truncate(time.Millisecond)
 				<-ctx.Done()
 				return do()
 			}))
-			time.Sleep(16 * time.Second)
+			at := <-claiming // once a renewal has found the row lost
 			if leaseFirst {
 				if err := h.Close(t.Context()); err != nil {
 					t.Errorf("Close() = %v; want nil", err)
@@ -468,7 +469,7 @@ func TestCloseGivesBackARowThatItsClaimHasJustWon(t *testing.T) {
 				}
 			}
 			h.close()
-			if won := s.row(t, 11-lost); won.Epoch != 2 || won.Owner != "" || won.Until.Time().Before(at.Add(16*time.Second)) {
+			if won := s.row(t, 11-lost); won.Epoch != 2 || won.Owner != "" || won.Until.Time().Before(at) {
 				t.Errorf("row = %+v; want it claimed and given back, from its claim on", won)
 			}
 		})
@@ -571,6 +572,7 @@ func TestIDsEndWithTheWindowAndGoOnWhenTheStoreIsBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore()
 				h := hold(t, s, lease.Config{})
+				time.Sleep(15 * time.Second) // the first renewal, at a random moment
 				s.set(fault)
 				limit := h.Status().Limit
 				for now().Before(limit) {

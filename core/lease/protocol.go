@@ -193,7 +193,7 @@ func (p *protocol) claimed(c *leasestore.Claim, reply leasestore.Reply, now leas
 		// store can have forgotten that.
 		p.from = max(p.from, now+c.Window+c.Guard)
 	}
-	p.schedule(mono, min(reply.Now, c.Now))
+	p.schedule(mono, min(reply.Now, c.Now), true)
 	return outcome{
 		install:   true,
 		worker:    p.row.Worker,
@@ -237,8 +237,9 @@ func (p *protocol) renewed(r *leasestore.Renewal, reply leasestore.Reply, mono t
 	p.known = []string{r.Nonce}
 	p.limit = max(p.limit, reply.Row.Until)
 	o.until = p.limit
-	p.schedule(mono, min(reply.Now, r.Now))
-	if err := p.ahead(r, reply.Now); err != nil {
+	err := p.ahead(r, reply.Now)
+	p.schedule(mono, min(reply.Now, r.Now), o.recovered > 0 && err == nil)
+	if err != nil {
 		p.failures = o.recovered + 1
 		o.failed, o.recovered = err, 0
 	}
@@ -314,8 +315,16 @@ func (p *protocol) drop(mono time.Duration) {
 // schedule sets when to renew after a confirmed request, counted from when the request was sent,
 // so that the next one is never late, however long the answer took. clock is the earlier of the
 // clocks of store and holder.
-func (p *protocol) schedule(mono time.Duration, clock leasestore.Millis) {
+//
+// If apart is true the renewal comes at a random moment before that, and the later ones keep its
+// distance. Otherwise all processes that have started at one moment, or found the store back, would
+// renew at one moment for ever: ten thousand of them wait seconds for each other, and spread over a
+// quarter of the window hardly at all.
+func (p *protocol) schedule(mono time.Duration, clock leasestore.Millis, apart bool) {
 	p.due = p.sent + p.part(renewPart)
+	if apart {
+		p.due = p.sent + time.Duration(p.random()*float64(p.part(renewPart)))
+	}
 	p.soon = p.sent + p.part(retryPart)
 	if p.settings.Guard > 0 && p.limit <= p.from {
 		// IDs begin at from. The limit passes it once both clocks have reached from less a

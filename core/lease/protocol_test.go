@@ -162,6 +162,7 @@ func TestClaimInstallsWhatItHasWon(t *testing.T) {
 
 func TestRenewalIsDueAQuarterWindowAfterTheLastRequestWasSent(t *testing.T) {
 	b := newBench(t, 0)
+	b.random = func() float64 { return 1 } // none is earlier, to be apart from others
 	for i := range 3 {
 		a := b.request()
 		sent := b.mono
@@ -172,6 +173,30 @@ func TestRenewalIsDueAQuarterWindowAfterTheLastRequestWasSent(t *testing.T) {
 			t.Fatalf("request %d: the renewal after it is %+v, %v after it was sent; want 4s", i, a.renewal, b.mono-sent)
 		}
 		b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono)
+	}
+}
+
+// All processes may start at one moment, or find the store back at one moment.
+func TestRenewalsOfProcessesThatBeginTogetherAreApart(t *testing.T) {
+	for _, random := range []float64{0, 0.25, 0.5} {
+		b := newBench(t, 0)
+		b.random = func() float64 { return random }
+		early := time.Duration(random * float64(4*time.Second))
+		next := func(after string, want time.Duration) {
+			t.Helper()
+			sent := b.mono
+			reply, err := b.store(b.request())
+			b.done(reply, err, b.wall, b.mono)
+			if a := b.request(); a.renewal == nil || b.mono != sent+want {
+				t.Fatalf("random %v: the renewal after %s is %v after it; want %v", random, after, b.mono-sent, want)
+			}
+		}
+		next("a claim", early)
+		next("a renewal", 4*time.Second)
+		b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono)
+		b.request()
+		next("the first renewal that succeeds", early)
+		next("the second", 4*time.Second)
 	}
 }
 
