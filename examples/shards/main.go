@@ -124,8 +124,9 @@ func run(ctx context.Context, dir string, out io.Writer) (err error) {
 	// The newest orders of all files: one page, ordered by key.
 	newest, err := shard.ReadPage(ctx, databases, shard.Page{Limit: 5, Descending: true}, func(o Order) types.Snowflake { return o.ID },
 		func(ctx context.Context, db *gorm.DB, p shard.Page) (orders []Order, err error) {
-			return orders, db.WithContext(ctx).Preload("Customer").Preload("Lines").
+			err = db.WithContext(ctx).Preload("Customer").Preload("Lines").
 				Where("id BETWEEN ? AND ?", p.First, p.Last).Order("id DESC").Limit(p.Limit).Find(&orders).Error
+			return orders, err
 		})
 	if err != nil {
 		return err
