@@ -13,9 +13,10 @@ type mySQL struct {
 }
 
 // time writes a literal of type TIMESTAMP, which is a DATETIME and has no time zone, and counts
-// in microseconds, because MySQL has no interval of milliseconds.
+// in microseconds, because MySQL has no interval of milliseconds. DATE_ADD is what TiDB reads too: in
+// TIMESTAMP '…' + INTERVAL (…) * 1000 MICROSECOND it takes INTERVAL for the function of that name.
 func (d mySQL) time(ticks string) string {
-	return fmt.Sprintf("TIMESTAMP '%s' + INTERVAL %s MICROSECOND", moment(d.Epoch), scale(ticks, d.Unit, time.Microsecond, ""))
+	return fmt.Sprintf("DATE_ADD(TIMESTAMP '%s', INTERVAL %s MICROSECOND)", moment(d.Epoch), scale(ticks, d.Unit, time.Microsecond, ""))
 }
 
 func (d mySQL) tick(at string) string {

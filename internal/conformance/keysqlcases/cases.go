@@ -427,7 +427,8 @@ func (c *check) betweenUsesTheIndexOfTheKey(t *testing.T) {
 	}
 	query := c.plan + "SELECT id FROM keys_of_layout AS " + c.alias() + " WHERE " + c.column.Between(c.literal(c.layout.Epoch), c.literal(c.layout.Epoch.Add(time.Hour)))
 	plan := c.planOf(t, query)
-	if !strings.Contains(plan, c.span) {
+	// On TiDB the key is the table.
+	if !strings.Contains(plan, c.span) && !strings.Contains(plan, "TableRangeScan") {
 		t.Errorf("%s = %s; want %s", query, plan, c.span)
 	}
 }
