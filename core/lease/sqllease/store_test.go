@@ -132,7 +132,7 @@ var (
 )
 
 func mysqlSettings(wait int) *sqlmock.Rows {
-	return sqlmock.NewRows([]string{"wait", "read_only", "flush", "dolt", "now"}).AddRow(wait, 0, 1, 0, 1_000_010)
+	return sqlmock.NewRows([]string{"wait", "read_only", "flush", "dolt", "tidb", "now"}).AddRow(wait, 0, 1, 0, 0, 1_000_010)
 }
 
 func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {

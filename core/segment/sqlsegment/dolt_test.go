@@ -30,7 +30,7 @@ func TestDoltIsRefused(t *testing.T) {
 	} {
 		mock.ExpectBegin()
 		mock.ExpectQuery("LOWER.CONCAT.@@version, ' ', @@version_comment.. LIKE '%dolt%'").
-			WillReturnRows(sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "now"}).AddRow(50, 0, 1, 1, 1_000_010))
+			WillReturnRows(sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "tidb", "now"}).AddRow(50, 0, 1, 1, 0, 1_000_010))
 		mock.ExpectRollback()
 		if err := call(); !errors.Is(err, sqlstore.ErrDolt) {
 			t.Errorf("%s on Dolt = %v; want %v", name, err, sqlstore.ErrDolt)

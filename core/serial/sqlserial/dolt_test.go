@@ -31,7 +31,7 @@ func TestDoltIsRefused(t *testing.T) {
 		"Define":       func() error { return s.Define(t.Context(), series) },
 	} {
 		mock.ExpectBegin()
-		mock.ExpectQuery(asks).WillReturnRows(sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "now"}).AddRow(50, 0, 1, 1, 1_000_010))
+		mock.ExpectQuery(asks).WillReturnRows(sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "tidb", "now"}).AddRow(50, 0, 1, 1, 0, 1_000_010))
 		mock.ExpectRollback()
 		if err := call(); !errors.Is(err, sqlstore.ErrDolt) {
 			t.Errorf("%s on Dolt = %v; want %v", name, err, sqlstore.ErrDolt)

@@ -63,10 +63,13 @@ func textsOf(d sqlstore.Dialect, names []string) texts {
 	switch d {
 	case dialect.MySQL:
 		t.date = "UPDATE " + series + " SET last_date = LAST_INSERT_ID(GREATEST(last_date, ?)) WHERE series = ?"
-		// 0 if the period gives no number, since no series has the number 0.
+		// 0 if the period gives no number, since no series has the number 0. The argument of each
+		// LAST_INSERT_ID has a column in it, because TiDB calls it once, when it plans the statement, if
+		// the argument is constant: the answer then has 0 for the first number, or the first number where
+		// the period gives none.
 		t.next = "INSERT INTO " + counters + " (series, period, last)" +
-			" SELECT s.series, ?, LAST_INSERT_ID(?) FROM " + series + " AS s WHERE s.series = ? FOR UPDATE" +
-			" ON DUPLICATE KEY UPDATE last = IF(closed = 0 AND last < ?, LAST_INSERT_ID(last + 1), last + LAST_INSERT_ID(0))"
+			" SELECT s.series, ?, LAST_INSERT_ID(? + 0 * s.last_date) FROM " + series + " AS s WHERE s.series = ? FOR UPDATE" +
+			" ON DUPLICATE KEY UPDATE last = last + (LAST_INSERT_ID(IF(closed = 0 AND last < ?, last + 1, 0)) > 0)"
 	default:
 		greatest := "greatest"
 		if d == dialect.SQLite {

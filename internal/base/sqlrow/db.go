@@ -66,6 +66,7 @@ type DB struct {
 	calls  wait.Calls
 	server sync.Once   // its warning
 	pooled atomic.Bool // a pooler has mixed up the statements of a look
+	tidb   atomic.Bool // the server is TiDB
 }
 
 // New returns a DB on a pool. It does no I/O, and the pool remains the caller's.

@@ -89,7 +89,7 @@ func bumpWithin15s(t *testing.T, d *DB) (n int64, err error) {
 }
 
 func mysqlSettings(lock int, readOnly bool, flush int) *sqlmock.Rows {
-	return sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "now"}).AddRow(lock, readOnly, flush, 0, 1_000_010)
+	return sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "tidb", "now"}).AddRow(lock, readOnly, flush, 0, 0, 1_000_010)
 }
 
 func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {
@@ -118,6 +118,28 @@ func TestTransactionOnMySQLSendsThisAndSetsTheSettingBack(t *testing.T) {
 	expectRestore(mock)
 	if n, err := bumpWithin15s(t, newDB(pool, dialect.MySQL, nil)); n != 8 || err != nil {
 		t.Errorf("Do() = %d, %v; want 8", n, err)
+	}
+}
+
+// The isolation level, which no mock shows, is another one from then on.
+func TestTheFirstTransactionOnTiDBBeginsAnew(t *testing.T) {
+	pool, mock := newMock(t)
+	d := newDB(pool, dialect.MySQL, nil)
+	for i := range 3 {
+		mock.ExpectBegin()
+		mock.ExpectQuery(openMySQL).WillReturnRows(sqlmock.NewRows([]string{"lock", "read_only", "flush", "dolt", "tidb", "now"}).AddRow(50, 0, 1, 0, 1, 1_000_010))
+		if i == 0 {
+			mock.ExpectRollback()
+			continue
+		}
+		mock.ExpectQuery(selectN).WillReturnRows(seven())
+		mock.ExpectExec(updateN).WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectCommit()
+	}
+	for range 2 {
+		if n, err := bump(t.Context(), d); n != 8 || err != nil {
+			t.Errorf("Do() on TiDB = %d, %v; want 8", n, err)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // is wanted. UTC_TIMESTAMP does not depend on the session's time zone.
 // UNIX_TIMESTAMP(NOW(6)) is an hour off in the hour that a change from summer time
 // repeats.
-const openMySQL = "SELECT @@innodb_lock_wait_timeout, CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF') OR @@innodb_read_only, @@innodb_flush_log_at_trx_commit, " + isDolt + "," + clockMySQL
+const openMySQL = "SELECT @@innodb_lock_wait_timeout, CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF') OR @@innodb_read_only, @@innodb_flush_log_at_trx_commit, " + isDolt + ", @@version LIKE '%TiDB%'," + clockMySQL
 
 const clockMySQL = " TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) DIV 1000"
 
@@ -47,15 +47,25 @@ func (t *Tx) beginMySQL(ctx context.Context) error {
 	// READ COMMITTED would lock less, but with binlog_format=STATEMENT InnoDB refuses
 	// every write under it. The driver sets the level for one transaction, so there is
 	// nothing to set back.
-	if err := t.beginTx(ctx, sql.LevelRepeatableRead); err != nil {
+	//
+	// TiDB has no such log, and its REPEATABLE READ reads what was stored at BEGIN, even
+	// after the transaction has waited for a lock, which is when InnoDB would first read.
+	level := sql.LevelRepeatableRead
+	if t.db.tidb.Load() {
+		level = sql.LevelReadCommitted
+	}
+	if err := t.beginTx(ctx, level); err != nil {
 		return err
 	}
 	var (
-		lock, flush   int64
-		refuses, dolt bool
+		lock, flush         int64
+		refuses, dolt, tidb bool
 	)
-	if err := t.askServer(ctx, []any{&lock, &refuses, &flush, &dolt}, openMySQL); err != nil {
+	if err := t.askServer(ctx, []any{&lock, &refuses, &flush, &dolt, &tidb}, openMySQL); err != nil {
 		return err
+	}
+	if tidb && !t.db.tidb.Swap(true) {
+		return fmt.Errorf("%w: the first transaction on TiDB", ErrConflict) // begins anew
 	}
 	if err := t.acceptMySQL(ctx, refuses, dolt, flush); err != nil {
 		return err
