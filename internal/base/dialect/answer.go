@@ -86,8 +86,11 @@ func Of(err error) Answer {
 	case t.Name() == "MySQLError":
 		if f := field(v, "Number"); f.IsValid() && f.Kind() == reflect.Uint16 {
 			number := uint16(f.Uint())
-			if number == errorDuringCommit && engineDeadlock.MatchString(Text(err, "Message")) {
+			switch message := Text(err, "Message"); {
+			case number == errorDuringCommit && engineDeadlock.MatchString(message):
 				number = deadlock
+			case number == tooGeneral && message == "pessimistic lock retry limit reached": // of TiDB's statements
+				number = tidbWriteConflict
 			}
 			return Answer{Number: number}
 		}

@@ -21,6 +21,7 @@ const (
 	noSuchColumn         = 1054
 	noSuchIndex          = 1176
 	unknownVariable      = 1193
+	notSupportedYet      = 1235
 	inTransaction        = 1568
 	outOfRange           = 1690
 	serverReadOnly       = 1290

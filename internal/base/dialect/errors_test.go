@@ -41,7 +41,7 @@ var questions = map[string]func(error) bool{
 	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection, "Interrupted": Interrupted,
 	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted,
 	"LostAtCommit": LostAtCommit, "NotPrepared": NotPrepared, "UnknownVariable": UnknownVariable, "InTransaction": InTransaction,
-	"StalePlan": StalePlan, "Unread": Unread,
+	"StalePlan": StalePlan, "Unread": Unread, "Unsupported": Unsupported,
 }
 
 func TestErrorsOfDriversAreRecognised(t *testing.T) {
@@ -106,6 +106,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(1146), []string{"NoTable", "Refused"}},
 		{mysql(1054), []string{"NoColumn", "Refused"}},
 		{mysql(1193), []string{"UnknownVariable", "Refused"}},
+		{mysql(1235), []string{"Unsupported", "Refused"}},
 		{mysql(1568), []string{"InTransaction", "Refused"}},
 		{mysql(1044), []string{"Denied", "Refused"}},
 		{mysql(1142), []string{"Denied", "Refused"}},
@@ -120,6 +121,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(8022), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
 		{mysql(8028), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
 		{mysql(9007), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
+		{&dialecttest.MySQLError{Number: 1105, Message: "pessimistic lock retry limit reached"}, []string{"Retryable", "NotCommitted", "LostAtCommit"}},
 		{mysql(1021), []string{"Refused"}}, // disk full
 		{mysql(1040), nil},
 		{mysql(1047), []string{"NotPrepared"}},

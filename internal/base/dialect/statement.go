@@ -136,6 +136,11 @@ func OutOfRange(err error) bool {
 	return said(err, func(a Answer) bool { return a.Number == outOfRange })
 }
 
+// Unsupported reports whether the server has no such feature, as TiDB has no shared locks on rows.
+func Unsupported(err error) bool {
+	return said(err, func(a Answer) bool { return a.Number == notSupportedYet })
+}
+
 // UnknownVariable reports whether a statement names a variable that exists only in the other of
 // MySQL and MariaDB.
 func UnknownVariable(err error) bool {

@@ -179,7 +179,7 @@ var transactionCases = []testCase{
 }
 
 func deadlock(err error) bool {
-	for _, text := range []string{"Deadlock found", "deadlock detected", "Record has changed since last read"} {
+	for _, text := range []string{"Deadlock found", "deadlock detected", "Record has changed since last read", "pessimistic lock retry limit reached"} {
 		if strings.Contains(err.Error(), text) {
 			return true
 		}
