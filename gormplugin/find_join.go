@@ -140,12 +140,13 @@ func (j *join) single(n, i int) {
 
 // lock returns the lock that a look-up takes on MySQL, where a plain SELECT under REPEATABLE
 // READ reads an old snapshot, which may lack the row that the insert met. The insert has
-// locked that row already: in share mode if it ignores, and for update otherwise.
+// locked that row already: in share mode if it ignores, and for update otherwise. TiDB refuses
+// LOCK IN SHARE MODE, or reads an old snapshot if it is told to take that for a comment.
 func (r *resolver) lock() string {
 	switch {
 	case !r.database.locks:
 		return ""
-	case r.upsert.ignores:
+	case r.upsert.ignores && !r.unshared:
 		return " LOCK IN SHARE MODE"
 	default:
 		return " FOR UPDATE"

@@ -9,20 +9,23 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// mysqlDatabase is MySQL and MariaDB.
+// indexedColumn is NULL if an index is on an expression, for which TiDB writes the text NULL.
+const indexedColumn = "NULLIF(s.column_name, IF(VERSION() LIKE '%TiDB%', 'NULL', ''))"
+
+// mysqlDatabase is MySQL, MariaDB and TiDB.
 var mysqlDatabase = database{
 	dialect:        dialect.MySQL,
 	everyKey:       true,
 	updatesNothing: true,
 	countsChanges:  true,
 	// Two views that are joined by the names of their tables are read whole.
-	uniques: `SELECT s.index_name, COALESCE(s.column_name, ''),
+	uniques: `SELECT s.index_name, COALESCE(` + indexedColumn + `, ''),
 		COALESCE(c.collation_name, ''), COALESCE(s.sub_part, 0), c.column_type, '', c.is_nullable = 'NO',
-		s.column_name IS NULL OR COALESCE(c.generation_expression, '') <> '', false, false
+		` + indexedColumn + ` IS NULL OR COALESCE(c.generation_expression, '') <> '', false, false, VERSION() LIKE '%TiDB%'
 		FROM information_schema.statistics s CROSS JOIN information_schema.columns c
 		WHERE s.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND s.table_name = ? AND s.non_unique = 0
 		AND c.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND c.table_name = ?
-		AND (c.column_name = s.column_name OR s.column_name IS NULL AND c.ordinal_position = 1)
+		AND (c.column_name = s.column_name OR ` + indexedColumn + ` IS NULL AND c.ordinal_position = 1)
 		ORDER BY s.index_name, s.seq_in_index`,
 	args:        func(t tableName) []any { return []any{t.schema, t.name, t.schema, t.name} },
 	describe:    mysqlDescribe,

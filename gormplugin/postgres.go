@@ -21,7 +21,7 @@ var postgresDatabase = database{
 			JOIN pg_catalog.pg_namespace n ON n.oid = o.collnamespace WHERE o.oid = k.coll AND k.coll <> a.attcollation), ''),
 		0, COALESCE(format_type(a.atttypid, a.atttypmod), ''), COALESCE(pg_get_expr(i.indpred, i.indrelid), ''), false,
 		a.attname IS NULL OR a.attgenerated <> '' OR i.indisexclusion, COALESCE(to_jsonb(i)->>'indnullsnotdistinct' = 'true', false),
-		t.relkind <> 'p'
+		t.relkind <> 'p', false
 		FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
 		CROSS JOIN LATERAL unnest(CAST(i.indkey AS int2[]), CAST(i.indcollation AS oid[])) WITH ORDINALITY AS k (num, coll, place)
 		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num AND k.num <> 0

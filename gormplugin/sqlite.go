@@ -15,7 +15,7 @@ var sqliteDatabase = database{
 	countsInserts: true,
 	uniques: `SELECT l.name, COALESCE(k.name, ''), '"' || k.coll || '"', 0, COALESCE((SELECT x.type FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid), ''),
 		CASE WHEN l.partial AND ? = 'main' THEN (SELECT m.sql FROM sqlite_master m WHERE m.type = 'index' AND m.name = l.name) ELSE '' END, false,
-		l.partial AND ? <> 'main' OR k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1), false, false
+		l.partial AND ? <> 'main' OR k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1), false, false, false
 		FROM pragma_index_list(?, ?) l CROSS JOIN pragma_index_xinfo(l.name, ?) k WHERE l."unique" AND k.key
 		ORDER BY l.seq, k.seqno`,
 	args: func(t tableName) []any {

@@ -97,6 +97,8 @@ type table struct {
 	// read the tables that inherit from it as well. The rows of a partitioned table are in
 	// its partitions.
 	alone bool
+	// unshared reports that the database has no shared locks on rows: TiDB.
+	unshared bool
 }
 
 // A tableName is the name of a table in a statement, without an alias.
@@ -165,8 +167,8 @@ func (c *creation) tableText() string {
 
 // readCatalog asks the catalog for the unique keys of a table. The catalog's answer has a row
 // for each column: index, column, collation, length of the prefix, type, condition, whether
-// the column is NOT NULL, whether the key is hidden, whether NULL equals NULL, and whether
-// the table stands alone.
+// the column is NOT NULL, whether the key is hidden, whether NULL equals NULL, whether the
+// table stands alone, and whether it has no shared locks.
 func (c *creation) readCatalog(name tableName) (*table, error) {
 	t, d := &table{}, c.database
 	if d.uniques == "" {
@@ -179,7 +181,7 @@ func (c *creation) readCatalog(name tableName) (*table, error) {
 		var index, where string
 		var c uniqueColumn
 		var notNull, hidden, nullsEqual bool
-		if err := found.Scan(&index, &c.name, &c.collate, &c.prefix, &c.typ, &where, &notNull, &hidden, &nullsEqual, &t.alone); err != nil {
+		if err := found.Scan(&index, &c.name, &c.collate, &c.prefix, &c.typ, &where, &notNull, &hidden, &nullsEqual, &t.alone, &t.unshared); err != nil {
 			return err
 		}
 		if n := len(t.uniques); n == 0 || t.uniques[n-1].name != index {

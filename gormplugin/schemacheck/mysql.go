@@ -21,8 +21,10 @@ var mysql = database{
 		FROM information_schema.columns
 		WHERE table_schema = COALESCE(NULLIF(@space, ''), DATABASE()) AND table_name = @name
 		ORDER BY ordinal_position`,
+	// TiDB writes the text NULL.
 	expressions: `SELECT DISTINCT index_name FROM information_schema.statistics
-		WHERE table_schema = COALESCE(NULLIF(@space, ''), DATABASE()) AND table_name = @name AND non_unique = 0 AND column_name IS NULL ORDER BY 1`,
+		WHERE table_schema = COALESCE(NULLIF(@space, ''), DATABASE()) AND table_name = @name AND non_unique = 0
+		AND NULLIF(column_name, IF(VERSION() LIKE '%TiDB%', 'NULL', '')) IS NULL ORDER BY 1`,
 	foreignKeys: "SELECT CONCAT('`', REPLACE(constraint_name, '`', '``'), '`') AS name," + `
 		CONCAT(table_schema, '.', table_name) AS child, CONCAT(referenced_table_schema, '.', referenced_table_name) AS parent,
 		column_name AS from_column, referenced_column_name AS to_column
