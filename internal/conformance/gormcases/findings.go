@@ -139,11 +139,23 @@ func (e *env) repairs(models ...any) {
 // mariadb reports whether the database is MariaDB, and not MySQL.
 func (e *env) mariadb() bool {
 	e.Helper()
+	return e.names("MariaDB")
+}
+
+// tidb reports whether the database is TiDB, which runs the cases of MySQL.
+func (e *env) tidb() bool {
+	e.Helper()
+	return e.names("TiDB")
+}
+
+// names reports whether a server that speaks like MySQL has a name in its version.
+func (e *env) names(name string) bool {
+	e.Helper()
 	var version string
 	if e.mysql() {
 		e.must(e.db.Raw("SELECT version()").Scan(&version))
 	}
-	return strings.Contains(version, "MariaDB")
+	return strings.Contains(version, name)
 }
 
 // only skips the case unless it is for this database.

@@ -652,6 +652,9 @@ func (e *env) explain(db *gorm.DB, query func(tx *gorm.DB) *gorm.DB) (plan strin
 		want = []string{"_pkey", "Index Cond"}
 	case "mysql":
 		want = []string{"range", "PRIMARY"}
+		if e.tidb() {
+			want = []string{"TableRangeScan"} // the key is the table
+		}
 	}
 	rows, err := db.Raw(verb + db.ToSQL(query)).Rows()
 	if err != nil {

@@ -34,6 +34,9 @@ func doUpdate(column string, target ...string) clause.OnConflict {
 
 func upsertAll() clause.OnConflict { return clause.OnConflict{UpdateAll: true} }
 
+// noDefault is why TiDB cannot run a case.
+const noDefault = "DEFAULT (3+4) is no default of TiDB"
+
 func (e *env) mysql() bool { return e.db.Name() == "mysql" }
 
 // tellsMet reports whether a DO NOTHING returns the keys of the rows that it met. On
@@ -169,6 +172,7 @@ var upsertCases = []testCase{
 		e.stored("orders", "number", "new3", pointers[1].ID)
 	}},
 	{"DoUpdateStillReturnsWhatTheDatabaseFills", func(e *env) {
+		e.only(!e.tidb(), noDefault)
 		type Stamped struct {
 			ID    types.Snowflake
 			Name  string `gorm:"size:40;uniqueIndex"`
@@ -345,6 +349,9 @@ var upsertCases = []testCase{
 			e.stored("customers", "email", "a", id)
 		}
 
+		if e.tidb() {
+			return // noDefault
+		}
 		type Coded struct {
 			ID   types.Snowflake
 			Name string `gorm:"size:40;uniqueIndex"`
@@ -1254,6 +1261,9 @@ var upsertCases = []testCase{
 			return u
 		}
 		equal(e, "reason of a row like two", why(Why{Name: "a", Code: "2"}).Reason, gormplugin.ReasonTwoRows)
+		if e.tidb() {
+			return // it changes no column so
+		}
 		if e.mysql() {
 			e.must(e.db.Exec("ALTER TABLE " + e.prefix + "whies MODIFY kind SET('x','y') UNIQUE"))
 			kind := "x"

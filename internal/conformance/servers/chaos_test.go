@@ -297,13 +297,12 @@ func TestProcessesInChaosRepeatNoNumber(t *testing.T) {
 // lose their connections.
 func TestProcessesInChaosLeaveNoGap(t *testing.T) {
 	for _, target := range []struct {
-		name    string
-		dialect sqlstore.Dialect
-		make    func(t *testing.T) leaseTarget
+		name string
+		make func(t *testing.T) leaseTarget
 	}{
-		{"PostgreSQL", sqlstore.PostgreSQL, func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
-		{"MariaDB", sqlstore.MySQL, func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) }},
-		{"MySQL", sqlstore.MySQL, func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) }},
+		{"PostgreSQL", func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
+		{"MariaDB", func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) }},
+		{"MySQL", func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) }},
 	} {
 		t.Run(target.name, func(t *testing.T) {
 			t.Parallel()
@@ -313,7 +312,7 @@ func TestProcessesInChaosLeaveNoGap(t *testing.T) {
 				db := chaos.SerialDatabase{DB: g.open(t), Dialect: g.dialect}
 				chaos.Serials{Name: target.name, DSN: g.dsn, SerialDatabase: db, Level: level, Torn: torn}.Run(t)
 			}
-			for _, level := range levels(target.dialect) {
+			for _, level := range levels(t, target.make(t)) {
 				t.Run(level.String(), func(t *testing.T) { run(t, level, false) })
 			}
 			t.Run("torn", func(t *testing.T) { run(t, sql.LevelDefault, true) })

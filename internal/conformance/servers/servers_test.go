@@ -77,3 +77,13 @@ func postgresVersion(t *testing.T, db *sql.DB) (major int) {
 	}
 	return major
 }
+
+// isTiDB reports whether the server is TiDB, on which .ci/nightly runs tests of MySQL.
+func isTiDB(t *testing.T, db *sql.DB) bool {
+	t.Helper()
+	var version string
+	if err := db.QueryRowContext(t.Context(), "SELECT version()").Scan(&version); err != nil {
+		t.Fatalf("SELECT version() = %v; want no error", err)
+	}
+	return strings.Contains(version, "TiDB")
+}

@@ -192,17 +192,18 @@ func (g leaseTarget) stall(t *testing.T) (resume func()) {
 			}
 		}
 	}
-	if g.dialect == sqlstore.PostgreSQL {
+	end := "ROLLBACK"
+	switch {
+	case g.dialect == sqlstore.PostgreSQL:
 		do("BEGIN", "LOCK TABLE snowkey_leases, snowkey_leases_meta IN ACCESS EXCLUSIVE MODE")
-	} else {
+	case isTiDB(t, g.admin): // where LOCK TABLES does nothing
+		do("BEGIN", "SELECT * FROM snowkey_leases FOR UPDATE", "SELECT * FROM snowkey_leases_meta FOR UPDATE")
+	default:
 		do("LOCK TABLES snowkey_leases WRITE, snowkey_leases_meta WRITE")
+		end = "UNLOCK TABLES"
 	}
 	return func() {
-		if g.dialect == sqlstore.PostgreSQL {
-			do("ROLLBACK")
-		} else {
-			do("UNLOCK TABLES")
-		}
+		do(end)
 		if err := conn.Close(); err != nil {
 			t.Errorf("Close() = %v", err)
 		}
