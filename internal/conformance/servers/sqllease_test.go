@@ -1046,6 +1046,55 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 	})
 }
 
+// In a space of 32,768 rows of which a third is held, as after the crash of ten thousand processes, the
+// key leads to the sixteen rows that a claim chooses from.
+func TestAClaimInALargeSpaceReadsFewRows(t *testing.T) {
+	read := map[sqlstore.Dialect][2]string{ // before and after: what counts the rows that a connection has read
+		sqlstore.PostgreSQL: {"SELECT pg_stat_force_next_flush()", "SELECT sum(seq_tup_read) + sum(idx_tup_fetch) FROM pg_stat_user_tables"},
+		sqlstore.MySQL:      {"DO 0", "SELECT sum(variable_value) FROM %s.session_status WHERE variable_name IN ('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', 'Handler_read_rnd', 'Handler_read_rnd_next')"},
+	}
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		const claims, most = 50, 64 // 24 to find 16 free ones, and what the write looks up
+		db := g.open(t)
+		db.SetMaxOpenConns(1)
+		s := g.store(t, db)
+		c := newLease()
+		c.Space.Workers = 32_768
+		mustClaim(t, s, c)
+		g.exec(t, fmt.Sprintf("UPDATE snowkey_leases SET owner = 'x', reserved_until = %d WHERE worker %% 3 = 0", c.Now+100*c.Window))
+		count := func() (rows int64) {
+			t.Helper()
+			query := read[g.dialect]
+			if _, err := db.Exec(query[0]); err != nil {
+				t.Skipf("SKIPPED: the rows that were read are counted later: %v", err)
+			}
+			schema := "performance_schema"
+			if strings.Contains(t.Name(), "MariaDB") {
+				schema = "information_schema"
+			}
+			must(t, db.QueryRow(strings.Replace(query[1], "%s", schema, 1)).Scan(&rows))
+			return rows
+		}
+		before := count()
+		var running sync.WaitGroup
+		for range claims {
+			c := c
+			c.Owner, c.Nonce = rand.Text(), rand.Text()
+			running.Go(func() {
+				if _, err := s.Claim(t.Context(), c); err != nil {
+					t.Errorf("Claim() = %v; want a row", err)
+				}
+			})
+		}
+		running.Wait()
+		got := (count() - before) / claims
+		t.Logf("rows read: %d for each claim", got)
+		if got > most || got < 16 {
+			t.Errorf("a claim has read %d rows of 32,768; want 16 to %d", got, most)
+		}
+	})
+}
+
 // Neither of two first claims in two datacenters sees the other's rows. What they
 // have in common is the row of the namespace.
 func TestSimultaneousFirstClaimsWithTwoLayoutsAreNotBothGranted(t *testing.T) {
