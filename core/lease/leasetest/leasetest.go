@@ -127,6 +127,9 @@ var claims = []struct {
 	{"OneOfClaimsAndRetirementsWins", oneOfClaimsAndRetirementsWins},
 	{"RetirementIsUndone", retirementIsUndone},
 
+	// forgood.go
+	{"ClaimForGoodLasts", claimForGoodLasts},
+
 	// past.go
 	{"HoldersAreKept", holdersAreKept},
 	{"TheLastHundredHoldersAreKept", theLastHundredHoldersAreKept},

@@ -602,6 +602,22 @@ var variants = map[string]variant{
 		caught: []string{"RetirementIsUndone"},
 	},
 
+	// -- rows that are claimed for good
+	"renews no row further than an hour ahead": {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+			reply, err := v.handle.Renew(ctx, r)
+			return v.after(r.Space, reply, err, func(row *leasestore.Row) { row.Until = min(row.Until, reply.Now+leasestore.MaxAhead+r.Window) })
+		},
+		caught: []string{"ClaimForGoodLasts"},
+	},
+	"drops the holder of a row that is renewed": {
+		renew: func(v broken, ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+			reply, err := v.handle.Renew(ctx, r)
+			return v.after(r.Space, reply, err, func(row *leasestore.Row) { row.Holder = "" })
+		},
+		caught: []string{"ClaimForGoodLasts"},
+	},
+
 	// -- releases
 	"deletes rows on release": {
 		release: func(v broken, ctx context.Context, r leasestore.Release) error {
