@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -31,6 +32,12 @@ type Config struct {
 	//
 	// Defaults to core.Default().
 	Layout core.Layout
+
+	// Region assigns the datacenter number of the keys, if programs of several regions, each with a
+	// database of its own, make keys of one namespace. Layout then needs DatacenterBits.
+	//
+	// Defaults to nil: the datacenter is 0.
+	Region *lease.Region
 
 	// Dialect is the SQL that the database speaks, for one that Open does not recognize.
 	//
@@ -141,7 +148,7 @@ func (c *Config) onSQLite(ctx context.Context, db *sql.DB) (*core.Generator, err
 // nothing of each other, so a lease may have a number that this process has already. It is held
 // until another one is acquired, which is therefore another number.
 func (c *Config) leased(ctx context.Context, store lease.Store, window time.Duration) (gen *core.Generator, err error) {
-	config := lease.Config{Namespace: c.Namespace, Layout: c.Layout, Window: window, Logger: c.Logger}
+	config := lease.Config{Namespace: c.Namespace, Layout: c.Layout, Region: c.Region, Window: window, Logger: c.Logger}
 	var refused []*lease.Lease
 	defer func() {
 		for _, l := range refused {
@@ -153,7 +160,7 @@ func (c *Config) leased(ctx context.Context, store lease.Store, window time.Dura
 		if err != nil {
 			return nil, err
 		}
-		if gen, err = core.New(core.Config{Layout: c.Layout, Worker: l}); err == nil {
+		if gen, err = core.New(core.Config{Layout: c.Layout, Datacenter: l.Status().Datacenter, Worker: l}); err == nil {
 			return gen, nil
 		}
 		refused = append(refused, l)
@@ -165,6 +172,9 @@ func (c *Config) leased(ctx context.Context, store lease.Store, window time.Dura
 
 // inMemory makes a generator for a database that no other process can have.
 func (c *Config) inMemory() (gen *core.Generator, err error) {
+	if c.Region != nil {
+		return nil, &core.ValueError{Package: "snowkey", Name: "Config.Region", Value: strconv.Quote(c.Region.Name), Want: "nil for a database in memory, which is no region's"}
+	}
 	for n := range int64(1) << c.Layout.WorkerBits {
 		gen, err = core.New(core.Config{Layout: c.Layout, Worker: core.StaticWorker(n)})
 		if !errors.Is(err, core.ErrWorkerInUse) {

@@ -21,6 +21,7 @@ import (
 	"github.com/snowkey/snowkey"
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -280,5 +281,35 @@ func TestOpenInATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
 	_, err = snowkey.Open(ctx, db, snowkey.Config{})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 1 connections of the pool are in use") {
 		t.Errorf("Open error = %v; want the end of the context, and that the pool is used up", err)
+	}
+}
+
+func TestOpenHasTheNumberOfItsRegion(t *testing.T) {
+	dir, layout := t.TempDir(), core.Layout{Epoch: core.Default().Epoch, Unit: time.Millisecond, TimeBits: 41, DatacenterBits: 3, WorkerBits: 7, SequenceBits: 12}
+	common, err := filelease.New(t.TempDir(), filelease.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // programs stop and start again
+		for number, name := range []string{"eu-west-1", "us-east-1"} {
+			c := snowkey.Config{Layout: layout, Region: &lease.Region{Name: name, Store: common}}
+			gen, err := snowkey.Open(t.Context(), openSQLite(t, "file:"+filepath.Join(dir, name)), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, err := gen.Next(t.Context()); err != nil || layout.Parts(id).Datacenter != int64(number) {
+				t.Errorf("Next() in %s = an ID of %+v, %v; want datacenter %d", name, layout.Parts(id), err, number)
+			}
+			if err := gen.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	c := snowkey.Config{Layout: layout, Region: &lease.Region{Name: "us-east-1", Store: common}}
+	if gen, err := snowkey.Open(t.Context(), openSQLite(t, "file:"+filepath.Join(dir, "eu-west-1")), c); !errors.Is(err, lease.ErrRegion) {
+		t.Errorf("Open() of a region on the database of another = %v, %v; want ErrRegion", gen, err)
+	}
+	if gen, err := snowkey.Open(t.Context(), openSQLite(t, ":memory:"), c); err == nil || !strings.Contains(err.Error(), "Config.Region") {
+		t.Errorf("Open() of a region in memory = %v, %v; want an error about Config.Region", gen, err)
 	}
 }

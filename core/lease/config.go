@@ -37,6 +37,13 @@ type Config struct {
 	// Defaults to 0.
 	Datacenter int64
 
+	// Region makes Acquire obtain the datacenter number, which Status.Datacenter then has, in
+	// place of Datacenter. [Fence], [Retire] and [Reinstate] refuse it, because they take the
+	// number of any region.
+	//
+	// Defaults to nil: the operator guarantees that no two regions have one number.
+	Region *Region
+
 	// Workers restricts the lease to these worker numbers. Set it if others are used
 	// without leases. Each is in 0..1<<Layout.WorkerBits-1.
 	//
@@ -114,6 +121,7 @@ type Config struct {
 const (
 	maxWorkerBits = 16 // of a Space
 	maxHolder     = 64 // of a Claim
+	maxNamespace  = 64 // of a Space
 
 	minWindow      = 3 * time.Second
 	maxWindow      = 10 * time.Minute
@@ -135,6 +143,7 @@ func (c Config) resolve(lossy bool) (Config, leasestore.Claim, error) {
 	for _, step := range []func() error{
 		c.validateNamespace,
 		c.resolveLayout,
+		c.resolveRegion,
 		c.resolveWorkers,
 		func() error { return c.resolveWindow(lossy) },
 		c.resolveSkew,
@@ -147,7 +156,12 @@ func (c Config) resolve(lossy bool) (Config, leasestore.Claim, error) {
 	if v := (*core.ValueError)(nil); errors.As((&leasestore.Claim{Space: leasestore.Space{Workers: 1}, Holder: c.Holder}).Check(0), &v) {
 		return Config{}, leasestore.Claim{}, invalid("Config.Holder", v.Value, v.Want)
 	}
-	c.Logger = cmp.Or(c.Logger, slog.Default()).With("namespace", c.Namespace, "datacenter", c.Datacenter)
+	c.Logger = cmp.Or(c.Logger, slog.Default()).With("namespace", c.Namespace)
+	if c.Region == nil {
+		c.Logger = c.Logger.With("datacenter", c.Datacenter)
+	} else {
+		c.Logger = c.Logger.With("region", c.Region.Name)
+	}
 	return c, c.claim(), nil
 }
 
@@ -203,6 +217,49 @@ func (c *Config) resolveLayout() error {
 		return invalid("Config.Layout", fmt.Sprintf("for times from %s to %s", epoch.UTC().Format(time.RFC3339Nano), end.Format(time.RFC3339Nano)), "one that has begun and has not ended; the clock shows "+now.UTC().Format(time.RFC3339Nano))
 	}
 	return nil
+}
+
+func (c *Config) resolveRegion() error {
+	r := c.Region
+	if r == nil {
+		return nil
+	}
+	_, lists := r.Store.(leasestore.Lister)
+	named := (leasestore.Space{Namespace: r.Name, Workers: 1}).Validate() == nil && len(r.Name) <= maxRegion
+	last := int64(1)<<c.Layout.DatacenterBits - 1
+	switch {
+	case !named:
+		return invalid("Config.Region.Name", fmt.Sprintf("%.64q", r.Name), fmt.Sprintf("1..%d of the characters a-z A-Z 0-9 . _ -", maxRegion))
+	case r.Store == nil:
+		return invalid("Config.Region.Store", "nil", "the store that all regions reach")
+	case !lists:
+		return invalid("Config.Region.Store", fmt.Sprintf("a %T", r.Store), "a store with a method Rows")
+	case r.Store.LosesWrites():
+		return invalid("Config.Region.Store", fmt.Sprintf("a %T", r.Store), "a store that does not lose writes: two regions would have one number")
+	case c.Datacenter != 0:
+		return invalid("Config.Datacenter", strconv.FormatInt(c.Datacenter, 10), "0 with Config.Region, whose Datacenters restricts the numbers")
+	case c.Layout.DatacenterBits < 1 || c.Layout.DatacenterBits > maxWorkerBits:
+		return invalid("Config.Layout.DatacenterBits", strconv.Itoa(c.Layout.DatacenterBits), fmt.Sprintf("1..%d with Config.Region", maxWorkerBits))
+	case len(c.Namespace)+len(regionsSuffix) > maxNamespace:
+		return invalid("Config.Namespace", strconv.Quote(c.Namespace), fmt.Sprintf("at most %d characters with Config.Region", maxNamespace-len(regionsSuffix)))
+	case r.Datacenters != nil && len(r.Datacenters) == 0:
+		return invalid("Config.Region.Datacenters", "empty", "at least one datacenter number, or nil for all")
+	}
+	for i, n := range r.Datacenters {
+		if err := inRange(fmt.Sprintf("Config.Region.Datacenters[%d]", i), n, 0, last, ""); err != nil {
+			return err
+		}
+	}
+	c.Region = &Region{r.Name, r.Store, slices.Clone(r.Datacenters)}
+	return nil
+}
+
+// withoutRegion returns an error if c has a region.
+func (c *Config) withoutRegion() error {
+	if c.Region == nil {
+		return nil
+	}
+	return invalid("Config.Region", strconv.Quote(c.Region.Name), "none, but the number in Config.Datacenter")
 }
 
 func (c *Config) resolveWorkers() error {

@@ -28,6 +28,7 @@
 //   - A running process is copied, as by a snapshot of a virtual machine that is started twice.
 //     Both copies use the rest of what was reserved, and no more, unless both draw the same
 //     random numbers in the same nanosecond of both their clocks.
+//   - Regions with a store each have one datacenter number, which [Region] excludes.
 //   - Worker numbers are used without a lease beside leased ones, and Config.Workers does not
 //     separate them; or one set of IDs has two namespaces or two stores.
 //

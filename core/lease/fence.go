@@ -38,6 +38,9 @@ func Fence(ctx context.Context, store Store, config Config, until time.Time) err
 		return invalid("store", fmt.Sprintf("a %T", store), "a store with a method Fence")
 	}
 	config, settings, err := config.resolve(store.LosesWrites())
+	if err == nil {
+		err = config.withoutRegion()
+	}
 	if err != nil {
 		return err
 	}

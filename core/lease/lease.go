@@ -26,6 +26,7 @@ import (
 type Lease struct {
 	store  Store
 	config Config
+	region *regional // nil: none
 	begin  time.Time // monotonic time is counted from here
 
 	protocol *protocol     // belongs to Acquire, then to run, then to Close
@@ -63,6 +64,7 @@ const firstAttempts = 4
 //   - An error that matches [ErrPermanent], at once. It is a [*LayoutError] for a
 //     namespace that belongs to another layout, and a [*core.ValueError] for a setting out of
 //     range. A store marks others with [leasestore.Permanent], such as missing tables.
+//   - A [*RegionError], which matches too, if Config.Region may not have a datacenter number.
 //   - If ctx ends, one that matches ctx.Err() and the last error of the store.
 func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 	if store == nil {
@@ -84,6 +86,9 @@ func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 			Namespace: config.Namespace, Datacenter: config.Datacenter,
 			Workers: int64(config.numbers()), Window: settings.Window.Duration(),
 		},
+	}
+	if err := l.withRegion(); err != nil {
+		return nil, err
 	}
 	if lossy && config.LossGuard == 0 {
 		config.Logger.Warn("lease: the loss guard is off, and the store may forget what it has acknowledged: IDs may then repeat")
@@ -166,6 +171,14 @@ func (l *Lease) acquire(ctx context.Context) error {
 // run keeps the row until ctx ends. Acquire starts it, Close ends it.
 func (l *Lease) run(ctx context.Context) {
 	defer close(l.stopped)
+	if l.region != nil {
+		kept := make(chan struct{})
+		go func() {
+			defer close(kept)
+			l.region.keep(ctx)
+		}()
+		defer func() { <-kept }()
+	}
 	for ctx.Err() == nil {
 		a := l.next()
 		l.warnIfLow() // here, because a store that hangs may leave no time to wait between two requests
@@ -199,13 +212,15 @@ func (l *Lease) next() action {
 
 // request sends the request of a and returns what follows from the answer.
 func (l *Lease) request(ctx context.Context, a action) outcome {
+	var reply leasestore.Reply
+	err := l.checkRegion(ctx, a)
 	ctx, cancel := context.WithTimeout(ctx, l.protocol.patience())
 	defer cancel()
-	var reply leasestore.Reply
-	var err error
-	if a.claim != nil {
+	switch {
+	case err != nil:
+	case a.claim != nil:
 		reply, err = l.store.Claim(ctx, *a.claim)
-	} else {
+	default:
 		reply, err = l.store.Renew(ctx, *a.renewal)
 	}
 	return l.protocol.done(reply, err, leasestore.MillisOf(l.config.now()), l.monotonic())

@@ -107,6 +107,9 @@ func resolveNumber(store Store, config Config, worker int64) (Config, leasestore
 	}
 	config, claim, err := config.resolve(store.LosesWrites())
 	if err == nil {
+		err = config.withoutRegion()
+	}
+	if err == nil {
 		err = inRange("worker", worker, 0, claim.Space.Workers-1, "")
 	}
 	return config, claim, err

@@ -112,6 +112,10 @@ func (e *LostError) Unwrap() error { return ErrLost }
 // GuardMark ends the Layout of a [Space] whose leases have the loss guard.
 const GuardMark = ", loss guard"
 
+// RegionsMark ends the Layout of a [Space] that has no leases, but the datacenter numbers of
+// regions: see lease.Region.
+const RegionsMark = ", regions"
+
 // A LayoutError says that a namespace belongs to another layout, or that the loss guard is on for
 // one of the two and off for the other. Two layouts in one table would repeat IDs that nothing
 // tells apart, and the guard does not protect from a process that is without it.
