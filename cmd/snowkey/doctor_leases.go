@@ -28,6 +28,7 @@ func (e *examination) lookAtLeases(ctx context.Context) error {
 			return usagef("-namespace %.64q: %s has none of that name", e.namespace, e.l)
 		}
 	}
+	e.l.spaces = slices.DeleteFunc(e.l.spaces, ofRegions) // whose rows are no worker numbers
 	if err := e.storedLayouts(); err != nil {
 		return err
 	}

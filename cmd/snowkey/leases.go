@@ -181,10 +181,13 @@ func (o *options) store(d keysql.Dialect) sqlstore.Config {
 	return sqlstore.Config{Dialect: dialects[d], Table: o.table, Logger: silent}
 }
 
+// ofRegions reports whether a space has no leases, but the numbers of regions.
+func ofRegions(s leasestore.Space) bool { return strings.HasSuffix(s.Layout, leasestore.RegionsMark) }
+
 // config returns the settings of a lease that fit a space. The layout and the loss guard are those
 // that are stored, so that nobody has to know them.
 func config(s leasestore.Space) (c lease.Config, err error) {
-	text, guarded := strings.CutSuffix(s.Layout, leasestore.GuardMark)
+	text, guarded := strings.CutSuffix(strings.TrimSuffix(s.Layout, leasestore.RegionsMark), leasestore.GuardMark)
 	c = lease.Config{Namespace: s.Namespace, Datacenter: s.Datacenter, LossGuard: -1, Logger: silent}
 	if guarded {
 		c.LossGuard = 500 * time.Millisecond

@@ -41,6 +41,10 @@ fence is for a store that was restored, or that has lost writes otherwise, while
 
     snowkey workers -above 312345678901234567 fence
 
+The namespaces NAME.regions and NAME.home have the datacenter numbers of regions and the one of the region whose store it is, see lease.Region. Free gives them back; another region gets a number after an hour and ten minutes.
+
+    snowkey workers -namespace shop.regions free 3
+
 All but the list are about one namespace, and about datacenter 0 unless -datacenter names another. What changes something asks before.`,
 	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {
 		word := "list"
@@ -91,10 +95,12 @@ All but the list are about one namespace, and about datacenter 0 unless -datacen
 		if err != nil {
 			return err
 		}
-		switch word {
-		case "history":
+		switch {
+		case ofRegions(space) && (word != "free" && word != "history" || o.above != ""):
+			return usagef("namespace %s has the datacenter numbers of regions: want history or free, without -above", space.Namespace)
+		case word == "history":
 			return l.history(ctx, o, out, space, worker)
-		case "fence":
+		case word == "fence":
 			return l.fence(ctx, o, out, space, above)
 		}
 		return l.change(ctx, o, out, space, worker, word, above)
@@ -118,12 +124,16 @@ func (l *leases) space(o *options) (found leasestore.Space, err error) {
 	return found, nil
 }
 
+const longestWindow = 10 * time.Minute
+
 const workerColumns = "namespace datacenter worker state from until in fence holder"
 
 // shown returns a row as it is printed.
 func shown(s leasestore.Space, row leasestore.Row, now leasestore.Millis) (state string, cells []any) {
 	from, until, in := "", stamp(row.Until.Time()), ""
 	switch {
+	case row.Retired() && ofRegions(s):
+		state, from, until = "assigned", stamp((row.Until - leasestore.Retired).Time()), ""
 	case row.Retired():
 		state, from, until = "retired", stamp((row.Until - leasestore.Retired).Time()), ""
 	case row == leasestore.Row{Worker: row.Worker}:
@@ -162,7 +172,7 @@ func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker
 		}
 		if !o.json && worker < 0 {
 			_, _ = fmt.Fprintf(out, "namespace %s, datacenter %d, %d workers:", s.Namespace, s.Datacenter, s.Workers)
-			for _, state := range []string{"held", "reserved", "free", "retired", "unused"} {
+			for _, state := range []string{"held", "assigned", "reserved", "free", "retired", "unused"} {
 				if counts[state] > 0 {
 					_, _ = fmt.Fprintf(out, " %d %s", counts[state], state)
 				}
@@ -250,6 +260,12 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 		question = fmt.Sprintf("Give %s back to the programs, an hour and ten minutes from now on? What makes keys under it must have ended for good, and it cannot be retired again.", name)
 	case word == "reinstate":
 		return fmt.Errorf("%s is not retired, but %s", name, state)
+	case state == "assigned":
+		// No key of the region is later, unless the clock was wrong: a limit is at most an hour and the
+		// longest window ahead.
+		end := now + leasestore.MaxAhead + leasestore.Millis(longestWindow/time.Millisecond)
+		do = func() error { return l.end(ctx, s, row, end) }
+		question = fmt.Sprintf("Take %s from region %q? All processes of that region must have ended, or keys repeat.", name, row.Holder)
 	case state == "retired":
 		return fmt.Errorf("%s is retired: reinstate gives it back", name)
 	case state == "free" || state == "unused":
@@ -262,7 +278,6 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 		// A live process whose clock is right learns within a quarter of its window that it has lost
 		// the number, and its keys are before that moment. Only a process that has been paused, or
 		// whose clock is wrong, can make later ones, and the operator says that there is none.
-		const longestWindow = 10 * time.Minute
 		last := config.Layout.Parts(above).Time
 		end := max(leasestore.MillisOf(last.Add(config.Layout.Unit))+1, now+leasestore.Millis(longestWindow/time.Millisecond))
 		if end >= row.Until {
