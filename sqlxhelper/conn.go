@@ -205,7 +205,8 @@ func (c onConn) inTransaction(ctx context.Context) (open bool, err error) {
 		}
 		err = scalar(ctx, c, &open, "SELECT COALESCE(pg_catalog.current_setting('snowkey.begun', true), '') = 'yes'")
 	case MySQL:
-		err = scalar(ctx, c, &open, "SELECT @@in_transaction")
+		// The first comment is SQL for TiDB, where it begins another one that takes the rest.
+		err = scalar(ctx, c, &open, "SELECT /*T! @@tidb_current_ts > 0 -- */ @@in_transaction")
 		if dialect.UnknownVariable(err) {
 			// MySQL lacks it, but refuses to set how the next transaction begins while one is
 			// open, with an error that changes nothing.
