@@ -174,13 +174,21 @@ func (d Database) tree(t *testing.T) {
 	}
 }
 
+// foreignKey is what ALTER TABLE calls a foreign key. TiDB knows only MySQL's old name.
+func (d Database) foreignKey() string {
+	if d.Dialect == sqlxhelper.MySQL {
+		return "FOREIGN KEY"
+	}
+	return "CONSTRAINT"
+}
+
 func (d Database) circle(t *testing.T) {
 	d.tables(t,
 		"CREATE TABLE folders (id BIGINT PRIMARY KEY, file_id BIGINT)",
 		"CREATE TABLE files (id BIGINT PRIMARY KEY, folder_id BIGINT NOT NULL, FOREIGN KEY (folder_id) REFERENCES folders (id))")
 	if d.Dialect != sqlxhelper.SQLite { // which cannot add one, and has the other direction
 		d.exec(t, "ALTER TABLE folders ADD CONSTRAINT folders_file FOREIGN KEY (file_id) REFERENCES files (id)")
-		drop := "ALTER TABLE folders DROP CONSTRAINT folders_file"
+		drop := "ALTER TABLE folders DROP " + d.foreignKey() + " folders_file"
 		t.Cleanup(func() { d.exec(t, "UPDATE folders SET file_id = NULL"); d.exec(t, drop) })
 	}
 	folders := []folder{
@@ -280,7 +288,7 @@ func (d Database) circleOfOwners(t *testing.T) {
 		"CREATE TABLE members (id BIGINT PRIMARY KEY, club_id BIGINT, by_id BIGINT, FOREIGN KEY (club_id) REFERENCES clubs (id), FOREIGN KEY (by_id) REFERENCES members (id))")
 	if d.Dialect != sqlxhelper.SQLite { // which cannot add one, and has the other direction
 		d.exec(t, "ALTER TABLE clubs ADD CONSTRAINT clubs_leader FOREIGN KEY (leader_id) REFERENCES members (id)")
-		drop := "ALTER TABLE clubs DROP CONSTRAINT clubs_leader"
+		drop := "ALTER TABLE clubs DROP " + d.foreignKey() + " clubs_leader"
 		t.Cleanup(func() { d.exec(t, "UPDATE clubs SET leader_id = NULL"); d.exec(t, drop) })
 	}
 	first := &member{By: &member{}}
