@@ -124,6 +124,13 @@ func TestGalera(t *testing.T) {
 	t.Run("says that a commit was rolled back only if it was", func(t *testing.T) {
 		galeraCommits(t, g)
 	})
+	t.Run("takes children of one parent side by side", func(t *testing.T) {
+		var dbs []*sql.DB
+		for _, node := range g.nodes {
+			dbs = append(dbs, node.db)
+		}
+		childrenOfOne(t, dbs, false)
+	})
 	t.Run("has every order whole or not at all", func(t *testing.T) {
 		strike := g.strikes(isolateGaleraNode, killGaleraNode, deafenGaleraNode, killAllGaleraNodes)
 		Orders{Shop: "Galera", DSN: g.addresses(), Network: g.network, Strike: strike}.Run(t).Whole(t)
@@ -270,4 +277,62 @@ func askCommits(t *testing.T, dbs []*sql.DB, look *sql.DB, strike func(ctx conte
 		t.Log(n, kind)
 	}
 	return kinds
+}
+
+// childrenOfOne inserts two rows on two members of a cluster at the same moment, and again.
+//
+// In a group of MySQL the write set of a row has the keys of its parents, so two children of one
+// parent conflict, though neither transaction writes the parent. NULL counts as a parent too: it is
+// the one that all rows share that have none. Galera locks the parent's key in share mode.
+func childrenOfOne(t *testing.T, dbs []*sql.DB, conflict bool) {
+	t.Helper()
+	for _, text := range []string{
+		"CREATE TABLE fire.parents (id BIGINT PRIMARY KEY)",
+		"CREATE TABLE fire.children (id BIGINT PRIMARY KEY, parent_id BIGINT, FOREIGN KEY (parent_id) REFERENCES fire.parents (id))",
+		"CREATE TABLE fire.orphans (id BIGINT PRIMARY KEY, parent_id BIGINT)",
+		"INSERT INTO fire.parents VALUES (1), (2)",
+	} {
+		if _, err := dbs[0].ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Rest(t.Context(), time.Second, time.Second) // until all members have them
+	id := 0
+	for _, c := range []struct {
+		name, table string
+		parents     [2]any
+		conflicts   bool
+	}{
+		{"two parents", "children", [2]any{1, 2}, false},
+		{"one parent", "children", [2]any{1, 1}, conflict},
+		{"NULL", "children", [2]any{nil, nil}, conflict},
+		{"NULL in a column without a foreign key", "orphans", [2]any{nil, nil}, false},
+	} {
+		const pairs = 200
+		lost := 0
+		for range pairs {
+			outcomes := make(chan error, 2)
+			for m, parent := range c.parents {
+				id++
+				key := id
+				go func() {
+					_, err := dbs[m].ExecContext(t.Context(), "INSERT INTO fire."+c.table+" VALUES (?, ?)", key, parent)
+					outcomes <- err
+				}()
+			}
+			for range 2 {
+				switch err := <-outcomes; {
+				case err == nil:
+				case dialect.Retryable(err):
+					lost++
+				default:
+					t.Fatal(err)
+				}
+			}
+		}
+		t.Logf("%s: %d of %d pairs conflict", c.name, lost, pairs)
+		if (lost > 0) != c.conflicts {
+			t.Errorf("%s: %d of %d pairs conflict; want some: %t", c.name, lost, pairs, c.conflicts)
+		}
+	}
 }

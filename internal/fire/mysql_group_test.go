@@ -17,7 +17,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
@@ -173,7 +172,15 @@ func TestGroupOfMySQLRollsBackWhatItSaysItDoes(t *testing.T) {
 			}
 		}
 	})
-	t.Run("and takes rows without a parent for children of one", func(t *testing.T) { g.childrenOfOne(t) })
+	t.Run("and refuses rows of a table without a key", func(t *testing.T) {
+		if _, err := g.dbs[0].ExecContext(t.Context(), "CREATE TABLE fire.keyless (n INT)"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.dbs[0].ExecContext(t.Context(), "INSERT INTO fire.keyless VALUES (1)"); err == nil || !strings.Contains(err.Error(), "Error 3098") {
+			t.Errorf("INSERT = %v; want error 3098", err)
+		}
+	})
+	t.Run("and takes rows without a parent for children of one", func(t *testing.T) { childrenOfOne(t, g.dbs, true) })
 	t.Run("and InTx runs it again", func(t *testing.T) {
 		const writers, each = 9, 40
 		failed := make(chan error, writers*each)
@@ -197,60 +204,4 @@ func TestGroupOfMySQLRollsBackWhatItSaysItDoes(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The write set of a row has the keys of its parents, so two members that insert children of one
-// parent at a time conflict, though neither writes the parent. NULL counts as a parent too: it is
-// the one that all rows share that have none.
-func (g *group) childrenOfOne(t *testing.T) {
-	t.Helper()
-	for _, text := range []string{
-		"CREATE TABLE fire.parents (id BIGINT PRIMARY KEY)",
-		"CREATE TABLE fire.children (id BIGINT PRIMARY KEY, parent_id BIGINT REFERENCES fire.parents (id))",
-		"CREATE TABLE fire.orphans (id BIGINT PRIMARY KEY, parent_id BIGINT)",
-		"INSERT INTO fire.parents VALUES (1), (2)",
-	} {
-		if _, err := g.dbs[0].ExecContext(t.Context(), text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	Rest(t.Context(), time.Second, time.Second) // until all members have them
-	id := 0
-	for _, c := range []struct {
-		name, table string
-		parents     [2]any
-		conflicts   bool
-	}{
-		{"two parents", "children", [2]any{1, 2}, false},
-		{"one parent", "children", [2]any{1, 1}, true},
-		{"NULL", "children", [2]any{nil, nil}, true},
-		{"NULL in a column without a foreign key", "orphans", [2]any{nil, nil}, false},
-	} {
-		const pairs = 200
-		lost := 0
-		for range pairs {
-			outcomes := make(chan error, 2)
-			for m, parent := range c.parents {
-				id++
-				key := id
-				go func() {
-					_, err := g.dbs[m].ExecContext(t.Context(), "INSERT INTO fire."+c.table+" VALUES (?, ?)", key, parent)
-					outcomes <- err
-				}()
-			}
-			for range 2 {
-				switch err := <-outcomes; {
-				case err == nil:
-				case dialect.Retryable(err):
-					lost++
-				default:
-					t.Fatal(err)
-				}
-			}
-		}
-		t.Logf("%s: %d of %d pairs conflict", c.name, lost, pairs)
-		if (lost > 0) != c.conflicts {
-			t.Errorf("%s: %d of %d pairs conflict; want some: %t", c.name, lost, pairs, c.conflicts)
-		}
-	}
 }
