@@ -6,6 +6,8 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
+
+	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
 )
 
 func TestRowIsLookedForByQuotedNames(t *testing.T) {
@@ -23,6 +25,24 @@ func TestRowIsLookedForByQuotedNames(t *testing.T) {
 		if got := c.at.lock(); c.lock != "" && got != c.lock {
 			t.Errorf("lock(%v) = %q; want %q", c.at, got, c.lock)
 		}
+	}
+}
+
+// TiDB has no shared locks.
+func TestRowIsLookedForWithoutALockWhereThereIsNone(t *testing.T) {
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	const plain = "SELECT 1 FROM `orders` WHERE `id` = ?"
+	mock.ExpectBegin()
+	mock.ExpectQuery(plain + " LOCK IN SHARE MODE").WillReturnError(dialecttest.MySQL(1235))
+	mock.ExpectQuery(plain).WillReturnRows(sqlmock.NewRows([]string{"1"}).AddRow(1))
+	mock.ExpectRollback()
+	d := doubt{db: sqlx.NewDb(db, "mysql"), proofs: []proof{{place{MySQL, "orders", "id"}, 7}}}
+	if s, err := d.look(t.Context()); err != nil || !s.found {
+		t.Errorf("look() = %+v, %v; want the row", s, err)
 	}
 }
 
