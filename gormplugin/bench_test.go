@@ -25,23 +25,26 @@ type benchItem struct {
 	Quantity int
 }
 
-// benchSources returns a source that costs next to nothing, and a generator. The layout
-// of the generator has so many numbers per tick that it never waits.
+// benchSources returns a source that costs next to nothing, and generators without and with
+// shards. Their layout has so many numbers per tick that they never wait.
 func benchSources(b *testing.B) map[string]Source {
 	b.Helper()
-	gen, err := core.New(core.Config{
-		Layout: core.Layout{Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond, TimeBits: 41, SequenceBits: 22},
-		Worker: core.StaticWorker(0),
-	})
-	if err != nil {
-		b.Fatalf("core.New = %v; want no error", err)
-	}
-	b.Cleanup(func() {
-		if err := gen.Close(context.Background()); err != nil {
-			b.Errorf("Close = %v; want no error", err)
+	layout := core.Layout{Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond, TimeBits: 41, WorkerBits: 3, SequenceBits: 19}
+	sources := map[string]Source{"free": &slab{}}
+	for name, bits := range map[string]int{"generator": 0, "shards": 4} {
+		layout.ShardBits = bits
+		gen, err := core.New(core.Config{Layout: layout, Worker: core.StaticWorker(int64(bits))})
+		if err != nil {
+			b.Fatalf("core.New = %v; want no error", err)
 		}
-	})
-	return map[string]Source{"free": &slab{}, "generator": gen}
+		b.Cleanup(func() {
+			if err := gen.Close(context.Background()); err != nil {
+				b.Errorf("Close = %v; want no error", err)
+			}
+		})
+		sources[name] = gen
+	}
+	return sources
 }
 
 // reportRows divides what was measured by the rows of one operation.
@@ -106,6 +109,32 @@ func BenchmarkAssignGraph(b *testing.B) {
 					}
 					if err := plugin.Assign(b.Context(), db, &orders); err != nil {
 						b.Fatalf("Assign = %v; want no error", err)
+					}
+				}
+				reportRows(b, 6*n)
+			})
+		}
+	}
+}
+
+// BenchmarkCreateGraph is what GORM and the plugin do in a Create of n orders with 5 items each,
+// without the database.
+func BenchmarkCreateGraph(b *testing.B) {
+	for name, src := range benchSources(b) {
+		for _, n := range []int{1, 100} {
+			db := openModels(b).Session(&gorm.Session{DryRun: true, SkipDefaultTransaction: true})
+			if err := db.Use(New(src)); err != nil {
+				b.Fatalf("Use = %v; want no error", err)
+			}
+			b.Run(fmt.Sprintf("%s/orders=%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					orders := make([]benchOrder, n)
+					for i := range orders {
+						orders[i].Items = make([]benchItem, 5)
+					}
+					if err := db.Create(&orders).Error; err != nil {
+						b.Fatalf("Create = %v; want no error", err)
 					}
 				}
 				reportRows(b, 6*n)

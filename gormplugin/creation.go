@@ -29,10 +29,9 @@ type creation struct {
 	fresh    []types.Snowflake // the keys that were assigned
 
 	// Hooks may change these. See read.
-	rows       rows
-	columns    []column        // those of plan.columns that the statement writes
-	selected   map[string]bool // the result of Statement.SelectAndOmitColumns
-	restricted bool
+	rows    rows
+	columns []column // those of plan.columns that the statement writes
+	selection
 
 	// sent holds what the statement writes to columns, row by row. It is nil where the
 	// database cannot change the keys.
@@ -96,7 +95,7 @@ func (c *creation) read() (err error) {
 	if len(c.stmt.Selects)+len(c.stmt.Omits) == 0 {
 		return nil
 	}
-	c.selected, c.restricted = c.stmt.SelectAndOmitColumns(true, false)
+	c.selection = selectionOf(c.stmt, true)
 	c.columns = nil
 	for _, key := range c.plan.columns {
 		name := key.field.DBName
@@ -112,10 +111,22 @@ func (c *creation) read() (err error) {
 	return nil
 }
 
+// A selection is what a statement writes of a model, by the names of columns and associations.
+// The zero selection is all of them.
+type selection struct {
+	selected   map[string]bool // the result of Statement.SelectAndOmitColumns
+	restricted bool
+}
+
+func selectionOf(stmt *gorm.Statement, create bool) (s selection) {
+	s.selected, s.restricted = stmt.SelectAndOmitColumns(create, !create)
+	return s
+}
+
 // writes reports whether the statement writes the column or association called name.
-func (c *creation) writes(name string) bool {
-	on, named := c.selected[name]
-	return on || !named && !c.restricted
+func (s *selection) writes(name string) bool {
+	on, named := s.selected[name]
+	return on || !named && !s.restricted
 }
 
 // record keeps what the statement is going to write.
@@ -178,6 +189,9 @@ func (c *creation) dedupe() {
 // does not follow associations, because GORM creates them with statements of their own,
 // which have this callback too.
 func (in *installation) assign(db *gorm.DB) {
+	if in.plugin.shards != nil {
+		in.placeCreate(db)
+	}
 	if c := in.fill(db); c != nil && c.nested {
 		c.dedupe()
 	}
@@ -210,12 +224,18 @@ func (c *creation) fill(p *Plugin) error {
 	if err != nil {
 		return fmt.Errorf("gormplugin: %d keys for %s: %w", missing, c.stmt.Schema.Name, err)
 	}
-	next := 0
+	g, next := graphIn(ctx, p), 0
+	if g != nil {
+		g.next = ids[0].Int64() & p.mask
+	}
 	for i := range c.rows.len() {
 		r := c.rows.at(i)
 		for k := range c.columns {
 			// Checked again, because one pointer may be in the slice twice.
 			if c.columns[k].empty(ctx, r) {
+				if g != nil {
+					ids[next] = g.lay(ids[next], c.stmt.Schema, r)
+				}
 				c.columns[k].put(ctx, r, c.columns[k].of(ids[next]))
 				next++
 			}

@@ -42,6 +42,32 @@
 //     is not found, and with [WithUnnest] for creates of many rows.
 //   - No BEFORE INSERT trigger changes the values of unique keys.
 //
+// # Shards
+//
+// If keys name a shard in their low bits, as those of a core.Generator with Layout.ShardBits do,
+// a graph follows its root, and no word is needed for it. A new key takes its shard from the
+// first of these that there is:
+//
+//  1. The key in the field of the row that has the tag snowkey:"shard", such as an order's
+//     CustomerID, unless it is NULL. If the graph is going to set that field, the row that it
+//     will refer to counts: the parent, or a row that the field belongs to. The latter is placed
+//     first, unless it would only follow this row.
+//  2. Its parent, the row in whose has-one or has-many it is, at any depth. It is the last
+//     parent if there are several, as for the foreign key.
+//  3. The row from which it was first reached by a belongs-to or a many-to-many. A join row with
+//     a key of its own follows the row that has the association.
+//  4. The context, by core.OnShard or core.OnShardOf. Without it, rows are spread evenly.
+//
+// Keys that are set are kept and followed, whatever their shards are. A field with the tag that
+// is 0, a row whose field and parent differ, and a root whose field and context differ, are
+// [ErrShard] before any SQL of the statement.
+//
+// A row follows what is stored. The children of an upsert are on the shard of the stored row. If
+// a new row that the tagged field refers to turns out to be stored, or a hook sets the field, the
+// row's own key is moved to that shard just before its insert; hooks have seen it on the
+// other, and so have rows that it belongs to and that were stored before. A map has its own field
+// and the context only, also in Association.Append.
+//
 // # Beyond creates
 //
 // [Plugin.Assign] sets the keys and foreign keys of a whole graph before any SQL runs. If the

@@ -17,6 +17,10 @@ var (
 	// ErrNoKey means that a row would be stored under the key 0 or NULL. The error names the
 	// row.
 	ErrNoKey = errors.New("gormplugin: row without a key")
+	// ErrShard means that the shard of a row that gets a key is not certain: the field with the
+	// tag snowkey:"shard" is 0, or is on another shard than the row's parent, or than the context
+	// asks for. The error names the row, the field and the shards.
+	ErrShard = errors.New("gormplugin: no single shard for a row")
 )
 
 // A ModelError says why a model cannot work, see [Filled]. Every create of the model returns

@@ -71,11 +71,16 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 	case db.Error != nil:
 		return db.Error
 	}
-	g := &graph{ctx: ctx, db: db, plugin: p, models: map[*schema.Schema]*graphModel{}, at: map[identity]int{}}
-	if err := g.start(value); err != nil {
+	k := p.policy(db)
+	g, err := newGraph(ctx, db, p, func(s *schema.Schema) *plan {
+		s.Relationships.Mux.RLock()
+		defer s.Relationships.Mux.RUnlock()
+		return k.plan(s)
+	})
+	if err != nil {
 		return err
 	}
-	if err := g.walk(); err != nil {
+	if err := g.start(value); err != nil {
 		return err
 	}
 	if err := g.check(); err != nil {
@@ -89,6 +94,7 @@ type graph struct {
 	ctx    context.Context
 	db     *gorm.DB
 	plugin *Plugin
+	planOf func(*schema.Schema) *plan // of a model that is settled
 	models map[*schema.Schema]*graphModel
 	rows   []graphRow // in the order in which they were found
 	lists  int        // how many slices were read
@@ -98,6 +104,23 @@ type graph struct {
 
 	fallible bool     // a foreign key may refuse its value
 	changes  []change // what to undo then
+
+	placing
+}
+
+func newGraph(ctx context.Context, db *gorm.DB, p *Plugin, planOf func(*schema.Schema) *plan) (*graph, error) {
+	g := &graph{ctx: ctx, db: db, plugin: p, planOf: planOf, models: map[*schema.Schema]*graphModel{}, at: map[identity]int{}}
+	if p.shards == nil {
+		return g, nil
+	}
+	shard, ok, err := p.shards.ShardFrom(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("gormplugin: the context: %w", err)
+	}
+	if g.wish = shard; !ok {
+		g.wish = nowhere
+	}
+	return g, nil
 }
 
 // A graphRow is an addressable struct and the first way that leads to it.
@@ -142,14 +165,14 @@ func (g *graph) check() error {
 			}
 		}
 	}
-	return nil
+	return g.checkShards()
 }
 
 // assign assigns all missing keys, or none, and links the rows.
 func (g *graph) assign() error {
 	order := g.order()
 	type slot struct {
-		fields reflect.Value
+		row    int
 		column *column
 	}
 	var missing []slot
@@ -157,7 +180,7 @@ func (g *graph) assign() error {
 		r := &g.rows[i]
 		for c := range r.model.plan.columns {
 			if column := &r.model.plan.columns[c]; column.empty(g.ctx, row{fields: r.fields}) {
-				missing = append(missing, slot{r.fields, column})
+				missing = append(missing, slot{i, column})
 			}
 		}
 	}
@@ -166,9 +189,14 @@ func (g *graph) assign() error {
 		if err != nil {
 			return fmt.Errorf("gormplugin: %d keys for a graph of %s: %w", len(missing), g.rows[0].model.schema.Name, err)
 		}
-		for i, m := range missing {
-			g.remember(m.column.field, m.fields)
-			m.column.put(g.ctx, row{fields: m.fields}, m.column.of(ids[i]))
+		g.next = ids[0].Int64() & g.plugin.mask
+		for n, m := range missing {
+			if g.plugin.shards != nil {
+				ids[n] = g.plugin.onShard(ids[n], g.shardOf(m.row, true))
+			}
+			fields := g.rows[m.row].fields
+			g.remember(m.column.field, fields)
+			m.column.put(g.ctx, row{fields: fields}, m.column.of(ids[n]))
 		}
 	}
 	return g.link(order)

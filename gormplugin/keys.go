@@ -25,13 +25,14 @@ const (
 // options. Everything in the package that has to know asks it. The zero policy is that of a
 // plugin without options.
 type policy struct {
-	integers bool // see WithIntegerKeys
-	rowIDs   bool // the database stores an integer in 64 bits, whatever its type says
+	integers  bool // see WithIntegerKeys
+	rowIDs    bool // the database stores an integer in 64 bits, whatever its type says
+	unsharded bool // the source has no shards
 }
 
 // policy returns the policy of p on db. A nil p has no options.
 func (p *Plugin) policy(db *gorm.DB) policy {
-	return policy{p != nil && p.integers, databaseOf(db).rowIDs}
+	return policy{p != nil && p.integers, databaseOf(db).rowIDs, p != nil && p.shards == nil}
 }
 
 // policyOf returns the policy of the plugin on db.

@@ -32,17 +32,24 @@ type model struct {
 
 // model returns what is known of the model of stmt. A model in the map is settled.
 func (in *installation) model(stmt *gorm.Statement) *model {
-	s, namer := stmt.Schema, stmt.DB.NamingStrategy
-	if m, ok := in.models.Load(s); ok {
+	if m, ok := in.models.Load(stmt.Schema); ok {
 		return m.(*model)
 	}
 	// The errors of other models are ignored here; GORM refuses their rows.
-	_ = settle(stmt.DB, s)
-	m, _ := in.models.LoadOrStore(s, &model{
-		schema:  s,
-		policy:  in.policy,
-		indexes: sync.OnceValue(func() []unique { return declaredUniques(s, namer) }),
-	})
+	_ = settle(stmt.DB, stmt.Schema)
+	return in.settled(stmt.Schema, stmt.DB.NamingStrategy)
+}
+
+// settled returns what is known of a model that is settled.
+func (in *installation) settled(s *schema.Schema, namer schema.Namer) *model {
+	m, ok := in.models.Load(s)
+	if !ok {
+		m, _ = in.models.LoadOrStore(s, &model{
+			schema:  s,
+			policy:  in.policy,
+			indexes: sync.OnceValue(func() []unique { return declaredUniques(s, namer) }),
+		})
+	}
 	return m.(*model)
 }
 
@@ -78,6 +85,8 @@ type plan struct {
 	columns   []column // the key itself first, where it is among them
 	checked   []column // those that types.Snowflake reads back, filled or not
 	required  []column // keys of rows that are never stored as 0 or NULL, filled or not
+	key       *column  // the key whose shard a row is on, filled or not; nil if it has none
+	shard     *column  // the field with the tag snowkey:"shard"; nil if there is none
 	wrong     []error  // each a *ModelError, if the model cannot work
 	err       error    // wrong as one error
 	relations int      // how many the schema had when the plan was made
@@ -132,6 +141,7 @@ func (k policy) plan(s *schema.Schema) *plan {
 			p.columns = append(p.columns, c)
 		}
 	}
+	wrong = append(wrong, k.planShard(s, p)...)
 	if p.wrong, p.err = wrong, errors.Join(wrong...); len(wrong) == 1 {
 		p.err = wrong[0]
 	}

@@ -14,24 +14,28 @@ const (
 	assignName    = "snowflake:assign"
 	ensureName    = "snowflake:ensure"
 	reconcileName = "snowflake:reconcile"
+	placeName     = "snowflake:place" // an update callback, if keys have shards
 )
 
-// GORM's own create callbacks, around which the plugin registers its own.
+// GORM's own callbacks, around which the plugin registers its own.
 const (
 	anchorBefore = "gorm:before_create"
 	anchorCreate = "gorm:create"
 	anchorAfter  = "gorm:save_after_associations"
+	anchorUpdate = "gorm:save_before_associations" // before it, of update
 )
 
-// ErrNoAnchor means that one of the create callbacks of GORM around which the plugin
+// ErrNoAnchor means that one of the callbacks of GORM around which the plugin
 // registers its own is missing or was removed.
-var ErrNoAnchor = errors.New("gormplugin: create callback is missing")
+var ErrNoAnchor = errors.New("gormplugin: callback of GORM is missing")
 
 // A Plugin assigns keys from a source to the rows that GORM creates. Make it with [New] and
 // install it with db.Use. One Plugin may serve several databases, and is safe for
 // concurrent use. The zero Plugin has no source, and db.Use refuses it.
 type Plugin struct {
-	src Source
+	src    Source
+	shards sharder // src, if its keys have shards
+	mask   int64   // the bits of a key that are the shard
 	config
 }
 
@@ -45,6 +49,9 @@ var _ gorm.Plugin = (*Plugin)(nil)
 // [ErrNoSource].
 func New(src Source, opts ...Option) *Plugin {
 	p := &Plugin{src: src}
+	if s, ok := src.(sharder); ok && !isNil(src) && s.ShardBits() > 0 {
+		p.shards, p.mask = s, 1<<s.ShardBits()-1
+	}
 	for _, opt := range opts {
 		opt(&p.config)
 	}
@@ -81,6 +88,14 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	var err error
 	if p.unnest && in.database.arrays {
 		err = new(unnest).register(db)
+	}
+	if p.shards != nil {
+		// An update creates associations too.
+		update := db.Callback().Update()
+		if update.Get(anchorUpdate) == nil {
+			return fmt.Errorf("%w: %s", ErrNoAnchor, anchorUpdate)
+		}
+		err = errors.Join(err, update.Before(anchorUpdate).Register(placeName, in.placeUpdate))
 	}
 	return errors.Join(
 		err,

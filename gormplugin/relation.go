@@ -26,6 +26,7 @@ type relation struct {
 	column      column       // the association
 	target      *graphModel  // nil until a row of it is found
 	foreignKeys []foreignKey // none for a many-to-many, whose foreign keys are in its join table
+	placed      bool         // the field with the tag snowkey:"shard" is one of them
 }
 
 func newRelation(rel *schema.Relationship) *relation {
@@ -36,6 +37,11 @@ func newRelation(rel *schema.Relationship) *relation {
 		}
 	}
 	return r
+}
+
+// sets reports whether c is one of the foreign keys of the relation.
+func (r *relation) sets(c *column) bool {
+	return c != nil && slices.ContainsFunc(r.foreignKeys, func(fk foreignKey) bool { return fk.column.field == c.field })
 }
 
 // family returns which of two rows is the parent, if row from has row to in the relation. The

@@ -30,7 +30,7 @@ type resolver struct {
 
 // run resolves all rows: it sets their keys to those of the stored rows, or to zero.
 func (r *resolver) run() (err error) {
-	r.selected, r.restricted = r.stmt.SelectAndOmitColumns(true, false)
+	r.selection = selectionOf(r.stmt, true)
 	r.assigned, r.inserted = r.freshRows(), map[cell]int{}
 	if r.database.inherits && slices.Contains(r.assigned, false) {
 		t, err := r.catalog()

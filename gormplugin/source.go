@@ -23,6 +23,16 @@ import (
 //
 // which sets all of ids or returns an error. The plugin then calls Fill once per statement
 // in place of Next for each row.
+//
+// A source whose keys name a shard in their low bits also has the methods
+//
+//	ShardBits() int
+//	ShardFrom(ctx context.Context) (shard int64, ok bool, err error)
+//
+// of core.Generator, and the plugin then keeps the rows of a graph on one shard, see the
+// package comment. ShardBits is how many bits these are, always the same number; 0 is that of
+// a source without shards. Keys must be unique above these bits, whatever the shards are.
+// ShardFrom returns the shard that ctx asks for and whether it asks for one, or an error.
 type Source interface {
 	Next(ctx context.Context) (types.Snowflake, error)
 }
@@ -47,6 +57,18 @@ var (
 // filler is the optional second method of a Source.
 type filler interface {
 	Fill(ctx context.Context, ids []types.Snowflake) error
+}
+
+// sharder is what a Source with shards has besides.
+type sharder interface {
+	ShardBits() int
+	ShardFrom(ctx context.Context) (shard int64, ok bool, err error)
+}
+
+// onShard returns id, a key of the source, on another shard. It is as unique as before: no two
+// keys of the source are equal above the bits of the shard, which stay as they are.
+func (p *Plugin) onShard(id types.Snowflake, shard int64) types.Snowflake {
+	return id&^types.Snowflake(p.mask) | types.Snowflake(shard)
 }
 
 // reserve returns n keys of the source, or an error and no key.

@@ -92,6 +92,7 @@ func (in *installation) ensure(db *gorm.DB) {
 	if c == nil || c.rows.len() == 0 {
 		return
 	}
+	c.follow(in.plugin)
 	err := c.keyless()
 	if err == nil && len(c.columns) > 0 {
 		err = c.prepare()

@@ -37,11 +37,7 @@ func (g *graph) start(value any) error {
 	if err != nil {
 		return fmt.Errorf("gormplugin: Assign: %w", err)
 	}
-	m, err := g.modelOf(stmt.Schema)
-	if err != nil {
-		return err
-	}
-	return g.addAll(v, graphRow{model: m, from: -1})
+	return g.walk(v, stmt.Schema)
 }
 
 // modelOf returns the model of s, which [settle] has completed.
@@ -49,9 +45,7 @@ func (g *graph) modelOf(s *schema.Schema) (*graphModel, error) {
 	if m := g.models[s]; m != nil {
 		return m, nil
 	}
-	s.Relationships.Mux.RLock()
-	p := g.plugin.policy(g.db).plan(s)
-	s.Relationships.Mux.RUnlock()
+	p := g.planOf(s)
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -59,6 +53,7 @@ func (g *graph) modelOf(s *schema.Schema) (*graphModel, error) {
 	for _, rel := range relationships(s) {
 		if rel.Field.Creatable { // otherwise GORM does not store it with the row either
 			r := newRelation(rel)
+			r.placed = rel.Type == schema.BelongsTo && r.sets(p.shard)
 			g.fallible = g.fallible || slices.ContainsFunc(r.foreignKeys, func(fk foreignKey) bool { return !fk.direct })
 			m.relations = append(m.relations, r)
 		}
@@ -67,20 +62,34 @@ func (g *graph) modelOf(s *schema.Schema) (*graphModel, error) {
 	return m, nil
 }
 
-// walk adds the rows of associations. It appends to the list that it reads, because
-// recursion would need a stack as deep as a linked list is long.
-func (g *graph) walk() error {
+// walk adds the rows of v, which are of the model s, and the rows of their associations. It
+// appends to the list that it reads, because recursion would need a stack as deep as a linked
+// list is long.
+func (g *graph) walk(v reflect.Value, s *schema.Schema) error {
+	m, err := g.modelOf(s)
+	if err != nil {
+		return err
+	}
+	if err := g.addAll(v, graphRow{model: m, from: -1}); err != nil {
+		return err
+	}
 	for i := 0; i < len(g.rows); i++ {
+		if g.rows[i].fields.Kind() == reflect.Map {
+			continue // GORM saves no associations of it
+		}
 		for _, rel := range g.rows[i].model.relations {
+			if !g.saves(i, rel) {
+				continue
+			}
 			v, ok := rel.value(g.ctx, g.rows[i].fields)
 			if !ok {
 				continue
 			}
 			if rel.target == nil {
-				var err error
 				if rel.target, err = g.modelOf(rel.FieldSchema); err != nil {
 					return err
 				}
+				rel.placed = rel.placed || rel.Type != schema.BelongsTo && rel.sets(rel.target.plan.shard)
 			}
 			if err := g.addAll(v, graphRow{model: rel.target, from: i, by: rel}); err != nil {
 				return err
@@ -92,7 +101,7 @@ func (g *graph) walk() error {
 
 // addAll adds a struct, or the elements of a slice. r is the way to it.
 func (g *graph) addAll(v reflect.Value, r graphRow) error {
-	if v.Kind() == reflect.Struct {
+	if v.Kind() == reflect.Struct || v.Kind() == reflect.Map {
 		r.fields, r.index = v, -1
 		_, err := g.add(r)
 		return err
@@ -106,11 +115,11 @@ func (g *graph) addAll(v reflect.Value, r graphRow) error {
 			r.fields = r.fields.Elem()
 		}
 		switch r.fields.Kind() {
-		case reflect.Struct:
+		case reflect.Struct, reflect.Map:
 		case reflect.Invalid:
-			return fmt.Errorf("gormplugin: Assign: %s is nil: %w", g.path(r), gorm.ErrInvalidData)
+			return fmt.Errorf("gormplugin: %s is nil: %w", g.path(r), gorm.ErrInvalidData)
 		default: // a slice of slices, which GORM takes for a relation
-			return fmt.Errorf("gormplugin: Assign: %s is a %s, not a struct: %w", g.path(r), r.fields.Type(), gorm.ErrInvalidData)
+			return fmt.Errorf("gormplugin: %s is a %s, not a struct: %w", g.path(r), r.fields.Type(), gorm.ErrInvalidData)
 		}
 		i, err := g.add(r)
 		if err != nil {
@@ -129,10 +138,10 @@ func (g *graph) addAll(v reflect.Value, r graphRow) error {
 // add adds a row, unless the graph has it, and the edge to it. It returns the number of the
 // row.
 func (g *graph) add(r graphRow) (int, error) {
-	if !r.fields.CanAddr() {
+	key, ok := identify(r.fields, r.model)
+	if !ok {
 		return 0, fmt.Errorf("gormplugin: Assign of %s by value, pass a pointer: %w", r.model.schema.Name, gorm.ErrInvalidValue)
 	}
-	key := identity{r.fields.UnsafeAddr(), r.model}
 	i, ok := g.at[key]
 	if !ok {
 		i = len(g.rows)
@@ -144,7 +153,21 @@ func (g *graph) add(r graphRow) (int, error) {
 			g.edges = append(g.edges, edge{first: parent, second: child, by: r.by})
 		}
 	}
+	if g.plugin.shards != nil {
+		g.place(i, r)
+	}
 	return i, nil
+}
+
+// identify returns the identity of a row of m. A struct by value has none.
+func identify(v reflect.Value, m *graphModel) (identity, bool) {
+	switch {
+	case v.Kind() == reflect.Map:
+		return identity{v.Pointer(), m}, true
+	case v.CanAddr():
+		return identity{v.UnsafeAddr(), m}, true
+	}
+	return identity{}, false
 }
 
 // path returns the way to r, such as Order[2].Items[0], without the middle of a long one.

@@ -1,0 +1,408 @@
+package gormplugin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/coretest"
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/types"
+)
+
+// sharded returns a source with 16 shards that counts the calls of Fill.
+func sharded() *shardedSource {
+	l := core.JavaScript()
+	l.ShardBits = 4
+	return &shardedSource{Generator: coretest.NewGenerator(coretest.Config{Layout: l})}
+}
+
+type shardedSource struct {
+	*coretest.Generator
+	fills int
+}
+
+func (s *shardedSource) Fill(ctx context.Context, ids []types.Snowflake) error {
+	s.fills++
+	return s.Generator.Fill(ctx, ids)
+}
+
+// keyOn returns a key of the caller on a shard, below those of the source.
+func keyOn(shard, n int64) types.Snowflake { return types.Snowflake(n<<4 | shard) }
+
+func nullKeyOn(shard, n int64) types.NullSnowflake {
+	return types.NullSnowflake{Snowflake: keyOn(shard, n), Valid: true}
+}
+
+func shardOf[K ~int | ~int64 | ~uint | ~uint64](id K) int64 {
+	if id == 0 {
+		return -1
+	}
+	return int64(id) & 15
+}
+
+// assignSharded assigns keys to a graph in one call of Fill.
+func assignSharded(ctx context.Context, t *testing.T, value any, opts ...gormplugin.Option) {
+	t.Helper()
+	src := sharded()
+	if err := gormplugin.New(src, opts...).Assign(ctx, open(t), value); err != nil {
+		t.Fatalf("Assign = %v; want no error", err)
+	}
+	if src.fills > 1 {
+		t.Errorf("calls of Fill = %d; want at most 1", src.fills)
+	}
+}
+
+type (
+	sCustomer struct {
+		ID     types.Snowflake
+		Orders []*sOrder `gorm:"foreignKey:CustomerID"`
+		Tenant *sTenant
+		Owner
+	}
+	// Owner is embedded.
+	Owner struct {
+		TenantID types.NullSnowflake `snowkey:"shard"`
+	}
+	sTenant struct{ ID types.Snowflake }
+	sOrder  struct {
+		ID         types.ID[sOrder]
+		CustomerID types.Snowflake `snowkey:"shard"`
+		Customer   *sCustomer
+		Items      []*sItem  `gorm:"foreignKey:OrderID"`
+		Labels     []*sLabel `gorm:"many2many:s_order_labels"`
+	}
+	sItem struct {
+		ID        types.Snowflake
+		OrderID   types.ID[sOrder]
+		Public    string           `gorm:"snowflake"`
+		Bin       *types.Snowflake `snowkey:"shard"`
+		Parts     []sPart          `gorm:"foreignKey:ItemID"`
+		Product   *sProduct
+		ProductID types.NullSnowflake
+	}
+	sPart struct {
+		ID, ItemID types.Snowflake
+		Serial     sSerial `gorm:"polymorphic:Owner"`
+	}
+	sSerial struct {
+		ID, OwnerID types.Snowflake
+		OwnerType   string
+	}
+	sProduct struct{ ID types.Snowflake }
+	sLabel   struct {
+		ID     types.Snowflake
+		Orders []*sOrder `gorm:"many2many:s_order_labels"`
+	}
+)
+
+func TestChildrenFollowTheirParentsShardAtEveryDepth(t *testing.T) {
+	orders := make([]*sOrder, 4)
+	for i := range orders {
+		orders[i] = &sOrder{CustomerID: keyOn(int64(3*i), 1)}
+		for range 3 {
+			orders[i].Items = append(orders[i].Items, &sItem{Product: &sProduct{}, Parts: []sPart{{Serial: sSerial{OwnerType: "x"}}, {}}})
+		}
+		orders[i].Labels = []*sLabel{{}}
+	}
+	orders[3].ID = types.ID[sOrder](keyOn(7, 1)) // a key that is set is followed too, and keeps its shard
+	assignSharded(t.Context(), t, orders)
+	above := map[types.Snowflake]bool{}
+	for i, o := range orders {
+		want := int64(3 * i)
+		if i == 3 {
+			want = 7
+		}
+		ids := []types.Snowflake{o.ID.Snowflake(), o.Labels[0].ID}
+		for _, item := range o.Items {
+			ids = append(ids, item.ID, types.MustParse(item.Public), item.Product.ID, item.Parts[0].ID, item.Parts[1].ID, item.Parts[0].Serial.ID)
+			equal(t, "OrderID", item.OrderID, o.ID)
+		}
+		for n, id := range ids {
+			equal(t, fmt.Sprintf("shard of key %d of order %d", n, i), shardOf(id), want)
+			if above[id>>4] {
+				t.Errorf("key %d is not unique above its shard", id)
+			}
+			above[id>>4] = true
+		}
+	}
+}
+
+func TestGraphsOfAnySizeAreSpreadEvenly(t *testing.T) {
+	for items := range 20 {
+		orders, count := make([]sTree, 32), map[int64]int{}
+		for i := range orders {
+			orders[i].Children = make([]sTree, items)
+		}
+		assignSharded(t.Context(), t, orders)
+		for _, o := range orders {
+			count[shardOf(o.ID)]++
+			for _, c := range o.Children {
+				equal(t, "shard of a child", shardOf(c.ID), shardOf(o.ID))
+			}
+		}
+		for shard := range int64(16) {
+			equal(t, fmt.Sprintf("orders with %d items on shard %d", items, shard), count[shard], 2)
+		}
+	}
+}
+
+type sTree struct {
+	ID       types.Snowflake
+	ParentID *types.Snowflake
+	Parent   *sTree
+	Children []sTree `gorm:"foreignKey:ParentID"`
+}
+
+func TestTaggedFieldOfANewReferenceFollowsIt(t *testing.T) {
+	on := func(n int64) context.Context { return core.OnShard(t.Context(), n) }
+	stored, shared := &sCustomer{ID: keyOn(5, 1)}, &sCustomer{}
+	tenanted := &sCustomer{Owner: Owner{TenantID: nullKeyOn(6, 1)}}
+	deep := &sCustomer{Tenant: &sTenant{}}
+	orders := []*sOrder{{Customer: stored}, {Customer: shared}, {Customer: tenanted}, {Customer: shared, Items: []*sItem{{}}}, {Customer: deep}}
+	assignSharded(t.Context(), t, orders)
+	equal(t, "order of a stored customer", shardOf(orders[0].ID), 5)
+	equal(t, "order of a customer with a tenant", shardOf(orders[2].ID), 6)
+	equal(t, "customer with a tenant", shardOf(tenanted.ID), 6)
+	for _, o := range []*sOrder{orders[1], orders[3], orders[4]} {
+		equal(t, "order of a new customer", shardOf(o.ID), shardOf(o.Customer.ID))
+		equal(t, "CustomerID", o.CustomerID, o.Customer.ID)
+	}
+	equal(t, "item of it", shardOf(orders[3].Items[0].ID), shardOf(shared.ID))
+	equal(t, "tenant", shardOf(deep.Tenant.ID), shardOf(deep.ID))
+	equal(t, "TenantID", deep.TenantID.Snowflake, deep.Tenant.ID)
+
+	order := &sOrder{Customer: &sCustomer{}}
+	assignSharded(on(9), t, order)
+	equal(t, "customer on the shard of the context", shardOf(order.Customer.ID), 9)
+	customer := &sCustomer{Orders: []*sOrder{{Items: []*sItem{{}}}}} // the tagged field is the parent's key
+	assignSharded(on(2), t, customer)
+	equal(t, "item of the customer's order", shardOf(customer.Orders[0].Items[0].ID), 2)
+}
+
+func TestSharedRowsFollowTheirLastParentAndCirclesEnd(t *testing.T) {
+	item, label := &sItem{}, &sLabel{}
+	orders := []*sOrder{{CustomerID: keyOn(1, 1)}, {CustomerID: keyOn(2, 1)}}
+	for _, o := range orders {
+		o.Items, o.Labels = []*sItem{item}, []*sLabel{label}
+	}
+	assignSharded(t.Context(), t, orders)
+	equal(t, "OrderID", item.OrderID, orders[1].ID)
+	equal(t, "item of two orders", shardOf(item.ID), 2)
+	equal(t, "label of two orders", shardOf(label.ID), 1)
+
+	a, b := &sNode{}, &sNode{}
+	a.Next, b.Next = b, a
+	assignSharded(t.Context(), t, []*sNode{a, b})
+	equal(t, "shard of a circle", shardOf(a.ID), shardOf(b.ID))
+	equal(t, "NextID", [2]types.Snowflake{a.NextID, b.NextID}, [2]types.Snowflake{b.ID, a.ID})
+}
+
+type sNode struct {
+	ID     types.Snowflake
+	NextID types.Snowflake `snowkey:"shard"`
+	Next   *sNode
+}
+
+func TestShardsOfALongListAreFoundWithoutAStackOrASquareOfTime(t *testing.T) {
+	head := &sNode{}
+	for last, n := head, 0; n < 20_000; n++ {
+		last.Next = &sNode{}
+		last = last.Next
+	}
+	for last := head; last.Next != nil; last = last.Next {
+		if last.Next.Next == nil {
+			last.Next, last.NextID = nil, keyOn(13, 1)
+			break
+		}
+	}
+	assignSharded(t.Context(), t, head)
+	for n := head; n != nil; n = n.Next {
+		if shardOf(n.ID) != 13 {
+			t.Fatalf("shard = %d; want 13, that of the end", shardOf(n.ID))
+		}
+	}
+}
+
+func TestKeysOfEveryKindSayTheirShard(t *testing.T) {
+	type Line struct {
+		gorm.Model
+		OrderID uint
+	}
+	type Order struct {
+		gorm.Model
+		TenantID int64 `snowkey:"shard"`
+		Lines    []Line
+	}
+	type Bin struct {
+		TenantID types.Snowflake `gorm:"primaryKey"`
+		ID       types.Snowflake `gorm:"primaryKey"`
+		UnitID   types.Snowflake
+	}
+	type Unit struct {
+		ID       types.Snowflake
+		TenantID uint64 `gorm:"-" snowkey:"shard"`
+		Bins     []Bin
+	}
+	type Plain struct { // its key is the database's
+		ID   uint
+		Bins []Bin `gorm:"foreignKey:UnitID"`
+	}
+	o := &Order{TenantID: int64(keyOn(4, 1)), Lines: make([]Line, 2)}
+	o.Lines[1].ID = uint(keyOn(9, 9))
+	assignSharded(t.Context(), t, o, gormplugin.WithIntegerKeys())
+	equal(t, "gorm.Model", shardOf(o.ID), 4)
+	equal(t, "child of gorm.Model", shardOf(o.Lines[0].ID), 4)
+	equal(t, "key that is set", o.Lines[1].ID, uint(keyOn(9, 9)))
+	u := &Unit{TenantID: uint64(keyOn(3, 1)), Bins: []Bin{{TenantID: 1}}}
+	assignSharded(t.Context(), t, u)
+	equal(t, "composite key", shardOf(u.Bins[0].ID), 3)
+	p := &Plain{Bins: make([]Bin, 3)}
+	assignSharded(t.Context(), t, p)
+	equal(t, "children of a row whose key is the database's", shardOf(p.Bins[0].ID) == shardOf(p.Bins[1].ID) && shardOf(p.Bins[1].ID) == shardOf(p.Bins[2].ID), true)
+}
+
+func TestErrorsOfShardsLeaveTheGraphAlone(t *testing.T) {
+	on := func(n int64) context.Context { return core.OnShard(t.Context(), n) }
+	bin := keyOn(7, 1)
+	for want, c := range map[string]struct {
+		ctx context.Context
+		o   *sOrder
+	}{
+		"sOrder is on shard 5 by CustomerID, and on shard 6 by the context":                                {on(6), &sOrder{CustomerID: keyOn(5, 1)}},
+		"sOrder is on shard 8 by CustomerID, and on shard 6 by the context":                                {on(6), &sOrder{Customer: &sCustomer{Owner: Owner{TenantID: nullKeyOn(8, 1)}}}},
+		"sOrder.Items[1] is on shard 7 by Bin, and on shard 5 by its parent sOrder":                        {t.Context(), &sOrder{CustomerID: keyOn(5, 1), Items: []*sItem{{}, {Bin: &bin}}}},
+		"sOrder.Items[0] is on shard 7 by Bin, and on one that is still to be chosen by its parent sOrder": {t.Context(), &sOrder{Customer: &sCustomer{}, Items: []*sItem{{Bin: &bin}}}},
+		"sOrder.CustomerID is 0, want the key":                                                             {on(6), &sOrder{}},
+		"sOrder.CustomerID is -3, want 0..9223372036854775807":                                             {on(6), &sOrder{CustomerID: -3}},
+		"sOrder.Items[0].Bin is 0, want the key":                                                           {t.Context(), &sOrder{CustomerID: 1, Items: []*sItem{{Bin: new(types.Snowflake)}}}},
+		"shard of OnShard is 16":                                                                           {on(16), &sOrder{CustomerID: 1}},
+	} {
+		src := sharded()
+		err := gormplugin.New(src).Assign(c.ctx, open(t), c.o)
+		if err == nil || !strings.HasPrefix(err.Error(), "gormplugin: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("Assign = %v; want an error of gormplugin with %q", err, want)
+		}
+		var outside *core.ValueError
+		if !errors.Is(err, gormplugin.ErrShard) && !errors.Is(err, types.ErrRange) && !errors.As(err, &outside) {
+			t.Errorf("Assign = %v; want ErrShard, ErrRange, or the error of the source", err)
+		}
+		if c.o.ID != 0 || c.o.Customer != nil && c.o.Customer.ID != 0 || len(c.o.Items) > 0 && c.o.Items[0].ID != 0 || src.fills > 0 {
+			t.Errorf("after %v: %+v, %d calls of Fill; want no key", err, c.o, src.fills)
+		}
+	}
+	// None of these is an error: the row's own key is set.
+	o := &sOrder{ID: types.ID[sOrder](keyOn(1, 1)), Items: []*sItem{{ID: keyOn(2, 1), Public: "x", Bin: &bin}}}
+	assignSharded(on(6), t, o)
+}
+
+func TestVerifySaysWhatIsWrongWithTheTagOfAShard(t *testing.T) {
+	type Two struct {
+		ID       types.Snowflake
+		TenantID types.Snowflake `snowkey:"shard"`
+		OwnerID  types.Snowflake `snowkey:"shard"`
+	}
+	type Text struct {
+		ID     types.Snowflake
+		Tenant string `snowkey:"shard"`
+	}
+	type Narrow struct {
+		ID     types.Snowflake
+		Tenant int32 `snowkey:"shard"`
+	}
+	type Row struct {
+		ID        types.Snowflake
+		Product   *sProduct `snowkey:"shard"`
+		ProductID types.Snowflake
+	}
+	type Good struct {
+		ID     types.Snowflake
+		Tenant int64 `snowkey:"shard"`
+		Items  int   `gorm:"-" snowkey:"items,fk=good_id"` // sqlxhelper's
+	}
+	for _, c := range []struct {
+		src  gormplugin.Source
+		row  any
+		want string
+	}{
+		{sharded(), &Two{}, `Two.OwnerID: the tag snowkey:"shard" is also that of TenantID`},
+		{sharded(), &Text{}, `Text.Tenant: the tag snowkey:"shard" does not accept the type string`},
+		{sharded(), &Narrow{}, `Narrow.Tenant: the tag snowkey:"shard" does not accept the type int32`},
+		{sharded(), &Row{}, `Row.Product: the tag snowkey:"shard" does not accept the type *gormplugin_test.sProduct`},
+		{sharded(), &Good{}, ""},
+		{&counting{}, &Good{}, `Good.Tenant: the tag snowkey:"shard" needs a source whose keys have shards`},
+		{coretest.NewGenerator(coretest.Config{}), &Good{}, `Good.Tenant: the tag snowkey:"shard" needs a source`},
+	} {
+		db, plugin := open(t), gormplugin.New(c.src)
+		if err := db.Use(plugin); err != nil {
+			t.Fatalf("Use = %v; want no error", err)
+		}
+		dry := db.Session(&gorm.Session{DryRun: true})
+		if c.want == "" {
+			if err := plugin.Verify(db, c.row); err != nil {
+				t.Errorf("Verify(%T) = %v; want no error", c.row, err)
+			}
+			continue
+		}
+		for _, err := range []error{plugin.Verify(db, c.row), plugin.Assign(t.Context(), db, c.row), dry.Create(c.row).Error} {
+			if wrong := (*gormplugin.ModelError)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error of %T = %v; want a ModelError: %s", c.row, err, c.want)
+			}
+		}
+	}
+}
+
+// Updates save associations, and are told of the shards before.
+func TestUseWithoutTheUpdatesOfGORMIsRefusedWithShards(t *testing.T) {
+	for _, c := range []struct {
+		src  gormplugin.Source
+		want error
+	}{{sharded(), gormplugin.ErrNoAnchor}, {&counting{}, nil}} {
+		db := open(t)
+		if err := db.Callback().Update().Remove("gorm:save_before_associations"); err != nil {
+			t.Fatalf("Remove = %v; want no error", err)
+		}
+		if err := db.Use(gormplugin.New(c.src)); !errors.Is(err, c.want) {
+			t.Errorf("Use with %T = %v; want %v", c.src, err, c.want)
+		}
+	}
+}
+
+func TestNewKeysKeepTheirOrderOnTheirShards(t *testing.T) {
+	o := &sOrder{CustomerID: keyOn(15, 1), Items: []*sItem{{}, {}, {}}}
+	assignSharded(t.Context(), t, o)
+	ids := []types.Snowflake{o.ID.Snowflake(), o.Items[0].ID, o.Items[1].ID, o.Items[2].ID}
+	if !slices.IsSorted(ids) {
+		t.Errorf("keys = %d; want them rising", ids)
+	}
+}
+
+func TestGraphsOfManyGoroutinesStayOnTheirShards(t *testing.T) {
+	db := open(t)
+	if err := db.Use(gormplugin.New(sharded().Generator)); err != nil {
+		t.Fatalf("Use = %v; want no error", err)
+	}
+	db = db.Session(&gorm.Session{DryRun: true, SkipDefaultTransaction: true})
+	var group sync.WaitGroup
+	for shard := range int64(16) {
+		group.Go(func() {
+			o := &sOrder{Customer: &sCustomer{}, Items: []*sItem{{Parts: []sPart{{}}}, {}}, Labels: []*sLabel{{}}}
+			if err := db.WithContext(core.OnShard(t.Context(), shard)).Create(o).Error; err != nil {
+				t.Errorf("Create = %v; want no error", err)
+			}
+			for _, id := range []types.Snowflake{o.ID.Snowflake(), o.Customer.ID, o.Items[0].Parts[0].ID, o.Items[1].ID, o.Labels[0].ID} {
+				if shardOf(id) != shard {
+					t.Errorf("key %d is on shard %d; want %d", id, shardOf(id), shard)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
