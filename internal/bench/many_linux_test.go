@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -40,13 +41,14 @@ var (
 	manyProcesses   = flag.Int("many.processes", 4, "BenchmarkMany: processes that share the leases")
 	manyConnections = flag.Int("many.connections", 20, "BenchmarkMany: connections of each process to a SQL database")
 	manyWindow      = flag.Duration("many.window", 0, "BenchmarkMany: Config.Window of each lease")
+	manyOver        = flag.Duration("many.over", 0, "BenchmarkMany: over how long the leases start; 0: all at once")
 	manyFor         = flag.Duration("many.for", 2*time.Minute, "BenchmarkMany: how long renewals are counted")
 )
 
 // manyWorkerBits give a space of 32,768 worker numbers.
 const manyWorkerBits = 15
 
-// BenchmarkMany starts leases of one namespace all at once, counts what their renewals cost, kills
+// BenchmarkMany starts leases of one namespace, all at once unless -many.over is set, counts what their renewals cost, kills
 // all processes and starts them again. Each lease has a Store of its own, as in a process of its
 // own, but those of a process share connections, as behind a pooler.
 func BenchmarkMany(b *testing.B) {
@@ -55,7 +57,7 @@ func BenchmarkMany(b *testing.B) {
 			server := start(b)
 			c := crowd{
 				Server: name, Address: server.address,
-				Clients: *manyClients / *manyProcesses, Connections: *manyConnections, Window: *manyWindow,
+				Clients: *manyClients / *manyProcesses, Connections: *manyConnections, Window: *manyWindow, Over: *manyOver,
 			}
 			if testing.Short() {
 				c.Clients = 20
@@ -113,7 +115,9 @@ var manyServers = map[string]func(*testing.B) *manyServer{
 			var transactions, wal, syncs, pages float64
 			scanMany(t, db, "SELECT sum(xact_commit + xact_rollback), sum(blks_hit + blks_read) FROM pg_stat_database", &transactions, &pages)
 			scanMany(t, db, "SELECT wal_bytes, wal_sync FROM pg_stat_wal", &wal, &syncs)
-			return map[string]float64{"transactions": transactions, "wal-KB": wal / 1e3, "syncs": syncs, "pages": pages}
+			var updates, hot float64
+			scanMany(t, db, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'snowkey_leases'", &updates, &hot)
+			return map[string]float64{"transactions": transactions, "wal-KB": wal / 1e3, "syncs": syncs, "pages": pages, "updates": updates, "hot-updates": hot}
 		}}
 	},
 	"MariaDB": func(b *testing.B) *manyServer {
@@ -138,7 +142,7 @@ var manyServers = map[string]func(*testing.B) *manyServer{
 		url, peers := "http://127.0.0.1:"+servertest.Port(b), "http://127.0.0.1:"+servertest.Port(b)
 		server := exec.CommandContext(context.Background(), "etcd", "--data-dir", b.TempDir(), "--logger", "zap", "--log-level", "panic", "--auto-compaction-retention", "1h",
 			"--listen-client-urls", url, "--advertise-client-urls", url, "--listen-peer-urls", peers)
-		server.Stderr = os.Stderr
+		server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // with a benchmark that is killed
 		if err := server.Start(); err != nil {
 			b.Fatal(err)
 		}
@@ -231,7 +235,7 @@ func pidIn(t testing.TB, file string) int {
 type crowd struct {
 	Server, Address      string
 	Clients, Connections int
-	Window               time.Duration
+	Window, Over         time.Duration
 }
 
 // stores opens the connections of a process, and returns what makes a Store on them.
@@ -443,6 +447,7 @@ func TestProcessOfMany(t *testing.T) {
 	var running sync.WaitGroup
 	for _, store := range stores {
 		running.Go(func() {
+			time.Sleep(time.Duration(rand.Float64() * float64(c.Over)))
 			if _, err := lease.Acquire(t.Context(), store, c.config()); err != nil {
 				t.Error(err)
 			}
