@@ -3,6 +3,7 @@ package sqlxhelper
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"reflect"
@@ -103,7 +104,7 @@ func (b *buffer) add(ctx context.Context, from reflect.Value) error {
 		b.batch.held[(b.n-1)*p.held+c.slot] = c.keep(row)
 	}
 	if b.keyed {
-		return b.identify(ctx, p.id(row), key)
+		return b.identify(ctx, row, key)
 	}
 	return nil
 }
@@ -111,19 +112,30 @@ func (b *buffer) add(ctx context.Context, from reflect.Value) error {
 // identify gives a key to a row and to the struct from which it was copied. A key that the
 // sequence was given for an earlier row was left in reused memory, and is replaced. An upsert
 // takes its keys later, because it has to know which ones it was given.
-func (b *buffer) identify(ctx context.Context, id, from *types.Snowflake) error {
+func (b *buffer) identify(ctx context.Context, row reflect.Value, from *types.Snowflake) error {
+	id := b.table.plan.id(row)
 	if b.assigned.has(*id) {
 		*id = 0
 	}
 	if *id != 0 || b.table.upsert != nil {
 		return nil
 	}
-	b.id[0] = 0
-	if err := b.src.take(ctx, b.id[:]); err != nil {
-		return err
+	if b.table.plan.shard >= 0 {
+		one := rows{tables: []*table{b.table}, structs: []reflect.Value{row}, ids: []*types.Snowflake{id}}
+		if err := one.assign(ctx, b.src); errors.As(err, new(*RowError)) {
+			return nil // the chunk is refused for the row, which then has its number
+		} else if err != nil {
+			return err
+		}
+	} else {
+		b.id[0] = 0
+		if err := b.src.take(ctx, b.id[:]); err != nil {
+			return err
+		}
+		*id = b.id[0]
 	}
-	*id, *from = b.id[0], b.id[0]
-	b.assigned.add(b.id[0])
+	*from = *id
+	b.assigned.add(*id)
 	return nil
 }
 

@@ -37,6 +37,9 @@
 // and the program does not modify the rows during a call. If the connection of a transaction
 // breaks, or MySQL ends it by a deadlock, the error matches [ErrTxBroken]: roll back then.
 //
+// If the keys of the source name a shard, all rows of a graph are on the shard of their root; see
+// [Helper.InsertGraph].
+//
 // The driver name identifies SQLite, PostgreSQL, MySQL and MariaDB; [RegisterDriver] adds names.
 // Names of tables and columns are quoted and therefore exact: on PostgreSQL, "Orders" is not the
 // table orders. docs/sqlx.md has recipes, limits, and what happens when a condition does not hold.

@@ -34,6 +34,10 @@ var (
 	// the row in a belongs_to field, that would be sent as zero, that is negative, or that is
 	// shared with a row that needs another one. The error is a [*RowError].
 	ErrForeignKey = errors.New("sqlxhelper: foreign key not usable")
+	// ErrShard means that a row belongs on two shards, by its field with the tag snowkey:"shard"
+	// and by its parent or the context, or that the field holds no key. The error is a
+	// [*RowError].
+	ErrShard = errors.New("sqlxhelper: shard not usable")
 	// ErrDuplicateKey means that another row has the same key, or the same value in another
 	// unique index. The error is an [*InsertError].
 	ErrDuplicateKey = errors.New("sqlxhelper: duplicate key")
@@ -72,12 +76,14 @@ func (e *PlanError) Error() string {
 }
 
 // A RowError reports a row that cannot be inserted, as far as that is evident without a
-// database. It is found before keys are assigned and before any SQL, and no row is changed.
+// database. It is found before keys are assigned and before any SQL, and no row is changed. Only
+// an upsert finds later that a stored row is on another shard than a child's tag says, and is
+// undone.
 // Later refusals, by the database or by the Value method of a field, are an [InsertError].
 type RowError struct {
 	Path    string // the row, by type, index and field: "shop.Order[3].Items[0]"
 	Problem string // what is wrong
-	Err     error  // matches ErrForeignKey, or types.ErrRange for a negative key; nil for any other problem
+	Err     error  // matches ErrForeignKey, ErrShard, or types.ErrRange for a negative key; nil for any other problem
 }
 
 func (e *RowError) Error() string { return "sqlxhelper: " + e.Path + ": " + e.Problem }

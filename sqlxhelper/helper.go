@@ -72,7 +72,8 @@ func (h *Helper) With(opts ...Option) *Helper {
 // The primary key is the field for column id, or the one with the tag snowkey:"pk". Every row
 // type has one, of type [types.Snowflake] or [types.ID], or an integer with [WithIntegerKeys]. If it is zero, Insert takes a key from the source
 // and sets it in the struct, where it stays if the insert fails. After an upsert the struct has
-// the stored row's key.
+// the stored row's key. The tag snowkey:"shard" marks a field whose key the new one shares its
+// shard with, see [Helper.InsertGraph].
 //
 // # Errors
 //
@@ -80,7 +81,7 @@ func (h *Helper) With(opts ...Option) *Helper {
 //
 //   - an error that matches [ErrArgument], [ErrDB], [ErrDriver] or [ErrName]
 //   - a [*PlanError] for the type, or a [*RowError] for the row, which may match
-//     [ErrForeignKey]
+//     [ErrForeignKey] or [ErrShard]
 //   - for a missing key, [ErrSource], [ErrWideKey] or the error of the source, wrapped
 //
 // Later errors of the database, of a Value method, or of a ctx that ends between statements are
@@ -155,6 +156,24 @@ func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) 
 // once, referenced tables first, in one transaction or under one savepoint, so that round trips
 // grow with the number of tables and not of rows. Only tables that refer to each other in a
 // circle are written once per level.
+//
+// # Shards
+//
+// If the keys of the [Source] name a shard, as those of a core.Generator with Layout.ShardBits
+// do, a graph is on the shard of its root. A row that gets a key takes its shard from the first
+// of these that there is, and a row whose key is set keeps it:
+//
+//  1. the key in its field with the tag snowkey:"shard", such as a customer's, unless that is NULL
+//  2. its parent
+//  3. the row from which a belongs_to field first leads to it
+//  4. ctx, by core.OnShard; without a wish in ctx, roots are spread evenly
+//
+// The tagged field may be a foreign key that the call sets. If the row to which it refers would
+// follow the row with the tag, by 3, both are where 2 to 4 put the row with the tag. After an
+// upsert, children follow the stored row.
+//
+// A tag that contradicts the parent or, for a root, ctx is an error that matches [ErrShard], as
+// is a zero key in the field. The rows of all other calls are roots.
 //
 // # Errors
 //
@@ -274,13 +293,14 @@ func (h *Helper) dialectFor(db DB) (*traits, error) {
 // equal, and one is kept.
 func (h *Helper) plan(t reflect.Type, m *reflectx.Mapper) (*plan, error) {
 	key := planKey{t, m, h.config.integers}
-	if p, ok := h.plans.Load(key); ok {
-		return p.(*plan), nil
+	kept, ok := h.plans.Load(key)
+	if !ok {
+		p, err := newPlan(t, m, h.config.integers)
+		if err != nil {
+			return nil, err
+		}
+		kept, _ = h.plans.LoadOrStore(key, p)
 	}
-	p, err := newPlan(t, m, h.config.integers)
-	if err != nil {
-		return nil, err
-	}
-	kept, _ := h.plans.LoadOrStore(key, p)
-	return kept.(*plan), nil
+	p := kept.(*plan)
+	return p, h.checkTag(p)
 }

@@ -65,12 +65,12 @@ func (w *writer) resolve(ctx context.Context, s session, l *load, err error) err
 			return w.unresolved(l, i, "no stored row has its "+l.upsert.names())
 		}
 	}
-	w.replaceKeys(l, stored)
-	return nil
+	return w.replaceKeys(l, stored)
 }
 
-// replaceKeys sets the keys of the rows of l, and the foreign keys of their children.
-func (w *writer) replaceKeys(l *load, stored []types.Snowflake) {
+// replaceKeys sets the keys of the rows of l, and the foreign keys of their children, which also
+// follow the stored row to its shard.
+func (w *writer) replaceKeys(l *load, stored []types.Snowflake) error {
 	changed := false
 	for i, row := range l.rows {
 		if id := l.plan.id(row); *id != stored[i] {
@@ -78,9 +78,14 @@ func (w *writer) replaceKeys(l *load, stored []types.Snowflake) {
 			*id, changed, l.fresh[i] = stored[i], true, false
 		}
 	}
-	if changed {
-		w.all.link()
+	if !changed {
+		return nil
 	}
+	if err := w.follow(l); err != nil {
+		return err
+	}
+	w.all.link()
+	return nil
 }
 
 // A replacedKey is a key in memory and its value before resolve.
@@ -92,7 +97,7 @@ type replacedKey struct {
 // restoreKeys undoes resolve. The rows with those keys were rolled back, or others may delete
 // them before the next attempt.
 func (w *writer) restoreKeys() {
-	for _, r := range w.replaced {
+	for _, r := range slices.Backward(w.replaced) { // a key may have changed twice
 		*r.id = r.was
 	}
 	if w.replaced != nil {

@@ -28,12 +28,14 @@ type plan struct {
 	typ       reflect.Type
 	columns   []column
 	key       int        // the primary key, as an index into columns
+	shard     int        // the field whose key names the shard of a row, likewise; -1 if there is none
 	embedded  []embedded // the pointers that must not be nil
 	relations []relation
 	// foreign has an index into columns for each relation, of this type or of another one in
 	// the graph, that sets a column.
 	foreign []int
-	held    int // how many columns are held by their arguments
+	held    int   // how many columns are held by their arguments
+	tagged  *plan // of the type at the root: the first plan with a shard, or nil
 	// ways counts the fields in the graph of types that lead to rows of this type. A field of
 	// pointers counts twice, because two of them may be equal. With at most one way, only
 	// overlapping slices can make two rows one struct.
@@ -102,7 +104,12 @@ func (p *plan) missing(row reflect.Value) (field string) {
 // types get plans of their own, because the foreign keys depend on the type at the root.
 func newPlan(t reflect.Type, m *reflectx.Mapper, integers bool) (*plan, error) {
 	b := builder{mapper: m, integers: integers, plans: map[reflect.Type]*plan{}, keys: map[string]*plan{}}
-	return b.plan(t)
+	p, err := b.plan(t)
+	if err != nil {
+		return nil, err
+	}
+	p.tagged = b.tagged
+	return p, nil
 }
 
 // A builder builds one plan.
@@ -111,6 +118,7 @@ type builder struct {
 	integers bool // see WithIntegerKeys
 	plans    map[reflect.Type]*plan
 	keys     map[string]*plan // by table, the first plan with a row for it
+	tagged   *plan            // the first with a shard
 }
 
 func (b *builder) plan(t reflect.Type) (*plan, error) {
@@ -119,7 +127,7 @@ func (b *builder) plan(t reflect.Type) (*plan, error) {
 		// complete by then, and the caller needs no more.
 		return p, nil
 	}
-	p := &plan{typ: t, key: -1}
+	p := &plan{typ: t, key: -1, shard: -1}
 	b.plans[t] = p
 	// The names come from sqlx's own map of the type, which follows tags and the functions of
 	// the mapper. Its list of names is not used: it descends into every struct, and invents
@@ -128,6 +136,9 @@ func (b *builder) plan(t reflect.Type) (*plan, error) {
 		return nil, err
 	}
 	if err := p.findKey(b.integers); err != nil {
+		return nil, err
+	}
+	if err := b.checkShard(p); err != nil {
 		return nil, err
 	}
 	for i := range p.relations {
@@ -195,14 +206,18 @@ func (p *plan) addField(f reflect.StructField, info *reflectx.FieldInfo, here sp
 		return nil
 	case tag.key && info == nil:
 		return fail("it is tagged as the primary key, and as no column")
+	case tag.shard && info == nil:
+		return fail("it is tagged with the shard, and as no column")
 	case info == nil:
 		return nil
 	case tag.key && f.Anonymous:
 		return fail("an embedded struct cannot be the primary key")
+	case tag.shard && f.Anonymous:
+		return fail("an embedded struct holds no key that could name the shard")
 	case f.Anonymous:
 		return p.addEmbedded(f, info.Children, here)
 	}
-	if problem := p.addColumn(f, info, tag.key, here); problem != "" {
+	if problem := p.addColumn(f, info, tag, here); problem != "" {
 		return fail(problem)
 	}
 	return nil
@@ -216,13 +231,13 @@ func isTagged(f reflect.StructField) bool {
 }
 
 // addColumn adds the column of a field, or returns the reason why it cannot be one.
-func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bool, here spot) (problem string) {
+func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, tag tag, here spot) (problem string) {
 	c, problem := newColumn(f, info)
 	if problem != "" {
 		return problem
 	}
 	c.field, c.index, c.shared = here.field, here.index, here.shared
-	if c.hold = holdOf(&c); here.fixed && !key {
+	if c.hold = holdOf(&c); here.fixed && !tag.key {
 		c.hold = byArgument
 	}
 	if c.hold == byArgument {
@@ -234,11 +249,17 @@ func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, key bo
 	if j := slices.IndexFunc(p.columns, func(o column) bool { return strings.EqualFold(o.name, c.name) }); j >= 0 {
 		return fmt.Sprintf("column %s is already that of field %s; tag one of them `db:\"-\"`", c.name, p.columns[j].field)
 	}
-	if key {
+	if tag.key {
 		if p.key >= 0 {
 			return "a second primary key beside " + p.columns[p.key].field
 		}
 		p.key = len(p.columns)
+	}
+	if tag.shard {
+		if p.shard >= 0 {
+			return "a second field with the shard beside " + p.columns[p.shard].field
+		}
+		p.shard = len(p.columns)
 	}
 	p.columns = append(p.columns, c)
 	return ""
@@ -434,13 +455,14 @@ func refers(t reflect.Type) bool {
 // tagKey is the key of this package in a struct tag.
 const tagKey = "snowkey"
 
-const wantTag = `want "pk", "-", "table,fk=column" or "table,belongs_to=column"`
+const wantTag = `want "pk", "shard", "-", "table,fk=column" or "table,belongs_to=column"`
 
-// A tag is the parsed value of a snowkey tag: it excludes the field, marks the primary key, or
-// names the table and the foreign key of a relation.
+// A tag is the parsed value of a snowkey tag: it excludes the field, marks the primary key or
+// the key that names the shard, or names the table and the foreign key of a relation.
 type tag struct {
 	skip    bool   // "-"
 	key     bool   // "pk"
+	shard   bool   // "shard"; a table of that name has ",fk=column" behind it
 	table   string // of a relation
 	foreign string // the foreign key, in the children or, with belongs, in the struct itself
 	belongs bool
@@ -461,6 +483,8 @@ func parseTag(t reflect.StructTag) (parsed tag, problem string) {
 		return tag{skip: true}, ""
 	case text == "pk":
 		return tag{key: true}, ""
+	case text == "shard":
+		return tag{shard: true}, ""
 	}
 	if parsed, problem = parseRelation(text); problem != "" {
 		problem = fmt.Sprintf("snowkey tag %q: %s", text, problem)

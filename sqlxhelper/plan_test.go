@@ -205,6 +205,32 @@ func TestTypesThatCannotBeWrittenAreAPlanError(t *testing.T) {
 		"KeyIsEmbedded": {[]struct {
 			m `snowkey:"pk"`
 		}{}, "m", "embedded"},
+		"TwoShards": {[]struct {
+			m
+			A, B types.Snowflake `snowkey:"shard"`
+		}{}, "B", "second field with the shard beside A"},
+		"ShardIsNoColumn": {[]struct {
+			m
+			A types.Snowflake `db:"-" snowkey:"shard"`
+		}{}, "A", "as no column"},
+		"ShardIsEmbedded": {[]struct {
+			m `snowkey:"shard"`
+		}{}, "m", "embedded"},
+		"ShardIsTheKey": {[]struct {
+			ID types.Snowflake `snowkey:"shard"`
+		}{}, "ID", "the primary key is on the shard that another field names"},
+		"ShardIsNoKey": {[]struct {
+			m
+			A string `snowkey:"shard"`
+		}{}, "A", "string holds no key that could name the shard"},
+		"ShardIsAnInteger": {[]struct {
+			m
+			A int64 `snowkey:"shard"`
+		}{}, "A", "int64 holds no key that could name the shard"},
+		"ShardIsASlice": {[]struct {
+			m
+			A []types.Snowflake `snowkey:"shard"`
+		}{}, "A", "holds no key"},
 		"TagWithoutName": {[]struct {
 			ID types.Snowflake `db:",pk"`
 		}{}, "ID", "no name"},
@@ -423,7 +449,7 @@ func TestTypesThatCannotBeWrittenAreAPlanError(t *testing.T) {
 	}
 }
 
-const wantTag = `want "pk", "-", "table,fk=column" or "table,belongs_to=column"`
+const wantTag = `want "pk", "shard", "-", "table,fk=column" or "table,belongs_to=column"`
 
 // Values that are structs inside, and lists of values, are for the driver.
 func TestValuesAreColumns(t *testing.T) {

@@ -74,6 +74,7 @@ type rows struct {
 	ids     []*types.Snowflake // their primary keys
 	held    []held             // see batch
 	many    bool               // the call was given a slice
+	shards  *shards            // where new keys go; nil: where the source has put them
 	graph                      // of a walk; otherwise empty
 }
 
@@ -282,8 +283,8 @@ func (t *table) mayRefer() bool {
 	return t.own.last != 0 && t.foreign.first <= t.own.last && t.own.first <= t.foreign.last
 }
 
-// assign gives a key to every row that lacks one, and links the rows. If the source fails, no
-// row has been changed.
+// assign gives a key to every row that lacks one, and links the rows. If the source fails, or
+// keys belong on different shards that have to be on one, no row has been changed.
 func (r *rows) assign(ctx context.Context, src supply) error {
 	missing := 0
 	for _, id := range r.ids {
@@ -293,8 +294,16 @@ func (r *rows) assign(ctx context.Context, src supply) error {
 	}
 	if missing > 0 {
 		keys := make([]types.Snowflake, missing)
+		if err := r.findShards(ctx, src.src, missing); err != nil {
+			return err
+		}
 		if err := src.take(ctx, keys); err != nil {
 			return err
+		}
+		if r.shards != nil {
+			if err := r.shards.lay(keys); err != nil {
+				return err
+			}
 		}
 		for _, id := range r.ids {
 			if *id == 0 {

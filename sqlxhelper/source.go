@@ -17,6 +17,17 @@ import (
 //
 // is asked once per call for all missing keys. Otherwise Next is called once per key. Keys are
 // 1 or larger, because zero means "not assigned yet".
+//
+// A Source whose keys name a shard in their low bits, as a core.Generator with
+// Layout.ShardBits, also has the methods
+//
+//	ShardBits() int
+//	ShardFrom(ctx context.Context) (shard int64, ok bool, err error)
+//
+// which return how many bits these are, 0 if there are none, and the shard that ctx asks for.
+// Its keys must be unique and above zero without these bits, because the Helper changes them to
+// keep rows together: see [Helper.InsertGraph]. A SourceFunc around such a source hides its
+// shards.
 type Source interface {
 	Next(ctx context.Context) (types.Snowflake, error)
 }
@@ -36,6 +47,20 @@ func (f SourceFunc) Next(ctx context.Context) (types.Snowflake, error) {
 // A filler is the optional second method of a [Source].
 type filler interface {
 	Fill(ctx context.Context, ids []types.Snowflake) error
+}
+
+// A sharder is the optional part of a [Source] whose keys name a shard.
+type sharder interface {
+	ShardBits() int
+	ShardFrom(ctx context.Context) (shard int64, ok bool, err error)
+}
+
+// shardBits returns how many low bits of the keys of src name a shard.
+func shardBits(src Source) int {
+	if s, ok := src.(sharder); ok {
+		return s.ShardBits()
+	}
+	return 0
 }
 
 // A supply is the source of a Helper, and the largest key that its options allow.

@@ -34,15 +34,34 @@ func (a *ascending) Fill(_ context.Context, ids []types.Snowflake) error {
 	return nil
 }
 
+// onShards is ascending with 64 shards.
+type onShards struct{ ascending }
+
+func (o *onShards) Fill(ctx context.Context, ids []types.Snowflake) error {
+	err := o.ascending.Fill(ctx, ids)
+	for i, id := range ids {
+		ids[i] = id<<6 | id&63
+	}
+	return err
+}
+
+func (*onShards) ShardBits() int { return 6 }
+
+func (*onShards) ShardFrom(context.Context) (int64, bool, error) { return 0, false, nil }
+
 // BenchmarkGraphAssign measures what InsertGraph does before it writes. It finds
 // and checks the rows, sets their keys and foreign keys, and sorts them by table.
-func BenchmarkGraphAssign(b *testing.B) {
+func BenchmarkGraphAssign(b *testing.B) { benchmarkGraphAssign(b, &ascending{}) }
+
+// BenchmarkGraphAssignOnShards is the same, and puts the children on the shards of their parents.
+func BenchmarkGraphAssignOnShards(b *testing.B) { benchmarkGraphAssign(b, &onShards{}) }
+
+func benchmarkGraphAssign(b *testing.B, src Source) {
 	const parents, children = 1000, 5
 	p, err := newPlan(reflect.TypeFor[benchOrder](), sqlx.NewDb(nil, "").Mapper, false)
 	if err != nil {
 		b.Fatal(err)
 	}
-	src := &ascending{}
 	orders := make([]benchOrder, parents)
 	for i := range orders {
 		orders[i].Items = make([]benchItem, children)

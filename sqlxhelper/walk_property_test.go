@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/coretest"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -76,7 +78,9 @@ type world struct {
 	workers    []*rWorker
 	offices    []*rOffice
 	tables     map[any]string // of each row
+	holders    map[any]any    // of each child, its parent
 	references []reference
+	set        int // firms with a key
 }
 
 func (w *world) refer(from, to any, key func() types.Snowflake) {
@@ -102,6 +106,7 @@ func (w *world) firm() *rFirm {
 	if w.IntN(2) == 0 {
 		f.Office = &rOffice{}
 		w.tables[f.Office] = "offices"
+		w.holders[f.Office] = f
 		w.refer(f.Office, f, func() types.Snowflake { return f.Office.FirmID.Snowflake })
 		w.offices = append(w.offices, f.Office)
 	}
@@ -109,13 +114,15 @@ func (w *world) firm() *rFirm {
 	for i := range f.Teams {
 		t := &f.Teams[i]
 		w.refer(t, f, func() types.Snowflake { return *t.FirmID })
+		w.holders[t] = f
 		if w.IntN(2) == 0 {
 			t.Firm = f
 		}
 		w.team(t)
 	}
 	if w.IntN(4) == 0 {
-		f.ID = types.Snowflake(1_000_000 + len(w.tables))
+		f.ID = types.Snowflake(1_000_000 + 16*len(w.tables) + w.IntN(16))
+		w.set++
 		if len(f.Teams) > 0 {
 			f.Teams[0].FirmID = &f.ID
 		}
@@ -133,6 +140,7 @@ func (w *world) team(t *rTeam) {
 		k := &rWorker{}
 		t.Workers = append(t.Workers, k)
 		w.refer(k, t, func() types.Snowflake { return k.TeamID.Snowflake })
+		w.holders[k] = t
 		if w.IntN(2) == 0 {
 			k.Team = t
 		}
@@ -155,6 +163,7 @@ func (w *world) worker(k *rWorker, depth int, bosses []*rWorker) {
 		task := &k.Tasks[i]
 		w.tables[task] = "tasks"
 		w.refer(task, k, func() types.Snowflake { return task.WorkerID })
+		w.holders[task] = k
 	}
 	if depth > 0 && w.IntN(3) == 0 {
 		k.Staff = make([]rWorker, w.IntN(3))
@@ -162,6 +171,7 @@ func (w *world) worker(k *rWorker, depth int, bosses []*rWorker) {
 			s := &k.Staff[i]
 			w.worker(s, depth-1, nil)
 			w.refer(s, k, func() types.Snowflake { return *s.BossID })
+			w.holders[s] = k
 			if w.IntN(2) == 0 {
 				s.Boss = k
 			}
@@ -173,7 +183,8 @@ func (w *world) worker(k *rWorker, depth int, bosses []*rWorker) {
 // TestRandomGraphsAreOrderedAndLinked compares with an oracle. Each row that was
 // made is in one group, after all rows to which it refers. Keys are unique. Every
 // foreign key is the key of the row that it was made to refer to. That holds after
-// keys have changed too.
+// keys have changed too. Children are on the shards of their parents, and all rows on that of
+// their root or of a row with a key of its own.
 func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 	const seed, graphs = 20260101, 400
 	t.Logf("seed %d", seed)
@@ -182,8 +193,11 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	layout := core.Default()
+	layout.ShardBits = 4
 	for n := range graphs {
-		w := &world{Rand: r, tables: map[any]string{}}
+		spreading := coretest.NewGenerator(coretest.Config{Layout: layout})
+		w := &world{Rand: r, tables: map[any]string{}, holders: map[any]any{}}
 		for range 1 + r.IntN(8) {
 			w.firm()
 		}
@@ -203,7 +217,7 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 			t.Fatalf("graph %d: newRows() = %v; want nil", n, err)
 		}
 		groups := walk.groups()
-		if err := walk.assign(context.Background(), New(&ascending{}).supply()); err != nil {
+		if err := walk.assign(context.Background(), New(spreading).supply()); err != nil {
 			t.Fatalf("graph %d: assign() = %v; want nil", n, err)
 		}
 		at, keys := map[any]int{}, map[types.Snowflake]bool{}
@@ -216,10 +230,10 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 				if _, twice := at[ptr]; twice || w.tables[ptr] != g.name {
 					t.Errorf("graph %d: a row of %q is in %s, twice: %v", n, w.tables[ptr], g.name, twice)
 				}
-				if id == 0 || keys[id] {
+				if id == 0 || keys[id>>4] {
 					t.Errorf("graph %d: key %d of a row of %s is zero or not the first", n, id, g.name)
 				}
-				at[ptr], keys[id] = len(at), true
+				at[ptr], keys[id>>4] = len(at), true
 			}
 		}
 		if len(at) != len(w.tables) {
@@ -239,6 +253,18 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 			}
 		}
 		check("assigned")
+		for child, parent := range w.holders {
+			if child, parent := key(child), key(parent); layout.Shard(child) != layout.Shard(parent) {
+				t.Errorf("graph %d: a child is on shard %d; want that of its parent, %d", n, layout.Shard(child), layout.Shard(parent))
+			}
+		}
+		shards := map[int64]bool{}
+		for row := range at {
+			shards[layout.Shard(key(row))] = true
+		}
+		if len(roots) == 1 && len(shards) > 1+w.set {
+			t.Errorf("graph %d: the rows of one root, and of %d firms whose keys are set, are on %d shards", n, w.set, len(shards))
+		}
 		for i := range walk.structs {
 			if r.IntN(2) == 0 {
 				*walk.ids[i] += 10_000_000
