@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/coretest"
 	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/sqlxhelper/pgxcopy"
@@ -121,6 +123,54 @@ func TestCopyIsPartOfTheCallersTransaction(t *testing.T) {
 	if copies != 2 {
 		t.Errorf("COPY statements = %d; want 2", copies)
 	}
+}
+
+// copiedOrder is on the shard of its customer.
+type copiedOrder struct {
+	types.Model
+	CustomerID types.Snowflake `db:"customer_id" snowkey:"shard"`
+	Lines      []copiedLine    `db:"-" snowkey:"copied_lines,fk=order_id"`
+}
+
+type copiedLine struct {
+	types.Model
+	OrderID types.Snowflake `db:"order_id"`
+}
+
+func TestCopiedGraphIsOnTheShardsOfItsTags(t *testing.T) {
+	db, _ := table(t, "pgx")
+	tx := db.MustBegin()
+	defer func() { _ = tx.Rollback() }()
+	tx.MustExec("CREATE TEMP TABLE copied_orders (id bigint PRIMARY KEY, customer_id bigint NOT NULL)")
+	tx.MustExec("CREATE TEMP TABLE copied_lines (id bigint PRIMARY KEY, order_id bigint NOT NULL REFERENCES copied_orders)")
+	layout := core.Default()
+	layout.ShardBits = 4
+	copies := 0
+	h := sqlxhelper.New(coretest.NewGenerator(coretest.Config{Layout: layout}), sqlxhelper.WithCopy(counting{&copies}, 20))
+	orders := make([]copiedOrder, 100)
+	for i := range orders {
+		orders[i] = copiedOrder{CustomerID: types.Snowflake(1<<40 + i), Lines: make([]copiedLine, 3)}
+	}
+	if err := h.InsertGraph(limited(t), tx, "copied_orders", orders); err != nil {
+		t.Fatalf("InsertGraph() = %v; want nil", err)
+	}
+	if copies != 2 {
+		t.Errorf("COPY statements = %d; want 2", copies)
+	}
+	of := "copied_lines l JOIN copied_orders o ON o.id = l.order_id"
+	wantRows(t, tx, of, 300)
+	wantRows(t, tx, of+" WHERE (l.id & 15) <> (o.id & 15) OR (o.id & 15) <> (o.customer_id & 15)", 0)
+	n, err := sqlxhelper.InsertSeq(limited(t), h, tx, "copied_orders", func(yield func(copiedOrder, error) bool) {
+		for i := range 3000 {
+			if !yield(copiedOrder{CustomerID: types.Snowflake(1<<40 + i*i%16)}, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || n != 3000 || copies != 3 {
+		t.Errorf("InsertSeq() = %d, %v after %d copies; want 3000, nil after 3", n, err, copies)
+	}
+	wantRows(t, tx, "copied_orders WHERE (id & 15) <> (customer_id & 15)", 0)
 }
 
 func TestPoolWithOneConnectionSuffices(t *testing.T) {
