@@ -85,7 +85,7 @@ func (d *database) refuseOtherLayout(ctx context.Context, o *options) error {
 		return err
 	}
 	spaces, err := store.Spaces(ctx)
-	if err != nil || len(spaces) == 0 {
+	if spaces = slices.DeleteFunc(spaces, ofRegions); err != nil || len(spaces) == 0 {
 		return nil //nolint:nilerr // no leases here, or no right to see them
 	}
 	var stored []string
