@@ -166,6 +166,39 @@ func ExampleNoFreeWorkerError() {
 	// Output: 1 number, free within a minute: true
 }
 
+// Two regions with a store each have their datacenter numbers from a store that both reach.
+func ExampleRegion() {
+	ctx := context.Background()
+	layout := core.Layout{
+		Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond,
+		TimeBits: 41, DatacenterBits: 3, WorkerBits: 7, SequenceBits: 12,
+	}
+	common := leasetest.NewMemory(nil)
+	for _, name := range []string{"eu-west-1", "us-east-1"} {
+		own := leasetest.NewMemory(nil) // that of the region
+		l, err := lease.Acquire(ctx, own, lease.Config{
+			Namespace: "shop", Layout: layout, Logger: slog.New(slog.DiscardHandler),
+			Region: &lease.Region{Name: name, Store: common},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		gen, err := core.New(core.Config{Layout: layout, Datacenter: l.Status().Datacenter, Worker: l})
+		if err != nil {
+			log.Fatal(err)
+		}
+		id, err := gen.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(name, layout.Parts(id).Datacenter)
+		_ = gen.Close(ctx)
+	}
+	// Output:
+	// eu-west-1 0
+	// us-east-1 1
+}
+
 // The keys of rows that exist already get a number of their own before the first program takes
 // a lease.
 func ExampleRetire() {

@@ -39,8 +39,8 @@ import (
 //   - The common store keeps what it has acknowledged. After it was restored, wait until each
 //     region has run for two minutes with it before a new region starts.
 //   - A copy of a region's store has a Name of its own, or reaches the common store. A copy with
-//     the same name that starts within a minute or so of the copying runs until the next mark, and
-//     one that is cut off runs until it no longer is.
+//     the same name that starts before the next mark runs until then, and one that is cut off runs
+//     until it no longer is. Processes that end within a minute and a half make no marks.
 //   - An operator takes a number from a region only when all its processes have ended.
 type Region struct {
 	// Name names the region, in 1..40 of the characters a-z A-Z 0-9 . _ -. It never changes.
@@ -457,14 +457,14 @@ func (r *regional) settled(s sight) {
 		_ = r.failed(s.away)
 	} else if r.failing {
 		r.failing = false
-		r.config.Logger.Info("lease: the datacenter number of the region is confirmed again", "datacenter", s.home.number)
+		r.config.Logger.Info("lease: the datacenter number of the region is confirmed again")
 	}
 }
 
 // failed reports a failure unless the last time was one too, and returns it with the region's name.
 func (r *regional) failed(err error) error {
 	if !r.failing && r.joined {
-		r.config.Logger.Warn("lease: the datacenter number of the region is not confirmed; the region goes on with it", "datacenter", r.leases.Datacenter, "error", err)
+		r.config.Logger.Warn("lease: the datacenter number of the region is not confirmed; the region goes on with it", "error", err)
 		r.failing = true
 	}
 	return fmt.Errorf("lease: region %q: %w", r.Name, err)

@@ -162,7 +162,8 @@ type Row struct {
 
 // Retired is the least Until of a retired row, which no claim takes: Until is Retired plus the
 // moment of the retirement. It is in the year 37648, so that a version of this module that knows
-// no retired rows does not take one either, and numbers that servers keep as doubles hold it.
+// no retired rows does not take one either, and numbers that servers keep as doubles hold it. A
+// claim with Retired as its Window takes a row until that is released, whatever the time is.
 const Retired = Millis(1) << 50
 
 // Retired reports whether a [Claim] with Retire has taken the row for good.
