@@ -102,12 +102,7 @@ func (g *graph) place(i int, r graphRow) {
 
 // saves reports whether the association rel is saved with row i.
 func (g *graph) saves(i int, rel *relation) bool {
-	if g.places == nil || g.places[i].selection == nil {
-		return true
-	}
-	s := g.places[i].selection
-	rows, named := s.selected[rel.Name+".*"] // GORM saves the join rows alone without them
-	return s.writes(rel.Name) && (rel.Type != schema.Many2Many || rows || !named)
+	return g.places == nil || g.places[i].selection == nil || g.places[i].selection.writes(rel.Name)
 }
 
 // below returns what is saved of the rows in rel, as GORM passes it on.
@@ -281,18 +276,22 @@ func (g *graph) checkShard(i int) error {
 		}
 	}
 	var other int64
-	var whose string
+	child := p.parent >= 0
 	switch {
-	case p.parent >= 0 && !p.inherits():
-		other, whose = g.shardOf(p.parent, false), "its parent "+g.path(g.rows[p.parent])
-	case r.from < 0 && g.owner == nil && g.wish != nowhere:
-		other, whose = g.wish, "the context"
+	case child && !p.inherits():
+		other = g.shardOf(p.parent, false)
+	case !child && r.from < 0 && g.owner == nil && g.wish != nowhere:
+		other = g.wish
 	default:
 		return nil
 	}
 	shard := g.shardOf(i, false)
 	if shard == other {
 		return nil
+	}
+	whose := "the context"
+	if child {
+		whose = "its parent " + g.path(g.rows[p.parent])
 	}
 	return fmt.Errorf("%w: %s is on %s by %s, and on %s by %s", ErrShard, g.path(*r), shardName(shard), tag.field.Name, shardName(other), whose)
 }
@@ -392,7 +391,7 @@ func (in *installation) place(db *gorm.DB, v reflect.Value, update bool) error {
 	if err != nil {
 		return err
 	}
-	if g.update = update; update || len(stmt.Selects)+len(stmt.Omits) > 0 {
+	if g.update = update; len(stmt.Selects)+len(stmt.Omits) > 0 {
 		first := selectionOf(stmt, !update)
 		g.first = &first
 	}

@@ -61,6 +61,10 @@ func assignSharded(ctx context.Context, t *testing.T, value any, opts ...gormplu
 }
 
 type (
+	sRegion struct {
+		ID     types.Snowflake
+		Orders []*sOrder `gorm:"foreignKey:RegionID"`
+	}
 	sCustomer struct {
 		ID     types.Snowflake
 		Orders []*sOrder `gorm:"foreignKey:CustomerID"`
@@ -75,6 +79,7 @@ type (
 	sOrder  struct {
 		ID         types.ID[sOrder]
 		CustomerID types.Snowflake `snowkey:"shard"`
+		RegionID   types.NullSnowflake
 		Customer   *sCustomer
 		Items      []*sItem  `gorm:"foreignKey:OrderID"`
 		Labels     []*sLabel `gorm:"many2many:s_order_labels"`
@@ -185,6 +190,20 @@ func TestTaggedFieldOfANewReferenceFollowsIt(t *testing.T) {
 	customer := &sCustomer{Orders: []*sOrder{{Items: []*sItem{{}}}}} // the tagged field is the parent's key
 	assignSharded(on(2), t, customer)
 	equal(t, "item of the customer's order", shardOf(customer.Orders[0].Items[0].ID), 2)
+
+	// What the field holds so far is overwritten, and has no say.
+	order = &sOrder{CustomerID: keyOn(9, 1), Customer: &sCustomer{Tenant: &sTenant{ID: keyOn(6, 1)}}}
+	assignSharded(t.Context(), t, order)
+	equal(t, "order of a customer of a stored tenant", shardOf(order.ID), 6)
+	customer = &sCustomer{ID: keyOn(2, 1), Orders: []*sOrder{{CustomerID: keyOn(9, 1)}}}
+	assignSharded(t.Context(), t, customer)
+	equal(t, "order of a stored customer", shardOf(customer.Orders[0].ID), 2)
+
+	// The new customer has no shard of its own, and follows the order, which has a parent.
+	region := &sRegion{ID: keyOn(3, 1), Orders: []*sOrder{{Customer: &sCustomer{}}}}
+	assignSharded(t.Context(), t, region)
+	equal(t, "order of a new customer in a region", shardOf(region.Orders[0].ID), 3)
+	equal(t, "new customer of an order in a region", shardOf(region.Orders[0].Customer.ID), 3)
 }
 
 func TestSharedRowsFollowTheirLastParentAndCirclesEnd(t *testing.T) {
@@ -202,6 +221,10 @@ func TestSharedRowsFollowTheirLastParentAndCirclesEnd(t *testing.T) {
 	a.Next, b.Next = b, a
 	assignSharded(t.Context(), t, []*sNode{a, b})
 	equal(t, "shard of a circle", shardOf(a.ID), shardOf(b.ID))
+	child := &sNode{Next: a}
+	b.Children, a.ID, b.ID = []*sNode{child}, 0, 0
+	assignSharded(t.Context(), t, []*sNode{a, b})
+	equal(t, "shard of a row that follows a circle in two ways", shardOf(child.ID), shardOf(b.ID))
 	equal(t, "NextID", [2]types.Snowflake{a.NextID, b.NextID}, [2]types.Snowflake{b.ID, a.ID})
 }
 
@@ -209,6 +232,9 @@ type sNode struct {
 	ID     types.Snowflake
 	NextID types.Snowflake `snowkey:"shard"`
 	Next   *sNode
+
+	ParentID types.NullSnowflake
+	Children []*sNode `gorm:"foreignKey:ParentID"`
 }
 
 func TestShardsOfALongListAreFoundWithoutAStackOrASquareOfTime(t *testing.T) {
@@ -264,6 +290,17 @@ func TestKeysOfEveryKindSayTheirShard(t *testing.T) {
 	u := &Unit{TenantID: uint64(keyOn(3, 1)), Bins: []Bin{{TenantID: 1}}}
 	assignSharded(t.Context(), t, u)
 	equal(t, "composite key", shardOf(u.Bins[0].ID), 3)
+	type Page struct {
+		ID    types.Snowflake
+		DocID string
+	}
+	type Doc struct {
+		ID    string `gorm:"primaryKey;snowflake"`
+		Pages []Page
+	}
+	d := &Doc{ID: keyOn(6, 1).String(), Pages: make([]Page, 1)}
+	assignSharded(t.Context(), t, d)
+	equal(t, "child of a key as text", shardOf(d.Pages[0].ID), 6)
 	p := &Plain{Bins: make([]Bin, 3)}
 	assignSharded(t.Context(), t, p)
 	equal(t, "children of a row whose key is the database's", shardOf(p.Bins[0].ID) == shardOf(p.Bins[1].ID) && shardOf(p.Bins[1].ID) == shardOf(p.Bins[2].ID), true)
@@ -278,6 +315,7 @@ func TestErrorsOfShardsLeaveTheGraphAlone(t *testing.T) {
 	}{
 		"sOrder is on shard 5 by CustomerID, and on shard 6 by the context":                                {on(6), &sOrder{CustomerID: keyOn(5, 1)}},
 		"sOrder is on shard 8 by CustomerID, and on shard 6 by the context":                                {on(6), &sOrder{Customer: &sCustomer{Owner: Owner{TenantID: nullKeyOn(8, 1)}}}},
+		"sOrder is on shard 3 by CustomerID, and on shard 9 by the context":                                {on(9), &sOrder{Customer: &sCustomer{Tenant: &sTenant{ID: keyOn(3, 1)}}}},
 		"sOrder.Items[1] is on shard 7 by Bin, and on shard 5 by its parent sOrder":                        {t.Context(), &sOrder{CustomerID: keyOn(5, 1), Items: []*sItem{{}, {Bin: &bin}}}},
 		"sOrder.Items[0] is on shard 7 by Bin, and on one that is still to be chosen by its parent sOrder": {t.Context(), &sOrder{Customer: &sCustomer{}, Items: []*sItem{{Bin: &bin}}}},
 		"sOrder.CustomerID is 0, want the key":                                                             {on(6), &sOrder{}},
@@ -405,4 +443,24 @@ func TestGraphsOfManyGoroutinesStayOnTheirShards(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// Such a root gets no key, so its field need not be known.
+func TestUpdatesByAConditionNeedNoShard(t *testing.T) {
+	db := open(t)
+	if err := db.Use(gormplugin.New(sharded())); err != nil {
+		t.Fatalf("Use = %v; want no error", err)
+	}
+	tx := db.Session(&gorm.Session{DryRun: true}).Model(&sOrder{}).Where("id > 7").Updates(map[string]any{"customer_id": 5})
+	if tx.Error != nil {
+		t.Errorf("Updates = %v; want no error", tx.Error)
+	}
+}
+
+func TestVerifyMissesTheCallbackThatUpdatesNeed(t *testing.T) {
+	db, plugin := open(t), gormplugin.New(sharded())
+	err := errors.Join(db.Use(plugin), plugin.Verify(db), db.Callback().Update().Remove("snowflake:place"))
+	if err != nil || gormplugin.Installed(db) || !errors.Is(plugin.Verify(db), gormplugin.ErrNotInstalled) {
+		t.Errorf("Verify without the callback = %v, after %v; want ErrNotInstalled", plugin.Verify(db), err)
+	}
 }

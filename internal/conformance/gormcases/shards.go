@@ -119,8 +119,8 @@ type Tag struct {
 // A PurchaseTag is a join row with a key of its own.
 type PurchaseTag struct {
 	ID         types.Snowflake
-	TagID      types.Snowflake    `gorm:"uniqueIndex:pair"`
-	PurchaseID types.ID[Purchase] `gorm:"uniqueIndex:pair"`
+	TagID      types.Snowflake    `gorm:"uniqueIndex:purchase_tag_pair"`
+	PurchaseID types.ID[Purchase] `gorm:"uniqueIndex:purchase_tag_pair"`
 }
 
 // A PurchaseNote is owned by a model of any kind.
@@ -190,6 +190,18 @@ var shardCases = []testCase{
 	}},
 	{"GraphsWithoutAWishAreEachOnOneShardAndSpreadEvenly", func(e *env) {
 		db := e.sharded()
+		shared := &Shopper{Email: "shared"}
+		pair := []Purchase{{Number: "x"}, {Number: "y", Shopper: shared}, {Number: "z", Shopper: shared, Lines: []PurchaseLine{{}}}}
+		seen := make([]int64, len(pair)) // by the hooks
+		for i := range pair {
+			pair[i].Before = func() { seen[i] = shardLayout.Shard(pair[i].ID.Snowflake()) }
+		}
+		e.must(db.Create(&pair))
+		equal(e, "shard of a purchase of a shared shopper in its hook", seen[2], seen[1])
+		equal(e, "shard of a purchase of a shared shopper", shardLayout.Shard(pair[1].ID.Snowflake()), shardLayout.Shard(shared.ID))
+		equal(e, "shard of another one", shardLayout.Shard(pair[2].ID.Snowflake()), shardLayout.Shard(shared.ID))
+		e.must(db.Select("Lines", "Tags").Delete(&pair))
+		e.must(db.Delete(shared))
 		list := make([]Purchase, 64)
 		for i := range list {
 			list[i] = wholePurchase(fmt.Sprint(i))
@@ -296,18 +308,53 @@ var shardCases = []testCase{
 	}},
 	{"RowsThatHooksAddFollow", func(e *env) {
 		db := e.sharded()
-		p := Purchase{Number: "A", Lines: []PurchaseLine{{}}}
+		e.must(db.Create(&Shopper{ID: keyOn(17, 1), Email: "17"}))
+		p := Purchase{Number: "A", Lines: []PurchaseLine{{}}, ShopperID: types.NullSnowflake{Snowflake: keyOn(17, 1), Valid: true}}
 		p.Before = func() {
 			p.Lines = append(p.Lines, PurchaseLine{Parts: []LinePart{{}}}, PurchaseLine{})
 			p.Bill = &Bill{}
 		}
-		e.must(db.WithContext(core.OnShard(e.Context(), 17)).Create(&p))
-		e.shards(map[int64]int{17: 1 + 3 + 1 + 1})
+		e.must(db.Create(&p))
+		e.shards(map[int64]int{17: 1 + 1 + 3 + 1 + 1})
 		q := Purchase{Number: "B", Bill: &Bill{}}
 		q.Before = func() { q.ShopperID = types.NullSnowflake{Snowflake: keyOn(18, 1), Valid: true} }
 		e.must(db.Create(&Shopper{ID: keyOn(18, 1), Email: "18"}))
 		e.must(db.Create(&q))
-		e.shards(map[int64]int{17: 6, 18: 3})
+		e.shards(map[int64]int{17: 7, 18: 3})
+	}},
+	{"JoinRowsHaveAFieldOfTheirOwnOrFollowTheOwner", func(e *env) {
+		type Player struct {
+			ID types.Snowflake
+		}
+		type Squad struct {
+			ID      types.Snowflake
+			Players []Player `gorm:"many2many:lineups"`
+			Guests  []Player `gorm:"many2many:visits"`
+		}
+		type Lineup struct {
+			ID                types.Snowflake
+			SquadID, PlayerID types.Snowflake `gorm:"uniqueIndex:lineup_pair"`
+		}
+		type Visit struct {
+			ID       types.Snowflake
+			SquadID  types.Snowflake `gorm:"uniqueIndex:visit_pair"`
+			PlayerID types.Snowflake `gorm:"uniqueIndex:visit_pair" snowkey:"shard"`
+		}
+		db := e.open(&gorm.Config{})
+		if err := errors.Join(
+			db.Use(gormplugin.New(shardSource{e.src}, e.target.Options...)),
+			db.SetupJoinTable(&Squad{}, "Players", &Lineup{}), db.SetupJoinTable(&Squad{}, "Guests", &Visit{}),
+			db.AutoMigrate(&Player{}, &Squad{}, &Lineup{}, &Visit{}),
+		); err != nil {
+			e.Fatalf("set up = %v; want no error", err)
+		}
+		squad := Squad{ID: keyOn(1, 1), Players: []Player{{ID: keyOn(2, 1)}}, Guests: []Player{{ID: keyOn(3, 1)}}}
+		e.must(db.WithContext(core.OnShard(e.Context(), 4)).Create(&squad))
+		for table, want := range map[string]int64{"lineups": 1, "visits": 3} {
+			list := e.keys(table, "id", "squad_id", squad.ID)
+			equal(e, "rows of "+table, len(list), 1)
+			equal(e, "shard of "+table, shardLayout.Shard(types.Snowflake(list[0])), want)
+		}
 	}},
 	{"MapsHaveTheShardOfTheirFieldOrOfTheContext", func(e *env) {
 		db := e.sharded()
