@@ -30,16 +30,16 @@ type Customer struct {
 	Name string
 }
 
-// Order is on the shard of its customer.
+// Order is on the shard of its customer, because of the tag.
 type Order struct {
 	types.Model
-	CustomerID types.Snowflake `gorm:"index"`
+	CustomerID types.Snowflake `gorm:"index" snowkey:"shard"`
 	Customer   *Customer
 	Number     int
 	Lines      []Line
 }
 
-// Line is on the shard of its order.
+// Line is on the shard of its order, as every row that is created with another.
 type Line struct {
 	types.Model
 	OrderID types.Snowflake `gorm:"index"`
@@ -116,7 +116,7 @@ func run(ctx context.Context, dir string, out io.Writer) (err error) {
 			return err
 		}
 		order := Order{CustomerID: customer.ID, Number: n + 1, Lines: []Line{{SKU: "cup"}, {SKU: "pot"}}}
-		if err := db.WithContext(core.OnShardOf(ctx, customer.ID)).Create(&order).Error; err != nil {
+		if err := db.WithContext(ctx).Create(&order).Error; err != nil {
 			return err
 		}
 	}
