@@ -102,6 +102,9 @@ func (r *resolver) joins(i int, keys []unique, tested [][]*schema.Field) bool {
 			if c.field == nil || !r.gives(i, c.field) {
 				continue
 			}
+			if r.tidb && strings.Contains(c.typ, "binary") {
+				return false // it has found rows whose values are only the beginning of those joined
+			}
 			if v, _ := r.value(i, c.field); !simple(v) || key.nullsEqual && isNull(v) {
 				return false // no index finds IS NOT DISTINCT FROM
 			}
@@ -146,7 +149,7 @@ func (r *resolver) lock() string {
 	switch {
 	case !r.database.locks:
 		return ""
-	case r.upsert.ignores && !r.unshared:
+	case r.upsert.ignores && !r.tidb:
 		return " LOCK IN SHARE MODE"
 	default:
 		return " FOR UPDATE"

@@ -21,7 +21,7 @@ type resolver struct {
 	*creation
 	upsert   upsert
 	alone    bool          // see table.alone
-	unshared bool          // see table.unshared
+	tidb     bool          // see table.tidb
 	assigned []bool        // for each row, whether its key is fresh
 	inserted map[cell]int  // for each stored row with a fresh key, the row of the statement
 	shared   map[cell]bool // keys of the caller that different rows have
@@ -78,7 +78,7 @@ func (r *resolver) run() (err error) {
 // byUniques resolves rows by what the upsert recognizes a stored row by, and returns the
 // rows that are not resolved. all is the number of rows whose key is known.
 func (r *resolver) byUniques(rest []int, t *table, all int) (lost []int, err error) {
-	r.alone, r.unshared, r.torn = t.alone, t.unshared, map[int]bool{}
+	r.alone, r.tidb, r.torn = t.alone, t.tidb, map[int]bool{}
 	switch {
 	case r.named():
 		lost, err = r.byTarget(rest, t.uniques, all)

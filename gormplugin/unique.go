@@ -97,8 +97,9 @@ type table struct {
 	// read the tables that inherit from it as well. The rows of a partitioned table are in
 	// its partitions.
 	alone bool
-	// unshared reports that the database has no shared locks on rows: TiDB.
-	unshared bool
+	// tidb reports that the server is TiDB, which has no shared locks on rows and joins binary
+	// strings wrongly.
+	tidb bool
 }
 
 // A tableName is the name of a table in a statement, without an alias.
@@ -168,7 +169,7 @@ func (c *creation) tableText() string {
 // readCatalog asks the catalog for the unique keys of a table. The catalog's answer has a row
 // for each column: index, column, collation, length of the prefix, type, condition, whether
 // the column is NOT NULL, whether the key is hidden, whether NULL equals NULL, whether the
-// table stands alone, and whether it has no shared locks.
+// table stands alone, and whether the server is TiDB.
 func (c *creation) readCatalog(name tableName) (*table, error) {
 	t, d := &table{}, c.database
 	if d.uniques == "" {
@@ -181,7 +182,7 @@ func (c *creation) readCatalog(name tableName) (*table, error) {
 		var index, where string
 		var c uniqueColumn
 		var notNull, hidden, nullsEqual bool
-		if err := found.Scan(&index, &c.name, &c.collate, &c.prefix, &c.typ, &where, &notNull, &hidden, &nullsEqual, &t.alone, &t.unshared); err != nil {
+		if err := found.Scan(&index, &c.name, &c.collate, &c.prefix, &c.typ, &where, &notNull, &hidden, &nullsEqual, &t.alone, &t.tidb); err != nil {
 			return err
 		}
 		if n := len(t.uniques); n == 0 || t.uniques[n-1].name != index {
