@@ -16,7 +16,7 @@ const (
 	SQLite = dialect.SQLite
 	// PostgreSQL is PostgreSQL 9.6 or newer, with any driver.
 	PostgreSQL = dialect.PostgreSQL
-	// MySQL is MySQL 5.7 and MariaDB 10.3, or newer. Dolt is refused, see [ErrDolt].
+	// MySQL is MySQL 5.7 and MariaDB 10.3, or newer, and TiDB. Dolt is refused, see [ErrDolt].
 	MySQL = dialect.MySQL
 )
 
