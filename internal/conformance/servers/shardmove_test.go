@@ -363,16 +363,16 @@ func (w *shardWriter) write(ctx context.Context) error {
 		return err
 	}
 	order := shardOrder{Customer: types.Snowflake(w.random.Int64N(1e9)), Lines: make([]shardLine, 2)}
-	what := w.random.IntN(4)
+	what := w.random.IntN(3) // the shard stays as large as it was
 	var old types.Snowflake
 	for old = range w.orders { // any
 		break
 	}
 	switch {
-	case what < 2 || old == 0:
+	case what == 0 || old == 0:
 		err = w.helper.InsertGraph(core.OnShard(ctx, w.shard), tx, "orders", &order)
 		old = order.ID
-	case what == 2:
+	case what == 1:
 		_, err = tx.ExecContext(ctx, "UPDATE orders SET customer = $2 WHERE id = $1", old, order.Customer)
 	default:
 		if _, err = tx.ExecContext(ctx, "DELETE FROM lines WHERE order_id = $1", old); err == nil {
@@ -419,7 +419,7 @@ func TestAShardOfPostgresMovesWhileItIsWritten(t *testing.T) {
 		execSqlx(t, dbs[0], "CREATE TABLE "+shardTable(n)+" ()")
 	}
 	const moved = 3
-	stored := make([]shardOrder, inNights(1000, 50_000)) // before any writer
+	stored := make([]shardOrder, inNights(1000, 20_000)) // before any writer
 	for i := range stored {
 		stored[i] = shardOrder{Customer: 1, Lines: make([]shardLine, 2)}
 	}
