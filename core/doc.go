@@ -53,7 +53,8 @@
 // A layout has 1<<SequenceBits IDs per tick and worker, which is 4,096,000 per second for
 // [Default]. Callers beyond that rate sleep until the next tick. Below one ID per tick, every ID
 // is the first of its tick and, by default, a multiple of 1<<SequenceBits; choose a
-// [SequenceStart] that spreads them if rows are sharded by id % n. A new generator with a static
+// [SequenceStart] that spreads them if rows are sharded by id % n, or Layout.ShardBits, with which the
+// program chooses the shard, at the price of as many bits of the rate ([OnShard]). A new generator with a static
 // worker leaves the present tick and the run-ahead to earlier processes, so its first ID may take
 // up to one tick.
 //

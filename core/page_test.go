@@ -11,7 +11,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 )
 
-var writePage = flag.Bool("page", false, "write what is generated into docs/layouts.md")
+var writePage = flag.Bool("page", false, "write what is generated into docs/layouts.md and docs/sharding.md")
 
 // presets are in the order of the page.
 var presets = []struct {
@@ -26,21 +26,26 @@ var presets = []struct {
 	{"Mastodon", core.Mastodon()},
 }
 
-// The picture and the tables of docs/layouts.md come from the layouts. Each stands between
+// The picture and the tables of the pages come from the layouts. Each stands between
 // <!-- generated: name --> and <!-- /generated -->. -page writes them.
-func TestThePageOfLayoutsShowsWhatTheyAre(t *testing.T) {
-	const page = "../docs/layouts.md"
+func TestThePagesOfLayoutsShowWhatTheyAre(t *testing.T) {
+	checkPage(t, "../docs/layouts.md", map[string]string{
+		"picture": pictureOfPresets(),
+		"presets": tableOfPresets(t),
+		"time":    tableOfTimeBits(),
+		"rest":    tableOfOtherBits(),
+	})
+	checkPage(t, "../docs/sharding.md", map[string]string{"shards": tableOfShards()})
+}
+
+func checkPage(t *testing.T, page string, parts map[string]string) {
+	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := string(text)
-	for name, want := range map[string]string{
-		"picture": pictureOfPresets(),
-		"presets": tableOfPresets(t),
-		"time":    tableOfTimeBits(),
-		"rest":    tableOfOtherBits(),
-	} {
+	for name, want := range parts {
 		begin, end := "<!-- generated: "+name+" -->\n", "<!-- /generated -->"
 		before, rest, found := strings.Cut(got, begin)
 		shown, after, closed := strings.Cut(rest, end)
@@ -58,6 +63,17 @@ func TestThePageOfLayoutsShowsWhatTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// tableOfShards says what shards leave of the rate of Default.
+func tableOfShards() string {
+	var b strings.Builder
+	b.WriteString("| ShardBits | Shards | Keys per ms and worker | per second | at once |\n| ---: | ---: | ---: | ---: | ---: |\n")
+	for _, bits := range []int{0, 4, 6, 8, 10} {
+		perTick := int64(1) << (core.Default().SequenceBits - bits)
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s |\n", bits, grouped(1<<bits), grouped(perTick), grouped(perTick*1000), grouped(perTick*20))
+	}
+	return b.String()
 }
 
 // pictureOfPresets has a line for each layout, with a character for each bit.

@@ -12,7 +12,7 @@ import (
 // At a rate below one ID per tick, every ID is the first of its tick. If that is always number
 // zero, all IDs are multiples of 1<<SequenceBits, and of the shards of a table that is sharded
 // by id % 16 only one is filled. At 180 IDs per second this still concerns 98 % of the IDs.
-// Choose Random for such a table.
+// Choose Random for such a table, or Layout.ShardBits.
 type SequenceStart int
 
 const (
