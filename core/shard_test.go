@@ -72,6 +72,17 @@ func TestWithoutAWishTheShardsAreEven(t *testing.T) {
 		if least, most := slices.Min(filled), slices.Max(filled); least != 100 || most != 101 {
 			t.Errorf("shards of a slice have %d to %d IDs: %v; want 100 or 101", least, most, filled)
 		}
+		// A slice that is shorter than the shards are many leaves no range of them out.
+		for n := range 1000 {
+			few := ids[n : n+8]
+			quarters := make([]int, 4)
+			for _, id := range few {
+				quarters[l.Shard(id)/4]++
+			}
+			if slices.Min(quarters) == 0 {
+				t.Fatalf("shards of 8 IDs in a row, in ranges of 4: %v; want some in each", quarters)
+			}
+		}
 		single := make([]int, 16)
 		for range 16_000 {
 			time.Sleep(time.Millisecond) // the first ID of each tick, where a plain layout has even ones only

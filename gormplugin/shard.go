@@ -197,9 +197,9 @@ func (g *graph) leads(t, i int) bool {
 // context asks for. If it asks for none, shardOf chooses the next one for it, and remembers it
 // for those that follow; or, without choose, returns a number below nowhere that only they have.
 //
-// Shards that are chosen go one after the other, from that of the first key on. The keys of these
-// rows themselves are as far apart as the graph has rows between them, and orders with 7 items
-// would all be on one shard of 8.
+// Shards that are chosen follow that of the first key, each as far from the one before as those of
+// core.Generator are. The keys of these rows themselves have the rows of the graph between them, and
+// orders with 7 items would all be on one shard of 8.
 func (g *graph) shardOf(i int, choose bool) int64 {
 	g.trail = g.trail[:0]
 	shard, leader := g.lead(i)
@@ -216,7 +216,7 @@ func (g *graph) shardOf(i int, choose bool) int64 {
 		case g.wish != nowhere:
 			shard = g.wish
 		case choose:
-			shard, g.next = g.next, (g.next+1)&g.plugin.mask
+			shard, g.next = g.next, (g.next+((g.plugin.mask+1)*5/8|1))&g.plugin.mask
 		case leader < 0:
 			shard = nowhere - 1 - int64(i)
 		default: // the same number wherever the circle is entered

@@ -18,7 +18,7 @@ var generate = command{
 	args:    "[count]",
 	most:    1,
 	flags:   "worker datacenter form layout bits shard-bits epoch unit",
-	text: `Writes new keys, one per line: one, or as many as count says. They increase, and no key is written twice. With -shard-bits their shards follow one after the other.
+	text: `Writes new keys, one per line: one, or as many as count says. They increase, and no key is written twice. With -shard-bits their shards are spread evenly.
 
     snowkey generate -worker 1023
     snowkey generate -worker 1023 -form base62 1000000 > keys
