@@ -109,13 +109,14 @@ func TestEachRegionHasANumber(t *testing.T) {
 		for name := range 4 {
 			own := newSite()
 			name := fmt.Sprintf("region-%d", name)
-			numbers[name] = map[int64]int{}
+			its := map[int64]int{}
+			numbers[name] = its
 			for range 8 { // all start at once
 				wg.Go(func() {
 					l := start(t, own, in(t, name, common))
 					mu.Lock()
 					defer mu.Unlock()
-					numbers[name][l.Status().Datacenter]++
+					its[l.Status().Datacenter]++
 				})
 			}
 		}
@@ -205,7 +206,7 @@ func TestOneProcessOfARegionMarksItsNumber(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		before := common.count("renew")
 		time.Sleep(time.Hour)
-		if n := common.count("renew") - before; n < 30 || n > 90 {
+		if n := common.count("renew") - before; n < 30 || n > 120 {
 			t.Errorf("20 processes have renewed the number %d times in an hour; want about 60", n)
 		}
 	})
