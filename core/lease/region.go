@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -214,7 +213,7 @@ type regional struct {
 
 	refusal atomic.Pointer[RegionError] // nil: none
 
-	mu      sync.Mutex       // held while a process settles, once at a time
+	busy    chan struct{}    // full while a process settles, once at a time; no Mutex, as waits end with their context
 	leases  leasestore.Space // with the datacenter once joined
 	joined  bool
 	mark    string // of the home when it was settled last
@@ -239,6 +238,7 @@ func (l *Lease) withRegion() error {
 	l.region = &regional{
 		Region:  c.Region,
 		own:     l.store,
+		busy:    make(chan struct{}, 1),
 		config:  c,
 		home:    leasestore.Space{Namespace: c.Namespace + homeSuffix, Workers: 1, Layout: layout},
 		numbers: leasestore.Space{Namespace: c.Namespace + regionsSuffix, Workers: 1 << c.Layout.DatacenterBits, Layout: layout},
@@ -308,8 +308,12 @@ func (r *regional) note(err error) (first bool) {
 // settle takes steps until the region has its number, and returns it. To keep it, it marks a home
 // that still has the mark of last time.
 func (r *regional) settle(ctx context.Context, keep bool) (int64, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	select {
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
+	case <-ctx.Done():
+		return 0, fmt.Errorf("lease: region %q: %w", r.Name, ctx.Err())
+	}
 	ctx, cancel := context.WithTimeout(ctx, regionLimit)
 	defer cancel()
 	var last sight

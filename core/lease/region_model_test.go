@@ -650,3 +650,14 @@ func TestEachMistakeOfARegionIsFound(t *testing.T) {
 		})
 	}
 }
+
+// A claim waits while the region marks its number in a store that hangs, and not beyond its context.
+func TestAWaitForTheRegionEndsWithItsContext(t *testing.T) {
+	r := &regional{Region: &Region{Name: "a"}, busy: make(chan struct{}, 1)}
+	r.busy <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := r.settle(ctx, false); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("settle() = %d, %v; want 0 and that the context ended", n, err)
+	}
+}
