@@ -1,5 +1,5 @@
 // Package shard says in which of several databases a row is, by its key, and reads them as one. The
-// keys are those of a [core.Layout] with ShardBits.
+// keys have a [core.Layout] with ShardBits.
 //
 //	databases, err := shard.Spread(layout, a, b, c, d) // 256 shards, 64 in each *sql.DB
 //	…
