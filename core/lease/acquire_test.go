@@ -149,8 +149,8 @@ func TestContextOfAcquireDoesNotEndTheLease(t *testing.T) {
 		}
 		cancel()
 		time.Sleep(5*time.Minute + time.Second)
-		if st := l.Status(); st.Renewals != 20 || st.Failures != 0 {
-			t.Errorf("Status() = %+v after 5 min; want 20 renewals", st)
+		if st := l.Status(); st.Renewals/2 != 10 || st.Failures != 0 {
+			t.Errorf("Status() = %+v after 5 min; want 20 or 21 renewals, as the first one comes at a random time", st)
 		}
 		_ = l.Close(t.Context())
 	})
