@@ -870,7 +870,7 @@ func TestGeneratorMadeBetweenTwoRowsGetsTheNext(t *testing.T) {
 		s.Delete(space(t), lost)
 		s.set(only("claim", away))
 		time.Sleep(16 * time.Second)
-		g, err := core.New(core.Config{Worker: l})
+		g, err := core.New(core.Config{Worker: l, MaxLeaseWait: time.Minute})
 		if err != nil {
 			t.Fatalf("New() = %v; want a generator that waits", err)
 		}

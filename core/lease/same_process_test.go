@@ -14,7 +14,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// fixed returns a generator with a fixed worker number, in the layout of the leases.
+// fixed returns a generator with a fixed worker number, in the layout of the leases. No other
+// test may use that number: after a fixed generator, the IDs of its number begin above its last in
+// every namespace, and each simulated test begins at the same time as the one before.
 func fixed(t *testing.T, worker int64) *core.Generator {
 	t.Helper()
 	g, err := core.New(core.Config{Worker: shown{core.StaticWorker(worker)}})
@@ -35,17 +37,19 @@ func TestAWorkerNumberInUseIsGivenBackForAnother(t *testing.T) {
 	for _, other := range []string{"fixed", "of another store"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore()
-			h := hold(t, s, lease.Config{Workers: []int64{1, 2, 3}})
+			h := hold(t, s, lease.Config{Workers: []int64{701, 702, 703}})
 			lost := h.Status().Worker
+			used := 701 + (lost-701+1)%3
+			free := 701 + (lost-701+2)%3
 			h.id()
-			for worker := int64(1); worker <= 3; worker++ {
+			for worker := int64(701); worker <= 703; worker++ {
 				switch {
 				case worker == lost:
 					s.Set(space(t), leasestore.Row{Worker: worker, Epoch: 9, Owner: "another", Until: leasestore.MillisOf(now().Add(24 * time.Hour))})
-				case worker == lost%3+1 && other == "fixed":
+				case worker == used && other == "fixed":
 					g := fixed(t, worker)
 					defer g.Close(t.Context())
-				case worker == (lost+1)%3+1: // free when the lease has been refused the other
+				case worker == free: // when the lease has been refused the other
 					s.Set(space(t), leasestore.Row{Worker: worker, Epoch: 9, Owner: "another", Until: leasestore.MillisOf(now().Add(time.Minute))})
 				default:
 					g := hold(t, newStore(), lease.Config{Workers: []int64{worker}, Window: 10 * time.Minute})
@@ -54,10 +58,10 @@ func TestAWorkerNumberInUseIsGivenBackForAnother(t *testing.T) {
 			}
 			time.Sleep(2 * time.Minute)
 			h.id()
-			if got := h.Status(); !got.Held || got.Worker != (lost+1)%3+1 {
-				t.Errorf("%s: Status() = %+v; want worker %d, as %d is in use", other, got, (lost+1)%3+1, lost%3+1)
+			if got := h.Status(); !got.Held || got.Worker != free {
+				t.Errorf("%s: Status() = %+v; want worker %d, as %d is in use", other, got, free, used)
 			}
-			if row := s.row(t, lost%3+1); row.Owner != "" {
+			if row := s.row(t, used); row.Owner != "" {
 				t.Errorf("%s: row %+v; want it given back", other, row)
 			} else if row.Epoch < 2 {
 				t.Errorf("%s: row %+v; want it claimed, and given back", other, row)
@@ -166,11 +170,11 @@ func TestARefusedRenewalIsGivenBackSealed(t *testing.T) {
 func TestAWorkerNumberInUseIsTriedAgainNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		h := hold(t, s, lease.Config{Workers: []int64{4}, Window: 16 * time.Second})
+		h := hold(t, s, lease.Config{Workers: []int64{704}, Window: 16 * time.Second})
 		h.id()
-		s.Set(space(t), leasestore.Row{Worker: 4, Epoch: 9, Owner: "another", Until: leasestore.MillisOf(now().Add(10 * time.Second))})
+		s.Set(space(t), leasestore.Row{Worker: 704, Epoch: 9, Owner: "another", Until: leasestore.MillisOf(now().Add(10 * time.Second))})
 		time.Sleep(8 * time.Second) // the lease is lost
-		g := fixed(t, 4)
+		g := fixed(t, 704)
 		time.Sleep(time.Minute)
 		if claims := s.count("claim"); claims < 10 || claims > 200 {
 			t.Errorf("%d claims in a minute; want some, and a pause after each", claims)
