@@ -54,9 +54,10 @@ type shards struct {
 	wish   types.Snowflake // the shard for which ctx asks
 	wished bool
 
-	// By row. Without rows that have the tag, the first two are nil.
+	// By row. Without rows that have the tag, the first three are nil.
 	names  []types.Snowflake // the key in the tagged field, or 0 if there is none
 	target []int             // the row whose key the call sets in the tagged field, or -1
+	origin []int             // the row for which the source has chosen the shard, or -1: the caller did
 	keys   []types.Snowflake
 	state  []shardState
 
@@ -100,9 +101,9 @@ func (s *shards) readTags() error {
 	if s.tables[0].plan.tagged == nil {
 		return nil
 	}
-	s.names, s.target = make([]types.Snowflake, len(s.keys)), make([]int, len(s.keys))
+	s.names, s.target, s.origin = make([]types.Snowflake, len(s.keys)), make([]int, len(s.keys)), make([]int, len(s.keys))
 	for i := range s.target {
-		s.target[i] = -1
+		s.target[i], s.origin[i] = -1, -1
 	}
 	for _, l := range s.links {
 		if p := s.nodes[l.from].plan; l.via.belongs && p.shard >= 0 && l.via.fk == &p.columns[p.shard] {
@@ -156,10 +157,17 @@ func (s *shards) place(waiters []int) error {
 				asked = append(asked, leader)
 				continue
 			}
-			if leader >= 0 {
+			switch {
+			case leader >= 0:
 				s.put(top, s.keys[leader])
-			} else if s.names != nil && s.names[top] != 0 {
+				if s.origin != nil {
+					s.origin[top] = s.origin[leader]
+				}
+			case s.names == nil:
+			case s.names[top] != 0:
 				s.put(top, s.names[top])
+			case !s.wished:
+				s.origin[top] = top
 			}
 			s.state[top] = placed
 			asked = asked[:len(asked)-1]
@@ -218,18 +226,29 @@ func (s *shards) held(row int) int {
 }
 
 // check refuses a row whose tag says another shard than its parent or, for a root, than ctx.
-// Rows without a tag have followed these.
+// Rows without a tag have followed these. A shard that the source has chosen is another one even if
+// it happens to be the same, or else one call in many would pass.
 func (s *shards) check(row int) error {
 	p := s.table(row).plan
 	if p.shard < 0 {
 		return nil
 	}
-	shard, other, of := s.keys[row]&s.mask, types.Snowflake(0), ""
+	shard := fmt.Sprint("shard ", s.keys[row]&s.mask)
+	var other, of string
 	switch held := s.held(row); {
 	case held >= 0:
-		other, of = s.keys[s.links[held].to]&s.mask, "the parent that holds it is on"
+		parent := s.links[held].to
+		other, of = fmt.Sprint("shard ", s.keys[parent]&s.mask), "the parent that holds it is on"
+		if own, its := s.origin[row], s.origin[parent]; own != its {
+			const chosen = "one that the source chooses"
+			if its >= 0 {
+				other = chosen
+			} else {
+				shard = chosen
+			}
+		}
 	case held == isRoot && s.wished:
-		other, of = s.wish, "the context asks for"
+		other, of = fmt.Sprint("shard ", s.wish), "the context asks for"
 	default:
 		return nil
 	}
@@ -240,7 +259,7 @@ func (s *shards) check(row int) error {
 	if id := s.names[row]; id != 0 {
 		key = id.String() + ","
 	}
-	return refuse(s.path(row), ErrShard, "%s is %s on shard %d, and %s shard %d", p.columns[p.shard].field, key, shard, of, other)
+	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", p.columns[p.shard].field, key, shard, of, other)
 }
 
 // follow puts the keys of rows that are not sent yet on the shards of the rows that they follow,

@@ -458,6 +458,24 @@ func TestContradictingShardsAreRefusedBeforeAnyKeyIsSet(t *testing.T) {
 	}
 }
 
+// The source chooses the shard of the batch. If it happens to be that of the order's customer, the
+// call must not pass, or else one call in sixteen would.
+func TestATagIsRefusedBelowARowThatGoesAnywhere(t *testing.T) {
+	for shard := range int64(16) {
+		for name, order := range map[string]shOrder{
+			"a stored customer": {CustomerID: nullOn(shard)},
+			"a new customer":    {Customer: &shCustomer{RegionID: nullOn(shard)}},
+		} {
+			db, _ := newMock(t) // which expects no statement
+			h := sqlxhelper.New(coretest.NewGenerator(coretest.Config{Layout: onShards()}), sqlxhelper.WithDialect(sqlxhelper.PostgreSQL))
+			err := h.InsertGraph(ctx, db, "batches", &shBatch{Orders: []shOrder{order}})
+			if !errors.Is(err, sqlxhelper.ErrShard) || !strings.Contains(err.Error(), "the parent that holds it is on one that the source chooses") {
+				t.Errorf("%s on shard %d: InsertGraph() = %v; want ErrShard that says the parent may be anywhere", name, shard, err)
+			}
+		}
+	}
+}
+
 // newKeys returns the keys of rows that have none from keyOn.
 func newKeys(rows any) (keys []types.Snowflake) {
 	add := func(ids ...types.Snowflake) {
