@@ -504,6 +504,7 @@ type flight struct {
 
 	next  func() (*trip, bool) // runs it up to its next trip
 	stop  func()               // ends it: the trips to come fail
+	at    *trip                // the last that it has begun
 	swaps int                  // that were served
 	reply leasestore.Reply     // what it has come to, when it has ended
 	err   error
@@ -658,6 +659,7 @@ func (s *simulation) proceed(h *host, f *flight) {
 		}
 		return
 	}
+	f.at = t
 	s.after(s.part(renewPart), func() { // Over gives each trip half of the time
 		t.err = cmp.Or(t.err, context.DeadlineExceeded)
 		s.answer(h, f, t)
@@ -961,6 +963,7 @@ func (p *process) resume() {
 	in := p.inbox
 	p.inbox = false
 	if f := p.flight; f != nil {
+		in = in && f.at.over // or else a copy of the process has gone on to the next trip
 		left := f.sent + p.lease.protocol.patience() - p.s.elapsed()
 		switch {
 		case in && (left > 0 || p.s.chance(0.5)):
