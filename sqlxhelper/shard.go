@@ -233,33 +233,35 @@ func (s *shards) check(row int) error {
 	if p.shard < 0 {
 		return nil
 	}
-	shard := fmt.Sprint("shard ", s.keys[row]&s.mask)
-	var other, of string
+	shard, other, of := s.keys[row]&s.mask, types.Snowflake(0), ""
+	own, its := -1, -1 // where the shards come from
 	switch held := s.held(row); {
 	case held >= 0:
 		parent := s.links[held].to
-		other, of = fmt.Sprint("shard ", s.keys[parent]&s.mask), "the parent that holds it is on"
-		if own, its := s.origin[row], s.origin[parent]; own != its {
-			const chosen = "one that the source chooses"
-			if its >= 0 {
-				other = chosen
-			} else {
-				shard = chosen
-			}
-		}
+		other, of = s.keys[parent]&s.mask, "the parent that holds it is on"
+		own, its = s.origin[row], s.origin[parent]
 	case held == isRoot && s.wished:
-		other, of = fmt.Sprint("shard ", s.wish), "the context asks for"
+		other, of = s.wish, "the context asks for"
 	default:
 		return nil
 	}
-	if other == shard {
+	if other == shard && own == its {
 		return nil
+	}
+	const chosen = "one that the source chooses"
+	here, there := fmt.Sprint("shard ", shard), fmt.Sprint("shard ", other)
+	switch {
+	case own == its:
+	case its >= 0:
+		there = chosen
+	default:
+		here = chosen
 	}
 	key := "for a key"
 	if id := s.names[row]; id != 0 {
 		key = id.String() + ","
 	}
-	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", p.columns[p.shard].field, key, shard, of, other)
+	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", p.columns[p.shard].field, key, here, of, there)
 }
 
 // follow puts the keys of rows that are not sent yet on the shards of the rows that they follow,

@@ -32,8 +32,8 @@ func nullOn(shard int64) types.NullSnowflake {
 	return types.NullSnowflake{Snowflake: keyOn(shard), Valid: true}
 }
 
-// A batch has orders. An order is on the shard of its customer, and a customer on that of its
-// region. Nobody else has a tag.
+// A batch has orders. An order is on the shard of its customer, and customers and agents are on
+// that of their region. The other types have no tag.
 type (
 	shBatch struct {
 		types.Model
@@ -93,7 +93,7 @@ type (
 	shRegion struct{ types.Model }
 )
 
-// Nobody here has a tag, and a shop can be met before the company that holds it.
+// These types have no tag, and a shop can be met before the company that holds it.
 type (
 	shReview struct {
 		types.Model
@@ -476,6 +476,22 @@ func TestATagIsRefusedBelowARowThatGoesAnywhere(t *testing.T) {
 	}
 }
 
+// The customer is held by a firm of the second batch, which may be anywhere. The first batch has its key.
+func TestATagThatRefersToARowThatGoesAnywhereIsRefused(t *testing.T) {
+	for shard := range int64(16) {
+		db, _ := newMock(t) // which expects no statement
+		h := sqlxhelper.New(coretest.NewGenerator(coretest.Config{Layout: onShards()}), sqlxhelper.WithDialect(sqlxhelper.PostgreSQL))
+		customer := &shCustomer{}
+		err := h.InsertGraph(ctx, db, "batches", []*shBatch{
+			{Model: types.Model{ID: keyOn(shard)}, Orders: []shOrder{{Customer: customer}}},
+			{Orders: []shOrder{{Firm: &shFirm{Customers: []*shCustomer{customer}}}}},
+		})
+		if !errors.Is(err, sqlxhelper.ErrShard) || !strings.Contains(err.Error(), "CustomerID is for a key on one that the source chooses, and the parent that holds it is on shard") {
+			t.Errorf("a batch on shard %d: InsertGraph() = %v; want ErrShard that says the customer may be anywhere", shard, err)
+		}
+	}
+}
+
 // newKeys returns the keys of rows that have none from keyOn.
 func newKeys(rows any) (keys []types.Snowflake) {
 	add := func(ids ...types.Snowflake) {
@@ -518,7 +534,7 @@ func newKeys(rows any) (keys []types.Snowflake) {
 	return keys
 }
 
-// The tag says nothing of a row whose key is set, so a retry writes it where it is.
+// The tag is ignored for a row whose key is set, so a retry writes it where it is.
 func TestRowsThatHaveTheirKeysKeepTheirShards(t *testing.T) {
 	row := shTagged[types.Snowflake]{Model: types.Model{ID: keyOn(2)}, Of: keyOn(3)}
 	none := shTagged[types.Snowflake]{Model: types.Model{ID: keyOn(4)}}

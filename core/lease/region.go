@@ -75,8 +75,8 @@ type Region struct {
 // A home that was claimed and not marked since is a proposal. It becomes the region's number only
 // when the number's row has its owner. The other way round, a region that is cut off in between
 // would go on with what another region has. The home comes first nonetheless, so that two
-// processes that start at once propose one number, and a process that crashes leaves no number
-// taken that nobody knows of.
+// processes that start at once propose one number, and no crash leaves a number taken to which no
+// home refers.
 //
 // region_model_test.go visits all states of this, and shows what each rule is for.
 
@@ -295,7 +295,7 @@ func (r *regional) keep(ctx context.Context) {
 }
 
 // note keeps a refusal until the region has its number again, and reports whether it is the first.
-// Another error says nothing about the number.
+// Any other error leaves open whether the region still has it.
 func (r *regional) note(err error) (first bool) {
 	var refusal *RegionError
 	if !errors.As(err, &refusal) && err != nil {
