@@ -42,6 +42,8 @@ func (k policy) planShard(s *schema.Schema, p *plan) (wrong []error) {
 		switch kind, _ := kindOf(f.IndirectFieldType); {
 		case k.unsharded:
 			reason = "needs a source whose keys have shards, such as a core.Generator with Layout.ShardBits"
+		case p.key == nil:
+			reason = "needs a key that the plugin assigns: types.Snowflake, types.ID, or an integer with WithIntegerKeys"
 		case !numeric(f):
 			reason = fmt.Sprintf("does not accept the type %s, which holds no key; use types.Snowflake, types.ID, a nullable form of them, or a 64-bit integer", f.FieldType)
 		case p.shard != nil:

@@ -360,6 +360,10 @@ func TestVerifySaysWhatIsWrongWithTheTagOfAShard(t *testing.T) {
 		Product   *sProduct `snowkey:"shard"`
 		ProductID types.Snowflake
 	}
+	type Counted struct { // by the database: the plugin is without WithIntegerKeys
+		ID     uint
+		Tenant types.Snowflake `snowkey:"shard"`
+	}
 	type Good struct {
 		ID     types.Snowflake
 		Tenant int64 `snowkey:"shard"`
@@ -374,6 +378,7 @@ func TestVerifySaysWhatIsWrongWithTheTagOfAShard(t *testing.T) {
 		{sharded(), &Text{}, `Text.Tenant: the tag snowkey:"shard" does not accept the type string`},
 		{sharded(), &Narrow{}, `Narrow.Tenant: the tag snowkey:"shard" does not accept the type int32`},
 		{sharded(), &Row{}, `Row.Product: the tag snowkey:"shard" does not accept the type *gormplugin_test.sProduct`},
+		{sharded(), &Counted{}, `Counted.Tenant: the tag snowkey:"shard" needs a key that the plugin assigns`},
 		{sharded(), &Good{}, ""},
 		{&counting{}, &Good{}, `Good.Tenant: the tag snowkey:"shard" needs a source whose keys have shards`},
 		{coretest.NewGenerator(coretest.Config{}), &Good{}, `Good.Tenant: the tag snowkey:"shard" needs a source`},
