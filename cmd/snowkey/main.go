@@ -39,7 +39,7 @@ type command struct {
 var commands []command
 
 func init() { // because help, which is one of them, lists all
-	commands = []command{decode, generate, keyRange, sqlText, partitions, workers, segments, serials, doctor, help, version, completion}
+	commands = []command{decode, generate, keyRange, sqlText, partitions, workers, segments, serials, feeds, doctor, help, version, completion}
 }
 
 var (

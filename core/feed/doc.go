@@ -29,6 +29,10 @@
 //     and ON UPDATE CASCADE pass by triggers.
 //   - Nobody removes the fence and puts it back between two calls of Horizon; while it is missing, Horizon
 //     returns [ErrUnknownHorizon].
+//   - After a restore, of which the fence and the table orders_feed_readers are a part, the first Feed to run
+//     is one that was running before, or the one with the greatest position. One that has just started, and
+//     has read nothing of what is lost, raises the fence, and hides from others that have just started that it
+//     was lower.
 //   - The database keeps what it has committed. With synchronous_commit off, or
 //     innodb_flush_log_at_trx_commit other than 1, a row may be read that a crash undoes.
 //   - A SELECT of your own with id < horizon begins after Horizon has returned, and not in a
@@ -36,8 +40,8 @@
 //
 // # Databases
 //
-//   - PostgreSQL 14 or newer. The user needs USAGE, SELECT and UPDATE on the sequence orders_feed; writers
-//     need nothing. Transactions of all databases of the server count, and prepared ones. A standby
+//   - PostgreSQL 14 or newer. The user needs USAGE, SELECT and UPDATE on the sequence orders_feed, and
+//     SELECT, INSERT, UPDATE and DELETE on the table orders_feed_readers; writers need nothing. Transactions of all databases of the server count, and prepared ones. A standby
 //     serves as Config.Replica.
 //   - MySQL 8.0.29 and MariaDB 10.6 or newer, with InnoDB and autocommit, on the primary of a setup with a
 //     single one: Galera, other multi-primary clusters and replicas, also stopped ones, give

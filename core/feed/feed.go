@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -33,9 +35,10 @@ var (
 	ErrUnknownHorizon = errors.New("feed: the database does not know the horizon")
 
 	// ErrWentBack is returned after the database has lost writes, by a restore or by a failover to
-	// a standby that lagged: its fence is behind a key that was read. Rows that were read may be
-	// gone, and others may have come in their place. Compare from the key in the text on, and make
-	// a new Feed.
+	// a standby that lagged: its fence is behind what a Feed has left. Rows that were read may be
+	// gone, and others may have come in their place. The database keeps the fact: every Feed of the
+	// table, in every process, returns the error until [Feed.Acknowledge]. Compare from the key in the
+	// text on before.
 	ErrWentBack = errors.New("feed: the database has gone back")
 )
 
@@ -75,8 +78,15 @@ const (
 // A Feed finds the horizon of a table. [New] creates it; the zero value is not usable. It may be
 // used by one goroutine at a time. Any number of Feeds, in any number of processes, may read a table.
 type Feed struct {
-	config  Config
-	fence   fence
+	config Config
+	fence  fence
+	reader int64 // its row
+	known
+}
+
+// known is what a Feed knows of the transactions of a database, which another database, or the same one
+// after it has gone back, contradicts.
+type known struct {
 	gates   []gate          // oldest first; each waits for a transaction, and for another set than the others
 	passed  []shipped       // settled on DB, oldest first, and perhaps not on Replica
 	horizon types.Snowflake // the last result
@@ -101,12 +111,12 @@ type shipped struct {
 // because a pool may have connections to several servers, as after a failover.
 type session interface {
 	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
-	QueryRowContext(context.Context, string, ...any) *sql.Row
 	querier
 }
 
 type querier interface {
 	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+	QueryRowContext(context.Context, string, ...any) *sql.Row
 }
 
 // A fence is a key, stored in the database, below which a trigger refuses new rows.
@@ -117,9 +127,11 @@ type fence interface {
 	check(ctx context.Context, s session) error
 	// now returns the time of the database's clock.
 	now(ctx context.Context, s session) (time.Time, error)
-	// raise moves the fence up to a key, never down, and returns where it was, 0 if it was never
-	// moved, and where it is. It is durable when raise returns.
-	raise(ctx context.Context, s session, key types.Snowflake) (before, after types.Snowflake, err error)
+	// begin begins a transaction, which no other of begin runs beside, and which is durable when it has
+	// ended.
+	begin(ctx context.Context, s session) (*sql.Tx, error)
+	// raise moves the fence up to a key, never down, and returns where it is.
+	raise(ctx context.Context, tx *sql.Tx, key types.Snowflake) (types.Snowflake, error)
 	// open is called after raise. It returns the names of transactions, among them all that are open and
 	// have not seen the fence where raise has left it, and false if some of them cannot be named.
 	open(ctx context.Context, s session) (names map[string]struct{}, all bool, err error)
@@ -140,7 +152,7 @@ func New(c Config) (*Feed, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	f := &Feed{config: c}
+	f := &Feed{config: c, reader: firstReader + rand.Int64N(math.MaxInt64-firstReader)}
 	switch n := c.names(); c.Dialect {
 	case PostgreSQL:
 		f.fence = postgreSQL{n}
@@ -183,19 +195,20 @@ func (c Config) validate() error {
 }
 
 // names are those of the statements, quoted.
-type names struct{ table, column, fence, insert, update, plain string }
+type names struct{ table, column, fence, readers, insert, update, plain string }
 
 func (c Config) names() names {
 	q := c.Dialect.Quote
-	return names{q(c.Table), q(c.Column), q(c.Table + "_feed"), q(c.Table + "_feed_insert"), q(c.Table + "_feed_update"), c.Table}
+	return names{q(c.Table), q(c.Column), q(c.Table + "_feed"), q(c.Table + "_feed_readers"), q(c.Table + "_feed_insert"), q(c.Table + "_feed_update"), c.Table}
 }
 
 // Statements returns the SQL that [Feed.Install] runs, for a migration. Each is one statement, to be
 // run in order. They may run again, as they must when a partition was added without the fence.
 func (f *Feed) Statements() []string { return f.fence.statements() }
 
-// Install creates the fence: a sequence or a table of one row, and a trigger on the table. It waits
-// for the transactions that write to the table. On a database that has the fence it changes nothing.
+// Install creates the fence: a sequence or a table of one row, a table of the Feeds, and a trigger on
+// the table. It waits for the transactions that write to the table. On a database that has the fence it
+// changes nothing.
 func (f *Feed) Install(ctx context.Context) error {
 	tx, err := f.config.DB.BeginTx(ctx, nil)
 	if err != nil {
@@ -214,9 +227,10 @@ func (f *Feed) Install(ctx context.Context) error {
 }
 
 // Horizon raises the fence and returns a key H: each row with a key below H that will ever be
-// committed is visible to statements that begin from now on, on Config.Replica if that is set. H never
-// decreases. It is 0 until the transactions that were open at the first call have ended. Horizon does
-// not wait for any transaction: while one is open, H stays where it is and [Feed.Lag] grows.
+// committed is visible to statements that begin from now on, on Config.Replica if that is set. It is 0
+// until the transactions that were open at the first call have ended. Horizon does not wait for any
+// transaction: while one is open, H stays where it is and [Feed.Lag] grows. H never decreases, but begins
+// at 0 again after [ErrWentBack], and after a day without a call.
 //
 // Errors match [ErrUnknownHorizon] or [ErrWentBack], or are the driver's.
 func (f *Feed) Horizon(ctx context.Context) (types.Snowflake, error) {
@@ -233,9 +247,9 @@ func (f *Feed) Lag() time.Duration {
 // Keys returns the next keys after a key, in order, up to the horizon and at most limit of them. An
 // empty result means that there are none yet. It calls [Feed.Horizon], whose errors it returns.
 //
-// To start anew from a stored position pass the last key that was processed, or 0. A position of a
-// reader that had no horizon must be older than Config.Slack, or the result is [ErrWentBack]. A limit
-// below 1 gives a [*core.ValueError].
+// To start anew from a stored position pass the last key that was processed, or 0. A reader that begins
+// anywhere else calls Horizon before, and passes a key below it: a key that no horizon has passed is
+// taken for one that was read before the database went back. A limit below 1 gives a [*core.ValueError].
 func (f *Feed) Keys(ctx context.Context, after types.Snowflake, limit int) ([]types.Snowflake, error) {
 	if limit < 1 {
 		return nil, &core.ValueError{Package: "feed", Name: "limit", Value: strconv.Itoa(limit), Want: "1 or more"}
@@ -273,7 +287,7 @@ func (f *Feed) advance(ctx context.Context, read types.Snowflake, then func(quer
 		return 0, named(err)
 	}
 	defer func() { _ = s.Close() }() // it goes back to the pool
-	if err := f.settle(ctx, s, max(read, f.horizon-1)); err != nil {
+	if err := f.settle(ctx, s, read); err != nil {
 		return 0, named(err)
 	}
 	if f.config.Replica == nil {
@@ -318,17 +332,10 @@ func (f *Feed) settle(ctx context.Context, s session, read types.Snowflake) erro
 	if own := time.Now(); own.Before(now) {
 		now = own
 	}
-	before, after, err := f.fence.raise(ctx, s, f.config.Layout.Min(now.Add(-f.config.Slack)))
+	after, err := f.raise(ctx, s, f.config.Layout.Min(now.Add(-f.config.Slack)), read)
 	if err != nil {
 		return err
 	}
-	if before != 0 && read >= before {
-		return fmt.Errorf("%w: its fence is at %d, and %d was read", ErrWentBack, before, read)
-	}
-	if before < f.raised { // the database has gone back, and knows nothing of what the gates saw
-		f.gates, f.passed = nil, nil
-	}
-	f.raised = after
 	open, all, err := f.fence.open(ctx, s)
 	if err != nil {
 		return err

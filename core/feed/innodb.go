@@ -34,6 +34,8 @@ func (m innoDB) statements() []string {
 	return []string{
 		"CREATE TABLE IF NOT EXISTS " + m.fence + " (one TINYINT NOT NULL PRIMARY KEY, closed BIGINT NOT NULL) ENGINE = InnoDB",
 		"INSERT IGNORE INTO " + m.fence + " VALUES (1, 0)",
+		"CREATE TABLE IF NOT EXISTS " + m.readers + " (feed BIGINT NOT NULL PRIMARY KEY, closed BIGINT NOT NULL) ENGINE = InnoDB",
+		"INSERT IGNORE INTO " + m.readers + " VALUES (0, 0), (1, 0)",
 		"CREATE TRIGGER IF NOT EXISTS " + m.insert + " BEFORE INSERT ON " + m.table + refuse(""),
 		"CREATE TRIGGER IF NOT EXISTS " + m.update + " BEFORE UPDATE ON " + m.table + refuse("NEW."+m.column+" <> OLD."+m.column+" AND "),
 	}
@@ -50,15 +52,15 @@ func (m innoDB) check(ctx context.Context, db session) error {
 	var version string
 	err := db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = COALESCE(NULLIF(?, ''), DATABASE())"+
 		" AND event_object_table = ? AND trigger_name IN (?, ?)),"+
-		" (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name IN (?, ?) AND engine = 'InnoDB'),"+
+		" (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name IN (?, ?, ?) AND engine = 'InnoDB'),"+
 		" (SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon'), @@global.read_only, @@autocommit, VERSION()",
-		schema, table, table+"_feed_insert", table+"_feed_update", schema, table, table+"_feed").Scan(&triggers, &engines, &appliers, &readOnly, &autocommit, &version)
+		schema, table, table+"_feed_insert", table+"_feed_update", schema, table, table+"_feed", table+"_feed_readers").Scan(&triggers, &engines, &appliers, &readOnly, &autocommit, &version)
 	switch {
 	case err != nil:
 		return err
 	case strings.Contains(version, "TiDB"):
 		return unknown("TiDB has no triggers")
-	case triggers != 2 || engines != 2:
+	case triggers != 2 || engines != 3:
 		return unknown("the table has no fence, or is not InnoDB; call Install, and use a user with the privilege TRIGGER on the table")
 	case !autocommit:
 		return unknown("autocommit is off, so a SELECT may have the snapshot of an earlier one; use connections with autocommit")
@@ -96,15 +98,22 @@ func (m innoDB) now(ctx context.Context, db session) (time.Time, error) {
 	return time.UnixMicro(micros), err
 }
 
-func (m innoDB) raise(ctx context.Context, db session, key types.Snowflake) (before, after types.Snowflake, err error) {
-	before, after, err = raiseRow(ctx, db, "SELECT closed FROM "+m.fence+" FOR UPDATE NOWAIT", "UPDATE "+m.fence+" SET closed = ?", key)
-	if answers(err, lockNotAvailable, lockWaitTimeout) {
+func (m innoDB) begin(ctx context.Context, db session) (*sql.Tx, error) {
+	return beginWith(ctx, db, "SELECT closed FROM "+m.readers+" WHERE feed = 0 FOR UPDATE")
+}
+
+func (m innoDB) raise(ctx context.Context, tx *sql.Tx, key types.Snowflake) (after types.Snowflake, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT closed FROM "+m.fence+" FOR UPDATE NOWAIT").Scan((*int64)(&after))
+	switch {
+	case answers(err, lockNotAvailable, lockWaitTimeout):
 		// Writers hold a shared lock until they end if they are SERIALIZABLE, or binlog_format is not
 		// ROW. Waiting for them would make every later writer wait too.
-		err = db.QueryRowContext(ctx, "SELECT closed FROM "+m.fence).Scan((*int64)(&before))
-		after = before
+		err = tx.QueryRowContext(ctx, "SELECT closed FROM "+m.fence).Scan((*int64)(&after))
+	case err == nil:
+		after = max(after, key)
+		_, err = tx.ExecContext(ctx, "UPDATE "+m.fence+" SET closed = ?", int64(after))
 	}
-	return before, after, err
+	return after, err
 }
 
 // Error numbers.
@@ -123,21 +132,18 @@ func answers(err error, numbers ...uint16) bool {
 	return false
 }
 
-// raiseRow raises a fence that is a row.
-func raiseRow(ctx context.Context, db session, read, write string, key types.Snowflake) (before, after types.Snowflake, err error) {
+// beginWith begins a transaction with a statement that locks a row.
+func beginWith(ctx context.Context, db session, lock string) (*sql.Tx, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	if err := tx.QueryRowContext(ctx, read).Scan((*int64)(&before)); err != nil {
-		return 0, 0, err
+	var closed int64
+	if err := tx.QueryRowContext(ctx, lock).Scan(&closed); err != nil {
+		_ = tx.Rollback() // it has written nothing
+		return nil, err
 	}
-	after = max(before, key)
-	if _, err := tx.ExecContext(ctx, write, int64(after)); err != nil {
-		return 0, 0, err
-	}
-	return before, after, tx.Commit()
+	return tx, nil
 }
 
 // detached names all transactions without a connection: prepared ones of XA whose connection is gone, or

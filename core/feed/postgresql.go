@@ -22,6 +22,8 @@ type postgreSQL struct{ names }
 
 func (p postgreSQL) statements() []string {
 	return []string{
+		"CREATE TABLE IF NOT EXISTS " + p.readers + " (feed bigint PRIMARY KEY, closed bigint NOT NULL)",
+		"INSERT INTO " + p.readers + " VALUES (0, 0), (1, 0) ON CONFLICT DO NOTHING",
 		"CREATE SEQUENCE IF NOT EXISTS " + p.fence,
 		"GRANT SELECT ON SEQUENCE " + p.fence + " TO PUBLIC",
 		"CREATE OR REPLACE FUNCTION " + p.fence + "() RETURNS trigger LANGUAGE plpgsql AS $$\n" +
@@ -42,12 +44,15 @@ func (p postgreSQL) statements() []string {
 }
 
 func (p postgreSQL) check(ctx context.Context, db session) error {
-	var standby bool
-	if err := db.QueryRowContext(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); err != nil {
+	var standby, readers bool
+	if err := db.QueryRowContext(ctx, "SELECT pg_is_in_recovery(), to_regclass($1) IS NOT NULL", p.names.readers).Scan(&standby, &readers); err != nil {
 		return err
 	}
-	if standby {
+	switch {
+	case standby:
 		return fmt.Errorf("%w: Config.DB is a standby, which does not know the transactions of its primary; use the primary, and Config.Replica for the rows", ErrUnknownHorizon)
+	case !readers:
+		return fmt.Errorf("%w: there is no table %s; call Install", ErrUnknownHorizon, p.names.readers)
 	}
 	// Partitions, and other tables that inherit. A foreign table takes rows that no trigger here sees.
 	open, err := list[string](ctx, db, "WITH RECURSIVE tree(id) AS (SELECT to_regclass($1)::oid UNION ALL SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = id)"+
@@ -68,29 +73,27 @@ func (p postgreSQL) now(ctx context.Context, db session) (time.Time, error) {
 	return time.UnixMicro(micros), err
 }
 
-func (p postgreSQL) raise(ctx context.Context, db session, key types.Snowflake) (before, after types.Snowflake, err error) {
-	tx, err := db.BeginTx(ctx, nil)
+// begin wants READ COMMITTED, so that what follows sees what the transaction before has written.
+func (p postgreSQL) begin(ctx context.Context, db session) (*sql.Tx, error) {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	// Of two feeds, neither may set the fence back to what it has read before the other's setval.
-	if _, err := tx.ExecContext(ctx, "SELECT set_config('synchronous_commit', 'on', true), pg_advisory_xact_lock('"+p.names.fence+"'::regclass::int, 1936617572)"); err != nil {
-		return 0, 0, err
+	_, err = tx.ExecContext(ctx, "SELECT set_config('synchronous_commit', 'on', true)")
+	if err == nil {
+		_, err = tx.ExecContext(ctx, "SELECT FROM "+p.readers+" WHERE feed = 0 FOR UPDATE")
 	}
-	var called bool
-	if err := tx.QueryRowContext(ctx, "SELECT last_value, is_called FROM "+p.names.fence).Scan((*int64)(&before), &called); err != nil {
-		return 0, 0, err
+	if err != nil {
+		_ = tx.Rollback() // it has written nothing
+		return nil, err
 	}
-	after = max(before, key)
-	// Also if it stays: the commit then waits until the setval of another feed is durable.
-	if _, err := tx.ExecContext(ctx, "SELECT setval('"+p.names.fence+"', $1)", int64(after)); err != nil {
-		return 0, 0, err
-	}
-	if !called {
-		before = 0
-	}
-	return before, after, tx.Commit()
+	return tx, nil
+}
+
+func (p postgreSQL) raise(ctx context.Context, tx *sql.Tx, key types.Snowflake) (after types.Snowflake, err error) {
+	// Also if it stays: the commit then waits until an earlier setval is durable.
+	err = tx.QueryRowContext(ctx, "SELECT setval('"+p.fence+"', greatest(last_value, $1)) FROM "+p.fence, int64(key)).Scan((*int64)(&after))
+	return after, err
 }
 
 func (p postgreSQL) open(ctx context.Context, db session) (map[string]struct{}, bool, error) {

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -22,6 +23,8 @@ func (s sqlite) statements() []string {
 	return []string{
 		"CREATE TABLE IF NOT EXISTS " + s.fence + " (one INTEGER PRIMARY KEY, closed INTEGER NOT NULL)",
 		"INSERT OR IGNORE INTO " + s.fence + " VALUES (1, 0)",
+		"CREATE TABLE IF NOT EXISTS " + s.readers + " (feed INTEGER PRIMARY KEY, closed INTEGER NOT NULL)",
+		"INSERT OR IGNORE INTO " + s.readers + " VALUES (0, 0), (1, 0)",
 		"CREATE TRIGGER IF NOT EXISTS " + s.insert + " BEFORE INSERT ON " + s.table + refuse(""),
 		"CREATE TRIGGER IF NOT EXISTS " + s.update + " BEFORE UPDATE ON " + s.table + refuse("NEW."+s.column+" <> OLD."+s.column+" AND "),
 	}
@@ -29,9 +32,9 @@ func (s sqlite) statements() []string {
 
 func (s sqlite) check(ctx context.Context, db session) error {
 	var n int
-	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE AND name IN (?, ?)",
-		s.plain, s.plain+"_feed_insert", s.plain+"_feed_update").Scan(&n)
-	if err == nil && n != 2 {
+	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND name IN (?1 || '_feed_insert', ?1 || '_feed_update')"+
+		" OR type = 'table' AND name = ?1 || '_feed_readers' COLLATE NOCASE", s.plain).Scan(&n)
+	if err == nil && n != 3 {
 		err = fmt.Errorf("%w: the table has no fence; call Install", ErrUnknownHorizon)
 	}
 	return err
@@ -40,8 +43,13 @@ func (s sqlite) check(ctx context.Context, db session) error {
 // now is the clock of the machine, which both have.
 func (s sqlite) now(context.Context, session) (time.Time, error) { return time.Now(), nil }
 
-func (s sqlite) raise(ctx context.Context, db session, key types.Snowflake) (before, after types.Snowflake, err error) {
-	return raiseRow(ctx, db, "UPDATE "+s.fence+" SET closed = closed RETURNING closed", "UPDATE "+s.fence+" SET closed = ?", key)
+func (s sqlite) begin(ctx context.Context, db session) (*sql.Tx, error) {
+	return beginWith(ctx, db, "UPDATE "+s.readers+" SET closed = closed WHERE feed = 0 RETURNING closed")
+}
+
+func (s sqlite) raise(ctx context.Context, tx *sql.Tx, key types.Snowflake) (after types.Snowflake, err error) {
+	err = tx.QueryRowContext(ctx, "UPDATE "+s.fence+" SET closed = max(closed, ?) RETURNING closed", int64(key)).Scan((*int64)(&after))
+	return after, err
 }
 
 func (s sqlite) open(context.Context, session) (map[string]struct{}, bool, error) {

@@ -53,6 +53,7 @@ func (d Database) drop(t *testing.T, name string) {
 	} else {
 		execute(t, d.DB, "DROP TABLE IF EXISTS "+name+"_feed")
 	}
+	execute(t, d.DB, "DROP TABLE IF EXISTS "+name+"_feed_readers")
 }
 
 func execute(t *testing.T, db *sql.DB, text string) {
@@ -291,52 +292,178 @@ func Run(t *testing.T, d Database) {
 		work.Wait()
 	})
 
-	// It has gone back to where nothing was read yet. Those that wrote there begin after all that the Feed
-	// has waited for.
-	t.Run("ADatabaseThatWentBackBeforeItWasReadLosesNothing", func(t *testing.T) {
+	// Those that wrote where it has gone back to begin after all that the Feed has waited for, and another
+	// Feed has raised the fence above that again.
+	t.Run("AFeedWaitsForTheTransactionsOfADatabaseThatWentBack", func(t *testing.T) {
 		if d.Dialect == feed.SQLite {
 			t.Skip("SQLite has one writer at a time, and no Feed waits")
 		}
-		table, f := d.install(t, slack)
-		g := generator(t)
-		horizon(t, f, 1)
-		first, err := d.DB.Begin()
-		must(t, err)
-		defer func() { _ = first.Rollback() }()
-		_, err = first.Exec(insert(table, next(t, g)))
-		must(t, err)
-		lost := next(t, g)
-		for fence := types.Snowflake(0); fence <= lost; {
-			_, err := f.Horizon(t.Context())
+		for _, other := range []bool{false, true} {
+			table, f := d.install(t, slack)
+			g := generator(t)
+			horizon(t, f, 1)
+			restore := d.backup(t, table)
+			first, err := d.DB.Begin()
 			must(t, err)
-			must(t, d.DB.QueryRow("SELECT "+d.position()+" FROM "+table+"_feed").Scan(&fence))
-		}
-		d.setBack(t, table, lost)
-		second, err := d.DB.Begin()
-		must(t, err)
-		defer func() { _ = second.Rollback() }()
-		_, err = second.Exec(insert(table, lost))
-		must(t, err)
-		must(t, first.Commit())
-		for range 20 {
-			if h, err := f.Horizon(t.Context()); err != nil || h > lost {
-				t.Fatalf("Horizon() = %d, %v while a transaction is open that has inserted %d; want no more", h, err, lost)
+			defer func() { _ = first.Rollback() }()
+			_, err = first.Exec(insert(table, next(t, g)))
+			must(t, err)
+			lost := next(t, g)
+			d.raise(t, table, f, lost)
+			restore()
+			second, err := d.DB.Begin()
+			must(t, err)
+			defer func() { _ = second.Rollback() }()
+			_, err = second.Exec(insert(table, lost))
+			must(t, err)
+			must(t, first.Commit())
+			if other {
+				d.raise(t, table, d.feed(t, table, slack), lost)
 			}
+			from := wentBack(t, f, 0)
+			must(t, f.Acknowledge(t.Context(), from))
+			for range 20 {
+				if h, err := f.Horizon(t.Context()); err != nil || h > lost {
+					t.Fatalf("Horizon() = %d, %v while a transaction is open that has inserted %d; want no more", h, err, lost)
+				}
+			}
+			must(t, second.Commit())
+			horizon(t, f, lost)
 		}
-		must(t, second.Commit())
-		horizon(t, f, lost)
 	})
 
-	t.Run("ADatabaseThatWentBackIsNoticed", func(t *testing.T) {
-		table, f := d.install(t, slack)
-		id := next(t, generator(t))
-		execute(t, d.DB, insert(table, id))
-		horizon(t, f, id)
-		d.setBack(t, table, id-1)
-		if keys, err := d.feed(t, table, slack).Keys(t.Context(), id, 10); keys != nil || !errors.Is(err, feed.ErrWentBack) {
-			t.Errorf("Keys(%d) of a new Feed after the fence went back = %v, %v; want ErrWentBack", id, keys, err)
+	// A backup is restored, and a row comes below what the readers have read.
+	t.Run("EveryFeedLearnsThatTheDatabaseWentBackUntilSomebodyAcknowledgesIt", func(t *testing.T) {
+		for _, first := range []string{"the Feed", "one that has just started, from its position", "one that has just started, from the beginning"} {
+			t.Run(first, func(t *testing.T) {
+				table, a := d.install(t, slack)
+				g := generator(t)
+				before := next(t, g)
+				execute(t, d.DB, insert(table, before))
+				horizon(t, a, before)
+				restore := d.backup(t, table)
+				late, read := next(t, g), next(t, g)
+				execute(t, d.DB, insert(table, read))
+				horizon(t, a, read)
+				b := d.feed(t, table, slack)
+				horizon(t, b, read)
+				restore()
+				execute(t, d.DB, "DELETE FROM "+table+fmt.Sprintf(" WHERE id = %d", read))
+				execute(t, d.DB, insert(table, late))
+
+				fresh := func() *feed.Feed { return d.feed(t, table, slack) }
+				var from types.Snowflake
+				switch first {
+				case "the Feed":
+					from = wentBack(t, a, read)
+				case "one that has just started, from its position":
+					from = wentBack(t, fresh(), read)
+				default: // it has read nothing that is lost, and raises the fence
+					d.raise(t, table, fresh(), read)
+					from = wentBack(t, a, read)
+				}
+				for i, f := range []*feed.Feed{a, b, fresh(), fresh(), a} {
+					after := read
+					if i == 3 {
+						after = 0
+					}
+					if again := wentBack(t, f, after); again != from {
+						t.Errorf("the error of Feed %d names the key %d; want %d, as the first", i, again, from)
+					}
+				}
+				var bad *core.ValueError
+				if err := a.Acknowledge(t.Context(), from+1); !errors.As(err, &bad) || !strings.Contains(err.Error(), from.String()) {
+					t.Errorf("Acknowledge() of another key = %v; want a ValueError that names %d", err, from)
+				}
+				must(t, fresh().Acknowledge(t.Context(), from))
+				if got, err := a.WentBack(t.Context()); got != 0 || err != nil {
+					t.Errorf("WentBack() after Acknowledge = %d, %v; want 0", got, err)
+				}
+				if err := a.Acknowledge(t.Context(), from); !errors.As(err, &bad) {
+					t.Errorf("Acknowledge() twice = %v; want a ValueError", err)
+				}
+				for _, f := range []*feed.Feed{a, b, fresh()} {
+					horizon(t, f, read)
+					if keys, err := f.Keys(t.Context(), read, 10); len(keys) != 0 || err != nil {
+						t.Errorf("Keys() after Acknowledge = %v, %v; want none", keys, err)
+					}
+				}
+				if keys, err := a.Keys(t.Context(), from-1, 10); err != nil || last(keys) != late {
+					t.Errorf("Keys(%d), from the key of the error on = %v, %v; want %d, which no reader has seen", from-1, keys, err, late)
+				}
+			})
 		}
 	})
+
+	// One that was away all the time is not told of it again.
+	t.Run("AFeedThatSleptThroughAnAcknowledgedRestoreBeginsAnew", func(t *testing.T) {
+		table, asleep := d.install(t, slack)
+		g := generator(t)
+		horizon(t, asleep, 1)
+		restore := d.backup(t, table)
+		read := next(t, g)
+		horizon(t, asleep, read)
+		restore()
+		f := d.feed(t, table, slack)
+		must(t, f.Acknowledge(t.Context(), wentBack(t, f, read)))
+		id := next(t, g)
+		execute(t, d.DB, insert(table, id))
+		horizon(t, asleep, id)
+		if keys, err := asleep.Keys(t.Context(), read, 10); len(keys) != 1 || err != nil {
+			t.Errorf("Keys() = %v, %v; want %d", keys, err, id)
+		}
+	})
+
+	t.Run("APositionThatNobodyHasReadStopsNoOtherReader", func(t *testing.T) {
+		_, f := d.install(t, time.Hour)
+		if _, err := f.Horizon(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if keys, err := f.Keys(t.Context(), next(t, generator(t)), 10); keys != nil || !errors.Is(err, feed.ErrWentBack) {
+			t.Errorf("Keys() from a key of now = %v, %v; want ErrWentBack", keys, err)
+		}
+		if _, err := f.Horizon(t.Context()); err != nil {
+			t.Errorf("Horizon() after that = %v; want no error", err)
+		}
+	})
+
+	t.Run("AFenceThatWasPutBackIsNoticed", func(t *testing.T) {
+		table, f := d.install(t, slack)
+		horizon(t, f, next(t, generator(t)))
+		if d.Dialect == feed.PostgreSQL {
+			execute(t, d.DB, "SELECT setval('"+table+"_feed', 1)")
+		} else {
+			execute(t, d.DB, "UPDATE "+table+"_feed SET closed = 1")
+		}
+		fresh := d.feed(t, table, slack)
+		must(t, fresh.Acknowledge(t.Context(), wentBack(t, fresh, 0)))
+		horizon(t, f, 1)
+	})
+}
+
+// wentBack wants ErrWentBack, and returns the key that it names.
+func wentBack(t *testing.T, f *feed.Feed, after types.Snowflake) types.Snowflake {
+	t.Helper()
+	keys, err := f.Keys(t.Context(), after, 10)
+	if keys != nil || !errors.Is(err, feed.ErrWentBack) {
+		t.Fatalf("Keys(%d) after the database went back = %v, %v; want ErrWentBack", after, keys, err)
+	}
+	from, err := f.WentBack(t.Context())
+	must(t, err)
+	if from == 0 || !strings.Contains(fmt.Sprint(f.Keys(t.Context(), after, 10)), from.String()) {
+		t.Fatalf("WentBack() = %d; want the key in the text of the error", from)
+	}
+	return from
+}
+
+// raise calls Horizon until the fence is past a key.
+func (d Database) raise(t *testing.T, table string, f *feed.Feed, past types.Snowflake) {
+	t.Helper()
+	for fence := types.Snowflake(0); fence <= past; {
+		_, err := f.Horizon(t.Context())
+		must(t, err)
+		must(t, d.DB.QueryRow("SELECT "+d.position()+" FROM "+table+"_feed").Scan(&fence))
+	}
 }
 
 // position is the column of a fence that has its key.
@@ -347,14 +474,24 @@ func (d Database) position() string {
 	return "closed"
 }
 
-// setBack sets the fence to where it was, as a restore does.
-func (d Database) setBack(t *testing.T, table string, key types.Snowflake) {
+// backup returns a function that sets all of the fence to what it is now, as a restore does.
+func (d Database) backup(t *testing.T, table string) (restore func()) {
 	t.Helper()
-	if d.Dialect == feed.PostgreSQL {
-		execute(t, d.DB, fmt.Sprintf("SELECT setval('%s_feed', %d)", table, key))
-		return
+	var fence int64
+	must(t, d.DB.QueryRow("SELECT "+d.position()+" FROM "+table+"_feed").Scan(&fence))
+	execute(t, d.DB, "DROP TABLE IF EXISTS feed_backup")
+	execute(t, d.DB, "CREATE TABLE feed_backup AS SELECT * FROM "+table+"_feed_readers")
+	t.Cleanup(func() { execute(t, d.DB, "DROP TABLE IF EXISTS feed_backup") })
+	return func() {
+		t.Helper()
+		if d.Dialect == feed.PostgreSQL {
+			execute(t, d.DB, fmt.Sprintf("SELECT setval('%s_feed', %d)", table, fence))
+		} else {
+			execute(t, d.DB, fmt.Sprintf("UPDATE %s_feed SET closed = %d", table, fence))
+		}
+		execute(t, d.DB, "DELETE FROM "+table+"_feed_readers")
+		execute(t, d.DB, "INSERT INTO "+table+"_feed_readers SELECT * FROM feed_backup")
 	}
-	execute(t, d.DB, fmt.Sprintf("UPDATE %s_feed SET closed = %d", table, key))
 }
 
 func must(t *testing.T, err error) {
