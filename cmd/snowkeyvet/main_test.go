@@ -8,19 +8,29 @@ import (
 	"testing"
 )
 
-// build returns the path of the command.
-func build(t *testing.T) string {
+// TestMain makes the test binary the command too, so that no test builds one.
+func TestMain(m *testing.M) {
+	if os.Getenv("SNOWKEYVET_IS_THE_COMMAND") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// command lets the test binary be snowkeyvet in what the test starts, and returns its path.
+func command(t *testing.T) string {
 	t.Helper()
 	t.Setenv("GOWORK", "off")
-	tool := filepath.Join(t.TempDir(), "snowkeyvet")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build = %v\n%s", err, out)
+	t.Setenv("SNOWKEYVET_IS_THE_COMMAND", "1")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return tool
+	return program
 }
 
 func TestCommandIsAToolOfGoVet(t *testing.T) {
-	vet := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+build(t), "./autoincrement")
+	vet := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+command(t), "./autoincrement")
 	vet.Dir = filepath.Join("keycheck", "testdata")
 	out, err := vet.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "field ID is a types.Snowflake, which gormplugin assigns") {
@@ -29,7 +39,7 @@ func TestCommandIsAToolOfGoVet(t *testing.T) {
 }
 
 func TestMoveWithoutFixChangesNothingAndWithFixPrintsWhatIsLeft(t *testing.T) {
-	tool, dir := build(t), t.TempDir()
+	tool, dir := command(t), t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("move/testdata/shop")); err != nil {
 		t.Fatal(err)
 	}
