@@ -339,8 +339,8 @@ func TestDoctorKnowsWhenNumbersAndYearsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := namespace(t)
-	for range 7 {
-		acquire(t, store, lease.Config{Namespace: name})
+	for worker := range int64(7) {
+		hold(t, store, name, worker, "web")
 	}
 	s.wants(t, "-leases file:"+folder, 1, "warning", "leases of "+name, "7 of 8 worker numbers are in use", "run fewer processes")
 

@@ -124,6 +124,7 @@ func TestNoSerialRepeatsWhileACounterIsRaised(t *testing.T) {
 					if n, err := c.Next(ctx, time.Now()); err == nil {
 						numbers[i] = append(numbers[i], n.N)
 					}
+					time.Sleep(time.Millisecond)
 				}
 				_ = c.Close(context.Background())
 			})
