@@ -150,9 +150,13 @@ func TestOpenWithinATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
 		must(t, err)
 		defer func() { must(t, tx.Rollback()) }()
 		for _, dialect := range []sqlstore.Dialect{0, g.dialect} {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			_, err := snowkey.Open(ctx, db, snowkey.Config{Dialect: dialect})
-			cancel()
+			over, waits := make(chan struct{}), db.Stats().WaitCount
+			go func() {
+				if poll(t.Context(), func() bool { return db.Stats().WaitCount > waits }) {
+					close(over)
+				}
+			}()
+			_, err := snowkey.Open(expiring{t.Context(), over}, db, snowkey.Config{Dialect: dialect})
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "in use") {
 				t.Errorf("Open with dialect %v = %v; want the end of the context, and that the pool is used up", dialect, err)
 			}
