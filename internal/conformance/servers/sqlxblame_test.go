@@ -151,11 +151,7 @@ func TestStatementThatIsEndedFromOutsideNamesNoRowOnPostgres(t *testing.T) {
 			t.Run(driver+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				name := "blame_" + rand.Text()
-				parameters := []string{"application_name", name}
-				if what == "statement_timeout" {
-					parameters = append(parameters, "statement_timeout", "1s")
-				}
-				d := sqlxPostgres(t, driver, parameters...)
+				d := sqlxPostgres(t, driver, "application_name", name)
 				admin := openSqlx(t, "pgx", servertest.PostgreSQL(t))
 				for _, text := range []string{
 					// A CHECK of the table is under way at a line of the COPY, one of a
@@ -184,6 +180,9 @@ func TestStatementThatIsEndedFromOutsideNamesNoRowOnPostgres(t *testing.T) {
 							}()
 							// On a pool database/sql would send the rows again by lib/pq.
 							tx := d.DB.MustBegin()
+							if what == "statement_timeout" {
+								tx.MustExec("SET LOCAL statement_timeout = '1s'")
+							}
 							var e *sqlxhelper.InsertError
 							err := h.InsertMany(t.Context(), tx, table, rows)
 							<-done
@@ -259,15 +258,14 @@ func endedOnMySQL(t *testing.T, dsn string) {
 		ends["max_statement_time"] = func(*testing.T, sqlxcases.Database, <-chan struct{}) {}
 	}
 	for what, end := range ends {
-		d := sqlxMySQL(t, dsn, func(c *mysql.Config) {
-			if what == "max_statement_time" {
-				c.Params = map[string]string{"max_statement_time": "1"}
-			}
-		})
+		d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
 		execSqlx(t, d.DB, "CREATE TABLE accused (id BIGINT PRIMARY KEY, code INT UNIQUE, n INT)")
 		execSqlx(t, d.DB, "CREATE TRIGGER slow BEFORE INSERT ON accused FOR EACH ROW BEGIN IF NEW.n = 4 THEN DO SLEEP(60); END IF; END")
 		for _, rows := range [][]accused{newAccused(5)[4:], newAccused(6), newAccused(40)} {
 			tx := d.DB.MustBegin()
+			if what == "max_statement_time" {
+				tx.MustExec("SET max_statement_time = 1") // and not before, for tables take longer on a busy machine
+			}
 			over, done := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(done)

@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,18 +57,21 @@ func TestCommitThatTheStandbyLacksIsNoSuccess(t *testing.T) {
 	dsn, admin := waitingPostgres(t)
 	keys := sqlxcases.NewCounter(0)
 	h := sqlxhelper.New(keys)
-	var ran atomic.Int32 // none, if -run names subtests of others
-	each := func(name string, limit time.Duration, check func(t *testing.T, name string, err error)) {
+	// The context of a call ends when arrived, with the name by which the server knows the call, returns true.
+	each := func(name string, arrived func(ctx context.Context, name string) bool, check func(t *testing.T, name string, err error)) {
 		t.Run(name, func(t *testing.T) {
 			cells := newCrowd(t, 2*len(waitingCalls))
 			defer cells.wait()
 			for _, driver := range []string{"pgx", "postgres"} {
-				for name, call := range waitingCalls {
-					cells.run(driver+name, func(t *testing.T) {
-						ctx, cancel := context.WithTimeout(t.Context(), limit)
-						defer cancel()
-						ran.Add(1)
-						check(t, name, call(ctx, h, openSqlx(t, driver, dsn)))
+				for call, f := range waitingCalls {
+					cells.run(driver+call, func(t *testing.T) {
+						name, over := name+driver+call, make(chan struct{})
+						go func() {
+							if arrived(t.Context(), name) {
+								close(over)
+							}
+						}()
+						check(t, call, f(expiring{t.Context(), over}, h, openSqlx(t, driver, dsn+"&application_name="+name)))
 					})
 				}
 			}
@@ -79,45 +83,64 @@ func TestCommitThatTheStandbyLacksIsNoSuccess(t *testing.T) {
 			t.Errorf("%s = %v; want ErrCommitUnknown and the deadline", name, err)
 		}
 	}
-	each("ContextEnds", 500*time.Millisecond, unknown)
+	each("ContextEnds", func(ctx context.Context, name string) bool {
+		return poll(ctx, func() bool {
+			var waits bool
+			err := admin.GetContext(ctx, &waits, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = $1)", name)
+			return err == nil && waits
+		})
+	}, unknown)
 
-	operator, stop := context.WithCancel(t.Context())
-	cancelled := cancelWaits(operator, admin)
-	each("Cancelled", 5*time.Second, unknown)
+	working, stop := context.WithCancel(t.Context())
+	op := &operator{cancelled: map[string]int{}}
+	var work sync.WaitGroup
+	work.Go(func() { op.work(working, admin) })
+	defer work.Wait()
+	defer stop()
+	each("Cancelled", func(ctx context.Context, name string) bool { // the COMMIT, and the write that is to prove it
+		return poll(ctx, func() bool { return op.of(name) >= 2 })
+	}, unknown)
 
-	// The standby is given up after the first waits were cancelled.
-	time.AfterFunc(2500*time.Millisecond, func() {
-		stop()
-		admin.MustExec("ALTER SYSTEM SET synchronous_standby_names = ''")
-		admin.MustExec("SELECT pg_reload_conf()")
-	})
-	each("GivenUp", 60*time.Second, func(t *testing.T, name string, err error) {
+	// The standby is given up when the COMMIT of each call was cancelled.
+	var left atomic.Int32
+	each("GivenUp", func(ctx context.Context, name string) bool {
+		left.Add(1)
+		if poll(ctx, func() bool { return op.of(name) >= 1 }) && left.Add(-1) == 0 {
+			stop()
+			admin.MustExec("ALTER SYSTEM SET synchronous_standby_names = ''")
+			admin.MustExec("SELECT pg_reload_conf()")
+		}
+		return false
+	}, func(t *testing.T, name string, err error) {
 		if err != nil {
 			t.Errorf("%s = %v; want nil, since the server waits for no standby any more", name, err)
 		}
 	})
-	if n := <-cancelled; ran.Load() > 0 && n < 4*len(waitingCalls) {
-		t.Errorf("%d waits were cancelled; want %d or more", n, 4*len(waitingCalls))
-	}
 }
 
-// cancelWaits is an operator who cancels each wait that has lasted for a while, until ctx
-// ends.
-func cancelWaits(ctx context.Context, admin *sqlx.DB) <-chan int {
-	count := make(chan int, 1)
-	go func() {
-		n := 0
-		for ctx.Err() == nil {
-			var pids []int
-			_ = admin.Select(&pids, "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start < clock_timestamp() - interval '1.2 s'")
-			for _, pid := range pids {
-				if _, err := admin.Exec("SELECT pg_cancel_backend($1)", pid); err == nil {
-					n++
-				}
-			}
-			time.Sleep(50 * time.Millisecond)
+// An operator cancels each wait for the standby that has lasted for a while.
+type operator struct {
+	mu        sync.Mutex
+	cancelled map[string]int // waits, by the application_name of the session
+}
+
+// of returns how many waits of a session were cancelled.
+func (o *operator) of(name string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.cancelled[name]
+}
+
+// work cancels waits until ctx ends.
+func (o *operator) work(ctx context.Context, admin *sqlx.DB) {
+	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		var names []string
+		_ = admin.SelectContext(ctx, &names, "SELECT application_name FROM (SELECT application_name, pg_cancel_backend(pid) AS met FROM pg_stat_activity"+
+			" WHERE wait_event = 'SyncRep' AND query_start < clock_timestamp() - interval '1.2 s') s WHERE met")
+		o.mu.Lock()
+		for _, name := range names {
+			o.cancelled[name]++
 		}
-		count <- n
-	}()
-	return count
+		o.mu.Unlock()
+	}
 }

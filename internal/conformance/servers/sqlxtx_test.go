@@ -47,6 +47,8 @@ type losing struct {
 	lost bool   // the commit
 	late func() // makes it arrive
 	stop func() // ends the proxy
+
+	reached chan struct{} // closed when the statement has come to the proxy
 }
 
 // start returns the address of the proxy, which ends with the test.
@@ -56,6 +58,7 @@ func (l *losing) start(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.reached = make(chan struct{})
 	var wg sync.WaitGroup
 	var open sync.Map // net.Conn to nothing
 	l.stop = func() {
@@ -144,6 +147,7 @@ func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
 			// Clients wait for the answer to one request before they send the next, so
 			// everything that comes from the server after this belongs to the commit.
 			mute.Store(true)
+			close(l.reached)
 			switch l.what {
 			case commitLost:
 				_ = server.Close()
