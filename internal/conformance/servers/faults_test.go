@@ -42,9 +42,9 @@ const (
 	// is held that arrives during the call.
 	faultTime = time.Second
 	faultHold = 250 * time.Millisecond
-	// faultPatience is how long after its context a call has to return. It is long for a
-	// loaded machine, and short for a call that does not return at all.
-	faultPatience = 5 * time.Second
+	// faultMost is the longest that a context lasts. Above 50 s, innodb_lock_wait_timeout, a call would need
+	// fewer messages.
+	faultMost = 45 * time.Second
 	// faultGroups is how many kinds of calls are tried at the same time: most of the time
 	// they wait. Each has up to five connections, and a PostgreSQL has a hundred.
 	faultGroups = 8
@@ -282,7 +282,7 @@ func (g *faultGroup) record(ctx context.Context) ([]faultproxy.Message, error) {
 	}
 	defer func() { _ = db.Close() }()
 	// With a deadline, because some calls send more then.
-	within, cancel := context.WithTimeout(ctx, 30*time.Second)
+	within, cancel := context.WithTimeout(ctx, faultMost)
 	defer cancel()
 	g.proxy.Arm(faultproxy.Fault{})
 	if err := r.do(within, db); err != nil {
@@ -357,10 +357,10 @@ var errNoFault = errors.New("the message did not come")
 
 // try makes the call with a fault. It returns what is wrong.
 func (g *faultGroup) try(ctx context.Context, c faultCell) error {
-	limit := faultTime
-	for {
+	began := time.Now()
+	for limit := faultTime; ; limit = min(3*limit, faultMost) {
 		err := g.tryWithin(ctx, c, limit)
-		if limit *= 3; !errors.Is(err, errNoFault) || limit > 30*time.Second {
+		if !errors.Is(err, errNoFault) || time.Since(began) > hangs {
 			return err
 		}
 	}
@@ -373,10 +373,10 @@ func (g *faultGroup) tryWithin(ctx context.Context, c faultCell, limit time.Dura
 	}
 	defer func() { _ = db.Close() }()
 	hit := g.proxy.Arm(faultproxy.Fault{On: faultproxy.Nth(c.n, faultproxy.From(c.from)), Do: c.do, For: c.hold})
-	outcome, hangs := call(ctx, db, r, limit)
-	if hangs {
+	outcome, hanging := call(ctx, db, r, limit)
+	if hanging {
 		g.outcomes["hangs"]++
-		wrong = fmt.Errorf("the call has not returned %v after its context ended", faultPatience)
+		wrong = fmt.Errorf("the call has not returned %v after its context ended", hangs)
 		return errors.Join(wrong, g.proxy.Release())
 	}
 	select {
@@ -384,7 +384,7 @@ func (g *faultGroup) tryWithin(ctx context.Context, c faultCell, limit time.Dura
 	default:
 		return fmt.Errorf("%w; the call returned %v", errNoFault, outcome)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, hangs)
 	defer cancel()
 	kind := r.kind(outcome)
 	g.outcomes[kind]++
@@ -413,12 +413,12 @@ func (g *faultGroup) tryWithin(ctx context.Context, c faultCell, limit time.Dura
 }
 
 // call makes the call.
-func call(ctx context.Context, db *sqlx.DB, r *faultRun, limit time.Duration) (outcome error, hangs bool) {
+func call(ctx context.Context, db *sqlx.DB, r *faultRun, limit time.Duration) (outcome error, hanging bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- r.do(ctx, db) }()
-	timer := time.NewTimer(limit + faultPatience)
+	timer := time.NewTimer(limit + hangs)
 	defer timer.Stop()
 	select {
 	case outcome = <-done:

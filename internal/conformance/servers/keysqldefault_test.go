@@ -135,9 +135,9 @@ func (h hand) locks() (locks []string) {
 // await waits until a condition holds.
 func (h hand) await(what string, holds func() bool) {
 	h.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(hangs); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			h.Fatalf("after a minute still not: %s; locks: %q", what, h.locks())
+			h.Fatalf("after %v still not: %s; locks: %q", hangs, what, h.locks())
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestKeysByHandOnPostgreSQLRepeatNoNumberUnderFire(t *testing.T) {
 	must(t, err)
 	stop := make(chan struct{})
 	var beside, writing sync.WaitGroup
-	var live int
+	var live atomic.Int64
 	beside.Go(func() {
 		for {
 			select {
@@ -332,7 +332,7 @@ func TestKeysByHandOnPostgreSQLRepeatNoNumberUnderFire(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			live++
+			live.Add(1)
 		}
 	})
 	channel := make(chan *sync.WaitGroup)
@@ -340,8 +340,12 @@ func TestKeysByHandOnPostgreSQLRepeatNoNumberUnderFire(t *testing.T) {
 		writing.Go(func() { f.writer(channel) })
 	}
 	canceled, killed := 0, 0
-	// The recipe repeats numbers within the first rounds, or on an idle machine some later.
-	for i := 0; i < rounds || f.repeated == 0 && i < 10*rounds; i++ {
+	// The recipe repeats numbers within the first rounds, or on an idle machine some later. On a busy one no
+	// session may be met for a while.
+	burnt := func() bool {
+		return f.repeated > 0 && canceled > 0 && killed > 0 && live.Load() > 0 && f.drawn >= writers*rounds
+	}
+	for i, began := 0, time.Now(); i < rounds || !burnt() && time.Since(began) < hangs; i++ {
 		by := time.Duration(rand.IntN(100)) * time.Millisecond
 		if rand.IntN(5) == 0 {
 			by = -by
@@ -367,14 +371,14 @@ func TestKeysByHandOnPostgreSQLRepeatNoNumberUnderFire(t *testing.T) {
 	must(t, gen.Close(t.Context()))
 
 	t.Logf("%d keys, %d of them repeated, and %d repeated by the recipe; %d visits interrupted by %d cancellations and %d kills; %d keys of a generator",
-		f.drawn, f.repeats, f.repeated, f.interrupted, canceled, killed, live)
+		f.drawn, f.repeats, f.repeated, f.interrupted, canceled, killed, live.Load())
 	if f.repeats > 0 {
 		t.Errorf("%d of %d keys came again; want none", f.repeats, f.drawn)
 	}
 	if f.repeated == 0 {
 		t.Errorf("of %d numbers, the recipe without locks repeated none; want some, or the fire is too small", f.drawn)
 	}
-	if canceled == 0 || killed == 0 || live == 0 || f.drawn < writers*rounds {
+	if !burnt() {
 		t.Error("the fire did not burn")
 	}
 	for key := range f.keys {

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"gorm.io/driver/postgres"
@@ -143,7 +142,7 @@ func (p pooler) prepare(t *testing.T) {
 func firstError(t *testing.T, f func(ctx context.Context) error) error {
 	t.Helper()
 	for range 10 {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), hangs)
 		err := f(ctx)
 		cancel()
 		if err != nil {

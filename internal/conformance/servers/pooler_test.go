@@ -102,7 +102,7 @@ func newPooler(t *testing.T, mode string) pooler {
 	query.Set("search_path", schema)
 	server.RawQuery = query.Encode()
 	p.admin = openSqlx(t, "pgx", server.String())
-	for giveUp := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for giveUp := time.Now().Add(hangs); ; time.Sleep(10 * time.Millisecond) {
 		if conn, err := pgxConnector(p.url.String()); err == nil {
 			c, err := conn.Connect(t.Context())
 			if err == nil {
