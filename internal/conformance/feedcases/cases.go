@@ -114,10 +114,14 @@ func insert(table string, id types.Snowflake) string {
 	return fmt.Sprintf("INSERT INTO %s (id) VALUES (%d)", table, int64(id))
 }
 
+// patience is how long a test waits for what should come soon: a busy machine may take long to start a process
+// or to end a session, and what hangs does so for ever.
+const patience = 3 * time.Minute
+
 // horizon calls Horizon until it is past a key.
 func horizon(t *testing.T, f *feed.Feed, past types.Snowflake) types.Snowflake {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(patience); ; {
 		h, err := f.Horizon(t.Context())
 		if err != nil {
 			t.Fatalf("Horizon() = %v", err)
@@ -126,7 +130,7 @@ func horizon(t *testing.T, f *feed.Feed, past types.Snowflake) types.Snowflake {
 			return h
 		}
 		if time.Now().After(end) {
-			t.Fatalf("Horizon() = %d for 30 s; want it past %d", h, past)
+			t.Fatalf("Horizon() = %d for %v; want it past %d", h, patience, past)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -153,21 +157,21 @@ func Run(t *testing.T, d Database) {
 		must(t, err)
 		later := next(t, g)
 		execute(t, d.DB, insert(table, later))
-		stand, lag := types.Snowflake(0), time.Duration(0)
+		stand := types.Snowflake(0)
 		calls := 80 // more than there are gates
 		if d.Dialect == feed.MySQL {
 			calls = 30 // of 0.1 s
 		}
-		for i := range calls {
+		for range calls {
 			h, err := f.Horizon(t.Context())
 			must(t, err)
-			if h > held {
-				t.Fatalf("Horizon() = %d while a transaction that has inserted %d is open; want no more", h, held)
+			if h > held || h < stand {
+				t.Fatalf("Horizon() = %d after %d while a transaction that has inserted %d is open; want no more than that, and no less than before", h, stand, held)
 			}
-			if i > 20 && h != stand || i > 21 && f.Lag() <= lag {
-				t.Fatalf("Horizon() = %d after %d, Lag() = %v after %v; want the first to stand, the second to grow", h, stand, f.Lag(), lag)
+			stand = h
+			if open := time.Since(g.Layout().Parts(held).Time); f.Lag() < open {
+				t.Fatalf("Lag() = %v while a transaction is open that has inserted %d, %v ago; want no less", f.Lag(), held, open)
 			}
-			stand, lag = h, f.Lag()
 		}
 		var fence types.Snowflake
 		must(t, d.DB.QueryRow("SELECT "+d.position()+" FROM "+table+"_feed").Scan(&fence))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/feed"
 	"github.com/snowkey/snowkey/types"
 )
@@ -23,8 +24,10 @@ func Held(t *testing.T, d Database, span time.Duration) {
 	const slack = time.Second
 	table, f := d.install(t, slack)
 	g := generator(t)
-	first := next(t, g)
-	execute(t, d.DB, insert(table, first))
+	first := fresh(t, g, slack, func(id types.Snowflake) error {
+		_, err := d.DB.ExecContext(t.Context(), insert(table, id))
+		return err
+	})
 
 	var got []types.Snowflake
 	readers := []*feed.Feed{f, nil}
@@ -35,9 +38,9 @@ func Held(t *testing.T, d Database, span time.Duration) {
 		must(t, err)
 		got = append(got, keys...)
 	}
-	for end := time.Now().Add(30 * time.Second); len(got) == 0; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); len(got) == 0; time.Sleep(5 * time.Millisecond) {
 		if read(); time.Now().After(end) {
-			t.Fatalf("Keys() has not returned %d for 30 s", first)
+			t.Fatalf("Keys() has not returned %d for %v", first, patience)
 		}
 	}
 
@@ -56,13 +59,13 @@ func Held(t *testing.T, d Database, span time.Duration) {
 			switch {
 			case err == nil:
 				others.Add(1)
-			case stop.Err() == nil && !strings.Contains(err.Error(), "below the horizon"): // after a rest of the machine
+			case stop.Err() == nil && (!strings.Contains(err.Error(), "below the horizon") || time.Since(g.Layout().Parts(id).Time) < slack): // without a rest of the machine
 				t.Errorf("INSERT beside an open transaction = %v", err)
 			}
 		}
 	})
 
-	early := d.hold(t, table, next(t, g), false)
+	early := d.hold(t, table, g, slack, false)
 	until := func(end time.Duration, limit types.Snowflake) {
 		t.Helper()
 		before := others.Load()
@@ -77,14 +80,14 @@ func Held(t *testing.T, d Database, span time.Duration) {
 		}
 	}
 	until(span/2+2*slack, early.id) // so that the horizon can pass the first while the second is open
-	late := d.hold(t, table, next(t, g), true)
+	late := d.hold(t, table, g, slack, true)
 	until(span/2, early.id)
-	early.more(t, table, next(t, g)) // as fresh as any
+	early.more(t, table, g, slack) // as fresh as any
 	lag := f.Lag()
 	early.commit(t)
-	for end := time.Now().Add(30 * time.Second); last(got) < early.id; {
+	for end := time.Now().Add(patience); last(got) < early.id; {
 		if until(0, late.id); time.Now().After(end) {
-			t.Fatalf("Keys() has not returned %d 30 s after its transaction has ended", early.id)
+			t.Fatalf("Keys() has not returned %d %v after its transaction has ended", early.id, patience)
 		}
 	}
 	until(span/2, late.id)
@@ -93,7 +96,7 @@ func Held(t *testing.T, d Database, span time.Duration) {
 	work.Wait()
 
 	var want []types.Snowflake
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if want = d.after(table, 0); last(got) >= last(want) || time.Now().After(end) {
 			break
 		}
@@ -116,15 +119,15 @@ type held struct {
 
 // hold begins a transaction and inserts a row. On PostgreSQL it may be prepared, which leaves it without a
 // connection. InnoDB knows no connection of such a one, and has nothing to read until it ends.
-func (d Database) hold(t *testing.T, table string, id types.Snowflake, prepare bool) held {
+func (d Database) hold(t *testing.T, table string, g *core.Generator, slack time.Duration, prepare bool) held {
 	t.Helper()
 	conn, err := d.DB.Conn(t.Context())
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	h := held{id, conn, "COMMIT"}
+	h := held{0, conn, "COMMIT"}
 	h.execute(t, "BEGIN")
 	t.Cleanup(func() { _, _ = conn.ExecContext(context.Background(), "ROLLBACK") })
-	h.more(t, table, id)
+	h.id = h.more(t, table, g, slack)
 	if prepare && d.Dialect == feed.PostgreSQL {
 		name := fmt.Sprintf("held%x", rand.Uint64())
 		h.execute(t, fmt.Sprintf("PREPARE TRANSACTION '%s'", name))
@@ -141,9 +144,33 @@ func (h held) execute(t *testing.T, text string) {
 	}
 }
 
-func (h held) more(t *testing.T, table string, id types.Snowflake) {
+// more inserts another row, and returns its key.
+func (h held) more(t *testing.T, table string, g *core.Generator, slack time.Duration) types.Snowflake {
 	t.Helper()
-	h.execute(t, insert(table, id))
+	h.execute(t, "SAVEPOINT more")
+	return fresh(t, g, slack, func(id types.Snowflake) error {
+		_, err := h.conn.ExecContext(t.Context(), insert(table, id))
+		if err != nil {
+			h.execute(t, "ROLLBACK TO SAVEPOINT more")
+		}
+		return err
+	})
+}
+
+// fresh inserts a key that is younger than slack, and returns it. If the machine rests after a key was drawn, it
+// grows too old meanwhile and is refused, and fresh draws another.
+func fresh(t *testing.T, g *core.Generator, slack time.Duration, insert func(types.Snowflake) error) types.Snowflake {
+	t.Helper()
+	for {
+		id := next(t, g)
+		err := insert(id)
+		if err == nil {
+			return id
+		}
+		if age := time.Since(g.Layout().Parts(id).Time); !strings.Contains(err.Error(), "below the horizon") || age < slack {
+			t.Fatalf("INSERT of a key that is %v old = %v; want it stored", age, err)
+		}
+	}
 }
 
 func (h held) commit(t *testing.T) {
