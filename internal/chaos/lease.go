@@ -93,7 +93,7 @@ func (c Leases) unique(rules Rules) bool { return rules.unique() && !c.Broken }
 
 // Run runs the processes under rules and checks their IDs. It fails the test if the rules
 // promise unique IDs and one is repeated. It also fails the test if the rules do not
-// promise that, or the store is broken, and no ID is repeated for three minutes.
+// promise that, or the store is broken, and no ID is repeated for ten minutes.
 func (c Leases) Run(t *testing.T, rules Rules) Result {
 	t.Helper()
 	if rules.forgets() && c.Forget == nil && c.During == nil {

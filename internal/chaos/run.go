@@ -21,9 +21,9 @@ var lasts = flag.Duration("chaos.for", shortest, "how long each run of chaos tak
 
 const shortest = time.Second
 
-// longest is how long a run may go on. A run takes a few seconds to see enough, and several
-// times as long on a slow or busy machine.
-const longest = 3 * time.Minute
+// longest is how long a run may go on until it has seen enough. That takes a few seconds, and more than a
+// minute beside thirty processes on two cores. A run that never does has a mistake.
+const longest = 10 * time.Minute
 
 // Long reports whether -chaos.for asks for more than the default. A test of the edit loop
 // then makes all of its runs, and one otherwise, since each takes some seconds.

@@ -153,6 +153,7 @@ func (s *own) start(t testing.TB, end syscall.Signal, name string, args ...strin
 func (s *own) await(t testing.TB, name string, args ...string) {
 	t.Helper()
 	var err error
+	const patience = 3 * time.Minute // it takes seconds to start, and more on a busy machine
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if err = s.command(name, args...).Run(); err == nil {
 			return
