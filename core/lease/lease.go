@@ -75,11 +75,12 @@ func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	token, random := luck()
 	l := &Lease{
 		store:    store,
 		config:   config,
 		begin:    time.Now(),
-		protocol: newProtocol(settings, token, rand.Float64),
+		protocol: newProtocol(settings, token, random),
 		stopped:  make(chan struct{}),
 		closed:   make(chan struct{}),
 		status: Status{
@@ -101,6 +102,10 @@ func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 	go l.run(running)
 	return l, nil
 }
+
+// luck returns what draws the tokens and the random moments of one goroutine. Tests replace it, so
+// that a seed plays them again.
+var luck = func() (func() string, func() float64) { return token, rand.Float64 }
 
 // token returns 128 random bits as 32 hexadecimal digits.
 func token() string {

@@ -117,7 +117,10 @@ func space(t *testing.T) leasestore.Space {
 // begins in the year 2000 anew. Package core remembers where the generators of a namespace
 // stopped. In the next bubble that would be in the future.
 func namespace(t *testing.T) string {
-	name, _ := namespaces.LoadOrStore(t, fmt.Sprintf("test-%d", namespaceCount.Add(1)))
+	name, known := namespaces.LoadOrStore(t, fmt.Sprintf("test-%d", namespaceCount.Add(1)))
+	if !known {
+		lease.SeedLuck(t)
+	}
 	return name.(string)
 }
 
@@ -425,6 +428,7 @@ func TestCloseWithAnEndedContextStillEndsTheLease(t *testing.T) {
 func TestCloseOfALostRowIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
+		s.set(only("renew", away)) // it is Close that finds the loss
 		h := hold(t, s, lease.Config{})
 		row := s.row(t, h.Status().Worker)
 		row.Epoch++
@@ -573,6 +577,7 @@ func TestIDsEndWithTheWindowAndGoOnWhenTheStoreIsBack(t *testing.T) {
 				s := newStore()
 				h := hold(t, s, lease.Config{})
 				time.Sleep(15 * time.Second) // the first renewal, at a random moment
+				synctest.Wait()              // and the second, if the first came at once
 				s.set(fault)
 				limit := h.Status().Limit
 				for now().Before(limit) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -287,7 +286,8 @@ func (r *regional) join(ctx context.Context) (int64, error) {
 
 // keep looks after the number until ctx ends.
 func (r *regional) keep(ctx context.Context) {
-	for wait.Sleep(ctx, regionEvery/2+rand.N(regionEvery)) == nil {
+	_, random := luck()
+	for wait.Sleep(ctx, regionEvery/2+time.Duration(random()*float64(regionEvery))) == nil {
 		if _, err := r.settle(ctx, true); r.note(err) {
 			r.config.Logger.Error("lease: the region is refused", "error", err)
 		}

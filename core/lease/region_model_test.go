@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -507,14 +508,20 @@ func (m *areaModel) search() (areas, used int, broken string) {
 	return len(all), used, ""
 }
 
+var large = flag.Bool("large", false, "search the large worlds of the model of regions too")
+
 func TestTwoRegionsNeverHaveOneNumber(t *testing.T) {
 	skipSearch(t)
+	epochs := int8(2)
+	if *large {
+		epochs = 3
+	}
 	for _, m := range []areaModel{
-		{name: "two regions start", marks: 3, epochs: 3, second: true},
+		{name: "two regions start", marks: 3, epochs: epochs, second: true},
 		{name: "two regions start, with requests that are done late", marks: 2, epochs: 3, second: true, late: true, few: true},
 		{name: "a copy of the store, with the same name", marks: 4, epochs: 1, second: true, copies: true},
 		{name: "a copy of the store, with a name of its own", marks: 3, epochs: 1, second: true, copies: true, renamed: true},
-		{name: "the operator gives the number to another region", marks: 2, epochs: 3, second: true, frees: true, refusals: true},
+		{name: "the operator gives the number to another region", marks: 2, epochs: epochs, second: true, frees: true, refusals: true},
 		{name: "the common store goes back", marks: 4, epochs: 1, loses: true},
 	} {
 		t.Run(m.name, func(t *testing.T) {
@@ -542,10 +549,12 @@ func skipSearch(t *testing.T) {
 func TestEachMistakeOfARegionIsFound(t *testing.T) {
 	skipSearch(t)
 	start := areaModel{marks: 2, epochs: 3, second: true, refusals: true}
+	few := start
+	few.few = true
 	strict := start
 	strict.refusals = false
 	late := strict
-	late.late = true
+	late.late, late.few = true, true
 	copied := areaModel{marks: 4, epochs: 1, second: true, copies: true}
 	renamed := copied
 	renamed.renamed = true
@@ -556,7 +565,7 @@ func TestEachMistakeOfARegionIsFound(t *testing.T) {
 		model  areaModel
 		mutate func(m *areaModel)
 	}{
-		{"a number expires", "unique", start, func(m *areaModel) { m.expires = true }},
+		{"a number expires", "unique", few, func(m *areaModel) { m.expires = true }},
 		{"a number is remembered before the common store has it", "unique", start, func(m *areaModel) {
 			m.decide = func(r *regional, s sight, do regionStep, number int64, err error) (regionStep, int64, error) {
 				if do == take {
@@ -590,7 +599,7 @@ func TestEachMistakeOfARegionIsFound(t *testing.T) {
 				}
 			}
 		}},
-		{"the common store loses a number while another region starts", "unique", start, func(m *areaModel) { m.loses = true }},
+		{"the common store loses a number while another region starts", "unique", few, func(m *areaModel) { m.loses = true }},
 		{"no mark", "copies", copied, func(m *areaModel) {
 			m.decide = func(r *regional, s sight, do regionStep, number int64, err error) (regionStep, int64, error) {
 				if err != nil {

@@ -63,8 +63,7 @@ func anyLayout(rng *rand.Rand, now time.Time) core.Layout {
 // the last tick that was issued, in whole milliseconds, and who claims it next repeats no
 // ID. Stores keep milliseconds, so both sides have to round the right way.
 func TestARowIsPassedOnWithoutARepeatedIDWhateverTheUnitAndEpoch(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := lease.SeedLuck(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	synctest.Test(t, func(t *testing.T) {
 		for n := range 300 {
