@@ -308,7 +308,7 @@ func TestNextAndFillWithShardsDoNotAllocate(t *testing.T) {
 	g := newTest(t, Config{Layout: l, Worker: StaticWorker(11)}, nil)
 	ids := make([]types.Snowflake, 4)
 	for name, ctx := range map[string]context.Context{"even": context.Background(), "on a shard": OnShard(context.Background(), 3)} {
-		if n := testing.AllocsPerRun(50, func() { mustNext(t, g); _, _ = g.Next(ctx); _ = g.Fill(ctx, ids) }); n != 0 {
+		if n := testing.AllocsPerRun(1000, func() { mustNext(t, g); _, _ = g.Next(ctx); _ = g.Fill(ctx, ids) }); n != 0 {
 			t.Errorf("%s: Next and Fill allocate %v times", name, n)
 		}
 	}

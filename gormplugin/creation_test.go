@@ -66,7 +66,7 @@ func TestAssigningAllocatesNothingPerRow(t *testing.T) {
 		if tx.Error != nil {
 			t.Fatalf("Create = %v; want no error", tx.Error)
 		}
-		got := testing.AllocsPerRun(20, func() {
+		got := testing.AllocsPerRun(200, func() {
 			for i := range list {
 				list[i].ID = 0
 			}

@@ -12,7 +12,7 @@ func TestPlanIsBuiltOnce(t *testing.T) {
 	h := New(nil)
 	m := sqlx.NewDb(nil, "").Mapper
 	typ := reflect.TypeFor[types.Model]()
-	if n := testing.AllocsPerRun(10, func() {
+	if n := testing.AllocsPerRun(1000, func() {
 		if _, err := h.plan(typ, m); err != nil {
 			t.Fatal(err)
 		}

@@ -364,7 +364,7 @@ func TestTypedKeysAllocateAsTheUntypedDo(t *testing.T) {
 	var names []string
 	for _, p := range pairs() {
 		names = append(names, p.name)
-		if got, want := testing.AllocsPerRun(100, p.typed), testing.AllocsPerRun(100, p.untyped); got != want {
+		if got, want := testing.AllocsPerRun(1000, p.typed), testing.AllocsPerRun(1000, p.untyped); got != want {
 			t.Errorf("%s allocates %v times; want %v, as the untyped one", p.name, got, want)
 		}
 	}

@@ -98,7 +98,7 @@ func TestJSONv2MarshalsASliceWithoutAnAllocationPerID(t *testing.T) {
 			}
 		}
 		marshal() // grows the buffers
-		return testing.AllocsPerRun(50, marshal)
+		return testing.AllocsPerRun(1000, marshal)
 	}
 	ids := func(n int) any {
 		s := make([]types.Snowflake, n)

@@ -402,7 +402,7 @@ func TestReadingAndWritingDecimalsAllocatesNothing(t *testing.T) {
 		"AppendBase32":   func() error { id.AppendBase32(buf); return nil },
 	} {
 		var err error
-		if got := testing.AllocsPerRun(100, func() { err = f() }); got != 0 || err != nil {
+		if got := testing.AllocsPerRun(1000, func() { err = f() }); got != 0 || err != nil {
 			t.Errorf("%s: %v allocations, error %v; want 0, nil", name, got, err)
 		}
 	}

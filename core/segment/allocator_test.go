@@ -292,12 +292,13 @@ func TestNoNumberIsReturnedTwiceAndLaterOnesAreLarger(t *testing.T) {
 				all []types.Snowflake
 				top atomic.Int64
 			)
-			for range 32 {
+			for seed := range uint64(32) {
 				wg.Go(func() {
+					rng := rand.New(rand.NewPCG(seed, 0))
 					var mine []types.Snowflake
 					for range 40 {
 						before := types.Snowflake(top.Load())
-						ids := make([]types.Snowflake, 1+rand.N(20))
+						ids := make([]types.Snowflake, 1+rng.IntN(20))
 						var err error
 						if len(ids) == 1 {
 							ids[0], err = a.Next(t.Context())
@@ -315,7 +316,7 @@ func TestNoNumberIsReturnedTwiceAndLaterOnesAreLarger(t *testing.T) {
 						for v := top.Load(); v < last && !top.CompareAndSwap(v, last); v = top.Load() {
 						}
 						mine = append(mine, ids...)
-						time.Sleep(rand.N(time.Millisecond))
+						time.Sleep(time.Duration(rng.IntN(1000)) * time.Microsecond)
 					}
 					mu.Lock()
 					all = append(all, mine...)

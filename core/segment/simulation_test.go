@@ -443,7 +443,12 @@ func simulate(t *testing.T, seed uint64, mut mutant) *simulation {
 	var others sync.WaitGroup
 	others.Go(func() { s.others(stop) })
 	for number := range uint64(phases) {
-		s.phase(number)
+		if mut == backByMax && number%2 == 0 {
+			continue // a row comes to a max_id again in calm phases
+		}
+		if s.phase(number); s.twice != 0 {
+			break
+		}
 	}
 	close(stop)
 	others.Wait()

@@ -137,7 +137,7 @@ func TestErrorsNameTheGreatestText(t *testing.T) {
 
 func TestReadingAllocatesNothing(t *testing.T) {
 	text := spell(big.NewInt(1541815603606036480))
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testing.AllocsPerRun(1000, func() {
 		if _, err := bwmarrin.ParseBase58(text); err != nil {
 			t.Fatal(err)
 		}

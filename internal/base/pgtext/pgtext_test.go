@@ -374,7 +374,7 @@ func TestAppendFieldNeedsNoMemory(t *testing.T) {
 		for name, typ := range map[string]Type{"I": Int8, "D": Float8, "B": Bool, "S": Text, "P": Int4, "X": Bytea, "T": TimestampTZ} {
 			field := v.FieldByName(name)
 			k, _ := KindOf(field.Type())
-			if n := testing.AllocsPerRun(100, func() {
+			if n := testing.AllocsPerRun(1000, func() {
 				if _, ok := typ.AppendField(b, k, reflect.Indirect(field), f); !ok {
 					t.Fatalf("AppendField(%s) does not fit", name)
 				}
