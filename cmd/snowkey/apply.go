@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,11 +39,31 @@ func (o *options) finishOn(ctx context.Context, out *bufio.Writer, d *database) 
 		if len(statements) > 0 {
 			text = strings.Join(statements, ";\n") + ";\n"
 		}
+		if o.apply && len(statements) > 1 {
+			text += "-- What takes it back, also after a part of it:\n" + regexp.MustCompile("(?m)^").ReplaceAllString(cmp.Or(o.undo, undo(statements)), "-- ") + ";\n"
+		}
 		if _, err := out.WriteString(text); err != nil || !o.apply || len(statements) == 0 {
 			return err
 		}
 		return o.run(ctx, out, d, statements)
 	}
+}
+
+// What statements make, by kind and name: functions, triggers and views, and partitions of PostgreSQL. The
+// sequence of id_next stays, because one that begins anew repeats keys.
+var made = regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE )?(?:SQL SECURITY INVOKER )?(FUNCTION|TABLE|TRIGGER|VIEW) (?:IF NOT EXISTS )?([^ (]+)`)
+
+// undo returns the statements that remove what others make. A partition goes only while it has no rows.
+func undo(statements []string) string {
+	var all []string
+	for _, m := range slices.Backward(made.FindAllStringSubmatch(strings.Join(statements, "\n"), -1)) {
+		text := "DROP " + m[1] + " IF EXISTS " + m[2]
+		if m[1] == "TABLE" {
+			text = "DO $snowkey$ BEGIN\nLOCK TABLE " + m[2] + " IN ACCESS EXCLUSIVE MODE;\nIF EXISTS (SELECT FROM " + m[2] + ") THEN RAISE EXCEPTION 'there are rows in %', '" + m[2] + "'; END IF;\n" + text + ";\nEXCEPTION WHEN undefined_table THEN NULL;\nEND $snowkey$"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ";\n")
 }
 
 // run asks, and runs statements that have been written. Each is whole by itself, and does nothing
@@ -65,7 +87,10 @@ func (o *options) run(ctx context.Context, out *bufio.Writer, d *database, state
 			if ctx.Err() != nil {
 				err = errInterrupted
 			}
-			return fmt.Errorf("%w: statement %d of %d was not done, and the %d before it were; the same command goes on with it", d.hide(err), i+1, len(statements), i)
+			if i == 0 {
+				return fmt.Errorf("%w: statement 1 of %d was not done, and nothing is changed", d.hide(err), len(statements))
+			}
+			return fmt.Errorf("%w: statement %d of %d was not done, and the %d before it were; when the cause is gone, the same command goes on with it", d.hide(err), i+1, len(statements), i)
 		}
 	}
 	p.clear()

@@ -239,24 +239,30 @@ func TestApplyGoesOnWhereARunHasEnded(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("%s = %s, %d", line, bad, code)
 			}
-			statements := strings.Split(strings.TrimSuffix(printed, ";\n"), ";\n")
-			if kind == "PostgreSQL" || kind == "SQLite" { // whose statements have semicolons in them
-				statements = nil
-				for part := range strings.SplitSeq(strings.TrimSuffix(printed, ";\n"), ";\n") {
-					if n := len(statements); n > 0 && unfinished(statements[n-1]) {
-						statements[n-1] += ";\n" + part
-					} else {
-						statements = append(statements, part)
-					}
-				}
-			}
+			before := d.made(t)
+			statements := divided(printed)
 			for i := range statements {
-				if kind == "MySQL" || kind == "MariaDB" {
-					break // their statements are not divided as easily, and the next run below meets what is done
-				}
 				d.exec(t, statements[:i+1]...)
 				if _, bad, code := d.on(t, "snowkey "+line+" -apply -yes", ""); code != 0 {
 					t.Errorf("%s after a run that ended with statement %d of %d = %s, %d", line, i+1, len(statements), bad, code)
+				}
+			}
+			if len(statements) > 1 {
+				out, bad, code := d.on(t, "snowkey "+line+" -apply -yes", "")
+				back := undoOf(out)
+				if code != 0 || back == nil && !strings.Contains(out, "-- there is nothing to do\n") {
+					t.Errorf("%s = %s, %s, %d; want what takes it back", line, out, bad, code)
+				}
+				undone := back != nil
+				for i := range statements {
+					if undone {
+						d.exec(t, back...)
+						if after := d.made(t); after != before {
+							t.Errorf("after what takes %d statements of %s back there are %s; want %s", i, line, after, before)
+						}
+						d.exec(t, statements[:i+1]...)
+						d.exec(t, back...)
+					}
 				}
 			}
 			for range 2 {
@@ -271,16 +277,57 @@ func TestApplyGoesOnWhereARunHasEnded(t *testing.T) {
 	})
 }
 
-// unfinished reports whether a statement has begun a text in dollars, or a trigger's body.
+// divided returns statements that were printed, some of which have semicolons in them.
+func divided(printed string) (statements []string) {
+	for part := range strings.SplitSeq(strings.TrimSuffix(printed, ";\n"), ";\n") {
+		if n := len(statements); n > 0 && unfinished(statements[n-1]) {
+			statements[n-1] += ";\n" + part
+		} else {
+			statements = append(statements, part)
+		}
+	}
+	return statements
+}
+
+// undoOf returns the statements that a run shows to take it back, or nil.
+func undoOf(out string) []string {
+	_, text, found := strings.Cut(out, "-- What takes it back, also after a part of it:\n")
+	if !found {
+		return nil
+	}
+	var lines string
+	for line := range strings.Lines(text) {
+		statement, ok := strings.CutPrefix(line, "-- ")
+		if !ok || strings.HasPrefix(statement, "done: ") {
+			break
+		}
+		lines += statement
+	}
+	return divided(lines)
+}
+
+// made returns the names of what statements make.
+func (d testDB) made(t *testing.T) string {
+	t.Helper()
+	return d.text(t, map[string]string{
+		"SQLite": "SELECT coalesce(group_concat(name), '') FROM (SELECT name FROM sqlite_master ORDER BY name)",
+		"PostgreSQL": "SELECT string_agg(name, ',' ORDER BY name) FROM (SELECT relname || relkind::text AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind <> 'S'" +
+			" UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace UNION ALL SELECT conname || pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace) AS all_names",
+		"MySQL": "SELECT GROUP_CONCAT(name ORDER BY name) FROM (SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()" +
+			" UNION ALL SELECT routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() UNION ALL SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE()) AS all_names",
+	}[d.dialect.String()])
+}
+
+// unfinished reports whether a statement has begun a text in dollars, or the body of a trigger.
 func unfinished(s string) bool {
-	return strings.Count(s, "$snowkey$")%2 == 1 || strings.Count(s, "$$")%2 == 1 || strings.Contains(s, "BEGIN\n") && !strings.HasSuffix(s, "END") && !strings.Contains(s, "$")
+	return strings.Count(s, "$snowkey$")%2 == 1 || strings.Count(s, "$$")%2 == 1 || !strings.Contains(s, "$") && (strings.Contains(s, "BEGIN\n") && !strings.HasSuffix(s, "END") || strings.Contains(s, "THEN\n") && !strings.HasSuffix(s, "END IF"))
 }
 
 func TestAStatementThatFailsSaysWhatWasDone(t *testing.T) {
 	d := databases["PostgreSQL"](t)
 	d.exec(t, "CREATE FUNCTION id_min(at timestamptz) RETURNS int LANGUAGE sql AS 'SELECT 1'") // another type cannot be replaced
 	_, bad, code := d.on(t, "snowkey sql functions -apply -yes", "")
-	if code != 1 || !strings.Contains(bad, "was not done, and the ") || !strings.Contains(bad, "the same command goes on with it") {
+	if code != 1 || !strings.Contains(bad, "was not done, and the ") || !strings.Contains(bad, "when the cause is gone, the same command goes on with it") {
 		t.Errorf("functions beside another id_min = %s, %d; want what was done", bad, code)
 	}
 	d.exec(t, "DROP FUNCTION id_min")
@@ -318,7 +365,7 @@ func TestCtrlCEndsAnApplyThatCanBeGoneOnWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(bad.String(), "statement 1 of 12 was not done, and the 0 before it were; the same command goes on with it") {
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(bad.String(), "statement 1 of 12 was not done, and nothing is changed") {
 		t.Errorf("after Ctrl-C: %s, %d; want what was done, and 130", bad.String(), code)
 	}
 	if err := busy.Rollback(); err != nil {
@@ -329,6 +376,78 @@ func TestCtrlCEndsAnApplyThatCanBeGoneOnWith(t *testing.T) {
 	}
 	if n := d.text(t, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'orders'::regclass"); n != "12" {
 		t.Errorf("%s partitions; want 12", n)
+	}
+}
+
+// Whatever the command line, a table that writers use stays one that they can use.
+func TestConvertIsRefusedBeforeItsFirstStatement(t *testing.T) {
+	now := time.Now().UTC()
+	later := core.Default().Min(now.AddDate(3, 0, 0))
+	for name, c := range map[string]struct{ setup, by, want string }{
+		"an ended period": {"", now.AddDate(-1, 0, 0).Format("2006"), "has passed: name a later time"},
+		"a later key":     {fmt.Sprintf("INSERT INTO orders VALUES (%d, 1)", later), now.Format("2006"), "name a later time"},
+		"a view":          {"CREATE VIEW seen AS SELECT * FROM orders", now.Format("2006"), "would stay with the old table: view"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := databases["PostgreSQL"](t)
+			d.exec(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, n INT)")
+			if c.setup != "" {
+				d.exec(t, c.setup)
+			}
+			before := d.made(t)
+			_, bad, code := d.on(t, "snowkey partitions -every year -apply -yes convert orders "+c.by, "")
+			if code != 1 || !strings.Contains(bad, c.want) || !strings.Contains(bad, "nothing is changed") || strings.Contains(bad, "goes on") {
+				t.Errorf("convert = %s, %d; want it refused", bad, code)
+			}
+			if after := d.made(t); after != before {
+				t.Errorf("convert has left %s; want %s", after, before)
+			}
+			d.exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, 1)", core.Default().Min(now)))
+		})
+	}
+}
+
+// One that was begun in time goes on when the period has ended, or can be taken back.
+func TestAConversionWhoseTimeHasPassedGoesOn(t *testing.T) {
+	d := databases["PostgreSQL"](t)
+	d.exec(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, n INT)")
+	year := time.Now().UTC().Year()
+	end := core.Default().Min(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
+	begun := fmt.Sprintf("ALTER TABLE orders ADD CONSTRAINT orders_p0 CHECK (id < %d) NOT VALID", end)
+	insert := fmt.Sprintf("INSERT INTO orders VALUES (%d, 1)", core.Default().Min(time.Now()))
+	d.exec(t, begun)
+	_, bad, code := d.on(t, fmt.Sprintf("snowkey partitions -every year -apply -yes convert orders %d", year), "")
+	undo, found := strings.CutSuffix(bad[strings.LastIndex(bad, "ALTER TABLE"):], " (SQLSTATE P0001): statement 1 of 6 was not done, and nothing is changed\n")
+	if code != 1 || !found {
+		t.Fatalf("convert for another time = %s, %d; want how it begins anew", bad, code)
+	}
+	d.exec(t, undo, insert, "DELETE FROM orders", begun)
+	if _, bad, code := d.on(t, fmt.Sprintf("snowkey partitions -every year -apply -yes convert orders %d", year-1), ""); code != 0 {
+		t.Errorf("convert for the same time = %s, %d", bad, code)
+	}
+	d.exec(t, insert)
+}
+
+// The first partition lasts until then.
+func TestMaintainAfterAConversionToALaterPeriodGoesOnFromItsEnd(t *testing.T) {
+	d := databases["PostgreSQL"](t)
+	d.exec(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, n INT)")
+	now := time.Now().UTC()
+	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	if _, bad, code := d.on(t, "snowkey partitions -every month -ahead 1 -apply -yes convert orders "+first.AddDate(0, 4, 0).Format("2006-01"), ""); code != 0 {
+		t.Fatal(bad, code)
+	}
+	for ahead, want := range map[int]string{1: "2", 3: "2", 5: "2", 6: "3"} { // the old table, and the one after it
+		line := fmt.Sprintf("snowkey partitions -every month -ahead %d -keep 2 -drop -apply -yes maintain orders", ahead)
+		for range 2 {
+			if out, bad, code := d.on(t, line, ""); code != 0 {
+				t.Errorf("%s = %s, %s, %d", line, out, bad, code)
+			}
+		}
+		if got := d.text(t, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'orders'::regclass"); got != want && ahead < 6 || ahead == 6 && got != "3" {
+			t.Errorf("after %s there are %s partitions; want %s", line, got, want)
+		}
+		d.exec(t, "DROP TABLE IF EXISTS "+"orders_p"+first.AddDate(0, 6, 0).Format("200601"))
 	}
 }
 
@@ -356,7 +475,7 @@ func TestMaintainMakesWhatIsAheadAndDropsOnlyWhenAsked(t *testing.T) {
 		}
 		rows := func() string { return d.text(t, "SELECT count(*) FROM orders") }
 		out, bad, code := d.on(t, line+"-apply -yes -ahead 2 -keep 3 maintain orders", "")
-		if code != 0 || strings.Count(out, "-- old: ") != 2 || rows() != "5" || strings.Contains(out, "DROP") {
+		if code != 0 || strings.Count(out, "-- old: ") != 2 || rows() != "5" || strings.Contains(out, "DETACH") || strings.Contains(out, "DROP PARTITION") {
 			t.Errorf("maintain = %s, %s, %d, and %s rows; want two old partitions that stay", out, bad, code, rows())
 		}
 		d.exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, 2)", core.Default().Min(month(2))))

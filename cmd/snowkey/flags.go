@@ -44,6 +44,8 @@ type options struct {
 	full       bool
 	json, man  bool
 	apply, yes bool
+
+	undo string // what takes statements back, if not what they make is removed
 }
 
 // flags returns the flags of a command, which set o.

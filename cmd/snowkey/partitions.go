@@ -30,13 +30,13 @@ maintain makes the partition of now and -ahead more, and lists those that are ol
 
     snowkey partitions -apply -yes -every month -ahead 3 -keep 24 maintain orders
 
-convert gives partitions to a table of PostgreSQL that has none, while programs read and write it. The table becomes the first partition, until the end of the period that contains a time, and the last statement has to be run before that period ends. On MySQL the form without a word does it.
+convert gives partitions to a table of PostgreSQL that has none, while programs read and write it. The table becomes the first partition, until the end of the period that contains a time, and the last statement has to be run before that period ends. A period that has ended, or has keys after it, is refused. On MySQL the form without a word does it.
 
-    snowkey partitions -dialect postgresql -every month -ahead 3 convert orders 2026-12
+    snowkey partitions -dialect postgresql -every month -ahead 3 convert orders $(date +%Y)-12
 
 partman prints the statement that hands a table to the extension pg_partman from a time on: hours, days or weeks in UTC.
 
-A run that ends in the middle says what was done, and the same command goes on.`,
+A run that ends in the middle says what was done, and the same command goes on. -apply shows what takes it back.`,
 	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {
 		c, err := o.keyColumn()
 		if err != nil {
@@ -69,6 +69,9 @@ A run that ends in the middle says what was done, and the same command goes on.`
 		switch word {
 		case "convert":
 			// The first moment of a period is in that period.
+			if o.undo, err = p.Unconvert(from); err != nil {
+				return usageError{err}
+			}
 			return o.finish(ctx, out)(p.Convert(from, o.ahead))
 		case "partman":
 			text, err := p.Partman(from, o.ahead)
@@ -109,6 +112,7 @@ A run that ends in the middle says what was done, and the same command goes on.`
 			}
 		}
 		if o.drop {
+			o.undo = cmp.Or(undo(plan.Create), "-- nothing") + ";\n-- Rows that are removed are gone"
 			plan.Create = append(plan.Create, plan.Drop...)
 		}
 		return o.finishOn(ctx, out, d)(plan.Create, nil)

@@ -37,7 +37,7 @@ default prints those of id_next() on PostgreSQL, a function for rows that people
     snowkey sql -dialect postgresql -worker 1023 default | psql
     psql -c 'ALTER TABLE orders ALTER COLUMN id SET DEFAULT public.id_next()'
 
-With -apply the statements are run, after a question. -db then names the database, and -dialect is not needed. A run that ends in the middle says what was done, and the same command goes on.
+With -apply the statements are run, after a question. -db then names the database, and -dialect is not needed. A run that ends in the middle says what was done, and the same command goes on; what takes it back is shown before.
 
 For a condition on the time, use snowkey range or id_min: one on what these expressions return reads the whole table.`,
 	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {

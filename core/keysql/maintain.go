@@ -127,11 +127,12 @@ type Plan struct {
 
 // Maintain returns what a table needs at a time, such as the present: the partition of now and
 // the given number ahead of it, and which partitions that exist are wholly before the number of
-// periods to keep, that of now not counted; 0 keeps all. After the statements of Create have
-// run, a plan for the same time has none. Run it more often than the partitions ahead last.
+// periods to keep, that of now not counted; 0 keeps all. A partition that is there and holds the keys of now
+// may have any length. After the statements of Create have run, a plan for the same time has none. Run it
+// more often than the partitions ahead last.
 //
-// Drop is for a reader to run. On PostgreSQL it detaches a partition and then drops the table,
-// which is a table like others in between; each waits for the readers of the table.
+// Drop is for a reader to run. On PostgreSQL a statement detaches a partition and drops it, and waits for
+// the readers of the table.
 //
 // It returns a [*core.ValueError] where Create does, for fewer than one ahead, and for a negative
 // number to keep.
@@ -142,15 +143,27 @@ func (p Partitions) Maintain(existing []Existing, now time.Time, ahead, keep int
 	if keep < 0 || keep > maxPartitions {
 		return Plan{}, invalid("partitions to keep", strconv.Itoa(keep), fmt.Sprintf("0..%d", maxPartitions))
 	}
-	civil := p.every.civilAt(now, p.zone)
-	create, err := p.Create(existing, now, start(p.every.add(civil, ahead+1), p.zone))
-	if err != nil || keep == 0 {
-		return Plan{Create: create}, err
-	}
-	plan := Plan{Create: create}
 	all, err := p.read(existing)
 	if err != nil {
 		return Plan{}, err
+	}
+	civil := p.every.civilAt(now, p.zone)
+	from, until := now, start(p.every.add(civil, ahead+1), p.zone)
+	key := int64(p.column.layout.Min(now))
+	for _, h := range all {
+		// Such as the first one after Convert, which may last longer than a period.
+		if end, ok := p.endOf([]held{h}); ok && h.first <= key && key <= h.last {
+			from = end
+		}
+	}
+	plan := Plan{}
+	if from.Before(until) {
+		if plan.Create, err = p.Create(existing, from, until); err != nil {
+			return Plan{}, err
+		}
+	}
+	if keep == 0 {
+		return plan, nil
 	}
 	slices.SortFunc(all, func(a, b held) int { return strings.Compare(a.name, b.name) })
 	first := p.column.layout.Min(start(p.every.add(civil, -keep), p.zone))
@@ -160,7 +173,7 @@ func (p Partitions) Maintain(existing []Existing, now time.Time, ahead, keep int
 		}
 		plan.Old = append(plan.Old, h.name)
 		if p.postgreSQL() {
-			plan.Drop = append(plan.Drop, "ALTER TABLE "+p.quoted()+" DETACH PARTITION "+p.sibling(h.name), "DROP TABLE "+p.sibling(h.name))
+			plan.Drop = append(plan.Drop, "DO $snowkey$ BEGIN\nALTER TABLE "+p.quoted()+" DETACH PARTITION "+p.sibling(h.name)+";\nDROP TABLE "+p.sibling(h.name)+";\nEND $snowkey$")
 		} else {
 			plan.Drop = append(plan.Drop, "ALTER TABLE "+p.quoted()+" DROP PARTITION "+MySQL.Quote(h.name))
 		}

@@ -359,6 +359,20 @@ func TestConvertKeepsEveryRowOnPostgres(t *testing.T) {
 	if plan, err := g.parts.Maintain(g.existing(t), at, 3, 2); err != nil || len(plan.Create)+len(plan.Old) > 0 {
 		t.Errorf("Maintain after Convert = %+v, %v; want nothing to do", plan, err)
 	}
+
+	back, err := g.parts.Unconvert(at)
+	must(t, err)
+	if _, err := g.ExecContext(t.Context(), back); err == nil || !strings.Contains(err.Error(), "have rows") {
+		t.Errorf("Unconvert of a table with rows after the first partition = %v; want it refused", err)
+	}
+	g.exec(t, fmt.Sprintf(`DELETE FROM "Order" WHERE id = %d`, list[0].First), back, back)
+	if n := g.count(t, `SELECT count(*) FROM "Order"`); int64(n) != written.Load() {
+		t.Errorf("rows after Unconvert = %d; want the %d written", n, written.Load())
+	}
+	if n := g.count(t, `SELECT count(*) FROM pg_class, pg_constraint f, pg_constraint c WHERE pg_class.oid = '"Order"'::regclass AND relkind = 'r' AND relacl::text LIKE '%=r/%'
+AND f.conrelid = pg_class.oid AND f.contype = 'f' AND f.conparentid = 0 AND c.conrelid = pg_class.oid AND c.contype = 'c'`); n != 1 {
+		t.Errorf("the table after Unconvert is another than before Convert: %d", n)
+	}
 }
 
 func TestConvertNamesWhatWouldStayBehindOnPostgres(t *testing.T) {
@@ -377,10 +391,14 @@ func TestConvertNamesWhatWouldStayBehindOnPostgres(t *testing.T) {
 			g.exec(t, "CREATE TR"+trigger)
 		}
 		g.parts = g.partitions(t, "orders", keysql.Month)
-		statements, err := g.parts.Convert(october, 1)
+		at := time.Now()
+		statements, err := g.parts.Convert(at, 1)
 		must(t, err)
-		g.exec(t, statements[:2]...)
-		later, err := g.parts.Convert(october.AddDate(0, 1, 0), 1)
+		if _, err := g.ExecContext(t.Context(), statements[0]); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("the first statement of Convert with %s = %v; want an error that names it", make, err)
+		}
+		g.exec(t, "ALTER TABLE orders ADD CONSTRAINT orders_p0 CHECK (id < 9223372036854775807)") // as if it had been made since
+		later, err := g.parts.Convert(at.AddDate(0, 2, 0), 1)
 		must(t, err)
 		if _, err := g.ExecContext(t.Context(), later[0]); err == nil || !strings.Contains(err.Error(), "begun for another time") {
 			t.Errorf("Convert for another time after one that was begun = %v; want an error that says so", err)
