@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
@@ -20,7 +21,7 @@ import (
 // harmless: the second call returns what the first did, when that is done.
 func (l *Lease) Close(ctx context.Context) error {
 	l.mu.Lock()
-	first := !l.closing
+	first, owned := !l.closing, l.owned
 	l.closing = true
 	// Before anything else, and without waiting for run. The row may only be given back
 	// once no ID of it can come.
@@ -31,6 +32,9 @@ func (l *Lease) Close(ctx context.Context) error {
 	l.mu.Unlock()
 	if first {
 		l.closeErr = l.giveBack(ctx, end)
+		if owned != nil {
+			l.closeErr = errors.Join(l.closeErr, owned.Close())
+		}
 		close(l.closed)
 	}
 	select {
@@ -43,6 +47,14 @@ func (l *Lease) Close(ctx context.Context) error {
 		}
 	}
 	return l.closeErr
+}
+
+// Own makes Close close c as well, after the last request to the store: a pool or a client that
+// serves this lease alone. A later Own replaces c. Call it before Close can be called.
+func (l *Lease) Own(c io.Closer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owned = c
 }
 
 // giveBack ends run and releases the row, whose IDs end at end.

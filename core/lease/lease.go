@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ type Lease struct {
 
 	mu      sync.Mutex // guards what follows; never held during a call of the store
 	closing bool
+	owned   io.Closer         // see Own; nil: none
 	binding *core.Binding     // nil: no generator yet
 	term    *core.Reservation // the generator's, nil: none
 	from    leasestore.Millis // of the row, if held
