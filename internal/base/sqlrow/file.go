@@ -51,15 +51,16 @@ func (f *databaseFile) check(ctx context.Context, path string) error {
 		return fmt.Errorf("%w: %w; use a file of the operating system", ErrNotDurable, err)
 	case f.info != nil && (err != nil || path != f.path || !os.SameFile(info, f.info)):
 		f.err = fmt.Errorf("%w: %s; restart the process", ErrReplaced, f.path)
-	case filesystem.Names(info) > 1: // checked in every call, because any program may use the other name
-		return fmt.Errorf("%w: unusable file %s: it has %d names, and SQLite keeps a log beside each: remove the other hard links, and link or mount the folder",
-			ErrNotDurable, path, filesystem.Names(info))
-	case info.Mode()&fs.ModeSymlink != 0:
-		return fmt.Errorf("%w: unusable file %s: it is a symbolic link that the driver has not followed, and SQLite keeps a log beside each path: open the file itself", ErrNotDurable, path)
-	case f.info == nil:
+	default:
+		if err := singleName(info); err != nil { // checked in every call, because any program may use the other name
+			return unusable(path, err)
+		}
+		if f.info != nil {
+			return nil
+		}
 		warning, err := f.suits(path)
 		if err != nil {
-			return fmt.Errorf("%w: unusable file %s: %w", ErrNotDurable, path, err)
+			return unusable(path, err)
 		}
 		if warning != "" {
 			f.warn(ctx, "the SQLite file may be lost: "+warning, "file", path)
@@ -82,6 +83,38 @@ func (f *databaseFile) still(ctx context.Context, o openFile) error {
 		return err
 	}
 	return f.checkLog(o.path, o.mark)
+}
+
+// CheckFile returns an error that matches [ErrNotDurable] if the SQLite file at path may have another
+// path, or be on a file system that other hosts share. It is what a transaction checks of its file, for
+// a file that only tells where the rows are.
+func CheckFile(path string, allowFUSE bool) error {
+	info, err := os.Lstat(path)
+	if err == nil {
+		err = singleName(info)
+	}
+	if err == nil {
+		_, err = suitableFile(path, allowFUSE)
+	}
+	if err != nil {
+		return unusable(path, err)
+	}
+	return nil
+}
+
+func unusable(path string, reason error) error {
+	return fmt.Errorf("%w: unusable file %s: %w", ErrNotDurable, path, reason)
+}
+
+// singleName returns an error if a SQLite file has several names.
+func singleName(info fs.FileInfo) error {
+	switch names := filesystem.Names(info); {
+	case names > 1:
+		return fmt.Errorf("it has %d names, and SQLite keeps a log beside each: remove the other hard links, and link or mount the folder", names)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return errors.New("it is a symbolic link that the driver has not followed, and SQLite keeps a log beside each path: open the file itself")
+	}
+	return nil
 }
 
 // suitableFile is filesystem.Check for a SQLite file, which must not be mounted itself.

@@ -121,9 +121,11 @@ func (d *DB) schema() string {
 // schemaDot begins the name of a setting or table of that file.
 func (d *DB) schemaDot() string { return dialect.SQLite.Quote(d.schema()) + "." }
 
-// file returns the path of a database, or "" for one in memory.
-func (t *Tx) file(ctx context.Context, schema string) (file string, err error) {
-	err = each(ctx, t.executor, func(scan func(...any) error) error {
+// File returns the path that SQLite has for the file of a database, such as main, or "" for one in
+// memory or not attached. It is absolute, and SQLite has followed links. The database is not read, so
+// that nobody's lock is in the way.
+func File(ctx context.Context, e Executor, schema string) (file string, err error) {
+	err = each(ctx, e, func(scan func(...any) error) error {
 		var (
 			name string
 			path sql.NullString
@@ -143,7 +145,7 @@ func (t *Tx) file(ctx context.Context, schema string) (file string, err error) {
 // checkFile returns the file of the database. It refuses one that would forget, that cannot be
 // written, or that has been replaced.
 func (t *Tx) checkFile(ctx context.Context, schema, of string) (openFile, error) {
-	path, err := t.file(ctx, schema)
+	path, err := File(ctx, t.executor, schema)
 	if err != nil {
 		return openFile{}, err
 	}
@@ -181,7 +183,7 @@ func (t *Tx) opened(ctx context.Context, path, mode string) (openFile, error) {
 // opened the log yet.
 func (t *Tx) checkCaller(ctx context.Context) error {
 	schema := t.db.schema()
-	path, err := t.file(ctx, schema)
+	path, err := File(ctx, t.executor, schema)
 	if err != nil || path == "" {
 		return err
 	}
