@@ -1,22 +1,20 @@
 package snowkey
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"strconv"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // A Config configures [Open]. The zero value serves most programs.
@@ -49,16 +47,26 @@ type Config struct {
 	// Defaults to sqllease.DefaultTable.
 	Table string
 
+	// LeaseFile is the SQLite file of the leases of a SQLite database, for one whose folder takes
+	// no other files, as that of LiteFS. All processes that write to the database name one and the
+	// same file, on a local disk. It has no effect on other databases and in memory.
+	//
+	// Defaults to the path of the database's file and "-leases".
+	LeaseFile string
+
+	// AcquireWait is how long Open waits for a worker number if none is free, as after a crash
+	// of more than half of the processes. Negative: until ctx ends. To fail at once, set 1 ns.
+	//
+	// Defaults to the window in which the number of a killed process stays busy and 5 s more:
+	// 15 s on SQLite and with 8 worker bits or fewer, 65 s otherwise.
+	AcquireWait time.Duration
+
 	// Logger is where the lease reports what happens to it, and its store warns of settings that
 	// put the promise at risk. Where nothing is wrong, nothing is logged above level Debug.
 	//
 	// Defaults to slog.Default().
 	Logger *slog.Logger
 }
-
-// fileWindow is that of leases in files. It is below the permitted clock skew, so the number of
-// a process that was killed is free at once.
-const fileWindow = 4 * time.Second
 
 // Open returns a generator whose worker number no other process has, from a lease that is kept
 // in the database behind db. It asks the database what it is, creates the table of the leases
@@ -70,14 +78,17 @@ const fileWindow = 4 * time.Second
 //	err = gormDB.Use(gormplugin.New(gen)) // or sqlxhelper.New(gen)
 //
 // [core.Generator.Close] gives the number back. Close the generator before db; in the other order
-// Close returns an error, and the number stays busy for up to a minute, as that of a process that
-// was killed does. With 8 worker bits or fewer it is 10 s, so that restarts do not use up the few
-// numbers. [core.Generator.Worker] returns the [*lease.Lease], for readiness probes and metrics.
+// Close returns an error, unless db is SQLite, and the number stays busy for up to a minute, as that
+// of a process that was killed does. With 8 worker bits or fewer it is 10 s, so that restarts do not
+// use up the few numbers. [core.Generator.Worker] returns the [*lease.Lease], for readiness probes and metrics.
 //
-// On SQLite the leases are files in a folder beside the database, with its name and "-leases",
-// so that a long transaction of the program does not hold them up, and the number of a process
-// that was killed is free at once. A database in memory ends with the process, so its keys have
-// a number that is free in this process, and no lease.
+// On SQLite the leases are in a SQLite file of their own beside the database, with its name and
+// "-leases", which the driver of db opens, so that a long transaction of the program does not hold
+// them up; the number of a process that was killed is busy for up to 10 s. A database in memory
+// ends with the process, so its keys have a number that is free in this process, and no lease. A
+// database whose file is not on this machine, or has a second path, is refused.
+//
+// If no number is free, Open waits for one, see Config.AcquireWait.
 //
 // Where the program may not create tables the error is a [*sqlstore.TableError], whose text has
 // the statements for whoever may. The other errors are those of [lease.Acquire]. For other
@@ -97,20 +108,42 @@ func Open(ctx context.Context, db *sql.DB, c Config) (*core.Generator, error) {
 }
 
 func (c *Config) open(ctx context.Context, db *sql.DB) (*core.Generator, error) {
+	if db == nil {
+		return nil, &core.ValueError{Package: "snowkey", Name: "db", Value: "nil", Want: "an open *sql.DB"}
+	}
+	if err := c.Layout.Validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if c.Dialect == 0 {
 		var err error
 		if c.Dialect, err = dialect.Detect(ctx, db); err != nil {
-			return nil, hint(db, err)
+			return nil, hint(ctx, db, err)
 		}
 	}
 	if c.Dialect == sqlstore.SQLite {
 		return c.onSQLite(ctx, db)
 	}
+	window := time.Minute
+	if c.Layout.WorkerBits <= 8 {
+		window = shortWindow
+	}
+	return c.onTables(ctx, db, window) // the store says itself that the pool is used up
+}
+
+// shortWindow is how much time is reserved where numbers are few, or the store is a file of this
+// host, which is hardly ever away.
+const shortWindow = 10 * time.Second
+
+// onTables keeps the lease in tables of db, which it makes if need be.
+func (c *Config) onTables(ctx context.Context, db *sql.DB, window time.Duration) (*core.Generator, error) {
 	store, err := sqllease.New(db, sqlstore.Config{Dialect: c.Dialect, Table: c.Table, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
-	gen, err := c.leased(ctx, store, 0)
+	gen, err := c.leased(ctx, store, window)
 	var missing *sqlstore.TableError
 	if errors.As(err, &missing) && errors.Is(err, sqlstore.ErrNoTable) {
 		// Not before, because a program that may not create tables may use those there are.
@@ -118,30 +151,9 @@ func (c *Config) open(ctx context.Context, db *sql.DB) (*core.Generator, error) 
 			missing.Err = refused
 			return nil, missing
 		}
-		gen, err = c.leased(ctx, store, 0)
+		gen, err = c.leased(ctx, store, window)
 	}
-	return gen, err // the store says itself that the pool is used up
-}
-
-// onSQLite keeps the lease beside the database's file.
-func (c *Config) onSQLite(ctx context.Context, db *sql.DB) (*core.Generator, error) {
-	var path sql.NullString
-	if err := db.QueryRowContext(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&path); err != nil {
-		return nil, hint(db, err)
-	}
-	// A driver's file system in memory has paths that are no files.
-	if info, err := os.Stat(path.String); err != nil || !info.Mode().IsRegular() {
-		return c.inMemory()
-	}
-	folder := path.String + "-leases" // SQLite has resolved links, so all processes find one folder
-	if err := os.Mkdir(folder, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	store, err := filelease.New(folder, filelease.Config{Logger: c.Logger})
-	if err != nil {
-		return nil, err
-	}
-	return c.leased(ctx, store, fileWindow)
+	return gen, err
 }
 
 // leased acquires a lease and makes its generator. Stores beside several SQLite files know
@@ -157,6 +169,13 @@ func (c *Config) leased(ctx context.Context, store lease.Store, window time.Dura
 	}()
 	for {
 		l, err := lease.Acquire(ctx, store, config)
+		// Only now may Acquire wait, because it would also wait for a store that cannot be
+		// reached; and not for numbers that this process has itself.
+		if errors.Is(err, lease.ErrNoFreeWorker) && len(refused) < 1<<c.Layout.WorkerBits {
+			waits := config
+			waits.AcquireWait = cmp.Or(c.AcquireWait, window+5*time.Second)
+			l, err = lease.Acquire(ctx, store, waits)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -170,23 +189,10 @@ func (c *Config) leased(ctx context.Context, store lease.Store, window time.Dura
 	}
 }
 
-// inMemory makes a generator for a database that no other process can have.
-func (c *Config) inMemory() (gen *core.Generator, err error) {
-	if c.Region != nil {
-		return nil, &core.ValueError{Package: "snowkey", Name: "Config.Region", Value: strconv.Quote(c.Region.Name), Want: "nil for a database in memory, which is no region's"}
-	}
-	for n := range int64(1) << c.Layout.WorkerBits {
-		gen, err = core.New(core.Config{Layout: c.Layout, Worker: core.StaticWorker(n)})
-		if !errors.Is(err, core.ErrWorkerInUse) {
-			break
-		}
-	}
-	return gen, err
-}
-
 // hint says what a wait for a connection that ended with its context may mean.
-func hint(db *sql.DB, err error) error {
-	if s := db.Stats(); err != nil && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections && errors.Is(err, context.DeadlineExceeded) {
+func hint(ctx context.Context, db *sql.DB, err error) error {
+	err = wait.Cause(ctx, err)
+	if s := db.Stats(); s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: all %d connections of the pool are in use; if this is in a transaction, call Open before it begins", err, s.MaxOpenConnections)
 	}
 	return err

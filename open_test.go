@@ -1,6 +1,7 @@
 package snowkey_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"database/sql"
@@ -21,7 +22,8 @@ import (
 	"github.com/snowkey/snowkey"
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/core/lease/filelease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -68,8 +70,8 @@ func TestOpenKeepsTheLeasesBesideTheSQLiteFile(t *testing.T) {
 			if a, b := workerOf(t, first), workerOf(t, second); a == b {
 				t.Errorf("two generators on %s have the worker number %d", dsn, a)
 			}
-			if info, err := os.Stat(file + "-leases"); err != nil || !info.IsDir() {
-				t.Errorf("Stat(%s-leases) = %v, %v; want a folder", file, info, err)
+			if info, err := os.Stat(file + "-leases"); err != nil || !info.Mode().IsRegular() {
+				t.Errorf("Stat(%s-leases) = %v, %v; want a file", file, info, err)
 			}
 		}
 	}
@@ -98,7 +100,7 @@ func TestCloseGivesTheNumberBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		var none *lease.NoFreeWorkerError
-		if _, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout}); !errors.As(err, &none) {
+		if _, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout, AcquireWait: 1}); !errors.As(err, &none) {
 			t.Errorf("Open beside a live generator error = %v; want a *lease.NoFreeWorkerError", err)
 		}
 		if err := gen.Close(t.Context()); err != nil {
@@ -113,21 +115,50 @@ func oneWorker() core.Layout {
 	return l
 }
 
-// killedOn names the database of a process that ends without Close.
+// killedOn names the database of a process that is killed.
 const killedOn = "SNOWKEY_KILLED_ON"
 
-func TestTheNumberOfAKilledProcessIsFreeAtOnceOnSQLite(t *testing.T) {
+// The process is killed in the middle of its work, with a transaction open, and Open waits for the
+// only number until its window is over.
+func TestTheNumberOfAKilledProcessIsFreeAfterItsWindowOnSQLite(t *testing.T) {
 	if file := os.Getenv(killedOn); file != "" {
-		open(t, openSQLite(t, file), snowkey.Config{Layout: oneWorker()})
-		os.Exit(0)
+		db := openSQLite(t, file)
+		if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+			t.Fatal(err)
+		}
+		gen := open(t, db, snowkey.Config{Layout: oneWorker()})
+		fmt.Println("first key", workerOf(t, gen))
+		for {
+			if _, err := gen.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "orders.db")
+	openSQLite(t, file)
 	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
 	other.Env = append(os.Environ(), killedOn+"="+file)
-	if out, err := other.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	out, err := other.StdoutPipe()
+	if err == nil {
+		err = other.Start()
 	}
-	workerOf(t, open(t, openSQLite(t, file), snowkey.Config{Layout: oneWorker()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "first key") {
+		t.Fatalf("the other process has written %q, %v", line, err)
+	}
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Wait()
+	db := openSQLite(t, file)
+	var none *lease.NoFreeWorkerError
+	if _, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: oneWorker(), AcquireWait: 1}); !errors.As(err, &none) || none.Wait > 10*time.Second {
+		t.Errorf("Open with AcquireWait 1ns = %v; want a *lease.NoFreeWorkerError, and a wait of at most 10s", err)
+	}
+	workerOf(t, open(t, db, snowkey.Config{Layout: oneWorker()}))
 }
 
 func TestTheLeaseOfAnOpenedGeneratorIsItsWorker(t *testing.T) {
@@ -157,7 +188,7 @@ func TestTheLeaseOfOpenLogsNothingWhereNothingIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The store may warn of the folder, which is in memory on some machines.
+	// The store may warn of the file, which is in memory on some machines.
 	if strings.Contains(log.String(), "lease: ") {
 		t.Errorf("log = %s; want nothing of the lease", log.String())
 	}
@@ -286,7 +317,10 @@ func TestOpenInATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
 
 func TestOpenHasTheNumberOfItsRegion(t *testing.T) {
 	dir, layout := t.TempDir(), core.Layout{Epoch: core.Default().Epoch, Unit: time.Millisecond, TimeBits: 41, DatacenterBits: 3, WorkerBits: 7, SequenceBits: 12}
-	common, err := filelease.New(t.TempDir(), filelease.Config{})
+	common, err := sqllease.New(openSQLite(t, filepath.Join(dir, "common")), sqlstore.Config{Dialect: sqlstore.SQLite})
+	if err == nil {
+		err = common.CreateTables(t.Context())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

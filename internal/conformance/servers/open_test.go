@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,7 +115,7 @@ func TestTheFewNumbersOfJavaScriptAreFreeAfterTenSeconds(t *testing.T) {
 			must(t, err)
 			defer func() { must(t, gen.Close(context.Background())) }()
 		}
-		_, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout})
+		_, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout, AcquireWait: 1})
 		var none *lease.NoFreeWorkerError
 		if !errors.As(err, &none) {
 			t.Fatalf("Open of the third of 2 = %v; want a *lease.NoFreeWorkerError", err)
@@ -206,23 +207,34 @@ func TestOpenPrintsTheStatementsThatItMayNotRun(t *testing.T) {
 }
 
 func TestOpenKnowsOtherDriversOfSQLite(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "orders.db")
-	for _, dsn := range []string{file, "file:" + file + "?_pragma=busy_timeout(1000)", ":memory:"} {
-		db := openModernc(t, dsn)
-		_, err := db.Exec("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY)")
-		must(t, err)
-		gen, err := snowkey.Open(t.Context(), db, snowkey.Config{})
-		must(t, err)
-		_, err = gen.Next(t.Context())
-		must(t, err)
-		must(t, gen.Close(t.Context()))
+	folder := t.TempDir()
+	for _, name := range []string{"orders.db", "a b?c#d%20&e.db"} {
+		file := filepath.Join(folder, name)
+		uri := "file:" + (&url.URL{Path: file}).EscapedPath()
+		for _, dsn := range []string{file, uri + "?_pragma=busy_timeout(1000)", ":memory:"} {
+			if strings.Contains(dsn, name) && strings.Contains(name, "?") {
+				continue // the driver takes what follows for its options
+			}
+			db := openModernc(t, dsn)
+			_, err := db.Exec("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY)")
+			must(t, err)
+			gen, err := snowkey.Open(t.Context(), db, snowkey.Config{})
+			must(t, err)
+			_, err = gen.Next(t.Context())
+			must(t, err)
+			must(t, gen.Close(t.Context()))
+		}
+		if info, err := os.Stat(file + "-leases"); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("Stat(%s-leases) = %v, %v; want a file", file, info, err)
+		}
 	}
+	file := filepath.Join(folder, "orders.db")
 	link := file + ".link"
 	must(t, os.Symlink(file, link))
 	gen, err := snowkey.Open(t.Context(), openModernc(t, link), snowkey.Config{})
 	must(t, err)
 	must(t, gen.Close(t.Context()))
-	if folders, _ := filepath.Glob(file + "*-leases"); len(folders) != 1 || folders[0] != file+"-leases" {
-		t.Errorf("folders of leases = %q; want one beside the file", folders)
+	if files, _ := filepath.Glob(file + "*-leases"); len(files) != 1 || files[0] != file+"-leases" {
+		t.Errorf("files of leases = %q; want one beside the file", files)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -55,18 +56,21 @@ func TestSqlxCasesHold(t *testing.T) {
 	sqlxcases.Run(t, sqlxcases.Database{DB: open(t, file(t)), Dialect: sqlxhelper.SQLite, Fails: []string{"EveryTypeOfColumnIsReadBackEqual"}})
 }
 
-// Its file systems in memory have paths, beside which no folder can be.
-func TestOpenKnowsThatADatabaseInMemoryIsNoFile(t *testing.T) {
+// Its own file systems in memory have paths, by which they cannot be told from a server's.
+func TestOpenTakesOnlyADatabaseWithoutAFileForOneInMemory(t *testing.T) {
 	name := "/" + rand.Text() + ".db"
-	gen, err := snowkey.Open(t.Context(), open(t, "file:"+name+"?vfs=memdb").DB, snowkey.Config{})
+	if gen, err := snowkey.Open(t.Context(), open(t, "file:"+name+"?vfs=memdb").DB, snowkey.Config{}); gen != nil || err == nil || !strings.Contains(err.Error(), "core.StaticWorker") {
+		t.Errorf("Open() on memdb = %v, %v; want an error that names core.StaticWorker", gen, err)
+	}
+	if _, err := os.Stat(name + "-leases"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Stat(%s-leases) = %v; want no such file", name, err)
+	}
+	gen, err := snowkey.Open(t.Context(), open(t, ":memory:").DB, snowkey.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := gen.Worker().(*lease.Lease); ok {
 		t.Errorf("Worker() is a lease; want a number that is free in the process")
-	}
-	if _, err := os.Stat(name + "-leases"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Stat(%s-leases) = %v; want no such folder", name, err)
 	}
 	if err := gen.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -84,8 +88,8 @@ func TestOpenOnALinkToAFileFindsTheLeasesOfTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if folders, _ := filepath.Glob(file + "*-leases"); len(folders) != 1 || folders[0] != file+"-leases" {
-		t.Errorf("folders of leases = %q; want one beside the file", folders)
+	if files, _ := filepath.Glob(file + "*-leases"); len(files) != 1 || files[0] != file+"-leases" {
+		t.Errorf("files of leases = %q; want one beside the file", files)
 	}
 	if err := gen.Close(t.Context()); err != nil {
 		t.Error(err)
