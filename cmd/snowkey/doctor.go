@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -29,7 +28,7 @@ var doctor = command{
     snowkey doctor -db mysql://shop@db/shop -leases redis://cache orders.id
     snowkey doctor -db postgres://shop@db/shop segment:tickets=tickets.id serial:invoices=invoices.number
 
-It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the folder that snowkey.Open makes beside a file of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. Of a column of keys it looks at the type, at the smallest and the greatest key, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
+It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the file that snowkey.Open makes beside one of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. Of a column of keys it looks at the type, at the smallest and the greatest key, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
 
 A key, in any form that decode reads, is asked about after a database has refused it as a duplicate, or when a row looks strange: who made it, in how many rows of the columns it is, and which mistakes make such a pair, the likeliest first.
 
@@ -209,12 +208,6 @@ func (e *examination) leasesOf(ctx context.Context) (*leases, error) {
 		return l, err
 	}
 	o.db = cmp.Or(e.db, os.Getenv(dbVariable))
-	if e.d.dialect == keysql.SQLite {
-		folder := cmp.Or(e.d.Opaque, e.d.Path) + "-leases"
-		if _, err := os.Stat(folder); err == nil && e.table == "" {
-			o.db = "file:" + folder
-		}
-	}
 	l, err := o.openLeases(ctx)
 	if errors.Is(err, errNoLeases) && e.table == "" {
 		return nil, nil //nolint:nilnil // a program may keep them elsewhere, or have none

@@ -13,7 +13,6 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
@@ -333,23 +332,20 @@ func TestDoctorKnowsWhenNumbersAndYearsEnd(t *testing.T) {
 	s.wants(t, "-bits 41/5/5/12 -epoch 1960-01-01T00:00:00Z", 1, "warning", "layout", "its time bits end at 2029-", "Plan a new layout")
 	s.wants(t, "-bits 41/5/5/12 -epoch 1950-01-01T00:00:00Z", 2, "error", "layout", "its time bits end at 2019-", "Plan a new layout")
 
-	folder := t.TempDir()
-	store, err := filelease.New(folder, filelease.Config{Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := namespace(t)
+	elsewhere := leasePlaces["SQLite"](t)
+	elsewhere.table = ""
+	store, name := elsewhere.open(t), namespace(t)
 	for worker := range int64(7) {
 		hold(t, store, name, worker, "web")
 	}
-	s.wants(t, "-leases file:"+folder, 1, "warning", "leases of "+name, "7 of 8 worker numbers are in use", "run fewer processes")
+	s.wants(t, "-leases "+elsewhere.url, 1, "warning", "leases of "+name, "7 of 8 worker numbers are in use", "run fewer processes")
 
 	id, err := eight.Compose(core.Parts{Time: time.Now(), Datacenter: 3, Worker: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d)", id))
-	s.wants(t, "-leases file:"+folder+" orders.id", 1, "warning", "orders.id", "of worker 1 of datacenter 3, which no lease had", "No program with a lease in this store has the datacenter")
+	s.wants(t, "-leases "+elsewhere.url+" orders.id", 1, "warning", "orders.id", "of worker 1 of datacenter 3, which no lease had", "No program with a lease in this store has the datacenter")
 
 	second := namespace(t)
 	l, err := lease.Acquire(t.Context(), store, lease.Config{Namespace: second, Logger: silent})
@@ -357,8 +353,8 @@ func TestDoctorKnowsWhenNumbersAndYearsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close(context.Background()) })
-	s.wants(t, "-leases file:"+folder, 1, "note", "leases", "there are several layouts", "-namespace or -layout")
-	s.well(t, "-leases file:"+folder+" -namespace "+second)
+	s.wants(t, "-leases "+elsewhere.url, 1, "note", "leases", "there are several layouts", "-namespace or -layout")
+	s.well(t, "-leases "+elsewhere.url+" -namespace "+second)
 }
 
 // Nobody has to give a doctor the right to write.
@@ -386,16 +382,16 @@ func TestDoctorNeedsNoRightToWrite(t *testing.T) {
 func TestDoctorRefusesABadCommandLine(t *testing.T) {
 	d := databases["SQLite"](t)
 	for args, want := range map[string]string{
-		"orders":                              "want a column such as orders.id",
-		"'orders.id; DROP TABLE orders'":      "want a column such as orders.id",
-		"segment:=orders.id":                  "want a column such as orders.id",
-		"serial:invoices=":                    "want a column such as orders.id",
-		"-namespace nobody -leases file:/tmp": "no leases are there",
-		"-layout nobody":                      "want one of",
-		"-bits 41/5/5":                        "want",
-		"-db oracle://x":                      "is no SQL database",
-		"-leases mongodb://x":                 "keeps no leases",
-		"-table nobody_leases":                "no leases are there",
+		"orders":                             "want a column such as orders.id",
+		"'orders.id; DROP TABLE orders'":     "want a column such as orders.id",
+		"segment:=orders.id":                 "want a column such as orders.id",
+		"serial:invoices=":                   "want a column such as orders.id",
+		"-namespace nobody -leases " + d.url: "no leases are there",
+		"-layout nobody":                     "want one of",
+		"-bits 41/5/5":                       "want",
+		"-db oracle://x":                     "is no SQL database",
+		"-leases mongodb://x":                "keeps no leases",
+		"-table nobody_leases":               "no leases are there",
 	} {
 		out, bad, code := d.on(t, "snowkey doctor "+args, "")
 		if code == 0 || out != "" || !strings.Contains(bad, want) {

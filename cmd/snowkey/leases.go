@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,6 @@ import (
 	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/etcdlease"
-	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
@@ -29,7 +29,7 @@ import (
 	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
-const wantLeases = wantURL + ", file:folder, redis://host, etcd://host or zookeeper://host"
+const wantLeases = wantURL + ", redis://host, etcd://host or zookeeper://host"
 
 var errNoLeases = errors.New("no leases are there")
 
@@ -66,6 +66,9 @@ func (o *options) openLeases(ctx context.Context) (*leases, error) {
 	if err != nil {
 		return nil, err
 	}
+	if file, ok := at.beside(); ok && o.table == "" {
+		o, at = &options{db: file.URL.String()}, file
+	}
 	l := &leases{location: at, close: func() error { return nil }}
 	reach, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -92,11 +95,6 @@ func (o *options) openLeases(ctx context.Context) (*leases, error) {
 
 func (l *leases) connect(ctx context.Context, o *options) (err error) {
 	switch l.Scheme {
-	case "file":
-		if o.table != "" {
-			return usagef("-table: the leases of a folder have no table")
-		}
-		l.leaseStore, err = filelease.New(cmp.Or(l.Opaque, l.Path), filelease.Config{Logger: silent})
 	case "redis", "rediss":
 		redis.SetLogger(quietRedis{})
 		client, failed := l.redis()
@@ -149,6 +147,22 @@ func (l *leases) connect(ctx context.Context, o *options) (err error) {
 		err = usageError{err}
 	}
 	return err
+}
+
+// beside returns the SQLite file in which snowkey.Open keeps the leases of another, if it is there.
+func (l location) beside() (location, bool) {
+	if l.Scheme != "sqlite" {
+		return l, false
+	}
+	file := *l.URL
+	if file.Opaque != "" {
+		file.Opaque += "-leases"
+	} else {
+		file.Path, file.RawPath = l.Path+"-leases", ""
+	}
+	l.URL = &file
+	info, err := os.Stat(cmp.Or(file.Opaque, file.Path))
+	return l, err == nil && info.Mode().IsRegular()
 }
 
 // redis returns a client of one server, or of a cluster if the URL has more servers, as addr.

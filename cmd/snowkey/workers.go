@@ -27,9 +27,9 @@ var workers = command{
 
     snowkey workers -db postgres://shop@db/shop
     snowkey workers -db redis://cache 7
-    snowkey workers -db file:shop.db-leases history 7
+    snowkey workers -db sqlite:shop.db history 7
 
--db names PostgreSQL, MySQL, MariaDB, SQLite, the folder of leases in files, which snowkey.Open makes beside a file of SQLite, Redis (rediss with TLS; the other servers of a cluster follow, as in ?addr=b:6379&addr=c:6379), etcd (etcds with TLS) or ZooKeeper, of which several servers are separated by commas.
+-db names PostgreSQL, MySQL, MariaDB, SQLite (of a file that has another beside it with -leases after its name, which snowkey.Open makes, it shows the leases in there, unless -table is given), Redis (rediss with TLS; the other servers of a cluster follow, as in ?addr=b:6379&addr=c:6379), etcd (etcds with TLS) or ZooKeeper, of which several servers are separated by commas.
 
 retire takes a number that nobody ever had out of use for good, for keys that are made without a lease; -reason is required. reinstate undoes it.
 

@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,9 +29,9 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -42,19 +44,6 @@ type leasePlace struct {
 
 // leasePlaces are the kinds of stores, each with a function that makes an empty place.
 var leasePlaces = map[string]func(*testing.T) leasePlace{
-	"file": func(t *testing.T) leasePlace {
-		dir := t.TempDir()
-		return leasePlace{"file:" + dir, "", func(t *testing.T) (names []string) {
-			err := filepath.Walk(dir, func(path string, _ os.FileInfo, err error) error {
-				names = append(names, path)
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return names[1:]
-		}}
-	},
 	"Redis": func(t *testing.T) leasePlace {
 		client := redis.NewClient(&redis.Options{Addr: servertest.Redis(t)})
 		prefix := "test-" + rand.Text()
@@ -308,7 +297,7 @@ func TestBadInputOfWorkersReachesNoStore(t *testing.T) {
 			}
 		}
 	}
-	for _, url := range []string{"oracle://x", "file:/tmp -table x", "redis://x?nonsense=1", "''", "7"} {
+	for _, url := range []string{"oracle://x", "file:/tmp", "redis://x?nonsense=1", "''", "7"} {
 		if out, bad, code := snowkey(t, "snowkey workers -db "+url, ""); code != 2 || out != "" || bad == "" {
 			t.Errorf("workers -db %s = %s, %s, %d; want 2", url, out, bad, code)
 		}
@@ -622,71 +611,70 @@ func TestHistoryShowsWhoHadANumber(t *testing.T) {
 // The steps of docs/operations.md, "A row far ahead". The clock of the host was a year ahead, and
 // one of two processes has made a key that was stored.
 func TestANumberThatAWrongClockHasReservedIsFreedByItsGreatestKey(t *testing.T) {
-	dir, shop := t.TempDir(), namespace(t)
-	open := func(ahead time.Duration) (*filelease.Store, lease.Config) {
-		clock := func() time.Time { return time.Now().Add(ahead) }
-		store, err := filelease.New(dir, filelease.Config{Logger: silent, Now: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = store.Close() })
-		return store, lease.Config{Namespace: shop, Layout: eight, Workers: []int64{1, 2}, Logger: silent, Now: clock}
+	p, shop := leasePlaces["SQLite"](t), namespace(t)
+	store := p.open(t)
+	for _, number := range []int64{1, 2} {
+		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{number}})
+		p.farAhead(t, store, shop, number)
 	}
-	key := func(l *lease.Lease) types.Snowflake {
-		gen, err := core.New(core.Config{Layout: eight, Worker: l})
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, err := gen.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	wrong, config := open(365 * 24 * time.Hour)
-	config.Workers = []int64{1}
-	var stored types.Snowflake
-	for _, config.Workers = range [][]int64{{1}, {2}} {
-		l, err := lease.Acquire(t.Context(), wrong, config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if stored == 0 {
-			stored = key(l) // by number 1
-		}
-	}
-	_ = wrong.Close() // they are killed, and the clock is set right
-	right, config := open(0)
-	if _, err := lease.Acquire(t.Context(), right, config); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Fatalf("Acquire() = %v; want that both numbers are reserved", err)
-	}
-	line := "snowkey workers -yes -db file:" + dir + " free "
+	stored := eight.Max(time.Now().Add(200 * time.Hour)) // by number 1
 	past := eight.Max(time.Now().Add(-time.Hour))
 	for number, above := range map[string]types.Snowflake{"1": stored, "2": past} {
-		if _, bad, code := snowkey(t, fmt.Sprint(line, number, " -above ", int64(above)), ""); code != 0 {
+		if _, bad, code := p.on(t, fmt.Sprint("-yes free ", number, " -above ", int64(above)), ""); code != 0 {
 			t.Fatalf("free %s = %s, %d", number, bad, code)
 		}
 	}
-	if _, err := lease.Acquire(t.Context(), right, config); !errors.Is(err, lease.ErrNoFreeWorker) {
+	config := lease.Config{Namespace: shop, Layout: eight, Workers: []int64{1, 2}, Logger: silent}
+	if _, err := lease.Acquire(t.Context(), store, config); !errors.Is(err, lease.ErrNoFreeWorker) {
 		t.Errorf("Acquire() = %v; want that no number is free for ten minutes", err)
 	}
-	later, config := open(11 * time.Minute)
-	l, err := lease.Acquire(t.Context(), later, config)
-	if err != nil || l.Status().Worker != 2 {
-		t.Fatalf("Acquire() after eleven minutes = %v, %v; want number 2", l, err)
-	}
-	if p := eight.Parts(key(l)); p.Time.Before(time.Now().Add(9*time.Minute)) || p.Time.After(time.Now().Add(12*time.Minute)) {
-		t.Errorf("the first key of number 2 is of %s", p.Time)
-	}
-	if _, err := lease.Acquire(t.Context(), later, config); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Errorf("a second Acquire() = %v; want that number 1 stays reserved until its key", err)
-	}
-	farther, config := open(365*24*time.Hour + time.Minute)
-	if l, err = lease.Acquire(t.Context(), farther, config); err != nil {
+	rows, _, err := store.Rows(t.Context(), spaceOf(store, shop))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if id := key(l); id <= stored {
-		t.Errorf("the key after %d is %d", stored, id)
+	if until := rows[2].Until.Time(); until.Before(time.Now().Add(9*time.Minute)) || until.After(time.Now().Add(11*time.Minute)) {
+		t.Errorf("number 2 is free at %s; want in ten minutes", until)
+	}
+	if until := rows[1].Until.Time(); eight.Min(until) <= stored || until.After(time.Now().Add(201*time.Hour)) {
+		t.Errorf("number 1 is free at %s; want after the time of its key, %d", until, stored)
+	}
+}
+
+// Open keeps the leases beside the file.
+func TestWorkersFindsTheLeasesBesideAFile(t *testing.T) {
+	for _, name := range []string{"test.db", "a b%20#?.db"} {
+		file := filepath.Join(t.TempDir(), name)
+		for _, path := range []string{file, file + "-leases"} {
+			db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			if path == file { // the database itself has none
+				if _, err := db.ExecContext(t.Context(), "CREATE TABLE orders (id INTEGER PRIMARY KEY)"); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			store, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: silent})
+			if err == nil {
+				err = store.CreateTables(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			acquire(t, store, lease.Config{Namespace: namespace(t), Workers: []int64{5}, Holder: "web"})
+		}
+		u := &url.URL{Scheme: "sqlite", Path: file}
+		p := leasePlace{url: strings.ReplaceAll(u.String(), "'", "%27")}
+		for _, line := range []string{"", "history 5"} {
+			if out, bad, code := p.on(t, line, ""); code != 0 || !strings.Contains(out, "web") {
+				t.Errorf("workers %s = %s, %s, %d; want the lease beside the database", line, out, bad, code)
+			}
+		}
+		if out, bad, code := p.on(t, "-table snowkey_leases", ""); code != 1 || out != "" || !strings.Contains(bad, "no leases are there") {
+			t.Errorf("workers -table snowkey_leases = %s, %s, %d; want that the database itself has none", out, bad, code)
+		}
 	}
 }
 
