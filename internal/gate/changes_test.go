@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// repository makes a clone with two commits: files as they were, and files as they are. An empty
+// text removes a file.
+func repository(t *testing.T, before, after map[string]string) tree {
+	t.Helper()
+	for _, name := range []string{"SNOWKEY_BASE", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"} {
+		t.Setenv(name, "")
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repo := tree{dir: t.TempDir()}
+	git(t, repo, "init", "-q", "-b", "main")
+	for _, files := range []map[string]string{before, after} {
+		write(t, repo, files)
+		git(t, repo, "add", "-A")
+		git(t, repo, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "test")
+	}
+	return repo
+}
+
+func git(t *testing.T, repo tree, args ...string) string {
+	t.Helper()
+	out, err := repo.git(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func write(t *testing.T, repo tree, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		file := filepath.Join(repo.dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if text == "" {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAChangeIsWhatDiffersFromItsBase(t *testing.T) {
+	repo := repository(t,
+		map[string]string{"same": "1", "edited": "1", "removed": "1", "moved/from": "a long text that git knows again"},
+		map[string]string{"edited": "2", "removed": "", "moved/from": "", "moved/to": "a long text that git knows again"})
+	write(t, repo, map[string]string{"same": "2", "untracked": "1"})
+	got, err := repo.changed(t.Context(), "HEAD^")
+	if want := []string{"edited", "moved/from", "moved/to", "removed", "same", "untracked"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("changed = %q, %v; want %q", got, err, want)
+	}
+	got, err = repo.changed(t.Context(), "HEAD")
+	if want := []string{"same", "untracked"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("changed since HEAD = %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestAChangeBeginsWhereItLeftMain(t *testing.T) {
+	ctx := context.Background()
+	repo := repository(t, map[string]string{"a": "1"}, map[string]string{"a": "2"})
+	head, before := git(t, repo, "rev-parse", "HEAD"), git(t, repo, "rev-parse", "HEAD^")
+	if got := repo.base(ctx); got != before {
+		t.Errorf("base on main = %s; want the commit before the last, %s", got, before)
+	}
+	git(t, repo, "update-ref", "refs/remotes/origin/main", head)
+	if got := repo.base(ctx); got != before {
+		t.Errorf("base on a pushed main = %s; want the commit before the last, %s", got, before)
+	}
+	for _, text := range []string{"3", "4"} {
+		write(t, repo, map[string]string{"a": text})
+		git(t, repo, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "-am", "test")
+	}
+	if got := repo.base(ctx); got != head {
+		t.Errorf("base two commits after origin/main = %s; want origin/main, %s", got, head)
+	}
+	t.Setenv("SNOWKEY_BASE", before)
+	if got := repo.base(ctx); got != before {
+		t.Errorf("base with SNOWKEY_BASE = %s; want that commit, %s", got, before)
+	}
+	if got := (tree{dir: t.TempDir()}).base(ctx); got != everything {
+		t.Errorf("base where there is no clone = %s; want %s", got, everything)
+	}
+}
+
+func TestAModuleIsTidiedAgainIfItsRequirementsOrImportsChange(t *testing.T) {
+	source := func(comment string, imports string) string {
+		return "package p\n\nimport (" + imports + ")\n\n// " + comment + "\n"
+	}
+	repo := repository(t, map[string]string{
+		"go.mod": "module m", "go.sum": "1", "edited/go.mod": "module e", "edited/p.go": source("a", `"fmt"`),
+		"imports/go.mod": "module i", "imports/x/p.go": source("a", `"fmt"; "os"`), "sums/go.mod": "module s", "sums/go.sum": "1",
+	}, map[string]string{
+		"edited/p.go": source("b", `"fmt"`), "imports/x/p.go": source("a", `"fmt"`), "sums/go.sum": "2", "doc.md": "import",
+	})
+	files, err := repo.changed(t.Context(), "HEAD^")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := repo.untidy(t.Context(), "HEAD^", files)
+	if want := []string{"imports", "sums"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("untidy = %q, %v; want %q", got, err, want)
+	}
+	write(t, repo, map[string]string{"new.go": source("a", `"io"`)})
+	if files, err = repo.changed(t.Context(), "HEAD"); err != nil {
+		t.Fatal(err)
+	}
+	got, err = repo.untidy(t.Context(), "HEAD", files)
+	if want := []string{"."}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("untidy with a new file = %q, %v; want %q", got, err, want)
+	}
+}
