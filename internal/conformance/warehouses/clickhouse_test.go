@@ -15,7 +15,7 @@ import (
 	"github.com/snowkey/snowkey/internal/conformance/keysqlcases"
 )
 
-// The step copies of .ci/run has the library.
+// The step copies of .ci/nightly has the library.
 func TestKeySQLIsRightOnClickHouse(t *testing.T) {
 	keysqlcases.Run(t, clickHouse(t), keysql.ClickHouse)
 }
