@@ -77,7 +77,7 @@ func table(t *testing.T, driver string) (*sqlx.DB, string) {
 
 // limited is a context that ends a test which hangs.
 func limited(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -124,8 +124,8 @@ func follow(t *testing.T, primary, replica *server) {
 	t.Helper()
 	host, port, _ := strings.Cut(primary.options.Addr, ":")
 	replica.do(t, "REPLICAOF", host, port)
-	for range 500 {
-		if n, _ := primary.do(t, "WAIT", 1, 100).(int64); n == 1 {
+	for range 180 {
+		if n, _ := primary.do(t, "WAIT", 1, 1000).(int64); n == 1 {
 			return
 		}
 	}

@@ -142,7 +142,7 @@ func (s *server) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := s.client(t)
-	giveUp := time.Now().Add(time.Minute)
+	giveUp := time.Now().Add(3 * time.Minute)
 	for {
 		err := client.Ping(t.Context()).Err()
 		if err == nil || redis.HasErrorPrefix(err, "NOAUTH") {
@@ -150,7 +150,7 @@ func (s *server) start(t *testing.T) {
 		}
 		if time.Now().After(giveUp) {
 			s.kill()
-			t.Fatalf("redis-server on %s does not answer for a minute: %v\n%s", s.options.Addr, err, output.String())
+			t.Fatalf("redis-server on %s does not answer for three minutes: %v\n%s", s.options.Addr, err, output.String())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
