@@ -113,9 +113,8 @@ func TestALossIncreasesACounterAndMovesTheUsageToTheNewNumber(t *testing.T) {
 			t.Fatalf("%s = %+v; want a counter of 0", losses, got)
 		}
 		w.leases.Restore(w.empty)
-		for w.lease.Status().Claims < 2 {
-			time.Sleep(time.Second)
-		}
+		time.Sleep(time.Minute) // within which the lease renews, and claims anew
+		synctest.Wait()
 		after, series := w.lease.Status(), w.series()
 		if got := series[losses].value; got != 1 {
 			t.Errorf("%s = %v after a loss; want 1", losses, got)
@@ -171,26 +170,22 @@ func TestAGeneratorWithAFixedNumberShowsNoLease(t *testing.T) {
 }
 
 func TestAllocatorsAreShownAsSetsAre(t *testing.T) {
-	w := newWorld(t)
-	w.use()
-	seriesOf := func(config otelsnowkey.Config) map[string]shown {
-		w.config = config
-		defer w.register()()
-		return w.series()
-	}
-	set := otelsnowkey.Config{Set: w.set}
-	want := seriesOf(set)
-	for { // until no fetch in the background has come between
-		got := seriesOf(otelsnowkey.Config{Allocators: []*segment.Allocator{w.set.Source("orders")}})
-		again := seriesOf(set)
-		if maps.Equal(want, again) {
-			if len(got) < 9 || !maps.Equal(got, want) {
-				t.Errorf("an Allocator shows\n%v\nwant what its Set shows\n%v", got, want)
-			}
-			return
+	synctest.Test(t, func(t *testing.T) {
+		reach2026()
+		w := newWorld(t)
+		w.use()
+		synctest.Wait() // until no fetch is under way in the background
+		seriesOf := func(config otelsnowkey.Config) map[string]shown {
+			w.config = config
+			defer w.register()()
+			return w.series()
 		}
-		want = again
-	}
+		want := seriesOf(otelsnowkey.Config{Set: w.set})
+		got := seriesOf(otelsnowkey.Config{Allocators: []*segment.Allocator{w.set.Source("orders")}})
+		if len(got) < 9 || !maps.Equal(got, want) {
+			t.Errorf("an Allocator shows\n%v\nwant what its Set shows\n%v", got, want)
+		}
+	})
 }
 
 func TestNothingIsShownAfterUnregister(t *testing.T) {
