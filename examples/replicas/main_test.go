@@ -86,7 +86,7 @@ func proves(t *testing.T, r ran, db *sql.DB) {
 		`\d s  RESTARTED r2 as pid \d+, with worker number \d+(:\n +\d+ was still reserved| again:\n +the time reserved before was over)\n`,
 		`\n  No ID repeats: the processes reported \d+ IDs, and no two are equal.\n`,
 		`\n  Each ID has a worker number and a time that its process had reserved.\n`,
-		`\nreplica +pid +state +worker +epoch +reserved +IDs +last ID\nr1 +\d+ +running +\d+ +\d+ +\d\.\d s +\d+ +\d+\n`,
+		`\nreplica +pid +state +worker +epoch +reserved +IDs +last ID\nr1 +\d+ +running +\d+ +\d+ +(\d\.\d s|over) +\d+ +\d+\n`,
 	}
 	processes := 5
 	if canPause {

@@ -93,7 +93,7 @@ func lives(pid int) bool {
 
 func wantGone(t *testing.T, pids []int) {
 	t.Helper()
-	giveUp := time.Now().Add(2 * grace)
+	giveUp := time.Now().Add(patience)
 	for _, pid := range pids {
 		for lives(pid) {
 			if time.Now().After(giveUp) {
@@ -135,9 +135,13 @@ func TestCtrlCEndsEveryReplicaAndStillChecks(t *testing.T) {
 	}
 }
 
+// untilStopped is a run that stops a replica after some seconds, and then waits for its window, in
+// which a test has time enough on a busy machine too.
+var untilStopped = []string{"-for", "21s", "-window", "20s", "-kill=false"}
+
 func TestCtrlCWhileAReplicaIsStoppedEndsIt(t *testing.T) {
 	t.Parallel()
-	w := watch(t, "-for", "4s", "-kill=false")
+	w := watch(t, untilStopped...)
 	w.until(t, "STOPPED", 1)
 	if err := w.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -150,7 +154,7 @@ func TestCtrlCWhileAReplicaIsStoppedEndsIt(t *testing.T) {
 
 func TestReplicasEndWithAParentThatIsKilled(t *testing.T) {
 	t.Parallel()
-	w := watch(t, "-for", "4s", "-kill=false")
+	w := watch(t, untilStopped...)
 	w.until(t, "STOPPED", 1)
 	if err := w.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ import (
 const storeVariable = "SNOWKEY_SERVICE_STORE"
 
 // notice is far longer than the balancer takes to ask every process, on a busy machine too.
-const notice = 3 * time.Second
+const notice = 15 * time.Second
 
 func TestMain(m *testing.M) {
 	folder := os.Getenv(storeVariable)
