@@ -40,6 +40,7 @@ var build = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	atEnd = append(atEnd, func() { _ = os.RemoveAll(dir) })
 	binary := filepath.Join(dir, "web")
 	out, err := exec.Command("go", "build", "-o", binary, "github.com/snowkey/snowkey/examples/web").CombinedOutput()
 	if err != nil {
@@ -61,16 +62,17 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 	}
 	ctx, _ := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, _ = chromedp.NewContext(ctx)
+	atEnd = append(atEnd, func() { _ = chromedp.Cancel(ctx) })
 	return ctx, chromedp.Do(ctx)
 })
 
+// atEnd ends what the tests have started. They run one after the other.
+var atEnd []func()
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if ctx, err := chromium(); err == nil {
-		_ = chromedp.Cancel(ctx)
-	}
-	if binary, err := build(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(binary))
+	for _, end := range atEnd {
+		end()
 	}
 	os.Exit(code)
 }
@@ -144,7 +146,7 @@ func open(t *testing.T, p *program) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(browser, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(browser, 10*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
@@ -220,7 +222,7 @@ func (b *tab) message(want string) {
 // until waits until an expression in JavaScript is true.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	b.do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(30*time.Second)))
+	b.do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(3*time.Minute)))
 }
 
 // evaluate returns the value of an expression in JavaScript.
