@@ -14,8 +14,8 @@
 //   - [github.com/snowkey/snowkey/core/shard] says in which of several databases a row is, by its
 //     key, and merges their pages.
 //   - [github.com/snowkey/snowkey/core/lease] gives each of several processes a worker number.
-//     Leases are kept in your database ([github.com/snowkey/snowkey/core/lease/sqllease]), in
-//     files on one host ([github.com/snowkey/snowkey/core/lease/filelease]), in Redis
+//     Leases are kept in your database or a SQLite file
+//     ([github.com/snowkey/snowkey/core/lease/sqllease]), in Redis
 //     ([github.com/snowkey/snowkey/core/lease/redislease]), in etcd
 //     ([github.com/snowkey/snowkey/core/lease/etcdlease]) or in ZooKeeper
 //     ([github.com/snowkey/snowkey/core/lease/zklease]).

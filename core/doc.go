@@ -46,7 +46,7 @@
 //     clock steps back between the two processes by more than the time that passes, or if the
 //     first one ends while Stats.Ahead exceeds the run-ahead, after an earlier step. To be safe
 //     from both, slew the clock instead of stepping it, or use a lease of one fixed number, for
-//     example in a file (package filelease).
+//     example in a SQLite file (package sqllease).
 //
 // # Rates
 //

@@ -12,7 +12,6 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/chaos"
@@ -22,7 +21,6 @@ import (
 func init() {
 	chaos.Main(chaos.Stores{Leases: map[string]chaos.Open[lease.Store]{
 		"SQLite": func(path string) (lease.Store, error) { return openSQLite(path) },
-		"files":  func(dir string) (lease.Store, error) { return openFiles(dir) },
 	}})
 }
 
@@ -32,10 +30,6 @@ func openSQLite(path string) (*sqllease.Store, error) {
 		return nil, err
 	}
 	return sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
-}
-
-func openFiles(dir string) (*filelease.Store, error) {
-	return filelease.New(dir, filelease.Config{Logger: slog.New(slog.DiscardHandler)})
 }
 
 // Six processes on three rows repeat no ID, though everything fails. Without the fence
@@ -60,19 +54,6 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
 		}
 	}
 	t.Run("stores", func(t *testing.T) {
-		t.Run("files", func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			s, err := openFiles(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
-			run(t, chaos.Leases{Store: "files", DSN: dir, Lister: s})
-		})
-		if !chaos.Long() {
-			return
-		}
 		t.Run("SQLite", func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "leases.db")

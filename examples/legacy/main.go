@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -30,7 +31,8 @@ import (
 	"github.com/snowkey/snowkey"
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/core/lease/filelease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/examples/legacy/before"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/gormplugin/schemacheck"
@@ -173,16 +175,26 @@ func fit(ctx context.Context, db *gorm.DB, plugin *gormplugin.Plugin, models ...
 	return err
 }
 
-// generator retires the numbers of the move, and leases one for new rows.
-func generator(ctx context.Context, folder string) (*core.Generator, error) {
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return nil, err
-	}
-	store, err := filelease.New(folder, filelease.Config{}) // on another database: sqllease
+// generator retires the numbers of the move, and leases one for new rows. The leases are in a SQLite
+// file of their own, which transactions of the program do not lock; another database keeps them too.
+func generator(ctx context.Context, file string) (gen *core.Generator, err error) {
+	db, err := sql.Open("sqlite3", file)
 	if err != nil {
 		return nil, err
 	}
-	config := lease.Config{Namespace: "shop", Layout: layout, Window: 4 * time.Second}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	store, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite})
+	if err != nil {
+		return nil, err
+	}
+	if err := store.CreateTables(ctx); err != nil {
+		return nil, err
+	}
+	config := lease.Config{Namespace: "shop", Layout: layout, Window: 10 * time.Second}
 	if err := retire(ctx, store, config); err != nil {
 		return nil, err
 	}
@@ -190,10 +202,10 @@ func generator(ctx context.Context, folder string) (*core.Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	gen, err := core.New(core.Config{Layout: layout, Worker: worker})
-	if err != nil {
+	if gen, err = core.New(core.Config{Layout: layout, Worker: worker}); err != nil {
 		return nil, errors.Join(err, worker.Close(ctx))
 	}
+	worker.Own(db)
 	return gen, nil
 }
 

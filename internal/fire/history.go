@@ -17,10 +17,6 @@ import (
 
 // An Allowance is what a store may do beyond what package lease defines.
 type Allowance struct {
-	// Abandons: a claim may treat the row of a dead process as one that was given back, because
-	// package filelease notices a death at once.
-	Abandons bool
-
 	// DirtyReads: a holder may find its row lost in a state that a failover undoes. A
 	// PostgreSQL without a standby shows a write whose wait for the standby was cancelled and
 	// whose client was told that the outcome is unknown. That is safe, because a holder that
@@ -50,7 +46,7 @@ func CheckHistory(operations []chaos.Operation, patience time.Duration, may Allo
 			of = append(of, porcupine.Operation{ClientId: i, Input: o, Call: o.Begin, Output: nil, Return: end})
 		}
 		of = append(of, porcupine.Operation{ClientId: len(operations), Input: ended{}, Call: lastReturn(of) + 1, Return: math.MaxInt64})
-		switch result, _ := porcupine.CheckOperationsVerbose(model(worker, known(of), may.Abandons), of, patience); result {
+		switch result, _ := porcupine.CheckOperationsVerbose(model(worker, known(of)), of, patience); result {
 		case porcupine.Ok:
 		case porcupine.Illegal:
 			return fmt.Errorf("fire: the %d operations on row %d are not linearizable", len(of), worker)
@@ -150,7 +146,7 @@ type state struct {
 	ended bool
 }
 
-func model(worker int64, f facts, abandons bool) porcupine.Model {
+func model(worker int64, f facts) porcupine.Model {
 	return (&porcupine.NondeterministicModel{
 		Init: func() []any { return []any{state{row: leasestore.Row{Worker: worker}}} },
 		Step: func(from, input, _ any) []any {
@@ -161,12 +157,7 @@ func model(worker int64, f facts, abandons bool) porcupine.Model {
 				return []any{s}
 			}
 			var next []any
-			after := s.after(o, f)
-			if len(after) == 0 && abandons && o.Claim != nil {
-				s.row.Owner = ""
-				after = s.after(o, f)
-			}
-			for _, s := range after {
+			for _, s := range s.after(o, f) {
 				next = append(next, s)
 			}
 			return next

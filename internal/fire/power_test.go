@@ -19,7 +19,6 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/core/lease/filelease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
@@ -29,21 +28,13 @@ import (
 
 // The names are those of the table.
 const (
-	files          = "files"
-	filesLying     = "files, fsync of files lies"
-	filesLyingDirs = "files, fsync of folders lies"
-	sqliteWAL      = "SQLite WAL"
-	sqliteDelete   = "SQLite DELETE"
-	sqliteLying    = "SQLite WAL, fsync lies"
-	sqliteOff      = "SQLite WAL, OFF"
+	sqliteWAL    = "SQLite WAL"
+	sqliteDelete = "SQLite DELETE"
+	sqliteLying  = "SQLite WAL, fsync lies"
+	sqliteOff    = "SQLite WAL, OFF"
 )
 
 func init() {
-	for _, name := range []string{files, filesLying, filesLyingDirs} {
-		stores[name] = func(dir string) (lease.Store, error) {
-			return onMachine(dir, func(now func() time.Time) (lease.Store, error) { return openFiles(dir, now) })
-		}
-	}
 	for name, options := range map[string]string{
 		sqliteWAL:    "_journal_mode=WAL&_synchronous=OFF", // which the store does not leave so
 		sqliteDelete: "_journal_mode=DELETE&_synchronous=OFF",
@@ -78,10 +69,6 @@ func onMachine(dir string, open func(now func() time.Time) (lease.Store, error))
 	now := func() time.Time { return time.Now().Add(-late) }
 	s, err := open(now)
 	return clocked{s, now}, err
-}
-
-func openFiles(dir string, now func() time.Time) (*filelease.Store, error) {
-	return filelease.New(dir, filelease.Config{AllowFUSE: true, Logger: quiet, Now: now})
 }
 
 // sqliteAt returns a function that opens a database on the disk of a machine.
@@ -147,17 +134,9 @@ func (c *carelessConn) ExecContext(ctx context.Context, query string, args []dri
 
 // A lister reads rows from the disk of a machine, and opens it when it is asked: before,
 // the power may fail.
-type lister struct{ store, dir string }
+type lister struct{ dir string }
 
 func (l lister) Rows(ctx context.Context, space leasestore.Space) (rows []leasestore.Row, now leasestore.Millis, err error) {
-	if l.store == files {
-		s, err := openFiles(l.dir, nil)
-		if err != nil {
-			return nil, 0, err
-		}
-		defer func() { err = errors.Join(err, s.Close()) }()
-		return s.Rows(ctx, space)
-	}
 	db, err := sql.Open("sqlite3", "file:"+sqlitePath(l.dir))
 	if err != nil {
 		return nil, 0, err
@@ -198,7 +177,7 @@ func (p power) run(t *testing.T) {
 		c.For /= 4 // and more, if that shows nothing
 	}
 	c.Enter = func(_ int, cmd *exec.Cmd) { m.Enter(cmd) }
-	c.Lister = lister{c.Store, m.Dir}
+	c.Lister = lister{m.Dir}
 	cuts := 0
 	var began time.Time // what the clock shows after each cut, without a battery
 	c.During = func(ctx context.Context) error {
@@ -225,28 +204,18 @@ func (p power) run(t *testing.T) {
 		}
 		return nil
 	}
-	result := conduct(t, c, chaos.Fence, Allowance{Abandons: c.Store == files})
+	result := conduct(t, c, chaos.Fence, Allowance{})
 	t.Logf("%d power cuts: %+v", cuts, m.Lost)
 	if !c.Broken {
 		Shown(t, cuts > 0 && result.Takeovers >= leastTakeovers, "%d power cuts and %d takeovers; want 1 and %d", cuts, result.Takeovers, leastTakeovers)
 	}
 }
 
-// What it must find are TestFilesNeedFsyncOfFiles and TestFilesNeedFsyncOfFolders, which
-// need no night.
-func TestFilesRepeatNoIDWhenThePowerFails(t *testing.T) {
-	power{
-		Leases: chaos.Leases{Store: files},
-		disk:   disk.Config{Spread: true},
-		most:   3 * time.Second, late: 2 * time.Second,
-	}.run(t)
-}
-
 // What it must find are TestSQLiteNeedsFsync and
 // TestSQLiteNeedsTheLevelOfSyncsThatTheStoreSets, which need no night.
 //
-// A row that somebody had when the power failed is free when its time is over. So there
-// is more time between the cuts than with files.
+// A row that somebody had when the power failed is free when its time is over, for which there is
+// time between the cuts.
 func TestSQLiteRepeatsNoIDWhenThePowerFails(t *testing.T) {
 	for _, store := range []string{sqliteWAL, sqliteDelete} {
 		t.Run(store, func(t *testing.T) {
@@ -256,22 +225,6 @@ func TestSQLiteRepeatsNoIDWhenThePowerFails(t *testing.T) {
 			}.run(t)
 		})
 	}
-}
-
-func TestFilesNeedFsyncOfFiles(t *testing.T) {
-	power{
-		Leases: chaos.Leases{Store: filesLying, Broken: true},
-		lies:   disk.Config{LieOfFiles: true, LoseAll: true}, // later: files that are empty are refused
-		most:   5 * time.Second, late: time.Second, noBattery: true,
-	}.run(t)
-}
-
-func TestFilesNeedFsyncOfFolders(t *testing.T) {
-	power{
-		Leases: chaos.Leases{Store: filesLyingDirs, Broken: true},
-		disk:   disk.Config{LieOfDirs: true, LoseAll: true},
-		most:   5 * time.Second, late: time.Second, noBattery: true,
-	}.run(t)
 }
 
 func TestSQLiteNeedsFsync(t *testing.T) {

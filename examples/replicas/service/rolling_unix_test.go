@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -15,16 +16,20 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease/filelease"
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
-// storeVariable makes the test binary the service. The table of leases is a folder, and the
+// storeVariable makes the test binary the service. The leases are in a SQLite file, and the
 // listener is inherited.
 const storeVariable = "SNOWKEY_SERVICE_STORE"
 
@@ -32,25 +37,32 @@ const storeVariable = "SNOWKEY_SERVICE_STORE"
 const notice = 8 * time.Second
 
 func TestMain(m *testing.M) {
-	folder := os.Getenv(storeVariable)
-	if folder == "" {
+	file := os.Getenv(storeVariable)
+	if file == "" {
 		os.Exit(m.Run())
 	}
-	if err := inherit(folder); err != nil {
+	if err := inherit(file); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // inherit is start, with what it inherits in place of PostgreSQL and the port.
-func inherit(folder string) error {
-	store, err := filelease.New(folder, filelease.Config{})
+func inherit(file string) error {
+	db, err := sql.Open("sqlite3", file)
 	if err != nil {
 		return err
 	}
-	file := os.NewFile(3, "listener")
-	listener, err := net.FileListener(file)
-	if err := errors.Join(err, file.Close()); err != nil { // the listener is a copy
+	store, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite})
+	if err == nil {
+		err = store.CreateTables(context.Background())
+	}
+	if err != nil {
+		return err
+	}
+	inherited := os.NewFile(3, "listener")
+	listener, err := net.FileListener(inherited)
+	if err := errors.Join(err, inherited.Close()); err != nil { // the listener is a copy
 		return err
 	}
 	return run(context.Background(), listener, store, notice)
@@ -64,24 +76,24 @@ type replica struct {
 	ended  chan error
 }
 
-func startReplica(t *testing.T, folder string) *replica {
+func startReplica(t *testing.T, file string) *replica {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := listener.(*net.TCPListener).File()
+	inherited, err := listener.(*net.TCPListener).File()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &replica{cmd: exec.CommandContext(t.Context(), os.Args[0]), at: listener.Addr().String(), ended: make(chan error, 1)}
-	r.cmd.Env = append(os.Environ(), storeVariable+"="+folder)
-	r.cmd.ExtraFiles = []*os.File{file}
+	r.cmd.Env = append(os.Environ(), storeVariable+"="+file)
+	r.cmd.ExtraFiles = []*os.File{inherited}
 	r.cmd.Stderr = &r.stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = file.Close(), listener.Close() // now the process alone has it
+	_, _ = inherited.Close(), listener.Close() // now the process alone has it
 	go func() { r.ended <- r.cmd.Wait() }()
 	r.awaits(t, "to be ready", func() bool { return r.status("/ready") == http.StatusOK })
 	return r
@@ -160,8 +172,8 @@ func (b *balancer) probe() {
 
 func TestARollingRestartLosesNoRequest(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	old := []*replica{startReplica(t, folder), startReplica(t, folder)}
+	file := filepath.Join(t.TempDir(), "leases.db")
+	old := []*replica{startReplica(t, file), startReplica(t, file)}
 	b := newBalancer()
 	b.add(old[0])
 	b.add(old[1])
@@ -209,7 +221,7 @@ func TestARollingRestartLosesNoRequest(t *testing.T) {
 	})
 
 	for _, leaving := range old {
-		b.add(startReplica(t, folder))
+		b.add(startReplica(t, file))
 		// A request that is under way until the replica takes no more connections.
 		body, rest := io.Pipe()
 		var slow sync.WaitGroup

@@ -152,7 +152,7 @@ func (c *content) sector(from int64, f *fate, resizes int) sector {
 		garbage := make([]byte, f.sector)
 		f.garbage(garbage)
 		for i := range garbage {
-			if written[i] || f.spread {
+			if written[i] { // SQLite takes for granted that no more is spoilt
 				s.left[i] = garbage[i]
 			}
 		}

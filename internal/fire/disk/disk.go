@@ -15,10 +15,6 @@ import (
 type Config struct {
 	Seed uint64
 
-	// Spread lets a power cut spoil all of a sector that was being written, and not only
-	// the bytes that were. Disks that can, and programs that do not mind, are rare.
-	Spread bool
-
 	// LieOfFiles and LieOfDirs let an fsync return without having done anything.
 	LieOfFiles, LieOfDirs bool
 
@@ -134,7 +130,7 @@ func (d *Disk) Unmount() error {
 
 // cut requires mu.
 func (d *Disk) cut() Lost {
-	f := newFate(d.random, d.config.Spread)
+	f := newFate(d.random)
 	if d.config.LoseAll {
 		f.keep, f.spoil = 0, 0
 	}

@@ -9,17 +9,13 @@ type fate struct {
 	sector int     // what is written at once
 	spoil  float64 // how likely a sector that was being written holds garbage
 
-	// spread lets garbage reach the whole sector, and not only the bytes that were being
-	// written. SQLite takes for granted that it does not.
-	spread bool
-
 	// ordered keeps operations on directories in the order of their journal.
 	ordered bool
 }
 
 // newFate draws a fate.
-func newFate(r *rand.Rand, spread bool) *fate {
-	f := &fate{random: r, keep: r.Float64(), sector: 512, spread: spread, ordered: r.IntN(2) == 0}
+func newFate(r *rand.Rand) *fate {
+	f := &fate{random: r, keep: r.Float64(), sector: 512, ordered: r.IntN(2) == 0}
 	switch r.IntN(8) {
 	case 0, 1:
 		f.keep = 0

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
@@ -15,7 +16,8 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
-	"github.com/snowkey/snowkey/core/lease/filelease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -28,7 +30,15 @@ func main() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	store, err := filelease.New(folder, filelease.Config{})
+	db, err := sql.Open("sqlite3", filepath.Join(folder, "leases.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	store, err := sqllease.New(db, sqlstore.Config{Dialect: sqlstore.SQLite})
+	if err == nil {
+		err = store.CreateTables(ctx)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
