@@ -121,7 +121,7 @@ func checkKeys(t *testing.T, m *mover) {
 func TestMoveThatStopsAnywhereGoesOn(t *testing.T) {
 	t.Parallel()
 	var want string
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		rng := rand.New(rand.NewPCG(seed, 26))
 		m := shop(t, filepath.Join(t.TempDir(), "shop.db"))
 		before := dump(t, m.db)
