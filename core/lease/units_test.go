@@ -63,8 +63,7 @@ func anyLayout(rng *rand.Rand, now time.Time) core.Layout {
 // the last tick that was issued, in whole milliseconds, and who claims it next repeats no
 // ID. Stores keep milliseconds, so both sides have to round the right way.
 func TestARowIsPassedOnWithoutARepeatedIDWhateverTheUnitAndEpoch(t *testing.T) {
-	seed := lease.SeedLuck(t)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := rand.New(rand.NewPCG(lease.SeedLuck(t), 0))
 	synctest.Test(t, func(t *testing.T) {
 		for n := range 300 {
 			layout, rollback := anyLayout(rng, now()), core.Rollback(rng.IntN(int(core.Backfill)+1))
@@ -72,7 +71,7 @@ func TestARowIsPassedOnWithoutARepeatedIDWhateverTheUnitAndEpoch(t *testing.T) {
 			seen := map[types.Snowflake]bool{}
 			for turn := range 4 {
 				l, err := lease.Acquire(t.Context(), process{memory}, lease.Config{
-					Namespace: fmt.Sprintf("units-%d-%d-%d", seed, n, turn), Layout: layout, Workers: []int64{0}, Now: now, Logger: slog.New(slog.DiscardHandler),
+					Namespace: fmt.Sprintf("%s-%d-%d", namespace(t), n, turn), Layout: layout, Workers: []int64{0}, Now: now, Logger: slog.New(slog.DiscardHandler),
 					AcquireWait: -1, // a crash leaves the row reserved
 				})
 				if err != nil {
