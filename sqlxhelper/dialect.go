@@ -86,6 +86,8 @@ type traits struct {
 	// privilege but SELECT. A session of MySQL under READ UNCOMMITTED may see a row that is
 	// rolled back a moment later; the others see only committed rows.
 	forShare string
+	// identifies: transactions have IDs, see xact.
+	identifies bool
 	// standby: a commit may wait for a synchronous standby, see package standby.
 	standby bool
 }
@@ -97,7 +99,7 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
-		arrays: true, standby: true,
+		arrays: true, identifies: true, standby: true,
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,

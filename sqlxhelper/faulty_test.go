@@ -60,6 +60,9 @@ type faulty struct {
 	sendCount int
 	version   string // what the server says that it is; PostgreSQL if empty
 	replica   int    // so many lists come from a replica
+	hidden    string // why a row may be stored though it is not seen
+	blind     bool   // no row is seen
+	landsAt   int    // the look before which a statement that is late arrives
 }
 
 // open returns a pool on f, which has to be closed.
@@ -104,7 +107,7 @@ func (f *faulty) list() []driver.Value {
 		version = f.version
 	}
 	f.replica--
-	return []driver.Value{version, f.replica >= 0, open}
+	return []driver.Value{version, f.replica >= 0, open, f.hidden}
 }
 
 // next takes the first entry off a script.
@@ -227,13 +230,19 @@ func (f *faulty) store(keys []int64) {
 func (c *faultyConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	if strings.HasPrefix(text, "SELECT version()") {
+	if strings.HasPrefix(text, "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()") { // for the ID of a transaction
+		return &faultyRows{[]driver.Value{nil, "run"}}, ctx.Err()
+	}
+	if strings.HasPrefix(text, "WITH looked ") {
 		return &faultyRows{c.f.list()}, ctx.Err()
 	}
 	if strings.HasPrefix(text, "SELECT COALESCE(") { // of OnConn: whether a transaction is open
 		return &faultyRows{[]driver.Value{c.inTx}}, nil
 	}
 	if len(args) == 0 {
+		return &faultyRows{}, nil
+	}
+	if strings.Contains(text, "information_schema") { // no other database has the table
 		return &faultyRows{}, nil
 	}
 	c.f.lookCount++
@@ -243,7 +252,10 @@ func (c *faultyConn) QueryContext(ctx context.Context, text string, args []drive
 	if err := next(&c.f.looks); err != nil {
 		return nil, err
 	}
-	if !c.f.stored[args[0].Value.(int64)] {
+	if c.f.lookCount == c.f.landsAt {
+		c.f.store(c.f.inFlight)
+	}
+	if c.f.blind || !c.f.stored[args[0].Value.(int64)] {
 		return &faultyRows{}, nil
 	}
 	return &faultyRows{[]driver.Value{int64(1)}}, nil
@@ -282,7 +294,7 @@ func (c *faultyConn) Rollback() error {
 // faultyRows are one row, or none.
 type faultyRows struct{ left []driver.Value }
 
-func (r *faultyRows) Columns() []string { return []string{"a", "b", "c"}[:max(1, len(r.left))] }
+func (r *faultyRows) Columns() []string { return []string{"a", "b", "c", "d"}[:max(1, len(r.left))] }
 func (r *faultyRows) Close() error      { return nil }
 
 func (r *faultyRows) Next(dest []driver.Value) error {

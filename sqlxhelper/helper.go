@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jmoiron/sqlx/reflectx"
 )
@@ -25,6 +26,8 @@ type Helper struct {
 type memory struct {
 	plans  sync.Map // planKey to *plan
 	tables sync.Map // name to *pgtext.Table, on PostgreSQL
+	// anonymous: the server tells no IDs of transactions, see xact.
+	anonymous atomic.Bool
 }
 
 type planKey struct {

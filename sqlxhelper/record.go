@@ -23,6 +23,9 @@ type record struct {
 	// last has the last inserted key of each place, or 0 if all were upserted, in the order in
 	// which they were first written to.
 	last []proof
+	// xact identifies the transaction, if asked; it may be none.
+	xact  xact
+	asked bool
 	// broken says why the savepoint of a call was not rolled back, or is nil. With stray, the
 	// call may have sent statements after the end of the transaction.
 	broken error
@@ -65,6 +68,25 @@ func (r *record) add(p place, last types.Snowflake) {
 	if last != 0 {
 		r.last[i].key = last
 	}
+}
+
+// unidentified reports, once, that the transaction has yet to be identified. r may be nil.
+func (r *record) unidentified() bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := !r.asked
+	r.asked = true
+	return first
+}
+
+// identify notes the xact of the transaction.
+func (r *record) identify(x xact) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.xact = x
 }
 
 // mark returns a function that undoes what is noted from now on, except that a call has broken

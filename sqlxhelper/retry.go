@@ -43,7 +43,12 @@ import (
 // If the connection breaks during the commit, or the driver closes it because ctx ends, the
 // rows may be stored or not, or may still be stored by a COMMIT that is on its way. InTx then
 // uses other connections of db to find out, until one second after ctx ends, or for a minute
-// at most without a deadline. It looks for a row whose key a [Helper] has inserted in fn:
+// at most without a deadline.
+//
+// On PostgreSQL it asks for the ID of the transaction, which the first insert of a [Helper] in fn
+// has read, by one round trip. The ID tells nothing on another server and after a crash, and
+// versions before 10 do not tell it. There, and on other databases, InTx looks for a row whose
+// key a Helper has inserted in fn:
 //
 //   - If the row is there, the transaction is committed and InTx returns nil. On PostgreSQL
 //     it first waits for the synchronous standby, if there is one.
@@ -52,18 +57,20 @@ import (
 //     has held a lock on these tables since. MySQL, MariaDB and SQLite answer the query only
 //     when it is over.
 //   - Otherwise the error matches [ErrCommitUnknown] and is an [*UnknownError]. This happens
-//     if no Helper has inserted anything, if the transaction stays open, and if the server
-//     cannot know: a replica, Galera, a group replication with several primaries, and
-//     databases that merely speak the protocol of PostgreSQL or MySQL.
+//     if no Helper has inserted anything; if the transaction stays open; if the row may be
+//     hidden, by row level security, a rule, a view, or an attached file of SQLite, or may be in
+//     a table of the same name in another schema, or in another database of MySQL, which has a
+//     row with that key; and if the server cannot know: a replica, Galera, a group replication
+//     with several primaries, and databases that merely speak the protocol of PostgreSQL or MySQL.
 //
 // If opts says ReadOnly and no Helper has inserted anything, InTx returns the error of the
 // commit.
 //
 // The rows of a Helper count if it was given the *sqlx.Tx of fn, or a type around it as [DB]
-// describes, and if they cannot have been there before, as those of an upsert can. The table's
-// name must have the same meaning on another connection, which that of a temporary table does
-// not. fn must not delete such rows, even to insert them anew, nor roll back the last row of a
-// table to a savepoint of its own.
+// describes, and if they cannot have been there before, as those of an upsert can. Where the ID
+// does not tell, they must not be in a temporary table, whose name has another meaning on another
+// connection, and fn must not delete them, even to insert them anew, nor roll back the last row of
+// a table to a savepoint of its own.
 //
 // # Errors
 //
@@ -134,17 +141,17 @@ type attempts struct {
 	opts    *sql.TxOptions
 	fn      func(*sqlx.Tx) error
 
-	lost []proof // of the last attempt whose outcome is lost
+	lost *record // of the last attempt whose outcome is lost
 }
 
 func (a *attempts) run(ctx context.Context) error {
 	for n := 1; ; n++ {
-		o, proofs, err := a.try(ctx)
+		o, made, err := a.try(ctx)
 		switch {
 		case o == committed:
 			return nil
 		case o == lost:
-			a.lost = proofs
+			a.lost = made
 		case o != rolledBack || !dialect.Retryable(err) || gaveUp(err):
 			return a.resolve(ctx, err)
 		}
@@ -157,14 +164,14 @@ func (a *attempts) run(ctx context.Context) error {
 	}
 }
 
-// try makes one attempt, and returns the rows that prove its outcome.
-func (a *attempts) try(ctx context.Context) (outcome, []proof, error) {
+// try makes one attempt, and returns what proves its outcome.
+func (a *attempts) try(ctx context.Context) (outcome, *record, error) {
 	t := &transaction{db: a.db, dialect: a.dialect, honors: a.honors, partial: a.partial, opts: a.opts}
 	o, err := t.run(ctx, t.watched(a.fn))
 	if o == rolledBack && t.record.strayed() {
 		o = abandoned // something may be stored
 	}
-	return o, t.record.proofs(), err
+	return o, &t.record, err
 }
 
 // resolve ends the attempts with err. If an earlier attempt was lost and err is a duplicate
@@ -174,8 +181,9 @@ func (a *attempts) resolve(ctx context.Context, err error) error {
 	if a.lost == nil || !dialect.DuplicateKey(err) {
 		return err
 	}
-	if o, _ := (doubt{db: a.db, dialect: a.dialect, honors: a.honors, proofs: a.lost}).settle(ctx); o == committed {
-		return unknown(ctx, err, errEarlier, a.lost)
+	d := doubt{db: a.db, dialect: a.dialect, honors: a.honors, xact: a.lost.xact, proofs: a.lost.proofs()}
+	if o, _ := d.settle(ctx); o == committed {
+		return unknown(ctx, err, errEarlier, d.proofs)
 	}
 	return err
 }
@@ -211,7 +219,7 @@ func delay(n int) time.Duration {
 	return rand.N(min(firstDelay<<min(n-1, 10), maxDelay))
 }
 
-// retryStale sends all rows, and sends them again after a look-up has failed because a table
+// resend sends all rows, and sends them again after a look-up has failed because a table
 // has changed since pgx prepared the look-up on this connection. Everything that was sent is
 // undone then, and pgx prepares that look-up anew; others that were prepared before, here and
 // on other connections, fail once each.

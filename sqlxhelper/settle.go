@@ -28,6 +28,7 @@ type doubt struct {
 	db      beginner
 	dialect *traits // nil: not known
 	honors  honoring
+	xact    xact // or none
 	proofs  []proof
 	// answered: the server has reported the commit, which a failover may lose.
 	answered bool
@@ -48,6 +49,9 @@ var (
 // settle finds out what became of the transaction: committed, rolledBack, or inDoubt with the
 // reason. It looks until it knows, but no longer than a second after ctx ends.
 //
+// On PostgreSQL the ID of the transaction decides, if it is known and this is still the run of the
+// server that has given it out, see xact. Otherwise its rows do.
+//
 // The keys exist before the rows, and nothing else uses them, so a row that is there proves
 // that the transaction is committed. A missing row alone proves nothing, because the COMMIT may
 // be late, on a network or waiting for a disk. The transaction must therefore be over before
@@ -58,7 +62,7 @@ var (
 // made.
 func (d doubt) settle(ctx context.Context) (outcome, error) {
 	switch {
-	case len(d.proofs) == 0 && !d.answered:
+	case d.xact == xact{} && len(d.proofs) == 0 && !d.answered:
 		return inDoubt, errNoProof
 	case oneConn(d.db) && !d.answered:
 		return inDoubt, errOneConn
@@ -173,6 +177,9 @@ type sighting struct {
 	// over means that the transaction has ended. Until then missing rows prove nothing, because
 	// the COMMIT may be on its way.
 	over bool
+	// others means that other databases of MySQL have tables of that name, which do not have
+	// the row either.
+	others bool
 	// open lists the transactions of PostgreSQL that may be the one in doubt. If it is not
 	// among them, it had ended before the list was made, but after its rows were looked for.
 	open []string
@@ -180,8 +187,11 @@ type sighting struct {
 
 // Why a missing row proves nothing.
 var (
-	errReplica = errors.New("this server takes no writes, so it may not have the row yet")
-	errServers = errors.New("the row is not there, which proves nothing on this server: others may take writes")
+	errReplica   = errors.New("this server takes no writes, so it may not have the row yet")
+	errServers   = errors.New("the row is not there, which proves nothing on this server: others may take writes")
+	errElsewhere = errors.New("this server does not know the transaction: it is another one, or has crashed since")
+	errHidden    = errors.New("the row is not there, which proves nothing: row level security, a rule, a view or an attached file may hide it")
+	errNames     = errors.New("the row is not there, which proves nothing: another schema or database has a table of that name, which the transaction may have meant")
 )
 
 // look looks for the rows of a transaction in doubt, and whether the transaction is over.
@@ -198,6 +208,19 @@ func (d doubt) look(ctx context.Context) (s sighting, err error) {
 		return s, err
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing, or has ended
+	if d.xact != (xact{}) {
+		switch state, err := d.xact.state(ctx, tx); {
+		case err != nil:
+			return s, err
+		case state == xactCommitted:
+			err = standby.Ensure(ctx, tx.Tx)
+			return sighting{found: err == nil}, err
+		case state == xactAborted:
+			return sighting{over: true}, nil
+		case state != "":
+			return sighting{open: []string{state}}, nil
+		}
+	}
 	for _, p := range d.proofs {
 		if p.dialect == SQLite {
 			if _, err := tx.ExecContext(ctx, p.lock()); err != nil {
@@ -223,18 +246,25 @@ func (d doubt) look(ctx context.Context) (s sighting, err error) {
 		}
 	}
 	switch {
+	case len(d.proofs) == 0 && !d.answered:
+		err = errElsewhere
 	case len(d.proofs) == 0:
 		err = standby.Ensure(ctx, tx.Tx) // only PostgreSQL's commits are cut off
 		s.found = err == nil
 	case d.proofs[0].dialect == PostgreSQL:
 		s.open, err = openPostgreSQL(ctx, tx, d.proofs)
 	case d.proofs[0].dialect == MySQL:
-		s.over, err = true, aloneMySQL(ctx, tx)
-	default:
 		s.over = true
+		if err = aloneMySQL(ctx, tx); err == nil {
+			s.others, err = elsewhereMySQL(ctx, tx, d.proofs)
+		}
+	default:
+		s.over, err = true, hiddenSQLite(ctx, tx, d.proofs)
 	}
-	if errors.Is(err, errReplica) || errors.Is(err, errServers) {
-		s.proves, err = err, nil
+	for _, why := range []error{errReplica, errServers, errElsewhere, errHidden, errNames} {
+		if errors.Is(err, why) {
+			s.proves, err = err, nil
+		}
 	}
 	return s, err
 }
@@ -264,22 +294,27 @@ func (p place) lock() string {
 // tables counts, because a savepoint of the caller may have undone some of the rows together
 // with their lock.
 //
-// Ending its session would be quicker, but nothing that InTx knows before the COMMIT, without
-// another query, identifies the session.
+// It also tells whether a row that is not found may be stored all the same: errHidden or errNames.
 func openPostgreSQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) ([]string, error) {
 	names, tables := make([]any, len(proofs)), make([]string, len(proofs))
 	for i, p := range proofs {
-		names[i], tables[i] = PostgreSQL.Quote(p.table), "pg_catalog.to_regclass("+PostgreSQL.Placeholder(i+1)+")"
+		names[i] = PostgreSQL.Quote(p.table)
+		tables[i] = fmt.Sprintf("(CAST(pg_catalog.to_regclass(%s) AS OID), %t)", PostgreSQL.Placeholder(i+1), !strings.Contains(p.table, "."))
 	}
 	var (
-		version, open string
-		recovers      bool
+		version, open, hidden string
+		recovers              bool
 	)
-	err := tx.QueryRowContext(ctx, `SELECT version(), pg_catalog.pg_is_in_recovery(), coalesce((
+	err := tx.QueryRowContext(ctx, `WITH looked (relation, bare) AS (VALUES `+strings.Join(tables, ", ")+`)
+		SELECT version(), pg_catalog.pg_is_in_recovery(), coalesce((
 		SELECT string_agg(DISTINCT virtualtransaction, ' ') FROM pg_catalog.pg_locks
 		WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_catalog.pg_backend_pid()
 		AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-		AND relation IN (`+strings.Join(tables, ", ")+`)), '')`, names...).Scan(&version, &recovers, &open)
+		AND relation IN (SELECT relation FROM looked)), ''), coalesce((
+		SELECT min(CASE
+			WHEN bare AND EXISTS (SELECT FROM pg_catalog.pg_class o WHERE o.relname = c.relname AND o.oid <> c.oid AND o.relkind IN ('r', 'p', 'v', 'f')) THEN 'names'
+			WHEN c.relkind = 'v' OR c.relhasrules OR pg_catalog.row_security_active(c.oid) THEN 'rows' END)
+		FROM looked JOIN pg_catalog.pg_class c ON c.oid = relation), '')`, names...).Scan(&version, &recovers, &open, &hidden)
 	switch {
 	case err != nil:
 		return nil, err
@@ -287,6 +322,10 @@ func openPostgreSQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) ([]string,
 		return nil, fmt.Errorf("%w: %s", errServers, version)
 	case recovers:
 		return nil, errReplica
+	case hidden == "names":
+		return nil, errNames
+	case hidden != "":
+		return nil, errHidden
 	}
 	return strings.Fields(open), nil
 }
@@ -320,6 +359,77 @@ func aloneMySQL(ctx context.Context, tx *sqlx.Tx) error {
 		return fmt.Errorf("%w: %s", errServers, strings.ToLower(v["version"]))
 	case on("read_only"), on("innodb_read_only"):
 		return errReplica
+	}
+	return nil
+}
+
+// maxNames bounds in how many tables of one name a row is looked for.
+const maxNames = 100
+
+// elsewhereMySQL looks for rows in the tables of that name in other databases, because the
+// transaction may have chosen another one by USE. It returns nil if none has them, and whether
+// there are such tables. A row that is found there proves nothing, because another database may
+// have keys of its own.
+func elsewhereMySQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) (others bool, err error) {
+	for _, p := range proofs {
+		schema, table, qualified := strings.Cut(p.table, ".")
+		if !qualified {
+			table = p.table
+		}
+		var names []string
+		err := each(ctx, tx, func(rows *sql.Rows) error {
+			var name, typ string
+			var here bool
+			err := rows.Scan(&name, &typ, &here)
+			switch {
+			case err != nil:
+				return err
+			case qualified && !strings.EqualFold(name, schema):
+			case strings.Contains(typ, "VIEW"):
+				return errHidden
+			case !qualified && !here:
+				names = append(names, name)
+			}
+			return nil
+		}, "SELECT table_schema, table_type, table_schema = COALESCE(DATABASE(), '') FROM information_schema.tables WHERE table_name = ?", table)
+		switch {
+		case err != nil:
+			return false, err
+		case len(names) > maxNames:
+			return true, errNames
+		}
+		for _, name := range names {
+			var one int
+			text := place{MySQL, name + "." + table, p.column}.text()
+			switch err := tx.QueryRowContext(ctx, text, p.key).Scan(&one); {
+			case dialect.NoColumn(err), dialect.NoTable(err): // it takes no such rows
+				continue
+			case err == nil, dialect.Denied(err):
+				return true, errNames
+			case !errors.Is(err, sql.ErrNoRows):
+				return false, err
+			}
+			others = true
+		}
+	}
+	return others, nil
+}
+
+// hiddenSQLite returns nil if a missing row proves that it is not stored. A name without a
+// schema may be that of a table in a file that only some connections have attached, or of a
+// view.
+func hiddenSQLite(ctx context.Context, tx *sqlx.Tx, proofs []proof) error {
+	for _, p := range proofs {
+		table, main := strings.CutPrefix(p.table, "main.")
+		var plain bool
+		err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?1 COLLATE NOCASE)"+
+			" AND (?2 OR NOT EXISTS (SELECT 1 FROM sqlite_temp_master WHERE name = ?1 COLLATE NOCASE))", table, main).Scan(&plain)
+		if err != nil {
+			return err
+		}
+		if !plain {
+			return errHidden
+		}
 	}
 	return nil
 }

@@ -63,10 +63,14 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 		case errors.Is(err, driver.ErrBadConn) && s.dialect.badIsUnsent && n < maxSends:
 			continue
 		case unsent(err) || errors.Is(err, driver.ErrBadConn) && s.dialect.badIsUnsent:
-			if before != nil {
-				return nil, s.unknown(ctx, before, err)
+			if before == nil {
+				return nil, err
 			}
-			return nil, err
+			found := false
+			if ctx.Err() != nil && s.lookOnce(ctx, &found, ours) == nil && found {
+				return s.all(), nil
+			}
+			return nil, s.unknown(ctx, before, err)
 		case dialect.NotStored(err) && before == nil && (sendsOnce(s.conn.db) || !dialect.DuplicateKey(err)):
 			return nil, err // the usual refusal of a row
 		case !isLost(ctx, err):
@@ -163,18 +167,30 @@ func (s *single) doubt() doubt {
 	return doubt{db: s.conn.pool, dialect: s.dialect, honors: s.conn.honors, proofs: []proof{{l.place(s.dialect), *l.plan.id(l.rows[row])}}}
 }
 
-// lookOnce reports whether the row is there now. A replica cannot tell that a row is missing
-// whose later presence would prove something.
+// lookOnce reports whether the row is there now or, once ctx has ended, until a second later: the
+// server may be at it. A replica cannot tell that a row is missing whose later presence would
+// prove something. Sending again may store a second row where the first one may have gone into
+// another table of that name.
 func (s *single) lookOnce(ctx context.Context, found *bool, ours bool) error {
 	if oneConn(s.conn.pool) {
 		return errOneConn
 	}
 	return s.doubt().ask(ctx, func(seen sighting) (known bool, err error) {
 		*found = seen.found
-		if seen.found || ours || seen.proves == nil {
+		switch why := seen.proves; {
+		case seen.found:
 			return true, nil
+		case seen.others || errors.Is(why, errNames):
+			return true, errNames
+		case ctx.Err() != nil && errors.Is(why, errHidden):
+			return true, why
+		case ctx.Err() != nil:
+			return false, errUnsettled
+		case ours || why == nil:
+			return true, nil
+		default:
+			return !errors.Is(why, errReplica), why
 		}
-		return errors.Is(seen.proves, errServers), seen.proves
 	})
 }
 

@@ -53,6 +53,10 @@ func TestStatementOnAPoolHasOneOutcome(t *testing.T) {
 		{name: "StatementLostThenTimedOut", db: &faulty{sends: []fate{sendLost, refuses(postgres("57014"))}}, want: []error{ErrCommitUnknown, postgres("57014"), driver.ErrBadConn}, sends: 2, looks: 4},
 		{name: "StatementLostThenAnothersDuplicate", db: &faulty{sends: []fate{sendLost, refuses(postgres("23505"))}}, want: []error{ErrDuplicateKey}, never: ErrCommitUnknown, sends: 2, looks: 4},
 
+		{name: "StatementLostWhereRowsAreHidden", db: &faulty{sends: []fate{sendLost}, hidden: "rows"}, rows: []int64{7, 8}, sends: 2, looks: 1},
+		{name: "AnswerLostWhereRowsAreHidden", db: &faulty{sends: []fate{answerLost}, hidden: "rows", blind: true}, want: []error{ErrCommitUnknown, ErrDuplicateKey, errHidden}, rows: []int64{7, 8}, sends: 2, looks: 2},
+		{name: "StatementLostWhereTwoTablesHaveTheName", db: &faulty{sends: []fate{sendLost}, hidden: "names"}, want: []error{ErrCommitUnknown, errNames}, sends: 1, looks: 1},
+
 		{name: "Duplicate", db: &faulty{stored: map[int64]bool{8: true}}, want: []error{ErrDuplicateKey}, never: ErrCommitUnknown, rows: []int64{8}, sends: 1},
 		{name: "Refused", db: &faulty{sends: []fate{refuses(postgres("23514"))}}, want: []error{postgres("23514")}, never: ErrCommitUnknown, sends: 1},
 		{name: "DiskFull", db: &faulty{sends: []fate{refuses(postgres("53100"))}}, want: []error{postgres("53100")}, never: ErrCommitUnknown, sends: 1},
@@ -139,13 +143,14 @@ func TestContextThatEndsDuringAStatementOnAPoolLeavesNoWrongAnswer(t *testing.T)
 		{"Stored", fate{applied: true, cancel: true}, nil, nil},
 		{"StoredButNotOnTheStandby", fate{applied: true, cancel: true}, repeat(io.EOF, 999), []error{ErrCommitUnknown, context.Canceled}},
 		{"AnswerLost", fate{applied: true, cancel: true, err: context.Canceled}, nil, nil},
+		{"StatementThatTheServerIsAt", fate{late: 1, cancel: true, err: context.Canceled}, nil, nil},
 		{"StatementLost", fate{cancel: true, err: context.Canceled}, nil, []error{ErrCommitUnknown, context.Canceled, errUnsettled}},
 		{"Refused", fate{cancel: true, err: postgres("57014")}, nil, []error{context.Canceled, postgres("57014")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				f := &faulty{sends: []fate{c.fate}, ensures: c.ensures, cancel: cancel}
+				f := &faulty{sends: []fate{c.fate}, ensures: c.ensures, cancel: cancel, landsAt: 3}
 				h := New(SourceFunc(func(context.Context) (types.Snowflake, error) { return 7, nil }))
 				began := time.Now()
 				err := h.Insert(ctx, f.open(t), "orders", &types.Model{})

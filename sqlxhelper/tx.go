@@ -60,7 +60,7 @@ func (t *transaction) run(ctx context.Context, fn func(*sqlx.Tx) error) (outcome
 		}
 		return abandoned, err
 	}
-	d := doubt{db: t.db, dialect: t.dialect, honors: t.honors, proofs: t.record.proofs(), answered: cut}
+	d := doubt{db: t.db, dialect: t.dialect, honors: t.honors, xact: t.record.xact, proofs: t.record.proofs(), answered: cut}
 	if cut { // committed on this server, and perhaps only there, see package standby
 		err = &commitError{fmt.Errorf("answered after %v", took)}
 	} else if t.partial {

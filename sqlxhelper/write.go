@@ -111,6 +111,9 @@ func (w *writer) send(ctx context.Context, c conn) error {
 			if describe {
 				w.describe(ctx, c)
 			}
+			if err := w.identify(ctx, c); err != nil {
+				return err
+			}
 			return w.insertAll(ctx, session{c.db, true, w.honors})
 		})
 	}

@@ -85,14 +85,14 @@ func Ensure(ctx context.Context, tx *sql.Tx) error {
 	return ctx.Err()
 }
 
-// thisServer identifies a server, because a pooler may lead one connection to a server and,
-// after a failover, to its successor.
-const thisServer = "CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS BIGINT)"
+// ThisServer is an expression that identifies a server, because a pooler may lead one connection
+// to a server and, after a failover, to its successor.
+const ThisServer = "CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS BIGINT)"
 
 // Columns are for the list of a SELECT in the transaction that is to be committed. The first is
 // the ID of a [Server], or NULL if its commits wait for no standby. The second has the server
 // send its warning, and its value is of no use.
-const Columns = "CASE WHEN current_setting('synchronous_standby_names', true) <> '' THEN " + thisServer + " END, " + warn
+const Columns = "CASE WHEN current_setting('synchronous_standby_names', true) <> '' THEN " + ThisServer + " END, " + warn
 
 // warn is for programs that have turned warnings off.
 const warn = "CASE WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic') THEN set_config('client_min_messages', 'warning', true) END"
@@ -160,7 +160,7 @@ func (s Server) confirm(ctx context.Context) error {
 // $1 or, for "", has now. Its columns are the server, its position, whether the user may see the
 // rest, and the answer. If an operator has let the server go on without a standby meanwhile,
 // commits wait for none, and the answer is yes.
-const progress = "SELECT " + thisServer + `, at, pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
+const progress = "SELECT " + ThisServer + `, at, pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
 	current_setting('synchronous_standby_names') = '' OR (SELECT count(*) FROM pg_stat_replication
 		WHERE sync_state IN ('sync', 'quorum') AND flush_lsn >= CAST(at AS pg_lsn))
 		>= CAST(coalesce(substring(current_setting('synchronous_standby_names') FROM '(?i)^\s*(?:first\s+|any\s+)?([0-9]+)\s*\('), '1') AS INT)
@@ -200,7 +200,7 @@ func (s Server) write(ctx context.Context) error {
 		return err
 	}
 	var id int64
-	err = tx.QueryRowContext(ctx, "SELECT "+thisServer+", "+warn+
+	err = tx.QueryRowContext(ctx, "SELECT "+ThisServer+", "+warn+
 		", CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN set_config('synchronous_commit', 'on', true) END"+
 		", CAST(pg_logical_emit_message(true, 'snowkey', '') AS TEXT)").Scan(&id, new(any), new(any), new(any))
 	if err == nil && id != s.ID {

@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-
+	"strings"
 	"sync"
 	"time"
 
@@ -132,6 +132,9 @@ type faultWrite struct {
 	// unsure says that a row with the key may be somebody else's, or that there is no
 	// other connection on which to ask.
 	unsure bool
+	// tagged says that a tag names a table, without its schema. Other groups have tables of
+	// that name, so a row that is not there proves nothing on PostgreSQL.
+	tagged bool
 	// blind says that no Helper inserts the rows: it updates them, or knows nothing.
 	blind bool
 	// do writes the rows. Rows that it makes itself replace those of memory.
@@ -162,12 +165,14 @@ func (w faultWrite) make(ctx context.Context, g *faultGroup, cell int64) (*fault
 		return nil, err
 	}
 	h := sqlxhelper.New(sqlxcases.NewCounter(types.Snowflake(cell*100_000)), w.options...)
-	do := func(ctx context.Context, db *sqlx.DB) error { return w.do(ctx, db, h, &rows) }
+	do := func(ctx context.Context, db *sqlx.DB) error {
+		return w.do(context.WithValue(ctx, faultSchema{}, g.schema+"."), db, h, &rows)
+	}
 	stored := false // as of the last judgement
 	return &faultRun{
 		do:    do,
 		kind:  storedOrNot,
-		known: !w.unsure && !w.blind,
+		known: !w.unsure && !w.blind && !(w.tagged && isPostgres(g.target)),
 		judge: func(ctx context.Context, outcome error) error {
 			got, err := g.storedOf(ctx, cell)
 			if err != nil {
@@ -189,7 +194,7 @@ func (w faultWrite) make(ctx context.Context, g *faultGroup, cell int64) (*fault
 			}
 			if unknown != nil {
 				for _, r := range unknown.Rows {
-					has := map[string][]types.Snowflake{"orders": got.orders, "items": got.items}[r.Table]
+					has := map[string][]types.Snowflake{"orders": got.orders, "items": got.items}[r.Table[strings.LastIndexByte(r.Table, '.')+1:]]
 					if slices.Contains(has, r.Key) != all {
 						return fmt.Errorf("stored: %v; want all of it if %s %d of %s is", got, r.Column, r.Key, r.Table)
 					}
@@ -242,11 +247,19 @@ func isMySQL(t faultTarget) bool    { return t.dialect == dialect.MySQL }
 func isPgx(t faultTarget) bool      { return t.driver == "pgx" }
 
 func insertOne(ctx context.Context, db *sqlx.DB, h *sqlxhelper.Helper, rows *[]faultOrder) error {
-	return h.Insert(ctx, db, "orders", &(*rows)[0])
+	return h.Insert(ctx, db, inFaultSchema(ctx, "orders"), &(*rows)[0])
 }
 
 func insertMany(ctx context.Context, db *sqlx.DB, h *sqlxhelper.Helper, rows *[]faultOrder) error {
-	return h.InsertMany(ctx, db, "orders", *rows)
+	return h.InsertMany(ctx, db, inFaultSchema(ctx, "orders"), *rows)
+}
+
+// faultSchema is the key of a context for the schema of a group.
+type faultSchema struct{}
+
+// inFaultSchema returns the name of a table that no other group has.
+func inFaultSchema(ctx context.Context, table string) string {
+	return ctx.Value(faultSchema{}).(string) + table
 }
 
 // onConn runs a call on one connection.
@@ -294,7 +307,7 @@ var faultCalls = []faultCall{
 		_, err := sqlxhelper.InsertSeq(ctx, h, db, "orders", pointers(*rows))
 		return err
 	}}.call("InsertSeq", nil),
-	faultWrite{rows: 2, items: 2, do: func(ctx context.Context, db *sqlx.DB, h *sqlxhelper.Helper, rows *[]faultOrder) error {
+	faultWrite{rows: 2, items: 2, tagged: true, do: func(ctx context.Context, db *sqlx.DB, h *sqlxhelper.Helper, rows *[]faultOrder) error {
 		return h.InsertGraph(ctx, db, "orders", *rows)
 	}}.call("InsertGraph", nil),
 	faultWrite{rows: 1, unsure: true, do: onConn(func(ctx context.Context, db sqlxhelper.DB, h *sqlxhelper.Helper, rows []faultOrder) error {

@@ -1,7 +1,9 @@
 package servers
 
 import (
+	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -50,7 +52,8 @@ func lostStatements(t *testing.T, open behind, skip int) {
 				t.Parallel()
 				proxy := &losing{what: c.what, at: "insert into", skip: skip}
 				through, around := open(t, proxy)
-				execSqlx(t, around.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+				table := "suppressed_" + strings.ToLower(rand.Text()) // no other schema has it
+				execSqlx(t, around.DB, "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY, n BIGINT)")
 				h := sqlxhelper.New(sqlxcases.NewCounter(0))
 				rows := make([]suppressed, n)
 				for i := range rows {
@@ -58,12 +61,12 @@ func lostStatements(t *testing.T, open behind, skip int) {
 						rows[i].ID = 100 + rows[i].ID + 1<<i
 					}
 				}
-				err := h.InsertMany(t.Context(), through.DB, "suppressed", rows)
+				err := h.InsertMany(t.Context(), through.DB, table, rows)
 				if errors.Is(err, sqlxhelper.ErrCommitUnknown) != c.unknown || !c.unknown && err != nil {
 					t.Errorf("InsertMany() = %v; want ErrCommitUnknown: %v", err, c.unknown)
 				}
 				var stored int
-				if err := around.DB.Get(&stored, "SELECT COUNT(*) FROM suppressed"); err != nil || stored != n {
+				if err := around.DB.Get(&stored, "SELECT COUNT(*) FROM "+table); err != nil || stored != n {
 					t.Errorf("rows = %d, %v; want %d", stored, err, n)
 				}
 				proxy.mu.Lock()
@@ -72,7 +75,7 @@ func lostStatements(t *testing.T, open behind, skip int) {
 					t.Error("the proxy has lost nothing")
 				}
 				// A duplicate of another row is one.
-				twice := sqlxhelper.New(nil).InsertMany(t.Context(), around.DB, "suppressed", rows)
+				twice := sqlxhelper.New(nil).InsertMany(t.Context(), around.DB, table, rows)
 				if !errors.Is(twice, sqlxhelper.ErrDuplicateKey) || errors.Is(twice, sqlxhelper.ErrCommitUnknown) {
 					t.Errorf("InsertMany(stored rows) = %v; want ErrDuplicateKey", twice)
 				}
