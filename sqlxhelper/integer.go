@@ -83,6 +83,8 @@ func keyProblem(t reflect.Type, integers bool) string {
 		return fmt.Sprintf("the primary key is %v, which cannot hold the 64-bit keys of WithIntegerKeys; widen the field and its column", t)
 	case isInteger(t):
 		return fmt.Sprintf("the primary key is %v, want types.Snowflake or types.ID, or the option WithIntegerKeys", t)
+	case integers:
+		return fmt.Sprintf("the primary key is %v, want types.Snowflake, types.ID or a 64-bit integer", t)
 	default:
 		return fmt.Sprintf("the primary key is %v, want types.Snowflake or types.ID", t)
 	}

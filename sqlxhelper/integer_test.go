@@ -39,12 +39,14 @@ func TestIntegerKeysNeedTheOptionAnd64Bits(t *testing.T) {
 		option  sqlxhelper.Option
 		problem string
 	}{
+		{&struct{ N int }{}, sqlxhelper.WithDialect(sqlxhelper.SQLite), "want a field of type types.Snowflake or types.ID for column id"},
+		{&struct{ N int }{}, sqlxhelper.WithIntegerKeys(), "want a field of type types.Snowflake or types.ID, or a 64-bit integer, for column id"},
 		{&intRow[uint]{}, sqlxhelper.WithDialect(sqlxhelper.SQLite), "the primary key is uint, want types.Snowflake or types.ID, or the option WithIntegerKeys"},
 		{&intRow[int32]{}, sqlxhelper.WithDialect(sqlxhelper.SQLite), "the primary key is int32, want types.Snowflake or types.ID"},
 		{&intRow[int32]{}, sqlxhelper.WithIntegerKeys(), "int32, which cannot hold the 64-bit keys"},
 		{&intRow[uint16]{}, sqlxhelper.WithWideIntegerKeys(), "uint16, which cannot hold the 64-bit keys"},
-		{&intRow[float64]{}, sqlxhelper.WithIntegerKeys(), "float64, want types.Snowflake or types.ID"},
-		{&intRow[*uint64]{}, sqlxhelper.WithIntegerKeys(), "*uint64, want types.Snowflake or types.ID"},
+		{&intRow[float64]{}, sqlxhelper.WithIntegerKeys(), "float64, want types.Snowflake, types.ID or a 64-bit integer"},
+		{&intRow[*uint64]{}, sqlxhelper.WithIntegerKeys(), "*uint64, want types.Snowflake, types.ID or a 64-bit integer"},
 		{&intRow[textID]{}, sqlxhelper.WithIntegerKeys(), "whose Value method may store something else"},
 		{&intParent[uint32]{}, sqlxhelper.WithIntegerKeys(), "Of is uint32, want types.Snowflake"},
 		{&intParent[*int32]{}, sqlxhelper.WithIntegerKeys(), "Of is *int32, want types.Snowflake"},

@@ -350,7 +350,11 @@ func (p *plan) findKey(integers bool) error {
 		p.key = slices.IndexFunc(p.columns, func(c column) bool { return strings.EqualFold(c.name, "id") })
 	}
 	if p.key < 0 {
-		return &PlanError{Type: p.typ, Problem: "no primary key: want a field of type types.Snowflake for column id, or with the tag `snowkey:\"pk\"`"}
+		want := "types.Snowflake or types.ID"
+		if integers {
+			want += ", or a 64-bit integer,"
+		}
+		return &PlanError{Type: p.typ, Problem: "no primary key: want a field of type " + want + " for column id, or with the tag `snowkey:\"pk\"`"}
 	}
 	c := &p.columns[p.key]
 	if integers && isInteger(c.typ) {

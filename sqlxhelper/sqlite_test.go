@@ -2,8 +2,10 @@ package sqlxhelper_test
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -253,3 +255,67 @@ func TestTextAndNamesAreNotParsed(t *testing.T) {
 
 // jsonText is a list of bytes by another name, as json.RawMessage is.
 type jsonText []byte
+
+// An ending is a value that ends the context of the transaction when it is read, and waits until
+// database/sql, beside the call, has rolled back and closed the prepared statement.
+type ending func()
+
+func (e ending) Value() (driver.Value, error) {
+	if e != nil {
+		e()
+	}
+	return int64(1), nil
+}
+
+type endingRow struct {
+	ID types.Snowflake `db:"id"`
+	N  ending          `db:"n"`
+}
+
+func TestCallIsCanceledThoughDatabaseSQLHasClosedItsStatement(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, h *sqlxhelper.Helper, db *sqlx.DB, rows []endingRow) error{
+		"InsertMany": func(ctx context.Context, h *sqlxhelper.Helper, db *sqlx.DB, rows []endingRow) error {
+			return h.InsertMany(ctx, db, "t", rows)
+		},
+		"upsert": func(ctx context.Context, h *sqlxhelper.Helper, db *sqlx.DB, rows []endingRow) error {
+			return h.With(sqlxhelper.OnConflictDoNothing("id")).InsertMany(ctx, db, "t", rows)
+		},
+		"InTx": func(ctx context.Context, h *sqlxhelper.Helper, db *sqlx.DB, rows []endingRow) error {
+			return sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error { return h.InsertMany(ctx, tx, "t", rows) })
+		},
+		"InTx around a context that goes on": func(ctx context.Context, h *sqlxhelper.Helper, db *sqlx.DB, rows []endingRow) error {
+			return sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error { return h.InsertMany(context.WithoutCancel(ctx), tx, "t", rows) })
+		},
+		"InsertSeq in InTx around a context that goes on": func(ctx context.Context, h *sqlxhelper.Helper, db *sqlx.DB, rows []endingRow) error {
+			return sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
+				_, err := sqlxhelper.InsertSeq(context.WithoutCancel(ctx), h, tx, "t", func(yield func(endingRow, error) bool) {
+					for _, row := range rows {
+						if !yield(row, nil) {
+							return
+						}
+					}
+				})
+				return err
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openSQLite(t)
+			execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			rows := make([]endingRow, 1000)
+			rows[700].N = func() {
+				cancel()
+				for db.Stats().InUse > 0 {
+					runtime.Gosched()
+				}
+			}
+			err := call(ctx, newHelper(sqlxhelper.SQLite), db, rows)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s = %v; want context.Canceled", name, err)
+			}
+			wantRows(t, db, "t", 0)
+		})
+	}
+}
