@@ -366,7 +366,7 @@ func (r *regional) look(ctx context.Context) (s sight, err error) {
 			return s, err
 		}
 		has := !s.home.proposed()
-		if s.rows, s.now, err = r.read(ctx, has); err != nil && !has {
+		if s.rows, s.now, err = r.read(ctx, has); err != nil && (!has || errors.Is(err, leasestore.ErrLayout)) {
 			return s, err
 		}
 		s.away = err
@@ -387,6 +387,9 @@ func (r *regional) read(ctx context.Context, has bool) ([]leasestore.Row, leases
 		rows[i].Worker = int64(i)
 	}
 	for _, row := range made {
+		if row.Worker >= r.numbers.Workers {
+			return nil, 0, &leasestore.LayoutError{Namespace: r.numbers.Namespace, Stored: fmt.Sprintf("the datacenter number %d", row.Worker), Own: r.numbers.Layout}
+		}
 		rows[row.Worker] = row
 	}
 	return rows, now, err

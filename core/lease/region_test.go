@@ -490,3 +490,26 @@ func TestRegionSettingsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// The rows of the common store are those of a layout with more numbers.
+func TestARegionWithFewerDatacenterBitsIsRefused(t *testing.T) {
+	common, own := newSite(), newSite()
+	for n := range 6 {
+		start(t, newSite(), in(t, fmt.Sprint("region", n), common))
+	}
+	for _, bits := range []int{2, 4} {
+		c := in(t, "another", common)
+		c.Layout.DatacenterBits, c.Layout.WorkerBits = bits, c.Layout.WorkerBits+3-bits
+		if l, err := lease.Acquire(t.Context(), own, c); !errors.Is(err, lease.ErrLayout) {
+			t.Errorf("Acquire() in a region with %d datacenter bits = %v, %v; want ErrLayout", bits, l, err)
+		}
+	}
+	// One that has a home.
+	own = newSite()
+	start(t, own, in(t, "another", common))
+	c := in(t, "another", common)
+	c.Layout.DatacenterBits, c.Layout.WorkerBits = 2, c.Layout.WorkerBits+1
+	if l, err := lease.Acquire(t.Context(), own, c); err == nil {
+		t.Errorf("Acquire() in a region whose home has more datacenter bits = %v; want an error", l)
+	}
+}
