@@ -44,6 +44,7 @@ type options struct {
 	full       bool
 	json, man  bool
 	apply, yes bool
+	live       bool
 
 	undo string // what takes statements back, if not what they make is removed
 }
@@ -89,6 +90,7 @@ func (o *options) flags(c command) *flag.FlagSet {
 	all.StringVar(&o.leases, "leases", "", "`URL` of the store of leases, if it is not that of -db")
 	all.BoolVar(&o.full, "full", false, "look at the makers of all keys, and not only of the newest 10,000")
 	all.BoolVar(&o.apply, "apply", false, "run the statements on the database of -db")
+	all.BoolVar(&o.live, "live", false, "take the number from a process that may live, too, which then takes another one")
 	all.BoolVar(&o.yes, "yes", false, "answer yes to the question that is asked before something is written")
 	all.BoolVar(&o.man, "man", false, "write the manual page of all commands")
 

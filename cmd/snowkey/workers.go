@@ -22,8 +22,8 @@ var workers = command{
 	args:    "[number | history number | retire number | reinstate number | free number | fence]",
 	most:    2,
 	words:   []string{"history", "retire", "reinstate", "free", "fence"},
-	flags:   "db table namespace datacenter reason above json yes",
-	text: `Shows the worker numbers that programs take by leases: who holds one and until when, by the clock of the store. A number that is held is renewed before that time as long as its holder lives; reserved is one that nobody holds and that can be taken then, and unused is one that nobody ever had. Without a number it leaves the unused ones out. history shows who has had a number. Nothing is changed or made.
+	flags:   "db table namespace datacenter reason above live json yes",
+	text: `Shows the worker numbers that programs take by leases: who holds one, until when, by the clock of the store, and when it was renewed last, by the clock of its holder. A number that is held is renewed in each quarter of the time that it is reserved for, as long as its holder lives; reserved is one that nobody holds and that can be taken then, and unused is one that nobody ever had. Without a number it leaves the unused ones out. history shows who has had a number. Nothing is changed or made.
 
     snowkey workers -db postgres://shop@db/shop
     snowkey workers -db redis://cache 7
@@ -35,7 +35,7 @@ retire takes a number that nobody ever had out of use for good, for keys that ar
 
     snowkey workers -reason 'rows by hand' retire 1023
 
-free ends the lease of a holder that is dead. The number stays reserved until its time, because the holder may only be paused, so it usually suffices to wait. For a number that a wrong clock has reserved far ahead, -above names a key that no key of the number exceeds. The reserved time then ends after that key, and ten minutes from now at the earliest. Keys repeat if that is not true, or if a process that has ever had the number runs again.
+free ends the lease of a holder that is dead. The number stays reserved until its time, because the holder may only be paused, so it usually suffices to wait. One that was renewed in the last ten minutes, and whose holder therefore may live, needs -live. For a number that a wrong clock has reserved far ahead, -above names a key that no key of the number exceeds. The reserved time then ends after that key, and ten minutes from now at the earliest. Keys repeat if that is not true, or if a process that has ever had the number runs again.
 
 fence is for a store that was restored, or that has lost writes otherwise, while all programs are stopped. It ends all leases, and no number begins before the time of the key of -above and a second more, which is the greatest key of all tables.
 
@@ -126,11 +126,14 @@ func (l *leases) space(o *options) (found leasestore.Space, err error) {
 
 const longestWindow = 10 * time.Minute
 
-const workerColumns = "namespace datacenter worker state from until in fence holder"
+const workerColumns = "namespace datacenter worker state from until in renewed fence holder"
 
 // shown returns a row as it is printed.
 func shown(s leasestore.Space, row leasestore.Row, now leasestore.Millis) (state string, cells []any) {
-	from, until, in := "", stamp(row.Until.Time()), ""
+	from, until, in, renewed := "", stamp(row.Until.Time()), "", ""
+	if at, ok := row.Written(); ok {
+		renewed = stamp(at)
+	}
 	switch {
 	case row.Retired() && ofRegions(s):
 		state, from, until = "assigned", stamp((row.Until - leasestore.Retired).Time()), ""
@@ -146,7 +149,7 @@ func shown(s leasestore.Space, row leasestore.Row, now leasestore.Millis) (state
 		}
 		in = (row.Until - now).Duration().Round(time.Second).String()
 	}
-	return state, []any{s.Namespace, s.Datacenter, row.Worker, state, from, until, in, row.Epoch, row.Holder}
+	return state, []any{s.Namespace, s.Datacenter, row.Worker, state, from, until, in, renewed, row.Epoch, row.Holder}
 }
 
 // list writes the rows of a worker, or of all if it is negative.
@@ -202,7 +205,7 @@ func (l *leases) history(ctx context.Context, o *options, out *bufio.Writer, s l
 		if h.From > 0 {
 			from = stamp(h.From.Time())
 		}
-		all = append(all, []any{s.Namespace, s.Datacenter, worker, "", from, stamp(h.Until.Time()), "", h.Epoch, h.Holder})
+		all = append(all, []any{s.Namespace, s.Datacenter, worker, "", from, stamp(h.Until.Time()), "", "", h.Epoch, h.Holder})
 	}
 	return o.writeRows(out, workerColumns, all...)
 }
@@ -270,6 +273,9 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 		return fmt.Errorf("%s is retired: reinstate gives it back", name)
 	case state == "free" || state == "unused":
 		question = ""
+	case alive(row, now) && !o.live:
+		at, _ := row.Written()
+		return fmt.Errorf("%s was renewed at %s by %q, which is less than a window ago, so that its process lives: stop that process, and the number is free; -live ends its lease all the same", name, stamp(at), row.Holder)
 	case o.above == "" && state == "reserved":
 		return fmt.Errorf("nobody holds %s, whose reserved time ends at %s: wait until then; only for a time far ahead there is -above", name, until)
 	case o.above == "":
@@ -302,6 +308,13 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 	}
 	_, err = fmt.Fprintf(out, "%s: done\n", word)
 	return err
+}
+
+// alive reports whether a row was renewed within the longest window. Every holder that lives has, unless
+// its clock is wrong.
+func alive(row leasestore.Row, now leasestore.Millis) bool {
+	at, ok := row.Written()
+	return ok && row.Until > now && now.Time().Sub(at).Abs() < longestWindow
 }
 
 // end gives a row back as its holder would, unless it has changed since it was read. Its IDs end

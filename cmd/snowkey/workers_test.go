@@ -509,6 +509,38 @@ func TestFreeIsRefusedIfTheHolderRenewsMeanwhile(t *testing.T) {
 	})
 }
 
+// Two processes of a host have one name, and the number of the wrong one is easily named.
+func TestFreeOfANumberWhoseHolderLivesNeedsLive(t *testing.T) {
+	onLeases(t, func(t *testing.T, p leasePlace) {
+		store, shop := p.open(t), namespace(t)
+		before := time.Now()
+		held := acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Window: 10 * time.Second})
+		host, _ := os.Hostname()
+		name := fmt.Sprintf("%.40s pid %d", host, os.Getpid())
+		out, bad, code := p.on(t, "-json 6", "")
+		var w struct {
+			Renewed time.Time
+			Holder  string
+		}
+		if err := json.Unmarshal([]byte(out), &w); err != nil || code != 0 || w.Renewed.Before(before.Truncate(time.Millisecond)) || w.Renewed.After(time.Now()) || w.Holder != name {
+			t.Errorf("workers 6 = %s, %s, %d, %v; want %q, and that it was renewed just now", out, bad, code, err, name)
+		}
+		for _, line := range []string{"-yes free 6", fmt.Sprintf("-yes -above %d free 6", eight.Max(time.Now()))} {
+			out, bad, code = p.on(t, line, "")
+			if row := rowsOf(t, store, shop)[6]; code != 1 || row.Owner == "" || !strings.Contains(bad, "so that its process lives") || !strings.Contains(bad, name) {
+				t.Errorf("%s = %s, %s, %d, and %+v; want it refused, with %q", line, out, bad, code, row, name)
+			}
+		}
+		for freed := false; !freed; { // not while the row that was seen is renewed
+			out, bad, code = p.on(t, "-yes -live free 6", "")
+			if freed = strings.HasSuffix(out, "free: done\n"); code != 0 && !strings.Contains(bad, "nothing was changed") {
+				t.Fatalf("free -live = %s, %s, %d", out, bad, code)
+			}
+		}
+		_ = held.Close(t.Context())
+	})
+}
+
 // Programs make keys all the time. Freeing takes their numbers away although they live, which is
 // the worst mistake: they go on with other numbers, and repeat no key.
 func TestNoKeyRepeatsWhileNumbersOfLiveHoldersAreFreed(t *testing.T) {
@@ -558,7 +590,7 @@ func TestNoKeyRepeatsWhileNumbersOfLiveHoldersAreFreed(t *testing.T) {
 			err := leasestore.ErrNoFreeWorker
 			for freed := false; errors.Is(err, leasestore.ErrNoFreeWorker); {
 				if !freed { // not while the row that was seen is renewed, or has just ended
-					out, bad, code := p.on(t, fmt.Sprintf("-yes free %d", number[i]), "")
+					out, bad, code := p.on(t, fmt.Sprintf("-yes -live free %d", number[i]), "")
 					if freed = strings.HasSuffix(out, "free: done\n"); code != 0 && !strings.Contains(bad, "nothing was changed") {
 						t.Fatalf("free of the number of program %d = %s, %s, %d", i, out, bad, code)
 					}

@@ -103,7 +103,7 @@ type Config struct {
 	// Holder names the process for people who look at the store, in at most 64 printable
 	// characters of ASCII. Nothing depends on it.
 	//
-	// Defaults to the host name, cut to that.
+	// Defaults to the host name and the process ID, as in "web-3 pid 4711".
 	Holder string
 
 	// Logger is where the lease reports what happens to it. A start and an end without a
@@ -152,7 +152,7 @@ func (c Config) resolve(lossy bool) (Config, leasestore.Claim, error) {
 			return Config{}, leasestore.Claim{}, err
 		}
 	}
-	c.Holder = cmp.Or(c.Holder, hostname())
+	c.Holder = cmp.Or(c.Holder, thisProcess())
 	if v := (*core.ValueError)(nil); errors.As((&leasestore.Claim{Space: leasestore.Space{Workers: 1}, Holder: c.Holder}).Check(0), &v) {
 		return Config{}, leasestore.Claim{}, invalid("Config.Holder", v.Value, v.Want)
 	}
@@ -332,16 +332,17 @@ func (c *Config) now() time.Time {
 	return time.Now()
 }
 
-// hostname returns the name of this host as a Holder, or nothing.
-func hostname() string {
-	name, _ := os.Hostname() // without one a row has no name for people, and is as good
+// thisProcess returns the names of this host and process as a Holder.
+func thisProcess() string {
+	name, _ := os.Hostname() // without one a row has less for people, and is as good
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'
 		}
 		return r
 	}, name)
-	return name[:min(len(name), maxHolder)]
+	pid := fmt.Sprintf("pid %d", os.Getpid())
+	return strings.TrimLeft(name[:min(len(name), maxHolder-len(pid)-1)]+" "+pid, " ")
 }
 
 // Fingerprint returns the form in which a store keeps a layout, without [leasestore.GuardMark]. Two layouts have the same

@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -87,7 +88,7 @@ func TestFenceRefusesWhatItCannotDo(t *testing.T) {
 
 func TestRowsHaveTheNameOfTheHolder(t *testing.T) {
 	host, _ := os.Hostname()
-	for _, test := range []struct{ holder, want string }{{"", host}, {"web, 1", "web, 1"}} {
+	for _, test := range []struct{ holder, want string }{{"", fmt.Sprintf("%.50s pid %d", host, os.Getpid())}, {"web, 1", "web, 1"}} {
 		s := newStore()
 		l, err := lease.Acquire(t.Context(), s, quiet(t, lease.Config{Holder: test.holder}))
 		if err != nil {

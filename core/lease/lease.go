@@ -109,7 +109,7 @@ func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 // that a seed plays them again.
 var luck = func() (func() string, func() float64) { return token, rand.Float64 }
 
-// token returns 128 random bits as 32 hexadecimal digits.
+// token returns 32 hexadecimal digits that no other call returns.
 func token() string {
 	var random [16]byte
 	_, _ = crand.Read(random[:]) // it never fails
@@ -120,17 +120,18 @@ func token() string {
 // started is a moment from which monotonic time is counted.
 var started = time.Now()
 
-// mix returns the token of random bits that were drawn at a moment of both clocks, in ns.
+// mix returns the token of random bits that were drawn at a moment of both clocks, in ns. It begins with
+// that of the wall clock, for [leasestore.Row.Written].
 //
 // Copies of a process have one state of the random numbers, the operating system's
 // included, if a virtual machine was copied. They then draw the same bits for a while. What
-// they do not share is the nanosecond at which they do so. The exclusive or with a number
-// that is not random leaves random bits as random as they were. And where the bits are the
-// same, the tokens differ if only one of the clocks does.
+// they do not share is the nanosecond at which they do so: where the bits are the same, the
+// tokens differ if only one of the clocks does. The tokens of others differ in 64 random bits, which the
+// exclusive or with a number that is not random leaves as random as they were.
 func mix(random [16]byte, wall, monotonic int64) string {
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], binary.BigEndian.Uint64(random[:8])^uint64(wall))
-	binary.BigEndian.PutUint64(b[8:], binary.BigEndian.Uint64(random[8:])^uint64(monotonic))
+	binary.BigEndian.PutUint64(b[:8], uint64(wall))
+	binary.BigEndian.PutUint64(b[8:], binary.BigEndian.Uint64(random[:8])^binary.BigEndian.Uint64(random[8:])^uint64(monotonic))
 	return hex.EncodeToString(b[:])
 }
 

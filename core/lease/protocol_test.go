@@ -134,6 +134,14 @@ func TestCopiesThatDrawTheSameRandomNumbersHaveDifferentTokens(t *testing.T) {
 		if seen[token] || len(token) != 32 {
 			t.Errorf("mix(%x, %d, %d) = %s; want 32 digits that no other moment gives", same, at[0], at[1], token)
 		}
+		row := leasestore.Row{Owner: token, Nonce: token, Until: leasestore.MillisOf(time.Unix(0, at[0]).Add(time.Minute))}
+		if written, ok := row.Written(); !ok || written.UnixNano() != at[0] {
+			t.Errorf("Written() of a row with the nonce %s = %v, %t; want %d", token, written, ok, at[0])
+		}
+		row.Until = 5
+		if written, ok := row.Written(); ok {
+			t.Errorf("Written() of a row that was never reserved for the nonce's time = %v; want none", written)
+		}
 		seen[token] = true
 	}
 	if mix([16]byte{1}, wall, monotonic) == mix([16]byte{2}, wall, monotonic) {

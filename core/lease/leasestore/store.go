@@ -169,6 +169,22 @@ const Retired = Millis(1) << 50
 // Retired reports whether a [Claim] with Retire has taken the row for good.
 func (r *Row) Retired() bool { return r.Until >= Retired }
 
+// Written returns when the lease that holds the row has claimed or renewed it last, by the clock of its
+// process, and false if nobody holds it or if the nonce does not say, such as that of an earlier version.
+func (r *Row) Written() (at time.Time, ok bool) {
+	if r.Owner == "" || len(r.Nonce) != 32 {
+		return at, false
+	}
+	ns, err := strconv.ParseInt(r.Nonce[:16], 16, 64)
+	at = time.Unix(0, ns)
+	// A token that begins at random is hardly ever of such a time.
+	longest := MaxAhead.Duration() + longestWindow
+	return at, err == nil && at.Sub(r.Until.Time()).Abs() < longest
+}
+
+// longestWindow is that of a lease.
+const longestWindow = 10 * time.Minute
+
 // A Reply is a store's answer to a claim or a renewal that it has done.
 type Reply struct {
 	Row    Row    // as written
