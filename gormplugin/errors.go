@@ -76,7 +76,7 @@ func (e *UnresolvedError) reason() string {
 	case ReasonTwoRows:
 		return "it equals two stored rows, in different unique keys; name one of these as the conflict target"
 	default:
-		return "the stored row may have other unique values by now: the table was changed meanwhile, a trigger has changed or refused the row, or a later row of the statement updates a unique column"
+		return "the stored row may have other unique values by now, or is not seen: the table was changed meanwhile, row level security hides the row, a trigger has changed or refused it, or a later row of the statement updates a unique column"
 	}
 }
 
@@ -97,7 +97,7 @@ const (
 	// as its target, except on MySQL, which ignores the target.
 	ReasonExpression
 	// ReasonStale means that the unique values of the stored row cannot be relied on. Either
-	// no stored row has them, because the row was changed meanwhile, or a trigger has changed
+	// no stored row has them, because the row was changed meanwhile, row level security hides it, or a trigger has changed
 	// or refused the new row. Or, on MySQL and MariaDB, the statement updates columns of
 	// unique keys, and a later row of the statement may have changed them again.
 	ReasonStale

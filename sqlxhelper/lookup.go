@@ -62,10 +62,24 @@ func (w *writer) resolve(ctx context.Context, s session, l *load, err error) err
 	}
 	for _, i := range others {
 		if stored[i] == 0 {
-			return w.unresolved(l, i, "no stored row has its "+l.upsert.names())
+			return w.unresolved(l, i, w.missing(ctx, s, l))
 		}
 	}
 	return w.replaceKeys(l, stored)
+}
+
+// missing says that no row is found for one that was not inserted. On PostgreSQL the stored row may
+// be one that the user must not see.
+func (w *writer) missing(ctx context.Context, s session, l *load) string {
+	problem, secured := "no stored row has its "+l.upsert.names(), false
+	if w.dialect.Dialect == PostgreSQL {
+		err := w.query(ctx, s, l, "SELECT pg_catalog.row_security_active(CAST(pg_catalog.to_regclass($1) AS OID))", []any{w.dialect.Quote(l.name)},
+			func(rows *sql.Rows) error { return rows.Scan(&secured) })
+		if err == nil && secured {
+			problem += " that this user sees: row level security may hide it; let a policy for SELECT show it, or name a target that includes the tenant"
+		}
+	}
+	return problem
 }
 
 // replaceKeys sets the keys of the rows of l, and the foreign keys of their children, which also

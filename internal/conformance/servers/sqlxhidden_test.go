@@ -299,3 +299,20 @@ func TestIDOfATransactionIsWorthNothingAfterACrash(t *testing.T) {
 		t.Errorf("InTx() = %v after %d runs; want ErrCommitUnknown after 1", err, runs)
 	}
 }
+
+// A row that an upsert meets may be another tenant's.
+func TestUpsertNamesRowLevelSecurityWhereItHidesTheStoredRow(t *testing.T) {
+	h := hiding{role: true, tables: []string{
+		"CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT UNIQUE, tenant TEXT DEFAULT 'acme')",
+		"INSERT INTO suppressed VALUES (99, 7, 'other')",
+		"ALTER TABLE suppressed ENABLE ROW LEVEL SECURITY",
+		"CREATE POLICY own ON suppressed USING (tenant = 'acme')",
+	}, count: "SELECT COUNT(*) FROM suppressed"}
+	for _, driver := range []string{"pgx", "postgres"} {
+		db, _, rows := h.in(t, driver, &losing{at: "nothing is lost"})
+		err := sqlxhelper.New(sqlxcases.NewCounter(0), sqlxhelper.OnConflictDoNothing("n")).Insert(t.Context(), db, "suppressed", &suppressed{N: 7})
+		if n := rows(); n != 1 || !errors.Is(err, sqlxhelper.ErrUnresolved) || !strings.Contains(err.Error(), "row level security may hide it") {
+			t.Errorf("Insert() by %s = %v with %d rows; want ErrUnresolved that names row level security, with 1", driver, err, n)
+		}
+	}
+}
