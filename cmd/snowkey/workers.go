@@ -136,7 +136,10 @@ func shown(s leasestore.Space, row leasestore.Row, now leasestore.Millis) (state
 	}
 	switch {
 	case row.Retired() && ofRegions(s):
-		state, from, until = "assigned", stamp((row.Until - leasestore.Retired).Time()), ""
+		state, until = "assigned", ""
+		if since := row.Until - leasestore.Retired; since <= now { // later if the row was freed just before
+			from = stamp(since.Time())
+		}
 	case row.Retired():
 		state, from, until = "retired", stamp((row.Until - leasestore.Retired).Time()), ""
 	case row == leasestore.Row{Worker: row.Worker}:

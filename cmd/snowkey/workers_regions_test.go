@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/snowkey/snowkey/core/lease"
 )
@@ -68,6 +69,10 @@ func TestNumbersOfRegionsAreShownAndFreed(t *testing.T) {
 		l, err := lease.Acquire(t.Context(), own.leaseStore, region("eu-west-1"))
 		if err != nil {
 			t.Fatalf("Acquire() after home and number were freed = %v", err)
+		}
+		out, bad, code = p.on(t, "-namespace "+shop+".home 0", "")
+		if fields := strings.Fields(out[strings.LastIndex(out, shop+".home "):]); code != 0 || len(fields) < 5 || fields[3] != "assigned" || fields[4] > stamp(time.Now()) {
+			t.Errorf("workers of a home that was freed before = %s%s, %d; want it assigned, and not from a time to come", out, bad, code)
 		}
 		if n := l.Status().Datacenter; n != 2 {
 			t.Errorf("the region has number %d; want 2, the first that is neither taken nor reserved", n)

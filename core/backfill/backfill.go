@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -58,7 +59,7 @@ func New(config Config) (*Backfill, error) {
 	l := config.Layout
 	fixed, err := l.Compose(core.Parts{Time: l.Epoch, Datacenter: config.Datacenter, Worker: config.Worker})
 	if v := (*core.ValueError)(nil); errors.As(err, &v) {
-		return nil, &core.ValueError{Package: "backfill", Name: v.Name, Value: v.Value, Want: v.Want}
+		return nil, &core.ValueError{Package: "backfill", Name: strings.Replace(v.Name, "Parts.", "Config.", 1), Value: v.Value, Want: v.Want}
 	}
 	config.Precision = cmp.Or(config.Precision, time.Second)
 	if config.Precision < l.Unit {
@@ -97,7 +98,8 @@ func (b *Backfill) next(t time.Time, shard int64) (types.Snowflake, error) {
 	if b.config.EarlyAtEpoch && t.Before(l.Epoch) {
 		at = l.Epoch
 	}
-	first, end := b.tick(at), min(b.tick(at.Add(b.config.Precision-1))+1, b.tick(b.config.Until))
+	limit := b.tick(b.config.Until.Add(-1)) + 1 // the tick of Until may have rows before it
+	first, end := b.tick(at), min(b.tick(at.Add(b.config.Precision-1))+1, limit, b.tick(l.Exhausted()))
 	refuse := func(err error, want string) (types.Snowflake, error) {
 		return 0, &RowError{Time: t, Err: err, Want: want}
 	}
@@ -106,7 +108,7 @@ func (b *Backfill) next(t time.Time, shard int64) (types.Snowflake, error) {
 		return refuse(ErrOrder, "none before "+show(b.last)+", the time of the row before")
 	case at.Before(l.Epoch):
 		return refuse(ErrEarly, "from "+show(l.Epoch)+" on, or an earlier epoch, or Config.EarlyAtEpoch")
-	case first >= b.tick(b.config.Until):
+	case !at.Before(b.config.Until), first >= end:
 		return refuse(ErrLate, "before Config.Until, "+show(b.config.Until)+", and the end of the layout, "+show(l.Exhausted()))
 	case n>>b.count >= end:
 		return refuse(ErrCrowded, fmt.Sprintf("at most %d keys, those of %s, or a longer Config.Precision", (end-first)<<b.count, b.config.Precision))

@@ -317,3 +317,24 @@ func live(t *testing.T, store lease.Store, config lease.Config, n int) []types.S
 	}
 	return ids
 }
+
+func TestARowInTheTickOfUntilIsTakenIfItIsBefore(t *testing.T) {
+	late := until.Add(500 * time.Microsecond)
+	b := mustNew(t, backfill.Config{Layout: old(), Worker: 5, Until: late})
+	if id, err := b.Next(until); err != nil || !old().Parts(id).Time.Equal(until) {
+		t.Errorf("Next(%v) with Until %v = %d, %v; want a key of that tick", until, late, id, err)
+	}
+	var refused *backfill.RowError
+	if id, err := b.Next(late); id != 0 || !errors.As(err, &refused) || !errors.Is(err, backfill.ErrLate) {
+		t.Errorf("Next(Until) = %d, %v; want ErrLate", id, err)
+	}
+}
+
+func TestAnErrorNamesTheFieldOfTheConfig(t *testing.T) {
+	for name, c := range map[string]backfill.Config{"Config.Worker": {Worker: 1024}, "Config.Datacenter": {Datacenter: 1}} {
+		var bad *core.ValueError
+		if _, err := backfill.New(c); !errors.As(err, &bad) || bad.Name != name {
+			t.Errorf("New(%+v) = %v; want an error that names %s", c, err, name)
+		}
+	}
+}

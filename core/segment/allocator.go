@@ -106,7 +106,7 @@ func (a *Allocator) slow(ctx context.Context, l *link, i int64) (types.Snowflake
 // consecutive. It sets all of them or none: on an error ids is zeroed, and the numbers that the
 // call has taken are lost. An empty slice returns nil.
 func (a *Allocator) Fill(ctx context.Context, ids []types.Snowflake) error {
-	if ctx.Err() != nil {
+	if len(ids) > 0 && ctx.Err() != nil {
 		clear(ids)
 		return a.ended(ctx)
 	}

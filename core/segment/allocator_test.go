@@ -561,6 +561,11 @@ func TestFillSetsAllOrNothing(t *testing.T) {
 		if err := a.Fill(t.Context(), nil); err != nil {
 			t.Errorf("Fill of nothing = %v; want nil", err)
 		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := a.Fill(ended, nil); err != nil {
+			t.Errorf("Fill of nothing under an ended context = %v; want nil", err)
+		}
 	})
 }
 

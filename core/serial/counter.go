@@ -196,6 +196,12 @@ func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
+	select {
+	case <-c.turn: // nothing to wait for, even if ctx has ended
+		c.release()
+		return nil
+	default:
+	}
 	if err := c.acquire(ctx); err != nil {
 		return err
 	}

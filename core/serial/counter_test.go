@@ -222,6 +222,17 @@ func TestCallsThatWaitForOneBlockTakeOne(t *testing.T) {
 	})
 }
 
+func TestCloseWithoutACallToWaitForNeedsNoContext(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := counter(t, new(memory), daily, 3)
+	for range 100 { // a select of several chooses at random
+		if err := c.Close(ended); err != nil {
+			t.Fatalf("Close under an ended context = %v; want nil", err)
+		}
+	}
+}
+
 func TestCloseEndsTheNumbersThoughTheStoreDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(memory)
