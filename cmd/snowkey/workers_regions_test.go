@@ -12,7 +12,7 @@ import (
 // The common store is the own store of the first region, as it often will be.
 func TestNumbersOfRegionsAreShownAndFreed(t *testing.T) {
 	onLeases(t, func(t *testing.T, p leasePlace) {
-		own, other, shop := p.open(t), leasePlaces["file"](t).open(t), namespace(t)
+		own, other, shop := p.open(t), leasePlaces["SQLite"](t).open(t), namespace(t)
 		region := func(name string) lease.Config {
 			return lease.Config{Namespace: shop, Layout: eight, LossGuard: -1, Logger: silent, Region: &lease.Region{Name: name, Store: own.leaseStore}}
 		}

@@ -768,10 +768,10 @@ func TestCtrlCEndsWorkersAndChangesNothing(t *testing.T) {
 			t.Cleanup(func() { _ = c.Close() })
 		}
 	})
-	p := leasePlaces["file"](t)
+	p := leasePlaces["SQLite"](t)
 	store, shop := p.open(t), namespace(t)
 	hold(t, store, shop, 6, "web")
-	interrupt("-db "+p.url+" -reason x retire 2", func(stderr *bufio.Reader) {
+	interrupt("-db "+p.url+" -table "+p.table+" -reason x retire 2", func(stderr *bufio.Reader) {
 		if question, err := stderr.ReadString(']'); err != nil {
 			t.Error(question, err)
 		}
