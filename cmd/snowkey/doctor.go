@@ -28,7 +28,7 @@ var doctor = command{
     snowkey doctor -db mysql://shop@db/shop -leases redis://cache orders.id
     snowkey doctor -db postgres://shop@db/shop segment:tickets=tickets.id serial:invoices=invoices.number
 
-It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the file that snowkey.Open makes beside one of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. Of a column of keys it looks at the type, at the smallest and the greatest key, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
+It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the file that snowkey.Open makes beside one of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. Of a column of keys it looks at the type, at the smallest and the greatest key, whether a unique index keeps them apart, or else which keys several rows have, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
 
 A key, in any form that decode reads, is asked about after a database has refused it as a duplicate, or when a row looks strange: who made it, in how many rows of the columns it is, and which mistakes make such a pair, the likeliest first.
 

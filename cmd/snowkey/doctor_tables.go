@@ -44,7 +44,49 @@ func (e *examination) column(ctx context.Context, c keyColumn) error {
 	if err := e.span(c, first, last); err != nil {
 		return err
 	}
+	if err := e.unique(ctx, c); err != nil {
+		return err
+	}
 	return e.makers(ctx, c)
+}
+
+// unique counts the keys of several rows, unless an index of the column alone excludes them. It reads the
+// whole table.
+func (e *examination) unique(ctx context.Context, c keyColumn) error {
+	table, column := e.quoted(c)
+	schema, name, qualified := strings.Cut(c.table, ".")
+	if !qualified {
+		schema, name = "", schema
+	}
+	var query string
+	var args []any
+	switch e.d.dialect {
+	case keysql.PostgreSQL:
+		query = "SELECT count(*) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]" +
+			" WHERE i.indrelid = to_regclass($1) AND a.attname = $2 AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1"
+		args = []any{table, c.column}
+	case keysql.MySQL:
+		query = "SELECT count(*) FROM (SELECT MAX(column_name) AS name FROM information_schema.statistics WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?" +
+			" GROUP BY index_name HAVING MAX(non_unique) = 0 AND COUNT(*) = 1) AS single WHERE name = ?"
+		args = []any{schema, name, c.column}
+	case keysql.SQLite:
+		query = "SELECT (SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2 COLLATE NOCASE AND pk = 1 AND (SELECT max(pk) FROM pragma_table_info(?1)) = 1)" +
+			` + (SELECT count(*) FROM pragma_index_list(?1) AS l WHERE l."unique" AND NOT l.partial AND (SELECT count(*) = 1 AND max(name) = ?2 COLLATE NOCASE FROM pragma_index_info(l.name)))`
+		args = []any{name, c.column}
+	}
+	var n, twice int64
+	if err := e.d.QueryRowContext(ctx, query, args...).Scan(&n); err != nil || n > 0 {
+		return e.d.hide(err)
+	}
+	if err := e.d.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING count(*) > 1) AS several", column, table)).Scan(&twice); err != nil {
+		return e.d.hide(err)
+	}
+	if twice > 0 {
+		return e.find(sick, c.name, fmt.Sprintf("%d keys are those of several rows each, and no unique index refuses them", twice),
+			fmt.Sprintf("Give all rows but one a new key, with the rows that refer to them, and the column a unique index.\n  SELECT %[1]s, count(*) FROM %[2]s GROUP BY %[1]s HAVING count(*) > 1;", column, table))
+	}
+	return e.find(warning, c.name, "no unique index of the column alone refuses a key that repeats",
+		fmt.Sprintf("Make it the primary key, or give it an index.\n  CREATE UNIQUE INDEX %s ON %s (%s);", e.d.dialect.Quote(name+"_"+c.column+"_key"), table, column))
 }
 
 // A named table is one whose name is not that of its model.

@@ -425,3 +425,31 @@ func TestClocksAreJudgedByWhatIsCertain(t *testing.T) {
 		}
 	}
 }
+
+func TestDoctorFindsKeysThatNoIndexKeepsApart(t *testing.T) {
+	onDatabases(t, func(t *testing.T, d testDB) {
+		key := core.Default().Min(time.Now().Add(-time.Hour))
+		for table, c := range map[string]struct {
+			make string
+			code int
+			want string
+		}{
+			"keyed":     {"id BIGINT NOT NULL PRIMARY KEY, n INT", 0, ""},
+			"indexed":   {"id BIGINT NOT NULL UNIQUE, n INT", 0, ""},
+			"composite": {"id BIGINT NOT NULL, n INT NOT NULL, PRIMARY KEY (id, n)", 1, "no unique index of the column alone"},
+			"bare":      {"id BIGINT NOT NULL, n INT", 1, "no unique index of the column alone"},
+		} {
+			d.exec(t, "CREATE TABLE "+table+" ("+c.make+")", fmt.Sprintf("INSERT INTO %s VALUES (%d, 1), (%d, 2)", table, key, key+1))
+			if out, bad, code := d.on(t, "snowkey doctor "+table+".id", ""); strings.Contains(out, "no unique index") != (c.want != "") || code < c.code {
+				t.Errorf("doctor of the table %s = %s, %s, %d; want %q and %d", table, out, bad, code, c.want, c.code)
+			}
+			if c.want == "" {
+				continue
+			}
+			d.exec(t, fmt.Sprintf("INSERT INTO %s VALUES (%d, 3), (%d, 4)", table, key, key+1))
+			if out, bad, code := d.on(t, "snowkey doctor "+table+".id", ""); code != 2 || !strings.Contains(out, "2 keys are those of several rows each") {
+				t.Errorf("doctor of the table %s, which has each key twice = %s, %s, %d; want 2", table, out, bad, code)
+			}
+		}
+	})
+}
